@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors: an absl::Status that carries the four parts a user sees (title, what, where, fix) and a documented id.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace mge {
+
+// What went wrong, from the user's side. The number is the exit code of the `mge` command.
+enum class ErrorKind : int {
+  kNone = 0,
+  kOther = 1,
+  kUsage = 2,
+  kInvalid = 3,      // model, input or setting is malformed
+  kUnsupported = 4,  // operator, opset or element type
+  kDevice = 5,       // device or plugin unavailable
+  kMemory = 6,       // out of memory or over budget
+  kIo = 7,
+  kMismatch = 8,     // numbers differ from what was expected
+  kRegression = 9,
+  kAbi = 10,
+  kPeer = 11,
+  kTimeout = 124,
+  kInterrupted = 130,
+};
+
+// A documented error. Rows live in core/base/errors.h; the id is printed as E0502.
+struct ErrorRow {
+  int id;
+  ErrorKind kind;
+  absl::StatusCode code;
+  std::string_view doc;  // shown by `mge help E0502`
+};
+
+// The parts of an error beside its title. Empty parts are not printed.
+struct ErrorParts {
+  std::string what = {};   // the value and the limit
+  std::string where = {};  // file, node, variable: the place
+  std::string fix = {};    // what the user can do
+};
+
+// An error with all its parts. `title` is one sentence that names the thing.
+absl::Status Fail(const ErrorRow& row, std::string title, ErrorParts parts = {});
+
+// Adds `where` to an error that names no place yet, else puts it in front of the present one.
+absl::Status AddWhere(absl::Status status, std::string_view where);
+
+// Accessors. An error that Fail() did not make has id 0, its message as title, and a kind derived from its code.
+int ErrorId(const absl::Status& status);
+ErrorKind KindOf(const absl::Status& status);
+std::string ErrorTitle(const absl::Status& status);
+ErrorParts PartsOf(const absl::Status& status);
+
+// "error[E0502] title\n  what: ...\n  where: ...\n  fix: ..."; control characters are escaped.
+std::string FormatError(const absl::Status& status);
+
+// Escapes control characters, so that a name from a file cannot steer a terminal.
+std::string EscapeControl(std::string_view text);
+
+inline std::string_view Std(absl::string_view s) { return {s.data(), s.size()}; }
+inline absl::string_view Absl(std::string_view s) { return {s.data(), s.size()}; }
+
+}  // namespace mge
+
+#define MGE_RETURN_IF_ERROR(expr)                    \
+  do {                                               \
+    if (absl::Status mge_status_ = (expr); !mge_status_.ok()) return mge_status_; \
+  } while (false)
+
+#define MGE_CONCAT_INNER_(a, b) a##b
+#define MGE_CONCAT_(a, b) MGE_CONCAT_INNER_(a, b)
+#define MGE_ASSIGN_OR_RETURN(lhs, expr) \
+  MGE_ASSIGN_OR_RETURN_IMPL_(MGE_CONCAT_(mge_or_, __LINE__), lhs, expr)
+#define MGE_ASSIGN_OR_RETURN_IMPL_(tmp, lhs, expr) \
+  auto tmp = (expr);                               \
+  if (!tmp.ok()) return std::move(tmp).status();   \
+  lhs = std::move(tmp).value()
+
+// For our own mistakes only; never reachable by a user's data.
+#define MGE_CHECK(cond)                                              \
+  do {                                                               \
+    if (!(cond)) ::mge::CheckFailed(#cond, __FILE__, __LINE__);      \
+  } while (false)
+
+namespace mge {
+[[noreturn]] void CheckFailed(const char* condition, const char* file, int line);
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributes of a node: named constants, among them the bodies of control-flow operators.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/base/tensor.h"
+
+namespace mge {
+
+class Graph;
+
+using Ints = std::vector<int64_t>;
+using Floats = std::vector<float>;
+using Texts = std::vector<std::string>;
+using GraphPtr = std::shared_ptr<const Graph>;
+
+using AttributeValue =
+    std::variant<int64_t, float, std::string, Ints, Floats, Texts, Tensor, std::vector<Tensor>, GraphPtr>;
+
+// A few attributes, in the order of the model. Look-up is linear: nodes have fewer than ten.
+class Attributes {
+ public:
+  const AttributeValue* Find(std::string_view name) const {
+    for (const auto& [key, value] : items_) {
+      if (key == name) return &value;
+    }
+    return nullptr;
+  }
+  bool Has(std::string_view name) const { return Find(name) != nullptr; }
+
+  // The attribute if it is there and of type T, else the default. The schema check has judged types before.
+  int64_t Int(std::string_view name, int64_t fallback = 0) const { return Or<int64_t>(name, fallback); }
+  float Float(std::string_view name, float fallback = 0) const { return Or<float>(name, fallback); }
+  std::string Text(std::string_view name, std::string fallback = "") const {
+    return Or<std::string>(name, std::move(fallback));
+  }
+  Ints IntList(std::string_view name, Ints fallback = {}) const { return Or<Ints>(name, std::move(fallback)); }
+  Floats FloatList(std::string_view name, Floats fallback = {}) const {
+    return Or<Floats>(name, std::move(fallback));
+  }
+  Texts TextList(std::string_view name, Texts fallback = {}) const { return Or<Texts>(name, std::move(fallback)); }
+  /*nullable*/ const Tensor* TensorOrNull(std::string_view name) const { return Get<Tensor>(name); }
+  GraphPtr GraphOrNull(std::string_view name) const { return Or<GraphPtr>(name, nullptr); }
+
+  void Set(std::string name, AttributeValue value) {
+    for (auto& [key, present] : items_) {
+      if (key == name) {
+        present = std::move(value);
+        return;
+      }
+    }
+    items_.emplace_back(std::move(name), std::move(value));
+  }
+  void Remove(std::string_view name) {
+    std::erase_if(items_, [&](const auto& item) { return item.first == name; });
+  }
+
+  auto begin() const { return items_.begin(); }
+  auto end() const { return items_.end(); }
+  size_t size() const { return items_.size(); }
+
+ private:
+  template <typename T>
+  const T* Get(std::string_view name) const {
+    const AttributeValue* value = Find(name);
+    return value ? std::get_if<T>(value) : nullptr;
+  }
+  template <typename T>
+  T Or(std::string_view name, T fallback) const {
+    const T* value = Get<T>(name);
+    return value ? *value : fallback;
+  }
+
+  std::vector<std::pair<std::string, AttributeValue>> items_;
+};
+
+}  // namespace mge
