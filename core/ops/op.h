@@ -134,14 +134,14 @@ using UpgradeFn = absl::Status (*)(Graph&, Node&);
 struct OpDef {
   std::string_view name;
   std::string_view domain = "";
-  std::string_view doc;
-  Few<Slot, 14> inputs;
-  Few<Slot, 10> outputs;
-  Few<Attr, 16> attrs;
+  std::string_view doc = {};
+  Few<Slot, 14> inputs = {};
+  Few<Slot, 10> outputs = {};
+  Few<Attr, 16> attrs = {};
   InferFn infer = nullptr;
   EvalFn eval = nullptr;
   UpgradeFn upgrade = nullptr;
-  Few<InPlacePair, 2> in_place;
+  Few<InPlacePair, 2> in_place = {};
   uint32_t traits = 0;
   int since = 1;    // first operator set that has it
   int until = 999;  // last operator set that has it
