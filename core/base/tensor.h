@@ -86,14 +86,13 @@ Tensor Tensor::Of(Shape shape, std::span<const T> values) {
 }
 
 // What flows along an edge of a graph at run time.
-enum class ValueKind { kTensor, kSequence, kOptional };
+enum class ValueKind { kTensor, kSequence, kOptional, kOptionalSequence };
 
 struct HostValue {
   ValueKind kind = ValueKind::kTensor;
-  Tensor tensor;                 // kTensor; kOptional that holds a tensor
-  std::vector<Tensor> sequence;  // kSequence; kOptional that holds a sequence
-  bool present = true;           // kOptional only: false when empty
-  bool holds_sequence = false;   // kOptional only
+  Tensor tensor;                 // kTensor, kOptional
+  std::vector<Tensor> sequence;  // kSequence, kOptionalSequence
+  bool present = true;           // kOptional and kOptionalSequence only: false when empty
 };
 
 }  // namespace mge

@@ -20,6 +20,8 @@ using Floats = std::vector<float>;
 using Texts = std::vector<std::string>;
 using GraphPtr = std::shared_ptr<const Graph>;
 
+// ONNX's other kinds are brought into these: a type attribute is text, "tensor(float32)" or
+// "seq(tensor(float32))" (by DTypeName, without shape); a sparse tensor is made dense.
 using AttributeValue =
     std::variant<int64_t, float, std::string, Ints, Floats, Texts, Tensor, std::vector<Tensor>, GraphPtr>;
 

@@ -35,6 +35,12 @@ struct TensorType {
   std::string ToString() const;  // "float32[1,3,?,?]"
 };
 
+// All that is known of a value before a run. `type` is that of the elements where kind is a sequence.
+struct ValueType {
+  TensorType type;
+  ValueKind kind = ValueKind::kTensor;
+};
+
 enum class Role {
   kTemporary,  // computed by a node
   kInput,      // given by the caller of the graph

@@ -89,8 +89,8 @@ class InferContext {
   virtual /*nullable*/ const Tensor* constant(int i) const = 0;
   virtual void SetOutput(int i, TensorType type, ValueKind kind = ValueKind::kTensor) = 0;  // ignored if absent
   // Types of a body's outputs for given types of its formal inputs (captures are known to the context).
-  virtual absl::StatusOr<std::vector<TensorType>> InferBody(const Graph& body,
-                                                            std::span<const TensorType> inputs) = 0;
+  virtual absl::StatusOr<std::vector<ValueType>> InferBody(const Graph& body,
+                                                           std::span<const ValueType> inputs) = 0;
 
   // A fault of this node: kInvalidNode with the node's name.
   absl::Status Invalid(std::string what) const;
@@ -110,6 +110,9 @@ class EvalContext {
   bool has_output(int i) const { return i < output_count() && node().outputs[i] != kNone; }
   virtual const HostValue& value(int i) const = 0;           // requires has_input(i)
   const Tensor& input(int i) const { return value(i).tensor; }
+  // What `infer` found for output i; kUndefined if absent or unknown. For what the data cannot tell (a Loop without
+  // a single iteration still has scan outputs of a type).
+  virtual TensorType output_type(int i) const = 0;
   // Memory for output i, uninitialised. Call once for every present output. kOverBudget beyond the limit.
   virtual absl::StatusOr<Tensor*> Output(int i, DType dtype, Shape shape) = 0;
   // Sets an output to a finished value (sequences, optionals, shared tensors).
