@@ -1,0 +1,596 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The contract between MGE and a device backend. Plain C99; a backend is one shared object that
+ *   - carries an ELF note (MGE_PLUGIN_NOTE) by which the host judges it before it is opened,
+ *   - exports one symbol, mge_plugin_query, and imports nothing from the host.
+ *
+ * Rules that hold everywhere
+ *   Structs     begin with struct_size (the writer's sizeof) and only ever grow at their end. A reader looks at a member only
+ *               if struct_size covers it. Zero means absent or default. Unknown bits of a flags member are refused with
+ *               MGE_UNIMPLEMENTED, never ignored.
+ *   Lists       are arrays of pointers, so that the structs behind them may grow.
+ *   Tables      carry a minor of their own. A slot marked [optional] may be NULL; every other slot is required.
+ *   Errors      A function answers an mge_code; text goes to host->fail(host, error, code, text), which copies it. `error` may be
+ *               NULL. Nothing throws, exits or jumps across the boundary. MGE_DEVICE_LOST is sticky.
+ *   Ownership   Who creates destroys. What is passed in lives until the call returns unless the slot says otherwise. Handles are
+ *               pointers to types that stay opaque.
+ *   Threads     [any]: from any thread, at any time. [one]: the host calls it for one object from one thread at a time.
+ *   Memory      is an address in a slab: what the backend's slab_acquire gave, which only the backend may read unless the class
+ *               says that the host can. Sizes and offsets are bytes.
+ *
+ * Version: while MGE_ABI_MAJOR is 0, host and backend must be built from equal headers (mge_abi_hash).
+ */
+#ifndef MGE_PLUGIN_H_
+#define MGE_PLUGIN_H_
+
+#include <stdint.h>
+
+#include "mge/abi_hash.h"
+#include "mge/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MGE_ABI_MAJOR 0
+#define MGE_ABI_MINOR 1
+
+typedef struct mge_error mge_error;   /* host: a slot for one error */
+typedef struct mge_device mge_device; /* backend: an open device */
+typedef struct mge_queue mge_queue;   /* backend: an ordered stream of work */
+typedef struct mge_fence mge_fence;   /* backend: a counter that only grows */
+typedef struct mge_kernel mge_kernel; /* backend: a prepared candidate */
+typedef struct mge_pool mge_pool;     /* backend: a memory pool of its own */
+
+/* ---------------------------------------------------------------- host services */
+
+enum { MGE_LOG_DEBUG = 0, MGE_LOG_INFO = 1, MGE_LOG_WARNING = 2, MGE_LOG_ERROR = 3 };
+
+typedef struct mge_host {
+  uint32_t struct_size;
+  uint32_t abi_minor;
+  void* self; /* first argument of every function below */
+  /* Copies the text into `error` and returns `code`. [any] */
+  mge_code (*fail)(void* self, mge_error* error, mge_code code, const char* text, uint64_t size);
+  void (*log)(void* self, int32_t severity, const char* text, uint64_t size); /* [any] */
+  /* Calls body(context, i) for every i < chunks, on the process's compute pool and the caller; returns when all are
+   * done. Bodies must not call back into the host but for fail and log. [any] */
+  void (*parallel_for)(void* self, uint64_t chunks, void (*body)(void* context, uint64_t chunk), void* context);
+  uint32_t (*thread_count)(void* self); /* threads of the compute pool, the caller included; >= 1. [any] */
+  uint64_t (*clock_ns)(void* self);     /* monotonic. [any] */
+  /* Value of the backend's setting number `index` (order of mge_plugin.settings), as text; valid until stop(). [any] */
+  mge_code (*setting)(void* self, uint32_t index, mge_text* out);
+  /* A host table by reverse-DNS name, or NULL. [any] */
+  const void* (*extension)(void* self, const char* name, uint32_t min_version);
+} mge_host;
+
+/* ---------------------------------------------------------------- settings of a backend */
+
+enum { MGE_SETTING_BOOL = 1, MGE_SETTING_INT = 2, MGE_SETTING_DOUBLE = 3, MGE_SETTING_BYTES = 4, MGE_SETTING_TEXT = 5,
+       MGE_SETTING_CHOICE = 6 };
+enum { MGE_LIFECYCLE_FIRST_SET = 1, MGE_LIFECYCLE_DYNAMIC = 2 };
+
+typedef struct mge_setting {
+  uint32_t struct_size;
+  int32_t type;
+  mge_text key;      /* "virtual.devices", under the backend's name; the variable is MGE_VIRTUAL_DEVICES */
+  mge_text fallback; /* default, as text */
+  mge_text choices;  /* MGE_SETTING_CHOICE: the allowed words, separated by '|' */
+  mge_text unit;
+  mge_text doc;      /* one sentence */
+  double min, max;   /* numbers; both 0 for no range */
+  int32_t lifecycle;
+  int32_t reserved;
+} mge_setting;
+
+/* ---------------------------------------------------------------- graphs, as a backend sees them */
+
+enum { MGE_LAYOUT_PLAIN = 0, /* row-major */
+       MGE_LAYOUT_ANY = 1,   /* in a candidate: whatever comes; all ANY entries of a candidate are then equal */
+       MGE_LAYOUT_PERMUTED = 2,
+       MGE_LAYOUT_OPAQUE = 3 };
+
+/* How a tensor's elements lie in memory. PERMUTED: dimensions in the order perm[0], perm[1]... (outermost first); then the
+ * blocked dimensions are split, block_size[i] elements of block_axis[i] lying innermost, padded with zeros to a multiple.
+ * NHWC of an NCHW tensor is perm {0,2,3,1}. */
+typedef struct mge_layout {
+  uint32_t struct_size;
+  int32_t kind;
+  int32_t rank;
+  int32_t block_count; /* 0..2 */
+  int32_t perm[8];
+  int32_t block_axis[2];
+  int32_t block_size[2];
+  uint64_t opaque_id;    /* OPAQUE: the backend's own number, and the bytes that such a tensor takes */
+  uint64_t opaque_bytes;
+} mge_layout;
+
+enum { MGE_ROLE_TEMPORARY = 0, MGE_ROLE_INPUT = 1, MGE_ROLE_CONSTANT = 3, MGE_ROLE_STATE = 4 };
+
+typedef struct mge_value {
+  uint32_t struct_size;
+  int32_t role;
+  mge_dtype dtype;
+  int32_t rank;            /* -1 if unknown */
+  const int64_t* dims;     /* outermost first; -1 where unknown */
+  const void* data;        /* constants: plain bytes in host memory, else NULL */
+  uint64_t data_bytes;
+  const mge_layout* layout; /* NULL: plain */
+  mge_text name;
+  uint32_t uses;           /* consumers in the whole graph, uses as a graph output included */
+  uint32_t version;        /* state: grows with every update, so that packed copies can be told to be stale */
+} mge_value;
+
+enum { MGE_ATTR_INT = 1, MGE_ATTR_FLOAT = 2, MGE_ATTR_TEXT = 3, MGE_ATTR_INTS = 4, MGE_ATTR_FLOATS = 5 };
+
+typedef struct mge_attr {
+  uint32_t struct_size;
+  int32_t type;
+  mge_text name;
+  int64_t i;
+  double f;
+  mge_text text;
+  const int64_t* ints;
+  const float* floats;
+  uint64_t count; /* of ints or floats */
+} mge_attr;
+
+typedef struct mge_node {
+  uint32_t struct_size;
+  int32_t version; /* operator set; nodes are in the newest form that the host knows (sdk/OPERATORS) */
+  mge_text op;
+  mge_text domain; /* "" is ai.onnx; "mge" holds the host's own operators */
+  mge_text name;
+  const int32_t* inputs; /* indices into values; -1 for an absent optional one */
+  uint64_t input_count;
+  const int32_t* outputs;
+  uint64_t output_count;
+  const mge_attr* const* attrs;
+  uint64_t attr_count;
+} mge_node;
+
+/* Nodes in an order in which producers come first. Read-only, valid during the call. */
+typedef struct mge_graph {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const mge_node* const* nodes;
+  uint64_t node_count;
+  const mge_value* const* values;
+  uint64_t value_count;
+  const int32_t* inputs; /* what comes from outside, constants included; each once */
+  uint64_t input_count;
+  const int32_t* outputs; /* what is needed outside */
+  uint64_t output_count;
+} mge_graph;
+
+/* ---------------------------------------------------------------- devices */
+
+enum { MGE_DEVICE_HOST_ACCESSIBLE = 1, /* the host may read and write its default memory class */
+       MGE_DEVICE_SURVIVES_FORK = 2 };
+
+typedef struct mge_device_info {
+  uint32_t struct_size;
+  uint32_t index;          /* the backend's number for open(); its order is the backend's */
+  mge_text class_name;     /* "cpu", "cuda", ... one of the classes of the note */
+  mge_text name;           /* "Intel Xeon ..." */
+  mge_text fingerprint;    /* PCI address, UUID: equal for the same hardware in two backends */
+  mge_text device_class;   /* key of tuning results: equal for devices on which equal choices are right */
+  mge_text reason;         /* if score is 0: why it cannot be used, and what to do */
+  uint32_t score;          /* 0: unusable; else 1..100, the higher wins among backends for one fingerprint */
+  uint32_t flags;          /* MGE_DEVICE_... */
+  uint64_t memory_total;   /* 0: unknown */
+} mge_device_info;
+
+typedef struct mge_device_sink {
+  uint32_t struct_size;
+  uint32_t reserved;
+  void* self;
+  void (*device)(void* self, const mge_device_info* info);
+} mge_device_sink;
+
+typedef struct mge_device_api {
+  uint32_t struct_size;
+  uint32_t minor;
+  mge_code (*enumerate)(const mge_device_sink* sink, mge_error* error); /* [one] */
+  mge_code (*open)(uint32_t index, mge_device** out, mge_error* error); /* [one] */
+  void (*close)(mge_device* device);                                    /* [one]; no queue, slab, kernel is left */
+  /* [optional] MGE_OK, or MGE_DEVICE_LOST once the device is lost. [any] */
+  mge_code (*status)(mge_device* device, mge_error* error);
+} mge_device_api;
+
+/* ---------------------------------------------------------------- memory: slabs, pools, reserve policy */
+
+enum { MGE_MEMORY_DEVICE = 0, /* the default class of a device; on a CPU plain host memory */
+       MGE_MEMORY_PINNED = 1, /* host memory that copy queues reach */
+       MGE_MEMORY_CLASS_COUNT = 2 };
+
+typedef struct mge_slab {
+  uint32_t struct_size;
+  int32_t memory_class;
+  void* address;   /* what steps and copies are given; never read by the host unless host_address is equal */
+  void* host_address; /* NULL if the host cannot reach it */
+  void* handle;    /* the backend's own */
+  uint64_t bytes;
+} mge_slab;
+
+/* A piece of a slab that a pool handed out. */
+typedef struct mge_reservation {
+  uint32_t struct_size;
+  uint32_t reserved;
+  void* address;
+  void* host_address;
+  uint64_t bytes;  /* as rounded by the pool */
+  uint64_t token;  /* the pool's own */
+} mge_reservation;
+
+typedef struct mge_fence_point {
+  uint32_t struct_size;
+  uint32_t reserved;
+  mge_fence* fence; /* NULL: already reached */
+  uint64_t value;
+} mge_fence_point;
+
+enum { MGE_POOL_NO_GROWTH = 1 };               /* flags of acquire */
+enum { MGE_TRIM_EXCESS = 1, MGE_TRIM_ALL = 2 }; /* how */
+
+typedef struct mge_pool_stats {
+  uint32_t struct_size;
+  uint32_t presence;        /* bit i set: member i below is filled */
+  uint64_t in_use;          /* handed out now, as rounded */
+  uint64_t peak_in_use;
+  uint64_t committed;       /* held from the slab provider */
+  uint64_t slab_acquires;   /* calls so far */
+  uint64_t slab_releases;
+  uint64_t hits;            /* acquires served without the provider */
+} mge_pool_stats;
+
+/* What a pool gets its slabs from: the host, which charges the device's budget and calls the backend. */
+typedef struct mge_slab_provider {
+  uint32_t struct_size;
+  uint32_t reserved;
+  void* self;
+  mge_code (*acquire)(void* self, uint64_t bytes, mge_slab* out, mge_error* error); /* MGE_RESOURCE_EXHAUSTED when full */
+  void (*release)(void* self, const mge_slab* slab);
+  void (*memory_info)(void* self, uint64_t* free_bytes, uint64_t* total_bytes);
+} mge_slab_provider;
+
+/* A pool of the backend's own. [any]: the host calls it from several threads. */
+typedef struct mge_pool_api {
+  uint32_t struct_size;
+  uint32_t minor;
+  mge_code (*create)(mge_device* device, int32_t memory_class, const mge_slab_provider* provider, mge_pool** out,
+                     mge_error* error);
+  void (*destroy)(mge_pool* pool);
+  /* `after`: the memory may be used once this is reached (NULL: at once). */
+  mge_code (*acquire)(mge_pool* pool, uint64_t bytes, uint64_t alignment, const mge_fence_point* after, uint32_t flags,
+                      mge_reservation* out, mge_error* error);
+  void (*release)(mge_pool* pool, const mge_reservation* reservation, const mge_fence_point* last_use);
+  void (*trim)(mge_pool* pool, int32_t how);
+  void (*stats)(const mge_pool* pool, mge_pool_stats* out);
+} mge_pool_api;
+
+typedef struct mge_plan_summary {
+  uint32_t struct_size;
+  uint32_t concurrency; /* instances that may run at once */
+  uint64_t arena_bytes;
+  uint64_t constant_bytes;
+  uint64_t workspace_bytes;
+  uint64_t memory_free;
+  uint64_t memory_total;
+  uint64_t budget; /* 0: none */
+} mge_plan_summary;
+
+typedef struct mge_reserve_decision {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t initial;   /* bytes to acquire before the first run */
+  uint64_t keep_free; /* bytes of the device to leave alone: the pool is trimmed before it would go below */
+  uint64_t retain;    /* bytes to keep when idle */
+} mge_reserve_decision;
+
+/* Decides, without side effects; the pool acts, and the host's budget always binds. [any] */
+typedef struct mge_reserve_api {
+  uint32_t struct_size;
+  uint32_t minor;
+  mge_code (*decide)(mge_device* device, const mge_plan_summary* plan, mge_reserve_decision* out, mge_error* error);
+} mge_reserve_api;
+
+typedef struct mge_memory_api {
+  uint32_t struct_size;
+  uint32_t minor;
+  /* The only calls that take memory from the driver. Alignment of an address: at least 64. [any] */
+  mge_code (*slab_acquire)(mge_device* device, int32_t memory_class, uint64_t bytes, mge_slab* out, mge_error* error);
+  void (*slab_release)(mge_device* device, const mge_slab* slab);
+  void (*memory_info)(mge_device* device, uint64_t* free_bytes, uint64_t* total_bytes);
+  mge_text pool;                  /* a ready-made pool: "naive", "round", "unpooled", "growing"; ignored if own_pool is set */
+  const mge_pool_api* own_pool;   /* [optional] */
+  mge_text reserve;               /* a ready-made policy: "percent:5", "bytes:64MiB", "all", "none"; ignored if own_reserve is set */
+  const mge_reserve_api* own_reserve; /* [optional] */
+} mge_memory_api;
+
+/* ---------------------------------------------------------------- queues, fences, copies */
+
+enum { MGE_QUEUE_COMPUTE = 0, MGE_QUEUE_COPY_IN = 1, MGE_QUEUE_COPY_OUT = 2 };
+
+typedef struct mge_queue_api {
+  uint32_t struct_size;
+  uint32_t minor;
+  mge_code (*create)(mge_device* device, int32_t kind, mge_queue** out, mge_error* error); /* [any] */
+  void (*destroy)(mge_queue* queue);
+  /* Copies between two addresses of this device, or of one and host memory; ordered by the queue. [one] */
+  mge_code (*copy)(mge_queue* queue, void* destination, const void* source, uint64_t bytes, mge_error* error);
+  mge_code (*fence_create)(mge_device* device, mge_fence** out, mge_error* error);
+  void (*fence_destroy)(mge_fence* fence);
+  /* When all that was enqueued before is done, the fence becomes `value`, or carries the failure. [one] */
+  mge_code (*signal)(mge_queue* queue, mge_fence* fence, uint64_t value, mge_error* error);
+  /* What is enqueued later begins when the fence has reached `value`; a failure of the fence travels on. [one] */
+  mge_code (*wait)(mge_queue* queue, mge_fence* fence, uint64_t value, mge_error* error);
+  /* Blocks the calling thread until the fence has reached `value` or failed (then that code and text);
+   * MGE_DEADLINE_EXCEEDED after timeout_ns. [any] */
+  mge_code (*host_wait)(mge_fence* fence, uint64_t value, uint64_t timeout_ns, mge_error* error);
+  /* [optional] What is enqueued between begin and end is recorded instead of run; replay enqueues the record. [one] */
+  mge_code (*capture_begin)(mge_queue* queue, mge_error* error);
+  mge_code (*capture_end)(mge_queue* queue, void** out_record, mge_error* error);
+  mge_code (*replay)(mge_queue* queue, void* record, mge_error* error);
+  void (*record_destroy)(mge_device* device, void* record);
+} mge_queue_api;
+
+/* ---------------------------------------------------------------- kernels */
+
+/* Attributes of a candidate. */
+#define MGE_KERNEL_DETERMINISTIC (UINT64_C(1) << 0)     /* equal inputs, equal bits, on one device class */
+#define MGE_KERNEL_BATCH_INVARIANT (UINT64_C(1) << 1)   /* a row's bits do not depend on the other rows */
+#define MGE_KERNEL_REFERENCE (UINT64_C(1) << 2)         /* the host's plain loops, or as slow */
+#define MGE_KERNEL_REDUCED_PRECISION (UINT64_C(1) << 3) /* computes in less than the element type */
+#define MGE_KERNEL_CAPTURE_SAFE (UINT64_C(1) << 4)
+#define MGE_KERNEL_USES_ATOMICS (UINT64_C(1) << 5)
+#define MGE_KERNEL_ALLOCATES (UINT64_C(1) << 6)         /* a library in it takes heap memory while it runs */
+#define MGE_KERNEL_KNOWN_BITS ((UINT64_C(1) << 7) - 1)
+
+enum { MGE_WRITE = 0, MGE_WRITE_ADD = 1 };
+
+/* What is to be computed: a group of nodes, often one. Its graph's inputs and outputs are the operands, in that order, of
+ * every list below. */
+typedef struct mge_problem {
+  uint32_t struct_size;
+  uint32_t threads;         /* width the kernel may count on; >= 1 */
+  const mge_graph* graph;
+  const int32_t* write_modes; /* per output; NULL: all MGE_WRITE */
+} mge_problem;
+
+typedef struct mge_constraints {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t require;         /* MGE_KERNEL_ bits that a candidate must have */
+  uint64_t forbid;
+  uint64_t workspace_limit; /* UINT64_MAX: none */
+} mge_constraints;
+
+typedef struct mge_in_place {
+  uint32_t output;
+  uint32_t input; /* the output may be given the address of this input, if nobody needs the input any more */
+} mge_in_place;
+
+typedef struct mge_candidate {
+  uint32_t struct_size;
+  int32_t rank;               /* the backend's order: lower first */
+  mge_text id;                /* stable: names the kernel and its variant in caches and in --why */
+  uint64_t attributes;        /* MGE_KERNEL_ */
+  uint64_t workspace_bound;   /* prepare may ask for less, never for more */
+  double cost_us;             /* estimate for one run; negative: unknown */
+  uint64_t token;             /* the backend's own, comes back in prepare */
+  const mge_layout* const* input_layouts;  /* per input; NULL list or entry: plain. Constants are always given plain */
+  const mge_layout* const* output_layouts; /* per output */
+  const mge_in_place* in_place;
+  uint64_t in_place_count;
+} mge_candidate;
+
+typedef struct mge_candidate_sink {
+  uint32_t struct_size;
+  uint32_t reserved;
+  void* self;
+  void (*offer)(void* self, const mge_candidate* candidate); /* copied */
+  void (*refuse)(void* self, const mge_text* kernel, const mge_text* reason);
+} mge_candidate_sink;
+
+/* What a prepared kernel needs. */
+typedef struct mge_prepared {
+  uint32_t struct_size;
+  uint32_t args_bytes;       /* memory for its bound arguments, 16-byte aligned, copied with memcpy by nobody */
+  mge_kernel* kernel;
+  uint64_t workspace_bytes;
+  const uint64_t* prepack_bytes; /* per input: 0, or the size of the packed form of a constant; NULL: all 0. Lives as the kernel */
+  uint32_t has_state;        /* 1: state_create is called once for every instance of a plan */
+  uint32_t reserved;
+} mge_prepared;
+
+/* An operand of a step: an offset into one of the run's bases. */
+typedef struct mge_slot {
+  uint32_t base;
+  uint32_t reserved;
+  uint64_t offset;
+} mge_slot;
+
+typedef struct mge_binding {
+  uint32_t struct_size;
+  uint32_t state_index;       /* where in run->states this kernel's state is */
+  const mge_slot* inputs;     /* per input of the problem; a packed constant's slot names the packed form */
+  const mge_slot* outputs;
+  mge_slot workspace;
+  const mge_layout* const* input_layouts;  /* as settled by the host, ANY resolved; NULL entry: plain */
+  const mge_layout* const* output_layouts;
+} mge_binding;
+
+/* One run of one instance. Constant during the run. */
+typedef struct mge_run {
+  uint32_t struct_size;
+  uint32_t width;            /* threads that parallel_for may use; >= 1 */
+  void* const* bases;
+  void* const* states;
+  mge_queue* queue;          /* NULL on devices without queues */
+  const int32_t* cancel;     /* becomes non-zero when the run should stop; to be looked at by kernels of many ms */
+  const mge_host* host;
+  mge_error* error;
+  void* pool;                /* first argument of parallel_for */
+  /* As host->parallel_for, within the width of this run. */
+  void (*parallel_for)(void* pool, uint64_t chunks, void (*body)(void* context, uint64_t chunk), void* context);
+} mge_run;
+
+/* Runs (or enqueues on run->queue) one step. No allocation, no lock, no look-up. [any], with different runs. */
+typedef mge_code (*mge_step_fn)(const void* args, const mge_run* run);
+
+typedef struct mge_kernel_api {
+  uint32_t struct_size;
+  uint32_t minor;
+  mge_text set_version; /* changes whenever candidates or their meaning change: invalidates tuning results */
+  /* Offers every candidate for the problem within the constraints, and refuses the others with a reason. [any] */
+  mge_code (*enumerate)(mge_device* device, const mge_problem* problem, const mge_constraints* constraints,
+                        const mge_candidate_sink* sink, mge_error* error);
+  /* Makes a kernel of an offered candidate. The problem need not outlive the call; `binding` layouts are settled later. [any] */
+  mge_code (*prepare)(mge_device* device, const mge_problem* problem, const mge_candidate* candidate, mge_prepared* out,
+                      mge_error* error);
+  /* [optional if no kernel packs] Packs input number `input` from plain host memory into host memory. [any] */
+  mge_code (*prepack)(mge_kernel* kernel, uint32_t input, const void* source, void* destination, mge_error* error);
+  /* Writes the kernel's arguments for the given slots into `args` and names the function. [one] */
+  mge_code (*bind)(mge_kernel* kernel, const mge_binding* binding, void* args, mge_step_fn* out, mge_error* error);
+  /* [optional if no kernel has state] [any] */
+  mge_code (*state_create)(mge_kernel* kernel, void** out, mge_error* error);
+  void (*state_destroy)(mge_kernel* kernel, void* state);
+  void (*destroy)(mge_kernel* kernel); /* no step of it runs any more. [any] */
+} mge_kernel_api;
+
+/* ---------------------------------------------------------------- claims */
+
+typedef struct mge_claim {
+  uint32_t struct_size;
+  uint32_t reserved;
+  mge_text name;          /* of the fusion, for --why */
+  const int32_t* nodes;   /* indices into graph->nodes */
+  uint64_t node_count;
+  double benefit_us;      /* estimated gain over the nodes one by one; decides between overlapping offers */
+} mge_claim;
+
+typedef struct mge_claim_sink {
+  uint32_t struct_size;
+  uint32_t reserved;
+  void* self;
+  void (*offer)(void* self, const mge_claim* claim);
+} mge_claim_sink;
+
+typedef struct mge_graph_api {
+  uint32_t struct_size;
+  uint32_t minor;
+  /* Offers groups of two and more nodes that one kernel computes; each becomes a problem like any other. [any] */
+  mge_code (*claim)(mge_device* device, const mge_graph* graph, const mge_claim_sink* sink, mge_error* error);
+} mge_graph_api;
+
+/* ---------------------------------------------------------------- selection */
+
+enum { MGE_SELECT_HEURISTIC = 0, MGE_SELECT_PROFILE = 1, MGE_SELECT_REPRODUCIBLE = 2 };
+
+typedef struct mge_choice {
+  uint32_t struct_size;
+  int32_t mode;
+  const mge_problem* problem;
+  const mge_candidate* const* candidates; /* those that passed the host's filters */
+  uint64_t candidate_count;
+  const double* measured_us; /* PROFILE: per candidate; NULL otherwise */
+} mge_choice;
+
+typedef struct mge_strategy_api {
+  uint32_t struct_size;
+  uint32_t minor;
+  /* Writes the indices of all candidates, best first. The host refuses anything that is not a permutation. [any] */
+  mge_code (*order)(mge_device* device, const mge_choice* choice, uint32_t* out_order, mge_error* error);
+} mge_strategy_api;
+
+/* ---------------------------------------------------------------- the plugin */
+
+typedef struct mge_plugin {
+  uint32_t struct_size;
+  uint32_t abi_major;
+  uint32_t abi_minor;
+  uint32_t reserved;
+  uint64_t header_hash; /* MGE_ABI_HASH */
+  mge_text name;
+  mge_text version;
+  const mge_setting* const* settings;
+  uint64_t setting_count;
+  /* Called once, before anything else; `host` lives until stop() has returned. */
+  mge_code (*start)(const mge_host* host, mge_error* error);
+  /* Joins every thread and releases every handle; called once, explicitly, never at process exit. */
+  void (*stop)(void);
+  const mge_device_api* device;
+  const mge_memory_api* memory;
+  const mge_queue_api* queue;       /* [optional] without it steps run in the calling thread */
+  const mge_kernel_api* kernel;
+  const mge_graph_api* graph;       /* [optional] */
+  const mge_strategy_api* strategy; /* [optional] the host's ready-made ones serve otherwise */
+  /* [optional] A table by reverse-DNS name, or NULL. */
+  const void* (*extension)(const char* name, uint32_t min_version);
+} mge_plugin;
+
+typedef struct mge_query_in {
+  uint32_t struct_size;
+  uint32_t abi_major;
+  uint32_t abi_minor;
+  uint32_t reserved;
+  uint64_t header_hash;
+} mge_query_in;
+
+typedef struct mge_query_out {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const mge_plugin* plugin; /* static: lives as long as the library */
+  mge_text reason;          /* why not, if the answer is not MGE_OK */
+} mge_query_out;
+
+/* The only exported symbol. Pure: no side effects, may be called many times. */
+typedef mge_code (*mge_plugin_query_fn)(const mge_query_in* in, mge_query_out* out);
+#define MGE_PLUGIN_QUERY_SYMBOL "mge_plugin_query"
+#define MGE_EXPORT __attribute__((visibility("default")))
+
+/* ---------------------------------------------------------------- identity: the ELF note */
+
+/* Instruction sets without which the library must not be opened. */
+#define MGE_ISA_AVX2 (1u << 0) /* with FMA and F16C */
+#define MGE_ISA_AVX512 (1u << 1) /* F, BW, DQ, VL, CD */
+#define MGE_ISA_KNOWN_BITS 3u
+
+#define MGE_NOTE_OWNER "MGE"
+#define MGE_NOTE_TYPE 1u
+#define MGE_NOTE_SECTION ".note.mge.plugin"
+
+typedef struct mge_note {
+  uint32_t struct_size;
+  uint32_t abi_major;
+  uint32_t abi_minor;     /* that it was built with */
+  uint32_t abi_minor_min; /* oldest host that it works with */
+  uint32_t hash_low;      /* MGE_ABI_HASH */
+  uint32_t hash_high;
+  uint32_t isa;           /* MGE_ISA_ bits */
+  uint32_t reserved;
+  char name[32];          /* a-z, 0-9, '_' ; zero-terminated */
+  char version[32];
+  char classes[64];       /* device classes, separated by ',' */
+} mge_note;
+
+typedef struct mge_note_section {
+  uint32_t owner_size;
+  uint32_t note_size;
+  uint32_t type;
+  char owner[4];
+  mge_note note;
+} mge_note_section;
+
+#define MGE_PLUGIN_NOTE(plugin_name, plugin_version, plugin_classes, plugin_isa)                              \
+  __attribute__((section(MGE_NOTE_SECTION), used, aligned(4))) static const mge_note_section mge_note_ = {    \
+      4, (uint32_t)sizeof(mge_note), MGE_NOTE_TYPE, {'M', 'G', 'E', 0},                                       \
+      {(uint32_t)sizeof(mge_note), MGE_ABI_MAJOR, MGE_ABI_MINOR, 0, (uint32_t)(MGE_ABI_HASH & 0xffffffffu),   \
+       (uint32_t)(MGE_ABI_HASH >> 32), (plugin_isa), 0, plugin_name, plugin_version, plugin_classes}}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MGE_PLUGIN_H_ */
