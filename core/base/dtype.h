@@ -91,7 +91,7 @@ template <> inline constexpr DType kDTypeOf<bool> = DType::kBool;
 
 namespace internal {
 template <typename F, typename... Ts>
-bool DispatchImpl(DType dtype, F&& f) {
+bool DispatchImpl(DType dtype, F& f) {
   return ((kDTypeOf<Ts> == dtype ? (f(TypeTag<Ts>{}), true) : false) || ...);
 }
 }  // namespace internal
