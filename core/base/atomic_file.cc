@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+#include <system_error>
+
+#include "core/base/errors.h"
+#include "core/base/file.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+absl::Status CannotWrite(std::string_view path, std::string what, std::string fix = {}) {
+  return Fail(errors::kFileWrite, fmt::format("cannot write '{}'", path),
+              {.what = std::move(what), .fix = std::move(fix)});
+}
+
+std::string Reason(int error) { return std::generic_category().message(error); }
+
+// A write beyond RLIMIT_FSIZE raises SIGXFSZ, which ends the process; while this lives the thread gets EFBIG.
+class NoSizeSignal {
+ public:
+  NoSizeSignal() {
+    sigemptyset(&signal_);
+    sigaddset(&signal_, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+  }
+  ~NoSizeSignal() {
+    if (sigismember(&before_, SIGXFSZ)) return;
+    timespec none = {};
+    while (sigtimedwait(&signal_, nullptr, &none) > 0) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t signal_;
+  sigset_t before_;
+};
+
+}  // namespace
+
+absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, FileMode mode) {
+  if (path.empty() || path.find('\0') != std::string::npos) return CannotWrite(path, "the name is not usable");
+  std::string target = path;
+  struct stat st;
+  if (stat(path.c_str(), &st) == 0) {
+    if (!S_ISREG(st.st_mode)) return CannotWrite(path, "something that is not a regular file is there");
+    // Through a symbolic link, the file that it names is replaced, not the link.
+    char* real = realpath(path.c_str(), nullptr);
+    if (!real) return CannotWrite(path, Reason(errno));
+    target = real;
+    std::free(real);
+  }
+  AtomicFile file;
+  file.path_ = path;
+  size_t slash = target.rfind('/');
+  std::string directory = slash == std::string::npos ? "." : target.substr(0, std::max<size_t>(slash, 1));
+  file.name_ = slash == std::string::npos ? target : target.substr(slash + 1);
+  if (file.name_.empty()) return CannotWrite(path, "it names a directory");
+  file.directory_ = Fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!file.directory_.valid()) {
+    return CannotWrite(path, fmt::format("directory '{}': {}", directory, Reason(errno)),
+                       "create the directory, or name another file");
+  }
+  uint64_t random[2];
+  if (getrandom(random, sizeof(random), 0) != sizeof(random)) return CannotWrite(path, Reason(errno));
+  std::string temporary = fmt::format(".mge-{:016x}{:016x}.tmp", random[0], random[1]);
+  file.fd_ = Fd(openat(file.directory_.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                       mode == FileMode::kPrivate ? 0600 : 0666));
+  if (!file.fd_.valid()) return CannotWrite(path, fmt::format("directory '{}': {}", directory, Reason(errno)));
+  file.temporary_ = std::move(temporary);
+  return file;
+}
+
+AtomicFile::~AtomicFile() {
+  if (directory_.valid() && !temporary_.empty()) unlinkat(directory_.get(), temporary_.c_str(), 0);
+}
+
+absl::Status AtomicFile::Append(Bytes bytes) {
+  NoSizeSignal guard;
+  size_t done = 0;
+  while (done < bytes.size()) {
+    ssize_t n = write(fd_.get(), bytes.data() + done, std::min<size_t>(bytes.size() - done, 1 << 30));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      int error = n < 0 ? errno : EIO;
+      return CannotWrite(path_, fmt::format("{}: {} bytes were written, {} more are needed", Reason(error),
+                                            written_, bytes.size() - done),
+                         error == ENOSPC || error == EDQUOT ? "make room on the device" : "");
+    }
+    done += static_cast<size_t>(n);
+    written_ += n;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFile::Commit() {
+  if (fsync(fd_.get()) != 0) return CannotWrite(path_, fmt::format("flushing to the disk: {}", Reason(errno)));
+  if (renameat(directory_.get(), temporary_.c_str(), directory_.get(), name_.c_str()) != 0) {
+    return CannotWrite(path_, fmt::format("renaming: {}", Reason(errno)));
+  }
+  temporary_.clear();
+  fsync(directory_.get());  // the file is whole either way; this makes the new name survive a power loss
+  return absl::OkStatus();
+}
+
+absl::Status WriteFileAtomically(const std::string& path, Bytes bytes, FileMode mode) {
+  MGE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path, mode));
+  MGE_RETURN_IF_ERROR(file.Append(bytes));
+  return file.Commit();
+}
+
+}  // namespace mge
