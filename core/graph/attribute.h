@@ -22,6 +22,7 @@ using GraphPtr = std::shared_ptr<const Graph>;
 
 // ONNX's other kinds are brought into these: a type attribute is text, "tensor(float32)" or
 // "seq(tensor(float32))" (by DTypeName, without shape); a sparse tensor is made dense.
+// ONNX's attributes of kind TYPE_PROTO are text: "optional(seq(tensor(float32)))".
 using AttributeValue =
     std::variant<int64_t, float, std::string, Ints, Floats, Texts, Tensor, std::vector<Tensor>, GraphPtr>;
 

@@ -3,7 +3,10 @@
 //
 // Values and nodes are named by index. Removing one leaves a hole until Compact(); ids never change before.
 // A body of a control-flow operator is a Graph of its own. What it uses of the graph around it is listed in
-// the owning node's `captures` and appears in the body as inputs marked kCapture.
+// the owning node's `captures` and appears in the body as inputs marked kCapture. Every body of a node has one
+// such input for each of the node's captures, in that order, after its formal inputs, used or not: the k-th of
+// the last captures.size() inputs of each body is captures[k]. Constants are not captured but repeated in the
+// body (the bytes are shared). A body's output may be one of its inputs, a capture or a constant.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +38,11 @@ struct TensorType {
   std::string ToString() const;  // "float32[1,3,?,?]"
 };
 
-// All that is known of a value before a run. `type` is that of the elements where kind is a sequence.
+// All that is known of a value before a run. `type` is that of the elements where kind is a sequence or optional.
 struct ValueType {
   TensorType type;
   ValueKind kind = ValueKind::kTensor;
+  bool holds_sequence = false;  // kOptional only, where it is known: the optional is one of a sequence
 };
 
 enum class Role {
