@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Logger: where messages go that are no errors. A value that is passed down; nothing is written when the library is loaded.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "fmt/format.h"
+
+namespace mge {
+
+enum class LogLevel : int { kDebug = 0, kInfo = 1, kWarning = 2, kError = 3, kSilent = 4 };
+
+std::string_view LogLevelName(LogLevel level);  // "warning"
+
+class Logger {
+ public:
+  // Receives one message without a line break, control characters escaped. May be called on any thread at a time, and
+  // must not throw. `state` is borrowed and outlives every copy of the logger.
+  using Sink = void (*)(void* state, LogLevel level, std::string_view message);
+
+  // Writes "mge: warning: ..." to standard error, from `level` upwards.
+  explicit Logger(LogLevel level = LogLevel::kWarning);
+  Logger(LogLevel level, Sink sink, void* state) : level_(level), sink_(sink), state_(state) {}
+
+  LogLevel level() const { return level_; }
+  void set_level(LogLevel level) { level_ = level; }  // of this copy only
+  bool On(LogLevel level) const { return level >= level_ && level < LogLevel::kSilent; }
+
+  // The message is built only if it is wanted.
+  template <typename... Args>
+  void Log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) const {
+    if (On(level)) Write(level, fmt::format(format, std::forward<Args>(args)...));
+  }
+  template <typename... Args>
+  void Debug(fmt::format_string<Args...> format, Args&&... args) const {
+    Log(LogLevel::kDebug, format, std::forward<Args>(args)...);
+  }
+  template <typename... Args>
+  void Info(fmt::format_string<Args...> format, Args&&... args) const {
+    Log(LogLevel::kInfo, format, std::forward<Args>(args)...);
+  }
+  template <typename... Args>
+  void Warning(fmt::format_string<Args...> format, Args&&... args) const {
+    Log(LogLevel::kWarning, format, std::forward<Args>(args)...);
+  }
+  template <typename... Args>
+  void Error(fmt::format_string<Args...> format, Args&&... args) const {
+    Log(LogLevel::kError, format, std::forward<Args>(args)...);
+  }
+
+ private:
+  void Write(LogLevel level, std::string message) const;
+
+  LogLevel level_;
+  Sink sink_;
+  void* state_ = nullptr;
+};
+
+}  // namespace mge

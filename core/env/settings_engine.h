@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings of the dependency engine, its workers and bulk execution.
+#pragma once
+
+#include "core/env/setting.h"
+
+namespace mge {
+
+enum class EngineType { kNaive, kThreaded, kThreadedPerDevice };
+
+namespace setting_choices {
+inline constexpr Choice kEngineTypes[] = {
+    {EngineType::kNaive, "naive", "NaiveEngine"},
+    {EngineType::kThreaded, "threaded", "ThreadedEngine"},
+    {EngineType::kThreadedPerDevice, "threaded_per_device", "ThreadedEnginePerDevice"},
+};
+}  // namespace setting_choices
+
+inline constexpr Range<int64_t> kWorkerRange = {1, 1024};
+
+inline constexpr Setting<EngineType> kEngineType = {
+    .key = "engine.type",
+    .fallback = EngineType::kThreadedPerDevice,
+    .choices = setting_choices::kEngineTypes,
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Engine that runs operations: in the caller's thread, on one pool of threads, or on workers per device.",
+    .aliases = "MXNET_ENGINE_TYPE",
+};
+inline constexpr Setting<int64_t> kCpuWorkers = {
+    .key = "engine.cpu_worker_nthreads",
+    .fallback = 1,
+    .range = kWorkerRange,
+    .unit = "threads",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Workers of each CPU device in the engine threaded_per_device.",
+    .aliases = "MXNET_CPU_WORKER_NTHREADS",
+};
+inline constexpr Setting<int64_t> kCpuPriorityWorkers = {
+    .key = "engine.cpu_priority_nthreads",
+    .fallback = 4,
+    .range = kWorkerRange,
+    .unit = "threads",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Workers for prioritized operations on the CPU in the engine threaded_per_device.",
+    .aliases = "MXNET_CPU_PRIORITY_NTHREADS",
+};
+inline constexpr Setting<int64_t> kGpuWorkers = {
+    .key = "engine.gpu_worker_nthreads",
+    .fallback = 2,
+    .range = kWorkerRange,
+    .unit = "threads",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Workers, each with a stream of its own, of each GPU in the engine threaded_per_device.",
+    .aliases = "MXNET_GPU_WORKER_NTHREADS",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<int64_t> kGpuCopyWorkers = {
+    .key = "engine.gpu_copy_nthreads",
+    .fallback = 2,
+    .range = kWorkerRange,
+    .unit = "threads",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Workers that copy to and from each GPU in the engine threaded_per_device.",
+    .aliases = "MXNET_GPU_COPY_NTHREADS",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<int64_t> kForkWorkers = {
+    .key = "engine.fork_worker_nthreads",
+    .fallback = 1,
+    .range = kWorkerRange,
+    .unit = "threads",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Takes the place of engine.cpu_worker_nthreads in the child of a fork.",
+    .aliases = "MXNET_MP_WORKER_NTHREADS",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<bool> kBulkInference = {
+    .key = "engine.bulk_inference",
+    .fallback = true,
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Runs an inference plan as one engine operation per device instead of one per step.",
+    .aliases = "MXNET_EXEC_BULK_EXEC_INFERENCE",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<bool> kBulkTrain = {
+    .key = "engine.bulk_train",
+    .fallback = true,
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Runs a training plan in bulk segments instead of step by step.",
+    .aliases = "MXNET_EXEC_BULK_EXEC_TRAIN",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<int64_t> kBulkTrainNodes = {
+    .key = "engine.bulk_train_max_nodes",
+    .fallback = 15,
+    .range = Range<int64_t>{0, 1'000'000},
+    .unit = "nodes",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Most nodes in one bulk segment of a training plan; 0 and 1 mean one node each.",
+    .aliases = "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN",
+    .status = SettingStatus::kLater,
+};
+
+inline constexpr auto kEngineRows =
+    SettingRows(kEngineType, kCpuWorkers, kCpuPriorityWorkers, kGpuWorkers, kGpuCopyWorkers, kForkWorkers,
+                kBulkInference, kBulkTrain, kBulkTrainNodes);
+
+}  // namespace mge

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings of the planner, of kernel selection and of memory.
+#pragma once
+
+#include "core/env/setting.h"
+#include "core/env/setting_checks.h"
+
+namespace mge {
+
+// How kernels are chosen. Heuristic: by rank and cost estimate. Profile: by time. Both: by recorded times where there are
+// some, else by heuristic, never timing anew. Reproducible: only kernels that repeat their bits. Optimized: no kernel that
+// is marked as reference.
+enum class Strategy : uint32_t { kHeuristic = 1, kProfile = 2, kReproducible = 4, kOptimized = 8 };
+
+enum class ConvAutotune { kOff = 0, kLimited = 1, kFastest = 2 };
+enum class TuningCache { kFile, kMemory };
+enum class GpuPool { kNaive, kRound, kUnpooled };
+enum class StaticMemory { kOff = 0, kStatic = 2, kDynamic = 3, kBoth = 4 };
+
+namespace setting_choices {
+inline constexpr Choice kStrategies[] = {
+    {Strategy::kHeuristic, "heuristic"},
+    {Strategy::kProfile, "profile"},
+    {Strategy::kReproducible, "reproducible", "reproduceable"},
+    {Strategy::kOptimized, "optimized"},
+};
+inline constexpr Choice kConvAutotune[] = {
+    {ConvAutotune::kOff, "off", "0"},
+    {ConvAutotune::kLimited, "limited", "1 limited_workspace"},
+    {ConvAutotune::kFastest, "fastest", "2"},
+};
+inline constexpr Choice kTuningCaches[] = {
+    {TuningCache::kFile, "file"},
+    {TuningCache::kMemory, "memory"},
+};
+inline constexpr Choice kGpuPools[] = {
+    {GpuPool::kNaive, "naive"},
+    {GpuPool::kRound, "round"},
+    {GpuPool::kUnpooled, "unpooled"},
+};
+inline constexpr Choice kStaticMemory[] = {
+    {StaticMemory::kOff, "off", "0"},
+    {StaticMemory::kStatic, "static", "2 1"},
+    {StaticMemory::kDynamic, "dynamic", "3"},
+    {StaticMemory::kBoth, "both", "4"},
+};
+}  // namespace setting_choices
+
+inline constexpr Setting<bool> kPlanInplace = {
+    .key = "plan.inplace",
+    .fallback = true,
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Lets an output take over the memory of an input that is needed no more.",
+    .aliases = "MXNET_EXEC_ENABLE_INPLACE",
+};
+inline constexpr Setting<int64_t> kPlanCacheSize = {
+    .key = "plan.cache_size",
+    .fallback = 8,
+    .range = Range<int64_t>{1, 4096},
+    .unit = "plans",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Plans that a session keeps, one per signature of input shapes; the least recently used goes first.",
+};
+inline constexpr Setting<TextList> kPlannerSkip = {
+    .key = "planner.skip",
+    .check = IsIdentifierWord,
+    .allowed = "names of passes and rewrites separated by commas",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Passes and rewrites that the planner leaves out.",
+};
+inline constexpr Setting<int64_t> kPlanMatchRange = {
+    .key = "plan.match_range",
+    .fallback = 16,
+    .range = Range<int64_t>{0, 4096},
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Largest ratio of sizes between a buffer and a freed one that it takes over; the best of 1 to this is used, "
+           "and 0 leaves in-place sharing only.",
+    .aliases = "NNVM_EXEC_MATCH_RANGE",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<int64_t> kPlanNumTemp = {
+    .key = "plan.num_temp",
+    .fallback = 1,
+    .range = Range<int64_t>{1, 1024},
+    .unit = "workspaces",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Most workspaces per device, and with them lanes that may run side by side.",
+    .aliases = "MXNET_EXEC_NUM_TEMP",
+    .status = SettingStatus::kLater,
+};
+
+inline constexpr Setting<Flags<Strategy>> kSelectStrategy = {
+    .key = "select.strategy",
+    .fallback = Strategy::kHeuristic,
+    .choices = setting_choices::kStrategies,
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "How kernels are chosen; values are joined by \"_\", as in profile_reproducible.",
+    .aliases = "MEGENGINE_EXECUTION_STRATEGY",
+    .instead = "set_execution_strategy",
+};
+inline constexpr Setting<ConvAutotune> kSelectConvAutotune = {
+    .key = "select.gpu_conv_autotune",
+    .fallback = ConvAutotune::kLimited,
+    .choices = setting_choices::kConvAutotune,
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Choice of GPU convolutions: by heuristic, by time within the workspace limit, or by time alone.",
+    .aliases = "MXNET_CUDNN_AUTOTUNE_DEFAULT",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<bool> kSelectDeterministic = {
+    .key = "select.deterministic",
+    .fallback = false,
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Allows deterministic kernels only; an operator that has none is an error.",
+    .aliases = "MXNET_ENFORCE_DETERMINISM",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<Seconds> kSelectProfilingTimeout = {
+    .key = "select.profiling_timeout",
+    .fallback = Seconds(0),
+    .range = Range<Seconds>{Seconds(0), Seconds(1e6)},
+    .unit = "seconds",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Time after which the timing of one candidate is given up; 0 sets no limit.",
+    .aliases = "MGB_CONV_PROFILING_TIMEOUT",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<TuningCache> kSelectCacheType = {
+    .key = "select.cache_type",
+    .fallback = TuningCache::kFile,
+    .choices = setting_choices::kTuningCaches,
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Where measured times are kept: in a file, or in memory until the process ends.",
+    .status = SettingStatus::kLater,
+    .variable = "MGE_FASTRUN_CACHE_TYPE",
+};
+inline constexpr Setting<Path> kSelectCacheDir = {
+    .key = "select.cache_dir",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Directory of the file of measured times; empty takes the user's cache directory.",
+    .status = SettingStatus::kLater,
+    .variable = "MGE_FASTRUN_CACHE_DIR",
+};
+inline constexpr Setting<bool> kSelectTensorCore = {
+    .key = "select.tensor_core",
+    .fallback = true,
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Allows kernels that use the tensor cores of a GPU.",
+    .aliases = "MXNET_CUDA_ALLOW_TENSOR_CORE",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<bool> kSelectTensorCoreConversion = {
+    .key = "select.tensor_core_conversion",
+    .fallback = false,
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Allows float32 to be rounded to float16 for tensor cores, where select.tensor_core allows those.",
+    .aliases = "MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION",
+    .status = SettingStatus::kLater,
+};
+
+inline constexpr Setting<GpuPool> kMemoryGpuPool = {
+    .key = "memory.gpu_pool",
+    .fallback = GpuPool::kNaive,
+    .choices = setting_choices::kGpuPools,
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Pool of GPU memory; a value that was set wins over a backend's own pool.",
+    .aliases = "MXNET_GPU_MEM_POOL_TYPE",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<int64_t> kMemoryGpuReserve = {
+    .key = "memory.gpu_reserve_percent",
+    .fallback = 5,
+    .range = Range<int64_t>{0, 100},
+    .unit = "percent",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Share of a GPU's memory that stays free: beyond it, cached blocks are given back before more is taken.",
+    .aliases = "MXNET_GPU_MEM_POOL_RESERVE",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<int64_t> kMemoryRoundCutoff = {
+    .key = "memory.gpu_round_linear_cutoff",
+    .fallback = 24,
+    .range = Range<int64_t>{20, 34},
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "In the pool round, sizes up to 2 to this power become powers of two, larger ones multiples of that power.",
+    .aliases = "MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<Bytes> kMemoryLargeRound = {
+    .key = "memory.gpu_large_round",
+    .fallback = Bytes{2 << 20},
+    .range = Range<Bytes>{{1}, {INT64_MAX}},
+    .unit = "bytes",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "In the pool naive, larger sizes are rounded up to a multiple of this; 1 rounds nothing.",
+    .aliases = "MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<Text> kMemoryReserveCuda = {
+    .key = "memory.reserve_cuda",
+    .fallback = "0",
+    .check = IsReserve,
+    .allowed = "0, 1, or b: and a number of bytes",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Takes the memory of CUDA devices at start: nothing, nearly all, or so many bytes.",
+    .aliases = "MGB_CUDA_RESERVE_MEMORY",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<Text> kMemoryReserveRocm = {
+    .key = "memory.reserve_rocm",
+    .fallback = "0",
+    .check = IsReserve,
+    .allowed = "0, 1, or b: and a number of bytes",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Takes the memory of ROCm devices at start: nothing, nearly all, or so many bytes.",
+    .aliases = "MGB_ROCM_RESERVE_MEMORY",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<StaticMemory> kMemoryStaticPolicy = {
+    .key = "memory.static_policy",
+    .fallback = StaticMemory::kOff,
+    .choices = setting_choices::kStaticMemory,
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Memory shared between plans: none, among those of static shape, pages mapped on demand, or both.",
+    .aliases = "GE_USE_STATIC_MEMORY ge.exec.staticMemoryPolicy static_memory_policy",
+    .status = SettingStatus::kLater,
+};
+
+inline constexpr auto kPlanRows = SettingRows(
+    kPlanInplace, kPlanCacheSize, kPlannerSkip, kPlanMatchRange, kPlanNumTemp, kSelectStrategy, kSelectConvAutotune,
+    kSelectDeterministic, kSelectProfilingTimeout, kSelectCacheType, kSelectCacheDir, kSelectTensorCore,
+    kSelectTensorCoreConversion, kMemoryGpuPool, kMemoryGpuReserve, kMemoryRoundCutoff, kMemoryLargeRound,
+    kMemoryReserveCuda, kMemoryReserveRocm, kMemoryStaticPolicy);
+
+}  // namespace mge

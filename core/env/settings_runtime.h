@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings of a runtime as a whole: devices, backends, threads, memory limits, files, messages.
+#pragma once
+
+#include "core/base/log.h"
+#include "core/env/setting.h"
+#include "core/env/setting_checks.h"
+
+namespace mge {
+
+enum class IsaCap { kAuto, kPortable, kAvx2, kAvx512 };
+
+// What `log.override` may say beside a level.
+inline constexpr int kNoLogOverride = -1;
+enum class LogOverride : int {
+  kNone = kNoLogOverride, kDebug = 0, kInfo = 1, kWarning = 2, kError = 3, kSilent = 4,
+};
+
+namespace setting_choices {
+inline constexpr Choice kIsa[] = {
+    {IsaCap::kAuto, "auto"},
+    {IsaCap::kPortable, "portable"},
+    {IsaCap::kAvx2, "avx2"},
+    {IsaCap::kAvx512, "avx512"},
+};
+inline constexpr Choice kLogLevels[] = {
+    {LogLevel::kDebug, "debug", "0"},
+    {LogLevel::kInfo, "info", "1"},
+    {LogLevel::kWarning, "warning", "warn 2"},
+    {LogLevel::kError, "error", "3"},
+    {LogLevel::kSilent, "silent", "no_log off 4"},
+};
+inline constexpr Choice kLogOverrides[] = {
+    {LogOverride::kNone, "none"},
+    {LogOverride::kDebug, "debug", "0"},
+    {LogOverride::kInfo, "info", "1"},
+    {LogOverride::kWarning, "warning", "warn 2"},
+    {LogOverride::kError, "error", "3"},
+    {LogOverride::kSilent, "silent", "no_log off 4"},
+};
+}  // namespace setting_choices
+
+inline constexpr Setting<Text> kDefaultDevice = {
+    .key = "device.default",
+    .fallback = "xpux",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Device that runs a model when neither the call nor a scope names one; \"a,b\" is an order of preference and "
+           "\"a+b\" splits the model over both.",
+    .variable = "MGE_DEFAULT_DEVICE",
+    .instead = "set_default_device",
+};
+inline constexpr Setting<PathList> kPluginPath = {
+    .key = "plugin.path",
+    .check = IsAbsolutePath,
+    .allowed = "absolute directories separated by colons",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Directories searched for backends, before the built-in one.",
+};
+inline constexpr Setting<int64_t> kThreads = {
+    .key = "threads",
+    .fallback = 0,
+    .range = Range<int64_t>{0, 1024},
+    .unit = "threads",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Width of the compute pool; 0 takes what the process may use by affinity and cgroup quota.",
+};
+inline constexpr Setting<MemoryLimits> kMemoryLimit = {
+    .key = "memory.limit",
+    .allowed = "a size such as 256MiB for every device, or one per device such as cpu0=1GiB,gpu0=2GiB",
+    .unit = "bytes",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Hard budget of the memory that MGE takes on a device; without one, the device's own size is the limit.",
+};
+inline constexpr Setting<IsaCap> kCpuIsa = {
+    .key = "cpu.isa",
+    .fallback = IsaCap::kAuto,
+    .choices = setting_choices::kIsa,
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Highest instruction set that kernels on the CPU may use; auto takes the best that the processor has.",
+};
+inline constexpr Setting<int64_t> kSeed = {
+    .key = "seed",
+    .fallback = 0,
+    .range = Range<int64_t>{0, INT64_MAX},
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Start of the random numbers of operators and of inputs that are made up.",
+};
+inline constexpr Setting<Seconds> kRunTimeout = {
+    .key = "run.timeout",
+    .fallback = Seconds(0),
+    .range = Range<Seconds>{Seconds(0), Seconds(1e9)},
+    .unit = "seconds",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Time after which a run is ended with an error; 0 sets no limit.",
+};
+inline constexpr Setting<PathList> kConfigFiles = {
+    .key = "config",
+    .allowed = "paths of TOML files separated by colons",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Configuration files, read in order; a later file wins.",
+};
+inline constexpr Setting<bool> kStrictEnv = {
+    .key = "env.strict",
+    .fallback = false,
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Makes unknown variables, and settings whose effect is not built yet, an error.",
+    .variable = "MGE_STRICT_ENV",
+};
+inline constexpr Setting<LogLevel> kLogLevel = {
+    .key = "log.level",
+    .fallback = LogLevel::kWarning,
+    .choices = setting_choices::kLogLevels,
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Least important kind of message that is written.",
+    .aliases = "MEGENGINE_LOGGING_LEVEL",
+};
+inline constexpr Setting<LogOverride> kLogOverride = {
+    .key = "log.override",
+    .fallback = LogOverride::kNone,
+    .choices = setting_choices::kLogOverrides,
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Level of messages that wins over log.level wherever that was set.",
+    .aliases = "RUNTIME_OVERRIDE_LOG_LEVEL",
+};
+inline constexpr Setting<bool> kLogStorageFallback = {
+    .key = "log.storage_fallback",
+    .fallback = true,
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Writes once when an operator handles a sparse tensor through a dense copy.",
+    .aliases = "MXNET_STORAGE_FALLBACK_LOG_VERBOSE",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<Path> kLibraryPath = {
+    .key = "library.path",
+    .check = IsAbsolutePath,
+    .allowed = "an absolute path",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "The libmge that a language binding loads.",
+    .aliases = "MXNET_LIBRARY_PATH",
+    .status = SettingStatus::kLater,
+};
+
+inline constexpr auto kRuntimeRows =
+    SettingRows(kDefaultDevice, kPluginPath, kThreads, kMemoryLimit, kCpuIsa, kSeed, kRunTimeout, kConfigFiles,
+                kStrictEnv, kLogLevel, kLogOverride, kLogStorageFallback, kLibraryPath);
+
+}  // namespace mge

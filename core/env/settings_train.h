@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings of training, of eager mode, of communication between devices and of data.
+#pragma once
+
+#include "core/env/setting.h"
+#include "core/env/setting_checks.h"
+
+namespace mge {
+
+inline constexpr Setting<bool> kTrainMirror = {
+    .key = "train.mirror",
+    .fallback = false,
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Computes cheap forward operators again in the backward pass instead of keeping their results.",
+    .aliases = "MXNET_BACKWARD_DO_MIRROR",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<bool> kTrainInplaceUpdate = {
+    .key = "train.inplace_update",
+    .fallback = false,
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Updates parameters in their own memory.",
+    .aliases = "MEGENGINE_INPLACE_UPDATE",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<int64_t> kSublinearTries = {
+    .key = "train.sublinear_tries",
+    .fallback = 10,
+    .range = Range<int64_t>{0, 1'000'000},
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Thresholds tried in each of the linear and the local search for a plan of sublinear memory.",
+    .aliases = "MGB_SUBLINEAR_MEMORY_THRESH_NR_TRY",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<int64_t> kSublinearGenerations = {
+    .key = "train.sublinear_generations",
+    .fallback = 0,
+    .range = Range<int64_t>{0, 1'000'000},
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Rounds of the genetic search for a plan of sublinear memory.",
+    .aliases = "MGB_SUBLINEAR_MEMORY_GENETIC_NR_ITER",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<int64_t> kSublinearPopulation = {
+    .key = "train.sublinear_population",
+    .fallback = 20,
+    .range = Range<int64_t>{1, 1'000'000},
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Plans that survive each round of the genetic search for a plan of sublinear memory.",
+    .aliases = "MGB_SUBLINEAR_MEMORY_GENETIC_POOL_SIZE",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<int64_t> kSublinearLowerBound = {
+    .key = "train.sublinear_lower_bound_mib",
+    .fallback = 0,
+    .range = Range<int64_t>{0, INT64_MAX >> 20},
+    .unit = "MiB",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Peak below which the search for a plan of sublinear memory does not trade speed any more.",
+    .aliases = "MGB_SUBLINEAR_MEMORY_LOWER_BOUND_MB",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<int64_t> kSublinearWorkers = {
+    .key = "train.sublinear_workers",
+    .fallback = 0,
+    .range = Range<int64_t>{0, 4096},
+    .unit = "threads",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Threads of the search for a plan of sublinear memory; 0 takes half of the processors.",
+    .aliases = "MGB_SUBLINEAR_MEMORY_WORKERS",
+    .status = SettingStatus::kLater,
+};
+
+inline constexpr Setting<bool> kEagerHostCompute = {
+    .key = "eager.host_compute",
+    .fallback = true,
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Computes small operators on the host when their inputs are known there.",
+    .aliases = "MEGENGINE_HOST_COMPUTE",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<int64_t> kEagerAsyncLevel = {
+    .key = "eager.async_level",
+    .fallback = 2,
+    .range = Range<int64_t>{0, 2},
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Parallelism of eager mode: 0 serial, 1 waits where shapes are not known, 2 caller and devices run apart.",
+    .aliases = "MEGENGINE_INTERP_ASYNC_LEVEL",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<int64_t> kEagerQueueSize = {
+    .key = "eager.queue_size",
+    .fallback = 10'000,
+    .range = Range<int64_t>{1, 100'000'000},
+    .unit = "commands",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Commands that eager mode queues before the caller waits.",
+    .aliases = "MEGENGINE_ASYNC_QUEUE_SIZE",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<bool> kEagerCatchErrors = {
+    .key = "eager.catch_worker_errors",
+    .fallback = true,
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Catches errors in the worker of eager mode and reports them later, instead of ending where they arise.",
+    .aliases = "MEGENGINE_CATCH_WORKER_EXEC",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<bool> kEagerRecordPath = {
+    .key = "eager.record_computing_path",
+    .fallback = false,
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Records how tensors were computed, so that they can be computed again.",
+    .aliases = "MEGENGINE_RECORD_COMPUTING_PATH",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<bool> kEagerSwap = {
+    .key = "eager.swap",
+    .fallback = false,
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Allows tensors to be swapped out to the host.",
+    .aliases = "MEGENGINE_ENABLE_SWAP",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<bool> kEagerDrop = {
+    .key = "eager.drop",
+    .fallback = false,
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Allows tensors to be dropped and computed again.",
+    .aliases = "MEGENGINE_ENABLE_DROP",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<bool> kEagerDtr = {
+    .key = "eager.dtr_auto_drop",
+    .fallback = false,
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Drops tensors by itself when memory is short; turns on eager.drop and eager.record_computing_path.",
+    .aliases = "MEGENGINE_DTR_AUTO_DROP",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<Bytes> kEagerDtrThreshold = {
+    .key = "eager.dtr_eviction_threshold",
+    .fallback = Bytes{0},
+    .unit = "bytes",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Device memory in use beyond which tensors are dropped; 0 sets no threshold.",
+    .aliases = "MEGENGINE_DTR_EVICTION_THRESHOLD",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<Bytes> kEagerDtrMinimum = {
+    .key = "eager.dtr_evictee_minimum_size",
+    .fallback = Bytes{1 << 20},
+    .unit = "bytes",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Tensors up to this size are never dropped by themselves.",
+    .aliases = "MEGENGINE_DTR_EVICTEE_MINIMUM_SIZE",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<bool> kEagerStaticInputShape = {
+    .key = "eager.static_input_shape",
+    .fallback = false,
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Takes the shapes of a traced function's inputs as fixed, so that memory is planned ahead.",
+    .aliases = "MEGENGINE_INPUT_NODE_USE_STATIC_SHAPE",
+    .status = SettingStatus::kLater,
+};
+
+inline constexpr Setting<int64_t> kKvstoreThreads = {
+    .key = "kvstore.reduction_nthreads",
+    .fallback = 4,
+    .range = Range<int64_t>{1, 1024},
+    .unit = "threads",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Threads that add up a big array on the CPU.",
+    .aliases = "MXNET_KVSTORE_REDUCTION_NTHREADS",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<int64_t> kKvstoreBigArray = {
+    .key = "kvstore.bigarray_bound",
+    .fallback = 1'000'000,
+    .range = Range<int64_t>{1, INT64_MAX},
+    .unit = "elements",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Arrays of at least so many elements are added up by several threads and spread over servers.",
+    .aliases = "MXNET_KVSTORE_BIGARRAY_BOUND",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<bool> kKvstoreTree = {
+    .key = "kvstore.tree",
+    .fallback = false,
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Adds up arrays of several devices along trees made for the links between them.",
+    .aliases = "MXNET_KVSTORE_USETREE",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<bool> kKvstoreLogTree = {
+    .key = "kvstore.log_tree",
+    .fallback = false,
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Logs the trees and the links that they use.",
+    .aliases = "MXNET_KVSTORE_LOGTREE",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<int64_t> kKvstoreTreeArray = {
+    .key = "kvstore.tree_array_bound",
+    .fallback = 10'000'000,
+    .range = Range<int64_t>{0, INT64_MAX},
+    .unit = "elements",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Larger arrays whose first dimension is at least twice the number of devices use one tree per device.",
+    .aliases = "MXNET_KVSTORE_TREE_ARRAY_BOUND",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<bool> kKvstoreBacktrack = {
+    .key = "kvstore.tree_backtrack",
+    .fallback = false,
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Searches trees by backtracking instead of Kernighan-Lin.",
+    .aliases = "MXNET_KVSTORE_TREE_BACKTRACK",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<double> kKvstorePenalty = {
+    .key = "kvstore.tree_link_usage_penalty",
+    .fallback = 0.7,
+    .range = Range<double>{0.001, 1.0},
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Factor on the worth of a link for each tree that uses it already.",
+    .aliases = "MXNET_KVSTORE_TREE_LINK_USAGE_PENALTY",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<bool> kKvstoreP2p = {
+    .key = "kvstore.gpu_p2p",
+    .fallback = true,
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Lets GPUs copy to each other directly.",
+    .aliases = "MXNET_ENABLE_GPU_P2P",
+    .status = SettingStatus::kLater,
+};
+
+inline constexpr Setting<Path> kDataHome = {
+    .key = "data.home",
+    .fallback = "~/.mxnet",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Directory of downloaded models and data sets.",
+    .aliases = "MXNET_HOME",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<Text> kDataRepository = {
+    .key = "data.repository",
+    .fallback = "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/",
+    .check = IsUrl,
+    .allowed = "an address that begins with https://, http:// or file:///",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Address under which models and data sets are found.",
+    .aliases = "MXNET_GLUON_REPO",
+    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<Bytes> kDataSharedMemory = {
+    .key = "data.shared_memory",
+    .fallback = Bytes{4'000'000'000},
+    .unit = "bytes",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Shared memory between the processes of a data loader; 0 uses none.",
+    .status = SettingStatus::kLater,
+    .variable = "MGE_PLASMA_MEMORY",
+};
+inline constexpr Setting<bool> kDataSharedMemoryDebug = {
+    .key = "data.shared_memory_debug",
+    .fallback = false,
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Shows the messages of a data loader's shared memory.",
+    .status = SettingStatus::kLater,
+    .variable = "MGE_DATALOADER_PLASMA_DEBUG",
+};
+inline constexpr Setting<int64_t> kDataDecodeThreads = {
+    .key = "data.decode_nthreads",
+    .fallback = 0,
+    .range = Range<int64_t>{0, 1024},
+    .unit = "threads",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Threads that decode images in each process of a data loader; 0 decodes in the process's own thread.",
+    .aliases = "MXNET_MP_OPENCV_NUM_THREADS",
+    .status = SettingStatus::kLater,
+};
+
+inline constexpr auto kTrainRows = SettingRows(
+    kTrainMirror, kTrainInplaceUpdate, kSublinearTries, kSublinearGenerations, kSublinearPopulation,
+    kSublinearLowerBound, kSublinearWorkers, kEagerHostCompute, kEagerAsyncLevel, kEagerQueueSize, kEagerCatchErrors,
+    kEagerRecordPath, kEagerSwap, kEagerDrop, kEagerDtr, kEagerDtrThreshold, kEagerDtrMinimum, kEagerStaticInputShape,
+    kKvstoreThreads, kKvstoreBigArray, kKvstoreTree, kKvstoreLogTree, kKvstoreTreeArray, kKvstoreBacktrack,
+    kKvstorePenalty, kKvstoreP2p, kDataHome, kDataRepository, kDataSharedMemory, kDataSharedMemoryDebug,
+    kDataDecodeThreads);
+
+}  // namespace mge
