@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# What run.sh and test.sh share: messages, the packages of dependencies.txt, configuring and building a preset.
+
+# Exit codes of the scripts, as those of `mge`: 1 a build or test failed, 2 usage, 5 something is missing.
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+install_packages=yes
+jobs=
+
+if [[ -t 2 && -z ${NO_COLOR:-} ]]; then bold=$'\e[1m' plain=$'\e[0m'; else bold='' plain=''; fi
+
+say() { printf '%s==>%s %s\n' "$bold" "$plain" "$*" >&2; }
+
+# fail CODE TITLE [LINE...]
+fail() {
+  local code=$1
+  printf '%serror:%s %s\n' "$bold" "$plain" "$2" >&2
+  shift 2
+  if (($#)); then printf '  %s\n' "$@" >&2; fi
+  exit "$code"
+}
+
+# packages GROUP...: the names in dependencies.txt, one a line.
+packages() {
+  local group
+  for group in "$@"; do
+    awk -v want="[$group]" '
+      { sub(/#.*/, ""); $1 = $1 }
+      /^\[/ { found = found || $0 == want; inside = $0 == want; next }
+      inside && NF { print $1 }
+      END { exit !found }' "$root/packaging/dependencies.txt" ||
+      fail 1 "packaging/dependencies.txt has no group [$group]"
+  done
+}
+
+# missing NAME...: those that dpkg does not know as installed. Needs neither root nor network.
+missing() {
+  local name state
+  for name in "$@"; do
+    state=$(dpkg-query --show --showformat '${db:Status-Status}' "$name" 2>/dev/null) || state=
+    [[ $state == installed* ]] || echo "$name"
+  done
+}
+
+# ensure_packages GROUP...: installs what is missing; says what to do where that is not possible.
+ensure_packages() {
+  [[ $install_packages == yes ]] || return 0
+  local wanted absent run=() command
+  wanted=$(packages "$@")
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    fail 5 "this is not a Debian system: packages cannot be installed here" \
+      "needed:" "${wanted//$'\n'/ }" \
+      "fix: install the like of these by other means, then run the same command with --no-install"
+  fi
+  # shellcheck disable=SC2086  # names hold no blanks
+  absent=$(missing $wanted)
+  [[ -n $absent ]] || return 0
+  absent=${absent//$'\n'/ }
+  command="apt-get update && apt-get install --no-install-recommends $absent"
+
+  if ((EUID != 0)); then
+    if ! command -v sudo >/dev/null; then
+      fail 5 "packages are missing, and installing them needs root" "fix: as root, run" "  $command"
+    fi
+    run=(sudo)
+    if [[ ! -t 0 ]]; then run+=(-n); fi
+  fi
+  run+=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0)
+  say "installing: $absent"
+  # Package lists are fetched only where the ones at hand do not do.
+  # shellcheck disable=SC2086
+  if ! "${run[@]}" install --yes --no-install-recommends $absent >/dev/null 2>&1; then
+    if ! "${run[@]}" update >&2 ||
+       ! "${run[@]}" install --yes --no-install-recommends $absent >&2; then
+      fail 5 "packages could not be installed; the reason is above" "fix: as root, run" "  $command"
+    fi
+  fi
+}
+
+# How many compilers to run at a time: one a core, and 1.5 GiB of memory for each.
+default_jobs() {
+  local cores memory
+  cores=$(nproc)
+  memory=$(awk '/^MemAvailable:/ { print int($2 / (1536 * 1024)) }' /proc/meminfo)
+  if ((memory < cores)); then cores=$memory; fi
+  echo $((cores > 0 ? cores : 1))
+}
+
+# configure PRESET [CMAKE OPTION...]: quiet unless it fails; says which backends are built.
+configure() {
+  local preset=$1 log=$root/build/$1/configure.log
+  shift
+  mkdir -p "${log%/*}"
+  # A tree that was moved or copied has a cache that points elsewhere.
+  if [[ -f $root/build/$preset/CMakeCache.txt ]] &&
+     ! grep -qx "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$root/build/$preset/CMakeCache.txt"; then
+    rm -rf "$root/build/$preset/CMakeCache.txt" "$root/build/$preset/CMakeFiles"
+  fi
+  if ! (cd "$root" && cmake --preset "$preset" "$@") >"$log" 2>&1; then
+    cat "$log" >&2
+    fail 1 "cmake could not configure the preset '$preset'" "log: $log"
+  fi
+  sed -n 's/^-- \(backend .*\)/    \1/p' "$log" >&2
+}
+
+# build PRESET [TARGET...]: ninja's progress goes to the terminal.
+build() {
+  local preset=$1 target options=()
+  shift
+  for target in "$@"; do options+=(--target "$target"); done
+  say "building $preset"
+  cmake --build "$root/build/$preset" --parallel "$jobs" "${options[@]}" >&2 ||
+    fail 1 "the build of the preset '$preset' failed; the compiler's message is above"
+}
+
+# value_of OPTION VALUE...: the value; a usage error where there is none.
+value_of() {
+  if (($# < 2)) || [[ -z $2 ]]; then fail 2 "$1 needs a value" "see --help"; fi
+  echo "$2"
+}
+
+positive() { [[ $2 =~ ^[1-9][0-9]{0,3}$ ]] || fail 2 "$1 must be a whole number from 1 to 9999, not '$2'"; }

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds and runs the tests. The last line is "N passed, N failed, N skipped" over everything that ran.
+set -euo pipefail
+# shellcheck source=packaging/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+usage() {
+  cat <<'TEXT'
+usage: packaging/test.sh [options]
+
+Installs the missing packages of packaging/dependencies.txt, builds, and runs the tests:
+
+  (default)      every test of the preset `release`, then the unit tests of core/ with address and undefined-behaviour
+                 sanitizers (preset `asan`); under 30 minutes on two cores, from nothing
+  --quick        the preset `release` alone
+  --full         all tests of `release`, `minimal`, `asan` and `tsan`, and the long forms (label `long`)
+
+  --only REGEX   only the tests whose names match, in each preset
+  --no-install   install nothing; take what is there
+  -j, --jobs N   compilers and tests at a time (default: one a core, less where memory is short)
+  -h, --help     this text
+
+A test is a case of GoogleTest, or one entry of ctest where that is something else. Results as XML are left in
+build/PRESET/results. Tests that need what is not here (a GPU, extra data) skip and say why.
+Exit codes: 0 all well; 1 a build or a test failed; 2 usage; 5 packages are missing and cannot be installed.
+TEXT
+}
+
+mode=default
+only=
+while (($#)); do
+  case $1 in
+    -h|--help) usage; exit 0 ;;
+    --quick) mode=quick ;;
+    --full) mode=full ;;
+    --only) only=$(value_of "$@"); shift ;;
+    --no-install) install_packages=no ;;
+    -j|--jobs) jobs=$(value_of "$@"); shift ;;
+    --jobs=*) jobs=${1#*=} ;;
+    *) fail 2 "unknown argument $1" "see packaging/test.sh --help" ;;
+  esac
+  shift
+done
+jobs=${jobs:-$(default_jobs)}
+positive --jobs "$jobs"
+
+passed=0 failed=0 skipped=0
+
+# count DIRECTORY: adds the results that ctest and GoogleTest left there.
+# A test that died counts as one failure, however many cases it had passed.
+count() {
+  local name status xml cases bad idle found
+  while IFS=$'\t' read -r name status; do
+    cases=0 bad=0 idle=0 found=no
+    for xml in "$1/test_${name//\//_}.xml" "$1/test_${name//\//_}"_[0-9]*.xml; do
+      [[ -f $xml ]] || continue
+      found=yes
+      cases=$((cases + $(grep -c '<testcase ' "$xml" || true)))
+      bad=$((bad + $(sed -n 's/^<testsuites .* failures="\([0-9]*\)".*/\1/p' "$xml")))
+      idle=$((idle + $(grep -cE '<skipped |status="notrun"' "$xml" || true)))
+    done
+    if [[ $found == no ]]; then
+      case $status in
+        run) passed=$((passed + 1)) ;;
+        disabled|notrun) skipped=$((skipped + 1)) ;;
+        *) failed=$((failed + 1)) ;;
+      esac
+    else
+      if [[ $status == fail ]] && ((bad == 0)); then bad=1 cases=$((cases + 1)); fi
+      passed=$((passed + cases - bad - idle)) failed=$((failed + bad)) skipped=$((skipped + idle))
+    fi
+  done < <(sed -n 's/.*<testcase name="\([^"]*\)".* status="\([^"]*\)".*/\1\t\2/p' "$1/ctest.xml")
+}
+
+# run_tests PRESET [CTEST OPTION...]
+run_tests() {
+  local preset=$1 results=$root/build/$1/results options=(--timeout 900)
+  shift
+  if [[ $mode != full ]]; then options+=(--label-exclude '^long$'); fi
+  if [[ -n $only ]]; then options+=(--tests-regex "$only"); fi
+  rm -rf "$results"
+  mkdir -p "$results"
+  say "testing $preset"
+  GTEST_OUTPUT="xml:$results/" ctest --test-dir "$root/build/$preset" --parallel "$jobs" --output-on-failure \
+    --output-junit "$results/ctest.xml" "${options[@]}" "$@" || true
+  [[ -f $results/ctest.xml ]] || fail 1 "ctest could not run the tests of the preset '$preset'"
+  count "$results"
+}
+
+ensure_packages build cpu test
+configure release -DMGE_TESTS=ON
+build release
+run_tests release
+
+if [[ $mode == default ]]; then
+  configure asan -DMGE_TESTS=ON
+  build asan core_tests
+  run_tests asan --label-regex '^core$'
+fi
+if [[ $mode == full ]]; then
+  for preset in minimal asan tsan; do
+    configure "$preset" -DMGE_TESTS=ON
+    build "$preset"
+    run_tests "$preset"
+  done
+fi
+
+echo "$passed passed, $failed failed, $skipped skipped"
+((failed == 0 && passed > 0))
