@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// packaging/dependencies.txt says what the tree uses: no more, no less.
+#include <set>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/lint/tree.h"
+
+namespace mge::lint {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+struct Use {
+  const char* package;
+  const char* cmake;    // name in find_package() or pkg_check_modules(), "" if it is found otherwise
+  const char* include;  // how its headers begin, "" if it has none
+};
+
+// How each package shows in the tree. Tools that no file of ours names have neither.
+constexpr Use kUses[] = {
+    {"g++", "", ""},
+    {"cmake", "", ""},
+    {"ninja-build", "", ""},
+    {"ccache", "", ""},
+    {"pkg-config", "", ""},
+    {"libonnx-testdata", "", ""},
+    {"libabsl-dev", "absl", "absl/"},
+    {"libfmt-dev", "fmt", "fmt/"},
+    {"libspdlog-dev", "spdlog", "spdlog/"},
+    {"libboost-dev", "Boost", "boost/"},
+    {"libelf-dev", "libelf", "(libelf|gelf|elfutils/)"},
+    {"libprotozero-dev", "protozero", "protozero/"},
+    {"libtomlplusplus-dev", "tomlplusplus", "toml\\+\\+/"},
+    {"libxxhash-dev", "xxhash", "xxh"},
+    {"libcli11-dev", "CLI11", "CLI/"},
+    {"nlohmann-json3-dev", "nlohmann_json", "nlohmann/"},
+    {"zlib1g-dev", "ZLIB", "zlib\\."},
+    {"libdnnl-dev", "dnnl", "(oneapi/)?dnnl"},
+    {"libopenblas-dev", "OpenBLAS", "cblas"},
+    {"libxbyak-dev", "xbyak", "xbyak/"},
+    {"libgtest-dev", "GTest", "gtest/"},
+    {"libgmock-dev", "", "gmock/"},
+    {"libbenchmark-dev", "benchmark", "benchmark/"},
+};
+
+// Found by CMake without a Debian package of its own.
+const std::set<std::string> kBuiltIn = {"Threads", "mge", "PkgConfig", "Python3"};
+
+bool Includes(const Tree& tree, const std::string& prefix) {
+  std::regex pattern("^(" + prefix + ")");
+  for (const File& file : tree.files()) {
+    for (const auto& include : lint::Includes(file)) {
+      if (std::regex_search(include.path, pattern)) return true;
+    }
+  }
+  return false;
+}
+
+std::map<std::string, std::string> FoundByCMake(const Tree& tree) {  // name -> place
+  static const std::regex find(R"(^\s*find_package\s*\(\s*([A-Za-z0-9_]+))");
+  static const std::regex check(R"(pkg_check_modules\s*\(\s*\S+\s+((REQUIRED|QUIET|IMPORTED_TARGET)\s+)*([a-z0-9_+-]+))");
+  std::map<std::string, std::string> found;
+  std::smatch match;
+  for (const File& file : tree.files()) {
+    if (!EndsWith(file.path, "CMakeLists.txt") || file.path.find("/project/") != std::string::npos) continue;
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      if (std::regex_search(file.lines[i], match, find)) found.emplace(match[1], At(file, i, ""));
+      if (std::regex_search(file.lines[i], match, check)) found.emplace(match[3], At(file, i, ""));
+    }
+  }
+  return found;
+}
+
+Violations CheckDependencies(const Tree& tree) {
+  Violations out;
+  const File* list = tree.Find("packaging/dependencies.txt");
+  if (list == nullptr) return {"packaging/dependencies.txt: missing"};
+  std::map<std::string, std::string> found = FoundByCMake(tree);
+  std::set<std::string> listed;
+  for (size_t i = 0; i < list->lines.size(); ++i) {
+    std::string line = list->lines[i].substr(0, list->lines[i].find('#'));
+    std::string name;
+    std::istringstream(line) >> name;
+    if (name.empty() || name[0] == '[') continue;
+    if (!listed.insert(name).second) out.push_back(At(*list, i, name + " stands there twice"));
+    if (list->lines[i].find('#') == std::string::npos) out.push_back(At(*list, i, name + " has no word on its use"));
+    const Use* use = std::find_if(std::begin(kUses), std::end(kUses), [&](const Use& u) { return name == u.package; });
+    if (use == std::end(kUses)) {
+      out.push_back(At(*list, i, name + " has no row in tests/lint/dependencies_test.cc"));
+      continue;
+    }
+    bool tool = *use->cmake == 0 && *use->include == 0;
+    bool used = (*use->cmake != 0 && found.contains(use->cmake)) || (*use->include != 0 && Includes(tree, use->include));
+    if (!tool && !used) out.push_back(At(*list, i, "nothing uses " + name));
+  }
+  for (const Use& use : kUses) {
+    if (listed.contains(use.package)) continue;
+    if (*use.cmake != 0 && found.contains(use.cmake)) {
+      out.push_back(found[use.cmake] + "needs " + use.package + ", which dependencies.txt lacks");
+    } else if (*use.include != 0 && Includes(tree, use.include)) {
+      out.push_back(std::string("an #include needs ") + use.package + ", which dependencies.txt lacks");
+    }
+  }
+  for (const auto& [name, place] : found) {
+    bool known = kBuiltIn.contains(name) || std::any_of(std::begin(kUses), std::end(kUses),
+                                                        [&](const Use& use) { return name == use.cmake; });
+    if (!known) out.push_back(place + "which package is " + name + "? Add it to tests/lint/dependencies_test.cc");
+  }
+  return out;
+}
+
+TEST(Dependencies, TheListIsWhatTheTreeUses) {
+  Violations violations = CheckDependencies(Tree::Read(MGE_SOURCE_DIR));
+  EXPECT_THAT(violations, IsEmpty()) << Join(violations);
+}
+
+TEST(DependenciesCheck, FindsWhatIsMissingAndWhatIsTooMuch) {
+  Tree tree = {{"packaging/dependencies.txt",
+                "# all\n[build]\ng++ # compiler\nlibabsl-dev # Status\nlibelf-dev # notes\ncowsay # fun\ncmake\n"},
+               {"core/CMakeLists.txt", "find_package(absl REQUIRED)\nfind_package(fmt)\nfind_package(Qt5)\n"},
+               {"core/cli/a.cc", "#include <CLI/CLI.hpp>\n"}};
+  EXPECT_THAT(CheckDependencies(tree),
+              ElementsAre("packaging/dependencies.txt:5: nothing uses libelf-dev",
+                          "packaging/dependencies.txt:6: cowsay has no row in tests/lint/dependencies_test.cc",
+                          "packaging/dependencies.txt:7: cmake has no word on its use",
+                          "core/CMakeLists.txt:2: needs libfmt-dev, which dependencies.txt lacks",
+                          "an #include needs libcli11-dev, which dependencies.txt lacks",
+                          "core/CMakeLists.txt:3: which package is Qt5? Add it to tests/lint/dependencies_test.cc"));
+}
+
+}  // namespace
+}  // namespace mge::lint
