@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -31,8 +32,8 @@ inline constexpr int32_t kNone = -1;  // an optional input or output that is abs
 struct TensorType {
   DType dtype = DType::kUndefined;
   bool has_rank = false;
-  Shape dims;
-  std::vector<std::string> symbols;
+  Shape dims = {};
+  std::vector<std::string> symbols = {};
 
   bool IsStatic() const { return dtype != DType::kUndefined && has_rank && mge::IsStatic(dims); }
   std::string ToString() const;  // "float32[1,3,?,?]"
@@ -54,12 +55,12 @@ enum class Role {
 };
 
 struct Value {
-  std::string name;
+  std::string name = {};
   ValueKind kind = ValueKind::kTensor;
-  TensorType type;
+  TensorType type = {};
   Role role = Role::kTemporary;
   NodeId producer = kNone;
-  Tensor constant;  // role kConstant
+  Tensor constant = {};  // role kConstant
   bool dead = false;
 };
 
@@ -67,11 +68,12 @@ struct Node {
   std::string op;      // "Conv"
   std::string domain;  // "" is ai.onnx; "mge" holds operators that rewrites make
   std::string name;    // from the model, or made up; unique for messages only
-  int version = 0;     // the operator set of `domain` that the model imports
+  int version = 0;     // the operator set of `domain` that the model imports; 0 means the newest form
   const OpDef* def = nullptr;
   std::vector<ValueId> inputs;  // kNone where an optional input is absent
   std::vector<ValueId> outputs;
-  std::vector<ValueId> captures;  // values that the bodies use, in the order of the bodies' capture inputs
+  // What the bodies use of this graph: the capture inputs of the first body attribute, then those of the next.
+  std::vector<ValueId> captures;
   Attributes attrs;
   std::string device;  // annotation: where it must run; empty for no wish
   bool dead = false;
@@ -121,7 +123,14 @@ class Graph {
   std::vector<Node> nodes_;
   std::vector<ValueId> inputs_;
   std::vector<ValueId> outputs_;
+  std::unordered_set<std::string> names_;  // names given so far, for AddTemporary
 };
+
+// "?" if nothing is known, "float32" without rank, "float32[1,N,?]" else; sequences and optionals named in front.
+std::string TypeText(ValueKind kind, const TensorType& type);
+
+// What both types say together; kInvalidGraph where they contradict each other. `where` names the value.
+absl::StatusOr<TensorType> MergeTypes(const TensorType& declared, const TensorType& inferred, std::string_view where);
 
 // Structure only: ids in range, one producer each, no cycle, no dangling use. Bodies too.
 absl::Status VerifyGraph(const Graph& graph);
@@ -129,7 +138,7 @@ absl::Status VerifyGraph(const Graph& graph);
 // The text form, one node a line: `y = Conv(x, w) {strides=[1,1]} : float32[1,8,4,4]`. For tests and --why.
 std::string GraphText(const Graph& graph);
 
-// Reads the text form (see graph_text.cc for the grammar). For tests.
+// Reads the text form (see graph_parse.cc for the grammar). For tests.
 absl::StatusOr<Graph> ParseGraphText(std::string_view text);
 
 }  // namespace mge

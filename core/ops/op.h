@@ -88,6 +88,8 @@ class InferContext {
   // The input's elements where they are known now (constants; small integers computed from shapes).
   virtual /*nullable*/ const Tensor* constant(int i) const = 0;
   virtual void SetOutput(int i, TensorType type, ValueKind kind = ValueKind::kTensor) = 0;  // ignored if absent
+  // The output's elements where they follow from types alone (Shape, Size). Ignored if absent or big.
+  virtual void SetConstant(int i, Tensor value) = 0;
   // Types of a body's outputs for given types of its formal inputs (captures are known to the context).
   virtual absl::StatusOr<std::vector<ValueType>> InferBody(const Graph& body,
                                                            std::span<const ValueType> inputs) = 0;
@@ -131,7 +133,9 @@ class EvalContext {
 
 using InferFn = absl::Status (*)(InferContext&);
 using EvalFn = absl::Status (*)(EvalContext&);
-// Brings a node of an older operator set into the newest form (attributes that became inputs, changed defaults).
+// Brings a node of an older operator set (node.version) into the newest form (attributes that became inputs, changed
+// defaults). May add constants; adding a node would move `node`. Meaning that no newer form has is kept in attributes
+// whose names begin with "_"; models may not use such names.
 using UpgradeFn = absl::Status (*)(Graph&, Node&);
 
 struct OpDef {
@@ -163,7 +167,8 @@ std::span<const OpDef* const> AllOps();
 // The operator of that name; nullptr if there is none. "ai.onnx" means "".
 /*nullable*/ const OpDef* FindOp(std::string_view domain, std::string_view name);
 
-// Binds node.def, upgrades the node, and checks arity, attributes and input types against the schema.
+// Binds node.def, upgrades the node (once, and only if it has a version), and checks arity, attributes and input
+// types against the schema.
 // kUnsupportedOp (with the nearest name), kUnsupportedVersion, kUnsupportedType, kInvalidNode.
 absl::Status BindNode(Graph& graph, NodeId node);
 

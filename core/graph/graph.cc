@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/graph/graph.h"
+
+#include <algorithm>
+#include <queue>
+
+#include "core/base/errors.h"
+#include "fmt/format.h"
+
+namespace mge {
+
+std::string TensorType::ToString() const { return TypeText(ValueKind::kTensor, *this); }
+
+std::string TypeText(ValueKind kind, const TensorType& type) {
+  std::string out = kind == ValueKind::kSequence ? "seq " : kind == ValueKind::kOptional ? "optional " : "";
+  out += type.dtype == DType::kUndefined ? "?" : std::string(DTypeName(type.dtype));
+  if (!type.has_rank) return out;
+  out += "[";
+  for (size_t i = 0; i < type.dims.size(); ++i) {
+    if (i) out += ",";
+    if (type.dims[i] >= 0) {
+      out += std::to_string(type.dims[i]);
+    } else {
+      out += i < type.symbols.size() && !type.symbols[i].empty() ? type.symbols[i] : "?";
+    }
+  }
+  return out + "]";
+}
+
+absl::StatusOr<TensorType> MergeTypes(const TensorType& declared, const TensorType& inferred,
+                                      std::string_view where) {
+  auto contradiction = [&] {
+    return Fail(errors::kInvalidGraph,
+                fmt::format("the declared type of '{}' contradicts what is computed", where),
+                {.what = fmt::format("declared {}, computed {}", declared.ToString(), inferred.ToString()),
+                 .fix = "remove or correct the model's type information for this value"});
+  };
+  TensorType out = declared;
+  if (out.dtype == DType::kUndefined) {
+    out.dtype = inferred.dtype;
+  } else if (inferred.dtype != DType::kUndefined && inferred.dtype != out.dtype) {
+    return contradiction();
+  }
+  if (!inferred.has_rank) return out;
+  if (!out.has_rank) {
+    out.has_rank = true;
+    out.dims = inferred.dims;
+    out.symbols = inferred.symbols;
+    return out;
+  }
+  if (out.dims.size() != inferred.dims.size()) return contradiction();
+  for (size_t i = 0; i < out.dims.size(); ++i) {
+    if (inferred.dims[i] < 0) {
+      if (out.dims[i] < 0 && i < inferred.symbols.size() && !inferred.symbols[i].empty()) {
+        out.symbols.resize(out.dims.size());
+        if (out.symbols[i].empty()) out.symbols[i] = inferred.symbols[i];
+      }
+    } else if (out.dims[i] < 0) {
+      out.dims[i] = inferred.dims[i];
+    } else if (out.dims[i] != inferred.dims[i]) {
+      return contradiction();
+    }
+  }
+  return out;
+}
+
+ValueId Graph::AddValue(Value value) {
+  names_.insert(value.name);
+  values_.push_back(std::move(value));
+  return value_count() - 1;
+}
+
+ValueId Graph::AddInput(std::string name, TensorType type) {
+  ValueId id = AddValue({.name = std::move(name), .type = std::move(type), .role = Role::kInput});
+  inputs_.push_back(id);
+  return id;
+}
+
+ValueId Graph::AddConstant(std::string name, Tensor tensor) {
+  TensorType type{.dtype = tensor.dtype(), .has_rank = true, .dims = tensor.shape()};
+  return AddValue(
+      {.name = std::move(name), .type = std::move(type), .role = Role::kConstant, .constant = std::move(tensor)});
+}
+
+NodeId Graph::AddNode(Node node) {
+  NodeId id = node_count();
+  for (ValueId out : node.outputs) {
+    if (out != kNone) values_[out].producer = id;
+  }
+  nodes_.push_back(std::move(node));
+  return id;
+}
+
+ValueId Graph::AddTemporary(std::string_view stem, TensorType type) {
+  std::string name(stem);
+  for (int64_t i = value_count(); names_.contains(name); ++i) name = fmt::format("{}_{}", stem, i);
+  return AddValue({.name = std::move(name), .type = std::move(type)});
+}
+
+std::vector<std::vector<NodeId>> Graph::Consumers() const {
+  std::vector<std::vector<NodeId>> out(values_.size());
+  for (NodeId id = 0; id < node_count(); ++id) {
+    const Node& n = nodes_[id];
+    if (n.dead) continue;
+    for (ValueId v : n.inputs) {
+      if (v != kNone) out[v].push_back(id);
+    }
+    for (ValueId v : n.captures) out[v].push_back(id);
+  }
+  return out;
+}
+
+int Graph::OutputUses(ValueId id) const {
+  return static_cast<int>(std::count(outputs_.begin(), outputs_.end(), id));
+}
+
+void Graph::ReplaceUses(ValueId from, ValueId to) {
+  for (Node& n : nodes_) {
+    if (n.dead) continue;
+    std::replace(n.inputs.begin(), n.inputs.end(), from, to);
+    std::replace(n.captures.begin(), n.captures.end(), from, to);
+  }
+  std::replace(outputs_.begin(), outputs_.end(), from, to);
+}
+
+void Graph::RemoveNode(NodeId id) {
+  Node& n = nodes_[id];
+  n.dead = true;
+  for (ValueId v : n.outputs) {
+    if (v == kNone || values_[v].producer != id) continue;
+    values_[v].dead = true;
+    values_[v].producer = kNone;
+  }
+}
+
+absl::StatusOr<std::vector<NodeId>> Graph::TopologicalOrder() const {
+  std::vector<int> waiting(nodes_.size(), 0);
+  std::vector<std::vector<NodeId>> followers(nodes_.size());
+  int live = 0;
+  auto producer_of = [&](ValueId v) { return v == kNone ? kNone : values_[v].producer; };
+  for (NodeId id = 0; id < node_count(); ++id) {
+    const Node& n = nodes_[id];
+    if (n.dead) continue;
+    ++live;
+    for (const auto* list : {&n.inputs, &n.captures}) {
+      for (ValueId v : *list) {
+        if (NodeId p = producer_of(v); p != kNone) {
+          followers[p].push_back(id);
+          ++waiting[id];
+        }
+      }
+    }
+  }
+  std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
+  for (NodeId id = 0; id < node_count(); ++id) {
+    if (!nodes_[id].dead && waiting[id] == 0) ready.push(id);
+  }
+  std::vector<NodeId> order;
+  order.reserve(live);
+  while (!ready.empty()) {
+    NodeId id = ready.top();
+    ready.pop();
+    order.push_back(id);
+    for (NodeId f : followers[id]) {
+      if (--waiting[f] == 0) ready.push(f);
+    }
+  }
+  if (static_cast<int>(order.size()) == live) return order;
+
+  // Every node that still waits has a producer that waits too: walking back must come round.
+  auto waits = [&](NodeId id) { return id != kNone && !nodes_[id].dead && waiting[id] > 0; };
+  NodeId at = 0;
+  while (!waits(at)) ++at;
+  std::vector<char> seen(nodes_.size(), 0);
+  std::vector<NodeId> path;
+  while (!seen[at]) {
+    seen[at] = 1;
+    path.push_back(at);
+    NodeId next = kNone;
+    for (const auto* list : {&nodes_[at].inputs, &nodes_[at].captures}) {
+      for (ValueId v : *list) {
+        if (next == kNone && waits(producer_of(v))) next = producer_of(v);
+      }
+    }
+    MGE_CHECK(next != kNone);
+    at = next;
+  }
+  path.erase(path.begin(), std::find(path.begin(), path.end(), at));
+  constexpr size_t kShown = 8;
+  std::string cycle;
+  for (size_t i = 0; i < std::min(path.size(), kShown); ++i) {
+    const Node& n = nodes_[path[i]];
+    cycle += fmt::format("'{}' ({}) needs ", n.name, n.op);
+  }
+  if (path.size() > kShown) cycle += fmt::format("{} more, which need ", path.size() - kShown);
+  cycle += fmt::format("'{}'", nodes_[path[0]].name);
+  return Fail(errors::kInvalidGraph, "the graph has a cycle", {.what = std::move(cycle)});
+}
+
+absl::Status Graph::Compact() {
+  MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, TopologicalOrder());
+  std::vector<ValueId> new_value(values_.size(), kNone);
+  std::vector<Value> values;
+  for (ValueId v = 0; v < value_count(); ++v) {
+    if (values_[v].dead) {
+      names_.erase(values_[v].name);
+      continue;
+    }
+    new_value[v] = static_cast<ValueId>(values.size());
+    values.push_back(std::move(values_[v]));
+  }
+  std::vector<Node> nodes;
+  nodes.reserve(order.size());
+  auto renumber = [&](std::vector<ValueId>& list) {
+    for (ValueId& v : list) {
+      if (v != kNone) v = new_value[v];
+    }
+  };
+  for (NodeId old : order) {
+    Node& n = nodes_[old];
+    renumber(n.inputs);
+    renumber(n.outputs);
+    renumber(n.captures);
+    for (ValueId v : n.outputs) {
+      if (v != kNone) values[v].producer = static_cast<NodeId>(nodes.size());
+    }
+    nodes.push_back(std::move(n));
+  }
+  values_ = std::move(values);
+  nodes_ = std::move(nodes);
+  renumber(inputs_);
+  renumber(outputs_);
+  return absl::OkStatus();
+}
+
+}  // namespace mge

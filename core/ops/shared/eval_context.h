@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The EvalContext over host values in a vector. Without bodies; the interpreter adds them.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "core/ops/op.h"
+
+namespace mge {
+
+// Inputs are borrowed; outputs are collected and moved out by TakeOutputs().
+class HostEvalContext : public EvalContext {
+ public:
+  HostEvalContext(const Node& node, std::vector<const HostValue*> inputs, HostAllocator& allocator, uint64_t seed)
+      : node_(node), inputs_(std::move(inputs)), allocator_(allocator), seed_(seed),
+        outputs_(node.outputs.size()), set_(node.outputs.size(), 0) {}
+
+  const Node& node() const override { return node_; }
+  const HostValue& value(int i) const override { return *inputs_[i]; }
+  absl::StatusOr<Tensor*> Output(int i, DType dtype, Shape shape) override;
+  absl::Status SetOutput(int i, HostValue value) override;
+  absl::StatusOr<std::vector<HostValue>> RunBody(const Graph& body, std::vector<HostValue> inputs) override;
+  absl::Status CheckStop() override { return absl::OkStatus(); }
+  uint64_t seed() override { return seed_; }
+  HostAllocator& allocator() override { return allocator_; }
+
+  // Runs the node's evaluator, checks that every present output was set, and gives the errors a place.
+  absl::StatusOr<std::vector<HostValue>> Run();
+
+ private:
+  const Node& node_;
+  std::vector<const HostValue*> inputs_;
+  HostAllocator& allocator_;
+  uint64_t seed_;
+  std::vector<HostValue> outputs_;
+  std::vector<char> set_;
+  std::deque<Tensor> unused_;  // what an evaluator writes for outputs that nobody asked for
+};
+
+}  // namespace mge
