@@ -51,18 +51,8 @@ class Attributes {
   /*nullable*/ const Tensor* TensorOrNull(std::string_view name) const { return Get<Tensor>(name); }
   GraphPtr GraphOrNull(std::string_view name) const { return Or<GraphPtr>(name, nullptr); }
 
-  void Set(std::string name, AttributeValue value) {
-    for (auto& [key, present] : items_) {
-      if (key == name) {
-        present = std::move(value);
-        return;
-      }
-    }
-    items_.emplace_back(std::move(name), std::move(value));
-  }
-  void Remove(std::string_view name) {
-    std::erase_if(items_, [&](const auto& item) { return item.first == name; });
-  }
+  void Set(std::string name, AttributeValue value);
+  void Remove(std::string_view name);
 
   auto begin() const { return items_.begin(); }
   auto end() const { return items_.end(); }

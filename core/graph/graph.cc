@@ -12,7 +12,8 @@ namespace mge {
 std::string TensorType::ToString() const { return TypeText(ValueKind::kTensor, *this); }
 
 std::string TypeText(ValueKind kind, const TensorType& type) {
-  std::string out = kind == ValueKind::kSequence ? "seq " : kind == ValueKind::kOptional ? "optional " : "";
+  constexpr std::string_view kKinds[] = {"", "seq ", "optional ", "optional seq "};
+  std::string out(kKinds[static_cast<int>(kind)]);
   out += type.dtype == DType::kUndefined ? "?" : std::string(DTypeName(type.dtype));
   if (!type.has_rank) return out;
   out += "[";
@@ -77,9 +78,14 @@ ValueId Graph::AddInput(std::string name, TensorType type) {
 }
 
 ValueId Graph::AddConstant(std::string name, Tensor tensor) {
-  TensorType type{.dtype = tensor.dtype(), .has_rank = true, .dims = tensor.shape()};
-  return AddValue(
-      {.name = std::move(name), .type = std::move(type), .role = Role::kConstant, .constant = std::move(tensor)});
+  Value v;
+  v.name = std::move(name);
+  v.type.dtype = tensor.dtype();
+  v.type.has_rank = true;
+  v.type.dims = tensor.shape();
+  v.role = Role::kConstant;
+  v.constant = std::move(tensor);
+  return AddValue(std::move(v));
 }
 
 NodeId Graph::AddNode(Node node) {

@@ -65,17 +65,17 @@ struct Value {
 };
 
 struct Node {
-  std::string op;      // "Conv"
-  std::string domain;  // "" is ai.onnx; "mge" holds operators that rewrites make
-  std::string name;    // from the model, or made up; unique for messages only
+  std::string op = {};      // "Conv"
+  std::string domain = {};  // "" is ai.onnx; "mge" holds operators that rewrites make
+  std::string name = {};    // from the model, or made up; unique for messages only
   int version = 0;     // the operator set of `domain` that the model imports; 0 means the newest form
   const OpDef* def = nullptr;
-  std::vector<ValueId> inputs;  // kNone where an optional input is absent
-  std::vector<ValueId> outputs;
+  std::vector<ValueId> inputs = {};  // kNone where an optional input is absent
+  std::vector<ValueId> outputs = {};
   // What the bodies use of this graph: the capture inputs of the first body attribute, then those of the next.
-  std::vector<ValueId> captures;
-  Attributes attrs;
-  std::string device;  // annotation: where it must run; empty for no wish
+  std::vector<ValueId> captures = {};
+  Attributes attrs = {};
+  std::string device = {};  // annotation: where it must run; empty for no wish
   bool dead = false;
 };
 

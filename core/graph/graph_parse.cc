@@ -2,7 +2,7 @@
 // Reads the text form of a graph. One statement a line, '#' begins a comment:
 //
 //   name "g"
-//   input x : float32[1,N,?]              also: capture, state; types: ?, float32, seq float32[?], optional ...
+//   input x : float32[1,N,?]              also: capture, state; types: ?, float32, seq float32[?], optional [seq] ...
 //   const w = float32[2]<1, 2.5>          a single element fills the whole shape
 //   y, _ = Domain::Op@13(x, _, w) captures(a) {k=1, a=0.5, s="t", l=[1,2], t=int64[1]<3>, b=graph {
 //     input z : float32
@@ -170,9 +170,10 @@ class Parser {
 
   absl::Status ParseType(Value& value) {
     if (Take("_")) return absl::OkStatus();
-    value.kind = TakeWord("seq")        ? ValueKind::kSequence
-                 : TakeWord("optional") ? ValueKind::kOptional
-                                        : ValueKind::kTensor;
+    bool optional = TakeWord("optional");
+    bool sequence = TakeWord("seq");
+    value.kind = optional ? (sequence ? ValueKind::kOptionalSequence : ValueKind::kOptional)
+                          : (sequence ? ValueKind::kSequence : ValueKind::kTensor);
     MGE_ASSIGN_OR_RETURN(value.type, ParseTensorType());
     return absl::OkStatus();
   }

@@ -16,7 +16,7 @@ absl::StatusOr<Tensor*> HostEvalContext::Output(int i, DType dtype, Shape shape)
     return &unused_.back();
   }
   set_[i] = 1;
-  outputs_[i] = HostValue{.tensor = *std::move(tensor)};
+  outputs_[i].tensor = *std::move(tensor);
   return &outputs_[i].tensor;
 }
 
@@ -61,7 +61,8 @@ absl::StatusOr<std::vector<HostValue>> Evaluate(const Node& node, std::span<cons
   }
   std::vector<const HostValue*> pointers;
   for (const HostValue& v : inputs) pointers.push_back(&v);
-  return HostEvalContext(node, std::move(pointers), allocator, NodeSeed(node, 0)).Run();
+  HostEvalContext context(node, std::move(pointers), allocator, NodeSeed(node, 0));
+  return context.Run();
 }
 
 }  // namespace mge

@@ -18,6 +18,7 @@ class HostEvalContext : public EvalContext {
 
   const Node& node() const override { return node_; }
   const HostValue& value(int i) const override { return *inputs_[i]; }
+  TensorType output_type(int) const override { return {}; }
   absl::StatusOr<Tensor*> Output(int i, DType dtype, Shape shape) override;
   absl::Status SetOutput(int i, HostValue value) override;
   absl::StatusOr<std::vector<HostValue>> RunBody(const Graph& body, std::vector<HostValue> inputs) override;

@@ -43,6 +43,18 @@ bool HasBody(const Node& node) {
                      [](const auto& item) { return std::holds_alternative<GraphPtr>(item.second); });
 }
 
+// What the model declared of a value stays; what was found is added.
+absl::Status MergeInto(Value& v, const TensorType& type, ValueKind kind) {
+  if (v.type.dtype != DType::kUndefined && v.kind != kind) {
+    return Fail(errors::kInvalidGraph,
+                fmt::format("the declared type of '{}' contradicts what is computed", v.name),
+                {.what = fmt::format("declared {}, computed {}", TypeText(v.kind, v.type), TypeText(kind, type))});
+  }
+  v.kind = kind;
+  MGE_ASSIGN_OR_RETURN(v.type, MergeTypes(v.type, type, v.name));
+  return absl::OkStatus();
+}
+
 class Inference {
  public:
   Inference(Graph& graph, Budget& budget) : graph_(graph), budget_(budget) {}
@@ -79,27 +91,16 @@ class Inference::Context : public InferContext {
   void SetOutput(int i, TensorType type, ValueKind kind) override {
     if (!has_output(i) || !status_.ok()) return;
     Value& v = owner_.graph_.value(node_.outputs[i]);
-    if (v.type.dtype != DType::kUndefined && v.kind != kind) {
-      status_ = Fail(errors::kInvalidGraph,
-                     fmt::format("the declared type of '{}' contradicts what is computed", v.name),
-                     {.what = fmt::format("declared {}, computed {}", TypeText(v.kind, v.type), TypeText(kind, type)),
-                      .where = NodePlace(node_)});
-      return;
+    if (absl::Status status = MergeInto(v, type, kind); !status.ok()) {
+      status_ = AddWhere(std::move(status), NodePlace(node_));
     }
-    v.kind = kind;
-    absl::StatusOr<TensorType> merged = MergeTypes(v.type, type, v.name);
-    if (!merged.ok()) {
-      status_ = AddWhere(merged.status(), NodePlace(node_));
-      return;
-    }
-    v.type = *std::move(merged);
   }
 
   void SetConstant(int i, Tensor value) override {
     if (has_output(i) && IsSmall(value)) owner_.known_[node_.outputs[i]] = std::move(value);
   }
 
-  absl::StatusOr<std::vector<TensorType>> InferBody(const Graph& body, std::span<const TensorType> inputs) override;
+  absl::StatusOr<std::vector<ValueType>> InferBody(const Graph& body, std::span<const ValueType> inputs) override;
 
   absl::Status Finish(absl::Status status) { return status.ok() ? status_ : status; }
 
@@ -114,8 +115,8 @@ class Inference::Context : public InferContext {
   absl::Status status_;
 };
 
-absl::StatusOr<std::vector<TensorType>> Inference::Context::InferBody(const Graph& body,
-                                                                      std::span<const TensorType> inputs) {
+absl::StatusOr<std::vector<ValueType>> Inference::Context::InferBody(const Graph& body,
+                                                                     std::span<const ValueType> inputs) {
   size_t captures = CaptureCount(body);
   if (inputs.size() + captures != body.inputs().size()) {
     return Invalid(fmt::format("body '{}' has {} inputs, expected {}", body.name, body.inputs().size() - captures,
@@ -149,14 +150,14 @@ absl::StatusOr<std::vector<TensorType>> Inference::Context::InferBody(const Grap
       if (IsSmall(known)) nested.known()[typed->inputs()[i]] = known;
       continue;
     }
-    MGE_ASSIGN_OR_RETURN(v.type, MergeTypes(v.type, inputs[i], v.name));
+    MGE_RETURN_IF_ERROR(MergeInto(v, inputs[i].type, inputs[i].kind));
   }
   ++budget.depth;
   absl::Status status = nested.Run();
   --budget.depth;
   if (!status.ok()) return AddWhere(std::move(status), NodePlace(node_));
-  std::vector<TensorType> out;
-  for (ValueId v : typed->outputs()) out.push_back(typed->value(v).type);
+  std::vector<ValueType> out;
+  for (ValueId v : typed->outputs()) out.push_back({typed->value(v).type, typed->value(v).kind});
   std::erase_if(typed_bodies, [&](const auto& item) { return item.first == &body; });
   typed_bodies.emplace_back(&body, std::move(typed));
   return out;
@@ -207,9 +208,7 @@ absl::Status Inference::InferNode(NodeId id) {
     if (out == kNone || !known_[out].defined()) continue;
     Value& v = graph_.value(out);
     TensorType exact{.dtype = known_[out].dtype(), .has_rank = true, .dims = known_[out].shape()};
-    absl::StatusOr<TensorType> merged = MergeTypes(v.type, exact, v.name);
-    if (!merged.ok()) return AddWhere(merged.status(), NodePlace(node));
-    v.type = *std::move(merged);
+    MGE_RETURN_IF_ERROR(AddWhere(MergeInto(v, exact, ValueKind::kTensor), NodePlace(node)));
   }
   return absl::OkStatus();
 }

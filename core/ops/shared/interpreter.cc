@@ -20,11 +20,15 @@ absl::Status CheckProduced(const Value& declared, const HostValue& value) {
 
 class Interpreter::Context : public HostEvalContext {
  public:
-  Context(Interpreter& owner, const Node& node, std::vector<const HostValue*> inputs,
+  Context(Interpreter& owner, const Graph& graph, const Node& node, std::vector<const HostValue*> inputs,
           const std::vector<HostValue>& values)
       : HostEvalContext(node, std::move(inputs), owner.allocator_,
                         NodeSeed(node, owner.seed_ + 0x9e3779b97f4a7c15u * ++owner.random_nodes_run_)),
-        owner_(owner), values_(values) {}
+        owner_(owner), graph_(graph), values_(values) {}
+
+  TensorType output_type(int i) const override {
+    return has_output(i) ? graph_.value(node().outputs[i]).type : TensorType{};
+  }
 
   absl::Status CheckStop() override { return owner_.stop_ ? owner_.stop_() : absl::OkStatus(); }
 
@@ -43,6 +47,7 @@ class Interpreter::Context : public HostEvalContext {
 
  private:
   Interpreter& owner_;
+  const Graph& graph_;
   const std::vector<HostValue>& values_;
 };
 
@@ -96,7 +101,7 @@ absl::StatusOr<std::vector<HostValue>> Interpreter::Run(const Graph& graph, std:
     if (stop_) MGE_RETURN_IF_ERROR(stop_());
     std::vector<const HostValue*> arguments;
     for (ValueId v : node.inputs) arguments.push_back(v == kNone ? nullptr : &values[v]);
-    Context context(*this, node, std::move(arguments), values);
+    Context context(*this, graph, node, std::move(arguments), values);
     MGE_ASSIGN_OR_RETURN(std::vector<HostValue> results, context.Run());
     for (size_t i = 0; i < results.size(); ++i) {
       if (node.outputs[i] == kNone) continue;
