@@ -120,3 +120,31 @@ value_of() {
 }
 
 positive() { [[ $2 =~ ^[1-9][0-9]{0,3}$ ]] || fail 2 "$1 must be a whole number from 1 to 9999, not '$2'"; }
+
+passed=0 failed=0 skipped=0
+
+# count_results DIRECTORY: adds the results that ctest and GoogleTest left there.
+# A test that died counts as one failure, however many cases it had passed.
+count_results() {
+  local name status xml cases bad idle found
+  while IFS=$'\t' read -r name status; do
+    cases=0 bad=0 idle=0 found=no
+    for xml in "$1/test_${name//\//_}.xml" "$1/test_${name//\//_}"_[0-9]*.xml; do
+      [[ -f $xml ]] || continue
+      found=yes
+      cases=$((cases + $(grep -c '<testcase ' "$xml" || true)))
+      bad=$((bad + $(sed -n 's/^<testsuites .* failures="\([0-9]*\)".*/\1/p' "$xml")))
+      idle=$((idle + $(grep -cE '<skipped |status="notrun"' "$xml" || true)))
+    done
+    if [[ $found == no ]]; then
+      case $status in
+        run) passed=$((passed + 1)) ;;
+        disabled|notrun) skipped=$((skipped + 1)) ;;
+        *) failed=$((failed + 1)) ;;
+      esac
+    else
+      if [[ $status == fail ]] && ((bad == 0)); then bad=1 cases=$((cases + 1)); fi
+      passed=$((passed + cases - bad - idle)) failed=$((failed + bad)) skipped=$((skipped + idle))
+    fi
+  done < <(sed -n 's/.*<testcase name="\([^"]*\)".* status="\([^"]*\)".*/\1\t\2/p' "$1/ctest.xml")
+}

@@ -45,34 +45,6 @@ done
 jobs=${jobs:-$(default_jobs)}
 positive --jobs "$jobs"
 
-passed=0 failed=0 skipped=0
-
-# count DIRECTORY: adds the results that ctest and GoogleTest left there.
-# A test that died counts as one failure, however many cases it had passed.
-count() {
-  local name status xml cases bad idle found
-  while IFS=$'\t' read -r name status; do
-    cases=0 bad=0 idle=0 found=no
-    for xml in "$1/test_${name//\//_}.xml" "$1/test_${name//\//_}"_[0-9]*.xml; do
-      [[ -f $xml ]] || continue
-      found=yes
-      cases=$((cases + $(grep -c '<testcase ' "$xml" || true)))
-      bad=$((bad + $(sed -n 's/^<testsuites .* failures="\([0-9]*\)".*/\1/p' "$xml")))
-      idle=$((idle + $(grep -cE '<skipped |status="notrun"' "$xml" || true)))
-    done
-    if [[ $found == no ]]; then
-      case $status in
-        run) passed=$((passed + 1)) ;;
-        disabled|notrun) skipped=$((skipped + 1)) ;;
-        *) failed=$((failed + 1)) ;;
-      esac
-    else
-      if [[ $status == fail ]] && ((bad == 0)); then bad=1 cases=$((cases + 1)); fi
-      passed=$((passed + cases - bad - idle)) failed=$((failed + bad)) skipped=$((skipped + idle))
-    fi
-  done < <(sed -n 's/.*<testcase name="\([^"]*\)".* status="\([^"]*\)".*/\1\t\2/p' "$1/ctest.xml")
-}
-
 # run_tests PRESET [CTEST OPTION...]
 run_tests() {
   local preset=$1 results=$root/build/$1/results options=(--timeout 900)
@@ -85,7 +57,7 @@ run_tests() {
   GTEST_OUTPUT="xml:$results/" ctest --test-dir "$root/build/$preset" --parallel "$jobs" --output-on-failure \
     --output-junit "$results/ctest.xml" "${options[@]}" "$@" || true
   [[ -f $results/ctest.xml ]] || fail 1 "ctest could not run the tests of the preset '$preset'"
-  count "$results"
+  count_results "$results"
 }
 
 ensure_packages build cpu test

@@ -1,0 +1,153 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# run.sh, test.sh and common.sh: options, what happens where packages, root or apt are missing, and how results are
+# counted. Commands such as apt-get are made up here; nothing is installed.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+# expect WHAT WANTED GOT
+expect() {
+  if [[ $2 != "$3" ]]; then
+    printf 'FAILED: %s\n  wanted: %s\n  got:    %s\n' "$1" "$2" "$3"
+    failures=$((failures + 1))
+  fi
+}
+
+# contains WHAT PART TEXT
+contains() {
+  if [[ $3 != *"$2"* ]]; then
+    printf 'FAILED: %s\n  wanted in it: %s\n  got: %s\n' "$1" "$2" "$3"
+    failures=$((failures + 1))
+  fi
+}
+
+# run COMMAND...: its exit code in $code, all that it prints in $text.
+run() { code=0; text=$("$@" 2>&1 </dev/null) || code=$?; }
+
+# fake NAME [LINE...]: a command of that name in front of PATH; it notes its arguments in $work/calls.
+fake() {
+  { echo "#!$BASH"; echo "echo \"$1 \$*\" >>'$work/calls'"; printf '%s\n' "${@:2}"; } >"$work/bin/$1"
+  chmod +x "$work/bin/$1"
+}
+
+fresh() {
+  rm -rf "${work:?}/bin" "$work/calls"
+  mkdir -p "$work/bin"
+  touch "$work/calls"
+  local tool
+  for tool in awk bash cat dirname env nproc sed; do ln -s "$(command -v "$tool")" "$work/bin/$tool"; done
+}
+
+# in_common SCRIPT: runs it after common.sh, with the fake commands alone.
+in_common() { run env -i PATH="$work/bin" "$BASH" -c "set -euo pipefail; source '$root/packaging/common.sh'; $1"; }
+
+for script in run.sh test.sh; do
+  run "$root/packaging/$script" --help
+  expect "$script --help" 0 "$code"
+  contains "$script --help" "usage: packaging/$script" "$text"
+  for bad in "--bogus" "--jobs=0" "--jobs" "-j x"; do
+    # shellcheck disable=SC2086  # an option and its value
+    run "$root/packaging/$script" $bad
+    expect "$script $bad" 2 "$code"
+    contains "$script $bad" "error: " "$text"
+  done
+done
+
+fresh
+in_common 'packages build'
+expect "packages build" 0 "$code"
+contains "packages build" "cmake" "$text"
+expect "no comments, no groups among the packages" "" "$(grep -E '[][# ]' <<<"$text" || true)"
+in_common 'packages nonsense'
+expect "an unknown group" 1 "$code"
+
+# Everything is installed: neither apt-get nor sudo is called.
+fresh
+fake dpkg-query 'printf installed'
+fake apt-get 'exit 1'
+in_common 'ensure_packages build cpu test'
+expect "all installed" 0 "$code"
+expect "all installed: silent" "" "$text"
+expect "all installed: apt-get is left alone" "" "$(grep apt-get "$work/calls" || true)"
+
+# Not Debian.
+fresh
+in_common 'ensure_packages build'
+expect "no apt" 5 "$code"
+contains "no apt: names the packages" "libabsl-dev" "$text"
+contains "no apt: says what to do" "--no-install" "$text"
+in_common 'install_packages=no; ensure_packages build'
+expect "--no-install" 0 "$code"
+
+# A package is missing. As root apt-get is called; otherwise sudo; without it the command is shown.
+fresh
+# shellcheck disable=SC2016  # expanded by the fake command
+fake dpkg-query '[[ ${!#} == cmake ]] && exit 1; printf installed'
+fake apt-get
+in_common 'ensure_packages build'
+if ((EUID == 0)); then
+  expect "root: installs" 0 "$code"
+  contains "root: what is missing only" "install --yes --no-install-recommends cmake" "$(tail -n 1 "$work/calls")"
+  expect "root: no update where the lists do" "" "$(grep update "$work/calls" || true)"
+  fake apt-get "[[ \$* != *update* ]] || touch '$work/updated'" "[[ -f $work/updated ]]"
+  ln -s "$(command -v touch)" "$work/bin/touch"
+  in_common 'ensure_packages build'
+  expect "root: old lists are fetched again" 0 "$code"
+  fake apt-get 'exit 100'
+  in_common 'ensure_packages build'
+  expect "root: no network" 5 "$code"
+  contains "root: no network: says what to do" "apt-get install --no-install-recommends cmake" "$text"
+else
+  expect "user: no sudo" 5 "$code"
+  contains "user: the command for root" "apt-get install --no-install-recommends cmake" "$text"
+  # shellcheck disable=SC2016
+  fake sudo 'exec "${@:2}"'
+  in_common 'ensure_packages build'
+  expect "user: with sudo" 0 "$code"
+fi
+
+# Results: one binary with a failure and a skip, one that died after two cases, one script, one that did not run.
+results=$work/results
+mkdir -p "$results"
+cat >"$results/ctest.xml" <<'XML'
+<testsuite name="x" tests="5">
+	<testcase name="core/base" classname="core/base" time="0.1" status="fail">
+	<testcase name="core/plan" classname="core/plan" time="0.1" status="fail"/>
+	<testcase name="core/ops" classname="core/ops" time="0.1" status="run"/>
+	<testcase name="packaging/scripts" classname="x" time="0.1" status="run"/>
+	<testcase name="gpu" classname="x" time="0.1" status="notrun"/>
+	<testcase name="cli/help" classname="x" time="0.1" status="fail"/>
+</testsuite>
+XML
+cat >"$results/test_core_base.xml" <<'XML'
+<testsuites tests="4" failures="1" disabled="1" errors="0" time="0." name="AllTests">
+  <testsuite name="A" tests="4" failures="1" disabled="1" skipped="1" errors="0">
+    <testcase name="a" status="run" result="completed" />
+    <testcase name="b" status="run" result="completed">
+      <failure message="no" type=""></failure>
+    </testcase>
+    <testcase name="c" status="run" result="skipped">
+      <skipped message="no GPU"/>
+    </testcase>
+    <testcase name="DISABLED_d" status="notrun" result="suppressed" />
+  </testsuite>
+</testsuites>
+XML
+for name in test_core_ops test_core_ops_1; do
+  printf '<testsuites tests="2" failures="0" disabled="0" errors="0">\n<testcase name="x"/>\n<testcase name="y"/>\n' \
+    >"$results/$name.xml"
+done
+run bash -c "set -euo pipefail; source '$root/packaging/common.sh'; count_results '$results'
+             echo \$passed \$failed \$skipped"
+expect "results" "6 3 3" "$text"
+
+if command -v shellcheck >/dev/null; then
+  run shellcheck -x -P "$root" "$root"/packaging/*.sh "$root"/.ci/run "$root"/tests/packaging/*.sh
+  expect "shellcheck" "" "$text"
+fi
+
+echo "$failures failures"
+((failures == 0))
