@@ -166,12 +166,15 @@ typedef struct mge_graph {
 /* ---------------------------------------------------------------- devices */
 
 enum { MGE_DEVICE_HOST_ACCESSIBLE = 1, /* the host may read and write its default memory class */
-       MGE_DEVICE_SURVIVES_FORK = 2 };
+       MGE_DEVICE_SURVIVES_FORK = 2,
+       MGE_DEVICE_GPU = 4,           /* answers to gpu0, gpu1... beside its own class; the note lists "gpu" then */
+       MGE_DEVICE_ONLY_BY_NAME = 8 };/* never taken by xpu: the user must name it */
+#define MGE_DEVICE_KNOWN_BITS 15u
 
 typedef struct mge_device_info {
   uint32_t struct_size;
   uint32_t index;          /* the backend's number for open(); its order is the backend's */
-  mge_text class_name;     /* "cpu", "cuda", ... one of the classes of the note */
+  mge_text class_name;     /* "cpu", "cuda", ... one of the classes of the note, but not "gpu" */
   mge_text name;           /* "Intel Xeon ..." */
   mge_text fingerprint;    /* PCI address, UUID: equal for the same hardware in two backends */
   mge_text device_class;   /* key of tuning results: equal for devices on which equal choices are right */
@@ -516,9 +519,9 @@ typedef struct mge_plugin {
   mge_text version;
   const mge_setting* const* settings;
   uint64_t setting_count;
-  /* Called once, before anything else; `host` lives until stop() has returned. */
+  /* Called before anything else, and again only after stop(); `host` lives until stop() has returned. */
   mge_code (*start)(const mge_host* host, mge_error* error);
-  /* Joins every thread and releases every handle; called once, explicitly, never at process exit. */
+  /* Joins every thread and releases every handle; called once per start(), explicitly, never at process exit. */
   void (*stop)(void);
   const mge_device_api* device;
   const mge_memory_api* memory;
@@ -572,7 +575,7 @@ typedef struct mge_note {
   uint32_t reserved;
   char name[32];          /* a-z, 0-9, '_' ; zero-terminated */
   char version[32];
-  char classes[64];       /* device classes, separated by ',' */
+  char classes[64];       /* device classes (a-z, '_'), separated by ','; "gpu" among them if a device may answer to it */
 } mge_note;
 
 typedef struct mge_note_section {

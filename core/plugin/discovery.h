@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds the files that may be backends, and judges each without running any of its code.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/plugin/note.h"
+#include "core/plugin/verdict.h"
+
+namespace mge {
+
+// A directory to search, and who named it ("built-in", "MGE_PLUGIN_PATH"), for messages.
+struct PluginDirectory {
+  std::string path;
+  std::string origin;
+};
+
+// What tells whether a file is still the one that was judged.
+struct FileIdentity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  int64_t size = 0;
+  int64_t changed_ns = 0;
+  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
+};
+
+// A file that passed: `file.path` is absolute and holds no symbolic link.
+struct FoundPlugin {
+  PluginFile file;
+  PluginNote note;
+  FileIdentity identity;
+};
+
+struct Discovery {
+  std::vector<FoundPlugin> accepted;  // in order: directories as given, then file names
+  std::vector<PluginFile> rejected;   // directories that cannot be used, and files, in the same order
+};
+
+// Judges every *.so of every directory; no recursion. Of two backends with one name, and of two paths to one file, the
+// first in order is taken. `isa` is what the machine offers (HostIsa()).
+Discovery DiscoverPlugins(std::span<const PluginDirectory> directories, uint32_t isa);
+
+// mge/plugins beside the library that holds this code, so that a moved tree works; empty if its place is not known.
+std::string BuiltInPluginDirectory();
+
+// The identity of the file behind a path; all zero if there is none.
+FileIdentity IdentityOf(const std::string& path);
+
+}  // namespace mge

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the host gives a backend: the mge_host table, the slot for errors, and the values of the backend's own settings.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/log.h"
+#include "core/base/status.h"
+#include "mge/plugin.h"
+
+// The slot that a backend's function may fill; one per call, on the caller's stack.
+struct mge_error {
+  mge_code code = MGE_OK;
+  std::string text;
+};
+
+namespace mge {
+
+// The compute pool, which lives in a higher layer. `owner` keeps `self` alive. By default bodies run in the calling thread.
+struct ComputeFunctions {
+  std::shared_ptr<void> owner;
+  void* self = nullptr;
+  void (*parallel_for)(void* self, uint64_t chunks, void (*body)(void* context, uint64_t chunk), void* context) = nullptr;
+  uint32_t (*thread_count)(void* self) = nullptr;
+};
+
+// Judges the settings that a backend declares and answers their values as text, in the same order.
+using DeclareSettings = std::function<absl::StatusOr<std::vector<std::string>>(
+    std::string_view backend, std::span<const mge_setting* const> settings)>;
+
+// The host's side of one loaded backend. Its table lives as long as it does.
+class HostServices {
+ public:
+  HostServices(std::string backend, ComputeFunctions compute);
+  HostServices(const HostServices&) = delete;
+  HostServices& operator=(const HostServices&) = delete;
+
+  const mge_host* table() const { return &table_; }
+
+  void set_settings(std::vector<std::string> values) { settings_ = std::move(values); }
+  const std::vector<std::string>& settings() const { return settings_; }
+
+  // Where messages go. A backend may serve several runtimes: the one that attached first and is still there gets them.
+  void Attach(const void* user, const Logger& logger);
+  void Detach(const void* user);
+
+ private:
+  static const HostServices& Of(void* self) { return *static_cast<const HostServices*>(self); }
+  void Log(int32_t severity, std::string_view text) const;
+
+  std::string backend_;
+  ComputeFunctions compute_;
+  std::vector<std::string> settings_;
+  mutable std::mutex mutex_;
+  std::vector<std::pair<const void*, Logger>> loggers_;
+  mge_host table_;
+};
+
+// What a backend's answer means to a user. `what` names the call: "backend cuda: open device 0".
+absl::Status StatusOfBackend(mge_code code, const mge_error& error, std::string_view what);
+
+// "the backend gave no reason (code 13)" if the slot is empty; control characters escaped, cut at 4096 bytes.
+std::string TextOfBackend(mge_code code, const mge_error& error);
+
+}  // namespace mge

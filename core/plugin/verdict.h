@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verdicts: what became of each file and directory that was searched for backends, why, and what to do.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mge {
+
+// Skipped: not for us, or another file serves. Refused: a backend, or what should be one, that must not be used.
+enum class Verdict { kLoaded, kSkipped, kRefused };
+
+// Why. Each has a stable name for scripts.
+enum class VerdictCode {
+  kOk,
+  kDirectoryNotAbsolute,
+  kDirectoryMissing,
+  kUntrusted,         // owner or mode of the file, or of a directory above it
+  kLinkOutside,       // a symbolic link that leaves its directory
+  kUnreadable,
+  kNotElf,
+  kDamaged,           // an ELF file whose headers lie, or a truncated one
+  kWrongMachine,
+  kNoNote,
+  kBadNote,
+  kAbiMismatch,
+  kIsaMissing,
+  kDuplicateName,
+  kDuplicateFile,
+  kMissingLibrary,
+  kMissingSymbol,
+  kNotOpened,         // dlopen fails for another reason
+  kNoEntry,
+  kQueryRefused,      // the backend itself says no
+  kBadTable,
+  kBadSetting,
+  kStartFailed,
+  kBadDevice,         // enumerate fails, or describes devices that cannot be
+};
+
+std::string_view VerdictName(Verdict verdict);          // "refused"
+std::string_view VerdictCodeName(VerdictCode code);     // "abi_mismatch"
+
+// One row of `mge plugins`. What is not known is empty.
+struct PluginFile {
+  std::string path;
+  Verdict verdict = Verdict::kRefused;
+  VerdictCode code = VerdictCode::kOk;
+  std::string reason;  // a sentence; empty if loaded
+  std::string fix;     // what the user can do
+  std::string name;
+  std::string version;
+  std::string abi;     // "0.1"
+  std::vector<std::string> classes;
+  std::string build_id;  // hexadecimal
+};
+
+// Fills verdict, code, reason and fix.
+void Judge(PluginFile& file, Verdict verdict, VerdictCode code, std::string reason, std::string fix = {});
+
+}  // namespace mge
