@@ -27,6 +27,7 @@ absl::Status Eval(EvalContext& ctx) {
     MGE_ASSIGN_OR_RETURN(bias, ToComputeType(ctx.input(2), ctx.allocator()));
   }
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), g.OutputShape()));
+  if (y->elements() == 0) return absl::OkStatus();
   MGE_ASSIGN_OR_RETURN(Tensor wide_x, ToComputeType(x, ctx.allocator()));
   MGE_ASSIGN_OR_RETURN(Tensor wide_w, ToComputeType(w, ctx.allocator()));
   absl::Status status;

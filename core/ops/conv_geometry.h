@@ -2,8 +2,6 @@
 // Shapes of a convolution, resolved once for shape rules and evaluators, and the loops that compute one.
 #pragma once
 
-#include <vector>
-
 #include "core/ops/infer_checks.h"
 #include "core/ops/window.h"
 
@@ -32,20 +30,11 @@ absl::StatusOr<ConvGeometry> ResolveConvTranspose(const Attributes& attrs, std::
 // The shape rule of Conv, ConvInteger, QLinearConv: sets output 0 from the shapes of inputs x and w.
 absl::Status InferConv(InferContext& ctx, int x, int w, DType result);
 
-// A row of taps: offsets of the input row and of the weights' row that meet along the last axis.
-struct TapRow {
-  int64_t input = 0;
-  int64_t weights = 0;
-};
-
-// All pairs of rows that contribute to the output row at `index` (all axes but the last), with padding left out.
-void CollectTapRows(const Window& window, std::span<const int64_t> index, std::vector<TapRow>& rows);
-
 // Merges the axes of a pointwise window, so that rows are long.
 Window FlattenPointwise(const Window& window);
 
 // Computes every output row in type A (float, double, uint32_t: wrapping) and hands it to
-// emit(channel, offset of the row in the output, row). Rows run along the last spatial axis.
+// emit(channel, offset of the row in the output, row). Rows run along the last spatial axis. The output is not empty.
 template <typename A, typename Emit>
 absl::Status ConvolveRows(EvalContext& ctx, const ConvGeometry& g, const A* x, const A* w, Emit emit) {
   const Window window = FlattenPointwise(g.window);
@@ -53,7 +42,6 @@ absl::Status ConvolveRows(EvalContext& ctx, const ConvGeometry& g, const A* x, c
   const int64_t in_size = Elements(WindowInputs(window)), out_size = Elements(WindowOutputs(window));
   int64_t kernel_size = 1;
   for (const WindowAxis& axis : window) kernel_size *= axis.kernel;
-  if (g.batch * g.out_channels * out_size == 0) return absl::OkStatus();
 
   Shape outer = WindowOutputs(window);
   outer.pop_back();

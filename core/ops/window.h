@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <span>
+#include <vector>
 
 #include "core/base/shape.h"
 #include "core/graph/attribute.h"
@@ -63,6 +64,15 @@ absl::StatusOr<Ints> KernelShape(const Attributes& attrs, size_t axes);
 // The sizes along all axes.
 Shape WindowOutputs(const Window& window);
 Shape WindowInputs(const Window& window);
+
+// A row of taps: offsets of the input row and of the weights' row that meet along the last axis.
+struct TapRow {
+  int64_t input = 0;
+  int64_t weights = 0;
+};
+
+// All pairs of rows that contribute to the output row at `index` (all axes but the last), with padding left out.
+void CollectTapRows(const Window& window, std::span<const int64_t> index, std::vector<TapRow>& rows);
 
 // True if every output reads exactly its own position: kernel 1, stride 1, no pads.
 bool IsPointwise(const Window& window);

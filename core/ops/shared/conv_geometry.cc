@@ -80,25 +80,6 @@ absl::Status InferConv(InferContext& ctx, int x, int w, DType result) {
   return absl::OkStatus();
 }
 
-void CollectTapRows(const Window& window, std::span<const int64_t> index, std::vector<TapRow>& rows) {
-  rows.assign(1, TapRow{});
-  for (size_t d = 0; d < index.size(); ++d) {
-    const IndexRange taps = window[d].TapsInside(index[d]);
-    int64_t in_stride = 1, w_stride = 1;
-    for (size_t j = d + 1; j < window.size(); ++j) {
-      in_stride *= window[j].in;
-      w_stride *= window[j].kernel;
-    }
-    std::vector<TapRow> next;
-    for (const TapRow& row : rows) {
-      for (int64_t k = taps.begin; k < taps.end; ++k) {
-        next.push_back({row.input + window[d].Position(index[d], k) * in_stride, row.weights + k * w_stride});
-      }
-    }
-    rows = std::move(next);
-  }
-}
-
 Window FlattenPointwise(const Window& window) {
   if (!IsPointwise(window)) return window;
   const int64_t size = Elements(WindowInputs(window));

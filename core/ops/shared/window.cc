@@ -84,14 +84,16 @@ absl::Status CheckNoConflict(const Parameters& p, size_t i, const WindowAxis& ax
 IndexRange WindowAxis::TapsInside(int64_t output) const {
   int64_t start = output * stride - pad_begin;
   int64_t begin = start >= 0 ? 0 : CeilDiv(-start, dilation);
-  int64_t end = start >= in ? 0 : (in - 1 - start) / dilation + 1;
+  const int64_t limit = in + std::min<int64_t>(pad_end, 0);
+  int64_t end = start >= limit ? 0 : (limit - 1 - start) / dilation + 1;
   return {begin, std::max(begin, std::min(end, kernel))};
 }
 
 IndexRange WindowAxis::OutputsInside(int64_t tap) const {
   int64_t start = tap * dilation - pad_begin;
   int64_t begin = start >= 0 ? 0 : CeilDiv(-start, stride);
-  int64_t end = start >= in ? 0 : (in - 1 - start) / stride + 1;
+  const int64_t limit = in + std::min<int64_t>(pad_end, 0);
+  int64_t end = start >= limit ? 0 : (limit - 1 - start) / stride + 1;
   begin = std::min(begin, out);
   return {begin, std::max(begin, std::min(end, out))};
 }
@@ -201,6 +203,25 @@ Shape WindowInputs(const Window& window) {
   Shape sizes;
   for (const WindowAxis& axis : window) sizes.push_back(axis.in);
   return sizes;
+}
+
+void CollectTapRows(const Window& window, std::span<const int64_t> index, std::vector<TapRow>& rows) {
+  rows.assign(1, TapRow{});
+  for (size_t d = 0; d < index.size(); ++d) {
+    const IndexRange taps = window[d].TapsInside(index[d]);
+    int64_t in_stride = 1, w_stride = 1;
+    for (size_t j = d + 1; j < window.size(); ++j) {
+      in_stride *= window[j].in;
+      w_stride *= window[j].kernel;
+    }
+    std::vector<TapRow> next;
+    for (const TapRow& row : rows) {
+      for (int64_t k = taps.begin; k < taps.end; ++k) {
+        next.push_back({row.input + window[d].Position(index[d], k) * in_stride, row.weights + k * w_stride});
+      }
+    }
+    rows = std::move(next);
+  }
 }
 
 bool IsPointwise(const Window& window) {
