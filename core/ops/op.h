@@ -99,8 +99,8 @@ class InferContext {
   absl::Status Unsupported(std::string what) const;
 };
 
-// What a reference evaluator sees: plain host tensors. Shapes have been checked by `infer` where they were known;
-// everything that depends on data (indices, sizes) is checked here.
+// What a reference evaluator sees: plain host tensors. `infer` has just accepted their types and shapes (but for
+// operators with bodies, on sequences or on optionals); everything that depends on data is checked here.
 class EvalContext {
  public:
   virtual ~EvalContext() = default;

@@ -2,11 +2,62 @@
 #include "core/ops/shared/eval_context.h"
 #include "core/ops/shared/schema.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "fmt/format.h"
 
 namespace mge {
+namespace {
+
+// The shape rule's view of a node whose inputs are all there.
+class ConcreteInferContext : public InferContext {
+ public:
+  ConcreteInferContext(const Node& node, const std::vector<const HostValue*>& inputs)
+      : node_(node), inputs_(inputs), types_(inputs.size()) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!inputs[i]) continue;
+      types_[i] = {.dtype = inputs[i]->tensor.dtype(), .has_rank = true, .dims = inputs[i]->tensor.shape()};
+    }
+  }
+
+  const Node& node() const override { return node_; }
+  const TensorType& input(int i) const override { return types_[i]; }
+  ValueKind input_kind(int i) const override { return inputs_[i]->kind; }
+  const Tensor* constant(int i) const override { return &inputs_[i]->tensor; }
+  void SetOutput(int, TensorType, ValueKind) override {}
+  void SetConstant(int, Tensor) override {}
+  absl::StatusOr<std::vector<ValueType>> InferBody(const Graph&, std::span<const ValueType>) override {
+    return Unsupported("inferring a body while a single node is evaluated");
+  }
+
+ private:
+  const Node& node_;
+  const std::vector<const HostValue*>& inputs_;
+  std::vector<TensorType> types_;
+};
+
+// Element types and shapes that were unknown before the run are known now: they are checked by the schema and by the
+// shape rule, so that no evaluator meets inputs that do not fit together. Operators with bodies, on sequences or on
+// optionals check for themselves.
+absl::Status CheckInputs(const Node& node, const OpDef& def, const std::vector<const HostValue*>& inputs) {
+  for (const auto& [name, value] : node.attrs) {
+    if (std::holds_alternative<GraphPtr>(value)) return absl::OkStatus();
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i]) continue;
+    if (inputs[i]->kind != ValueKind::kTensor) return absl::OkStatus();
+    const Slot& slot = def.inputs[std::min<int>(static_cast<int>(i), def.inputs.size() - 1)];
+    if (!slot.types.Contains(inputs[i]->tensor.dtype())) {
+      return Fail(errors::kUnsupportedType, fmt::format("{}: input '{}' has type {}", node.op, slot.name,
+                                                        DTypeName(inputs[i]->tensor.dtype())));
+    }
+  }
+  ConcreteInferContext context(node, inputs);
+  return def.infer(context);
+}
+
+}  // namespace
 
 absl::StatusOr<Tensor*> HostEvalContext::Output(int i, DType dtype, Shape shape) {
   absl::StatusOr<Tensor> tensor = Tensor::Create(dtype, std::move(shape), allocator_);
@@ -38,7 +89,8 @@ absl::StatusOr<std::vector<HostValue>> HostEvalContext::Run() {
     return Fail(errors::kUnsupportedOp, fmt::format("operator '{}' has no reference evaluator", node_.op),
                 {.where = NodePlace(node_)});
   }
-  absl::Status status = def->eval(*this);
+  absl::Status status = CheckInputs(node_, *def, inputs_);
+  if (status.ok()) status = def->eval(*this);
   for (int i = 0; status.ok() && i < output_count(); ++i) {
     if (has_output(i) && !set_[i]) {
       status = Fail(errors::kInternal, fmt::format("{} did not compute output {}", node_.op, i));
