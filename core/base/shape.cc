@@ -17,13 +17,14 @@ bool CheckedAdd(int64_t a, int64_t b, int64_t* out) {
 }
 
 absl::StatusOr<int64_t> NumElements(std::span<const int64_t> shape) {
-  int64_t n = 1;
-  bool empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
+  int64_t n = 1;  // as if a dimension of 0 were 1: an empty tensor's strides must not overflow either
+  bool empty = false;
   for (int64_t d : shape) {
     if (d < 0) {
       return Fail(errors::kInvalidTensor, fmt::format("shape {} has a negative dimension", ShapeText(shape)));
     }
-    if (!empty && !CheckedMul(n, d, &n)) {
+    empty = empty || d == 0;
+    if (!CheckedMul(n, std::max<int64_t>(d, 1), &n)) {
       return Fail(errors::kInvalidTensor, fmt::format("size overflow: shape {} has more than 2^63 elements",
                                                       ShapeText(shape)));
     }

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/onnx/graph_reader.h"
+
+#include "core/onnx/fields.h"
+#include "core/ops/op.h"
+#include "fmt/format.h"
+
+namespace mge::onnx {
+
+absl::Status GraphReader::Invalid(std::string title, std::string what) const {
+  return Fail(errors::kInvalidGraph, std::move(title), {.what = std::move(what), .where = model_.source.place});
+}
+
+absl::StatusOr<GraphReader::GraphParts> GraphReader::Split(Bytes graph) const {
+  GraphParts parts;
+  WireReader reader(model_.source, "GraphProto", graph);
+  while (reader.Next()) {
+    switch (reader.field()) {
+      case field::graph::kName: parts.name = reader.Text(); break;
+      case field::graph::kNode: parts.nodes.push_back(reader.Message()); break;
+      case field::graph::kInitializer: parts.initializers.push_back(reader.Message()); break;
+      case field::graph::kSparseInitializer: parts.sparse_initializers.push_back(reader.Message()); break;
+      case field::graph::kInput: parts.inputs.push_back(reader.Message()); break;
+      case field::graph::kOutput: parts.outputs.push_back(reader.Message()); break;
+      default: reader.Skip();
+    }
+  }
+  MGE_RETURN_IF_ERROR(reader.status());
+  return parts;
+}
+
+absl::StatusOr<Graph> GraphReader::ReadMain(Bytes graph) {
+  frames_.emplace_back();
+  Scope scope;
+  MGE_RETURN_IF_ERROR(ReadGraph(graph, scope, true));
+  Graph out = std::move(frames_.back().graph);
+  frames_.pop_back();
+  if (absl::Status status = out.Compact(); !status.ok()) return AddWhere(status, model_.source.place);
+  return out;
+}
+
+absl::Status GraphReader::ReadGraph(Bytes bytes, Scope& scope, bool is_main) {
+  MGE_ASSIGN_OR_RETURN(GraphParts parts, Split(bytes));
+  frames_.back().graph.name = std::string(parts.name);
+  MGE_RETURN_IF_ERROR(ReadInitializers(parts, scope));
+  MGE_RETURN_IF_ERROR(ReadInputs(parts, scope, is_main));
+  // All names are known before the first node is read, so nodes may come in any order.
+  MGE_RETURN_IF_ERROR(DeclareOutputs(parts.nodes, scope));
+  for (Bytes node : parts.nodes) MGE_RETURN_IF_ERROR(ReadNode(node, scope));
+  return ReadOutputs(parts, scope, is_main);
+}
+
+absl::Status GraphReader::ReadInitializers(const GraphParts& parts, Scope& scope) {
+  auto add = [&](absl::StatusOr<NamedTensor> read) -> absl::Status {
+    MGE_RETURN_IF_ERROR(read.status());
+    if (read->name.empty()) return Invalid("an initializer has no name");
+    if (scope.names.contains(read->name)) return DefinedTwice({}, read->name);
+    Value value;
+    value.role = Role::kConstant;
+    value.type = {read->tensor.dtype(), true, read->tensor.shape(), {}};
+    value.constant = std::move(read->tensor);
+    MGE_ASSIGN_OR_RETURN(scope.names[read->name], NewValue(scope.frame, read->name, std::move(value)));
+    return absl::OkStatus();
+  };
+  for (Bytes tensor : parts.initializers) MGE_RETURN_IF_ERROR(add(model_.tensors.Dense(tensor)));
+  for (Bytes tensor : parts.sparse_initializers) MGE_RETURN_IF_ERROR(add(model_.tensors.Sparse(tensor)));
+  return absl::OkStatus();
+}
+
+absl::Status GraphReader::ReadInputs(const GraphParts& parts, Scope& scope, bool is_main) {
+  absl::flat_hash_set<std::string_view> seen;
+  for (Bytes bytes : parts.inputs) {
+    MGE_ASSIGN_OR_RETURN(DeclaredValue input, ReadValueInfo(model_.source, bytes));
+    if (input.name.empty()) return Invalid("an input of the graph has no name");
+    if (!seen.insert(input.name).second) return Invalid(fmt::format("input '{}' is listed twice", input.name));
+    Graph& graph = frames_[scope.frame].graph;
+    const TensorType& type = input.type.type;
+    if (auto it = scope.names.find(input.name); it != scope.names.end()) {
+      const TensorType& present = graph.value(it->second).type;
+      bool fits = input.type.kind == ValueKind::kTensor &&
+                  (type.dtype == DType::kUndefined || type.dtype == present.dtype) &&
+                  (!type.has_rank || type.dims.size() == present.dims.size());
+      for (size_t i = 0; fits && type.has_rank && i < type.dims.size(); ++i) {
+        fits = type.dims[i] == kUnknownDim || type.dims[i] == present.dims[i];
+      }
+      if (!fits) {
+        return Invalid(fmt::format("input '{}' and its initializer disagree", input.name),
+                       fmt::format("{} is declared, {} is given", type.ToString(), present.ToString()));
+      }
+      if (is_main) info_.fixed_inputs.emplace_back(input.name);
+      continue;
+    }
+    if (is_main && type.dtype == DType::kUndefined) {
+      return Invalid(fmt::format("input '{}' has no type", input.name), "an element type is needed");
+    }
+    Value value;
+    value.role = Role::kInput;
+    value.kind = input.type.kind;
+    // What a body is given depends on the node around it: sizes that the body claims are not taken on trust.
+    value.type = is_main ? type : TensorType{type.dtype, false, {}, {}};
+    MGE_ASSIGN_OR_RETURN(ValueId id, NewValue(scope.frame, input.name, std::move(value)));
+    scope.names[input.name] = id;
+    frames_[scope.frame].graph.inputs().push_back(id);
+    if (is_main) info_.inputs.push_back({std::string(input.name), std::move(input.type)});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GraphReader::DeclareOutputs(const std::vector<Bytes>& nodes, Scope& scope) {
+  for (Bytes node : nodes) {
+    WireReader reader(model_.source, "NodeProto", node);
+    while (reader.Next()) {
+      if (reader.field() != field::node::kOutput) {
+        reader.Skip();
+        continue;
+      }
+      std::string_view name = reader.Text();
+      if (name.empty()) continue;
+      if (scope.names.contains(name)) return DefinedTwice(nodes, name);
+      if (auto [frame, id] = Find(scope.parent, name); frame >= 0 && id != kNone) {
+        // What the graph around it computes later is no conflict: the name is not in use yet.
+        const Value& outer = frames_[frame].graph.value(id);
+        if (outer.role != Role::kTemporary || outer.producer != kNone) {
+          return Invalid(fmt::format("value '{}' of a body hides one of the graph around it", name),
+                         "names of computed values must be unique through all bodies");
+        }
+      }
+      MGE_ASSIGN_OR_RETURN(scope.names[name], NewValue(scope.frame, name, Value{}));
+    }
+    MGE_RETURN_IF_ERROR(reader.status());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GraphReader::DefinedTwice(const std::vector<Bytes>& nodes, std::string_view name) const {
+  std::vector<std::string> producers;
+  for (Bytes node : nodes) {
+    std::string_view op, own;
+    int times = 0;
+    WireReader reader(model_.source, "NodeProto", node);
+    while (reader.Next()) {
+      switch (reader.field()) {
+        case field::node::kOutput: times += reader.Text() == name; break;
+        case field::node::kOpType: op = reader.Text(); break;
+        case field::node::kName: own = reader.Text(); break;
+        default: reader.Skip();
+      }
+    }
+    for (; times > 0; --times) producers.push_back(fmt::format("node '{}' ({})", own, op));
+    if (producers.size() >= 2) break;
+  }
+  if (nodes.empty()) return Invalid(fmt::format("initializer '{}' is given twice", name));
+  return Invalid(fmt::format("value '{}' is defined twice", name),
+                 producers.size() >= 2 ? fmt::format("by {} and by {}", producers[0], producers[1])
+                                       : fmt::format("by the graph's inputs or initializers and by {}",
+                                                     producers.empty() ? "a node" : producers[0]));
+}
+
+absl::StatusOr<GraphReader::NodeParts> GraphReader::ReadNodeParts(Bytes bytes, const Scope& scope) {
+  NodeParts node;
+  std::string_view name;
+  WireReader reader(model_.source, "NodeProto", bytes);
+  while (reader.Next()) {
+    switch (reader.field()) {
+      case field::node::kInput: node.inputs.push_back(reader.Text()); break;
+      case field::node::kOutput: node.outputs.push_back(reader.Text()); break;
+      case field::node::kName: name = reader.Text(); break;
+      case field::node::kOpType: node.op = reader.Text(); break;
+      case field::node::kDomain: node.domain = PlainDomain(reader.Text()); break;
+      case field::node::kOverload: node.overload = reader.Text(); break;
+      case field::node::kAttribute: node.attributes.push_back(reader.Message()); break;
+      case field::node::kMetadata: {
+        WireReader entry(model_.source, "StringStringEntryProto", reader.Message());
+        std::string_view key, value;
+        while (entry.Next()) {
+          if (entry.field() == field::entry::kKey) {
+            key = entry.Text();
+          } else if (entry.field() == field::entry::kValue) {
+            value = entry.Text();
+          } else {
+            entry.Skip();
+          }
+        }
+        MGE_RETURN_IF_ERROR(entry.status());
+        if (key == "mge.device") node.device = std::string(value);
+        break;
+      }
+      default: reader.Skip();
+    }
+  }
+  MGE_RETURN_IF_ERROR(reader.status());
+  if (node.op.empty()) return reader.Error("a node names no operator");
+  node.name = name.empty() ? fmt::format("{}_{}", node.op, frames_.back().graph.node_count()) : std::string(name);
+  if (scope.call) {
+    node.name = fmt::format("{}/{}", scope.call->prefix, node.name);
+    if (node.device.empty()) node.device = scope.call->device;
+    MGE_RETURN_IF_ERROR(CountExpansion(static_cast<int64_t>(bytes.size())));
+  }
+  if (++nodes_ > model_.options.max_nodes) {
+    return Fail(errors::kLimit, fmt::format("the model has more than {} nodes", model_.options.max_nodes),
+                {.where = model_.source.place});
+  }
+  return node;
+}
+
+absl::Status GraphReader::ReadNode(Bytes bytes, const Scope& scope) {
+  MGE_ASSIGN_OR_RETURN(NodeParts parts, ReadNodeParts(bytes, scope));
+  auto function = model_.functions.find(Function::Key(parts.domain, parts.op, parts.overload));
+  if (function != model_.functions.end()) return Inline(function->second, std::move(parts), scope);
+
+  Node node;
+  node.op = std::string(parts.op);
+  node.domain = std::string(parts.domain);
+  node.name = std::move(parts.name);
+  node.device = std::move(parts.device);
+  const Opsets& opsets = scope.call ? scope.call->function.opsets : model_.opsets;
+  auto opset = opsets.find(node.domain);
+  if (opset == opsets.end()) {
+    return Invalid(fmt::format("{}: domain '{}' is not imported", NodePlace(node),
+                               node.domain.empty() ? "ai.onnx" : node.domain),
+                   "every domain that is used needs an entry in opset_import");
+  }
+  node.version = static_cast<int>(opset->second);
+  for (std::string_view name : parts.inputs) {
+    MGE_ASSIGN_OR_RETURN(ValueId id, Use(scope, name, node.name));
+    node.inputs.push_back(id);
+  }
+  for (std::string_view name : parts.outputs) {
+    node.outputs.push_back(name.empty() ? kNone : scope.names.at(name));
+  }
+  if (parts.attributes.size() > 256) {
+    return Fail(errors::kLimit, fmt::format("{} has {} attributes; the limit is 256", NodePlace(node),
+                                            parts.attributes.size()));
+  }
+  std::vector<Body> bodies;
+  for (Bytes attribute : parts.attributes) MGE_RETURN_IF_ERROR(ReadAttribute(attribute, scope, node, bodies));
+  MGE_RETURN_IF_ERROR(FinishBodies(std::move(bodies), node));
+  Graph& graph = frames_.back().graph;
+  return AddWhere(BindNode(graph, graph.AddNode(std::move(node))), model_.source.place);
+}
+
+absl::Status GraphReader::ReadOutputs(const GraphParts& parts, const Scope& scope, bool is_main) {
+  absl::flat_hash_set<std::string_view> seen;
+  for (Bytes bytes : parts.outputs) {
+    MGE_ASSIGN_OR_RETURN(DeclaredValue output, ReadValueInfo(model_.source, bytes));
+    if (Find(&scope, output.name).first < 0) {
+      return Invalid(fmt::format("nothing computes output '{}' of the graph", output.name));
+    }
+    if (is_main && !seen.insert(output.name).second) {
+      return Invalid(fmt::format("output '{}' is listed twice", output.name));
+    }
+    MGE_ASSIGN_OR_RETURN(ValueId id, Use(scope, output.name, "the graph's outputs"));
+    if (id == kNone) return Invalid(fmt::format("output '{}' of a body is an absent input", output.name));
+    frames_.back().graph.outputs().push_back(id);
+    if (is_main) info_.outputs.push_back({std::string(output.name), std::move(output.type)});
+  }
+  if (is_main && parts.outputs.empty()) return Invalid("the graph has no outputs");
+  return absl::OkStatus();
+}
+
+}  // namespace mge::onnx

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/onnx/type_proto.h"
+
+#include "core/onnx/fields.h"
+#include "core/onnx/tensor_proto.h"
+#include "fmt/format.h"
+
+namespace mge::onnx {
+namespace {
+
+absl::Status ReadDim(const WireSource& source, Bytes message, TensorType& type) {
+  WireReader reader(source, "TensorShapeProto.Dimension", message);
+  int64_t size = kUnknownDim;
+  std::string_view symbol;
+  while (reader.Next()) {
+    switch (reader.field()) {
+      case field::dim::kValue: size = reader.Int(); break;
+      case field::dim::kParam: symbol = reader.Text(); break;
+      default: reader.Skip();
+    }
+  }
+  MGE_RETURN_IF_ERROR(reader.status());
+  if (size < kUnknownDim) {
+    return Fail(errors::kInvalidTensor, fmt::format("size overflow: dimension {} is {}", type.dims.size(), size),
+                {.what = "expected 0 or more, or -1 where it is unknown"});
+  }
+  if (static_cast<int>(type.dims.size()) >= kMaxRank) {
+    return Fail(errors::kInvalidTensor, fmt::format("a rank beyond {} is not supported", kMaxRank));
+  }
+  type.dims.push_back(size);
+  type.symbols.emplace_back(size == kUnknownDim ? symbol : std::string_view());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TensorType> ReadTensorType(const WireSource& source, Bytes message) {
+  TensorType type;
+  WireReader reader(source, "TypeProto.Tensor", message);
+  while (reader.Next()) {
+    if (reader.field() == field::tensor_type::kElement) {
+      int64_t element = reader.Int();
+      if (element == 0) continue;
+      MGE_ASSIGN_OR_RETURN(type.dtype, ElementType(element));
+    } else if (reader.field() == field::tensor_type::kShape) {
+      type.has_rank = true;
+      WireReader shape(source, "TensorShapeProto", reader.Message());
+      while (shape.Next()) {
+        if (shape.field() == field::shape::kDim) {
+          MGE_RETURN_IF_ERROR(ReadDim(source, shape.Message(), type));
+        } else {
+          shape.Skip();
+        }
+      }
+      MGE_RETURN_IF_ERROR(shape.status());
+    } else {
+      reader.Skip();
+    }
+  }
+  MGE_RETURN_IF_ERROR(reader.status());
+  if (type.IsStatic()) MGE_RETURN_IF_ERROR(NumBytes(type.dtype, type.dims).status());
+  bool named = false;
+  for (const std::string& symbol : type.symbols) named = named || !symbol.empty();
+  if (!named) type.symbols.clear();
+  return type;
+}
+
+absl::Status Unsupported(std::string_view what) {
+  return Fail(errors::kUnsupportedType, fmt::format("values of type {} are not supported", what));
+}
+
+}  // namespace
+
+absl::StatusOr<ValueType> ReadTypeProto(const WireSource& source, Bytes message) {
+  ValueType out;
+  // optional(sequence(tensor)) is the deepest type there is; each turn goes one level down.
+  for (int level = 0;; ++level) {
+    uint32_t kind = 0;
+    Bytes inner;
+    WireReader reader(source, "TypeProto", message);
+    while (reader.Next()) {
+      switch (reader.field()) {
+        case field::type::kTensor:
+        case field::type::kSequence:
+        case field::type::kOptional:
+        case field::type::kMap:
+        case field::type::kOpaque:
+        case field::type::kSparse:
+          kind = reader.field();
+          inner = reader.Message();
+          break;
+        default: reader.Skip();
+      }
+    }
+    MGE_RETURN_IF_ERROR(reader.status());
+    switch (kind) {
+      case 0: return out;
+      case field::type::kTensor: {
+        MGE_ASSIGN_OR_RETURN(out.type, ReadTensorType(source, inner));
+        return out;
+      }
+      case field::type::kMap: return Unsupported("map");
+      case field::type::kOpaque: return Unsupported("opaque");
+      case field::type::kSparse: return Unsupported("sparse tensor");
+      case field::type::kOptional:
+        if (level != 0) return Unsupported("optional within another type");
+        out.kind = ValueKind::kOptional;
+        break;
+      default:
+        if (out.kind == ValueKind::kSequence || out.holds_sequence) return Unsupported("sequence of sequences");
+        if (out.kind == ValueKind::kOptional) {
+          out.holds_sequence = true;
+        } else {
+          out.kind = ValueKind::kSequence;
+        }
+    }
+    WireReader nested(source, "TypeProto", inner);
+    message = {};
+    while (nested.Next()) {
+      if (nested.field() == field::nested_type::kElement) {
+        message = nested.Message();
+      } else {
+        nested.Skip();
+      }
+    }
+    MGE_RETURN_IF_ERROR(nested.status());
+  }
+}
+
+absl::StatusOr<DeclaredValue> ReadValueInfo(const WireSource& source, Bytes message) {
+  DeclaredValue out;
+  Bytes type;
+  WireReader reader(source, "ValueInfoProto", message);
+  while (reader.Next()) {
+    switch (reader.field()) {
+      case field::value_info::kName: out.name = reader.Text(); break;
+      case field::value_info::kType:
+        type = reader.Message();
+        out.has_type = true;
+        break;
+      default: reader.Skip();
+    }
+  }
+  MGE_RETURN_IF_ERROR(reader.status());
+  if (!out.has_type) return out;
+  absl::StatusOr<ValueType> read = ReadTypeProto(source, type);
+  if (!read.ok()) return AddWhere(AddWhere(read.status(), fmt::format("value '{}'", out.name)), source.place);
+  out.type = *std::move(read);
+  return out;
+}
+
+std::string ValueTypeText(const ValueType& type) {
+  std::string out = fmt::format("tensor({})", DTypeName(type.type.dtype));
+  if (type.kind == ValueKind::kSequence || type.holds_sequence) out = fmt::format("seq({})", out);
+  if (type.kind == ValueKind::kOptional) out = fmt::format("optional({})", out);
+  return out;
+}
+
+}  // namespace mge::onnx
