@@ -3,10 +3,10 @@
 //
 // Values and nodes are named by index. Removing one leaves a hole until Compact(); ids never change before.
 // A body of a control-flow operator is a Graph of its own. What it uses of the graph around it is listed in
-// the owning node's `captures` and appears in the body as inputs marked kCapture. Every body of a node has one
-// such input for each of the node's captures, in that order, after its formal inputs, used or not: the k-th of
-// the last captures.size() inputs of each body is captures[k]. Constants are not captured but repeated in the
-// body (the bytes are shared). A body's output may be one of its inputs, a capture or a constant.
+// the owning node's `captures` and appears in the body as inputs marked kCapture, after its formal inputs. A node
+// with several bodies lists the captures of its first body, then those of the next. Constants are not captured by
+// the reader but repeated in the body (the bytes are shared). A body's output may be one of its inputs, a capture
+// or a constant.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,6 @@ struct TensorType {
 struct ValueType {
   TensorType type;
   ValueKind kind = ValueKind::kTensor;
-  bool holds_sequence = false;  // kOptional only, where it is known: the optional is one of a sequence
 };
 
 enum class Role {

@@ -187,9 +187,6 @@ absl::Status GraphReader::ReadAttribute(Bytes attribute, const Scope& scope, Nod
     }
   }
   if (head.kind == AttributeKind::kGraph) {
-    if (bodies.size() >= 16) {
-      return Fail(errors::kLimit, fmt::format("{} has more than 16 bodies", NodePlace(node)));
-    }
     MGE_ASSIGN_OR_RETURN(Body body, ReadBody(head.message, *at, name));
     bodies.push_back(std::move(body));
     return absl::OkStatus();
@@ -220,29 +217,11 @@ absl::StatusOr<GraphReader::Body> GraphReader::ReadBody(Bytes graph, const Scope
 }
 
 absl::Status GraphReader::FinishBodies(std::vector<Body> bodies, Node& node) {
-  absl::flat_hash_set<ValueId> seen;
-  for (const Body& body : bodies) {
-    for (ValueId id : body.frame.captures) {
-      if (seen.insert(id).second) node.captures.push_back(id);
-    }
-  }
   for (Body& body : bodies) {
     Graph& graph = body.frame.graph;
-    for (ValueId outer : node.captures) {
-      ValueId id;
-      if (auto it = body.frame.inner.find(outer); it != body.frame.inner.end()) {
-        id = it->second;
-      } else {
-        MGE_RETURN_IF_ERROR(CountExpansion(0));
-        const Value& from = frames_.back().graph.value(outer);
-        Value value;
-        value.name = UniqueName(body.frame, from.name);
-        value.kind = from.kind;
-        value.type = from.type;
-        value.role = Role::kCapture;
-        id = graph.AddValue(std::move(value));
-      }
-      graph.inputs().push_back(id);
+    for (ValueId outer : body.frame.captures) {
+      node.captures.push_back(outer);
+      graph.inputs().push_back(body.frame.inner.at(outer));
     }
     if (absl::Status status = graph.Compact(); !status.ok()) return AddWhere(status, model_.source.place);
     node.attrs.Set(std::move(body.attribute), std::make_shared<const Graph>(std::move(graph)));

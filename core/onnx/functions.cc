@@ -201,7 +201,6 @@ absl::Status GraphReader::Inline(const Function& function, NodeParts node, const
     identity.op = "Identity";
     identity.name = fmt::format("{}/{}", node.name, name);
     identity.device = node.device;
-    identity.version = static_cast<int>(kNewestOpset);
     identity.inputs = {from};
     identity.outputs = {to};
     Graph& graph = frames_.back().graph;

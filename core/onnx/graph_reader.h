@@ -118,7 +118,7 @@ class GraphReader {
   absl::Status ReadAttribute(Bytes attribute, const Scope& scope, Node& node, std::vector<Body>& bodies);
   absl::StatusOr<AttributeValue> ReadAttributeValue(const AttributeHead& head) const;
   absl::StatusOr<Body> ReadBody(Bytes graph, const Scope& scope, std::string_view attribute);
-  // Gives all bodies the same captures in the same order, and the node the bodies.
+  // Lists the bodies' captures as their last inputs and in the node, and gives the node its bodies.
   absl::Status FinishBodies(std::vector<Body> bodies, Node& node);
 
   // functions.cc

@@ -6,10 +6,10 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "core/base/file.h"
 #include "core/base/tensor.h"
-#include "core/graph/graph.h"
 
 namespace mge::onnx {
 
@@ -18,11 +18,11 @@ struct NamedValue {
   HostValue value;
 };
 
-// Reads a TensorProto, SequenceProto or OptionalProto, as `expected` says. Sizes and element types are those of
-// the file: whether they fit the model is for the caller to judge. The value does not refer to the file.
-absl::StatusOr<NamedValue> ReadValueFile(const std::string& path, const ValueType& expected = {},
+// Reads a TensorProto, SequenceProto or OptionalProto, as `kind` says. Sizes and element types are those of the
+// file: whether they fit the model is for the caller to judge. The value does not refer to the file.
+absl::StatusOr<NamedValue> ReadValueFile(const std::string& path, ValueKind kind = ValueKind::kTensor,
                                          HostAllocator& allocator = UnlimitedHostAllocator());
-absl::StatusOr<NamedValue> ReadValueBytes(Bytes bytes, const ValueType& expected = {},
+absl::StatusOr<NamedValue> ReadValueBytes(Bytes bytes, ValueKind kind = ValueKind::kTensor,
                                           HostAllocator& allocator = UnlimitedHostAllocator());
 
 // A TensorProto's bytes.

@@ -105,12 +105,10 @@ absl::StatusOr<ValueType> ReadTypeProto(const WireSource& source, Bytes message)
         out.kind = ValueKind::kOptional;
         break;
       default:
-        if (out.kind == ValueKind::kSequence || out.holds_sequence) return Unsupported("sequence of sequences");
-        if (out.kind == ValueKind::kOptional) {
-          out.holds_sequence = true;
-        } else {
-          out.kind = ValueKind::kSequence;
+        if (out.kind != ValueKind::kTensor && out.kind != ValueKind::kOptional) {
+          return Unsupported("sequence of sequences");
         }
+        out.kind = out.kind == ValueKind::kOptional ? ValueKind::kOptionalSequence : ValueKind::kSequence;
     }
     WireReader nested(source, "TypeProto", inner);
     message = {};
@@ -149,8 +147,9 @@ absl::StatusOr<DeclaredValue> ReadValueInfo(const WireSource& source, Bytes mess
 
 std::string ValueTypeText(const ValueType& type) {
   std::string out = fmt::format("tensor({})", DTypeName(type.type.dtype));
-  if (type.kind == ValueKind::kSequence || type.holds_sequence) out = fmt::format("seq({})", out);
-  if (type.kind == ValueKind::kOptional) out = fmt::format("optional({})", out);
+  bool optional = type.kind == ValueKind::kOptional || type.kind == ValueKind::kOptionalSequence;
+  if (type.kind == ValueKind::kSequence || type.kind == ValueKind::kOptionalSequence) out = fmt::format("seq({})", out);
+  if (optional) out = fmt::format("optional({})", out);
   return out;
 }
 

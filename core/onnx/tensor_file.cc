@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/onnx/tensor_file.h"
+
+#include <protozero/pbf_writer.hpp>
+
+#include "core/base/errors.h"
+#include "core/onnx/fields.h"
+#include "core/onnx/tensor_proto.h"
+#include "fmt/format.h"
+
+namespace mge::onnx {
+namespace {
+
+constexpr int64_t kMaxFileBytes = (int64_t{1} << 31) - 1;
+
+// SequenceProto.DataType and OptionalProto.DataType
+constexpr int64_t kHoldsTensors = 1;
+constexpr int64_t kHoldsSequence = 3;
+
+absl::Status Unsupported(const WireSource& source, std::string_view what) {
+  return Fail(errors::kUnsupportedType, fmt::format("{} are not supported", what), {.where = source.place});
+}
+
+absl::StatusOr<std::vector<Tensor>> ReadSequence(const WireSource& source, const TensorDecoder& decoder,
+                                                 Bytes message, std::string& name) {
+  std::vector<Tensor> out;
+  WireReader reader(source, "SequenceProto", message);
+  while (reader.Next()) {
+    switch (reader.field()) {
+      case field::sequence::kName: name = std::string(reader.Text()); break;
+      case field::sequence::kKind:
+        if (int64_t kind = reader.Int(); kind > kHoldsTensors) {
+          return Unsupported(source, "sequences of anything but tensors");
+        }
+        break;
+      case field::sequence::kTensors: {
+        MGE_ASSIGN_OR_RETURN(NamedTensor tensor, decoder.Dense(reader.Message()));
+        out.push_back(std::move(tensor.tensor));
+        break;
+      }
+      case field::sequence::kSparses:
+      case field::sequence::kSequences:
+      case field::sequence::kMaps:
+      case field::sequence::kOptionals: return Unsupported(source, "sequences of anything but tensors");
+      default: reader.Skip();
+    }
+  }
+  MGE_RETURN_IF_ERROR(reader.status());
+  return out;
+}
+
+absl::StatusOr<NamedValue> ReadOptional(const WireSource& source, const TensorDecoder& decoder, ValueKind kind) {
+  NamedValue out;
+  out.value.kind = kind;
+  out.value.present = false;
+  WireReader reader(source, "OptionalProto", source.bytes);
+  while (reader.Next()) {
+    switch (reader.field()) {
+      case field::optional::kName: out.name = std::string(reader.Text()); break;
+      case field::optional::kKind: {
+        int64_t given = reader.Int();
+        int64_t wanted = kind == ValueKind::kOptional ? kHoldsTensors : kHoldsSequence;
+        if (given != 0 && given != wanted) {
+          return reader.Error("the optional holds another kind of value than the model expects",
+                              fmt::format("kind {}, expected {}", given, wanted));
+        }
+        break;
+      }
+      case field::optional::kTensor: {
+        if (kind != ValueKind::kOptional) return reader.Error("the optional holds a tensor, expected a sequence");
+        MGE_ASSIGN_OR_RETURN(NamedTensor tensor, decoder.Dense(reader.Message()));
+        out.value.tensor = std::move(tensor.tensor);
+        out.value.present = true;
+        break;
+      }
+      case field::optional::kSequence: {
+        if (kind != ValueKind::kOptionalSequence) {
+          return reader.Error("the optional holds a sequence, expected a tensor");
+        }
+        std::string inner_name;
+        MGE_ASSIGN_OR_RETURN(out.value.sequence, ReadSequence(source, decoder, reader.Message(), inner_name));
+        out.value.present = true;
+        break;
+      }
+      case field::optional::kSparse:
+      case field::optional::kMap:
+      case field::optional::kOptional:
+        return Unsupported(source, "optionals of anything but tensors and sequences of tensors");
+      default: reader.Skip();
+    }
+  }
+  MGE_RETURN_IF_ERROR(reader.status());
+  return out;
+}
+
+absl::StatusOr<NamedValue> Read(const WireSource& source, ValueKind kind, HostAllocator& allocator) {
+  TensorDecoder decoder(source, nullptr, allocator, /*may_view=*/false);
+  NamedValue out;
+  out.value.kind = kind;
+  switch (kind) {
+    case ValueKind::kTensor: {
+      MGE_ASSIGN_OR_RETURN(NamedTensor tensor, decoder.Dense(source.bytes));
+      out.name = std::string(tensor.name);
+      out.value.tensor = std::move(tensor.tensor);
+      return out;
+    }
+    case ValueKind::kSequence: {
+      MGE_ASSIGN_OR_RETURN(out.value.sequence, ReadSequence(source, decoder, source.bytes, out.name));
+      return out;
+    }
+    default: return ReadOptional(source, decoder, kind);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<NamedValue> ReadValueBytes(Bytes bytes, ValueKind kind, HostAllocator& allocator) {
+  WireSource source;
+  source.bytes = bytes;
+  source.error = &errors::kBadInputFile;
+  return Read(source, kind, allocator);
+}
+
+absl::StatusOr<NamedValue> ReadValueFile(const std::string& path, ValueKind kind, HostAllocator& allocator) {
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file,
+                       MappedFile::Open(path, kMaxFileBytes, "split the value, or pass it as .npy"));
+  WireSource source;
+  source.place = path;
+  source.bytes = file->bytes();
+  source.error = &errors::kBadInputFile;
+  return Read(source, kind, allocator);
+}
+
+std::string TensorBytes(const Tensor& tensor, std::string_view name) {
+  std::string out;
+  protozero::pbf_writer writer(out);
+  writer.add_packed_int64(field::tensor::kDims, tensor.shape().begin(), tensor.shape().end());
+  writer.add_int32(field::tensor::kDataType, static_cast<int32_t>(tensor.dtype()));
+  if (tensor.dtype() == DType::kString) {
+    for (const std::string& text : tensor.Data<std::string>()) writer.add_bytes(field::tensor::kTexts, text);
+  } else {
+    writer.add_bytes(field::tensor::kRaw, static_cast<const char*>(tensor.data()),
+                     static_cast<size_t>(tensor.bytes()));
+  }
+  writer.add_string(field::tensor::kName, name.data(), name.size());
+  return out;
+}
+
+absl::Status WriteTensorFile(const std::string& path, const Tensor& tensor, std::string_view name) {
+  if (tensor.bytes() > kMaxFileBytes - 4096) {
+    return Fail(errors::kLimit, fmt::format("tensor '{}' of {} bytes is too large for a .pb file", name,
+                                            tensor.bytes()),
+                {.fix = "write it as .npy"});
+  }
+  return WriteFileAtomically(path, AsBytes(TensorBytes(tensor, name)));
+}
+
+}  // namespace mge::onnx
