@@ -7,7 +7,7 @@ namespace {
 absl::Status Infer(InferContext& ctx) {
   if (!ctx.has_input(0)) return ctx.Invalid("it has no input");
   DType dtype = ctx.input(0).dtype;
-  TensorType out = TypeOfAnyShape(dtype);
+  TensorType out = UnrankedType(dtype);
   int64_t axis = 0;
   for (int i = 0; i < ctx.input_count(); ++i) {
     if (!ctx.has_input(i)) return ctx.Invalid(fmt::format("input {} is absent", i));
@@ -17,7 +17,7 @@ absl::Status Infer(InferContext& ctx) {
     }
     if (x.has_rank && !out.has_rank) {
       MGE_ASSIGN_OR_RETURN(axis, NormalizeAxis(ctx.attrs().Int("axis"), x.dims.size()));
-      out = TypeOfRank(dtype, x.dims.size());
+      out = RankedType(dtype, x.dims.size());
       out.dims[axis] = 0;
     }
   }

@@ -27,11 +27,11 @@ absl::StatusOr<Shape> Flattened(std::span<const int64_t> in, int64_t axis) {
 absl::Status Infer(InferContext& ctx) {
   const TensorType& x = ctx.input(0);
   if (!x.has_rank) {
-    ctx.SetOutput(0, TypeOfRank(x.dtype, 2));
+    ctx.SetOutput(0, RankedType(x.dtype, 2));
     return absl::OkStatus();
   }
   MGE_ASSIGN_OR_RETURN(Shape out, Flattened(x.dims, ctx.attrs().Int("axis", 1)));
-  ctx.SetOutput(0, TypeOf(x.dtype, std::move(out)));
+  ctx.SetOutput(0, MakeType(x.dtype, std::move(out)));
   return absl::OkStatus();
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "core/ops/infer_checks.h"
 #include "core/ops/op.h"
 #include "fmt/format.h"
 
@@ -66,16 +67,11 @@ std::optional<Ints> KnownInts(const InferContext& ctx, int i);
 // The elements of integer input i, a scalar or a vector of at most `limit`.
 absl::StatusOr<Ints> IntsInput(const EvalContext& ctx, int i, int64_t limit = kMaxRank);
 
-// The one element of integer input i.
-absl::StatusOr<int64_t> IntInput(const EvalContext& ctx, int i);
-
 // A size per dimension: none negative, not more than kMaxRank of them.
 absl::StatusOr<Shape> CheckedShape(const Ints& dims);
 
-// Types for shape rules. Dimensions of -1 are unknown.
-TensorType TypeOf(DType dtype, Shape dims);
-TensorType TypeOfRank(DType dtype, int64_t rank);
-TensorType TypeOfAnyShape(DType dtype);
+// A type of known rank and unknown sizes.
+TensorType RankedType(DType dtype, int64_t rank);
 
 // What two branches or iterations agree on: unknown where they differ.
 TensorType Common(const TensorType& a, const TensorType& b);

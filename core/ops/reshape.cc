@@ -68,12 +68,12 @@ absl::Status Infer(InferContext& ctx) {
   if (auto wanted = KnownInts(ctx, 1)) {
     MGE_ASSIGN_OR_RETURN(Shape out, Target(x.has_rank ? &x.dims : nullptr, *wanted,
                                            ctx.attrs().Int("allowzero") != 0));
-    ctx.SetOutput(0, TypeOf(x.dtype, std::move(out)));
+    ctx.SetOutput(0, MakeType(x.dtype, std::move(out)));
     return absl::OkStatus();
   }
   const TensorType& shape = ctx.input(1);
   bool rank_known = shape.has_rank && shape.dims.size() == 1 && shape.dims[0] >= 0 && shape.dims[0] <= kMaxRank;
-  ctx.SetOutput(0, rank_known ? TypeOfRank(x.dtype, shape.dims[0]) : TypeOfAnyShape(x.dtype));
+  ctx.SetOutput(0, rank_known ? RankedType(x.dtype, shape.dims[0]) : UnrankedType(x.dtype));
   return absl::OkStatus();
 }
 

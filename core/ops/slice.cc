@@ -56,7 +56,7 @@ absl::StatusOr<std::vector<Range>> Ranges(std::span<const int64_t> shape, const 
 absl::Status Infer(InferContext& ctx) {
   const TensorType& x = ctx.input(0);
   if (!x.has_rank) {
-    ctx.SetOutput(0, TypeOfAnyShape(x.dtype));
+    ctx.SetOutput(0, UnrankedType(x.dtype));
     return absl::OkStatus();
   }
   auto starts = KnownInts(ctx, 1), ends = KnownInts(ctx, 2), axes = KnownInts(ctx, 3), steps = KnownInts(ctx, 4);
@@ -73,7 +73,7 @@ absl::Status Infer(InferContext& ctx) {
   } else {
     std::fill(dims.begin(), dims.end(), kUnknownDim);
   }
-  ctx.SetOutput(0, TypeOf(x.dtype, std::move(dims)));
+  ctx.SetOutput(0, MakeType(x.dtype, std::move(dims)));
   return absl::OkStatus();
 }
 

@@ -49,7 +49,7 @@ absl::Status Infer(InferContext& ctx) {
   }
   const TensorType& x = ctx.input(0);
   if (!x.has_rank) {
-    for (int i = 0; i < ctx.output_count(); ++i) ctx.SetOutput(i, TypeOfAnyShape(x.dtype));
+    for (int i = 0; i < ctx.output_count(); ++i) ctx.SetOutput(i, UnrankedType(x.dtype));
     return absl::OkStatus();
   }
   MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis"), x.dims.size()));
@@ -63,7 +63,7 @@ absl::Status Infer(InferContext& ctx) {
   for (int i = 0; i < ctx.output_count(); ++i) {
     Shape dims = x.dims;
     dims[axis] = parts[i];
-    ctx.SetOutput(i, TypeOf(x.dtype, std::move(dims)));
+    ctx.SetOutput(i, MakeType(x.dtype, std::move(dims)));
   }
   return absl::OkStatus();
 }

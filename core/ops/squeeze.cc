@@ -31,11 +31,11 @@ absl::Status Infer(InferContext& ctx) {
   const TensorType& x = ctx.input(0);
   auto axes = KnownInts(ctx, 1);
   if (!x.has_rank || (ctx.has_input(1) ? !axes : !IsStatic(x.dims))) {
-    ctx.SetOutput(0, TypeOfAnyShape(x.dtype));
+    ctx.SetOutput(0, UnrankedType(x.dtype));
     return absl::OkStatus();
   }
   MGE_ASSIGN_OR_RETURN(Shape out, Squeezed(x.dims, axes ? &*axes : nullptr));
-  ctx.SetOutput(0, TypeOf(x.dtype, std::move(out)));
+  ctx.SetOutput(0, MakeType(x.dtype, std::move(out)));
   return absl::OkStatus();
 }
 

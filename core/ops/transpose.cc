@@ -27,11 +27,11 @@ absl::StatusOr<Ints> Permutation(const Attributes& attrs, int64_t rank) {
 absl::Status Infer(InferContext& ctx) {
   const TensorType& x = ctx.input(0);
   if (!x.has_rank) {
-    ctx.SetOutput(0, TypeOfAnyShape(x.dtype));
+    ctx.SetOutput(0, UnrankedType(x.dtype));
     return absl::OkStatus();
   }
   MGE_ASSIGN_OR_RETURN(Ints perm, Permutation(ctx.attrs(), x.dims.size()));
-  TensorType out = TypeOf(x.dtype, {});
+  TensorType out = MakeType(x.dtype, {});
   for (int64_t p : perm) {
     out.dims.push_back(x.dims[p]);
     if (!x.symbols.empty()) out.symbols.push_back(x.symbols[p]);

@@ -24,15 +24,15 @@ absl::Status Infer(InferContext& ctx) {
   auto axes = KnownInts(ctx, 1);
   if (x.has_rank && axes) {
     MGE_ASSIGN_OR_RETURN(Shape out, Unsqueezed(x.dims, *axes));
-    ctx.SetOutput(0, TypeOf(x.dtype, std::move(out)));
+    ctx.SetOutput(0, MakeType(x.dtype, std::move(out)));
     return absl::OkStatus();
   }
   const TensorType& list = ctx.input(1);
   bool count_known = list.has_rank && list.dims.size() == 1 && list.dims[0] >= 0;
   if (x.has_rank && count_known && list.dims[0] <= kMaxRank) {
-    ctx.SetOutput(0, TypeOfRank(x.dtype, x.dims.size() + list.dims[0]));
+    ctx.SetOutput(0, RankedType(x.dtype, x.dims.size() + list.dims[0]));
   } else {
-    ctx.SetOutput(0, TypeOfAnyShape(x.dtype));
+    ctx.SetOutput(0, UnrankedType(x.dtype));
   }
   return absl::OkStatus();
 }

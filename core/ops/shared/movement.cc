@@ -50,7 +50,7 @@ void CopyStrided(const Tensor& src, int64_t src_offset, std::span<const int64_t>
 }
 
 void CopyElements(const Tensor& src, int64_t src_at, Tensor& dst, int64_t dst_at, int64_t count) {
-  if (count == 0) return;
+  if (count == 0 || (src.data() == dst.data() && src_at == dst_at)) return;
   if (src.dtype() == DType::kString) {
     std::copy_n(src.Data<std::string>().begin() + src_at, count,
                 dst.MutableData<std::string>().begin() + dst_at);
@@ -95,14 +95,6 @@ absl::StatusOr<Ints> IntsInput(const EvalContext& ctx, int i, int64_t limit) {
   return t.ToInts();
 }
 
-absl::StatusOr<int64_t> IntInput(const EvalContext& ctx, int i) {
-  const Tensor& t = ctx.input(i);
-  if (t.elements() != 1) {
-    return ctx.Invalid(fmt::format("input {} has shape {}; one element is expected", i, ShapeText(t.shape())));
-  }
-  return t.ToInts()[0];
-}
-
 absl::StatusOr<Shape> CheckedShape(const Ints& dims) {
   if (static_cast<int64_t>(dims.size()) > kMaxRank) {
     return BadNode(fmt::format("a shape of {} dimensions; at most {} are supported", dims.size(), kMaxRank));
@@ -113,30 +105,16 @@ absl::StatusOr<Shape> CheckedShape(const Ints& dims) {
   return Shape(dims.begin(), dims.end());
 }
 
-TensorType TypeOf(DType dtype, Shape dims) {
-  TensorType t;
-  t.dtype = dtype;
-  t.has_rank = true;
-  t.dims = std::move(dims);
-  return t;
-}
-
-TensorType TypeOfRank(DType dtype, int64_t rank) { return TypeOf(dtype, Shape(rank, kUnknownDim)); }
-
-TensorType TypeOfAnyShape(DType dtype) {
-  TensorType t;
-  t.dtype = dtype;
-  return t;
-}
+TensorType RankedType(DType dtype, int64_t rank) { return MakeType(dtype, Shape(rank, kUnknownDim)); }
 
 TensorType Common(const TensorType& a, const TensorType& b) {
   DType dtype = a.dtype == b.dtype ? a.dtype : DType::kUndefined;
-  if (!a.has_rank || !b.has_rank || a.dims.size() != b.dims.size()) return TypeOfAnyShape(dtype);
+  if (!a.has_rank || !b.has_rank || a.dims.size() != b.dims.size()) return UnrankedType(dtype);
   Shape dims = a.dims;
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] != b.dims[i]) dims[i] = kUnknownDim;
   }
-  TensorType out = TypeOf(dtype, std::move(dims));
+  TensorType out = MakeType(dtype, std::move(dims));
   if (a.symbols == b.symbols) out.symbols = a.symbols;
   return out;
 }
@@ -147,7 +125,7 @@ bool MergeDim(int64_t* dim, int64_t other) {
 }
 
 void SetConstantInput(Graph& graph, Node& node, int slot, std::string_view stem, Tensor tensor) {
-  ValueId id = graph.AddTemporary(fmt::format("{}.{}", node.name, stem), TypeOf(tensor.dtype(), tensor.shape()));
+  ValueId id = graph.AddTemporary(fmt::format("{}.{}", node.name, stem), MakeType(tensor.dtype(), tensor.shape()));
   Value& value = graph.value(id);
   value.role = Role::kConstant;
   value.constant = std::move(tensor);
