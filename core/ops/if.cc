@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/control_flow.h"
+
+namespace mge {
+namespace {
+
+constexpr std::string_view kBranches[] = {"then_branch", "else_branch"};
+
+absl::Status CheckBranch(const Node& node, std::string_view name) {
+  GraphPtr body = node.attrs.GraphOrNull(name);
+  if (FormalInputs(*body) != 0) return BadNode(fmt::format("{} has inputs; a branch takes none", name));
+  if (body->outputs().size() != node.outputs.size()) {
+    return BadNode(fmt::format("{} has {} outputs, the node has {}", name, body->outputs().size(),
+                               node.outputs.size()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Infer(InferContext& ctx) {
+  // A branch that is known not to be taken need not be valid for these shapes: exporters guard Squeeze that way.
+  std::optional<bool> taken;
+  if (const Tensor* condition = ctx.constant(0)) {
+    MGE_ASSIGN_OR_RETURN(taken, ScalarBool("cond", *condition));
+  }
+  std::optional<std::vector<ValueType>> types;
+  for (int branch = 0; branch < 2; ++branch) {
+    MGE_RETURN_IF_ERROR(CheckBranch(ctx.node(), kBranches[branch]));
+    if (taken && *taken != (branch == 0)) continue;
+    GraphPtr body = ctx.attrs().GraphOrNull(kBranches[branch]);
+    MGE_ASSIGN_OR_RETURN(std::vector<ValueType> found, ctx.InferBody(*body, {}));
+    if (!types) {
+      types = std::move(found);
+      continue;
+    }
+    for (size_t i = 0; i < found.size(); ++i) {
+      ValueType& type = (*types)[i];
+      if (type.kind != found[i].kind || type.type.dtype != found[i].type.dtype) {
+        return ctx.Invalid(fmt::format("output {} differs in type between the branches: {} and {}", i,
+                                       DTypeName(type.type.dtype), DTypeName(found[i].type.dtype)));
+      }
+      type.type = Common(type.type, found[i].type);
+    }
+  }
+  for (int i = 0; i < ctx.output_count(); ++i) ctx.SetOutput(i, (*types)[i].type, (*types)[i].kind);
+  return absl::OkStatus();
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  MGE_ASSIGN_OR_RETURN(bool condition, ScalarBool("cond", ctx.input(0)));
+  std::string_view branch = kBranches[condition ? 0 : 1];
+  MGE_RETURN_IF_ERROR(CheckBranch(ctx.node(), branch));
+  GraphPtr body = ctx.attrs().GraphOrNull(branch);
+  MGE_ASSIGN_OR_RETURN(std::vector<HostValue> results, ctx.RunBody(*body, {}));
+  for (int i = 0; i < ctx.output_count(); ++i) {
+    MGE_RETURN_IF_ERROR(ctx.SetOutput(i, std::move(results[i])));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+MGE_OP(if) = {.name = "If",
+              .doc = "Runs one of two bodies.",
+              .inputs = {{"cond", kBoolean}},
+              .outputs = {{"outputs", {}, Arity::kVariadic}},
+              .attrs = {{"then_branch", AttrType::kGraph, true}, {"else_branch", AttrType::kGraph, true}},
+              .infer = Infer,
+              .eval = Eval,
+              .traits = kHostOnly};
+
+}  // namespace mge
