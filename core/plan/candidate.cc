@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/candidate.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "core/base/errors.h"
+#include "core/base/shape.h"
+#include "core/plugin/host_services.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+constexpr size_t kMaxCandidates = 256;
+
+std::string TextOf(const mge_text& t) { return std::string(t.data, std::min<uint64_t>(t.size, 256)); }
+
+std::vector<mge_layout> CopyLayouts(const mge_layout* const* list, size_t count) {
+  std::vector<mge_layout> out(count, PlainLayout());
+  for (size_t i = 0; list && i < count; ++i) {
+    if (list[i]) std::memcpy(&out[i], list[i], std::min<size_t>(list[i]->struct_size, sizeof(mge_layout)));
+  }
+  return out;
+}
+
+struct Collector {
+  const mge_problem* problem;
+  const mge_constraints* constraints;
+  CandidateList list;
+
+  void Drop(std::string id, std::string reason) { list.refused.push_back({std::move(id), std::move(reason)}); }
+
+  void Add(const mge_candidate* c) {
+    size_t inputs = problem->graph->input_count, outputs = problem->graph->output_count;
+    OwnedCandidate o;
+    o.id = TextOf(c->id);
+    if (list.offered.size() >= kMaxCandidates) return Drop(o.id, "too many candidates for one problem");
+    if (c->attributes & ~MGE_KERNEL_KNOWN_BITS) return Drop(o.id, "has attribute bits that this host does not know");
+    if ((c->attributes & constraints->require) != constraints->require || (c->attributes & constraints->forbid)) {
+      return Drop(o.id, "its attributes are outside of the constraints");
+    }
+    if (c->workspace_bound > constraints->workspace_limit) {
+      return Drop(o.id, fmt::format("needs {} bytes of workspace, the limit is {}", c->workspace_bound,
+                                    constraints->workspace_limit));
+    }
+    for (uint64_t i = 0; i < c->in_place_count; ++i) {
+      if (c->in_place[i].input >= inputs || c->in_place[i].output >= outputs) {
+        return Drop(o.id, "an in-place pair names an operand that does not exist");
+      }
+    }
+    o.rank = c->rank;
+    o.attributes = c->attributes;
+    o.workspace = c->workspace_bound;
+    o.cost_us = c->cost_us;
+    o.token = c->token;
+    o.inputs = CopyLayouts(c->input_layouts, inputs);
+    o.outputs = CopyLayouts(c->output_layouts, outputs);
+    o.in_place.assign(c->in_place, c->in_place + c->in_place_count);
+    list.offered.push_back(std::move(o));
+  }
+};
+
+}  // namespace
+
+OwnedCandidate::Abi OwnedCandidate::ToAbi() const {
+  Abi abi = {};
+  for (const mge_layout& l : inputs) abi.inputs.push_back(&l);
+  for (const mge_layout& l : outputs) abi.outputs.push_back(&l);
+  mge_candidate& c = abi.candidate;
+  c.struct_size = sizeof(c);
+  c.rank = rank;
+  c.id = {id.data(), id.size()};
+  c.attributes = attributes;
+  c.workspace_bound = workspace;
+  c.cost_us = cost_us;
+  c.token = token;
+  c.input_layouts = abi.inputs.data();
+  c.output_layouts = abi.outputs.data();
+  c.in_place = in_place.data();
+  c.in_place_count = in_place.size();
+  return abi;
+}
+
+absl::StatusOr<CandidateList> EnumerateCandidates(Device& device, const mge_problem& problem,
+                                                  const mge_constraints& constraints) {
+  Collector collector = {&problem, &constraints, {}};
+  const mge_kernel_api& api = device.kernel_api();
+  mge_candidate_sink sink = {sizeof(mge_candidate_sink), 0, &collector,
+                             [](void* self, const mge_candidate* c) { static_cast<Collector*>(self)->Add(c); },
+                             [](void* self, const mge_text* kernel, const mge_text* reason) {
+                               static_cast<Collector*>(self)->Drop(TextOf(*kernel), TextOf(*reason));
+                             }};
+  mge_error error;
+  mge_code code = api.enumerate(device.handle(), &problem, &constraints, &sink, &error);
+  if (code != MGE_OK) return StatusOfBackend(code, error, fmt::format("device {}: enumerating kernels", device.name()));
+  return std::move(collector.list);
+}
+
+absl::StatusOr<std::vector<int>> OrderCandidates(Device& device, const mge_problem& problem,
+                                                 const std::vector<OwnedCandidate>& candidates, int32_t mode,
+                                                 const std::vector<double>* measured_us) {
+  std::vector<int> order(candidates.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (candidates.size() <= 1) return order;
+  if (const mge_strategy_api* strategy = device.strategy_api()) {
+    std::vector<OwnedCandidate::Abi> abis;
+    std::vector<const mge_candidate*> pointers;
+    for (const OwnedCandidate& c : candidates) abis.push_back(c.ToAbi());
+    for (const OwnedCandidate::Abi& a : abis) pointers.push_back(&a.candidate);
+    mge_choice choice = {sizeof(mge_choice), mode, &problem, pointers.data(), pointers.size(),
+                         mode == MGE_SELECT_PROFILE && measured_us ? measured_us->data() : nullptr};
+    std::vector<uint32_t> answer(candidates.size());
+    mge_error error;
+    mge_code code = strategy->order(device.handle(), &choice, answer.data(), &error);
+    if (code != MGE_OK) return StatusOfBackend(code, error, fmt::format("device {}: ordering candidates", device.name()));
+    order.assign(answer.begin(), answer.end());
+    std::vector<int> sorted = order;
+    std::sort(sorted.begin(), sorted.end());
+    for (size_t i = 0; i < sorted.size(); ++i) {
+      if (sorted[i] != static_cast<int>(i)) {
+        return Fail(errors::kKernelFailed,
+                    fmt::format("the strategy of device {} answered something that is no order of its candidates",
+                                device.name()));
+      }
+    }
+    return order;
+  }
+  auto key = [&](int i) {
+    double cost = mode == MGE_SELECT_PROFILE && measured_us ? (*measured_us)[i] : candidates[i].cost_us;
+    return std::make_tuple(cost < 0 ? 1e30 : cost, candidates[i].rank, std::string_view(candidates[i].id));
+  };
+  std::sort(order.begin(), order.end(), [&](int a, int b) { return key(a) < key(b); });
+  return order;
+}
+
+mge_layout PlainLayout() {
+  mge_layout l = {};
+  l.struct_size = sizeof(l);
+  l.kind = MGE_LAYOUT_PLAIN;
+  return l;
+}
+
+bool SameLayout(const mge_layout& a, const mge_layout& b) {
+  if (a.kind != b.kind) return false;
+  if (a.kind == MGE_LAYOUT_PLAIN || a.kind == MGE_LAYOUT_ANY) return true;
+  if (a.kind == MGE_LAYOUT_OPAQUE) return a.opaque_id == b.opaque_id && a.opaque_bytes == b.opaque_bytes;
+  return a.rank == b.rank && a.block_count == b.block_count && std::equal(a.perm, a.perm + a.rank, b.perm) &&
+         std::equal(a.block_axis, a.block_axis + a.block_count, b.block_axis) &&
+         std::equal(a.block_size, a.block_size + a.block_count, b.block_size);
+}
+
+std::string LayoutText(const mge_layout& l) {
+  switch (l.kind) {
+    case MGE_LAYOUT_PLAIN: return "plain";
+    case MGE_LAYOUT_ANY: return "any";
+    case MGE_LAYOUT_OPAQUE: return fmt::format("opaque({})", l.opaque_id);
+    default: break;
+  }
+  std::string out = "perm(";
+  for (int i = 0; i < l.rank && i < 8; ++i) out += fmt::format("{}{}", i ? "," : "", l.perm[i]);
+  for (int i = 0; i < l.block_count && i < 2; ++i) out += fmt::format(" {}x{}", l.block_size[i], l.block_axis[i]);
+  return out + ")";
+}
+
+absl::StatusOr<int64_t> LayoutBytes(const mge_layout& layout, int64_t element_bytes, std::span<const int64_t> dims) {
+  if (layout.kind == MGE_LAYOUT_OPAQUE) return static_cast<int64_t>(layout.opaque_bytes);
+  Shape padded(dims.begin(), dims.end());
+  if (layout.kind == MGE_LAYOUT_PERMUTED) {
+    uint64_t seen = 0;
+    bool good = layout.rank == static_cast<int32_t>(dims.size()) && layout.rank <= 8 && layout.block_count >= 0 &&
+                layout.block_count <= 2;
+    for (int i = 0; good && i < layout.rank; ++i) {
+      good = layout.perm[i] >= 0 && layout.perm[i] < layout.rank;
+      if (good) seen |= uint64_t{1} << layout.perm[i];
+    }
+    good = good && seen == (uint64_t{1} << dims.size()) - 1;
+    for (int i = 0; good && i < layout.block_count; ++i) {
+      good = layout.block_axis[i] >= 0 && layout.block_axis[i] < layout.rank && layout.block_size[i] > 0;
+      if (!good) break;
+      int64_t& d = padded[layout.block_axis[i]];
+      d = (d + layout.block_size[i] - 1) / layout.block_size[i] * layout.block_size[i];
+    }
+    if (!good) return Fail(errors::kKernelFailed, fmt::format("a backend's layout {} does not fit a tensor of shape {}",
+                                                              LayoutText(layout), ShapeText(dims)));
+  }
+  MGE_ASSIGN_OR_RETURN(int64_t elements, NumElements(padded));
+  int64_t bytes;
+  if (!CheckedMul(elements, element_bytes, &bytes)) {
+    return Fail(errors::kInvalidTensor, fmt::format("size overflow: shape {}", ShapeText(padded)));
+  }
+  return bytes;
+}
+
+}  // namespace mge

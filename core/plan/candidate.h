@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Candidates of a problem: what a backend offers, copied, with the reasons of what it refused.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/plugin/devices.h"
+#include "mge/plugin.h"
+
+namespace mge {
+
+struct OwnedCandidate {
+  std::string id;
+  int32_t rank = 0;
+  uint64_t attributes = 0;
+  uint64_t workspace = 0;  // upper bound, bytes
+  double cost_us = -1;     // negative: unknown
+  uint64_t token = 0;
+  std::vector<mge_layout> inputs;   // per operand of the problem
+  std::vector<mge_layout> outputs;
+  std::vector<mge_in_place> in_place;
+
+  // The same in the backend's form; points into this object.
+  struct Abi {
+    std::vector<const mge_layout*> inputs, outputs;
+    mge_candidate candidate;
+  };
+  Abi ToAbi() const;
+};
+
+struct Refusal {
+  std::string id;
+  std::string reason;
+};
+
+struct CandidateList {
+  std::vector<OwnedCandidate> offered;
+  std::vector<Refusal> refused;
+};
+
+// Asks the device's backend. Unknown attribute bits, wrong in-place pairs and wild sizes are the backend's fault:
+// such an offer is dropped and stands among the refusals.
+absl::StatusOr<CandidateList> EnumerateCandidates(Device& device, const mge_problem& problem,
+                                                  const mge_constraints& constraints);
+
+// The order of the candidates, best first: by the backend's own strategy, else by the host's (estimated cost, then
+// rank, then id). REPRODUCIBLE looks at nothing that was measured.
+absl::StatusOr<std::vector<int>> OrderCandidates(Device& device, const mge_problem& problem,
+                                                 const std::vector<OwnedCandidate>& candidates, int32_t mode,
+                                                 const std::vector<double>* measured_us);
+
+// "nchw"-like words for messages: "plain", "perm(0,2,3,1)", "any", "opaque(3)".
+std::string LayoutText(const mge_layout& layout);
+
+inline bool IsPlain(const mge_layout& layout) { return layout.kind == MGE_LAYOUT_PLAIN; }
+bool SameLayout(const mge_layout& a, const mge_layout& b);
+mge_layout PlainLayout();
+
+// Bytes of a tensor in that layout (blocks are padded). kInternal if the layout does not fit the rank.
+absl::StatusOr<int64_t> LayoutBytes(const mge_layout& layout, int64_t element_bytes, std::span<const int64_t> dims);
+
+}  // namespace mge

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/cover.h"
+
+#include <algorithm>
+#include <queue>
+
+#include "core/base/errors.h"
+#include "core/ops/op.h"
+#include "core/plugin/host_services.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+struct Claim {
+  std::string name;
+  std::vector<int32_t> nodes;  // indices of the AbiGraph
+  double benefit_us;
+};
+
+class Coverer {
+ public:
+  Coverer(const Graph& graph, const PlanContext& context, std::span<const int32_t> uses)
+      : graph_(graph), context_(context), uses_(uses), group_of_(graph.node_count(), -1) {}
+
+  absl::StatusOr<Cover> Run() {
+    MGE_ASSIGN_OR_RETURN(order_, graph_.TopologicalOrder());
+    position_.assign(graph_.node_count(), -1);
+    for (size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = static_cast<int32_t>(i);
+    Defer();
+    for (Device* device : context_.devices) MGE_RETURN_IF_ERROR(TakeClaims(*device));
+    for (NodeId id : order_) {
+      if (!deferred_[id] && group_of_[id] < 0) MGE_RETURN_IF_ERROR(TakeNode(id));
+    }
+    MGE_RETURN_IF_ERROR(SortGroups());
+    return std::move(cover_);
+  }
+
+ private:
+  // A node waits for the continuation if it reads a tensor whose shape is not known, or something that waits.
+  void Defer() {
+    deferred_.assign(graph_.node_count(), false);
+    for (NodeId id : order_) {
+      const Node& node = graph_.node(id);
+      auto waits = [&](ValueId v) {
+        if (v == kNone) return false;
+        const Value& value = graph_.value(v);
+        if (value.producer != kNone && deferred_[value.producer]) return true;
+        bool unknown = value.producer != kNone && value.kind == ValueKind::kTensor && !value.type.IsStatic();
+        return unknown && !node.def->Is(kHostOnly);
+      };
+      deferred_[id] = std::any_of(node.inputs.begin(), node.inputs.end(), waits) ||
+                      std::any_of(node.captures.begin(), node.captures.end(), waits);
+      if (deferred_[id]) cover_.deferred.push_back(id);
+    }
+  }
+
+  bool Skipped(std::string_view name) const {
+    return std::find(context_.skip.begin(), context_.skip.end(), name) != context_.skip.end();
+  }
+
+  absl::Status TakeClaims(Device& device) {
+    const mge_graph_api* api = device.graph_api();
+    if (!api) return absl::OkStatus();
+    std::vector<NodeId> visible;
+    for (NodeId id : order_) {
+      if (!deferred_[id] && group_of_[id] < 0 && VisibleToBackends(graph_, graph_.node(id))) visible.push_back(id);
+    }
+    if (visible.empty()) return absl::OkStatus();
+    AbiGraph abi(graph_, visible, uses_);
+    std::vector<Claim> claims;
+    mge_claim_sink sink = {sizeof(mge_claim_sink), 0, &claims, [](void* self, const mge_claim* c) {
+                             static_cast<std::vector<Claim>*>(self)->push_back(
+                                 {std::string(c->name.data, c->name.size),
+                                  std::vector<int32_t>(c->nodes, c->nodes + c->node_count), c->benefit_us});
+                           }};
+    mge_error error;
+    mge_code code = api->claim(device.handle(), abi.graph(), &sink, &error);
+    if (code != MGE_OK) return StatusOfBackend(code, error, fmt::format("device {}: claiming groups", device.name()));
+    std::stable_sort(claims.begin(), claims.end(),
+                     [](const Claim& a, const Claim& b) { return a.benefit_us > b.benefit_us; });
+    for (const Claim& claim : claims) {
+      MGE_ASSIGN_OR_RETURN(std::string why_not, TryClaim(device, abi, claim));
+      if (!why_not.empty()) cover_.dropped_claims.push_back({claim.name, std::move(why_not)});
+    }
+    return absl::OkStatus();
+  }
+
+  // "" if the claim became a group.
+  absl::StatusOr<std::string> TryClaim(Device& device, const AbiGraph& abi, const Claim& claim) {
+    if (Skipped(claim.name)) return std::string("left out by setting");
+    std::vector<NodeId> nodes;
+    for (int32_t index : claim.nodes) {
+      if (index < 0 || index >= static_cast<int64_t>(abi.graph()->node_count)) {
+        return std::string("names a node that does not exist");
+      }
+      nodes.push_back(abi.node(index));
+    }
+    std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) { return position_[a] < position_[b]; });
+    if (std::adjacent_find(nodes.begin(), nodes.end()) != nodes.end()) return std::string("names a node twice");
+    for (NodeId id : nodes) {
+      if (group_of_[id] >= 0) {
+        const Group& other = cover_.groups[group_of_[id]];
+        return fmt::format("node '{}' went to {}", graph_.node(id).name,
+                           other.claim.empty() ? "another group" : "'" + other.claim + "'");
+      }
+    }
+    if (!Convex(nodes)) return std::string("a path leaves the group and comes back");
+    Group group;
+    group.nodes = nodes;
+    group.device = &device;
+    group.claim = claim.name;
+    MGE_ASSIGN_OR_RETURN(bool taken, FillKernel(group));
+    if (!taken) {
+      std::string reason = "no kernel takes the group";
+      for (const Refusal& r : group.candidates.refused) reason += fmt::format("; {}: {}", r.id, r.reason);
+      return reason;
+    }
+    Add(std::move(group));
+    return std::string();
+  }
+
+  // No path from the group through the outside (other groups taken as one) back into it.
+  bool Convex(const std::vector<NodeId>& nodes) {
+    std::vector<char> inside(graph_.node_count(), 0), reached(graph_.node_count(), 0);
+    for (NodeId id : nodes) inside[id] = 1;
+    int32_t first = position_[nodes.front()], last = position_[nodes.back()];
+    // With whole groups as hubs the order of nodes no longer bounds paths, so fall back on a full walk then.
+    bool hubs = !cover_.groups.empty();
+    std::vector<NodeId> work;
+    auto expand = [&](NodeId id) {
+      for (ValueId v : graph_.node(id).outputs) {
+        if (v == kNone) continue;
+        for (NodeId consumer : Consumers()[v]) {
+          if (!hubs && (position_[consumer] < first || position_[consumer] > last)) continue;
+          if (!inside[consumer] && !reached[consumer]) {
+            reached[consumer] = 1;
+            work.push_back(consumer);
+          }
+        }
+      }
+    };
+    for (NodeId id : nodes) expand(id);
+    while (!work.empty()) {
+      NodeId id = work.back();
+      work.pop_back();
+      std::vector<NodeId> same = {id};
+      if (group_of_[id] >= 0) same = cover_.groups[group_of_[id]].nodes;
+      for (NodeId member : same) {
+        reached[member] = 1;
+        for (ValueId v : graph_.node(member).outputs) {
+          if (v == kNone) continue;
+          for (NodeId consumer : Consumers()[v]) {
+            if (inside[consumer]) return false;
+          }
+        }
+        expand(member);
+      }
+    }
+    return true;
+  }
+
+  const std::vector<std::vector<NodeId>>& Consumers() {
+    if (consumers_.empty()) consumers_ = graph_.Consumers();
+    return consumers_;
+  }
+
+  absl::StatusOr<bool> FillKernel(Group& group) {
+    group.kind = Unit::Kind::kKernel;
+    group.abi = std::make_unique<AbiGraph>(graph_, group.nodes, uses_);
+    group.inputs = group.abi->inputs();
+    group.outputs = group.abi->outputs();
+    mge_problem problem = ProblemOf(group, context_.threads);
+    mge_constraints constraints = {sizeof(mge_constraints), 0, context_.require, 0, context_.workspace_limit};
+    MGE_ASSIGN_OR_RETURN(group.candidates, EnumerateCandidates(*group.device, problem, constraints));
+    return !group.candidates.offered.empty();
+  }
+
+  absl::Status TakeNode(NodeId id) {
+    const Node& node = graph_.node(id);
+    Group group;
+    group.nodes = {id};
+    bool visible = VisibleToBackends(graph_, node);
+    if (visible && (node.def->Is(kView) || node.def->Is(kIdentity)) && OnlyFirstOutput(node)) {
+      group.kind = Unit::Kind::kAlias;
+      group.device = context_.devices.front();
+      group.inputs = {node.inputs[0]};
+      group.outputs = {node.outputs[0]};
+      Add(std::move(group));
+      return absl::OkStatus();
+    }
+    std::vector<Refusal> refused;
+    for (Device* device : context_.devices) {
+      if (!visible) break;
+      if (!node.device.empty() && node.device != device->name()) continue;
+      group.device = device;
+      MGE_ASSIGN_OR_RETURN(bool taken, FillKernel(group));
+      if (taken) {
+        Add(std::move(group));
+        return absl::OkStatus();
+      }
+      for (Refusal& r : group.candidates.refused) refused.push_back(std::move(r));
+    }
+    return TakeByHost(id, visible, std::move(refused));
+  }
+
+  // The reference evaluator does it, in the memory of the first device.
+  absl::Status TakeByHost(NodeId id, bool visible, std::vector<Refusal> refused) {
+    const Node& node = graph_.node(id);
+    if (!node.def->eval) {
+      return Fail(errors::kUnsupportedOp, fmt::format("operator {} is not implemented", node.op),
+                  {.where = NodePlace(node)});
+    }
+    if (context_.require) {
+      return Fail(errors::kUnsupportedFeature,
+                  fmt::format("operator {} has no kernel with the attributes that were asked for", node.op),
+                  {.where = NodePlace(node), .fix = "drop the strategy that demands them, or choose another device"});
+    }
+    Group group;
+    group.kind = visible && !node.def->Is(kRandom) ? Unit::Kind::kReference : Unit::Kind::kHost;
+    group.nodes = {id};
+    group.device = context_.devices.front();
+    group.refused = std::move(refused);
+    for (ValueId v : node.inputs) {
+      if (v != kNone) group.inputs.push_back(v);
+    }
+    for (ValueId v : node.captures) group.inputs.push_back(v);
+    for (ValueId v : node.outputs) {
+      if (v != kNone) group.outputs.push_back(v);
+    }
+    Add(std::move(group));
+    return absl::OkStatus();
+  }
+
+  bool OnlyFirstOutput(const Node& node) const {
+    for (size_t i = 1; i < node.outputs.size(); ++i) {
+      if (node.outputs[i] != kNone && uses_[node.outputs[i]] > 0) return false;
+    }
+    return true;
+  }
+
+  void Add(Group group) {
+    for (NodeId id : group.nodes) group_of_[id] = static_cast<int32_t>(cover_.groups.size());
+    cover_.groups.push_back(std::move(group));
+  }
+
+  // Kahn's algorithm over groups, earliest first node first.
+  absl::Status SortGroups() {
+    size_t n = cover_.groups.size();
+    std::vector<std::vector<int32_t>> next(n);
+    std::vector<int32_t> waits(n, 0);
+    for (size_t g = 0; g < n; ++g) {
+      for (ValueId v : cover_.groups[g].inputs) {
+        NodeId producer = graph_.value(v).producer;
+        if (producer == kNone || group_of_[producer] < 0 || group_of_[producer] == static_cast<int32_t>(g)) continue;
+        next[group_of_[producer]].push_back(static_cast<int32_t>(g));
+        ++waits[g];
+      }
+    }
+    auto later = [&](int32_t a, int32_t b) {
+      return position_[cover_.groups[a].nodes.front()] > position_[cover_.groups[b].nodes.front()];
+    };
+    std::priority_queue<int32_t, std::vector<int32_t>, decltype(later)> ready(later);
+    for (size_t g = 0; g < n; ++g) {
+      if (waits[g] == 0) ready.push(static_cast<int32_t>(g));
+    }
+    std::vector<Group> sorted;
+    while (!ready.empty()) {
+      int32_t g = ready.top();
+      ready.pop();
+      for (int32_t h : next[g]) {
+        if (--waits[h] == 0) ready.push(h);
+      }
+      sorted.push_back(std::move(cover_.groups[g]));
+    }
+    MGE_CHECK(sorted.size() == n);  // Convex() kept the groups free of cycles
+    cover_.groups = std::move(sorted);
+    return absl::OkStatus();
+  }
+
+  const Graph& graph_;
+  const PlanContext& context_;
+  std::span<const int32_t> uses_;
+  std::vector<NodeId> order_;
+  std::vector<int32_t> position_;
+  std::vector<bool> deferred_;
+  std::vector<int32_t> group_of_;
+  std::vector<std::vector<NodeId>> consumers_;
+  Cover cover_;
+};
+
+}  // namespace
+
+std::vector<int32_t> CountUses(const Graph& graph) {
+  std::vector<int32_t> uses(graph.value_count(), 0);
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.dead) continue;
+    for (ValueId v : node.inputs) {
+      if (v != kNone) ++uses[v];
+    }
+    for (ValueId v : node.captures) ++uses[v];
+  }
+  for (ValueId v : graph.outputs()) ++uses[v];
+  return uses;
+}
+
+mge_problem ProblemOf(const Group& group, uint32_t threads) {
+  return {sizeof(mge_problem), threads, group.abi->graph(), nullptr};
+}
+
+absl::StatusOr<Cover> CoverGraph(const Graph& graph, const PlanContext& context, std::span<const int32_t> uses) {
+  return Coverer(graph, context, uses).Run();
+}
+
+}  // namespace mge

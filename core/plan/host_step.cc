@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/host_step.h"
+
+#include <cstring>
+
+#include "core/base/errors.h"
+#include "core/ops/op.h"
+#include "core/plan/program.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+void* Address(const mge_run* run, const mge_slot& slot) {
+  return static_cast<char*>(run->bases[slot.base]) + slot.offset;
+}
+
+class StepContext : public EvalContext {
+ public:
+  StepContext(const HostStepArgs& args, const mge_run* run, HostStepEnvironment& env)
+      : args_(args), run_(run), env_(env), inputs_(args.inputs.size()), outputs_(args.outputs.size()) {
+    for (size_t i = 0; i < inputs_.size(); ++i) inputs_[i] = Load(args.inputs[i]);
+  }
+
+  const Node& node() const override { return args_.node; }
+  const HostValue& value(int i) const override { return inputs_[i]; }
+
+  absl::StatusOr<Tensor*> Output(int i, DType dtype, Shape shape) override {
+    const HostOperand& o = args_.outputs[i];
+    Tensor& tensor = outputs_[i].tensor;
+    if (o.location.kind == Location::Kind::kSlot) {
+      if (dtype != o.dtype || shape != o.shape) {
+        return Fail(errors::kInternal,
+                    fmt::format("output {} of {} is {}{}, planned as {}{}", i, NodePlace(args_.node), DTypeName(dtype),
+                                ShapeText(shape), DTypeName(o.dtype), ShapeText(o.shape)));
+      }
+      tensor = Tensor::View(dtype, std::move(shape), Address(run_, o.location.slot), nullptr);
+    } else {
+      MGE_ASSIGN_OR_RETURN(tensor, Tensor::Create(dtype, std::move(shape), env_.allocator()));
+    }
+    written_ |= uint64_t{1} << i;
+    return &tensor;
+  }
+
+  absl::Status SetOutput(int i, HostValue value) override {
+    const HostOperand& o = args_.outputs[i];
+    if (!o.present) return absl::OkStatus();
+    if (o.location.kind == Location::Kind::kSlot) {
+      MGE_ASSIGN_OR_RETURN(Tensor * tensor, Output(i, value.tensor.dtype(), value.tensor.shape()));
+      if (tensor->bytes()) std::memmove(tensor->mutable_data(), value.tensor.data(), static_cast<size_t>(tensor->bytes()));
+      return absl::OkStatus();
+    }
+    // A value that lies in the run's own memory may be overwritten before this one dies: take a copy.
+    MGE_RETURN_IF_ERROR(Own(value.tensor));
+    for (Tensor& t : value.sequence) MGE_RETURN_IF_ERROR(Own(t));
+    outputs_[i] = std::move(value);
+    written_ |= uint64_t{1} << i;
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<HostValue>> RunBody(const Graph& body, std::vector<HostValue> inputs) override {
+    for (const BodyProgram& b : args_.bodies) {
+      if (b.body != &body) continue;
+      for (int k : b.captures) inputs.push_back(Load(args_.captures[k]));
+      return env_.RunProgram(*b.program, std::move(inputs));
+    }
+    return Fail(errors::kInternal, fmt::format("{} runs a body that it does not have", NodePlace(args_.node)));
+  }
+
+  absl::Status CheckStop() override { return env_.CheckStop(); }
+  uint64_t seed() override { return env_.NextSeed(); }
+  HostAllocator& allocator() override { return env_.allocator(); }
+
+  // Hands late outputs to the run.
+  absl::Status Finish() {
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      const HostOperand& o = args_.outputs[i];
+      if (!o.present) continue;
+      if (!((written_ >> i) & 1)) {
+        return Fail(errors::kInternal, fmt::format("{} left its output {} unset", NodePlace(args_.node), i));
+      }
+      if (o.location.kind != Location::Kind::kLate) continue;
+      env_.late(o.location.index) = std::move(outputs_[i]);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  HostValue Load(const HostOperand& o) {
+    if (!o.present) return {};
+    if (o.location.kind == Location::Kind::kLate) return env_.late(o.location.index);
+    HostValue v;
+    v.tensor = Tensor::View(o.dtype, o.shape, Address(run_, o.location.slot), nullptr);
+    return v;
+  }
+
+  absl::Status Own(Tensor& t) {
+    if (!t.defined() || t.owner() || t.dtype() == DType::kString) return absl::OkStatus();
+    MGE_ASSIGN_OR_RETURN(Tensor copy, Tensor::Create(t.dtype(), t.shape(), env_.allocator()));
+    if (t.bytes()) std::memcpy(copy.mutable_data(), t.data(), static_cast<size_t>(t.bytes()));
+    t = std::move(copy);
+    return absl::OkStatus();
+  }
+
+  const HostStepArgs& args_;
+  const mge_run* run_;
+  HostStepEnvironment& env_;
+  std::vector<HostValue> inputs_;
+  std::vector<HostValue> outputs_;
+  uint64_t written_ = 0;
+};
+
+mge_code CodeOf(const absl::Status& status) { return static_cast<mge_code>(status.code()); }
+
+}  // namespace
+
+mge_code RunHostStep(const void* args, const mge_run* run) {
+  const auto& step = *static_cast<const HostStepArgs*>(args);
+  HostStepEnvironment& env = *reinterpret_cast<const HostRun*>(run)->environment;
+  StepContext context(step, run, env);
+  absl::Status status = step.node.def->eval(context);
+  if (status.ok()) status = context.Finish();
+  if (status.ok()) return MGE_OK;
+  mge_code code = CodeOf(status);
+  env.SetError(PartsOf(status).where.empty() ? AddWhere(std::move(status), NodePlace(step.node)) : std::move(status));
+  return code;
+}
+
+mge_code RunCopyStep(const void* args, const mge_run* run) {
+  const auto& step = *static_cast<const CopyStepArgs*>(args);
+  if (step.bytes) std::memcpy(Address(run, step.to), Address(run, step.from), step.bytes);
+  return MGE_OK;
+}
+
+}  // namespace mge

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/pass.h"
+
+#include <algorithm>
+
+#include "core/base/errors.h"
+#include "core/ops/op.h"
+#include "core/ops/rewrite.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+constexpr int kMaxRounds = 8;
+
+constexpr Pass kPasses[] = {
+    {"infer_types", "Gives every value its element type and as much of its shape as is known.", RunInferTypes},
+    {"fold_constants", "Computes what depends on constants only.", FoldConstants},
+    {"remove_identities", "Drops nodes whose output is their input.", RemoveIdentities},
+    {"rewrite", "Replaces small patterns by cheaper equals (core/ops/rewrites).", RunRewrites},
+    {"merge_transposes", "Composes a transpose of a transpose, and drops those that move nothing.", MergeTransposes},
+    {"merge_equal", "Computes equal things once.", MergeEqualNodes},
+    {"remove_dead", "Drops what nothing reads.", RemoveDeadNodes},
+};
+
+}  // namespace
+
+bool PassContext::Skips(std::string_view name) const {
+  return std::find(skip.begin(), skip.end(), name) != skip.end();
+}
+
+std::span<const Pass> AllPasses() { return kPasses; }
+
+absl::Status RunPasses(Graph& graph, const PassContext& context, std::vector<std::string>* log) {
+  std::vector<int> totals(std::size(kPasses), 0);
+  for (int round = 0; round < kMaxRounds; ++round) {
+    int changes = 0;
+    for (size_t i = 0; i < std::size(kPasses); ++i) {
+      const Pass& pass = kPasses[i];
+      if (context.Skips(pass.name)) continue;
+      MGE_ASSIGN_OR_RETURN(int n, pass.run(graph, context));
+      if (n == 0) continue;
+      if (absl::Status s = VerifyGraph(graph); !s.ok()) {
+        return Fail(errors::kInternal, fmt::format("pass {} left a broken graph", pass.name),
+                    {.what = std::string(s.message())});
+      }
+      totals[i] += n;
+      changes += n;
+      if (context.trace) context.trace(context.trace_self, pass.name, n, graph);
+    }
+    if (changes == 0) break;
+  }
+  for (size_t i = 0; log && i < std::size(kPasses); ++i) {
+    if (totals[i]) log->push_back(fmt::format("{}: {} changes", kPasses[i].name, totals[i]));
+  }
+  return graph.Compact();
+}
+
+absl::StatusOr<int> RunInferTypes(Graph& graph, const PassContext&) {
+  MGE_RETURN_IF_ERROR(InferTypes(graph));
+  return 0;
+}
+
+absl::StatusOr<int> RunRewrites(Graph& graph, const PassContext& context) {
+  int changes = 0;
+  MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph.TopologicalOrder());
+  for (NodeId id : order) {
+    for (const Rewrite* rewrite : AllRewrites()) {
+      if (graph.node(id).dead) break;
+      if (context.Skips(rewrite->name)) continue;
+      int32_t first_new = graph.node_count();
+      MGE_ASSIGN_OR_RETURN(bool changed, rewrite->apply(graph, id));
+      if (!changed) continue;
+      ++changes;
+      for (int32_t n = first_new; n < graph.node_count(); ++n) {
+        if (!graph.node(n).dead && !graph.node(n).def) MGE_RETURN_IF_ERROR(BindNode(graph, n));
+      }
+    }
+  }
+  if (changes) MGE_RETURN_IF_ERROR(InferTypes(graph));
+  return changes;
+}
+
+}  // namespace mge

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/plan.h"
+
+#include "core/plan/host_step.h"
+#include "core/plan/program.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+std::string Join(const std::vector<std::string>& items, std::string_view between) {
+  std::string out;
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i) out += between;
+    out += items[i];
+  }
+  return out;
+}
+
+std::string AttributeText(uint64_t attributes) {
+  static constexpr std::pair<uint64_t, std::string_view> kNames[] = {
+      {MGE_KERNEL_DETERMINISTIC, "deterministic"},     {MGE_KERNEL_BATCH_INVARIANT, "batch-invariant"},
+      {MGE_KERNEL_REFERENCE, "REFERENCE"},             {MGE_KERNEL_REDUCED_PRECISION, "reduced-precision"},
+      {MGE_KERNEL_CAPTURE_SAFE, "capture-safe"},       {MGE_KERNEL_USES_ATOMICS, "atomics"},
+      {MGE_KERNEL_ALLOCATES, "allocates"}};
+  std::vector<std::string> words;
+  for (const auto& [bit, name] : kNames) {
+    if (attributes & bit) words.emplace_back(name);
+  }
+  return Join(words, " ");
+}
+
+}  // namespace
+
+Plan::Plan() = default;
+Plan::~Plan() { attachment.reset(); }
+
+std::string_view UnitKindName(Unit::Kind kind) {
+  switch (kind) {
+    case Unit::Kind::kKernel: return "kernel";
+    case Unit::Kind::kReference: return "REFERENCE";
+    case Unit::Kind::kHost: return "host";
+    case Unit::Kind::kAlias: return "view";
+    case Unit::Kind::kReorder: return "reorder";
+    case Unit::Kind::kCopy: return "copy";
+  }
+  return "?";
+}
+
+int64_t PlannedPeakBytes(const Plan& plan) { return plan.arena_bytes + plan.packed_bytes; }
+
+std::string PlanText(const Plan& plan, bool why) {
+  std::string out = fmt::format("device {}: {} steps, arena {} bytes (lower bound {}), packed constants {} bytes, "
+                                "constants in place {} bytes\n",
+                                plan.device->name(), plan.steps.size(), plan.arena_bytes, plan.lower_bound_bytes,
+                                plan.packed_bytes, plan.constant_bytes);
+  for (size_t i = 0; i < plan.units.size(); ++i) {
+    const Unit& u = plan.units[i];
+    std::string what = u.fusion.empty() ? Join(u.ops, "+") : fmt::format("{}({})", u.fusion, Join(u.ops, "+"));
+    if (what.empty()) what = UnitKindName(u.kind);
+    out += fmt::format("{:4} {:<9} {:<28} {}", i, UnitKindName(u.kind), what, u.kernel);
+    if (!u.in_place.empty()) out += fmt::format("  in place: {}", u.in_place);
+    out += fmt::format("\n       {} -> {}\n", Join(u.inputs, ", "), Join(u.outputs, ", "));
+    if (!why) continue;
+    if (!u.nodes.empty()) out += fmt::format("       nodes:   {}\n", Join(u.nodes, ", "));
+    out += fmt::format("       on {}: {}", u.device, u.reason);
+    if (u.cost_us >= 0) out += fmt::format("; estimated {:.2f} us", u.cost_us);
+    if (u.workspace_bytes) out += fmt::format("; workspace {} bytes", u.workspace_bytes);
+    if (u.attributes) out += fmt::format("; {}", AttributeText(u.attributes));
+    out += "\n";
+    for (const Alternative& a : u.alternatives) out += fmt::format("       not {}: {}\n", a.id, a.reason);
+  }
+  if (plan.continuation) {
+    out += fmt::format("then {} nodes whose shapes are known only in the run; they are planned there\n",
+                       plan.continuation->program->graph().node_count());
+  }
+  if (!why) return out;
+  for (const Alternative& a : plan.dropped_claims) out += fmt::format("dropped fusion {}: {}\n", a.id, a.reason);
+  for (const std::string& line : plan.pass_log) out += fmt::format("pass {}\n", line);
+  for (const PlacedBuffer& b : plan.buffers) {
+    out += fmt::format("buffer {:>10} +{:<10} steps {}..{}  {}\n", b.offset, b.bytes, b.first, b.last, b.name);
+  }
+  return out;
+}
+
+}  // namespace mge

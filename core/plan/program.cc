@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/program.h"
+
+#include <algorithm>
+
+#include "core/base/errors.h"
+#include "core/plan/pass.h"
+#include "fmt/format.h"
+
+namespace mge {
+
+InputType TypeOfValue(const HostValue& value) {
+  InputType type;
+  type.kind = value.kind;
+  if (value.kind == ValueKind::kTensor) {
+    type.dtype = value.tensor.dtype();
+    type.shape = value.tensor.shape();
+  } else if (!value.sequence.empty()) {
+    type.dtype = value.sequence.front().dtype();
+  } else {
+    type.dtype = value.tensor.dtype();
+  }
+  return type;
+}
+
+Program::Program(Graph graph, std::shared_ptr<const PlanContext> context)
+    : graph_(std::move(graph)), context_(std::move(context)) {}
+
+absl::StatusOr<std::shared_ptr<Program>> Program::Create(Graph graph, std::shared_ptr<const PlanContext> context) {
+  std::shared_ptr<Program> program(new Program(std::move(graph), std::move(context)));
+  PassContext passes = {.allocator = &program->context_->devices.front()->host_allocator(),
+                        .skip = program->context_->skip};
+  MGE_RETURN_IF_ERROR(RunPasses(program->graph_, passes, &program->pass_log_));
+  return program;
+}
+
+absl::Status Program::CheckInputs(std::span<const InputType> inputs) const {
+  MGE_CHECK(inputs.size() == graph_.inputs().size());
+  std::vector<std::pair<std::string_view, int64_t>> symbols;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Value& declared = graph_.value(graph_.inputs()[i]);
+    const InputType& got = inputs[i];
+    auto fail = [&](std::string what) {
+      return Fail(errors::kBadInput, fmt::format("input '{}' does not fit the model", declared.name),
+                  {.what = std::move(what), .fix = "`mge inspect MODEL` lists the inputs"});
+    };
+    if (declared.role == Role::kCapture || declared.kind != ValueKind::kTensor || got.kind != ValueKind::kTensor) {
+      if (declared.kind != got.kind && declared.role == Role::kInput && declared.type.dtype != DType::kUndefined) {
+        return fail("expected another kind of value (tensor, sequence or optional)");
+      }
+      continue;
+    }
+    const TensorType& type = declared.type;
+    auto got_text = [&] { return fmt::format("{}{}", DTypeName(got.dtype), ShapeText(got.shape)); };
+    if (type.dtype != DType::kUndefined && type.dtype != got.dtype) {
+      return fail(fmt::format("expected {}, got {}", type.ToString(), got_text()));
+    }
+    if (!type.has_rank) continue;
+    if (type.dims.size() != got.shape.size()) {
+      return fail(fmt::format("expected {}, got {}: rank {} instead of {}", type.ToString(), got_text(), got.shape.size(),
+                              type.dims.size()));
+    }
+    for (size_t d = 0; d < got.shape.size(); ++d) {
+      if (type.dims[d] >= 0 && type.dims[d] != got.shape[d]) {
+        return fail(fmt::format("expected {}, got {}: dimension {} is {} instead of {}", type.ToString(), got_text(), d,
+                                got.shape[d], type.dims[d]));
+      }
+      if (type.dims[d] >= 0 || d >= type.symbols.size() || type.symbols[d].empty()) continue;
+      auto known = std::find_if(symbols.begin(), symbols.end(), [&](auto& s) { return s.first == type.symbols[d]; });
+      if (known == symbols.end()) {
+        symbols.push_back({type.symbols[d], got.shape[d]});
+      } else if (known->second != got.shape[d]) {
+        return fail(fmt::format("dimension {} is {}, but '{}' is already {}", d, got.shape[d], known->first, known->second));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const Plan>> Program::PlanFor(std::span<const InputType> inputs) {
+  std::lock_guard lock(mutex_);
+  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+    if (!std::equal(it->signature.begin(), it->signature.end(), inputs.begin(), inputs.end())) continue;
+    if (it != entries_.begin()) entries_.splice(entries_.begin(), entries_, it);
+    return entries_.front().plan;
+  }
+  MGE_RETURN_IF_ERROR(CheckInputs(inputs));
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<Plan> plan, BuildPlan(graph_, inputs, context_));
+  plan->pass_log.insert(plan->pass_log.begin(), pass_log_.begin(), pass_log_.end());
+  if (context_->on_plan) MGE_RETURN_IF_ERROR(context_->on_plan(*plan));
+  entries_.push_front({std::vector<InputType>(inputs.begin(), inputs.end()), std::move(plan)});
+  while (static_cast<int>(entries_.size()) > std::max(context_->cache_size, 1)) entries_.pop_back();
+  return entries_.front().plan;
+}
+
+}  // namespace mge

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program: a graph and the plans made of it so far, one for each signature of inputs.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/tensor.h"
+#include "core/graph/graph.h"
+#include "core/plan/plan.h"
+
+namespace mge {
+
+// What a plan depends on beside graph and shapes. Immutable while programs use it.
+struct PlanContext {
+  std::vector<Device*> devices;  // in order of preference; never empty
+  uint32_t threads = 1;
+  int32_t select_mode = MGE_SELECT_HEURISTIC;
+  uint64_t require = 0;  // attributes that every chosen kernel must have
+  uint64_t workspace_limit = UINT64_MAX;
+  bool in_place = true;
+  std::vector<std::string> skip;  // passes, rewrites and claims to leave out
+  int cache_size = 8;             // plans kept per program
+  const mge_host* host = nullptr; // for runs that measure candidates
+  // Called once for every new plan; may set plan.attachment.
+  std::function<absl::Status(Plan&)> on_plan;
+};
+
+struct InputType {
+  ValueKind kind = ValueKind::kTensor;
+  DType dtype = DType::kUndefined;
+  Shape shape;
+  bool operator==(const InputType&) const = default;
+};
+InputType TypeOfValue(const HostValue& value);
+
+class Program {
+ public:
+  // Runs the passes that need no concrete shapes. Fails where the graph is wrong whatever its inputs.
+  static absl::StatusOr<std::shared_ptr<Program>> Create(Graph graph, std::shared_ptr<const PlanContext> context);
+
+  const Graph& graph() const { return graph_; }
+  const PlanContext& context() const { return *context_; }
+  const std::shared_ptr<const PlanContext>& shared_context() const { return context_; }
+
+  // The plan for these inputs (in the order of graph().inputs()), from the cache or made now. Thread-safe; a plan is
+  // made once. Input types must agree with the declared ones: kBadInput prints expected against got.
+  absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs);
+
+ private:
+  struct Entry {
+    std::vector<InputType> signature;
+    std::shared_ptr<const Plan> plan;
+  };
+  Program(Graph graph, std::shared_ptr<const PlanContext> context);
+  absl::Status CheckInputs(std::span<const InputType> inputs) const;
+
+  Graph graph_;
+  std::shared_ptr<const PlanContext> context_;
+  std::vector<std::string> pass_log_;
+  std::mutex mutex_;
+  std::list<Entry> entries_;  // most recent first
+};
+
+// Makes a plan of a copy of `graph` whose inputs have these types. Used by Program.
+absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& graph, std::span<const InputType> inputs,
+                                                const std::shared_ptr<const PlanContext>& context);
+
+}  // namespace mge

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passes that remove nodes: identities, transposes, equal and dead nodes.
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "core/ops/op.h"
+#include "core/plan/pass.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+// Puts `with` in place of output 0 of the node, unless the graph gives that output to its caller.
+bool Bypass(Graph& graph, NodeId id, ValueId with) {
+  ValueId out = graph.node(id).outputs[0];
+  if (graph.OutputUses(out) > 0) return false;
+  graph.ReplaceUses(out, with);
+  graph.RemoveNode(id);
+  return true;
+}
+
+bool OnlyFirstOutputUsed(const Graph& graph, const Node& node, const std::vector<std::vector<NodeId>>& consumers) {
+  for (size_t i = 1; i < node.outputs.size(); ++i) {
+    ValueId v = node.outputs[i];
+    if (v != kNone && (!consumers[v].empty() || graph.OutputUses(v) > 0)) return false;
+  }
+  return true;
+}
+
+bool SameStaticType(const Value& a, const Value& b) {
+  return a.type.IsStatic() && b.type.IsStatic() && a.type.dtype == b.type.dtype && a.type.dims == b.type.dims;
+}
+
+// The permutation of a transpose; empty if its rank is unknown.
+Ints PermOf(const Graph& graph, const Node& node) {
+  const TensorType& type = graph.value(node.inputs[0]).type;
+  if (!type.has_rank) return {};
+  Ints perm = node.attrs.IntList("perm");
+  if (perm.empty()) {
+    for (int64_t i = static_cast<int64_t>(type.dims.size()); i-- > 0;) perm.push_back(i);
+  }
+  return perm;
+}
+
+// A text that is equal for equal attributes; empty if the node must not be merged.
+std::string NodeKey(const Node& node) {
+  std::string key = fmt::format("{}|{}|{}|", node.domain, node.op, node.version);
+  for (ValueId v : node.inputs) key += fmt::format("{},", v);
+  key += fmt::format("|{}|", node.outputs.size());
+  std::vector<std::string> attrs;
+  for (const auto& [name, value] : node.attrs) {
+    std::string text = name + "=";
+    if (const auto* i = std::get_if<int64_t>(&value)) {
+      text += fmt::format("i{}", *i);
+    } else if (const auto* f = std::get_if<float>(&value)) {
+      text += fmt::format("f{:a}", *f);
+    } else if (const auto* t = std::get_if<std::string>(&value)) {
+      text += fmt::format("t{}:{}", t->size(), *t);
+    } else if (const auto* ints = std::get_if<Ints>(&value)) {
+      for (int64_t x : *ints) text += fmt::format("{},", x);
+    } else if (const auto* floats = std::get_if<Floats>(&value)) {
+      for (float x : *floats) text += fmt::format("{:a},", x);
+    } else {
+      return "";
+    }
+    attrs.push_back(std::move(text));
+  }
+  std::sort(attrs.begin(), attrs.end());
+  for (const std::string& a : attrs) key += a + "|";
+  return key;
+}
+
+}  // namespace
+
+absl::StatusOr<int> RemoveIdentities(Graph& graph, const PassContext&) {
+  int changes = 0;
+  auto consumers = graph.Consumers();
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.dead || !node.def || node.inputs.empty() || node.inputs[0] == kNone) continue;
+    bool identity = node.def->Is(kIdentity);
+    if (node.def->Is(kView)) {
+      identity = SameStaticType(graph.value(node.inputs[0]), graph.value(node.outputs[0]));
+    }
+    if (identity && OnlyFirstOutputUsed(graph, node, consumers)) changes += Bypass(graph, id, node.inputs[0]);
+  }
+  return changes;
+}
+
+absl::StatusOr<int> MergeTransposes(Graph& graph, const PassContext&) {
+  int changes = 0;
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    Node& node = graph.node(id);
+    if (node.dead || !node.def || !node.def->Is(kTranspose)) continue;
+    Ints perm = PermOf(graph, node);
+    if (perm.empty()) continue;
+    if (std::is_sorted(perm.begin(), perm.end())) {
+      changes += Bypass(graph, id, node.inputs[0]);
+      continue;
+    }
+    NodeId before = graph.value(node.inputs[0]).producer;
+    if (before == kNone || !graph.node(before).def || !graph.node(before).def->Is(kTranspose)) continue;
+    Ints first = PermOf(graph, graph.node(before));
+    if (first.size() != perm.size()) continue;
+    Ints both(perm.size());
+    for (size_t i = 0; i < perm.size(); ++i) both[i] = first[perm[i]];
+    node.inputs[0] = graph.node(before).inputs[0];
+    node.attrs.Set("perm", both);
+    ++changes;
+  }
+  return changes;
+}
+
+absl::StatusOr<int> MergeEqualNodes(Graph& graph, const PassContext&) {
+  int changes = 0;
+  std::map<std::string, NodeId> seen;
+  MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph.TopologicalOrder());
+  for (NodeId id : order) {
+    const Node& node = graph.node(id);
+    if (!node.def || node.def->Is(kRandom) || !node.captures.empty()) continue;
+    std::string key = NodeKey(node);
+    if (key.empty()) continue;
+    auto [it, fresh] = seen.try_emplace(key, id);
+    if (fresh) continue;
+    const Node& twin = graph.node(it->second);
+    bool given_out = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                 [&](ValueId v) { return v != kNone && graph.OutputUses(v) > 0; });
+    if (given_out) continue;
+    bool same_outputs = node.outputs.size() == twin.outputs.size();
+    for (size_t i = 0; same_outputs && i < node.outputs.size(); ++i) {
+      same_outputs = (node.outputs[i] == kNone) == (twin.outputs[i] == kNone);
+    }
+    if (!same_outputs) continue;
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i] != kNone) graph.ReplaceUses(node.outputs[i], twin.outputs[i]);
+    }
+    graph.RemoveNode(id);
+    ++changes;
+  }
+  return changes;
+}
+
+absl::StatusOr<int> RemoveDeadNodes(Graph& graph, const PassContext&) {
+  int changes = 0;
+  MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph.TopologicalOrder());
+  std::vector<int32_t> uses(graph.value_count(), 0);
+  for (NodeId id : order) {
+    for (ValueId v : graph.node(id).inputs) uses[v == kNone ? 0 : v] += v != kNone;
+    for (ValueId v : graph.node(id).captures) ++uses[v];
+  }
+  for (ValueId v : graph.outputs()) ++uses[v];
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    const Node node = graph.node(*it);
+    bool used = std::any_of(node.outputs.begin(), node.outputs.end(),
+                            [&](ValueId v) { return v != kNone && uses[v] > 0; });
+    if (used) continue;
+    for (ValueId v : node.inputs) uses[v == kNone ? 0 : v] -= v != kNone;
+    for (ValueId v : node.captures) --uses[v];
+    graph.RemoveNode(*it);
+    ++changes;
+  }
+  return changes;
+}
+
+}  // namespace mge
