@@ -95,8 +95,8 @@ struct Traits<double> : TraitsBase<SettingType::kDouble, double, double, double>
   static constexpr SettingLiteral Erase(double v) { return {.real = v}; }
 };
 template <>
-struct Traits<Bytes> : TraitsBase<SettingType::kBytes, Bytes, Bytes, int64_t> {
-  static constexpr SettingLiteral Erase(Bytes v) { return {.whole = v.count}; }
+struct Traits<ByteCount> : TraitsBase<SettingType::kBytes, ByteCount, ByteCount, int64_t> {
+  static constexpr SettingLiteral Erase(ByteCount v) { return {.whole = v.count}; }
 };
 template <>
 struct Traits<Seconds> : TraitsBase<SettingType::kSeconds, Seconds, Seconds, double> {

@@ -15,19 +15,19 @@
 namespace mge {
 
 // A size in bytes. Written plainly or with a unit: 4096, 512KiB, 2G (K, M, G, T are powers of 1024 with and without B or iB).
-struct Bytes {
+struct ByteCount {
   int64_t count = 0;
-  friend constexpr auto operator<=>(Bytes, Bytes) = default;
+  friend constexpr auto operator<=>(ByteCount, ByteCount) = default;
 };
 
 using Seconds = std::chrono::duration<double>;  // written 1.5, 500ms, 2s, 3min, 1h
 
 // Budgets of device memory: one for every device, or one per device by name.
 struct MemoryLimits {
-  std::optional<Bytes> all;
-  std::vector<std::pair<std::string, Bytes>> by_device;  // in the order they were written; names are not checked here
+  std::optional<ByteCount> all;
+  std::vector<std::pair<std::string, ByteCount>> by_device;  // in the order they were written; names are not checked here
 
-  std::optional<Bytes> For(std::string_view device) const;  // the device's own, else `all`
+  std::optional<ByteCount> For(std::string_view device) const;  // the device's own, else `all`
   friend bool operator==(const MemoryLimits&, const MemoryLimits&) = default;
 };
 

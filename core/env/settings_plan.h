@@ -186,10 +186,10 @@ inline constexpr Setting<int64_t> kMemoryRoundCutoff = {
     .aliases = "MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF",
     .status = SettingStatus::kLater,
 };
-inline constexpr Setting<Bytes> kMemoryLargeRound = {
+inline constexpr Setting<ByteCount> kMemoryLargeRound = {
     .key = "memory.gpu_large_round",
-    .fallback = Bytes{2 << 20},
-    .range = Range<Bytes>{{1}, {INT64_MAX}},
+    .fallback = ByteCount{2 << 20},
+    .range = Range<ByteCount>{{1}, {INT64_MAX}},
     .unit = "bytes",
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "In the pool naive, larger sizes are rounded up to a multiple of this; 1 rounds nothing.",

@@ -138,18 +138,18 @@ inline constexpr Setting<bool> kEagerDtr = {
     .aliases = "MEGENGINE_DTR_AUTO_DROP",
     .status = SettingStatus::kLater,
 };
-inline constexpr Setting<Bytes> kEagerDtrThreshold = {
+inline constexpr Setting<ByteCount> kEagerDtrThreshold = {
     .key = "eager.dtr_eviction_threshold",
-    .fallback = Bytes{0},
+    .fallback = ByteCount{0},
     .unit = "bytes",
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Device memory in use beyond which tensors are dropped; 0 sets no threshold.",
     .aliases = "MEGENGINE_DTR_EVICTION_THRESHOLD",
     .status = SettingStatus::kLater,
 };
-inline constexpr Setting<Bytes> kEagerDtrMinimum = {
+inline constexpr Setting<ByteCount> kEagerDtrMinimum = {
     .key = "eager.dtr_evictee_minimum_size",
-    .fallback = Bytes{1 << 20},
+    .fallback = ByteCount{1 << 20},
     .unit = "bytes",
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Tensors up to this size are never dropped by themselves.",
@@ -255,9 +255,9 @@ inline constexpr Setting<Text> kDataRepository = {
     .aliases = "MXNET_GLUON_REPO",
     .status = SettingStatus::kLater,
 };
-inline constexpr Setting<Bytes> kDataSharedMemory = {
+inline constexpr Setting<ByteCount> kDataSharedMemory = {
     .key = "data.shared_memory",
-    .fallback = Bytes{4'000'000'000},
+    .fallback = ByteCount{4'000'000'000},
     .unit = "bytes",
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Shared memory between the processes of a data loader; 0 uses none.",

@@ -34,7 +34,7 @@ struct SettingSlot {
 
 class Snapshot {
  public:
-  // The value: bool, int64_t, double, Bytes, Seconds, the enum, Flags of it, or a reference into the snapshot for what owns memory.
+  // The value: bool, int64_t, double, ByteCount, Seconds, the enum, Flags of it, or a reference into the snapshot for what owns memory.
   template <const auto& kSetting>
   decltype(auto) Get() const {
     using Traits = typename std::remove_cvref_t<decltype(kSetting)>::Traits;

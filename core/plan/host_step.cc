@@ -24,15 +24,16 @@ class StepContext : public EvalContext {
 
   const Node& node() const override { return args_.node; }
   const HostValue& value(int i) const override { return inputs_[i]; }
+  TensorType output_type(int i) const override { return args_.outputs[i].type; }
 
   absl::StatusOr<Tensor*> Output(int i, DType dtype, Shape shape) override {
     const HostOperand& o = args_.outputs[i];
     Tensor& tensor = outputs_[i].tensor;
     if (o.location.kind == Location::Kind::kSlot) {
-      if (dtype != o.dtype || shape != o.shape) {
+      if (dtype != o.type.dtype || shape != o.type.dims) {
         return Fail(errors::kInternal,
-                    fmt::format("output {} of {} is {}{}, planned as {}{}", i, NodePlace(args_.node), DTypeName(dtype),
-                                ShapeText(shape), DTypeName(o.dtype), ShapeText(o.shape)));
+                    fmt::format("output {} of {} is {}{}, planned as {}", i, NodePlace(args_.node), DTypeName(dtype),
+                                ShapeText(shape), o.type.ToString()));
       }
       tensor = Tensor::View(dtype, std::move(shape), Address(run_, o.location.slot), nullptr);
     } else {
@@ -90,7 +91,7 @@ class StepContext : public EvalContext {
     if (!o.present) return {};
     if (o.location.kind == Location::Kind::kLate) return env_.late(o.location.index);
     HostValue v;
-    v.tensor = Tensor::View(o.dtype, o.shape, Address(run_, o.location.slot), nullptr);
+    v.tensor = Tensor::View(o.type.dtype, o.type.dims, Address(run_, o.location.slot), nullptr);
     return v;
   }
 

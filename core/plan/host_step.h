@@ -25,8 +25,7 @@ struct BodyProgram {
 struct HostOperand {
   bool present = false;
   ValueKind kind = ValueKind::kTensor;
-  DType dtype = DType::kUndefined;  // of a slot
-  Shape shape;
+  TensorType type;  // static for a slot
   Location location;
 };
 

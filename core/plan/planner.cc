@@ -624,8 +624,7 @@ class Planner {
     if (v == kNone) return o;
     o.present = true;
     o.kind = value(v).kind;
-    o.dtype = value(v).type.dtype;
-    o.shape = value(v).type.dims;
+    o.type = value(v).type;
     if (Constant(v)) {
       if (HasSlot(v)) {
         o.location.slot = RawConstant(v);

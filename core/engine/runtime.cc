@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/runtime.h"
+
+#include "core/base/errors.h"
+#include "core/plugin/context.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+std::string TextOf(const mge_text& t) { return t.data ? std::string(t.data, t.size) : std::string(); }
+
+SettingType TypeOf(int32_t type) {
+  switch (type) {
+    case MGE_SETTING_BOOL: return SettingType::kBool;
+    case MGE_SETTING_INT: return SettingType::kInt;
+    case MGE_SETTING_DOUBLE: return SettingType::kDouble;
+    case MGE_SETTING_BYTES: return SettingType::kBytes;
+    case MGE_SETTING_CHOICE: return SettingType::kChoice;
+    default: return SettingType::kText;
+  }
+}
+
+BackendSetting ToBackendSetting(const mge_setting& row) {
+  BackendSetting out;
+  out.key = TextOf(row.key);
+  out.type = TypeOf(row.type);
+  out.fallback = TextOf(row.fallback);
+  if (row.min != 0 || row.max != 0) {
+    out.min = fmt::format("{}", row.min);
+    out.max = fmt::format("{}", row.max);
+  }
+  std::string choices = TextOf(row.choices);
+  for (size_t at = 0; !choices.empty() && at <= choices.size();) {
+    size_t end = std::min(choices.find('|', at), choices.size());
+    out.choices.push_back(choices.substr(at, end - at));
+    at = end + 1;
+  }
+  out.unit = TextOf(row.unit);
+  out.lifecycle = row.lifecycle == MGE_LIFECYCLE_DYNAMIC ? Lifecycle::kDynamic : Lifecycle::kFirstSet;
+  out.doc = TextOf(row.doc);
+  return out;
+}
+
+// Registers what a backend declares and answers the values in the same order.
+absl::StatusOr<std::vector<std::string>> Declare(Registry& registry, std::string_view backend,
+                                                 std::span<const mge_setting* const> rows) {
+  std::vector<BackendSetting> declared;
+  for (const mge_setting* row : rows) declared.push_back(ToBackendSetting(*row));
+  std::vector<std::string> keys;
+  for (const BackendSetting& row : declared) keys.push_back(row.key);
+  MGE_RETURN_IF_ERROR(registry.RegisterBackend(backend, std::move(declared)));
+  std::vector<std::string> values(keys.size());
+  for (const SettingInfo& info : registry.List()) {
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (info.owner == backend && info.key == keys[i]) values[i] = info.value;
+    }
+  }
+  return values;
+}
+
+void PoolParallelFor(void* self, uint64_t chunks, void (*body)(void*, uint64_t), void* context) {
+  auto* pool = static_cast<ComputePool*>(self);
+  pool->ParallelFor(chunks, pool->thread_count(), body, context);
+}
+
+uint32_t PoolThreads(void* self) { return static_cast<ComputePool*>(self)->thread_count(); }
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(RuntimeOptions options) {
+  std::shared_ptr<Runtime> runtime(new Runtime);
+  runtime->pool_ = ComputePool::Shared();
+  MGE_ASSIGN_OR_RETURN(runtime->registry_, Registry::Create(std::move(options.sources), options.logger));
+  Registry& registry = *runtime->registry_;
+  std::shared_ptr<const Snapshot> settings = registry.snapshot();
+
+  DevicesOptions devices;
+  for (std::string& path : options.plugin_directories) devices.directories.push_back({std::move(path), "call"});
+  for (const std::string& path : settings->Get<kPluginPath>()) {
+    devices.directories.push_back({path, settings->OriginOf<kPluginPath>().Describe()});
+  }
+  if (options.built_in_plugins) {
+    if (std::string path = BuiltInPluginDirectory(); !path.empty()) devices.directories.push_back({path, "built-in"});
+  }
+  devices.compute = {runtime->pool_, runtime->pool_.get(), PoolParallelFor, PoolThreads};
+  devices.settings = [&registry](std::string_view backend, std::span<const mge_setting* const> rows) {
+    return Declare(registry, backend, rows);
+  };
+  devices.logger = registry.logger();
+  const MemoryLimits& limits = settings->Get<kMemoryLimit>();
+  if (limits.all) devices.memory_limit = static_cast<uint64_t>(limits.all->count);
+  for (const auto& [name, bytes] : limits.by_device) {
+    devices.memory_limits.push_back({name, static_cast<uint64_t>(bytes.count)});
+  }
+  MGE_ASSIGN_OR_RETURN(runtime->devices_, Devices::Create(std::move(devices)));
+
+  std::vector<std::string> absent;
+  for (const PluginFile& file : runtime->devices_->files()) {
+    if (file.verdict != Verdict::kLoaded && !file.name.empty()) absent.push_back(file.name);
+  }
+  MGE_RETURN_IF_ERROR(registry.JudgeUnknown(absent));
+  registry.MarkRead();
+  return runtime;
+}
+
+uint32_t Runtime::Threads() const {
+  int64_t threads = registry_->snapshot()->Get<kThreads>();
+  return threads > 0 ? static_cast<uint32_t>(threads) : pool_->thread_count();
+}
+
+absl::StatusOr<Resolution> Runtime::ResolveDevice(std::string_view call) const {
+  std::shared_ptr<const Snapshot> settings = registry_->snapshot();
+  std::optional<DeviceSpec> fallback;
+  std::string where = call.empty() ? settings->OriginOf<kDefaultDevice>().Describe() : "the call";
+  if (settings->IsSet<kDefaultDevice>()) {
+    MGE_ASSIGN_OR_RETURN(fallback, ParseDeviceSpec(settings->Get<kDefaultDevice>(), where));
+  }
+  MGE_ASSIGN_OR_RETURN(DeviceSpec spec, RequestedDevices(call, fallback));
+  return devices_->Resolve(spec, where);
+}
+
+absl::Status Runtime::SetDefaultDevice(std::string_view spec) {
+  MGE_RETURN_IF_ERROR(ParseDeviceSpec(spec, "set_default_device").status());
+  return registry_->SetThrough("set_default_device", kDefaultDevice.key, spec);
+}
+
+}  // namespace mge

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runtime: settings, backends, devices and the compute pool. Several may live in one process.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/engine/compute_pool.h"
+#include "core/env/registry.h"
+#include "core/plugin/devices.h"
+
+namespace mge {
+
+struct RuntimeOptions {
+  Sources sources = {};
+  std::vector<std::string> plugin_directories = {};  // before those of the settings; absolute
+  bool built_in_plugins = true;                      // search mge/plugins beside the library
+  Logger logger = Logger();
+};
+
+// Safe on any thread. Sessions hold a reference.
+class Runtime {
+ public:
+  static absl::StatusOr<std::shared_ptr<Runtime>> Create(RuntimeOptions options);
+
+  Registry& registry() { return *registry_; }
+  Devices& devices() { return *devices_; }
+  ComputePool& pool() { return *pool_; }
+  const Logger& logger() const { return registry_->logger(); }
+
+  // Threads that a run may use now: the setting, else what the process may use.
+  uint32_t Threads() const;
+
+  // The devices of a call ("" for none named): call, else the scope of the thread, else the default device, else xpux.
+  absl::StatusOr<Resolution> ResolveDevice(std::string_view call) const;
+
+  // Changes what MGE_DEFAULT_DEVICE set, for sessions made later.
+  absl::Status SetDefaultDevice(std::string_view spec);
+
+ private:
+  Runtime() = default;
+  std::shared_ptr<ComputePool> pool_;
+  std::unique_ptr<Registry> registry_;
+  std::unique_ptr<Devices> devices_;
+};
+
+}  // namespace mge

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/session.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/errors.h"
+#include "core/base/nearest.h"
+#include "core/plugin/context.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+absl::StatusOr<int> IndexOf(const Graph& graph, const std::vector<ValueId>& values, std::string_view what,
+                            std::string_view name) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (graph.value(values[i]).name == name) return static_cast<int>(i);
+    names.push_back(graph.value(values[i]).name);
+  }
+  std::string nearest = Nearest(name, names);
+  return Fail(errors::kBadInput, fmt::format("the model has no {} '{}'", what, name),
+              {.what = fmt::format("its {}s are: {}", what, fmt::join(names, ", ")),
+               .fix = nearest.empty() ? "" : fmt::format("did you mean '{}'?", nearest)});
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Session>> Session::Load(std::shared_ptr<Runtime> runtime, const std::string& path,
+                                                       const SessionOptions& options) {
+  onnx::ReadOptions read;
+  read.allocator = &runtime->devices().host().host_allocator();
+  MGE_ASSIGN_OR_RETURN(onnx::Model model, onnx::ReadModel(path, read));
+  return Create(std::move(runtime), std::move(model), options);
+}
+
+absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime> runtime, onnx::Model model,
+                                                         const SessionOptions& options) {
+  std::shared_ptr<const Snapshot> settings = runtime->registry().snapshot();
+  auto context = std::make_shared<PlanContext>();
+  MGE_ASSIGN_OR_RETURN(Resolution resolution, runtime->ResolveDevice(options.device));
+  if (resolution.devices.size() > 1) {
+    return Fail(errors::kUnsupportedFeature, "a model cannot be split over several devices yet",
+                {.fix = "name one device, or a list 'a,b' of which the first usable one is taken"});
+  }
+  std::vector<DeviceUse> uses = resolution.devices;
+  uses.insert(uses.end(), resolution.fallbacks.begin(), resolution.fallbacks.end());
+  for (const DeviceUse& use : uses) {
+    if (!use.device->Is(MGE_DEVICE_HOST_ACCESSIBLE)) {
+      return Fail(errors::kUnsupportedFeature,
+                  fmt::format("device {} has memory that the host cannot reach; that is not supported yet",
+                              use.device->name()));
+    }
+    if (std::find(context->devices.begin(), context->devices.end(), use.device) == context->devices.end()) {
+      context->devices.push_back(use.device);
+    }
+  }
+  int asked = options.threads > 0 ? options.threads : resolution.devices.front().threads;
+  context->threads = asked > 0 ? static_cast<uint32_t>(asked) : runtime->Threads();
+  Flags<Strategy> strategy = settings->Get<kSelectStrategy>();
+  if (strategy.Has(Strategy::kReproducible)) {
+    if (strategy.Has(Strategy::kProfile)) {
+      return Fail(errors::kBadSetting, "select.strategy = profile_reproducible needs a frozen selection",
+                  {.what = "REPRODUCIBLE forbids to choose by time",
+                   .where = settings->OriginOf<kSelectStrategy>().Describe(),
+                   .fix = "set reproducible alone"});
+    }
+    context->select_mode = MGE_SELECT_REPRODUCIBLE;
+    context->require = MGE_KERNEL_DETERMINISTIC;
+  } else if (strategy.Has(Strategy::kProfile)) {
+    context->select_mode = MGE_SELECT_PROFILE;
+  }
+  context->in_place = settings->Get<kPlanInplace>();
+  context->skip = settings->Get<kPlannerSkip>();
+  context->skip.insert(context->skip.end(), options.skip.begin(), options.skip.end());
+  context->cache_size = static_cast<int>(settings->Get<kPlanCacheSize>());
+  context->on_plan = [](Plan& plan) {
+    plan.attachment = std::make_unique<InstanceStore>(plan);
+    return absl::OkStatus();
+  };
+
+  std::shared_ptr<Session> session(new Session);
+  session->runtime_ = std::move(runtime);
+  session->info_ = std::move(model.info);
+  session->default_timeout_s_ = settings->Get<kRunTimeout>().count();
+  session->seed_ = static_cast<uint64_t>(settings->Get<kSeed>());
+  MGE_ASSIGN_OR_RETURN(session->program_, Program::Create(std::move(model.graph), std::move(context)));
+  return session;
+}
+
+absl::StatusOr<int> Session::InputIndex(std::string_view name) const {
+  return IndexOf(graph(), graph().inputs(), "input", name);
+}
+
+absl::StatusOr<int> Session::OutputIndex(std::string_view name) const {
+  return IndexOf(graph(), graph().outputs(), "output", name);
+}
+
+absl::Status Session::Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunControl& control) {
+  if (static_cast<int>(inputs.size()) != input_count() || static_cast<int>(outputs.size()) != output_count()) {
+    return Fail(errors::kBadInput, "the number of inputs or outputs does not fit the model",
+                {.what = fmt::format("expected {} and {}, got {} and {}", input_count(), output_count(), inputs.size(),
+                                     outputs.size())});
+  }
+  control.pool = &runtime_->pool();
+  control.width = threads();
+  if (control.seed == 0) control.seed = seed_;
+  if (!control.deadline && default_timeout_s_ > 0) {
+    control.deadline = std::chrono::steady_clock::now() +
+                       std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                           std::chrono::duration<double>(default_timeout_s_));
+  }
+  absl::InlinedVector<InputType, 8> types;
+  for (const HostValue& v : inputs) types.push_back(TypeOfValue(v));
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program_->PlanFor(types));
+  return RunPlan(*plan, inputs, outputs, control);
+}
+
+}  // namespace mge

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session: a model on devices, ready to run. Any number of threads may run it at once.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/engine/instance.h"
+#include "core/engine/runtime.h"
+#include "core/onnx/reader.h"
+#include "core/plan/program.h"
+
+namespace mge {
+
+struct SessionOptions {
+  std::string device = {};  // "gpu0,cpu0"; empty: scope of the thread, else the default device
+  int threads = 0;          // 0: as the settings say
+  std::vector<std::string> skip = {};  // passes, rewrites, claims, beside those of the settings
+};
+
+class Session {
+ public:
+  static absl::StatusOr<std::shared_ptr<Session>> Load(std::shared_ptr<Runtime> runtime, const std::string& path,
+                                                       const SessionOptions& options);
+  static absl::StatusOr<std::shared_ptr<Session>> Create(std::shared_ptr<Runtime> runtime, onnx::Model model,
+                                                         const SessionOptions& options);
+
+  const onnx::ModelInfo& info() const { return info_; }
+  const Graph& graph() const { return program_->graph(); }
+  Device& device() const { return *program_->context().devices.front(); }
+  uint32_t threads() const { return program_->context().threads; }
+  Runtime& runtime() { return *runtime_; }
+  int input_count() const { return static_cast<int>(graph().inputs().size()); }
+  int output_count() const { return static_cast<int>(graph().outputs().size()); }
+  // Place of an input or output by name; kBadInput with the nearest name.
+  absl::StatusOr<int> InputIndex(std::string_view name) const;
+  absl::StatusOr<int> OutputIndex(std::string_view name) const;
+
+  // The plan for inputs of these types, made now if it is not yet.
+  absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs) { return program_->PlanFor(inputs); }
+
+  // Inputs in order; outputs.size() == output_count(). A defined output tensor is the caller's memory for that result.
+  // `control`: cancel, deadline and seed; width and pool are filled in here.
+  absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunControl& control);
+
+ private:
+  Session() = default;
+  std::shared_ptr<Runtime> runtime_;
+  onnx::ModelInfo info_;
+  std::shared_ptr<Program> program_;
+  double default_timeout_s_ = 0;
+  uint64_t seed_ = 0;
+};
+
+}  // namespace mge
