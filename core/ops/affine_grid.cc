@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/infer_checks.h"
+#include "core/ops/op_helpers.h"
+
+namespace mge {
+namespace {
+
+// theta [N, axes, axes + 1]; size holds N, C and the spatial sizes. The grid is [N, spatial sizes..., axes].
+absl::StatusOr<Shape> OutputShape(std::span<const int64_t> theta, std::span<const int64_t> size) {
+  if (size.size() != 4 && size.size() != 5) {
+    return Fail(errors::kInvalidNode, fmt::format("input size has {} values; it must have 4 or 5", size.size()));
+  }
+  const int64_t axes = static_cast<int64_t>(size.size()) - 2;
+  MGE_RETURN_IF_ERROR(RequireShape("theta", theta, Shape{size[0], axes, axes + 1}));
+  Shape shape = {size[0]};
+  for (size_t i = 2; i < size.size(); ++i) {
+    if (size[i] < 0) return Fail(errors::kInvalidNode, fmt::format("size[{}] = {} is negative", i, size[i]));
+    shape.push_back(size[i]);
+  }
+  shape.push_back(axes);
+  return shape;
+}
+
+absl::Status Infer(InferContext& ctx) {
+  const TensorType& theta = ctx.input(0);
+  TensorType grid = UnrankedType(theta.dtype);
+  if (const Tensor* size = ctx.constant(1)) {
+    const std::vector<int64_t> values = size->ToInts();
+    MGE_ASSIGN_OR_RETURN(Shape shape, OutputShape(theta.has_rank ? std::span<const int64_t>(theta.dims)
+                                                                 : Shape{kUnknownDim, kUnknownDim, kUnknownDim},
+                                                  values));
+    grid = MakeType(theta.dtype, std::move(shape));
+  } else if (theta.has_rank) {
+    MGE_RETURN_IF_ERROR(RequireRank("theta", theta.dims, 3));
+    if (theta.dims[1] == 2 || theta.dims[1] == 3) {
+      grid = MakeType(theta.dtype, Shape(theta.dims[1] + 2, kUnknownDim));
+      grid.dims.front() = theta.dims[0];
+      grid.dims.back() = theta.dims[1];
+    }
+  }
+  ctx.SetOutput(0, std::move(grid));
+  return absl::OkStatus();
+}
+
+// The middle of element i of n on [-1, 1], or, with corners aligned, -1 for the first and 1 for the last.
+double Coordinate(int64_t i, int64_t n, bool align_corners) {
+  const double at = static_cast<double>(i), size = static_cast<double>(n);
+  if (align_corners) return n > 1 ? 2 * at / (size - 1) - 1 : 0;
+  return (2 * at + 1) / size - 1;
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  const Tensor& theta = ctx.input(0);
+  MGE_ASSIGN_OR_RETURN(Shape shape, OutputShape(theta.shape(), ctx.input(1).ToInts()));
+  MGE_ASSIGN_OR_RETURN(Tensor * grid, ctx.Output(0, theta.dtype(), shape));
+  if (grid->elements() == 0) return absl::OkStatus();
+  const bool align_corners = ctx.attrs().Int("align_corners") != 0;
+  const int64_t axes = shape.back();
+  bool known = DispatchFloating(theta.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const Shape points(shape.begin(), shape.end() - 1);
+    Shape index(points.size(), 0);
+    T* out = grid->MutableData<T>().data();
+    do {
+      const T* matrix = theta.Data<T>().data() + index[0] * axes * (axes + 1);
+      for (int64_t row = 0; row < axes; ++row, matrix += axes + 1) {
+        double sum = static_cast<Compute<T>>(matrix[axes]);
+        for (int64_t d = 0; d < axes; ++d) {  // x, the innermost axis, comes first
+          sum += static_cast<Compute<T>>(matrix[d]) * Coordinate(index[axes - d], points[axes - d], align_corners);
+        }
+        *out++ = static_cast<T>(static_cast<Compute<T>>(sum));
+      }
+    } while (NextIndex(points, std::span<int64_t>(index.data(), index.size())));
+  });
+  return known ? absl::OkStatus() : ctx.Unsupported(std::string(DTypeName(theta.dtype())));
+}
+
+}  // namespace
+
+MGE_OP(affine_grid) = {
+    .name = "AffineGrid",
+    .doc = "The grid of coordinates that an affine map of the output's places makes; GridSample reads it.",
+    .inputs = {{"theta", kFloating}, {"size", {DType::kI64}}},
+    .outputs = {{"grid"}},
+    .attrs = {{"align_corners", AttrType::kInt}},
+    .infer = Infer,
+    .eval = Eval,
+    .since = 20,
+};
+
+}  // namespace mge
