@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The processor: what its CPUID bits say it can do, and which of that the kernels may use.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace mge::cpu {
+
+// Instruction sets for which the vector code (vec/) is compiled, each a superset of the one before.
+// A set counts only if every instruction that the compiler may emit for it is there and the system saves its registers.
+enum class Isa : uint8_t {
+  kPortable = 0,  // the base of the architecture
+  kAvx2 = 1,      // AVX2 FMA F16C BMI1 BMI2 LZCNT MOVBE POPCNT
+  kAvx512 = 2,    // the same and AVX-512 F BW DQ VL CD
+};
+
+struct Processor {
+  Isa isa = Isa::kPortable;
+  bool avx512_vnni = false;  // these only with kAvx512
+  bool avx512_bf16 = false;
+  bool avx512_fp16 = false;
+  bool amx_bf16 = false;     // only if the system has granted tile registers
+  bool amx_int8 = false;
+  uint32_t family = 0;
+  uint32_t model = 0;
+  uint32_t l1_bytes = 32 << 10;
+  uint32_t l2_bytes = 1 << 20;
+  std::string name = "CPU";
+};
+
+// This machine's, found once by CPUID bits; vendor and model serve only as a name and as a key of tuning results.
+const Processor& ThisProcessor();
+
+// The processor's instruction set, capped by the setting cpu.isa. [any]
+Isa AllowedIsa();
+
+std::string_view IsaName(Isa isa);
+
+}  // namespace mge::cpu

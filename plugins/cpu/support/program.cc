@@ -1,0 +1,577 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/program.h"
+
+#include <cstring>
+#include <new>
+
+#include "support/elementwise_ops.h"
+#include "support/kernel.h"
+
+namespace mge::cpu {
+namespace {
+
+mge_dtype ComputeType(mge_dtype t) { return IsHalf(t) ? MGE_DTYPE_F32 : t; }
+
+// Something that instructions read or write.
+struct Datum {
+  enum Kind : uint8_t { kOperand, kOutput, kBuffer } kind = kBuffer;
+  mge_dtype type = MGE_DTYPE_UNDEFINED;
+  int index = 0;        // of the operand or output
+  bool once = false;    // equal for every tile
+  bool single = false;  // one element stands for the tile
+  int place = -1;
+  int last_use = -1;    // a step
+};
+
+struct Step {
+  TileFn fn = nullptr;
+  int a = -1, b = -1, c = -1, out = -1;  // data
+  bool once = false;
+  float params[2] = {};
+};
+
+constexpr int kAbsent = -1;
+
+}  // namespace
+
+class ProgramBuilder {
+ public:
+  ProgramBuilder(const Problem& problem, Isa isa, bool channels_last)
+      : p_(problem), isa_(isa), channels_last_(channels_last), program_(std::make_unique<Program>()) {}
+
+  Result Run(std::unique_ptr<Program>* out) {
+    if (Result r = Shape(); !r.ok()) return r;
+    for (int i = 0; i < p_.node_count(); ++i) {
+      if (Result r = Translate(p_.node(i)); !r.ok()) return r;
+    }
+    for (int o = 0; o < p_.output_count(); ++o) Finish(o);
+    if (Result r = Place(); !r.ok()) return r;
+    Estimate();
+    *out = std::move(program_);
+    return {};
+  }
+
+ private:
+  static Result No(std::string why) { return {MGE_UNIMPLEMENTED, std::move(why)}; }
+
+  // ------------------------------------------------------------ shapes, tiles, access
+
+  // Strides by which a value of `dims`, lying plainly or with channels last, is read in the order of iteration.
+  std::vector<int64_t> StridesOf(const Value& v, bool last) const {
+    int rank = static_cast<int>(dims_.size()), own = v.rank();
+    std::vector<int64_t> strides(rank, 0);
+    std::vector<int> order(own);
+    for (int i = 0; i < own; ++i) order[i] = last ? order_[i] : i;  // dimensions, outermost first, as they lie
+    int64_t step = 1;
+    for (int i = own - 1; i >= 0; --i) {
+      int axis = order[i];
+      strides[axis + rank - own] = v.dims()[axis] == 1 ? 0 : step;
+      step *= v.dims()[axis];
+    }
+    std::vector<int64_t> walked(rank);
+    for (int i = 0; i < rank; ++i) walked[i] = strides[order_[i]];
+    return walked;
+  }
+
+  Result Shape() {
+    Value first = p_.node(0).output(0);
+    dims_.assign(first.dims().begin(), first.dims().end());
+    int rank = static_cast<int>(dims_.size());
+    if (rank > kMaxDims) return No("more than 8 dimensions");
+    if (channels_last_ && rank < 3) return No("channels last needs three dimensions");
+    if (p_.input_count() + p_.output_count() > kMaxOperands) return No("too many operands");
+    mge_layout last = ChannelsLast(rank);
+    for (int i = 0; i < rank; ++i) order_.push_back(channels_last_ ? last.perm[i] : i);
+    std::vector<int64_t> walked;
+    for (int axis : order_) walked.push_back(dims_[axis]);
+
+    uint32_t widest = 1;
+    auto widen = [&](mge_dtype t) { widest = std::max(widest, SizeOf(ComputeType(t))); };
+    for (int i = 0; i < p_.input_count(); ++i) widen(p_.input(i).dtype());
+    for (int i = 0; i < p_.node_count(); ++i) {
+      for (int k = 0; k < p_.node(i).output_count(); ++k) {
+        if (!p_.node(i).has_output(k)) continue;
+        Value v = p_.node(i).output(k);
+        if (!std::equal(v.dims().begin(), v.dims().end(), dims_.begin(), dims_.end())) {
+          return No("outputs of different shapes");
+        }
+        widen(v.dtype());
+      }
+    }
+
+    std::vector<std::vector<int64_t>> strides;
+    for (int i = 0; i < p_.input_count(); ++i) {
+      if (p_.input(i).rank() > rank) return No("an operand has more dimensions than the result");
+      strides.push_back(StridesOf(p_.input(i), TakesChannelsLast(i)));
+    }
+    Collapse(walked, strides);
+    SetTiles(walked, widest);
+    SetOperands(walked, strides);
+    return {};
+  }
+
+  // An operand of the full rank comes with channels last; constants are always plain.
+  bool TakesChannelsLast(int input) const {
+    Value v = p_.input(input);
+    return channels_last_ && v.rank() == static_cast<int>(dims_.size()) && !v.is_constant();
+  }
+
+  // Drops dimensions of one element and joins neighbours that every operand walks as one.
+  static void Collapse(std::vector<int64_t>& dims, std::vector<std::vector<int64_t>>& strides) {
+    for (size_t d = dims.size(); d-- > 0;) {
+      bool drop = dims[d] == 1;
+      bool join = false;
+      if (!drop && d + 1 < dims.size()) {
+        join = true;
+        for (auto& s : strides) join &= s[d] == s[d + 1] * dims[d + 1];
+      }
+      if (!drop && !join) continue;
+      if (join) {
+        dims[d + 1] *= dims[d];
+      }
+      dims.erase(dims.begin() + static_cast<int64_t>(d));
+      for (auto& s : strides) s.erase(s.begin() + static_cast<int64_t>(d));
+    }
+    if (dims.empty()) {
+      dims.push_back(1);
+      for (auto& s : strides) s.push_back(0);
+    }
+  }
+
+  void SetTiles(const std::vector<int64_t>& dims, uint32_t widest) {
+    ProgramHeader& h = program_->header_;
+    h.inner = dims.back();
+    h.outer_rank = static_cast<int32_t>(dims.size()) - 1;
+    int64_t rows = 1;
+    for (int d = 0; d < h.outer_rank; ++d) rows *= h.outer[d] = dims[d];
+    h.total = rows * h.inner;
+    int64_t room = kTileBytes / widest;
+    constexpr int64_t kShortRow = 128;
+    if (h.inner < kShortRow && rows > 1 && h.inner > 0) {
+      h.rows_per_tile = std::min(rows, std::max<int64_t>(1, room / h.inner));
+      h.tile = h.rows_per_tile * h.inner;
+      tiles_ = (rows + h.rows_per_tile - 1) / h.rows_per_tile;
+    } else {
+      h.tile = std::max<int64_t>(1, std::min(room, h.inner));
+      h.tiles_per_row = std::max<int64_t>(1, (h.inner + h.tile - 1) / h.tile);
+      tiles_ = rows * h.tiles_per_row;
+    }
+    if (h.total == 0) tiles_ = 0;
+  }
+
+  void SetOperands(const std::vector<int64_t>& dims, const std::vector<std::vector<int64_t>>& strides) {
+    const ProgramHeader& h = program_->header_;
+    std::vector<int64_t> dense(dims.size());
+    int64_t step = 1;
+    for (size_t d = dims.size(); d-- > 0; step *= dims[d]) dense[d] = dims[d] == 1 ? 0 : step;
+    for (size_t i = 0; i < strides.size(); ++i) {
+      const auto& s = strides[i];
+      ProgramOperand op;
+      op.bytes = static_cast<uint8_t>(SizeOf(p_.input(static_cast<int>(i)).dtype()));
+      op.inner_stride = s.back();
+      for (int d = 0; d < h.outer_rank; ++d) op.outer_strides[d] = s[d];
+      bool fixed = std::all_of(s.begin(), s.end() - 1, [](int64_t x) { return x == 0; });
+      if (s == dense) {
+        op.access = Access::kDense;
+      } else if (fixed && s.back() == 0) {
+        op.access = Access::kElement;
+      } else if (h.rows_per_tile > 1) {
+        op.access = fixed ? Access::kGatherOnce : Access::kGather;
+      } else {
+        op.access = s.back() == 0 ? Access::kRowElement : s.back() == 1 ? Access::kRow : Access::kGather;
+      }
+      Datum d = {.kind = Datum::kOperand, .type = p_.input(static_cast<int>(i)).dtype(), .index = static_cast<int>(i)};
+      d.once = op.access == Access::kElement || op.access == Access::kGatherOnce;
+      d.single = op.access == Access::kElement || op.access == Access::kRowElement;
+      raw_.emplace_back(p_.raw()->graph->inputs[i], Add(d));
+      program_->operands_.push_back(op);
+      program_->operand_inputs_.push_back(static_cast<int32_t>(i));
+    }
+    for (int o = 0; o < p_.output_count(); ++o) {
+      ProgramOperand op;
+      op.bytes = static_cast<uint8_t>(SizeOf(p_.output(o).dtype()));
+      program_->outputs_.push_back(op);
+      output_data_.push_back(Add({.kind = Datum::kOutput, .type = p_.output(o).dtype(), .index = o}));
+    }
+  }
+
+  // ------------------------------------------------------------ instructions
+
+  int Add(Datum d) {
+    data_.push_back(d);
+    return static_cast<int>(data_.size()) - 1;
+  }
+
+  // The datum of a value in its own type, or in the type it is computed in; kAbsent if not made yet.
+  static int Find(const std::vector<std::pair<int32_t, int>>& map, int32_t value) {
+    for (const auto& [id, datum] : map) {
+      if (id == value) return datum;
+    }
+    return kAbsent;
+  }
+
+  // out = fn(a, b, c). `out` kAbsent: a new datum of `type`.
+  int Emit(TileFn fn, mge_dtype type, int a, int b, int c, int out, const float* params = nullptr) {
+    bool once = data_[a].once && (b < 0 || data_[b].once) && (c < 0 || data_[c].once);
+    bool single = data_[a].single && (b < 0 || data_[b].single) && (c < 0 || data_[c].single);
+    if (out < 0 || single) {  // an output is a whole tile: Finish() will fill it
+      out = Add({.type = type, .once = once, .single = single});
+    } else {
+      once = false;
+    }
+    Step s = {fn, a, b, c, out, once, {}};
+    if (params) s.params[0] = params[0], s.params[1] = params[1];
+    steps_.push_back(s);
+    return out;
+  }
+
+  int CastTo(int datum, mge_dtype to, int out = kAbsent) {
+    if (data_[datum].type == to && out < 0) return datum;
+    mge_dtype from = data_[datum].type;
+    ns_ += TileOpNs(isa_, TileOp::kAdd, from);
+    return Emit(from == to ? TileUnary(isa_).find(TileOp::kCopy, to) : TileCast(isa_).find(from, to), to, datum, -1, -1, out);
+  }
+
+  // A whole tile of a datum.
+  int Whole(int datum) {
+    if (!data_[datum].single) return datum;
+    int out = Add({.type = data_[datum].type, .once = data_[datum].once});
+    Step s = {TileUnary(isa_).find(TileOp::kSplat, data_[datum].type), datum, -1, -1, out, data_[datum].once, {}};
+    steps_.push_back(s);
+    return out;
+  }
+
+  // The value of input k in its compute type.
+  int Source(const Node& n, int k) {
+    int32_t id = n.input_id(k);
+    if (int d = Find(computed_, id); d >= 0) return d;
+    int raw = Find(raw_, id);
+    int d = CastTo(raw, ComputeType(data_[raw].type));
+    computed_.emplace_back(id, d);
+    return d;
+  }
+
+  // Where a node's result should go: its output's memory if that has the type of computation.
+  int Target(const Node& n, mge_dtype type) const {
+    for (int o = 0; o < p_.output_count(); ++o) {
+      if (p_.raw()->graph->outputs[o] == n.output_id(0) && p_.output(o).dtype() == type) return output_data_[o];
+    }
+    return kAbsent;
+  }
+
+  void Define(const Node& n, int datum) {
+    mge_dtype own = n.output(0).dtype();
+    if (data_[datum].type == own) raw_.emplace_back(n.output_id(0), datum);
+    if (data_[datum].type == ComputeType(own)) computed_.emplace_back(n.output_id(0), datum);
+  }
+
+  Result Unary(const Node& n, TileOp op, int a, mge_dtype result, int* out, int target, const float* params = nullptr) {
+    mge_dtype type = data_[a].type;
+    TileFn fn = FindTile(isa_, op, type, kTileVectors);
+    if (!fn) return No(std::string(n.op()) + " does not take " + std::string(TypeName(n.input(0).dtype())));
+    ns_ += TileOpNs(isa_, op, type);
+    *out = Emit(fn, result, a, -1, -1, target, params);
+    return {};
+  }
+
+  Result Binary(const Node& n, TileOp op, int a, int b, mge_dtype result, int* out, int target) {
+    mge_dtype type = data_[a].type;
+    if (data_[b].type != type) return No(std::string(n.op()) + " of different types");
+    int mode = kTileVectors;
+    if (data_[a].single != data_[b].single) mode = data_[a].single ? kTileScalarA : kTileScalarB;
+    TileFn fn = FindTile(isa_, op, type, mode);
+    if (!fn) return No(std::string(n.op()) + " does not take " + std::string(TypeName(n.input(0).dtype())));
+    ns_ += TileOpNs(isa_, op, type);
+    *out = Emit(fn, result, a, b, -1, target);
+    return {};
+  }
+
+  Result Translate(const Node& n) {
+    const ElementwiseOp* op = FindElementwise(n.op(), n.domain());
+    if (!op) return No(std::string(n.op()) + " is not elementwise");
+    if (!n.has_input(0)) return No(std::string(n.op()) + " without an operand");
+    mge_dtype type = ComputeType(n.output(0).dtype());
+    int target = Target(n, type), out = kAbsent;
+    Result r;
+    switch (op->form) {
+      case Form::kUnary:
+      case Form::kPredicate: {
+        float params[2] = {n.Float(op->p0, op->d0), n.Float(op->p1, op->d1)};
+        r = Unary(n, op->tile, Source(n, 0), type, &out, target, params);
+        break;
+      }
+      case Form::kIsInf: {
+        float params[2] = {static_cast<float>(n.Int("detect_positive", 1)), static_cast<float>(n.Int("detect_negative", 1))};
+        r = Unary(n, TileOp::kIsInf, Source(n, 0), type, &out, target, params);
+        break;
+      }
+      case Form::kGelu: {
+        TileOp tile = n.Word("approximate", "none") == "tanh" ? TileOp::kGeluTanh : TileOp::kGelu;
+        r = Unary(n, tile, Source(n, 0), type, &out, target);
+        break;
+      }
+      case Form::kBinary:
+      case Form::kCompare:
+        r = Binary(n, op->tile, Source(n, 0), Source(n, 1), type, &out, target);
+        break;
+      case Form::kMod:
+        r = Binary(n, n.Int("fmod", 0) ? TileOp::kFmod : TileOp::kMod, Source(n, 0), Source(n, 1), type, &out, target);
+        break;
+      case Form::kShift:
+        r = Binary(n, n.Word("direction") == "LEFT" ? TileOp::kShiftLeft : TileOp::kShiftRight, Source(n, 0),
+                   Source(n, 1), type, &out, target);
+        break;
+      case Form::kVariadic:
+      case Form::kMean:
+        r = Variadic(n, *op, type, &out, target);
+        break;
+      case Form::kWhere: {
+        int c = Whole(Source(n, 0)), x = Whole(Source(n, 1)), y = Whole(Source(n, 2));
+        if (data_[x].type != data_[y].type) return No("Where of different types");
+        ns_ += TileOpNs(isa_, TileOp::kWhere, type);
+        out = Emit(FindTile(isa_, TileOp::kWhere, type, kTileVectors), type, c, x, y, target);
+        break;
+      }
+      case Form::kCast: {
+        mge_dtype to = n.output(0).dtype();
+        out = CastTo(Source(n, 0), to, Target(n, to));
+        break;
+      }
+      case Form::kClip:
+        r = Clip(n, type, &out, target);
+        break;
+      case Form::kCopy:
+        if (n.has_output(1)) return No(std::string(n.op()) + " with a mask");
+        if (n.has_input(2) && !IsFalse(n.input(2))) return No("Dropout in training");
+        Alias(n);
+        return {};
+      case Form::kPow:
+        r = Pow(n, type, &out, target);
+        break;
+    }
+    if (!r.ok()) return r;
+    Define(n, out);
+    return {};
+  }
+
+  static bool IsFalse(const Value& v) { return v.is_constant() && v.elements() == 1 && !v.data<uint8_t>()[0]; }
+
+  // The output is another name of the input.
+  void Alias(const Node& n) {
+    int raw = Find(raw_, n.input_id(0)), computed = Find(computed_, n.input_id(0));
+    if (raw >= 0) raw_.emplace_back(n.output_id(0), raw);
+    if (computed >= 0) computed_.emplace_back(n.output_id(0), computed);
+  }
+
+  Result Variadic(const Node& n, const ElementwiseOp& op, mge_dtype type, int* out, int target) {
+    int count = n.input_count();
+    bool mean = op.form == Form::kMean && count > 1;
+    if (count == 1) {
+      *out = CastTo(Source(n, 0), type, target);
+      return {};
+    }
+    int sum = Source(n, 0);
+    for (int k = 1; k < count; ++k) {
+      if (Result r = Binary(n, op.tile, sum, Source(n, k), type, &sum, k + 1 == count && !mean ? target : kAbsent); !r.ok()) {
+        return r;
+      }
+    }
+    *out = sum;
+    if (!mean) return {};
+    float params[2] = {1.0f / static_cast<float>(count), 0};
+    return Unary(n, TileOp::kScale, sum, type, out, target, params);
+  }
+
+  Result Clip(const Node& n, mge_dtype type, int* out, int target) {
+    bool low = n.has_input(1), high = n.has_input(2);
+    int x = Source(n, 0);
+    if (low) {
+      if (Result r = Binary(n, TileOp::kMax, x, Source(n, 1), type, &x, high ? kAbsent : target); !r.ok()) return r;
+    }
+    if (high) {
+      if (Result r = Binary(n, TileOp::kMin, x, Source(n, 2), type, &x, target); !r.ok()) return r;
+    }
+    *out = low || high ? x : CastTo(x, type, target);
+    return {};
+  }
+
+  // The exponents that models have are cheap; the others go through the library's function.
+  Result Pow(const Node& n, mge_dtype type, int* out, int target) {
+    Value e = n.input(1);
+    if (e.is_constant() && e.elements() == 1 && IsFloating(type)) {
+      double exponent = NumberOf(e);
+      TileOp op = exponent == 2 ? TileOp::kSquare : exponent == 3 ? TileOp::kCube : exponent == 0.5 ? TileOp::kPowHalf
+                  : exponent == -1 ? TileOp::kReciprocal : TileOp::kNone;
+      int x = Source(n, 0);
+      if (op != TileOp::kNone && !data_[x].single) return Unary(n, op, x, type, out, target);
+    }
+    // A floating exponent of an integer base: in double.
+    mge_dtype exponent_type = ComputeType(e.dtype());
+    if (IsInteger(type) && IsFloating(exponent_type)) {
+      int result = kAbsent;
+      Result r = Binary(n, TileOp::kPow, CastTo(Source(n, 0), MGE_DTYPE_F64), CastTo(Source(n, 1), MGE_DTYPE_F64),
+                        MGE_DTYPE_F64, &result, kAbsent);
+      if (r.ok()) *out = CastTo(result, type, target);
+      return r;
+    }
+    return Binary(n, TileOp::kPow, Source(n, 0), CastTo(Source(n, 1), type), type, out, target);
+  }
+
+  static double NumberOf(const Value& v) {
+    switch (v.dtype()) {
+      case MGE_DTYPE_F32: return v.data<float>()[0];
+      case MGE_DTYPE_F64: return v.data<double>()[0];
+      case MGE_DTYPE_I32: return v.data<int32_t>()[0];
+      case MGE_DTYPE_I64: return static_cast<double>(v.data<int64_t>()[0]);
+      default: return 0;
+    }
+  }
+
+  // Brings an output's value into its memory if no instruction wrote it there.
+  void Finish(int o) {
+    int32_t id = p_.raw()->graph->outputs[o];
+    int from = Find(raw_, id);
+    if (from == output_data_[o]) return;
+    if (from < 0) from = Find(computed_, id);
+    mge_dtype type = p_.output(o).dtype();
+    if (data_[from].single) from = Whole(CastTo(from, type));
+    CastTo(from, type, output_data_[o]);
+  }
+
+  // ------------------------------------------------------------ places
+
+  Result Place() {
+    ProgramHeader& h = program_->header_;
+    std::stable_partition(steps_.begin(), steps_.end(), [](const Step& s) { return s.once; });
+    if (static_cast<int>(steps_.size()) > kMaxSteps) return No("more than " + std::to_string(kMaxSteps) + " instructions");
+    int count = p_.input_count() + p_.output_count();
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      for (int d : {steps_[i].a, steps_[i].b, steps_[i].c}) {
+        if (d >= 0) data_[d].last_use = static_cast<int>(i);
+      }
+    }
+    std::vector<bool> busy(kMaxBuffers, false);
+    auto take = [&]() {
+      for (int b = 0; b < kMaxBuffers; ++b) {
+        if (!busy[b]) {
+          busy[b] = true;
+          return count + b;
+        }
+      }
+      return -1;
+    };
+    for (Datum& d : data_) {
+      if (d.kind == Datum::kOutput) d.place = p_.input_count() + d.index;
+      if (d.kind != Datum::kOperand) continue;
+      ProgramOperand& op = program_->operands_[d.index];
+      bool gathered = op.access == Access::kGather || op.access == Access::kGatherOnce;
+      if (gathered && d.last_use < 0) op.access = Access::kElement, gathered = false;  // nobody reads it
+      d.place = gathered ? take() : d.index;
+      if (d.place < 0) return No("too many operands that are broadcast along short rows");
+      op.place = static_cast<int16_t>(d.place);
+    }
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      Step& s = steps_[i];
+      Datum& out = data_[s.out];
+      if (out.kind == Datum::kBuffer) {
+        // Takes over the buffer of an operand that ends here, if the types are equal.
+        for (int d : {s.a, s.b, s.c}) {
+          if (d < 0 || out.place >= 0) continue;
+          Datum& in = data_[d];
+          if (in.kind == Datum::kBuffer && !in.once && !s.once && in.single == out.single && in.type == out.type &&
+              in.last_use == static_cast<int>(i)) {
+            out.place = in.place;
+          }
+        }
+        bool taken_over = out.place >= 0;
+        if (!taken_over) out.place = take();
+        if (out.place < 0) return No("too many values live at one time");
+        for (int d : {s.a, s.b, s.c}) {
+          if (d < 0) continue;
+          Datum& in = data_[d];
+          if (in.kind == Datum::kBuffer && !in.once && in.last_use == static_cast<int>(i) && in.place != out.place) {
+            busy[in.place - count] = false;
+          }
+        }
+      } else {
+        for (int d : {s.a, s.b, s.c}) {
+          if (d < 0) continue;
+          Datum& in = data_[d];
+          if (in.kind == Datum::kBuffer && !in.once && in.last_use == static_cast<int>(i)) busy[in.place - count] = false;
+        }
+      }
+      if (out.last_use < 0 && out.kind == Datum::kBuffer && !out.once) busy[out.place - count] = false;
+      auto place = [&](int d) { return static_cast<int16_t>(d < 0 ? 0 : data_[d].place); };
+      ProgramStep step = {s.fn, place(s.a), place(s.b), place(s.c), place(s.out), out.single ? 1 : 0,
+                          {s.params[0], s.params[1]}};
+      program_->steps_.push_back(step);
+      if (s.once) ++h.first_steps;
+    }
+    h.operands = p_.input_count();
+    h.outputs = p_.output_count();
+    h.steps = static_cast<int32_t>(steps_.size());
+    if (h.outputs == 1) {
+      for (int i = 0; i < h.operands; ++i) {
+        const ProgramOperand& op = program_->operands_[i];
+        if (op.access == Access::kDense && op.bytes == program_->outputs_[0].bytes) {
+          program_->in_place_.push_back(static_cast<uint32_t>(i));
+        }
+      }
+    }
+    return {};
+  }
+
+  void Estimate() {
+    double bytes = 0;
+    for (int i = 0; i < p_.input_count(); ++i) bytes += static_cast<double>(p_.input(i).bytes());
+    for (int o = 0; o < p_.output_count(); ++o) bytes += static_cast<double>(p_.output(o).bytes());
+    double elements = static_cast<double>(program_->header_.total);
+    double us = StreamUs(bytes) + elements * ns_ * 1e-3;
+    for (const ProgramOperand& op : program_->operands_) {
+      if (op.access == Access::kGather) us += elements * (op.inner_stride > 1 ? 2e-3 : 2e-4);
+    }
+    double calls = static_cast<double>(tiles_) * static_cast<double>(steps_.size()) * 4e-3;
+    program_->serial_us_ = us + calls;
+    program_->header_.chunks = SplitWork(static_cast<uint64_t>(tiles_), tiles_ ? program_->serial_us_ / static_cast<double>(tiles_) : 0);
+  }
+
+  const Problem& p_;
+  Isa isa_;
+  bool channels_last_;
+  std::unique_ptr<Program> program_;
+  std::vector<int64_t> dims_;   // of every output, logical
+  std::vector<int> order_;      // dimensions in the order of memory, outermost first
+  int64_t tiles_ = 0;
+  double ns_ = 0;               // work on one element
+  std::vector<Datum> data_;
+  std::vector<int> output_data_;
+  std::vector<std::pair<int32_t, int>> raw_;       // value -> datum of its own type
+  std::vector<std::pair<int32_t, int>> computed_;  // value -> datum of the type it is computed in
+  std::vector<Step> steps_;
+};
+
+Result Program::Build(const Problem& problem, Isa isa, bool channels_last, std::unique_ptr<Program>* out) {
+  return ProgramBuilder(problem, isa, channels_last).Run(out);
+}
+
+uint32_t Program::args_bytes() const {
+  return static_cast<uint32_t>(sizeof(ProgramHeader) + (operands_.size() + outputs_.size()) * sizeof(ProgramOperand) +
+                               steps_.size() * sizeof(ProgramStep));
+}
+
+void Program::Write(const Binding& binding, void* args) const {
+  auto* h = new (args) ProgramHeader(header_);
+  auto* op = reinterpret_cast<ProgramOperand*>(h + 1);
+  for (size_t i = 0; i < operands_.size(); ++i, ++op) {
+    new (op) ProgramOperand(operands_[i]);
+    op->slot = binding.input(operand_inputs_[i]);
+  }
+  for (size_t o = 0; o < outputs_.size(); ++o, ++op) {
+    new (op) ProgramOperand(outputs_[o]);
+    op->slot = binding.output(static_cast<int>(o));
+  }
+  auto* step = reinterpret_cast<ProgramStep*>(op);
+  for (const ProgramStep& s : steps_) new (step++) ProgramStep(s);
+}
+
+}  // namespace mge::cpu

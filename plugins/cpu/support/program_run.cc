@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
+#include "support/program.h"
+
+namespace mge::cpu {
+namespace {
+
+struct View {
+  const ProgramHeader& h;
+  const ProgramOperand* operands;
+  const ProgramOperand* outputs;
+  const ProgramStep* steps;
+};
+
+View ViewOf(const void* args) {
+  auto* h = static_cast<const ProgramHeader*>(args);
+  auto* operands = reinterpret_cast<const ProgramOperand*>(h + 1);
+  auto* outputs = operands + h->operands;
+  return {*h, operands, outputs, reinterpret_cast<const ProgramStep*>(outputs + h->outputs)};
+}
+
+template <typename T>
+void CopyStrided(const T* from, int64_t stride, T* to, int64_t n) {
+  if (stride == 1) {
+    std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
+  } else if (stride == 0) {
+    T x = *from;
+    for (int64_t i = 0; i < n; ++i) to[i] = x;
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i * stride];
+  }
+}
+
+int64_t RowOffset(const ProgramHeader& h, const ProgramOperand& op, int64_t row) {
+  int64_t offset = 0;
+  for (int d = h.outer_rank - 1; d >= 0; --d) {
+    offset += row % h.outer[d] * op.outer_strides[d];
+    row /= h.outer[d];
+  }
+  return offset;
+}
+
+// Fills `to` with the operand's elements for `n` output elements from position `begin` of row `row` on.
+template <typename T>
+void Gather(const ProgramHeader& h, const ProgramOperand& op, const char* base, int64_t row, int64_t begin, int64_t n,
+            void* to) {
+  auto* from = reinterpret_cast<const T*>(base);
+  auto* out = static_cast<T*>(to);
+  int64_t index[kMaxDims] = {};
+  int64_t offset = 0;
+  for (int d = h.outer_rank - 1; d >= 0; --d) {
+    index[d] = row % h.outer[d];
+    row /= h.outer[d];
+    offset += index[d] * op.outer_strides[d];
+  }
+  while (n > 0) {
+    int64_t take = std::min(n, h.inner - begin);
+    CopyStrided(from + offset + begin * op.inner_stride, op.inner_stride, out, take);
+    out += take;
+    n -= take;
+    begin = 0;
+    for (int d = h.outer_rank - 1; d >= 0; --d) {
+      offset += op.outer_strides[d];
+      if (++index[d] < h.outer[d]) break;
+      offset -= h.outer[d] * op.outer_strides[d];
+      index[d] = 0;
+    }
+  }
+}
+
+void GatherTile(const ProgramHeader& h, const ProgramOperand& op, const char* base, int64_t row, int64_t begin, int64_t n,
+                void* to) {
+  switch (op.bytes) {
+    case 1: return Gather<uint8_t>(h, op, base, row, begin, n, to);
+    case 2: return Gather<uint16_t>(h, op, base, row, begin, n, to);
+    case 4: return Gather<uint32_t>(h, op, base, row, begin, n, to);
+    default: return Gather<uint64_t>(h, op, base, row, begin, n, to);
+  }
+}
+
+void RunSteps(const ProgramStep* step, const ProgramStep* end, char* const* places, int64_t n) {
+  for (; step != end; ++step) {
+    step->fn(places[step->a], places[step->b], places[step->c], places[step->out], step->elements ? step->elements : n,
+             step->params);
+  }
+}
+
+void RunTiles(const View& v, const mge_run* run, uint64_t first, uint64_t last) {
+  const ProgramHeader& h = v.h;
+  alignas(64) char buffers[kMaxBuffers][kTileBytes];
+  char* places[kMaxOperands + kMaxBuffers];
+  const char* bases[kMaxOperands];
+  int count = h.operands + h.outputs;
+  for (int i = 0; i < count; ++i) {
+    bases[i] = places[i] = At<char>(run, v.operands[i].slot);  // outputs follow the operands
+  }
+  for (int i = 0; i < kMaxBuffers; ++i) places[count + i] = buffers[i];
+  for (int i = 0; i < h.operands; ++i) {
+    const ProgramOperand& op = v.operands[i];
+    if (op.access == Access::kGatherOnce) GatherTile(h, op, bases[i], 0, 0, h.tile, places[op.place]);
+  }
+  RunSteps(v.steps, v.steps + h.first_steps, places, h.tile);
+
+  for (uint64_t t = first; t < last; ++t) {
+    int64_t tile = static_cast<int64_t>(t), row = 0, begin = 0, n = 0;
+    if (h.rows_per_tile > 1) {
+      row = tile * h.rows_per_tile;
+      n = std::min(h.tile, h.total - row * h.inner);
+    } else {
+      row = tile / h.tiles_per_row;
+      begin = (tile - row * h.tiles_per_row) * h.tile;
+      n = std::min(h.tile, h.inner - begin);
+    }
+    int64_t position = row * h.inner + begin;
+    for (int i = 0; i < count; ++i) {
+      const ProgramOperand& op = v.operands[i];
+      switch (op.access) {
+        case Access::kDense:
+          places[i] = const_cast<char*>(bases[i]) + position * op.bytes;
+          break;
+        case Access::kRow:
+          places[i] = const_cast<char*>(bases[i]) + (RowOffset(h, op, row) + begin) * op.bytes;
+          break;
+        case Access::kRowElement:
+          places[i] = const_cast<char*>(bases[i]) + RowOffset(h, op, row) * op.bytes;
+          break;
+        case Access::kGather:
+          GatherTile(h, op, bases[i], row, begin, n, places[op.place]);
+          break;
+        case Access::kElement:
+        case Access::kGatherOnce:
+          break;
+      }
+    }
+    RunSteps(v.steps + h.first_steps, v.steps + h.steps, places, n);
+  }
+}
+
+}  // namespace
+
+mge_code LaunchProgram(const void* args, const mge_run* run) {
+  View v = ViewOf(args);
+  if (v.h.total == 0) return MGE_OK;
+  ForChunks(run, v.h.chunks, [&](uint64_t first, uint64_t last) { RunTiles(v, run, first, last); });
+  return MGE_OK;
+}
+
+}  // namespace mge::cpu

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// How work is cut into chunks, and what it will cost.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "mge/plugin.hpp"
+
+namespace mge::cpu {
+
+// Below this much work (one thread) nothing is split; a chunk of split work takes at least about half of it.
+inline constexpr double kSplitUs = 4.0;
+inline constexpr uint64_t kMaxChunks = 64;
+
+// `items` cut into `count` runs of `per_chunk` items, the last one shorter. A function of the problem's size alone.
+struct Chunks {
+  uint64_t items = 0;
+  uint64_t per_chunk = 1;
+  uint64_t count = 1;
+
+  uint64_t begin(uint64_t chunk) const { return chunk * per_chunk; }
+  uint64_t end(uint64_t chunk) const { return std::min(items, (chunk + 1) * per_chunk); }
+};
+
+inline Chunks SplitWork(uint64_t items, double us_per_item) {
+  Chunks c = {items, std::max<uint64_t>(items, 1), 1};
+  double total = us_per_item * static_cast<double>(items);
+  if (total < kSplitUs || items < 2) return c;
+  auto wanted = std::min<uint64_t>({kMaxChunks, items, static_cast<uint64_t>(total / (kSplitUs / 2))});
+  c.per_chunk = (items + wanted - 1) / wanted;
+  c.count = (items + c.per_chunk - 1) / c.per_chunk;
+  return c;
+}
+
+// Runs body(begin, end) for every chunk.
+template <typename F>
+void ForChunks(const mge_run* run, const Chunks& c, F&& body) {
+  if (c.items == 0) return;
+  ParallelFor(run, c.count, [&](uint64_t chunk) { body(c.begin(chunk), c.end(chunk)); });
+}
+
+// One thread's time to stream so many bytes, by the cache that they fit in.
+inline double StreamUs(double bytes) {
+  double per_us = bytes <= (512 << 10) ? 50e3 : bytes <= (16 << 20) ? 25e3 : 12e3;
+  return bytes / per_us;
+}
+
+// Estimate for a run of `serial_us` of work, split by SplitWork, on the problem's threads.
+inline double RunUs(const Problem& p, double serial_us) {
+  constexpr double kCallUs = 0.02, kForkUs = 1.0;
+  if (serial_us < kSplitUs || p.threads() < 2) return kCallUs + serial_us;
+  double ways = std::min({static_cast<double>(p.threads()), static_cast<double>(kMaxChunks), serial_us / (kSplitUs / 2)});
+  return kCallUs + kForkUs + serial_us / ways;
+}
+
+}  // namespace mge::cpu

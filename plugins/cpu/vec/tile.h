@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Micro-kernels over a tile: a few hundred to thousand elements, dense. Elementwise operators, single or fused, are
+// programs of them.
+#pragma once
+
+#include "types.h"
+#include "vec/dispatch.h"
+
+namespace mge::cpu {
+
+// out[i] = f(a[i], b[i], c[i]) for i < n. `out` may be an operand of the same type (hence `ivdep` on the loops). Operators with parameters read them from params.
+using TileFn = void (*)(const void* a, const void* b, const void* c, void* out, int64_t n, const float* params);
+
+enum class TileOp : uint8_t {
+  kNone,
+  kCopy,
+  kSplat,  // a is one element
+  // one operand, numeric
+  kAbs, kNeg, kSign, kRelu,
+  // one operand, floating
+  kCeil, kFloor, kRound, kSqrt, kReciprocal, kExp, kLog, kTanh, kSigmoid, kErf, kSoftplus, kSoftsign, kGelu, kGeluTanh,
+  kMish, kHardSwish, kSquare, kCube, kPowHalf, kIsNaN,
+  kSin, kCos, kTan, kAsin, kAcos, kAtan, kSinh, kCosh, kAsinh, kAcosh, kAtanh,
+  // with parameters
+  kIsInf,            // 1: positive counts, 2: negative counts
+  kLeakyRelu,        // alpha
+  kElu,              // alpha
+  kCelu,             // alpha
+  kSelu,             // alpha, gamma
+  kHardSigmoid,      // alpha, beta
+  kThresholdedRelu,  // alpha
+  kShrink,           // lambda, bias
+  kSwish,            // alpha
+  kScale,            // x * alpha
+  // bits
+  kNot, kBitwiseNot,
+  // two operands, numeric
+  kAdd, kSub, kMul, kDiv, kMax, kMin, kPow, kMod, kFmod, kPRelu,
+  kEqual, kGreater, kGreaterOrEqual, kLess, kLessOrEqual,
+  kAnd, kOr, kXor, kBitwiseAnd, kBitwiseOr, kBitwiseXor, kShiftLeft, kShiftRight,
+  // three: a is bool
+  kWhere,
+};
+
+// One operand of a binary kernel may be a single element.
+enum TileMode { kTileVectors = 0, kTileScalarA = 1, kTileScalarB = 2 };
+
+struct TileUnaryTable {
+  // Null if the operator does not exist for the type. 16-bit floats are computed in float: only kCopy knows them.
+  TileFn (*find)(TileOp op, mge_dtype type);
+};
+struct TileBinaryTable {
+  TileFn (*find)(TileOp op, mge_dtype type, int mode);  // operands have `type`; comparisons give bool
+};
+struct TileCastTable {
+  TileFn (*find)(mge_dtype from, mge_dtype to);
+};
+
+MGE_CPU_DISPATCH(TileUnaryTable, TileUnary)
+MGE_CPU_DISPATCH(TileBinaryTable, TileBinary)
+MGE_CPU_DISPATCH(TileBinaryTable, TileLogic)
+MGE_CPU_DISPATCH(TileCastTable, TileCast)
+
+// What the tables hold for an operator of `type`; the second operand of kWhere is of that type.
+inline TileFn FindTile(Isa isa, TileOp op, mge_dtype type, int mode) {
+  if (mode == kTileVectors) {
+    if (TileFn f = TileUnary(isa).find(op, type)) return f;
+  }
+  if (TileFn f = TileBinary(isa).find(op, type, mode)) return f;
+  return TileLogic(isa).find(op, type, mode);
+}
+
+}  // namespace mge::cpu

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <math.h>
+
+#include "vec/simd.h"
+#include "vec/tile.h"
+
+namespace mge::cpu::MGE_CPU_ISA {
+namespace {
+
+template <int Mode, typename T, typename R, typename F>
+MGE_INLINE void MapPairs(const void* a, const void* b, void* out, int64_t n, F f) {
+  auto* x = static_cast<const T*>(a);
+  auto* y = static_cast<const T*>(b);
+  auto* z = static_cast<R*>(out);
+  if constexpr (Mode == kTileScalarA) {
+    T s = *x;
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) z[i] = f(s, y[i]);
+  } else if constexpr (Mode == kTileScalarB) {
+    T s = *y;
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) z[i] = f(x[i], s);
+  } else {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) z[i] = f(x[i], y[i]);
+  }
+}
+
+template <typename T, int Mode>
+TileFn FindCommon(TileOp op) {
+#define MGE_PAIRS(kOp, R, expression)                                                            \
+  case TileOp::kOp:                                                                              \
+    return [](const void* a, const void* b, const void*, void* out, int64_t n, const float*) {   \
+      MapPairs<Mode, T, R>(a, b, out, n, [](T x, T y) { return static_cast<R>(expression); });   \
+    }
+  switch (op) {
+    MGE_PAIRS(kEqual, uint8_t, x == y);
+    MGE_PAIRS(kGreater, uint8_t, x > y);
+    MGE_PAIRS(kGreaterOrEqual, uint8_t, x >= y);
+    MGE_PAIRS(kLess, uint8_t, x < y);
+    MGE_PAIRS(kLessOrEqual, uint8_t, x <= y);
+    default: return nullptr;
+  }
+}
+
+template <typename T, int Mode>
+TileFn FindFloat(TileOp op) {
+  switch (op) {
+    MGE_PAIRS(kAdd, T, x + y);
+    MGE_PAIRS(kSub, T, x - y);
+    MGE_PAIRS(kMul, T, x * y);
+    MGE_PAIRS(kDiv, T, x / y);
+    MGE_PAIRS(kMax, T, x != x || x > y ? x : y);
+    MGE_PAIRS(kMin, T, x != x || x < y ? x : y);
+    MGE_PAIRS(kPow, T, pow(x, y));
+    MGE_PAIRS(kFmod, T, fmod(x, y));
+    MGE_PAIRS(kPRelu, T, x < 0 ? x * y : x);
+    default: return FindCommon<T, Mode>(op);
+  }
+}
+
+template <typename T>
+MGE_INLINE T WrappingPower(T base, T exponent) {
+  if (exponent < 0) return base == 1 ? 1 : base == static_cast<T>(-1) ? ((exponent & 1) ? base : 1) : 0;
+  unsigned long long b = static_cast<unsigned long long>(base), r = 1, e = static_cast<unsigned long long>(exponent);
+  for (; e; e >>= 1, b *= b) {
+    if (e & 1) r *= b;
+  }
+  return static_cast<T>(r);
+}
+
+// Division by zero gives 0, and the lowest number by -1 wraps: integers have no trap here.
+template <typename T>
+MGE_INLINE T Quotient(T x, T y) {
+  if (y == 0) return 0;
+  if (T(-1) < 0 && y == static_cast<T>(-1)) return static_cast<T>(0ull - static_cast<unsigned long long>(x));
+  return static_cast<T>(x / y);
+}
+template <typename T>
+MGE_INLINE T Remainder(T x, T y) {
+  if (y == 0 || (T(-1) < 0 && y == static_cast<T>(-1))) return 0;
+  return static_cast<T>(x % y);
+}
+template <typename T>
+MGE_INLINE T FloorModulo(T x, T y) {
+  T r = Remainder(x, y);
+  return r != 0 && (r < 0) != (y < 0) ? static_cast<T>(r + y) : r;
+}
+
+template <typename T, int Mode>
+TileFn FindInteger(TileOp op) {
+  using U = unsigned long long;
+  switch (op) {
+    MGE_PAIRS(kAdd, T, static_cast<U>(x) + static_cast<U>(y));
+    MGE_PAIRS(kSub, T, static_cast<U>(x) - static_cast<U>(y));
+    MGE_PAIRS(kMul, T, static_cast<U>(x) * static_cast<U>(y));
+    MGE_PAIRS(kDiv, T, Quotient(x, y));
+    MGE_PAIRS(kMax, T, x > y ? x : y);
+    MGE_PAIRS(kMin, T, x < y ? x : y);
+    MGE_PAIRS(kPow, T, WrappingPower(x, y));
+    MGE_PAIRS(kMod, T, FloorModulo(x, y));
+    MGE_PAIRS(kFmod, T, Remainder(x, y));
+    MGE_PAIRS(kPRelu, T, x < 0 ? static_cast<U>(x) * static_cast<U>(y) : static_cast<U>(x));
+    default: return FindCommon<T, Mode>(op);
+  }
+}
+#undef MGE_PAIRS
+
+template <int Mode>
+TileFn FindMode(TileOp op, mge_dtype type) {
+  TileFn f = nullptr;
+  if (DispatchTo<float, double>(type, [&](auto tag) { f = FindFloat<typename decltype(tag)::type, Mode>(op); })) {
+    return f;
+  }
+  DispatchInteger(type, [&](auto tag) { f = FindInteger<typename decltype(tag)::type, Mode>(op); });
+  if (type == MGE_DTYPE_BOOL) f = FindCommon<uint8_t, Mode>(op);
+  return f;
+}
+
+TileFn Find(TileOp op, mge_dtype type, int mode) {
+  switch (mode) {
+    case kTileVectors: return FindMode<kTileVectors>(op, type);
+    case kTileScalarA: return FindMode<kTileScalarA>(op, type);
+    case kTileScalarB: return FindMode<kTileScalarB>(op, type);
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+extern const TileBinaryTable kTileBinary = {Find};
+
+}  // namespace mge::cpu::MGE_CPU_ISA
