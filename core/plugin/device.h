@@ -91,8 +91,12 @@ class Device {
     std::unique_ptr<DeviceSlabs> slabs;
     std::unique_ptr<Pool> pool;
   };
-  absl::StatusOr<std::unique_ptr<Pool>> MakeOwnPool(int32_t memory_class, DeviceSlabs* slabs);
-  bool InForkedChild() const;
+  absl::Status OpenLocked();
+  absl::StatusOr<Pool*> PoolLocked(int32_t memory_class);
+  absl::StatusOr<std::unique_ptr<Pool>> NewPool(int32_t memory_class, DeviceSlabs* slabs) const;
+  absl::StatusOr<mge_reserve_decision> Decide(const mge_plan_summary& plan) const;
+  // Whether its handles are those of a parent process, which do not work here.
+  bool Orphaned() const;
 
   std::shared_ptr<Backend> backend_;
   DeviceDescription description_;
@@ -105,7 +109,6 @@ class Device {
 
   mutable std::mutex mutex_;
   std::atomic<mge_device*> handle_{nullptr};
-  int opened_in_ = 0;  // process id
   std::array<ClassMemory, MGE_MEMORY_CLASS_COUNT> classes_;
 };
 

@@ -15,6 +15,7 @@
 #include "core/plugin/device.h"
 #include "core/plugin/device_name.h"
 #include "core/plugin/discovery.h"
+#include "core/plugin/host_device.h"
 #include "core/plugin/host_services.h"
 #include "core/plugin/loader.h"
 #include "core/plugin/verdict.h"
@@ -60,7 +61,7 @@ class Devices {
   const std::vector<PluginFile>& files() const { return files_; }            // as listed by `mge plugins`
   const std::vector<PluginDirectory>& directories() const { return directories_; }
   Device& host() const { return *host_; }  // the reference evaluators
-  int gpu_count() const { return static_cast<int>(gpus_.size()); }  // usable ones that answer to gpu
+  int gpu_count() const;  // usable ones that answer to gpu: gpu0 .. gpuN-1
 
   // The devices that serve `spec`, opened. kDeviceUnusable says why none does and what to do; kBadDeviceName if the class
   // exists nowhere and is near to one that does. `where` is the place of the request: "MGE_DEFAULT_DEVICE (environment)".
@@ -71,18 +72,20 @@ class Devices {
 
  private:
   Devices() = default;
-  void AddDevicesOf(const std::shared_ptr<Backend>& backend, const DevicesOptions& options);
   void Number(const DevicesOptions& options);
-  std::vector<Device*> OfClass(std::string_view cls) const;
+  void Name(Device& device, std::string name, const DevicesOptions& options) const;
+  std::vector<Device*> OfClass(const DeviceName& name) const;  // by number
   std::vector<Device*> BestClass() const;
+  absl::StatusOr<DeviceUse> Choose(const DeviceName& name, std::string_view where) const;
   absl::Status NoSuchClass(const DeviceName& name, std::string_view where) const;
-  absl::Status Unusable(const DeviceName& name, const std::vector<Device*>& group, std::string_view where) const;
+  absl::Status Unusable(const DeviceName& name, std::string why, std::string_view where, std::string fix = {}) const;
 
+  std::unique_ptr<HostDevice> host_table_;
   std::vector<PluginDirectory> directories_;
   std::vector<PluginFile> files_;
   std::vector<std::shared_ptr<Backend>> backends_;  // in order of loading; the built-in one first
   std::vector<std::unique_ptr<Device>> devices_;
-  std::vector<Device*> gpus_;  // gpu0, gpu1...
+  std::vector<Device*> gpus_;  // gpu0, gpu1...; those that can be used come first
   Device* host_ = nullptr;
 };
 

@@ -20,6 +20,7 @@
 struct mge_error {
   mge_code code = MGE_OK;
   std::string text;
+  absl::Status origin;  // an error of the host itself that went through the backend, such as kOverBudget
 };
 
 namespace mge {

@@ -44,6 +44,7 @@ class Backend {
   const mge_host* host() const { return services_->table(); }
   HostServices& services() { return *services_; }
   const std::vector<DeviceDescription>& devices() const { return devices_; }
+  bool InForkedChild() const;  // of the process that started it
 
   // A backend whose table is part of the core. `classes` are those that its devices may have.
   static absl::StatusOr<std::shared_ptr<Backend>> FromTable(const mge_plugin* plugin, std::vector<std::string> classes,

@@ -36,6 +36,7 @@ enum class VerdictCode {
   kBadTable,
   kBadSetting,
   kStartFailed,
+  kUnavailable,       // the backend cannot work here: no driver, no hardware
   kBadDevice,         // enumerate fails, or describes devices that cannot be
 };
 

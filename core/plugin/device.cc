@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plugin/device.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/errors.h"
+#include "core/plugin/guard.h"
+#include "fmt/format.h"
+
+namespace mge {
+
+Device::Device(std::shared_ptr<Backend> backend, DeviceDescription description, MemoryOptions memory)
+    : backend_(std::move(backend)), description_(std::move(description)), memory_options_(std::move(memory)) {
+  if (description_.score == 0) reason_ = description_.reason;
+}
+
+Device::~Device() {
+  bool orphaned = Orphaned();
+  for (ClassMemory& memory : classes_) {
+    // A forked child may not touch the parent's driver; the memory is the parent's to give back.
+    if (orphaned) {
+      (void)memory.pool.release();
+      (void)memory.slabs.release();
+    }
+    memory.pool.reset();
+    memory.slabs.reset();
+  }
+  if (mge_device* handle = this->handle(); handle && !orphaned) {
+    mge_error ignored;
+    CallBackend(ignored, [&](mge_error*) {
+      backend_->plugin().device->close(handle);
+      return MGE_OK;
+    });
+  }
+}
+
+bool Device::Orphaned() const { return !Is(MGE_DEVICE_SURVIVES_FORK) && backend_->InForkedChild(); }
+
+absl::Status Device::Open() {
+  std::lock_guard lock(mutex_);
+  return OpenLocked();
+}
+
+absl::Status Device::OpenLocked() {
+  if (!usable()) {
+    return Fail(errors::kDeviceUnusable, fmt::format("device '{}' cannot be used", name_), {.what = reason_});
+  }
+  if (Orphaned()) {
+    return Fail(errors::kForked, fmt::format("device '{}' does not survive a fork", name_),
+                {.what = "this process was forked from the one that started the backend",
+                 .fix = "create the runtime in the child process, after the fork"});
+  }
+  if (handle()) return absl::OkStatus();
+  mge_device* opened = nullptr;
+  mge_error error;
+  mge_code code =
+      CallBackend(error, [&](mge_error* e) { return backend_->plugin().device->open(description_.index, &opened, e); });
+  if (code == MGE_OK && opened) {
+    handle_.store(opened, std::memory_order_release);
+    return absl::OkStatus();
+  }
+  if (code == MGE_OK) error.text = "the backend answered success without a device";
+  if (code == MGE_DEVICE_LOST || code == MGE_FORKED || code == MGE_RESOURCE_EXHAUSTED) {
+    return StatusOfBackend(code, error, fmt::format("opening device '{}'", name_));
+  }
+  return Fail(errors::kDeviceUnusable, fmt::format("device '{}' cannot be opened", name_),
+              {.what = fmt::format("backend '{}': {}", backend_->name(), TextOfBackend(code, error)),
+               .fix = "choose another device, or mend what the backend names"});
+}
+
+absl::Status Device::Health() const {
+  mge_device* handle = this->handle();
+  auto status = backend_->plugin().device->status;
+  if (!handle || !status) return absl::OkStatus();
+  mge_error error;
+  mge_code code = CallBackend(error, [&](mge_error* e) { return status(handle, e); });
+  return StatusOfBackend(code, error, fmt::format("device '{}'", name_));
+}
+
+absl::StatusOr<std::unique_ptr<Pool>> Device::NewPool(int32_t memory_class, DeviceSlabs* slabs) const {
+  const mge_memory_api& memory = memory_api();
+  if (!memory_options_.pool.empty()) return MakePool(memory_options_.pool, memory_options_.numbers, slabs);
+  if (memory.own_pool) return MakeBackendPool(memory.own_pool, handle(), memory_class, slabs, name_);
+  return MakePool(CopyText(memory.pool), memory_options_.numbers, slabs);
+}
+
+absl::StatusOr<mge_reserve_decision> Device::Decide(const mge_plan_summary& plan) const {
+  const mge_memory_api& memory = memory_api();
+  if (memory_options_.reserve.empty() && memory.own_reserve) {
+    mge_reserve_decision out = {};
+    out.struct_size = sizeof(out);
+    mge_error error;
+    mge_code code = CallBackend(error, [&](mge_error* e) { return memory.own_reserve->decide(handle(), &plan, &out, e); });
+    if (code != MGE_OK) return StatusOfBackend(code, error, fmt::format("device '{}': its reserve policy", name_));
+    return out;
+  }
+  MGE_ASSIGN_OR_RETURN(
+      ReservePolicy policy,
+      ReservePolicy::Parse(memory_options_.reserve.empty() ? CopyText(memory.reserve) : memory_options_.reserve));
+  return policy.Decide(plan);
+}
+
+absl::StatusOr<Pool*> Device::PoolLocked(int32_t memory_class) {
+  MGE_CHECK(memory_class >= 0 && memory_class < MGE_MEMORY_CLASS_COUNT);
+  MGE_RETURN_IF_ERROR(OpenLocked());
+  ClassMemory& memory = classes_[static_cast<size_t>(memory_class)];
+  if (memory.pool) return memory.pool.get();
+  auto slabs = std::make_unique<DeviceSlabs>(name_, handle(), &memory_api(), queue_api(), memory_class,
+                                             memory_class == MGE_MEMORY_DEVICE ? budget_ : host_budget_);
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, NewPool(memory_class, slabs.get()));
+  MemoryInfo info = slabs->Info();
+  mge_plan_summary nothing = {};
+  nothing.struct_size = sizeof(nothing);
+  nothing.memory_free = info.free_bytes;
+  nothing.memory_total = info.total_bytes;
+  nothing.budget = budget_->limit();
+  MGE_ASSIGN_OR_RETURN(mge_reserve_decision decision, Decide(nothing));
+  pool->SetPolicy(decision);
+  memory.slabs = std::move(slabs);
+  memory.pool = std::move(pool);
+  return memory.pool.get();
+}
+
+absl::StatusOr<Pool*> Device::PoolOf(int32_t memory_class) {
+  std::lock_guard lock(mutex_);
+  return PoolLocked(memory_class);
+}
+
+absl::Status Device::Reserve(const mge_plan_summary& plan) {
+  Pool* pool;
+  mge_plan_summary full = plan;
+  {
+    std::lock_guard lock(mutex_);
+    MGE_ASSIGN_OR_RETURN(pool, PoolLocked(MGE_MEMORY_DEVICE));
+    MemoryInfo info = classes_[MGE_MEMORY_DEVICE].slabs->Info();
+    full.memory_free = info.free_bytes;
+    full.memory_total = info.total_bytes;
+  }
+  full.struct_size = sizeof(full);
+  full.budget = budget_->limit();
+  MGE_ASSIGN_OR_RETURN(mge_reserve_decision decision, Decide(full));
+  pool->SetPolicy(decision);
+  uint64_t held = pool->Stats().committed;
+  if (decision.initial <= held) return absl::OkStatus();
+  // What a pool takes for a reservation that ends at once, it keeps.
+  absl::StatusOr<mge_reservation> taken = pool->Acquire(decision.initial - held);
+  if (!taken.ok()) {
+    return AddWhere(taken.status(), fmt::format("device {}: reserving {} bytes before the first run", name_,
+                                                decision.initial - held));
+  }
+  pool->Release(*taken);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<MemoryInfo> Device::QueryMemory() {
+  MGE_RETURN_IF_ERROR(Open());
+  MemoryInfo info;
+  memory_api().memory_info(handle(), &info.free_bytes, &info.total_bytes);
+  return info;
+}
+
+MemoryStats Device::Stats() {
+  MemoryStats stats;
+  stats.limit = budget_->limit();
+  stats.charged = budget_->in_use();
+  stats.peak_charged = budget_->peak();
+  std::lock_guard lock(mutex_);
+  if (handle() && !Orphaned()) {
+    memory_api().memory_info(handle(), &stats.device.free_bytes, &stats.device.total_bytes);
+    if (const auto& pool = classes_[MGE_MEMORY_DEVICE].pool) stats.pool = pool->Stats();
+  }
+  return stats;
+}
+
+void Device::Trim(int32_t how) {
+  std::lock_guard lock(mutex_);
+  if (Orphaned()) return;
+  for (ClassMemory& memory : classes_) {
+    if (memory.pool) memory.pool->Trim(how);
+  }
+}
+
+}  // namespace mge

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plugin/devices.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "core/base/errors.h"
+#include "core/base/nearest.h"
+#include "core/plugin/isa.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+
+namespace mge {
+namespace {
+
+bool Contains(const std::vector<std::string>& list, std::string_view entry) {
+  return std::find(list.begin(), list.end(), entry) != list.end();
+}
+
+// The order in which devices are numbered. What can be used comes first, so that 0..count-1 can be.
+auto NumberingKey(const Device* d) {
+  return std::tuple(!d->usable(), d->backend().name(), d->description().fingerprint, d->description().index);
+}
+bool NumberedBefore(const Device* a, const Device* b) { return NumberingKey(a) < NumberingKey(b); }
+
+// Of devices that are the same hardware, the one that counts: the highest score, then the backend's name.
+bool Outranks(const Device* a, const Device* b) {
+  return std::tuple(-static_cast<int64_t>(a->description().score), a->backend().name(), a->description().index) <
+         std::tuple(-static_cast<int64_t>(b->description().score), b->backend().name(), b->description().index);
+}
+
+// Splits off those that are the same hardware as a higher-ranking device of the list: (loser, winner).
+std::vector<std::pair<Device*, Device*>> RemoveTwins(std::vector<Device*>& list) {
+  std::map<std::string, Device*> winners;
+  for (Device* d : list) {
+    const std::string& fingerprint = d->description().fingerprint;
+    if (fingerprint.empty()) continue;
+    Device*& winner = winners.emplace(fingerprint, d).first->second;
+    if (Outranks(d, winner)) winner = d;
+  }
+  std::vector<std::pair<Device*, Device*>> losers;
+  std::erase_if(list, [&](Device* d) {
+    auto winner = winners.find(d->description().fingerprint);
+    if (winner == winners.end() || winner->second == d) return false;
+    losers.emplace_back(d, winner->second);
+    return true;
+  });
+  return losers;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Devices>> Devices::Create(DevicesOptions options) {
+  std::unique_ptr<Devices> out(new Devices);
+  if (!options.memory.pool.empty() && !std::count(PoolNames().begin(), PoolNames().end(), options.memory.pool)) {
+    return MakePool(options.memory.pool, options.memory.numbers, nullptr).status();
+  }
+  MGE_RETURN_IF_ERROR(ReservePolicy::Parse(options.memory.reserve).status());
+  out->directories_ = options.directories;
+  out->host_table_ = std::make_unique<HostDevice>(options.reference_kernels);
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<Backend> host,
+                       Backend::FromTable(out->host_table_->plugin(), {"host"}, options.compute));
+  out->backends_.push_back(host);
+  Discovery discovery = DiscoverPlugins(options.directories, HostIsa());
+  for (const FoundPlugin& found : discovery.accepted) {
+    PluginFile row;
+    std::shared_ptr<Backend> backend = LoadBackend(found, options.compute, options.settings, options.logger, row);
+    out->files_.push_back(std::move(row));
+    if (!backend) continue;
+    backend->services().Attach(out.get(), options.logger);
+    out->backends_.push_back(std::move(backend));
+  }
+  std::move(discovery.rejected.begin(), discovery.rejected.end(), std::back_inserter(out->files_));
+  for (size_t i = 1; i <= out->backends_.size(); ++i) {  // the built-in one is listed last
+    const std::shared_ptr<Backend>& backend = out->backends_[i % out->backends_.size()];
+    for (const DeviceDescription& description : backend->devices()) {
+      out->devices_.push_back(std::make_unique<Device>(backend, description, options.memory));
+    }
+  }
+  out->host_ = out->devices_.back().get();
+  out->Number(options);
+  return out;
+}
+
+Devices::~Devices() {
+  while (!devices_.empty()) devices_.pop_back();
+  while (!backends_.empty()) {
+    backends_.back()->services().Detach(this);
+    backends_.pop_back();
+  }
+}
+
+void Devices::Name(Device& device, std::string name, const DevicesOptions& options) const {
+  device.name_ = std::move(name);
+  uint64_t limit = options.memory_limit;
+  for (const auto& [of, bytes] : options.memory_limits) {
+    if (of == device.name_ || (!device.gpu_name_.empty() && of == device.gpu_name_)) limit = bytes;
+  }
+  device.budget_ = std::make_shared<Budget>(device.name_, limit);
+}
+
+void Devices::Number(const DevicesOptions& options) {
+  std::map<std::string, std::vector<Device*>> classes;
+  for (const auto& device : devices_) classes[device->class_name()].push_back(device.get());
+  std::vector<std::pair<Device*, Device*>> twins;
+  for (auto& [cls, list] : classes) {
+    for (auto& pair : RemoveTwins(list)) twins.push_back(pair);
+    for (Device* d : list) {
+      if (d->Is(MGE_DEVICE_GPU)) gpus_.push_back(d);
+    }
+  }
+  RemoveTwins(gpus_);
+  std::sort(gpus_.begin(), gpus_.end(), NumberedBefore);
+  for (size_t i = 0; i < gpus_.size(); ++i) gpus_[i]->gpu_name_ = fmt::format("gpu{}", i);
+  for (auto& [cls, list] : classes) {
+    std::sort(list.begin(), list.end(), NumberedBefore);
+    for (size_t i = 0; i < list.size(); ++i) {
+      list[i]->number_ = static_cast<int>(i);
+      Name(*list[i], list[i] == host_ ? "host" : fmt::format("{}{}", cls, i), options);
+    }
+  }
+  for (auto [loser, winner] : twins) {
+    loser->number_ = -1;
+    loser->reason_ = fmt::format("the same hardware is {}, driven by backend '{}'", winner->name(), winner->backend().name());
+    Name(*loser, fmt::format("{}@{}", loser->class_name(), loser->backend().name()), options);
+  }
+  for (const auto& device : devices_) {
+    device->host_budget_ = host_->budget_;
+    device->host_allocator_ = std::make_unique<BudgetedHostAllocator>(
+        device->Is(MGE_DEVICE_HOST_ACCESSIBLE) ? device->budget_ : host_->budget_);
+  }
+  for (const auto& [name, bytes] : options.memory_limits) {
+    bool known = std::any_of(devices_.begin(), devices_.end(),
+                             [&](const auto& d) { return d->name() == name || d->gpu_name() == name; });
+    if (!known) options.logger.Warning("memory.limit names '{}', but there is no such device here", name);
+  }
+}
+
+int Devices::gpu_count() const {
+  return static_cast<int>(std::count_if(gpus_.begin(), gpus_.end(), [](const Device* d) { return d->usable(); }));
+}
+
+// ---------------------------------------------------------------- from names to devices
+
+std::vector<Device*> Devices::BestClass() const {
+  std::vector<Device*> best;
+  for (Device* d : gpus_) {
+    if (d->usable() && !d->Is(MGE_DEVICE_ONLY_BY_NAME)) best.push_back(d);
+  }
+  if (!best.empty()) return best;
+  const Device* top = nullptr;
+  for (const auto& d : devices_) {
+    if (!d->usable() || d->Is(MGE_DEVICE_ONLY_BY_NAME) || d->class_name() == "cpu") continue;
+    if (!top || Outranks(d.get(), top)) top = d.get();
+  }
+  return OfClass({.cls = top ? top->class_name() : "cpu"});
+}
+
+std::vector<Device*> Devices::OfClass(const DeviceName& name) const {
+  if (name.cls == "gpu") return gpus_;
+  if (name.cls == "xpu") return BestClass();
+  std::string_view cls = name.cls == "multithread" || name.cls == "cpu_pinned" ? "cpu" : std::string_view(name.cls);
+  std::vector<Device*> out;
+  for (const auto& d : devices_) {
+    if (d->class_name() == cls && d->number() >= 0) out.push_back(d.get());
+  }
+  std::sort(out.begin(), out.end(), [](const Device* a, const Device* b) { return a->number() < b->number(); });
+  return out;
+}
+
+absl::Status Devices::Unusable(const DeviceName& name, std::string why, std::string_view where, std::string fix) const {
+  std::string wanted = name.ToString();
+  std::vector<std::string> others;
+  for (const auto& d : devices_) {
+    if (d->usable() && d->name() != wanted) others.push_back(d->name());
+  }
+  if (!fix.empty()) fix += "; or ";
+  fix += fmt::format("choose a device that is here ({})", fmt::join(others, ", "));
+  if (Contains(others, "cpu0")) fix += fmt::format(", or allow another by an order of preference: {},cpu0", wanted);
+  return Fail(errors::kDeviceUnusable, fmt::format("device '{}' cannot be used", wanted),
+              {.what = std::move(why), .where = std::string(where), .fix = std::move(fix)});
+}
+
+absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where) const {
+  std::string cls = name.cls == "multithread" || name.cls == "cpu_pinned" ? "cpu" : name.cls;
+  std::span<const std::string_view> known = WellKnownDeviceClasses();
+  if (std::find(known.begin(), known.end(), cls) == known.end()) {
+    std::vector<std::string> candidates(known.begin(), known.end());
+    for (const auto& d : devices_) candidates.push_back(d->class_name());
+    if (std::string_view nearest = Nearest(cls, candidates); !nearest.empty()) {
+      DeviceName meant = name;
+      meant.cls = nearest;
+      return Fail(errors::kBadDeviceName, fmt::format("'{}' does not name a device", name.ToString()),
+                  {.what = fmt::format("no backend offers devices of class '{}'.{}", cls, DidYouMean(meant.ToString())),
+                   .where = std::string(where),
+                   .fix = fmt::format("write {}, or see `mge devices`", meant.ToString())});
+    }
+  }
+  std::string why = fmt::format("no backend that drives devices of class '{}' is loaded", cls), fix;
+  for (const PluginFile& file : files_) {
+    if (file.verdict == Verdict::kLoaded) {
+      if (Contains(file.classes, cls)) why += fmt::format("; backend '{}' finds no such device on this machine", file.name);
+    } else if (Contains(file.classes, cls)) {
+      why += fmt::format("; {} is {}: {}", file.path, VerdictName(file.verdict), file.reason);
+      if (fix.empty()) fix = file.fix;
+    }
+  }
+  if (fix.empty()) {
+    std::vector<std::string> searched;
+    for (const PluginDirectory& directory : directories_) searched.push_back(directory.path);
+    fix = searched.empty() ? "install a backend for it, in a directory that MGE_PLUGIN_PATH names"
+                           : fmt::format("install a backend for it (searched: {})", fmt::join(searched, ", "));
+  }
+  return Unusable(name, std::move(why), where, std::move(fix));
+}
+
+absl::StatusOr<DeviceUse> Devices::Choose(const DeviceName& name, std::string_view where) const {
+  std::vector<Device*> group = OfClass(name);
+  if (group.empty()) return NoSuchClass(name, where);
+  DeviceUse use{.stream = name.stream, .threads = name.threads, .synchronous = name.synchronous,
+                .pinned = name.cls == "cpu_pinned"};
+  // A CPU has one memory and one set of cores: the id of cpu(3) only tells contexts apart.
+  bool any = name.number == kLowestUsable || (name.context && group[0]->class_name() == "cpu" && name.cls != "xpu");
+  if (any) {
+    std::string reasons;
+    for (Device* d : group) {
+      if (d->usable()) {
+        use.device = d;
+        return use;
+      }
+      reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", d->name(), d->reason());
+    }
+    return Unusable(name, std::move(reasons), where);
+  }
+  if (static_cast<size_t>(name.number) >= group.size()) {
+    return Unusable(name,
+                    group.size() == 1 ? fmt::format("there is one device of this class, {}", group[0]->name())
+                                      : fmt::format("there are {} devices of this class, numbered from 0", group.size()),
+                    where);
+  }
+  use.device = group[static_cast<size_t>(name.number)];
+  if (!use.device->usable()) return Unusable(name, use.device->reason(), where);
+  return use;
+}
+
+absl::StatusOr<DeviceUse> Devices::Find(const DeviceName& name, std::string_view where) const {
+  MGE_ASSIGN_OR_RETURN(DeviceUse use, Choose(name, where));
+  absl::Status opened = use.device->Open();
+  if (!opened.ok()) return AddWhere(opened, where);
+  return use;
+}
+
+absl::StatusOr<Resolution> Devices::Resolve(const DeviceSpec& spec, std::string_view where) const {
+  Resolution out;
+  absl::Status first;
+  for (const std::vector<DeviceName>& alternative : spec.alternatives) {
+    std::vector<DeviceUse> uses;
+    absl::Status failed;
+    for (const DeviceName& name : alternative) {
+      absl::StatusOr<DeviceUse> use = out.devices.empty() ? Find(name, where) : Choose(name, where);
+      if (!use.ok()) {
+        failed = use.status();
+        break;
+      }
+      uses.push_back(*use);
+    }
+    if (ErrorId(failed) == errors::kBadDeviceName.id) return failed;  // a slip of the pen is never passed over
+    if (!failed.ok()) {
+      out.passed_over.push_back(fmt::format("{}: {}", DeviceSpec{{alternative}}.ToString(), PartsOf(failed).what));
+      if (first.ok()) first = failed;
+    } else if (out.devices.empty()) {
+      out.devices = std::move(uses);
+    } else {
+      out.fallbacks.insert(out.fallbacks.end(), uses.begin(), uses.end());
+    }
+  }
+  if (!out.devices.empty()) return out;
+  if (spec.alternatives.size() == 1) return first;
+  ErrorParts parts = PartsOf(first);
+  return Fail(errors::kDeviceUnusable, fmt::format("none of the devices '{}' can be used", spec.ToString()),
+              {.what = fmt::format("{}", fmt::join(out.passed_over, "; ")), .where = parts.where, .fix = parts.fix});
+}
+
+absl::StatusOr<Resolution> Devices::Resolve(std::string_view text, std::string_view where) const {
+  MGE_ASSIGN_OR_RETURN(DeviceSpec spec, ParseDeviceSpec(text, where));
+  return Resolve(spec, where);
+}
+
+}  // namespace mge

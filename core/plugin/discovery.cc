@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plugin/discovery.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "core/base/file.h"
+#include "core/plugin/isa.h"
+#include "fmt/format.h"
+#include "mge/plugin.h"
+
+namespace mge {
+namespace {
+
+FileIdentity IdentityOf(const struct stat& st) {
+  return {st.st_dev, st.st_ino, static_cast<int64_t>(st.st_size),
+          static_cast<int64_t>(st.st_ctim.tv_sec) * 1'000'000'000 + st.st_ctim.tv_nsec};
+}
+
+std::string RealPath(const std::string& path) {
+  char* resolved = realpath(path.c_str(), nullptr);
+  if (!resolved) return {};
+  std::string out = resolved;
+  std::free(resolved);
+  return out;
+}
+
+constexpr std::string_view kTrustFix =
+    "chown it (and the directories above) to root or to yourself and take write permission from group and others: "
+    "chmod go-w";
+
+// Names of the directory's *.so, sorted, so that the order of the file system never matters.
+std::vector<std::string> LibrariesIn(const std::string& path) {
+  std::vector<std::string> names;
+  DIR* dir = opendir(path.c_str());
+  if (!dir) return names;
+  while (const dirent* entry = readdir(dir)) {
+    std::string_view name = entry->d_name;
+    if (name.ends_with(".so") && !name.starts_with(".")) names.emplace_back(name);
+  }
+  closedir(dir);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// Judges one file; `real_directory` holds no symbolic link.
+FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name, uint32_t isa) {
+  FoundPlugin found;
+  PluginFile& file = found.file;
+  file.path = real_directory + (real_directory.ends_with('/') ? "" : "/") + name;
+  std::string real = RealPath(file.path);
+  if (real.empty()) {
+    Judge(file, Verdict::kRefused, VerdictCode::kUnreadable, fmt::format("it cannot be found: {}", std::strerror(errno)),
+          "remove the dangling link");
+    return found;
+  }
+  if (real.substr(0, real.rfind('/')) != (real_directory == "/" ? "" : real_directory)) {
+    Judge(file, Verdict::kRefused, VerdictCode::kLinkOutside,
+          fmt::format("it is a symbolic link that leaves its directory, to '{}'", real),
+          "put the file itself here, or add its own directory to MGE_PLUGIN_PATH");
+    return found;
+  }
+  file.path = real;
+  absl::StatusOr<RegularFile> open = OpenRegularFile(real);
+  if (!open.ok()) {
+    ErrorParts parts = PartsOf(open.status());
+    Judge(file, Verdict::kRefused, VerdictCode::kUnreadable, parts.what.empty() ? ErrorTitle(open.status()) : parts.what,
+          "make it a regular file that you may read");
+    return found;
+  }
+  if (std::string why = WhyNotTrusted(open->fd.get()); !why.empty()) {
+    Judge(file, Verdict::kRefused, VerdictCode::kUntrusted, why, std::string(kTrustFix));
+    return found;
+  }
+  struct stat st;
+  if (fstat(open->fd.get(), &st) == 0) found.identity = IdentityOf(st);
+
+  NoteReading reading = ReadNote(open->fd.get());
+  file.build_id = reading.build_id;
+  found.note = reading.note;
+  const PluginNote& note = found.note;
+  if (reading.code == VerdictCode::kNoNote) {
+    Judge(file, Verdict::kSkipped, reading.code, reading.reason,
+          "move it elsewhere, or build it as a backend (MGE_PLUGIN_NOTE)");
+    return found;
+  }
+  if (reading.code != VerdictCode::kOk && reading.code != VerdictCode::kBadNote) {
+    Judge(file, Verdict::kRefused, reading.code, reading.reason, "replace it by a backend that is built for this machine");
+    return found;
+  }
+  if (reading.code == VerdictCode::kBadNote) {
+    Judge(file, Verdict::kRefused, reading.code, reading.reason, "build it again with MGE_PLUGIN_NOTE of the SDK");
+    return found;
+  }
+  file.name = note.name;
+  file.version = note.version;
+  file.classes = note.classes;
+  file.abi = fmt::format("{}.{}", note.abi_major, note.abi_minor);
+  if (std::string why = WhyAbiDiffers(note); !why.empty()) {
+    Judge(file, Verdict::kRefused, VerdictCode::kAbiMismatch, why,
+          note.abi_major > MGE_ABI_MAJOR || note.abi_minor_min > MGE_ABI_MINOR
+              ? "install the MGE that it was built for, or a build of it for this one"
+              : "build it again with the SDK of this host, or install the MGE that it was built for");
+    return found;
+  }
+  if (uint32_t missing = note.isa & ~isa) {
+    Judge(file, Verdict::kRefused, VerdictCode::kIsaMissing,
+          fmt::format("it needs {}, which this machine does not offer", IsaNames(missing)),
+          "install a build of it for this processor");
+    return found;
+  }
+  Judge(file, Verdict::kLoaded, VerdictCode::kOk, "");
+  return found;
+}
+
+// What is wrong with a directory; fills `real` if nothing is.
+bool JudgeDirectory(const PluginDirectory& directory, PluginFile& row, std::string& real) {
+  row.path = directory.path;
+  std::string from = directory.origin.empty() ? "" : fmt::format(" (from {})", directory.origin);
+  if (!directory.path.starts_with('/')) {
+    Judge(row, Verdict::kRefused, VerdictCode::kDirectoryNotAbsolute,
+          directory.path.empty() ? fmt::format("the name of the directory is empty{}", from)
+                                 : fmt::format("the directory is not absolute{}", from),
+          "write the whole path, from /");
+    return false;
+  }
+  absl::StatusOr<Fd> open = OpenDirectory(directory.path);
+  real = RealPath(directory.path);
+  if (!open.ok() || real.empty()) {
+    Judge(row, Verdict::kSkipped, VerdictCode::kDirectoryMissing,
+          fmt::format("there is no such directory, or it may not be entered{}", from), "create it, or take it off the list");
+    return false;
+  }
+  if (std::string why = WhyNotTrusted(open->get()); !why.empty()) {
+    Judge(row, Verdict::kRefused, VerdictCode::kUntrusted, why + from, std::string(kTrustFix));
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+FileIdentity IdentityOf(const std::string& path) {
+  struct stat st;
+  return stat(path.c_str(), &st) == 0 ? IdentityOf(st) : FileIdentity{};
+}
+
+Discovery DiscoverPlugins(std::span<const PluginDirectory> directories, uint32_t isa) {
+  Discovery out;
+  std::vector<std::string> searched;
+  for (const PluginDirectory& directory : directories) {
+    PluginFile row;
+    std::string real;
+    if (!JudgeDirectory(directory, row, real)) {
+      out.rejected.push_back(std::move(row));
+      continue;
+    }
+    // A directory that is named twice is searched once; nothing in it is a conflict with itself.
+    if (std::find(searched.begin(), searched.end(), real) != searched.end()) continue;
+    searched.push_back(real);
+    for (const std::string& name : LibrariesIn(real)) {
+      FoundPlugin found = JudgeFile(real, name, isa);
+      PluginFile& file = found.file;
+      if (file.verdict != Verdict::kLoaded) {
+        out.rejected.push_back(std::move(file));
+        continue;
+      }
+      auto same_file = [&](const FoundPlugin& other) {
+        return (other.identity.device == found.identity.device && other.identity.inode == found.identity.inode) ||
+               (!file.build_id.empty() && other.file.build_id == file.build_id);
+      };
+      auto twin = std::find_if(out.accepted.begin(), out.accepted.end(), same_file);
+      auto namesake = std::find_if(out.accepted.begin(), out.accepted.end(),
+                                   [&](const FoundPlugin& other) { return other.note.name == found.note.name; });
+      if (twin != out.accepted.end()) {
+        Judge(file, Verdict::kSkipped, VerdictCode::kDuplicateFile,
+              fmt::format("it is the same library as '{}', which comes first", twin->file.path), "remove one of the two");
+      } else if (namesake != out.accepted.end()) {
+        Judge(file, Verdict::kSkipped, VerdictCode::kDuplicateName,
+              fmt::format("backend '{}' is taken from '{}' (version {}), which comes first", found.note.name,
+                          namesake->file.path, namesake->file.version),
+              "remove one of the two, or name this one's directory first in MGE_PLUGIN_PATH");
+      } else {
+        out.accepted.push_back(std::move(found));
+        continue;
+      }
+      out.rejected.push_back(std::move(file));
+    }
+  }
+  return out;
+}
+
+std::string BuiltInPluginDirectory() {
+  static constexpr char kHere = 0;
+  Dl_info info = {};
+  if (!dladdr(&kHere, &info) || !info.dli_fname) return {};
+  std::string library = RealPath(info.dli_fname);
+  if (library.empty()) return {};
+  return library.substr(0, library.rfind('/')) + "/mge/plugins";
+}
+
+}  // namespace mge

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plugin/host_device.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/plugin/host_services.h"
+#include "core/plugin/memory/slab_provider.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+constexpr uint64_t kAlignment = 64;
+
+constexpr mge_text Text(std::string_view s) { return {s.data(), s.size()}; }
+
+mge_code FailWith(mge_error* error, mge_code code, std::string text) {
+  if (error) {
+    error->code = code;
+    error->text = std::move(text);
+  }
+  return code;
+}
+
+// "MemAvailable:   1234 kB" of /proc/meminfo, in bytes; 0 if it is not there.
+uint64_t MemInfoField(std::string_view meminfo, std::string_view field) {
+  size_t at = meminfo.find(field);
+  if (at == std::string_view::npos) return 0;
+  return std::strtoull(meminfo.data() + at + field.size(), nullptr, 10) * 1024;
+}
+
+std::string ReadSmallFile(const char* path) {
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path, "re"), std::fclose);
+  char buffer[4096];
+  size_t n = file ? std::fread(buffer, 1, sizeof(buffer) - 1, file.get()) : 0;
+  return std::string(buffer, n);
+}
+
+// Of the machine, or of the container if that has less.
+MemoryInfo HostMemory() {
+  std::string meminfo = ReadSmallFile("/proc/meminfo");
+  MemoryInfo info{MemInfoField(meminfo, "MemAvailable:"), MemInfoField(meminfo, "MemTotal:")};
+  std::string limit = ReadSmallFile("/sys/fs/cgroup/memory.max");
+  if (uint64_t max = std::strtoull(limit.c_str(), nullptr, 10); max > 0 && max < info.total_bytes) {
+    uint64_t used = std::strtoull(ReadSmallFile("/sys/fs/cgroup/memory.current").c_str(), nullptr, 10);
+    info.total_bytes = max;
+    info.free_bytes = std::min(info.free_bytes, max > used ? max - used : 0);
+  }
+  return info;
+}
+
+mge_code Start(const mge_host*, mge_error*) { return MGE_OK; }
+void Stop() {}
+
+mge_code Enumerate(const mge_device_sink* sink, mge_error*) {
+  mge_device_info info = {};
+  info.struct_size = sizeof(info);
+  info.class_name = Text("host");
+  info.name = Text("reference evaluators in host memory");
+  info.device_class = Text("host");
+  info.score = 1;
+  info.flags = MGE_DEVICE_HOST_ACCESSIBLE | MGE_DEVICE_SURVIVES_FORK | MGE_DEVICE_ONLY_BY_NAME;
+  info.memory_total = HostMemory().total_bytes;
+  sink->device(sink->self, &info);
+  return MGE_OK;
+}
+
+// The device has no state; its handle is only told apart from NULL.
+mge_code Open(uint32_t index, mge_device** out, mge_error* error) {
+  static char handle;
+  if (index != 0) return FailWith(error, MGE_NOT_FOUND, "there is one host device");
+  *out = reinterpret_cast<mge_device*>(&handle);
+  return MGE_OK;
+}
+void Close(mge_device*) {}
+
+mge_code SlabAcquire(mge_device*, int32_t, uint64_t bytes, mge_slab* out, mge_error* error) {
+  uint64_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  void* address = rounded >= bytes ? std::aligned_alloc(kAlignment, rounded) : nullptr;
+  if (!address) return FailWith(error, MGE_RESOURCE_EXHAUSTED, "the system gives no more memory");
+  out->address = out->host_address = out->handle = address;
+  out->bytes = bytes;
+  return MGE_OK;
+}
+void SlabRelease(mge_device*, const mge_slab* slab) { std::free(slab->handle); }
+void QueryMemory(mge_device*, uint64_t* free_bytes, uint64_t* total_bytes) {
+  MemoryInfo info = HostMemory();
+  *free_bytes = info.free_bytes;
+  *total_bytes = info.total_bytes;
+}
+
+mge_code EnumerateNothing(mge_device*, const mge_problem*, const mge_constraints*, const mge_candidate_sink*, mge_error*) {
+  return MGE_OK;
+}
+mge_code PrepareNothing(mge_device*, const mge_problem*, const mge_candidate*, mge_prepared*, mge_error* error) {
+  return FailWith(error, MGE_UNIMPLEMENTED, "the host device was made without kernels");
+}
+mge_code BindNothing(mge_kernel*, const mge_binding*, void*, mge_step_fn*, mge_error* error) {
+  return FailWith(error, MGE_UNIMPLEMENTED, "the host device was made without kernels");
+}
+void DestroyNothing(mge_kernel*) {}
+
+constexpr mge_device_api kDevice = {sizeof(mge_device_api), MGE_ABI_MINOR, Enumerate, Open, Close, nullptr};
+constexpr mge_memory_api kMemory = {sizeof(mge_memory_api), MGE_ABI_MINOR, SlabAcquire,  SlabRelease, QueryMemory,
+                                    Text("unpooled"),       nullptr,       Text("none"), nullptr};
+constexpr mge_kernel_api kNoKernels = {sizeof(mge_kernel_api), MGE_ABI_MINOR,  Text("none"), EnumerateNothing,
+                                       PrepareNothing,         nullptr,        BindNothing,  nullptr,
+                                       nullptr,                DestroyNothing};
+
+}  // namespace
+
+HostDevice::HostDevice(const mge_kernel_api* kernels) {
+  plugin_ = {};
+  plugin_.struct_size = sizeof(plugin_);
+  plugin_.abi_major = MGE_ABI_MAJOR;
+  plugin_.abi_minor = MGE_ABI_MINOR;
+  plugin_.header_hash = MGE_ABI_HASH;
+  plugin_.name = Text("host");
+  plugin_.version = Text("built-in");
+  plugin_.start = Start;
+  plugin_.stop = Stop;
+  plugin_.device = &kDevice;
+  plugin_.memory = &kMemory;
+  plugin_.kernel = kernels ? kernels : &kNoKernels;
+}
+
+}  // namespace mge

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plugin/host_services.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <new>
+
+#include "core/base/errors.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+constexpr uint64_t kMaxText = 4096;
+
+mge_code FailSlot(void*, mge_error* error, mge_code code, const char* text, uint64_t size) {
+  if (!error) return code;
+  error->code = code;
+  try {
+    error->text.assign(text ? text : "", text ? std::min(size, kMaxText) : 0);
+  } catch (const std::bad_alloc&) {
+    error->text.clear();
+  }
+  return code;
+}
+
+uint64_t Clock(void*) {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+const void* NoExtension(void*, const char*, uint32_t) { return nullptr; }
+
+}  // namespace
+
+HostServices::HostServices(std::string backend, ComputeFunctions compute)
+    : backend_(std::move(backend)), compute_(std::move(compute)) {
+  table_ = {};
+  table_.struct_size = sizeof(table_);
+  table_.abi_minor = MGE_ABI_MINOR;
+  table_.self = this;
+  table_.fail = FailSlot;
+  table_.log = [](void* self, int32_t severity, const char* text, uint64_t size) {
+    if (text) Of(self).Log(severity, {text, std::min(size, kMaxText)});
+  };
+  table_.parallel_for = [](void* self, uint64_t chunks, void (*body)(void*, uint64_t), void* context) {
+    const ComputeFunctions& compute = Of(self).compute_;
+    if (compute.parallel_for) return compute.parallel_for(compute.self, chunks, body, context);
+    for (uint64_t i = 0; i < chunks; ++i) body(context, i);
+  };
+  table_.thread_count = [](void* self) -> uint32_t {
+    const ComputeFunctions& compute = Of(self).compute_;
+    return compute.thread_count ? compute.thread_count(compute.self) : 1;
+  };
+  table_.clock_ns = Clock;
+  table_.setting = [](void* self, uint32_t index, mge_text* out) -> mge_code {
+    const std::vector<std::string>& values = Of(self).settings_;
+    if (index >= values.size()) return MGE_OUT_OF_RANGE;
+    *out = {values[index].data(), values[index].size()};
+    return MGE_OK;
+  };
+  table_.extension = NoExtension;
+}
+
+void HostServices::Attach(const void* user, const Logger& logger) {
+  std::lock_guard lock(mutex_);
+  loggers_.emplace_back(user, logger);
+}
+
+void HostServices::Detach(const void* user) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(loggers_, [&](const auto& entry) { return entry.first == user; });
+}
+
+void HostServices::Log(int32_t severity, std::string_view text) const {
+  try {
+    std::lock_guard lock(mutex_);
+    if (loggers_.empty()) return;
+    LogLevel level = static_cast<LogLevel>(std::clamp<int32_t>(severity, MGE_LOG_DEBUG, MGE_LOG_ERROR));
+    loggers_.front().second.Log(level, "backend {}: {}", backend_, text);
+  } catch (const std::exception&) {
+    // A message that cannot be written must not end the work that it is about.
+  }
+}
+
+std::string TextOfBackend(mge_code code, const mge_error& error) {
+  if (error.text.empty()) return fmt::format("the backend gave no reason (code {})", code);
+  return EscapeControl(error.text);
+}
+
+absl::Status StatusOfBackend(mge_code code, const mge_error& error, std::string_view what) {
+  if (code == MGE_OK) return absl::OkStatus();
+  if (code == MGE_RESOURCE_EXHAUSTED && !error.origin.ok()) return error.origin;
+  auto fail = [&](const ErrorRow& row, std::string fix = {}) {
+    return Fail(row, fmt::format("{} failed", what), {.what = TextOfBackend(code, error), .fix = std::move(fix)});
+  };
+  switch (code) {
+    case MGE_DEVICE_LOST: return fail(errors::kDeviceLost, "restart the process; other devices go on working");
+    case MGE_FORKED: return fail(errors::kForked, "create the runtime in the child process");
+    case MGE_RESOURCE_EXHAUSTED: return fail(errors::kOutOfMemory);
+    case MGE_UNAVAILABLE: return fail(errors::kDeviceUnusable);
+    case MGE_UNIMPLEMENTED: return fail(errors::kUnsupportedFeature);
+    case MGE_CANCELLED: return fail(errors::kCancelled);
+    case MGE_DEADLINE_EXCEEDED: return fail(errors::kTimeout);
+    default: return fail(errors::kKernelFailed);
+  }
+}
+
+}  // namespace mge

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pool of the backend's own, behind the host's interface.
+#include <atomic>
+#include <utility>
+
+#include "core/base/errors.h"
+#include "core/plugin/guard.h"
+#include "core/plugin/memory/pool.h"
+#include "core/plugin/memory/pool_util.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+class BackendPool : public Pool {
+ public:
+  BackendPool(const mge_pool_api* api, mge_pool* pool, DeviceSlabs* slabs, std::string device)
+      : api_(api), pool_(pool), slabs_(slabs), device_(std::move(device)) {}
+  ~BackendPool() override { api_->destroy(pool_); }
+
+  absl::StatusOr<mge_reservation> Acquire(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
+                                          uint32_t flags) override {
+    CheckRequest(alignment, flags);
+    if (bytes == 0) return NoMemory();
+    MGE_RETURN_IF_ERROR(PaddedSize(bytes, alignment).status());
+    // The pool knows nothing of keep_free: it is trimmed from outside before the device would go below.
+    if (uint64_t keep = keep_free_.load(std::memory_order_relaxed)) {
+      MemoryInfo info = slabs_->Info();
+      if (info.total_bytes && (info.free_bytes <= keep || bytes > info.free_bytes - keep)) api_->trim(pool_, MGE_TRIM_EXCESS);
+    }
+    mge_reservation out = NoMemory();
+    mge_error error;
+    mge_code code =
+        CallBackend(error, [&](mge_error* e) { return api_->acquire(pool_, bytes, alignment, after, flags, &out, e); });
+    std::string what = fmt::format("device {}: the backend's own pool, asked for {} bytes,", device_, bytes);
+    if (code != MGE_OK) return StatusOfBackend(code, error, what);
+    if (out.address && reinterpret_cast<uintptr_t>(out.address) % alignment == 0 && out.bytes >= bytes) return out;
+    error.text = fmt::format("it gave {} bytes at {}", out.bytes, fmt::ptr(out.address));
+    api_->release(pool_, &out, nullptr);
+    return StatusOfBackend(MGE_INTERNAL, error, what);
+  }
+  void Release(const mge_reservation& reservation, const mge_fence_point* last_use) override {
+    if (reservation.address) api_->release(pool_, &reservation, last_use);
+  }
+  void Trim(int32_t how) override { api_->trim(pool_, how); }
+  mge_pool_stats Stats() const override {
+    mge_pool_stats stats = {};
+    stats.struct_size = sizeof(stats);
+    api_->stats(pool_, &stats);
+    return stats;
+  }
+  void SetPolicy(const mge_reserve_decision& decision) override {
+    keep_free_.store(decision.keep_free, std::memory_order_relaxed);
+  }
+  std::string_view name() const override { return "own"; }
+
+ private:
+  const mge_pool_api* api_;
+  mge_pool* pool_;
+  DeviceSlabs* slabs_;
+  std::string device_;
+  std::atomic<uint64_t> keep_free_{0};
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Pool>> MakeBackendPool(const mge_pool_api* api, mge_device* device, int32_t memory_class,
+                                                      DeviceSlabs* slabs, std::string_view device_name) {
+  mge_pool* pool = nullptr;
+  mge_error error;
+  mge_code code =
+      CallBackend(error, [&](mge_error* e) { return api->create(device, memory_class, slabs->table(), &pool, e); });
+  if (code == MGE_OK && !pool) {
+    error.text = "it answered success without a pool";
+    code = MGE_INTERNAL;
+  }
+  if (code != MGE_OK) return StatusOfBackend(code, error, fmt::format("device {}: making the backend's own pool", device_name));
+  return std::make_unique<BackendPool>(api, pool, slabs, std::string(device_name));
+}
+
+}  // namespace mge

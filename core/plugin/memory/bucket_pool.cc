@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plugin/memory/bucket_pool.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/plugin/memory/pool_util.h"
+#include "fmt/format.h"
+
+namespace mge {
+
+BucketPool::~BucketPool() { GiveBack(0, true); }
+
+std::unique_ptr<BucketPool::Block> BucketPool::Take(uint64_t size, const mge_fence_point* after) {
+  auto list = cache_.find(size);
+  if (list == cache_.end()) return nullptr;
+  std::vector<std::unique_ptr<Block>>& blocks = list->second;
+  for (size_t i = blocks.size(); i-- > 0;) {
+    if (!IsFree(blocks[i]->last_use, after, *provider_)) continue;
+    std::unique_ptr<Block> block = std::move(blocks[i]);
+    blocks.erase(blocks.begin() + static_cast<std::ptrdiff_t>(i));
+    if (blocks.empty()) cache_.erase(list);
+    return block;
+  }
+  return nullptr;
+}
+
+void BucketPool::GiveBack(uint64_t retain, bool wait) {
+  for (auto list = cache_.rbegin(); list != cache_.rend(); ++list) {
+    std::erase_if(list->second, [&](const std::unique_ptr<Block>& block) {
+      if (stats_.committed <= retain || !provider_->Reached(block->last_use, wait)) return false;
+      stats_.committed -= block->slab.bytes;
+      ++stats_.slab_releases;
+      provider_->Release(block->slab);
+      return true;
+    });
+  }
+  std::erase_if(cache_, [](const auto& entry) { return entry.second.empty(); });
+}
+
+absl::StatusOr<mge_reservation> BucketPool::Acquire(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
+                                                    uint32_t flags) {
+  CheckRequest(alignment, flags);
+  if (bytes == 0) return NoMemory();
+  MGE_ASSIGN_OR_RETURN(uint64_t padded, PaddedSize(bytes, alignment));
+  const uint64_t size = round_(padded, options_);
+  std::lock_guard lock(mutex_);
+  if (!caching_) GiveBack(0, false);
+  std::unique_ptr<Block> block = caching_ ? Take(size, after) : nullptr;
+  if (block) {
+    ++stats_.hits;
+  } else {
+    if (flags & MGE_POOL_NO_GROWTH) return GrowthForbidden(name_, bytes);
+    if (MemoryInfo info = provider_->Info(); info.total_bytes) {
+      // Only the release is triggered here; whether the device has the memory is the provider's to say.
+      if (info.free_bytes <= policy_.keep_free || size > info.free_bytes - policy_.keep_free) GiveBack(0, false);
+    }
+    absl::StatusOr<mge_slab> slab = provider_->Acquire(size);
+    if (!slab.ok() && slab.status().code() == absl::StatusCode::kResourceExhausted && !cache_.empty()) {
+      // What the pool keeps for later must never be why a request fails now.
+      GiveBack(0, true);
+      slab = provider_->Acquire(size);
+    }
+    if (!slab.ok()) return slab.status();
+    block = std::make_unique<Block>(Block{*slab, {}});
+    stats_.committed += size;
+    ++stats_.slab_acquires;
+  }
+  stats_.in_use += size;
+  stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
+  mge_reservation out = Place(block->slab, AlignUp(reinterpret_cast<uintptr_t>(block->slab.address), alignment), size);
+  out.token = reinterpret_cast<uintptr_t>(block.release());
+  return out;
+}
+
+void BucketPool::Release(const mge_reservation& reservation, const mge_fence_point* last_use) {
+  if (!reservation.token) return;
+  std::unique_ptr<Block> block(reinterpret_cast<Block*>(static_cast<uintptr_t>(reservation.token)));
+  block->last_use = last_use ? *last_use : mge_fence_point{};
+  std::lock_guard lock(mutex_);
+  stats_.in_use -= block->slab.bytes;
+  cache_[block->slab.bytes].push_back(std::move(block));
+  if (!caching_) GiveBack(0, false);
+}
+
+void BucketPool::Trim(int32_t how) {
+  std::lock_guard lock(mutex_);
+  GiveBack(how == MGE_TRIM_EXCESS ? policy_.retain : 0, false);
+}
+
+mge_pool_stats BucketPool::Stats() const {
+  std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+void BucketPool::SetPolicy(const mge_reserve_decision& decision) {
+  std::lock_guard lock(mutex_);
+  policy_ = decision;
+}
+
+}  // namespace mge

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pools that hand out whole slabs and keep them by size: naive, round, unpooled.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "core/plugin/memory/pool.h"
+
+namespace mge {
+
+// One slab per reservation. A released slab waits in a list of its size, and the last one released is given first.
+class BucketPool : public Pool {
+ public:
+  // `round`: the size of the slab for a request. Without `caching` a slab goes back as soon as its last use is over.
+  BucketPool(std::string_view name, uint64_t (*round)(uint64_t, const PoolOptions&), bool caching, const PoolOptions& options,
+             SlabProvider* provider)
+      : name_(name), round_(round), caching_(caching), options_(options), provider_(provider) {}
+  ~BucketPool() override;
+
+  absl::StatusOr<mge_reservation> Acquire(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
+                                          uint32_t flags) override;
+  void Release(const mge_reservation& reservation, const mge_fence_point* last_use) override;
+  void Trim(int32_t how) override;
+  mge_pool_stats Stats() const override;
+  void SetPolicy(const mge_reserve_decision& decision) override;
+  std::string_view name() const override { return name_; }
+
+ private:
+  struct Block {
+    mge_slab slab;
+    mge_fence_point last_use;
+  };
+  // Gives cached blocks back until at most `retain` bytes are committed, the largest first. Blocks whose last use is not
+  // over stay, unless `wait`.
+  void GiveBack(uint64_t retain, bool wait);
+  std::unique_ptr<Block> Take(uint64_t size, const mge_fence_point* after);
+
+  const std::string_view name_;
+  uint64_t (*const round_)(uint64_t, const PoolOptions&);
+  const bool caching_;
+  const PoolOptions options_;
+  SlabProvider* const provider_;
+  mutable std::mutex mutex_;
+  std::map<uint64_t, std::vector<std::unique_ptr<Block>>> cache_;  // by size of the slab
+  mge_reserve_decision policy_ = {};
+  mge_pool_stats stats_ = {sizeof(mge_pool_stats), 0x3f, 0, 0, 0, 0, 0, 0};
+};
+
+}  // namespace mge

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plugin/memory/budget.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "core/base/errors.h"
+#include "fmt/format.h"
+
+namespace mge {
+
+absl::Status Budget::Charge(uint64_t bytes) {
+  uint64_t now = in_use_.load(std::memory_order_relaxed);
+  uint64_t next;
+  do {
+    uint64_t limit = limit_ ? limit_ : UINT64_MAX;
+    if (now > limit || bytes > limit - now) {
+      return Fail(errors::kOverBudget, fmt::format("the memory limit of device {} would be exceeded", owner_),
+                  {.what = fmt::format("{} bytes were asked for, {} are in use, the limit is {}", bytes, now, limit),
+                   .where = fmt::format("memory.limit of {}", owner_),
+                   .fix = "raise MGE_MEMORY_LIMIT, or run a smaller batch or model"});
+    }
+    next = now + bytes;
+  } while (!in_use_.compare_exchange_weak(now, next, std::memory_order_relaxed));
+  uint64_t peak = peak_.load(std::memory_order_relaxed);
+  while (peak < next && !peak_.compare_exchange_weak(peak, next, std::memory_order_relaxed)) {
+  }
+  return absl::OkStatus();
+}
+
+uint64_t Budget::left() const {
+  if (!limit_) return UINT64_MAX;
+  uint64_t used = in_use();
+  return used < limit_ ? limit_ - used : 0;
+}
+
+absl::StatusOr<std::shared_ptr<std::byte>> BudgetedHostAllocator::Allocate(int64_t bytes) {
+  uint64_t charge = static_cast<uint64_t>(std::max<int64_t>(bytes, 0));
+  MGE_RETURN_IF_ERROR(budget_->Charge(charge));
+  absl::StatusOr<std::shared_ptr<std::byte>> memory = UnlimitedHostAllocator().Allocate(bytes);
+  if (!memory.ok()) {
+    budget_->Refund(charge);
+    return memory;
+  }
+  std::byte* address = memory->get();
+  auto refund = [keep = *std::move(memory), budget = budget_, charge](std::byte*) mutable {
+    keep.reset();
+    budget->Refund(charge);
+  };
+  try {
+    return std::shared_ptr<std::byte>(address, std::move(refund));
+  } catch (const std::bad_alloc&) {  // the deleter has run by then
+    return Fail(errors::kOutOfMemory, "the system has no memory left",
+                {.what = fmt::format("{} bytes were asked for", charge)});
+  }
+}
+
+}  // namespace mge

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plugin/memory/growing_pool.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/plugin/memory/pool_util.h"
+
+namespace mge {
+namespace {
+
+constexpr uint64_t kLargestGrowth = uint64_t{64} << 20;
+
+}  // namespace
+
+GrowingPool::~GrowingPool() {
+  Sweep(true);
+  for (const std::unique_ptr<mge_slab>& slab : slabs_) provider_->Release(*slab);
+}
+
+void GrowingPool::RemoveFree(std::map<uintptr_t, Block>::iterator at) {
+  free_by_size_.erase({at->second.bytes, at->first});
+  free_.erase(at);
+}
+
+void GrowingPool::AddFree(uintptr_t address, Block block) {
+  auto next = free_.lower_bound(address);
+  if (next != free_.end() && next->first == address + block.bytes && next->second.slab == block.slab) {
+    block.bytes += next->second.bytes;
+    auto joined = next++;
+    RemoveFree(joined);
+  }
+  if (next != free_.begin()) {
+    auto before = std::prev(next);
+    if (before->first + before->second.bytes == address && before->second.slab == block.slab) {
+      address = before->first;
+      block.bytes += before->second.bytes;
+      RemoveFree(before);
+    }
+  }
+  free_.emplace(address, block);
+  free_by_size_.emplace(block.bytes, address);
+}
+
+void GrowingPool::Sweep(bool wait) {
+  std::erase_if(pending_, [&](const Pending& p) {
+    if (!provider_->Reached(p.last_use, wait)) return false;
+    AddFree(p.address, p.block);
+    return true;
+  });
+}
+
+mge_reservation GrowingPool::Hand(const mge_slab& slab, uintptr_t address, uint64_t bytes) {
+  stats_.in_use += bytes;
+  stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
+  mge_reservation out = Place(slab, address, bytes);
+  out.token = reinterpret_cast<uintptr_t>(&slab);
+  return out;
+}
+
+bool GrowingPool::TakeFree(uint64_t bytes, uint64_t alignment, mge_reservation& out) {
+  for (auto fit = free_by_size_.lower_bound({bytes, 0}); fit != free_by_size_.end(); ++fit) {
+    auto [size, begin] = *fit;
+    uintptr_t address = AlignUp(begin, alignment);
+    if (address - begin > size - bytes) continue;
+    auto at = free_.find(begin);
+    const mge_slab* slab = at->second.slab;
+    RemoveFree(at);
+    if (address > begin) AddFree(begin, {address - begin, slab});
+    if (uint64_t rest = begin + size - (address + bytes)) AddFree(address + bytes, {rest, slab});
+    out = Hand(*slab, address, bytes);
+    return true;
+  }
+  return false;
+}
+
+// A whole block that the same fence has freed by the time of its next use.
+bool GrowingPool::TakePending(uint64_t bytes, uint64_t alignment, const mge_fence_point* after, mge_reservation& out) {
+  if (!after || !after->fence) return false;
+  auto best = pending_.end();
+  for (auto p = pending_.begin(); p != pending_.end(); ++p) {
+    if (p->block.bytes < bytes || p->address % alignment != 0) continue;
+    if (p->last_use.fence != after->fence || p->last_use.value > after->value) continue;
+    if (best == pending_.end() || p->block.bytes < best->block.bytes) best = p;
+  }
+  if (best == pending_.end()) return false;
+  out = Hand(*best->block.slab, best->address, best->block.bytes);
+  pending_.erase(best);
+  return true;
+}
+
+absl::Status GrowingPool::Grow(uint64_t bytes) {
+  uint64_t want = std::max(bytes, next_growth_);
+  if (MemoryInfo info = provider_->Info(); info.total_bytes) {
+    uint64_t room = info.free_bytes > policy_.keep_free ? info.free_bytes - policy_.keep_free : 0;
+    if (bytes > room) GiveBack(0);
+    if (want > room) want = bytes;
+  }
+  absl::StatusOr<mge_slab> slab = provider_->Acquire(want);
+  auto exhausted = [&] { return slab.status().code() == absl::StatusCode::kResourceExhausted; };
+  if (exhausted() && want > bytes) slab = provider_->Acquire(want = bytes);
+  if (exhausted() && stats_.committed > stats_.in_use) {
+    // What the pool keeps for later must never be why a request fails now.
+    Sweep(true);
+    GiveBack(0);
+    slab = provider_->Acquire(want);
+  }
+  if (!slab.ok()) return slab.status();
+  slabs_.push_back(std::make_unique<mge_slab>(*slab));
+  stats_.committed += want;
+  ++stats_.slab_acquires;
+  if (want >= next_growth_) next_growth_ = std::min(next_growth_ * 2, kLargestGrowth);
+  AddFree(reinterpret_cast<uintptr_t>(slab->address), {want, slabs_.back().get()});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<mge_reservation> GrowingPool::Acquire(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
+                                                     uint32_t flags) {
+  CheckRequest(alignment, flags);
+  if (bytes == 0) return NoMemory();
+  alignment = std::max(alignment, kDefaultAlignment);
+  MGE_ASSIGN_OR_RETURN(uint64_t padded, PaddedSize(bytes, alignment));
+  uint64_t size = AlignUp(bytes, kDefaultAlignment);
+  padded = AlignUp(padded, kDefaultAlignment);
+  std::lock_guard lock(mutex_);
+  Sweep(false);
+  mge_reservation out;
+  if (TakeFree(size, alignment, out) || TakePending(size, alignment, after, out)) {
+    ++stats_.hits;
+    return out;
+  }
+  if (flags & MGE_POOL_NO_GROWTH) return GrowthForbidden(name(), bytes);
+  absl::Status grown = Grow(padded);
+  // Growing may have waited for blocks that now serve, though the device has nothing more to give.
+  if (TakeFree(size, alignment, out)) return out;
+  MGE_CHECK(!grown.ok());
+  return grown;
+}
+
+void GrowingPool::Release(const mge_reservation& reservation, const mge_fence_point* last_use) {
+  if (!reservation.token) return;
+  const auto* slab = reinterpret_cast<const mge_slab*>(static_cast<uintptr_t>(reservation.token));
+  auto address = reinterpret_cast<uintptr_t>(reservation.address);
+  std::lock_guard lock(mutex_);
+  stats_.in_use -= reservation.bytes;
+  if (last_use && !provider_->Reached(*last_use, false)) {
+    pending_.push_back({address, {reservation.bytes, slab}, *last_use});
+  } else {
+    AddFree(address, {reservation.bytes, slab});
+  }
+}
+
+void GrowingPool::GiveBack(uint64_t retain) {
+  std::sort(slabs_.begin(), slabs_.end(), [](const auto& a, const auto& b) { return a->bytes > b->bytes; });
+  std::erase_if(slabs_, [&](const std::unique_ptr<mge_slab>& slab) {
+    auto at = free_.find(reinterpret_cast<uintptr_t>(slab->address));
+    bool whole = at != free_.end() && at->second.slab == slab.get() && at->second.bytes == slab->bytes;
+    if (!whole || stats_.committed <= retain) return false;
+    RemoveFree(at);
+    stats_.committed -= slab->bytes;
+    ++stats_.slab_releases;
+    provider_->Release(*slab);
+    return true;
+  });
+}
+
+void GrowingPool::Trim(int32_t how) {
+  std::lock_guard lock(mutex_);
+  Sweep(false);
+  GiveBack(how == MGE_TRIM_EXCESS ? policy_.retain : 0);
+}
+
+mge_pool_stats GrowingPool::Stats() const {
+  std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+void GrowingPool::SetPolicy(const mge_reserve_decision& decision) {
+  std::lock_guard lock(mutex_);
+  policy_ = decision;
+}
+
+}  // namespace mge

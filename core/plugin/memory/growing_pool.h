@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pool "growing": few large slabs, cut by best fit, joined again with free neighbours.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/plugin/memory/pool.h"
+
+namespace mge {
+
+// A request is served by the smallest free block that holds it; what is left of the block stays free. Where nothing fits,
+// a slab is taken: of the request's size, or larger while the pool is young (1 MiB, doubling up to 64 MiB).
+class GrowingPool : public Pool {
+ public:
+  explicit GrowingPool(SlabProvider* provider) : provider_(provider) {}
+  ~GrowingPool() override;
+
+  absl::StatusOr<mge_reservation> Acquire(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
+                                          uint32_t flags) override;
+  void Release(const mge_reservation& reservation, const mge_fence_point* last_use) override;
+  void Trim(int32_t how) override;
+  mge_pool_stats Stats() const override;
+  void SetPolicy(const mge_reserve_decision& decision) override;
+  std::string_view name() const override { return "growing"; }
+
+ private:
+  struct Block {
+    uint64_t bytes;
+    const mge_slab* slab;
+  };
+  // Released, but the last use is not known to be over.
+  struct Pending {
+    uintptr_t address;
+    Block block;
+    mge_fence_point last_use;
+  };
+
+  void AddFree(uintptr_t address, Block block);  // joins neighbours of one slab
+  void RemoveFree(std::map<uintptr_t, Block>::iterator at);
+  void Sweep(bool wait);  // pending blocks that are over become free
+  bool TakeFree(uint64_t bytes, uint64_t alignment, mge_reservation& out);
+  bool TakePending(uint64_t bytes, uint64_t alignment, const mge_fence_point* after, mge_reservation& out);
+  absl::Status Grow(uint64_t bytes);
+  void GiveBack(uint64_t retain);
+  mge_reservation Hand(const mge_slab& slab, uintptr_t address, uint64_t bytes);
+
+  SlabProvider* const provider_;
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<mge_slab>> slabs_;
+  std::map<uintptr_t, Block> free_;                        // by address
+  std::set<std::pair<uint64_t, uintptr_t>> free_by_size_;  // the same: size, address
+  std::vector<Pending> pending_;
+  uint64_t next_growth_ = uint64_t{1} << 20;
+  mge_reserve_decision policy_ = {};
+  mge_pool_stats stats_ = {sizeof(mge_pool_stats), 0x3f, 0, 0, 0, 0, 0, 0};
+};
+
+}  // namespace mge

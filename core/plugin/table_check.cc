@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table that a backend hands over, held against the contract.
+#include <string_view>
+#include <utility>
+
+#include "core/plugin/guard.h"
+#include "core/plugin/loader.h"
+#include "core/plugin/memory/pool.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+
+namespace mge {
+namespace {
+
+constexpr uint64_t kMaxSettings = 1024;
+constexpr uint64_t kMaxText = 4096;
+
+// Sizes first: a slot is only looked at if the struct is large enough to hold it.
+template <typename Table, typename SlotsOf>
+std::string CheckTable(std::string_view name, const Table* table, SlotsOf&& required) {
+  if (!table) return fmt::format("table '{}' is NULL", name);
+  if (table->struct_size < sizeof(Table)) {
+    return fmt::format("table '{}' says {} bytes (struct_size); this host needs {}", name, table->struct_size,
+                       sizeof(Table));
+  }
+  std::string bad;
+  required([&](std::string_view slot, bool filled) {
+    if (!filled && bad.empty()) bad = fmt::format("slot '{}' of table '{}' is NULL, but required", slot, name);
+  });
+  return bad;
+}
+
+std::string CheckMemory(const mge_memory_api& memory) {
+  if (memory.own_pool) {
+    std::string bad = CheckTable("memory.own_pool", memory.own_pool, [&](auto&& need) {
+      need("create", memory.own_pool->create != nullptr);
+      need("destroy", memory.own_pool->destroy != nullptr);
+      need("acquire", memory.own_pool->acquire != nullptr);
+      need("release", memory.own_pool->release != nullptr);
+      need("trim", memory.own_pool->trim != nullptr);
+      need("stats", memory.own_pool->stats != nullptr);
+    });
+    if (!bad.empty()) return bad;
+  } else {
+    std::string pool = CopyText(memory.pool, 64);
+    bool known = false;
+    for (std::string_view name : PoolNames()) known |= name == pool;
+    if (!known) {
+      return fmt::format("table 'memory' names the pool '{}'; this host has {}", pool, fmt::join(PoolNames(), ", "));
+    }
+  }
+  if (memory.own_reserve) {
+    return CheckTable("memory.own_reserve", memory.own_reserve,
+                      [&](auto&& need) { need("decide", memory.own_reserve->decide != nullptr); });
+  }
+  absl::StatusOr<ReservePolicy> policy = ReservePolicy::Parse(CopyText(memory.reserve, 64));
+  if (!policy.ok()) return fmt::format("table 'memory' names a reserve policy that is none: {}", ErrorTitle(policy.status()));
+  return {};
+}
+
+std::string CheckQueue(const mge_queue_api& queue) {
+  return CheckTable("queue", &queue, [&](auto&& need) {
+    need("create", queue.create != nullptr);
+    need("destroy", queue.destroy != nullptr);
+    need("copy", queue.copy != nullptr);
+    need("fence_create", queue.fence_create != nullptr);
+    need("fence_destroy", queue.fence_destroy != nullptr);
+    need("signal", queue.signal != nullptr);
+    need("wait", queue.wait != nullptr);
+    need("host_wait", queue.host_wait != nullptr);
+    if (!queue.capture_begin) return;
+    need("capture_end", queue.capture_end != nullptr);
+    need("replay", queue.replay != nullptr);
+    need("record_destroy", queue.record_destroy != nullptr);
+  });
+}
+
+bool IsText(const mge_text& text) { return text.size == 0 || (text.data && text.size <= kMaxText); }
+
+std::string CheckSettings(const mge_plugin& plugin) {
+  if (plugin.setting_count > kMaxSettings) {
+    return fmt::format("it declares {} settings; the limit is {}", plugin.setting_count, kMaxSettings);
+  }
+  if (plugin.setting_count > 0 && !plugin.settings) return "its list of settings is NULL";
+  for (uint64_t i = 0; i < plugin.setting_count; ++i) {
+    const mge_setting* s = plugin.settings[i];
+    if (!s || s->struct_size < sizeof(mge_setting)) return fmt::format("its setting {} is NULL or too short", i);
+    if (!IsText(s->key) || s->key.size == 0 || !IsText(s->fallback) || !IsText(s->choices) || !IsText(s->unit) ||
+        !IsText(s->doc)) {
+      return fmt::format("a text of its setting {} is missing or longer than {} bytes", i, kMaxText);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string WhyTableIsBad(const mge_plugin& plugin) {
+  std::string bad = CheckTable("mge_plugin", &plugin, [&](auto&& need) {
+    need("start", plugin.start != nullptr);
+    need("stop", plugin.stop != nullptr);
+  });
+  if (!bad.empty()) return bad;
+  if (!IsText(plugin.name) || !IsText(plugin.version)) return "its name or version is no text";
+  bad = CheckTable("device", plugin.device, [&](auto&& need) {
+    need("enumerate", plugin.device->enumerate != nullptr);
+    need("open", plugin.device->open != nullptr);
+    need("close", plugin.device->close != nullptr);
+  });
+  if (!bad.empty()) return bad;
+  bad = CheckTable("memory", plugin.memory, [&](auto&& need) {
+    need("slab_acquire", plugin.memory->slab_acquire != nullptr);
+    need("slab_release", plugin.memory->slab_release != nullptr);
+    need("memory_info", plugin.memory->memory_info != nullptr);
+  });
+  if (bad.empty()) bad = CheckMemory(*plugin.memory);
+  if (!bad.empty()) return bad;
+  bad = CheckTable("kernel", plugin.kernel, [&](auto&& need) {
+    need("enumerate", plugin.kernel->enumerate != nullptr);
+    need("prepare", plugin.kernel->prepare != nullptr);
+    need("bind", plugin.kernel->bind != nullptr);
+    need("destroy", plugin.kernel->destroy != nullptr);
+    if (plugin.kernel->state_create) need("state_destroy", plugin.kernel->state_destroy != nullptr);
+  });
+  if (!bad.empty()) return bad;
+  if (!IsText(plugin.kernel->set_version)) return "set_version of table 'kernel' is no text";
+  if (plugin.queue) bad = CheckQueue(*plugin.queue);
+  if (bad.empty() && plugin.graph) {
+    bad = CheckTable("graph", plugin.graph, [&](auto&& need) { need("claim", plugin.graph->claim != nullptr); });
+  }
+  if (bad.empty() && plugin.strategy) {
+    bad = CheckTable("strategy", plugin.strategy, [&](auto&& need) { need("order", plugin.strategy->order != nullptr); });
+  }
+  return bad.empty() ? CheckSettings(plugin) : bad;
+}
+
+}  // namespace mge
