@@ -94,6 +94,9 @@ Violations CheckBackendsAndSdk(const Tree& tree) {
       if (sdk && (ours || (path.find('/') != std::string::npos && !StartsWith(path, "mge/")))) {
         out.push_back(At(file, line, "sdk stands alone; it may not include " + path));
       }
+      if (!backend.empty() && path.find("..") != std::string::npos) {
+        out.push_back(At(file, line, "backend " + backend + " may not include " + path));
+      }
       if (backend.empty() || !ours) continue;
       std::string other = Folder(path, "plugins/");
       if (other != backend && other != "gpu") {
@@ -165,10 +168,11 @@ TEST(ArrowsCheck, RefusesAnUpwardInclude) {
 
 TEST(ArrowsCheck, RefusesABackendThatLooksElsewhere) {
   Tree tree = {{"plugins/cuda/a.cu", "#include \"plugins/gpu/k.h\"\n#include \"plugins/cpu/d.h\"\n"},
-               {"plugins/cpu/a.cc", "#include \"device.h\"\n#include \"core/base/status.h\"\n"},
+               {"plugins/cpu/a.cc", "#include \"device.h\"\n#include \"core/base/status.h\"\n#include \"../null/d.h\"\n"},
                {"sdk/include/mge/plugin.h", "#include <stdint.h>\n#include \"mge/types.h\"\n#include <absl/x.h>\n"}};
   EXPECT_THAT(CheckBackendsAndSdk(tree),
               ElementsAre("plugins/cpu/a.cc:2: backend cpu may not include core/base/status.h",
+                          "plugins/cpu/a.cc:3: backend cpu may not include ../null/d.h",
                           "plugins/cuda/a.cu:2: backend cuda may not include plugins/cpu/d.h",
                           "sdk/include/mge/plugin.h:3: sdk stands alone; it may not include absl/x.h"));
 }

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every header of core/, sdk/ and plugins/ compiles alone: one source for each, that includes it twice and nothing else.
 # The sources are built by the test, not by the build of everything.
-function(mge_header_test)
+
+# mge_headers(FOLDER ROOT...): the headers below FOLDER, seen with the include directories ROOT... and the SDK's.
+function(mge_headers folder)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
-       ${PROJECT_SOURCE_DIR}/core/*.h ${PROJECT_SOURCE_DIR}/sdk/include/*.h ${PROJECT_SOURCE_DIR}/sdk/include/*.hpp
-       ${PROJECT_SOURCE_DIR}/plugins/*.h)
+       ${PROJECT_SOURCE_DIR}/${folder}/*.h ${PROJECT_SOURCE_DIR}/${folder}/*.hpp)
+  if(NOT headers)
+    return()
+  endif()
   set(sources)
   foreach(header IN LISTS headers)
     string(REPLACE "/" "_" name ${header})
@@ -14,13 +18,24 @@ function(mge_header_test)
     endif()
     foreach(language IN LISTS languages)
       set(source ${CMAKE_CURRENT_BINARY_DIR}/headers/${name}.${language})
-      file(CONFIGURE OUTPUT ${source} CONTENT "#include \"@header@\"\n#include \"@header@\"\n" @ONLY)
+      set(path ${PROJECT_SOURCE_DIR}/${header})
+      file(CONFIGURE OUTPUT ${source} CONTENT "#include \"@path@\"\n#include \"@path@\"\n" @ONLY)
       list(APPEND sources ${source})
     endforeach()
   endforeach()
-  add_library(lint_headers OBJECT EXCLUDE_FROM_ALL ${sources})
-  target_link_libraries(lint_headers PRIVATE mge_sdk)
-  target_include_directories(lint_headers PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/sdk/include)
-  target_compile_options(lint_headers PRIVATE -O0 -Werror)
-  add_test(NAME lint/headers COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target lint_headers)
+  string(REPLACE "/" "_" target lint_headers_${folder})
+  add_library(${target} OBJECT EXCLUDE_FROM_ALL ${sources})
+  target_link_libraries(${target} PRIVATE mge_sdk)
+  target_include_directories(${target} PRIVATE ${ARGN})
+  target_compile_options(${target} PRIVATE -O0 -Werror)
+  add_dependencies(lint_headers ${target})
 endfunction()
+
+add_custom_target(lint_headers)
+mge_headers(sdk)
+mge_headers(core ${PROJECT_SOURCE_DIR})
+get_property(backends GLOBAL PROPERTY MGE_BACKENDS)
+foreach(backend IN LISTS backends)
+  mge_headers(plugins/${backend} ${PROJECT_SOURCE_DIR}/plugins/${backend})
+endforeach()
+add_test(NAME lint/headers COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target lint_headers)
