@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/env/environment.h"
+
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/env/setting_text.h"
+#include "core/env/settings.h"
+
+namespace mge {
+namespace {
+
+constexpr std::string_view kSystemVariables[] = {"HOME", "XDG_CACHE_HOME"};
+
+bool IsWanted(std::string_view name, const std::set<std::string, std::less<>>& known) {
+  if (known.find(name) != known.end()) return true;
+  return std::any_of(std::begin(kVariablePrefixes), std::end(kVariablePrefixes),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+}  // namespace
+
+std::optional<std::string_view> Environment::Find(std::string_view name) const {
+  for (const auto& [key, value] : variables) {
+    if (key == name && !value.empty()) return value;
+  }
+  return std::nullopt;
+}
+
+Environment CaptureEnvironment() {
+  Environment out;
+  if (getauxval(AT_SECURE) != 0 || environ == nullptr) return out;
+  std::set<std::string, std::less<>> known(std::begin(kSystemVariables), std::end(kSystemVariables));
+  for (const SettingRow& row : kSettings) {
+    known.insert(VariableOf(row));
+    for (std::string_view alias : Words(row.aliases)) known.emplace(alias);
+  }
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    std::string_view text = *entry;
+    size_t equals = text.find('=');
+    if (equals == text.npos) continue;
+    std::string_view name = text.substr(0, equals);
+    if (IsWanted(name, known)) out.variables.emplace_back(name, text.substr(equals + 1));
+  }
+  return out;
+}
+
+}  // namespace mge

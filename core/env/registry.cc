@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/env/registry.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/errors.h"
+#include "core/base/nearest.h"
+#include "core/env/registry_state.h"
+#include "core/env/setting_text.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+template <typename T>
+std::vector<Statement<T>> Statements(std::vector<T> items) {
+  std::vector<Statement<T>> out;
+  for (T& item : items) out.push_back({std::move(item)});
+  return out;
+}
+
+std::string Upper(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return out;
+}
+
+absl::Status UnknownSetting(std::string_view nearest, std::string_view name, std::string_view where) {
+  return Fail(errors::kUnknownSetting, fmt::format("no setting is named {}.{}", Quoted(name), DidYouMean(nearest)),
+              {.where = std::string(where), .fix = "`mge env` lists all settings"});
+}
+
+// The backend that a name belongs to by its form: virtual.devices and MGE_VIRTUAL_DEVICES to `virtual`. Empty if to none.
+std::string_view OwnerAmong(std::span<const std::string> backends, std::string_view name) {
+  for (const std::string& backend : backends) {
+    if (name.starts_with(backend + ".") || name.starts_with("MGE_" + Upper(backend) + "_")) return backend;
+  }
+  return {};
+}
+
+bool HasOurPrefix(std::string_view name) {
+  return std::any_of(std::begin(kVariablePrefixes), std::end(kVariablePrefixes),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+bool IsIgnored(std::string_view name) {
+  return std::any_of(std::begin(kIgnoredVariables), std::end(kIgnoredVariables),
+                     [&](const IgnoredVariable& row) { return row.name == name; });
+}
+
+}  // namespace
+
+Registry::Registry(Logger logger) : state_(std::make_unique<State>()), logger_(logger) {}
+Registry::~Registry() = default;
+
+absl::StatusOr<std::unique_ptr<Registry>> Registry::Create(Sources sources, Logger logger) {
+  std::unique_ptr<Registry> registry(new Registry(logger));
+  State& state = *registry->state_;
+  for (const SettingRow& row : kSettings) state.Add(MakeEntry(row, "core"));
+  state.call = Statements(std::move(sources.call));
+  state.command_line = Statements(std::move(sources.command_line));
+  state.environment = Statements(std::move(sources.environment.variables));
+
+  // What decides how to speak and how strict to be comes first.
+  MGE_RETURN_IF_ERROR(state.ReadConfigFiles(std::move(sources.config_files), logger));
+  for (std::string_view key : {kLogLevel.key, kLogOverride.key, kStrictEnv.key}) {
+    MGE_RETURN_IF_ERROR(state.TakeAll(state.Core(key), logger));
+  }
+  state.strict = std::get<bool>(state.Core(kStrictEnv.key).Slot().value);
+  state.Publish();
+  registry->logger_.set_level(state.current->LogThreshold());
+
+  for (Entry& entry : state.entries) {
+    MGE_RETURN_IF_ERROR(state.TakeAll(entry, registry->logger_));
+    MGE_RETURN_IF_ERROR(state.JudgeLater(entry, registry->logger_));
+  }
+  // These have been read just now.
+  for (std::string_view key : {kConfigFiles.key, kStrictEnv.key, kLogLevel.key, kLogOverride.key}) {
+    state.Core(key).read = true;
+  }
+  state.Publish();
+  return registry;
+}
+
+absl::Status Registry::JudgeUnknown(std::span<const std::string> absent) {
+  std::lock_guard lock(mutex_);
+  State& state = *state_;
+  // Whether the name is one of an absent backend, which is said, and no more.
+  auto waits = [&](std::string_view name, std::string_view origin) {
+    std::string_view backend = OwnerAmong(absent, name);
+    if (backend.empty()) return false;
+    logger_.Warning("{} has no effect: the backend {} is not loaded ({})", name, backend, origin);
+    return true;
+  };
+
+  for (auto& [variable, taken] : state.environment) {
+    const std::string& name = variable.first;
+    if (taken || !HasOurPrefix(name)) continue;
+    taken = true;
+    if (variable.second.empty() || IsIgnored(name) || waits(name, "environment")) continue;
+    std::string hint = DidYouMean(state.NearestName(name, State::Names::kVariables));
+    if (state.strict) {
+      return Fail(errors::kUnknownSetting, fmt::format("the variable {} is unknown.{}", Quoted(name), hint),
+                  {.what = "MGE_STRICT_ENV refuses unknown variables with a prefix of ours",
+                   .where = fmt::format("environment {}", name), .fix = "unset it; `mge env` lists all settings"});
+    }
+    logger_.Warning("the variable {} is unknown and has no effect.{}", Quoted(name), hint);
+  }
+  for (auto& [item, taken] : state.config) {
+    if (taken) continue;
+    taken = true;
+    if (waits(item.key, item.place)) continue;
+    const Entry* meant = state.Find(item.key);  // by a name that is no key
+    std::string hint = meant ? fmt::format(" Its key is \"{}\".", meant->row.key)
+                             : DidYouMean(state.NearestName(item.key, State::Names::kKeys));
+    return Fail(errors::kConfigFile, fmt::format("no setting has the key {}.{}", Quoted(item.key), hint),
+                {.where = item.place, .fix = "`mge env` lists all settings"});
+  }
+  for (auto [statements, source] : {std::pair(&state.command_line, "command line"), std::pair(&state.call, "call")}) {
+    for (auto& [assignment, taken] : *statements) {
+      if (taken) continue;
+      taken = true;
+      if (waits(assignment.name, source)) continue;
+      return UnknownSetting(state.NearestName(assignment.name, State::Names::kAll), assignment.name, source);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Registry::MarkRead() {
+  std::lock_guard lock(mutex_);
+  state_->marked_read = true;
+  for (Entry& entry : state_->entries) entry.read |= entry.row.lifecycle == Lifecycle::kFirstSet;
+}
+
+absl::Status Registry::Set(std::string_view name, std::string_view text) {
+  std::lock_guard lock(mutex_);
+  Entry* entry = state_->Find(std::string(name));
+  if (!entry) return UnknownSetting(state_->NearestName(name, State::Names::kAll), name, "call");
+  if (entry->read) {
+    return Fail(errors::kSettingTooLate, fmt::format("{} can no longer be set", entry->row.key),
+                {.what = "it is read once per runtime, and this runtime has read it", .where = "call",
+                 .fix = entry->row.instead.empty() ? "set it before the runtime is created"
+                                                   : fmt::format("call {}", entry->row.instead)});
+  }
+  return state_->SetByCall(*entry, name, text, "", logger_);
+}
+
+absl::Status Registry::SetThrough(std::string_view function, std::string_view name, std::string_view text) {
+  std::lock_guard lock(mutex_);
+  Entry* entry = state_->Find(std::string(name));
+  MGE_CHECK(entry != nullptr && entry->row.instead == function);
+  return state_->SetByCall(*entry, name, text, function, logger_);
+}
+
+std::shared_ptr<const Snapshot> Registry::snapshot() const {
+  std::lock_guard lock(mutex_);
+  return state_->current;
+}
+
+std::vector<SettingInfo> Registry::List() const {
+  std::lock_guard lock(mutex_);
+  std::vector<SettingInfo> list;
+  for (const Entry& entry : state_->entries) {
+    SettingSlot slot = entry.Slot();
+    list.push_back({.key = std::string(entry.row.key),
+                    .variable = entry.variable,
+                    .aliases = entry.aliases,
+                    .type = std::string(TypeName(entry.row.type)),
+                    .fallback = FormatSetting(entry.row, entry.fallback),
+                    .value = FormatSetting(entry.row, slot.value),
+                    .origin = slot.origin.Describe(),
+                    .allowed = AllowedText(entry.row),
+                    .unit = std::string(entry.row.unit),
+                    .lifecycle = std::string(LifecycleName(entry.row.lifecycle)),
+                    .doc = std::string(entry.row.doc),
+                    .owner = entry.owner,
+                    .status = std::string(StatusName(entry.row.status))});
+  }
+  return list;
+}
+
+}  // namespace mge

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/env/registry_state.h"
+
+#include <map>
+
+#include "core/base/errors.h"
+#include "core/base/nearest.h"
+#include "core/env/setting_text.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+absl::Status BadSetting(const Entry& entry, std::string_view name, std::string_view text, const absl::Status& reason,
+                        const Origin& origin) {
+  std::string allowed = AllowedText(entry.row);
+  std::string fallback = FormatSetting(entry.row, entry.fallback);
+  return Fail(reason.code() == absl::StatusCode::kFailedPrecondition ? errors::kConfigFile : errors::kBadSetting,
+              fmt::format("{} = {} {}", name, text, Std(reason.message())),
+              {.what = allowed.empty() ? "" : fmt::format("allowed: {}", allowed),
+               .where = origin.Describe(),
+               .fix = fmt::format("give it an allowed value, or leave it out for the default{}",
+                                  fallback.empty() ? "" : fmt::format(", which is {}", fallback))});
+}
+
+}  // namespace
+
+Entry MakeEntry(const SettingRow& row, std::string_view owner) {
+  Entry entry = {.row = row, .owner = std::string(owner), .variable = VariableOf(row), .fallback = FallbackOf(row)};
+  for (std::string_view alias : Words(row.aliases)) entry.aliases.emplace_back(alias);
+  return entry;
+}
+
+Entry* Registry::State::Find(const std::string& name) const {
+  auto it = by_name.find(name);
+  return it == by_name.end() ? nullptr : it->second;
+}
+
+void Registry::State::Add(Entry entry) {
+  Entry& added = entries.emplace_back(std::move(entry));
+  by_name[std::string(added.row.key)] = &added;
+  by_name[added.variable] = &added;
+  for (const std::string& alias : added.aliases) by_name[alias] = &added;
+}
+
+absl::Status Registry::State::TakeAssignments(Entry& entry, std::vector<Statement<Assignment>>& statements, Source source) {
+  for (auto& [assignment, taken] : statements) {
+    if (taken || !entry.HasName(assignment.name)) continue;
+    taken = true;
+    if (assignment.text.empty()) continue;
+    Origin origin = {source, source == Source::kCall      ? std::string()
+                             : !assignment.option.empty() ? assignment.option
+                                                          : fmt::format("--set {}={}", assignment.name, assignment.text)};
+    auto value = ParseSetting(entry.row, assignment.text);
+    if (!value.ok()) return BadSetting(entry, assignment.name, Quoted(assignment.text), value.status(), origin);
+    entry.assigned[static_cast<size_t>(source)] = Assigned{*std::move(value), std::move(origin)};
+  }
+  return absl::OkStatus();
+}
+
+// The canonical variable wins over aliases, and an earlier alias over a later one. All of them are checked.
+absl::Status Registry::State::TakeEnvironment(Entry& entry, const Logger& logger) {
+  std::optional<Assigned>& slot = entry.assigned[static_cast<size_t>(Source::kEnvironment)];
+  std::vector<std::string> names = {entry.variable};
+  names.insert(names.end(), entry.aliases.begin(), entry.aliases.end());
+  for (const std::string& name : names) {
+    for (auto& [variable, taken] : environment) {
+      if (taken || variable.first != name) continue;
+      taken = true;
+      if (variable.second.empty()) continue;
+      Origin origin = {Source::kEnvironment, name};
+      auto value = ParseSetting(entry.row, variable.second);
+      if (!value.ok()) return BadSetting(entry, name, Quoted(variable.second), value.status(), origin);
+      if (!slot) {
+        slot = Assigned{*std::move(value), std::move(origin)};
+      } else if (slot->value != *value) {
+        logger.Warning("{} and {} set {} differently; {} wins", slot->origin.detail, name, entry.row.key,
+                       slot->origin.detail);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Registry::State::TakeConfig(Entry& entry) {
+  for (auto& [item, taken] : config) {
+    if (taken || item.key != entry.row.key) continue;
+    taken = true;
+    if (IsEmpty(item.value)) continue;
+    Origin origin = {Source::kConfigFile, item.place};
+    auto value = ReadConfigValue(entry.row, item.value);
+    if (!value.ok()) return BadSetting(entry, item.key, ConfigText(item.value), value.status(), origin);
+    entry.assigned[static_cast<size_t>(Source::kConfigFile)] = Assigned{*std::move(value), std::move(origin)};
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Registry::State::TakeAll(Entry& entry, const Logger& logger) {
+  MGE_RETURN_IF_ERROR(TakeConfig(entry));
+  MGE_RETURN_IF_ERROR(TakeEnvironment(entry, logger));
+  MGE_RETURN_IF_ERROR(TakeAssignments(entry, command_line, Source::kCommandLine));
+  return TakeAssignments(entry, call, Source::kCall);
+}
+
+absl::Status Registry::State::ReadConfigFiles(std::vector<std::string> files_of_command_line, const Logger& logger) {
+  Entry& entry = Core(kConfigFiles.key);
+  MGE_RETURN_IF_ERROR(TakeAll(entry, logger));
+  if (!files_of_command_line.empty()) {
+    auto& slot = entry.assigned[static_cast<size_t>(Source::kCommandLine)];
+    slot = Assigned{std::move(files_of_command_line), {Source::kCommandLine, "--config"}};
+  }
+  for (const std::string& path : std::get<std::vector<std::string>>(entry.Slot().value)) {
+    MGE_ASSIGN_OR_RETURN(std::vector<ConfigItem> items, ReadConfigFile(path));
+    for (ConfigItem& item : items) {
+      if (item.key == "include" || item.key == entry.row.key) {
+        return Fail(errors::kConfigFile, fmt::format("\"{}\" cannot stand in a configuration file", item.key),
+                    {.what = "a configuration file does not name others", .where = item.place,
+                     .fix = "name every file with --config, or in MGE_CONFIG separated by colons"});
+      }
+      config.push_back({std::move(item)});
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Registry::State::JudgeLater(Entry& entry, const Logger& logger) {
+  const Assigned* assigned = entry.Highest();
+  if (entry.row.status != SettingStatus::kLater || !assigned) return absl::OkStatus();
+  if (strict) {
+    return Fail(errors::kLaterSetting, fmt::format("{} has no effect yet", entry.row.key),
+                {.what = "MGE_STRICT_ENV refuses settings whose effect is not built",
+                 .where = assigned->origin.Describe(), .fix = "leave it out"});
+  }
+  if (!std::exchange(entry.warned_later, true)) {
+    logger.Warning("{} has no effect yet ({})", entry.row.key, assigned->origin.Describe());
+  }
+  return absl::OkStatus();
+}
+
+void Registry::State::Publish() {
+  auto next = std::make_shared<Snapshot>();
+  std::vector<std::string> dynamic;
+  std::map<std::string_view, size_t> backend_index;
+  for (const std::string& name : backends) {
+    backend_index[name] = next->backends_.size();
+    next->backends_.push_back({name, {}});
+  }
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const Entry& entry = entries[i];
+    SettingSlot slot = entry.Slot();
+    if (entry.row.lifecycle == Lifecycle::kDynamic && slot.value != entry.fallback) {
+      std::string text = FormatSetting(entry.row, slot.value);
+      dynamic.push_back(fmt::format("{}={}:{};", entry.row.key, text.size(), text));
+    }
+    if (i < kSettings.size()) {
+      next->core_[i] = std::move(slot);
+    } else {
+      next->backends_[backend_index[entry.owner]].slots.push_back(std::move(slot));
+    }
+  }
+  std::sort(dynamic.begin(), dynamic.end());  // the order in which backends are registered does not matter
+  for (const std::string& part : dynamic) next->dynamic_key_ += part;
+  current = std::move(next);
+}
+
+absl::Status Registry::State::SetByCall(Entry& entry, std::string_view name, std::string_view text, std::string_view function,
+                       const Logger& logger) {
+  Origin origin = {Source::kCall, std::string(function)};
+  auto& slot = entry.assigned[static_cast<size_t>(Source::kCall)];
+  std::optional<Assigned> before = slot;
+  if (text.empty()) {
+    slot.reset();
+  } else {
+    auto value = ParseSetting(entry.row, text);
+    if (!value.ok()) return BadSetting(entry, name, Quoted(text), value.status(), origin);
+    slot = Assigned{*std::move(value), std::move(origin)};
+  }
+  if (absl::Status status = JudgeLater(entry, logger); !status.ok()) {
+    slot = std::move(before);
+    return status;
+  }
+  Publish();
+  return absl::OkStatus();
+}
+
+std::string_view Registry::State::NearestName(std::string_view wrong, Names among) const {
+  std::vector<std::string_view> names;
+  for (const Entry& entry : entries) {
+    if (among != Names::kVariables) names.push_back(entry.row.key);
+    if (among == Names::kKeys) continue;
+    names.push_back(entry.variable);
+    names.insert(names.end(), entry.aliases.begin(), entry.aliases.end());
+  }
+  return Nearest(wrong, names);
+}
+
+}  // namespace mge

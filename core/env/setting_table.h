@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules that a table of settings keeps, checked when it is compiled.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "core/env/setting.h"
+
+namespace mge {
+
+// The name of a variable, in place: MGE_ENGINE_TYPE of engine.type.
+struct VariableName {
+  static constexpr size_t kLongest = 96;
+  char text[kLongest] = {};
+  size_t size = 0;
+
+  constexpr explicit VariableName(const SettingRow& row) {
+    if (row.variable.empty()) Append("MGE_");
+    Append(row.variable.empty() ? row.key : row.variable);
+  }
+  constexpr std::string_view view() const { return {text, size}; }
+
+ private:
+  constexpr void Append(std::string_view part) {
+    for (char c : part) {
+      if (size == kLongest) throw "the name of a variable is too long";
+      text[size++] = c == '.' ? '_' : c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    }
+  }
+};
+
+namespace setting_table_internal {
+
+// Takes the next word off the front of `text`.
+constexpr std::string_view NextWord(std::string_view& text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  std::string_view word = text.substr(0, text.find(' '));
+  text.remove_prefix(word.size());
+  return word;
+}
+
+constexpr bool IsKey(std::string_view key) {
+  if (key.empty() || key.front() < 'a' || key.front() > 'z' || key.back() == '.') return false;
+  for (size_t i = 0; i < key.size(); ++i) {
+    char c = key[i];
+    bool word = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+    if (!word && !(c == '.' && key[i - 1] != '.')) return false;
+  }
+  return true;
+}
+
+constexpr bool IsSentence(std::string_view doc) {
+  return doc.size() > 8 && doc.front() >= 'A' && doc.front() <= 'Z' && doc.ends_with('.');
+}
+
+constexpr bool FallbackFits(const SettingRow& row) {
+  switch (row.type) {
+    case SettingType::kInt:
+    case SettingType::kBytes:
+      return !row.ranged || (row.min.whole <= row.fallback.whole && row.fallback.whole <= row.max.whole);
+    case SettingType::kDouble:
+    case SettingType::kSeconds:
+      return !row.ranged || (row.min.real <= row.fallback.real && row.fallback.real <= row.max.real);
+    case SettingType::kChoice:
+      for (const Choice& choice : row.choices) {
+        if (choice.value == row.fallback.whole) return !row.ranged;
+      }
+      return false;
+    case SettingType::kFlags: {
+      int64_t all = 0;
+      for (const Choice& choice : row.choices) {
+        if (choice.name.find('_') != choice.name.npos) return false;  // `_` joins flags
+        all |= choice.value;
+      }
+      return row.fallback.whole != 0 && (row.fallback.whole & ~all) == 0 && !row.ranged;
+    }
+    default: return !row.ranged;
+  }
+}
+
+}  // namespace setting_table_internal
+
+// A row by itself: a key of small letters, digits, `_` and dots; a doc that is a sentence; a default inside of its range;
+// choices for enums and flags only; words for what a check allows.
+constexpr bool ValidSetting(const SettingRow& row) {
+  using namespace setting_table_internal;
+  bool enumerated = row.type == SettingType::kChoice || row.type == SettingType::kFlags;
+  return IsKey(row.key) && IsSentence(row.doc) && FallbackFits(row) && enumerated == !row.choices.empty() &&
+         (row.check == nullptr || !row.allowed.empty()) &&
+         (row.instead.empty() || row.lifecycle == Lifecycle::kFirstSet);
+}
+
+// Every row is valid, and no two rows share a name, be it a key, a variable or an alias.
+template <size_t kSize>
+constexpr bool ValidSettings(const std::array<SettingRow, kSize>& rows) {
+  std::vector<VariableName> variables;  // first, so that views into it hold
+  for (const SettingRow& row : rows) {
+    if (!ValidSetting(row)) return false;
+    variables.emplace_back(row);
+  }
+  std::vector<std::string_view> names;
+  for (size_t i = 0; i < kSize; ++i) {
+    names.push_back(rows[i].key);
+    names.push_back(variables[i].view());
+    std::string_view rest = rows[i].aliases;
+    for (auto alias = setting_table_internal::NextWord(rest); !alias.empty();
+         alias = setting_table_internal::NextWord(rest)) {
+      names.push_back(alias);
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return std::adjacent_find(names.begin(), names.end()) == names.end();
+}
+
+}  // namespace mge
