@@ -54,8 +54,9 @@ std::string TomlDefault(const SettingRow& row) {
     case SettingType::kSeconds: return Default(row);
     case SettingType::kTextList:
     case SettingType::kPathList: {
+      const SettingValue fallback = FallbackOf(row);
       std::string out;
-      for (const std::string& entry : std::get<std::vector<std::string>>(FallbackOf(row))) {
+      for (const std::string& entry : std::get<std::vector<std::string>>(fallback)) {
         out += fmt::format("{}\"{}\"", out.empty() ? "" : ", ", entry);
       }
       return fmt::format("[{}]", out);
@@ -69,7 +70,7 @@ std::string TomlDefault(const SettingRow& row) {
 std::string SettingsMarkdown() {
   std::string out =
       "# Settings\n\n"
-      "Generated from the table in `core/env`; README.md in this folder says how to write it anew. Backends add settings of "
+      "Generated from the table in `core/env`; [README.md](README.md) says how to write it anew. Backends add settings of "
       "their own, which `mge env` shows.\n\n"
       "A value comes from, highest first: a call, the command line (`--set key=value`), the environment (the variable before "
       "its aliases), a configuration file (`--config`, `MGE_CONFIG`; a later file wins), the default. An empty value sets "

@@ -71,7 +71,9 @@ absl::StatusOr<std::unique_ptr<Registry>> Registry::Create(Sources sources, Logg
   }
   state.strict = std::get<bool>(state.Core(kStrictEnv.key).Slot().value);
   state.Publish();
-  registry->logger_.set_level(state.current->LogThreshold());
+  if (state.current->IsSet<kLogLevel>() || state.current->IsSet<kLogOverride>()) {
+    registry->logger_.set_level(state.current->LogThreshold());
+  }
 
   for (Entry& entry : state.entries) {
     MGE_RETURN_IF_ERROR(state.TakeAll(entry, registry->logger_));

@@ -72,16 +72,18 @@ class Registry {
  public:
   // Reads all sources. Fails on a bad value (kBadSetting), on a file that cannot be used (kConfigFile), and in strict mode on
   // a setting whose effect is not built (kLaterSetting). Names that it does not know wait for RegisterBackend and JudgeUnknown.
-  // The logger's level becomes the one of the settings.
+  // The logger keeps its level unless log.level or log.override is set.
   static absl::StatusOr<std::unique_ptr<Registry>> Create(Sources sources, Logger logger = Logger());
 
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
   ~Registry();
 
-  // Adds a backend's settings and reads what the sources say of them. Fails with kPluginRefused if the declaration itself is
-  // wrong: a key that is not under `name`, one that is taken, a default outside of its range. Values are in the snapshot.
-  absl::Status RegisterBackend(std::string_view name, std::vector<BackendSetting> rows);
+  // Adds a backend's settings, reads what the sources say of them, and answers their values in the order of `rows` as text:
+  // truth as 1 or 0, sizes in bytes, times in seconds, choices as declared. Snapshot::Backend has them typed. Fails with
+  // kPluginRefused if the declaration is wrong (a key that is not under `name`, one that is taken, a default outside of its
+  // range), kBadSetting or kConfigFile if what a source says is; nothing is added then.
+  absl::StatusOr<std::vector<std::string>> RegisterBackend(std::string_view name, std::vector<BackendSetting> rows);
 
   // To be called when all backends that can be loaded are registered. A name that nobody knows is then a typo: in the
   // environment it is reported once with the nearest known name (in strict mode an error, kUnknownSetting), elsewhere it is an

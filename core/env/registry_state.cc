@@ -109,7 +109,8 @@ absl::Status Registry::State::ReadConfigFiles(std::vector<std::string> files_of_
     auto& slot = entry.assigned[static_cast<size_t>(Source::kCommandLine)];
     slot = Assigned{std::move(files_of_command_line), {Source::kCommandLine, "--config"}};
   }
-  for (const std::string& path : std::get<std::vector<std::string>>(entry.Slot().value)) {
+  const SettingSlot files = entry.Slot();
+  for (const std::string& path : std::get<std::vector<std::string>>(files.value)) {
     MGE_ASSIGN_OR_RETURN(std::vector<ConfigItem> items, ReadConfigFile(path));
     for (ConfigItem& item : items) {
       if (item.key == "include" || item.key == entry.row.key) {

@@ -106,6 +106,11 @@ std::string FormatSize(int64_t bytes) {
   return fmt::format("{}{}", bytes, kUnits[unit]);
 }
 
+std::string RangeText(bool from, std::string min, bool to, std::string max) {
+  if (from && to) return fmt::format("{}..{}", min, max);
+  return from ? fmt::format("{} or more", min) : fmt::format("{} or less", max);
+}
+
 const Choice* FindChoice(const SettingRow& row, std::string_view text) {
   std::string wanted = Lower(text);
   for (const Choice& choice : row.choices) {
@@ -344,6 +349,12 @@ std::string FormatSetting(const SettingRow& row, const SettingValue& value) {
   return {};
 }
 
+std::string PlainText(const SettingRow& row, const SettingValue& value) {
+  if (row.type == SettingType::kBool) return std::get<bool>(value) ? "1" : "0";
+  if (row.type == SettingType::kBytes) return std::to_string(std::get<int64_t>(value));
+  return FormatSetting(row, value);
+}
+
 SettingValue FallbackOf(const SettingRow& row) {
   switch (row.type) {
     case SettingType::kBool: return row.fallback.whole != 0;
@@ -370,16 +381,19 @@ std::string AllowedText(const SettingRow& row) {
     for (const Choice& choice : row.choices) out += (out.empty() ? "" : ", ") + std::string(choice.name);
     return out;
   }
-  auto range = [&](const SettingLiteral& low, const SettingLiteral& high) {
-    switch (row.type) {
-      case SettingType::kInt: return fmt::format("{}..{}", low.whole, high.whole);
-      case SettingType::kBytes: return fmt::format("{}..{}", FormatSize(low.whole), FormatSize(high.whole));
-      case SettingType::kDouble:
-      case SettingType::kSeconds: return fmt::format("{}..{}", low.real, high.real);
-      default: return std::string();
+  if (!row.ranged) return {};
+  switch (row.type) {
+    case SettingType::kInt:
+    case SettingType::kBytes: {
+      auto text = [&](int64_t v) { return row.type == SettingType::kBytes ? FormatSize(v) : std::to_string(v); };
+      return RangeText(row.min.whole != INT64_MIN, text(row.min.whole), row.max.whole != INT64_MAX, text(row.max.whole));
     }
-  };
-  return row.ranged ? range(row.min, row.max) : std::string();
+    case SettingType::kDouble:
+    case SettingType::kSeconds:
+      return RangeText(std::isfinite(row.min.real), fmt::format("{}", row.min.real), std::isfinite(row.max.real),
+                       fmt::format("{}", row.max.real));
+    default: return {};
+  }
 }
 
 std::string Quoted(std::string_view text) {

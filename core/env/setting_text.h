@@ -26,11 +26,14 @@ absl::StatusOr<SettingValue> ParseSetting(const SettingRow& row, std::string_vie
 
 // Reads a value of a configuration file. A wrong type is kFailedPrecondition, a bad value kInvalidArgument; messages as above.
 absl::StatusOr<SettingValue> ReadConfigValue(const SettingRow& row, const ConfigValue& value);
-bool IsEmpty(const ConfigValue& value);                  // "" or []: the key sets nothing
-std::string ConfigText(const ConfigValue& value);        // for messages
+bool IsEmpty(const ConfigValue& value);            // "" or []: the key sets nothing
+std::string ConfigText(const ConfigValue& value);  // for messages
 
 // Writes a value so that ParseSetting reads it again.
 std::string FormatSetting(const SettingRow& row, const SettingValue& value);
+
+// The same for a backend, which has no parser of ours: truth as 1 or 0, sizes and times as plain numbers.
+std::string PlainText(const SettingRow& row, const SettingValue& value);
 
 // The default as a value.
 SettingValue FallbackOf(const SettingRow& row);

@@ -58,7 +58,8 @@ typedef struct mge_host {
   void (*parallel_for)(void* self, uint64_t chunks, void (*body)(void* context, uint64_t chunk), void* context);
   uint32_t (*thread_count)(void* self); /* threads of the compute pool, the caller included; >= 1. [any] */
   uint64_t (*clock_ns)(void* self);     /* monotonic. [any] */
-  /* Value of the backend's setting number `index` (order of mge_plugin.settings), as text; valid until stop(). [any] */
+  /* Value of the backend's setting number `index` (order of mge_plugin.settings), as text: truth as 1 or 0, sizes in
+   * bytes, choices as declared; valid until stop(). [any] */
   mge_code (*setting)(void* self, uint32_t index, mge_text* out);
   /* A host table by reverse-DNS name, or NULL. [any] */
   const void* (*extension)(void* self, const char* name, uint32_t min_version);

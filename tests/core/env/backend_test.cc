@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/core/env/env_test_util.h"
+
+namespace mge {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::vector<BackendSetting> VirtualRows() {
+  return {
+      {.key = "virtual.devices", .type = SettingType::kInt, .fallback = "2", .min = "0", .max = "16", .unit = "devices",
+       .doc = "Devices that exist."},
+      {.key = "virtual.memory", .type = SettingType::kBytes, .fallback = "256MiB", .min = "1MiB",
+       .doc = "Memory of each device."},
+      {.key = "virtual.link", .type = SettingType::kChoice, .fallback = "ring", .choices = {"ring", "full"},
+       .lifecycle = Lifecycle::kDynamic, .doc = "Links between devices."},
+      {.key = "virtual.verbose", .type = SettingType::kBool, .doc = "Says more."},
+  };
+}
+
+TEST(BackendSettings, AreReadFromEverySource) {
+  ScratchDir dir;
+  auto registry = MustCreate({.command_line = {{"virtual.link", "full"}},
+                              .config_files = {dir.Write("a.toml", "[virtual]\nmemory = \"1GiB\"\n")},
+                              .environment = {{{"MGE_VIRTUAL_DEVICES", "4"}}}});
+  auto values = registry->RegisterBackend("virtual", VirtualRows());
+  ASSERT_TRUE(values.ok()) << FormatError(values.status());
+  EXPECT_THAT(*values, ElementsAre("4", "1073741824", "full", "0"));
+  ASSERT_TRUE(registry->JudgeUnknown().ok());
+  EXPECT_EQ(InfoOf(*registry, "virtual.devices").origin, "environment MGE_VIRTUAL_DEVICES");
+  EXPECT_EQ(InfoOf(*registry, "virtual.memory").origin, dir.path() + "/a.toml:2");
+  EXPECT_EQ(InfoOf(*registry, "virtual.link").origin, "command line --set virtual.link=full");
+  EXPECT_EQ(InfoOf(*registry, "virtual.verbose").origin, "default");
+  EXPECT_EQ(InfoOf(*registry, "virtual.devices").owner, "virtual");
+  EXPECT_EQ(InfoOf(*registry, "virtual.memory").allowed, "1MiB or more");
+
+  const std::vector<SettingSlot>* slots = registry->snapshot()->Backend("virtual");
+  ASSERT_NE(slots, nullptr);
+  ASSERT_EQ(slots->size(), 4u);
+  EXPECT_EQ((*slots)[0].value, SettingValue(int64_t{4}));
+  EXPECT_EQ((*slots)[2].value, SettingValue(int64_t{1}));  // the second choice
+  EXPECT_EQ(registry->snapshot()->Backend("cuda"), nullptr);
+}
+
+TEST(BackendSettings, ObeyTheRulesOfTheCore) {
+  auto bad = MustCreate(FromEnvironment({{"MGE_VIRTUAL_DEVICES", "17"}}));
+  EXPECT_THAT(FormatError(bad->RegisterBackend("virtual", VirtualRows()).status()),
+              AllOf(HasSubstr("E0202"), HasSubstr("MGE_VIRTUAL_DEVICES = \"17\" is outside of 0..16")));
+
+  LogLines log;
+  auto typo = MustCreate(FromEnvironment({{"MGE_VIRTUAL_DEVISES", "1"}}), log.logger());
+  ASSERT_TRUE(typo->RegisterBackend("virtual", VirtualRows()).ok());
+  ASSERT_TRUE(typo->JudgeUnknown().ok());
+  EXPECT_THAT(log.lines, ElementsAre(HasSubstr("Did you mean \"MGE_VIRTUAL_DEVICES\"?")));
+
+  auto late = MustCreate({});
+  ASSERT_TRUE(late->RegisterBackend("virtual", VirtualRows()).ok());
+  late->MarkRead();
+  EXPECT_EQ(ErrorId(late->Set("virtual.devices", "1")), errors::kSettingTooLate.id);
+  EXPECT_TRUE(late->Set("virtual.link", "full").ok());
+  EXPECT_THAT(late->snapshot()->DynamicKey(), HasSubstr("virtual.link"));
+}
+
+TEST(BackendSettings, OfABackendLoadedLateAreReadAtOnce) {
+  auto registry = MustCreate({});
+  registry->MarkRead();
+  ASSERT_TRUE(registry->RegisterBackend("virtual", VirtualRows()).ok());
+  EXPECT_EQ(ErrorId(registry->Set("virtual.devices", "1")), errors::kSettingTooLate.id);
+}
+
+TEST(BackendSettings, OfABackendThatIsNotLoadedAreNoTypos) {
+  LogLines log;
+  auto registry = MustCreate({.call = {{"virtual.devices", "2"}},
+                              .environment = {{{"MGE_VIRTUAL_MEMORY", "1G"}, {"MGE_STRICT_ENV", "1"}}}},
+                             log.logger());
+  std::vector<std::string> absent = {"virtual"};
+  EXPECT_TRUE(registry->JudgeUnknown(absent).ok());
+  EXPECT_THAT(log.lines, ElementsAre(AllOf(HasSubstr("MGE_VIRTUAL_MEMORY"), HasSubstr("virtual is not loaded")),
+                                     AllOf(HasSubstr("virtual.devices"), HasSubstr("virtual is not loaded"))));
+  auto unknown = MustCreate(FromEnvironment({{"MGE_VIRTUAL_MEMORY", "1G"}, {"MGE_STRICT_ENV", "1"}}));
+  EXPECT_EQ(ErrorId(unknown->JudgeUnknown()), errors::kUnknownSetting.id);
+}
+
+TEST(BackendSettings, AreRefusedIfTheirDeclarationIsWrong) {
+  auto error = [](BackendSetting row) {
+    auto registry = MustCreate({});
+    auto status = registry->RegisterBackend("virtual", {{.key = "virtual.good", .doc = "Good row."}, std::move(row)}).status();
+    EXPECT_EQ(registry->snapshot()->Backend("virtual"), nullptr);
+    EXPECT_EQ(registry->List().size(), kSettings.size());
+    EXPECT_EQ(ErrorId(status), errors::kPluginRefused.id);
+    return PartsOf(status).what;
+  };
+  EXPECT_THAT(error({.key = "cpu.isa", .doc = "Not its own."}), HasSubstr("begin with the backend's name"));
+  EXPECT_THAT(error({.key = "virtual.good", .doc = "Twice there."}), HasSubstr("belongs to virtual.good"));
+  EXPECT_THAT(error({.key = "virtual.Bad", .doc = "Capital letter."}), HasSubstr("small letters"));
+  EXPECT_THAT(error({.key = "virtual.x", .doc = "no sentence"}), HasSubstr("not a sentence"));
+  EXPECT_THAT(error({.key = "virtual.x", .type = SettingType::kInt, .fallback = "x", .doc = "Bad default."}),
+              HasSubstr("its default \"x\" is not a whole number"));
+  EXPECT_THAT(error({.key = "virtual.x", .type = SettingType::kInt, .fallback = "9", .max = "8", .doc = "Bad default."}),
+              HasSubstr("is outside of 8 or less"));
+  EXPECT_THAT(error({.key = "virtual.x", .type = SettingType::kInt, .min = "many", .doc = "Bad limit."}),
+              HasSubstr("its limit \"many\""));
+  EXPECT_THAT(error({.key = "virtual.x", .min = "1", .doc = "Text with a limit."}), HasSubstr("only numbers"));
+  EXPECT_THAT(error({.key = "virtual.x", .type = SettingType::kChoice, .doc = "No choices."}), HasSubstr("choices"));
+  EXPECT_THAT(error({.key = "virtual." + std::string(100, 'x'), .doc = "Long key."}), HasSubstr("longer"));
+
+  auto registry = MustCreate({});
+  ASSERT_TRUE(registry->RegisterBackend("cpu", {{.key = "cpu.onednn", .type = SettingType::kBool, .fallback = "1",
+                                                 .doc = "Offers kernels of oneDNN."}}).ok());
+  EXPECT_EQ(ErrorId(registry->RegisterBackend("cpu", {}).status()), errors::kPluginRefused.id);
+  auto alias = MustCreate({});
+  auto status = alias->RegisterBackend("cpu", {{.key = "cpu.isa", .doc = "Takes the core's name."}}).status();
+  EXPECT_THAT(PartsOf(status).what, HasSubstr("belongs to cpu.isa of core"));
+}
+
+TEST(BackendSettings, KeepTheirTextsWhenTheCallerDropsThem) {
+  auto registry = MustCreate({});
+  {
+    std::vector<BackendSetting> rows = VirtualRows();
+    ASSERT_TRUE(registry->RegisterBackend("virtual", rows).ok());
+    for (BackendSetting& row : rows) row = {};
+  }
+  EXPECT_EQ(InfoOf(*registry, "virtual.link").allowed, "ring, full");
+  EXPECT_EQ(InfoOf(*registry, "virtual.devices").doc, "Devices that exist.");
+}
+
+TEST(BackendSettings, MakeTheSameKeyInAnyOrderOfLoading) {
+  auto make = [](bool first) {
+    auto registry = MustCreate({.call = {{"a.x", "1"}, {"b.x", "1"}}});
+    for (std::string name : first ? std::vector{"a", "b"} : std::vector{"b", "a"}) {
+      EXPECT_TRUE(registry->RegisterBackend(name, {{.key = name + ".x", .lifecycle = Lifecycle::kDynamic,
+                                                    .doc = "Some text."}}).ok());
+    }
+    return registry->snapshot()->DynamicKey();
+  };
+  EXPECT_EQ(make(true), make(false));
+}
+
+}  // namespace
+}  // namespace mge

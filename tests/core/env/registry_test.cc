@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/env/registry.h"
+
+#include <thread>
+
+#include "tests/core/env/env_test_util.h"
+
+namespace mge {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+TEST(Registry, GivesDefaultsWhereNothingIsSet) {
+  auto snapshot = MustCreate({})->snapshot();
+  EXPECT_EQ(snapshot->Get<kDefaultDevice>(), "xpux");
+  EXPECT_EQ(snapshot->Get<kThreads>(), 0);
+  EXPECT_EQ(snapshot->Get<kEngineType>(), EngineType::kThreadedPerDevice);
+  EXPECT_EQ(snapshot->Get<kCpuWorkers>(), 1);
+  EXPECT_EQ(snapshot->Get<kCpuPriorityWorkers>(), 4);
+  EXPECT_EQ(snapshot->Get<kSelectStrategy>(), Strategy::kHeuristic);
+  EXPECT_EQ(snapshot->Get<kPlanCacheSize>(), 8);
+  EXPECT_EQ(snapshot->Get<kRunTimeout>(), Seconds(0));
+  EXPECT_EQ(snapshot->Get<kMemoryLargeRound>(), ByteSize{2 << 20});
+  EXPECT_TRUE(snapshot->Get<kPlanInplace>());
+  EXPECT_THAT(snapshot->Get<kPlannerSkip>(), IsEmpty());
+  EXPECT_FALSE(snapshot->Get<kMemoryLimit>().For("cpu0").has_value());
+  EXPECT_FALSE(snapshot->IsSet<kThreads>());
+}
+
+TEST(Registry, PutsACallBeforeTheCommandLineBeforeTheEnvironmentBeforeFilesBeforeTheDefault) {
+  ScratchDir dir;
+  std::string first = dir.Write("first.toml", "threads = 1\n");
+  std::string second = dir.Write("second.toml", "\nthreads = 2\n");
+  Sources sources;
+  auto now = [&] {
+    SettingInfo info = InfoOf(*MustCreate(sources), "threads");
+    return info.value + " " + info.origin;
+  };
+  EXPECT_EQ(now(), "0 default");
+  sources.config_files = {first};
+  EXPECT_EQ(now(), "1 " + first + ":1");
+  sources.config_files = {first, second};
+  EXPECT_EQ(now(), "2 " + second + ":2");
+  sources.environment.variables = {{"MGE_THREADS", "3"}};
+  EXPECT_EQ(now(), "3 environment MGE_THREADS");
+  sources.command_line = {{"threads", "4"}};
+  EXPECT_EQ(now(), "4 command line --set threads=4");
+  sources.command_line.push_back({"MGE_THREADS", "5", "--threads 5"});
+  EXPECT_EQ(now(), "5 command line --threads 5");
+  sources.call = {{"threads", "6"}};
+  EXPECT_EQ(now(), "6 call");
+}
+
+TEST(Registry, TakesBackACallAndShowsWhatLiesBelow) {
+  auto registry = MustCreate(FromEnvironment({{"MGE_SEED", "3"}}));
+  ASSERT_TRUE(registry->Set("seed", "4").ok());
+  EXPECT_EQ(registry->snapshot()->Get<kSeed>(), 4);
+  ASSERT_TRUE(registry->Set("MGE_SEED", "").ok());
+  EXPECT_EQ(registry->snapshot()->Get<kSeed>(), 3);
+  EXPECT_EQ(registry->snapshot()->OriginOf<kSeed>().Describe(), "environment MGE_SEED");
+}
+
+TEST(Registry, ChecksAValueEvenIfAnotherSourceWins) {
+  EXPECT_THAT(ErrorOf({.call = {{"threads", "1"}}, .environment = {{{"MGE_THREADS", "two"}}}}), HasSubstr("MGE_THREADS"));
+}
+
+TEST(Registry, NamesVariableValueAndWhatIsAllowedInAnError) {
+  auto registry = Registry::Create(FromEnvironment({{"MGE_THREADS", "two"}}));
+  EXPECT_EQ(FormatError(registry.status()),
+            "error[E0202] MGE_THREADS = \"two\" is not a whole number\n"
+            "  what:  allowed: 0..1024\n"
+            "  where: environment MGE_THREADS\n"
+            "  fix:   give it an allowed value, or leave it out for the default, which is 0");
+  EXPECT_EQ(KindOf(registry.status()), ErrorKind::kUsage);
+}
+
+// G2 of the list of faults: numbers that are none, sizes that are none.
+TEST(Registry, NeverFallsBackInSilence) {
+  for (std::string_view value : {"1e99", "-1", "two", "0x2", "2 3", "1025"}) {
+    EXPECT_THAT(ErrorOf(FromEnvironment({{"MGE_THREADS", std::string(value)}})), HasSubstr("E0202")) << value;
+  }
+  EXPECT_THAT(ErrorOf(FromEnvironment({{"MGE_MEMORY_LIMIT", "10QB"}})), AllOf(HasSubstr("E0202"), HasSubstr("10QB")));
+  EXPECT_THAT(ErrorOf(FromEnvironment({{"MXNET_ENGINE_TYPE", "FastEngine"}})),
+              AllOf(HasSubstr("MXNET_ENGINE_TYPE = \"FastEngine\" is none of naive, threaded, threaded_per_device"),
+                    HasSubstr("environment MXNET_ENGINE_TYPE")));
+  EXPECT_THAT(ErrorOf(FromEnvironment({{"MGE_PLUGIN_PATH", "relative/dir"}})), HasSubstr("relative/dir"));
+}
+
+TEST(Registry, RunsAGoodConfigurationAfterABadOne) {
+  EXPECT_NE(ErrorOf(FromEnvironment({{"MGE_THREADS", "two"}})), "ok");
+  EXPECT_EQ(ErrorOf(FromEnvironment({{"MGE_THREADS", "2"}})), "ok");
+}
+
+TEST(Registry, TakesTheCanonicalVariableBeforeItsAliasesAndSaysSo) {
+  LogLines log;
+  auto registry =
+      MustCreate(FromEnvironment({{"MXNET_ENGINE_TYPE", "NaiveEngine"}, {"MGE_ENGINE_TYPE", "threaded"}}), log.logger());
+  EXPECT_EQ(registry->snapshot()->Get<kEngineType>(), EngineType::kThreaded);
+  EXPECT_EQ(registry->snapshot()->OriginOf<kEngineType>().Describe(), "environment MGE_ENGINE_TYPE");
+  EXPECT_THAT(log.lines, ElementsAre("warning: MGE_ENGINE_TYPE and MXNET_ENGINE_TYPE set engine.type differently; "
+                                     "MGE_ENGINE_TYPE wins"));
+}
+
+TEST(Registry, IsSilentWhereTwoVariablesAgree) {
+  LogLines log;
+  MustCreate(FromEnvironment({{"MXNET_ENGINE_TYPE", "NaiveEngine"}, {"MGE_ENGINE_TYPE", "naive"}}), log.logger());
+  EXPECT_THAT(log.lines, IsEmpty());
+}
+
+TEST(Registry, ReportsAnUnknownVariableOnceWithTheNearestName) {
+  LogLines log;
+  auto registry = MustCreate(FromEnvironment({{"MGE_DEFUALT_DEVICE", "secret"}, {"MXNET_NO_SUCH_THING_AT_ALL", "1"}}),
+                             log.logger());
+  ASSERT_TRUE(registry->JudgeUnknown().ok());
+  ASSERT_TRUE(registry->JudgeUnknown().ok());
+  EXPECT_THAT(log.lines,
+              ElementsAre("warning: the variable \"MGE_DEFUALT_DEVICE\" is unknown and has no effect. Did you mean "
+                          "\"MGE_DEFAULT_DEVICE\"?",
+                          "warning: the variable \"MXNET_NO_SUCH_THING_AT_ALL\" is unknown and has no effect."));
+  EXPECT_EQ(registry->snapshot()->Get<kDefaultDevice>(), "xpux");
+}
+
+TEST(Registry, RefusesAnUnknownVariableInStrictMode) {
+  auto registry = MustCreate(FromEnvironment({{"MGE_STRICT_ENV", "1"}, {"MGE_DEFUALT_DEVICE", "secret"}}));
+  std::string text = FormatError(registry->JudgeUnknown());
+  EXPECT_THAT(text, AllOf(HasSubstr("E0203"), HasSubstr("MGE_DEFUALT_DEVICE"), HasSubstr("MGE_DEFAULT_DEVICE"),
+                          Not(HasSubstr("secret"))));
+}
+
+TEST(Registry, LeavesOtherVariablesAlone) {
+  LogLines log;
+  auto registry = MustCreate(FromEnvironment({{"PATH", "/bin"}, {"MGE_TEST_DATA", "/data"}, {"MGE_UNKNOWN_BUT_EMPTY", ""},
+                                              {"NCCL_DEBUG", "INFO"}, {"MGE_STRICT_ENV", "1"}}),
+                             log.logger());
+  EXPECT_TRUE(registry->JudgeUnknown().ok());
+  EXPECT_THAT(log.lines, IsEmpty());
+}
+
+TEST(Registry, RefusesUnknownNamesOfCallsAndTheCommandLine) {
+  auto by_call = MustCreate({.call = {{"threds", "2"}}});
+  EXPECT_THAT(FormatError(by_call->JudgeUnknown()),
+              AllOf(HasSubstr("E0203"), HasSubstr("\"threds\""), HasSubstr("Did you mean \"threads\"?")));
+  auto by_option = MustCreate({.command_line = {{"MGE_THREDS", "2"}}});
+  EXPECT_THAT(FormatError(by_option->JudgeUnknown()), HasSubstr("Did you mean \"MGE_THREADS\"?"));
+  EXPECT_THAT(FormatError(MustCreate({})->Set("engine.tpye", "naive")), HasSubstr("Did you mean \"engine.type\"?"));
+}
+
+TEST(Registry, EscapesNamesThatCouldSteerATerminal) {
+  LogLines log;
+  auto registry = MustCreate(FromEnvironment({{"MGE_\033[31mRED", "1"}}), log.logger());
+  ASSERT_TRUE(registry->JudgeUnknown().ok());
+  ASSERT_EQ(log.lines.size(), 1u);
+  EXPECT_THAT(log.lines[0], Not(HasSubstr("\033")));
+}
+
+TEST(Registry, KeepsFirstSetSettingsOnceTheyAreRead) {
+  auto registry = MustCreate({});
+  EXPECT_TRUE(registry->Set("threads", "2").ok());
+  registry->MarkRead();
+  absl::Status late = registry->Set("MGE_THREADS", "3");
+  EXPECT_EQ(ErrorId(late), errors::kSettingTooLate.id);
+  EXPECT_THAT(FormatError(late), HasSubstr("before the runtime is created"));
+  EXPECT_EQ(registry->snapshot()->Get<kThreads>(), 2);
+  EXPECT_THAT(FormatError(registry->Set("device.default", "cpu0")), HasSubstr("call set_default_device"));
+  EXPECT_THAT(FormatError(registry->Set("select.strategy", "profile")), HasSubstr("call set_execution_strategy"));
+}
+
+TEST(Registry, ChangesAFirstSetSettingThroughItsFunction) {
+  auto registry = MustCreate({});
+  registry->MarkRead();
+  ASSERT_TRUE(registry->SetThrough("set_default_device", "device.default", "cpu0").ok());
+  EXPECT_EQ(registry->snapshot()->Get<kDefaultDevice>(), "cpu0");
+  EXPECT_EQ(InfoOf(*registry, "device.default").origin, "call set_default_device");
+  EXPECT_EQ(ErrorId(registry->SetThrough("set_execution_strategy", "select.strategy", "quickest")), errors::kBadSetting.id);
+}
+
+TEST(Registry, LeavesASnapshotAsItWas) {
+  auto registry = MustCreate({});
+  auto before = registry->snapshot();
+  ASSERT_TRUE(registry->Set("plan.inplace", "0").ok());
+  EXPECT_TRUE(before->Get<kPlanInplace>());
+  EXPECT_FALSE(registry->snapshot()->Get<kPlanInplace>());
+  registry.reset();
+  EXPECT_EQ(before->Get<kDefaultDevice>(), "xpux");
+}
+
+TEST(Registry, ChangesNothingOnAnError) {
+  auto registry = MustCreate(FromEnvironment({{"MGE_STRICT_ENV", "1"}}));
+  ASSERT_TRUE(registry->Set("plan.cache_size", "4").ok());
+  EXPECT_EQ(ErrorId(registry->Set("plan.cache_size", "0")), errors::kBadSetting.id);
+  EXPECT_EQ(ErrorId(registry->Set("plan.match_range", "4")), errors::kLaterSetting.id);
+  EXPECT_EQ(registry->snapshot()->Get<kPlanCacheSize>(), 4);
+  EXPECT_EQ(registry->snapshot()->Get<kPlanMatchRange>(), 16);
+  EXPECT_EQ(InfoOf(*registry, "plan.match_range").origin, "default");
+}
+
+TEST(Registry, WarnsOnceOfASettingWithoutEffect) {
+  LogLines log;
+  auto registry = MustCreate(FromEnvironment({{"MXNET_HOME", "/srv/models"}}), log.logger());
+  ASSERT_TRUE(registry->Set("data.home", "/srv/other").ok());
+  EXPECT_THAT(log.lines, ElementsAre("warning: data.home has no effect yet (environment MXNET_HOME)"));
+}
+
+TEST(Registry, LivesTwiceInOneProcess) {
+  LogLines first_log, second_log;
+  auto first = MustCreate(FromEnvironment({{"MGE_THREADS", "1"}, {"MGE_TYPO", "1"}}), first_log.logger());
+  auto second = MustCreate(FromEnvironment({{"MGE_THREADS", "2"}, {"MGE_TYPO", "1"}}), second_log.logger());
+  first->MarkRead();
+  ASSERT_TRUE(second->Set("threads", "3").ok());
+  ASSERT_TRUE(first->JudgeUnknown().ok());
+  ASSERT_TRUE(second->JudgeUnknown().ok());
+  EXPECT_EQ(first->snapshot()->Get<kThreads>(), 1);
+  EXPECT_EQ(second->snapshot()->Get<kThreads>(), 3);
+  EXPECT_EQ(first_log.lines.size(), 1u);
+  EXPECT_EQ(second_log.lines.size(), 1u);
+}
+
+TEST(Registry, MayBeReadWhileItIsChanged) {
+  auto registry = MustCreate({});
+  std::thread writer([&] {
+    for (int i = 1; i <= 100; ++i) ASSERT_TRUE(registry->Set("plan.cache_size", std::to_string(i)).ok());
+  });
+  int64_t last = 0;
+  for (int i = 0; i < 100; ++i) {
+    int64_t now = registry->snapshot()->Get<kPlanCacheSize>();
+    if (now != 8) {  // the default, before the first change
+      EXPECT_GE(now, last);
+      last = now;
+    }
+  }
+  writer.join();
+  EXPECT_EQ(registry->snapshot()->Get<kPlanCacheSize>(), 100);
+}
+
+TEST(Registry, MakesOneKeyOfEqualSettings) {
+  auto by_environment = MustCreate(FromEnvironment({{"MXNET_EXEC_ENABLE_INPLACE", "0"}, {"MGE_SEED", "7"}}));
+  auto by_call = MustCreate({});
+  ASSERT_TRUE(by_call->Set("seed", "7").ok());
+  ASSERT_TRUE(by_call->Set("plan.inplace", "false").ok());
+  EXPECT_EQ(by_environment->snapshot()->DynamicKey(), by_call->snapshot()->DynamicKey());
+  EXPECT_NE(by_call->snapshot()->DynamicKey(), MustCreate({})->snapshot()->DynamicKey());
+}
+
+TEST(Registry, CannotBeFooledIntoOneKeyOfDifferentSettings) {
+  auto a = MustCreate({.call = {{"planner.skip", "a,b"}}});
+  auto b = MustCreate({.call = {{"planner.skip", "a"}, {"seed", "1"}}});
+  EXPECT_NE(a->snapshot()->DynamicKey(), b->snapshot()->DynamicKey());
+}
+
+TEST(Registry, LetsTheOverrideWinOverTheLevelOfMessages) {
+  auto level = [](Variables variables) { return MustCreate(FromEnvironment(std::move(variables)))->logger().level(); };
+  EXPECT_EQ(level({}), LogLevel::kWarning);
+  EXPECT_EQ(level({{"MEGENGINE_LOGGING_LEVEL", "DEBUG"}}), LogLevel::kDebug);
+  EXPECT_EQ(level({{"MGE_LOG_LEVEL", "error"}}), LogLevel::kError);
+  EXPECT_EQ(level({{"MGE_LOG_LEVEL", "debug"}, {"RUNTIME_OVERRIDE_LOG_LEVEL", "4"}}), LogLevel::kSilent);
+}
+
+TEST(Registry, ListsEveryRowOfTheCore) {
+  std::vector<SettingInfo> list = MustCreate({})->List();
+  ASSERT_EQ(list.size(), kSettings.size());
+  SettingInfo threads = InfoOf(*MustCreate({}), "engine.type");
+  EXPECT_EQ(threads.variable, "MGE_ENGINE_TYPE");
+  EXPECT_THAT(threads.aliases, ElementsAre("MXNET_ENGINE_TYPE"));
+  EXPECT_EQ(threads.type, "choice");
+  EXPECT_EQ(threads.fallback, "threaded_per_device");
+  EXPECT_EQ(threads.lifecycle, "first-set");
+  EXPECT_EQ(threads.owner, "core");
+  EXPECT_EQ(threads.status, "built");
+  EXPECT_EQ(InfoOf(*MustCreate({}), "plan.match_range").status, "later");
+}
+
+}  // namespace
+}  // namespace mge

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/env/settings.h"
+
+#include <set>
+
+#include "core/env/setting_table.h"
+#include "core/env/setting_text.h"
+#include "tests/core/env/env_test_util.h"
+
+namespace mge {
+namespace {
+
+constexpr SettingRow kGood = {.key = "a.b", .type = SettingType::kInt, .fallback = {.whole = 1}, .ranged = true,
+                              .min = {.whole = 0}, .max = {.whole = 2}, .doc = "Does something."};
+
+constexpr bool WithGood(SettingRow row) { return ValidSettings(std::array{kGood, row}); }
+
+// The same declarations would stop the build.
+constexpr SettingRow Changed(void (*change)(SettingRow&)) {
+  SettingRow row = kGood;
+  row.key = "c.d";
+  change(row);
+  return row;
+}
+
+TEST(SettingTable, AcceptsAGoodRow) {
+  static_assert(WithGood(Changed([](SettingRow&) {})));
+}
+
+TEST(SettingTable, RefusesTwoRowsOfOneName) {
+  static_assert(!WithGood(Changed([](SettingRow& row) { row.key = "a.b"; })));
+  static_assert(!WithGood(Changed([](SettingRow& row) { row.variable = "MGE_A_B"; })));
+  static_assert(!WithGood(Changed([](SettingRow& row) { row.key = "a_b"; })));  // MGE_A_B again
+  static_assert(!WithGood(Changed([](SettingRow& row) { row.aliases = "X MGE_A_B"; })));
+  static_assert(!WithGood(Changed([](SettingRow& row) { row.aliases = "X Y X"; })));
+}
+
+TEST(SettingTable, RefusesABadRow) {
+  static_assert(!WithGood(Changed([](SettingRow& row) { row.fallback.whole = 3; })));
+  static_assert(!WithGood(Changed([](SettingRow& row) { row.doc = "no sentence"; })));
+  static_assert(!WithGood(Changed([](SettingRow& row) { row.key = "C.d"; })));
+  static_assert(!WithGood(Changed([](SettingRow& row) { row.key = "c..d"; })));
+  static_assert(!WithGood(Changed([](SettingRow& row) { row.type = SettingType::kChoice; })));
+  static_assert(!WithGood(Changed([](SettingRow& row) { row.type = SettingType::kText; })));  // a range on text
+  static_assert(!WithGood(Changed([](SettingRow& row) { row.check = IsAbsolutePath; })));     // unsaid what it allows
+}
+
+TEST(Settings, KnowEveryNameOfTheSeeds) {
+  std::set<std::string> known;
+  for (const SettingRow& row : kSettings) {
+    known.insert(VariableOf(row));
+    for (std::string_view alias : Words(row.aliases)) known.emplace(alias);
+  }
+  std::ifstream file(std::string(MGE_TEST_DIR) + "/seed_names.txt");
+  int count = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    EXPECT_TRUE(known.contains(line)) << line << " is neither a variable nor an alias of a setting";
+    ++count;
+  }
+  EXPECT_EQ(count, 81);
+}
+
+TEST(Settings, KeepTheVariablesThatTheSeedsName) {
+  EXPECT_EQ(VariableOf(kDefaultDevice.Row()), "MGE_DEFAULT_DEVICE");
+  EXPECT_EQ(VariableOf(kSelectCacheType.Row()), "MGE_FASTRUN_CACHE_TYPE");
+  EXPECT_EQ(VariableOf(kDataSharedMemory.Row()), "MGE_PLASMA_MEMORY");
+  EXPECT_EQ(VariableOf(kStrictEnv.Row()), "MGE_STRICT_ENV");
+}
+
+TEST(Settings, DeriveOtherVariablesFromTheirKeys) {
+  EXPECT_EQ(VariableOf(kEngineType.Row()), "MGE_ENGINE_TYPE");
+  EXPECT_EQ(VariableOf(kMemoryLimit.Row()), "MGE_MEMORY_LIMIT");
+  EXPECT_EQ(VariableOf(kConfigFiles.Row()), "MGE_CONFIG");
+  EXPECT_EQ(VariableOf(kPluginPath.Row()), "MGE_PLUGIN_PATH");
+}
+
+TEST(Settings, HaveDefaultsThatPassTheirOwnChecks) {
+  for (const SettingRow& row : kSettings) {
+    std::string text = FormatSetting(row, FallbackOf(row));
+    if (text.empty()) continue;
+    auto parsed = ParseSetting(row, text);
+    ASSERT_TRUE(parsed.ok()) << row.key << " = " << text << " " << parsed.status();
+    EXPECT_EQ(*parsed, FallbackOf(row)) << row.key;
+  }
+}
+
+TEST(Settings, AcceptTheSpellingsOfTheirAliases) {
+  auto accepts = [](const SettingRow& row, std::string_view text, int64_t value) {
+    auto parsed = ParseSetting(row, text);
+    ASSERT_TRUE(parsed.ok()) << row.key << " = " << text;
+    EXPECT_EQ(std::get<int64_t>(*parsed), value) << row.key << " = " << text;
+  };
+  auto value = [](auto e) { return static_cast<int64_t>(e); };
+  accepts(kEngineType.Row(), "NaiveEngine", value(EngineType::kNaive));
+  accepts(kEngineType.Row(), "ThreadedEngine", value(EngineType::kThreaded));
+  accepts(kEngineType.Row(), "ThreadedEnginePerDevice", value(EngineType::kThreadedPerDevice));
+  accepts(kLogOverride.Row(), "4", value(LogOverride::kSilent));
+  accepts(kLogLevel.Row(), "WARNING", value(LogLevel::kWarning));
+  accepts(kSelectConvAutotune.Row(), "2", value(ConvAutotune::kFastest));
+  accepts(kMemoryStaticPolicy.Row(), "1", value(StaticMemory::kStatic));
+  accepts(kMemoryGpuPool.Row(), "Round", value(GpuPool::kRound));
+  accepts(kJitBackend.Row(), "NVRTC", value(JitBackend::kNvrtc));
+  accepts(kSelectCacheType.Row(), "MEMORY", value(TuningCache::kMemory));
+  accepts(kSelectStrategy.Row(), "PROFILE_REPRODUCEABLE", 2 | 4);
+  accepts(kSelectStrategy.Row(), "heuristic|profile", 1 | 2);
+  accepts(kSelectStrategy.Row(), "OPTIMIZED", 8);
+}
+
+}  // namespace
+}  // namespace mge

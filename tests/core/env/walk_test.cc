@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walks every row of the table: its values at the edges, through a file, a variable, each alias and a call.
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "core/env/config_file.h"
+#include "core/env/setting_text.h"
+#include "core/env/settings.h"
+#include "fmt/format.h"
+#include "tests/core/env/env_test_util.h"
+
+namespace mge {
+namespace {
+
+struct Sample {
+  std::string text;  // as in a variable
+  std::string toml;  // as in a file; empty where TOML has no such value
+  bool good;
+};
+
+Sample Plain(std::string text, bool good) { return {text, text, good}; }
+Sample InQuotes(std::string text, bool good) { return {text, fmt::format("\"{}\"", text), good}; }
+
+// Default, both ends, one beyond each end, and what is not of the type at all.
+std::vector<Sample> SamplesOf(const SettingRow& row) {
+  std::vector<Sample> samples;
+  std::string fallback = FormatSetting(row, FallbackOf(row));
+  switch (row.type) {
+    case SettingType::kBool:
+      return {Plain("true", true), Plain("false", true), {"1", "", true}, {"0", "", true}, Plain("2", false), InQuotes("x", false)};
+    case SettingType::kInt:
+      samples = {Plain(fallback, true), {"two", "\"two\"", false}, Plain("1.5", false), Plain("1e99", false)};
+      if (row.ranged) {
+        samples.push_back(Plain(std::to_string(row.min.whole), true));
+        samples.push_back(Plain(std::to_string(row.max.whole), true));
+        if (row.min.whole > INT64_MIN) samples.push_back(Plain(std::to_string(row.min.whole - 1), false));
+        if (row.max.whole < INT64_MAX) samples.push_back(Plain(std::to_string(row.max.whole + 1), false));
+      }
+      return samples;
+    case SettingType::kBytes: {
+      int64_t min = row.ranged ? row.min.whole : 0;
+      int64_t max = row.ranged ? row.max.whole : INT64_MAX;
+      samples = {InQuotes(fallback, true),       Plain(std::to_string(min), true),  Plain(std::to_string(max), true),
+                 Plain(std::to_string(min - 1), false), InQuotes("10QB", false), Plain("true", false)};
+      if (max < INT64_MAX) samples.push_back(Plain(std::to_string(max + 1), false));
+      return samples;
+    }
+    case SettingType::kDouble:
+    case SettingType::kSeconds: {
+      double below = std::nextafter(row.min.real, -HUGE_VAL), above = std::nextafter(row.max.real, HUGE_VAL);
+      auto number = [](double v) { return fmt::format("{:.17g}", v); };
+      return {Plain(fallback, true),         Plain(number(row.min.real), true), Plain(number(row.max.real), true),
+              Plain(number(below), false),   Plain(number(above), false),       Plain("nan", false),
+              InQuotes("soon", false)};
+    }
+    case SettingType::kChoice:
+      for (const Choice& choice : row.choices) {
+        samples.push_back(InQuotes(std::string(choice.name), true));
+        for (std::string_view spelling : Words(choice.spellings)) samples.push_back(InQuotes(std::string(spelling), true));
+      }
+      samples.push_back(InQuotes("no_such_choice", false));
+      return samples;
+    case SettingType::kFlags: {
+      std::string all;
+      for (const Choice& choice : row.choices) {
+        samples.push_back(InQuotes(std::string(choice.name), true));
+        all += (all.empty() ? "" : "_") + std::string(choice.name);
+      }
+      samples.push_back(InQuotes(all, true));
+      samples.push_back(InQuotes(all + "_more", false));
+      samples.push_back(InQuotes("_", false));
+      return samples;
+    }
+    case SettingType::kText:
+    case SettingType::kPath:
+      if (!fallback.empty()) samples.push_back(InQuotes(fallback, true));
+      samples.push_back(Plain("1979-05-27", false));  // a date in a file; as text it is only what the check says
+      samples.back().text.clear();
+      if (row.check == IsAbsolutePath) {
+        samples.push_back(InQuotes("/opt/x", true));
+        samples.push_back(InQuotes("opt/x", false));
+      } else if (row.check) {
+        samples.push_back(InQuotes("no such thing", false));
+      } else {
+        samples.push_back(InQuotes("some text", true));
+      }
+      return samples;
+    case SettingType::kTextList:
+      return {{"a,b", "[\"a\", \"b\"]", true}, InQuotes("a", true), InQuotes("a b", false), Plain("[1, 2]", false)};
+    case SettingType::kPathList:
+      samples = {{"/a:/b", "[\"/a\", \"/b\"]", true}, InQuotes("/a", true)};
+      if (row.check) samples.push_back(InQuotes("a", false));
+      return samples;
+    case SettingType::kMemoryLimits:
+      return {InQuotes("1MiB", true), InQuotes("cpu0=1GiB,gpu0=2GiB", true), InQuotes("cpu0=", false), InQuotes("0", false),
+              Plain("1048576", true), Plain("true", false)};
+  }
+  return samples;
+}
+
+class Walk : public testing::TestWithParam<size_t> {
+ protected:
+  const SettingRow& row() const { return kSettings[GetParam()]; }
+  bool IsConfig() const { return row().key == kConfigFiles.key; }  // names files, so it is tested by itself
+
+  // What the value of the sample is once it is read.
+  std::string Expected(const Sample& sample) const {
+    auto value = ParseSetting(row(), sample.text);
+    EXPECT_TRUE(value.ok()) << row().key << " = " << sample.text << ": " << value.status();
+    return value.ok() ? FormatSetting(row(), *value) : "";
+  }
+  void ExpectValue(Sources sources, const Sample& sample, const std::string& origin) const {
+    auto registry = Registry::Create(std::move(sources), Logger(LogLevel::kSilent));
+    ASSERT_EQ(registry.ok(), sample.good) << row().key << " = " << sample.text << "\n" << FormatError(registry.status());
+    if (sample.good) {
+      SettingInfo info = InfoOf(**registry, row().key);
+      EXPECT_EQ(info.value, Expected(sample)) << row().key;
+      EXPECT_EQ(info.origin, origin) << row().key;
+    } else {
+      std::string text = FormatError(registry.status());
+      EXPECT_THAT(text, testing::HasSubstr(origin));
+      EXPECT_EQ(KindOf(registry.status()), ErrorKind::kUsage);
+    }
+  }
+};
+
+TEST_P(Walk, ReadsTheEdgesFromTheEnvironment) {
+  if (IsConfig()) GTEST_SKIP() << "names files; config_file_test.cc reads them";
+  std::vector<std::string> names = {VariableOf(row())};
+  for (std::string_view alias : Words(row().aliases)) names.emplace_back(alias);
+  for (const Sample& sample : SamplesOf(row())) {
+    if (sample.text.empty()) continue;
+    for (const std::string& name : names) {
+      ExpectValue(FromEnvironment({{name, sample.text}}), sample, "environment " + name);
+    }
+  }
+}
+
+TEST_P(Walk, ReadsTheEdgesFromAFile) {
+  if (IsConfig()) GTEST_SKIP() << "cannot stand in a file";
+  ScratchDir dir;
+  for (const Sample& sample : SamplesOf(row())) {
+    if (sample.toml.empty()) continue;
+    std::string path = dir.Write("a.toml", fmt::format("# a comment\n{} = {}\n", row().key, sample.toml));
+    ExpectValue({.config_files = {path}}, sample, path + ":2");
+  }
+}
+
+TEST_P(Walk, ReadsTheEdgesFromACall) {
+  if (IsConfig()) GTEST_SKIP() << "is read when the registry is made";
+  for (const Sample& sample : SamplesOf(row())) {
+    if (sample.text.empty()) continue;
+    ExpectValue({.call = {{std::string(row().key), sample.text}}}, sample, "call");
+  }
+}
+
+TEST_P(Walk, GoesBackToItsDefault) {
+  auto registry = MustCreate({});
+  SettingInfo untouched = InfoOf(*registry, row().key);
+  EXPECT_EQ(untouched.value, untouched.fallback);
+  EXPECT_EQ(untouched.origin, "default");
+  for (const Sample& sample : SamplesOf(row())) {
+    if (!sample.good || sample.text.empty()) continue;
+    absl::Status set = registry->Set(row().key, sample.text);
+    if (set.code() == absl::StatusCode::kFailedPrecondition) {  // what steers the registry itself is read at once
+      EXPECT_EQ(ErrorId(set), errors::kSettingTooLate.id);
+      continue;
+    }
+    ASSERT_TRUE(set.ok()) << FormatError(set);
+    EXPECT_EQ(InfoOf(*registry, row().key).value, Expected(sample));
+    EXPECT_EQ(InfoOf(*registry, row().key).origin, "call");
+    ASSERT_TRUE(registry->Set(row().key, "").ok());
+    EXPECT_EQ(InfoOf(*registry, row().key).value, untouched.value);
+    EXPECT_EQ(InfoOf(*registry, row().key).origin, "default");
+  }
+}
+
+TEST_P(Walk, EmptyMeansUnset) {
+  ScratchDir dir;
+  std::string variable = VariableOf(row());
+  SettingInfo info = InfoOf(*MustCreate({.call = {{std::string(row().key), ""}},
+                                         .command_line = {{std::string(row().key), ""}},
+                                         .environment = {{{variable, ""}}}}),
+                            row().key);
+  EXPECT_EQ(info.origin, "default");
+}
+
+TEST_P(Walk, ObeysItsLifecycle) {
+  auto registry = MustCreate({});
+  registry->MarkRead();
+  for (const Sample& sample : SamplesOf(row())) {
+    if (!sample.good || sample.text.empty()) continue;
+    absl::Status status = registry->Set(row().key, sample.text);
+    if (row().lifecycle == Lifecycle::kDynamic) {
+      EXPECT_TRUE(status.ok()) << FormatError(status);
+    } else {
+      EXPECT_EQ(ErrorId(status), errors::kSettingTooLate.id) << row().key;
+      if (!row().instead.empty()) {
+        EXPECT_THAT(PartsOf(status).fix, testing::HasSubstr(row().instead));
+      }
+    }
+  }
+}
+
+TEST_P(Walk, WarnsWhereItHasNoEffectYetAndFailsInStrictMode) {
+  for (const Sample& sample : SamplesOf(row())) {
+    if (!sample.good || sample.text.empty() || IsConfig()) continue;
+    std::string variable = VariableOf(row());
+    LogLines log;
+    auto registry = MustCreate(FromEnvironment({{variable, sample.text}}), log.logger());
+    ASSERT_TRUE(registry->JudgeUnknown().ok());
+    auto strict = Registry::Create(FromEnvironment({{variable, sample.text}, {"MGE_STRICT_ENV", "1"}}), log.logger());
+    if (row().status == SettingStatus::kLater) {
+      ASSERT_EQ(log.lines.size(), 1u) << row().key;
+      EXPECT_EQ(log.lines[0], fmt::format("warning: {} has no effect yet (environment {})", row().key, variable));
+      EXPECT_EQ(ErrorId(strict.status()), errors::kLaterSetting.id);
+    } else {
+      EXPECT_THAT(log.lines, testing::IsEmpty());
+      EXPECT_TRUE(strict.ok()) << FormatError(strict.status());
+    }
+    break;
+  }
+}
+
+TEST_P(Walk, IsPartOfAPlansKeyIfItIsDynamic) {
+  auto registry = MustCreate({});
+  std::string before = registry->snapshot()->DynamicKey();
+  EXPECT_EQ(before, "");
+  for (const Sample& sample : SamplesOf(row())) {
+    if (!sample.good || sample.text.empty() || !registry->Set(row().key, sample.text).ok()) continue;
+    bool changed = InfoOf(*registry, row().key).value != InfoOf(*registry, row().key).fallback;
+    bool dynamic = row().lifecycle == Lifecycle::kDynamic;
+    EXPECT_EQ(registry->snapshot()->DynamicKey() != before, changed && dynamic) << row().key << " = " << sample.text;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Settings, Walk, testing::Range<size_t>(0, kSettings.size()), [](const auto& info) {
+  std::string name(kSettings[info.param].key);
+  for (char& c : name) c = c == '.' ? '_' : c;
+  return name;
+});
+
+}  // namespace
+}  // namespace mge
