@@ -48,7 +48,7 @@ TEST_F(ConfigFile, IsReadByTablesAndByDottedKeys) {
   EXPECT_FALSE(snapshot->Get<kPlanInplace>());
   EXPECT_EQ(snapshot->OriginOf<kPlanCacheSize>().Describe(), path + ":5");
   EXPECT_THAT(snapshot->Get<kPlannerSkip>(), testing::ElementsAre("fold", "cse"));
-  EXPECT_EQ(snapshot->Get<kMemoryLimit>().For("cpu0"), ByteSize{1 << 30});
+  EXPECT_EQ(snapshot->Get<kMemoryLimit>().For("cpu0"), ByteCount{1 << 30});
 }
 
 TEST_F(ConfigFile, IsNamedByItsVariableOrByOptionsWhichWin) {
