@@ -27,8 +27,10 @@ BackendSetting ToBackendSetting(const mge_setting& row) {
   out.type = TypeOf(row.type);
   out.fallback = TextOf(row.fallback);
   if (row.min != 0 || row.max != 0) {
-    out.min = fmt::format("{}", row.min);
-    out.max = fmt::format("{}", row.max);
+    bool whole = out.type == SettingType::kInt || out.type == SettingType::kBytes;
+    auto number = [whole](double v) { return whole ? fmt::format("{:.0f}", v) : fmt::format("{}", v); };
+    out.min = number(row.min);
+    out.max = number(row.max);
   }
   std::string choices = TextOf(row.choices);
   for (size_t at = 0; !choices.empty() && at <= choices.size();) {
@@ -47,16 +49,7 @@ absl::StatusOr<std::vector<std::string>> Declare(Registry& registry, std::string
                                                  std::span<const mge_setting* const> rows) {
   std::vector<BackendSetting> declared;
   for (const mge_setting* row : rows) declared.push_back(ToBackendSetting(*row));
-  std::vector<std::string> keys;
-  for (const BackendSetting& row : declared) keys.push_back(row.key);
-  MGE_RETURN_IF_ERROR(registry.RegisterBackend(backend, std::move(declared)));
-  std::vector<std::string> values(keys.size());
-  for (const SettingInfo& info : registry.List()) {
-    for (size_t i = 0; i < keys.size(); ++i) {
-      if (info.owner == backend && info.key == keys[i]) values[i] = info.value;
-    }
-  }
-  return values;
+  return registry.RegisterBackend(backend, std::move(declared));
 }
 
 void PoolParallelFor(void* self, uint64_t chunks, void (*body)(void*, uint64_t), void* context) {
