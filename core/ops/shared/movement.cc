@@ -80,7 +80,8 @@ absl::Status BadNode(std::string what) { return Fail(errors::kInvalidNode, std::
 std::optional<Ints> KnownInts(const InferContext& ctx, int i) {
   if (!ctx.has_input(i)) return std::nullopt;
   const Tensor* t = ctx.constant(i);
-  if (!t || !(kInteger | kBoolean).Contains(t->dtype())) return std::nullopt;
+  constexpr int64_t kLongest = 1 << 16;  // a longer list is no shape; the evaluator judges it
+  if (!t || t->elements() > kLongest || !(kInteger | kBoolean).Contains(t->dtype())) return std::nullopt;
   return t->ToInts();
 }
 

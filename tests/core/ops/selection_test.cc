@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// NonZero, Unique, Compress, ReverseSequence, NonMaxSuppression, StringNormalizer, TfIdfVectorizer.
+#include "tests/core/ops/both_ways.h"
+
+namespace mge {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(NonZero, ListsCoordinates) {
+  EXPECT_EQ(Both("NonZero", {"float32[2,2]<0, 1, 2, 0>"}), "int64[2,2]<0, 1, 1, 0>");
+  EXPECT_EQ(Both("NonZero", {"bool[2]<false, true>"}), "int64[1,1]<1>");
+  EXPECT_EQ(Both("NonZero", {"string[2]<\"\", \"a\">"}), "int64[1,1]<1>");
+  EXPECT_EQ(Both("NonZero", {"int8[0,3]<>"}), "int64[2,0]<>");
+  EXPECT_EQ(Both("NonZero", {"int8[]<4>"}), "int64[0,1]<>");
+}
+
+TEST(Unique, SortsCountsAndMapsBack) {
+  const std::vector<std::string> x = {"float32[6]<2, 1, 1, 3, 4, 3>"};
+  EXPECT_EQ(Both("Unique", x, "", 4, 0), "float32[4]<1.0, 2.0, 3.0, 4.0>");
+  EXPECT_EQ(Both("Unique", x, "", 4, 1), "int64[4]<1, 0, 3, 4>");
+  EXPECT_EQ(Both("Unique", x, "", 4, 2), "int64[6]<1, 0, 0, 2, 3, 2>");
+  EXPECT_EQ(Both("Unique", x, "", 4, 3), "int64[4]<2, 1, 2, 1>");
+  EXPECT_EQ(Both("Unique", x, "{sorted=0}", 4, 0), "float32[4]<2.0, 1.0, 3.0, 4.0>");
+  EXPECT_EQ(Both("Unique", x, "{sorted=0}", 4, 2), "int64[6]<0, 1, 1, 2, 3, 2>");
+}
+
+TEST(Unique, TakesSlicesStringsNanAndNothing) {
+  EXPECT_EQ(Both("Unique", {"int8[2,3]<1, 1, 0, 2, 2, 5>"}, "{axis=1}"), "int8[2,2]<0, 1, 5, 2>");
+  EXPECT_EQ(Both("Unique", {"string[3]<\"b\", \"a\", \"b\">"}), "string[2]<\"a\", \"b\">");
+  EXPECT_EQ(Both("Unique", {"float32[3]<nan, 1, nan>"}), "float32[2]<1.0, nan>");
+  EXPECT_EQ(Both("Unique", {"int8[0]<>"}), "int8[0]<>");
+  EXPECT_EQ(Both("Unique", {"int8[]<3>"}), "int8[1]<3>");
+  EXPECT_THAT(Both("Unique", {"int8[]<3>"}, "{axis=0}"), HasSubstr("axis 0 is outside of [0, 0)"));
+}
+
+TEST(Compress, KeepsWhatIsTrue) {
+  EXPECT_EQ(Both("Compress", {"int8[2,2]<1, 2, 3, 4>", "bool[1]<true>"}, "{axis=1}"), "int8[2,1]<1, 3>");
+  EXPECT_EQ(Both("Compress", {"int8[2,2]<1, 2, 3, 4>", "bool[4]<false, true, false, true>"}), "int8[2]<2, 4>");
+  EXPECT_EQ(Both("Compress", {"int8[2]<1, 2>", "bool[3]<true, false, false>"}), "int8[1]<1>");
+  EXPECT_EQ(Both("Compress", {"int8[0]<>", "bool[0]<>"}), "int8[0]<>");
+  EXPECT_THAT(Both("Compress", {"int8[2]<1, 2>", "bool[3]<true, false, true>"}),
+              HasSubstr("true condition 2 is outside of [-2, 2)"));
+  EXPECT_THAT(Both("Compress", {"int8[2]<1, 2>", "bool[1,1]<true>"}), HasSubstr("its rank must be 1"));
+}
+
+TEST(ReverseSequence, ReversesThePrefix) {
+  EXPECT_EQ(Both("ReverseSequence", {"int8[2,3]<1, 2, 3, 4, 5, 6>", "int64[2]<2, 0>"}, "{batch_axis=0, time_axis=1}"),
+            "int8[2,3]<2, 1, 3, 4, 5, 6>");
+  EXPECT_THAT(Both("ReverseSequence", {"int8[2,1]<1, 2>", "int64[1]<3>"}), HasSubstr("is 3, outside of [0, 2]"));
+  EXPECT_THAT(Both("ReverseSequence", {"int8[2,1]<1, 2>", "int64[1]<-1>"}), HasSubstr("is -1, outside of [0, 2]"));
+  EXPECT_THAT(Both("ReverseSequence", {"int8[2,1]<1, 2>", "int64[2]<1, 1>"}), HasSubstr("it must be [1]"));
+  EXPECT_THAT(Both("ReverseSequence", {"int8[2,1]<1, 2>", "int64[1]<1>"}, "{time_axis=2}"), HasSubstr("time_axis is 2"));
+}
+
+TEST(NonMaxSuppression, KeepsTheBestOfOverlappingBoxes) {
+  const char* boxes = "float32[1,3,4]<0, 0, 1, 1, 0, 0.1, 1, 1.1, 0, 10, 1, 11>";
+  const char* scores = "float32[1,1,3]<0.9, 0.95, 0.5>";
+  EXPECT_EQ(Both("NonMaxSuppression", {boxes, scores, "int64[1]<3>", "float32[1]<0.5>"}),
+            "int64[2,3]<0, 0, 1, 0, 0, 2>");
+  EXPECT_EQ(Both("NonMaxSuppression", {boxes, scores, "int64[1]<3>", "float32[1]<0.5>", "float32[1]<0.6>"}),
+            "int64[1,3]<0, 0, 1>");
+  EXPECT_EQ(Both("NonMaxSuppression", {boxes, scores}), "int64[0,3]<>");
+}
+
+TEST(NonMaxSuppression, SurvivesJunk) {
+  const char* scores = "float32[1,1,2]<nan, 0.5>";
+  EXPECT_EQ(Both("NonMaxSuppression", {"float32[1,2,4]<nan, inf, -inf, 0, 0, 0, 0, 0>", scores,
+                                      "int64[]<9223372036854775807>"}), "int64[1,3]<0, 0, 1>");
+  EXPECT_EQ(Both("NonMaxSuppression", {"float32[1,2,4]<0>", scores, "int64[]<-5>"}), "int64[0,3]<>");
+  EXPECT_EQ(Both("NonMaxSuppression", {"float32[1,0,4]<>", "float32[1,7,0]<>", "int64[]<5>"}), "int64[0,3]<>");
+  EXPECT_THAT(Both("NonMaxSuppression", {"float32[1,2,3]<0>", scores}), HasSubstr("it must be [1,2,4]"));
+  EXPECT_THAT(Both("NonMaxSuppression", {"float32[1,2,4]<0>", scores, "_", "float32[]<1.5>"}),
+              HasSubstr("iou_threshold is 1.5"));
+  EXPECT_THAT(Both("NonMaxSuppression", {"float32[1,2,4]<0>", scores, "int64[2]<1, 2>"}),
+              HasSubstr("must be one integer"));
+}
+
+TEST(StringNormalizer, ChangesCaseBeyondAscii) {
+  EXPECT_EQ(Both("StringNormalizer", {"string[2]<\"äÉx\", \"ω\">"}, "{case_change_action=\"UPPER\"}"),
+            "string[2]<\"ÄÉX\", \"Ω\">");
+  EXPECT_EQ(Both("StringNormalizer", {"string[1,2]<\"The\", \"Cat\">"}, "{stopwords=[\"the\"]}"),
+            "string[1,1]<\"Cat\">");
+  EXPECT_EQ(Both("StringNormalizer", {"string[1]<\"The\">"}, "{stopwords=[\"the\"], is_case_sensitive=1}"),
+            "string[1]<\"The\">");
+  EXPECT_EQ(Both("StringNormalizer", {"string[0]<>"}), "string[1]<\"\">");
+  EXPECT_THAT(Both("StringNormalizer", {"string[2,1]<\"a\", \"b\">"}), HasSubstr("[C] or [1,C]"));
+  EXPECT_THAT(Both("StringNormalizer", {"string[1]<\"\\xc3(\">"}, "{case_change_action=\"LOWER\"}"),
+              HasSubstr("no UTF-8"));
+  EXPECT_THAT(Both("StringNormalizer", {"string[1]<\"I\">"}, "{case_change_action=\"LOWER\", locale=\"tr_TR\"}"),
+              HasSubstr("tr_TR"));
+}
+
+TEST(TfIdfVectorizer, CountsNGrams) {
+  const char* attrs =
+      "{mode=\"TFIDF\", min_gram_length=1, max_gram_length=2, max_skip_count=1, ngram_counts=[0,2], "
+      "ngram_indexes=[0,1,2], pool_int64s=[2,3,5,6], weights=[1.0,1.0,0.5]}";
+  EXPECT_EQ(Both("TfIdfVectorizer", {"int32[6]<5, 6, 2, 5, 2, 6>"}, attrs), "float32[3]<2.0, 0.0, 1.0>");
+  EXPECT_EQ(Both("TfIdfVectorizer", {"int64[2,2]<3, 3, 5, 6>"}, attrs), "float32[2,3]<0.0, 2.0, 0.0, 0.0, 0.0, 0.5>");
+  EXPECT_EQ(Both("TfIdfVectorizer", {"int64[0]<>"}, attrs), "float32[3]<0.0, 0.0, 0.0>");
+  EXPECT_THAT(Both("TfIdfVectorizer", {"string[1]<\"a\">"}, attrs), HasSubstr("unlike the pool"));
+}
+
+TEST(TfIdfVectorizer, RefusesAttributesThatDoNotFit) {
+  const char* base = "{{mode=\"TF\", min_gram_length=1, max_gram_length={}, max_skip_count=0, ngram_counts={}, "
+                     "ngram_indexes={}, pool_int64s=[1,2,3]}}";
+  auto run = [&](auto... a) { return Both("TfIdfVectorizer", {"int64[1]<1>"}, fmt::format(fmt::runtime(base), a...)); };
+  EXPECT_EQ(run(1, "[0]", "[0,1,2]"), "float32[3]<1.0, 0.0, 0.0>");
+  EXPECT_THAT(run(2, "[0]", "[0,1,2]"), HasSubstr("ngram_counts has 1 entries"));
+  EXPECT_THAT(run(2, "[0,2]", "[0,1,2]"), HasSubstr("do not cut a pool of 3"));
+  EXPECT_THAT(run(1, "[-1]", "[0,1,2]"), HasSubstr("do not cut a pool of 3"));
+  EXPECT_THAT(run(1, "[9]", "[0,1,2]"), HasSubstr("do not cut a pool of 3"));
+  EXPECT_THAT(run(1, "[0]", "[0]"), HasSubstr("1 ngram_indexes"));
+  EXPECT_THAT(run(1, "[0]", "[0,1,-2]"), HasSubstr("ngram_indexes holds -2"));
+}
+
+}  // namespace
+}  // namespace mge
