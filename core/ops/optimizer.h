@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Adagrad, Adam and Momentum share: inputs R, T, then groups of equally many tensors X, G and states; outputs
+// are the new X and the new states.
+#pragma once
+
+#include "core/ops/infer_checks.h"
+
+namespace mge {
+
+// Checks that the tensors after R and T are `groups` groups (X, G, states...) with equal shapes within each set, and
+// types the groups - 1 groups of outputs.
+absl::Status InferOptimizer(InferContext& ctx, int groups);
+
+// One tensor of each group.
+template <typename T, int kStates>
+struct OptimizerSet {
+  std::span<const T> x, g;
+  std::span<const T> state[kStates];
+  std::span<T> new_x;
+  std::span<T> new_state[kStates];
+};
+
+// Calls update(rate, step, set) for every set, with element type T of the tensors.
+template <int kStates, typename Update>
+absl::Status EvalOptimizer(EvalContext& ctx, Update update) {
+  constexpr int kGroups = kStates + 2;
+  MGE_ASSIGN_OR_RETURN(double rate, ScalarFloat("R", ctx.input(0)));
+  MGE_ASSIGN_OR_RETURN(int64_t step, ScalarInt("T", ctx.input(1)));
+  const int sets = (ctx.input_count() - 2) / kGroups;
+  for (int s = 0; s < sets; ++s) {
+    MGE_RETURN_IF_ERROR(ctx.CheckStop());
+    const Tensor& x = ctx.input(2 + s);
+    Tensor* out[kStates + 1] = {};
+    for (int i = 0; i <= kStates; ++i) {
+      MGE_ASSIGN_OR_RETURN(out[i], ctx.Output(i * sets + s, x.dtype(), x.shape()));
+    }
+    auto run = [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      OptimizerSet<T, kStates> set;
+      set.x = x.template Data<T>();
+      set.g = ctx.input(2 + sets + s).template Data<T>();
+      set.new_x = out[0]->template MutableData<T>();
+      for (int i = 0; i < kStates; ++i) {
+        set.state[i] = ctx.input(2 + (2 + i) * sets + s).template Data<T>();
+        set.new_state[i] = out[i + 1]->template MutableData<T>();
+      }
+      update(rate, step, set);
+    };
+    if (x.dtype() == DType::kF64) {
+      run(TypeTag<double>{});
+    } else {
+      run(TypeTag<float>{});
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mge

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// What RNN, GRU and LSTM share: shapes, activations, and the walk over directions, batch and steps.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/ops/infer_checks.h"
+
+namespace mge {
+
+// One of ONNX's activations of recurrent operators, with its parameters.
+struct Activation {
+  enum Kind {
+    kRelu, kTanh, kSigmoid, kAffine, kLeakyRelu, kThresholdedRelu, kScaledTanh, kHardSigmoid, kElu, kSoftsign, kSoftplus
+  };
+  Kind kind = kTanh;
+  double alpha = 0;
+  double beta = 0;
+
+  double operator()(double x) const;
+};
+
+// The facts of one kind of recurrent operator.
+struct RecurrentKind {
+  int gates;                     // matrices in W and R: 1, 3, 4
+  std::span<const std::string_view> activations;  // the defaults of one direction
+  bool has_cell = false;         // LSTM: initial_c, P, Y_c
+};
+
+struct Recurrent {
+  bool batch_first = false;  // attribute layout: X [batch, steps, input], Y [batch, steps, directions, hidden]
+  bool reverse = false;      // direction 0 runs backwards (direction 1 always does)
+  int64_t directions = 1;
+  int64_t steps = 0, batch = 0, input = 0, hidden = 0;
+  double clip = std::numeric_limits<double>::infinity();  // bounds what activations read
+  std::vector<Activation> activations;                    // of all directions
+
+  Shape SequenceShape() const;  // of Y
+  Shape StateShape() const;     // of Y_h, Y_c and the initial states
+  double Clip(double x) const { return std::isnan(x) ? x : std::min(std::max(x, -clip), clip); }
+};
+
+// Inputs of all three operators.
+enum RecurrentInput { kSequenceX, kWeights, kRecurrence, kBias, kLengths, kInitialH, kInitialC, kPeepholes };
+
+// The shape of each input, nullptr where it is absent or unknown. X, W and R must be there.
+using RecurrentShapes = std::vector<const Shape*>;
+
+// Reads the attributes and checks all shapes; sizes may be unknown.
+absl::StatusOr<Recurrent> ResolveRecurrent(const Attributes& attrs, const RecurrentKind& kind,
+                                           const RecurrentShapes& shapes);
+
+absl::Status InferRecurrent(InferContext& ctx, const RecurrentKind& kind);
+
+// Removes an attribute that operator sets before 7 had and that said what output 0's presence says.
+absl::Status UpgradeRecurrent(Graph& graph, Node& node);
+
+// sequence_lens, or `steps` for all; kInvalidNode for a length outside of 0..steps.
+absl::StatusOr<std::vector<int64_t>> ReadLengths(EvalContext& ctx, const Recurrent& r);
+
+// One direction's parameters in compute type A. Biases and peepholes may be null.
+template <typename A>
+struct RecurrentCell {
+  const Recurrent& r;
+  std::span<const Activation> activations;
+  const A* recurrence;  // [gates, hidden, hidden]
+  const A* bias;        // [gates, hidden]: the recurrent half
+  const A* peepholes;   // [3, hidden]
+
+  // Row `unit` of gate `gate` of R times h, without bias.
+  A Recur(int64_t gate, int64_t unit, const A* h) const {
+    const A* row = recurrence + (gate * r.hidden + unit) * r.hidden;
+    A sum = 0;
+    for (int64_t i = 0; i < r.hidden; ++i) sum += row[i] * h[i];
+    return sum;
+  }
+  A Bias(int64_t gate, int64_t unit) const { return bias ? bias[gate * r.hidden + unit] : A(0); }
+  A Activate(int which, A x) const { return static_cast<A>(activations[which](r.Clip(static_cast<double>(x)))); }
+};
+
+// Runs all directions. step(cell, gates, h, c) reads gates [gates, hidden] = W x + its bias and updates the state h
+// (and c, if the kind has one) in place. T is the element type.
+template <typename T, typename Step>
+absl::Status RunRecurrent(EvalContext& ctx, const Recurrent& r, const RecurrentKind& kind, Step step) {
+  using A = Compute<T>;
+  std::vector<Tensor> in(8);
+  for (int i = 0; i < ctx.input_count(); ++i) {
+    if (!ctx.has_input(i) || i == kLengths) continue;
+    MGE_ASSIGN_OR_RETURN(in[i], ToComputeType(ctx.input(i), ctx.allocator()));
+  }
+  MGE_ASSIGN_OR_RETURN(std::vector<int64_t> lengths, ReadLengths(ctx, r));
+  const DType dtype = ctx.input(kSequenceX).dtype();
+  Tensor* out[3] = {};
+  for (int i = 0; i < (kind.has_cell ? 3 : 2); ++i) {
+    if (!ctx.has_output(i)) continue;
+    MGE_ASSIGN_OR_RETURN(out[i], ctx.Output(i, dtype, i == 0 ? r.SequenceShape() : r.StateShape()));
+  }
+  if (out[0]) std::fill_n(out[0]->MutableData<T>().data(), out[0]->elements(), static_cast<T>(0.0f));
+  const int64_t rows = kind.gates * r.hidden;
+  MGE_ASSIGN_OR_RETURN(Tensor scratch, Scratch<A>(ctx, rows + 2 * r.hidden));
+  A* gates = scratch.MutableData<A>().data();
+  A* h = gates + rows;
+  A* c = h + r.hidden;
+  auto data = [&](int i) -> const A* { return in[i].defined() ? in[i].Data<A>().data() : nullptr; };
+
+  for (int64_t d = 0; d < r.directions; ++d) {
+    const bool backwards = d == 1 || r.reverse;
+    const A* w = data(kWeights) + d * rows * r.input;
+    const A* w_bias = data(kBias) ? data(kBias) + d * 2 * rows : nullptr;
+    const size_t per_direction = r.activations.size() / static_cast<size_t>(r.directions);
+    const RecurrentCell<A> cell = {
+        r, std::span(r.activations).subspan(d * per_direction, per_direction),
+        data(kRecurrence) + d * rows * r.hidden, w_bias ? w_bias + rows : nullptr,
+        data(kPeepholes) ? data(kPeepholes) + d * 3 * r.hidden : nullptr};
+    for (int64_t b = 0; b < r.batch; ++b) {
+      const int64_t state = (r.batch_first ? b * r.directions + d : d * r.batch + b) * r.hidden;
+      for (int64_t i = 0; i < r.hidden; ++i) {
+        h[i] = data(kInitialH) ? data(kInitialH)[state + i] : A(0);
+        c[i] = data(kInitialC) ? data(kInitialC)[state + i] : A(0);
+      }
+      for (int64_t s = 0; s < lengths[b]; ++s) {
+        MGE_RETURN_IF_ERROR(ctx.CheckStop());
+        const int64_t t = backwards ? lengths[b] - 1 - s : s;
+        const A* x = data(kSequenceX) + (r.batch_first ? b * r.steps + t : t * r.batch + b) * r.input;
+        for (int64_t row = 0; row < rows; ++row) {
+          A sum = w_bias ? w_bias[row] : A(0);
+          for (int64_t i = 0; i < r.input; ++i) sum += w[row * r.input + i] * x[i];
+          gates[row] = sum;
+        }
+        step(cell, gates, h, c);
+        if (!out[0]) continue;
+        const int64_t place = r.batch_first ? (b * r.steps + t) * r.directions + d : (t * r.directions + d) * r.batch + b;
+        for (int64_t i = 0; i < r.hidden; ++i) out[0]->MutableData<T>()[place * r.hidden + i] = static_cast<T>(h[i]);
+      }
+      for (int64_t i = 0; i < r.hidden; ++i) {
+        if (out[1]) out[1]->MutableData<T>()[state + i] = static_cast<T>(h[i]);
+        if (out[2]) out[2]->MutableData<T>()[state + i] = static_cast<T>(c[i]);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Resolves the node and calls run(TypeTag<T>, geometry) for the element type.
+template <typename Run>
+absl::Status EvalRecurrent(EvalContext& ctx, const RecurrentKind& kind, Run run) {
+  RecurrentShapes shapes(8, nullptr);
+  for (int i = 0; i < ctx.input_count(); ++i) {
+    if (ctx.has_input(i)) shapes[i] = &ctx.input(i).shape();
+  }
+  MGE_ASSIGN_OR_RETURN(Recurrent r, ResolveRecurrent(ctx.attrs(), kind, shapes));
+  absl::Status status;
+  const DType dtype = ctx.input(kSequenceX).dtype();
+  bool known = DispatchFloating(dtype, [&](auto tag) { status = run(tag, r); });
+  return known ? status : ctx.Unsupported(std::string(DTypeName(dtype)));
+}
+
+}  // namespace mge
