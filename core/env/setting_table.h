@@ -85,12 +85,11 @@ constexpr bool FallbackFits(const SettingRow& row) {
 }  // namespace setting_table_internal
 
 // A row by itself: a key of small letters, digits, `_` and dots; a doc that is a sentence; a default inside of its range;
-// choices for enums and flags only; words for what a check allows.
+// choices for enums and flags only.
 constexpr bool ValidSetting(const SettingRow& row) {
   using namespace setting_table_internal;
   bool enumerated = row.type == SettingType::kChoice || row.type == SettingType::kFlags;
   return IsKey(row.key) && IsSentence(row.doc) && FallbackFits(row) && enumerated == !row.choices.empty() &&
-         (row.check == nullptr || !row.allowed.empty()) &&
          (row.instead.empty() || row.lifecycle == Lifecycle::kFirstSet);
 }
 
