@@ -18,6 +18,7 @@ constexpr std::string_view kWellKnown[] = {"cpu",  "gpu",         "xpu",  "cuda"
 constexpr int kMaxNumber = 65535;
 constexpr int kMaxThreads = 1024;
 constexpr size_t kMaxList = 64;
+constexpr size_t kShortestName = 3;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
@@ -107,6 +108,7 @@ std::optional<Wrong> ParseMultithread(std::string_view text, DeviceName& out) {
 
 std::optional<Wrong> Parse(std::string_view text, DeviceName& out) {
   if (text.empty()) return Wrong{"a name is empty", std::string(kForms)};
+  if (text.size() < kShortestName) return NotAName(text);
   if (text.starts_with("multithread")) return ParseMultithread(text, out);
   if (text == "cpu:default") {
     out.cls = "cpu";

@@ -184,6 +184,7 @@ absl::Status Devices::Unusable(const DeviceName& name, std::string why, std::str
 
 absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where) const {
   std::string cls = name.cls == "multithread" || name.cls == "cpu_pinned" ? "cpu" : name.cls;
+  std::string why = fmt::format("no backend that drives devices of class '{}' is loaded", cls), fix;
   std::span<const std::string_view> known = WellKnownDeviceClasses();
   if (std::find(known.begin(), known.end(), cls) == known.end()) {
     std::vector<std::string> candidates(known.begin(), known.end());
@@ -191,13 +192,16 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
     if (std::string_view nearest = Nearest(cls, candidates); !nearest.empty()) {
       DeviceName meant = name;
       meant.cls = nearest;
-      return Fail(errors::kBadDeviceName, fmt::format("'{}' does not name a device", name.ToString()),
-                  {.what = fmt::format("no backend offers devices of class '{}'.{}", cls, DidYouMean(meant.ToString())),
-                   .where = std::string(where),
-                   .fix = fmt::format("write {}, or see `mge devices`", meant.ToString())});
+      // A short class may well be another vendor's; a long one that is nearly right is a slip of the pen.
+      if (cls.size() > 3) {
+        return Fail(errors::kBadDeviceName, fmt::format("'{}' does not name a device", name.ToString()),
+                    {.what = fmt::format("no backend offers devices of class '{}'.{}", cls, DidYouMean(meant.ToString())),
+                     .where = std::string(where),
+                     .fix = fmt::format("write {}, or see `mge devices`", meant.ToString())});
+      }
+      why += "." + DidYouMean(meant.ToString());
     }
   }
-  std::string why = fmt::format("no backend that drives devices of class '{}' is loaded", cls), fix;
   for (const PluginFile& file : files_) {
     if (file.verdict == Verdict::kLoaded) {
       if (Contains(file.classes, cls)) why += fmt::format("; backend '{}' finds no such device on this machine", file.name);

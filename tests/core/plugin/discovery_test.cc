@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plugin/discovery.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/plugin/isa.h"
+#include "tests/core/plugin/plugin_files.h"
+
+namespace mge {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Discovery Discover(const std::vector<std::string>& folders, uint32_t isa = MGE_ISA_KNOWN_BITS) {
+  std::vector<PluginDirectory> directories;
+  for (const std::string& folder : folders) directories.push_back({folder, "MGE_PLUGIN_PATH"});
+  return DiscoverPlugins(directories, isa);
+}
+
+std::vector<std::string> NamesOf(const Discovery& discovery) {
+  std::vector<std::string> names;
+  for (const FoundPlugin& found : discovery.accepted) names.push_back(found.file.path.substr(found.file.path.rfind('/') + 1));
+  return names;
+}
+
+TEST(Discovery, TakesLibrariesInTheOrderOfTheirNames) {
+  PluginFolder folder;
+  for (const char* kind : {"shy", "card", "good", "board"}) folder.Add(kind);
+  folder.Write("README", "no library");
+  folder.Write(".hidden.so", "");
+  std::filesystem::create_directory(folder.At("sub"));
+  std::ofstream(folder.At("sub/mge_x.so")) << ReadAll(FakeFile("processor"));
+  Discovery discovery = Discover({folder.path()});
+  EXPECT_THAT(NamesOf(discovery), ElementsAre("mge_board.so", "mge_card.so", "mge_good.so", "mge_shy.so"));
+  EXPECT_THAT(discovery.rejected, IsEmpty());
+  const PluginFile& file = discovery.accepted[1].file;
+  EXPECT_EQ(file.name, "card");
+  EXPECT_EQ(file.abi, "0.1");
+  EXPECT_THAT(file.classes, ElementsAre("card", "gpu"));
+  EXPECT_EQ(file.build_id.size(), 40u);
+}
+
+TEST(Discovery, RelativeEmptyAndMissingDirectoriesAreRows) {
+  Discovery discovery = Discover({"plugins", "", "/no/such/directory"});
+  ASSERT_EQ(discovery.rejected.size(), 3u);
+  EXPECT_EQ(discovery.rejected[0].code, VerdictCode::kDirectoryNotAbsolute);
+  EXPECT_THAT(discovery.rejected[0].reason, HasSubstr("MGE_PLUGIN_PATH"));
+  EXPECT_EQ(discovery.rejected[1].code, VerdictCode::kDirectoryNotAbsolute);
+  EXPECT_EQ(discovery.rejected[2].code, VerdictCode::kDirectoryMissing);
+  EXPECT_EQ(discovery.rejected[2].verdict, Verdict::kSkipped);
+}
+
+TEST(Discovery, WritableByOthersIsRefusedWithItsMode) {
+  PluginFolder folder;
+  folder.Add("good");
+  folder.Add("card");
+  folder.Mode("mge_good.so", 0775);
+  Discovery discovery = Discover({folder.path()});
+  EXPECT_THAT(NamesOf(discovery), ElementsAre("mge_card.so"));
+  PluginFile file = FileNamed(discovery.rejected, "mge_good.so");
+  EXPECT_EQ(file.code, VerdictCode::kUntrusted);
+  EXPECT_EQ(file.verdict, Verdict::kRefused);
+  EXPECT_THAT(file.reason, AllOf(HasSubstr("775"), HasSubstr("mge_good.so")));
+  EXPECT_THAT(file.fix, HasSubstr("chmod go-w"));
+
+  folder.Mode("", 0777);
+  discovery = Discover({folder.path()});
+  EXPECT_THAT(NamesOf(discovery), IsEmpty());
+  ASSERT_EQ(discovery.rejected.size(), 1u);
+  EXPECT_EQ(discovery.rejected[0].code, VerdictCode::kUntrusted);
+  EXPECT_EQ(discovery.rejected[0].path, folder.path());
+}
+
+TEST(Discovery, AWritableDirectoryAboveIsRefusedToo) {
+  PluginFolder folder;
+  std::filesystem::create_directory(folder.At("sub"));
+  std::filesystem::permissions(folder.At("sub"), std::filesystem::perms(0755));
+  std::ofstream(folder.At("sub/mge_good.so")) << ReadAll(FakeFile("good"));
+  std::filesystem::permissions(folder.At("sub/mge_good.so"), std::filesystem::perms(0755));
+  EXPECT_EQ(Discover({folder.At("sub")}).accepted.size(), 1u);
+  folder.Mode("", 0777);
+  Discovery discovery = Discover({folder.At("sub")});
+  EXPECT_THAT(discovery.accepted, IsEmpty());
+  EXPECT_EQ(discovery.rejected[0].code, VerdictCode::kUntrusted);
+}
+
+TEST(Discovery, ForeignOwnersAreRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give a file to another user";
+  PluginFolder folder;
+  ASSERT_EQ(chown(folder.Add("good").c_str(), 12345, 12345), 0);
+  Discovery discovery = Discover({folder.path()});
+  PluginFile file = FileNamed(discovery.rejected, "mge_good.so");
+  EXPECT_EQ(file.code, VerdictCode::kUntrusted);
+  EXPECT_THAT(file.reason, HasSubstr("12345"));
+}
+
+TEST(Discovery, LinksThatLeaveTheirDirectoryAreRefused) {
+  PluginFolder folder, other;
+  other.Add("card");
+  folder.Add("good", "mge_good.so.1");
+  std::filesystem::create_symlink("mge_good.so.1", folder.At("mge_good.so"));
+  std::filesystem::create_symlink(other.At("mge_card.so"), folder.At("mge_card.so"));
+  std::filesystem::create_symlink("nowhere", folder.At("mge_dangling.so"));
+  Discovery discovery = Discover({folder.path()});
+  EXPECT_THAT(NamesOf(discovery), ElementsAre("mge_good.so.1"));
+  EXPECT_EQ(FileNamed(discovery.rejected, "mge_card.so").code, VerdictCode::kLinkOutside);
+  EXPECT_EQ(FileNamed(discovery.rejected, "mge_dangling.so").code, VerdictCode::kUnreadable);
+}
+
+TEST(Discovery, WhatIsNoRegularFileIsNeverRead) {
+  PluginFolder folder;
+  ASSERT_EQ(mkfifo(folder.At("mge_pipe.so").c_str(), 0600), 0);
+  std::filesystem::create_directory(folder.At("mge_dir.so"));
+  Discovery discovery = Discover({folder.path()});
+  EXPECT_EQ(FileNamed(discovery.rejected, "mge_pipe.so").code, VerdictCode::kUnreadable);
+  EXPECT_EQ(FileNamed(discovery.rejected, "mge_dir.so").code, VerdictCode::kUnreadable);
+}
+
+TEST(Discovery, OfOneNameTheFirstDirectoryIsTaken) {
+  PluginFolder first, second;
+  first.Add("better");
+  second.Add("good");
+  Discovery discovery = Discover({first.path(), second.path()});
+  ASSERT_EQ(discovery.accepted.size(), 1u);
+  EXPECT_EQ(discovery.accepted[0].file.path, first.At("mge_better.so"));
+  EXPECT_EQ(discovery.rejected[0].verdict, Verdict::kSkipped);
+  EXPECT_EQ(discovery.rejected[0].code, VerdictCode::kDuplicateName);
+  EXPECT_THAT(discovery.rejected[0].reason, HasSubstr(first.At("mge_better.so")));
+  EXPECT_EQ(Discover({second.path(), first.path()}).accepted[0].file.path, second.At("mge_good.so"));
+}
+
+TEST(Discovery, ABadFileDoesNotTakeAName) {
+  PluginFolder folder;
+  folder.Write("mge_a.so", WithNote(ReadAll(FakeFile("good")), [](mge_note& n) { n.hash_low ^= 1; }));
+  folder.Add("better", "mge_b.so");
+  EXPECT_THAT(NamesOf(Discover({folder.path()})), ElementsAre("mge_b.so"));
+}
+
+TEST(Discovery, OneFileUnderTwoNamesIsTakenOnce) {
+  PluginFolder folder;
+  folder.Add("good", "mge_a.so");
+  folder.Add("good", "mge_copy.so");  // equal build id
+  std::filesystem::create_hard_link(folder.At("mge_a.so"), folder.At("mge_link.so"));
+  Discovery discovery = Discover({folder.path(), folder.path() + "/../" + folder.path().substr(folder.path().rfind('/') + 1)});
+  EXPECT_THAT(NamesOf(discovery), ElementsAre("mge_a.so"));
+  ASSERT_EQ(discovery.rejected.size(), 2u);
+  EXPECT_EQ(discovery.rejected[0].code, VerdictCode::kDuplicateFile);
+  EXPECT_EQ(discovery.rejected[1].code, VerdictCode::kDuplicateFile);
+}
+
+TEST(Discovery, AMissingInstructionSetIsNamed) {
+  PluginFolder folder;
+  folder.Write("mge_wide.so", WithNote(ReadAll(FakeFile("good")), [](mge_note& n) { n.isa = MGE_ISA_AVX512; }));
+  EXPECT_EQ(Discover({folder.path()}, MGE_ISA_KNOWN_BITS).accepted.size(), 1u);
+  PluginFile file = FileNamed(Discover({folder.path()}, MGE_ISA_AVX2).rejected, "mge_wide.so");
+  EXPECT_EQ(file.code, VerdictCode::kIsaMissing);
+  EXPECT_THAT(file.reason, HasSubstr("AVX-512"));
+  folder.Write("mge_wide.so", WithNote(ReadAll(FakeFile("good")), [](mge_note& n) { n.isa = 1u << 30; }));
+  EXPECT_EQ(FileNamed(Discover({folder.path()}).rejected, "mge_wide.so").code, VerdictCode::kIsaMissing);
+}
+
+TEST(Discovery, OtherHeadersAreAnAbiMismatchWithAFix) {
+  PluginFolder folder;
+  folder.Write("mge_old.so", WithNote(ReadAll(FakeFile("good")), [](mge_note& n) { n.hash_high ^= 1; }));
+  PluginFile file = FileNamed(Discover({folder.path()}).rejected, "mge_old.so");
+  EXPECT_EQ(file.code, VerdictCode::kAbiMismatch);
+  EXPECT_THAT(file.fix, HasSubstr("build it again with the SDK"));
+  EXPECT_EQ(file.name, "good");
+}
+
+TEST(Discovery, AHundredFilesTakeOneOrder) {
+  PluginFolder folder;
+  for (int i = 0; i < 100; ++i) {
+    folder.Write("mge_" + std::to_string(1000 + (i * 37) % 100) + ".so", WithNote(ReadAll(FakeFile("good")), [&](mge_note& n) {
+                   std::string name = "n" + std::to_string(i);
+                   std::memcpy(n.name, name.c_str(), name.size() + 1);
+                 }) + std::string(static_cast<size_t>(i), 'x'));
+  }
+  Discovery discovery = Discover({folder.path()});
+  // They are copies of one build, so that the first in order stands for all.
+  EXPECT_THAT(NamesOf(discovery), ElementsAre("mge_1000.so"));
+  EXPECT_EQ(discovery.rejected.size(), 99u);
+}
+
+TEST(Discovery, TheBuiltInDirectoryStandsBesideTheCode) {
+  EXPECT_EQ(BuiltInPluginDirectory(), MGE_BINARY_DIR "/tests/mge/plugins");
+}
+
+TEST(Isa, NamesEveryBit) {
+  EXPECT_THAT(IsaNames(MGE_ISA_KNOWN_BITS | 1u << 20), AllOf(HasSubstr("AVX2"), HasSubstr("AVX-512"), HasSubstr("0x100000")));
+  if (HostIsa() & MGE_ISA_AVX512) {
+    EXPECT_TRUE(HostIsa() & MGE_ISA_AVX2);
+  }
+}
+
+}  // namespace
+}  // namespace mge

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plugin/loader.h"
+
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/errors.h"
+#include "tests/core/plugin/plugin_files.h"
+
+namespace mge {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// The verdict on one fake that is alone in its directory.
+PluginFile VerdictOn(const std::string& kind) {
+  PluginFolder folder;
+  folder.Add(kind);
+  std::unique_ptr<Devices> devices = Load({folder.path()});
+  EXPECT_EQ(devices->all().size() > 1, devices->files()[0].verdict == Verdict::kLoaded);
+  return devices->files()[0];
+}
+
+TEST(Loader, AGoodBackendIsLoadedAndItsDevicesAreListed) {
+  PluginFolder folder;
+  folder.Add("good");
+  std::unique_ptr<Devices> devices = Load({folder.path()});
+  ASSERT_EQ(devices->files().size(), 1u);
+  EXPECT_EQ(devices->files()[0].verdict, Verdict::kLoaded);
+  EXPECT_EQ(devices->files()[0].reason, "");
+  ASSERT_EQ(devices->all().size(), 3u);
+  EXPECT_EQ(devices->all()[0]->name(), "fake0");
+  EXPECT_EQ(devices->all()[0]->description().name, "fake device 0");
+  EXPECT_EQ(devices->all()[1]->name(), "fake1");
+  EXPECT_EQ(devices->all()[2]->name(), "host");
+  EXPECT_EQ(devices->all()[0]->backend().path(), folder.At("mge_good.so"));
+}
+
+struct BadCase {
+  const char* kind;
+  Verdict verdict;
+  VerdictCode code;
+  const char* reason;
+};
+
+class BadBackend : public testing::TestWithParam<BadCase> {};
+
+TEST_P(BadBackend, IsListedWithItsReasonAndTheProcessGoesOn) {
+  PluginFile file = VerdictOn(GetParam().kind);
+  EXPECT_EQ(file.verdict, GetParam().verdict);
+  EXPECT_EQ(file.code, GetParam().code) << VerdictCodeName(file.code);
+  EXPECT_THAT(file.reason, HasSubstr(GetParam().reason));
+  EXPECT_NE(file.fix, "");
+  EXPECT_NE(file.name, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Loader, BadBackend,
+    testing::Values(
+        BadCase{"lies", Verdict::kRefused, VerdictCode::kBadTable, "its identity note says 'lies' 1.0, its table says 'honest'"},
+        BadCase{"wrong_class", Verdict::kRefused, VerdictCode::kBadDevice, "class 'other'; its identity note declares fake"},
+        BadCase{"undeclared_gpu", Verdict::kRefused, VerdictCode::kBadDevice, "does not declare the class gpu"},
+        BadCase{"unknown_flag", Verdict::kRefused, VerdictCode::kBadDevice, "unknown flags"},
+        BadCase{"throws", Verdict::kRefused, VerdictCode::kStartFailed, "the fake exploded"},
+        BadCase{"fails", Verdict::kRefused, VerdictCode::kStartFailed, "no luck"},
+        BadCase{"no_driver", Verdict::kSkipped, VerdictCode::kUnavailable, "libfake.so.1 is not installed"},
+        BadCase{"null_slot", Verdict::kRefused, VerdictCode::kBadTable, "slot 'open' of table 'device' is NULL"},
+        BadCase{"null_plugin", Verdict::kRefused, VerdictCode::kBadTable, "no table (NULL)"},
+        BadCase{"short_plugin", Verdict::kRefused, VerdictCode::kBadTable, "16 bytes (struct_size)"},
+        BadCase{"short_table", Verdict::kRefused, VerdictCode::kBadTable, "table 'memory' says 8 bytes"},
+        BadCase{"no_entry", Verdict::kRefused, VerdictCode::kNoEntry, "mge_plugin_query"},
+        BadCase{"declines", Verdict::kRefused, VerdictCode::kQueryRefused, "only works on Tuesdays"},
+        BadCase{"missing_symbol", Verdict::kRefused, VerdictCode::kMissingSymbol, "mge_test_symbol_that_nobody_has"},
+        BadCase{"missing_library", Verdict::kRefused, VerdictCode::kMissingLibrary, "libmge_test_gone.so"}),
+    [](const auto& info) { return std::string(info.param.kind); });
+
+TEST(Loader, OneBadBackendNeverBreaksTheOthers) {
+  PluginFolder folder;
+  for (const char* kind : {"throws", "null_slot", "missing_library", "good", "lies", "card"}) folder.Add(kind);
+  std::unique_ptr<Devices> devices = Load({folder.path()});
+  EXPECT_EQ(devices->all().size(), 5u);
+  EXPECT_TRUE(devices->Resolve("fake0").ok());
+  EXPECT_TRUE(devices->Resolve("gpu1").ok());
+}
+
+TEST(Loader, ABackendIsStoppedWithItsLastRuntimeAndMayStartAgain) {
+  PluginFolder folder;
+  folder.Add("good");
+  std::unique_ptr<Devices> first = Load({folder.path()});
+  const mge_test_record& record = RecordOf(*first->all()[0]);
+  EXPECT_EQ(record.starts, 1);
+  std::unique_ptr<Devices> second = Load({folder.path()});
+  EXPECT_EQ(record.starts, 1);  // one library, one host table
+  ASSERT_TRUE(second->Resolve("fake1").ok());
+  EXPECT_EQ(record.opens, 1);
+  first.reset();
+  EXPECT_EQ(record.stops, 0);
+  EXPECT_TRUE(second->Resolve("fake0").ok());
+  second.reset();
+  EXPECT_EQ(record.stops, 1);
+  EXPECT_EQ(record.closes, record.opens);
+  std::unique_ptr<Devices> third = Load({folder.path()});
+  EXPECT_EQ(record.starts, 2);
+  EXPECT_TRUE(third->Resolve("fake0").ok());
+}
+
+TEST(Loader, TheHostTableServesWhileTheBackendRuns) {
+  PluginFolder folder;
+  folder.Add("good");
+  std::vector<std::string> messages;
+  DevicesOptions options;
+  options.logger = Logger(
+      LogLevel::kDebug,
+      [](void* state, LogLevel, std::string_view message) {
+        static_cast<std::vector<std::string>*>(state)->emplace_back(message);
+      },
+      &messages);
+  options.settings = [](std::string_view backend, std::span<const mge_setting* const> rows) {
+    EXPECT_EQ(backend, "good");
+    EXPECT_EQ(rows.size(), 1u);
+    return std::vector<std::string>{"7"};
+  };
+  std::unique_ptr<Devices> devices = Load({folder.path()}, std::move(options));
+  const mge_host* host = RecordOf(*devices->all()[0]).host;
+  ASSERT_EQ(host, devices->all()[0]->host());
+  mge_text value = {};
+  EXPECT_EQ(host->setting(host->self, 0, &value), MGE_OK);
+  EXPECT_EQ(std::string(value.data, value.size), "7");
+  EXPECT_EQ(host->setting(host->self, 1, &value), MGE_OUT_OF_RANGE);
+  host->log(host->self, MGE_LOG_WARNING, "hot\x1b[31m", 8);
+  ASSERT_EQ(messages.size(), 1u);
+  EXPECT_THAT(messages[0], AllOf(HasSubstr("backend good: hot"), testing::Not(HasSubstr("\x1b"))));
+  mge_error error;
+  EXPECT_EQ(host->fail(host->self, &error, MGE_ABORTED, "why", 3), MGE_ABORTED);
+  EXPECT_EQ(error.text, "why");
+  EXPECT_EQ(host->fail(host->self, nullptr, MGE_ABORTED, "why", 3), MGE_ABORTED);
+  EXPECT_EQ(host->extension(host->self, "org.example.none", 1), nullptr);
+  EXPECT_EQ(host->thread_count(host->self), 1u);
+  uint64_t sum = 0;
+  host->parallel_for(host->self, 5, [](void* c, uint64_t i) { *static_cast<uint64_t*>(c) += i; }, &sum);
+  EXPECT_EQ(sum, 10u);
+  uint64_t before = host->clock_ns(host->self);
+  EXPECT_GE(host->clock_ns(host->self), before);
+}
+
+TEST(Loader, ASettingThatTheUserGotWrongIsNamedAndNothingIsStarted) {
+  PluginFolder folder;
+  folder.Add("good");
+  DevicesOptions options;
+  options.settings = [](std::string_view, std::span<const mge_setting* const>) -> absl::StatusOr<std::vector<std::string>> {
+    return Fail(errors::kBadSetting, "good.level = 11 is outside of 0..9", {.where = "MGE_GOOD_LEVEL", .fix = "set it to 0..9"});
+  };
+  std::unique_ptr<Devices> devices = Load({folder.path()}, std::move(options));
+  EXPECT_EQ(devices->files()[0].code, VerdictCode::kBadSetting);
+  EXPECT_THAT(devices->files()[0].reason, AllOf(HasSubstr("outside of 0..9"), HasSubstr("MGE_GOOD_LEVEL")));
+  EXPECT_EQ(devices->files()[0].fix, "set it to 0..9");
+}
+
+TEST(Loader, AFileThatChangedSinceItWasJudgedIsRefused) {
+  PluginFolder folder;
+  folder.Add("good");
+  std::vector<PluginDirectory> directories = {{folder.path(), ""}};
+  Discovery discovery = DiscoverPlugins(directories, MGE_ISA_KNOWN_BITS);
+  ASSERT_EQ(discovery.accepted.size(), 1u);
+  std::filesystem::remove(folder.At("mge_good.so"));
+  folder.Add("card", "mge_good.so");
+  PluginFile file;
+  EXPECT_EQ(LoadBackend(discovery.accepted[0], {}, {}, Logger(), file), nullptr);
+  EXPECT_EQ(file.code, VerdictCode::kUntrusted);
+}
+
+TEST(Loader, AForkedChildTouchesNoDriver) {
+  PluginFolder folder;
+  folder.Add("good");
+  std::unique_ptr<Devices> devices = Load({folder.path()});
+  ASSERT_TRUE(devices->Resolve("fake0").ok());
+  pid_t child = fork();
+  if (child == 0) {
+    const mge_test_record& record = RecordOf(*devices->all()[0]);
+    bool forked = ErrorId(devices->Resolve("fake0").status()) == errors::kForked.id;
+    bool host = devices->Resolve("host").ok();
+    devices.reset();
+    _exit(forked && host && record.stops == 0 && record.closes == 0 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(devices->Resolve("fake1").ok());
+}
+
+TEST(Verdict, CodesHaveStableNames) {
+  EXPECT_EQ(VerdictCodeName(VerdictCode::kOk), "ok");
+  EXPECT_EQ(VerdictCodeName(VerdictCode::kAbiMismatch), "abi_mismatch");
+  EXPECT_EQ(VerdictCodeName(VerdictCode::kMissingLibrary), "missing_library");
+  EXPECT_EQ(VerdictCodeName(VerdictCode::kBadDevice), "bad_device");
+  EXPECT_EQ(VerdictName(Verdict::kSkipped), "skipped");
+}
+
+}  // namespace
+}  // namespace mge
