@@ -57,9 +57,9 @@ Violations CheckReadmes(const Tree& tree) {
       out.push_back(folder + ": no README.md");
       continue;
     }
-    std::string leaf = folder.substr(folder.rfind('/') + 1);
-    if (readme->lines.empty() || !StartsWith(readme->lines[0], "# ") ||
-        readme->lines[0].find(leaf) == std::string::npos) {
+    std::string leaf = folder.substr(folder.rfind('/') + 1), title = readme->lines.empty() ? "" : readme->lines[0];
+    std::transform(title.begin(), title.end(), title.begin(), [](unsigned char c) { return std::tolower(c); });
+    if (!StartsWith(title, "# ") || title.find(leaf) == std::string::npos) {
       out.push_back(At(*readme, 0, "begins with \"# \" and the folder's name"));
     }
   }
