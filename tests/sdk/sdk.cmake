@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+# The SDK's headers in the dialects that authors use, and the offsets that tests/abi holds.
+set(offsets ${CMAKE_CURRENT_BINARY_DIR}/abi_offsets.cc)
+set(abi_headers ${PROJECT_SOURCE_DIR}/sdk/include/mge/types.h ${PROJECT_SOURCE_DIR}/sdk/include/mge/plugin.h)
+add_custom_command(OUTPUT ${offsets}
+  COMMAND ${CMAKE_COMMAND} "-DHEADERS=${abi_headers}" -DOUTPUT=${offsets} -P ${CMAKE_CURRENT_SOURCE_DIR}/sdk/offsets.cmake
+  DEPENDS ${abi_headers} ${CMAKE_CURRENT_SOURCE_DIR}/sdk/offsets.cmake VERBATIM)
+
+mge_test(sdk LINK mge_sdk)
+target_sources(test_sdk PRIVATE ${offsets})
+get_property(backends GLOBAL PROPERTY MGE_BACKENDS)
+list(TRANSFORM backends REPLACE "(.+)" "\"\\1\"" OUTPUT_VARIABLE quoted)
+list(JOIN quoted "," quoted)
+target_compile_definitions(test_sdk PRIVATE "MGE_TEST_BACKENDS=${quoted}")
+foreach(backend IN LISTS backends)
+  add_dependencies(test_sdk mge_backend_${backend})
+endforeach()
+
+# mge_dialect(NAME SOURCE OPTIONS...): compiles, and that is the test.
+function(mge_dialect name source)
+  add_library(test_sdk_${name} OBJECT ${source})
+  target_link_libraries(test_sdk_${name} PRIVATE mge_sdk)
+  target_compile_options(test_sdk_${name} PRIVATE ${ARGN} -Werror)
+  add_dependencies(test_sdk test_sdk_${name})
+endfunction()
+mge_dialect(c99 sdk/strict.c -std=c99 -pedantic)
+mge_dialect(cxx17 sdk/strict.cc -std=c++17 -pedantic -fno-exceptions -fno-rtti)
+mge_dialect(cxx20 sdk/strict.cc -std=c++20 -pedantic)
+mge_dialect(comfort sdk/comfort.cc -fno-exceptions -fno-rtti)
