@@ -7,12 +7,13 @@ namespace {
 
 constexpr TypeSet kResults = {DType::kU8, DType::kI8, DType::kU16, DType::kI16};
 
-absl::StatusOr<DType> ResultType(const Attributes& attrs, DType zero_point) {
-  if (attrs.Int("output_dtype") == 0) return zero_point == DType::kUndefined ? DType::kU8 : zero_point;
+// `zero_point` is nullptr if absent; its type may be unknown.
+absl::StatusOr<DType> ResultType(const Attributes& attrs, const DType* zero_point) {
+  if (attrs.Int("output_dtype") == 0) return zero_point ? *zero_point : DType::kU8;
   MGE_ASSIGN_OR_RETURN(DType wanted, ReadDType(attrs, "output_dtype", DType::kU8, kResults));
-  if (zero_point != DType::kUndefined && zero_point != wanted) {
+  if (zero_point && *zero_point != DType::kUndefined && *zero_point != wanted) {
     return Fail(errors::kInvalidNode, fmt::format("attribute output_dtype says {}, but the zero point has type {}",
-                                                  DTypeName(wanted), DTypeName(zero_point)));
+                                                  DTypeName(wanted), DTypeName(*zero_point)));
   }
   return wanted;
 }
@@ -26,7 +27,7 @@ absl::Status Infer(InferContext& ctx) {
   const TensorType& x = ctx.input(0);
   const TensorType& scale = ctx.input(1);
   MGE_ASSIGN_OR_RETURN(DType result,
-                       ResultType(ctx.attrs(), ctx.has_input(2) ? ctx.input(2).dtype : DType::kUndefined));
+                       ResultType(ctx.attrs(), ctx.has_input(2) ? &ctx.input(2).dtype : nullptr));
   MGE_RETURN_IF_ERROR(DivisionType(ctx.attrs(), scale.dtype).status());
   if (x.has_rank && scale.has_rank) MGE_RETURN_IF_ERROR(ResolveQuantization(ctx.attrs(), x.dims, scale.dims).status());
   if (scale.has_rank && ctx.has_input(2) && ctx.input(2).has_rank) {
@@ -68,12 +69,13 @@ absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(Tensor scale, ToComputeType(ctx.input(1), ctx.allocator()));
   MGE_ASSIGN_OR_RETURN(DType division, DivisionType(ctx.attrs(), ctx.input(1).dtype()));
   std::vector<int64_t> zero;
+  DType result = DType::kUndefined;
   if (ctx.has_input(2)) {
     MGE_RETURN_IF_ERROR(CheckZeroPoint(scale.shape(), ctx.input(2).shape()));
     zero = ctx.input(2).ToInts();
+    result = ctx.input(2).dtype();
   }
-  MGE_ASSIGN_OR_RETURN(DType result,
-                       ResultType(ctx.attrs(), ctx.has_input(2) ? ctx.input(2).dtype() : DType::kUndefined));
+  MGE_ASSIGN_OR_RETURN(result, ResultType(ctx.attrs(), ctx.has_input(2) ? &result : nullptr));
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, result, x.shape()));
   if (y->elements() == 0) return absl::OkStatus();
   auto from = [&](auto tag) {
