@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logger: where messages go that are no errors. A value that is passed down; nothing is written when the library is loaded.
+// Logger: where messages go that are no errors. A value that is passed down; nothing is written
+// when the library is loaded.
 #pragma once
 
 #include <string>
@@ -16,8 +17,9 @@ std::string_view LogLevelName(LogLevel level);  // "warning"
 
 class Logger {
  public:
-  // Receives one message without a line break, control characters escaped. May be called on any thread at a time, and
-  // must not throw. `state` is borrowed and outlives every copy of the logger.
+  // Receives one message without a line break, control characters escaped. May be called on any
+  // thread at a time, and must not throw. `state` is borrowed and outlives every copy of the
+  // logger.
   using Sink = void (*)(void* state, LogLevel level, std::string_view message);
 
   // Writes "mge: warning: ..." to standard error, from `level` upwards.

@@ -9,7 +9,8 @@
 namespace mge {
 namespace {
 
-constexpr size_t kLongest = 128;  // longer texts are no typos of a name, and would cost quadratic time
+constexpr size_t kLongest =
+    128;  // longer texts are no typos of a name, and would cost quadratic time
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
@@ -43,7 +44,8 @@ int EditDistance(std::string_view a, std::string_view b, int limit) {
     for (size_t j = 1; j <= b.size(); ++j) {
       bool same = Lower(a[i - 1]) == Lower(b[j - 1]);
       now[j] = std::min({last[j] + 1, now[j - 1] + 1, last[j - 1] + (same ? 0 : 1)});
-      if (i > 1 && j > 1 && Lower(a[i - 1]) == Lower(b[j - 2]) && Lower(a[i - 2]) == Lower(b[j - 1])) {
+      if (i > 1 && j > 1 && Lower(a[i - 1]) == Lower(b[j - 2]) &&
+          Lower(a[i - 2]) == Lower(b[j - 1])) {
         now[j] = std::min(now[j], before[j - 2] + 1);
       }
       least = std::min(least, now[j]);

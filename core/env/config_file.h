@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a configuration file (TOML) into a flat list of keys with their values and lines. The one file that calls toml++.
+// Reads a configuration file (TOML) into a flat list of keys with their values and lines. The one
+// file that calls toml++.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ struct ConfigItem {
   std::string place;  // "path:line"
 };
 
-// Fails with kConfigFile: not a regular file, too large, not TOML (a key that stands twice too), a value of a type that no
-// setting has. In the order of lines.
+// Fails with kConfigFile: not a regular file, too large, not TOML (a key that stands twice too), a
+// value of a type that no setting has. In the order of lines.
 absl::StatusOr<std::vector<ConfigItem>> ReadConfigFile(const std::string& path);
 
 }  // namespace mge

@@ -33,7 +33,8 @@ std::optional<std::string_view> Environment::Find(std::string_view name) const {
 Environment CaptureEnvironment() {
   Environment out;
   if (getauxval(AT_SECURE) != 0 || environ == nullptr) return out;
-  std::set<std::string, std::less<>> known(std::begin(kSystemVariables), std::end(kSystemVariables));
+  std::set<std::string, std::less<>> known(std::begin(kSystemVariables),
+                                           std::end(kSystemVariables));
   for (const SettingRow& row : kSettings) {
     known.insert(VariableOf(row));
     for (std::string_view alias : Words(row.aliases)) known.emplace(alias);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Environment: the variables of the process as they were when they were captured. The only door to them in the whole tree.
+// Environment: the variables of the process as they were when they were captured. The only door to
+// them in the whole tree.
 #pragma once
 
 #include <optional>
@@ -17,8 +18,9 @@ struct Environment {
   std::optional<std::string_view> Find(std::string_view name) const;
 };
 
-// Reads the environment once: the names of settings, those with a prefix of ours, and HOME and XDG_CACHE_HOME for the places of
-// caches; nothing else is copied. Empty in a process that runs with raised rights (AT_SECURE). Must not run beside setenv().
+// Reads the environment once: the names of settings, those with a prefix of ours, and HOME and
+// XDG_CACHE_HOME for the places of caches; nothing else is copied. Empty in a process that runs
+// with raised rights (AT_SECURE). Must not run beside setenv().
 Environment CaptureEnvironment();
 
 }  // namespace mge

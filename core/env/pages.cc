@@ -12,7 +12,8 @@
 namespace mge {
 namespace {
 
-// The tables of a configuration file in the order in which rows first name them; "" holds keys without a dot.
+// The tables of a configuration file in the order in which rows first name them; "" holds keys
+// without a dot.
 std::vector<std::string_view> Areas() {
   std::vector<std::string_view> areas = {""};
   for (const SettingRow& row : kSettings) {
@@ -38,7 +39,9 @@ std::string Cell(std::string_view text) {
   return out;
 }
 
-std::string Code(std::string_view text) { return text.empty() ? std::string() : fmt::format("`{}`", text); }
+std::string Code(std::string_view text) {
+  return text.empty() ? std::string() : fmt::format("`{}`", text);
+}
 
 std::string AllowedWithUnit(const SettingRow& row) {
   std::string allowed = AllowedText(row);
@@ -51,7 +54,8 @@ std::string TomlDefault(const SettingRow& row) {
     case SettingType::kBool:
     case SettingType::kInt:
     case SettingType::kDouble:
-    case SettingType::kSeconds: return Default(row);
+    case SettingType::kSeconds:
+      return Default(row);
     case SettingType::kTextList:
     case SettingType::kPathList: {
       const SettingValue fallback = FallbackOf(row);
@@ -61,7 +65,8 @@ std::string TomlDefault(const SettingRow& row) {
       }
       return fmt::format("[{}]", out);
     }
-    default: return fmt::format("\"{}\"", Default(row));
+    default:
+      return fmt::format("\"{}\"", Default(row));
   }
 }
 
@@ -70,23 +75,31 @@ std::string TomlDefault(const SettingRow& row) {
 std::string SettingsMarkdown() {
   std::string out =
       "# Settings\n\n"
-      "Generated from the table in `core/env`; [README.md](README.md) says how to write it anew. Backends add settings of "
+      "Generated from the table in `core/env`; [README.md](README.md) says how to write it anew. "
+      "Backends add settings of "
       "their own, which `mge env` shows.\n\n"
-      "A value comes from, highest first: a call, the command line (`--set key=value`), the environment (the variable before "
-      "its aliases), a configuration file (`--config`, `MGE_CONFIG`; a later file wins), the default. An empty value sets "
+      "A value comes from, highest first: a call, the command line (`--set key=value`), the "
+      "environment (the variable before "
+      "its aliases), a configuration file (`--config`, `MGE_CONFIG`; a later file wins), the "
+      "default. An empty value sets "
       "nothing.\n\n"
-      "*first-set*: read once per runtime. *dynamic*: read when a session or a plan is made. *later*: the name is known and "
-      "its value is checked, but it has no effect yet; setting it warns, and is an error with `MGE_STRICT_ENV=1`.\n\n"
+      "*first-set*: read once per runtime. *dynamic*: read when a session or a plan is made. "
+      "*later*: the name is known and "
+      "its value is checked, but it has no effect yet; setting it warns, and is an error with "
+      "`MGE_STRICT_ENV=1`.\n\n"
       "Sizes are written `4096`, `512KiB`, `2G` (powers of 1024), times `1.5`, `500ms`, `3min`.\n";
   for (std::string_view area : Areas()) {
     out += fmt::format("\n## {}\n\n", area.empty() ? "general" : area);
-    out += "| key | variable, aliases | type | default | allowed | when | what it does |\n|---|---|---|---|---|---|---|\n";
+    out +=
+        "| key | variable, aliases | type | default | allowed | when | what it does "
+        "|\n|---|---|---|---|---|---|---|\n";
     for (const SettingRow& row : kSettings) {
       if (AreaOf(row) != area) continue;
       std::string names = Code(VariableOf(row));
       for (std::string_view alias : Words(row.aliases)) names += ", " + Code(alias);
-      out += fmt::format("| {} | {} | {} | {} | {} | {}{} | {} |\n", Code(row.key), names, TypeName(row.type),
-                         Code(Default(row)), Cell(AllowedWithUnit(row)), LifecycleName(row.lifecycle),
+      out += fmt::format("| {} | {} | {} | {} | {} | {}{} | {} |\n", Code(row.key), names,
+                         TypeName(row.type), Code(Default(row)), Cell(AllowedWithUnit(row)),
+                         LifecycleName(row.lifecycle),
                          row.status == SettingStatus::kLater ? ", later" : "", Cell(row.doc));
     }
   }
@@ -95,7 +108,8 @@ std::string SettingsMarkdown() {
 
 std::string SettingsToml() {
   std::string out =
-      "# Every setting of MGE with its default, commented out. Generated from the table in core/env.\n"
+      "# Every setting of MGE with its default, commented out. Generated from the table in "
+      "core/env.\n"
       "# Copy what you change into a file of your own and name that with --config or MGE_CONFIG.\n";
   for (std::string_view area : Areas()) {
     if (!area.empty()) out += fmt::format("\n[{}]\n", area);
@@ -104,8 +118,9 @@ std::string SettingsToml() {
       std::string allowed = AllowedWithUnit(row);
       out += fmt::format("\n# {}\n# {}{}{}; {}{}; {}\n# {} = {}\n", row.doc, TypeName(row.type),
                          allowed.empty() ? "" : ": ", allowed, LifecycleName(row.lifecycle),
-                         row.status == SettingStatus::kLater ? ", has no effect yet" : "", VariableOf(row),
-                         row.key.substr(area.empty() ? 0 : area.size() + 1), TomlDefault(row));
+                         row.status == SettingStatus::kLater ? ", has no effect yet" : "",
+                         VariableOf(row), row.key.substr(area.empty() ? 0 : area.size() + 1),
+                         TomlDefault(row));
     }
   }
   return out;

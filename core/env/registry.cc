@@ -28,15 +28,19 @@ std::string Upper(std::string_view text) {
   return out;
 }
 
-absl::Status UnknownSetting(std::string_view nearest, std::string_view name, std::string_view where) {
-  return Fail(errors::kUnknownSetting, fmt::format("no setting is named {}.{}", Quoted(name), DidYouMean(nearest)),
+absl::Status UnknownSetting(std::string_view nearest, std::string_view name,
+                            std::string_view where) {
+  return Fail(errors::kUnknownSetting,
+              fmt::format("no setting is named {}.{}", Quoted(name), DidYouMean(nearest)),
               {.where = std::string(where), .fix = "`mge env` lists all settings"});
 }
 
-// The backend that a name belongs to by its form: virtual.devices and MGE_VIRTUAL_DEVICES to `virtual`. Empty if to none.
+// The backend that a name belongs to by its form: virtual.devices and MGE_VIRTUAL_DEVICES to
+// `virtual`. Empty if to none.
 std::string_view OwnerAmong(std::span<const std::string> backends, std::string_view name) {
   for (const std::string& backend : backends) {
-    if (name.starts_with(backend + ".") || name.starts_with("MGE_" + Upper(backend) + "_")) return backend;
+    if (name.starts_with(backend + ".") || name.starts_with("MGE_" + Upper(backend) + "_"))
+      return backend;
   }
   return {};
 }
@@ -105,9 +109,11 @@ absl::Status Registry::JudgeUnknown(std::span<const std::string> absent) {
     if (variable.second.empty() || IsIgnored(name) || waits(name, "environment")) continue;
     std::string hint = DidYouMean(state.NearestName(name, State::Names::kVariables));
     if (state.strict) {
-      return Fail(errors::kUnknownSetting, fmt::format("the variable {} is unknown.{}", Quoted(name), hint),
+      return Fail(errors::kUnknownSetting,
+                  fmt::format("the variable {} is unknown.{}", Quoted(name), hint),
                   {.what = "MGE_STRICT_ENV refuses unknown variables with a prefix of ours",
-                   .where = fmt::format("environment {}", name), .fix = "unset it; `mge env` lists all settings"});
+                   .where = fmt::format("environment {}", name),
+                   .fix = "unset it; `mge env` lists all settings"});
     }
     logger_.Warning("the variable {} is unknown and has no effect.{}", Quoted(name), hint);
   }
@@ -118,15 +124,18 @@ absl::Status Registry::JudgeUnknown(std::span<const std::string> absent) {
     const Entry* meant = state.Find(item.key);  // by a name that is no key
     std::string hint = meant ? fmt::format(" Its key is \"{}\".", meant->row.key)
                              : DidYouMean(state.NearestName(item.key, State::Names::kKeys));
-    return Fail(errors::kConfigFile, fmt::format("no setting has the key {}.{}", Quoted(item.key), hint),
+    return Fail(errors::kConfigFile,
+                fmt::format("no setting has the key {}.{}", Quoted(item.key), hint),
                 {.where = item.place, .fix = "`mge env` lists all settings"});
   }
-  for (auto [statements, source] : {std::pair(&state.command_line, "command line"), std::pair(&state.call, "call")}) {
+  for (auto [statements, source] :
+       {std::pair(&state.command_line, "command line"), std::pair(&state.call, "call")}) {
     for (auto& [assignment, taken] : *statements) {
       if (taken) continue;
       taken = true;
       if (waits(assignment.name, source)) continue;
-      return UnknownSetting(state.NearestName(assignment.name, State::Names::kAll), assignment.name, source);
+      return UnknownSetting(state.NearestName(assignment.name, State::Names::kAll), assignment.name,
+                            source);
     }
   }
   return absl::OkStatus();
@@ -144,14 +153,16 @@ absl::Status Registry::Set(std::string_view name, std::string_view text) {
   if (!entry) return UnknownSetting(state_->NearestName(name, State::Names::kAll), name, "call");
   if (entry->read) {
     return Fail(errors::kSettingTooLate, fmt::format("{} can no longer be set", entry->row.key),
-                {.what = "it is read once per runtime, and this runtime has read it", .where = "call",
+                {.what = "it is read once per runtime, and this runtime has read it",
+                 .where = "call",
                  .fix = entry->row.instead.empty() ? "set it before the runtime is created"
                                                    : fmt::format("call {}", entry->row.instead)});
   }
   return state_->SetByCall(*entry, name, text, "", logger_);
 }
 
-absl::Status Registry::SetThrough(std::string_view function, std::string_view name, std::string_view text) {
+absl::Status Registry::SetThrough(std::string_view function, std::string_view name,
+                                  std::string_view text) {
   std::lock_guard lock(mutex_);
   Entry* entry = state_->Find(std::string(name));
   MGE_CHECK(entry != nullptr && entry->row.instead == function);

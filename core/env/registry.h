@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registry: gathers every setting of one runtime from its sources, keeps each one's origin, and enforces its lifecycle.
+// Registry: gathers every setting of one runtime from its sources, keeps each one's origin, and
+// enforces its lifecycle.
 //
-//   MGE_ASSIGN_OR_RETURN(auto registry, Registry::Create({.environment = CaptureEnvironment()}, logger));
+//   MGE_ASSIGN_OR_RETURN(auto registry, Registry::Create({.environment = CaptureEnvironment()},
+//   logger));
 //   ... find backends; for each: registry->RegisterBackend(name, rows) ...
 //   MGE_RETURN_IF_ERROR(registry->JudgeUnknown(names of backends that were found but not loaded));
-//   registry->MarkRead();                                   // from here on first-set settings stay as they are
-//   int64_t threads = registry->snapshot()->Get<kThreads>();
+//   registry->MarkRead();                                   // from here on first-set settings stay
+//   as they are int64_t threads = registry->snapshot()->Get<kThreads>();
 #pragma once
 
 #include <memory>
@@ -22,18 +24,22 @@
 
 namespace mge {
 
-// NAME=TEXT from a call or the command line. The name is a key, a variable or an alias; an empty text sets nothing.
+// NAME=TEXT from a call or the command line. The name is a key, a variable or an alias; an empty
+// text sets nothing.
 struct Assignment {
   std::string name;
   std::string text;
-  std::string option = {};  // as the user wrote it, for the origin: "--threads 2"; empty means "--set NAME=TEXT"
+  std::string option =
+      {};  // as the user wrote it, for the origin: "--threads 2"; empty means "--set NAME=TEXT"
 };
 
-// Everything that sets settings. Precedence: call > command line > environment > configuration files, of which a later one wins.
+// Everything that sets settings. Precedence: call > command line > environment > configuration
+// files, of which a later one wins.
 struct Sources {
   std::vector<Assignment> call = {};
   std::vector<Assignment> command_line = {};
-  std::vector<std::string> config_files = {};  // of --config; if there are any, MGE_CONFIG is not read
+  std::vector<std::string> config_files =
+      {};  // of --config; if there are any, MGE_CONFIG is not read
   Environment environment = {};
 };
 
@@ -44,7 +50,8 @@ struct BackendSetting {
   std::string fallback = {};
   std::string min = {};  // numbers, bytes and seconds only; empty means unlimited
   std::string max = {};
-  std::vector<std::string> choices = {};  // of kChoice and kFlags; a value is the place in the list, or the sum of 1 << place
+  std::vector<std::string> choices =
+      {};  // of kChoice and kFlags; a value is the place in the list, or the sum of 1 << place
   std::string unit = {};
   Lifecycle lifecycle = Lifecycle::kFirstSet;
   std::string doc = {};  // one sentence
@@ -70,39 +77,46 @@ struct SettingInfo {
 // Safe to use on several threads. Writes warnings to the logger, each once.
 class Registry {
  public:
-  // Reads all sources. Fails on a bad value (kBadSetting), on a file that cannot be used (kConfigFile), and in strict mode on
-  // a setting whose effect is not built (kLaterSetting). Names that it does not know wait for RegisterBackend and JudgeUnknown.
-  // The logger keeps its level unless log.level or log.override is set.
-  static absl::StatusOr<std::unique_ptr<Registry>> Create(Sources sources, Logger logger = Logger());
+  // Reads all sources. Fails on a bad value (kBadSetting), on a file that cannot be used
+  // (kConfigFile), and in strict mode on a setting whose effect is not built (kLaterSetting). Names
+  // that it does not know wait for RegisterBackend and JudgeUnknown. The logger keeps its level
+  // unless log.level or log.override is set.
+  static absl::StatusOr<std::unique_ptr<Registry>> Create(Sources sources,
+                                                          Logger logger = Logger());
 
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
   ~Registry();
 
-  // Adds a backend's settings, reads what the sources say of them, and answers their values in the order of `rows` as text:
-  // truth as 1 or 0, sizes in bytes, times in seconds, choices as declared. Snapshot::Backend has them typed. Fails with
-  // kPluginRefused if the declaration is wrong (a key that is not under `name`, one that is taken, a default outside of its
-  // range), kBadSetting or kConfigFile if what a source says is; nothing is added then.
-  absl::StatusOr<std::vector<std::string>> RegisterBackend(std::string_view name, std::vector<BackendSetting> rows);
+  // Adds a backend's settings, reads what the sources say of them, and answers their values in the
+  // order of `rows` as text: truth as 1 or 0, sizes in bytes, times in seconds, choices as
+  // declared. Snapshot::Backend has them typed. Fails with kPluginRefused if the declaration is
+  // wrong (a key that is not under `name`, one that is taken, a default outside of its range),
+  // kBadSetting or kConfigFile if what a source says is; nothing is added then.
+  absl::StatusOr<std::vector<std::string>> RegisterBackend(std::string_view name,
+                                                           std::vector<BackendSetting> rows);
 
-  // To be called when all backends that can be loaded are registered. A name that nobody knows is then a typo: in the
-  // environment it is reported once with the nearest known name (in strict mode an error, kUnknownSetting), elsewhere it is an
-  // error. Names under one of `absent`, backends that were found but not loaded, are only said to have no effect.
+  // To be called when all backends that can be loaded are registered. A name that nobody knows is
+  // then a typo: in the environment it is reported once with the nearest known name (in strict mode
+  // an error, kUnknownSetting), elsewhere it is an error. Names under one of `absent`, backends
+  // that were found but not loaded, are only said to have no effect.
   absl::Status JudgeUnknown(std::span<const std::string> absent = {});
 
   // The runtime begins to read first-set settings.
   void MarkRead();
 
-  // Sets a value by call; an empty text takes back what a call has set. Fails with kSettingTooLate if the setting is first-set
-  // and read already, kUnknownSetting, kBadSetting, or in strict mode kLaterSetting. Sessions and plans made later see it.
+  // Sets a value by call; an empty text takes back what a call has set. Fails with kSettingTooLate
+  // if the setting is first-set and read already, kUnknownSetting, kBadSetting, or in strict mode
+  // kLaterSetting. Sessions and plans made later see it.
   absl::Status Set(std::string_view name, std::string_view text);
 
-  // The same for the function that a row names as the way to change it later, such as "set_default_device".
+  // The same for the function that a row names as the way to change it later, such as
+  // "set_default_device".
   absl::Status SetThrough(std::string_view function, std::string_view name, std::string_view text);
 
   std::shared_ptr<const Snapshot> snapshot() const;  // shared: outlives changes and the registry
-  std::vector<SettingInfo> List() const;             // the core's in the table's order, then each backend's
-  const Logger& logger() const { return logger_; }   // at the level that the settings ask for
+  std::vector<SettingInfo> List() const;  // the core's in the table's order, then each backend's
+  const Logger& logger() const { return logger_; }  // at the level that the settings ask for
 
  private:
   struct State;

@@ -15,7 +15,8 @@ namespace {
 constexpr size_t kLongestKey = 64;
 constexpr size_t kMostFlags = 31;
 
-// Reads one of the declaration's own texts into `into`, by the rules for a user's value. Answers what is wrong with it.
+// Reads one of the declaration's own texts into `into`, by the rules for a user's value. Answers
+// what is wrong with it.
 std::string ReadLiteral(const SettingRow& row, const std::string& text, SettingLiteral& into) {
   auto parsed = ParseSetting(row, text);
   if (!parsed.ok()) return fmt::format("{} {}", Quoted(text), Std(parsed.status().message()));
@@ -26,19 +27,27 @@ std::string ReadLiteral(const SettingRow& row, const std::string& text, SettingL
   return {};
 }
 
-// Makes the row of a declaration, which views into `text`. Answers what is wrong with the declaration.
+// Makes the row of a declaration, which views into `text`. Answers what is wrong with the
+// declaration.
 std::string MakeRow(std::string_view backend, BackendText& text, SettingRow& row) {
   const BackendSetting& setting = text.setting;
   const SettingType type = setting.type;
-  if (!setting.key.starts_with(fmt::format("{}.", backend))) return "its key does not begin with the backend's name";
-  if (setting.key.size() > kLongestKey) return fmt::format("its key is longer than {} characters", kLongestKey);
+  if (!setting.key.starts_with(fmt::format("{}.", backend)))
+    return "its key does not begin with the backend's name";
+  if (setting.key.size() > kLongestKey)
+    return fmt::format("its key is longer than {} characters", kLongestKey);
   for (size_t i = 0; i < setting.choices.size(); ++i) {
     bool flags = type == SettingType::kFlags;
     if (flags && i >= kMostFlags) return fmt::format("it has more than {} flags", kMostFlags);
-    text.choices.emplace_back(flags ? int64_t{1} << i : static_cast<int64_t>(i), setting.choices[i]);
+    text.choices.emplace_back(flags ? int64_t{1} << i : static_cast<int64_t>(i),
+                              setting.choices[i]);
   }
-  row = {.key = setting.key, .type = type, .choices = text.choices, .unit = setting.unit,
-         .lifecycle = setting.lifecycle, .doc = setting.doc};
+  row = {.key = setting.key,
+         .type = type,
+         .choices = text.choices,
+         .unit = setting.unit,
+         .lifecycle = setting.lifecycle,
+         .doc = setting.doc};
 
   std::string problem;
   if (!setting.min.empty() || !setting.max.empty()) {
@@ -60,7 +69,8 @@ std::string MakeRow(std::string_view backend, BackendText& text, SettingRow& row
     if (!problem.empty()) return "its default " + problem;
   }
   if (!ValidSetting(row)) {
-    return "its key is not of small letters, digits, _ and dots, its text is not a sentence, its default is missing or "
+    return "its key is not of small letters, digits, _ and dots, its text is not a sentence, its "
+           "default is missing or "
            "outside of its range, or its choices do not fit its type";
   }
   return {};
@@ -68,13 +78,14 @@ std::string MakeRow(std::string_view backend, BackendText& text, SettingRow& row
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> Registry::RegisterBackend(std::string_view name,
-                                                                   std::vector<BackendSetting> rows) {
+absl::StatusOr<std::vector<std::string>> Registry::RegisterBackend(
+    std::string_view name, std::vector<BackendSetting> rows) {
   std::lock_guard lock(mutex_);
   State& state = *state_;
   if (name.empty() || name == "core" ||
       std::find(state.backends.begin(), state.backends.end(), name) != state.backends.end()) {
-    return Fail(errors::kPluginRefused, fmt::format("a backend named {} cannot declare settings", Quoted(name)),
+    return Fail(errors::kPluginRefused,
+                fmt::format("a backend named {} cannot declare settings", Quoted(name)),
                 {.what = "the name is empty, reserved or registered already"});
   }
 
@@ -89,7 +100,8 @@ absl::StatusOr<std::vector<std::string>> Registry::RegisterBackend(std::string_v
       }
     }
     for (size_t i = 0; i + 1 < entries.size(); ++i) {
-      if (entries[i].variable == last.variable) return fmt::format("its name belongs to {} too", entries[i].row.key);
+      if (entries[i].variable == last.variable)
+        return fmt::format("its name belongs to {} too", entries[i].row.key);
     }
     return {};
   };
@@ -104,9 +116,11 @@ absl::StatusOr<std::vector<std::string>> Registry::RegisterBackend(std::string_v
       problem = conflict();
     }
     if (!problem.empty()) {
-      return Fail(errors::kPluginRefused,
-                  fmt::format("the backend {} declares the setting {} wrongly", name, Quoted(text.setting.key)),
-                  {.what = std::move(problem), .fix = "this is the backend's mistake; tell its author"});
+      return Fail(
+          errors::kPluginRefused,
+          fmt::format("the backend {} declares the setting {} wrongly", name,
+                      Quoted(text.setting.key)),
+          {.what = std::move(problem), .fix = "this is the backend's mistake; tell its author"});
     }
   }
   for (Entry& entry : entries) MGE_RETURN_IF_ERROR(state.TakeAll(entry, logger_));

@@ -11,11 +11,12 @@
 namespace mge {
 namespace {
 
-absl::Status BadSetting(const Entry& entry, std::string_view name, std::string_view text, const absl::Status& reason,
-                        const Origin& origin) {
+absl::Status BadSetting(const Entry& entry, std::string_view name, std::string_view text,
+                        const absl::Status& reason, const Origin& origin) {
   std::string allowed = AllowedText(entry.row);
   std::string fallback = FormatSetting(entry.row, entry.fallback);
-  return Fail(reason.code() == absl::StatusCode::kFailedPrecondition ? errors::kConfigFile : errors::kBadSetting,
+  return Fail(reason.code() == absl::StatusCode::kFailedPrecondition ? errors::kConfigFile
+                                                                     : errors::kBadSetting,
               fmt::format("{} = {} {}", name, text, Std(reason.message())),
               {.what = allowed.empty() ? "" : fmt::format("allowed: {}", allowed),
                .where = origin.Describe(),
@@ -26,7 +27,10 @@ absl::Status BadSetting(const Entry& entry, std::string_view name, std::string_v
 }  // namespace
 
 Entry MakeEntry(const SettingRow& row, std::string_view owner) {
-  Entry entry = {.row = row, .owner = std::string(owner), .variable = VariableOf(row), .fallback = FallbackOf(row)};
+  Entry entry = {.row = row,
+                 .owner = std::string(owner),
+                 .variable = VariableOf(row),
+                 .fallback = FallbackOf(row)};
   for (std::string_view alias : Words(row.aliases)) entry.aliases.emplace_back(alias);
   return entry;
 }
@@ -43,22 +47,27 @@ void Registry::State::Add(Entry entry) {
   for (const std::string& alias : added.aliases) by_name[alias] = &added;
 }
 
-absl::Status Registry::State::TakeAssignments(Entry& entry, std::vector<Statement<Assignment>>& statements, Source source) {
+absl::Status Registry::State::TakeAssignments(Entry& entry,
+                                              std::vector<Statement<Assignment>>& statements,
+                                              Source source) {
   for (auto& [assignment, taken] : statements) {
     if (taken || !entry.HasName(assignment.name)) continue;
     taken = true;
     if (assignment.text.empty()) continue;
-    Origin origin = {source, source == Source::kCall      ? std::string()
-                             : !assignment.option.empty() ? assignment.option
-                                                          : fmt::format("--set {}={}", assignment.name, assignment.text)};
+    Origin origin = {source, source == Source::kCall ? std::string()
+                             : !assignment.option.empty()
+                                 ? assignment.option
+                                 : fmt::format("--set {}={}", assignment.name, assignment.text)};
     auto value = ParseSetting(entry.row, assignment.text);
-    if (!value.ok()) return BadSetting(entry, assignment.name, Quoted(assignment.text), value.status(), origin);
+    if (!value.ok())
+      return BadSetting(entry, assignment.name, Quoted(assignment.text), value.status(), origin);
     entry.assigned[static_cast<size_t>(source)] = Assigned{*std::move(value), std::move(origin)};
   }
   return absl::OkStatus();
 }
 
-// The canonical variable wins over aliases, and an earlier alias over a later one. All of them are checked.
+// The canonical variable wins over aliases, and an earlier alias over a later one. All of them are
+// checked.
 absl::Status Registry::State::TakeEnvironment(Entry& entry, const Logger& logger) {
   std::optional<Assigned>& slot = entry.assigned[static_cast<size_t>(Source::kEnvironment)];
   std::vector<std::string> names = {entry.variable};
@@ -70,12 +79,13 @@ absl::Status Registry::State::TakeEnvironment(Entry& entry, const Logger& logger
       if (variable.second.empty()) continue;
       Origin origin = {Source::kEnvironment, name};
       auto value = ParseSetting(entry.row, variable.second);
-      if (!value.ok()) return BadSetting(entry, name, Quoted(variable.second), value.status(), origin);
+      if (!value.ok())
+        return BadSetting(entry, name, Quoted(variable.second), value.status(), origin);
       if (!slot) {
         slot = Assigned{*std::move(value), std::move(origin)};
       } else if (slot->value != *value) {
-        logger.Warning("{} and {} set {} differently; {} wins", slot->origin.detail, name, entry.row.key,
-                       slot->origin.detail);
+        logger.Warning("{} and {} set {} differently; {} wins", slot->origin.detail, name,
+                       entry.row.key, slot->origin.detail);
       }
     }
   }
@@ -89,8 +99,10 @@ absl::Status Registry::State::TakeConfig(Entry& entry) {
     if (IsEmpty(item.value)) continue;
     Origin origin = {Source::kConfigFile, item.place};
     auto value = ReadConfigValue(entry.row, item.value);
-    if (!value.ok()) return BadSetting(entry, item.key, ConfigText(item.value), value.status(), origin);
-    entry.assigned[static_cast<size_t>(Source::kConfigFile)] = Assigned{*std::move(value), std::move(origin)};
+    if (!value.ok())
+      return BadSetting(entry, item.key, ConfigText(item.value), value.status(), origin);
+    entry.assigned[static_cast<size_t>(Source::kConfigFile)] =
+        Assigned{*std::move(value), std::move(origin)};
   }
   return absl::OkStatus();
 }
@@ -102,7 +114,8 @@ absl::Status Registry::State::TakeAll(Entry& entry, const Logger& logger) {
   return TakeAssignments(entry, call, Source::kCall);
 }
 
-absl::Status Registry::State::ReadConfigFiles(std::vector<std::string> files_of_command_line, const Logger& logger) {
+absl::Status Registry::State::ReadConfigFiles(std::vector<std::string> files_of_command_line,
+                                              const Logger& logger) {
   Entry& entry = Core(kConfigFiles.key);
   MGE_RETURN_IF_ERROR(TakeAll(entry, logger));
   if (!files_of_command_line.empty()) {
@@ -114,8 +127,10 @@ absl::Status Registry::State::ReadConfigFiles(std::vector<std::string> files_of_
     MGE_ASSIGN_OR_RETURN(std::vector<ConfigItem> items, ReadConfigFile(path));
     for (ConfigItem& item : items) {
       if (item.key == "include" || item.key == entry.row.key) {
-        return Fail(errors::kConfigFile, fmt::format("\"{}\" cannot stand in a configuration file", item.key),
-                    {.what = "a configuration file does not name others", .where = item.place,
+        return Fail(errors::kConfigFile,
+                    fmt::format("\"{}\" cannot stand in a configuration file", item.key),
+                    {.what = "a configuration file does not name others",
+                     .where = item.place,
                      .fix = "name every file with --config, or in MGE_CONFIG separated by colons"});
       }
       config.push_back({std::move(item)});
@@ -130,7 +145,8 @@ absl::Status Registry::State::JudgeLater(Entry& entry, const Logger& logger) {
   if (strict) {
     return Fail(errors::kLaterSetting, fmt::format("{} has no effect yet", entry.row.key),
                 {.what = "MGE_STRICT_ENV refuses settings whose effect is not built",
-                 .where = assigned->origin.Describe(), .fix = "leave it out"});
+                 .where = assigned->origin.Describe(),
+                 .fix = "leave it out"});
   }
   if (!std::exchange(entry.warned_later, true)) {
     logger.Warning("{} has no effect yet ({})", entry.row.key, assigned->origin.Describe());
@@ -159,13 +175,14 @@ void Registry::State::Publish() {
       next->backends_[backend_index[entry.owner]].slots.push_back(std::move(slot));
     }
   }
-  std::sort(dynamic.begin(), dynamic.end());  // the order in which backends are registered does not matter
+  std::sort(dynamic.begin(),
+            dynamic.end());  // the order in which backends are registered does not matter
   for (const std::string& part : dynamic) next->dynamic_key_ += part;
   current = std::move(next);
 }
 
-absl::Status Registry::State::SetByCall(Entry& entry, std::string_view name, std::string_view text, std::string_view function,
-                       const Logger& logger) {
+absl::Status Registry::State::SetByCall(Entry& entry, std::string_view name, std::string_view text,
+                                        std::string_view function, const Logger& logger) {
   Origin origin = {Source::kCall, std::string(function)};
   auto& slot = entry.assigned[static_cast<size_t>(Source::kCall)];
   std::optional<Assigned> before = slot;

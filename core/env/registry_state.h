@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a registry keeps: every setting with all that was said of it, and what the sources say that nobody has taken yet.
-// Private to the registry, which guards it with its mutex.
+// What a registry keeps: every setting with all that was said of it, and what the sources say that
+// nobody has taken yet. Private to the registry, which guards it with its mutex.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ struct Entry {
   std::vector<std::string> aliases = {};
   SettingValue fallback = {};
   std::array<std::optional<Assigned>, kSourceCount> assigned = {};  // by Source
-  bool read = false;         // a first-set setting that the runtime has read
+  bool read = false;  // a first-set setting that the runtime has read
   bool warned_later = false;
 
   const Assigned* Highest() const {
@@ -49,7 +49,8 @@ struct Entry {
     return highest ? SettingSlot{highest->value, highest->origin} : SettingSlot{fallback, {}};
   }
   bool HasName(std::string_view name) const {
-    return name == row.key || name == variable || std::find(aliases.begin(), aliases.end(), name) != aliases.end();
+    return name == row.key || name == variable ||
+           std::find(aliases.begin(), aliases.end(), name) != aliases.end();
   }
 };
 
@@ -91,7 +92,8 @@ struct Registry::State {
   absl::Status TakeAll(Entry& entry, const Logger& logger);
 
   // Which files to read is itself a setting, of every source but a file.
-  absl::Status ReadConfigFiles(std::vector<std::string> files_of_command_line, const Logger& logger);
+  absl::Status ReadConfigFiles(std::vector<std::string> files_of_command_line,
+                               const Logger& logger);
 
   // A value whose setting has no effect yet is said so once, or refused.
   absl::Status JudgeLater(Entry& entry, const Logger& logger);
@@ -99,16 +101,18 @@ struct Registry::State {
   // Makes the snapshot of all present values the current one.
   void Publish();
 
-  // Sets (or with an empty text takes back) the value of a call and publishes it. On error nothing changes.
-  absl::Status SetByCall(Entry& entry, std::string_view name, std::string_view text, std::string_view function,
-                         const Logger& logger);
+  // Sets (or with an empty text takes back) the value of a call and publishes it. On error nothing
+  // changes.
+  absl::Status SetByCall(Entry& entry, std::string_view name, std::string_view text,
+                         std::string_view function, const Logger& logger);
 
   // A wrong name's nearest known one: among keys, among variables and aliases, or both.
   enum class Names { kKeys, kVariables, kAll };
   std::string_view NearestName(std::string_view wrong, Names among) const;
 
  private:
-  absl::Status TakeAssignments(Entry& entry, std::vector<Statement<Assignment>>& statements, Source source);
+  absl::Status TakeAssignments(Entry& entry, std::vector<Statement<Assignment>>& statements,
+                               Source source);
   absl::Status TakeEnvironment(Entry& entry, const Logger& logger);
   absl::Status TakeConfig(Entry& entry);
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Setting<T>: how one setting is declared. The rows stand in settings_*.h; everything else about a setting is derived from its row.
+// Setting<T>: how one setting is declared. The rows stand in settings_*.h; everything else about a
+// setting is derived from its row.
 #pragma once
 
 #include <array>
@@ -15,15 +16,27 @@
 
 namespace mge {
 
-// When a setting may change. First-set: read once per runtime. Dynamic: read when a session or a plan is made, and part of
-// the plan's key.
+// When a setting may change. First-set: read once per runtime. Dynamic: read when a session or a
+// plan is made, and part of the plan's key.
 enum class Lifecycle : uint8_t { kFirstSet, kDynamic };
 
-// Later: the name is known and its value is checked, but its effect is not built; setting it warns once, or fails in strict mode.
+// Later: the name is known and its value is checked, but its effect is not built; setting it warns
+// once, or fails in strict mode.
 enum class SettingStatus : uint8_t { kBuilt, kLater };
 
 enum class SettingType : uint8_t {
-  kBool, kInt, kDouble, kBytes, kSeconds, kText, kPath, kChoice, kFlags, kTextList, kPathList, kMemoryLimits,
+  kBool,
+  kInt,
+  kDouble,
+  kBytes,
+  kSeconds,
+  kText,
+  kPath,
+  kChoice,
+  kFlags,
+  kTextList,
+  kPathList,
+  kMemoryLimits,
 };
 
 // One allowed value of a kChoice or kFlags setting. Names and spellings are compared without case.
@@ -50,7 +63,8 @@ struct SettingLiteral {
   std::string_view text = {};
 };
 
-// A setting without its C++ type: what parsing, printing and checking work on, for the core's rows and a backend's alike.
+// A setting without its C++ type: what parsing, printing and checking work on, for the core's rows
+// and a backend's alike.
 struct SettingRow {
   std::string_view key;
   SettingType type = SettingType::kText;
@@ -117,7 +131,7 @@ struct Traits<PathList> : TextTraits<SettingType::kPathList, std::vector<std::st
 template <>
 struct Traits<MemoryLimits> : TextTraits<SettingType::kMemoryLimits, MemoryLimits> {};
 template <typename E>
-  requires std::is_enum_v<E>
+requires std::is_enum_v<E>
 struct Traits<E> : TraitsBase<SettingType::kChoice, E, E, int64_t> {
   static constexpr SettingLiteral Erase(E v) { return {.whole = static_cast<int64_t>(v)}; }
 };
@@ -137,24 +151,36 @@ struct Setting {
 
   std::string_view key = {};
   Constant fallback = {};
-  std::optional<Range<Constant>> range = {};            // both ends are allowed; numbers only
-  std::span<const Choice> choices = {};                 // enums and flags only
-  bool (*check)(std::string_view text) = nullptr;       // further rule on text, on every entry of a list ...
-  std::string_view allowed = {};                        // ... and what it allows, in words
+  std::optional<Range<Constant>> range = {};  // both ends are allowed; numbers only
+  std::span<const Choice> choices = {};       // enums and flags only
+  // A further rule on text, and on every entry of a list; then `allowed` says in words what it allows.
+  bool (*check)(std::string_view text) = nullptr;
+  std::string_view allowed = {};
   std::string_view unit = {};
   Lifecycle lifecycle = Lifecycle::kFirstSet;
-  std::string_view doc = {};                            // one sentence
-  std::string_view aliases = {};                        // other names, separated by spaces
+  std::string_view doc = {};      // one sentence
+  std::string_view aliases = {};  // other names, separated by spaces
   SettingStatus status = SettingStatus::kBuilt;
   std::string_view variable = {};
-  std::string_view instead = {};                        // the function that changes a first-set setting later
+  std::string_view instead = {};  // the function that changes a first-set setting later
 
   constexpr SettingRow Row() const {
-    return {.key = key, .type = Traits::kType, .fallback = Traits::Erase(fallback), .ranged = range.has_value(),
+    return {.key = key,
+            .type = Traits::kType,
+            .fallback = Traits::Erase(fallback),
+            .ranged = range.has_value(),
             .min = range ? Traits::Erase(range->min) : SettingLiteral{},
             .max = range ? Traits::Erase(range->max) : SettingLiteral{},
-            .choices = choices, .check = check, .allowed = allowed, .unit = unit, .lifecycle = lifecycle, .doc = doc,
-            .aliases = aliases, .status = status, .variable = variable, .instead = instead};
+            .choices = choices,
+            .check = check,
+            .allowed = allowed,
+            .unit = unit,
+            .lifecycle = lifecycle,
+            .doc = doc,
+            .aliases = aliases,
+            .status = status,
+            .variable = variable,
+            .instead = instead};
   }
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules on text that a row may name as its `check`. A list is checked entry by entry; an empty text is never checked.
+// Rules on text that a row may name as its `check`. A list is checked entry by entry; an empty text
+// is never checked.
 #pragma once
 
 #include <string_view>

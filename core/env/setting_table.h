@@ -61,10 +61,12 @@ constexpr bool FallbackFits(const SettingRow& row) {
   switch (row.type) {
     case SettingType::kInt:
     case SettingType::kBytes:
-      return !row.ranged || (row.min.whole <= row.fallback.whole && row.fallback.whole <= row.max.whole);
+      return !row.ranged ||
+             (row.min.whole <= row.fallback.whole && row.fallback.whole <= row.max.whole);
     case SettingType::kDouble:
     case SettingType::kSeconds:
-      return !row.ranged || (row.min.real <= row.fallback.real && row.fallback.real <= row.max.real);
+      return !row.ranged ||
+             (row.min.real <= row.fallback.real && row.fallback.real <= row.max.real);
     case SettingType::kChoice:
       for (const Choice& choice : row.choices) {
         if (choice.value == row.fallback.whole) return !row.ranged;
@@ -78,18 +80,20 @@ constexpr bool FallbackFits(const SettingRow& row) {
       }
       return row.fallback.whole != 0 && (row.fallback.whole & ~all) == 0 && !row.ranged;
     }
-    default: return !row.ranged;
+    default:
+      return !row.ranged;
   }
 }
 
 }  // namespace setting_table_internal
 
-// A row by itself: a key of small letters, digits, `_` and dots; a doc that is a sentence; a default inside of its range;
-// choices for enums and flags only.
+// A row by itself: a key of small letters, digits, `_` and dots; a doc that is a sentence; a
+// default inside of its range; choices for enums and flags only.
 constexpr bool ValidSetting(const SettingRow& row) {
   using namespace setting_table_internal;
   bool enumerated = row.type == SettingType::kChoice || row.type == SettingType::kFlags;
-  return IsKey(row.key) && IsSentence(row.doc) && FallbackFits(row) && enumerated == !row.choices.empty() &&
+  return IsKey(row.key) && IsSentence(row.doc) && FallbackFits(row) &&
+         enumerated == !row.choices.empty() &&
          (row.instead.empty() || row.lifecycle == Lifecycle::kFirstSet);
 }
 

@@ -14,7 +14,8 @@
 
 namespace mge {
 
-// A size in bytes. Written plainly or with a unit: 4096, 512KiB, 2G (K, M, G, T are powers of 1024 with and without B or iB).
+// A size in bytes. Written plainly or with a unit: 4096, 512KiB, 2G (K, M, G, T are powers of 1024
+// with and without B or iB).
 struct ByteCount {
   int64_t count = 0;
   friend constexpr auto operator<=>(ByteCount, ByteCount) = default;
@@ -25,7 +26,8 @@ using Seconds = std::chrono::duration<double>;  // written 1.5, 500ms, 2s, 3min,
 // Budgets of device memory: one for every device, or one per device by name.
 struct MemoryLimits {
   std::optional<ByteCount> all;
-  std::vector<std::pair<std::string, ByteCount>> by_device;  // in the order they were written; names are not checked here
+  std::vector<std::pair<std::string, ByteCount>>
+      by_device;  // in the order they were written; names are not checked here
 
   std::optional<ByteCount> For(std::string_view device) const;  // the device's own, else `all`
   friend bool operator==(const MemoryLimits&, const MemoryLimits&) = default;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of all settings of the core. To add one, declare it in the settings_*.h of its area and name it in the rows there.
+// The table of all settings of the core. To add one, declare it in the settings_*.h of its area and
+// name it in the rows there.
 //
-//   if (snapshot->Get<kPlanInplace>()) ...   // a bool; the place in the snapshot is known to the compiler
+//   if (snapshot->Get<kPlanInplace>()) ...   // a bool; the place in the snapshot is known to the
+//   compiler
 #pragma once
 
 #include "core/env/setting.h"
@@ -16,7 +18,8 @@ namespace mge {
 inline constexpr auto kSettings =
     JoinSettingRows(kRuntimeRows, kEngineRows, kPlanRows, kComputeRows, kTrainRows);
 
-// The place of a setting in kSettings. Does not compile for a setting that is declared but not listed.
+// The place of a setting in kSettings. Does not compile for a setting that is declared but not
+// listed.
 consteval size_t SettingIndex(std::string_view key) {
   for (size_t i = 0; i < kSettings.size(); ++i) {
     if (kSettings[i].key == key) return i;
@@ -25,7 +28,8 @@ consteval size_t SettingIndex(std::string_view key) {
 }
 
 // A variable that begins so and that no row knows is reported as a probable typo.
-inline constexpr std::string_view kVariablePrefixes[] = {"MGE_", "MXNET_", "NNVM_", "MEGENGINE_", "MGB_"};
+inline constexpr std::string_view kVariablePrefixes[] = {"MGE_", "MXNET_", "NNVM_", "MEGENGINE_",
+                                                         "MGB_"};
 
 // Variables with such a prefix that are no settings, and what reads them.
 struct IgnoredVariable {

@@ -42,7 +42,9 @@ inline constexpr Setting<int64_t> kComputeMkldnnCache = {
     .range = Range<int64_t>{-1, 1'000'000},
     .unit = "primitives",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Prepared oneDNN primitives that are kept, the least recently used going first; -1 keeps all.",
+    .doc =
+        "Prepared oneDNN primitives that are kept, the least recently used going first; -1 keeps "
+        "all.",
     .aliases = "MXNET_MKLDNN_CACHE_NUM",
     .status = SettingStatus::kLater,
 };
@@ -62,7 +64,9 @@ inline constexpr Setting<Text> kComputeOperatorTuning = {
     .check = IsOperatorTuning,
     .allowed = "0, 1, or a list of float32, float64, float16, int8, uint8, int32, int64",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Element types whose operators use several threads only where a measured model says that it pays.",
+    .doc =
+        "Element types whose operators use several threads only where a measured model says that "
+        "it pays.",
     .aliases = "MXNET_USE_OPERATOR_TUNING MXNET_ENABLE_OPERATOR_TUNING",
     .status = SettingStatus::kLater,
 };
@@ -72,7 +76,8 @@ inline constexpr Setting<int64_t> kComputeTuningCores = {
     .range = Range<int64_t>{-1, 1024},
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Largest number of threads that operator tuning measures; -1 takes half of the processors.",
+    .doc =
+        "Largest number of threads that operator tuning measures; -1 takes half of the processors.",
     .aliases = "MXNET_USE_NUM_CORES_OPERATOR_TUNING",
     .status = SettingStatus::kLater,
 };
@@ -96,7 +101,8 @@ inline constexpr Setting<bool> kJitKeepFiles = {
 inline constexpr Setting<Path> kJitWorkDir = {
     .key = "jit.work_dir",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Directory of the files that the generation of kernels makes; empty makes a temporary one.",
+    .doc =
+        "Directory of the files that the generation of kernels makes; empty makes a temporary one.",
     .aliases = "MGB_JIT_WORKDIR",
     .status = SettingStatus::kLater,
 };
@@ -120,8 +126,10 @@ inline constexpr Setting<int64_t> kProfileMode = {
     .fallback = 0,
     .range = Range<int64_t>{0, 15},
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Events that the profiler records: 0 planned steps, 1 all operators, from 2 a sum of 1 planned, 2 eager, 4 calls "
-           "and 8 memory.",
+    .doc =
+        "Events that the profiler records: 0 planned steps, 1 all operators, from 2 a sum of 1 "
+        "planned, 2 eager, 4 calls "
+        "and 8 memory.",
     .aliases = "MXNET_PROFILER_MODE",
     .status = SettingStatus::kLater,
 };
@@ -138,7 +146,9 @@ inline constexpr Setting<int64_t> kDebugWatchValue = {
     .fallback = -1,
     .range = Range<int64_t>{-1, INT64_MAX},
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Id of a value whose bytes are checked again after every step, to find who overwrites them; -1 watches none.",
+    .doc =
+        "Id of a value whose bytes are checked again after every step, to find who overwrites "
+        "them; -1 watches none.",
     .aliases = "MGB_DEBUG_VAR_SANITY_CHECK_LOG",
     .status = SettingStatus::kLater,
 };
@@ -167,9 +177,10 @@ inline constexpr Setting<bool> kDebugDumpInputs = {
     .status = SettingStatus::kLater,
 };
 
-inline constexpr auto kComputeRows = SettingRows(
-    kComputeNnpackThreads, kComputeMkldnn, kComputeMkldnnCache, kComputeParallelCopy, kComputeOperatorTuning,
-    kComputeTuningCores, kJitBackend, kJitKeepFiles, kJitWorkDir, kJitCudaPath, kProfileAutostart, kProfileMode,
-    kProfileOnlyWait, kDebugWatchValue, kDebugExternalAllocations, kDebugCollectives, kDebugDumpInputs);
+inline constexpr auto kComputeRows =
+    SettingRows(kComputeNnpackThreads, kComputeMkldnn, kComputeMkldnnCache, kComputeParallelCopy,
+                kComputeOperatorTuning, kComputeTuningCores, kJitBackend, kJitKeepFiles,
+                kJitWorkDir, kJitCudaPath, kProfileAutostart, kProfileMode, kProfileOnlyWait,
+                kDebugWatchValue, kDebugExternalAllocations, kDebugCollectives, kDebugDumpInputs);
 
 }  // namespace mge

@@ -23,7 +23,9 @@ inline constexpr Setting<EngineType> kEngineType = {
     .fallback = EngineType::kThreadedPerDevice,
     .choices = setting_choices::kEngineTypes,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Engine that runs operations: in the caller's thread, on one pool of threads, or on workers per device.",
+    .doc =
+        "Engine that runs operations: in the caller's thread, on one pool of threads, or on "
+        "workers per device.",
     .aliases = "MXNET_ENGINE_TYPE",
 };
 inline constexpr Setting<int64_t> kCpuWorkers = {
@@ -102,7 +104,7 @@ inline constexpr Setting<int64_t> kBulkTrainNodes = {
 };
 
 inline constexpr auto kEngineRows =
-    SettingRows(kEngineType, kCpuWorkers, kCpuPriorityWorkers, kGpuWorkers, kGpuCopyWorkers, kForkWorkers,
-                kBulkInference, kBulkTrain, kBulkTrainNodes);
+    SettingRows(kEngineType, kCpuWorkers, kCpuPriorityWorkers, kGpuWorkers, kGpuCopyWorkers,
+                kForkWorkers, kBulkInference, kBulkTrain, kBulkTrainNodes);
 
 }  // namespace mge

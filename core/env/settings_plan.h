@@ -7,9 +7,9 @@
 
 namespace mge {
 
-// How kernels are chosen. Heuristic: by rank and cost estimate. Profile: by time. Both: by recorded times where there are
-// some, else by heuristic, never timing anew. Reproducible: only kernels that repeat their bits. Optimized: no kernel that
-// is marked as reference.
+// How kernels are chosen. Heuristic: by rank and cost estimate. Profile: by time. Both: by recorded
+// times where there are some, else by heuristic, never timing anew. Reproducible: only kernels that
+// repeat their bits. Optimized: no kernel that is marked as reference.
 enum class Strategy : uint32_t { kHeuristic = 1, kProfile = 2, kReproducible = 4, kOptimized = 8 };
 
 enum class ConvAutotune { kOff = 0, kLimited = 1, kFastest = 2 };
@@ -59,7 +59,9 @@ inline constexpr Setting<int64_t> kPlanCacheSize = {
     .range = Range<int64_t>{1, 4096},
     .unit = "plans",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Plans that a session keeps, one per signature of input shapes; the least recently used goes first.",
+    .doc =
+        "Plans that a session keeps, one per signature of input shapes; the least recently used "
+        "goes first.",
 };
 inline constexpr Setting<TextList> kPlannerSkip = {
     .key = "planner.skip",
@@ -73,8 +75,10 @@ inline constexpr Setting<int64_t> kPlanMatchRange = {
     .fallback = 16,
     .range = Range<int64_t>{0, 4096},
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Largest ratio of sizes between a buffer and a freed one that it takes over; the best of 1 to this is used, "
-           "and 0 leaves in-place sharing only.",
+    .doc =
+        "Largest ratio of sizes between a buffer and a freed one that it takes over; the best of 1 "
+        "to this is used, "
+        "and 0 leaves in-place sharing only.",
     .aliases = "NNVM_EXEC_MATCH_RANGE",
     .status = SettingStatus::kLater,
 };
@@ -103,7 +107,9 @@ inline constexpr Setting<ConvAutotune> kSelectConvAutotune = {
     .fallback = ConvAutotune::kLimited,
     .choices = setting_choices::kConvAutotune,
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Choice of GPU convolutions: by heuristic, by time within the workspace limit, or by time alone.",
+    .doc =
+        "Choice of GPU convolutions: by heuristic, by time within the workspace limit, or by time "
+        "alone.",
     .aliases = "MXNET_CUDNN_AUTOTUNE_DEFAULT",
     .status = SettingStatus::kLater,
 };
@@ -153,7 +159,9 @@ inline constexpr Setting<bool> kSelectTensorCoreConversion = {
     .key = "select.tensor_core_conversion",
     .fallback = false,
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Allows float32 to be rounded to float16 for tensor cores, where select.tensor_core allows those.",
+    .doc =
+        "Allows float32 to be rounded to float16 for tensor cores, where select.tensor_core allows "
+        "those.",
     .aliases = "MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION",
     .status = SettingStatus::kLater,
 };
@@ -173,7 +181,9 @@ inline constexpr Setting<int64_t> kMemoryGpuReserve = {
     .range = Range<int64_t>{0, 100},
     .unit = "percent",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Share of a GPU's memory that stays free: beyond it, cached blocks are given back before more is taken.",
+    .doc =
+        "Share of a GPU's memory that stays free: beyond it, cached blocks are given back before "
+        "more is taken.",
     .aliases = "MXNET_GPU_MEM_POOL_RESERVE",
     .status = SettingStatus::kLater,
 };
@@ -182,7 +192,9 @@ inline constexpr Setting<int64_t> kMemoryRoundCutoff = {
     .fallback = 24,
     .range = Range<int64_t>{20, 34},
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "In the pool round, sizes up to 2 to this power become powers of two, larger ones multiples of that power.",
+    .doc =
+        "In the pool round, sizes up to 2 to this power become powers of two, larger ones "
+        "multiples of that power.",
     .aliases = "MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF",
     .status = SettingStatus::kLater,
 };
@@ -192,7 +204,8 @@ inline constexpr Setting<ByteCount> kMemoryLargeRound = {
     .range = Range<ByteCount>{{1}, {INT64_MAX}},
     .unit = "bytes",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "In the pool naive, larger sizes are rounded up to a multiple of this; 1 rounds nothing.",
+    .doc =
+        "In the pool naive, larger sizes are rounded up to a multiple of this; 1 rounds nothing.",
     .aliases = "MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE",
     .status = SettingStatus::kLater,
 };
@@ -221,15 +234,18 @@ inline constexpr Setting<StaticMemory> kMemoryStaticPolicy = {
     .fallback = StaticMemory::kOff,
     .choices = setting_choices::kStaticMemory,
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Memory shared between plans: none, among those of static shape, pages mapped on demand, or both.",
+    .doc =
+        "Memory shared between plans: none, among those of static shape, pages mapped on demand, "
+        "or both.",
     .aliases = "GE_USE_STATIC_MEMORY ge.exec.staticMemoryPolicy static_memory_policy",
     .status = SettingStatus::kLater,
 };
 
-inline constexpr auto kPlanRows = SettingRows(
-    kPlanInplace, kPlanCacheSize, kPlannerSkip, kPlanMatchRange, kPlanNumTemp, kSelectStrategy, kSelectConvAutotune,
-    kSelectDeterministic, kSelectProfilingTimeout, kSelectCacheType, kSelectCacheDir, kSelectTensorCore,
-    kSelectTensorCoreConversion, kMemoryGpuPool, kMemoryGpuReserve, kMemoryRoundCutoff, kMemoryLargeRound,
-    kMemoryReserveCuda, kMemoryReserveRocm, kMemoryStaticPolicy);
+inline constexpr auto kPlanRows =
+    SettingRows(kPlanInplace, kPlanCacheSize, kPlannerSkip, kPlanMatchRange, kPlanNumTemp,
+                kSelectStrategy, kSelectConvAutotune, kSelectDeterministic, kSelectProfilingTimeout,
+                kSelectCacheType, kSelectCacheDir, kSelectTensorCore, kSelectTensorCoreConversion,
+                kMemoryGpuPool, kMemoryGpuReserve, kMemoryRoundCutoff, kMemoryLargeRound,
+                kMemoryReserveCuda, kMemoryReserveRocm, kMemoryStaticPolicy);
 
 }  // namespace mge

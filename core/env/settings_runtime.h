@@ -13,7 +13,12 @@ enum class IsaCap { kAuto, kPortable, kAvx2, kAvx512 };
 // What `log.override` may say beside a level.
 inline constexpr int kNoLogOverride = -1;
 enum class LogOverride : int {
-  kNone = kNoLogOverride, kDebug = 0, kInfo = 1, kWarning = 2, kError = 3, kSilent = 4,
+  kNone = kNoLogOverride,
+  kDebug = 0,
+  kInfo = 1,
+  kWarning = 2,
+  kError = 3,
+  kSilent = 4,
 };
 
 namespace setting_choices {
@@ -31,12 +36,9 @@ inline constexpr Choice kLogLevels[] = {
     {LogLevel::kSilent, "silent", "no_log off 4"},
 };
 inline constexpr Choice kLogOverrides[] = {
-    {LogOverride::kNone, "none"},
-    {LogOverride::kDebug, "debug", "0"},
-    {LogOverride::kInfo, "info", "1"},
-    {LogOverride::kWarning, "warning", "warn 2"},
-    {LogOverride::kError, "error", "3"},
-    {LogOverride::kSilent, "silent", "no_log off 4"},
+    {LogOverride::kNone, "none"},        {LogOverride::kDebug, "debug", "0"},
+    {LogOverride::kInfo, "info", "1"},   {LogOverride::kWarning, "warning", "warn 2"},
+    {LogOverride::kError, "error", "3"}, {LogOverride::kSilent, "silent", "no_log off 4"},
 };
 }  // namespace setting_choices
 
@@ -44,8 +46,10 @@ inline constexpr Setting<Text> kDefaultDevice = {
     .key = "device.default",
     .fallback = "xpux",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Device that runs a model when neither the call nor a scope names one; \"a,b\" is an order of preference and "
-           "\"a+b\" splits the model over both.",
+    .doc =
+        "Device that runs a model when neither the call nor a scope names one; \"a,b\" is an order "
+        "of preference and "
+        "\"a+b\" splits the model over both.",
     .variable = "MGE_DEFAULT_DEVICE",
     .instead = "set_default_device",
 };
@@ -62,21 +66,27 @@ inline constexpr Setting<int64_t> kThreads = {
     .range = Range<int64_t>{0, 1024},
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Width of the compute pool; 0 takes what the process may use by affinity and cgroup quota.",
+    .doc =
+        "Width of the compute pool; 0 takes what the process may use by affinity and cgroup quota.",
 };
 inline constexpr Setting<MemoryLimits> kMemoryLimit = {
     .key = "memory.limit",
-    .allowed = "a size such as 256MiB for every device, or one per device such as cpu0=1GiB,gpu0=2GiB",
+    .allowed =
+        "a size such as 256MiB for every device, or one per device such as cpu0=1GiB,gpu0=2GiB",
     .unit = "bytes",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Hard budget of the memory that MGE takes on a device; without one, the device's own size is the limit.",
+    .doc =
+        "Hard budget of the memory that MGE takes on a device; without one, the device's own size "
+        "is the limit.",
 };
 inline constexpr Setting<IsaCap> kCpuIsa = {
     .key = "cpu.isa",
     .fallback = IsaCap::kAuto,
     .choices = setting_choices::kIsa,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Highest instruction set that kernels on the CPU may use; auto takes the best that the processor has.",
+    .doc =
+        "Highest instruction set that kernels on the CPU may use; auto takes the best that the "
+        "processor has.",
 };
 inline constexpr Setting<int64_t> kSeed = {
     .key = "seed",
@@ -140,8 +150,8 @@ inline constexpr Setting<Path> kLibraryPath = {
     .status = SettingStatus::kLater,
 };
 
-inline constexpr auto kRuntimeRows =
-    SettingRows(kDefaultDevice, kPluginPath, kThreads, kMemoryLimit, kCpuIsa, kSeed, kRunTimeout, kConfigFiles,
-                kStrictEnv, kLogLevel, kLogOverride, kLogStorageFallback, kLibraryPath);
+inline constexpr auto kRuntimeRows = SettingRows(
+    kDefaultDevice, kPluginPath, kThreads, kMemoryLimit, kCpuIsa, kSeed, kRunTimeout, kConfigFiles,
+    kStrictEnv, kLogLevel, kLogOverride, kLogStorageFallback, kLibraryPath);
 
 }  // namespace mge

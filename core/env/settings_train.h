@@ -11,7 +11,9 @@ inline constexpr Setting<bool> kTrainMirror = {
     .key = "train.mirror",
     .fallback = false,
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Computes cheap forward operators again in the backward pass instead of keeping their results.",
+    .doc =
+        "Computes cheap forward operators again in the backward pass instead of keeping their "
+        "results.",
     .aliases = "MXNET_BACKWARD_DO_MIRROR",
     .status = SettingStatus::kLater,
 };
@@ -28,7 +30,9 @@ inline constexpr Setting<int64_t> kSublinearTries = {
     .fallback = 10,
     .range = Range<int64_t>{0, 1'000'000},
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Thresholds tried in each of the linear and the local search for a plan of sublinear memory.",
+    .doc =
+        "Thresholds tried in each of the linear and the local search for a plan of sublinear "
+        "memory.",
     .aliases = "MGB_SUBLINEAR_MEMORY_THRESH_NR_TRY",
     .status = SettingStatus::kLater,
 };
@@ -56,7 +60,8 @@ inline constexpr Setting<int64_t> kSublinearLowerBound = {
     .range = Range<int64_t>{0, INT64_MAX >> 20},
     .unit = "MiB",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Peak below which the search for a plan of sublinear memory does not trade speed any more.",
+    .doc =
+        "Peak below which the search for a plan of sublinear memory does not trade speed any more.",
     .aliases = "MGB_SUBLINEAR_MEMORY_LOWER_BOUND_MB",
     .status = SettingStatus::kLater,
 };
@@ -84,7 +89,9 @@ inline constexpr Setting<int64_t> kEagerAsyncLevel = {
     .fallback = 2,
     .range = Range<int64_t>{0, 2},
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Parallelism of eager mode: 0 serial, 1 waits where shapes are not known, 2 caller and devices run apart.",
+    .doc =
+        "Parallelism of eager mode: 0 serial, 1 waits where shapes are not known, 2 caller and "
+        "devices run apart.",
     .aliases = "MEGENGINE_INTERP_ASYNC_LEVEL",
     .status = SettingStatus::kLater,
 };
@@ -102,7 +109,9 @@ inline constexpr Setting<bool> kEagerCatchErrors = {
     .key = "eager.catch_worker_errors",
     .fallback = true,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Catches errors in the worker of eager mode and reports them later, instead of ending where they arise.",
+    .doc =
+        "Catches errors in the worker of eager mode and reports them later, instead of ending "
+        "where they arise.",
     .aliases = "MEGENGINE_CATCH_WORKER_EXEC",
     .status = SettingStatus::kLater,
 };
@@ -134,7 +143,9 @@ inline constexpr Setting<bool> kEagerDtr = {
     .key = "eager.dtr_auto_drop",
     .fallback = false,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Drops tensors by itself when memory is short; turns on eager.drop and eager.record_computing_path.",
+    .doc =
+        "Drops tensors by itself when memory is short; turns on eager.drop and "
+        "eager.record_computing_path.",
     .aliases = "MEGENGINE_DTR_AUTO_DROP",
     .status = SettingStatus::kLater,
 };
@@ -160,7 +171,8 @@ inline constexpr Setting<bool> kEagerStaticInputShape = {
     .key = "eager.static_input_shape",
     .fallback = false,
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Takes the shapes of a traced function's inputs as fixed, so that memory is planned ahead.",
+    .doc =
+        "Takes the shapes of a traced function's inputs as fixed, so that memory is planned ahead.",
     .aliases = "MEGENGINE_INPUT_NODE_USE_STATIC_SHAPE",
     .status = SettingStatus::kLater,
 };
@@ -181,7 +193,9 @@ inline constexpr Setting<int64_t> kKvstoreBigArray = {
     .range = Range<int64_t>{1, INT64_MAX},
     .unit = "elements",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Arrays of at least so many elements are added up by several threads and spread over servers.",
+    .doc =
+        "Arrays of at least so many elements are added up by several threads and spread over "
+        "servers.",
     .aliases = "MXNET_KVSTORE_BIGARRAY_BOUND",
     .status = SettingStatus::kLater,
 };
@@ -207,7 +221,9 @@ inline constexpr Setting<int64_t> kKvstoreTreeArray = {
     .range = Range<int64_t>{0, INT64_MAX},
     .unit = "elements",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Larger arrays whose first dimension is at least twice the number of devices use one tree per device.",
+    .doc =
+        "Larger arrays whose first dimension is at least twice the number of devices use one tree "
+        "per device.",
     .aliases = "MXNET_KVSTORE_TREE_ARRAY_BOUND",
     .status = SettingStatus::kLater,
 };
@@ -278,17 +294,19 @@ inline constexpr Setting<int64_t> kDataDecodeThreads = {
     .range = Range<int64_t>{0, 1024},
     .unit = "threads",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Threads that decode images in each process of a data loader; 0 decodes in the process's own thread.",
+    .doc =
+        "Threads that decode images in each process of a data loader; 0 decodes in the process's "
+        "own thread.",
     .aliases = "MXNET_MP_OPENCV_NUM_THREADS",
     .status = SettingStatus::kLater,
 };
 
 inline constexpr auto kTrainRows = SettingRows(
     kTrainMirror, kTrainInplaceUpdate, kSublinearTries, kSublinearGenerations, kSublinearPopulation,
-    kSublinearLowerBound, kSublinearWorkers, kEagerHostCompute, kEagerAsyncLevel, kEagerQueueSize, kEagerCatchErrors,
-    kEagerRecordPath, kEagerSwap, kEagerDrop, kEagerDtr, kEagerDtrThreshold, kEagerDtrMinimum, kEagerStaticInputShape,
-    kKvstoreThreads, kKvstoreBigArray, kKvstoreTree, kKvstoreLogTree, kKvstoreTreeArray, kKvstoreBacktrack,
-    kKvstorePenalty, kKvstoreP2p, kDataHome, kDataRepository, kDataSharedMemory, kDataSharedMemoryDebug,
-    kDataDecodeThreads);
+    kSublinearLowerBound, kSublinearWorkers, kEagerHostCompute, kEagerAsyncLevel, kEagerQueueSize,
+    kEagerCatchErrors, kEagerRecordPath, kEagerSwap, kEagerDrop, kEagerDtr, kEagerDtrThreshold,
+    kEagerDtrMinimum, kEagerStaticInputShape, kKvstoreThreads, kKvstoreBigArray, kKvstoreTree,
+    kKvstoreLogTree, kKvstoreTreeArray, kKvstoreBacktrack, kKvstorePenalty, kKvstoreP2p, kDataHome,
+    kDataRepository, kDataSharedMemory, kDataSharedMemoryDebug, kDataDecodeThreads);
 
 }  // namespace mge

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Snapshot: the value and the origin of every setting at one moment. Immutable; may be read on any thread.
+// Snapshot: the value and the origin of every setting at one moment. Immutable; may be read on any
+// thread.
 #pragma once
 
 #include <array>
@@ -22,7 +23,8 @@ struct Origin {
   Source source = Source::kDefault;
   std::string detail = {};
 
-  // "default", "/etc/mge.toml:12", "environment MGE_THREADS", "command line --set threads=2", "call".
+  // "default", "/etc/mge.toml:12", "environment MGE_THREADS", "command line --set threads=2",
+  // "call".
   std::string Describe() const;
 };
 
@@ -34,7 +36,8 @@ struct SettingSlot {
 
 class Snapshot {
  public:
-  // The value: bool, int64_t, double, ByteCount, Seconds, the enum, Flags of it, or a reference into the snapshot for what owns memory.
+  // The value: bool, int64_t, double, ByteCount, Seconds, the enum, Flags of it, or a reference
+  // into the snapshot for what owns memory.
   template <const auto& kSetting>
   decltype(auto) Get() const {
     using Traits = typename std::remove_cvref_t<decltype(kSetting)>::Traits;
@@ -45,7 +48,8 @@ class Snapshot {
     } else if constexpr (std::is_enum_v<Result>) {
       return static_cast<Result>(stored);
     } else {
-      using Field = std::conditional_t<Traits::kType == SettingType::kFlags, uint32_t, typename Traits::StoredType>;
+      using Field = std::conditional_t<Traits::kType == SettingType::kFlags, uint32_t,
+                                       typename Traits::StoredType>;
       return Result{static_cast<Field>(stored)};
     }
   }
@@ -65,7 +69,8 @@ class Snapshot {
   // A backend's values in the order in which it declared them; nullptr before it is registered.
   const std::vector<SettingSlot>* Backend(std::string_view name) const;
 
-  // All dynamic settings that are not at their default, as "key=value;...": the settings' part of a plan's key.
+  // All dynamic settings that are not at their default, as "key=value;...": the settings' part of a
+  // plan's key.
   const std::string& DynamicKey() const { return dynamic_key_; }
 
  private:

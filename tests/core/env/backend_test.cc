@@ -11,21 +11,34 @@ using testing::IsEmpty;
 
 std::vector<BackendSetting> VirtualRows() {
   return {
-      {.key = "virtual.devices", .type = SettingType::kInt, .fallback = "2", .min = "0", .max = "16", .unit = "devices",
+      {.key = "virtual.devices",
+       .type = SettingType::kInt,
+       .fallback = "2",
+       .min = "0",
+       .max = "16",
+       .unit = "devices",
        .doc = "Devices that exist."},
-      {.key = "virtual.memory", .type = SettingType::kBytes, .fallback = "256MiB", .min = "1MiB",
+      {.key = "virtual.memory",
+       .type = SettingType::kBytes,
+       .fallback = "256MiB",
+       .min = "1MiB",
        .doc = "Memory of each device."},
-      {.key = "virtual.link", .type = SettingType::kChoice, .fallback = "ring", .choices = {"ring", "full"},
-       .lifecycle = Lifecycle::kDynamic, .doc = "Links between devices."},
+      {.key = "virtual.link",
+       .type = SettingType::kChoice,
+       .fallback = "ring",
+       .choices = {"ring", "full"},
+       .lifecycle = Lifecycle::kDynamic,
+       .doc = "Links between devices."},
       {.key = "virtual.verbose", .type = SettingType::kBool, .doc = "Says more."},
   };
 }
 
 TEST(BackendSettings, AreReadFromEverySource) {
   ScratchDir dir;
-  auto registry = MustCreate({.command_line = {{"virtual.link", "full"}},
-                              .config_files = {dir.Write("a.toml", "[virtual]\nmemory = \"1GiB\"\n")},
-                              .environment = {{{"MGE_VIRTUAL_DEVICES", "4"}}}});
+  auto registry =
+      MustCreate({.command_line = {{"virtual.link", "full"}},
+                  .config_files = {dir.Write("a.toml", "[virtual]\nmemory = \"1GiB\"\n")},
+                  .environment = {{{"MGE_VIRTUAL_DEVICES", "4"}}}});
   auto values = registry->RegisterBackend("virtual", VirtualRows());
   ASSERT_TRUE(values.ok()) << FormatError(values.status());
   EXPECT_THAT(*values, ElementsAre("4", "1073741824", "full", "0"));
@@ -47,8 +60,9 @@ TEST(BackendSettings, AreReadFromEverySource) {
 
 TEST(BackendSettings, ObeyTheRulesOfTheCore) {
   auto bad = MustCreate(FromEnvironment({{"MGE_VIRTUAL_DEVICES", "17"}}));
-  EXPECT_THAT(FormatError(bad->RegisterBackend("virtual", VirtualRows()).status()),
-              AllOf(HasSubstr("E0202"), HasSubstr("MGE_VIRTUAL_DEVICES = \"17\" is outside of 0..16")));
+  EXPECT_THAT(
+      FormatError(bad->RegisterBackend("virtual", VirtualRows()).status()),
+      AllOf(HasSubstr("E0202"), HasSubstr("MGE_VIRTUAL_DEVICES = \"17\" is outside of 0..16")));
 
   LogLines log;
   auto typo = MustCreate(FromEnvironment({{"MGE_VIRTUAL_DEVISES", "1"}}), log.logger());
@@ -73,46 +87,70 @@ TEST(BackendSettings, OfABackendLoadedLateAreReadAtOnce) {
 
 TEST(BackendSettings, OfABackendThatIsNotLoadedAreNoTypos) {
   LogLines log;
-  auto registry = MustCreate({.call = {{"virtual.devices", "2"}},
-                              .environment = {{{"MGE_VIRTUAL_MEMORY", "1G"}, {"MGE_STRICT_ENV", "1"}}}},
-                             log.logger());
+  auto registry =
+      MustCreate({.call = {{"virtual.devices", "2"}},
+                  .environment = {{{"MGE_VIRTUAL_MEMORY", "1G"}, {"MGE_STRICT_ENV", "1"}}}},
+                 log.logger());
   std::vector<std::string> absent = {"virtual"};
   EXPECT_TRUE(registry->JudgeUnknown(absent).ok());
-  EXPECT_THAT(log.lines, ElementsAre(AllOf(HasSubstr("MGE_VIRTUAL_MEMORY"), HasSubstr("virtual is not loaded")),
-                                     AllOf(HasSubstr("virtual.devices"), HasSubstr("virtual is not loaded"))));
-  auto unknown = MustCreate(FromEnvironment({{"MGE_VIRTUAL_MEMORY", "1G"}, {"MGE_STRICT_ENV", "1"}}));
+  EXPECT_THAT(
+      log.lines,
+      ElementsAre(AllOf(HasSubstr("MGE_VIRTUAL_MEMORY"), HasSubstr("virtual is not loaded")),
+                  AllOf(HasSubstr("virtual.devices"), HasSubstr("virtual is not loaded"))));
+  auto unknown =
+      MustCreate(FromEnvironment({{"MGE_VIRTUAL_MEMORY", "1G"}, {"MGE_STRICT_ENV", "1"}}));
   EXPECT_EQ(ErrorId(unknown->JudgeUnknown()), errors::kUnknownSetting.id);
 }
 
 TEST(BackendSettings, AreRefusedIfTheirDeclarationIsWrong) {
   auto error = [](BackendSetting row) {
     auto registry = MustCreate({});
-    auto status = registry->RegisterBackend("virtual", {{.key = "virtual.good", .doc = "Good row."}, std::move(row)}).status();
+    auto status = registry
+                      ->RegisterBackend(
+                          "virtual", {{.key = "virtual.good", .doc = "Good row."}, std::move(row)})
+                      .status();
     EXPECT_EQ(registry->snapshot()->Backend("virtual"), nullptr);
     EXPECT_EQ(registry->List().size(), kSettings.size());
     EXPECT_EQ(ErrorId(status), errors::kPluginRefused.id);
     return PartsOf(status).what;
   };
-  EXPECT_THAT(error({.key = "cpu.isa", .doc = "Not its own."}), HasSubstr("begin with the backend's name"));
-  EXPECT_THAT(error({.key = "virtual.good", .doc = "Twice there."}), HasSubstr("belongs to virtual.good"));
+  EXPECT_THAT(error({.key = "cpu.isa", .doc = "Not its own."}),
+              HasSubstr("begin with the backend's name"));
+  EXPECT_THAT(error({.key = "virtual.good", .doc = "Twice there."}),
+              HasSubstr("belongs to virtual.good"));
   EXPECT_THAT(error({.key = "virtual.Bad", .doc = "Capital letter."}), HasSubstr("small letters"));
   EXPECT_THAT(error({.key = "virtual.x", .doc = "no sentence"}), HasSubstr("not a sentence"));
-  EXPECT_THAT(error({.key = "virtual.x", .type = SettingType::kInt, .fallback = "x", .doc = "Bad default."}),
-              HasSubstr("its default \"x\" is not a whole number"));
-  EXPECT_THAT(error({.key = "virtual.x", .type = SettingType::kInt, .fallback = "9", .max = "8", .doc = "Bad default."}),
+  EXPECT_THAT(
+      error(
+          {.key = "virtual.x", .type = SettingType::kInt, .fallback = "x", .doc = "Bad default."}),
+      HasSubstr("its default \"x\" is not a whole number"));
+  EXPECT_THAT(error({.key = "virtual.x",
+                     .type = SettingType::kInt,
+                     .fallback = "9",
+                     .max = "8",
+                     .doc = "Bad default."}),
               HasSubstr("is outside of 8 or less"));
-  EXPECT_THAT(error({.key = "virtual.x", .type = SettingType::kInt, .min = "many", .doc = "Bad limit."}),
-              HasSubstr("its limit \"many\""));
-  EXPECT_THAT(error({.key = "virtual.x", .min = "1", .doc = "Text with a limit."}), HasSubstr("only numbers"));
-  EXPECT_THAT(error({.key = "virtual.x", .type = SettingType::kChoice, .doc = "No choices."}), HasSubstr("choices"));
-  EXPECT_THAT(error({.key = "virtual." + std::string(100, 'x'), .doc = "Long key."}), HasSubstr("longer"));
+  EXPECT_THAT(
+      error({.key = "virtual.x", .type = SettingType::kInt, .min = "many", .doc = "Bad limit."}),
+      HasSubstr("its limit \"many\""));
+  EXPECT_THAT(error({.key = "virtual.x", .min = "1", .doc = "Text with a limit."}),
+              HasSubstr("only numbers"));
+  EXPECT_THAT(error({.key = "virtual.x", .type = SettingType::kChoice, .doc = "No choices."}),
+              HasSubstr("choices"));
+  EXPECT_THAT(error({.key = "virtual." + std::string(100, 'x'), .doc = "Long key."}),
+              HasSubstr("longer"));
 
   auto registry = MustCreate({});
-  ASSERT_TRUE(registry->RegisterBackend("cpu", {{.key = "cpu.onednn", .type = SettingType::kBool, .fallback = "1",
-                                                 .doc = "Offers kernels of oneDNN."}}).ok());
+  ASSERT_TRUE(registry
+                  ->RegisterBackend("cpu", {{.key = "cpu.onednn",
+                                             .type = SettingType::kBool,
+                                             .fallback = "1",
+                                             .doc = "Offers kernels of oneDNN."}})
+                  .ok());
   EXPECT_EQ(ErrorId(registry->RegisterBackend("cpu", {}).status()), errors::kPluginRefused.id);
   auto alias = MustCreate({});
-  auto status = alias->RegisterBackend("cpu", {{.key = "cpu.isa", .doc = "Takes the core's name."}}).status();
+  auto status =
+      alias->RegisterBackend("cpu", {{.key = "cpu.isa", .doc = "Takes the core's name."}}).status();
   EXPECT_THAT(PartsOf(status).what, HasSubstr("belongs to cpu.isa of core"));
 }
 
@@ -131,8 +169,11 @@ TEST(BackendSettings, MakeTheSameKeyInAnyOrderOfLoading) {
   auto make = [](bool first) {
     auto registry = MustCreate({.call = {{"a.x", "1"}, {"b.x", "1"}}});
     for (std::string name : first ? std::vector{"a", "b"} : std::vector{"b", "a"}) {
-      EXPECT_TRUE(registry->RegisterBackend(name, {{.key = name + ".x", .lifecycle = Lifecycle::kDynamic,
-                                                    .doc = "Some text."}}).ok());
+      EXPECT_TRUE(registry
+                      ->RegisterBackend(name, {{.key = name + ".x",
+                                                .lifecycle = Lifecycle::kDynamic,
+                                                .doc = "Some text."}})
+                      .ok());
     }
     return registry->snapshot()->DynamicKey();
   };

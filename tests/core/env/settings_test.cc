@@ -10,8 +10,13 @@
 namespace mge {
 namespace {
 
-constexpr SettingRow kGood = {.key = "a.b", .type = SettingType::kInt, .fallback = {.whole = 1}, .ranged = true,
-                              .min = {.whole = 0}, .max = {.whole = 2}, .doc = "Does something."};
+constexpr SettingRow kGood = {.key = "a.b",
+                              .type = SettingType::kInt,
+                              .fallback = {.whole = 1},
+                              .ranged = true,
+                              .min = {.whole = 0},
+                              .max = {.whole = 2},
+                              .doc = "Does something."};
 
 constexpr bool WithGood(SettingRow row) { return ValidSettings(std::array{kGood, row}); }
 
@@ -41,7 +46,8 @@ TEST(SettingTable, RefusesABadRow) {
   static_assert(!WithGood(Changed([](SettingRow& row) { row.key = "C.d"; })));
   static_assert(!WithGood(Changed([](SettingRow& row) { row.key = "c..d"; })));
   static_assert(!WithGood(Changed([](SettingRow& row) { row.type = SettingType::kChoice; })));
-  static_assert(!WithGood(Changed([](SettingRow& row) { row.type = SettingType::kText; })));  // a range on text
+  static_assert(!WithGood(
+      Changed([](SettingRow& row) { row.type = SettingType::kText; })));  // a range on text
 }
 
 TEST(Settings, KnowEveryNameOfTheSeeds) {
@@ -85,7 +91,8 @@ TEST(Settings, HaveDefaultsThatPassTheirOwnChecks) {
 }
 
 TEST(Settings, SayWhatTheirChecksAllow) {
-  for (const SettingRow& row : kSettings) EXPECT_TRUE(row.check == nullptr || !row.allowed.empty()) << row.key;
+  for (const SettingRow& row : kSettings)
+    EXPECT_TRUE(row.check == nullptr || !row.allowed.empty()) << row.key;
 }
 
 TEST(Settings, AcceptTheSpellingsOfTheirAliases) {

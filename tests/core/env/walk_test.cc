@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks every row of the table: its values at the edges, through a file, a variable, each alias and a call.
+// Walks every row of the table: its values at the edges, through a file, a variable, each alias and
+// a call.
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -28,36 +29,49 @@ std::vector<Sample> SamplesOf(const SettingRow& row) {
   std::string fallback = FormatSetting(row, FallbackOf(row));
   switch (row.type) {
     case SettingType::kBool:
-      return {Plain("true", true), Plain("false", true), {"1", "", true}, {"0", "", true}, Plain("2", false), InQuotes("x", false)};
+      return {Plain("true", true), Plain("false", true), {"1", "", true},
+              {"0", "", true},     Plain("2", false),    InQuotes("x", false)};
     case SettingType::kInt:
-      samples = {Plain(fallback, true), {"two", "\"two\"", false}, Plain("1.5", false), Plain("1e99", false)};
+      samples = {Plain(fallback, true),
+                 {"two", "\"two\"", false},
+                 Plain("1.5", false),
+                 Plain("1e99", false)};
       if (row.ranged) {
         samples.push_back(Plain(std::to_string(row.min.whole), true));
         samples.push_back(Plain(std::to_string(row.max.whole), true));
-        if (row.min.whole > INT64_MIN) samples.push_back(Plain(std::to_string(row.min.whole - 1), false));
-        if (row.max.whole < INT64_MAX) samples.push_back(Plain(std::to_string(row.max.whole + 1), false));
+        if (row.min.whole > INT64_MIN)
+          samples.push_back(Plain(std::to_string(row.min.whole - 1), false));
+        if (row.max.whole < INT64_MAX)
+          samples.push_back(Plain(std::to_string(row.max.whole + 1), false));
       }
       return samples;
     case SettingType::kBytes: {
       int64_t min = row.ranged ? row.min.whole : 0;
       int64_t max = row.ranged ? row.max.whole : INT64_MAX;
-      samples = {InQuotes(fallback, true),       Plain(std::to_string(min), true),  Plain(std::to_string(max), true),
-                 Plain(std::to_string(min - 1), false), InQuotes("10QB", false), Plain("true", false)};
+      samples = {InQuotes(fallback, true),         Plain(std::to_string(min), true),
+                 Plain(std::to_string(max), true), Plain(std::to_string(min - 1), false),
+                 InQuotes("10QB", false),          Plain("true", false)};
       if (max < INT64_MAX) samples.push_back(Plain(std::to_string(max + 1), false));
       return samples;
     }
     case SettingType::kDouble:
     case SettingType::kSeconds: {
-      double below = std::nextafter(row.min.real, -HUGE_VAL), above = std::nextafter(row.max.real, HUGE_VAL);
+      double below = std::nextafter(row.min.real, -HUGE_VAL),
+             above = std::nextafter(row.max.real, HUGE_VAL);
       auto number = [](double v) { return fmt::format("{:.17g}", v); };
-      return {Plain(fallback, true),         Plain(number(row.min.real), true), Plain(number(row.max.real), true),
-              Plain(number(below), false),   Plain(number(above), false),       Plain("nan", false),
+      return {Plain(fallback, true),
+              Plain(number(row.min.real), true),
+              Plain(number(row.max.real), true),
+              Plain(number(below), false),
+              Plain(number(above), false),
+              Plain("nan", false),
               InQuotes("soon", false)};
     }
     case SettingType::kChoice:
       for (const Choice& choice : row.choices) {
         samples.push_back(InQuotes(std::string(choice.name), true));
-        for (std::string_view spelling : Words(choice.spellings)) samples.push_back(InQuotes(std::string(spelling), true));
+        for (std::string_view spelling : Words(choice.spellings))
+          samples.push_back(InQuotes(std::string(spelling), true));
       }
       samples.push_back(InQuotes("no_such_choice", false));
       return samples;
@@ -75,7 +89,8 @@ std::vector<Sample> SamplesOf(const SettingRow& row) {
     case SettingType::kText:
     case SettingType::kPath:
       if (!fallback.empty()) samples.push_back(InQuotes(fallback, true));
-      samples.push_back(Plain("1979-05-27", false));  // a date in a file; as text it is only what the check says
+      samples.push_back(
+          Plain("1979-05-27", false));  // a date in a file; as text it is only what the check says
       samples.back().text.clear();
       if (row.check == IsAbsolutePath) {
         samples.push_back(InQuotes("/opt/x", true));
@@ -87,14 +102,18 @@ std::vector<Sample> SamplesOf(const SettingRow& row) {
       }
       return samples;
     case SettingType::kTextList:
-      return {{"a,b", "[\"a\", \"b\"]", true}, InQuotes("a", true), InQuotes("a b", false), Plain("[1, 2]", false)};
+      return {{"a,b", "[\"a\", \"b\"]", true},
+              InQuotes("a", true),
+              InQuotes("a b", false),
+              Plain("[1, 2]", false)};
     case SettingType::kPathList:
       samples = {{"/a:/b", "[\"/a\", \"/b\"]", true}, InQuotes("/a", true)};
       if (row.check) samples.push_back(InQuotes("a", false));
       return samples;
     case SettingType::kMemoryLimits:
-      return {InQuotes("1MiB", true), InQuotes("cpu0=1GiB,gpu0=2GiB", true), InQuotes("cpu0=", false), InQuotes("0", false),
-              Plain("1048576", true), Plain("true", false)};
+      return {InQuotes("1MiB", true),   InQuotes("cpu0=1GiB,gpu0=2GiB", true),
+              InQuotes("cpu0=", false), InQuotes("0", false),
+              Plain("1048576", true),   Plain("true", false)};
   }
   return samples;
 }
@@ -102,7 +121,9 @@ std::vector<Sample> SamplesOf(const SettingRow& row) {
 class Walk : public testing::TestWithParam<size_t> {
  protected:
   const SettingRow& row() const { return kSettings[GetParam()]; }
-  bool IsConfig() const { return row().key == kConfigFiles.key; }  // names files, so it is tested by itself
+  bool IsConfig() const {
+    return row().key == kConfigFiles.key;
+  }  // names files, so it is tested by itself
 
   // What the value of the sample is once it is read.
   std::string Expected(const Sample& sample) const {
@@ -112,7 +133,8 @@ class Walk : public testing::TestWithParam<size_t> {
   }
   void ExpectValue(Sources sources, const Sample& sample, const std::string& origin) const {
     auto registry = Registry::Create(std::move(sources), Logger(LogLevel::kSilent));
-    ASSERT_EQ(registry.ok(), sample.good) << row().key << " = " << sample.text << "\n" << FormatError(registry.status());
+    ASSERT_EQ(registry.ok(), sample.good) << row().key << " = " << sample.text << "\n"
+                                          << FormatError(registry.status());
     if (sample.good) {
       SettingInfo info = InfoOf(**registry, row().key);
       EXPECT_EQ(info.value, Expected(sample)) << row().key;
@@ -142,7 +164,8 @@ TEST_P(Walk, ReadsTheEdgesFromAFile) {
   ScratchDir dir;
   for (const Sample& sample : SamplesOf(row())) {
     if (sample.toml.empty()) continue;
-    std::string path = dir.Write("a.toml", fmt::format("# a comment\n{} = {}\n", row().key, sample.toml));
+    std::string path =
+        dir.Write("a.toml", fmt::format("# a comment\n{} = {}\n", row().key, sample.toml));
     ExpectValue({.config_files = {path}}, sample, path + ":2");
   }
 }
@@ -163,7 +186,8 @@ TEST_P(Walk, GoesBackToItsDefault) {
   for (const Sample& sample : SamplesOf(row())) {
     if (!sample.good || sample.text.empty()) continue;
     absl::Status set = registry->Set(row().key, sample.text);
-    if (set.code() == absl::StatusCode::kFailedPrecondition) {  // what steers the registry itself is read at once
+    if (set.code() ==
+        absl::StatusCode::kFailedPrecondition) {  // what steers the registry itself is read at once
       EXPECT_EQ(ErrorId(set), errors::kSettingTooLate.id);
       continue;
     }
@@ -210,10 +234,12 @@ TEST_P(Walk, WarnsWhereItHasNoEffectYetAndFailsInStrictMode) {
     LogLines log;
     auto registry = MustCreate(FromEnvironment({{variable, sample.text}}), log.logger());
     ASSERT_TRUE(registry->JudgeUnknown().ok());
-    auto strict = Registry::Create(FromEnvironment({{variable, sample.text}, {"MGE_STRICT_ENV", "1"}}), log.logger());
+    auto strict = Registry::Create(
+        FromEnvironment({{variable, sample.text}, {"MGE_STRICT_ENV", "1"}}), log.logger());
     if (row().status == SettingStatus::kLater) {
       ASSERT_EQ(log.lines.size(), 1u) << row().key;
-      EXPECT_EQ(log.lines[0], fmt::format("warning: {} has no effect yet (environment {})", row().key, variable));
+      EXPECT_EQ(log.lines[0],
+                fmt::format("warning: {} has no effect yet (environment {})", row().key, variable));
       EXPECT_EQ(ErrorId(strict.status()), errors::kLaterSetting.id);
     } else {
       EXPECT_THAT(log.lines, testing::IsEmpty());
@@ -228,18 +254,21 @@ TEST_P(Walk, IsPartOfAPlansKeyIfItIsDynamic) {
   std::string before = registry->snapshot()->DynamicKey();
   EXPECT_EQ(before, "");
   for (const Sample& sample : SamplesOf(row())) {
-    if (!sample.good || sample.text.empty() || !registry->Set(row().key, sample.text).ok()) continue;
+    if (!sample.good || sample.text.empty() || !registry->Set(row().key, sample.text).ok())
+      continue;
     bool changed = InfoOf(*registry, row().key).value != InfoOf(*registry, row().key).fallback;
     bool dynamic = row().lifecycle == Lifecycle::kDynamic;
-    EXPECT_EQ(registry->snapshot()->DynamicKey() != before, changed && dynamic) << row().key << " = " << sample.text;
+    EXPECT_EQ(registry->snapshot()->DynamicKey() != before, changed && dynamic)
+        << row().key << " = " << sample.text;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Settings, Walk, testing::Range<size_t>(0, kSettings.size()), [](const auto& info) {
-  std::string name(kSettings[info.param].key);
-  for (char& c : name) c = c == '.' ? '_' : c;
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Settings, Walk, testing::Range<size_t>(0, kSettings.size()),
+                         [](const auto& info) {
+                           std::string name(kSettings[info.param].key);
+                           for (char& c : name) c = c == '.' ? '_' : c;
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace mge
