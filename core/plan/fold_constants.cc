@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "core/ops/op.h"
+#include "core/ops/known_values.h"
 #include "core/plan/pass.h"
 
 namespace mge {
@@ -34,10 +34,39 @@ bool Foldable(const Graph& graph, const Node& node) {
   return true;
 }
 
+// Replaces what shape inference already knows, such as Shape(x) of a static x: no evaluator could fold it, for x is no
+// constant. Nothing is computed here.
+absl::StatusOr<int> ReplaceKnown(Graph& graph) {
+  bool arithmetic = false;
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const Node& node = graph.node(id);
+    arithmetic |= !node.dead && node.def && node.def->Is(kHostOnly);
+  }
+  if (!arithmetic) return 0;
+  std::vector<Tensor> known;
+  MGE_RETURN_IF_ERROR(InferKnownValues(graph, &known));
+  auto is_known = [&](ValueId v) {
+    return v == kNone || (known[v].defined() && graph.value(v).kind == ValueKind::kTensor);
+  };
+  int changes = 0;
+  for (NodeId id = 0, count = graph.node_count(); id < count; ++id) {
+    const Node node = graph.node(id);
+    if (node.dead || !node.def || node.def->Is(kRandom) || HasBody(node) || node.outputs.empty()) continue;
+    if (!std::all_of(node.outputs.begin(), node.outputs.end(), is_known)) continue;
+    for (ValueId v : node.outputs) {
+      if (v == kNone) continue;
+      graph.ReplaceUses(v, graph.AddConstant(graph.value(v).name, known[v]));
+    }
+    graph.RemoveNode(id);
+    ++changes;
+  }
+  return changes;
+}
+
 }  // namespace
 
 absl::StatusOr<int> FoldConstants(Graph& graph, const PassContext& context) {
-  int changes = 0;
+  MGE_ASSIGN_OR_RETURN(int changes, ReplaceKnown(graph));
   MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph.TopologicalOrder());
   for (NodeId id : order) {
     if (!Foldable(graph, graph.node(id))) continue;

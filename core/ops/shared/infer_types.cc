@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/ops/known_values.h"
 #include "core/ops/op.h"
 #include "core/ops/shared/schema.h"
 #include "fmt/format.h"
@@ -244,9 +245,17 @@ std::vector<Tensor> EvaluateSmall(const Node& node, std::span<const HostValue> i
   return out;
 }
 
-absl::Status InferTypes(Graph& graph) {
+absl::Status InferKnownValues(Graph& graph, std::vector<Tensor>* known) {
   Budget budget;
-  return Inference(graph, budget).Run();
+  Inference inference(graph, budget);
+  MGE_RETURN_IF_ERROR(inference.Run());
+  *known = std::move(inference.known());
+  return absl::OkStatus();
+}
+
+absl::Status InferTypes(Graph& graph) {
+  std::vector<Tensor> known;
+  return InferKnownValues(graph, &known);
 }
 
 }  // namespace mge

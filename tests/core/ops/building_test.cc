@@ -133,6 +133,33 @@ TEST(OneHot, RefusesNegativeAndHugeDepths) {
   EXPECT_THAT(Both("OneHot", {"int64[1]<0>", "int64[]<1>", "int8[2]<0, 1>"}, "{axis=2}"), HasSubstr("axis 2"));
 }
 
+TEST(CenterCropPad, KeepsTheMiddle) {
+  EXPECT_EQ(Both("CenterCropPad", {"int8[5]<1, 2, 3, 4, 5>", "int64[1]<2>"}), "int8[2]<2, 3>");
+  EXPECT_EQ(Both("CenterCropPad", {"int8[2]<1, 2>", "int64[1]<5>"}), "int8[5]<0, 1, 2, 0, 0>");
+  EXPECT_EQ(Both("CenterCropPad", {"int8[1,2]<1, 2>", "int32[1]<1>"}, "{axes=[-1]}"), "int8[1,1]<1>");
+  EXPECT_EQ(Both("CenterCropPad", {"int8[0]<>", "int64[1]<2>"}), "int8[2]<0, 0>");
+  EXPECT_THAT(Both("CenterCropPad", {"int8[2]<1, 2>", "int64[1]<-1>"}), HasSubstr("negative size -1"));
+  EXPECT_THAT(Both("CenterCropPad", {"int8[2]<1, 2>", "int64[2]<1, 1>"}), HasSubstr("2 sizes for 1 axes"));
+}
+
+TEST(Col2Im, AddsBlocksWhereTheyOverlap) {
+  EXPECT_EQ(Both("Col2Im", {"float32[1,2,2]<1, 2, 3, 4>", "int64[1]<3>", "int64[1]<2>"}),
+            "float32[1,1,3]<1.0, 5.0, 4.0>");
+  EXPECT_EQ(Both("Col2Im", {"int8[1,1,4]<1, 2, 3, 4>", "int64[2]<2, 2>", "int64[2]<1, 1>"}),
+            "int8[1,1,2,2]<1, 2, 3, 4>");
+  EXPECT_EQ(Both("Col2Im", {"int8[1,1,3]<1, 2, 3>", "int64[1]<1>", "int64[1]<1>"}, "{pads=[1,1]}"), "int8[1,1,1]<2>");
+}
+
+TEST(Col2Im, RefusesBlocksWithoutAPlace) {
+  const char* x = "float32[1,2,2]<1, 2, 3, 4>";
+  EXPECT_THAT(Both("Col2Im", {x, "int64[1]<3>", "int64[1]<4>"}), HasSubstr("has no place in an image of 3"));
+  EXPECT_THAT(Both("Col2Im", {x, "int64[1]<3>", "int64[1]<2>"}, "{strides=[0]}"), HasSubstr("stride 0"));
+  EXPECT_THAT(Both("Col2Im", {x, "int64[1]<3>", "int64[1]<2>"}, "{pads=[9223372036854775807,1]}"),
+              HasSubstr("has no place"));
+  EXPECT_THAT(Both("Col2Im", {x, "int64[1]<4>", "int64[1]<2>"}), HasSubstr("the number of blocks is 2; it must be 3"));
+  EXPECT_THAT(Both("Col2Im", {x, "int64[2]<3, 3>", "int64[1]<2>"}), HasSubstr("do not fit together"));
+}
+
 TEST(EyeLike, PutsOnesOnADiagonal) {
   EXPECT_EQ(Both("EyeLike", {"int8[2,3]<0>"}, "{k=1}"), "int8[2,3]<0, 1, 0, 0, 0, 1>");
   EXPECT_EQ(Both("EyeLike", {"int8[2,2]<0>"}, "{k=-1, dtype=1}"), "float32[2,2]<0.0, 0.0, 1.0, 0.0>");

@@ -91,6 +91,20 @@ TEST(StringNormalizer, ChangesCaseBeyondAscii) {
               HasSubstr("tr_TR"));
 }
 
+TEST(StringConcat, JoinsWithBroadcasting) {
+  EXPECT_EQ(Both("StringConcat", {"string[2]<\"a\", \"b\">", "string[]<\"-\">"}), "string[2]<\"a-\", \"b-\">");
+  EXPECT_EQ(Both("StringConcat", {"string[0]<>", "string[1]<\"-\">"}), "string[0]<>");
+}
+
+TEST(StringSplit, FollowsPython) {
+  const std::vector<std::string> x = {"string[2]<\" a  b c \", \"\">"};
+  EXPECT_EQ(Both("StringSplit", x, "", 2, 0), "string[2,3]<\"a\", \"b\", \"c\", \"\", \"\", \"\">");
+  EXPECT_EQ(Both("StringSplit", x, "", 2, 1), "int64[2]<3, 0>");
+  EXPECT_EQ(Both("StringSplit", x, "{maxsplit=1}", 2, 0), "string[2,2]<\"a\", \"b c \", \"\", \"\">");
+  EXPECT_EQ(Both("StringSplit", {"string[2]<\"a,,b\", \"\">"}, "{delimiter=\",\"}", 2, 1), "int64[2]<3, 1>");
+  EXPECT_EQ(Both("StringSplit", {"string[0]<>"}, "", 2, 0), "string[0,0]<>");
+}
+
 TEST(TfIdfVectorizer, CountsNGrams) {
   const char* attrs =
       "{mode=\"TFIDF\", min_gram_length=1, max_gram_length=2, max_skip_count=1, ngram_counts=[0,2], "
