@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the handles of the C API point to, and the way from a Status to one of them.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/base/tensor.h"
+#include "core/engine/runtime.h"
+#include "core/engine/session.h"
+#include "mge/mge.h"
+
+struct mge_status {
+  int32_t kind;
+  int32_t id;
+  std::string text, title, what, where, fix;
+};
+
+struct mge_string {
+  std::string text;
+};
+
+struct mge_tensor {
+  mge::HostValue value;
+};
+
+struct mge_runtime {
+  std::shared_ptr<mge::Runtime> runtime;
+};
+
+struct mge_session {
+  std::shared_ptr<mge::Session> session;
+  std::mutex mutex;                              // of what follows
+  std::shared_ptr<const mge::Plan> last_plan;    // of the run that ended last
+};
+
+struct mge_run_control {
+  double timeout_s = 0;
+  uint64_t seed = 0;
+  mge::RunControl control;
+};
+
+namespace mge::api {
+
+// NULL for OK, else a new mge_status.
+mge_status* Wrap(const absl::Status& status);
+
+// A misuse of the API: an argument that must not be what it is.
+mge_status* Misuse(std::string_view function, std::string_view what);
+
+mge_string* NewString(std::string text);
+
+// The types of an array of tensors; NULL entries are a misuse.
+absl::StatusOr<std::vector<InputType>> TypesOf(const Session& session, mge_tensor* const* inputs, size_t count);
+
+// The reports; reports.cc.
+absl::StatusOr<std::string> RuntimeReport(Runtime& runtime, std::string_view schema);
+absl::StatusOr<std::string> SessionReport(Session& session, const Plan* plan, std::string_view schema);
+// A file as a value of that kind: .npy, .npz ("file.npz:name"), .pb. tensor.cc.
+absl::StatusOr<HostValue> ReadValue(const std::string& path, ValueKind kind);
+
+std::string PlanJson(const Plan& plan);
+
+// Bytes that an instance of the plan really holds on its device, with the packed constants.
+absl::StatusOr<uint64_t> MeasuredPeakBytes(const Plan& plan);
+
+}  // namespace mge::api
+
+// Runs an expression that gives a Status and leaves the function if it failed.
+#define MGE_API_RETURN_IF_ERROR(expr)                                             \
+  do {                                                                            \
+    if (absl::Status s_ = (expr); !s_.ok()) return ::mge::api::Wrap(s_);          \
+  } while (false)
+#define MGE_API_ASSIGN_OR_RETURN(lhs, expr) \
+  MGE_API_ASSIGN_OR_RETURN_IMPL_(MGE_CONCAT_(mge_or_, __LINE__), lhs, expr)
+#define MGE_API_ASSIGN_OR_RETURN_IMPL_(tmp, lhs, expr)       \
+  auto tmp = (expr);                                         \
+  if (!tmp.ok()) return ::mge::api::Wrap(tmp.status());      \
+  lhs = std::move(tmp).value()

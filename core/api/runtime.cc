@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "core/api/objects.h"
+#include "core/base/errors.h"
+#include "core/env/settings.h"
+#include "core/plugin/context.h"
+#include "fmt/format.h"
+
+using mge::api::Misuse;
+using mge::api::Wrap;
+
+namespace {
+
+// Option structs of older callers are shorter: what they lack is zero.
+template <typename T>
+T Copy(const T* options) {
+  T out = {};
+  if (options) std::memcpy(&out, options, std::min(options->struct_size, sizeof(T)));
+  return out;
+}
+
+absl::StatusOr<std::vector<mge::Assignment>> Assignments(const char* const* list, size_t count) {
+  std::vector<mge::Assignment> out;
+  for (size_t i = 0; i < count; ++i) {
+    std::string_view text = list[i] ? list[i] : "";
+    size_t at = text.find('=');
+    if (at == std::string_view::npos || at == 0) {
+      return mge::Fail(mge::errors::kUsage, fmt::format("'{}' is no setting", text), {.fix = "write NAME=VALUE"});
+    }
+    out.push_back({std::string(text.substr(0, at)), std::string(text.substr(at + 1))});
+  }
+  return out;
+}
+
+// The user's callback behind the logger's sink.
+struct LogAdapter {
+  void (*log)(void*, int32_t, const char*, size_t);
+  void* state;
+};
+
+// The innermost scopes of this thread that mge_context_push began.
+std::vector<std::unique_ptr<mge::ContextScope>>& Scopes() {
+  thread_local std::vector<std::unique_ptr<mge::ContextScope>> scopes;
+  return scopes;
+}
+
+absl::StatusOr<mge::Context> Current(mge::Runtime& runtime) {
+  std::shared_ptr<const mge::Snapshot> settings = runtime.registry().snapshot();
+  std::optional<mge::DeviceSpec> fallback;
+  if (settings->IsSet<mge::kDefaultDevice>()) {
+    MGE_ASSIGN_OR_RETURN(fallback, mge::ParseDeviceSpec(settings->Get<mge::kDefaultDevice>()));
+  }
+  return mge::CurrentContext(runtime.devices(), fallback);
+}
+
+}  // namespace
+
+mge_status* mge_runtime_create(const mge_runtime_options* given, mge_runtime** out) {
+  if (!out) return Misuse("mge_runtime_create", "a NULL argument");
+  mge_runtime_options o = Copy(given);
+  mge::RuntimeOptions options;
+  MGE_API_ASSIGN_OR_RETURN(options.sources.call, Assignments(o.settings, o.setting_count));
+  MGE_API_ASSIGN_OR_RETURN(options.sources.command_line, Assignments(o.command_line, o.command_line_count));
+  for (size_t i = 0; i < o.config_file_count; ++i) options.sources.config_files.push_back(o.config_files[i]);
+  if (!o.no_environment) options.sources.environment = mge::CaptureEnvironment();
+  for (size_t i = 0; i < o.plugin_directory_count; ++i) options.plugin_directories.push_back(o.plugin_directories[i]);
+  options.built_in_plugins = !o.no_built_in_plugins;
+  std::unique_ptr<LogAdapter> adapter;
+  if (o.log) {
+    adapter = std::make_unique<LogAdapter>(LogAdapter{o.log, o.log_state});
+    options.logger = mge::Logger(mge::LogLevel::kWarning,
+                                 [](void* state, mge::LogLevel level, std::string_view message) {
+                                   auto* a = static_cast<LogAdapter*>(state);
+                                   a->log(a->state, static_cast<int32_t>(level), message.data(), message.size());
+                                 },
+                                 adapter.get());
+  }
+  MGE_API_ASSIGN_OR_RETURN(std::shared_ptr<mge::Runtime> runtime, mge::Runtime::Create(std::move(options)));
+  // The adapter lives as long as the last session that may log.
+  LogAdapter* raw = adapter.release();
+  mge::Runtime* inner = runtime.get();
+  *out = new mge_runtime{std::shared_ptr<mge::Runtime>(inner, [runtime, raw](mge::Runtime*) mutable {
+    runtime.reset();
+    delete raw;
+  })};
+  return nullptr;
+}
+
+void mge_runtime_release(mge_runtime* runtime) { delete runtime; }
+
+mge_status* mge_runtime_set(mge_runtime* runtime, const char* name, const char* value) {
+  if (!runtime || !name || !value) return Misuse("mge_runtime_set", "a NULL argument");
+  return Wrap(runtime->runtime->registry().Set(name, value));
+}
+
+mge_status* mge_runtime_set_default_device(mge_runtime* runtime, const char* device) {
+  if (!runtime || !device) return Misuse("mge_runtime_set_default_device", "a NULL argument");
+  return Wrap(runtime->runtime->SetDefaultDevice(device));
+}
+
+mge_status* mge_runtime_set_execution_strategy(mge_runtime* runtime, const char* strategy) {
+  if (!runtime || !strategy) return Misuse("mge_runtime_set_execution_strategy", "a NULL argument");
+  return Wrap(runtime->runtime->registry().SetThrough("set_execution_strategy", mge::kSelectStrategy.key, strategy));
+}
+
+mge_status* mge_runtime_report(mge_runtime* runtime, const char* schema, mge_string** out) {
+  if (!runtime || !schema || !out) return Misuse("mge_runtime_report", "a NULL argument");
+  MGE_API_ASSIGN_OR_RETURN(std::string text, mge::api::RuntimeReport(*runtime->runtime, schema));
+  *out = mge::api::NewString(std::move(text));
+  return nullptr;
+}
+
+mge_status* mge_context_push(mge_runtime* runtime, const char* context) {
+  if (!runtime || !context) return Misuse("mge_context_push", "a NULL argument");
+  MGE_API_ASSIGN_OR_RETURN(mge::Context c, mge::Context::FromString(context));
+  Scopes().push_back(std::make_unique<mge::ContextScope>(std::move(c)));
+  return nullptr;
+}
+
+mge_status* mge_context_pop(mge_runtime*) {
+  if (Scopes().empty()) return Misuse("mge_context_pop", "no scope of this thread is open");
+  Scopes().pop_back();
+  return nullptr;
+}
+
+mge_status* mge_context_current(mge_runtime* runtime, mge_string** out) {
+  if (!runtime || !out) return Misuse("mge_context_current", "a NULL argument");
+  MGE_API_ASSIGN_OR_RETURN(mge::Context c, Current(*runtime->runtime));
+  *out = mge::api::NewString(c.ToString());
+  return nullptr;
+}
+
+int32_t mge_num_gpus(mge_runtime* runtime) { return runtime ? mge::NumGpus(runtime->runtime->devices()) : 0; }
+
+mge_status* mge_gpu_memory_info(mge_runtime* runtime, int32_t gpu, uint64_t* free_bytes, uint64_t* total_bytes) {
+  if (!runtime || !free_bytes || !total_bytes) return Misuse("mge_gpu_memory_info", "a NULL argument");
+  MGE_API_ASSIGN_OR_RETURN(mge::MemoryInfo info, mge::GpuMemoryInfo(runtime->runtime->devices(), gpu));
+  *free_bytes = info.free_bytes;
+  *total_bytes = info.total_bytes;
+  return nullptr;
+}
+
+mge_status* mge_empty_cache(mge_runtime* runtime, const char* context) {
+  if (!runtime || !context) return Misuse("mge_empty_cache", "a NULL argument");
+  MGE_API_ASSIGN_OR_RETURN(mge::Context c, mge::Context::FromString(context));
+  return Wrap(mge::EmptyCache(runtime->runtime->devices(), c));
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "core/api/objects.h"
+#include "core/base/errors.h"
+#include "fmt/format.h"
+
+using mge::api::Misuse;
+using mge::api::Wrap;
+
+namespace {
+
+mge::SessionOptions OptionsOf(const mge_session_options* given) {
+  mge_session_options o = {};
+  if (given) std::memcpy(&o, given, std::min(given->struct_size, sizeof(o)));
+  mge::SessionOptions options;
+  if (o.device) options.device = o.device;
+  options.threads = o.threads;
+  for (size_t i = 0; i < o.skip_count; ++i) options.skip.push_back(o.skip[i]);
+  return options;
+}
+
+const mge::Value& Input(const mge_session* s, size_t i) {
+  return s->session->graph().value(s->session->graph().inputs()[i]);
+}
+const mge::Value& Output(const mge_session* s, size_t i) {
+  return s->session->graph().value(s->session->graph().outputs()[i]);
+}
+
+mge_session* New(std::shared_ptr<mge::Session> session) {
+  auto* out = new mge_session;
+  out->session = std::move(session);
+  return out;
+}
+
+mge_status* ReadInto(const char* path, mge::ValueKind kind, mge_tensor** out) {
+  MGE_API_ASSIGN_OR_RETURN(mge::HostValue value, mge::api::ReadValue(path, kind));
+  *out = new mge_tensor{std::move(value)};
+  return nullptr;
+}
+
+}  // namespace
+
+namespace mge::api {
+
+absl::StatusOr<std::vector<InputType>> TypesOf(const Session& session, mge_tensor* const* inputs, size_t count) {
+  if (static_cast<int>(count) != session.input_count()) {
+    return Fail(errors::kBadInput, "the number of inputs does not fit the model",
+                {.what = fmt::format("expected {}, got {}", session.input_count(), count)});
+  }
+  std::vector<InputType> types;
+  for (size_t i = 0; i < count; ++i) {
+    if (!inputs[i]) return Fail(errors::kApiMisuse, fmt::format("input {} is NULL", i));
+    types.push_back(TypeOfValue(inputs[i]->value));
+  }
+  return types;
+}
+
+absl::StatusOr<uint64_t> MeasuredPeakBytes(const Plan& plan) {
+  InstanceStore& store = InstanceStore::Of(plan);
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Instance> instance, store.Take());
+  uint64_t bytes = static_cast<uint64_t>(instance->arena_bytes());
+  store.Give(std::move(instance));
+  for (const ConstantBase& c : plan.constants) {
+    if (c.packed) bytes += static_cast<uint64_t>(c.tensor.bytes());
+  }
+  return bytes;
+}
+
+}  // namespace mge::api
+
+mge_status* mge_session_load(mge_runtime* runtime, const char* path, const mge_session_options* options, mge_session** out) {
+  if (!runtime || !path || !out) return Misuse("mge_session_load", "a NULL argument");
+  MGE_API_ASSIGN_OR_RETURN(std::shared_ptr<mge::Session> session,
+                           mge::Session::Load(runtime->runtime, path, OptionsOf(options)));
+  *out = New(std::move(session));
+  return nullptr;
+}
+
+mge_status* mge_session_load_bytes(mge_runtime* runtime, const void* data, uint64_t size, const mge_session_options* options,
+                                   mge_session** out) {
+  if (!runtime || !data || !out) return Misuse("mge_session_load_bytes", "a NULL argument");
+  MGE_API_ASSIGN_OR_RETURN(mge::onnx::Model model,
+                           mge::onnx::ReadModelBytes({static_cast<const std::byte*>(data), size}, nullptr));
+  MGE_API_ASSIGN_OR_RETURN(std::shared_ptr<mge::Session> session,
+                           mge::Session::Create(runtime->runtime, std::move(model), OptionsOf(options)));
+  *out = New(std::move(session));
+  return nullptr;
+}
+
+void mge_session_release(mge_session* session) { delete session; }
+
+size_t mge_session_input_count(const mge_session* s) { return static_cast<size_t>(s->session->input_count()); }
+size_t mge_session_output_count(const mge_session* s) { return static_cast<size_t>(s->session->output_count()); }
+const char* mge_session_input_name(const mge_session* s, size_t i) {
+  return i < mge_session_input_count(s) ? Input(s, i).name.c_str() : nullptr;
+}
+const char* mge_session_output_name(const mge_session* s, size_t i) {
+  return i < mge_session_output_count(s) ? Output(s, i).name.c_str() : nullptr;
+}
+mge_dtype mge_session_input_dtype(const mge_session* s, size_t i) {
+  return i < mge_session_input_count(s) ? static_cast<mge_dtype>(Input(s, i).type.dtype) : MGE_DTYPE_UNDEFINED;
+}
+int32_t mge_session_input_rank(const mge_session* s, size_t i) {
+  return i < mge_session_input_count(s) && Input(s, i).type.has_rank ? static_cast<int32_t>(Input(s, i).type.dims.size()) : -1;
+}
+const int64_t* mge_session_input_dims(const mge_session* s, size_t i) {
+  return i < mge_session_input_count(s) ? Input(s, i).type.dims.data() : nullptr;
+}
+
+mge_status* mge_session_read_input(mge_session* s, size_t i, const char* path, mge_tensor** out) {
+  if (!s || !path || !out || i >= mge_session_input_count(s)) return Misuse("mge_session_read_input", "no such input");
+  return ReadInto(path, Input(s, i).kind, out);
+}
+
+mge_status* mge_session_read_output(mge_session* s, size_t i, const char* path, mge_tensor** out) {
+  if (!s || !path || !out || i >= mge_session_output_count(s)) return Misuse("mge_session_read_output", "no such output");
+  mge::ValueKind kind = Output(s, i).kind;
+  if (i < s->session->info().outputs.size()) kind = s->session->info().outputs[i].type.kind;
+  return ReadInto(path, kind, out);
+}
+
+mge_status* mge_session_run(mge_session* s, mge_tensor* const* inputs, size_t input_count, mge_tensor** outputs,
+                            size_t output_count, mge_run_control* control) {
+  if (!s || (input_count && !inputs) || (output_count && !outputs)) return Misuse("mge_session_run", "a NULL argument");
+  if (output_count != mge_session_output_count(s)) return Misuse("mge_session_run", "the number of outputs does not fit the model");
+  MGE_API_ASSIGN_OR_RETURN(std::vector<mge::InputType> types, mge::api::TypesOf(*s->session, inputs, input_count));
+  MGE_API_ASSIGN_OR_RETURN(std::shared_ptr<const mge::Plan> plan, s->session->PlanFor(types));
+  std::vector<mge::HostValue> in(input_count), out(output_count);
+  for (size_t i = 0; i < input_count; ++i) in[i] = inputs[i]->value;
+  for (size_t i = 0; i < output_count; ++i) {
+    if (outputs[i]) out[i] = outputs[i]->value;
+  }
+  mge_run_control none;
+  mge_run_control& c = control ? *control : none;
+  c.control.seed = c.seed;
+  c.control.deadline.reset();
+  if (c.timeout_s > 0) {
+    c.control.deadline = std::chrono::steady_clock::now() +
+                         std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                             std::chrono::duration<double>(c.timeout_s));
+  }
+  MGE_API_RETURN_IF_ERROR(s->session->Run(in, out, c.control));
+  for (size_t i = 0; i < output_count; ++i) {
+    if (outputs[i]) {
+      outputs[i]->value = std::move(out[i]);
+    } else {
+      outputs[i] = new mge_tensor{std::move(out[i])};
+    }
+  }
+  std::lock_guard lock(s->mutex);
+  s->last_plan = std::move(plan);
+  return nullptr;
+}
+
+mge_status* mge_session_plan(mge_session* s, mge_tensor* const* inputs, size_t input_count, const char* format, int32_t why,
+                             mge_string** out) {
+  if (!s || !format || !out || (input_count && !inputs)) return Misuse("mge_session_plan", "a NULL argument");
+  MGE_API_ASSIGN_OR_RETURN(std::vector<mge::InputType> types, mge::api::TypesOf(*s->session, inputs, input_count));
+  MGE_API_ASSIGN_OR_RETURN(std::shared_ptr<const mge::Plan> plan, s->session->PlanFor(types));
+  std::string_view f = format;
+  if (f != "text" && f != "mge.plan/1") return Misuse("mge_session_plan", "the format is \"text\" or \"mge.plan/1\"");
+  *out = mge::api::NewString(f == "text" ? mge::PlanText(*plan, why != 0) : mge::api::PlanJson(*plan));
+  std::lock_guard lock(s->mutex);
+  s->last_plan = std::move(plan);
+  return nullptr;
+}
+
+mge_status* mge_session_report(mge_session* s, const char* schema, mge_string** out) {
+  if (!s || !schema || !out) return Misuse("mge_session_report", "a NULL argument");
+  std::shared_ptr<const mge::Plan> plan;
+  {
+    std::lock_guard lock(s->mutex);
+    plan = s->last_plan;
+  }
+  MGE_API_ASSIGN_OR_RETURN(std::string text, mge::api::SessionReport(*s->session, plan.get(), schema));
+  *out = mge::api::NewString(std::move(text));
+  return nullptr;
+}
+
+mge_status* mge_session_memory(mge_session* s, mge_memory_facts* out) {
+  if (!s || !out) return Misuse("mge_session_memory", "a NULL argument");
+  std::shared_ptr<const mge::Plan> plan;
+  {
+    std::lock_guard lock(s->mutex);
+    plan = s->last_plan;
+  }
+  if (!plan) return Misuse("mge_session_memory", "nothing has run yet");
+  mge_memory_facts facts = {};
+  facts.struct_size = sizeof(facts);
+  facts.planned_peak_bytes = static_cast<uint64_t>(mge::PlannedPeakBytes(*plan));
+  MGE_API_ASSIGN_OR_RETURN(facts.measured_peak_bytes, mge::api::MeasuredPeakBytes(*plan));
+  facts.constant_bytes = static_cast<uint64_t>(plan->constant_bytes);
+  facts.steps = static_cast<uint32_t>(plan->steps.size());
+  facts.reference_steps = static_cast<uint32_t>(plan->reference_steps);
+  std::memcpy(out, &facts, std::min(out->struct_size, sizeof(facts)));
+  return nullptr;
+}
+
+mge_status* mge_run_control_create(mge_run_control** out) {
+  if (!out) return Misuse("mge_run_control_create", "a NULL argument");
+  *out = new mge_run_control;
+  return nullptr;
+}
+
+void mge_run_control_release(mge_run_control* control) { delete control; }
+void mge_run_control_set_timeout(mge_run_control* control, double seconds) { control->timeout_s = seconds; }
+void mge_run_control_set_seed(mge_run_control* control, uint64_t seed) { control->seed = seed; }
+void mge_run_control_cancel(mge_run_control* control) { control->control.cancel.store(1); }
+void mge_run_control_reset(mge_run_control* control) { control->control.cancel.store(0); }

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
+#include "core/api/objects.h"
+#include "core/base/errors.h"
+#include "core/base/npy.h"
+#include "core/onnx/tensor_file.h"
+#include "fmt/format.h"
+
+using mge::DType;
+using mge::Shape;
+using mge::Tensor;
+using mge::api::Misuse;
+using mge::api::Wrap;
+
+namespace {
+
+mge_tensor* New(Tensor tensor) {
+  auto* out = new mge_tensor;
+  out->value.tensor = std::move(tensor);
+  return out;
+}
+
+bool Known(mge_dtype dtype) { return mge::kAnyType.Contains(static_cast<DType>(dtype)) && dtype > 0; }
+
+// "file.npz:name" in two; the name is empty if there is none.
+std::pair<std::string, std::string> SplitMember(const std::string& path) {
+  size_t at = path.rfind(".npz:");
+  if (at == std::string::npos) return {path, ""};
+  return {path.substr(0, at + 4), path.substr(at + 5)};
+}
+
+absl::StatusOr<Tensor> ReadNpzMember(const std::string& path, const std::string& name) {
+  MGE_ASSIGN_OR_RETURN(mge::NamedTensors arrays, mge::ReadNpz(path));
+  std::vector<std::string> names;
+  for (auto& [key, tensor] : arrays) {
+    if (key == name || (name.empty() && arrays.size() == 1)) return std::move(tensor);
+    names.push_back(key);
+  }
+  return mge::Fail(mge::errors::kBadInputFile,
+                   name.empty() ? fmt::format("'{}' holds {} arrays", path, arrays.size())
+                                : fmt::format("'{}' holds no array '{}'", path, name),
+                   {.what = fmt::format("it holds: {}", fmt::join(names, ", ")),
+                    .fix = fmt::format("name one, as in '{}:{}'", path, names.empty() ? "NAME" : names.front())});
+}
+
+}  // namespace
+
+namespace mge::api {
+
+absl::StatusOr<HostValue> ReadValue(const std::string& text, ValueKind kind) {
+  auto [path, member] = SplitMember(text);
+  HostValue out;
+  if (path.ends_with(".npz")) {
+    MGE_ASSIGN_OR_RETURN(out.tensor, ReadNpzMember(path, member));
+  } else if (path.ends_with(".pb")) {
+    MGE_ASSIGN_OR_RETURN(onnx::NamedValue named, onnx::ReadValueFile(path, kind));
+    out = std::move(named.value);
+  } else if (path.ends_with(".npy")) {
+    MGE_ASSIGN_OR_RETURN(out.tensor, ReadNpy(path));
+  } else {
+    return Fail(errors::kBadInputFile, fmt::format("'{}' is no tensor file by its name", path),
+                {.fix = "use a file that ends in .npy, .npz or .pb"});
+  }
+  return out;
+}
+
+}  // namespace mge::api
+
+mge_status* mge_tensor_create(mge_dtype dtype, const int64_t* dims, size_t rank, mge_tensor** out) {
+  if (!out || (rank && !dims) || !Known(dtype)) return Misuse("mge_tensor_create", "no such element type, or a NULL argument");
+  MGE_API_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(static_cast<DType>(dtype), Shape(dims, dims + rank)));
+  if (tensor.dtype() != DType::kString && tensor.bytes()) std::memset(tensor.mutable_data(), 0, static_cast<size_t>(tensor.bytes()));
+  *out = New(std::move(tensor));
+  return nullptr;
+}
+
+mge_status* mge_tensor_wrap(mge_dtype dtype, const int64_t* dims, size_t rank, void* data, uint64_t bytes, mge_tensor** out) {
+  if (!out || (rank && !dims) || !Known(dtype) || dtype == MGE_DTYPE_STRING || (!data && bytes)) {
+    return Misuse("mge_tensor_wrap", "no such element type, or a NULL argument");
+  }
+  Shape shape(dims, dims + rank);
+  MGE_API_ASSIGN_OR_RETURN(int64_t expected, mge::NumBytes(static_cast<DType>(dtype), shape));
+  if (static_cast<uint64_t>(expected) != bytes) {
+    return Wrap(mge::Fail(mge::errors::kInvalidTensor, "memory and shape do not fit together",
+                          {.what = fmt::format("{}{} takes {} bytes, given were {}", mge::DTypeName(static_cast<DType>(dtype)),
+                                               mge::ShapeText(shape), expected, bytes)}));
+  }
+  if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(std::min<int64_t>(mge::ElementBytes(static_cast<DType>(dtype)), 8))) {
+    return Misuse("mge_tensor_wrap", "the memory is not aligned to its elements");
+  }
+  *out = New(Tensor::View(static_cast<DType>(dtype), std::move(shape), data, nullptr));
+  return nullptr;
+}
+
+mge_status* mge_tensor_read(const char* path, mge_tensor** out) {
+  if (!path || !out) return Misuse("mge_tensor_read", "a NULL argument");
+  MGE_API_ASSIGN_OR_RETURN(mge::HostValue value, mge::api::ReadValue(path, mge::ValueKind::kTensor));
+  *out = new mge_tensor{std::move(value)};
+  return nullptr;
+}
+
+mge_status* mge_tensor_read_npy_bytes(const void* data, uint64_t size, mge_tensor** out) {
+  if (!data || !out) return Misuse("mge_tensor_read_npy_bytes", "a NULL argument");
+  MGE_API_ASSIGN_OR_RETURN(Tensor tensor, mge::ReadNpyBytes({static_cast<const std::byte*>(data), size}, "memory"));
+  *out = New(std::move(tensor));
+  return nullptr;
+}
+
+mge_status* mge_tensor_write_npy(const mge_tensor* tensor, const char* path) {
+  if (!tensor || !path) return Misuse("mge_tensor_write_npy", "a NULL argument");
+  return Wrap(mge::WriteNpy(path, tensor->value.tensor));
+}
+
+void mge_tensor_release(mge_tensor* tensor) { delete tensor; }
+
+mge_dtype mge_tensor_dtype(const mge_tensor* tensor) { return static_cast<mge_dtype>(tensor->value.tensor.dtype()); }
+size_t mge_tensor_rank(const mge_tensor* tensor) { return static_cast<size_t>(tensor->value.tensor.rank()); }
+const int64_t* mge_tensor_dims(const mge_tensor* tensor) { return tensor->value.tensor.shape().data(); }
+uint64_t mge_tensor_elements(const mge_tensor* tensor) { return static_cast<uint64_t>(tensor->value.tensor.elements()); }
+uint64_t mge_tensor_bytes(const mge_tensor* tensor) { return static_cast<uint64_t>(tensor->value.tensor.bytes()); }
+
+void* mge_tensor_data(mge_tensor* tensor) {
+  return tensor->value.tensor.dtype() == DType::kString ? nullptr : tensor->value.tensor.mutable_data();
+}
+
+mge_text mge_tensor_string(const mge_tensor* tensor, uint64_t index) {
+  const Tensor& t = tensor->value.tensor;
+  if (t.dtype() != DType::kString || index >= static_cast<uint64_t>(t.elements())) return {"", 0};
+  const std::string& s = t.Data<std::string>()[index];
+  return {s.data(), s.size()};
+}
+
+mge_status* mge_tensor_set_string(mge_tensor* tensor, uint64_t index, const char* text, size_t size) {
+  Tensor& t = tensor->value.tensor;
+  if (t.dtype() != DType::kString || index >= static_cast<uint64_t>(t.elements()) || (!text && size)) {
+    return Misuse("mge_tensor_set_string", "no string tensor, or an index outside of it");
+  }
+  t.MutableData<std::string>()[index].assign(text, size);
+  return nullptr;
+}
+
+const char* mge_dtype_name(mge_dtype dtype) { return mge::DTypeName(static_cast<DType>(dtype)).data(); }
+
+int32_t mge_tensor_kind(const mge_tensor* value) { return static_cast<int32_t>(value->value.kind); }
+
+size_t mge_tensor_part_count(const mge_tensor* value) {
+  const mge::HostValue& v = value->value;
+  switch (v.kind) {
+    case mge::ValueKind::kTensor: return 0;
+    case mge::ValueKind::kSequence: return v.sequence.size();
+    case mge::ValueKind::kOptional: return !v.present ? 0 : 1;
+  }
+  return 0;
+}
+
+mge_status* mge_tensor_part(const mge_tensor* value, size_t index, mge_tensor** out) {
+  if (!out || index >= mge_tensor_part_count(value)) return Misuse("mge_tensor_part", "the value has no such part");
+  const mge::HostValue& v = value->value;
+  auto* part = new mge_tensor;
+  if (v.kind == mge::ValueKind::kSequence) {
+    part->value.tensor = v.sequence[index];
+  } else if (v.holds_sequence) {
+    part->value.kind = mge::ValueKind::kSequence;
+    part->value.sequence = v.sequence;
+  } else {
+    part->value.tensor = v.tensor;
+  }
+  *out = part;
+  return nullptr;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * MGE for applications, in plain C99: load an ONNX model, choose a device, run it.
+ *
+ *   mge_runtime* runtime = NULL;  mge_session* session = NULL;  mge_status* status;
+ *   if ((status = mge_runtime_create(NULL, &runtime))) goto failed;
+ *   if ((status = mge_session_load(runtime, "model.onnx", NULL, &session))) goto failed;
+ *   ...
+ *   failed: fprintf(stderr, "%s\n", mge_status_text(status));  mge_status_release(status);
+ *
+ * Errors      Functions that can fail return NULL on success, else a status that the caller releases.
+ * Ownership   What a function named create, load, run or copy gives through an out parameter is the caller's, who releases it with the
+ *             function of that type. Everything else that is returned belongs to the object it was asked of and lives as long.
+ *             Releasing NULL does nothing. Tensors hold their memory; sessions hold their runtime.
+ * Threads     Every function may be called from any thread. One session may run on any number of threads at once.
+ * Structs     of options begin with struct_size (set it to sizeof); zero in any other member means the default.
+ * Shapes      are dimensions outermost first; tensors are dense and row-major.
+ */
+#ifndef MGE_MGE_H_
+#define MGE_MGE_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mge/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(MGE_BUILD)
+#define MGE_API __attribute__((visibility("default")))
+#else
+#define MGE_API
+#endif
+
+typedef struct mge_status mge_status;
+typedef struct mge_runtime mge_runtime;
+typedef struct mge_session mge_session;
+typedef struct mge_tensor mge_tensor;
+typedef struct mge_run_control mge_run_control;
+typedef struct mge_string mge_string; /* a text that the caller releases */
+
+/* ---------------------------------------------------------------- version */
+
+MGE_API const char* mge_version(void); /* "0.1.0" */
+
+/* ---------------------------------------------------------------- status */
+
+MGE_API int32_t mge_status_kind(const mge_status* status);      /* the exit code of the mge command: 2 usage, 3 invalid, ... */
+MGE_API int32_t mge_status_id(const mge_status* status);        /* 502 for E0502; 0 if it has none */
+MGE_API const char* mge_status_text(const mge_status* status);  /* all parts, over several lines */
+MGE_API const char* mge_status_title(const mge_status* status);
+MGE_API const char* mge_status_what(const mge_status* status);  /* "" where a part is empty */
+MGE_API const char* mge_status_where(const mge_status* status);
+MGE_API const char* mge_status_fix(const mge_status* status);
+MGE_API void mge_status_release(mge_status* status);
+
+MGE_API const char* mge_string_data(const mge_string* text); /* ended by a zero */
+MGE_API size_t mge_string_size(const mge_string* text);
+MGE_API void mge_string_release(mge_string* text);
+
+/* ---------------------------------------------------------------- runtime */
+
+typedef struct mge_runtime_options {
+  size_t struct_size;
+  /* Settings, highest first: those of the call, of a command line, then the environment, then files. Lists of "NAME=VALUE". */
+  const char* const* settings;
+  size_t setting_count;
+  const char* const* command_line;
+  size_t command_line_count;
+  const char* const* config_files; /* TOML; instead of MGE_CONFIG */
+  size_t config_file_count;
+  const char* const* plugin_directories; /* absolute; searched first */
+  size_t plugin_directory_count;
+  int32_t no_built_in_plugins;     /* 1: do not search beside the library */
+  int32_t no_environment;          /* 1: read no variables */
+  /* Receives messages (level: 0 debug .. 3 error); NULL writes to stderr. */
+  void (*log)(void* state, int32_t level, const char* message, size_t size);
+  void* log_state;
+} mge_runtime_options;
+
+MGE_API mge_status* mge_runtime_create(const mge_runtime_options* options /* nullable */, mge_runtime** out);
+MGE_API void mge_runtime_release(mge_runtime* runtime);
+
+/* Sets a dynamic setting for sessions created later, by key or variable. */
+MGE_API mge_status* mge_runtime_set(mge_runtime* runtime, const char* name, const char* value);
+MGE_API mge_status* mge_runtime_set_default_device(mge_runtime* runtime, const char* device);
+/* "heuristic", "profile", "reproducible" */
+MGE_API mge_status* mge_runtime_set_execution_strategy(mge_runtime* runtime, const char* strategy);
+
+/* Facts as JSON: "mge.devices/1", "mge.plugins/1", "mge.env/1", "mge.operators/1". */
+MGE_API mge_status* mge_runtime_report(mge_runtime* runtime, const char* schema, mge_string** out);
+
+/* ---------------------------------------------------------------- contexts: which device new work goes to */
+
+MGE_API mge_status* mge_context_push(mge_runtime* runtime, const char* context); /* "gpu(1)"; for this thread */
+MGE_API mge_status* mge_context_pop(mge_runtime* runtime);
+MGE_API mge_status* mge_context_current(mge_runtime* runtime, mge_string** out);  /* "cpu(0)" */
+MGE_API int32_t mge_num_gpus(mge_runtime* runtime);
+MGE_API mge_status* mge_gpu_memory_info(mge_runtime* runtime, int32_t gpu, uint64_t* free_bytes, uint64_t* total_bytes);
+MGE_API mge_status* mge_empty_cache(mge_runtime* runtime, const char* context);
+
+/* ---------------------------------------------------------------- tensors */
+
+/* A tensor in memory of its own, set to zero (strings: empty). */
+MGE_API mge_status* mge_tensor_create(mge_dtype dtype, const int64_t* dims, size_t rank, mge_tensor** out);
+/* A tensor over the caller's memory, which must outlive it; 64-byte alignment is fastest. */
+MGE_API mge_status* mge_tensor_wrap(mge_dtype dtype, const int64_t* dims, size_t rank, void* data, uint64_t bytes,
+                                    mge_tensor** out);
+/* From a .npy file, one array of a .npz file ("file.npz:name"), or an ONNX TensorProto (.pb). */
+MGE_API mge_status* mge_tensor_read(const char* path, mge_tensor** out);
+/* The same from .npy bytes in memory. */
+MGE_API mge_status* mge_tensor_read_npy_bytes(const void* data, uint64_t size, mge_tensor** out);
+MGE_API mge_status* mge_tensor_write_npy(const mge_tensor* tensor, const char* path);
+MGE_API void mge_tensor_release(mge_tensor* tensor);
+
+MGE_API mge_dtype mge_tensor_dtype(const mge_tensor* tensor);
+MGE_API size_t mge_tensor_rank(const mge_tensor* tensor);
+MGE_API const int64_t* mge_tensor_dims(const mge_tensor* tensor);
+MGE_API uint64_t mge_tensor_elements(const mge_tensor* tensor);
+MGE_API uint64_t mge_tensor_bytes(const mge_tensor* tensor);
+MGE_API void* mge_tensor_data(mge_tensor* tensor); /* NULL for strings */
+MGE_API mge_text mge_tensor_string(const mge_tensor* tensor, uint64_t index);
+MGE_API mge_status* mge_tensor_set_string(mge_tensor* tensor, uint64_t index, const char* text, size_t size);
+MGE_API const char* mge_dtype_name(mge_dtype dtype); /* "float32" */
+
+/* Some models give sequences and optionals of tensors. Such a value has a count of parts, and no data of its own. */
+enum { MGE_VALUE_TENSOR = 0, MGE_VALUE_SEQUENCE = 1, MGE_VALUE_OPTIONAL = 2 };
+MGE_API int32_t mge_tensor_kind(const mge_tensor* value);
+MGE_API size_t mge_tensor_part_count(const mge_tensor* value); /* 0 for tensors and empty optionals */
+MGE_API mge_status* mge_tensor_part(const mge_tensor* value, size_t index, mge_tensor** out);
+
+/* ---------------------------------------------------------------- sessions */
+
+typedef struct mge_session_options {
+  size_t struct_size;
+  const char* device;        /* "gpu0,cpu0"; NULL: scope of the thread, else the default device */
+  int32_t threads;           /* 0: as set elsewhere */
+  int32_t reserved;
+  const char* const* skip;   /* passes, rewrites and fusions to leave out */
+  size_t skip_count;
+} mge_session_options;
+
+MGE_API mge_status* mge_session_load(mge_runtime* runtime, const char* path, const mge_session_options* options /* nullable */,
+                                     mge_session** out);
+/* From memory, which must outlive the session. External data is refused. */
+MGE_API mge_status* mge_session_load_bytes(mge_runtime* runtime, const void* data, uint64_t size,
+                                           const mge_session_options* options /* nullable */, mge_session** out);
+MGE_API void mge_session_release(mge_session* session);
+
+MGE_API size_t mge_session_input_count(const mge_session* session);
+MGE_API size_t mge_session_output_count(const mge_session* session);
+MGE_API const char* mge_session_input_name(const mge_session* session, size_t index);
+MGE_API const char* mge_session_output_name(const mge_session* session, size_t index);
+/* As declared: dtype, rank (-1: unknown) and dimensions (-1: unknown). */
+MGE_API mge_dtype mge_session_input_dtype(const mge_session* session, size_t index);
+MGE_API int32_t mge_session_input_rank(const mge_session* session, size_t index);
+MGE_API const int64_t* mge_session_input_dims(const mge_session* session, size_t index);
+
+/* Reads a file (.npy, .npz, .pb) as the kind of value that this input or output declares. */
+MGE_API mge_status* mge_session_read_input(mge_session* session, size_t index, const char* path, mge_tensor** out);
+MGE_API mge_status* mge_session_read_output(mge_session* session, size_t index, const char* path, mge_tensor** out);
+
+/* Runs the model. `inputs` in the order of the model; `outputs[i]` is NULL (made here, then the caller's) or a tensor of the right
+ * type whose memory takes the result. `control` may be NULL. */
+MGE_API mge_status* mge_session_run(mge_session* session, mge_tensor* const* inputs, size_t input_count, mge_tensor** outputs,
+                                    size_t output_count, mge_run_control* control);
+
+/* The plan for inputs of these types (the tensors' data is not read), as JSON "mge.plan/1" or text; `why` adds the
+ * alternatives and reasons. */
+MGE_API mge_status* mge_session_plan(mge_session* session, mge_tensor* const* inputs, size_t input_count, const char* format,
+                                     int32_t why, mge_string** out);
+/* Facts as JSON: "mge.inspect/1" (the model), "mge.memory/1" (planned and measured memory of the plans used so far). */
+MGE_API mge_status* mge_session_report(mge_session* session, const char* schema, mge_string** out);
+
+typedef struct mge_memory_facts {
+  size_t struct_size;
+  uint64_t planned_peak_bytes;   /* arena and packed constants of the plan that ran last */
+  uint64_t measured_peak_bytes;  /* what was taken from the device for it */
+  uint64_t constant_bytes;       /* used as they lie in the model's file */
+  uint32_t steps;
+  uint32_t reference_steps;      /* steps that only the reference evaluator does */
+} mge_memory_facts;
+MGE_API mge_status* mge_session_memory(mge_session* session, mge_memory_facts* out);
+
+/* ---------------------------------------------------------------- steering a run */
+
+MGE_API mge_status* mge_run_control_create(mge_run_control** out);
+MGE_API void mge_run_control_release(mge_run_control* control);
+MGE_API void mge_run_control_set_timeout(mge_run_control* control, double seconds); /* from the start of each run; 0: none */
+MGE_API void mge_run_control_set_seed(mge_run_control* control, uint64_t seed);
+MGE_API void mge_run_control_cancel(mge_run_control* control); /* ends the run in progress and every later one */
+MGE_API void mge_run_control_reset(mge_run_control* control);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MGE_MGE_H_ */
