@@ -50,19 +50,17 @@ namespace mge::api {
 
 absl::StatusOr<HostValue> ReadValue(const std::string& text, ValueKind kind) {
   auto [path, member] = SplitMember(text);
-  HostValue out;
-  if (path.ends_with(".npz")) {
-    MGE_ASSIGN_OR_RETURN(out.tensor, ReadNpzMember(path, member));
-  } else if (path.ends_with(".pb")) {
+  if (path.ends_with(".pb")) {
     MGE_ASSIGN_OR_RETURN(onnx::NamedValue named, onnx::ReadValueFile(path, kind));
-    out = std::move(named.value);
-  } else if (path.ends_with(".npy")) {
-    MGE_ASSIGN_OR_RETURN(out.tensor, ReadNpy(path));
-  } else {
+    return std::move(named.value);
+  }
+  if (!path.ends_with(".npz") && !path.ends_with(".npy")) {
     return Fail(errors::kBadInputFile, fmt::format("'{}' is no tensor file by its name", path),
                 {.fix = "use a file that ends in .npy, .npz or .pb"});
   }
-  return out;
+  absl::StatusOr<Tensor> tensor = path.ends_with(".npz") ? ReadNpzMember(path, member) : ReadNpy(path);
+  if (!tensor.ok()) return tensor.status();
+  return HostValue{.tensor = *std::move(tensor)};
 }
 
 }  // namespace mge::api
@@ -142,14 +140,23 @@ mge_status* mge_tensor_set_string(mge_tensor* tensor, uint64_t index, const char
 
 const char* mge_dtype_name(mge_dtype dtype) { return mge::DTypeName(static_cast<DType>(dtype)).data(); }
 
-int32_t mge_tensor_kind(const mge_tensor* value) { return static_cast<int32_t>(value->value.kind); }
+int32_t mge_tensor_kind(const mge_tensor* value) {
+  switch (value->value.kind) {
+    case mge::ValueKind::kTensor: return MGE_VALUE_TENSOR;
+    case mge::ValueKind::kSequence: return MGE_VALUE_SEQUENCE;
+    case mge::ValueKind::kOptional:
+    case mge::ValueKind::kOptionalSequence: break;
+  }
+  return MGE_VALUE_OPTIONAL;
+}
 
 size_t mge_tensor_part_count(const mge_tensor* value) {
   const mge::HostValue& v = value->value;
   switch (v.kind) {
     case mge::ValueKind::kTensor: return 0;
     case mge::ValueKind::kSequence: return v.sequence.size();
-    case mge::ValueKind::kOptional: return !v.present ? 0 : 1;
+    case mge::ValueKind::kOptional:
+    case mge::ValueKind::kOptionalSequence: return v.present ? 1 : 0;
   }
   return 0;
 }
@@ -160,7 +167,7 @@ mge_status* mge_tensor_part(const mge_tensor* value, size_t index, mge_tensor** 
   auto* part = new mge_tensor;
   if (v.kind == mge::ValueKind::kSequence) {
     part->value.tensor = v.sequence[index];
-  } else if (v.holds_sequence) {
+  } else if (v.kind == mge::ValueKind::kOptionalSequence) {
     part->value.kind = mge::ValueKind::kSequence;
     part->value.sequence = v.sequence;
   } else {
