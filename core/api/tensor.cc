@@ -60,7 +60,9 @@ absl::StatusOr<HostValue> ReadValue(const std::string& text, ValueKind kind) {
   }
   absl::StatusOr<Tensor> tensor = path.ends_with(".npz") ? ReadNpzMember(path, member) : ReadNpy(path);
   if (!tensor.ok()) return tensor.status();
-  return HostValue{.tensor = *std::move(tensor)};
+  HostValue out;
+  out.tensor = *std::move(tensor);
+  return out;
 }
 
 }  // namespace mge::api

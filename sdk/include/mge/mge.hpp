@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+// C++ over mge.h: header-only, standard library only, no exceptions. Objects own their handles and move.
+//
+//   mge::Runtime runtime;  mge::Session session;
+//   if (auto s = mge::Runtime::Create({}, &runtime); !s.ok()) return Report(s);
+//   if (auto s = mge::Session::Load(runtime, "model.onnx", {}, &session); !s.ok()) return Report(s);
+//   mge::Tensor x = mge::Tensor::Of<float>({1, 4}, {1, 2, 3, 4});
+//   std::vector<mge::Tensor> y;
+//   if (auto s = session.Run({&x}, &y); !s.ok()) return Report(s);
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "mge/mge.h"
+
+namespace mge {
+
+namespace internal {
+template <typename T, void (*Release)(T*)>
+struct Releaser {
+  void operator()(T* p) const { Release(p); }
+};
+template <typename T, void (*Release)(T*)>
+using Handle = std::unique_ptr<T, Releaser<T, Release>>;
+}  // namespace internal
+
+// The outcome of a call.
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  explicit Status(mge_status* status) : status_(status) {}
+  bool ok() const { return !status_; }
+  int kind() const { return mge_status_kind(status_.get()); }  // the exit code of the mge command
+  int id() const { return mge_status_id(status_.get()); }
+  std::string_view text() const { return mge_status_text(status_.get()); }
+  std::string_view title() const { return mge_status_title(status_.get()); }
+  std::string_view what() const { return mge_status_what(status_.get()); }
+  std::string_view where() const { return mge_status_where(status_.get()); }
+  std::string_view fix() const { return mge_status_fix(status_.get()); }
+
+ private:
+  internal::Handle<mge_status, mge_status_release> status_;
+};
+
+template <typename T> inline constexpr mge_dtype kDtypeOf = MGE_DTYPE_UNDEFINED;
+template <> inline constexpr mge_dtype kDtypeOf<float> = MGE_DTYPE_F32;
+template <> inline constexpr mge_dtype kDtypeOf<double> = MGE_DTYPE_F64;
+template <> inline constexpr mge_dtype kDtypeOf<int8_t> = MGE_DTYPE_I8;
+template <> inline constexpr mge_dtype kDtypeOf<int16_t> = MGE_DTYPE_I16;
+template <> inline constexpr mge_dtype kDtypeOf<int32_t> = MGE_DTYPE_I32;
+template <> inline constexpr mge_dtype kDtypeOf<int64_t> = MGE_DTYPE_I64;
+template <> inline constexpr mge_dtype kDtypeOf<uint8_t> = MGE_DTYPE_U8;
+template <> inline constexpr mge_dtype kDtypeOf<uint16_t> = MGE_DTYPE_U16;
+template <> inline constexpr mge_dtype kDtypeOf<uint32_t> = MGE_DTYPE_U32;
+template <> inline constexpr mge_dtype kDtypeOf<uint64_t> = MGE_DTYPE_U64;
+template <> inline constexpr mge_dtype kDtypeOf<bool> = MGE_DTYPE_BOOL;
+
+// A dense tensor in host memory; also the sequences and optionals that some models give.
+class Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(mge_tensor* tensor) : tensor_(tensor) {}
+
+  static Status Create(mge_dtype dtype, std::span<const int64_t> dims, Tensor* out) {
+    return Take(out, [&](mge_tensor** t) { return mge_tensor_create(dtype, dims.data(), dims.size(), t); });
+  }
+  // Over the caller's memory, which must outlive it.
+  static Status Wrap(mge_dtype dtype, std::span<const int64_t> dims, void* data, uint64_t bytes, Tensor* out) {
+    return Take(out, [&](mge_tensor** t) { return mge_tensor_wrap(dtype, dims.data(), dims.size(), data, bytes, t); });
+  }
+  // .npy, .npz ("file.npz:name") or .pb
+  static Status Read(const std::string& path, Tensor* out) {
+    return Take(out, [&](mge_tensor** t) { return mge_tensor_read(path.c_str(), t); });
+  }
+  // A copy of the values; empty if they do not fill the shape.
+  template <typename T>
+  static Tensor Of(std::initializer_list<int64_t> dims, std::initializer_list<T> values) {
+    Tensor out;
+    Status s = Create(kDtypeOf<T>, std::span<const int64_t>(dims.begin(), dims.size()), &out);
+    if (!s.ok() || out.elements() != values.size()) return Tensor();
+    if (values.size()) std::memcpy(out.raw_data(), values.begin(), values.size() * sizeof(T));
+    return out;
+  }
+
+  explicit operator bool() const { return tensor_ != nullptr; }
+  mge_dtype dtype() const { return mge_tensor_dtype(get()); }
+  std::span<const int64_t> dims() const { return {mge_tensor_dims(get()), mge_tensor_rank(get())}; }
+  uint64_t elements() const { return mge_tensor_elements(get()); }
+  uint64_t bytes() const { return mge_tensor_bytes(get()); }
+  void* raw_data() const { return mge_tensor_data(get()); }
+  // Elements as T, which must be the C++ type of dtype(): empty otherwise.
+  template <typename T>
+  std::span<T> data() const {
+    if (dtype() != kDtypeOf<T>) return {};
+    return {static_cast<T*>(raw_data()), static_cast<size_t>(elements())};
+  }
+  std::string_view string(uint64_t index) const {
+    mge_text t = mge_tensor_string(get(), index);
+    return {t.data, static_cast<size_t>(t.size)};
+  }
+  Status WriteNpy(const std::string& path) const { return Status(mge_tensor_write_npy(get(), path.c_str())); }
+
+  int kind() const { return mge_tensor_kind(get()); }  // MGE_VALUE_...
+  size_t part_count() const { return mge_tensor_part_count(get()); }
+  Status Part(size_t index, Tensor* out) const {
+    return Take(out, [&](mge_tensor** t) { return mge_tensor_part(get(), index, t); });
+  }
+
+  mge_tensor* get() const { return tensor_.get(); }
+  mge_tensor* release() { return tensor_.release(); }
+
+ private:
+  template <typename F>
+  static Status Take(Tensor* out, F make) {
+    mge_tensor* t = nullptr;
+    Status s(make(&t));
+    *out = Tensor(t);
+    return s;
+  }
+  internal::Handle<mge_tensor, mge_tensor_release> tensor_;
+};
+
+struct RuntimeOptions {
+  std::vector<std::string> settings = {};      // "NAME=VALUE"
+  std::vector<std::string> command_line = {};
+  std::vector<std::string> config_files = {};
+  std::vector<std::string> plugin_directories = {};
+  bool built_in_plugins = true;
+  bool environment = true;
+};
+
+class Runtime {
+ public:
+  Runtime() = default;
+  static Status Create(const RuntimeOptions& options, Runtime* out) {
+    std::vector<const char*> lists[4];
+    auto point = [](const std::vector<std::string>& from, std::vector<const char*>& to) {
+      for (const std::string& s : from) to.push_back(s.c_str());
+    };
+    point(options.settings, lists[0]);
+    point(options.command_line, lists[1]);
+    point(options.config_files, lists[2]);
+    point(options.plugin_directories, lists[3]);
+    mge_runtime_options o = {};
+    o.struct_size = sizeof(o);
+    o.settings = lists[0].data();
+    o.setting_count = lists[0].size();
+    o.command_line = lists[1].data();
+    o.command_line_count = lists[1].size();
+    o.config_files = lists[2].data();
+    o.config_file_count = lists[2].size();
+    o.plugin_directories = lists[3].data();
+    o.plugin_directory_count = lists[3].size();
+    o.no_built_in_plugins = !options.built_in_plugins;
+    o.no_environment = !options.environment;
+    mge_runtime* r = nullptr;
+    Status s(mge_runtime_create(&o, &r));
+    out->runtime_.reset(r);
+    return s;
+  }
+  Status Set(const std::string& name, const std::string& value) {
+    return Status(mge_runtime_set(get(), name.c_str(), value.c_str()));
+  }
+  Status SetDefaultDevice(const std::string& device) {
+    return Status(mge_runtime_set_default_device(get(), device.c_str()));
+  }
+  Status SetExecutionStrategy(const std::string& strategy) {
+    return Status(mge_runtime_set_execution_strategy(get(), strategy.c_str()));
+  }
+  Status Report(const std::string& schema, std::string* out) const {
+    mge_string* text = nullptr;
+    Status s(mge_runtime_report(get(), schema.c_str(), &text));
+    if (text) out->assign(mge_string_data(text), mge_string_size(text));
+    mge_string_release(text);
+    return s;
+  }
+  int NumGpus() const { return mge_num_gpus(get()); }
+  mge_runtime* get() const { return runtime_.get(); }
+
+ private:
+  internal::Handle<mge_runtime, mge_runtime_release> runtime_;
+};
+
+// Makes a context the thread's current one while it lives.
+class ContextScope {
+ public:
+  ContextScope(Runtime& runtime, const std::string& context)
+      : runtime_(runtime.get()), status_(mge_context_push(runtime_, context.c_str())) {}
+  ~ContextScope() {
+    if (status_.ok()) mge_status_release(mge_context_pop(runtime_));
+  }
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+  const Status& status() const { return status_; }
+
+ private:
+  mge_runtime* runtime_;
+  Status status_;
+};
+
+// Cancels runs, and limits their time. One may steer several runs.
+class RunControl {
+ public:
+  RunControl() {
+    mge_run_control* c = nullptr;
+    mge_status_release(mge_run_control_create(&c));
+    control_.reset(c);
+  }
+  void SetTimeout(double seconds) { mge_run_control_set_timeout(get(), seconds); }
+  void SetSeed(uint64_t seed) { mge_run_control_set_seed(get(), seed); }
+  void Cancel() { mge_run_control_cancel(get()); }
+  void Reset() { mge_run_control_reset(get()); }
+  mge_run_control* get() const { return control_.get(); }
+
+ private:
+  internal::Handle<mge_run_control, mge_run_control_release> control_;
+};
+
+struct SessionOptions {
+  std::string device = {};
+  int threads = 0;
+  std::vector<std::string> skip = {};
+};
+
+class Session {
+ public:
+  Session() = default;
+  static Status Load(const Runtime& runtime, const std::string& path, const SessionOptions& options, Session* out) {
+    return Make(options, out, [&](const mge_session_options* o, mge_session** s) {
+      return mge_session_load(runtime.get(), path.c_str(), o, s);
+    });
+  }
+  // The bytes must outlive the session.
+  static Status LoadBytes(const Runtime& runtime, const void* data, uint64_t size, const SessionOptions& options, Session* out) {
+    return Make(options, out, [&](const mge_session_options* o, mge_session** s) {
+      return mge_session_load_bytes(runtime.get(), data, size, o, s);
+    });
+  }
+
+  size_t input_count() const { return mge_session_input_count(get()); }
+  size_t output_count() const { return mge_session_output_count(get()); }
+  std::string_view input_name(size_t i) const { return mge_session_input_name(get(), i); }
+  std::string_view output_name(size_t i) const { return mge_session_output_name(get(), i); }
+  mge_dtype input_dtype(size_t i) const { return mge_session_input_dtype(get(), i); }
+  int input_rank(size_t i) const { return mge_session_input_rank(get(), i); }  // -1: unknown
+  std::span<const int64_t> input_dims(size_t i) const {                         // -1 where unknown
+    int rank = input_rank(i);
+    return {mge_session_input_dims(get(), i), static_cast<size_t>(rank > 0 ? rank : 0)};
+  }
+
+  Status ReadInput(size_t i, const std::string& path, Tensor* out) const {
+    mge_tensor* t = nullptr;
+    Status s(mge_session_read_input(get(), i, path.c_str(), &t));
+    *out = Tensor(t);
+    return s;
+  }
+  Status ReadOutput(size_t i, const std::string& path, Tensor* out) const {
+    mge_tensor* t = nullptr;
+    Status s(mge_session_read_output(get(), i, path.c_str(), &t));
+    *out = Tensor(t);
+    return s;
+  }
+
+  // `outputs`: empty (all are made here), or one per output, of which those that are set take the result in their memory.
+  Status Run(std::span<const Tensor* const> inputs, std::vector<Tensor>* outputs, RunControl* control = nullptr) {
+    std::vector<mge_tensor*> in, out(output_count(), nullptr);
+    for (const Tensor* t : inputs) in.push_back(t->get());
+    outputs->resize(out.size());
+    for (size_t i = 0; i < out.size(); ++i) out[i] = (*outputs)[i].get();
+    Status s(mge_session_run(get(), in.data(), in.size(), out.data(), out.size(), control ? control->get() : nullptr));
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (!(*outputs)[i]) (*outputs)[i] = Tensor(out[i]);
+    }
+    return s;
+  }
+  Status Run(std::initializer_list<const Tensor*> inputs, std::vector<Tensor>* outputs, RunControl* control = nullptr) {
+    return Run(std::span<const Tensor* const>(inputs.begin(), inputs.size()), outputs, control);
+  }
+
+  // The plan for such inputs: format "text" or "mge.plan/1".
+  Status Plan(std::span<const Tensor* const> inputs, const std::string& format, bool why, std::string* out) const {
+    std::vector<mge_tensor*> in;
+    for (const Tensor* t : inputs) in.push_back(t->get());
+    mge_string* text = nullptr;
+    Status s(mge_session_plan(get(), in.data(), in.size(), format.c_str(), why, &text));
+    if (text) out->assign(mge_string_data(text), mge_string_size(text));
+    mge_string_release(text);
+    return s;
+  }
+  Status Report(const std::string& schema, std::string* out) const {
+    mge_string* text = nullptr;
+    Status s(mge_session_report(get(), schema.c_str(), &text));
+    if (text) out->assign(mge_string_data(text), mge_string_size(text));
+    mge_string_release(text);
+    return s;
+  }
+  Status Memory(mge_memory_facts* out) const {
+    out->struct_size = sizeof(*out);
+    return Status(mge_session_memory(get(), out));
+  }
+  mge_session* get() const { return session_.get(); }
+
+ private:
+  template <typename F>
+  static Status Make(const SessionOptions& options, Session* out, F make) {
+    std::vector<const char*> skip;
+    for (const std::string& s : options.skip) skip.push_back(s.c_str());
+    mge_session_options o = {};
+    o.struct_size = sizeof(o);
+    o.device = options.device.empty() ? nullptr : options.device.c_str();
+    o.threads = options.threads;
+    o.skip = skip.data();
+    o.skip_count = skip.size();
+    mge_session* session = nullptr;
+    Status s(make(&o, &session));
+    out->session_.reset(session);
+    return s;
+  }
+  internal::Handle<mge_session, mge_session_release> session_;
+};
+
+}  // namespace mge
