@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// mge bench: latency of warm runs, time to load and to the first result, peak memory.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/cli/common.h"
+#include "fmt/format.h"
+
+namespace mge::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  std::string model;
+  InputOptions inputs;
+  double seconds = 2;
+  int64_t runs = 0;
+  int64_t warm = 3;
+};
+
+double Ms(Clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
+
+double Percentile(const std::vector<double>& sorted, double p) {
+  size_t i = static_cast<size_t>(p / 100 * static_cast<double>(sorted.size() - 1) + 0.5);
+  return sorted[std::min(i, sorted.size() - 1)];
+}
+
+uint64_t PeakRss() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+int Run(const Globals& globals, const Options& o) {
+  auto begin = Clock::now();
+  Runtime runtime;
+  Session session;
+  if (Status s = OpenModel(globals, o.model, &runtime, &session); !s.ok()) return Report(globals, s);
+  double load_ms = Ms(Clock::now() - begin);
+  std::vector<Tensor> inputs, outputs;
+  int usage = 0;
+  if (Status s = MakeInputs(globals, session, o.inputs, &inputs, &usage); !s.ok()) return Report(globals, s);
+  if (usage) return usage;
+  std::vector<const Tensor*> in = Pointers(inputs);
+  if (Status s = session.Run(in, &outputs); !s.ok()) return Report(globals, s);
+  double first_ms = Ms(Clock::now() - begin);
+  for (int64_t i = 1; i < o.warm; ++i) {
+    if (Status s = session.Run(in, &outputs); !s.ok()) return Report(globals, s);
+  }
+  // Outputs of known size are written into the same memory every time.
+  std::vector<double> us;
+  auto start = Clock::now();
+  Progress progress(globals, "running", static_cast<size_t>(std::max<int64_t>(o.runs, 1)));
+  while (o.runs > 0 ? static_cast<int64_t>(us.size()) < o.runs
+                    : us.size() < 5 || (Ms(Clock::now() - start) < o.seconds * 1000 && us.size() < 1000000)) {
+    auto t = Clock::now();
+    if (Status s = session.Run(in, &outputs); !s.ok()) return Report(globals, s);
+    us.push_back(Ms(Clock::now() - t) * 1000);
+    progress.Step(us.size());
+  }
+  std::sort(us.begin(), us.end());
+  mge_memory_facts facts = {};
+  if (Status s = session.Memory(&facts); !s.ok()) return Report(globals, s);
+  std::string plan;
+  if (Status s = session.Plan(in, "mge.plan/1", false, &plan); !s.ok()) return Report(globals, s);
+  std::string device = Json::parse(plan)["device"];
+  int threads = globals.threads;
+  if (globals.json) {
+    PrintJson({{"schema", "mge.bench/1"}, {"device", device}, {"threads", threads},
+               {"latency_us", {{"min", us.front()}, {"p50", Percentile(us, 50)}, {"p90", Percentile(us, 90)}, {"p99", Percentile(us, 99)}}},
+               {"runs", us.size()}, {"load_ms", load_ms}, {"first_result_ms", first_ms}, {"peak_rss_bytes", PeakRss()},
+               {"planned_peak_bytes", facts.planned_peak_bytes}, {"measured_peak_bytes", facts.measured_peak_bytes},
+               {"steps", facts.steps}, {"reference_steps", facts.reference_steps}});
+    return kExitOk;
+  }
+  Print(fmt::format("device          {}, {} threads\n", device, threads ? std::to_string(threads) : "all usable"));
+  Print(fmt::format("latency         min {:.1f} us, p50 {:.1f}, p90 {:.1f}, p99 {:.1f} ({} runs)\n", us.front(), Percentile(us, 50),
+                    Percentile(us, 90), Percentile(us, 99), us.size()));
+  Print(fmt::format("load            {:.1f} ms, first result after {:.1f} ms\n", load_ms, first_ms));
+  Print(fmt::format("memory          planned {}, measured {}; process peak {}\n", HumanBytes(facts.planned_peak_bytes),
+                    HumanBytes(facts.measured_peak_bytes), HumanBytes(PeakRss())));
+  Print(fmt::format("steps           {}{}\n", facts.steps,
+                    facts.reference_steps ? fmt::format(", {} of them by the slow REFERENCE evaluator", facts.reference_steps) : ""));
+  return kExitOk;
+}
+
+}  // namespace
+
+Action DeclareBench(CLI::App& app, const Globals& globals) {
+  auto o = std::make_shared<Options>();
+  app.add_option("MODEL", o->model, "An ONNX file")->required();
+  o->inputs.Declare(app);
+  app.add_option("--seconds", o->seconds, "How long to measure")->check(CLI::PositiveNumber);
+  app.add_option("--runs", o->runs, "How many runs to measure, in place of --seconds")->check(CLI::NonNegativeNumber);
+  app.add_option("--warm", o->warm, "Runs before measuring")->check(CLI::NonNegativeNumber);
+  return [&globals, o] { return Run(globals, *o); };
+}
+
+}  // namespace mge::cli

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sub-command of `mge`: one row of the table in main.cc, one file.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "mge/mge.hpp"
+
+namespace mge::cli {
+
+// Options that every sub-command takes.
+struct Globals {
+  bool json = false;
+  bool quiet = false;
+  std::string device;
+  int threads = 0;
+  std::vector<std::string> settings;      // --set NAME=VALUE
+  std::vector<std::string> config_files;  // --config
+};
+
+// What a sub-command does once the command line is read: the exit code.
+using Action = std::function<int()>;
+
+struct Command {
+  const char* name;
+  const char* doc;
+  Action (*declare)(CLI::App& app, const Globals& globals);  // adds options; the returned action reads them
+};
+
+Action DeclareRun(CLI::App& app, const Globals& globals);
+Action DeclareCheck(CLI::App& app, const Globals& globals);
+Action DeclareBench(CLI::App& app, const Globals& globals);
+Action DeclarePlan(CLI::App& app, const Globals& globals);
+Action DeclareMemory(CLI::App& app, const Globals& globals);
+Action DeclareInspect(CLI::App& app, const Globals& globals);
+Action DeclareDevices(CLI::App& app, const Globals& globals);
+Action DeclarePlugins(CLI::App& app, const Globals& globals);
+Action DeclareEnv(CLI::App& app, const Globals& globals);
+Action DeclareZoo(CLI::App& app, const Globals& globals);
+Action DeclareDemo(CLI::App& app, const Globals& globals);
+Action DeclareVersion(CLI::App& app, const Globals& globals);
+
+}  // namespace mge::cli

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the sub-commands share: errors, the runtime of the options, inputs, words for numbers.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/cli/command.h"
+#include "mge/mge.hpp"
+#include "nlohmann/json.hpp"
+
+namespace mge::cli {
+
+using Json = nlohmann::ordered_json;
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitMismatch = 8;
+
+// Writes an error in its four parts to stderr (with --json also as "mge.error/1" to stdout) and answers the exit code.
+int Report(const Globals& globals, const Status& status);
+int ReportUsage(const Globals& globals, std::string_view title, std::string_view fix = {});
+
+// Data: to stdout. Talk: to stderr, unless --quiet.
+void Print(std::string_view text);
+void PrintJson(const Json& json);
+void Talk(const Globals& globals, std::string_view text);
+
+Status MakeRuntime(const Globals& globals, Runtime* out);
+// Runtime and session of a model with the device and threads of the options.
+Status OpenModel(const Globals& globals, const std::string& path, Runtime* runtime, Session* session,
+                 const std::vector<std::string>& skip = {});
+
+// NAME=FILE of --input. What is not named is made up: seeded, unknown dimensions 1 or as --dim NAME=SIZE says.
+struct InputOptions {
+  std::vector<std::string> files;
+  std::vector<std::string> dims;  // "input:0=8" or a whole shape "input=1x3x224x224"
+  uint64_t seed = 0;
+  void Declare(CLI::App& app);
+};
+Status MakeInputs(const Globals& globals, const Session& session, const InputOptions& options, std::vector<Tensor>* out,
+                  int* usage_error);
+std::vector<const Tensor*> Pointers(const std::vector<Tensor>& tensors);
+
+std::string HumanBytes(uint64_t bytes);                // "97.5 MiB"
+std::string ShapeText(std::span<const int64_t> dims);  // "[1,3,224,224]"
+std::string TypeText(const Tensor& tensor);            // "float32[1,10]"
+std::string Escape(std::string_view text);             // control characters made visible
+
+// A table with aligned columns; the first row is the head.
+std::string Table(const std::vector<std::vector<std::string>>& rows);
+
+// The nearest of the words, or "".
+std::string NearestWord(std::string_view wrong, const std::vector<std::string>& words);
+
+// Shows "text 12/345" on stderr while something takes long; nothing when stderr is no terminal or with --quiet.
+class Progress {
+ public:
+  Progress(const Globals& globals, std::string text, size_t total);
+  ~Progress();
+  void Step(size_t done);
+
+ private:
+  bool on_;
+  bool shown_ = false;
+  std::string text_;
+  size_t total_;
+  std::chrono::steady_clock::time_point begin_, last_;
+};
+
+}  // namespace mge::cli

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The `mge` command: reads the command line, runs one sub-command, answers its exit code.
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "core/cli/command.h"
+#include "core/cli/common.h"
+#include "fmt/format.h"
+
+namespace mge::cli {
+namespace {
+
+constexpr Command kCommands[] = {
+    {"run", "Runs a model once and shows or writes its outputs.", DeclareRun},
+    {"check", "Runs folders of ONNX backend tests and compares with what they expect.", DeclareCheck},
+    {"bench", "Measures latency, load time and memory of a model.", DeclareBench},
+    {"plan", "Shows what a model becomes: fusion, kernels, layouts; --why says why.", DeclarePlan},
+    {"memory", "Compares planned with measured memory, and shows the largest buffers.", DeclareMemory},
+    {"inspect", "Shows a model's inputs, outputs, operators and weights.", DeclareInspect},
+    {"devices", "Lists the devices of all backends.", DeclareDevices},
+    {"plugins", "Lists every backend file that was found, with a verdict and what to do.", DeclarePlugins},
+    {"env", "Lists every setting with its value and where that came from.", DeclareEnv},
+    {"zoo", "Writes a standard architecture with seeded random weights.", DeclareZoo},
+    {"demo", "Reads handwritten digits with a small network that is built in.", DeclareDemo},
+    {"version", "Shows the version.", DeclareVersion},
+};
+
+constexpr const char* kFooter =
+    "Exit codes: 0 ok, 1 other failure, 2 usage, 3 invalid model or input, 4 unsupported, 5 device or plugin, 6 memory,\n"
+    "7 file, 8 numbers differ, 10 incompatible backend, 124 timeout, 130 cancelled.\n"
+    "Examples:\n"
+    "  mge demo\n"
+    "  mge zoo resnet50 -o rn50.onnx && mge bench rn50.onnx\n"
+    "  MGE_DEFAULT_DEVICE=cpu0 mge run rn50.onnx";
+
+// The sub-command or option that CLI11 did not know, and the nearest one that it does.
+int WrongCommandLine(const Globals& globals, CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  std::vector<std::string> words;
+  CLI::App* at = &app;
+  for (CLI::App* sub : app.get_subcommands({})) {
+    if (sub->parsed()) at = sub;
+  }
+  for (const CLI::Option* o : at->get_options()) {
+    for (const std::string& name : o->get_lnames()) words.push_back("--" + name);
+  }
+  for (const CLI::Option* o : app.get_options()) {
+    for (const std::string& name : o->get_lnames()) words.push_back("--" + name);
+  }
+  if (at == &app) {
+    for (const Command& c : kCommands) words.push_back(c.name);
+  }
+  std::string fix = at == &app ? "mge --help" : fmt::format("mge {} --help", at->get_name());
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    if (size_t equals = word.find('='); word.starts_with("--") && equals != std::string::npos) word.resize(equals);
+    bool known = std::find(words.begin(), words.end(), word) != words.end();
+    bool option = word.starts_with("-");
+    if (known || (!option && at != &app)) continue;
+    if (std::string near = NearestWord(word, words); !near.empty()) {
+      return ReportUsage(globals, fmt::format("'{}' is not known here", word), fmt::format("did you mean '{}'? ({})", near, fix));
+    }
+    if (!option && i == 1) return ReportUsage(globals, fmt::format("there is no command '{}'", word), fix);
+  }
+  return ReportUsage(globals, error.what(), fix);
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("MGE runs ONNX models on the backends it finds.", "mge");
+  Globals globals;
+  app.footer(kFooter);
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.add_flag("--json", globals.json, "Data as JSON on stdout; the first field names the schema");
+  app.add_flag("-q,--quiet", globals.quiet, "No talk on stderr but errors");
+  app.add_option("--device", globals.device, "cpu0, gpu1, \"gpu0,cpu0\" in order of preference; default: MGE_DEFAULT_DEVICE");
+  app.add_option("--threads", globals.threads, "Threads of a run; 0: what the process may use")->check(CLI::Range(0, 1024));
+  app.add_option("--set", globals.settings, "NAME=VALUE: a setting (see mge env)")->take_all()->allow_extra_args(false);
+  app.add_option("--config", globals.config_files, "A TOML file of settings; a later one wins")->take_all()->allow_extra_args(false);
+  app.set_version_flag("--version", std::string("mge ") + mge_version());
+  std::vector<std::pair<CLI::App*, Action>> actions;
+  for (const Command& c : kCommands) {
+    CLI::App* sub = app.add_subcommand(c.name, c.doc);
+    actions.emplace_back(sub, c.declare(*sub, globals));
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    return WrongCommandLine(globals, app, e, argc, argv);
+  }
+  for (auto& [sub, action] : actions) {
+    if (sub->parsed()) return action();
+  }
+  return kExitUsage;
+}
+
+}  // namespace
+}  // namespace mge::cli
+
+int main(int argc, char** argv) {
+  int code = mge::cli::Main(argc, argv);
+  if (std::fflush(stdout) != 0 && code == 0) {
+    std::fprintf(stderr, "mge: error[E0702] standard output cannot be written\n");
+    return 7;
+  }
+  return code;
+}

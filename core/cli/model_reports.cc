@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sub-commands that show facts of a model: plan, memory, inspect.
+#include <algorithm>
+
+#include "core/cli/common.h"
+#include "fmt/format.h"
+
+namespace mge::cli {
+namespace {
+
+struct Options {
+  std::string model;
+  InputOptions inputs;
+  bool why = false;
+  std::vector<std::string> skip;
+  size_t top = 10;
+};
+
+std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+int RunPlan(const Globals& globals, const Options& o) {
+  Runtime runtime;
+  Session session;
+  if (Status s = OpenModel(globals, o.model, &runtime, &session, o.skip); !s.ok()) return Report(globals, s);
+  std::vector<Tensor> inputs;
+  int usage = 0;
+  if (Status s = MakeInputs(globals, session, o.inputs, &inputs, &usage); !s.ok()) return Report(globals, s);
+  if (usage) return usage;
+  std::string text;
+  if (Status s = session.Plan(Pointers(inputs), globals.json ? "mge.plan/1" : "text", o.why, &text); !s.ok()) return Report(globals, s);
+  Print(globals.json ? text + "\n" : text);
+  return kExitOk;
+}
+
+// Bytes alive in the arena over the steps, as bars.
+std::string Timeline(const Json& report) {
+  int64_t end = 0;
+  for (const Json& b : report["buffers"]) end = std::max(end, b["last_step"].get<int64_t>() + 1);
+  if (end == 0) return "";
+  constexpr int64_t kRows = 24;
+  int64_t rows = std::min(end, kRows);
+  std::vector<int64_t> alive(static_cast<size_t>(end), 0);
+  for (const Json& b : report["buffers"]) {
+    for (int64_t s = b["first_step"].get<int64_t>(); s <= b["last_step"].get<int64_t>(); ++s) alive[static_cast<size_t>(s)] += b["bytes"].get<int64_t>();
+  }
+  int64_t most = *std::max_element(alive.begin(), alive.end());
+  std::string out = "alive in the arena, by step:\n";
+  for (int64_t r = 0; r < rows; ++r) {
+    int64_t from = r * end / rows, to = std::max(from + 1, (r + 1) * end / rows);
+    int64_t peak = *std::max_element(alive.begin() + from, alive.begin() + to);
+    out += fmt::format("  {:>5}..{:<5} {:>10}  {}\n", from, to - 1, HumanBytes(static_cast<uint64_t>(peak)),
+                       std::string(static_cast<size_t>(most ? peak * 50 / most : 0), '#'));
+  }
+  return out;
+}
+
+std::string RenderMemory(const Json& r, size_t top) {
+  auto bytes = [&](const char* key) { return HumanBytes(r[key].get<uint64_t>()); };
+  std::string out = fmt::format("device {}\n", Text(r["device"]));
+  out += Table({{"", "BYTES"},
+                {"planned peak", bytes("planned_peak_bytes")},
+                {"measured peak", bytes("measured_peak_bytes")},
+                {"  arena", bytes("arena_bytes")},
+                {"    no placement can be below", bytes("arena_lower_bound_bytes")},
+                {"    activations without sharing", bytes("activation_bytes_without_sharing")},
+                {"    workspaces without sharing", bytes("workspace_bytes_without_sharing")},
+                {"  packed constants", bytes("packed_constant_bytes")},
+                {"constants in the model's file", bytes("constant_bytes")}});
+  std::vector<Json> buffers(r["buffers"].begin(), r["buffers"].end());
+  std::stable_sort(buffers.begin(), buffers.end(), [](const Json& a, const Json& b) { return a["bytes"].get<int64_t>() > b["bytes"].get<int64_t>(); });
+  if (buffers.size() > top) buffers.resize(top);
+  std::vector<std::vector<std::string>> rows = {{"LARGEST BUFFERS", "BYTES", "KIND", "STEPS", "OFFSET"}};
+  for (const Json& b : buffers) {
+    rows.push_back({Text(b["name"]), HumanBytes(b["bytes"].get<uint64_t>()), Text(b["category"]),
+                    fmt::format("{}..{}", b["first_step"].get<int64_t>(), b["last_step"].get<int64_t>()), Text(b["offset"])});
+  }
+  return out + "\n" + Table(rows) + "\n" + Timeline(r);
+}
+
+int RunMemory(const Globals& globals, const Options& o) {
+  Runtime runtime;
+  Session session;
+  if (Status s = OpenModel(globals, o.model, &runtime, &session); !s.ok()) return Report(globals, s);
+  std::vector<Tensor> inputs, outputs;
+  int usage = 0;
+  if (Status s = MakeInputs(globals, session, o.inputs, &inputs, &usage); !s.ok()) return Report(globals, s);
+  if (usage) return usage;
+  if (Status s = session.Run(Pointers(inputs), &outputs); !s.ok()) return Report(globals, s);
+  std::string text;
+  if (Status s = session.Report("mge.memory/1", &text); !s.ok()) return Report(globals, s);
+  Print(globals.json ? text + "\n" : RenderMemory(Json::parse(text), o.top));
+  return kExitOk;
+}
+
+std::string RenderInspect(const Json& r) {
+  std::string out = fmt::format("graph '{}', IR {}, by {} {}\n", Escape(Text(r["graph"])), Text(r["ir_version"]), Escape(Text(r["producer"])),
+                                Escape(Text(r["producer_version"])));
+  for (const Json& o : r["opsets"]) {
+    std::string domain = Text(o["domain"]);
+    out += fmt::format("operator set {} {}\n", domain.empty() ? "ai.onnx" : Escape(domain), Text(o["version"]));
+  }
+  std::vector<std::vector<std::string>> rows = {{"", "NAME", "KIND", "TYPE", "SHAPE"}};
+  for (const char* key : {"inputs", "outputs"}) {
+    for (const Json& v : r[key]) {
+      std::string shape = v["shape"].is_null() ? "?" : v["shape"].dump();
+      rows.push_back({std::string(key).substr(0, std::string(key).size() - 1), Text(v["name"]), Text(v["kind"]), Text(v["dtype"]), shape});
+    }
+  }
+  out += Table(rows);
+  out += fmt::format("{} nodes after simplification, {} constants of {}\n", Text(r["nodes"]), Text(r["constants"]),
+                     HumanBytes(r["constant_bytes"].get<uint64_t>()));
+  std::vector<std::pair<int64_t, std::string>> ops;
+  for (const auto& [name, count] : r["operators"].items()) ops.emplace_back(-count.get<int64_t>(), name);
+  std::sort(ops.begin(), ops.end());
+  for (const auto& [count, name] : ops) out += fmt::format("  {:>6} {}\n", -count, Escape(name));
+  return out;
+}
+
+int RunInspect(const Globals& globals, const Options& o) {
+  Runtime runtime;
+  Session session;
+  if (Status s = OpenModel(globals, o.model, &runtime, &session); !s.ok()) return Report(globals, s);
+  std::string text;
+  if (Status s = session.Report("mge.inspect/1", &text); !s.ok()) return Report(globals, s);
+  Print(globals.json ? text + "\n" : RenderInspect(Json::parse(text)));
+  return kExitOk;
+}
+
+}  // namespace
+
+Action DeclarePlan(CLI::App& app, const Globals& globals) {
+  auto o = std::make_shared<Options>();
+  app.add_option("MODEL", o->model, "An ONNX file")->required();
+  o->inputs.Declare(app);
+  app.add_flag("--why", o->why, "Adds reasons, alternatives and where every buffer lies");
+  app.add_option("--skip", o->skip, "A pass, rewrite or fusion to leave out")->take_all()->allow_extra_args(false);
+  return [&globals, o] { return RunPlan(globals, *o); };
+}
+
+Action DeclareMemory(CLI::App& app, const Globals& globals) {
+  auto o = std::make_shared<Options>();
+  app.add_option("MODEL", o->model, "An ONNX file")->required();
+  o->inputs.Declare(app);
+  app.add_option("--top", o->top, "How many of the largest buffers to show");
+  return [&globals, o] { return RunMemory(globals, *o); };
+}
+
+Action DeclareInspect(CLI::App& app, const Globals& globals) {
+  auto o = std::make_shared<Options>();
+  app.add_option("MODEL", o->model, "An ONNX file")->required();
+  return [&globals, o] { return RunInspect(globals, *o); };
+}
+
+}  // namespace mge::cli

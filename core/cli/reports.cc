@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sub-commands that show facts of the runtime: devices, plugins, env, version.
+#include "core/cli/common.h"
+#include "fmt/format.h"
+
+namespace mge::cli {
+namespace {
+
+// Prints the report as it is, or what `render` makes of it.
+int Show(const Globals& globals, const char* schema, const std::function<std::string(const Json&)>& render) {
+  Runtime runtime;
+  if (Status s = MakeRuntime(globals, &runtime); !s.ok()) return Report(globals, s);
+  std::string text;
+  if (Status s = runtime.Report(schema, &text); !s.ok()) return Report(globals, s);
+  Print(globals.json ? text + "\n" : render(Json::parse(text)));
+  return kExitOk;
+}
+
+std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+std::string RenderDevices(const Json& report) {
+  std::vector<std::vector<std::string>> rows = {{"DEVICE", "STATE", "BACKEND", "MEMORY", "FREE", "WHAT"}};
+  for (const Json& d : report["devices"]) {
+    std::string what = Text(d["state"]) == "loadable" ? Text(d["description"]) : Text(d["reason"]);
+    if (!Text(d["alias"]).empty()) what = fmt::format("({}) {}", Text(d["alias"]), what);
+    rows.push_back({Text(d["name"]), Text(d["state"]), Text(d["plugin"]), HumanBytes(d["memory_total"].get<uint64_t>()),
+                    HumanBytes(d["memory_free"].get<uint64_t>()), what});
+  }
+  return Table(rows);
+}
+
+std::string RenderPlugins(const Json& report) {
+  std::string out;
+  for (const Json& d : report["directories"]) {
+    out += fmt::format("searched {} ({})\n", Escape(Text(d["path"])), Escape(Text(d["origin"])));
+  }
+  for (const Json& f : report["files"]) {
+    out += fmt::format("{:<8} {}", Text(f["verdict"]), Escape(Text(f["path"])));
+    if (!Text(f["name"]).empty()) {
+      std::string classes;
+      for (const Json& c : f["classes"]) classes += (classes.empty() ? "" : ",") + Text(c);
+      out += fmt::format("\n         {} {} (interface {}, devices: {})", Escape(Text(f["name"])), Escape(Text(f["version"])),
+                         Text(f["abi"]), Escape(classes));
+    }
+    if (!Text(f["reason"]).empty()) out += fmt::format("\n  why:   {} ({})", Escape(Text(f["reason"])), Text(f["code"]));
+    if (!Text(f["fix"]).empty()) out += fmt::format("\n  fix:   {}", Escape(Text(f["fix"])));
+    out += "\n";
+  }
+  if (report["files"].empty()) out += "no backend was found; `mge env plugin.path` says where else to look\n";
+  return out;
+}
+
+}  // namespace
+
+Action DeclareDevices(CLI::App&, const Globals& globals) {
+  return [&globals] { return Show(globals, "mge.devices/1", RenderDevices); };
+}
+
+Action DeclarePlugins(CLI::App&, const Globals& globals) {
+  return [&globals] { return Show(globals, "mge.plugins/1", RenderPlugins); };
+}
+
+Action DeclareEnv(CLI::App& app, const Globals& globals) {
+  struct Options {
+    std::string filter;
+    bool changed = false;
+  };
+  auto o = std::make_shared<Options>();
+  app.add_option("FILTER", o->filter, "Part of a key, variable or alias");
+  app.add_flag("--changed", o->changed, "Only what differs from its default");
+  return [&globals, o] {
+    auto matches = [o](const Json& s) {
+      if (o->changed && Text(s["origin"]) == "default") return false;
+      if (o->filter.empty()) return true;
+      std::string all = Text(s["key"]) + " " + Text(s["variable"]);
+      for (const Json& a : s["aliases"]) all += " " + Text(a);
+      return all.find(o->filter) != std::string::npos;
+    };
+    return Show(globals, "mge.env/1", [&](const Json& report) {
+      std::vector<std::vector<std::string>> rows = {{"SETTING", "VALUE", "ORIGIN", "CHANGES", "VARIABLE"}};
+      std::string docs;
+      for (const Json& s : report["settings"]) {
+        if (!matches(s)) continue;
+        std::string value = Text(s["value"]);
+        std::string lifecycle = Text(s["lifecycle"]) + (Text(s["status"]) == "later" ? " (later)" : "");
+        rows.push_back({Text(s["key"]), value.empty() ? "-" : value, Text(s["origin"]), lifecycle, Text(s["variable"])});
+        if (!o->filter.empty()) {
+          docs += fmt::format("\n{}: {}\n", Text(s["key"]), Text(s["doc"]));
+          if (!Text(s["allowed"]).empty()) docs += fmt::format("  allowed: {}\n", Text(s["allowed"]));
+          for (const Json& a : s["aliases"]) docs += fmt::format("  alias:   {}\n", Text(a));
+        }
+      }
+      return Table(rows) + docs;
+    });
+  };
+}
+
+Action DeclareVersion(CLI::App&, const Globals& globals) {
+  return [&globals] {
+    if (globals.json) {
+      PrintJson({{"schema", "mge.version/1"}, {"version", mge_version()}});
+    } else {
+      Print(fmt::format("mge {}\n", mge_version()));
+    }
+    return kExitOk;
+  };
+}
+
+}  // namespace mge::cli

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// mge run: one run, outputs shown, written, or compared with a test_data_set folder.
+#include <filesystem>
+
+#include "core/cli/common.h"
+#include "core/cli/compare.h"
+#include "core/cli/data_set.h"
+#include "fmt/format.h"
+
+namespace mge::cli {
+namespace {
+
+struct Options {
+  std::string model;
+  InputOptions inputs;
+  std::string output_dir;
+  std::string check;
+  double timeout = 0;
+  Tolerance tolerance;
+};
+
+// The first values of a tensor, for a look.
+std::string Glance(const Tensor& t) {
+  if (t.kind() != MGE_VALUE_TENSOR) return "";
+  std::string out;
+  uint64_t shown = std::min<uint64_t>(t.elements(), 6);
+  auto add = [&](auto span) {
+    for (uint64_t i = 0; i < shown; ++i) out += fmt::format("{}{}", i ? " " : "", span[i]);
+  };
+  switch (t.dtype()) {
+    case MGE_DTYPE_F32:
+      for (uint64_t i = 0; i < shown; ++i) out += fmt::format("{}{:.6g}", i ? " " : "", t.data<float>()[i]);
+      break;
+    case MGE_DTYPE_F64: add(t.data<double>()); break;
+    case MGE_DTYPE_I64: add(t.data<int64_t>()); break;
+    case MGE_DTYPE_I32: add(t.data<int32_t>()); break;
+    case MGE_DTYPE_BOOL: add(t.data<bool>()); break;
+    case MGE_DTYPE_STRING:
+      for (uint64_t i = 0; i < shown; ++i) out += fmt::format("{}'{}'", i ? " " : "", Escape(t.string(i)));
+      break;
+    default: return "";
+  }
+  return shown < t.elements() ? out + " ..." : out;
+}
+
+// A file name made of an output's name: what could leave the directory or steer a terminal becomes '_'.
+std::string FileName(std::string_view name) {
+  std::string out;
+  for (char c : name) {
+    bool plain = std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || (c == '.' && !out.empty());
+    out += plain ? c : '_';
+  }
+  if (out.size() > 200) out.resize(200);
+  return (out.empty() ? "output" : out) + ".npy";
+}
+
+int Run(const Globals& globals, const Options& o) {
+  Runtime runtime;
+  Session session;
+  if (Status s = OpenModel(globals, o.model, &runtime, &session); !s.ok()) return Report(globals, s);
+  std::vector<Tensor> inputs, outputs, expected;
+  if (!o.check.empty()) {
+    if (Status s = ReadDataSet(session, o.check, &inputs, &expected); !s.ok()) return Report(globals, s);
+    if (inputs.size() != session.input_count()) {
+      return ReportUsage(globals, fmt::format("'{}' holds {} inputs, the model has {}", o.check, inputs.size(), session.input_count()));
+    }
+  } else {
+    int usage = 0;
+    if (Status s = MakeInputs(globals, session, o.inputs, &inputs, &usage); !s.ok()) return Report(globals, s);
+    if (usage) return usage;
+  }
+  RunControl control;
+  control.SetTimeout(o.timeout);
+  if (Status s = session.Run(Pointers(inputs), &outputs, &control); !s.ok()) return Report(globals, s);
+
+  Json rows = Json::array();
+  std::vector<std::vector<std::string>> table = {{"OUTPUT", "TYPE", "VALUES"}};
+  if (!o.output_dir.empty()) {
+    std::error_code ec;
+    std::filesystem::create_directories(o.output_dir, ec);
+  }
+  bool differs = false;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    std::string name(session.output_name(i));
+    Json row = {{"name", name}, {"type", TypeText(outputs[i])}, {"values", Glance(outputs[i])}};
+    std::string look = Glance(outputs[i]);
+    if (!o.output_dir.empty() && outputs[i].kind() == MGE_VALUE_TENSOR) {
+      std::string path = o.output_dir + "/" + FileName(name);
+      if (Status s = outputs[i].WriteNpy(path); !s.ok()) return Report(globals, s);
+      row["file"] = path;
+      look += " -> " + path;
+    }
+    if (i < expected.size()) {
+      std::string difference = Difference(outputs[i], expected[i], o.tolerance);
+      row["difference"] = difference;
+      look += difference.empty() ? "  as expected" : "  DIFFERS: " + difference;
+      differs |= !difference.empty();
+    }
+    rows.push_back(std::move(row));
+    table.push_back({name, TypeText(outputs[i]), look});
+  }
+  if (globals.json) {
+    PrintJson({{"schema", "mge.run/1"}, {"outputs", std::move(rows)}});
+  } else {
+    Print(Table(table));
+  }
+  if (differs) Talk(globals, "mge: error[E0801] results differ from the expected ones");
+  return differs ? kExitMismatch : kExitOk;
+}
+
+}  // namespace
+
+Action DeclareRun(CLI::App& app, const Globals& globals) {
+  auto o = std::make_shared<Options>();
+  app.add_option("MODEL", o->model, "An ONNX file")->required();
+  o->inputs.Declare(app);
+  app.add_option("--output-dir", o->output_dir, "Writes every output there as .npy");
+  app.add_option("--check", o->check, "A test_data_set folder: its inputs are run and its outputs expected");
+  app.add_option("--timeout", o->timeout, "Seconds after which the run ends with an error")->check(CLI::NonNegativeNumber);
+  app.add_option("--rtol", o->tolerance.relative, "Relative tolerance of --check");
+  app.add_option("--atol", o->tolerance.absolute, "Absolute tolerance of --check");
+  return [&globals, o] { return Run(globals, *o); };
+}
+
+}  // namespace mge::cli
