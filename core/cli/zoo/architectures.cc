@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cli/zoo/architectures.h"
+
+#include "core/cli/zoo/model_writer.h"
+#include "fmt/format.h"
+
+namespace mge::cli {
+namespace {
+
+// 200 unary operators on 16 numbers: what a call and a step cost.
+std::string WriteTinyOps(uint64_t seed) {
+  static constexpr const char* kOps[] = {"Relu", "Sigmoid", "Tanh", "Abs", "Neg"};
+  ModelWriter m("tiny-ops", seed);
+  std::string x = m.Input("x", {16});
+  for (int i = 0; i < 200; ++i) x = m.Node(kOps[i % 5], {x}, {}, i == 199 ? "y" : "");
+  m.Output("y", {16});
+  return m.Finish();
+}
+
+// 100 times a small product and a softmax over the first dimension.
+std::string WriteTinyMixed(uint64_t seed) {
+  ModelWriter m("tiny-mixed", seed);
+  std::string x = m.Input("x", {16, 16});
+  for (int i = 0; i < 100; ++i) {
+    x = m.Node("MatMul", {x, m.Weight(fmt::format("w{}", i), {16, 16}, 0.25f)});
+    x = m.Node("Softmax", {x}, {{"axis", int64_t{0}}}, i == 99 ? "y" : "");
+  }
+  m.Output("y", {16, 16});
+  return m.Finish();
+}
+
+std::string WriteOneOp(uint64_t seed) {
+  ModelWriter m("one-op", seed);
+  m.Node("Relu", {m.Input("x", {16})}, {}, "y");
+  m.Output("y", {16});
+  return m.Finish();
+}
+
+// Ten elementwise operators on a million numbers: what fusion is worth.
+std::string WriteEltwiseChain(uint64_t seed) {
+  constexpr int64_t kElements = 1 << 20;
+  ModelWriter m("eltwise-chain", seed);
+  std::string x = m.Input("x", {kElements}), b = m.Input("b", {kElements});
+  std::string y = m.Node("Mul", {x, m.Scalar("scale", 0.5f)});
+  y = m.Node("Add", {y, b});
+  y = m.Node("Relu", {y});
+  y = m.Node("Sub", {y, m.Scalar("shift", 0.1f)});
+  y = m.Node("Abs", {y});
+  y = m.Node("Mul", {y, x});
+  y = m.Node("Neg", {y});
+  y = m.Node("Add", {y, m.Scalar("one", 1.0f)});
+  y = m.Node("Mul", {y, y});
+  m.Node("Sqrt", {y}, {}, "y");
+  m.Output("y", {kElements});
+  return m.Finish();
+}
+
+constexpr Architecture kArchitectures[] = {
+    {"resnet50", "ResNet-50 (version 1.5), batch 1, 224x224", WriteResNet50},
+    {"mobilenetv2", "MobileNetV2 1.0, batch 1, 224x224", WriteMobileNetV2},
+    {"bert-base", "BERT encoder of 12 layers of 768, 128 tokens", WriteBertBase},
+    {"bert-tiny", "BERT encoder of 2 layers of 128, 128 tokens", WriteBertTiny},
+    {"tiny-ops", "200 unary operators on 16 numbers", WriteTinyOps},
+    {"tiny-mixed", "100 times MatMul 16x16 and Softmax over axis 0", WriteTinyMixed},
+    {"one-op", "one Relu on 16 numbers", WriteOneOp},
+    {"eltwise-chain", "10 elementwise operators on a million numbers", WriteEltwiseChain},
+};
+
+}  // namespace
+
+std::span<const Architecture> Architectures() { return kArchitectures; }
+
+}  // namespace mge::cli

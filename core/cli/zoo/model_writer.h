@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes ONNX models: nodes, weights made of seeded numbers, inputs and outputs, in the wire form of protocol buffers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace mge::cli {
+
+using AttributeData = std::variant<int64_t, float, std::string, std::vector<int64_t>>;
+struct AttributeRow {
+  std::string name;
+  AttributeData value;
+};
+
+class ModelWriter {
+ public:
+  ModelWriter(std::string name, uint64_t seed) : name_(std::move(name)), seed_(seed) {}
+
+  // A float32 input or output with these dimensions.
+  std::string Input(const std::string& name, const std::vector<int64_t>& dims, int32_t dtype = 1);
+  void Output(const std::string& name, const std::vector<int64_t>& dims, int32_t dtype = 1);
+
+  // A float32 weight, normally distributed with this deviation (0: all equal to `mean`). Its name.
+  std::string Weight(const std::string& name, const std::vector<int64_t>& dims, float deviation, float mean = 0);
+  std::string Ints(const std::string& name, const std::vector<int64_t>& values);   // int64[n]
+  std::string Scalar(const std::string& name, float value);
+
+  // One node with one output, whose name is returned: NAME_out, or `output` if given.
+  std::string Node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<AttributeRow>& attrs = {},
+                   const std::string& output = {});
+
+  // The model's bytes: IR 8, operator set 17.
+  std::string Finish() const;
+
+ private:
+  void AddTensor(const std::string& name, const std::vector<int64_t>& dims, int32_t dtype, std::string_view raw);
+  double NextNormal();
+
+  std::string name_;
+  uint64_t seed_;
+  std::string nodes_, weights_, inputs_, outputs_;  // encoded
+  int64_t made_ = 0;
+};
+
+}  // namespace mge::cli
