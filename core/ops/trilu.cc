@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "core/ops/infer_checks.h"
 #include "core/ops/movement.h"
 #include "core/ops/op_helpers.h"
 
@@ -23,7 +24,7 @@ absl::Status Eval(EvalContext& ctx) {
   MGE_RETURN_IF_ERROR(CheckRank(ctx.node(), x.shape().size()));
   int64_t k = 0;
   if (ctx.has_input(1)) {
-    MGE_ASSIGN_OR_RETURN(k, IntInput(ctx, 1));
+    MGE_ASSIGN_OR_RETURN(k, ScalarInt("k", ctx.input(1)));
   }
   bool upper = ctx.attrs().Int("upper", 1) != 0;
   int64_t rows = x.shape()[x.rank() - 2], columns = x.shape()[x.rank() - 1];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/binary.h"
+#include "core/ops/infer_checks.h"
 #include "core/ops/movement.h"
 
 namespace mge {
@@ -10,7 +11,7 @@ absl::Status Infer(InferContext& ctx) {
   if (x.dtype != DType::kUndefined && y.dtype != DType::kUndefined && x.dtype != y.dtype) {
     return ctx.Invalid(fmt::format("X has type {}, Y {}", DTypeName(x.dtype), DTypeName(y.dtype)));
   }
-  TensorType out = TypeOfAnyShape(x.dtype != DType::kUndefined ? x.dtype : y.dtype);
+  TensorType out = UnrankedType(x.dtype != DType::kUndefined ? x.dtype : y.dtype);
   if (c.has_rank && x.has_rank && y.has_rank) {
     MGE_ASSIGN_OR_RETURN(Shape both, BroadcastShapes(x.dims, y.dims));
     MGE_ASSIGN_OR_RETURN(out.dims, BroadcastShapes(both, c.dims));
