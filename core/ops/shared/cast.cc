@@ -71,7 +71,7 @@ std::string ToText(T value) {
     auto v = static_cast<Compute<T>>(value);
     if (std::isnan(v)) return "NaN";
     if (std::isinf(v)) return v < 0 ? "-INF" : "INF";
-    return fmt::format("{:.8g}", v);
+    return fmt::format("{}", v);  // the shortest text that reads back as the same number
   }
 }
 
