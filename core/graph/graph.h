@@ -71,7 +71,7 @@ struct Node {
   const OpDef* def = nullptr;
   std::vector<ValueId> inputs = {};  // kNone where an optional input is absent
   std::vector<ValueId> outputs = {};
-  // What the bodies use of this graph: the capture inputs of the first body attribute, then those of the next.
+  // What the bodies use of this graph, see above.
   std::vector<ValueId> captures = {};
   Attributes attrs = {};
   std::string device = {};  // annotation: where it must run; empty for no wish

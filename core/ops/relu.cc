@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/op_helpers.h"
+#include "core/ops/unary.h"
 
 namespace mge {
 namespace {
@@ -16,6 +16,7 @@ MGE_OP(relu) = {.name = "Relu",
                 .outputs = {{"Y"}},
                 .infer = SameTypeAsFirst,
                 .eval = Eval,
+                .upgrade = DropConsumedInputs,
                 .in_place = {{0, 0}},
                 .traits = kElementwise};
 

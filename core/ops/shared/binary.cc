@@ -4,21 +4,6 @@
 namespace mge {
 namespace {
 
-// B's shape with dimensions of 1 behind it, so that its first one stands at `axis` of A.
-absl::StatusOr<Shape> Align(const Node& node, const Shape& b, int64_t rank) {
-  int64_t axis = node.attrs.Int("_axis");
-  int64_t first = axis < 0 ? axis + rank : axis;
-  if (first < 0 || first + static_cast<int64_t>(b.size()) > rank) {
-    return Fail(errors::kInvalidNode,
-                fmt::format("{}: input B of rank {} at axis {} does not fit into A of rank {}", node.op, b.size(), axis,
-                            rank),
-                {.where = NodePlace(node)});
-  }
-  Shape out = b;
-  out.resize(rank - first, 1);
-  return out;
-}
-
 absl::Status Infer(InferContext& ctx, bool to_bool) {
   TensorType a = ctx.input(0), b = ctx.input(1);
   if (a.dtype != DType::kUndefined && b.dtype != DType::kUndefined && a.dtype != b.dtype) {
@@ -27,9 +12,7 @@ absl::Status Infer(InferContext& ctx, bool to_bool) {
   TensorType out;
   out.dtype = to_bool ? DType::kBool : a.dtype != DType::kUndefined ? a.dtype : b.dtype;
   if (a.has_rank && b.has_rank) {
-    if (ctx.attrs().Has("_axis")) {
-      MGE_ASSIGN_OR_RETURN(b.dims, Align(ctx.node(), b.dims, static_cast<int64_t>(a.dims.size())));
-    }
+    MGE_ASSIGN_OR_RETURN(b.dims, AlignedShape(ctx.node(), b.dims, static_cast<int64_t>(a.dims.size())));
     absl::StatusOr<Shape> dims = BroadcastShapes(a.dims, b.dims);
     if (!dims.ok()) return ctx.Invalid(ErrorTitle(dims.status()));
     out.has_rank = true;
@@ -51,10 +34,24 @@ absl::Status UpgradeOldBroadcast(Graph&, Node& node) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<Shape> AlignedShape(const Node& node, const Shape& b, int64_t rank) {
+  if (!node.attrs.Has("_axis")) return b;
+  int64_t axis = node.attrs.Int("_axis");
+  int64_t first = axis < 0 ? axis + rank : axis;
+  if (first < 0 || first + static_cast<int64_t>(b.size()) > rank) {
+    return Fail(errors::kInvalidNode,
+                fmt::format("{}: input B of rank {} at axis {} does not fit into A of rank {}", node.op, b.size(), axis,
+                            rank),
+                {.where = NodePlace(node)});
+  }
+  Shape out = b;
+  out.resize(rank - first, 1);
+  return out;
+}
+
 absl::StatusOr<Tensor> AlignedSecond(EvalContext& ctx) {
   const Tensor& b = ctx.input(1);
-  if (!ctx.attrs().Has("_axis")) return b;
-  MGE_ASSIGN_OR_RETURN(Shape shape, Align(ctx.node(), b.shape(), ctx.input(0).rank()));
+  MGE_ASSIGN_OR_RETURN(Shape shape, AlignedShape(ctx.node(), b.shape(), ctx.input(0).rank()));
   return b.Reshaped(std::move(shape));
 }
 

@@ -102,7 +102,10 @@ absl::StatusOr<std::vector<HostValue>> HostEvalContext::Run() {
 }
 
 uint64_t NodeSeed(const Node& node, uint64_t fallback) {
-  return node.attrs.Has("seed") ? std::bit_cast<uint32_t>(node.attrs.Float("seed")) : fallback;
+  const AttributeValue* seed = node.attrs.Find("seed");
+  if (!seed) return fallback;
+  if (const int64_t* whole = std::get_if<int64_t>(seed)) return static_cast<uint64_t>(*whole);
+  return std::bit_cast<uint32_t>(node.attrs.Float("seed"));
 }
 
 absl::StatusOr<std::vector<HostValue>> Evaluate(const Node& node, std::span<const HostValue> inputs,

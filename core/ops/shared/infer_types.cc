@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kSmall = 1024;              // elements of a value that is worth knowing
 constexpr int64_t kSmallBytes = 64 << 10;     // memory that learning one may take
-constexpr int kMaxDepth = 64;                 // bodies within bodies; each level uses the thread's stack
+constexpr int kMaxDepth = 100;                // bodies within bodies; each level uses the thread's stack
 constexpr int64_t kMaxBodyNodes = 2'000'000;  // loops infer their bodies more than once: bounds the product
 
 struct Budget {
@@ -118,17 +118,10 @@ class Inference::Context : public InferContext {
 
 absl::StatusOr<std::vector<ValueType>> Inference::Context::InferBody(const Graph& body,
                                                                      std::span<const ValueType> inputs) {
-  size_t captures = CaptureCount(body);
+  size_t captures = node_.captures.size();
   if (inputs.size() + captures != body.inputs().size()) {
     return Invalid(fmt::format("body '{}' has {} inputs, expected {}", body.name, body.inputs().size() - captures,
                                inputs.size()));
-  }
-  size_t captured = 0;
-  for (const auto& [name, value] : node_.attrs) {
-    const GraphPtr* candidate = std::get_if<GraphPtr>(&value);
-    if (!candidate || !*candidate) continue;
-    if (candidate->get() == &body) break;
-    captured += CaptureCount(**candidate);
   }
   Budget& budget = owner_.budget_;
   budget.body_nodes += body.node_count();
@@ -143,7 +136,7 @@ absl::StatusOr<std::vector<ValueType>> Inference::Context::InferBody(const Graph
   for (size_t i = 0; i < typed->inputs().size(); ++i) {
     Value& v = typed->value(typed->inputs()[i]);
     if (i >= inputs.size()) {
-      ValueId outer = node_.captures[captured + i - inputs.size()];
+      ValueId outer = node_.captures[i - inputs.size()];
       const Value& given = owner_.graph_.value(outer);
       v.kind = given.kind;
       v.type = given.type;
@@ -230,11 +223,6 @@ absl::Status Inference::Run() {
 }
 
 }  // namespace
-
-size_t CaptureCount(const Graph& body) {
-  return std::count_if(body.inputs().begin(), body.inputs().end(),
-                       [&](ValueId v) { return body.value(v).role == Role::kCapture; });
-}
 
 std::vector<Tensor> EvaluateSmall(const Node& node, std::span<const HostValue> inputs, int64_t max_bytes) {
   SmallAllocator allocator(max_bytes);

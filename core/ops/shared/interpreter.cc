@@ -8,7 +8,7 @@
 namespace mge {
 namespace {
 
-constexpr int kMaxDepth = 64;  // bodies within bodies; each level uses the thread's stack
+constexpr int kMaxDepth = 100; // bodies within bodies; each level uses the thread's stack
 
 absl::Status CheckProduced(const Value& declared, const HostValue& value) {
   if (value.kind != ValueKind::kTensor || declared.kind != ValueKind::kTensor) return absl::OkStatus();
@@ -33,14 +33,7 @@ class Interpreter::Context : public HostEvalContext {
   absl::Status CheckStop() override { return owner_.stop_ ? owner_.stop_() : absl::OkStatus(); }
 
   absl::StatusOr<std::vector<HostValue>> RunBody(const Graph& body, std::vector<HostValue> inputs) override {
-    size_t captured = 0;
-    for (const auto& [name, value] : attrs()) {
-      const GraphPtr* candidate = std::get_if<GraphPtr>(&value);
-      if (!candidate || !*candidate) continue;
-      if (candidate->get() == &body) break;
-      captured += CaptureCount(**candidate);
-    }
-    for (size_t i = CaptureCount(body); i > 0; --i) inputs.push_back(values_[node().captures[captured++]]);
+    for (ValueId v : node().captures) inputs.push_back(values_[v]);
     MGE_RETURN_IF_ERROR(CheckStop());
     return owner_.Run(body, std::move(inputs));
   }

@@ -12,9 +12,6 @@ absl::Status CheckInputTypes(const Graph& graph, const Node& node, bool kinds_kn
 // The seed of a random node: its own attribute, else `fallback`.
 uint64_t NodeSeed(const Node& node, uint64_t fallback);
 
-// Inputs of a body that come from the graph around it.
-size_t CaptureCount(const Graph& body);
-
 // Runs an evaluator on known values to learn a small result; empty if it fails or needs more than `max_bytes`.
 std::vector<Tensor> EvaluateSmall(const Node& node, std::span<const HostValue> inputs, int64_t max_bytes);
 

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/cast.h"
+#include "core/ops/movement.h"
+
+namespace mge {
+namespace {
+
+absl::Status Infer(InferContext& ctx) {
+  TensorType type = ctx.input(0);
+  type.dtype = ctx.input(1).dtype;
+  ctx.SetOutput(0, std::move(type));
+  return absl::OkStatus();
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  MGE_ASSIGN_OR_RETURN(Tensor y, CastTensor(ctx.input(0), ctx.input(1).dtype(), ctx.allocator()));
+  return ctx.SetOutput(0, TensorValue(std::move(y)));
+}
+
+}  // namespace
+
+MGE_OP(cast_like) = {
+    .name = "CastLike",
+    .doc = "Every element as the type of the second input, whose elements do not matter.",
+    .inputs = {{"input", kFixedSize | kStrings}, {"target_type", kFixedSize | kStrings}},
+    .outputs = {{"output"}},
+    .attrs = {{"saturate", AttrType::kInt}},  // concerns float8 only
+    .infer = Infer,
+    .eval = Eval,
+    .since = 15,
+};
+
+}  // namespace mge

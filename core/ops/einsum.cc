@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/ops/infer_checks.h"
+#include "core/ops/op_helpers.h"
+#include "core/ops/reduce.h"
+
+namespace mge {
+namespace {
+
+// Labels of dimensions: letters as they are, those of an ellipsis as kEllipsis + position from the right.
+using Labels = std::vector<int>;
+constexpr int kEllipsis = 256;
+
+struct Equation {
+  std::vector<Labels> terms;
+  Labels output;
+  std::map<int, int64_t> size;  // of every label
+};
+
+absl::Status BadEquation(const std::string& text, std::string why) {
+  return Fail(errors::kInvalidNode, fmt::format("equation '{}': {}", text.substr(0, 200), why));
+}
+
+// One term; `rank` is that of its input, or -1 for the output, whose ellipsis has `ellipsis` dimensions.
+absl::StatusOr<Labels> ParseTerm(const std::string& text, std::string_view term, int64_t rank, int64_t ellipsis) {
+  Labels labels;
+  size_t dots = term.find("...");
+  int64_t letters = static_cast<int64_t>(term.size()) - (dots == term.npos ? 0 : 3);
+  if (rank >= 0) {
+    if (dots == term.npos ? letters != rank : letters > rank) {
+      return BadEquation(text, fmt::format("the term '{}' does not fit an input of rank {}", term, rank));
+    }
+    ellipsis = rank - letters;
+  }
+  for (size_t i = 0; i < term.size(); ++i) {
+    if (i == dots) {
+      for (int64_t d = ellipsis; d > 0; --d) labels.push_back(kEllipsis + static_cast<int>(d) - 1);
+      i += 2;
+    } else if (std::isalpha(static_cast<unsigned char>(term[i]))) {
+      labels.push_back(term[i]);
+    } else {
+      return BadEquation(text, fmt::format("unexpected '{}'", term[i]));
+    }
+  }
+  return labels;
+}
+
+absl::StatusOr<Equation> Parse(const std::string& text, const std::vector<Shape>& shapes) {
+  std::string packed;
+  std::copy_if(text.begin(), text.end(), std::back_inserter(packed), [](char c) { return c != ' '; });
+  size_t arrow = packed.find("->");
+  std::string left = packed.substr(0, arrow);
+  Equation eq;
+  std::vector<std::string> terms = {""};
+  for (char c : left) {
+    if (c == ',') {
+      terms.emplace_back();
+    } else {
+      terms.back() += c;
+    }
+  }
+  if (terms.size() != shapes.size()) {
+    return BadEquation(text, fmt::format("{} terms for {} inputs", terms.size(), shapes.size()));
+  }
+  std::map<int, int> uses;
+  int64_t ellipsis = 0;
+  for (size_t t = 0; t < terms.size(); ++t) {
+    MGE_ASSIGN_OR_RETURN(Labels labels, ParseTerm(text, terms[t], static_cast<int64_t>(shapes[t].size()), 0));
+    for (size_t d = 0; d < labels.size(); ++d) {
+      int label = labels[d];
+      int64_t size = shapes[t][d];
+      ++uses[label];
+      if (label >= kEllipsis) ellipsis = std::max<int64_t>(ellipsis, label - kEllipsis + 1);
+      auto [at, fresh] = eq.size.try_emplace(label, size);
+      if (fresh || at->second == size) continue;
+      bool broadcast = label >= kEllipsis;
+      if (at->second == kUnknownDim || (broadcast && at->second == 1)) {
+        at->second = size;
+      } else if (size != kUnknownDim && !(broadcast && size == 1)) {
+        return BadEquation(text, fmt::format("sizes {} and {} meet in one dimension", at->second, size));
+      }
+    }
+    eq.terms.push_back(std::move(labels));
+  }
+  if (arrow != packed.npos) {
+    MGE_ASSIGN_OR_RETURN(eq.output, ParseTerm(text, packed.substr(arrow + 2), -1, ellipsis));
+    Labels sorted = eq.output;
+    std::sort(sorted.begin(), sorted.end());
+    for (size_t i = 0; i < sorted.size(); ++i) {
+      if (!uses.contains(sorted[i])) return BadEquation(text, "the output has a label that no input has");
+      if (i && sorted[i] == sorted[i - 1]) return BadEquation(text, "the output has a label twice");
+    }
+  } else {
+    for (int64_t d = ellipsis; d > 0; --d) eq.output.push_back(kEllipsis + static_cast<int>(d) - 1);
+    for (auto [label, count] : uses) {
+      if (label < kEllipsis && count == 1) eq.output.push_back(label);
+    }
+  }
+  return eq;
+}
+
+absl::Status Infer(InferContext& ctx) {
+  std::vector<Shape> shapes;
+  for (int i = 0; i < ctx.input_count(); ++i) {
+    if (ctx.input(i).dtype != ctx.input(0).dtype && ctx.input(i).dtype != DType::kUndefined &&
+        ctx.input(0).dtype != DType::kUndefined) {
+      return ctx.Invalid("inputs have different types");
+    }
+    if (!ctx.input(i).has_rank) {
+      ctx.SetOutput(0, UnrankedType(ctx.input(0).dtype));
+      return absl::OkStatus();
+    }
+    shapes.push_back(ctx.input(i).dims);
+  }
+  MGE_ASSIGN_OR_RETURN(Equation eq, Parse(ctx.attrs().Text("equation"), shapes));
+  Shape out;
+  for (int label : eq.output) out.push_back(eq.size[label]);
+  ctx.SetOutput(0, MakeType(ctx.input(0).dtype, std::move(out)));
+  return absl::OkStatus();
+}
+
+// A factor with a label for each dimension; labels may repeat (diagonals).
+template <typename A>
+struct Factor {
+  Tensor data;  // of A
+  Labels labels;
+  Shape shape;
+};
+
+// Strides of a factor along `labels`: 0 where it does not have one or is broadcast.
+template <typename A>
+Shape StridesAlong(const Factor<A>& f, const Labels& labels) {
+  Shape own = Strides(f.shape), out(labels.size(), 0);
+  for (size_t d = 0; d < f.labels.size(); ++d) {
+    auto at = std::find(labels.begin(), labels.end(), f.labels[d]);
+    if (at != labels.end() && f.shape[d] != 1) out[at - labels.begin()] += own[d];
+  }
+  return out;
+}
+
+// The product of two factors, summed over all labels that are not in `keep`. Time: product of all sizes involved.
+template <typename A>
+absl::StatusOr<Factor<A>> Contract(EvalContext& ctx, Equation& eq, const Factor<A>& x, const Factor<A>& y,
+                                   const Labels& keep) {
+  Labels labels;
+  Factor<A> out;
+  for (int label : keep) {
+    if (std::count(x.labels.begin(), x.labels.end(), label) || std::count(y.labels.begin(), y.labels.end(), label)) {
+      out.labels.push_back(label);
+      out.shape.push_back(eq.size[label]);
+    }
+  }
+  labels = out.labels;
+  for (const Labels* from : {&x.labels, &y.labels}) {
+    for (int label : *from) {
+      if (!std::count(labels.begin(), labels.end(), label)) labels.push_back(label);
+    }
+  }
+  MGE_ASSIGN_OR_RETURN(out.data, Tensor::Create(kDTypeOf<A>, out.shape, ctx.allocator()));
+  Shape sx = StridesAlong(x, labels), sy = StridesAlong(y, labels);
+  Shape sizes, index(labels.size(), 0);
+  for (int label : labels) sizes.push_back(eq.size[label]);
+  size_t kept = out.labels.size();
+  std::span<const int64_t> outer(sizes.data(), kept), inner(sizes.data() + kept, sizes.size() - kept);
+  std::span<int64_t> outer_index(index.data(), kept), inner_index(index.data() + kept, inner.size());
+  bool empty = std::find(inner.begin(), inner.end(), 0) != inner.end();
+  const A *a = x.data.template Data<A>().data(), *b = y.data.template Data<A>().data();
+  int64_t n = 0;
+  for (A& result : out.data.template MutableData<A>()) {
+    if (n++ % 4096 == 0) MGE_RETURN_IF_ERROR(ctx.CheckStop());
+    int64_t ax = 0, by = 0;
+    for (size_t d = 0; d < kept; ++d) {
+      ax += index[d] * sx[d];
+      by += index[d] * sy[d];
+    }
+    A sum = 0;
+    if (!empty) {
+      do {
+        int64_t i = ax, j = by;
+        for (size_t d = 0; d < inner.size(); ++d) {
+          i += inner_index[d] * sx[kept + d];
+          j += inner_index[d] * sy[kept + d];
+        }
+        sum = AddWrapping(sum, MulWrapping(a[i], b[j]));
+      } while (NextIndex(inner, inner_index));
+    }
+    result = sum;
+    NextIndex(outer, outer_index);
+  }
+  return out;
+}
+
+template <typename T>
+absl::Status EvalTyped(EvalContext& ctx, Equation& eq, Tensor& y) {
+  using A = Accumulator<T>;
+  std::vector<Factor<A>> factors;
+  for (int i = 0; i < ctx.input_count(); ++i) {
+    Factor<A> f;
+    f.labels = eq.terms[i];
+    f.shape = ctx.input(i).shape();
+    MGE_ASSIGN_OR_RETURN(f.data, Tensor::Create(kDTypeOf<A>, f.shape, ctx.allocator()));
+    auto in = ctx.input(i).Data<T>();
+    auto to = f.data.template MutableData<A>();
+    for (size_t k = 0; k < in.size(); ++k) to[k] = static_cast<A>(in[k]);
+    factors.push_back(std::move(f));
+  }
+  Factor<A> result;
+  result.data = Tensor::Scalar<A>(1);
+  for (size_t i = 0; i < factors.size(); ++i) {
+    Labels keep = eq.output;
+    for (size_t later = i + 1; later < factors.size(); ++later) {
+      for (int label : factors[later].labels) {
+        if (!std::count(keep.begin(), keep.end(), label)) keep.push_back(label);
+      }
+    }
+    MGE_ASSIGN_OR_RETURN(result, Contract(ctx, eq, result, factors[i], keep));
+  }
+  auto from = result.data.template Data<A>();
+  auto out = y.MutableData<T>();
+  for (size_t i = 0; i < out.size(); ++i) out[i] = Convert<T>(from[i]);
+  return absl::OkStatus();
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  std::vector<Shape> shapes;
+  for (int i = 0; i < ctx.input_count(); ++i) {
+    if (ctx.input(i).dtype() != ctx.input(0).dtype()) return ctx.Invalid("inputs have different types");
+    shapes.push_back(ctx.input(i).shape());
+  }
+  MGE_ASSIGN_OR_RETURN(Equation eq, Parse(ctx.attrs().Text("equation"), shapes));
+  Shape shape;
+  for (int label : eq.output) shape.push_back(eq.size[label]);
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, ctx.input(0).dtype(), std::move(shape)));
+  absl::Status status;
+  DispatchNumeric(ctx.input(0).dtype(), [&](auto tag) {
+    status = EvalTyped<typename decltype(tag)::type>(ctx, eq, *y);
+  });
+  return status;
+}
+
+}  // namespace
+
+MGE_OP(einsum) = {
+    .name = "Einsum",
+    .doc = "Einstein summation: products of inputs, summed over the labels that the output does not have.",
+    .inputs = {{"Input", kNumeric}, {"Inputs", kNumeric, Arity::kVariadic}},
+    .outputs = {{"Output"}},
+    .attrs = {{"equation", AttrType::kText, true}},
+    .infer = Infer,
+    .eval = Eval,
+    .since = 12,
+};
+
+}  // namespace mge

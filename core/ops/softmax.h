@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Softmax, LogSoftmax and Hardmax share: which elements belong together.
+#pragma once
+
+#include "core/ops/arg_reduce.h"
+#include "core/ops/op_helpers.h"
+
+namespace mge {
+
+inline constexpr Few<Attr, 16> kSoftmaxAttrs = {{"axis", AttrType::kInt}, {"_flatten", AttrType::kInt}};
+
+// Checks the axis; output 0 is like input 0.
+absl::Status SoftmaxInfer(InferContext& ctx);
+
+// Before operator set 13 the axis was 1 unless given, and everything from it on made one row ("_flatten").
+absl::Status UpgradeSoftmax(Graph& graph, Node& node);
+
+// Rows of a tensor of this shape; a scalar is a row of one element.
+absl::StatusOr<AxisSplit> SoftmaxRows(const Node& node, std::span<const int64_t> shape);
+
+// row(in, out, n, stride) for each row, in T's compute type for reading and T for writing.
+template <typename RowFn>
+absl::Status EvalRows(EvalContext& ctx, RowFn row) {
+  const Tensor& x = ctx.input(0);
+  MGE_ASSIGN_OR_RETURN(AxisSplit split, SoftmaxRows(ctx.node(), x.shape()));
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), x.shape()));
+  if (y->elements() == 0) return absl::OkStatus();
+  bool known = DispatchFloating(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t o = 0; o < split.outer; ++o) {
+      for (int64_t i = 0; i < split.inner; ++i) {
+        int64_t at = o * split.size * split.inner + i;
+        row(x.Data<T>().data() + at, y->MutableData<T>().data() + at, split.size, split.inner);
+      }
+    }
+  });
+  return known ? absl::OkStatus() : ctx.Unsupported(std::string(DTypeName(x.dtype())));
+}
+
+}  // namespace mge
