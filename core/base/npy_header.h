@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header of .npy files: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }, a Python literal.
+// The header of .npy files: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }, a Python
+// literal.
 #pragma once
 
 #include <optional>
@@ -20,8 +21,8 @@ struct NpyHeader {
   Shape shape;
 };
 
-// Reads the one form of literal that NumPy writes, with any spacing and order of its keys. kBadInputFile, and
-// kUnsupportedType for element types that exist but cannot be read.
+// Reads the one form of literal that NumPy writes, with any spacing and order of its keys.
+// kBadInputFile, and kUnsupportedType for element types that exist but cannot be read.
 absl::StatusOr<NpyHeader> ParseNpyHeader(std::string_view text);
 
 // "<f4"; empty for types without a name in NumPy.

@@ -53,15 +53,19 @@ inline Proto PackedFloats(uint32_t number, const std::vector<float>& values) {
 }
 
 // TensorProto with any declared dims and data, without a look at whether they fit.
-inline Proto RawTensor(const std::string& name, DType dtype, const std::vector<int64_t>& dims, const std::string& raw) {
-  return PackedInts(field::tensor::kDims, dims) + Int(field::tensor::kDataType, static_cast<int64_t>(dtype)) +
+inline Proto RawTensor(const std::string& name, DType dtype, const std::vector<int64_t>& dims,
+                       const std::string& raw) {
+  return PackedInts(field::tensor::kDims, dims) +
+         Int(field::tensor::kDataType, static_cast<int64_t>(dtype)) +
          Text(field::tensor::kName, name) + Text(field::tensor::kRaw, raw);
 }
 inline Proto TensorHead(const std::string& name, DType dtype, const std::vector<int64_t>& dims) {
-  return PackedInts(field::tensor::kDims, dims) + Int(field::tensor::kDataType, static_cast<int64_t>(dtype)) +
+  return PackedInts(field::tensor::kDims, dims) +
+         Int(field::tensor::kDataType, static_cast<int64_t>(dtype)) +
          Text(field::tensor::kName, name);
 }
-inline Proto FloatTensor(const std::string& name, const std::vector<int64_t>& dims, const std::vector<float>& values) {
+inline Proto FloatTensor(const std::string& name, const std::vector<int64_t>& dims,
+                         const std::vector<float>& values) {
   std::string raw(values.size() * 4, '\0');
   if (!values.empty()) std::memcpy(raw.data(), values.data(), raw.size());
   return RawTensor(name, DType::kF32, dims, raw);
@@ -101,7 +105,8 @@ inline Proto ValueInfo(const std::string& name, DType dtype, const std::vector<D
 }
 
 inline Proto Attribute(const std::string& name, onnx::AttributeKind kind, const Proto& value) {
-  return Text(field::attribute::kName, name) + Int(field::attribute::kKind, static_cast<int64_t>(kind)) + value;
+  return Text(field::attribute::kName, name) +
+         Int(field::attribute::kKind, static_cast<int64_t>(kind)) + value;
 }
 inline Proto IntAttr(const std::string& name, int64_t value) {
   return Attribute(name, onnx::AttributeKind::kInt, Int(field::attribute::kInt, value));
@@ -116,7 +121,8 @@ inline Proto GraphAttr(const std::string& name, const Proto& graph) {
   return Attribute(name, onnx::AttributeKind::kGraph, Text(field::attribute::kGraph, graph));
 }
 // Within a function: stands for the function's attribute `reference`.
-inline Proto ReferenceAttr(const std::string& name, onnx::AttributeKind kind, const std::string& reference) {
+inline Proto ReferenceAttr(const std::string& name, onnx::AttributeKind kind,
+                           const std::string& reference) {
   return Attribute(name, kind, Text(field::attribute::kReference, reference));
 }
 
@@ -125,7 +131,8 @@ struct NodeOptions {
   std::string name = {};
   std::string domain = {};
 };
-inline Proto Node(const std::string& op, const Names& inputs, const Names& outputs, const NodeOptions& options = {}) {
+inline Proto Node(const std::string& op, const Names& inputs, const Names& outputs,
+                  const NodeOptions& options = {}) {
   Proto out = Texts(field::node::kInput, inputs) + Texts(field::node::kOutput, outputs) +
               Text(field::node::kOpType, op);
   if (!options.name.empty()) out += Text(field::node::kName, options.name);
@@ -142,8 +149,8 @@ struct GraphSpec {
 };
 inline Proto Graph(const GraphSpec& spec) {
   return Texts(field::graph::kNode, spec.nodes) + Text(field::graph::kName, spec.name) +
-         Texts(field::graph::kInitializer, spec.initializers) + Texts(field::graph::kInput, spec.inputs) +
-         Texts(field::graph::kOutput, spec.outputs);
+         Texts(field::graph::kInitializer, spec.initializers) +
+         Texts(field::graph::kInput, spec.inputs) + Texts(field::graph::kOutput, spec.outputs);
 }
 
 inline Proto OpsetImport(const std::string& domain, int64_t version) {
@@ -158,9 +165,12 @@ struct FunctionSpec {
 };
 inline Proto Function(const FunctionSpec& spec) {
   return Text(field::function::kName, spec.name) + Texts(field::function::kInput, spec.inputs) +
-         Texts(field::function::kOutput, spec.outputs) + Texts(field::function::kAttribute, spec.attributes) +
-         Texts(field::function::kNode, spec.nodes) + Texts(field::function::kDefault, spec.defaults) +
-         Text(field::function::kOpsetImport, OpsetImport("", 13)) + Text(field::function::kDomain, spec.domain);
+         Texts(field::function::kOutput, spec.outputs) +
+         Texts(field::function::kAttribute, spec.attributes) +
+         Texts(field::function::kNode, spec.nodes) +
+         Texts(field::function::kDefault, spec.defaults) +
+         Text(field::function::kOpsetImport, OpsetImport("", 13)) +
+         Text(field::function::kDomain, spec.domain);
 }
 
 struct ModelSpec {
@@ -170,9 +180,11 @@ struct ModelSpec {
   std::vector<Proto> functions = {};
 };
 inline Proto Model(const ModelSpec& spec) {
-  Proto out = Int(field::model::kIrVersion, spec.ir_version) + Text(field::model::kProducerName, "test");
+  Proto out =
+      Int(field::model::kIrVersion, spec.ir_version) + Text(field::model::kProducerName, "test");
   out += Text(field::model::kGraph, spec.graph);
-  for (const auto& [domain, version] : spec.opsets) out += Text(field::model::kOpsetImport, OpsetImport(domain, version));
+  for (const auto& [domain, version] : spec.opsets)
+    out += Text(field::model::kOpsetImport, OpsetImport(domain, version));
   return out + Texts(field::model::kFunctions, spec.functions);
 }
 

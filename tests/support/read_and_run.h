@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a model of any bytes and runs it once within bounds: what the mutation tests and the fuzz harness share.
+// Reads a model of any bytes and runs it once within bounds: what the mutation tests and the fuzz
+// harness share.
 #pragma once
 
 #include <chrono>
@@ -28,7 +29,8 @@ class BoundedAllocator : public HostAllocator {
 };
 
 // A tensor of small numbers that differ from each other.
-inline absl::StatusOr<Tensor> SmallNumbers(DType dtype, const Shape& shape, HostAllocator& allocator) {
+inline absl::StatusOr<Tensor> SmallNumbers(DType dtype, const Shape& shape,
+                                           HostAllocator& allocator) {
   MGE_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(dtype, shape, allocator));
   if (dtype == DType::kString) return out;
   if (out.bytes() > 0) std::memset(out.mutable_data(), 0, static_cast<size_t>(out.bytes()));
@@ -40,7 +42,8 @@ inline absl::StatusOr<Tensor> SmallNumbers(DType dtype, const Shape& shape, Host
   return out;
 }
 
-// Reads, verifies, infers and runs. Any documented error is a good answer; kInternal and an ill-formed graph are not:
+// Reads, verifies, infers and runs. Any documented error is a good answer; kInternal and an
+// ill-formed graph are not:
 // `*promise_kept` is false then. Unknown dimensions of inputs become 1.
 inline absl::Status ReadAndRun(Bytes bytes, bool* promise_kept) {
   *promise_kept = true;

@@ -40,7 +40,9 @@ class FileTest : public ::testing::Test {
     out << in.rdbuf();
     return out.str();
   }
-  int Files() { return static_cast<int>(std::distance(fs::directory_iterator(root_), fs::directory_iterator())); }
+  int Files() {
+    return static_cast<int>(std::distance(fs::directory_iterator(root_), fs::directory_iterator()));
+  }
 
   fs::path root_;
 };
@@ -68,7 +70,8 @@ TEST_F(FileTest, ReadsWhatOthersCanChange) {
 
 TEST_F(FileTest, RefusesWhatIsNoRegularFile) {
   ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
-  for (const std::string& path : {Path("fifo"), Path(""), std::string("/dev/zero"), Path("absent"), std::string("")}) {
+  for (const std::string& path :
+       {Path("fifo"), Path(""), std::string("/dev/zero"), Path("absent"), std::string("")}) {
     auto file = OpenRegularFile(path);
     EXPECT_EQ(ErrorId(file.status()), errors::kFileAccess.id) << path;
   }
@@ -92,7 +95,8 @@ TEST_F(FileTest, ReadRangeSaysWhereTheFileEnds) {
   ASSERT_TRUE(file.ok());
   std::byte buffer[4];
   EXPECT_TRUE(ReadRange(file->fd.get(), 1, buffer, "a").ok());
-  EXPECT_THAT(FormatError(ReadRange(file->fd.get(), 3, buffer, "a")), HasSubstr("it ends at byte 5; 2 more are needed"));
+  EXPECT_THAT(FormatError(ReadRange(file->fd.get(), 3, buffer, "a")),
+              HasSubstr("it ends at byte 5; 2 more are needed"));
 }
 
 TEST_F(FileTest, OpensBeneathADirectoryOnly) {
@@ -103,7 +107,8 @@ TEST_F(FileTest, OpensBeneathADirectoryOnly) {
   auto directory = OpenDirectory(Path("d"));
   ASSERT_TRUE(directory.ok());
   EXPECT_TRUE(OpenBeneath(directory->get(), "e/in").ok());
-  for (std::string name : {"../outside", "e/../../outside", "/etc/passwd", "", "e//in", "e/", "e", "e/link", "e/in/x"}) {
+  for (std::string name : {"../outside", "e/../../outside", "/etc/passwd", "", "e//in", "e/", "e",
+                           "e/link", "e/in/x"}) {
     EXPECT_FALSE(OpenBeneath(directory->get(), name).ok()) << name;
   }
 }
@@ -140,7 +145,8 @@ TEST_F(FileTest, WritesThroughASymbolicLink) {
 
 TEST_F(FileTest, NeverReplacesWhatIsNoRegularFile) {
   ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
-  for (const std::string& path : {Path("fifo"), root_.string(), std::string("/dev/null"), Path("no/such/place"), std::string()}) {
+  for (const std::string& path : {Path("fifo"), root_.string(), std::string("/dev/null"),
+                                  Path("no/such/place"), std::string()}) {
     EXPECT_EQ(ErrorId(WriteFileAtomically(path, AsBytes("x"))), errors::kFileWrite.id) << path;
   }
   EXPECT_TRUE(fs::is_fifo(root_ / "fifo"));
@@ -164,9 +170,14 @@ TEST_F(FileTest, AFullDeviceLeavesTheOldFile) {
 TEST(EscapeControl, LeavesTextAndDisarmsTheRest) {
   EXPECT_EQ(EscapeControl("Größe 模型"), "Größe 模型");
   EXPECT_EQ(EscapeControl("a\x1b[31m\n\x7f"), "a\\x1b[31m\\x0a\\x7f");
-  EXPECT_EQ(EscapeControl("\xc2\x9b" "31m"), "\\u009b31m");            // a control of the second kind
-  EXPECT_EQ(EscapeControl("a\xe2\x80\xae" "b"), "a\\u202eb");          // turns the direction of text
-  EXPECT_EQ(EscapeControl("\xff\xc0\xaf\xed\xa0\x80"), "\\xff\\xc0\\xaf\\xed\\xa0\\x80");  // no UTF-8
+  EXPECT_EQ(EscapeControl("\xc2\x9b"
+                          "31m"),
+            "\\u009b31m");  // a control of the second kind
+  EXPECT_EQ(EscapeControl("a\xe2\x80\xae"
+                          "b"),
+            "a\\u202eb");  // turns the direction of text
+  EXPECT_EQ(EscapeControl("\xff\xc0\xaf\xed\xa0\x80"),
+            "\\xff\\xc0\\xaf\\xed\\xa0\\x80");  // no UTF-8
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// External data: what lies beneath the model's directory is read, everything else is refused unopened.
+// External data: what lies beneath the model's directory is read, everything else is refused
+// unopened.
 #include "core/onnx/external_data.h"
 
 #include <fcntl.h>
@@ -20,7 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 using Entries = std::vector<std::pair<std::string, std::string>>;
 
-// root/model is the model's directory; root/sentinel is a file outside of it, watched for being opened.
+// root/model is the model's directory; root/sentinel is a file outside of it, watched for being
+// opened.
 class ExternalData : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -39,7 +41,9 @@ class ExternalData : public ::testing::Test {
     fs::remove_all(root_);
   }
 
-  void Write(const fs::path& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+  void Write(const fs::path& path, const std::string& bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+  }
   std::string Floats(const std::vector<float>& values) {
     std::string out(values.size() * 4, '\0');
     std::memcpy(out.data(), values.data(), out.size());
@@ -52,10 +56,11 @@ class ExternalData : public ::testing::Test {
 
   // y = x + w, where w is external.
   absl::StatusOr<::mge::onnx::Model> ReadWith(const Entries& entries, DType dtype = DType::kF32) {
-    Proto bytes = Model({.graph = Graph({.nodes = {Node("Add", {"x", "w"}, {"y"})},
-                                         .inputs = {ValueInfo("x", dtype, {2})},
-                                         .outputs = {ValueInfo("y", dtype, {2})},
-                                         .initializers = {ExternalTensor("w", dtype, {2}, entries)}})});
+    Proto bytes =
+        Model({.graph = Graph({.nodes = {Node("Add", {"x", "w"}, {"y"})},
+                               .inputs = {ValueInfo("x", dtype, {2})},
+                               .outputs = {ValueInfo("y", dtype, {2})},
+                               .initializers = {ExternalTensor("w", dtype, {2}, entries)}})});
     Write(root_ / "model" / "m.onnx", bytes);
     return ReadModel(root_ / "model" / "m.onnx");
   }
@@ -90,7 +95,8 @@ TEST_F(ExternalData, OthersFilesAreReadNotMapped) {
   fs::permissions(root_ / "model" / "w.bin", fs::perms::all);
   auto model = ReadWith({{"location", "w.bin"}});
   ASSERT_TRUE(model.ok()) << FormatError(model.status());
-  ASSERT_EQ(truncate((root_ / "model" / "w.bin").c_str(), 0), 0);  // a mapping would raise SIGBUS now
+  ASSERT_EQ(truncate((root_ / "model" / "w.bin").c_str(), 0),
+            0);  // a mapping would raise SIGBUS now
   EXPECT_THAT(Weights(*model), ::testing::ElementsAre(1, 2));
 }
 
@@ -103,15 +109,18 @@ TEST_F(ExternalData, WhatLeavesTheDirectoryIsNeverOpened) {
   struct Case {
     std::string location, why;
   };
-  for (const Case& c : {Case{"../sentinel", "relative, without '..'"}, Case{"sub/../../sentinel", "'..'"},
-                        Case{(root_ / "sentinel").string(), "must be relative"}, Case{"link", "symbolic link"},
-                        Case{"dir/file", "symbolic link"}, Case{"hard", "2 hard links"}, Case{"fifo", "FIFO"},
-                        Case{"/proc/self/mem", "relative"}, Case{"/dev/zero", "relative"}, Case{"sub", "directory"},
-                        Case{"", "no location"}, Case{".", "directory"}, Case{"absent", "No such file"},
-                        Case{std::string("w\0.bin", 6), "relative"}}) {
+  for (const Case& c :
+       {Case{"../sentinel", "relative, without '..'"}, Case{"sub/../../sentinel", "'..'"},
+        Case{(root_ / "sentinel").string(), "must be relative"}, Case{"link", "symbolic link"},
+        Case{"dir/file", "symbolic link"}, Case{"hard", "2 hard links"}, Case{"fifo", "FIFO"},
+        Case{"/proc/self/mem", "relative"}, Case{"/dev/zero", "relative"}, Case{"sub", "directory"},
+        Case{"", "no location"}, Case{".", "directory"}, Case{"absent", "No such file"},
+        Case{std::string("w\0.bin", 6), "relative"}}) {
     auto read = ReadWith({{"location", c.location}});
     ExpectError(read.status(), errors::kExternalData, "tensor 'w'");
-    EXPECT_THAT(FormatError(read.status()), ::testing::AnyOf(HasSubstr(c.why), HasSubstr("Not a directory"))) << c.location;
+    EXPECT_THAT(FormatError(read.status()),
+                ::testing::AnyOf(HasSubstr(c.why), HasSubstr("Not a directory")))
+        << c.location;
     EXPECT_FALSE(SentinelWasOpened()) << c.location;
   }
   std::ifstream(root_ / "sentinel").get();
@@ -119,7 +128,8 @@ TEST_F(ExternalData, WhatLeavesTheDirectoryIsNeverOpened) {
 }
 
 TEST_F(ExternalData, DevicesBeneathTheDirectoryAreRefused) {
-  if (mknod((root_ / "model" / "zero").c_str(), S_IFCHR | 0600, makedev(1, 5)) != 0) GTEST_SKIP() << "needs root";
+  if (mknod((root_ / "model" / "zero").c_str(), S_IFCHR | 0600, makedev(1, 5)) != 0)
+    GTEST_SKIP() << "needs root";
   ExpectError(ReadWith({{"location", "zero"}}).status(), errors::kExternalData, "device");
 }
 
@@ -143,7 +153,8 @@ TEST_F(ExternalData, OffsetsAndLengthsAreChecked) {
 
 TEST_F(ExternalData, SizesComeFromTheShape) {
   Write(root_ / "model" / "w.bin", "");
-  ASSERT_EQ(truncate((root_ / "model" / "w.bin").c_str(), int64_t{3} << 30), 0);  // sparse: no bytes on the disk
+  ASSERT_EQ(truncate((root_ / "model" / "w.bin").c_str(), int64_t{3} << 30),
+            0);  // sparse: no bytes on the disk
   auto model = ReadWith({{"location", "w.bin"}, {"offset", "3221225464"}});
   ASSERT_TRUE(model.ok()) << FormatError(model.status());
   EXPECT_THAT(Weights(*model), ::testing::ElementsAre(0, 0));
@@ -152,7 +163,8 @@ TEST_F(ExternalData, SizesComeFromTheShape) {
 TEST_F(ExternalData, NeedsADirectory) {
   Proto bytes = Model({.graph = Graph({.nodes = {Node("Relu", {"w"}, {"y"})},
                                        .outputs = {ValueInfo("y", DType::kF32, {2})},
-                                       .initializers = {ExternalTensor("w", DType::kF32, {2}, {{"location", "w.bin"}})}})});
+                                       .initializers = {ExternalTensor(
+                                           "w", DType::kF32, {2}, {{"location", "w.bin"}})}})});
   ExpectError(Read(bytes).status(), errors::kExternalData, "was not read from a file");
 }
 

@@ -47,11 +47,14 @@ void ExpectErrorOrRun(const Proto& bytes) {
 TEST(Malformed, WhatIsNoModelIsNamed) {
   Folder folder;
   ExpectError(ReadModel(folder.Write("empty", "")).status(), errors::kNotOnnx, "byte offset 0");
-  ExpectError(ReadModel(folder.Write("text", "hello world, this is no model")).status(), errors::kNotOnnx, "byte offset");
+  ExpectError(ReadModel(folder.Write("text", "hello world, this is no model")).status(),
+              errors::kNotOnnx, "byte offset");
   ExpectError(ReadModel("/proc/self/exe").status(), errors::kNotOnnx, "an ELF program");
-  ExpectError(ReadModel(folder.Write("lfs", "version https://git-lfs.github.com/spec/v1\n")).status(), errors::kNotOnnx,
-              "git lfs pull");
-  ExpectError(ReadModel(folder.Write("zip", "PK\x03\x04xxxx")).status(), errors::kNotOnnx, "zip archive");
+  ExpectError(
+      ReadModel(folder.Write("lfs", "version https://git-lfs.github.com/spec/v1\n")).status(),
+      errors::kNotOnnx, "git lfs pull");
+  ExpectError(ReadModel(folder.Write("zip", "PK\x03\x04xxxx")).status(), errors::kNotOnnx,
+              "zip archive");
 }
 
 TEST(Malformed, OnlyRegularFilesAreRead) {
@@ -76,8 +79,9 @@ TEST(Malformed, EveryPrefixIsAnErrorWithAnOffsetOrAModel) {
     for (size_t n = 0; n < model.size(); ++n) {
       auto read = Read(model.substr(0, n));
       if (read.ok()) continue;  // cut between two fields, behind all that is needed
-      ASSERT_THAT(FormatError(read.status()), ::testing::AnyOf(HasSubstr("byte offset"), HasSubstr("not imported"),
-                                                               HasSubstr("is not implemented")))
+      ASSERT_THAT(FormatError(read.status()),
+                  ::testing::AnyOf(HasSubstr("byte offset"), HasSubstr("not imported"),
+                                   HasSubstr("is not implemented")))
           << name << " " << n;
     }
   }
@@ -131,11 +135,13 @@ TEST(Malformed, RealModelsSurviveMutation) {
 }
 
 Proto NestedBodies(int depth) {
-  Proto graph = Graph({.nodes = {Node("Relu", {"x"}, {"r"})}, .outputs = {ValueInfo("r", DType::kF32, {2})}});
+  Proto graph =
+      Graph({.nodes = {Node("Relu", {"x"}, {"r"})}, .outputs = {ValueInfo("r", DType::kF32, {2})}});
   for (int i = 0; i < depth; ++i) {
     std::string name = "y" + std::to_string(i);
-    graph = Graph({.nodes = {Node("If", {"p"}, {name}, {.attributes = {GraphAttr("then_branch", graph)}})},
-                   .outputs = {ValueInfo(name, DType::kF32, {2})}});
+    graph = Graph(
+        {.nodes = {Node("If", {"p"}, {name}, {.attributes = {GraphAttr("then_branch", graph)}})},
+         .outputs = {ValueInfo(name, DType::kF32, {2})}});
   }
   return Model({.graph = graph + Text(field::graph::kInput, ValueInfo("p", DType::kBool, {})) +
                          Text(field::graph::kInput, ValueInfo("x", DType::kF32, {2}))});
@@ -161,7 +167,8 @@ TEST(Malformed, NestedMessagesOfUnknownFieldsAreBytes) {
 
 TEST(Malformed, NestedTypesAreALimitNotACrash) {
   Proto type = TensorType(DType::kF32, {1});
-  for (int i = 0; i < 2000; ++i) type = Text(field::type::kSequence, Text(field::nested_type::kElement, type));
+  for (int i = 0; i < 2000; ++i)
+    type = Text(field::type::kSequence, Text(field::nested_type::kElement, type));
   Proto model = Model({.graph = Graph({.nodes = {Node("Identity", {"x"}, {"y"})},
                                        .inputs = {ValueInfo("x", type)},
                                        .outputs = {ValueInfo("y", DType::kF32, {1})}})});
@@ -172,7 +179,8 @@ TEST(Malformed, AChainOfAMillionNodesLoads) {
   std::string graph;
   graph.reserve(40'000'000);
   for (int i = 0; i < 1'000'000; ++i) {
-    graph += Text(field::graph::kNode, Node("Relu", {"v" + std::to_string(i)}, {"v" + std::to_string(i + 1)}));
+    graph += Text(field::graph::kNode,
+                  Node("Relu", {"v" + std::to_string(i)}, {"v" + std::to_string(i + 1)}));
   }
   graph += Text(field::graph::kInput, ValueInfo("v0", DType::kF32, {2})) +
            Text(field::graph::kOutput, ValueInfo("v1000000", DType::kF32, {2}));

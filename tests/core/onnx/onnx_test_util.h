@@ -18,13 +18,15 @@ namespace mge::onnx {
 using namespace onnx_builder;  // NOLINT: the tests speak this language
 using ::testing::HasSubstr;
 
-inline absl::StatusOr<::mge::onnx::Model> Read(const Proto& bytes, const ReadOptions& options = {}) {
+inline absl::StatusOr<::mge::onnx::Model> Read(const Proto& bytes,
+                                               const ReadOptions& options = {}) {
   auto owner = std::make_shared<std::string>(bytes);
   return ReadModelBytes(AsBytes(*owner), owner, "", options);
 }
 
 // Reads, infers and runs on float vectors; the first output's elements.
-inline absl::StatusOr<std::vector<float>> Run(const Proto& bytes, const std::vector<std::vector<float>>& inputs) {
+inline absl::StatusOr<std::vector<float>> Run(const Proto& bytes,
+                                              const std::vector<std::vector<float>>& inputs) {
   MGE_ASSIGN_OR_RETURN(::mge::onnx::Model model, Read(bytes));
   MGE_RETURN_IF_ERROR(VerifyGraph(model.graph));
   MGE_RETURN_IF_ERROR(InferTypes(model.graph));
@@ -39,7 +41,8 @@ inline absl::StatusOr<std::vector<float>> Run(const Proto& bytes, const std::vec
   return std::vector<float>(data.begin(), data.end());
 }
 
-// The error is the documented one, speaks of `text`, and this process still reads and runs a good model.
+// The error is the documented one, speaks of `text`, and this process still reads and runs a good
+// model.
 inline void ExpectError(const absl::Status& status, const ErrorRow& row, const std::string& text) {
   EXPECT_EQ(ErrorId(status), row.id) << FormatError(status);
   EXPECT_THAT(FormatError(status), HasSubstr(text));
