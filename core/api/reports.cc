@@ -111,11 +111,15 @@ Json Inspect(Session& session) {
     ++constants;
     constant_bytes += graph.value(v).constant.bytes();
   }
-  for (NodeId n = 0; n < graph.node_count(); ++n) ops[graph.node(n).op] = ops.value(graph.node(n).op, 0) + 1;
+  bool random = false;
+  for (NodeId n = 0; n < graph.node_count(); ++n) {
+    ops[graph.node(n).op] = ops.value(graph.node(n).op, 0) + 1;
+    random |= graph.node(n).def->Is(kRandom);
+  }
   return {{"schema", "mge.inspect/1"}, {"graph", graph.name}, {"ir_version", info.ir_version},
           {"producer", info.producer_name}, {"producer_version", info.producer_version}, {"opsets", std::move(opsets)},
           {"inputs", std::move(inputs)}, {"outputs", std::move(outputs)}, {"nodes", graph.node_count()},
-          {"operators", std::move(ops)}, {"constants", constants}, {"constant_bytes", constant_bytes}};
+          {"operators", std::move(ops)}, {"random", random}, {"constants", constants}, {"constant_bytes", constant_bytes}};
 }
 
 Json BuffersJson(const Plan& plan) {

@@ -66,6 +66,12 @@ std::string Reason(const Status& s) {
   return reason;
 }
 
+// Whether the model holds operators whose results are random numbers.
+bool IsRandom(const Session& session) {
+  std::string text;
+  return session.Report("mge.inspect/1", &text).ok() && Json::parse(text)["random"].get<bool>();
+}
+
 Case RunCase(const Globals& globals, Runtime& runtime, const fs::path& folder, const Options& o) {
   Case c = {folder.filename().string(), "failed", ""};
   auto fail = [&](const Status& s) {
@@ -91,6 +97,10 @@ Case RunCase(const Globals& globals, Runtime& runtime, const fs::path& folder, c
       std::string difference = Difference(outputs[i], expected[i], o.tolerance);
       if (difference.empty()) continue;
       c.reason = fmt::format("output '{}' of {}: {}", session.output_name(i), data.filename().string(), difference);
+      if (IsRandom(session)) {
+        c.status = "unsupported";
+        c.reason = "expects the random numbers of another generator; " + c.reason;
+      }
       return c;
     }
   }

@@ -8,7 +8,6 @@
 
 namespace mge {
 
-enum class IsaCap { kAuto, kPortable, kAvx2, kAvx512 };
 
 // What `log.override` may say beside a level.
 inline constexpr int kNoLogOverride = -1;
@@ -22,12 +21,6 @@ enum class LogOverride : int {
 };
 
 namespace setting_choices {
-inline constexpr Choice kIsa[] = {
-    {IsaCap::kAuto, "auto"},
-    {IsaCap::kPortable, "portable"},
-    {IsaCap::kAvx2, "avx2"},
-    {IsaCap::kAvx512, "avx512"},
-};
 inline constexpr Choice kLogLevels[] = {
     {LogLevel::kDebug, "debug", "0"},
     {LogLevel::kInfo, "info", "1"},
@@ -78,15 +71,6 @@ inline constexpr Setting<MemoryLimits> kMemoryLimit = {
     .doc =
         "Hard budget of the memory that MGE takes on a device; without one, the device's own size "
         "is the limit.",
-};
-inline constexpr Setting<IsaCap> kCpuIsa = {
-    .key = "cpu.isa",
-    .fallback = IsaCap::kAuto,
-    .choices = setting_choices::kIsa,
-    .lifecycle = Lifecycle::kFirstSet,
-    .doc =
-        "Highest instruction set that kernels on the CPU may use; auto takes the best that the "
-        "processor has.",
 };
 inline constexpr Setting<int64_t> kSeed = {
     .key = "seed",
@@ -151,7 +135,7 @@ inline constexpr Setting<Path> kLibraryPath = {
 };
 
 inline constexpr auto kRuntimeRows = SettingRows(
-    kDefaultDevice, kPluginPath, kThreads, kMemoryLimit, kCpuIsa, kSeed, kRunTimeout, kConfigFiles,
+    kDefaultDevice, kPluginPath, kThreads, kMemoryLimit, kSeed, kRunTimeout, kConfigFiles,
     kStrictEnv, kLogLevel, kLogOverride, kLogStorageFallback, kLibraryPath);
 
 }  // namespace mge

@@ -114,7 +114,7 @@ TEST(BackendSettings, AreRefusedIfTheirDeclarationIsWrong) {
     EXPECT_EQ(ErrorId(status), errors::kPluginRefused.id);
     return PartsOf(status).what;
   };
-  EXPECT_THAT(error({.key = "cpu.isa", .doc = "Not its own."}),
+  EXPECT_THAT(error({.key = "log.level", .doc = "Not its own."}),
               HasSubstr("begin with the backend's name"));
   EXPECT_THAT(error({.key = "virtual.good", .doc = "Twice there."}),
               HasSubstr("belongs to virtual.good"));
@@ -150,8 +150,8 @@ TEST(BackendSettings, AreRefusedIfTheirDeclarationIsWrong) {
   EXPECT_EQ(ErrorId(registry->RegisterBackend("cpu", {}).status()), errors::kPluginRefused.id);
   auto alias = MustCreate({});
   auto status =
-      alias->RegisterBackend("cpu", {{.key = "cpu.isa", .doc = "Takes the core's name."}}).status();
-  EXPECT_THAT(PartsOf(status).what, HasSubstr("belongs to cpu.isa of core"));
+      alias->RegisterBackend("log", {{.key = "log.level", .doc = "Takes the core's name."}}).status();
+  EXPECT_THAT(PartsOf(status).what, HasSubstr("belongs to log.level of core"));
 }
 
 TEST(BackendSettings, KeepTheirTextsWhenTheCallerDropsThem) {
