@@ -25,7 +25,8 @@ absl::Status CannotWrite(std::string_view path, std::string what, std::string fi
 
 std::string Reason(int error) { return std::generic_category().message(error); }
 
-// A write beyond RLIMIT_FSIZE raises SIGXFSZ, which ends the process; while this lives the thread gets EFBIG.
+// A write beyond RLIMIT_FSIZE raises SIGXFSZ, which ends the process; while this lives the thread
+// gets EFBIG.
 class NoSizeSignal {
  public:
   NoSizeSignal() {
@@ -49,11 +50,13 @@ class NoSizeSignal {
 }  // namespace
 
 absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, FileMode mode) {
-  if (path.empty() || path.find('\0') != std::string::npos) return CannotWrite(path, "the name is not usable");
+  if (path.empty() || path.find('\0') != std::string::npos)
+    return CannotWrite(path, "the name is not usable");
   std::string target = path;
   struct stat st;
   if (stat(path.c_str(), &st) == 0) {
-    if (!S_ISREG(st.st_mode)) return CannotWrite(path, "something that is not a regular file is there");
+    if (!S_ISREG(st.st_mode))
+      return CannotWrite(path, "something that is not a regular file is there");
     // Through a symbolic link, the file that it names is replaced, not the link.
     char* real = realpath(path.c_str(), nullptr);
     if (!real) return CannotWrite(path, Reason(errno));
@@ -63,7 +66,8 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, FileMode 
   AtomicFile file;
   file.path_ = path;
   size_t slash = target.rfind('/');
-  std::string directory = slash == std::string::npos ? "." : target.substr(0, std::max<size_t>(slash, 1));
+  std::string directory =
+      slash == std::string::npos ? "." : target.substr(0, std::max<size_t>(slash, 1));
   file.name_ = slash == std::string::npos ? target : target.substr(slash + 1);
   if (file.name_.empty()) return CannotWrite(path, "it names a directory");
   file.directory_ = Fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -72,11 +76,14 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, FileMode 
                        "create the directory, or name another file");
   }
   uint64_t random[2];
-  if (getrandom(random, sizeof(random), 0) != sizeof(random)) return CannotWrite(path, Reason(errno));
+  if (getrandom(random, sizeof(random), 0) != sizeof(random))
+    return CannotWrite(path, Reason(errno));
   std::string temporary = fmt::format(".mge-{:016x}{:016x}.tmp", random[0], random[1]);
-  file.fd_ = Fd(openat(file.directory_.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+  file.fd_ = Fd(openat(file.directory_.get(), temporary.c_str(),
+                       O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                        mode == FileMode::kPrivate ? 0600 : 0666));
-  if (!file.fd_.valid()) return CannotWrite(path, fmt::format("directory '{}': {}", directory, Reason(errno)));
+  if (!file.fd_.valid())
+    return CannotWrite(path, fmt::format("directory '{}': {}", directory, Reason(errno)));
   file.temporary_ = std::move(temporary);
   return file;
 }
@@ -89,12 +96,14 @@ absl::Status AtomicFile::Append(Bytes bytes) {
   NoSizeSignal guard;
   size_t done = 0;
   while (done < bytes.size()) {
-    ssize_t n = write(fd_.get(), bytes.data() + done, std::min<size_t>(bytes.size() - done, 1 << 30));
+    ssize_t n =
+        write(fd_.get(), bytes.data() + done, std::min<size_t>(bytes.size() - done, 1 << 30));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
       int error = n < 0 ? errno : EIO;
-      return CannotWrite(path_, fmt::format("{}: {} bytes were written, {} more are needed", Reason(error),
-                                            written_, bytes.size() - done),
+      return CannotWrite(path_,
+                         fmt::format("{}: {} bytes were written, {} more are needed", Reason(error),
+                                     written_, bytes.size() - done),
                          error == ENOSPC || error == EDQUOT ? "make room on the device" : "");
     }
     done += static_cast<size_t>(n);
@@ -104,12 +113,14 @@ absl::Status AtomicFile::Append(Bytes bytes) {
 }
 
 absl::Status AtomicFile::Commit() {
-  if (fsync(fd_.get()) != 0) return CannotWrite(path_, fmt::format("flushing to the disk: {}", Reason(errno)));
+  if (fsync(fd_.get()) != 0)
+    return CannotWrite(path_, fmt::format("flushing to the disk: {}", Reason(errno)));
   if (renameat(directory_.get(), temporary_.c_str(), directory_.get(), name_.c_str()) != 0) {
     return CannotWrite(path_, fmt::format("renaming: {}", Reason(errno)));
   }
   temporary_.clear();
-  fsync(directory_.get());  // the file is whole either way; this makes the new name survive a power loss
+  fsync(directory_
+            .get());  // the file is whole either way; this makes the new name survive a power loss
   return absl::OkStatus();
 }
 

@@ -34,15 +34,17 @@ std::string_view KindOfFile(mode_t mode) {
 }
 
 absl::Status CannotRead(std::string_view path, std::string what) {
-  return Fail(errors::kFileAccess, fmt::format("cannot read '{}'", path), {.what = std::move(what)});
+  return Fail(errors::kFileAccess, fmt::format("cannot read '{}'", path),
+              {.what = std::move(what)});
 }
 
 absl::StatusOr<RegularFile> CheckRegular(Fd fd, std::string_view path) {
   struct stat st;
   if (fstat(fd.get(), &st) != 0) return CannotRead(path, Reason(errno));
   if (!S_ISREG(st.st_mode)) {
-    return Fail(errors::kFileAccess, fmt::format("cannot read '{}'", path),
-                {.what = fmt::format("it is {}", KindOfFile(st.st_mode)), .fix = "name a regular file"});
+    return Fail(
+        errors::kFileAccess, fmt::format("cannot read '{}'", path),
+        {.what = fmt::format("it is {}", KindOfFile(st.st_mode)), .fix = "name a regular file"});
   }
   return RegularFile{std::move(fd), static_cast<int64_t>(st.st_size)};
 }
@@ -64,7 +66,8 @@ int OpenWithoutLinks(int directory, const std::string& name, int flags) {
   how.flags = static_cast<uint64_t>(flags);
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
   long fd = syscall(SYS_openat2, directory, name.c_str(), &how, sizeof(how));
-  if (fd >= 0 || (errno != ENOSYS && errno != EPERM && errno != EINVAL)) return static_cast<int>(fd);
+  if (fd >= 0 || (errno != ENOSYS && errno != EPERM && errno != EINVAL))
+    return static_cast<int>(fd);
 
   // An older kernel, or a sandbox that does not know the call: one component at a time.
   Fd at;
@@ -123,7 +126,8 @@ absl::StatusOr<RegularFile> OpenBeneath(int directory, const std::string& name) 
   }
   struct stat st;
   if (fstat(probe.get(), &st) != 0) return CannotRead(name, Reason(errno));
-  if (!S_ISREG(st.st_mode)) return CannotRead(name, fmt::format("it is {}", KindOfFile(st.st_mode)));
+  if (!S_ISREG(st.st_mode))
+    return CannotRead(name, fmt::format("it is {}", KindOfFile(st.st_mode)));
   if (st.st_nlink != 1) {
     return CannotRead(name, fmt::format("it has {} hard links; one is allowed", st.st_nlink));
   }
@@ -169,7 +173,8 @@ absl::Status ReadRange(int fd, int64_t offset, std::span<std::byte> out, std::st
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path, int64_t max_bytes,
+absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path,
+                                                                   int64_t max_bytes,
                                                                    std::string limit_fix) {
   MGE_ASSIGN_OR_RETURN(RegularFile file, OpenRegularFile(path));
   if (file.size > max_bytes) {

@@ -47,33 +47,37 @@ struct RegularFile {
   int64_t size = 0;
 };
 
-// Opens a regular file. Anything else (FIFO, directory, device, socket) is refused at once: the call never waits
-// for another process. kFileAccess.
+// Opens a regular file. Anything else (FIFO, directory, device, socket) is refused at once: the
+// call never waits for another process. kFileAccess.
 absl::StatusOr<RegularFile> OpenRegularFile(const std::string& path);
 
 // Opens a directory for OpenBeneath. kFileAccess.
 absl::StatusOr<Fd> OpenDirectory(const std::string& path);
 
-// Opens the regular file `name` beneath `directory`: no "..", no absolute path, no symbolic link on the way, one
-// hard link only. What fails these rules is never opened for reading. kFileAccess says which rule it was.
+// Opens the regular file `name` beneath `directory`: no "..", no absolute path, no symbolic link on
+// the way, one hard link only. What fails these rules is never opened for reading. kFileAccess says
+// which rule it was.
 absl::StatusOr<RegularFile> OpenBeneath(int directory, const std::string& name);
 
-// Why someone else than root and the present user could change the open file, or replace it or a directory above
-// it (a sticky directory of root passes). Empty if nobody could.
+// Why someone else than root and the present user could change the open file, or replace it or a
+// directory above it (a sticky directory of root passes). Empty if nobody could.
 std::string WhyNotTrusted(int fd);
 
 // Reads [offset, offset+out.size()) whole. kFileAccess if the file ends before.
 absl::Status ReadRange(int fd, int64_t offset, std::span<std::byte> out, std::string_view path);
 
-// The bytes of a file in memory. Mapped where nobody else could change them under us, else read into memory.
-// Its owner's truncating a mapped file during a run is outside of what we guard against.
+// The bytes of a file in memory. Mapped where nobody else could change them under us, else read
+// into memory. Its owner's truncating a mapped file during a run is outside of what we guard
+// against.
 class MappedFile {
  public:
   // kLimit if the file is larger than max_bytes. The fix names `limit_fix`.
-  static absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path, int64_t max_bytes,
+  static absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path,
+                                                                int64_t max_bytes,
                                                                 std::string limit_fix = {});
   // The same for a file that is open already; `path` is for messages.
-  static absl::StatusOr<std::shared_ptr<const MappedFile>> FromFile(RegularFile file, const std::string& path);
+  static absl::StatusOr<std::shared_ptr<const MappedFile>> FromFile(RegularFile file,
+                                                                    const std::string& path);
 
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
@@ -95,15 +99,16 @@ class MappedFile {
 // Who may read a file that we write: kPrivate is 0600, kShared what the umask leaves of 0666.
 enum class FileMode { kPrivate, kShared };
 
-// A file that appears under its name whole, at Commit(), or not at all: it is written beside its place under a
-// random name. Errors are kFileWrite, and what was there before is unchanged.
+// A file that appears under its name whole, at Commit(), or not at all: it is written beside its
+// place under a random name. Errors are kFileWrite, and what was there before is unchanged.
 //
 //   MGE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create("y.npy"));
 //   MGE_RETURN_IF_ERROR(file.Append(bytes));
 //   return file.Commit();
 class AtomicFile {
  public:
-  static absl::StatusOr<AtomicFile> Create(const std::string& path, FileMode mode = FileMode::kShared);
+  static absl::StatusOr<AtomicFile> Create(const std::string& path,
+                                           FileMode mode = FileMode::kShared);
   AtomicFile(AtomicFile&&) noexcept = default;
   AtomicFile& operator=(AtomicFile&&) = delete;
   ~AtomicFile();  // without Commit: removes what was written
@@ -122,6 +127,7 @@ class AtomicFile {
 };
 
 // Create, Append, Commit.
-absl::Status WriteFileAtomically(const std::string& path, Bytes bytes, FileMode mode = FileMode::kShared);
+absl::Status WriteFileAtomically(const std::string& path, Bytes bytes,
+                                 FileMode mode = FileMode::kShared);
 
 }  // namespace mge

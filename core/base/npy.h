@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // NumPy's .npy and .npz files. Never a pickle: object arrays are refused by name.
 //
-// Element types: bool, integers, floats of 16 to 64 bits, complex, and unicode text. Column-major and big-endian
-// arrays are converted. bfloat16 has no name in this format: reading '<V2' is refused, and writing widens to float32.
-// Errors: kFileAccess, kBadInputFile (says where), kUnsupportedType, kLimit, kFileWrite, and what `allocator` answers.
+// Element types: bool, integers, floats of 16 to 64 bits, complex, and unicode text. Column-major
+// and big-endian arrays are converted. bfloat16 has no name in this format: reading '<V2' is
+// refused, and writing widens to float32. Errors: kFileAccess, kBadInputFile (says where),
+// kUnsupportedType, kLimit, kFileWrite, and what `allocator` answers.
 #pragma once
 
 #include <string>
@@ -19,7 +20,8 @@ namespace mge {
 // `place` is the file's name for messages. The tensor does not refer to `bytes`.
 absl::StatusOr<Tensor> ReadNpyBytes(Bytes bytes, std::string_view place,
                                     HostAllocator& allocator = UnlimitedHostAllocator());
-absl::StatusOr<Tensor> ReadNpy(const std::string& path, HostAllocator& allocator = UnlimitedHostAllocator());
+absl::StatusOr<Tensor> ReadNpy(const std::string& path,
+                               HostAllocator& allocator = UnlimitedHostAllocator());
 
 // The arrays of an archive by name ("x" for the member "x.npy"), in the archive's order.
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
@@ -27,7 +29,8 @@ struct NpzLimits {
   int64_t max_members = 10'000;
   int64_t max_total_bytes = int64_t{16} << 30;  // of all arrays, unpacked
 };
-absl::StatusOr<NamedTensors> ReadNpzBytes(Bytes bytes, std::string_view place, const NpzLimits& limits = {},
+absl::StatusOr<NamedTensors> ReadNpzBytes(Bytes bytes, std::string_view place,
+                                          const NpzLimits& limits = {},
                                           HostAllocator& allocator = UnlimitedHostAllocator());
 absl::StatusOr<NamedTensors> ReadNpz(const std::string& path, const NpzLimits& limits = {},
                                      HostAllocator& allocator = UnlimitedHostAllocator());

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/strings/cord.h"
+#include "core/base/utf8.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -24,6 +25,14 @@ std::string Payload(const absl::Status& status, absl::string_view key) {
 
 void SetPayload(absl::Status& status, absl::string_view key, const std::string& text) {
   if (!text.empty()) status.SetPayload(key, absl::Cord(text));
+}
+
+// A name in a file may be a megabyte long; the end of a message matters as much as its beginning.
+std::string Shown(std::string_view text) {
+  constexpr size_t kHead = 1600, kTail = 400;
+  if (text.size() <= kHead + kTail) return EscapeControl(text);
+  return fmt::format("{} ... [{} bytes left out] ... {}", EscapeControl(text.substr(0, kHead)),
+                     text.size() - kHead - kTail, EscapeControl(text.substr(text.size() - kTail)));
 }
 
 }  // namespace
@@ -76,12 +85,25 @@ ErrorParts PartsOf(const absl::Status& status) {
 
 std::string EscapeControl(std::string_view text) {
   std::string out;
-  for (unsigned char c : text) {
+  while (!text.empty()) {
+    std::string_view rest = text;
+    uint32_t c;
+    if (!TakeUtf8(&rest, &c)) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
+      text.remove_prefix(1);
+      continue;
+    }
+    // Controls of both kinds; what turns the direction of text or is not seen; ends of lines.
+    bool invisible = (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) ||
+                     c == 0x061c || c == 0xfeff;
     if (c < 0x20 || c == 0x7f) {
       out += fmt::format("\\x{:02x}", c);
+    } else if ((c >= 0x80 && c < 0xa0) || invisible) {
+      out += fmt::format("\\u{:04x}", c);
     } else {
-      out += static_cast<char>(c);
+      out += text.substr(0, text.size() - rest.size());
     }
+    text = rest;
   }
   return out;
 }
@@ -90,11 +112,11 @@ std::string FormatError(const absl::Status& status) {
   if (status.ok()) return "ok";
   int id = ErrorId(status);
   std::string out = id ? fmt::format("error[E{:04d}] ", id) : "error: ";
-  out += EscapeControl(ErrorTitle(status));
+  out += Shown(ErrorTitle(status));
   ErrorParts parts = PartsOf(status);
-  if (!parts.what.empty()) out += "\n  what:  " + EscapeControl(parts.what);
-  if (!parts.where.empty()) out += "\n  where: " + EscapeControl(parts.where);
-  if (!parts.fix.empty()) out += "\n  fix:   " + EscapeControl(parts.fix);
+  if (!parts.what.empty()) out += "\n  what:  " + Shown(parts.what);
+  if (!parts.where.empty()) out += "\n  where: " + Shown(parts.where);
+  if (!parts.fix.empty()) out += "\n  fix:   " + Shown(parts.fix);
   return out;
 }
 

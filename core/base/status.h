@@ -59,7 +59,8 @@ ErrorParts PartsOf(const absl::Status& status);
 // "error[E0502] title\n  what: ...\n  where: ...\n  fix: ..."; control characters are escaped.
 std::string FormatError(const absl::Status& status);
 
-// Escapes control characters, so that a name from a file cannot steer a terminal.
+// Escapes control characters, invisible and direction-turning ones, and bytes that are no UTF-8, so that a name
+// from a file cannot steer a terminal. FormatError also leaves out the middle of what is very long.
 std::string EscapeControl(std::string_view text);
 
 inline std::string_view Std(absl::string_view s) { return {s.data(), s.size()}; }

@@ -16,8 +16,8 @@ namespace mge::onnx {
 // The keys and values of TensorProto.external_data.
 using ExternalEntries = std::vector<std::pair<std::string_view, std::string_view>>;
 
-// Opens files strictly beneath the model's directory (OpenBeneath), each once. Errors are kExternalData and name the
-// tensor and the file.
+// Opens files strictly beneath the model's directory (OpenBeneath), each once. Errors are
+// kExternalData and name the tensor and the file.
 class ExternalFiles {
  public:
   // An empty directory refuses all external data.
@@ -32,10 +32,11 @@ class ExternalFiles {
   absl::flat_hash_map<std::string, std::shared_ptr<const MappedFile>> mapped_;
 };
 
-// A tensor of `bytes`, whose length the caller has checked: a view if `owner` is given and the address is aligned
-// for the type, else a copy (after which the pages of `file` are released). Refuses bytes that are no bool.
+// A tensor of `bytes`, whose length the caller has checked: a view if `owner` is given and the
+// address is aligned for the type, else a copy (after which the pages of `file` are released).
+// Refuses bytes that are no bool.
 absl::StatusOr<Tensor> TensorFromRaw(DType dtype, const Shape& shape, Bytes bytes, bool may_view,
-                                     const std::shared_ptr<const void>& owner, /*nullable*/ const MappedFile* file,
-                                     HostAllocator& allocator);
+                                     const std::shared_ptr<const void>& owner,
+                                     /*nullable*/ const MappedFile* file, HostAllocator& allocator);
 
 }  // namespace mge::onnx

@@ -8,8 +8,18 @@ namespace mge::onnx {
 
 namespace field {
 namespace model {
-enum : uint32_t { kIrVersion = 1, kProducerName = 2, kProducerVersion = 3, kDomain = 4, kModelVersion = 5, kDoc = 6,
-                  kGraph = 7, kOpsetImport = 8, kMetadata = 14, kFunctions = 25 };
+enum : uint32_t {
+  kIrVersion = 1,
+  kProducerName = 2,
+  kProducerVersion = 3,
+  kDomain = 4,
+  kModelVersion = 5,
+  kDoc = 6,
+  kGraph = 7,
+  kOpsetImport = 8,
+  kMetadata = 14,
+  kFunctions = 25
+};
 }
 namespace opset {
 enum : uint32_t { kDomain = 1, kVersion = 2 };
@@ -18,16 +28,47 @@ namespace entry {  // StringStringEntryProto
 enum : uint32_t { kKey = 1, kValue = 2 };
 }
 namespace graph {
-enum : uint32_t { kNode = 1, kName = 2, kInitializer = 5, kInput = 11, kOutput = 12, kSparseInitializer = 15 };
+enum : uint32_t {
+  kNode = 1,
+  kName = 2,
+  kInitializer = 5,
+  kInput = 11,
+  kOutput = 12,
+  kSparseInitializer = 15
+};
 }
 namespace node {
-enum : uint32_t { kInput = 1, kOutput = 2, kName = 3, kOpType = 4, kAttribute = 5, kDomain = 7, kOverload = 8,
-                  kMetadata = 9 };
+enum : uint32_t {
+  kInput = 1,
+  kOutput = 2,
+  kName = 3,
+  kOpType = 4,
+  kAttribute = 5,
+  kDomain = 7,
+  kOverload = 8,
+  kMetadata = 9
+};
 }
 namespace attribute {
-enum : uint32_t { kName = 1, kFloat = 2, kInt = 3, kText = 4, kTensor = 5, kGraph = 6, kFloats = 7, kInts = 8,
-                  kTexts = 9, kTensors = 10, kGraphs = 11, kType = 14, kTypes = 15, kKind = 20, kReference = 21,
-                  kSparse = 22, kSparses = 23 };
+enum : uint32_t {
+  kName = 1,
+  kFloat = 2,
+  kInt = 3,
+  kText = 4,
+  kTensor = 5,
+  kGraph = 6,
+  kFloats = 7,
+  kInts = 8,
+  kTexts = 9,
+  kTensors = 10,
+  kGraphs = 11,
+  kType = 14,
+  kTypes = 15,
+  kKind = 20,
+  kReference = 21,
+  kSparse = 22,
+  kSparses = 23
+};
 }
 namespace value_info {
 enum : uint32_t { kName = 1, kType = 2 };
@@ -48,28 +89,79 @@ namespace dim {
 enum : uint32_t { kValue = 1, kParam = 2 };
 }
 namespace tensor {
-enum : uint32_t { kDims = 1, kDataType = 2, kSegment = 3, kFloats = 4, kInt32s = 5, kTexts = 6, kInt64s = 7, kName = 8,
-                  kRaw = 9, kDoubles = 10, kUint64s = 11, kExternal = 13, kLocation = 14 };
+enum : uint32_t {
+  kDims = 1,
+  kDataType = 2,
+  kSegment = 3,
+  kFloats = 4,
+  kInt32s = 5,
+  kTexts = 6,
+  kInt64s = 7,
+  kName = 8,
+  kRaw = 9,
+  kDoubles = 10,
+  kUint64s = 11,
+  kExternal = 13,
+  kLocation = 14
+};
 }
 namespace sparse {
 enum : uint32_t { kValues = 1, kIndices = 2, kDims = 3 };
 }
 namespace function {
-enum : uint32_t { kName = 1, kInput = 4, kOutput = 5, kAttribute = 6, kNode = 7, kOpsetImport = 9, kDomain = 10,
-                  kDefault = 11, kOverload = 13 };
+enum : uint32_t {
+  kName = 1,
+  kInput = 4,
+  kOutput = 5,
+  kAttribute = 6,
+  kNode = 7,
+  kOpsetImport = 9,
+  kDomain = 10,
+  kDefault = 11,
+  kOverload = 13
+};
 }
 namespace sequence {
-enum : uint32_t { kName = 1, kKind = 2, kTensors = 3, kSparses = 4, kSequences = 5, kMaps = 6, kOptionals = 7 };
+enum : uint32_t {
+  kName = 1,
+  kKind = 2,
+  kTensors = 3,
+  kSparses = 4,
+  kSequences = 5,
+  kMaps = 6,
+  kOptionals = 7
+};
 }
 namespace optional {
-enum : uint32_t { kName = 1, kKind = 2, kTensor = 3, kSparse = 4, kSequence = 5, kMap = 6, kOptional = 7 };
+enum : uint32_t {
+  kName = 1,
+  kKind = 2,
+  kTensor = 3,
+  kSparse = 4,
+  kSequence = 5,
+  kMap = 6,
+  kOptional = 7
+};
 }
 }  // namespace field
 
 // AttributeProto.AttributeType
 enum class AttributeKind : int64_t {
-  kUndefined = 0, kFloat, kInt, kText, kTensor, kGraph, kFloats, kInts, kTexts, kTensors, kGraphs, kSparse, kSparses,
-  kType, kTypes,
+  kUndefined = 0,
+  kFloat,
+  kInt,
+  kText,
+  kTensor,
+  kGraph,
+  kFloats,
+  kInts,
+  kTexts,
+  kTensors,
+  kGraphs,
+  kSparse,
+  kSparses,
+  kType,
+  kTypes,
 };
 
 // TensorProto.DataLocation

@@ -8,7 +8,8 @@
 namespace mge::onnx {
 
 absl::Status GraphReader::Invalid(std::string title, std::string what) const {
-  return Fail(errors::kInvalidGraph, std::move(title), {.what = std::move(what), .where = model_.source.place});
+  return Fail(errors::kInvalidGraph, std::move(title),
+              {.what = std::move(what), .where = model_.source.place});
 }
 
 absl::StatusOr<GraphReader::GraphParts> GraphReader::Split(Bytes graph) const {
@@ -16,13 +17,26 @@ absl::StatusOr<GraphReader::GraphParts> GraphReader::Split(Bytes graph) const {
   WireReader reader(model_.source, "GraphProto", graph);
   while (reader.Next()) {
     switch (reader.field()) {
-      case field::graph::kName: parts.name = reader.Text(); break;
-      case field::graph::kNode: parts.nodes.push_back(reader.Message()); break;
-      case field::graph::kInitializer: parts.initializers.push_back(reader.Message()); break;
-      case field::graph::kSparseInitializer: parts.sparse_initializers.push_back(reader.Message()); break;
-      case field::graph::kInput: parts.inputs.push_back(reader.Message()); break;
-      case field::graph::kOutput: parts.outputs.push_back(reader.Message()); break;
-      default: reader.Skip();
+      case field::graph::kName:
+        parts.name = reader.Text();
+        break;
+      case field::graph::kNode:
+        parts.nodes.push_back(reader.Message());
+        break;
+      case field::graph::kInitializer:
+        parts.initializers.push_back(reader.Message());
+        break;
+      case field::graph::kSparseInitializer:
+        parts.sparse_initializers.push_back(reader.Message());
+        break;
+      case field::graph::kInput:
+        parts.inputs.push_back(reader.Message());
+        break;
+      case field::graph::kOutput:
+        parts.outputs.push_back(reader.Message());
+        break;
+      default:
+        reader.Skip();
     }
   }
   MGE_RETURN_IF_ERROR(reader.status());
@@ -35,7 +49,8 @@ absl::StatusOr<Graph> GraphReader::ReadMain(Bytes graph) {
   MGE_RETURN_IF_ERROR(ReadGraph(graph, scope, true));
   Graph out = std::move(frames_.back().graph);
   frames_.pop_back();
-  if (absl::Status status = out.Compact(); !status.ok()) return AddWhere(status, model_.source.place);
+  if (absl::Status status = out.Compact(); !status.ok())
+    return AddWhere(status, model_.source.place);
   return out;
 }
 
@@ -59,11 +74,13 @@ absl::Status GraphReader::ReadInitializers(const GraphParts& parts, Scope& scope
     value.role = Role::kConstant;
     value.type = {read->tensor.dtype(), true, read->tensor.shape(), {}};
     value.constant = std::move(read->tensor);
-    MGE_ASSIGN_OR_RETURN(scope.names[read->name], NewValue(scope.frame, read->name, std::move(value)));
+    MGE_ASSIGN_OR_RETURN(scope.names[read->name],
+                         NewValue(scope.frame, read->name, std::move(value)));
     return absl::OkStatus();
   };
   for (Bytes tensor : parts.initializers) MGE_RETURN_IF_ERROR(add(model_.tensors.Dense(tensor)));
-  for (Bytes tensor : parts.sparse_initializers) MGE_RETURN_IF_ERROR(add(model_.tensors.Sparse(tensor)));
+  for (Bytes tensor : parts.sparse_initializers)
+    MGE_RETURN_IF_ERROR(add(model_.tensors.Sparse(tensor)));
   return absl::OkStatus();
 }
 
@@ -72,7 +89,8 @@ absl::Status GraphReader::ReadInputs(const GraphParts& parts, Scope& scope, bool
   for (Bytes bytes : parts.inputs) {
     MGE_ASSIGN_OR_RETURN(DeclaredValue input, ReadValueInfo(model_.source, bytes));
     if (input.name.empty()) return Invalid("an input of the graph has no name");
-    if (!seen.insert(input.name).second) return Invalid(fmt::format("input '{}' is listed twice", input.name));
+    if (!seen.insert(input.name).second)
+      return Invalid(fmt::format("input '{}' is listed twice", input.name));
     Graph& graph = frames_[scope.frame].graph;
     const TensorType& type = input.type.type;
     if (auto it = scope.names.find(input.name); it != scope.names.end()) {
@@ -84,19 +102,22 @@ absl::Status GraphReader::ReadInputs(const GraphParts& parts, Scope& scope, bool
         fits = type.dims[i] == kUnknownDim || type.dims[i] == present.dims[i];
       }
       if (!fits) {
-        return Invalid(fmt::format("input '{}' and its initializer disagree", input.name),
-                       fmt::format("{} is declared, {} is given", type.ToString(), present.ToString()));
+        return Invalid(
+            fmt::format("input '{}' and its initializer disagree", input.name),
+            fmt::format("{} is declared, {} is given", type.ToString(), present.ToString()));
       }
       if (is_main) info_.fixed_inputs.emplace_back(input.name);
       continue;
     }
     if (is_main && type.dtype == DType::kUndefined) {
-      return Invalid(fmt::format("input '{}' has no type", input.name), "an element type is needed");
+      return Invalid(fmt::format("input '{}' has no type", input.name),
+                     "an element type is needed");
     }
     Value value;
     value.role = Role::kInput;
     value.kind = input.type.kind;
-    // What a body is given depends on the node around it: sizes that the body claims are not taken on trust.
+    // What a body is given depends on the node around it: sizes that the body claims are not taken
+    // on trust.
     value.type = is_main ? type : TensorType{type.dtype, false, {}, {}};
     MGE_ASSIGN_OR_RETURN(ValueId id, NewValue(scope.frame, input.name, std::move(value)));
     scope.names[input.name] = id;
@@ -132,7 +153,8 @@ absl::Status GraphReader::DeclareOutputs(const std::vector<Bytes>& nodes, Scope&
   return absl::OkStatus();
 }
 
-absl::Status GraphReader::DefinedTwice(const std::vector<Bytes>& nodes, std::string_view name) const {
+absl::Status GraphReader::DefinedTwice(const std::vector<Bytes>& nodes,
+                                       std::string_view name) const {
   std::vector<std::string> producers;
   for (Bytes node : nodes) {
     std::string_view op, own;
@@ -140,10 +162,17 @@ absl::Status GraphReader::DefinedTwice(const std::vector<Bytes>& nodes, std::str
     WireReader reader(model_.source, "NodeProto", node);
     while (reader.Next()) {
       switch (reader.field()) {
-        case field::node::kOutput: times += reader.Text() == name; break;
-        case field::node::kOpType: op = reader.Text(); break;
-        case field::node::kName: own = reader.Text(); break;
-        default: reader.Skip();
+        case field::node::kOutput:
+          times += reader.Text() == name;
+          break;
+        case field::node::kOpType:
+          op = reader.Text();
+          break;
+        case field::node::kName:
+          own = reader.Text();
+          break;
+        default:
+          reader.Skip();
       }
     }
     for (; times > 0; --times) producers.push_back(fmt::format("node '{}' ({})", own, op));
@@ -151,9 +180,10 @@ absl::Status GraphReader::DefinedTwice(const std::vector<Bytes>& nodes, std::str
   }
   if (nodes.empty()) return Invalid(fmt::format("initializer '{}' is given twice", name));
   return Invalid(fmt::format("value '{}' is defined twice", name),
-                 producers.size() >= 2 ? fmt::format("by {} and by {}", producers[0], producers[1])
-                                       : fmt::format("by the graph's inputs or initializers and by {}",
-                                                     producers.empty() ? "a node" : producers[0]));
+                 producers.size() >= 2
+                     ? fmt::format("by {} and by {}", producers[0], producers[1])
+                     : fmt::format("by the graph's inputs or initializers and by {}",
+                                   producers.empty() ? "a node" : producers[0]));
 }
 
 absl::StatusOr<GraphReader::NodeParts> GraphReader::ReadNodeParts(Bytes bytes, const Scope& scope) {
@@ -162,13 +192,27 @@ absl::StatusOr<GraphReader::NodeParts> GraphReader::ReadNodeParts(Bytes bytes, c
   WireReader reader(model_.source, "NodeProto", bytes);
   while (reader.Next()) {
     switch (reader.field()) {
-      case field::node::kInput: node.inputs.push_back(reader.Text()); break;
-      case field::node::kOutput: node.outputs.push_back(reader.Text()); break;
-      case field::node::kName: name = reader.Text(); break;
-      case field::node::kOpType: node.op = reader.Text(); break;
-      case field::node::kDomain: node.domain = PlainDomain(reader.Text()); break;
-      case field::node::kOverload: node.overload = reader.Text(); break;
-      case field::node::kAttribute: node.attributes.push_back(reader.Message()); break;
+      case field::node::kInput:
+        node.inputs.push_back(reader.Text());
+        break;
+      case field::node::kOutput:
+        node.outputs.push_back(reader.Text());
+        break;
+      case field::node::kName:
+        name = reader.Text();
+        break;
+      case field::node::kOpType:
+        node.op = reader.Text();
+        break;
+      case field::node::kDomain:
+        node.domain = PlainDomain(reader.Text());
+        break;
+      case field::node::kOverload:
+        node.overload = reader.Text();
+        break;
+      case field::node::kAttribute:
+        node.attributes.push_back(reader.Message());
+        break;
       case field::node::kMetadata: {
         WireReader entry(model_.source, "StringStringEntryProto", reader.Message());
         std::string_view key, value;
@@ -185,19 +229,22 @@ absl::StatusOr<GraphReader::NodeParts> GraphReader::ReadNodeParts(Bytes bytes, c
         if (key == "mge.device") node.device = std::string(value);
         break;
       }
-      default: reader.Skip();
+      default:
+        reader.Skip();
     }
   }
   MGE_RETURN_IF_ERROR(reader.status());
   if (node.op.empty()) return reader.Error("a node names no operator");
-  node.name = name.empty() ? fmt::format("{}_{}", node.op, frames_.back().graph.node_count()) : std::string(name);
+  node.name = name.empty() ? fmt::format("{}_{}", node.op, frames_.back().graph.node_count())
+                           : std::string(name);
   if (scope.call) {
     node.name = fmt::format("{}/{}", scope.call->prefix, node.name);
     if (node.device.empty()) node.device = scope.call->device;
     MGE_RETURN_IF_ERROR(CountExpansion(static_cast<int64_t>(bytes.size())));
   }
   if (++nodes_ > model_.options.max_nodes) {
-    return Fail(errors::kLimit, fmt::format("the model has more than {} nodes", model_.options.max_nodes),
+    return Fail(errors::kLimit,
+                fmt::format("the model has more than {} nodes", model_.options.max_nodes),
                 {.where = model_.source.place});
   }
   return node;
@@ -229,11 +276,12 @@ absl::Status GraphReader::ReadNode(Bytes bytes, const Scope& scope) {
     node.outputs.push_back(name.empty() ? kNone : scope.names.at(name));
   }
   if (parts.attributes.size() > 256) {
-    return Fail(errors::kLimit, fmt::format("{} has {} attributes; the limit is 256", NodePlace(node),
-                                            parts.attributes.size()));
+    return Fail(errors::kLimit, fmt::format("{} has {} attributes; the limit is 256",
+                                            NodePlace(node), parts.attributes.size()));
   }
   std::vector<Body> bodies;
-  for (Bytes attribute : parts.attributes) MGE_RETURN_IF_ERROR(ReadAttribute(attribute, scope, node, bodies));
+  for (Bytes attribute : parts.attributes)
+    MGE_RETURN_IF_ERROR(ReadAttribute(attribute, scope, node, bodies));
   MGE_RETURN_IF_ERROR(FinishBodies(std::move(bodies), node));
   Graph& graph = frames_.back().graph;
   return AddWhere(BindNode(graph, graph.AddNode(std::move(node))), model_.source.place);
@@ -250,7 +298,8 @@ absl::Status GraphReader::ReadOutputs(const GraphParts& parts, const Scope& scop
       return Invalid(fmt::format("output '{}' is listed twice", output.name));
     }
     MGE_ASSIGN_OR_RETURN(ValueId id, Use(scope, output.name, "the graph's outputs"));
-    if (id == kNone) return Invalid(fmt::format("output '{}' of a body is an absent input", output.name));
+    if (id == kNone)
+      return Invalid(fmt::format("output '{}' of a body is an absent input", output.name));
     frames_.back().graph.outputs().push_back(id);
     if (is_main) info_.outputs.push_back({std::string(output.name), std::move(output.type)});
   }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns GraphProto into Graph: names become ids, functions are inlined, bodies get their captures.
 //
-// Two kinds of nesting meet here. A *frame* is a Graph under construction: the main graph, or a body within it. A
-// *scope* is a set of names: that of a graph, or that of an inlined function, which lives in its caller's frame.
-// A name is looked up from scope to scope; where it is found in an outer frame, it is captured frame by frame.
+// Two kinds of nesting meet here. A *frame* is a Graph under construction: the main graph, or a
+// body within it. A *scope* is a set of names: that of a graph, or that of an inlined function,
+// which lives in its caller's frame. A name is looked up from scope to scope; where it is found in
+// an outer frame, it is captured frame by frame.
 #pragma once
 
 #include <string>
@@ -27,8 +28,8 @@ using Opsets = absl::flat_hash_map<std::string, int64_t>;  // version by domain
 struct Function {
   std::string_view domain, name, overload;
   std::vector<std::string_view> inputs, outputs;
-  std::vector<std::string_view> attributes;                   // those without a default
-  std::vector<std::pair<std::string_view, Bytes>> defaults;   // AttributeProto by name
+  std::vector<std::string_view> attributes;                  // those without a default
+  std::vector<std::pair<std::string_view, Bytes>> defaults;  // AttributeProto by name
   std::vector<Bytes> nodes;
   Opsets opsets;
 
@@ -50,22 +51,24 @@ class GraphReader {
  public:
   GraphReader(const ModelContext& model, ModelInfo& info) : model_(model), info_(info) {}
 
-  // The main graph, well-formed, bound and in topological order; sets inputs, outputs and fixed_inputs of the info.
+  // The main graph, well-formed, bound and in topological order; sets inputs, outputs and
+  // fixed_inputs of the info.
   absl::StatusOr<Graph> ReadMain(Bytes graph);
 
  private:
   struct Frame {
     Graph graph;
-    std::vector<ValueId> captures;                       // ids in the frame around it
-    absl::flat_hash_map<ValueId, ValueId> inner;         // id in the frame around it -> id here
-    absl::flat_hash_map<std::string, int> names;         // of values, and the suffix to try next for an equal one
+    std::vector<ValueId> captures;                // ids in the frame around it
+    absl::flat_hash_map<ValueId, ValueId> inner;  // id in the frame around it -> id here
+    absl::flat_hash_map<std::string, int>
+        names;  // of values, and the suffix to try next for an equal one
   };
   struct Scope;
   struct Call {  // a function being inlined
     const Function& function;
-    const Scope& site;  // of the calling node
+    const Scope& site;                                           // of the calling node
     std::vector<std::pair<std::string_view, Bytes>> attributes;  // AttributeProto by name
-    std::string prefix;  // of names
+    std::string prefix;                                          // of names
     std::string device;
   };
   struct Scope {
@@ -107,7 +110,8 @@ class GraphReader {
   static std::string UniqueName(Frame& frame, std::string_view name);
   // The innermost definition of a name: {frame, id}; frame is -1 if there is none.
   std::pair<int, ValueId> Find(const Scope* scope, std::string_view name) const;
-  // The value as an id of the top frame, captured as needed. kNone for "" and for absent function inputs.
+  // The value as an id of the top frame, captured as needed. kNone for "" and for absent function
+  // inputs.
   absl::StatusOr<ValueId> Use(const Scope& scope, std::string_view name, std::string_view user);
   absl::StatusOr<ValueId> Capture(int frame, ValueId outer);
   absl::Status CountExpansion(int64_t bytes);
@@ -115,7 +119,8 @@ class GraphReader {
   // attributes.cc
   absl::StatusOr<std::string_view> AttributeName(Bytes attribute) const;
   absl::StatusOr<AttributeHead> ReadAttributeHead(Bytes attribute) const;
-  absl::Status ReadAttribute(Bytes attribute, const Scope& scope, Node& node, std::vector<Body>& bodies);
+  absl::Status ReadAttribute(Bytes attribute, const Scope& scope, Node& node,
+                             std::vector<Body>& bodies);
   absl::StatusOr<AttributeValue> ReadAttributeValue(const AttributeHead& head) const;
   absl::StatusOr<Body> ReadBody(Bytes graph, const Scope& scope, std::string_view attribute);
   // Lists the bodies' captures as their last inputs and in the node, and gives the node its bodies.
@@ -143,6 +148,8 @@ absl::Status ReadOpsetImport(const WireSource& source, Bytes message, Opsets& op
 absl::StatusOr<Function> ReadFunction(const WireSource& source, Bytes message);
 
 // "" for "ai.onnx".
-inline std::string_view PlainDomain(std::string_view domain) { return domain == "ai.onnx" ? "" : domain; }
+inline std::string_view PlainDomain(std::string_view domain) {
+  return domain == "ai.onnx" ? "" : domain;
+}
 
 }  // namespace mge::onnx

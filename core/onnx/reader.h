@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads ONNX models: foreign bytes in, a bound and well-formed Graph out, or an error that says what and where.
+// Reads ONNX models: foreign bytes in, a bound and well-formed Graph out, or an error that says
+// what and where.
 //
 //   MGE_ASSIGN_OR_RETURN(onnx::Model model, onnx::ReadModel("resnet50.onnx"));
 //   model.graph.inputs(); model.info.opsets;
 //
-// Weights are views of the file's bytes wherever their alignment allows, and keep the file's memory alive.
-// Model-local functions are inlined; bodies of control-flow nodes become Graphs of their own with captures
-// (core/graph/graph.h). Types are those that the model declares for its inputs; what nodes compute is left to
-// InferTypes, for a declared type of an intermediate value is a claim that nobody has checked.
+// Weights are views of the file's bytes wherever their alignment allows, and keep the file's memory
+// alive. Model-local functions are inlined; bodies of control-flow nodes become Graphs of their own
+// with captures (core/graph/graph.h). Types are those that the model declares for its inputs; what
+// nodes compute is left to InferTypes, for a declared type of an intermediate value is a claim that
+// nobody has checked.
 //
-// Errors: kFileAccess, kNotOnnx, kMalformedModel (names the byte offset), kInvalidGraph, kInvalidNode,
-// kInvalidTensor, kExternalData, kLimit, kUnsupportedVersion, kUnsupportedOp, kUnsupportedType,
-// kUnsupportedFeature, and what `allocator` answers.
+// Training information and quantization annotations do not concern a run and are skipped.
+//
+// Errors: kFileAccess, kNotOnnx, kMalformedModel (names the byte offset), kInvalidGraph,
+// kInvalidNode, kInvalidTensor, kExternalData, kLimit, kUnsupportedVersion, kUnsupportedOp,
+// kUnsupportedType, kUnsupportedFeature, and what `allocator` answers.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +37,10 @@ inline constexpr int64_t kNewestOpset = 26;  // of ai.onnx
 struct ReadOptions {
   int64_t max_file_bytes = (int64_t{1} << 31) - 1;  // protobuf's own limit for a message
   int64_t max_nodes = 4'000'000;
-  // What the reader makes beyond the nodes of the file: nodes of inlined functions, captured values.
+  // What the reader makes beyond the nodes of the file: nodes of inlined functions, captured
+  // values.
   int64_t max_expansions = 1'000'000;
-  int max_depth = 100;  // bodies within bodies, functions within functions
+  int max_depth = 100;                 // bodies within bodies, functions within functions
   HostAllocator* allocator = nullptr;  // for tensors that cannot be views; null: without a limit
 };
 
@@ -59,9 +64,11 @@ struct ModelInfo {
   std::string doc;
   std::vector<OpsetImport> opsets;
   std::vector<std::pair<std::string, std::string>> metadata;
-  std::vector<NamedType> inputs;   // as declared, in the order of graph.inputs()
-  std::vector<NamedType> outputs;  // as declared, in the order of graph.outputs(); a claim, see above
-  // Inputs with a default value in the model. They are constants of the graph and take no value from the caller.
+  std::vector<NamedType> inputs;  // as declared, in the order of graph.inputs()
+  std::vector<NamedType>
+      outputs;  // as declared, in the order of graph.outputs(); a claim, see above
+  // Inputs with a default value in the model. They are constants of the graph and take no value
+  // from the caller.
   std::vector<std::string> fixed_inputs;
 };
 
@@ -72,9 +79,11 @@ struct Model {
 
 absl::StatusOr<Model> ReadModel(const std::string& path, const ReadOptions& options = {});
 
-// The same from memory. `owner` keeps `bytes` alive (nullptr: the caller does, longer than the model lives).
-// External data is looked for in `model_directory`; if that is empty, a model that has some is refused.
+// The same from memory. `owner` keeps `bytes` alive (nullptr: the caller does, longer than the
+// model lives). External data is looked for in `model_directory`; if that is empty, a model that
+// has some is refused.
 absl::StatusOr<Model> ReadModelBytes(Bytes bytes, std::shared_ptr<const void> owner,
-                                     const std::string& model_directory = {}, const ReadOptions& options = {});
+                                     const std::string& model_directory = {},
+                                     const ReadOptions& options = {});
 
 }  // namespace mge::onnx

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Single values in ONNX's wire format: the input_0.pb and output_0.pb files of test data.
 //
-// Such a file does not say whether it holds a tensor, a sequence or an optional; the model that reads it does.
-// Errors: kFileAccess, kBadInputFile (names the byte offset), kInvalidTensor, kUnsupportedType, kLimit.
+// Such a file does not say whether it holds a tensor, a sequence or an optional; the model that
+// reads it does. Errors: kFileAccess, kBadInputFile (names the byte offset), kInvalidTensor,
+// kUnsupportedType, kLimit.
 #pragma once
 
 #include <string>
@@ -18,9 +19,11 @@ struct NamedValue {
   HostValue value;
 };
 
-// Reads a TensorProto, SequenceProto or OptionalProto, as `kind` says. Sizes and element types are those of the
-// file: whether they fit the model is for the caller to judge. The value does not refer to the file.
-absl::StatusOr<NamedValue> ReadValueFile(const std::string& path, ValueKind kind = ValueKind::kTensor,
+// Reads a TensorProto, SequenceProto or OptionalProto, as `kind` says. Sizes and element types are
+// those of the file: whether they fit the model is for the caller to judge. The value does not
+// refer to the file.
+absl::StatusOr<NamedValue> ReadValueFile(const std::string& path,
+                                         ValueKind kind = ValueKind::kTensor,
                                          HostAllocator& allocator = UnlimitedHostAllocator());
 absl::StatusOr<NamedValue> ReadValueBytes(Bytes bytes, ValueKind kind = ValueKind::kTensor,
                                           HostAllocator& allocator = UnlimitedHostAllocator());

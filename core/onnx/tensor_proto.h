@@ -16,13 +16,14 @@ struct NamedTensor {
 
 class TensorDecoder {
  public:
-  // All outlive the decoder. Without `external`, tensors with external data are refused. With `may_view`, tensors
-  // refer to the source's bytes where alignment allows.
-  TensorDecoder(const WireSource& source, /*nullable*/ ExternalFiles* external, HostAllocator& allocator,
-                bool may_view)
+  // All outlive the decoder. Without `external`, tensors with external data are refused. With
+  // `may_view`, tensors refer to the source's bytes where alignment allows.
+  TensorDecoder(const WireSource& source, /*nullable*/ ExternalFiles* external,
+                HostAllocator& allocator, bool may_view)
       : source_(source), external_(external), allocator_(allocator), may_view_(may_view) {}
 
-  // kInvalidTensor names the tensor: expected and present sizes, two kinds of data, values outside of the type.
+  // kInvalidTensor names the tensor: expected and present sizes, two kinds of data, values outside
+  // of the type.
   absl::StatusOr<NamedTensor> Dense(Bytes message) const;
 
   // A sparse tensor as a dense one, of at most kMaxDensifiedBytes.
@@ -37,7 +38,8 @@ class TensorDecoder {
 
 inline constexpr int64_t kMaxDensifiedBytes = int64_t{1} << 30;
 
-// TensorProto.DataType to an element type. kUnsupportedType names what exists but is not implemented.
+// TensorProto.DataType to an element type. kUnsupportedType names what exists but is not
+// implemented.
 absl::StatusOr<DType> ElementType(int64_t data_type);
 
 }  // namespace mge::onnx

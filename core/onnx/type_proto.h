@@ -16,7 +16,8 @@ struct DeclaredValue {
   ValueType type;
 };
 
-// kInvalidTensor for impossible sizes, kUnsupportedType for maps, sparse tensors and nested sequences.
+// kInvalidTensor for impossible sizes, kUnsupportedType for maps, sparse tensors and nested
+// sequences.
 absl::StatusOr<ValueType> ReadTypeProto(const WireSource& source, Bytes message);
 absl::StatusOr<DeclaredValue> ReadValueInfo(const WireSource& source, Bytes message);
 

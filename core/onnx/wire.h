@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks one protobuf message field by field. Bad bytes are an error with their offset, never an exception.
+// Walks one protobuf message field by field. Bad bytes are an error with their offset, never an
+// exception.
 //
 //   WireReader reader(source, "TensorProto", bytes);
 //   while (reader.Next()) {
@@ -10,8 +11,9 @@
 //   }
 //   MGE_RETURN_IF_ERROR(reader.status());
 //
-// An error sticks: after it, getters answer empty values and Next() answers false. A field that is known with
-// another wire type is an error; unknown fields are skipped as bytes, whatever they hold.
+// An error sticks: after it, getters answer empty values and Next() answers false. A field that is
+// known with another wire type is an error; unknown fields are skipped as bytes, whatever they
+// hold.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +27,11 @@
 
 namespace mge::onnx {
 
-// Where bytes come from: what an error needs to name the place, and what a view needs to keep them alive.
+// Where bytes come from: what an error needs to name the place, and what a view needs to keep them
+// alive.
 struct WireSource {
-  std::string place;                 // the file's name; may be empty
-  Bytes bytes;                       // the whole file
+  std::string place;  // the file's name; may be empty
+  Bytes bytes;        // the whole file
   std::shared_ptr<const void> owner;
   /*nullable*/ const MappedFile* file = nullptr;  // what `owner` keeps, if it is a file
   const ErrorRow* error = &errors::kMalformedModel;
@@ -38,7 +41,8 @@ struct WireSource {
 
 class WireReader {
  public:
-  // `message` is a part of source.bytes. `type` names the message in errors. Both outlive the reader.
+  // `message` is a part of source.bytes. `type` names the message in errors. Both outlive the
+  // reader.
   WireReader(const WireSource& source, const char* type, Bytes message);
 
   bool Next();
@@ -50,8 +54,8 @@ class WireReader {
   Bytes Message();
   void Skip();
 
-  // The value's bytes without tag and length: of a repeated number, one element or a packed run of them.
-  // `element` is the wire type of an unpacked element.
+  // The value's bytes without tag and length: of a repeated number, one element or a packed run of
+  // them. `element` is the wire type of an unpacked element.
   enum class Packed { kVarint, kFixed32, kFixed64 };
   Bytes Run(Packed element);
   // The same, decoded and appended.
@@ -78,10 +82,12 @@ class WireReader {
   absl::Status status_;
 };
 
-// One varint from the front of `run`, which it shortens; false if it is cut off or longer than ten bytes.
+// One varint from the front of `run`, which it shortens; false if it is cut off or longer than ten
+// bytes.
 bool TakeVarint(Bytes* run, uint64_t* value);
 
-// Decodes varints to the end of `run`, or until out(value) answers false; false if one is cut off or too long.
+// Decodes varints to the end of `run`, or until out(value) answers false; false if one is cut off
+// or too long.
 template <typename F>
 bool ForEachVarint(Bytes run, F out) {
   uint64_t value;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs ONNX's backend tests on the reference evaluators: every case passes, or stands in gaps_host.txt with a reason.
+// Runs ONNX's backend tests on the reference evaluators: every case passes, or stands in
+// gaps_host.txt with a reason.
 //
 //   test_onnx_suite [--data=DIR] [--only=TEXT] [--update]
 //
-// DIR holds node/, simple/, pytorch-converted/ and pytorch-operator/ with one folder a case. --only runs the cases
-// whose name contains TEXT and prints each; --update rewrites the gaps file.
+// DIR holds node/, simple/, pytorch-converted/ and pytorch-operator/ with one folder a case. --only
+// runs the cases whose name contains TEXT and prints each; --update rewrites the gaps file.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -50,41 +51,50 @@ std::vector<double> ToDoubles(const Tensor& t) {
 
 absl::Status Compare(const Tensor& got, const Tensor& want) {
   if (got.dtype() != want.dtype() || got.shape() != want.shape()) {
-    return Differ(fmt::format("got {}{}, expected {}{}", DTypeName(got.dtype()), ShapeText(got.shape()),
-                              DTypeName(want.dtype()), ShapeText(want.shape())));
+    return Differ(fmt::format("got {}{}, expected {}{}", DTypeName(got.dtype()),
+                              ShapeText(got.shape()), DTypeName(want.dtype()),
+                              ShapeText(want.shape())));
   }
   if (want.dtype() == DType::kString) {
     auto a = got.Data<std::string>(), b = want.Data<std::string>();
     for (size_t i = 0; i < a.size(); ++i) {
-      if (a[i] != b[i]) return Differ(fmt::format("element {}: got '{}', expected '{}'", i, a[i], b[i]));
+      if (a[i] != b[i])
+        return Differ(fmt::format("element {}: got '{}', expected '{}'", i, a[i], b[i]));
     }
     return absl::OkStatus();
   }
   if (!kFixedSize.Contains(want.dtype())) return Differ("complex results are not compared");
   if (!kFloating.Contains(want.dtype())) {
-    if (want.bytes() == 0 || std::memcmp(got.data(), want.data(), static_cast<size_t>(want.bytes())) == 0) {
+    if (want.bytes() == 0 ||
+        std::memcmp(got.data(), want.data(), static_cast<size_t>(want.bytes())) == 0) {
       return absl::OkStatus();
     }
   }
   std::vector<double> a = ToDoubles(got), b = ToDoubles(want);
   for (size_t i = 0; i < a.size(); ++i) {
     bool equal = a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i])) ||
-                 (kFloating.Contains(want.dtype()) && std::abs(a[i] - b[i]) <= kAbsolute + kRelative * std::abs(b[i]));
+                 (kFloating.Contains(want.dtype()) &&
+                  std::abs(a[i] - b[i]) <= kAbsolute + kRelative * std::abs(b[i]));
     if (!equal) return Differ(fmt::format("element {}: got {}, expected {}", i, a[i], b[i]));
   }
   return absl::OkStatus();
 }
 
 absl::Status Compare(const HostValue& got, const HostValue& want) {
-  if (got.kind != want.kind) return Differ("the result is of another kind (tensor, sequence, optional)");
+  if (got.kind != want.kind)
+    return Differ("the result is of another kind (tensor, sequence, optional)");
   bool optional = want.kind == ValueKind::kOptional || want.kind == ValueKind::kOptionalSequence;
-  if (optional && got.present != want.present) return Differ("one optional is empty, the other one is not");
+  if (optional && got.present != want.present)
+    return Differ("one optional is empty, the other one is not");
   if (optional && !want.present) return absl::OkStatus();
-  if (want.kind == ValueKind::kTensor || want.kind == ValueKind::kOptional) return Compare(got.tensor, want.tensor);
+  if (want.kind == ValueKind::kTensor || want.kind == ValueKind::kOptional)
+    return Compare(got.tensor, want.tensor);
   if (got.sequence.size() != want.sequence.size()) {
-    return Differ(fmt::format("got {} tensors, expected {}", got.sequence.size(), want.sequence.size()));
+    return Differ(
+        fmt::format("got {} tensors, expected {}", got.sequence.size(), want.sequence.size()));
   }
-  for (size_t i = 0; i < want.sequence.size(); ++i) MGE_RETURN_IF_ERROR(Compare(got.sequence[i], want.sequence[i]));
+  for (size_t i = 0; i < want.sequence.size(); ++i)
+    MGE_RETURN_IF_ERROR(Compare(got.sequence[i], want.sequence[i]));
   return absl::OkStatus();
 }
 
@@ -99,18 +109,21 @@ absl::Status RunCase(const fs::path& folder) {
     std::vector<HostValue> inputs;
     for (size_t i = 0; i < model.graph.inputs().size(); ++i) {
       ValueKind kind = model.graph.value(model.graph.inputs()[i]).kind;
-      MGE_ASSIGN_OR_RETURN(onnx::NamedValue input, onnx::ReadValueFile(data / fmt::format("input_{}.pb", i), kind));
+      MGE_ASSIGN_OR_RETURN(onnx::NamedValue input,
+                           onnx::ReadValueFile(data / fmt::format("input_{}.pb", i), kind));
       inputs.push_back(std::move(input.value));
     }
     auto deadline = std::chrono::steady_clock::now() + kTimeLimit;
     auto stop = [&] {
-      return std::chrono::steady_clock::now() < deadline ? absl::OkStatus() : Fail(errors::kTimeout, "too slow");
+      return std::chrono::steady_clock::now() < deadline ? absl::OkStatus()
+                                                         : Fail(errors::kTimeout, "too slow");
     };
     MGE_ASSIGN_OR_RETURN(std::vector<HostValue> outputs,
                          Interpret(model.graph, std::move(inputs), UnlimitedHostAllocator(), stop));
     for (size_t i = 0; i < outputs.size(); ++i) {
-      MGE_ASSIGN_OR_RETURN(onnx::NamedValue want, onnx::ReadValueFile(data / fmt::format("output_{}.pb", i),
-                                                                      model.info.outputs[i].type.kind));
+      MGE_ASSIGN_OR_RETURN(onnx::NamedValue want,
+                           onnx::ReadValueFile(data / fmt::format("output_{}.pb", i),
+                                               model.info.outputs[i].type.kind));
       if (absl::Status status = Compare(outputs[i], want.value); !status.ok()) {
         return AddWhere(status, fmt::format("{}, output {}", data.filename().string(), i));
       }
@@ -139,13 +152,15 @@ std::string Reason(const absl::Status& status) {
 }
 
 TEST(OnnxSuite, EveryCasePassesOrIsAKnownGap) {
-  if (!fs::exists(flags.data)) GTEST_SKIP() << "no " << flags.data << " (Debian's libonnx-testdata)";
+  if (!fs::exists(flags.data))
+    GTEST_SKIP() << "no " << flags.data << " (Debian's libonnx-testdata)";
   std::string gaps_path = std::string(MGE_TEST_DIR) + "/gaps_host.txt";
   std::map<std::string, std::string> gaps = ReadGaps(gaps_path), found;
   int passed = 0, failed = 0, unsupported = 0;
   for (const char* kind : {"node", "simple", "pytorch-converted", "pytorch-operator"}) {
     std::vector<fs::path> cases;
-    for (const auto& entry : fs::directory_iterator(fs::path(flags.data) / kind)) cases.push_back(entry.path());
+    for (const auto& entry : fs::directory_iterator(fs::path(flags.data) / kind))
+      cases.push_back(entry.path());
     std::sort(cases.begin(), cases.end());
     for (const fs::path& folder : cases) {
       std::string name = fmt::format("{}/{}", kind, folder.filename().string());
@@ -155,11 +170,14 @@ TEST(OnnxSuite, EveryCasePassesOrIsAKnownGap) {
       passed += status.ok();
       unsupported += is_unsupported;
       failed += !status.ok() && !is_unsupported;
-      if (!status.ok()) found[name] = (is_unsupported ? "unsupported: " : "failed: ") + Reason(status);
-      if (!flags.only.empty()) std::printf("%s %s\n", name.c_str(), status.ok() ? "ok" : FormatError(status).c_str());
+      if (!status.ok())
+        found[name] = (is_unsupported ? "unsupported: " : "failed: ") + Reason(status);
+      if (!flags.only.empty())
+        std::printf("%s %s\n", name.c_str(), status.ok() ? "ok" : FormatError(status).c_str());
       if (flags.update) continue;
       if (status.ok()) {
-        EXPECT_FALSE(gaps.contains(name)) << name << " passes: remove it from gaps_host.txt (or run --update)";
+        EXPECT_FALSE(gaps.contains(name))
+            << name << " passes: remove it from gaps_host.txt (or run --update)";
       } else {
         EXPECT_TRUE(gaps.contains(name)) << name << "\n" << FormatError(status);
       }
@@ -170,7 +188,8 @@ TEST(OnnxSuite, EveryCasePassesOrIsAKnownGap) {
   if (!flags.update) return;
   ASSERT_TRUE(flags.only.empty()) << "--update needs all cases";
   std::ofstream out(gaps_path);
-  out << "# Backend tests of ONNX that the reference evaluators do not pass, and why. Written by test_onnx_suite --update.\n";
+  out << "# Backend tests of ONNX that the reference evaluators do not pass, and why. Written by "
+         "test_onnx_suite --update.\n";
   for (const auto& [name, reason] : found) out << name << ": " << reason << "\n";
 }
 

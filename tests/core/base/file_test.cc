@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/file.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "core/base/errors.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace mge {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class FileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/mge_test_XXXXXX";
+    root_ = mkdtemp(name);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  std::string Path(const std::string& name) const { return root_ / name; }
+  std::string Write(const std::string& name, const std::string& bytes) {
+    std::ofstream(Path(name), std::ios::binary) << bytes;
+    return Path(name);
+  }
+  std::string Content(const std::string& name) {
+    std::ifstream in(Path(name), std::ios::binary);
+    std::stringstream out;
+    out << in.rdbuf();
+    return out.str();
+  }
+  int Files() {
+    return static_cast<int>(std::distance(fs::directory_iterator(root_), fs::directory_iterator()));
+  }
+
+  fs::path root_;
+};
+
+TEST_F(FileTest, MapsWhatNobodyElseCanChange) {
+  auto file = MappedFile::Open(Write("a", "content"), 100);
+  ASSERT_TRUE(file.ok()) << FormatError(file.status());
+  EXPECT_EQ(AsText((*file)->bytes()), "content");
+  EXPECT_TRUE((*file)->is_mapped());
+}
+
+TEST_F(FileTest, ReadsWhatOthersCanChange) {
+  std::string path = Write("a", "content");
+  ASSERT_EQ(chmod(path.c_str(), 0666), 0);
+  auto file = MappedFile::Open(path, 100);
+  ASSERT_TRUE(file.ok());
+  EXPECT_FALSE((*file)->is_mapped());
+  EXPECT_EQ(AsText((*file)->bytes()), "content");
+  ASSERT_EQ(chmod(path.c_str(), 0644), 0);
+  ASSERT_EQ(chmod(root_.c_str(), 0777), 0);  // the file could be replaced
+  EXPECT_FALSE((*MappedFile::Open(path, 100))->is_mapped());
+  Fd fd(open(path.c_str(), O_RDONLY));
+  EXPECT_THAT(WhyNotTrusted(fd.get()), HasSubstr("writable by others (mode 777)"));
+}
+
+TEST_F(FileTest, RefusesWhatIsNoRegularFile) {
+  ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
+  for (const std::string& path :
+       {Path("fifo"), Path(""), std::string("/dev/zero"), Path("absent"), std::string("")}) {
+    auto file = OpenRegularFile(path);
+    EXPECT_EQ(ErrorId(file.status()), errors::kFileAccess.id) << path;
+  }
+}
+
+TEST_F(FileTest, HoldsTheLimitOfSize) {
+  auto file = MappedFile::Open(Write("a", "12345"), 4, "make it smaller");
+  EXPECT_EQ(ErrorId(file.status()), errors::kLimit.id);
+  EXPECT_THAT(FormatError(file.status()), HasSubstr("5 bytes; the limit is 4"));
+  EXPECT_THAT(FormatError(file.status()), HasSubstr("make it smaller"));
+}
+
+TEST_F(FileTest, AnEmptyFileHasNoBytes) {
+  auto file = MappedFile::Open(Write("a", ""), 4);
+  ASSERT_TRUE(file.ok());
+  EXPECT_TRUE((*file)->bytes().empty());
+}
+
+TEST_F(FileTest, ReadRangeSaysWhereTheFileEnds) {
+  auto file = OpenRegularFile(Write("a", "12345"));
+  ASSERT_TRUE(file.ok());
+  std::byte buffer[4];
+  EXPECT_TRUE(ReadRange(file->fd.get(), 1, buffer, "a").ok());
+  EXPECT_THAT(FormatError(ReadRange(file->fd.get(), 3, buffer, "a")),
+              HasSubstr("it ends at byte 5; 2 more are needed"));
+}
+
+TEST_F(FileTest, OpensBeneathADirectoryOnly) {
+  fs::create_directories(root_ / "d" / "e");
+  Write("outside", "o");
+  Write("d/e/in", "i");
+  fs::create_symlink("in", root_ / "d" / "e" / "link");
+  auto directory = OpenDirectory(Path("d"));
+  ASSERT_TRUE(directory.ok());
+  EXPECT_TRUE(OpenBeneath(directory->get(), "e/in").ok());
+  for (std::string name : {"../outside", "e/../../outside", "/etc/passwd", "", "e//in", "e/", "e",
+                           "e/link", "e/in/x"}) {
+    EXPECT_FALSE(OpenBeneath(directory->get(), name).ok()) << name;
+  }
+}
+
+TEST_F(FileTest, WritesWholeOrNotAtAll) {
+  ASSERT_TRUE(WriteFileAtomically(Path("a"), AsBytes("one")).ok());
+  EXPECT_EQ(Content("a"), "one");
+  {
+    auto file = AtomicFile::Create(Path("a"));
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE(file->Append(AsBytes("half")).ok());
+    EXPECT_EQ(Content("a"), "one");
+  }
+  EXPECT_EQ(Content("a"), "one");
+  EXPECT_EQ(Files(), 1) << "what was begun is removed";
+  ASSERT_TRUE(WriteFileAtomically(Path("a"), AsBytes("two")).ok());
+  EXPECT_EQ(Content("a"), "two");
+}
+
+TEST_F(FileTest, PrivateFilesAreForTheOwnerOnly) {
+  ASSERT_TRUE(WriteFileAtomically(Path("a"), AsBytes("x"), FileMode::kPrivate).ok());
+  struct stat st;
+  ASSERT_EQ(stat(Path("a").c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 0777, 0600u);
+}
+
+TEST_F(FileTest, WritesThroughASymbolicLink) {
+  Write("target", "old");
+  fs::create_symlink("target", root_ / "link");
+  ASSERT_TRUE(WriteFileAtomically(Path("link"), AsBytes("new")).ok());
+  EXPECT_TRUE(fs::is_symlink(root_ / "link"));
+  EXPECT_EQ(Content("target"), "new");
+}
+
+TEST_F(FileTest, NeverReplacesWhatIsNoRegularFile) {
+  ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
+  for (const std::string& path : {Path("fifo"), root_.string(), std::string("/dev/null"),
+                                  Path("no/such/place"), std::string()}) {
+    EXPECT_EQ(ErrorId(WriteFileAtomically(path, AsBytes("x"))), errors::kFileWrite.id) << path;
+  }
+  EXPECT_TRUE(fs::is_fifo(root_ / "fifo"));
+}
+
+TEST_F(FileTest, AFullDeviceLeavesTheOldFile) {
+  Write("a", "old");
+  // The size limit stands for a full disk; its signal must not end the process.
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit small = {4096, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  absl::Status status = WriteFileAtomically(Path("a"), AsBytes(std::string(10'000, 'x')));
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(ErrorId(status), errors::kFileWrite.id);
+  EXPECT_THAT(FormatError(status), HasSubstr("4096 bytes were written, 5904 more are needed"));
+  EXPECT_EQ(Content("a"), "old");
+  EXPECT_EQ(Files(), 1);
+}
+
+TEST(EscapeControl, LeavesTextAndDisarmsTheRest) {
+  EXPECT_EQ(EscapeControl("Größe 模型"), "Größe 模型");
+  EXPECT_EQ(EscapeControl("a\x1b[31m\n\x7f"), "a\\x1b[31m\\x0a\\x7f");
+  EXPECT_EQ(EscapeControl("\xc2\x9b"
+                          "31m"),
+            "\\u009b31m");  // a control of the second kind
+  EXPECT_EQ(EscapeControl("a\xe2\x80\xae"
+                          "b"),
+            "a\\u202eb");  // turns the direction of text
+  EXPECT_EQ(EscapeControl("\xff\xc0\xaf\xed\xa0\x80"),
+            "\\xff\\xc0\\xaf\\xed\\xa0\\x80");  // no UTF-8
+}
+
+}  // namespace
+}  // namespace mge
