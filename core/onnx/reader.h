@@ -11,6 +11,8 @@
 // nodes compute is left to InferTypes, for a declared type of an intermediate value is a claim that
 // nobody has checked.
 //
+// Training information and quantization annotations do not concern a run and are skipped.
+//
 // Errors: kFileAccess, kNotOnnx, kMalformedModel (names the byte offset), kInvalidGraph,
 // kInvalidNode, kInvalidTensor, kExternalData, kLimit, kUnsupportedVersion, kUnsupportedOp,
 // kUnsupportedType, kUnsupportedFeature, and what `allocator` answers.

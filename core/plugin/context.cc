@@ -112,7 +112,7 @@ absl::StatusOr<MemoryInfo> GpuMemoryInfo(const Devices& devices, int device_id) 
 }
 
 absl::Status EmptyCache(const Devices& devices, const Context& context) {
-  MGE_ASSIGN_OR_RETURN(DeviceUse use, devices.Find(context.name(), "empty_cache"));
+  MGE_ASSIGN_OR_RETURN(DeviceUse use, devices.Locate(context.name(), "empty_cache"));
   use.device->Trim(MGE_TRIM_ALL);
   return absl::OkStatus();
 }

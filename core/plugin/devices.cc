@@ -143,24 +143,21 @@ int Devices::gpu_count() const {
 
 // ---------------------------------------------------------------- from names to devices
 
-std::vector<Device*> Devices::BestClass() const {
-  std::vector<Device*> best;
-  for (Device* d : gpus_) {
-    if (d->usable() && !d->Is(MGE_DEVICE_ONLY_BY_NAME)) best.push_back(d);
-  }
-  if (!best.empty()) return best;
-  const Device* top = nullptr;
+std::vector<Device*> Devices::BestFirst() const {
+  std::vector<Device*> best = gpus_, others;
   for (const auto& d : devices_) {
-    if (!d->usable() || d->Is(MGE_DEVICE_ONLY_BY_NAME) || d->class_name() == "cpu") continue;
-    if (!top || Outranks(d.get(), top)) top = d.get();
+    if (d->number() >= 0 && !d->Is(MGE_DEVICE_GPU) && d->class_name() != "cpu") others.push_back(d.get());
   }
-  return OfClass({.cls = top ? top->class_name() : "cpu"});
+  std::stable_sort(others.begin(), others.end(), Outranks);
+  best.insert(best.end(), others.begin(), others.end());
+  for (Device* d : OfClass("cpu")) best.push_back(d);
+  std::erase_if(best, [](const Device* d) { return !d->usable() || d->Is(MGE_DEVICE_ONLY_BY_NAME); });
+  return best;
 }
 
-std::vector<Device*> Devices::OfClass(const DeviceName& name) const {
-  if (name.cls == "gpu") return gpus_;
-  if (name.cls == "xpu") return BestClass();
-  std::string_view cls = name.cls == "multithread" || name.cls == "cpu_pinned" ? "cpu" : std::string_view(name.cls);
+std::vector<Device*> Devices::OfClass(std::string_view cls) const {
+  if (cls == "gpu") return gpus_;
+  if (cls == "multithread" || cls == "cpu_pinned") cls = "cpu";
   std::vector<Device*> out;
   for (const auto& d : devices_) {
     if (d->class_name() == cls && d->number() >= 0) out.push_back(d.get());
@@ -184,7 +181,13 @@ absl::Status Devices::Unusable(const DeviceName& name, std::string why, std::str
 
 absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where) const {
   std::string cls = name.cls == "multithread" || name.cls == "cpu_pinned" ? "cpu" : name.cls;
-  std::string why = fmt::format("no backend that drives devices of class '{}' is loaded", cls), fix;
+  const bool any = cls == "xpu";
+  std::string why = any ? "no backend offers a device that may be taken without being named"
+                        : fmt::format("no backend that drives devices of class '{}' is loaded", cls);
+  std::string fix;
+  for (const auto& d : devices_) {
+    if (any && !d->usable()) why += fmt::format("; {}: {}", d->name(), d->reason());
+  }
   std::span<const std::string_view> known = WellKnownDeviceClasses();
   if (std::find(known.begin(), known.end(), cls) == known.end()) {
     std::vector<std::string> candidates(known.begin(), known.end());
@@ -202,14 +205,20 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
       why += "." + DidYouMean(meant.ToString());
     }
   }
+  int unknown = 0;  // refused before it could be known what they drive
   for (const PluginFile& file : files_) {
     if (file.verdict == Verdict::kLoaded) {
       if (Contains(file.classes, cls)) why += fmt::format("; backend '{}' finds no such device on this machine", file.name);
-    } else if (Contains(file.classes, cls)) {
+      continue;
+    }
+    bool nameless = file.classes.empty() && file.verdict == Verdict::kRefused;
+    if (nameless && unknown++ > 0) continue;
+    if (nameless || (any ? !file.classes.empty() : Contains(file.classes, cls))) {
       why += fmt::format("; {} is {}: {}", file.path, VerdictName(file.verdict), file.reason);
       if (fix.empty()) fix = file.fix;
     }
   }
+  if (unknown > 1) why += fmt::format("; {} more were refused, see `mge plugins`", unknown - 1);
   if (fix.empty()) {
     std::vector<std::string> searched;
     for (const PluginDirectory& directory : directories_) searched.push_back(directory.path);
@@ -219,23 +228,26 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
   return Unusable(name, std::move(why), where, std::move(fix));
 }
 
-absl::StatusOr<DeviceUse> Devices::Choose(const DeviceName& name, std::string_view where) const {
-  std::vector<Device*> group = OfClass(name);
+// The devices that a name allows, the best first; at least one.
+absl::StatusOr<std::vector<Device*>> Devices::Candidates(const DeviceName& name, std::string_view where) const {
+  std::vector<Device*> group = name.cls == "xpu" ? BestFirst() : OfClass(name.cls);
   if (group.empty()) return NoSuchClass(name, where);
-  DeviceUse use{.stream = name.stream, .threads = name.threads, .synchronous = name.synchronous,
-                .pinned = name.cls == "cpu_pinned"};
   // A CPU has one memory and one set of cores: the id of cpu(3) only tells contexts apart.
-  bool any = name.number == kLowestUsable || (name.context && group[0]->class_name() == "cpu" && name.cls != "xpu");
+  bool any = name.number == kLowestUsable || (name.context && group[0]->class_name() == "cpu");
   if (any) {
     std::string reasons;
-    for (Device* d : group) {
-      if (d->usable()) {
-        use.device = d;
-        return use;
-      }
-      reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", d->name(), d->reason());
+    for (const Device* d : group) {
+      if (!d->usable()) reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", d->name(), d->reason());
     }
-    return Unusable(name, std::move(reasons), where);
+    std::erase_if(group, [](const Device* d) { return !d->usable(); });
+    if (group.empty()) return Unusable(name, std::move(reasons), where);
+    return group;
+  }
+  if (name.cls == "xpu") {  // a number counts within the class of the best
+    const Device* best = group[0];
+    std::erase_if(group, [&](const Device* d) {
+      return best->gpu_name().empty() ? d->class_name() != best->class_name() : d->gpu_name().empty();
+    });
   }
   if (static_cast<size_t>(name.number) >= group.size()) {
     return Unusable(name,
@@ -243,16 +255,42 @@ absl::StatusOr<DeviceUse> Devices::Choose(const DeviceName& name, std::string_vi
                                       : fmt::format("there are {} devices of this class, numbered from 0", group.size()),
                     where);
   }
-  use.device = group[static_cast<size_t>(name.number)];
-  if (!use.device->usable()) return Unusable(name, use.device->reason(), where);
-  return use;
+  Device* device = group[static_cast<size_t>(name.number)];
+  if (!device->usable()) return Unusable(name, device->reason(), where);
+  return std::vector<Device*>{device};
+}
+
+absl::StatusOr<Device*> Devices::OpenFirst(const DeviceName& name, std::string_view where,
+                                           std::vector<std::string>& passed_over) const {
+  MGE_ASSIGN_OR_RETURN(std::vector<Device*> candidates, Candidates(name, where));
+  absl::Status first;
+  for (Device* device : candidates) {
+    absl::Status opened = device->Open();
+    if (opened.ok()) return device;
+    passed_over.push_back(fmt::format("{}: {}", device->name(), PartsOf(opened).what));
+    if (first.ok()) first = AddWhere(opened, where);
+  }
+  return first;
+}
+
+namespace {
+
+DeviceUse Use(Device* device, const DeviceName& name) {
+  return {.device = device, .stream = name.stream, .threads = name.threads, .synchronous = name.synchronous,
+          .pinned = name.cls == "cpu_pinned"};
+}
+
+}  // namespace
+
+absl::StatusOr<DeviceUse> Devices::Locate(const DeviceName& name, std::string_view where) const {
+  MGE_ASSIGN_OR_RETURN(std::vector<Device*> candidates, Candidates(name, where));
+  return Use(candidates[0], name);
 }
 
 absl::StatusOr<DeviceUse> Devices::Find(const DeviceName& name, std::string_view where) const {
-  MGE_ASSIGN_OR_RETURN(DeviceUse use, Choose(name, where));
-  absl::Status opened = use.device->Open();
-  if (!opened.ok()) return AddWhere(opened, where);
-  return use;
+  std::vector<std::string> passed_over;
+  MGE_ASSIGN_OR_RETURN(Device * device, OpenFirst(name, where, passed_over));
+  return Use(device, name);
 }
 
 absl::StatusOr<Resolution> Devices::Resolve(const DeviceSpec& spec, std::string_view where) const {
@@ -262,7 +300,16 @@ absl::StatusOr<Resolution> Devices::Resolve(const DeviceSpec& spec, std::string_
     std::vector<DeviceUse> uses;
     absl::Status failed;
     for (const DeviceName& name : alternative) {
-      absl::StatusOr<DeviceUse> use = out.devices.empty() ? Find(name, where) : Choose(name, where);
+      std::vector<std::string> unopened;
+      absl::StatusOr<DeviceUse> use;
+      if (!out.devices.empty()) {
+        use = Locate(name, where);  // a fallback is opened when it is needed
+      } else if (absl::StatusOr<Device*> opened = OpenFirst(name, where, unopened); opened.ok()) {
+        use = Use(*opened, name);
+        out.passed_over.insert(out.passed_over.end(), unopened.begin(), unopened.end());
+      } else {
+        use = opened.status();
+      }
       if (!use.ok()) {
         failed = use.status();
         break;

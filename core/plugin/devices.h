@@ -67,16 +67,18 @@ class Devices {
   // exists nowhere and is near to one that does. `where` is the place of the request: "MGE_DEFAULT_DEVICE (environment)".
   absl::StatusOr<Resolution> Resolve(const DeviceSpec& spec, std::string_view where = {}) const;
   absl::StatusOr<Resolution> Resolve(std::string_view spec, std::string_view where = {}) const;
-  // One device by one name.
+  // One device by one name, opened; `x` is the lowest that opens. Locate() opens nothing.
   absl::StatusOr<DeviceUse> Find(const DeviceName& name, std::string_view where = {}) const;
+  absl::StatusOr<DeviceUse> Locate(const DeviceName& name, std::string_view where = {}) const;
 
  private:
   Devices() = default;
   void Number(const DevicesOptions& options);
   void Name(Device& device, std::string name, const DevicesOptions& options) const;
-  std::vector<Device*> OfClass(const DeviceName& name) const;  // by number
-  std::vector<Device*> BestClass() const;
-  absl::StatusOr<DeviceUse> Choose(const DeviceName& name, std::string_view where) const;
+  std::vector<Device*> OfClass(std::string_view cls) const;  // by number
+  std::vector<Device*> BestFirst() const;                    // those that xpu may take
+  absl::StatusOr<std::vector<Device*>> Candidates(const DeviceName& name, std::string_view where) const;
+  absl::StatusOr<Device*> OpenFirst(const DeviceName& name, std::string_view where, std::vector<std::string>& passed_over) const;
   absl::Status NoSuchClass(const DeviceName& name, std::string_view where) const;
   absl::Status Unusable(const DeviceName& name, std::string why, std::string_view where, std::string fix = {}) const;
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
 #include <span>
 #include <utility>
 
@@ -21,6 +22,7 @@ namespace {
 constexpr uint64_t kMaxNoteBytes = 1 << 16;
 constexpr int kMaxProgramHeaders = 256;
 constexpr uint64_t kMaxBuildIdBytes = 64;
+constexpr std::string_view kReservedClasses[] = {"host", "xpu", "multithread", "cpu_pinned", "cpu_shared"};
 
 bool ReadAt(int fd, uint64_t offset, void* out, size_t bytes) {
   auto* to = static_cast<char*>(out);
@@ -112,6 +114,12 @@ std::string ParseNote(std::span<const std::byte> bytes, PluginNote& out) {
     size_t end = std::min(classes.find(',', begin), classes.size());
     std::string cls = classes.substr(begin, end - begin);
     if (!IsClassName(cls)) return fmt::format("its identity note names the device class '{}'", cls);
+    if (std::find(std::begin(kReservedClasses), std::end(kReservedClasses), cls) != std::end(kReservedClasses)) {
+      return fmt::format("its identity note names the device class '{}', which is the host's own", cls);
+    }
+    if (cls.back() == 'x') {
+      return fmt::format("its identity note names the device class '{}'; a final x stands for \"any\" in names of devices", cls);
+    }
     out.classes.push_back(std::move(cls));
     begin = end + 1;
   }

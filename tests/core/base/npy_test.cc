@@ -180,7 +180,7 @@ TEST(Npy, MutationsAreErrorsOrArrays) {
     for (int n = 1 + static_cast<int>(random() % 4); n > 0; --n)
       changed[random() % changed.size()] = static_cast<char>(random());
     auto read = Read(changed);
-    if (!read.ok()) EXPECT_NE(ErrorId(read.status()), 0);
+    EXPECT_TRUE(read.ok() || ErrorId(read.status()) != 0);
   }
 }
 
@@ -289,7 +289,7 @@ TEST(Npz, MutationsAreErrorsOrArrays) {
     for (int n = 1 + static_cast<int>(random() % 4); n > 0; --n)
       changed[random() % changed.size()] = static_cast<char>(random());
     auto read = ReadZip(changed);
-    if (!read.ok()) EXPECT_NE(ErrorId(read.status()), 0);
+    EXPECT_TRUE(read.ok() || ErrorId(read.status()) != 0);
   }
 }
 

@@ -56,11 +56,11 @@ class ExternalData : public ::testing::Test {
 
   // y = x + w, where w is external.
   absl::StatusOr<::mge::onnx::Model> ReadWith(const Entries& entries, DType dtype = DType::kF32) {
-    Proto bytes =
-        Model({.graph = Graph({.nodes = {Node("Add", {"x", "w"}, {"y"})},
-                               .inputs = {ValueInfo("x", dtype, {2})},
-                               .outputs = {ValueInfo("y", dtype, {2})},
-                               .initializers = {ExternalTensor("w", dtype, {2}, entries)}})});
+    Proto bytes = ModelProto(
+        {.graph = GraphProto({.nodes = {NodeProto("Add", {"x", "w"}, {"y"})},
+                              .inputs = {ValueInfo("x", dtype, {2})},
+                              .outputs = {ValueInfo("y", dtype, {2})},
+                              .initializers = {ExternalTensor("w", dtype, {2}, entries)}})});
     Write(root_ / "model" / "m.onnx", bytes);
     return ReadModel(root_ / "model" / "m.onnx");
   }
@@ -161,10 +161,11 @@ TEST_F(ExternalData, SizesComeFromTheShape) {
 }
 
 TEST_F(ExternalData, NeedsADirectory) {
-  Proto bytes = Model({.graph = Graph({.nodes = {Node("Relu", {"w"}, {"y"})},
-                                       .outputs = {ValueInfo("y", DType::kF32, {2})},
-                                       .initializers = {ExternalTensor(
-                                           "w", DType::kF32, {2}, {{"location", "w.bin"}})}})});
+  Proto bytes = ModelProto(
+      {.graph = GraphProto(
+           {.nodes = {NodeProto("Relu", {"w"}, {"y"})},
+            .outputs = {ValueInfo("y", DType::kF32, {2})},
+            .initializers = {ExternalTensor("w", DType::kF32, {2}, {{"location", "w.bin"}})}})});
   ExpectError(Read(bytes).status(), errors::kExternalData, "was not read from a file");
 }
 

@@ -25,7 +25,7 @@ inline absl::StatusOr<::mge::onnx::Model> Read(const Proto& bytes,
 }
 
 // Reads, infers and runs on float vectors; the first output's elements.
-inline absl::StatusOr<std::vector<float>> Run(const Proto& bytes,
+inline absl::StatusOr<std::vector<float>> RunModel(const Proto& bytes,
                                               const std::vector<std::vector<float>>& inputs) {
   MGE_ASSIGN_OR_RETURN(::mge::onnx::Model model, Read(bytes));
   MGE_RETURN_IF_ERROR(VerifyGraph(model.graph));
@@ -46,7 +46,7 @@ inline absl::StatusOr<std::vector<float>> Run(const Proto& bytes,
 inline void ExpectError(const absl::Status& status, const ErrorRow& row, const std::string& text) {
   EXPECT_EQ(ErrorId(status), row.id) << FormatError(status);
   EXPECT_THAT(FormatError(status), HasSubstr(text));
-  auto good = Run(ReluModel(), {{-1, 2}});
+  auto good = RunModel(ReluModel(), {{-1, 2}});
   ASSERT_TRUE(good.ok()) << FormatError(good.status());
   EXPECT_THAT(*good, ::testing::ElementsAre(0, 2));
 }

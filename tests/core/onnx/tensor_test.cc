@@ -13,39 +13,43 @@ absl::StatusOr<Tensor> Decode(const Proto& bytes) {
 }
 
 Proto WithInitializer(const Proto& tensor) {
-  return Model({.graph = Graph({.nodes = {Node("Relu", {"x"}, {"y"})},
-                                .inputs = {ValueInfo("x", DType::kF32, {2})},
-                                .outputs = {ValueInfo("y", DType::kF32, {2})},
-                                .initializers = {tensor}})});
+  return ModelProto({.graph = GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"y"})},
+                                          .inputs = {ValueInfo("x", DType::kF32, {2})},
+                                          .outputs = {ValueInfo("y", DType::kF32, {2})},
+                                          .initializers = {tensor}})});
 }
 
 TEST(TensorProto, TypedDataOfEveryType) {
-  auto f =
-      Decode(TensorHead("f", DType::kF32, {2}) + PackedFloats(field::tensor::kFloats, {1.5f, -2}));
+  auto f = Decode(TensorHead("f", DType::kF32, {2}) +
+                  PackedFloatField(field::tensor::kFloats, {1.5f, -2}));
   ASSERT_TRUE(f.ok());
   EXPECT_THAT(f->Data<float>(), ::testing::ElementsAre(1.5f, -2));
   for (DType dtype : {DType::kI8, DType::kI16, DType::kI32, DType::kU8, DType::kU16}) {
-    auto t = Decode(TensorHead("t", dtype, {3}) + PackedInts(field::tensor::kInt32s, {0, 1, 100}));
+    auto t =
+        Decode(TensorHead("t", dtype, {3}) + PackedIntField(field::tensor::kInt32s, {0, 1, 100}));
     ASSERT_TRUE(t.ok()) << FormatError(t.status());
     EXPECT_THAT(t->ToInts(), ::testing::ElementsAre(0, 1, 100));
   }
   auto negative =
-      Decode(TensorHead("t", DType::kI8, {1}) + PackedInts(field::tensor::kInt32s, {-128}));
+      Decode(TensorHead("t", DType::kI8, {1}) + PackedIntField(field::tensor::kInt32s, {-128}));
   EXPECT_THAT(negative->ToInts(), ::testing::ElementsAre(-128));
-  auto u = Decode(TensorHead("t", DType::kU64, {1}) + PackedInts(field::tensor::kUint64s, {-1}));
+  auto u =
+      Decode(TensorHead("t", DType::kU64, {1}) + PackedIntField(field::tensor::kUint64s, {-1}));
   EXPECT_EQ(u->Data<uint64_t>()[0], ~uint64_t{0});
-  auto h = Decode(TensorHead("t", DType::kF16, {1}) + PackedInts(field::tensor::kInt32s, {0x3c00}));
+  auto h =
+      Decode(TensorHead("t", DType::kF16, {1}) + PackedIntField(field::tensor::kInt32s, {0x3c00}));
   EXPECT_EQ(static_cast<float>(h->Data<Half>()[0]), 1);
   auto b =
-      Decode(TensorHead("t", DType::kBF16, {1}) + PackedInts(field::tensor::kInt32s, {0xc000}));
+      Decode(TensorHead("t", DType::kBF16, {1}) + PackedIntField(field::tensor::kInt32s, {0xc000}));
   EXPECT_EQ(static_cast<float>(b->Data<BFloat16>()[0]), -2);
-  auto t = Decode(TensorHead("t", DType::kBool, {2}) + PackedInts(field::tensor::kInt32s, {1, 0}));
+  auto t =
+      Decode(TensorHead("t", DType::kBool, {2}) + PackedIntField(field::tensor::kInt32s, {1, 0}));
   EXPECT_THAT(t->ToInts(), ::testing::ElementsAre(1, 0));
   auto s = Decode(TensorHead("t", DType::kString, {2}) +
-                  Texts(field::tensor::kTexts, {"a", std::string("\0b", 2)}));
+                  TextFields(field::tensor::kTexts, {"a", std::string("\0b", 2)}));
   EXPECT_THAT(s->Data<std::string>(), ::testing::ElementsAre("a", std::string("\0b", 2)));
-  auto i = Decode(TensorHead("t", DType::kI64, {2}) + Int(field::tensor::kInt64s, 7) +
-                  Int(field::tensor::kInt64s, -8));
+  auto i = Decode(TensorHead("t", DType::kI64, {2}) + IntField(field::tensor::kInt64s, 7) +
+                  IntField(field::tensor::kInt64s, -8));
   EXPECT_THAT(i->ToInts(), ::testing::ElementsAre(7, -8));
 }
 
@@ -74,11 +78,11 @@ TEST(TensorProto, SizesThatOverflow) {
     EXPECT_THAT(FormatError(read.status()),
                 ::testing::AnyOf(HasSubstr("size overflow"), HasSubstr("negative")));
   }
-  auto input =
-      Model({.graph = Graph(
-                 {.nodes = {Node("Relu", {"x"}, {"y"})},
-                  .inputs = {ValueInfo("x", DType::kF32, {int64_t{1} << 31, int64_t{1} << 31, 4})},
-                  .outputs = {ValueInfo("y", DType::kF32, {1})}})});
+  auto input = ModelProto(
+      {.graph = GraphProto(
+           {.nodes = {NodeProto("Relu", {"x"}, {"y"})},
+            .inputs = {ValueInfo("x", DType::kF32, {int64_t{1} << 31, int64_t{1} << 31, 4})},
+            .outputs = {ValueInfo("y", DType::kF32, {1})}})});
   ExpectError(Read(input).status(), errors::kInvalidTensor, "size overflow");
 }
 
@@ -87,7 +91,7 @@ TEST(TensorProto, NothingIsAllocatedFromADeclaredSize) {
   ExpectError(Decode(RawTensor("w", DType::kF32, {1 << 20, 1 << 28}, "1234")).status(),
               errors::kInvalidTensor, "got 4");
   ExpectError(Decode(TensorHead("w", DType::kI64, {1 << 20, 1 << 28}) +
-                     PackedInts(field::tensor::kInt64s, {1}))
+                     PackedIntField(field::tensor::kInt64s, {1}))
                   .status(),
               errors::kInvalidTensor, "got at most 1");
   ExpectError(Decode(TensorHead("w", DType::kString, {1 << 20, 1 << 28})).status(),
@@ -99,31 +103,35 @@ TEST(TensorProto, NothingIsAllocatedFromADeclaredSize) {
 TEST(TensorProto, ExpectedAndPresentBytesAreNamed) {
   ExpectError(Read(WithInitializer(FloatTensor("w", {3}, {1, 2}))).status(), errors::kInvalidTensor,
               "expected 12 bytes, got 8");
-  ExpectError(Decode(TensorHead("w", DType::kI64, {1}) + PackedInts(field::tensor::kInt64s, {1, 2}))
-                  .status(),
-              errors::kInvalidTensor, "expected 1 elements, got 2");
+  ExpectError(
+      Decode(TensorHead("w", DType::kI64, {1}) + PackedIntField(field::tensor::kInt64s, {1, 2}))
+          .status(),
+      errors::kInvalidTensor, "expected 1 elements, got 2");
 }
 
 TEST(TensorProto, TwoKindsOfDataAreRefused) {
   ExpectError(
-      Decode(FloatTensor("w", {1}, {1}) + PackedFloats(field::tensor::kFloats, {1})).status(),
+      Decode(FloatTensor("w", {1}, {1}) + PackedFloatField(field::tensor::kFloats, {1})).status(),
       errors::kInvalidTensor, "both raw_data and float_data");
-  ExpectError(Decode(TensorHead("w", DType::kF32, {1}) + PackedFloats(field::tensor::kFloats, {1}) +
-                     PackedInts(field::tensor::kInt32s, {1}))
-                  .status(),
-              errors::kBadInputFile, "float_data and int32_data");
   ExpectError(
-      Decode(TensorHead("w", DType::kF32, {1}) + PackedInts(field::tensor::kInt32s, {1})).status(),
+      Decode(TensorHead("w", DType::kF32, {1}) + PackedFloatField(field::tensor::kFloats, {1}) +
+             PackedIntField(field::tensor::kInt32s, {1}))
+          .status(),
+      errors::kBadInputFile, "float_data and int32_data");
+  ExpectError(
+      Decode(TensorHead("w", DType::kF32, {1}) + PackedIntField(field::tensor::kInt32s, {1}))
+          .status(),
       errors::kInvalidTensor, "expected float_data");
 }
 
 TEST(TensorProto, ValuesOutsideOfTheTypeAreRefused) {
   ExpectError(
-      Decode(TensorHead("w", DType::kU8, {2}) + PackedInts(field::tensor::kInt32s, {1, 300}))
+      Decode(TensorHead("w", DType::kU8, {2}) + PackedIntField(field::tensor::kInt32s, {1, 300}))
           .status(),
       errors::kInvalidTensor, "element 1 is 300, outside of [0, 255]");
   ExpectError(
-      Decode(TensorHead("w", DType::kU16, {1}) + PackedInts(field::tensor::kInt32s, {-1})).status(),
+      Decode(TensorHead("w", DType::kU16, {1}) + PackedIntField(field::tensor::kInt32s, {-1}))
+          .status(),
       errors::kInvalidTensor, "-1");
   ExpectError(Decode(RawTensor("w", DType::kBool, {2}, "\x01\x02")).status(),
               errors::kInvalidTensor, "not 0 or 1");
@@ -165,25 +173,27 @@ TEST(TensorProto, WeightsAreViewsOfTheFileWhereAligned) {
 
 TEST(TensorProto, SparseInitializersBecomeDense) {
   auto model = [](const Proto& sparse) {
-    return Model({.graph = Graph({.nodes = {Node("Add", {"x", "w"}, {"y"})},
-                                  .inputs = {ValueInfo("x", DType::kF32, {4})},
-                                  .outputs = {ValueInfo("y", DType::kF32, {4})}}) +
-                           Text(field::graph::kSparseInitializer, sparse)});
+    return ModelProto({.graph = GraphProto({.nodes = {NodeProto("Add", {"x", "w"}, {"y"})},
+                                            .inputs = {ValueInfo("x", DType::kF32, {4})},
+                                            .outputs = {ValueInfo("y", DType::kF32, {4})}}) +
+                                TextField(field::graph::kSparseInitializer, sparse)});
   };
-  Proto values = Text(field::sparse::kValues, FloatTensor("w", {2}, {5, 7}));
-  auto dims = [](std::vector<int64_t> d) { return PackedInts(field::sparse::kDims, d); };
-  auto run = Run(model(values + Text(field::sparse::kIndices, IntTensor("i", {1, 3})) + dims({4})),
-                 {{0, 0, 0, 0}});
+  Proto values = TextField(field::sparse::kValues, FloatTensor("w", {2}, {5, 7}));
+  auto dims = [](std::vector<int64_t> d) { return PackedIntField(field::sparse::kDims, d); };
+  auto run = RunModel(
+      model(values + TextField(field::sparse::kIndices, IntTensor("i", {1, 3})) + dims({4})),
+      {{0, 0, 0, 0}});
   ASSERT_TRUE(run.ok()) << FormatError(run.status());
   EXPECT_THAT(*run, ::testing::ElementsAre(0, 5, 0, 7));
   ExpectError(
-      Read(model(values + Text(field::sparse::kIndices, IntTensor("i", {1, 4})) + dims({4})))
+      Read(model(values + TextField(field::sparse::kIndices, IntTensor("i", {1, 4})) + dims({4})))
           .status(),
       errors::kInvalidTensor, "index 4 is outside");
   ExpectError(
-      Read(model(values + Text(field::sparse::kIndices, IntTensor("i", {1})) + dims({4}))).status(),
+      Read(model(values + TextField(field::sparse::kIndices, IntTensor("i", {1})) + dims({4})))
+          .status(),
       errors::kInvalidTensor, "indices");
-  ExpectError(Read(model(values + Text(field::sparse::kIndices, IntTensor("i", {1, 3})) +
+  ExpectError(Read(model(values + TextField(field::sparse::kIndices, IntTensor("i", {1, 3})) +
                          dims({int64_t{1} << 40})))
                   .status(),
               errors::kLimit, "too large");
@@ -191,14 +201,15 @@ TEST(TensorProto, SparseInitializersBecomeDense) {
 
 TEST(ValueFile, SequencesAndOptionals) {
   Proto one = FloatTensor("", {1}, {1}), two = FloatTensor("", {2}, {2, 3});
-  Proto sequence = Text(field::sequence::kName, "s") + Int(field::sequence::kKind, 1) +
-                   Texts(field::sequence::kTensors, {one, two});
+  Proto sequence = TextField(field::sequence::kName, "s") + IntField(field::sequence::kKind, 1) +
+                   TextFields(field::sequence::kTensors, {one, two});
   auto read = ReadValueBytes(AsBytes(sequence), ValueKind::kSequence);
   ASSERT_TRUE(read.ok()) << FormatError(read.status());
   EXPECT_EQ(read->name, "s");
   ASSERT_EQ(read->value.sequence.size(), 2u);
   EXPECT_THAT(read->value.sequence[1].Data<float>(), ::testing::ElementsAre(2, 3));
-  Proto optional = Int(field::optional::kKind, 3) + Text(field::optional::kSequence, sequence);
+  Proto optional =
+      IntField(field::optional::kKind, 3) + TextField(field::optional::kSequence, sequence);
   auto some = ReadValueBytes(AsBytes(optional), ValueKind::kOptionalSequence);
   ASSERT_TRUE(some.ok()) << FormatError(some.status());
   EXPECT_TRUE(some->value.present);
@@ -209,7 +220,7 @@ TEST(ValueFile, SequencesAndOptionals) {
   ExpectError(ReadValueBytes(AsBytes(optional), ValueKind::kOptional).status(),
               errors::kBadInputFile, "expected 1");
   ExpectError(
-      ReadValueBytes(AsBytes(Int(field::sequence::kKind, 3)), ValueKind::kSequence).status(),
+      ReadValueBytes(AsBytes(IntField(field::sequence::kKind, 3)), ValueKind::kSequence).status(),
       errors::kUnsupportedType, "sequences of anything but tensors");
 }
 

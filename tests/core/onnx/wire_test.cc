@@ -75,21 +75,22 @@ TEST(Wire, RefusesTagsThatAreNone) {
 }
 
 TEST(Wire, RefusesKnownFieldsOfAnotherWireType) {
-  ExpectError(Read(Text(field::model::kIrVersion, "8")).status(), errors::kNotOnnx,
+  ExpectError(Read(TextField(field::model::kIrVersion, "8")).status(), errors::kNotOnnx,
               "wire type 2, expected 0");
-  ExpectError(Read(Int(field::model::kIrVersion, 8) + Int(field::model::kGraph, 1)).status(),
-              errors::kMalformedModel, "wire type 0, expected 2");
+  ExpectError(
+      Read(IntField(field::model::kIrVersion, 8) + IntField(field::model::kGraph, 1)).status(),
+      errors::kMalformedModel, "wire type 0, expected 2");
 }
 
 TEST(Wire, SkipsUnknownFieldsWhateverTheyHold) {
-  Proto unknown = Text(1000, std::string(500, '\xff')) + Int(1001, -1);
+  Proto unknown = TextField(1000, std::string(500, '\xff')) + IntField(1001, -1);
   auto read = Read(unknown + ReluModel() + unknown);
   EXPECT_TRUE(read.ok()) << FormatError(read.status());
 }
 
 TEST(Wire, TakesPackedAndUnpackedNumbersAlike) {
   WireSource source;
-  std::string bytes = Int(8, 3) + PackedInts(8, {4, -5}) + Int(8, 6);
+  std::string bytes = IntField(8, 3) + PackedIntField(8, {4, -5}) + IntField(8, 6);
   source.bytes = AsBytes(bytes);
   WireReader reader(source, "AttributeProto", source.bytes);
   Ints out;
@@ -99,11 +100,11 @@ TEST(Wire, TakesPackedAndUnpackedNumbersAlike) {
 }
 
 TEST(Wire, RefusesPackedRunsThatAreCutOff) {
-  Proto attr = Text(1, "perm") + Text(8, "\x01\x80") + Int(20, 7);
-  Proto model =
-      Model({.graph = Graph({.nodes = {Node("Transpose", {"x"}, {"y"}, {.attributes = {attr}})},
-                             .inputs = {ValueInfo("x", DType::kF32, {2})},
-                             .outputs = {ValueInfo("y", DType::kF32, {2})}})});
+  Proto attr = TextField(1, "perm") + TextField(8, "\x01\x80") + IntField(20, 7);
+  Proto model = ModelProto(
+      {.graph = GraphProto({.nodes = {NodeProto("Transpose", {"x"}, {"y"}, {.attributes = {attr}})},
+                            .inputs = {ValueInfo("x", DType::kF32, {2})},
+                            .outputs = {ValueInfo("y", DType::kF32, {2})}})});
   ExpectError(Read(model).status(), errors::kMalformedModel, "broken number");
 }
 

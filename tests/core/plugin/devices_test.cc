@@ -93,6 +93,21 @@ TEST(Devices, ARefusedBackendOfTheClassIsNamed) {
   EXPECT_THAT(PartsOf(devices->Resolve("rocm0").status()).fix, HasSubstr("install a backend"));
 }
 
+TEST(Devices, ADirectoryThatIsNotTrustedIsWhyABackendIsMissing) {
+  PluginFolder folder;
+  folder.Add("processor");
+  folder.Mode("", 0777);
+  absl::Status status = Load({folder.path()})->Resolve("cpu0").status();
+  EXPECT_THAT(PartsOf(status).what, AllOf(HasSubstr(folder.path()), HasSubstr("writable by others")));
+  EXPECT_THAT(PartsOf(status).fix, HasSubstr("chmod go-w"));
+}
+
+TEST(Devices, WithoutAnyTheReasonsOfAllAreGiven) {
+  EXPECT_THAT(Machine({"old_driver", "throws"}).Chosen("xpux"),
+              AllOf(HasSubstr("device 'xpux' cannot be used"), HasSubstr("card0: the fake driver is too old"),
+                    HasSubstr("mge_throws.so is refused: it does not start"), HasSubstr("host")));
+}
+
 TEST(Devices, NumbersBeyondTheLastAreRefused) {
   Machine machine({"card"});
   EXPECT_THAT(machine.Chosen("gpu2"), AllOf(HasSubstr("E0502"), HasSubstr("there are 2 devices")));
@@ -120,6 +135,9 @@ TEST(Devices, ADeviceThatDoesNotOpenIsPassedOverOrAnError) {
   Machine machine({"busy", "processor"});
   EXPECT_THAT(machine.Chosen("fake0"), AllOf(HasSubstr("E0502"), HasSubstr("in use by another program")));
   EXPECT_EQ(machine.Chosen("fake0,cpu0"), "cpu0");
+  EXPECT_EQ(machine.Chosen("xpux"), "cpu0");  // the best that opens, and what was passed over is told
+  EXPECT_THAT(machine->Resolve("xpux")->passed_over, ElementsAre(HasSubstr("fake0: "), HasSubstr("fake1: ")));
+  EXPECT_THAT(machine.Chosen("xpu0"), HasSubstr("E0502"));
 }
 
 TEST(Devices, NamesOfTheCpuCarryThreadsStreamsAndMemory) {

@@ -191,6 +191,27 @@ TEST(Loader, AForkedChildTouchesNoDriver) {
   EXPECT_TRUE(devices->Resolve("fake1").ok());
 }
 
+TEST(Loader, ComingAndGoingLeavesNothingBehind) {
+  PluginFolder folder;
+  for (const char* kind : {"good", "card", "throws", "null_slot", "missing_library"}) folder.Add(kind);
+  auto count = [](const char* path) {
+    auto entries = std::filesystem::directory_iterator(path);
+    return std::distance(begin(entries), end(entries));
+  };
+  auto maps = [] {
+    std::string text = ReadAll("/proc/self/maps");
+    size_t libraries = 0;
+    for (size_t at = 0; (at = text.find("mge_plugins_", at)) != std::string::npos; ++at) ++libraries;
+    return libraries;
+  };
+  (void)Load({folder.path()})->Resolve("fake0");
+  auto files = count("/proc/self/fd");
+  size_t mapped = maps();
+  for (int i = 0; i < 200; ++i) (void)Load({folder.path()})->Resolve("fake0");
+  EXPECT_EQ(count("/proc/self/fd"), files);
+  EXPECT_EQ(maps(), mapped);
+}
+
 TEST(Verdict, CodesHaveStableNames) {
   EXPECT_EQ(VerdictCodeName(VerdictCode::kOk), "ok");
   EXPECT_EQ(VerdictCodeName(VerdictCode::kAbiMismatch), "abi_mismatch");
