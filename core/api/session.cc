@@ -49,6 +49,15 @@ mge_status* ReadInto(const char* path, const mge::ValueType& declared, mge_tenso
   return nullptr;
 }
 
+// Sets seed and deadline of a run that begins now.
+void Arm(mge_run_control& c) {
+  c.control.seed = c.seed;
+  c.control.deadline.reset();
+  if (c.timeout_s <= 0) return;
+  c.control.deadline = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                              std::chrono::duration<double>(c.timeout_s));
+}
+
 }  // namespace
 
 namespace mge::api {
@@ -142,13 +151,7 @@ mge_status* mge_session_run(mge_session* s, mge_tensor* const* inputs, size_t in
   }
   mge_run_control none;
   mge_run_control& c = control ? *control : none;
-  c.control.seed = c.seed;
-  c.control.deadline.reset();
-  if (c.timeout_s > 0) {
-    c.control.deadline = std::chrono::steady_clock::now() +
-                         std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                             std::chrono::duration<double>(c.timeout_s));
-  }
+  Arm(c);
   MGE_API_RETURN_IF_ERROR(s->session->Run(in, out, c.control));
   for (size_t i = 0; i < output_count; ++i) {
     if (outputs[i]) {
@@ -159,6 +162,28 @@ mge_status* mge_session_run(mge_session* s, mge_tensor* const* inputs, size_t in
   }
   std::lock_guard lock(s->mutex);
   s->last_plan = std::move(plan);
+  return nullptr;
+}
+
+mge_status* mge_session_run_async(mge_session* s, mge_tensor* const* inputs, size_t input_count, mge_run_control* control,
+                                  mge_done_fn done, void* state) {
+  if (!s || !done || (input_count && !inputs)) return Misuse("mge_session_run_async", "a NULL argument");
+  MGE_API_RETURN_IF_ERROR(mge::api::TypesOf(*s->session, inputs, input_count).status());
+  std::vector<mge::HostValue> in(input_count), out(mge_session_output_count(s));
+  for (size_t i = 0; i < input_count; ++i) in[i] = inputs[i]->value;
+  std::shared_ptr<mge_run_control> own;
+  if (!control) {
+    own = std::make_shared<mge_run_control>();
+    control = own.get();
+  }
+  Arm(*control);
+  s->session->RunAsync(std::move(in), std::move(out), control->control,
+                       [own, done, state](absl::Status status, std::vector<mge::HostValue> results) {
+                         if (!status.ok()) return done(state, Wrap(status), nullptr, 0);
+                         std::vector<mge_tensor*> tensors;
+                         for (mge::HostValue& v : results) tensors.push_back(new mge_tensor{std::move(v)});
+                         done(state, nullptr, tensors.data(), tensors.size());
+                       });
   return nullptr;
 }
 

@@ -57,6 +57,18 @@ void PoolParallelFor(void* self, uint64_t chunks, void (*body)(void*, uint64_t),
   pool->ParallelFor(chunks, pool->thread_count(), body, context);
 }
 
+EngineOptions EngineOptionsOf(const Snapshot& settings) {
+  EngineOptions options;
+  switch (settings.Get<kEngineType>()) {
+    case EngineType::kNaive: options.kind = EngineKind::kNaive; break;
+    case EngineType::kThreaded: options.kind = EngineKind::kThreaded; break;
+    case EngineType::kThreadedPerDevice: options.kind = EngineKind::kThreadedPerDevice; break;
+  }
+  options.workers_per_device = static_cast<int>(settings.Get<kCpuWorkers>());
+  options.priority_workers = static_cast<int>(settings.Get<kCpuPriorityWorkers>());
+  return options;
+}
+
 uint32_t PoolThreads(void* self) { return static_cast<ComputePool*>(self)->thread_count(); }
 
 }  // namespace
@@ -94,6 +106,7 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(RuntimeOptions options)
   }
   MGE_RETURN_IF_ERROR(registry.JudgeUnknown(absent));
   registry.MarkRead();
+  runtime->engine_ = std::make_unique<DependencyEngine>(EngineOptionsOf(*registry.snapshot()));
   return runtime;
 }
 

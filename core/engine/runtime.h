@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/engine/compute_pool.h"
+#include "core/engine/dependency_engine.h"
 #include "core/env/registry.h"
 #include "core/plugin/devices.h"
 
@@ -27,6 +28,7 @@ class Runtime {
   Registry& registry() { return *registry_; }
   Devices& devices() { return *devices_; }
   ComputePool& pool() { return *pool_; }
+  DependencyEngine& engine() { return *engine_; }  // of asynchronous runs
   const Logger& logger() const { return registry_->logger(); }
 
   // Threads that a run may use now: the setting, else what the process may use.
@@ -43,6 +45,7 @@ class Runtime {
   std::shared_ptr<ComputePool> pool_;
   std::unique_ptr<Registry> registry_;
   std::unique_ptr<Devices> devices_;
+  std::unique_ptr<DependencyEngine> engine_;  // last: its operations use all the others
 };
 
 }  // namespace mge

@@ -117,4 +117,16 @@ absl::Status Session::Run(std::span<const HostValue> inputs, std::span<HostValue
   return RunPlan(*plan, inputs, outputs, control);
 }
 
+void Session::RunAsync(std::vector<HostValue> inputs, std::vector<HostValue> outputs, RunControl& control,
+                       std::function<void(absl::Status, std::vector<HostValue>)> done) {
+  auto run = [self = shared_from_this(), inputs = std::move(inputs), outputs = std::move(outputs), &control,
+              done = std::move(done)]() mutable {
+    absl::Status status = self->Run(inputs, outputs, control);
+    done(std::move(status), std::move(outputs));
+    return absl::OkStatus();  // the caller has been told
+  };
+  Operation operation = {.run = std::move(run), .device = device().name()};
+  runtime_->engine().Push(std::move(operation));
+}
+
 }  // namespace mge

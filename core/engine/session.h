@@ -2,6 +2,7 @@
 // A session: a model on devices, ready to run. Any number of threads may run it at once.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,7 +21,7 @@ struct SessionOptions {
   std::vector<std::string> skip = {};  // passes, rewrites, claims, beside those of the settings
 };
 
-class Session {
+class Session : public std::enable_shared_from_this<Session> {
  public:
   static absl::StatusOr<std::shared_ptr<Session>> Load(std::shared_ptr<Runtime> runtime, const std::string& path,
                                                        const SessionOptions& options);
@@ -44,6 +45,11 @@ class Session {
   // Inputs in order; outputs.size() == output_count(). A defined output tensor is the caller's memory for that result.
   // `control`: cancel, deadline and seed; width and pool are filled in here.
   absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunControl& control);
+
+  // The same as an operation of the runtime's engine on the session's device: in the caller's thread with the naive engine,
+  // else on a worker. `done` is called once, there. Inputs and outputs are shared; `control` outlives the call of `done`.
+  void RunAsync(std::vector<HostValue> inputs, std::vector<HostValue> outputs, RunControl& control,
+                std::function<void(absl::Status, std::vector<HostValue>)> done);
 
  private:
   Session() = default;

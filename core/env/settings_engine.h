@@ -27,7 +27,6 @@ inline constexpr Setting<EngineType> kEngineType = {
         "Engine that runs operations: in the caller's thread, on one pool of threads, or on "
         "workers per device.",
     .aliases = "MXNET_ENGINE_TYPE",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<int64_t> kCpuWorkers = {
     .key = "engine.cpu_worker_nthreads",
@@ -37,7 +36,6 @@ inline constexpr Setting<int64_t> kCpuWorkers = {
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Workers of each CPU device in the engine threaded_per_device.",
     .aliases = "MXNET_CPU_WORKER_NTHREADS",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<int64_t> kCpuPriorityWorkers = {
     .key = "engine.cpu_priority_nthreads",
@@ -47,7 +45,6 @@ inline constexpr Setting<int64_t> kCpuPriorityWorkers = {
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Workers for prioritized operations on the CPU in the engine threaded_per_device.",
     .aliases = "MXNET_CPU_PRIORITY_NTHREADS",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<int64_t> kGpuWorkers = {
     .key = "engine.gpu_worker_nthreads",

@@ -78,19 +78,25 @@ absl::Status Program::CheckInputs(std::span<const InputType> inputs) const {
 }
 
 absl::StatusOr<std::shared_ptr<const Plan>> Program::PlanFor(std::span<const InputType> inputs) {
+  auto fits = [&](const Entry& e) {
+    return std::equal(e.signature.begin(), e.signature.end(), inputs.begin(), inputs.end());
+  };
+  if (std::shared_ptr<const Entry> recent = recent_.load(); recent && fits(*recent)) return recent->plan;
   std::lock_guard lock(mutex_);
   for (auto it = entries_.begin(); it != entries_.end(); ++it) {
-    if (!std::equal(it->signature.begin(), it->signature.end(), inputs.begin(), inputs.end())) continue;
-    if (it != entries_.begin()) entries_.splice(entries_.begin(), entries_, it);
-    return entries_.front().plan;
+    if (!fits(**it)) continue;
+    entries_.splice(entries_.begin(), entries_, it);
+    recent_.store(entries_.front());
+    return entries_.front()->plan;
   }
   MGE_RETURN_IF_ERROR(CheckInputs(inputs));
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<Plan> plan, BuildPlan(graph_, inputs, context_));
   plan->pass_log.insert(plan->pass_log.begin(), pass_log_.begin(), pass_log_.end());
   if (context_->on_plan) MGE_RETURN_IF_ERROR(context_->on_plan(*plan));
-  entries_.push_front({std::vector<InputType>(inputs.begin(), inputs.end()), std::move(plan)});
+  entries_.push_front(std::make_shared<const Entry>(Entry{{inputs.begin(), inputs.end()}, std::move(plan)}));
   while (static_cast<int>(entries_.size()) > std::max(context_->cache_size, 1)) entries_.pop_back();
-  return entries_.front().plan;
+  recent_.store(entries_.front());
+  return entries_.front()->plan;
 }
 
 }  // namespace mge

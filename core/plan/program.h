@@ -64,8 +64,9 @@ class Program {
   Graph graph_;
   std::shared_ptr<const PlanContext> context_;
   std::vector<std::string> pass_log_;
+  std::atomic<std::shared_ptr<const Entry>> recent_;  // the plan used last: found without the lock
   std::mutex mutex_;
-  std::list<Entry> entries_;  // most recent first
+  std::list<std::shared_ptr<const Entry>> entries_;   // most recent first
 };
 
 // Makes a plan of a copy of `graph` whose inputs have these types. Used by Program.

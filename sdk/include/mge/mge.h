@@ -167,6 +167,13 @@ MGE_API mge_status* mge_session_read_output(mge_session* session, size_t index, 
 MGE_API mge_status* mge_session_run(mge_session* session, mge_tensor* const* inputs, size_t input_count, mge_tensor** outputs,
                                     size_t output_count, mge_run_control* control);
 
+/* The same without waiting: on a worker of the engine, or in this thread where engine.type is naive. `done` is called once, from there, with
+ * the status (the callee releases it) and, if that is NULL, the outputs, which the callee owns. Inputs may be released at once;
+ * `control` (nullable) and the memory of wrapped tensors live until then. */
+typedef void (*mge_done_fn)(void* state, mge_status* status, mge_tensor** outputs, size_t output_count);
+MGE_API mge_status* mge_session_run_async(mge_session* session, mge_tensor* const* inputs, size_t input_count,
+                                          mge_run_control* control, mge_done_fn done, void* state);
+
 /* The plan for inputs of these types (the tensors' data is not read), as JSON "mge.plan/1" or text; `why` adds the
  * alternatives and reasons. */
 MGE_API mge_status* mge_session_plan(mge_session* session, mge_tensor* const* inputs, size_t input_count, const char* format,

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/dependency_engine.h"
+
+#include <algorithm>
+
+namespace mge {
+
+// An operation on its way: it runs when every variable has granted access.
+struct DependencyEngine::Pending {
+  Operation operation;
+  std::atomic<int> waits{0};
+  bool inherits = true;  // errors of its variables; false for waits, which only look
+};
+
+// Accesses in the order of pushes. Reads at the front of the queue run together; a write at the front runs alone.
+class EngineVariable {
+ public:
+  using Pending = DependencyEngine::Pending;
+
+  // Asks for access; true if it is granted at once.
+  bool Append(Pending* pending, bool write) {
+    std::lock_guard lock(mutex_);
+    if (queue_.empty() && !writing_ && (!write || readers_ == 0)) {
+      Grant(pending, write);
+      return true;
+    }
+    queue_.push_back({pending, write});
+    return false;
+  }
+
+  // Gives access back; what may run now is appended to `ready`.
+  void Release(bool write, const absl::Status& status, std::vector<Pending*>& ready) {
+    std::lock_guard lock(mutex_);
+    if (write) {
+      writing_ = false;
+      ++version_;
+      error_ = status;
+    } else {
+      --readers_;
+    }
+    while (!queue_.empty() && !writing_ && (!queue_.front().write || readers_ == 0)) {
+      Access next = queue_.front();
+      queue_.pop_front();
+      Grant(next.pending, next.write);
+      ready.push_back(next.pending);
+    }
+  }
+
+  absl::Status error() {
+    std::lock_guard lock(mutex_);
+    return error_;
+  }
+  absl::Status TakeError() {
+    std::lock_guard lock(mutex_);
+    return std::exchange(error_, absl::OkStatus());
+  }
+  uint64_t version() {
+    std::lock_guard lock(mutex_);
+    return version_;
+  }
+
+ private:
+  struct Access {
+    Pending* pending;
+    bool write;
+  };
+  void Grant(Pending*, bool write) {
+    if (write) {
+      writing_ = true;
+    } else {
+      ++readers_;
+    }
+  }
+
+  std::mutex mutex_;
+  std::deque<Access> queue_;
+  int readers_ = 0;
+  bool writing_ = false;
+  uint64_t version_ = 0;
+  absl::Status error_;
+};
+
+// Threads over one queue: first in first out, or by priority (equal ones in order).
+class DependencyEngine::WorkerPool {
+ public:
+  WorkerPool(DependencyEngine& engine, int workers, bool by_priority) : engine_(engine), by_priority_(by_priority) {
+    for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { Work(); });
+  }
+  ~WorkerPool() {
+    {
+      std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& t : threads_) t.join();
+  }
+  void Add(Pending* pending) {
+    {
+      std::lock_guard lock(mutex_);
+      queue_.push({by_priority_ ? pending->operation.priority : 0, next_++, pending});
+    }
+    wake_.notify_one();
+  }
+
+ private:
+  struct Item {
+    int priority;
+    uint64_t order;
+    Pending* pending;
+    bool operator<(const Item& other) const {
+      return priority != other.priority ? priority < other.priority : order > other.order;
+    }
+  };
+  void Work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wake_.wait(lock, [this] { return stop_ || !queue_.empty(); });
+      if (queue_.empty()) return;
+      Pending* pending = queue_.top().pending;
+      queue_.pop();
+      lock.unlock();
+      engine_.Execute(pending);
+      lock.lock();
+    }
+  }
+
+  DependencyEngine& engine_;
+  const bool by_priority_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::priority_queue<Item> queue_;
+  uint64_t next_ = 0;
+  bool stop_ = false;
+  std::vector<std::thread> threads_;
+};
+
+DependencyEngine::DependencyEngine(const EngineOptions& options) : options_(options) {}
+
+DependencyEngine::~DependencyEngine() {
+  {
+    std::unique_lock lock(finished_mutex_);
+    finished_.wait(lock, [this] { return pending_ == 0; });
+  }
+  pools_.clear();
+}
+
+Variable DependencyEngine::NewVariable() { return std::make_shared<EngineVariable>(); }
+
+uint64_t DependencyEngine::Version(const Variable& variable) { return variable->version(); }
+
+void DependencyEngine::Push(Operation operation) {
+  auto unique = [](std::vector<Variable>& list) {
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+  };
+  unique(operation.reads);
+  unique(operation.writes);
+  std::erase_if(operation.reads, [&](const Variable& v) {
+    return std::binary_search(operation.writes.begin(), operation.writes.end(), v);
+  });
+  auto* pending = new Pending;
+  pending->operation = std::move(operation);
+  const Operation& op = pending->operation;
+  pending->waits = static_cast<int>(op.reads.size() + op.writes.size()) + 1;
+  {
+    std::lock_guard lock(finished_mutex_);
+    ++pending_;
+  }
+  int granted = 1;
+  for (const Variable& v : op.reads) granted += v->Append(pending, false);
+  for (const Variable& v : op.writes) granted += v->Append(pending, true);
+  if (pending->waits.fetch_sub(granted) == granted) Ready(pending);
+}
+
+void DependencyEngine::Ready(Pending* pending) {
+  if (options_.kind == EngineKind::kNaive) return Execute(pending);
+  PoolOf(pending->operation).Add(pending);
+}
+
+DependencyEngine::WorkerPool& DependencyEngine::PoolOf(const Operation& operation) {
+  bool per_device = options_.kind == EngineKind::kThreadedPerDevice;
+  bool by_priority = per_device && operation.prioritized;
+  std::string key = !per_device ? "all" : by_priority ? "priority" : "device " + operation.device;
+  int workers = !per_device ? options_.pool_workers : by_priority ? options_.priority_workers : options_.workers_per_device;
+  std::lock_guard lock(pools_mutex_);
+  auto& pool = pools_[key];
+  if (!pool) pool = std::make_unique<WorkerPool>(*this, std::max(workers, 1), by_priority);
+  return *pool;
+}
+
+void DependencyEngine::Execute(Pending* pending) {
+  absl::Status status;
+  for (const std::vector<Variable>* list : {&pending->operation.reads, &pending->operation.writes}) {
+    for (const Variable& v : *list) {
+      if (status.ok() && pending->inherits) status = v->error();
+    }
+  }
+  if (status.ok()) status = pending->operation.run();
+  Complete(pending, std::move(status));
+}
+
+void DependencyEngine::Complete(Pending* pending, absl::Status status) {
+  std::unique_ptr<Pending> owned(pending);
+  std::vector<Pending*> released;
+  for (const Variable& v : owned->operation.reads) v->Release(false, status, released);
+  for (const Variable& v : owned->operation.writes) v->Release(true, status, released);
+  for (Pending* p : released) {
+    if (p->waits.fetch_sub(1) == 1) Ready(p);
+  }
+  std::lock_guard lock(finished_mutex_);
+  if (!status.ok() && first_error_.ok()) first_error_ = status;
+  if (--pending_ == 0) finished_.notify_all();
+}
+
+absl::Status DependencyEngine::WaitForVariable(const Variable& variable) {
+  // An operation that reads the variable, run by whoever finishes the last write before it.
+  std::mutex mutex;
+  std::condition_variable done;
+  bool reached = false;
+  auto* pending = new Pending;
+  pending->inherits = false;
+  pending->operation.reads = {variable};
+  pending->operation.prioritized = true;
+  pending->operation.run = [&] {
+    std::lock_guard lock(mutex);
+    reached = true;
+    done.notify_all();
+    return absl::OkStatus();
+  };
+  pending->waits = 2;
+  {
+    std::lock_guard lock(finished_mutex_);
+    ++pending_;
+  }
+  int granted = 1 + variable->Append(pending, false);
+  if (pending->waits.fetch_sub(granted) == granted) Execute(pending);
+  std::unique_lock lock(mutex);
+  done.wait(lock, [&] { return reached; });
+  absl::Status status = variable->TakeError();
+  if (!status.ok()) {
+    std::lock_guard guard(finished_mutex_);
+    first_error_ = absl::OkStatus();
+  }
+  return status;
+}
+
+absl::Status DependencyEngine::WaitForAll() {
+  std::unique_lock lock(finished_mutex_);
+  finished_.wait(lock, [this] { return pending_ == 0; });
+  return std::exchange(first_error_, absl::OkStatus());
+}
+
+}  // namespace mge

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/compute_pool.h"
+
+#include <atomic>
+#include <set>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace mge {
+namespace {
+
+template <typename F>
+void Run(ComputePool& pool, uint64_t chunks, uint32_t width, F body) {
+  pool.ParallelFor(chunks, width, [](void* context, uint64_t i) { (*static_cast<F*>(context))(i); }, &body);
+}
+
+TEST(ComputePool, RunsEveryChunkOnce) {
+  ComputePool pool(3);
+  for (uint64_t chunks : {0, 1, 2, 7, 1000}) {
+    std::vector<std::atomic<int>> seen(chunks);
+    Run(pool, chunks, 4, [&](uint64_t i) { ++seen[i]; });
+    for (auto& n : seen) EXPECT_EQ(n, 1);
+  }
+}
+
+TEST(ComputePool, IsDoneWhenItReturns) {
+  ComputePool pool(2);
+  for (int round = 0; round < 20000; ++round) {
+    std::atomic<int> sum{0};
+    Run(pool, 4, 3, [&](uint64_t i) { sum += static_cast<int>(i); });
+    ASSERT_EQ(sum, 6);
+  }
+}
+
+TEST(ComputePool, UsesNoMoreThreadsThanTheWidth) {
+  ComputePool pool(4);
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  Run(pool, 64, 2, [&](uint64_t) {
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    std::lock_guard lock(mutex);
+    threads.insert(std::this_thread::get_id());
+  });
+  EXPECT_LE(threads.size(), 2u);
+}
+
+TEST(ComputePool, ServesManyCallersAndNestedCalls) {
+  ComputePool pool(2);
+  std::atomic<int> total{0};
+  std::vector<std::thread> callers;
+  for (int t = 0; t < 24; ++t) {
+    callers.emplace_back([&] {
+      for (int round = 0; round < 50; ++round) {
+        Run(pool, 3, 3, [&](uint64_t) { Run(pool, 3, 3, [&](uint64_t) { ++total; }); });
+      }
+    });
+  }
+  for (std::thread& t : callers) t.join();
+  EXPECT_EQ(total, 24 * 50 * 9);
+}
+
+TEST(ComputePool, IsOneInTheProcessWhileSomebodyHoldsIt) {
+  auto a = ComputePool::Shared(), b = ComputePool::Shared();
+  EXPECT_EQ(a, b);
+  EXPECT_EQ(a->thread_count(), static_cast<uint32_t>(UsableThreads()));
+}
+
+}  // namespace
+}  // namespace mge

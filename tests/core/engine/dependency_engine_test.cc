@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/dependency_engine.h"
+
+#include <atomic>
+#include <future>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "core/base/errors.h"
+#include "gtest/gtest.h"
+
+namespace mge {
+namespace {
+
+// Blocks operations until it is opened.
+class Gate {
+ public:
+  absl::Status Wait() {
+    opened_.wait();
+    return absl::OkStatus();
+  }
+  void Open() { promise_.set_value(); }
+
+ private:
+  std::promise<void> promise_;
+  std::shared_future<void> opened_ = promise_.get_future().share();
+};
+
+class EveryKind : public testing::TestWithParam<EngineKind> {};
+INSTANTIATE_TEST_SUITE_P(Engines, EveryKind,
+                         testing::Values(EngineKind::kNaive, EngineKind::kThreaded, EngineKind::kThreadedPerDevice));
+
+TEST_P(EveryKind, RunsWritesOfAVariableInTheOrderOfThePushes) {
+  DependencyEngine engine({.kind = GetParam(), .workers_per_device = 4});
+  Variable v = DependencyEngine::NewVariable();
+  std::vector<int> order;
+  for (int i = 0; i < 200; ++i) {
+    engine.Push({.run = [&order, i] {
+                   order.push_back(i);  // writes are alone: no lock
+                   return absl::OkStatus();
+                 },
+                 .writes = {v}, .device = "cpu0"});
+  }
+  EXPECT_TRUE(engine.WaitForVariable(v).ok());
+  ASSERT_EQ(order.size(), 200u);
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(order[i], i);
+  EXPECT_EQ(DependencyEngine::Version(v), 200u);
+}
+
+TEST_P(EveryKind, SeesTheLastWriteInEveryRead) {
+  DependencyEngine engine({.kind = GetParam(), .workers_per_device = 4});
+  Variable v = DependencyEngine::NewVariable();
+  int value = 0;
+  std::atomic<int> wrong{0};
+  for (int i = 1; i <= 50; ++i) {
+    engine.Push({.run = [&value, i] { value = i; return absl::OkStatus(); }, .writes = {v}, .device = "cpu0"});
+    for (int k = 0; k < 4; ++k) {
+      engine.Push({.run = [&value, &wrong, i] { wrong += value != i; return absl::OkStatus(); }, .reads = {v}, .device = "cpu0"});
+    }
+  }
+  EXPECT_TRUE(engine.WaitForAll().ok());
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_P(EveryKind, PassesAnErrorOnToWhatReadsItsResultAndToNothingElse) {
+  DependencyEngine engine({.kind = GetParam()});
+  Variable a = DependencyEngine::NewVariable(), b = DependencyEngine::NewVariable(), c = DependencyEngine::NewVariable();
+  std::atomic<int> ran{0};
+  engine.Push({.run = [] { return Fail(errors::kKernelFailed, "broken"); }, .writes = {a}, .device = "cpu0"});
+  engine.Push({.run = [&] { ++ran; return absl::OkStatus(); }, .reads = {a}, .writes = {b}, .device = "cpu0"});
+  engine.Push({.run = [&] { ++ran; return absl::OkStatus(); }, .writes = {c}, .device = "cpu0"});
+  EXPECT_EQ(ErrorTitle(engine.WaitForVariable(b)), "broken");
+  EXPECT_TRUE(engine.WaitForVariable(b).ok()) << "an error is handed out once";
+  EXPECT_TRUE(engine.WaitForVariable(c).ok());
+  EXPECT_EQ(ran, 1);
+}
+
+TEST_P(EveryKind, TakesAVariableThatIsReadAndWrittenAsWritten) {
+  DependencyEngine engine({.kind = GetParam()});
+  Variable v = DependencyEngine::NewVariable();
+  engine.Push({.run = [] { return absl::OkStatus(); }, .reads = {v, v}, .writes = {v, v}, .device = "cpu0"});
+  EXPECT_TRUE(engine.WaitForAll().ok());
+  EXPECT_EQ(DependencyEngine::Version(v), 1u);
+}
+
+TEST(NaiveEngine, RunsInTheThreadThatPushes) {
+  DependencyEngine engine({.kind = EngineKind::kNaive});
+  std::thread::id id;
+  engine.Push({.run = [&] { id = std::this_thread::get_id(); return absl::OkStatus(); }});
+  EXPECT_EQ(id, std::this_thread::get_id());
+}
+
+TEST(ThreadedEngine, RunsIndependentOperationsSideBySide) {
+  DependencyEngine engine({.kind = EngineKind::kThreaded});
+  Gate gate;
+  std::atomic<int> started{0};
+  for (int i = 0; i < 2; ++i) {
+    engine.Push({.run = [&] {
+      ++started;
+      return gate.Wait();
+    }, .writes = {DependencyEngine::NewVariable()}, .device = "cpu0"});
+  }
+  while (started != 2) std::this_thread::yield();  // with one worker this would never end
+  gate.Open();
+  EXPECT_TRUE(engine.WaitForAll().ok());
+}
+
+TEST(ThreadedPerDeviceEngine, KeepsDevicesApartAndOneDeviceInOrder) {
+  DependencyEngine engine({.kind = EngineKind::kThreadedPerDevice, .workers_per_device = 1});
+  Gate gate;
+  std::atomic<bool> second{false}, other{false};
+  engine.Push({.run = [&] { return gate.Wait(); }, .device = "cpu0"});
+  engine.Push({.run = [&] { second = true; return absl::OkStatus(); }, .device = "cpu0"});
+  engine.Push({.run = [&] { other = true; return absl::OkStatus(); }, .device = "cpu1"});
+  while (!other) std::this_thread::yield();
+  EXPECT_FALSE(second);
+  gate.Open();
+  EXPECT_TRUE(engine.WaitForAll().ok());
+  EXPECT_TRUE(second);
+}
+
+TEST(ThreadedPerDeviceEngine, RunsPrioritizedOperationsByPriority) {
+  DependencyEngine engine({.kind = EngineKind::kThreadedPerDevice, .priority_workers = 1});
+  Gate gate;
+  std::atomic<bool> blocked{false};
+  std::vector<int> order;
+  engine.Push({.run = [&] { blocked = true; return gate.Wait(); }, .prioritized = true});
+  while (!blocked) std::this_thread::yield();
+  for (int priority : {-1, 5, 0}) {
+    engine.Push({.run = [&order, priority] { order.push_back(priority); return absl::OkStatus(); },
+                 .priority = priority, .prioritized = true});
+  }
+  gate.Open();
+  EXPECT_TRUE(engine.WaitForAll().ok());
+  EXPECT_EQ(order, (std::vector<int>{5, 0, -1}));
+}
+
+}  // namespace
+}  // namespace mge
