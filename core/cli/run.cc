@@ -73,6 +73,10 @@ int Run(const Globals& globals, const Options& o) {
   control.SetTimeout(o.timeout);
   if (Status s = session.Run(Pointers(inputs), &outputs, &control); !s.ok()) return Report(globals, s);
 
+  std::string plan_text;
+  if (Status s = session.Plan(Pointers(inputs), "mge.plan/1", false, &plan_text); !s.ok()) return Report(globals, s);
+  std::string device = Json::parse(plan_text)["device"];
+
   Json rows = Json::array();
   std::vector<std::vector<std::string>> table = {{"OUTPUT", "TYPE", "VALUES"}};
   if (!o.output_dir.empty()) {
@@ -100,9 +104,10 @@ int Run(const Globals& globals, const Options& o) {
     table.push_back({name, TypeText(outputs[i]), look});
   }
   if (globals.json) {
-    PrintJson({{"schema", "mge.run/1"}, {"outputs", std::move(rows)}});
+    PrintJson({{"schema", "mge.run/1"}, {"device", device}, {"outputs", std::move(rows)}});
   } else {
     Print(Table(table));
+    Talk(globals, "ran on " + device);
   }
   if (differs) Talk(globals, "mge: error[E0801] results differ from the expected ones");
   return differs ? kExitMismatch : kExitOk;

@@ -170,10 +170,12 @@ absl::Status Devices::Unusable(const DeviceName& name, std::string why, std::str
   std::string wanted = name.ToString();
   std::vector<std::string> others;
   for (const auto& d : devices_) {
-    if (d->usable() && d->name() != wanted) others.push_back(d->name());
+    if (d->usable() && !d->Is(MGE_DEVICE_ONLY_BY_NAME) && d->name() != wanted) others.push_back(d->name());
   }
-  if (!fix.empty()) fix += "; or ";
-  fix += fmt::format("choose a device that is here ({})", fmt::join(others, ", "));
+  if (others.empty() && fix.empty()) fix = "see `mge devices`";
+  if (!others.empty()) {
+    fix += fmt::format("{}choose a device that is here ({})", fix.empty() ? "" : "; or ", fmt::join(others, ", "));
+  }
   if (Contains(others, "cpu0")) fix += fmt::format(", or allow another by an order of preference: {},cpu0", wanted);
   return Fail(errors::kDeviceUnusable, fmt::format("device '{}' cannot be used", wanted),
               {.what = std::move(why), .where = std::string(where), .fix = std::move(fix)});
@@ -203,6 +205,7 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
                      .fix = fmt::format("write {}, or see `mge devices`", meant.ToString())});
       }
       why += "." + DidYouMean(meant.ToString());
+      fix = fmt::format("write {}", meant.ToString());
     }
   }
   int unknown = 0;  // refused before it could be known what they drive

@@ -8,7 +8,7 @@ set(MGE_BACKEND_MAP ${CMAKE_CURRENT_LIST_DIR}/mge_backend.map)
 #
 # Builds lib/mge/plugins/mge_demo.so in the build tree (target mge_backend_demo), such that
 #   - the one exported symbol is mge_plugin_query, nothing is left undefined, static libraries in it stay private;
-#   - it carries a build id, and mode 0755 whatever the umask (a host refuses a library that others may write);
+#   - it carries a build id, and mode 0755 whatever the umask (a host refuses a library, or a folder, that others may write);
 #   - it sees the SDK's headers and its own folder.
 # SOURCES defaults to every C and C++ source of the folder and of its kernels/. With a non-empty MISSING nothing is built.
 # Either way the configure step prints one line, and the property MGE_BACKENDS of the project lists what is built.
@@ -47,6 +47,10 @@ function(mge_backend)
     C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
     LINK_DEPENDS ${MGE_BACKEND_MAP})
   add_custom_command(TARGET ${target} POST_BUILD COMMAND chmod 0755 $<TARGET_FILE:${target}> VERBATIM)
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/lib/mge/plugins)
+  foreach(folder IN ITEMS "" /lib /lib/mge /lib/mge/plugins)
+    execute_process(COMMAND chmod go-w ${CMAKE_BINARY_DIR}${folder})
+  endforeach()
   set_property(GLOBAL APPEND PROPERTY MGE_BACKENDS ${arg_NAME})
   message(STATUS "backend ${arg_NAME}: built")
 endfunction()
