@@ -13,7 +13,7 @@ namespace mge {
 namespace {
 
 template <typename F>
-void Run(ComputePool& pool, uint64_t chunks, uint32_t width, F body) {
+void RunOn(ComputePool& pool, uint64_t chunks, uint32_t width, F body) {
   pool.ParallelFor(chunks, width, [](void* context, uint64_t i) { (*static_cast<F*>(context))(i); }, &body);
 }
 
@@ -21,7 +21,7 @@ TEST(ComputePool, RunsEveryChunkOnce) {
   ComputePool pool(3);
   for (uint64_t chunks : {0, 1, 2, 7, 1000}) {
     std::vector<std::atomic<int>> seen(chunks);
-    Run(pool, chunks, 4, [&](uint64_t i) { ++seen[i]; });
+    RunOn(pool, chunks, 4, [&](uint64_t i) { ++seen[i]; });
     for (auto& n : seen) EXPECT_EQ(n, 1);
   }
 }
@@ -30,7 +30,7 @@ TEST(ComputePool, IsDoneWhenItReturns) {
   ComputePool pool(2);
   for (int round = 0; round < 20000; ++round) {
     std::atomic<int> sum{0};
-    Run(pool, 4, 3, [&](uint64_t i) { sum += static_cast<int>(i); });
+    RunOn(pool, 4, 3, [&](uint64_t i) { sum += static_cast<int>(i); });
     ASSERT_EQ(sum, 6);
   }
 }
@@ -39,7 +39,7 @@ TEST(ComputePool, UsesNoMoreThreadsThanTheWidth) {
   ComputePool pool(4);
   std::mutex mutex;
   std::set<std::thread::id> threads;
-  Run(pool, 64, 2, [&](uint64_t) {
+  RunOn(pool, 64, 2, [&](uint64_t) {
     std::this_thread::sleep_for(std::chrono::microseconds(200));
     std::lock_guard lock(mutex);
     threads.insert(std::this_thread::get_id());
@@ -54,7 +54,7 @@ TEST(ComputePool, ServesManyCallersAndNestedCalls) {
   for (int t = 0; t < 24; ++t) {
     callers.emplace_back([&] {
       for (int round = 0; round < 50; ++round) {
-        Run(pool, 3, 3, [&](uint64_t) { Run(pool, 3, 3, [&](uint64_t) { ++total; }); });
+        RunOn(pool, 3, 3, [&](uint64_t) { RunOn(pool, 3, 3, [&](uint64_t) { ++total; }); });
       }
     });
   }
