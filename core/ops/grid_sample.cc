@@ -91,13 +91,9 @@ int AxisTaps(const Options& o, G normalized, int64_t size, Tap* taps) {
   const double high = o.align_corners ? static_cast<double>(size) - 1 : static_cast<double>(size) - 0.5;
   const double far = static_cast<double>(size) + 4;
   double at = std::isnan(place) ? -1.0 : static_cast<double>(place);
-  if (o.padding == Padding::kBorder) {
-    if (at < low || at > high) at = std::clamp(at, 0.0, static_cast<double>(size - 1));
-  } else if (o.padding == Padding::kReflection) {
-    at = std::isinf(at) ? low : Reflect(at, low, high);
-  } else {
-    at = std::clamp(at, -far, far);
-  }
+  if (o.padding == Padding::kReflection) at = std::isinf(at) ? low : Reflect(at, low, high);
+  // Everything further away looks the same: zeros, or the border for every tap.
+  at = std::clamp(at, -far, far);
   auto resolve = [&](int64_t index) -> int64_t {
     if (index >= 0 && index < size) return index;
     if (o.padding == Padding::kZeros) return -1;
