@@ -8,6 +8,8 @@ namespace {
 
 enum Input { kSignal, kLength, kAxis };
 
+constexpr int64_t kMaxLength = int64_t{1} << 39;
+
 // Until operator set 19 the axis was an attribute.
 absl::Status Upgrade(Graph& graph, Node& node) {
   if (node.version >= 20) return absl::OkStatus();
@@ -61,11 +63,13 @@ absl::StatusOr<Plan> Resolve(const Attributes& attrs, std::span<const int64_t> x
       return Fail(errors::kInvalidNode,
                   fmt::format("dft_length = {} must be at least 1", p.length));
   } else {
-    p.length = size == kUnknownDim || !(p.one_sided && p.inverse) ? size : 2 * (size - 1);
-    if (p.length < 1 && p.length != kUnknownDim) {
+    const bool doubled = p.one_sided && p.inverse;
+    if (size != kUnknownDim && (size < (doubled ? 2 : 1) || size > kMaxLength)) {
       return Fail(errors::kInvalidNode,
-                  fmt::format("a signal of {} elements along axis {} is too short", size, p.axis));
+                  fmt::format("a signal of {} elements along axis {} is outside of {}..{}", size,
+                              p.axis, doubled ? 2 : 1, kMaxLength));
     }
+    p.length = doubled && size != kUnknownDim ? 2 * (size - 1) : size;
   }
   p.output.assign(x.begin(), x.end());
   p.output[p.axis] =

@@ -13,10 +13,14 @@ enum Input { kBins, kLength, kRate, kLow, kHigh };
 
 absl::Status Invalid(std::string title) { return Fail(errors::kInvalidNode, std::move(title)); }
 
-absl::StatusOr<int64_t> Positive(std::string_view name, const Tensor& tensor) {
+constexpr int64_t kMaxBins = 1 << 20;
+
+absl::StatusOr<int64_t> Positive(std::string_view name, const Tensor& tensor,
+                                 int64_t limit = INT32_MAX) {
   MGE_ASSIGN_OR_RETURN(int64_t value, ScalarInt(name, tensor));
-  if (value < 1 || value > INT32_MAX)
-    return Invalid(fmt::format("{} = {} is outside of 1..{}", name, value, INT32_MAX));
+  if (value < 1 || value > limit) {
+    return Invalid(fmt::format("{} = {} is outside of 1..{}", name, value, limit));
+  }
   return value;
 }
 
@@ -29,7 +33,7 @@ absl::Status Infer(InferContext& ctx) {
     dims[0] = value / 2 + 1;
   }
   if (const Tensor* bins = ctx.constant(kBins)) {
-    MGE_ASSIGN_OR_RETURN(dims[1], Positive("num_mel_bins", *bins));
+    MGE_ASSIGN_OR_RETURN(dims[1], Positive("num_mel_bins", *bins, kMaxBins));
   }
   ctx.SetOutput(0, MakeType(dtype, std::move(dims)));
   return absl::OkStatus();
@@ -60,7 +64,7 @@ absl::StatusOr<std::vector<int64_t>> Edges(int64_t bins, int64_t length, int64_t
 absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(DType dtype,
                        ReadDType(ctx.attrs(), "output_datatype", DType::kF32, kNumeric));
-  MGE_ASSIGN_OR_RETURN(int64_t bins, Positive("num_mel_bins", ctx.input(kBins)));
+  MGE_ASSIGN_OR_RETURN(int64_t bins, Positive("num_mel_bins", ctx.input(kBins), kMaxBins));
   MGE_ASSIGN_OR_RETURN(int64_t length, Positive("dft_length", ctx.input(kLength)));
   MGE_ASSIGN_OR_RETURN(int64_t rate, Positive("sample_rate", ctx.input(kRate)));
   MGE_ASSIGN_OR_RETURN(double low, ScalarFloat("lower_edge_hertz", ctx.input(kLow)));

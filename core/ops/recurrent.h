@@ -2,6 +2,7 @@
 // What RNN, GRU and LSTM share: shapes, activations, and the walk over directions, batch and steps.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -40,8 +41,9 @@ struct RecurrentKind {
 };
 
 struct Recurrent {
-  bool batch_first = false;  // layout 1: X [batch, steps, input], Y [batch, steps, directions, hidden]
-  bool reverse = false;      // direction 0 runs backwards (direction 1 always does)
+  // Attribute layout = 1: X [batch, steps, input], Y [batch, steps, directions, hidden].
+  bool batch_first = false;
+  bool reverse = false;  // direction 0 runs backwards (direction 1 always does)
   int64_t directions = 1;
   int64_t steps = 0, batch = 0, input = 0, hidden = 0;
   double clip = std::numeric_limits<double>::infinity();  // bounds what activations read
@@ -76,7 +78,8 @@ absl::Status InferRecurrent(InferContext& ctx, const RecurrentKind& kind);
 // Removes an attribute that operator sets before 7 had and that said what output 0's presence says.
 absl::Status UpgradeRecurrent(Graph& graph, Node& node);
 
-// sequence_lens, or `steps` for all; kInvalidNode for a length outside of 0..steps.
+// sequence_lens, empty where absent (all have `steps`); kInvalidNode for a length outside of
+// 0..steps.
 absl::StatusOr<std::vector<int64_t>> ReadLengths(EvalContext& ctx, const Recurrent& r);
 
 // One direction's parameters in compute type A. Biases and peepholes may be null.
@@ -119,8 +122,12 @@ absl::Status RunRecurrent(EvalContext& ctx, const Recurrent& r, const RecurrentK
     if (!ctx.has_output(i)) continue;
     MGE_ASSIGN_OR_RETURN(out[i], ctx.Output(i, dtype, i == 0 ? r.SequenceShape() : r.StateShape()));
   }
-  if (out[0])
+  if (std::none_of(out, out + 3, [](const Tensor* t) { return t && t->elements() > 0; })) {
+    return absl::OkStatus();
+  }
+  if (out[0]) {
     std::fill_n(out[0]->MutableData<T>().data(), out[0]->elements(), static_cast<T>(0.0f));
+  }
   const int64_t rows = kind.gates * r.hidden;
   MGE_ASSIGN_OR_RETURN(Tensor scratch, Scratch<A>(ctx, rows + 2 * r.hidden));
   A* gates = scratch.MutableData<A>().data();
@@ -143,9 +150,10 @@ absl::Status RunRecurrent(EvalContext& ctx, const Recurrent& r, const RecurrentK
         h[i] = data(kInitialH) ? data(kInitialH)[state + i] : A(0);
         c[i] = data(kInitialC) ? data(kInitialC)[state + i] : A(0);
       }
-      for (int64_t s = 0; s < lengths[b]; ++s) {
+      const int64_t length = lengths.empty() ? r.steps : lengths[b];
+      for (int64_t s = 0; s < length; ++s) {
         MGE_RETURN_IF_ERROR(ctx.CheckStop());
-        const int64_t t = backwards ? lengths[b] - 1 - s : s;
+        const int64_t t = backwards ? length - 1 - s : s;
         const A* x =
             data(kSequenceX) + (r.batch_first ? b * r.steps + t : t * r.batch + b) * r.input;
         for (int64_t row = 0; row < rows; ++row) {

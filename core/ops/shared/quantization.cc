@@ -12,6 +12,13 @@ bool IsOne(std::span<const int64_t> shape) {
   return shape.empty() || (shape.size() == 1 && shape[0] == 1);
 }
 
+// Sizes multiplied modulo 2^64: a declared shape may be absurd, a tensor's never is.
+int64_t Product(std::span<const int64_t> sizes) {
+  uint64_t product = 1;
+  for (int64_t size : sizes) product *= static_cast<uint64_t>(size);
+  return static_cast<int64_t>(product);
+}
+
 }  // namespace
 
 absl::StatusOr<QuantizationLayout> ResolveQuantization(const Attributes& attrs,
@@ -22,14 +29,14 @@ absl::StatusOr<QuantizationLayout> ResolveQuantization(const Attributes& attrs,
   if (block < 0)
     return Invalid(fmt::format("attribute block_size = {} must not be negative", block));
   if (block == 0 && IsOne(scale)) {
-    for (int64_t d : x) layout.inner *= d;
+    layout.inner = Product(x);
     return layout;
   }
   MGE_ASSIGN_OR_RETURN(int64_t axis,
                        NormalizeAxis(attrs.Int("axis", 1), static_cast<int64_t>(x.size())));
-  for (int64_t i = 0; i < axis; ++i) layout.outer *= x[i];
+  layout.outer = Product(x.first(static_cast<size_t>(axis)));
   layout.dim = x[axis];
-  for (size_t i = axis + 1; i < x.size(); ++i) layout.inner *= x[i];
+  layout.inner = Product(x.subspan(static_cast<size_t>(axis) + 1));
   if (block == 0) {
     MGE_RETURN_IF_ERROR(
         RequireShape("the scale (one for each index of the axis)", scale, Shape{layout.dim}));
@@ -59,9 +66,10 @@ absl::StatusOr<Tensor> SubtractZeroPoint(EvalContext& ctx, const Tensor& q,
   const int64_t dim = zeros.size() == 1 ? 1 : q.shape()[axis];
   MGE_RETURN_IF_ERROR(
       RequireSize("the number of zero points", static_cast<int64_t>(zeros.size()), dim));
-  int64_t inner = 1;
-  for (int64_t i = axis + 1; i < q.rank(); ++i) inner *= q.shape()[i];
-  if (zeros.size() == 1) inner = std::max<int64_t>(q.elements(), 1);
+  if (q.elements() == 0) return out;
+  const int64_t inner = zeros.size() == 1
+                            ? q.elements()
+                            : Product(std::span(q.shape()).subspan(static_cast<size_t>(axis) + 1));
   std::span<uint32_t> wide = out.MutableData<uint32_t>();
   auto subtract = [&](auto narrow) {
     for (int64_t begin = 0, d = 0; begin < q.elements(); begin += inner, d = (d + 1) % dim) {

@@ -186,7 +186,7 @@ absl::Status UpgradeRecurrent(Graph&, Node& node) {
 }
 
 absl::StatusOr<std::vector<int64_t>> ReadLengths(EvalContext& ctx, const Recurrent& r) {
-  if (!ctx.has_input(kLengths)) return std::vector<int64_t>(static_cast<size_t>(r.batch), r.steps);
+  if (!ctx.has_input(kLengths)) return std::vector<int64_t>();
   std::vector<int64_t> lengths = ctx.input(kLengths).ToInts();
   for (size_t i = 0; i < lengths.size(); ++i) {
     if (lengths[i] < 0 || lengths[i] > r.steps) {

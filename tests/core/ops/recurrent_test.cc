@@ -48,6 +48,12 @@ TEST(Rnn, PutsTheBatchFirstWhenAsked) {
   EXPECT_EQ(Sum("float32[0,3,1]<>", "forward", 1, "_"), "float32[0,3,1,1]<>");
 }
 
+TEST(Rnn, DoesNothingForAHugeBatchOfNothing) {
+  const char* one = "float32[1,1,1]<1>";
+  EXPECT_EQ(Both("RNN", {"float32[0,1099511627776,1]<>", one, one}),
+            "float32[0,1,1099511627776,1]<>");
+}
+
 TEST(Rnn, ClipsAndTakesParameters) {
   const std::vector<std::string> in = {"float32[2,1,1]<-4, 3>", "float32[1,1,1]<1>",
                                        "float32[1,1,1]<0>", "float32[1,2]<0.5, 0.5>"};
