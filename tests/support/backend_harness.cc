@@ -217,7 +217,7 @@ Tensor Random(DType dtype, Shape shape, double low, double high, uint64_t seed) 
   return Fill(dtype, std::move(shape), values);
 }
 
-Tensor Ints(std::vector<int64_t> values) { return Tensor::Vector<int64_t>(values); }
+Tensor Integers(std::vector<int64_t> values) { return Tensor::Vector<int64_t>(values); }
 
 Case OneNode(std::string op, std::vector<Tensor> inputs, Attributes attrs, std::vector<int> constants, int outputs,
              std::string domain) {

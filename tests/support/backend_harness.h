@@ -38,7 +38,7 @@ Case FromText(std::string_view text, std::vector<Tensor> inputs);
 
 // Deterministic values: floats in [low, high], integers the same, rounded.
 Tensor Random(DType dtype, Shape shape, double low = -2, double high = 2, uint64_t seed = 1);
-Tensor Ints(std::vector<int64_t> values);
+Tensor Integers(std::vector<int64_t> values);
 Tensor Fill(DType dtype, Shape shape, const std::vector<double>& values);
 double At(const Tensor& t, int64_t i);
 

@@ -70,7 +70,7 @@ KernelPtr Make(const Problem& p, const Candidate& c) {
     s.kept_dims[0] = batch * channels;
     s.kept_strides[0] = n;
   }
-  a.fn = Reduce(IsaOf(c)).find(OpOf(p.node()), x.dtype());
+  a.fn = FindReduce(IsaOf(c), OpOf(p.node()), x.dtype());
   a.chunks = SplitWork(static_cast<uint64_t>(units), SerialUs(x, IsaOf(c)) / static_cast<double>(units));
   return MakeSimple<Args, Launch>([a](const Binding& b) {
     Args out = a;

@@ -123,7 +123,7 @@ void Offer(const Problem& p, Offers& offers) {
   Value x = p.node().input(0);
   Isa isa = AllowedIsa();
   ReduceOp op = OpOf(p.node());
-  if (!Reduce(isa).find(op, x.dtype())) return offers.Refuse("no kernel for " + std::string(TypeName(x.dtype())));
+  if (!FindReduce(isa, op, x.dtype())) return offers.Refuse("no kernel for " + std::string(TypeName(x.dtype())));
   for (bool last : {false, true}) {
     if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;
     ReduceSpec spec;
@@ -167,7 +167,7 @@ KernelPtr Make(const Problem& p, const Candidate& c) {
   ReduceOp op = OpOf(p.node());
   Args a = {};
   if (!Describe(p, KindOf(c) == 1, &a.spec).ok()) return nullptr;
-  a.fn = Reduce(isa).find(op, x.dtype());
+  a.fn = FindReduce(isa, op, x.dtype());
   a.empty = x.elements() == 0;
   a.start = EmptyResult(op, x.dtype());
   a.bytes = SizeOf(y.dtype());
@@ -209,19 +209,18 @@ void OfferArg(const Problem& p, Offers& offers) {
   int64_t axis = AxisOf(p.node().Int("axis", 0), x.rank());
   if (axis < 0) return offers.Refuse("the axis is outside of the rank");
   if (x.dim(static_cast<int>(axis)) == 0) return offers.Refuse("nothing to search");
-  Isa isa = AllowedIsa();
-  if (!Reduce(isa).arg(x.dtype())) return offers.Refuse("no kernel for " + std::string(TypeName(x.dtype())));
-  Add(offers, isa, {.id = "cpu.arg", .attributes = kExact, .cost_us = RunUs(p, ArgUs(x))});
+  if (!FindArg(x.dtype())) return offers.Refuse("no kernel for " + std::string(TypeName(x.dtype())));
+  offers.Add({.id = "cpu.arg", .attributes = kExact, .cost_us = RunUs(p, ArgUs(x))});
 }
 
-KernelPtr MakeArg(const Problem& p, const Candidate& c) {
+KernelPtr MakeArg(const Problem& p, const Candidate&) {
   Node n = p.node();
   Value x = n.input(0);
   auto axis = static_cast<int>(AxisOf(n.Int("axis", 0), x.rank()));
   ArgArgs a = {};
   a.spec = {x.dim(axis), 1, n.op() == "ArgMin", n.Int("select_last_index", 0) != 0};
   for (int d = axis + 1; d < x.rank(); ++d) a.spec.inner *= x.dim(d);
-  a.fn = Reduce(IsaOf(c)).arg(x.dtype());
+  a.fn = FindArg(x.dtype());
   uint64_t units = n.output(0).elements();
   a.chunks = SplitWork(units, units ? ArgUs(x) / static_cast<double>(units) : 0);
   return MakeSimple<ArgArgs, LaunchArg>([a, xi = p.operand(0, 0)](const Binding& b) {

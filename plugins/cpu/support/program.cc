@@ -229,7 +229,7 @@ class ProgramBuilder {
     if (data_[datum].type == to && out < 0) return datum;
     mge_dtype from = data_[datum].type;
     ns_ += TileOpNs(isa_, TileOp::kAdd, from);
-    return Emit(from == to ? TileUnary(isa_).find(TileOp::kCopy, to) : TileCast(isa_).find(from, to), to, datum, -1, -1, out);
+    return Emit(from == to ? TileUnary(isa_).find(TileOp::kCopy, to) : FindCast(isa_, from, to), to, datum, -1, -1, out);
   }
 
   // A whole tile of a datum.

@@ -200,10 +200,11 @@ ReduceFn FindFor(ReduceOp op) {
 
 ReduceFn Find(ReduceOp op, mge_dtype type) {
   ReduceFn f = nullptr;
-  if (type == MGE_DTYPE_BOOL) {
-    return op == ReduceOp::kMax || op == ReduceOp::kMin ? FindFor<uint8_t>(op) : nullptr;
+  DispatchFloating(type, [&](auto tag) { f = FindFor<typename decltype(tag)::type>(op); });
+  if constexpr (kWithIntegers) {
+    DispatchInteger(type, [&](auto tag) { f = FindFor<typename decltype(tag)::type>(op); });
+    if (type == MGE_DTYPE_BOOL && (op == ReduceOp::kMax || op == ReduceOp::kMin)) f = FindFor<uint8_t>(op);
   }
-  DispatchNumeric(type, [&](auto tag) { f = FindFor<typename decltype(tag)::type>(op); });
   return f;
 }
 
@@ -237,7 +238,7 @@ void Arg(const ArgSpec& s, const void* source, int64_t* y, int64_t begin, int64_
 
 ArgFn FindArg(mge_dtype type) {
   ArgFn f = nullptr;
-  DispatchNumeric(type, [&](auto tag) { f = Arg<typename decltype(tag)::type>; });
+  if constexpr (kWithIntegers) DispatchNumeric(type, [&](auto tag) { f = Arg<typename decltype(tag)::type>; });
   return f;
 }
 

@@ -43,4 +43,11 @@ struct ReduceTable {
 
 MGE_CPU_DISPATCH(ReduceTable, Reduce)
 
+// The kernel for an instruction set; integers and searches have one, for all.
+inline ReduceFn FindReduce(Isa isa, ReduceOp op, mge_dtype type) {
+  ReduceFn f = Reduce(isa).find(op, type);
+  return f ? f : Reduce(Isa::kPortable).find(op, type);
+}
+inline ArgFn FindArg(mge_dtype type) { return Reduce(Isa::kPortable).arg(type); }
+
 }  // namespace mge::cpu

@@ -24,6 +24,9 @@ inline constexpr int kVectorBytes = 32;
 inline constexpr int kVectorBytes = 16;
 #endif
 
+// Integer operators are compiled for the base set alone: they are bound by memory, and would triple the library.
+inline constexpr bool kWithIntegers = kVectorBytes == 16;
+
 typedef float VF __attribute__((vector_size(kVectorBytes)));
 typedef double VD __attribute__((vector_size(kVectorBytes)));
 typedef int32_t VI __attribute__((vector_size(kVectorBytes)));   // also the mask of VF

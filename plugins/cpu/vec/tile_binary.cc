@@ -112,8 +112,10 @@ TileFn FindMode(TileOp op, mge_dtype type) {
   if (DispatchTo<float, double>(type, [&](auto tag) { f = FindFloat<typename decltype(tag)::type, Mode>(op); })) {
     return f;
   }
-  DispatchInteger(type, [&](auto tag) { f = FindInteger<typename decltype(tag)::type, Mode>(op); });
-  if (type == MGE_DTYPE_BOOL) f = FindCommon<uint8_t, Mode>(op);
+  if constexpr (kWithIntegers) {
+    DispatchInteger(type, [&](auto tag) { f = FindInteger<typename decltype(tag)::type, Mode>(op); });
+    if (type == MGE_DTYPE_BOOL) f = FindCommon<uint8_t, Mode>(op);
+  }
   return f;
 }
 

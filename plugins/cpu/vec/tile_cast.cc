@@ -76,6 +76,12 @@ MGE_INLINE bool DispatchAll(mge_dtype type, F f) {
 
 TileFn Find(mge_dtype from, mge_dtype to) {
   TileFn f = nullptr;
+  if constexpr (!kWithIntegers) {
+    DispatchTo<float, F16, BF16>(from, [&](auto a) {
+      DispatchTo<float, F16, BF16>(to, [&](auto b) { f = Cast<typename decltype(a)::type, typename decltype(b)::type>; });
+    });
+    return f;
+  }
   DispatchAll(from, [&](auto a) {
     DispatchAll(to, [&](auto b) { f = Cast<typename decltype(a)::type, typename decltype(b)::type>; });
   });

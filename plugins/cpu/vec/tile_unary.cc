@@ -221,7 +221,7 @@ TileFn Find(TileOp op, mge_dtype type) {
     };
   }
   TileFn f = nullptr;
-  DispatchInteger(type, [&](auto tag) { f = FindInteger<typename decltype(tag)::type>(op); });
+  if constexpr (kWithIntegers) DispatchInteger(type, [&](auto tag) { f = FindInteger<typename decltype(tag)::type>(op); });
   return f;
 }
 
