@@ -382,8 +382,8 @@ class ProgramBuilder {
     }
     *out = sum;
     if (!mean) return {};
-    float params[2] = {1.0f / static_cast<float>(count), 0};
-    return Unary(n, TileOp::kScale, sum, type, out, target, params);
+    float params[2] = {static_cast<float>(count), 0};
+    return Unary(n, TileOp::kDivideBy, sum, type, out, target, params);
   }
 
   Result Clip(const Node& n, mge_dtype type, int* out, int target) {

@@ -31,7 +31,7 @@ enum class TileOp : uint8_t {
   kThresholdedRelu,  // alpha
   kShrink,           // lambda, bias
   kSwish,            // alpha
-  kScale,            // x * alpha
+  kDivideBy,         // x / alpha
   // bits
   kNot, kBitwiseNot,
   // two operands, numeric
