@@ -65,6 +65,21 @@ absl::StatusOr<TensorType> MergeTypes(const TensorType& declared, const TensorTy
   return out;
 }
 
+std::span<const ValueId> CapturesOf(const Node& node, const Graph& body) {
+  size_t first = 0;
+  for (const auto& [name, value] : node.attrs) {
+    const GraphPtr* candidate = std::get_if<GraphPtr>(&value);
+    if (!candidate || !*candidate) continue;
+    const std::vector<ValueId>& inputs = (*candidate)->inputs();
+    size_t count = std::count_if(inputs.begin(), inputs.end(), [&](ValueId v) {
+      return (*candidate)->value(v).role == Role::kCapture;
+    });
+    if (candidate->get() == &body) return std::span<const ValueId>(node.captures).subspan(first, count);
+    first += count;
+  }
+  return {};
+}
+
 ValueId Graph::AddValue(Value value) {
   names_.insert(value.name);
   values_.push_back(std::move(value));

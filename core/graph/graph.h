@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -130,6 +131,9 @@ std::string TypeText(ValueKind kind, const TensorType& type);
 
 // What both types say together; kInvalidGraph where they contradict each other. `where` names the value.
 absl::StatusOr<TensorType> MergeTypes(const TensorType& declared, const TensorType& inferred, std::string_view where);
+
+// What `body`, one of the node's bodies, captures: the k-th is given to the k-th of the body's capture inputs.
+std::span<const ValueId> CapturesOf(const Node& node, const Graph& body);
 
 // Structure only: ids in range, one producer each, no cycle, no dangling use. Bodies too.
 absl::Status VerifyGraph(const Graph& graph);

@@ -29,19 +29,19 @@ absl::Status VerifyUse(const Graph& graph, ValueId id, const std::string& user) 
 }
 
 absl::Status VerifyBodies(const Node& n, std::vector<const Graph*>& bodies) {
+  size_t captured = 0;
   for (const auto& [name, value] : n.attrs) {
     const GraphPtr* body = std::get_if<GraphPtr>(&value);
     if (!body) continue;
     if (!*body) return Broken(fmt::format("{} has an empty body '{}'", Place(n), name));
     bodies.push_back(body->get());
-    size_t captured = 0;
     for (ValueId in : (*body)->inputs()) {
       if (in >= 0 && in < (*body)->value_count() && (*body)->value(in).role == Role::kCapture) ++captured;
     }
-    if (captured != n.captures.size()) {
-      return Broken(fmt::format("{} captures {} values, but its body '{}' has {} capture inputs", Place(n),
-                                n.captures.size(), name, captured));
-    }
+  }
+  if (captured != n.captures.size()) {
+    return Broken(fmt::format("{} captures {} values, but its bodies have {} capture inputs", Place(n),
+                              n.captures.size(), captured));
   }
   return absl::OkStatus();
 }

@@ -11,10 +11,12 @@ absl::Status Infer(InferContext& ctx) { return InferOptimizer(ctx, 4); }
 absl::Status Eval(EvalContext& ctx) {
   const double alpha = ctx.attrs().Float("alpha", 0.9f), beta = ctx.attrs().Float("beta", 0.999f);
   const double epsilon = ctx.attrs().Float("epsilon", 1e-6f);
-  const double norm = ctx.attrs().Float("norm_coefficient", 0), post = ctx.attrs().Float("norm_coefficient_post", 0);
+  const double norm = ctx.attrs().Float("norm_coefficient", 0),
+               post = ctx.attrs().Float("norm_coefficient_post", 0);
   return EvalOptimizer<2>(ctx, [&](double rate, int64_t step, auto& set) {
     const double t = static_cast<double>(step);
-    const double adjusted = step > 0 ? rate * std::sqrt(1 - std::pow(beta, t)) / (1 - std::pow(alpha, t)) : rate;
+    const double adjusted =
+        step > 0 ? rate * std::sqrt(1 - std::pow(beta, t)) / (1 - std::pow(alpha, t)) : rate;
     for (size_t i = 0; i < set.x.size(); ++i) {
       const double x = set.x[i], g = norm * x + set.g[i];
       const double v = alpha * set.state[0][i] + (1 - alpha) * g;
@@ -31,12 +33,18 @@ absl::Status Eval(EvalContext& ctx) {
 MGE_OP(adam) = {
     .name = "Adam",
     .domain = "ai.onnx.preview.training",
-    .doc = "One step of Adam: inputs R, T, then all X, all G, all V, all H; outputs all new X, all new V, all new H.",
-    .inputs = {{"R", {DType::kF32, DType::kF64}}, {"T", {DType::kI64}},
+    .doc =
+        "One step of Adam: inputs R, T, then all X, all G, all V, all H; outputs all new X, all "
+        "new V, all new H.",
+    .inputs = {{"R", {DType::kF32, DType::kF64}},
+               {"T", {DType::kI64}},
                {"inputs", {DType::kF32, DType::kF64}, Arity::kVariadic}},
     .outputs = {{.name = "outputs", .arity = Arity::kVariadic}},
-    .attrs = {{"alpha", AttrType::kFloat}, {"beta", AttrType::kFloat}, {"epsilon", AttrType::kFloat},
-              {"norm_coefficient", AttrType::kFloat}, {"norm_coefficient_post", AttrType::kFloat}},
+    .attrs = {{"alpha", AttrType::kFloat},
+              {"beta", AttrType::kFloat},
+              {"epsilon", AttrType::kFloat},
+              {"norm_coefficient", AttrType::kFloat},
+              {"norm_coefficient_post", AttrType::kFloat}},
     .infer = Infer,
     .eval = Eval,
     .in_place = {{0, 2}},

@@ -25,10 +25,12 @@ absl::Status Pool(EvalContext& ctx, const PoolGeometry& g, const T* x, T* y) {
       if (include_pad) {
         count = 1;
         int64_t rest = output;
-        for (size_t d = out.size(); d-- > 0; rest /= out[d]) count *= PaddedTaps(g.window[d], rest % out[d]);
+        for (size_t d = out.size(); d-- > 0; rest /= out[d])
+          count *= PaddedTaps(g.window[d], rest % out[d]);
       }
       // With dilation, a window can miss the input altogether; it then averages padding.
-      y[plane * out_size + output] = static_cast<T>(static_cast<Compute<T>>(count ? sum / static_cast<double>(count) : 0));
+      y[plane * out_size + output] =
+          static_cast<T>(static_cast<Compute<T>>(count ? sum / static_cast<double>(count) : 0));
     });
   }
   return absl::OkStatus();
@@ -54,8 +56,12 @@ MGE_OP(average_pool) = {
     .doc = "The mean of every window, padding counted or not.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
-    .attrs = {{"auto_pad", AttrType::kText}, {"ceil_mode", AttrType::kInt}, {"count_include_pad", AttrType::kInt},
-              {"dilations", AttrType::kInts}, {"kernel_shape", AttrType::kInts, true}, {"pads", AttrType::kInts},
+    .attrs = {{"auto_pad", AttrType::kText},
+              {"ceil_mode", AttrType::kInt},
+              {"count_include_pad", AttrType::kInt},
+              {"dilations", AttrType::kInts},
+              {"kernel_shape", AttrType::kInts, true},
+              {"pads", AttrType::kInts},
               {"strides", AttrType::kInts}},
     .infer = InferPool,
     .eval = Eval,

@@ -38,7 +38,8 @@ absl::Status Eval(EvalContext& ctx) {
     status = ConvolveRows<A>(ctx, g, wide_x.Data<A>().data(), wide_w.Data<A>().data(),
                              [&](int64_t channel, int64_t offset, std::span<const A> row) {
                                A b = bias.defined() ? bias.Data<A>()[channel] : A(0);
-                               for (size_t i = 0; i < row.size(); ++i) out[offset + i] = static_cast<T>(row[i] + b);
+                               for (size_t i = 0; i < row.size(); ++i)
+                                 out[offset + i] = static_cast<T>(row[i] + b);
                              });
   });
   return known ? status : ctx.Unsupported(std::string(DTypeName(x.dtype())));
@@ -51,8 +52,12 @@ MGE_OP(conv) = {
     .doc = "Convolution of X [N,C,...] with W [M,C/group,...] over any number of spatial axes.",
     .inputs = {{"X", kFloating}, {"W", kFloating}, {"B", kFloating, Arity::kOptional}},
     .outputs = {{"Y"}},
-    .attrs = {{"auto_pad", AttrType::kText}, {"dilations", AttrType::kInts}, {"group", AttrType::kInt},
-              {"kernel_shape", AttrType::kInts}, {"pads", AttrType::kInts}, {"strides", AttrType::kInts}},
+    .attrs = {{"auto_pad", AttrType::kText},
+              {"dilations", AttrType::kInts},
+              {"group", AttrType::kInt},
+              {"kernel_shape", AttrType::kInts},
+              {"pads", AttrType::kInts},
+              {"strides", AttrType::kInts}},
     .infer = Infer,
     .eval = Eval,
 };

@@ -27,7 +27,8 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-// Adds to one output plane what every element of the group's input planes contributes through its taps.
+// Adds to one output plane what every element of the group's input planes contributes through its
+// taps.
 template <typename A>
 void AccumulatePlane(const ConvGeometry& g, const A* x, const A* w, int64_t group_out, A* plane) {
   const WindowAxis& last = g.window.back();
@@ -57,10 +58,11 @@ void AccumulatePlane(const ConvGeometry& g, const A* x, const A* w, int64_t grou
 }
 
 template <typename T>
-absl::Status Compute(EvalContext& ctx, const ConvGeometry& g, const Tensor& x, const Tensor& w, const Tensor& bias,
-                     Tensor& y) {
+absl::Status Compute(EvalContext& ctx, const ConvGeometry& g, const Tensor& x, const Tensor& w,
+                     const Tensor& bias, Tensor& y) {
   using A = mge::Compute<T>;
-  const int64_t in_size = Elements(WindowOutputs(g.window)), out_size = Elements(WindowInputs(g.window));
+  const int64_t in_size = Elements(WindowOutputs(g.window)),
+                out_size = Elements(WindowInputs(g.window));
   const int64_t group_out = g.out_channels / g.group;
   int64_t kernel_size = 1;
   for (const WindowAxis& axis : g.window) kernel_size *= axis.kernel;
@@ -72,9 +74,10 @@ absl::Status Compute(EvalContext& ctx, const ConvGeometry& g, const Tensor& x, c
       MGE_RETURN_IF_ERROR(ctx.CheckStop());
       const int64_t first_channel = m / group_out * g.in_channels;
       std::fill(plane.begin(), plane.end(), bias.defined() ? bias.Data<A>()[m] : A(0));
-      AccumulatePlane<A>(g, x.Data<A>().data() + (n * g.group * g.in_channels + first_channel) * in_size,
-                         w.Data<A>().data() + (first_channel * group_out + m % group_out) * kernel_size, group_out,
-                         plane.data());
+      AccumulatePlane<A>(
+          g, x.Data<A>().data() + (n * g.group * g.in_channels + first_channel) * in_size,
+          w.Data<A>().data() + (first_channel * group_out + m % group_out) * kernel_size, group_out,
+          plane.data());
       for (A value : plane) *out++ = static_cast<T>(value);
     }
   }
@@ -105,12 +108,19 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(conv_transpose) = {
     .name = "ConvTranspose",
-    .doc = "Transposed convolution of X [N,C,...] with W [C,M/group,...] over any number of spatial axes.",
+    .doc =
+        "Transposed convolution of X [N,C,...] with W [C,M/group,...] over any number of spatial "
+        "axes.",
     .inputs = {{"X", kFloating}, {"W", kFloating}, {"B", kFloating, Arity::kOptional}},
     .outputs = {{"Y"}},
-    .attrs = {{"auto_pad", AttrType::kText}, {"dilations", AttrType::kInts}, {"group", AttrType::kInt},
-              {"kernel_shape", AttrType::kInts}, {"output_padding", AttrType::kInts},
-              {"output_shape", AttrType::kInts}, {"pads", AttrType::kInts}, {"strides", AttrType::kInts}},
+    .attrs = {{"auto_pad", AttrType::kText},
+              {"dilations", AttrType::kInts},
+              {"group", AttrType::kInt},
+              {"kernel_shape", AttrType::kInts},
+              {"output_padding", AttrType::kInts},
+              {"output_shape", AttrType::kInts},
+              {"pads", AttrType::kInts},
+              {"strides", AttrType::kInts}},
     .infer = Infer,
     .eval = Eval,
 };

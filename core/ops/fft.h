@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Discrete Fourier transforms of any length in float64: radix 2 for powers of two, Bluestein's chirp for the rest.
+// Discrete Fourier transforms of any length in float64: radix 2 for powers of two, Bluestein's
+// chirp for the rest.
 #pragma once
 
 #include <complex>
@@ -16,8 +17,8 @@ class Fft {
   // length >= 1. kOverBudget or kOutOfMemory where the tables do not fit.
   static absl::StatusOr<Fft> Create(int64_t length, HostAllocator& allocator);
 
-  // data[k] = sum over n of data[n] * exp(-2 pi i k n / length), in place; with `inverse` the sign is + and the result
-  // is divided by length.
+  // data[k] = sum over n of data[n] * exp(-2 pi i k n / length), in place; with `inverse` the sign
+  // is + and the result is divided by length.
   void Transform(std::span<Complex> data, bool inverse);
 
  private:

@@ -29,10 +29,12 @@ absl::Status Run(EvalContext& ctx, const Recurrent& r) {
     A* hidden = gates + kHidden * n;
     for (int64_t i = 0; i < n; ++i) gated[i] = reset[i] * h[i];
     for (int64_t i = 0; i < n; ++i) {
-      hidden[i] += linear_before_reset ? reset[i] * (cell.Recur(kHidden, i, h) + cell.Bias(kHidden, i))
-                                       : cell.Recur(kHidden, i, gated) + cell.Bias(kHidden, i);
+      hidden[i] += linear_before_reset
+                       ? reset[i] * (cell.Recur(kHidden, i, h) + cell.Bias(kHidden, i))
+                       : cell.Recur(kHidden, i, gated) + cell.Bias(kHidden, i);
     }
-    for (int64_t i = 0; i < n; ++i) h[i] = (1 - update[i]) * cell.Activate(1, hidden[i]) + update[i] * h[i];
+    for (int64_t i = 0; i < n; ++i)
+      h[i] = (1 - update[i]) * cell.Activate(1, hidden[i]) + update[i] * h[i];
   });
 }
 
@@ -47,12 +49,22 @@ absl::Status Eval(EvalContext& ctx) {
 MGE_OP(gru) = {
     .name = "GRU",
     .doc = "One-layer gated recurrent unit.",
-    .inputs = {{"X", kFloating}, {"W", kFloating}, {"R", kFloating}, {"B", kFloating, Arity::kOptional},
-               {"sequence_lens", {DType::kI32}, Arity::kOptional}, {"initial_h", kFloating, Arity::kOptional}},
-    .outputs = {{.name = "Y", .arity = Arity::kOptional}, {.name = "Y_h", .arity = Arity::kOptional}},
-    .attrs = {{"activation_alpha", AttrType::kFloats}, {"activation_beta", AttrType::kFloats},
-              {"activations", AttrType::kTexts}, {"clip", AttrType::kFloat}, {"direction", AttrType::kText},
-              {"hidden_size", AttrType::kInt}, {"layout", AttrType::kInt}, {"linear_before_reset", AttrType::kInt}},
+    .inputs = {{"X", kFloating},
+               {"W", kFloating},
+               {"R", kFloating},
+               {"B", kFloating, Arity::kOptional},
+               {"sequence_lens", {DType::kI32}, Arity::kOptional},
+               {"initial_h", kFloating, Arity::kOptional}},
+    .outputs = {{.name = "Y", .arity = Arity::kOptional},
+                {.name = "Y_h", .arity = Arity::kOptional}},
+    .attrs = {{"activation_alpha", AttrType::kFloats},
+              {"activation_beta", AttrType::kFloats},
+              {"activations", AttrType::kTexts},
+              {"clip", AttrType::kFloat},
+              {"direction", AttrType::kText},
+              {"hidden_size", AttrType::kInt},
+              {"layout", AttrType::kInt},
+              {"linear_before_reset", AttrType::kInt}},
     .infer = Infer,
     .eval = Eval,
     .upgrade = UpgradeRecurrent,

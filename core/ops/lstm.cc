@@ -17,13 +17,17 @@ absl::Status Run(EvalContext& ctx, const Recurrent& r) {
   const int64_t n = r.hidden;
   return RunRecurrent<T>(ctx, r, kKind, [&](const RecurrentCell<A>& cell, A* gates, A* h, A* c) {
     for (int gate : {kIn, kOut, kForget, kCell}) {
-      for (int64_t i = 0; i < n; ++i) gates[gate * n + i] += cell.Recur(gate, i, h) + cell.Bias(gate, i);
+      for (int64_t i = 0; i < n; ++i)
+        gates[gate * n + i] += cell.Recur(gate, i, h) + cell.Bias(gate, i);
     }
     // Peepholes are stored in the order in, out, forget.
-    auto peep = [&](int which, int64_t i) { return cell.peepholes ? cell.peepholes[which * n + i] * c[i] : A(0); };
+    auto peep = [&](int which, int64_t i) {
+      return cell.peepholes ? cell.peepholes[which * n + i] * c[i] : A(0);
+    };
     for (int64_t i = 0; i < n; ++i) {
       const A in = cell.Activate(0, gates[kIn * n + i] + peep(0, i));
-      const A forget = input_forget ? 1 - in : cell.Activate(0, gates[kForget * n + i] + peep(2, i));
+      const A forget =
+          input_forget ? 1 - in : cell.Activate(0, gates[kForget * n + i] + peep(2, i));
       c[i] = forget * c[i] + in * cell.Activate(1, gates[kCell * n + i]);
       const A out = cell.Activate(0, gates[kOut * n + i] + peep(1, i));
       h[i] = out * cell.Activate(2, c[i]);
@@ -42,14 +46,25 @@ absl::Status Eval(EvalContext& ctx) {
 MGE_OP(lstm) = {
     .name = "LSTM",
     .doc = "One-layer long short-term memory, optionally with peepholes.",
-    .inputs = {{"X", kFloating}, {"W", kFloating}, {"R", kFloating}, {"B", kFloating, Arity::kOptional},
-               {"sequence_lens", {DType::kI32}, Arity::kOptional}, {"initial_h", kFloating, Arity::kOptional},
-               {"initial_c", kFloating, Arity::kOptional}, {"P", kFloating, Arity::kOptional}},
-    .outputs = {{.name = "Y", .arity = Arity::kOptional}, {.name = "Y_h", .arity = Arity::kOptional},
+    .inputs = {{"X", kFloating},
+               {"W", kFloating},
+               {"R", kFloating},
+               {"B", kFloating, Arity::kOptional},
+               {"sequence_lens", {DType::kI32}, Arity::kOptional},
+               {"initial_h", kFloating, Arity::kOptional},
+               {"initial_c", kFloating, Arity::kOptional},
+               {"P", kFloating, Arity::kOptional}},
+    .outputs = {{.name = "Y", .arity = Arity::kOptional},
+                {.name = "Y_h", .arity = Arity::kOptional},
                 {.name = "Y_c", .arity = Arity::kOptional}},
-    .attrs = {{"activation_alpha", AttrType::kFloats}, {"activation_beta", AttrType::kFloats},
-              {"activations", AttrType::kTexts}, {"clip", AttrType::kFloat}, {"direction", AttrType::kText},
-              {"hidden_size", AttrType::kInt}, {"input_forget", AttrType::kInt}, {"layout", AttrType::kInt}},
+    .attrs = {{"activation_alpha", AttrType::kFloats},
+              {"activation_beta", AttrType::kFloats},
+              {"activations", AttrType::kTexts},
+              {"clip", AttrType::kFloat},
+              {"direction", AttrType::kText},
+              {"hidden_size", AttrType::kInt},
+              {"input_forget", AttrType::kInt},
+              {"layout", AttrType::kInt}},
     .infer = Infer,
     .eval = Eval,
     .upgrade = UpgradeRecurrent,

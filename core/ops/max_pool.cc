@@ -22,7 +22,8 @@ int64_t ColumnMajor(const Window& window, int64_t offset) {
 absl::Status CheckStorageOrder(const Attributes& attrs) {
   int64_t order = attrs.Int("storage_order");
   if (order == 0 || order == 1) return absl::OkStatus();
-  return Fail(errors::kInvalidNode, fmt::format("attribute storage_order = {} is neither 0 nor 1", order));
+  return Fail(errors::kInvalidNode,
+              fmt::format("attribute storage_order = {} is neither 0 nor 1", order));
 }
 
 absl::Status Infer(InferContext& ctx) {
@@ -33,7 +34,8 @@ absl::Status Infer(InferContext& ctx) {
 template <typename T>
 absl::Status Pool(EvalContext& ctx, const PoolGeometry& g, const T* x, T* y, int64_t* indices) {
   const bool column_major = ctx.attrs().Int("storage_order") == 1;
-  const int64_t in_size = Elements(WindowInputs(g.window)), out_size = Elements(WindowOutputs(g.window));
+  const int64_t in_size = Elements(WindowInputs(g.window)),
+                out_size = Elements(WindowOutputs(g.window));
   T lowest;
   if constexpr (kIsFloating<T>) {
     lowest = static_cast<T>(-std::numeric_limits<Compute<T>>::infinity());
@@ -54,7 +56,8 @@ absl::Status Pool(EvalContext& ctx, const PoolGeometry& g, const T* x, T* y, int
       }
       y[plane * out_size + output] = best;
       if (indices) {
-        indices[plane * out_size + output] = plane * in_size + (column_major ? ColumnMajor(g.window, at) : at);
+        indices[plane * out_size + output] =
+            plane * in_size + (column_major ? ColumnMajor(g.window, at) : at);
       }
     });
   }
@@ -87,9 +90,13 @@ MGE_OP(max_pool) = {
     .doc = "The largest element of every window; optionally where it stands in the flat input.",
     .inputs = {{"X", kFloating | TypeSet{DType::kI8, DType::kU8}}},
     .outputs = {{"Y"}, {.name = "Indices", .arity = Arity::kOptional}},
-    .attrs = {{"auto_pad", AttrType::kText}, {"ceil_mode", AttrType::kInt}, {"dilations", AttrType::kInts},
-              {"kernel_shape", AttrType::kInts, true}, {"pads", AttrType::kInts},
-              {"storage_order", AttrType::kInt}, {"strides", AttrType::kInts}},
+    .attrs = {{"auto_pad", AttrType::kText},
+              {"ceil_mode", AttrType::kInt},
+              {"dilations", AttrType::kInts},
+              {"kernel_shape", AttrType::kInts, true},
+              {"pads", AttrType::kInts},
+              {"storage_order", AttrType::kInt},
+              {"strides", AttrType::kInts}},
     .infer = Infer,
     .eval = Eval,
 };

@@ -34,7 +34,8 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-// [begin, end) of bin `i` out of `bins` along an axis of `size`; start and stop are the region's rounded borders.
+// [begin, end) of bin `i` out of `bins` along an axis of `size`; start and stop are the region's
+// rounded borders.
 struct Bin {
   int64_t begin, end;
 };
@@ -43,7 +44,8 @@ Bin BinOf(double start, double stop, int64_t i, int64_t bins, int64_t size) {
   const double limit = static_cast<double>(size);
   const double begin = std::floor(static_cast<double>(i) * step) + start;
   const double end = std::ceil(static_cast<double>(i + 1) * step) + start;
-  return {static_cast<int64_t>(std::clamp(begin, 0.0, limit)), static_cast<int64_t>(std::clamp(end, 0.0, limit))};
+  return {static_cast<int64_t>(std::clamp(begin, 0.0, limit)),
+          static_cast<int64_t>(std::clamp(end, 0.0, limit))};
 }
 
 template <typename T>
@@ -57,16 +59,19 @@ absl::Status Pool(EvalContext& ctx, const Tensor& x, const Tensor& rois, Tensor&
     MGE_RETURN_IF_ERROR(ctx.CheckStop());
     const double batch = static_cast<Compute<T>>(region[0]);
     if (!(batch >= 0 && batch < static_cast<double>(x.shape()[0]))) {
-      return Fail(errors::kIndexOutOfRange,
-                  fmt::format("region {} is of image {}, but the batch has {}", r, batch, x.shape()[0]));
+      return Fail(
+          errors::kIndexOutOfRange,
+          fmt::format("region {} is of image {}, but the batch has {}", r, batch, x.shape()[0]));
     }
     double border[4];
     for (int i = 0; i < 4; ++i) {
       border[i] = std::round(static_cast<double>(static_cast<Compute<T>>(region[i + 1])) * scale);
-      if (!std::isfinite(border[i])) return ctx.Invalid(fmt::format("region {} has a border that is not finite", r));
+      if (!std::isfinite(border[i]))
+        return ctx.Invalid(fmt::format("region {} has a border that is not finite", r));
     }
     for (int64_t c = 0; c < channels; ++c) {
-      const T* plane = x.Data<T>().data() + (static_cast<int64_t>(batch) * channels + c) * height * width;
+      const T* plane =
+          x.Data<T>().data() + (static_cast<int64_t>(batch) * channels + c) * height * width;
       for (int64_t i = 0; i < rows; ++i) {
         const Bin h = BinOf(border[1], border[3], i, rows, height);
         for (int64_t j = 0; j < columns; ++j) {
@@ -102,7 +107,9 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(max_roi_pool) = {
     .name = "MaxRoiPool",
-    .doc = "Divides every region [image, x1, y1, x2, y2] into bins and takes the largest element of each.",
+    .doc =
+        "Divides every region [image, x1, y1, x2, y2] into bins and takes the largest element of "
+        "each.",
     .inputs = {{"X", kFloating}, {"rois", kFloating}},
     .outputs = {{"Y"}},
     .attrs = {{"pooled_shape", AttrType::kInts, true}, {"spatial_scale", AttrType::kFloat}},

@@ -7,12 +7,14 @@ namespace mge {
 namespace {
 
 struct Geometry {
-  Shape pooled;  // what the kernel, strides and pads say that was pooled: indices count in this shape
+  Shape
+      pooled;  // what the kernel, strides and pads say that was pooled: indices count in this shape
   Shape output;  // the same, or the larger shape that was asked for
 };
 
 // `wanted` is the value of input output_shape, empty if absent.
-absl::StatusOr<Geometry> Resolve(const Attributes& attrs, std::span<const int64_t> x, std::span<const int64_t> indices,
+absl::StatusOr<Geometry> Resolve(const Attributes& attrs, std::span<const int64_t> x,
+                                 std::span<const int64_t> indices,
                                  std::span<const int64_t> wanted) {
   if (x.size() < 3) {
     return Fail(errors::kInvalidNode,
@@ -26,14 +28,16 @@ absl::StatusOr<Geometry> Resolve(const Attributes& attrs, std::span<const int64_
   for (const WindowAxis& axis : window) g.pooled.push_back(axis.in);
   g.output = g.pooled;
   if (wanted.empty()) return g;
-  MGE_RETURN_IF_ERROR(RequireSize("the number of values in output_shape", static_cast<int64_t>(wanted.size()),
+  MGE_RETURN_IF_ERROR(RequireSize("the number of values in output_shape",
+                                  static_cast<int64_t>(wanted.size()),
                                   static_cast<int64_t>(x.size())));
   g.output.assign(wanted.begin(), wanted.end());
   for (size_t i = 0; i < x.size(); ++i) {
     if (g.pooled[i] == kUnknownDim) continue;
     if (i < 2 ? g.output[i] != g.pooled[i] : g.output[i] < g.pooled[i]) {
-      return Fail(errors::kInvalidNode, fmt::format("output_shape {} does not hold the unpooled shape {}",
-                                                    ShapeText(wanted), ShapeText(g.pooled)));
+      return Fail(errors::kInvalidNode,
+                  fmt::format("output_shape {} does not hold the unpooled shape {}",
+                              ShapeText(wanted), ShapeText(g.pooled)));
     }
   }
   return g;
@@ -81,8 +85,9 @@ absl::Status Eval(EvalContext& ctx) {
   const int64_t size = Elements(g.pooled);
   for (int64_t index : indices) {
     if (index < 0 || index >= size) {
-      return Fail(errors::kIndexOutOfRange, fmt::format("index {} is outside of the {} elements of shape {}", index,
-                                                        size, ShapeText(g.pooled)));
+      return Fail(errors::kIndexOutOfRange,
+                  fmt::format("index {} is outside of the {} elements of shape {}", index, size,
+                              ShapeText(g.pooled)));
     }
   }
   bool known = DispatchBytes(x.dtype(), [&](auto tag) {
@@ -99,9 +104,13 @@ absl::Status Eval(EvalContext& ctx) {
 MGE_OP(max_unpool) = {
     .name = "MaxUnpool",
     .doc = "Puts the maxima of a MaxPool back where they were; all else is zero.",
-    .inputs = {{"X", kFloating}, {"I", {DType::kI64}}, {"output_shape", {DType::kI64}, Arity::kOptional}},
+    .inputs = {{"X", kFloating},
+               {"I", {DType::kI64}},
+               {"output_shape", {DType::kI64}, Arity::kOptional}},
     .outputs = {{"output"}},
-    .attrs = {{"kernel_shape", AttrType::kInts, true}, {"pads", AttrType::kInts}, {"strides", AttrType::kInts}},
+    .attrs = {{"kernel_shape", AttrType::kInts, true},
+              {"pads", AttrType::kInts},
+              {"strides", AttrType::kInts}},
     .infer = Infer,
     .eval = Eval,
     .since = 9,

@@ -13,28 +13,35 @@ enum Input { kBins, kLength, kRate, kLow, kHigh };
 
 absl::Status Invalid(std::string title) { return Fail(errors::kInvalidNode, std::move(title)); }
 
-absl::StatusOr<int64_t> Positive(std::string_view name, const Tensor& tensor) {
+constexpr int64_t kMaxBins = 1 << 20;
+
+absl::StatusOr<int64_t> Positive(std::string_view name, const Tensor& tensor,
+                                 int64_t limit = INT32_MAX) {
   MGE_ASSIGN_OR_RETURN(int64_t value, ScalarInt(name, tensor));
-  if (value < 1 || value > INT32_MAX) return Invalid(fmt::format("{} = {} is outside of 1..{}", name, value, INT32_MAX));
+  if (value < 1 || value > limit) {
+    return Invalid(fmt::format("{} = {} is outside of 1..{}", name, value, limit));
+  }
   return value;
 }
 
 absl::Status Infer(InferContext& ctx) {
-  MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "output_datatype", DType::kF32, kNumeric));
+  MGE_ASSIGN_OR_RETURN(DType dtype,
+                       ReadDType(ctx.attrs(), "output_datatype", DType::kF32, kNumeric));
   Shape dims = {kUnknownDim, kUnknownDim};
   if (const Tensor* length = ctx.constant(kLength)) {
     MGE_ASSIGN_OR_RETURN(int64_t value, Positive("dft_length", *length));
     dims[0] = value / 2 + 1;
   }
   if (const Tensor* bins = ctx.constant(kBins)) {
-    MGE_ASSIGN_OR_RETURN(dims[1], Positive("num_mel_bins", *bins));
+    MGE_ASSIGN_OR_RETURN(dims[1], Positive("num_mel_bins", *bins, kMaxBins));
   }
   ctx.SetOutput(0, MakeType(dtype, std::move(dims)));
   return absl::OkStatus();
 }
 
 // The rows at which the triangles begin, peak and end: triangle i spans edges i, i+1, i+2.
-absl::StatusOr<std::vector<int64_t>> Edges(int64_t bins, int64_t length, int64_t rate, double low, double high) {
+absl::StatusOr<std::vector<int64_t>> Edges(int64_t bins, int64_t length, int64_t rate, double low,
+                                           double high) {
   auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   auto hertz = [](double mel) { return 700 * (std::pow(10.0, mel / 2595) - 1); };
   const double step = (mel(high) - mel(low)) / static_cast<double>(bins + 2);
@@ -42,10 +49,12 @@ absl::StatusOr<std::vector<int64_t>> Edges(int64_t bins, int64_t length, int64_t
   std::vector<int64_t> edges;
   for (int64_t i = 0; i < bins + 2; ++i) {
     const double frequency = hertz(mel(low) + static_cast<double>(i) * step);
-    const double row = std::floor(static_cast<double>(length + 1) * frequency / static_cast<double>(rate));
+    const double row =
+        std::floor(static_cast<double>(length + 1) * frequency / static_cast<double>(rate));
     if (!(row >= 0 && row < rows)) {
-      return Invalid(fmt::format("the range {}..{} Hz does not fit a transform of length {} at sample rate {}", low,
-                                 high, length, rate));
+      return Invalid(
+          fmt::format("the range {}..{} Hz does not fit a transform of length {} at sample rate {}",
+                      low, high, length, rate));
     }
     edges.push_back(static_cast<int64_t>(row));
   }
@@ -53,8 +62,9 @@ absl::StatusOr<std::vector<int64_t>> Edges(int64_t bins, int64_t length, int64_t
 }
 
 absl::Status Eval(EvalContext& ctx) {
-  MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "output_datatype", DType::kF32, kNumeric));
-  MGE_ASSIGN_OR_RETURN(int64_t bins, Positive("num_mel_bins", ctx.input(kBins)));
+  MGE_ASSIGN_OR_RETURN(DType dtype,
+                       ReadDType(ctx.attrs(), "output_datatype", DType::kF32, kNumeric));
+  MGE_ASSIGN_OR_RETURN(int64_t bins, Positive("num_mel_bins", ctx.input(kBins), kMaxBins));
   MGE_ASSIGN_OR_RETURN(int64_t length, Positive("dft_length", ctx.input(kLength)));
   MGE_ASSIGN_OR_RETURN(int64_t rate, Positive("sample_rate", ctx.input(kRate)));
   MGE_ASSIGN_OR_RETURN(double low, ScalarFloat("lower_edge_hertz", ctx.input(kLow)));
@@ -87,8 +97,11 @@ absl::Status Eval(EvalContext& ctx) {
 MGE_OP(mel_weight_matrix) = {
     .name = "MelWeightMatrix",
     .doc = "Triangles that gather a spectrum's bins into bins of the mel scale.",
-    .inputs = {{"num_mel_bins", kIndex}, {"dft_length", kIndex}, {"sample_rate", kIndex},
-               {"lower_edge_hertz", kFloating}, {"upper_edge_hertz", kFloating}},
+    .inputs = {{"num_mel_bins", kIndex},
+               {"dft_length", kIndex},
+               {"sample_rate", kIndex},
+               {"lower_edge_hertz", kFloating},
+               {"upper_edge_hertz", kFloating}},
     .outputs = {{"output"}},
     .attrs = {{"output_datatype", AttrType::kInt}},
     .infer = Infer,

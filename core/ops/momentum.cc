@@ -29,11 +29,16 @@ absl::Status Eval(EvalContext& ctx) {
 MGE_OP(momentum) = {
     .name = "Momentum",
     .domain = "ai.onnx.preview.training",
-    .doc = "One step of gradient descent with momentum: inputs R, T, then all X, all G, all V; outputs all new X, all new V.",
-    .inputs = {{"R", {DType::kF32, DType::kF64}}, {"T", {DType::kI64}},
+    .doc =
+        "One step of gradient descent with momentum: inputs R, T, then all X, all G, all V; "
+        "outputs all new X, all new V.",
+    .inputs = {{"R", {DType::kF32, DType::kF64}},
+               {"T", {DType::kI64}},
                {"inputs", {DType::kF32, DType::kF64}, Arity::kVariadic}},
     .outputs = {{.name = "outputs", .arity = Arity::kVariadic}},
-    .attrs = {{"alpha", AttrType::kFloat, true}, {"beta", AttrType::kFloat, true}, {"mode", AttrType::kText, true},
+    .attrs = {{"alpha", AttrType::kFloat, true},
+              {"beta", AttrType::kFloat, true},
+              {"mode", AttrType::kText, true},
               {"norm_coefficient", AttrType::kFloat, true}},
     .infer = Infer,
     .eval = Eval,

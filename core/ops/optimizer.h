@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Adagrad, Adam and Momentum share: inputs R, T, then groups of equally many tensors X, G and states; outputs
-// are the new X and the new states.
+// What Adagrad, Adam and Momentum share: inputs R, T, then groups of equally many tensors X, G and
+// states; outputs are the new X and the new states.
 #pragma once
 
 #include "core/ops/infer_checks.h"
 
 namespace mge {
 
-// Checks that the tensors after R and T are `groups` groups (X, G, states...) with equal shapes within each set, and
-// types the groups - 1 groups of outputs.
+// Checks that the tensors after R and T are `groups` groups (X, G, states...) with equal shapes
+// within each set, and types the groups - 1 groups of outputs.
 absl::Status InferOptimizer(InferContext& ctx, int groups);
 
 // One tensor of each group.

@@ -18,18 +18,20 @@ struct PoolGeometry {
   Window window;
 };
 
-// Reads kernel_shape and the window attributes. Pads as large as the window are refused: a window must not lie in
-// padding alone.
+// Reads kernel_shape and the window attributes. Pads as large as the window are refused: a window
+// must not lie in padding alone.
 absl::StatusOr<PoolGeometry> ResolvePool(const Attributes& attrs, std::span<const int64_t> x);
 
-// The shape rule: every present output has the pooled shape, output 0 with x's element type, output 1 int64.
+// The shape rule: every present output has the pooled shape, output 0 with x's element type, output
+// 1 int64.
 absl::Status InferPool(InferContext& ctx);
 
-// The shape rule of global pools, [batch, channels, 1...], which fails where there is nothing to pool.
+// The shape rule of global pools, [batch, channels, 1...], which fails where there is nothing to
+// pool.
 absl::Status InferGlobalPool(InferContext& ctx);
 
-// Calls visit(output, offsets) for all outputs of one plane in order; `offsets` are those of the taps inside of the
-// input, ascending per axis.
+// Calls visit(output, offsets) for all outputs of one plane in order; `offsets` are those of the
+// taps inside of the input, ascending per axis.
 template <typename Visit>
 void ForEachWindow(const Window& window, Visit visit) {
   const WindowAxis& last = window.back();
@@ -45,7 +47,8 @@ void ForEachWindow(const Window& window, Visit visit) {
       const IndexRange taps = last.TapsInside(o);
       offsets.clear();
       for (const TapRow& row : rows) {
-        for (int64_t k = taps.begin; k < taps.end; ++k) offsets.push_back(row.input + last.Position(o, k));
+        for (int64_t k = taps.begin; k < taps.end; ++k)
+          offsets.push_back(row.input + last.Position(o, k));
       }
       visit(output++, std::span<const int64_t>(offsets));
     }
@@ -63,7 +66,8 @@ absl::Status EvalGlobalPool(EvalContext& ctx, Reduce reduce) {
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), shape));
   if (y->elements() == 0) return absl::OkStatus();
   const size_t size = static_cast<size_t>(x.elements() / y->elements());
-  if (size == 0) return ctx.Invalid("there is nothing to pool in an input of shape " + ShapeText(x.shape()));
+  if (size == 0)
+    return ctx.Invalid("there is nothing to pool in an input of shape " + ShapeText(x.shape()));
   bool known = DispatchFloating(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     std::span<const T> in = x.Data<T>();

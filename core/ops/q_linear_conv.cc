@@ -20,7 +20,8 @@ absl::Status CheckParameters(int64_t channels, ShapeOf shape_of) {
                            {kYScale, "y_scale", false}, {kYZero, "y_zero_point", false}};
   for (const Row& row : kRows) {
     const Shape* shape = shape_of(row.input);
-    if (shape) MGE_RETURN_IF_ERROR(CheckPerChannel(row.name, *shape, row.per_channel ? channels : 1));
+    if (shape)
+      MGE_RETURN_IF_ERROR(CheckPerChannel(row.name, *shape, row.per_channel ? channels : 1));
   }
   const Shape* bias = shape_of(kBias);
   return bias ? RequireShape("the bias", *bias, Shape{channels}) : absl::OkStatus();
@@ -48,7 +49,8 @@ absl::Status Eval(EvalContext& ctx) {
   if (y->elements() == 0) return absl::OkStatus();
   MGE_ASSIGN_OR_RETURN(Tensor wide_x, SubtractZeroPoint(ctx, x, &ctx.input(kXZero), 1));
   MGE_ASSIGN_OR_RETURN(Tensor wide_w, SubtractZeroPoint(ctx, w, &ctx.input(kWZero), 0));
-  const float x_scale = ctx.input(kXScale).Data<float>()[0], y_scale = ctx.input(kYScale).Data<float>()[0];
+  const float x_scale = ctx.input(kXScale).Data<float>()[0],
+              y_scale = ctx.input(kYScale).Data<float>()[0];
   std::span<const float> w_scale = ctx.input(kWScale).Data<float>();
   MGE_ASSIGN_OR_RETURN(int64_t y_zero, ScalarInt("y_zero_point", ctx.input(kYZero)));
   std::span<const int32_t> bias;
@@ -67,20 +69,33 @@ absl::Status Eval(EvalContext& ctx) {
           }
         });
   };
-  return y->dtype() == DType::kU8 ? run(y->MutableData<uint8_t>().data()) : run(y->MutableData<int8_t>().data());
+  return y->dtype() == DType::kU8 ? run(y->MutableData<uint8_t>().data())
+                                  : run(y->MutableData<int8_t>().data());
 }
 
 }  // namespace
 
 MGE_OP(q_linear_conv) = {
     .name = "QLinearConv",
-    .doc = "Convolution of quantized tensors: integer sums, then rescaled and rounded into the output's quantization.",
-    .inputs = {{"x", kQuantized8}, {"x_scale", {DType::kF32}}, {"x_zero_point", kQuantized8}, {"w", kQuantized8},
-               {"w_scale", {DType::kF32}}, {"w_zero_point", kQuantized8}, {"y_scale", {DType::kF32}},
-               {"y_zero_point", kQuantized8}, {"B", {DType::kI32}, Arity::kOptional}},
+    .doc =
+        "Convolution of quantized tensors: integer sums, then rescaled and rounded into the "
+        "output's quantization.",
+    .inputs = {{"x", kQuantized8},
+               {"x_scale", {DType::kF32}},
+               {"x_zero_point", kQuantized8},
+               {"w", kQuantized8},
+               {"w_scale", {DType::kF32}},
+               {"w_zero_point", kQuantized8},
+               {"y_scale", {DType::kF32}},
+               {"y_zero_point", kQuantized8},
+               {"B", {DType::kI32}, Arity::kOptional}},
     .outputs = {{"y"}},
-    .attrs = {{"auto_pad", AttrType::kText}, {"dilations", AttrType::kInts}, {"group", AttrType::kInt},
-              {"kernel_shape", AttrType::kInts}, {"pads", AttrType::kInts}, {"strides", AttrType::kInts}},
+    .attrs = {{"auto_pad", AttrType::kText},
+              {"dilations", AttrType::kInts},
+              {"group", AttrType::kInt},
+              {"kernel_shape", AttrType::kInts},
+              {"pads", AttrType::kInts},
+              {"strides", AttrType::kInts}},
     .infer = Infer,
     .eval = Eval,
     .since = 10,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear quantization, real = (quantized - zero point) * scale: which scale belongs to which element, and rounding.
+// Linear quantization, real = (quantized - zero point) * scale: which scale belongs to which
+// element, and rounding.
 #pragma once
 
 #include <cmath>
@@ -11,8 +12,8 @@ namespace mge {
 
 inline constexpr TypeSet kQuantized8 = {DType::kU8, DType::kI8};
 
-// Which scale belongs to which element. The tensor is seen as [outer, dim, inner]; `block` neighbours along dim
-// share a scale. One scale for the whole tensor: all is outer*inner, dim = 1.
+// Which scale belongs to which element. The tensor is seen as [outer, dim, inner]; `block`
+// neighbours along dim share a scale. One scale for the whole tensor: all is outer*inner, dim = 1.
 struct QuantizationLayout {
   int64_t outer = 1;
   int64_t dim = 1;
@@ -26,8 +27,10 @@ struct QuantizationLayout {
   }
 };
 
-// Reads axis and block_size and checks the shape of the scales; sizes may be unknown (then only errors matter).
-absl::StatusOr<QuantizationLayout> ResolveQuantization(const Attributes& attrs, std::span<const int64_t> x,
+// Reads axis and block_size and checks the shape of the scales; sizes may be unknown (then only
+// errors matter).
+absl::StatusOr<QuantizationLayout> ResolveQuantization(const Attributes& attrs,
+                                                       std::span<const int64_t> x,
                                                        std::span<const int64_t> scale);
 
 // A zero point has its scale's shape.
@@ -36,12 +39,14 @@ absl::Status CheckZeroPoint(std::span<const int64_t> scale, std::span<const int6
 // Checks the shape of a scale or a zero point that is one number or one per index of `size`.
 absl::Status CheckPerChannel(std::string_view name, std::span<const int64_t> shape, int64_t size);
 
-// q - zero_point, wrapped to 32 bits, for 8-bit q. The zero point may be absent (nullptr), one number, or one per
-// index of dimension `axis`. Sums of products of the results are right modulo 2^32, as ONNX's int32 sums are.
-absl::StatusOr<Tensor> SubtractZeroPoint(EvalContext& ctx, const Tensor& q, /*nullable*/ const Tensor* zero_point,
-                                         int64_t axis);
+// q - zero_point, wrapped to 32 bits, for 8-bit q. The zero point may be absent (nullptr), one
+// number, or one per index of dimension `axis`. Sums of products of the results are right modulo
+// 2^32, as ONNX's int32 sums are.
+absl::StatusOr<Tensor> SubtractZeroPoint(EvalContext& ctx, const Tensor& q,
+                                         /*nullable*/ const Tensor* zero_point, int64_t axis);
 
-// value, which is integral or infinite, as Q; the nearest limit where it does not fit, and the lowest for NaN.
+// value, which is integral or infinite, as Q; the nearest limit where it does not fit, and the
+// lowest for NaN.
 template <typename Q>
 Q Saturate(double value) {
   constexpr double low = std::numeric_limits<Q>::min(), high = std::numeric_limits<Q>::max();

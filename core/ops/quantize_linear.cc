@@ -12,8 +12,9 @@ absl::StatusOr<DType> ResultType(const Attributes& attrs, const DType* zero_poin
   if (attrs.Int("output_dtype") == 0) return zero_point ? *zero_point : DType::kU8;
   MGE_ASSIGN_OR_RETURN(DType wanted, ReadDType(attrs, "output_dtype", DType::kU8, kResults));
   if (zero_point && *zero_point != DType::kUndefined && *zero_point != wanted) {
-    return Fail(errors::kInvalidNode, fmt::format("attribute output_dtype says {}, but the zero point has type {}",
-                                                  DTypeName(wanted), DTypeName(*zero_point)));
+    return Fail(errors::kInvalidNode,
+                fmt::format("attribute output_dtype says {}, but the zero point has type {}",
+                            DTypeName(wanted), DTypeName(*zero_point)));
   }
   return wanted;
 }
@@ -29,7 +30,8 @@ absl::Status Infer(InferContext& ctx) {
   MGE_ASSIGN_OR_RETURN(DType result,
                        ResultType(ctx.attrs(), ctx.has_input(2) ? &ctx.input(2).dtype : nullptr));
   MGE_RETURN_IF_ERROR(DivisionType(ctx.attrs(), scale.dtype).status());
-  if (x.has_rank && scale.has_rank) MGE_RETURN_IF_ERROR(ResolveQuantization(ctx.attrs(), x.dims, scale.dims).status());
+  if (x.has_rank && scale.has_rank)
+    MGE_RETURN_IF_ERROR(ResolveQuantization(ctx.attrs(), x.dims, scale.dims).status());
   if (scale.has_rank && ctx.has_input(2) && ctx.input(2).has_rank) {
     MGE_RETURN_IF_ERROR(CheckZeroPoint(scale.dims, ctx.input(2).dims));
   }
@@ -56,7 +58,8 @@ void Quantize(const QuantizationLayout& layout, std::span<const T> x, std::span<
         const int64_t s = layout.ScaleIndex(o, d, i);
         const float operand = RoundTo(division, static_cast<float>(x[at]));
         const float quotient = RoundTo(division, operand / RoundTo(division, scale[s]));
-        y[at] = Saturate<Q>(std::nearbyint(quotient) + static_cast<double>(zero.empty() ? 0 : zero[s]));
+        y[at] =
+            Saturate<Q>(std::nearbyint(quotient) + static_cast<double>(zero.empty() ? 0 : zero[s]));
       }
     }
   }
@@ -83,7 +86,8 @@ absl::Status Eval(EvalContext& ctx) {
     DispatchInteger(result, [&](auto out) {
       using Q = typename decltype(out)::type;
       if constexpr (sizeof(Q) <= 2) {
-        Quantize<T, Q>(layout, x.Data<T>(), scale.Data<float>(), zero, division, y->MutableData<Q>());
+        Quantize<T, Q>(layout, x.Data<T>(), scale.Data<float>(), zero, division,
+                       y->MutableData<Q>());
       }
     });
   };
@@ -91,21 +95,27 @@ absl::Status Eval(EvalContext& ctx) {
     from(TypeTag<int32_t>{});
     return absl::OkStatus();
   }
-  return DispatchFloating(x.dtype(), from) ? absl::OkStatus() : ctx.Unsupported(std::string(DTypeName(x.dtype())));
+  return DispatchFloating(x.dtype(), from) ? absl::OkStatus()
+                                           : ctx.Unsupported(std::string(DTypeName(x.dtype())));
 }
 
 }  // namespace
 
 MGE_OP(quantize_linear) = {
     .name = "QuantizeLinear",
-    .doc = "y = saturate(round(x / scale) + zero point), per tensor, per axis or per block; halves round to even.",
+    .doc =
+        "y = saturate(round(x / scale) + zero point), per tensor, per axis or per block; halves "
+        "round to even.",
     .inputs = {{"x", {DType::kF32, DType::kF16, DType::kBF16, DType::kI32}},
                {"y_scale", {DType::kF32, DType::kF16, DType::kBF16}},
                {"y_zero_point", kResults, Arity::kOptional}},
     .outputs = {{"y"}},
     // `saturate` has an effect on 8-bit floating types only, none of which is an element type here.
-    .attrs = {{"axis", AttrType::kInt}, {"block_size", AttrType::kInt}, {"output_dtype", AttrType::kInt},
-              {"precision", AttrType::kInt}, {"saturate", AttrType::kInt}},
+    .attrs = {{"axis", AttrType::kInt},
+              {"block_size", AttrType::kInt},
+              {"output_dtype", AttrType::kInt},
+              {"precision", AttrType::kInt},
+              {"saturate", AttrType::kInt}},
     .infer = Infer,
     .eval = Eval,
     .since = 10,

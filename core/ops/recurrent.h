@@ -2,6 +2,7 @@
 // What RNN, GRU and LSTM share: shapes, activations, and the walk over directions, batch and steps.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -13,7 +14,17 @@ namespace mge {
 // One of ONNX's activations of recurrent operators, with its parameters.
 struct Activation {
   enum Kind {
-    kRelu, kTanh, kSigmoid, kAffine, kLeakyRelu, kThresholdedRelu, kScaledTanh, kHardSigmoid, kElu, kSoftsign, kSoftplus
+    kRelu,
+    kTanh,
+    kSigmoid,
+    kAffine,
+    kLeakyRelu,
+    kThresholdedRelu,
+    kScaledTanh,
+    kHardSigmoid,
+    kElu,
+    kSoftsign,
+    kSoftplus
   };
   Kind kind = kTanh;
   double alpha = 0;
@@ -24,14 +35,15 @@ struct Activation {
 
 // The facts of one kind of recurrent operator.
 struct RecurrentKind {
-  int gates;                     // matrices in W and R: 1, 3, 4
+  int gates;                                      // matrices in W and R: 1, 3, 4
   std::span<const std::string_view> activations;  // the defaults of one direction
-  bool has_cell = false;         // LSTM: initial_c, P, Y_c
+  bool has_cell = false;                          // LSTM: initial_c, P, Y_c
 };
 
 struct Recurrent {
-  bool batch_first = false;  // attribute layout: X [batch, steps, input], Y [batch, steps, directions, hidden]
-  bool reverse = false;      // direction 0 runs backwards (direction 1 always does)
+  // Attribute layout = 1: X [batch, steps, input], Y [batch, steps, directions, hidden].
+  bool batch_first = false;
+  bool reverse = false;  // direction 0 runs backwards (direction 1 always does)
   int64_t directions = 1;
   int64_t steps = 0, batch = 0, input = 0, hidden = 0;
   double clip = std::numeric_limits<double>::infinity();  // bounds what activations read
@@ -43,7 +55,16 @@ struct Recurrent {
 };
 
 // Inputs of all three operators.
-enum RecurrentInput { kSequenceX, kWeights, kRecurrence, kBias, kLengths, kInitialH, kInitialC, kPeepholes };
+enum RecurrentInput {
+  kSequenceX,
+  kWeights,
+  kRecurrence,
+  kBias,
+  kLengths,
+  kInitialH,
+  kInitialC,
+  kPeepholes
+};
 
 // The shape of each input, nullptr where it is absent or unknown. X, W and R must be there.
 using RecurrentShapes = std::vector<const Shape*>;
@@ -57,7 +78,8 @@ absl::Status InferRecurrent(InferContext& ctx, const RecurrentKind& kind);
 // Removes an attribute that operator sets before 7 had and that said what output 0's presence says.
 absl::Status UpgradeRecurrent(Graph& graph, Node& node);
 
-// sequence_lens, or `steps` for all; kInvalidNode for a length outside of 0..steps.
+// sequence_lens, empty where absent (all have `steps`); kInvalidNode for a length outside of
+// 0..steps.
 absl::StatusOr<std::vector<int64_t>> ReadLengths(EvalContext& ctx, const Recurrent& r);
 
 // One direction's parameters in compute type A. Biases and peepholes may be null.
@@ -77,13 +99,16 @@ struct RecurrentCell {
     return sum;
   }
   A Bias(int64_t gate, int64_t unit) const { return bias ? bias[gate * r.hidden + unit] : A(0); }
-  A Activate(int which, A x) const { return static_cast<A>(activations[which](r.Clip(static_cast<double>(x)))); }
+  A Activate(int which, A x) const {
+    return static_cast<A>(activations[which](r.Clip(static_cast<double>(x))));
+  }
 };
 
-// Runs all directions. step(cell, gates, h, c) reads gates [gates, hidden] = W x + its bias and updates the state h
-// (and c, if the kind has one) in place. T is the element type.
+// Runs all directions. step(cell, gates, h, c) reads gates [gates, hidden] = W x + its bias and
+// updates the state h (and c, if the kind has one) in place. T is the element type.
 template <typename T, typename Step>
-absl::Status RunRecurrent(EvalContext& ctx, const Recurrent& r, const RecurrentKind& kind, Step step) {
+absl::Status RunRecurrent(EvalContext& ctx, const Recurrent& r, const RecurrentKind& kind,
+                          Step step) {
   using A = Compute<T>;
   std::vector<Tensor> in(8);
   for (int i = 0; i < ctx.input_count(); ++i) {
@@ -97,7 +122,12 @@ absl::Status RunRecurrent(EvalContext& ctx, const Recurrent& r, const RecurrentK
     if (!ctx.has_output(i)) continue;
     MGE_ASSIGN_OR_RETURN(out[i], ctx.Output(i, dtype, i == 0 ? r.SequenceShape() : r.StateShape()));
   }
-  if (out[0]) std::fill_n(out[0]->MutableData<T>().data(), out[0]->elements(), static_cast<T>(0.0f));
+  if (std::none_of(out, out + 3, [](const Tensor* t) { return t && t->elements() > 0; })) {
+    return absl::OkStatus();
+  }
+  if (out[0]) {
+    std::fill_n(out[0]->MutableData<T>().data(), out[0]->elements(), static_cast<T>(0.0f));
+  }
   const int64_t rows = kind.gates * r.hidden;
   MGE_ASSIGN_OR_RETURN(Tensor scratch, Scratch<A>(ctx, rows + 2 * r.hidden));
   A* gates = scratch.MutableData<A>().data();
@@ -120,10 +150,12 @@ absl::Status RunRecurrent(EvalContext& ctx, const Recurrent& r, const RecurrentK
         h[i] = data(kInitialH) ? data(kInitialH)[state + i] : A(0);
         c[i] = data(kInitialC) ? data(kInitialC)[state + i] : A(0);
       }
-      for (int64_t s = 0; s < lengths[b]; ++s) {
+      const int64_t length = lengths.empty() ? r.steps : lengths[b];
+      for (int64_t s = 0; s < length; ++s) {
         MGE_RETURN_IF_ERROR(ctx.CheckStop());
-        const int64_t t = backwards ? lengths[b] - 1 - s : s;
-        const A* x = data(kSequenceX) + (r.batch_first ? b * r.steps + t : t * r.batch + b) * r.input;
+        const int64_t t = backwards ? length - 1 - s : s;
+        const A* x =
+            data(kSequenceX) + (r.batch_first ? b * r.steps + t : t * r.batch + b) * r.input;
         for (int64_t row = 0; row < rows; ++row) {
           A sum = w_bias ? w_bias[row] : A(0);
           for (int64_t i = 0; i < r.input; ++i) sum += w[row * r.input + i] * x[i];
@@ -131,8 +163,10 @@ absl::Status RunRecurrent(EvalContext& ctx, const Recurrent& r, const RecurrentK
         }
         step(cell, gates, h, c);
         if (!out[0]) continue;
-        const int64_t place = r.batch_first ? (b * r.steps + t) * r.directions + d : (t * r.directions + d) * r.batch + b;
-        for (int64_t i = 0; i < r.hidden; ++i) out[0]->MutableData<T>()[place * r.hidden + i] = static_cast<T>(h[i]);
+        const int64_t place = r.batch_first ? (b * r.steps + t) * r.directions + d
+                                            : (t * r.directions + d) * r.batch + b;
+        for (int64_t i = 0; i < r.hidden; ++i)
+          out[0]->MutableData<T>()[place * r.hidden + i] = static_cast<T>(h[i]);
       }
       for (int64_t i = 0; i < r.hidden; ++i) {
         if (out[1]) out[1]->MutableData<T>()[state + i] = static_cast<T>(h[i]);

@@ -79,7 +79,9 @@ absl::Status FromSizes(const Attributes& attrs, const Tensor& sizes, const Ints&
     }
     axis.out = values[i];
     known = known && axis.in != kUnknownDim;
-    axis.scale = axis.in == axis.out || axis.in <= 0 ? 1 : static_cast<double>(axis.out) / static_cast<double>(axis.in);
+    axis.scale = axis.in == axis.out || axis.in <= 0
+                     ? 1
+                     : static_cast<double>(axis.out) / static_cast<double>(axis.in);
     if (!common) common = axis.scale;
     common = policy == 1 ? std::min(*common, axis.scale) : std::max(*common, axis.scale);
   }
@@ -88,7 +90,8 @@ absl::Status FromSizes(const Attributes& attrs, const Tensor& sizes, const Ints&
     ResizeAxis& axis = result[d];
     axis.scale = *common;
     const double size = std::floor(static_cast<double>(axis.in) * *common + 0.5);
-    if (known && !(size < 0x1p62)) return Invalid(fmt::format("size {} times scale {} is too large", axis.in, *common));
+    if (known && !(size < 0x1p62))
+      return Invalid(fmt::format("size {} times scale {} is too large", axis.in, *common));
     axis.out = known ? static_cast<int64_t>(size) : kUnknownDim;
   }
   return absl::OkStatus();
@@ -102,7 +105,8 @@ absl::StatusOr<std::vector<ResizeAxis>> Resolve(const Attributes& attrs, std::sp
   MGE_ASSIGN_OR_RETURN(Ints axes, ReadAxes(attrs, static_cast<int64_t>(x.size())));
   std::vector<ResizeAxis> result(x.size());
   for (size_t i = 0; i < x.size(); ++i) result[i].in = result[i].out = x[i];
-  if (Given(scales) && Given(sizes)) return Invalid("both scales and sizes are given; only one may be");
+  if (Given(scales) && Given(sizes))
+    return Invalid("both scales and sizes are given; only one may be");
   if (Given(scales)) {
     MGE_RETURN_IF_ERROR(FromScales(*scales, axes, result));
   } else if (Given(sizes)) {
@@ -122,7 +126,8 @@ absl::Status Infer(InferContext& ctx) {
     return absl::OkStatus();
   }
   auto constant = [&](int i) { return ctx.has_input(i) ? ctx.constant(i) : nullptr; };
-  if ((ctx.has_input(kScales) && !constant(kScales)) || (ctx.has_input(kSizes) && !constant(kSizes))) {
+  if ((ctx.has_input(kScales) && !constant(kScales)) ||
+      (ctx.has_input(kSizes) && !constant(kSizes))) {
     MGE_ASSIGN_OR_RETURN(Ints axes, ReadAxes(ctx.attrs(), static_cast<int64_t>(x.dims.size())));
     Shape dims = x.dims;
     for (int64_t axis : axes) dims[axis] = kUnknownDim;
@@ -156,7 +161,8 @@ absl::Status Eval(EvalContext& ctx) {
   auto given = [&](int i) { return ctx.has_input(i) ? &ctx.input(i) : nullptr; };
   MGE_ASSIGN_OR_RETURN(std::vector<ResizeAxis> axes,
                        Resolve(ctx.attrs(), ctx.input(kX).shape(), given(kScales), given(kSizes)));
-  if (options.coordinates == ResizeOptions::Coordinates::kTfCropAndResize) MGE_RETURN_IF_ERROR(ReadRegion(ctx, axes));
+  if (options.coordinates == ResizeOptions::Coordinates::kTfCropAndResize)
+    MGE_RETURN_IF_ERROR(ReadRegion(ctx, axes));
   return EvalResize(ctx, options, axes);
 }
 
@@ -170,10 +176,14 @@ MGE_OP(resize) = {
                {"scales", {DType::kF32}, Arity::kOptional},
                {"sizes", {DType::kI64}, Arity::kOptional}},
     .outputs = {{"Y"}},
-    .attrs = {{"antialias", AttrType::kInt}, {"axes", AttrType::kInts},
-              {"coordinate_transformation_mode", AttrType::kText}, {"cubic_coeff_a", AttrType::kFloat},
-              {"exclude_outside", AttrType::kInt}, {"extrapolation_value", AttrType::kFloat},
-              {"keep_aspect_ratio_policy", AttrType::kText}, {"mode", AttrType::kText},
+    .attrs = {{"antialias", AttrType::kInt},
+              {"axes", AttrType::kInts},
+              {"coordinate_transformation_mode", AttrType::kText},
+              {"cubic_coeff_a", AttrType::kFloat},
+              {"exclude_outside", AttrType::kInt},
+              {"extrapolation_value", AttrType::kFloat},
+              {"keep_aspect_ratio_policy", AttrType::kText},
+              {"mode", AttrType::kText},
               {"nearest_mode", AttrType::kText}},
     .infer = Infer,
     .eval = Eval,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resampling along axes, for Resize and Upsample: where an output looks in the input, and with which weights.
+// Resampling along axes, for Resize and Upsample: where an output looks in the input, and with
+// which weights.
 #pragma once
 
 #include <vector>
@@ -11,7 +12,12 @@ namespace mge {
 struct ResizeOptions {
   enum class Mode { kNearest, kLinear, kCubic };
   enum class Coordinates {
-    kHalfPixel, kPytorchHalfPixel, kAlignCorners, kAsymmetric, kTfCropAndResize, kHalfPixelSymmetric,
+    kHalfPixel,
+    kPytorchHalfPixel,
+    kAlignCorners,
+    kAsymmetric,
+    kTfCropAndResize,
+    kHalfPixelSymmetric,
     kTfHalfPixelForNearest  // operator sets 11 and 12 only
   };
   enum class Nearest { kRoundPreferFloor, kRoundPreferCeil, kFloor, kCeil };
@@ -25,7 +31,8 @@ struct ResizeOptions {
   double extrapolation = 0;
 };
 
-// One axis: sizes, scale (output / input, as given or computed), and the region that crop_and_resize reads.
+// One axis: sizes, scale (output / input, as given or computed), and the region that
+// crop_and_resize reads.
 struct ResizeAxis {
   int64_t in = 0;
   int64_t out = 0;
@@ -37,14 +44,15 @@ struct ResizeAxis {
 // Attributes mode, coordinate_transformation_mode, nearest_mode, antialias, ... checked.
 absl::StatusOr<ResizeOptions> ReadResizeOptions(const Attributes& attrs);
 
-// floor(size * scale), the way exporters compute it (in float32). kInvalidNode for scales that are not positive and
-// finite, and for results that do not fit.
+// floor(size * scale), the way exporters compute it (in float32). kInvalidNode for scales that are
+// not positive and finite, and for results that do not fit.
 absl::StatusOr<int64_t> ScaledSize(int64_t size, float scale);
 
 // Nothing can be sampled from an empty axis.
 absl::Status CheckResizeAxes(std::span<const ResizeAxis> axes);
 
 // Resamples x (axes.size() dimensions) into output 0. Any element type for mode nearest.
-absl::Status EvalResize(EvalContext& ctx, const ResizeOptions& options, std::span<const ResizeAxis> axes);
+absl::Status EvalResize(EvalContext& ctx, const ResizeOptions& options,
+                        std::span<const ResizeAxis> axes);
 
 }  // namespace mge

@@ -11,10 +11,11 @@ absl::Status Infer(InferContext& ctx) { return InferRecurrent(ctx, kKind); }
 
 absl::Status Eval(EvalContext& ctx) {
   return EvalRecurrent(ctx, kKind, [&](auto tag, const Recurrent& r) {
-    return RunRecurrent<typename decltype(tag)::type>(ctx, r, kKind, [&](const auto& cell, auto* gates, auto* h, auto*) {
-      for (int64_t i = 0; i < r.hidden; ++i) gates[i] += cell.Recur(0, i, h) + cell.Bias(0, i);
-      for (int64_t i = 0; i < r.hidden; ++i) h[i] = cell.Activate(0, gates[i]);
-    });
+    return RunRecurrent<typename decltype(tag)::type>(
+        ctx, r, kKind, [&](const auto& cell, auto* gates, auto* h, auto*) {
+          for (int64_t i = 0; i < r.hidden; ++i) gates[i] += cell.Recur(0, i, h) + cell.Bias(0, i);
+          for (int64_t i = 0; i < r.hidden; ++i) h[i] = cell.Activate(0, gates[i]);
+        });
   });
 }
 
@@ -23,12 +24,21 @@ absl::Status Eval(EvalContext& ctx) {
 MGE_OP(rnn) = {
     .name = "RNN",
     .doc = "One-layer simple recurrent network: h = f(W x + R h + b).",
-    .inputs = {{"X", kFloating}, {"W", kFloating}, {"R", kFloating}, {"B", kFloating, Arity::kOptional},
-               {"sequence_lens", {DType::kI32}, Arity::kOptional}, {"initial_h", kFloating, Arity::kOptional}},
-    .outputs = {{.name = "Y", .arity = Arity::kOptional}, {.name = "Y_h", .arity = Arity::kOptional}},
-    .attrs = {{"activation_alpha", AttrType::kFloats}, {"activation_beta", AttrType::kFloats},
-              {"activations", AttrType::kTexts}, {"clip", AttrType::kFloat}, {"direction", AttrType::kText},
-              {"hidden_size", AttrType::kInt}, {"layout", AttrType::kInt}},
+    .inputs = {{"X", kFloating},
+               {"W", kFloating},
+               {"R", kFloating},
+               {"B", kFloating, Arity::kOptional},
+               {"sequence_lens", {DType::kI32}, Arity::kOptional},
+               {"initial_h", kFloating, Arity::kOptional}},
+    .outputs = {{.name = "Y", .arity = Arity::kOptional},
+                {.name = "Y_h", .arity = Arity::kOptional}},
+    .attrs = {{"activation_alpha", AttrType::kFloats},
+              {"activation_beta", AttrType::kFloats},
+              {"activations", AttrType::kTexts},
+              {"clip", AttrType::kFloat},
+              {"direction", AttrType::kText},
+              {"hidden_size", AttrType::kInt},
+              {"layout", AttrType::kInt}},
     .infer = Infer,
     .eval = Eval,
     .upgrade = UpgradeRecurrent,

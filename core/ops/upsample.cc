@@ -6,13 +6,15 @@
 namespace mge {
 namespace {
 
-// Scales were attributes: height_scale and width_scale at first, then a list; since operator set 9 they are an input.
+// Scales were attributes: height_scale and width_scale at first, then a list; since operator set 9
+// they are an input.
 absl::Status Upgrade(Graph& graph, Node& node) {
   if (node.version >= 9) return absl::OkStatus();
   Floats scales = node.attrs.FloatList("scales");
   if (node.version < 7) {
     for (std::string_view name : {"height_scale", "width_scale"}) {
-      if (!node.attrs.Has(name)) return Fail(errors::kInvalidNode, fmt::format("attribute {} is missing", name));
+      if (!node.attrs.Has(name))
+        return Fail(errors::kInvalidNode, fmt::format("attribute {} is missing", name));
     }
     scales = {1, 1, node.attrs.Float("height_scale"), node.attrs.Float("width_scale")};
     node.attrs.Remove("height_scale");
@@ -44,7 +46,8 @@ absl::StatusOr<std::vector<ResizeAxis>> Resolve(std::span<const int64_t> x, cons
     axes[i].in = x[i];
     MGE_ASSIGN_OR_RETURN(axes[i].out, ScaledSize(x[i], values[i]));
     if (values[i] < 1) {
-      return Fail(errors::kInvalidNode, fmt::format("scale {} of axis {} must be at least 1", values[i], i));
+      return Fail(errors::kInvalidNode,
+                  fmt::format("scale {} of axis {} must be at least 1", values[i], i));
     }
     axes[i].scale = values[i];
   }

@@ -158,6 +158,10 @@ ReorderProblem::ReorderProblem(const TensorType& type, const mge_layout& from, c
 
 bool VisibleToBackends(const Graph& graph, const Node& node) {
   if (node.def == nullptr || node.def->Is(kHostOnly) || !node.captures.empty()) return false;
+  // An older operator set's meaning (see UpgradeFn): the newest form's kernels would compute something else.
+  for (const auto& [name, value] : node.attrs) {
+    if (name.starts_with('_')) return false;
+  }
   auto fits = [&](ValueId id) {
     if (id == kNone) return true;
     const Value& v = graph.value(id);

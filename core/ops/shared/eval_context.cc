@@ -115,7 +115,7 @@ absl::StatusOr<std::vector<HostValue>> Evaluate(const Node& node, std::span<cons
                                                node.inputs.size()), {.where = NodePlace(node)});
   }
   std::vector<const HostValue*> pointers;
-  for (const HostValue& v : inputs) pointers.push_back(&v);
+  for (size_t i = 0; i < inputs.size(); ++i) pointers.push_back(node.inputs[i] == kNone ? nullptr : &inputs[i]);
   HostEvalContext context(node, std::move(pointers), allocator, NodeSeed(node, 0));
   return context.Run();
 }

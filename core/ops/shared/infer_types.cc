@@ -118,9 +118,9 @@ class Inference::Context : public InferContext {
 
 absl::StatusOr<std::vector<ValueType>> Inference::Context::InferBody(const Graph& body,
                                                                      std::span<const ValueType> inputs) {
-  size_t captures = node_.captures.size();
-  if (inputs.size() + captures != body.inputs().size()) {
-    return Invalid(fmt::format("body '{}' has {} inputs, expected {}", body.name, body.inputs().size() - captures,
+  std::span<const ValueId> captures = CapturesOf(node_, body);
+  if (inputs.size() + captures.size() != body.inputs().size()) {
+    return Invalid(fmt::format("body '{}' has {} inputs, expected {}", body.name, body.inputs().size() - captures.size(),
                                inputs.size()));
   }
   Budget& budget = owner_.budget_;
@@ -136,7 +136,7 @@ absl::StatusOr<std::vector<ValueType>> Inference::Context::InferBody(const Graph
   for (size_t i = 0; i < typed->inputs().size(); ++i) {
     Value& v = typed->value(typed->inputs()[i]);
     if (i >= inputs.size()) {
-      ValueId outer = node_.captures[i - inputs.size()];
+      ValueId outer = captures[i - inputs.size()];
       const Value& given = owner_.graph_.value(outer);
       v.kind = given.kind;
       v.type = given.type;

@@ -33,7 +33,7 @@ class Interpreter::Context : public HostEvalContext {
   absl::Status CheckStop() override { return owner_.stop_ ? owner_.stop_() : absl::OkStatus(); }
 
   absl::StatusOr<std::vector<HostValue>> RunBody(const Graph& body, std::vector<HostValue> inputs) override {
-    for (ValueId v : node().captures) inputs.push_back(values_[v]);
+    for (ValueId v : CapturesOf(node(), body)) inputs.push_back(values_[v]);
     MGE_RETURN_IF_ERROR(CheckStop());
     return owner_.Run(body, std::move(inputs));
   }

@@ -8,25 +8,38 @@ namespace {
 
 absl::Status Invalid(std::string title) { return Fail(errors::kInvalidNode, std::move(title)); }
 
-bool IsOne(std::span<const int64_t> shape) { return shape.empty() || (shape.size() == 1 && shape[0] == 1); }
+bool IsOne(std::span<const int64_t> shape) {
+  return shape.empty() || (shape.size() == 1 && shape[0] == 1);
+}
+
+// Sizes multiplied modulo 2^64: a declared shape may be absurd, a tensor's never is.
+int64_t Product(std::span<const int64_t> sizes) {
+  uint64_t product = 1;
+  for (int64_t size : sizes) product *= static_cast<uint64_t>(size);
+  return static_cast<int64_t>(product);
+}
 
 }  // namespace
 
-absl::StatusOr<QuantizationLayout> ResolveQuantization(const Attributes& attrs, std::span<const int64_t> x,
+absl::StatusOr<QuantizationLayout> ResolveQuantization(const Attributes& attrs,
+                                                       std::span<const int64_t> x,
                                                        std::span<const int64_t> scale) {
   QuantizationLayout layout;
   const int64_t block = attrs.Int("block_size");
-  if (block < 0) return Invalid(fmt::format("attribute block_size = {} must not be negative", block));
+  if (block < 0)
+    return Invalid(fmt::format("attribute block_size = {} must not be negative", block));
   if (block == 0 && IsOne(scale)) {
-    for (int64_t d : x) layout.inner *= d;
+    layout.inner = Product(x);
     return layout;
   }
-  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(attrs.Int("axis", 1), static_cast<int64_t>(x.size())));
-  for (int64_t i = 0; i < axis; ++i) layout.outer *= x[i];
+  MGE_ASSIGN_OR_RETURN(int64_t axis,
+                       NormalizeAxis(attrs.Int("axis", 1), static_cast<int64_t>(x.size())));
+  layout.outer = Product(x.first(static_cast<size_t>(axis)));
   layout.dim = x[axis];
-  for (size_t i = axis + 1; i < x.size(); ++i) layout.inner *= x[i];
+  layout.inner = Product(x.subspan(static_cast<size_t>(axis) + 1));
   if (block == 0) {
-    MGE_RETURN_IF_ERROR(RequireShape("the scale (one for each index of the axis)", scale, Shape{layout.dim}));
+    MGE_RETURN_IF_ERROR(
+        RequireShape("the scale (one for each index of the axis)", scale, Shape{layout.dim}));
     return layout;
   }
   layout.block = block;
@@ -46,19 +59,23 @@ absl::Status CheckPerChannel(std::string_view name, std::span<const int64_t> sha
   return IsOne(shape) ? absl::OkStatus() : RequireShape(name, shape, Shape{size});
 }
 
-absl::StatusOr<Tensor> SubtractZeroPoint(EvalContext& ctx, const Tensor& q, const Tensor* zero_point, int64_t axis) {
+absl::StatusOr<Tensor> SubtractZeroPoint(EvalContext& ctx, const Tensor& q,
+                                         const Tensor* zero_point, int64_t axis) {
   MGE_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(DType::kU32, q.shape(), ctx.allocator()));
   std::vector<int64_t> zeros = zero_point ? zero_point->ToInts() : std::vector<int64_t>{0};
   const int64_t dim = zeros.size() == 1 ? 1 : q.shape()[axis];
-  MGE_RETURN_IF_ERROR(RequireSize("the number of zero points", static_cast<int64_t>(zeros.size()), dim));
-  int64_t inner = 1;
-  for (int64_t i = axis + 1; i < q.rank(); ++i) inner *= q.shape()[i];
-  if (zeros.size() == 1) inner = std::max<int64_t>(q.elements(), 1);
+  MGE_RETURN_IF_ERROR(
+      RequireSize("the number of zero points", static_cast<int64_t>(zeros.size()), dim));
+  if (q.elements() == 0) return out;
+  const int64_t inner = zeros.size() == 1
+                            ? q.elements()
+                            : Product(std::span(q.shape()).subspan(static_cast<size_t>(axis) + 1));
   std::span<uint32_t> wide = out.MutableData<uint32_t>();
   auto subtract = [&](auto narrow) {
     for (int64_t begin = 0, d = 0; begin < q.elements(); begin += inner, d = (d + 1) % dim) {
       const uint32_t zero = static_cast<uint32_t>(zeros[d]);
-      for (int64_t i = begin; i < begin + inner; ++i) wide[i] = static_cast<uint32_t>(int32_t{narrow[i]}) - zero;
+      for (int64_t i = begin; i < begin + inner; ++i)
+        wide[i] = static_cast<uint32_t>(int32_t{narrow[i]}) - zero;
     }
   };
   if (q.dtype() == DType::kU8) {

@@ -20,23 +20,24 @@ absl::StatusOr<AutoPad> ReadAutoPad(const Attributes& attrs) {
   if (text == "VALID") return AutoPad::kValid;
   if (text == "SAME_UPPER") return AutoPad::kSameUpper;
   if (text == "SAME_LOWER") return AutoPad::kSameLower;
-  return Invalid(fmt::format("attribute auto_pad = \"{}\" is none of NOTSET, VALID, SAME_UPPER, SAME_LOWER",
-                             EscapeControl(text)));
+  return Invalid(
+      fmt::format("attribute auto_pad = \"{}\" is none of NOTSET, VALID, SAME_UPPER, SAME_LOWER",
+                  EscapeControl(text)));
 }
 
 // The attribute's values, or `fallback` for every entry.
-absl::StatusOr<Ints> ReadList(const Attributes& attrs, std::string_view name, size_t count, int64_t fallback,
-                              int64_t low) {
+absl::StatusOr<Ints> ReadList(const Attributes& attrs, std::string_view name, size_t count,
+                              int64_t fallback, int64_t low) {
   Ints values = attrs.IntList(name);
   if (values.empty()) return Ints(count, fallback);
   if (values.size() != count) {
-    return Invalid(fmt::format("attribute {} has {} values; the input's rank asks for {}", name, values.size(),
-                               count));
+    return Invalid(fmt::format("attribute {} has {} values; the input's rank asks for {}", name,
+                               values.size(), count));
   }
   for (int64_t v : values) {
     if (v < low || v > kMaxWindowParameter) {
-      return Invalid(fmt::format("attribute {} = [{}]: {} is outside of {}..{}", name, fmt::join(values, ","), v,
-                                 low, kMaxWindowParameter));
+      return Invalid(fmt::format("attribute {} = [{}]: {} is outside of {}..{}", name,
+                                 fmt::join(values, ","), v, low, kMaxWindowParameter));
     }
   }
   return values;
@@ -47,7 +48,8 @@ struct Parameters {
   Ints strides, dilations, pads;
 };
 
-absl::StatusOr<Parameters> ReadParameters(const Attributes& attrs, std::span<const int64_t> kernel) {
+absl::StatusOr<Parameters> ReadParameters(const Attributes& attrs,
+                                          std::span<const int64_t> kernel) {
   Parameters p;
   const size_t n = kernel.size();
   MGE_ASSIGN_OR_RETURN(p.auto_pad, ReadAutoPad(attrs));
@@ -56,8 +58,8 @@ absl::StatusOr<Parameters> ReadParameters(const Attributes& attrs, std::span<con
   MGE_ASSIGN_OR_RETURN(p.pads, ReadList(attrs, "pads", 2 * n, 0, -kMaxWindowParameter));
   for (int64_t k : kernel) {
     if (k != kUnknownDim && (k < 1 || k > kMaxWindowParameter)) {
-      return Invalid(fmt::format("kernel shape [{}]: {} is outside of 1..{}", fmt::join(kernel, ","), k,
-                                 kMaxWindowParameter));
+      return Invalid(fmt::format("kernel shape [{}]: {} is outside of 1..{}",
+                                 fmt::join(kernel, ","), k, kMaxWindowParameter));
     }
   }
   return p;
@@ -74,9 +76,11 @@ void SplitPads(int64_t total, bool more_at_end, WindowAxis& axis) {
 // Pads written beside auto_pad must be zero or say the same.
 absl::Status CheckNoConflict(const Parameters& p, size_t i, const WindowAxis& axis) {
   int64_t begin = p.pads[i], end = p.pads[i + p.strides.size()];
-  if ((begin == 0 && end == 0) || (begin == axis.pad_begin && end == axis.pad_end)) return absl::OkStatus();
-  return Invalid(fmt::format("pads [{},{}] of spatial axis {} contradict auto_pad, which makes [{},{}]", begin, end,
-                             i, axis.pad_begin, axis.pad_end));
+  if ((begin == 0 && end == 0) || (begin == axis.pad_begin && end == axis.pad_end))
+    return absl::OkStatus();
+  return Invalid(
+      fmt::format("pads [{},{}] of spatial axis {} contradict auto_pad, which makes [{},{}]", begin,
+                  end, i, axis.pad_begin, axis.pad_end));
 }
 
 }  // namespace
@@ -106,14 +110,18 @@ absl::StatusOr<Window> ResolveWindow(const Attributes& attrs, std::span<const in
   Window window(in.size());
   for (size_t i = 0; i < in.size(); ++i) {
     WindowAxis& axis = window[i];
-    axis = {.in = in[i], .out = kUnknownDim, .kernel = kernel[i], .stride = p.strides[i],
+    axis = {.in = in[i],
+            .out = kUnknownDim,
+            .kernel = kernel[i],
+            .stride = p.strides[i],
             .dilation = p.dilations[i]};
     if (p.auto_pad == AutoPad::kNotSet) {
       axis.pad_begin = p.pads[i];
       axis.pad_end = p.pads[i + in.size()];
     }
     if (axis.in == kUnknownDim || axis.kernel == kUnknownDim) continue;
-    if (axis.in > INT64_MAX / 4) return Invalid(fmt::format("input size {} is too large for a window", axis.in));
+    if (axis.in > INT64_MAX / 4)
+      return Invalid(fmt::format("input size {} is too large for a window", axis.in));
 
     if (IsSame(p.auto_pad)) {
       axis.out = CeilDiv(axis.in, axis.stride);
@@ -123,16 +131,18 @@ absl::StatusOr<Window> ResolveWindow(const Attributes& attrs, std::span<const in
     if (p.auto_pad != AutoPad::kNotSet) MGE_RETURN_IF_ERROR(CheckNoConflict(p, i, axis));
     int64_t room = axis.in + axis.pad_begin + axis.pad_end - axis.Extent();
     if (axis.in == 0 || room < 0) {
-      return Invalid(fmt::format(
-          "the kernel does not fit: {} taps with dilation {} span {}, but the input has {} + pads [{},{}] = {} along "
-          "spatial axis {}",
-          axis.kernel, axis.dilation, axis.Extent(), axis.in, axis.pad_begin, axis.pad_end,
-          axis.in + axis.pad_begin + axis.pad_end, i));
+      return Invalid(
+          fmt::format("the kernel does not fit: {} taps with dilation {} span {}, but the input "
+                      "has {} + pads [{},{}] = {} along "
+                      "spatial axis {}",
+                      axis.kernel, axis.dilation, axis.Extent(), axis.in, axis.pad_begin,
+                      axis.pad_end, axis.in + axis.pad_begin + axis.pad_end, i));
     }
     if (IsSame(p.auto_pad)) continue;
     axis.out = (ceil_mode ? CeilDiv(room, axis.stride) : room / axis.stride) + 1;
     // A window that ceil_mode adds must still begin inside of the input or its first pad.
-    if (ceil_mode && axis.out > 1 && (axis.out - 1) * axis.stride >= axis.in + axis.pad_begin) --axis.out;
+    if (ceil_mode && axis.out > 1 && (axis.out - 1) * axis.stride >= axis.in + axis.pad_begin)
+      --axis.out;
   }
   return window;
 }
@@ -145,7 +155,8 @@ absl::StatusOr<Window> ResolveTransposedWindow(const Attributes& attrs, std::spa
   MGE_ASSIGN_OR_RETURN(Ints output_padding, ReadList(attrs, "output_padding", n, 0, 0));
   // Some exporters write the whole output shape, batch and channels included.
   Ints output_shape = attrs.IntList("output_shape");
-  if (output_shape.size() == n + 2) output_shape.erase(output_shape.begin(), output_shape.begin() + 2);
+  if (output_shape.size() == n + 2)
+    output_shape.erase(output_shape.begin(), output_shape.begin() + 2);
   if (!output_shape.empty() && output_shape.size() != n) {
     return Invalid(fmt::format("attribute output_shape has {} values; the input's rank asks for {}",
                                output_shape.size(), n));
@@ -153,7 +164,10 @@ absl::StatusOr<Window> ResolveTransposedWindow(const Attributes& attrs, std::spa
   Window window(n);
   for (size_t i = 0; i < n; ++i) {
     WindowAxis& axis = window[i];
-    axis = {.in = kUnknownDim, .out = in[i], .kernel = kernel[i], .stride = p.strides[i],
+    axis = {.in = kUnknownDim,
+            .out = in[i],
+            .kernel = kernel[i],
+            .stride = p.strides[i],
             .dilation = p.dilations[i]};
     if (p.auto_pad == AutoPad::kNotSet) {
       axis.pad_begin = p.pads[i];
@@ -167,10 +181,12 @@ absl::StatusOr<Window> ResolveTransposedWindow(const Attributes& attrs, std::spa
     if (axis.out == kUnknownDim || axis.kernel == kUnknownDim) continue;
 
     if (axis.out > (INT64_MAX / 4) / axis.stride) {
-      return Invalid(fmt::format("input size {} times stride {} is too large for a window", axis.out, axis.stride));
+      return Invalid(fmt::format("input size {} times stride {} is too large for a window",
+                                 axis.out, axis.stride));
     }
     if (axis.out == 0) {
-      return Invalid(fmt::format("the input has size 0 along spatial axis {}; it must be at least 1", i));
+      return Invalid(
+          fmt::format("the input has size 0 along spatial axis {}; it must be at least 1", i));
     }
     int64_t full = (axis.out - 1) * axis.stride + axis.Extent() + output_padding[i];
     if (!output_shape.empty() || IsSame(p.auto_pad)) {
@@ -181,8 +197,9 @@ absl::StatusOr<Window> ResolveTransposedWindow(const Attributes& attrs, std::spa
       axis.in = full - axis.pad_begin - axis.pad_end;
     }
     if (axis.in < 1) {
-      return Invalid(fmt::format("nothing is left along spatial axis {}: {} outputs less pads [{},{}] = {}", i, full,
-                                 axis.pad_begin, axis.pad_end, axis.in));
+      return Invalid(
+          fmt::format("nothing is left along spatial axis {}: {} outputs less pads [{},{}] = {}", i,
+                      full, axis.pad_begin, axis.pad_end, axis.in));
     }
   }
   return window;
@@ -205,7 +222,8 @@ Shape WindowInputs(const Window& window) {
   return sizes;
 }
 
-void CollectTapRows(const Window& window, std::span<const int64_t> index, std::vector<TapRow>& rows) {
+void CollectTapRows(const Window& window, std::span<const int64_t> index,
+                    std::vector<TapRow>& rows) {
   rows.assign(1, TapRow{});
   for (size_t d = 0; d < index.size(); ++d) {
     const IndexRange taps = window[d].TapsInside(index[d]);
@@ -217,7 +235,8 @@ void CollectTapRows(const Window& window, std::span<const int64_t> index, std::v
     std::vector<TapRow> next;
     for (const TapRow& row : rows) {
       for (int64_t k = taps.begin; k < taps.end; ++k) {
-        next.push_back({row.input + window[d].Position(index[d], k) * in_stride, row.weights + k * w_stride});
+        next.push_back(
+            {row.input + window[d].Position(index[d], k) * in_stride, row.weights + k * w_stride});
       }
     }
     rows = std::move(next);

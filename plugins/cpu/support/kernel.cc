@@ -8,6 +8,11 @@ bool Accept(const Problem& p, Offers& offers, bool groups) {
     offers.Refuse("computes one node, not a group");
     return false;
   }
+  for (int i = 0; i < p.node_count(); ++i) {
+    if (!HasOwnMeaning(p.node(i))) continue;
+    offers.Refuse("an operator of an old set whose meaning has changed");
+    return false;
+  }
   if (!p.is_static()) {
     offers.Refuse("a shape is not known");
     return false;
@@ -30,6 +35,13 @@ bool Accept(const Problem& p, Offers& offers, bool groups) {
     if (!supported(p.output(i))) return false;
   }
   return true;
+}
+
+bool HasOwnMeaning(const Node& node) {
+  for (uint64_t i = 0; i < node.raw()->attr_count; ++i) {
+    if (View(node.raw()->attrs[i]->name).starts_with('_')) return true;
+  }
+  return false;
 }
 
 bool ConstantInts(const Node& node, int input, std::vector<int64_t>& out) {

@@ -17,6 +17,10 @@ inline constexpr uint64_t kExact = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_BATCH_I
 // problem is one node (any number if `groups`).
 bool Accept(const Problem& p, Offers& offers, bool groups = false);
 
+// True for a node that the host could not bring into the newest form: attributes that begin with '_' say how the meaning of
+// its old operator set differs. Accept() refuses such nodes.
+bool HasOwnMeaning(const Node& node);
+
 // A candidate's variant holds the row's own number (24 bits) and the instruction set of its vector code, which also
 // ends its id: what was measured or frozen for one set never serves another.
 inline void Add(Offers& offers, Isa isa, Candidate c) {

@@ -229,7 +229,7 @@ class ProgramBuilder {
     if (data_[datum].type == to && out < 0) return datum;
     mge_dtype from = data_[datum].type;
     ns_ += TileOpNs(isa_, TileOp::kAdd, from);
-    return Emit(from == to ? TileUnary(isa_).find(TileOp::kCopy, to) : TileCast(isa_).find(from, to), to, datum, -1, -1, out);
+    return Emit(from == to ? TileUnary(isa_).find(TileOp::kCopy, to) : FindCast(isa_, from, to), to, datum, -1, -1, out);
   }
 
   // A whole tile of a datum.
@@ -312,10 +312,14 @@ class ProgramBuilder {
       }
       case Form::kBinary:
       case Form::kCompare:
+        if (op->tile == TileOp::kDiv) {
+          r = Divide(n, TileOp::kDiv, type, &out, target);
+          break;
+        }
         r = Binary(n, op->tile, Source(n, 0), Source(n, 1), type, &out, target);
         break;
       case Form::kMod:
-        r = Binary(n, n.Int("fmod", 0) ? TileOp::kFmod : TileOp::kMod, Source(n, 0), Source(n, 1), type, &out, target);
+        r = Divide(n, n.Int("fmod", 0) ? TileOp::kFmod : TileOp::kMod, type, &out, target);
         break;
       case Form::kShift:
         r = Binary(n, n.Word("direction") == "LEFT" ? TileOp::kShiftLeft : TileOp::kShiftRight, Source(n, 0),
@@ -378,8 +382,8 @@ class ProgramBuilder {
     }
     *out = sum;
     if (!mean) return {};
-    float params[2] = {1.0f / static_cast<float>(count), 0};
-    return Unary(n, TileOp::kScale, sum, type, out, target, params);
+    float params[2] = {static_cast<float>(count), 0};
+    return Unary(n, TileOp::kDivideBy, sum, type, out, target, params);
   }
 
   Result Clip(const Node& n, mge_dtype type, int* out, int target) {
@@ -398,23 +402,44 @@ class ProgramBuilder {
   // The exponents that models have are cheap; the others go through the library's function.
   Result Pow(const Node& n, mge_dtype type, int* out, int target) {
     Value e = n.input(1);
-    if (e.is_constant() && e.elements() == 1 && IsFloating(type)) {
+    if (e.is_constant() && e.elements() == 1) {
       double exponent = NumberOf(e);
-      TileOp op = exponent == 2 ? TileOp::kSquare : exponent == 3 ? TileOp::kCube : exponent == 0.5 ? TileOp::kPowHalf
-                  : exponent == -1 ? TileOp::kReciprocal : TileOp::kNone;
+      TileOp op = exponent == 2 ? TileOp::kSquare : exponent == 3 ? TileOp::kCube : TileOp::kNone;
+      if (IsFloating(type)) {
+        if (exponent == 0.5) op = TileOp::kPowHalf;
+        if (exponent == -1) op = TileOp::kReciprocal;
+      }
       int x = Source(n, 0);
       if (op != TileOp::kNone && !data_[x].single) return Unary(n, op, x, type, out, target);
     }
-    // A floating exponent of an integer base: in double.
     mge_dtype exponent_type = ComputeType(e.dtype());
-    if (IsInteger(type) && IsFloating(exponent_type)) {
-      int result = kAbsent;
-      Result r = Binary(n, TileOp::kPow, CastTo(Source(n, 0), MGE_DTYPE_F64), CastTo(Source(n, 1), MGE_DTYPE_F64),
-                        MGE_DTYPE_F64, &result, kAbsent);
-      if (r.ok()) *out = CastTo(result, type, target);
-      return r;
+    if (exponent_type == type) {
+      if (IsInteger(type) && !HoldsNoneBelow(e, 0)) return No("an integer power that could be negative");
+      return Binary(n, TileOp::kPow, Source(n, 0), Source(n, 1), type, out, target);
     }
-    return Binary(n, TileOp::kPow, Source(n, 0), CastTo(Source(n, 1), type), type, out, target);
+    if (IsInteger(type) && IsInteger(exponent_type)) return No("an integer power of another type");
+    int result = kAbsent;
+    Result r = Binary(n, TileOp::kPow, CastTo(Source(n, 0), MGE_DTYPE_F64), CastTo(Source(n, 1), MGE_DTYPE_F64),
+                      MGE_DTYPE_F64, &result, kAbsent);
+    if (r.ok()) *out = CastTo(result, type, target);
+    return r;
+  }
+
+  // Division of integers: a divisor of 0, or of -1 for the lowest number, is an error that a program cannot report.
+  Result Divide(const Node& n, TileOp op, mge_dtype type, int* out, int target) {
+    if (IsInteger(type) && !HoldsNoneBelow(n.input(1), 1)) return No("an integer divisor that could be zero or negative");
+    return Binary(n, op, Source(n, 0), Source(n, 1), type, out, target);
+  }
+
+  // True for a constant of integers that are all at least `least`.
+  static bool HoldsNoneBelow(const Value& v, int64_t least) {
+    if (!v.is_constant()) return v.elements() == 0;
+    bool good = true;
+    bool known = DispatchInteger(v.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      for (T x : v.data<T>()) good &= x >= 0 && static_cast<uint64_t>(x) >= static_cast<uint64_t>(least);
+    });
+    return known && good;
   }
 
   static double NumberOf(const Value& v) {

@@ -24,6 +24,9 @@ inline constexpr int kVectorBytes = 32;
 inline constexpr int kVectorBytes = 16;
 #endif
 
+// Integer operators are compiled for the base set alone: they are bound by memory, and would triple the library.
+inline constexpr bool kWithIntegers = kVectorBytes == 16;
+
 typedef float VF __attribute__((vector_size(kVectorBytes)));
 typedef double VD __attribute__((vector_size(kVectorBytes)));
 typedef int32_t VI __attribute__((vector_size(kVectorBytes)));   // also the mask of VF
@@ -44,46 +47,6 @@ template <typename C> inline constexpr int kLanes = kVectorBytes / static_cast<i
 MGE_INLINE VF Splat(float x) { return x - VF{}; }  // x - 0 keeps -0
 MGE_INLINE VD Splat(double x) { return x - VD{}; }
 MGE_INLINE VI SplatI(int32_t x) { return x - VI{}; }
-
-// ---------------------------------------------------------------- conversions of one 16-bit float
-
-MGE_INLINE float ToFloat(BF16 b) {
-  uint32_t bits = static_cast<uint32_t>(b.bits) << 16;
-  float f;
-  __builtin_memcpy(&f, &bits, 4);
-  return f;
-}
-MGE_INLINE BF16 ToBF16(float x) {
-  uint32_t bits;
-  __builtin_memcpy(&bits, &x, 4);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return {static_cast<uint16_t>((bits >> 16) | 0x40u)};
-  return {static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
-}
-MGE_INLINE float ToFloat(F16 h) {
-  uint32_t sign = static_cast<uint32_t>(h.bits & 0x8000u) << 16, exponent = (h.bits >> 10) & 31u, mantissa = h.bits & 0x3ffu;
-  uint32_t bits = exponent == 31 ? sign | 0x7f800000u | mantissa << 13 : sign | (exponent + 112) << 23 | mantissa << 13;
-  float f = static_cast<float>(mantissa) * 0x1p-24f;  // if subnormal
-  if (exponent == 0) return sign ? -f : f;
-  __builtin_memcpy(&f, &bits, 4);
-  return f;
-}
-MGE_INLINE F16 ToF16(float x) {
-  uint32_t bits;
-  __builtin_memcpy(&bits, &x, 4);
-  uint32_t sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return {static_cast<uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu))};
-  if (magnitude >= 0x477ff000u) return {static_cast<uint16_t>(sign | 0x7c00u)};
-  if (magnitude < 0x38800000u) {  // subnormal: the float unit rounds at 2^-24
-    float scaled;
-    __builtin_memcpy(&scaled, &magnitude, 4);
-    scaled += 0.5f;
-    uint32_t s;
-    __builtin_memcpy(&s, &scaled, 4);
-    return {static_cast<uint16_t>(sign | (s - 0x3f000000u))};
-  }
-  return {static_cast<uint16_t>(sign | ((magnitude + 0xfffu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13))};
-}
-MGE_INLINE float ToFloat(float x) { return x; }
 
 // ---------------------------------------------------------------- loads and stores (no alignment needed)
 

@@ -31,7 +31,7 @@ enum class TileOp : uint8_t {
   kThresholdedRelu,  // alpha
   kShrink,           // lambda, bias
   kSwish,            // alpha
-  kScale,            // x * alpha
+  kDivideBy,         // x / alpha
   // bits
   kNot, kBitwiseNot,
   // two operands, numeric
@@ -61,13 +61,21 @@ MGE_CPU_DISPATCH(TileBinaryTable, TileBinary)
 MGE_CPU_DISPATCH(TileBinaryTable, TileLogic)
 MGE_CPU_DISPATCH(TileCastTable, TileCast)
 
-// What the tables hold for an operator of `type`; the second operand of kWhere is of that type.
+// The micro-kernel for an instruction set, else the one for all (integers have but one); the second operand of kWhere is of
+// that type.
 inline TileFn FindTile(Isa isa, TileOp op, mge_dtype type, int mode) {
-  if (mode == kTileVectors) {
-    if (TileFn f = TileUnary(isa).find(op, type)) return f;
+  for (Isa i : {isa, Isa::kPortable}) {
+    if (mode == kTileVectors) {
+      if (TileFn f = TileUnary(i).find(op, type)) return f;
+    }
+    if (TileFn f = TileBinary(i).find(op, type, mode)) return f;
+    if (TileFn f = TileLogic(i).find(op, type, mode)) return f;
   }
-  if (TileFn f = TileBinary(isa).find(op, type, mode)) return f;
-  return TileLogic(isa).find(op, type, mode);
+  return nullptr;
+}
+inline TileFn FindCast(Isa isa, mge_dtype from, mge_dtype to) {
+  TileFn f = TileCast(isa).find(from, to);
+  return f ? f : TileCast(Isa::kPortable).find(from, to);
 }
 
 }  // namespace mge::cpu

@@ -61,7 +61,7 @@ TileFn FindFloat(TileOp op) {
 
 template <typename T>
 MGE_INLINE T WrappingPower(T base, T exponent) {
-  if (exponent < 0) return base == 1 ? 1 : base == static_cast<T>(-1) ? ((exponent & 1) ? base : 1) : 0;
+  if (exponent < 0) return 0;
   unsigned long long b = static_cast<unsigned long long>(base), r = 1, e = static_cast<unsigned long long>(exponent);
   for (; e; e >>= 1, b *= b) {
     if (e & 1) r *= b;
@@ -69,11 +69,11 @@ MGE_INLINE T WrappingPower(T base, T exponent) {
   return static_cast<T>(r);
 }
 
-// Division by zero gives 0, and the lowest number by -1 wraps: integers have no trap here.
+// Programs are built for divisors that are neither 0 nor -1 (support/program.cc); what else comes must not trap.
 template <typename T>
 MGE_INLINE T Quotient(T x, T y) {
   if (y == 0) return 0;
-  if (T(-1) < 0 && y == static_cast<T>(-1)) return static_cast<T>(0ull - static_cast<unsigned long long>(x));
+  if (T(-1) < 0 && y == static_cast<T>(-1)) return 0;
   return static_cast<T>(x / y);
 }
 template <typename T>
@@ -112,8 +112,10 @@ TileFn FindMode(TileOp op, mge_dtype type) {
   if (DispatchTo<float, double>(type, [&](auto tag) { f = FindFloat<typename decltype(tag)::type, Mode>(op); })) {
     return f;
   }
-  DispatchInteger(type, [&](auto tag) { f = FindInteger<typename decltype(tag)::type, Mode>(op); });
-  if (type == MGE_DTYPE_BOOL) f = FindCommon<uint8_t, Mode>(op);
+  if constexpr (kWithIntegers) {
+    DispatchInteger(type, [&](auto tag) { f = FindInteger<typename decltype(tag)::type, Mode>(op); });
+    if (type == MGE_DTYPE_BOOL) f = FindCommon<uint8_t, Mode>(op);
+  }
   return f;
 }
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <math.h>
+
 #include <type_traits>
 
 #include "vec/simd.h"
@@ -20,14 +22,29 @@ MGE_INLINE To FloatToInteger(From x) {
   return static_cast<To>(x);
 }
 
+// A double as float with the lost bits remembered in the last one: rounding once more, to 16 bits, then gives what
+// rounding at once would.
+MGE_INLINE float RoundToOdd(double x) {
+  float f = static_cast<float>(x);
+  if (static_cast<double>(f) == x || f - f != 0) return f;
+  uint32_t bits;
+  __builtin_memcpy(&bits, &f, 4);
+  if (fabs(static_cast<double>(f)) > fabs(x)) --bits;  // towards zero
+  bits |= 1u;
+  __builtin_memcpy(&f, &bits, 4);
+  return f;
+}
+
 template <typename To, typename From>
 MGE_INLINE To Convert(From x) {
   if constexpr (std::is_same_v<From, F16> || std::is_same_v<From, BF16>) {
     return Convert<To>(ToFloat(x));
+  } else if constexpr ((std::is_same_v<To, F16> || std::is_same_v<To, BF16>) && !std::is_same_v<From, float>) {
+    return Convert<To>(RoundToOdd(static_cast<double>(x)));
   } else if constexpr (std::is_same_v<To, F16>) {
-    return ToF16(static_cast<float>(x));
+    return ToF16(x);
   } else if constexpr (std::is_same_v<To, BF16>) {
-    return ToBF16(static_cast<float>(x));
+    return ToBF16(x);
   } else if constexpr (std::is_same_v<To, bool>) {
     return x != 0;
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
@@ -59,6 +76,12 @@ MGE_INLINE bool DispatchAll(mge_dtype type, F f) {
 
 TileFn Find(mge_dtype from, mge_dtype to) {
   TileFn f = nullptr;
+  if constexpr (!kWithIntegers) {
+    DispatchTo<float, F16, BF16>(from, [&](auto a) {
+      DispatchTo<float, F16, BF16>(to, [&](auto b) { f = Cast<typename decltype(a)::type, typename decltype(b)::type>; });
+    });
+    return f;
+  }
   DispatchAll(from, [&](auto a) {
     DispatchAll(to, [&](auto b) { f = Cast<typename decltype(a)::type, typename decltype(b)::type>; });
   });

@@ -88,12 +88,15 @@ TileFn Find(TileOp op, mge_dtype type, int mode) {
       default: return nullptr;
     }
   }
-  switch (mode) {
-    case kTileVectors: return FindMode<kTileVectors>(op, type);
-    case kTileScalarA: return FindMode<kTileScalarA>(op, type);
-    case kTileScalarB: return FindMode<kTileScalarB>(op, type);
-    default: return nullptr;
+  if constexpr (kWithIntegers) {
+    switch (mode) {
+      case kTileVectors: return FindMode<kTileVectors>(op, type);
+      case kTileScalarA: return FindMode<kTileScalarA>(op, type);
+      case kTileScalarB: return FindMode<kTileScalarB>(op, type);
+      default: break;
+    }
   }
+  return nullptr;
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ MGE_FLOAT_OP_2(OpHardSigmoid, Max(Same(x, 0), Min(Same(x, 1), a * x + b)))
 MGE_FLOAT_OP_2(OpThresholdedRelu, (x > a ? x : Same(x, 0)))
 MGE_FLOAT_OP_2(OpShrink, (x < -a ? x + b : x > a ? x - b : Same(x, 0)))
 MGE_FLOAT_OP_2(OpSwish, x * Sigmoid(a * x))
-MGE_FLOAT_OP_2(OpScale, x * a)
+MGE_FLOAT_OP_2(OpDivideBy, x / a)
 
 template <typename C>
 TileFn FindFloat(TileOp op) {
@@ -125,7 +125,7 @@ TileFn FindFloat(TileOp op) {
     case TileOp::kThresholdedRelu: return MapFloat<C, OpThresholdedRelu>;
     case TileOp::kShrink: return MapFloat<C, OpShrink>;
     case TileOp::kSwish: return MapFloat<C, OpSwish>;
-    case TileOp::kScale: return MapFloat<C, OpScale>;
+    case TileOp::kDivideBy: return MapFloat<C, OpDivideBy>;
     default: break;
   }
 #define MGE_BY_LIBRARY(kOp, expression)                                                               \
@@ -221,7 +221,7 @@ TileFn Find(TileOp op, mge_dtype type) {
     };
   }
   TileFn f = nullptr;
-  DispatchInteger(type, [&](auto tag) { f = FindInteger<typename decltype(tag)::type>(op); });
+  if constexpr (kWithIntegers) DispatchInteger(type, [&](auto tag) { f = FindInteger<typename decltype(tag)::type>(op); });
   return f;
 }
 

@@ -47,7 +47,7 @@ TEST(InferTypes, ChecksElementTypesOfComputedValues) {
 TEST(InferTypes, WritesTypesIntoBodies) {
   auto graph = ParseGraphText(
       "input c : bool[]\ninput x : float32[2]\n"
-      "y = If(c) captures(x) {then_branch=graph {\ncapture x\nr = Relu(x)\noutput r\n}, else_branch=graph {\n"
+      "y = If(c) captures(x, x) {then_branch=graph {\ncapture x\nr = Relu(x)\noutput r\n}, else_branch=graph {\n"
       "capture x\nr = Neg(x)\noutput r\n}}\noutput y\n");
   ASSERT_TRUE(graph.ok()) << FormatError(graph.status());
   ASSERT_TRUE(InferTypes(*graph).ok());

@@ -8,12 +8,16 @@ namespace {
 using ::testing::HasSubstr;
 
 // Input and hidden size 1, W = R = 1: h = x + h with the affine activation.
-constexpr const char* kSum = "{{hidden_size=1, activations=[\"Affine\"{}], direction=\"{}\", layout={}}}";
+constexpr const char* kSum =
+    "{{hidden_size=1, activations=[\"Affine\"{}], direction=\"{}\", layout={}}}";
 
-std::string Sum(const char* x, std::string_view direction, int layout, const char* lengths, int wanted = 0) {
+std::string Sum(const char* x, std::string_view direction, int layout, const char* lengths,
+                int wanted = 0) {
   const bool two = direction == "bidirectional";
   const char* one = two ? "float32[2,1,1]<1>" : "float32[1,1,1]<1>";
-  return Both("RNN", {x, one, one, "_", lengths}, fmt::format(fmt::runtime(kSum), two ? ", \"Affine\"" : "", direction, layout), 2, wanted);
+  return Both("RNN", {x, one, one, "_", lengths},
+              fmt::format(fmt::runtime(kSum), two ? ", \"Affine\"" : "", direction, layout), 2,
+              wanted);
 }
 
 TEST(Rnn, RunsInEveryDirection) {
@@ -27,10 +31,13 @@ TEST(Rnn, RunsInEveryDirection) {
 
 TEST(Rnn, StopsAtTheLengthOfEachSequence) {
   const char* x = "float32[3,2,1]<1, 10, 2, 20, 3, 30>";
-  EXPECT_EQ(Sum(x, "forward", 0, "int32[2]<3, 1>"), "float32[3,1,2,1]<1.0, 10.0, 3.0, 0.0, 6.0, 0.0>");
+  EXPECT_EQ(Sum(x, "forward", 0, "int32[2]<3, 1>"),
+            "float32[3,1,2,1]<1.0, 10.0, 3.0, 0.0, 6.0, 0.0>");
   EXPECT_EQ(Sum(x, "forward", 0, "int32[2]<2, 0>", 1), "float32[1,2,1]<3.0, 0.0>");
-  EXPECT_EQ(Sum(x, "reverse", 0, "int32[2]<3, 2>"), "float32[3,1,2,1]<6.0, 30.0, 5.0, 20.0, 3.0, 0.0>");
-  EXPECT_THAT(Sum(x, "forward", 0, "int32[2]<4, 1>"), HasSubstr("sequence_lens[0] = 4 is outside of 0..3"));
+  EXPECT_EQ(Sum(x, "reverse", 0, "int32[2]<3, 2>"),
+            "float32[3,1,2,1]<6.0, 30.0, 5.0, 20.0, 3.0, 0.0>");
+  EXPECT_THAT(Sum(x, "forward", 0, "int32[2]<4, 1>"),
+              HasSubstr("sequence_lens[0] = 4 is outside of 0..3"));
   EXPECT_THAT(Sum(x, "forward", 0, "int32[2]<-1, 1>"), HasSubstr("sequence_lens[0] = -1"));
   EXPECT_THAT(Sum(x, "forward", 0, "int32[3]<1>"), HasSubstr("sequence_lens has shape [3]"));
 }
@@ -41,27 +48,42 @@ TEST(Rnn, PutsTheBatchFirstWhenAsked) {
   EXPECT_EQ(Sum("float32[0,3,1]<>", "forward", 1, "_"), "float32[0,3,1,1]<>");
 }
 
+TEST(Rnn, DoesNothingForAHugeBatchOfNothing) {
+  const char* one = "float32[1,1,1]<1>";
+  EXPECT_EQ(Both("RNN", {"float32[0,1099511627776,1]<>", one, one}),
+            "float32[0,1,1099511627776,1]<>");
+}
+
 TEST(Rnn, ClipsAndTakesParameters) {
-  const std::vector<std::string> in = {"float32[2,1,1]<-4, 3>", "float32[1,1,1]<1>", "float32[1,1,1]<0>", "float32[1,2]<0.5, 0.5>"};
-  EXPECT_EQ(Both("RNN", in, "{hidden_size=1, activations=[\"LeakyRelu\"], activation_alpha=[0.5], clip=2.0}", 2),
-            "float32[2,1,1,1]<-1.0, 2.0>");
+  const std::vector<std::string> in = {"float32[2,1,1]<-4, 3>", "float32[1,1,1]<1>",
+                                       "float32[1,1,1]<0>", "float32[1,2]<0.5, 0.5>"};
+  EXPECT_EQ(
+      Both("RNN", in,
+           "{hidden_size=1, activations=[\"LeakyRelu\"], activation_alpha=[0.5], clip=2.0}", 2),
+      "float32[2,1,1,1]<-1.0, 2.0>");
   EXPECT_EQ(Both("RNN", in, "{activations=[\"RELU\"]}", 2), "float32[2,1,1,1]<0.0, 4.0>");
-  EXPECT_EQ(Both("RNN@1", in, "{activations=[\"Relu\"], output_sequence=1}", 2), "float32[2,1,1,1]<0.0, 4.0>");
-  EXPECT_THAT(Both("RNN", in, "{activations=[\"Relu\"], activation_alpha=[0.5]}", 2), HasSubstr("more values"));
-  EXPECT_THAT(Both("RNN", in, "{activations=[\"Swish\"]}", 2), HasSubstr("activation \"Swish\" is not known"));
-  EXPECT_THAT(Both("RNN", in, "{activations=[\"Relu\", \"Relu\"]}", 2), HasSubstr("has 2 names; 1 are needed"));
+  EXPECT_EQ(Both("RNN@1", in, "{activations=[\"Relu\"], output_sequence=1}", 2),
+            "float32[2,1,1,1]<0.0, 4.0>");
+  EXPECT_THAT(Both("RNN", in, "{activations=[\"Relu\"], activation_alpha=[0.5]}", 2),
+              HasSubstr("more values"));
+  EXPECT_THAT(Both("RNN", in, "{activations=[\"Swish\"]}", 2),
+              HasSubstr("activation \"Swish\" is not known"));
+  EXPECT_THAT(Both("RNN", in, "{activations=[\"Relu\", \"Relu\"]}", 2),
+              HasSubstr("has 2 names; 1 are needed"));
   EXPECT_THAT(Both("RNN", in, "{clip=0.0}", 2), HasSubstr("clip = 0"));
 }
 
 TEST(Rnn, RefusesShapesThatDoNotFit) {
   const char* x = "float32[3,1,1]<1>";
   const char* one = "float32[1,1,1]<1>";
-  EXPECT_THAT(Both("RNN", {x, "float32[1,1,2]<1>", one}, "", 2), HasSubstr("W has shape [1,1,2]; it must be [1,1,1]"));
+  EXPECT_THAT(Both("RNN", {x, "float32[1,1,2]<1>", one}, "", 2),
+              HasSubstr("W has shape [1,1,2]; it must be [1,1,1]"));
   EXPECT_THAT(Both("RNN", {x, one, "float32[1,2,1]<1>"}, "", 2), HasSubstr("R has shape"));
   EXPECT_THAT(Both("RNN", {x, one, one}, "{hidden_size=2}", 2), HasSubstr("hidden_size"));
   EXPECT_THAT(Both("RNN", {x, one, one}, "{hidden_size=0}", 2), HasSubstr("hidden_size = 0"));
   EXPECT_THAT(Both("RNN", {x, one, one, "float32[1,1]<1>"}, "", 2), HasSubstr("B has shape"));
-  EXPECT_THAT(Both("RNN", {x, one, one, "_", "_", "float32[2,1,1]<1>"}, "", 2), HasSubstr("initial_h has shape"));
+  EXPECT_THAT(Both("RNN", {x, one, one, "_", "_", "float32[2,1,1]<1>"}, "", 2),
+              HasSubstr("initial_h has shape"));
   EXPECT_THAT(Both("RNN", {"float32[3,1]<1>", one, one}, "", 2), HasSubstr("X has shape [3,1]"));
   EXPECT_THAT(Both("RNN", {x, one, one}, "{layout=2}", 2), HasSubstr("layout = 2"));
 }
@@ -70,7 +92,9 @@ TEST(Gru, MixesTheOldStateIn) {
   // Gates from biases only: update 0.25, reset 1 and 0.
   const char* rest = "{{activations=[\"Affine\", \"Affine\"], linear_before_reset={}}}";
   auto run = [&](const char* bias, int linear_before_reset) {
-    return Both("GRU", {"float64[1,1,1]<0>", "float64[1,3,1]<0>", "float64[1,3,1]<0, 0, 1>", bias, "_", "float64[1,1,1]<8>"},
+    return Both("GRU",
+                {"float64[1,1,1]<0>", "float64[1,3,1]<0>", "float64[1,3,1]<0, 0, 1>", bias, "_",
+                 "float64[1,1,1]<8>"},
                 fmt::format(fmt::runtime(rest), linear_before_reset), 2, 1);
   };
   // (1 - 0.25) * (reset * 8 + recurrent bias 4) + 0.25 * 8
@@ -82,9 +106,11 @@ TEST(Lstm, KeepsACell) {
   // All gates from biases, affine: in 0.5, out 2, forget 0.25, cell 4.
   const char* rest = "{{activations=[\"Affine\", \"Affine\", \"Affine\"]{}}}";
   auto run = [&](std::string_view more, const char* peepholes, int wanted) {
-    return Both("LSTM", {"float64[1,1,1]<0>", "float64[1,4,1]<0>", "float64[1,4,1]<0>", "float64[1,8]<0.5, 2, 0.25, 4, 0, 0, 0, 0>",
-                         "_", "_", "float64[1,1,1]<8>", peepholes},
-                fmt::format(fmt::runtime(rest), more), 3, wanted);
+    return Both(
+        "LSTM",
+        {"float64[1,1,1]<0>", "float64[1,4,1]<0>", "float64[1,4,1]<0>",
+         "float64[1,8]<0.5, 2, 0.25, 4, 0, 0, 0, 0>", "_", "_", "float64[1,1,1]<8>", peepholes},
+        fmt::format(fmt::runtime(rest), more), 3, wanted);
   };
   EXPECT_EQ(run("", "_", 2), "float64[1,1,1]<4.0>");  // 0.25 * 8 + 0.5 * 4
   EXPECT_EQ(run("", "_", 1), "float64[1,1,1]<8.0>");

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pad with constant pads: mode constant as copies, the other modes as a map of places.
+#include "kernel_table.h"
+#include "support/index_map.h"
+#include "support/move_rule.h"
+
+namespace mge::cpu {
+namespace {
+
+struct Pads {
+  std::vector<int64_t> before, after;  // per dimension; negative ones crop
+};
+
+Result ReadPads(const Node& n, Pads* out) {
+  int rank = n.input(0).rank();
+  std::vector<int64_t> pads, axes;
+  if (!ConstantInts(n, 1, pads)) return Refusal("the pads are not constant");
+  if (n.has_input(3)) {
+    if (!ConstantInts(n, 3, axes)) return Refusal("the axes are not constant");
+  } else {
+    for (int d = 0; d < rank; ++d) axes.push_back(d);
+  }
+  if (pads.size() != 2 * axes.size()) return Refusal("the number of pads does not fit");
+  out->before.assign(static_cast<size_t>(rank), 0);
+  out->after.assign(static_cast<size_t>(rank), 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    int64_t axis = AxisOf(axes[i], rank);
+    if (axis < 0) return Refusal("an axis is outside of the rank");
+    out->before[static_cast<size_t>(axis)] = pads[i];
+    out->after[static_cast<size_t>(axis)] = pads[i + axes.size()];
+  }
+  return {};
+}
+
+Result BuildConstant(MoveBuild& b) {
+  Node n = b.node();
+  if (n.Word("mode", "constant") != "constant") return Refusal("only mode constant");
+  Pads pads;
+  if (Result r = ReadPads(n, &pads); !r.ok()) return r;
+  auto in = n.input(0).dims(), out = n.output(0).dims();
+  size_t rank = in.size();
+  std::vector<int64_t> from = b.InputStrides(0), to = b.OutputStrides();
+  std::vector<int64_t> begin(rank), count(rank);  // of the output that the input fills
+  Copy body = {.input = b.Input(0), .output = b.Output(), .from_strides = from, .to_strides = to};
+  for (size_t d = 0; d < rank; ++d) {
+    begin[d] = std::clamp<int64_t>(pads.before[d], 0, out[d]);
+    int64_t end = std::clamp<int64_t>(pads.before[d] + in[d], begin[d], out[d]);
+    count[d] = end - begin[d];
+    body.from_offset += (begin[d] - pads.before[d]) * from[d];
+    body.to_offset += begin[d] * to[d];
+  }
+  body.dims = count;
+  if (!b.Add(body)) return TooManyDimensions();
+  // What is around: in dimensions before d the filled part, in d what is outside of it, after d everything.
+  for (size_t d = 0; d < rank; ++d) {
+    for (bool after : {false, true}) {
+      Copy fill = {.output = b.Output(), .dims = {out.begin(), out.end()}, .from_strides = std::vector<int64_t>(rank, 0),
+                   .to_strides = to};
+      fill.input = n.has_input(2) ? b.Input(2) : kValue;
+      for (size_t k = 0; k < d; ++k) {
+        fill.dims[k] = count[k];
+        fill.to_offset += begin[k] * to[k];
+      }
+      fill.dims[d] = after ? out[d] - begin[d] - count[d] : begin[d];
+      if (after) fill.to_offset += (begin[d] + count[d]) * to[d];
+      if (!b.Add(fill)) return TooManyDimensions();
+    }
+  }
+  return {};
+}
+
+constexpr MoveRule kPad = {.id = "cpu.pad", .build = BuildConstant, .channels_last = true};
+
+// The place that position `i` of a padded dimension shows.
+int64_t PlaceOf(int64_t i, int64_t size, std::string_view mode) {
+  if (mode == "edge" || size == 1) return std::clamp<int64_t>(i, 0, size - 1);
+  if (mode == "wrap") return ((i % size) + size) % size;
+  int64_t period = 2 * (size - 1), r = ((i % period) + period) % period;
+  return r < size ? r : period - r;
+}
+
+Result BuildMap(const Node& n, IndexMap* map) {
+  Pads pads;
+  if (Result r = ReadPads(n, &pads); !r.ok()) return r;
+  auto in = n.input(0).dims(), out = n.output(0).dims();
+  std::string_view mode = n.Word("mode", "constant");
+  if (mode != "reflect" && mode != "edge" && mode != "wrap") return Refusal("an unknown mode");
+  if (in.size() > 8) return TooManyDimensions();
+  for (size_t d = 0; d < in.size(); ++d) {
+    if (in[d] == 0 && out[d] > 0) return Refusal("nothing to repeat");
+    std::vector<int64_t> list;
+    for (int64_t i = 0; i < out[d]; ++i) list.push_back(PlaceOf(i - pads.before[d], in[d], mode));
+    map->places.push_back(std::move(list));
+  }
+  return {};
+}
+
+void OfferOther(const Problem& p, Offers& offers) {
+  if (!Accept(p, offers)) return;
+  IndexMap map;
+  if (Result r = BuildMap(p.node(), &map); !r.ok()) return offers.Refuse(r.text());
+  OfferIndexMap(p, offers, map, "cpu.pad_map");
+}
+
+KernelPtr MakeOther(const Problem& p, const Candidate& c) {
+  IndexMap map;
+  if (!BuildMap(p.node(), &map).ok()) return nullptr;
+  return map.MakeKernel(p.node().input(0), p.operand(0, 0), KindOf(c) == 1);
+}
+
+void Offer(const Problem& p, Offers& offers) {
+  p.node().Word("mode", "constant") == "constant" ? OfferMoves<kPad>(p, offers) : OfferOther(p, offers);
+}
+KernelPtr Make(const Problem& p, const Candidate& c) {
+  return p.node().Word("mode", "constant") == "constant" ? MakeMoves<kPad>(p, c) : MakeOther(p, c);
+}
+
+constexpr KernelRow kRows[] = {{"Pad", Offer, Make}};
+
+}  // namespace
+
+MGE_CPU_KERNELS(pad) = kRows;
+
+}  // namespace mge::cpu

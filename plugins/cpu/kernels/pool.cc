@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// MaxPool (without indices) and AveragePool.
+#include "kernel_table.h"
+#include "support/kernel.h"
+#include "support/window.h"
+#include "support/work.h"
+#include "vec/pool.h"
+
+namespace mge::cpu {
+namespace {
+
+struct Args {
+  Slot x, y;
+  PoolSpec spec;
+  PoolFn fn;
+  Chunks chunks;
+};
+
+mge_code Launch(const Args& a, const mge_run* run) {
+  auto* x = At<const char>(run, a.x);
+  auto* y = At<char>(run, a.y);
+  ForChunks(run, a.chunks, [&](uint64_t begin, uint64_t end) {
+    a.fn(a.spec, x, y, static_cast<int64_t>(begin), static_cast<int64_t>(end));
+  });
+  return MGE_OK;
+}
+
+PoolOp OpOf(const Node& n) {
+  if (n.op() == "MaxPool") return PoolOp::kMax;
+  return n.Int("count_include_pad", 0) ? PoolOp::kAverageWithPads : PoolOp::kAverage;
+}
+
+Result Describe(const Node& n, PoolSpec* spec) {
+  Value x = n.input(0), y = n.output(0);
+  if (x.rank() < 3 || x.rank() > 5) return {MGE_UNIMPLEMENTED, "one to three spatial axes only"};
+  std::vector<WindowAxis> window;
+  if (Result r = ReadWindow(n, x.dims().subspan(2), y.dims().subspan(2), n.Ints("kernel_shape"), &window); !r.ok()) return r;
+  for (size_t d = 0; d < window.size(); ++d) {
+    const WindowAxis& w = window[d];
+    spec->axis[3 - window.size() + d] = {w.in, w.out, w.kernel, w.stride, w.dilation, w.pad_begin, w.pad_end};
+  }
+  spec->channels = x.dim(1);
+  return {};
+}
+
+double SerialUs(const Node& n, const PoolSpec& s, Isa isa, bool channels_last) {
+  double taps = 1;
+  for (const PoolAxis& a : s.axis) taps *= static_cast<double>(a.kernel);
+  Value x = n.input(0), y = n.output(0);
+  double vector_ns = (isa == Isa::kAvx512 ? 0.04 : isa == Isa::kAvx2 ? 0.07 : 0.3) * (IsFloating(x.dtype()) ? 1 : 8);
+  double ns = channels_last ? vector_ns * taps : vector_ns * taps + 1.0 * static_cast<double>(s.axis[2].kernel);
+  return StreamUs(static_cast<double>(x.bytes() + y.bytes())) + 1e-3 * ns * static_cast<double>(y.elements());
+}
+
+void Offer(const Problem& p, Offers& offers) {
+  if (!Accept(p, offers)) return;
+  Node n = p.node();
+  if (n.has_output(1)) return offers.Refuse("does not give indices");
+  PoolSpec spec;
+  if (Result r = Describe(n, &spec); !r.ok()) return offers.Refuse(r.text());
+  Isa isa = AllowedIsa();
+  int rank = n.input(0).rank();
+  for (bool last : {false, true}) {
+    if (last && n.input(0).is_constant()) continue;
+    if (!Pool(isa).find(OpOf(n), n.input(0).dtype(), last)) {
+      return offers.Refuse("no kernel for " + std::string(TypeName(n.input(0).dtype())));
+    }
+    Candidate c = {.id = last ? "cpu.pool.nhwc" : "cpu.pool",
+                   .attributes = kExact,
+                   .cost_us = RunUs(p, SerialUs(n, spec, isa, last)),
+                   .variant = last ? 1u : 0u};
+    if (last) c.inputs = c.outputs = {ChannelsLast(rank)};
+    Add(offers, isa, std::move(c));
+  }
+}
+
+KernelPtr Make(const Problem& p, const Candidate& c) {
+  Node n = p.node();
+  Args a = {};
+  if (!Describe(n, &a.spec).ok()) return nullptr;
+  bool last = KindOf(c) == 1;
+  Isa isa = IsaOf(c);
+  a.fn = Pool(isa).find(OpOf(n), n.input(0).dtype(), last);
+  Value y = n.output(0);
+  int64_t units = y.elements() ? y.dim(0) * (last ? 1 : y.dim(1)) * a.spec.axis[0].out * a.spec.axis[1].out : 0;
+  a.chunks = SplitWork(static_cast<uint64_t>(units), units ? SerialUs(n, a.spec, isa, last) / static_cast<double>(units) : 0);
+  return MakeSimple<Args, Launch>([a](const Binding& b) {
+    Args out = a;
+    out.x = b.input(0);
+    out.y = b.output(0);
+    return out;
+  });
+}
+
+constexpr KernelRow kRows[] = {{"MaxPool", Offer, Make}, {"AveragePool", Offer, Make}};
+
+}  // namespace
+
+MGE_CPU_KERNELS(pool) = kRows;
+
+}  // namespace mge::cpu

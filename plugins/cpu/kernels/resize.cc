@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resize: nearest along any dimensions, linear along any dimensions of floats (all taps of an output at once).
+#include <cmath>
+#include <cstring>
+
+#include "kernel_table.h"
+#include "support/index_map.h"
+#include "support/move.h"
+#include "support/move_rule.h"
+
+namespace mge::cpu {
+namespace {
+
+struct Axis {
+  int64_t in = 1, out = 1;
+  double scale = 1;
+  bool identity = true;
+};
+
+Result ReadAxes(const Node& n, std::vector<Axis>* out) {
+  Value x = n.input(0), y = n.output(0);
+  int rank = x.rank();
+  if (rank > 8) return TooManyDimensions();
+  if (n.Int("antialias", 0)) return Refusal("no antialiasing");
+  std::vector<int64_t> axes;
+  for (int64_t a : n.Ints("axes")) axes.push_back(AxisOf(a, rank));
+  if (axes.empty()) {
+    for (int d = 0; d < rank; ++d) axes.push_back(d);
+  }
+  out->resize(static_cast<size_t>(rank));
+  for (int d = 0; d < rank; ++d) {
+    Axis& a = (*out)[static_cast<size_t>(d)];
+    a.in = x.dim(d);
+    a.out = y.dim(d);
+    if (a.in == 0) return Refusal("nothing to resample");
+  }
+  bool by_scales = n.has_input(2) && n.input(2).elements() > 0;
+  if (by_scales && !n.input(2).is_constant()) return Refusal("the scales are not constant");
+  if (!by_scales && n.Word("keep_aspect_ratio_policy", "stretch") != "stretch") return Refusal("only the policy stretch");
+  if (by_scales && (n.input(2).dtype() != MGE_DTYPE_F32 || n.input(2).elements() != axes.size())) {
+    return Refusal("scales that do not fit");
+  }
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i] < 0) return Refusal("an axis is outside of the rank");
+    Axis& a = (*out)[static_cast<size_t>(axes[i])];
+    a.scale = by_scales ? static_cast<double>(n.input(2).data<float>()[i])
+                        : static_cast<double>(a.out) / static_cast<double>(a.in);
+  }
+  for (Axis& a : *out) a.identity = a.in == a.out && a.scale == 1.0;
+  return {};
+}
+
+// The place in the input of output position i, in elements; false for a mode that is not ours.
+bool Source(std::string_view mode, const Axis& a, int64_t i, double* place) {
+  double at = static_cast<double>(i), in = static_cast<double>(a.in), length = a.scale * in;
+  if (mode == "half_pixel") {
+    *place = (at + 0.5) / a.scale - 0.5;
+  } else if (mode == "pytorch_half_pixel") {
+    *place = a.out > 1 ? (at + 0.5) / a.scale - 0.5 : 0;
+  } else if (mode == "align_corners") {
+    *place = length == 1 ? 0 : at * (in - 1) / (length - 1);
+  } else if (mode == "asymmetric") {
+    *place = at / a.scale;
+  } else if (mode == "half_pixel_symmetric") {
+    *place = in / 2 * (1 - static_cast<double>(a.out) / length) + (at + 0.5) / a.scale - 0.5;
+  } else {
+    return false;
+  }
+  *place = std::clamp(*place, -(in + 1), 2 * (in + 1));
+  return true;
+}
+
+Result BuildNearest(const Node& n, IndexMap* map) {
+  std::vector<Axis> axes;
+  if (Result r = ReadAxes(n, &axes); !r.ok()) return r;
+  std::string_view rounding = n.Word("nearest_mode", "round_prefer_floor");
+  for (const Axis& a : axes) {
+    std::vector<int64_t> list;
+    for (int64_t i = 0; i < a.out; ++i) {
+      double place;
+      if (!Source(n.Word("coordinate_transformation_mode", "half_pixel"), a, i, &place)) return Refusal("that transformation");
+      double base = std::floor(place), fraction = place - base;
+      bool up = rounding == "floor" ? false : rounding == "ceil" ? fraction > 0
+                : rounding == "round_prefer_ceil" ? fraction >= 0.5 : fraction > 0.5;
+      list.push_back(a.identity ? i : std::clamp<int64_t>(static_cast<int64_t>(base) + up, 0, a.in - 1));
+    }
+    map->places.push_back(std::move(list));
+  }
+  return {};
+}
+
+constexpr int kMaxLinear = 3;  // dimensions that are really resampled
+
+// An output is the weighted sum of 2^linear inputs. Dimensions in the order of memory; those after the last resampled one
+// form a piece of `inner` elements.
+struct LinearHeader {
+  Slot x, y;
+  int32_t linear;
+  int64_t outer;                       // dimensions before the first resampled one
+  int64_t in[kMaxLinear], out[kMaxLinear];
+  int64_t inner;
+  Chunks chunks;                       // of (outer, all resampled positions but the last dimension's)
+};
+struct Tap {
+  int64_t low, high;  // places
+  float weight;       // of high
+  float reserved;
+};
+
+template <typename T>
+MGE_CPU_INLINE Compute<T> Wide(T x) {
+  if constexpr (sizeof(T) == 2) {
+    return ToFloat(x);
+  } else {
+    return x;
+  }
+}
+template <typename T>
+MGE_CPU_INLINE T Narrow(Compute<T> x) {
+  if constexpr (std::is_same_v<T, F16>) {
+    return ToF16(x);
+  } else if constexpr (std::is_same_v<T, BF16>) {
+    return ToBF16(x);
+  } else {
+    return x;
+  }
+}
+
+template <typename T>
+mge_code LaunchLinear(const void* args, const mge_run* run) {
+  using C = Compute<T>;
+  auto& h = *static_cast<const LinearHeader*>(args);
+  auto* taps = reinterpret_cast<const Tap*>(&h + 1);
+  auto* x = At<const T>(run, h.x);
+  auto* y = At<T>(run, h.y);
+  int last = h.linear - 1;
+  const Tap* last_taps = taps;
+  for (int d = 0; d < last; ++d) last_taps += h.out[d];
+  ForChunks(run, h.chunks, [&](uint64_t first, uint64_t end) {
+    for (auto u = static_cast<int64_t>(first); u < static_cast<int64_t>(end); ++u) {
+      // Rows of the input that this row of the output mixes.
+      int64_t rest = u, rows[1 << (kMaxLinear - 1)] = {0};
+      C weights[1 << (kMaxLinear - 1)] = {1};
+      int count = 1;
+      int64_t index[kMaxLinear] = {};
+      for (int d = last - 1; d >= 0; --d) {
+        index[d] = rest % h.out[d];
+        rest /= h.out[d];
+      }
+      rows[0] = rest;
+      const Tap* list = taps;
+      for (int d = 0; d < last; ++d) {
+        const Tap& t = list[index[d]];
+        list += h.out[d];
+        for (int k = 0; k < count; ++k) {
+          rows[count + k] = rows[k] * h.in[d] + t.high;
+          weights[count + k] = weights[k] * static_cast<C>(t.weight);
+          rows[k] = rows[k] * h.in[d] + t.low;
+          weights[k] *= 1 - static_cast<C>(t.weight);
+        }
+        count *= 2;
+      }
+      T* to = y + u * h.out[last] * h.inner;
+      for (int64_t i = 0; i < h.out[last]; ++i, to += h.inner) {
+        const Tap& t = last_taps[i];
+        C b = static_cast<C>(t.weight), a = 1 - b;
+        for (int64_t c = 0; c < h.inner; ++c) {
+          C sum = 0;
+          for (int k = 0; k < count; ++k) {
+            const T* row = x + rows[k] * h.in[last] * h.inner + c;
+            sum += weights[k] * (a * Wide(row[t.low * h.inner]) + b * Wide(row[t.high * h.inner]));
+          }
+          to[c] = Narrow<T>(sum);
+        }
+      }
+    }
+  });
+  return MGE_OK;
+}
+
+struct Linear {
+  LinearHeader header = {};
+  std::vector<Tap> taps;
+  double us = 0;
+};
+
+Result BuildLinear(const Node& n, bool channels_last, Linear* out) {
+  std::vector<Axis> axes;
+  if (Result r = ReadAxes(n, &axes); !r.ok()) return r;
+  if (n.Int("exclude_outside", 0)) return Refusal("exclude_outside");
+  int rank = static_cast<int>(axes.size());
+  mge_layout last = ChannelsLast(rank);
+  LinearHeader& h = out->header;
+  h.outer = h.inner = 1;
+  int first = rank, end = 0;
+  auto axis = [&](int i) -> const Axis& { return axes[static_cast<size_t>(channels_last ? last.perm[i] : i)]; };
+  for (int i = 0; i < rank; ++i) {
+    if (axis(i).identity) continue;
+    first = std::min(first, i);
+    end = i + 1;
+  }
+  if (first == rank) first = rank - 1, end = rank;  // nothing is resampled: one dimension with weights 0
+  if (end - first > kMaxLinear || rank == 0) return Refusal("more than three dimensions are resampled");
+  for (int i = 0; i < rank; ++i) {
+    if (i < first) h.outer *= axis(i).out;
+    if (i >= end) h.inner *= axis(i).out;
+  }
+  h.linear = end - first;
+  uint64_t lines = static_cast<uint64_t>(h.outer);
+  for (int i = first; i < end; ++i) {
+    const Axis& a = axis(i);
+    h.in[i - first] = a.in;
+    h.out[i - first] = a.out;
+    if (i + 1 < end) lines *= static_cast<uint64_t>(a.out);
+    for (int64_t k = 0; k < a.out; ++k) {
+      double place;
+      if (!Source(n.Word("coordinate_transformation_mode", "half_pixel"), a, k, &place)) return Refusal("that transformation");
+      if (a.identity) place = static_cast<double>(k);
+      double base = std::floor(place);
+      auto low = static_cast<int64_t>(base);
+      out->taps.push_back({std::clamp<int64_t>(low, 0, a.in - 1), std::clamp<int64_t>(low + 1, 0, a.in - 1),
+                           static_cast<float>(place - base), 0});
+    }
+  }
+  Value y = n.output(0);
+  double per_element = (channels_last ? 0.4 : 2.0) * (1 << h.linear) / 4.0;
+  out->us = StreamUs(static_cast<double>(y.bytes() + n.input(0).bytes())) + 1e-3 * per_element * static_cast<double>(y.elements());
+  if (y.elements() == 0) lines = 0;
+  h.chunks = SplitWork(lines, lines ? out->us / static_cast<double>(lines) : 0);
+  return {};
+}
+
+class LinearKernel : public Kernel {
+ public:
+  LinearKernel(Linear linear, int input, mge_step_fn fn) : linear_(std::move(linear)), input_(input), fn_(fn) {}
+  uint32_t args_bytes() const override {
+    return static_cast<uint32_t>(sizeof(LinearHeader) + linear_.taps.size() * sizeof(Tap));
+  }
+  Result Bind(const Binding& b, void* args, mge_step_fn* fn) override {
+    auto* h = new (args) LinearHeader(linear_.header);
+    h->x = b.input(input_);
+    h->y = b.output(0);
+    if (!linear_.taps.empty()) std::memcpy(static_cast<void*>(h + 1), linear_.taps.data(), linear_.taps.size() * sizeof(Tap));
+    *fn = fn_;
+    return {};
+  }
+
+ private:
+  Linear linear_;
+  int input_;
+  mge_step_fn fn_;
+};
+
+void Offer(const Problem& p, Offers& offers) {
+  if (!Accept(p, offers)) return;
+  Node n = p.node();
+  std::string_view mode = n.Word("mode", "nearest");
+  if (mode == "nearest") {
+    IndexMap map;
+    if (Result r = BuildNearest(n, &map); !r.ok()) return offers.Refuse(r.text());
+    return OfferIndexMap(p, offers, map, "cpu.resize_nearest");
+  }
+  if (mode != "linear") return offers.Refuse("no mode " + std::string(mode));
+  Value x = n.input(0);
+  if (!IsFloating(x.dtype())) return offers.Refuse("only floating types");
+  for (bool last : {false, true}) {
+    if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;
+    Linear linear;
+    if (Result r = BuildLinear(n, last, &linear); !r.ok()) return offers.Refuse(r.text());
+    Candidate c = {.id = last ? "cpu.resize_linear.nhwc" : "cpu.resize_linear",
+                   .attributes = kExact,
+                   .cost_us = RunUs(p, linear.us),
+                   .variant = last ? 1u : 0u};
+    if (last) {
+      c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
+      c.inputs[static_cast<size_t>(p.operand(0, 0))] = ChannelsLast(x.rank());
+      c.outputs = {ChannelsLast(x.rank())};
+    }
+    offers.Add(c);
+  }
+}
+
+KernelPtr Make(const Problem& p, const Candidate& c) {
+  Node n = p.node();
+  bool last = KindOf(c) == 1;
+  if (n.Word("mode", "nearest") == "nearest") {
+    IndexMap map;
+    if (!BuildNearest(n, &map).ok()) return nullptr;
+    return map.MakeKernel(n.input(0), p.operand(0, 0), last);
+  }
+  Linear linear;
+  if (!BuildLinear(n, last, &linear).ok()) return nullptr;
+  mge_step_fn fn = nullptr;
+  DispatchFloating(n.input(0).dtype(), [&](auto tag) { fn = LaunchLinear<typename decltype(tag)::type>; });
+  return std::make_unique<LinearKernel>(std::move(linear), p.operand(0, 0), fn);
+}
+
+constexpr KernelRow kRows[] = {{"Resize", Offer, Make}};
+
+}  // namespace
+
+MGE_CPU_KERNELS(resize) = kRows;
+
+}  // namespace mge::cpu

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// ScatterElements and ScatterND. Updates are applied in order on one thread: of equal indices the last one wins, and sums
+// are always formed in the same order.
+#include "kernel_table.h"
+#include "support/index.h"
+#include "support/kernel.h"
+#include "support/work.h"
+
+namespace mge::cpu {
+namespace {
+
+constexpr int kMaxRank = 8;
+
+enum class Reduction : uint8_t { kNone, kAdd, kMul, kMax, kMin };
+
+// to[i] = f(to[i], from[i]) for i < n
+using ApplyFn = void (*)(char* to, const char* from, int64_t n);
+
+struct Args {
+  const char* name;
+  Slot x, indices, updates, y;
+  bool wide, tuples;
+  ApplyFn apply;
+  uint64_t bytes;             // of y
+  int64_t element, piece;     // bytes; elements that an index moves
+  int64_t count;              // pieces of the updates
+  int64_t n;                  // ScatterElements: along the axis
+  int32_t rank, axis;
+  int64_t dims[kMaxRank];     // of the indices, or of the indexed dimensions
+  int64_t strides[kMaxRank];  // of y, elements
+};
+
+template <typename T>
+MGE_CPU_INLINE auto Value32(T x) {
+  if constexpr (std::is_same_v<T, F16> || std::is_same_v<T, BF16>) {
+    return ToFloat(x);
+  } else {
+    return x;
+  }
+}
+template <typename T, typename C>
+MGE_CPU_INLINE T Narrow(C x) {
+  if constexpr (std::is_same_v<T, F16>) {
+    return ToF16(x);
+  } else if constexpr (std::is_same_v<T, BF16>) {
+    return ToBF16(x);
+  } else {
+    return static_cast<T>(x);
+  }
+}
+
+template <typename C>
+C Multiply(C a, C b) {
+  if constexpr (std::is_integral_v<C>) return static_cast<C>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  return a * b;
+}
+template <typename C>
+C AddUp(C a, C b) {
+  if constexpr (std::is_integral_v<C>) return static_cast<C>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  return a + b;
+}
+
+template <typename T, Reduction R>
+void Apply(char* to, const char* from, int64_t n) {
+  auto* y = reinterpret_cast<T*>(to);
+  auto* x = reinterpret_cast<const T*>(from);
+  for (int64_t i = 0; i < n; ++i) {
+    auto a = Value32(y[i]), b = Value32(x[i]);
+    if constexpr (R == Reduction::kAdd) y[i] = Narrow<T>(AddUp(a, b));
+    if constexpr (R == Reduction::kMul) y[i] = Narrow<T>(Multiply(a, b));
+    if constexpr (R == Reduction::kMax) y[i] = Narrow<T>(a != a || a > b ? a : b);
+    if constexpr (R == Reduction::kMin) y[i] = Narrow<T>(a != a || a < b ? a : b);
+  }
+}
+
+template <int Bytes>
+void Put(char* to, const char* from, int64_t n) {
+  std::memcpy(to, from, static_cast<size_t>(n * Bytes));
+}
+
+ApplyFn FindApply(Reduction r, mge_dtype type) {
+  if (r == Reduction::kNone) {
+    switch (SizeOf(type)) {
+      case 1: return Put<1>;
+      case 2: return Put<2>;
+      case 4: return Put<4>;
+      default: return Put<8>;
+    }
+  }
+  ApplyFn f = nullptr;
+  DispatchNumeric(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    switch (r) {
+      case Reduction::kAdd: f = Apply<T, Reduction::kAdd>; break;
+      case Reduction::kMul: f = Apply<T, Reduction::kMul>; break;
+      case Reduction::kMax: f = Apply<T, Reduction::kMax>; break;
+      case Reduction::kMin: f = Apply<T, Reduction::kMin>; break;
+      case Reduction::kNone: break;
+    }
+  });
+  return f;
+}
+
+mge_code Launch(const Args& a, const mge_run* run) {
+  auto* x = At<const char>(run, a.x);
+  auto* updates = At<const char>(run, a.updates);
+  auto* y = At<char>(run, a.y);
+  IndexList indices = {At<const char>(run, a.indices), a.wide};
+  if (x != y) std::memcpy(y, x, a.bytes);
+  IndexGuard guard;
+  for (int64_t u = 0; u < a.count; ++u) {
+    int64_t offset = 0;
+    if (a.tuples) {
+      for (int k = 0; k < a.rank; ++k) {
+        int64_t i = guard.Checked(indices[u * a.rank + k], a.dims[k]);
+        offset += i * a.strides[k];
+      }
+    } else {
+      int64_t rest = u;
+      for (int d = a.rank - 1; d >= 0; --d) {
+        if (d != a.axis) offset += rest % a.dims[d] * a.strides[d];
+        rest /= a.dims[d];
+      }
+      offset += guard.Checked(indices[u], a.n) * a.strides[a.axis];
+    }
+    if (guard.failed()) break;
+    a.apply(y + offset * a.element, updates + u * a.piece * a.element, a.piece);
+  }
+  return guard.Answer(run, a.name);
+}
+
+Result Describe(const Problem& p, Args* a) {
+  Node n = p.node();
+  Value x = n.input(0), indices = n.input(1), updates = n.input(2);
+  int rank = x.rank();
+  if (indices.dtype() != MGE_DTYPE_I64 && indices.dtype() != MGE_DTYPE_I32) return {MGE_UNIMPLEMENTED, "indices of that type"};
+  if (rank > kMaxRank || rank == 0) return {MGE_UNIMPLEMENTED, "one to eight dimensions only"};
+  std::string_view word = n.Word("reduction", "none");
+  Reduction r = word == "add" ? Reduction::kAdd : word == "mul" ? Reduction::kMul : word == "max" ? Reduction::kMax
+                : word == "min" ? Reduction::kMin : Reduction::kNone;
+  *a = {};
+  a->apply = FindApply(r, x.dtype());
+  if (!a->apply) return {MGE_UNIMPLEMENTED, "no such reduction for " + std::string(TypeName(x.dtype()))};
+  a->wide = indices.dtype() == MGE_DTYPE_I64;
+  a->element = SizeOf(x.dtype());
+  a->bytes = x.bytes();
+  int64_t step = 1;
+  int64_t strides[kMaxRank];
+  for (int d = rank - 1; d >= 0; step *= x.dim(d--)) strides[d] = step;
+  if (n.op() == "ScatterND") {
+    if (indices.rank() < 1) return {MGE_UNIMPLEMENTED, "indices without dimensions"};
+    auto tuple = static_cast<int>(indices.dim(-1));
+    if (tuple > rank) return {MGE_UNIMPLEMENTED, "more indices than dimensions"};
+    a->name = "ScatterND";
+    a->tuples = true;
+    a->rank = tuple;
+    a->piece = 1;
+    for (int d = tuple; d < rank; ++d) a->piece *= x.dim(d);
+    for (int k = 0; k < tuple; ++k) {
+      a->dims[k] = x.dim(k);
+      a->strides[k] = strides[k];
+    }
+    a->count = 1;
+    for (int d = 0; d + 1 < indices.rank(); ++d) a->count *= indices.dim(d);
+    if (static_cast<uint64_t>(a->count * a->piece) != updates.elements()) return {MGE_UNIMPLEMENTED, "updates of another size"};
+  } else {
+    int64_t axis = AxisOf(n.Int("axis", 0), rank);
+    if (axis < 0 || indices.rank() != rank) return {MGE_UNIMPLEMENTED, "axis or indices outside of the rank"};
+    if (indices.elements() != updates.elements()) return {MGE_UNIMPLEMENTED, "updates of another size"};
+    a->name = "ScatterElements";
+    a->rank = rank;
+    a->axis = static_cast<int32_t>(axis);
+    a->n = x.dim(a->axis);
+    a->piece = 1;
+    a->count = static_cast<int64_t>(indices.elements());
+    for (int d = 0; d < rank; ++d) {
+      a->dims[d] = indices.dim(d);
+      a->strides[d] = strides[d];
+    }
+  }
+  if (x.elements() == 0) a->count = 0;
+  return {};
+}
+
+void Offer(const Problem& p, Offers& offers) {
+  if (!Accept(p, offers)) return;
+  Args a;
+  if (Result r = Describe(p, &a); !r.ok()) return offers.Refuse(r.text());
+  double us = StreamUs(2.0 * static_cast<double>(a.bytes)) + 8e-3 * static_cast<double>(a.count) +
+              StreamUs(2.0 * static_cast<double>(a.count * a.piece * a.element));
+  offers.Add({.id = "cpu.scatter",
+              .attributes = MGE_KERNEL_DETERMINISTIC,
+              .cost_us = us,
+              .in_place = {{0, static_cast<uint32_t>(p.operand(0, 0))}}});
+}
+
+KernelPtr Make(const Problem& p, const Candidate&) {
+  Args a;
+  if (!Describe(p, &a).ok()) return nullptr;
+  return MakeSimple<Args, Launch>(
+      [a, x = p.operand(0, 0), indices = p.operand(0, 1), updates = p.operand(0, 2)](const Binding& b) {
+        Args out = a;
+        out.x = b.input(x);
+        out.indices = b.input(indices);
+        out.updates = b.input(updates);
+        out.y = b.output(0);
+        return out;
+      });
+}
+
+constexpr KernelRow kRows[] = {{"ScatterElements", Offer, Make}, {"ScatterND", Offer, Make}};
+
+}  // namespace
+
+MGE_CPU_KERNELS(scatter) = kRows;
+
+}  // namespace mge::cpu

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Indices that come as data: checked against their bound, counted from the end if negative.
+#pragma once
+
+#include <atomic>
+#include <cstdio>
+
+#include "mge/plugin.hpp"
+
+namespace mge::cpu {
+
+// The first index that was outside, found by any chunk.
+class IndexGuard {
+ public:
+  // The index counted from 0; 0, remembered as a fault, if it is outside of [-bound, bound).
+  int64_t Checked(int64_t index, int64_t bound) {
+    int64_t i = index < 0 ? index + bound : index;
+    if (i >= 0 && i < bound) [[likely]] return i;
+    bool expected = false;
+    if (failed_.compare_exchange_strong(expected, true)) {
+      index_ = index;
+      bound_ = bound;
+    }
+    return bound > 0 ? 0 : -1;
+  }
+  bool failed() const { return failed_.load(std::memory_order_relaxed); }
+
+  // MGE_OK, or MGE_OUT_OF_RANGE with a text that names index and bound. After all chunks.
+  mge_code Answer(const mge_run* run, const char* op) const {
+    if (!failed()) return MGE_OK;
+    char text[160];
+    int n = std::snprintf(text, sizeof(text), "%s: index %lld is outside of [%lld, %lld)", op,
+                          static_cast<long long>(index_), static_cast<long long>(-bound_), static_cast<long long>(bound_));
+    return run->host->fail(run->host->self, run->error, MGE_OUT_OF_RANGE, text, static_cast<uint64_t>(n));
+  }
+
+ private:
+  std::atomic<bool> failed_ = false;
+  int64_t index_ = 0, bound_ = 0;
+};
+
+// Index number i of an int32 or int64 tensor.
+struct IndexList {
+  const void* data;
+  bool wide;
+  int64_t operator[](int64_t i) const {
+    return wide ? static_cast<const int64_t*>(data)[i] : static_cast<const int32_t*>(data)[i];
+  }
+};
+
+}  // namespace mge::cpu

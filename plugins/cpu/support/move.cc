@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/move.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <numeric>
+
+namespace mge::cpu {
+namespace {
+
+struct MoveHeader {
+  int32_t count;
+  TransposeFn transpose[4];
+  Chunks chunks;
+};
+
+int BytesIndex(int bytes) { return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3; }
+
+constexpr int64_t kLineBytes = 32 << 10;   // longer lines are cut into units
+constexpr int64_t kTransposeRows = 64;     // of a unit
+
+template <typename T>
+void Splat(char* to, uint64_t value, int64_t n) {
+  auto x = static_cast<T>(value);
+  for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * static_cast<int64_t>(sizeof(T)), &x, sizeof(T));
+}
+
+template <typename T>
+void Strided(const char* from, int64_t from_step, char* to, int64_t to_step, int64_t n) {
+  auto* x = reinterpret_cast<const T*>(from);
+  auto* y = reinterpret_cast<T*>(to);
+  for (int64_t i = 0; i < n; ++i) y[i * to_step] = x[i * from_step];
+}
+
+void Line(const CopyArgs& c, const char* from, char* to, const MoveHeader& h) {
+  switch (c.shape) {
+    case CopyArgs::kLines:
+      std::memcpy(to, from, static_cast<size_t>(c.n) * c.bytes);
+      return;
+    case CopyArgs::kSplat: {
+      uint64_t value = c.value;
+      if (!c.has_value) std::memcpy(&value, from, c.bytes);
+      switch (c.bytes) {
+        case 1: std::memset(to, static_cast<int>(value & 255), static_cast<size_t>(c.n)); return;
+        case 2: return Splat<uint16_t>(to, value, c.n);
+        case 4: return Splat<uint32_t>(to, value, c.n);
+        default: return Splat<uint64_t>(to, value, c.n);
+      }
+    }
+    case CopyArgs::kStrided:
+      switch (c.bytes) {
+        case 1: return Strided<uint8_t>(from, c.from_step, to, c.to_step, c.n);
+        case 2: return Strided<uint16_t>(from, c.from_step, to, c.to_step, c.n);
+        case 4: return Strided<uint32_t>(from, c.from_step, to, c.to_step, c.n);
+        default: return Strided<uint64_t>(from, c.from_step, to, c.to_step, c.n);
+      }
+    case CopyArgs::kTranspose:
+      h.transpose[BytesIndex(c.bytes)](from, c.rows_step, to, c.columns_step, c.n, c.columns);
+      return;
+  }
+}
+
+// Units [first, last) of one copy: lines by the index of the outer dimensions.
+void RunUnits(const CopyArgs& c, const mge_run* run, const MoveHeader& h, uint64_t first, uint64_t last) {
+  const char* from = c.has_value ? reinterpret_cast<const char*>(&c.value) : At<const char>(run, c.from) + c.from_offset;
+  char* to = At<char>(run, c.to) + c.to_offset;
+  int64_t index[kMaxCopyDims];
+  auto rest = static_cast<int64_t>(first);
+  for (int d = c.rank - 1; d >= 0; --d) {
+    index[d] = rest % c.dims[d];
+    rest /= c.dims[d];
+    from += index[d] * c.from_strides[d];
+    to += index[d] * c.to_strides[d];
+  }
+  for (uint64_t u = first; u < last; ++u) {
+    Line(c, from, to, h);
+    for (int d = c.rank - 1; d >= 0; --d) {
+      from += c.from_strides[d];
+      to += c.to_strides[d];
+      if (++index[d] < c.dims[d]) break;
+      from -= c.dims[d] * c.from_strides[d];
+      to -= c.dims[d] * c.to_strides[d];
+      index[d] = 0;
+    }
+  }
+}
+
+mge_code Launch(const void* args, const mge_run* run) {
+  auto& h = *static_cast<const MoveHeader*>(args);
+  auto* copies = reinterpret_cast<const CopyArgs*>(&h + 1);
+  ForChunks(run, h.chunks, [&](uint64_t first, uint64_t last) {
+    for (int32_t i = 0; i < h.count; ++i) {
+      const CopyArgs& c = copies[i];
+      uint64_t begin = std::max(first, c.first_unit), end = std::min(last, c.first_unit + c.units);
+      if (begin < end) RunUnits(c, run, h, begin - c.first_unit, end - c.first_unit);
+    }
+  });
+  return MGE_OK;
+}
+
+struct Dim {
+  int64_t size, from, to;
+};
+
+}  // namespace
+
+class MoveKernel : public Kernel {
+ public:
+  explicit MoveKernel(Moves moves) : moves_(std::move(moves)) {}
+  uint32_t args_bytes() const override {
+    return static_cast<uint32_t>(sizeof(MoveHeader) + moves_.copies_.size() * sizeof(CopyArgs));
+  }
+  Result Bind(const Binding& binding, void* args, mge_step_fn* fn) override {
+    auto* h = new (args) MoveHeader;
+    h->count = static_cast<int32_t>(moves_.copies_.size());
+    for (int i = 0; i < 4; ++i) h->transpose[i] = Transpose(moves_.isa_).by_bytes[i];
+    uint64_t units = 0;
+    auto* c = reinterpret_cast<CopyArgs*>(h + 1);
+    for (size_t i = 0; i < moves_.copies_.size(); ++i, ++c) {
+      new (c) CopyArgs(moves_.copies_[i]);
+      auto [input, output] = moves_.operands_[i];
+      if (input >= 0) c->from = binding.input(input);
+      c->to = binding.output(output);
+      c->first_unit = units;
+      units += c->units;
+    }
+    h->chunks = SplitWork(units, units ? moves_.us_ / static_cast<double>(units) : 0);
+    *fn = Launch;
+    return {};
+  }
+
+ private:
+  Moves moves_;
+};
+
+std::vector<int64_t> StridesIn(std::span<const int64_t> dims, bool channels_last) {
+  int rank = static_cast<int>(dims.size());
+  mge_layout last = channels_last ? ChannelsLast(rank) : PlainLayout();
+  std::vector<int64_t> strides(dims.size());
+  int64_t step = 1;
+  for (int k = rank - 1; k >= 0; --k) {
+    int axis = channels_last ? last.perm[k] : k;
+    strides[static_cast<size_t>(axis)] = step;
+    step *= dims[static_cast<size_t>(axis)];
+  }
+  return strides;
+}
+
+bool Moves::Add(const Copy& copy, uint32_t bytes, Isa isa) {
+  isa_ = isa;
+  std::vector<Dim> dims;
+  for (size_t d = 0; d < copy.dims.size(); ++d) {
+    if (copy.dims[d] == 0) return true;
+    if (copy.dims[d] > 1) dims.push_back({copy.dims[d], copy.input == kValue ? 0 : copy.from_strides[d], copy.to_strides[d]});
+  }
+  std::stable_sort(dims.begin(), dims.end(), [](const Dim& a, const Dim& b) { return std::abs(a.to) > std::abs(b.to); });
+  for (size_t d = dims.size(); d-- > 1;) {  // neighbours that both sides walk as one
+    Dim &outer = dims[d - 1], &inner = dims[d];
+    if (outer.from == inner.from * inner.size && outer.to == inner.to * inner.size) {
+      inner.size *= outer.size;
+      dims.erase(dims.begin() + static_cast<int64_t>(d) - 1);
+    }
+  }
+  if (dims.size() > kMaxCopyDims - 1) return false;
+
+  CopyArgs c;
+  auto b = static_cast<int64_t>(bytes);
+  c.bytes = static_cast<uint8_t>(bytes);
+  c.has_value = copy.input == kValue;
+  c.value = copy.value;
+  c.from_offset = copy.from_offset * b;
+  c.to_offset = copy.to_offset * b;
+  Dim inner = {1, 1, 1};
+  if (!dims.empty()) {
+    inner = dims.back();
+    dims.pop_back();
+  }
+  double elements = static_cast<double>(inner.size), ns = 0;
+  for (const Dim& d : dims) elements *= static_cast<double>(d.size);
+  auto push_outer = [&](int64_t size, int64_t from, int64_t to) {
+    c.dims[c.rank] = size;
+    c.from_strides[c.rank] = from * b;
+    c.to_strides[c.rank] = to * b;
+    ++c.rank;
+    c.units *= static_cast<uint64_t>(size);
+  };
+  c.n = inner.size;
+  c.from_step = inner.from;
+  c.to_step = inner.to;
+  size_t columns = dims.size();
+  if (inner.to == 1 && inner.from > 1) {
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (dims[d].from == 1) columns = d;
+    }
+  }
+  if (inner.to == 1 && inner.from <= 1 && inner.from >= 0) {
+    c.shape = inner.from == 1 || inner.size == 1 ? CopyArgs::kLines : CopyArgs::kSplat;
+    ns = 0.0;
+  } else if (columns < dims.size()) {
+    c.shape = CopyArgs::kTranspose;
+    c.columns = dims[columns].size;
+    c.columns_step = dims[columns].to;
+    c.rows_step = inner.from;
+    dims.erase(dims.begin() + static_cast<int64_t>(columns));
+    ns = bytes >= 4 ? 0.25 : 0.6;
+  } else {
+    c.shape = CopyArgs::kStrided;
+    ns = 0.7;
+  }
+  if (c.has_value) c.shape = inner.to == 1 ? CopyArgs::kSplat : CopyArgs::kStrided;
+  for (const Dim& d : dims) push_outer(d.size, d.from, d.to);
+
+  // Cut what is long, so that even one box keeps several threads busy.
+  std::vector<CopyArgs> parts = {c};
+  int64_t limit = c.shape == CopyArgs::kTranspose ? kTransposeRows : std::max<int64_t>(1, kLineBytes / b);
+  if (c.n >= 2 * limit && c.rank < kMaxCopyDims) {
+    CopyArgs whole = c, rest = c;
+    int64_t pieces = c.n / limit;
+    int64_t from_piece = (c.shape == CopyArgs::kTranspose ? c.rows_step : c.from_step) * limit * b;
+    int64_t to_piece = c.to_step * limit * b;
+    whole.n = limit;
+    whole.dims[whole.rank] = pieces;
+    whole.from_strides[whole.rank] = c.has_value ? 0 : from_piece;
+    whole.to_strides[whole.rank] = to_piece;
+    ++whole.rank;
+    whole.units *= static_cast<uint64_t>(pieces);
+    parts = {whole};
+    rest.n = c.n - pieces * limit;
+    if (rest.n > 0) {
+      rest.from_offset += c.has_value ? 0 : from_piece * pieces;
+      rest.to_offset += to_piece * pieces;
+      parts.push_back(rest);
+    }
+  }
+  for (const CopyArgs& part : parts) {
+    copies_.push_back(part);
+    operands_.emplace_back(copy.input, copy.output);
+    us_ += static_cast<double>(part.units) * 4e-3;
+  }
+  us_ += StreamUs(elements * static_cast<double>(bytes) * (c.has_value ? 1 : 2)) + elements * ns * 1e-3;
+  return true;
+}
+
+double Moves::serial_us() const { return us_; }
+
+KernelPtr Moves::MakeKernel() && { return std::make_unique<MoveKernel>(std::move(*this)); }
+
+}  // namespace mge::cpu

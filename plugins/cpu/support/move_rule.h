@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel rows whose operators are lists of copies: one function from a problem to its copies, and the rest follows.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "support/kernel.h"
+#include "support/move.h"
+
+namespace mge::cpu {
+
+// The copies of one node, while they are found. In the variant with channels last all data operands lie so.
+class MoveBuild {
+ public:
+  MoveBuild(const Problem& p, Isa isa, bool channels_last) : p_(p), isa_(isa), last_(channels_last) {}
+
+  const Problem& problem() const { return p_; }
+  Node node() const { return p_.node(); }
+  bool channels_last() const { return last_; }
+
+  // Strides of the node's input k (a data operand) or of its output k as they will lie.
+  std::vector<int64_t> InputStrides(int k) const {
+    return StridesIn(node().input(k).dims(), last_ && !node().input(k).is_constant());
+  }
+  std::vector<int64_t> OutputStrides(int k = 0) const { return StridesIn(node().output(k).dims(), last_); }
+
+  // Numbers among the problem's operands.
+  int Input(int k) const { return p_.operand(node().input_id(k)); }
+  int Output(int k = 0) const {
+    for (int o = 0; o < p_.output_count(); ++o) {
+      if (p_.raw()->graph->outputs[o] == node().output_id(k)) return o;
+    }
+    return -1;
+  }
+  bool Add(const Copy& copy) { return moves_.Add(copy, SizeOf(node().output(0).dtype()), isa_); }
+  Moves& moves() { return moves_; }
+
+ private:
+  const Problem& p_;
+  Isa isa_;
+  bool last_;
+  Moves moves_;
+};
+
+inline Result Refusal(std::string why) { return {MGE_UNIMPLEMENTED, std::move(why)}; }
+inline Result TooManyDimensions() { return Refusal("too many dimensions"); }
+
+struct MoveRule {
+  const char* id;
+  Result (*build)(MoveBuild&);
+  bool channels_last = false;  // offered in that layout too; every data operand has the output's rank
+  int data_inputs = 1;         // the node's first so many inputs are data; -1: all
+  bool in_place = false;       // the output has the bytes of the first input
+};
+
+template <const MoveRule& Rule>
+void OfferMoves(const Problem& p, Offers& offers) {
+  if (!Accept(p, offers)) return;
+  Isa isa = AllowedIsa();
+  int rank = p.node().output(0).rank();
+  for (bool last : {false, true}) {
+    if (last && (!Rule.channels_last || rank < 3 || rank > 5)) continue;
+    MoveBuild build(p, isa, last);
+    if (Result r = Rule.build(build); !r.ok()) {
+      offers.Refuse(r.text());
+      continue;
+    }
+    Candidate c = {.id = std::string(Rule.id) + (last ? ".nhwc" : ""),
+                   .attributes = kExact,
+                   .cost_us = RunUs(p, build.moves().serial_us()),
+                   .variant = last ? 1u : 0u};
+    if (last) {
+      c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
+      int data = Rule.data_inputs < 0 ? p.node().input_count() : Rule.data_inputs;
+      for (int k = 0; k < data; ++k) {
+        if (!p.node().input(k).is_constant()) c.inputs[static_cast<size_t>(build.Input(k))] = ChannelsLast(rank);
+      }
+      c.outputs.assign(static_cast<size_t>(p.output_count()), ChannelsLast(rank));
+    }
+    if (Rule.in_place) c.in_place.push_back({0, static_cast<uint32_t>(build.Input(0))});
+    Add(offers, isa, std::move(c));
+  }
+}
+
+template <const MoveRule& Rule>
+KernelPtr MakeMoves(const Problem& p, const Candidate& c) {
+  MoveBuild build(p, IsaOf(c), KindOf(c) == 1);
+  if (!Rule.build(build).ok()) return nullptr;
+  return std::move(build.moves()).MakeKernel();
+}
+
+}  // namespace mge::cpu

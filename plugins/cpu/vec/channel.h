@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators along the channels: batch normalisation at inference, local response normalisation.
+#pragma once
+
+#include "types.h"
+#include "vec/dispatch.h"
+
+namespace mge::cpu {
+
+// y = (x - mean) / sqrt(variance + epsilon) * scale + bias; all parameters of x's type, one a channel.
+struct BatchNormSpec {
+  const void *x, *scale, *bias, *mean, *variance;
+  void* y;
+  int64_t channels, n;  // n: elements of a plane
+  double epsilon;
+};
+
+// y = x / (bias + alpha / size * sum of squares over `size` channels) ^ beta
+struct LrnSpec {
+  const void* x;
+  void* y;
+  int64_t channels, n, size;
+  double alpha, beta, bias;
+};
+
+inline constexpr int64_t kChannelRows = 64;  // rows of one unit if channels lie last
+
+struct ChannelTable {
+  // Units: planes (image, channel).
+  void (*batch_norm[4])(const BatchNormSpec& s, int64_t begin, int64_t end);  // by FloatIndex (vec/rows.h)
+  // Units: blocks of kChannelRows pixels; `pixels` of them in all.
+  void (*batch_norm_last[4])(const BatchNormSpec& s, int64_t pixels, int64_t begin, int64_t end);
+  // Units: images.
+  void (*lrn[4])(const LrnSpec& s, int64_t begin, int64_t end);
+};
+
+MGE_CPU_DISPATCH(ChannelTable, Channel)
+
+}  // namespace mge::cpu

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vec/pool.h"
+
+#include "vec/lanes.h"
+
+namespace mge::cpu::MGE_CPU_ISA {
+namespace {
+
+template <PoolOp Op, typename C>
+MGE_INLINE C Start() {
+  if constexpr (Op != PoolOp::kMax) return 0;
+  if constexpr (std::is_floating_point_v<C>) return static_cast<C>(-__builtin_inf());
+  return static_cast<C>(-1) < 0 ? static_cast<C>(1ull << (sizeof(C) * 8 - 1)) : C{0};
+}
+template <PoolOp Op, typename V>
+MGE_INLINE V Join(V a, V b) {
+  if constexpr (Op == PoolOp::kMax) return Larger(a, b);
+  return static_cast<V>(a + b);
+}
+
+// Taps of an output inside of the input.
+struct Taps {
+  int64_t begin, end, first;  // first: position of tap 0
+};
+MGE_INLINE Taps Inside(const PoolAxis& a, int64_t output) {
+  int64_t at = output * a.stride - a.pad_begin;
+  int64_t begin = at >= 0 ? 0 : (-at + a.dilation - 1) / a.dilation;
+  int64_t end = at >= a.in ? 0 : (a.in - at + a.dilation - 1) / a.dilation;
+  return {begin, end < a.kernel ? end : a.kernel, at};
+}
+// Taps that an average with padding counts: a last window of ceil_mode may reach beyond the padding.
+MGE_INLINE int64_t Counted(const PoolAxis& a, int64_t output) {
+  int64_t room = a.in + a.pad_end - 1 - (output * a.stride - a.pad_begin);
+  int64_t taps = room / a.dilation + 1;
+  return taps < a.kernel ? taps : a.kernel;
+}
+
+template <PoolOp Op>
+MGE_INLINE int64_t CountOf(const PoolSpec& s, const Taps* t, int64_t depth, int64_t height, int64_t width) {
+  if constexpr (Op == PoolOp::kAverageWithPads) {
+    return Counted(s.axis[0], depth) * Counted(s.axis[1], height) * Counted(s.axis[2], width);
+  }
+  int64_t n = 1;
+  for (int d = 0; d < 3; ++d) n *= t[d].end > t[d].begin ? t[d].end - t[d].begin : 0;
+  return n;
+}
+
+template <PoolOp Op, typename V, typename C>
+MGE_INLINE V Finish(V v, int64_t count, C) {
+  if constexpr (Op != PoolOp::kMax) return count ? static_cast<V>(v / static_cast<C>(count)) : static_cast<V>(v - v);
+  return v;
+}
+
+template <PoolOp Op, typename T>
+void ChannelsLast(const PoolSpec& s, const void* source, void* target, int64_t begin, int64_t end) {
+  using L = LaneOf<T>;
+  using V = typename L::V;
+  using C = typename L::C;
+  constexpr int W = L::kWidth, kVectors = 4;
+  const PoolAxis &ad = s.axis[0], &ah = s.axis[1], &aw = s.axis[2];
+  for (int64_t u = begin; u < end; ++u) {
+    int64_t height = u % ah.out, depth = u / ah.out % ad.out, image = u / ah.out / ad.out;
+    auto* x = static_cast<const T*>(source) + image * ad.in * ah.in * aw.in * s.channels;
+    auto* y = static_cast<T*>(target) + u * aw.out * s.channels;
+    for (int64_t width = 0; width < aw.out; ++width, y += s.channels) {
+      Taps t[3] = {Inside(ad, depth), Inside(ah, height), Inside(aw, width)};
+      int64_t count = CountOf<Op>(s, t, depth, height, width);
+      for (int64_t c = 0; c < s.channels; c += kVectors * W) {
+        int64_t left = s.channels - c;
+        int vectors = static_cast<int>(left >= kVectors * W ? kVectors : (left + W - 1) / W);
+        V sum[kVectors];
+        for (int v = 0; v < kVectors; ++v) sum[v] = L::All(Start<Op, C>());
+        for (int64_t i = t[0].begin; i < t[0].end; ++i) {
+          for (int64_t j = t[1].begin; j < t[1].end; ++j) {
+            for (int64_t k = t[2].begin; k < t[2].end; ++k) {
+              int64_t at = ((t[0].first + i * ad.dilation) * ah.in + t[1].first + j * ah.dilation) * aw.in + t[2].first +
+                           k * aw.dilation;
+              const T* p = x + at * s.channels + c;
+              if (left >= kVectors * W) {
+                for (int v = 0; v < kVectors; ++v) sum[v] = Join<Op, V>(sum[v], L::Get(p + v * W, W));
+              } else {
+                for (int v = 0; v < vectors; ++v) {
+                  int64_t rest = left - v * W;
+                  sum[v] = Join<Op, V>(sum[v], L::Get(p + v * W, static_cast<int>(rest < W ? rest : W)));
+                }
+              }
+            }
+          }
+        }
+        for (int v = 0; v < vectors; ++v) {
+          int64_t rest = left - v * W;
+          L::Put(y + c + v * W, Finish<Op, V, C>(sum[v], count, C{}), static_cast<int>(rest < W ? rest : W));
+        }
+      }
+    }
+  }
+}
+
+// A row of the output: the input's rows of its windows are joined first, vector by vector; then the taps along the width.
+template <PoolOp Op, typename T>
+void Plain(const PoolSpec& s, const void* source, void* target, int64_t begin, int64_t end) {
+  using L = LaneOf<T>;
+  using V = typename L::V;
+  using C = typename L::C;
+  constexpr int W = L::kWidth;
+  constexpr int64_t kSpan = 1024;  // of the input's row at one time
+  const PoolAxis &ad = s.axis[0], &ah = s.axis[1], &aw = s.axis[2];
+  C joined[kSpan + W];
+  for (int64_t u = begin; u < end; ++u) {
+    int64_t height = u % ah.out, depth = u / ah.out % ad.out, plane = u / ah.out / ad.out;
+    auto* x = static_cast<const T*>(source) + plane * ad.in * ah.in * aw.in;
+    auto* y = static_cast<T*>(target) + u * aw.out;
+    Taps td = Inside(ad, depth), th = Inside(ah, height);
+    int64_t span_begin = 0, span_end = 0;  // columns that `joined` holds
+    for (int64_t width = 0; width < aw.out; ++width) {
+      Taps tw = Inside(aw, width);
+      int64_t low = tw.first + tw.begin * aw.dilation, high = tw.first + (tw.end - 1) * aw.dilation + 1;
+      bool wide = tw.end > tw.begin && high - low > kSpan;
+      if (!wide && tw.end > tw.begin && high > span_end) {
+        span_begin = low;
+        span_end = low + kSpan < aw.in ? low + kSpan : aw.in;
+        for (int64_t i = span_begin; i < span_end; i += W) {
+          int left = static_cast<int>(span_end - i < W ? span_end - i : W);
+          V sum = L::All(Start<Op, C>());
+          for (int64_t a = td.begin; a < td.end; ++a) {
+            for (int64_t b = th.begin; b < th.end; ++b) {
+              int64_t row = (td.first + a * ad.dilation) * ah.in + th.first + b * ah.dilation;
+              sum = Join<Op, V>(sum, L::Get(x + row * aw.in + i, left));
+            }
+          }
+          __builtin_memcpy(joined + (i - span_begin), &sum, sizeof(V));
+        }
+      }
+      C best = Start<Op, C>();
+      if (!wide) {
+        for (int64_t k = tw.begin; k < tw.end; ++k) best = Join<Op, C>(best, joined[tw.first + k * aw.dilation - span_begin]);
+      } else {
+        for (int64_t a = td.begin; a < td.end; ++a) {
+          for (int64_t b = th.begin; b < th.end; ++b) {
+            int64_t row = (td.first + a * ad.dilation) * ah.in + th.first + b * ah.dilation;
+            for (int64_t k = tw.begin; k < tw.end; ++k) {
+              V v = L::Get(x + row * aw.in + tw.first + k * aw.dilation, 1);
+              C lane;
+              __builtin_memcpy(&lane, &v, sizeof(C));
+              best = Join<Op, C>(best, lane);
+            }
+          }
+        }
+      }
+      Taps t[3] = {td, th, tw};
+      C result = Finish<Op, C, C>(best, CountOf<Op>(s, t, depth, height, width), C{});
+      L::Put(y + width, L::All(result), 1);
+    }
+  }
+}
+
+template <PoolOp Op, typename T>
+PoolFn Pick(bool channels_last) {
+  return channels_last ? ChannelsLast<Op, T> : Plain<Op, T>;
+}
+
+PoolFn Find(PoolOp op, mge_dtype type, bool channels_last) {
+  PoolFn f = nullptr;
+  switch (op) {
+    case PoolOp::kMax:
+      DispatchTo<float, double, F16, BF16, int8_t, uint8_t>(
+          type, [&](auto tag) { f = Pick<PoolOp::kMax, typename decltype(tag)::type>(channels_last); });
+      break;
+    case PoolOp::kAverage:
+      DispatchFloating(type, [&](auto tag) { f = Pick<PoolOp::kAverage, typename decltype(tag)::type>(channels_last); });
+      break;
+    case PoolOp::kAverageWithPads:
+      DispatchFloating(type,
+                       [&](auto tag) { f = Pick<PoolOp::kAverageWithPads, typename decltype(tag)::type>(channels_last); });
+      break;
+  }
+  return f;
+}
+
+}  // namespace
+
+extern const PoolTable kPool = {Find};
+
+}  // namespace mge::cpu::MGE_CPU_ISA

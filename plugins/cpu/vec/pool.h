@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling by windows over up to three spatial axes.
+#pragma once
+
+#include "types.h"
+#include "vec/dispatch.h"
+
+namespace mge::cpu {
+
+enum class PoolOp : uint8_t { kMax, kAverage, kAverageWithPads };
+
+struct PoolAxis {
+  int64_t in = 1, out = 1, kernel = 1, stride = 1, dilation = 1, pad_begin = 0, pad_end = 0;
+};
+
+// Axes: depth, height, width; what a problem lacks has size 1.
+struct PoolSpec {
+  PoolAxis axis[3];
+  int64_t channels = 1;  // channels last only; planes are units otherwise
+};
+
+// Units [begin, end): rows of the output, counted over (plane or image, depth, height).
+using PoolFn = void (*)(const PoolSpec& s, const void* x, void* y, int64_t begin, int64_t end);
+
+struct PoolTable {
+  PoolFn (*find)(PoolOp op, mge_dtype type, bool channels_last);
+};
+
+MGE_CPU_DISPATCH(PoolTable, Pool)
+
+}  // namespace mge::cpu

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions over any dimensions, and searches for the extreme element.
+#pragma once
+
+#include "types.h"
+#include "vec/dispatch.h"
+
+namespace mge::cpu {
+
+enum class ReduceOp : uint8_t { kSum, kMean, kMax, kMin, kProd, kL1, kL2, kLogSum, kLogSumExp, kSumSquare };
+inline constexpr int kReduceOps = 10;
+
+inline constexpr int kMaxReduceDims = 8;
+
+// Dimensions outermost first, strides of x in elements; y is dense over the kept dimensions. Either the innermost reduced
+// dimension (inner_reduced) or the innermost kept one has stride 1 in x, and is not in the lists but in `inner`.
+struct ReduceSpec {
+  int32_t kept = 0, reduced = 0;
+  bool inner_reduced = false;
+  int64_t inner = 1;
+  int64_t count = 1;  // elements reduced to one
+  int64_t kept_dims[kMaxReduceDims] = {}, kept_strides[kMaxReduceDims] = {};
+  int64_t reduced_dims[kMaxReduceDims] = {}, reduced_strides[kMaxReduceDims] = {};
+};
+
+// Columns of y that one unit computes if the innermost dimension is kept.
+inline constexpr int64_t kReduceColumns = 64;
+
+// Units [begin, end): elements of y, or blocks of kReduceColumns of its innermost dimension.
+using ReduceFn = void (*)(const ReduceSpec& s, const void* x, void* y, int64_t begin, int64_t end);
+
+// The index along an axis of n elements, `inner` apart. Units: elements of y.
+struct ArgSpec {
+  int64_t n, inner;
+  bool minimum, last;  // last: of equal elements the last one
+};
+using ArgFn = void (*)(const ArgSpec& s, const void* x, int64_t* y, int64_t begin, int64_t end);
+
+struct ReduceTable {
+  ReduceFn (*find)(ReduceOp op, mge_dtype type);  // null: not for this type
+  ArgFn (*arg)(mge_dtype type);
+};
+
+MGE_CPU_DISPATCH(ReduceTable, Reduce)
+
+// The kernel for an instruction set; integers and searches have one, for all.
+inline ReduceFn FindReduce(Isa isa, ReduceOp op, mge_dtype type) {
+  ReduceFn f = Reduce(isa).find(op, type);
+  return f ? f : Reduce(Isa::kPortable).find(op, type);
+}
+inline ArgFn FindArg(mge_dtype type) { return Reduce(Isa::kPortable).arg(type); }
+
+}  // namespace mge::cpu

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vec/transpose.h"
+
+#include "vec/simd.h"
+
+namespace mge::cpu::MGE_CPU_ISA {
+namespace {
+
+template <typename T>
+MGE_INLINE void Edge(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t rows, int64_t columns) {
+  for (int64_t c = 0; c < columns; ++c) {
+    for (int64_t r = 0; r < rows; ++r) to[c * to_stride + r] = from[r * from_stride + c];
+  }
+}
+
+#if defined(__AVX2__)
+inline constexpr int kBlock4 = 8;
+MGE_INLINE void Block(const uint32_t* from, int64_t fs, uint32_t* to, int64_t ts) {
+  __m256 r[8], t[8];
+  for (int i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps((const float*)(from + i * fs));
+  for (int i = 0; i < 8; i += 2) {
+    t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+    t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4) {
+    r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+    r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+    r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+    r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+  }
+  for (int i = 0; i < 4; ++i) {
+    _mm256_storeu_ps((float*)(to + i * ts), _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
+    _mm256_storeu_ps((float*)(to + (i + 4) * ts), _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
+  }
+}
+#else
+inline constexpr int kBlock4 = 4;
+MGE_INLINE void Block(const uint32_t* from, int64_t fs, uint32_t* to, int64_t ts) {
+  typedef uint32_t V __attribute__((vector_size(16)));
+  V r[4];
+  for (int i = 0; i < 4; ++i) __builtin_memcpy(&r[i], from + i * fs, 16);
+  V a = __builtin_shuffle(r[0], r[1], V{0, 4, 1, 5}), b = __builtin_shuffle(r[0], r[1], V{2, 6, 3, 7});
+  V c = __builtin_shuffle(r[2], r[3], V{0, 4, 1, 5}), d = __builtin_shuffle(r[2], r[3], V{2, 6, 3, 7});
+  V o[4] = {__builtin_shuffle(a, c, V{0, 1, 4, 5}), __builtin_shuffle(a, c, V{2, 3, 6, 7}),
+            __builtin_shuffle(b, d, V{0, 1, 4, 5}), __builtin_shuffle(b, d, V{2, 3, 6, 7})};
+  for (int i = 0; i < 4; ++i) __builtin_memcpy(to + i * ts, &o[i], 16);
+}
+#endif
+
+template <typename T>
+MGE_INLINE void Block(const T* from, int64_t fs, T* to, int64_t ts) {
+  for (int c = 0; c < 8; ++c) {
+    for (int r = 0; r < 8; ++r) to[c * ts + r] = from[r * fs + c];
+  }
+}
+
+template <typename T>
+void Run(const void* source, int64_t fs, void* target, int64_t ts, int64_t rows, int64_t columns) {
+  constexpr int kBlock = sizeof(T) == 4 ? kBlock4 : 8;
+  constexpr int64_t kRows = 64;  // lines of the source that are read together: they stay in the first cache
+  auto* from = static_cast<const T*>(source);
+  auto* to = static_cast<T*>(target);
+  for (int64_t r0 = 0; r0 < rows; r0 += kRows) {
+    int64_t r1 = r0 + kRows < rows ? r0 + kRows : rows;
+    int64_t c = 0;
+    for (; c + kBlock <= columns; c += kBlock) {
+      int64_t r = r0;
+      for (; r + kBlock <= r1; r += kBlock) Block(from + r * fs + c, fs, to + c * ts + r, ts);
+      if (r < r1) Edge(from + r * fs + c, fs, to + c * ts + r, ts, r1 - r, kBlock);
+    }
+    if (c < columns) Edge(from + r0 * fs + c, fs, to + c * ts + r0, ts, r1 - r0, columns - c);
+  }
+}
+
+}  // namespace
+
+extern const TransposeTable kTranspose = {{Run<uint8_t>, Run<uint16_t>, Run<uint32_t>, Run<uint64_t>}};
+
+}  // namespace mge::cpu::MGE_CPU_ISA

@@ -1,0 +1,631 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/backend_harness.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <thread>
+
+#include "core/ops/op.h"
+#include "core/plan/abi_graph.h"
+#include "gtest/gtest.h"
+
+namespace mge::testing {
+namespace {
+
+constexpr int64_t kGuard = 64;
+constexpr unsigned char kCanary = 0xa5;
+
+std::string Words(const mge_text& t) { return {t.data, static_cast<size_t>(t.size)}; }
+
+// Bytes with canaries on both sides.
+class Guarded {
+ public:
+  explicit Guarded(int64_t bytes) : bytes_(bytes), memory_(static_cast<size_t>(bytes + 3 * kGuard), kCanary) {
+    auto address = reinterpret_cast<uintptr_t>(memory_.data()) + kGuard;
+    data_ = reinterpret_cast<unsigned char*>((address + 63) / 64 * 64);
+  }
+  unsigned char* data() { return data_; }
+  int64_t bytes() const { return bytes_; }
+  void Reset() { std::fill(memory_.begin(), memory_.end(), kCanary); }
+  bool Intact() const {
+    auto ok = [](unsigned char c) { return c == kCanary; };
+    return std::all_of(memory_.data(), static_cast<const unsigned char*>(data_), ok) &&
+           std::all_of(static_cast<const unsigned char*>(data_) + bytes_, memory_.data() + memory_.size(), ok);
+  }
+
+ private:
+  int64_t bytes_;
+  std::vector<unsigned char> memory_;
+  unsigned char* data_;
+};
+
+struct Dimension {
+  int64_t size;
+  int64_t stride;  // of the plain form, in elements; blocks inside of it
+};
+
+// Copies a plain tensor into a permuted layout, or back.
+void Relayout(unsigned char* plain, unsigned char* laid, const Shape& dims, int64_t element, const mge_layout& l,
+              bool to_plain) {
+  Shape plain_strides = Strides(dims);
+  int rank = static_cast<int>(dims.size());
+  // Position of every element: outer coordinates in the order of perm, then the blocks.
+  Shape outer(dims.begin(), dims.end());
+  for (int b = 0; b < l.block_count; ++b) {
+    outer[l.block_axis[b]] = (dims[l.block_axis[b]] + l.block_size[b] - 1) / l.block_size[b];
+  }
+  Shape index(dims.size(), 0);
+  int64_t n = Elements(dims);
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t rest = i, position = 0;
+    for (int d = rank - 1; d >= 0; --d) index[d] = rest % dims[d], rest /= dims[d];
+    for (int k = 0; k < rank; ++k) {
+      int axis = l.perm[k];
+      int64_t at = index[axis];
+      for (int b = 0; b < l.block_count; ++b) {
+        if (l.block_axis[b] == axis) at /= l.block_size[b];
+      }
+      position = position * outer[axis] + at;
+    }
+    for (int b = 0; b < l.block_count; ++b) {
+      position = position * l.block_size[b] + index[l.block_axis[b]] % l.block_size[b];
+    }
+    if (to_plain) {
+      std::memcpy(plain + i * element, laid + position * element, static_cast<size_t>(element));
+    } else {
+      std::memcpy(laid + position * element, plain + i * element, static_cast<size_t>(element));
+    }
+  }
+}
+
+int64_t LaidBytes(const Shape& dims, int64_t element, const mge_layout* l) {
+  int64_t n = 1;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    int64_t size = dims[d];
+    for (int b = 0; l && b < l->block_count; ++b) {
+      if (l->block_axis[b] == static_cast<int>(d)) size = (size + l->block_size[b] - 1) / l->block_size[b] * l->block_size[b];
+    }
+    n *= size;
+  }
+  return n * element;
+}
+
+bool IsPlainLayout(const mge_layout* l) { return !l || l->kind == MGE_LAYOUT_PLAIN || l->kind == MGE_LAYOUT_ANY; }
+
+struct Candidate {
+  mge_candidate raw;
+  std::string id;
+  std::vector<mge_layout> inputs, outputs;
+  std::vector<mge_in_place> in_place;
+};
+
+struct Collected {
+  std::vector<Candidate> candidates;
+  std::vector<std::string> refusals;
+  size_t input_count, output_count;
+};
+
+struct Pool {
+  int width = 1;
+};
+
+void ParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), void* context) {
+  int width = static_cast<Pool*>(pool)->width;
+  if (width <= 1) {
+    for (uint64_t i = chunks; i-- > 0;) body(context, i);  // any order must do
+    return;
+  }
+  std::atomic<uint64_t> next = 0;
+  auto work = [&] {
+    for (uint64_t i; (i = next.fetch_add(1)) < chunks;) body(context, i);
+  };
+  std::vector<std::thread> threads;
+  for (int i = 1; i < width; ++i) threads.emplace_back(work);
+  work();
+  for (auto& t : threads) t.join();
+}
+
+bool Near(double a, double b, Tolerance t) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+  if (std::isinf(a) || std::isinf(b)) return a == b;
+  return std::abs(a - b) <= t.absolute + t.relative * std::abs(b);
+}
+
+std::string Compare(const Tensor& got, const Tensor& want, Tolerance tolerance) {
+  bool floating = kFloating.Contains(want.dtype());
+  int64_t wrong = 0, first = -1;
+  for (int64_t i = 0; i < want.elements(); ++i) {
+    bool same;
+    if (floating) {
+      same = Near(At(got, i), At(want, i), tolerance);
+    } else {
+      int64_t e = ElementBytes(want.dtype());
+      same = !std::memcmp(static_cast<const char*>(got.data()) + i * e, static_cast<const char*>(want.data()) + i * e,
+                          static_cast<size_t>(e));
+    }
+    if (same) continue;
+    if (first < 0) first = i;
+    ++wrong;
+  }
+  if (wrong == 0) return "";
+  char text[256];
+  std::snprintf(text, sizeof(text), "%lld of %lld elements differ, the first at %lld: %.9g, expected %.9g",
+                static_cast<long long>(wrong), static_cast<long long>(want.elements()), static_cast<long long>(first),
+                At(got, first), At(want, first));
+  return text;
+}
+
+}  // namespace
+
+double At(const Tensor& t, int64_t i) {
+  double r = 0;
+  DispatchFixedSize(t.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+      r = static_cast<float>(t.Data<T>()[i]);
+    } else {
+      r = static_cast<double>(t.Data<T>()[i]);
+    }
+  });
+  return r;
+}
+
+Tolerance ToleranceOf(DType dtype, double factor) {
+  switch (dtype) {
+    case DType::kF64: return {1e-14 * factor, 1e-14 * factor};
+    case DType::kF16: return {1e-3 * factor, 1e-3 * factor};
+    case DType::kBF16: return {8e-3 * factor, 8e-3 * factor};
+    case DType::kF32: return {2e-7 * factor, 2.4e-7 * factor};
+    default: return {};
+  }
+}
+
+Tensor Fill(DType dtype, Shape shape, const std::vector<double>& values) {
+  Tensor t = *Tensor::Create(dtype, std::move(shape));
+  EXPECT_EQ(t.elements(), static_cast<int64_t>(values.size()));
+  DispatchFixedSize(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto data = t.MutableData<T>();
+    for (size_t i = 0; i < data.size(); ++i) {
+      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+        data[i] = T(static_cast<float>(values[i]));
+      } else {
+        data[i] = static_cast<T>(values[i]);
+      }
+    }
+  });
+  return t;
+}
+
+Tensor Random(DType dtype, Shape shape, double low, double high, uint64_t seed) {
+  std::vector<double> values(static_cast<size_t>(Elements(shape)));
+  uint64_t state = seed * 0x9e3779b97f4a7c15ull + 0x1234567;
+  bool whole = !kFloating.Contains(dtype);
+  if (whole && kUnsigned.Contains(dtype)) low = std::max(low, 0.0);
+  for (double& v : values) {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    v = low + (high - low) * (static_cast<double>(state >> 11) * 0x1p-53);
+    if (whole) v = std::floor(v + 0.5);
+    if (dtype == DType::kBool) v = (state >> 20) & 1;
+  }
+  return Fill(dtype, std::move(shape), values);
+}
+
+Tensor Integers(std::vector<int64_t> values) { return Tensor::Vector<int64_t>(values); }
+
+Case OneNode(std::string op, std::vector<Tensor> inputs, Attributes attrs, std::vector<int> constants, int outputs,
+             std::string domain) {
+  Case c;
+  c.name = op;
+  Node node;
+  node.op = op;
+  node.domain = std::move(domain);
+  node.name = "node";
+  node.version = 24;
+  node.attrs = std::move(attrs);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined()) {
+      node.inputs.push_back(kNone);
+      continue;
+    }
+    bool constant = std::find(constants.begin(), constants.end(), static_cast<int>(i)) != constants.end();
+    std::string name = "x" + std::to_string(i);
+    if (constant) {
+      node.inputs.push_back(c.graph.AddConstant(name, inputs[i]));
+    } else {
+      node.inputs.push_back(c.graph.AddInput(name, {inputs[i].dtype(), true, inputs[i].shape(), {}}));
+      c.inputs.push_back(inputs[i]);
+    }
+  }
+  for (int i = 0; i < outputs; ++i) {
+    node.outputs.push_back(c.graph.AddTemporary("y"));
+    c.graph.outputs().push_back(node.outputs.back());
+  }
+  c.graph.AddNode(std::move(node));
+  return c;
+}
+
+Case FromText(std::string_view text, std::vector<Tensor> inputs) {
+  auto graph = ParseGraphText(text);
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  Case c;
+  if (graph.ok()) c.graph = *std::move(graph);
+  c.inputs = std::move(inputs);
+  c.name = "graph";
+  return c;
+}
+
+struct Backend::Impl {
+  Backend* owner;
+  mge_host host = {};
+  std::string error;
+  Pool pool;
+
+  struct Prepared {
+    Graph graph;  // with types
+    std::vector<Tensor> values;
+    std::unique_ptr<AbiGraph> abi;
+    mge_problem problem = {};
+  };
+
+  // Computes every value by the reference, so that all types are known.
+  bool Prepare(const Case& c, Prepared& p, const std::vector<Tensor>* expected) {
+    p.graph = c.graph;
+    p.values.resize(static_cast<size_t>(p.graph.value_count()));
+    for (size_t i = 0; i < c.inputs.size(); ++i) p.values[p.graph.inputs()[i]] = c.inputs[i];
+    for (ValueId v = 0; v < p.graph.value_count(); ++v) {
+      if (p.graph.value(v).role == Role::kConstant) p.values[v] = p.graph.value(v).constant;
+    }
+    auto order = p.graph.TopologicalOrder();
+    if (!order.ok()) return ADD_FAILURE() << order.status().message(), false;
+    if (expected) {
+      for (size_t i = 0; i < expected->size(); ++i) p.values[p.graph.outputs()[i]] = (*expected)[i];
+    } else {
+      for (NodeId id : *order) {
+        if (auto status = BindNode(p.graph, id); !status.ok()) return ADD_FAILURE() << c.name << ": " << status.message(), false;
+        const Node& n = p.graph.node(id);
+        std::vector<HostValue> in;
+        for (ValueId v : n.inputs) {
+          HostValue h;
+          if (v != kNone) h.tensor = p.values[v];
+          in.push_back(std::move(h));
+        }
+        auto out = Evaluate(n, in);
+        if (!out.ok()) return ADD_FAILURE() << c.name << ": " << out.status().message(), false;
+        for (size_t i = 0; i < n.outputs.size(); ++i) {
+          if (n.outputs[i] != kNone) p.values[n.outputs[i]] = (*out)[i].tensor;
+        }
+      }
+    }
+    for (ValueId v = 0; v < p.graph.value_count(); ++v) {
+      if (p.values[v].defined()) p.graph.value(v).type = {p.values[v].dtype(), true, p.values[v].shape(), {}};
+    }
+    std::vector<int32_t> uses(static_cast<size_t>(p.graph.value_count()), 0);
+    for (NodeId id : *order) {
+      for (ValueId v : p.graph.node(id).inputs) {
+        if (v != kNone) ++uses[v];
+      }
+    }
+    for (ValueId v : p.graph.outputs()) ++uses[v];
+    p.abi = std::make_unique<AbiGraph>(p.graph, *order, uses);
+    p.problem = {sizeof(mge_problem), 2, p.abi->graph(), nullptr};
+    return true;
+  }
+
+  Collected Enumerate(const mge_problem& problem) {
+    Collected r;
+    r.input_count = problem.graph->input_count;
+    r.output_count = problem.graph->output_count;
+    mge_candidate_sink sink = {sizeof(sink), 0, &r, nullptr, nullptr};
+    sink.offer = [](void* self, const mge_candidate* c) {
+      auto& r = *static_cast<Collected*>(self);
+      Candidate k;
+      k.raw = *c;
+      k.id = Words(c->id);
+      auto layouts = [](const mge_layout* const* list, size_t n) {
+        std::vector<mge_layout> out(n, mge_layout{sizeof(mge_layout), MGE_LAYOUT_PLAIN, 0, 0, {}, {}, {}, 0, 0});
+        for (size_t i = 0; list && i < n; ++i) {
+          if (list[i]) out[i] = *list[i];
+        }
+        return out;
+      };
+      k.inputs = layouts(c->input_layouts, r.input_count);
+      k.outputs = layouts(c->output_layouts, r.output_count);
+      k.in_place.assign(c->in_place, c->in_place + c->in_place_count);
+      r.candidates.push_back(std::move(k));
+    };
+    sink.refuse = [](void* self, const mge_text* kernel, const mge_text* reason) {
+      static_cast<Collected*>(self)->refusals.push_back(Words(*kernel) + ": " + Words(*reason));
+    };
+    mge_constraints none = {sizeof(none), 0, 0, 0, UINT64_MAX};
+    error.clear();
+    mge_code code = owner->plugin_->kernel->enumerate(owner->device_, &problem, &none, &sink, nullptr);
+    EXPECT_EQ(code, MGE_OK) << error;
+    return r;
+  }
+
+  // A prepared candidate with its operands in memory.
+  struct Bound {
+    mge_prepared prepared = {};
+    std::vector<std::unique_ptr<Guarded>> buffers;  // inputs, outputs, workspace, packed forms
+    std::vector<void*> bases;
+    std::vector<mge_slot> inputs, outputs;
+    std::vector<const mge_layout*> input_layouts, output_layouts;
+    std::vector<max_align_t> args;
+    void* state = nullptr;
+    mge_step_fn fn = nullptr;
+  };
+
+  static uint32_t AddBuffer(Bound& b, int64_t bytes) {
+    b.buffers.push_back(std::make_unique<Guarded>(bytes));
+    b.bases.push_back(b.buffers.back()->data());
+    return static_cast<uint32_t>(b.bases.size()) - 1;
+  }
+
+  void WriteInput(Bound& b, size_t i, const Tensor& t, const mge_layout& l) {
+    unsigned char* to = b.buffers[i]->data();
+    auto* from = static_cast<unsigned char*>(const_cast<void*>(t.data()));
+    if (IsPlainLayout(&l)) {
+      if (t.bytes()) std::memcpy(to, from, static_cast<size_t>(t.bytes()));
+    } else {
+      std::memset(to, 0, static_cast<size_t>(b.buffers[i]->bytes()));
+      Relayout(from, to, t.shape(), ElementBytes(t.dtype()), l, false);
+    }
+  }
+
+  bool Bind(const mge_problem& problem, const Candidate& c, const std::vector<const Tensor*>& in,
+            const std::vector<const Tensor*>& out, Bound& b) {
+    const mge_kernel_api& api = *owner->plugin_->kernel;
+    mge_candidate raw = c.raw;
+    raw.id = {c.id.data(), c.id.size()};
+    b.prepared.struct_size = sizeof(mge_prepared);
+    if (mge_code code = api.prepare(owner->device_, &problem, &raw, &b.prepared, nullptr); code != MGE_OK) {
+      return ADD_FAILURE() << c.id << ": prepare: " << code << " " << error, false;
+    }
+    EXPECT_LE(b.prepared.workspace_bytes, c.raw.workspace_bound) << c.id;
+    for (size_t i = 0; i < in.size(); ++i) {
+      uint32_t base = AddBuffer(b, LaidBytes(in[i]->shape(), ElementBytes(in[i]->dtype()), &c.inputs[i]));
+      b.inputs.push_back({base, 0, 0});
+      WriteInput(b, i, *in[i], c.inputs[i]);
+      b.input_layouts.push_back(IsPlainLayout(&c.inputs[i]) ? nullptr : &c.inputs[i]);
+    }
+    for (size_t o = 0; o < out.size(); ++o) {
+      uint32_t base = AddBuffer(b, LaidBytes(out[o]->shape(), ElementBytes(out[o]->dtype()), &c.outputs[o]));
+      b.outputs.push_back({base, 0, 0});
+      b.output_layouts.push_back(IsPlainLayout(&c.outputs[o]) ? nullptr : &c.outputs[o]);
+    }
+    mge_slot workspace = {AddBuffer(b, static_cast<int64_t>(b.prepared.workspace_bytes)), 0, 0};
+    for (size_t i = 0; b.prepared.prepack_bytes && i < in.size(); ++i) {
+      if (uint64_t bytes = b.prepared.prepack_bytes[i]) {
+        b.inputs[i].base = AddBuffer(b, static_cast<int64_t>(bytes));
+        mge_code code = api.prepack(b.prepared.kernel, static_cast<uint32_t>(i), in[i]->data(),
+                                    b.bases[b.inputs[i].base], nullptr);
+        EXPECT_EQ(code, MGE_OK) << error;
+      }
+    }
+    b.args.resize((b.prepared.args_bytes + sizeof(max_align_t) - 1) / sizeof(max_align_t) + 1);
+    mge_binding binding = {sizeof(binding), 0, b.inputs.data(), b.outputs.data(), workspace, b.input_layouts.data(),
+                           b.output_layouts.data()};
+    if (mge_code code = api.bind(b.prepared.kernel, &binding, b.args.data(), &b.fn, nullptr); code != MGE_OK) {
+      return ADD_FAILURE() << c.id << ": bind: " << code << " " << error, false;
+    }
+    if (b.prepared.has_state) {
+      EXPECT_EQ(api.state_create(b.prepared.kernel, &b.state, nullptr), MGE_OK) << error;
+    }
+    return true;
+  }
+
+  void Destroy(Bound& b) {
+    const mge_kernel_api& api = *owner->plugin_->kernel;
+    if (b.state) api.state_destroy(b.prepared.kernel, b.state);
+    if (b.prepared.kernel) api.destroy(b.prepared.kernel);
+  }
+
+  mge_code Run(Bound& b, int width, void* const* bases = nullptr) {
+    pool.width = width;
+    int32_t cancel = 0;
+    mge_run run = {sizeof(run), static_cast<uint32_t>(width), bases ? bases : b.bases.data(), &b.state, nullptr, &cancel,
+                   &host, nullptr, &pool, ParallelFor};
+    error.clear();
+    return b.fn(b.args.data(), &run);
+  }
+
+  std::vector<const Tensor*> Operands(const Prepared& p, const std::vector<ValueId>& ids) {
+    std::vector<const Tensor*> r;
+    for (ValueId id : ids) r.push_back(&p.values[id]);
+    return r;
+  }
+
+  std::string CompareOutput(const unsigned char* bytes, const Tensor& want, const mge_layout& l, Tolerance t) {
+    Tensor got = *Tensor::Create(want.dtype(), want.shape());
+    auto* to = static_cast<unsigned char*>(got.mutable_data());
+    if (IsPlainLayout(&l)) {
+      if (want.bytes()) std::memcpy(to, bytes, static_cast<size_t>(want.bytes()));
+    } else {
+      Relayout(to, const_cast<unsigned char*>(bytes), want.shape(), ElementBytes(want.dtype()), l, true);
+    }
+    return Compare(got, want, t);
+  }
+
+  void CheckCandidate(const Case& c, const mge_problem& problem, const Candidate& k, const std::vector<const Tensor*>& in,
+                      const std::vector<const Tensor*>& out, const std::function<Tolerance(DType)>& tolerance, Outcome& r) {
+    Bound b;
+    int32_t code = MGE_OK;
+    if (Bind(problem, k, in, out, b)) {
+      for (int width : {1, 3}) {
+        for (size_t o = 0; o < out.size(); ++o) b.buffers[in.size() + o]->Reset();
+        code = Run(b, width);
+        if (code != MGE_OK) break;
+        for (size_t o = 0; o < out.size(); ++o) {
+          std::string wrong = CompareOutput(b.buffers[in.size() + o]->data(), *out[o], k.outputs[o], tolerance(out[o]->dtype()));
+          EXPECT_EQ(wrong, "") << c.name << " " << k.id << " output " << o << " width " << width << " "
+                               << DTypeName(out[o]->dtype()) << ShapeText(out[o]->shape());
+        }
+        for (size_t i = 0; i < b.buffers.size(); ++i) {
+          EXPECT_TRUE(b.buffers[i]->Intact()) << c.name << " " << k.id << " wrote outside of buffer " << i;
+        }
+      }
+      r.errors.push_back(error);
+      for (const mge_in_place& pair : k.in_place) {
+        if (code != MGE_OK) break;
+        size_t o = in.size() + pair.output;
+        int64_t bytes = LaidBytes(out[pair.output]->shape(), ElementBytes(out[pair.output]->dtype()), &k.outputs[pair.output]);
+        if (bytes > b.buffers[pair.input]->bytes()) {
+          ADD_FAILURE() << c.name << " " << k.id << ": in place, but the output is larger than the input";
+          continue;
+        }
+        std::vector<void*> bases = b.bases;
+        bases[o] = bases[pair.input];
+        EXPECT_EQ(Run(b, 1, bases.data()), MGE_OK) << error;
+        std::string wrong = CompareOutput(b.buffers[pair.input]->data(), *out[pair.output], k.outputs[pair.output],
+                                          tolerance(out[pair.output]->dtype()));
+        EXPECT_EQ(wrong, "") << c.name << " " << k.id << " in place of input " << pair.input;
+        WriteInput(b, pair.input, *in[pair.input], k.inputs[pair.input]);
+      }
+    }
+    r.codes.push_back(code);
+    Destroy(b);
+  }
+};
+
+Backend::Backend(const std::string& path) : impl_(std::make_unique<Impl>()) {
+  impl_->owner = this;
+  library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library_) {
+    ADD_FAILURE() << dlerror();
+    std::abort();
+  }
+  auto query = reinterpret_cast<mge_plugin_query_fn>(dlsym(library_, MGE_PLUGIN_QUERY_SYMBOL));
+  mge_query_in in = {sizeof(in), MGE_ABI_MAJOR, MGE_ABI_MINOR, 0, MGE_ABI_HASH};
+  mge_query_out out = {sizeof(out), 0, nullptr, {}};
+  EXPECT_EQ(query(&in, &out), MGE_OK) << Words(out.reason);
+  plugin_ = out.plugin;
+  mge_host& host = impl_->host;
+  host.struct_size = sizeof(host);
+  host.abi_minor = MGE_ABI_MINOR;
+  host.self = this;
+  host.fail = [](void* self, mge_error*, mge_code code, const char* text, uint64_t size) {
+    static_cast<Backend*>(self)->impl_->error.assign(text, size);
+    return code;
+  };
+  host.log = [](void*, int32_t, const char*, uint64_t) {};
+  host.parallel_for = [](void*, uint64_t chunks, void (*body)(void*, uint64_t), void* context) {
+    for (uint64_t i = 0; i < chunks; ++i) body(context, i);
+  };
+  host.thread_count = [](void*) { return 2u; };
+  host.clock_ns = [](void*) -> uint64_t { return 0; };
+  host.setting = [](void* self, uint32_t index, mge_text* out) -> mge_code {
+    auto* b = static_cast<Backend*>(self);
+    const mge_setting& row = *b->plugin_->settings[index];
+    auto it = b->settings_.find(Words(row.key));
+    *out = it == b->settings_.end() ? row.fallback : mge_text{it->second.data(), it->second.size()};
+    return MGE_OK;
+  };
+  host.extension = [](void*, const char*, uint32_t) -> const void* { return nullptr; };
+  EXPECT_EQ(plugin_->start(&host, nullptr), MGE_OK);
+  EXPECT_EQ(plugin_->device->open(0, &device_, nullptr), MGE_OK) << impl_->error;
+}
+
+Backend::~Backend() {
+  plugin_->device->close(device_);
+  plugin_->stop();
+}
+
+Backend::Outcome Backend::Check(const Case& c, std::function<Tolerance(DType)> tolerance,
+                                const std::vector<Tensor>* expected) {
+  Outcome r;
+  Impl::Prepared p;
+  if (!impl_->Prepare(c, p, expected)) return r;
+  Collected found = impl_->Enumerate(p.problem);
+  r.refusals = found.refusals;
+  auto in = impl_->Operands(p, p.abi->inputs()), out = impl_->Operands(p, p.abi->outputs());
+  if (found.candidates.empty()) {
+    std::string all;
+    for (const auto& text : found.refusals) all += "\n  " + text;
+    ADD_FAILURE() << c.name << ": no candidate" << all;
+  }
+  for (const Candidate& k : found.candidates) {
+    r.candidates.push_back(k.id);
+    EXPECT_GE(k.raw.cost_us, 0) << k.id << " estimates no cost";
+    impl_->CheckCandidate(c, p.problem, k, in, out, tolerance, r);
+  }
+  return r;
+}
+
+Backend::Outcome Backend::Offers(const Case& c) {
+  Outcome r;
+  Impl::Prepared p;
+  if (!impl_->Prepare(c, p, nullptr)) return r;
+  Collected found = impl_->Enumerate(p.problem);
+  r.refusals = found.refusals;
+  for (const Candidate& k : found.candidates) {
+    r.candidates.push_back(k.id);
+    r.us.push_back(k.raw.cost_us);
+  }
+  return r;
+}
+
+Backend::Outcome Backend::Measure(const Case& c, int repeat) {
+  Outcome r;
+  Impl::Prepared p;
+  if (!impl_->Prepare(c, p, nullptr)) return r;
+  Collected found = impl_->Enumerate(p.problem);
+  auto in = impl_->Operands(p, p.abi->inputs()), out = impl_->Operands(p, p.abi->outputs());
+  for (const Candidate& k : found.candidates) {
+    Impl::Bound b;
+    if (!impl_->Bind(p.problem, k, in, out, b)) continue;
+    double best = 1e30;
+    for (int i = 0; i < repeat; ++i) {
+      auto begin = std::chrono::steady_clock::now();
+      int inner = best < 50 ? 100 : 1;
+      for (int j = 0; j < inner; ++j) impl_->Run(b, 1);
+      best = std::min(best, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() / inner);
+    }
+    r.candidates.push_back(k.id);
+    r.us.push_back(best);
+    r.errors.push_back("estimate " + std::to_string(k.raw.cost_us));
+    impl_->Destroy(b);
+  }
+  return r;
+}
+
+std::vector<std::string> Backend::Claims(const Case& c) {
+  Impl::Prepared p;
+  std::vector<std::string> r;
+  if (!impl_->Prepare(c, p, nullptr)) return r;
+  struct Context {
+    const mge_graph* graph;
+    std::vector<std::string>* out;
+  } context = {p.abi->graph(), &r};
+  mge_claim_sink sink = {sizeof(sink), 0, &context, [](void* self, const mge_claim* claim) {
+    auto* context = static_cast<Context*>(self);
+    std::string text = Words(claim->name) + ":";
+    for (uint64_t i = 0; i < claim->node_count; ++i) text += " " + Words(context->graph->nodes[claim->nodes[i]]->op);
+    context->out->push_back(text);
+  }};
+  EXPECT_EQ(plugin_->graph->claim(device_, p.abi->graph(), &sink, nullptr), MGE_OK) << impl_->error;
+  return r;
+}
+
+void Backend::CheckReorder(const Tensor& t, const mge_layout& from, const mge_layout& to) {
+  ReorderProblem problem({t.dtype(), true, t.shape(), {}}, from, to, 2);
+  Collected found = impl_->Enumerate(*problem.problem());
+  EXPECT_FALSE(found.candidates.empty()) << (found.refusals.empty() ? "" : found.refusals[0]);
+  Outcome r;
+  Case c;
+  c.name = "Reorder";
+  for (Candidate& k : found.candidates) {
+    k.inputs = {from};
+    k.outputs = {to};
+    impl_->CheckCandidate(c, *problem.problem(), k, {&t}, {&t}, [](DType) { return Tolerance{}; }, r);
+    for (int32_t code : r.codes) EXPECT_EQ(code, MGE_OK);
+  }
+}
+
+}  // namespace mge::testing
