@@ -39,7 +39,7 @@ done
 jobs=${jobs:-$(default_jobs)}
 positive --jobs "$jobs"
 
-ensure_packages build cpu
+ensure_packages build
 # Tests need more packages; a tree that was configured with them by test.sh keeps them.
 if [[ -f $root/build/release/CMakeCache.txt ]]; then configure release; else configure release -DMGE_TESTS=OFF; fi
 build release product

@@ -60,7 +60,7 @@ run_tests() {
   count_results "$results"
 }
 
-ensure_packages build cpu test
+ensure_packages build test
 configure release -DMGE_TESTS=ON
 build release
 run_tests release

@@ -38,7 +38,8 @@ absl::StatusOr<Context> Context::Create(std::string_view device_type, int device
   absl::StatusOr<DeviceName> name = ParseDeviceName(text);
   if (!nearest.empty() || !name.ok() || device_type == "multithread" || device_type == "xpu") {
     return Fail(errors::kBadDeviceName, fmt::format("'{}' is no context", EscapeControl(text)),
-                {.what = fmt::format("the types are cpu, gpu, cpu_pinned, and the classes of devices; an id is 0 or more.{}",
+                {.what = fmt::format("the types are cpu, gpu, cpu_pinned, and the classes of "
+                                     "devices; an id is 0 or more.{}",
                                      DidYouMean(nearest)),
                  .fix = "write cpu(0), gpu(1) or cpu_pinned(0)"});
   }
@@ -84,7 +85,8 @@ std::optional<Context> ScopedContext() {
   return stack.back().context;
 }
 
-absl::StatusOr<Context> CurrentContext(const Devices& devices, const std::optional<DeviceSpec>& default_device) {
+absl::StatusOr<Context> CurrentContext(const Devices& devices,
+                                       const std::optional<DeviceSpec>& default_device) {
   if (std::optional<Context> scoped = ScopedContext()) return *scoped;
   if (!default_device) return Cpu();
   const DeviceName& name = default_device->alternatives.front().front();
@@ -96,7 +98,8 @@ absl::StatusOr<Context> CurrentContext(const Devices& devices, const std::option
   return Context::Create(use.device->class_name(), use.device->number());
 }
 
-absl::StatusOr<DeviceSpec> RequestedDevices(std::string_view call, const std::optional<DeviceSpec>& default_device) {
+absl::StatusOr<DeviceSpec> RequestedDevices(std::string_view call,
+                                            const std::optional<DeviceSpec>& default_device) {
   if (!call.empty()) return ParseDeviceSpec(call);
   if (std::optional<Context> scoped = ScopedContext()) return DeviceSpec{{{scoped->name()}}};
   if (default_device) return *default_device;

@@ -20,17 +20,22 @@ bool Contains(const std::vector<std::string>& list, std::string_view entry) {
 
 // The order in which devices are numbered. What can be used comes first, so that 0..count-1 can be.
 auto NumberingKey(const Device* d) {
-  return std::tuple(!d->usable(), d->backend().name(), d->description().fingerprint, d->description().index);
+  return std::tuple(!d->usable(), d->backend().name(), d->description().fingerprint,
+                    d->description().index);
 }
 bool NumberedBefore(const Device* a, const Device* b) { return NumberingKey(a) < NumberingKey(b); }
 
-// Of devices that are the same hardware, the one that counts: the highest score, then the backend's name.
+// Of devices that are the same hardware, the one that counts: the highest score, then the backend's
+// name.
 bool Outranks(const Device* a, const Device* b) {
-  return std::tuple(-static_cast<int64_t>(a->description().score), a->backend().name(), a->description().index) <
-         std::tuple(-static_cast<int64_t>(b->description().score), b->backend().name(), b->description().index);
+  return std::tuple(-static_cast<int64_t>(a->description().score), a->backend().name(),
+                    a->description().index) <
+         std::tuple(-static_cast<int64_t>(b->description().score), b->backend().name(),
+                    b->description().index);
 }
 
-// Splits off those that are the same hardware as a higher-ranking device of the list: (loser, winner).
+// Splits off those that are the same hardware as a higher-ranking device of the list: (loser,
+// winner).
 std::vector<std::pair<Device*, Device*>> RemoveTwins(std::vector<Device*>& list) {
   std::map<std::string, Device*> winners;
   for (Device* d : list) {
@@ -53,7 +58,8 @@ std::vector<std::pair<Device*, Device*>> RemoveTwins(std::vector<Device*>& list)
 
 absl::StatusOr<std::unique_ptr<Devices>> Devices::Create(DevicesOptions options) {
   std::unique_ptr<Devices> out(new Devices);
-  if (!options.memory.pool.empty() && !std::count(PoolNames().begin(), PoolNames().end(), options.memory.pool)) {
+  if (!options.memory.pool.empty() &&
+      !std::count(PoolNames().begin(), PoolNames().end(), options.memory.pool)) {
     return MakePool(options.memory.pool, options.memory.numbers, nullptr).status();
   }
   MGE_RETURN_IF_ERROR(ReservePolicy::Parse(options.memory.reserve).status());
@@ -65,7 +71,8 @@ absl::StatusOr<std::unique_ptr<Devices>> Devices::Create(DevicesOptions options)
   Discovery discovery = DiscoverPlugins(options.directories, HostIsa());
   for (const FoundPlugin& found : discovery.accepted) {
     PluginFile row;
-    std::shared_ptr<Backend> backend = LoadBackend(found, options.compute, options.settings, options.logger, row);
+    std::shared_ptr<Backend> backend =
+        LoadBackend(found, options.compute, options.settings, options.logger, row);
     out->files_.push_back(std::move(row));
     if (!backend) continue;
     backend->services().Attach(out.get(), options.logger);
@@ -122,7 +129,8 @@ void Devices::Number(const DevicesOptions& options) {
   }
   for (auto [loser, winner] : twins) {
     loser->number_ = -1;
-    loser->reason_ = fmt::format("the same hardware is {}, driven by backend '{}'", winner->name(), winner->backend().name());
+    loser->reason_ = fmt::format("the same hardware is {}, driven by backend '{}'", winner->name(),
+                                 winner->backend().name());
     Name(*loser, fmt::format("{}@{}", loser->class_name(), loser->backend().name()), options);
   }
   for (const auto& device : devices_) {
@@ -131,14 +139,17 @@ void Devices::Number(const DevicesOptions& options) {
         device->Is(MGE_DEVICE_HOST_ACCESSIBLE) ? device->budget_ : host_->budget_);
   }
   for (const auto& [name, bytes] : options.memory_limits) {
-    bool known = std::any_of(devices_.begin(), devices_.end(),
-                             [&](const auto& d) { return d->name() == name || d->gpu_name() == name; });
-    if (!known) options.logger.Warning("memory.limit names '{}', but there is no such device here", name);
+    bool known = std::any_of(devices_.begin(), devices_.end(), [&](const auto& d) {
+      return d->name() == name || d->gpu_name() == name;
+    });
+    if (!known)
+      options.logger.Warning("memory.limit names '{}', but there is no such device here", name);
   }
 }
 
 int Devices::gpu_count() const {
-  return static_cast<int>(std::count_if(gpus_.begin(), gpus_.end(), [](const Device* d) { return d->usable(); }));
+  return static_cast<int>(
+      std::count_if(gpus_.begin(), gpus_.end(), [](const Device* d) { return d->usable(); }));
 }
 
 // ---------------------------------------------------------------- from names to devices
@@ -146,12 +157,14 @@ int Devices::gpu_count() const {
 std::vector<Device*> Devices::BestFirst() const {
   std::vector<Device*> best = gpus_, others;
   for (const auto& d : devices_) {
-    if (d->number() >= 0 && !d->Is(MGE_DEVICE_GPU) && d->class_name() != "cpu") others.push_back(d.get());
+    if (d->number() >= 0 && !d->Is(MGE_DEVICE_GPU) && d->class_name() != "cpu")
+      others.push_back(d.get());
   }
   std::stable_sort(others.begin(), others.end(), Outranks);
   best.insert(best.end(), others.begin(), others.end());
   for (Device* d : OfClass("cpu")) best.push_back(d);
-  std::erase_if(best, [](const Device* d) { return !d->usable() || d->Is(MGE_DEVICE_ONLY_BY_NAME); });
+  std::erase_if(best,
+                [](const Device* d) { return !d->usable() || d->Is(MGE_DEVICE_ONLY_BY_NAME); });
   return best;
 }
 
@@ -162,21 +175,26 @@ std::vector<Device*> Devices::OfClass(std::string_view cls) const {
   for (const auto& d : devices_) {
     if (d->class_name() == cls && d->number() >= 0) out.push_back(d.get());
   }
-  std::sort(out.begin(), out.end(), [](const Device* a, const Device* b) { return a->number() < b->number(); });
+  std::sort(out.begin(), out.end(),
+            [](const Device* a, const Device* b) { return a->number() < b->number(); });
   return out;
 }
 
-absl::Status Devices::Unusable(const DeviceName& name, std::string why, std::string_view where, std::string fix) const {
+absl::Status Devices::Unusable(const DeviceName& name, std::string why, std::string_view where,
+                               std::string fix) const {
   std::string wanted = name.ToString();
   std::vector<std::string> others;
   for (const auto& d : devices_) {
-    if (d->usable() && !d->Is(MGE_DEVICE_ONLY_BY_NAME) && d->name() != wanted) others.push_back(d->name());
+    if (d->usable() && !d->Is(MGE_DEVICE_ONLY_BY_NAME) && d->name() != wanted)
+      others.push_back(d->name());
   }
   if (others.empty() && fix.empty()) fix = "see `mge devices`";
   if (!others.empty()) {
-    fix += fmt::format("{}choose a device that is here ({})", fix.empty() ? "" : "; or ", fmt::join(others, ", "));
+    fix += fmt::format("{}choose a device that is here ({})", fix.empty() ? "" : "; or ",
+                       fmt::join(others, ", "));
   }
-  if (Contains(others, "cpu0")) fix += fmt::format(", or allow another by an order of preference: {},cpu0", wanted);
+  if (Contains(others, "cpu0"))
+    fix += fmt::format(", or allow another by an order of preference: {},cpu0", wanted);
   return Fail(errors::kDeviceUnusable, fmt::format("device '{}' cannot be used", wanted),
               {.what = std::move(why), .where = std::string(where), .fix = std::move(fix)});
 }
@@ -184,8 +202,9 @@ absl::Status Devices::Unusable(const DeviceName& name, std::string why, std::str
 absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where) const {
   std::string cls = name.cls == "multithread" || name.cls == "cpu_pinned" ? "cpu" : name.cls;
   const bool any = cls == "xpu";
-  std::string why = any ? "no backend offers a device that may be taken without being named"
-                        : fmt::format("no backend that drives devices of class '{}' is loaded", cls);
+  std::string why =
+      any ? "no backend offers a device that may be taken without being named"
+          : fmt::format("no backend that drives devices of class '{}' is loaded", cls);
   std::string fix;
   for (const auto& d : devices_) {
     if (any && !d->usable()) why += fmt::format("; {}: {}", d->name(), d->reason());
@@ -197,10 +216,13 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
     if (std::string_view nearest = Nearest(cls, candidates); !nearest.empty()) {
       DeviceName meant = name;
       meant.cls = nearest;
-      // A short class may well be another vendor's; a long one that is nearly right is a slip of the pen.
+      // A short class may well be another vendor's; a long one that is nearly right is a slip of
+      // the pen.
       if (cls.size() > 3) {
-        return Fail(errors::kBadDeviceName, fmt::format("'{}' does not name a device", name.ToString()),
-                    {.what = fmt::format("no backend offers devices of class '{}'.{}", cls, DidYouMean(meant.ToString())),
+        return Fail(errors::kBadDeviceName,
+                    fmt::format("'{}' does not name a device", name.ToString()),
+                    {.what = fmt::format("no backend offers devices of class '{}'.{}", cls,
+                                         DidYouMean(meant.ToString())),
                      .where = std::string(where),
                      .fix = fmt::format("write {}, or see `mge devices`", meant.ToString())});
       }
@@ -211,7 +233,8 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
   int unknown = 0;  // refused before it could be known what they drive
   for (const PluginFile& file : files_) {
     if (file.verdict == Verdict::kLoaded) {
-      if (Contains(file.classes, cls)) why += fmt::format("; backend '{}' finds no such device on this machine", file.name);
+      if (Contains(file.classes, cls))
+        why += fmt::format("; backend '{}' finds no such device on this machine", file.name);
       continue;
     }
     bool nameless = file.classes.empty() && file.verdict == Verdict::kRefused;
@@ -225,14 +248,16 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
   if (fix.empty()) {
     std::vector<std::string> searched;
     for (const PluginDirectory& directory : directories_) searched.push_back(directory.path);
-    fix = searched.empty() ? "install a backend for it, in a directory that MGE_PLUGIN_PATH names"
-                           : fmt::format("install a backend for it (searched: {})", fmt::join(searched, ", "));
+    fix = searched.empty()
+              ? "install a backend for it, in a directory that MGE_PLUGIN_PATH names"
+              : fmt::format("install a backend for it (searched: {})", fmt::join(searched, ", "));
   }
   return Unusable(name, std::move(why), where, std::move(fix));
 }
 
 // The devices that a name allows, the best first; at least one.
-absl::StatusOr<std::vector<Device*>> Devices::Candidates(const DeviceName& name, std::string_view where) const {
+absl::StatusOr<std::vector<Device*>> Devices::Candidates(const DeviceName& name,
+                                                         std::string_view where) const {
   std::vector<Device*> group = name.cls == "xpu" ? BestFirst() : OfClass(name.cls);
   if (group.empty()) return NoSuchClass(name, where);
   // A CPU has one memory and one set of cores: the id of cpu(3) only tells contexts apart.
@@ -240,7 +265,8 @@ absl::StatusOr<std::vector<Device*>> Devices::Candidates(const DeviceName& name,
   if (any) {
     std::string reasons;
     for (const Device* d : group) {
-      if (!d->usable()) reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", d->name(), d->reason());
+      if (!d->usable())
+        reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", d->name(), d->reason());
     }
     std::erase_if(group, [](const Device* d) { return !d->usable(); });
     if (group.empty()) return Unusable(name, std::move(reasons), where);
@@ -249,14 +275,17 @@ absl::StatusOr<std::vector<Device*>> Devices::Candidates(const DeviceName& name,
   if (name.cls == "xpu") {  // a number counts within the class of the best
     const Device* best = group[0];
     std::erase_if(group, [&](const Device* d) {
-      return best->gpu_name().empty() ? d->class_name() != best->class_name() : d->gpu_name().empty();
+      return best->gpu_name().empty() ? d->class_name() != best->class_name()
+                                      : d->gpu_name().empty();
     });
   }
   if (static_cast<size_t>(name.number) >= group.size()) {
-    return Unusable(name,
-                    group.size() == 1 ? fmt::format("there is one device of this class, {}", group[0]->name())
-                                      : fmt::format("there are {} devices of this class, numbered from 0", group.size()),
-                    where);
+    return Unusable(
+        name,
+        group.size() == 1
+            ? fmt::format("there is one device of this class, {}", group[0]->name())
+            : fmt::format("there are {} devices of this class, numbered from 0", group.size()),
+        where);
   }
   Device* device = group[static_cast<size_t>(name.number)];
   if (!device->usable()) return Unusable(name, device->reason(), where);
@@ -279,7 +308,10 @@ absl::StatusOr<Device*> Devices::OpenFirst(const DeviceName& name, std::string_v
 namespace {
 
 DeviceUse Use(Device* device, const DeviceName& name) {
-  return {.device = device, .stream = name.stream, .threads = name.threads, .synchronous = name.synchronous,
+  return {.device = device,
+          .stream = name.stream,
+          .threads = name.threads,
+          .synchronous = name.synchronous,
           .pinned = name.cls == "cpu_pinned"};
 }
 
@@ -319,9 +351,11 @@ absl::StatusOr<Resolution> Devices::Resolve(const DeviceSpec& spec, std::string_
       }
       uses.push_back(*use);
     }
-    if (ErrorId(failed) == errors::kBadDeviceName.id) return failed;  // a slip of the pen is never passed over
+    if (ErrorId(failed) == errors::kBadDeviceName.id)
+      return failed;  // a slip of the pen is never passed over
     if (!failed.ok()) {
-      out.passed_over.push_back(fmt::format("{}: {}", DeviceSpec{{alternative}}.ToString(), PartsOf(failed).what));
+      out.passed_over.push_back(
+          fmt::format("{}: {}", DeviceSpec{{alternative}}.ToString(), PartsOf(failed).what));
       if (first.ok()) first = failed;
     } else if (out.devices.empty()) {
       out.devices = std::move(uses);
@@ -332,8 +366,11 @@ absl::StatusOr<Resolution> Devices::Resolve(const DeviceSpec& spec, std::string_
   if (!out.devices.empty()) return out;
   if (spec.alternatives.size() == 1) return first;
   ErrorParts parts = PartsOf(first);
-  return Fail(errors::kDeviceUnusable, fmt::format("none of the devices '{}' can be used", spec.ToString()),
-              {.what = fmt::format("{}", fmt::join(out.passed_over, "; ")), .where = parts.where, .fix = parts.fix});
+  return Fail(errors::kDeviceUnusable,
+              fmt::format("none of the devices '{}' can be used", spec.ToString()),
+              {.what = fmt::format("{}", fmt::join(out.passed_over, "; ")),
+               .where = parts.where,
+               .fix = parts.fix});
 }
 
 absl::StatusOr<Resolution> Devices::Resolve(std::string_view text, std::string_view where) const {

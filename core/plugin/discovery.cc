@@ -36,7 +36,8 @@ std::string RealPath(const std::string& path) {
 }
 
 constexpr std::string_view kTrustFix =
-    "chown it (and the directories above) to root or to yourself and take write permission from group and others: "
+    "chown it (and the directories above) to root or to yourself and take write permission from "
+    "group and others: "
     "chmod go-w";
 
 // Names of the directory's *.so, sorted, so that the order of the file system never matters.
@@ -60,8 +61,8 @@ FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name
   file.path = real_directory + (real_directory.ends_with('/') ? "" : "/") + name;
   std::string real = RealPath(file.path);
   if (real.empty()) {
-    Judge(file, Verdict::kRefused, VerdictCode::kUnreadable, fmt::format("it cannot be found: {}", std::strerror(errno)),
-          "remove the dangling link");
+    Judge(file, Verdict::kRefused, VerdictCode::kUnreadable,
+          fmt::format("it cannot be found: {}", std::strerror(errno)), "remove the dangling link");
     return found;
   }
   if (real.substr(0, real.rfind('/')) != (real_directory == "/" ? "" : real_directory)) {
@@ -74,7 +75,8 @@ FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name
   absl::StatusOr<RegularFile> open = OpenRegularFile(real);
   if (!open.ok()) {
     ErrorParts parts = PartsOf(open.status());
-    Judge(file, Verdict::kRefused, VerdictCode::kUnreadable, parts.what.empty() ? ErrorTitle(open.status()) : parts.what,
+    Judge(file, Verdict::kRefused, VerdictCode::kUnreadable,
+          parts.what.empty() ? ErrorTitle(open.status()) : parts.what,
           "make it a regular file that you may read");
     return found;
   }
@@ -95,11 +97,13 @@ FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name
     return found;
   }
   if (reading.code != VerdictCode::kOk && reading.code != VerdictCode::kBadNote) {
-    Judge(file, Verdict::kRefused, reading.code, reading.reason, "replace it by a backend that is built for this machine");
+    Judge(file, Verdict::kRefused, reading.code, reading.reason,
+          "replace it by a backend that is built for this machine");
     return found;
   }
   if (reading.code == VerdictCode::kBadNote) {
-    Judge(file, Verdict::kRefused, reading.code, reading.reason, "build it again with MGE_PLUGIN_NOTE of the SDK");
+    Judge(file, Verdict::kRefused, reading.code, reading.reason,
+          "build it again with MGE_PLUGIN_NOTE of the SDK");
     return found;
   }
   file.name = note.name;
@@ -107,10 +111,11 @@ FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name
   file.classes = note.classes;
   file.abi = fmt::format("{}.{}", note.abi_major, note.abi_minor);
   if (std::string why = WhyAbiDiffers(note); !why.empty()) {
-    Judge(file, Verdict::kRefused, VerdictCode::kAbiMismatch, why,
-          note.abi_major > MGE_ABI_MAJOR || note.abi_minor_min > MGE_ABI_MINOR
-              ? "install the MGE that it was built for, or a build of it for this one"
-              : "build it again with the SDK of this host, or install the MGE that it was built for");
+    Judge(
+        file, Verdict::kRefused, VerdictCode::kAbiMismatch, why,
+        note.abi_major > MGE_ABI_MAJOR || note.abi_minor_min > MGE_ABI_MINOR
+            ? "install the MGE that it was built for, or a build of it for this one"
+            : "build it again with the SDK of this host, or install the MGE that it was built for");
     return found;
   }
   if (uint32_t missing = note.isa & ~isa) {
@@ -138,7 +143,8 @@ bool JudgeDirectory(const PluginDirectory& directory, PluginFile& row, std::stri
   real = RealPath(directory.path);
   if (!open.ok() || real.empty()) {
     Judge(row, Verdict::kSkipped, VerdictCode::kDirectoryMissing,
-          fmt::format("there is no such directory, or it may not be entered{}", from), "create it, or take it off the list");
+          fmt::format("there is no such directory, or it may not be entered{}", from),
+          "create it, or take it off the list");
     return false;
   }
   if (std::string why = WhyNotTrusted(open->get()); !why.empty()) {
@@ -176,19 +182,22 @@ Discovery DiscoverPlugins(std::span<const PluginDirectory> directories, uint32_t
         continue;
       }
       auto same_file = [&](const FoundPlugin& other) {
-        return (other.identity.device == found.identity.device && other.identity.inode == found.identity.inode) ||
+        return (other.identity.device == found.identity.device &&
+                other.identity.inode == found.identity.inode) ||
                (!file.build_id.empty() && other.file.build_id == file.build_id);
       };
       auto twin = std::find_if(out.accepted.begin(), out.accepted.end(), same_file);
-      auto namesake = std::find_if(out.accepted.begin(), out.accepted.end(),
-                                   [&](const FoundPlugin& other) { return other.note.name == found.note.name; });
+      auto namesake = std::find_if(
+          out.accepted.begin(), out.accepted.end(),
+          [&](const FoundPlugin& other) { return other.note.name == found.note.name; });
       if (twin != out.accepted.end()) {
         Judge(file, Verdict::kSkipped, VerdictCode::kDuplicateFile,
-              fmt::format("it is the same library as '{}', which comes first", twin->file.path), "remove one of the two");
+              fmt::format("it is the same library as '{}', which comes first", twin->file.path),
+              "remove one of the two");
       } else if (namesake != out.accepted.end()) {
         Judge(file, Verdict::kSkipped, VerdictCode::kDuplicateName,
-              fmt::format("backend '{}' is taken from '{}' (version {}), which comes first", found.note.name,
-                          namesake->file.path, namesake->file.version),
+              fmt::format("backend '{}' is taken from '{}' (version {}), which comes first",
+                          found.note.name, namesake->file.path, namesake->file.version),
               "remove one of the two, or name this one's directory first in MGE_PLUGIN_PATH");
       } else {
         out.accepted.push_back(std::move(found));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls into a backend outside of the hot path: an exception that leaks across the boundary becomes an error.
+// Calls into a backend outside of the hot path: an exception that leaks across the boundary becomes
+// an error.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@
 
 namespace mge {
 
-// f(mge_error*) answers a code. The contract forbids to throw; a backend that does is told so, and the process lives on.
+// f(mge_error*) answers a code. The contract forbids to throw; a backend that does is told so, and
+// the process lives on.
 template <typename F>
 mge_code CallBackend(mge_error& error, F&& f) {
   try {

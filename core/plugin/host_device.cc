@@ -48,7 +48,8 @@ MemoryInfo HostMemory() {
   MemoryInfo info{MemInfoField(meminfo, "MemAvailable:"), MemInfoField(meminfo, "MemTotal:")};
   std::string limit = ReadSmallFile("/sys/fs/cgroup/memory.max");
   if (uint64_t max = std::strtoull(limit.c_str(), nullptr, 10); max > 0 && max < info.total_bytes) {
-    uint64_t used = std::strtoull(ReadSmallFile("/sys/fs/cgroup/memory.current").c_str(), nullptr, 10);
+    uint64_t used =
+        std::strtoull(ReadSmallFile("/sys/fs/cgroup/memory.current").c_str(), nullptr, 10);
     info.total_bytes = max;
     info.free_bytes = std::min(info.free_bytes, max > used ? max - used : 0);
   }
@@ -95,10 +96,12 @@ void QueryMemory(mge_device*, uint64_t* free_bytes, uint64_t* total_bytes) {
   *total_bytes = info.total_bytes;
 }
 
-mge_code EnumerateNothing(mge_device*, const mge_problem*, const mge_constraints*, const mge_candidate_sink*, mge_error*) {
+mge_code EnumerateNothing(mge_device*, const mge_problem*, const mge_constraints*,
+                          const mge_candidate_sink*, mge_error*) {
   return MGE_OK;
 }
-mge_code PrepareNothing(mge_device*, const mge_problem*, const mge_candidate*, mge_prepared*, mge_error* error) {
+mge_code PrepareNothing(mge_device*, const mge_problem*, const mge_candidate*, mge_prepared*,
+                        mge_error* error) {
   return FailWith(error, MGE_UNIMPLEMENTED, "the host device was made without kernels");
 }
 mge_code BindNothing(mge_kernel*, const mge_binding*, void*, mge_step_fn*, mge_error* error) {
@@ -106,12 +109,21 @@ mge_code BindNothing(mge_kernel*, const mge_binding*, void*, mge_step_fn*, mge_e
 }
 void DestroyNothing(mge_kernel*) {}
 
-constexpr mge_device_api kDevice = {sizeof(mge_device_api), MGE_ABI_MINOR, Enumerate, Open, Close, nullptr};
-constexpr mge_memory_api kMemory = {sizeof(mge_memory_api), MGE_ABI_MINOR, SlabAcquire,  SlabRelease, QueryMemory,
-                                    Text("unpooled"),       nullptr,       Text("none"), nullptr};
-constexpr mge_kernel_api kNoKernels = {sizeof(mge_kernel_api), MGE_ABI_MINOR,  Text("none"), EnumerateNothing,
-                                       PrepareNothing,         nullptr,        BindNothing,  nullptr,
-                                       nullptr,                DestroyNothing};
+constexpr mge_device_api kDevice = {
+    sizeof(mge_device_api), MGE_ABI_MINOR, Enumerate, Open, Close, nullptr};
+constexpr mge_memory_api kMemory = {
+    sizeof(mge_memory_api), MGE_ABI_MINOR, SlabAcquire,  SlabRelease, QueryMemory,
+    Text("unpooled"),       nullptr,       Text("none"), nullptr};
+constexpr mge_kernel_api kNoKernels = {sizeof(mge_kernel_api),
+                                       MGE_ABI_MINOR,
+                                       Text("none"),
+                                       EnumerateNothing,
+                                       PrepareNothing,
+                                       nullptr,
+                                       BindNothing,
+                                       nullptr,
+                                       nullptr,
+                                       DestroyNothing};
 
 }  // namespace
 

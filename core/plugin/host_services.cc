@@ -45,7 +45,8 @@ HostServices::HostServices(std::string backend, ComputeFunctions compute)
   table_.log = [](void* self, int32_t severity, const char* text, uint64_t size) {
     if (text) Of(self).Log(severity, {text, std::min(size, kMaxText)});
   };
-  table_.parallel_for = [](void* self, uint64_t chunks, void (*body)(void*, uint64_t), void* context) {
+  table_.parallel_for = [](void* self, uint64_t chunks, void (*body)(void*, uint64_t),
+                           void* context) {
     const ComputeFunctions& compute = Of(self).compute_;
     if (compute.parallel_for) return compute.parallel_for(compute.self, chunks, body, context);
     for (uint64_t i = 0; i < chunks; ++i) body(context, i);
@@ -78,7 +79,8 @@ void HostServices::Log(int32_t severity, std::string_view text) const {
   try {
     std::lock_guard lock(mutex_);
     if (loggers_.empty()) return;
-    LogLevel level = static_cast<LogLevel>(std::clamp<int32_t>(severity, MGE_LOG_DEBUG, MGE_LOG_ERROR));
+    LogLevel level =
+        static_cast<LogLevel>(std::clamp<int32_t>(severity, MGE_LOG_DEBUG, MGE_LOG_ERROR));
     loggers_.front().second.Log(level, "backend {}: {}", backend_, text);
   } catch (const std::exception&) {
     // A message that cannot be written must not end the work that it is about.
@@ -94,17 +96,26 @@ absl::Status StatusOfBackend(mge_code code, const mge_error& error, std::string_
   if (code == MGE_OK) return absl::OkStatus();
   if (code == MGE_RESOURCE_EXHAUSTED && !error.origin.ok()) return error.origin;
   auto fail = [&](const ErrorRow& row, std::string fix = {}) {
-    return Fail(row, fmt::format("{} failed", what), {.what = TextOfBackend(code, error), .fix = std::move(fix)});
+    return Fail(row, fmt::format("{} failed", what),
+                {.what = TextOfBackend(code, error), .fix = std::move(fix)});
   };
   switch (code) {
-    case MGE_DEVICE_LOST: return fail(errors::kDeviceLost, "restart the process; other devices go on working");
-    case MGE_FORKED: return fail(errors::kForked, "create the runtime in the child process");
-    case MGE_RESOURCE_EXHAUSTED: return fail(errors::kOutOfMemory);
-    case MGE_UNAVAILABLE: return fail(errors::kDeviceUnusable);
-    case MGE_UNIMPLEMENTED: return fail(errors::kUnsupportedFeature);
-    case MGE_CANCELLED: return fail(errors::kCancelled);
-    case MGE_DEADLINE_EXCEEDED: return fail(errors::kTimeout);
-    default: return fail(errors::kKernelFailed);
+    case MGE_DEVICE_LOST:
+      return fail(errors::kDeviceLost, "restart the process; other devices go on working");
+    case MGE_FORKED:
+      return fail(errors::kForked, "create the runtime in the child process");
+    case MGE_RESOURCE_EXHAUSTED:
+      return fail(errors::kOutOfMemory);
+    case MGE_UNAVAILABLE:
+      return fail(errors::kDeviceUnusable);
+    case MGE_UNIMPLEMENTED:
+      return fail(errors::kUnsupportedFeature);
+    case MGE_CANCELLED:
+      return fail(errors::kCancelled);
+    case MGE_DEADLINE_EXCEEDED:
+      return fail(errors::kTimeout);
+    default:
+      return fail(errors::kKernelFailed);
   }
 }
 

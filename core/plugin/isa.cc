@@ -26,13 +26,15 @@ uint32_t HostIsa() {
   if (!__get_cpuid(1, &a, &b, &c, &d)) return 0;
   constexpr uint32_t kBase = bit_FMA | bit_XSAVE | bit_OSXSAVE | bit_AVX | bit_F16C;
   if ((c & kBase) != kBase) return 0;
-  // The processor's bits alone are not enough: under a kernel that does not save the wide registers they are lost.
+  // The processor's bits alone are not enough: under a kernel that does not save the wide registers
+  // they are lost.
   uint64_t saved = SavedRegisters();
   constexpr uint64_t kAvxState = 0x6, kAvx512State = 0xe6;
   if ((saved & kAvxState) != kAvxState) return 0;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2)) return 0;
   uint32_t isa = MGE_ISA_AVX2;
-  constexpr uint32_t kAvx512 = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL | bit_AVX512CD;
+  constexpr uint32_t kAvx512 =
+      bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL | bit_AVX512CD;
   if ((b & kAvx512) == kAvx512 && (saved & kAvx512State) == kAvx512State) isa |= MGE_ISA_AVX512;
   return isa;
 }
@@ -48,7 +50,8 @@ std::string IsaNames(uint32_t isa) {
   };
   if (isa & MGE_ISA_AVX2) add("AVX2 with FMA and F16C");
   if (isa & MGE_ISA_AVX512) add("AVX-512 (F, BW, DQ, VL, CD)");
-  if (uint32_t unknown = isa & ~MGE_ISA_KNOWN_BITS) add(fmt::format("instruction sets unknown to this host (bits {:#x})", unknown));
+  if (uint32_t unknown = isa & ~MGE_ISA_KNOWN_BITS)
+    add(fmt::format("instruction sets unknown to this host (bits {:#x})", unknown));
   return out;
 }
 

@@ -25,7 +25,8 @@ namespace {
 constexpr size_t kMaxDevices = 1024;
 constexpr uint32_t kMaxScore = 100;
 
-// One library of the process. It is never unmapped: threads, handlers and static objects of a driver may outlive stop().
+// One library of the process. It is never unmapped: threads, handlers and static objects of a
+// driver may outlive stop().
 struct Library {
   FileIdentity identity;
   boost::dll::shared_library handle;
@@ -40,21 +41,25 @@ struct Process {
   std::list<Library> libraries;
 };
 
+// Not destroyed at exit: backends may still be in use by other threads then.
 Process& TheProcess() {
-  static Process* process = new Process;  // not destroyed at exit: backends may still be in use by other threads then
+  static Process* process = new Process;
   return *process;
 }
 
-// What dlopen says, in words of the user's. "libfoo.so.1: cannot open shared object file: No such file or directory"
+// What dlopen says, in words of the user's. "libfoo.so.1: cannot open shared object file: No such
+// file or directory"
 void JudgeOpenFailure(PluginFile& file, std::string text) {
   constexpr std::string_view kNoFile = ": cannot open shared object file";
   constexpr std::string_view kNoSymbol = "undefined symbol: ";
   constexpr std::string_view kNoVersion = ": version `";
   if (size_t at = text.find(kNoFile); at != std::string::npos && !text.starts_with(file.path)) {
     std::string library = text.substr(0, at);
-    return Judge(file, Verdict::kRefused, VerdictCode::kMissingLibrary,
-                 fmt::format("it needs the library {}, which is not found", library),
-                 fmt::format("install {}, or add its directory to the system's library path (ldconfig)", library));
+    return Judge(
+        file, Verdict::kRefused, VerdictCode::kMissingLibrary,
+        fmt::format("it needs the library {}, which is not found", library),
+        fmt::format("install {}, or add its directory to the system's library path (ldconfig)",
+                    library));
   }
   if (size_t at = text.find(kNoSymbol); at != std::string::npos) {
     std::string who = text.substr(0, text.find(": "));
@@ -69,7 +74,8 @@ void JudgeOpenFailure(PluginFile& file, std::string text) {
                  fmt::format("a library that it needs is too old: {}", text),
                  "install the versions of its libraries that it was built with, or build it again");
   }
-  Judge(file, Verdict::kRefused, VerdictCode::kNotOpened, fmt::format("it cannot be opened: {}", text),
+  Judge(file, Verdict::kRefused, VerdictCode::kNotOpened,
+        fmt::format("it cannot be opened: {}", text),
         "install it again, or build it again for this system");
 }
 
@@ -94,19 +100,25 @@ struct DeviceCollector {
                            .score = info->score,
                            .flags = info->flags,
                            .memory_total = info->memory_total};
-    auto declares = [&](std::string_view cls) { return std::find(classes->begin(), classes->end(), cls) != classes->end(); };
+    auto declares = [&](std::string_view cls) {
+      return std::find(classes->begin(), classes->end(), cls) != classes->end();
+    };
     if (devices.size() >= kMaxDevices) {
       bad = fmt::format("it reports more than {} devices", kMaxDevices);
     } else if (!declares(d.class_name) || d.class_name == "gpu") {
-      bad = fmt::format("it reports a device of class '{}'; its identity note declares {}", EscapeControl(d.class_name),
-                        fmt::join(*classes, ", "));
+      bad = fmt::format("it reports a device of class '{}'; its identity note declares {}",
+                        EscapeControl(d.class_name), fmt::join(*classes, ", "));
     } else if ((d.flags & MGE_DEVICE_GPU) && !declares("gpu")) {
-      bad = "it reports a device that answers to gpu, but its identity note does not declare the class gpu";
+      bad =
+          "it reports a device that answers to gpu, but its identity note does not declare the "
+          "class gpu";
     } else if (d.flags & ~MGE_DEVICE_KNOWN_BITS) {
-      bad = fmt::format("it sets unknown flags of a device ({:#x})", d.flags & ~MGE_DEVICE_KNOWN_BITS);
+      bad = fmt::format("it sets unknown flags of a device ({:#x})",
+                        d.flags & ~MGE_DEVICE_KNOWN_BITS);
     } else if (d.score > kMaxScore) {
       bad = fmt::format("it gives a device the score {}; the highest is {}", d.score, kMaxScore);
-    } else if (std::any_of(devices.begin(), devices.end(), [&](const auto& o) { return o.index == d.index; })) {
+    } else if (std::any_of(devices.begin(), devices.end(),
+                           [&](const auto& o) { return o.index == d.index; })) {
       bad = fmt::format("it reports two devices with the index {}", d.index);
     } else {
       if (d.score == 0 && d.reason.empty()) d.reason = "the backend gives no reason";
@@ -116,16 +128,19 @@ struct DeviceCollector {
 };
 
 // Asks a started backend for its devices. A code that is not kOk comes with a reason.
-std::pair<VerdictCode, std::string> Enumerate(const mge_plugin& plugin, const std::vector<std::string>& classes,
+std::pair<VerdictCode, std::string> Enumerate(const mge_plugin& plugin,
+                                              const std::vector<std::string>& classes,
                                               std::vector<DeviceDescription>& out) {
   DeviceCollector collector{{}, {}, &classes};
   mge_device_sink sink = {sizeof(sink), 0, &collector, [](void* self, const mge_device_info* info) {
                             static_cast<DeviceCollector*>(self)->Add(info);
                           }};
   mge_error error;
-  mge_code code = CallBackend(error, [&](mge_error* e) { return plugin.device->enumerate(&sink, e); });
+  mge_code code =
+      CallBackend(error, [&](mge_error* e) { return plugin.device->enumerate(&sink, e); });
   if (code == MGE_UNAVAILABLE) return {VerdictCode::kUnavailable, TextOfBackend(code, error)};
-  if (code != MGE_OK) return {VerdictCode::kBadDevice, "it cannot list its devices: " + TextOfBackend(code, error)};
+  if (code != MGE_OK)
+    return {VerdictCode::kBadDevice, "it cannot list its devices: " + TextOfBackend(code, error)};
   if (!collector.bad.empty()) return {VerdictCode::kBadDevice, collector.bad};
   out = std::move(collector.devices);
   return {VerdictCode::kOk, {}};
@@ -146,22 +161,25 @@ const mge_plugin* Query(const Library& library, const FoundPlugin& found, Plugin
     return refuse(VerdictCode::kNoEntry, "it does not export " MGE_PLUGIN_QUERY_SYMBOL,
                   "build it with MGE_PLUGIN_ENTRY of the SDK and export that symbol");
   }
-  auto* query = &library.handle.get<std::remove_pointer_t<mge_plugin_query_fn>>(MGE_PLUGIN_QUERY_SYMBOL);
+  auto* query =
+      &library.handle.get<std::remove_pointer_t<mge_plugin_query_fn>>(MGE_PLUGIN_QUERY_SYMBOL);
   mge_query_in in = {sizeof(in), MGE_ABI_MAJOR, MGE_ABI_MINOR, 0, MGE_ABI_HASH};
   mge_query_out out = {sizeof(out), 0, nullptr, {nullptr, 0}};
   mge_error error;
   mge_code code = CallBackend(error, [&](mge_error*) { return query(&in, &out); });
   if (code != MGE_OK) {
     if (error.text.empty()) error.text = CopyText(out.reason);
-    return refuse(VerdictCode::kQueryRefused, "it declines to work with this host: " + TextOfBackend(code, error),
+    return refuse(VerdictCode::kQueryRefused,
+                  "it declines to work with this host: " + TextOfBackend(code, error),
                   "build it again with the SDK of this host");
   }
   const mge_plugin* plugin = out.plugin;
-  if (!plugin) return refuse(VerdictCode::kBadTable, "it hands over no table (NULL)", AuthorFix(file));
+  if (!plugin)
+    return refuse(VerdictCode::kBadTable, "it hands over no table (NULL)", AuthorFix(file));
   if (plugin->struct_size < sizeof(mge_plugin)) {
     return refuse(VerdictCode::kBadTable,
-                  fmt::format("its table says {} bytes (struct_size); this host needs {}", plugin->struct_size,
-                              sizeof(mge_plugin)),
+                  fmt::format("its table says {} bytes (struct_size); this host needs {}",
+                              plugin->struct_size, sizeof(mge_plugin)),
                   AuthorFix(file));
   }
   PluginNote claimed = found.note;
@@ -177,20 +195,23 @@ const mge_plugin* Query(const Library& library, const FoundPlugin& found, Plugin
   }
   std::string name = CopyText(plugin->name), version = CopyText(plugin->version);
   if (name != found.note.name || version != found.note.version) {
-    return refuse(VerdictCode::kBadTable,
-                  fmt::format("its identity note says '{}' {}, its table says '{}' {}", found.note.name,
-                              found.note.version, EscapeControl(name), EscapeControl(version)),
-                  AuthorFix(file));
+    return refuse(
+        VerdictCode::kBadTable,
+        fmt::format("its identity note says '{}' {}, its table says '{}' {}", found.note.name,
+                    found.note.version, EscapeControl(name), EscapeControl(version)),
+        AuthorFix(file));
   }
   return plugin;
 }
 
-absl::StatusOr<std::vector<std::string>> ValuesOfSettings(const mge_plugin& plugin, std::string_view name,
+absl::StatusOr<std::vector<std::string>> ValuesOfSettings(const mge_plugin& plugin,
+                                                          std::string_view name,
                                                           const DeclareSettings& declare) {
   if (plugin.setting_count == 0) return std::vector<std::string>();
   if (declare) return declare(name, {plugin.settings, static_cast<size_t>(plugin.setting_count)});
   std::vector<std::string> values;
-  for (uint64_t i = 0; i < plugin.setting_count; ++i) values.push_back(CopyText(plugin.settings[i]->fallback));
+  for (uint64_t i = 0; i < plugin.setting_count; ++i)
+    values.push_back(CopyText(plugin.settings[i]->fallback));
   return values;
 }
 
@@ -200,7 +221,8 @@ void JudgeSettings(PluginFile& file, const absl::Status& status) {
   std::string reason = ErrorTitle(status);
   if (!parts.what.empty()) reason += ": " + parts.what;
   if (!parts.where.empty()) reason += fmt::format(" ({})", parts.where);
-  Judge(file, Verdict::kRefused, VerdictCode::kBadSetting, reason, parts.fix.empty() ? AuthorFix(file) : parts.fix);
+  Judge(file, Verdict::kRefused, VerdictCode::kBadSetting, reason,
+        parts.fix.empty() ? AuthorFix(file) : parts.fix);
 }
 
 mge_code Start(const mge_plugin& plugin, const mge_host* host, mge_error& error) {
@@ -232,7 +254,8 @@ Backend::~Backend() {
 }
 
 std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunctions& compute,
-                                     const DeclareSettings& settings, const Logger& logger, PluginFile& file) {
+                                     const DeclareSettings& settings, const Logger& logger,
+                                     PluginFile& file) {
   file = found.file;
   Process& process = TheProcess();
   std::unique_lock lock(process.mutex);
@@ -241,14 +264,17 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
   if (library != process.libraries.end() && library->running) {
     if (std::shared_ptr<Backend> shared = library->backend.lock()) {
       lock.unlock();  // letting go of the last owner takes the lock
-      absl::StatusOr<std::vector<std::string>> values = ValuesOfSettings(shared->plugin(), shared->name_, settings);
+      absl::StatusOr<std::vector<std::string>> values =
+          ValuesOfSettings(shared->plugin(), shared->name_, settings);
       if (!values.ok()) {
         JudgeSettings(file, values.status());
         return nullptr;
       }
       if (*values != shared->services_->settings()) {
-        logger.Warning("backend {} was started by another runtime of this process with other settings; those hold",
-                       shared->name_);
+        logger.Warning(
+            "backend {} was started by another runtime of this process with other settings; those "
+            "hold",
+            shared->name_);
       }
       Judge(file, Verdict::kLoaded, VerdictCode::kOk, "");
       return shared;
@@ -256,7 +282,8 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
     process.stopped.wait(lock, [&] { return !library->running; });
   }
   if (IdentityOf(found.file.path) != found.identity) {
-    Judge(file, Verdict::kRefused, VerdictCode::kUntrusted, "it changed after it was checked", "try again");
+    Judge(file, Verdict::kRefused, VerdictCode::kUntrusted, "it changed after it was checked",
+          "try again");
     return nullptr;
   }
   if (library == process.libraries.end()) {
@@ -272,7 +299,8 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
     process.libraries.push_back(std::move(opened));
     library = std::prev(process.libraries.end());
     if (IdentityOf(found.file.path) != found.identity) {
-      Judge(file, Verdict::kRefused, VerdictCode::kUntrusted, "it changed while it was being opened", "try again");
+      Judge(file, Verdict::kRefused, VerdictCode::kUntrusted,
+            "it changed while it was being opened", "try again");
       return nullptr;
     }
   }
@@ -286,7 +314,8 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
   backend->build_id_ = found.file.build_id;
   backend->plugin_ = plugin;
   backend->services_ = std::make_unique<HostServices>(backend->name_, compute);
-  absl::StatusOr<std::vector<std::string>> values = ValuesOfSettings(*plugin, backend->name_, settings);
+  absl::StatusOr<std::vector<std::string>> values =
+      ValuesOfSettings(*plugin, backend->name_, settings);
   if (!values.ok()) {
     JudgeSettings(file, values.status());
     return nullptr;
@@ -301,7 +330,8 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
     Judge(file, absent ? Verdict::kSkipped : Verdict::kRefused,
           absent ? VerdictCode::kUnavailable : VerdictCode::kStartFailed,
           (absent ? "" : "it does not start: ") + TextOfBackend(code, error),
-          absent ? "install the driver that it needs, if this machine has such a device" : AuthorFix(file));
+          absent ? "install the driver that it needs, if this machine has such a device"
+                 : AuthorFix(file));
     return nullptr;
   }
   auto [verdict, reason] = Enumerate(*plugin, found.note.classes, backend->devices_);
@@ -310,7 +340,8 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
     Stop(*plugin);
     bool absent = verdict == VerdictCode::kUnavailable;
     Judge(file, absent ? Verdict::kSkipped : Verdict::kRefused, verdict, reason,
-          absent ? "install the driver that it needs, if this machine has such a device" : AuthorFix(file));
+          absent ? "install the driver that it needs, if this machine has such a device"
+                 : AuthorFix(file));
     return nullptr;
   }
   backend->started_in_ = getpid();
@@ -320,11 +351,13 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
   return backend;
 }
 
-absl::StatusOr<std::shared_ptr<Backend>> Backend::FromTable(const mge_plugin* plugin, std::vector<std::string> classes,
+absl::StatusOr<std::shared_ptr<Backend>> Backend::FromTable(const mge_plugin* plugin,
+                                                            std::vector<std::string> classes,
                                                             const ComputeFunctions& compute) {
   std::string name = CopyText(plugin->name);
   auto fail = [&](std::string why) {
-    return Fail(errors::kPluginRefused, fmt::format("the built-in backend '{}' is refused", name), {.what = std::move(why)});
+    return Fail(errors::kPluginRefused, fmt::format("the built-in backend '{}' is refused", name),
+                {.what = std::move(why)});
   };
   if (std::string why = WhyTableIsBad(*plugin); !why.empty()) return fail(why);
   std::shared_ptr<Backend> backend(new Backend);
@@ -334,7 +367,8 @@ absl::StatusOr<std::shared_ptr<Backend>> Backend::FromTable(const mge_plugin* pl
   backend->plugin_ = plugin;
   backend->services_ = std::make_unique<HostServices>(name, compute);
   mge_error error;
-  if (mge_code code = Start(*plugin, backend->host(), error); code != MGE_OK) return fail(TextOfBackend(code, error));
+  if (mge_code code = Start(*plugin, backend->host(), error); code != MGE_OK)
+    return fail(TextOfBackend(code, error));
   backend->started_in_ = getpid();
   auto [verdict, reason] = Enumerate(*plugin, classes, backend->devices_);
   if (verdict != VerdictCode::kOk) return fail(reason);

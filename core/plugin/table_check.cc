@@ -20,12 +20,13 @@ template <typename Table, typename SlotsOf>
 std::string CheckTable(std::string_view name, const Table* table, SlotsOf&& required) {
   if (!table) return fmt::format("table '{}' is NULL", name);
   if (table->struct_size < sizeof(Table)) {
-    return fmt::format("table '{}' says {} bytes (struct_size); this host needs {}", name, table->struct_size,
-                       sizeof(Table));
+    return fmt::format("table '{}' says {} bytes (struct_size); this host needs {}", name,
+                       table->struct_size, sizeof(Table));
   }
   std::string bad;
   required([&](std::string_view slot, bool filled) {
-    if (!filled && bad.empty()) bad = fmt::format("slot '{}' of table '{}' is NULL, but required", slot, name);
+    if (!filled && bad.empty())
+      bad = fmt::format("slot '{}' of table '{}' is NULL, but required", slot, name);
   });
   return bad;
 }
@@ -46,7 +47,8 @@ std::string CheckMemory(const mge_memory_api& memory) {
     bool known = false;
     for (std::string_view name : PoolNames()) known |= name == pool;
     if (!known) {
-      return fmt::format("table 'memory' names the pool '{}'; this host has {}", pool, fmt::join(PoolNames(), ", "));
+      return fmt::format("table 'memory' names the pool '{}'; this host has {}", pool,
+                         fmt::join(PoolNames(), ", "));
     }
   }
   if (memory.own_reserve) {
@@ -54,7 +56,9 @@ std::string CheckMemory(const mge_memory_api& memory) {
                       [&](auto&& need) { need("decide", memory.own_reserve->decide != nullptr); });
   }
   absl::StatusOr<ReservePolicy> policy = ReservePolicy::Parse(CopyText(memory.reserve, 64));
-  if (!policy.ok()) return fmt::format("table 'memory' names a reserve policy that is none: {}", ErrorTitle(policy.status()));
+  if (!policy.ok())
+    return fmt::format("table 'memory' names a reserve policy that is none: {}",
+                       ErrorTitle(policy.status()));
   return {};
 }
 
@@ -79,15 +83,18 @@ bool IsText(const mge_text& text) { return text.size == 0 || (text.data && text.
 
 std::string CheckSettings(const mge_plugin& plugin) {
   if (plugin.setting_count > kMaxSettings) {
-    return fmt::format("it declares {} settings; the limit is {}", plugin.setting_count, kMaxSettings);
+    return fmt::format("it declares {} settings; the limit is {}", plugin.setting_count,
+                       kMaxSettings);
   }
   if (plugin.setting_count > 0 && !plugin.settings) return "its list of settings is NULL";
   for (uint64_t i = 0; i < plugin.setting_count; ++i) {
     const mge_setting* s = plugin.settings[i];
-    if (!s || s->struct_size < sizeof(mge_setting)) return fmt::format("its setting {} is NULL or too short", i);
-    if (!IsText(s->key) || s->key.size == 0 || !IsText(s->fallback) || !IsText(s->choices) || !IsText(s->unit) ||
-        !IsText(s->doc)) {
-      return fmt::format("a text of its setting {} is missing or longer than {} bytes", i, kMaxText);
+    if (!s || s->struct_size < sizeof(mge_setting))
+      return fmt::format("its setting {} is NULL or too short", i);
+    if (!IsText(s->key) || s->key.size == 0 || !IsText(s->fallback) || !IsText(s->choices) ||
+        !IsText(s->unit) || !IsText(s->doc)) {
+      return fmt::format("a text of its setting {} is missing or longer than {} bytes", i,
+                         kMaxText);
     }
   }
   return {};
@@ -126,10 +133,12 @@ std::string WhyTableIsBad(const mge_plugin& plugin) {
   if (!IsText(plugin.kernel->set_version)) return "set_version of table 'kernel' is no text";
   if (plugin.queue) bad = CheckQueue(*plugin.queue);
   if (bad.empty() && plugin.graph) {
-    bad = CheckTable("graph", plugin.graph, [&](auto&& need) { need("claim", plugin.graph->claim != nullptr); });
+    bad = CheckTable("graph", plugin.graph,
+                     [&](auto&& need) { need("claim", plugin.graph->claim != nullptr); });
   }
   if (bad.empty() && plugin.strategy) {
-    bad = CheckTable("strategy", plugin.strategy, [&](auto&& need) { need("order", plugin.strategy->order != nullptr); });
+    bad = CheckTable("strategy", plugin.strategy,
+                     [&](auto&& need) { need("order", plugin.strategy->order != nullptr); });
   }
   return bad.empty() ? CheckSettings(plugin) : bad;
 }

@@ -8,10 +8,30 @@ namespace mge {
 namespace {
 
 constexpr std::string_view kCodeNames[] = {
-    "ok",           "directory_not_absolute", "directory_missing", "untrusted",      "link_outside", "unreadable",
-    "not_elf",      "damaged",                "wrong_machine",     "no_note",        "bad_note",     "abi_mismatch",
-    "isa_missing",  "duplicate_name",         "duplicate_file",    "missing_library", "missing_symbol", "not_opened",
-    "no_entry",     "query_refused",          "bad_table",         "bad_setting",    "start_failed", "unavailable",
+    "ok",
+    "directory_not_absolute",
+    "directory_missing",
+    "untrusted",
+    "link_outside",
+    "unreadable",
+    "not_elf",
+    "damaged",
+    "wrong_machine",
+    "no_note",
+    "bad_note",
+    "abi_mismatch",
+    "isa_missing",
+    "duplicate_name",
+    "duplicate_file",
+    "missing_library",
+    "missing_symbol",
+    "not_opened",
+    "no_entry",
+    "query_refused",
+    "bad_table",
+    "bad_setting",
+    "start_failed",
+    "unavailable",
     "bad_device",
 };
 static_assert(std::size(kCodeNames) == static_cast<size_t>(VerdictCode::kBadDevice) + 1);
@@ -20,16 +40,20 @@ static_assert(std::size(kCodeNames) == static_cast<size_t>(VerdictCode::kBadDevi
 
 std::string_view VerdictName(Verdict verdict) {
   switch (verdict) {
-    case Verdict::kLoaded: return "loaded";
-    case Verdict::kSkipped: return "skipped";
-    case Verdict::kRefused: return "refused";
+    case Verdict::kLoaded:
+      return "loaded";
+    case Verdict::kSkipped:
+      return "skipped";
+    case Verdict::kRefused:
+      return "refused";
   }
   return "refused";
 }
 
 std::string_view VerdictCodeName(VerdictCode code) { return kCodeNames[static_cast<size_t>(code)]; }
 
-void Judge(PluginFile& file, Verdict verdict, VerdictCode code, std::string reason, std::string fix) {
+void Judge(PluginFile& file, Verdict verdict, VerdictCode code, std::string reason,
+           std::string fix) {
   file.verdict = verdict;
   file.code = code;
   file.reason = std::move(reason);

@@ -18,13 +18,16 @@ mge_code Enumerate(const mge_device_sink* sink, mge_error* error) noexcept {
       info.index = i;
       info.class_name = Text("null");
       info.name = Text(name);
-      // PCI address or UUID: by it the host sees that two backends drive one card, and numbers cards.
+      // PCI address or UUID: by it the host sees that two backends drive one card, and numbers
+      // cards.
       info.fingerprint = Text(fingerprint);
       // Cards of one model share it, so that what was measured on one serves the other.
       info.device_class = Text("null");
-      // A card that cannot be used is reported too, with score 0 and `reason`: "driver 470 is too old; install 525 or newer".
+      // A card that cannot be used is reported too, with score 0 and `reason`: "driver 470 is too
+      // old; install 525 or newer".
       info.score = 1;
-      // A real device leaves out ONLY_BY_NAME, so that xpu finds it, and says MGE_DEVICE_GPU if it answers to gpu0.
+      // A real device leaves out ONLY_BY_NAME, so that xpu finds it, and says MGE_DEVICE_GPU if it
+      // answers to gpu0.
       info.flags = MGE_DEVICE_HOST_ACCESSIBLE | MGE_DEVICE_SURVIVES_FORK | MGE_DEVICE_ONLY_BY_NAME;
       sink->device(sink->self, &info);
     }
@@ -34,7 +37,8 @@ mge_code Enumerate(const mge_device_sink* sink, mge_error* error) noexcept {
 
 mge_code Open(uint32_t index, mge_device** out, mge_error* error) noexcept {
   return Guard(error, [&]() -> mge_code {
-    if (index >= DeviceCount()) return Report(error, MGE_NOT_FOUND, "there is no device " + std::to_string(index));
+    if (index >= DeviceCount())
+      return Report(error, MGE_NOT_FOUND, "there is no device " + std::to_string(index));
     *out = new mge_device{index};
     return MGE_OK;
   });
@@ -48,6 +52,7 @@ mge_code Status(mge_device*, mge_error*) noexcept { return MGE_OK; }
 
 }  // namespace
 
-const mge_device_api kDeviceTable = {sizeof(mge_device_api), MGE_ABI_MINOR, Enumerate, Open, Close, Status};
+const mge_device_api kDeviceTable = {
+    sizeof(mge_device_api), MGE_ABI_MINOR, Enumerate, Open, Close, Status};
 
 }  // namespace mge::null

@@ -10,7 +10,8 @@ namespace {
 constexpr uint64_t kAlignment = 64;  // the least that the contract asks for
 
 // Called rarely: pools keep what they get. The host has charged the device's budget before.
-mge_code SlabAcquire(mge_device*, int32_t memory_class, uint64_t bytes, mge_slab* out, mge_error* error) noexcept {
+mge_code SlabAcquire(mge_device*, int32_t memory_class, uint64_t bytes, mge_slab* out,
+                     mge_error* error) noexcept {
   if (memory_class != MGE_MEMORY_DEVICE && memory_class != MGE_MEMORY_PINNED) {
     return Report(error, MGE_UNIMPLEMENTED, "this backend has no memory of that class");
   }
@@ -18,7 +19,8 @@ mge_code SlabAcquire(mge_device*, int32_t memory_class, uint64_t bytes, mge_slab
   void* address = rounded < bytes ? nullptr : std::aligned_alloc(kAlignment, rounded);
   // RESOURCE_EXHAUSTED makes a pool give back what it caches and try again.
   if (!address) return Report(error, MGE_RESOURCE_EXHAUSTED, "the system gives no more memory");
-  // Where the host cannot read device memory, host_address stays NULL and HOST_ACCESSIBLE is not among the device's flags.
+  // Where the host cannot read device memory, host_address stays NULL and HOST_ACCESSIBLE is not
+  // among the device's flags.
   *out = {sizeof(mge_slab), memory_class, address, address, nullptr, bytes};
   return MGE_OK;
 }

@@ -5,22 +5,25 @@
 
 #define NULL_VERSION "0.1.0"
 
-// Read by the host before any code of this library can run: name, version, device classes, instruction sets (MGE_ISA_ bits)
-// without which it must not be opened. A backend that compiles all of itself with -mavx2 says MGE_ISA_AVX2 here; one that
-// asks the processor at run time says 0. A class list "demo,gpu" lets devices of class demo answer to gpu0, too.
+// Read by the host before any code of this library can run: name, version, device classes,
+// instruction sets (MGE_ISA_ bits) without which it must not be opened. A backend that compiles all
+// of itself with -mavx2 says MGE_ISA_AVX2 here; one that asks the processor at run time says 0. A
+// class list "demo,gpu" lets devices of class demo answer to gpu0, too.
 MGE_PLUGIN_NOTE("null", NULL_VERSION, "null", 0);
 
 namespace mge::null {
 namespace {
 
-// Keep it cheap: load the driver's library here with dlopen, and answer MGE_UNAVAILABLE with a sentence if it is not there.
-// The host then goes on without this backend and shows the sentence to who asks for the device.
+// Keep it cheap: load the driver's library here with dlopen, and answer MGE_UNAVAILABLE with a
+// sentence if it is not there. The host then goes on without this backend and shows the sentence to
+// who asks for the device.
 mge_code Start(const mge_host* host, mge_error*) noexcept {
   Host() = host;
   return MGE_OK;
 }
 
-// Every thread joined, every handle of the driver released. The library stays mapped, and start() may come again.
+// Every thread joined, every handle of the driver released. The library stays mapped, and start()
+// may come again.
 void Stop() noexcept { Host() = nullptr; }
 
 // The version of the set of kernels: a new one makes the host forget timings that it measured.
@@ -42,8 +45,9 @@ constexpr mge_plugin kPlugin = {
     .memory = &kMemoryTable,
     .queue = &kQueueTable,
     .kernel = &kKernelTable,
-    // Claims: groups of nodes that one kernel computes, such as a convolution and the Relu behind it. Offer them with
-    // mge::OfferClaim, found by mge::Pattern; each comes back to the kernel rows as a problem of several nodes.
+    // Claims: groups of nodes that one kernel computes, such as a convolution and the Relu behind
+    // it. Offer them with mge::OfferClaim, found by mge::Pattern; each comes back to the kernel
+    // rows as a problem of several nodes.
     .graph = nullptr,
     .strategy = &kStrategyTable,
     .extension = nullptr,

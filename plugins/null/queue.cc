@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues of a device that does everything at once: what is enqueued is done when the call returns. A real device hands it
-// to its driver here, and its fences are the driver's timeline semaphores or events.
+// Queues of a device that does everything at once: what is enqueued is done when the call returns.
+// A real device hands it to its driver here, and its fences are the driver's timeline semaphores or
+// events.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -30,7 +31,8 @@ mge_code Create(mge_device*, int32_t, mge_queue** out, mge_error* error) noexcep
 
 void Destroy(mge_queue* queue) noexcept { delete queue; }
 
-mge_code Copy(mge_queue*, void* destination, const void* source, uint64_t bytes, mge_error*) noexcept {
+mge_code Copy(mge_queue*, void* destination, const void* source, uint64_t bytes,
+              mge_error*) noexcept {
   std::memmove(destination, source, bytes);
   return MGE_OK;
 }
@@ -44,8 +46,8 @@ mge_code FenceCreate(mge_device*, mge_fence** out, mge_error* error) noexcept {
 
 void FenceDestroy(mge_fence* fence) noexcept { delete fence; }
 
-// All that was enqueued before is done already. Where work can fail later, the fence carries the failure instead of the
-// value, and everyone who waits for it gets that code and text.
+// All that was enqueued before is done already. Where work can fail later, the fence carries the
+// failure instead of the value, and everyone who waits for it gets that code and text.
 mge_code Signal(mge_queue*, mge_fence* fence, uint64_t value, mge_error* error) noexcept {
   return Guard(error, [&] {
     std::lock_guard lock(fence->mutex);
@@ -55,7 +57,8 @@ mge_code Signal(mge_queue*, mge_fence* fence, uint64_t value, mge_error* error) 
   });
 }
 
-mge_code HostWait(mge_fence* fence, uint64_t value, uint64_t timeout_ns, mge_error* error) noexcept {
+mge_code HostWait(mge_fence* fence, uint64_t value, uint64_t timeout_ns,
+                  mge_error* error) noexcept {
   return Guard(error, [&]() -> mge_code {
     std::unique_lock lock(fence->mutex);
     auto reached = [&] { return fence->value >= value; };
@@ -64,7 +67,8 @@ mge_code HostWait(mge_fence* fence, uint64_t value, uint64_t timeout_ns, mge_err
       return MGE_OK;
     }
     // Longer than a year would overflow the clock.
-    auto timeout = std::chrono::nanoseconds(std::min<uint64_t>(timeout_ns, UINT64_C(31'536'000'000'000'000)));
+    auto timeout =
+        std::chrono::nanoseconds(std::min<uint64_t>(timeout_ns, UINT64_C(31'536'000'000'000'000)));
     if (fence->grown.wait_for(lock, timeout, reached)) return MGE_OK;
     return Report(error, MGE_DEADLINE_EXCEEDED, "the fence was not reached in time");
   });
@@ -88,7 +92,8 @@ const mge_queue_api kQueueTable = {
     .signal = Signal,
     .wait = Wait,
     .host_wait = HostWait,
-    // Capture and replay, all four or none: kernels marked MGE_KERNEL_CAPTURE_SAFE are then recorded once and replayed.
+    // Capture and replay, all four or none: kernels marked MGE_KERNEL_CAPTURE_SAFE are then
+    // recorded once and replayed.
     .capture_begin = nullptr,
     .capture_end = nullptr,
     .replay = nullptr,

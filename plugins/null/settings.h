@@ -9,8 +9,9 @@
 
 namespace mge::null {
 
-// The key begins with the backend's name; the user may set MGE_NULL_DEVICES, or `null.devices` in a file. The host checks
-// type, range and choices, so that a value that arrives here is right. A backend never reads the environment itself.
+// The key begins with the backend's name; the user may set MGE_NULL_DEVICES, or `null.devices` in a
+// file. The host checks type, range and choices, so that a value that arrives here is right. A
+// backend never reads the environment itself.
 inline constexpr mge_setting kDevicesSetting = {
     .struct_size = sizeof(mge_setting),
     .type = MGE_SETTING_INT,
@@ -35,6 +36,8 @@ inline std::string Setting(SettingIndex index) {
   return std::string(View(text));
 }
 
-inline uint32_t DeviceCount() { return static_cast<uint32_t>(std::strtoul(Setting(kDevices).c_str(), nullptr, 10)); }
+inline uint32_t DeviceCount() {
+  return static_cast<uint32_t>(std::strtoul(Setting(kDevices).c_str(), nullptr, 10));
+}
 
 }  // namespace mge::null

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of several candidates is best. The host has filtered them already, and refuses anything but an order of them all.
+// Which of several candidates is best. The host has filtered them already, and refuses anything but
+// an order of them all.
 #include <algorithm>
 #include <numeric>
 
@@ -11,9 +12,11 @@ namespace {
 mge_code Order(mge_device*, const mge_choice* choice, uint32_t* out_order, mge_error*) noexcept {
   uint32_t* end = out_order + choice->candidate_count;
   std::iota(out_order, end, 0u);
-  // The id decides between equals, so that in the mode REPRODUCIBLE the answer depends on problem and candidates alone.
+  // The id decides between equals, so that in the mode REPRODUCIBLE the answer depends on problem
+  // and candidates alone.
   std::sort(out_order, end, [&](uint32_t a, uint32_t b) {
-    if (choice->mode == MGE_SELECT_PROFILE && choice->measured_us && choice->measured_us[a] != choice->measured_us[b]) {
+    if (choice->mode == MGE_SELECT_PROFILE && choice->measured_us &&
+        choice->measured_us[a] != choice->measured_us[b]) {
       return choice->measured_us[a] < choice->measured_us[b];
     }
     const mge_candidate *x = choice->candidates[a], *y = choice->candidates[b];

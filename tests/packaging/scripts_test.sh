@@ -68,7 +68,7 @@ expect "an unknown group" 1 "$code"
 fresh
 fake dpkg-query 'printf installed'
 fake apt-get 'exit 1'
-in_common 'ensure_packages build cpu test'
+in_common 'ensure_packages build test'
 expect "all installed" 0 "$code"
 expect "all installed: silent" "" "$text"
 expect "all installed: apt-get is left alone" "" "$(grep apt-get "$work/calls" || true)"

@@ -14,7 +14,8 @@ namespace {
 
 std::string Written() {
   std::string out =
-      "# Sizes and offsets of the plugin interface, in bytes. Until interface 1.0 a change is allowed, and is made by copying\n"
+      "# Sizes and offsets of the plugin interface, in bytes. Until interface 1.0 a change is "
+      "allowed, and is made by copying\n"
       "# build/PRESET/tests/plugin_abi.txt here; after it, lines are only ever added.\n";
   for (const AbiRow& row : AbiRows()) {
     out += row.type;
@@ -29,18 +30,21 @@ TEST(PluginAbi, IsTheOneThatIsWrittenDown) {
   std::ofstream(MGE_BINARY_DIR "/tests/plugin_abi.txt") << now;
   std::ifstream in(MGE_SOURCE_DIR "/tests/abi/plugin_abi.txt");
   std::string golden{std::istreambuf_iterator<char>(in), {}};
-  EXPECT_EQ(now, golden) << "if the change is meant, copy " MGE_BINARY_DIR "/tests/plugin_abi.txt to tests/abi/";
+  EXPECT_EQ(now, golden) << "if the change is meant, copy " MGE_BINARY_DIR
+                            "/tests/plugin_abi.txt to tests/abi/";
 }
 
 TEST(PluginAbi, EveryStructIsDerived) {
   std::set<std::string> types;
   for (const AbiRow& row : AbiRows()) types.insert(row.type);
-  for (const char* type : {"mge_text", "mge_host", "mge_plugin", "mge_kernel_api", "mge_queue_api", "mge_note", "mge_run"}) {
+  for (const char* type : {"mge_text", "mge_host", "mge_plugin", "mge_kernel_api", "mge_queue_api",
+                           "mge_note", "mge_run"}) {
     EXPECT_TRUE(types.count(type)) << type;
   }
 }
 
-// What grows begins with its size. Exceptions are embedded by value for ever: texts, slots, pairs, and the ELF section.
+// What grows begins with its size. Exceptions are embedded by value for ever: texts, slots, pairs,
+// and the ELF section.
 TEST(PluginAbi, StructsBeginWithTheirSize) {
   const std::set<std::string> fixed = {"mge_text", "mge_slot", "mge_in_place", "mge_note_section"};
   for (size_t i = 0; i + 1 < AbiRows().size(); ++i) {
@@ -62,7 +66,9 @@ std::vector<std::string> Lines(const std::string& command) {
 
 class Backend : public testing::TestWithParam<const char*> {
  protected:
-  std::string Library() const { return std::string(MGE_BINARY_DIR "/lib/mge/plugins/mge_") + GetParam() + ".so"; }
+  std::string Library() const {
+    return std::string(MGE_BINARY_DIR "/lib/mge/plugins/mge_") + GetParam() + ".so";
+  }
 };
 
 TEST_P(Backend, ExportsOneSymbol) {
@@ -85,6 +91,7 @@ TEST_P(Backend, CarriesItsNoteAndABuildId) {
   EXPECT_NE(notes.find("Build ID"), std::string::npos);
 }
 
-INSTANTIATE_TEST_SUITE_P(Plugins, Backend, testing::Values(MGE_TEST_BACKENDS), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Plugins, Backend, testing::Values(MGE_TEST_BACKENDS),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

@@ -19,8 +19,24 @@ const mge::KernelRow* const* Rows(uint64_t* count) {
   return rows;
 }
 constexpr mge_kernel_api kApi = mge::KernelTable<Rows>::Api("1");
-constexpr mge_plugin kPlugin = {sizeof(mge_plugin), 0, 1, 0, MGE_ABI_HASH, mge::Text("comfort"), mge::Text("1"), nullptr, 0, nullptr,
-                                nullptr, nullptr, nullptr, nullptr, &kApi, nullptr, nullptr, nullptr};
+constexpr mge_plugin kPlugin = {sizeof(mge_plugin),
+                                0,
+                                1,
+                                0,
+                                MGE_ABI_HASH,
+                                mge::Text("comfort"),
+                                mge::Text("1"),
+                                nullptr,
+                                0,
+                                nullptr,
+                                nullptr,
+                                nullptr,
+                                nullptr,
+                                nullptr,
+                                &kApi,
+                                nullptr,
+                                nullptr,
+                                nullptr};
 
 }  // namespace
 

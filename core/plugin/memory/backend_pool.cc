@@ -18,23 +18,29 @@ class BackendPool : public Pool {
       : api_(api), pool_(pool), slabs_(slabs), device_(std::move(device)) {}
   ~BackendPool() override { api_->destroy(pool_); }
 
-  absl::StatusOr<mge_reservation> Acquire(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
-                                          uint32_t flags) override {
+  absl::StatusOr<mge_reservation> Acquire(uint64_t bytes, uint64_t alignment,
+                                          const mge_fence_point* after, uint32_t flags) override {
     CheckRequest(alignment, flags);
     if (bytes == 0) return NoMemory();
     MGE_RETURN_IF_ERROR(PaddedSize(bytes, alignment).status());
-    // The pool knows nothing of keep_free: it is trimmed from outside before the device would go below.
+    // The pool knows nothing of keep_free: it is trimmed from outside before the device would go
+    // below.
     if (uint64_t keep = keep_free_.load(std::memory_order_relaxed)) {
       MemoryInfo info = slabs_->Info();
-      if (info.total_bytes && (info.free_bytes <= keep || bytes > info.free_bytes - keep)) api_->trim(pool_, MGE_TRIM_EXCESS);
+      if (info.total_bytes && (info.free_bytes <= keep || bytes > info.free_bytes - keep))
+        api_->trim(pool_, MGE_TRIM_EXCESS);
     }
     mge_reservation out = NoMemory();
     mge_error error;
-    mge_code code =
-        CallBackend(error, [&](mge_error* e) { return api_->acquire(pool_, bytes, alignment, after, flags, &out, e); });
-    std::string what = fmt::format("device {}: the backend's own pool, asked for {} bytes,", device_, bytes);
+    mge_code code = CallBackend(error, [&](mge_error* e) {
+      return api_->acquire(pool_, bytes, alignment, after, flags, &out, e);
+    });
+    std::string what =
+        fmt::format("device {}: the backend's own pool, asked for {} bytes,", device_, bytes);
     if (code != MGE_OK) return StatusOfBackend(code, error, what);
-    if (out.address && reinterpret_cast<uintptr_t>(out.address) % alignment == 0 && out.bytes >= bytes) return out;
+    if (out.address && reinterpret_cast<uintptr_t>(out.address) % alignment == 0 &&
+        out.bytes >= bytes)
+      return out;
     error.text = fmt::format("it gave {} bytes at {}", out.bytes, fmt::ptr(out.address));
     api_->release(pool_, &out, nullptr);
     return StatusOfBackend(MGE_INTERNAL, error, what);
@@ -64,17 +70,21 @@ class BackendPool : public Pool {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Pool>> MakeBackendPool(const mge_pool_api* api, mge_device* device, int32_t memory_class,
-                                                      DeviceSlabs* slabs, std::string_view device_name) {
+absl::StatusOr<std::unique_ptr<Pool>> MakeBackendPool(const mge_pool_api* api, mge_device* device,
+                                                      int32_t memory_class, DeviceSlabs* slabs,
+                                                      std::string_view device_name) {
   mge_pool* pool = nullptr;
   mge_error error;
-  mge_code code =
-      CallBackend(error, [&](mge_error* e) { return api->create(device, memory_class, slabs->table(), &pool, e); });
+  mge_code code = CallBackend(error, [&](mge_error* e) {
+    return api->create(device, memory_class, slabs->table(), &pool, e);
+  });
   if (code == MGE_OK && !pool) {
     error.text = "it answered success without a pool";
     code = MGE_INTERNAL;
   }
-  if (code != MGE_OK) return StatusOfBackend(code, error, fmt::format("device {}: making the backend's own pool", device_name));
+  if (code != MGE_OK)
+    return StatusOfBackend(code, error,
+                           fmt::format("device {}: making the backend's own pool", device_name));
   return std::make_unique<BackendPool>(api, pool, slabs, std::string(device_name));
 }
 

@@ -38,8 +38,8 @@ void BucketPool::GiveBack(uint64_t retain, bool wait) {
   std::erase_if(cache_, [](const auto& entry) { return entry.second.empty(); });
 }
 
-absl::StatusOr<mge_reservation> BucketPool::Acquire(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
-                                                    uint32_t flags) {
+absl::StatusOr<mge_reservation> BucketPool::Acquire(uint64_t bytes, uint64_t alignment,
+                                                    const mge_fence_point* after, uint32_t flags) {
   CheckRequest(alignment, flags);
   if (bytes == 0) return NoMemory();
   MGE_ASSIGN_OR_RETURN(uint64_t padded, PaddedSize(bytes, alignment));
@@ -52,11 +52,14 @@ absl::StatusOr<mge_reservation> BucketPool::Acquire(uint64_t bytes, uint64_t ali
   } else {
     if (flags & MGE_POOL_NO_GROWTH) return GrowthForbidden(name_, bytes);
     if (MemoryInfo info = provider_->Info(); info.total_bytes) {
-      // Only the release is triggered here; whether the device has the memory is the provider's to say.
-      if (info.free_bytes <= policy_.keep_free || size > info.free_bytes - policy_.keep_free) GiveBack(0, false);
+      // Only the release is triggered here; whether the device has the memory is the provider's to
+      // say.
+      if (info.free_bytes <= policy_.keep_free || size > info.free_bytes - policy_.keep_free)
+        GiveBack(0, false);
     }
     absl::StatusOr<mge_slab> slab = provider_->Acquire(size);
-    if (!slab.ok() && slab.status().code() == absl::StatusCode::kResourceExhausted && !cache_.empty()) {
+    if (!slab.ok() && slab.status().code() == absl::StatusCode::kResourceExhausted &&
+        !cache_.empty()) {
       // What the pool keeps for later must never be why a request fails now.
       GiveBack(0, true);
       slab = provider_->Acquire(size);
@@ -68,7 +71,8 @@ absl::StatusOr<mge_reservation> BucketPool::Acquire(uint64_t bytes, uint64_t ali
   }
   stats_.in_use += size;
   stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
-  mge_reservation out = Place(block->slab, AlignUp(reinterpret_cast<uintptr_t>(block->slab.address), alignment), size);
+  mge_reservation out = Place(
+      block->slab, AlignUp(reinterpret_cast<uintptr_t>(block->slab.address), alignment), size);
   out.token = reinterpret_cast<uintptr_t>(block.release());
   return out;
 }

@@ -13,17 +13,19 @@
 
 namespace mge {
 
-// One slab per reservation. A released slab waits in a list of its size, and the last one released is given first.
+// One slab per reservation. A released slab waits in a list of its size, and the last one released
+// is given first.
 class BucketPool : public Pool {
  public:
-  // `round`: the size of the slab for a request. Without `caching` a slab goes back as soon as its last use is over.
-  BucketPool(std::string_view name, uint64_t (*round)(uint64_t, const PoolOptions&), bool caching, const PoolOptions& options,
-             SlabProvider* provider)
+  // `round`: the size of the slab for a request. Without `caching` a slab goes back as soon as its
+  // last use is over.
+  BucketPool(std::string_view name, uint64_t (*round)(uint64_t, const PoolOptions&), bool caching,
+             const PoolOptions& options, SlabProvider* provider)
       : name_(name), round_(round), caching_(caching), options_(options), provider_(provider) {}
   ~BucketPool() override;
 
-  absl::StatusOr<mge_reservation> Acquire(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
-                                          uint32_t flags) override;
+  absl::StatusOr<mge_reservation> Acquire(uint64_t bytes, uint64_t alignment,
+                                          const mge_fence_point* after, uint32_t flags) override;
   void Release(const mge_reservation& reservation, const mge_fence_point* last_use) override;
   void Trim(int32_t how) override;
   mge_pool_stats Stats() const override;
@@ -35,8 +37,8 @@ class BucketPool : public Pool {
     mge_slab slab;
     mge_fence_point last_use;
   };
-  // Gives cached blocks back until at most `retain` bytes are committed, the largest first. Blocks whose last use is not
-  // over stay, unless `wait`.
+  // Gives cached blocks back until at most `retain` bytes are committed, the largest first. Blocks
+  // whose last use is not over stay, unless `wait`.
   void GiveBack(uint64_t retain, bool wait);
   std::unique_ptr<Block> Take(uint64_t size, const mge_fence_point* after);
 

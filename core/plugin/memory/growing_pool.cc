@@ -25,7 +25,8 @@ void GrowingPool::RemoveFree(std::map<uintptr_t, Block>::iterator at) {
 
 void GrowingPool::AddFree(uintptr_t address, Block block) {
   auto next = free_.lower_bound(address);
-  if (next != free_.end() && next->first == address + block.bytes && next->second.slab == block.slab) {
+  if (next != free_.end() && next->first == address + block.bytes &&
+      next->second.slab == block.slab) {
     block.bytes += next->second.bytes;
     auto joined = next++;
     RemoveFree(joined);
@@ -75,7 +76,8 @@ bool GrowingPool::TakeFree(uint64_t bytes, uint64_t alignment, mge_reservation& 
 }
 
 // A whole block that the same fence has freed by the time of its next use.
-bool GrowingPool::TakePending(uint64_t bytes, uint64_t alignment, const mge_fence_point* after, mge_reservation& out) {
+bool GrowingPool::TakePending(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
+                              mge_reservation& out) {
   if (!after || !after->fence) return false;
   auto best = pending_.end();
   for (auto p = pending_.begin(); p != pending_.end(); ++p) {
@@ -114,8 +116,8 @@ absl::Status GrowingPool::Grow(uint64_t bytes) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<mge_reservation> GrowingPool::Acquire(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
-                                                     uint32_t flags) {
+absl::StatusOr<mge_reservation> GrowingPool::Acquire(uint64_t bytes, uint64_t alignment,
+                                                     const mge_fence_point* after, uint32_t flags) {
   CheckRequest(alignment, flags);
   if (bytes == 0) return NoMemory();
   alignment = std::max(alignment, kDefaultAlignment);
@@ -151,10 +153,12 @@ void GrowingPool::Release(const mge_reservation& reservation, const mge_fence_po
 }
 
 void GrowingPool::GiveBack(uint64_t retain) {
-  std::sort(slabs_.begin(), slabs_.end(), [](const auto& a, const auto& b) { return a->bytes > b->bytes; });
+  std::sort(slabs_.begin(), slabs_.end(),
+            [](const auto& a, const auto& b) { return a->bytes > b->bytes; });
   std::erase_if(slabs_, [&](const std::unique_ptr<mge_slab>& slab) {
     auto at = free_.find(reinterpret_cast<uintptr_t>(slab->address));
-    bool whole = at != free_.end() && at->second.slab == slab.get() && at->second.bytes == slab->bytes;
+    bool whole =
+        at != free_.end() && at->second.slab == slab.get() && at->second.bytes == slab->bytes;
     if (!whole || stats_.committed <= retain) return false;
     RemoveFree(at);
     stats_.committed -= slab->bytes;

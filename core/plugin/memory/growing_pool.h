@@ -15,15 +15,16 @@
 
 namespace mge {
 
-// A request is served by the smallest free block that holds it; what is left of the block stays free. Where nothing fits,
-// a slab is taken: of the request's size, or larger while the pool is young (1 MiB, doubling up to 64 MiB).
+// A request is served by the smallest free block that holds it; what is left of the block stays
+// free. Where nothing fits, a slab is taken: of the request's size, or larger while the pool is
+// young (1 MiB, doubling up to 64 MiB).
 class GrowingPool : public Pool {
  public:
   explicit GrowingPool(SlabProvider* provider) : provider_(provider) {}
   ~GrowingPool() override;
 
-  absl::StatusOr<mge_reservation> Acquire(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
-                                          uint32_t flags) override;
+  absl::StatusOr<mge_reservation> Acquire(uint64_t bytes, uint64_t alignment,
+                                          const mge_fence_point* after, uint32_t flags) override;
   void Release(const mge_reservation& reservation, const mge_fence_point* last_use) override;
   void Trim(int32_t how) override;
   mge_pool_stats Stats() const override;
@@ -46,7 +47,8 @@ class GrowingPool : public Pool {
   void RemoveFree(std::map<uintptr_t, Block>::iterator at);
   void Sweep(bool wait);  // pending blocks that are over become free
   bool TakeFree(uint64_t bytes, uint64_t alignment, mge_reservation& out);
-  bool TakePending(uint64_t bytes, uint64_t alignment, const mge_fence_point* after, mge_reservation& out);
+  bool TakePending(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
+                   mge_reservation& out);
   absl::Status Grow(uint64_t bytes);
   void GiveBack(uint64_t retain);
   mge_reservation Hand(const mge_slab& slab, uintptr_t address, uint64_t bytes);

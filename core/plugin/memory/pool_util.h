@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ready-made pools share: checks of a request, alignment, and when a released block may be given again.
+// What the ready-made pools share: checks of a request, alignment, and when a released block may be
+// given again.
 #pragma once
 
 #include <bit>
@@ -19,14 +20,18 @@ inline void CheckRequest(uint64_t alignment, uint32_t flags) {
   MGE_CHECK((flags & ~uint32_t{MGE_POOL_NO_GROWTH}) == 0);
 }
 
-inline uintptr_t AlignUp(uintptr_t n, uint64_t alignment) { return (n + alignment - 1) & ~(alignment - 1); }
+inline uintptr_t AlignUp(uintptr_t n, uint64_t alignment) {
+  return (n + alignment - 1) & ~(alignment - 1);
+}
 
 inline mge_reservation NoMemory() { return {sizeof(mge_reservation), 0, nullptr, nullptr, 0, 0}; }
 
-// A size that holds `bytes` at any alignment, when slabs begin at multiples of kDefaultAlignment. kOutOfMemory beyond 2^62.
+// A size that holds `bytes` at any alignment, when slabs begin at multiples of kDefaultAlignment.
+// kOutOfMemory beyond 2^62.
 inline absl::StatusOr<uint64_t> PaddedSize(uint64_t bytes, uint64_t alignment) {
   if (bytes > uint64_t{1} << 62) {
-    return Fail(errors::kOutOfMemory, "the request is larger than any device", {.what = fmt::format("{} bytes", bytes)});
+    return Fail(errors::kOutOfMemory, "the request is larger than any device",
+                {.what = fmt::format("{} bytes", bytes)});
   }
   return alignment > kDefaultAlignment ? bytes + (alignment - kDefaultAlignment) : bytes;
 }
@@ -34,19 +39,26 @@ inline absl::StatusOr<uint64_t> PaddedSize(uint64_t bytes, uint64_t alignment) {
 // `size` bytes of a slab from `address` on.
 inline mge_reservation Place(const mge_slab& slab, uintptr_t address, uint64_t size) {
   uintptr_t offset = address - reinterpret_cast<uintptr_t>(slab.address);
-  return {sizeof(mge_reservation), 0, reinterpret_cast<void*>(address),
-          slab.host_address ? static_cast<char*>(slab.host_address) + offset : nullptr, size, 0};
+  return {sizeof(mge_reservation),
+          0,
+          reinterpret_cast<void*>(address),
+          slab.host_address ? static_cast<char*>(slab.host_address) + offset : nullptr,
+          size,
+          0};
 }
 
 // Whether memory whose last use is `last` may be used again by who comes after `after`.
-inline bool IsFree(const mge_fence_point& last, const mge_fence_point* after, const SlabProvider& provider) {
-  if (after && after->fence && after->fence == last.fence && after->value >= last.value) return true;
+inline bool IsFree(const mge_fence_point& last, const mge_fence_point* after,
+                   const SlabProvider& provider) {
+  if (after && after->fence && after->fence == last.fence && after->value >= last.value)
+    return true;
   return provider.Reached(last, false);
 }
 
 inline absl::Status GrowthForbidden(std::string_view pool, uint64_t bytes) {
-  return Fail(errors::kOutOfMemory, fmt::format("the pool '{}' holds no free block for this request", pool),
-              {.what = fmt::format("{} bytes were asked for, and the request allows no growth", bytes)});
+  return Fail(
+      errors::kOutOfMemory, fmt::format("the pool '{}' holds no free block for this request", pool),
+      {.what = fmt::format("{} bytes were asked for, and the request allows no growth", bytes)});
 }
 
 }  // namespace mge

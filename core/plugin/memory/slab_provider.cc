@@ -15,8 +15,9 @@ constexpr uintptr_t kLeastAlignment = 64;
 
 }  // namespace
 
-DeviceSlabs::DeviceSlabs(std::string name, mge_device* device, const mge_memory_api* memory, const mge_queue_api* queue,
-                         int32_t memory_class, std::shared_ptr<Budget> budget)
+DeviceSlabs::DeviceSlabs(std::string name, mge_device* device, const mge_memory_api* memory,
+                         const mge_queue_api* queue, int32_t memory_class,
+                         std::shared_ptr<Budget> budget)
     : name_(std::move(name)),
       device_(device),
       memory_(memory),
@@ -42,7 +43,9 @@ DeviceSlabs::DeviceSlabs(std::string name, mge_device* device, const mge_memory_
     }
     return code;
   };
-  table_.release = [](void* self, const mge_slab* slab) { static_cast<DeviceSlabs*>(self)->Release(*slab); };
+  table_.release = [](void* self, const mge_slab* slab) {
+    static_cast<DeviceSlabs*>(self)->Release(*slab);
+  };
   table_.memory_info = [](void* self, uint64_t* free_bytes, uint64_t* total_bytes) {
     MemoryInfo info = static_cast<DeviceSlabs*>(self)->Info();
     *free_bytes = info.free_bytes;
@@ -56,27 +59,33 @@ absl::StatusOr<mge_slab> DeviceSlabs::Acquire(uint64_t bytes) {
   slab.struct_size = sizeof(slab);
   slab.memory_class = memory_class_;
   mge_error error;
-  mge_code code =
-      CallBackend(error, [&](mge_error* e) { return memory_->slab_acquire(device_, memory_class_, bytes, &slab, e); });
-  if (code == MGE_OK && reinterpret_cast<uintptr_t>(slab.address) % kLeastAlignment == 0 && slab.address) {
+  mge_code code = CallBackend(error, [&](mge_error* e) {
+    return memory_->slab_acquire(device_, memory_class_, bytes, &slab, e);
+  });
+  if (code == MGE_OK && reinterpret_cast<uintptr_t>(slab.address) % kLeastAlignment == 0 &&
+      slab.address) {
     slab.bytes = bytes;
     return slab;
   }
   budget_->Refund(bytes);
   if (code == MGE_OK) {
     memory_->slab_release(device_, &slab);
-    error.text = fmt::format("it gave the address {}, which is not aligned to {} bytes", fmt::ptr(slab.address),
-                             kLeastAlignment);
-    return StatusOfBackend(MGE_INTERNAL, error, fmt::format("device {}: taking {} bytes", name_, bytes));
+    error.text = fmt::format("it gave the address {}, which is not aligned to {} bytes",
+                             fmt::ptr(slab.address), kLeastAlignment);
+    return StatusOfBackend(MGE_INTERNAL, error,
+                           fmt::format("device {}: taking {} bytes", name_, bytes));
   }
   if (code != MGE_RESOURCE_EXHAUSTED) {
     return StatusOfBackend(code, error, fmt::format("device {}: taking {} bytes", name_, bytes));
   }
   MemoryInfo info = Info();
-  std::string what = fmt::format("{} bytes were asked for, {} are free, MGE holds {}", bytes, info.free_bytes, budget_->in_use());
+  std::string what = fmt::format("{} bytes were asked for, {} are free, MGE holds {}", bytes,
+                                 info.free_bytes, budget_->in_use());
   if (!error.text.empty()) what += "; " + TextOfBackend(code, error);
-  return Fail(errors::kOutOfMemory, fmt::format("device {} has no memory left for this request", name_),
-              {.what = std::move(what), .where = fmt::format("device {}", name_),
+  return Fail(errors::kOutOfMemory,
+              fmt::format("device {} has no memory left for this request", name_),
+              {.what = std::move(what),
+               .where = fmt::format("device {}", name_),
                .fix = "end other programs that use the device, or run a smaller batch or model"});
 }
 
@@ -98,7 +107,8 @@ MemoryInfo DeviceSlabs::Info() const {
 bool DeviceSlabs::Reached(const mge_fence_point& point, bool wait) const {
   if (!point.fence || !queue_) return true;
   // A fence that failed is over as well: nothing that waits for it will run.
-  return queue_->host_wait(point.fence, point.value, wait ? UINT64_MAX : 0, nullptr) != MGE_DEADLINE_EXCEEDED;
+  return queue_->host_wait(point.fence, point.value, wait ? UINT64_MAX : 0, nullptr) !=
+         MGE_DEADLINE_EXCEEDED;
 }
 
 }  // namespace mge

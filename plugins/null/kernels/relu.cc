@@ -6,7 +6,8 @@
 namespace mge::null {
 namespace {
 
-constexpr uint64_t kChunk = 1 << 14;  // elements; fixed, so that results never depend on the number of threads
+constexpr uint64_t kChunk =
+    1 << 14;  // elements; fixed, so that results never depend on the number of threads
 
 // What a step needs, bound once. Slots are offsets: their addresses are known only in a run.
 struct Args {
@@ -14,8 +15,8 @@ struct Args {
   uint64_t count;
 };
 
-// Runs often, and on several threads at once with different runs: no allocation, no lock, no look-up. On a device with a
-// driver this would enqueue the work on run->queue and return.
+// Runs often, and on several threads at once with different runs: no allocation, no lock, no
+// look-up. On a device with a driver this would enqueue the work on run->queue and return.
 mge_code Launch(const Args& args, const mge_run* run) {
   const float* x = At<const float>(run, args.x);
   float* y = At<float>(run, args.y);

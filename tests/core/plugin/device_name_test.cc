@@ -52,10 +52,37 @@ TEST(DeviceName, EveryFormIsUnderstood) {
 }
 
 TEST(DeviceName, WhatIsNoneIsRefused) {
-  for (const char* text : {"", " ", "0", "x", "cpu-1", "cpu0:", "cpu0:x", "cpu0:1:2", "cpu0x", "cpu 0", "cpu999999", "cpu1234567",
-                           "multithread", "multithread0:0", "multithreadx", "multithread4:", "multithread:default",
-                           "multithread:default:0", "multithread99999:0", "cpu(", "cpu()", "cpu(-1)", "cpu(x)", "(0)",
-                           "cpu_pinned0", "CPU0", "cpu0\n", "gpu\x1b[31m", "cpu:0", "gpu:default", "cpu0/../x"}) {
+  for (const char* text : {"",
+                           " ",
+                           "0",
+                           "x",
+                           "cpu-1",
+                           "cpu0:",
+                           "cpu0:x",
+                           "cpu0:1:2",
+                           "cpu0x",
+                           "cpu 0",
+                           "cpu999999",
+                           "cpu1234567",
+                           "multithread",
+                           "multithread0:0",
+                           "multithreadx",
+                           "multithread4:",
+                           "multithread:default",
+                           "multithread:default:0",
+                           "multithread99999:0",
+                           "cpu(",
+                           "cpu()",
+                           "cpu(-1)",
+                           "cpu(x)",
+                           "(0)",
+                           "cpu_pinned0",
+                           "CPU0",
+                           "cpu0\n",
+                           "gpu\x1b[31m",
+                           "cpu:0",
+                           "gpu:default",
+                           "cpu0/../x"}) {
     absl::StatusOr<DeviceName> name = ParseDeviceName(text, "MGE_DEFAULT_DEVICE");
     ASSERT_FALSE(name.ok()) << text;
     EXPECT_EQ(ErrorId(name.status()), errors::kBadDeviceName.id) << text;
@@ -86,7 +113,8 @@ TEST(DeviceSpec, ListsArePreferencesAndSplits) {
 }
 
 TEST(DeviceSpec, EmptyPartsAndEndlessListsAreRefused) {
-  for (std::string text : {std::string(""), std::string(","), std::string("cpu0,"), std::string("+cpu0"), std::string("cpu0++cpu1")}) {
+  for (std::string text : {std::string(""), std::string(","), std::string("cpu0,"),
+                           std::string("+cpu0"), std::string("cpu0++cpu1")}) {
     EXPECT_FALSE(ParseDeviceSpec(text).ok()) << text;
   }
   std::string many;

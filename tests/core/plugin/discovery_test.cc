@@ -24,7 +24,8 @@ Discovery Discover(const std::vector<std::string>& folders, uint32_t isa = MGE_I
 
 std::vector<std::string> NamesOf(const Discovery& discovery) {
   std::vector<std::string> names;
-  for (const FoundPlugin& found : discovery.accepted) names.push_back(found.file.path.substr(found.file.path.rfind('/') + 1));
+  for (const FoundPlugin& found : discovery.accepted)
+    names.push_back(found.file.path.substr(found.file.path.rfind('/') + 1));
   return names;
 }
 
@@ -36,7 +37,8 @@ TEST(Discovery, TakesLibrariesInTheOrderOfTheirNames) {
   std::filesystem::create_directory(folder.At("sub"));
   std::ofstream(folder.At("sub/mge_x.so")) << ReadAll(FakeFile("processor"));
   Discovery discovery = Discover({folder.path()});
-  EXPECT_THAT(NamesOf(discovery), ElementsAre("mge_board.so", "mge_card.so", "mge_good.so", "mge_shy.so"));
+  EXPECT_THAT(NamesOf(discovery),
+              ElementsAre("mge_board.so", "mge_card.so", "mge_good.so", "mge_shy.so"));
   EXPECT_THAT(discovery.rejected, IsEmpty());
   const PluginFile& file = discovery.accepted[1].file;
   EXPECT_EQ(file.name, "card");
@@ -131,12 +133,14 @@ TEST(Discovery, OfOneNameTheFirstDirectoryIsTaken) {
   EXPECT_EQ(discovery.rejected[0].verdict, Verdict::kSkipped);
   EXPECT_EQ(discovery.rejected[0].code, VerdictCode::kDuplicateName);
   EXPECT_THAT(discovery.rejected[0].reason, HasSubstr(first.At("mge_better.so")));
-  EXPECT_EQ(Discover({second.path(), first.path()}).accepted[0].file.path, second.At("mge_good.so"));
+  EXPECT_EQ(Discover({second.path(), first.path()}).accepted[0].file.path,
+            second.At("mge_good.so"));
 }
 
 TEST(Discovery, ABadFileDoesNotTakeAName) {
   PluginFolder folder;
-  folder.Write("mge_a.so", WithNote(ReadAll(FakeFile("good")), [](mge_note& n) { n.hash_low ^= 1; }));
+  folder.Write("mge_a.so",
+               WithNote(ReadAll(FakeFile("good")), [](mge_note& n) { n.hash_low ^= 1; }));
   folder.Add("better", "mge_b.so");
   EXPECT_THAT(NamesOf(Discover({folder.path()})), ElementsAre("mge_b.so"));
 }
@@ -146,7 +150,8 @@ TEST(Discovery, OneFileUnderTwoNamesIsTakenOnce) {
   folder.Add("good", "mge_a.so");
   folder.Add("good", "mge_copy.so");  // equal build id
   std::filesystem::create_hard_link(folder.At("mge_a.so"), folder.At("mge_link.so"));
-  Discovery discovery = Discover({folder.path(), folder.path() + "/../" + folder.path().substr(folder.path().rfind('/') + 1)});
+  Discovery discovery = Discover(
+      {folder.path(), folder.path() + "/../" + folder.path().substr(folder.path().rfind('/') + 1)});
   EXPECT_THAT(NamesOf(discovery), ElementsAre("mge_a.so"));
   ASSERT_EQ(discovery.rejected.size(), 2u);
   EXPECT_EQ(discovery.rejected[0].code, VerdictCode::kDuplicateFile);
@@ -155,18 +160,22 @@ TEST(Discovery, OneFileUnderTwoNamesIsTakenOnce) {
 
 TEST(Discovery, AMissingInstructionSetIsNamed) {
   PluginFolder folder;
-  folder.Write("mge_wide.so", WithNote(ReadAll(FakeFile("good")), [](mge_note& n) { n.isa = MGE_ISA_AVX512; }));
+  folder.Write("mge_wide.so",
+               WithNote(ReadAll(FakeFile("good")), [](mge_note& n) { n.isa = MGE_ISA_AVX512; }));
   EXPECT_EQ(Discover({folder.path()}, MGE_ISA_KNOWN_BITS).accepted.size(), 1u);
   PluginFile file = FileNamed(Discover({folder.path()}, MGE_ISA_AVX2).rejected, "mge_wide.so");
   EXPECT_EQ(file.code, VerdictCode::kIsaMissing);
   EXPECT_THAT(file.reason, HasSubstr("AVX-512"));
-  folder.Write("mge_wide.so", WithNote(ReadAll(FakeFile("good")), [](mge_note& n) { n.isa = 1u << 30; }));
-  EXPECT_EQ(FileNamed(Discover({folder.path()}).rejected, "mge_wide.so").code, VerdictCode::kIsaMissing);
+  folder.Write("mge_wide.so",
+               WithNote(ReadAll(FakeFile("good")), [](mge_note& n) { n.isa = 1u << 30; }));
+  EXPECT_EQ(FileNamed(Discover({folder.path()}).rejected, "mge_wide.so").code,
+            VerdictCode::kIsaMissing);
 }
 
 TEST(Discovery, OtherHeadersAreAnAbiMismatchWithAFix) {
   PluginFolder folder;
-  folder.Write("mge_old.so", WithNote(ReadAll(FakeFile("good")), [](mge_note& n) { n.hash_high ^= 1; }));
+  folder.Write("mge_old.so",
+               WithNote(ReadAll(FakeFile("good")), [](mge_note& n) { n.hash_high ^= 1; }));
   PluginFile file = FileNamed(Discover({folder.path()}).rejected, "mge_old.so");
   EXPECT_EQ(file.code, VerdictCode::kAbiMismatch);
   EXPECT_THAT(file.fix, HasSubstr("build it again with the SDK"));
@@ -176,7 +185,8 @@ TEST(Discovery, OtherHeadersAreAnAbiMismatchWithAFix) {
 TEST(Discovery, AHundredFilesTakeOneOrder) {
   PluginFolder folder;
   for (int i = 0; i < 100; ++i) {
-    folder.Write("mge_" + std::to_string(1000 + (i * 37) % 100) + ".so", WithNote(ReadAll(FakeFile("good")), [&](mge_note& n) {
+    folder.Write("mge_" + std::to_string(1000 + (i * 37) % 100) + ".so",
+                 WithNote(ReadAll(FakeFile("good")), [&](mge_note& n) {
                    std::string name = "n" + std::to_string(i);
                    std::memcpy(n.name, name.c_str(), name.size() + 1);
                  }) + std::string(static_cast<size_t>(i), 'x'));
@@ -192,7 +202,8 @@ TEST(Discovery, TheBuiltInDirectoryStandsBesideTheCode) {
 }
 
 TEST(Isa, NamesEveryBit) {
-  EXPECT_THAT(IsaNames(MGE_ISA_KNOWN_BITS | 1u << 20), AllOf(HasSubstr("AVX2"), HasSubstr("AVX-512"), HasSubstr("0x100000")));
+  EXPECT_THAT(IsaNames(MGE_ISA_KNOWN_BITS | 1u << 20),
+              AllOf(HasSubstr("AVX2"), HasSubstr("AVX-512"), HasSubstr("0x100000")));
   if (HostIsa() & MGE_ISA_AVX512) {
     EXPECT_TRUE(HostIsa() & MGE_ISA_AVX2);
   }

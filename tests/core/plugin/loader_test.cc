@@ -60,26 +60,37 @@ TEST_P(BadBackend, IsListedWithItsReasonAndTheProcessGoesOn) {
 INSTANTIATE_TEST_SUITE_P(
     Loader, BadBackend,
     testing::Values(
-        BadCase{"lies", Verdict::kRefused, VerdictCode::kBadTable, "its identity note says 'lies' 1.0, its table says 'honest'"},
-        BadCase{"wrong_class", Verdict::kRefused, VerdictCode::kBadDevice, "class 'other'; its identity note declares fake"},
-        BadCase{"undeclared_gpu", Verdict::kRefused, VerdictCode::kBadDevice, "does not declare the class gpu"},
+        BadCase{"lies", Verdict::kRefused, VerdictCode::kBadTable,
+                "its identity note says 'lies' 1.0, its table says 'honest'"},
+        BadCase{"wrong_class", Verdict::kRefused, VerdictCode::kBadDevice,
+                "class 'other'; its identity note declares fake"},
+        BadCase{"undeclared_gpu", Verdict::kRefused, VerdictCode::kBadDevice,
+                "does not declare the class gpu"},
         BadCase{"unknown_flag", Verdict::kRefused, VerdictCode::kBadDevice, "unknown flags"},
         BadCase{"throws", Verdict::kRefused, VerdictCode::kStartFailed, "the fake exploded"},
         BadCase{"fails", Verdict::kRefused, VerdictCode::kStartFailed, "no luck"},
-        BadCase{"no_driver", Verdict::kSkipped, VerdictCode::kUnavailable, "libfake.so.1 is not installed"},
-        BadCase{"null_slot", Verdict::kRefused, VerdictCode::kBadTable, "slot 'open' of table 'device' is NULL"},
+        BadCase{"no_driver", Verdict::kSkipped, VerdictCode::kUnavailable,
+                "libfake.so.1 is not installed"},
+        BadCase{"null_slot", Verdict::kRefused, VerdictCode::kBadTable,
+                "slot 'open' of table 'device' is NULL"},
         BadCase{"null_plugin", Verdict::kRefused, VerdictCode::kBadTable, "no table (NULL)"},
-        BadCase{"short_plugin", Verdict::kRefused, VerdictCode::kBadTable, "16 bytes (struct_size)"},
-        BadCase{"short_table", Verdict::kRefused, VerdictCode::kBadTable, "table 'memory' says 8 bytes"},
+        BadCase{"short_plugin", Verdict::kRefused, VerdictCode::kBadTable,
+                "16 bytes (struct_size)"},
+        BadCase{"short_table", Verdict::kRefused, VerdictCode::kBadTable,
+                "table 'memory' says 8 bytes"},
         BadCase{"no_entry", Verdict::kRefused, VerdictCode::kNoEntry, "mge_plugin_query"},
-        BadCase{"declines", Verdict::kRefused, VerdictCode::kQueryRefused, "only works on Tuesdays"},
-        BadCase{"missing_symbol", Verdict::kRefused, VerdictCode::kMissingSymbol, "mge_test_symbol_that_nobody_has"},
-        BadCase{"missing_library", Verdict::kRefused, VerdictCode::kMissingLibrary, "libmge_test_gone.so"}),
+        BadCase{"declines", Verdict::kRefused, VerdictCode::kQueryRefused,
+                "only works on Tuesdays"},
+        BadCase{"missing_symbol", Verdict::kRefused, VerdictCode::kMissingSymbol,
+                "mge_test_symbol_that_nobody_has"},
+        BadCase{"missing_library", Verdict::kRefused, VerdictCode::kMissingLibrary,
+                "libmge_test_gone.so"}),
     [](const auto& info) { return std::string(info.param.kind); });
 
 TEST(Loader, OneBadBackendNeverBreaksTheOthers) {
   PluginFolder folder;
-  for (const char* kind : {"throws", "null_slot", "missing_library", "good", "lies", "card"}) folder.Add(kind);
+  for (const char* kind : {"throws", "null_slot", "missing_library", "good", "lies", "card"})
+    folder.Add(kind);
   std::unique_ptr<Devices> devices = Load({folder.path()});
   EXPECT_EQ(devices->all().size(), 5u);
   EXPECT_TRUE(devices->Resolve("fake0").ok());
@@ -140,7 +151,8 @@ TEST(Loader, TheHostTableServesWhileTheBackendRuns) {
   EXPECT_EQ(host->extension(host->self, "org.example.none", 1), nullptr);
   EXPECT_EQ(host->thread_count(host->self), 1u);
   uint64_t sum = 0;
-  host->parallel_for(host->self, 5, [](void* c, uint64_t i) { *static_cast<uint64_t*>(c) += i; }, &sum);
+  host->parallel_for(
+      host->self, 5, [](void* c, uint64_t i) { *static_cast<uint64_t*>(c) += i; }, &sum);
   EXPECT_EQ(sum, 10u);
   uint64_t before = host->clock_ns(host->self);
   EXPECT_GE(host->clock_ns(host->self), before);
@@ -150,12 +162,16 @@ TEST(Loader, ASettingThatTheUserGotWrongIsNamedAndNothingIsStarted) {
   PluginFolder folder;
   folder.Add("good");
   DevicesOptions options;
-  options.settings = [](std::string_view, std::span<const mge_setting* const>) -> absl::StatusOr<std::vector<std::string>> {
-    return Fail(errors::kBadSetting, "good.level = 11 is outside of 0..9", {.where = "MGE_GOOD_LEVEL", .fix = "set it to 0..9"});
+  options.settings =
+      [](std::string_view,
+         std::span<const mge_setting* const>) -> absl::StatusOr<std::vector<std::string>> {
+    return Fail(errors::kBadSetting, "good.level = 11 is outside of 0..9",
+                {.where = "MGE_GOOD_LEVEL", .fix = "set it to 0..9"});
   };
   std::unique_ptr<Devices> devices = Load({folder.path()}, std::move(options));
   EXPECT_EQ(devices->files()[0].code, VerdictCode::kBadSetting);
-  EXPECT_THAT(devices->files()[0].reason, AllOf(HasSubstr("outside of 0..9"), HasSubstr("MGE_GOOD_LEVEL")));
+  EXPECT_THAT(devices->files()[0].reason,
+              AllOf(HasSubstr("outside of 0..9"), HasSubstr("MGE_GOOD_LEVEL")));
   EXPECT_EQ(devices->files()[0].fix, "set it to 0..9");
 }
 
@@ -193,7 +209,8 @@ TEST(Loader, AForkedChildTouchesNoDriver) {
 
 TEST(Loader, ComingAndGoingLeavesNothingBehind) {
   PluginFolder folder;
-  for (const char* kind : {"good", "card", "throws", "null_slot", "missing_library"}) folder.Add(kind);
+  for (const char* kind : {"good", "card", "throws", "null_slot", "missing_library"})
+    folder.Add(kind);
   auto count = [](const char* path) {
     auto entries = std::filesystem::directory_iterator(path);
     return std::distance(begin(entries), end(entries));
@@ -201,7 +218,8 @@ TEST(Loader, ComingAndGoingLeavesNothingBehind) {
   auto maps = [] {
     std::string text = ReadAll("/proc/self/maps");
     size_t libraries = 0;
-    for (size_t at = 0; (at = text.find("mge_plugins_", at)) != std::string::npos; ++at) ++libraries;
+    for (size_t at = 0; (at = text.find("mge_plugins_", at)) != std::string::npos; ++at)
+      ++libraries;
     return libraries;
   };
   (void)Load({folder.path()})->Resolve("fake0");

@@ -38,14 +38,18 @@ TEST_F(Note, IsReadWithoutOpeningTheLibrary) {
 TEST_F(Note, EmptyAndForeignFilesAreNoLibraries) {
   EXPECT_EQ(Read("").code, VerdictCode::kNotElf);
   EXPECT_EQ(Read("#!/bin/sh\nrm -rf /\n").code, VerdictCode::kNotElf);
-  EXPECT_EQ(Read("\x7f" "ELF").code, VerdictCode::kDamaged);
+  EXPECT_EQ(Read("\x7f"
+                 "ELF")
+                .code,
+            VerdictCode::kDamaged);
 }
 
 TEST_F(Note, OtherMachinesAreNamed) {
   NoteReading arm = Read(WithElfHeader(good_, [](Elf64_Ehdr& h) { h.e_machine = EM_ARM; }));
   EXPECT_EQ(arm.code, VerdictCode::kWrongMachine);
   EXPECT_THAT(arm.reason, HasSubstr("32-bit ARM"));
-  NoteReading narrow = Read(WithElfHeader(good_, [](Elf64_Ehdr& h) { h.e_ident[EI_CLASS] = ELFCLASS32; }));
+  NoteReading narrow =
+      Read(WithElfHeader(good_, [](Elf64_Ehdr& h) { h.e_ident[EI_CLASS] = ELFCLASS32; }));
   EXPECT_EQ(narrow.code, VerdictCode::kWrongMachine);
 }
 
@@ -56,9 +60,12 @@ TEST_F(Note, ProgramsAndCoreDumpsAreNoLibraries) {
 }
 
 TEST_F(Note, HeadersThatPointOutsideAreDamage) {
-  EXPECT_EQ(Read(WithElfHeader(good_, [](Elf64_Ehdr& h) { h.e_phoff = UINT64_MAX - 8; })).code, VerdictCode::kDamaged);
-  EXPECT_EQ(Read(WithElfHeader(good_, [](Elf64_Ehdr& h) { h.e_phnum = 0xffff; })).code, VerdictCode::kDamaged);
-  EXPECT_EQ(Read(WithElfHeader(good_, [](Elf64_Ehdr& h) { h.e_phentsize = 3; })).code, VerdictCode::kDamaged);
+  EXPECT_EQ(Read(WithElfHeader(good_, [](Elf64_Ehdr& h) { h.e_phoff = UINT64_MAX - 8; })).code,
+            VerdictCode::kDamaged);
+  EXPECT_EQ(Read(WithElfHeader(good_, [](Elf64_Ehdr& h) { h.e_phnum = 0xffff; })).code,
+            VerdictCode::kDamaged);
+  EXPECT_EQ(Read(WithElfHeader(good_, [](Elf64_Ehdr& h) { h.e_phentsize = 3; })).code,
+            VerdictCode::kDamaged);
 }
 
 TEST_F(Note, TruncationAnywhereIsFoundOrHarmless) {
@@ -91,7 +98,8 @@ TEST_F(Note, TextsAreChecked) {
   auto code = [&](auto edit) { return Read(WithNote(good_, edit)).code; };
   EXPECT_EQ(code([](mge_note& n) { n.name[0] = 'G'; }), VerdictCode::kBadNote);
   EXPECT_EQ(code([](mge_note& n) { n.name[0] = 0; }), VerdictCode::kBadNote);
-  EXPECT_EQ(code([](mge_note& n) { std::memset(n.name, 'a', sizeof(n.name)); }), VerdictCode::kBadNote);
+  EXPECT_EQ(code([](mge_note& n) { std::memset(n.name, 'a', sizeof(n.name)); }),
+            VerdictCode::kBadNote);
   EXPECT_EQ(code([](mge_note& n) { n.version[1] = '\x1b'; }), VerdictCode::kBadNote);
   EXPECT_EQ(code([](mge_note& n) { n.classes[0] = ','; }), VerdictCode::kBadNote);
   EXPECT_EQ(code([](mge_note& n) { n.classes[0] = '7'; }), VerdictCode::kBadNote);
@@ -105,15 +113,24 @@ TEST_F(Note, TextsAreChecked) {
 
 TEST_F(Note, DifferencesOfVersionNameBothSides) {
   auto why = [&](auto edit) { return WhyAbiDiffers(Read(WithNote(good_, edit)).note); };
-  EXPECT_THAT(why([](mge_note& n) { n.abi_major = 7; n.abi_minor = 2; }), HasSubstr("interface 7.2; this host speaks 0."));
-  EXPECT_THAT(why([](mge_note& n) { n.abi_minor_min = 99; }), HasSubstr("needs plugin interface 0.99 or newer"));
+  EXPECT_THAT(why([](mge_note& n) {
+                n.abi_major = 7;
+                n.abi_minor = 2;
+              }),
+              HasSubstr("interface 7.2; this host speaks 0."));
+  EXPECT_THAT(why([](mge_note& n) { n.abi_minor_min = 99; }),
+              HasSubstr("needs plugin interface 0.99 or newer"));
   EXPECT_THAT(why([](mge_note& n) { n.hash_low ^= 1; }), HasSubstr("both must be equal"));
-  // A newer minor whose author says that older hosts serve is welcome, once the headers' hash no longer has to agree.
+  // A newer minor whose author says that older hosts serve is welcome, once the headers' hash no
+  // longer has to agree.
   EXPECT_EQ(why([](mge_note& n) { n.abi_minor = 99; }), "");
 }
 
 TEST_F(Note, OfAnotherMajorMayBeShorter) {
-  NoteReading reading = Read(WithNote(good_, [](mge_note& n) { n.abi_major = 3; n.struct_size = 24; }));
+  NoteReading reading = Read(WithNote(good_, [](mge_note& n) {
+    n.abi_major = 3;
+    n.struct_size = 24;
+  }));
   EXPECT_EQ(reading.code, VerdictCode::kOk) << reading.reason;
   EXPECT_THAT(WhyAbiDiffers(reading.note), HasSubstr("interface 3."));
 }

@@ -34,7 +34,8 @@ class Driver : public SlabProvider {
     held_ += bytes;
     acquired.push_back(bytes);
     // Sizes of whole devices are only numbers here.
-    void* address = bytes <= (64u << 20) ? std::aligned_alloc(64, (bytes + 63) / 64 * 64) : reinterpret_cast<void*>(fake_ += 64);
+    void* address = bytes <= (64u << 20) ? std::aligned_alloc(64, (bytes + 63) / 64 * 64)
+                                         : reinterpret_cast<void*>(fake_ += 64);
     return mge_slab{sizeof(mge_slab), 0, address, address, nullptr, bytes};
   }
   void Release(const mge_slab& slab) override {
@@ -85,17 +86,19 @@ void KeepFree(Pool& pool, uint64_t bytes) {
 // ---------------------------------------------------------------- sizes
 
 TEST(NaivePool, RoundsAsPublished) {
-  const std::pair<uint64_t, uint64_t> rows[] = {{1, 4096},           {5000, 5000},          {2097152, 2097152},
-                                                {2097153, 4194304},  {5 << 20, 6 << 20},    {100000000, 100663296}};
+  const std::pair<uint64_t, uint64_t> rows[] = {{1, 4096},          {5000, 5000},
+                                                {2097152, 2097152}, {2097153, 4194304},
+                                                {5 << 20, 6 << 20}, {100000000, 100663296}};
   for (auto [bytes, size] : rows) EXPECT_EQ(NaiveRound(bytes, {}), size) << bytes;
   EXPECT_EQ(NaiveRound(2097153, {.large_round_bytes = 1}), 2097153u);
 }
 
 TEST(RoundPool, RoundsAsPublished) {
   const uint64_t m = 1 << 20, g = 1 << 24;
-  const std::pair<uint64_t, uint64_t> rows[] = {{1, 4096},      {4097, 8192},       {m + 1, 2 * m},        {g, g},
-                                                {g + 1, 2 * g}, {33 * m, 3 * g},    {2 * g, 2 * g},        {2 * g + 1, 3 * g},
-                                                {100000000, 100663296}};
+  const std::pair<uint64_t, uint64_t> rows[] = {
+      {1, 4096},      {4097, 8192},       {m + 1, 2 * m},
+      {g, g},         {g + 1, 2 * g},     {33 * m, 3 * g},
+      {2 * g, 2 * g}, {2 * g + 1, 3 * g}, {100000000, 100663296}};
   for (auto [bytes, size] : rows) EXPECT_EQ(LogRound(bytes, {}), size) << bytes;
   EXPECT_EQ(LogRound(3 * m + 1, {.linear_cutoff = 20}), 4 * m);
   EXPECT_EQ(LogRound(3 * m + 1, {}), 4 * m);
@@ -154,7 +157,8 @@ TEST_P(AnyPool, KeepsAlignment) {
   for (uint64_t alignment : {1, 64, 128, 4096, 65536}) {
     for (int i = 0; i < 3; ++i) {
       all.push_back(*pool->Acquire(100, alignment));
-      EXPECT_EQ(reinterpret_cast<uintptr_t>(all.back().address) % std::max<uint64_t>(alignment, 64), 0u);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(all.back().address) % std::max<uint64_t>(alignment, 64),
+                0u);
       std::memset(all.back().address, 1, 100);  // under ASan: inside of the slab
     }
   }
@@ -292,7 +296,8 @@ TEST(Pools, NoGrowthServesFromTheCacheOnly) {
   for (const char* name : {"naive", "growing"}) {
     Driver driver;
     std::unique_ptr<Pool> pool = Make(name, driver);
-    EXPECT_EQ(ErrorId(pool->Acquire(5000, 64, nullptr, MGE_POOL_NO_GROWTH).status()), errors::kOutOfMemory.id);
+    EXPECT_EQ(ErrorId(pool->Acquire(5000, 64, nullptr, MGE_POOL_NO_GROWTH).status()),
+              errors::kOutOfMemory.id);
     pool->Release(Take(*pool, 5000));
     absl::StatusOr<mge_reservation> r = pool->Acquire(5000, 64, nullptr, MGE_POOL_NO_GROWTH);
     ASSERT_TRUE(r.ok());
@@ -333,7 +338,8 @@ TEST(GrowingPool, CutsAndJoinsBlocks) {
 TEST(GrowingPool, TakesTheSmallestBlockThatFits) {
   Driver driver;
   std::unique_ptr<Pool> pool = Make("growing", driver);
-  mge_reservation big = Take(*pool, 8192), wall = Take(*pool, 64), small = Take(*pool, 1024), wall2 = Take(*pool, 64);
+  mge_reservation big = Take(*pool, 8192), wall = Take(*pool, 64), small = Take(*pool, 1024),
+                  wall2 = Take(*pool, 64);
   pool->Release(big);
   pool->Release(small);
   mge_reservation r = Take(*pool, 1000);
@@ -388,7 +394,8 @@ TEST(GrowingPool, RandomUseNeverOverlaps) {
       live.erase(live.begin());
     }
   }
-  std::sort(live.begin(), live.end(), [](const auto& a, const auto& b) { return a.address < b.address; });
+  std::sort(live.begin(), live.end(),
+            [](const auto& a, const auto& b) { return a.address < b.address; });
   for (size_t i = 1; i < live.size(); ++i) {
     EXPECT_LE(static_cast<char*>(live[i - 1].address) + live[i - 1].bytes, live[i].address);
   }
@@ -420,11 +427,13 @@ TEST(ReservePolicy, DecidesAsPublished) {
 }
 
 TEST(ReservePolicy, OnlyKnownTextsAreTaken) {
-  for (const char* text : {"percent", "percent:", "percent:101", "percent:-1", "percent:5%", "bytes:", "bytes:1X", "bytes:-1",
-                           "bytes:99999999999T", "everything", "ALL"}) {
+  for (const char* text :
+       {"percent", "percent:", "percent:101", "percent:-1", "percent:5%", "bytes:", "bytes:1X",
+        "bytes:-1", "bytes:99999999999T", "everything", "ALL"}) {
     EXPECT_EQ(ErrorId(ReservePolicy::Parse(text).status()), errors::kBadSetting.id) << text;
   }
-  for (const char* text : {"none", "all", "percent:5", "bytes:64"}) EXPECT_EQ(ReservePolicy::Parse(text)->ToString(), text);
+  for (const char* text : {"none", "all", "percent:5", "bytes:64"})
+    EXPECT_EQ(ReservePolicy::Parse(text)->ToString(), text);
   EXPECT_EQ(ReservePolicy::Parse("")->ToString(), "none");
 }
 
@@ -436,8 +445,9 @@ TEST(Budget, BindsToTheByte) {
   EXPECT_TRUE(budget.Charge(40).ok());
   absl::Status status = budget.Charge(1);
   EXPECT_EQ(ErrorId(status), errors::kOverBudget.id);
-  EXPECT_THAT(FormatError(status), testing::AllOf(HasSubstr("gpu0"), HasSubstr("1 bytes were asked for"), HasSubstr("100 are in use"),
-                                                  HasSubstr("the limit is 100")));
+  EXPECT_THAT(FormatError(status),
+              testing::AllOf(HasSubstr("gpu0"), HasSubstr("1 bytes were asked for"),
+                             HasSubstr("100 are in use"), HasSubstr("the limit is 100")));
   EXPECT_FALSE(budget.Charge(UINT64_MAX).ok());
   budget.Refund(40);
   EXPECT_EQ(budget.left(), 40u);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend whose behaviour is chosen by macros: the good one, and those that break the contract in one way each.
+// A backend whose behaviour is chosen by macros: the good one, and those that break the contract in
+// one way each.
+#include "fake.h"
+
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
 
-#include "fake.h"
 #include "mge/plugin.hpp"
 
 #ifndef FAKE_CLASSES
@@ -101,8 +103,10 @@ void Close(mge_device* device) {
   delete device;
 }
 
-mge_code SlabAcquire(mge_device*, int32_t memory_class, uint64_t bytes, mge_slab* out, mge_error* error) {
-  if (g_record.held + bytes > 1000000) return mge::Report(error, MGE_RESOURCE_EXHAUSTED, "the fake card is full");
+mge_code SlabAcquire(mge_device*, int32_t memory_class, uint64_t bytes, mge_slab* out,
+                     mge_error* error) {
+  if (g_record.held + bytes > 1000000)
+    return mge::Report(error, MGE_RESOURCE_EXHAUSTED, "the fake card is full");
   void* address = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
   g_record.held += bytes;
   g_record.slabs += 1;
@@ -123,14 +127,15 @@ void MemoryInfo(mge_device*, uint64_t* free_bytes, uint64_t* total_bytes) {
 // The least pool there can be: one slab per reservation.
 const mge_slab_provider* g_provider = nullptr;
 
-mge_code PoolCreate(mge_device*, int32_t, const mge_slab_provider* provider, mge_pool** out, mge_error*) {
+mge_code PoolCreate(mge_device*, int32_t, const mge_slab_provider* provider, mge_pool** out,
+                    mge_error*) {
   g_provider = provider;
   *out = reinterpret_cast<mge_pool*>(&g_provider);
   return MGE_OK;
 }
 void PoolDestroy(mge_pool*) {}
-mge_code PoolAcquire(mge_pool*, uint64_t bytes, uint64_t, const mge_fence_point*, uint32_t, mge_reservation* out,
-                     mge_error* error) {
+mge_code PoolAcquire(mge_pool*, uint64_t bytes, uint64_t, const mge_fence_point*, uint32_t,
+                     mge_reservation* out, mge_error* error) {
   mge_slab slab = {};
   slab.struct_size = sizeof(slab);
   if (mge_code code = g_provider->acquire(g_provider->self, bytes, &slab, error)) return code;
@@ -148,8 +153,8 @@ mge_code Decide(mge_device*, const mge_plan_summary* plan, mge_reserve_decision*
   out->keep_free = plan->memory_total / 2;
   return MGE_OK;
 }
-constexpr mge_pool_api kPool = {sizeof(mge_pool_api), 0,        PoolCreate, PoolDestroy, PoolAcquire,
-                                PoolRelease,          PoolTrim, PoolStats};
+constexpr mge_pool_api kPool = {sizeof(mge_pool_api), 0,           PoolCreate, PoolDestroy,
+                                PoolAcquire,          PoolRelease, PoolTrim,   PoolStats};
 constexpr mge_reserve_api kReserve = {sizeof(mge_reserve_api), 0, Decide};
 #endif
 
@@ -158,20 +163,23 @@ const mge::KernelRow* const* NoRows(uint64_t* count) {
   return nullptr;
 }
 
-constexpr mge_device_api kDevice = {sizeof(mge_device_api), 0, Enumerate,
+constexpr mge_device_api kDevice = {sizeof(mge_device_api),
+                                    0,
+                                    Enumerate,
 #ifdef FAKE_NULL_SLOT
                                     nullptr,
 #else
                                     Open,
 #endif
-                                    Close, nullptr};
+                                    Close,
+                                    nullptr};
 constexpr mge_memory_api kMemory = {
 #ifdef FAKE_SHORT_TABLE
     8,
 #else
     sizeof(mge_memory_api),
 #endif
-    0, SlabAcquire, SlabRelease, MemoryInfo, mge::Text("naive"),
+    0,      SlabAcquire,   SlabRelease, MemoryInfo, mge::Text("naive"),
 #ifdef FAKE_OWN_POOL
     &kPool, mge::Text(""), &kReserve};
 #else
@@ -179,8 +187,17 @@ constexpr mge_memory_api kMemory = {
 #endif
 constexpr mge_kernel_api kKernel = mge::KernelTable<NoRows>::Api("1");
 
-constexpr mge_setting kLevel = {sizeof(mge_setting), MGE_SETTING_INT, mge::Text(FAKE_NAME ".level"), mge::Text("3"), {}, {},
-                                mge::Text("A number for the tests."), 0, 9, MGE_LIFECYCLE_FIRST_SET, 0};
+constexpr mge_setting kLevel = {sizeof(mge_setting),
+                                MGE_SETTING_INT,
+                                mge::Text(FAKE_NAME ".level"),
+                                mge::Text("3"),
+                                {},
+                                {},
+                                mge::Text("A number for the tests."),
+                                0,
+                                9,
+                                MGE_LIFECYCLE_FIRST_SET,
+                                0};
 constexpr const mge_setting* kSettings[] = {&kLevel};
 
 const void* Extension(const char* name, uint32_t) {
@@ -193,15 +210,32 @@ constexpr mge_plugin kPlugin = {
 #else
     sizeof(mge_plugin),
 #endif
-    MGE_ABI_MAJOR, MGE_ABI_MINOR, 0, MGE_ABI_HASH, mge::Text(FAKE_TABLE_NAME), mge::Text("1.0"), kSettings, 1, Start, Stop,
-    &kDevice, &kMemory, nullptr, &kKernel, nullptr, nullptr, Extension};
+    MGE_ABI_MAJOR,
+    MGE_ABI_MINOR,
+    0,
+    MGE_ABI_HASH,
+    mge::Text(FAKE_TABLE_NAME),
+    mge::Text("1.0"),
+    kSettings,
+    1,
+    Start,
+    Stop,
+    &kDevice,
+    &kMemory,
+    nullptr,
+    &kKernel,
+    nullptr,
+    nullptr,
+    Extension};
 
 }  // namespace
 
 #if defined(FAKE_NO_ENTRY)
 extern "C" MGE_EXPORT const mge_plugin* mge_another_entry() { return &kPlugin; }
 #elif defined(FAKE_NULL_PLUGIN)
-extern "C" MGE_EXPORT mge_code mge_plugin_query(const mge_query_in*, mge_query_out*) { return kPlugin.struct_size ? MGE_OK : MGE_INTERNAL; }
+extern "C" MGE_EXPORT mge_code mge_plugin_query(const mge_query_in*, mge_query_out*) {
+  return kPlugin.struct_size ? MGE_OK : MGE_INTERNAL;
+}
 #elif defined(FAKE_DECLINES)
 extern "C" MGE_EXPORT mge_code mge_plugin_query(const mge_query_in*, mge_query_out* out) {
   out->plugin = &kPlugin;
