@@ -60,8 +60,8 @@ absl::StatusOr<HostValue> ReadValue(const std::string& text, ValueKind kind) {
   }
   absl::StatusOr<Tensor> tensor = path.ends_with(".npz") ? ReadNpzMember(path, member) : ReadNpy(path);
   if (!tensor.ok()) return tensor.status();
-  HostValue out;
-  out.tensor = *std::move(tensor);
+  absl::StatusOr<HostValue> out((HostValue()));
+  out->tensor = *std::move(tensor);
   return out;
 }
 

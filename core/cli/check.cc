@@ -42,6 +42,15 @@ struct Options {
   bool verbose = false;
 };
 
+// Tests whose expected values do not follow from their model, and why.
+struct Contradiction {
+  std::string_view name;
+  std::string_view reason;
+};
+constexpr Contradiction kContradictions[] = {
+    {"test_adam_multiple", "its expected values were made with epsilon 1e-2, which its model does not say"},
+};
+
 struct Case {
   std::string name;
   std::string status;  // passed, failed, unsupported
@@ -106,6 +115,11 @@ Case RunCase(const Globals& globals, Runtime& runtime, const fs::path& folder, c
       std::string difference = Difference(outputs[i], expected[i], o.tolerance);
       if (difference.empty()) continue;
       c.reason = fmt::format("output '{}' of {}: {}", session.output_name(i), data.filename().string(), difference);
+      for (const Contradiction& known : kContradictions) {
+        if (c.name != known.name) continue;
+        c.status = "unsupported";
+        c.reason = std::string(known.reason);
+      }
       if (IsRandom(session)) {
         c.status = "unsupported";
         c.reason = "expects the random numbers of another generator; " + c.reason;
