@@ -11,7 +11,7 @@ absl::Status Infer(InferContext& ctx) {
 }
 
 absl::Status Eval(EvalContext& ctx) {
-  HostValue out;
+  HostValue out{};  // zeroed: gcc 12 warns of uninitialised inline storage otherwise
   out.kind = ValueKind::kSequence;
   return ctx.SetOutput(0, std::move(out));
 }
