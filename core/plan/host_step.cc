@@ -18,7 +18,8 @@ void* Address(const mge_run* run, const mge_slot& slot) {
 class StepContext : public EvalContext {
  public:
   StepContext(const HostStepArgs& args, const mge_run* run, HostStepEnvironment& env)
-      : args_(args), run_(run), env_(env), inputs_(args.inputs.size()), outputs_(args.outputs.size()) {
+      : args_(args), run_(run), env_(env), inputs_(args.inputs.size()), outputs_(args.outputs.size()),
+        written_(args.outputs.size(), 0) {
     for (size_t i = 0; i < inputs_.size(); ++i) inputs_[i] = Load(args.inputs[i]);
   }
 
@@ -39,7 +40,7 @@ class StepContext : public EvalContext {
     } else {
       MGE_ASSIGN_OR_RETURN(tensor, Tensor::Create(dtype, std::move(shape), env_.allocator()));
     }
-    written_ |= uint64_t{1} << i;
+    written_[i] = 1;
     return &tensor;
   }
 
@@ -55,7 +56,7 @@ class StepContext : public EvalContext {
     MGE_RETURN_IF_ERROR(Own(value.tensor));
     for (Tensor& t : value.sequence) MGE_RETURN_IF_ERROR(Own(t));
     outputs_[i] = std::move(value);
-    written_ |= uint64_t{1} << i;
+    written_[i] = 1;
     return absl::OkStatus();
   }
 
@@ -77,7 +78,7 @@ class StepContext : public EvalContext {
     for (size_t i = 0; i < outputs_.size(); ++i) {
       const HostOperand& o = args_.outputs[i];
       if (!o.present) continue;
-      if (!((written_ >> i) & 1)) {
+      if (!written_[i]) {
         return Fail(errors::kInternal, fmt::format("{} left its output {} unset", NodePlace(args_.node), i));
       }
       if (o.location.kind != Location::Kind::kLate) continue;
@@ -108,7 +109,7 @@ class StepContext : public EvalContext {
   HostStepEnvironment& env_;
   std::vector<HostValue> inputs_;
   std::vector<HostValue> outputs_;
-  uint64_t written_ = 0;
+  std::vector<char> written_;
 };
 
 mge_code CodeOf(const absl::Status& status) { return static_cast<mge_code>(status.code()); }

@@ -650,11 +650,10 @@ class Planner {
     for (ValueId v : args->node.inputs) args->inputs.push_back(OperandOf(v));
     for (ValueId v : args->node.outputs) args->outputs.push_back(OperandOf(v));
     for (ValueId v : args->node.captures) args->captures.push_back(OperandOf(v));
-    size_t captured = 0;
     for (const auto& [name, attribute] : args->node.attrs) {
       const GraphPtr* body = std::get_if<GraphPtr>(&attribute);
       if (!body || !*body) continue;
-      MGE_ASSIGN_OR_RETURN(BodyProgram program, MakeBody(**body, args->node, &captured));
+      MGE_ASSIGN_OR_RETURN(BodyProgram program, MakeBody(**body, args->node));
       args->bodies.push_back(std::move(program));
     }
     if (d.unit.kind == Unit::Kind::kReference) ++plan_->reference_steps;
@@ -663,27 +662,24 @@ class Planner {
     return absl::OkStatus();
   }
 
-  // The body as a program, with captures that are constants here built in. `captured` counts the node's captures that
-  // belong to the bodies before it, then to this one too.
-  absl::StatusOr<BodyProgram> MakeBody(const Graph& body, const Node& node, size_t* captured) {
+  // The body as a program, with captures that are constants here built in.
+  absl::StatusOr<BodyProgram> MakeBody(const Graph& body, const Node& node) {
     BodyProgram out;
     out.body = &body;
     Graph copy = body;
-    std::vector<ValueId> inputs;
-    for (ValueId inner : body.inputs()) {
-      Value& v = copy.value(inner);
-      if (v.role != Role::kCapture) {
-        inputs.push_back(inner);
-        continue;
-      }
-      size_t k = (*captured)++;
-      if (Constant(node.captures[k])) {
+    std::span<const ValueId> captures = CapturesOf(node, body);
+    size_t formal = copy.inputs().size() - captures.size();
+    std::vector<ValueId> inputs(copy.inputs().begin(), copy.inputs().begin() + static_cast<int64_t>(formal));
+    for (size_t k = 0; k < captures.size(); ++k) {
+      ValueId inner = copy.inputs()[formal + k];
+      if (Constant(captures[k])) {
+        Value& v = copy.value(inner);
         v.role = Role::kConstant;
-        v.constant = value(node.captures[k]).constant;
-        v.type = value(node.captures[k]).type;
+        v.constant = value(captures[k]).constant;
+        v.type = value(captures[k]).type;
       } else {
         inputs.push_back(inner);
-        out.captures.push_back(static_cast<int>(k));
+        out.captures.push_back(static_cast<int>(&captures[k] - node.captures.data()));
       }
     }
     copy.inputs() = std::move(inputs);

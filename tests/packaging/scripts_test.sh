@@ -144,6 +144,42 @@ run bash -c "set -euo pipefail; source '$root/packaging/common.sh'; count_result
              echo \$passed \$failed \$skipped"
 expect "results" "6 3 3" "$text"
 
+# test.sh as a whole, in a tree of its own, with a ctest that says what $work/outcome holds.
+fresh
+tree=$work/tree
+mkdir -p "$tree/packaging"
+cp "$root"/packaging/{common.sh,test.sh,dependencies.txt} "$tree/packaging/"
+for tool in grep mkdir rm; do ln -s "$(command -v "$tool")" "$work/bin/$tool"; done
+fake dpkg-query 'printf installed'
+fake apt-get 'exit 1'
+fake cmake
+# shellcheck disable=SC2016
+fake ctest 'while (($#)); do [[ $1 == --output-junit ]] && out=$2; shift; done' \
+  "source '$work/outcome'"
+whole() { run env -i PATH="$work/bin" "$BASH" "$tree/packaging/test.sh" --jobs 2 "$@"; }
+
+# shellcheck disable=SC2016
+printf '%s\n' 'echo "<testcase name=\"a\" x=\"\" status=\"run\">" >"$out"' >"$work/outcome"
+whole --quick
+expect "test.sh, all well" 0 "$code"
+expect "test.sh: the last line" "1 passed, 0 failed, 0 skipped" "$(tail -n 1 <<<"$text")"
+expect "test.sh --quick: long forms are left out" 1 "$(grep -c 'ctest .*--label-exclude ^long\$' "$work/calls")"
+whole
+expect "test.sh: both presets count" "2 passed, 0 failed, 0 skipped" "$(tail -n 1 <<<"$text")"
+: >"$work/calls"
+whole --full
+expect "test.sh --full: all presets count" "4 passed, 0 failed, 0 skipped" "$(tail -n 1 <<<"$text")"
+expect "test.sh --full: long forms run" "" "$(grep label-exclude "$work/calls" || true)"
+
+# shellcheck disable=SC2016
+printf '%s\n' 'echo "<testcase name=\"a\" x=\"\" status=\"notrun\">" >"$out"' 'exit 8' >"$work/outcome"
+whole --quick
+expect "test.sh: a binary that is missing fails" 1 "$code"
+expect "test.sh: a binary that is missing counts" "0 passed, 1 failed, 1 skipped" "$(tail -n 1 <<<"$text")"
+: >"$work/outcome"
+whole --quick
+expect "test.sh: no results at all" 1 "$code"
+
 if command -v shellcheck >/dev/null; then
   run shellcheck -x -P "$root" "$root"/packaging/*.sh "$root"/.ci/run "$root"/tests/packaging/*.sh
   expect "shellcheck" "" "$text"

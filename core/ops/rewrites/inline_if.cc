@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <span>
 #include <vector>
 
 #include "core/ops/rewrite.h"
@@ -6,31 +7,23 @@
 namespace mge {
 namespace {
 
-// The branch that a known condition takes, and where its captures begin in the node's list.
-const Graph* TakenBranch(const Graph& graph, const Node& node, size_t* first_capture) {
+// The branch that a known condition takes; null if it is not known.
+GraphPtr TakenBranch(const Graph& graph, const Node& node) {
   const Value& condition = graph.value(node.inputs[0]);
   if (condition.role != Role::kConstant || condition.constant.elements() != 1) return nullptr;
-  std::string_view taken = condition.constant.Data<bool>()[0] ? "then_branch" : "else_branch";
-  *first_capture = 0;
-  for (const auto& [name, value] : node.attrs) {
-    const GraphPtr* body = std::get_if<GraphPtr>(&value);
-    if (!body || !*body) continue;
-    if (name == taken) return body->get();
-    for (ValueId v : (*body)->inputs()) *first_capture += (*body)->value(v).role == Role::kCapture;
-  }
-  return nullptr;
+  return node.attrs.GraphOrNull(condition.constant.Data<bool>()[0] ? "then_branch" : "else_branch");
 }
 
 // Copies the branch's values and nodes into the graph; what the If yielded is then produced by them.
 absl::StatusOr<bool> Apply(Graph& graph, NodeId id) {
   const Node node = graph.node(id);
   if (node.op != "If" || !node.domain.empty()) return false;
-  size_t captured = 0;
-  const Graph* body = TakenBranch(graph, node, &captured);
+  const GraphPtr body = TakenBranch(graph, node);
   if (!body) return false;
 
   std::vector<ValueId> map(body->value_count(), kNone);
-  for (ValueId v : body->inputs()) map[v] = node.captures[captured++];
+  std::span<const ValueId> captures = CapturesOf(node, *body);
+  for (size_t k = 0; k < captures.size(); ++k) map[body->inputs()[k]] = captures[k];
   // An output that a node of the branch produces takes the If's own value; others are passed on.
   std::vector<size_t> passed_on;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
