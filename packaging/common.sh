@@ -7,6 +7,9 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 install_packages=yes
 jobs=
 
+# Paths below the tree are hashed as relative ones, so that a second clone or worktree finds what the first has compiled.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
+
 if [[ -t 2 && -z ${NO_COLOR:-} ]]; then bold=$'\e[1m' plain=$'\e[0m'; else bold='' plain=''; fi
 
 say() { printf '%s==>%s %s\n' "$bold" "$plain" "$*" >&2; }
