@@ -84,8 +84,9 @@ ensure_packages() {
 default_jobs() {
   local cores memory
   cores=$(nproc)
-  memory=$(awk '/^MemAvailable:/ { print int($2 / (1536 * 1024)) }' /proc/meminfo)
-  if ((memory < cores)); then cores=$memory; fi
+  # Where /proc is not to be seen, the cores decide.
+  memory=$(awk '/^MemAvailable:/ { print int($2 / (1536 * 1024)) }' /proc/meminfo 2>/dev/null) || memory=
+  if ((${memory:-cores} < cores)); then cores=$memory; fi
   echo $((cores > 0 ? cores : 1))
 }
 
