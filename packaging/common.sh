@@ -7,6 +7,9 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 install_packages=yes
 jobs=
 
+# Paths below the tree are hashed as relative ones, so that a second clone or worktree finds what the first has compiled.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
+
 if [[ -t 2 && -z ${NO_COLOR:-} ]]; then bold=$'\e[1m' plain=$'\e[0m'; else bold='' plain=''; fi
 
 say() { printf '%s==>%s %s\n' "$bold" "$plain" "$*" >&2; }
@@ -81,8 +84,9 @@ ensure_packages() {
 default_jobs() {
   local cores memory
   cores=$(nproc)
-  memory=$(awk '/^MemAvailable:/ { print int($2 / (1536 * 1024)) }' /proc/meminfo)
-  if ((memory < cores)); then cores=$memory; fi
+  # Where /proc is not to be seen, the cores decide.
+  memory=$(awk '/^MemAvailable:/ { print int($2 / (1536 * 1024)) }' /proc/meminfo 2>/dev/null) || memory=
+  if ((${memory:-cores} < cores)); then cores=$memory; fi
   echo $((cores > 0 ? cores : 1))
 }
 
