@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storage types of 16-bit floats and their conversions (rounding to nearest even), and lists of element types for dispatch. Safe to include in vec/.
+// Storage types of 16-bit floats and their conversions (rounding to nearest even), and lists of element types for dispatch.
+// Safe to include in vec/.
 #pragma once
 
 #include <stdint.h>
@@ -54,7 +55,6 @@ MGE_CPU_INLINE F16 ToF16(float x) {
   }
   return {static_cast<uint16_t>(sign | ((magnitude + 0xfffu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13))};
 }
-MGE_CPU_INLINE float ToFloat(float x) { return x; }
 
 template <typename T> inline constexpr mge_dtype kTypeOf = MGE_DTYPE_UNDEFINED;
 template <> inline constexpr mge_dtype kTypeOf<float> = MGE_DTYPE_F32;
@@ -76,6 +76,18 @@ template <typename T> struct ComputeOf { using type = T; };
 template <> struct ComputeOf<F16> { using type = float; };
 template <> struct ComputeOf<BF16> { using type = float; };
 template <typename T> using Compute = typename ComputeOf<T>::type;
+
+// One element to the type it is computed in, and back.
+template <typename T>
+MGE_CPU_INLINE Compute<T> Widen(T x) { return x; }
+MGE_CPU_INLINE float Widen(F16 x) { return ToFloat(x); }
+MGE_CPU_INLINE float Widen(BF16 x) { return ToFloat(x); }
+template <typename T, typename C>
+MGE_CPU_INLINE T Narrow(C x) { return static_cast<T>(x); }
+template <> MGE_CPU_INLINE F16 Narrow<F16, float>(float x) { return ToF16(x); }
+template <> MGE_CPU_INLINE BF16 Narrow<BF16, float>(float x) { return ToBF16(x); }
+template <> MGE_CPU_INLINE F16 Narrow<F16, double>(double x) { return ToF16(static_cast<float>(x)); }
+template <> MGE_CPU_INLINE BF16 Narrow<BF16, double>(double x) { return ToBF16(static_cast<float>(x)); }
 
 MGE_CPU_INLINE constexpr bool IsFloating(mge_dtype t) {
   return t == MGE_DTYPE_F32 || t == MGE_DTYPE_F64 || t == MGE_DTYPE_F16 || t == MGE_DTYPE_BF16;

@@ -33,8 +33,6 @@ struct Case {
 // One node. Inputs may be undefined tensors (absent). Those whose number is in `constants` are constants.
 Case OneNode(std::string op, std::vector<Tensor> inputs, Attributes attrs = {}, std::vector<int> constants = {},
              int outputs = 1, std::string domain = "");
-// The text form of graph.h with inputs in order.
-Case FromText(std::string_view text, std::vector<Tensor> inputs);
 
 // Deterministic values: floats in [low, high], integers the same, rounded.
 Tensor Random(DType dtype, Shape shape, double low = -2, double high = 2, uint64_t seed = 1);

@@ -26,8 +26,11 @@ mge_code Launch(const Args& a, const mge_run* run) {
 
 ReduceOp OpOf(const Node& n) { return n.op() == "GlobalMaxPool" ? ReduceOp::kMax : ReduceOp::kMean; }
 
-double SerialUs(const Value& x, Isa isa) {
-  return StreamUs(static_cast<double>(x.bytes())) + 1e-3 * (isa == Isa::kPortable ? 0.2 : 0.04) * static_cast<double>(x.elements());
+// A plane that lies together costs a start of its own.
+double SerialUs(const Value& x, Isa isa, bool channels_last) {
+  double planes = channels_last ? 0 : static_cast<double>(x.dim(0) * x.dim(1));
+  return StreamUs(static_cast<double>(x.bytes())) + 8e-3 * planes +
+         1e-3 * (isa == Isa::kPortable ? 0.2 : 0.04) * static_cast<double>(x.elements());
 }
 
 void Offer(const Problem& p, Offers& offers) {
@@ -40,7 +43,7 @@ void Offer(const Problem& p, Offers& offers) {
     if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;
     Candidate c = {.id = last ? "cpu.global_pool.nhwc" : "cpu.global_pool",
                    .attributes = kExact,
-                   .cost_us = RunUs(p, SerialUs(x, isa)),
+                   .cost_us = RunUs(p, SerialUs(x, isa, last)),
                    .variant = last ? 1u : 0u};
     if (last) c.inputs = c.outputs = {ChannelsLast(x.rank())};
     Add(offers, isa, std::move(c));
@@ -71,7 +74,7 @@ KernelPtr Make(const Problem& p, const Candidate& c) {
     s.kept_strides[0] = n;
   }
   a.fn = FindReduce(IsaOf(c), OpOf(p.node()), x.dtype());
-  a.chunks = SplitWork(static_cast<uint64_t>(units), SerialUs(x, IsaOf(c)) / static_cast<double>(units));
+  a.chunks = SplitWork(static_cast<uint64_t>(units), SerialUs(x, IsaOf(c), KindOf(c) == 1) / static_cast<double>(units));
   return MakeSimple<Args, Launch>([a](const Binding& b) {
     Args out = a;
     out.x = b.input(0);

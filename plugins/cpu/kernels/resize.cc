@@ -108,25 +108,6 @@ struct Tap {
 };
 
 template <typename T>
-MGE_CPU_INLINE Compute<T> Wide(T x) {
-  if constexpr (sizeof(T) == 2) {
-    return ToFloat(x);
-  } else {
-    return x;
-  }
-}
-template <typename T>
-MGE_CPU_INLINE T Narrow(Compute<T> x) {
-  if constexpr (std::is_same_v<T, F16>) {
-    return ToF16(x);
-  } else if constexpr (std::is_same_v<T, BF16>) {
-    return ToBF16(x);
-  } else {
-    return x;
-  }
-}
-
-template <typename T>
 mge_code LaunchLinear(const void* args, const mge_run* run) {
   using C = Compute<T>;
   auto& h = *static_cast<const LinearHeader*>(args);
@@ -168,7 +149,7 @@ mge_code LaunchLinear(const void* args, const mge_run* run) {
           C sum = 0;
           for (int k = 0; k < count; ++k) {
             const T* row = x + rows[k] * h.in[last] * h.inner + c;
-            sum += weights[k] * (a * Wide(row[t.low * h.inner]) + b * Wide(row[t.high * h.inner]));
+            sum += weights[k] * (a * Widen(row[t.low * h.inner]) + b * Widen(row[t.high * h.inner]));
           }
           to[c] = Narrow<T>(sum);
         }

@@ -17,25 +17,6 @@ Extent ExtentOf(const Value& x, int64_t axis) {
   return e;
 }
 
-template <typename T>
-MGE_CPU_INLINE Compute<T> Wide(T x) {
-  if constexpr (std::is_same_v<T, F16> || std::is_same_v<T, BF16>) {
-    return ToFloat(x);
-  } else {
-    return x;
-  }
-}
-template <typename T, typename C>
-MGE_CPU_INLINE T Narrow(C x) {
-  if constexpr (std::is_same_v<T, F16>) {
-    return ToF16(static_cast<float>(x));
-  } else if constexpr (std::is_same_v<T, BF16>) {
-    return ToBF16(static_cast<float>(x));
-  } else {
-    return static_cast<T>(x);
-  }
-}
-
 // ------------------------------------------------------------ CumSum
 
 struct SumArgs {
@@ -56,7 +37,7 @@ mge_code LaunchSum(const SumArgs& a, const mge_run* run) {
       Sum sum = 0;
       for (int64_t k = 0; k < a.e.n; ++k) {
         int64_t at = base + (a.reverse ? a.e.n - 1 - k : k) * a.e.inner;
-        Sum next = sum + static_cast<Sum>(Wide(x[at]));
+        Sum next = sum + static_cast<Sum>(Widen(x[at]));
         y[at] = Narrow<T>(a.exclusive ? sum : next);
         sum = next;
       }
@@ -140,7 +121,7 @@ mge_code LaunchTop(const TopArgs& a, const mge_run* run) {
       T* v = values + block * k * step + column;
       int64_t* at = indices + block * k * step + column;
       auto comes_before = [&](int64_t i, int64_t j) {  // element i of x is better than element j
-        auto p = Wide(in[i * step]), q = Wide(in[j * step]);
+        auto p = Widen(in[i * step]), q = Widen(in[j * step]);
         if (a.largest ? Above(p, q) : Above(q, p)) return true;
         if (a.largest ? Above(q, p) : Above(p, q)) return false;
         return i < j;

@@ -30,25 +30,6 @@ struct Args {
   int64_t strides[kMaxRank];  // of y, elements
 };
 
-template <typename T>
-MGE_CPU_INLINE auto Value32(T x) {
-  if constexpr (std::is_same_v<T, F16> || std::is_same_v<T, BF16>) {
-    return ToFloat(x);
-  } else {
-    return x;
-  }
-}
-template <typename T, typename C>
-MGE_CPU_INLINE T Narrow(C x) {
-  if constexpr (std::is_same_v<T, F16>) {
-    return ToF16(x);
-  } else if constexpr (std::is_same_v<T, BF16>) {
-    return ToBF16(x);
-  } else {
-    return static_cast<T>(x);
-  }
-}
-
 template <typename C>
 C Multiply(C a, C b) {
   if constexpr (std::is_integral_v<C>) return static_cast<C>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
@@ -65,7 +46,7 @@ void Apply(char* to, const char* from, int64_t n) {
   auto* y = reinterpret_cast<T*>(to);
   auto* x = reinterpret_cast<const T*>(from);
   for (int64_t i = 0; i < n; ++i) {
-    auto a = Value32(y[i]), b = Value32(x[i]);
+    auto a = Widen(y[i]), b = Widen(x[i]);
     if constexpr (R == Reduction::kAdd) y[i] = Narrow<T>(AddUp(a, b));
     if constexpr (R == Reduction::kMul) y[i] = Narrow<T>(Multiply(a, b));
     if constexpr (R == Reduction::kMax) y[i] = Narrow<T>(a != a || a > b ? a : b);

@@ -1,29 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transpose.
+// Transpose, between any of the plain layout and channels last on either side: where a model changes the order of
+// dimensions that only a layout stands for, nothing is left to do.
 #include "kernel_table.h"
-#include "support/move_rule.h"
+#include "support/kernel.h"
+#include "support/move.h"
 
 namespace mge::cpu {
 namespace {
 
-Result BuildTranspose(MoveBuild& b) {
-  Value x = b.node().input(0);
+enum Kind : uint32_t { kPlain = 0, kFromLast = 1, kToLast = 2 };
+
+struct Built {
+  Moves moves;
+  bool identity = true;  // the bytes stay where they are
+};
+
+Result Build(const Problem& p, Isa isa, uint32_t kind, Built* out) {
+  Value x = p.node().input(0), y = p.node().output(0);
   auto rank = static_cast<size_t>(x.rank());
-  auto perm = b.node().Ints("perm");
-  std::vector<int64_t> from = b.InputStrides(0), walked(rank);
+  auto perm = p.node().Ints("perm");
+  std::vector<int64_t> from = StridesIn(x.dims(), kind & kFromLast), walked(rank);
   for (size_t i = 0; i < rank; ++i) {
     int64_t axis = perm.empty() ? static_cast<int64_t>(rank - 1 - i) : AxisOf(perm[i], x.rank());
-    if (axis < 0) return Refusal("perm is outside of the rank");
+    if (axis < 0) return {MGE_UNIMPLEMENTED, "perm is outside of the rank"};
     walked[i] = from[static_cast<size_t>(axis)];
   }
-  auto dims = b.node().output(0).dims();
-  Copy copy = {.input = b.Input(0), .output = b.Output(), .dims = {dims.begin(), dims.end()}, .from_strides = walked,
-               .to_strides = b.OutputStrides()};
-  return b.Add(copy) ? Result() : TooManyDimensions();
+  auto dims = y.dims();
+  Copy copy = {.input = 0, .output = 0, .dims = {dims.begin(), dims.end()}, .from_strides = walked,
+               .to_strides = StridesIn(dims, kind & kToLast)};
+  for (size_t i = 0; i < rank; ++i) out->identity &= dims[i] == 1 || copy.from_strides[i] == copy.to_strides[i];
+  if (!out->moves.Add(copy, SizeOf(x.dtype()), isa)) return {MGE_UNIMPLEMENTED, "too many dimensions"};
+  return {};
 }
 
-constexpr MoveRule kTranspose = {.id = "cpu.transpose", .build = BuildTranspose};
-constexpr KernelRow kRows[] = {{"Transpose", OfferMoves<kTranspose>, MakeMoves<kTranspose>}};
+void Offer(const Problem& p, Offers& offers) {
+  if (!Accept(p, offers)) return;
+  Isa isa = AllowedIsa();
+  Value x = p.node().input(0);
+  constexpr const char* kIds[] = {"cpu.transpose", "cpu.transpose.from_nhwc", "cpu.transpose.to_nhwc"};
+  for (uint32_t kind : {kPlain, kFromLast, kToLast}) {
+    if (kind != kPlain && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;
+    Built built;
+    if (Result r = Build(p, isa, kind, &built); !r.ok()) return offers.Refuse(r.text());
+    Candidate c = {.id = kIds[kind],
+                   .attributes = kExact,
+                   .cost_us = RunUs(p, built.moves.serial_us()),
+                   .variant = kind};
+    if (kind == kFromLast) c.inputs = {ChannelsLast(x.rank())};
+    if (kind == kToLast) c.outputs = {ChannelsLast(x.rank())};
+    if (built.identity) c.in_place = {{0, 0}};
+    Add(offers, isa, std::move(c));
+  }
+}
+
+KernelPtr Make(const Problem& p, const Candidate& c) {
+  Built built;
+  if (!Build(p, IsaOf(c), KindOf(c), &built).ok()) return nullptr;
+  return std::move(built.moves).MakeKernel();
+}
+
+constexpr KernelRow kRows[] = {{"Transpose", Offer, Make}};
 
 }  // namespace
 

@@ -123,10 +123,11 @@ inline const ElementwiseOp* FindElementwise(std::string_view op, std::string_vie
 inline double TileOpNs(Isa isa, TileOp op, mge_dtype type) {
   double width = (isa == Isa::kAvx512 ? 1.0 : isa == Isa::kAvx2 ? 2.0 : 4.0) * (SizeOf(type) == 8 ? 2.0 : 1.0);
   switch (op) {
-    case TileOp::kExp: case TileOp::kLog: case TileOp::kSigmoid: case TileOp::kSwish: case TileOp::kElu:
-    case TileOp::kTanh: case TileOp::kErf: case TileOp::kGelu: case TileOp::kGeluTanh: case TileOp::kSoftplus:
-    case TileOp::kCelu: case TileOp::kSelu: case TileOp::kMish:
+    case TileOp::kExp: case TileOp::kLog: case TileOp::kSigmoid: case TileOp::kSwish:
       return type == MGE_DTYPE_F64 ? 8.0 : 0.2 * width;
+    case TileOp::kTanh: case TileOp::kErf: case TileOp::kGelu: case TileOp::kGeluTanh: case TileOp::kSoftplus:
+    case TileOp::kElu: case TileOp::kCelu: case TileOp::kSelu: case TileOp::kMish:
+      return type == MGE_DTYPE_F64 ? 12.0 : 0.4 * width;
     case TileOp::kSin: case TileOp::kCos: case TileOp::kTan: case TileOp::kAsin: case TileOp::kAcos: case TileOp::kAtan:
     case TileOp::kSinh: case TileOp::kCosh: case TileOp::kAsinh: case TileOp::kAcosh: case TileOp::kAtanh:
     case TileOp::kPow: case TileOp::kFmod: case TileOp::kMod:

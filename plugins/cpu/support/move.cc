@@ -36,6 +36,7 @@ void Strided(const char* from, int64_t from_step, char* to, int64_t to_step, int
 void Line(const CopyArgs& c, const char* from, char* to, const MoveHeader& h) {
   switch (c.shape) {
     case CopyArgs::kLines:
+      if (from == to) return;  // in place
       std::memcpy(to, from, static_cast<size_t>(c.n) * c.bytes);
       return;
     case CopyArgs::kSplat: {
@@ -203,7 +204,7 @@ bool Moves::Add(const Copy& copy, uint32_t bytes, Isa isa) {
     c.columns_step = dims[columns].to;
     c.rows_step = inner.from;
     dims.erase(dims.begin() + static_cast<int64_t>(columns));
-    ns = bytes >= 4 ? 0.25 : 0.6;
+    ns = bytes < 4 ? 0.6 : isa == Isa::kPortable ? 0.1 : 0.05;
   } else {
     c.shape = CopyArgs::kStrided;
     ns = 0.7;

@@ -485,6 +485,9 @@ class ProgramBuilder {
       }
       return -1;
     };
+    auto ends = [](const Datum& d, size_t step) {
+      return d.kind == Datum::kBuffer && !d.once && d.last_use == static_cast<int>(step);
+    };
     for (Datum& d : data_) {
       if (d.kind == Datum::kOutput) d.place = p_.input_count() + d.index;
       if (d.kind != Datum::kOperand) continue;
@@ -503,27 +506,13 @@ class ProgramBuilder {
         for (int d : {s.a, s.b, s.c}) {
           if (d < 0 || out.place >= 0) continue;
           Datum& in = data_[d];
-          if (in.kind == Datum::kBuffer && !in.once && !s.once && in.single == out.single && in.type == out.type &&
-              in.last_use == static_cast<int>(i)) {
-            out.place = in.place;
-          }
+          if (ends(in, i) && !s.once && in.single == out.single && in.type == out.type) out.place = in.place;
         }
-        bool taken_over = out.place >= 0;
-        if (!taken_over) out.place = take();
+        if (out.place < 0) out.place = take();
         if (out.place < 0) return No("too many values live at one time");
-        for (int d : {s.a, s.b, s.c}) {
-          if (d < 0) continue;
-          Datum& in = data_[d];
-          if (in.kind == Datum::kBuffer && !in.once && in.last_use == static_cast<int>(i) && in.place != out.place) {
-            busy[in.place - count] = false;
-          }
-        }
-      } else {
-        for (int d : {s.a, s.b, s.c}) {
-          if (d < 0) continue;
-          Datum& in = data_[d];
-          if (in.kind == Datum::kBuffer && !in.once && in.last_use == static_cast<int>(i)) busy[in.place - count] = false;
-        }
+      }
+      for (int d : {s.a, s.b, s.c}) {
+        if (d >= 0 && ends(data_[d], i) && data_[d].place != out.place) busy[data_[d].place - count] = false;
       }
       if (out.last_use < 0 && out.kind == Datum::kBuffer && !out.once) busy[out.place - count] = false;
       auto place = [&](int d) { return static_cast<int16_t>(d < 0 ? 0 : data_[d].place); };

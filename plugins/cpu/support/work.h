@@ -42,7 +42,7 @@ void ForChunks(const mge_run* run, const Chunks& c, F&& body) {
 
 // One thread's time to stream so many bytes, by the cache that they fit in.
 inline double StreamUs(double bytes) {
-  double per_us = bytes <= (512 << 10) ? 50e3 : bytes <= (16 << 20) ? 25e3 : 12e3;
+  double per_us = bytes <= (32 << 10) ? 150e3 : bytes <= (2 << 20) ? 65e3 : bytes <= (16 << 20) ? 30e3 : 12e3;
   return bytes / per_us;
 }
 

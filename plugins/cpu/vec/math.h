@@ -17,20 +17,23 @@ MGE_INLINE VF Polynomial(VF x, const float (&c)[N]) {
   return r;
 }
 
-// 2^n for whole -252 <= n <= 254, in two factors so that results may be subnormal.
-MGE_INLINE VF ScaleByPowerOfTwo(VF x, VI n) {
-  VI half = n >> 1;
+// x * 2^n for whole -252 <= n <= 254; results may be subnormal.
+#if defined(__AVX512F__)
+MGE_INLINE VF ScaleByPowerOfTwo(VF x, VF n) { return (VF)_mm512_scalef_ps((__m512)x, (__m512)n); }
+#else
+MGE_INLINE VF ScaleByPowerOfTwo(VF x, VF whole) {
+  VI n = ToVI(whole), half = n >> 1;
   return x * (VF)((half + 127) << 23) * (VF)((n - half + 127) << 23);
 }
+#endif
 
 MGE_INLINE VF Exp(VF x) {
-  VF clamped = MinRaw(MaxRaw(Splat(-104.0f), x), Splat(89.0f));
+  VF clamped = MinRaw(Splat(89.0f), MaxRaw(Splat(-104.0f), x));  // in this order NaN stays NaN
   VF n = RoundEven(clamped * 1.44269504f);
   VF r = Fma(n, Splat(-0.693359375f), clamped);
   r = Fma(n, Splat(2.12194440e-4f), r);
   VF q = Polynomial(r, {0.5f, 0.166665182f, 0.041666206f, 0.00836890843f, 0.0013950523f});
-  VF y = ScaleByPowerOfTwo(Fma(q, r * r, r) + 1.0f, ToVI(n));
-  return x != x ? x : y;
+  return ScaleByPowerOfTwo(Fma(q, r * r, r) + 1.0f, n);
 }
 
 MGE_INLINE VF Log(VF x) {

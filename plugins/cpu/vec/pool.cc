@@ -24,14 +24,17 @@ struct Taps {
 };
 MGE_INLINE Taps Inside(const PoolAxis& a, int64_t output) {
   int64_t at = output * a.stride - a.pad_begin;
-  int64_t begin = at >= 0 ? 0 : (-at + a.dilation - 1) / a.dilation;
-  int64_t end = at >= a.in ? 0 : (a.in - at + a.dilation - 1) / a.dilation;
+  int64_t begin = at >= 0 ? 0 : -at, end = at >= a.in ? 0 : a.in - at;
+  if (a.dilation != 1) {  // a division costs more than the taps of a small window
+    begin = (begin + a.dilation - 1) / a.dilation;
+    end = (end + a.dilation - 1) / a.dilation;
+  }
   return {begin, end < a.kernel ? end : a.kernel, at};
 }
 // Taps that an average with padding counts: a last window of ceil_mode may reach beyond the padding.
 MGE_INLINE int64_t Counted(const PoolAxis& a, int64_t output) {
   int64_t room = a.in + a.pad_end - 1 - (output * a.stride - a.pad_begin);
-  int64_t taps = room / a.dilation + 1;
+  int64_t taps = (a.dilation == 1 ? room : room / a.dilation) + 1;
   return taps < a.kernel ? taps : a.kernel;
 }
 
@@ -64,7 +67,7 @@ void ChannelsLast(const PoolSpec& s, const void* source, void* target, int64_t b
     auto* y = static_cast<T*>(target) + u * aw.out * s.channels;
     for (int64_t width = 0; width < aw.out; ++width, y += s.channels) {
       Taps t[3] = {Inside(ad, depth), Inside(ah, height), Inside(aw, width)};
-      int64_t count = CountOf<Op>(s, t, depth, height, width);
+      int64_t count = Op == PoolOp::kMax ? 1 : CountOf<Op>(s, t, depth, height, width);
       for (int64_t c = 0; c < s.channels; c += kVectors * W) {
         int64_t left = s.channels - c;
         int vectors = static_cast<int>(left >= kVectors * W ? kVectors : (left + W - 1) / W);
@@ -139,17 +142,13 @@ void Plain(const PoolSpec& s, const void* source, void* target, int64_t begin, i
           for (int64_t b = th.begin; b < th.end; ++b) {
             int64_t row = (td.first + a * ad.dilation) * ah.in + th.first + b * ah.dilation;
             for (int64_t k = tw.begin; k < tw.end; ++k) {
-              V v = L::Get(x + row * aw.in + tw.first + k * aw.dilation, 1);
-              C lane;
-              __builtin_memcpy(&lane, &v, sizeof(C));
-              best = Join<Op, C>(best, lane);
+              best = Join<Op, C>(best, Widen(x[row * aw.in + tw.first + k * aw.dilation]));
             }
           }
         }
       }
       Taps t[3] = {td, th, tw};
-      C result = Finish<Op, C, C>(best, CountOf<Op>(s, t, depth, height, width), C{});
-      L::Put(y + width, L::All(result), 1);
+      y[width] = Narrow<T>(Finish<Op, C, C>(best, Op == PoolOp::kMax ? 1 : CountOf<Op>(s, t, depth, height, width), C{}));
     }
   }
 }

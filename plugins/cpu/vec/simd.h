@@ -14,6 +14,10 @@
 #include <immintrin.h>
 #endif
 
+#if !defined(MGE_CPU_ISA)
+#define MGE_CPU_ISA portable  // the build names it for vec/*.cc
+#endif
+
 namespace mge::cpu::MGE_CPU_ISA {
 
 #if defined(__AVX512F__)

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables beside the kernels: device, memory, settings, strategy.
+#include <cstring>
+#include <set>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/plugins/cpu/cpu_backend.h"
+
+namespace mge::testing {
+namespace {
+
+std::string Words(const mge_text& t) { return {t.data, static_cast<size_t>(t.size)}; }
+
+struct Devices {
+  std::vector<std::string> classes, names, keys;
+  std::vector<mge_device_info> infos;
+};
+
+Devices List() {
+  Devices d;
+  mge_device_sink sink = {sizeof(sink), 0, &d, [](void* self, const mge_device_info* info) {
+    auto& d = *static_cast<Devices*>(self);
+    d.classes.push_back(Words(info->class_name));
+    d.names.push_back(Words(info->name));
+    d.keys.push_back(Words(info->device_class));
+    d.infos.push_back(*info);
+  }};
+  EXPECT_EQ(Cpu().plugin().device->enumerate(&sink, nullptr), MGE_OK);
+  return d;
+}
+
+TEST(CpuBackend, HasOneUsableDevice) {
+  Devices d = List();
+  ASSERT_EQ(d.infos.size(), 1u);
+  EXPECT_EQ(d.classes[0], "cpu");
+  EXPECT_FALSE(d.names[0].empty());
+  EXPECT_THAT(d.keys[0], ::testing::StartsWith("cpu-"));
+  EXPECT_GT(d.infos[0].score, 0u);
+  EXPECT_TRUE(d.infos[0].flags & MGE_DEVICE_HOST_ACCESSIBLE);
+  EXPECT_GT(d.infos[0].memory_total, uint64_t{1} << 20);
+  mge_device* device = nullptr;
+  EXPECT_EQ(Cpu().plugin().device->open(1, &device, nullptr), MGE_NOT_FOUND);
+}
+
+TEST(CpuBackend, SlabsAreAlignedWritableAndGivenBack) {
+  const mge_memory_api& m = *Cpu().plugin().memory;
+  for (uint64_t bytes : {uint64_t{0}, uint64_t{1}, uint64_t{4097}, uint64_t{2} << 20, (uint64_t{5} << 20) + 3}) {
+    for (int32_t memory_class : {MGE_MEMORY_DEVICE, MGE_MEMORY_PINNED}) {
+      mge_slab slab = {};
+      ASSERT_EQ(m.slab_acquire(nullptr, memory_class, bytes, &slab, nullptr), MGE_OK);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(slab.address) % 64, 0u);
+      EXPECT_EQ(slab.address, slab.host_address);
+      EXPECT_EQ(slab.bytes, bytes);
+      std::memset(slab.address, 7, bytes);
+      m.slab_release(nullptr, &slab);
+    }
+  }
+  mge_slab slab = {};
+  EXPECT_EQ(m.slab_acquire(nullptr, MGE_MEMORY_DEVICE, UINT64_MAX - 5, &slab, nullptr), MGE_RESOURCE_EXHAUSTED);
+  EXPECT_EQ(m.slab_acquire(nullptr, 99, 64, &slab, nullptr), MGE_INVALID_ARGUMENT);
+}
+
+TEST(CpuBackend, FreeMemoryIsAtMostTheTotal) {
+  uint64_t free_bytes = 0, total = 0;
+  Cpu().plugin().memory->memory_info(nullptr, &free_bytes, &total);
+  EXPECT_GT(total, 0u);
+  EXPECT_LE(free_bytes, total);
+}
+
+TEST(CpuBackend, SettingsLieUnderItsNameAndHaveADoc) {
+  std::set<std::string> keys;
+  for (uint64_t i = 0; i < Cpu().plugin().setting_count; ++i) {
+    const mge_setting& s = *Cpu().plugin().settings[i];
+    EXPECT_THAT(Words(s.key), ::testing::StartsWith("cpu."));
+    EXPECT_FALSE(Words(s.doc).empty()) << Words(s.key);
+    EXPECT_TRUE(keys.insert(Words(s.key)).second);
+  }
+  EXPECT_TRUE(keys.contains("cpu.isa"));
+}
+
+TEST(CpuBackend, TheSettingLowersTheInstructionSet) {
+  Case c = OneNode("Relu", {Random(DType::kF32, {4})});
+  Cpu().Set("cpu.isa", "portable");
+  EXPECT_THAT(Cpu().Offers(c).candidates, ::testing::ElementsAre("cpu.elementwise.portable"));
+  Cpu().Set("cpu.isa", "auto");
+}
+
+// Orders candidates given as {id, rank, cost, attributes}.
+struct Offered {
+  const char* id;
+  int32_t rank;
+  double cost;
+  uint64_t attributes = MGE_KERNEL_DETERMINISTIC;
+};
+std::vector<std::string> Order(int32_t mode, const std::vector<Offered>& list, const std::vector<double>& measured = {}) {
+  std::vector<mge_candidate> candidates(list.size());
+  std::vector<const mge_candidate*> pointers;
+  for (size_t i = 0; i < list.size(); ++i) {
+    candidates[i].struct_size = sizeof(mge_candidate);
+    candidates[i].id = {list[i].id, std::strlen(list[i].id)};
+    candidates[i].rank = list[i].rank;
+    candidates[i].cost_us = list[i].cost;
+    candidates[i].attributes = list[i].attributes;
+    pointers.push_back(&candidates[i]);
+  }
+  mge_choice choice = {sizeof(choice), mode, nullptr, pointers.data(), pointers.size(), measured.empty() ? nullptr : measured.data()};
+  std::vector<uint32_t> order(list.size());
+  EXPECT_EQ(Cpu().plugin().strategy->order(nullptr, &choice, order.data(), nullptr), MGE_OK);
+  std::vector<std::string> ids;
+  for (uint32_t i : order) ids.push_back(list[i].id);
+  return ids;
+}
+
+const std::vector<Offered> kList = {{"slow", 0, 9}, {"fast", 5, 1}, {"unknown", 1, -1}, {"reference", 0, 0.1, MGE_KERNEL_REFERENCE}};
+
+TEST(CpuStrategy, HeuristicGoesByEstimateAndLeavesTheReferenceLast) {
+  EXPECT_THAT(Order(MGE_SELECT_HEURISTIC, kList), ::testing::ElementsAre("fast", "slow", "unknown", "reference"));
+}
+
+TEST(CpuStrategy, ProfileGoesByWhatWasMeasured) {
+  EXPECT_THAT(Order(MGE_SELECT_PROFILE, kList, {2, 3, 1, 4}), ::testing::ElementsAre("unknown", "slow", "fast", "reference"));
+}
+
+TEST(CpuStrategy, ReproducibleKnowsNoTimes) {
+  EXPECT_THAT(Order(MGE_SELECT_REPRODUCIBLE, kList), ::testing::ElementsAre("slow", "unknown", "fast", "reference"));
+  std::vector<Offered> other = kList;
+  for (Offered& o : other) o.cost = 10 - o.cost;
+  EXPECT_EQ(Order(MGE_SELECT_REPRODUCIBLE, other), Order(MGE_SELECT_REPRODUCIBLE, kList));
+}
+
+TEST(CpuStrategy, AnUnknownModeIsRefused) {
+  mge_choice choice = {sizeof(choice), 77, nullptr, nullptr, 0, nullptr};
+  uint32_t order;
+  EXPECT_EQ(Cpu().plugin().strategy->order(nullptr, &choice, &order, nullptr), MGE_UNIMPLEMENTED);
+}
+
+}  // namespace
+}  // namespace mge::testing
