@@ -98,6 +98,21 @@ TEST(CpuConv, LargeEnoughToBeSplit) {
   });
 }
 
+TEST(CpuConv, LargeOnesOfManyForms) {
+  for (bool bias : {true, false}) {
+    for (int64_t images : {1, 3}) {
+      Cpu().Check(Conv({images, 64, 15, 14}, 64, {}, bias), OfProducts(576));
+      Cpu().Check(Conv({images, 128, 14, 13}, 96, {.kernel = {1, 1}, .pads = {0, 0, 0, 0}}, bias), OfProducts(128));
+      Cpu().Check(Conv({images, 64, 15, 14}, 64, {.strides = {2, 2}, .pads = {1, 0, 2, 1}}, bias), OfProducts(576));
+      Cpu().Check(Conv({images, 64, 20, 20}, 64, {.pads = {2, 2, 2, 2}, .dilations = {2, 2}, .group = 2}, bias), OfProducts(288));
+    }
+  }
+  Case c = Conv({1, 64, 14, 14}, 64, {});
+  Then(c, "Add", {Random(DType::kF32, {1, 64, 14, 14}, -1, 1, 5)}, {}, false);
+  Then(c, "Clip", {Fill(DType::kF32, {}, {0}), Fill(DType::kF32, {}, {6})});
+  Cpu().Check(c, OfProducts(576));
+}
+
 TEST(CpuConvEpilogue, ResidualAndActivation) {
   ForEachIsa([](Backend& cpu) {
     for (int64_t group : {1, 2, 18}) {

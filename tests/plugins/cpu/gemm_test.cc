@@ -151,5 +151,62 @@ TEST(CpuMatMulEpilogue, WhatIsReadElsewhereIsNotTaken) {
   for (const std::string& claim : Cpu().Claims(c)) EXPECT_EQ(claim.find("gemm_epilogue"), std::string::npos) << claim;
 }
 
+bool Has(const std::vector<std::string>& list, std::string_view word) {
+  for (const std::string& s : list) {
+    if (s.find(word) != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST(CpuLibraries, AreOfferedUnlessASettingForbidsThem) {
+  Case c = MatMul(DType::kF32, {256, 256}, {256, 256}, true);
+  struct Row {
+    const char* key;
+    const char* library;
+    bool built;
+  };
+  for (const Row& row : {Row{"cpu.onednn", "onednn.", MGE_HAS_ONEDNN}, Row{"cpu.openblas", "openblas.", MGE_HAS_OPENBLAS}}) {
+    Cpu().Set(row.key, "true");
+    EXPECT_EQ(Has(Cpu().Offers(c).candidates, row.library), row.built);
+    Cpu().Set(row.key, "false");
+    Backend::Outcome off = Cpu().Offers(c);
+    EXPECT_FALSE(Has(off.candidates, row.library));
+    EXPECT_FALSE(off.candidates.empty());
+    EXPECT_EQ(Has(off.refusals, row.key), row.built);
+    Cpu().Set(row.key, "true");
+    Cpu().Set("cpu.isa", "portable");
+    EXPECT_FALSE(Has(Cpu().Offers(c).candidates, row.library)) << "a library chooses its instruction set itself";
+    Cpu().Set("cpu.isa", "auto");
+  }
+}
+
+TEST(CpuLibraries, GemmOfEveryForm) {
+  for (DType t : {DType::kF32, DType::kF64}) {
+    for (int64_t ta : {0, 1}) {
+      for (int64_t tb : {0, 1}) {
+        for (Shape c : {Shape{}, Shape{130}, Shape{1, 130}, Shape{140, 1}, Shape{140, 130}}) {
+          Tensor a = Random(t, ta ? Shape{190, 140} : Shape{140, 190}, -1, 1, 1);
+          Tensor b = Random(t, tb ? Shape{130, 190} : Shape{190, 130}, -1, 1, 2);
+          for (double beta : {1.0, 2.0}) {
+            Cpu().Check(OneNode("Gemm", {a, b, Random(t, c, -1, 1, 3)}, With({{"transA", ta}, {"transB", tb}, {"beta", beta}}), {1, 2}),
+                        OfProducts(190));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(CpuLibraries, BatchesAndEpilogues) {
+  Cpu().Check(MatMul(DType::kF32, {3, 64, 96}, {3, 96, 80}, false), OfProducts(96));
+  for (const char* op : {"Relu", "Gelu", "Sigmoid", "Tanh"}) {
+    Case c = MatMul(DType::kF32, {150, 128}, {128, 160}, true);
+    Then(c, "Add", {Random(DType::kF32, {160}, -1, 1, 3)});
+    Then(c, "Add", {Random(DType::kF32, {150, 160}, -1, 1, 4)}, {}, false);
+    Then(c, op);
+    Cpu().Check(c, OfProducts(256));
+  }
+}
+
 }  // namespace
 }  // namespace mge::testing
