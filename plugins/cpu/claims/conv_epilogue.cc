@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// A convolution with what follows it: bias, the addition of a tensor, an activation.
+#include "kernel_table.h"
+#include "support/epilogue.h"
+
+namespace mge::cpu {
+namespace {
+
+void Offer(const Pattern& pattern, const mge_claim_sink* sink) {
+  constexpr std::string_view kOps[] = {"Conv"};
+  OfferEpilogues(pattern, sink, "conv_epilogue", kOps, ChannelAxis::kSecond);
+}
+
+}  // namespace
+
+MGE_CPU_CLAIM(conv_epilogue) = {"conv_epilogue", Offer};
+
+}  // namespace mge::cpu

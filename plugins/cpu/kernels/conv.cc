@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conv over one and two spatial dimensions, float32, channels last, alone or with an epilogue: as a product of matrices
+// whose rows are the windows of the image, and depthwise by loops of its own.
+#include <cmath>
+
+#include "kernel_table.h"
+#include "support/convolution.h"
+#include "support/gemm.h"
+#include "support/kernel.h"
+#include "vec/depthwise.h"
+
+namespace mge::cpu {
+namespace {
+
+// (outputs, channels, kh, kw) to (kh, kw, channels, outputs), which is the matrix that the product reads.
+void TransposeFilter(const float* source, int64_t outputs, int64_t channels, int64_t taps, float* out) {
+  for (int64_t t = 0; t < taps; ++t) {
+    for (int64_t c = 0; c < channels; ++c) {
+      float* row = out + (t * channels + c) * outputs;
+      for (int64_t o = 0; o < outputs; ++o) row[o] = source[(o * channels + c) * taps + t];
+    }
+  }
+}
+
+// Packs all groups. Without a transposed copy if a tap's filter is the whole filter.
+void PackFilter(const GemmTable& table, const Convolution& c, const float* source, float* scratch, float* out) {
+  int64_t n = c.outputs / c.groups, k = c.k(), taps = c.windows.kh * c.windows.kw;
+  int64_t panels = (n + table.columns - 1) / table.columns, floats = PackedFloats(k, n, table.columns);
+  for (int64_t g = 0; g < c.groups; ++g) {
+    const float* filter = source + g * n * k;
+    if (taps == 1) {
+      table.pack(filter, MGE_DTYPE_F32, 1, k, k, n, 1.0f, out + g * floats, 0, panels);
+    } else {
+      TransposeFilter(filter, n, c.windows.channels, taps, scratch);
+      table.pack(scratch, MGE_DTYPE_F32, n, 1, k, n, 1.0f, out + g * floats, 0, panels);
+    }
+  }
+}
+
+mge_layout LayoutOf(const Convolution& c) { return ChannelsLast(c.rank); }
+
+// ---------------------------------------------------------------- as a product
+
+struct GemmArgs {
+  const GemmTable* table;
+  const Convolution* conv;
+  GemmTask task;   // of one group
+  GemmSplit split; // the batch is the groups
+  int64_t group_outputs, group_floats;
+  bool pointwise, packs;
+  uint64_t scratch_offset;
+  Slot x, weights, bias, add, y, workspace;
+};
+
+mge_code LaunchGemm(const GemmArgs& s, const mge_run* run) {
+  const Convolution& c = *s.conv;
+  const float* packed = At<float>(run, s.weights);
+  if (s.packs) {
+    char* workspace = At<char>(run, s.workspace);
+    PackFilter(*s.table, c, packed, reinterpret_cast<float*>(workspace + s.scratch_offset), reinterpret_cast<float*>(workspace));
+    packed = reinterpret_cast<float*>(workspace);
+  }
+  const float* x = At<float>(run, s.x);
+  const float* bias = c.bias >= 0 ? At<float>(run, s.bias) : nullptr;
+  const float* add = c.add >= 0 ? At<float>(run, s.add) : nullptr;
+  float* y = At<float>(run, s.y);
+  ForGemmChunks(run, s.split, [&](int64_t group, int64_t m0, int64_t m1, int64_t p0, int64_t p1) {
+    GemmTask t = s.task;
+    t.a.data = x + group * c.windows.channels;
+    t.a.windows = s.pointwise ? nullptr : &c.windows;
+    t.b = packed + group * s.group_floats;
+    t.c = y + group * s.group_outputs;
+    if (bias) t.bias = bias + group * s.group_outputs;
+    if (add) t.add = add + group * s.group_outputs;
+    s.table->run(t, m0, m1, p0, p1);
+  });
+  return MGE_OK;
+}
+
+GemmSize SizeOf(const Convolution& c) { return {c.rows(), c.outputs / c.groups, c.k(), c.groups}; }
+
+double GemmUs(const Convolution& c, Isa isa) {
+  // Copying a window costs by its runs: short ones (few channels, a narrow filter) more per element.
+  double run = static_cast<double>(c.groups == 1 && c.windows.dw == 1 ? c.windows.kw * c.windows.channels : c.windows.channels);
+  return GemmSerialUs(SizeOf(c), isa, c.pointwise() ? 0.03 : 0.05 + 2.0 / run);
+}
+
+class GemmConvKernel : public Kernel {
+ public:
+  GemmConvKernel(const Convolution& conv, Isa isa) : conv_(conv) {
+    const GemmTable& table = Gemm(isa);
+    GemmSize size = SizeOf(conv);
+    args_.table = &table;
+    args_.conv = &conv_;
+    args_.group_outputs = size.n;
+    args_.group_floats = PackedFloats(size.k, size.n, table.columns);
+    args_.pointwise = conv.pointwise();
+    args_.split = SplitGemm(size, table.columns, GemmUs(conv, isa));
+    GemmTask& t = args_.task;
+    t.a = {nullptr, MGE_DTYPE_F32, conv.channels, 1, 1.0f, nullptr};
+    t.m = size.m;
+    t.n = size.n;
+    t.k = size.k;
+    t.ldc = conv.outputs;
+    t.ld_add = conv.outputs;
+    t.activation = conv.epilogue.activation;
+    t.lo = conv.epilogue.lo;
+    t.hi = conv.epilogue.hi;
+    packed_bytes_ = static_cast<uint64_t>(args_.group_floats * conv.groups) * sizeof(float);
+    scratch_bytes_ = conv.windows.kh * conv.windows.kw == 1 ? 0 : static_cast<uint64_t>(size.k * size.n) * sizeof(float);
+    args_.packs = !conv.weights_constant;
+    args_.scratch_offset = (packed_bytes_ + 63) / 64 * 64;
+  }
+  uint32_t args_bytes() const override { return sizeof(GemmArgs); }
+  uint64_t workspace_bytes() const override { return args_.packs ? args_.scratch_offset + scratch_bytes_ : 0; }
+  uint64_t prepack_bytes(int input) const override { return !args_.packs && input == conv_.weights ? packed_bytes_ : 0; }
+  Result Prepack(int, const void* source, void* destination) override {
+    std::vector<float> scratch(scratch_bytes_ / sizeof(float));
+    PackFilter(*args_.table, conv_, static_cast<const float*>(source), scratch.data(), static_cast<float*>(destination));
+    return {};
+  }
+  Result Bind(const Binding& b, void* args, mge_step_fn* fn) override {
+    auto* a = new (args) GemmArgs(args_);
+    a->x = b.input(conv_.x);
+    a->weights = b.input(conv_.weights);
+    if (conv_.bias >= 0) a->bias = b.input(conv_.bias);
+    if (conv_.add >= 0) a->add = b.input(conv_.add);
+    a->y = b.output(0);
+    a->workspace = b.workspace();
+    *fn = [](const void* s, const mge_run* run) { return LaunchGemm(*static_cast<const GemmArgs*>(s), run); };
+    return {};
+  }
+
+ private:
+  Convolution conv_;
+  GemmArgs args_ = {};
+  uint64_t packed_bytes_ = 0, scratch_bytes_ = 0;
+};
+
+// ---------------------------------------------------------------- depthwise
+
+struct DepthwiseArgs {
+  const DepthwiseTable* table;
+  DepthwiseTask task;
+  Chunks chunks;  // of all rows of all images
+  bool packs, has_bias, has_add;
+  Slot x, weights, bias, add, y, workspace;
+};
+
+void PackDepthwise(const DepthwiseTask& t, const float* source, float* out) {
+  TransposeFilter(source, t.channels, 1, t.kh * t.kw, out);
+}
+
+mge_code LaunchDepthwise(const DepthwiseArgs& s, const mge_run* run) {
+  DepthwiseTask t = s.task;
+  t.x = At<float>(run, s.x);
+  t.y = At<float>(run, s.y);
+  t.weights = At<float>(run, s.weights);
+  if (s.packs) {
+    float* packed = At<float>(run, s.workspace);
+    PackDepthwise(t, t.weights, packed);
+    t.weights = packed;
+  }
+  if (s.has_bias) t.bias = At<float>(run, s.bias);
+  if (s.has_add) t.add = At<float>(run, s.add);
+  ForChunks(run, s.chunks, [&](uint64_t begin, uint64_t end) {
+    s.table->run(t, static_cast<int64_t>(begin), static_cast<int64_t>(end));
+  });
+  return MGE_OK;
+}
+
+double DepthwiseUs(const Convolution& c, Isa isa) {
+  double lanes = isa == Isa::kAvx512 ? 16 : isa == Isa::kAvx2 ? 8 : 4;
+  double channels = std::ceil(static_cast<double>(c.channels) / lanes) * lanes;
+  double flops = 2.0 * static_cast<double>(c.rows() * c.windows.kh * c.windows.kw) * channels;
+  double bytes = 4.0 * static_cast<double>(c.images * c.windows.h * c.windows.w * c.channels + c.rows() * c.channels);
+  return 0.1 + flops / (isa == Isa::kAvx512 ? 80e3 : isa == Isa::kAvx2 ? 40e3 : 10e3) + 0.5 * StreamUs(bytes);
+}
+
+class DepthwiseKernel : public Kernel {
+ public:
+  DepthwiseKernel(const Convolution& c, Isa isa) : conv_(c) {
+    args_.table = &Depthwise(isa);
+    const ConvWindows& w = c.windows;
+    args_.task = {nullptr, nullptr, nullptr, nullptr, nullptr, c.channels, w.h, w.w, w.kh, w.kw, w.sh, w.sw, w.ph, w.pw,
+                  w.dh, w.dw, w.oh, w.ow, c.epilogue.activation, c.epilogue.lo, c.epilogue.hi};
+    auto rows = static_cast<uint64_t>(c.images * w.oh);
+    args_.chunks = SplitWork(rows, DepthwiseUs(c, isa) / static_cast<double>(rows));
+    args_.packs = !c.weights_constant;
+    args_.has_bias = c.bias >= 0;
+    args_.has_add = c.add >= 0;
+    packed_bytes_ = static_cast<uint64_t>(c.channels * w.kh * w.kw) * sizeof(float);
+  }
+  uint32_t args_bytes() const override { return sizeof(DepthwiseArgs); }
+  uint64_t workspace_bytes() const override { return args_.packs ? packed_bytes_ : 0; }
+  uint64_t prepack_bytes(int input) const override { return !args_.packs && input == conv_.weights ? packed_bytes_ : 0; }
+  Result Prepack(int, const void* source, void* destination) override {
+    PackDepthwise(args_.task, static_cast<const float*>(source), static_cast<float*>(destination));
+    return {};
+  }
+  Result Bind(const Binding& b, void* args, mge_step_fn* fn) override {
+    auto* a = new (args) DepthwiseArgs(args_);
+    a->x = b.input(conv_.x);
+    a->weights = b.input(conv_.weights);
+    if (conv_.bias >= 0) a->bias = b.input(conv_.bias);
+    if (conv_.add >= 0) a->add = b.input(conv_.add);
+    a->y = b.output(0);
+    a->workspace = b.workspace();
+    *fn = [](const void* s, const mge_run* run) { return LaunchDepthwise(*static_cast<const DepthwiseArgs*>(s), run); };
+    return {};
+  }
+
+ private:
+  Convolution conv_;
+  DepthwiseArgs args_ = {};
+  uint64_t packed_bytes_ = 0;
+};
+
+// ---------------------------------------------------------------- the row
+
+enum Kind : uint32_t { kProduct = 0, kDepthwise = 1 };
+
+void Offer(const Problem& p, Offers& offers) {
+  if (!Accept(p, offers, /*groups=*/true)) return;
+  Convolution conv;
+  if (Result r = FindConvolution(p, &conv); !r.ok()) return offers.Refuse(r.text());
+  Isa isa = AllowedIsa();
+  auto offer = [&](Kind kind, std::string_view id, double us, uint64_t workspace) {
+    Candidate c = {.id = std::string(id), .attributes = kExact, .workspace = workspace, .variant = kind};
+    c.cost_us = RunUs(p, us + (conv.add >= 0 ? StreamUs(static_cast<double>(p.output(0).bytes())) : 0));
+    c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
+    c.inputs[static_cast<size_t>(conv.x)] = LayoutOf(conv);
+    if (conv.add >= 0) c.inputs[static_cast<size_t>(conv.add)] = LayoutOf(conv);
+    c.outputs = {LayoutOf(conv)};
+    if (conv.add >= 0 && conv.add != conv.x) c.in_place.push_back({0, static_cast<uint32_t>(conv.add)});
+    Add(offers, isa, std::move(c));
+  };
+  if (conv.depthwise()) {
+    double us = DepthwiseUs(conv, isa);
+    return offer(kDepthwise, "cpu.conv.depthwise", us, DepthwiseKernel(conv, isa).workspace_bytes());
+  }
+  offer(kProduct, conv.pointwise() ? "cpu.conv.pointwise" : "cpu.conv.windows", GemmUs(conv, isa),
+        GemmConvKernel(conv, isa).workspace_bytes());
+}
+
+KernelPtr Make(const Problem& p, const Candidate& c) {
+  Convolution conv;
+  if (!FindConvolution(p, &conv).ok()) return nullptr;
+  if (KindOf(c) == kDepthwise) return std::make_unique<DepthwiseKernel>(conv, IsaOf(c));
+  return std::make_unique<GemmConvKernel>(conv, IsaOf(c));
+}
+
+constexpr KernelRow kRows[] = {{"Conv", Offer, Make}};
+
+}  // namespace
+
+MGE_CPU_KERNELS(conv) = kRows;
+
+}  // namespace mge::cpu

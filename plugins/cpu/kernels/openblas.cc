@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// OpenBLAS's products beside our own: float32 and float64, without an epilogue, B as it lies.
+#include "openblas.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "isa.h"
+#include "kernel_table.h"
+#include "settings.h"
+#include "support/gemm.h"
+#include "support/kernel.h"
+#include "support/product.h"
+
+namespace mge::cpu {
+namespace {
+
+// The library takes buffers of its own when it first runs on a thread.
+constexpr uint64_t kAttributes = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_ALLOCATES;
+constexpr double kLeastSerialUs = 20;
+constexpr int kRank = 21;
+
+struct Args {
+  openblas::Product product;
+  const Product::Item* items;
+  Slot a, b, c, start;
+  bool has_start;
+  int64_t start_row, start_column;
+  int64_t row_a;  // elements of A from one row to the next
+  int64_t b_elements;
+  uint32_t bytes;
+  int64_t m, batch, row_chunks;
+};
+
+// Rows m0..m1 of C become those of the addend.
+template <typename T>
+void Fill(const Args& s, const void* start, void* c, int64_t m0, int64_t m1) {
+  const T* from = static_cast<const T*>(start);
+  T* to = static_cast<T*>(c);
+  for (int64_t i = m0; i < m1; ++i) {
+    for (int64_t j = 0; j < s.product.n; ++j) to[i * s.product.n + j] = from[i * s.start_row + j * s.start_column];
+  }
+}
+
+mge_code Launch(const Args& s, const mge_run* run) {
+  ParallelFor(run, static_cast<uint64_t>(s.batch * s.row_chunks), [&](uint64_t chunk) {
+    int64_t item = static_cast<int64_t>(chunk) / s.row_chunks, part = static_cast<int64_t>(chunk) % s.row_chunks;
+    int64_t m0 = s.m * part / s.row_chunks, m1 = s.m * (part + 1) / s.row_chunks;
+    const Product::Item& at = s.items[item];
+    openblas::Product p = s.product;
+    char* c = At<char>(run, s.c) + at.c * s.bytes;
+    if (s.has_start) {
+      if (p.wide) Fill<double>(s, At<char>(run, s.start), c, m0, m1);
+      else Fill<float>(s, At<char>(run, s.start), c, m0, m1);
+    }
+    p.m = m1 - m0;
+    p.a = At<char>(run, s.a) + (at.a + m0 * s.row_a) * s.bytes;
+    p.b = At<char>(run, s.b) + at.b * s.b_elements * s.bytes;
+    p.c = c + m0 * p.ldc * s.bytes;
+    openblas::Multiply(p);
+  });
+  return MGE_OK;
+}
+
+double SerialUs(const Product& p) {
+  // Of the processor's peak the library reaches a part that depends on whether it knows the processor: half of it is safe.
+  double us = 2 * GemmSerialUs(p.size, ThisProcessor().isa);
+  return p.type == MGE_DTYPE_F64 ? 2 * us : us;
+}
+
+class OpenblasKernel : public Kernel {
+ public:
+  explicit OpenblasKernel(Product product) : product_(std::move(product)) {
+    const Product& p = product_;
+    bool ta = p.a_k != 1, tb = p.b_column != 1;
+    int64_t m = p.size.m, n = p.size.n, k = p.size.k;
+    args_.product = {p.type == MGE_DTYPE_F64, ta, tb, m, n, k, p.alpha, p.start >= 0 ? p.beta : 0.0, nullptr,
+                     ta ? p.a_k : k, nullptr, tb ? p.b_column : n, nullptr, n};
+    args_.items = product_.items.data();
+    args_.has_start = p.start >= 0;
+    if (args_.has_start) {
+      const Value& v = p.start_value;
+      bool rows = v.rank() == 2 && v.dim(0) > 1, columns = v.rank() >= 1 && v.dim(-1) > 1;
+      args_.start_row = rows ? (columns ? v.dim(1) : 1) : 0;
+      args_.start_column = columns ? 1 : 0;
+    }
+    args_.row_a = p.a_row;
+    args_.b_elements = k * n;
+    args_.bytes = p.type == MGE_DTYPE_F64 ? 8 : 4;
+    args_.m = m;
+    args_.batch = p.size.batch;
+    args_.row_chunks = p.size.batch >= 8 ? 1 : std::clamp<int64_t>(m / 64, 1, 8);
+  }
+  uint32_t args_bytes() const override { return sizeof(Args); }
+  Result Bind(const Binding& binding, void* args, mge_step_fn* fn) override {
+    auto* a = new (args) Args(args_);
+    a->a = binding.input(product_.a);
+    a->b = binding.input(product_.b);
+    a->c = binding.output(0);
+    if (a->has_start) a->start = binding.input(product_.start);
+    *fn = [](const void* s, const mge_run* run) { return Launch(*static_cast<const Args*>(s), run); };
+    return {};
+  }
+
+ private:
+  Product product_;
+  Args args_ = {};
+};
+
+void Offer(const Problem& p, Offers& offers) {
+  if (!Accept(p, offers)) return;
+  if (!SettingIsOn(kSettingOpenblas)) return offers.Refuse("OpenBLAS: switched off by cpu.openblas");
+  Product product;
+  if (Result r = FindProduct(p, &product); !r.ok()) return offers.Refuse("OpenBLAS: " + r.text());
+  if (product.type != MGE_DTYPE_F32 && product.type != MGE_DTYPE_F64) return offers.Refuse("OpenBLAS: only float32 and float64");
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  const GemmSize& s = product.size;
+  if (s.m > kMost || s.n > kMost || s.k > kMost) return offers.Refuse("OpenBLAS: a dimension has more than 2^31 - 1 elements");
+  if (s.m == 0 || s.n == 0 || s.k == 0) return offers.Refuse("OpenBLAS: an operand is empty");
+  if (AllowedIsa() != ThisProcessor().isa) {
+    return offers.Refuse("OpenBLAS: chooses its instruction set itself, which cpu.isa forbids");
+  }
+  double us = SerialUs(product);
+  if (us < kLeastSerialUs) return offers.Refuse("OpenBLAS: too little work for its calls");
+  if (!openblas::IsInstalled()) return offers.Refuse("OpenBLAS: the library is not installed");
+  Add(offers, AllowedIsa(), {.id = "openblas.matmul", .rank = kRank, .attributes = kAttributes, .cost_us = RunUs(p, us)});
+}
+
+KernelPtr Make(const Problem& p, const Candidate&) {
+  Product product;
+  if (!FindProduct(p, &product).ok() || !openblas::Load().ok()) return nullptr;
+  return std::make_unique<OpenblasKernel>(std::move(product));
+}
+
+constexpr KernelRow kRows[] = {{"MatMul", Offer, Make}, {"Gemm", Offer, Make}};
+
+}  // namespace
+
+MGE_CPU_KERNELS(openblas) = kRows;
+
+}  // namespace mge::cpu

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/convolution.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+namespace mge::cpu {
+namespace {
+
+// One spatial dimension's numbers.
+struct Axis {
+  int64_t in, kernel, stride, dilation, pad_begin, out;
+};
+
+int64_t At(std::span<const int64_t> list, size_t i, int64_t fallback) { return i < list.size() ? list[i] : fallback; }
+
+Axis FindAxis(const Node& n, int i) {
+  Value x = n.input(0), w = n.input(1), y = n.output(0);
+  auto at = static_cast<size_t>(i);
+  Axis a = {x.dim(2 + i), w.dim(2 + i), At(n.Ints("strides"), at, 1), At(n.Ints("dilations"), at, 1),
+            At(n.Ints("pads"), at, 0), y.dim(2 + i)};
+  std::string_view automatic = n.Word("auto_pad", "NOTSET");
+  if (automatic == "VALID") a.pad_begin = 0;
+  if (automatic == "SAME_UPPER" || automatic == "SAME_LOWER") {
+    int64_t total = std::max<int64_t>(0, (a.out - 1) * a.stride + (a.kernel - 1) * a.dilation + 1 - a.in);
+    a.pad_begin = automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
+  }
+  return a;
+}
+
+}  // namespace
+
+Result FindConvolution(const Problem& p, Convolution* out) {
+  Node n = p.node();
+  Value x = n.input(0), w = n.input(1), y = n.output(0);
+  int spatial = x.rank() - 2;
+  if (spatial != 1 && spatial != 2) return {MGE_UNIMPLEMENTED, "only one and two spatial dimensions"};
+  if (x.dtype() != MGE_DTYPE_F32 || w.dtype() != MGE_DTYPE_F32) return {MGE_UNIMPLEMENTED, "only float32"};
+  if (w.rank() != x.rank()) return {MGE_INVALID_ARGUMENT, "the filter's rank is not the input's"};
+  if (y.elements() == 0 || w.elements() == 0 || x.elements() == 0) return {MGE_UNIMPLEMENTED, "an operand is empty"};
+  out->rank = x.rank();
+  out->images = x.dim(0);
+  out->channels = x.dim(1);
+  out->outputs = w.dim(0);
+  out->groups = n.Int("group", 1);
+  if (out->groups < 1 || out->channels != out->groups * w.dim(1) || out->outputs % out->groups) {
+    return {MGE_INVALID_ARGUMENT, "the groups do not divide the channels"};
+  }
+  Axis rows = spatial == 2 ? FindAxis(n, 0) : Axis{1, 1, 1, 1, 0, 1};
+  Axis columns = FindAxis(n, spatial - 1);
+  out->windows = {rows.in,     columns.in,        out->channels,     w.dim(1),         rows.kernel, columns.kernel, rows.stride,
+                  columns.stride, rows.pad_begin, columns.pad_begin, rows.dilation, columns.dilation, rows.out, columns.out};
+  if (!FindEpilogue(p, ChannelAxis::kSecond, out->epilogue)) return {MGE_UNIMPLEMENTED, "what follows is no epilogue"};
+  out->x = p.operand(0, 0);
+  out->weights = p.operand(0, 1);
+  out->bias = n.has_input(2) ? p.operand(0, 2) : p.operand(out->epilogue.bias);
+  out->add = p.operand(out->epilogue.add);
+  for (int other : {out->x, out->bias, out->add}) {
+    if (other == out->weights) return {MGE_UNIMPLEMENTED, "the filter serves twice"};
+  }
+  out->weights_constant = w.is_constant();
+  return {};
+}
+
+}  // namespace mge::cpu

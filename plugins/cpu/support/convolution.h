@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conv over one or two spatial dimensions, with or without an epilogue, as numbers.
+#pragma once
+
+#include "mge/plugin.hpp"
+#include "support/epilogue.h"
+#include "vec/gemm.h"
+
+namespace mge::cpu {
+
+// One spatial dimension is an image of height 1.
+struct Convolution {
+  int64_t images = 0, channels = 0, outputs = 0;  // all groups together
+  int64_t groups = 1;
+  ConvWindows windows = {};                       // of one group; pixel = channels
+  int rank = 4;                                   // of the operands
+  int x = -1, weights = -1, bias = -1, add = -1;  // operands; bias and add are -1 where there is none
+  bool weights_constant = false;                  // and packed in advance
+  Epilogue epilogue;
+
+  int64_t rows() const { return images * windows.oh * windows.ow; }
+  int64_t k() const { return windows.kh * windows.kw * windows.channels; }
+  bool depthwise() const { return groups == channels && outputs == channels && groups > 1; }
+  // True if the input's pixels are the rows of the product as they lie.
+  bool pointwise() const {
+    const ConvWindows& w = windows;
+    return w.kh == 1 && w.kw == 1 && w.sh == 1 && w.sw == 1 && w.oh == w.h && w.ow == w.w && w.ph == 0 && w.pw == 0;
+  }
+};
+
+// The convolution that a problem asks for, or why it is none of ours. All shapes must be known.
+Result FindConvolution(const Problem& p, Convolution* out);
+
+}  // namespace mge::cpu

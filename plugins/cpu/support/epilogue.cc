@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/epilogue.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "support/kernel.h"
+#include "support/work.h"
+
+namespace mge::cpu {
+namespace {
+
+bool SameDims(const Value& a, const Value& b) { return std::ranges::equal(a.dims(), b.dims()); }
+
+// A constant of one float. False if the value is anything else.
+bool Scalar(const Value& v, float* out) {
+  if (v.dtype() != MGE_DTYPE_F32 || !v.is_constant() || !v.is_static() || v.elements() != 1) return false;
+  *out = v.data<float>()[0];
+  return true;
+}
+
+// True if the value broadcasts along all dimensions of y but the channels'.
+bool IsPerChannel(const Value& v, const Value& y, ChannelAxis axis) {
+  int channel = axis == ChannelAxis::kLast ? y.rank() - 1 : 1;
+  if (v.rank() > y.rank()) return false;
+  for (int i = 1; i <= v.rank(); ++i) {
+    bool is_channel = y.rank() - i == channel;
+    if (v.dim(-i) != (is_channel ? y.dim(channel) : 1)) return false;
+  }
+  return v.elements() == static_cast<uint64_t>(y.dim(channel));
+}
+
+bool AbsorbAdd(const Node& next, int32_t other, const Value& y, ChannelAxis axis, Epilogue& e) {
+  Value v = next.input_id(0) == other ? next.input(0) : next.input(1);
+  if (v.dtype() != MGE_DTYPE_F32 || !v.is_static()) return false;
+  if (e.bias < 0 && IsPerChannel(v, y, axis)) {
+    e.bias = other;
+  } else if (e.add < 0 && SameDims(v, y)) {
+    e.add = other;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool AbsorbActivation(const Node& next, Epilogue& e) {
+  auto set = [&](Activation a, float lo, float hi) {
+    e.activation = a;
+    e.lo = lo;
+    e.hi = hi;
+    return true;
+  };
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  if (next.Is("Relu")) return set(Activation::kClip, 0, kInfinity);
+  if (next.Is("Sigmoid")) return set(Activation::kSigmoid, 0, 0);
+  if (next.Is("Tanh")) return set(Activation::kTanh, 0, 0);
+  if (next.Is("HardSwish")) return set(Activation::kHardSwish, 0, 0);
+  if (next.Is("LeakyRelu")) return set(Activation::kLeakyRelu, next.Float("alpha", 0.01f), 0);
+  if (next.Is("Gelu")) {
+    return set(next.Word("approximate", "none") == "tanh" ? Activation::kGeluTanh : Activation::kGelu, 0, 0);
+  }
+  if (next.Is("Clip")) {
+    float lo = -kInfinity, hi = kInfinity;
+    if (next.has_input(1) && !Scalar(next.input(1), &lo)) return false;
+    if (next.has_input(2) && !Scalar(next.input(2), &hi)) return false;
+    return set(Activation::kClip, lo, hi);
+  }
+  return false;
+}
+
+}  // namespace
+
+bool Absorb(const Graph& graph, const Node& next, ChannelAxis axis, Epilogue& e) {
+  if (e.activation != Activation::kNone || HasOwnMeaning(next) || !next.has_output(0) || next.output_count() != 1) return false;
+  Value x = graph.value(e.output), y = next.output(0);
+  if (x.dtype() != MGE_DTYPE_F32 || y.dtype() != MGE_DTYPE_F32 || !y.is_static() || !SameDims(x, y)) return false;
+  Epilogue grown = e;
+  grown.output = next.output_id(0);
+  bool fits = false;
+  if (next.Is("Add") || next.Is("Mul") || next.Is("Div")) {
+    bool left = next.input_id(0) == e.output;
+    int32_t other = next.input_id(left ? 1 : 0);
+    float factor = 0;
+    if (other == e.output) return false;
+    if (next.Is("Add")) {
+      fits = AbsorbAdd(next, other, y, axis, grown);
+    } else if (axis == ChannelAxis::kLast && e.bias < 0 && e.add < 0 && Scalar(graph.value(other), &factor) &&
+               (left || next.Is("Mul"))) {
+      grown.scale *= next.Is("Mul") ? factor : 1 / factor;
+      fits = true;
+    }
+  } else {
+    fits = next.input_id(0) == e.output && AbsorbActivation(next, grown);
+  }
+  if (fits) e = grown;
+  return fits;
+}
+
+Epilogue StartOf(const Node& product) {
+  Epilogue e;
+  e.output = product.output_id(0);
+  if (product.has_input(2)) e.bias = kOwnOperand;
+  if (product.has_input(2) && SameDims(product.input(2), product.output(0))) e.add = kOwnOperand;
+  return e;
+}
+
+bool FindEpilogue(const Problem& p, ChannelAxis axis, Epilogue& e) {
+  e = StartOf(p.node());
+  for (int i = 1; i < p.node_count(); ++i) {
+    if (!Absorb(p.graph(), p.node(i), axis, e)) return false;
+  }
+  if (e.bias == kOwnOperand) e.bias = -1;
+  if (e.add == kOwnOperand) e.add = -1;
+  return p.output_count() == 1 && p.graph().raw()->outputs[0] == e.output;
+}
+
+void OfferEpilogues(const Pattern& pattern, const mge_claim_sink* sink, std::string_view name,
+                    std::span<const std::string_view> ops, ChannelAxis axis) {
+  for (int i = 0; i < pattern.graph().node_count(); ++i) {
+    Node n = pattern.node(i);
+    if (std::ranges::none_of(ops, [&](std::string_view op) { return n.Is(op); })) continue;
+    if (!n.has_output(0) || n.output(0).dtype() != MGE_DTYPE_F32 || !n.output(0).is_static() || HasOwnMeaning(n)) continue;
+    if (n.output(0).elements() == 0) continue;
+    Epilogue e = StartOf(n);
+    std::vector<int32_t> nodes = {i};
+    double saved = 0;
+    for (int next = pattern.Next(i); next >= 0; next = pattern.Next(next)) {
+      if (!Absorb(pattern.graph(), pattern.node(next), axis, e)) break;
+      nodes.push_back(next);
+      // Neither is the product written and read again, nor is the follower a step; a little more than what a chain of
+      // elementwise nodes claims to save, which could be had of the rest.
+      saved += 1.2 * (0.1 + StreamUs(2.0 * static_cast<double>(n.output(0).bytes())));
+      OfferClaim(sink, name, nodes, saved);
+    }
+  }
+}
+
+}  // namespace mge::cpu

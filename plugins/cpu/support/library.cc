@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/library.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <new>
+#include <vector>
+
+namespace mge::cpu {
+
+bool IsInstalled(const std::string& name) {
+#if defined(__GLIBC__)
+  void* self = dlopen(nullptr, RTLD_LAZY);
+  if (!self) return false;
+  bool found = false;
+  Dl_serinfo size = {};
+  if (dlinfo(self, RTLD_DI_SERINFOSIZE, &size) == 0) {
+    std::vector<std::max_align_t> memory(size.dls_size / sizeof(std::max_align_t) + 1);
+    auto* info = new (memory.data()) Dl_serinfo(size);
+    if (dlinfo(self, RTLD_DI_SERINFO, info) == 0) {
+      const Dl_serpath* paths = info->dls_serpath;
+      for (unsigned i = 0; i < info->dls_cnt && !found; ++i) {
+        found = access((std::string(paths[i].dls_name) + "/" + name).c_str(), R_OK) == 0;
+      }
+    }
+  }
+  dlclose(self);
+  return found;
+#else
+  (void)name;
+  return true;  // the loader alone knows
+#endif
+}
+
+}  // namespace mge::cpu

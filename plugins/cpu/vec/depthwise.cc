@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vec/depthwise.h"
+
+#include "vec/activation.h"
+
+namespace mge::cpu::MGE_CPU_ISA {
+namespace {
+
+#define MGE_UNROLL _Pragma("GCC unroll 16")
+
+// Outputs side by side whose sums stay in registers.
+constexpr int kPixels = 4;
+
+template <bool Tail>
+MGE_INLINE VF LoadEdge(const float* p, int n) {
+  return Tail ? LoadN(p, n) : Load(p);
+}
+
+// `Pixels` neighbours of one vector of channels (n of them), row `oy` from column `ox`. K and Stride: a square filter of
+// that width without dilation, its columns unrolled; 0: as the task says. Edge: columns may lie outside of the image.
+template <int K, int Stride, int Pixels, bool Edge, bool Tail>
+MGE_INLINE void Pixel(const DepthwiseTask& t, const float* image, int64_t oy, int64_t ox, int64_t c, int n, const float* add,
+                      float* y) {
+  VF sum[Pixels];
+  VF start = t.bias ? LoadEdge<Tail>(t.bias + c, n) : VF{};
+  MGE_UNROLL
+  for (int p = 0; p < Pixels; ++p) {
+    sum[p] = start;
+    if (add) sum[p] += LoadEdge<Tail>(add + p * t.channels + c, n);
+  }
+  int64_t kw = K ? K : t.kw, kh = K ? K : t.kh, dw = K ? 1 : t.dw, sw = K ? Stride : t.sw;
+  for (int64_t ky = 0; ky < kh; ++ky) {
+    int64_t iy = oy * t.sh - t.ph + ky * t.dh;
+    if (iy < 0 || iy >= t.h) continue;
+    const float* row = image + iy * t.w * t.channels + c;
+    const float* weights = t.weights + ky * kw * t.channels + c;
+    int64_t x0 = ox * sw - t.pw;
+    if constexpr (K != 0) {
+      VF w[K];
+      MGE_UNROLL
+      for (int kx = 0; kx < K; ++kx) w[kx] = LoadEdge<Tail>(weights + kx * t.channels, n);
+      constexpr int kSpan = (Pixels - 1) * Stride + K;
+      MGE_UNROLL
+      for (int i = 0; i < kSpan; ++i) {  // every input once, to all sums that need it
+        int64_t ix = x0 + i;
+        if (Edge && (ix < 0 || ix >= t.w)) continue;
+        VF v = LoadEdge<Tail>(row + ix * t.channels, n);
+        MGE_UNROLL
+        for (int p = 0; p < Pixels; ++p) {
+          int kx = i - p * Stride;
+          if (kx >= 0 && kx < K) sum[p] = Fma(v, w[kx], sum[p]);
+        }
+      }
+    } else {
+      for (int64_t kx = 0; kx < kw; ++kx) {
+        VF w = LoadEdge<Tail>(weights + kx * t.channels, n);
+        MGE_UNROLL
+        for (int p = 0; p < Pixels; ++p) {
+          int64_t ix = x0 + p * sw + kx * dw;
+          if (Edge && (ix < 0 || ix >= t.w)) continue;
+          sum[p] = Fma(LoadEdge<Tail>(row + ix * t.channels, n), w, sum[p]);
+        }
+      }
+    }
+  }
+  MGE_UNROLL
+  for (int p = 0; p < Pixels; ++p) {
+    VF v = sum[p];
+    if (t.activation == Activation::kClip) v = Clip(v, Splat(t.lo), Splat(t.hi));
+    if (Tail) StoreN(y + p * t.channels + c, v, n);
+    else Store(y + p * t.channels + c, v);
+  }
+}
+
+template <int K, int Stride, int Pixels, bool Edge>
+__attribute__((noinline)) void Channels(const DepthwiseTask& t, const float* image, int64_t oy, int64_t ox, const float* add,
+                                        float* y) {
+  int64_t c = 0;
+  for (; c + kF <= t.channels; c += kF) Pixel<K, Stride, Pixels, Edge, false>(t, image, oy, ox, c, kF, add, y);
+  if (c < t.channels) Pixel<K, Stride, Pixels, Edge, true>(t, image, oy, ox, c, static_cast<int>(t.channels - c), add, y);
+}
+
+template <int K, int Stride>
+void RowOf(const DepthwiseTask& t, int64_t row) {
+  const float* image = t.x + row / t.oh * t.h * t.w * t.channels;
+  int64_t oy = row % t.oh, span = (t.kw - 1) * t.dw + 1;
+  int64_t at = row * t.ow * t.channels;
+  for (int64_t ox = 0; ox < t.ow;) {
+    int64_t left = t.ow - ox, pixels = left >= kPixels ? kPixels : 1;
+    int64_t x0 = ox * t.sw - t.pw, x1 = x0 + (pixels - 1) * t.sw + span;
+    bool edge = x0 < 0 || x1 > t.w;
+    const float* add = t.add ? t.add + at + ox * t.channels : nullptr;
+    float* y = t.y + at + ox * t.channels;
+    if (pixels == kPixels) {
+      if (edge) Channels<K, Stride, kPixels, true>(t, image, oy, ox, add, y);
+      else Channels<K, Stride, kPixels, false>(t, image, oy, ox, add, y);
+    } else {
+      if (edge) Channels<K, Stride, 1, true>(t, image, oy, ox, add, y);
+      else Channels<K, Stride, 1, false>(t, image, oy, ox, add, y);
+    }
+    ox += pixels;
+  }
+  ActivateBlock(t.activation, t.y + at, t.channels, t.ow, t.channels, t.lo);
+}
+
+void Run(const DepthwiseTask& t, int64_t r0, int64_t r1) {
+  bool square = t.kh == t.kw && t.dh == 1 && t.dw == 1;
+  void (*row)(const DepthwiseTask&, int64_t) = RowOf<0, 0>;
+  if (square && t.kw == 3 && t.sw == 1) row = RowOf<3, 1>;
+  if (square && t.kw == 3 && t.sw == 2) row = RowOf<3, 2>;
+  if (square && t.kw == 5 && t.sw == 1) row = RowOf<5, 1>;
+  if (square && t.kw == 5 && t.sw == 2) row = RowOf<5, 2>;
+  for (int64_t r = r0; r < r1; ++r) row(t, r);
+}
+
+}  // namespace
+
+extern const DepthwiseTable kDepthwise = {Run};
+
+}  // namespace mge::cpu::MGE_CPU_ISA

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of float matrices with an epilogue: C = act(A B + bias + add).
+//
+// A is copied, row block by row block, into a small buffer on the stack, so that one kernel serves every form of A: plain
+// or transposed rows, 16-bit floats, the windows of a convolution. B is packed once (constants), or read where it lies.
+// An element's sum runs over k in one fixed order whatever the other rows, the split and the number of threads are.
+#pragma once
+
+#include "types.h"
+#include "vec/dispatch.h"
+
+namespace mge::cpu {
+
+enum class Activation : uint8_t { kNone, kClip /* lo..hi, Relu among them */, kGelu, kGeluTanh, kSigmoid, kTanh, kHardSwish, kLeakyRelu };
+
+// Windows of a channels-last image as the rows of a matrix: row (image, y, x), column (ky, kx, channel).
+struct ConvWindows {
+  int64_t h, w;            // input
+  int64_t pixel;           // floats from one pixel to the next (all channels)
+  int64_t channels;        // that the product reads
+  int64_t kh, kw, sh, sw, ph, pw, dh, dw;
+  int64_t oh, ow;          // output
+};
+
+struct GemmA {
+  const void* data;
+  mge_dtype type;             // F32, F16, BF16
+  int64_t row_stride;         // elements
+  int64_t k_stride;
+  float scale;                // multiplies A
+  const ConvWindows* windows; // if set: data is the image, and the strides say nothing
+};
+
+struct GemmTask {
+  GemmA a;
+  const float* b;
+  int64_t ldb;              // 0: b is packed; else b lies row by row, ldb floats apart
+  int64_t m, n, k;
+  float* c;
+  int64_t ldc;
+  const float* bias;        // per column, or null
+  const float* row_bias;    // per row, row_bias_stride floats apart (0 or 1), or null
+  int64_t row_bias_stride;
+  const float* add;         // a matrix, or null; may be c
+  int64_t ld_add;
+  Activation activation;
+  float lo, hi;             // kClip: bounds; kLeakyRelu: lo is the slope
+};
+
+struct GemmTable {
+  int rows;     // of the largest tile
+  int columns;  // of a panel of B
+  // Computes rows m0..m1 and the panels p0..p1 of columns.
+  void (*run)(const GemmTask& task, int64_t m0, int64_t m1, int64_t p0, int64_t p1);
+  // Packs the panels p0..p1 of a k by n matrix whose element (i, j) is source[i * row_stride + j * column_stride], times
+  // scale. The packed form takes PackedFloats(k, n, columns) floats.
+  void (*pack)(const void* source, mge_dtype type, int64_t row_stride, int64_t column_stride, int64_t k, int64_t n,
+               float scale, float* packed, int64_t p0, int64_t p1);
+  // out[i] = source[i] * scale for i < n.
+  void (*widen)(const void* source, mge_dtype type, int64_t n, float scale, float* out);
+  // Rows m0..m1, columns n0..n1 of a float matrix to a 16-bit type.
+  void (*narrow)(const float* source, int64_t lds, void* out, mge_dtype type, int64_t ldo, int64_t m0, int64_t m1, int64_t n0,
+                 int64_t n1);
+};
+
+// K is cut into equal blocks of at most so many.
+inline constexpr int64_t kGemmMaxK = 256;
+// Rows that one pass copies and computes at most.
+inline constexpr int64_t kGemmMaxRows = 112;
+
+MGE_CPU_INLINE int64_t GemmKBlock(int64_t k) {
+  int64_t blocks = (k + kGemmMaxK - 1) / kGemmMaxK;
+  return blocks ? (k + blocks - 1) / blocks : 1;
+}
+MGE_CPU_INLINE int64_t PackedFloats(int64_t k, int64_t n, int columns) { return k * ((n + columns - 1) / columns * columns); }
+
+MGE_CPU_DISPATCH(GemmTable, Gemm)
+
+}  // namespace mge::cpu

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups of nodes that follow one another, for tests of fusions.
+#pragma once
+
+#include "tests/plugins/cpu/cpu_backend.h"
+
+namespace mge::testing {
+
+inline Attributes With(std::initializer_list<std::pair<const char*, AttributeValue>> list) {
+  Attributes a;
+  for (const auto& [name, value] : list) a.Set(name, value);
+  return a;
+}
+
+// One more node: reads the result so far, then `more`; those of `more` are constants if `constant`. Its output is the
+// case's only one.
+inline void Then(Case& c, std::string op, std::vector<Tensor> more = {}, Attributes attrs = {}, bool constant = true) {
+  Node node;
+  node.op = op;
+  node.version = 24;
+  node.name = op + std::to_string(c.graph.nodes().size());
+  node.attrs = std::move(attrs);
+  node.inputs = {c.graph.outputs()[0]};
+  for (Tensor& t : more) {
+    std::string name = node.name + "_operand";
+    if (constant) {
+      node.inputs.push_back(c.graph.AddConstant(name, t));
+    } else {
+      node.inputs.push_back(c.graph.AddInput(name, {t.dtype(), true, t.shape(), {}}));
+      c.inputs.push_back(t);
+    }
+  }
+  node.outputs = {c.graph.AddTemporary("y")};
+  c.graph.outputs()[0] = node.outputs[0];
+  c.name += "+" + op;
+  c.graph.AddNode(std::move(node));
+}
+
+// Sums of k products of numbers of about 1.
+inline std::function<Tolerance(DType)> OfProducts(int64_t k) {
+  return [k](DType t) {
+    Tolerance r = ToleranceOf(t, 8);
+    if (t == DType::kF32 || t == DType::kF64) r.absolute *= static_cast<double>(k);
+    return r;
+  };
+}
+
+}  // namespace mge::testing
