@@ -155,12 +155,12 @@ void CopyRows(const GemmA& a, int64_t m0, int64_t m1, int64_t k0, int64_t k1, fl
       } else {
         int64_t k = 0;
         for (; k + kF <= k1 - k0; k += kF) Store(out + k, Load(row + k));
-        for (; k < k1 - k0; ++k) out[k] = ToFloat(row[k]);
+        for (; k < k1 - k0; ++k) out[k] = Widen(row[k]);
       }
     } else if (i == m0) {  // transposed: whole columns of the copy, where the source is dense
       for (int64_t k = 0; k < k1 - k0; ++k) {
         const T* column = row + k * a.k_stride;
-        for (int64_t r = 0; r < m1 - m0; ++r) out[r * kStride + k] = ToFloat(column[r * a.row_stride]);
+        for (int64_t r = 0; r < m1 - m0; ++r) out[r * kStride + k] = Widen(column[r * a.row_stride]);
       }
     }
     if (a.k_stride != 1) break;
@@ -291,14 +291,14 @@ void PackPanel(const T* source, int64_t rs, int64_t cs, int64_t kc, int64_t n, f
   if (n < kColumns) memset(out, 0, static_cast<size_t>(kc * kColumns) * sizeof(float));
   if (cs == 1) {
     for (int64_t k = 0; k < kc; ++k) {
-      for (int64_t j = 0; j < n; ++j) out[k * kColumns + j] = ToFloat(source[k * rs + j]) * scale;
+      for (int64_t j = 0; j < n; ++j) out[k * kColumns + j] = Widen(source[k * rs + j]) * scale;
     }
     return;
   }
   for (int64_t k0 = 0; k0 < kc; k0 += 16) {  // a cache line of every column at a time
     int64_t k1 = k0 + 16 < kc ? k0 + 16 : kc;
     for (int64_t j = 0; j < n; ++j) {
-      for (int64_t k = k0; k < k1; ++k) out[k * kColumns + j] = ToFloat(source[k * rs + j * cs]) * scale;
+      for (int64_t k = k0; k < k1; ++k) out[k * kColumns + j] = Widen(source[k * rs + j * cs]) * scale;
     }
   }
 }
@@ -327,7 +327,7 @@ void Pack(const void* source, mge_dtype type, int64_t rs, int64_t cs, int64_t k,
 
 template <typename T>
 void WidenFrom(const T* source, int64_t n, float scale, float* out) {
-  for (int64_t i = 0; i < n; ++i) out[i] = ToFloat(source[i]) * scale;
+  for (int64_t i = 0; i < n; ++i) out[i] = Widen(source[i]) * scale;
 }
 
 void Widen(const void* source, mge_dtype type, int64_t n, float scale, float* out) {

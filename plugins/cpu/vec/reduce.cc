@@ -215,7 +215,7 @@ void Arg(const ArgSpec& s, const void* source, int64_t* y, int64_t begin, int64_
     auto* x = static_cast<const T*>(source) + u / s.inner * s.n * s.inner + u % s.inner;
     auto value = [&](int64_t i) {
       if constexpr (kFloat<T> && sizeof(T) == 2) {
-        return ToFloat(x[i * s.inner]);
+        return Widen(x[i * s.inner]);
       } else {
         return x[i * s.inner];
       }

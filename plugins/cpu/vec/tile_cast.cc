@@ -38,7 +38,7 @@ MGE_INLINE float RoundToOdd(double x) {
 template <typename To, typename From>
 MGE_INLINE To Convert(From x) {
   if constexpr (std::is_same_v<From, F16> || std::is_same_v<From, BF16>) {
-    return Convert<To>(ToFloat(x));
+    return Convert<To>(Widen(x));
   } else if constexpr ((std::is_same_v<To, F16> || std::is_same_v<To, BF16>) && !std::is_same_v<From, float>) {
     return Convert<To>(RoundToOdd(static_cast<double>(x)));
   } else if constexpr (std::is_same_v<To, F16>) {
