@@ -83,23 +83,31 @@ class EngineVariable {
 // Threads over one queue: first in first out, or by priority (equal ones in order).
 class DependencyEngine::WorkerPool {
  public:
-  WorkerPool(DependencyEngine& engine, int workers, bool by_priority) : engine_(engine), by_priority_(by_priority) {
-    for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { Work(); });
+  WorkerPool(DependencyEngine& engine, int workers, bool by_priority)
+      : by_priority_(by_priority), state_(std::make_shared<State>()) {
+    for (int i = 0; i < workers; ++i) threads_.emplace_back([&engine, state = state_] { Work(engine, *state); });
   }
+  // An operation may hold the last reference to what owns the engine: then this runs on one of its own threads.
   ~WorkerPool() {
     {
-      std::lock_guard lock(mutex_);
-      stop_ = true;
+      std::lock_guard lock(state_->mutex);
+      state_->stop = true;
     }
-    wake_.notify_all();
-    for (std::thread& t : threads_) t.join();
+    state_->wake.notify_all();
+    for (std::thread& t : threads_) {
+      if (t.get_id() == std::this_thread::get_id()) {
+        t.detach();
+      } else {
+        t.join();
+      }
+    }
   }
   void Add(Pending* pending) {
     {
-      std::lock_guard lock(mutex_);
-      queue_.push({by_priority_ ? pending->operation.priority : 0, next_++, pending});
+      std::lock_guard lock(state_->mutex);
+      state_->queue.push({by_priority_ ? pending->operation.priority : 0, state_->next++, pending});
     }
-    wake_.notify_one();
+    state_->wake.notify_one();
   }
 
  private:
@@ -111,26 +119,30 @@ class DependencyEngine::WorkerPool {
       return priority != other.priority ? priority < other.priority : order > other.order;
     }
   };
-  void Work() {
-    std::unique_lock lock(mutex_);
+  // Outlives the pool in a thread that is detached.
+  struct State {
+    std::mutex mutex;
+    std::condition_variable wake;
+    std::priority_queue<Item> queue;
+    uint64_t next = 0;
+    bool stop = false;
+  };
+
+  static void Work(DependencyEngine& engine, State& state) {
+    std::unique_lock lock(state.mutex);
     while (true) {
-      wake_.wait(lock, [this] { return stop_ || !queue_.empty(); });
-      if (queue_.empty()) return;
-      Pending* pending = queue_.top().pending;
-      queue_.pop();
+      state.wake.wait(lock, [&] { return state.stop || !state.queue.empty(); });
+      if (state.queue.empty()) return;
+      Pending* pending = state.queue.top().pending;
+      state.queue.pop();
       lock.unlock();
-      engine_.Execute(pending);
+      engine.Execute(pending);  // the engine may be gone when this returns
       lock.lock();
     }
   }
 
-  DependencyEngine& engine_;
   const bool by_priority_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::priority_queue<Item> queue_;
-  uint64_t next_ = 0;
-  bool stop_ = false;
+  std::shared_ptr<State> state_;
   std::vector<std::thread> threads_;
 };
 
@@ -200,7 +212,7 @@ void DependencyEngine::Execute(Pending* pending) {
 }
 
 void DependencyEngine::Complete(Pending* pending, absl::Status status) {
-  std::unique_ptr<Pending> owned(pending);
+  std::unique_ptr<Pending> owned(pending);  // goes last: it may hold the last reference to the engine's owner
   std::vector<Pending*> released;
   for (const Variable& v : owned->operation.reads) v->Release(false, status, released);
   for (const Variable& v : owned->operation.writes) v->Release(true, status, released);

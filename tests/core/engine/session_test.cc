@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions on the CPU backend of this build tree, as an application would use them.
+#include "core/engine/session.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "core/base/errors.h"
+#include "gtest/gtest.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define MGE_COUNTS_ALLOCATIONS 0
+#else
+#define MGE_COUNTS_ALLOCATIONS 1
+#endif
+
+#if MGE_COUNTS_ALLOCATIONS
+// Every allocation of the process, on any thread and in any library, goes through these.
+namespace {
+std::atomic<bool> g_counting{false};
+std::atomic<int64_t> g_allocations{0};
+void Count() {
+  if (g_counting.load(std::memory_order_relaxed)) g_allocations.fetch_add(1, std::memory_order_relaxed);
+}
+}  // namespace
+
+extern "C" {
+void* __libc_malloc(size_t size);
+void* __libc_calloc(size_t count, size_t size);
+void* __libc_realloc(void* p, size_t size);
+void* __libc_memalign(size_t alignment, size_t size);
+
+void* malloc(size_t size) {
+  Count();
+  return __libc_malloc(size);
+}
+void* calloc(size_t count, size_t size) {
+  Count();
+  return __libc_calloc(count, size);
+}
+void* realloc(void* p, size_t size) {
+  Count();
+  return __libc_realloc(p, size);
+}
+void* aligned_alloc(size_t alignment, size_t size) {
+  Count();
+  return __libc_memalign(alignment, size);
+}
+int posix_memalign(void** out, size_t alignment, size_t size) {
+  Count();
+  *out = __libc_memalign(alignment, size);
+  return *out ? 0 : 12;
+}
+}
+#endif
+
+namespace mge {
+namespace {
+
+constexpr char kModel[] = MGE_SOURCE_DIR "/packaging/digits/digits.onnx";
+constexpr char kPlugins[] = MGE_BINARY_DIR "/lib/mge/plugins";
+
+std::shared_ptr<Runtime> NewRuntime(std::vector<Assignment> settings = {}) {
+  RuntimeOptions options;
+  options.built_in_plugins = false;
+  options.plugin_directories = {kPlugins};
+  options.sources.call = std::move(settings);
+  auto runtime = Runtime::Create(std::move(options));
+  EXPECT_TRUE(runtime.ok()) << FormatError(runtime.status());
+  return runtime.ok() ? *runtime : nullptr;
+}
+
+std::shared_ptr<Session> Load(std::shared_ptr<Runtime> runtime, SessionOptions options = {.device = "cpu0"}) {
+  auto session = Session::Load(std::move(runtime), kModel, options);
+  EXPECT_TRUE(session.ok()) << FormatError(session.status());
+  return session.ok() ? *session : nullptr;
+}
+
+HostValue Images(int64_t count, float shift = 0) {
+  HostValue v;
+  v.tensor = *Tensor::Create(DType::kF32, {count, 1, 8, 8});
+  auto data = v.tensor.MutableData<float>();
+  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>((i * 37 + 11) % 64) / 64.0f + shift;
+  return v;
+}
+
+HostValue Probabilities(int64_t count) {
+  HostValue v;
+  v.tensor = *Tensor::Create(DType::kF32, {count, 10});
+  return v;
+}
+
+std::vector<float> RunOnce(Session& session, const HostValue& images) {
+  std::vector<HostValue> in = {images}, out(1);
+  RunControl control;
+  absl::Status status = session.Run(in, out, control);
+  EXPECT_TRUE(status.ok()) << FormatError(status);
+  auto data = out[0].tensor.Data<float>();
+  return {data.begin(), data.end()};
+}
+
+TEST(Session, GivesOnTheCpuWhatTheReferenceGives) {
+  auto runtime = NewRuntime();
+  auto cpu = Load(runtime), host = Load(runtime, {.device = "host"});
+  std::vector<float> a = RunOnce(*cpu, Images(5)), b = RunOnce(*host, Images(5));
+  ASSERT_EQ(a.size(), 50u);
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5);
+}
+
+TEST(Session, GivesEqualBitsToEightThreadsThatRunItAtOnce) {
+  auto session = Load(NewRuntime());
+  std::vector<std::vector<float>> expected;
+  for (int t = 0; t < 8; ++t) expected.push_back(RunOnce(*session, Images(4, 0.1f * static_cast<float>(t))));
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (int round = 0; round < 20; ++round) {
+        wrong += RunOnce(*session, Images(4, 0.1f * static_cast<float>(t))) != expected[static_cast<size_t>(t)];
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Session, RunsInTwoRuntimesOfOneProcess) {
+  auto first = Load(NewRuntime()), second = Load(NewRuntime());
+  EXPECT_EQ(RunOnce(*first, Images(2)), RunOnce(*second, Images(2)));
+}
+
+#if MGE_COUNTS_ALLOCATIONS
+TEST(Session, AllocatesNothingInARunOfAKnownShape) {
+  // oneDNN and OpenBLAS allocate inside; their candidates say so (MGE_KERNEL_ALLOCATES).
+  auto session = Load(NewRuntime({{"cpu.onednn", "0"}, {"cpu.openblas", "0"}}));
+  std::vector<HostValue> in = {Images(8)}, out = {Probabilities(8)};
+  RunControl control;
+  for (int warm = 0; warm < 3; ++warm) ASSERT_TRUE(session->Run(in, out, control).ok());
+  g_allocations = 0;
+  g_counting = true;
+  bool ok = true;
+  for (int i = 0; i < 100; ++i) ok = session->Run(in, out, control).ok() && ok;
+  g_counting = false;
+  EXPECT_TRUE(ok);
+  EXPECT_EQ(g_allocations, 0);
+}
+#endif
+
+TEST(Session, WritesIntoTheCallersMemory) {
+  auto session = Load(NewRuntime());
+  std::vector<HostValue> in = {Images(3)}, out = {Probabilities(3)};
+  const void* memory = out[0].tensor.data();
+  RunControl control;
+  ASSERT_TRUE(session->Run(in, out, control).ok());
+  EXPECT_EQ(out[0].tensor.data(), memory);
+  std::vector<float> expected = RunOnce(*session, in[0]);
+  EXPECT_EQ(std::memcmp(memory, expected.data(), expected.size() * sizeof(float)), 0);
+}
+
+TEST(Session, RefusesInputsThatDoNotFitAndThenRuns) {
+  auto session = Load(NewRuntime());
+  std::vector<HostValue> in(1), out(1);
+  RunControl control;
+  in[0].tensor = *Tensor::Create(DType::kF32, {2, 1, 9, 8});
+  absl::Status status = session->Run(in, out, control);
+  EXPECT_EQ(ErrorId(status), errors::kBadInput.id);
+  EXPECT_NE(PartsOf(status).what.find("got float32[2,1,9,8]"), std::string::npos) << FormatError(status);
+  in[0].tensor = *Tensor::Create(DType::kF64, {2, 1, 8, 8});
+  EXPECT_EQ(ErrorId(session->Run(in, out, control)), errors::kBadInput.id);
+  in[0].tensor = *Tensor::Create(DType::kF32, {64});
+  EXPECT_EQ(ErrorId(session->Run(in, out, control)), errors::kBadInput.id);
+  EXPECT_EQ(RunOnce(*session, Images(2)).size(), 20u);
+}
+
+TEST(Session, StopsWhenItIsCancelledOrOutOfTimeAndThenRuns) {
+  auto session = Load(NewRuntime());
+  std::vector<HostValue> in = {Images(1)}, out(1);
+  RunControl cancelled;
+  cancelled.cancel = 1;
+  EXPECT_EQ(ErrorId(session->Run(in, out, cancelled)), errors::kCancelled.id);
+  RunControl late;
+  late.deadline = std::chrono::steady_clock::now() - std::chrono::seconds(1);
+  EXPECT_EQ(ErrorId(session->Run(in, out, late)), errors::kTimeout.id);
+  EXPECT_EQ(RunOnce(*session, in[0]).size(), 10u);
+}
+
+TEST(Session, KeepsWithinTheBudgetOfItsDevice) {
+  auto session = Load(NewRuntime({{"memory.limit", "cpu0=256KiB"}}));
+  std::vector<HostValue> in = {Images(4096)}, out(1);
+  RunControl control;
+  absl::Status status = session->Run(in, out, control);
+  EXPECT_EQ(KindOf(status), ErrorKind::kMemory) << FormatError(status);
+  EXPECT_NE(FormatError(status).find("cpu0"), std::string::npos);
+  EXPECT_EQ(RunOnce(*session, Images(1)).size(), 10u);
+}
+
+TEST(Session, HasAPlanWhoseMemoryIsWhatItTakes) {
+  auto session = Load(NewRuntime());
+  InputType type = {ValueKind::kTensor, DType::kF32, {16, 1, 8, 8}};
+  auto plan = session->PlanFor(std::span<const InputType>(&type, 1));
+  ASSERT_TRUE(plan.ok());
+  auto instance = InstanceStore::Of(**plan).Take();
+  ASSERT_TRUE(instance.ok());
+  EXPECT_EQ((*instance)->arena_bytes(), (*plan)->arena_bytes);
+  EXPECT_GE((*plan)->arena_bytes, (*plan)->lower_bound_bytes);
+  EXPECT_EQ((*plan)->reference_steps, 0);
+}
+
+TEST(Session, RunsAsynchronouslyOnTheEngineThatIsSet) {
+  for (const char* engine : {"naive", "threaded", "threaded_per_device"}) {
+    auto session = Load(NewRuntime({{"engine.type", engine}}));
+    std::vector<float> expected = RunOnce(*session, Images(2));
+    std::atomic<bool> done{false};
+    std::thread::id where;
+    std::vector<float> got;
+    RunControl control;
+    session->RunAsync({Images(2)}, std::vector<HostValue>(1), control, [&](absl::Status status, std::vector<HostValue> out) {
+      EXPECT_TRUE(status.ok());
+      auto data = out[0].tensor.Data<float>();
+      got.assign(data.begin(), data.end());
+      where = std::this_thread::get_id();
+      done = true;
+    });
+    while (!done) std::this_thread::yield();
+    EXPECT_EQ(got, expected);
+    EXPECT_EQ(where == std::this_thread::get_id(), std::string_view(engine) == "naive");
+  }
+}
+
+}  // namespace
+}  // namespace mge
