@@ -245,21 +245,24 @@ std::string Table(const std::vector<std::vector<std::string>>& rows) {
 
 std::string NearestWord(std::string_view wrong, const std::vector<std::string>& words) {
   std::string best;
-  size_t best_edits = std::max<size_t>(1, wrong.size() / 3) + 1;
+  size_t best_edits = wrong.size() / 3 + 1;  // one edit per three letters at most
   for (const std::string& word : words) {
-    std::vector<size_t> row(word.size() + 1);
-    for (size_t j = 0; j < row.size(); ++j) row[j] = j;
-    for (size_t i = 1; i <= wrong.size(); ++i) {
-      size_t diagonal = row[0];
-      row[0] = i;
-      for (size_t j = 1; j <= word.size(); ++j) {
-        size_t replaced = diagonal + (wrong[i - 1] != word[j - 1]);
-        diagonal = row[j];
-        row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    // Insertions, deletions, replacements and swaps of neighbours.
+    std::vector<std::vector<size_t>> edits(wrong.size() + 1, std::vector<size_t>(word.size() + 1));
+    for (size_t i = 0; i <= wrong.size(); ++i) {
+      for (size_t j = 0; j <= word.size(); ++j) {
+        if (i == 0 || j == 0) {
+          edits[i][j] = i + j;
+          continue;
+        }
+        edits[i][j] = std::min({edits[i - 1][j - 1] + (wrong[i - 1] != word[j - 1]), edits[i - 1][j] + 1, edits[i][j - 1] + 1});
+        if (i > 1 && j > 1 && wrong[i - 1] == word[j - 2] && wrong[i - 2] == word[j - 1]) {
+          edits[i][j] = std::min(edits[i][j], edits[i - 2][j - 2] + 1);
+        }
       }
     }
-    if (row.back() < best_edits) {
-      best_edits = row.back();
+    if (edits.back().back() < best_edits) {
+      best_edits = edits.back().back();
       best = word;
     }
   }

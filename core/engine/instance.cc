@@ -22,6 +22,14 @@ void ParallelFor(void* self, uint64_t chunks, void (*body)(void*, uint64_t), voi
   p.pool->ParallelFor(chunks, p.width, body, context);
 }
 
+// A kernel that refuses the data it was given (an index outside of its tensor) is the data's fault.
+absl::Status StatusOfKernel(mge_code code, const mge_error& error) {
+  if (code == MGE_OUT_OF_RANGE || code == MGE_INVALID_ARGUMENT) {
+    return Fail(errors::kIndexOutOfRange, TextOfBackend(code, error));
+  }
+  return StatusOfBackend(code, error, "a kernel");
+}
+
 std::string UnitPlace(const Unit& unit) {
   if (unit.nodes.empty()) return fmt::format("a {} that the planner added", UnitKindName(unit.kind));
   std::string place = fmt::format("node '{}' ({})", unit.nodes.front(), unit.ops.front());
@@ -134,8 +142,8 @@ absl::Status Instance::RunSteps() {
       }
       mge_code code = step->fn(step->args, &run);
       if (code != MGE_OK) {
-        error_ = error_.ok() ? StatusOfBackend(code, error, "a kernel") : std::move(error_);
-        return StepFailed(code, *step);
+        if (error_.ok()) error_ = StatusOfKernel(code, error);
+        return StepFailed(*step);
       }
       if (timed && control_->on_step) {
         auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count();
@@ -146,7 +154,7 @@ absl::Status Instance::RunSteps() {
   return absl::OkStatus();
 }
 
-absl::Status Instance::StepFailed(mge_code, const Step& step) {
+absl::Status Instance::StepFailed(const Step& step) {
   absl::Status status = std::exchange(error_, absl::OkStatus());
   const Unit& unit = plan_.units[step.unit];
   return PartsOf(status).where.empty() ? AddWhere(std::move(status), UnitPlace(unit)) : status;

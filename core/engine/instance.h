@@ -51,7 +51,7 @@ class Instance : public HostStepEnvironment {
  private:
   explicit Instance(const Plan& plan) : plan_(plan) {}
   absl::Status RunSteps();
-  absl::Status StepFailed(mge_code code, const Step& step);
+  absl::Status StepFailed(const Step& step);
   absl::Status RunContinuation(std::span<HostValue> outputs);
   HostValue ValueAt(const BoundValue& bound);
 

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// The mge command as a user meets it: what it prints where, exit codes, and errors in four parts.
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/support/onnx_builder.h"
+
+namespace mge {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+namespace fs = std::filesystem;
+namespace ob = onnx_builder;
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+class Command : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/mge-command-XXXXXX";
+    folder_ = mkdtemp(name);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+
+  std::string Write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(Path(name), std::ios::binary) << bytes;
+    return Path(name);
+  }
+
+  // Runs `ENV mge ARGS` through the shell.
+  Outcome Mge(const std::string& args, const std::string& env = "") const {
+    std::string line = "cd " + folder_ + " && env -u MGE_DEFAULT_DEVICE " + env + " timeout 60 " MGE_BINARY_DIR "/bin/mge " + args +
+                       " >stdout.txt 2>stderr.txt </dev/null";
+    int status = std::system(line.c_str());
+    Outcome o;
+    o.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    o.out = Read("stdout.txt");
+    o.err = Read("stderr.txt");
+    return o;
+  }
+
+  std::string Read(const std::string& name) const {
+    std::ifstream in(Path(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  // x -> nodes -> y
+  std::string Model(const std::string& name, const std::vector<std::string>& nodes, const std::vector<std::string>& weights = {},
+                    std::vector<ob::Dim> dims = {int64_t{2}, int64_t{3}}) const {
+    return Write(name, ob::ModelProto({.graph = ob::GraphProto({.nodes = nodes,
+                                                                .inputs = {ob::ValueInfo("x", DType::kF32, dims)},
+                                                                .outputs = {ob::TextField(ob::field::value_info::kName, "y")},
+                                                                .initializers = weights})}));
+  }
+  std::string Good() const { return Model("good.onnx", {ob::NodeProto("Relu", {"x"}, {"y"})}); }
+
+  std::string folder_;
+};
+
+// ---- what works
+
+TEST_F(Command, RunsAModelAndWritesItsOutputs) {
+  Outcome o = Mge("run " + Good() + " --output-dir out");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("float32[2,3]"));
+  EXPECT_TRUE(fs::exists(Path("out/y.npy")));
+  Outcome again = Mge("run good.onnx --input x=out/y.npy --json");
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(json::parse(again.out)["outputs"][0]["type"], "float32[2,3]");
+}
+
+TEST_F(Command, PutsTheSchemaFirstAndDataAloneOnStdout) {
+  Good();
+  const std::pair<const char*, const char*> rows[] = {
+      {"devices", "mge.devices/1"}, {"plugins", "mge.plugins/1"},        {"env", "mge.env/1"},
+      {"version", "mge.version/1"}, {"run good.onnx", "mge.run/1"},      {"bench good.onnx --runs 3", "mge.bench/1"},
+      {"demo", "mge.demo/1"},       {"memory good.onnx", "mge.memory/1"}, {"inspect good.onnx", "mge.inspect/1"},
+      {"plan good.onnx --why", "mge.plan/1"}, {"zoo", "mge.zoo/1"}};
+  for (const auto& [args, schema] : rows) {
+    Outcome o = Mge(std::string(args) + " --json");
+    EXPECT_EQ(o.code, 0) << args << o.err;
+    EXPECT_EQ(o.out.find("\"schema\": \"" + std::string(schema) + "\""), o.out.find("\"schema\"")) << args;
+    EXPECT_TRUE(json::accept(o.out)) << args;
+    EXPECT_EQ(o.out.find_first_of('"'), o.out.find("\"schema\"")) << args;
+  }
+}
+
+TEST_F(Command, ReadsDigitsOnTheCpu) {
+  Outcome o = Mge("demo --json");
+  ASSERT_EQ(o.code, 0) << o.err;
+  json report = json::parse(o.out);
+  EXPECT_EQ(report["device"], "cpu0");
+  EXPECT_GE(report["right"].get<int>(), 46);
+  EXPECT_EQ(report["planned_peak_bytes"], report["measured_peak_bytes"]);
+  EXPECT_EQ(report["reference_steps"], 0);
+}
+
+TEST_F(Command, WritesEveryArchitectureOfTheZooThatIsSmall) {
+  for (const char* name : {"one-op", "tiny-ops", "tiny-mixed", "eltwise-chain"}) {
+    Outcome o = Mge(std::string("zoo ") + name + " -o m.onnx");
+    EXPECT_EQ(o.code, 0) << o.err;
+    Outcome bench = Mge("bench m.onnx --runs 3 --json");
+    ASSERT_EQ(bench.code, 0) << bench.err;
+    json report = json::parse(bench.out);
+    EXPECT_EQ(report["reference_steps"], 0) << name;
+    EXPECT_EQ(report["planned_peak_bytes"], report["measured_peak_bytes"]) << name;
+  }
+}
+
+TEST_F(Command, ExplainsAPlan) {
+  Model("m.onnx", {ob::NodeProto("Exp", {"x"}, {"a"}), ob::NodeProto("Relu", {"a"}, {"y"})});
+  Outcome o = Mge("plan m.onnx --why");
+  EXPECT_EQ(o.code, 0);
+  EXPECT_THAT(o.out, HasSubstr("device cpu0"));
+  EXPECT_THAT(o.out, HasSubstr("us"));
+}
+
+TEST_F(Command, ChecksAFolderOfTests) {
+  fs::create_directories(Path("test_relu/test_data_set_0"));
+  fs::rename(Good(), Path("test_relu/model.onnx"));
+  Write("test_relu/test_data_set_0/input_0.pb", ob::FloatTensor("x", {2, 3}, {-1, 2, -3, 4, -5, 6}));
+  Write("test_relu/test_data_set_0/output_0.pb", ob::FloatTensor("y", {2, 3}, {0, 2, 0, 4, 0, 6}));
+  Outcome o = Mge("check . --json");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(json::parse(o.out)["passed"], 1);
+  Write("test_relu/test_data_set_0/output_0.pb", ob::FloatTensor("y", {2, 3}, {0, 2, 0, 4, 0, 7}));
+  o = Mge("check .");
+  EXPECT_EQ(o.code, 8);
+  EXPECT_THAT(o.out, HasSubstr("element 5: got 6, expected 7"));
+  EXPECT_EQ(Mge("run test_relu/model.onnx --check test_relu/test_data_set_0").code, 8);
+}
+
+// ---- the command line
+
+TEST_F(Command, SuggestsTheCommandAndTheOptionThatWasMeant) {
+  Outcome o = Mge("bnech x.onnx");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_THAT(o.err, HasSubstr("did you mean 'bench'?"));
+  o = Mge("run --ouptut-dir d " + Good());
+  EXPECT_EQ(o.code, 2);
+  EXPECT_THAT(o.err, HasSubstr("--output-dir"));
+  o = Mge("zoo resnet5O");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_THAT(o.err, HasSubstr("did you mean 'resnet50'?"));
+  EXPECT_THAT(o.out, IsEmpty());
+}
+
+// ---- G: configuration
+
+TEST_F(Command, FailsClosedOnADeviceThatIsNotThere) {
+  Good();
+  Outcome o = Mge("run good.onnx", "MGE_DEFAULT_DEVICE=gpu0");
+  EXPECT_EQ(o.code, 5);
+  EXPECT_THAT(o.err, HasSubstr("error[E0502] device 'gpu0'"));
+  for (const char* part : {"what:", "where:", "fix:", "MGE_DEFAULT_DEVICE"}) EXPECT_THAT(o.err, HasSubstr(part));
+  EXPECT_THAT(o.out, IsEmpty());
+  EXPECT_EQ(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=gpu0,cpu0").code, 0);
+  EXPECT_EQ(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=").code, 0);
+  for (const char* name : {"cpu99", "\"  \"", "cpu:0x", "cqu0"}) {
+    EXPECT_EQ(Mge("run good.onnx", std::string("MGE_DEFAULT_DEVICE=") + name).code, 5) << name;
+  }
+  EXPECT_THAT(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=cuda:0").err, HasSubstr("cuda0"));
+}
+
+TEST_F(Command, TellsAboutAVariableThatNobodyKnows) {
+  Good();
+  Outcome o = Mge("run good.onnx -q", "MGE_DEFUALT_DEVICE=cpu0");
+  EXPECT_EQ(o.code, 0);
+  EXPECT_THAT(o.err, HasSubstr("MGE_DEFAULT_DEVICE"));
+  EXPECT_THAT(o.err, Not(HasSubstr("cpu0")));  // names, never values
+  EXPECT_EQ(Mge("run good.onnx", "MGE_DEFUALT_DEVICE=cpu0 MGE_STRICT_ENV=1").code, 2);
+}
+
+TEST_F(Command, RefusesBadValuesOfSettings) {
+  Good();
+  for (const char* env : {"MGE_THREADS=1e99", "MGE_THREADS=-1", "MGE_THREADS=two", "MGE_MEMORY_LIMIT=10QB"}) {
+    Outcome o = Mge("run good.onnx", env);
+    EXPECT_EQ(o.code, 2) << env;
+    EXPECT_THAT(o.err, HasSubstr(std::string(env).substr(0, std::string(env).find('=')))) << env;
+  }
+  json settings = json::parse(Mge("env --json", "MGE_THREADS=1").out)["settings"];
+  for (const json& s : settings) {
+    if (s["key"] == "threads") {
+      EXPECT_EQ(s["value"], "1");
+      EXPECT_EQ(s["origin"], "environment MGE_THREADS");
+    }
+  }
+}
+
+TEST_F(Command, RefusesConfigurationFilesThatAreWrongAndReadsNoneByItself) {
+  Good();
+  Write("mge.toml", "this is no toml [[[");
+  EXPECT_EQ(Mge("run good.onnx").code, 0);
+  EXPECT_EQ(Mge("run good.onnx --config mge.toml").code, 2);
+  Write("unknown.toml", "thraeds = 2\n");
+  Outcome o = Mge("run good.onnx --config unknown.toml");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_THAT(o.err, HasSubstr("threads"));
+  Write("twice.toml", "threads = 1\nthreads = 2\n");
+  EXPECT_EQ(Mge("run good.onnx --config twice.toml").code, 2);
+}
+
+// ---- A: models
+
+TEST_F(Command, RefusesWhatIsNoModel) {
+  Good();
+  Write("empty.onnx", "");
+  Write("text.onnx", "hello, this is a text\n");
+  mkfifo(Path("fifo.onnx").c_str(), 0600);
+  fs::create_directory(Path("folder.onnx"));
+  for (const char* name : {"empty.onnx", "text.onnx", "fifo.onnx", "folder.onnx", "/dev/zero", MGE_BINARY_DIR "/bin/mge"}) {
+    Outcome o = Mge(std::string("run ") + name);
+    EXPECT_TRUE(o.code == 3 || o.code == 7) << name << " " << o.code << o.err;
+    EXPECT_THAT(o.err, HasSubstr("error[E0")) << name;
+  }
+  EXPECT_EQ(Mge("run absent.onnx").code, 7);
+  EXPECT_EQ(Mge("run good.onnx").code, 0);
+}
+
+TEST_F(Command, RefusesAnOperatorThatItDoesNotKnowByName) {
+  Model("m.onnx", {ob::NodeProto("Rellu", {"x"}, {"y"})});
+  Outcome o = Mge("run m.onnx");
+  EXPECT_EQ(o.code, 4);
+  EXPECT_THAT(o.err, HasSubstr("Rellu"));
+  EXPECT_THAT(o.err, HasSubstr("Relu"));
+}
+
+TEST_F(Command, KeepsWithinTheBudgetWhateverTheModelAsksFor) {
+  // 2^50 bytes by each operator that makes something out of a shape.
+  std::string huge = ob::IntTensor("huge", {1 << 20, 1 << 20, 1 << 8});
+  Model("fill.onnx", {ob::NodeProto("ConstantOfShape", {"huge"}, {"c"}), ob::NodeProto("ReduceSum", {"c"}, {"s"}),
+                      ob::NodeProto("Add", {"x", "s"}, {"y"})}, {huge});
+  Model("expand.onnx", {ob::NodeProto("ReduceSum", {"x"}, {"one"}, {.attributes = {ob::IntAttr("keepdims", 0)}}), ob::NodeProto("Expand", {"one", "huge"}, {"y"})}, {huge});
+  Model("tile.onnx", {ob::NodeProto("Tile", {"x", "times"}, {"y"})}, {ob::IntTensor("times", {1 << 24, 1 << 24})});
+  for (const char* name : {"fill.onnx", "expand.onnx", "tile.onnx"}) {
+    Outcome o = Mge(std::string("run ") + name, "MGE_MEMORY_LIMIT=256MiB");
+    EXPECT_EQ(o.code, 6) << name << o.err;
+    EXPECT_THAT(o.err, HasSubstr("268435456")) << name;
+  }
+}
+
+TEST_F(Command, AnswersBadAttributesAndIndicesWithAnError) {
+  std::string w = ob::FloatTensor("w", {1, 1, 2, 2}, {1, 2, 3, 4});
+  std::vector<ob::Dim> image = {int64_t{1}, int64_t{1}, int64_t{4}, int64_t{4}};
+  for (const std::string& attr : {ob::IntsAttr("strides", {0, 1}), ob::IntsAttr("dilations", {0, 1}), ob::IntAttr("group", 0),
+                                  ob::IntsAttr("kernel_shape", {9, 9})}) {
+    Model("m.onnx", {ob::NodeProto("Conv", {"x", "w"}, {"y"}, {.attributes = {attr}})}, {w}, image);
+    Outcome o = Mge("run m.onnx");
+    EXPECT_EQ(o.code, 3) << o.err;
+    EXPECT_THAT(o.err, HasSubstr("Conv"));
+  }
+  for (int64_t index : {int64_t{-3}, int64_t{2}, int64_t{1} << 40}) {
+    Model("m.onnx", {ob::NodeProto("Gather", {"x", "i"}, {"y"})}, {ob::IntTensor("i", {index})});
+    Outcome o = Mge("run m.onnx");
+    EXPECT_EQ(o.code, 3) << index << o.err;
+    EXPECT_THAT(o.err, HasSubstr(std::to_string(index)));
+  }
+}
+
+TEST_F(Command, StopsALoopThatNeverEnds) {
+  std::string body = ob::GraphProto({.nodes = {ob::NodeProto("Identity", {"c"}, {"c2"}), ob::NodeProto("Add", {"v", "v"}, {"v2"})},
+                                     .inputs = {ob::ValueInfo("i", DType::kI64, {}), ob::ValueInfo("c", DType::kBool, {}),
+                                                ob::ValueInfo("v", DType::kF32, {int64_t{2}, int64_t{3}})},
+                                     .outputs = {ob::ValueInfo("c2", DType::kBool, {}), ob::ValueInfo("v2", DType::kF32, {int64_t{2}, int64_t{3}})}});
+  Model("m.onnx", {ob::NodeProto("Loop", {"n", "", "x"}, {"y"}, {.attributes = {ob::GraphAttr("body", body)}})},
+        {ob::RawTensor("n", DType::kI64, {}, std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8))});
+  Outcome o = Mge("run m.onnx --timeout 0.5");
+  EXPECT_EQ(o.code, 124) << o.err;
+  EXPECT_THAT(o.err, HasSubstr("E12401"));
+}
+
+// ---- B: inputs
+
+TEST_F(Command, ComparesWhatItWantsWithWhatItGot) {
+  Good();
+  Write("wrong.pb", ob::FloatTensor("x", {2, 4}, std::vector<float>(8, 1)));
+  Outcome o = Mge("run good.onnx --input x=wrong.pb");
+  EXPECT_EQ(o.code, 3);
+  EXPECT_THAT(o.err, HasSubstr("expected float32[2,3], got float32[2,4]"));
+  o = Mge("run good.onnx --input xx=wrong.pb");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_THAT(o.err, HasSubstr("did you mean 'x'?"));
+  EXPECT_EQ(Mge("run good.onnx --input x=absent.npy").code, 7);
+}
+
+TEST_F(Command, RefusesDamagedNpyFiles) {
+  Good();
+  EXPECT_EQ(Mge("run good.onnx --output-dir out").code, 0);
+  std::string npy = Read("out/y.npy");
+  ASSERT_GT(npy.size(), 100u);
+  std::string object = npy, huge = npy, longer = npy + "x";
+  object.replace(object.find("<f4"), 3, "|O ");
+  huge.replace(huge.find("(2, 3)"), 6, "(9, 9)");
+  for (const std::string& bytes : {npy.substr(0, 20), npy.substr(0, npy.size() - 1), object, huge, longer, std::string("PK\x03\x04")}) {
+    Write("bad.npy", bytes);
+    Outcome o = Mge("run good.onnx --input x=bad.npy");
+    EXPECT_EQ(o.code, bytes == object ? 4 : 3) << o.err;
+    EXPECT_THAT(o.err, HasSubstr("bad.npy"));
+  }
+}
+
+}  // namespace
+}  // namespace mge
