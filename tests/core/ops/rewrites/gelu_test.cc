@@ -7,7 +7,7 @@ namespace {
 // The constants as written for a type; x comes from an Add, as behind a dense layer.
 std::string Model(const std::string& body, const std::string& dtype = "float32") {
   std::string text = "input a : " + dtype + "[2,3,8]\nconst rb = " + dtype + "[8]<0>\nx = Add(a, rb)\n";
-  for (auto [name, value] : {std::pair{"root2", "1.4142135623730951"}, {"iroot2", "0.7071067811865476"}, {"one", "1"},
+  for (auto [name, value] : {std::pair{"sqrt2", "1.4142135623730951"}, {"isqrt2", "0.7071067811865476"}, {"one", "1"},
                              {"half", "0.5"}, {"two", "2"}, {"three", "3"}, {"c", "0.7978845608028654"},
                              {"k", "0.044715"}, {"wrong", "0.7"}}) {
     text += std::string("const ") + name + " = " + dtype + "[]<" + value + ">\n";
@@ -15,7 +15,7 @@ std::string Model(const std::string& body, const std::string& dtype = "float32")
   return text + body + "output y\n";
 }
 
-const char kErf[] = "d = Div(x, root2)\ne = Erf(d)\np = Add(e, one)\n";
+const char kErf[] = "d = Div(x, sqrt2)\ne = Erf(d)\np = Add(e, one)\n";
 const char kCube[] = "q = Pow(x, three)\nm = Mul(k, q)\ns = Add(x, m)\nd = Mul(c, s)\ne = Tanh(d)\np = Add(one, e)\n";
 
 TEST(GeluRewrite, KnowsTheOrdersOfTheFactors) {
@@ -24,7 +24,7 @@ TEST(GeluRewrite, KnowsTheOrdersOfTheFactors) {
     EXPECT_EQ(AfterRewrite("gelu", Model(kErf + tail)), "Add Gelu") << tail;
     EXPECT_EQ(AfterRewrite("gelu", Model(kCube + tail)), "Add Gelu") << tail;
   }
-  EXPECT_EQ(AfterRewrite("gelu", Model("d = Mul(iroot2, x)\ne = Erf(d)\nf = Mul(e, half)\np = Add(half, f)\n"
+  EXPECT_EQ(AfterRewrite("gelu", Model("d = Mul(isqrt2, x)\ne = Erf(d)\nf = Mul(e, half)\np = Add(half, f)\n"
                                        "y = Mul(p, x)\n")),
             "Add Gelu");
 }

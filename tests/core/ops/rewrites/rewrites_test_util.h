@@ -55,7 +55,7 @@ inline std::string AfterRewrite(std::string_view rewrite_name, const std::string
     auto tensor = Tensor::Create(graph->value(v).type.dtype, graph->value(v).type.dims);
     if (!tensor.ok()) return FormatError(tensor.status());
     FillRandom(*tensor, random);
-    inputs.push_back({.tensor = *std::move(tensor)});
+    inputs.emplace_back().tensor = *std::move(tensor);
   }
   if (absl::Status s = InferTypes(*graph); !s.ok()) return FormatError(s);
   auto before = Interpret(*graph, inputs);
