@@ -13,7 +13,7 @@ namespace mge {
 namespace {
 
 struct Claim {
-  std::string name;
+  std::string name;            // with the backend's in front: "cpu.elementwise_chain"
   std::vector<int32_t> nodes;  // indices of the AbiGraph
   double benefit_us;
 };
@@ -77,6 +77,7 @@ class Coverer {
     mge_error error;
     mge_code code = api->claim(device.handle(), abi.graph(), &sink, &error);
     if (code != MGE_OK) return StatusOfBackend(code, error, fmt::format("device {}: claiming groups", device.name()));
+    for (Claim& claim : claims) claim.name = device.backend().name() + "." + claim.name;
     std::stable_sort(claims.begin(), claims.end(),
                      [](const Claim& a, const Claim& b) { return a.benefit_us > b.benefit_us; });
     for (const Claim& claim : claims) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/base/errors.h"
+#include "core/base/nearest.h"
 #include "core/ops/op.h"
 #include "core/ops/rewrite.h"
 #include "fmt/format.h"
@@ -31,8 +32,24 @@ bool PassContext::Skips(std::string_view name) const {
 
 std::span<const Pass> AllPasses() { return kPasses; }
 
-absl::Status RunPasses(Graph& graph, const PassContext& context, std::vector<std::string>* log) {
-  std::vector<int> totals(std::size(kPasses), 0);
+absl::Status CheckSkippedNames(std::span<const std::string> names) {
+  std::vector<std::string_view> known;
+  for (const Pass& pass : kPasses) known.push_back(pass.name);
+  for (const Rewrite* rewrite : AllRewrites()) known.push_back(rewrite->name);
+  for (const std::string& name : names) {
+    if (name.find('.') != std::string::npos || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    return Fail(errors::kBadSetting, fmt::format("planner.skip: '{}' is no pass, rewrite or fusion", name),
+                {.what = fmt::format("There is nothing of this name to leave out.{}", DidYouMean(Nearest(name, known))),
+                 .fix = "`mge plan MODEL --why` shows what is done; a backend's fusion is named with the backend, as in "
+                        "cpu.elementwise_chain"});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunPasses(Graph& graph, const PassContext& given, std::vector<std::string>* log) {
+  std::vector<int> totals(std::size(kPasses), 0), rewrites(AllRewrites().size(), 0);
+  PassContext context = given;
+  context.rewrite_counts = &rewrites;
   for (int round = 0; round < kMaxRounds; ++round) {
     int changes = 0;
     for (size_t i = 0; i < std::size(kPasses); ++i) {
@@ -53,6 +70,9 @@ absl::Status RunPasses(Graph& graph, const PassContext& context, std::vector<std
   for (size_t i = 0; log && i < std::size(kPasses); ++i) {
     if (totals[i]) log->push_back(fmt::format("{}: {} changes", kPasses[i].name, totals[i]));
   }
+  for (size_t i = 0; log && i < rewrites.size(); ++i) {
+    if (rewrites[i]) log->push_back(fmt::format("{}: {} changes", AllRewrites()[i]->name, rewrites[i]));
+  }
   return graph.Compact();
 }
 
@@ -65,13 +85,14 @@ absl::StatusOr<int> RunRewrites(Graph& graph, const PassContext& context) {
   int changes = 0;
   MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph.TopologicalOrder());
   for (NodeId id : order) {
-    for (const Rewrite* rewrite : AllRewrites()) {
-      if (graph.node(id).dead) break;
+    for (size_t r = 0; r < AllRewrites().size() && !graph.node(id).dead; ++r) {
+      const Rewrite* rewrite = AllRewrites()[r];
       if (context.Skips(rewrite->name)) continue;
       int32_t first_new = graph.node_count();
       MGE_ASSIGN_OR_RETURN(bool changed, rewrite->apply(graph, id));
       if (!changed) continue;
       ++changes;
+      if (context.rewrite_counts) ++(*context.rewrite_counts)[r];
       for (int32_t n = first_new; n < graph.node_count(); ++n) {
         if (!graph.node(n).dead && !graph.node(n).def) MGE_RETURN_IF_ERROR(BindNode(graph, n));
       }

@@ -18,6 +18,7 @@ struct PassContext {
   // Called after every pass that changed something; for --dump and tests. May be empty.
   void (*trace)(void* self, std::string_view pass, int changes, const Graph& graph) = nullptr;
   void* trace_self = nullptr;
+  std::vector<int>* rewrite_counts = nullptr;  // gets the changes of each row of AllRewrites()
 
   bool Skips(std::string_view name) const;
 };
@@ -33,8 +34,12 @@ struct Pass {
 std::span<const Pass> AllPasses();
 
 // Runs all passes until nothing changes (at most eight rounds), verifying the graph after each one that changed it.
-// Appends "name: n changes" to `log`. Ends with Compact().
+// Appends "name: n changes" to `log` (nullable), rewrites one by one. Ends with Compact().
 absl::Status RunPasses(Graph& graph, const PassContext& context, std::vector<std::string>* log);
+
+// kBadSetting unless every name is that of a pass, of a rewrite or, with a dot, of a backend's fusion
+// ("cpu.elementwise_chain"), which only that backend knows.
+absl::Status CheckSkippedNames(std::span<const std::string> names);
 
 // The passes, one file each.
 absl::StatusOr<int> RunInferTypes(Graph& graph, const PassContext& context);

@@ -27,6 +27,7 @@ Program::Program(Graph graph, std::shared_ptr<const PlanContext> context)
     : graph_(std::move(graph)), context_(std::move(context)) {}
 
 absl::StatusOr<std::shared_ptr<Program>> Program::Create(Graph graph, std::shared_ptr<const PlanContext> context) {
+  MGE_RETURN_IF_ERROR(CheckSkippedNames(context->skip));
   std::shared_ptr<Program> program(new Program(std::move(graph), std::move(context)));
   PassContext passes = {.allocator = &program->context_->devices.front()->host_allocator(),
                         .skip = program->context_->skip};

@@ -25,7 +25,7 @@ struct PlanContext {
   uint64_t require = 0;  // attributes that every chosen kernel must have
   uint64_t workspace_limit = UINT64_MAX;
   bool in_place = true;
-  std::vector<std::string> skip;  // passes, rewrites and claims to leave out
+  std::vector<std::string> skip;  // passes, rewrites and claims (BACKEND.NAME) to leave out
   int cache_size = 8;             // plans kept per program
   const mge_host* host = nullptr; // for runs that measure candidates
   // Called once for every new plan; may set plan.attachment.
@@ -42,7 +42,8 @@ InputType TypeOfValue(const HostValue& value);
 
 class Program {
  public:
-  // Runs the passes that need no concrete shapes. Fails where the graph is wrong whatever its inputs.
+  // Runs the passes that need no concrete shapes. Fails where the graph is wrong whatever its inputs, and where the
+  // context skips what does not exist.
   static absl::StatusOr<std::shared_ptr<Program>> Create(Graph graph, std::shared_ptr<const PlanContext> context);
 
   const Graph& graph() const { return graph_; }

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "core/ops/rewrite.h"
+
+namespace mge {
+namespace {
+
+bool IsUsed(const Graph& graph, ValueId value) {
+  if (value == kNone) return false;
+  if (graph.OutputUses(value) > 0) return true;
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const Node& n = graph.node(id);
+    if (n.dead) continue;
+    if (std::count(n.inputs.begin(), n.inputs.end(), value) || std::count(n.captures.begin(), n.captures.end(), value)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+absl::StatusOr<bool> Apply(Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.op != "Dropout" || !node.domain.empty()) return false;
+  if (node.inputs.size() > 2 && node.inputs[2] != kNone) {
+    const Value& training = graph.value(node.inputs[2]);
+    if (training.role != Role::kConstant || training.constant.elements() != 1) return false;
+    if (training.constant.Data<bool>()[0]) return false;
+  }
+  if (node.outputs.size() > 1 && IsUsed(graph, node.outputs[1])) return false;
+  Node identity;
+  identity.op = "Identity";
+  identity.name = node.name;
+  identity.device = node.device;
+  identity.inputs = {node.inputs[0]};
+  identity.outputs = {node.outputs[0]};
+  graph.RemoveNode(id);
+  graph.value(identity.outputs[0]).dead = false;
+  graph.AddNode(std::move(identity));
+  return true;
+}
+
+}  // namespace
+
+MGE_REWRITE(dropout_inference) = {.name = "dropout_inference",
+                                  .doc = "A Dropout outside of training, with a mask that nobody reads, is its input.",
+                                  .apply = Apply};
+
+}  // namespace mge

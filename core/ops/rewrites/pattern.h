@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What rewrites share: looking backwards through a graph, and constants that are equal up to rounding.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/ops/rewrite.h"
+
+namespace mge {
+
+// Whether the node is this ONNX operator in today's form.
+inline bool IsOp(const Node& node, std::string_view op) {
+  return !node.dead && node.domain.empty() && node.op == op &&
+         std::none_of(node.attrs.begin(), node.attrs.end(), [](const auto& a) { return a.first.starts_with('_'); });
+}
+
+// The node that yields the value as its first output; nullptr if that is not this operator.
+inline /*nullable*/ const Node* Producer(const Graph& graph, ValueId value, std::string_view op) {
+  if (value == kNone || graph.value(value).producer == kNone) return nullptr;
+  const Node& node = graph.node(graph.value(value).producer);
+  return IsOp(node, op) && node.outputs[0] == value ? &node : nullptr;
+}
+
+inline bool IsConstant(const Graph& graph, ValueId value) {
+  return value != kNone && graph.value(value).role == Role::kConstant;
+}
+
+// The number that a constant of one element holds.
+inline std::optional<double> ConstantNumber(const Graph& graph, ValueId value) {
+  if (!IsConstant(graph, value) || graph.value(value).constant.elements() != 1) return std::nullopt;
+  const Tensor& tensor = graph.value(value).constant;
+  std::optional<double> number;
+  DispatchNumeric(tensor.dtype(), [&](auto tag) {
+    number = static_cast<double>(tensor.Data<typename decltype(tag)::type>()[0]);
+  });
+  return number;
+}
+
+// Equal but for a few roundings of that type. Zero is near to itself only.
+inline bool Near(double a, double b, DType dtype) {
+  double tolerance = dtype == DType::kF64 ? 1e-12 : dtype == DType::kF32 ? 1e-6 : dtype == DType::kF16 ? 2e-3 : 1.6e-2;
+  return std::abs(a - b) <= tolerance * std::abs(b);
+}
+
+// Same element type and rank, both known: what a pattern of elementwise operators with one-element constants
+// needs so that its result has the shape of its input.
+inline bool SameTypeAndRank(const Value& a, const Value& b) {
+  return a.kind == ValueKind::kTensor && b.kind == ValueKind::kTensor && a.type.dtype == b.type.dtype &&
+         kFloating.Contains(a.type.dtype) && a.type.has_rank && b.type.has_rank &&
+         a.type.dims.size() == b.type.dims.size();
+}
+
+// Whether the values serve nothing but `root` and each other: they vanish when root is replaced.
+inline bool ServeOnly(const Graph& graph, std::span<const ValueId> values, NodeId root) {
+  auto listed = [&](ValueId v) { return std::find(values.begin(), values.end(), v) != values.end(); };
+  if (std::any_of(graph.outputs().begin(), graph.outputs().end(), listed)) return false;
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.dead || id == root) continue;
+    bool reads = std::any_of(node.inputs.begin(), node.inputs.end(), listed) ||
+                 std::any_of(node.captures.begin(), node.captures.end(), listed);
+    if (reads && std::none_of(node.outputs.begin(), node.outputs.end(), listed)) return false;
+  }
+  return true;
+}
+
+// A constant with a name of its own.
+inline ValueId AddFreshConstant(Graph& graph, std::string stem, Tensor tensor) {
+  ValueId id = graph.AddTemporary(stem, {.dtype = tensor.dtype(), .has_rank = true, .dims = tensor.shape()});
+  graph.value(id).role = Role::kConstant;
+  graph.value(id).constant = std::move(tensor);
+  return id;
+}
+
+// Puts a node that yields output 0 of `root` in root's place. Attributes are the caller's to set.
+inline NodeId Replace(Graph& graph, NodeId root, std::string op, std::vector<ValueId> inputs) {
+  Node node;
+  node.op = std::move(op);
+  node.name = graph.node(root).name;
+  node.device = graph.node(root).device;
+  node.inputs = std::move(inputs);
+  node.outputs = {graph.node(root).outputs[0]};
+  NodeId id = graph.AddNode(std::move(node));
+  graph.RemoveNode(root);  // its output has a new producer and lives on
+  return id;
+}
+
+}  // namespace mge
