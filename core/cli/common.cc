@@ -245,7 +245,7 @@ std::string Table(const std::vector<std::vector<std::string>>& rows) {
 
 std::string NearestWord(std::string_view wrong, const std::vector<std::string>& words) {
   std::string best;
-  size_t best_edits = wrong.size() / 3 + 1;  // one edit per three letters at most
+  size_t best_edits = std::max<size_t>(wrong.size() / 3, 1) + 1;  // one edit per three letters, at least one
   for (const std::string& word : words) {
     // Insertions, deletions, replacements and swaps of neighbours.
     std::vector<std::vector<size_t>> edits(wrong.size() + 1, std::vector<size_t>(word.size() + 1));
