@@ -124,10 +124,10 @@ inline double TileOpNs(Isa isa, TileOp op, mge_dtype type) {
   double width = (isa == Isa::kAvx512 ? 1.0 : isa == Isa::kAvx2 ? 2.0 : 4.0) * (SizeOf(type) == 8 ? 2.0 : 1.0);
   switch (op) {
     case TileOp::kExp: case TileOp::kLog: case TileOp::kSigmoid: case TileOp::kSwish:
-      return type == MGE_DTYPE_F64 ? 8.0 : 0.2 * width;
+      return type == MGE_DTYPE_F64 ? 8.0 : 0.25 * width;
     case TileOp::kTanh: case TileOp::kErf: case TileOp::kGelu: case TileOp::kGeluTanh: case TileOp::kSoftplus:
     case TileOp::kElu: case TileOp::kCelu: case TileOp::kSelu: case TileOp::kMish:
-      return type == MGE_DTYPE_F64 ? 12.0 : 0.4 * width;
+      return type == MGE_DTYPE_F64 ? 12.0 : 0.5 * width;
     case TileOp::kSin: case TileOp::kCos: case TileOp::kTan: case TileOp::kAsin: case TileOp::kAcos: case TileOp::kAtan:
     case TileOp::kSinh: case TileOp::kCosh: case TileOp::kAsinh: case TileOp::kAcosh: case TileOp::kAtanh:
     case TileOp::kPow: case TileOp::kFmod: case TileOp::kMod:
@@ -135,7 +135,7 @@ inline double TileOpNs(Isa isa, TileOp op, mge_dtype type) {
     case TileOp::kDiv: case TileOp::kSqrt: case TileOp::kReciprocal:
       return IsInteger(type) ? 3.0 : 0.1 * width;
     default:
-      return 0.03 * width;
+      return 0.04 * width;
   }
 }
 

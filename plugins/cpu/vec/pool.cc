@@ -99,56 +99,70 @@ void ChannelsLast(const PoolSpec& s, const void* source, void* target, int64_t b
   }
 }
 
-// A row of the output: the input's rows of its windows are joined first, vector by vector; then the taps along the width.
+// Rows of the output, in pieces. The input's rows of a piece's windows are joined first, then neighbours along the width at
+// every position, both by vectors; the windows' results are then picked by the stride. Padding is held as elements that
+// change nothing.
 template <PoolOp Op, typename T>
 void Plain(const PoolSpec& s, const void* source, void* target, int64_t begin, int64_t end) {
   using L = LaneOf<T>;
   using V = typename L::V;
   using C = typename L::C;
+  using Line = LaneOf<C>;
   constexpr int W = L::kWidth;
-  constexpr int64_t kSpan = 1024;  // of the input's row at one time
+  constexpr int64_t kSpan = 1024;  // positions of the padded input's row at one time
   const PoolAxis &ad = s.axis[0], &ah = s.axis[1], &aw = s.axis[2];
-  C joined[kSpan + W];
+  int64_t extent = (aw.kernel - 1) * aw.dilation + 1;
+  bool wide = extent > kSpan;
+  int64_t piece = wide ? 1 : (kSpan - extent) / aw.stride + 1;
+  C joined[kSpan + 2 * W], slid[kSpan + W];
   for (int64_t u = begin; u < end; ++u) {
     int64_t height = u % ah.out, depth = u / ah.out % ad.out, plane = u / ah.out / ad.out;
     auto* x = static_cast<const T*>(source) + plane * ad.in * ah.in * aw.in;
     auto* y = static_cast<T*>(target) + u * aw.out;
     Taps td = Inside(ad, depth), th = Inside(ah, height);
-    int64_t span_begin = 0, span_end = 0;  // columns that `joined` holds
-    for (int64_t width = 0; width < aw.out; ++width) {
-      Taps tw = Inside(aw, width);
-      int64_t low = tw.first + tw.begin * aw.dilation, high = tw.first + (tw.end - 1) * aw.dilation + 1;
-      bool wide = tw.end > tw.begin && high - low > kSpan;
-      if (!wide && tw.end > tw.begin && high > span_end) {
-        span_begin = low;
-        span_end = low + kSpan < aw.in ? low + kSpan : aw.in;
-        for (int64_t i = span_begin; i < span_end; i += W) {
-          int left = static_cast<int>(span_end - i < W ? span_end - i : W);
-          V sum = L::All(Start<Op, C>());
-          for (int64_t a = td.begin; a < td.end; ++a) {
-            for (int64_t b = th.begin; b < th.end; ++b) {
-              int64_t row = (td.first + a * ad.dilation) * ah.in + th.first + b * ah.dilation;
-              sum = Join<Op, V>(sum, L::Get(x + row * aw.in + i, left));
-            }
-          }
-          __builtin_memcpy(joined + (i - span_begin), &sum, sizeof(V));
+    auto for_rows = [&](auto f) {
+      for (int64_t a = td.begin; a < td.end; ++a) {
+        for (int64_t b = th.begin; b < th.end; ++b) {
+          f(x + ((td.first + a * ad.dilation) * ah.in + th.first + b * ah.dilation) * aw.in);
         }
       }
-      C best = Start<Op, C>();
-      if (!wide) {
-        for (int64_t k = tw.begin; k < tw.end; ++k) best = Join<Op, C>(best, joined[tw.first + k * aw.dilation - span_begin]);
+    };
+    for (int64_t first = 0; first < aw.out; first += piece) {
+      int64_t count = first + piece < aw.out ? piece : aw.out - first;
+      int64_t origin = first * aw.stride - aw.pad_begin;  // position of joined[0]
+      if (wide) {
+        Taps tw = Inside(aw, first);
+        C best = Start<Op, C>();
+        for_rows([&](const T* row) {
+          for (int64_t k = tw.begin; k < tw.end; ++k) best = Join<Op, C>(best, Widen(row[origin + k * aw.dilation]));
+        });
+        slid[0] = best;
       } else {
-        for (int64_t a = td.begin; a < td.end; ++a) {
-          for (int64_t b = th.begin; b < th.end; ++b) {
-            int64_t row = (td.first + a * ad.dilation) * ah.in + th.first + b * ah.dilation;
-            for (int64_t k = tw.begin; k < tw.end; ++k) {
-              best = Join<Op, C>(best, Widen(x[row * aw.in + tw.first + k * aw.dilation]));
-            }
+        int64_t span = (count - 1) * aw.stride + extent;
+        int64_t low = origin < 0 ? -origin : 0, high = aw.in - origin < span ? aw.in - origin : span;
+        V start = L::All(Start<Op, C>());
+        for (int64_t i = 0; i < span + W; i += W) __builtin_memcpy(joined + i, &start, sizeof(V));
+        for (int64_t i = low; i < high; i += W) {
+          int left = static_cast<int>(high - i < W ? high - i : W);
+          V sum = start;
+          for_rows([&](const T* row) { sum = Join<Op, V>(sum, L::Get(row + origin + i, left)); });
+          Line::Put(joined + i, sum, left);
+        }
+        for (int64_t i = 0; i < span - extent + 1; i += W) {
+          V sum = start;
+          for (int64_t k = 0; k < aw.kernel; ++k) {
+            V v;
+            __builtin_memcpy(&v, joined + i + k * aw.dilation, sizeof(V));
+            sum = Join<Op, V>(sum, v);
           }
+          __builtin_memcpy(slid + i, &sum, sizeof(V));
         }
       }
-      Taps t[3] = {td, th, tw};
-      y[width] = Narrow<T>(Finish<Op, C, C>(best, Op == PoolOp::kMax ? 1 : CountOf<Op>(s, t, depth, height, width), C{}));
+      for (int64_t o = 0; o < count; ++o) {
+        Taps t[3] = {td, th, Inside(aw, first + o)};
+        int64_t taps = Op == PoolOp::kMax ? 1 : CountOf<Op>(s, t, depth, height, first + o);
+        y[first + o] = Narrow<T>(Finish<Op, C, C>(slid[o * aw.stride], taps, C{}));
+      }
     }
   }
 }

@@ -18,7 +18,7 @@ inline void Then(Case& c, std::string op, std::vector<Tensor> more = {}, Attribu
   Node node;
   node.op = op;
   node.version = 24;
-  node.name = op + std::to_string(c.graph.nodes().size());
+  node.name = op + std::to_string(c.graph.node_count());
   node.attrs = std::move(attrs);
   node.inputs = {c.graph.outputs()[0]};
   for (Tensor& t : more) {

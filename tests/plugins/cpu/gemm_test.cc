@@ -86,7 +86,7 @@ TEST(CpuGemm, TransposedScaledAndAdded) {
             for (bool constant : {true, false}) {
               Tensor a = Random(t, ta ? Shape{31, 13} : Shape{13, 31}, -1, 1, 1);
               Tensor b = Random(t, tb ? Shape{23, 31} : Shape{31, 23}, -1, 1, 2);
-              Attributes attrs = With({{"transA", ta}, {"transB", tb}, {"alpha", 0.5}, {"beta", 2.0}});
+              Attributes attrs = With({{"transA", ta}, {"transB", tb}, {"alpha", 0.5f}, {"beta", 2.0f}});
               cpu.Check(OneNode("Gemm", {a, b, Random(t, c, -1, 1, 3)}, attrs,
                                 constant ? std::vector<int>{1, 2} : std::vector<int>{}),
                         OfProducts(31));
@@ -115,7 +115,7 @@ TEST(CpuMatMulEpilogue, BiasResidualAndActivation) {
   };
   const Row kActivations[] = {{"Relu", {}, {}}, {"Sigmoid", {}, {}}, {"Tanh", {}, {}}, {"Gelu", {}, {}},
                               {"Gelu", {}, With({{"approximate", std::string("tanh")}})}, {"HardSwish", {}, {}},
-                              {"LeakyRelu", {}, With({{"alpha", 0.2}})},
+                              {"LeakyRelu", {}, With({{"alpha", 0.2f}})},
                               {"Clip", {Fill(DType::kF32, {}, {-0.5}), Fill(DType::kF32, {}, {0.75})}, {}}};
   ForEachIsa([&](Backend& cpu) {
     for (const Row& row : kActivations) {
@@ -188,7 +188,7 @@ TEST(CpuLibraries, GemmOfEveryForm) {
           Tensor a = Random(t, ta ? Shape{190, 140} : Shape{140, 190}, -1, 1, 1);
           Tensor b = Random(t, tb ? Shape{130, 190} : Shape{190, 130}, -1, 1, 2);
           for (double beta : {1.0, 2.0}) {
-            Cpu().Check(OneNode("Gemm", {a, b, Random(t, c, -1, 1, 3)}, With({{"transA", ta}, {"transB", tb}, {"beta", beta}}), {1, 2}),
+            Cpu().Check(OneNode("Gemm", {a, b, Random(t, c, -1, 1, 3)}, With({{"transA", ta}, {"transB", tb}, {"beta", static_cast<float>(beta)}}), {1, 2}),
                         OfProducts(190));
           }
         }
