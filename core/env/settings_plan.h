@@ -66,9 +66,11 @@ inline constexpr Setting<int64_t> kPlanCacheSize = {
 inline constexpr Setting<TextList> kPlannerSkip = {
     .key = "planner.skip",
     .check = IsIdentifierWord,
-    .allowed = "names of passes and rewrites separated by commas",
+    .allowed = "names of passes, rewrites and fusions separated by commas",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Passes and rewrites that the planner leaves out.",
+    .doc =
+        "Passes, rewrites and backends' fusions (BACKEND.NAME) that the planner leaves out; what does "
+        "not exist cannot be left out.",
 };
 inline constexpr Setting<int64_t> kPlanMatchRange = {
     .key = "plan.match_range",

@@ -325,7 +325,9 @@ absl::Status Upgrade(Graph&, Node& node) {
 
 MGE_OP(scan) = {.name = "Scan",
                 .doc = "Runs a body for every step of sequences, carrying states along.",
-                .inputs = {{"initial_state_and_scan_inputs", kAnyType, Arity::kVariadic}},
+                // The first one may be absent: before operator set 9 it holds lengths of sequences.
+                .inputs = {{"first", kAnyType, Arity::kOptional},
+                           {"initial_state_and_scan_inputs", kAnyType, Arity::kVariadic}},
                 .outputs = {{"final_state_and_scan_outputs", {}, Arity::kVariadic}},
                 .attrs = {{"body", AttrType::kGraph, true},
                           {"num_scan_inputs", AttrType::kInt, true},

@@ -32,6 +32,19 @@ bool SameStaticType(const Value& a, const Value& b) {
   return a.type.IsStatic() && b.type.IsStatic() && a.type.dtype == b.type.dtype && a.type.dims == b.type.dims;
 }
 
+// What has the bytes and the shape of the view's output, looking back through views of views; kNone if nothing has.
+ValueId SameBytes(const Graph& graph, const Node& view) {
+  const Value& out = graph.value(view.outputs[0]);
+  for (const Node* node = &view;;) {
+    ValueId source = node->inputs[0];
+    if (source == kNone) return kNone;
+    if (SameStaticType(graph.value(source), out)) return source;
+    if (graph.value(source).producer == kNone) return kNone;
+    node = &graph.node(graph.value(source).producer);
+    if (!node->def || !node->def->Is(kView) || node->outputs[0] != source) return kNone;
+  }
+}
+
 // The permutation of a transpose; empty if its rank is unknown.
 Ints PermOf(const Graph& graph, const Node& node) {
   const TensorType& type = graph.value(node.inputs[0]).type;
@@ -79,11 +92,9 @@ absl::StatusOr<int> RemoveIdentities(Graph& graph, const PassContext&) {
   for (NodeId id = 0; id < graph.node_count(); ++id) {
     const Node& node = graph.node(id);
     if (node.dead || !node.def || node.inputs.empty() || node.inputs[0] == kNone) continue;
-    bool identity = node.def->Is(kIdentity);
-    if (node.def->Is(kView)) {
-      identity = SameStaticType(graph.value(node.inputs[0]), graph.value(node.outputs[0]));
-    }
-    if (identity && OnlyFirstOutputUsed(graph, node, consumers)) changes += Bypass(graph, id, node.inputs[0]);
+    if (!OnlyFirstOutputUsed(graph, node, consumers)) continue;
+    ValueId same = node.def->Is(kIdentity) ? node.inputs[0] : node.def->Is(kView) ? SameBytes(graph, node) : kNone;
+    if (same != kNone) changes += Bypass(graph, id, same);
   }
   return changes;
 }
@@ -159,6 +170,12 @@ absl::StatusOr<int> RemoveDeadNodes(Graph& graph, const PassContext&) {
     for (ValueId v : node.captures) --uses[v];
     graph.RemoveNode(*it);
     ++changes;
+  }
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    Value& value = graph.value(v);
+    if (value.role != Role::kConstant || uses[v] > 0) continue;
+    value.constant = Tensor();  // its memory is not held until the ids may change
+    value.dead = true;
   }
   return changes;
 }

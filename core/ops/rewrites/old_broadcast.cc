@@ -36,6 +36,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id) {
     graph.node(id).inputs[1] = unsqueeze.outputs[0];
     graph.AddNode(std::move(unsqueeze));
   }
+  graph.node(id).version = 0;
   graph.node(id).attrs.Remove("_axis");
   graph.node(id).attrs.Remove("_per_channel");
   return true;

@@ -38,7 +38,7 @@ absl::StatusOr<Shape> AlignedShape(const Node& node, const Shape& b, int64_t ran
   if (!node.attrs.Has("_axis")) return b;
   int64_t axis = node.attrs.Int("_axis");
   int64_t first = axis < 0 ? axis + rank : axis;
-  if (first < 0 || first + static_cast<int64_t>(b.size()) > rank) {
+  if (first < 0 || first > rank - static_cast<int64_t>(b.size())) {
     return Fail(errors::kInvalidNode,
                 fmt::format("{}: input B of rank {} at axis {} does not fit into A of rank {}", node.op, b.size(), axis,
                             rank),

@@ -75,7 +75,9 @@ absl::Status CheckArity(const Node& node, std::span<const Slot> slots, const std
       return InvalidNode(node, fmt::format("{} {} ('{}') is required but absent", direction, i, slots[i].name));
     }
   }
-  for (size_t i = slots.size(); i < given.size(); ++i) {
+  // The list of a variadic input begins at the last slot; there, every one is read.
+  bool is_input = &given == &node.inputs;
+  for (size_t i = slots.size() - (variadic && is_input ? 1 : 0); i < given.size(); ++i) {
     if (given[i] == kNone) return InvalidNode(node, fmt::format("{} {} may not be absent", direction, i));
   }
   return absl::OkStatus();

@@ -6,19 +6,30 @@ namespace {
 
 constexpr TypeSet kFoldable = {DType::kF32, DType::kF64, DType::kF16};
 
-// The numbers as a tensor; undefined if one of them does not fit the type.
-absl::StatusOr<Tensor> TensorOf(DType dtype, const Shape& shape, std::span<const double> numbers) {
-  MGE_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(dtype, shape));
+// Weights of a convolution as rows (dimension 0) of columns (dimension 1) of `inner` elements.
+struct Weights {
+  int64_t rows, columns, inner;
+  int64_t rows_per_group;  // ConvTranspose: each group of rows has output channels of its own; else 0
+
+  int64_t Channel(int64_t row, int64_t column) const {
+    return rows_per_group ? row / rows_per_group * columns + column : row;
+  }
+};
+
+// False if a number does not fit T.
+template <typename T>
+bool Scale(const Weights& w, const T* in, std::span<const double> scale, T* out) {
   bool finite = true;
-  DispatchFloating(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    auto data = out.MutableData<T>();
-    for (size_t i = 0; i < data.size(); ++i) {
-      data[i] = Rounded<T>(numbers[i]);
-      finite &= std::isfinite(static_cast<double>(data[i]));
+  for (int64_t row = 0; row < w.rows; ++row) {
+    for (int64_t column = 0; column < w.columns; ++column) {
+      const double factor = scale[w.Channel(row, column)];
+      for (int64_t i = 0; i < w.inner; ++i, ++in, ++out) {
+        *out = Rounded<T>(static_cast<double>(*in) * factor);
+        finite &= std::isfinite(static_cast<double>(*out));
+      }
     }
-  });
-  return finite ? out : Tensor();
+  }
+  return finite;
 }
 
 }  // namespace
@@ -41,30 +52,30 @@ absl::StatusOr<bool> FoldIntoConvolution(Graph& graph, NodeId root, const Node& 
                                          std::span<const double> scale, std::span<const double> shift) {
   const Node conv = convolution;  // the graph grows below
   const Value& w = graph.value(conv.inputs[1]);
-  const Shape shape = w.constant.shape();
+  const Shape& shape = w.constant.shape();
   const DType dtype = w.constant.dtype();
-  std::vector<double> weights = Doubles(w.constant);
-  const int64_t rows = shape[0], columns = shape[1];
-  int64_t inner = 1;
-  for (size_t d = 2; d < shape.size(); ++d) inner *= shape[d];
-  const bool transposed = conv.op == "ConvTranspose";
-  const int64_t rows_per_group = transposed ? rows / conv.attrs.Int("group", 1) : 1;
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t column = 0; column < columns; ++column) {
-      int64_t channel = transposed ? row / rows_per_group * columns + column : row;
-      double* at = weights.data() + (row * columns + column) * inner;
-      for (int64_t i = 0; i < inner; ++i) at[i] *= scale[channel];
-    }
-  }
+  Weights weights = {shape[0], shape[1], 1, 0};
+  for (size_t d = 2; d < shape.size(); ++d) weights.inner *= shape[d];
+  if (conv.op == "ConvTranspose") weights.rows_per_group = std::max<int64_t>(shape[0] / conv.attrs.Int("group", 1), 1);
+
   std::vector<double> bias(scale.size(), 0.0);
   const bool has_bias = conv.inputs.size() > 2 && conv.inputs[2] != kNone;
   if (has_bias) bias = Doubles(graph.value(conv.inputs[2]).constant);
   if (bias.size() != scale.size()) return false;
   for (size_t c = 0; c < bias.size(); ++c) bias[c] = bias[c] * scale[c] + shift[c];
 
-  MGE_ASSIGN_OR_RETURN(Tensor new_weights, TensorOf(dtype, shape, weights));
-  MGE_ASSIGN_OR_RETURN(Tensor new_bias, TensorOf(dtype, {static_cast<int64_t>(bias.size())}, bias));
-  if (!new_weights.defined() || !new_bias.defined()) return false;
+  MGE_ASSIGN_OR_RETURN(Tensor new_weights, Tensor::Create(dtype, shape));
+  MGE_ASSIGN_OR_RETURN(Tensor new_bias, Tensor::Create(dtype, {static_cast<int64_t>(bias.size())}));
+  bool finite = true;
+  DispatchFloating(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    finite = Scale<T>(weights, w.constant.Data<T>().data(), scale, new_weights.MutableData<T>().data());
+    for (size_t c = 0; c < bias.size(); ++c) {
+      T rounded = new_bias.MutableData<T>()[c] = Rounded<T>(bias[c]);
+      finite &= std::isfinite(static_cast<double>(rounded));
+    }
+  });
+  if (!finite) return false;
   ValueId weights_id = AddFreshConstant(graph, w.name, std::move(new_weights));
   std::string bias_name = has_bias ? graph.value(conv.inputs[2]).name : graph.value(conv.inputs[1]).name + ".bias";
   ValueId bias_id = AddFreshConstant(graph, bias_name, std::move(new_bias));

@@ -167,8 +167,11 @@ uint64_t WorkspaceBound(const Problem& p, int64_t ways) {
 
 double ConvUs(const Convolution& c) {
   Isa isa = AllowedIsa();
-  if (c.depthwise()) return 2.0 * static_cast<double>(c.rows() * c.outputs * c.windows.kh * c.windows.kw) / 60e3;
-  return GemmSerialUs({c.rows(), c.outputs / c.groups, c.k(), c.groups}, isa, 0);
+  if (c.depthwise()) {
+    double flops = 2.0 * static_cast<double>(c.rows() * c.outputs * c.windows.kh * c.windows.kw);
+    return flops / 75e3 + 0.5 * StreamUs(4.0 * static_cast<double>(c.images * c.channels * c.windows.h * c.windows.w + c.rows() * c.outputs));
+  }
+  return GemmSerialUs({c.rows(), c.outputs / c.groups, c.k(), c.groups}, isa, c.pointwise() ? 0.03 : 0);
 }
 
 // Images if there are several, else rows of the one.

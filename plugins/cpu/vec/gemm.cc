@@ -15,6 +15,7 @@ constexpr int kRows = 14;
 constexpr int kRows = 6;
 #endif
 constexpr int kColumns = 2 * kF;
+constexpr int64_t kAhead = 24;  // rows of B
 constexpr int64_t kStride = kGemmMaxK + 16;  // of the copy of A: no power of two, or its rows would share cache sets
 
 #define MGE_UNROLL _Pragma("GCC unroll 16")
@@ -71,6 +72,7 @@ __attribute__((noinline)) void Tile(const float* a, const float* b, int64_t ldb,
     for (int v = 0; v < kN; ++v) {
       const float* p = b + (v / Vectors) * panel_stride + (v % Vectors) * kF;
       w[v] = Tail && v == kN - 1 ? LoadEdge<Tail>(p, last) : Load(p);
+      __builtin_prefetch(p + kAhead * kColumns);  // B streams from afar, and the processor stops at a page's end
     }
     b += ldb;
     MGE_UNROLL
@@ -129,19 +131,19 @@ constexpr TileFn kWideTiles[3] = {Tile<1, 2, 4, false>, Tile<2, 2, 2, false>, Ti
 
 // ---------------------------------------------------------------- copies of A
 
+// What follows in the row is written later, and a row has 16 floats to spare: whole vectors may run over.
 MGE_INLINE void CopyFloats(float* out, const float* in, int64_t n) {
   int64_t i = 0;
   for (; i + kF <= n; i += kF) Store(out + i, Load(in + i));
 #if defined(__AVX512F__)
-  if (i < n) StoreN(out + i, LoadN(in + i, static_cast<int>(n - i)), static_cast<int>(n - i));
+  if (i < n) Store(out + i, LoadN(in + i, static_cast<int>(n - i)));
 #else
   for (; i < n; ++i) out[i] = in[i];
 #endif
 }
 MGE_INLINE void ZeroFloats(float* out, int64_t n) {
   int64_t i = 0;
-  for (; i + kF <= n; i += kF) Store(out + i, VF{});
-  for (; i < n; ++i) out[i] = 0;
+  for (; i < n; i += kF) Store(out + i, VF{});
 }
 
 template <typename T>
@@ -174,11 +176,20 @@ void CopyWindows(const GemmA& a, int64_t m0, int64_t m1, int64_t k0, int64_t k1,
   bool whole = g.dw == 1 && g.pixel == g.channels;
   int64_t taps = whole ? g.kw : 1, run = taps * g.channels;
   int64_t x = m0 % g.ow, y = m0 / g.ow % g.oh, n = m0 / (g.ow * g.oh);
+  int64_t first = k0 / run, runs = (k1 - k0) / run;
+  bool entire = first * run == k0 && runs * run == k1 - k0 && whole;
   for (int64_t i = m0; i < m1; ++i, out += kStride) {
     const float* base = image + n * g.h * g.w * g.pixel;
-    int64_t t = k0 / run;
+    int64_t t = first, k = k0;
     float* o = out;
-    for (int64_t k = k0; k < k1; ++t) {
+    // The usual case: inside of the image, and the block begins and ends with a row of the window.
+    int64_t left = x * g.sw - g.pw, top = y * g.sh - g.ph + first * g.dh;
+    if (entire && left >= 0 && left + g.kw <= g.w && top >= 0 && top + (runs - 1) * g.dh < g.h) {
+      const float* in = base + (top * g.w + left) * g.pixel;
+      for (int64_t r = 0; r < runs; ++r, in += g.dh * g.w * g.pixel, o += run) CopyFloats(o, in, run);
+      k = k1;
+    }
+    for (; k < k1; ++t) {
       int64_t begin = k - t * run, end = (k1 - t * run < run ? k1 - t * run : run);
       int64_t ky = whole ? t : t / g.kw, kx = whole ? 0 : t % g.kw;
       int64_t iy = y * g.sh - g.ph + ky * g.dh, ix = x * g.sw - g.pw + kx * g.dw;
