@@ -29,7 +29,7 @@ ReduceOp OpOf(const Node& n) { return n.op() == "GlobalMaxPool" ? ReduceOp::kMax
 // A plane that lies together costs a start of its own.
 double SerialUs(const Value& x, Isa isa, bool channels_last) {
   double planes = channels_last ? 0 : static_cast<double>(x.dim(0) * x.dim(1));
-  return StreamUs(static_cast<double>(x.bytes())) + 8e-3 * planes +
+  return StreamUs(static_cast<double>(x.bytes())) + 12e-3 * planes +
          1e-3 * (isa == Isa::kPortable ? 0.2 : 0.04) * static_cast<double>(x.elements());
 }
 

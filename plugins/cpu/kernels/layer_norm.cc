@@ -47,7 +47,7 @@ Rows2d Split(const Value& x, int64_t axis) {
 }
 
 double SerialUs(const Value& x, Isa isa) {
-  double ns = x.dtype() == MGE_DTYPE_F32 ? 0.06 : 0.15;
+  double ns = x.dtype() == MGE_DTYPE_F32 ? 0.1 : 0.2;
   return StreamUs(2.0 * static_cast<double>(x.bytes())) +
          1e-3 * ns * (isa == Isa::kPortable ? 3 : 1) * static_cast<double>(x.elements());
 }

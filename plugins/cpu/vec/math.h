@@ -38,8 +38,7 @@ MGE_INLINE VF Exp(VF x) {
 
 MGE_INLINE VF Log(VF x) {
   VF tiny = x < 1.17549435e-38f ? x * 8388608.0f : x;  // subnormals become normal
-  VI bits = (VI)tiny;
-  VI shifted = bits - 0x3f3504f3;                       // sqrt(1/2) begins a new exponent
+  VI shifted = (VI)((VU)tiny - 0x3f3504f3u);            // sqrt(1/2) begins a new exponent
   VF e = ToVF((shifted >> 23) - (x < 1.17549435e-38f ? SplatI(23) : SplatI(0)));
   VF m = (VF)((shifted & 0x007fffff) + 0x3f3504f3);
   VF f = m - 1.0f;
