@@ -11,9 +11,8 @@ usage: packaging/test.sh [options]
 
 Installs the missing packages of packaging/dependencies.txt, builds, and runs the tests:
 
-  (default)      every test of the preset `release`, then the unit tests of core/ with address and undefined-behaviour
-                 sanitizers (preset `asan`); under 30 minutes on two cores, from nothing
-  --quick        the preset `release` alone
+  (default)      every test of the preset `release`; under 30 minutes on two cores, from nothing
+  --sanitize     the same, then the unit tests of core/ with address and undefined-behaviour sanitizers (preset `asan`)
   --full         all tests of `release`, `minimal`, `asan` and `tsan`, and the long forms (label `long`)
 
   --only REGEX   only the tests whose names match, in each preset
@@ -32,7 +31,7 @@ only=
 while (($#)); do
   case $1 in
     -h|--help) usage; exit 0 ;;
-    --quick) mode=quick ;;
+    --sanitize) mode=sanitize ;;
     --full) mode=full ;;
     --only) only=$(value_of "$@"); shift ;;
     --no-install) install_packages=no ;;
@@ -67,7 +66,7 @@ configure release -DMGE_TESTS=ON
 build release
 run_tests release
 
-if [[ $mode == default ]]; then
+if [[ $mode == sanitize ]]; then
   configure asan -DMGE_TESTS=ON
   build asan core_tests
   run_tests asan --label-regex '^core$'
