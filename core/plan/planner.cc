@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BuildPlan: cover, kernel choice and layouts, schedule with reorders, placement, binding.
+// BuildPlan: cover, kernel choice and layouts, schedule with reorders, placement, binding. Long because one class carries the
+// state of a planning through all of these; each stage is a function of its own.
 #include <algorithm>
 #include <cstring>
 #include <limits>
