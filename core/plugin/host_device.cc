@@ -109,21 +109,37 @@ mge_code BindNothing(mge_kernel*, const mge_binding*, void*, mge_step_fn*, mge_e
 }
 void DestroyNothing(mge_kernel*) {}
 
-constexpr mge_device_api kDevice = {
-    sizeof(mge_device_api), MGE_ABI_MINOR, Enumerate, Open, Close, nullptr};
-constexpr mge_memory_api kMemory = {
-    sizeof(mge_memory_api), MGE_ABI_MINOR, SlabAcquire,  SlabRelease, QueryMemory,
-    Text("unpooled"),       nullptr,       Text("none"), nullptr};
-constexpr mge_kernel_api kNoKernels = {sizeof(mge_kernel_api),
-                                       MGE_ABI_MINOR,
-                                       Text("none"),
-                                       EnumerateNothing,
-                                       PrepareNothing,
-                                       nullptr,
-                                       BindNothing,
-                                       nullptr,
-                                       nullptr,
-                                       DestroyNothing};
+constexpr mge_device_api kDevice = [] {
+  mge_device_api t = {};
+  t.struct_size = sizeof(t);
+  t.minor = MGE_ABI_MINOR;
+  t.enumerate = Enumerate;
+  t.open = Open;
+  t.close = Close;
+  return t;
+}();
+constexpr mge_memory_api kMemory = [] {
+  mge_memory_api t = {};
+  t.struct_size = sizeof(t);
+  t.minor = MGE_ABI_MINOR;
+  t.slab_acquire = SlabAcquire;
+  t.slab_release = SlabRelease;
+  t.memory_info = QueryMemory;
+  t.pool = Text("unpooled");
+  t.reserve = Text("none");
+  return t;
+}();
+constexpr mge_kernel_api kNoKernels = [] {
+  mge_kernel_api t = {};
+  t.struct_size = sizeof(t);
+  t.minor = MGE_ABI_MINOR;
+  t.set_version = Text("none");
+  t.enumerate = EnumerateNothing;
+  t.prepare = PrepareNothing;
+  t.bind = BindNothing;
+  t.destroy = DestroyNothing;
+  return t;
+}();
 
 }  // namespace
 

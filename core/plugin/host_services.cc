@@ -4,6 +4,9 @@
 #include <time.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdlib>
 #include <new>
 
 #include "core/base/errors.h"
@@ -63,6 +66,18 @@ HostServices::HostServices(std::string backend, ComputeFunctions compute)
     return MGE_OK;
   };
   table_.extension = NoExtension;
+  table_.allocate = [](void* self, uint64_t bytes, uint64_t alignment) -> void* {
+    uint64_t least = std::max<uint64_t>(alignment, alignof(std::max_align_t));
+    if (!std::has_single_bit(least) || bytes > UINT64_MAX - least) return nullptr;
+    void* memory = std::aligned_alloc(least, (std::max<uint64_t>(bytes, 1) + least - 1) / least * least);
+    if (memory) Of(self).allocations_.fetch_add(1, std::memory_order_relaxed);
+    return memory;
+  };
+  table_.release = [](void* self, void* memory) {
+    if (!memory) return;
+    Of(self).allocations_.fetch_sub(1, std::memory_order_relaxed);
+    std::free(memory);
+  };
 }
 
 void HostServices::Attach(const void* user, const Logger& logger) {

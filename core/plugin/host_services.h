@@ -2,6 +2,7 @@
 // What the host gives a backend: the mge_host table, the slot for errors, and the values of the backend's own settings.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -49,6 +50,9 @@ class HostServices {
   void set_settings(std::vector<std::string> values) { settings_ = std::move(values); }
   const std::vector<std::string>& settings() const { return settings_; }
 
+  // Blocks of host memory that the backend has taken and not released.
+  int64_t allocations() const { return allocations_.load(std::memory_order_relaxed); }
+
   // Where messages go. A backend may serve several runtimes: the one that attached first and is still there gets them.
   void Attach(const void* user, const Logger& logger);
   void Detach(const void* user);
@@ -60,6 +64,7 @@ class HostServices {
   std::string backend_;
   ComputeFunctions compute_;
   std::vector<std::string> settings_;
+  mutable std::atomic<int64_t> allocations_{0};
   mutable std::mutex mutex_;
   std::vector<std::pair<const void*, Logger>> loggers_;
   mge_host table_;

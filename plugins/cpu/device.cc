@@ -46,6 +46,10 @@ const std::string& DeviceClass() {
   return key;
 }
 
-const mge_device_api kDeviceApi = {sizeof(mge_device_api), MGE_ABI_MINOR, Enumerate, Open, Close, nullptr};
+const mge_device_api kDeviceApi = Table<mge_device_api>([](auto& t) {
+  t.enumerate = Enumerate;
+  t.open = Open;
+  t.close = Close;
+});
 
 }  // namespace mge::cpu

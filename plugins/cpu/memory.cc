@@ -125,16 +125,14 @@ MemoryAmount SystemMemory() {
   return m;
 }
 
-const mge_memory_api kMemoryApi = {
-    .struct_size = sizeof(mge_memory_api),
-    .minor = MGE_ABI_MINOR,
-    .slab_acquire = SlabAcquire,
-    .slab_release = SlabRelease,
-    .memory_info = MemoryInfo,
-    .pool = Text("growing"),
-    .own_pool = nullptr,
-    .reserve = Text("none"),
-    .own_reserve = nullptr,
-};
+const mge_memory_api kMemoryApi = Table<mge_memory_api>([](auto& t) {
+  t.slab_acquire = SlabAcquire;
+  t.slab_release = SlabRelease;
+  t.memory_info = MemoryInfo;
+  t.pool = Text("growing");
+  t.own_pool = nullptr;
+  t.reserve = Text("none");
+  t.own_reserve = nullptr;
+});
 
 }  // namespace mge::cpu

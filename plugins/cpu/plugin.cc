@@ -22,26 +22,21 @@ constexpr mge_kernel_api kKernelApi = mge::KernelTable<KernelRows>::Api("1");
 
 constexpr mge_graph_api kGraphApi = {sizeof(mge_graph_api), MGE_ABI_MINOR, OfferClaims};
 
-constexpr mge_plugin kPlugin = {
-    .struct_size = sizeof(mge_plugin),
-    .abi_major = MGE_ABI_MAJOR,
-    .abi_minor = MGE_ABI_MINOR,
-    .reserved = 0,
-    .header_hash = MGE_ABI_HASH,
-    .name = Text("cpu"),
-    .version = Text(MGE_CPU_VERSION),
-    .settings = kSettingRows,
-    .setting_count = kSettingCount,
-    .start = Start,
-    .stop = Stop,
-    .device = &kDeviceApi,
-    .memory = &kMemoryApi,
-    .queue = nullptr,
-    .kernel = &kKernelApi,
-    .graph = &kGraphApi,
-    .strategy = &kStrategyApi,
-    .extension = nullptr,
-};
+constexpr mge_plugin kPlugin = Table<mge_plugin>([](auto& t) {
+  t.name = Text("cpu");
+  t.version = Text(MGE_CPU_VERSION);
+  t.settings = kSettingRows;
+  t.setting_count = kSettingCount;
+  t.start = Start;
+  t.stop = Stop;
+  t.device = &kDeviceApi;
+  t.memory = &kMemoryApi;
+  t.queue = nullptr;
+  t.kernel = &kKernelApi;
+  t.graph = &kGraphApi;
+  t.strategy = &kStrategyApi;
+  t.extension = nullptr;
+});
 
 }  // namespace
 }  // namespace mge::cpu

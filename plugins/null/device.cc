@@ -52,7 +52,12 @@ mge_code Status(mge_device*, mge_error*) noexcept { return MGE_OK; }
 
 }  // namespace
 
-const mge_device_api kDeviceTable = {
-    sizeof(mge_device_api), MGE_ABI_MINOR, Enumerate, Open, Close, Status};
+const mge_device_api kDeviceTable = Table<mge_device_api>([](auto& t) {
+  t.enumerate = Enumerate;
+  t.open = Open;
+  t.close = Close;
+  t.status = Status;
+  t.link = nullptr;  // how one device reaches another: a backend with several devices says so here
+});
 
 }  // namespace mge::null

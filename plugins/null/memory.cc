@@ -35,16 +35,14 @@ void MemoryInfo(mge_device*, uint64_t* free_bytes, uint64_t* total_bytes) noexce
 
 }  // namespace
 
-const mge_memory_api kMemoryTable = {
-    .struct_size = sizeof(mge_memory_api),
-    .minor = MGE_ABI_MINOR,
-    .slab_acquire = SlabAcquire,
-    .slab_release = SlabRelease,
-    .memory_info = MemoryInfo,
-    .pool = Text("naive"),  // one of the host's; or a mge_pool_api of your own in own_pool
-    .own_pool = nullptr,
-    .reserve = Text("none"),  // likewise: "percent:5" leaves a twentieth of the card to others
-    .own_reserve = nullptr,
-};
+const mge_memory_api kMemoryTable = Table<mge_memory_api>([](auto& t) {
+  t.slab_acquire = SlabAcquire;
+  t.slab_release = SlabRelease;
+  t.memory_info = MemoryInfo;
+  t.pool = Text("naive");  // one of the host's; or a mge_pool_api of your own in own_pool
+  t.own_pool = nullptr;
+  t.reserve = Text("none");  // likewise: "percent:5" leaves a twentieth of the card to others
+  t.own_reserve = nullptr;
+});
 
 }  // namespace mge::null

@@ -29,29 +29,24 @@ void Stop() noexcept { Host() = nullptr; }
 // The version of the set of kernels: a new one makes the host forget timings that it measured.
 constexpr mge_kernel_api kKernelTable = KernelTable<Kernels>::Api("1");
 
-constexpr mge_plugin kPlugin = {
-    .struct_size = sizeof(mge_plugin),
-    .abi_major = MGE_ABI_MAJOR,
-    .abi_minor = MGE_ABI_MINOR,
-    .reserved = 0,
-    .header_hash = MGE_ABI_HASH,
-    .name = Text("null"),  // as in the note
-    .version = Text(NULL_VERSION),
-    .settings = kSettings,
-    .setting_count = std::size(kSettings),
-    .start = Start,
-    .stop = Stop,
-    .device = &kDeviceTable,
-    .memory = &kMemoryTable,
-    .queue = &kQueueTable,
-    .kernel = &kKernelTable,
-    // Claims: groups of nodes that one kernel computes, such as a convolution and the Relu behind
-    // it. Offer them with mge::OfferClaim, found by mge::Pattern; each comes back to the kernel
-    // rows as a problem of several nodes.
-    .graph = nullptr,
-    .strategy = &kStrategyTable,
-    .extension = nullptr,
-};
+constexpr mge_plugin kPlugin = Table<mge_plugin>([](auto& t) {
+  t.name = Text("null");  // as in the note
+  t.version = Text(NULL_VERSION);
+  t.settings = kSettings;
+  t.setting_count = std::size(kSettings);
+  t.start = Start;
+  t.stop = Stop;
+  t.device = &kDeviceTable;
+  t.memory = &kMemoryTable;
+  t.queue = &kQueueTable;
+  t.kernel = &kKernelTable;
+  // Claims: groups of nodes that one kernel computes, such as a convolution and the Relu behind
+  // it. Offer them with mge::OfferClaim, found by mge::Pattern; each comes back to the kernel
+  // rows as a problem of several nodes.
+  t.graph = nullptr;
+  t.strategy = &kStrategyTable;
+  t.extension = nullptr;
+});
 
 }  // namespace
 }  // namespace mge::null

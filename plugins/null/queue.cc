@@ -81,23 +81,21 @@ mge_code Wait(mge_queue*, mge_fence* fence, uint64_t value, mge_error* error) no
 
 }  // namespace
 
-const mge_queue_api kQueueTable = {
-    .struct_size = sizeof(mge_queue_api),
-    .minor = MGE_ABI_MINOR,
-    .create = Create,
-    .destroy = Destroy,
-    .copy = Copy,
-    .fence_create = FenceCreate,
-    .fence_destroy = FenceDestroy,
-    .signal = Signal,
-    .wait = Wait,
-    .host_wait = HostWait,
-    // Capture and replay, all four or none: kernels marked MGE_KERNEL_CAPTURE_SAFE are then
-    // recorded once and replayed.
-    .capture_begin = nullptr,
-    .capture_end = nullptr,
-    .replay = nullptr,
-    .record_destroy = nullptr,
-};
+const mge_queue_api kQueueTable = Table<mge_queue_api>([](auto& t) {
+  t.create = Create;
+  t.destroy = Destroy;
+  t.copy = Copy;
+  t.fence_create = FenceCreate;
+  t.fence_destroy = FenceDestroy;
+  t.signal = Signal;
+  t.wait = Wait;
+  t.host_wait = HostWait;
+  // Capture and replay, all four or none: kernels marked MGE_KERNEL_CAPTURE_SAFE are then
+  // recorded once and replayed.
+  t.capture_begin = nullptr;
+  t.capture_end = nullptr;
+  t.replay = nullptr;
+  t.record_destroy = nullptr;
+});
 
 }  // namespace mge::null

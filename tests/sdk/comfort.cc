@@ -19,24 +19,11 @@ const mge::KernelRow* const* Rows(uint64_t* count) {
   return rows;
 }
 constexpr mge_kernel_api kApi = mge::KernelTable<Rows>::Api("1");
-constexpr mge_plugin kPlugin = {sizeof(mge_plugin),
-                                0,
-                                1,
-                                0,
-                                MGE_ABI_HASH,
-                                mge::Text("comfort"),
-                                mge::Text("1"),
-                                nullptr,
-                                0,
-                                nullptr,
-                                nullptr,
-                                nullptr,
-                                nullptr,
-                                nullptr,
-                                &kApi,
-                                nullptr,
-                                nullptr,
-                                nullptr};
+constexpr auto kPlugin = mge::Table<mge_plugin>([](auto& t) {
+  t.name = mge::Text("comfort");
+  t.version = mge::Text("1");
+  t.kernel = &kApi;
+});
 
 }  // namespace
 

@@ -33,7 +33,7 @@ extern "C" {
 #endif
 
 #define MGE_ABI_MAJOR 0
-#define MGE_ABI_MINOR 1
+#define MGE_ABI_MINOR 2
 
 typedef struct mge_error mge_error;   /* host: a slot for one error */
 typedef struct mge_device mge_device; /* backend: an open device */
@@ -41,6 +41,8 @@ typedef struct mge_queue mge_queue;   /* backend: an ordered stream of work */
 typedef struct mge_fence mge_fence;   /* backend: a counter that only grows */
 typedef struct mge_kernel mge_kernel; /* backend: a prepared candidate */
 typedef struct mge_pool mge_pool;     /* backend: a memory pool of its own */
+typedef struct mge_stamp mge_stamp;   /* backend: a point of time on a queue */
+typedef struct mge_ready_made mge_ready_made;
 
 /* ---------------------------------------------------------------- host services */
 
@@ -63,6 +65,10 @@ typedef struct mge_host {
   mge_code (*setting)(void* self, uint32_t index, mge_text* out);
   /* A host table by reverse-DNS name, or NULL. [any] */
   const void* (*extension)(void* self, const char* name, uint32_t min_version);
+  /* Host memory, aligned to a power of two; NULL if there is none. What is not released by stop() is reported as a leak. [any] */
+  void* (*allocate)(void* self, uint64_t bytes, uint64_t alignment);
+  void (*release)(void* self, void* memory); /* NULL is allowed. [any] */
+  const mge_ready_made* ready_made; /* parts that a backend can use or wrap */
 } mge_host;
 
 /* ---------------------------------------------------------------- settings of a backend */
@@ -192,6 +198,16 @@ typedef struct mge_device_sink {
   void (*device)(void* self, const mge_device_info* info);
 } mge_device_sink;
 
+/* The way from one device to another of the same backend. */
+enum { MGE_LINK_PEER = 1 }; /* copy_peer goes directly; otherwise the host stages through pinned memory */
+typedef struct mge_link {
+  uint32_t struct_size;
+  uint32_t flags;          /* MGE_LINK_... */
+  double bandwidth_gb_s;   /* 10^9 bytes a second, one direction; 0: unknown */
+  double latency_us;
+  mge_text name;           /* "NVLink x2", "PCIe" */
+} mge_link;
+
 typedef struct mge_device_api {
   uint32_t struct_size;
   uint32_t minor;
@@ -200,6 +216,8 @@ typedef struct mge_device_api {
   void (*close)(mge_device* device);                                    /* [one]; no queue, slab, kernel is left */
   /* [optional] MGE_OK, or MGE_DEVICE_LOST once the device is lost. [any] */
   mge_code (*status)(mge_device* device, mge_error* error);
+  /* [optional] How `to` is reached from `from`, both open. Without it no two devices are linked. [any] */
+  mge_code (*link)(mge_device* from, mge_device* to, mge_link* out, mge_error* error);
 } mge_device_api;
 
 /* ---------------------------------------------------------------- memory: slabs, pools, reserve policy */
@@ -310,6 +328,15 @@ typedef struct mge_memory_api {
   const mge_pool_api* own_pool;   /* [optional] */
   mge_text reserve;               /* a ready-made policy: "percent:5", "bytes:64MiB", "all", "none"; ignored if own_reserve is set */
   const mge_reserve_api* own_reserve; /* [optional] */
+  /* [optional] Stream-ordered release: as slab_release, but the slab is read until `last_use` (never NULL). Returns at once. [any] */
+  void (*slab_release_after)(mge_device* device, const mge_slab* slab, const mge_fence_point* last_use);
+  /* [optional, all or none] Virtual memory of class MGE_MEMORY_DEVICE: a range of addresses, memory under parts of it.
+   * Offsets and sizes are multiples of range_granularity. range_commit takes memory from the driver, as slab_acquire does. [any] */
+  uint64_t (*range_granularity)(mge_device* device);
+  mge_code (*range_reserve)(mge_device* device, uint64_t bytes, mge_slab* out, mge_error* error);
+  void (*range_release)(mge_device* device, const mge_slab* range); /* nothing is committed any more */
+  mge_code (*range_commit)(mge_device* device, const mge_slab* range, uint64_t offset, uint64_t bytes, mge_error* error);
+  void (*range_decommit)(mge_device* device, const mge_slab* range, uint64_t offset, uint64_t bytes);
 } mge_memory_api;
 
 /* ---------------------------------------------------------------- queues, fences, copies */
@@ -327,7 +354,8 @@ typedef struct mge_queue_api {
   void (*fence_destroy)(mge_fence* fence);
   /* When all that was enqueued before is done, the fence becomes `value`, or carries the failure. [one] */
   mge_code (*signal)(mge_queue* queue, mge_fence* fence, uint64_t value, mge_error* error);
-  /* What is enqueued later begins when the fence has reached `value`; a failure of the fence travels on. [one] */
+  /* What is enqueued later begins when the fence, of any device of this backend, has reached `value`; a failure of the fence
+   * travels on. [one] */
   mge_code (*wait)(mge_queue* queue, mge_fence* fence, uint64_t value, mge_error* error);
   /* Blocks the calling thread until the fence has reached `value` or failed (then that code and text);
    * MGE_DEADLINE_EXCEEDED after timeout_ns. [any] */
@@ -337,7 +365,41 @@ typedef struct mge_queue_api {
   mge_code (*capture_end)(mge_queue* queue, void** out_record, mge_error* error);
   mge_code (*replay)(mge_queue* queue, void* record, mge_error* error);
   void (*record_destroy)(mge_device* device, void* record);
+  /* [optional] Copies from a peer's memory to that of the queue's device or the other way; only where link() says PEER. [one] */
+  mge_code (*copy_peer)(mge_queue* queue, mge_device* to, void* destination, mge_device* from, const void* source,
+                        uint64_t bytes, mge_error* error);
 } mge_queue_api;
+
+/* ---------------------------------------------------------------- profile */
+
+/* Times on a queue: how candidates are measured, and where traces get their times from. */
+typedef struct mge_profile_api {
+  uint32_t struct_size;
+  uint32_t minor;
+  mge_code (*stamp_create)(mge_device* device, mge_stamp** out, mge_error* error); /* [any] */
+  void (*stamp_destroy)(mge_stamp* stamp);
+  mge_code (*stamp)(mge_queue* queue, mge_stamp* stamp, mge_error* error); /* taken when all enqueued before is done. [one] */
+  /* Time between two stamps of one device. A fence signalled after both has been waited for. [any] */
+  mge_code (*elapsed_us)(mge_stamp* from, mge_stamp* to, double* out, mge_error* error);
+} mge_profile_api;
+
+/* ---------------------------------------------------------------- layouts of the backend's own */
+
+typedef struct mge_layout_info {
+  uint32_t struct_size;
+  uint32_t reserved;
+  mge_text name;  /* for --why; lives as long as the library */
+  uint64_t bytes; /* of a tensor in this layout */
+} mge_layout_info;
+
+/* Needed by a backend whose candidates name OPAQUE layouts. The way to and from such a layout is a problem like any other: one
+ * node mge.Reorder, whose value has that layout. */
+typedef struct mge_layout_api {
+  uint32_t struct_size;
+  uint32_t minor;
+  mge_code (*describe)(mge_device* device, const mge_layout* layout, mge_dtype dtype, int32_t rank, const int64_t* dims,
+                       mge_layout_info* out, mge_error* error); /* [any] */
+} mge_layout_api;
 
 /* ---------------------------------------------------------------- kernels */
 
@@ -508,6 +570,22 @@ typedef struct mge_strategy_api {
   mge_code (*order)(mge_device* device, const mge_choice* choice, uint32_t* out_order, mge_error* error);
 } mge_strategy_api;
 
+/* ---------------------------------------------------------------- what the host has ready */
+
+/* The host's own pools, reserve policies and strategy, for a backend that wraps one of them in parts of its own. [any] */
+struct mge_ready_made {
+  uint32_t struct_size;
+  uint32_t minor;
+  void* self; /* first argument of every function below */
+  /* "naive", "round", "unpooled", "growing"; NULL for another name. Lives until stop(). */
+  const mge_pool_api* (*pool)(void* self, const mge_text* name);
+  /* "percent:5", "bytes:64MiB", "all", "none". */
+  mge_code (*reserve)(void* self, const mge_text* policy, const mge_plan_summary* plan, mge_reserve_decision* out,
+                      mge_error* error);
+  /* As mge_strategy_api.order, for the mode that `choice` names. */
+  mge_code (*order)(void* self, const mge_choice* choice, uint32_t* out_order, mge_error* error);
+};
+
 /* ---------------------------------------------------------------- the plugin */
 
 typedef struct mge_plugin {
@@ -532,6 +610,8 @@ typedef struct mge_plugin {
   const mge_strategy_api* strategy; /* [optional] the host's ready-made ones serve otherwise */
   /* [optional] A table by reverse-DNS name, or NULL. */
   const void* (*extension)(const char* name, uint32_t min_version);
+  const mge_layout_api* layout;   /* [optional] */
+  const mge_profile_api* profile; /* [optional] without it the host times by its own clock around a fence */
 } mge_plugin;
 
 typedef struct mge_query_in {

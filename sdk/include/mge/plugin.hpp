@@ -41,6 +41,23 @@ namespace mge {
 inline constexpr mge_text Text(std::string_view s) { return {s.data(), s.size()}; }
 inline constexpr std::string_view View(const mge_text& t) { return {t.data, static_cast<size_t>(t.size)}; }
 
+// A table whose identity is set, for `fill` to complete: slots that later headers add stay empty.
+//   constexpr auto kDevice = mge::Table<mge_device_api>([](auto& t) { t.enumerate = Enumerate; ... });
+template <typename T, typename F>
+constexpr T Table(F fill) {
+  T table = {};
+  table.struct_size = sizeof(T);
+  if constexpr (requires { table.header_hash; }) {
+    table.abi_major = MGE_ABI_MAJOR;
+    table.abi_minor = MGE_ABI_MINOR;
+    table.header_hash = MGE_ABI_HASH;
+  } else {
+    table.minor = MGE_ABI_MINOR;
+  }
+  fill(table);
+  return table;
+}
+
 // ---------------------------------------------------------------- errors
 
 // A code and, if it is not MGE_OK, a sentence.

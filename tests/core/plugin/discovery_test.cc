@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/plugin/isa.h"
+#include "fmt/format.h"
 #include "tests/core/plugin/plugin_files.h"
 
 namespace mge {
@@ -42,7 +43,7 @@ TEST(Discovery, TakesLibrariesInTheOrderOfTheirNames) {
   EXPECT_THAT(discovery.rejected, IsEmpty());
   const PluginFile& file = discovery.accepted[1].file;
   EXPECT_EQ(file.name, "card");
-  EXPECT_EQ(file.abi, "0.1");
+  EXPECT_EQ(file.abi, fmt::format("{}.{}", MGE_ABI_MAJOR, MGE_ABI_MINOR));
   EXPECT_THAT(file.classes, ElementsAre("card", "gpu"));
   EXPECT_EQ(file.build_id.size(), 40u);
 }

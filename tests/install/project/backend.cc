@@ -79,14 +79,29 @@ mge_code Start(const mge_host* host, mge_error*) {
 }
 void Stop() { mge::Host() = nullptr; }
 
-constexpr mge_device_api kDevice = {sizeof(mge_device_api), MGE_ABI_MINOR, Enumerate, Open, Close, nullptr};
-constexpr mge_memory_api kMemory = {sizeof(mge_memory_api), MGE_ABI_MINOR, Acquire, Release, MemoryInfo,
-                                    mge::Text("naive"), nullptr, mge::Text("none"), nullptr};
+constexpr auto kDevice = mge::Table<mge_device_api>([](auto& t) {
+  t.enumerate = Enumerate;
+  t.open = Open;
+  t.close = Close;
+});
+constexpr auto kMemory = mge::Table<mge_memory_api>([](auto& t) {
+  t.slab_acquire = Acquire;
+  t.slab_release = Release;
+  t.memory_info = MemoryInfo;
+  t.pool = mge::Text("naive");
+  t.reserve = mge::Text("none");
+});
 constexpr mge_kernel_api kKernels = mge::KernelTable<Rows>::Api("1");
 
-constexpr mge_plugin kPlugin = {sizeof(mge_plugin), MGE_ABI_MAJOR, MGE_ABI_MINOR, 0, MGE_ABI_HASH,
-                                mge::Text("outside"), mge::Text("1.0"), nullptr, 0, Start, Stop,
-                                &kDevice, &kMemory, nullptr, &kKernels, nullptr, nullptr, nullptr};
+constexpr auto kPlugin = mge::Table<mge_plugin>([](auto& t) {
+  t.name = mge::Text("outside");
+  t.version = mge::Text("1.0");
+  t.start = Start;
+  t.stop = Stop;
+  t.device = &kDevice;
+  t.memory = &kMemory;
+  t.kernel = &kKernels;
+});
 
 }  // namespace
 

@@ -163,28 +163,28 @@ const mge::KernelRow* const* NoRows(uint64_t* count) {
   return nullptr;
 }
 
-constexpr mge_device_api kDevice = {sizeof(mge_device_api),
-                                    0,
-                                    Enumerate,
-#ifdef FAKE_NULL_SLOT
-                                    nullptr,
-#else
-                                    Open,
+constexpr auto kDevice = mge::Table<mge_device_api>([](auto& t) {
+  t.enumerate = Enumerate;
+#ifndef FAKE_NULL_SLOT
+  t.open = Open;
 #endif
-                                    Close,
-                                    nullptr};
-constexpr mge_memory_api kMemory = {
+  t.close = Close;
+});
+constexpr auto kMemory = mge::Table<mge_memory_api>([](auto& t) {
 #ifdef FAKE_SHORT_TABLE
-    8,
-#else
-    sizeof(mge_memory_api),
+  t.struct_size = 8;
 #endif
-    0,      SlabAcquire,   SlabRelease, MemoryInfo, mge::Text("naive"),
+  t.slab_acquire = SlabAcquire;
+  t.slab_release = SlabRelease;
+  t.memory_info = MemoryInfo;
 #ifdef FAKE_OWN_POOL
-    &kPool, mge::Text(""), &kReserve};
+  t.own_pool = &kPool;
+  t.own_reserve = &kReserve;
 #else
-    nullptr, mge::Text("none"), nullptr};
+  t.pool = mge::Text("naive");
+  t.reserve = mge::Text("none");
 #endif
+});
 constexpr mge_kernel_api kKernel = mge::KernelTable<NoRows>::Api("1");
 
 constexpr mge_setting kLevel = {sizeof(mge_setting),
@@ -204,29 +204,21 @@ const void* Extension(const char* name, uint32_t) {
   return std::string_view(name) == MGE_TEST_RECORD ? &g_record : nullptr;
 }
 
-constexpr mge_plugin kPlugin = {
+constexpr auto kPlugin = mge::Table<mge_plugin>([](auto& t) {
 #ifdef FAKE_SHORT_PLUGIN
-    16,
-#else
-    sizeof(mge_plugin),
+  t.struct_size = 16;
 #endif
-    MGE_ABI_MAJOR,
-    MGE_ABI_MINOR,
-    0,
-    MGE_ABI_HASH,
-    mge::Text(FAKE_TABLE_NAME),
-    mge::Text("1.0"),
-    kSettings,
-    1,
-    Start,
-    Stop,
-    &kDevice,
-    &kMemory,
-    nullptr,
-    &kKernel,
-    nullptr,
-    nullptr,
-    Extension};
+  t.name = mge::Text(FAKE_TABLE_NAME);
+  t.version = mge::Text("1.0");
+  t.settings = kSettings;
+  t.setting_count = 1;
+  t.start = Start;
+  t.stop = Stop;
+  t.device = &kDevice;
+  t.memory = &kMemory;
+  t.kernel = &kKernel;
+  t.extension = Extension;
+});
 
 }  // namespace
 
