@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include "core/plugin/host_services.h"
+#include "core/plan/stages.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+template <typename T>
+T* NewArgs(Plan& plan, size_t bytes = sizeof(T)) {
+  plan.args.push_back(std::make_unique<std::byte[]>(bytes));
+  return reinterpret_cast<T*>(plan.args.back().get());
+}
+
+void AddStep(Plan& plan, Device* device, mge_step_fn fn, const void* args, int32_t unit, bool capture_safe) {
+  if (plan.segments.empty() || plan.segments.back().device != device) {
+    plan.segments.push_back({device, static_cast<int32_t>(plan.steps.size()), 0, true});
+  }
+  Segment& s = plan.segments.back();
+  ++s.step_count;
+  s.capture_safe &= capture_safe;
+  plan.steps.push_back({fn, args, unit});
+}
+
+void BindCopy(Plan& plan, mge_slot from, mge_slot to, int64_t bytes, Device* device, int32_t unit) {
+  auto* args = NewArgs<CopyStepArgs>(plan);
+  *args = {from, to, static_cast<uint64_t>(bytes)};
+  AddStep(plan, device, RunCopyStep, args, unit, false);
+}
+
+absl::Status BindKernel(Planning& p, size_t u, int32_t unit) {
+  Draft& d = p.drafts[u];
+  std::vector<mge_slot> inputs, outputs;
+  std::vector<const mge_layout*> in_layouts, out_layouts;
+  for (size_t k = 0; k < d.inputs.size(); ++k) {
+    if (d.inputs[k] >= 0) {
+      inputs.push_back(p.SlotOfItem(d.inputs[k]));
+    } else if (auto it = p.packed.find({u, k}); it != p.packed.end()) {
+      inputs.push_back({it->second, 0, 0});
+    } else {
+      inputs.push_back(p.RawConstant(d.group->inputs[k]));
+    }
+    in_layouts.push_back(d.group ? &d.choice->inputs[k] : &d.from);
+  }
+  for (size_t k = 0; k < d.outputs.size(); ++k) {
+    outputs.push_back(p.SlotOfItem(d.outputs[k]));
+    out_layouts.push_back(d.group ? &d.choice->outputs[k] : &d.to);
+  }
+  mge_slot workspace = {};
+  if (d.workspace_buffer >= 0) workspace = p.SlotOf(p.buffers[d.workspace_buffer]);
+  mge_binding binding = {sizeof(mge_binding), d.state_index,     inputs.data(),      outputs.data(),
+                         workspace,           in_layouts.data(), out_layouts.data()};
+  void* args = NewArgs<std::byte>(*p.plan, std::max<size_t>(d.prepared.args_bytes, 1));
+  mge_step_fn fn = nullptr;
+  mge_error error;
+  mge_code code = d.device->kernel_api().bind(d.prepared.kernel, &binding, args, &fn, &error);
+  if (code == MGE_OK && !fn) code = MGE_INTERNAL;
+  if (code != MGE_OK) {
+    return AddWhere(StatusOfBackend(code, error, fmt::format("device {}: binding {}", d.device->name(), d.candidate.id)),
+                    p.Place(d));
+  }
+  AddStep(*p.plan, d.device, fn, args, unit, (d.candidate.attributes & MGE_KERNEL_CAPTURE_SAFE) != 0);
+  return absl::OkStatus();
+}
+
+absl::Status BindHost(Planning& p, size_t u, int32_t unit) {
+  Draft& d = p.drafts[u];
+  auto args = std::make_unique<HostStepArgs>();
+  args->node = p.graph.node(d.group->nodes[0]);
+  for (ValueId v : args->node.inputs) args->inputs.push_back(p.OperandOf(v));
+  for (ValueId v : args->node.outputs) args->outputs.push_back(p.OperandOf(v));
+  for (ValueId v : args->node.captures) args->captures.push_back(p.OperandOf(v));
+  for (const auto& [name, attribute] : args->node.attrs) {
+    const GraphPtr* body = std::get_if<GraphPtr>(&attribute);
+    if (!body || !*body) continue;
+    MGE_ASSIGN_OR_RETURN(BodyProgram program, MakeBody(p, **body, args->node));
+    args->bodies.push_back(std::move(program));
+  }
+  if (d.unit.kind == Unit::Kind::kReference) ++p.plan->reference_steps;
+  AddStep(*p.plan, d.device, RunHostStep, args.get(), unit, false);
+  p.plan->host_args.push_back(std::move(args));
+  return absl::OkStatus();
+}
+
+// The last steps: copies into outputs that no step could write itself.
+void BindOutputCopies(Planning& p) {
+  for (const OutputCopy& c : p.output_copies) {
+    const TensorType& type = p.value(c.value).type;
+    mge_slot from = c.item < 0 ? p.RawConstant(c.value) : p.SlotOfItem(c.item);
+    Unit unit;
+    unit.kind = Unit::Kind::kCopy;
+    unit.device = p.plan->device->name();
+    unit.kernel = "copy";
+    unit.reason = "an output that is an input, a constant, or given twice";
+    unit.inputs = {p.value(c.value).name + " : " + type.ToString()};
+    unit.outputs = {p.plan->outputs[c.output].name};
+    BindCopy(*p.plan, from, p.plan->outputs[c.output].location.slot, Elements(type.dims) * ElementBytes(type.dtype),
+             p.plan->device, static_cast<int32_t>(p.plan->units.size()));
+    p.plan->units.push_back(std::move(unit));
+  }
+}
+
+}  // namespace
+
+absl::Status BindSteps(Planning& p) {
+  for (size_t u = 0; u < p.drafts.size(); ++u) {
+    Draft& d = p.drafts[u];
+    int32_t unit = static_cast<int32_t>(p.plan->units.size());
+    RecordUnit(p, d);
+    switch (d.unit.kind) {
+      case Unit::Kind::kKernel:
+      case Unit::Kind::kReorder: MGE_RETURN_IF_ERROR(BindKernel(p, u, unit)); break;
+      case Unit::Kind::kReference:
+      case Unit::Kind::kHost: MGE_RETURN_IF_ERROR(BindHost(p, u, unit)); break;
+      case Unit::Kind::kAlias:
+        if (d.inputs[0] < 0) {
+          BindCopy(*p.plan, p.RawConstant(d.group->inputs[0]), p.SlotOfItem(d.outputs[0]),
+                   p.ItemBytes(p.items[d.outputs[0]]), d.device, unit);
+        }
+        break;
+      case Unit::Kind::kCopy: break;
+    }
+    p.plan->units.push_back(std::move(d.unit));
+  }
+  BindOutputCopies(p);
+  return absl::OkStatus();
+}
+
+}  // namespace mge

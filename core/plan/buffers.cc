@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include "core/ops/op.h"
+#include "core/plan/place.h"
+#include "core/plan/stages.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+int64_t RoundUp(int64_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
+
+int32_t NewBuffer(Planning& p, Buffer b) {
+  p.buffers.push_back(std::move(b));
+  return static_cast<int32_t>(p.buffers.size()) - 1;
+}
+
+int32_t NewLate(Planning& p, ValueId v) {
+  Buffer b;
+  b.where = Buffer::Where::kLate;
+  b.late = p.plan->late_count++;
+  b.name = p.value(v).name;
+  return NewBuffer(p, std::move(b));
+}
+
+// The buffer of an input that output k may overwrite, or -1.
+int32_t TryInPlace(Planning& p, int32_t u, size_t k, const std::vector<int32_t>& taken) {
+  Draft& d = p.drafts[u];
+  std::vector<mge_in_place> pairs = d.in_place;
+  if (d.unit.kind == Unit::Kind::kReference) {
+    // The evaluator's pairs name slots; operands here are the present ones, in order.
+    const Node& node = p.graph.node(d.group->nodes[0]);
+    for (const InPlacePair& pair : node.def->in_place) {
+      if (pair.output == static_cast<int>(k) && pair.input < static_cast<int>(node.inputs.size()) &&
+          node.inputs[pair.input] != kNone) {
+        auto at = std::find(d.group->inputs.begin(), d.group->inputs.end(), node.inputs[pair.input]);
+        pairs.push_back({static_cast<uint32_t>(k), static_cast<uint32_t>(at - d.group->inputs.begin())});
+      }
+    }
+  }
+  for (const mge_in_place& pair : pairs) {
+    if (pair.output != k || pair.input >= d.inputs.size() || d.inputs[pair.input] < 0) continue;
+    int32_t candidate = p.items[d.inputs[pair.input]].buffer;
+    const Buffer& b = p.buffers[candidate];
+    bool free_after = b.where == Buffer::Where::kArena && b.last == u;
+    bool read_once = std::count_if(d.inputs.begin(), d.inputs.end(), [&](int32_t i) {
+                       return i >= 0 && p.items[i].buffer == candidate;
+                     }) == 1;
+    bool fits = b.bytes == p.ItemBytes(p.items[d.outputs[k]]);
+    if (free_after && read_once && fits && std::find(taken.begin(), taken.end(), candidate) == taken.end()) {
+      d.unit.in_place = fmt::format("{} over {}", p.value(p.items[d.outputs[k]].value).name,
+                                    p.value(p.items[d.inputs[pair.input]].value).name);
+      return candidate;
+    }
+  }
+  return -1;
+}
+
+void AssignOutputs(Planning& p, int32_t u) {
+  Draft& d = p.drafts[u];
+  if (d.unit.kind == Unit::Kind::kAlias && d.inputs[0] >= 0) {
+    Item& out = p.items[d.outputs[0]];
+    out.buffer = p.items[d.inputs[0]].buffer;
+    p.buffers[out.buffer].last = std::max(p.buffers[out.buffer].last, out.last_use);
+    return;
+  }
+  std::vector<int32_t> taken;  // buffers overwritten by this unit
+  for (size_t k = 0; k < d.outputs.size(); ++k) {
+    Item& out = p.items[d.outputs[k]];
+    if (!p.HasSlot(out.value)) {
+      out.buffer = NewLate(p, out.value);
+      continue;
+    }
+    out.buffer = p.context->in_place ? TryInPlace(p, u, k, taken) : -1;
+    if (out.buffer >= 0) {
+      taken.push_back(out.buffer);
+      p.buffers[out.buffer].last = std::max(p.buffers[out.buffer].last, out.last_use);
+      continue;
+    }
+    Buffer b;
+    b.bytes = p.ItemBytes(out);
+    b.first = u;
+    b.last = std::max(u, out.last_use);
+    b.name = p.value(out.value).name;
+    out.buffer = NewBuffer(p, std::move(b));
+  }
+}
+
+// A computed output is written straight into the caller's memory; anything else is copied there at the end.
+void GiveOutputsTheirMemory(Planning& p) {
+  for (ValueId v : p.graph.outputs()) {
+    BoundValue out;
+    out.name = p.value(v).name;
+    out.kind = p.value(v).kind;
+    out.type = p.value(v).type;
+    bool constant = p.IsConstant(v);
+    if (constant ? p.HasSlot(v) : !p.IsDeferred(v) && p.HasSlot(v)) {
+      uint32_t base = p.plan->base_count++;
+      out.location.slot = {base, 0, 0};
+      int32_t item = constant ? -1 : p.PlainItem(v);
+      Buffer* b = constant ? nullptr : &p.buffers[p.items[item].buffer];
+      if (b && b->where == Buffer::Where::kArena) {
+        b->where = Buffer::Where::kOutput;
+        b->base = base;
+      } else {
+        p.output_copies.push_back({static_cast<int32_t>(p.plan->outputs.size()), item, v});
+      }
+    } else if (constant) {
+      out.location = p.LateConstant(v);
+    } else if (!p.IsDeferred(v)) {
+      out.location.kind = Location::Kind::kLate;
+      out.location.index = p.buffers[p.items[p.PlainItem(v)].buffer].late;
+    } else {
+      out.location.kind = Location::Kind::kContinuation;
+    }
+    p.plan->outputs.push_back(std::move(out));
+  }
+}
+
+void PlaceArena(Planning& p) {
+  std::vector<Interval> intervals;
+  std::vector<int32_t> placed;
+  int32_t end = static_cast<int32_t>(p.drafts.size());
+  for (size_t i = 0; i < p.buffers.size(); ++i) {
+    const Buffer& b = p.buffers[i];
+    if (b.where != Buffer::Where::kArena) continue;
+    intervals.push_back({RoundUp(b.bytes), b.first, std::min(std::max(b.last, b.first), end)});
+    placed.push_back(static_cast<int32_t>(i));
+  }
+  Placement placement = PlaceIntervals(intervals);
+  for (size_t i = 0; i < placed.size(); ++i) {
+    Buffer& b = p.buffers[placed[i]];
+    b.offset = placement.offsets[i];
+    p.plan->buffers.push_back({b.name, b.bytes, intervals[i].first, intervals[i].last, b.offset, b.workspace});
+  }
+  p.plan->arena_bytes = placement.total;
+  p.plan->lower_bound_bytes = placement.lower_bound;
+}
+
+}  // namespace
+
+void AssignBuffers(Planning& p) {
+  for (ValueId v : p.graph.inputs()) {
+    if (p.IsConstant(v)) continue;
+    Item& item = p.items[p.versions[v].front()];
+    if (!p.HasSlot(v)) {
+      item.buffer = NewLate(p, v);
+      continue;
+    }
+    Buffer b;
+    b.where = Buffer::Where::kBase;
+    b.base = p.plan->base_count++;
+    b.name = p.value(v).name;
+    item.buffer = NewBuffer(p, std::move(b));
+  }
+  for (size_t u = 0; u < p.drafts.size(); ++u) AssignOutputs(p, static_cast<int32_t>(u));
+  GiveOutputsTheirMemory(p);
+  for (size_t u = 0; u < p.drafts.size(); ++u) {
+    Draft& d = p.drafts[u];
+    if (d.prepared.workspace_bytes == 0) continue;
+    Buffer b;
+    b.bytes = static_cast<int64_t>(d.prepared.workspace_bytes);
+    b.first = b.last = static_cast<int32_t>(u);
+    b.workspace = true;
+    b.name = "workspace of " + p.Place(d);
+    d.workspace_buffer = NewBuffer(p, std::move(b));
+  }
+  PlaceArena(p);
+}
+
+}  // namespace mge

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The draft of a plan: what the stages of planning (stages.h) hand from one to the next.
+#pragma once
+
+#include <limits>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/plan/cover.h"
+#include "core/plan/host_step.h"
+#include "core/plan/layout.h"
+#include "core/plan/plan.h"
+#include "core/plan/program.h"
+
+namespace mge {
+
+inline constexpr int32_t kEnd = std::numeric_limits<int32_t>::max();  // read after the last unit
+
+// A value in one layout: what a unit writes and others read.
+struct Item {
+  ValueId value = kNone;
+  mge_layout layout = PlainLayout();
+  int32_t made_by = -1;   // unit; -1: an input of the graph
+  int32_t last_use = -1;  // unit, or kEnd
+  int32_t buffer = -1;
+  std::vector<int32_t> uses = {};  // units, and kEnd
+};
+
+// Memory that one or several items occupy, one after the other.
+struct Buffer {
+  enum class Where { kArena, kOutput, kBase, kLate } where = Where::kArena;
+  uint32_t base = 0;   // kOutput, kBase
+  uint32_t late = 0;   // kLate: index
+  int64_t bytes = 0;
+  int32_t first = 0;   // units of its life, both included
+  int32_t last = 0;
+  int64_t offset = 0;  // kArena, once placed
+  std::string name = {};
+  bool workspace = false;
+};
+
+// A unit while it is planned.
+struct Draft {
+  Unit unit;
+  Device* device = nullptr;
+  const Group* group = nullptr;         // nullptr: the planner added it
+  const GroupChoice* choice = nullptr;  // where there is a group
+  std::vector<int32_t> inputs;          // items; -1: a constant operand
+  std::vector<int32_t> outputs;
+  mge_layout from = {}, to = {};        // kReorder
+  OwnedCandidate candidate;             // kKernel, kReorder
+  mge_prepared prepared = {};           // kKernel, kReorder
+  std::vector<mge_in_place> in_place;
+  int32_t workspace_buffer = -1;
+  uint32_t state_index = 0;
+};
+
+// A copy into an output's memory at the end: of an input, a constant, or what another output has already.
+struct OutputCopy {
+  int32_t output;
+  int32_t item;  // -1: the constant `value`
+  ValueId value;
+};
+
+// One planning. Stages fill it from top to bottom.
+struct Planning {
+  Planning(const Graph& graph, std::span<const InputType> inputs, std::shared_ptr<const PlanContext> context);
+
+  Graph graph;
+  std::span<const InputType> input_types;
+  std::shared_ptr<const PlanContext> context;
+  std::shared_ptr<Plan> plan;
+  std::vector<int32_t> uses;         // of each value
+  Cover cover;
+  std::vector<NodeId> deferred;      // of the cover, sorted
+  std::vector<GroupChoice> choices;  // of each group
+  std::vector<Draft> drafts;         // one for each unit, in the order of execution
+  std::vector<Item> items;
+  std::unordered_map<ValueId, std::vector<int32_t>> versions;  // items of a value, the made one first
+  std::vector<Buffer> buffers;
+  std::vector<OutputCopy> output_copies;
+  std::unordered_map<ValueId, uint32_t> raw_constants;         // their bases
+  std::map<std::pair<size_t, size_t>, uint32_t> packed;        // (draft, operand) -> base
+
+  const Value& value(ValueId v) const { return graph.value(v); }
+  bool IsConstant(ValueId v) const { return value(v).role == Role::kConstant; }
+  bool IsDeferred(ValueId v) const;  // made by the continuation
+  // A tensor of known size and plain memory; anything else that a host step makes is late.
+  bool HasSlot(ValueId v) const;
+  int32_t PlainItem(ValueId v) const;  // -1: there is none
+  int64_t ItemBytes(const Item& item) const;
+  mge_slot SlotOf(const Buffer& buffer) const;
+  mge_slot SlotOfItem(int32_t item) const { return SlotOf(buffers[items[item].buffer]); }
+  std::string Place(const Draft& draft) const;  // for messages: node, or value
+
+  // The slot of a constant as it is; a base is made at first use.
+  mge_slot RawConstant(ValueId v);
+  // The same for one without plain bytes (strings).
+  Location LateConstant(ValueId v);
+  // Where a host step finds a value.
+  HostOperand OperandOf(ValueId v);
+};
+
+}  // namespace mge
