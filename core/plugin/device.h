@@ -69,6 +69,8 @@ class Device {
   const mge_queue_api* queue_api() const { return backend_->plugin().queue; }           // nullable
   const mge_graph_api* graph_api() const { return backend_->plugin().graph; }           // nullable
   const mge_strategy_api* strategy_api() const { return backend_->plugin().strategy; }  // nullable
+  const mge_layout_api* layout_api() const { return backend_->plugin().layout; }        // nullable
+  const mge_profile_api* profile_api() const { return backend_->plugin().profile; }     // nullable
   const mge_host* host() const { return backend_->host(); }  // what goes into mge_run.host
 
   // ---- memory

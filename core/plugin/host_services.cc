@@ -10,6 +10,7 @@
 #include <new>
 
 #include "core/base/errors.h"
+#include "core/plugin/memory/ready_made.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -78,6 +79,14 @@ HostServices::HostServices(std::string backend, ComputeFunctions compute)
     Of(self).allocations_.fetch_sub(1, std::memory_order_relaxed);
     std::free(memory);
   };
+  table_.ready_made = ReadyMade();
+}
+
+HostServices::~HostServices() {
+  if (int64_t leaked = allocations(); leaked > 0 && last_logger_) {
+    last_logger_->Warning("backend {}: it stopped without releasing {} block{} of host memory", backend_, leaked,
+                          leaked == 1 ? "" : "s");
+  }
 }
 
 void HostServices::Attach(const void* user, const Logger& logger) {
@@ -87,7 +96,11 @@ void HostServices::Attach(const void* user, const Logger& logger) {
 
 void HostServices::Detach(const void* user) {
   std::lock_guard lock(mutex_);
-  std::erase_if(loggers_, [&](const auto& entry) { return entry.first == user; });
+  std::erase_if(loggers_, [&](const auto& entry) {
+    if (entry.first != user) return false;
+    last_logger_ = entry.second;
+    return true;
+  });
 }
 
 void HostServices::Log(int32_t severity, std::string_view text) const {
@@ -107,9 +120,19 @@ std::string TextOfBackend(mge_code code, const mge_error& error) {
   return EscapeControl(error.text);
 }
 
+mge_code CodeForBackend(const absl::Status& status, mge_error* error) {
+  const auto code = static_cast<mge_code>(status.code());
+  if (!status.ok() && error) {
+    error->code = code;
+    error->text = ErrorTitle(status);
+    error->origin = status;
+  }
+  return code;
+}
+
 absl::Status StatusOfBackend(mge_code code, const mge_error& error, std::string_view what) {
   if (code == MGE_OK) return absl::OkStatus();
-  if (code == MGE_RESOURCE_EXHAUSTED && !error.origin.ok()) return error.origin;
+  if (!error.origin.ok() && code == static_cast<mge_code>(error.origin.code())) return error.origin;
   auto fail = [&](const ErrorRow& row, std::string fix = {}) {
     return Fail(row, fmt::format("{} failed", what),
                 {.what = TextOfBackend(code, error), .fix = std::move(fix)});

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,6 +43,7 @@ using DeclareSettings = std::function<absl::StatusOr<std::vector<std::string>>(
 class HostServices {
  public:
   HostServices(std::string backend, ComputeFunctions compute);
+  ~HostServices();  // the backend has stopped: what it has not released is reported as a leak
   HostServices(const HostServices&) = delete;
   HostServices& operator=(const HostServices&) = delete;
 
@@ -67,11 +69,16 @@ class HostServices {
   mutable std::atomic<int64_t> allocations_{0};
   mutable std::mutex mutex_;
   std::vector<std::pair<const void*, Logger>> loggers_;
+  std::optional<Logger> last_logger_;  // of the user that detached last
   mge_host table_;
 };
 
 // What a backend's answer means to a user. `what` names the call: "backend cuda: open device 0".
 absl::Status StatusOfBackend(mge_code code, const mge_error& error, std::string_view what);
+
+// The other way: what a backend is told of an error of the host. The slot (nullable) keeps the status, which comes back from
+// StatusOfBackend if the backend passes the code on.
+mge_code CodeForBackend(const absl::Status& status, mge_error* error);
 
 // "the backend gave no reason (code 13)" if the slot is empty; control characters escaped, cut at 4096 bytes.
 std::string TextOfBackend(mge_code code, const mge_error& error);

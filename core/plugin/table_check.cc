@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table that a backend hands over, held against the contract.
+#include <initializer_list>
 #include <string_view>
 #include <utility>
 
@@ -31,7 +32,26 @@ std::string CheckTable(std::string_view name, const Table* table, SlotsOf&& requ
   return bad;
 }
 
+// Slots of which a table has all or none.
+struct GroupSlot {
+  std::string_view name;
+  bool filled;
+};
+std::string CheckGroup(std::string_view table, std::initializer_list<GroupSlot> slots) {
+  const GroupSlot *there = nullptr, *missing = nullptr;
+  for (const GroupSlot& slot : slots) (slot.filled ? there : missing) = &slot;
+  if (!there || !missing) return {};
+  return fmt::format("slot '{}' of table '{}' is NULL, but '{}' is not: a backend has both or neither", missing->name,
+                     table, there->name);
+}
+
 std::string CheckMemory(const mge_memory_api& memory) {
+  std::string halved = CheckGroup("memory", {{"range_granularity", memory.range_granularity != nullptr},
+                                             {"range_reserve", memory.range_reserve != nullptr},
+                                             {"range_release", memory.range_release != nullptr},
+                                             {"range_commit", memory.range_commit != nullptr},
+                                             {"range_decommit", memory.range_decommit != nullptr}});
+  if (!halved.empty()) return halved;
   if (memory.own_pool) {
     std::string bad = CheckTable("memory.own_pool", memory.own_pool, [&](auto&& need) {
       need("create", memory.own_pool->create != nullptr);
@@ -63,7 +83,7 @@ std::string CheckMemory(const mge_memory_api& memory) {
 }
 
 std::string CheckQueue(const mge_queue_api& queue) {
-  return CheckTable("queue", &queue, [&](auto&& need) {
+  std::string bad = CheckTable("queue", &queue, [&](auto&& need) {
     need("create", queue.create != nullptr);
     need("destroy", queue.destroy != nullptr);
     need("copy", queue.copy != nullptr);
@@ -72,10 +92,20 @@ std::string CheckQueue(const mge_queue_api& queue) {
     need("signal", queue.signal != nullptr);
     need("wait", queue.wait != nullptr);
     need("host_wait", queue.host_wait != nullptr);
-    if (!queue.capture_begin) return;
-    need("capture_end", queue.capture_end != nullptr);
-    need("replay", queue.replay != nullptr);
-    need("record_destroy", queue.record_destroy != nullptr);
+  });
+  if (!bad.empty()) return bad;
+  return CheckGroup("queue", {{"capture_begin", queue.capture_begin != nullptr},
+                              {"capture_end", queue.capture_end != nullptr},
+                              {"replay", queue.replay != nullptr},
+                              {"record_destroy", queue.record_destroy != nullptr}});
+}
+
+std::string CheckProfile(const mge_profile_api& profile) {
+  return CheckTable("profile", &profile, [&](auto&& need) {
+    need("stamp_create", profile.stamp_create != nullptr);
+    need("stamp_destroy", profile.stamp_destroy != nullptr);
+    need("stamp", profile.stamp != nullptr);
+    need("elapsed_us", profile.elapsed_us != nullptr);
   });
 }
 
@@ -127,8 +157,11 @@ std::string WhyTableIsBad(const mge_plugin& plugin) {
     need("prepare", plugin.kernel->prepare != nullptr);
     need("bind", plugin.kernel->bind != nullptr);
     need("destroy", plugin.kernel->destroy != nullptr);
-    if (plugin.kernel->state_create) need("state_destroy", plugin.kernel->state_destroy != nullptr);
   });
+  if (bad.empty()) {
+    bad = CheckGroup("kernel", {{"state_create", plugin.kernel->state_create != nullptr},
+                                {"state_destroy", plugin.kernel->state_destroy != nullptr}});
+  }
   if (!bad.empty()) return bad;
   if (!IsText(plugin.kernel->set_version)) return "set_version of table 'kernel' is no text";
   if (plugin.queue) bad = CheckQueue(*plugin.queue);
@@ -140,6 +173,13 @@ std::string WhyTableIsBad(const mge_plugin& plugin) {
     bad = CheckTable("strategy", plugin.strategy,
                      [&](auto&& need) { need("order", plugin.strategy->order != nullptr); });
   }
+  if (bad.empty() && plugin.layout) {
+    bad = CheckTable("layout", plugin.layout,
+                     [&](auto&& need) { need("describe", plugin.layout->describe != nullptr); });
+  }
+  if (bad.empty() && plugin.profile) bad = CheckProfile(*plugin.profile);
+  if (bad.empty() && plugin.profile && !plugin.queue)
+    bad = "it has a table 'profile', which takes times on queues, but no table 'queue'";
   return bad.empty() ? CheckSettings(plugin) : bad;
 }
 

@@ -19,8 +19,7 @@ std::unique_ptr<BucketPool::Block> BucketPool::Take(uint64_t size, const mge_fen
     if (!IsFree(blocks[i]->last_use, after, *provider_)) continue;
     std::unique_ptr<Block> block = std::move(blocks[i]);
     blocks.erase(blocks.begin() + static_cast<std::ptrdiff_t>(i));
-    if (blocks.empty()) cache_.erase(list);
-    return block;
+    return block;  // the emptied list stays: its size will come back
   }
   return nullptr;
 }
@@ -59,7 +58,7 @@ absl::StatusOr<mge_reservation> BucketPool::Acquire(uint64_t bytes, uint64_t ali
     }
     absl::StatusOr<mge_slab> slab = provider_->Acquire(size);
     if (!slab.ok() && slab.status().code() == absl::StatusCode::kResourceExhausted &&
-        !cache_.empty()) {
+        stats_.committed > stats_.in_use) {
       // What the pool keeps for later must never be why a request fails now.
       GiveBack(0, true);
       slab = provider_->Acquire(size);
@@ -83,6 +82,11 @@ void BucketPool::Release(const mge_reservation& reservation, const mge_fence_poi
   block->last_use = last_use ? *last_use : mge_fence_point{};
   std::lock_guard lock(mutex_);
   stats_.in_use -= block->slab.bytes;
+  if (!caching_ && last_use && provider_->ReleaseAfter(block->slab, *last_use)) {
+    stats_.committed -= block->slab.bytes;
+    ++stats_.slab_releases;
+    return;
+  }
   cache_[block->slab.bytes].push_back(std::move(block));
   if (!caching_) GiveBack(0, false);
 }

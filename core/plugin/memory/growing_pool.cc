@@ -15,6 +15,8 @@ constexpr uint64_t kLargestGrowth = uint64_t{64} << 20;
 
 GrowingPool::~GrowingPool() {
   Sweep(true);
+  SettleRecent();
+  if (range_) GiveBackOfRange(0);
   for (const std::unique_ptr<mge_slab>& slab : slabs_) provider_->Release(*slab);
 }
 
@@ -49,6 +51,24 @@ void GrowingPool::Sweep(bool wait) {
     AddFree(p.address, p.block);
     return true;
   });
+}
+
+void GrowingPool::SettleRecent() {
+  for (int i = 0; i < recent_count_; ++i) AddFree(recent_[i].address, recent_[i].block);
+  recent_count_ = 0;
+}
+
+// The one released last of exactly this size.
+bool GrowingPool::TakeRecent(uint64_t bytes, uint64_t alignment, mge_reservation& out) {
+  for (int i = recent_count_; i-- > 0;) {
+    const Recent found = recent_[i];
+    if (found.block.bytes != bytes || (found.address & (alignment - 1))) continue;
+    std::copy(recent_ + i + 1, recent_ + recent_count_, recent_ + i);
+    --recent_count_;
+    out = Hand(*found.block.slab, found.address, bytes);
+    return true;
+  }
+  return false;
 }
 
 mge_reservation GrowingPool::Hand(const mge_slab& slab, uintptr_t address, uint64_t bytes) {
@@ -91,6 +111,36 @@ bool GrowingPool::TakePending(uint64_t bytes, uint64_t alignment, const mge_fenc
   return true;
 }
 
+void GrowingPool::AddCommitted(uintptr_t address, Block block) {
+  stats_.committed += block.bytes;
+  ++stats_.slab_acquires;
+  if (block.bytes >= next_growth_) next_growth_ = std::min(next_growth_ * 2, kLargestGrowth);
+  AddFree(address, block);
+}
+
+// Takes `bytes`, of which `least` are needed, from the range or as a slab.
+absl::Status GrowingPool::GrowBy(uint64_t bytes, uint64_t least) {
+  if (range_) {
+    const mge_slab* range = range_->slab();
+    const auto base = reinterpret_cast<uintptr_t>(range->address);
+    uint64_t tail = 0;  // a free block that reaches the end only has to be made longer
+    if (auto last = free_.lower_bound(base + range_->end()); last != free_.begin()) {
+      --last;
+      if (last->second.slab == range && last->first + last->second.bytes == base + range_->end())
+        tail = last->second.bytes;
+    }
+    MGE_ASSIGN_OR_RETURN(auto piece, range_->Commit(bytes, bytes > least ? 0 : tail));
+    if (piece) {
+      AddCommitted(base + piece->offset, {piece->bytes, range});
+      return absl::OkStatus();
+    }
+  }
+  MGE_ASSIGN_OR_RETURN(mge_slab slab, provider_->Acquire(bytes));
+  slabs_.push_back(std::make_unique<mge_slab>(slab));
+  AddCommitted(reinterpret_cast<uintptr_t>(slab.address), {bytes, slabs_.back().get()});
+  return absl::OkStatus();
+}
+
 absl::Status GrowingPool::Grow(uint64_t bytes) {
   uint64_t want = std::max(bytes, next_growth_);
   if (MemoryInfo info = provider_->Info(); info.total_bytes) {
@@ -98,22 +148,16 @@ absl::Status GrowingPool::Grow(uint64_t bytes) {
     if (bytes > room) GiveBack(0);
     if (want > room) want = bytes;
   }
-  absl::StatusOr<mge_slab> slab = provider_->Acquire(want);
-  auto exhausted = [&] { return slab.status().code() == absl::StatusCode::kResourceExhausted; };
-  if (exhausted() && want > bytes) slab = provider_->Acquire(want = bytes);
+  absl::Status grown = GrowBy(want, bytes);
+  auto exhausted = [&] { return grown.code() == absl::StatusCode::kResourceExhausted; };
+  if (exhausted() && want > bytes) grown = GrowBy(bytes, bytes);
   if (exhausted() && stats_.committed > stats_.in_use) {
     // What the pool keeps for later must never be why a request fails now.
     Sweep(true);
     GiveBack(0);
-    slab = provider_->Acquire(want);
+    grown = GrowBy(bytes, bytes);
   }
-  if (!slab.ok()) return slab.status();
-  slabs_.push_back(std::make_unique<mge_slab>(*slab));
-  stats_.committed += want;
-  ++stats_.slab_acquires;
-  if (want >= next_growth_) next_growth_ = std::min(next_growth_ * 2, kLargestGrowth);
-  AddFree(reinterpret_cast<uintptr_t>(slab->address), {want, slabs_.back().get()});
-  return absl::OkStatus();
+  return grown;
 }
 
 absl::StatusOr<mge_reservation> GrowingPool::Acquire(uint64_t bytes, uint64_t alignment,
@@ -125,8 +169,13 @@ absl::StatusOr<mge_reservation> GrowingPool::Acquire(uint64_t bytes, uint64_t al
   uint64_t size = AlignUp(bytes, kDefaultAlignment);
   padded = AlignUp(padded, kDefaultAlignment);
   std::lock_guard lock(mutex_);
-  Sweep(false);
   mge_reservation out;
+  if (TakeRecent(size, alignment, out)) {
+    ++stats_.hits;
+    return out;
+  }
+  SettleRecent();
+  Sweep(false);
   if (TakeFree(size, alignment, out) || TakePending(size, alignment, after, out)) {
     ++stats_.hits;
     return out;
@@ -147,12 +196,37 @@ void GrowingPool::Release(const mge_reservation& reservation, const mge_fence_po
   stats_.in_use -= reservation.bytes;
   if (last_use && !provider_->Reached(*last_use, false)) {
     pending_.push_back({address, {reservation.bytes, slab}, *last_use});
-  } else {
-    AddFree(address, {reservation.bytes, slab});
+    return;
+  }
+  if (recent_count_ == kRecent) {
+    AddFree(recent_[0].address, recent_[0].block);
+    std::copy(recent_ + 1, recent_ + kRecent, recent_);
+    --recent_count_;
+  }
+  recent_[recent_count_++] = {address, {reservation.bytes, slab}};
+}
+
+void GrowingPool::GiveBackOfRange(uint64_t retain) {
+  const auto base = reinterpret_cast<uintptr_t>(range_->slab()->address);
+  std::vector<std::pair<uint64_t, uintptr_t>> blocks(free_by_size_.rbegin(), free_by_size_.rend());
+  for (auto [bytes, address] : blocks) {
+    if (stats_.committed <= retain) return;
+    auto at = free_.find(address);
+    if (at->second.slab != range_->slab()) continue;
+    GrowingRange::Piece gone = range_->Decommit(address - base, bytes);
+    if (gone.bytes == 0) continue;
+    RemoveFree(at);
+    const uintptr_t begin = base + gone.offset, end = begin + gone.bytes;
+    if (begin > address) AddFree(address, {begin - address, range_->slab()});
+    if (address + bytes > end) AddFree(end, {address + bytes - end, range_->slab()});
+    stats_.committed -= gone.bytes;
+    ++stats_.slab_releases;
   }
 }
 
 void GrowingPool::GiveBack(uint64_t retain) {
+  SettleRecent();
+  if (range_) GiveBackOfRange(retain);
   std::sort(slabs_.begin(), slabs_.end(),
             [](const auto& a, const auto& b) { return a->bytes > b->bytes; });
   std::erase_if(slabs_, [&](const std::unique_ptr<mge_slab>& slab) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pool "growing": few large slabs, cut by best fit, joined again with free neighbours.
+// The pool "growing": few large slabs, or one growing range of addresses, cut by best fit, joined again with free neighbours.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,19 @@
 #include <utility>
 #include <vector>
 
+#include "core/plugin/memory/growing_range.h"
 #include "core/plugin/memory/pool.h"
 
 namespace mge {
 
-// A request is served by the smallest free block that holds it; what is left of the block stays
-// free. Where nothing fits, a slab is taken: of the request's size, or larger while the pool is
-// young (1 MiB, doubling up to 64 MiB).
+// A request is served by the smallest free block that holds it; what is left of the block stays free. Where nothing fits, a
+// slab is taken: of the request's size, or larger while the pool is young (1 MiB, doubling up to 64 MiB). Where the device
+// has virtual memory, that much more of one range is committed instead, next to what is committed already. The blocks
+// released last are kept whole for a while: their sizes are likely to be asked for again.
 class GrowingPool : public Pool {
  public:
-  explicit GrowingPool(SlabProvider* provider) : provider_(provider) {}
+  explicit GrowingPool(SlabProvider* provider)
+      : provider_(provider), range_(GrowingRange::Reserve(provider)) {}
   ~GrowingPool() override;
 
   absl::StatusOr<mge_reservation> Acquire(uint64_t bytes, uint64_t alignment,
@@ -36,6 +39,11 @@ class GrowingPool : public Pool {
     uint64_t bytes;
     const mge_slab* slab;
   };
+  struct Recent {
+    uintptr_t address;
+    Block block;
+  };
+  static constexpr int kRecent = 8;
   // Released, but the last use is not known to be over.
   struct Pending {
     uintptr_t address;
@@ -46,19 +54,27 @@ class GrowingPool : public Pool {
   void AddFree(uintptr_t address, Block block);  // joins neighbours of one slab
   void RemoveFree(std::map<uintptr_t, Block>::iterator at);
   void Sweep(bool wait);  // pending blocks that are over become free
+  void SettleRecent();    // the blocks released last become free
+  bool TakeRecent(uint64_t bytes, uint64_t alignment, mge_reservation& out);
   bool TakeFree(uint64_t bytes, uint64_t alignment, mge_reservation& out);
   bool TakePending(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
                    mge_reservation& out);
   absl::Status Grow(uint64_t bytes);
+  absl::Status GrowBy(uint64_t bytes, uint64_t least);
+  void AddCommitted(uintptr_t address, Block block);
   void GiveBack(uint64_t retain);
+  void GiveBackOfRange(uint64_t retain);
   mge_reservation Hand(const mge_slab& slab, uintptr_t address, uint64_t bytes);
 
   SlabProvider* const provider_;
+  const std::unique_ptr<GrowingRange> range_;  // nullptr without virtual memory
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<mge_slab>> slabs_;
   std::map<uintptr_t, Block> free_;                        // by address
   std::set<std::pair<uint64_t, uintptr_t>> free_by_size_;  // the same: size, address
   std::vector<Pending> pending_;
+  Recent recent_[kRecent];
+  int recent_count_ = 0;
   uint64_t next_growth_ = uint64_t{1} << 20;
   mge_reserve_decision policy_ = {};
   mge_pool_stats stats_ = {sizeof(mge_pool_stats), 0x3f, 0, 0, 0, 0, 0, 0};

@@ -14,11 +14,13 @@
 
 namespace mge {
 
-// Alignment and flags come from our own code.
-inline void CheckRequest(uint64_t alignment, uint32_t flags) {
-  MGE_CHECK(std::has_single_bit(alignment) && alignment <= (uint64_t{1} << 30));
-  MGE_CHECK((flags & ~uint32_t{MGE_POOL_NO_GROWTH}) == 0);
+inline bool IsGoodRequest(uint64_t alignment, uint32_t flags) {
+  return std::has_single_bit(alignment) && alignment <= (uint64_t{1} << 30) &&
+         (flags & ~uint32_t{MGE_POOL_NO_GROWTH}) == 0;
 }
+
+// Alignment and flags come from our own code.
+inline void CheckRequest(uint64_t alignment, uint32_t flags) { MGE_CHECK(IsGoodRequest(alignment, flags)); }
 
 inline uintptr_t AlignUp(uintptr_t n, uint64_t alignment) {
   return (n + alignment - 1) & ~(alignment - 1);

@@ -2,6 +2,7 @@
 #include "core/plugin/memory/slab_provider.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "core/base/errors.h"
@@ -13,7 +14,24 @@ namespace {
 
 constexpr uintptr_t kLeastAlignment = 64;
 
+mge_code AcquireThroughTable(void* self, uint64_t bytes, mge_slab* out, mge_error* error) {
+  absl::StatusOr<mge_slab> slab = static_cast<DeviceSlabs*>(self)->Acquire(bytes);
+  if (!slab.ok()) return CodeForBackend(slab.status(), error);
+  *out = *slab;
+  return MGE_OK;
+}
+
 }  // namespace
+
+bool SlabProvider::ReleaseAfter(const mge_slab&, const mge_fence_point&) { return false; }
+absl::StatusOr<mge_slab> SlabProvider::ReserveRange(uint64_t) {
+  return Fail(errors::kInternal, "this provider has no virtual memory");
+}
+void SlabProvider::ReleaseRange(const mge_slab&) {}
+absl::Status SlabProvider::Commit(const mge_slab&, uint64_t, uint64_t) {
+  return Fail(errors::kInternal, "this provider has no virtual memory");
+}
+void SlabProvider::Decommit(const mge_slab&, uint64_t, uint64_t) {}
 
 DeviceSlabs::DeviceSlabs(std::string name, mge_device* device, const mge_memory_api* memory,
                          const mge_queue_api* queue, int32_t memory_class,
@@ -27,22 +45,7 @@ DeviceSlabs::DeviceSlabs(std::string name, mge_device* device, const mge_memory_
   table_ = {};
   table_.struct_size = sizeof(table_);
   table_.self = this;
-  table_.acquire = [](void* self, uint64_t bytes, mge_slab* out, mge_error* error) -> mge_code {
-    absl::StatusOr<mge_slab> slab = static_cast<DeviceSlabs*>(self)->Acquire(bytes);
-    if (slab.ok()) {
-      *out = *slab;
-      return MGE_OK;
-    }
-    mge_code code = slab.status().code() == absl::StatusCode::kResourceExhausted
-                        ? mge_code{MGE_RESOURCE_EXHAUSTED}
-                        : static_cast<mge_code>(slab.status().code());
-    if (error) {
-      error->code = code;
-      error->text = ErrorTitle(slab.status());
-      error->origin = slab.status();
-    }
-    return code;
-  };
+  table_.acquire = AcquireThroughTable;
   table_.release = [](void* self, const mge_slab* slab) {
     static_cast<DeviceSlabs*>(self)->Release(*slab);
   };
@@ -53,8 +56,51 @@ DeviceSlabs::DeviceSlabs(std::string name, mge_device* device, const mge_memory_
   };
 }
 
+DeviceSlabs::~DeviceSlabs() {
+  while (Settle(true)) {
+  }
+}
+
+DeviceSlabs* DeviceSlabs::Behind(const mge_slab_provider* table) {
+  return table->acquire == AcquireThroughTable ? static_cast<DeviceSlabs*>(table->self) : nullptr;
+}
+
+bool DeviceSlabs::Settle(bool wait) {
+  std::lock_guard lock(mutex_);
+  size_t before = leaving_.size();
+  std::erase_if(leaving_, [&](const Leaving& l) {
+    if (!Reached(l.last_use, wait)) return false;
+    wait = false;
+    budget_->Refund(l.bytes);
+    return true;
+  });
+  return leaving_.size() < before;
+}
+
+absl::Status DeviceSlabs::Charge(uint64_t bytes) {
+  Settle(false);
+  absl::Status charged = budget_->Charge(bytes);
+  while (!charged.ok() && Settle(true)) charged = budget_->Charge(bytes);
+  return charged;
+}
+
+absl::Status DeviceSlabs::Refused(mge_code code, const mge_error& error, uint64_t bytes) const {
+  if (code != MGE_RESOURCE_EXHAUSTED) {
+    return StatusOfBackend(code, error, fmt::format("device {}: taking {} bytes", name_, bytes));
+  }
+  MemoryInfo info = Info();
+  std::string what = fmt::format("{} bytes were asked for, {} are free, MGE holds {}", bytes,
+                                 info.free_bytes, budget_->in_use());
+  if (!error.text.empty()) what += "; " + TextOfBackend(code, error);
+  return Fail(errors::kOutOfMemory,
+              fmt::format("device {} has no memory left for this request", name_),
+              {.what = std::move(what),
+               .where = fmt::format("device {}", name_),
+               .fix = "end other programs that use the device, or run a smaller batch or model"});
+}
+
 absl::StatusOr<mge_slab> DeviceSlabs::Acquire(uint64_t bytes) {
-  MGE_RETURN_IF_ERROR(budget_->Charge(bytes));
+  MGE_RETURN_IF_ERROR(Charge(bytes));
   mge_slab slab = {};
   slab.struct_size = sizeof(slab);
   slab.memory_class = memory_class_;
@@ -72,26 +118,66 @@ absl::StatusOr<mge_slab> DeviceSlabs::Acquire(uint64_t bytes) {
     memory_->slab_release(device_, &slab);
     error.text = fmt::format("it gave the address {}, which is not aligned to {} bytes",
                              fmt::ptr(slab.address), kLeastAlignment);
-    return StatusOfBackend(MGE_INTERNAL, error,
-                           fmt::format("device {}: taking {} bytes", name_, bytes));
+    code = MGE_INTERNAL;
   }
-  if (code != MGE_RESOURCE_EXHAUSTED) {
-    return StatusOfBackend(code, error, fmt::format("device {}: taking {} bytes", name_, bytes));
-  }
-  MemoryInfo info = Info();
-  std::string what = fmt::format("{} bytes were asked for, {} are free, MGE holds {}", bytes,
-                                 info.free_bytes, budget_->in_use());
-  if (!error.text.empty()) what += "; " + TextOfBackend(code, error);
-  return Fail(errors::kOutOfMemory,
-              fmt::format("device {} has no memory left for this request", name_),
-              {.what = std::move(what),
-               .where = fmt::format("device {}", name_),
-               .fix = "end other programs that use the device, or run a smaller batch or model"});
+  return Refused(code, error, bytes);
 }
 
 void DeviceSlabs::Release(const mge_slab& slab) {
   memory_->slab_release(device_, &slab);
   budget_->Refund(slab.bytes);
+}
+
+bool DeviceSlabs::ReleaseAfter(const mge_slab& slab, const mge_fence_point& last_use) {
+  if (!memory_->slab_release_after || !last_use.fence) return false;
+  memory_->slab_release_after(device_, &slab, &last_use);
+  std::lock_guard lock(mutex_);
+  leaving_.push_back({slab.bytes, last_use});
+  return true;
+}
+
+uint64_t DeviceSlabs::RangeGranularity() const {
+  if (!memory_->range_reserve || memory_class_ != MGE_MEMORY_DEVICE) return 0;
+  uint64_t granularity = memory_->range_granularity(device_);
+  return std::has_single_bit(granularity) && granularity >= kLeastAlignment ? granularity : 0;
+}
+
+absl::StatusOr<mge_slab> DeviceSlabs::ReserveRange(uint64_t bytes) {
+  mge_slab range = {};
+  range.struct_size = sizeof(range);
+  range.memory_class = memory_class_;
+  mge_error error;
+  mge_code code = CallBackend(
+      error, [&](mge_error* e) { return memory_->range_reserve(device_, bytes, &range, e); });
+  if (code == MGE_OK && (!range.address || reinterpret_cast<uintptr_t>(range.address) % kLeastAlignment)) {
+    if (range.address) memory_->range_release(device_, &range);
+    error.text = fmt::format("it gave the address {}", fmt::ptr(range.address));
+    code = MGE_INTERNAL;
+  }
+  if (code != MGE_OK) {
+    return StatusOfBackend(code, error,
+                           fmt::format("device {}: reserving {} bytes of addresses", name_, bytes));
+  }
+  range.bytes = bytes;
+  return range;
+}
+
+void DeviceSlabs::ReleaseRange(const mge_slab& range) { memory_->range_release(device_, &range); }
+
+absl::Status DeviceSlabs::Commit(const mge_slab& range, uint64_t offset, uint64_t bytes) {
+  MGE_RETURN_IF_ERROR(Charge(bytes));
+  mge_error error;
+  mge_code code = CallBackend(error, [&](mge_error* e) {
+    return memory_->range_commit(device_, &range, offset, bytes, e);
+  });
+  if (code == MGE_OK) return absl::OkStatus();
+  budget_->Refund(bytes);
+  return Refused(code, error, bytes);
+}
+
+void DeviceSlabs::Decommit(const mge_slab& range, uint64_t offset, uint64_t bytes) {
+  memory_->range_decommit(device_, &range, offset, bytes);
+  budget_->Refund(bytes);
 }
 
 MemoryInfo DeviceSlabs::Info() const {

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "core/base/status.h"
 #include "core/plugin/memory/budget.h"
@@ -28,6 +30,16 @@ class SlabProvider {
   virtual MemoryInfo Info() const = 0;
   // Whether the fence has reached its value, or failed; true without a fence. `wait` blocks until it has.
   virtual bool Reached(const mge_fence_point& point, bool wait) const = 0;
+
+  // Gives a slab back that is read until `last_use`, without waiting. False, and nothing happens, where the device cannot.
+  virtual bool ReleaseAfter(const mge_slab& slab, const mge_fence_point& last_use);
+
+  // Virtual memory: a range of addresses, and memory under the parts of it that are committed. 0: there is none.
+  virtual uint64_t RangeGranularity() const { return 0; }
+  virtual absl::StatusOr<mge_slab> ReserveRange(uint64_t bytes);
+  virtual void ReleaseRange(const mge_slab& range);  // nothing of it is committed any more
+  virtual absl::Status Commit(const mge_slab& range, uint64_t offset, uint64_t bytes);  // errors as Acquire
+  virtual void Decommit(const mge_slab& range, uint64_t offset, uint64_t bytes);
 };
 
 // Slabs of one memory class of an open device. The device outlives it.
@@ -36,15 +48,33 @@ class DeviceSlabs : public SlabProvider {
   // `queue` is nullptr on a device without queues. `name` is the device's, for messages.
   DeviceSlabs(std::string name, mge_device* device, const mge_memory_api* memory, const mge_queue_api* queue,
               int32_t memory_class, std::shared_ptr<Budget> budget);
+  ~DeviceSlabs() override;
   absl::StatusOr<mge_slab> Acquire(uint64_t bytes) override;
   void Release(const mge_slab& slab) override;
   MemoryInfo Info() const override;
   bool Reached(const mge_fence_point& point, bool wait) const override;
+  bool ReleaseAfter(const mge_slab& slab, const mge_fence_point& last_use) override;
+  uint64_t RangeGranularity() const override;
+  absl::StatusOr<mge_slab> ReserveRange(uint64_t bytes) override;
+  void ReleaseRange(const mge_slab& range) override;
+  absl::Status Commit(const mge_slab& range, uint64_t offset, uint64_t bytes) override;
+  void Decommit(const mge_slab& range, uint64_t offset, uint64_t bytes) override;
 
   // The same as a C table, for a pool of the backend's own; lives as long as this object.
   const mge_slab_provider* table() const { return &table_; }
+  // The object behind such a table; nullptr if the table is somebody else's.
+  static DeviceSlabs* Behind(const mge_slab_provider* table);
 
  private:
+  // Slabs whose release the driver has queued: their memory is the device's again when the fence is reached.
+  struct Leaving {
+    uint64_t bytes;
+    mge_fence_point last_use;
+  };
+  absl::Status Charge(uint64_t bytes);
+  bool Settle(bool wait);  // refunds those that have left; `wait`: at least one. False if none did
+  absl::Status Refused(mge_code code, const mge_error& error, uint64_t bytes) const;
+
   std::string name_;
   mge_device* device_;
   const mge_memory_api* memory_;
@@ -52,6 +82,8 @@ class DeviceSlabs : public SlabProvider {
   int32_t memory_class_;
   std::shared_ptr<Budget> budget_;
   mge_slab_provider table_;
+  std::mutex mutex_;
+  std::vector<Leaving> leaving_;
 };
 
 }  // namespace mge

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plugin/memory/growing_range.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/plugin/memory/pool_util.h"
+
+namespace mge {
+namespace {
+
+// Addresses cost next to nothing, but a driver may keep tables for them.
+constexpr uint64_t kAddressesPerByte = 16;
+constexpr uint64_t kMostAddresses = uint64_t{1} << 44;
+constexpr uint64_t kAddressesOfUnknown = uint64_t{1} << 40;
+
+}  // namespace
+
+std::unique_ptr<GrowingRange> GrowingRange::Reserve(SlabProvider* provider) {
+  const uint64_t granularity = provider->RangeGranularity();
+  if (granularity == 0) return nullptr;
+  uint64_t total = provider->Info().total_bytes;
+  uint64_t bytes = total == 0                                   ? kAddressesOfUnknown
+                   : total > kMostAddresses / kAddressesPerByte ? kMostAddresses
+                                                                : total * kAddressesPerByte;
+  absl::StatusOr<mge_slab> range = provider->ReserveRange(AlignUp(bytes, granularity));
+  if (!range.ok()) return nullptr;
+  return std::unique_ptr<GrowingRange>(new GrowingRange(provider, *range, granularity));
+}
+
+GrowingRange::~GrowingRange() { provider_->ReleaseRange(range_); }
+
+absl::StatusOr<std::optional<GrowingRange::Piece>> GrowingRange::Commit(uint64_t bytes, uint64_t tail) {
+  const uint64_t whole = AlignUp(bytes, granularity_);
+  auto fit = holes_.end();
+  for (auto hole = holes_.begin(); hole != holes_.end(); ++hole) {
+    if (hole->second >= whole && (fit == holes_.end() || hole->second < fit->second)) fit = hole;
+  }
+  if (fit != holes_.end()) {
+    const Piece piece = {fit->first, whole};
+    MGE_RETURN_IF_ERROR(provider_->Commit(range_, piece.offset, piece.bytes));
+    if (fit->second > whole) holes_.emplace(fit->first + whole, fit->second - whole);
+    holes_.erase(piece.offset);
+    return piece;
+  }
+  const Piece piece = {end_, AlignUp(bytes - std::min(tail, bytes - 1), granularity_)};
+  if (piece.bytes > range_.bytes - end_) return std::nullopt;
+  MGE_RETURN_IF_ERROR(provider_->Commit(range_, piece.offset, piece.bytes));
+  end_ += piece.bytes;
+  return piece;
+}
+
+GrowingRange::Piece GrowingRange::Decommit(uint64_t offset, uint64_t bytes) {
+  const uint64_t begin = AlignUp(offset, granularity_);
+  const uint64_t end = (offset + bytes) & ~(granularity_ - 1);
+  if (begin >= end) return {begin, 0};
+  provider_->Decommit(range_, begin, end - begin);
+  auto hole = holes_.emplace(begin, end - begin).first;
+  if (auto next = std::next(hole); next != holes_.end() && next->first == end) {
+    hole->second += next->second;
+    holes_.erase(next);
+  }
+  if (hole != holes_.begin()) {
+    if (auto before = std::prev(hole); before->first + before->second == begin) {
+      before->second += hole->second;
+      holes_.erase(hole);
+      hole = before;
+    }
+  }
+  if (hole->first + hole->second == end_) {
+    end_ = hole->first;
+    holes_.erase(hole);
+  }
+  return {begin, end - begin};
+}
+
+}  // namespace mge

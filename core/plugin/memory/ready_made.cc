@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plugin/memory/ready_made.h"
+
+#include <algorithm>
+#include <memory>
+#include <string_view>
+
+#include "core/base/errors.h"
+#include "core/plugin/guard.h"
+#include "core/plugin/memory/pool.h"
+#include "core/plugin/memory/pool_util.h"
+#include "core/plugin/memory/slab_provider.h"
+#include "core/plugin/strategy.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+Pool* Of(const mge_pool* pool) { return reinterpret_cast<Pool*>(const_cast<mge_pool*>(pool)); }
+
+template <size_t kName>
+mge_code Create(mge_device*, int32_t, const mge_slab_provider* provider, mge_pool** out, mge_error* error) {
+  DeviceSlabs* slabs = provider ? DeviceSlabs::Behind(provider) : nullptr;
+  if (!slabs) {
+    return CodeForBackend(Fail(errors::kUnsupportedFeature, "a ready-made pool needs the provider that the host gave",
+                               {.what = "it knows the fences of the device; wrap the pool in place of the provider"}),
+                          error);
+  }
+  absl::StatusOr<std::unique_ptr<Pool>> pool = MakePool(PoolNames()[kName], {}, slabs);
+  if (!pool.ok()) return CodeForBackend(pool.status(), error);
+  *out = reinterpret_cast<mge_pool*>(pool->release());
+  return MGE_OK;
+}
+
+void Destroy(mge_pool* pool) { delete Of(pool); }
+
+mge_code Acquire(mge_pool* pool, uint64_t bytes, uint64_t alignment, const mge_fence_point* after, uint32_t flags,
+                 mge_reservation* out, mge_error* error) {
+  if (!IsGoodRequest(alignment, flags)) {
+    return CodeForBackend(Fail(errors::kUnsupportedFeature, "the pool was asked for an alignment or a flag that it does not know",
+                               {.what = fmt::format("alignment {}, flags {:#x}", alignment, flags)}),
+                          error);
+  }
+  absl::StatusOr<mge_reservation> taken = Of(pool)->Acquire(bytes, alignment, after, flags);
+  if (!taken.ok()) return CodeForBackend(taken.status(), error);
+  *out = *taken;
+  return MGE_OK;
+}
+
+void Release(mge_pool* pool, const mge_reservation* reservation, const mge_fence_point* last_use) {
+  Of(pool)->Release(*reservation, last_use);
+}
+
+void Trim(mge_pool* pool, int32_t how) { Of(pool)->Trim(how); }
+
+void Stats(const mge_pool* pool, mge_pool_stats* out) { *out = Of(pool)->Stats(); }
+
+template <size_t kName>
+constexpr mge_pool_api kApi = {sizeof(mge_pool_api), MGE_ABI_MINOR, Create<kName>, Destroy, Acquire, Release, Trim, Stats};
+constexpr const mge_pool_api* kApis[] = {&kApi<0>, &kApi<1>, &kApi<2>, &kApi<3>};
+
+const mge_pool_api* PoolNamed(void*, const mge_text* name) {
+  std::span<const std::string_view> names = PoolNames();
+  auto at = std::find(names.begin(), names.end(), CopyText(*name, 64));
+  return at == names.end() ? nullptr : kApis[at - names.begin()];
+}
+
+mge_code Reserve(void*, const mge_text* policy, const mge_plan_summary* plan, mge_reserve_decision* out, mge_error* error) {
+  absl::StatusOr<ReservePolicy> parsed = ReservePolicy::Parse(CopyText(*policy, 64));
+  if (!parsed.ok()) return CodeForBackend(parsed.status(), error);
+  *out = parsed->Decide(*plan);
+  return MGE_OK;
+}
+
+mge_code Order(void*, const mge_choice* choice, uint32_t* out_order, mge_error* error) {
+  return CodeForBackend(OrderByHost(*choice, out_order), error);
+}
+
+}  // namespace
+
+const mge_ready_made* ReadyMade() {
+  static constexpr mge_ready_made kTable = {sizeof(mge_ready_made), MGE_ABI_MINOR, nullptr, PoolNamed, Reserve, Order};
+  return &kTable;
+}
+
+}  // namespace mge

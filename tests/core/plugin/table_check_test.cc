@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables that break the contract in one slot each.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/plugin/host_device.h"
+#include "core/plugin/loader.h"
+
+namespace mge {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+// A good table, in parts that a test can spoil.
+struct Tables {
+  HostDevice host{nullptr};
+  mge_plugin plugin = *host.plugin();
+  mge_memory_api memory = *plugin.memory;
+  mge_queue_api queue = {};
+  mge_layout_api layout = {};
+  mge_profile_api profile = {};
+
+  Tables() {
+    plugin.memory = &memory;
+    queue.struct_size = sizeof(queue);
+    queue.create = [](mge_device*, int32_t, mge_queue**, mge_error*) -> mge_code { return MGE_OK; };
+    queue.destroy = [](mge_queue*) {};
+    queue.copy = [](mge_queue*, void*, const void*, uint64_t, mge_error*) -> mge_code { return MGE_OK; };
+    queue.fence_create = [](mge_device*, mge_fence**, mge_error*) -> mge_code { return MGE_OK; };
+    queue.fence_destroy = [](mge_fence*) {};
+    queue.signal = queue.wait = [](mge_queue*, mge_fence*, uint64_t, mge_error*) -> mge_code { return MGE_OK; };
+    queue.host_wait = [](mge_fence*, uint64_t, uint64_t, mge_error*) -> mge_code { return MGE_OK; };
+    layout.struct_size = sizeof(layout);
+    profile.struct_size = sizeof(profile);
+    profile.stamp_create = [](mge_device*, mge_stamp**, mge_error*) -> mge_code { return MGE_OK; };
+    profile.stamp_destroy = [](mge_stamp*) {};
+    profile.stamp = [](mge_queue*, mge_stamp*, mge_error*) -> mge_code { return MGE_OK; };
+    profile.elapsed_us = [](mge_stamp*, mge_stamp*, double*, mge_error*) -> mge_code { return MGE_OK; };
+  }
+  std::string Why() const { return WhyTableIsBad(plugin); }
+};
+
+TEST(TableCheck, AcceptsTheGoodTableThatTheOthersAreMadeOf) {
+  Tables t;
+  EXPECT_EQ(t.Why(), "");
+  t.plugin.queue = &t.queue;
+  t.plugin.profile = &t.profile;
+  EXPECT_EQ(t.Why(), "");
+}
+
+TEST(TableCheck, VirtualMemoryIsWholeOrAbsent) {
+  Tables t;
+  t.memory.range_granularity = [](mge_device*) -> uint64_t { return 4096; };
+  EXPECT_THAT(t.Why(), AllOf(HasSubstr("table 'memory'"), HasSubstr("'range_granularity'"), HasSubstr("is NULL")));
+}
+
+TEST(TableCheck, CaptureIsWholeOrAbsent) {
+  Tables t;
+  t.plugin.queue = &t.queue;
+  t.queue.replay = [](mge_queue*, void*, mge_error*) -> mge_code { return MGE_OK; };
+  EXPECT_THAT(t.Why(), AllOf(HasSubstr("table 'queue'"), HasSubstr("'replay'"), HasSubstr("both or neither")));
+}
+
+TEST(TableCheck, ALayoutTableDescribes) {
+  Tables t;
+  t.plugin.layout = &t.layout;
+  EXPECT_THAT(t.Why(), HasSubstr("slot 'describe' of table 'layout' is NULL"));
+}
+
+TEST(TableCheck, AProfileHasAllOfItsSlotsAndAQueue) {
+  Tables t;
+  t.plugin.profile = &t.profile;
+  EXPECT_THAT(t.Why(), HasSubstr("no table 'queue'"));
+  t.plugin.queue = &t.queue;
+  t.profile.elapsed_us = nullptr;
+  EXPECT_THAT(t.Why(), HasSubstr("slot 'elapsed_us' of table 'profile' is NULL"));
+}
+
+}  // namespace
+}  // namespace mge
