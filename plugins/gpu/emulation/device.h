@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// What nvcc and hipcc give a kernel, for a C++ compiler: included by port.h only.
+#pragma once
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+namespace mge::gpu::emulation {
+
+struct Index3 {
+  uint32_t x, y, z;
+};
+
+// What the running thread sees; the emulator changes it with every thread.
+struct State {
+  Index3 thread, block, block_size, grid;
+  uint32_t linear;       // number of the thread in its block
+  uint32_t shared_used;  // bytes of shared memory that it has named so far
+  uint32_t warp;         // size
+  bool whole_reductions;
+};
+extern thread_local State state __attribute__((tls_model("initial-exec")));
+
+// Begins the next thread of the block on this fiber; false if there is none.
+bool NextThread();
+void Barrier(const char* file, int line);
+enum class WarpOp : uint8_t { kShuffleXor, kShuffleDown, kShuffle, kBallot };
+uint64_t Warp(WarpOp op, uint64_t bits, int argument, const char* file, int line);
+// The thread's next piece of the block's shared memory; the dynamic part.
+void* SharedStatic(size_t bytes, const char* name);
+void* SharedDynamic();
+// What the threads of a phased kernel keep between phases.
+void* PhaseState(size_t bytes);
+void BeginPhase(int thread);
+// One 8-byte slot per thread and one for the result. LastOfReduction: all other threads wait at the barrier that follows.
+uint64_t* ReductionSlots();
+bool LastOfReduction();
+void FlipReduction();
+
+struct Kernel {
+  const char* name;
+  uint32_t max_threads;
+  uint32_t args_bytes;
+  void (*run)(const void* args);
+  bool phased;
+};
+
+template <typename T>
+T Warp(WarpOp op, T v, int argument, const char* file, int line) {
+  static_assert(sizeof(T) <= 8);
+  uint64_t bits = 0;
+  memcpy(&bits, &v, sizeof(T));
+  bits = Warp(op, bits, argument, file, line);
+  memcpy(&v, &bits, sizeof(T));
+  return v;
+}
+
+inline float HalfToFloat(uint16_t h) {
+  uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16, exponent = (h >> 10) & 31u, mantissa = h & 0x3ffu;
+  uint32_t bits = exponent == 31 ? sign | 0x7f800000u | mantissa << 13 : sign | (exponent + 112) << 23 | mantissa << 13;
+  float f = static_cast<float>(mantissa) * 0x1p-24f;  // if subnormal
+  if (exponent == 0) return sign ? -f : f;
+  memcpy(&f, &bits, 4);
+  return f;
+}
+inline uint16_t FloatToHalf(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, 4);
+  uint32_t sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
+  if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);
+  if (magnitude < 0x38800000u) {  // subnormal: the float unit rounds at 2^-24
+    float scaled;
+    memcpy(&scaled, &magnitude, 4);
+    scaled += 0.5f;
+    uint32_t s;
+    memcpy(&s, &scaled, 4);
+    return static_cast<uint16_t>(sign | (s - 0x3f000000u));
+  }
+  return static_cast<uint16_t>(sign | ((magnitude + 0xfffu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13));
+}
+
+// Atomics are real ones, since blocks may run on several threads; the race checker must not see inside.
+#define GPU_EMULATED_ATOMIC __attribute__((no_sanitize("thread"))) inline
+template <typename T, typename F>
+GPU_EMULATED_ATOMIC T Exchange(T* p, F next) {
+  T before = *p, after;
+  do after = next(before);
+  while (!__atomic_compare_exchange(p, &before, &after, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  return before;
+}
+
+}  // namespace mge::gpu::emulation
+
+#define GPU_EMULATED 1
+#define GPU_WARP static_cast<int>(::mge::gpu::emulation::state.warp)
+#define threadIdx (::mge::gpu::emulation::state.thread)
+#define blockIdx (::mge::gpu::emulation::state.block)
+#define blockDim (::mge::gpu::emulation::state.block_size)
+#define gridDim (::mge::gpu::emulation::state.grid)
+#define GPU_DEVICE inline __attribute__((always_inline))
+#define GPU_UNROLL _Pragma("GCC unroll 16")
+#define GPU_BARRIER() ::mge::gpu::emulation::Barrier(__FILE__, __LINE__)
+#define GPU_SHARED(T, name, dims)   \
+  using name##_shared_type = T dims; \
+  name##_shared_type& name =         \
+      *static_cast<name##_shared_type*>(::mge::gpu::emulation::SharedStatic(sizeof(name##_shared_type), #name))
+#define GPU_DYNAMIC_SHARED(T, name) T* name = static_cast<T*>(::mge::gpu::emulation::SharedDynamic())
+#define GPU_STATE(T, name, threads, dims) \
+  typedef T name##_one_thread dims;       \
+  name##_one_thread* name =               \
+      static_cast<name##_one_thread*>(::mge::gpu::emulation::PhaseState(sizeof(name##_one_thread) * (threads)))
+#define GPU_OWN(name, thread) name[thread]
+#ifdef MGE_GPU_RACES
+#define GPU_BEGIN_PHASE(thread) ::mge::gpu::emulation::BeginPhase(thread)
+#else
+#define GPU_BEGIN_PHASE(thread) (void)0
+#endif
+#define GPU_PHASE(thread)                                                                          \
+  for (int thread = 0, thread##_end = static_cast<int>(blockDim.x); thread < thread##_end; ++thread) \
+    if (GPU_BEGIN_PHASE(thread); true)
+
+// A pointer to each kernel lies in a section of its own: the linker makes the list, nothing runs before main.
+#define GPU_ENTRY(name, max_threads, Args, phased, ...)                                                              \
+  static void name##_run(const void* gpu_args) {                                                                     \
+    const Args& args = *static_cast<const Args*>(gpu_args);                                                          \
+    __VA_ARGS__                                                                                                      \
+  }                                                                                                                  \
+  static constexpr ::mge::gpu::emulation::Kernel name##_kernel = {#name, max_threads, sizeof(Args), name##_run, phased}; \
+  __attribute__((section("mge_gpu_kernels"), used)) static const ::mge::gpu::emulation::Kernel* const name##_entry = \
+      &name##_kernel;
+#define GPU_KERNEL(name, max_threads, Args, ...) \
+  GPU_ENTRY(name, max_threads, Args, false, while (::mge::gpu::emulation::NextThread()) { __VA_ARGS__(args); })
+#define GPU_PHASED_KERNEL(name, max_threads, Args, ...) GPU_ENTRY(name, max_threads, Args, true, __VA_ARGS__(args);)
+
+namespace mge::gpu {
+
+template <typename T>
+GPU_DEVICE T ShuffleXor(T v, int mask, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  return emulation::Warp(emulation::WarpOp::kShuffleXor, v, mask, file, line);
+}
+template <typename T>
+GPU_DEVICE T ShuffleDown(T v, int delta, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  return emulation::Warp(emulation::WarpOp::kShuffleDown, v, delta, file, line);
+}
+template <typename T>
+GPU_DEVICE T Shuffle(T v, int lane, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  return emulation::Warp(emulation::WarpOp::kShuffle, v, lane, file, line);
+}
+GPU_DEVICE uint64_t Ballot(bool p, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  return emulation::Warp(emulation::WarpOp::kBallot, static_cast<uint64_t>(p), 0, file, line);
+}
+
+}  // namespace mge::gpu
+
+template <typename T>
+GPU_EMULATED_ATOMIC T atomicAdd(T* p, T v) {
+  return ::mge::gpu::emulation::Exchange(p, [v](T old) { return static_cast<T>(old + v); });
+}
+GPU_EMULATED_ATOMIC uint32_t atomicCAS(uint32_t* p, uint32_t expected, uint32_t desired) {
+  __atomic_compare_exchange_n(p, &expected, desired, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return expected;
+}

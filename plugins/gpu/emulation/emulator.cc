@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gpu/emulation/emulator.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "plugins/gpu/emulation/device.h"
+#include "plugins/gpu/emulation/fiber.h"
+#include "plugins/gpu/emulation/races.h"
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
+namespace mge::gpu {
+namespace emulation {
+thread_local State state;
+}
+
+using emulation::Index3;
+using emulation::state;
+using emulation::WarpOp;
+
+namespace {
+
+constexpr size_t kStackBytes = 64 << 10;
+constexpr size_t kSharedBytes = 228 << 10;       // as on sm_90
+constexpr size_t kStaticBytes = 48 << 10;        // what a kernel may name without asking for dynamic memory
+constexpr uint32_t kMaxThreads = 1024, kMaxWarps = kMaxThreads / 32, kMaxWarpThreads = 64;
+#if defined(__SANITIZE_ADDRESS__)
+constexpr size_t kRedZone = 128;
+#else
+constexpr size_t kRedZone = 0;
+#endif
+
+// A fiber and what differs between the threads of a block; lies just above its stack.
+struct Runner {
+  Fiber fiber;
+  Index3 thread = {};
+  uint32_t shared_used = 0, linear = 0;
+  const char* file = nullptr;  // where it waits
+  int line = 0;
+
+  Runner() = default;
+  Runner(char* stack, size_t bytes, void (*entry)()) : fiber(stack, bytes, entry) {}
+};
+
+struct WarpState {
+  std::array<std::array<uint64_t, kMaxWarpThreads>, 2> slots;  // of this operation and of the one before
+  std::array<Runner*, kMaxWarpThreads> waiting;
+  uint32_t waiting_count = 0, arrived = 0, parity = 0;
+  WarpOp op = WarpOp::kBallot;
+  const char* file = nullptr;
+  int line = 0;
+};
+
+}  // namespace
+
+// The block that runs, and the memory that all blocks use one after another.
+struct Emulator::Block {
+  EmulatorSettings settings;
+  const emulation::Kernel* kernel = nullptr;
+  const void* args = nullptr;
+  uint32_t threads = 0, begun = 0, done = 0;
+  bool in_thread = false;              // the current fiber is inside of a thread
+  bool phased = false;
+  std::vector<uint32_t> order;         // in which threads begin; empty: forward
+  // At the block's barrier.
+  uint32_t arrived = 0;
+  const char* file = nullptr;
+  int line = 0;
+  std::array<Runner*, kMaxThreads> waiting;
+  uint32_t waiting_count = 0;
+  std::array<WarpState, kMaxWarps> warps;
+  // Fibers.
+  Runner* current = nullptr;
+  Runner* main = nullptr;
+  std::vector<Runner*> runners, idle;
+  std::array<Runner*, kMaxThreads + 1> ready;  // a ring of those that may go on
+  uint32_t ready_head = 0, ready_tail = 0;
+  char* stacks = nullptr;
+  // Shared memory.
+  size_t dynamic_bytes = 0, named = 0, state_used = 0;
+  std::vector<char> phase_state;
+  std::array<std::array<uint64_t, kMaxThreads + 1>, 2> reduction;
+  uint32_t reduction_parity = 0;
+  std::thread::id thread;              // that ran last
+  bool failed = false;
+  std::string error;
+  uint64_t switches = 0;
+  alignas(128) unsigned char shared[kSharedBytes];
+
+  ~Block() {
+    DropFibers();
+    if (stacks) munmap(stacks, kStackBytes * kMaxThreads);
+    Unpoison();
+  }
+  void DropFibers() {
+    for (Runner* r : runners) r->~Runner();
+    runners.clear();
+    idle.clear();
+  }
+  void Unpoison() {
+#if defined(__SANITIZE_ADDRESS__)
+    __asan_unpoison_memory_region(shared, kSharedBytes);
+#endif
+  }
+  void Fail(const char* format, ...) __attribute__((format(printf, 2, 3)));
+  Runner* NewRunner();
+  Runner* Pick();
+  void Go(Runner* to);
+  void Wait();
+  void MakeReady(Runner* r) {
+    ready[ready_tail] = r;
+    ready_tail = ready_tail == kMaxThreads ? 0 : ready_tail + 1;
+  }
+  void Stuck();
+  void RunBlock(uint64_t number);
+  static void Entry();
+};
+
+namespace {
+thread_local Emulator::Block* running __attribute__((tls_model("initial-exec"))) = nullptr;
+}
+
+void Emulator::Block::Fail(const char* format, ...) {
+  if (failed) return;
+  failed = true;
+  char text[512];
+  va_list list;
+  va_start(list, format);
+  std::vsnprintf(text, sizeof(text), format, list);
+  va_end(list);
+  error = std::string(kernel ? kernel->name : "launch") + ": " + text;
+}
+
+Runner* Emulator::Block::NewRunner() {
+  if (!idle.empty()) {
+    Runner* r = idle.back();
+    idle.pop_back();
+    return r;
+  }
+  if (!stacks) {
+    void* p = mmap(nullptr, kStackBytes * kMaxThreads, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) throw std::bad_alloc();
+    stacks = static_cast<char*>(p);
+    races::PrivateMemory(stacks, kStackBytes * kMaxThreads);
+  }
+  size_t i = runners.size();
+  char* stack = stacks + i * kStackBytes;
+  size_t shift = (i * 448) & 4032;  // else all stacks would fall on the same sets of the cache
+  char* top = stack + kStackBytes - shift - ((sizeof(Runner) + 63) & ~size_t{63});
+  auto* r = new (top) Runner(stack, static_cast<size_t>(top - stack), Entry);
+  runners.push_back(r);
+  return r;
+}
+
+void Emulator::Block::Go(Runner* to) {
+  Runner* from = current;
+  if (from == to) return;
+  ++switches;
+  from->thread = state.thread;
+  from->shared_used = state.shared_used;
+  from->linear = state.linear;
+  current = to;
+  Fiber::Switch(from->fiber, to->fiber);
+  state.thread = from->thread;
+  state.shared_used = from->shared_used;
+  state.linear = from->linear;
+  races::Thread(state.linear);
+}
+
+Runner* Emulator::Block::Pick() {
+  if (ready_head != ready_tail) {
+    Runner* r = ready[ready_head];
+    ready_head = ready_head == kMaxThreads ? 0 : ready_head + 1;
+    return r;
+  }
+  return begun < threads && !failed ? NewRunner() : nullptr;
+}
+
+void Emulator::Block::Stuck() {
+  if (failed) return;
+  std::string text = "threads wait for each other for ever; " + std::to_string(done) + " of " + std::to_string(threads) + " have ended";
+  for (uint32_t i = 0; i < std::min(waiting_count, 3u); ++i) {
+    const Runner& r = *waiting[i];
+    text += "; thread " + std::to_string(r.linear) + " at the barrier " + r.file + ":" + std::to_string(r.line);
+  }
+  for (size_t w = 0; w < warps.size(); ++w) {
+    if (!warps[w].waiting_count) continue;
+    text += "; " + std::to_string(warps[w].waiting_count) + " threads of warp " + std::to_string(w) + " at " + warps[w].file + ":" +
+            std::to_string(warps[w].line);
+    break;
+  }
+  Fail("%s", text.c_str());
+}
+
+// The current fiber waits: something else runs.
+void Emulator::Block::Wait() {
+  in_thread = false;
+  Runner* next = Pick();
+  if (!next) {
+    Stuck();
+    next = main;
+  }
+  Go(next);
+  in_thread = true;
+}
+
+void Emulator::Block::Entry() {
+  Fiber::Entered();
+  for (;;) {
+    Block& b = *running;
+    b.kernel->run(b.args);  // until no thread is left to begin
+    b.idle.push_back(b.current);
+    Runner* next = nullptr;
+    if (b.ready_head != b.ready_tail) {
+      next = b.Pick();
+    } else if (b.done < b.threads) {
+      b.Stuck();
+    }
+    b.Go(next ? next : b.main);
+  }
+}
+
+namespace emulation {
+
+bool NextThread() {
+  Emulator::Block& b = *running;
+  if (b.in_thread) ++b.done;
+  if (b.begun >= b.threads || b.failed) {
+    b.in_thread = false;
+    return false;
+  }
+  uint32_t i = b.begun++, t = b.order.empty() ? i : b.order[i];
+  state.linear = t;
+  state.shared_used = 0;
+  uint32_t x = state.block_size.x, y = state.block_size.y;
+  state.thread = {t % x, t / x % y, t / (x * y)};
+  b.in_thread = true;
+  races::Thread(t);
+  return true;
+}
+
+void Barrier(const char* file, int line) {
+  Emulator::Block& b = *running;
+  if (b.phased) {  // the loops are the barriers
+    races::Barrier();
+    return;
+  }
+  Runner* me = b.current;
+  me->file = file;
+  me->line = line;
+  if (b.arrived++ == 0) {
+    b.file = file;
+    b.line = line;
+  } else if (b.line != line || std::strcmp(b.file, file)) {
+    b.Fail("threads diverge: thread %u is at the barrier %s:%d, others at %s:%d", state.linear, file, line, b.file, b.line);
+  }
+  if (b.done) {
+    b.Fail("threads diverge: thread %u is at the barrier %s:%d, %u threads have ended", state.linear, file, line, b.done);
+  }
+  if (b.arrived == b.threads) {
+    b.arrived = 0;
+    for (uint32_t i = 0; i < b.waiting_count; ++i) b.MakeReady(b.waiting[i]);
+    b.waiting_count = 0;
+    races::Barrier();
+    return;
+  }
+  me->linear = state.linear;
+  b.waiting[b.waiting_count++] = me;
+  b.Wait();
+}
+
+uint64_t Warp(WarpOp op, uint64_t bits, int argument, const char* file, int line) {
+  Emulator::Block& b = *running;
+  uint32_t size = state.warp, lane = state.linear % size;
+  WarpState& w = b.warps[state.linear / size];
+  uint32_t parity = w.parity;
+  if (w.arrived == 0) {
+    w.op = op;
+    w.file = file;
+    w.line = line;
+  } else if (w.op != op || w.line != line || std::strcmp(w.file, file)) {
+    b.Fail("a warp diverges: thread %u is at %s:%d, others at %s:%d", state.linear, file, line, w.file, w.line);
+  }
+  w.slots[parity][lane] = bits;
+  if (++w.arrived == size) {
+    w.arrived = 0;
+    w.parity ^= 1;
+    for (uint32_t i = 0; i < w.waiting_count; ++i) b.MakeReady(w.waiting[i]);
+    w.waiting_count = 0;
+    races::WarpBarrier(state.linear);
+  } else {
+    w.waiting[w.waiting_count++] = b.current;
+    b.Wait();
+  }
+  const auto& slots = w.slots[parity];
+  int from = static_cast<int>(lane);
+  switch (op) {
+    case WarpOp::kShuffleXor: from ^= argument; break;
+    case WarpOp::kShuffleDown: from += argument; break;
+    case WarpOp::kShuffle: from = argument; break;
+    case WarpOp::kBallot: {
+      uint64_t mask = 0;
+      for (uint32_t i = 0; i < size; ++i) mask |= (slots[i] & 1) << i;
+      return mask;
+    }
+  }
+  return slots[from >= 0 && from < static_cast<int>(size) ? static_cast<size_t>(from) : lane];
+}
+
+void* SharedStatic(size_t bytes, const char* name) {
+  Emulator::Block& b = *running;
+  size_t offset = b.dynamic_bytes + state.shared_used, room = ((bytes + 127) & ~size_t{127}) + kRedZone;
+  if (offset + room > kSharedBytes || state.shared_used + bytes > kStaticBytes + 8 * kRedZone) {
+    b.Fail("%s does not fit into shared memory", name);
+    return b.shared;  // big enough for any one array that a compiler takes
+  }
+  state.shared_used += static_cast<uint32_t>(room);
+  if (state.shared_used > b.named) {  // the first thread to come here
+    b.named = state.shared_used;
+#if defined(__SANITIZE_ADDRESS__)
+    __asan_unpoison_memory_region(b.shared + offset, bytes);
+#endif
+    if (b.settings.poison) std::memset(b.shared + offset, 0xff, bytes);
+  }
+  return b.shared + offset;
+}
+
+void* SharedDynamic() { return running->shared; }
+
+void* PhaseState(size_t bytes) {
+  Emulator::Block& b = *running;
+  size_t offset = b.state_used;
+  b.state_used += (bytes + 63) & ~size_t{63};
+  if (b.state_used > b.phase_state.size()) {
+    b.Fail("the threads keep more than %zu bytes", b.phase_state.size());
+    return b.phase_state.data();
+  }
+  return b.phase_state.data() + offset;
+}
+
+void BeginPhase(int thread) { races::Thread(static_cast<uint32_t>(thread)); }
+
+uint64_t* ReductionSlots() { return running->reduction[running->reduction_parity].data(); }
+bool LastOfReduction() { return running->arrived + 1 == running->threads; }
+void FlipReduction() { running->reduction_parity ^= 1; }
+
+}  // namespace emulation
+
+void Emulator::Block::RunBlock(uint64_t number) {
+  uint64_t row = number / state.grid.x;
+  state.block = {static_cast<uint32_t>(number % state.grid.x), static_cast<uint32_t>(row % state.grid.y),
+                 static_cast<uint32_t>(row / state.grid.y)};
+  begun = done = arrived = waiting_count = ready_head = ready_tail = 0;
+  named = state_used = 0;
+  in_thread = false;
+  for (uint32_t w = 0; w < threads / state.warp; ++w) warps[w].arrived = warps[w].waiting_count = 0;
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_poison_memory_region(shared + dynamic_bytes, kSharedBytes - dynamic_bytes);
+#endif
+  if (settings.poison) std::memset(shared, 0xff, dynamic_bytes);
+  races::BeginBlock(number);
+  if (phased) {
+    state.thread = {};
+    state.linear = state.shared_used = 0;
+    kernel->run(args);
+    return;
+  }
+  current = main;
+  Go(NewRunner());
+}
+
+Emulator::Emulator(const EmulatorSettings& settings) : block_(std::make_unique<Block>()) {
+  block_->settings = settings;
+  block_->phase_state.resize(512 << 10);
+  races::SharedMemory(block_->shared, kSharedBytes);
+  races::PrivateMemory(block_->phase_state.data(), block_->phase_state.size());
+}
+Emulator::~Emulator() = default;
+
+const std::string& Emulator::error() const { return block_->error; }
+uint64_t Emulator::switches() const { return block_->switches; }
+
+namespace {
+// The linker's bounds of the section that GPU_ENTRY fills.
+extern "C" {
+__attribute__((visibility("hidden"), weak)) extern const emulation::Kernel* const __start_mge_gpu_kernels[];
+__attribute__((visibility("hidden"), weak)) extern const emulation::Kernel* const __stop_mge_gpu_kernels[];
+}
+
+// In the order of their names.
+const std::vector<const emulation::Kernel*>& Kernels() {
+  static const auto kernels = [] {
+    std::vector<const emulation::Kernel*> all(__start_mge_gpu_kernels, __stop_mge_gpu_kernels);
+    std::sort(all.begin(), all.end(), [](auto* a, auto* b) { return std::string_view(a->name) < b->name; });
+    return all;
+  }();
+  return kernels;
+}
+}  // namespace
+
+uint32_t KernelCount() { return static_cast<uint32_t>(Kernels().size()); }
+std::string_view KernelName(uint32_t kernel) { return Kernels()[kernel]->name; }
+uint32_t FindKernel(std::string_view name) {
+  const auto& all = Kernels();
+  auto at = std::lower_bound(all.begin(), all.end(), name, [](auto* k, std::string_view n) { return k->name < n; });
+  return at != all.end() && (*at)->name == name ? static_cast<uint32_t>(at - all.begin()) : kNoKernel;
+}
+
+bool Emulator::Run(const Launch& launch, uint64_t first, uint64_t count) {
+  Block& b = *block_;
+  b.failed = false;
+  b.error.clear();
+  b.kernel = launch.kernel < KernelCount() ? Kernels()[launch.kernel] : nullptr;
+  uint64_t threads = uint64_t{launch.block[0]} * launch.block[1] * launch.block[2];
+  if (!b.kernel) {
+    b.Fail("there is no kernel number %u", launch.kernel);
+  } else if (launch.args_bytes != b.kernel->args_bytes || launch.args_bytes > kMaxArgsBytes) {
+    b.Fail("%u bytes of arguments for a kernel that takes %u", launch.args_bytes, b.kernel->args_bytes);
+  } else if (threads == 0 || threads > b.kernel->max_threads || threads % kMaxWarpThreads) {
+    b.Fail("%llu threads in a block: not a multiple of 64 up to %u", static_cast<unsigned long long>(threads), b.kernel->max_threads);
+  } else if (launch.shared_bytes > kSharedBytes - kStaticBytes) {
+    b.Fail("%u bytes of dynamic shared memory", launch.shared_bytes);
+  }
+  if (b.failed) return false;
+  b.args = launch.args;
+  b.threads = static_cast<uint32_t>(threads);
+  b.phased = b.kernel->phased;
+  b.dynamic_bytes = (launch.shared_bytes + size_t{127}) & ~size_t{127};
+  b.order.clear();
+  if (b.settings.order != EmulatorSettings::Order::kForward) {
+    for (uint32_t i = 0; i < threads; ++i) b.order.push_back(b.threads - 1 - i);
+  }
+  if (b.settings.order == EmulatorSettings::Order::kShuffled) {
+    uint32_t s = b.settings.seed * 2654435761u + 1;
+    for (uint32_t i = b.threads - 1; i > 0; --i) {
+      s = s * 1664525u + 1013904223u;
+      std::swap(b.order[i], b.order[(s >> 8) % (i + 1)]);
+    }
+  }
+  if (b.thread != std::this_thread::get_id()) b.DropFibers();  // they hold addresses of the other thread's variables
+  b.thread = std::this_thread::get_id();
+  running = &b;
+  state.block_size = {launch.block[0], launch.block[1], launch.block[2]};
+  state.grid = {launch.grid[0], launch.grid[1], launch.grid[2]};
+  state.warp = b.settings.warp;
+  state.whole_reductions = b.settings.whole_reductions;
+  Runner main;
+  b.main = &main;
+  races::BeginLaunch(state.warp);
+  for (uint64_t i = first; i < first + count && !b.failed; ++i) b.RunBlock(i);
+  races::EndLaunch();
+  if (b.failed) b.DropFibers();  // some are still inside of the kernel
+  b.Unpoison();
+  b.main = nullptr;
+  running = nullptr;
+  return !b.failed;
+}
+
+}  // namespace mge::gpu

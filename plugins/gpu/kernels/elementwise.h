@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arguments of the elementwise kernels. All: threads go over n elements in strides of the grid.
+#pragma once
+
+#include <stdint.h>
+
+#include "plugins/gpu/fault.h"
+
+namespace mge::gpu {
+
+// y[i] = f(x[i]); a and b are the operator's parameters.
+struct UnaryArgs {
+  const void* x;
+  void* y;
+  int64_t n;
+  float a, b;
+};
+
+// How an operand is walked beside the output's n elements: dims of the output, outermost first, and its own strides in elements
+// (0: repeated). Rank 0: dense (step 1) or one element (step 0).
+struct Walk {
+  int32_t rank;
+  int32_t reserved;
+  int64_t dims[8];
+};
+
+// z = f(x, y), element by element.
+struct BinaryArgs {
+  const void* x;
+  const void* y;
+  void* z;
+  Fault* fault;
+  int64_t n;
+  Walk walk;
+  int64_t x_strides[8], y_strides[8];
+  int64_t x_step, y_step;  // rank 0
+};
+
+// z = c ? x : y
+struct WhereArgs {
+  const uint8_t* c;
+  const void* x;
+  const void* y;
+  void* z;
+  int64_t n;
+  Walk walk;
+  int64_t c_strides[8], x_strides[8], y_strides[8];
+  int64_t c_step, x_step, y_step;  // rank 0
+};
+
+// y = min(max(x, *low), *high); a limit that is null does not limit.
+struct ClipArgs {
+  const void* x;
+  const void* low;
+  const void* high;
+  void* y;
+  int64_t n;
+};
+
+// y = x in another type; `from` is the mge_dtype of x.
+struct CastArgs {
+  const void* x;
+  void* y;
+  int64_t n;
+  int32_t from;
+  int32_t reserved;
+};
+
+}  // namespace mge::gpu

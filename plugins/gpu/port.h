@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// The common subset of CUDA and HIP C++: the only platform header of a kernel. nvcc, hipcc and, through the emulation, any
+// C++ compiler take one branch each.
+//
+// Rules for kernels
+//   - GPU_SHARED stands at the kernel's top level, the same in all threads; blocks are multiples of 64 threads.
+//   - Operations of a warp are executed by all of its threads; lane masks have 64 bits; the warp size is GPU_WARP.
+//   - 16-bit floats are storage: compute in float.
+//   - A kernel takes one plain struct that begins with its pointers (kernels/*.h).
+//   - In a phased kernel what stands between barriers is in GPU_PHASE, and what a thread keeps is GPU_STATE: the emulation
+//     then runs loops instead of fibers.
+#pragma once
+
+#include <stdint.h>
+
+#if defined(__CUDACC__) || defined(__HIP__)
+#if defined(__CUDACC__)
+#include <cuda_fp16.h>
+#define GPU_WARP 32
+#define GPU_BY_VALUE const __grid_constant__
+#else
+#include <hip/hip_runtime.h>
+#include <hip/hip_fp16.h>
+#if defined(__AMDGCN_WAVEFRONT_SIZE)
+#define GPU_WARP __AMDGCN_WAVEFRONT_SIZE
+#else
+#define GPU_WARP 64  // the host's pass
+#endif
+#define GPU_BY_VALUE const
+#endif
+#define GPU_DEVICE __device__ __forceinline__
+#define GPU_UNROLL _Pragma("unroll")
+#define GPU_BARRIER() __syncthreads()
+#define GPU_SHARED(T, name, dims) __shared__ T name dims
+#define GPU_DYNAMIC_SHARED(T, name)                                 \
+  extern __shared__ __align__(16) unsigned char gpu_dynamic_bytes[]; \
+  T* name = reinterpret_cast<T*>(gpu_dynamic_bytes)
+#define GPU_STATE(T, name, threads, dims) T name dims
+#define GPU_OWN(name, thread) name
+#define GPU_PHASE(thread) if ([[maybe_unused]] const int thread = threadIdx.x; true)
+#define GPU_KERNEL(name, max_threads, Args, ...) \
+  extern "C" __global__ void __launch_bounds__(max_threads) name(GPU_BY_VALUE Args args) { __VA_ARGS__(args); }
+#define GPU_PHASED_KERNEL GPU_KERNEL
+#else
+#include "plugins/gpu/emulation/device.h"
+#endif
+
+namespace mge::gpu {
+
+// Storage of 16-bit floats, the same in all three worlds.
+struct f16 {
+  uint16_t bits;
+};
+struct bf16 {
+  uint16_t bits;
+};
+
+template <typename To, typename From>
+GPU_DEVICE To BitCast(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  union {
+    From from;
+    To to;
+  } u;
+  u.from = from;
+  return u.to;
+}
+
+GPU_DEVICE float Widen(float x) { return x; }
+GPU_DEVICE double Widen(double x) { return x; }
+GPU_DEVICE float Widen(bf16 x) { return BitCast<float>(static_cast<uint32_t>(x.bits) << 16); }
+GPU_DEVICE bf16 NarrowToBf16(float x) {  // to nearest, ties to even
+  uint32_t bits = BitCast<uint32_t>(x);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return {static_cast<uint16_t>((bits >> 16) | 0x40u)};
+  return {static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
+}
+#if defined(__CUDACC__) || defined(__HIP__)
+GPU_DEVICE float Widen(f16 x) { return __half2float(__ushort_as_half(x.bits)); }
+GPU_DEVICE f16 NarrowToF16(float x) { return {__half_as_ushort(__float2half_rn(x))}; }
+#else
+GPU_DEVICE float Widen(f16 x) { return emulation::HalfToFloat(x.bits); }
+GPU_DEVICE f16 NarrowToF16(float x) { return {emulation::FloatToHalf(x)}; }
+#endif
+
+// The type in which T is computed, and the way back.
+template <typename T> struct ComputeOf { using type = T; };
+template <> struct ComputeOf<f16> { using type = float; };
+template <> struct ComputeOf<bf16> { using type = float; };
+template <typename T> using Compute = typename ComputeOf<T>::type;
+
+template <typename T>
+GPU_DEVICE T Widen(T x) { return x; }
+template <typename T> struct Narrow {
+  template <typename C> static GPU_DEVICE T Of(C x) { return static_cast<T>(x); }
+};
+template <> struct Narrow<f16> {
+  template <typename C> static GPU_DEVICE f16 Of(C x) { return NarrowToF16(static_cast<float>(x)); }
+};
+template <> struct Narrow<bf16> {
+  template <typename C> static GPU_DEVICE bf16 Of(C x) { return NarrowToBf16(static_cast<float>(x)); }
+};
+
+// Position and number of threads of the whole grid, one dimension.
+GPU_DEVICE int64_t GridThread() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
+GPU_DEVICE int64_t GridThreads() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
+
+#if defined(__CUDACC__)
+template <typename T> GPU_DEVICE T ShuffleXor(T v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
+template <typename T> GPU_DEVICE T ShuffleDown(T v, int delta) { return __shfl_down_sync(0xffffffffu, v, delta); }
+template <typename T> GPU_DEVICE T Shuffle(T v, int lane) { return __shfl_sync(0xffffffffu, v, lane); }
+GPU_DEVICE uint64_t Ballot(bool p) { return __ballot_sync(0xffffffffu, p); }
+#elif defined(__HIP__)
+template <typename T> GPU_DEVICE T ShuffleXor(T v, int mask) { return __shfl_xor(v, mask, GPU_WARP); }
+template <typename T> GPU_DEVICE T ShuffleDown(T v, int delta) { return __shfl_down(v, delta, GPU_WARP); }
+template <typename T> GPU_DEVICE T Shuffle(T v, int lane) { return __shfl(v, lane, GPU_WARP); }
+GPU_DEVICE uint64_t Ballot(bool p) { return __ballot(p); }
+#endif
+
+}  // namespace mge::gpu

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// How operators are declared. The table is derived from the files of ops/.
+//
+//   // ops/relu.cc
+//   constexpr KernelRow kRows[] = {{"Relu", Offer, Make}};
+//   MGE_GPU_OPS(relu) = kRows;
+#pragma once
+
+#include <span>
+
+#include "mge/plugin.hpp"
+
+namespace mge::gpu {
+
+using OpFamily = std::span<const KernelRow>;
+
+// The rows of file ops/ID.cc; the name is the file's.
+#define MGE_GPU_OPS(id)                    \
+  extern const OpFamily mge_gpu_ops_##id; \
+  constexpr OpFamily mge_gpu_ops_##id
+
+}  // namespace mge::gpu

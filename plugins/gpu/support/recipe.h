@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel of the host's kind as a list of launches, fills and copies, written once and enqueued at every run.
+//
+//   Recipe r;
+//   r.Add("relu_f32", Spread(n), UnaryArgs{.n = n}, {Operand::In(0), Operand::Out(0)});
+//   return std::move(r).Make();
+//
+// A kernel's argument struct begins with its pointers; the operands stand for them, in order.
+#pragma once
+
+#include <cstring>
+#include <initializer_list>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "plugins/gpu/launch.h"
+
+namespace mge::gpu {
+
+struct Operand {
+  enum Kind : uint32_t { kNull, kInput, kOutput, kWorkspace, kFault } kind = kNull;
+  uint32_t index = 0;
+  int64_t offset = 0;  // bytes
+
+  static Operand In(int input, int64_t offset = 0) { return {kInput, static_cast<uint32_t>(input), offset}; }
+  static Operand Out(int output = 0, int64_t offset = 0) { return {kOutput, static_cast<uint32_t>(output), offset}; }
+  static Operand Work(int64_t offset = 0) { return {kWorkspace, 0, offset}; }
+  static Operand Null() { return {}; }
+  // Where the kernel reports data that it cannot compute with.
+  static Operand Faults() { return {kFault, 0, 0}; }
+  // In(input) if it exists (not negative), else Null.
+  static Operand MaybeIn(int input) { return input < 0 ? Null() : In(input); }
+};
+
+struct Shape3 {
+  uint32_t grid[3] = {1, 1, 1}, block[3] = {256, 1, 1};
+  uint32_t shared_bytes = 0;
+};
+// Blocks for one thread per element, at most as many as fill a device: kernels go on in strides of the grid.
+Shape3 Spread(int64_t elements);
+// One block for each of so many rows, at most 65535 at a time: kernels go on in strides of the grid.
+Shape3 Rows(int64_t rows);
+
+class Recipe {
+ public:
+  template <typename Args>
+  void Add(std::string_view kernel, const Shape3& shape, const Args& args, std::initializer_list<Operand> pointers) {
+    static_assert(std::is_trivially_copyable_v<Args> && std::is_standard_layout_v<Args> && sizeof(Args) <= kMaxArgsBytes);
+    AddLaunch(kernel, shape, &args, sizeof(Args), {pointers.begin(), pointers.size()});
+  }
+  void AddFill(Operand to, int byte, uint64_t bytes);
+  void AddCopy(Operand to, Operand from, uint64_t bytes);
+  // Bytes of workspace that the steps use.
+  void SetWorkspace(uint64_t bytes) { workspace_ = bytes; }
+  uint64_t workspace() const { return workspace_; }
+  int launches() const { return static_cast<int>(steps_.size()); }
+  // Null if the image of the backend lacks one of the kernels.
+  KernelPtr Make() &&;
+
+ private:
+  friend class RecipeKernel;
+  struct Step {
+    enum Kind : uint32_t { kLaunch, kFill, kCopy } kind;
+    Launch launch;  // args are in `args`
+    int byte = 0;
+    uint64_t bytes = 0;
+    std::vector<Operand> pointers;  // kFill, kCopy: destination, source
+    std::vector<char> args;
+  };
+  void AddLaunch(std::string_view kernel, const Shape3& shape, const void* args, size_t bytes, std::span<const Operand> pointers);
+
+  std::vector<Step> steps_;
+  uint64_t workspace_ = 0;
+  bool complete_ = true;
+};
+
+}  // namespace mge::gpu

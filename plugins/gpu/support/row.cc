@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gpu/support/row.h"
+
+#include <algorithm>
+
+namespace mge::gpu {
+namespace {
+
+struct TypeRow {
+  mge_dtype type;
+  const char* suffix;
+  const char* name;
+};
+constexpr TypeRow kTypes[] = {
+    {MGE_DTYPE_F32, "f32", "float32"}, {MGE_DTYPE_F64, "f64", "float64"}, {MGE_DTYPE_F16, "f16", "float16"},
+    {MGE_DTYPE_BF16, "bf16", "bfloat16"}, {MGE_DTYPE_I8, "i8", "int8"}, {MGE_DTYPE_I16, "i16", "int16"},
+    {MGE_DTYPE_I32, "i32", "int32"}, {MGE_DTYPE_I64, "i64", "int64"}, {MGE_DTYPE_U8, "u8", "uint8"},
+    {MGE_DTYPE_U16, "u16", "uint16"}, {MGE_DTYPE_U32, "u32", "uint32"}, {MGE_DTYPE_U64, "u64", "uint64"},
+    {MGE_DTYPE_BOOL, "bool", "bool"}};
+
+const TypeRow* Find(mge_dtype t) {
+  for (const TypeRow& row : kTypes) {
+    if (row.type == t) return &row;
+  }
+  return nullptr;
+}
+
+// A node that the host could not bring into the newest form: attributes that begin with '_' say how its old operator set differs.
+bool HasOwnMeaning(const Node& node) {
+  for (uint64_t i = 0; i < node.raw()->attr_count; ++i) {
+    if (View(node.raw()->attrs[i]->name).starts_with('_')) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool Accept(const Problem& p, Offers& offers, bool groups) {
+  auto refuse = [&](std::string_view reason) {
+    offers.Refuse(reason);
+    return false;
+  };
+  if (!groups && p.node_count() != 1) return refuse("computes one node, not a group");
+  for (int i = 0; i < p.node_count(); ++i) {
+    if (HasOwnMeaning(p.node(i))) return refuse("an operator of an old set whose meaning has changed");
+  }
+  if (!p.is_static()) return refuse("a shape is not known");
+  for (int i = 0; i < p.output_count(); ++i) {
+    if (p.adds(i)) return refuse("does not add to what is there");
+  }
+  for (int i = 0; i < p.input_count() + p.output_count(); ++i) {
+    Value v = i < p.input_count() ? p.input(i) : p.output(i - p.input_count());
+    if (!IsSupported(v.dtype())) return refuse("no kernel for " + std::string(TypeName(v.dtype())));
+    if (v.rank() > kMaxRank) return refuse("more than 8 dimensions");
+  }
+  return true;
+}
+
+std::string_view TypeSuffix(mge_dtype t) { return Find(t) ? Find(t)->suffix : ""; }
+std::string_view TypeName(mge_dtype t) {
+  if (const TypeRow* row = Find(t)) return row->name;
+  return t == MGE_DTYPE_STRING ? "string" : t == MGE_DTYPE_C64 || t == MGE_DTYPE_C128 ? "complex" : "an unknown type";
+}
+std::string KernelFor(std::string_view base, mge_dtype t) { return std::string(base) + "_" + std::string(TypeSuffix(t)); }
+
+bool ConstantInts(const Node& node, int input, std::vector<int64_t>& out) {
+  if (!node.has_input(input)) return false;
+  Value v = node.input(input);
+  out.clear();
+  if (v.elements() == 0) return true;
+  if (!v.is_constant()) return false;
+  if (v.dtype() == MGE_DTYPE_I64) {
+    out.assign(v.data<int64_t>().begin(), v.data<int64_t>().end());
+  } else if (v.dtype() == MGE_DTYPE_I32) {
+    out.assign(v.data<int32_t>().begin(), v.data<int32_t>().end());
+  } else {
+    return false;
+  }
+  return true;
+}
+
+Extent ExtentOf(const Value& v, int64_t axis) {
+  Extent e;
+  for (int d = 0; d < v.rank(); ++d) (d < axis ? e.outer : d == axis ? e.n : e.inner) *= v.dim(d);
+  return e;
+}
+
+std::vector<int64_t> StridesOf(std::span<const int64_t> dims) {
+  std::vector<int64_t> strides(dims.size());
+  int64_t step = 1;
+  for (size_t d = dims.size(); d-- > 0; step *= dims[d]) strides[d] = step;
+  return strides;
+}
+
+int OutputOf(const Problem& p, int k, int i) {
+  for (int o = 0; o < p.output_count(); ++o) {
+    if (p.raw()->graph->outputs[o] == p.node(i).output_id(k)) return o;
+  }
+  return -1;
+}
+
+double GpuUs(double bytes, double operations, int launches) {
+  constexpr double kLaunchUs = 4, kBytesPerUs = 400e3, kOperationsPerUs = 5e6;
+  return launches * kLaunchUs + std::max(bytes / kBytesPerUs, operations / kOperationsPerUs);
+}
+
+double BytesOf(const Problem& p) {
+  double bytes = 0;
+  for (int i = 0; i < p.input_count(); ++i) bytes += static_cast<double>(p.input(i).bytes());
+  for (int i = 0; i < p.output_count(); ++i) bytes += static_cast<double>(p.output(i).bytes());
+  return bytes;
+}
+
+}  // namespace mge::gpu
