@@ -146,7 +146,6 @@ Shape StridesAlong(const Factor<A>& f, const Labels& labels) {
 template <typename A>
 absl::StatusOr<Factor<A>> Contract(EvalContext& ctx, Equation& eq, const Factor<A>& x, const Factor<A>& y,
                                    const Labels& keep) {
-  Labels labels;
   Factor<A> out;
   for (int label : keep) {
     if (std::count(x.labels.begin(), x.labels.end(), label) || std::count(y.labels.begin(), y.labels.end(), label)) {
@@ -154,7 +153,7 @@ absl::StatusOr<Factor<A>> Contract(EvalContext& ctx, Equation& eq, const Factor<
       out.shape.push_back(eq.size[label]);
     }
   }
-  labels = out.labels;
+  Labels labels = out.labels;  // then those that are summed over
   for (const Labels* from : {&x.labels, &y.labels}) {
     for (int label : *from) {
       if (!std::count(labels.begin(), labels.end(), label)) labels.push_back(label);
@@ -199,9 +198,7 @@ absl::Status EvalTyped(EvalContext& ctx, Equation& eq, Tensor& y) {
   using A = Accumulator<T>;
   std::vector<Factor<A>> factors;
   for (int i = 0; i < ctx.input_count(); ++i) {
-    Factor<A> f;
-    f.labels = eq.terms[i];
-    f.shape = ctx.input(i).shape();
+    Factor<A> f = {{}, eq.terms[i], ctx.input(i).shape()};
     MGE_ASSIGN_OR_RETURN(f.data, Tensor::Create(kDTypeOf<A>, f.shape, ctx.allocator()));
     auto in = ctx.input(i).Data<T>();
     auto to = f.data.template MutableData<A>();

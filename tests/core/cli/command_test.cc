@@ -148,6 +148,46 @@ TEST_F(Command, ChecksAFolderOfTests) {
   EXPECT_EQ(Mge("run test_relu/model.onnx --check test_relu/test_data_set_0").code, 8);
 }
 
+TEST_F(Command, ForgivesATestOnlyTheErrorThatItsGapNames) {
+  fs::create_directories(Path("node/test_relu/test_data_set_0"));
+  fs::rename(Good(), Path("node/test_relu/model.onnx"));
+  Write("node/test_relu/test_data_set_0/input_0.pb", ob::FloatTensor("x", {2, 3}, {-1, 2, -3, 4, -5, 6}));
+  Write("node/test_relu/test_data_set_0/output_0.pb", ob::FloatTensor("y", {2, 3}, {0, 2, 0, 4, 0, 7}));
+  Write("gaps.txt", "# known\nnode/test_relu E0801 its six is wrong\n");
+  json report = json::parse(Mge("check . --gaps gaps.txt --json").out);
+  EXPECT_EQ(report["failed"], 0);
+  EXPECT_EQ(report["unsupported"], 1);
+  EXPECT_THAT(report["cases"][0]["reason"].get<std::string>(), HasSubstr("its six is wrong"));
+  EXPECT_EQ(report["cases"][0]["error"], "E0801");
+  EXPECT_EQ(Mge("check . --gaps none").code, 8);
+  EXPECT_EQ(Mge("check node/test_relu/ --gaps gaps.txt").code, 0);
+  Write("other.txt", "node/test_relu E0307 its input is wrong\n");
+  Outcome o = Mge("check . --gaps other.txt");
+  EXPECT_EQ(o.code, 8);
+  EXPECT_THAT(o.out, HasSubstr("another error, E0307"));
+  // What passes is no gap.
+  Write("node/test_relu/test_data_set_0/output_0.pb", ob::FloatTensor("y", {2, 3}, {0, 2, 0, 4, 0, 6}));
+  o = Mge("check . --gaps gaps.txt");
+  EXPECT_EQ(o.code, 8);
+  EXPECT_THAT(o.out, HasSubstr("remove it"));
+  for (const char* bad : {"node/test_relu its six is wrong\n", "node/test_relu E0801\n", "a E0801 x\na E0801 x\n", "a E08x1 y\n"}) {
+    Write("bad.txt", bad);
+    EXPECT_EQ(Mge("check . --gaps bad.txt").code, 2) << bad;
+  }
+  EXPECT_EQ(Mge("check . --gaps absent.txt").code, 2);
+}
+
+TEST_F(Command, FailsATestThatComparesNothing) {
+  fs::create_directories(Path("test_relu"));
+  fs::rename(Good(), Path("test_relu/model.onnx"));
+  EXPECT_EQ(Mge("check .").code, 8);
+  fs::create_directories(Path("test_relu/test_data_set_0"));
+  Write("test_relu/test_data_set_0/input_0.pb", ob::FloatTensor("x", {2, 3}, {-1, 2, -3, 4, -5, 6}));
+  Outcome o = Mge("check .");
+  EXPECT_EQ(o.code, 8);
+  EXPECT_THAT(o.out, HasSubstr("0 outputs"));
+}
+
 // ---- the command line
 
 TEST_F(Command, SuggestsTheCommandAndTheOptionThatWasMeant) {
