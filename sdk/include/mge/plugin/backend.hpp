@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// A backend: one struct names its parts, one macro makes the note, the tables and the entry of it.
+//
+//   struct Backend : mge::BackendDefaults {
+//     static constexpr std::string_view kName = "demo", kVersion = "0.1.0";
+//     using Device = DemoDevice;
+//     using Kernels = mge::Kernels<kRelu>;
+//   };
+//   MGE_BACKEND(Backend);
+//
+// Whatever else it names replaces what BackendDefaults has. An optional member function of a part is offered to the host if
+// the class has it; a wrong signature does not compile.
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "mge/plugin/claim.hpp"
+#include "mge/plugin/device.hpp"
+#include "mge/plugin/kernel.hpp"
+#include "mge/plugin/memory.hpp"
+#include "mge/plugin/names.hpp"
+#include "mge/plugin/queue.hpp"
+#include "mge/plugin/setting.hpp"
+#include "mge/plugin/strategy.hpp"
+
+namespace mge {
+
+struct BackendDefaults {
+  static constexpr std::string_view kClasses = {};    // device classes, separated by ','; empty: the name
+  static constexpr uint32_t kIsa = 0;                 // MGE_ISA_ bits without which the library must not be opened
+  static constexpr std::string_view kKernelSet = {};  // changes when kernels change their meaning; empty: the version
+  static constexpr std::span<const mge_setting* const> kSettings = {};
+  using Memory = HostMemory;
+  using Pool = pool::Growing;
+  using Reserve = reserve::None;
+  using Strategy = strategy::Host;
+  // void: not offered
+  using Queue = void;
+  using Fence = void;
+  using Record = void;
+  using Stamp = void;
+  using Layouts = void;  // struct with static Result Describe(Device&, const LayoutQuestion&, mge_layout_info* out)
+  using Claims = void;
+  // Cheap: loads the driver's library, or answers MGE_UNAVAILABLE and what to do.
+  static Result Start() { return {}; }
+  // Joins every thread and releases every handle; Start() may come again.
+  static void Stop() {}
+  // static const void* Extension(std::string_view name, uint32_t min_version)   optional: a table, or NULL
+};
+
+// A tensor that would lie in an opaque layout.
+struct LayoutQuestion {
+  const mge_layout& layout;
+  mge_dtype dtype;
+  std::span<const int64_t> dims;
+};
+
+namespace internal {
+
+template <typename B>
+struct LayoutTable {
+  static mge_code Describe(mge_device* device, const mge_layout* layout, mge_dtype dtype, int32_t rank, const int64_t* dims,
+                           mge_layout_info* out, mge_error* error) noexcept {
+    return Guard(error, [&]() -> Result {
+      LayoutQuestion question{*layout, dtype, {dims, static_cast<size_t>(rank < 0 ? 0 : rank)}};
+      return B::Layouts::Describe(As<typename B::Device>(device), question, out);
+    });
+  }
+  static constexpr mge_layout_api Api() {
+    return Table<mge_layout_api>([](auto& t) { t.describe = Describe; });
+  }
+};
+
+// Every table of a backend, as constants.
+template <typename B>
+struct Tables {
+  static mge_code Start(const mge_host* host, mge_error* error) noexcept {
+    Host() = host;
+    mge_code code = Guard(error, [&]() -> Result { return B::Start(); });
+    if (code != MGE_OK) Host() = nullptr;
+    return code;
+  }
+  static void Stop() noexcept {
+    B::Stop();
+    Host() = nullptr;
+  }
+  static const void* Extension(const char* name, uint32_t min_version) noexcept { return B::Extension(name, min_version); }
+
+  static constexpr mge_device_api kDevice = DeviceTable<B>::Api();
+  static constexpr mge_memory_api kMemory = MemoryTable<B>::Api();
+  static constexpr mge_kernel_api kKernel =
+      KernelTable<B::Kernels::Rows>::Api(B::kKernelSet.empty() ? B::kVersion : B::kKernelSet);
+  // The table of an optional part, or nothing.
+  template <typename Part, template <typename> typename TableOf>
+  static constexpr auto Optional() {
+    if constexpr (std::is_void_v<Part>) {
+      return nullptr;
+    } else {
+      return TableOf<B>::Api();
+    }
+  }
+  static constexpr auto kQueue = Optional<typename B::Queue, QueueTable>();
+  static constexpr auto kProfile = Optional<typename B::Stamp, ProfileTable>();
+  static constexpr auto kLayout = Optional<typename B::Layouts, LayoutTable>();
+  static constexpr auto kGraph = [] {
+    if constexpr (std::is_void_v<typename B::Claims>) {
+      return nullptr;
+    } else {
+      return B::Claims::Api();
+    }
+  }();
+
+  static constexpr mge_plugin kPlugin = Table<mge_plugin>([](auto& t) {
+    t.name = Text(B::kName);
+    t.version = Text(B::kVersion);
+    t.settings = std::data(B::kSettings);
+    t.setting_count = std::size(B::kSettings);
+    t.start = Start;
+    t.stop = Stop;
+    t.device = &kDevice;
+    t.memory = &kMemory;
+    t.kernel = &kKernel;
+    if constexpr (!std::is_void_v<typename B::Queue>) t.queue = &kQueue;
+    if constexpr (!std::is_void_v<typename B::Stamp>) t.profile = &kProfile;
+    if constexpr (!std::is_void_v<typename B::Layouts>) t.layout = &kLayout;
+    if constexpr (!std::is_void_v<typename B::Claims>) t.graph = &kGraph;
+    if constexpr (!requires { B::Strategy::kReadyMade; }) {
+      t.strategy = &StrategyTable<typename B::Device, typename B::Strategy>::kApi;
+    }
+    if constexpr (requires { &B::Extension; }) t.extension = Extension;
+  });
+};
+
+template <size_t kSize>
+constexpr void CopyTo(char (&field)[kSize], std::string_view text) {
+  for (size_t i = 0; i < text.size() && i + 1 < kSize; ++i) field[i] = text[i];
+}
+
+template <typename B>
+constexpr mge_note_section NoteOf() {
+  constexpr std::string_view classes = B::kClasses.empty() ? B::kName : B::kClasses;
+  static_assert(WhyNoBackendName(B::kName).empty(), "kName: see WhyNoBackendName in mge/plugin/names.hpp");
+  static_assert(WhyNoClassList(classes).empty(),
+                "kClasses (or kName, without it): see WhyNoClassName in mge/plugin/names.hpp");
+  static_assert(!B::kVersion.empty() && B::kVersion.size() < sizeof(mge_note::version), "kVersion: 1 to 31 characters");
+  static_assert((B::kIsa & ~MGE_ISA_KNOWN_BITS) == 0, "kIsa: only MGE_ISA_ bits");
+  mge_note_section s = {};
+  s.owner_size = sizeof(MGE_NOTE_OWNER);
+  s.note_size = sizeof(mge_note);
+  s.type = MGE_NOTE_TYPE;
+  CopyTo(s.owner, MGE_NOTE_OWNER);
+  s.note.struct_size = sizeof(mge_note);
+  s.note.abi_major = MGE_ABI_MAJOR;
+  s.note.abi_minor = MGE_ABI_MINOR;
+  s.note.hash_low = static_cast<uint32_t>(MGE_ABI_HASH & 0xffffffffu);
+  s.note.hash_high = static_cast<uint32_t>(MGE_ABI_HASH >> 32);
+  s.note.isa = B::kIsa;
+  CopyTo(s.note.name, B::kName);
+  CopyTo(s.note.version, B::kVersion);
+  CopyTo(s.note.classes, classes);
+  return s;
+}
+
+}  // namespace internal
+
+// Judges the host and hands over the table.
+inline mge_code AnswerQuery(const mge_query_in* in, mge_query_out* out, const mge_plugin* plugin) {
+  if (in->abi_major != MGE_ABI_MAJOR || (MGE_ABI_MAJOR == 0 && in->header_hash != MGE_ABI_HASH)) {
+    out->reason = Text("built from other headers than this host; build it again with the host's SDK");
+    return MGE_FAILED_PRECONDITION;
+  }
+  out->plugin = plugin;
+  return MGE_OK;
+}
+
+}  // namespace mge
+
+// Defines the only exported symbol.
+#define MGE_PLUGIN_ENTRY(plugin_table)                                                          \
+  extern "C" MGE_EXPORT mge_code mge_plugin_query(const mge_query_in* in, mge_query_out* out) { \
+    return ::mge::AnswerQuery(in, out, &(plugin_table));                                        \
+  }
+
+// Identity note, tables and entry of a backend; once in a library.
+#define MGE_BACKEND(B)                                                                                       \
+  MGE_PLUGIN_ENTRY(::mge::internal::Tables<B>::kPlugin)                                                      \
+  __attribute__((section(MGE_NOTE_SECTION), used, aligned(4))) static constexpr mge_note_section mge_note_ = \
+      ::mge::internal::NoteOf<B>()

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices: which there are, and one that is open.
+//
+//   class Device {
+//    public:
+//     static mge::Result List(mge::DeviceList& list);   // every device, the unusable ones with the reason
+//     explicit Device(uint32_t index);                  // opens it; its destructor closes it
+//     mge::Result Init();                               // optional: opens it where that can fail
+//     mge::Result Health();                             // optional: MGE_DEVICE_LOST once it is lost, for ever
+//     mge::Result Link(Device& to, mge::LinkInfo* out); // optional: how another device of this backend is reached
+//   };
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "mge/plugin/error.hpp"
+
+namespace mge {
+
+// A device as the host is told of it. What is left empty is made up from the backend's first class and the index.
+struct DeviceInfo {
+  std::string name;               // "Demo 9000, 16 GiB"
+  std::string fingerprint = {};   // PCI address or UUID: equal for the same hardware in two backends
+  std::string class_name = {};    // one of the backend's classes
+  std::string device_class = {};  // key of tuning results: equal for devices on which equal choices are right
+  uint32_t score = 50;            // 1..100: the higher wins among backends for one fingerprint; 0: it cannot be used
+  std::string reason = {};        // with score 0: why, and what to do
+  uint32_t flags = 0;             // MGE_DEVICE_...
+  uint64_t memory_total = 0;      // bytes; 0: unknown
+};
+
+// Where List() puts the devices; the first gets index 0.
+class DeviceList {
+ public:
+  DeviceList(const mge_device_sink* sink, std::string_view default_class) : sink_(sink), default_class_(default_class) {}
+  void Add(const DeviceInfo& info) {
+    std::string_view cls = info.class_name.empty() ? default_class_ : std::string_view(info.class_name);
+    std::string fingerprint = info.fingerprint;
+    if (fingerprint.empty()) fingerprint = std::string(cls) + "-" + std::to_string(next_);
+    mge_device_info raw = {};
+    raw.struct_size = sizeof(raw);
+    raw.index = next_++;
+    raw.class_name = Text(cls);
+    raw.name = Text(info.name);
+    raw.fingerprint = Text(fingerprint);
+    raw.device_class = info.device_class.empty() ? Text(cls) : Text(info.device_class);
+    raw.reason = Text(info.reason);
+    raw.score = info.score;
+    raw.flags = info.flags;
+    raw.memory_total = info.memory_total;
+    sink_->device(sink_->self, &raw);
+  }
+
+ private:
+  const mge_device_sink* sink_;
+  std::string_view default_class_;
+  uint32_t next_ = 0;
+};
+
+// The way from one device to another.
+struct LinkInfo {
+  bool peer = false;          // CopyPeer goes directly; otherwise the host stages through pinned memory
+  double bandwidth_gb_s = 0;  // 10^9 bytes a second, one direction; 0: unknown
+  double latency_us = 0;
+  std::string_view name = {};  // "PCIe"; lives as long as the library
+};
+
+namespace internal {
+
+// The table of B::Device.
+template <typename B>
+struct DeviceTable {
+  using D = typename B::Device;
+  static mge_code Enumerate(const mge_device_sink* sink, mge_error* error) noexcept {
+    return Guard(error, [&]() -> Result {
+      std::string_view classes = B::kClasses.empty() ? B::kName : B::kClasses;
+      DeviceList list(sink, classes.substr(0, classes.find(',')));
+      return D::List(list);
+    });
+  }
+  static mge_code Open(uint32_t index, mge_device** out, mge_error* error) noexcept { return Make<D>(out, error, index); }
+  static mge_code Status(mge_device* device, mge_error* error) noexcept {
+    return Guard(error, [&] { return As<D>(device).Health(); });
+  }
+  static mge_code Link(mge_device* from, mge_device* to, mge_link* out, mge_error* error) noexcept {
+    return Guard(error, [&]() -> Result {
+      LinkInfo info;
+      if (Result r = As<D>(from).Link(As<D>(to), &info); !r.ok()) return r;
+      out->flags = info.peer ? MGE_LINK_PEER : 0;
+      out->bandwidth_gb_s = info.bandwidth_gb_s;
+      out->latency_us = info.latency_us;
+      out->name = Text(info.name);
+      return {};
+    });
+  }
+  static constexpr mge_device_api Api() {
+    return Table<mge_device_api>([](auto& t) {
+      t.enumerate = Enumerate;
+      t.open = Open;
+      t.close = Unmake<D, mge_device>;
+      if constexpr (requires { &D::Health; }) t.status = Status;
+      if constexpr (requires { &D::Link; }) t.link = Link;
+    });
+  }
+};
+
+}  // namespace internal
+}  // namespace mge

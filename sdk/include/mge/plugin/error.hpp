@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts, tables, results; how errors reach the host, and how exceptions do not.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "mge/plugin.h"
+
+namespace mge {
+
+inline constexpr mge_text Text(std::string_view s) { return {s.data(), s.size()}; }
+inline constexpr std::string_view View(const mge_text& t) { return {t.data, static_cast<size_t>(t.size)}; }
+
+// A table whose identity is set, for `fill` to complete: slots that later headers add stay empty.
+//   constexpr auto kDevice = mge::Table<mge_device_api>([](auto& t) { t.enumerate = Enumerate; ... });
+template <typename T, typename F>
+constexpr T Table(F fill) {
+  T table = {};
+  table.struct_size = sizeof(T);
+  if constexpr (requires { table.header_hash; }) {
+    table.abi_major = MGE_ABI_MAJOR;
+    table.abi_minor = MGE_ABI_MINOR;
+    table.header_hash = MGE_ABI_HASH;
+  } else {
+    table.minor = MGE_ABI_MINOR;
+  }
+  fill(table);
+  return table;
+}
+
+// A code and, if it is not MGE_OK, a sentence. Without a sentence the failure stands in the call's mge_error already.
+class [[nodiscard]] Result {
+ public:
+  Result() = default;
+  Result(mge_code code, std::string text) : code_(code), text_(std::move(text)) {}
+  bool ok() const { return code_ == MGE_OK; }
+  mge_code code() const { return code_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  mge_code code_ = MGE_OK;
+  std::string text_;
+};
+
+// The host table; set by start(), valid until stop(). One per backend library.
+inline const mge_host*& Host() {
+  static const mge_host* host = nullptr;
+  return host;
+}
+
+// The host's ready-made parts; nullptr where the host is older than they are.
+inline const mge_ready_made* ReadyMade() {
+  const mge_host* host = Host();
+  return host && host->struct_size >= sizeof(mge_host) ? host->ready_made : nullptr;
+}
+
+inline mge_code Report(mge_error* error, mge_code code, std::string_view text) {
+  const mge_host* host = Host();
+  return host ? host->fail(host->self, error, code, text.data(), text.size()) : code;
+}
+inline mge_code Report(mge_error* error, const Result& r) {
+  return r.text().empty() ? r.code() : Report(error, r.code(), r.text());
+}
+
+// A line in the host's log.
+inline void Log(int32_t severity, std::string_view text) {
+  if (const mge_host* host = Host()) host->log(host->self, severity, text.data(), text.size());
+}
+
+namespace internal {
+
+// The backend's objects are the host's opaque handles.
+template <typename Handle, typename T>
+Handle* HandleOf(T* object) {
+  return reinterpret_cast<Handle*>(object);
+}
+template <typename T, typename Handle>
+T& As(Handle* handle) {
+  return *reinterpret_cast<T*>(handle);
+}
+
+template <typename F>
+mge_code Answer(mge_error* error, F& f) {
+  if constexpr (std::is_same_v<decltype(f()), Result>) {
+    return Report(error, f());
+  } else {
+    return f();
+  }
+}
+
+}  // namespace internal
+
+// Runs f, which answers a code or a Result, and turns whatever it throws into an error: no exception crosses the boundary.
+template <typename F>
+mge_code Guard(mge_error* error, F&& f) noexcept {
+#if defined(__cpp_exceptions)
+  try {
+    return internal::Answer(error, f);
+  } catch (const std::bad_alloc&) {
+    return Report(error, MGE_RESOURCE_EXHAUSTED, "the backend has no host memory left");
+  } catch (const std::exception& e) {
+    return Report(error, MGE_INTERNAL, e.what());
+  } catch (...) {
+    return Report(error, MGE_INTERNAL, "the backend threw something unknown");
+  }
+#else
+  return internal::Answer(error, f);
+#endif
+}
+
+namespace internal {
+
+// Makes a T as the handle of the host. A class is made by its constructor, and by Init() if it has one, whose failure
+// ends it again.
+template <typename T, typename Handle, typename... Args>
+mge_code Make(Handle** out, mge_error* error, Args&&... args) noexcept {
+  return Guard(error, [&]() -> Result {
+    auto made = std::make_unique<T>(std::forward<Args>(args)...);
+    if constexpr (requires { &T::Init; }) {
+      if (Result r = made->Init(); !r.ok()) return r;
+    }
+    *out = HandleOf<Handle>(made.release());
+    return {};
+  });
+}
+
+template <typename T, typename Handle>
+void Unmake(Handle* handle) noexcept {
+  delete &As<T>(handle);
+}
+
+}  // namespace internal
+
+}  // namespace mge

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels: what a row offers, what is prepared of an offer, and the table that the host is given. The short form of a row,
+// one struct with Supports and Launch, is in row.hpp.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "mge/plugin/graph.hpp"
+#include "mge/plugin/layout.hpp"
+
+namespace mge {
+
+// What a kernel row offers. Lists may be shorter than the operands: what is missing is plain.
+struct Candidate {
+  std::string id;
+  int32_t rank = 0;
+  uint64_t attributes = MGE_KERNEL_DETERMINISTIC;
+  uint64_t workspace = 0;  // bound
+  double cost_us = -1;
+  uint64_t variant = 0;  // the row's own
+  std::vector<mge_layout> inputs = {};
+  std::vector<mge_layout> outputs = {};
+  std::vector<mge_in_place> in_place = {};
+};
+
+// Collects what a row says about a problem.
+class Offers {
+ public:
+  Offers(const mge_candidate_sink* sink, const mge_constraints* constraints, std::string_view kernel, uint64_t row,
+         size_t operands = 64)
+      : sink_(sink), constraints_(constraints), kernel_(kernel), row_(row), operands_(operands) {}
+
+  // An offer outside of the host's constraints becomes a refusal with that reason.
+  void Add(const Candidate& c) {
+    uint64_t require = constraints_ ? constraints_->require : 0, forbid = constraints_ ? constraints_->forbid : 0;
+    if ((c.attributes & require) != require || (c.attributes & forbid)) {
+      return RefuseNamed(c.id, "its attributes are outside of the constraints");
+    }
+    if (constraints_ && c.workspace > constraints_->workspace_limit) {
+      return RefuseNamed(c.id, "needs " + std::to_string(c.workspace) + " bytes of workspace, more than the limit");
+    }
+    std::vector<const mge_layout*> in, out;
+    for (const mge_layout& l : c.inputs) in.push_back(&l);
+    for (const mge_layout& l : c.outputs) out.push_back(&l);
+    in.resize(std::max(operands_, in.size()), nullptr);  // operands beyond the lists are plain
+    out.resize(std::max(operands_, out.size()), nullptr);
+    mge_candidate raw = {};
+    raw.struct_size = sizeof(raw);
+    raw.rank = c.rank;
+    raw.id = Text(c.id);
+    raw.attributes = c.attributes;
+    raw.workspace_bound = c.workspace;
+    raw.cost_us = c.cost_us;
+    raw.token = row_ << 32 | (c.variant & 0xffffffffu);
+    raw.input_layouts = c.inputs.empty() ? nullptr : in.data();
+    raw.output_layouts = c.outputs.empty() ? nullptr : out.data();
+    raw.in_place = c.in_place.data();
+    raw.in_place_count = c.in_place.size();
+    sink_->offer(sink_->self, &raw);
+  }
+  void Refuse(std::string_view reason) { RefuseNamed(kernel_, reason); }
+
+ private:
+  void RefuseNamed(std::string_view kernel, std::string_view reason) {
+    mge_text k = Text(kernel), r = Text(reason);
+    sink_->refuse(sink_->self, &k, &r);
+  }
+  const mge_candidate_sink* sink_;
+  const mge_constraints* constraints_;
+  std::string_view kernel_;
+  uint64_t row_;
+  size_t operands_;
+};
+
+// ---------------------------------------------------------------- kernels
+
+using Slot = mge_slot;
+
+// The address of an operand in a run.
+template <typename T>
+T* At(const mge_run* run, const Slot& slot) {
+  return reinterpret_cast<T*>(static_cast<char*>(run->bases[slot.base]) + slot.offset);
+}
+
+// The queue of a run, as the backend's own class.
+template <typename Q>
+Q& QueueOf(const mge_run* run) {
+  return internal::As<Q>(run->queue);
+}
+
+class Binding {
+ public:
+  explicit Binding(const mge_binding* b) : b_(b) {}
+  const Slot& input(int i) const { return b_->inputs[i]; }
+  const Slot& output(int i) const { return b_->outputs[i]; }
+  const Slot& workspace() const { return b_->workspace; }
+  uint32_t state_index() const { return b_->state_index; }
+  const mge_layout* input_layout(int i) const { return b_->input_layouts ? b_->input_layouts[i] : nullptr; }
+  const mge_layout* output_layout(int i) const { return b_->output_layouts ? b_->output_layouts[i] : nullptr; }
+
+ private:
+  const mge_binding* b_;
+};
+
+// A prepared candidate. Immutable once made; bind() may be called several times.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual uint32_t args_bytes() const = 0;
+  virtual uint64_t workspace_bytes() const { return 0; }
+  // Size of the packed form of constant input i; 0: taken as it is.
+  virtual uint64_t prepack_bytes(int) const { return 0; }
+  virtual Result Prepack(int, const void*, void*) { return {MGE_UNIMPLEMENTED, "this kernel packs nothing"}; }
+  virtual Result Bind(const Binding& binding, void* args, mge_step_fn* fn) = 0;
+  // State of one plan instance (used by one run at a time).
+  virtual bool has_state() const { return false; }
+  virtual Result CreateState(void** out) {
+    *out = nullptr;
+    return {};
+  }
+  virtual void DestroyState(void*) {}
+
+  std::vector<uint64_t> prepack_list;  // filled by the glue
+};
+using KernelPtr = std::unique_ptr<Kernel>;
+
+// Runs body(chunk) for chunk < chunks on the run's threads. Cut the work by its size alone, never by the number of threads,
+// so that results do not depend on it. What a body throws is thrown here, once all are done.
+template <typename F>
+void ParallelFor(const mge_run* run, uint64_t chunks, F&& body) {
+  if (chunks <= 1 || run->width <= 1) {
+    for (uint64_t i = 0; i < chunks; ++i) body(i);
+    return;
+  }
+#if defined(__cpp_exceptions)
+  struct Context {
+    std::remove_reference_t<F>& body;
+    std::atomic<bool> failed = false;
+    std::exception_ptr failure = nullptr;
+  } context{body};
+  run->parallel_for(
+      run->pool, chunks,
+      [](void* c, uint64_t chunk) noexcept {
+        Context& at = *static_cast<Context*>(c);
+        try {
+          at.body(chunk);
+        } catch (...) {
+          if (!at.failed.exchange(true)) at.failure = std::current_exception();
+        }
+      },
+      &context);
+  if (context.failure) std::rethrow_exception(context.failure);
+#else
+  using Body = std::remove_reference_t<F>;
+  run->parallel_for(
+      run->pool, chunks, [](void* c, uint64_t chunk) { (*static_cast<Body*>(c))(chunk); },
+      const_cast<void*>(static_cast<const void*>(&body)));
+#endif
+}
+
+// A kernel whose arguments are a plain struct and whose launch is a function of it.
+template <typename Args, mge_code (*Launch)(const Args&, const mge_run*), typename MakeArgs>
+class SimpleKernel : public Kernel {
+ public:
+  SimpleKernel(MakeArgs make, uint64_t workspace) : make_(std::move(make)), workspace_(workspace) {}
+  uint32_t args_bytes() const override { return sizeof(Args); }
+  uint64_t workspace_bytes() const override { return workspace_; }
+  Result Bind(const Binding& binding, void* args, mge_step_fn* fn) override {
+    static_assert(std::is_trivially_destructible_v<Args>);
+    new (args) Args(make_(binding));
+    *fn = [](const void* a, const mge_run* run) noexcept {
+      return Guard(run->error, [&] { return Launch(*static_cast<const Args*>(a), run); });
+    };
+    return {};
+  }
+
+ private:
+  MakeArgs make_;
+  uint64_t workspace_;
+};
+
+template <typename Args, mge_code (*Launch)(const Args&, const mge_run*), typename MakeArgs>
+KernelPtr MakeSimple(MakeArgs make, uint64_t workspace = 0) {
+  return std::make_unique<SimpleKernel<Args, Launch, MakeArgs>>(std::move(make), workspace);
+}
+
+struct KernelRow {
+  const char* op;  // operator of the group's first node
+  void (*offer)(const Problem&, Offers&);
+  KernelPtr (*make)(const Problem&, const Candidate&);  // of an offered candidate: id and variant are filled
+  const char* domain = "";
+};
+
+// The kernel table of a backend with these rows. A problem goes to every row whose `op` is the operator of the problem's
+// first node.
+template <const KernelRow* const* (*Rows)(uint64_t*)>
+struct KernelTable {
+  static mge_code Enumerate(mge_device* device, const mge_problem* problem, const mge_constraints* constraints,
+                            const mge_candidate_sink* sink, mge_error* error) noexcept {
+    return Guard(error, [&]() -> mge_code {
+      Problem p(problem, device);
+      if (p.node_count() == 0) return Report(error, MGE_INVALID_ARGUMENT, "the problem has no node");
+      size_t operands = static_cast<size_t>(std::max(p.input_count(), p.output_count()));
+      uint64_t count = 0;
+      const KernelRow* const* rows = Rows(&count);
+      for (uint64_t i = 0; i < count; ++i) {
+        if (!p.node().Is(rows[i]->op, rows[i]->domain)) continue;
+        Offers offers(sink, constraints, rows[i]->op, i, operands);
+        rows[i]->offer(p, offers);
+      }
+      return MGE_OK;
+    });
+  }
+  static mge_code Prepare(mge_device* device, const mge_problem* problem, const mge_candidate* candidate, mge_prepared* out,
+                          mge_error* error) noexcept {
+    return Guard(error, [&]() -> mge_code {
+      Problem p(problem, device);
+      uint64_t count = 0;
+      const KernelRow* const* rows = Rows(&count);
+      uint64_t row = candidate->token >> 32;
+      if (row >= count) return Report(error, MGE_INVALID_ARGUMENT, "the candidate is not one of this backend");
+      Candidate c;
+      c.id = View(candidate->id);
+      c.rank = candidate->rank;
+      c.attributes = candidate->attributes;
+      c.workspace = candidate->workspace_bound;
+      c.variant = candidate->token & 0xffffffffu;
+      KernelPtr kernel = rows[row]->make(p, c);
+      if (!kernel) return Report(error, MGE_UNIMPLEMENTED, "the kernel could not be made: " + c.id);
+      bool packs = false;
+      for (int i = 0; i < p.input_count(); ++i) {
+        kernel->prepack_list.push_back(kernel->prepack_bytes(i));
+        packs |= kernel->prepack_list.back() != 0;
+      }
+      out->args_bytes = kernel->args_bytes();
+      out->workspace_bytes = kernel->workspace_bytes();
+      out->prepack_bytes = packs ? kernel->prepack_list.data() : nullptr;
+      out->has_state = kernel->has_state();
+      out->kernel = reinterpret_cast<mge_kernel*>(kernel.release());
+      return MGE_OK;
+    });
+  }
+  static Kernel* Of(mge_kernel* k) { return reinterpret_cast<Kernel*>(k); }
+  static mge_code Prepack(mge_kernel* k, uint32_t input, const void* source, void* destination, mge_error* error) noexcept {
+    return Guard(error, [&] { return Of(k)->Prepack(static_cast<int>(input), source, destination); });
+  }
+  static mge_code Bind(mge_kernel* k, const mge_binding* binding, void* args, mge_step_fn* fn, mge_error* error) noexcept {
+    return Guard(error, [&] { return Of(k)->Bind(Binding(binding), args, fn); });
+  }
+  static mge_code StateCreate(mge_kernel* k, void** out, mge_error* error) noexcept {
+    return Guard(error, [&] { return Of(k)->CreateState(out); });
+  }
+  static void StateDestroy(mge_kernel* k, void* state) noexcept { Of(k)->DestroyState(state); }
+  static void Destroy(mge_kernel* k) noexcept { delete Of(k); }
+
+  static constexpr mge_kernel_api Api(std::string_view set_version) {
+    return Table<mge_kernel_api>([&](auto& t) {
+      t.set_version = Text(set_version);
+      t.enumerate = Enumerate;
+      t.prepare = Prepare;
+      t.prepack = Prepack;
+      t.bind = Bind;
+      t.state_create = StateCreate;
+      t.state_destroy = StateDestroy;
+      t.destroy = Destroy;
+    });
+  }
+};
+
+}  // namespace mge

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory: the driver's calls. Pools keep what they get, so these are called rarely; the host charges the budget before.
+//
+//   struct Memory {
+//     static mge::Result Acquire(Device&, int32_t memory_class, uint64_t bytes, mge_slab* out);
+//     static void Release(Device&, const mge_slab& slab);
+//     static mge::MemoryAmount Info(Device&);
+//     // optional: a stream-ordered release, which returns at once although the slab is read until `last_use`
+//     static void ReleaseAfter(Device&, const mge_slab& slab, const mge_fence_point& last_use);
+//     // optional, all or none: a range of addresses, and memory under parts of it
+//     static uint64_t RangeGranularity(Device&);
+//     static mge::Result RangeReserve(Device&, uint64_t bytes, mge_slab* out);
+//     static void RangeRelease(Device&, const mge_slab& range);
+//     static mge::Result RangeCommit(Device&, const mge_slab& range, uint64_t offset, uint64_t bytes);
+//     static void RangeDecommit(Device&, const mge_slab& range, uint64_t offset, uint64_t bytes);
+//   };
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "mge/plugin/pool.hpp"
+
+namespace mge {
+
+struct MemoryAmount {
+  uint64_t free_bytes = 0;
+  uint64_t total_bytes = 0;  // 0: unknown
+};
+
+// A slab that Acquire gives. `host_address` stays NULL where the host cannot reach the memory.
+inline mge_slab MakeSlab(int32_t memory_class, uint64_t bytes, void* address, void* host_address, void* handle = nullptr) {
+  return {sizeof(mge_slab), memory_class, address, host_address, handle, bytes};
+}
+
+// Ready-made: plain host memory, for devices that share it (MGE_DEVICE_HOST_ACCESSIBLE).
+struct HostMemory {
+  static constexpr uint64_t kAlignment = 64;  // the least that the contract asks for
+  template <typename Device>
+  static Result Acquire(Device&, int32_t memory_class, uint64_t bytes, mge_slab* out) {
+    if (memory_class < 0 || memory_class >= MGE_MEMORY_CLASS_COUNT) {
+      return {MGE_UNIMPLEMENTED, "there is no memory of class " + std::to_string(memory_class)};
+    }
+    uint64_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    void* address = rounded < bytes ? nullptr : std::aligned_alloc(kAlignment, rounded);
+    if (!address) return {MGE_RESOURCE_EXHAUSTED, "the system gave no " + std::to_string(bytes) + " bytes of memory"};
+    *out = MakeSlab(memory_class, bytes, address, address);
+    return {};
+  }
+  template <typename Device>
+  static void Release(Device&, const mge_slab& slab) {
+    std::free(slab.address);
+  }
+  template <typename Device>
+  static MemoryAmount Info(Device&) {
+    return {};
+  }
+};
+
+namespace internal {
+
+// The table of B::Memory, B::Pool and B::Reserve.
+template <typename B>
+struct MemoryTable {
+  using D = typename B::Device;
+  using M = typename B::Memory;
+  static mge_code Acquire(mge_device* device, int32_t memory_class, uint64_t bytes, mge_slab* out,
+                          mge_error* error) noexcept {
+    return Guard(error, [&]() -> Result { return M::Acquire(As<D>(device), memory_class, bytes, out); });
+  }
+  static void Release(mge_device* device, const mge_slab* slab) noexcept { M::Release(As<D>(device), *slab); }
+  static void Info(mge_device* device, uint64_t* free_bytes, uint64_t* total_bytes) noexcept {
+    MemoryAmount amount = M::Info(As<D>(device));
+    *free_bytes = amount.free_bytes;
+    *total_bytes = amount.total_bytes;
+  }
+  static void ReleaseAfter(mge_device* device, const mge_slab* slab, const mge_fence_point* last_use) noexcept {
+    M::ReleaseAfter(As<D>(device), *slab, *last_use);
+  }
+  static uint64_t RangeGranularity(mge_device* device) noexcept { return M::RangeGranularity(As<D>(device)); }
+  static mge_code RangeReserve(mge_device* device, uint64_t bytes, mge_slab* out, mge_error* error) noexcept {
+    return Guard(error, [&]() -> Result { return M::RangeReserve(As<D>(device), bytes, out); });
+  }
+  static void RangeRelease(mge_device* device, const mge_slab* range) noexcept { M::RangeRelease(As<D>(device), *range); }
+  static mge_code RangeCommit(mge_device* device, const mge_slab* range, uint64_t offset, uint64_t bytes,
+                              mge_error* error) noexcept {
+    return Guard(error, [&]() -> Result { return M::RangeCommit(As<D>(device), *range, offset, bytes); });
+  }
+  static void RangeDecommit(mge_device* device, const mge_slab* range, uint64_t offset, uint64_t bytes) noexcept {
+    M::RangeDecommit(As<D>(device), *range, offset, bytes);
+  }
+
+  static constexpr mge_memory_api Api() {
+    return Table<mge_memory_api>([](auto& t) {
+      t.slab_acquire = Acquire;
+      t.slab_release = Release;
+      t.memory_info = Info;
+      if constexpr (requires { B::Pool::kReadyMade; }) {
+        t.pool = Text(B::Pool::kReadyMade);
+      } else {
+        t.own_pool = &PoolTable<D, typename B::Pool>::kApi;
+      }
+      if constexpr (requires { B::Reserve::kReadyMade; }) {
+        t.reserve = Text(B::Reserve::kReadyMade);
+      } else {
+        t.own_reserve = &ReserveTable<D, typename B::Reserve>::kApi;
+      }
+      if constexpr (requires { &M::ReleaseAfter; }) t.slab_release_after = ReleaseAfter;
+      if constexpr (requires { &M::RangeReserve; }) {
+        t.range_granularity = RangeGranularity;
+        t.range_reserve = RangeReserve;
+        t.range_release = RangeRelease;
+        t.range_commit = RangeCommit;
+        t.range_decommit = RangeDecommit;
+      }
+    });
+  }
+};
+
+}  // namespace internal
+}  // namespace mge

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pools, which keep memory between uses, and reserve policies, which say how much. A backend names one of the host's in one
+// line, or brings a class of its own:
+//
+//   using Pool = mge::pool::Growing;          // Naive, Round, Unpooled, Growing
+//   using Reserve = mge::reserve::Percent<5>; // Percent<n>, Bytes<n>, All, None
+//
+//   class MyPool {                            // called from several threads
+//    public:
+//     MyPool(Device&, int32_t memory_class, const mge::SlabSource& slabs);
+//     mge::Result Acquire(const mge::PoolRequest& request, mge_reservation* out);
+//     void Release(const mge_reservation& reservation, const mge_fence_point* last_use);
+//     void Trim(int32_t how);
+//     mge_pool_stats Stats() const;
+//   };
+//   struct MyReserve {                        // decides, without side effects; the host's budget binds in any case
+//     static mge::Result Decide(Device&, const mge_plan_summary& plan, mge_reserve_decision* out);
+//   };
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "mge/plugin/error.hpp"
+
+namespace mge {
+
+// Where a pool gets its memory: the host, which charges the device's budget and calls Memory::Acquire.
+class SlabSource {
+ public:
+  explicit SlabSource(const mge_slab_provider* provider) : provider_(provider) {}
+  // `error` is that of the request: a refusal by the budget goes back in the host's own words.
+  Result Acquire(uint64_t bytes, mge_slab* out, mge_error* error) const {
+    return {provider_->acquire(provider_->self, bytes, out, error), ""};
+  }
+  void Release(const mge_slab& slab) const { provider_->release(provider_->self, &slab); }
+  const mge_slab_provider* raw() const { return provider_; }
+
+ private:
+  const mge_slab_provider* provider_;
+};
+
+struct PoolRequest {
+  uint64_t bytes;
+  uint64_t alignment;
+  const mge_fence_point* after;  // the memory is used once this is reached; NULL: at once
+  uint32_t flags;                // MGE_POOL_NO_GROWTH
+  mge_error* error;
+};
+
+// A pool of the host's in a class of one's own: derive from it and hide what should differ, or keep one as a member.
+class ReadyPool {
+ public:
+  template <typename D>
+  ReadyPool(std::string_view name, D& device, int32_t memory_class, const SlabSource& slabs)
+      : name_(name), device_(internal::HandleOf<mge_device>(&device)), memory_class_(memory_class), slabs_(slabs) {}
+  ~ReadyPool() {
+    if (pool_) api_->destroy(pool_);
+  }
+  ReadyPool(const ReadyPool&) = delete;
+  ReadyPool& operator=(const ReadyPool&) = delete;
+
+  Result Init() {
+    const mge_ready_made* ready = ReadyMade();
+    mge_text name = Text(name_);
+    api_ = ready ? ready->pool(ready->self, &name) : nullptr;
+    if (!api_) return {MGE_UNIMPLEMENTED, "this host has no pool '" + std::string(name_) + "'"};
+    mge_code code = api_->create(device_, memory_class_, slabs_.raw(), &pool_, nullptr);
+    return code == MGE_OK ? Result() : Result(code, "the host's pool '" + std::string(name_) + "' could not be made");
+  }
+  Result Acquire(const PoolRequest& r, mge_reservation* out) {
+    return {api_->acquire(pool_, r.bytes, r.alignment, r.after, r.flags, out, r.error), ""};
+  }
+  void Release(const mge_reservation& reservation, const mge_fence_point* last_use) {
+    api_->release(pool_, &reservation, last_use);
+  }
+  void Trim(int32_t how) { api_->trim(pool_, how); }
+  mge_pool_stats Stats() const {
+    mge_pool_stats stats = {};
+    stats.struct_size = sizeof(stats);
+    api_->stats(pool_, &stats);
+    return stats;
+  }
+
+ private:
+  std::string_view name_;
+  mge_device* device_;
+  int32_t memory_class_;
+  SlabSource slabs_;
+  const mge_pool_api* api_ = nullptr;
+  mge_pool* pool_ = nullptr;
+};
+
+// The host's own pools.
+namespace pool {
+struct Naive {
+  static constexpr std::string_view kReadyMade = "naive";
+};  // keeps slabs by size
+struct Round {
+  static constexpr std::string_view kReadyMade = "round";
+};  // the same, sizes rounded to powers of two
+struct Unpooled {
+  static constexpr std::string_view kReadyMade = "unpooled";
+};  // keeps nothing
+struct Growing {
+  static constexpr std::string_view kReadyMade = "growing";
+};  // cuts few large slabs by best fit
+}  // namespace pool
+
+namespace internal {
+
+// "bytes:" and a number, as a constant.
+template <uint64_t kNumber>
+struct Worded {
+  template <size_t kSize>
+  static constexpr auto After(const char (&word)[kSize]) {
+    std::array<char, kSize + 20> out = {};
+    size_t n = 0;
+    for (; n + 1 < kSize; ++n) out[n] = word[n];
+    size_t digits = 1;
+    for (uint64_t rest = kNumber / 10; rest; rest /= 10) ++digits;
+    uint64_t rest = kNumber;
+    for (size_t i = digits; i-- > 0; rest /= 10) out[n + i] = static_cast<char>('0' + rest % 10);
+    return out;  // ended by zeros
+  }
+};
+
+}  // namespace internal
+
+// The host's own reserve policies.
+namespace reserve {
+template <unsigned kPercent>  // leave that part of the device alone
+struct Percent {
+  static_assert(kPercent <= 100, "a part of a device is at most 100 percent");
+  static constexpr auto kText = internal::Worded<kPercent>::After("percent:");
+  static constexpr std::string_view kReadyMade = kText.data();
+};
+template <uint64_t kBytes>  // take as much before the first run
+struct Bytes {
+  static constexpr auto kText = internal::Worded<kBytes>::After("bytes:");
+  static constexpr std::string_view kReadyMade = kText.data();
+};
+struct All {
+  static constexpr std::string_view kReadyMade = "all";
+};  // nearly everything, before the first run
+struct None {
+  static constexpr std::string_view kReadyMade = "none";
+};  // as it comes
+}  // namespace reserve
+
+// What one of the host's policies would decide, for a policy that begins with it: "percent:5", "bytes:64MiB", "all", "none".
+inline Result ReadyReserve(std::string_view policy, const mge_plan_summary& plan, mge_reserve_decision* out) {
+  const mge_ready_made* ready = ReadyMade();
+  if (!ready) return {MGE_UNIMPLEMENTED, "this host has no reserve policies of its own"};
+  mge_text text = Text(policy);
+  mge_code code = ready->reserve(ready->self, &text, &plan, out, nullptr);
+  return code == MGE_OK ? Result() : Result(code, "the host does not take the reserve policy '" + std::string(policy) + "'");
+}
+
+namespace internal {
+
+template <typename D, typename P>
+struct PoolTable {
+  static mge_code Create(mge_device* device, int32_t memory_class, const mge_slab_provider* provider, mge_pool** out,
+                         mge_error* error) noexcept {
+    return Make<P>(out, error, As<D>(device), memory_class, SlabSource(provider));
+  }
+  static mge_code Acquire(mge_pool* pool, uint64_t bytes, uint64_t alignment, const mge_fence_point* after, uint32_t flags,
+                          mge_reservation* out, mge_error* error) noexcept {
+    return Guard(error, [&]() -> Result {
+      if (flags & ~uint32_t{MGE_POOL_NO_GROWTH})
+        return {MGE_UNIMPLEMENTED, "a flag of acquire that this pool does not know"};
+      out->struct_size = sizeof(*out);
+      return As<P>(pool).Acquire({bytes, alignment, after, flags, error}, out);
+    });
+  }
+  static void Release(mge_pool* pool, const mge_reservation* reservation, const mge_fence_point* last_use) noexcept {
+    As<P>(pool).Release(*reservation, last_use);
+  }
+  static void Trim(mge_pool* pool, int32_t how) noexcept { As<P>(pool).Trim(how); }
+  static void Stats(const mge_pool* pool, mge_pool_stats* out) noexcept {
+    *out = reinterpret_cast<const P*>(pool)->Stats();
+    out->struct_size = sizeof(*out);
+  }
+  static constexpr mge_pool_api kApi = Table<mge_pool_api>([](auto& t) {
+    t.create = Create;
+    t.destroy = Unmake<P, mge_pool>;
+    t.acquire = Acquire;
+    t.release = Release;
+    t.trim = Trim;
+    t.stats = Stats;
+  });
+};
+
+template <typename D, typename R>
+struct ReserveTable {
+  static mge_code Decide(mge_device* device, const mge_plan_summary* plan, mge_reserve_decision* out,
+                         mge_error* error) noexcept {
+    return Guard(error, [&]() -> Result { return R::Decide(As<D>(device), *plan, out); });
+  }
+  static constexpr mge_reserve_api kApi = Table<mge_reserve_api>([](auto& t) { t.decide = Decide; });
+};
+
+}  // namespace internal
+}  // namespace mge

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel as one struct: what it supports, what it binds and what it does stand in one place.
+//
+//   struct Relu {
+//     static constexpr const char* kOp = "Relu";           // operator of the group's first node
+//     static constexpr const char* kId = "demo.relu";      // stable: names it in caches and in --why
+//     static mge::Support Supports(const mge::Problem& p) {
+//       return p.input(0).dtype() == MGE_DTYPE_F32 ? mge::Yes() : mge::No("only float32");
+//     }
+//     explicit Relu(const mge::Problem& p) : count(p.input(0).elements()) {}
+//     void Bind(const mge::Binding& b) { x = b.input(0), y = b.output(0); }
+//     mge_code Launch(const mge_run* run) const;
+//     uint64_t count;
+//     mge::Slot x, y;
+//   };
+//   inline constexpr mge::KernelRow kRelu = mge::Row<Relu>();
+//
+// The struct is copied as bytes (trivially copyable); it is made once for a candidate, bound to the offsets of each plan,
+// and launched for each run. What it may have besides:
+//   kDomain, kAttributes   constants; default "", MGE_KERNEL_DETERMINISTIC
+//   static void Describe(const Problem&, Candidate&)   cost, workspace, layouts, in-place pairs of the one candidate
+//   static void Offer(const Problem&, Offers&)         several candidates, in place of kId, Supports and Describe;
+//                                                      the constructor then takes (const Problem&, const Candidate&)
+//   uint64_t workspace_bytes() const                   exact; default: the candidate's bound
+//   uint64_t prepack_bytes(int input) const, Result Prepack(int input, const void* from, void* to) const
+//   struct State                                       one for each instance of a plan, of a default constructor;
+//                                                      Bind keeps state_index(), Launch reads StateOf<State>(run, index)
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "mge/plugin/kernel.hpp"
+
+namespace mge {
+
+// Whether a kernel can compute a problem, and if not, why: the user reads it in `mge plan --why`.
+class [[nodiscard]] Support {
+ public:
+  explicit Support(std::string why_not) : why_not_(std::move(why_not)) {}
+  bool yes() const { return why_not_.empty(); }
+  const std::string& why_not() const { return why_not_; }
+
+ private:
+  std::string why_not_;
+};
+inline Support Yes() { return Support(std::string()); }
+inline Support No(std::string reason) { return Support(reason.empty() ? "no reason is given" : std::move(reason)); }
+
+// The state of a kernel in a run; `index` is what Binding::state_index() said.
+template <typename State>
+State& StateOf(const mge_run* run, uint32_t index) {
+  return *static_cast<State*>(run->states[index]);
+}
+
+namespace internal {
+
+template <typename K>
+constexpr uint64_t AttributesOf() {
+  if constexpr (requires { K::kAttributes; }) return K::kAttributes;
+  return MGE_KERNEL_DETERMINISTIC;
+}
+
+template <typename K>
+class StructKernel : public Kernel {
+ public:
+  static_assert(std::is_trivially_copyable_v<K>, "a kernel's struct is copied as bytes");
+  static_assert(alignof(K) <= 16, "arguments of a step are aligned to 16 bytes");
+
+  StructKernel(const K& kernel, uint64_t bound) : kernel_(kernel), bound_(bound) {}
+  uint32_t args_bytes() const override { return sizeof(K); }
+  uint64_t workspace_bytes() const override {
+    if constexpr (requires { &K::workspace_bytes; }) return kernel_.workspace_bytes();
+    return bound_;
+  }
+  uint64_t prepack_bytes([[maybe_unused]] int input) const override {
+    if constexpr (requires { &K::Prepack; }) return kernel_.prepack_bytes(input);
+    return 0;
+  }
+  Result Prepack(int input, const void* source, void* destination) override {
+    if constexpr (requires { &K::Prepack; }) return kernel_.Prepack(input, source, destination);
+    return Kernel::Prepack(input, source, destination);
+  }
+  Result Bind(const Binding& binding, void* args, mge_step_fn* fn) override {
+    (new (args) K(kernel_))->Bind(binding);
+    *fn = [](const void* a, const mge_run* run) noexcept {
+      return Guard(run->error, [&] { return static_cast<const K*>(a)->Launch(run); });
+    };
+    return {};
+  }
+  bool has_state() const override {
+    return requires { typename K::State; };
+  }
+  Result CreateState(void** out) override {
+    if constexpr (requires { typename K::State; }) *out = new typename K::State();
+    return {};
+  }
+  void DestroyState([[maybe_unused]] void* state) override {
+    if constexpr (requires { typename K::State; }) delete static_cast<typename K::State*>(state);
+  }
+
+ private:
+  K kernel_;
+  uint64_t bound_;
+};
+
+template <typename K>
+void OfferOf(const Problem& problem, Offers& offers) {
+  if constexpr (requires { &K::Offer; }) {
+    K::Offer(problem, offers);
+  } else {
+    if (Support answer = K::Supports(problem); !answer.yes()) return offers.Refuse(answer.why_not());
+    Candidate candidate;
+    candidate.id = K::kId;
+    candidate.attributes = AttributesOf<K>();
+    if constexpr (requires { &K::Describe; }) K::Describe(problem, candidate);
+    offers.Add(candidate);
+  }
+}
+
+template <typename K>
+KernelPtr MakeOf(const Problem& problem, const Candidate& candidate) {
+  if constexpr (requires { &K::Offer; }) {
+    return std::make_unique<StructKernel<K>>(K(problem, candidate), candidate.workspace);
+  } else {
+    return std::make_unique<StructKernel<K>>(K(problem), candidate.workspace);
+  }
+}
+
+template <typename K>
+constexpr const char* DomainOf() {
+  if constexpr (requires { K::kDomain; }) return K::kDomain;
+  return "";
+}
+
+}  // namespace internal
+
+// The row of a struct.
+template <typename K>
+constexpr KernelRow Row() {
+  return {K::kOp, internal::OfferOf<K>, internal::MakeOf<K>, internal::DomainOf<K>()};
+}
+
+// The rows of a backend: using Kernels = mge::Kernels<kRelu, kAdd>. A row may be defined in another file:
+//   extern const mge::KernelRow kRelu;
+template <const KernelRow&... kRows>
+struct Kernels {
+  static const KernelRow* const* Rows(uint64_t* count) {
+    static constexpr const KernelRow* rows[] = {&kRows..., nullptr};
+    *count = sizeof...(kRows);
+    return rows;
+  }
+};
+
+}  // namespace mge

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings of a backend: declared once, set by the user, judged by the host, read between start and stop.
+//
+//   constexpr mge_setting kDevices = mge::IntSetting("demo.devices", "1", 1, 16, "devices", "Number of devices.");
+//   struct Backend : mge::BackendDefaults { static constexpr const mge_setting* kSettings[] = {&kDevices}; ... };
+//   int64_t n = mge::ToInt(mge::SettingOf<Backend>(kDevices));     // MGE_DEMO_DEVICES, demo.devices in a file, or 1
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+#include "mge/plugin/error.hpp"
+
+namespace mge {
+namespace internal {
+
+constexpr mge_setting SettingRow(int32_t type, std::string_view key, std::string_view fallback, std::string_view doc) {
+  mge_setting s = {};
+  s.struct_size = sizeof(s);
+  s.type = type;
+  s.key = Text(key);
+  s.fallback = Text(fallback);
+  s.doc = Text(doc);
+  s.lifecycle = MGE_LIFECYCLE_FIRST_SET;
+  return s;
+}
+
+constexpr mge_setting Ranged(mge_setting s, double min, double max, std::string_view unit) {
+  s.min = min;
+  s.max = max;
+  s.unit = Text(unit);
+  return s;
+}
+
+}  // namespace internal
+
+// The key begins with the backend's name; the default is written as a user would write it; `min` = `max` = 0 is no range.
+constexpr mge_setting BoolSetting(std::string_view key, std::string_view fallback, std::string_view doc) {
+  return internal::SettingRow(MGE_SETTING_BOOL, key, fallback, doc);
+}
+constexpr mge_setting IntSetting(std::string_view key, std::string_view fallback, double min, double max,
+                                 std::string_view unit, std::string_view doc) {
+  return internal::Ranged(internal::SettingRow(MGE_SETTING_INT, key, fallback, doc), min, max, unit);
+}
+constexpr mge_setting DoubleSetting(std::string_view key, std::string_view fallback, double min, double max,
+                                    std::string_view unit, std::string_view doc) {
+  return internal::Ranged(internal::SettingRow(MGE_SETTING_DOUBLE, key, fallback, doc), min, max, unit);
+}
+constexpr mge_setting BytesSetting(std::string_view key, std::string_view fallback, double min, double max,
+                                   std::string_view doc) {
+  return internal::Ranged(internal::SettingRow(MGE_SETTING_BYTES, key, fallback, doc), min, max, "bytes");
+}
+constexpr mge_setting TextSetting(std::string_view key, std::string_view fallback, std::string_view doc) {
+  return internal::SettingRow(MGE_SETTING_TEXT, key, fallback, doc);
+}
+// `choices`: the allowed words, separated by '|'.
+constexpr mge_setting ChoiceSetting(std::string_view key, std::string_view fallback, std::string_view choices,
+                                    std::string_view doc) {
+  mge_setting s = internal::SettingRow(MGE_SETTING_CHOICE, key, fallback, doc);
+  s.choices = Text(choices);
+  return s;
+}
+// Read anew by whoever asks, where a setting is otherwise read once in the life of a runtime.
+constexpr mge_setting Dynamic(mge_setting s) {
+  s.lifecycle = MGE_LIFECYCLE_DYNAMIC;
+  return s;
+}
+
+// The value of one of B's settings, as text that the host has judged already: truth as 1 or 0, sizes in bytes.
+template <typename B>
+std::string_view SettingOf(const mge_setting& setting) {
+  const mge_host* host = Host();
+  for (uint32_t i = 0; host && i < std::size(B::kSettings); ++i) {
+    mge_text text = {};
+    if (B::kSettings[i] == &setting && host->setting(host->self, i, &text) == MGE_OK) return View(text);
+  }
+  return View(setting.fallback);
+}
+inline int64_t ToInt(std::string_view value) { return std::strtoll(std::string(value).c_str(), nullptr, 10); }
+inline uint64_t ToBytes(std::string_view value) { return std::strtoull(std::string(value).c_str(), nullptr, 10); }
+inline double ToDouble(std::string_view value) { return std::strtod(std::string(value).c_str(), nullptr); }
+inline bool ToBool(std::string_view value) { return value == "1"; }
+
+}  // namespace mge

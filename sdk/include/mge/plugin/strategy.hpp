@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strategies: which of several candidates is best. The host has filtered them, times them where that is asked for, and
+// refuses anything that is not an order of them all.
+//
+//   using Strategy = mge::strategy::Host;   // as the user asks; Heuristic, Profile, Reproducible: always that way
+//
+//   struct MyStrategy {                      // or a class of one's own; `order` comes as 0, 1, 2...
+//     static mge::Result Order(Device&, const mge::Choice& choice, std::span<uint32_t> order);
+//   };
+//
+// In the mode REPRODUCIBLE an order is a function of problem, device class and candidates alone: no clock, no load, no
+// chance.
+#pragma once
+
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <string_view>
+
+#include "mge/plugin/graph.hpp"
+
+namespace mge {
+
+// What is to be ordered.
+class Choice {
+ public:
+  explicit Choice(const mge_choice* c) : c_(c) {}
+  int32_t mode() const { return c_->mode; }  // MGE_SELECT_...
+  Problem problem() const { return Problem(c_->problem); }
+  size_t size() const { return static_cast<size_t>(c_->candidate_count); }
+  const mge_candidate& candidate(uint32_t i) const { return *c_->candidates[i]; }
+  std::string_view id(uint32_t i) const { return View(candidate(i).id); }
+  bool has(uint32_t i, uint64_t attribute) const { return (candidate(i).attributes & attribute) != 0; }
+  // Negative where nothing was measured.
+  double measured_us(uint32_t i) const { return c_->measured_us ? c_->measured_us[i] : -1; }
+  const mge_choice* raw() const { return c_; }
+
+ private:
+  const mge_choice* c_;
+};
+
+// The host's own order, in the mode of the choice or another; without measurements, PROFILE becomes HEURISTIC.
+inline Result ReadyOrder(const Choice& choice, int32_t mode, std::span<uint32_t> order) {
+  const mge_ready_made* ready = ReadyMade();
+  if (!ready) return {MGE_UNIMPLEMENTED, "this host has no strategy of its own"};
+  mge_choice as = *choice.raw();
+  as.mode = mode == MGE_SELECT_PROFILE && !as.measured_us ? MGE_SELECT_HEURISTIC : mode;
+  mge_code code = ready->order(ready->self, &as, order.data(), nullptr);
+  return code == MGE_OK ? Result() : Result(code, "the host's own strategy failed");
+}
+inline Result ReadyOrder(const Choice& choice, std::span<uint32_t> order) {
+  return ReadyOrder(choice, choice.mode(), order);
+}
+
+namespace strategy {
+
+// The host's, in the mode that the user sets.
+struct Host {
+  static constexpr bool kReadyMade = true;
+};
+
+// The host's in one mode, whatever is set; only REPRODUCIBLE stays what the user asked for.
+template <int32_t kMode>
+struct Always {
+  template <typename D>
+  static Result Order(D&, const Choice& choice, std::span<uint32_t> order) {
+    return ReadyOrder(choice, choice.mode() == MGE_SELECT_REPRODUCIBLE ? MGE_SELECT_REPRODUCIBLE : kMode, order);
+  }
+};
+using Heuristic = Always<MGE_SELECT_HEURISTIC>;
+using Profile = Always<MGE_SELECT_PROFILE>;
+using Reproducible = Always<MGE_SELECT_REPRODUCIBLE>;
+
+}  // namespace strategy
+
+namespace internal {
+
+template <typename D, typename S>
+struct StrategyTable {
+  static mge_code Order(mge_device* device, const mge_choice* choice, uint32_t* out, mge_error* error) noexcept {
+    return Guard(error, [&]() -> Result {
+      if (choice->mode < MGE_SELECT_HEURISTIC || choice->mode > MGE_SELECT_REPRODUCIBLE) {
+        return {MGE_UNIMPLEMENTED, "a mode of selection that this backend does not know"};
+      }
+      std::span<uint32_t> order(out, static_cast<size_t>(choice->candidate_count));
+      std::iota(order.begin(), order.end(), 0u);
+      return S::Order(As<D>(device), Choice(choice), order);
+    });
+  }
+  static constexpr mge_strategy_api kApi = Table<mge_strategy_api>([](auto& t) { t.order = Order; });
+};
+
+}  // namespace internal
+}  // namespace mge
