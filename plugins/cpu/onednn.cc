@@ -26,11 +26,12 @@ namespace {
 #if DNNL_VERSION_MAJOR >= 3
 #define MGE_DNNL_VERSIONED(X)                                                                                            \
   X(dnnl_memory_desc_create_with_strides) X(dnnl_memory_desc_create_with_tag) X(dnnl_memory_desc_clone)                  \
-  X(dnnl_memory_desc_destroy) X(dnnl_convolution_forward_primitive_desc_create) X(dnnl_matmul_primitive_desc_create)
+  X(dnnl_memory_desc_destroy) X(dnnl_convolution_forward_primitive_desc_create) X(dnnl_matmul_primitive_desc_create)           \
+  X(dnnl_pooling_forward_primitive_desc_create)
 #else
 #define MGE_DNNL_VERSIONED(X)                                                                                            \
   X(dnnl_memory_desc_init_by_strides) X(dnnl_memory_desc_init_by_tag) X(dnnl_primitive_desc_create)                      \
-  X(dnnl_dilated_convolution_forward_desc_init) X(dnnl_matmul_desc_init)
+  X(dnnl_dilated_convolution_forward_desc_init) X(dnnl_matmul_desc_init) X(dnnl_pooling_v2_forward_desc_init)
 #endif
 #define MGE_DNNL_FUNCTIONS(X) MGE_DNNL_COMMON(X) MGE_DNNL_VERSIONED(X)
 
@@ -316,7 +317,7 @@ class PrimitiveImpl : public Primitive {
     const Library& l = Lib();
     if (auto s = l.dnnl_primitive_create(&primitive_, desc_); s != dnnl_success) return Failed("making a primitive", s);
     descs_[kX] = Desc::Copy(l.dnnl_primitive_desc_query_md(desc_, dnnl_query_src_md, 0));
-    descs_[kWeights] = Desc::Copy(l.dnnl_primitive_desc_query_md(desc_, dnnl_query_weights_md, 0));
+    descs_[kWeights] = Desc::Copy(l.dnnl_primitive_desc_query_md(desc_, dnnl_query_weights_md, 0));  // empty for a pooling
     if (has_bias) descs_[kBias] = Desc::Copy(l.dnnl_primitive_desc_query_md(desc_, dnnl_query_weights_md, 1));
     descs_[kY] = Desc::Copy(l.dnnl_primitive_desc_query_md(desc_, dnnl_query_dst_md, 0));
     descs_[kScratch] = Desc::Copy(l.dnnl_primitive_desc_query_md(desc_, dnnl_query_scratchpad_md, 0));
@@ -329,42 +330,86 @@ class PrimitiveImpl : public Primitive {
   Desc plain_weights_;
 };
 
+// What output rows y0..y1 read, and the padding around it.
+struct Rows {
+  Rows(const ConvWindows& w, int64_t y0, int64_t y1) {
+    int64_t top = y0 * w.sh - w.ph, bottom = (y1 - 1) * w.sh - w.ph + (w.kh - 1) * w.dh + 1;
+    int64_t in0 = std::max<int64_t>(0, top), in1 = std::min(w.h, bottom);
+    int64_t right = (w.ow - 1) * w.sw - w.pw + (w.kw - 1) * w.dw + 1 - w.w;
+    any = in1 > in0;
+    in_count = in1 - in0;
+    before = {in0 - top, w.pw};
+    after = {bottom - in1, right};
+  }
+  bool any;
+  int64_t in_count;
+  Dims before, after;
+};
+
+// `rows` rows of images of `height` rows, channels innermost. Of one image the rows of the slice are all that counts.
+Desc Image(int64_t images, int64_t channels, int64_t rows, int64_t height, int64_t width) {
+  int64_t row = width * channels;
+  return Desc::Strided({images, channels, rows, width}, {(images == 1 ? rows : height) * row, 1, row, channels});
+}
+
 class ConvolutionPrimitive : public PrimitiveImpl {
  public:
   Result Init(const Convolution& c, int64_t y0, int64_t y1, const Primitive* first) {
     const Library& l = Lib();
     const ConvWindows& w = c.windows;
-    int64_t top = y0 * w.sh - w.ph, bottom = (y1 - 1) * w.sh - w.ph + (w.kh - 1) * w.dh + 1;
-    int64_t in0 = std::max<int64_t>(0, top), in1 = std::min(w.h, bottom);
-    if (in1 <= in0) return {MGE_UNIMPLEMENTED, "a slice that reads padding alone"};
-    int64_t right = (w.ow - 1) * w.sw - w.pw + (w.kw - 1) * w.dw + 1 - w.w;
-    Dims x = {c.images, c.channels, in1 - in0, w.w}, y = {c.images, c.outputs, y1 - y0, w.ow};
-    auto image = [](const Dims& d, int64_t rows) {
-      return Desc::Strided(d, {rows * d[3] * d[1], 1, d[3] * d[1], d[1]});
-    };
-    // Of one image the rows of the slice are all that counts.
-    Desc x_desc = image(x, c.images == 1 ? x[2] : w.h), y_desc = image(y, c.images == 1 ? y[2] : w.oh);
+    Rows r(w, y0, y1);
+    if (!r.any) return {MGE_UNIMPLEMENTED, "a slice that reads padding alone"};
+    Desc x_desc = Image(c.images, c.channels, r.in_count, w.h, w.w), y_desc = Image(c.images, c.outputs, y1 - y0, w.oh, w.ow);
     Dims filter = {c.outputs, w.channels, w.kh, w.kw};
     if (c.groups > 1) filter = {c.groups, c.outputs / c.groups, w.channels, w.kh, w.kw};
     plain_weights_ = Dense(filter);
     Desc weights = first ? Desc::Copy(PackedOf(first).raw()) : Desc::Any(filter);
     Desc bias = c.bias >= 0 ? Dense({c.outputs}) : Desc();
-    Dims strides = {w.sh, w.sw}, dilates = {w.dh - 1, w.dw - 1}, before = {in0 - top, w.pw}, after = {bottom - in1, right};
+    Dims strides = {w.sh, w.sw}, dilates = {w.dh - 1, w.dw - 1};
     Attributes attributes;
-    if (Result r = attributes.Init(c.epilogue, c.add >= 0); !r.ok()) return r;
+    if (Result bad = attributes.Init(c.epilogue, c.add >= 0); !bad.ok()) return bad;
 #if DNNL_VERSION_MAJOR >= 3
     auto s = l.dnnl_convolution_forward_primitive_desc_create(
         &desc_, l.engine, dnnl_forward_inference, dnnl_convolution_direct, x_desc.raw(), weights.raw(), bias.raw(), y_desc.raw(),
-        strides.data(), dilates.data(), before.data(), after.data(), attributes.get());
+        strides.data(), dilates.data(), r.before.data(), r.after.data(), attributes.get());
 #else
     dnnl_convolution_desc_t d;
     auto s = l.dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_inference, dnnl_convolution_direct, x_desc.raw(),
                                                           weights.raw(), bias.raw(), y_desc.raw(), strides.data(),
-                                                          dilates.data(), before.data(), after.data());
+                                                          dilates.data(), r.before.data(), r.after.data());
     if (s == dnnl_success) s = l.dnnl_primitive_desc_create(&desc_, &d, attributes.get(), l.engine, nullptr);
 #endif
     if (s != dnnl_success) return Failed("a convolution", s);
     return Finish(c.bias >= 0);
+  }
+};
+
+class PoolingPrimitive : public PrimitiveImpl {
+ public:
+  Result Init(const Pooling& p, int64_t y0, int64_t y1) {
+    const Library& l = Lib();
+    const ConvWindows& w = p.windows;
+    Rows r(w, y0, y1);
+    if (!r.any) return {MGE_UNIMPLEMENTED, "a slice that reads padding alone"};
+    Desc x = Image(p.images, p.channels, r.in_count, w.h, w.w), y = Image(p.images, p.channels, y1 - y0, w.oh, w.ow);
+    Dims strides = {w.sh, w.sw}, kernel = {w.kh, w.kw}, dilates = {w.dh - 1, w.dw - 1};
+    dnnl_alg_kind_t kind = p.kind == PoolKind::kMax       ? dnnl_pooling_max
+                           : p.kind == PoolKind::kAverage ? dnnl_pooling_avg_exclude_padding
+                                                          : dnnl_pooling_avg_include_padding;
+    Attributes attributes;
+    if (Result bad = attributes.Init({}, false); !bad.ok()) return bad;
+#if DNNL_VERSION_MAJOR >= 3
+    auto s = l.dnnl_pooling_forward_primitive_desc_create(&desc_, l.engine, dnnl_forward_inference, kind, x.raw(), y.raw(),
+                                                          strides.data(), kernel.data(), dilates.data(), r.before.data(),
+                                                          r.after.data(), attributes.get());
+#else
+    dnnl_pooling_v2_desc_t d;
+    auto s = l.dnnl_pooling_v2_forward_desc_init(&d, dnnl_forward_inference, kind, x.raw(), y.raw(), strides.data(), kernel.data(),
+                                                 dilates.data(), r.before.data(), r.after.data());
+    if (s == dnnl_success) s = l.dnnl_primitive_desc_create(&desc_, &d, attributes.get(), l.engine, nullptr);
+#endif
+    if (s != dnnl_success) return Failed("a pooling", s);
+    return Finish(false);
   }
 };
 
@@ -413,8 +458,12 @@ Result MakeConvolution(const Convolution& c, int64_t y0, int64_t y1, const Primi
   return Make<ConvolutionPrimitive>(out, c, y0, y1, first);
 }
 
-int64_t FirstInputRow(const Convolution& c, int64_t y0) {
-  return std::max<int64_t>(0, y0 * c.windows.sh - c.windows.ph);
+int64_t FirstInputRow(const ConvWindows& windows, int64_t y0) {
+  return std::max<int64_t>(0, y0 * windows.sh - windows.ph);
+}
+
+Result MakePooling(const Pooling& p, int64_t y0, int64_t y1, PrimitivePtr* out) {
+  return Make<PoolingPrimitive>(out, p, y0, y1);
 }
 
 Result MakeProduct(const Product& p, int64_t rows, const Primitive* first, PrimitivePtr* out) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // oneDNN behind a small interface: primitives with packed weights and an epilogue. The library is opened at its first use.
 //
-// A primitive computes one slice of a convolution or a product; slices of one problem share their packed weights. oneDNN is
+// A primitive computes one slice of a convolution, a pooling or a product; slices of one problem share their packed weights. oneDNN is
 // held to the calling thread: slices are what runs in parallel.
 #pragma once
 
@@ -18,7 +18,7 @@ bool IsInstalled();
 
 struct Operands {
   const void* x;
-  const void* weights;  // packed
+  const void* weights;  // packed; null where there are none
   const void* bias;     // or null
   void* y;              // holds the tensor to be added, if there is one
   void* scratch;
@@ -43,7 +43,16 @@ using PrimitivePtr = std::unique_ptr<Primitive>;
 // `first`, the packed weights are of the form that it chose.
 Result MakeConvolution(const Convolution& c, int64_t y0, int64_t y1, const Primitive* first, PrimitivePtr* out);
 // The first row of the input that output row y0 reads.
-int64_t FirstInputRow(const Convolution& c, int64_t y0);
+int64_t FirstInputRow(const ConvWindows& windows, int64_t y0);
+
+enum class PoolKind { kMax, kAverage, kAverageWithPads };
+// Float32, NHWC; the window is smaller than the padded image, pads are smaller than the window. Nothing is packed.
+struct Pooling {
+  PoolKind kind = PoolKind::kMax;
+  int64_t images = 0, channels = 0;
+  ConvWindows windows = {};
+};
+Result MakePooling(const Pooling& p, int64_t y0, int64_t y1, PrimitivePtr* out);
 
 // `rows` rows of a single product; B is constant, C of a Gemm absent or one element per column.
 Result MakeProduct(const Product& p, int64_t rows, const Primitive* first, PrimitivePtr* out);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "gtest/gtest.h"
 #include "tests/plugins/cpu/cpu_backend.h"
 
@@ -134,6 +136,25 @@ TEST(CpuReduction, PoolsWithPadsStridesAndDilation) {
     cpu.Check(OneNode("MaxPool", {Random(DType::kF32, {1, 2, 3, 3000})}, With({{"kernel_shape", Ints{3, 5}}, {"strides", Ints{1, 3}}})),
               Exactly);
   });
+}
+
+TEST(CpuLibraries, PoolsOfImages) {
+  Case large = OneNode("MaxPool", {Random(DType::kF32, {1, 64, 60, 57})}, With({{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}}));
+  auto offered = Cpu().Offers(large).candidates;
+  EXPECT_EQ(std::any_of(offered.begin(), offered.end(), [](const std::string& id) { return id.starts_with("onednn.pool"); }), MGE_HAS_ONEDNN);
+  Cpu().Check(large, Exactly);
+  for (const char* op : {"MaxPool", "AveragePool"}) {
+    for (int64_t images : {1, 2, 5}) {
+      for (int64_t ceil : {0, 1}) {
+        Attributes a = With({{"kernel_shape", Ints{3, 2}}, {"strides", Ints{2, 1}}, {"pads", Ints{1, 0, 2, 1}}, {"ceil_mode", ceil}});
+        Cpu().Check(OneNode(op, {Random(DType::kF32, {images, 33, 41, 30})}, a), Roughly);
+        a.Set("dilations", Ints{2, 3});
+        Cpu().Check(OneNode(op, {Random(DType::kF32, {images, 64, 31, 40})}, a), Roughly);
+      }
+    }
+  }
+  Cpu().Check(OneNode("AveragePool", {Random(DType::kF32, {2, 64, 50, 51})},
+                      With({{"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}, {"count_include_pad", int64_t{1}}})), Roughly);
 }
 
 }  // namespace

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// oneDNN's pooling beside our own.
+#include <string>
+
+#include "kernel_table.h"
+#include "support/gemm.h"
+#include "support/kernel.h"
+#include "support/onednn_kernel.h"
+#include "support/window.h"
+
+namespace mge::cpu {
+namespace {
+
+Result Describe(const Node& n, onednn::Pooling* out) {
+  Value x = n.input(0), y = n.output(0);
+  if (x.rank() != 4 || x.dtype() != MGE_DTYPE_F32) return {MGE_UNIMPLEMENTED, "only images of float32"};
+  std::vector<WindowAxis> window;
+  if (Result r = ReadWindow(n, x.dims().subspan(2), y.dims().subspan(2), n.Ints("kernel_shape"), &window); !r.ok()) return r;
+  const WindowAxis &v = window[0], &h = window[1];
+  bool with_pads = n.Int("count_include_pad", 0) != 0;
+  for (const WindowAxis& a : window) {
+    int64_t over = (a.out - 1) * a.stride - a.pad_begin + (a.kernel - 1) * a.dilation + 1 - a.in;
+    if (a.pad_begin >= a.kernel || over >= a.kernel) return {MGE_UNIMPLEMENTED, "a pad as large as the window"};
+    if (with_pads && over > a.pad_end) return {MGE_UNIMPLEMENTED, "a window beyond the pads that count"};
+  }
+  if (n.op() != "MaxPool") out->kind = with_pads ? onednn::PoolKind::kAverageWithPads : onednn::PoolKind::kAverage;
+  out->images = x.dim(0);
+  out->channels = x.dim(1);
+  out->windows = {v.in, h.in, x.dim(1), x.dim(1), v.kernel, h.kernel, v.stride, h.stride, v.pad_begin, h.pad_begin,
+                  v.dilation, h.dilation, v.out, h.out};
+  return {};
+}
+
+double SerialUs(const Problem& p, const onednn::Pooling& pool) {
+  double taps = static_cast<double>(p.output(0).elements() * static_cast<uint64_t>(pool.windows.kh * pool.windows.kw));
+  return StreamUs(static_cast<double>(p.input(0).bytes() + p.output(0).bytes())) + 5e-5 * taps;
+}
+
+OnednnImages ImagesOf(const onednn::Pooling& p) { return {p.images, p.channels, p.channels, p.windows}; }
+
+int64_t Ways(const Problem& p, const onednn::Pooling& pool) { return ImagesOf(pool).Ways(OnednnWays(p, SerialUs(p, pool))); }
+
+void Offer(const Problem& p, Offers& offers) {
+  if (!Accept(p, offers)) return;
+  Node n = p.node();
+  if (n.has_output(1)) return offers.Refuse("oneDNN: does not give ONNX's indices");
+  onednn::Pooling pool;
+  if (Result r = Describe(n, &pool); !r.ok()) return offers.Refuse("oneDNN: " + r.text());
+  double us = SerialUs(p, pool);
+  if (!OnednnUsable(offers, us)) return;
+  int64_t ways = Ways(p, pool);
+  Add(offers, AllowedIsa(), {.id = "onednn.pool",
+                             .rank = kOnednnRank,
+                             .attributes = kOnednnAttributes,
+                             .workspace = OnednnWorkspaceBound(p, ways),
+                             .cost_us = OnednnCostUs(us, ways),
+                             .inputs = {ChannelsLast(4)},
+                             .outputs = {ChannelsLast(4)}});
+}
+
+KernelPtr Make(const Problem& p, const Candidate& candidate) {
+  onednn::Pooling pool;
+  if (!Describe(p.node(), &pool).ok()) return nullptr;
+  auto make = [&](int64_t images, int64_t y0, int64_t y1, const onednn::Primitive*, onednn::PrimitivePtr* out) {
+    onednn::Pooling part = pool;
+    part.images = images;
+    return onednn::MakePooling(part, y0, y1, out);
+  };
+  std::vector<OnednnSlice> slices = CutImages(ImagesOf(pool), Ways(p, pool), make);
+  if (slices.empty()) return nullptr;
+  return MakeOnednnKernel({.x = 0, .y_bytes = p.output(0).bytes()}, std::move(slices), candidate);
+}
+
+constexpr KernelRow kRows[] = {{"MaxPool", Offer, Make}, {"AveragePool", Offer, Make}};
+
+}  // namespace
+
+MGE_CPU_KERNELS(onednn_pool) = kRows;
+
+}  // namespace mge::cpu
