@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gpu/software/event.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace mge::software {
+
+Event::~Event() {
+  for (auto& [value, action] : actions_) action();
+}
+
+// The lock is held; they are done without it.
+Event::Actions Event::TakeDue() {
+  Actions due;
+  if (actions_.empty()) return due;
+  auto later = std::partition(actions_.begin(), actions_.end(), [&](auto& a) { return !Over(a.first); });
+  due.assign(std::make_move_iterator(later), std::make_move_iterator(actions_.end()));
+  actions_.erase(later, actions_.end());
+  return due;
+}
+
+void Event::Signal(uint64_t value) {
+  Actions due;
+  {
+    std::lock_guard lock(mutex_);
+    if (failure_) return;
+    value_ = std::max(value_, value);
+    due = TakeDue();
+    changed_.notify_all();
+  }
+  for (auto& [at, action] : due) action();
+}
+
+void Event::Fail(const FailurePtr& failure) {
+  Actions due;
+  {
+    std::lock_guard lock(mutex_);
+    if (failure_) return;
+    failure_ = failure;
+    due = TakeDue();
+    changed_.notify_all();
+  }
+  for (auto& [at, action] : due) action();
+}
+
+void Event::Then(uint64_t value, std::function<void()> action) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!Over(value)) {
+      actions_.emplace_back(value, std::move(action));
+      return;
+    }
+  }
+  action();
+}
+
+Event::Answer Event::HostWait(uint64_t value, uint64_t timeout_ns) {
+  std::unique_lock lock(mutex_);
+  auto over = [&] { return Over(value); };
+  if (timeout_ns == UINT64_MAX) {
+    changed_.wait(lock, over);
+  } else {
+    // Longer than a year would overflow the clock.
+    std::chrono::nanoseconds timeout(std::min<uint64_t>(timeout_ns, UINT64_C(31'536'000'000'000'000)));
+    changed_.wait_for(lock, timeout, over);
+  }
+  Answer answer = Now(value);
+  if (answer.failure) {
+    Clock::rep never = Clock::duration::max().count();
+    answer.failure->told.compare_exchange_strong(never, Clock::now().time_since_epoch().count());
+  }
+  return answer;
+}
+
+Event::Answer Event::Wait(uint64_t value, const std::atomic<bool>& give_up) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return Over(value) || give_up; });
+  return Now(value);
+}
+
+void Event::Wake() {
+  std::lock_guard lock(mutex_);
+  changed_.notify_all();
+}
+
+}  // namespace mge::software

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gpu/software/links.h"
+
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <optional>
+
+namespace mge::software {
+namespace {
+
+constexpr size_t kMostDevices = 1024;
+constexpr size_t kLongestFile = 1 << 20;
+
+// The classes of a DGX-1V with V100 cards: PCIe 3.0 x16, and NVLink 2 with 25 GB/s a link and direction.
+const Link kClasses[] = {
+    {false, 0, 0, "none"}, {false, 12, 10, "PCIe"}, {true, 25, 1.9, "NVLink"}, {true, 50, 1.9, "NVLink x2"}};
+
+std::optional<double> Number(std::string_view text) {
+  double value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || value < 0) return std::nullopt;
+  return value;
+}
+
+bool ParseCell(std::string_view cell, Link* out) {
+  if (cell.size() == 1 && cell[0] >= '0' && cell[0] <= '3') {
+    *out = kClasses[cell[0] - '0'];
+    return true;
+  }
+  bool peer = true;
+  if (cell.ends_with("/host")) {
+    peer = false;
+    cell.remove_suffix(5);
+  }
+  size_t slash = cell.find('/');
+  if (slash == cell.npos) return false;
+  std::optional<double> bandwidth = Number(cell.substr(0, slash)), latency = Number(cell.substr(slash + 1));
+  if (!bandwidth || !latency || *bandwidth == 0 || *latency > 1e6) return false;
+  *out = {peer, *bandwidth, *latency, peer ? "link" : "over the host"};
+  return true;
+}
+
+}  // namespace
+
+Result LinkMatrix::Parse(std::string_view text, std::string_view place, LinkMatrix* out) {
+  std::vector<std::vector<Link>> rows;
+  std::vector<int> lines;
+  auto bad = [&](int line, const std::string& why) -> Result {
+    return {MGE_INVALID_ARGUMENT, std::string(place) + ":" + std::to_string(line) + ": " + why};
+  };
+  for (int line = 1; !text.empty(); ++line) {
+    size_t end = std::min(text.find('\n'), text.size());
+    std::string_view row = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    row = row.substr(0, row.find('#'));
+    std::vector<Link> cells;
+    while (true) {
+      size_t begin = row.find_first_not_of(", \t\r");
+      if (begin == row.npos) break;
+      row.remove_prefix(begin);
+      std::string_view cell = row.substr(0, row.find_first_of(", \t\r"));
+      row.remove_prefix(cell.size());
+      if (!ParseCell(cell, &cells.emplace_back())) {
+        return bad(line, "the cell '" + std::string(cell.substr(0, 40)) + "' is none of 0, 1, 2, 3, GB/s/us as 25/1.9, and that with /host");
+      }
+      if (cells.size() > kMostDevices) return bad(line, "a row has more than " + std::to_string(kMostDevices) + " cells");
+    }
+    if (cells.empty()) continue;
+    if (!rows.empty() && cells.size() != rows[0].size()) {
+      return bad(line, "this row has " + std::to_string(cells.size()) + " cells, the first has " + std::to_string(rows[0].size()));
+    }
+    rows.push_back(std::move(cells));
+    lines.push_back(line);
+  }
+  if (rows.empty()) return bad(1, "there is no row of a link matrix");
+  if (rows.size() != rows[0].size()) {
+    return bad(lines.back(), "a link matrix is square; this one has " + std::to_string(rows.size()) + " rows of " +
+                                 std::to_string(rows[0].size()) + " cells");
+  }
+  out->size_ = static_cast<int>(rows.size());
+  out->cells_.clear();
+  for (std::vector<Link>& row : rows) out->cells_.insert(out->cells_.end(), row.begin(), row.end());
+  return {};
+}
+
+Result LinkMatrix::Read(const std::string& path, LinkMatrix* out) {
+  std::string text(kLongestFile + 1, '\0');
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!file.eof() && !file) {
+    return {MGE_NOT_FOUND, "the link matrix " + path + " cannot be read: " + std::strerror(errno ? errno : EIO)};
+  }
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > kLongestFile) {
+    return {MGE_INVALID_ARGUMENT, path + " is longer than " + std::to_string(kLongestFile) + " bytes: no link matrix"};
+  }
+  return Parse(text, path, out);
+}
+
+}  // namespace mge::software

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the devices of a machine are linked, read from a matrix.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mge/plugin.hpp"
+
+namespace mge::software {
+
+// One direction of the way between two devices.
+struct Link {
+  bool peer = true;           // copies go directly; else over the host
+  double bandwidth_gb_s = 0;  // 10^9 bytes a second; 0: as fast as memory
+  double latency_us = 0;
+  std::string name = "memory";
+};
+
+// A square matrix: row `from`, column `to`. A line is a row, its cells are separated by ',' or spaces; '#' begins a comment. A cell is
+//
+//   0            nothing: the device itself, or a way over the host only
+//   1, 2, 3      PCIe over the host, one NVLink, two NVLinks: the classes of the well-known DGX-1V matrix
+//   BANDWIDTH/LATENCY       a peer link of so many GB/s and µs: 25/1.9
+//   BANDWIDTH/LATENCY/host  the same over the host
+class LinkMatrix {
+ public:
+  // `place` begins the text of an error: the file's name.
+  static Result Parse(std::string_view text, std::string_view place, LinkMatrix* out);
+  static Result Read(const std::string& path, LinkMatrix* out);
+
+  int size() const { return size_; }  // devices; 0: no matrix
+  const Link& at(int from, int to) const { return cells_[static_cast<size_t>(from) * static_cast<size_t>(size_) + static_cast<size_t>(to)]; }
+
+ private:
+  int size_ = 0;
+  std::vector<Link> cells_;
+};
+
+}  // namespace mge::software

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread of a stream: the device's side.
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "plugins/gpu/software/address.h"
+#include "plugins/gpu/software/stream.h"
+
+namespace mge::software {
+namespace {
+
+// A sleeping thread wakes this much later than it asked for, so the last part is spent awake.
+constexpr std::chrono::microseconds kAwake{60};
+
+}  // namespace
+
+void Stream::Work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return count_ || stop_; });
+    if (!count_) return;
+    Task& task = *ring_[head_];
+    lock.unlock();
+    Run(task, task.enqueued);
+    task.Clear();
+    lock.lock();
+    head_ = (head_ + 1) % ring_.size();
+    --count_;
+  }
+}
+
+void Stream::Run(const Task& task, Clock::time_point enqueued) {
+  if (failure_ && failure_->told <= enqueued.time_since_epoch().count()) failure_ = nullptr;
+  if (FailurePtr lost = device_.lost()) failure_ = std::move(lost);
+  switch (task.kind) {
+    case Task::Kind::kSignal:
+      if (failure_) {
+        task.event->Fail(failure_);
+      } else {
+        task.event->Signal(task.value);
+      }
+      return;
+    case Task::Kind::kMark:
+      *task.stamp = Clock::now().time_since_epoch().count();
+      return;
+    case Task::Kind::kReplay:
+      for (const Task& recorded : task.record->tasks) Run(recorded, enqueued);
+      return;
+    case Task::Kind::kWait:
+      if (!failure_) failure_ = Wait(task);
+      return;
+    default:
+      if (!failure_) failure_ = Attempt(task);
+  }
+}
+
+FailurePtr Stream::Wait(const Task& task) {
+  {
+    std::lock_guard lock(mutex_);
+    waits_for_ = task.event.get();
+  }
+  Event::Answer answer = task.event->Wait(task.value, stop_);
+  {
+    std::lock_guard lock(mutex_);
+    waits_for_ = nullptr;
+  }
+  if (answer.reached) return nullptr;
+  return answer.failure ? answer.failure : Cancelled();
+}
+
+FailurePtr Stream::Cancelled() const {
+  return std::make_shared<Failure>(MGE_CANCELLED, "a queue of " + device_.name() + " was destroyed before its work could be done");
+}
+
+void Stream::SleepUntil(Clock::time_point end) {
+  if (end - Clock::now() > kAwake) {
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_until(lock, end - kAwake, [&] { return stop_.load(); })) return;
+  }
+  while (Clock::now() < end) std::this_thread::yield();
+}
+
+FailurePtr Stream::Attempt(const Task& task) {
+  bool kernel = task.kind == Task::Kind::kLaunch;
+  const FaultRule* fault = device_.faults().Next(kernel ? Operation::kKernel : Operation::kCopy);
+  auto what = [&] { return kernel ? "the kernel " + std::string(gpu::KernelName(task.launch.kernel)) : "a copy"; };
+  if (fault) {
+    switch (fault->effect) {
+      case Effect::kSlow:
+        SleepUntil(Clock::now() + fault->delay);
+        break;
+      case Effect::kHang: {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return stop_.load(); });
+        return Cancelled();
+      }
+      case Effect::kLost:
+        return device_.Lose("the fault " + fault->text + " struck at " + what());
+      default:
+        return std::make_shared<Failure>(MGE_INTERNAL,
+                                         device_.name() + ": " + what() + " fails, as the fault " + fault->text + " asks");
+    }
+  }
+  Result r = kernel ? Compute(task) : Move(task);
+  return r.ok() ? nullptr : std::make_shared<Failure>(r.code(), device_.name() + ": " + what() + ": " + r.text());
+}
+
+Result Stream::Move(const Task& task) {
+  Clock::time_point begin = Clock::now();
+  Pin to_pin, from_pin;  // the memory may be freed while it is in use
+  void* destination = task.destination;
+  const void* source = task.source;
+  if (task.to) {
+    if (!(to_pin = task.to->memory().Find(destination, task.bytes))) return {MGE_INVALID_ARGUMENT, "the destination was freed"};
+    destination = ToMapped(destination);
+  }
+  if (task.from) {
+    if (!(from_pin = task.from->memory().Find(source, task.bytes))) return {MGE_INVALID_ARGUMENT, "the source was freed"};
+    source = ToMapped(source);
+  }
+  if (task.kind == Task::Kind::kFill) {
+    std::memset(destination, task.byte, task.bytes);
+    return {};
+  }
+  std::memmove(destination, source, task.bytes);
+
+  Clock::duration duration{};
+  Channel* channel = nullptr;
+  if (task.to == task.from) return {};  // as fast as the memory of the device
+  if (task.to && task.from) {
+    const Link& link = task.from->LinkTo(*task.to);
+    duration = SoftwareDevice::Duration(task.bytes, link.bandwidth_gb_s, link.latency_us);
+    channel = &task.to->from_peer(task.from->options().number);
+  } else {
+    const DeviceOptions& options = device_.options();
+    duration = SoftwareDevice::Duration(task.bytes, options.bandwidth_gb_s, options.latency_us);
+    channel = task.to ? &device_.from_host() : &device_.to_host();
+  }
+  if (duration <= Clock::now() - begin) return {};
+  SleepUntil(channel->Occupy(begin, duration));
+  return {};
+}
+
+Result Stream::Compute(const Task& task) {
+  // Every aligned word that is an address of device memory becomes that of the memory itself.
+  args_.assign(task.args.begin(), task.args.end());
+  pins_.clear();
+  for (Task::ArgsBlock& block : args_) {
+    for (uint64_t& word : block.words) {
+      if (!IsDeviceAddress(word)) continue;
+      auto* address = reinterpret_cast<void*>(word);
+      Pin pin = device_.memory().Find(address, 0);
+      if (!pin) return {MGE_INVALID_ARGUMENT, "one of its arguments is an address that is not memory of this device"};
+      word = reinterpret_cast<uint64_t>(ToMapped(address));
+      pins_.push_back(std::move(pin));
+    }
+  }
+  gpu::Launch launch = task.launch;
+  launch.args = args_.data();
+  if (!emulator_) emulator_ = std::make_unique<gpu::Emulator>(device_.options().emulator);
+  bool ran = emulator_->Run(launch);
+  pins_.clear();
+  if (!ran) return {MGE_INTERNAL, emulator_->error()};
+  gpu::Fault& fault = *task.kernel_fault;
+  if (fault.what == gpu::Fault::kNone) return {};
+  std::string text = gpu::FaultText(fault);
+  fault = {};
+  return {MGE_OUT_OF_RANGE, std::move(text)};
+}
+
+}  // namespace mge::software

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Task: one entry of a stream. Record: several of them, to be replayed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "plugins/gpu/launch.h"
+#include "plugins/gpu/software/event.h"
+
+namespace mge::software {
+
+class SoftwareDevice;
+struct Record;
+
+// A moment on a stream, in ticks of Clock; zero before it was reached.
+using Stamp = std::atomic<Clock::rep>;
+
+struct Task {
+  enum class Kind : uint8_t { kNone, kCopy, kFill, kLaunch, kSignal, kWait, kMark, kReplay };
+  struct alignas(16) ArgsBlock {
+    uint64_t words[2];
+  };
+
+  Kind kind = Kind::kNone;
+  Clock::time_point enqueued = {};
+  // kCopy, kFill: the devices that own the two ends; null: the host.
+  SoftwareDevice* to = nullptr;
+  SoftwareDevice* from = nullptr;
+  void* destination = nullptr;
+  const void* source = nullptr;
+  uint64_t bytes = 0;
+  int byte = 0;
+  // kLaunch: the arguments are in `args`, with addresses as the host knows them.
+  gpu::Launch launch = {};
+  std::vector<ArgsBlock> args = {};
+  std::shared_ptr<gpu::Fault> kernel_fault = nullptr;
+  // kSignal, kWait
+  std::shared_ptr<Event> event = nullptr;
+  uint64_t value = 0;
+  std::shared_ptr<Stamp> stamp = nullptr;           // kMark
+  std::shared_ptr<const Record> record = nullptr;   // kReplay
+
+  // Lets go of what it holds but for the memory of `args`, so that a stream that goes round allocates nothing.
+  void Clear() {
+    kind = Kind::kNone;
+    kernel_fault = nullptr;
+    event = nullptr;
+    stamp = nullptr;
+    record = nullptr;
+  }
+};
+
+struct Record {
+  SoftwareDevice* device = nullptr;
+  std::vector<Task> tasks;
+};
+
+}  // namespace mge::software

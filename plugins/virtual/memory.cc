@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "handles.h"
+
+namespace mge::virtual_gpu {
+namespace {
+
+using software::Memory;
+
+constexpr uint64_t kPinnedAlignment = 4096;
+
+mge_code SlabAcquire(mge_device* device, int32_t memory_class, uint64_t bytes, mge_slab* out, mge_error* error) noexcept {
+  return Guard(error, [&]() -> mge_code {
+    if (memory_class == MGE_MEMORY_PINNED) {
+      if (Result r = device->gpu.Health(); !r.ok()) return Report(error, r);
+      uint64_t rounded = (std::max<uint64_t>(bytes, 1) + kPinnedAlignment - 1) / kPinnedAlignment * kPinnedAlignment;
+      void* address = rounded < bytes ? nullptr : std::aligned_alloc(kPinnedAlignment, rounded);
+      if (!address) {
+        return Report(error, MGE_RESOURCE_EXHAUSTED, "the system gives no " + std::to_string(bytes) + " bytes of host memory");
+      }
+      *out = {sizeof(mge_slab), memory_class, address, address, nullptr, bytes};
+      return MGE_OK;
+    }
+    if (memory_class != MGE_MEMORY_DEVICE) {
+      return Report(error, MGE_UNIMPLEMENTED, "memory class " + std::to_string(memory_class) + " does not exist");
+    }
+    void* address = nullptr;
+    if (Result r = device->gpu.Allocate(bytes, &address); !r.ok()) return Report(error, r);
+    *out = {sizeof(mge_slab), memory_class, address, nullptr, nullptr, bytes};
+    return MGE_OK;
+  });
+}
+
+void SlabRelease(mge_device* device, const mge_slab* slab) noexcept {
+  if (slab->memory_class == MGE_MEMORY_PINNED) {
+    std::free(slab->address);
+  } else {
+    device->gpu.memory().Free(slab->address);
+  }
+}
+
+void SlabReleaseAfter(mge_device* device, const mge_slab* slab, const mge_fence_point* last_use) noexcept {
+  if (!last_use->fence) return SlabRelease(device, slab);
+  last_use->fence->event->Then(last_use->value, [device, slab = *slab] { SlabRelease(device, &slab); });
+}
+
+void MemoryInfo(mge_device* device, uint64_t* free_bytes, uint64_t* total_bytes) noexcept {
+  const Memory& memory = device->gpu.memory();
+  *total_bytes = memory.capacity();
+  *free_bytes = memory.capacity() - memory.used();
+}
+
+uint64_t RangeGranularity(mge_device*) noexcept { return Memory::kGranularity; }
+
+mge_code RangeReserve(mge_device* device, uint64_t bytes, mge_slab* out, mge_error* error) noexcept {
+  return Guard(error, [&]() -> mge_code {
+    void* address = nullptr;
+    if (Result r = device->gpu.Health(); !r.ok()) return Report(error, r);
+    if (Result r = device->gpu.memory().Reserve(bytes, &address); !r.ok()) return Report(error, r);
+    *out = {sizeof(mge_slab), MGE_MEMORY_DEVICE, address, nullptr, nullptr, bytes};
+    return MGE_OK;
+  });
+}
+
+void RangeRelease(mge_device* device, const mge_slab* range) noexcept { device->gpu.memory().Free(range->address); }
+
+mge_code RangeCommit(mge_device* device, const mge_slab* range, uint64_t offset, uint64_t bytes, mge_error* error) noexcept {
+  return Guard(error, [&] { return Report(error, device->gpu.Commit(range->address, offset, bytes)); });
+}
+
+void RangeDecommit(mge_device* device, const mge_slab* range, uint64_t offset, uint64_t bytes) noexcept {
+  device->gpu.memory().Decommit(range->address, offset, bytes);
+}
+
+}  // namespace
+
+const mge_memory_api kMemoryTable = Table<mge_memory_api>([](auto& t) {
+  t.slab_acquire = SlabAcquire;
+  t.slab_release = SlabRelease;
+  t.memory_info = MemoryInfo;
+  t.pool = Text("growing");
+  t.reserve = Text("none");
+  t.slab_release_after = SlabReleaseAfter;
+  t.range_granularity = RangeGranularity;
+  t.range_reserve = RangeReserve;
+  t.range_release = RangeRelease;
+  t.range_commit = RangeCommit;
+  t.range_decommit = RangeDecommit;
+});
+
+}  // namespace mge::virtual_gpu

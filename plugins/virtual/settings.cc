@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "settings.h"
+
+#include <cstdlib>
+#include <string_view>
+
+namespace mge::virtual_gpu {
+namespace {
+
+enum Index : uint32_t {
+  kDevices, kGpu, kMemory, kLinks, kBandwidth, kLatency, kFault, kPoison, kWarp, kThreadOrder, kWrongKernel, kCount
+};
+
+constexpr mge_setting Row(int32_t type, std::string_view key, std::string_view fallback, std::string_view unit,
+                          std::string_view doc, double min = 0, double max = 0, std::string_view choices = {}) {
+  return {sizeof(mge_setting), type, Text(key), Text(fallback), Text(choices), Text(unit), Text(doc), min, max,
+          MGE_LIFECYCLE_FIRST_SET, 0};
+}
+
+constexpr mge_setting kRows[kCount] = {
+    Row(MGE_SETTING_INT, "virtual.devices", "0", "devices", "Number of GPUs in software: virtual0, virtual1 and so on.", 0, 64),
+    Row(MGE_SETTING_BOOL, "virtual.gpu", "false", "", "Let the devices answer to gpu0, gpu1 and so on, too."),
+    Row(MGE_SETTING_BYTES, "virtual.memory", "1GiB", "", "Memory of each device.", 1 << 16, 0x1p46),
+    Row(MGE_SETTING_TEXT, "virtual.links", "", "", "File with the link matrix of the devices; without one all are peers at the speed of memory."),
+    Row(MGE_SETTING_DOUBLE, "virtual.bandwidth", "0", "GB/s",
+        "Modelled bandwidth between host and device, each way; 0 is the speed of memory.", 0, 1e6),
+    Row(MGE_SETTING_DOUBLE, "virtual.latency", "0", "us", "Modelled latency of a copy between host and device.", 0, 1e6),
+    Row(MGE_SETTING_TEXT, "virtual.fault", "", "",
+        "Faults on demand, as copy@2=fail or 1:kernel@5+=slow(20ms): allocation, copy, kernel or any; fail, slow(TIME), hang or lost."),
+    Row(MGE_SETTING_BOOL, "virtual.poison", "false", "", "Fill new device memory with NaN instead of zeros."),
+    Row(MGE_SETTING_CHOICE, "virtual.warp", "32", "threads", "Threads of a warp.", 0, 0, "32|64"),
+    Row(MGE_SETTING_CHOICE, "virtual.thread_order", "forward", "",
+        "Order in which the threads of a block begin; no right kernel depends on it.", 0, 0, "forward|reverse|shuffled"),
+    Row(MGE_SETTING_BOOL, "virtual.wrong_kernel", "false", "",
+        "Offer for every problem a kernel that seems fast and computes nothing, to test how kernels are selected."),
+};
+
+std::string Value(Index index) {
+  mge_text text = {};
+  if (Host()->setting(Host()->self, index, &text) != MGE_OK) text = kRows[index].fallback;
+  return std::string(View(text));
+}
+
+bool IsOn(Index index) { return Value(index) == "1"; }  // as the host writes truth
+
+Result ReadInto(Options& o) {
+  o.devices = std::atoi(Value(kDevices).c_str());
+  o.gpu = IsOn(kGpu);
+  o.wrong_kernel = IsOn(kWrongKernel);
+  o.device.memory_bytes = std::strtoull(Value(kMemory).c_str(), nullptr, 10);
+  o.device.bandwidth_gb_s = std::strtod(Value(kBandwidth).c_str(), nullptr);
+  o.device.latency_us = std::strtod(Value(kLatency).c_str(), nullptr);
+  o.device.poison = IsOn(kPoison);
+  o.device.emulator.warp = static_cast<uint32_t>(std::atoi(Value(kWarp).c_str()));
+  using Order = gpu::EmulatorSettings::Order;
+  std::string order = Value(kThreadOrder);
+  o.device.emulator.order = order == "reverse" ? Order::kReverse : order == "shuffled" ? Order::kShuffled : Order::kForward;
+
+  if (Result r = software::ParseFaults(Value(kFault), &o.device.faults); !r.ok()) {
+    return {r.code(), "virtual.fault: " + r.text()};
+  }
+  for (const software::FaultRule& rule : o.device.faults) {
+    if (rule.device >= o.devices) {
+      return {MGE_INVALID_ARGUMENT, "virtual.fault: the rule '" + rule.text + "' names device " + std::to_string(rule.device) +
+                                        ", but virtual.devices is " + std::to_string(o.devices)};
+    }
+  }
+  if (std::string path = Value(kLinks); !path.empty()) {
+    if (Result r = software::LinkMatrix::Read(path, &o.device.links); !r.ok()) return {r.code(), "virtual.links: " + r.text()};
+    if (o.device.links.size() < o.devices) {
+      return {MGE_INVALID_ARGUMENT, "virtual.links: the matrix " + path + " is of " + std::to_string(o.device.links.size()) +
+                                        " devices, but virtual.devices is " + std::to_string(o.devices)};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+constexpr const mge_setting* const kSettingRows[] = {
+    &kRows[kDevices], &kRows[kGpu],    &kRows[kMemory], &kRows[kLinks],       &kRows[kBandwidth],   &kRows[kLatency],
+    &kRows[kFault],   &kRows[kPoison], &kRows[kWarp],   &kRows[kThreadOrder], &kRows[kWrongKernel],
+};
+static_assert(std::size(kSettingRows) == kSettingCount && kCount == kSettingCount);
+
+Options ReadOptions() {
+  Options options;
+  options.problem = ReadInto(options);
+  return options;
+}
+
+}  // namespace mge::virtual_gpu

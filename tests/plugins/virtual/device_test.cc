@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "core/plugin/devices.h"
+#include "tests/core/plugin/plugin_files.h"
+#include "tests/plugins/virtual/virtual_backend.h"
+
+namespace mge {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+TEST(VirtualDevice, IsNotThereUnlessAskedFor) {
+  VirtualBackend b(Settings{});
+  EXPECT_THAT(b.List(), IsEmpty());
+  EXPECT_THAT(b.logged, IsEmpty());
+}
+
+TEST(VirtualDevice, SaysWhatItIs) {
+  VirtualBackend b({{"virtual.devices", "3"}, {"virtual.memory", "1000000"}});
+  auto list = b.List();
+  ASSERT_THAT(list, SizeIs(3));
+  for (const auto& device : list) {
+    EXPECT_EQ(device.class_name, "virtual");
+    EXPECT_THAT(device.name, HasSubstr("software"));
+    EXPECT_EQ(device.score, 1u);
+    EXPECT_EQ(device.flags, uint32_t{MGE_DEVICE_ONLY_BY_NAME});
+    EXPECT_EQ(device.memory, 1000000u);
+  }
+  mge_device* none = nullptr;
+  ErrorText error;
+  EXPECT_EQ(b.plugin().device->open(3, &none, error), MGE_NOT_FOUND);
+  EXPECT_THAT(error.text, HasSubstr("virtual3"));
+}
+
+// Among a host's other devices.
+std::unique_ptr<Devices> LoadWith(const PluginFolder& folder, Settings set) {
+  set.emplace("virtual.memory", "1048576");
+  DevicesOptions options;
+  options.directories = {{folder.path(), "a test"}};
+  options.settings = [set](std::string_view, std::span<const mge_setting* const> rows) {
+    std::vector<std::string> values;
+    for (const mge_setting* row : rows) {
+      auto it = set.find(std::string(row->key.data, row->key.size));
+      values.push_back(it != set.end() ? it->second : std::string(row->fallback.data, row->fallback.size));
+    }
+    return values;
+  };
+  auto devices = Devices::Create(std::move(options));
+  EXPECT_TRUE(devices.ok()) << devices.status();
+  return *std::move(devices);
+}
+
+TEST(VirtualDevice, IsNeverChosenByItself) {
+  PluginFolder folder;
+  folder.Write("mge_virtual.so", ReadAll(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so"));
+  auto devices = LoadWith(folder, {{"virtual.devices", "2"}, {"virtual.gpu", "1"}});
+  EXPECT_FALSE(devices->Resolve("xpux").ok());
+  EXPECT_TRUE(devices->Resolve("virtual1").ok());
+  EXPECT_FALSE(devices->Resolve("virtual2").ok());
+}
+
+TEST(VirtualDevice, AnswersToGpuOnlyIfASettingSaysSo) {
+  PluginFolder folder;
+  folder.Write("mge_virtual.so", ReadAll(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so"));
+  {
+    auto devices = LoadWith(folder, {{"virtual.devices", "2"}});
+    EXPECT_EQ(devices->gpu_count(), 0);
+    EXPECT_FALSE(devices->Resolve("gpu0").ok());
+  }
+  auto devices = LoadWith(folder, {{"virtual.devices", "2"}, {"virtual.gpu", "1"}});
+  EXPECT_EQ(devices->gpu_count(), 2);
+  auto gpu1 = devices->Resolve("gpu1");
+  ASSERT_TRUE(gpu1.ok()) << gpu1.status();
+  EXPECT_EQ(gpu1->devices[0].device->name(), "virtual1");
+}
+
+TEST(VirtualDevice, ABadSettingIsTheReasonWhyItCannotBeUsed) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"copy", "the rule 'copy' is not of the form [DEVICE:]OPERATION@N[+]=EFFECT"},
+      {"copy@0=fail", "counts '0'"},
+      {"copy@1x=fail", "counts '1x'"},
+      {"paste@1=fail", "the operation 'paste'; there are allocation, copy, kernel, any"},
+      {"copy@1=explode", "the effect 'explode'; there are fail, slow(TIME), hang, lost"},
+      {"copy@1=slow(5)", "the time '5'; write 20us, 50ms or 1.5s"},
+      {"copy@1=slow(99999999s)", "at most a day"},
+      {"allocation@1=hang", "lets an allocation hang"},
+      {"kernel@1=fail, x:copy@1=fail", "the rule 'x:copy@1=fail' has no number of a device"},
+      {"2:copy@1=fail", "names device 2, but virtual.devices is 2"},
+  };
+  for (auto [value, text] : cases) {
+    VirtualBackend b({{"virtual.devices", "2"}, {"virtual.fault", value}});
+    auto list = b.List();
+    ASSERT_THAT(list, SizeIs(2));
+    EXPECT_EQ(list[1].score, 0u) << value;
+    EXPECT_THAT(list[1].reason, AllOf(HasSubstr("virtual.fault: "), HasSubstr(text)));
+    mge_device* device = nullptr;
+    ErrorText error;
+    EXPECT_EQ(b.plugin().device->open(0, &device, error), MGE_INVALID_ARGUMENT);
+    EXPECT_EQ(error.text, list[0].reason);
+  }
+}
+
+TEST(VirtualDevice, ABadSettingOfNoDevicesIsAWarning) {
+  VirtualBackend b(Settings{{"virtual.fault", "nonsense"}});
+  EXPECT_THAT(b.List(), IsEmpty());
+  EXPECT_THAT(b.logged, ElementsAre(HasSubstr("virtual.fault: the rule 'nonsense'")));
+}
+
+// A link matrix in a file.
+class LinkFile {
+ public:
+  explicit LinkFile(const std::string& text) : path_(testing::TempDir() + "mge_links_XXXXXX") {
+    int file = mkstemp(path_.data());
+    EXPECT_GE(file, 0);
+    close(file);
+    std::ofstream(path_) << text;
+  }
+  ~LinkFile() { std::remove(path_.c_str()); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+TEST(VirtualLinks, AMatrixThatMakesNoSenseIsNamedByFileAndLine) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"", ":1: there is no row"},
+      {"# nothing\n\n", ":1: there is no row"},
+      {"0 1\n1\n", ":2: this row has 1 cells, the first has 2"},
+      {"0,1\n", ":1: a link matrix is square; this one has 1 rows of 2 cells"},
+      {"0,1\n9,0\n", ":2: the cell '9'"},
+      {"0,25/x\n1,0\n", ":1: the cell '25/x'"},
+      {"0,0/1\n1,0\n", ":1: the cell '0/1'"},
+      {"0", "the matrix"},
+  };
+  for (auto [text, why] : cases) {
+    LinkFile file(text);
+    VirtualBackend b({{"virtual.devices", "2"}, {"virtual.links", file.path()}});
+    EXPECT_EQ(b.List()[0].score, 0u) << text;
+    EXPECT_THAT(b.List()[0].reason, AllOf(HasSubstr("virtual.links: "), HasSubstr(file.path()), HasSubstr(why)));
+  }
+  for (const char* path : {"/nowhere/links.csv", "/"}) {
+    VirtualBackend b({{"virtual.devices", "2"}, {"virtual.links", path}});
+    EXPECT_EQ(b.List()[0].score, 0u);
+    EXPECT_THAT(b.List()[0].reason, HasSubstr(std::string("the link matrix ") + path + " cannot be read: "));
+  }
+}
+
+mge_link LinkOf(VirtualBackend& b, uint32_t from, uint32_t to) {
+  mge_link link = {};
+  link.struct_size = sizeof(link);
+  EXPECT_EQ(b.plugin().device->link(b.Device(from), b.Device(to), &link, nullptr), MGE_OK);
+  return link;
+}
+std::string NameOf(const mge_link& link) { return std::string(link.name.data, link.name.size); }
+
+TEST(VirtualLinks, ReadsTheTopologyOfADgx1V) {
+  VirtualBackend b({{"virtual.devices", "8"}, {"virtual.links", MGE_SOURCE_DIR "/configs/links/dgx1v.csv"}});
+  ASSERT_EQ(b.List()[0].score, 1u) << b.List()[0].reason;
+  mge_link one = LinkOf(b, 0, 1), two = LinkOf(b, 0, 3), none = LinkOf(b, 0, 5);
+  EXPECT_EQ(NameOf(one), "NVLink");
+  EXPECT_EQ(NameOf(two), "NVLink x2");
+  EXPECT_EQ(NameOf(none), "PCIe");
+  EXPECT_EQ(one.flags, uint32_t{MGE_LINK_PEER});
+  EXPECT_EQ(two.flags, uint32_t{MGE_LINK_PEER});
+  EXPECT_EQ(none.flags, 0u);
+  EXPECT_EQ(two.bandwidth_gb_s, 2 * one.bandwidth_gb_s);
+  EXPECT_LT(none.bandwidth_gb_s, one.bandwidth_gb_s);
+}
+
+TEST(VirtualLinks, WithoutAMatrixAllArePeers) {
+  VirtualBackend b(Settings{{"virtual.devices", "2"}});
+  mge_link link = LinkOf(b, 1, 0);
+  EXPECT_EQ(link.flags, uint32_t{MGE_LINK_PEER});
+  EXPECT_EQ(link.bandwidth_gb_s, 0);
+}
+
+TEST(VirtualLinks, PeersCopyDirectlyAndOthersDoNot) {
+  LinkFile file("0 40/1 20/9/host  # a ring that is not closed\n40/1 0 1\n1 1 0\n");
+  VirtualBackend b({{"virtual.devices", "3"}, {"virtual.links", file.path()}});
+  EXPECT_EQ(LinkOf(b, 0, 1).latency_us, 1);
+  EXPECT_EQ(LinkOf(b, 0, 2).bandwidth_gb_s, 20);
+  EXPECT_EQ(LinkOf(b, 0, 2).flags, 0u);
+  Slab zero(b, 1000, 0), one(b, 1000, 1), two(b, 1000, 2);
+  std::vector<char> data(1000, 'p'), got(1000);
+  Queue queue0(b, MGE_QUEUE_COMPUTE, 0), queue1(b, MGE_QUEUE_COPY_IN, 1), queue2(b, MGE_QUEUE_COPY_IN, 2);
+  const mge_queue_api& q = b.queues();
+  ErrorText error;
+  ASSERT_EQ(queue0.Copy(zero.at(), data.data(), 1000), MGE_OK);
+  ASSERT_EQ(queue0.Finish(), MGE_OK);
+  ASSERT_EQ(q.copy_peer(queue1, b.Device(1), one.at(), b.Device(0), zero.at(), 1000, error), MGE_OK) << error.text;
+  ASSERT_EQ(queue1.Copy(got.data(), one.at(), 1000), MGE_OK);
+  ASSERT_EQ(queue1.Finish(), MGE_OK);
+  EXPECT_EQ(got, data);
+  EXPECT_EQ(q.copy_peer(queue2, b.Device(2), two.at(), b.Device(0), zero.at(), 1000, error), MGE_FAILED_PRECONDITION);
+  EXPECT_THAT(error.text, HasSubstr("virtual0 and virtual2 are not linked as peers"));
+  EXPECT_EQ(q.copy_peer(queue2, b.Device(1), one.at(), b.Device(0), zero.at(), 1000, error), MGE_INVALID_ARGUMENT);
+  EXPECT_EQ(q.copy_peer(queue1, b.Device(1), one.at(), b.Device(0), zero.at(500), 501, error), MGE_INVALID_ARGUMENT);
+  EXPECT_EQ(q.copy_peer(queue1, b.Device(1), one.at(), b.Device(0), one.at(), 1, error), MGE_INVALID_ARGUMENT);
+}
+
+}  // namespace
+}  // namespace mge

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queues, fences, capture and stamps.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <numeric>
+#include <thread>
+
+#include "tests/plugins/virtual/virtual_backend.h"
+
+namespace mge {
+namespace {
+
+using testing::Each;
+using testing::HasSubstr;
+
+std::vector<float> Ramp(size_t n) {
+  std::vector<float> v(n);
+  for (size_t i = 0; i < n; ++i) v[i] = static_cast<float>(i) - static_cast<float>(n) / 2;
+  return v;
+}
+
+TEST(VirtualQueue, CopiesInOutAndWithin) {
+  VirtualBackend b;
+  Slab slab(b, 3000);
+  std::vector<char> data(1000), got(1000);
+  std::iota(data.begin(), data.end(), 1);
+  Queue queue(b);
+  ASSERT_EQ(queue.Copy(slab.at(17), data.data(), 1000), MGE_OK);
+  ASSERT_EQ(queue.Copy(slab.at(2000), slab.at(17), 1000), MGE_OK);
+  ASSERT_EQ(queue.Copy(slab.at(2001), slab.at(2000), 999), MGE_OK);  // they overlap
+  ASSERT_EQ(queue.Copy(got.data(), slab.at(2000), 1000), MGE_OK);
+  ASSERT_EQ(queue.Finish(), MGE_OK);
+  EXPECT_EQ(got[0], data[0]);
+  EXPECT_TRUE(std::equal(data.begin(), data.end() - 1, got.begin() + 1));
+}
+
+TEST(VirtualQueue, RefusesCopiesThatTouchWhatIsNotTheDevices) {
+  VirtualBackend b;
+  Slab slab(b, 100);
+  char host[200] = {};
+  Queue queue(b);
+  EXPECT_EQ(queue.Copy(host, host + 100, 100), MGE_INVALID_ARGUMENT);
+  EXPECT_THAT(queue.error.text, HasSubstr("neither end of the copy is memory of virtual0"));
+  EXPECT_EQ(queue.Copy(slab.at(1), host, 100), MGE_INVALID_ARGUMENT);
+  EXPECT_THAT(queue.error.text, HasSubstr("the destination of the copy: 100 bytes there are not memory of virtual0"));
+  EXPECT_EQ(queue.Copy(host, slab.at(101), 1), MGE_INVALID_ARGUMENT);
+  EXPECT_EQ(queue.Copy(host, slab.at() - 1, 1), MGE_INVALID_ARGUMENT);
+  EXPECT_EQ(queue.Copy(nullptr, slab.at(), 1), MGE_INVALID_ARGUMENT);
+  EXPECT_EQ(queue.Copy(slab.at(), nullptr, 1), MGE_INVALID_ARGUMENT);
+  EXPECT_EQ(queue.Copy(slab.at(100), host, 0), MGE_OK);
+  EXPECT_EQ(queue.Finish(), MGE_OK);  // what was refused is no failure of the queue
+  mge_queue* none = nullptr;
+  EXPECT_EQ(b.queues().create(b.Device(), 3, &none, nullptr), MGE_UNIMPLEMENTED);
+}
+
+TEST(VirtualQueue, AnswersAtOnceAndWorksInOrder) {
+  VirtualBackend b;
+  Slab slab(b, 8);
+  Queue queue(b), other(b);
+  Fence gate(b), done(b);
+  std::vector<uint64_t> got(200, 99);
+  ASSERT_EQ(queue.Wait(gate, 1), MGE_OK);
+  std::vector<uint64_t> values(200);
+  for (uint64_t i = 0; i < 200; ++i) {  // more than a queue holds at first
+    values[i] = i;
+    ASSERT_EQ(queue.Copy(slab.at(), &values[i], 8), MGE_OK);
+    ASSERT_EQ(queue.Copy(&got[i], slab.at(), 8), MGE_OK);
+  }
+  ASSERT_EQ(queue.Signal(done, 1), MGE_OK);
+  EXPECT_EQ(done.Wait(1, 1'000'000), MGE_DEADLINE_EXCEEDED);
+  EXPECT_THAT(got, Each(99u));
+  ASSERT_EQ(other.Signal(gate, 1), MGE_OK);
+  EXPECT_EQ(done.Wait(1), MGE_OK);
+  EXPECT_EQ(got, values);
+}
+
+TEST(VirtualQueue, QueuesOfOneDeviceWorkSideBySide) {
+  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.fault", "copy@1=hang"}});
+  Slab slab(b, 8);
+  char byte = 1;
+  Queue in(b, MGE_QUEUE_COPY_IN), out(b, MGE_QUEUE_COPY_OUT);
+  Fence stuck(b);
+  ASSERT_EQ(in.Copy(slab.at(), &byte, 1), MGE_OK);
+  ASSERT_EQ(in.Signal(stuck, 1), MGE_OK);
+  EXPECT_EQ(stuck.Wait(1, 50'000'000), MGE_DEADLINE_EXCEEDED);
+  ASSERT_EQ(out.Copy(&byte, slab.at(), 1), MGE_OK);
+  EXPECT_EQ(out.Finish(), MGE_OK);
+  EXPECT_EQ(stuck.Wait(1, 0), MGE_DEADLINE_EXCEEDED);
+}
+
+TEST(VirtualFence, OrdersQueuesOfSeveralDevices) {
+  VirtualBackend b(Settings{{"virtual.devices", "2"}});
+  Slab zero(b, 4, 0), one(b, 4, 1);
+  Queue queue0(b, MGE_QUEUE_COMPUTE, 0), queue1(b, MGE_QUEUE_COMPUTE, 1);
+  Fence there(b, 0), back(b, 1);
+  uint32_t value = 0, got = 0;
+  for (uint32_t turn = 1; turn <= 100; ++turn) {
+    value = turn;
+    ASSERT_EQ(queue0.Copy(zero.at(), &value, 4), MGE_OK);
+    ASSERT_EQ(queue0.Signal(there, turn), MGE_OK);
+    ASSERT_EQ(queue1.Wait(there, turn), MGE_OK);
+    ASSERT_EQ(b.queues().copy_peer(queue1, b.Device(1), one.at(), b.Device(0), zero.at(), 4, nullptr), MGE_OK);
+    ASSERT_EQ(queue1.Copy(&got, one.at(), 4), MGE_OK);
+    ASSERT_EQ(queue1.Signal(back, turn), MGE_OK);
+    ASSERT_EQ(queue0.Wait(back, turn), MGE_OK);
+    ASSERT_EQ(back.Wait(turn), MGE_OK);
+    ASSERT_EQ(got, turn);
+  }
+}
+
+TEST(VirtualFence, GrowsOnly) {
+  VirtualBackend b;
+  Queue queue(b);
+  Fence fence(b);
+  EXPECT_EQ(fence.Wait(0), MGE_OK);
+  EXPECT_EQ(fence.Wait(1, 0), MGE_DEADLINE_EXCEEDED);
+  ASSERT_EQ(queue.Signal(fence, 5), MGE_OK);
+  ASSERT_EQ(queue.Signal(fence, 3), MGE_OK);
+  ASSERT_EQ(queue.Finish(), MGE_OK);
+  EXPECT_EQ(fence.Wait(5, 0), MGE_OK);
+  EXPECT_EQ(fence.Wait(6, 0), MGE_DEADLINE_EXCEEDED);
+}
+
+TEST(VirtualFence, MayBeDestroyedWhileAQueueHasStillToRaiseIt) {
+  VirtualBackend b;
+  Queue queue(b), other(b);
+  Fence gate(b);
+  {
+    Fence fence(b);
+    ASSERT_EQ(queue.Wait(gate, 1), MGE_OK);
+    ASSERT_EQ(queue.Signal(fence, 1), MGE_OK);
+    ASSERT_EQ(other.Wait(fence, 1), MGE_OK);
+  }
+  Queue third(b);
+  ASSERT_EQ(third.Signal(gate, 1), MGE_OK);
+  EXPECT_EQ(queue.Finish(), MGE_OK);
+  EXPECT_EQ(other.Finish(), MGE_OK);
+}
+
+TEST(VirtualKernel, ComputesOnTheQueue) {
+  VirtualBackend b;
+  constexpr size_t kCount = 5000;
+  Slab x(b, 4 * kCount), y(b, 4 * kCount);
+  std::vector<float> data = Ramp(kCount), got(kCount);
+  UnaryKernel relu(b, "Relu", kCount);
+  Queue queue(b);
+  ASSERT_EQ(queue.Copy(x.at(), data.data(), 4 * kCount), MGE_OK);
+  ASSERT_EQ(relu.Run(queue, x.at(), y.at()), MGE_OK) << relu.error.text;
+  ASSERT_EQ(queue.Copy(got.data(), y.at(), 4 * kCount), MGE_OK);
+  ASSERT_EQ(queue.Finish(), MGE_OK) << queue.error.text;
+  for (size_t i = 0; i < kCount; ++i) ASSERT_EQ(got[i], std::max(0.f, data[i])) << i;
+}
+
+TEST(VirtualKernel, FailsWhereAnOperandIsNotMemoryOfTheDevice) {
+  VirtualBackend b(Settings{{"virtual.devices", "2"}});
+  Slab x(b, 4000), y(b, 4000), foreign(b, 4000, 1);
+  UnaryKernel relu(b, "Relu", 1000);
+  {
+    Queue queue(b);
+    ASSERT_EQ(relu.Run(queue, foreign.at(), y.at()), MGE_OK);
+    EXPECT_EQ(queue.Finish(), MGE_INVALID_ARGUMENT);
+    EXPECT_THAT(queue.error.text, HasSubstr("an address that is not memory of this device"));
+  }
+  Queue queue(b), other(b);
+  Fence gate(b);
+  ASSERT_EQ(queue.Wait(gate, 1), MGE_OK);
+  ASSERT_EQ(relu.Run(queue, x.at(), y.at()), MGE_OK);
+  mge_slab raw = x.Take();
+  b.memory().slab_release(b.Device(), &raw);  // too early
+  ASSERT_EQ(other.Signal(gate, 1), MGE_OK);
+  EXPECT_EQ(queue.Finish(), MGE_INVALID_ARGUMENT);
+}
+
+TEST(VirtualKernel, CopyQueuesRunNone) {
+  VirtualBackend b;
+  Slab x(b, 40), y(b, 40);
+  UnaryKernel relu(b, "Relu", 10);
+  Queue in(b, MGE_QUEUE_COPY_IN), out(b, MGE_QUEUE_COPY_OUT);
+  EXPECT_EQ(relu.Run(in, x.at(), y.at()), MGE_INVALID_ARGUMENT);
+  EXPECT_EQ(relu.Run(out, x.at(), y.at()), MGE_INVALID_ARGUMENT);
+  EXPECT_THAT(relu.error.text, HasSubstr("a copy queue runs no kernels"));
+}
+
+TEST(VirtualKernel, TheWrongOneIsOfferedOnRequestAndIsWrong) {
+  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.wrong_kernel", "1"}, {"virtual.poison", "1"}});
+  Slab x(b, 40), y(b, 40);
+  UnaryKernel exp(b, "Exp", 10);
+  size_t wrong = 0;
+  while (wrong < exp.ids.size() && exp.ids[wrong] != "virtual.wrong") ++wrong;
+  ASSERT_LT(wrong, exp.ids.size());
+  for (const mge_candidate& c : exp.candidates) EXPECT_GE(c.cost_us, exp.candidates[wrong].cost_us);
+  EXPECT_TRUE(exp.candidates[wrong].attributes & MGE_KERNEL_DETERMINISTIC);
+  exp.Prepare(wrong);
+  std::vector<float> data(10, 1), got(10, 1);
+  Queue queue(b);
+  ASSERT_EQ(queue.Copy(x.at(), data.data(), 40), MGE_OK);
+  ASSERT_EQ(exp.Run(queue, x.at(), y.at()), MGE_OK);
+  ASSERT_EQ(queue.Copy(got.data(), y.at(), 40), MGE_OK);
+  ASSERT_EQ(queue.Finish(), MGE_OK);
+  EXPECT_THAT(got, Each(0.f));
+}
+
+class VirtualCapture : public testing::Test {
+ protected:
+  VirtualCapture() : x_(b_, 40), y_(b_, 40), relu_(b_, "Relu", 10) {}
+  // y = Relu(x) and the way back of y, recorded.
+  void Record() {
+    ASSERT_EQ(api_.capture_begin(queue_, nullptr), MGE_OK);
+    ASSERT_EQ(relu_.Run(queue_, x_.at(), y_.at()), MGE_OK);
+    ASSERT_EQ(queue_.Copy(got_.data(), y_.at(), 40), MGE_OK);
+    ASSERT_EQ(api_.capture_end(queue_, &record_, nullptr), MGE_OK);
+  }
+  VirtualBackend b_{Settings{{"virtual.devices", "2"}}};
+  const mge_queue_api& api_ = b_.queues();
+  Slab x_, y_;
+  UnaryKernel relu_;
+  Queue queue_{b_};
+  std::vector<float> got_ = std::vector<float>(10, -1);
+  void* record_ = nullptr;
+};
+
+TEST_F(VirtualCapture, RecordsNowAndRunsWhenReplayed) {
+  Record();
+  ASSERT_EQ(queue_.Finish(), MGE_OK);
+  EXPECT_THAT(got_, Each(-1.f));
+  for (float value : {3.f, 4.f, -5.f}) {
+    std::vector<float> data(10, value);
+    ASSERT_EQ(queue_.Copy(x_.at(), data.data(), 40), MGE_OK);
+    ASSERT_EQ(api_.replay(queue_, record_, nullptr), MGE_OK);
+    ASSERT_EQ(queue_.Finish(), MGE_OK);
+    EXPECT_THAT(got_, Each(std::max(value, 0.f)));
+  }
+  api_.record_destroy(b_.Device(), record_);
+}
+
+TEST_F(VirtualCapture, ARecordMayBeDestroyedBeforeItsReplayHasRun) {
+  Record();
+  std::vector<float> data(10, 2);
+  Fence gate(b_);
+  Queue other(b_);
+  ASSERT_EQ(queue_.Copy(x_.at(), data.data(), 40), MGE_OK);
+  ASSERT_EQ(queue_.Wait(gate, 1), MGE_OK);
+  ASSERT_EQ(api_.replay(queue_, record_, nullptr), MGE_OK);
+  api_.record_destroy(b_.Device(), record_);
+  ASSERT_EQ(other.Signal(gate, 1), MGE_OK);
+  ASSERT_EQ(queue_.Finish(), MGE_OK);
+  EXPECT_THAT(got_, Each(2.f));
+}
+
+TEST_F(VirtualCapture, TakesNoFencesNoStampsAndNoRecords) {
+  Record();
+  Fence fence(b_);
+  ASSERT_EQ(api_.capture_begin(queue_, nullptr), MGE_OK);
+  EXPECT_EQ(queue_.Signal(fence, 1), MGE_FAILED_PRECONDITION);
+  EXPECT_EQ(queue_.Wait(fence, 1), MGE_FAILED_PRECONDITION);
+  EXPECT_THAT(queue_.error.text, HasSubstr("only copies, fills and kernels can be captured"));
+  EXPECT_EQ(api_.replay(queue_, record_, nullptr), MGE_FAILED_PRECONDITION);
+  EXPECT_EQ(api_.capture_begin(queue_, nullptr), MGE_FAILED_PRECONDITION);
+  void* empty = nullptr;
+  ASSERT_EQ(api_.capture_end(queue_, &empty, nullptr), MGE_OK);
+  EXPECT_EQ(api_.replay(queue_, empty, nullptr), MGE_OK);
+  EXPECT_EQ(api_.capture_end(queue_, &empty, nullptr), MGE_FAILED_PRECONDITION);
+  EXPECT_EQ(queue_.Finish(), MGE_OK);
+  api_.record_destroy(b_.Device(), empty);
+  api_.record_destroy(b_.Device(), record_);
+}
+
+TEST_F(VirtualCapture, AReplayOnAnotherDeviceIsRefused) {
+  Record();
+  Queue elsewhere(b_, MGE_QUEUE_COMPUTE, 1);
+  EXPECT_EQ(api_.replay(elsewhere, record_, nullptr), MGE_INVALID_ARGUMENT);
+  api_.record_destroy(b_.Device(), record_);
+}
+
+TEST(VirtualProfile, StampsAreTakenInTheOrderOfTheQueue) {
+  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.latency", "2000"}});
+  const mge_profile_api& api = *b.plugin().profile;
+  Slab slab(b, 8);
+  Queue queue(b), other(b);
+  Fence gate(b);
+  mge_stamp *first = nullptr, *second = nullptr;
+  ASSERT_EQ(api.stamp_create(b.Device(), &first, nullptr), MGE_OK);
+  ASSERT_EQ(api.stamp_create(b.Device(), &second, nullptr), MGE_OK);
+  char byte = 0;
+  double us = -1;
+  ASSERT_EQ(queue.Wait(gate, 1), MGE_OK);
+  ASSERT_EQ(api.stamp(queue, first, nullptr), MGE_OK);
+  ASSERT_EQ(queue.Copy(slab.at(), &byte, 1), MGE_OK);
+  ASSERT_EQ(api.stamp(queue, second, nullptr), MGE_OK);
+  EXPECT_EQ(api.elapsed_us(first, second, &us, nullptr), MGE_FAILED_PRECONDITION);
+  ASSERT_EQ(other.Signal(gate, 1), MGE_OK);
+  ASSERT_EQ(queue.Finish(), MGE_OK);
+  ASSERT_EQ(api.elapsed_us(first, second, &us, nullptr), MGE_OK);
+  EXPECT_GE(us, 2000);  // the modelled latency is what a copy takes at least
+  api.stamp_destroy(first);
+  api.stamp_destroy(second);
+}
+
+TEST(VirtualQueue, DestroyFinishesWhatIsEnqueued) {
+  VirtualBackend b;
+  Slab slab(b, 8);
+  std::vector<uint64_t> values(500), got(500);
+  std::iota(values.begin(), values.end(), 1);
+  Queue queue(b);
+  for (size_t i = 0; i < values.size(); ++i) {
+    ASSERT_EQ(queue.Copy(slab.at(), &values[i], 8), MGE_OK);
+    ASSERT_EQ(queue.Copy(&got[i], slab.at(), 8), MGE_OK);
+  }
+  queue.Destroy();
+  EXPECT_EQ(got, values);
+}
+
+TEST(VirtualQueue, DestroyGivesUpWhatWouldNeverEnd) {
+  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.fault", "copy@1=hang"}});
+  Slab slab(b, 8);
+  Fence never(b), hung(b), waited(b);
+  Queue hangs(b), waits(b);
+  char byte = 0;
+  ASSERT_EQ(hangs.Copy(slab.at(), &byte, 1), MGE_OK);
+  ASSERT_EQ(hangs.Signal(hung, 1), MGE_OK);
+  ASSERT_EQ(waits.Wait(never, 1), MGE_OK);
+  ASSERT_EQ(waits.Signal(waited, 1), MGE_OK);
+  hangs.Destroy();
+  waits.Destroy();
+  EXPECT_EQ(hung.Wait(1), MGE_CANCELLED);
+  EXPECT_EQ(waited.Wait(1), MGE_CANCELLED);
+  EXPECT_THAT(waited.error.text, HasSubstr("a queue of virtual0 was destroyed"));
+}
+
+TEST(VirtualQueue, ManyThreadsAndQueues) {
+  VirtualBackend b(Settings{{"virtual.devices", "2"}});
+  b.Device(0);
+  b.Device(1);
+  constexpr uint32_t kThreads = 4, kTurns = 200;
+  std::atomic<uint32_t> right = 0;
+  auto work = [&](uint32_t t) {
+    uint32_t device = t % 2;
+    Slab x(b, 400, device);
+    Queue in(b, MGE_QUEUE_COPY_IN, device), out(b, MGE_QUEUE_COPY_OUT, device);
+    Fence filled(b, device), emptied(b, device);
+    std::vector<uint32_t> data(100, 0), got(100);
+    for (uint32_t turn = 1; turn <= kTurns; ++turn) {
+      std::fill(data.begin(), data.end(), t * kTurns + turn);
+      if (in.Copy(x.at(), data.data(), 400) != MGE_OK || in.Signal(filled, turn) != MGE_OK ||
+          out.Wait(filled, turn) != MGE_OK || out.Copy(got.data(), x.at(), 400) != MGE_OK ||
+          out.Signal(emptied, turn) != MGE_OK || emptied.Wait(turn) != MGE_OK) {
+        return;
+      }
+      if (got == data) ++right;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (uint32_t t = 0; t < kThreads; ++t) threads.emplace_back(work, t);
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(right, kThreads * kTurns);
+}
+
+}  // namespace
+}  // namespace mge

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// The virtual backend through its tables, with a host that knows nothing but settings.
+#pragma once
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mge/plugin.h"
+
+namespace mge {
+
+// A slot for an error; the host below writes into it.
+struct ErrorText {
+  std::string text;
+  operator mge_error*() { return reinterpret_cast<mge_error*>(this); }
+};
+
+using Settings = std::map<std::string, std::string>;  // as the host passes them: 1 and 0, bytes
+
+// Started and stopped; opens devices as they are asked for and closes them.
+class VirtualBackend {
+ public:
+  explicit VirtualBackend(Settings settings = Settings{{"virtual.devices", "1"}}) : settings_(std::move(settings)) {
+    library_ = dlopen(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so", RTLD_NOW | RTLD_LOCAL);
+    if (!library_) {
+      ADD_FAILURE() << dlerror();
+      std::abort();
+    }
+    auto query = reinterpret_cast<mge_plugin_query_fn>(dlsym(library_, MGE_PLUGIN_QUERY_SYMBOL));
+    mge_query_in in = {sizeof(in), MGE_ABI_MAJOR, MGE_ABI_MINOR, 0, MGE_ABI_HASH};
+    mge_query_out out = {};
+    out.struct_size = sizeof(out);
+    EXPECT_EQ(query(&in, &out), MGE_OK);
+    plugin_ = out.plugin;
+    host_.struct_size = sizeof(host_);
+    host_.abi_minor = MGE_ABI_MINOR;
+    host_.self = this;
+    host_.fail = [](void*, mge_error* error, mge_code code, const char* text, uint64_t size) {
+      if (error) reinterpret_cast<ErrorText*>(error)->text.assign(text, size);
+      return code;
+    };
+    host_.log = [](void* self, int32_t, const char* text, uint64_t size) {
+      static_cast<VirtualBackend*>(self)->logged.emplace_back(text, size);
+    };
+    host_.setting = [](void* self, uint32_t index, mge_text* out) {
+      auto* b = static_cast<VirtualBackend*>(self);
+      const mge_setting& row = *b->plugin_->settings[index];
+      auto it = b->settings_.find(std::string(row.key.data, row.key.size));
+      *out = row.fallback;
+      if (it != b->settings_.end()) *out = {it->second.data(), it->second.size()};
+      if (row.type == MGE_SETTING_BYTES && it == b->settings_.end()) *out = {"1073741824", 10};
+      return mge_code{MGE_OK};
+    };
+    EXPECT_EQ(plugin_->start(&host_, nullptr), MGE_OK);
+  }
+  ~VirtualBackend() {
+    for (auto& [index, device] : open_) plugin_->device->close(device);
+    plugin_->stop();
+  }
+  VirtualBackend(const VirtualBackend&) = delete;
+  VirtualBackend& operator=(const VirtualBackend&) = delete;
+
+  const mge_plugin& plugin() const { return *plugin_; }
+  const mge_memory_api& memory() const { return *plugin_->memory; }
+  const mge_queue_api& queues() const { return *plugin_->queue; }
+  const mge_host* host() const { return &host_; }
+
+  struct Listed {
+    std::string class_name, name, reason;
+    uint32_t score, flags;
+    uint64_t memory;
+  };
+  std::vector<Listed> List() {
+    std::vector<Listed> list;
+    mge_device_sink sink = {sizeof(sink), 0, &list, [](void* self, const mge_device_info* d) {
+                              auto text = [](const mge_text& t) { return std::string(t.data ? t.data : "", t.size); };
+                              static_cast<std::vector<Listed>*>(self)->push_back(
+                                  {text(d->class_name), text(d->name), text(d->reason), d->score, d->flags, d->memory_total});
+                            }};
+    EXPECT_EQ(plugin_->device->enumerate(&sink, nullptr), MGE_OK);
+    return list;
+  }
+  mge_device* Device(uint32_t index = 0) {
+    auto [it, fresh] = open_.emplace(index, nullptr);
+    ErrorText error;
+    if (fresh) {
+      EXPECT_EQ(plugin_->device->open(index, &it->second, error), MGE_OK) << error.text;
+    }
+    return it->second;
+  }
+
+  std::vector<std::string> logged;
+
+ private:
+  Settings settings_;
+  void* library_;
+  const mge_plugin* plugin_;
+  mge_host host_ = {};
+  std::map<uint32_t, mge_device*> open_;
+};
+
+// Memory of a device (or of the host, pinned), given back at the end.
+class Slab {
+ public:
+  Slab(VirtualBackend& b, uint64_t bytes, uint32_t device = 0, int32_t memory_class = MGE_MEMORY_DEVICE)
+      : b_(b), device_(b.Device(device)) {
+    slab_.struct_size = sizeof(slab_);
+    ErrorText error;
+    EXPECT_EQ(b.memory().slab_acquire(device_, memory_class, bytes, &slab_, error), MGE_OK) << error.text;
+  }
+  ~Slab() {
+    if (slab_.address) b_.memory().slab_release(device_, &slab_);
+  }
+  Slab(const Slab&) = delete;
+  Slab& operator=(const Slab&) = delete;
+  char* at(uint64_t offset = 0) const { return static_cast<char*>(slab_.address) + offset; }
+  const mge_slab& raw() const { return slab_; }
+  mge_slab Take() { return std::exchange(slab_, {}); }
+
+ private:
+  VirtualBackend& b_;
+  mge_device* device_;
+  mge_slab slab_ = {};
+};
+
+class Fence {
+ public:
+  explicit Fence(VirtualBackend& b, uint32_t device = 0) : b_(b) {
+    EXPECT_EQ(b.queues().fence_create(b.Device(device), &fence_, nullptr), MGE_OK);
+  }
+  ~Fence() {
+    if (fence_) b_.queues().fence_destroy(fence_);
+  }
+  Fence(const Fence&) = delete;
+  Fence& operator=(const Fence&) = delete;
+  operator mge_fence*() const { return fence_; }
+  // Waits for ever unless told otherwise; the text of a failure goes to `error`.
+  mge_code Wait(uint64_t value, uint64_t timeout_ns = UINT64_MAX) {
+    error.text.clear();
+    return b_.queues().host_wait(fence_, value, timeout_ns, error);
+  }
+  void Destroy() { b_.queues().fence_destroy(std::exchange(fence_, nullptr)); }
+  ErrorText error;
+
+ private:
+  VirtualBackend& b_;
+  mge_fence* fence_ = nullptr;
+};
+
+class Queue {
+ public:
+  explicit Queue(VirtualBackend& b, int32_t kind = MGE_QUEUE_COMPUTE, uint32_t device = 0)
+      : api_(b.queues()), done_(b, device) {
+    EXPECT_EQ(api_.create(b.Device(device), kind, &queue_, nullptr), MGE_OK);
+  }
+  ~Queue() { Destroy(); }
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+  operator mge_queue*() const { return queue_; }
+  void Destroy() {
+    if (queue_) api_.destroy(std::exchange(queue_, nullptr));
+  }
+
+  mge_code Copy(void* to, const void* from, uint64_t bytes) { return api_.copy(queue_, to, from, bytes, error); }
+  mge_code Signal(mge_fence* fence, uint64_t value) { return api_.signal(queue_, fence, value, error); }
+  mge_code Wait(mge_fence* fence, uint64_t value) { return api_.wait(queue_, fence, value, error); }
+  // Waits for all that was enqueued. Only while nothing on the queue has failed: a failed fence stays failed.
+  mge_code Finish() {
+    if (mge_code code = Signal(done_, ++count_); code != MGE_OK) return code;
+    mge_code code = done_.Wait(count_);
+    error.text = done_.error.text;
+    return code;
+  }
+  ErrorText error;
+
+ private:
+  const mge_queue_api& api_;
+  mge_queue* queue_ = nullptr;
+  Fence done_;
+  uint64_t count_ = 0;
+};
+
+inline mge_text TextOf(const std::string& s) { return {s.data(), s.size()}; }
+
+// An operator of one float input and output of n elements each, bound to base 0 and base 1.
+class UnaryKernel {
+ public:
+  UnaryKernel(VirtualBackend& b, std::string op, int64_t n) : b_(b), op_(std::move(op)), n_(n) {
+    for (mge_value& v : values_) {
+      v = {};
+      v.struct_size = sizeof(v);
+      v.dtype = MGE_DTYPE_F32;
+      v.rank = 1;
+      v.dims = &n_;
+      v.uses = 1;
+    }
+    node_ = {};
+    node_.struct_size = sizeof(node_);
+    node_.version = 22;
+    node_.op = TextOf(op_);
+    node_.inputs = &in_;
+    node_.input_count = 1;
+    node_.outputs = &out_;
+    node_.output_count = 1;
+    graph_ = {sizeof(graph_), 0, &nodes_, 1, value_list_, 2, &in_, 1, &out_, 1};
+    problem_ = {sizeof(problem_), 1, &graph_, nullptr};
+    mge_candidate_sink sink = {sizeof(sink), 0, this,
+                               [](void* self, const mge_candidate* c) {
+                                 auto* k = static_cast<UnaryKernel*>(self);
+                                 k->ids.emplace_back(c->id.data, c->id.size);
+                                 k->candidates.push_back(*c);
+                               },
+                               [](void*, const mge_text*, const mge_text*) {}};
+    EXPECT_EQ(b.plugin().kernel->enumerate(b.Device(), &problem_, nullptr, &sink, nullptr), MGE_OK);
+    EXPECT_FALSE(candidates.empty());
+    for (size_t i = 0; i < ids.size(); ++i) candidates[i].id = TextOf(ids[i]);
+  }
+  ~UnaryKernel() {
+    if (kernel_) b_.plugin().kernel->destroy(kernel_);
+  }
+  UnaryKernel(const UnaryKernel&) = delete;
+  UnaryKernel& operator=(const UnaryKernel&) = delete;
+
+  void Prepare(size_t candidate = 0) {
+    mge_prepared prepared = {};
+    prepared.struct_size = sizeof(prepared);
+    ErrorText error;
+    ASSERT_EQ(b_.plugin().kernel->prepare(b_.Device(), &problem_, &candidates[candidate], &prepared, error), MGE_OK)
+        << error.text;
+    kernel_ = prepared.kernel;
+    args_.resize(prepared.args_bytes / 16 + 1);
+    mge_slot slots[] = {{0, 0, 0}, {1, 0, 0}};
+    mge_binding binding = {};
+    binding.struct_size = sizeof(binding);
+    binding.inputs = &slots[0];
+    binding.outputs = &slots[1];
+    ASSERT_EQ(b_.plugin().kernel->bind(kernel_, &binding, args_.data(), &step_, error), MGE_OK) << error.text;
+  }
+  // Enqueues y = op(x).
+  mge_code Run(mge_queue* queue, const void* x, void* y) {
+    if (!step_) Prepare();
+    void* bases[] = {const_cast<void*>(x), y};
+    mge_run run = {};
+    run.struct_size = sizeof(run);
+    run.width = 1;
+    run.bases = bases;
+    run.queue = queue;
+    run.host = b_.host();
+    run.error = error;
+    return step_(args_.data(), &run);
+  }
+
+  std::vector<std::string> ids;
+  std::vector<mge_candidate> candidates;
+  ErrorText error;
+
+ private:
+  struct alignas(16) Block {
+    char bytes[16];
+  };
+  VirtualBackend& b_;
+  std::string op_;
+  int64_t n_;
+  int32_t in_ = 0, out_ = 1;
+  mge_value values_[2];
+  const mge_value* value_list_[2] = {&values_[0], &values_[1]};
+  mge_node node_;
+  const mge_node* nodes_ = &node_;
+  mge_graph graph_;
+  mge_problem problem_;
+  mge_kernel* kernel_ = nullptr;
+  mge_step_fn step_ = nullptr;
+  std::vector<Block> args_;
+};
+
+}  // namespace mge
