@@ -9,8 +9,7 @@
 namespace mge {
 namespace {
 
-constexpr size_t kLongest =
-    128;  // longer texts are no typos of a name, and would cost quadratic time
+constexpr size_t kLongest = 128;  // longer texts are no typos of a name, and would cost quadratic time
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
@@ -18,6 +17,7 @@ template <typename Names>
 std::string_view NearestOf(std::string_view wrong, const Names& candidates) {
   std::string_view best;
   int limit = static_cast<int>(std::min(wrong.size(), kLongest) / 3);
+  if (wrong.size() == 2) limit = 1;
   for (std::string_view candidate : candidates) {
     int distance = EditDistance(wrong, candidate, limit);
     if (distance <= limit) {

@@ -13,7 +13,7 @@ namespace mge {
 // neighbours. Stops counting beyond `limit` and returns limit + 1.
 int EditDistance(std::string_view a, std::string_view b, int limit);
 
-// The candidate with the fewest edits, at most one per three characters of the wrong name; the
+// The candidate with the fewest edits, at most one per three characters of the wrong name (one for two characters); the
 // first of several. Empty if none is near. The result views into `candidates`.
 std::string_view Nearest(std::string_view wrong, std::span<const std::string_view> candidates);
 std::string_view Nearest(std::string_view wrong, const std::vector<std::string>& candidates);

@@ -69,21 +69,31 @@ int Run(const Globals& globals, const Options& o) {
   std::string device = Json::parse(plan)["device"];
   int threads = globals.threads;
   if (globals.json) {
-    PrintJson({{"schema", "mge.bench/1"}, {"device", device}, {"threads", threads},
-               {"latency_us", {{"min", us.front()}, {"p50", Percentile(us, 50)}, {"p90", Percentile(us, 90)}, {"p99", Percentile(us, 99)}}},
-               {"runs", us.size()}, {"load_ms", load_ms}, {"first_result_ms", first_ms}, {"peak_rss_bytes", PeakRss()},
-               {"planned_peak_bytes", facts.planned_peak_bytes}, {"measured_peak_bytes", facts.measured_peak_bytes},
-               {"steps", facts.steps}, {"reference_steps", facts.reference_steps}});
+    PrintJson(
+        {{"schema", "mge.bench/1"},
+         {"device", device},
+         {"threads", threads},
+         {"latency_us",
+          {{"min", us.front()}, {"p50", Percentile(us, 50)}, {"p90", Percentile(us, 90)}, {"p99", Percentile(us, 99)}}},
+         {"runs", us.size()},
+         {"load_ms", load_ms},
+         {"first_result_ms", first_ms},
+         {"peak_rss_bytes", PeakRss()},
+         {"planned_peak_bytes", facts.planned_peak_bytes},
+         {"measured_peak_bytes", facts.measured_peak_bytes},
+         {"steps", facts.steps},
+         {"reference_steps", facts.reference_steps}});
     return kExitOk;
   }
   Print(fmt::format("device          {}, {} threads\n", device, threads ? std::to_string(threads) : "all usable"));
-  Print(fmt::format("latency         min {:.1f} us, p50 {:.1f}, p90 {:.1f}, p99 {:.1f} ({} runs)\n", us.front(), Percentile(us, 50),
-                    Percentile(us, 90), Percentile(us, 99), us.size()));
+  Print(fmt::format("latency         min {:.1f} us, p50 {:.1f}, p90 {:.1f}, p99 {:.1f} ({} runs)\n", us.front(),
+                    Percentile(us, 50), Percentile(us, 90), Percentile(us, 99), us.size()));
   Print(fmt::format("load            {:.1f} ms, first result after {:.1f} ms\n", load_ms, first_ms));
   Print(fmt::format("memory          planned {}, measured {}; process peak {}\n", HumanBytes(facts.planned_peak_bytes),
                     HumanBytes(facts.measured_peak_bytes), HumanBytes(PeakRss())));
-  Print(fmt::format("steps           {}{}\n", facts.steps,
-                    facts.reference_steps ? fmt::format(", {} of them by the slow REFERENCE evaluator", facts.reference_steps) : ""));
+  Print(fmt::format(
+      "steps           {}{}\n", facts.steps,
+      facts.reference_steps ? fmt::format(", {} of them by the slow REFERENCE evaluator", facts.reference_steps) : ""));
   return kExitOk;
 }
 
@@ -91,7 +101,7 @@ int Run(const Globals& globals, const Options& o) {
 
 Action DeclareBench(CLI::App& app, const Globals& globals) {
   auto o = std::make_shared<Options>();
-  app.add_option("MODEL", o->model, "An ONNX file")->required();
+  app.add_option("MODEL", o->model, "An ONNX file")->required()->type_name("FILE");
   o->inputs.Declare(app);
   app.add_option("--seconds", o->seconds, "How long to measure")->check(CLI::PositiveNumber);
   app.add_option("--runs", o->runs, "How many runs to measure, in place of --seconds")->check(CLI::NonNegativeNumber);

@@ -153,10 +153,15 @@ int Run(const Globals& globals, const Options& o) {
   if (globals.json) {
     Json rows = Json::array();
     for (const Case& c : cases) {
-      rows.push_back({{"name", c.name}, {"status", c.status}, {"reason", c.reason},
+      rows.push_back({{"name", c.name},
+                      {"status", c.status},
+                      {"reason", c.reason},
                       {"error", c.error ? fmt::format("E{:04d}", c.error) : ""}});
     }
-    PrintJson({{"schema", "mge.check/1"}, {"passed", passed}, {"failed", failed}, {"unsupported", unsupported},
+    PrintJson({{"schema", "mge.check/1"},
+               {"passed", passed},
+               {"failed", failed},
+               {"unsupported", unsupported},
                {"cases", std::move(rows)}});
   } else {
     for (const Case& c : cases) {
@@ -172,8 +177,10 @@ int Run(const Globals& globals, const Options& o) {
 
 Action DeclareCheck(CLI::App& app, const Globals& globals) {
   auto o = std::make_shared<Options>();
-  app.add_option("DIR", o->folders, "Folders of tests, at any depth")->required();
-  app.add_option("--gaps", o->gaps, "A file of tests known not to pass: PATH ERROR REASON a line; none; default: of ONNX's own tests");
+  app.add_option("DIR", o->folders, "Folders of tests, at any depth")->required()->type_name("FOLDER");
+  app.add_option("--gaps", o->gaps,
+                 "A file of tests known not to pass: PATH ERROR REASON a line; none; default: of ONNX's own tests")
+      ->type_name("FILE");
   app.add_option("--rtol", o->tolerance.relative, "Relative tolerance");
   app.add_option("--atol", o->tolerance.absolute, "Absolute tolerance");
   app.add_flag("-v,--verbose", o->verbose, "Lists what passed, too");

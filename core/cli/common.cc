@@ -7,6 +7,9 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/base/float16.h"
+#include "core/base/nearest.h"
+#include "core/base/status.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
@@ -18,14 +21,6 @@ uint64_t Mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
-}
-
-uint16_t HalfBits(float value, bool bfloat) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, 4);
-  if (bfloat) return static_cast<uint16_t>(bits >> 16);
-  if ((bits & 0x7fffffff) < 0x38800000) return static_cast<uint16_t>((bits >> 16) & 0x8000);  // |value| < 2^-14
-  return static_cast<uint16_t>(((bits >> 16) & 0x8000) | (((bits >> 13) & 0x3ffff) - 0x1c000));
 }
 
 // Floats in [-1, 1), integers in 0..9, bools either way.
@@ -43,7 +38,8 @@ void FillRandom(Tensor& tensor, uint64_t seed) {
     case MGE_DTYPE_F16:
     case MGE_DTYPE_BF16: {
       auto* bits = static_cast<uint16_t*>(tensor.raw_data());
-      for (uint64_t i = 0; i < tensor.elements(); ++i) bits[i] = HalfBits(unit(i), tensor.dtype() == MGE_DTYPE_BF16);
+      auto to_bits = tensor.dtype() == MGE_DTYPE_BF16 ? FloatToBFloat16Bits : FloatToHalfBits;
+      for (uint64_t i = 0; i < tensor.elements(); ++i) bits[i] = to_bits(unit(i));
       break;
     }
     case MGE_DTYPE_I8: fill(tensor.data<int8_t>(), digit); break;
@@ -85,6 +81,7 @@ bool ParseShape(const std::string& text, std::vector<int64_t>* out) {
 int Report(const Globals& globals, const Status& status) {
   if (status.ok()) return kExitOk;
   std::fprintf(stderr, "mge: %s\n", std::string(status.text()).c_str());
+  if (status.id() != 0) Talk(globals, fmt::format("  more:  mge help E{:04d}", status.id()));
   if (globals.json) {
     PrintJson({{"schema", "mge.error/1"}, {"id", status.id()}, {"exit_code", status.kind()}, {"title", status.title()},
                {"what", status.what()}, {"where", status.where()}, {"fix", status.fix()}});
@@ -131,9 +128,10 @@ Status OpenModel(const Globals& globals, const std::string& path, Runtime* runti
 }
 
 void InputOptions::Declare(CLI::App& app) {
-  app.add_option("--input", files, "NAME=FILE: an input from a .npy, .npz (FILE.npz:ARRAY) or .pb file; without NAME= in order")
-      ->take_all()->allow_extra_args(false);
-  app.add_option("--shape", dims, "NAME=1x3x224x224: the shape of an input that is made up")->take_all()->allow_extra_args(false);
+  app.add_option("--input", files, "An input from a .npy, .npz (FILE.npz:ARRAY) or .pb file; without NAME= in order")
+      ->type_name("NAME=FILE")->take_all()->allow_extra_args(false);
+  app.add_option("--shape", dims, "The shape of an input that is made up, such as data=1x3x224x224")
+      ->type_name("NAME=SHAPE")->take_all()->allow_extra_args(false);
   app.add_option("--seed", seed, "Start of the numbers that inputs are made of");
 }
 
@@ -154,7 +152,7 @@ Status MakeInputs(const Globals& globals, const Session& session, const InputOpt
       } else if (at != names.end()) {
         to[static_cast<size_t>(at - names.begin())] = value;
       } else {
-        std::string near = NearestWord(name, names);
+        std::string_view near = Nearest(name, names);
         *usage_error = ReportUsage(globals, fmt::format("{} {}: the model has no input '{}'", option, text, name),
                                    near.empty() ? fmt::format("its inputs are: {}", fmt::join(names, ", "))
                                                 : fmt::format("did you mean '{}'?", near));
@@ -213,14 +211,19 @@ std::string TypeText(const Tensor& tensor) {
   return fmt::format("{}{}", mge_dtype_name(tensor.dtype()), ShapeText(tensor.dims()));
 }
 
-std::string Escape(std::string_view text) {
+std::string Escape(std::string_view text) { return EscapeControl(text); }
+
+std::string Wrapped(std::string_view text, size_t indent) {
+  constexpr size_t kWidth = 100;
   std::string out;
-  for (unsigned char c : text) {
-    if (c < 0x20 || c == 0x7f) {
-      out += fmt::format("\\x{:02x}", c);
-    } else {
-      out += static_cast<char>(c);
+  while (!text.empty()) {
+    size_t end = text.size();
+    if (end + indent > kWidth) {
+      end = text.rfind(' ', kWidth - indent);
+      if (end == std::string_view::npos) end = std::min(text.find(' '), text.size());
     }
+    out += std::string(indent, ' ') + std::string(text.substr(0, end)) + "\n";
+    text.remove_prefix(std::min(end + 1, text.size()));
   }
   return out;
 }
@@ -241,32 +244,6 @@ std::string Table(const std::vector<std::vector<std::string>>& rows) {
     out += line + "\n";
   }
   return out;
-}
-
-std::string NearestWord(std::string_view wrong, const std::vector<std::string>& words) {
-  std::string best;
-  size_t best_edits = std::max<size_t>(wrong.size() / 3, 1) + 1;  // one edit per three letters, at least one
-  for (const std::string& word : words) {
-    // Insertions, deletions, replacements and swaps of neighbours.
-    std::vector<std::vector<size_t>> edits(wrong.size() + 1, std::vector<size_t>(word.size() + 1));
-    for (size_t i = 0; i <= wrong.size(); ++i) {
-      for (size_t j = 0; j <= word.size(); ++j) {
-        if (i == 0 || j == 0) {
-          edits[i][j] = i + j;
-          continue;
-        }
-        edits[i][j] = std::min({edits[i - 1][j - 1] + (wrong[i - 1] != word[j - 1]), edits[i - 1][j] + 1, edits[i][j - 1] + 1});
-        if (i > 1 && j > 1 && wrong[i - 1] == word[j - 2] && wrong[i - 2] == word[j - 1]) {
-          edits[i][j] = std::min(edits[i][j], edits[i - 2][j - 2] + 1);
-        }
-      }
-    }
-    if (edits.back().back() < best_edits) {
-      best_edits = edits.back().back();
-      best = word;
-    }
-  }
-  return best;
 }
 
 Progress::Progress(const Globals& globals, std::string text, size_t total)

@@ -49,11 +49,11 @@ std::string ShapeText(std::span<const int64_t> dims);  // "[1,3,224,224]"
 std::string TypeText(const Tensor& tensor);            // "float32[1,10]"
 std::string Escape(std::string_view text);             // control characters made visible
 
+// Lines of at most 100 characters, each behind `indent` blanks, with a line break at the end.
+std::string Wrapped(std::string_view text, size_t indent);
+
 // A table with aligned columns; the first row is the head.
 std::string Table(const std::vector<std::vector<std::string>>& rows);
-
-// The nearest of the words, or "".
-std::string NearestWord(std::string_view wrong, const std::vector<std::string>& words);
 
 // Shows "text 12/345" on stderr while something takes long; nothing when stderr is no terminal or with --quiet.
 class Progress {

@@ -5,40 +5,29 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/base/float16.h"
 #include "core/cli/common.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
 namespace {
 
-double HalfToDouble(uint16_t h) {
-  double sign = h & 0x8000 ? -1 : 1;
-  int exponent = (h >> 10) & 0x1f, mantissa = h & 0x3ff;
-  if (exponent == 0x1f) return mantissa ? NAN : sign * INFINITY;
-  if (exponent == 0) return sign * std::ldexp(mantissa, -24);
-  return sign * std::ldexp(1024 + mantissa, exponent - 25);
-}
-
-double BFloatToDouble(uint16_t b) {
-  uint32_t bits = static_cast<uint32_t>(b) << 16;
-  float f;
-  std::memcpy(&f, &bits, 4);
-  return f;
-}
-
 double FloatAt(const Tensor& t, uint64_t i) {
   switch (t.dtype()) {
-    case MGE_DTYPE_F32: return t.data<float>()[i];
-    case MGE_DTYPE_F64: return t.data<double>()[i];
-    case MGE_DTYPE_F16: return HalfToDouble(static_cast<uint16_t*>(t.raw_data())[i]);
-    case MGE_DTYPE_BF16: return BFloatToDouble(static_cast<uint16_t*>(t.raw_data())[i]);
-    default: return 0;
+    case MGE_DTYPE_F32:
+      return t.data<float>()[i];
+    case MGE_DTYPE_F64:
+      return t.data<double>()[i];
+    case MGE_DTYPE_F16:
+      return HalfBitsToFloat(static_cast<uint16_t*>(t.raw_data())[i]);
+    case MGE_DTYPE_BF16:
+      return BFloat16BitsToFloat(static_cast<uint16_t*>(t.raw_data())[i]);
+    default:
+      return 0;
   }
 }
 
-bool Floating(mge_dtype d) {
-  return d == MGE_DTYPE_F32 || d == MGE_DTYPE_F64 || d == MGE_DTYPE_F16 || d == MGE_DTYPE_BF16;
-}
+bool Floating(mge_dtype d) { return d == MGE_DTYPE_F32 || d == MGE_DTYPE_F64 || d == MGE_DTYPE_F16 || d == MGE_DTYPE_BF16; }
 
 std::string FloatDifference(const Tensor& got, const Tensor& expected, const Tolerance& tolerance) {
   // A stored half cannot be nearer than its own rounding.
@@ -60,8 +49,8 @@ std::string FloatDifference(const Tensor& got, const Tensor& expected, const Tol
     }
   }
   if (!wrong) return "";
-  return fmt::format("{} of {} elements differ; the worst is element {}: got {:.9g}, expected {:.9g}", wrong, got.elements(), worst,
-                     FloatAt(got, worst), FloatAt(expected, worst));
+  return fmt::format("{} of {} elements differ; the worst is element {}: got {:.9g}, expected {:.9g}", wrong, got.elements(),
+                     worst, FloatAt(got, worst), FloatAt(expected, worst));
 }
 
 }  // namespace
@@ -78,7 +67,8 @@ std::string Difference(const Tensor& got, const Tensor& expected, const Toleranc
     }
     return "";
   }
-  if (got.dtype() != expected.dtype() || !std::equal(got.dims().begin(), got.dims().end(), expected.dims().begin(), expected.dims().end())) {
+  if (got.dtype() != expected.dtype() ||
+      !std::equal(got.dims().begin(), got.dims().end(), expected.dims().begin(), expected.dims().end())) {
     return fmt::format("got {}, expected {}", TypeText(got), TypeText(expected));
   }
   if (got.dtype() == MGE_DTYPE_STRING) {
@@ -93,7 +83,9 @@ std::string Difference(const Tensor& got, const Tensor& expected, const Toleranc
   if (got.bytes() == 0 || std::memcmp(got.raw_data(), expected.raw_data(), got.bytes()) == 0) return "";
   uint64_t size = got.bytes() / got.elements(), wrong = 0, first = 0;
   for (uint64_t i = got.elements(); i-- > 0;) {
-    if (!std::memcmp(static_cast<char*>(got.raw_data()) + i * size, static_cast<char*>(expected.raw_data()) + i * size, size)) continue;
+    if (!std::memcmp(static_cast<char*>(got.raw_data()) + i * size, static_cast<char*>(expected.raw_data()) + i * size,
+                     size))
+      continue;
     ++wrong;
     first = i;
   }

@@ -9,7 +9,8 @@ namespace mge::cli {
 
 namespace fs = std::filesystem;
 
-Status ReadDataSet(const Session& session, const std::string& folder, std::vector<Tensor>* inputs, std::vector<Tensor>* outputs) {
+Status ReadDataSet(const Session& session, const std::string& folder, std::vector<Tensor>* inputs,
+                   std::vector<Tensor>* outputs) {
   std::error_code ec;
   for (size_t i = 0; i < session.input_count(); ++i) {
     std::string path = fmt::format("{}/input_{}.pb", folder, i);

@@ -10,6 +10,7 @@
 namespace mge::cli {
 
 // Reads inputs and expected outputs as the kinds of value that the model declares.
-Status ReadDataSet(const Session& session, const std::string& folder, std::vector<Tensor>* inputs, std::vector<Tensor>* outputs);
+Status ReadDataSet(const Session& session, const std::string& folder, std::vector<Tensor>* inputs,
+                   std::vector<Tensor>* outputs);
 
 }  // namespace mge::cli

@@ -47,7 +47,8 @@ int Run(const Globals& globals) {
   options.device = globals.device;
   options.threads = globals.threads;
   std::span<const unsigned char> model = DemoModel();
-  if (Status s = Session::LoadBytes(runtime, model.data(), model.size(), options, &session); !s.ok()) return Report(globals, s);
+  if (Status s = Session::LoadBytes(runtime, model.data(), model.size(), options, &session); !s.ok())
+    return Report(globals, s);
   Tensor images, labels;
   if (Status s = ReadArray(DemoImages(), &images); !s.ok()) return Report(globals, s);
   if (Status s = ReadArray(DemoLabels(), &labels); !s.ok()) return Report(globals, s);
@@ -77,9 +78,16 @@ int Run(const Globals& globals) {
   Json plan = Json::parse(plan_text), plugins = Json::parse(plugins_text);
   std::string device = plan["device"];
   if (globals.json) {
-    PrintJson({{"schema", "mge.demo/1"}, {"device", device}, {"images", count}, {"right", right}, {"predictions", read},
-               {"latency_us", best_us}, {"planned_peak_bytes", facts.planned_peak_bytes}, {"measured_peak_bytes", facts.measured_peak_bytes},
-               {"steps", facts.steps}, {"reference_steps", facts.reference_steps}});
+    PrintJson({{"schema", "mge.demo/1"},
+               {"device", device},
+               {"images", count},
+               {"right", right},
+               {"predictions", read},
+               {"latency_us", best_us},
+               {"planned_peak_bytes", facts.planned_peak_bytes},
+               {"measured_peak_bytes", facts.measured_peak_bytes},
+               {"steps", facts.steps},
+               {"reference_steps", facts.reference_steps}});
     return kExitOk;
   }
   Print(fmt::format("MGE {} reads handwritten digits\n\n", mge_version()));
@@ -93,7 +101,8 @@ int Run(const Globals& globals) {
   for (const Json& u : plan["units"]) {
     std::string ops;
     for (const Json& o : u["operators"]) ops += (ops.empty() ? "" : "+") + o.get<std::string>();
-    Print(fmt::format("  {:<9} {:<22} {}\n", u["kind"].get<std::string>(), ops.empty() ? "-" : ops, u["kernel"].get<std::string>()));
+    Print(fmt::format("  {:<9} {:<22} {}\n", u["kind"].get<std::string>(), ops.empty() ? "-" : ops,
+                      u["kernel"].get<std::string>()));
   }
   Print(fmt::format("\n{} images that the network was not trained on; the first {}:\n\n", count, kShown));
   Print(Pictures(images.data<float>(), kShown));
@@ -105,7 +114,8 @@ int Run(const Globals& globals) {
   Print(predicted + "\n" + actual + "\n\n");
   Print(fmt::format("Right         {} of {}\n", right, count));
   Print(fmt::format("Latency       {:.0f} us for all {}, the best of {} runs\n", best_us, count, kTimedRuns));
-  Print(fmt::format("Memory        planned {}, measured {}\n", HumanBytes(facts.planned_peak_bytes), HumanBytes(facts.measured_peak_bytes)));
+  Print(fmt::format("Memory        planned {}, measured {}\n", HumanBytes(facts.planned_peak_bytes),
+                    HumanBytes(facts.measured_peak_bytes)));
   Print("\nNext: `mge zoo resnet50 -o rn50.onnx && mge plan rn50.onnx --why`, `mge devices`, `mge --help`\n");
   return kExitOk;
 }

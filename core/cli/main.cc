@@ -4,8 +4,10 @@
 
 #include <cstdio>
 
+#include "core/base/nearest.h"
 #include "core/cli/command.h"
 #include "core/cli/common.h"
+#include "core/cli/option_table.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
@@ -23,16 +25,17 @@ constexpr Command kCommands[] = {
     {"env", "Lists every setting with its value and where that came from.", DeclareEnv},
     {"zoo", "Writes a standard architecture with seeded random weights.", DeclareZoo},
     {"demo", "Reads handwritten digits with a small network that is built in.", DeclareDemo},
+    {"help", "Explains a command, or an error by its number.", DeclareHelp},
     {"version", "Shows the version.", DeclareVersion},
 };
 
-constexpr const char* kFooter =
-    "Exit codes: 0 ok, 1 other failure, 2 usage, 3 invalid model or input, 4 unsupported, 5 device or plugin, 6 memory,\n"
-    "7 file, 8 numbers differ, 10 incompatible backend, 124 timeout, 130 cancelled.\n"
-    "Examples:\n"
-    "  mge demo\n"
-    "  mge zoo resnet50 -o rn50.onnx && mge bench rn50.onnx\n"
-    "  MGE_DEFAULT_DEVICE=cpu0 mge run rn50.onnx";
+std::string Footer() {
+  std::string codes = "Exit codes:";
+  for (const ExitCode& e : kExitCodes) codes += fmt::format("{} {} {}", &e == kExitCodes ? "" : ",", e.code, e.meaning);
+  std::string out = Wrapped(codes + ".", 0) + "Examples:";
+  for (const char* example : kExamples) out += fmt::format("\n  {}", example);
+  return out;
+}
 
 // The sub-command or option that CLI11 did not know, and the nearest one that it does.
 int WrongCommandLine(const Globals& globals, CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
@@ -57,8 +60,9 @@ int WrongCommandLine(const Globals& globals, CLI::App& app, const CLI::ParseErro
     bool known = std::find(words.begin(), words.end(), word) != words.end();
     bool option = word.starts_with("-");
     if (known || (!option && at != &app)) continue;
-    if (std::string near = NearestWord(word, words); !near.empty()) {
-      return ReportUsage(globals, fmt::format("'{}' is not known here", word), fmt::format("did you mean '{}'? ({})", near, fix));
+    if (std::string_view near = Nearest(word, words); !near.empty()) {
+      return ReportUsage(globals, fmt::format("'{}' is not known here", word),
+                         fmt::format("did you mean '{}'? ({})", near, fix));
     }
     if (!option && i == 1) return ReportUsage(globals, fmt::format("there is no command '{}'", word), fix);
   }
@@ -68,15 +72,22 @@ int WrongCommandLine(const Globals& globals, CLI::App& app, const CLI::ParseErro
 int Main(int argc, char** argv) {
   CLI::App app("MGE runs ONNX models on the backends it finds.", "mge");
   Globals globals;
-  app.footer(kFooter);
+  app.footer(Footer());
   app.require_subcommand(1);
   app.fallthrough();
   app.add_flag("--json", globals.json, "Data as JSON on stdout; the first field names the schema");
   app.add_flag("-q,--quiet", globals.quiet, "No talk on stderr but errors");
-  app.add_option("--device", globals.device, "cpu0, gpu1, \"gpu0,cpu0\" in order of preference; default: MGE_DEFAULT_DEVICE");
+  app.add_option("--device", globals.device, "cpu0, gpu1, \"gpu0,cpu0\" in order of preference; default: MGE_DEFAULT_DEVICE")
+      ->type_name("DEVICE");
   app.add_option("--threads", globals.threads, "Threads of a run; 0: what the process may use")->check(CLI::Range(0, 1024));
-  app.add_option("--set", globals.settings, "NAME=VALUE: a setting (see mge env)")->take_all()->allow_extra_args(false);
-  app.add_option("--config", globals.config_files, "A TOML file of settings; a later one wins")->take_all()->allow_extra_args(false);
+  app.add_option("--set", globals.settings, "A setting (see mge env)")
+      ->type_name("NAME=VALUE")
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("--config", globals.config_files, "A TOML file of settings; a later one wins")
+      ->type_name("FILE")
+      ->take_all()
+      ->allow_extra_args(false);
   app.set_version_flag("--version", std::string("mge ") + mge_version());
   std::vector<std::pair<CLI::App*, Action>> actions;
   for (const Command& c : kCommands) {

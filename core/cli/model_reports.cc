@@ -27,7 +27,8 @@ int RunPlan(const Globals& globals, const Options& o) {
   if (Status s = MakeInputs(globals, session, o.inputs, &inputs, &usage); !s.ok()) return Report(globals, s);
   if (usage) return usage;
   std::string text;
-  if (Status s = session.Plan(Pointers(inputs), globals.json ? "mge.plan/1" : "text", o.why, &text); !s.ok()) return Report(globals, s);
+  if (Status s = session.Plan(Pointers(inputs), globals.json ? "mge.plan/1" : "text", o.why, &text); !s.ok())
+    return Report(globals, s);
   Print(globals.json ? text + "\n" : text);
   return kExitOk;
 }
@@ -41,7 +42,8 @@ std::string Timeline(const Json& report) {
   int64_t rows = std::min(end, kRows);
   std::vector<int64_t> alive(static_cast<size_t>(end), 0);
   for (const Json& b : report["buffers"]) {
-    for (int64_t s = b["first_step"].get<int64_t>(); s <= b["last_step"].get<int64_t>(); ++s) alive[static_cast<size_t>(s)] += b["bytes"].get<int64_t>();
+    for (int64_t s = b["first_step"].get<int64_t>(); s <= b["last_step"].get<int64_t>(); ++s)
+      alive[static_cast<size_t>(s)] += b["bytes"].get<int64_t>();
   }
   int64_t most = *std::max_element(alive.begin(), alive.end());
   std::string out = "alive in the arena, by step:\n";
@@ -67,12 +69,14 @@ std::string RenderMemory(const Json& r, size_t top) {
                 {"  packed constants", bytes("packed_constant_bytes")},
                 {"constants in the model's file", bytes("constant_bytes")}});
   std::vector<Json> buffers(r["buffers"].begin(), r["buffers"].end());
-  std::stable_sort(buffers.begin(), buffers.end(), [](const Json& a, const Json& b) { return a["bytes"].get<int64_t>() > b["bytes"].get<int64_t>(); });
+  std::stable_sort(buffers.begin(), buffers.end(),
+                   [](const Json& a, const Json& b) { return a["bytes"].get<int64_t>() > b["bytes"].get<int64_t>(); });
   if (buffers.size() > top) buffers.resize(top);
   std::vector<std::vector<std::string>> rows = {{"LARGEST BUFFERS", "BYTES", "KIND", "STEPS", "OFFSET"}};
   for (const Json& b : buffers) {
     rows.push_back({Text(b["name"]), HumanBytes(b["bytes"].get<uint64_t>()), Text(b["category"]),
-                    fmt::format("{}..{}", b["first_step"].get<int64_t>(), b["last_step"].get<int64_t>()), Text(b["offset"])});
+                    fmt::format("{}..{}", b["first_step"].get<int64_t>(), b["last_step"].get<int64_t>()),
+                    Text(b["offset"])});
   }
   return out + "\n" + Table(rows) + "\n" + Timeline(r);
 }
@@ -93,8 +97,8 @@ int RunMemory(const Globals& globals, const Options& o) {
 }
 
 std::string RenderInspect(const Json& r) {
-  std::string out = fmt::format("graph '{}', IR {}, by {} {}\n", Escape(Text(r["graph"])), Text(r["ir_version"]), Escape(Text(r["producer"])),
-                                Escape(Text(r["producer_version"])));
+  std::string out = fmt::format("graph '{}', IR {}, by {} {}\n", Escape(Text(r["graph"])), Text(r["ir_version"]),
+                                Escape(Text(r["producer"])), Escape(Text(r["producer_version"])));
   for (const Json& o : r["opsets"]) {
     std::string domain = Text(o["domain"]);
     out += fmt::format("operator set {} {}\n", domain.empty() ? "ai.onnx" : Escape(domain), Text(o["version"]));
@@ -103,7 +107,8 @@ std::string RenderInspect(const Json& r) {
   for (const char* key : {"inputs", "outputs"}) {
     for (const Json& v : r[key]) {
       std::string shape = v["shape"].is_null() ? "?" : v["shape"].dump();
-      rows.push_back({std::string(key).substr(0, std::string(key).size() - 1), Text(v["name"]), Text(v["kind"]), Text(v["dtype"]), shape});
+      rows.push_back({std::string(key).substr(0, std::string(key).size() - 1), Text(v["name"]), Text(v["kind"]),
+                      Text(v["dtype"]), shape});
     }
   }
   out += Table(rows);
@@ -130,7 +135,7 @@ int RunInspect(const Globals& globals, const Options& o) {
 
 Action DeclarePlan(CLI::App& app, const Globals& globals) {
   auto o = std::make_shared<Options>();
-  app.add_option("MODEL", o->model, "An ONNX file")->required();
+  app.add_option("MODEL", o->model, "An ONNX file")->required()->type_name("FILE");
   o->inputs.Declare(app);
   app.add_flag("--why", o->why, "Adds reasons, alternatives and where every buffer lies");
   app.add_option("--skip", o->skip, "A pass, rewrite or fusion to leave out")->take_all()->allow_extra_args(false);
@@ -139,7 +144,7 @@ Action DeclarePlan(CLI::App& app, const Globals& globals) {
 
 Action DeclareMemory(CLI::App& app, const Globals& globals) {
   auto o = std::make_shared<Options>();
-  app.add_option("MODEL", o->model, "An ONNX file")->required();
+  app.add_option("MODEL", o->model, "An ONNX file")->required()->type_name("FILE");
   o->inputs.Declare(app);
   app.add_option("--top", o->top, "How many of the largest buffers to show");
   return [&globals, o] { return RunMemory(globals, *o); };
@@ -147,7 +152,7 @@ Action DeclareMemory(CLI::App& app, const Globals& globals) {
 
 Action DeclareInspect(CLI::App& app, const Globals& globals) {
   auto o = std::make_shared<Options>();
-  app.add_option("MODEL", o->model, "An ONNX file")->required();
+  app.add_option("MODEL", o->model, "An ONNX file")->required()->type_name("FILE");
   return [&globals, o] { return RunInspect(globals, *o); };
 }
 

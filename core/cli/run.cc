@@ -31,14 +31,23 @@ std::string Glance(const Tensor& t) {
     case MGE_DTYPE_F32:
       for (uint64_t i = 0; i < shown; ++i) out += fmt::format("{}{:.6g}", i ? " " : "", t.data<float>()[i]);
       break;
-    case MGE_DTYPE_F64: add(t.data<double>()); break;
-    case MGE_DTYPE_I64: add(t.data<int64_t>()); break;
-    case MGE_DTYPE_I32: add(t.data<int32_t>()); break;
-    case MGE_DTYPE_BOOL: add(t.data<bool>()); break;
+    case MGE_DTYPE_F64:
+      add(t.data<double>());
+      break;
+    case MGE_DTYPE_I64:
+      add(t.data<int64_t>());
+      break;
+    case MGE_DTYPE_I32:
+      add(t.data<int32_t>());
+      break;
+    case MGE_DTYPE_BOOL:
+      add(t.data<bool>());
+      break;
     case MGE_DTYPE_STRING:
       for (uint64_t i = 0; i < shown; ++i) out += fmt::format("{}'{}'", i ? " " : "", Escape(t.string(i)));
       break;
-    default: return "";
+    default:
+      return "";
   }
   return shown < t.elements() ? out + " ..." : out;
 }
@@ -62,7 +71,8 @@ int Run(const Globals& globals, const Options& o) {
   if (!o.check.empty()) {
     if (Status s = ReadDataSet(session, o.check, &inputs, &expected); !s.ok()) return Report(globals, s);
     if (inputs.size() != session.input_count()) {
-      return ReportUsage(globals, fmt::format("'{}' holds {} inputs, the model has {}", o.check, inputs.size(), session.input_count()));
+      return ReportUsage(
+          globals, fmt::format("'{}' holds {} inputs, the model has {}", o.check, inputs.size(), session.input_count()));
     }
   } else {
     int usage = 0;
@@ -117,10 +127,11 @@ int Run(const Globals& globals, const Options& o) {
 
 Action DeclareRun(CLI::App& app, const Globals& globals) {
   auto o = std::make_shared<Options>();
-  app.add_option("MODEL", o->model, "An ONNX file")->required();
+  app.add_option("MODEL", o->model, "An ONNX file")->required()->type_name("FILE");
   o->inputs.Declare(app);
-  app.add_option("--output-dir", o->output_dir, "Writes every output there as .npy");
-  app.add_option("--check", o->check, "A test_data_set folder: its inputs are run and its outputs expected");
+  app.add_option("--output-dir", o->output_dir, "Writes every output there as .npy")->type_name("FOLDER");
+  app.add_option("--check", o->check, "A test_data_set folder: its inputs are run and its outputs expected")
+      ->type_name("FOLDER");
   app.add_option("--timeout", o->timeout, "Seconds after which the run ends with an error")->check(CLI::NonNegativeNumber);
   app.add_option("--rtol", o->tolerance.relative, "Relative tolerance of --check");
   app.add_option("--atol", o->tolerance.absolute, "Absolute tolerance of --check");

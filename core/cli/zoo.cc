@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/base/nearest.h"
 #include "core/cli/common.h"
 #include "core/cli/zoo/architectures.h"
 #include "fmt/format.h"
@@ -25,10 +26,11 @@ int WriteFile(const Globals& globals, const std::string& path, const std::string
   auto fail = [&](const char* what) {
     int error = errno;
     unlink(temporary.c_str());
-    std::string text = fmt::format("mge: error[E0702] '{}' cannot be written\n  what:  {}: {}; {} bytes are needed\n", Escape(path), what,
-                                   std::strerror(error), bytes.size());
+    std::string text = fmt::format("mge: error[E0702] '{}' cannot be written\n  what:  {}: {}; {} bytes are needed\n",
+                                   Escape(path), what, std::strerror(error), bytes.size());
     std::fputs(text.c_str(), stderr);
-    if (globals.json) PrintJson({{"schema", "mge.error/1"}, {"id", 702}, {"exit_code", 7}, {"title", "cannot be written"}, {"where", path}});
+    if (globals.json)
+      PrintJson({{"schema", "mge.error/1"}, {"id", 702}, {"exit_code", 7}, {"title", "cannot be written"}, {"where", path}});
     return 7;
   };
   int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -77,17 +79,21 @@ int Run(const Globals& globals, const Options& o) {
     }
     return kExitOk;
   }
-  std::string near = NearestWord(o.name, names);
-  return ReportUsage(globals, fmt::format("there is no architecture '{}'", o.name),
-                     near.empty() ? fmt::format("there are: {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near));
+  std::string_view near = Nearest(o.name, names);
+  return ReportUsage(
+      globals, fmt::format("there is no architecture '{}'", o.name),
+      near.empty() ? fmt::format("there are: {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near));
 }
 
 }  // namespace
 
 Action DeclareZoo(CLI::App& app, const Globals& globals) {
   auto o = std::make_shared<Options>();
-  app.add_option("NAME", o->name, "The architecture; without one, lists them");
-  app.add_option("-o,--output", o->output, "The file to write; default NAME.onnx");
+  std::vector<std::string> names;
+  for (const Architecture& a : Architectures()) names.push_back(a.name);
+  app.add_option("NAME", o->name, "The architecture; without one, lists them")
+      ->type_name(fmt::format("{{{}}}", fmt::join(names, ",")));
+  app.add_option("-o,--output", o->output, "The file to write; default NAME.onnx")->type_name("FILE");
   app.add_option("--seed", o->seed, "Start of the random weights");
   return [&globals, o] { return Run(globals, *o); };
 }

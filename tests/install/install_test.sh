@@ -22,7 +22,8 @@ tree=$work/moved
 for file in bin/mge lib/libmge.so lib/libmge.so.0 include/mge/mge.h include/mge/mge.hpp include/mge/plugin.h \
             include/mge/plugin.hpp include/mge/types.h include/mge/abi_hash.h lib/mge/plugins/mge_null.so \
             lib/mge/plugins/mge_cpu.so lib/cmake/mge/mgeConfig.cmake lib/pkgconfig/mge.pc lib/pkgconfig/mge-plugin.pc \
-            share/mge/digits/digits.onnx share/mge/mge.toml; do
+            share/mge/digits/digits.onnx share/mge/mge.toml share/man/man1/mge.1 \
+            share/bash-completion/completions/mge share/zsh/site-functions/_mge share/fish/vendor_completions.d/mge.fish; do
   [[ -e $tree/$file ]] || fail "$file is not installed"
 done
 named=$(grep -rlF -e "$build" -e "$work/first" -e "$source_tree" "$tree" || true)

@@ -49,8 +49,8 @@ Layers ReadLayers(const Tree& tree) {
       layers.may_use[layer].insert(layers.may_use[used].begin(), layers.may_use[used].end());
     }
   }
-  // The command is written on the public API and the conformance kit.
-  layers.may_use["cli"] = {"cli", "conform"};
+  // The command is written on the public API and the conformance kit; with the core it shares the words of errors.
+  layers.may_use["cli"] = {"cli", "conform", "base"};
   return layers;
 }
 

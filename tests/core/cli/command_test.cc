@@ -203,6 +203,85 @@ TEST_F(Command, SuggestsTheCommandAndTheOptionThatWasMeant) {
   EXPECT_THAT(o.out, IsEmpty());
 }
 
+TEST_F(Command, ExplainsEveryErrorAndCommand) {
+  json errors = json::parse(Mge("help errors --json").out)["errors"];
+  EXPECT_GT(errors.size(), 30u);
+  for (const json& e : errors) {
+    Outcome o = Mge("help " + e["id"].get<std::string>());
+    EXPECT_EQ(o.code, 0);
+    EXPECT_THAT(o.out, HasSubstr("Usual causes"));
+    EXPECT_THAT(o.out, HasSubstr("What to do"));
+  }
+  EXPECT_EQ(Mge("help 502").out, Mge("help E0502").out);
+  EXPECT_EQ(Mge("help bench").out, Mge("bench --help").out);
+  EXPECT_EQ(Mge("help").out, Mge("--help").out);
+  EXPECT_EQ(Mge("help E0999").code, 2);
+  Outcome o = Mge("help bnech");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_THAT(o.err, HasSubstr("did you mean 'bench'?"));
+  // An error says where its explanation is.
+  EXPECT_THAT(Mge("run absent.onnx").err, HasSubstr("mge help E0701"));
+}
+
+TEST_F(Command, MakesAManPageOfEveryCommandThatTheFormatterTakes) {
+  std::string page = Mge("help --format man").out;
+  for (const json& c : json::parse(Mge("help --json").out)["commands"][0]["commands"]) {
+    EXPECT_THAT(page, HasSubstr(".SS \"mge " + c["command"].get<std::string>()));
+  }
+  for (const char* part : {"\\-\\-output\\-dir", ".B E0502", "MGE_DEFAULT_DEVICE"}) EXPECT_THAT(page, HasSubstr(part));
+  if (std::system("command -v groff >/dev/null") != 0) GTEST_SKIP() << "no groff";
+  Write("mge.1", page);
+  ASSERT_EQ(std::system(("groff -man -Tutf8 -ww " + Path("mge.1") + " >/dev/null 2>" + Path("warnings")).c_str()), 0);
+  EXPECT_THAT(Read("warnings"), IsEmpty());
+}
+
+TEST_F(Command, CompletesForBash) {
+  Write("completion", Mge("help --format bash").out);
+  Write("model.onnx", "");
+  fs::create_directory(Path("folder"));
+  auto complete = [&](const std::string& words, int at) {
+    std::string line = "cd " + folder_ + " && bash -c 'source completion; COMP_WORDS=(mge " + words + "); COMP_CWORD=" + std::to_string(at) +
+                       "; _mge; printf \"%s,\" \"${COMPREPLY[@]}\"' >replies";
+    EXPECT_EQ(std::system(line.c_str()), 0);
+    return Read("replies");
+  };
+  EXPECT_EQ(complete("be", 1), "bench,");
+  EXPECT_EQ(complete("bench --war", 2), "--warm,");
+  EXPECT_EQ(complete("bench --js", 2), "--json,");
+  EXPECT_EQ(complete("--json bench mod", 3), "model.onnx,");
+  EXPECT_EQ(complete("check fo", 2), "folder,");
+  EXPECT_EQ(complete("run --output-dir fo", 3), "folder,");
+  EXPECT_EQ(complete("zoo resn", 2), "resnet50,");
+  EXPECT_EQ(complete("help --format b", 3), "bash,");
+  EXPECT_EQ(complete("bench --runs \"\"", 3), ",");
+}
+
+TEST_F(Command, CompletesForFish) {
+  if (std::system("command -v fish >/dev/null") != 0) GTEST_SKIP() << "no fish";
+  Write("mge.fish", Mge("help --format fish").out);
+  auto complete = [&](const std::string& line) {
+    std::string command = "cd " + folder_ + " && HOME=" + folder_ + " fish -c 'source mge.fish; complete -C \"" + line + "\"' >replies 2>&1";
+    EXPECT_EQ(std::system(command.c_str()), 0);
+    return Read("replies");
+  };
+  EXPECT_THAT(complete("mge be"), HasSubstr("bench\t"));
+  EXPECT_THAT(complete("mge bench --war"), HasSubstr("--warm\t"));
+  EXPECT_THAT(complete("mge demo --war"), Not(HasSubstr("--warm")));
+  EXPECT_THAT(complete("mge zoo resn"), HasSubstr("resnet50"));
+}
+
+TEST_F(Command, CompletesForZsh) {
+  if (std::system("command -v zsh >/dev/null") != 0) GTEST_SKIP() << "no zsh";
+  Write("_mge", Mge("help --format zsh").out);
+  // What _arguments is told is recorded: completion itself needs a terminal.
+  Write("try.zsh",
+        "_arguments() { print -rl -- $@; state=argument; line=(bench) }\n_describe() { print -rl -- $commands }\n"
+        "source ./_mge\n");
+  ASSERT_EQ(std::system(("cd " + folder_ + " && zsh -f try.zsh >replies 2>&1").c_str()), 0);
+  std::string replies = Read("replies");
+  for (const char* part : {"--json[", "1:command:->command", "--warm[", "1:MODEL:_files"}) EXPECT_THAT(replies, HasSubstr(part));
+}
+
 // ---- G: configuration
 
 TEST_F(Command, FailsClosedOnADeviceThatIsNotThere) {

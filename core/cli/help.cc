@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// mge help: a command, or an error by its number; also the pages that are made of the same table.
+#include <charconv>
+
+#include "core/base/error_help.h"
+#include "core/base/nearest.h"
+#include "core/cli/common.h"
+#include "core/cli/option_table.h"
+#include "fmt/format.h"
+
+namespace mge::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> topic;
+  std::string format;
+};
+
+struct Page {
+  const char* name;
+  std::string (*make)(const CommandRow& root);
+};
+constexpr Page kPages[] = {{"man", ManPage}, {"bash", BashCompletion}, {"zsh", ZshCompletion}, {"fish", FishCompletion}};
+
+// 502 of "E0502", "e502" or "502"; -1 if the text is no number of an error.
+int ErrorNumber(std::string_view text) {
+  if (!text.empty() && (text[0] == 'E' || text[0] == 'e')) text.remove_prefix(1);
+  int id = -1;
+  auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), id);
+  return failure == std::errc() && stop == text.data() + text.size() ? id : -1;
+}
+
+Json ErrorJson(const ErrorHelp& e) {
+  return {{"id", fmt::format("E{:04d}", e.row->id)},
+          {"exit_code", static_cast<int>(e.row->kind)},
+          {"what", e.row->doc},
+          {"causes", e.causes},
+          {"fix", e.remedy}};
+}
+
+Json CommandJson(const CommandRow& command) {
+  Json options = Json::array(), commands = Json::array();
+  for (const OptionRow& o : command.options) {
+    options.push_back({{"names", o.names},
+                       {"argument", o.place},
+                       {"value", o.value},
+                       {"allowed", o.allowed},
+                       {"doc", o.doc},
+                       {"required", o.required},
+                       {"repeats", o.repeats}});
+  }
+  for (const CommandRow& c : command.commands) commands.push_back(CommandJson(c));
+  return {
+      {"command", command.path}, {"doc", command.doc}, {"options", std::move(options)}, {"commands", std::move(commands)}};
+}
+
+void AddPaths(const CommandRow& row, std::vector<std::string>* out) {
+  for (const CommandRow& c : row.commands) {
+    out->push_back(c.path);
+    AddPaths(c, out);
+  }
+}
+
+int HelpOnError(const Globals& globals, int id) {
+  for (const ErrorHelp& e : AllErrorHelp()) {
+    if (e.row->id != id) continue;
+    if (globals.json) {
+      PrintJson({{"schema", "mge.help/1"}, {"errors", Json::array({ErrorJson(e)})}});
+    } else {
+      Print(fmt::format("E{:04d}, exit code {}\n\n{}\nUsual causes\n{}\nWhat to do\n{}", id, static_cast<int>(e.row->kind),
+                        Wrapped(e.row->doc, 0), Wrapped(e.causes, 2), Wrapped(e.remedy, 2)));
+    }
+    return kExitOk;
+  }
+  return ReportUsage(globals, fmt::format("there is no error E{:04d}", id), "mge help errors");
+}
+
+int HelpOnErrors(const Globals& globals) {
+  Json rows = Json::array();
+  std::vector<std::vector<std::string>> table = {{"ERROR", "EXIT", "WHAT"}};
+  for (const ErrorHelp& e : AllErrorHelp()) {
+    rows.push_back(ErrorJson(e));
+    table.push_back(
+        {fmt::format("E{:04d}", e.row->id), std::to_string(static_cast<int>(e.row->kind)), std::string(e.row->doc)});
+  }
+  if (globals.json) {
+    PrintJson({{"schema", "mge.help/1"}, {"errors", std::move(rows)}});
+  } else {
+    Print(Table(table));
+  }
+  return kExitOk;
+}
+
+int HelpOnCommand(const Globals& globals, const CLI::App& root, const std::vector<std::string>& topic) {
+  const CommandRow table = ReadOptionTable(root);
+  std::string path = fmt::format("{}", fmt::join(topic, " "));
+  const CommandRow* row = FindCommand(table, path);
+  if (!row) {
+    std::vector<std::string> topics = {"errors"};
+    AddPaths(table, &topics);
+    std::string_view near = Nearest(path, topics);
+    return ReportUsage(globals, fmt::format("there is no command '{}' to help with", path),
+                       near.empty() ? "mge help" : fmt::format("did you mean '{}'?", near));
+  }
+  if (globals.json) {
+    PrintJson({{"schema", "mge.help/1"}, {"commands", Json::array({CommandJson(*row)})}});
+    return kExitOk;
+  }
+  const CLI::App* app = &root;
+  for (const std::string& name : topic) app = app->get_subcommand(name);
+  // App::help() would turn to the command that was parsed, which is this one.
+  Print(app->get_formatter()->make_help(app, path.empty() ? root.get_name() : root.get_name() + " " + path, {}));
+  return kExitOk;
+}
+
+int Run(const Globals& globals, const CLI::App& root, const Options& o) {
+  for (const Page& page : kPages) {
+    if (o.format != page.name) continue;
+    if (!o.topic.empty()) return ReportUsage(globals, "--format is for the page of all commands", "leave the topic out");
+    Print(page.make(ReadOptionTable(root)));
+    return kExitOk;
+  }
+  if (o.topic.size() == 1) {
+    if (o.topic[0] == "errors") return HelpOnErrors(globals);
+    if (int id = ErrorNumber(o.topic[0]); id >= 0) return HelpOnError(globals, id);
+  }
+  return HelpOnCommand(globals, root, o.topic);
+}
+
+}  // namespace
+
+Action DeclareHelp(CLI::App& app, const Globals& globals) {
+  auto o = std::make_shared<Options>();
+  std::vector<std::string> formats;
+  for (const Page& page : kPages) formats.push_back(page.name);
+  app.add_option("TOPIC", o->topic, "A command, an error such as E0502, or errors");
+  app.add_option("--format", o->format, "The page of all commands for man, or completion for a shell")
+      ->check(CLI::Validator(CLI::IsMember(formats)).description(""))
+      ->type_name(fmt::format("{{{}}}", fmt::join(formats, ",")));
+  const CLI::App* root = app.get_parent();
+  return [&globals, root, o] { return Run(globals, *root, *o); };
+}
+
+}  // namespace mge::cli
