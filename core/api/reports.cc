@@ -126,7 +126,16 @@ Json BuffersJson(const Plan& plan) {
   Json rows = Json::array();
   for (const PlacedBuffer& b : plan.buffers) {
     rows.push_back({{"name", b.name}, {"bytes", b.bytes}, {"offset", b.offset}, {"first_step", b.first},
-                    {"last_step", b.last}, {"category", b.workspace ? "workspace" : "activation"}});
+                    {"last_step", b.last}, {"category", b.workspace ? "workspace" : "activation"}, {"arena", b.arena}});
+  }
+  return rows;
+}
+
+Json ArenasJson(const Plan& plan) {
+  Json rows = Json::array();
+  for (const Arena& a : plan.arenas) {
+    rows.push_back({{"device", a.device->name()}, {"bytes", a.bytes}, {"lower_bound_bytes", a.lower_bound_bytes},
+                    {"memory", a.memory_class == MGE_MEMORY_PINNED ? "page-locked host" : "device"}});
   }
   return rows;
 }
@@ -143,7 +152,9 @@ absl::StatusOr<Json> Memory(Session& session, const Plan* plan) {
               {"measured_peak_bytes", measured},
               {"arena_bytes", plan->arena_bytes},
               {"arena_lower_bound_bytes", plan->lower_bound_bytes},
+              {"arenas", ArenasJson(*plan)},
               {"packed_constant_bytes", plan->packed_bytes},
+              {"uploaded_constant_bytes", plan->uploaded_bytes},
               {"constant_bytes", plan->constant_bytes},
               {"activation_bytes_without_sharing", activations},
               {"workspace_bytes_without_sharing", workspace},
@@ -164,13 +175,15 @@ std::string PlanJson(const Plan& plan) {
     units.push_back({{"kind", UnitKindName(u.kind)}, {"device", u.device}, {"kernel", u.kernel}, {"fusion", u.fusion},
                      {"nodes", u.nodes}, {"operators", u.ops}, {"inputs", u.inputs}, {"outputs", u.outputs},
                      {"reason", u.reason}, {"cost_us", u.cost_us}, {"workspace_bytes", u.workspace_bytes},
-                     {"attributes", u.attributes}, {"in_place", u.in_place}, {"alternatives", std::move(alternatives)}});
+                     {"attributes", u.attributes}, {"in_place", u.in_place}, {"queue", u.queue},
+                     {"placement", u.placement}, {"alternatives", std::move(alternatives)}});
   }
   Json dropped = Json::array();
   for (const Alternative& a : plan.dropped_claims) dropped.push_back({{"id", a.id}, {"reason", a.reason}});
   return Dump({{"schema", "mge.plan/1"}, {"device", plan.device->name()}, {"steps", plan.steps.size()},
                {"reference_steps", plan.reference_steps}, {"arena_bytes", plan.arena_bytes},
                {"arena_lower_bound_bytes", plan.lower_bound_bytes}, {"packed_constant_bytes", plan.packed_bytes},
+               {"uploaded_constant_bytes", plan.uploaded_bytes}, {"arenas", ArenasJson(plan)},
                {"constant_bytes", plan.constant_bytes}, {"units", std::move(units)}, {"dropped_claims", std::move(dropped)},
                {"passes", plan.pass_log}, {"buffers", BuffersJson(plan)},
                {"planned_in_the_run", plan.continuation != nullptr}});

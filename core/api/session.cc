@@ -83,6 +83,7 @@ absl::StatusOr<uint64_t> MeasuredPeakBytes(const Plan& plan) {
   for (const ConstantBase& c : plan.constants) {
     if (c.packed) bytes += static_cast<uint64_t>(c.tensor.bytes());
   }
+  for (const auto& c : plan.device_constants) bytes += c->held_bytes();
   return bytes;
 }
 

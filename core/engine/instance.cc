@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/instance.h"
 
-#include <cstring>
+#include <chrono>
 
 #include "core/base/errors.h"
 #include "core/plan/program.h"
@@ -11,31 +11,8 @@
 namespace mge {
 namespace {
 
-// What mge_run.pool points to.
-struct RunPool {
-  ComputePool* pool;
-  uint32_t width;
-};
-
-void ParallelFor(void* self, uint64_t chunks, void (*body)(void*, uint64_t), void* context) {
-  auto& p = *static_cast<RunPool*>(self);
-  p.pool->ParallelFor(chunks, p.width, body, context);
-}
-
-// A kernel that refuses the data it was given (an index outside of its tensor) is the data's fault.
-absl::Status StatusOfKernel(mge_code code, const mge_error& error) {
-  if (code == MGE_OUT_OF_RANGE || code == MGE_INVALID_ARGUMENT) {
-    return Fail(errors::kIndexOutOfRange, TextOfBackend(code, error));
-  }
-  return StatusOfBackend(code, error, "a kernel");
-}
-
-std::string UnitPlace(const Unit& unit) {
-  if (unit.nodes.empty()) return fmt::format("a {} that the planner added", UnitKindName(unit.kind));
-  std::string place = fmt::format("node '{}' ({})", unit.nodes.front(), unit.ops.front());
-  if (unit.nodes.size() > 1) place += fmt::format(" and {} more", unit.nodes.size() - 1);
-  return place;
-}
+// A device that has been told to stop gets so long before it counts as stuck.
+constexpr std::chrono::seconds kPatience{1};
 
 }  // namespace
 
@@ -48,17 +25,16 @@ absl::Status RunControl::CheckStop() const {
   return absl::OkStatus();
 }
 
+Instance::Instance(const Plan& plan) : plan_(plan), bases_(plan.base_count), late_(plan.late_count), runs_(plan.queues.size() + 1) {}
+
 absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan) {
   std::unique_ptr<Instance> instance(new Instance(plan));
-  instance->bases_.assign(plan.base_count, nullptr);
-  if (plan.arena_bytes > 0) {
-    MGE_ASSIGN_OR_RETURN(Pool * pool, plan.device->PoolOf());
-    MGE_ASSIGN_OR_RETURN(instance->arena_, pool->Acquire(static_cast<uint64_t>(plan.arena_bytes)));
-    instance->pool_ = pool;
-    instance->bases_[kArenaBase] = instance->arena_.address;
-  }
+  MGE_RETURN_IF_ERROR(instance->TakeArenas());
   for (const ConstantBase& c : plan.constants) instance->bases_[c.base] = const_cast<void*>(c.tensor.data());
-  instance->late_.resize(plan.late_count);
+  for (const auto& c : plan.device_constants) instance->bases_[c->base()] = c->address();
+  if (!plan.queues.empty()) {
+    MGE_ASSIGN_OR_RETURN(instance->queues_, InstanceQueues::Create(plan));
+  }
   for (size_t i = 0; i < plan.states.size(); ++i) {
     void* state = nullptr;
     mge_error error;
@@ -66,12 +42,58 @@ absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan) {
     if (code != MGE_OK) return StatusOfBackend(code, error, "creating the state of a kernel");
     instance->states_.push_back(state);
   }
+  instance->ArmRuns();
   return instance;
 }
 
+absl::Status Instance::TakeArenas() {
+  for (const Arena& arena : plan_.arenas) {
+    if (arena.bytes == 0) continue;
+    MGE_ASSIGN_OR_RETURN(Pool * pool, arena.device->PoolOf(arena.memory_class));
+    MGE_ASSIGN_OR_RETURN(mge_reservation memory, pool->Acquire(static_cast<uint64_t>(arena.bytes)));
+    arenas_.push_back({pool, memory});
+    bases_[arena.base] = memory.address;
+    if (arena.host_base == arena.base) continue;
+    if (!memory.host_address) {
+      return Fail(errors::kKernelFailed, fmt::format("device {} gave page-locked memory that the host cannot reach",
+                                                     arena.device->name()));
+    }
+    bases_[arena.host_base] = memory.host_address;
+  }
+  return absl::OkStatus();
+}
+
+void Instance::ArmRuns() {
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    mge_run& run = runs_[i].run;
+    run.struct_size = sizeof(mge_run);
+    run.bases = bases_.data();
+    run.states = states_.data();
+    run.error = &run_error_;
+    run.pool = &run_pool_;
+    run.parallel_for = [](void* self, uint64_t chunks, void (*body)(void*, uint64_t), void* context) {
+      auto& p = *static_cast<RunPool*>(self);
+      p.pool->ParallelFor(chunks, p.width, body, context);
+    };
+    runs_[i].environment = this;
+    if (i == 0) continue;
+    int32_t queue = static_cast<int32_t>(i) - 1;
+    run.queue = queues_->queue(queue);
+    run.host = plan_.queues[static_cast<size_t>(queue)].device->host();
+    run.cancel = reinterpret_cast<const int32_t*>(&stop_);
+  }
+}
+
 Instance::~Instance() {
+  queues_.reset();  // nothing touches the memory any more
   for (size_t i = 0; i < states_.size(); ++i) plan_.state_apis[i]->state_destroy(plan_.states[i], states_[i]);
-  if (pool_) pool_->Release(arena_);
+  for (ArenaMemory& a : arenas_) a.pool->Release(a.reservation);
+}
+
+int64_t Instance::arena_bytes() const {
+  int64_t bytes = 0;
+  for (const ArenaMemory& a : arenas_) bytes += static_cast<int64_t>(a.reservation.bytes);
+  return bytes;
 }
 
 HostAllocator& Instance::allocator() { return plan_.device->host_allocator(); }
@@ -104,6 +126,11 @@ absl::Status Instance::Run(std::span<const HostValue> inputs, std::span<HostValu
     bases_[bound.location.slot.base] = tensor.mutable_data();
   }
   absl::Status status = RunSteps();
+  if (!status.ok() && queues_) {
+    stop_.store(1);
+    state_ = queues_->Drain(kPatience);
+    stop_.store(0);
+  }
   if (status.ok()) {
     for (size_t i = 0; i < outputs.size(); ++i) {
       const Location& at = plan_.outputs[i].location;
@@ -116,39 +143,43 @@ absl::Status Instance::Run(std::span<const HostValue> inputs, std::span<HostValu
 }
 
 absl::Status Instance::RunSteps() {
-  RunPool pool = {control_->pool, control_->width};
-  mge_error error;
-  HostRun host_run = {};
-  mge_run& run = host_run.run;
-  run.struct_size = sizeof(mge_run);
-  run.width = control_->width;
-  run.bases = bases_.data();
-  run.states = states_.data();
-  run.cancel = reinterpret_cast<const int32_t*>(&control_->cancel);
-  run.error = &error;
-  run.pool = &pool;
-  run.parallel_for = ParallelFor;
-  host_run.environment = this;
+  run_pool_ = {control_->pool, control_->width};
+  if (run_error_.code != MGE_OK) run_error_ = mge_error();
+  for (HostRun& r : runs_) r.run.width = control_->width;
+  runs_[0].run.cancel = reinterpret_cast<const int32_t*>(&control_->cancel);
+  for (size_t i = 0; i < plan_.segments.size(); ++i) {
+    const Segment& segment = plan_.segments[i];
+    for (const FencePoint& point : segment.host_waits) MGE_RETURN_IF_ERROR(queues_->HostWait(point, *control_));
+    if (segment.queue == kCallingThread) {
+      MGE_RETURN_IF_ERROR(RunInThisThread(segment));
+    } else {
+      MGE_RETURN_IF_ERROR(control_->CheckStop());
+      MGE_RETURN_IF_ERROR(queues_->Enqueue(i, runs_[static_cast<size_t>(segment.queue) + 1].run));
+    }
+  }
+  return queues_ ? queues_->FinishRun(*control_) : absl::OkStatus();
+}
+
+absl::Status Instance::RunInThisThread(const Segment& segment) {
+  mge_run& run = runs_[0].run;
+  run.host = segment.device->host();
   bool timed = control_->deadline.has_value() || control_->on_step;
-  for (const Segment& segment : plan_.segments) {
-    run.host = segment.device->host();
-    const Step* step = plan_.steps.data() + segment.first_step;
-    for (const Step* end = step + segment.step_count; step != end; ++step) {
-      if (control_->cancel.load(std::memory_order_relaxed)) return control_->CheckStop();
-      std::chrono::steady_clock::time_point begin;
-      if (timed) {
-        MGE_RETURN_IF_ERROR(control_->CheckStop());
-        begin = std::chrono::steady_clock::now();
-      }
-      mge_code code = step->fn(step->args, &run);
-      if (code != MGE_OK) {
-        if (error_.ok()) error_ = StatusOfKernel(code, error);
-        return StepFailed(*step);
-      }
-      if (timed && control_->on_step) {
-        auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count();
-        control_->on_step(control_->on_step_self, plan_, static_cast<int>(step - plan_.steps.data()), ns);
-      }
+  const Step* step = plan_.steps.data() + segment.first_step;
+  for (const Step* end = step + segment.step_count; step != end; ++step) {
+    if (control_->cancel.load(std::memory_order_relaxed)) return control_->CheckStop();
+    std::chrono::steady_clock::time_point begin;
+    if (timed) {
+      MGE_RETURN_IF_ERROR(control_->CheckStop());
+      begin = std::chrono::steady_clock::now();
+    }
+    mge_code code = step->fn(step->args, &run);
+    if (code != MGE_OK) {
+      if (error_.ok()) error_ = StatusOfKernel(code, run_error_);
+      return StepFailed(*step);
+    }
+    if (timed && control_->on_step) {
+      auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count();
+      control_->on_step(control_->on_step_self, plan_, static_cast<int>(step - plan_.steps.data()), ns);
     }
   }
   return absl::OkStatus();
@@ -192,15 +223,32 @@ InstanceStore::~InstanceStore() {
   for (auto& slot : kept_) delete slot.load();
 }
 
+bool InstanceStore::Close() {
+  Reclaim(kPatience);
+  return stuck_.empty();
+}
+
+void InstanceStore::Reclaim(std::chrono::nanoseconds patience) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(stuck_, [&](auto& i) { return i->Retry(patience) != InstanceQueues::State::kStuck; });
+}
+
 absl::StatusOr<std::unique_ptr<Instance>> InstanceStore::Take() {
   for (auto& slot : kept_) {
     if (!slot.load(std::memory_order_relaxed)) continue;
     if (Instance* instance = slot.exchange(nullptr, std::memory_order_acq_rel)) return std::unique_ptr<Instance>(instance);
   }
+  if (!plan_.queues.empty()) Reclaim(std::chrono::nanoseconds(0));
   return Instance::Create(plan_);
 }
 
 void InstanceStore::Give(std::unique_ptr<Instance> instance) {
+  if (instance->state() == InstanceQueues::State::kBroken) return;
+  if (instance->state() == InstanceQueues::State::kStuck) {
+    std::lock_guard lock(mutex_);
+    stuck_.push_back(std::move(instance));
+    return;
+  }
   for (auto& slot : kept_) {
     Instance* empty = nullptr;
     if (slot.compare_exchange_strong(empty, instance.get(), std::memory_order_acq_rel)) {

@@ -5,30 +5,18 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <optional>
+#include <mutex>
 #include <span>
 #include <vector>
 
 #include "core/base/tensor.h"
-#include "core/engine/compute_pool.h"
+#include "core/engine/instance_queues.h"
+#include "core/engine/run_control.h"
 #include "core/plan/host_step.h"
 #include "core/plan/plan.h"
+#include "core/plugin/host_services.h"
 
 namespace mge {
-
-// What steers one run and all runs nested in it. Owned by the caller; cancel may be set from any thread.
-struct RunControl {
-  std::atomic<int32_t> cancel{0};
-  std::optional<std::chrono::steady_clock::time_point> deadline;
-  uint64_t seed = 0;
-  uint32_t width = 1;  // threads of the compute pool
-  ComputePool* pool = nullptr;
-  // Called after every step if set: for profiles. `ns` is the step's time.
-  void (*on_step)(void* self, const Plan& plan, int step, int64_t ns) = nullptr;
-  void* on_step_self = nullptr;
-
-  absl::Status CheckStop() const;  // kCancelled, kTimeout
-};
 
 class Instance : public HostStepEnvironment {
  public:
@@ -39,7 +27,14 @@ class Instance : public HostStepEnvironment {
   // (its type must be the plan's); others are made here. Late inputs are taken as they are.
   absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunControl& control);
 
-  int64_t arena_bytes() const { return static_cast<int64_t>(arena_.bytes); }
+  // Bytes held in all arenas.
+  int64_t arena_bytes() const;
+  // Whether it may serve another run. After a run that failed on a queue it may not; one that is stuck may not even be
+  // destroyed, as the device still works in its memory.
+  InstanceQueues::State state() const { return state_; }
+  // Looks again at one that is stuck.
+  InstanceQueues::State Retry(std::chrono::nanoseconds patience) { return state_ = queues_->Drain(patience); }
+  uint64_t replays() const { return queues_ ? queues_->replays() : 0; }
 
   HostAllocator& allocator() override;
   HostValue& late(uint32_t index) override { return late_[index]; }
@@ -49,18 +44,37 @@ class Instance : public HostStepEnvironment {
   void SetError(absl::Status status) override { error_ = std::move(status); }
 
  private:
-  explicit Instance(const Plan& plan) : plan_(plan) {}
+  // What mge_run.pool points to.
+  struct RunPool {
+    ComputePool* pool;
+    uint32_t width;
+  };
+  struct ArenaMemory {
+    Pool* pool;
+    mge_reservation reservation;
+  };
+
+  explicit Instance(const Plan& plan);
+  absl::Status TakeArenas();
+  void ArmRuns();
   absl::Status RunSteps();
+  absl::Status RunInThisThread(const Segment& segment);
   absl::Status StepFailed(const Step& step);
   absl::Status RunContinuation(std::span<HostValue> outputs);
   HostValue ValueAt(const BoundValue& bound);
 
   const Plan& plan_;
-  mge_reservation arena_ = {};
-  Pool* pool_ = nullptr;
+  std::vector<ArenaMemory> arenas_;
+  std::unique_ptr<InstanceQueues> queues_;  // nullptr where the plan has none
+  InstanceQueues::State state_ = InstanceQueues::State::kGood;
   std::vector<void*> bases_;
   std::vector<void*> states_;
   std::vector<HostValue> late_;
+  // What steps are given: of the calling thread, then of each queue. They stay where they are, as records may point to them.
+  std::vector<HostRun> runs_;
+  RunPool run_pool_ = {};
+  mge_error run_error_;
+  std::atomic<int32_t> stop_{0};  // the cancel flag of what is enqueued: it may outlive the control of a run
   RunControl* control_ = nullptr;
   uint64_t random_steps_ = 0;
   absl::Status error_;
@@ -72,13 +86,19 @@ class InstanceStore : public PlanAttachment {
   explicit InstanceStore(const Plan& plan) : plan_(plan) {}
   ~InstanceStore() override;
   absl::StatusOr<std::unique_ptr<Instance>> Take();
+  // Keeps it for the next run if it is fit for one.
   void Give(std::unique_ptr<Instance> instance);
+  bool Close() override;
   static InstanceStore& Of(const Plan& plan) { return static_cast<InstanceStore&>(*plan.attachment); }
 
  private:
+  void Reclaim(std::chrono::nanoseconds patience);
+
   static constexpr int kKept = 16;
   const Plan& plan_;
   std::atomic<Instance*> kept_[kKept] = {};
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Instance>> stuck_;  // devices still work in their memory
 };
 
 // Runs a plan once with an instance of its store.

@@ -40,22 +40,20 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   std::shared_ptr<const Snapshot> settings = runtime->registry().snapshot();
   auto context = std::make_shared<PlanContext>();
   MGE_ASSIGN_OR_RETURN(Resolution resolution, runtime->ResolveDevice(options.device));
-  if (resolution.devices.size() > 1) {
-    return Fail(errors::kUnsupportedFeature, "a model cannot be split over several devices yet",
-                {.fix = "name one device, or a list 'a,b' of which the first usable one is taken"});
-  }
   std::vector<DeviceUse> uses = resolution.devices;
   uses.insert(uses.end(), resolution.fallbacks.begin(), resolution.fallbacks.end());
-  for (const DeviceUse& use : uses) {
-    if (!use.device->Is(MGE_DEVICE_HOST_ACCESSIBLE)) {
-      return Fail(errors::kUnsupportedFeature,
-                  fmt::format("device {} has memory that the host cannot reach; that is not supported yet",
-                              use.device->name()));
+  for (size_t i = 0; i < uses.size(); ++i) {
+    Device* device = uses[i].device;
+    if (!device->Is(MGE_DEVICE_HOST_ACCESSIBLE) && !device->queue_api()) {
+      return Fail(errors::kDeviceUnusable, fmt::format("device '{}' cannot be used", device->name()),
+                  {.what = "the host cannot reach its memory, and its backend has no queues that copy"});
     }
-    if (std::find(context->devices.begin(), context->devices.end(), use.device) == context->devices.end()) {
-      context->devices.push_back(use.device);
+    if (std::find(context->devices.begin(), context->devices.end(), device) == context->devices.end()) {
+      context->devices.push_back(device);
     }
+    if (i + 1 == resolution.devices.size()) context->split = context->devices.size();
   }
+  context->host = &runtime->devices().host();
   int asked = options.threads > 0 ? options.threads : resolution.devices.front().threads;
   context->threads = asked > 0 ? static_cast<uint32_t>(asked) : runtime->Threads();
   Flags<Strategy> strategy = settings->Get<kSelectStrategy>();

@@ -31,6 +31,7 @@ class Session : public std::enable_shared_from_this<Session> {
   const onnx::ModelInfo& info() const { return info_; }
   const Graph& graph() const { return program_->graph(); }
   Device& device() const { return *program_->context().devices.front(); }
+  const std::vector<Device*>& devices() const { return program_->context().devices; }  // in order of preference
   uint32_t threads() const { return program_->context().threads; }
   Runtime& runtime() { return *runtime_; }
   int input_count() const { return static_cast<int>(graph().inputs().size()); }

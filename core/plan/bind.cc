@@ -13,42 +13,35 @@ T* NewArgs(Plan& plan, size_t bytes = sizeof(T)) {
   return reinterpret_cast<T*>(plan.args.back().get());
 }
 
-void AddStep(Plan& plan, Device* device, mge_step_fn fn, const void* args, int32_t unit, bool capture_safe) {
-  if (plan.segments.empty() || plan.segments.back().device != device) {
-    plan.segments.push_back({device, static_cast<int32_t>(plan.steps.size()), 0, true});
-  }
-  Segment& s = plan.segments.back();
-  ++s.step_count;
-  s.capture_safe &= capture_safe;
-  plan.steps.push_back({fn, args, unit});
-}
+void AddStep(Plan& plan, mge_step_fn fn, const void* args, int32_t unit) { plan.steps.push_back({fn, args, unit}); }
 
-void BindCopy(Plan& plan, mge_slot from, mge_slot to, int64_t bytes, Device* device, int32_t unit) {
+void BindCopy(Plan& plan, mge_slot from, mge_slot to, int64_t bytes, int32_t unit) {
   auto* args = NewArgs<CopyStepArgs>(plan);
   *args = {from, to, static_cast<uint64_t>(bytes)};
-  AddStep(plan, device, RunCopyStep, args, unit, false);
+  AddStep(plan, RunCopyStep, args, unit);
 }
 
 absl::Status BindKernel(Planning& p, size_t u, int32_t unit) {
   Draft& d = p.drafts[u];
+  int32_t space = p.SpaceOf(*d.device);
   std::vector<mge_slot> inputs, outputs;
   std::vector<const mge_layout*> in_layouts, out_layouts;
   for (size_t k = 0; k < d.inputs.size(); ++k) {
     if (d.inputs[k] >= 0) {
-      inputs.push_back(p.SlotOfItem(d.inputs[k]));
+      inputs.push_back(p.SlotOf(d, d.inputs[k]));
     } else if (auto it = p.packed.find({u, k}); it != p.packed.end()) {
-      inputs.push_back({it->second, 0, 0});
+      inputs.push_back(it->second);
     } else {
-      inputs.push_back(p.RawConstant(d.group->inputs[k]));
+      inputs.push_back(p.RawConstant(d.group->inputs[k], space));
     }
     in_layouts.push_back(d.group ? &d.choice->inputs[k] : &d.from);
   }
   for (size_t k = 0; k < d.outputs.size(); ++k) {
-    outputs.push_back(p.SlotOfItem(d.outputs[k]));
+    outputs.push_back(p.SlotOf(d, d.outputs[k]));
     out_layouts.push_back(d.group ? &d.choice->outputs[k] : &d.to);
   }
   mge_slot workspace = {};
-  if (d.workspace_buffer >= 0) workspace = p.SlotOf(p.buffers[d.workspace_buffer]);
+  if (d.workspace_buffer >= 0) workspace = p.SlotOf(p.buffers[d.workspace_buffer], p.OnQueue(d));
   mge_binding binding = {sizeof(mge_binding), d.state_index,     inputs.data(),      outputs.data(),
                          workspace,           in_layouts.data(), out_layouts.data()};
   void* args = NewArgs<std::byte>(*p.plan, std::max<size_t>(d.prepared.args_bytes, 1));
@@ -60,15 +53,32 @@ absl::Status BindKernel(Planning& p, size_t u, int32_t unit) {
     return AddWhere(StatusOfBackend(code, error, fmt::format("device {}: binding {}", d.device->name(), d.candidate.id)),
                     p.Place(d));
   }
-  AddStep(*p.plan, d.device, fn, args, unit, (d.candidate.attributes & MGE_KERNEL_CAPTURE_SAFE) != 0);
+  AddStep(*p.plan, fn, args, unit);
   return absl::OkStatus();
+}
+
+// A copy that the schedule added, on a queue or in the calling thread.
+void BindTransfer(Planning& p, const Draft& d, int32_t unit) {
+  mge_slot from = p.SlotOf(d, d.inputs[0]), to = p.SlotOf(d, d.outputs[0]);
+  int64_t bytes = p.ItemBytes(p.items[d.outputs[0]]);
+  if (!p.OnQueue(d)) return BindCopy(*p.plan, from, to, bytes, unit);
+  auto* args = NewArgs<QueueCopyArgs>(*p.plan);
+  *args = {from, to, static_cast<uint64_t>(bytes), d.device->queue_api(), nullptr, nullptr};
+  if (d.peer) {
+    args->to_device = d.device->handle();
+    args->from_device = p.spaces[p.items[d.inputs[0]].space].device->handle();
+  }
+  AddStep(*p.plan, RunQueueCopyStep, args, unit);
 }
 
 absl::Status BindHost(Planning& p, size_t u, int32_t unit) {
   Draft& d = p.drafts[u];
   auto args = std::make_unique<HostStepArgs>();
   args->node = p.graph.node(d.group->nodes[0]);
-  for (ValueId v : args->node.inputs) args->inputs.push_back(p.OperandOf(v));
+  for (ValueId v : args->node.inputs) {
+    args->inputs.push_back(p.OperandOf(v));
+    args->check_inputs |= args->inputs.back().location.kind == Location::Kind::kLate;
+  }
   for (ValueId v : args->node.outputs) args->outputs.push_back(p.OperandOf(v));
   for (ValueId v : args->node.captures) args->captures.push_back(p.OperandOf(v));
   for (const auto& [name, attribute] : args->node.attrs) {
@@ -78,7 +88,7 @@ absl::Status BindHost(Planning& p, size_t u, int32_t unit) {
     args->bodies.push_back(std::move(program));
   }
   if (d.unit.kind == Unit::Kind::kReference) ++p.plan->reference_steps;
-  AddStep(*p.plan, d.device, RunHostStep, args.get(), unit, false);
+  AddStep(*p.plan, RunHostStep, args.get(), unit);
   p.plan->host_args.push_back(std::move(args));
   return absl::OkStatus();
 }
@@ -87,16 +97,18 @@ absl::Status BindHost(Planning& p, size_t u, int32_t unit) {
 void BindOutputCopies(Planning& p) {
   for (const OutputCopy& c : p.output_copies) {
     const TensorType& type = p.value(c.value).type;
-    mge_slot from = c.item < 0 ? p.RawConstant(c.value) : p.SlotOfItem(c.item);
+    mge_slot from = c.item < 0 ? p.RawConstant(c.value) : p.SlotOf(p.buffers[p.items[c.item].buffer], false);
     Unit unit;
     unit.kind = Unit::Kind::kCopy;
-    unit.device = p.plan->device->name();
+    unit.device = HostStepDevice(*p.context).name();
     unit.kernel = "copy";
-    unit.reason = "an output that is an input, a constant, or given twice";
+    unit.reason = c.item >= 0 && p.buffers[p.items[c.item].buffer].shared
+                      ? "an output, from page-locked memory to where the caller wants it"
+                      : "an output that is an input, a constant, or given twice";
     unit.inputs = {p.value(c.value).name + " : " + type.ToString()};
     unit.outputs = {p.plan->outputs[c.output].name};
     BindCopy(*p.plan, from, p.plan->outputs[c.output].location.slot, Elements(type.dims) * ElementBytes(type.dtype),
-             p.plan->device, static_cast<int32_t>(p.plan->units.size()));
+             static_cast<int32_t>(p.plan->units.size()));
     p.plan->units.push_back(std::move(unit));
   }
 }
@@ -115,11 +127,11 @@ absl::Status BindSteps(Planning& p) {
       case Unit::Kind::kHost: MGE_RETURN_IF_ERROR(BindHost(p, u, unit)); break;
       case Unit::Kind::kAlias:
         if (d.inputs[0] < 0) {
-          BindCopy(*p.plan, p.RawConstant(d.group->inputs[0]), p.SlotOfItem(d.outputs[0]),
-                   p.ItemBytes(p.items[d.outputs[0]]), d.device, unit);
+          BindCopy(*p.plan, p.RawConstant(d.group->inputs[0]), p.SlotOf(d, d.outputs[0]),
+                   p.ItemBytes(p.items[d.outputs[0]]), unit);
         }
         break;
-      case Unit::Kind::kCopy: break;
+      case Unit::Kind::kCopy: BindTransfer(p, d, unit); break;
     }
     p.plan->units.push_back(std::move(d.unit));
   }

@@ -78,6 +78,7 @@ void AssignOutputs(Planning& p, int32_t u) {
       continue;
     }
     Buffer b;
+    b.space = out.space;
     b.bytes = p.ItemBytes(out);
     b.first = u;
     b.last = std::max(u, out.last_use);
@@ -86,7 +87,8 @@ void AssignOutputs(Planning& p, int32_t u) {
   }
 }
 
-// A computed output is written straight into the caller's memory; anything else is copied there at the end.
+// An output that the calling thread computes is written straight into the caller's memory; anything else is copied there at
+// the end.
 void GiveOutputsTheirMemory(Planning& p) {
   for (ValueId v : p.graph.outputs()) {
     BoundValue out;
@@ -97,9 +99,9 @@ void GiveOutputsTheirMemory(Planning& p) {
     if (constant ? p.HasSlot(v) : !p.IsDeferred(v) && p.HasSlot(v)) {
       uint32_t base = p.plan->base_count++;
       out.location.slot = {base, 0, 0};
-      int32_t item = constant ? -1 : p.PlainItem(v);
+      int32_t item = constant ? -1 : p.HostItem(v);
       Buffer* b = constant ? nullptr : &p.buffers[p.items[item].buffer];
-      if (b && b->where == Buffer::Where::kArena) {
+      if (b && b->where == Buffer::Where::kArena && !b->shared) {
         b->where = Buffer::Where::kOutput;
         b->base = base;
       } else {
@@ -109,7 +111,7 @@ void GiveOutputsTheirMemory(Planning& p) {
       out.location = p.LateConstant(v);
     } else if (!p.IsDeferred(v)) {
       out.location.kind = Location::Kind::kLate;
-      out.location.index = p.buffers[p.items[p.PlainItem(v)].buffer].late;
+      out.location.index = p.buffers[p.items[p.HostItem(v)].buffer].late;
     } else {
       out.location.kind = Location::Kind::kContinuation;
     }
@@ -117,29 +119,69 @@ void GiveOutputsTheirMemory(Planning& p) {
   }
 }
 
-void PlaceArena(Planning& p) {
-  std::vector<Interval> intervals;
-  std::vector<int32_t> placed;
+void MakeArenas(Planning& p) {
+  for (const Space& space : p.spaces) {
+    Arena arena = {space.device, space.memory_class, p.plan->base_count++};
+    arena.host_base = space.memory_class == MGE_MEMORY_PINNED ? p.plan->base_count++ : arena.base;
+    p.plan->arenas.push_back(arena);
+  }
+}
+
+// Finds the buffers that units of several queues touch.
+void MarkShared(Planning& p) {
+  constexpr int32_t kNobody = -2;
+  std::vector<int32_t> queue(p.buffers.size(), kNobody);
+  for (const Draft& d : p.drafts) {
+    auto touch = [&](int32_t item) {
+      if (item < 0) return;
+      int32_t b = p.items[item].buffer;
+      if (queue[b] != kNobody && queue[b] != d.queue) p.buffers[b].shared = true;
+      queue[b] = d.queue;
+    };
+    if (d.unit.kind == Unit::Kind::kAlias && d.inputs[0] >= 0) continue;  // nothing happens
+    for (int32_t item : d.inputs) touch(item);
+    for (int32_t item : d.outputs) touch(item);
+  }
+  for (size_t b = 0; b < p.buffers.size(); ++b) {
+    if (p.buffers[b].space == kHostSpace && queue[b] >= 0) p.buffers[b].shared = true;
+  }
+}
+
+// So many units around its life a buffer keeps its memory if several queues touch it: otherwise a copy ahead of its time
+// would wait for the memory of what it should overlap with.
+constexpr int32_t kOverlapUnits = 16;
+
+void PlaceArenas(Planning& p) {
   int32_t end = static_cast<int32_t>(p.drafts.size());
-  for (size_t i = 0; i < p.buffers.size(); ++i) {
-    const Buffer& b = p.buffers[i];
-    if (b.where != Buffer::Where::kArena) continue;
-    intervals.push_back({RoundUp(b.bytes), b.first, std::min(std::max(b.last, b.first), end)});
-    placed.push_back(static_cast<int32_t>(i));
+  for (size_t a = 0; a < p.plan->arenas.size(); ++a) {
+    std::vector<Interval> intervals;
+    std::vector<int32_t> placed;
+    for (size_t i = 0; i < p.buffers.size(); ++i) {
+      const Buffer& b = p.buffers[i];
+      if (b.where != Buffer::Where::kArena || b.space != static_cast<int32_t>(a)) continue;
+      int32_t slack = b.shared ? kOverlapUnits : 0;
+      int32_t last = std::min(std::max(b.last, b.first), end);
+      intervals.push_back({RoundUp(b.bytes), std::max(b.first - slack, 0), std::min(last + slack, end)});
+      placed.push_back(static_cast<int32_t>(i));
+    }
+    Placement placement = PlaceIntervals(intervals);
+    for (size_t i = 0; i < placed.size(); ++i) {
+      Buffer& b = p.buffers[placed[i]];
+      b.offset = placement.offsets[i];
+      p.plan->buffers.push_back({b.name, b.bytes, intervals[i].first, intervals[i].last, b.offset, b.workspace,
+                                 static_cast<int32_t>(a)});
+    }
+    p.plan->arenas[a].bytes = placement.total;
+    p.plan->arenas[a].lower_bound_bytes = placement.lower_bound;
+    p.plan->arena_bytes += placement.total;
+    p.plan->lower_bound_bytes += placement.lower_bound;
   }
-  Placement placement = PlaceIntervals(intervals);
-  for (size_t i = 0; i < placed.size(); ++i) {
-    Buffer& b = p.buffers[placed[i]];
-    b.offset = placement.offsets[i];
-    p.plan->buffers.push_back({b.name, b.bytes, intervals[i].first, intervals[i].last, b.offset, b.workspace});
-  }
-  p.plan->arena_bytes = placement.total;
-  p.plan->lower_bound_bytes = placement.lower_bound;
 }
 
 }  // namespace
 
 void AssignBuffers(Planning& p) {
+  MakeArenas(p);
   for (ValueId v : p.graph.inputs()) {
     if (p.IsConstant(v)) continue;
     Item& item = p.items[p.versions[v].front()];
@@ -154,18 +196,20 @@ void AssignBuffers(Planning& p) {
     item.buffer = NewBuffer(p, std::move(b));
   }
   for (size_t u = 0; u < p.drafts.size(); ++u) AssignOutputs(p, static_cast<int32_t>(u));
+  if (!p.plan->queues.empty()) MarkShared(p);
   GiveOutputsTheirMemory(p);
   for (size_t u = 0; u < p.drafts.size(); ++u) {
     Draft& d = p.drafts[u];
     if (d.prepared.workspace_bytes == 0) continue;
     Buffer b;
+    b.space = p.SpaceOf(*d.device);
     b.bytes = static_cast<int64_t>(d.prepared.workspace_bytes);
     b.first = b.last = static_cast<int32_t>(u);
     b.workspace = true;
     b.name = "workspace of " + p.Place(d);
     d.workspace_buffer = NewBuffer(p, std::move(b));
   }
-  PlaceArena(p);
+  PlaceArenas(p);
 }
 
 }  // namespace mge

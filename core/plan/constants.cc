@@ -1,17 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/plugin/host_services.h"
+#include <algorithm>
+
 #include "core/plan/stages.h"
+#include "core/plugin/host_services.h"
 #include "fmt/format.h"
 
 namespace mge {
 
-mge_slot Planning::RawConstant(ValueId v) {
-  auto [it, fresh] = raw_constants.try_emplace(v, plan->base_count);
-  if (fresh) {
-    plan->constants.push_back({plan->base_count++, value(v).constant, false});
-    plan->constant_bytes += value(v).constant.bytes();
+mge_slot Planning::AddConstant(Tensor tensor, int32_t space, bool packed) {
+  if (space == kHostSpace) {
+    (packed ? plan->packed_bytes : plan->constant_bytes) += tensor.bytes();
+    plan->constants.push_back({plan->base_count++, std::move(tensor), packed});
+    return {plan->constants.back().base, 0, 0};
   }
-  return {it->second, 0, 0};
+  Device* device = spaces[space].device;
+  auto& all = plan->device_constants;
+  auto of_device = [&](const auto& c) { return &c->device() == device; };
+  auto at = std::find_if(all.begin(), all.end(), of_device);
+  if (at == all.end()) at = all.insert(at, std::make_unique<DeviceConstants>(device, plan->base_count++));
+  uint64_t offset = (*at)->Add(std::move(tensor));
+  return {(*at)->base(), 0, offset};
+}
+
+mge_slot Planning::RawConstant(ValueId v, int32_t space) {
+  auto [it, fresh] = raw_constants.try_emplace({v, space});
+  if (fresh) it->second = AddConstant(value(v).constant, space, false);
+  return it->second;
 }
 
 Location Planning::LateConstant(ValueId v) {
@@ -25,7 +39,7 @@ Location Planning::LateConstant(ValueId v) {
 absl::Status PackConstants(Planning& p) {
   for (size_t u = 0; u < p.drafts.size(); ++u) {
     Draft& d = p.drafts[u];
-    if (!d.prepared.prepack_bytes) continue;
+    if (!d.group || !d.prepared.prepack_bytes) continue;
     const mge_kernel_api& api = d.device->kernel_api();
     for (size_t k = 0; k < d.group->inputs.size(); ++k) {
       uint64_t bytes = d.prepared.prepack_bytes[k];
@@ -39,10 +53,16 @@ absl::Status PackConstants(Planning& p) {
       if (code != MGE_OK) {
         return AddWhere(StatusOfBackend(code, error, fmt::format("packing '{}'", p.value(v).name)), p.Place(d));
       }
-      p.packed[{u, k}] = p.plan->base_count;
-      p.plan->packed_bytes += packed.bytes();
-      p.plan->constants.push_back({p.plan->base_count++, std::move(packed), true});
+      p.packed[{u, k}] = p.AddConstant(std::move(packed), p.SpaceOf(*d.device), true);
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status UploadConstants(Planning& p) {
+  for (const auto& constants : p.plan->device_constants) {
+    p.plan->uploaded_bytes += constants->bytes();
+    MGE_RETURN_IF_ERROR(constants->Upload());
   }
   return absl::OkStatus();
 }

@@ -6,6 +6,7 @@
 
 #include "core/base/errors.h"
 #include "core/ops/op.h"
+#include "core/plan/partition.h"
 #include "core/plugin/host_services.h"
 #include "fmt/format.h"
 
@@ -21,22 +22,75 @@ struct Claim {
 class Coverer {
  public:
   Coverer(const Graph& graph, const PlanContext& context, std::span<const int32_t> uses)
-      : graph_(graph), context_(context), uses_(uses), group_of_(graph.node_count(), -1) {}
+      : graph_(graph), context_(context), uses_(uses), group_of_(graph.node_count(), -1), refused_(graph.node_count()) {}
 
   absl::StatusOr<Cover> Run() {
     MGE_ASSIGN_OR_RETURN(order_, graph_.TopologicalOrder());
     position_.assign(graph_.node_count(), -1);
     for (size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = static_cast<int32_t>(i);
     Defer();
-    for (Device* device : context_.devices) MGE_RETURN_IF_ERROR(TakeClaims(*device));
+    MGE_ASSIGN_OR_RETURN(wishes_, AssignDevices(graph_, context_, Visible(kAnyDevice), uses_));
+    for (size_t d = 0; d < context_.devices.size(); ++d) {
+      if (!IsReady(static_cast<int>(d))) continue;
+      MGE_RETURN_IF_ERROR(TakeClaims(static_cast<int>(d)));
+      MGE_RETURN_IF_ERROR(TakeNodes(static_cast<int>(d), true));
+    }
+    // What a node's own device cannot do goes to the next one that can, and at last to the core.
+    for (size_t d = 0; d < context_.devices.size(); ++d) {
+      if (context_.devices[d]->handle()) MGE_RETURN_IF_ERROR(TakeNodes(static_cast<int>(d), false));
+    }
+    TakeAliases();
     for (NodeId id : order_) {
-      if (!deferred_[id] && group_of_[id] < 0) MGE_RETURN_IF_ERROR(TakeNode(id));
+      if (!deferred_[id] && group_of_[id] < 0) MGE_RETURN_IF_ERROR(TakeByHost(id));
     }
     MGE_RETURN_IF_ERROR(SortGroups());
     return std::move(cover_);
   }
 
  private:
+  // Nodes left that a backend may see and that may go to that device.
+  std::vector<NodeId> Visible(int device) const {
+    std::vector<NodeId> nodes;
+    for (NodeId id : order_) {
+      if (deferred_[id] || group_of_[id] >= 0 || !VisibleToBackends(graph_, graph_.node(id))) continue;
+      if (device != kAnyDevice && !Allows(id, device)) continue;
+      nodes.push_back(id);
+    }
+    return nodes;
+  }
+  // A fallback is opened when there is something left for it; the nodes know why if that fails.
+  bool IsReady(int number) {
+    std::vector<NodeId> left = Visible(number);
+    if (std::all_of(left.begin(), left.end(), [&](NodeId id) { return IsAlias(graph_.node(id)); })) return false;
+    absl::Status opened = context_.devices[number]->Open();
+    if (opened.ok()) return true;
+    for (NodeId id : left) refused_[id].push_back({context_.devices[number]->name(), std::string(ErrorTitle(opened))});
+    return false;
+  }
+
+  bool Allows(NodeId id, int device) const {
+    return wishes_[id].device == kAnyDevice || wishes_[id].device == device;
+  }
+
+  bool IsAlias(const Node& node) const {
+    return (node.def->Is(kView) || node.def->Is(kIdentity)) && OnlyFirstOutput(node);
+  }
+
+  // Another shape of the same bytes costs nothing and belongs to no device, unless a fusion took it.
+  void TakeAliases() {
+    for (NodeId id : Visible(kAnyDevice)) {
+      const Node& node = graph_.node(id);
+      if (!IsAlias(node)) continue;
+      Group group;
+      group.kind = Unit::Kind::kAlias;
+      group.nodes = {id};
+      group.device = context_.devices.front();
+      group.inputs = {node.inputs[0]};
+      group.outputs = {node.outputs[0]};
+      Add(std::move(group));
+    }
+  }
+
   // A node waits for the continuation if it reads a tensor whose shape is not known, or something that waits.
   void Defer() {
     deferred_.assign(graph_.node_count(), false);
@@ -59,13 +113,11 @@ class Coverer {
     return std::find(context_.skip.begin(), context_.skip.end(), name) != context_.skip.end();
   }
 
-  absl::Status TakeClaims(Device& device) {
+  absl::Status TakeClaims(int number) {
+    Device& device = *context_.devices[number];
     const mge_graph_api* api = device.graph_api();
     if (!api) return absl::OkStatus();
-    std::vector<NodeId> visible;
-    for (NodeId id : order_) {
-      if (!deferred_[id] && group_of_[id] < 0 && VisibleToBackends(graph_, graph_.node(id))) visible.push_back(id);
-    }
+    std::vector<NodeId> visible = Visible(number);
     if (visible.empty()) return absl::OkStatus();
     AbiGraph abi(graph_, visible, uses_);
     std::vector<Claim> claims;
@@ -111,6 +163,7 @@ class Coverer {
     group.nodes = nodes;
     group.device = &device;
     group.claim = claim.name;
+    group.placement = wishes_[nodes.front()].reason;
     MGE_ASSIGN_OR_RETURN(bool taken, FillKernel(group));
     if (!taken) {
       std::string reason = "no kernel takes the group";
@@ -177,37 +230,32 @@ class Coverer {
     return !group.candidates.offered.empty();
   }
 
-  absl::Status TakeNode(NodeId id) {
-    const Node& node = graph_.node(id);
-    Group group;
-    group.nodes = {id};
-    bool visible = VisibleToBackends(graph_, node);
-    if (visible && (node.def->Is(kView) || node.def->Is(kIdentity)) && OnlyFirstOutput(node)) {
-      group.kind = Unit::Kind::kAlias;
-      group.device = context_.devices.front();
-      group.inputs = {node.inputs[0]};
-      group.outputs = {node.outputs[0]};
-      Add(std::move(group));
-      return absl::OkStatus();
-    }
-    std::vector<Refusal> refused;
-    for (Device* device : context_.devices) {
-      if (!visible) break;
-      if (!node.device.empty() && node.device != device->name()) continue;
-      group.device = device;
+  // One by one, what the device has a kernel for: of the nodes that may go there, or of all that are left.
+  absl::Status TakeNodes(int number, bool its_own) {
+    for (NodeId id : Visible(its_own ? number : kAnyDevice)) {
+      if (IsAlias(graph_.node(id)) || its_own != Allows(id, number)) continue;
+      Group group;
+      group.nodes = {id};
+      group.device = context_.devices[number];
       MGE_ASSIGN_OR_RETURN(bool taken, FillKernel(group));
-      if (taken) {
-        Add(std::move(group));
-        return absl::OkStatus();
+      for (Refusal& r : group.candidates.refused) {
+        if (!taken) refused_[id].push_back(std::move(r));
       }
-      for (Refusal& r : group.candidates.refused) refused.push_back(std::move(r));
+      if (!taken) continue;
+      group.placement = its_own ? wishes_[id].reason : "no device that it should go to has a kernel for it";
+      if (its_own && group.placement.empty() && number > 0) {
+        group.placement = fmt::format("{} has no kernel for it", context_.devices.front()->name());
+        for (const Refusal& r : refused_[id]) group.placement += fmt::format("; {}: {}", r.id, r.reason);
+      }
+      Add(std::move(group));
     }
-    return TakeByHost(id, visible, std::move(refused));
+    return absl::OkStatus();
   }
 
-  // The reference evaluator does it, in the memory of the first device.
-  absl::Status TakeByHost(NodeId id, bool visible, std::vector<Refusal> refused) {
+  // The reference evaluator does it, in host memory.
+  absl::Status TakeByHost(NodeId id) {
     const Node& node = graph_.node(id);
+    bool visible = VisibleToBackends(graph_, node);
     if (!node.def->eval) {
       return Fail(errors::kUnsupportedOp, fmt::format("operator {} is not implemented", node.op),
                   {.where = NodePlace(node)});
@@ -220,8 +268,8 @@ class Coverer {
     Group group;
     group.kind = visible && !node.def->Is(kRandom) ? Unit::Kind::kReference : Unit::Kind::kHost;
     group.nodes = {id};
-    group.device = context_.devices.front();
-    group.refused = std::move(refused);
+    group.device = &HostStepDevice(context_);
+    group.refused = std::move(refused_[id]);
     for (ValueId v : node.inputs) {
       if (v != kNone) group.inputs.push_back(v);
     }
@@ -286,6 +334,8 @@ class Coverer {
   std::vector<int32_t> position_;
   std::vector<bool> deferred_;
   std::vector<int32_t> group_of_;
+  std::vector<DeviceWish> wishes_;                // of each node
+  std::vector<std::vector<Refusal>> refused_;     // of each node: by the devices that were asked
   std::vector<std::vector<NodeId>> consumers_;
   Cover cover_;
 };

@@ -18,6 +18,7 @@ struct Group {
   Unit::Kind kind = Unit::Kind::kKernel;  // kKernel, kReference, kHost or kAlias
   std::vector<NodeId> nodes;              // in topological order
   Device* device = nullptr;
+  std::string placement;                  // why there, if there was a choice
   std::string claim;
   std::vector<ValueId> inputs;            // operands, present ones only; captures of a host node last
   std::vector<ValueId> outputs;

@@ -12,6 +12,22 @@ namespace mge {
 Planning::Planning(const Graph& graph, std::span<const InputType> inputs, std::shared_ptr<const PlanContext> context)
     : graph(graph), input_types(inputs), context(std::move(context)), plan(std::make_shared<Plan>()) {
   plan->device = this->context->devices.front();
+  spaces.push_back({plan->device, MGE_MEMORY_DEVICE});
+  // Copy queues reach page-locked memory best, and the calling thread works in it as in any other.
+  for (Device* device : this->context->devices) {
+    if (!HasQueues(*device)) continue;
+    spaces.front() = {device, MGE_MEMORY_PINNED};
+    break;
+  }
+}
+
+int32_t Planning::SpaceOf(Device& device) {
+  if (!HasQueues(device)) return kHostSpace;
+  for (size_t s = 1; s < spaces.size(); ++s) {
+    if (spaces[s].device == &device) return static_cast<int32_t>(s);
+  }
+  spaces.push_back({&device, MGE_MEMORY_DEVICE});
+  return static_cast<int32_t>(spaces.size()) - 1;
 }
 
 bool Planning::IsDeferred(ValueId v) const {
@@ -24,9 +40,9 @@ bool Planning::HasSlot(ValueId v) const {
   return x.kind == ValueKind::kTensor && x.type.IsStatic() && x.type.dtype != DType::kString;
 }
 
-int32_t Planning::PlainItem(ValueId v) const {
+int32_t Planning::HostItem(ValueId v) const {
   for (int32_t id : versions.at(v)) {
-    if (IsPlain(items[id].layout)) return id;
+    if (items[id].space == kHostSpace && IsPlain(items[id].layout)) return id;
   }
   return -1;
 }
@@ -37,15 +53,16 @@ int64_t Planning::ItemBytes(const Item& item) const {
   return bytes.ok() ? *bytes : 0;  // judged when the candidate was prepared
 }
 
-mge_slot Planning::SlotOf(const Buffer& b) const {
+mge_slot Planning::SlotOf(const Buffer& b, bool on_queue) const {
   MGE_CHECK(b.where != Buffer::Where::kLate);
-  if (b.where == Buffer::Where::kArena) return {kArenaBase, 0, static_cast<uint64_t>(b.offset)};
-  return {b.base, 0, 0};
+  if (b.where != Buffer::Where::kArena) return {b.base, 0, 0};
+  const Arena& arena = plan->arenas[b.space];
+  return {on_queue ? arena.base : arena.host_base, 0, static_cast<uint64_t>(b.offset)};
 }
 
 std::string Planning::Place(const Draft& d) const {
   if (d.group) return NodePlace(graph.node(d.group->nodes.front()));
-  return fmt::format("reorder of '{}'", value(items[d.inputs[0]].value).name);
+  return fmt::format("{} of '{}'", UnitKindName(d.unit.kind), value(items[d.inputs[0]].value).name);
 }
 
 HostOperand Planning::OperandOf(ValueId v) {
@@ -62,12 +79,12 @@ HostOperand Planning::OperandOf(ValueId v) {
     }
     return o;
   }
-  const Buffer& b = buffers[items[PlainItem(v)].buffer];
+  const Buffer& b = buffers[items[HostItem(v)].buffer];
   if (b.where == Buffer::Where::kLate) {
     o.location.kind = Location::Kind::kLate;
     o.location.index = b.late;
   } else {
-    o.location.slot = SlotOf(b);
+    o.location.slot = SlotOf(b, false);
   }
   return o;
 }

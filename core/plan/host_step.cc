@@ -5,6 +5,7 @@
 
 #include "core/base/errors.h"
 #include "core/ops/op.h"
+#include "core/ops/shared/eval_context.h"
 #include "core/plan/program.h"
 #include "fmt/format.h"
 
@@ -73,6 +74,12 @@ class StepContext : public EvalContext {
   uint64_t seed() override { return env_.NextSeed(); }
   HostAllocator& allocator() override { return env_.allocator(); }
 
+  absl::Status CheckLateInputs() const {
+    std::vector<const HostValue*> present;
+    for (size_t i = 0; i < inputs_.size(); ++i) present.push_back(args_.inputs[i].present ? &inputs_[i] : nullptr);
+    return CheckInputs(args_.node, *args_.node.def, present);
+  }
+
   // Hands late outputs to the run.
   absl::Status Finish() {
     for (size_t i = 0; i < outputs_.size(); ++i) {
@@ -120,7 +127,8 @@ mge_code RunHostStep(const void* args, const mge_run* run) {
   const auto& step = *static_cast<const HostStepArgs*>(args);
   HostStepEnvironment& env = *reinterpret_cast<const HostRun*>(run)->environment;
   StepContext context(step, run, env);
-  absl::Status status = step.node.def->eval(context);
+  absl::Status status = step.check_inputs ? context.CheckLateInputs() : absl::OkStatus();
+  if (status.ok()) status = step.node.def->eval(context);
   if (status.ok()) status = context.Finish();
   if (status.ok()) return MGE_OK;
   mge_code code = CodeOf(status);
@@ -132,6 +140,14 @@ mge_code RunCopyStep(const void* args, const mge_run* run) {
   const auto& step = *static_cast<const CopyStepArgs*>(args);
   if (step.bytes) std::memcpy(Address(run, step.to), Address(run, step.from), step.bytes);
   return MGE_OK;
+}
+
+mge_code RunQueueCopyStep(const void* args, const mge_run* run) {
+  const auto& step = *static_cast<const QueueCopyArgs*>(args);
+  if (!step.bytes) return MGE_OK;
+  void *from = Address(run, step.from), *to = Address(run, step.to);
+  if (!step.from_device) return step.api->copy(run->queue, to, from, step.bytes, run->error);
+  return step.api->copy_peer(run->queue, step.to_device, to, step.from_device, from, step.bytes, run->error);
 }
 
 }  // namespace mge

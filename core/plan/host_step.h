@@ -33,6 +33,7 @@ struct HostStepArgs {
   Node node;
   std::vector<HostOperand> inputs, outputs, captures;
   std::vector<BodyProgram> bodies;
+  bool check_inputs = false;  // some types are known only in the run: they are judged there
 };
 
 // What a host step needs of the run that it is part of. The executor implements it.
@@ -63,5 +64,15 @@ struct CopyStepArgs {
   uint64_t bytes;
 };
 mge_code RunCopyStep(const void* args, const mge_run* run);
+
+// Enqueues a copy on the run's queue: within a device, between it and the host, or from a peer if devices are named.
+struct QueueCopyArgs {
+  mge_slot from, to;
+  uint64_t bytes;
+  const mge_queue_api* api;
+  mge_device* from_device;  // nullptr: no peer copy
+  mge_device* to_device;
+};
+mge_code RunQueueCopyStep(const void* args, const mge_run* run);
 
 }  // namespace mge

@@ -30,10 +30,34 @@ std::string AttributeText(uint64_t attributes) {
   return Join(words, " ");
 }
 
+// Where a plan's memory lies if not all of it is the host's.
+std::string MemoryText(const Plan& plan) {
+  std::string out;
+  for (const Arena& a : plan.arenas) {
+    out += fmt::format("arena of {} bytes in {}memory of {} (lower bound {})\n", a.bytes,
+                       a.memory_class == MGE_MEMORY_PINNED ? "page-locked host " : "", a.device->name(),
+                       a.lower_bound_bytes);
+  }
+  for (const auto& c : plan.device_constants) {
+    out += fmt::format("constants of {} bytes uploaded to {}\n", c->bytes(), c->device().name());
+  }
+  return out;
+}
+
 }  // namespace
 
 Plan::Plan() = default;
-Plan::~Plan() { attachment.reset(); }
+
+Plan::~Plan() {
+  if (attachment && !attachment->Close()) {
+    // Lost on purpose: memory that a hung device may write to is better lost than given to somebody else.
+    new auto(std::move(attachment));
+    new auto(std::move(kernels));
+    new auto(std::move(args));
+    new auto(std::move(device_constants));
+  }
+  attachment.reset();
+}
 
 std::string_view UnitKindName(Unit::Kind kind) {
   switch (kind) {
@@ -47,23 +71,26 @@ std::string_view UnitKindName(Unit::Kind kind) {
   return "?";
 }
 
-int64_t PlannedPeakBytes(const Plan& plan) { return plan.arena_bytes + plan.packed_bytes; }
+int64_t PlannedPeakBytes(const Plan& plan) { return plan.arena_bytes + plan.packed_bytes + plan.uploaded_bytes; }
 
 std::string PlanText(const Plan& plan, bool why) {
   std::string out = fmt::format("device {}: {} steps, arena {} bytes (lower bound {}), packed constants {} bytes, "
                                 "constants in place {} bytes\n",
                                 plan.device->name(), plan.steps.size(), plan.arena_bytes, plan.lower_bound_bytes,
                                 plan.packed_bytes, plan.constant_bytes);
+  if (!plan.queues.empty()) out += MemoryText(plan);
   for (size_t i = 0; i < plan.units.size(); ++i) {
     const Unit& u = plan.units[i];
     std::string what = u.fusion.empty() ? Join(u.ops, "+") : fmt::format("{}({})", u.fusion, Join(u.ops, "+"));
     if (what.empty()) what = UnitKindName(u.kind);
     out += fmt::format("{:4} {:<9} {:<28} {}", i, UnitKindName(u.kind), what, u.kernel);
     if (!u.in_place.empty()) out += fmt::format("  in place: {}", u.in_place);
+    if (!plan.queues.empty()) out += fmt::format("  on {}{}{}", u.device, u.queue.empty() ? "" : ", ", u.queue);
     out += fmt::format("\n       {} -> {}\n", Join(u.inputs, ", "), Join(u.outputs, ", "));
     if (!why) continue;
     if (!u.nodes.empty()) out += fmt::format("       nodes:   {}\n", Join(u.nodes, ", "));
     out += fmt::format("       on {}: {}", u.device, u.reason);
+    if (!u.placement.empty()) out += fmt::format("; there because {}", u.placement);
     if (u.cost_us >= 0) out += fmt::format("; estimated {:.2f} us", u.cost_us);
     if (u.workspace_bytes) out += fmt::format("; workspace {} bytes", u.workspace_bytes);
     if (u.attributes) out += fmt::format("; {}", AttributeText(u.attributes));

@@ -2,8 +2,13 @@
 // A plan: the steps that compute a graph for one signature of input shapes, with every buffer placed.
 // Immutable and shared; what changes during a run belongs to an instance (core/engine/instance.h).
 //
-// Memory of a run is a list of bases; an operand is an offset into one of them. Base 0 is the arena (temporaries and
-// workspaces). Every graph input, graph output and constant in use has a base of its own.
+// Memory of a run is a list of bases; an operand is an offset into one of them. Every arena (temporaries and workspaces in one
+// kind of memory), every graph input and output and every constant in host memory has a base of its own; so have all constants
+// together that were uploaded to one device.
+//
+// Devices without queues work in host memory and in the calling thread. Those with queues have memory of their own: their
+// steps are enqueued, copies between memories are steps on copy queues, and fences order what lies on different queues.
+//
 // A late value is one whose size or kind is known only when it has been computed: a host step makes it, and only host
 // steps read it.
 // What depends on late values of unknown shape is the continuation: a program of its own, planned when they are known.
@@ -17,6 +22,7 @@
 
 #include "core/base/tensor.h"
 #include "core/graph/graph.h"
+#include "core/plan/device_constants.h"
 #include "core/plugin/devices.h"
 #include "mge/plugin.h"
 
@@ -25,8 +31,8 @@ namespace mge {
 class Program;
 struct HostStepArgs;
 
-inline constexpr uint32_t kArenaBase = 0;
 inline constexpr int64_t kBufferAlignment = 64;
+inline constexpr int32_t kCallingThread = -1;  // in place of a queue
 
 // One call, in the order of execution.
 struct Step {
@@ -35,12 +41,39 @@ struct Step {
   int32_t unit = -1;           // index into Plan::units
 };
 
-// Consecutive steps on one device.
+// A queue that an instance makes for itself, with a fence of its own.
+struct PlanQueue {
+  Device* device = nullptr;
+  int32_t kind = MGE_QUEUE_COMPUTE;  // MGE_QUEUE_...
+  uint64_t signals = 0;              // of one run: its fence grows by so much
+};
+
+// A place on a queue that others wait for: values count from 1 in each run.
+struct FencePoint {
+  int32_t queue = 0;
+  uint64_t value = 0;
+};
+
+// Consecutive steps on one queue, or in the calling thread.
 struct Segment {
   Device* device = nullptr;
+  int32_t queue = kCallingThread;
   int32_t first_step = 0;
   int32_t step_count = 0;
   bool capture_safe = false;
+  std::vector<FencePoint> host_waits = {};  // of the calling thread, before anything of the segment
+  std::vector<FencePoint> waits = {};       // of the queue
+  uint64_t signal = 0;                      // value of the queue's fence when the segment is done; 0: nobody asks
+};
+
+// Temporaries and workspaces in one kind of memory.
+struct Arena {
+  Device* device = nullptr;  // whose pool it comes from
+  int32_t memory_class = MGE_MEMORY_DEVICE;
+  uint32_t base = 0;         // what steps and copies of a device are given
+  uint32_t host_base = 0;    // what steps in the calling thread are given; equal to base but in pinned memory
+  int64_t bytes = 0;
+  int64_t lower_bound_bytes = 0;  // no placement can be smaller
 };
 
 // Something that was not taken, and why.
@@ -56,6 +89,8 @@ struct Unit {
   std::vector<std::string> nodes;  // names; empty for what the planner added
   std::vector<std::string> ops;
   std::string device;
+  std::string queue;   // "compute", "copy in", "copy out"; empty: the calling thread
+  std::string placement;  // why on this device, where there was a choice
   std::string kernel;  // the candidate's id
   std::string fusion;  // the claim's name
   std::string reason;  // why this candidate
@@ -69,7 +104,7 @@ struct Unit {
 };
 std::string_view UnitKindName(Unit::Kind kind);
 
-// A piece of the arena with a life of steps [first, last].
+// A piece of an arena with a life of units [first, last].
 struct PlacedBuffer {
   std::string name;  // of its first value, or "workspace of ..."
   int64_t bytes = 0;
@@ -77,6 +112,7 @@ struct PlacedBuffer {
   int32_t last = 0;
   int64_t offset = 0;
   bool workspace = false;
+  int32_t arena = 0;
 };
 
 // Where a value is during a run.
@@ -93,6 +129,7 @@ struct BoundValue {
   Location location;
 };
 
+// A constant in host memory.
 struct ConstantBase {
   uint32_t base;
   Tensor tensor;
@@ -120,30 +157,37 @@ using KernelHandle = std::unique_ptr<mge_kernel, KernelDeleter>;
 class PlanAttachment {
  public:
   virtual ~PlanAttachment() = default;
+  // Asked before the plan goes: false if a device that does not answer still works with its kernels and memory, which then
+  // have to stay.
+  virtual bool Close() = 0;
 };
 
 class Plan {
  public:
-  Device* device = nullptr;  // where the arena lies
+  Device* device = nullptr;  // the one preferred
   std::vector<Segment> segments;
+  std::vector<PlanQueue> queues;  // empty: everything happens in the calling thread
   std::vector<Step> steps;
   std::vector<Unit> units;
 
   std::vector<BoundValue> inputs;  // in the graph's order
   std::vector<BoundValue> outputs;
-  uint32_t base_count = 1;
+  uint32_t base_count = 0;
   std::vector<ConstantBase> constants;
+  std::vector<std::unique_ptr<DeviceConstants>> device_constants;
   std::vector<mge_kernel*> states;     // kernels that want a state per instance, by state index
   std::vector<const mge_kernel_api*> state_apis;
   std::vector<LateConstant> late_constants;
   uint32_t late_count = 0;
   std::unique_ptr<Continuation> continuation;
 
-  int64_t arena_bytes = 0;
+  std::vector<Arena> arenas;
+  int64_t arena_bytes = 0;        // of all arenas
+  int64_t lower_bound_bytes = 0;
   std::vector<PlacedBuffer> buffers;
   int64_t constant_bytes = 0;  // used as they are (mostly views of the model's file)
-  int64_t packed_bytes = 0;
-  int64_t lower_bound_bytes = 0;
+  int64_t packed_bytes = 0;    // of packed ones in host memory
+  int64_t uploaded_bytes = 0;  // in memory of devices, packed or not
   int reference_steps = 0;
   std::vector<Alternative> dropped_claims;
   std::vector<std::string> pass_log;
@@ -157,7 +201,7 @@ class Plan {
   ~Plan();
 };
 
-// Bytes that MGE takes from the device for one instance and the packed constants: what a budget is compared with.
+// Bytes that MGE takes from its devices for one instance, packed and uploaded constants: what budgets are compared with.
 int64_t PlannedPeakBytes(const Plan& plan);
 
 // The plan in words. `why` adds alternatives, reasons and buffers.

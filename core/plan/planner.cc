@@ -42,7 +42,7 @@ void BindInputs(Planning& p) {
       in.location.kind = Location::Kind::kLate;
       in.location.index = b.late;
     } else {
-      in.location.slot = p.SlotOf(b);
+      in.location.slot = p.SlotOf(b, false);
     }
     p.plan->inputs.push_back(std::move(in));
   }
@@ -61,8 +61,10 @@ absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& graph, std::span<co
   AssignBuffers(p);
   MGE_RETURN_IF_ERROR(PackConstants(p));
   MGE_RETURN_IF_ERROR(BindSteps(p));
+  FormSegments(p);
   MGE_RETURN_IF_ERROR(MakeContinuation(p));
   BindInputs(p);
+  MGE_RETURN_IF_ERROR(UploadConstants(p));
   return std::move(p.plan);
 }
 

@@ -9,6 +9,14 @@
 
 namespace mge {
 
+Device& HostStepDevice(const PlanContext& context) {
+  for (Device* device : context.devices) {
+    if (!HasQueues(*device)) return *device;
+  }
+  MGE_CHECK(context.host);
+  return *context.host;
+}
+
 InputType TypeOfValue(const HostValue& value) {
   InputType type;
   type.kind = value.kind;

@@ -20,6 +20,8 @@ namespace mge {
 // What a plan depends on beside graph and shapes. Immutable while programs use it.
 struct PlanContext {
   std::vector<Device*> devices;  // in order of preference; never empty
+  size_t split = 1;              // the model is divided among the first `split` of them; the others take what those cannot do
+  Device* host = nullptr;        // the built-in device: steps of the core beside devices with queues
   uint32_t threads = 1;
   int32_t select_mode = MGE_SELECT_HEURISTIC;
   uint64_t require = 0;  // attributes that every chosen kernel must have
@@ -27,10 +29,15 @@ struct PlanContext {
   bool in_place = true;
   std::vector<std::string> skip;  // passes, rewrites and claims (BACKEND.NAME) to leave out
   int cache_size = 8;             // plans kept per program
-  const mge_host* host = nullptr; // for runs that measure candidates
   // Called once for every new plan; may set plan.attachment.
   std::function<absl::Status(Plan&)> on_plan;
 };
+
+// Whether the device has queues, and so memory of its own.
+inline bool HasQueues(const Device& device) { return device.queue_api() != nullptr; }
+
+// The device in whose name steps of the core run: the first without queues, else the built-in one.
+Device& HostStepDevice(const PlanContext& context);
 
 struct InputType {
   ValueKind kind = ValueKind::kTensor;

@@ -4,9 +4,12 @@
 
 namespace mge {
 
+constexpr std::string_view kQueueNames[] = {"compute", "copy in", "copy out"};
+
 void RecordUnit(const Planning& p, Draft& d) {
   Unit& unit = d.unit;
   unit.device = d.device->name();
+  if (p.OnQueue(d)) unit.queue = kQueueNames[p.plan->queues[d.queue].kind];
   auto text = [&](ValueId v, const mge_layout& layout) {
     std::string out = fmt::format("{} : {}", p.value(v).name, p.value(v).type.ToString());
     if (!IsPlain(layout)) out += " " + LayoutText(layout);
@@ -29,7 +32,7 @@ void RecordUnit(const Planning& p, Draft& d) {
     unit.attributes = d.candidate.attributes;
     unit.cost_us = d.candidate.cost_us;
     unit.workspace_bytes = static_cast<int64_t>(d.prepared.workspace_bytes);
-  } else {
+  } else if (d.unit.kind != Unit::Kind::kCopy) {
     unit.kernel = d.unit.kind == Unit::Kind::kAlias ? "view" : "reference";
     if (d.unit.kind == Unit::Kind::kReference) unit.attributes = MGE_KERNEL_REFERENCE | MGE_KERNEL_DETERMINISTIC;
   }

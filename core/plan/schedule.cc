@@ -1,57 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include "core/base/errors.h"
+
 #include "core/plan/stages.h"
+#include "core/plan/supply.h"
 #include "fmt/format.h"
 
 namespace mge {
 namespace {
 
-int32_t NewItem(Planning& p, ValueId v, const mge_layout& layout, int32_t unit) {
-  p.items.push_back({.value = v, .layout = layout, .made_by = unit});
-  int32_t id = static_cast<int32_t>(p.items.size()) - 1;
-  p.versions[v].push_back(id);
-  return id;
-}
-
-// The item that holds v in that layout; adds a reorder if there is none yet. -1 for a constant.
-absl::StatusOr<int32_t> Need(Planning& p, ValueId v, const mge_layout& layout, Device& device) {
-  if (p.IsConstant(v)) return -1;
-  for (int32_t id : p.versions[v]) {
-    if (SameLayout(p.items[id].layout, layout)) return id;
-  }
-  MGE_CHECK(!p.versions[v].empty());
-  int32_t source = p.versions[v].front();
-  Draft draft;
-  draft.unit.kind = Unit::Kind::kReorder;
-  draft.device = &device;
-  draft.from = p.items[source].layout;
-  draft.to = layout;
-  ReorderProblem problem(p.value(v).type, draft.from, draft.to, p.context->threads);
-  mge_constraints constraints = {sizeof(mge_constraints), 0, p.context->require, 0, UINT64_MAX};
-  MGE_ASSIGN_OR_RETURN(CandidateList list, EnumerateCandidates(device, *problem.problem(), constraints));
-  if (list.offered.empty()) {
-    return Fail(errors::kKernelFailed,
-                fmt::format("device {} offers a layout but no reorder for it", device.name()),
-                {.what = fmt::format("{} to {} of {}", LayoutText(draft.from), LayoutText(draft.to),
-                                     p.value(v).type.ToString())});
-  }
-  MGE_ASSIGN_OR_RETURN(std::vector<int> order, OrderCandidates(device, *problem.problem(), list.offered,
-                                                               MGE_SELECT_HEURISTIC, nullptr));
-  draft.candidate = list.offered[order[0]];
-  draft.unit.reason = fmt::format("'{}' is {} and wanted {}", p.value(v).name, LayoutText(draft.from),
-                                  LayoutText(draft.to));
-  int32_t unit = static_cast<int32_t>(p.drafts.size());
-  draft.inputs = {source};
-  p.items[source].uses.push_back(unit);
-  draft.outputs = {NewItem(p, v, layout, unit)};
-  int32_t made = draft.outputs[0];
-  p.drafts.push_back(std::move(draft));
-  return made;
-}
-
 // Why this candidate, and why not the others.
 void Explain(const Group& group, const GroupChoice& choice, Draft& draft) {
+  draft.unit.placement = group.placement;
   if (group.kind == Unit::Kind::kKernel) {
     draft.candidate = group.candidates.offered[choice.candidate];
     draft.in_place = draft.candidate.in_place;
@@ -71,43 +30,50 @@ void Explain(const Group& group, const GroupChoice& choice, Draft& draft) {
   }
 }
 
+// Another shape of the same bytes lies where they lie.
+Device& DeviceOfAlias(const Planning& p, const Group& group) {
+  if (p.IsConstant(group.inputs[0])) return HostStepDevice(*p.context);
+  Device* made_by = p.items[p.versions.at(group.inputs[0]).front()].device;
+  return made_by ? *made_by : HostStepDevice(*p.context);
+}
+
 absl::Status ScheduleGroup(Planning& p, const Group& group, const GroupChoice& choice) {
   Draft draft;
   draft.unit.kind = group.kind;
   draft.unit.fusion = group.claim;
-  draft.device = group.device;
+  draft.device = group.kind == Unit::Kind::kAlias ? &DeviceOfAlias(p, group) : group.device;
   draft.group = &group;
   draft.choice = &choice;
+  int32_t space = p.SpaceOf(*draft.device);
   for (size_t k = 0; k < group.inputs.size(); ++k) {
-    MGE_ASSIGN_OR_RETURN(int32_t item, Need(p, group.inputs[k], choice.inputs[k], *group.device));
+    MGE_ASSIGN_OR_RETURN(int32_t item, Supply(p, group.inputs[k], choice.inputs[k], *draft.device));
     draft.inputs.push_back(item);
+  }
+  if (group.kind == Unit::Kind::kKernel && HasQueues(*draft.device)) {
+    draft.queue = QueueOf(p, *draft.device, MGE_QUEUE_COMPUTE);
   }
   int32_t unit = static_cast<int32_t>(p.drafts.size());
   for (int32_t item : draft.inputs) {
     if (item >= 0) p.items[item].uses.push_back(unit);
   }
   for (size_t k = 0; k < group.outputs.size(); ++k) {
-    draft.outputs.push_back(NewItem(p, group.outputs[k], choice.outputs[k], unit));
+    draft.outputs.push_back(NewItem(p, group.outputs[k], choice.outputs[k], space, draft.device, unit));
   }
   Explain(group, choice, draft);
   p.drafts.push_back(std::move(draft));
   return absl::OkStatus();
 }
 
-// Outputs are plain, each in memory of its own; so is what the continuation reads.
+// Outputs are plain and in host memory, each in memory of its own; so is what the continuation reads.
 absl::Status ScheduleEnds(Planning& p) {
-  for (ValueId v : p.graph.outputs()) {
-    if (p.IsConstant(v) || p.IsDeferred(v)) continue;
-    MGE_ASSIGN_OR_RETURN(int32_t item, Need(p, v, PlainLayout(), *p.plan->device));
+  auto read = [&](ValueId v) -> absl::Status {
+    if (v == kNone || p.IsConstant(v) || p.IsDeferred(v)) return absl::OkStatus();
+    MGE_ASSIGN_OR_RETURN(int32_t item, Supply(p, v, PlainLayout(), HostStepDevice(*p.context)));
     p.items[item].uses.push_back(kEnd);
-  }
+    return absl::OkStatus();
+  };
+  for (ValueId v : p.graph.outputs()) MGE_RETURN_IF_ERROR(read(v));
   for (NodeId id : p.cover.deferred) {
-    auto read = [&](ValueId v) -> absl::Status {
-      if (v == kNone || p.IsConstant(v) || p.IsDeferred(v)) return absl::OkStatus();
-      MGE_ASSIGN_OR_RETURN(int32_t item, Need(p, v, PlainLayout(), *p.plan->device));
-      p.items[item].uses.push_back(kEnd);
-      return absl::OkStatus();
-    };
     for (ValueId v : p.graph.node(id).inputs) MGE_RETURN_IF_ERROR(read(v));
     for (ValueId v : p.graph.node(id).captures) MGE_RETURN_IF_ERROR(read(v));
   }
@@ -118,7 +84,7 @@ absl::Status ScheduleEnds(Planning& p) {
 
 absl::Status ScheduleUnits(Planning& p) {
   for (ValueId v : p.graph.inputs()) {
-    if (!p.IsConstant(v)) NewItem(p, v, PlainLayout(), -1);
+    if (!p.IsConstant(v)) NewItem(p, v, PlainLayout(), kHostSpace, nullptr, -1);
   }
   for (size_t g = 0; g < p.cover.groups.size(); ++g) {
     MGE_RETURN_IF_ERROR(ScheduleGroup(p, p.cover.groups[g], p.choices[g]));

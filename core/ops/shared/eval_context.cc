@@ -37,9 +37,8 @@ class ConcreteInferContext : public InferContext {
   std::vector<TensorType> types_;
 };
 
-// Element types and shapes that were unknown before the run are known now: they are checked by the schema and by the
-// shape rule, so that no evaluator meets inputs that do not fit together. Operators with bodies, on sequences or on
-// optionals check for themselves.
+}  // namespace
+
 absl::Status CheckInputs(const Node& node, const OpDef& def, const std::vector<const HostValue*>& inputs) {
   for (const auto& [name, value] : node.attrs) {
     if (std::holds_alternative<GraphPtr>(value)) return absl::OkStatus();
@@ -56,8 +55,6 @@ absl::Status CheckInputs(const Node& node, const OpDef& def, const std::vector<c
   ConcreteInferContext context(node, inputs);
   return def.infer(context);
 }
-
-}  // namespace
 
 absl::StatusOr<Tensor*> HostEvalContext::Output(int i, DType dtype, Shape shape) {
   absl::StatusOr<Tensor> tensor = Tensor::Create(dtype, std::move(shape), allocator_);

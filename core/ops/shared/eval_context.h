@@ -9,6 +9,11 @@
 
 namespace mge {
 
+// Judges inputs that are all there by the schema and by the shape rule, so that no evaluator meets some that do not fit
+// together. `inputs` as the node's, nullptr for an absent one. Operators with bodies, on sequences or on optionals check for
+// themselves.
+absl::Status CheckInputs(const Node& node, const OpDef& def, const std::vector<const HostValue*>& inputs);
+
 // Inputs are borrowed; outputs are collected and moved out by TakeOutputs().
 class HostEvalContext : public EvalContext {
  public:

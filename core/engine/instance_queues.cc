@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/instance_queues.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/errors.h"
+#include "core/plugin/guard.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr uint64_t kSliceNs = 10'000'000;  // between looks at a run's cancel flag and deadline
+constexpr int kLeastCaptured = 2;          // steps of a segment that is worth a record
+
+bool CanCapture(const Segment& segment, const mge_queue_api& api) {
+  return segment.capture_safe && segment.step_count >= kLeastCaptured && api.capture_begin && api.capture_end &&
+         api.replay && api.record_destroy;
+}
+
+// "between node 'a' (Relu) and node 'b' (Add)": the steps [first, last].
+std::string StepsPlace(const Plan& plan, int32_t first, int32_t last) {
+  std::string begin = UnitPlace(plan.units[plan.steps[first].unit]);
+  return first == last ? begin : fmt::format("between {} and {}", begin, UnitPlace(plan.units[plan.steps[last].unit]));
+}
+
+}  // namespace
+
+absl::Status StatusOfKernel(mge_code code, const mge_error& error) {
+  // A kernel that refuses the data it was given (an index outside of its tensor) is the data's fault.
+  if (code == MGE_OUT_OF_RANGE || code == MGE_INVALID_ARGUMENT) {
+    return Fail(errors::kIndexOutOfRange, TextOfBackend(code, error));
+  }
+  return StatusOfBackend(code, error, "a kernel");
+}
+
+std::string UnitPlace(const Unit& unit) {
+  if (unit.nodes.empty()) return fmt::format("a {} that the planner added", UnitKindName(unit.kind));
+  std::string place = fmt::format("node '{}' ({})", unit.nodes.front(), unit.ops.front());
+  if (unit.nodes.size() > 1) place += fmt::format(" and {} more", unit.nodes.size() - 1);
+  return place;
+}
+
+absl::StatusOr<std::unique_ptr<InstanceQueues>> InstanceQueues::Create(const Plan& plan) {
+  std::unique_ptr<InstanceQueues> out(new InstanceQueues(plan));
+  for (const PlanQueue& wanted : plan.queues) {
+    Queue& q = out->queues_.emplace_back();
+    q.device = wanted.device;
+    q.api = wanted.device->queue_api();
+    mge_error error;
+    mge_code code = CallBackend(error, [&](mge_error* e) {
+      return q.api->create(q.device->handle(), wanted.kind, &q.queue, e);
+    });
+    if (code == MGE_OK) {
+      code = CallBackend(error, [&](mge_error* e) { return q.api->fence_create(q.device->handle(), &q.fence, e); });
+    }
+    if (code != MGE_OK) return StatusOfBackend(code, error, fmt::format("device {}: creating a queue", q.device->name()));
+  }
+  for (const Segment& s : plan.segments) {
+    bool recorded = s.queue != kCallingThread && CanCapture(s, *s.device->queue_api());
+    out->records_.push_back({recorded ? Record::State::kNew : Record::State::kNever});
+  }
+  return out;
+}
+
+InstanceQueues::~InstanceQueues() {
+  for (size_t i = 0; i < records_.size(); ++i) {
+    const Device* device = plan_.segments[i].device;
+    if (records_[i].record) device->queue_api()->record_destroy(device->handle(), records_[i].record);
+  }
+  for (Queue& q : queues_) {
+    if (q.queue) q.api->destroy(q.queue);
+  }
+  for (Queue& q : queues_) {  // other queues may have waited for it
+    if (q.fence) q.api->fence_destroy(q.fence);
+  }
+}
+
+absl::Status InstanceQueues::RunSteps(const Segment& segment, const mge_run& run) const {
+  const Step* step = plan_.steps.data() + segment.first_step;
+  for (const Step* end = step + segment.step_count; step != end; ++step) {
+    mge_code code = step->fn(step->args, &run);
+    if (code != MGE_OK) return AddWhere(StatusOfKernel(code, *run.error), UnitPlace(plan_.units[step->unit]));
+  }
+  return absl::OkStatus();
+}
+
+// Whatever goes wrong here goes wrong again, with a reason, when the steps are enqueued one by one.
+bool InstanceQueues::Capture(const Segment& segment, Record& record, const mge_run& run) {
+  const Queue& q = queues_[static_cast<size_t>(segment.queue)];
+  record.state = Record::State::kNever;
+  mge_error ignored;
+  if (CallBackend(ignored, [&](mge_error* e) { return q.api->capture_begin(q.queue, e); }) != MGE_OK) return false;
+  bool ran = RunSteps(segment, run).ok();
+  bool ended = CallBackend(ignored, [&](mge_error* e) { return q.api->capture_end(q.queue, &record.record, e); }) == MGE_OK;
+  if (ran && ended && record.record) {
+    record.state = Record::State::kRecorded;
+    return true;
+  }
+  if (record.record) q.api->record_destroy(q.device->handle(), std::exchange(record.record, nullptr));
+  return false;
+}
+
+absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run) {
+  const Segment& segment = plan_.segments[index];
+  const Queue& q = queues_[static_cast<size_t>(segment.queue)];
+  Record& record = records_[index];
+  mge_error error;
+  for (const FencePoint& point : segment.waits) {
+    mge_code code = q.api->wait(q.queue, queues_[static_cast<size_t>(point.queue)].fence, ValueOf(point), &error);
+    if (code != MGE_OK) return FailureOf(q, code, error);
+  }
+  if (record.state == Record::State::kWarm) Capture(segment, record, run);
+  if (record.state == Record::State::kRecorded) {
+    mge_code code = q.api->replay(q.queue, record.record, &error);
+    if (code != MGE_OK) return AddWhere(StatusOfKernel(code, error), StepsPlace(plan_, segment.first_step, segment.first_step + segment.step_count - 1));
+    ++replays_;
+  } else {
+    MGE_RETURN_IF_ERROR(RunSteps(segment, run));
+    if (record.state == Record::State::kNew) record.state = Record::State::kWarm;
+  }
+  if (segment.signal == 0) return absl::OkStatus();
+  mge_code code = q.api->signal(q.queue, q.fence, q.before + segment.signal, &error);
+  return code == MGE_OK ? absl::OkStatus() : FailureOf(q, code, error);
+}
+
+absl::Status InstanceQueues::HostWait(const FencePoint& point, const RunControl& control) {
+  const Queue& q = queues_[static_cast<size_t>(point.queue)];
+  uint64_t value = ValueOf(point);
+  mge_error error;
+  for (;;) {
+    mge_code code = q.api->host_wait(q.fence, value, kSliceNs, &error);
+    if (code == MGE_OK) return absl::OkStatus();
+    if (code != MGE_DEADLINE_EXCEEDED) return FailureOf(q, code, error);
+    MGE_RETURN_IF_ERROR(control.CheckStop());
+  }
+}
+
+absl::Status InstanceQueues::FinishRun(const RunControl& control) {
+  for (size_t i = 0; i < queues_.size(); ++i) {
+    uint64_t signals = plan_.queues[i].signals;
+    if (signals) MGE_RETURN_IF_ERROR(HostWait({static_cast<int32_t>(i), signals}, control));
+  }
+  for (size_t i = 0; i < queues_.size(); ++i) queues_[i].before += plan_.queues[i].signals;
+  return absl::OkStatus();
+}
+
+// The first of the plan's signals that carries a failure comes after what failed.
+absl::Status InstanceQueues::FailureOf(const Queue& queue, mge_code code, const mge_error& error) const {
+  std::vector<int32_t> begin(queues_.size(), -1);  // of each queue: the step after its last signal
+  for (const Segment& s : plan_.segments) {
+    if (s.queue == kCallingThread) continue;
+    int32_t& first = begin[static_cast<size_t>(s.queue)];
+    if (first < 0) first = s.first_step;
+    if (s.signal == 0) continue;
+    const Queue& q = queues_[static_cast<size_t>(s.queue)];
+    mge_error reason;
+    mge_code answer = q.api->host_wait(q.fence, q.before + s.signal, 0, &reason);
+    if (answer != MGE_OK && answer != MGE_DEADLINE_EXCEEDED) {
+      return AddWhere(StatusOfKernel(answer, reason),
+                      fmt::format("device {}, {}", q.device->name(), StepsPlace(plan_, first, s.first_step + s.step_count - 1)));
+    }
+    first = -1;
+  }
+  return AddWhere(StatusOfKernel(code, error), fmt::format("device {}", queue.device->name()));
+}
+
+// A fence that carries a failure answers at once, so the end of a queue is asked of a fresh one.
+mge_code InstanceQueues::WaitForEnd(Queue& q, std::chrono::nanoseconds patience) {
+  mge_error error;
+  mge_code code = MGE_OK;
+  if (!q.end) {
+    code = CallBackend(error, [&](mge_error* e) { return q.api->fence_create(q.device->handle(), &q.end, e); });
+    if (code == MGE_OK) code = CallBackend(error, [&](mge_error* e) { return q.api->signal(q.queue, q.end, 1, e); });
+  }
+  if (code == MGE_OK) {
+    uint64_t ns = static_cast<uint64_t>(std::max<int64_t>(patience.count(), 0));
+    code = CallBackend(error, [&](mge_error* e) { return q.api->host_wait(q.end, 1, ns, e); });
+    if (code == MGE_DEADLINE_EXCEEDED) return code;  // the queue still holds the fence
+  }
+  if (q.end) q.api->fence_destroy(std::exchange(q.end, nullptr));
+  return code;
+}
+
+InstanceQueues::State InstanceQueues::Drain(std::chrono::nanoseconds patience) {
+  Clock::time_point end = Clock::now() + patience;
+  State state = State::kGood;
+  for (size_t i = 0; i < queues_.size(); ++i) {
+    Queue& q = queues_[i];
+    mge_code code = WaitForEnd(q, end - Clock::now());
+    if (code == MGE_DEADLINE_EXCEEDED) return State::kStuck;
+    if (code != MGE_OK) state = State::kBroken;
+    // A value that was never signalled is not reached and did not fail either.
+    mge_error error;
+    q.before += plan_.queues[i].signals;
+    code = q.api->host_wait(q.fence, q.before, 0, &error);
+    if (code != MGE_OK && code != MGE_DEADLINE_EXCEEDED) state = State::kBroken;
+  }
+  return state;
+}
+
+}  // namespace mge

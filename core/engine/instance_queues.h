@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The queues of an instance: enqueues segments, orders them by fences, captures what can be replayed, and waits.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/engine/run_control.h"
+#include "core/plan/plan.h"
+
+namespace mge {
+
+// For one run at a time, from one thread. Every queue has a fence, which grows by PlanQueue::signals in each run.
+class InstanceQueues {
+ public:
+  // A queue and a fence for each of the plan's.
+  static absl::StatusOr<std::unique_ptr<InstanceQueues>> Create(const Plan& plan);
+  // Nothing may be enqueued any more.
+  ~InstanceQueues();
+  InstanceQueues(const InstanceQueues&) = delete;
+  InstanceQueues& operator=(const InstanceQueues&) = delete;
+
+  mge_queue* queue(int32_t index) const { return queues_[static_cast<size_t>(index)].queue; }
+
+  // Enqueues one of the plan's segments: its waits, its steps or their record, its signal. The second run of a segment whose
+  // steps are all capture-safe is captured, if the backend can; later ones replay it. A failing step's place is in the error.
+  absl::Status Enqueue(size_t segment, const mge_run& run);
+  // Blocks until the point is reached. kCancelled, kTimeout, or the failure that the fence carries with the place of the
+  // segment that it began in.
+  absl::Status HostWait(const FencePoint& point, const RunControl& control);
+  // Waits for all queues. Every run ends with it, or with Drain.
+  absl::Status FinishRun(const RunControl& control);
+
+  // After a run that failed: waits until nothing is enqueued any more, at most so long. kStuck: something still runs, so that
+  // the instance's memory may not be touched; kBroken: a queue carries a failure; else it may be used again.
+  enum class State { kGood, kBroken, kStuck };
+  State Drain(std::chrono::nanoseconds patience);
+
+  // Segments replayed so far.
+  uint64_t replays() const { return replays_; }
+
+ private:
+  struct Queue {
+    Device* device = nullptr;
+    const mge_queue_api* api = nullptr;
+    mge_queue* queue = nullptr;
+    mge_fence* fence = nullptr;
+    uint64_t before = 0;       // value of the fence when the run began
+    mge_fence* end = nullptr;  // of a drain that was not patient enough
+  };
+  struct Record {
+    enum class State { kNew, kWarm, kRecorded, kNever } state = State::kNever;
+    void* record = nullptr;
+  };
+
+  explicit InstanceQueues(const Plan& plan) : plan_(plan) {}
+  uint64_t ValueOf(const FencePoint& point) const { return queues_[static_cast<size_t>(point.queue)].before + point.value; }
+  absl::Status RunSteps(const Segment& segment, const mge_run& run) const;
+  bool Capture(const Segment& segment, Record& record, const mge_run& run);
+  static mge_code WaitForEnd(Queue& q, std::chrono::nanoseconds patience);
+  absl::Status FailureOf(const Queue& queue, mge_code code, const mge_error& error) const;
+
+  const Plan& plan_;
+  std::vector<Queue> queues_;
+  std::vector<Record> records_;  // of each segment
+  uint64_t replays_ = 0;
+};
+
+// What a backend's answer to a step means, and where in the plan that was.
+absl::Status StatusOfKernel(mge_code code, const mge_error& error);
+std::string UnitPlace(const Unit& unit);
+
+}  // namespace mge

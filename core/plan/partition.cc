@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/partition.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/ops/op.h"
+#include "core/plan/abi_graph.h"
+#include "core/plan/candidate.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+constexpr double kTolerance = 0.15;       // of a device's share: how far a cut may move to where fewer bytes cross
+constexpr double kBytesPerUs = 10000;     // cost of a kernel without an estimate: by the bytes that it touches
+
+class Partition {
+ public:
+  Partition(const Graph& graph, const PlanContext& context, std::span<const NodeId> nodes, std::span<const int32_t> uses)
+      : graph_(graph), context_(context), nodes_(nodes), uses_(uses), wishes_(graph.node_count()) {}
+
+  absl::StatusOr<std::vector<DeviceWish>> Run() {
+    FollowAnnotations();
+    if (context_.split > 1) {
+      MGE_RETURN_IF_ERROR(Estimate());
+      FollowAbilities();
+      CutTheRest();
+    }
+    return std::move(wishes_);
+  }
+
+ private:
+  int DeviceNamed(std::string_view name) const {
+    for (size_t d = 0; d < context_.devices.size(); ++d) {
+      const Device& device = *context_.devices[d];
+      if (device.name() == name || (!device.gpu_name().empty() && device.gpu_name() == name)) return static_cast<int>(d);
+    }
+    return kAnyDevice;
+  }
+
+  void FollowAnnotations() {
+    for (NodeId id : nodes_) {
+      const std::string& name = graph_.node(id).device;
+      if (name.empty()) continue;
+      int device = DeviceNamed(name);
+      wishes_[id] = {device, device == kAnyDevice ? fmt::format("the model asks for {}, which this session does not have", name)
+                                                  : "the model asks for it"};
+    }
+  }
+
+  bool IsAlias(const Node& node) const { return node.def->Is(kView) || node.def->Is(kIdentity); }
+
+  // cost_[i][d]: of node i on device d; infinite where it has no kernel.
+  absl::Status Estimate() {
+    cost_.assign(nodes_.size(), std::vector<double>(context_.split, 0));
+    mge_constraints constraints = {sizeof(mge_constraints), 0, context_.require, 0, context_.workspace_limit};
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (IsAlias(graph_.node(nodes_[i]))) continue;
+      AbiGraph abi(graph_, nodes_.subspan(i, 1), uses_);
+      mge_problem problem = {sizeof(mge_problem), context_.threads, abi.graph(), nullptr};
+      for (size_t d = 0; d < context_.split; ++d) {
+        MGE_ASSIGN_OR_RETURN(CandidateList list, EnumerateCandidates(*context_.devices[d], problem, constraints));
+        double best = INFINITY;
+        for (const OwnedCandidate& c : list.offered) {
+          best = std::min(best, c.cost_us >= 0 ? c.cost_us : BytesTouched(nodes_[i]) / kBytesPerUs + 1);
+        }
+        cost_[i][d] = best;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  double Bytes(ValueId v) const {
+    if (v == kNone) return 0;
+    const Value& value = graph_.value(v);
+    if (value.kind != ValueKind::kTensor || !value.type.IsStatic()) return 0;
+    return static_cast<double>(Elements(value.type.dims) * ElementBytes(value.type.dtype));
+  }
+
+  double BytesTouched(NodeId id) const {
+    double bytes = 0;
+    for (ValueId v : graph_.node(id).inputs) bytes += Bytes(v);
+    for (ValueId v : graph_.node(id).outputs) bytes += Bytes(v);
+    return bytes;
+  }
+
+  void FollowAbilities() {
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      DeviceWish& wish = wishes_[nodes_[i]];
+      if (wish.device != kAnyDevice) continue;
+      auto able = [](double cost) { return std::isfinite(cost); };
+      if (std::count_if(cost_[i].begin(), cost_[i].end(), able) != 1) continue;
+      wish.device = static_cast<int>(std::find_if(cost_[i].begin(), cost_[i].end(), able) - cost_[i].begin());
+      wish.reason = "it alone of the devices has a kernel";
+    }
+  }
+
+  double CostOn(size_t i, int device) const {
+    if (device < 0 || device >= static_cast<int>(context_.split)) return 0;
+    return std::isfinite(cost_[i][device]) ? cost_[i][device] : 0;
+  }
+
+  // bytes[c]: what nodes before place c make and nodes from c on read.
+  std::vector<double> BytesAcross() const {
+    std::vector<int> place(graph_.node_count(), -1);
+    for (size_t i = 0; i < nodes_.size(); ++i) place[nodes_[i]] = static_cast<int>(i);
+    std::vector<double> change(nodes_.size() + 1, 0);
+    std::vector<int> last(graph_.value_count(), -1);
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      for (ValueId v : graph_.node(nodes_[i]).inputs) {
+        if (v != kNone) last[v] = static_cast<int>(i);
+      }
+    }
+    for (ValueId v = 0; v < graph_.value_count(); ++v) {
+      NodeId producer = graph_.value(v).producer;
+      if (producer == kNone || place[producer] < 0 || last[v] < 0) continue;
+      change[place[producer] + 1] += Bytes(v);
+      change[last[v] + 1] -= Bytes(v);
+    }
+    std::partial_sum(change.begin(), change.end(), change.begin());
+    return change;
+  }
+
+  // Free nodes go to the devices in turn, contiguous in topological order. A device that others' wishes have loaded already
+  // gets less.
+  void CutTheRest() {
+    std::vector<double> load(context_.split, 0);
+    std::vector<size_t> free;
+    double total = 0;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      int device = wishes_[nodes_[i]].device;
+      if (device != kAnyDevice) {
+        if (static_cast<size_t>(device) < load.size()) load[static_cast<size_t>(device)] += CostOn(i, device);
+        total += CostOn(i, device);
+      } else {
+        free.push_back(i);
+        total += CostOn(i, 0);
+      }
+    }
+    std::vector<double> across = BytesAcross();
+    double share = total / static_cast<double>(context_.split);
+    size_t begin = 0;
+    for (size_t d = 0; d < context_.split; ++d) {
+      bool last = d + 1 == context_.split;
+      size_t end = last ? free.size() : CutAfter(free, begin, static_cast<int>(d), share - load[d], share, across);
+      for (size_t k = begin; k < end; ++k) {
+        DeviceWish& wish = wishes_[nodes_[free[k]]];
+        wish.device = static_cast<int>(d);
+        if (!wish.reason.empty()) wish.reason += "; ";
+        wish.reason += fmt::format("part {} of {} of about equal cost", d + 1, context_.split);
+      }
+      begin = end;
+    }
+  }
+
+  // The end of the part that begins at free[begin]: near `wanted` of cost, where least crosses.
+  size_t CutAfter(const std::vector<size_t>& free, size_t begin, int device, double wanted, double share,
+                  const std::vector<double>& across) const {
+    double cost = 0;
+    size_t best = begin;
+    double least = INFINITY, nearest = INFINITY;
+    for (size_t end = begin; end <= free.size(); ++end) {
+      if (end > begin) cost += CostOn(free[end - 1], device);
+      double away = std::abs(cost - wanted);
+      double bytes = end < free.size() ? across[free[end]] : 0;
+      bool near = away <= kTolerance * share;
+      if (near ? bytes < least || (bytes == least && away < nearest) : !std::isfinite(least) && away < nearest) {
+        best = end;
+        if (near) least = bytes;
+        nearest = away;
+      }
+      if (cost > wanted + kTolerance * share) break;
+    }
+    return best;
+  }
+
+  const Graph& graph_;
+  const PlanContext& context_;
+  std::span<const NodeId> nodes_;
+  std::span<const int32_t> uses_;
+  std::vector<DeviceWish> wishes_;
+  std::vector<std::vector<double>> cost_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<DeviceWish>> AssignDevices(const Graph& graph, const PlanContext& context,
+                                                      std::span<const NodeId> nodes, std::span<const int32_t> uses) {
+  return Partition(graph, context, nodes, uses).Run();
+}
+
+}  // namespace mge

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Order among queues. Units of one queue run in the order of the plan; what one needs of another queue is a wait for the
+// latest unit there that it depends on. A clock for each queue tells which waits are implied by earlier ones.
+#include <algorithm>
+
+#include "core/plan/stages.h"
+
+namespace mge {
+namespace {
+
+constexpr size_t kHostLane = 0;  // lane q + 1 is queue q
+
+// The latest unit of each lane that is known to be over; -1: none.
+using Clock = std::vector<int32_t>;
+
+void Join(Clock& clock, const Clock& other) {
+  for (size_t i = 0; i < clock.size(); ++i) clock[i] = std::max(clock[i], other[i]);
+}
+
+struct UnitWaits {
+  Clock host;   // of the calling thread, per lane; empty: none
+  Clock queue;  // of the unit's queue
+};
+
+class Segmenter {
+ public:
+  explicit Segmenter(Planning& p)
+      : p_(p), plan_(*p.plan), lanes_(plan_.queues.size() + 1), known_(lanes_, Clock(lanes_, -1)),
+        touched_(p.buffers.size(), Clock(lanes_, -1)), written_(p.buffers.size(), Clock(lanes_, -1)),
+        fresh_(p.buffers.size(), true), waits_(plan_.units.size()), over_(plan_.units.size()),
+        asked_(plan_.units.size(), false) {}
+
+  void Run() {
+    for (size_t u = 0; lanes_ > 1 && u < plan_.units.size(); ++u) {
+      if (HasStep(u)) Order(static_cast<int32_t>(u));
+    }
+    Cut();
+  }
+
+ private:
+  bool IsDraft(size_t u) const { return u < p_.drafts.size(); }
+  // An alias is the same buffer and does nothing, but for one of a constant, which is copied.
+  bool HasStep(size_t u) const {
+    return !IsDraft(u) || plan_.units[u].kind != Unit::Kind::kAlias || p_.drafts[u].inputs[0] < 0;
+  }
+  size_t LaneOf(size_t u) const { return IsDraft(u) ? static_cast<size_t>(p_.drafts[u].queue + 1) : kHostLane; }
+  const Backend& BackendOf(size_t lane) const { return plan_.queues[lane - 1].device->backend(); }
+
+  // What unit u must wait for: who wrote what it reads, and who touched the memory that it writes.
+  Clock Needs(int32_t u) {
+    Clock needs(lanes_, -1);
+    if (!IsDraft(u)) {
+      const OutputCopy& copy = p_.output_copies[static_cast<size_t>(u) - p_.drafts.size()];
+      if (copy.item >= 0) Join(needs, written_[p_.items[copy.item].buffer]);
+      return needs;
+    }
+    const Draft& d = p_.drafts[u];
+    for (int32_t item : d.inputs) {
+      if (item >= 0) Join(needs, written_[p_.items[item].buffer]);
+    }
+    for (int32_t item : d.outputs) JoinOverwritten(needs, p_.items[item].buffer);
+    if (d.workspace_buffer >= 0) JoinOverwritten(needs, d.workspace_buffer);
+    return needs;
+  }
+
+  void JoinOverwritten(Clock& needs, int32_t buffer) {
+    Join(needs, touched_[buffer]);
+    const Buffer& b = p_.buffers[buffer];
+    if (!fresh_[buffer] || b.where != Buffer::Where::kArena) return;
+    fresh_[buffer] = false;
+    for (int32_t other : started_) {  // those that had this memory before
+      const Buffer& o = p_.buffers[other];
+      if (o.space == b.space && o.offset < b.offset + b.bytes && b.offset < o.offset + o.bytes) Join(needs, touched_[other]);
+    }
+    started_.push_back(buffer);
+  }
+
+  void Touch(int32_t u, size_t lane) {
+    if (!IsDraft(u)) return;
+    const Draft& d = p_.drafts[u];
+    for (int32_t item : d.inputs) {
+      if (item >= 0) touched_[p_.items[item].buffer][lane] = u;
+    }
+    for (int32_t item : d.outputs) {
+      int32_t b = p_.items[item].buffer;
+      touched_[b][lane] = u;
+      written_[b].assign(lanes_, -1);  // the writer waited for everybody before
+      written_[b][lane] = u;
+    }
+    if (d.workspace_buffer >= 0) touched_[d.workspace_buffer][lane] = u;
+  }
+
+  void Order(int32_t u) {
+    size_t lane = LaneOf(u);
+    Clock needs = Needs(u);
+    // What the calling thread has seen to be over is over for all that it enqueues later.
+    Clock& known = known_[lane];
+    if (lane != kHostLane) Join(known, known_[kHostLane]);
+    for (size_t m = 1; m < lanes_; ++m) {
+      if (m == lane || needs[m] <= known[m]) continue;
+      bool by_host = lane == kHostLane || &BackendOf(lane) != &BackendOf(m);  // a fence means nothing to another backend
+      Clock& waits = by_host ? waits_[u].host : waits_[u].queue;
+      if (waits.empty()) waits.assign(lanes_, -1);
+      waits[m] = needs[m];
+      asked_[needs[m]] = true;
+      if (by_host) Join(known_[kHostLane], over_[needs[m]]);
+      Join(known, over_[needs[m]]);
+    }
+    known[lane] = u;
+    over_[u] = known;
+    if (lane == kHostLane) known_[kHostLane][kHostLane] = u;
+    Touch(u, lane);
+  }
+
+  // Segments end where others wait and begin where they wait themselves.
+  void Cut() {
+    std::vector<int32_t> last(lanes_, -1);
+    for (size_t u = 0; u < plan_.units.size(); ++u) {
+      if (HasStep(u)) last[LaneOf(u)] = static_cast<int32_t>(u);
+    }
+    for (size_t m = 1; m < lanes_; ++m) {
+      if (last[m] >= 0) asked_[last[m]] = true;  // a run ends when all queues are done
+    }
+    std::vector<uint64_t> value(plan_.units.size(), 0);  // of the signal after the unit
+    bool open = false;
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      int32_t u = plan_.steps[i].unit;
+      size_t lane = LaneOf(u);
+      int32_t queue = static_cast<int32_t>(lane) - 1;
+      Device* device = IsDraft(u) ? p_.drafts[u].device : &HostStepDevice(*p_.context);
+      bool waits = !waits_[u].host.empty() || !waits_[u].queue.empty();
+      if (!open || waits || plan_.segments.back().queue != queue || plan_.segments.back().device != device) {
+        Segment s;
+        s.device = device;
+        s.queue = queue;
+        s.first_step = static_cast<int32_t>(i);
+        s.capture_safe = lane != kHostLane;
+        s.host_waits = Points(waits_[u].host, value);
+        s.waits = Points(waits_[u].queue, value);
+        plan_.segments.push_back(std::move(s));
+        open = true;
+      }
+      Segment& s = plan_.segments.back();
+      ++s.step_count;
+      s.capture_safe &= (plan_.units[u].attributes & MGE_KERNEL_CAPTURE_SAFE) != 0;
+      if (lane != kHostLane && asked_[u]) {
+        value[u] = s.signal = ++plan_.queues[queue].signals;
+        open = false;
+      }
+    }
+  }
+
+  std::vector<FencePoint> Points(const Clock& waits, const std::vector<uint64_t>& value) const {
+    std::vector<FencePoint> points;
+    for (size_t m = 1; m < waits.size(); ++m) {
+      if (waits[m] >= 0) points.push_back({static_cast<int32_t>(m) - 1, value[waits[m]]});
+    }
+    return points;
+  }
+
+  Planning& p_;
+  Plan& plan_;
+  size_t lanes_;
+  std::vector<Clock> known_;    // of each lane
+  std::vector<Clock> touched_;  // of each buffer: the latest unit of each lane that read or wrote it
+  std::vector<Clock> written_;  // of each buffer: the unit that wrote it last
+  std::vector<bool> fresh_;     // buffers that nobody has written yet
+  std::vector<int32_t> started_;
+  std::vector<UnitWaits> waits_;
+  std::vector<Clock> over_;     // what is known to be over when the unit is
+  std::vector<bool> asked_;     // somebody waits for the unit
+};
+
+}  // namespace
+
+void FormSegments(Planning& p) { Segmenter(p).Run(); }
+
+}  // namespace mge

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/supply.h"
+
+#include "core/base/errors.h"
+#include "core/plugin/guard.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+// The draft of what the planner adds between units: reads item `source`, makes the same value of another layout or space.
+Draft Between(Planning& p, Unit::Kind kind, int32_t source, Device& device) {
+  Draft draft;
+  draft.unit.kind = kind;
+  draft.device = &device;
+  draft.from = draft.to = p.items[source].layout;
+  draft.inputs = {source};
+  return draft;
+}
+
+int32_t Add(Planning& p, Draft draft, int32_t space) {
+  int32_t unit = static_cast<int32_t>(p.drafts.size()), source = draft.inputs[0];
+  p.items[source].uses.push_back(unit);
+  int32_t made = NewItem(p, p.items[source].value, draft.to, space, draft.device, unit);
+  draft.outputs = {made};
+  p.drafts.push_back(std::move(draft));
+  return made;
+}
+
+absl::StatusOr<int32_t> Reorder(Planning& p, int32_t source, const mge_layout& layout, Device& device) {
+  const Item& item = p.items[source];
+  const TensorType& type = p.value(item.value).type;
+  Draft draft = Between(p, Unit::Kind::kReorder, source, device);
+  draft.to = layout;
+  if (HasQueues(device)) draft.queue = QueueOf(p, device, MGE_QUEUE_COMPUTE);
+  ReorderProblem problem(type, draft.from, draft.to, p.context->threads);
+  mge_constraints constraints = {sizeof(mge_constraints), 0, p.context->require, 0, UINT64_MAX};
+  MGE_ASSIGN_OR_RETURN(CandidateList list, EnumerateCandidates(device, *problem.problem(), constraints));
+  if (list.offered.empty()) {
+    return Fail(errors::kKernelFailed,
+                fmt::format("device {} offers a layout but no reorder for it", device.name()),
+                {.what = fmt::format("{} to {} of {}", LayoutText(draft.from), LayoutText(draft.to), type.ToString())});
+  }
+  MGE_ASSIGN_OR_RETURN(std::vector<int> order, OrderCandidates(device, *problem.problem(), list.offered,
+                                                               MGE_SELECT_HEURISTIC, nullptr));
+  draft.candidate = list.offered[order[0]];
+  draft.unit.reason = fmt::format("'{}' is {} and wanted {}", p.value(item.value).name, LayoutText(draft.from),
+                                  LayoutText(draft.to));
+  return Add(p, std::move(draft), item.space);
+}
+
+std::string SpaceName(const Planning& p, int32_t space) {
+  return space == kHostSpace ? "the host" : p.spaces[space].device->name();
+}
+
+// One copy between two memories.
+int32_t Copy(Planning& p, int32_t source, int32_t space, const Device& reader, std::string_view way, double cost_us) {
+  int32_t from = p.items[source].space;
+  bool peer = from != kHostSpace && space != kHostSpace;
+  bool out = space == kHostSpace;
+  Device& device = *p.spaces[out ? from : space].device;
+  Draft draft = Between(p, Unit::Kind::kCopy, source, device);
+  draft.queue = QueueOf(p, device, out ? MGE_QUEUE_COPY_OUT : MGE_QUEUE_COPY_IN);
+  draft.peer = peer;
+  draft.unit.kernel = peer ? "peer copy" : out ? "copy to host" : "copy from host";
+  draft.unit.cost_us = cost_us;
+  draft.unit.reason = fmt::format("{} reads it; {} bytes from {} to {}{}", reader.name(), p.ItemBytes(p.items[source]),
+                                  SpaceName(p, from), SpaceName(p, space), way);
+  return Add(p, std::move(draft), space);
+}
+
+// The way between two devices, if there is a direct one.
+bool DirectLink(Device& from, Device& to, mge_link& link) {
+  const mge_device_api& api = *from.backend().plugin().device;
+  const mge_queue_api& queues = *to.queue_api();
+  if (&from.backend() != &to.backend() || !api.link || !queues.copy_peer) return false;
+  link.struct_size = sizeof(link);
+  mge_error error;
+  mge_code code = CallBackend(error, [&](mge_error* e) { return api.link(from.handle(), to.handle(), &link, e); });
+  return code == MGE_OK && (link.flags & MGE_LINK_PEER);
+}
+
+// Whether the item lies in the caller's memory: an input of the graph, or another shape of one.
+bool IsCallers(const Planning& p, int32_t item) {
+  for (int32_t unit; (unit = p.items[item].made_by) >= 0; item = p.drafts[unit].inputs[0]) {
+    if (p.drafts[unit].unit.kind != Unit::Kind::kAlias || p.drafts[unit].inputs[0] < 0) return false;
+  }
+  return true;
+}
+
+// What lies in the caller's memory is reached badly by copy queues, or not at all: it is staged first.
+int32_t Stage(Planning& p, int32_t source, Device& device) {
+  if (!IsCallers(p, source)) return source;
+  for (int32_t id : p.versions[p.items[source].value]) {
+    const Item& item = p.items[id];
+    if (item.space == kHostSpace && SameLayout(item.layout, p.items[source].layout) && !IsCallers(p, id)) return id;
+  }
+  Draft draft = Between(p, Unit::Kind::kCopy, source, device);
+  draft.unit.kernel = "stage";
+  draft.unit.reason = "to page-locked memory, from where queues copy";
+  return Add(p, std::move(draft), kHostSpace);
+}
+
+int32_t Cross(Planning& p, int32_t source, int32_t space, Device& reader) {
+  int32_t from = p.items[source].space;
+  if (from == kHostSpace) return Copy(p, Stage(p, source, HostStepDevice(*p.context)), space, reader, "", -1);
+  if (space == kHostSpace) return Copy(p, source, space, reader, "", -1);
+  mge_link link = {};
+  if (DirectLink(*p.spaces[from].device, *p.spaces[space].device, link)) {
+    double bytes = static_cast<double>(p.ItemBytes(p.items[source]));
+    double us = link.bandwidth_gb_s > 0 ? link.latency_us + bytes / (link.bandwidth_gb_s * 1e3) : -1;
+    std::string name = CopyText(link.name, 64);
+    std::string way = fmt::format(" directly{}{}", name.empty() ? "" : " over ", name);
+    if (link.bandwidth_gb_s > 0) way += fmt::format(" ({:.1f} GB/s)", link.bandwidth_gb_s);
+    return Copy(p, source, space, reader, way, us);
+  }
+  int32_t staged = -1;
+  for (int32_t id : p.versions[p.items[source].value]) {
+    if (p.items[id].space == kHostSpace && SameLayout(p.items[id].layout, p.items[source].layout)) staged = id;
+  }
+  if (staged < 0) staged = Copy(p, source, kHostSpace, reader, ", as there is no direct way between the devices", -1);
+  return Copy(p, staged, space, reader, "", -1);
+}
+
+}  // namespace
+
+int32_t NewItem(Planning& p, ValueId v, const mge_layout& layout, int32_t space, Device* device, int32_t unit) {
+  p.items.push_back({.value = v, .layout = layout, .space = space, .device = device, .made_by = unit});
+  int32_t id = static_cast<int32_t>(p.items.size()) - 1;
+  p.versions[v].push_back(id);
+  return id;
+}
+
+int32_t QueueOf(Planning& p, Device& device, int32_t kind) {
+  std::vector<PlanQueue>& queues = p.plan->queues;
+  for (size_t q = 0; q < queues.size(); ++q) {
+    if (queues[q].device == &device && queues[q].kind == kind) return static_cast<int32_t>(q);
+  }
+  queues.push_back({&device, kind, 0});
+  return static_cast<int32_t>(queues.size()) - 1;
+}
+
+absl::StatusOr<int32_t> Supply(Planning& p, ValueId v, const mge_layout& layout, Device& reader) {
+  if (p.IsConstant(v)) return -1;
+  int32_t space = p.SpaceOf(reader);
+  const std::vector<int32_t>& versions = p.versions[v];
+  MGE_CHECK(!versions.empty());
+  int32_t same_space = -1, same_layout = -1;
+  for (int32_t id : versions) {
+    const Item& item = p.items[id];
+    bool here = item.space == space, fits = SameLayout(item.layout, layout);
+    // Numbers of opaque layouts mean something to one backend only.
+    if (layout.kind == MGE_LAYOUT_OPAQUE) fits = fits && here && &item.device->backend() == &reader.backend();
+    if (here && fits) return id;
+    if (here && same_space < 0) same_space = id;
+    if (fits && same_layout < 0) same_layout = id;
+  }
+  if (same_space >= 0) {
+    const Item& item = p.items[same_space];
+    if (IsPlain(item.layout) || item.device == &reader) return Reorder(p, same_space, layout, reader);
+    if (IsPlain(layout)) return Reorder(p, same_space, layout, *item.device);
+  }
+  if (same_layout >= 0) return Cross(p, same_layout, space, reader);
+  // The device that made it brings it into plain order; then it crosses; then the reader's device does the rest.
+  int32_t source = versions.front();
+  if (!IsPlain(p.items[source].layout)) {
+    MGE_ASSIGN_OR_RETURN(source, Supply(p, v, PlainLayout(), *p.items[source].device));
+  }
+  source = Cross(p, source, space, reader);
+  if (IsPlain(layout)) return source;
+  return Reorder(p, source, layout, reader);
+}
+
+}  // namespace mge

@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions on devices with queues and memory of their own: the asynchronous test backend (fakes/async.h).
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "core/base/errors.h"
+#include "core/engine/session.h"
+#include "core/graph/graph.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/engine/fakes/async.h"
+
+namespace mge {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kAsync[] = MGE_BINARY_DIR "/tests/async";
+constexpr char kPlugins[] = MGE_BINARY_DIR "/lib/mge/plugins";
+
+class Queues : public ::testing::Test {
+ protected:
+  void SetUp() override { Restart({}); }
+  void TearDown() override {
+    session_.reset();
+    runtime_.reset();
+  }
+
+  void Restart(std::vector<Assignment> settings) {
+    session_.reset();
+    runtime_.reset();
+    RuntimeOptions options;
+    options.built_in_plugins = false;
+    options.plugin_directories = {kAsync, kPlugins};
+    options.sources.call = std::move(settings);
+    auto runtime = Runtime::Create(std::move(options));
+    ASSERT_TRUE(runtime.ok()) << FormatError(runtime.status());
+    runtime_ = *runtime;
+    for (const auto& device : runtime_->devices().all()) {
+      if (device->name() != "async0") continue;
+      control_ = static_cast<mge_async_control*>(
+          const_cast<void*>(device->backend().plugin().extension(MGE_ASYNC_CONTROL, 0)));
+    }
+    ASSERT_NE(control_, nullptr);
+    for (auto* flag : {&control_->kernel_fails, &control_->lost, &control_->hangs, &control_->stubborn}) *flag = false;
+    for (auto* number : {&control_->kernels, &control_->replays, &control_->captures, &control_->copies_in,
+                         &control_->copies_out, &control_->peer_copies, &control_->copied_bytes_in, &control_->wrong_memory,
+                         &control_->most_at_once, &control_->kernel_us, &control_->copy_us}) {
+      *number = 0;
+    }
+  }
+
+  std::shared_ptr<Session> Load(const std::string& text, const std::string& device) {
+    auto graph = ParseGraphText(text);
+    EXPECT_TRUE(graph.ok()) << FormatError(graph.status());
+    if (!graph.ok()) return nullptr;
+    auto session = Session::Create(runtime_, {*std::move(graph), {}}, {.device = device});
+    EXPECT_TRUE(session.ok()) << FormatError(session.status());
+    return session.ok() ? *session : nullptr;
+  }
+
+  static HostValue Numbers(Shape shape, int seed = 1) {
+    HostValue v;
+    v.tensor = *Tensor::Create(DType::kF32, std::move(shape));
+    int i = 0;
+    for (float& x : v.tensor.MutableData<float>()) x = static_cast<float>((i++ * 37 + seed * 11) % 64 - 32) / 16;
+    return v;
+  }
+
+  // Every output of a run, one after the other.
+  static absl::StatusOr<std::vector<float>> Run(Session& session, std::vector<HostValue> in, RunControl& control) {
+    std::vector<HostValue> out(static_cast<size_t>(session.output_count()));
+    MGE_RETURN_IF_ERROR(session.Run(in, out, control));
+    std::vector<float> all;
+    for (HostValue& v : out) {
+      auto data = v.tensor.Data<float>();
+      all.insert(all.end(), data.begin(), data.end());
+    }
+    return all;
+  }
+  static absl::StatusOr<std::vector<float>> Run(Session& session, std::vector<HostValue> in) {
+    RunControl control;
+    return Run(session, std::move(in), control);
+  }
+
+  // Runs the model on the devices, and on the host by the reference evaluators; both must give the same, three times.
+  void Compare(const std::string& text, const std::string& device, const std::vector<HostValue>& in) {
+    session_ = Load(text, device);
+    auto host = Load(text, "host");
+    ASSERT_TRUE(session_ && host);
+    for (int round = 0; round < 3; ++round) {
+      auto expected = Run(*host, in), got = Run(*session_, in);
+      ASSERT_TRUE(expected.ok()) << FormatError(expected.status());
+      ASSERT_TRUE(got.ok()) << FormatError(got.status()) << Why(in);
+      ASSERT_EQ(got->size(), expected->size());
+      for (size_t i = 0; i < got->size(); ++i) ASSERT_NEAR((*got)[i], (*expected)[i], 1e-4) << i << Why(in);
+    }
+    EXPECT_EQ(control_->wrong_memory, 0) << Why(in);
+  }
+
+  std::shared_ptr<const Plan> PlanOf(const std::vector<HostValue>& in) {
+    std::vector<InputType> types;
+    for (const HostValue& v : in) types.push_back(TypeOfValue(v));
+    auto plan = session_->PlanFor(types);
+    EXPECT_TRUE(plan.ok()) << FormatError(plan.status());
+    return *plan;
+  }
+  std::string Why(const std::vector<HostValue>& in) { return "\n" + PlanText(*PlanOf(in), true); }
+
+  std::shared_ptr<Runtime> runtime_;
+  std::shared_ptr<Session> session_;
+  mge_async_control* control_ = nullptr;
+};
+
+constexpr char kSmall[] = R"(
+input x : float32[4,6]
+input y : float32[4,6]
+a = Relu(x)
+b = Add(a, y)
+c = Relu(b)
+z = Add(c, a)
+output z
+)";
+
+constexpr char kPerceptron[] = R"(
+input x : float32[3,4]
+const w = float32[4,4]<1,2,3,4,5,6,7,8,-1,-2,-3,-4,-5,-6,-7,-8>
+const b = float32[3,4]<1,1,1,1,2,2,2,2,3,3,3,3>
+h = MatMul(x, w)
+s = Add(h, b)
+y = Relu(s)
+output y
+)";
+
+TEST_F(Queues, RunAModelInMemoryThatTheHostCannotTouch) {
+  Compare(kSmall, "async0", {Numbers({4, 6}), Numbers({4, 6}, 2)});
+  EXPECT_EQ(control_->copies_in, 6);
+  EXPECT_EQ(control_->copies_out, 3);
+}
+
+TEST_F(Queues, UploadConstantsOnceForAPlan) {
+  Compare(kPerceptron, "async0", {Numbers({3, 4})});
+  auto plan = PlanOf({Numbers({3, 4})});
+  ASSERT_EQ(plan->device_constants.size(), 1u);
+  EXPECT_GE(plan->uploaded_bytes, 28 * 4);
+  // Once 64 and 48 bytes of constants, three times 48 of the input.
+  EXPECT_EQ(control_->copied_bytes_in, 64 + 48 + 3 * 48);
+  EXPECT_EQ(plan->packed_bytes, 0);
+}
+
+TEST_F(Queues, GiveStepsWithoutAKernelToTheHostWithTheCopiesTheyNeed) {
+  Compare(R"(
+input x : float32[4,6]
+a = Relu(x)
+b = Erf(a)
+c = Add(b, a)
+d = Neg(c)
+e = Relu(d)
+output e
+output b
+)", "async0", {Numbers({4, 6})});
+  auto plan = PlanOf({Numbers({4, 6})});
+  EXPECT_EQ(plan->reference_steps, 2);
+}
+
+TEST_F(Queues, RunHostValuesShapesAndControlFlowBesideThem) {
+  Compare(R"(
+input x : float32[4,6]
+input go : bool[]
+a = Relu(x)
+b = If(go) captures(a, a) {then_branch=graph {
+  capture a
+  r = Add(a, a)
+  output r
+}, else_branch=graph {
+  capture a
+  n = Neg(a)
+  output n
+}} : float32[4,6]
+c = Relu(b)
+output c
+)", "async0", {Numbers({4, 6}), [] {
+              HostValue v;
+              v.tensor = Tensor::Scalar(true);
+              return v;
+            }()});
+}
+
+TEST_F(Queues, PlanWhatIsKnownOnlyInTheRunWhenItIsKnown) {
+  Compare(R"(
+input x : float32[4,6]
+a = Relu(x)
+i = NonZero(a)
+f = Cast(i) {to=1}
+g = Add(f, f)
+r = Relu(g)
+output r
+output a
+)", "async0", {Numbers({4, 6})});
+}
+
+TEST_F(Queues, PassInputsConstantsAndViewsThroughAsOutputs) {
+  Compare(R"(
+input x : float32[4,6]
+const k = float32[2]<1,2>
+const s = int64[1]<24>
+v = Reshape(x, s)
+a = Relu(v)
+t = Reshape(a, s)
+output x
+output k
+output t
+output a
+output v
+)", "async0", {Numbers({4, 6})});
+}
+
+TEST_F(Queues, CaptureASegmentInItsSecondRunAndReplayItLater) {
+  Compare(kPerceptron, "async0", {Numbers({3, 4})});
+  EXPECT_EQ(control_->captures, 1);
+  EXPECT_EQ(control_->replays, 2);  // the second run and the third
+  EXPECT_EQ(control_->kernels, 9);
+  EXPECT_EQ(control_->records, 1);
+  session_.reset();
+  EXPECT_EQ(control_->records, 0);
+  EXPECT_EQ(control_->queues, 0);
+  EXPECT_EQ(control_->fences, 0);
+}
+
+TEST_F(Queues, GiveEqualBitsToThreadsThatRunOneSessionAtOnce) {
+  session_ = Load(kPerceptron, "async0");
+  std::vector<std::vector<float>> expected;
+  for (int t = 0; t < 4; ++t) expected.push_back(*Run(*session_, {Numbers({3, 4}, t)}));
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int round = 0; round < 20; ++round) {
+        auto got = Run(*session_, {Numbers({3, 4}, t)});
+        wrong += !got.ok() || *got != expected[static_cast<size_t>(t)];
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+// Eight inputs, each with a kernel of its own.
+std::string Pipeline() {
+  std::string text;
+  for (int i = 0; i < 8; ++i) text += "input x" + std::to_string(i) + " : float32[64]\n";
+  for (int i = 0; i < 8; ++i) text += "y" + std::to_string(i) + " = Relu(x" + std::to_string(i) + ")\n";
+  for (int i = 0; i < 8; ++i) text += "output y" + std::to_string(i) + "\n";
+  return text;
+}
+
+TEST_F(Queues, CopyAndComputeAtTheSameTime) {
+  std::vector<HostValue> in;
+  for (int i = 0; i < 8; ++i) in.push_back(Numbers({64}, i));
+  control_->kernel_us = control_->copy_us = 5000;
+  Compare(Pipeline(), "async0", in);
+  EXPECT_GE(control_->most_at_once, 2);  // that it could, not how long it took
+}
+
+TEST_F(Queues, SurfaceAFailingKernelWithItsPlaceAndThenRun) {
+  session_ = Load(kSmall, "async0");
+  std::vector<HostValue> in = {Numbers({4, 6}), Numbers({4, 6}, 2)};
+  auto expected = Run(*session_, in);
+  ASSERT_TRUE(expected.ok());
+  for (int round = 0; round < 3; ++round) {
+    control_->kernel_fails = true;
+    auto failed = Run(*session_, in);
+    ASSERT_FALSE(failed.ok());
+    EXPECT_EQ(ErrorId(failed.status()), errors::kKernelFailed.id);
+    EXPECT_THAT(FormatError(failed.status()), HasSubstr("the test broke a kernel"));
+    EXPECT_THAT(FormatError(failed.status()), HasSubstr("Relu"));
+    EXPECT_THAT(FormatError(failed.status()), HasSubstr("async0"));
+    auto again = Run(*session_, in);
+    ASSERT_TRUE(again.ok()) << FormatError(again.status());
+    EXPECT_EQ(*again, *expected);
+  }
+}
+
+TEST_F(Queues, AnswerThatADeviceIsLostForEver) {
+  session_ = Load(kSmall, "async0");
+  std::vector<HostValue> in = {Numbers({4, 6}), Numbers({4, 6}, 2)};
+  ASSERT_TRUE(Run(*session_, in).ok());
+  control_->lost = true;
+  for (int round = 0; round < 3; ++round) {
+    auto lost = Run(*session_, in);
+    ASSERT_FALSE(lost.ok());
+    EXPECT_EQ(ErrorId(lost.status()), errors::kDeviceLost.id) << FormatError(lost.status());
+  }
+  EXPECT_TRUE(Run(*Load(kSmall, "cpu0"), in).ok());
+}
+
+TEST_F(Queues, StopARunThatIsCancelledOrOutOfTimeAndThenRun) {
+  session_ = Load(kSmall, "async0");
+  std::vector<HostValue> in = {Numbers({4, 6}), Numbers({4, 6}, 2)};
+  auto expected = Run(*session_, in);
+  ASSERT_TRUE(expected.ok());
+  control_->hangs = true;
+  RunControl late;
+  late.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+  EXPECT_EQ(ErrorId(Run(*session_, in, late).status()), errors::kTimeout.id);
+  RunControl cancelled;
+  std::thread canceller([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    cancelled.cancel = 1;
+  });
+  EXPECT_EQ(ErrorId(Run(*session_, in, cancelled).status()), errors::kCancelled.id);
+  canceller.join();
+  control_->hangs = false;
+  auto again = Run(*session_, in);
+  ASSERT_TRUE(again.ok()) << FormatError(again.status());
+  EXPECT_EQ(*again, *expected);
+}
+
+TEST_F(Queues, KeepTheMemoryOfADeviceThatDoesNotStop) {
+  session_ = Load(kSmall, "async0");
+  std::vector<HostValue> in = {Numbers({4, 6}), Numbers({4, 6}, 2)};
+  control_->hangs = control_->stubborn = true;
+  RunControl late;
+  late.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+  EXPECT_EQ(ErrorId(Run(*session_, in, late).status()), errors::kTimeout.id);
+  EXPECT_GT(control_->queues, 0);  // still at work
+  control_->hangs = control_->stubborn = false;
+  EXPECT_TRUE(Run(*session_, in).ok());
+  session_.reset();
+  EXPECT_EQ(control_->queues, 0);
+}
+
+TEST_F(Queues, PredictTheMemoryThatTheyTake) {
+  Compare(kPerceptron, "async0", {Numbers({3, 4})});
+  auto plan = PlanOf({Numbers({3, 4})});
+  ASSERT_EQ(plan->arenas.size(), 2u);
+  int64_t bytes = 0;
+  for (const Arena& a : plan->arenas) bytes += a.bytes;
+  EXPECT_EQ(plan->arena_bytes, bytes);
+  EXPECT_EQ(PlannedPeakBytes(*plan), bytes + plan->uploaded_bytes);
+}
+
+TEST_F(Queues, KeepWithinTheBudgetOfTheDevice) {
+  Restart({{"memory.limit", "async0=64"}});
+  session_ = Load(kPerceptron, "async0");
+  auto status = Run(*session_, {Numbers({3, 4})}).status();
+  EXPECT_EQ(KindOf(status), ErrorKind::kMemory) << FormatError(status);
+  EXPECT_THAT(FormatError(status), HasSubstr("async0"));
+}
+
+// ---------------------------------------------------------------- several devices
+
+TEST_F(Queues, GiveSingleStepsThatTheFirstDeviceCannotDoToTheNext) {
+  std::vector<HostValue> in = {Numbers({4, 4}), Numbers({4, 4}, 2)};
+  std::string text = R"(
+input x : float32[4,4]
+input y : float32[4,4]
+a = Relu(x)
+m = Mul(a, y)
+z = Add(m, a)
+output z
+)";
+  Compare(text, "async0,async1", in);
+  std::string why = Why(in);
+  EXPECT_THAT(why, HasSubstr("async0 has no kernel for it; Mul: this device lacks it")) << why;
+  EXPECT_THAT(why, HasSubstr("directly over test link (50.0 GB/s)")) << why;
+  EXPECT_GT(control_->peer_copies, 0);
+  Compare(text, "async0,cpu0", in);
+  EXPECT_EQ(PlanOf(in)->reference_steps, 0);
+  Compare(text, "async2,async1", in);
+  EXPECT_THAT(Why(in), HasSubstr("no direct way between the devices"));
+}
+
+TEST_F(Queues, SplitAModelOverTwoDevices) {
+  std::string text = "input x : float32[8,8]\na0 = Relu(x)\n";
+  for (int i = 0; i < 10; ++i) {
+    std::string before = "a" + std::to_string(i), after = "a" + std::to_string(i + 1);
+    text += after + " = Add(" + before + ", " + (i ? "a" + std::to_string(i - 1) : "x") + ")\n";
+  }
+  text += "output a10\n";
+  for (const char* device : {"async0+async1", "async0+async2", "async1+cpu0", "async0+async1+async2"}) {
+    Compare(text, device, {Numbers({8, 8})});
+    std::vector<int> steps(3, 0);
+    auto plan = PlanOf({Numbers({8, 8})});
+    for (const Unit& u : plan->units) {
+      if (u.kind != Unit::Kind::kKernel) continue;
+      for (size_t d = 0; d < session_->devices().size(); ++d) steps[d] += u.device == session_->devices()[d]->name();
+    }
+    for (size_t d = 0; d < session_->devices().size(); ++d) EXPECT_GE(steps[d], 1) << device << Why({Numbers({8, 8})});
+    EXPECT_THAT(PlanText(*plan, true), HasSubstr("part 1 of"));
+  }
+}
+
+TEST_F(Queues, PutWhatOnlyOneDeviceCanDoThere) {
+  std::vector<HostValue> in = {Numbers({4, 4}), Numbers({4, 4}, 2)};
+  Compare(R"(
+input x : float32[4,4]
+input y : float32[4,4]
+a = Mul(x, y)
+b = MatMul(a, x)
+c = Mul(b, a)
+output c
+)", "async0+async1", in);
+  auto plan = PlanOf(in);
+  EXPECT_EQ(plan->reference_steps, 0);
+  EXPECT_THAT(PlanText(*plan, true), HasSubstr("it alone of the devices has a kernel"));
+}
+
+TEST_F(Queues, FollowTheAnnotationsOfTheModel) {
+  std::vector<HostValue> in = {Numbers({4, 4})};
+  std::string text = R"(
+input x : float32[4,4]
+a = Relu(x) on "async1"
+b = Relu(a) on "async0"
+c = Add(b, a) on "async1"
+output c
+)";
+  for (const char* device : {"async0+async1", "async0,async1"}) {
+    Compare(text, device, in);
+    std::vector<std::string> where;
+    for (const Unit& u : PlanOf(in)->units) {
+      if (u.kind == Unit::Kind::kKernel) where.push_back(u.device);
+    }
+    EXPECT_EQ(where, (std::vector<std::string>{"async1", "async0", "async1"})) << device;
+    EXPECT_THAT(Why(in), HasSubstr("the model asks for it"));
+  }
+  Compare(text, "async0", in);
+  EXPECT_THAT(Why(in), HasSubstr("the model asks for async1, which this session does not have"));
+}
+
+}  // namespace
+}  // namespace mge
