@@ -43,5 +43,7 @@ uint32_t FindKernel(std::string_view name);
 
 // All rows of ops/, for mge::KernelTable.
 const KernelRow* const* KernelRows(uint64_t* count);
+// All groups that a row computes as one, for mge_graph_api.claim.
+mge_code OfferClaims(mge_device* device, const mge_graph* graph, const mge_claim_sink* sink, mge_error* error) noexcept;
 
 }  // namespace mge::gpu

@@ -382,7 +382,6 @@ void Emulator::Block::RunBlock(uint64_t number) {
 Emulator::Emulator(const EmulatorSettings& settings) : block_(std::make_unique<Block>()) {
   block_->settings = settings;
   block_->phase_state.resize(512 << 10);
-  races::SharedMemory(block_->shared, kSharedBytes);
   races::PrivateMemory(block_->phase_state.data(), block_->phase_state.size());
 }
 Emulator::~Emulator() = default;
@@ -456,7 +455,8 @@ bool Emulator::Run(const Launch& launch, uint64_t first, uint64_t count) {
   state.whole_reductions = b.settings.whole_reductions;
   Runner main;
   b.main = &main;
-  races::BeginLaunch(state.warp);
+  races::SharedMemory(b.shared, kSharedBytes);
+  races::BeginLaunch(state.warp, __builtin_frame_address(0));
   for (uint64_t i = first; i < first + count && !b.failed; ++i) b.RunBlock(i);
   races::EndLaunch();
   if (b.failed) b.DropFibers();  // some are still inside of the kernel

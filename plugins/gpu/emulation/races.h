@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks of the race checker (races.cc), which is part of test builds with MGE_GPU_RACES alone; elsewhere they vanish.
+// The race checker of test builds (MGE_GPU_RACES, races.cc): kernels are compiled with -fsanitize=thread and linked with a
+// runtime of our own, which knows blocks, threads and barriers of the emulated machine. Elsewhere these hooks vanish.
+//
+// A race: two accesses to the same byte, one of them a write, by different threads of one launch, with no barrier (or operation
+// of their warp) between them; or by threads of different blocks. Atomic operations are not seen.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace mge::gpu::races {
 
 #ifdef MGE_GPU_RACES
-void BeginLaunch(uint32_t warp);
+// From the last BeginLaunch on; text tells of the first.
+uint64_t Count();
+const std::string& Text();
+
+void BeginLaunch(uint32_t warp, const void* stack_top);  // the calling thread's stack below is its own
 void EndLaunch();
 void BeginBlock(uint64_t block);
 void Barrier();                     // of the whole block
@@ -18,7 +27,7 @@ void Thread(uint32_t thread);       // runs from now on
 void SharedMemory(const void* begin, size_t bytes);
 void PrivateMemory(const void* begin, size_t bytes);
 #else
-inline void BeginLaunch(uint32_t) {}
+inline void BeginLaunch(uint32_t, const void*) {}
 inline void EndLaunch() {}
 inline void BeginBlock(uint64_t) {}
 inline void Barrier() {}

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <new>
 
+#include "plugins/gpu/kernels/copy.h"
+
 namespace mge::gpu {
 namespace {
 
@@ -135,6 +137,9 @@ void Recipe::AddLaunch(std::string_view kernel, const Shape3& shape, const void*
 
 void Recipe::AddFill(Operand to, int byte, uint64_t bytes) {
   if (bytes) steps_.push_back({Step::kFill, {}, byte, bytes, {to}, {}});
+}
+void Recipe::AddConstant(Operand to, uint64_t bits, int64_t n, uint64_t element_bytes) {
+  if (n) Add("fill_" + std::to_string(element_bytes), Spread(n), FillArgs{nullptr, n, bits}, {to});
 }
 void Recipe::AddCopy(Operand to, Operand from, uint64_t bytes) {
   if (bytes) steps_.push_back({Step::kCopy, {}, 0, bytes, {to, from}, {}});

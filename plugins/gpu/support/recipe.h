@@ -50,6 +50,8 @@ class Recipe {
     AddLaunch(kernel, shape, &args, sizeof(Args), {pointers.begin(), pointers.size()});
   }
   void AddFill(Operand to, int byte, uint64_t bytes);
+  // n elements of so many bytes, all of these bits.
+  void AddConstant(Operand to, uint64_t bits, int64_t n, uint64_t element_bytes);
   void AddCopy(Operand to, Operand from, uint64_t bytes);
   // Bytes of workspace that the steps use.
   void SetWorkspace(uint64_t bytes) { workspace_ = bytes; }

@@ -25,15 +25,14 @@ const TypeRow* Find(mge_dtype t) {
   return nullptr;
 }
 
-// A node that the host could not bring into the newest form: attributes that begin with '_' say how its old operator set differs.
+}  // namespace
+
 bool HasOwnMeaning(const Node& node) {
   for (uint64_t i = 0; i < node.raw()->attr_count; ++i) {
     if (View(node.raw()->attrs[i]->name).starts_with('_')) return true;
   }
   return false;
 }
-
-}  // namespace
 
 bool Accept(const Problem& p, Offers& offers, bool groups) {
   auto refuse = [&](std::string_view reason) {

@@ -17,6 +17,9 @@ inline constexpr int kMaxRank = 8;
 // more than kMaxRank dimensions, and the problem is one node (any number if `groups`).
 bool Accept(const Problem& p, Offers& offers, bool groups = false);
 
+// A node that the host could not bring into the newest form: attributes that begin with '_' say how its old operator set differs.
+bool HasOwnMeaning(const Node& node);
+
 inline bool IsFloating(mge_dtype t) {
   return t == MGE_DTYPE_F32 || t == MGE_DTYPE_F64 || t == MGE_DTYPE_F16 || t == MGE_DTYPE_BF16;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gtest/gtest.h"
-#include "tests/plugins/cpu/chain.h"
+#include "tests/plugins/cpu/cpu_backend.h"
+#include "tests/support/chain.h"
 
 namespace mge::testing {
 namespace {

@@ -2,7 +2,7 @@
 // Groups of nodes that follow one another, for tests of fusions.
 #pragma once
 
-#include "tests/plugins/cpu/cpu_backend.h"
+#include "tests/support/backend_harness.h"
 
 namespace mge::testing {
 

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arguments of convolutions and pools: up to three spatial axes, the absent ones in front have size 1. Tensors are dense,
+// (images, channels, spatial axes).
+#pragma once
+
+#include <stdint.h>
+
+#include "plugins/gpu/kernels/activation.h"
+
+namespace mge::gpu {
+
+// Output o reads the input at o * stride - pad_begin + k * dilation for k < kernel; what lies outside of [0, in) is padding.
+struct WindowAxis {
+  int64_t in, out, kernel, stride, dilation, pad_begin, pad_end;
+};
+
+// y = f(convolution + bias + residual); w is (outputs, channels / groups, window). bias (one per output) and residual (as y) may
+// be null.
+struct ConvArgs {
+  const void* x;
+  const void* w;
+  const void* bias;
+  const void* residual;
+  void* y;
+  int64_t images, channels, outputs, groups;
+  WindowAxis axis[3];
+  Activation activation;
+  int32_t reserved;
+};
+
+struct PoolArgs {
+  const void* x;
+  void* y;
+  int64_t* indices;  // of the largest, may be null
+  int64_t n;         // outputs
+  WindowAxis axis[3];
+  int32_t count_pads;   // averages divide by the whole window
+  int32_t column_major; // how indices count
+};
+
+}  // namespace mge::gpu

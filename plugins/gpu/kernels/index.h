@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arguments of the kernels that read or write where indices say. `wide`: int64 indices, else int32. Indices count from the end
+// if negative; those outside of their bound are faults.
+#pragma once
+
+#include <stdint.h>
+
+#include "plugins/gpu/fault.h"
+
+namespace mge::gpu {
+
+// Output piece u is the `piece` elements of x at the place that index tuple u names. Gather: x is (outer, bound, piece), the
+// indices are m. GatherND: see tuple.
+struct GatherArgs {
+  const void* x;
+  const void* indices;
+  void* y;
+  Fault* fault;
+  int64_t n;             // elements of y
+  int64_t piece;
+  int64_t m, bound;      // Gather
+  int64_t per_batch, batch_stride;  // GatherND: tuples of a batch; elements of x
+  int64_t dims[8], strides[8];      // GatherND: of the indexed dimensions of x
+  int32_t tuple;         // GatherND: indices of a tuple; Gather: -1
+  int32_t wide;
+};
+
+// y[i] = x[i with coordinate `axis` replaced by the index]; dims are those of the indices, strides those of x.
+struct GatherElementsArgs {
+  const void* x;
+  const void* indices;
+  void* y;
+  Fault* fault;
+  int64_t n, bound;
+  int64_t dims[8], strides[8];
+  int32_t rank, axis, wide, reserved;
+};
+
+// Updates of y, which holds x already. ScatterElements: a thread takes all updates of one line along the axis, in order;
+// ScatterND: a thread takes one element of the pieces and walks all tuples, in order. So of equal indices the last one wins,
+// and sums are formed in the same order always.
+struct ScatterArgs {
+  const void* indices;
+  const void* updates;
+  void* y;
+  Fault* fault;
+  int64_t lines;         // threads with work
+  int64_t along;         // updates of a line, or tuples
+  int64_t bound;         // ScatterElements
+  int64_t dims[8], strides[8];  // ScatterElements: of the indices, of y; ScatterND: bounds and strides of the tuple's indices
+  int32_t rank, axis, wide, reduction;  // reduction: ScatterReduction
+};
+enum ScatterReduction : int32_t { kScatterNone = 0, kScatterAdd = 1, kScatterMul = 2, kScatterMax = 3, kScatterMin = 4 };
+
+// y (outer, depth, inner) is values[1] where the index (outer, inner) is the depth, else values[0].
+struct OneHotArgs {
+  const void* indices;
+  const void* values;
+  void* y;
+  int64_t n, depth, inner;
+  int32_t wide, reserved;
+};
+
+// y = x on and above (upper) or on and below the diagonal number *k (0 if k is null), else 0.
+struct TriluArgs {
+  const void* x;
+  const int64_t* k;
+  void* y;
+  int64_t n, rows, columns;
+  int32_t upper, reserved;
+};
+
+}  // namespace mge::gpu

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of matrices: by tiles (phased), by tiles cut along k, in the precision of bfloat16, and plainly for integers.
+#include "plugins/gpu/kernels/matmul.h"
+
+#include "plugins/gpu/kernels/activate.h"
+#include "plugins/gpu/kernels/tile.h"
+#include "plugins/gpu/port.h"
+
+namespace mge::gpu {
+
+struct BatchOffsets {
+  int64_t a, b, residual;
+};
+GPU_DEVICE BatchOffsets OffsetsOf(const MatMulArgs& args, int64_t batch) {
+  BatchOffsets o = {0, 0, 0};
+  for (int d = args.batch_rank - 1; d >= 0; --d) {
+    const int64_t q = batch / args.batch_dims[d], at = batch - q * args.batch_dims[d];
+    o.a += at * args.a_batch[d];
+    o.b += at * args.b_batch[d];
+    o.residual += at * args.residual_batch[d];
+    batch = q;
+  }
+  return o;
+}
+
+// What T is multiplied as.
+template <typename T>
+struct AsItIs {
+  static GPU_DEVICE Compute<T> Of(T x) { return Widen(x); }
+};
+// As a tensor core does with bfloat16 operands: factors are rounded, sums are not.
+struct AsBf16 {
+  static GPU_DEVICE float Of(float x) { return Widen(NarrowToBf16(x)); }
+};
+
+template <typename T, typename C>
+GPU_DEVICE T Finished(const MatMulArgs& args, const BatchOffsets& at, C sum, int64_t row, int64_t column) {
+  C v = static_cast<C>(args.alpha) * sum;
+  if (args.c) v += static_cast<C>(args.beta) * Widen(static_cast<const T*>(args.c)[row * args.c_row + column * args.c_column]);
+  if (args.bias) v += Widen(static_cast<const T*>(args.bias)[column * args.bias_column]);
+  if (args.residual) {
+    v += Widen(static_cast<const T*>(args.residual)[at.residual + row * args.residual_row + column * args.residual_column]);
+  }
+  return Narrow<T>::Of(Activate(args.activation, v));
+}
+
+// Fills the shared tiles of steps [k0, k0 + kTileK), zeros outside of [.., k1).
+template <typename T, typename Factor, typename C>
+GPU_DEVICE void LoadTiles(const MatMulArgs& args, const BatchOffsets& at, TileA<C>& a, TileB<C>& b, int64_t row0, int64_t column0,
+                          int64_t k0, int64_t k1, int thread) {
+  const T* __restrict__ left = static_cast<const T*>(args.a) + at.a;
+  const T* __restrict__ right = static_cast<const T*>(args.b) + at.b;
+  GPU_UNROLL for (int i = 0; i < kTileRows * kTileK / kTileThreads; ++i) {
+    const int e = thread + i * kTileThreads, row = e / kTileK, k = e % kTileK;
+    a[k][row] = row0 + row < args.m && k0 + k < k1 ? Factor::Of(left[(row0 + row) * args.a_row + (k0 + k) * args.a_k]) : C(0);
+  }
+  GPU_UNROLL for (int i = 0; i < kTileColumns * kTileK / kTileThreads; ++i) {
+    const int e = thread + i * kTileThreads, k = e / kTileColumns, column = e % kTileColumns;
+    b[k][column] = column0 + column < args.n && k0 + k < k1
+                       ? Factor::Of(right[(k0 + k) * args.b_k + (column0 + column) * args.b_column]) : C(0);
+  }
+}
+
+// Blocks: tiles of all batches and, if Parts, of all parts of k, which are stored as they are.
+template <typename T, typename Factor, bool Parts>
+GPU_DEVICE void MatMul(const MatMulArgs& args) {
+  using C = Compute<T>;
+  GPU_SHARED(C, a, [kTileK][kTileRows + kTilePad]);
+  GPU_SHARED(C, b, [kTileK][kTileColumns]);
+  GPU_STATE(C, sums, kTileThreads, [4][4]);
+  const int64_t across = (args.n + kTileColumns - 1) / kTileColumns, down = (args.m + kTileRows - 1) / kTileRows;
+  const int64_t parts = Parts ? args.splits : 1, each = (args.k + parts - 1) / parts;
+  const int64_t units = across * down * args.batch * parts;
+  for (int64_t u = blockIdx.x; u < units; u += gridDim.x) {
+    const int64_t column0 = u % across * kTileColumns, row0 = u / across % down * kTileRows;
+    const int64_t batch = u / across / down % args.batch, part = u / across / down / args.batch;
+    const int64_t begin = part * each, end = begin + each < args.k ? begin + each : args.k;
+    const BatchOffsets at = OffsetsOf(args, batch);
+    GPU_PHASE(t) {
+      for (int i = 0; i < 4; ++i) {
+        for (int j = 0; j < 4; ++j) GPU_OWN(sums, t)[i][j] = C(0);
+      }
+    }
+    for (int64_t k0 = begin; k0 < end; k0 += kTileK) {
+      GPU_PHASE(t) LoadTiles<T, Factor>(args, at, a, b, row0, column0, k0, end, t);
+      GPU_BARRIER();
+      GPU_PHASE(t) MultiplyTile<C>(GPU_OWN(sums, t), a, b, t);
+      GPU_BARRIER();
+    }
+    GPU_PHASE(t) {
+      const int64_t row1 = row0 + t / 16 * 4, column1 = column0 + t % 16 * 4;
+      for (int64_t row = row1; row < row1 + 4 && row < args.m; ++row) {
+        for (int64_t column = column1; column < column1 + 4 && column < args.n; ++column) {
+          const C sum = GPU_OWN(sums, t)[row - row1][column - column1];
+          const int64_t place = (batch * args.m + row) * args.n + column;
+          if (Parts) static_cast<C*>(args.y)[part * args.batch * args.m * args.n + place] = sum;
+          else static_cast<T*>(args.y)[place] = Finished<T>(args, at, sum, row, column);
+        }
+      }
+    }
+  }
+}
+
+// Joins the parts, in their order.
+template <typename T>
+GPU_DEVICE void JoinParts(const MatMulArgs& args) {
+  using C = Compute<T>;
+  const C* __restrict__ parts = static_cast<const C*>(args.a);
+  const int64_t n = args.batch * args.m * args.n;
+  for (int64_t i = GridThread(); i < n; i += GridThreads()) {
+    C sum = 0;
+    for (int64_t s = 0; s < args.splits; ++s) sum += parts[s * n + i];
+    const int64_t column = i % args.n, row = i / args.n % args.m;
+    static_cast<T*>(args.y)[i] = Finished<T>(args, OffsetsOf(args, i / args.n / args.m), sum, row, column);
+  }
+}
+
+// A thread for each output; integers wrap around.
+template <typename T>
+GPU_DEVICE void MatMulPlain(const MatMulArgs& args) {
+  const int64_t n = args.batch * args.m * args.n;
+  for (int64_t i = GridThread(); i < n; i += GridThreads()) {
+    const int64_t column = i % args.n, row = i / args.n % args.m;
+    const BatchOffsets at = OffsetsOf(args, i / args.n / args.m);
+    const T* a = static_cast<const T*>(args.a) + at.a + row * args.a_row;
+    const T* b = static_cast<const T*>(args.b) + at.b + column * args.b_column;
+    T sum = 0;
+    for (int64_t k = 0; k < args.k; ++k) sum += a[k * args.a_k] * b[k * args.b_k];
+    static_cast<T*>(args.y)[i] = sum;
+  }
+}
+
+#define GPU_PRODUCTS(type, T)                                                                          \
+  GPU_PHASED_KERNEL(matmul_##type, kTileThreads, MatMulArgs, (MatMul<T, AsItIs<T>, false>))            \
+  GPU_PHASED_KERNEL(matmul_part_##type, kTileThreads, MatMulArgs, (MatMul<T, AsItIs<T>, true>))        \
+  GPU_KERNEL(matmul_join_##type, 256, MatMulArgs, JoinParts<T>)
+
+GPU_PRODUCTS(f32, float)
+GPU_PRODUCTS(f64, double)
+GPU_PRODUCTS(f16, f16)
+GPU_PRODUCTS(bf16, bf16)
+GPU_PHASED_KERNEL(matmul_as_bf16_f32, kTileThreads, MatMulArgs, (MatMul<float, AsBf16, false>))
+GPU_KERNEL(matmul_plain_u32, 256, MatMulArgs, MatMulPlain<uint32_t>)  // int32 too
+GPU_KERNEL(matmul_plain_u64, 256, MatMulArgs, MatMulPlain<uint64_t>)  // int64 too
+
+}  // namespace mge::gpu

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arguments of softmax and of the normalisations.
+#pragma once
+
+#include <stdint.h>
+
+namespace mge::gpu {
+
+// y = softmax (or its logarithm) of x (outer, n, inner) along n; rows = outer * inner.
+struct SoftmaxArgs {
+  const void* x;
+  void* y;
+  int64_t rows, n, inner;
+  int32_t log, reserved;
+};
+
+// Rows of n elements that lie together: y = (x - mean) / sqrt(variance + epsilon) * scale + bias. A row belongs to group
+// row % groups; element i of it has scale number group * group_channels + i / channel_elements. With `centred` 0 the mean is
+// taken for 0. scale, bias, mean (of a row) and inv_std may be null.
+struct NormArgs {
+  const void* x;
+  const void* scale;
+  const void* bias;
+  void* y;
+  void* mean;
+  void* inv_std;
+  int64_t rows, n, groups, group_channels, channel_elements;
+  double epsilon;
+  int32_t centred, reserved;
+};
+
+// y = (x - mean[c]) / sqrt(variance[c] + epsilon) * scale[c] + bias[c] over (batch, channels, inner).
+struct BatchNormArgs {
+  const void* x;
+  const void* scale;
+  const void* bias;
+  const void* mean;
+  const void* variance;
+  void* y;
+  int64_t n, channels, inner;
+  double epsilon;
+};
+
+// y = x / (bias + alpha / size * sum of squares of `size` neighbours in the channels)^beta
+struct LrnArgs {
+  const void* x;
+  void* y;
+  int64_t n, channels, inner, size;
+  double alpha, beta, bias;
+};
+
+}  // namespace mge::gpu

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tile that products of matrices and convolutions share: 64 x 64 outputs by 256 threads, 4 x 4 each, 16 steps of k at a time.
+// Included by kernels only.
+#pragma once
+
+#include "plugins/gpu/port.h"
+
+namespace mge::gpu {
+
+constexpr int kTileRows = 64, kTileColumns = 64, kTileK = 16, kTilePad = 4, kTileThreads = 256;
+
+template <typename C> using TileA = C[kTileK][kTileRows + kTilePad];
+template <typename C> using TileB = C[kTileK][kTileColumns];
+
+// Adds the product of the two shared tiles to a thread's 4 x 4.
+template <typename C>
+GPU_DEVICE void MultiplyTile(C (&sum)[4][4], const TileA<C>& a, const TileB<C>& b, int thread) {
+  const int row = thread / 16 * 4, column = thread % 16 * 4;
+  GPU_UNROLL for (int k = 0; k < kTileK; ++k) {
+    C left[4], right[4];
+    GPU_UNROLL for (int i = 0; i < 4; ++i) left[i] = a[k][row + i];
+    GPU_UNROLL for (int j = 0; j < 4; ++j) right[j] = b[k][column + j];
+    GPU_UNROLL for (int i = 0; i < 4; ++i) {
+      GPU_UNROLL for (int j = 0; j < 4; ++j) sum[i][j] += left[i] * right[j];
+    }
+  }
+}
+
+}  // namespace mge::gpu

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that are lists of strided copies.
+#include <algorithm>
+
+#include "plugins/gpu/row_table.h"
+#include "plugins/gpu/support/moves.h"
+
+namespace mge::gpu {
+namespace {
+
+Result Added(bool added) { return added ? Result() : Refusal("too many dimensions"); }
+std::vector<int64_t> DimsOf(const Value& v) { return {v.dims().begin(), v.dims().end()}; }
+
+Result Transpose(const Problem& p, Recipe& recipe) {
+  Value x = p.node().input(0), y = p.node().output(0);
+  auto perm = p.node().Ints("perm");
+  std::vector<int64_t> own = StridesOf(x.dims()), from;
+  for (int i = 0; i < x.rank(); ++i) {
+    int64_t axis = perm.empty() ? x.rank() - 1 - i : AxisOf(perm[static_cast<size_t>(i)], x.rank());
+    if (axis < 0) return Refusal("perm is outside of the rank");
+    from.push_back(own[static_cast<size_t>(axis)]);
+  }
+  return Added(AddMove(recipe, {.input = InputOf(p, 0), .dims = DimsOf(y), .from_strides = from, .to_strides = StridesOf(y.dims())},
+                       ElementBytes(x.dtype())));
+}
+
+Result Expand(const Problem& p, Recipe& recipe) {
+  Value x = p.node().input(0), y = p.node().output(0);
+  std::vector<int64_t> own = StridesOf(x.dims()), from(y.dims().size(), 0);
+  size_t shift = from.size() - own.size();
+  for (size_t d = 0; d < own.size(); ++d) {
+    if (x.dims()[d] != 1) from[d + shift] = own[d];
+  }
+  return Added(AddMove(recipe, {.input = InputOf(p, 0), .dims = DimsOf(y), .from_strides = from, .to_strides = StridesOf(y.dims())},
+                       ElementBytes(x.dtype())));
+}
+
+// Every dimension is walked as (repeat, position).
+Result Tile(const Problem& p, Recipe& recipe) {
+  Value x = p.node().input(0), y = p.node().output(0);
+  std::vector<int64_t> from = StridesOf(x.dims()), to = StridesOf(y.dims());
+  Copy copy = {.input = InputOf(p, 0)};
+  for (size_t d = 0; d < from.size(); ++d) {
+    int64_t size = x.dims()[d], repeats = size ? y.dims()[d] / size : 0;
+    copy.dims.insert(copy.dims.end(), {repeats, size});
+    copy.from_strides.insert(copy.from_strides.end(), {0, from[d]});
+    copy.to_strides.insert(copy.to_strides.end(), {to[d] * size, to[d]});
+  }
+  return Added(AddMove(recipe, copy, ElementBytes(x.dtype())));
+}
+
+Result Concat(const Problem& p, Recipe& recipe) {
+  Node n = p.node();
+  Value y = n.output(0);
+  int64_t axis = AxisOf(n.Int("axis", 0), y.rank()), at = 0;
+  if (axis < 0) return Refusal("the axis is outside of the rank");
+  std::vector<int64_t> to = StridesOf(y.dims());
+  for (int k = 0; k < n.input_count(); ++k) {
+    Value x = n.input(k);
+    if (!AddMove(recipe, {.input = InputOf(p, k), .to_offset = at * to[static_cast<size_t>(axis)], .dims = DimsOf(x),
+                          .from_strides = StridesOf(x.dims()), .to_strides = to}, ElementBytes(y.dtype()))) {
+      return Added(false);
+    }
+    at += x.dim(static_cast<int>(axis));
+  }
+  return {};
+}
+
+Result Split(const Problem& p, Recipe& recipe) {
+  Node n = p.node();
+  Value x = n.input(0);
+  int64_t axis = AxisOf(n.Int("axis", 0), x.rank()), at = 0;
+  if (axis < 0) return Refusal("the axis is outside of the rank");
+  std::vector<int64_t> from = StridesOf(x.dims());
+  for (int k = 0; k < n.output_count(); ++k) {
+    if (!n.has_output(k)) return Refusal("an output is absent");
+    Value y = n.output(k);
+    if (!AddMove(recipe, {.input = InputOf(p, 0), .output = OutputOf(p, k), .from_offset = at * from[static_cast<size_t>(axis)],
+                          .dims = DimsOf(y), .from_strides = from, .to_strides = StridesOf(y.dims())}, ElementBytes(x.dtype()))) {
+      return Added(false);
+    }
+    at += y.dim(static_cast<int>(axis));
+  }
+  return {};
+}
+
+Result Slice(const Problem& p, Recipe& recipe) {
+  Node n = p.node();
+  Value x = n.input(0), y = n.output(0);
+  std::vector<int64_t> starts, axes, steps;
+  if (!ConstantInts(n, 1, starts)) return Refusal("starts are not constant");
+  if (n.has_input(3)) {
+    if (!ConstantInts(n, 3, axes)) return Refusal("axes are not constant");
+  } else {
+    for (size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<int64_t>(i));
+  }
+  if (n.has_input(4)) {
+    if (!ConstantInts(n, 4, steps)) return Refusal("steps are not constant");
+  } else {
+    steps.assign(starts.size(), 1);
+  }
+  if (axes.size() != starts.size() || steps.size() != starts.size()) return Refusal("bounds of different lengths");
+  std::vector<int64_t> own = StridesOf(x.dims());
+  Copy copy = {.input = InputOf(p, 0), .dims = DimsOf(y), .from_strides = own, .to_strides = StridesOf(y.dims())};
+  for (size_t i = 0; i < starts.size(); ++i) {
+    int64_t axis = AxisOf(axes[i], x.rank());
+    if (axis < 0 || steps[i] == 0) return Refusal("an axis or step is not valid");
+    auto d = static_cast<size_t>(axis);
+    if (copy.dims[d] == 0) continue;
+    int64_t size = x.dims()[d], start = starts[i] < 0 ? starts[i] + size : starts[i];
+    start = std::clamp<int64_t>(start, 0, steps[i] > 0 ? size : size - 1);
+    int64_t last = start + (copy.dims[d] - 1) * steps[i];
+    if (last < 0 || last >= size) return Refusal("the output's shape does not follow from the bounds");
+    copy.from_offset += start * own[d];
+    copy.from_strides[d] = own[d] * steps[i];
+  }
+  return Added(AddMove(recipe, copy, ElementBytes(x.dtype())));
+}
+
+// Both walk (n, c, block row, block column, h, w) with channels c of the shallow side.
+Result DepthSpace(const Problem& p, Recipe& recipe, bool to_space) {
+  Node n = p.node();
+  Value deep = to_space ? n.input(0) : n.output(0), wide = to_space ? n.output(0) : n.input(0);
+  int64_t block = n.Int("blocksize", 0);
+  if (deep.rank() != 4 || block <= 0) return Refusal("needs four dimensions and a positive blocksize");
+  bool column_first = !to_space || n.Word("mode", "DCR") == "DCR";  // depth = (row, column, channel)
+  int64_t channels = wide.dim(1);
+  std::vector<int64_t> d = StridesOf(deep.dims()), w = StridesOf(wide.dims());
+  int64_t row = column_first ? block * channels : block, column = column_first ? channels : 1,
+          channel = column_first ? 1 : block * block;
+  std::vector<int64_t> dims = {deep.dim(0), channels, block, block, deep.dim(2), deep.dim(3)};
+  std::vector<int64_t> deep_strides = {d[0], d[1] * channel, d[1] * row, d[1] * column, d[2], d[3]};
+  std::vector<int64_t> wide_strides = {w[0], w[1], w[2], w[3], w[2] * block, w[3] * block};
+  return Added(AddMove(recipe, {.input = InputOf(p, 0), .dims = dims, .from_strides = to_space ? deep_strides : wide_strides,
+                                .to_strides = to_space ? wide_strides : deep_strides}, ElementBytes(deep.dtype())));
+}
+Result DepthToSpace(const Problem& p, Recipe& recipe) { return DepthSpace(p, recipe, true); }
+Result SpaceToDepth(const Problem& p, Recipe& recipe) { return DepthSpace(p, recipe, false); }
+
+// Another layout: permutations only.
+Result Reorder(const Problem& p, Recipe& recipe) {
+  Value x = p.node().input(0), y = p.node().output(0);
+  auto strides = [&](const mge_layout* l, std::vector<int64_t>* out) {
+    if (IsPlain(l)) return *out = StridesOf(x.dims()), true;
+    if (l->kind != MGE_LAYOUT_PERMUTED || l->rank != x.rank() || l->block_count) return false;
+    out->resize(static_cast<size_t>(l->rank));
+    int64_t step = 1;
+    for (int i = l->rank - 1; i >= 0; --i) {
+      (*out)[static_cast<size_t>(l->perm[i])] = step;
+      step *= x.dim(l->perm[i]);
+    }
+    return true;
+  };
+  Copy copy = {.input = InputOf(p, 0), .dims = DimsOf(x)};
+  if (!strides(x.layout(), &copy.from_strides) || !strides(y.layout(), &copy.to_strides)) return Refusal("a layout is not ours");
+  return Added(AddMove(recipe, copy, ElementBytes(x.dtype())));
+}
+
+// The same bytes under another shape; nothing is done in place.
+void OfferReshape(const Problem& p, Offers& offers) {
+  if (!Accept(p, offers)) return;
+  if (p.node().input(0).bytes() != p.node().output(0).bytes()) return offers.Refuse("the sizes differ");
+  offers.Add({.id = "gpu.reshape", .attributes = kExact, .cost_us = GpuUs(BytesOf(p)),
+              .in_place = {{0, static_cast<uint32_t>(InputOf(p, 0))}}});
+}
+KernelPtr MakeReshape(const Problem& p, const Candidate&) {
+  Recipe recipe;
+  recipe.AddCopy(Operand::Out(), Operand::In(InputOf(p, 0)), p.node().output(0).bytes());
+  return std::move(recipe).Make();
+}
+
+template <Result (*Build)(const Problem&, Recipe&)>
+constexpr KernelRow Row(const char* op, const char* domain = "") {
+  return {op, MoveRow<Build>::Offer, MoveRow<Build>::Make, domain};
+}
+constexpr KernelRow kRows[] = {Row<Transpose>("Transpose"), Row<Expand>("Expand"), Row<Tile>("Tile"), Row<Concat>("Concat"),
+                               Row<Split>("Split"), Row<Slice>("Slice"), Row<DepthToSpace>("DepthToSpace"),
+                               Row<SpaceToDepth>("SpaceToDepth"), Row<Reorder>("Reorder", "mge"),
+                               {"Reshape", OfferReshape, MakeReshape}, {"Flatten", OfferReshape, MakeReshape},
+                               {"Squeeze", OfferReshape, MakeReshape}, {"Unsqueeze", OfferReshape, MakeReshape}};
+
+}  // namespace
+
+MGE_GPU_OPS(movement) = kRows;
+
+}  // namespace mge::gpu

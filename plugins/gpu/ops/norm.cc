@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax, LogSoftmax, and the normalisations.
+#include "plugins/gpu/kernels/norm.h"
+
+#include "plugins/gpu/row_table.h"
+#include "plugins/gpu/support/moves.h"
+
+namespace mge::gpu {
+namespace {
+
+// ---------------------------------------------------------------- softmax
+
+Result Softmax(const Problem& p, Recipe& recipe) {
+  Node n = p.node();
+  Value x = n.input(0);
+  if (!IsFloating(x.dtype())) return Refusal("only floating types");
+  int64_t axis = x.rank() ? AxisOf(n.Int("axis", -1), x.rank()) : 0;
+  if (axis < 0) return Refusal("the axis is outside of the rank");
+  if (x.elements() == 0) return {};
+  Extent e = ExtentOf(x, axis);
+  SoftmaxArgs args = {nullptr, nullptr, e.outer * e.inner, e.n, e.inner, n.op() == "LogSoftmax", 0};
+  bool alone = e.n < 64;  // a block would be mostly idle
+  recipe.Add(KernelFor(alone ? "softmax_thread" : "softmax_block", x.dtype()), alone ? Spread(args.rows) : Rows(args.rows), args,
+             {Operand::In(InputOf(p, 0)), Operand::Out()});
+  return {};
+}
+
+// ---------------------------------------------------------------- rows
+
+// Scale and bias of the input's type with so many elements.
+Result CheckParameters(const Node& n, int first, int last, int64_t elements) {
+  for (int k = first; k <= last; ++k) {
+    if (!n.has_input(k)) continue;
+    if (n.input(k).dtype() != n.input(0).dtype()) return Refusal("parameters of another type");
+    if (static_cast<int64_t>(n.input(k).elements()) != elements) return Refusal("parameters of another size");
+  }
+  return {};
+}
+Operand Optional(const Problem& p, int k) { return p.node().has_input(k) ? Operand::In(InputOf(p, k)) : Operand::Null(); }
+
+Result RowNorm(const Problem& p, Recipe& recipe) {
+  Node n = p.node();
+  Value x = n.input(0);
+  if (!IsFloating(x.dtype())) return Refusal("only floating types");
+  NormArgs args = {};
+  args.epsilon = n.Float("epsilon", 1e-5f);
+  args.groups = args.channel_elements = 1;
+  args.centred = n.op() != "RMSNormalization";
+  if (n.op() == "LayerNormalization" || n.op() == "RMSNormalization") {
+    int64_t axis = AxisOf(n.Int("axis", -1), x.rank());
+    if (axis < 0) return Refusal("the axis is outside of the rank");
+    Extent e = ExtentOf(x, axis);
+    args.rows = e.outer;
+    args.n = e.n * e.inner;
+    if (Result r = CheckParameters(n, 1, 2, args.n); !r.ok()) return r;
+  } else {
+    if (x.rank() < 2) return Refusal("needs a channel dimension");
+    int64_t channels = x.dim(1), groups = n.op() == "GroupNormalization" ? n.Int("num_groups", 0) : channels;
+    if (groups <= 0 || channels % groups) return Refusal("the groups do not divide the channels");
+    args.groups = groups;
+    args.group_channels = channels / groups;
+    args.channel_elements = ExtentOf(x, 1).inner;
+    args.rows = x.dim(0) * groups;
+    args.n = args.group_channels * args.channel_elements;
+    if (Result r = CheckParameters(n, 1, 2, channels); !r.ok()) return r;
+  }
+  mge_dtype statistics = x.dtype() == MGE_DTYPE_F64 ? MGE_DTYPE_F64 : MGE_DTYPE_F32;
+  for (int o = 1; o < n.output_count(); ++o) {
+    if (n.has_output(o) && n.output(o).dtype() != statistics) return Refusal("statistics in another type");
+  }
+  if (args.rows == 0 || args.n == 0) return {};
+  auto output = [&](int k) { return n.has_output(k) ? Operand::Out(OutputOf(p, k)) : Operand::Null(); };
+  recipe.Add(KernelFor("norm", x.dtype()), Rows(args.rows), args,
+             {Operand::In(InputOf(p, 0)), Optional(p, 1), Optional(p, 2), output(0), output(1), output(2)});
+  return {};
+}
+
+// ---------------------------------------------------------------- channels
+
+Result BatchNorm(const Problem& p, Recipe& recipe) {
+  Node n = p.node();
+  Value x = n.input(0);
+  if (n.Int("training_mode", 0)) return Refusal("not for training");
+  if (!IsFloating(x.dtype()) || x.rank() < 2) return Refusal("floating types with channels only");
+  if (Result r = CheckParameters(n, 1, 4, x.dim(1)); !r.ok()) return r;
+  auto elements = static_cast<int64_t>(x.elements());
+  if (elements == 0) return {};
+  recipe.Add(KernelFor("batch_norm", x.dtype()), Spread(elements),
+             BatchNormArgs{nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, elements, x.dim(1), ExtentOf(x, 1).inner,
+                           n.Float("epsilon", 1e-5f)},
+             {Operand::In(InputOf(p, 0)), Optional(p, 1), Optional(p, 2), Optional(p, 3), Optional(p, 4), Operand::Out()});
+  return {};
+}
+
+Result Lrn(const Problem& p, Recipe& recipe) {
+  Node n = p.node();
+  Value x = n.input(0);
+  if (!IsFloating(x.dtype()) || x.rank() < 2) return Refusal("floating types with channels only");
+  if (n.Int("size", 0) < 1) return Refusal("the size is not positive");
+  auto elements = static_cast<int64_t>(x.elements());
+  if (elements == 0) return {};
+  recipe.Add(KernelFor("lrn", x.dtype()), Spread(elements),
+             LrnArgs{nullptr, nullptr, elements, x.dim(1), ExtentOf(x, 1).inner, n.Int("size", 1), n.Float("alpha", 1e-4f),
+                     n.Float("beta", 0.75f), n.Float("bias", 1.0f)},
+             {Operand::In(InputOf(p, 0)), Operand::Out()});
+  return {};
+}
+
+enum Place { kApart, kInPlace };
+
+template <Result (*Build)(const Problem&, Recipe&), Place place>
+struct Row {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Recipe recipe;
+    if (Result r = Build(p, recipe); !r.ok()) return offers.Refuse(r.text());
+    Candidate c = {.id = "gpu.norm", .attributes = kExact,
+                   .cost_us = GpuUs(2 * BytesOf(p), 40.0 * static_cast<double>(p.node().input(0).elements()))};
+    if (place == kInPlace && p.output_count() == 1) c.in_place = {{0, static_cast<uint32_t>(InputOf(p, 0))}};
+    offers.Add(c);
+  }
+  static constexpr KernelRow For(const char* op) { return {op, Offer, MoveRow<Build>::Make}; }
+};
+constexpr KernelRow kRows[] = {Row<Softmax, kInPlace>::For("Softmax"), Row<Softmax, kInPlace>::For("LogSoftmax"),
+                               Row<RowNorm, kInPlace>::For("LayerNormalization"), Row<RowNorm, kInPlace>::For("RMSNormalization"),
+                               Row<RowNorm, kInPlace>::For("InstanceNormalization"), Row<RowNorm, kInPlace>::For("GroupNormalization"),
+                               Row<BatchNorm, kInPlace>::For("BatchNormalization"), Row<Lrn, kApart>::For("LRN")};
+
+}  // namespace
+
+MGE_GPU_OPS(norm) = kRows;
+
+}  // namespace mge::gpu

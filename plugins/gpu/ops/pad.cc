@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pad with constant pads: mode constant as a fill and a copy, the other modes by places.
+#include <algorithm>
+
+#include "plugins/gpu/kernels/copy.h"
+#include "plugins/gpu/row_table.h"
+#include "plugins/gpu/support/moves.h"
+
+namespace mge::gpu {
+namespace {
+
+// How many elements lie before the input in every dimension; negative ones crop.
+Result ReadPads(const Node& n, std::vector<int64_t>* before) {
+  int rank = n.input(0).rank();
+  std::vector<int64_t> pads, axes;
+  if (!ConstantInts(n, 1, pads)) return Refusal("the pads are not constant");
+  if (n.has_input(3)) {
+    if (!ConstantInts(n, 3, axes)) return Refusal("the axes are not constant");
+  } else {
+    for (int d = 0; d < rank; ++d) axes.push_back(d);
+  }
+  if (pads.size() != 2 * axes.size()) return Refusal("the number of pads does not fit");
+  before->assign(static_cast<size_t>(rank), 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    int64_t axis = AxisOf(axes[i], rank);
+    if (axis < 0) return Refusal("an axis is outside of the rank");
+    (*before)[static_cast<size_t>(axis)] = pads[i];
+  }
+  return {};
+}
+
+Result Constant(const Problem& p, const std::vector<int64_t>& before, Recipe& recipe) {
+  Node n = p.node();
+  Value x = n.input(0), y = n.output(0);
+  size_t rank = x.dims().size();
+  uint64_t bytes = ElementBytes(x.dtype());
+  std::vector<int64_t> from = StridesOf(x.dims()), to = StridesOf(y.dims()), out(y.dims().begin(), y.dims().end());
+  if (n.has_input(2)) {
+    Copy fill = {.input = InputOf(p, 2), .dims = out, .from_strides = std::vector<int64_t>(rank, 0), .to_strides = to};
+    if (!AddMove(recipe, fill, bytes)) return Refusal("too many dimensions");
+  } else {
+    recipe.AddFill(Operand::Out(), 0, y.bytes());
+  }
+  Copy body = {.input = InputOf(p, 0), .from_strides = from, .to_strides = to};
+  for (size_t d = 0; d < rank; ++d) {
+    int64_t begin = std::clamp<int64_t>(before[d], 0, out[d]), end = std::clamp<int64_t>(before[d] + x.dims()[d], begin, out[d]);
+    body.dims.push_back(end - begin);
+    body.from_offset += (begin - before[d]) * from[d];
+    body.to_offset += begin * to[d];
+  }
+  return AddMove(recipe, body, bytes) ? Result() : Refusal("too many dimensions");
+}
+
+Result Build(const Problem& p, Recipe& recipe) {
+  Node n = p.node();
+  Value x = n.input(0), y = n.output(0);
+  std::vector<int64_t> before;
+  if (Result r = ReadPads(n, &before); !r.ok()) return r;
+  std::string_view mode = n.Word("mode", "constant");
+  if (mode == "constant") return Constant(p, before, recipe);
+  if (mode != "reflect" && mode != "edge" && mode != "wrap") return Refusal("an unknown mode");
+  PlacesArgs args = {};
+  args.n = static_cast<int64_t>(y.elements());
+  args.rank = x.rank();
+  args.mode = mode == "edge" ? 0 : mode == "reflect" ? 1 : 2;
+  std::vector<int64_t> strides = StridesOf(x.dims());
+  for (int d = 0; d < x.rank(); ++d) {
+    auto i = static_cast<size_t>(d);
+    if (x.dims()[i] == 0 && y.dims()[i] > 0) return Refusal("nothing to repeat");
+    args.dims[i] = y.dims()[i];
+    args.in[i] = x.dims()[i];
+    args.strides[i] = strides[i];
+    args.before[i] = before[i];
+  }
+  if (args.n) {
+    recipe.Add("pad_" + std::to_string(ElementBytes(x.dtype())), Spread(args.n), args, {Operand::In(InputOf(p, 0)), Operand::Out()});
+  }
+  return {};
+}
+
+constexpr KernelRow kRows[] = {{"Pad", MoveRow<Build>::Offer, MoveRow<Build>::Make}};
+
+}  // namespace
+
+MGE_GPU_OPS(pad) = kRows;
+
+}  // namespace mge::gpu

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// MaxPool and AveragePool over one to three spatial axes.
+#include "plugins/gpu/kernels/conv.h"
+#include "plugins/gpu/row_table.h"
+#include "plugins/gpu/support/moves.h"
+#include "plugins/gpu/support/window.h"
+
+namespace mge::gpu {
+namespace {
+
+Result Build(const Problem& p, Recipe& recipe) {
+  Node n = p.node();
+  Value x = n.input(0), y = n.output(0);
+  PoolArgs args = {};
+  if (Result r = ReadWindow(n, n.Ints("kernel_shape"), args.axis); !r.ok()) return r;
+  std::string kernel = KernelFor(n.op() == "MaxPool" ? "max_pool" : "average_pool", x.dtype());
+  if (FindKernel(kernel) == kNoKernel) return Refusal("does not take " + std::string(TypeName(x.dtype())));
+  args.n = static_cast<int64_t>(y.elements());
+  args.count_pads = n.Int("count_include_pad", 0) != 0;
+  args.column_major = n.Int("storage_order", 0) != 0;
+  if (args.n == 0) return {};
+  recipe.Add(kernel, Spread(args.n), args,
+             {Operand::In(InputOf(p, 0)), Operand::Out(OutputOf(p, 0)), n.has_output(1) ? Operand::Out(OutputOf(p, 1)) : Operand::Null()});
+  return {};
+}
+
+void Offer(const Problem& p, Offers& offers) {
+  if (!Accept(p, offers)) return;
+  Recipe recipe;
+  if (Result r = Build(p, recipe); !r.ok()) return offers.Refuse(r.text());
+  double taps = 1;
+  for (int64_t k : p.node().Ints("kernel_shape")) taps *= static_cast<double>(k);
+  offers.Add({.id = "gpu.pool", .attributes = kExact,
+              .cost_us = GpuUs(BytesOf(p), 8 * taps * static_cast<double>(p.node().output(0).elements()))});
+}
+
+constexpr KernelRow kRows[] = {{"MaxPool", Offer, MoveRow<Build>::Make}, {"AveragePool", Offer, MoveRow<Build>::Make}};
+
+}  // namespace
+
+MGE_GPU_OPS(pool) = kRows;
+
+}  // namespace mge::gpu

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reduce* over constant axes, GlobalAveragePool and GlobalMaxPool.
+#include "plugins/gpu/kernels/reduce.h"
+
+#include <algorithm>
+#include <array>
+
+#include "plugins/gpu/row_table.h"
+#include "plugins/gpu/support/broadcast.h"
+#include "plugins/gpu/support/moves.h"
+
+namespace mge::gpu {
+namespace {
+
+struct Reduction {
+  std::string_view op;
+  const char* kernel;
+  double of_nothing;      // what a reduction of no elements gives
+  bool needs_some = false;
+};
+constexpr double kInf = __builtin_inf();
+constexpr Reduction kReductions[] = {
+    {"ReduceSum", "reduce_sum", 0}, {"ReduceMean", "reduce_mean", 0, true}, {"ReduceMax", "reduce_max", 0, true},
+    {"ReduceMin", "reduce_min", 0, true}, {"ReduceProd", "reduce_prod", 1}, {"ReduceL1", "reduce_l1", 0},
+    {"ReduceL2", "reduce_l2", 0}, {"ReduceLogSum", "reduce_log_sum", -kInf}, {"ReduceLogSumExp", "reduce_log_sum_exp", -kInf},
+    {"ReduceSumSquare", "reduce_sum_square", 0}, {"GlobalAveragePool", "reduce_mean", 0, true},
+    {"GlobalMaxPool", "reduce_max", 0, true}};
+
+const Reduction& Find(const Node& n) {
+  for (const Reduction& r : kReductions) {
+    if (r.op == n.op()) return r;
+  }
+  return kReductions[0];
+}
+
+enum Kind : uint32_t { kThread = 0, kBlock = 1, kAtomic = 2 };
+
+struct Described {
+  ReduceArgs args = {};
+  std::string base;
+  bool copies = false;  // nothing is reduced
+};
+
+Result Axes(const Node& n, std::vector<bool>* reduced, bool* copies) {
+  Value x = n.input(0);
+  auto rank = static_cast<size_t>(x.rank());
+  if (n.op().starts_with("Global")) {
+    if (rank < 2) return Refusal("nothing to pool");
+    reduced->assign(rank, true);
+    (*reduced)[0] = (*reduced)[1] = false;
+    return {};
+  }
+  std::vector<int64_t> axes;
+  if (n.has_input(1) && !ConstantInts(n, 1, axes)) return Refusal("the axes are not constant");
+  *copies = axes.empty() && n.Int("noop_with_empty_axes", 0);
+  reduced->assign(rank, axes.empty());
+  for (int64_t a : axes) {
+    int64_t axis = AxisOf(a, x.rank());
+    if (axis < 0) return Refusal("an axis is outside of the rank");
+    (*reduced)[static_cast<size_t>(axis)] = true;
+  }
+  return {};
+}
+
+ReduceWalk WalkOf(std::vector<int64_t> dims, std::vector<int64_t> strides) {
+  std::vector<std::vector<int64_t>> list = {std::move(strides)};
+  Collapse(dims, list);
+  ReduceWalk w = {};
+  w.rank = static_cast<int32_t>(dims.size());
+  for (size_t d = 0; d < dims.size(); ++d) {
+    w.dims[d] = dims[d];
+    w.strides[d] = list[0][d];
+  }
+  return w;
+}
+
+Result Describe(const Problem& p, Described* out) {
+  Node n = p.node();
+  Value x = n.input(0), y = n.output(0);
+  const Reduction& r = Find(n);
+  std::vector<bool> reduced;
+  if (Result result = Axes(n, &reduced, &out->copies); !result.ok()) return result;
+  std::vector<int64_t> strides = StridesOf(x.dims()), kept_dims, kept_strides, gone_dims, gone_strides;
+  ReduceArgs& a = out->args;
+  a.count = 1;
+  for (size_t d = 0; d < reduced.size(); ++d) {
+    (reduced[d] ? gone_dims : kept_dims).push_back(x.dims()[d]);
+    (reduced[d] ? gone_strides : kept_strides).push_back(strides[d]);
+    if (reduced[d]) a.count *= x.dims()[d];
+  }
+  a.outputs = static_cast<int64_t>(y.elements());
+  a.kept = WalkOf(kept_dims, kept_strides);
+  a.reduced = WalkOf(gone_dims, gone_strides);
+  out->base = r.kernel;
+  mge_dtype type = x.dtype();
+  if (type == MGE_DTYPE_BOOL && out->base != "reduce_max" && out->base != "reduce_min") return Refusal("does not take bool");
+  if (FindKernel(KernelFor(out->base + "_thread", type == MGE_DTYPE_BOOL ? MGE_DTYPE_U8 : type)) == kNoKernel) {
+    return Refusal("does not take " + std::string(TypeName(type)));
+  }
+  if (a.count == 0 && a.outputs && r.needs_some) return Refusal("nothing to reduce");
+  return {};
+}
+
+void Offer(const Problem& p, Offers& offers) {
+  if (!Accept(p, offers)) return;
+  Described d;
+  if (Result r = Describe(p, &d); !r.ok()) return offers.Refuse(r.text());
+  const ReduceArgs& a = d.args;
+  double bytes = BytesOf(p), count = static_cast<double>(a.count);
+  // A thread that sums alone leaves the device idle when outputs are few.
+  offers.Add({.id = "gpu.reduce.thread", .attributes = kExact,
+              .cost_us = GpuUs(bytes, 4.0 * count * static_cast<double>(a.outputs)) + count * 2e-3, .variant = kThread});
+  if (d.copies || a.count == 0 || FindKernel(KernelFor(d.base + "_block", p.node().input(0).dtype())) == kNoKernel) return;
+  offers.Add({.id = "gpu.reduce.block", .attributes = kExact,
+              .cost_us = GpuUs(bytes) + 0.2 + count / 128e3 + 2e-3 * static_cast<double>(a.outputs), .variant = kBlock});
+  if (d.base == "reduce_sum" && p.node().input(0).dtype() == MGE_DTYPE_F32) {
+    offers.Add({.id = "gpu.reduce.atomic", .rank = 10, .attributes = MGE_KERNEL_CAPTURE_SAFE | MGE_KERNEL_USES_ATOMICS,
+                .cost_us = GpuUs(bytes, 0, 2) + 0.2 + count / 512e3 + 8e-3 * static_cast<double>(a.outputs), .variant = kAtomic});
+  }
+}
+
+// One element of `value` in the bits of the type.
+uint64_t BitsOf(double value, mge_dtype type) {
+  switch (type) {
+    case MGE_DTYPE_F32: return value == 1 ? 0x3f800000u : value == 0 ? 0 : 0xff800000u;
+    case MGE_DTYPE_F64: return value == 1 ? 0x3ff0000000000000u : value == 0 ? 0 : 0xfff0000000000000u;
+    case MGE_DTYPE_F16: return value == 1 ? 0x3c00u : value == 0 ? 0 : 0xfc00u;
+    case MGE_DTYPE_BF16: return value == 1 ? 0x3f80u : value == 0 ? 0 : 0xff80u;
+    default: return value == 1 ? 1 : 0;
+  }
+}
+
+KernelPtr Make(const Problem& p, const Candidate& c) {
+  Described d;
+  if (!Describe(p, &d).ok()) return nullptr;
+  Value x = p.node().input(0), y = p.node().output(0);
+  mge_dtype type = x.dtype() == MGE_DTYPE_BOOL ? MGE_DTYPE_U8 : x.dtype();
+  Operand in = Operand::In(InputOf(p, 0)), out = Operand::Out();
+  Recipe recipe;
+  if (d.copies) {
+    recipe.AddCopy(out, in, y.bytes());
+  } else if (d.args.outputs == 0) {
+  } else if (d.args.count == 0) {
+    recipe.AddConstant(out, BitsOf(Find(p.node()).of_nothing, type), static_cast<int64_t>(y.elements()), ElementBytes(type));
+  } else if (c.variant == kAtomic) {
+    d.args.splits = std::clamp<int64_t>(d.args.count / 4096, 1, 64);
+    recipe.AddFill(out, 0, y.bytes());
+    recipe.Add("reduce_atomic_sum_f32", Rows(d.args.outputs * d.args.splits), d.args, {in, out});
+  } else if (c.variant == kBlock) {
+    recipe.Add(KernelFor(d.base + "_block", type), Rows(d.args.outputs), d.args, {in, out});
+  } else {
+    recipe.Add(KernelFor(d.base + "_thread", type), Spread(d.args.outputs), d.args, {in, out});
+  }
+  return std::move(recipe).Make();
+}
+
+constexpr auto kRows = [] {
+  std::array<KernelRow, std::size(kReductions)> rows = {};
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = {kReductions[i].op.data(), Offer, Make};
+  return rows;
+}();
+
+}  // namespace
+
+MGE_GPU_OPS(reduce) = kRows;
+
+}  // namespace mge::gpu

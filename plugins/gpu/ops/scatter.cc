@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// ScatterElements and ScatterND: the data is copied, then updated in the order of the updates.
+#include "plugins/gpu/kernels/index.h"
+#include "plugins/gpu/row_table.h"
+#include "plugins/gpu/support/moves.h"
+
+namespace mge::gpu {
+namespace {
+
+ScatterReduction ReductionOf(const Node& n) {
+  std::string_view word = n.Word("reduction", "none");
+  return word == "add" ? kScatterAdd : word == "mul" ? kScatterMul : word == "max" ? kScatterMax
+         : word == "min" ? kScatterMin : kScatterNone;
+}
+
+Result Build(const Problem& p, Recipe& recipe) {
+  Node n = p.node();
+  Value x = n.input(0), indices = n.input(1), updates = n.input(2);
+  int rank = x.rank();
+  if (indices.dtype() != MGE_DTYPE_I64 && indices.dtype() != MGE_DTYPE_I32) return Refusal("indices of that type");
+  if (rank == 0) return Refusal("a scalar");
+  ScatterArgs args = {};
+  args.reduction = ReductionOf(n);
+  args.wide = indices.dtype() == MGE_DTYPE_I64;
+  if (x.dtype() == MGE_DTYPE_BOOL && args.reduction != kScatterNone) return Refusal("no such reduction of bool");
+  mge_dtype type = x.dtype() == MGE_DTYPE_BOOL ? MGE_DTYPE_U8 : x.dtype();
+  std::vector<int64_t> strides = StridesOf(x.dims());
+  bool tuples = n.op() == "ScatterND";
+  if (tuples) {
+    if (indices.rank() < 1) return Refusal("indices without dimensions");
+    auto tuple = static_cast<int>(indices.dim(-1));
+    if (tuple > rank) return Refusal("more indices than dimensions");
+    args.rank = tuple;
+    args.lines = 1;
+    for (int d = tuple; d < rank; ++d) args.lines *= x.dim(d);
+    args.along = tuple ? static_cast<int64_t>(indices.elements()) / tuple : 1;
+    for (int d = 0; tuple == 0 && d + 1 < indices.rank(); ++d) args.along *= indices.dim(d);
+    for (int k = 0; k < tuple; ++k) {
+      args.dims[k] = x.dim(k);
+      args.strides[k] = strides[static_cast<size_t>(k)];
+    }
+  } else {
+    int64_t axis = AxisOf(n.Int("axis", 0), rank);
+    if (axis < 0 || indices.rank() != rank) return Refusal("axis or indices outside of the rank");
+    args.rank = rank;
+    args.axis = static_cast<int32_t>(axis);
+    args.bound = x.dim(args.axis);
+    args.along = indices.dim(args.axis);
+    args.lines = args.along ? static_cast<int64_t>(indices.elements()) / args.along : 0;
+    for (int d = 0; d < rank; ++d) {
+      args.dims[d] = indices.dim(d);
+      args.strides[d] = strides[static_cast<size_t>(d)];
+    }
+  }
+  if (static_cast<uint64_t>(args.lines * args.along) != updates.elements()) return Refusal("updates of another size");
+  recipe.AddCopy(Operand::Out(), Operand::In(InputOf(p, 0)), x.bytes());
+  if (updates.elements() && x.elements()) {
+    recipe.Add(KernelFor(tuples ? "scatter_nd" : "scatter_elements", type), Spread(args.lines), args,
+               {Operand::In(InputOf(p, 1)), Operand::In(InputOf(p, 2)), Operand::Out(), Operand::Faults()});
+  }
+  return {};
+}
+
+void Offer(const Problem& p, Offers& offers) {
+  if (!Accept(p, offers)) return;
+  Recipe recipe;
+  if (Result r = Build(p, recipe); !r.ok()) return offers.Refuse(r.text());
+  offers.Add({.id = "gpu.scatter",
+              .attributes = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_CAPTURE_SAFE,
+              .cost_us = GpuUs(BytesOf(p), 0, recipe.launches()),
+              .in_place = {{0, static_cast<uint32_t>(InputOf(p, 0))}}});
+}
+KernelPtr Make(const Problem& p, const Candidate&) {
+  Recipe recipe;
+  return Build(p, recipe).ok() ? std::move(recipe).Make() : nullptr;
+}
+
+constexpr KernelRow kRows[] = {{"ScatterElements", Offer, Make}, {"ScatterND", Offer, Make}};
+
+}  // namespace
+
+MGE_GPU_OPS(scatter) = kRows;
+
+}  // namespace mge::gpu

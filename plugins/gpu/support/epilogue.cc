@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gpu/support/epilogue.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "plugins/gpu/support/row.h"
+
+namespace mge::gpu {
+namespace {
+
+constexpr int32_t kOwn = std::numeric_limits<int32_t>::max();  // the product's own bias fills the place
+
+bool SameDims(const Value& a, const Value& b) { return std::ranges::equal(a.dims(), b.dims()); }
+
+// A constant of one float.
+bool Scalar(const Value& v, float* out) {
+  if (v.dtype() != MGE_DTYPE_F32 || !v.is_constant() || !v.is_static() || v.elements() != 1) return false;
+  *out = v.data<float>()[0];
+  return true;
+}
+
+// True if the value broadcasts along all dimensions of y but the channels'.
+bool IsPerChannel(const Value& v, const Value& y, ChannelAxis axis) {
+  int channel = axis == ChannelAxis::kLast ? y.rank() - 1 : 1;
+  if (v.rank() > y.rank()) return false;
+  for (int i = 1; i <= v.rank(); ++i) {
+    if (v.dim(-i) != (y.rank() - i == channel ? y.dim(channel) : 1)) return false;
+  }
+  return v.elements() == static_cast<uint64_t>(y.dim(channel));
+}
+
+bool FindActivation(const Node& next, Activation* a) {
+  struct Named {
+    const char* op;
+    ActivationKind kind;
+  };
+  constexpr Named kNamed[] = {{"Relu", kRelu}, {"Sigmoid", kSigmoid}, {"Tanh", kTanh}, {"HardSwish", kHardSwish}};
+  for (const Named& n : kNamed) {
+    if (next.Is(n.op)) return a->kind = n.kind, true;
+  }
+  if (next.Is("LeakyRelu")) return *a = {kLeakyRelu, next.Float("alpha", 0.01f), 0}, true;
+  if (next.Is("Gelu")) return a->kind = next.Word("approximate", "none") == "tanh" ? kGeluTanh : kGelu, true;
+  if (!next.Is("Clip")) return false;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  *a = {kClip, -kInfinity, kInfinity};
+  return (!next.has_input(1) || Scalar(next.input(1), &a->low)) && (!next.has_input(2) || Scalar(next.input(2), &a->high));
+}
+
+// Makes `next`, which reads e->output, part of the epilogue; false, and nothing is changed, if it does not fit.
+bool Absorb(const Graph& graph, const Node& next, ChannelAxis axis, Epilogue* e) {
+  if (e->activation.kind != kNoActivation || HasOwnMeaning(next) || !next.has_output(0) || next.output_count() != 1) return false;
+  Value x = graph.value(e->output), y = next.output(0);
+  if (x.dtype() != MGE_DTYPE_F32 || y.dtype() != MGE_DTYPE_F32 || !y.is_static() || !SameDims(x, y)) return false;
+  Epilogue grown = *e;
+  grown.output = next.output_id(0);
+  if (next.Is("Add")) {
+    int32_t other = next.input_id(next.input_id(0) == e->output ? 1 : 0);
+    if (other == e->output) return false;
+    Value v = graph.value(other);
+    if (v.dtype() != MGE_DTYPE_F32 || !v.is_static()) return false;
+    if (e->bias < 0 && IsPerChannel(v, y, axis)) {
+      grown.bias = other;
+    } else if (e->residual < 0 && SameDims(v, y)) {
+      grown.residual = other;
+    } else {
+      return false;
+    }
+  } else if (next.input_id(0) != e->output || !FindActivation(next, &grown.activation)) {
+    return false;
+  }
+  *e = grown;
+  return true;
+}
+
+Epilogue StartOf(const Node& product) {
+  Epilogue e;
+  e.output = product.output_id(0);
+  if (product.has_input(2) && product.Is("Conv")) e.bias = kOwn;
+  return e;
+}
+
+}  // namespace
+
+bool FindEpilogue(const Problem& p, ChannelAxis axis, Epilogue* e) {
+  *e = StartOf(p.node());
+  for (int i = 1; i < p.node_count(); ++i) {
+    if (!Absorb(p.graph(), p.node(i), axis, e)) return false;
+  }
+  if (e->bias == kOwn) e->bias = p.node().input_id(2);
+  return p.output_count() == 1 && p.graph().raw()->outputs[0] == e->output;
+}
+
+void OfferEpilogues(const Pattern& pattern, const mge_claim_sink* sink, std::string_view op, ChannelAxis axis) {
+  for (int i = 0; i < pattern.graph().node_count(); ++i) {
+    Node n = pattern.node(i);
+    if (!n.Is(op) || !n.has_output(0) || n.output(0).dtype() != MGE_DTYPE_F32 || !n.output(0).is_static()) continue;
+    if (HasOwnMeaning(n) || n.output(0).elements() == 0) continue;
+    Epilogue e = StartOf(n);
+    std::vector<int32_t> nodes = {i};
+    double saved = 0;
+    for (int next = pattern.Next(i); next >= 0; next = pattern.Next(next)) {
+      if (!Absorb(pattern.graph(), pattern.node(next), axis, &e)) break;
+      nodes.push_back(next);
+      saved += GpuUs(2.0 * static_cast<double>(n.output(0).bytes()));
+      OfferClaim(sink, op == "Conv" ? "conv_epilogue" : "gemm_epilogue", nodes, saved);
+    }
+  }
+}
+
+}  // namespace mge::gpu

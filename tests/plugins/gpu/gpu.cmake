@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# The kernels of plugins/gpu through a backend of the tests' own, tests/gpu/mge_emulated.so of the build tree.
+add_library(mge_emulated MODULE plugins/gpu/emulated/backend.cc)
+target_link_libraries(mge_emulated PRIVATE mge_gpu_ops mge_gpu_emulation)
+target_link_options(mge_emulated PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/sdk/cmake/mge_backend.map -Wl,-z,defs
+                    -Wl,--build-id)
+set_target_properties(mge_emulated PROPERTIES PREFIX "" SUFFIX ".so" LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/gpu)
+add_custom_command(TARGET mge_emulated POST_BUILD COMMAND chmod 0755 $<TARGET_FILE:mge_emulated> VERBATIM)
+
+mge_test(plugins/gpu LINK mge_backend_harness)
+add_dependencies(test_plugins_gpu mge_emulated)
+# The machine itself, with kernels of the tests' own.
+mge_gpu_emulate(plugins/gpu/kernels/machine.cu)
+target_sources(test_plugins_gpu PRIVATE plugins/gpu/kernels/machine.cu)
+target_link_libraries(test_plugins_gpu PRIVATE mge_gpu_emulation)
+
+# Kernels that share memory, compiled for the race checker. Instrumented objects meet its runtime, not libtsan.
+if(NOT MGE_SANITIZE)
+  mge_test(plugins/gpu/races LINK mge_sdk)
+  set(kernels copy norm reduce matmul conv)
+  list(TRANSFORM kernels PREPEND ${PROJECT_SOURCE_DIR}/plugins/gpu/kernels/)
+  list(TRANSFORM kernels APPEND .cu)
+  mge_gpu_emulate(${kernels})
+  add_library(mge_gpu_race_kernels OBJECT ${kernels} plugins/gpu/kernels/machine.cu)
+  target_include_directories(mge_gpu_race_kernels PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(mge_gpu_race_kernels PRIVATE mge_sdk)
+  target_compile_options(mge_gpu_race_kernels PRIVATE -O1 -fsanitize=thread)
+  set(emulation ${PROJECT_SOURCE_DIR}/plugins/gpu/emulation)
+  target_sources(test_plugins_gpu_races PRIVATE $<TARGET_OBJECTS:mge_gpu_race_kernels> ${emulation}/emulator.cc
+                 ${emulation}/fiber.cc ${emulation}/races.cc)
+  target_compile_definitions(mge_gpu_race_kernels PRIVATE MGE_GPU_RACES)
+  target_compile_definitions(test_plugins_gpu_races PRIVATE MGE_GPU_RACES)
+endif()

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that show what the emulated machine does, and kernels with one fault each for its checkers.
+#include "tests/plugins/gpu/kernels/machine.h"
+
+#include "plugins/gpu/kernels/block_reduce.h"
+#include "plugins/gpu/port.h"
+
+namespace mge::gpu {
+
+// ---------------------------------------------------------------- good ones
+
+// y: for each thread the set lanes before it, the number of set lanes, and the value two lanes further.
+GPU_DEVICE void WarpOperations(const MachineArgs& args) {
+  const int lane = static_cast<int>(threadIdx.x) % GPU_WARP, v = args.x[threadIdx.x];
+  const uint64_t set = Ballot(v != 0);
+  int before = 0, all = 0;
+  for (int i = 0; i < GPU_WARP; ++i) {
+    const int bit = static_cast<int>((set >> i) & 1);
+    all += bit;
+    before += i < lane ? bit : 0;
+  }
+  args.y[3 * threadIdx.x] = before;
+  args.y[3 * threadIdx.x + 1] = Shuffle(all, GPU_WARP - 1);
+  args.y[3 * threadIdx.x + 2] = ShuffleDown(v, 2);
+}
+// y[i]: the thread that began as number i.
+GPU_DEVICE void OrderOfThreads(const MachineArgs& args) {
+  args.y[atomicAdd(args.y + args.n, 1)] = static_cast<int32_t>(threadIdx.x);
+}
+// y[block]: what shared memory holds at first.
+GPU_DEVICE void FirstShared(const MachineArgs& args) {
+  GPU_SHARED(int32_t, s, [64]);
+  if (threadIdx.x == 0) args.y[blockIdx.x] = s[0];
+  GPU_BARRIER();
+  s[threadIdx.x] = 7;
+}
+// y = x turned round in each block.
+GPU_DEVICE void TurnRound(const MachineArgs& args) {
+  GPU_DYNAMIC_SHARED(int32_t, s);
+  const int64_t base = static_cast<int64_t>(blockIdx.x) * blockDim.x;
+  s[threadIdx.x] = args.x[base + threadIdx.x];
+  GPU_BARRIER();
+  args.y[base + threadIdx.x] = s[blockDim.x - 1 - threadIdx.x];
+}
+GPU_DEVICE void SumOfBlock(const MachineArgs& args) {
+  GPU_SHARED(float, part, [32]);
+  const float sum = BlockReduce<JoinSum>(static_cast<float>(args.x[threadIdx.x]), part);
+  args.y[threadIdx.x] = static_cast<int32_t>(sum);
+}
+GPU_DEVICE void Place(const MachineArgs& args) {
+  const uint32_t block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+  const uint32_t thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+  args.y[block * blockDim.x * blockDim.y * blockDim.z + thread] = static_cast<int32_t>(block * 1000 + thread);
+}
+
+// ---------------------------------------------------------------- faulty ones
+
+GPU_DEVICE void BarrierForSome(const MachineArgs& args) {
+  if (threadIdx.x < 16) GPU_BARRIER();
+  args.y[threadIdx.x] = 1;
+}
+GPU_DEVICE void TwoBarriers(const MachineArgs& args) {
+  if (threadIdx.x < 16) GPU_BARRIER();
+  else
+    GPU_BARRIER();
+  args.y[threadIdx.x] = 1;
+}
+GPU_DEVICE void WarpWaitsForBlock(const MachineArgs& args) {
+  if (threadIdx.x % 2) GPU_BARRIER();
+  args.y[threadIdx.x] = ShuffleXor(static_cast<int32_t>(threadIdx.x), 1);
+}
+GPU_DEVICE void TooMuchShared(const MachineArgs& args) {
+  GPU_SHARED(int32_t, s, [20000]);
+  s[threadIdx.x] = 1;
+  args.y[threadIdx.x] = s[threadIdx.x];
+}
+GPU_DEVICE void RaceOfNeighbours(const MachineArgs& args) {
+  GPU_SHARED(int32_t, s, [64]);
+  s[threadIdx.x] = static_cast<int32_t>(threadIdx.x);
+  args.y[threadIdx.x] = s[threadIdx.x ^ 32];
+}
+GPU_DEVICE void RaceOfBlocks(const MachineArgs& args) { args.y[threadIdx.x] += 1; }
+GPU_DEVICE void PhasesWithoutBarrier(const MachineArgs& args) {
+  GPU_SHARED(int32_t, s, [64]);
+  GPU_PHASE(t) s[t] = args.x[t];
+  GPU_PHASE(t) args.y[t] = s[63 - t];
+}
+GPU_DEVICE void SharedTooFar(const MachineArgs& args) {
+  GPU_SHARED(int32_t, s, [64]);
+  s[threadIdx.x + 1] = 1;
+  GPU_BARRIER();
+  args.y[threadIdx.x] = s[threadIdx.x];
+}
+
+GPU_KERNEL(machine_warp_operations, 256, MachineArgs, WarpOperations)
+GPU_KERNEL(machine_order_of_threads, 256, MachineArgs, OrderOfThreads)
+GPU_KERNEL(machine_first_shared, 256, MachineArgs, FirstShared)
+GPU_KERNEL(machine_turn_round, 256, MachineArgs, TurnRound)
+GPU_KERNEL(machine_sum_of_block, 256, MachineArgs, SumOfBlock)
+GPU_KERNEL(machine_place, 256, MachineArgs, Place)
+GPU_KERNEL(machine_barrier_for_some, 256, MachineArgs, BarrierForSome)
+GPU_KERNEL(machine_two_barriers, 256, MachineArgs, TwoBarriers)
+GPU_KERNEL(machine_warp_waits_for_block, 256, MachineArgs, WarpWaitsForBlock)
+GPU_KERNEL(machine_too_much_shared, 256, MachineArgs, TooMuchShared)
+GPU_KERNEL(machine_race_of_neighbours, 256, MachineArgs, RaceOfNeighbours)
+GPU_KERNEL(machine_race_of_blocks, 256, MachineArgs, RaceOfBlocks)
+GPU_PHASED_KERNEL(machine_phases_without_barrier, 256, MachineArgs, PhasesWithoutBarrier)
+GPU_KERNEL(machine_shared_too_far, 256, MachineArgs, SharedTooFar)
+
+}  // namespace mge::gpu
