@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every elementwise operator: the one list of them, and how each becomes launches. Which types an operator takes is what its
-// kernels are compiled for.
+// Every elementwise operator as launches, and chains of them as one. Which types an operator takes is what its kernels are
+// compiled for.
 #include "plugins/gpu/kernels/elementwise.h"
 
 #include <array>
@@ -8,118 +8,13 @@
 
 #include "plugins/gpu/row_table.h"
 #include "plugins/gpu/support/broadcast.h"
+#include "plugins/gpu/support/chain.h"
+#include "plugins/gpu/support/elementwise_ops.h"
 #include "plugins/gpu/support/recipe.h"
 #include "plugins/gpu/support/row.h"
 
 namespace mge::gpu {
 namespace {
-
-enum class Form : uint8_t {
-  kUnary,     // y = f(x); attributes p, q are parameters a, b
-  kIsInf,     // the same with attributes of integers
-  kBinary,    // z = f(x, y), comparisons too
-  kVariadic,  // f(f(a, b), c)...
-  kMean,      // the sum of all, divided by their number
-  kMod,
-  kShift,
-  kGelu,
-  kPow,
-  kWhere,
-  kCast,
-  kClip,
-  kCopy,
-};
-
-struct ElementwiseOp {
-  const char* name;
-  Form form;
-  const char* kernel = "";
-  const char* p = "";
-  float a = 0;
-  const char* q = "";
-  float b = 0;
-};
-
-constexpr ElementwiseOp kOps[] = {
-    {"Abs", Form::kUnary, "abs"},
-    {"Acos", Form::kUnary, "acos"},
-    {"Acosh", Form::kUnary, "acosh"},
-    {"Add", Form::kBinary, "add"},
-    {"And", Form::kBinary, "and"},
-    {"Asin", Form::kUnary, "asin"},
-    {"Asinh", Form::kUnary, "asinh"},
-    {"Atan", Form::kUnary, "atan"},
-    {"Atanh", Form::kUnary, "atanh"},
-    {"BitShift", Form::kShift},
-    {"BitwiseAnd", Form::kBinary, "bitwise_and"},
-    {"BitwiseNot", Form::kUnary, "bitwise_not"},
-    {"BitwiseOr", Form::kBinary, "bitwise_or"},
-    {"BitwiseXor", Form::kBinary, "bitwise_xor"},
-    {"Cast", Form::kCast},
-    {"CastLike", Form::kCast},
-    {"Ceil", Form::kUnary, "ceil"},
-    {"Celu", Form::kUnary, "celu", "alpha", 1.0f},
-    {"Clip", Form::kClip, "clip"},
-    {"Cos", Form::kUnary, "cos"},
-    {"Cosh", Form::kUnary, "cosh"},
-    {"Div", Form::kBinary, "div"},
-    {"Dropout", Form::kCopy},
-    {"Elu", Form::kUnary, "elu", "alpha", 1.0f},
-    {"Equal", Form::kBinary, "equal"},
-    {"Erf", Form::kUnary, "erf"},
-    {"Exp", Form::kUnary, "exp"},
-    {"Floor", Form::kUnary, "floor"},
-    {"Gelu", Form::kGelu},
-    {"Greater", Form::kBinary, "greater"},
-    {"GreaterOrEqual", Form::kBinary, "greater_or_equal"},
-    {"HardSigmoid", Form::kUnary, "hard_sigmoid", "alpha", 0.2f, "beta", 0.5f},
-    {"HardSwish", Form::kUnary, "hard_swish"},
-    {"Identity", Form::kCopy},
-    {"IsInf", Form::kIsInf, "is_inf"},
-    {"IsNaN", Form::kUnary, "is_nan"},
-    {"LeakyRelu", Form::kUnary, "leaky_relu", "alpha", 0.01f},
-    {"Less", Form::kBinary, "less"},
-    {"LessOrEqual", Form::kBinary, "less_or_equal"},
-    {"Log", Form::kUnary, "log"},
-    {"Max", Form::kVariadic, "max"},
-    {"Mean", Form::kMean, "add"},
-    {"Min", Form::kVariadic, "min"},
-    {"Mish", Form::kUnary, "mish"},
-    {"Mod", Form::kMod},
-    {"Mul", Form::kBinary, "mul"},
-    {"Neg", Form::kUnary, "neg"},
-    {"Not", Form::kUnary, "not"},
-    {"Or", Form::kBinary, "or"},
-    {"PRelu", Form::kBinary, "prelu"},
-    {"Pow", Form::kPow, "pow"},
-    {"Reciprocal", Form::kUnary, "reciprocal"},
-    {"Relu", Form::kUnary, "relu"},
-    {"Round", Form::kUnary, "round"},
-    {"Selu", Form::kUnary, "selu", "alpha", 1.67326319217681884765625f, "gamma", 1.05070102214813232421875f},
-    {"Shrink", Form::kUnary, "shrink", "lambd", 0.5f, "bias", 0.0f},
-    {"Sigmoid", Form::kUnary, "sigmoid"},
-    {"Sign", Form::kUnary, "sign"},
-    {"Sin", Form::kUnary, "sin"},
-    {"Sinh", Form::kUnary, "sinh"},
-    {"Softplus", Form::kUnary, "softplus"},
-    {"Softsign", Form::kUnary, "softsign"},
-    {"Sqrt", Form::kUnary, "sqrt"},
-    {"Sub", Form::kBinary, "sub"},
-    {"Sum", Form::kVariadic, "add"},
-    {"Swish", Form::kUnary, "swish", "alpha", 1.0f},
-    {"Tan", Form::kUnary, "tan"},
-    {"Tanh", Form::kUnary, "tanh"},
-    {"ThresholdedRelu", Form::kUnary, "thresholded_relu", "alpha", 1.0f},
-    {"Where", Form::kWhere},
-    {"Xor", Form::kBinary, "xor"},
-};
-
-const ElementwiseOp& RowOf(const Node& n) {
-  for (const ElementwiseOp& op : kOps) {
-    if (n.op() == op.name) return op;
-  }
-  return kOps[0];  // rows are made of this table
-}
 
 // The node as launches; refuses with a reason. Used to offer and to make, so that the two cannot differ.
 class Builder {
@@ -127,7 +22,7 @@ class Builder {
   Builder(const Problem& p, Recipe* recipe) : p_(p), n_(p.node()), y_(n_.output(0)), recipe_(*recipe) {}
 
   Result Build() {
-    const ElementwiseOp& op = RowOf(n_);
+    const ElementwiseOp& op = *FindElementwise(n_.op(), n_.domain());
     if (n_.output_count() > 1 && n_.has_output(1)) return No("does not give a mask");
     if (!n_.has_input(0)) return No("without an operand");
     switch (op.form) {
@@ -306,8 +201,14 @@ class Builder {
 };
 
 void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
+  if (!Accept(p, offers, /*groups=*/true)) return;
   Recipe recipe;
+  if (p.node_count() > 1) {
+    Chain chain;
+    if (Result r = chain.Build(p, &recipe); !r.ok()) return offers.Refuse(r.text());
+    double operations = 20.0 * static_cast<double>(p.output(0).elements()) * p.node_count();
+    return offers.Add({.id = "gpu.chain", .attributes = kExact, .cost_us = GpuUs(BytesOf(p), operations), .in_place = chain.in_place()});
+  }
   Builder builder(p, &recipe);
   if (Result r = builder.Build(); !r.ok()) return offers.Refuse(r.text());
   offers.Add({.id = "gpu.elementwise",
@@ -319,13 +220,14 @@ void Offer(const Problem& p, Offers& offers) {
 
 KernelPtr Make(const Problem& p, const Candidate&) {
   Recipe recipe;
-  if (!Builder(p, &recipe).Build().ok()) return nullptr;
+  Result r = p.node_count() > 1 ? Chain().Build(p, &recipe) : Builder(p, &recipe).Build();
+  if (!r.ok()) return nullptr;
   return std::move(recipe).Make();
 }
 
 constexpr auto kRows = [] {
-  std::array<KernelRow, std::size(kOps)> rows = {};
-  for (size_t i = 0; i < rows.size(); ++i) rows[i] = {kOps[i].name, Offer, Make};
+  std::array<KernelRow, std::size(kElementwiseOps)> rows = {};
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = {kElementwiseOps[i].name, Offer, Make};
   return rows;
 }();
 

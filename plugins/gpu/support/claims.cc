@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The groups that one kernel of plugins/gpu computes.
 #include "plugins/gpu/launch.h"
+#include "plugins/gpu/support/chain.h"
 #include "plugins/gpu/support/epilogue.h"
 
 namespace mge::gpu {
@@ -11,6 +12,7 @@ mge_code OfferClaims(mge_device*, const mge_graph* graph, const mge_claim_sink* 
     OfferEpilogues(pattern, sink, "Conv", ChannelAxis::kSecond);
     OfferEpilogues(pattern, sink, "MatMul", ChannelAxis::kLast);
     OfferEpilogues(pattern, sink, "Gemm", ChannelAxis::kLast);
+    OfferChains(pattern, sink);
     return MGE_OK;
   });
 }

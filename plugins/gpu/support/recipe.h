@@ -10,6 +10,7 @@
 
 #include <cstring>
 #include <initializer_list>
+#include <span>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -46,8 +47,12 @@ class Recipe {
  public:
   template <typename Args>
   void Add(std::string_view kernel, const Shape3& shape, const Args& args, std::initializer_list<Operand> pointers) {
+    Add(kernel, shape, args, std::span<const Operand>(pointers.begin(), pointers.size()));
+  }
+  template <typename Args>
+  void Add(std::string_view kernel, const Shape3& shape, const Args& args, std::span<const Operand> pointers) {
     static_assert(std::is_trivially_copyable_v<Args> && std::is_standard_layout_v<Args> && sizeof(Args) <= kMaxArgsBytes);
-    AddLaunch(kernel, shape, &args, sizeof(Args), {pointers.begin(), pointers.size()});
+    AddLaunch(kernel, shape, &args, sizeof(Args), pointers);
   }
   void AddFill(Operand to, int byte, uint64_t bytes);
   // n elements of so many bytes, all of these bits.

@@ -4,6 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/plugins/gpu/emulated_backend.h"
+#include "tests/support/chain.h"
 
 namespace mge::testing {
 namespace {
@@ -153,6 +154,41 @@ TEST(GpuElementwise, CastBetweenAllTypes) {
     Tensor odd = Fill(DType::kF64, {6}, {1e300, -1e300, NAN, INFINITY, 1.0009765625000002, 65519.999});
     for (DType to : kTypes) gpu.Check(OneNode("Cast", {odd}, With("to", static_cast<int64_t>(to))), Exactly);
   });
+}
+
+TEST(GpuElementwise, ChainsAreClaimedAndComputedInOnePass) {
+  ForEachMachine([](Backend& gpu) {
+    Case c = OneNode("Mul", {Random(DType::kF32, {2, 3, 5, 70}), Random(DType::kF32, {3, 1, 1}, 0.5, 2, 2)});
+    Then(c, "Sigmoid");
+    Then(c, "Add", {Random(DType::kF32, {70}, -1, 1, 3)}, {}, false);
+    Then(c, "Max", {Fill(DType::kF32, {}, {0.25})});
+    Then(c, "LeakyRelu", {}, With("alpha", 0.5f));
+    Then(c, "Gelu", {}, With("approximate", std::string("tanh")));
+    EXPECT_THAT(gpu.Claims(c), ::testing::Contains("elementwise_chain: Mul Sigmoid Add Max LeakyRelu Gelu"));
+    EXPECT_THAT(gpu.Check(c, Roughly).candidates, ::testing::ElementsAre("gpu.chain"));
+    Case dense = OneNode("Add", {Random(DType::kF32, {1000}), Random(DType::kF32, {1000}, -1, 1, 2)});
+    Then(dense, "Relu");
+    EXPECT_THAT(gpu.Check(dense, Closely).candidates, ::testing::ElementsAre("gpu.chain"));
+  });
+}
+
+TEST(GpuElementwise, LongChainsAreCutWhereAKernelEnds) {
+  Case c = OneNode("Tanh", {Random(DType::kF32, {16}, 0.1, 1)});
+  for (int i = 1; i < 70; ++i) Then(c, i % 2 ? "Sigmoid" : "Sqrt");
+  auto claims = Emulated().Claims(c);
+  ASSERT_FALSE(claims.empty());
+  EXPECT_EQ(std::count(claims[0].begin(), claims[0].end(), ' '), 32);
+}
+
+TEST(GpuElementwise, WhatAChainCannotHoldIsNotClaimed) {
+  Case other_type = OneNode("Relu", {Random(DType::kF16, {16})});
+  Then(other_type, "Exp");
+  EXPECT_TRUE(Emulated().Claims(other_type).empty());
+  Case read_twice = OneNode("Relu", {Random(DType::kF32, {16})});
+  ValueId relu = read_twice.graph.outputs()[0];
+  Then(read_twice, "Exp");
+  read_twice.graph.outputs().push_back(relu);
+  EXPECT_TRUE(Emulated().Claims(read_twice).empty());
 }
 
 }  // namespace

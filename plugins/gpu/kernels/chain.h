@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// A chain of elementwise functions of float32 as a program that one kernel interprets. Read by kernels and operators.
+#pragma once
+
+#include <stdint.h>
+
+#include "plugins/gpu/kernels/elementwise.h"
+
+namespace mge::gpu {
+
+// Names of kernels, and the function objects of unary_functions.h and binary_functions.h.
+#define GPU_CHAIN_UNARY(F)                                                                                              \
+  F(relu, Relu) F(sign, Sign) F(abs, AbsFloat) F(neg, NegFloat) F(ceil, Ceil) F(floor, Floor) F(round, Round)           \
+  F(sqrt, Sqrt) F(reciprocal, Reciprocal) F(exp, Exp) F(log, Log) F(tanh, Tanh) F(sigmoid, Sigmoid) F(erf, Erf)         \
+  F(softplus, Softplus) F(softsign, Softsign) F(gelu, Gelu) F(gelu_tanh, GeluTanh) F(mish, Mish)                        \
+  F(hard_swish, HardSwish) F(sin, Sin) F(cos, Cos) F(leaky_relu, LeakyRelu) F(elu, Elu) F(celu, Celu) F(selu, Selu)     \
+  F(hard_sigmoid, HardSigmoid) F(thresholded_relu, ThresholdedRelu) F(shrink, Shrink) F(swish, Swish)
+#define GPU_CHAIN_BINARY(F) \
+  F(add, Add) F(sub, Sub) F(mul, Mul) F(div, Div) F(max, Max) F(min, Min) F(pow, Pow) F(prelu, PRelu)
+
+#define GPU_CHAIN_CODE(name, Function) kChain_##name,
+enum ChainCode : int32_t { GPU_CHAIN_UNARY(GPU_CHAIN_CODE) GPU_CHAIN_BINARY(GPU_CHAIN_CODE) kChainCodes };
+#undef GPU_CHAIN_CODE
+
+constexpr int kMaxChainInputs = 8, kMaxChainSteps = 32;
+
+// Value number inputs + s of an element is f(value x, value y), or f(value x) with parameters a and b.
+struct ChainStep {
+  int32_t code;
+  int16_t x, y;
+  float a, b;
+};
+
+struct ChainArgs {
+  const float* inputs[kMaxChainInputs];
+  float* output;  // the last value
+  int64_t n;
+  Walk walk;
+  int64_t strides[kMaxChainInputs][8];
+  int64_t steps_of[kMaxChainInputs];  // rank 0 of the walk: step of each input
+  int32_t input_count, step_count;
+  ChainStep steps[kMaxChainSteps];
+};
+
+}  // namespace mge::gpu

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gpu/support/chain.h"
+
+#include <algorithm>
+
+#include "plugins/gpu/kernels/chain.h"
+#include "plugins/gpu/support/broadcast.h"
+#include "plugins/gpu/support/elementwise_ops.h"
+#include "plugins/gpu/support/row.h"
+
+namespace mge::gpu {
+namespace {
+
+#define GPU_CHAIN_NAME(name, Function) #name,
+constexpr std::string_view kNames[] = {GPU_CHAIN_UNARY(GPU_CHAIN_NAME) GPU_CHAIN_BINARY(GPU_CHAIN_NAME)};
+#undef GPU_CHAIN_NAME
+static_assert(std::size(kNames) == kChainCodes);
+
+// The node's function with its parameters; false if a chain has none for it.
+bool FindStep(const Node& n, ChainStep* step, int* operands) {
+  const ElementwiseOp* op = FindElementwise(n.op(), n.domain());
+  if (!op) return false;
+  std::string_view kernel = op->kernel;
+  if (op->form == Form::kGelu) kernel = n.Word("approximate", "none") == "tanh" ? "gelu_tanh" : "gelu";
+  bool unary = op->form == Form::kUnary || op->form == Form::kGelu;
+  bool binary = op->form == Form::kBinary || op->form == Form::kPow || (op->form == Form::kVariadic && n.input_count() == 2);
+  auto at = std::find(std::begin(kNames), std::end(kNames), kernel);
+  if (at == std::end(kNames) || (!unary && !binary)) return false;
+  *operands = unary ? 1 : 2;
+  *step = {static_cast<int32_t>(at - kNames), 0, 0, n.Float(op->p, op->a), n.Float(op->q, op->b)};
+  return n.input_count() == *operands;
+}
+
+bool Fits(const Node& n) {
+  ChainStep step;
+  int operands = 0;
+  if (HasOwnMeaning(n) || !FindStep(n, &step, &operands) || n.output_count() != 1 || !n.has_output(0)) return false;
+  auto plain = [](const Value& v) { return v.is_static() && v.dtype() == MGE_DTYPE_F32 && v.rank() <= kMaxRank; };
+  for (int k = 0; k < operands; ++k) {
+    if (!n.has_input(k) || !plain(n.input(k))) return false;
+  }
+  return plain(n.output(0)) && n.output(0).elements() > 0;
+}
+
+bool SameDims(const Value& a, const Value& b) { return std::ranges::equal(a.dims(), b.dims()); }
+
+}  // namespace
+
+Result Chain::Build(const Problem& p, Recipe* recipe) {
+  auto no = [](const char* why) { return Result(MGE_UNIMPLEMENTED, why); };
+  if (p.output_count() != 1 || p.input_count() > kMaxChainInputs || p.node_count() > kMaxChainSteps) return no("too long for a chain");
+  Value y = p.output(0);
+  ChainArgs args = {};
+  args.n = static_cast<int64_t>(y.elements());
+  args.input_count = p.input_count();
+  args.step_count = p.node_count();
+  for (int i = 0; i < p.node_count(); ++i) {
+    Node n = p.node(i);
+    int operands = 0;
+    if (!Fits(n) || !FindStep(n, &args.steps[i], &operands)) return no("a function that chains do not have");
+    if (!SameDims(n.output(0), y)) return no("results of different shapes");
+    int16_t values[2] = {};
+    for (int k = 0; k < operands; ++k) {
+      bool before = i > 0 && n.input_id(k) == p.node(i - 1).output_id(0);
+      int value = before ? args.input_count + i - 1 : p.operand(n.input_id(k));
+      if (value < 0) return no("nodes that do not follow one another");
+      values[k] = static_cast<int16_t>(value);
+    }
+    args.steps[i].x = values[0];
+    args.steps[i].y = values[1];
+  }
+  std::vector<Value> inputs;
+  std::vector<Operand> pointers;
+  for (int k = 0; k < p.input_count(); ++k) {
+    if (p.input(k).rank() > y.rank()) return no("an operand has more dimensions than the result");
+    inputs.push_back(p.input(k));
+    pointers.push_back(Operand::In(k));
+    if (SameDims(p.input(k), y)) in_place_.push_back({0, static_cast<uint32_t>(k)});
+  }
+  pointers.resize(kMaxChainInputs, Operand::Null());
+  pointers.push_back(Operand::Out());
+  Broadcast b = BroadcastTo(y.dims(), inputs);
+  if (!b.plain()) args.walk.rank = static_cast<int32_t>(b.dims.size());
+  for (size_t d = 0; d < b.dims.size(); ++d) args.walk.dims[d] = b.dims[d];
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    args.steps_of[k] = b.step(k);
+    for (size_t d = 0; d < b.dims.size(); ++d) args.strides[k][d] = b.strides[k][d];
+  }
+  recipe->Add("chain_f32", Spread(args.n), args, std::span<const Operand>(pointers));
+  return {};
+}
+
+void OfferChains(const Pattern& pattern, const mge_claim_sink* sink) {
+  int count = pattern.graph().node_count();
+  std::vector<bool> taken(static_cast<size_t>(count), false);
+  for (int first = 0; first < count; ++first) {
+    if (taken[static_cast<size_t>(first)] || !Fits(pattern.node(first))) continue;
+    Value y = pattern.node(first).output(0);
+    std::vector<int32_t> nodes, inputs;
+    for (int i = first; i >= 0 && Fits(pattern.node(i)) && SameDims(pattern.node(i).output(0), y); i = pattern.Next(i)) {
+      Node n = pattern.node(i);
+      std::vector<int32_t> more = inputs;
+      for (int k = 0; k < n.input_count(); ++k) {
+        bool before = !nodes.empty() && n.input_id(k) == pattern.node(nodes.back()).output_id(0);
+        if (!before && std::ranges::find(more, n.input_id(k)) == more.end()) more.push_back(n.input_id(k));
+      }
+      if (more.size() > kMaxChainInputs || nodes.size() == kMaxChainSteps) break;
+      inputs = std::move(more);
+      nodes.push_back(i);
+      taken[static_cast<size_t>(i)] = true;
+    }
+    if (nodes.size() < 2) continue;
+    // The values between the nodes are neither written nor read again, and the launches are one.
+    double bytes = 2.0 * static_cast<double>(y.bytes());
+    OfferClaim(sink, "elementwise_chain", nodes, static_cast<double>(nodes.size() - 1) * GpuUs(bytes));
+    // What remains if another fusion takes the first nodes.
+    for (size_t k = 1; k <= 3 && k + 2 <= nodes.size(); ++k) {
+      OfferClaim(sink, "elementwise_chain", std::span(nodes).subspan(k), static_cast<double>(nodes.size() - 1 - k) * GpuUs(bytes));
+    }
+  }
+}
+
+}  // namespace mge::gpu
