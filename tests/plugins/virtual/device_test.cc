@@ -206,5 +206,32 @@ TEST(VirtualLinks, PeersCopyDirectlyAndOthersDoNot) {
   EXPECT_EQ(q.copy_peer(queue1, b.Device(1), one.at(), b.Device(0), one.at(), 1, error), MGE_INVALID_ARGUMENT);
 }
 
+TEST(VirtualLinks, CopiesOverOneLinkFollowOneAnother) {
+  LinkFile file("0 0.0001/0\n0.0001/0 0\n");  // 100 kB a second: 1000 bytes in 10 ms
+  VirtualBackend b({{"virtual.devices", "2"}, {"virtual.links", file.path()}});
+  const mge_profile_api& api = *b.plugin().profile;
+  Slab zero(b, 1000, 0), one(b, 1000, 1);
+  Queue first(b, MGE_QUEUE_COPY_IN, 1), second(b, MGE_QUEUE_COPY_IN, 1), gate(b);
+  Fence begin(b), done(b, 1);
+  mge_stamp *begun = nullptr, *ended = nullptr;
+  ASSERT_EQ(api.stamp_create(b.Device(1), &begun, nullptr), MGE_OK);
+  ASSERT_EQ(api.stamp_create(b.Device(1), &ended, nullptr), MGE_OK);
+  for (Queue* queue : {&first, &second}) {
+    ASSERT_EQ(queue->Wait(begin, 1), MGE_OK);
+    ASSERT_EQ(b.queues().copy_peer(*queue, b.Device(1), one.at(), b.Device(0), zero.at(), 1000, nullptr), MGE_OK);
+  }
+  ASSERT_EQ(second.Signal(done, 1), MGE_OK);
+  ASSERT_EQ(first.Wait(done, 1), MGE_OK);
+  ASSERT_EQ(api.stamp(first, ended, nullptr), MGE_OK);
+  ASSERT_EQ(api.stamp(gate, begun, nullptr), MGE_OK);
+  ASSERT_EQ(gate.Signal(begin, 1), MGE_OK);
+  ASSERT_EQ(first.Finish(), MGE_OK);
+  double us = 0;
+  ASSERT_EQ(api.elapsed_us(begun, ended, &us, nullptr), MGE_OK);
+  EXPECT_GE(us, 20000);
+  api.stamp_destroy(begun);
+  api.stamp_destroy(ended);
+}
+
 }  // namespace
 }  // namespace mge

@@ -61,9 +61,9 @@ TEST(VirtualFault, ACopyFailsAndTheFenceSaysIt) {
 TEST(VirtualFault, AKernelFails) {
   VirtualBackend b(With("kernel@1=fail"));
   Slab x(b, 40), y(b, 40);
-  UnaryKernel relu(b, "Relu", 10);
+  ElementwiseKernel relu(b, "Relu", 10);
   Queue queue(b);
-  ASSERT_EQ(relu.Run(queue, x.at(), y.at()), MGE_OK);
+  ASSERT_EQ(relu.Run(queue, {x.at(), y.at()}), MGE_OK);
   EXPECT_EQ(queue.Finish(), MGE_INTERNAL);
   EXPECT_THAT(queue.error.text, AllOf(HasSubstr("the kernel relu"), HasSubstr("kernel@1=fail")));
 }
@@ -148,10 +148,10 @@ TEST(VirtualFault, ASlowCopyIsRightThough) {
 TEST(VirtualFault, AKernelHangsUntilItsQueueIsDestroyed) {
   VirtualBackend b(With("kernel@1=hang"));
   Slab x(b, 40), y(b, 40);
-  UnaryKernel relu(b, "Relu", 10);
+  ElementwiseKernel relu(b, "Relu", 10);
   Queue queue(b);
   Fence fence(b);
-  ASSERT_EQ(relu.Run(queue, x.at(), y.at()), MGE_OK);
+  ASSERT_EQ(relu.Run(queue, {x.at(), y.at()}), MGE_OK);
   ASSERT_EQ(queue.Signal(fence, 1), MGE_OK);
   EXPECT_EQ(fence.Wait(1, 20'000'000), MGE_DEADLINE_EXCEEDED);
   queue.Destroy();
@@ -162,7 +162,7 @@ TEST(VirtualFault, ALostDeviceStaysLost) {
   VirtualBackend b(With("0:any@2=lost", 2));
   const mge_device_api& devices = *b.plugin().device;
   Slab x(b, 40), y(b, 40), other(b, 40, 1);
-  UnaryKernel relu(b, "Relu", 10);
+  ElementwiseKernel relu(b, "Relu", 10);
   Queue queue(b), idle(b), healthy(b, MGE_QUEUE_COMPUTE, 1);
   Fence before(b), fence(b), unrelated(b), elsewhere(b, 1);
   std::vector<float> data(10, 1);
@@ -172,7 +172,7 @@ TEST(VirtualFault, ALostDeviceStaysLost) {
   ASSERT_EQ(before.Wait(1), MGE_OK);
   ASSERT_EQ(idle.Signal(unrelated, 1), MGE_OK);
   ASSERT_EQ(unrelated.Wait(1), MGE_OK);
-  ASSERT_EQ(relu.Run(queue, x.at(), y.at()), MGE_OK);
+  ASSERT_EQ(relu.Run(queue, {x.at(), y.at()}), MGE_OK);
   EXPECT_EQ(fence.Wait(1), MGE_DEVICE_LOST);  // though nobody signals it
   EXPECT_THAT(fence.error.text, HasSubstr("virtual0 is lost: the fault 0:any@2=lost struck at the kernel relu"));
   EXPECT_EQ(unrelated.Wait(2), MGE_DEVICE_LOST);
@@ -181,7 +181,7 @@ TEST(VirtualFault, ALostDeviceStaysLost) {
   ErrorText error;
   EXPECT_EQ(devices.status(b.Device(), error), MGE_DEVICE_LOST);
   EXPECT_THAT(error.text, HasSubstr("virtual0 is lost"));
-  EXPECT_EQ(relu.Run(queue, x.at(), y.at()), MGE_DEVICE_LOST);
+  EXPECT_EQ(relu.Run(queue, {x.at(), y.at()}), MGE_DEVICE_LOST);
   EXPECT_EQ(idle.Copy(x.at(), data.data(), 40), MGE_DEVICE_LOST);
   EXPECT_EQ(idle.Wait(fence, 1), MGE_DEVICE_LOST);
   EXPECT_EQ(idle.Signal(elsewhere, 1), MGE_DEVICE_LOST);

@@ -143,10 +143,10 @@ TEST(VirtualKernel, ComputesOnTheQueue) {
   constexpr size_t kCount = 5000;
   Slab x(b, 4 * kCount), y(b, 4 * kCount);
   std::vector<float> data = Ramp(kCount), got(kCount);
-  UnaryKernel relu(b, "Relu", kCount);
+  ElementwiseKernel relu(b, "Relu", kCount);
   Queue queue(b);
   ASSERT_EQ(queue.Copy(x.at(), data.data(), 4 * kCount), MGE_OK);
-  ASSERT_EQ(relu.Run(queue, x.at(), y.at()), MGE_OK) << relu.error.text;
+  ASSERT_EQ(relu.Run(queue, {x.at(), y.at()}), MGE_OK) << relu.error.text;
   ASSERT_EQ(queue.Copy(got.data(), y.at(), 4 * kCount), MGE_OK);
   ASSERT_EQ(queue.Finish(), MGE_OK) << queue.error.text;
   for (size_t i = 0; i < kCount; ++i) ASSERT_EQ(got[i], std::max(0.f, data[i])) << i;
@@ -155,37 +155,57 @@ TEST(VirtualKernel, ComputesOnTheQueue) {
 TEST(VirtualKernel, FailsWhereAnOperandIsNotMemoryOfTheDevice) {
   VirtualBackend b(Settings{{"virtual.devices", "2"}});
   Slab x(b, 4000), y(b, 4000), foreign(b, 4000, 1);
-  UnaryKernel relu(b, "Relu", 1000);
+  ElementwiseKernel relu(b, "Relu", 1000);
   {
     Queue queue(b);
-    ASSERT_EQ(relu.Run(queue, foreign.at(), y.at()), MGE_OK);
+    ASSERT_EQ(relu.Run(queue, {foreign.at(), y.at()}), MGE_OK);
     EXPECT_EQ(queue.Finish(), MGE_INVALID_ARGUMENT);
     EXPECT_THAT(queue.error.text, HasSubstr("an address that is not memory of this device"));
   }
   Queue queue(b), other(b);
   Fence gate(b);
   ASSERT_EQ(queue.Wait(gate, 1), MGE_OK);
-  ASSERT_EQ(relu.Run(queue, x.at(), y.at()), MGE_OK);
+  ASSERT_EQ(relu.Run(queue, {x.at(), y.at()}), MGE_OK);
   mge_slab raw = x.Take();
   b.memory().slab_release(b.Device(), &raw);  // too early
   ASSERT_EQ(other.Signal(gate, 1), MGE_OK);
   EXPECT_EQ(queue.Finish(), MGE_INVALID_ARGUMENT);
 }
 
+TEST(VirtualKernel, WhatItFindsInItsDataFailsTheFence) {
+  VirtualBackend b;
+  Slab x(b, 40), y(b, 40), z(b, 40);
+  ElementwiseKernel div(b, "Div", 10, 2, MGE_DTYPE_I32);
+  std::vector<int32_t> ones(10, 1), divisors(10, 1), got(10, 0);
+  divisors[7] = 0;
+  Fence fence(b);
+  Queue queue(b);
+  ASSERT_EQ(queue.Copy(x.at(), ones.data(), 40), MGE_OK);
+  ASSERT_EQ(queue.Copy(y.at(), divisors.data(), 40), MGE_OK);
+  ASSERT_EQ(div.Run(queue, {x.at(), y.at(), z.at()}), MGE_OK);
+  ASSERT_EQ(queue.Signal(fence, 1), MGE_OK);
+  EXPECT_EQ(fence.Wait(1), MGE_OUT_OF_RANGE);
+  EXPECT_THAT(fence.error.text, HasSubstr("the kernel div"));
+  ASSERT_EQ(div.Run(queue, {x.at(), x.at(), z.at()}), MGE_OK);
+  ASSERT_EQ(queue.Copy(got.data(), z.at(), 40), MGE_OK);
+  EXPECT_EQ(queue.Finish(), MGE_OK);  // it was told once
+  EXPECT_THAT(got, Each(1));
+}
+
 TEST(VirtualKernel, CopyQueuesRunNone) {
   VirtualBackend b;
   Slab x(b, 40), y(b, 40);
-  UnaryKernel relu(b, "Relu", 10);
+  ElementwiseKernel relu(b, "Relu", 10);
   Queue in(b, MGE_QUEUE_COPY_IN), out(b, MGE_QUEUE_COPY_OUT);
-  EXPECT_EQ(relu.Run(in, x.at(), y.at()), MGE_INVALID_ARGUMENT);
-  EXPECT_EQ(relu.Run(out, x.at(), y.at()), MGE_INVALID_ARGUMENT);
+  EXPECT_EQ(relu.Run(in, {x.at(), y.at()}), MGE_INVALID_ARGUMENT);
+  EXPECT_EQ(relu.Run(out, {x.at(), y.at()}), MGE_INVALID_ARGUMENT);
   EXPECT_THAT(relu.error.text, HasSubstr("a copy queue runs no kernels"));
 }
 
 TEST(VirtualKernel, TheWrongOneIsOfferedOnRequestAndIsWrong) {
   VirtualBackend b({{"virtual.devices", "1"}, {"virtual.wrong_kernel", "1"}, {"virtual.poison", "1"}});
   Slab x(b, 40), y(b, 40);
-  UnaryKernel exp(b, "Exp", 10);
+  ElementwiseKernel exp(b, "Exp", 10);
   size_t wrong = 0;
   while (wrong < exp.ids.size() && exp.ids[wrong] != "virtual.wrong") ++wrong;
   ASSERT_LT(wrong, exp.ids.size());
@@ -195,7 +215,7 @@ TEST(VirtualKernel, TheWrongOneIsOfferedOnRequestAndIsWrong) {
   std::vector<float> data(10, 1), got(10, 1);
   Queue queue(b);
   ASSERT_EQ(queue.Copy(x.at(), data.data(), 40), MGE_OK);
-  ASSERT_EQ(exp.Run(queue, x.at(), y.at()), MGE_OK);
+  ASSERT_EQ(exp.Run(queue, {x.at(), y.at()}), MGE_OK);
   ASSERT_EQ(queue.Copy(got.data(), y.at(), 40), MGE_OK);
   ASSERT_EQ(queue.Finish(), MGE_OK);
   EXPECT_THAT(got, Each(0.f));
@@ -207,14 +227,14 @@ class VirtualCapture : public testing::Test {
   // y = Relu(x) and the way back of y, recorded.
   void Record() {
     ASSERT_EQ(api_.capture_begin(queue_, nullptr), MGE_OK);
-    ASSERT_EQ(relu_.Run(queue_, x_.at(), y_.at()), MGE_OK);
+    ASSERT_EQ(relu_.Run(queue_, {x_.at(), y_.at()}), MGE_OK);
     ASSERT_EQ(queue_.Copy(got_.data(), y_.at(), 40), MGE_OK);
     ASSERT_EQ(api_.capture_end(queue_, &record_, nullptr), MGE_OK);
   }
   VirtualBackend b_{Settings{{"virtual.devices", "2"}}};
   const mge_queue_api& api_ = b_.queues();
   Slab x_, y_;
-  UnaryKernel relu_;
+  ElementwiseKernel relu_;
   Queue queue_{b_};
   std::vector<float> got_ = std::vector<float>(10, -1);
   void* record_ = nullptr;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
@@ -190,31 +191,35 @@ class Queue {
 
 inline mge_text TextOf(const std::string& s) { return {s.data(), s.size()}; }
 
-// An operator of one float input and output of n elements each, bound to base 0 and base 1.
-class UnaryKernel {
+// An operator whose inputs and output are vectors of n elements of one type; operand i is bound to base i.
+class ElementwiseKernel {
  public:
-  UnaryKernel(VirtualBackend& b, std::string op, int64_t n) : b_(b), op_(std::move(op)), n_(n) {
+  ElementwiseKernel(VirtualBackend& b, std::string op, int64_t n, int inputs = 1, mge_dtype dtype = MGE_DTYPE_F32)
+      : b_(b), op_(std::move(op)), n_(n), values_(static_cast<size_t>(inputs) + 1) {
     for (mge_value& v : values_) {
       v = {};
       v.struct_size = sizeof(v);
-      v.dtype = MGE_DTYPE_F32;
+      v.dtype = dtype;
       v.rank = 1;
       v.dims = &n_;
       v.uses = 1;
+      value_list_.push_back(&v);
+      operands_.push_back(static_cast<int32_t>(operands_.size()));
     }
+    uint64_t count = static_cast<uint64_t>(inputs);
     node_ = {};
     node_.struct_size = sizeof(node_);
     node_.version = 22;
     node_.op = TextOf(op_);
-    node_.inputs = &in_;
-    node_.input_count = 1;
-    node_.outputs = &out_;
+    node_.inputs = operands_.data();
+    node_.input_count = count;
+    node_.outputs = &operands_.back();
     node_.output_count = 1;
-    graph_ = {sizeof(graph_), 0, &nodes_, 1, value_list_, 2, &in_, 1, &out_, 1};
+    graph_ = {sizeof(graph_), 0, &nodes_, 1, value_list_.data(), count + 1, operands_.data(), count, &operands_.back(), 1};
     problem_ = {sizeof(problem_), 1, &graph_, nullptr};
     mge_candidate_sink sink = {sizeof(sink), 0, this,
                                [](void* self, const mge_candidate* c) {
-                                 auto* k = static_cast<UnaryKernel*>(self);
+                                 auto* k = static_cast<ElementwiseKernel*>(self);
                                  k->ids.emplace_back(c->id.data, c->id.size);
                                  k->candidates.push_back(*c);
                                },
@@ -223,11 +228,11 @@ class UnaryKernel {
     EXPECT_FALSE(candidates.empty());
     for (size_t i = 0; i < ids.size(); ++i) candidates[i].id = TextOf(ids[i]);
   }
-  ~UnaryKernel() {
+  ~ElementwiseKernel() {
     if (kernel_) b_.plugin().kernel->destroy(kernel_);
   }
-  UnaryKernel(const UnaryKernel&) = delete;
-  UnaryKernel& operator=(const UnaryKernel&) = delete;
+  ElementwiseKernel(const ElementwiseKernel&) = delete;
+  ElementwiseKernel& operator=(const ElementwiseKernel&) = delete;
 
   void Prepare(size_t candidate = 0) {
     mge_prepared prepared = {};
@@ -237,21 +242,21 @@ class UnaryKernel {
         << error.text;
     kernel_ = prepared.kernel;
     args_.resize(prepared.args_bytes / 16 + 1);
-    mge_slot slots[] = {{0, 0, 0}, {1, 0, 0}};
+    std::vector<mge_slot> slots;
+    for (int32_t operand : operands_) slots.push_back({static_cast<uint32_t>(operand), 0, 0});
     mge_binding binding = {};
     binding.struct_size = sizeof(binding);
-    binding.inputs = &slots[0];
-    binding.outputs = &slots[1];
+    binding.inputs = slots.data();
+    binding.outputs = &slots.back();
     ASSERT_EQ(b_.plugin().kernel->bind(kernel_, &binding, args_.data(), &step_, error), MGE_OK) << error.text;
   }
-  // Enqueues y = op(x).
-  mge_code Run(mge_queue* queue, const void* x, void* y) {
+  // Enqueues it on the inputs, then the output.
+  mge_code Run(mge_queue* queue, std::initializer_list<void*> operands) {
     if (!step_) Prepare();
-    void* bases[] = {const_cast<void*>(x), y};
     mge_run run = {};
     run.struct_size = sizeof(run);
     run.width = 1;
-    run.bases = bases;
+    run.bases = operands.begin();
     run.queue = queue;
     run.host = b_.host();
     run.error = error;
@@ -269,9 +274,9 @@ class UnaryKernel {
   VirtualBackend& b_;
   std::string op_;
   int64_t n_;
-  int32_t in_ = 0, out_ = 1;
-  mge_value values_[2];
-  const mge_value* value_list_[2] = {&values_[0], &values_[1]};
+  std::vector<mge_value> values_;
+  std::vector<const mge_value*> value_list_;
+  std::vector<int32_t> operands_;
   mge_node node_;
   const mge_node* nodes_ = &node_;
   mge_graph graph_;
