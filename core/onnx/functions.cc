@@ -198,30 +198,19 @@ absl::Status GraphReader::Inline(const Function& function, NodeParts node, const
     if (scope.names.contains(name) || !results.emplace(name, id).second)
       copies.emplace_back(name, id);
   }
-  for (Bytes inner : function.nodes) {
-    WireReader reader(model_.source, "NodeProto", inner);
-    while (reader.Next()) {
-      if (reader.field() != field::node::kOutput) {
-        reader.Skip();
-        continue;
-      }
-      std::string_view name = reader.Text();
-      if (name.empty()) continue;
-      auto [it, is_new] = scope.names.emplace(name, kNone);
-      if (!is_new) {
-        return Invalid(
-            fmt::format("function '{}': value '{}' is defined twice", function.Title(), name));
-      }
-      if (auto result = results.find(name); result != results.end()) {
-        it->second = result->second;
-      } else {
-        MGE_ASSIGN_OR_RETURN(ValueId id,
-                             NewValue(scope.frame, fmt::format("{}/{}", node.name, name), Value{}));
-        it->second = id;
-      }
+  auto declare = [&](std::string_view name) -> absl::Status {
+    auto [it, is_new] = scope.names.emplace(name, kNone);
+    if (!is_new) {
+      return Invalid(fmt::format("function '{}': value '{}' is defined twice", function.Title(), name));
     }
-    MGE_RETURN_IF_ERROR(reader.status());
-  }
+    if (auto result = results.find(name); result != results.end()) {
+      it->second = result->second;
+    } else {
+      MGE_ASSIGN_OR_RETURN(it->second, NewValue(scope.frame, fmt::format("{}/{}", node.name, name), Value{}));
+    }
+    return absl::OkStatus();
+  };
+  for (Bytes inner : function.nodes) MGE_RETURN_IF_ERROR(ForEachOutput(model_.source, inner, declare));
   for (std::string_view name : function.outputs) {
     if (!scope.names.contains(name)) {
       return Invalid(

@@ -128,28 +128,20 @@ absl::Status GraphReader::ReadInputs(const GraphParts& parts, Scope& scope, bool
 }
 
 absl::Status GraphReader::DeclareOutputs(const std::vector<Bytes>& nodes, Scope& scope) {
-  for (Bytes node : nodes) {
-    WireReader reader(model_.source, "NodeProto", node);
-    while (reader.Next()) {
-      if (reader.field() != field::node::kOutput) {
-        reader.Skip();
-        continue;
+  auto declare = [&](std::string_view name) -> absl::Status {
+    if (scope.names.contains(name)) return DefinedTwice(nodes, name);
+    if (auto [frame, id] = Find(scope.parent, name); frame >= 0 && id != kNone) {
+      // What the graph around it computes later is no conflict: the name is not in use yet.
+      const Value& outer = frames_[frame].graph.value(id);
+      if (outer.role != Role::kTemporary || outer.producer != kNone) {
+        return Invalid(fmt::format("value '{}' of a body hides one of the graph around it", name),
+                       "names of computed values must be unique through all bodies");
       }
-      std::string_view name = reader.Text();
-      if (name.empty()) continue;
-      if (scope.names.contains(name)) return DefinedTwice(nodes, name);
-      if (auto [frame, id] = Find(scope.parent, name); frame >= 0 && id != kNone) {
-        // What the graph around it computes later is no conflict: the name is not in use yet.
-        const Value& outer = frames_[frame].graph.value(id);
-        if (outer.role != Role::kTemporary || outer.producer != kNone) {
-          return Invalid(fmt::format("value '{}' of a body hides one of the graph around it", name),
-                         "names of computed values must be unique through all bodies");
-        }
-      }
-      MGE_ASSIGN_OR_RETURN(scope.names[name], NewValue(scope.frame, name, Value{}));
     }
-    MGE_RETURN_IF_ERROR(reader.status());
-  }
+    MGE_ASSIGN_OR_RETURN(scope.names[name], NewValue(scope.frame, name, Value{}));
+    return absl::OkStatus();
+  };
+  for (Bytes node : nodes) MGE_RETURN_IF_ERROR(ForEachOutput(model_.source, node, declare));
   return absl::OkStatus();
 }
 

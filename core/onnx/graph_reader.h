@@ -15,6 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "core/graph/graph.h"
+#include "core/onnx/fields.h"
 #include "core/onnx/reader.h"
 #include "core/onnx/tensor_proto.h"
 #include "core/onnx/type_proto.h"
@@ -146,6 +147,20 @@ class GraphReader {
 absl::Status ReadOpsetImport(const WireSource& source, Bytes message, Opsets& opsets);
 
 absl::StatusOr<Function> ReadFunction(const WireSource& source, Bytes message);
+
+// Calls visit(name) for each result of a NodeProto that has a name, until that fails.
+template <typename Visit>
+absl::Status ForEachOutput(const WireSource& source, Bytes node, Visit visit) {
+  WireReader reader(source, "NodeProto", node);
+  while (reader.Next()) {
+    if (reader.field() != field::node::kOutput) {
+      reader.Skip();
+    } else if (std::string_view name = reader.Text(); !name.empty()) {
+      MGE_RETURN_IF_ERROR(visit(name));
+    }
+  }
+  return reader.status();
+}
 
 // "" for "ai.onnx".
 inline std::string_view PlainDomain(std::string_view domain) {

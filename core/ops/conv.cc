@@ -52,12 +52,7 @@ MGE_OP(conv) = {
     .doc = "Convolution of X [N,C,...] with W [M,C/group,...] over any number of spatial axes.",
     .inputs = {{"X", kFloating}, {"W", kFloating}, {"B", kFloating, Arity::kOptional}},
     .outputs = {{"Y"}},
-    .attrs = {{"auto_pad", AttrType::kText},
-              {"dilations", AttrType::kInts},
-              {"group", AttrType::kInt},
-              {"kernel_shape", AttrType::kInts},
-              {"pads", AttrType::kInts},
-              {"strides", AttrType::kInts}},
+    .attrs = kConvAttrs,
     .infer = Infer,
     .eval = Eval,
 };

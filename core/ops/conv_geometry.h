@@ -11,6 +11,11 @@
 
 namespace mge {
 
+// Of all operators that convolve forwards.
+inline constexpr Few<Attr, 16> kConvAttrs = {{"auto_pad", AttrType::kText},     {"dilations", AttrType::kInts},
+                                            {"group", AttrType::kInt},         {"kernel_shape", AttrType::kInts},
+                                            {"pads", AttrType::kInts},         {"strides", AttrType::kInts}};
+
 // X [batch, group*in_channels, in...] convolved with W [out_channels, in_channels, kernel...].
 struct ConvGeometry {
   int64_t batch = 0;

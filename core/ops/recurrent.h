@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What RNN, GRU and LSTM share: shapes, activations, and the walk over directions, batch and steps.
+// What RNN, GRU and LSTM share: most of the schema, shapes, activations, and the walk over directions, batch and steps.
 #pragma once
 
 #include <algorithm>
@@ -39,6 +39,34 @@ struct RecurrentKind {
   std::span<const std::string_view> activations;  // the defaults of one direction
   bool has_cell = false;                          // LSTM: initial_c, P, Y_c
 };
+
+// The schema, with what one of the three has beyond it.
+constexpr Few<Slot, 14> RecurrentInputs(std::initializer_list<Slot> more = {}) {
+  Few<Slot, 14> out = {{"X", kFloating},
+                       {"W", kFloating},
+                       {"R", kFloating},
+                       {"B", kFloating, Arity::kOptional},
+                       {"sequence_lens", {DType::kI32}, Arity::kOptional},
+                       {"initial_h", kFloating, Arity::kOptional}};
+  for (const Slot& slot : more) out.items[out.count++] = slot;
+  return out;
+}
+constexpr Few<Slot, 10> RecurrentOutputs(std::initializer_list<Slot> more = {}) {
+  Few<Slot, 10> out = {{.name = "Y", .arity = Arity::kOptional}, {.name = "Y_h", .arity = Arity::kOptional}};
+  for (const Slot& slot : more) out.items[out.count++] = slot;
+  return out;
+}
+constexpr Few<Attr, 16> RecurrentAttrs(std::initializer_list<Attr> more = {}) {
+  Few<Attr, 16> out = {{"activation_alpha", AttrType::kFloats},
+                       {"activation_beta", AttrType::kFloats},
+                       {"activations", AttrType::kTexts},
+                       {"clip", AttrType::kFloat},
+                       {"direction", AttrType::kText},
+                       {"hidden_size", AttrType::kInt},
+                       {"layout", AttrType::kInt}};
+  for (const Attr& attr : more) out.items[out.count++] = attr;
+  return out;
+}
 
 struct Recurrent {
   // Attribute layout = 1: X [batch, steps, input], Y [batch, steps, directions, hidden].

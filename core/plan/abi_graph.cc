@@ -158,9 +158,11 @@ ReorderProblem::ReorderProblem(const TensorType& type, const mge_layout& from, c
 
 bool VisibleToBackends(const Graph& graph, const Node& node) {
   if (node.def == nullptr || node.def->Is(kHostOnly) || !node.captures.empty()) return false;
-  // An older operator set's meaning (see UpgradeFn): the newest form's kernels would compute something else.
+  // An older operator set's meaning (see UpgradeFn), or an attribute that does not cross, such as the activations of an
+  // LSTM: a kernel that does not know of it would compute something else.
   for (const auto& [name, value] : node.attrs) {
-    if (name.starts_with('_')) return false;
+    mge_attr crossed;
+    if (name.starts_with('_') || !ToAbi(name, value, &crossed)) return false;
   }
   auto fits = [&](ValueId id) {
     if (id == kNone) return true;

@@ -3,6 +3,7 @@
 
 #include "core/ops/known_values.h"
 #include "core/plan/pass.h"
+#include "core/plan/replacements.h"
 
 namespace mge {
 namespace {
@@ -49,17 +50,19 @@ absl::StatusOr<int> ReplaceKnown(Graph& graph) {
     return v == kNone || (known[v].defined() && graph.value(v).kind == ValueKind::kTensor);
   };
   int changes = 0;
+  Replacements replacements(graph);
   for (NodeId id = 0, count = graph.node_count(); id < count; ++id) {
     const Node node = graph.node(id);
     if (node.dead || !node.def || node.def->Is(kRandom) || HasBody(node) || node.outputs.empty()) continue;
     if (!std::all_of(node.outputs.begin(), node.outputs.end(), is_known)) continue;
     for (ValueId v : node.outputs) {
       if (v == kNone) continue;
-      graph.ReplaceUses(v, graph.AddConstant(graph.value(v).name, known[v]));
+      replacements.Replace(v, graph.AddConstant(graph.value(v).name, known[v]));
     }
     graph.RemoveNode(id);
     ++changes;
   }
+  replacements.Finish();
   return changes;
 }
 
@@ -68,7 +71,9 @@ absl::StatusOr<int> ReplaceKnown(Graph& graph) {
 absl::StatusOr<int> FoldConstants(Graph& graph, const PassContext& context) {
   MGE_ASSIGN_OR_RETURN(int changes, ReplaceKnown(graph));
   MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph.TopologicalOrder());
+  Replacements replacements(graph);
   for (NodeId id : order) {
+    replacements.Update(graph.node(id));
     if (!Foldable(graph, graph.node(id))) continue;
     const Node node = graph.node(id);
     std::vector<HostValue> inputs;
@@ -85,11 +90,12 @@ absl::StatusOr<int> FoldConstants(Graph& graph, const PassContext& context) {
       const Tensor& tensor = (*results)[i].tensor;
       std::string name = graph.value(node.outputs[i]).name;
       ValueId constant = graph.AddConstant(name, tensor);
-      graph.ReplaceUses(node.outputs[i], constant);
+      replacements.Replace(node.outputs[i], constant);
     }
     graph.RemoveNode(id);
     ++changes;
   }
+  replacements.Finish();
   return changes;
 }
 

@@ -6,24 +6,26 @@
 
 #include "core/ops/op.h"
 #include "core/plan/pass.h"
+#include "core/plan/replacements.h"
 #include "fmt/format.h"
 
 namespace mge {
 namespace {
 
 // Puts `with` in place of output 0 of the node, unless the graph gives that output to its caller.
-bool Bypass(Graph& graph, NodeId id, ValueId with) {
+bool Bypass(Graph& graph, Replacements& replacements, NodeId id, ValueId with) {
   ValueId out = graph.node(id).outputs[0];
-  if (graph.OutputUses(out) > 0) return false;
-  graph.ReplaceUses(out, with);
+  if (replacements.GivenOut(out)) return false;
+  replacements.Replace(out, with);
   graph.RemoveNode(id);
   return true;
 }
 
-bool OnlyFirstOutputUsed(const Graph& graph, const Node& node, const std::vector<std::vector<NodeId>>& consumers) {
+bool OnlyFirstOutputUsed(const Node& node, const Replacements& replacements,
+                         const std::vector<std::vector<NodeId>>& consumers) {
   for (size_t i = 1; i < node.outputs.size(); ++i) {
     ValueId v = node.outputs[i];
-    if (v != kNone && (!consumers[v].empty() || graph.OutputUses(v) > 0)) return false;
+    if (v != kNone && (!consumers[v].empty() || replacements.GivenOut(v))) return false;
   }
   return true;
 }
@@ -89,25 +91,32 @@ std::string NodeKey(const Node& node) {
 absl::StatusOr<int> RemoveIdentities(Graph& graph, const PassContext&) {
   int changes = 0;
   auto consumers = graph.Consumers();
-  for (NodeId id = 0; id < graph.node_count(); ++id) {
-    const Node& node = graph.node(id);
-    if (node.dead || !node.def || node.inputs.empty() || node.inputs[0] == kNone) continue;
-    if (!OnlyFirstOutputUsed(graph, node, consumers)) continue;
+  Replacements replacements(graph);
+  MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph.TopologicalOrder());
+  for (NodeId id : order) {
+    Node& node = graph.node(id);
+    replacements.Update(node);
+    if (!node.def || node.inputs.empty() || node.inputs[0] == kNone) continue;
+    if (!OnlyFirstOutputUsed(node, replacements, consumers)) continue;
     ValueId same = node.def->Is(kIdentity) ? node.inputs[0] : node.def->Is(kView) ? SameBytes(graph, node) : kNone;
-    if (same != kNone) changes += Bypass(graph, id, same);
+    if (same != kNone) changes += Bypass(graph, replacements, id, same);
   }
+  replacements.Finish();
   return changes;
 }
 
 absl::StatusOr<int> MergeTransposes(Graph& graph, const PassContext&) {
   int changes = 0;
-  for (NodeId id = 0; id < graph.node_count(); ++id) {
+  Replacements replacements(graph);
+  MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph.TopologicalOrder());
+  for (NodeId id : order) {
     Node& node = graph.node(id);
-    if (node.dead || !node.def || !node.def->Is(kTranspose)) continue;
+    replacements.Update(node);
+    if (!node.def || !node.def->Is(kTranspose)) continue;
     Ints perm = PermOf(graph, node);
     if (perm.empty()) continue;
     if (std::is_sorted(perm.begin(), perm.end())) {
-      changes += Bypass(graph, id, node.inputs[0]);
+      changes += Bypass(graph, replacements, id, node.inputs[0]);
       continue;
     }
     NodeId before = graph.value(node.inputs[0]).producer;
@@ -120,15 +129,18 @@ absl::StatusOr<int> MergeTransposes(Graph& graph, const PassContext&) {
     node.attrs.Set("perm", both);
     ++changes;
   }
+  replacements.Finish();
   return changes;
 }
 
 absl::StatusOr<int> MergeEqualNodes(Graph& graph, const PassContext&) {
   int changes = 0;
   std::map<std::string, NodeId> seen;
+  Replacements replacements(graph);
   MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph.TopologicalOrder());
   for (NodeId id : order) {
-    const Node& node = graph.node(id);
+    Node& node = graph.node(id);
+    replacements.Update(node);
     if (!node.def || node.def->Is(kRandom) || !node.captures.empty()) continue;
     std::string key = NodeKey(node);
     if (key.empty()) continue;
@@ -136,7 +148,7 @@ absl::StatusOr<int> MergeEqualNodes(Graph& graph, const PassContext&) {
     if (fresh) continue;
     const Node& twin = graph.node(it->second);
     bool given_out = std::any_of(node.outputs.begin(), node.outputs.end(),
-                                 [&](ValueId v) { return v != kNone && graph.OutputUses(v) > 0; });
+                                 [&](ValueId v) { return v != kNone && replacements.GivenOut(v); });
     if (given_out) continue;
     bool same_outputs = node.outputs.size() == twin.outputs.size();
     for (size_t i = 0; same_outputs && i < node.outputs.size(); ++i) {
@@ -144,11 +156,12 @@ absl::StatusOr<int> MergeEqualNodes(Graph& graph, const PassContext&) {
     }
     if (!same_outputs) continue;
     for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (node.outputs[i] != kNone) graph.ReplaceUses(node.outputs[i], twin.outputs[i]);
+      if (node.outputs[i] != kNone) replacements.Replace(node.outputs[i], twin.outputs[i]);
     }
     graph.RemoveNode(id);
     ++changes;
   }
+  replacements.Finish();
   return changes;
 }
 

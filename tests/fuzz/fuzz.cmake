@@ -18,3 +18,12 @@ endfunction()
 
 mge_fuzz(onnx LINK mge_onnx)
 mge_fuzz(npy LINK mge_onnx)
+
+# Changed models of ONNX's tests: some ten thousands in every run, minutes of them in the long one.
+add_executable(fuzz_mutants fuzz/mutants.cc fuzz/mutator.cc fuzz/proto_tree.cc)
+target_include_directories(fuzz_mutants PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(fuzz_mutants PRIVATE mge_onnx)
+set_target_properties(fuzz_mutants PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+add_test(NAME fuzz/mutants COMMAND fuzz_mutants --count=50000)
+add_test(NAME fuzz/mutants_long COMMAND fuzz_mutants --seconds=300 --seed=2)
+set_tests_properties(fuzz/mutants_long PROPERTIES LABELS long)
