@@ -43,6 +43,7 @@ Action DeclarePlugins(CLI::App& app, const Globals& globals);
 Action DeclareEnv(CLI::App& app, const Globals& globals);
 Action DeclareZoo(CLI::App& app, const Globals& globals);
 Action DeclareDemo(CLI::App& app, const Globals& globals);
+Action DeclareSdk(CLI::App& app, const Globals& globals);
 Action DeclareHelp(CLI::App& app, const Globals& globals);
 Action DeclareVersion(CLI::App& app, const Globals& globals);
 

@@ -100,6 +100,17 @@ int ReportUsage(const Globals& globals, std::string_view title, std::string_view
   return kExitUsage;
 }
 
+int ReportError(const Globals& globals, const ErrorText& e) {
+  std::string text = fmt::format("mge: error[E{:04}] {}\n  what:  {}\n  where: {}\n  fix:   {}\n", e.id, Escape(e.title),
+                                 Escape(e.what), Escape(e.where), Escape(e.fix));
+  std::fputs(text.c_str(), stderr);
+  if (globals.json) {
+    PrintJson({{"schema", "mge.error/1"}, {"id", e.id}, {"exit_code", e.exit_code}, {"title", e.title}, {"what", e.what},
+               {"where", e.where}, {"fix", e.fix}});
+  }
+  return e.exit_code;
+}
+
 void Print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 void PrintJson(const Json& json) { Print(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"); }

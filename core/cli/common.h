@@ -22,6 +22,13 @@ inline constexpr int kExitMismatch = 8;
 // Writes an error in its four parts to stderr (with --json also as "mge.error/1" to stdout) and answers the exit code.
 int Report(const Globals& globals, const Status& status);
 int ReportUsage(const Globals& globals, std::string_view title, std::string_view fix = {});
+// An error of the command itself.
+struct ErrorText {
+  int id = 0;         // 702 is E0702
+  int exit_code = 1;
+  std::string title, what, where, fix;
+};
+int ReportError(const Globals& globals, const ErrorText& error);
 
 // Data: to stdout. Talk: to stderr, unless --quiet.
 void Print(std::string_view text);

@@ -25,6 +25,7 @@ constexpr Command kCommands[] = {
     {"env", "Lists every setting with its value and where that came from.", DeclareEnv},
     {"zoo", "Writes a standard architecture with seeded random weights.", DeclareZoo},
     {"demo", "Reads handwritten digits with a small network that is built in.", DeclareDemo},
+    {"sdk", "Commands for those who write backends.", DeclareSdk},
     {"help", "Explains a command, or an error by its number.", DeclareHelp},
     {"version", "Shows the version.", DeclareVersion},
 };
@@ -41,30 +42,36 @@ std::string Footer() {
 int WrongCommandLine(const Globals& globals, CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   std::vector<std::string> words;
   CLI::App* at = &app;
-  for (CLI::App* sub : app.get_subcommands({})) {
-    if (sub->parsed()) at = sub;
+  std::string path = "mge";
+  int depth = 0;
+  for (CLI::App* next = at; next != nullptr;) {
+    at = next;
+    next = nullptr;
+    for (CLI::App* sub : at->get_subcommands({})) {
+      if (sub->parsed()) next = sub;
+    }
+    if (next != nullptr) path += " " + next->get_name(), ++depth;
   }
+  const std::vector<CLI::App*> subs = at->get_subcommands({});
   for (const CLI::Option* o : at->get_options()) {
     for (const std::string& name : o->get_lnames()) words.push_back("--" + name);
   }
   for (const CLI::Option* o : app.get_options()) {
     for (const std::string& name : o->get_lnames()) words.push_back("--" + name);
   }
-  if (at == &app) {
-    for (const Command& c : kCommands) words.push_back(c.name);
-  }
-  std::string fix = at == &app ? "mge --help" : fmt::format("mge {} --help", at->get_name());
+  for (const CLI::App* sub : subs) words.push_back(sub->get_name());
+  std::string fix = path + " --help";
   for (int i = 1; i < argc; ++i) {
     std::string word = argv[i];
     if (size_t equals = word.find('='); word.starts_with("--") && equals != std::string::npos) word.resize(equals);
     bool known = std::find(words.begin(), words.end(), word) != words.end();
     bool option = word.starts_with("-");
-    if (known || (!option && at != &app)) continue;
+    if (known || (!option && subs.empty()) || (!option && i <= depth)) continue;
     if (std::string_view near = Nearest(word, words); !near.empty()) {
       return ReportUsage(globals, fmt::format("'{}' is not known here", word),
                          fmt::format("did you mean '{}'? ({})", near, fix));
     }
-    if (!option && i == 1) return ReportUsage(globals, fmt::format("there is no command '{}'", word), fix);
+    if (!option && i == depth + 1) return ReportUsage(globals, fmt::format("there is no command '{}'", word), fix);
   }
   return ReportUsage(globals, error.what(), fix);
 }

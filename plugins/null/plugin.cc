@@ -1,54 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// The identity of the backend, and the one table that the host is given.
+// What this backend is made of. A part that is not named here is the ready-made one of mge::BackendDefaults.
+#include "backend.h"
+#include "kernels/kernels.h"
 #include "settings.h"
-#include "tables.h"
 
-#define NULL_VERSION "0.1.0"
-
-// Read by the host before any code of this library can run: name, version, device classes,
-// instruction sets (MGE_ISA_ bits) without which it must not be opened. A backend that compiles all
-// of itself with -mavx2 says MGE_ISA_AVX2 here; one that asks the processor at run time says 0. A
-// class list "demo,gpu" lets devices of class demo answer to gpu0, too.
-MGE_PLUGIN_NOTE("null", NULL_VERSION, "null", 0);
-
-namespace mge::null {
+namespace backend {
 namespace {
 
-// Keep it cheap: load the driver's library here with dlopen, and answer MGE_UNAVAILABLE with a
-// sentence if it is not there. The host then goes on without this backend and shows the sentence to
-// who asks for the device.
-mge_code Start(const mge_host* host, mge_error*) noexcept {
-  Host() = host;
-  return MGE_OK;
-}
+struct Backend : mge::BackendDefaults {
+  // The host reads the name, the classes and the instruction sets in the file, before any code of it can run.
+  static constexpr std::string_view kName = "null";
+  static constexpr std::string_view kVersion = BACKEND_VERSION;
+  // The class of its devices, here the name. With "null,gpu", devices that say MGE_DEVICE_GPU answer to gpu0, too.
+  static constexpr std::string_view kClasses = kName;
+  // MGE_ISA_AVX2 if all of it is compiled with -mavx2; 0 if it asks the processor at run time, or needs nothing.
+  static constexpr uint32_t kIsa = 0;
+  // Change it when a kernel changes what it computes or how fast: the host then forgets what it has measured.
+  static constexpr std::string_view kKernelSet = "1";
 
-// Every thread joined, every handle of the driver released. The library stays mapped, and start()
-// may come again.
-void Stop() noexcept { Host() = nullptr; }
+  static constexpr const mge_setting* kSettings[] = {&kDevices};
+  using Device = backend::Device;
+  using Memory = backend::Memory;
+  using Pool = mge::pool::Naive;       // or Round, Unpooled, Growing, or a class of your own
+  using Reserve = mge::reserve::None;  // or Percent<5>, Bytes<64 << 20>, All, or a class of your own
+  using Strategy = backend::Strategy;
+  using Queue = backend::Queue;        // leave out these three where kernels run in the calling thread
+  using Fence = backend::Fence;
+  using Stamp = backend::Stamp;
+  using Kernels = backend::Kernels;
+  using Claims = mge::Claims<FindClaims>;
+  // using Layouts = ...: layouts that only this backend knows. See LayoutQuestion in mge/plugin/backend.hpp.
 
-// The version of the set of kernels: a new one makes the host forget timings that it measured.
-constexpr mge_kernel_api kKernelTable = KernelTable<Kernels>::Api("1");
-
-constexpr mge_plugin kPlugin = Table<mge_plugin>([](auto& t) {
-  t.name = Text("null");  // as in the note
-  t.version = Text(NULL_VERSION);
-  t.settings = kSettings;
-  t.setting_count = std::size(kSettings);
-  t.start = Start;
-  t.stop = Stop;
-  t.device = &kDeviceTable;
-  t.memory = &kMemoryTable;
-  t.queue = &kQueueTable;
-  t.kernel = &kKernelTable;
-  // Claims: groups of nodes that one kernel computes, such as a convolution and the Relu behind
-  // it. Offer them with mge::OfferClaim, found by mge::Pattern; each comes back to the kernel
-  // rows as a problem of several nodes.
-  t.graph = nullptr;
-  t.strategy = &kStrategyTable;
-  t.extension = nullptr;
-});
+  // Load the driver's library here, with dlopen. MGE_UNAVAILABLE and a sentence, such as "libdriver.so.2 is not installed;
+  // install the package driver2", if it is not there: the host goes on without this backend, and shows the sentence to whom
+  // asks for the device.
+  static mge::Result Start() { return {}; }
+  // Join every thread, release every handle of the driver. The library stays mapped, and Start() may come again.
+  static void Stop() {}
+};
 
 }  // namespace
-}  // namespace mge::null
+}  // namespace backend
 
-MGE_PLUGIN_ENTRY(mge::null::kPlugin)
+MGE_BACKEND(backend::Backend);

@@ -1,101 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues of a device that does everything at once: what is enqueued is done when the call returns.
-// A real device hands it to its driver here, and its fences are the driver's timeline semaphores or
-// events.
+// Queues of a device that does everything at once: what is enqueued is done when the call returns. A real device hands the work
+// to its driver here, and returns.
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
-#include <mutex>
 
-#include "tables.h"
+#include "backend.h"
 
-struct mge_queue {};
+namespace backend {
 
-// A counter that only grows, and those who wait for it.
-struct mge_fence {
-  std::mutex mutex;
-  std::condition_variable grown;
-  uint64_t value = 0;
-};
-
-namespace mge::null {
-namespace {
-
-mge_code Create(mge_device*, int32_t, mge_queue** out, mge_error* error) noexcept {
-  return Guard(error, [&] {
-    *out = new mge_queue;
-    return MGE_OK;
-  });
-}
-
-void Destroy(mge_queue* queue) noexcept { delete queue; }
-
-mge_code Copy(mge_queue*, void* destination, const void* source, uint64_t bytes,
-              mge_error*) noexcept {
+// Between two addresses of the device, or of one and host memory.
+mge::Result Queue::Copy(void* destination, const void* source, uint64_t bytes) {
   std::memmove(destination, source, bytes);
-  return MGE_OK;
+  return {};
 }
 
-mge_code FenceCreate(mge_device*, mge_fence** out, mge_error* error) noexcept {
-  return Guard(error, [&] {
-    *out = new mge_fence;
-    return MGE_OK;
-  });
+// When all that was enqueued before is done, the fence becomes `value`. Where work can fail later, the fence carries the
+// failure in place of the value, and everyone who waits for it gets that code and text.
+mge::Result Queue::Signal(Fence& fence, uint64_t value) {
+  fence.Reach(value);
+  return {};
 }
 
-void FenceDestroy(mge_fence* fence) noexcept { delete fence; }
+// What is enqueued later begins when the fence has reached `value`. A real queue lets the device wait, and returns at once.
+mge::Result Queue::Wait(Fence& fence, uint64_t value) { return fence.HostWait(value, UINT64_MAX); }
 
-// All that was enqueued before is done already. Where work can fail later, the fence carries the
-// failure instead of the value, and everyone who waits for it gets that code and text.
-mge_code Signal(mge_queue*, mge_fence* fence, uint64_t value, mge_error* error) noexcept {
-  return Guard(error, [&] {
-    std::lock_guard lock(fence->mutex);
-    fence->value = std::max(fence->value, value);
-    fence->grown.notify_all();
-    return MGE_OK;
-  });
+void Fence::Reach(uint64_t value) {
+  std::lock_guard lock(mutex_);
+  value_ = std::max(value_, value);
+  grown_.notify_all();
 }
 
-mge_code HostWait(mge_fence* fence, uint64_t value, uint64_t timeout_ns,
-                  mge_error* error) noexcept {
-  return Guard(error, [&]() -> mge_code {
-    std::unique_lock lock(fence->mutex);
-    auto reached = [&] { return fence->value >= value; };
-    if (timeout_ns == UINT64_MAX) {
-      fence->grown.wait(lock, reached);
-      return MGE_OK;
-    }
-    // Longer than a year would overflow the clock.
-    auto timeout =
-        std::chrono::nanoseconds(std::min<uint64_t>(timeout_ns, UINT64_C(31'536'000'000'000'000)));
-    if (fence->grown.wait_for(lock, timeout, reached)) return MGE_OK;
-    return Report(error, MGE_DEADLINE_EXCEEDED, "the fence was not reached in time");
-  });
+// From any thread.
+mge::Result Fence::HostWait(uint64_t value, uint64_t timeout_ns) {
+  std::unique_lock lock(mutex_);
+  auto reached = [&] { return value_ >= value; };
+  if (timeout_ns == UINT64_MAX) {
+    grown_.wait(lock, reached);
+    return {};
+  }
+  constexpr uint64_t kYear = UINT64_C(31'536'000'000'000'000);  // longer would overflow the clock
+  if (grown_.wait_for(lock, std::chrono::nanoseconds(std::min(timeout_ns, kYear)), reached)) return {};
+  return {MGE_DEADLINE_EXCEEDED, "the fence was not reached in time"};
 }
 
-// A real queue lets the device wait and returns at once.
-mge_code Wait(mge_queue*, mge_fence* fence, uint64_t value, mge_error* error) noexcept {
-  return HostWait(fence, value, UINT64_MAX, error);
+// The time at which all that was enqueued before is done.
+mge::Result Stamp::Take(Queue&) {
+  taken_ns_ = mge::Host()->clock_ns(mge::Host()->self);
+  return {};
 }
 
-}  // namespace
+mge::Result Stamp::ElapsedUs(Stamp& from, Stamp& to, double* out) {
+  *out = static_cast<double>(to.taken_ns_ - from.taken_ns_) / 1000;
+  return {};
+}
 
-const mge_queue_api kQueueTable = Table<mge_queue_api>([](auto& t) {
-  t.create = Create;
-  t.destroy = Destroy;
-  t.copy = Copy;
-  t.fence_create = FenceCreate;
-  t.fence_destroy = FenceDestroy;
-  t.signal = Signal;
-  t.wait = Wait;
-  t.host_wait = HostWait;
-  // Capture and replay, all four or none: kernels marked MGE_KERNEL_CAPTURE_SAFE are then
-  // recorded once and replayed.
-  t.capture_begin = nullptr;
-  t.capture_end = nullptr;
-  t.replay = nullptr;
-  t.record_destroy = nullptr;
-});
-
-}  // namespace mge::null
+}  // namespace backend

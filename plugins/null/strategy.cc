@@ -1,33 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of several candidates is best. The host has filtered them already, and refuses anything but
-// an order of them all.
-#include <algorithm>
-#include <numeric>
+#include "backend.h"
 
-#include "tables.h"
+namespace backend {
 
-namespace mge::null {
-namespace {
-
-mge_code Order(mge_device*, const mge_choice* choice, uint32_t* out_order, mge_error*) noexcept {
-  uint32_t* end = out_order + choice->candidate_count;
-  std::iota(out_order, end, 0u);
-  // The id decides between equals, so that in the mode REPRODUCIBLE the answer depends on problem
-  // and candidates alone.
-  std::sort(out_order, end, [&](uint32_t a, uint32_t b) {
-    if (choice->mode == MGE_SELECT_PROFILE && choice->measured_us &&
-        choice->measured_us[a] != choice->measured_us[b]) {
-      return choice->measured_us[a] < choice->measured_us[b];
-    }
-    const mge_candidate *x = choice->candidates[a], *y = choice->candidates[b];
-    if (x->rank != y->rank) return x->rank < y->rank;
-    return View(x->id) < View(y->id);
-  });
-  return MGE_OK;
+// Writes the candidates' numbers, best first. They have passed the host's filters (determinism, workspace, budget), and in the
+// mode PROFILE they have been timed; whatever is not an order of them all is refused. This is the host's own order: by the
+// clock, by the estimate, or in the mode REPRODUCIBLE by rank and name alone. Put before it what you know better.
+mge::Result Strategy::Order(Device&, const mge::Choice& choice, std::span<uint32_t> order) {
+  return mge::ReadyOrder(choice, order);
 }
 
-}  // namespace
-
-const mge_strategy_api kStrategyTable = {sizeof(mge_strategy_api), MGE_ABI_MINOR, Order};
-
-}  // namespace mge::null
+}  // namespace backend

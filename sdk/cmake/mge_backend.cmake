@@ -2,11 +2,9 @@
 # One function for who writes a backend, inside this tree or outside of it.
 include_guard(GLOBAL)
 
-set(MGE_BACKEND_MAP ${CMAKE_CURRENT_LIST_DIR}/mge_backend.map)
-
 # mge_backend(NAME demo [SOURCES a.cc b.cc] [LINK libs] [MISSING "why it cannot be built here"])
 #
-# Builds lib/mge/plugins/mge_demo.so in the build tree (target mge_backend_demo), such that
+# Builds mge_demo.so (target mge_backend_demo) in the build folder, or in MGE_BACKEND_DIRECTORY if that is set, such that
 #   - the one exported symbol is mge_plugin_query, nothing is left undefined, static libraries in it stay private;
 #   - it carries a build id, and mode 0755 whatever the umask (a host refuses a library, or a folder, that others may write);
 #   - it sees the SDK's headers and its own folder.
@@ -29,28 +27,46 @@ function(mge_backend)
          ${CMAKE_CURRENT_SOURCE_DIR}/*.c ${CMAKE_CURRENT_SOURCE_DIR}/*.cc
          ${CMAKE_CURRENT_SOURCE_DIR}/kernels/*.c ${CMAKE_CURRENT_SOURCE_DIR}/kernels/*.cc)
   endif()
+  set(map ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/mge_backend.map)
   set(target mge_backend_${arg_NAME})
   add_library(${target} MODULE ${arg_SOURCES})
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_compile_features(${target} PRIVATE cxx_std_20)
-  if(TARGET mge::plugin)
-    target_link_libraries(${target} PRIVATE mge::plugin ${arg_LINK})
-  else()
+  if(TARGET mge_sdk)
     target_link_libraries(${target} PRIVATE mge_sdk ${arg_LINK})
+  else()
+    target_link_libraries(${target} PRIVATE mge::plugin ${arg_LINK})
+  endif()
+  set(place ${CMAKE_BINARY_DIR})
+  if(MGE_BACKEND_DIRECTORY)
+    set(place ${MGE_BACKEND_DIRECTORY})
   endif()
   target_link_options(${target} PRIVATE
-    -Wl,--version-script=${MGE_BACKEND_MAP} -Wl,-z,defs -Wl,--exclude-libs,ALL -Wl,--build-id)
+    -Wl,--version-script=${map} -Wl,-z,defs -Wl,--exclude-libs,ALL -Wl,--build-id)
   set_target_properties(${target} PROPERTIES
     PREFIX "" OUTPUT_NAME mge_${arg_NAME} SUFFIX ".so"
-    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/mge/plugins
+    LIBRARY_OUTPUT_DIRECTORY ${place}
     POSITION_INDEPENDENT_CODE ON
     C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
-    LINK_DEPENDS ${MGE_BACKEND_MAP})
+    LINK_DEPENDS ${map})
   add_custom_command(TARGET ${target} POST_BUILD COMMAND chmod 0755 $<TARGET_FILE:${target}> VERBATIM)
-  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/lib/mge/plugins)
-  foreach(folder IN ITEMS "" /lib /lib/mge /lib/mge/plugins)
-    execute_process(COMMAND chmod go-w ${CMAKE_BINARY_DIR}${folder})
-  endforeach()
+  file(MAKE_DIRECTORY ${place})
+  cmake_path(IS_PREFIX CMAKE_BINARY_DIR ${place} inside)
+  while(inside)
+    execute_process(COMMAND chmod go-w ${place})
+    cmake_path(GET place PARENT_PATH place)
+    cmake_path(IS_PREFIX CMAKE_BINARY_DIR ${place} inside)
+  endwhile()
   set_property(GLOBAL APPEND PROPERTY MGE_BACKENDS ${arg_NAME})
   message(STATUS "backend ${arg_NAME}: built")
+endfunction()
+
+# mge_backend_test(NAME demo): adds the test that a backend outside of MGE's tree wants: the host loads it. MGE_COMMAND is the
+# mge command that it uses.
+function(mge_backend_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "")
+  add_test(NAME ${arg_NAME}/loaded COMMAND ${MGE_COMMAND} plugins)
+  set_tests_properties(${arg_NAME}/loaded PROPERTIES
+    ENVIRONMENT "MGE_PLUGIN_PATH=$<TARGET_FILE_DIR:mge_backend_${arg_NAME}>"
+    PASS_REGULAR_EXPRESSION "loaded +[^\n]*/mge_${arg_NAME}[.]so")
 endfunction()

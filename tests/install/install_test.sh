@@ -22,8 +22,9 @@ tree=$work/moved
 for file in bin/mge lib/libmge.so lib/libmge.so.0 include/mge/mge.h include/mge/mge.hpp include/mge/plugin.h \
             include/mge/plugin.hpp include/mge/types.h include/mge/abi_hash.h lib/mge/plugins/mge_null.so \
             lib/mge/plugins/mge_cpu.so lib/cmake/mge/mgeConfig.cmake lib/pkgconfig/mge.pc lib/pkgconfig/mge-plugin.pc \
-            share/mge/digits/digits.onnx share/mge/mge.toml share/man/man1/mge.1 \
-            share/bash-completion/completions/mge share/zsh/site-functions/_mge share/fish/vendor_completions.d/mge.fish; do
+            share/mge/digits/digits.onnx share/mge/mge.toml share/man/man1/mge.1 include/mge/plugin/backend.hpp \
+            share/bash-completion/completions/mge share/zsh/site-functions/_mge share/fish/vendor_completions.d/mge.fish \
+            share/mge/sdk/README.md share/mge/sdk/examples/relu/relu.cc; do
   [[ -e $tree/$file ]] || fail "$file is not installed"
 done
 named=$(grep -rlF -e "$build" -e "$work/first" -e "$source_tree" "$tree" || true)
@@ -62,7 +63,7 @@ step "an application and a backend, by CMake"
 clean cmake -S "$here/project" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$tree" -DCMAKE_BUILD_TYPE=Release >"$work/cmake.log" 2>&1 ||
   { cat "$work/cmake.log"; fail "find_package(mge)"; }
 clean cmake --build "$work/cmake" >"$work/cmake.log" 2>&1 || { cat "$work/cmake.log"; fail "building by CMake"; }
-use CMake "$work/cmake/app" "$work/cmake/lib/mge/plugins/mge_outside.so"
+use CMake "$work/cmake/app" "$work/cmake/mge_outside.so"
 
 step "version ranges of find_package"
 mkdir "$work/version"
@@ -99,7 +100,7 @@ step "a backend dropped in"
 if clean "$tree/bin/mge" run "$here/project/relu.onnx" --device outside0 >"$work/run.txt" 2>&1; then
   fail "outside0 runs without its backend"
 fi
-cp "$work/cmake/lib/mge/plugins/mge_outside.so" "$tree/lib/mge/plugins/"
+cp "$work/cmake/mge_outside.so" "$tree/lib/mge/plugins/"
 clean MGE_DEFAULT_DEVICE=outside0 "$tree/bin/mge" run "$here/project/relu.onnx" >"$work/run.txt" 2>&1 ||
   { cat "$work/run.txt"; fail "mge run on a backend that was dropped in"; }
 grep -q outside0 "$work/run.txt" || fail "mge run does not say that it ran on outside0"

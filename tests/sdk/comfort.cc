@@ -159,7 +159,7 @@ struct Backend : mge::BackendDefaults {
   using Kernels = mge::Kernels<kSum, kProduct, kRelu>;
   using Claims = mge::Claims<ClaimProducts>;
   static mge::Result Start() {
-    if (mge::ToInt(mge::SettingOf<Backend>(kDevices)) == 0) return {MGE_UNAVAILABLE, "none"};
+    if (mge::ToInt(mge::SettingOf(kDevices)) == 0) return {MGE_UNAVAILABLE, "none"};
     return {};
   }
   static const void* Extension(std::string_view, uint32_t) { return nullptr; }

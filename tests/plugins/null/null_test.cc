@@ -57,6 +57,8 @@ TEST_F(NullBackend, FencesOrderAndTimeOut) {
   ASSERT_EQ(api.create(device_->handle(), MGE_QUEUE_COMPUTE, &queue, nullptr), MGE_OK);
   ASSERT_EQ(api.fence_create(device_->handle(), &fence, nullptr), MGE_OK);
   mge_error error;
+  mge_queue* unknown = nullptr;
+  EXPECT_EQ(api.create(device_->handle(), 99, &unknown, &error), MGE_UNIMPLEMENTED);
   EXPECT_EQ(api.host_wait(fence, 1, 0, &error), MGE_DEADLINE_EXCEEDED);
   EXPECT_NE(error.text, "");
   char from[] = "abc", to[4] = {};

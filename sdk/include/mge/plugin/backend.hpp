@@ -81,6 +81,7 @@ template <typename B>
 struct Tables {
   static mge_code Start(const mge_host* host, mge_error* error) noexcept {
     Host() = host;
+    DeclaredSettings() = {std::data(B::kSettings), std::size(B::kSettings)};
     mge_code code = Guard(error, [&]() -> Result { return B::Start(); });
     if (code != MGE_OK) Host() = nullptr;
     return code;

@@ -39,9 +39,6 @@ struct HostMemory {
   static constexpr uint64_t kAlignment = 64;  // the least that the contract asks for
   template <typename Device>
   static Result Acquire(Device&, int32_t memory_class, uint64_t bytes, mge_slab* out) {
-    if (memory_class < 0 || memory_class >= MGE_MEMORY_CLASS_COUNT) {
-      return {MGE_UNIMPLEMENTED, "there is no memory of class " + std::to_string(memory_class)};
-    }
     uint64_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     void* address = rounded < bytes ? nullptr : std::aligned_alloc(kAlignment, rounded);
     if (!address) return {MGE_RESOURCE_EXHAUSTED, "the system gave no " + std::to_string(bytes) + " bytes of memory"};
@@ -67,6 +64,7 @@ struct MemoryTable {
   using M = typename B::Memory;
   static mge_code Acquire(mge_device* device, int32_t memory_class, uint64_t bytes, mge_slab* out,
                           mge_error* error) noexcept {
+    if (!KnownClass(memory_class)) return RefuseClass(error);
     return Guard(error, [&]() -> Result { return M::Acquire(As<D>(device), memory_class, bytes, out); });
   }
   static void Release(mge_device* device, const mge_slab* slab) noexcept { M::Release(As<D>(device), *slab); }

@@ -161,10 +161,17 @@ inline Result ReadyReserve(std::string_view policy, const mge_plan_summary& plan
 
 namespace internal {
 
+// What a newer host may ask for, and these headers do not know, is refused.
+inline bool KnownClass(int32_t memory_class) { return memory_class >= 0 && memory_class < MGE_MEMORY_CLASS_COUNT; }
+inline mge_code RefuseClass(mge_error* error) {
+  return Report(error, MGE_UNIMPLEMENTED, "a class of memory that this backend does not know");
+}
+
 template <typename D, typename P>
 struct PoolTable {
   static mge_code Create(mge_device* device, int32_t memory_class, const mge_slab_provider* provider, mge_pool** out,
                          mge_error* error) noexcept {
+    if (!KnownClass(memory_class)) return RefuseClass(error);
     return Make<P>(out, error, As<D>(device), memory_class, SlabSource(provider));
   }
   static mge_code Acquire(mge_pool* pool, uint64_t bytes, uint64_t alignment, const mge_fence_point* after, uint32_t flags,

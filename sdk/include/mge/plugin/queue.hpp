@@ -43,6 +43,9 @@ struct QueueTable {
   using F = typename B::Fence;
   using R = typename B::Record;
   static mge_code Create(mge_device* device, int32_t kind, mge_queue** out, mge_error* error) noexcept {
+    if (kind < MGE_QUEUE_COMPUTE || kind > MGE_QUEUE_COPY_OUT) {
+      return Report(error, MGE_UNIMPLEMENTED, "a kind of queue that this backend does not know");
+    }
     return Make<Q>(out, error, As<D>(device), kind);
   }
   static mge_code Copy(mge_queue* queue, void* to, const void* from, uint64_t bytes, mge_error* error) noexcept {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings of a backend: declared once, set by the user, judged by the host, read between start and stop.
 //
-//   constexpr mge_setting kDevices = mge::IntSetting("demo.devices", "1", 1, 16, "devices", "Number of devices.");
-//   struct Backend : mge::BackendDefaults { static constexpr const mge_setting* kSettings[] = {&kDevices}; ... };
-//   int64_t n = mge::ToInt(mge::SettingOf<Backend>(kDevices));     // MGE_DEMO_DEVICES, demo.devices in a file, or 1
+//   inline constexpr mge_setting kDevices = mge::IntSetting("demo.devices", "1", 1, 16, "devices", "Number of devices.");
+//   static constexpr const mge_setting* kSettings[] = {&kDevices};   // in the backend's struct
+//   int64_t n = mge::ToInt(mge::SettingOf(kDevices));                // MGE_DEMO_DEVICES, demo.devices in a file, or 1
 #pragma once
 
 #include <cstdint>
 #include <cstdlib>
-#include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -69,13 +69,21 @@ constexpr mge_setting Dynamic(mge_setting s) {
   return s;
 }
 
-// The value of one of B's settings, as text that the host has judged already: truth as 1 or 0, sizes in bytes.
-template <typename B>
-std::string_view SettingOf(const mge_setting& setting) {
+namespace internal {
+// What the backend declared, in its order; set by start().
+inline std::span<const mge_setting* const>& DeclaredSettings() {
+  static std::span<const mge_setting* const> settings;
+  return settings;
+}
+}  // namespace internal
+
+// The value of a setting of this backend, as text that the host has judged: truth as 1 or 0, sizes in bytes.
+inline std::string_view SettingOf(const mge_setting& setting) {
   const mge_host* host = Host();
-  for (uint32_t i = 0; host && i < std::size(B::kSettings); ++i) {
+  std::span<const mge_setting* const> declared = internal::DeclaredSettings();
+  for (uint32_t i = 0; host && i < declared.size(); ++i) {
     mge_text text = {};
-    if (B::kSettings[i] == &setting && host->setting(host->self, i, &text) == MGE_OK) return View(text);
+    if (declared[i] == &setting && host->setting(host->self, i, &text) == MGE_OK) return View(text);
   }
   return View(setting.fallback);
 }

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// `mge sdk`: commands for who writes a backend. Each is one row here and one file.
+#include "core/cli/sdk.h"
+
+namespace mge::cli {
+namespace {
+
+constexpr Command kCommands[] = {
+    {"new", "Writes the project of a new backend: sources, build, tests.", DeclareSdkNew},
+};
+
+}  // namespace
+
+Action DeclareSdk(CLI::App& app, const Globals& globals) {
+  app.require_subcommand(1);
+  auto actions = std::make_shared<std::vector<std::pair<CLI::App*, Action>>>();
+  for (const Command& c : kCommands) {
+    CLI::App* sub = app.add_subcommand(c.name, c.doc);
+    actions->emplace_back(sub, c.declare(*sub, globals));
+  }
+  return [actions] {
+    for (auto& [sub, action] : *actions) {
+      if (sub->parsed()) return action();
+    }
+    return 2;
+  };
+}
+
+}  // namespace mge::cli

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// mge sdk new: the project of a new backend, from the template that this command carries (plugins/null).
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "core/cli/common.h"
+#include "core/cli/sdk.h"
+#include "core/cli/template.h"
+#include "fmt/format.h"
+#include "mge/plugin/names.hpp"
+
+namespace mge::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kTemplate = "null";  // the name that stands in the template
+
+struct Options {
+  std::string name;
+  std::string folder;
+};
+
+std::string Upper(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// The text with the template's name replaced where it is a word: null, null0, mge_null, MGE_NULL_DEVICES, but not nullptr.
+std::string Renamed(std::string_view text, const std::string& name) {
+  const std::string lower(kTemplate), variable = "MGE_" + Upper(lower) + "_";
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    auto letter = [&](size_t at) { return at < text.size() && std::isalpha(static_cast<unsigned char>(text[at])); };
+    if (text.substr(i).starts_with(variable)) {
+      out += "MGE_" + Upper(name) + "_";
+      i += variable.size();
+    } else if (text.substr(i).starts_with(lower) && (i == 0 || !letter(i - 1)) && !letter(i + lower.size())) {
+      out += name;
+      i += lower.size();
+    } else {
+      out += text[i++];
+    }
+  }
+  return out;
+}
+
+// What the file system says about the folder; nothing is written unless it is new or empty.
+int CheckFolder(const Globals& globals, const std::string& folder) {
+  std::error_code ec;
+  fs::file_status status = fs::status(folder, ec);
+  if (status.type() == fs::file_type::not_found) return kExitOk;
+  std::string what = ec.message();
+  if (!ec) {
+    if (!fs::is_directory(status)) {
+      what = "something that is not a folder is there";
+    } else if (bool empty = fs::is_empty(folder, ec); ec) {
+      what = ec.message();
+    } else if (empty) {
+      return kExitOk;
+    } else {
+      what = "the folder is not empty; nothing in it was touched";
+    }
+  }
+  return ReportError(globals, {.id = 702,
+                               .exit_code = 7,
+                               .title = fmt::format("no project can be written to '{}'", folder),
+                               .what = what,
+                               .where = "DIR of mge sdk new",
+                               .fix = "name a folder that is empty or not there yet"});
+}
+
+int Write(const Globals& globals, const Options& o) {
+  std::vector<fs::path> written;
+  const bool fresh = !fs::exists(o.folder);
+  for (const TemplateFile& file : TemplateFiles()) {
+    fs::path path = fs::path(o.folder) / file.path;
+    std::error_code ec;
+    fs::create_directories(path.parent_path(), ec);
+    errno = 0;
+    if (!ec) {
+      std::ofstream out(path, std::ios::binary);
+      out << Renamed(file.text, o.name);
+      out.close();
+      written.push_back(path);
+      if (out) continue;
+      ec = std::error_code(errno ? errno : EIO, std::generic_category());
+    }
+    std::error_code ignored;
+    for (const fs::path& p : written) fs::remove(p, ignored);
+    fs::remove(fs::path(o.folder) / "kernels", ignored);
+    if (fresh) fs::remove(o.folder, ignored);
+    return ReportError(globals, {.id = 702,
+                                 .exit_code = 7,
+                                 .title = fmt::format("'{}' cannot be written", path.string()),
+                                 .what = ec.message(),
+                                 .where = "DIR of mge sdk new",
+                                 .fix = "name a folder where you may write, on a disk with room"});
+  }
+  return kExitOk;
+}
+
+// Where an installation of this very command keeps what CMake looks for; empty where it is not installed.
+std::string Prefix() {
+  std::error_code ec;
+  fs::path command = fs::read_symlink("/proc/self/exe", ec);
+  if (ec) return {};
+  fs::path prefix = command.parent_path().parent_path();
+  return fs::exists(prefix / MGE_CMAKE_FOLDER / "mgeConfig.cmake", ec) ? prefix.string() : std::string();
+}
+
+int Run(const Globals& globals, const Options& o) {
+  std::string_view why = WhyNoBackendName(o.name);
+  if (why.empty()) why = WhyNoClassList(o.name);  // in the template a backend and its devices have one name
+  if (!why.empty()) {
+    return ReportError(globals, {.id = 201,
+                                 .exit_code = kExitUsage,
+                                 .title = fmt::format("'{}' is no name for a backend", o.name),
+                                 .what = std::string(why),
+                                 .where = "NAME of mge sdk new",
+                                 .fix = "take a word of a-z and _ that does not end in x, such as mydev"});
+  }
+  if (int code = CheckFolder(globals, o.folder)) return code;
+  if (int code = Write(globals, o)) return code;
+  std::string prefix = Prefix();
+  std::string build = "cmake --workflow --preset release";
+  if (!prefix.empty()) build = fmt::format("CMAKE_PREFIX_PATH='{}' {}", prefix, build);
+  if (globals.json) {
+    Json files = Json::array();
+    for (const TemplateFile& file : TemplateFiles()) files.push_back(file.path);
+    PrintJson({{"schema", "mge.sdk.new/1"},
+               {"name", o.name},
+               {"folder", o.folder},
+               {"files", std::move(files)},
+               {"build", build}});
+    return kExitOk;
+  }
+  Talk(globals, fmt::format("wrote the backend '{}' to {} ({} files)\n"
+                            "build it and run its tests:  cd '{}' && {}\n"
+                            "see what the host thinks:    MGE_PLUGIN_PATH=\"$PWD/build\" mge plugins",
+                            o.name, o.folder, TemplateFiles().size(), o.folder, build));
+  if (prefix.empty()) Talk(globals, "this mge is not installed: set CMAKE_PREFIX_PATH to where MGE is (cmake --install)");
+  return kExitOk;
+}
+
+}  // namespace
+
+Action DeclareSdkNew(CLI::App& app, const Globals& globals) {
+  auto o = std::make_shared<Options>();
+  app.add_option("NAME", o->name, "Of the backend and its devices: of a-z and _, not ending in x")->required();
+  app.add_option("DIR", o->folder, "The folder to write; it must be empty or not there yet")
+      ->type_name("FOLDER")
+      ->required();
+  return [&globals, o] { return Run(globals, *o); };
+}
+
+}  // namespace mge::cli

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of kernels: an operator is one file of this folder, one declaration and one entry here.
+#pragma once
+
+#include "mge/plugin.hpp"
+
+namespace backend {
+
+extern const mge::KernelRow kRelu;
+
+using Kernels = mge::Kernels<kRelu>;
+
+}  // namespace backend

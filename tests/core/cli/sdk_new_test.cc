@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// mge sdk new: what it writes, and what it refuses. tests/install builds what it wrote.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace mge {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+class SdkNew : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "mge-sdk-XXXXXX";
+    folder_ = mkdtemp(name.data());
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string Read(const fs::path& path) const {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  Outcome Mge(const std::string& args) const {
+    std::string line = "cd " + folder_ + " && timeout 60 " MGE_BINARY_DIR "/bin/mge " + args + " >out 2>err </dev/null";
+    int status = std::system(line.c_str());
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return {code, Read(folder_ + "/out"), Read(folder_ + "/err")};
+  }
+  std::string folder_;
+};
+
+TEST_F(SdkNew, WritesTheTemplateUnderTheNewName) {
+  Outcome o = Mge("sdk new my_dev project");
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_THAT(o.err, HasSubstr("cmake --workflow"));
+  EXPECT_THAT(Read(folder_ + "/project/CMakeLists.txt"), HasSubstr("mge_backend(NAME my_dev)"));
+  EXPECT_THAT(Read(folder_ + "/project/settings.h"), HasSubstr("MGE_MY_DEV_DEVICES"));
+  EXPECT_THAT(Read(folder_ + "/project/settings.h"), HasSubstr("\"my_dev.devices\""));
+  EXPECT_THAT(Read(folder_ + "/project/plugin.cc"), HasSubstr("kName = \"my_dev\""));
+  size_t files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder_ + "/project")) {
+    if (!entry.is_regular_file()) continue;
+    ++files;
+    std::string relative = entry.path().lexically_relative(folder_ + "/project");
+    EXPECT_TRUE(fs::exists(MGE_SOURCE_DIR "/plugins/null/" + relative)) << relative;
+    std::string text = Read(entry.path());
+    for (size_t at = text.find("null"); at != std::string::npos; at = text.find("null", at + 1)) {
+      EXPECT_TRUE(std::isalpha(static_cast<unsigned char>(text[at + 4]))) << relative << ": the old name at " << at;
+    }
+    EXPECT_EQ(text.find("NULL_"), std::string::npos) << relative;
+  }
+  for (const auto& entry : fs::recursive_directory_iterator(MGE_SOURCE_DIR "/plugins/null")) {
+    files -= entry.is_regular_file();
+  }
+  EXPECT_EQ(files, 0u) << "as many files as the template has";
+}
+
+TEST_F(SdkNew, AnswersInJson) {
+  Outcome o = Mge("sdk new mydev here --json");
+  ASSERT_EQ(o.code, 0) << o.err;
+  json answer = json::parse(o.out);
+  EXPECT_EQ(o.out.find("\"schema\""), o.out.find('"')) << "the schema comes first";
+  EXPECT_EQ(answer["schema"], "mge.sdk.new/1");
+  EXPECT_EQ(answer["name"], "mydev");
+  for (const json& file : answer["files"]) EXPECT_TRUE(fs::exists(folder_ + "/here/" + file.get<std::string>())) << file;
+}
+
+TEST_F(SdkNew, TakesAnEmptyFolderAndParentsThatAreMissing) {
+  fs::create_directory(folder_ + "/empty");
+  EXPECT_EQ(Mge("sdk new mydev empty").code, 0);
+  EXPECT_EQ(Mge("sdk new mydev a/b/c").code, 0);
+  EXPECT_TRUE(fs::exists(folder_ + "/a/b/c/kernels/relu.cc"));
+}
+
+TEST_F(SdkNew, RefusesNamesThatNoDeviceCanHave) {
+  for (const char* name : {"''", "2d", "My", "box", "xpu", "host", "gpu", "my-dev", "dev2", "a,b", "_a", "../up",
+                           "abcdefghijabcdefghijabcdefghijab"}) {
+    Outcome o = Mge(std::string("sdk new ") + name + " project");
+    EXPECT_EQ(o.code, 2) << name;
+    for (const char* part : {"mge: error[E0201]", "what: ", "where:", "fix: "}) EXPECT_THAT(o.err, HasSubstr(part)) << name;
+    EXPECT_FALSE(fs::exists(folder_ + "/project")) << name;
+  }
+}
+
+TEST_F(SdkNew, LeavesAFolderWithSomethingInItAlone) {
+  fs::create_directory(folder_ + "/full");
+  std::ofstream(folder_ + "/full/mine") << "precious";
+  Outcome o = Mge("sdk new mydev full");
+  EXPECT_EQ(o.code, 7);
+  for (const char* part : {"mge: error[E0702]", "what: ", "not empty", "where:", "fix: "}) {
+    EXPECT_THAT(o.err, HasSubstr(part));
+  }
+  EXPECT_EQ(Read(folder_ + "/full/mine"), "precious");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_ + "/full"), {}), 1);
+  o = Mge("sdk new mydev full/mine --json");
+  EXPECT_EQ(o.code, 7);
+  EXPECT_EQ(json::parse(o.out)["schema"], "mge.error/1");
+}
+
+TEST_F(SdkNew, AFolderThatCannotBeWrittenIsAnErrorAndLeavesNothing) {
+  std::ofstream(folder_ + "/file") << "";
+  Outcome o = Mge("sdk new mydev file/below");
+  EXPECT_EQ(o.code, 7) << o.err;
+  EXPECT_THAT(o.err, HasSubstr("fix: "));
+}
+
+TEST_F(SdkNew, SaysWhatIsMissingOrMisspelt) {
+  EXPECT_EQ(Mge("sdk").code, 2);
+  Outcome o = Mge("sdk nwe mydev project");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_THAT(o.err, HasSubstr("did you mean 'new'"));
+  o = Mge("sdk new mydev");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_THAT(o.err, HasSubstr("DIR"));
+}
+
+}  // namespace
+}  // namespace mge

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// The examples of the SDK do what their guide says: the operator runs, the claim fuses, own parts decide.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "core/plugin/memory/pool.h"
+#include "tests/core/plugin/plugin_files.h"
+#include "tests/support/onnx_builder.h"
+
+namespace mge {
+namespace {
+
+namespace ob = onnx_builder;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char kFolder[] = MGE_BINARY_DIR "/tests/examples";
+
+// ---- as a user runs them
+
+class AsAUser : public testing::Test {
+ protected:
+  // x, z: float32[64] -> nodes -> y
+  void Model(const std::vector<std::string>& nodes) const {
+    std::vector<ob::Dim> dims = {int64_t{64}};
+    std::ofstream(folder_.At("model.onnx"), std::ios::binary) << ob::ModelProto(
+        {.graph = ob::GraphProto({.nodes = nodes,
+                                  .inputs = {ob::ValueInfo("x", DType::kF32, dims), ob::ValueInfo("z", DType::kF32, dims)},
+                                  .outputs = {ob::TextField(ob::field::value_info::kName, "y")}})});
+  }
+  std::string Mge(const std::string& args) const {
+    std::string line = "cd " + folder_.path() + " && MGE_PLUGIN_PATH=" + kFolder + " " MGE_BINARY_DIR "/bin/mge " + args +
+                       " >out 2>&1 </dev/null";
+    int status = std::system(line.c_str());
+    EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0) << args << "\n" << ReadAll(folder_.At("out"));
+    return ReadAll(folder_.At("out"));
+  }
+  // Outputs of one device, byte by byte; inputs are seeded, and so the same on each.
+  std::string Outputs(const std::string& device) const {
+    Mge("run model.onnx --device " + device + " --output-dir " + device);
+    return ReadAll(folder_.At(device + "/y.npy"));
+  }
+  PluginFolder folder_;
+};
+
+TEST_F(AsAUser, TheSmallestBackendRunsItsOperator) {
+  EXPECT_THAT(Mge("plugins"), HasSubstr("mge_example_relu.so"));
+  Model({ob::NodeProto("Relu", {"x"}, {"y"})});
+  std::string host = Outputs("host");
+  ASSERT_GT(host.size(), 64 * sizeof(float));
+  EXPECT_EQ(Outputs("example_relu0"), host);
+  EXPECT_THAT(Mge("plan model.onnx --device example_relu0 --why"), HasSubstr("example.relu"));
+}
+
+TEST_F(AsAUser, WhatItCannotDoIsSaidInItsOwnWords) {
+  std::vector<ob::Dim> dims = {int64_t{4}};
+  std::ofstream(folder_.At("model.onnx"), std::ios::binary) << ob::ModelProto(
+      {.graph = ob::GraphProto({.nodes = {ob::NodeProto("Relu", {"x"}, {"y"})},
+                                .inputs = {ob::ValueInfo("x", DType::kF64, dims)},
+                                .outputs = {ob::TextField(ob::field::value_info::kName, "y")}})});
+  std::string plan = Mge("plan model.onnx --device example_relu0 --why");
+  EXPECT_THAT(plan, HasSubstr("REFERENCE"));  // the host does it
+  EXPECT_THAT(plan, HasSubstr("only float32"));
+}
+
+TEST_F(AsAUser, TheClaimBecomesOneStepWithTheRightAnswer) {
+  Model({ob::NodeProto("Add", {"x", "z"}, {"s"}), ob::NodeProto("Relu", {"s"}, {"y"})});
+  std::string host = Outputs("host");
+  ASSERT_GT(host.size(), 64 * sizeof(float));
+  EXPECT_EQ(Outputs("example_fusion0"), host);
+  std::string plan = Mge("plan model.onnx --device example_fusion0 --why");
+  EXPECT_THAT(plan, HasSubstr("1 steps"));
+  EXPECT_THAT(plan, HasSubstr("example.add_relu"));
+}
+
+TEST_F(AsAUser, AnOperandThatIsReadTwiceIsBoundOnce) {
+  Model({ob::NodeProto("Add", {"x", "x"}, {"s"}), ob::NodeProto("Relu", {"s"}, {"t"}),
+         ob::NodeProto("Add", {"t", "z"}, {"y"})});
+  EXPECT_EQ(Outputs("example_fusion0"), Outputs("host"));
+}
+
+TEST_F(AsAUser, TheStrategyOfOnesOwnPicksTheKernel) {
+  Model({ob::NodeProto("Relu", {"x"}, {"y"})});
+  std::string plan = Mge("plan model.onnx --device example_parts0 --why");
+  EXPECT_THAT(plan, HasSubstr("Relu                         example.relu.rows"));  // of equal cost, and of the worse rank
+  EXPECT_EQ(Outputs("example_parts0"), Outputs("host"));
+}
+
+// ---- as the host sees them
+
+class OwnParts : public testing::Test {
+ protected:
+  void Start(uint64_t limit = 0) {
+    folder_.Write("mge_example_parts.so", ReadAll(std::string(kFolder) + "/mge_example_parts.so"));
+    DevicesOptions options;
+    options.memory_limit = limit;
+    devices_ = Load({folder_.path()}, std::move(options));
+    ASSERT_EQ(devices_->files()[0].verdict, Verdict::kLoaded) << devices_->files()[0].reason;
+    device_ = devices_->Resolve("example_parts0")->devices[0].device;
+  }
+  PluginFolder folder_;
+  std::unique_ptr<Devices> devices_;
+  Device* device_ = nullptr;
+};
+
+constexpr uint64_t kPage = 64 << 10;  // as parts.cc has it
+
+TEST_F(OwnParts, ThePoolDecidesWhatAReservationIs) {
+  Start();
+  Pool& pool = **device_->PoolOf();
+  EXPECT_EQ(pool.name(), "own");
+  mge_reservation a = *pool.Acquire(100), b = *pool.Acquire(kPage + 1);
+  EXPECT_EQ(a.bytes, kPage);
+  EXPECT_EQ(b.bytes, 2 * kPage);
+  pool.Release(a);
+  pool.Release(b);
+  mge_reservation c = *pool.Acquire(kPage + 7);  // the smallest free slab that is large enough
+  EXPECT_EQ(c.address, b.address);
+  EXPECT_EQ(pool.Stats().hits, 1u);
+  EXPECT_EQ(pool.Stats().committed, 3 * kPage);
+  EXPECT_FALSE(pool.Acquire(9 * kPage, kDefaultAlignment, nullptr, MGE_POOL_NO_GROWTH).ok());
+  pool.Release(c);
+  pool.Trim(MGE_TRIM_ALL);
+  EXPECT_EQ(pool.Stats().committed, 0u);
+  EXPECT_EQ(device_->budget().in_use(), 0u);
+}
+
+TEST_F(OwnParts, TheBudgetBindsThePool) {
+  Start(4 * kPage);
+  Pool& pool = **device_->PoolOf();
+  mge_reservation a = *pool.Acquire(3 * kPage);
+  absl::Status over = pool.Acquire(2 * kPage).status();
+  EXPECT_THAT(FormatError(over), HasSubstr("E0602"));  // in the host's own words
+  pool.Release(a);
+  absl::StatusOr<mge_reservation> b = pool.Acquire(4 * kPage);  // what is free goes back, and there is room
+  ASSERT_TRUE(b.ok()) << FormatError(b.status());
+  pool.Release(*b);
+}
+
+TEST_F(OwnParts, TheReservePolicyDecidesWhatIsTakenBeforeTheFirstRun) {
+  Start();
+  mge_plan_summary plan = {};
+  plan.struct_size = sizeof(plan);
+  plan.arena_bytes = 5 * kPage;
+  ASSERT_TRUE(device_->Reserve(plan).ok());
+  EXPECT_EQ((*device_->PoolOf())->Stats().committed, 10 * kPage);
+}
+
+TEST_F(OwnParts, TheStrategyOrdersInEveryMode) {
+  Start();
+  ASSERT_TRUE(device_->Open().ok());
+  mge_candidate plain = {}, invariant = {};
+  plain.cost_us = 1;
+  invariant.cost_us = 2;
+  invariant.attributes = MGE_KERNEL_BATCH_INVARIANT;
+  const mge_candidate* list[] = {&plain, &invariant};
+  double measured[] = {1.0, 2.0};
+  for (int32_t mode : {MGE_SELECT_HEURISTIC, MGE_SELECT_PROFILE, MGE_SELECT_REPRODUCIBLE}) {
+    mge_choice choice = {sizeof(choice), mode, nullptr, list, 2, mode == MGE_SELECT_PROFILE ? measured : nullptr};
+    uint32_t order[2];
+    ASSERT_EQ(device_->strategy_api()->order(device_->handle(), &choice, order, nullptr), MGE_OK);
+    EXPECT_THAT(order, ElementsAre(1, 0)) << mode;
+  }
+}
+
+}  // namespace
+}  // namespace mge

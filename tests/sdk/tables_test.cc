@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: Apache-2.0
+// What plugin.hpp makes of classes, called as a host calls it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "mge/plugin.hpp"
+
+struct mge_error {
+  mge_code code = MGE_OK;
+  std::string text;
+};
+
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// ---- a backend of which every part can be told to throw
+
+std::string g_throw;  // the part that throws now
+void Say(const std::string& part) {
+  if (g_throw == part) throw std::runtime_error(part + " exploded");
+  if (g_throw == part + " memory") throw std::bad_alloc();
+}
+
+struct Device {
+  static mge::Result List(mge::DeviceList& list) {
+    Say("list");
+    list.Add({.name = "first"});
+    list.Add({.name = "second", .class_name = "other", .score = 0, .reason = "broken"});
+    return {};
+  }
+  explicit Device(uint32_t i) : index(i) { Say("open"); }
+  mge::Result Init() {
+    if (index > 1) return {MGE_NOT_FOUND, "there is no such device"};
+    ++open;
+    return {};
+  }
+  ~Device() { --open; }
+  uint32_t index;
+  static inline int open = 1;  // Init counts up, the destructor down, also after a failed Init
+};
+
+struct Pool {
+  Pool(Device&, int32_t, const mge::SlabSource& slabs) : source(slabs) {}
+  mge::Result Acquire(const mge::PoolRequest& r, mge_reservation*) {
+    Say("pool");
+    mge_slab slab;
+    return source.Acquire(r.bytes, &slab, r.error);
+  }
+  void Release(const mge_reservation&, const mge_fence_point*) {}
+  void Trim(int32_t) {}
+  mge_pool_stats Stats() const { return {}; }
+  mge::SlabSource source;
+};
+struct Reserve {
+  static mge::Result Decide(Device&, const mge_plan_summary&, mge_reserve_decision*) {
+    Say("reserve");
+    return {};
+  }
+};
+struct Strategy {
+  static mge::Result Order(Device&, const mge::Choice&, std::span<uint32_t> order) {
+    Say("strategy");
+    std::swap(order[0], order[1]);
+    return {};
+  }
+};
+
+struct Counter {  // counts its runs in its state, packs its second input, adds to its output
+  static constexpr const char* kOp = "Count";
+  static constexpr const char* kId = "test.count";
+  struct State {
+    int runs = 0;
+  };
+  static mge::Support Supports(const mge::Problem& p) {
+    Say("supports");
+    if (!p.adds(0)) return mge::No("it only adds");
+    return mge::Yes();
+  }
+  static void Describe(const mge::Problem&, mge::Candidate& c) { c.workspace = 100; }
+  explicit Counter(const mge::Problem& p) : device(&p.device<Device>()) {}
+  uint64_t workspace_bytes() const { return 60; }
+  uint64_t prepack_bytes(int input) const { return input == 1 ? 8 : 0; }
+  mge::Result Prepack(int, const void* from, void* to) const {
+    *static_cast<float*>(to) = -*static_cast<const float*>(from);
+    return {};
+  }
+  void Bind(const mge::Binding& b) {
+    state = b.state_index();
+    packed = b.input(1);
+    y = b.output(0);
+  }
+  mge_code Launch(const mge_run* run) const {
+    Say("launch");
+    mge::ParallelFor(run, 8, [](uint64_t chunk) {
+      if (chunk == 5) Say("chunk");
+    });
+    *mge::At<float>(run, y) += *mge::At<float>(run, packed) * static_cast<float>(++mge::StateOf<State>(run, state).runs);
+    return MGE_OK;
+  }
+  Device* device;
+  uint32_t state = 0;
+  mge::Slot packed, y;
+};
+constexpr mge::KernelRow kCounter = mge::Row<Counter>();
+
+void Claim(const mge::Pattern&, mge::ClaimList&) { Say("claim"); }
+
+struct Backend : mge::BackendDefaults {
+  static constexpr std::string_view kName = "test", kVersion = "1", kClasses = "test,other";
+  using Device = ::Device;
+  using Pool = ::Pool;
+  using Reserve = ::Reserve;
+  using Strategy = ::Strategy;
+  using Kernels = mge::Kernels<kCounter>;
+  using Claims = mge::Claims<Claim>;
+  static mge::Result Start() {
+    Say("start");
+    return {};
+  }
+};
+constexpr const mge_plugin& kPlugin = mge::internal::Tables<Backend>::kPlugin;
+
+// ---- graphs of float32[4]: a node is "Op in1 in2 -> out"
+
+struct TestNode {
+  std::string op;
+  std::vector<int32_t> inputs;
+  int32_t output;
+};
+
+struct TestGraph {
+  TestGraph(std::vector<TestNode> list, int32_t values, std::vector<int32_t> graph_outputs)
+      : nodes(std::move(list)), outputs(std::move(graph_outputs)), value(static_cast<size_t>(values)) {
+    std::vector<bool> made(value.size());
+    for (TestNode& n : nodes) {
+      mge_node raw = {};
+      raw.struct_size = sizeof(raw);
+      raw.op = {n.op.data(), n.op.size()};
+      raw.inputs = n.inputs.data();
+      raw.input_count = n.inputs.size();
+      raw.outputs = &n.output;
+      raw.output_count = 1;
+      raw_nodes.push_back(raw);
+      made[static_cast<size_t>(n.output)] = true;
+      for (int32_t i : n.inputs) ++value[static_cast<size_t>(i)].uses;
+    }
+    for (int32_t i : outputs) ++value[static_cast<size_t>(i)].uses;
+    for (mge_value& v : value) {
+      v.struct_size = sizeof(v);
+      v.dtype = MGE_DTYPE_F32;
+      v.rank = 1;
+      v.dims = &dim;
+      value_list.push_back(&v);
+    }
+    for (const mge_node& n : raw_nodes) node_list.push_back(&n);
+    for (int32_t i = 0; i < values; ++i) {
+      if (!made[static_cast<size_t>(i)]) inputs.push_back(i);
+    }
+    graph = {sizeof(graph), 0, node_list.data(), node_list.size(), value_list.data(), value_list.size(),
+             inputs.data(), inputs.size(), outputs.data(), outputs.size()};
+    problem = {sizeof(problem), 1, &graph, &mode};
+  }
+  TestGraph(const TestGraph&) = delete;
+
+  std::vector<TestNode> nodes;
+  std::vector<int32_t> inputs, outputs;
+  std::vector<mge_value> value;
+  std::vector<mge_node> raw_nodes;
+  std::vector<const mge_node*> node_list;
+  std::vector<const mge_value*> value_list;
+  int64_t dim = 4;
+  int32_t mode = MGE_WRITE_ADD;
+  mge_graph graph;
+  mge_problem problem;
+};
+
+struct Answers {
+  std::vector<std::string> offers, refusals;
+  uint64_t token = 0;
+  mge_candidate_sink sink = {sizeof(sink), 0, this,
+                             [](void* self, const mge_candidate* c) {
+                               auto& a = *static_cast<Answers*>(self);
+                               a.offers.emplace_back(mge::View(c->id));
+                               a.token = c->token;
+                             },
+                             [](void* self, const mge_text*, const mge_text* why) {
+                               static_cast<Answers*>(self)->refusals.emplace_back(mge::View(*why));
+                             }};
+};
+
+class Tables : public testing::Test {
+ protected:
+  void SetUp() override {
+    g_throw.clear();
+    Device::open = 1;
+    host_ = {};
+    host_.struct_size = sizeof(host_);
+    host_.fail = [](void*, mge_error* error, mge_code code, const char* text, uint64_t size) {
+      if (error) *error = {code, std::string(text, size)};
+      return code;
+    };
+    ASSERT_EQ(kPlugin.start(&host_, &error_), MGE_OK);
+  }
+  void TearDown() override { kPlugin.stop(); }
+  mge_device* Open() {
+    mge_device* device = nullptr;
+    EXPECT_EQ(kPlugin.device->open(0, &device, &error_), MGE_OK);
+    return device;
+  }
+  // `call` answers INTERNAL with the text of the exception of `part`, and RESOURCE_EXHAUSTED if memory ran out there.
+  template <typename F>
+  void ExpectCaught(const std::string& part, F&& call) {
+    g_throw = part;
+    EXPECT_EQ(call(), MGE_INTERNAL) << part;
+    EXPECT_EQ(error_.text, part + " exploded");
+    g_throw = part + " memory";
+    EXPECT_EQ(call(), MGE_RESOURCE_EXHAUSTED) << part;
+    g_throw.clear();
+  }
+  mge_host host_;
+  mge_error error_;
+};
+
+TEST_F(Tables, NoExceptionLeavesAnyPart) {
+  mge_device* device = Open();
+  mge_device* other = nullptr;
+  std::vector<int> devices;
+  mge_device_sink sink = {sizeof(sink), 0, &devices, [](void*, const mge_device_info*) {}};
+  ExpectCaught("start", [&] { return kPlugin.start(&host_, &error_); });
+  ASSERT_EQ(kPlugin.start(&host_, &error_), MGE_OK);
+  ExpectCaught("list", [&] { return kPlugin.device->enumerate(&sink, &error_); });
+  ExpectCaught("open", [&] { return kPlugin.device->open(1, &other, &error_); });
+  mge_plan_summary plan = {};
+  mge_reserve_decision decision = {};
+  ExpectCaught("reserve", [&] { return kPlugin.memory->own_reserve->decide(device, &plan, &decision, &error_); });
+  mge_candidate candidates[2] = {};
+  const mge_candidate* list[] = {&candidates[0], &candidates[1]};
+  mge_choice choice = {sizeof(choice), MGE_SELECT_HEURISTIC, nullptr, list, 2, nullptr};
+  uint32_t order[2];
+  ExpectCaught("strategy", [&] { return kPlugin.strategy->order(device, &choice, order, &error_); });
+  TestGraph graph({{"Count", {0, 1}, 2}}, 3, {2});
+  mge_claim_sink claims = {};
+  ExpectCaught("claim", [&] { return kPlugin.graph->claim(device, &graph.graph, &claims, &error_); });
+  Answers answers;
+  const mge_kernel_api& kernel = *kPlugin.kernel;
+  ExpectCaught("supports", [&] { return kernel.enumerate(device, &graph.problem, nullptr, &answers.sink, &error_); });
+  mge_pool* pool = nullptr;
+  mge_slab_provider provider = {};
+  ASSERT_EQ(kPlugin.memory->own_pool->create(device, 0, &provider, &pool, &error_), MGE_OK);
+  mge_reservation reservation = {};
+  ExpectCaught("pool", [&] { return kPlugin.memory->own_pool->acquire(pool, 1, 64, nullptr, 0, &reservation, &error_); });
+  kPlugin.memory->own_pool->destroy(pool);
+  kPlugin.device->close(device);
+}
+
+TEST_F(Tables, ListsDevicesWithWhatIsLeftOutMadeUp) {
+  std::vector<std::string> seen;
+  mge_device_sink sink = {sizeof(sink), 0, &seen, [](void* self, const mge_device_info* d) {
+                            static_cast<std::vector<std::string>*>(self)->push_back(
+                                std::to_string(d->index) + " " + std::string(mge::View(d->class_name)) + " " +
+                                std::string(mge::View(d->fingerprint)) + " " + std::to_string(d->score) +
+                                std::string(mge::View(d->reason)));
+                          }};
+  ASSERT_EQ(kPlugin.device->enumerate(&sink, &error_), MGE_OK);
+  EXPECT_THAT(seen, ElementsAre("0 test test-0 50", "1 other other-1 0broken"));
+}
+
+TEST_F(Tables, AFailedInitLeavesNothingBehind) {
+  mge_device* device = nullptr;
+  EXPECT_EQ(kPlugin.device->open(7, &device, &error_), MGE_NOT_FOUND);
+  EXPECT_EQ(error_.text, "there is no such device");
+  EXPECT_EQ(device, nullptr);
+  EXPECT_EQ(Device::open, 0);  // the destructor ran
+}
+
+TEST_F(Tables, AKernelHasStatePacksItsConstantsAndAdds) {
+  mge_device* device = Open();
+  const mge_kernel_api& api = *kPlugin.kernel;
+  TestGraph graph({{"Count", {0, 1}, 2}}, 3, {2});
+  Answers answers;
+  ASSERT_EQ(api.enumerate(device, &graph.problem, nullptr, &answers.sink, &error_), MGE_OK);
+  ASSERT_THAT(answers.offers, ElementsAre("test.count"));
+  mge_candidate candidate = {};
+  candidate.struct_size = sizeof(candidate);
+  candidate.id = mge::Text("test.count");
+  candidate.token = answers.token;
+  candidate.workspace_bound = 100;
+  mge_prepared prepared = {};
+  ASSERT_EQ(api.prepare(device, &graph.problem, &candidate, &prepared, &error_), MGE_OK);
+  EXPECT_EQ(prepared.workspace_bytes, 60u);
+  ASSERT_TRUE(prepared.prepack_bytes);
+  EXPECT_EQ(prepared.prepack_bytes[0], 0u);
+  EXPECT_EQ(prepared.prepack_bytes[1], 8u);
+  ASSERT_EQ(prepared.has_state, 1u);
+  float weight = 3, packed = 0, y = 10;
+  ASSERT_EQ(api.prepack(prepared.kernel, 1, &weight, &packed, &error_), MGE_OK);
+  mge_slot inputs[] = {{0, 0, 0}, {0, 0, 0}}, output = {1, 0, 0};
+  mge_binding binding = {};
+  binding.struct_size = sizeof(binding);
+  binding.inputs = inputs;
+  binding.outputs = &output;
+  alignas(16) char args[256];
+  ASSERT_LE(prepared.args_bytes, sizeof(args));
+  mge_step_fn step = nullptr;
+  ASSERT_EQ(api.bind(prepared.kernel, &binding, args, &step, &error_), MGE_OK);
+  void* state = nullptr;
+  ASSERT_EQ(api.state_create(prepared.kernel, &state, &error_), MGE_OK);
+  void* bases[] = {&packed, &y};
+  mge_run run = {};
+  run.struct_size = sizeof(run);
+  run.width = 2;
+  run.bases = bases;
+  run.states = &state;
+  run.error = &error_;
+  run.parallel_for = [](void*, uint64_t chunks, void (*body)(void*, uint64_t), void* context) {
+    for (uint64_t i = 0; i < chunks; ++i) body(context, i);
+  };
+  EXPECT_EQ(step(args, &run), MGE_OK);
+  EXPECT_EQ(step(args, &run), MGE_OK);
+  EXPECT_EQ(y, 10 - 3 * 1 - 3 * 2);
+  ExpectCaught("launch", [&] { return step(args, &run); });
+  ExpectCaught("chunk", [&] { return step(args, &run); });
+  api.state_destroy(prepared.kernel, state);
+  api.destroy(prepared.kernel);
+  kPlugin.device->close(device);
+}
+
+TEST_F(Tables, RefusalsCarryTheirReason) {
+  mge_device* device = Open();
+  TestGraph graph({{"Count", {0, 1}, 2}}, 3, {2});
+  Answers plain, narrow, strict;
+  graph.mode = MGE_WRITE;
+  kPlugin.kernel->enumerate(device, &graph.problem, nullptr, &plain.sink, &error_);
+  EXPECT_THAT(plain.refusals, ElementsAre("it only adds"));
+  graph.mode = MGE_WRITE_ADD;
+  mge_constraints constraints = {sizeof(constraints), 0, 0, 0, 99};
+  kPlugin.kernel->enumerate(device, &graph.problem, &constraints, &narrow.sink, &error_);
+  EXPECT_THAT(narrow.refusals, ElementsAre(HasSubstr("100 bytes of workspace")));
+  constraints = {sizeof(constraints), 0, MGE_KERNEL_CAPTURE_SAFE, 0, UINT64_MAX};
+  kPlugin.kernel->enumerate(device, &graph.problem, &constraints, &strict.sink, &error_);
+  EXPECT_THAT(strict.refusals, ElementsAre(HasSubstr("attributes")));
+  EXPECT_THAT(strict.offers, IsEmpty());
+  TestGraph empty({}, 1, {0});
+  EXPECT_EQ(kPlugin.kernel->enumerate(device, &empty.problem, nullptr, &plain.sink, &error_), MGE_INVALID_ARGUMENT);
+  kPlugin.device->close(device);
+}
+
+TEST_F(Tables, ThePoolHandsOnTheWordsOfTheHost) {
+  mge_device* device = Open();
+  const mge_pool_api& api = *kPlugin.memory->own_pool;
+  mge_slab_provider provider = {};
+  provider.acquire = [](void*, uint64_t, mge_slab*, mge_error* error) -> mge_code {
+    *error = {MGE_RESOURCE_EXHAUSTED, "the budget is spent"};
+    return MGE_RESOURCE_EXHAUSTED;
+  };
+  mge_pool* pool = nullptr;
+  ASSERT_EQ(api.create(device, 0, &provider, &pool, &error_), MGE_OK);
+  mge_reservation reservation = {};
+  EXPECT_EQ(api.acquire(pool, 1, 64, nullptr, 0, &reservation, &error_), MGE_RESOURCE_EXHAUSTED);
+  EXPECT_EQ(error_.text, "the budget is spent");
+  EXPECT_EQ(api.acquire(pool, 1, 64, nullptr, 128, &reservation, &error_), MGE_UNIMPLEMENTED);  // an unknown flag
+  api.destroy(pool);
+  kPlugin.device->close(device);
+}
+
+TEST_F(Tables, UnknownClassesOfMemoryAreRefused) {
+  mge_device* device = Open();
+  mge_slab slab = {};
+  mge_pool* pool = nullptr;
+  mge_slab_provider provider = {};
+  for (int32_t unknown : {-1, int32_t{MGE_MEMORY_CLASS_COUNT}}) {
+    EXPECT_EQ(kPlugin.memory->slab_acquire(device, unknown, 64, &slab, &error_), MGE_UNIMPLEMENTED);
+    EXPECT_EQ(kPlugin.memory->own_pool->create(device, unknown, &provider, &pool, &error_), MGE_UNIMPLEMENTED);
+  }
+  ASSERT_EQ(kPlugin.memory->slab_acquire(device, MGE_MEMORY_DEVICE, 64, &slab, &error_), MGE_OK);
+  kPlugin.memory->slab_release(device, &slab);
+  kPlugin.device->close(device);
+}
+
+TEST_F(Tables, AnUnknownModeOfSelectionIsRefused) {
+  mge_device* device = Open();
+  mge_candidate candidates[2] = {};
+  const mge_candidate* list[] = {&candidates[0], &candidates[1]};
+  mge_choice choice = {sizeof(choice), MGE_SELECT_PROFILE, nullptr, list, 2, nullptr};
+  uint32_t order[2] = {9, 9};
+  EXPECT_EQ(kPlugin.strategy->order(device, &choice, order, &error_), MGE_OK);
+  EXPECT_THAT(order, ElementsAre(1, 0));  // it came as 0, 1 and was swapped
+  choice.mode = 17;
+  EXPECT_EQ(kPlugin.strategy->order(device, &choice, order, &error_), MGE_UNIMPLEMENTED);
+  kPlugin.device->close(device);
+}
+
+TEST_F(Tables, ReadyMadePartsOfAnOlderHostAreSaidToBeMissing) {
+  mge_plan_summary plan = {};
+  mge_reserve_decision decision = {};
+  EXPECT_EQ(mge::ReadyReserve("none", plan, &decision).code(), MGE_UNIMPLEMENTED);
+  mge_choice choice = {};
+  EXPECT_EQ(mge::ReadyOrder(mge::Choice(&choice), {}).code(), MGE_UNIMPLEMENTED);
+  host_.struct_size = 16;  // a host that ends before that member
+  host_.ready_made = reinterpret_cast<const mge_ready_made*>(1);
+  EXPECT_EQ(mge::ReadyMade(), nullptr);
+}
+
+// ---- the matcher
+
+std::vector<std::vector<int32_t>> Find(const TestGraph& graph, const mge::PatternNode& pattern) {
+  std::vector<std::vector<int32_t>> out;
+  for (const mge::Match& m : mge::Pattern(&graph.graph).FindAll(pattern)) out.push_back(m.nodes);
+  return out;
+}
+
+TEST(PatternNode, FindsATreeAndListsItsNodesProducersFirst) {
+  TestGraph graph({{"MatMul", {0, 1}, 2}, {"Add", {2, 3}, 4}, {"Relu", {4}, 5}, {"Relu", {5}, 6}}, 7, {6});
+  EXPECT_THAT(Find(graph, mge::Op("Relu", {mge::Op("Add", {mge::Op("MatMul")})})), ElementsAre(ElementsAre(0, 1, 2)));
+  EXPECT_THAT(Find(graph, mge::Op("Relu")), ElementsAre(ElementsAre(2), ElementsAre(3)));
+  EXPECT_THAT(Find(graph, mge::Op("Relu", {mge::Op("Relu", {mge::Op("MatMul")})})), IsEmpty());
+}
+
+TEST(PatternNode, AValueThatOthersReadEndsAMatch) {
+  TestGraph twice({{"Add", {0, 1}, 2}, {"Relu", {2}, 3}, {"Neg", {2}, 4}}, 5, {3, 4});
+  EXPECT_THAT(Find(twice, mge::Op("Relu", {mge::Op("Add")})), IsEmpty());
+  TestGraph output({{"Add", {0, 1}, 2}, {"Relu", {2}, 3}}, 4, {2, 3});
+  EXPECT_THAT(Find(output, mge::Op("Relu", {mge::Op("Add")})), IsEmpty());
+}
+
+TEST(PatternNode, CommutesWhereItSaysSo) {
+  TestGraph graph({{"MatMul", {0, 1}, 2}, {"Add", {3, 2}, 4}}, 5, {4});  // the product is the second input
+  EXPECT_THAT(Find(graph, mge::Op("Add", {mge::Op("MatMul"), mge::Any()})), IsEmpty());
+  EXPECT_THAT(Find(graph, mge::Op("Add", {mge::Any(), mge::Op("MatMul")})), ElementsAre(ElementsAre(0, 1)));
+  EXPECT_THAT(Find(graph, mge::Op("Add", {mge::Op("MatMul"), mge::Any()}).Commutes()), ElementsAre(ElementsAre(0, 1)));
+}
+
+TEST(PatternNode, AsksThePredicateAndTheDomain) {
+  TestGraph graph({{"Relu", {0}, 1}, {"Relu", {1}, 2}}, 3, {2});
+  auto last = [](const mge::Node& n) { return n.output_id(0) == 2; };
+  EXPECT_THAT(Find(graph, mge::Op("Relu").Where(last)), ElementsAre(ElementsAre(1)));
+  EXPECT_THAT(Find(graph, mge::Op("Relu").In("com.example")), IsEmpty());
+}
+
+}  // namespace
