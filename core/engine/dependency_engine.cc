@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/dependency_engine.h"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <utility>
 
 namespace mge {
 
@@ -146,9 +149,63 @@ class DependencyEngine::WorkerPool {
   std::vector<std::thread> threads_;
 };
 
-DependencyEngine::DependencyEngine(const EngineOptions& options) : options_(options) {}
+// What happens to all engines of the process when it forks.
+class DependencyEngine::Forks {
+ public:
+  static Forks& Instance() {
+    static Forks* forks = [] {
+      auto* made = new Forks;  // handlers cannot be taken back
+      pthread_atfork([] { Instance().Prepare(); }, [] { Instance().Resume(); }, [] { Instance().StartAfresh(); });
+      return made;
+    }();
+    return *forks;
+  }
+  void Add(DependencyEngine* engine) {
+    std::lock_guard lock(mutex_);
+    engines_.push_back(engine);
+  }
+  void Remove(DependencyEngine* engine) {
+    std::lock_guard lock(mutex_);
+    std::erase(engines_, engine);
+  }
+  static thread_local bool in_operation;
+
+ private:
+  // Nothing is on its way, and nothing begins, until the fork is over.
+  void Prepare() {
+    mutex_.lock();
+    for (DependencyEngine* e : engines_) {
+      std::unique_lock idle(e->finished_mutex_);
+      if (!in_operation) e->finished_.wait(idle, [&] { return e->pending_ == 0; });
+      idle.release();
+      e->pools_mutex_.lock();
+    }
+  }
+  void Resume() {
+    for (DependencyEngine* e : engines_) {
+      e->pools_mutex_.unlock();
+      e->finished_mutex_.unlock();
+    }
+    mutex_.unlock();
+  }
+  // The parent's workers do not exist here. What they left is not touched, not even to free it.
+  void StartAfresh() {
+    for (DependencyEngine* e : engines_) {
+      for (auto& [name, pool] : e->pools_) (void)pool.release();
+      e->pools_.clear();
+    }
+    Resume();
+  }
+
+  std::mutex mutex_;
+  std::vector<DependencyEngine*> engines_;
+};
+thread_local bool DependencyEngine::Forks::in_operation = false;
+
+DependencyEngine::DependencyEngine(const EngineOptions& options) : options_(options) { Forks::Instance().Add(this); }
 
 DependencyEngine::~DependencyEngine() {
+  Forks::Instance().Remove(this);
   {
     std::unique_lock lock(finished_mutex_);
     finished_.wait(lock, [this] { return pending_ == 0; });
@@ -207,7 +264,11 @@ void DependencyEngine::Execute(Pending* pending) {
       if (status.ok() && pending->inherits) status = v->error();
     }
   }
-  if (status.ok()) status = pending->operation.run();
+  if (status.ok()) {
+    bool outer = std::exchange(Forks::in_operation, true);
+    status = pending->operation.run();
+    Forks::in_operation = outer;
+  }
   Complete(pending, std::move(status));
 }
 

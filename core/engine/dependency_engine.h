@@ -9,6 +9,9 @@
 //   kThreadedPerDevice  a pool per device, one with priorities for prioritized operations
 // An error of an operation travels to the variables that it writes: operations that read them inherit it and are skipped.
 // WaitForVariable() hands it out once.
+//
+// fork() waits until no operation is on its way (one that is forking itself is not waited for). The child has the engine
+// without the parent's threads; it starts its own at first use.
 #pragma once
 
 #include <atomic>
@@ -76,6 +79,7 @@ class DependencyEngine {
   friend class EngineVariable;
   struct Pending;
   class WorkerPool;
+  class Forks;
 
   void Ready(Pending* pending);      // all variables are granted: to a pool, or now
   void Execute(Pending* pending);

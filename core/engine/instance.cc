@@ -85,6 +85,10 @@ void Instance::ArmRuns() {
 }
 
 Instance::~Instance() {
+  if (queues_ && queues_->Orphaned()) {
+    (void)queues_.release();  // all of it is the parent's to give back
+    return;
+  }
   queues_.reset();  // nothing touches the memory any more
   for (size_t i = 0; i < states_.size(); ++i) plan_.state_apis[i]->state_destroy(plan_.states[i], states_[i]);
   for (ArenaMemory& a : arenas_) a.pool->Release(a.reservation);
@@ -234,6 +238,9 @@ void InstanceStore::Reclaim(std::chrono::nanoseconds patience) {
 }
 
 absl::StatusOr<std::unique_ptr<Instance>> InstanceStore::Take() {
+  for (const PlanQueue& q : plan_.queues) {
+    if (q.device->Orphaned()) MGE_RETURN_IF_ERROR(q.device->Open());  // says why not
+  }
   for (auto& slot : kept_) {
     if (!slot.load(std::memory_order_relaxed)) continue;
     if (Instance* instance = slot.exchange(nullptr, std::memory_order_acq_rel)) return std::unique_ptr<Instance>(instance);

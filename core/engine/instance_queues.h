@@ -24,6 +24,8 @@ class InstanceQueues {
   InstanceQueues(const InstanceQueues&) = delete;
   InstanceQueues& operator=(const InstanceQueues&) = delete;
 
+  // Whether they are those of the process that this one was forked from.
+  bool Orphaned() const { return !queues_.empty() && queues_.front().device->Orphaned(); }
   mge_queue* queue(int32_t index) const { return queues_[static_cast<size_t>(index)].queue; }
 
   // Enqueues one of the plan's segments: its waits, its steps or their record, its signal. The second run of a segment whose

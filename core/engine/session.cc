@@ -53,6 +53,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
     }
     if (i + 1 == resolution.devices.size()) context->split = context->devices.size();
   }
+  context->shared_constants = std::make_shared<SharedConstants>();
   context->host = &runtime->devices().host();
   int asked = options.threads > 0 ? options.threads : resolution.devices.front().threads;
   context->threads = asked > 0 ? static_cast<uint32_t>(asked) : runtime->Threads();

@@ -15,9 +15,10 @@ mge_slot Planning::AddConstant(Tensor tensor, int32_t space, bool packed) {
   }
   Device* device = spaces[space].device;
   auto& all = plan->device_constants;
-  auto of_device = [&](const auto& c) { return &c->device() == device; };
-  auto at = std::find_if(all.begin(), all.end(), of_device);
-  if (at == all.end()) at = all.insert(at, std::make_unique<DeviceConstants>(device, plan->base_count++));
+  bool shared = !packed && tensor.bytes() >= kSharedConstantBytes;
+  auto fits = [&](const auto& c) { return &c->device() == device && !c->shared(); };
+  auto at = shared ? all.end() : std::find_if(all.begin(), all.end(), fits);
+  if (at == all.end()) at = all.insert(at, std::make_unique<DeviceConstants>(device, plan->base_count++, shared));
   uint64_t offset = (*at)->Add(std::move(tensor));
   return {(*at)->base(), 0, offset};
 }
@@ -60,11 +61,8 @@ absl::Status PackConstants(Planning& p) {
 }
 
 absl::Status UploadConstants(Planning& p) {
-  for (const auto& constants : p.plan->device_constants) {
-    p.plan->uploaded_bytes += constants->bytes();
-    MGE_RETURN_IF_ERROR(constants->Upload());
-  }
-  return absl::OkStatus();
+  for (const auto& constants : p.plan->device_constants) p.plan->uploaded_bytes += constants->bytes();
+  return UploadAll(p.plan->device_constants, p.context->shared_constants.get());
 }
 
 }  // namespace mge

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The constants of a plan that lie in a device's own memory: collected while steps are bound, uploaded once.
+// The constants of a plan that lie in a device's own memory: collected while steps are bound, uploaded once. Plans of one
+// session share the large ones.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "core/base/tensor.h"
@@ -10,36 +16,68 @@
 
 namespace mge {
 
-// Borrows the device, which must outlive it.
-class DeviceConstants {
+// From this size on a constant of the model has memory of its own, which plans can share.
+inline constexpr int64_t kSharedConstantBytes = 64 << 10;
+
+// Memory of a device, with constants in it. Borrows the device.
+class ConstantBlock {
  public:
-  DeviceConstants(Device* device, uint32_t base) : device_(device), base_(base) {}
-  ~DeviceConstants();
-  DeviceConstants(const DeviceConstants&) = delete;
-  DeviceConstants& operator=(const DeviceConstants&) = delete;
-
-  // The offset at which it will lie. Before Upload() only.
-  uint64_t Add(Tensor tensor);
-  // Takes memory from the device's pool and copies everything there through page-locked memory; lets go of the tensors.
-  absl::Status Upload();
-
-  Device& device() const { return *device_; }
-  uint32_t base() const { return base_; }                         // of a run that uses them
-  void* address() const { return reservation_.address; }          // on the device, once uploaded
-  int64_t bytes() const { return static_cast<int64_t>(bytes_); }  // alignment included
-  uint64_t held_bytes() const { return reservation_.bytes; }      // as the pool rounded them
-
- private:
-  struct Entry {
+  struct Piece {
     uint64_t offset;
     Tensor tensor;
   };
+  static absl::StatusOr<std::shared_ptr<ConstantBlock>> Acquire(Device& device, uint64_t bytes);
+  ~ConstantBlock();
+  ConstantBlock(const ConstantBlock&) = delete;
+  ConstantBlock& operator=(const ConstantBlock&) = delete;
+  const mge_reservation& memory() const { return memory_; }
+  Tensor source;  // of a shared one: its address is the key as long as the block lives
+
+ private:
+  ConstantBlock(Device& device, Pool& pool) : device_(device), pool_(pool) {}
+  Device& device_;
+  Pool& pool_;
+  mge_reservation memory_ = {};
+};
+
+// What the plans of a session have uploaded. Safe on any thread.
+class SharedConstants {
+ public:
+  using Key = std::pair<const Device*, const void*>;
+  std::mutex mutex;
+  std::map<Key, std::weak_ptr<ConstantBlock>> blocks;  // by the bytes in host memory
+};
+
+// Constants behind one base of a run.
+class DeviceConstants {
+ public:
+  DeviceConstants(Device* device, uint32_t base, bool shared) : device_(device), base_(base), shared_(shared) {}
+  DeviceConstants(const DeviceConstants&) = delete;
+  DeviceConstants& operator=(const DeviceConstants&) = delete;
+
+  // The offset at which it will lie. Before UploadAll() only.
+  uint64_t Add(Tensor tensor);
+
+  Device& device() const { return *device_; }
+  bool shared() const { return shared_; }                         // one constant of the model, alone
+  uint32_t base() const { return base_; }                         // of a run that uses them
+  int64_t bytes() const { return static_cast<int64_t>(bytes_); }  // alignment included
+  // On the device, once uploaded; and the bytes as its pool rounded them.
+  void* address() const { return block_ ? block_->memory().address : nullptr; }
+  uint64_t held_bytes() const { return block_ ? block_->memory().bytes : 0; }
+
+ private:
+  friend absl::Status UploadAll(std::span<const std::unique_ptr<DeviceConstants>>, SharedConstants*);
   Device* device_;
   uint32_t base_;
+  bool shared_;
   uint64_t bytes_ = 0;
-  std::vector<Entry> entries_;
-  Pool* pool_ = nullptr;
-  mge_reservation reservation_ = {};
+  std::vector<ConstantBlock::Piece> pieces_;
+  std::shared_ptr<ConstantBlock> block_;
 };
+
+// Takes memory from the devices' pools and copies everything there through page-locked memory, but for what another plan has
+// uploaded already. `shared` may be nullptr. Lets go of the tensors.
+absl::Status UploadAll(std::span<const std::unique_ptr<DeviceConstants>> constants, SharedConstants* shared);
 
 }  // namespace mge

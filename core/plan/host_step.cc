@@ -2,6 +2,7 @@
 #include "core/plan/host_step.h"
 
 #include <cstring>
+#include <deque>
 
 #include "core/base/errors.h"
 #include "core/ops/op.h"
@@ -29,6 +30,11 @@ class StepContext : public EvalContext {
   TensorType output_type(int i) const override { return args_.outputs[i].type; }
 
   absl::StatusOr<Tensor*> Output(int i, DType dtype, Shape shape) override {
+    if (!has_output(i)) {  // evaluators may compute what nobody asked for
+      MGE_ASSIGN_OR_RETURN(Tensor unused, Tensor::Create(dtype, std::move(shape), env_.allocator()));
+      unused_.push_back(std::move(unused));
+      return &unused_.back();
+    }
     const HostOperand& o = args_.outputs[i];
     Tensor& tensor = outputs_[i].tensor;
     if (o.location.kind == Location::Kind::kSlot) {
@@ -46,8 +52,8 @@ class StepContext : public EvalContext {
   }
 
   absl::Status SetOutput(int i, HostValue value) override {
+    if (!has_output(i)) return absl::OkStatus();
     const HostOperand& o = args_.outputs[i];
-    if (!o.present) return absl::OkStatus();
     if (o.location.kind == Location::Kind::kSlot) {
       MGE_ASSIGN_OR_RETURN(Tensor * tensor, Output(i, value.tensor.dtype(), value.tensor.shape()));
       if (tensor->bytes()) std::memmove(tensor->mutable_data(), value.tensor.data(), static_cast<size_t>(tensor->bytes()));
@@ -117,6 +123,7 @@ class StepContext : public EvalContext {
   std::vector<HostValue> inputs_;
   std::vector<HostValue> outputs_;
   std::vector<char> written_;
+  std::deque<Tensor> unused_;
 };
 
 mge_code CodeOf(const absl::Status& status) { return static_cast<mge_code>(status.code()); }

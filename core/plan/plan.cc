@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/plan.h"
 
+#include <map>
+
 #include "core/plan/host_step.h"
 #include "core/plan/program.h"
 #include "fmt/format.h"
@@ -38,9 +40,9 @@ std::string MemoryText(const Plan& plan) {
                        a.memory_class == MGE_MEMORY_PINNED ? "page-locked host " : "", a.device->name(),
                        a.lower_bound_bytes);
   }
-  for (const auto& c : plan.device_constants) {
-    out += fmt::format("constants of {} bytes uploaded to {}\n", c->bytes(), c->device().name());
-  }
+  std::map<std::string, int64_t> uploaded;
+  for (const auto& c : plan.device_constants) uploaded[c->device().name()] += c->bytes();
+  for (const auto& [device, bytes] : uploaded) out += fmt::format("constants of {} bytes uploaded to {}\n", bytes, device);
   return out;
 }
 

@@ -29,6 +29,7 @@ struct PlanContext {
   bool in_place = true;
   std::vector<std::string> skip;  // passes, rewrites and claims (BACKEND.NAME) to leave out
   int cache_size = 8;             // plans kept per program
+  std::shared_ptr<SharedConstants> shared_constants;  // of plans that use the same devices; nullable
   // Called once for every new plan; may set plan.attachment.
   std::function<absl::Status(Plan&)> on_plan;
 };

@@ -63,6 +63,8 @@ class Device {
   mge_device* handle() const { return handle_.load(std::memory_order_acquire); }  // nullptr before Open()
   // kDeviceLost once the backend says so; OK before Open().
   absl::Status Health() const;
+  // Whether its handles are those of a parent process, which do not work here: nothing of them may be touched.
+  bool Orphaned() const;
 
   const mge_kernel_api& kernel_api() const { return *backend_->plugin().kernel; }
   const mge_memory_api& memory_api() const { return *backend_->plugin().memory; }
@@ -97,8 +99,6 @@ class Device {
   absl::StatusOr<Pool*> PoolLocked(int32_t memory_class);
   absl::StatusOr<std::unique_ptr<Pool>> NewPool(int32_t memory_class, DeviceSlabs* slabs) const;
   absl::StatusOr<mge_reserve_decision> Decide(const mge_plan_summary& plan) const;
-  // Whether its handles are those of a parent process, which do not work here.
-  bool Orphaned() const;
 
   std::shared_ptr<Backend> backend_;
   DeviceDescription description_;

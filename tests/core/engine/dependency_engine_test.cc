@@ -9,6 +9,7 @@
 
 #include "core/base/errors.h"
 #include "gtest/gtest.h"
+#include "tests/core/engine/forked_child.h"
 
 namespace mge {
 namespace {
@@ -134,6 +135,37 @@ TEST(ThreadedPerDeviceEngine, RunsPrioritizedOperationsByPriority) {
   gate.Open();
   EXPECT_TRUE(engine.WaitForAll().ok());
   EXPECT_EQ(order, (std::vector<int>{5, 0, -1}));
+}
+
+TEST(Fork, WaitsForOperationsAndLeavesTheChildAnEngineThatWorks) {
+  for (EngineKind kind : {EngineKind::kNaive, EngineKind::kThreaded, EngineKind::kThreadedPerDevice}) {
+    DependencyEngine engine({.kind = kind});
+    Variable v = DependencyEngine::NewVariable();
+    std::atomic<bool> done{false};
+    engine.Push({.run = [&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      done = true;
+      return absl::OkStatus();
+    }, .writes = {v}, .device = "cpu0"});
+    auto works = [&] {
+      if (!done) return false;  // prepare drained
+      std::atomic<int> ran{0};
+      for (int i = 0; i < 3; ++i) {
+        engine.Push({.run = [&] { ++ran; return absl::OkStatus(); }, .writes = {v}, .device = "cpu0"});
+      }
+      return engine.WaitForVariable(v).ok() && engine.WaitForAll().ok() && ran == 3;
+    };
+    EXPECT_EQ(InChild(works), 0);
+    EXPECT_TRUE(works());
+  }
+}
+
+TEST(Fork, IsPossibleWithinAnOperation) {
+  DependencyEngine engine({.kind = EngineKind::kThreaded});
+  std::atomic<int> code{-1};
+  engine.Push({.run = [&] { code = InChild([] { return true; }); return absl::OkStatus(); }});
+  EXPECT_TRUE(engine.WaitForAll().ok());
+  EXPECT_EQ(code, 0);
 }
 
 }  // namespace

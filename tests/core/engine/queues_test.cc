@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/engine/fakes/async.h"
+#include "tests/core/engine/forked_child.h"
 
 namespace mge {
 namespace {
@@ -150,6 +151,23 @@ TEST_F(Queues, UploadConstantsOnceForAPlan) {
   EXPECT_EQ(plan->packed_bytes, 0);
 }
 
+TEST_F(Queues, ShareLargeConstantsAmongThePlansOfASession) {
+  session_ = Load(R"(
+input x : float32[N,4]
+input z : float32[128,128]
+const w = float32[128,128]<2>
+a = Relu(x)
+b = Add(z, w)
+output a
+output b
+)", "async0");
+  for (int64_t n : {2, 3, 4}) ASSERT_TRUE(Run(*session_, {Numbers({n, 4}), Numbers({128, 128})}).ok());
+  EXPECT_EQ(control_->copied_bytes_in, 65536 + (2 + 3 + 4) * 16 + 3 * 65536);
+  auto got = Run(*session_, {Numbers({2, 4}), Numbers({128, 128})});
+  ASSERT_TRUE(got.ok());
+  EXPECT_EQ((*got)[8], Numbers({128, 128}).tensor.Data<float>()[0] + 2);
+}
+
 TEST_F(Queues, GiveStepsWithoutAKernelToTheHostWithTheCopiesTheyNeed) {
   Compare(R"(
 input x : float32[4,6]
@@ -163,6 +181,39 @@ output b
 )", "async0", {Numbers({4, 6})});
   auto plan = PlanOf({Numbers({4, 6})});
   EXPECT_EQ(plan->reference_steps, 2);
+}
+
+TEST_F(Queues, LeaveOutInTheHostsStepsWhatNobodyAskedFor) {
+  // The evaluator of LayerNormalization computes mean and deviation too.
+  Compare(R"(
+input x : float32[4,6]
+const scale = float32[6]<1,2,3,4,5,6>
+a = Relu(x)
+n = LayerNormalization(a, scale)
+y = Relu(n)
+output y
+)", "async0", {Numbers({4, 6})});
+}
+
+TEST_F(Queues, JudgeInHostStepsTheTypesThatAreKnownOnlyInTheRun) {
+  session_ = Load(R"(
+input s : seq float32
+input i : int64[]
+x = SequenceAt(s, i)
+q = SplitToSequence(x) {axis=1}
+y = SequenceAt(q, i)
+output y
+)", "async0");
+  ASSERT_TRUE(session_);
+  HostValue sequence, index;
+  sequence.kind = ValueKind::kSequence;
+  index.tensor = Tensor::Scalar<int64_t>(0);
+  sequence.sequence = {Numbers({6}).tensor};
+  EXPECT_EQ(ErrorId(Run(*session_, {sequence, index}).status()), errors::kInvalidNode.id);
+  sequence.sequence = {Numbers({2, 3}).tensor};
+  auto got = Run(*session_, {sequence, index});
+  ASSERT_TRUE(got.ok()) << FormatError(got.status());
+  EXPECT_EQ(got->size(), 2u);
 }
 
 TEST_F(Queues, RunHostValuesShapesAndControlFlowBesideThem) {
@@ -330,6 +381,19 @@ TEST_F(Queues, KeepTheMemoryOfADeviceThatDoesNotStop) {
   EXPECT_TRUE(Run(*session_, in).ok());
   session_.reset();
   EXPECT_EQ(control_->queues, 0);
+}
+
+TEST_F(Queues, AnswerInAForkedChildThatTheyAreTheParents) {
+  session_ = Load(kSmall, "async0");
+  std::vector<HostValue> in = {Numbers({4, 6}), Numbers({4, 6}, 2)};
+  auto expected = Run(*session_, in);
+  ASSERT_TRUE(expected.ok());
+  EXPECT_EQ(InChild([&] {
+    bool forked = ErrorId(Run(*session_, in).status()) == errors::kForked.id;
+    session_.reset();  // gives back nothing that is the parent's
+    return forked;
+  }), 0);
+  EXPECT_EQ(*Run(*session_, in), *expected);
 }
 
 TEST_F(Queues, PredictTheMemoryThatTheyTake) {
