@@ -15,6 +15,7 @@
 
 #include "fmt/format.h"
 #include "mge/plugin.h"
+#include "mge/plugin/names.hpp"
 
 namespace mge {
 namespace {
@@ -22,8 +23,6 @@ namespace {
 constexpr uint64_t kMaxNoteBytes = 1 << 16;
 constexpr int kMaxProgramHeaders = 256;
 constexpr uint64_t kMaxBuildIdBytes = 64;
-constexpr std::string_view kReservedClasses[] = {"host", "xpu", "multithread", "cpu_pinned",
-                                                 "cpu_shared"};
 
 bool ReadAt(int fd, uint64_t offset, void* out, size_t bytes) {
   auto* to = static_cast<char*>(out);
@@ -130,17 +129,8 @@ std::string ParseNote(std::span<const std::byte> bytes, PluginNote& out) {
   for (size_t begin = 0; begin <= classes.size();) {
     size_t end = std::min(classes.find(',', begin), classes.size());
     std::string cls = classes.substr(begin, end - begin);
-    if (!IsClassName(cls)) return fmt::format("its identity note names the device class '{}'", cls);
-    if (std::find(std::begin(kReservedClasses), std::end(kReservedClasses), cls) !=
-        std::end(kReservedClasses)) {
-      return fmt::format("its identity note names the device class '{}', which is the host's own",
-                         cls);
-    }
-    if (cls.back() == 'x') {
-      return fmt::format(
-          "its identity note names the device class '{}'; a final x stands for \"any\" in names of "
-          "devices",
-          cls);
+    if (std::string_view why = WhyNoClassName(cls); !why.empty()) {
+      return fmt::format("its identity note names the device class '{}': {}", cls, why);
     }
     out.classes.push_back(std::move(cls));
     begin = end + 1;
@@ -184,10 +174,7 @@ bool ScanNotes(std::span<const std::byte> segment, uint64_t alignment, NoteReadi
 
 }  // namespace
 
-bool IsBackendName(std::string_view name) {
-  return !name.empty() && name.size() < sizeof(mge_note::name) && name[0] >= 'a' &&
-         name[0] <= 'z' && std::all_of(name.begin(), name.end(), IsNameCharacter);
-}
+bool IsBackendName(std::string_view name) { return WhyNoBackendName(name).empty(); }
 
 bool IsClassName(std::string_view name) {
   return !name.empty() && name.size() < sizeof(mge_note::classes) && name[0] != '_' &&
