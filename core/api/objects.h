@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,13 @@ absl::StatusOr<std::string> SessionReport(Session& session, const Plan* plan, st
 absl::StatusOr<HostValue> ReadValue(const std::string& path, ValueKind kind);
 
 std::string PlanJson(const Plan& plan);
+
+// "mge.plugins/1"; plugins.cc.
+std::string PluginsJson(std::span<const PluginFile> files, std::span<const PluginDirectory> directories,
+                        const Quarantine& quarantine);
+
+// The options of a runtime as a caller of C gives them (nullable); the logger is left out. runtime.cc.
+absl::StatusOr<RuntimeOptions> OptionsOf(const mge_runtime_options* given);
 
 // Bytes that an instance of the plan really holds on its device, with the packed constants.
 absl::StatusOr<uint64_t> MeasuredPeakBytes(const Plan& plan);

@@ -43,20 +43,6 @@ Json Devices(Runtime& runtime) {
   return {{"schema", "mge.devices/1"}, {"devices", std::move(rows)}};
 }
 
-Json Plugins(Runtime& runtime) {
-  Json rows = Json::array();
-  for (const PluginFile& f : runtime.devices().files()) {
-    rows.push_back({{"path", f.path}, {"verdict", VerdictName(f.verdict)}, {"code", VerdictCodeName(f.code)},
-                    {"reason", f.reason}, {"fix", f.fix}, {"name", f.name}, {"version", f.version}, {"abi", f.abi},
-                    {"classes", f.classes}, {"build_id", f.build_id}});
-  }
-  Json directories = Json::array();
-  for (const PluginDirectory& d : runtime.devices().directories()) {
-    directories.push_back({{"path", d.path}, {"origin", d.origin}});
-  }
-  return {{"schema", "mge.plugins/1"}, {"files", std::move(rows)}, {"directories", std::move(directories)}};
-}
-
 Json Env(Runtime& runtime) {
   Json rows = Json::array();
   for (const SettingInfo& s : runtime.registry().List()) {
@@ -191,7 +177,10 @@ std::string PlanJson(const Plan& plan) {
 
 absl::StatusOr<std::string> RuntimeReport(Runtime& runtime, std::string_view schema) {
   if (schema == "mge.devices/1") return Dump(Devices(runtime));
-  if (schema == "mge.plugins/1") return Dump(Plugins(runtime));
+  if (schema == "mge.plugins/1") {
+    const mge::Devices& devices = runtime.devices();
+    return PluginsJson(devices.files(), devices.directories(), devices.quarantine());
+  }
   if (schema == "mge.env/1") return Dump(Env(runtime));
   if (schema == "mge.operators/1") return Dump(Operators());
   return Fail(errors::kApiMisuse, fmt::format("mge_runtime_report: no schema '{}'", schema));

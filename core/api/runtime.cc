@@ -57,16 +57,22 @@ absl::StatusOr<mge::Context> Current(mge::Runtime& runtime) {
 
 }  // namespace
 
-mge_status* mge_runtime_create(const mge_runtime_options* given, mge_runtime** out) {
-  if (!out) return Misuse("mge_runtime_create", "a NULL argument");
+absl::StatusOr<mge::RuntimeOptions> mge::api::OptionsOf(const mge_runtime_options* given) {
   mge_runtime_options o = Copy(given);
   mge::RuntimeOptions options;
-  MGE_API_ASSIGN_OR_RETURN(options.sources.call, Assignments(o.settings, o.setting_count));
-  MGE_API_ASSIGN_OR_RETURN(options.sources.command_line, Assignments(o.command_line, o.command_line_count));
+  MGE_ASSIGN_OR_RETURN(options.sources.call, Assignments(o.settings, o.setting_count));
+  MGE_ASSIGN_OR_RETURN(options.sources.command_line, Assignments(o.command_line, o.command_line_count));
   for (size_t i = 0; i < o.config_file_count; ++i) options.sources.config_files.push_back(o.config_files[i]);
   if (!o.no_environment) options.sources.environment = mge::CaptureEnvironment();
   for (size_t i = 0; i < o.plugin_directory_count; ++i) options.plugin_directories.push_back(o.plugin_directories[i]);
   options.built_in_plugins = !o.no_built_in_plugins;
+  return options;
+}
+
+mge_status* mge_runtime_create(const mge_runtime_options* given, mge_runtime** out) {
+  if (!out) return Misuse("mge_runtime_create", "a NULL argument");
+  mge_runtime_options o = Copy(given);
+  MGE_API_ASSIGN_OR_RETURN(mge::RuntimeOptions options, mge::api::OptionsOf(given));
   std::unique_ptr<LogAdapter> adapter;
   if (o.log) {
     adapter = std::make_unique<LogAdapter>(LogAdapter{o.log, o.log_state});

@@ -82,17 +82,6 @@ int OpenWithoutLinks(int directory, const std::string& name, int flags) {
   return openat(at.valid() ? at.get() : directory, name.c_str() + begin, flags | O_NOFOLLOW);
 }
 
-std::string WhyNotTrusted(const struct stat& st, std::string_view path) {
-  if (st.st_uid != 0 && st.st_uid != geteuid()) {
-    return fmt::format("'{}' belongs to user {}, not to root or the present user", path, st.st_uid);
-  }
-  bool sticky_root = S_ISDIR(st.st_mode) && (st.st_mode & S_ISVTX) && st.st_uid == 0;
-  if ((st.st_mode & (S_IWGRP | S_IWOTH)) && !sticky_root) {
-    return fmt::format("'{}' is writable by others (mode {:o})", path, st.st_mode & 07777);
-  }
-  return {};
-}
-
 }  // namespace
 
 Fd::~Fd() {
@@ -139,22 +128,6 @@ absl::StatusOr<RegularFile> OpenBeneath(int directory, const std::string& name) 
     return CannotRead(name, "it was replaced while it was being opened");
   }
   return RegularFile{std::move(fd), static_cast<int64_t>(opened.st_size)};
-}
-
-std::string WhyNotTrusted(int fd) {
-  struct stat st;
-  if (fstat(fd, &st) != 0) return Reason(errno);
-  char buffer[PATH_MAX];
-  ssize_t length = readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), buffer, sizeof(buffer));
-  if (length <= 0 || length == sizeof(buffer) || buffer[0] != '/') return "its path is not known";
-  std::string path(buffer, static_cast<size_t>(length));
-  if (std::string why = WhyNotTrusted(st, path); !why.empty()) return why;
-  while (path.size() > 1) {
-    path.resize(std::max<size_t>(path.rfind('/'), 1));
-    if (stat(path.c_str(), &st) != 0) return fmt::format("'{}': {}", path, Reason(errno));
-    if (std::string why = WhyNotTrusted(st, path); !why.empty()) return why;
-  }
-  return {};
 }
 
 absl::Status ReadRange(int fd, int64_t offset, std::span<std::byte> out, std::string_view path) {

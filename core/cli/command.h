@@ -40,6 +40,7 @@ Action DeclareMemory(CLI::App& app, const Globals& globals);
 Action DeclareInspect(CLI::App& app, const Globals& globals);
 Action DeclareDevices(CLI::App& app, const Globals& globals);
 Action DeclarePlugins(CLI::App& app, const Globals& globals);
+Action DeclareDoctor(CLI::App& app, const Globals& globals);
 Action DeclareEnv(CLI::App& app, const Globals& globals);
 Action DeclareZoo(CLI::App& app, const Globals& globals);
 Action DeclareDemo(CLI::App& app, const Globals& globals);

@@ -40,7 +40,8 @@ CommandRow ReadCommand(const CLI::App& app, const std::string& path) {
   CommandRow row = {path, app.get_description(), {}, {}};
   for (const CLI::Option* option : app.get_options({})) {
     bool is_help = option == app.get_help_ptr();  // the root's row stands for all
-    if (!is_help || path.empty()) row.options.push_back(ReadOption(*option));
+    bool is_hidden = option->get_group().empty();
+    if ((!is_help || path.empty()) && !is_hidden) row.options.push_back(ReadOption(*option));
   }
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
     row.commands.push_back(ReadCommand(*sub, path.empty() ? sub->get_name() : path + " " + sub->get_name()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sub-commands that show facts of the runtime: devices, plugins, env, version.
+// Sub-commands that show facts of the runtime: devices, env, version.
 #include "core/cli/common.h"
 #include "fmt/format.h"
 
@@ -29,35 +29,10 @@ std::string RenderDevices(const Json& report) {
   return Table(rows);
 }
 
-std::string RenderPlugins(const Json& report) {
-  std::string out;
-  for (const Json& d : report["directories"]) {
-    out += fmt::format("searched {} ({})\n", Escape(Text(d["path"])), Escape(Text(d["origin"])));
-  }
-  for (const Json& f : report["files"]) {
-    out += fmt::format("{:<8} {}", Text(f["verdict"]), Escape(Text(f["path"])));
-    if (!Text(f["name"]).empty()) {
-      std::string classes;
-      for (const Json& c : f["classes"]) classes += (classes.empty() ? "" : ",") + Text(c);
-      out += fmt::format("\n         {} {} (interface {}, devices: {})", Escape(Text(f["name"])), Escape(Text(f["version"])),
-                         Text(f["abi"]), Escape(classes));
-    }
-    if (!Text(f["reason"]).empty()) out += fmt::format("\n  why:   {} ({})", Escape(Text(f["reason"])), Text(f["code"]));
-    if (!Text(f["fix"]).empty()) out += fmt::format("\n  fix:   {}", Escape(Text(f["fix"])));
-    out += "\n";
-  }
-  if (report["files"].empty()) out += "no backend was found; `mge env plugin.path` says where else to look\n";
-  return out;
-}
-
 }  // namespace
 
 Action DeclareDevices(CLI::App&, const Globals& globals) {
   return [&globals] { return Show(globals, "mge.devices/1", RenderDevices); };
-}
-
-Action DeclarePlugins(CLI::App&, const Globals& globals) {
-  return [&globals] { return Show(globals, "mge.plugins/1", RenderPlugins); };
 }
 
 Action DeclareEnv(CLI::App& app, const Globals& globals) {

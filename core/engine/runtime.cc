@@ -73,21 +73,38 @@ uint32_t PoolThreads(void* self) { return static_cast<ComputePool*>(self)->threa
 
 }  // namespace
 
+absl::StatusOr<PluginSearch> PluginSearchOf(const RuntimeOptions& options, const Environment& environment,
+                                            const Registry& registry) {
+  std::shared_ptr<const Snapshot> settings = registry.snapshot();
+  PluginSearch out;
+  for (const std::string& path : options.plugin_directories) out.directories.push_back({path, "call"});
+  for (const std::string& path : settings->Get<kPluginPath>()) {
+    out.directories.push_back({path, settings->OriginOf<kPluginPath>().Describe()});
+  }
+  if (options.built_in_plugins) {
+    if (std::string path = BuiltInPluginDirectory(); !path.empty()) out.directories.push_back({path, "built-in"});
+  }
+  if (const std::string& list = settings->Get<kPluginAllow>(); !list.empty()) {
+    MGE_ASSIGN_OR_RETURN(out.rules.allow, AllowList::Read(list));
+  }
+  if (std::string state = StateDirectory(environment); !state.empty()) {
+    out.rules.quarantine = Quarantine(state + "/quarantine");
+  }
+  return out;
+}
+
 absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(RuntimeOptions options) {
   std::shared_ptr<Runtime> runtime(new Runtime);
   runtime->pool_ = ComputePool::Shared();
+  Environment environment = options.sources.environment;
   MGE_ASSIGN_OR_RETURN(runtime->registry_, Registry::Create(std::move(options.sources), options.logger));
   Registry& registry = *runtime->registry_;
   std::shared_ptr<const Snapshot> settings = registry.snapshot();
 
   DevicesOptions devices;
-  for (std::string& path : options.plugin_directories) devices.directories.push_back({std::move(path), "call"});
-  for (const std::string& path : settings->Get<kPluginPath>()) {
-    devices.directories.push_back({path, settings->OriginOf<kPluginPath>().Describe()});
-  }
-  if (options.built_in_plugins) {
-    if (std::string path = BuiltInPluginDirectory(); !path.empty()) devices.directories.push_back({path, "built-in"});
-  }
+  MGE_ASSIGN_OR_RETURN(PluginSearch search, PluginSearchOf(options, environment, registry));
+  devices.directories = std::move(search.directories);
+  devices.rules = std::move(search.rules);
   devices.compute = {runtime->pool_, runtime->pool_.get(), PoolParallelFor, PoolThreads};
   devices.settings = [&registry](std::string_view backend, std::span<const mge_setting* const> rows) {
     return Declare(registry, backend, rows);

@@ -20,6 +20,15 @@ struct RuntimeOptions {
   Logger logger = Logger();
 };
 
+// Where a runtime of these options looks for backends, and what it lets in.
+struct PluginSearch {
+  std::vector<PluginDirectory> directories;  // in order of precedence
+  PluginRules rules;
+};
+// Asks the settings that `registry` was made of; what is wrong with them is an error.
+absl::StatusOr<PluginSearch> PluginSearchOf(const RuntimeOptions& options, const Environment& environment,
+                                            const Registry& registry);
+
 // Safe on any thread. Sessions hold a reference.
 class Runtime {
  public:

@@ -13,7 +13,7 @@
 namespace mge {
 namespace {
 
-constexpr std::string_view kSystemVariables[] = {"HOME", "XDG_CACHE_HOME"};
+constexpr std::string_view kSystemVariables[] = {"HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"};
 
 bool IsWanted(std::string_view name, const std::set<std::string, std::less<>>& known) {
   if (known.find(name) != known.end()) return true;
@@ -28,6 +28,13 @@ std::optional<std::string_view> Environment::Find(std::string_view name) const {
     if (key == name && !value.empty()) return value;
   }
   return std::nullopt;
+}
+
+std::string StateDirectory(const Environment& environment) {
+  // As the XDG specification has it: what is not absolute is not set.
+  if (auto state = environment.Find("XDG_STATE_HOME"); state && state->starts_with('/')) return std::string(*state) + "/mge";
+  if (auto home = environment.Find("HOME"); home && home->starts_with('/')) return std::string(*home) + "/.local/state/mge";
+  return {};
 }
 
 Environment CaptureEnvironment() {

@@ -18,8 +18,12 @@ struct Environment {
   std::optional<std::string_view> Find(std::string_view name) const;
 };
 
-// Reads the environment once: the names of settings, those with a prefix of ours, and HOME and
-// XDG_CACHE_HOME for the places of caches; nothing else is copied. Empty in a process that runs
+// Where this user's state lies, such as the quarantine: $XDG_STATE_HOME/mge, else ~/.local/state/mge; empty if there is
+// neither.
+std::string StateDirectory(const Environment& environment);
+
+// Reads the environment once: the names of settings, those with a prefix of ours, and HOME, XDG_CACHE_HOME and
+// XDG_STATE_HOME for the places of caches and state; nothing else is copied. Empty in a process that runs
 // with raised rights (AT_SECURE). Must not run beside setenv().
 Environment CaptureEnvironment();
 

@@ -51,7 +51,14 @@ inline constexpr Setting<PathList> kPluginPath = {
     .check = IsAbsolutePath,
     .allowed = "absolute directories separated by colons",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Directories searched for backends, before the built-in one.",
+    .doc = "Directories searched for backends, before the built-in one; an entry may also be one file.",
+};
+inline constexpr Setting<Path> kPluginAllow = {
+    .key = "plugin.allow",
+    .check = IsAbsolutePath,
+    .allowed = "an absolute path",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "A list written by sha256sum; only backends whose content is on it are opened.",
 };
 inline constexpr Setting<int64_t> kThreads = {
     .key = "threads",
@@ -135,7 +142,7 @@ inline constexpr Setting<Path> kLibraryPath = {
 };
 
 inline constexpr auto kRuntimeRows = SettingRows(
-    kDefaultDevice, kPluginPath, kThreads, kMemoryLimit, kSeed, kRunTimeout, kConfigFiles,
+    kDefaultDevice, kPluginPath, kPluginAllow, kThreads, kMemoryLimit, kSeed, kRunTimeout, kConfigFiles,
     kStrictEnv, kLogLevel, kLogOverride, kLogStorageFallback, kLibraryPath);
 
 }  // namespace mge

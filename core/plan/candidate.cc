@@ -2,12 +2,15 @@
 #include "core/plan/candidate.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <numeric>
 
 #include "core/base/errors.h"
 #include "core/base/shape.h"
+#include "core/plugin/guard.h"
 #include "core/plugin/host_services.h"
+#include "core/plugin/tables.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -15,12 +18,29 @@ namespace {
 
 constexpr size_t kMaxCandidates = 256;
 
-std::string TextOf(const mge_text& t) { return std::string(t.data, std::min<uint64_t>(t.size, 256)); }
+std::string TextOf(const mge_text& t) { return EscapeControl(CopyText(t, 256)); }
+
+// Whether the host can reckon with a layout of a value of `rank` dimensions.
+bool IsSound(const mge_layout& l, int32_t rank) {
+  if (l.kind != MGE_LAYOUT_PERMUTED) return l.kind >= MGE_LAYOUT_PLAIN && l.kind <= MGE_LAYOUT_OPAQUE;
+  if (l.rank != rank || rank < 0 || rank > 8 || l.block_count < 0 || l.block_count > 2) return false;
+  uint32_t seen = 0;
+  for (int32_t i = 0; i < rank; ++i) {
+    if (l.perm[i] < 0 || l.perm[i] >= rank) return false;
+    seen |= 1u << l.perm[i];
+  }
+  for (int32_t i = 0; i < l.block_count; ++i) {
+    if (l.block_axis[i] < 0 || l.block_axis[i] >= rank || l.block_size[i] < 1) return false;
+  }
+  return seen == (1u << rank) - 1;
+}
 
 std::vector<mge_layout> CopyLayouts(const mge_layout* const* list, size_t count) {
   std::vector<mge_layout> out(count, PlainLayout());
   for (size_t i = 0; list && i < count; ++i) {
-    if (list[i]) std::memcpy(&out[i], list[i], std::min<size_t>(list[i]->struct_size, sizeof(mge_layout)));
+    if (!list[i]) continue;
+    out[i] = Widen(*list[i]);
+    out[i].struct_size = sizeof(mge_layout);
   }
   return out;
 }
@@ -32,10 +52,19 @@ struct Collector {
 
   void Drop(std::string id, std::string reason) { list.refused.push_back({std::move(id), std::move(reason)}); }
 
-  void Add(const mge_candidate* c) {
+  void Add(const mge_candidate* given) {
+    if (!given || given->struct_size < offsetof(mge_candidate, input_layouts)) {
+      return Drop("?", "a candidate is described by a struct that is NULL or too short");
+    }
+    mge_candidate known = Widen(*given);
+    const mge_candidate* c = &known;
     size_t inputs = problem->graph->input_count, outputs = problem->graph->output_count;
     OwnedCandidate o;
     o.id = TextOf(c->id);
+    if (o.id.empty()) return Drop("?", "a candidate has no id");
+    if (c->in_place_count > inputs * outputs || (c->in_place_count > 0 && !c->in_place)) {
+      return Drop(o.id, fmt::format("lists {} in-place pairs", c->in_place_count));
+    }
     if (list.offered.size() >= kMaxCandidates) return Drop(o.id, "too many candidates for one problem");
     if (c->attributes & ~MGE_KERNEL_KNOWN_BITS) return Drop(o.id, "has attribute bits that this host does not know");
     if ((c->attributes & constraints->require) != constraints->require || (c->attributes & constraints->forbid)) {
@@ -58,6 +87,13 @@ struct Collector {
     o.inputs = CopyLayouts(c->input_layouts, inputs);
     o.outputs = CopyLayouts(c->output_layouts, outputs);
     o.in_place.assign(c->in_place, c->in_place + c->in_place_count);
+    const mge_graph& operands = *problem->graph;
+    for (size_t i = 0; i < inputs + outputs; ++i) {
+      const mge_value& v = *operands.values[i < inputs ? operands.inputs[i] : operands.outputs[i - inputs]];
+      if (!IsSound(i < inputs ? o.inputs[i] : o.outputs[i - inputs], v.rank)) {
+        return Drop(o.id, fmt::format("names a layout of operand {} that is none", i));
+      }
+    }
     list.offered.push_back(std::move(o));
   }
 };
@@ -90,10 +126,11 @@ absl::StatusOr<CandidateList> EnumerateCandidates(Device& device, const mge_prob
   mge_candidate_sink sink = {sizeof(mge_candidate_sink), 0, &collector,
                              [](void* self, const mge_candidate* c) { static_cast<Collector*>(self)->Add(c); },
                              [](void* self, const mge_text* kernel, const mge_text* reason) {
-                               static_cast<Collector*>(self)->Drop(TextOf(*kernel), TextOf(*reason));
+                               if (kernel && reason) static_cast<Collector*>(self)->Drop(TextOf(*kernel), TextOf(*reason));
                              }};
   mge_error error;
-  mge_code code = api.enumerate(device.handle(), &problem, &constraints, &sink, &error);
+  mge_code code =
+      CallBackend(error, [&](mge_error* e) { return api.enumerate(device.handle(), &problem, &constraints, &sink, e); });
   if (code != MGE_OK) return StatusOfBackend(code, error, fmt::format("device {}: enumerating kernels", device.name()));
   return std::move(collector.list);
 }

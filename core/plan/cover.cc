@@ -2,16 +2,21 @@
 #include "core/plan/cover.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <queue>
 
 #include "core/base/errors.h"
 #include "core/ops/op.h"
 #include "core/plan/partition.h"
+#include "core/plugin/guard.h"
 #include "core/plugin/host_services.h"
+#include "core/plugin/tables.h"
 #include "fmt/format.h"
 
 namespace mge {
 namespace {
+
+constexpr uint64_t kMaxClaim = 1 << 20;  // nodes
 
 struct Claim {
   std::string name;            // with the backend's in front: "cpu.elementwise_chain"
@@ -122,12 +127,16 @@ class Coverer {
     AbiGraph abi(graph_, visible, uses_);
     std::vector<Claim> claims;
     mge_claim_sink sink = {sizeof(mge_claim_sink), 0, &claims, [](void* self, const mge_claim* c) {
+                             if (!c || c->struct_size < offsetof(mge_claim, benefit_us)) return;
+                             mge_claim known = Widen(*c);
+                             bool sound = known.nodes && known.node_count <= kMaxClaim;  // else it is dropped for having none
                              static_cast<std::vector<Claim>*>(self)->push_back(
-                                 {std::string(c->name.data, c->name.size),
-                                  std::vector<int32_t>(c->nodes, c->nodes + c->node_count), c->benefit_us});
+                                 {CopyText(known.name, 256),
+                                  std::vector<int32_t>(known.nodes, known.nodes + (sound ? known.node_count : 0)),
+                                  known.benefit_us});
                            }};
     mge_error error;
-    mge_code code = api->claim(device.handle(), abi.graph(), &sink, &error);
+    mge_code code = CallBackend(error, [&](mge_error* e) { return api->claim(device.handle(), abi.graph(), &sink, e); });
     if (code != MGE_OK) return StatusOfBackend(code, error, fmt::format("device {}: claiming groups", device.name()));
     for (Claim& claim : claims) claim.name = device.backend().name() + "." + claim.name;
     std::stable_sort(claims.begin(), claims.end(),
@@ -142,6 +151,7 @@ class Coverer {
   // "" if the claim became a group.
   absl::StatusOr<std::string> TryClaim(Device& device, const AbiGraph& abi, const Claim& claim) {
     if (Skipped(claim.name)) return std::string("left out by setting");
+    if (claim.nodes.empty()) return std::string("names no nodes, or more than there can be");
     std::vector<NodeId> nodes;
     for (int32_t index : claim.nodes) {
       if (index < 0 || index >= static_cast<int64_t>(abi.graph()->node_count)) {

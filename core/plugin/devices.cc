@@ -64,11 +64,12 @@ absl::StatusOr<std::unique_ptr<Devices>> Devices::Create(DevicesOptions options)
   }
   MGE_RETURN_IF_ERROR(ReservePolicy::Parse(options.memory.reserve).status());
   out->directories_ = options.directories;
+  out->quarantine_ = options.rules.quarantine;
   out->host_table_ = std::make_unique<HostDevice>(options.reference_kernels);
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<Backend> host,
                        Backend::FromTable(out->host_table_->plugin(), {"host"}, options.compute));
   out->backends_.push_back(host);
-  Discovery discovery = DiscoverPlugins(options.directories, HostIsa());
+  Discovery discovery = DiscoverPlugins(options.directories, HostIsa(), options.rules);
   for (const FoundPlugin& found : discovery.accepted) {
     PluginFile row;
     std::shared_ptr<Backend> backend =

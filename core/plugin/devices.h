@@ -24,6 +24,7 @@ namespace mge {
 
 struct DevicesOptions {
   std::vector<PluginDirectory> directories;  // in order of precedence
+  PluginRules rules = {};
   ComputeFunctions compute = {};
   DeclareSettings settings = {};             // empty: a backend's settings have their defaults
   Logger logger = Logger();
@@ -60,6 +61,7 @@ class Devices {
   std::span<const std::unique_ptr<Device>> all() const { return devices_; }  // as listed by `mge devices`
   const std::vector<PluginFile>& files() const { return files_; }            // as listed by `mge plugins`
   const std::vector<PluginDirectory>& directories() const { return directories_; }
+  const Quarantine& quarantine() const { return quarantine_; }
   Device& host() const { return *host_; }  // the reference evaluators
   int gpu_count() const;  // usable ones that answer to gpu: gpu0 .. gpuN-1
 
@@ -84,6 +86,7 @@ class Devices {
 
   std::unique_ptr<HostDevice> host_table_;
   std::vector<PluginDirectory> directories_;
+  Quarantine quarantine_;
   std::vector<PluginFile> files_;
   std::vector<std::shared_ptr<Backend>> backends_;  // in order of loading; the built-in one first
   std::vector<std::unique_ptr<Device>> devices_;

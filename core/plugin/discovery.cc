@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/base/file.h"
+#include "core/base/sha256.h"
 #include "core/plugin/isa.h"
 #include "fmt/format.h"
 #include "mge/plugin.h"
@@ -36,8 +37,7 @@ std::string RealPath(const std::string& path) {
 }
 
 constexpr std::string_view kTrustFix =
-    "chown it (and the directories above) to root or to yourself and take write permission from "
-    "group and others: "
+    "chown it (and the directories above) to root or to yourself and take write permission from group and others: "
     "chmod go-w";
 
 // Names of the directory's *.so, sorted, so that the order of the file system never matters.
@@ -54,8 +54,31 @@ std::vector<std::string> LibrariesIn(const std::string& path) {
   return names;
 }
 
-// Judges one file; `real_directory` holds no symbolic link.
-FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name, uint32_t isa) {
+// Whether the user's own rules let an open file in, which has passed all others.
+void JudgeByRules(int fd, const PluginRules& rules, PluginFile& file) {
+  auto unreadable = [&](const absl::Status& status) {
+    Judge(file, Verdict::kRefused, VerdictCode::kUnreadable, PartsOf(status).what, "make it a file that you may read");
+  };
+  if (rules.allow) {
+    absl::StatusOr<std::string> hash = Sha256OfFile(fd, file.path);
+    if (!hash.ok()) return unreadable(hash.status());
+    if (!rules.allow->Holds(*hash)) {
+      return Judge(file, Verdict::kRefused, VerdictCode::kNotAllowed,
+                   fmt::format("its SHA-256 {} is not on the list of allowed backends '{}'", *hash, rules.allow->path()),
+                   fmt::format("if you trust it: sha256sum '{}' >> '{}'", file.path, rules.allow->path()));
+    }
+  }
+  if (rules.quarantine.empty()) return;
+  absl::StatusOr<std::string> key = Quarantine::KeyOf(fd, file.path, file.build_id);
+  if (!key.ok()) return unreadable(key.status());
+  if (std::optional<Quarantine::Entry> entry = rules.quarantine.Find(*key)) {
+    Judge(file, Verdict::kRefused, VerdictCode::kQuarantined, fmt::format("it is in quarantine: {}", entry->reason),
+          fmt::format("install another build of it, or try it again with: mge doctor --release {}", file.name));
+  }
+}
+
+// Judges one file of a directory that holds no symbolic link.
+FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name, uint32_t isa, const PluginRules& rules) {
   FoundPlugin found;
   PluginFile& file = found.file;
   file.path = real_directory + (real_directory.ends_with('/') ? "" : "/") + name;
@@ -124,34 +147,35 @@ FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name
           "install a build of it for this processor");
     return found;
   }
-  Judge(file, Verdict::kLoaded, VerdictCode::kOk, "");
+  Judge(file, Verdict::kAccepted, VerdictCode::kOk, "");
+  JudgeByRules(open->fd.get(), rules, file);
   return found;
 }
 
-// What is wrong with a directory; fills `real` if nothing is.
-bool JudgeDirectory(const PluginDirectory& directory, PluginFile& row, std::string& real) {
-  row.path = directory.path;
-  std::string from = directory.origin.empty() ? "" : fmt::format(" (from {})", directory.origin);
-  if (!directory.path.starts_with('/')) {
-    Judge(row, Verdict::kRefused, VerdictCode::kDirectoryNotAbsolute,
-          directory.path.empty() ? fmt::format("the name of the directory is empty{}", from)
-                                 : fmt::format("the directory is not absolute{}", from),
-          "write the whole path, from /");
-    return false;
+// Takes a judged file in, unless an earlier one stands for it.
+void Enter(Discovery& out, FoundPlugin found) {
+  PluginFile& file = found.file;
+  if (file.verdict != Verdict::kAccepted) return out.rejected.push_back(std::move(file));
+  auto same_file = [&](const FoundPlugin& other) {
+    return (other.identity.device == found.identity.device && other.identity.inode == found.identity.inode) ||
+           (!file.build_id.empty() && other.file.build_id == file.build_id);
+  };
+  auto twin = std::find_if(out.accepted.begin(), out.accepted.end(), same_file);
+  auto namesake = std::find_if(out.accepted.begin(), out.accepted.end(),
+                               [&](const FoundPlugin& other) { return other.note.name == found.note.name; });
+  if (twin != out.accepted.end() && twin->file.path == file.path) return;  // named twice, no conflict with itself
+  if (twin != out.accepted.end()) {
+    Judge(file, Verdict::kSkipped, VerdictCode::kDuplicateFile,
+          fmt::format("it is the same library as '{}', which comes first", twin->file.path), "remove one of the two");
+  } else if (namesake != out.accepted.end()) {
+    Judge(file, Verdict::kSkipped, VerdictCode::kDuplicateName,
+          fmt::format("backend '{}' is taken from '{}' (version {}), which comes first", found.note.name,
+                      namesake->file.path, namesake->file.version),
+          "remove one of the two, or name this one's directory first in MGE_PLUGIN_PATH");
+  } else {
+    return out.accepted.push_back(std::move(found));
   }
-  absl::StatusOr<Fd> open = OpenDirectory(directory.path);
-  real = RealPath(directory.path);
-  if (!open.ok() || real.empty()) {
-    Judge(row, Verdict::kSkipped, VerdictCode::kDirectoryMissing,
-          fmt::format("there is no such directory, or it may not be entered{}", from),
-          "create it, or take it off the list");
-    return false;
-  }
-  if (std::string why = WhyNotTrusted(open->get()); !why.empty()) {
-    Judge(row, Verdict::kRefused, VerdictCode::kUntrusted, why + from, std::string(kTrustFix));
-    return false;
-  }
-  return true;
+  out.rejected.push_back(std::move(file));
 }
 
 }  // namespace
@@ -161,50 +185,55 @@ FileIdentity IdentityOf(const std::string& path) {
   return stat(path.c_str(), &st) == 0 ? IdentityOf(st) : FileIdentity{};
 }
 
-Discovery DiscoverPlugins(std::span<const PluginDirectory> directories, uint32_t isa) {
+PluginFile JudgeDirectory(const PluginDirectory& directory, std::string* real) {
+  PluginFile row;
+  row.path = directory.path;
+  std::string from = directory.origin.empty() ? "" : fmt::format(" (from {})", directory.origin);
+  if (!directory.path.starts_with('/')) {
+    Judge(row, Verdict::kRefused, VerdictCode::kDirectoryNotAbsolute,
+          directory.path.empty() ? fmt::format("the name of the directory is empty{}", from)
+                                 : fmt::format("the directory is not absolute{}", from),
+          "write the whole path, from /");
+    return row;
+  }
+  absl::StatusOr<Fd> open = OpenDirectory(directory.path);
+  std::string resolved = RealPath(directory.path);
+  if (!open.ok() || resolved.empty()) {
+    Judge(row, Verdict::kSkipped, VerdictCode::kDirectoryMissing,
+          fmt::format("there is no such directory, or it may not be entered{}", from),
+          "create it, or take it off the list");
+    return row;
+  }
+  if (std::string why = WhyNotTrusted(open->get()); !why.empty()) {
+    Judge(row, Verdict::kRefused, VerdictCode::kUntrusted, why + from, std::string(kTrustFix));
+    return row;
+  }
+  Judge(row, Verdict::kAccepted, VerdictCode::kOk, "");
+  if (real) *real = std::move(resolved);
+  return row;
+}
+
+Discovery DiscoverPlugins(std::span<const PluginDirectory> directories, uint32_t isa, const PluginRules& rules) {
   Discovery out;
   std::vector<std::string> searched;
   for (const PluginDirectory& directory : directories) {
-    PluginFile row;
+    struct stat st;
+    if (directory.path.starts_with('/') && stat(directory.path.c_str(), &st) == 0 && !S_ISDIR(st.st_mode)) {
+      std::string real = RealPath(directory.path);
+      if (real.empty()) real = directory.path;  // gone meanwhile, which JudgeFile finds too
+      size_t slash = real.rfind('/');
+      Enter(out, JudgeFile(real.substr(0, std::max<size_t>(slash, 1)), real.substr(slash + 1), isa, rules));
+      continue;
+    }
     std::string real;
-    if (!JudgeDirectory(directory, row, real)) {
+    if (PluginFile row = JudgeDirectory(directory, &real); row.verdict != Verdict::kAccepted) {
       out.rejected.push_back(std::move(row));
       continue;
     }
     // A directory that is named twice is searched once; nothing in it is a conflict with itself.
     if (std::find(searched.begin(), searched.end(), real) != searched.end()) continue;
     searched.push_back(real);
-    for (const std::string& name : LibrariesIn(real)) {
-      FoundPlugin found = JudgeFile(real, name, isa);
-      PluginFile& file = found.file;
-      if (file.verdict != Verdict::kLoaded) {
-        out.rejected.push_back(std::move(file));
-        continue;
-      }
-      auto same_file = [&](const FoundPlugin& other) {
-        return (other.identity.device == found.identity.device &&
-                other.identity.inode == found.identity.inode) ||
-               (!file.build_id.empty() && other.file.build_id == file.build_id);
-      };
-      auto twin = std::find_if(out.accepted.begin(), out.accepted.end(), same_file);
-      auto namesake = std::find_if(
-          out.accepted.begin(), out.accepted.end(),
-          [&](const FoundPlugin& other) { return other.note.name == found.note.name; });
-      if (twin != out.accepted.end()) {
-        Judge(file, Verdict::kSkipped, VerdictCode::kDuplicateFile,
-              fmt::format("it is the same library as '{}', which comes first", twin->file.path),
-              "remove one of the two");
-      } else if (namesake != out.accepted.end()) {
-        Judge(file, Verdict::kSkipped, VerdictCode::kDuplicateName,
-              fmt::format("backend '{}' is taken from '{}' (version {}), which comes first",
-                          found.note.name, namesake->file.path, namesake->file.version),
-              "remove one of the two, or name this one's directory first in MGE_PLUGIN_PATH");
-      } else {
-        out.accepted.push_back(std::move(found));
-        continue;
-      }
-      out.rejected.push_back(std::move(file));
-    }
+    for (const std::string& name : LibrariesIn(real)) Enter(out, JudgeFile(real, name, isa, rules));
   }
   return out;
 }

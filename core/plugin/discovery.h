@@ -5,19 +5,28 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/plugin/allow_list.h"
 #include "core/plugin/note.h"
+#include "core/plugin/quarantine.h"
 #include "core/plugin/verdict.h"
 
 namespace mge {
 
-// A directory to search, and who named it ("built-in", "MGE_PLUGIN_PATH"), for messages.
+// A directory to search, or one file to take whatever its name; and who named it ("built-in", "MGE_PLUGIN_PATH").
 struct PluginDirectory {
   std::string path;
   std::string origin;
+};
+
+// What a user lets in beyond what every file must pass.
+struct PluginRules {
+  std::optional<AllowList> allow = {};  // absent: every file
+  Quarantine quarantine = {};
 };
 
 // What tells whether a file is still the one that was judged.
@@ -43,7 +52,10 @@ struct Discovery {
 
 // Judges every *.so of every directory; no recursion. Of two backends with one name, and of two paths to one file, the
 // first in order is taken. `isa` is what the machine offers (HostIsa()).
-Discovery DiscoverPlugins(std::span<const PluginDirectory> directories, uint32_t isa);
+Discovery DiscoverPlugins(std::span<const PluginDirectory> directories, uint32_t isa, const PluginRules& rules = {});
+
+// The verdict on a directory itself: kAccepted if its files may be looked at. `real` (nullable) is then its path without links.
+PluginFile JudgeDirectory(const PluginDirectory& directory, std::string* real = nullptr);
 
 // mge/plugins beside the library that holds this code, so that a moved tree works; empty if its place is not known.
 std::string BuiltInPluginDirectory();

@@ -82,12 +82,7 @@ HostServices::HostServices(std::string backend, ComputeFunctions compute)
   table_.ready_made = ReadyMade();
 }
 
-HostServices::~HostServices() {
-  if (int64_t leaked = allocations(); leaked > 0 && last_logger_) {
-    last_logger_->Warning("backend {}: it stopped without releasing {} block{} of host memory", backend_, leaked,
-                          leaked == 1 ? "" : "s");
-  }
-}
+HostServices::~HostServices() { Retire(); }
 
 void HostServices::Attach(const void* user, const Logger& logger) {
   std::lock_guard lock(mutex_);
@@ -101,6 +96,17 @@ void HostServices::Detach(const void* user) {
     last_logger_ = entry.second;
     return true;
   });
+}
+
+void HostServices::Retire() {
+  compute_ = {};
+  std::lock_guard lock(mutex_);
+  loggers_.clear();
+  if (int64_t leaked = allocations(); leaked > 0 && last_logger_) {
+    last_logger_->Warning("backend {}: it stopped without releasing {} block{} of host memory", backend_, leaked,
+                          leaked == 1 ? "" : "s");
+  }
+  last_logger_.reset();
 }
 
 void HostServices::Log(int32_t severity, std::string_view text) const {

@@ -43,7 +43,7 @@ using DeclareSettings = std::function<absl::StatusOr<std::vector<std::string>>(
 class HostServices {
  public:
   HostServices(std::string backend, ComputeFunctions compute);
-  ~HostServices();  // the backend has stopped: what it has not released is reported as a leak
+  ~HostServices();
   HostServices(const HostServices&) = delete;
   HostServices& operator=(const HostServices&) = delete;
 
@@ -58,6 +58,10 @@ class HostServices {
   // Where messages go. A backend may serve several runtimes: the one that attached first and is still there gets them.
   void Attach(const void* user, const Logger& logger);
   void Detach(const void* user);
+
+  // After stop(): reports what the backend has not released as a leak, and lets go of all but the table, so that a late
+  // call is harmless. Work then runs in the calling thread.
+  void Retire();
 
  private:
   static const HostServices& Of(void* self) { return *static_cast<const HostServices*>(self); }

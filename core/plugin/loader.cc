@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <boost/dll/shared_library.hpp>
 #include <condition_variable>
+#include <cstddef>
 #include <list>
 #include <mutex>
 #include <system_error>
@@ -15,6 +16,7 @@
 
 #include "core/base/errors.h"
 #include "core/plugin/guard.h"
+#include "core/plugin/needed.h"
 #include "core/plugin/note.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -29,9 +31,16 @@ constexpr uint32_t kMaxScore = 100;
 // driver may outlive stop().
 struct Library {
   FileIdentity identity;
-  boost::dll::shared_library handle;
-  std::weak_ptr<Backend> backend;
+  boost::dll::shared_library handle = {};
+  std::weak_ptr<Backend> backend = {};
   const Backend* running = nullptr;  // set from start() until stop() has returned
+  std::unique_ptr<HostServices> retired = {};
+
+  // Its static objects may still call the host when the process ends.
+  void Retire(std::unique_ptr<HostServices> services) {
+    services->Retire();
+    retired = std::move(services);
+  }
 };
 
 // A library holds one host table, so that "started" is a fact of the process, not of a runtime.
@@ -55,9 +64,13 @@ void JudgeOpenFailure(PluginFile& file, std::string text) {
   constexpr std::string_view kNoVersion = ": version `";
   if (size_t at = text.find(kNoFile); at != std::string::npos && !text.starts_with(file.path)) {
     std::string library = text.substr(0, at);
+    std::vector<std::string> own = NeededLibraries(file.path);
+    bool direct = std::find(own.begin(), own.end(), library) != own.end();
     return Judge(
         file, Verdict::kRefused, VerdictCode::kMissingLibrary,
-        fmt::format("it needs the library {}, which is not found", library),
+        direct ? fmt::format("it needs the library {}, which is not found", library)
+               : fmt::format("a library that it needs ({}) needs {} in turn, which is not found", fmt::join(own, ", "),
+                             library),
         fmt::format("install {}, or add its directory to the system's library path (ldconfig)",
                     library));
   }
@@ -87,19 +100,20 @@ struct DeviceCollector {
 
   void Add(const mge_device_info* info) {
     if (!bad.empty()) return;
-    if (!info || info->struct_size < sizeof(mge_device_info)) {
+    if (!info || info->struct_size < offsetof(mge_device_info, memory_total)) {
       bad = "it describes a device by a struct that is NULL or too short";
       return;
     }
-    DeviceDescription d = {.index = info->index,
-                           .class_name = CopyText(info->class_name, 64),
-                           .name = EscapeControl(CopyText(info->name, 256)),
-                           .fingerprint = CopyText(info->fingerprint, 256),
-                           .device_class = CopyText(info->device_class, 256),
-                           .reason = EscapeControl(CopyText(info->reason)),
-                           .score = info->score,
-                           .flags = info->flags,
-                           .memory_total = info->memory_total};
+    mge_device_info known = Widen(*info);
+    DeviceDescription d = {.index = known.index,
+                           .class_name = CopyText(known.class_name, 64),
+                           .name = EscapeControl(CopyText(known.name, 256)),
+                           .fingerprint = CopyText(known.fingerprint, 256),
+                           .device_class = CopyText(known.device_class, 256),
+                           .reason = EscapeControl(CopyText(known.reason)),
+                           .score = known.score,
+                           .flags = known.flags,
+                           .memory_total = known.memory_total};
     auto declares = [&](std::string_view cls) {
       return std::find(classes->begin(), classes->end(), cls) != classes->end();
     };
@@ -150,9 +164,9 @@ std::string AuthorFix(const PluginFile& file) {
   return fmt::format("report it to the author of backend '{}', or remove the file", file.name);
 }
 
-// The entry of an open library asked for its table; nullptr with a verdict in `file`.
-const mge_plugin* Query(const Library& library, const FoundPlugin& found, PluginFile& file) {
-  auto refuse = [&](VerdictCode code, std::string reason, std::string fix) -> const mge_plugin* {
+// The entry of an open library asked for its tables; nullptr with a verdict in `file`.
+std::unique_ptr<const BackendTables> Query(const Library& library, const FoundPlugin& found, PluginFile& file) {
+  auto refuse = [&](VerdictCode code, std::string reason, std::string fix) -> std::unique_ptr<const BackendTables> {
     Judge(file, Verdict::kRefused, code, std::move(reason), std::move(fix));
     return nullptr;
   };
@@ -176,9 +190,9 @@ const mge_plugin* Query(const Library& library, const FoundPlugin& found, Plugin
   const mge_plugin* plugin = out.plugin;
   if (!plugin)
     return refuse(VerdictCode::kBadTable, "it hands over no table (NULL)", AuthorFix(file));
-  if (plugin->struct_size < sizeof(mge_plugin)) {
+  if (plugin->struct_size < offsetof(mge_plugin, settings)) {
     return refuse(VerdictCode::kBadTable,
-                  fmt::format("its table says {} bytes (struct_size); this host needs {}",
+                  fmt::format("its table says {} bytes (struct_size), too few to say what it is; this host's has {}",
                               plugin->struct_size, sizeof(mge_plugin)),
                   AuthorFix(file));
   }
@@ -190,7 +204,8 @@ const mge_plugin* Query(const Library& library, const FoundPlugin& found, Plugin
     return refuse(VerdictCode::kAbiMismatch, "its table contradicts its identity note: " + why,
                   "build it again with the SDK of this host");
   }
-  if (std::string why = WhyTableIsBad(*plugin); !why.empty()) {
+  auto tables = std::make_unique<BackendTables>();
+  if (std::string why = tables->Read(*plugin); !why.empty()) {
     return refuse(VerdictCode::kBadTable, why, AuthorFix(file));
   }
   std::string name = CopyText(plugin->name), version = CopyText(plugin->version);
@@ -201,7 +216,7 @@ const mge_plugin* Query(const Library& library, const FoundPlugin& found, Plugin
                     found.note.version, EscapeControl(name), EscapeControl(version)),
         AuthorFix(file));
   }
-  return plugin;
+  return tables;
 }
 
 absl::StatusOr<std::vector<std::string>> ValuesOfSettings(const mge_plugin& plugin,
@@ -239,6 +254,8 @@ void Stop(const mge_plugin& plugin) {
 
 }  // namespace
 
+std::string WhyTableIsBad(const mge_plugin& plugin) { return BackendTables().Read(plugin); }
+
 bool Backend::InForkedChild() const { return started_in_ != getpid(); }
 
 Backend::~Backend() {
@@ -246,9 +263,11 @@ Backend::~Backend() {
   Process& process = TheProcess();
   std::lock_guard lock(process.mutex);
   // In a forked child the backend's threads do not exist; stopping it there would wait for them.
-  if (!InForkedChild()) Stop(*plugin_);
+  if (!InForkedChild()) Stop(plugin());
   for (Library& library : process.libraries) {
-    if (library.running == this) library.running = nullptr;
+    if (library.running != this) continue;
+    library.running = nullptr;
+    library.Retire(std::move(services_));
   }
   process.stopped.notify_all();
 }
@@ -287,7 +306,7 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
     return nullptr;
   }
   if (library == process.libraries.end()) {
-    Library opened{found.identity, {}, {}, nullptr};
+    Library opened = {.identity = found.identity};
     std::error_code code;
     opened.handle.load(std::filesystem::path(found.file.path),
                        boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local, code);
@@ -304,15 +323,16 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
       return nullptr;
     }
   }
-  const mge_plugin* plugin = Query(*library, found, file);
-  if (!plugin) return nullptr;
+  std::unique_ptr<const BackendTables> tables = Query(*library, found, file);
+  if (!tables) return nullptr;
+  const mge_plugin* plugin = &tables->plugin();
 
   std::shared_ptr<Backend> backend(new Backend);
   backend->name_ = found.note.name;
   backend->version_ = found.note.version;
   backend->path_ = found.file.path;
   backend->build_id_ = found.file.build_id;
-  backend->plugin_ = plugin;
+  backend->tables_ = std::move(tables);
   backend->services_ = std::make_unique<HostServices>(backend->name_, compute);
   absl::StatusOr<std::vector<std::string>> values =
       ValuesOfSettings(*plugin, backend->name_, settings);
@@ -332,12 +352,14 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
           (absent ? "" : "it does not start: ") + TextOfBackend(code, error),
           absent ? "install the driver that it needs, if this machine has such a device"
                  : AuthorFix(file));
+    library->Retire(std::move(backend->services_));
     return nullptr;
   }
   auto [verdict, reason] = Enumerate(*plugin, found.note.classes, backend->devices_);
   backend->services_->Detach(backend.get());
   if (verdict != VerdictCode::kOk) {
     Stop(*plugin);
+    library->Retire(std::move(backend->services_));
     bool absent = verdict == VerdictCode::kUnavailable;
     Judge(file, absent ? Verdict::kSkipped : Verdict::kRefused, verdict, reason,
           absent ? "install the driver that it needs, if this machine has such a device"
@@ -359,12 +381,13 @@ absl::StatusOr<std::shared_ptr<Backend>> Backend::FromTable(const mge_plugin* pl
     return Fail(errors::kPluginRefused, fmt::format("the built-in backend '{}' is refused", name),
                 {.what = std::move(why)});
   };
-  if (std::string why = WhyTableIsBad(*plugin); !why.empty()) return fail(why);
+  auto tables = std::make_unique<BackendTables>();
+  if (std::string why = tables->Read(*plugin); !why.empty()) return fail(why);
   std::shared_ptr<Backend> backend(new Backend);
   backend->name_ = name;
   backend->version_ = CopyText(plugin->version);
   backend->path_ = "built-in";
-  backend->plugin_ = plugin;
+  backend->tables_ = std::move(tables);
   backend->services_ = std::make_unique<HostServices>(name, compute);
   mge_error error;
   if (mge_code code = Start(*plugin, backend->host(), error); code != MGE_OK)

@@ -11,6 +11,7 @@
 #include "core/base/status.h"
 #include "core/plugin/discovery.h"
 #include "core/plugin/host_services.h"
+#include "core/plugin/tables.h"
 #include "mge/plugin.h"
 
 namespace mge {
@@ -40,7 +41,7 @@ class Backend {
   const std::string& version() const { return version_; }
   const std::string& path() const { return path_; }          // "built-in" for a table of the core itself
   const std::string& build_id() const { return build_id_; }
-  const mge_plugin& plugin() const { return *plugin_; }
+  const mge_plugin& plugin() const { return tables_->plugin(); }  // as this host knows it
   const mge_host* host() const { return services_->table(); }
   HostServices& services() { return *services_; }
   const std::vector<DeviceDescription>& devices() const { return devices_; }
@@ -56,7 +57,7 @@ class Backend {
   Backend() = default;
 
   std::string name_, version_, path_, build_id_;
-  const mge_plugin* plugin_ = nullptr;
+  std::unique_ptr<const BackendTables> tables_;
   std::unique_ptr<HostServices> services_;
   std::vector<DeviceDescription> devices_;
   int started_in_ = 0;  // process id

@@ -1,33 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table that a backend hands over, held against the contract.
+// The tables that a backend hands over, widened, held against the contract.
 #include <initializer_list>
 #include <string_view>
 #include <utility>
 
 #include "core/plugin/guard.h"
-#include "core/plugin/loader.h"
 #include "core/plugin/memory/pool.h"
+#include "core/plugin/tables.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 
 namespace mge {
 namespace {
 
-constexpr uint64_t kMaxSettings = 1024;
 constexpr uint64_t kMaxText = 4096;
 
-// Sizes first: a slot is only looked at if the struct is large enough to hold it.
+// `required` names each slot that must be filled.
 template <typename Table, typename SlotsOf>
 std::string CheckTable(std::string_view name, const Table* table, SlotsOf&& required) {
   if (!table) return fmt::format("table '{}' is NULL", name);
-  if (table->struct_size < sizeof(Table)) {
-    return fmt::format("table '{}' says {} bytes (struct_size); this host needs {}", name,
-                       table->struct_size, sizeof(Table));
-  }
   std::string bad;
   required([&](std::string_view slot, bool filled) {
-    if (!filled && bad.empty())
-      bad = fmt::format("slot '{}' of table '{}' is NULL, but required", slot, name);
+    if (filled || !bad.empty()) return;
+    bad = table->struct_size < sizeof(Table)
+              ? fmt::format("table '{}' says {} bytes (struct_size) and lacks the required slot '{}'; this host's has {}",
+                            name, table->struct_size, slot, sizeof(Table))
+              : fmt::format("slot '{}' of table '{}' is NULL, but required", slot, name);
   });
   return bad;
 }
@@ -112,15 +110,9 @@ std::string CheckProfile(const mge_profile_api& profile) {
 bool IsText(const mge_text& text) { return text.size == 0 || (text.data && text.size <= kMaxText); }
 
 std::string CheckSettings(const mge_plugin& plugin) {
-  if (plugin.setting_count > kMaxSettings) {
-    return fmt::format("it declares {} settings; the limit is {}", plugin.setting_count,
-                       kMaxSettings);
-  }
-  if (plugin.setting_count > 0 && !plugin.settings) return "its list of settings is NULL";
   for (uint64_t i = 0; i < plugin.setting_count; ++i) {
     const mge_setting* s = plugin.settings[i];
-    if (!s || s->struct_size < sizeof(mge_setting))
-      return fmt::format("its setting {} is NULL or too short", i);
+    if (!s) return fmt::format("its setting {} is NULL", i);
     if (!IsText(s->key) || s->key.size == 0 || !IsText(s->fallback) || !IsText(s->choices) ||
         !IsText(s->unit) || !IsText(s->doc)) {
       return fmt::format("a text of its setting {} is missing or longer than {} bytes", i,
@@ -132,7 +124,7 @@ std::string CheckSettings(const mge_plugin& plugin) {
 
 }  // namespace
 
-std::string WhyTableIsBad(const mge_plugin& plugin) {
+std::string WhyWidenedTableIsBad(const mge_plugin& plugin) {
   std::string bad = CheckTable("mge_plugin", &plugin, [&](auto&& need) {
     need("start", plugin.start != nullptr);
     need("stop", plugin.stop != nullptr);

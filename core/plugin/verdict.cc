@@ -13,6 +13,8 @@ constexpr std::string_view kCodeNames[] = {
     "directory_missing",
     "untrusted",
     "link_outside",
+    "not_allowed",
+    "quarantined",
     "unreadable",
     "not_elf",
     "damaged",
@@ -40,6 +42,8 @@ static_assert(std::size(kCodeNames) == static_cast<size_t>(VerdictCode::kBadDevi
 
 std::string_view VerdictName(Verdict verdict) {
   switch (verdict) {
+    case Verdict::kAccepted:
+      return "accepted";
     case Verdict::kLoaded:
       return "loaded";
     case Verdict::kSkipped:

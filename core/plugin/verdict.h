@@ -8,8 +8,9 @@
 
 namespace mge {
 
-// Skipped: not for us, or another file serves. Refused: a backend, or what should be one, that must not be used.
-enum class Verdict { kLoaded, kSkipped, kRefused };
+// Accepted: passes all that can be judged without opening it. Skipped: not for us, or another file serves. Refused: a
+// backend, or what should be one, that must not be used.
+enum class Verdict { kLoaded, kAccepted, kSkipped, kRefused };
 
 // Why. Each has a stable name for scripts.
 enum class VerdictCode {
@@ -18,6 +19,8 @@ enum class VerdictCode {
   kDirectoryMissing,
   kUntrusted,         // owner or mode of the file, or of a directory above it
   kLinkOutside,       // a symbolic link that leaves its directory
+  kNotAllowed,        // not on the list of plugin.allow
+  kQuarantined,       // its start ended or hung a process
   kUnreadable,
   kNotElf,
   kDamaged,           // an ELF file whose headers lie, or a truncated one

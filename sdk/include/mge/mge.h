@@ -92,6 +92,20 @@ MGE_API mge_status* mge_runtime_set_execution_strategy(mge_runtime* runtime, con
 /* Facts as JSON: "mge.devices/1", "mge.plugins/1", "mge.env/1", "mge.operators/1". */
 MGE_API mge_status* mge_runtime_report(mge_runtime* runtime, const char* schema, mge_string** out);
 
+/* ---------------------------------------------------------------- backends as files
+ * Nothing here opens a backend. `options` (nullable) say where backends are searched and what is let in, as for a runtime. */
+
+/* "mge.plugins/1" as of a runtime, with the verdict "accepted" on what a runtime would open. `file` (nullable): this one. */
+MGE_API mge_status* mge_plugins_judge(const mge_runtime_options* options, const char* file, mge_string** out);
+/* Copies a file that is accepted into the first directory that can be written, whole or not at all, and answers its path. */
+MGE_API mge_status* mge_plugins_install(const mge_runtime_options* options, const char* file, mge_string** out);
+/* Removes the first file of the backend of that name, and answers its path. */
+MGE_API mge_status* mge_plugins_remove(const mge_runtime_options* options, const char* name, mge_string** out);
+/* Keeps this build of a backend from being opened by this user's runtimes; `reason` is a sentence for the verdict. */
+MGE_API mge_status* mge_plugins_quarantine(const mge_runtime_options* options, const char* file, const char* reason);
+/* Lets every quarantined build of the backend of that name go. */
+MGE_API mge_status* mge_plugins_readmit(const mge_runtime_options* options, const char* name);
+
 /* ---------------------------------------------------------------- contexts: which device new work goes to */
 
 MGE_API mge_status* mge_context_push(mge_runtime* runtime, const char* context); /* "gpu(1)"; for this thread */

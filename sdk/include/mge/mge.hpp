@@ -137,32 +137,73 @@ struct RuntimeOptions {
   bool environment = true;
 };
 
+namespace internal {
+// The options as C takes them; they point into `options`.
+class RawOptions {
+ public:
+  explicit RawOptions(const RuntimeOptions& options) {
+    raw_.struct_size = sizeof(raw_);
+    Point(options.settings, 0, &raw_.settings, &raw_.setting_count);
+    Point(options.command_line, 1, &raw_.command_line, &raw_.command_line_count);
+    Point(options.config_files, 2, &raw_.config_files, &raw_.config_file_count);
+    Point(options.plugin_directories, 3, &raw_.plugin_directories, &raw_.plugin_directory_count);
+    raw_.no_built_in_plugins = !options.built_in_plugins;
+    raw_.no_environment = !options.environment;
+  }
+  const mge_runtime_options* get() const { return &raw_; }
+
+ private:
+  void Point(const std::vector<std::string>& from, int list, const char* const** data, size_t* count) {
+    for (const std::string& s : from) lists_[list].push_back(s.c_str());
+    *data = lists_[list].data();
+    *count = lists_[list].size();
+  }
+  std::vector<const char*> lists_[4];
+  mge_runtime_options raw_ = {};
+};
+
+// Copies a text that a call hands over.
+template <typename F>
+Status TakeText(std::string* out, F call) {
+  mge_string* text = nullptr;
+  Status s(call(&text));
+  if (text) out->assign(mge_string_data(text), mge_string_size(text));
+  mge_string_release(text);
+  return s;
+}
+}  // namespace internal
+
+// Backends as files; nothing is opened. `options` say where they are searched.
+struct Plugins {
+  static Status Judge(const RuntimeOptions& options, const std::string& file, std::string* json) {
+    return internal::TakeText(json, [&](mge_string** text) {
+      return mge_plugins_judge(internal::RawOptions(options).get(), file.empty() ? nullptr : file.c_str(), text);
+    });
+  }
+  static Status Install(const RuntimeOptions& options, const std::string& file, std::string* path) {
+    return internal::TakeText(path, [&](mge_string** text) {
+      return mge_plugins_install(internal::RawOptions(options).get(), file.c_str(), text);
+    });
+  }
+  static Status Remove(const RuntimeOptions& options, const std::string& name, std::string* path) {
+    return internal::TakeText(path, [&](mge_string** text) {
+      return mge_plugins_remove(internal::RawOptions(options).get(), name.c_str(), text);
+    });
+  }
+  static Status Quarantine(const RuntimeOptions& options, const std::string& file, const std::string& reason) {
+    return Status(mge_plugins_quarantine(internal::RawOptions(options).get(), file.c_str(), reason.c_str()));
+  }
+  static Status Readmit(const RuntimeOptions& options, const std::string& name) {
+    return Status(mge_plugins_readmit(internal::RawOptions(options).get(), name.c_str()));
+  }
+};
+
 class Runtime {
  public:
   Runtime() = default;
   static Status Create(const RuntimeOptions& options, Runtime* out) {
-    std::vector<const char*> lists[4];
-    auto point = [](const std::vector<std::string>& from, std::vector<const char*>& to) {
-      for (const std::string& s : from) to.push_back(s.c_str());
-    };
-    point(options.settings, lists[0]);
-    point(options.command_line, lists[1]);
-    point(options.config_files, lists[2]);
-    point(options.plugin_directories, lists[3]);
-    mge_runtime_options o = {};
-    o.struct_size = sizeof(o);
-    o.settings = lists[0].data();
-    o.setting_count = lists[0].size();
-    o.command_line = lists[1].data();
-    o.command_line_count = lists[1].size();
-    o.config_files = lists[2].data();
-    o.config_file_count = lists[2].size();
-    o.plugin_directories = lists[3].data();
-    o.plugin_directory_count = lists[3].size();
-    o.no_built_in_plugins = !options.built_in_plugins;
-    o.no_environment = !options.environment;
     mge_runtime* r = nullptr;
-    Status s(mge_runtime_create(&o, &r));
+    Status s(mge_runtime_create(internal::RawOptions(options).get(), &r));
     out->runtime_.reset(r);
     return s;
   }
@@ -176,11 +217,7 @@ class Runtime {
     return Status(mge_runtime_set_execution_strategy(get(), strategy.c_str()));
   }
   Status Report(const std::string& schema, std::string* out) const {
-    mge_string* text = nullptr;
-    Status s(mge_runtime_report(get(), schema.c_str(), &text));
-    if (text) out->assign(mge_string_data(text), mge_string_size(text));
-    mge_string_release(text);
-    return s;
+    return internal::TakeText(out, [&](mge_string** text) { return mge_runtime_report(get(), schema.c_str(), text); });
   }
   int NumGpus() const { return mge_num_gpus(get()); }
   mge_runtime* get() const { return runtime_.get(); }

@@ -2,8 +2,11 @@
 #include "core/base/file.h"
 
 #include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -66,6 +69,45 @@ TEST_F(FileTest, ReadsWhatOthersCanChange) {
   EXPECT_FALSE((*MappedFile::Open(path, 100))->is_mapped());
   Fd fd(open(path.c_str(), O_RDONLY));
   EXPECT_THAT(WhyNotTrusted(fd.get()), HasSubstr("writable by others (mode 777)"));
+}
+
+// Debian's umask of 0002 makes files that the group may write, and gives each user a group of their own.
+TEST_F(FileTest, TrustsTheOwnersPrivateGroupAndNoOther) {
+  std::string path = Write("a", "content");
+  auto why = [&] {
+    Fd fd(open(path.c_str(), O_RDONLY));
+    return WhyNotTrusted(fd.get());
+  };
+  const passwd* user = getpwuid(geteuid());
+  const group* own = user ? getgrgid(user->pw_gid) : nullptr;
+  bool is_private = own && std::string(own->gr_name) == user->pw_name && own->gr_mem[0] == nullptr;
+  ASSERT_EQ(chmod(path.c_str(), 0664), 0);
+  if (is_private) {
+    EXPECT_EQ(why(), "");
+  }
+  ASSERT_EQ(chmod(path.c_str(), 0666), 0);
+  EXPECT_THAT(why(), HasSubstr("writable by others"));
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give a file to another group";
+  const group* other = getgrnam("users");
+  ASSERT_NE(other, nullptr);
+  ASSERT_EQ(chown(path.c_str(), 0, other->gr_gid), 0);
+  ASSERT_EQ(chmod(path.c_str(), 0664), 0);
+  EXPECT_THAT(why(), HasSubstr("writable by others"));
+  ASSERT_EQ(chmod(path.c_str(), 0644), 0);
+  EXPECT_EQ(why(), "");
+}
+
+// The mode's group bits then bound what the list gives to whomever it names.
+TEST_F(FileTest, TrustsNoGroupWhereThereIsAnAccessList) {
+  std::string path = Write("a", "content");
+  // user::rw- user:12345:rw- group::r-- mask::rw- other::r--
+  const unsigned char list[] = {2, 0, 0, 0, 1, 0, 6, 0, 255, 255, 255, 255, 2, 0, 6, 0, 0x39, 0x30, 0, 0, 4, 0, 4, 0,
+                                255, 255, 255, 255, 0x10, 0, 6, 0, 255, 255, 255, 255, 0x20, 0, 4, 0, 255, 255, 255, 255};
+  if (setxattr(path.c_str(), "system.posix_acl_access", list, sizeof(list), 0) != 0) {
+    GTEST_SKIP() << "this file system has no access lists";
+  }
+  Fd fd(open(path.c_str(), O_RDONLY));
+  EXPECT_THAT(WhyNotTrusted(fd.get()), HasSubstr("writable by others"));
 }
 
 TEST_F(FileTest, RefusesWhatIsNoRegularFile) {

@@ -5,6 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
+#include "core/base/errors.h"
+#include "core/base/file.h"
+#include "core/plugin/install.h"
 #include "core/plugin/isa.h"
 #include "fmt/format.h"
 #include "tests/core/plugin/plugin_files.h"
@@ -62,13 +67,13 @@ TEST(Discovery, WritableByOthersIsRefusedWithItsMode) {
   PluginFolder folder;
   folder.Add("good");
   folder.Add("card");
-  folder.Mode("mge_good.so", 0775);
+  folder.Mode("mge_good.so", 0757);
   Discovery discovery = Discover({folder.path()});
   EXPECT_THAT(NamesOf(discovery), ElementsAre("mge_card.so"));
   PluginFile file = FileNamed(discovery.rejected, "mge_good.so");
   EXPECT_EQ(file.code, VerdictCode::kUntrusted);
   EXPECT_EQ(file.verdict, Verdict::kRefused);
-  EXPECT_THAT(file.reason, AllOf(HasSubstr("775"), HasSubstr("mge_good.so")));
+  EXPECT_THAT(file.reason, AllOf(HasSubstr("757"), HasSubstr("mge_good.so")));
   EXPECT_THAT(file.fix, HasSubstr("chmod go-w"));
 
   folder.Mode("", 0777);
@@ -200,6 +205,125 @@ TEST(Discovery, AHundredFilesTakeOneOrder) {
 
 TEST(Discovery, TheBuiltInDirectoryStandsBesideTheCode) {
   EXPECT_EQ(BuiltInPluginDirectory(), MGE_BINARY_DIR "/tests/mge/plugins");
+}
+
+TEST(Discovery, AnEntryMayBeOneFile) {
+  PluginFolder folder;
+  folder.Add("good");
+  folder.Add("card");
+  Discovery discovery = Discover({folder.At("mge_card.so")});
+  EXPECT_THAT(NamesOf(discovery), ElementsAre("mge_card.so"));
+  EXPECT_THAT(discovery.rejected, IsEmpty());
+}
+
+// ---------------------------------------------------------------- what the user lets in
+
+TEST(AllowList, LetsInByContentAndNotByName) {
+  PluginFolder folder;
+  folder.Add("good");
+  folder.Add("card");
+  PluginRules rules;
+  std::string list = folder.At("allowed");
+  std::string line = "cd " + folder.path() + " && sha256sum mge_good.so > allowed && chmod 644 allowed";
+  ASSERT_EQ(std::system(line.c_str()), 0);
+  rules.allow = *AllowList::Read(list);
+  PluginDirectory directory = {folder.path(), ""};
+  Discovery discovery = DiscoverPlugins(std::span(&directory, 1), MGE_ISA_KNOWN_BITS, rules);
+  EXPECT_THAT(NamesOf(discovery), ElementsAre("mge_good.so"));
+  PluginFile card = FileNamed(discovery.rejected, "mge_card.so");
+  EXPECT_EQ(card.code, VerdictCode::kNotAllowed);
+  EXPECT_THAT(card.fix, HasSubstr("sha256sum '" + folder.At("mge_card.so") + "'"));
+  std::filesystem::rename(folder.At("mge_good.so"), folder.At("mge_moved.so"));
+  folder.Add("better", "mge_good.so");
+  discovery = DiscoverPlugins(std::span(&directory, 1), MGE_ISA_KNOWN_BITS, rules);
+  EXPECT_THAT(NamesOf(discovery), ElementsAre("mge_moved.so"));
+}
+
+TEST(AllowList, ThatCannotBeReadIsAnErrorAndNeverAnEmptyList) {
+  PluginFolder folder;
+  EXPECT_FALSE(AllowList::Read(folder.At("absent")).ok());
+  folder.Write("bad", std::string(64, 'a') + "  mge_good.so\n\n# a comment\nno hash\n");
+  absl::Status bad = AllowList::Read(folder.At("bad")).status();
+  EXPECT_EQ(ErrorId(bad), errors::kBadSetting.id);
+  EXPECT_THAT(FormatError(bad), HasSubstr("line 4"));
+  folder.Write("good", std::string(64, 'A') + " *mge_good.so\r\n");
+  EXPECT_TRUE(AllowList::Read(folder.At("good")).ok());
+  EXPECT_TRUE(AllowList::Read(folder.At("good"))->Holds(std::string(64, 'a')));
+  folder.Mode("good", 0666);
+  EXPECT_THAT(FormatError(AllowList::Read(folder.At("good")).status()), HasSubstr("writable by others"));
+}
+
+TEST(Quarantine, HoldsABuildWhateverItsPathAndNoOther) {
+  PluginFolder folder, state;
+  folder.Add("good");
+  folder.Add("card");
+  PluginDirectory directory = {folder.path(), ""};
+  PluginRules rules = {.quarantine = Quarantine(state.At("quarantine"))};
+  std::string key = Discover({folder.path()}).accepted[1].file.build_id;
+  ASSERT_TRUE(rules.quarantine.Add({key, "good", "/elsewhere/mge_good.so", "it crashed"}).ok());
+  Discovery discovery = DiscoverPlugins(std::span(&directory, 1), MGE_ISA_KNOWN_BITS, rules);
+  EXPECT_THAT(NamesOf(discovery), ElementsAre("mge_card.so"));
+  PluginFile row = FileNamed(discovery.rejected, "mge_good.so");
+  EXPECT_EQ(row.code, VerdictCode::kQuarantined);
+  EXPECT_THAT(row.reason, HasSubstr("it crashed"));
+  EXPECT_EQ(rules.quarantine.All().size(), 1u);
+  ASSERT_TRUE(rules.quarantine.Remove(key).ok());
+  EXPECT_EQ(DiscoverPlugins(std::span(&directory, 1), MGE_ISA_KNOWN_BITS, rules).accepted.size(), 2u);
+}
+
+TEST(Quarantine, KnowsAFileWithoutABuildIdByItsContent) {
+  PluginFolder folder;
+  std::string path = folder.Write("mge_x.so", "bytes");
+  RegularFile file = *OpenRegularFile(path);
+  EXPECT_EQ(*Quarantine::KeyOf(file.fd.get(), path, ""),
+            "sha256-277089d91c0bdf4f2e6862ba7e4a07605119431f5d13f726dd352b06f1b206a9");
+  EXPECT_EQ(*Quarantine::KeyOf(file.fd.get(), path, "abc"), "abc");
+}
+
+TEST(Install, CopiesWhatIsAcceptedAndReplacesAnOlderOne) {
+  PluginFolder from, to, denied;
+  denied.Mode("", 0777);
+  std::vector<PluginDirectory> directories = {{"/no/such", ""}, {denied.path(), ""}, {to.path(), ""}};
+  from.Add("good");
+  from.Mode("mge_good.so", 0666);  // who made it does not matter; what is installed is ours
+  absl::StatusOr<std::string> path = InstallPlugin(from.At("mge_good.so"), directories, MGE_ISA_KNOWN_BITS, {});
+  ASSERT_TRUE(path.ok()) << FormatError(path.status());
+  EXPECT_EQ(*path, to.At("mge_good.so"));
+  EXPECT_EQ(std::filesystem::status(*path).permissions(), std::filesystem::perms(0755));
+  EXPECT_EQ(ReadAll(*path), ReadAll(from.At("mge_good.so")));
+  from.Write("mge_good.so", ReadAll(FakeFile("better")));
+  ASSERT_TRUE(InstallPlugin(from.At("mge_good.so"), directories, MGE_ISA_KNOWN_BITS, {}).ok());
+  EXPECT_EQ(ReadAll(*path), ReadAll(FakeFile("better")));
+  from.Add("good", "mge_other_name.so");
+  absl::Status twice = InstallPlugin(from.At("mge_other_name.so"), directories, MGE_ISA_KNOWN_BITS, {}).status();
+  EXPECT_THAT(FormatError(twice), HasSubstr("mge plugins remove good"));
+  EXPECT_EQ(*RemovePlugin("good", directories), *path);
+  EXPECT_FALSE(std::filesystem::exists(*path));
+  EXPECT_EQ(ErrorId(RemovePlugin("good", directories).status()), errors::kPluginRefused.id);
+}
+
+TEST(Install, LeavesNothingBehindIfTheFileIsRefused) {
+  PluginFolder from, to;
+  std::vector<PluginDirectory> directories = {{to.path(), ""}};
+  from.Write("mge_text.so", "no library");
+  from.Write("mge_old.so", WithNote(ReadAll(FakeFile("good")), [](mge_note& n) { n.hash_low ^= 1; }));
+  from.Add("good", "good.dll");
+  absl::Status text = InstallPlugin(from.At("mge_text.so"), directories, MGE_ISA_KNOWN_BITS, {}).status();
+  EXPECT_EQ(ErrorId(text), errors::kPluginRefused.id);
+  EXPECT_THAT(FormatError(text), testing::Not(HasSubstr(".mge-install")));
+  EXPECT_EQ(ErrorId(InstallPlugin(from.At("mge_old.so"), directories, MGE_ISA_KNOWN_BITS, {}).status()), errors::kAbiMismatch.id);
+  EXPECT_FALSE(InstallPlugin(from.At("good.dll"), directories, MGE_ISA_KNOWN_BITS, {}).ok());
+  EXPECT_FALSE(InstallPlugin(from.At("absent.so"), directories, MGE_ISA_KNOWN_BITS, {}).ok());
+  EXPECT_TRUE(std::filesystem::is_empty(to.path()));
+}
+
+TEST(Install, RemovesNothingThatIsNoBackend) {
+  PluginFolder folder;
+  std::vector<PluginDirectory> directories = {{folder.path(), ""}};
+  folder.Write("mge_good.so", ReadAll(MGE_BINARY_DIR "/tests/gone/libmge_test_gone.so"));
+  EXPECT_FALSE(RemovePlugin("good", directories).ok());
+  EXPECT_FALSE(RemovePlugin("mge_good.so", directories).ok());
+  EXPECT_TRUE(std::filesystem::exists(folder.At("mge_good.so")));
 }
 
 TEST(Isa, NamesEveryBit) {

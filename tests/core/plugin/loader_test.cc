@@ -225,7 +225,7 @@ TEST(Loader, ComingAndGoingLeavesNothingBehind) {
   (void)Load({folder.path()})->Resolve("fake0");
   auto files = count("/proc/self/fd");
   size_t mapped = maps();
-  for (int i = 0; i < 200; ++i) (void)Load({folder.path()})->Resolve("fake0");
+  for (int i = 0; i < 1000; ++i) (void)Load({folder.path()})->Resolve("fake0");
   EXPECT_EQ(count("/proc/self/fd"), files);
   EXPECT_EQ(maps(), mapped);
 }

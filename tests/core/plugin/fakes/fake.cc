@@ -41,7 +41,7 @@ struct mge_device {
 extern "C" int mge_test_symbol_that_nobody_has();
 #endif
 #ifdef FAKE_MISSING_LIBRARY
-extern "C" int mge_test_gone();
+extern "C" int FAKE_MISSING_LIBRARY();
 #endif
 
 namespace {
@@ -57,7 +57,7 @@ mge_code Start(const mge_host* host, mge_error* error) {
   g_record.starts += mge_test_symbol_that_nobody_has();
 #endif
 #ifdef FAKE_MISSING_LIBRARY
-  g_record.starts += mge_test_gone();
+  g_record.starts += FAKE_MISSING_LIBRARY();
 #endif
   FAKE_START;
 }

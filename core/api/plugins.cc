@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Backends as files: judged, installed, removed, kept away. Nothing here opens one.
+#include <unistd.h>
+
+#include "core/api/objects.h"
+#include "core/base/errors.h"
+#include "core/base/file.h"
+#include "core/plugin/install.h"
+#include "core/plugin/isa.h"
+#include "fmt/format.h"
+#include "nlohmann/json.hpp"
+
+using mge::api::Misuse;
+using mge::api::Wrap;
+
+namespace mge::api {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+absl::StatusOr<PluginSearch> SearchOf(const mge_runtime_options* given) {
+  MGE_ASSIGN_OR_RETURN(RuntimeOptions options, OptionsOf(given));
+  Environment environment = options.sources.environment;
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Registry> registry, Registry::Create(std::move(options.sources), options.logger));
+  return PluginSearchOf(options, environment, *registry);
+}
+
+// A relative name is the user's own, from where they stand; nothing is ever searched that way.
+std::string Absolute(const std::string& file) {
+  if (file.starts_with('/')) return file;
+  std::string here(4096, '\0');
+  return getcwd(here.data(), here.size()) ? std::string(here.c_str()) + "/" + file : file;
+}
+
+std::vector<PluginFile> Judged(std::span<const PluginDirectory> directories, const PluginRules& rules) {
+  Discovery found = DiscoverPlugins(directories, HostIsa(), rules);
+  std::vector<PluginFile> files;
+  for (FoundPlugin& f : found.accepted) files.push_back(std::move(f.file));
+  std::move(found.rejected.begin(), found.rejected.end(), std::back_inserter(files));
+  return files;
+}
+
+absl::Status PutIntoQuarantine(const PluginSearch& search, const std::string& path, const std::string& reason) {
+  PluginDirectory only = {Absolute(path), "call"};
+  PluginFile file = Judged(std::span(&only, 1), {}).at(0);
+  MGE_ASSIGN_OR_RETURN(RegularFile open, OpenRegularFile(file.path));
+  MGE_ASSIGN_OR_RETURN(std::string key, Quarantine::KeyOf(open.fd.get(), file.path, file.build_id));
+  return search.rules.quarantine.Add({key, file.name, file.path, reason});
+}
+
+absl::Status Readmit(const Quarantine& quarantine, const std::string& name) {
+  bool found = false;
+  for (const Quarantine::Entry& entry : quarantine.All()) {
+    if (entry.name != name) continue;
+    MGE_RETURN_IF_ERROR(quarantine.Remove(entry.key));
+    found = true;
+  }
+  if (found) return absl::OkStatus();
+  return Fail(errors::kUsage, fmt::format("no backend '{}' is in quarantine", name), {.fix = "see mge doctor"});
+}
+
+}  // namespace
+
+std::string PluginsJson(std::span<const PluginFile> files, std::span<const PluginDirectory> directories,
+                        const Quarantine& quarantine) {
+  Json rows = Json::array(), searched = Json::array(), kept = Json::array();
+  for (const PluginFile& f : files) {
+    rows.push_back({{"path", f.path},
+                    {"verdict", VerdictName(f.verdict)},
+                    {"code", VerdictCodeName(f.code)},
+                    {"reason", f.reason},
+                    {"fix", f.fix},
+                    {"name", f.name},
+                    {"version", f.version},
+                    {"abi", f.abi},
+                    {"classes", f.classes},
+                    {"build_id", f.build_id}});
+  }
+  for (const PluginDirectory& d : directories) {
+    std::string real;
+    PluginFile row = JudgeDirectory(d, &real);
+    bool usable = row.verdict == Verdict::kAccepted;
+    searched.push_back({{"path", d.path},
+                        {"origin", d.origin},
+                        {"usable", usable},
+                        {"writable", usable && access(real.c_str(), W_OK) == 0},
+                        {"reason", row.reason}});
+  }
+  for (const Quarantine::Entry& e : quarantine.All()) {
+    kept.push_back({{"name", e.name}, {"path", e.path}, {"reason", e.reason}, {"key", e.key}});
+  }
+  // Names come from files: what is no UTF-8 is replaced, not refused.
+  return Json{{"schema", "mge.plugins/1"},
+              {"files", std::move(rows)},
+              {"directories", std::move(searched)},
+              {"quarantine", std::move(kept)}}
+      .dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace mge::api
+
+mge_status* mge_plugins_judge(const mge_runtime_options* options, const char* file, mge_string** out) {
+  if (!out) return Misuse("mge_plugins_judge", "a NULL argument");
+  MGE_API_ASSIGN_OR_RETURN(mge::PluginSearch search, mge::api::SearchOf(options));
+  if (file) {
+    // A name that leads to no file is an error of the call, not a verdict.
+    std::string path = mge::api::Absolute(file);
+    MGE_API_RETURN_IF_ERROR(mge::OpenRegularFile(path).status());
+    search.directories = {{path, "call"}};
+  }
+  std::vector<mge::PluginFile> files = mge::api::Judged(search.directories, search.rules);
+  if (file) search.directories.clear();
+  *out = mge::api::NewString(mge::api::PluginsJson(files, search.directories, search.rules.quarantine));
+  return nullptr;
+}
+
+mge_status* mge_plugins_install(const mge_runtime_options* options, const char* file, mge_string** out) {
+  if (!file || !out) return Misuse("mge_plugins_install", "a NULL argument");
+  MGE_API_ASSIGN_OR_RETURN(mge::PluginSearch search, mge::api::SearchOf(options));
+  MGE_API_ASSIGN_OR_RETURN(std::string path,
+                           mge::InstallPlugin(mge::api::Absolute(file), search.directories, mge::HostIsa(), search.rules));
+  *out = mge::api::NewString(std::move(path));
+  return nullptr;
+}
+
+mge_status* mge_plugins_remove(const mge_runtime_options* options, const char* name, mge_string** out) {
+  if (!name || !out) return Misuse("mge_plugins_remove", "a NULL argument");
+  MGE_API_ASSIGN_OR_RETURN(mge::PluginSearch search, mge::api::SearchOf(options));
+  MGE_API_ASSIGN_OR_RETURN(std::string path, mge::RemovePlugin(name, search.directories));
+  *out = mge::api::NewString(std::move(path));
+  return nullptr;
+}
+
+mge_status* mge_plugins_quarantine(const mge_runtime_options* options, const char* file, const char* reason) {
+  if (!file || !reason) return Misuse("mge_plugins_quarantine", "a NULL argument");
+  MGE_API_ASSIGN_OR_RETURN(mge::PluginSearch search, mge::api::SearchOf(options));
+  return Wrap(mge::api::PutIntoQuarantine(search, file, reason));
+}
+
+mge_status* mge_plugins_readmit(const mge_runtime_options* options, const char* name) {
+  if (!name) return Misuse("mge_plugins_readmit", "a NULL argument");
+  MGE_API_ASSIGN_OR_RETURN(mge::PluginSearch search, mge::api::SearchOf(options));
+  return Wrap(mge::api::Readmit(search.rules.quarantine, name));
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// A child process that may crash, leave or hang: how it ended, and what it said until then.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mge::cli {
+
+inline constexpr int kReportFd = 3;  // where the child writes its lines
+
+struct ChildEnd {
+  bool started = false;
+  bool timed_out = false;  // killed by us
+  int exit_code = -1;      // if it left
+  int signal = 0;          // if it was killed
+  std::string last_words;  // the last line that it wrote to stderr
+  bool fine() const { return started && !timed_out && exit_code == 0; }
+  std::string Describe() const;  // "it was killed by signal 11 (Segmentation fault)"
+};
+
+// Runs this very program with other arguments, in a process group of its own, without stdin and stdout. `line` gets every
+// line that the child writes to kReportFd; whenever none has come for `limit_s` seconds, the group is killed.
+ChildEnd RunSelf(const std::vector<std::string>& arguments, double limit_s,
+                 const std::function<void(std::string_view)>& line);
+
+}  // namespace mge::cli

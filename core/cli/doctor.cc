@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// mge doctor: tries every backend in a process of its own, and keeps away what ends or hangs one.
+#include "core/cli/child.h"
+#include "core/cli/common.h"
+#include "core/cli/probe.h"
+#include "fmt/format.h"
+
+namespace mge::cli {
+namespace {
+
+constexpr int kExitDevice = 5;
+constexpr std::string_view kStart = "starting";           // the stage whose failure brings a file into quarantine
+constexpr std::string_view kEnd = "leaving the process";  // the last one
+
+struct Options {
+  double timeout_s = 10;
+  std::string release;
+  std::string probe;
+};
+
+RuntimeOptions OptionsOf(const Globals& globals) {
+  RuntimeOptions options;
+  options.command_line = globals.settings;
+  options.config_files = globals.config_files;
+  return options;
+}
+
+std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+// Probes an accepted file and completes its row: verdict, devices, state.
+void Probe(const Globals& globals, const Options& o, Json& row) {
+  std::string path = Text(row["path"]);
+  std::vector<std::string> arguments = {"mge", "doctor", "--probe", path};
+  for (const std::string& s : globals.settings) arguments.insert(arguments.end(), {"--set", s});
+  for (const std::string& f : globals.config_files) arguments.insert(arguments.end(), {"--config", f});
+  std::string stage{kStart};
+  ChildEnd end = RunSelf(arguments, o.timeout_s, [&](std::string_view line) {
+    Json said = Json::parse(line, nullptr, false);
+    if (!said.is_object()) return;
+    if (said.contains("stage")) stage = Text(said["stage"]);
+    if (said.contains("plugin")) row.update(said["plugin"]);
+    if (said.contains("device")) row["devices"].push_back(said["device"]);
+  });
+  bool loaded = Text(row["verdict"]) == "loaded";
+  bool whole = end.fine() && stage == kEnd;  // a plugin that calls exit(0) does not get there
+  bool failed = false, ran = false;
+  for (const Json& d : row["devices"]) {
+    failed |= Text(d["state"]) == "loadable";
+    ran |= Text(d["state"]) == "passed";
+  }
+  row["state"] = !loaded ? "found" : whole && ran && !failed ? "passed" : "loadable";
+  row["troubled"] = !whole || failed || Text(row["verdict"]) == "refused";
+  if (whole) return;
+
+  std::string what = end.timed_out ? fmt::format("it did not answer within {} s", o.timeout_s) : end.Describe();
+  if (end.timed_out && !end.last_words.empty()) what += fmt::format("; its last words: {}", end.last_words);
+  row["reason"] = fmt::format("{} while {}", what, stage);
+  row["fix"] = fmt::format("report it to the author of backend '{}', or remove the file", Text(row["name"]));
+  if (stage != kStart || !end.started) return;
+  row["verdict"] = "refused";
+  row["code"] = "quarantined";
+  if (Status s = Plugins::Quarantine(OptionsOf(globals), path, Text(row["reason"])); !s.ok()) {
+    row["reason"] = fmt::format("{}; it could not be put into quarantine: {}", Text(row["reason"]), s.what());
+    return;
+  }
+  row["quarantined"] = true;
+  row["fix"] = fmt::format("install another build of it; to try this one again: mge doctor --release {}", Text(row["name"]));
+}
+
+std::string Render(const Json& report) {
+  std::string out;
+  for (const Json& f : report["plugins"]) {
+    out += fmt::format("{:<9} {}", Text(f["state"]), Escape(Text(f["path"])));
+    if (!Text(f["name"]).empty()) out += fmt::format(" ({} {})", Escape(Text(f["name"])), Escape(Text(f["version"])));
+    out += "\n";
+    for (const Json& d : f["devices"]) {
+      std::string ran =
+          Text(d["state"]) == "passed" ? fmt::format("{} runs", Text(d["operator"])) : Escape(Text(d["reason"]));
+      out += fmt::format("  {:<9} {}: {}\n", Text(d["state"]), Escape(Text(d["name"])), ran);
+      if (!Text(d["fix"]).empty()) out += fmt::format("  fix:   {}\n", Escape(Text(d["fix"])));
+    }
+    if (Text(f["verdict"]) == "loaded" && f["devices"].empty()) out += "  it drives no device now\n";
+    if (!Text(f["reason"]).empty()) out += fmt::format("  why:   {} ({})\n", Escape(Text(f["reason"])), Text(f["code"]));
+    if (!Text(f["fix"]).empty()) out += fmt::format("  fix:   {}\n", Escape(Text(f["fix"])));
+  }
+  if (report["plugins"].empty()) out += "found     no backend: `mge plugins paths` says where was searched\n";
+  return out + fmt::format("{} passed, {} in trouble\n", report["passed"].get<int>(), report["troubled"].get<int>());
+}
+
+int Run(const Globals& globals, const Options& o) {
+  if (!o.probe.empty()) return ProbeBackend(globals, o.probe);
+  RuntimeOptions options = OptionsOf(globals);
+  if (!o.release.empty()) {
+    if (Status s = Plugins::Readmit(options, o.release); !s.ok()) return Report(globals, s);
+    Talk(globals, fmt::format("{} is out of quarantine\n", Escape(o.release)));
+  }
+  std::string text;
+  if (Status s = Plugins::Judge(options, "", &text); !s.ok()) return Report(globals, s);
+  Json found = Json::parse(text), rows = Json::array();
+  int passed = 0, troubled = 0;
+  Progress progress(globals, "probing backends", found["files"].size());
+  for (const Json& file : found["files"]) {
+    Json row = {{"state", "found"}};
+    row.update(file);
+    row["quarantined"] = Text(row["code"]) == "quarantined";
+    row["troubled"] = Text(row["verdict"]) == "refused";
+    row["devices"] = Json::array();
+    if (Text(row["verdict"]) == "accepted") Probe(globals, o, row);
+    passed += Text(row["state"]) == "passed";
+    troubled += row["troubled"].get<bool>();
+    rows.push_back(std::move(row));
+    progress.Step(rows.size());
+  }
+  Json report = {{"schema", "mge.doctor/1"},
+                 {"timeout_s", o.timeout_s},
+                 {"passed", passed},
+                 {"troubled", troubled},
+                 {"plugins", std::move(rows)}};
+  if (globals.json) {
+    PrintJson(report);
+  } else {
+    Print(Render(report));
+  }
+  return passed > 0 && troubled == 0 ? kExitOk : kExitDevice;
+}
+
+}  // namespace
+
+Action DeclareDoctor(CLI::App& app, const Globals& globals) {
+  auto o = std::make_shared<Options>();
+  app.add_option("--timeout", o->timeout_s, "Seconds that a backend may take for its start, and for each operator")
+      ->check(CLI::Range(0.1, 3600.0));
+  app.add_option("--release", o->release, "NAME: lets this backend out of quarantine first");
+  app.add_option("--probe", o->probe, "FILE: the child's part")->group("");
+  return [&globals, o] { return Run(globals, *o); };
+}
+
+}  // namespace mge::cli

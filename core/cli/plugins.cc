@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// mge plugins: lists backend files with their verdicts; paths, verify, install and remove work on files and open none.
+#include "core/cli/common.h"
+#include "fmt/format.h"
+
+namespace mge::cli {
+namespace {
+
+constexpr int kExitDevice = 5;
+
+std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+RuntimeOptions OptionsOf(const Globals& globals) {
+  RuntimeOptions options;
+  options.command_line = globals.settings;
+  options.config_files = globals.config_files;
+  return options;
+}
+
+std::string RenderFile(const Json& f) {
+  std::string out = fmt::format("{:<8} {}", Text(f["verdict"]), Escape(Text(f["path"])));
+  if (!Text(f["name"]).empty()) {
+    std::string classes;
+    for (const Json& c : f["classes"]) classes += (classes.empty() ? "" : ",") + Text(c);
+    out += fmt::format("\n         {} {} (interface {}, devices: {})", Escape(Text(f["name"])), Escape(Text(f["version"])),
+                       Text(f["abi"]), Escape(classes));
+  }
+  if (!Text(f["reason"]).empty()) out += fmt::format("\n  why:   {} ({})", Escape(Text(f["reason"])), Text(f["code"]));
+  if (!Text(f["fix"]).empty()) out += fmt::format("\n  fix:   {}", Escape(Text(f["fix"])));
+  return out + "\n";
+}
+
+std::string RenderDirectory(const Json& d) {
+  std::string state = d["writable"].get<bool>() ? "can be written"
+                      : d["usable"].get<bool>() ? "read only"
+                                                : Text(d["reason"]);
+  return fmt::format("{} ({}): {}\n", Escape(Text(d["path"])), Escape(Text(d["origin"])), Escape(state));
+}
+
+std::string RenderAll(const Json& report) {
+  std::string out;
+  for (const Json& d : report["directories"]) {
+    out += fmt::format("searched {} ({})\n", Escape(Text(d["path"])), Escape(Text(d["origin"])));
+  }
+  for (const Json& f : report["files"]) out += RenderFile(f);
+  if (report["files"].empty()) out += "no backend was found; `mge env plugin.path` says where else to look\n";
+  return out;
+}
+
+int List(const Globals& globals) {
+  Runtime runtime;
+  if (Status s = MakeRuntime(globals, &runtime); !s.ok()) return Report(globals, s);
+  std::string text;
+  if (Status s = runtime.Report("mge.plugins/1", &text); !s.ok()) return Report(globals, s);
+  Print(globals.json ? text + "\n" : RenderAll(Json::parse(text)));
+  return kExitOk;
+}
+
+int Paths(const Globals& globals) {
+  std::string text;
+  if (Status s = Plugins::Judge(OptionsOf(globals), "", &text); !s.ok()) return Report(globals, s);
+  Json directories = Json::parse(text)["directories"];
+  if (globals.json) {
+    PrintJson({{"schema", "mge.plugin_paths/1"}, {"directories", directories}});
+    return kExitOk;
+  }
+  for (const Json& d : directories) Print(RenderDirectory(d));
+  return kExitOk;
+}
+
+int Verify(const Globals& globals, const std::string& file) {
+  std::string text;
+  if (Status s = Plugins::Judge(OptionsOf(globals), file, &text); !s.ok()) return Report(globals, s);
+  Json row = Json::parse(text)["files"].at(0);
+  if (globals.json) {
+    Json out = {{"schema", "mge.plugin_file/1"}};
+    out.update(row);
+    PrintJson(out);
+  } else {
+    Print(RenderFile(row));
+  }
+  return Text(row["verdict"]) == "accepted" ? kExitOk : kExitDevice;
+}
+
+// Says what happened to which file.
+int Done(const Globals& globals, const Status& status, const char* what, const std::string& path) {
+  if (!status.ok()) return Report(globals, status);
+  if (globals.json) {
+    PrintJson({{"schema", "mge.plugin_change/1"}, {"change", what}, {"path", path}});
+  } else {
+    Print(fmt::format("{} {}\n", what, Escape(path)));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+Action DeclarePlugins(CLI::App& app, const Globals& globals) {
+  struct Options {
+    std::string file, name;
+  };
+  auto o = std::make_shared<Options>();
+  app.require_subcommand(0, 1);
+  CLI::App* paths =
+      app.add_subcommand("paths", "Lists the directories that are searched, in order, and whether they can be used");
+  CLI::App* verify = app.add_subcommand("verify", "Judges one file without opening it");
+  verify->add_option("FILE", o->file, "The backend's .so")->required();
+  CLI::App* install =
+      app.add_subcommand("install", "Verifies a file and copies it into the first directory that can be written");
+  install->add_option("FILE", o->file, "The backend's .so")->required();
+  CLI::App* remove = app.add_subcommand("remove", "Removes an installed backend's file");
+  remove->add_option("NAME", o->name, "The backend, as mge plugins names it")->required();
+  return [&globals, o, paths, verify, install, remove] {
+    std::string path;
+    if (paths->parsed()) return Paths(globals);
+    if (verify->parsed()) return Verify(globals, o->file);
+    if (install->parsed()) {
+      Status s = Plugins::Install(OptionsOf(globals), o->file, &path);
+      return Done(globals, s, "installed", path);
+    }
+    if (remove->parsed()) {
+      Status s = Plugins::Remove(OptionsOf(globals), o->name, &path);
+      return Done(globals, s, "removed", path);
+    }
+    return List(globals);
+  };
+}
+
+}  // namespace mge::cli

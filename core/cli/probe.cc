@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cli/probe.h"
+
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <iterator>
+
+#include "core/cli/child.h"
+#include "core/cli/common.h"
+#include "core/cli/zoo/model_writer.h"
+#include "fmt/format.h"
+
+namespace mge::cli {
+namespace {
+
+// Small whole numbers: every type that a device may compute in holds them exactly.
+struct Operator {
+  const char* name;
+  int inputs;
+  float expected[4];
+};
+constexpr float kInput[4] = {-1, 2, -3, 4};
+constexpr Operator kOperators[] = {
+    {"Relu", 1, {0, 2, 0, 4}},
+    {"Add", 2, {-2, 4, -6, 8}},
+    {"Mul", 2, {1, 4, 9, 16}},
+    {"MatMul", 2, {-5, 6, -9, 10}},
+};
+constexpr size_t kGuard = 16;  // elements before and after an output
+constexpr float kGuardValue = 12345;
+constexpr int kUnsupported = 4;  // the kind of an error: the backend has no such kernel
+
+void Tell(const Json& json) {
+  std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  for (size_t done = 0; done < line.size();) {
+    ssize_t n = write(kReportFd, line.data() + done, line.size() - done);
+    if (n <= 0) return;  // nobody listens any more
+    done += static_cast<size_t>(n);
+  }
+}
+
+// Runs the operator on a device. Fills `wrong` if the numbers are.
+Status RunOperator(Runtime& runtime, const std::string& device, const Operator& op, std::string* wrong) {
+  ModelWriter model(op.name, 0);
+  std::string x = model.Input("x", {2, 2});
+  model.Node(op.name, std::vector<std::string>(static_cast<size_t>(op.inputs), x), {}, "y");
+  model.Output("y", {2, 2});
+  std::string bytes = model.Finish();
+  SessionOptions options;
+  options.device = device;
+  Session session;
+  if (Status s = Session::LoadBytes(runtime, bytes.data(), bytes.size(), options, &session); !s.ok()) return s;
+  Tensor input = Tensor::Of<float>({2, 2}, {kInput[0], kInput[1], kInput[2], kInput[3]});
+  // The output lies between guards: a kernel that the host can see must leave them alone.
+  alignas(64) float memory[3 * kGuard];
+  std::fill(std::begin(memory), std::end(memory), kGuardValue);
+  float* got = memory + kGuard;
+  const int64_t dims[] = {2, 2};
+  std::vector<Tensor> outputs(1);
+  if (Status s = Tensor::Wrap(MGE_DTYPE_F32, dims, got, sizeof(op.expected), &outputs[0]); !s.ok()) return s;
+  if (Status s = session.Run({&input}, &outputs); !s.ok()) return s;
+  for (size_t i = 0; i < 4 && wrong->empty(); ++i) {
+    if (got[i] != op.expected[i])
+      *wrong = fmt::format("{} gives {} at element {} instead of {}", op.name, got[i], i, op.expected[i]);
+  }
+  for (size_t i = 0; i < std::size(memory) && wrong->empty(); ++i) {
+    bool guard = i < kGuard || i >= kGuard + 4;
+    if (guard && memory[i] != kGuardValue) *wrong = fmt::format("{} writes outside of its output", op.name);
+  }
+  return {};
+}
+
+// The first operator that the device has decides.
+Json TryDevice(Runtime& runtime, const Json& device) {
+  std::string name = device["name"].get<std::string>(), none;
+  Json row = {{"name", name}, {"class", device["class"]}, {"state", "loadable"}, {"operator", ""}, {"reason", ""},
+              {"fix", ""}};
+  for (const Operator& op : kOperators) {
+    std::string wrong;
+    Status s = RunOperator(runtime, name, op, &wrong);
+    if (s.kind() == kUnsupported) {
+      none += fmt::format("{}{}", none.empty() ? "" : ", ", op.name);
+      continue;
+    }
+    row["operator"] = op.name;
+    if (s.ok() && wrong.empty()) {
+      row["state"] = "passed";
+    } else if (s.ok()) {
+      row["reason"] = wrong;
+      row["fix"] = "do not use this device; report it to the author of the backend";
+    } else {
+      row["reason"] = s.what().empty() ? std::string(s.title()) : fmt::format("{}: {}", s.title(), s.what());
+      row["fix"] = s.fix();
+    }
+    return row;
+  }
+  row["reason"] = fmt::format("it has no kernel for {}, so that nothing was run", none);
+  return row;
+}
+
+}  // namespace
+
+int ProbeBackend(const Globals& globals, const std::string& file) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  rlimit none = {0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  signal(SIGPIPE, SIG_IGN);
+  RuntimeOptions options;
+  options.settings = {"plugin.path=" + file};
+  options.built_in_plugins = false;
+  options.command_line = globals.settings;
+  options.config_files = globals.config_files;
+
+  Tell({{"stage", "starting"}});
+  {
+    Runtime runtime;
+    if (Status s = Runtime::Create(options, &runtime); !s.ok()) {
+      Tell({{"plugin", {{"verdict", "refused"}, {"code", "bad_setting"}, {"reason", s.title()}, {"fix", s.fix()}}}});
+      Tell({{"stage", "leaving the process"}});
+      return 0;
+    }
+    std::string text;
+    if (Status s = runtime.Report("mge.plugins/1", &text); !s.ok()) return s.kind();
+    const Json plugins = Json::parse(text);
+    for (const Json& row : plugins["files"]) Tell({{"plugin", row}});
+    Tell({{"stage", "opening its devices"}});
+    if (Status s = runtime.Report("mge.devices/1", &text); !s.ok()) return s.kind();
+    const Json devices = Json::parse(text);
+    for (const Json& device : devices["devices"]) {
+      if (device["name"] == "host") continue;
+      std::string name = device["name"].get<std::string>();
+      if (device["state"] != "loadable") {
+        Tell({{"device",
+               {{"name", name},
+                {"class", device["class"]},
+                {"state", "found"},
+                {"operator", ""},
+                {"reason", device["reason"]},
+                {"fix", ""}}}});
+        continue;
+      }
+      Tell({{"stage", fmt::format("running an operator on {}", name)}});
+      Tell({{"device", TryDevice(runtime, device)}});
+    }
+    Tell({{"stage", "stopping"}});
+  }
+  Tell({{"stage", "leaving the process"}});
+  return 0;
+}
+
+}  // namespace mge::cli

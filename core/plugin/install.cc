@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plugin/install.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <vector>
+
+#include "core/base/errors.h"
+#include "core/base/file.h"
+#include "core/plugin/isa.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+
+namespace mge {
+namespace {
+
+constexpr mode_t kMode = 0755;
+
+absl::Status CannotWrite(const std::string& path, std::string fix = {}) {
+  return Fail(errors::kFileWrite, fmt::format("cannot write '{}'", path),
+              {.what = std::generic_category().message(errno), .fix = std::move(fix)});
+}
+
+// The first directory that may be written, without links.
+absl::StatusOr<std::string> Destination(std::span<const PluginDirectory> directories) {
+  std::vector<std::string> why;
+  for (const PluginDirectory& directory : directories) {
+    std::string real;
+    PluginFile row = JudgeDirectory(directory, &real);
+    if (row.verdict == Verdict::kAccepted && access(real.c_str(), W_OK) == 0) return real;
+    why.push_back(
+        fmt::format("'{}': {}", directory.path, row.reason.empty() ? std::generic_category().message(errno) : row.reason));
+  }
+  return Fail(errors::kFileWrite, "no directory for backends can be written",
+              {.what = why.empty() ? "none is searched" : fmt::format("{}", fmt::join(why, "; ")),
+               .fix = "make one with mode 0755 and name it in MGE_PLUGIN_PATH"});
+}
+
+// A file in `directory` that has no name yet that anyone looks for; unlinked unless Keep() is called.
+class Temporary {
+ public:
+  explicit Temporary(const std::string& directory) : path_(directory + "/.mge-install-XXXXXX") {
+    fd_ = Fd(mkostemp(path_.data(), O_CLOEXEC));
+  }
+  ~Temporary() {
+    if (fd_.valid() && !path_.empty()) unlink(path_.c_str());
+  }
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+  int fd() const { return fd_.get(); }
+  const std::string& path() const { return path_; }
+  void Keep() { path_.clear(); }
+
+ private:
+  std::string path_;
+  Fd fd_;
+};
+
+absl::Status Copy(const RegularFile& from, const std::string& path, const Temporary& to) {
+  std::vector<std::byte> buffer(1 << 20);
+  for (int64_t at = 0; at < from.size;) {
+    std::span<std::byte> part(buffer.data(), static_cast<size_t>(std::min<int64_t>(from.size - at, 1 << 20)));
+    MGE_RETURN_IF_ERROR(ReadRange(from.fd.get(), at, part, path));
+    for (size_t done = 0; done < part.size();) {
+      ssize_t n = write(to.fd(), part.data() + done, part.size() - done);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return CannotWrite(to.path());
+      done += static_cast<size_t>(n);
+    }
+    at += static_cast<int64_t>(part.size());
+  }
+  if (fchmod(to.fd(), kMode) != 0 || fsync(to.fd()) != 0) return CannotWrite(to.path());
+  return absl::OkStatus();
+}
+
+absl::Status Refused(const std::string& file, const PluginFile& row) {
+  bool abi = row.code == VerdictCode::kAbiMismatch;
+  return Fail(abi ? errors::kAbiMismatch : errors::kPluginRefused, fmt::format("'{}' cannot be installed", file),
+              {.what = row.reason, .where = std::string(VerdictCodeName(row.code)), .fix = row.fix});
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> InstallPlugin(const std::string& file, std::span<const PluginDirectory> directories,
+                                          uint32_t isa, const PluginRules& rules) {
+  MGE_ASSIGN_OR_RETURN(RegularFile source, OpenRegularFile(file));
+  std::string base = file.substr(file.rfind('/') + 1);
+  if (!base.ends_with(".so") || base.starts_with(".")) {
+    return Fail(errors::kPluginRefused, fmt::format("'{}' cannot be installed", file),
+                {.what = "only files named *.so are looked at", .fix = "name it mge_NAME.so"});
+  }
+  MGE_ASSIGN_OR_RETURN(std::string directory, Destination(directories));
+  Temporary copy(directory);
+  if (copy.fd() < 0) return CannotWrite(copy.path());
+  MGE_RETURN_IF_ERROR(Copy(source, file, copy));
+  PluginDirectory only = {copy.path(), "install"};
+  Discovery judged = DiscoverPlugins(std::span(&only, 1), isa, rules);
+  if (judged.accepted.empty()) {
+    PluginFile row = judged.rejected.empty() ? PluginFile() : judged.rejected[0];
+    for (std::string* text : {&row.reason, &row.fix}) {  // the copy's name means nothing to the user
+      if (size_t at = text->find(copy.path()); at != text->npos) text->replace(at, copy.path().size(), file);
+    }
+    return Refused(file, row);
+  }
+  const std::string& name = judged.accepted[0].note.name;
+  PluginDirectory there = {directory, ""};
+  for (const FoundPlugin& other : DiscoverPlugins(std::span(&there, 1), isa, {}).accepted) {
+    if (other.note.name != name || other.file.path == directory + "/" + base) continue;
+    return Fail(errors::kPluginRefused, fmt::format("'{}' cannot be installed", file),
+                {.what = fmt::format("backend '{}' is already there, as '{}'", name, other.file.path),
+                 .fix = fmt::format("mge plugins remove {}", name)});
+  }
+  std::string target = directory + "/" + base;
+  if (rename(copy.path().c_str(), target.c_str()) != 0) return CannotWrite(target);
+  copy.Keep();
+  return target;
+}
+
+absl::StatusOr<std::string> RemovePlugin(const std::string& name, std::span<const PluginDirectory> directories) {
+  for (const PluginDirectory& directory : directories) {
+    std::string real;
+    if (JudgeDirectory(directory, &real).verdict != Verdict::kAccepted) continue;
+    Discovery found = DiscoverPlugins(std::span(&directory, 1), HostIsa());
+    std::vector<PluginFile> files;
+    for (FoundPlugin& f : found.accepted) files.push_back(std::move(f.file));
+    files.insert(files.end(), found.rejected.begin(), found.rejected.end());
+    for (const PluginFile& file : files) {
+      if (file.name != name) continue;
+      if (unlink(file.path.c_str()) != 0) return CannotWrite(file.path, "ask who owns the directory");
+      return file.path;
+    }
+  }
+  return Fail(errors::kPluginRefused, fmt::format("no backend '{}' is installed", name),
+              {.what = "no file of the directories that are searched carries this name", .fix = "see mge plugins"});
+}
+
+}  // namespace mge

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plugin/quarantine.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "core/base/errors.h"
+#include "core/base/file.h"
+#include "core/base/sha256.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+constexpr std::string_view kFirstLine = "mge.quarantine/1";
+constexpr int64_t kMaxBytes = 1 << 16;
+
+// Keys become names of files.
+bool IsKey(std::string_view key) {
+  return !key.empty() && key.size() <= 128 && key.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz-") == key.npos;
+}
+
+std::string Line(std::string_view text) { return EscapeControl(text) + "\n"; }
+
+std::vector<std::string> Lines(const std::string& path) {
+  std::vector<std::string> lines;
+  absl::StatusOr<RegularFile> file = OpenRegularFile(path);
+  if (!file.ok() || file->size > kMaxBytes) return lines;
+  std::string text(static_cast<size_t>(file->size), '\0');
+  if (!ReadRange(file->fd.get(), 0, std::as_writable_bytes(std::span(text)), path).ok()) return lines;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> Quarantine::KeyOf(int fd, std::string_view path, std::string_view build_id) {
+  if (!build_id.empty()) return std::string(build_id);
+  MGE_ASSIGN_OR_RETURN(std::string hash, Sha256OfFile(fd, path));
+  return "sha256-" + hash;
+}
+
+bool Quarantine::empty() const { return directory_.empty() || access(directory_.c_str(), F_OK) != 0; }
+
+std::optional<Quarantine::Entry> Quarantine::Find(const std::string& key) const {
+  if (directory_.empty() || !IsKey(key)) return std::nullopt;
+  std::string path = directory_ + "/" + key;
+  if (access(path.c_str(), F_OK) != 0) return std::nullopt;
+  Entry entry = {key, {}, {}, "the reason was not written down"};
+  std::vector<std::string> lines = Lines(path);
+  if (lines.size() >= 4 && lines[0] == kFirstLine) entry = {key, lines[1], lines[2], lines[3]};
+  return entry;
+}
+
+std::vector<Quarantine::Entry> Quarantine::All() const {
+  std::vector<Entry> out;
+  DIR* dir = directory_.empty() ? nullptr : opendir(directory_.c_str());
+  if (!dir) return out;
+  while (const dirent* row = readdir(dir)) {
+    if (std::optional<Entry> entry = Find(row->d_name)) out.push_back(*std::move(entry));
+  }
+  closedir(dir);
+  std::sort(out.begin(), out.end(), [](const Entry& a, const Entry& b) { return a.key < b.key; });
+  return out;
+}
+
+absl::Status Quarantine::Add(const Entry& entry) const {
+  if (directory_.empty() || !IsKey(entry.key)) {
+    return Fail(errors::kFileWrite, fmt::format("'{}' cannot be put into quarantine", entry.path),
+                {.what = directory_.empty() ? "there is no folder for state" : "its build id is no name of a file",
+                 .fix = "set HOME or XDG_STATE_HOME"});
+  }
+  std::error_code code;
+  std::filesystem::create_directories(directory_, code);
+  if (code) {
+    return Fail(errors::kFileWrite, fmt::format("cannot create '{}'", directory_),
+                {.what = code.message(), .fix = "set XDG_STATE_HOME to a folder that you may write"});
+  }
+  std::string text = Line(kFirstLine) + Line(entry.name) + Line(entry.path) + Line(entry.reason);
+  return WriteFileAtomically(directory_ + "/" + entry.key, AsBytes(text));
+}
+
+absl::Status Quarantine::Remove(const std::string& key) const {
+  if (!IsKey(key) || (unlink((directory_ + "/" + key).c_str()) != 0 && errno != ENOENT)) {
+    return Fail(errors::kFileWrite, fmt::format("cannot remove '{}/{}'", directory_, key),
+                {.what = std::generic_category().message(errno)});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mge

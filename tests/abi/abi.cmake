@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+# Backends built from other versions of the headers, and the interfaces against those that were written down.
+
+# relu_AGE.so from the headers in `folder`, which stand before the SDK's own.
+function(mge_relu age folder)
+  add_library(mge_relu_${age} MODULE abi/relu.c ${ARGN})
+  target_include_directories(mge_relu_${age} BEFORE PRIVATE ${folder})
+  target_link_libraries(mge_relu_${age} PRIVATE mge_sdk)
+  target_compile_definitions(mge_relu_${age} PRIVATE "RELU_NAME=\"relu_${age}\"")
+  target_compile_options(mge_relu_${age} PRIVATE -Wno-missing-field-initializers)
+  target_link_options(mge_relu_${age} PRIVATE -Wl,--build-id -Wl,-z,defs)
+  set_target_properties(mge_relu_${age} PROPERTIES PREFIX "" SUFFIX ".so" OUTPUT_NAME relu_${age} C_STANDARD 11
+                        LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/abi)
+  add_dependencies(test_abi mge_relu_${age})
+endfunction()
+
+mge_test(abi LINK mge_engine)
+set(plugin_h ${PROJECT_SOURCE_DIR}/sdk/include/mge/plugin.h)
+foreach(age IN ITEMS older newer)
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/abi/${age})
+  add_custom_command(OUTPUT ${folder}/mge/plugin.h
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}/mge
+    COMMAND ${CMAKE_COMMAND} -DHEADER=${plugin_h} -DAGE=${age} -DOUTPUT=${folder}/mge/plugin.h
+            -P ${CMAKE_CURRENT_SOURCE_DIR}/abi/synthetic.cmake
+    DEPENDS ${plugin_h} ${CMAKE_CURRENT_SOURCE_DIR}/abi/synthetic.cmake VERBATIM)
+  mge_relu(${age} ${folder} ${folder}/mge/plugin.h)
+endforeach()
+mge_relu(same ${PROJECT_SOURCE_DIR}/sdk/include)
+
+# Everything that an application or a backend can be handed, with debug information.
+set(stub ${CMAKE_CURRENT_BINARY_DIR}/abi/interfaces.c)
+add_custom_command(OUTPUT ${stub}
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/abi
+  COMMAND ${CMAKE_COMMAND} -DHEADER=${PROJECT_SOURCE_DIR}/sdk/include/mge/mge.h -DOUTPUT=${stub}
+          -P ${CMAKE_CURRENT_SOURCE_DIR}/abi/stub.cmake
+  DEPENDS ${PROJECT_SOURCE_DIR}/sdk/include/mge/mge.h ${plugin_h} ${CMAKE_CURRENT_SOURCE_DIR}/abi/stub.cmake VERBATIM)
+foreach(age IN ITEMS "" _newer)
+  add_library(mge_interfaces${age} SHARED ${stub})
+  target_link_libraries(mge_interfaces${age} PRIVATE mge_sdk)
+  target_compile_options(mge_interfaces${age} PRIVATE -g -w -fvisibility=default)
+  set_target_properties(mge_interfaces${age} PROPERTIES OUTPUT_NAME mge_interfaces
+                        LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/abi/interfaces${age})
+  add_dependencies(test_abi mge_interfaces${age})
+endforeach()
+target_include_directories(mge_interfaces_newer BEFORE PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/abi/newer)
+target_sources(mge_interfaces_newer PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/abi/newer/mge/plugin.h)
+add_dependencies(test_abi mge)
+target_compile_definitions(test_abi PRIVATE MGE_INTERFACES="$<TARGET_FILE:mge_interfaces>")
+
+find_program(MGE_ABIDIFF abidiff)
+find_program(MGE_ABIDW abidw)
+set(baseline ${CMAKE_CURRENT_SOURCE_DIR}/abi/interfaces.abi)
+if(MGE_ABIDIFF AND NOT MGE_SANITIZE AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")  # sizes are those of one machine
+  add_test(NAME abi/interfaces COMMAND ${MGE_ABIDIFF} ${baseline} $<TARGET_FILE:mge_interfaces>)
+  add_test(NAME abi/interfaces_differ COMMAND ${MGE_ABIDIFF} ${baseline} $<TARGET_FILE:mge_interfaces_newer>)
+  set_tests_properties(abi/interfaces_differ PROPERTIES WILL_FAIL TRUE)  # the comparison sees a change where there is one
+endif()
+if(MGE_ABIDW)
+  add_custom_target(mge_abi_baseline
+    COMMAND ${MGE_ABIDW} --no-corpus-path --no-comp-dir-path --no-show-locs --out-file ${baseline}
+            $<TARGET_FILE:mge_interfaces>
+    COMMENT "writing ${baseline}" VERBATIM)
+  add_dependencies(mge_abi_baseline mge_interfaces)
+endif()

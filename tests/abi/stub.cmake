@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# Writes a library that defines every function of mge.h with an empty body, so that its debug information holds the whole
+# interface of applications and, through mge_plugin_query, that of backends. Run with -DHEADER=... -DOUTPUT=...
+file(READ ${HEADER} text)
+string(REGEX REPLACE "/\\*([^*]|\\*+[^*/])*\\*+/" "" text "${text}")
+string(REPLACE ";" "%" text "${text}")
+string(REGEX REPLACE "#define MGE_API[^\n]*" "" text "${text}")
+string(REGEX MATCHALL "MGE_API [^%{}]*\\)%" functions "${text}")
+list(LENGTH functions count)
+if(count LESS 40)
+  message(FATAL_ERROR "only ${count} functions found in ${HEADER}; has its form changed?")
+endif()
+set(out "#include \"mge/mge.h\"\n#include \"mge/plugin.h\"\n\n")
+foreach(function IN LISTS functions)
+  string(REGEX REPLACE "^MGE_API |%$" "" function "${function}")
+  string(APPEND out "${function} { __builtin_trap()%}\n")
+endforeach()
+string(APPEND out "MGE_EXPORT mge_code mge_plugin_query(const mge_query_in* in, mge_query_out* out) { __builtin_trap()%}\n")
+string(APPEND out "MGE_EXPORT const mge_ready_made* mge_test_ready_made(const mge_host* host, mge_step_fn fn) { __builtin_trap()%}\n")
+string(REPLACE "%" ";" out "${out}")
+file(WRITE ${OUTPUT}.new "${out}")
+file(COPY_FILE ${OUTPUT}.new ${OUTPUT} ONLY_IF_DIFFERENT)

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// mge doctor: what ends or hangs a process is survived in a child, named, and kept away afterwards.
+#include <gmock/gmock.h>
+
+#include "tests/hostile/hostile.h"
+
+namespace mge {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr const char* kQuick = "doctor --json --timeout 1";
+
+struct Deadly {
+  const char* name;
+  const char* reason;
+};
+
+class DeadlyStart : public testing::TestWithParam<Deadly> {};
+
+TEST_P(DeadlyStart, IsSurvivedInAChildNamedAndKeptAwayUntilReleased) {
+  HostileFolder folder;
+  std::string name = GetParam().name;
+  folder.AddHostile(name);
+  folder.AddHostile("quiet");
+  Outcome o = folder.Mge(kQuick);
+  EXPECT_EQ(o.code, 5) << o.err;
+  Json row = RowOf(o.json()["plugins"], name);
+  EXPECT_EQ(row["state"], "found");
+  EXPECT_EQ(row["verdict"], "refused");
+  EXPECT_EQ(row["code"], "quarantined");
+  EXPECT_EQ(row["quarantined"], true);
+  EXPECT_THAT(row["reason"].get<std::string>(), AllOf(HasSubstr(GetParam().reason), HasSubstr("while starting")));
+  EXPECT_THAT(row["fix"].get<std::string>(), HasSubstr("mge doctor --release " + name));
+  EXPECT_EQ(RowOf(o.json()["plugins"], "quiet")["state"], "passed");
+
+  // Now it is no danger to any command.
+  Outcome listed = folder.Mge("plugins --json");
+  ASSERT_EQ(listed.code, 0) << listed.err;
+  Json kept = RowOf(listed.json()["files"], name);
+  EXPECT_EQ(kept["verdict"], "refused");
+  EXPECT_EQ(kept["code"], "quarantined");
+  EXPECT_THAT(kept["reason"].get<std::string>(), HasSubstr(GetParam().reason));
+  EXPECT_EQ(RowOf(listed.json()["files"], "quiet")["verdict"], "loaded");
+}
+
+INSTANTIATE_TEST_SUITE_P(Doctor, DeadlyStart,
+                         testing::Values(Deadly{"load_abort", "signal 6"}, Deadly{"load_exit", "exit code 3"},
+                                         Deadly{"query_exit", "exit code 3"}, Deadly{"query_abort", "signal 6"},
+                                         Deadly{"query_segfault", "signal 11"},
+                                         Deadly{"query_loop", "did not answer within 1 s"},
+                                         Deadly{"start_exit", "exit code 3"}, Deadly{"start_leave", "exit code 0"},
+                                         Deadly{"start_abort", "signal 6"}, Deadly{"start_segfault", "signal 11"},
+                                         Deadly{"start_illegal", "signal 4"},
+                                         Deadly{"start_loop", "did not answer within 1 s"},
+                                         Deadly{"enumerate_loop", "did not answer within 1 s"}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Doctor, WhatOnlyFailsOrThrowsIsRefusedWithoutQuarantine) {
+  HostileFolder folder;
+  for (const char* name : {"query_throw", "query_error", "start_throw", "start_error"}) folder.AddHostile(name);
+  Outcome o = folder.Mge(kQuick);
+  EXPECT_EQ(o.code, 5);
+  for (const Json& row : o.json()["plugins"]) {
+    if (row["name"] == "cpu" || row["name"] == "null") continue;
+    EXPECT_EQ(row["state"], "found") << row;
+    EXPECT_EQ(row["verdict"], "refused") << row;
+    EXPECT_EQ(row["quarantined"], false) << row;
+    EXPECT_NE(row["reason"], "") << row;
+  }
+  EXPECT_THAT(RowOf(o.json()["plugins"], "start_throw")["reason"].get<std::string>(),
+              HasSubstr("thrown by the hostile backend"));
+}
+
+TEST(Doctor, AfterItsReleaseABackendIsTriedAgain) {
+  HostileFolder folder;
+  folder.AddHostile("start_abort");
+  ASSERT_EQ(folder.Mge(kQuick).code, 5);
+  Outcome again = folder.Mge(kQuick);  // not tried: the row is that of the loader
+  EXPECT_THAT(RowOf(again.json()["plugins"], "start_abort")["reason"].get<std::string>(), HasSubstr("it is in quarantine"));
+  Outcome released = folder.Mge(std::string(kQuick) + " --release start_abort");
+  EXPECT_THAT(RowOf(released.json()["plugins"], "start_abort")["reason"].get<std::string>(), HasSubstr("it was killed"));
+  Outcome none = folder.Mge("doctor --release nobody --json");
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, HasSubstr("no backend 'nobody' is in quarantine"));
+}
+
+TEST(Doctor, ABuildThatIsNewIsTriedAgain) {
+  HostileFolder folder;
+  folder.AddHostile("start_abort", 1);
+  ASSERT_EQ(folder.Mge(kQuick).code, 5);
+  folder.AddHostile("start_abort", 2);
+  Outcome judged = folder.Mge("plugins verify " + folder.At("mge_start_abort.so") + " --json");
+  EXPECT_EQ(judged.json()["verdict"], "accepted") << judged.out;
+}
+
+TEST(Doctor, AnEntryOfTheQuarantineThatIsDamagedStillHolds) {
+  HostileFolder folder;
+  folder.AddHostile("start_abort");
+  ASSERT_EQ(folder.Mge(kQuick).code, 5);
+  for (const auto& file : std::filesystem::directory_iterator(folder.state() + "/mge/quarantine")) {
+    std::ofstream(file.path()) << "\1\2";
+  }
+  Outcome o = folder.Mge("plugins --json");
+  EXPECT_EQ(o.code, 0);
+  EXPECT_EQ(RowOf(o.json()["files"], "start_abort")["code"], "quarantined");
+}
+
+TEST(Doctor, WithoutAPlaceForStateItSaysThatNothingWasKept) {
+  HostileFolder folder;
+  folder.AddHostile("start_abort");
+  Outcome o = folder.Mge(kQuick, "XDG_STATE_HOME=/proc/nowhere");
+  EXPECT_EQ(o.code, 5);
+  EXPECT_THAT(RowOf(o.json()["plugins"], "start_abort")["reason"].get<std::string>(),
+              HasSubstr("could not be put into quarantine"));
+}
+
+struct LaterFault {
+  const char* name;
+  const char* reason;
+};
+class Later : public testing::TestWithParam<LaterFault> {};
+
+// What fails after the start is told, but a device that nobody asks for harms nobody: no quarantine.
+TEST_P(Later, FaultsAreToldWithTheStageAndWithoutQuarantine) {
+  HostileFolder folder;
+  folder.AddHostile(GetParam().name);
+  Outcome o = folder.Mge(kQuick);
+  EXPECT_EQ(o.code, 5) << o.err;
+  Json row = RowOf(o.json()["plugins"], GetParam().name);
+  EXPECT_EQ(row["state"], "loadable") << row;
+  EXPECT_EQ(row["quarantined"], false);
+  EXPECT_THAT(row.dump(), HasSubstr(GetParam().reason));
+}
+
+INSTANTIATE_TEST_SUITE_P(Doctor, Later,
+                         testing::Values(LaterFault{"open_abort", "while opening its devices"},
+                                         LaterFault{"enqueue_segfault", "while running an operator on hostile0"},
+                                         LaterFault{"kernel_segfault", "signal 11"},
+                                         LaterFault{"kernel_loop", "while running an operator on hostile0"},
+                                         LaterFault{"kernel_error", "the hostile backend gives up"},
+                                         LaterFault{"kernel_wrong", "Relu gives 7 at element 0 instead of 0"},
+                                         LaterFault{"kernel_overrun", "Relu writes outside of its output"},
+                                         LaterFault{"stop_abort", "while stopping"},
+                                         LaterFault{"unload_abort", "while leaving the process"}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Doctor, GoodBackendsPassWithTheOperatorThatRan) {
+  HostileFolder folder;
+  folder.AddHostile("quiet");
+  Outcome o = folder.Mge("doctor --json");
+  ASSERT_EQ(o.code, 0) << o.out << o.err;
+  EXPECT_EQ(o.json()["schema"], "mge.doctor/1");
+  Json row = RowOf(o.json()["plugins"], "quiet");
+  EXPECT_EQ(row["state"], "passed");
+  ASSERT_EQ(row["devices"].size(), 1u);
+  EXPECT_EQ(row["devices"][0]["name"], "hostile0");
+  EXPECT_EQ(row["devices"][0]["operator"], "Relu");
+  EXPECT_EQ(RowOf(o.json()["plugins"], "cpu")["state"], "passed");
+  Outcome text = folder.Mge("doctor");
+  EXPECT_THAT(text.out, AllOf(HasSubstr("passed    " + folder.At("mge_quiet.so")), HasSubstr("hostile0: Relu runs")));
+}
+
+}  // namespace
+}  // namespace mge

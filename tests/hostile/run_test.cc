@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Backends that go wrong while a model runs, while sessions live, and when the process ends.
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "core/base/errors.h"
+#include "core/engine/session.h"
+#include "tests/hostile/hostile.h"
+#include "tests/support/onnx_builder.h"
+
+namespace mge {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+namespace ob = onnx_builder;
+
+// x -> Relu, named "middle" -> y
+std::string Model() {
+  std::string node = ob::NodeProto("Relu", {"x"}, {"y"}) + ob::TextField(ob::field::node::kName, "middle");
+  return ob::ModelProto({.graph = ob::GraphProto({.nodes = {node},
+                                                  .inputs = {ob::ValueInfo("x", DType::kF32, {int64_t{4}})},
+                                                  .outputs = {ob::TextField(ob::field::value_info::kName, "y")}})});
+}
+
+std::shared_ptr<Runtime> NewRuntime(const std::string& folder, std::vector<Assignment> settings = {}) {
+  RuntimeOptions options;
+  options.plugin_directories = {folder, MGE_BINARY_DIR "/lib/mge/plugins"};
+  options.built_in_plugins = false;
+  options.sources.call = std::move(settings);
+  auto runtime = Runtime::Create(std::move(options));
+  EXPECT_TRUE(runtime.ok()) << FormatError(runtime.status());
+  return *runtime;
+}
+
+absl::StatusOr<std::shared_ptr<Session>> NewSession(std::shared_ptr<Runtime> runtime, const std::string& device) {
+  PluginFolder folder;
+  std::string path = folder.Write("m.onnx", Model());
+  return Session::Load(std::move(runtime), path, {.device = device});
+}
+
+absl::Status RunOnce(Session& session, std::vector<float>* got = nullptr, RunControl* control = nullptr) {
+  HostValue x;
+  x.tensor = *Tensor::Create(DType::kF32, {4});
+  auto data = x.tensor.MutableData<float>();
+  for (size_t i = 0; i < 4; ++i) data[i] = i % 2 ? 1.0f : -1.0f;
+  std::vector<HostValue> in = {x}, out(1);
+  RunControl own;
+  absl::Status status = session.Run(in, out, control ? *control : own);
+  if (status.ok() && got) {
+    auto y = out[0].tensor.Data<float>();
+    got->assign(y.begin(), y.end());
+  }
+  return status;
+}
+
+TEST(HostileRun, AKernelThatFailsIsNamedWithItsNodeAndOtherDevicesGoOn) {
+  HostileFolder folder;
+  folder.AddHostile("kernel_error");
+  auto runtime = NewRuntime(folder.path());
+  auto session = NewSession(runtime, "hostile0");
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  for (int i = 0; i < 2; ++i) {  // and the same session can be tried again
+    absl::Status status = RunOnce(**session);
+    EXPECT_EQ(ErrorId(status), errors::kKernelFailed.id);
+    EXPECT_THAT(FormatError(status), AllOf(HasSubstr("the hostile backend gives up"), HasSubstr("node 'middle' (Relu)")));
+  }
+  auto other = NewSession(runtime, "cpu0");
+  std::vector<float> y;
+  ASSERT_TRUE(RunOnce(**other, &y).ok());
+  EXPECT_EQ(y, (std::vector<float>{0, 1, 0, 1}));
+}
+
+TEST(HostileRun, ALostDeviceStaysLostWhileOthersWork) {
+  HostileFolder folder;
+  folder.AddHostile("kernel_lost");
+  auto runtime = NewRuntime(folder.path());
+  auto session = NewSession(runtime, "hostile0");
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  for (int i = 0; i < 3; ++i) {
+    absl::Status status = RunOnce(**session);
+    EXPECT_EQ(ErrorId(status), errors::kDeviceLost.id) << FormatError(status);
+    EXPECT_THAT(FormatError(status), AllOf(HasSubstr("fell off the bus"), HasSubstr("restart the process")));
+  }
+  auto other = NewSession(runtime, "cpu0");
+  EXPECT_TRUE(RunOnce(**other).ok());
+}
+
+TEST(HostileRun, AKernelThatWaitsEndsWhenTheRunIsCancelled) {
+  HostileFolder folder;
+  folder.AddHostile("kernel_waits");
+  auto runtime = NewRuntime(folder.path());
+  auto session = NewSession(runtime, "hostile0");
+  RunControl control;
+  std::thread user([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    control.cancel = 1;
+  });
+  absl::Status status = RunOnce(**session, nullptr, &control);
+  user.join();
+  EXPECT_EQ(ErrorId(status), errors::kCancelled.id) << FormatError(status);
+}
+
+class HostileCandidates : public testing::TestWithParam<const char*> {};
+
+TEST_P(HostileCandidates, AreDroppedAndTheGoodOneRuns) {
+  HostileFolder folder;
+  folder.AddHostile(GetParam());
+  auto session = NewSession(NewRuntime(folder.path()), "hostile0");
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  std::vector<float> y;
+  absl::Status status = RunOnce(**session, &y);
+  ASSERT_TRUE(status.ok()) << FormatError(status);
+  EXPECT_EQ(y, (std::vector<float>{0, 1, 0, 1}));
+}
+INSTANTIATE_TEST_SUITE_P(Hostile, HostileCandidates, testing::Values("enqueue_counts", "enqueue_short", "enqueue_null"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(HostileRun, ACandidateWithUnknownFlagsIsRefusedNotRun) {
+  HostileFolder folder;
+  folder.AddHostile("enqueue_flags");
+  auto session = *NewSession(NewRuntime(folder.path()), "hostile0");
+  InputType x = {.dtype = DType::kF32, .shape = {4}};
+  auto plan = session->PlanFor(std::span(&x, 1));
+  ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
+  ASSERT_EQ((*plan)->units.size(), 1u);
+  EXPECT_NE((*plan)->units[0].kernel, "hostile.relu");
+  EXPECT_EQ((*plan)->reference_steps, 1);
+  EXPECT_THAT(PlanText(**plan, true), HasSubstr("has attribute bits that this host does not know"));
+}
+
+TEST(HostileRun, AnEnumerationThatThrowsIsAnError) {
+  HostileFolder folder;
+  folder.AddHostile("enqueue_throw");
+  auto session = NewSession(NewRuntime(folder.path()), "hostile0");
+  absl::Status status = session.ok() ? RunOnce(**session) : session.status();
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(FormatError(status), HasSubstr("thrown by the hostile backend"));
+}
+
+TEST(HostileRun, ADeviceThatDoesNotOpenIsAnErrorAndOthersWork) {
+  for (const char* name : {"open_throw", "open_error", "open_null"}) {
+    HostileFolder folder;
+    folder.AddHostile(name);
+    auto runtime = NewRuntime(folder.path());
+    auto session = NewSession(runtime, "hostile0");
+    EXPECT_EQ(ErrorId(session.status()), errors::kDeviceUnusable.id) << name;
+    EXPECT_TRUE(RunOnce(**NewSession(runtime, "cpu0")).ok());
+  }
+}
+
+TEST(HostileLife, ABackendStaysUntilItsLastSessionIsGone) {
+  HostileFolder folder;
+  folder.AddHostile("quiet");
+  auto runtime = NewRuntime(folder.path());
+  auto session = *NewSession(runtime, "hostile0");
+  std::weak_ptr<Runtime> gone = runtime;
+  runtime.reset();
+  EXPECT_FALSE(gone.expired());  // the session holds it
+  std::vector<float> y;
+  EXPECT_TRUE(RunOnce(*session, &y).ok());
+  session.reset();
+  EXPECT_TRUE(gone.expired());
+}
+
+// Each ends the process, in a child.
+TEST(HostileLifeDeathTest, StaticObjectsMayCallTheHostAfterTheEnd) {
+  HostileFolder folder;
+  folder.AddHostile("unload_host");
+  EXPECT_EXIT(
+      {
+        (void)RunOnce(**NewSession(NewRuntime(folder.path()), "hostile0"));
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(HostileLifeDeathTest, ExitInOneThreadWhileAnotherRunsIsClean) {
+  HostileFolder folder;
+  folder.AddHostile("quiet");
+  EXPECT_EXIT(
+      {
+        auto session = *NewSession(NewRuntime(folder.path()), "hostile0");
+        std::thread busy([session] {
+          for (;;) (void)RunOnce(*session);
+        });
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        std::thread leaves([] { std::exit(0); });
+        leaves.join();
+        busy.join();
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace mge

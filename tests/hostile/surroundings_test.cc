@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// What surrounds the process: decoys where nobody may look, raised rights, and other libraries.
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <set>
+
+#include "core/env/environment.h"
+#include "mge/mge.h"
+#include "tests/hostile/hostile.h"
+
+namespace mge {
+namespace {
+
+using testing::HasSubstr;
+
+// Counts every opening of a file in a directory, whoever does it.
+class Watch {
+ public:
+  explicit Watch(const std::string& directory) : fd_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+    EXPECT_GE(inotify_add_watch(fd_, directory.c_str(), IN_OPEN), 0);
+  }
+  ~Watch() { close(fd_); }
+  bool Opened(const std::string& name) {
+    alignas(inotify_event) char buffer[65536];
+    for (ssize_t n; (n = read(fd_, buffer, sizeof(buffer))) > 0;) {
+      for (char* at = buffer; at < buffer + n;) {
+        auto* event = reinterpret_cast<inotify_event*>(at);
+        if (event->len > 0) opened_.insert(event->name);
+        at += sizeof(inotify_event) + event->len;
+      }
+    }
+    return opened_.count(name) > 0;
+  }
+
+ private:
+  int fd_;
+  std::set<std::string> opened_;
+};
+
+TEST(Decoys, AreNeverOpenedFromTheWorkingDirectoryOrTheLibraryPath) {
+  HostileFolder folder;
+  folder.AddHostile("quiet");
+  PluginFolder decoys;
+  decoys.Write("mge_cpu.so", HostileBytes("start_abort"));
+  decoys.Write("libmge_cpu.so", HostileBytes("start_abort"));
+  std::filesystem::copy(decoys.path(), folder.state());
+  Watch here(folder.state()), there(decoys.path());
+  Outcome o = folder.Mge("plugins --json", "LD_LIBRARY_PATH=" + decoys.path());
+  EXPECT_EQ(o.code, 0) << o.err;
+  for (const char* name : {"mge_cpu.so", "libmge_cpu.so"}) {
+    EXPECT_FALSE(here.Opened(name));
+    EXPECT_FALSE(there.Opened(name));
+  }
+  EXPECT_TRUE(here.Opened("stdout.txt"));  // the watch sees what is opened
+}
+
+TEST(Decoys, ARelativeOrEmptyEntryOfThePathIsAnErrorAndSearchesNothing) {
+  HostileFolder folder;
+  std::filesystem::create_directory(folder.state() + "/plugins");
+  std::ofstream(folder.state() + "/plugins/mge_decoy.so") << HostileBytes("start_abort");
+  Watch here(folder.state() + "/plugins");
+  Outcome relative = folder.Mge("plugins", "MGE_PLUGIN_PATH=plugins");
+  EXPECT_EQ(relative.code, 2);
+  EXPECT_THAT(relative.err, HasSubstr("absolute directories"));
+  Outcome both = folder.Mge("plugins", "MGE_PLUGIN_PATH=" + folder.path() + ":plugins");
+  EXPECT_EQ(both.code, 2);
+  Outcome empty = folder.Mge("plugins --json", "MGE_PLUGIN_PATH=:" + folder.path() + "::");
+  EXPECT_EQ(empty.code, 0) << empty.err;  // an empty entry names nothing, the working directory least of all
+  for (const Json& d : empty.json()["directories"]) EXPECT_TRUE(d["path"].get<std::string>().starts_with("/"));
+  EXPECT_FALSE(here.Opened("mge_decoy.so"));
+}
+
+TEST(Elevated, DISABLED_AProcessWithRaisedRights) {
+  _exit(CaptureEnvironment().variables.empty() && StateDirectory(CaptureEnvironment()).empty() ? 0 : 1);
+}
+
+TEST(Elevated, AProcessWithRaisedRightsReadsNoVariable) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to give its rights away";
+  auto run = [](bool elevated) {
+    pid_t child = fork();
+    if (child == 0) {
+      // The real user is nobody, the effective one root: what exec() then starts has AT_SECURE, as a setuid program has.
+      if (elevated && setresuid(65534, 0, 0) != 0) _exit(2);
+      setenv("MGE_PLUGIN_PATH", "/tmp", 1);
+      setenv("HOME", "/tmp", 1);
+      execl("/proc/self/exe", "elevated", "--gtest_filter=Elevated.DISABLED_AProcessWithRaisedRights",
+            "--gtest_also_run_disabled_tests", "--gtest_brief=1", nullptr);
+      _exit(3);
+    }
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  };
+  EXPECT_EQ(run(false), 1);  // an ordinary process sees them
+  EXPECT_EQ(run(true), 0);
+}
+
+// libmge has no protocol buffers of its own, so that those of another library in the process are no matter.
+int RunBeside(const char* library, bool before) {
+  void* other = before ? dlopen(library, RTLD_NOW | RTLD_GLOBAL) : nullptr;
+  void* mge = dlopen(MGE_BINARY_DIR "/lib/libmge.so", RTLD_NOW | RTLD_LOCAL);
+  if (!mge || (before && !other)) return 10;
+  auto create = reinterpret_cast<decltype(&mge_runtime_create)>(dlsym(mge, "mge_runtime_create"));
+  auto load = reinterpret_cast<decltype(&mge_session_load)>(dlsym(mge, "mge_session_load"));
+  auto make = reinterpret_cast<decltype(&mge_tensor_create)>(dlsym(mge, "mge_tensor_create"));
+  auto run = reinterpret_cast<decltype(&mge_session_run)>(dlsym(mge, "mge_session_run"));
+  auto data = reinterpret_cast<decltype(&mge_tensor_data)>(dlsym(mge, "mge_tensor_data"));
+  mge_runtime* runtime = nullptr;
+  mge_session* session = nullptr;
+  mge_session_options options = {};
+  options.struct_size = sizeof(options);
+  options.device = "cpu0";
+  if (create(nullptr, &runtime) || load(runtime, MGE_SOURCE_DIR "/packaging/digits/digits.onnx", &options, &session))
+    return 11;
+  if (!before && !dlopen(library, RTLD_NOW | RTLD_GLOBAL)) return 12;
+  const int64_t dims[] = {1, 1, 8, 8};
+  mge_tensor* image = nullptr;
+  mge_tensor* result = nullptr;
+  if (make(MGE_DTYPE_F32, dims, 4, &image) || run(session, &image, 1, &result, 1, nullptr)) return 13;
+  // The answer as an exit code: the digit that a white sheet looks like most.
+  const float* p = static_cast<const float*>(data(result));
+  int best = 0;
+  for (int i = 1; i < 10; ++i) best = p[i] > p[best] ? i : best;
+  return best;
+}
+
+TEST(OtherLibraries, ProtocolBuffersInTheProcessChangeNothingInEitherOrder) {
+  const char* library = nullptr;
+  for (const char* name : {"libprotobuf.so.32", "libprotobuf.so.23", "libprotobuf.so.17", "libprotobuf.so"}) {
+    if (void* there = dlopen(name, RTLD_LAZY | RTLD_LOCAL)) {
+      dlclose(there);
+      library = name;
+      break;
+    }
+  }
+  if (!library) GTEST_SKIP() << "no libprotobuf is installed here";
+  std::vector<int> answers;
+  for (bool before : {true, false}) {
+    pid_t child = fork();
+    if (child == 0) _exit(RunBeside(library, before));
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status)) << "killed by signal " << WTERMSIG(status);
+    answers.push_back(WEXITSTATUS(status));
+    EXPECT_LT(answers.back(), 10);
+  }
+  EXPECT_EQ(answers[0], answers[1]);
+}
+
+}  // namespace
+}  // namespace mge
