@@ -54,9 +54,14 @@ struct Pool {
     mge_slab slab;
     return source.Acquire(r.bytes, &slab, r.error);
   }
-  void Release(const mge_reservation&, const mge_fence_point*) {}
-  void Trim(int32_t) {}
-  mge_pool_stats Stats() const { return {}; }
+  void Release(const mge_reservation&, const mge_fence_point*) { Say("release"); }
+  void Trim(int32_t) { Say("trim"); }
+  mge_pool_stats Stats() const {
+    Say("stats");
+    mge_pool_stats stats = {};
+    stats.presence = 1;
+    return stats;
+  }
   mge::SlabSource source;
 };
 struct Reserve {
@@ -125,6 +130,7 @@ struct Backend : mge::BackendDefaults {
     Say("start");
     return {};
   }
+  static void Stop() { Say("stop"); }
 };
 constexpr const mge_plugin& kPlugin = mge::internal::Tables<Backend>::kPlugin;
 
@@ -207,6 +213,10 @@ class Tables : public testing::Test {
       if (error) *error = {code, std::string(text, size)};
       return code;
     };
+    host_.self = &log_;
+    host_.log = [](void* self, int32_t, const char* text, uint64_t size) {
+      static_cast<std::string*>(self)->assign(text, size);
+    };
     ASSERT_EQ(kPlugin.start(&host_, &error_), MGE_OK);
   }
   void TearDown() override { kPlugin.stop(); }
@@ -227,6 +237,7 @@ class Tables : public testing::Test {
   }
   mge_host host_;
   mge_error error_;
+  std::string log_;  // the last line
 };
 
 TEST_F(Tables, NoExceptionLeavesAnyPart) {
@@ -257,7 +268,23 @@ TEST_F(Tables, NoExceptionLeavesAnyPart) {
   ASSERT_EQ(kPlugin.memory->own_pool->create(device, 0, &provider, &pool, &error_), MGE_OK);
   mge_reservation reservation = {};
   ExpectCaught("pool", [&] { return kPlugin.memory->own_pool->acquire(pool, 1, 64, nullptr, 0, &reservation, &error_); });
-  kPlugin.memory->own_pool->destroy(pool);
+  // What has no code to answer goes to the log.
+  const mge_pool_api& own = *kPlugin.memory->own_pool;
+  mge_pool_stats stats = {};
+  for (const char* part : {"release", "trim", "stats", "stop"}) {
+    g_throw = part;
+    if (g_throw == "release") own.release(pool, &reservation, nullptr);
+    if (g_throw == "trim") own.trim(pool, MGE_TRIM_ALL);
+    if (g_throw == "stats") own.stats(pool, &stats);
+    if (g_throw == "stop") kPlugin.stop();
+    EXPECT_EQ(log_, g_throw + " exploded");
+    log_.clear();
+  }
+  EXPECT_EQ(stats.presence, 0u);
+  EXPECT_EQ(stats.struct_size, sizeof(stats));
+  g_throw.clear();
+  ASSERT_EQ(kPlugin.start(&host_, &error_), MGE_OK);
+  own.destroy(pool);
   kPlugin.device->close(device);
 }
 

@@ -87,10 +87,12 @@ struct Tables {
     return code;
   }
   static void Stop() noexcept {
-    B::Stop();
+    Quietly([] { B::Stop(); });
     Host() = nullptr;
   }
-  static const void* Extension(const char* name, uint32_t min_version) noexcept { return B::Extension(name, min_version); }
+  static const void* Extension(const char* name, uint32_t min_version) noexcept {
+    return Quietly([&]() -> const void* { return B::Extension(name, min_version); });
+  }
 
   static constexpr mge_device_api kDevice = DeviceTable<B>::Api();
   static constexpr mge_memory_api kMemory = MemoryTable<B>::Api();

@@ -115,6 +115,23 @@ mge_code Guard(mge_error* error, F&& f) noexcept {
 #endif
 }
 
+// As Guard, for what cannot fail in the contract: what it throws goes to the log, and the answer is empty.
+template <typename F>
+auto Quietly(F&& f) noexcept -> decltype(f()) {
+#if defined(__cpp_exceptions)
+  try {
+    return f();
+  } catch (const std::exception& e) {
+    Log(MGE_LOG_ERROR, e.what());
+  } catch (...) {
+    Log(MGE_LOG_ERROR, "the backend threw something unknown");
+  }
+  if constexpr (!std::is_void_v<decltype(f())>) return {};
+#else
+  return f();
+#endif
+}
+
 namespace internal {
 
 // Makes a T as the handle of the host. A class is made by its constructor, and by Init() if it has one, whose failure

@@ -261,7 +261,9 @@ struct KernelTable {
   static mge_code StateCreate(mge_kernel* k, void** out, mge_error* error) noexcept {
     return Guard(error, [&] { return Of(k)->CreateState(out); });
   }
-  static void StateDestroy(mge_kernel* k, void* state) noexcept { Of(k)->DestroyState(state); }
+  static void StateDestroy(mge_kernel* k, void* state) noexcept {
+    Quietly([&] { Of(k)->DestroyState(state); });
+  }
   static void Destroy(mge_kernel* k) noexcept { delete Of(k); }
 
   static constexpr mge_kernel_api Api(std::string_view set_version) {

@@ -67,26 +67,32 @@ struct MemoryTable {
     if (!KnownClass(memory_class)) return RefuseClass(error);
     return Guard(error, [&]() -> Result { return M::Acquire(As<D>(device), memory_class, bytes, out); });
   }
-  static void Release(mge_device* device, const mge_slab* slab) noexcept { M::Release(As<D>(device), *slab); }
+  static void Release(mge_device* device, const mge_slab* slab) noexcept {
+    Quietly([&] { M::Release(As<D>(device), *slab); });
+  }
   static void Info(mge_device* device, uint64_t* free_bytes, uint64_t* total_bytes) noexcept {
-    MemoryAmount amount = M::Info(As<D>(device));
+    MemoryAmount amount = Quietly([&]() -> MemoryAmount { return M::Info(As<D>(device)); });
     *free_bytes = amount.free_bytes;
     *total_bytes = amount.total_bytes;
   }
   static void ReleaseAfter(mge_device* device, const mge_slab* slab, const mge_fence_point* last_use) noexcept {
-    M::ReleaseAfter(As<D>(device), *slab, *last_use);
+    Quietly([&] { M::ReleaseAfter(As<D>(device), *slab, *last_use); });
   }
-  static uint64_t RangeGranularity(mge_device* device) noexcept { return M::RangeGranularity(As<D>(device)); }
+  static uint64_t RangeGranularity(mge_device* device) noexcept {
+    return Quietly([&]() -> uint64_t { return M::RangeGranularity(As<D>(device)); });
+  }
   static mge_code RangeReserve(mge_device* device, uint64_t bytes, mge_slab* out, mge_error* error) noexcept {
     return Guard(error, [&]() -> Result { return M::RangeReserve(As<D>(device), bytes, out); });
   }
-  static void RangeRelease(mge_device* device, const mge_slab* range) noexcept { M::RangeRelease(As<D>(device), *range); }
+  static void RangeRelease(mge_device* device, const mge_slab* range) noexcept {
+    Quietly([&] { M::RangeRelease(As<D>(device), *range); });
+  }
   static mge_code RangeCommit(mge_device* device, const mge_slab* range, uint64_t offset, uint64_t bytes,
                               mge_error* error) noexcept {
     return Guard(error, [&]() -> Result { return M::RangeCommit(As<D>(device), *range, offset, bytes); });
   }
   static void RangeDecommit(mge_device* device, const mge_slab* range, uint64_t offset, uint64_t bytes) noexcept {
-    M::RangeDecommit(As<D>(device), *range, offset, bytes);
+    Quietly([&] { M::RangeDecommit(As<D>(device), *range, offset, bytes); });
   }
 
   static constexpr mge_memory_api Api() {

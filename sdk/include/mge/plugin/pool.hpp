@@ -184,11 +184,13 @@ struct PoolTable {
     });
   }
   static void Release(mge_pool* pool, const mge_reservation* reservation, const mge_fence_point* last_use) noexcept {
-    As<P>(pool).Release(*reservation, last_use);
+    Quietly([&] { As<P>(pool).Release(*reservation, last_use); });
   }
-  static void Trim(mge_pool* pool, int32_t how) noexcept { As<P>(pool).Trim(how); }
+  static void Trim(mge_pool* pool, int32_t how) noexcept {
+    Quietly([&] { As<P>(pool).Trim(how); });
+  }
   static void Stats(const mge_pool* pool, mge_pool_stats* out) noexcept {
-    *out = reinterpret_cast<const P*>(pool)->Stats();
+    *out = Quietly([&]() -> mge_pool_stats { return reinterpret_cast<const P*>(pool)->Stats(); });
     out->struct_size = sizeof(*out);
   }
   static constexpr mge_pool_api kApi = Table<mge_pool_api>([](auto& t) {
