@@ -18,6 +18,7 @@ class Device {
   explicit Device(uint32_t index) : index_(index) {}
   mge::Result Init();
   mge::Result Health();
+  uint32_t index() const { return index_; }
   // Where devices reach each other: mge::Result Link(Device& to, mge::LinkInfo* out);
 
  private:

@@ -38,7 +38,7 @@ struct Device {
   }
   explicit Device(uint32_t i) : index(i) { Say("open"); }
   mge::Result Init() {
-    if (index > 1) return {MGE_NOT_FOUND, "there is no such device"};
+    if (index == 1) return {MGE_UNAVAILABLE, "it does not answer"};
     ++open;
     return {};
   }
@@ -302,10 +302,18 @@ TEST_F(Tables, ListsDevicesWithWhatIsLeftOutMadeUp) {
 
 TEST_F(Tables, AFailedInitLeavesNothingBehind) {
   mge_device* device = nullptr;
-  EXPECT_EQ(kPlugin.device->open(7, &device, &error_), MGE_NOT_FOUND);
-  EXPECT_EQ(error_.text, "there is no such device");
+  EXPECT_EQ(kPlugin.device->open(1, &device, &error_), MGE_UNAVAILABLE);
+  EXPECT_EQ(error_.text, "it does not answer");
   EXPECT_EQ(device, nullptr);
   EXPECT_EQ(Device::open, 0);  // the destructor ran
+}
+
+TEST_F(Tables, ADeviceThatIsNotListedIsNeverMade) {
+  mge_device* device = nullptr;
+  EXPECT_EQ(kPlugin.device->open(2, &device, &error_), MGE_NOT_FOUND);
+  EXPECT_EQ(error_.text, "there is no device 2");
+  EXPECT_EQ(kPlugin.device->open(2, &device, nullptr), MGE_NOT_FOUND);
+  EXPECT_EQ(Device::open, 1);  // neither made nor ended
 }
 
 TEST_F(Tables, AKernelHasStatePacksItsConstantsAndAdds) {

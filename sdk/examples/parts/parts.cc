@@ -27,10 +27,11 @@ class PagePool {
   ~PagePool() { Trim(MGE_TRIM_ALL); }
 
   mge::Result Acquire(const mge::PoolRequest& request, mge_reservation* out) {
-    if (request.alignment > 64) return {MGE_UNIMPLEMENTED, "this pool aligns to 64 bytes"};
+    // Slabs begin at multiples of 64; what asks for more is moved up within its slab.
+    uint64_t bytes = request.bytes + (request.alignment > 64 ? request.alignment - 64 : 0);
     std::lock_guard lock(mutex_);
     used_.reserve(used_.size() + 1);  // before a slab is taken, so that nothing is lost if this fails
-    auto at = std::find_if(free_.begin(), free_.end(), [&](const mge_slab& s) { return s.bytes >= request.bytes; });
+    auto at = std::find_if(free_.begin(), free_.end(), [&](const mge_slab& s) { return s.bytes >= bytes; });
     mge_slab slab = {};
     if (at != free_.end()) {
       slab = *at;
@@ -39,7 +40,7 @@ class PagePool {
     } else if (request.flags & MGE_POOL_NO_GROWTH) {
       return {MGE_RESOURCE_EXHAUSTED, "no page is free, and the pool must not grow"};
     } else {
-      uint64_t pages = (request.bytes + kPage - 1) / kPage * kPage;
+      uint64_t pages = (bytes + kPage - 1) / kPage * kPage;
       mge::Result taken = slabs_.Acquire(pages, &slab, request.error);  // the budget has its say here
       if (!taken.ok() && !free_.empty()) {
         GiveBack();
@@ -52,16 +53,21 @@ class PagePool {
     used_.push_back(slab);
     stats_.in_use += slab.bytes;
     stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
-    out->address = slab.address;
-    out->host_address = slab.host_address;
-    out->bytes = slab.bytes;
+    uintptr_t begin = reinterpret_cast<uintptr_t>(slab.address);
+    uint64_t skip = (request.alignment - begin % request.alignment) % request.alignment;
+    out->address = static_cast<char*>(slab.address) + skip;
+    out->host_address = static_cast<char*>(slab.host_address) + skip;
+    out->bytes = slab.bytes - skip;
+    out->token = begin;
     return {};
   }
 
   // Kernels of this backend run in the calling thread: the last use is over when the memory comes back.
   void Release(const mge_reservation& reservation, const mge_fence_point*) {
     std::lock_guard lock(mutex_);
-    auto at = std::find_if(used_.begin(), used_.end(), [&](const mge_slab& s) { return s.address == reservation.address; });
+    auto at = std::find_if(used_.begin(), used_.end(), [&](const mge_slab& s) {
+      return reinterpret_cast<uintptr_t>(s.address) == reservation.token;
+    });
     if (at == used_.end()) return;
     stats_.in_use -= at->bytes;
     free_.insert(std::upper_bound(free_.begin(), free_.end(), *at, [](auto& a, auto& b) { return a.bytes < b.bytes; }), *at);

@@ -125,6 +125,10 @@ TEST_F(OwnParts, ThePoolDecidesWhatAReservationIs) {
   EXPECT_EQ(c.address, b.address);
   EXPECT_EQ(pool.Stats().hits, 1u);
   EXPECT_EQ(pool.Stats().committed, 3 * kPage);
+  mge_reservation aligned = *pool.Acquire(kPage, 4096);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(aligned.address) % 4096, 0u);
+  EXPECT_GE(aligned.bytes, kPage);
+  pool.Release(aligned);
   EXPECT_FALSE(pool.Acquire(9 * kPage, kDefaultAlignment, nullptr, MGE_POOL_NO_GROWTH).ok());
   pool.Release(c);
   pool.Trim(MGE_TRIM_ALL);

@@ -4,7 +4,7 @@
 //   class Device {
 //    public:
 //     static mge::Result List(mge::DeviceList& list);   // every device, the unusable ones with the reason
-//     explicit Device(uint32_t index);                  // opens it; its destructor closes it
+//     explicit Device(uint32_t index);                  // opens one of the list; its destructor closes it
 //     mge::Result Init();                               // optional: opens it where that can fail
 //     mge::Result Health();                             // optional: MGE_DEVICE_LOST once it is lost, for ever
 //     mge::Result Link(Device& to, mge::LinkInfo* out); // optional: how another device of this backend is reached
@@ -73,14 +73,26 @@ namespace internal {
 template <typename B>
 struct DeviceTable {
   using D = typename B::Device;
-  static mge_code Enumerate(const mge_device_sink* sink, mge_error* error) noexcept {
-    return Guard(error, [&]() -> Result {
-      std::string_view classes = B::kClasses.empty() ? B::kName : B::kClasses;
-      DeviceList list(sink, classes.substr(0, classes.find(',')));
-      return D::List(list);
-    });
+  static Result List(const mge_device_sink* sink) {
+    std::string_view classes = B::kClasses.empty() ? B::kName : B::kClasses;
+    DeviceList list(sink, classes.substr(0, classes.find(',')));
+    return D::List(list);
   }
-  static mge_code Open(uint32_t index, mge_device** out, mge_error* error) noexcept { return Make<D>(out, error, index); }
+  static mge_code Enumerate(const mge_device_sink* sink, mge_error* error) noexcept {
+    return Guard(error, [&]() -> Result { return List(sink); });
+  }
+  // A device that is not listed is never made.
+  static mge_code Open(uint32_t index, mge_device** out, mge_error* error) noexcept {
+    uint32_t count = 0;
+    mge_device_sink counter = {sizeof(counter), 0, &count,
+                               [](void* self, const mge_device_info*) { ++*static_cast<uint32_t*>(self); }};
+    mge_code code = Guard(error, [&]() -> Result {
+      if (Result r = List(&counter); !r.ok()) return r;
+      if (index < count) return {};
+      return {MGE_NOT_FOUND, "there is no device " + std::to_string(index)};
+    });
+    return code == MGE_OK ? Make<D>(out, error, index) : code;
+  }
   static mge_code Status(mge_device* device, mge_error* error) noexcept {
     return Guard(error, [&] { return As<D>(device).Health(); });
   }
