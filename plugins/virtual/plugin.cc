@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "handles.h"
+#include "plugins/gpu/launch.h"
 
 MGE_PLUGIN_NOTE("virtual", MGE_VIRTUAL_VERSION, "virtual,gpu", 0);
 
@@ -31,6 +32,8 @@ void Stop() noexcept {
   Host() = nullptr;
 }
 
+constexpr auto kGraphTable = Table<mge_graph_api>([](auto& t) { t.claim = gpu::OfferClaims; });
+
 constexpr mge_plugin kPlugin = Table<mge_plugin>([](auto& t) {
   t.name = Text("virtual");
   t.version = Text(MGE_VIRTUAL_VERSION);
@@ -42,7 +45,7 @@ constexpr mge_plugin kPlugin = Table<mge_plugin>([](auto& t) {
   t.memory = &kMemoryTable;
   t.queue = &kQueueTable;
   t.kernel = &kKernelTable;
-  t.graph = nullptr;
+  t.graph = &kGraphTable;
   t.strategy = nullptr;  // the host's
   t.extension = nullptr;
   t.profile = &kProfileTable;

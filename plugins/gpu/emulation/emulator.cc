@@ -155,6 +155,9 @@ Runner* Emulator::Block::NewRunner() {
   }
   size_t i = runners.size();
   char* stack = stacks + i * kStackBytes;
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_unpoison_memory_region(stack, kStackBytes);  // marks of a fiber that was dropped here
+#endif
   size_t shift = (i * 448) & 4032;  // else all stacks would fall on the same sets of the cache
   char* top = stack + kStackBytes - shift - ((sizeof(Runner) + 63) & ~size_t{63});
   auto* r = new (top) Runner(stack, static_cast<size_t>(top - stack), Entry);
