@@ -4,12 +4,16 @@
 namespace mge {
 namespace {
 
-absl::Status Eval(EvalContext& ctx) {
+absl::Status Infer(InferContext& ctx) {
   std::string direction = ctx.attrs().Text("direction");
   if (direction != "LEFT" && direction != "RIGHT") {
     return ctx.Invalid(fmt::format("attribute 'direction' is '{}', expected 'LEFT' or 'RIGHT'", direction));
   }
-  bool left = direction == "LEFT";
+  return BinaryInfer(ctx);
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  bool left = ctx.attrs().Text("direction") == "LEFT";
   return EvalBinary(ctx, kForInteger, [left](auto a, auto b) {
     using T = decltype(a);
     if (b >= static_cast<T>(8 * sizeof(T))) return T(0);
@@ -25,7 +29,7 @@ MGE_OP(bit_shift) = {
     .inputs = {{"X", kUnsigned}, {"Y", kUnsigned}},
     .outputs = {{"Z"}},
     .attrs = {{"direction", AttrType::kText, true}},
-    .infer = BinaryInfer,
+    .infer = Infer,
     .eval = Eval,
     .in_place = {{0, 0}, {0, 1}},
     .traits = kElementwise,

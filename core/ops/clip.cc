@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <limits>
 
 #include "core/ops/convert.h"
@@ -40,7 +41,9 @@ absl::Status EvalTyped(EvalContext& ctx, const Tensor& x) {
   MGE_ASSIGN_OR_RETURN(C low, Limit<T>(ctx, 1, none_low));
   MGE_ASSIGN_OR_RETURN(C high, Limit<T>(ctx, 2, none_high));
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), x.shape()));
+  const bool undefined = std::isnan(static_cast<double>(low)) || std::isnan(static_cast<double>(high));
   MapUnary<T>(x, *y, [&](C v) {
+    if (undefined) return std::numeric_limits<C>::quiet_NaN();
     C raised = v < low ? low : v;
     return raised > high ? high : raised;  // max wins where the limits cross
   });
@@ -67,7 +70,7 @@ absl::Status Upgrade(Graph& graph, Node& node) {
 
 MGE_OP(clip) = {
     .name = "Clip",
-    .doc = "min(max(x, lowest), highest); absent limits do not limit.",
+    .doc = "min(max(x, lowest), highest); absent limits do not limit, NaN among them makes all NaN.",
     .inputs = {{"input", kNumeric}, {"min", kNumeric, Arity::kOptional}, {"max", kNumeric, Arity::kOptional}},
     .outputs = {{"output"}},
     .infer = Infer,

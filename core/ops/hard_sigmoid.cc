@@ -13,7 +13,7 @@ absl::Status Eval(EvalContext& ctx) {
     using T = decltype(x);
     T alpha = attr_alpha;
     T beta = attr_beta;
-    return std::max(T(0), std::min(T(1), alpha * x + beta));
+    return std::clamp(alpha * x + beta, T(0), T(1));  // NaN stays
   });
 }
 
@@ -21,7 +21,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(hard_sigmoid) = {
     .name = "HardSigmoid",
-    .doc = "max(0, min(1, alpha * x + beta)).",
+    .doc = "max(0, min(1, alpha * x + beta)); NaN stays.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
     .attrs = {{"alpha", AttrType::kFloat}, {"beta", AttrType::kFloat}},

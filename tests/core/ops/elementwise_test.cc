@@ -147,6 +147,22 @@ TEST(Where, BroadcastsThreeWays) {
             "string[2]<\"a\", \"z\">");
 }
 
+TEST(BitShift, RefusesAWrongDirectionBeforeADeviceIsAsked) {
+  auto graph = ParseGraphText("input x : uint8[2]\ny = BitShift(x, x) {direction=\"UP\"}\noutput y\n");
+  ASSERT_TRUE(graph.ok());
+  absl::Status status = BindNode(*graph, 0);
+  if (status.ok()) status = InferTypes(*graph);
+  EXPECT_EQ(ErrorId(status), errors::kInvalidNode.id) << FormatError(status);
+}
+
+TEST(Elementwise, NanOfDataParametersAndLimitsStaysVisible) {
+  EXPECT_EQ(RunOp("HardSigmoid", {"float32[2]<nan, 0>"}), "float32[2]<nan, 0.5>");
+  EXPECT_EQ(RunOp("HardSwish", {"float32[1]<nan>"}), "float32[1]<nan>");
+  EXPECT_EQ(RunOp("Clip", {"float32[2]<nan, 3>", "float32[]<0>", "float32[]<1>"}), "float32[2]<nan, 1.0>");
+  EXPECT_EQ(RunOp("Clip", {"float32[2]<1, 3>", "float32[]<nan>"}), "float32[2]<nan, nan>");
+  EXPECT_EQ(RunOp("Clip", {"float64[1]<1>", "_", "float64[]<nan>"}), "float64[1]<nan>");
+}
+
 TEST(Clip, LimitsOfEveryOperatorSet) {
   EXPECT_EQ(RunOp("Clip", {"float32[3]<-5, 0.5, 5>", "float32[]<-1>", "float32[]<1>"}), "float32[3]<-1.0, 0.5, 1.0>");
   EXPECT_EQ(RunOp("Clip", {"int8[3]<-5, 0, 5>", "_", "int8[]<1>"}), "int8[3]<-5, 0, 1>");

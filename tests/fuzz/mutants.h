@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The mutants of a run: models of ONNX's tests with one to four changes each, numbered, the same on every machine.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mge::fuzz {
+
+struct Model {
+  std::string name;
+  std::string bytes;
+};
+
+struct Mutant {
+  std::string about;  // "test_relu: a dimension, an element type"
+  std::string bytes;
+};
+
+// --count=N, --seconds=S (in place of the count), --seed=N, --only=N (one mutant), --data=DIR.
+struct Options {
+  int64_t count = 50'000;
+  int64_t seconds = 0;
+  int64_t seed = 1;
+  int64_t only = -1;
+  std::string data = "/usr/share/libonnx-testdata/data";
+};
+bool ParseOptions(int argc, char** argv, Options* out);
+
+// Calls judge(mutant) for each, with "" or what was wrong as the answer; names every mutant that was wrong, and the one
+// that ends the process. Answers the exit code. With --only, writes the mutant to mutant.onnx.
+int Judge(const Options& options, std::vector<Model> more_models, std::string (*judge)(const Mutant& mutant));
+
+}  // namespace mge::fuzz
