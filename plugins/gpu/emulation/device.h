@@ -21,7 +21,8 @@ struct State {
   uint32_t warp;         // size
   bool whole_reductions;
 };
-extern thread_local State state __attribute__((tls_model("initial-exec")));
+// constinit: nobody looks for an initialiser, in this library or in another.
+extern constinit thread_local State state __attribute__((tls_model("initial-exec")));
 
 // Begins the next thread of the block on this fiber; false if there is none.
 bool NextThread();

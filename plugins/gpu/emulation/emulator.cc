@@ -21,7 +21,7 @@
 
 namespace mge::gpu {
 namespace emulation {
-thread_local State state;
+constinit thread_local State state = {};
 }
 
 using emulation::Index3;
