@@ -166,7 +166,7 @@ std::string PlanJson(const Plan& plan) {
   }
   Json dropped = Json::array();
   for (const Alternative& a : plan.dropped_claims) dropped.push_back({{"id", a.id}, {"reason", a.reason}});
-  return Dump({{"schema", "mge.plan/1"}, {"device", plan.device->name()}, {"steps", plan.steps.size()},
+  return Dump({{"schema", "mge.plan/1"}, {"device", DeviceText(plan)}, {"steps", plan.steps.size()},
                {"reference_steps", plan.reference_steps}, {"arena_bytes", plan.arena_bytes},
                {"arena_lower_bound_bytes", plan.lower_bound_bytes}, {"packed_constant_bytes", plan.packed_bytes},
                {"uploaded_constant_bytes", plan.uploaded_bytes}, {"arenas", ArenasJson(plan)},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/plan.h"
 
+#include <algorithm>
 #include <map>
 
 #include "core/plan/host_step.h"
@@ -75,10 +76,20 @@ std::string_view UnitKindName(Unit::Kind kind) {
 
 int64_t PlannedPeakBytes(const Plan& plan) { return plan.arena_bytes + plan.packed_bytes + plan.uploaded_bytes; }
 
+std::string DeviceText(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const Unit& u : plan.units) {
+    if (u.kind == Unit::Kind::kKernel && std::find(names.begin(), names.end(), u.device) == names.end()) {
+      names.push_back(u.device);
+    }
+  }
+  return names.empty() ? plan.device->name() : Join(names, "+");
+}
+
 std::string PlanText(const Plan& plan, bool why) {
   std::string out = fmt::format("device {}: {} steps, arena {} bytes (lower bound {}), packed constants {} bytes, "
                                 "constants in place {} bytes\n",
-                                plan.device->name(), plan.steps.size(), plan.arena_bytes, plan.lower_bound_bytes,
+                                DeviceText(plan), plan.steps.size(), plan.arena_bytes, plan.lower_bound_bytes,
                                 plan.packed_bytes, plan.constant_bytes);
   if (!plan.queues.empty()) out += MemoryText(plan);
   for (size_t i = 0; i < plan.units.size(); ++i) {

@@ -204,6 +204,9 @@ class Plan {
 // Bytes that MGE takes from its devices for one instance, packed and uploaded constants: what budgets are compared with.
 int64_t PlannedPeakBytes(const Plan& plan);
 
+// The devices whose kernels it runs: "gpu0+gpu1"; the one preferred if it runs none.
+std::string DeviceText(const Plan& plan);
+
 // The plan in words. `why` adds alternatives, reasons and buffers.
 std::string PlanText(const Plan& plan, bool why);
 

@@ -454,6 +454,7 @@ TEST_F(Queues, SplitAModelOverTwoDevices) {
     }
     for (size_t d = 0; d < session_->devices().size(); ++d) EXPECT_GE(steps[d], 1) << device << Why({Numbers({8, 8})});
     EXPECT_THAT(PlanText(*plan, true), HasSubstr("part 1 of"));
+    EXPECT_THAT(PlanText(*plan, false), HasSubstr(std::string("device ") + device));
   }
 }
 
