@@ -6,8 +6,8 @@
 
 namespace mge::gpu {
 
-// Lies in memory of the device, zeroed by the backend. The first thread that finds something fills it; kernels go on without
-// touching memory that is not theirs.
+// Lies in memory of the device, zeroed by the backend. The first thread that finds something fills it; kernels go on
+// without touching memory that is not theirs.
 struct Fault {
   enum What : uint32_t { kNone = 0, kIndex = 1, kDivision = 2 };
   uint32_t what;

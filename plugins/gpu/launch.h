@@ -32,11 +32,11 @@ std::string FaultText(const Fault& fault);
 mge_code Enqueue(const mge_run* run, const Launch& launch);
 mge_code EnqueueFill(const mge_run* run, void* destination, int byte, uint64_t bytes);
 mge_code EnqueueCopy(const mge_run* run, void* destination, const void* source, uint64_t bytes);  // device to device
-// Where kernels of the run's queue report; lives as long as the queue. The backend looks at it before it signals a fence: if it
-// is raised, the fence fails with MGE_OUT_OF_RANGE and FaultText, and the fault is cleared.
+// Where kernels of the run's queue report; lives as long as the queue. The backend looks at it before it signals a
+// fence: if it is raised, the fence fails with MGE_OUT_OF_RANGE and FaultText, and the fault is cleared.
 Fault* FaultOf(const mge_run* run);
-// Number of a kernel in the backend's image of plugins/gpu/kernels; kNoKernel if there is none. For kernels that are emulated
-// plugins/gpu provides it (emulation/emulator.h).
+// Number of a kernel in the backend's image of plugins/gpu/kernels; kNoKernel if there is none. For kernels that are
+// emulated plugins/gpu provides it (emulation/emulator.h).
 uint32_t FindKernel(std::string_view name);
 
 // ---------------------------------------------------------------- what the operators give

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common subset of CUDA and HIP C++: the only platform header of a kernel. nvcc, hipcc and, through the emulation, any
-// C++ compiler take one branch each.
+// The common subset of CUDA and HIP C++: the only platform header of a kernel. nvcc, hipcc and, through the emulation,
+// any C++ compiler take one branch each.
 //
 // Rules for kernels
 //   - GPU_SHARED stands at the kernel's top level, the same in all threads; blocks are multiples of 64 threads.
 //   - Operations of a warp are executed by all of its threads; lane masks have 64 bits; the warp size is GPU_WARP.
 //   - 16-bit floats are storage: compute in float.
 //   - A kernel takes one plain struct that begins with its pointers (kernels/*.h).
-//   - In a phased kernel what stands between barriers is in GPU_PHASE, and what a thread keeps is GPU_STATE: the emulation
-//     then runs loops instead of fibers.
+//   - In a phased kernel what stands between barriers is in GPU_PHASE, and what a thread keeps is GPU_STATE: the
+//     emulation then runs loops instead of fibers.
 #pragma once
 
 #include <stdint.h>

@@ -148,7 +148,8 @@ Runner* Emulator::Block::NewRunner() {
     return r;
   }
   if (!stacks) {
-    void* p = mmap(nullptr, kStackBytes * kMaxThreads, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* p = mmap(nullptr, kStackBytes * kMaxThreads, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) throw std::bad_alloc();
     stacks = static_cast<char*>(p);
     races::PrivateMemory(stacks, kStackBytes * kMaxThreads);
@@ -191,15 +192,16 @@ Runner* Emulator::Block::Pick() {
 
 void Emulator::Block::Stuck() {
   if (failed) return;
-  std::string text = "threads wait for each other for ever; " + std::to_string(done) + " of " + std::to_string(threads) + " have ended";
+  std::string text =
+      "threads wait for each other for ever; " + std::to_string(done) + " of " + std::to_string(threads) + " have ended";
   for (uint32_t i = 0; i < std::min(waiting_count, 3u); ++i) {
     const Runner& r = *waiting[i];
     text += "; thread " + std::to_string(r.linear) + " at the barrier " + r.file + ":" + std::to_string(r.line);
   }
   for (size_t w = 0; w < warps.size(); ++w) {
     if (!warps[w].waiting_count) continue;
-    text += "; " + std::to_string(warps[w].waiting_count) + " threads of warp " + std::to_string(w) + " at " + warps[w].file + ":" +
-            std::to_string(warps[w].line);
+    text += "; " + std::to_string(warps[w].waiting_count) + " threads of warp " + std::to_string(w) + " at " +
+            warps[w].file + ":" + std::to_string(warps[w].line);
     break;
   }
   Fail("%s", text.c_str());
@@ -429,7 +431,8 @@ bool Emulator::Run(const Launch& launch, uint64_t first, uint64_t count) {
   } else if (launch.args_bytes != b.kernel->args_bytes || launch.args_bytes > kMaxArgsBytes) {
     b.Fail("%u bytes of arguments for a kernel that takes %u", launch.args_bytes, b.kernel->args_bytes);
   } else if (threads == 0 || threads > b.kernel->max_threads || threads % kMaxWarpThreads) {
-    b.Fail("%llu threads in a block: not a multiple of 64 up to %u", static_cast<unsigned long long>(threads), b.kernel->max_threads);
+    b.Fail("%llu threads in a block: not a multiple of 64 up to %u", static_cast<unsigned long long>(threads),
+           b.kernel->max_threads);
   } else if (launch.shared_bytes > kSharedBytes - kStaticBytes) {
     b.Fail("%u bytes of dynamic shared memory", launch.shared_bytes);
   }

@@ -22,8 +22,8 @@ struct EmulatorSettings {
   bool whole_reductions = true;   // block reductions in one wait; false: by the shuffles that a GPU executes
 };
 
-// One streaming multiprocessor: runs one block at a time in the calling thread. Not thread-safe; several emulators may run
-// blocks of one launch side by side.
+// One streaming multiprocessor: runs one block at a time in the calling thread. Not thread-safe; several emulators may
+// run blocks of one launch side by side.
 class Emulator {
  public:
   explicit Emulator(const EmulatorSettings& settings = {});
@@ -34,8 +34,9 @@ class Emulator {
   static uint64_t BlockCount(const Launch& launch) {
     return uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
   }
-  // Runs blocks [first, first + count), counted with x fastest. False with error() set if the launch does not fit the kernel or
-  // the kernel breaks a rule of the machine: divergent barriers, threads that wait for ever, too much shared memory.
+  // Runs blocks [first, first + count), counted with x fastest. False with error() set if the launch does not fit the
+  // kernel or the kernel breaks a rule of the machine: divergent barriers, threads that wait for ever, too much shared
+  // memory.
   bool Run(const Launch& launch, uint64_t first, uint64_t count);
   bool Run(const Launch& launch) { return Run(launch, 0, BlockCount(launch)); }
   const std::string& error() const;

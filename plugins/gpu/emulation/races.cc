@@ -45,7 +45,8 @@ bool Ordered(const Who& a) {
 void Report(const char* what, uintptr_t address, const Who& other) {
   if (++count != 1) return;
   auto place = [](const Who& w) { return "block " + std::to_string(w.block) + " thread " + std::to_string(w.thread); };
-  text = std::string(what) + (shared.has(address) ? " in shared memory, byte " + std::to_string(address - shared.begin) : " in memory") +
+  text = std::string(what) +
+         (shared.has(address) ? " in shared memory, byte " + std::to_string(address - shared.begin) : " in memory") +
          ": " + place(me) + " and " + place(other);
 }
 

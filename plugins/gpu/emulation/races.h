@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The race checker of test builds (MGE_GPU_RACES, races.cc): kernels are compiled with -fsanitize=thread and linked with a
-// runtime of our own, which knows blocks, threads and barriers of the emulated machine. Elsewhere these hooks vanish.
+// The race checker of test builds (MGE_GPU_RACES, races.cc): kernels are compiled with -fsanitize=thread and linked
+// with a runtime of our own, which knows blocks, threads and barriers of the emulated machine. Elsewhere these hooks
+// vanish.
 //
-// A race: two accesses to the same byte, one of them a write, by different threads of one launch, with no barrier (or operation
-// of their warp) between them; or by threads of different blocks. Atomic operations are not seen.
+// A race: two accesses to the same byte, one of them a write, by different threads of one launch, with no barrier (or
+// operation of their warp) between them; or by threads of different blocks. Atomic operations are not seen.
 #pragma once
 
 #include <cstddef>

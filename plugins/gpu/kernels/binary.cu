@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// z = f(x, y) with broadcasting, comparisons, choices between two, limits. 16-bit floats are computed in float; integers wrap
-// around.
+// z = f(x, y) with broadcasting, comparisons, choices between two, limits. 16-bit floats are computed in float;
+// integers wrap around.
 #include "plugins/gpu/kernels/binary_functions.h"
 #include "plugins/gpu/port.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions between element types. Real to integer: towards zero, saturating, 0 for NaN; to bool: not zero; integers wrap
-// around; to 16-bit floats rounded once.
+// Conversions between element types. Real to integer: towards zero, saturating, 0 for NaN; to bool: not zero; integers
+// wrap around; to 16-bit floats rounded once.
 #include <math.h>
 
 #include "mge/types.h"
@@ -17,8 +17,8 @@ template <typename T> inline constexpr bool kIsReal = false;
 template <> inline constexpr bool kIsReal<float> = true;
 template <> inline constexpr bool kIsReal<double> = true;
 
-// A double as float with the lost bits remembered in the last one, so that rounding once more, to a shorter type, gives what
-// rounding the double at once would.
+// A double as float with the lost bits remembered in the last one, so that rounding once more, to a shorter type, gives
+// what rounding the double at once would.
 GPU_DEVICE float RoundToOdd(double value) {
   const float nearest = static_cast<float>(value);
   if (static_cast<double>(nearest) == value || !(fabs(static_cast<double>(nearest)) < INFINITY)) return nearest;

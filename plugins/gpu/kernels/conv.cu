@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions: as a product of the filter and the windows of the image, which are never stored (implicit GEMM, phased, two
-// spatial axes), directly (any number of axes; depthwise), and transposed.
+// Convolutions: as a product of the filter and the windows of the image, which are never stored (implicit GEMM, phased,
+// two spatial axes), directly (any number of axes; depthwise), and transposed.
 #include "plugins/gpu/kernels/conv.h"
 
 #include "plugins/gpu/kernels/activate.h"
@@ -46,7 +46,8 @@ GPU_DEVICE void ConvProduct(const ConvArgs& args) {
         }
         // A thread keeps to one pixel.
         const int column = t % kTileColumns;
-        const int64_t pixel = pixel0 + column, y0 = pixel / w.out * h.stride - h.pad_begin, x0 = pixel % w.out * w.stride - w.pad_begin;
+        const int64_t pixel = pixel0 + column, y0 = pixel / w.out * h.stride - h.pad_begin,
+                      x0 = pixel % w.out * w.stride - w.pad_begin;
         GPU_UNROLL for (int i = 0; i < kTileColumns * kTileK / kTileThreads; ++i) {
           const int k = t / kTileColumns + i * (kTileThreads / kTileColumns);
           const int64_t at = k0 + k;
@@ -68,7 +69,8 @@ GPU_DEVICE void ConvProduct(const ConvArgs& args) {
       for (int64_t row = row1; row < row1 + 4 && row < outputs; ++row) {
         for (int64_t pixel = pixel1; pixel < pixel1 + 4 && pixel < pixels; ++pixel) {
           const int64_t output = group * outputs + row;
-          Store<T>(args, GPU_OWN(sums, t)[row - row1][pixel - pixel1], output, (image * args.outputs + output) * pixels + pixel);
+          Store<T>(args, GPU_OWN(sums, t)[row - row1][pixel - pixel1], output,
+                   (image * args.outputs + output) * pixels + pixel);
         }
       }
     }
@@ -139,7 +141,8 @@ GPU_DEVICE void ConvTransposed(const ConvArgs& args) {
           int64_t id, ih, iw;
           if (!Under(d, od, kd, &id) || !Under(h, oh, kh, &ih) || !Under(w, ow, kw, &iw)) continue;
           const int64_t place = (id * h.in + ih) * w.in + iw, tap = (kd * h.kernel + kh) * w.kernel + kw;
-          for (int64_t c = 0; c < channels; ++c) sum += Widen(x[c * volume + place]) * Widen(filter[c * outputs * taps + tap]);
+          for (int64_t c = 0; c < channels; ++c)
+            sum += Widen(x[c * volume + place]) * Widen(filter[c * outputs * taps + tap]);
         }
       }
     }

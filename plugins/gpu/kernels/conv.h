@@ -9,13 +9,14 @@
 
 namespace mge::gpu {
 
-// Output o reads the input at o * stride - pad_begin + k * dilation for k < kernel; what lies outside of [0, in) is padding.
+// Output o reads the input at o * stride - pad_begin + k * dilation for k < kernel; what lies outside of [0, in) is
+// padding.
 struct WindowAxis {
   int64_t in, out, kernel, stride, dilation, pad_begin, pad_end;
 };
 
-// y = f(convolution + bias + residual); w is (outputs, channels / groups, window). bias (one per output) and residual (as y) may
-// be null.
+// y = f(convolution + bias + residual); w is (outputs, channels / groups, window). bias (one per output) and residual
+// (as y) may be null.
 struct ConvArgs {
   const void* x;
   const void* w;

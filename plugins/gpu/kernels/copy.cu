@@ -36,7 +36,8 @@ GPU_DEVICE void Transpose(const TransposeArgs& args) {
   T* __restrict__ y = static_cast<T*>(args.y);
   const int64_t across = (args.columns + 31) / 32, down = (args.rows + 31) / 32, tiles = args.batch * down * across;
   for (int64_t u = blockIdx.x; u < tiles; u += gridDim.x) {
-    const int64_t column0 = u % across * 32, row0 = u / across % down * 32, base = u / across / down * args.rows * args.columns;
+    const int64_t column0 = u % across * 32, row0 = u / across % down * 32,
+                  base = u / across / down * args.rows * args.columns;
     GPU_PHASE(t) {
       const int64_t column = column0 + t % 32;
       for (int j = t / 32; j < 32; j += 8) {

@@ -16,8 +16,8 @@ struct UnaryArgs {
   float a, b;
 };
 
-// How an operand is walked beside the output's n elements: dims of the output, outermost first, and its own strides in elements
-// (0: repeated). Rank 0: dense (step 1) or one element (step 0).
+// How an operand is walked beside the output's n elements: dims of the output, outermost first, and its own strides in
+// elements (0: repeated). Rank 0: dense (step 1) or one element (step 0).
 struct Walk {
   int32_t rank;
   int32_t reserved;

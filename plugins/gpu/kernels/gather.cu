@@ -19,7 +19,8 @@ GPU_DEVICE void Gather(const GatherArgs& args) {
     } else {
       from = u / args.per_batch * args.batch_stride;
       for (int k = 0; k < args.tuple; ++k) {
-        from += CheckedIndex(args.fault, IndexAt(args.indices, args.wide, u * args.tuple + k), args.dims[k]) * args.strides[k];
+        from += CheckedIndex(args.fault, IndexAt(args.indices, args.wide, u * args.tuple + k), args.dims[k]) *
+                args.strides[k];
       }
     }
     y[i] = x[from + in_piece];
@@ -31,7 +32,8 @@ GPU_DEVICE void GatherElements(const GatherElementsArgs& args) {
   const T* __restrict__ x = static_cast<const T*>(args.x);
   T* __restrict__ y = static_cast<T*>(args.y);
   for (int64_t i = GridThread(); i < args.n; i += GridThreads()) {
-    int64_t rest = i, from = CheckedIndex(args.fault, IndexAt(args.indices, args.wide, i), args.bound) * args.strides[args.axis];
+    int64_t rest = i,
+            from = CheckedIndex(args.fault, IndexAt(args.indices, args.wide, i), args.bound) * args.strides[args.axis];
     for (int d = args.rank - 1; d >= 0; --d) {
       const int64_t q = rest / args.dims[d];
       if (d != args.axis) from += (rest - q * args.dims[d]) * args.strides[d];

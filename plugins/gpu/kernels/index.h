@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments of the kernels that read or write where indices say. `wide`: int64 indices, else int32. Indices count from the end
-// if negative; those outside of their bound are faults.
+// Arguments of the kernels that read or write where indices say. `wide`: int64 indices, else int32. Indices count from
+// the end if negative; those outside of their bound are faults.
 #pragma once
 
 #include <stdint.h>
@@ -9,8 +9,8 @@
 
 namespace mge::gpu {
 
-// Output piece u is the `piece` elements of x at the place that index tuple u names. Gather: x is (outer, bound, piece), the
-// indices are m. GatherND: see tuple.
+// Output piece u is the `piece` elements of x at the place that index tuple u names. Gather: x is (outer, bound,
+// piece), the indices are m. GatherND: see tuple.
 struct GatherArgs {
   const void* x;
   const void* indices;
@@ -36,9 +36,9 @@ struct GatherElementsArgs {
   int32_t rank, axis, wide, reserved;
 };
 
-// Updates of y, which holds x already. ScatterElements: a thread takes all updates of one line along the axis, in order;
-// ScatterND: a thread takes one element of the pieces and walks all tuples, in order. So of equal indices the last one wins,
-// and sums are formed in the same order always.
+// Updates of y, which holds x already. ScatterElements: a thread takes all updates of one line along the axis, in
+// order; ScatterND: a thread takes one element of the pieces and walks all tuples, in order. So of equal indices the
+// last one wins, and sums are formed in the same order always.
 struct ScatterArgs {
   const void* indices;
   const void* updates;
@@ -47,7 +47,8 @@ struct ScatterArgs {
   int64_t lines;         // threads with work
   int64_t along;         // updates of a line, or tuples
   int64_t bound;         // ScatterElements
-  int64_t dims[8], strides[8];  // ScatterElements: of the indices, of y; ScatterND: bounds and strides of the tuple's indices
+  int64_t dims[8],
+      strides[8];  // ScatterElements: of the indices, of y; ScatterND: bounds and strides of the tuple's indices
   int32_t rank, axis, wide, reduction;  // reduction: ScatterReduction
 };
 enum ScatterReduction : int32_t { kScatterNone = 0, kScatterAdd = 1, kScatterMul = 2, kScatterMax = 3, kScatterMin = 4 };

@@ -36,7 +36,8 @@ struct AsBf16 {
 template <typename T, typename C>
 GPU_DEVICE T Finished(const MatMulArgs& args, const BatchOffsets& at, C sum, int64_t row, int64_t column) {
   C v = static_cast<C>(args.alpha) * sum;
-  if (args.c) v += static_cast<C>(args.beta) * Widen(static_cast<const T*>(args.c)[row * args.c_row + column * args.c_column]);
+  if (args.c)
+    v += static_cast<C>(args.beta) * Widen(static_cast<const T*>(args.c)[row * args.c_row + column * args.c_column]);
   if (args.bias) v += Widen(static_cast<const T*>(args.bias)[column * args.bias_column]);
   if (args.residual) {
     v += Widen(static_cast<const T*>(args.residual)[at.residual + row * args.residual_row + column * args.residual_column]);
@@ -46,13 +47,14 @@ GPU_DEVICE T Finished(const MatMulArgs& args, const BatchOffsets& at, C sum, int
 
 // Fills the shared tiles of steps [k0, k0 + kTileK), zeros outside of [.., k1).
 template <typename T, typename Factor, typename C>
-GPU_DEVICE void LoadTiles(const MatMulArgs& args, const BatchOffsets& at, TileA<C>& a, TileB<C>& b, int64_t row0, int64_t column0,
-                          int64_t k0, int64_t k1, int thread) {
+GPU_DEVICE void LoadTiles(const MatMulArgs& args, const BatchOffsets& at, TileA<C>& a, TileB<C>& b, int64_t row0,
+                          int64_t column0, int64_t k0, int64_t k1, int thread) {
   const T* __restrict__ left = static_cast<const T*>(args.a) + at.a;
   const T* __restrict__ right = static_cast<const T*>(args.b) + at.b;
   GPU_UNROLL for (int i = 0; i < kTileRows * kTileK / kTileThreads; ++i) {
     const int e = thread + i * kTileThreads, row = e / kTileK, k = e % kTileK;
-    a[k][row] = row0 + row < args.m && k0 + k < k1 ? Factor::Of(left[(row0 + row) * args.a_row + (k0 + k) * args.a_k]) : C(0);
+    a[k][row] =
+        row0 + row < args.m && k0 + k < k1 ? Factor::Of(left[(row0 + row) * args.a_row + (k0 + k) * args.a_k]) : C(0);
   }
   GPU_UNROLL for (int i = 0; i < kTileColumns * kTileK / kTileThreads; ++i) {
     const int e = thread + i * kTileThreads, k = e / kTileColumns, column = e % kTileColumns;

@@ -8,8 +8,8 @@
 
 namespace mge::gpu {
 
-// For every batch index: y = f(alpha * a b + beta * c + bias + residual), where a is m x k, b k x n, y m x n dense. c, bias
-// (one per column, or one in all) and residual (as y) may be null.
+// For every batch index: y = f(alpha * a b + beta * c + bias + residual), where a is m x k, b k x n, y m x n dense. c,
+// bias (one per column, or one in all) and residual (as y) may be null.
 struct MatMulArgs {
   const void* a;
   const void* b;
@@ -27,7 +27,7 @@ struct MatMulArgs {
   int32_t splits;     // matmul_part: parts of k
 };
 
-// y = f(sum of `splits` parts of so many elements, + ...): the end of a product that was cut along k. The same struct: `a` is the
-// parts, [split][batch][m][n] of the accumulator's type.
+// y = f(sum of `splits` parts of so many elements, + ...): the end of a product that was cut along k. The same struct:
+// `a` is the parts, [split][batch][m][n] of the accumulator's type.
 
 }  // namespace mge::gpu

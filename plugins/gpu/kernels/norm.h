@@ -14,9 +14,9 @@ struct SoftmaxArgs {
   int32_t log, reserved;
 };
 
-// Rows of n elements that lie together: y = (x - mean) / sqrt(variance + epsilon) * scale + bias. A row belongs to group
-// row % groups; element i of it has scale number group * group_channels + i / channel_elements. With `centred` 0 the mean is
-// taken for 0. scale, bias, mean (of a row) and inv_std may be null.
+// Rows of n elements that lie together: y = (x - mean) / sqrt(variance + epsilon) * scale + bias. A row belongs to
+// group row % groups; element i of it has scale number group * group_channels + i / channel_elements. With `centred` 0
+// the mean is taken for 0. scale, bias, mean (of a row) and inv_std may be null.
 struct NormArgs {
   const void* x;
   const void* scale;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over any dimensions: a thread for each output, or a block for each. Both are deterministic; reduce_atomic, which
-// gives several blocks to an output, is not.
+// Reductions over any dimensions: a thread for each output, or a block for each. Both are deterministic; reduce_atomic,
+// which gives several blocks to an output, is not.
 #include "plugins/gpu/kernels/reduce.h"
 
 #include <math.h>
@@ -32,7 +32,9 @@ GPU_DEVICE T Highest() {
 }
 // A sum as a number that has a quotient and a logarithm.
 template <typename T>
-GPU_DEVICE double Real(uint64_t sum) { return static_cast<T>(-1) < T(0) ? static_cast<double>(static_cast<int64_t>(sum)) : static_cast<double>(sum); }
+GPU_DEVICE double Real(uint64_t sum) {
+  return static_cast<T>(-1) < T(0) ? static_cast<double>(static_cast<int64_t>(sum)) : static_cast<double>(sum);
+}
 template <typename T> GPU_DEVICE float Real(float sum) { return sum; }
 template <typename T> GPU_DEVICE double Real(double sum) { return sum; }
 
@@ -50,7 +52,9 @@ struct Mean : Sum<T> {
   using typename Sum<T>::A;
   static GPU_DEVICE T End(A a, int64_t n) {
     if constexpr (kIsReal<A>) return Narrow<T>::Of(a / static_cast<A>(n));
-    else return static_cast<T>(-1) < T(0) ? static_cast<T>(static_cast<int64_t>(a) / n) : static_cast<T>(a / static_cast<uint64_t>(n));
+    else
+      return static_cast<T>(-1) < T(0) ? static_cast<T>(static_cast<int64_t>(a) / n)
+                                       : static_cast<T>(a / static_cast<uint64_t>(n));
   }
 };
 template <typename T>
@@ -127,7 +131,8 @@ GPU_DEVICE void ReduceBlock(const ReduceArgs& args) {
   for (int64_t o = blockIdx.x; o < args.outputs; o += gridDim.x) {
     const T* from = x + Offset(args.kept, o);
     A a = R<T>::template Start<A>();
-    for (int64_t i = threadIdx.x; i < args.count; i += blockDim.x) a = R<T>::Of(a, R<T>::Map(from[ReducedOffset(args.reduced, i)]));
+    for (int64_t i = threadIdx.x; i < args.count; i += blockDim.x)
+      a = R<T>::Of(a, R<T>::Map(from[ReducedOffset(args.reduced, i)]));
     a = BlockReduce<R<T>>(a, part);
     if (threadIdx.x == 0) y[o] = R<T>::End(a, args.count);
   }
@@ -158,7 +163,8 @@ GPU_DEVICE void ReduceAtomicSum(const ReduceArgs& args) {
   float* y = static_cast<float*>(args.y);
   const int64_t units = args.outputs * args.splits, each = (args.count + args.splits - 1) / args.splits;
   for (int64_t u = blockIdx.x; u < units; u += gridDim.x) {
-    const int64_t o = u / args.splits, begin = u % args.splits * each, end = begin + each < args.count ? begin + each : args.count;
+    const int64_t o = u / args.splits, begin = u % args.splits * each,
+                  end = begin + each < args.count ? begin + each : args.count;
     const float* from = x + Offset(args.kept, o);
     float a = 0;
     for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) a += from[ReducedOffset(args.reduced, i)];

@@ -102,7 +102,8 @@ GPU_DEVICE void ResizeSmooth(const ResizeArgs& args) {
     for (int r = 0; r < taps[2]; ++r) {
       for (int s = 0; s < taps[1]; ++s) {
         C line = 0;
-        for (int t = 0; t < taps[0]; ++t) line += weights[0][t] * Widen(x[from + places[2][r] + places[1][s] + places[0][t]]);
+        for (int t = 0; t < taps[0]; ++t)
+          line += weights[0][t] * Widen(x[from + places[2][r] + places[1][s] + places[0][t]]);
         sum += weights[2][r] * weights[1][s] * line;
       }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tile that products of matrices and convolutions share: 64 x 64 outputs by 256 threads, 4 x 4 each, 16 steps of k at a time.
-// Included by kernels only.
+// The tile that products of matrices and convolutions share: 64 x 64 outputs by 256 threads, 4 x 4 each, 16 steps of k
+// at a time. Included by kernels only.
 #pragma once
 
 #include "plugins/gpu/port.h"

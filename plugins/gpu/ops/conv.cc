@@ -30,7 +30,8 @@ Result Find(const Problem& p, Convolution* out) {
   Value x = n.input(0), w = n.input(1), y = n.output(0);
   out->type = x.dtype();
   if (!IsFloating(x.dtype())) return Refusal("only floating types");
-  if (w.dtype() != x.dtype() || (n.has_input(2) && n.input(2).dtype() != x.dtype())) return Refusal("operands of several types");
+  if (w.dtype() != x.dtype() || (n.has_input(2) && n.input(2).dtype() != x.dtype()))
+    return Refusal("operands of several types");
   if (w.rank() != x.rank()) return Refusal("the filter's rank is not the input's");
   if (Result r = ReadWindow(n, w.dims().subspan(2), out->args.axis); !r.ok()) return r;
   if (y.elements() == 0 || w.elements() == 0 || x.elements() == 0) return Refusal("an operand is empty");
@@ -39,7 +40,8 @@ Result Find(const Problem& p, Convolution* out) {
   a.channels = x.dim(1);
   a.outputs = w.dim(0);
   a.groups = n.Int("group", 1);
-  if (a.groups < 1 || a.channels != a.groups * w.dim(1) || a.outputs % a.groups) return Refusal("the groups do not divide the channels");
+  if (a.groups < 1 || a.channels != a.groups * w.dim(1) || a.outputs % a.groups)
+    return Refusal("the groups do not divide the channels");
   Epilogue e;
   if (!FindEpilogue(p, ChannelAxis::kSecond, &e)) return Refusal("what follows is no epilogue");
   out->x = InputOf(p, 0);
@@ -60,7 +62,11 @@ void Offer(const Problem& p, Offers& offers) {
   if (conv.residual >= 0 && conv.residual != conv.x && conv.residual != conv.w && conv.residual != conv.bias) {
     in_place.push_back({0, static_cast<uint32_t>(conv.residual)});
   }
-  offers.Add({.id = "gpu.conv.direct", .rank = 1, .attributes = kExact, .cost_us = GpuUs(BytesOf(p), 12 * flops), .variant = kDirect,
+  offers.Add({.id = "gpu.conv.direct",
+              .rank = 1,
+              .attributes = kExact,
+              .cost_us = GpuUs(BytesOf(p), 12 * flops),
+              .variant = kDirect,
               .in_place = in_place});
   if (a.axis[0].in != 1 || a.axis[0].kernel != 1) return;
   // Tiles are filled with zeros where a group has few outputs or a short sum.
@@ -76,7 +82,8 @@ KernelPtr Make(const Problem& p, const Candidate& c) {
   bool direct = c.variant == kDirect;
   recipe.Add(KernelFor(direct ? "conv_direct" : "conv_product", conv.type),
              direct ? Spread(conv.args.images * conv.args.outputs * conv.pixels()) : Rows(conv.tiles()), conv.args,
-             {Operand::In(conv.x), Operand::In(conv.w), Operand::MaybeIn(conv.bias), Operand::MaybeIn(conv.residual), Operand::Out()});
+             {Operand::In(conv.x), Operand::In(conv.w), Operand::MaybeIn(conv.bias), Operand::MaybeIn(conv.residual),
+              Operand::Out()});
   return std::move(recipe).Make();
 }
 

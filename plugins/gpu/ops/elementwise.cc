@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every elementwise operator as launches, and chains of them as one. Which types an operator takes is what its kernels are
-// compiled for.
+// Every elementwise operator as launches, and chains of them as one. Which types an operator takes is what its kernels
+// are compiled for.
 #include "plugins/gpu/kernels/elementwise.h"
 
 #include <array>
@@ -28,7 +28,8 @@ class Builder {
     switch (op.form) {
       case Form::kUnary: return Unary(op.kernel, n_.Float(op.p, op.a), n_.Float(op.q, op.b));
       case Form::kIsInf:
-        return Unary(op.kernel, static_cast<float>(n_.Int("detect_positive", 1)), static_cast<float>(n_.Int("detect_negative", 1)));
+        return Unary(op.kernel, static_cast<float>(n_.Int("detect_positive", 1)),
+                     static_cast<float>(n_.Int("detect_negative", 1)));
       case Form::kGelu: return Unary(n_.Word("approximate", "none") == "tanh" ? "gelu_tanh" : "gelu", 0, 0);
       case Form::kBinary: return BinaryOfInputs(op.kernel);
       case Form::kMod: return BinaryOfInputs(n_.Int("fmod", 0) ? "fmod" : "mod");
@@ -126,7 +127,8 @@ class Builder {
     if (type == exponent) return BinaryOfInputs("pow");
     if (IsInteger(type) && IsInteger(exponent)) return No("an integer power of another type");
     uint64_t x = n_.input(0).elements(), y = n_.input(1).elements();
-    auto x_at = Operand::Work(), y_at = Operand::Work(static_cast<int64_t>(8 * x)), z_at = Operand::Work(static_cast<int64_t>(8 * (x + y)));
+    auto x_at = Operand::Work(), y_at = Operand::Work(static_cast<int64_t>(8 * x)),
+         z_at = Operand::Work(static_cast<int64_t>(8 * (x + y)));
     recipe_.SetWorkspace(8 * (x + y + y_.elements()));
     if (Result r = Cast(In(0), type, x, MGE_DTYPE_F64, x_at); !r.ok()) return r;
     if (Result r = Cast(In(1), exponent, y, MGE_DTYPE_F64, y_at); !r.ok()) return r;
@@ -154,7 +156,8 @@ class Builder {
         args.y_strides[d] = b.strides[2][d];
       }
     }
-    recipe_.Add("where_" + std::to_string(ElementBytes(y_.dtype())), Spread(n()), args, {In(0), In(1), In(2), Operand::Out()});
+    recipe_.Add("where_" + std::to_string(ElementBytes(y_.dtype())), Spread(n()), args,
+                {In(0), In(1), In(2), Operand::Out()});
     return {};
   }
 
@@ -165,7 +168,8 @@ class Builder {
     }
     if (elements) {
       recipe_.Add(KernelFor("cast_to", to_type), Spread(static_cast<int64_t>(elements)),
-                  CastArgs{nullptr, nullptr, static_cast<int64_t>(elements), static_cast<int32_t>(from_type), 0}, {from, to});
+                  CastArgs{nullptr, nullptr, static_cast<int64_t>(elements), static_cast<int32_t>(from_type), 0},
+                  {from, to});
     }
     return {};
   }
@@ -188,7 +192,8 @@ class Builder {
   Result Copy() {
     if (n_.has_input(2)) {
       Value training = n_.input(2);
-      if (!training.is_constant() || training.elements() != 1 || training.data<uint8_t>()[0]) return No("Dropout in training");
+      if (!training.is_constant() || training.elements() != 1 || training.data<uint8_t>()[0])
+        return No("Dropout in training");
     }
     recipe_.AddCopy(Operand::Out(), In(0), y_.bytes());
     return {};
@@ -207,7 +212,10 @@ void Offer(const Problem& p, Offers& offers) {
     Chain chain;
     if (Result r = chain.Build(p, &recipe); !r.ok()) return offers.Refuse(r.text());
     double operations = 20.0 * static_cast<double>(p.output(0).elements()) * p.node_count();
-    return offers.Add({.id = "gpu.chain", .attributes = kExact, .cost_us = GpuUs(BytesOf(p), operations), .in_place = chain.in_place()});
+    return offers.Add({.id = "gpu.chain",
+                       .attributes = kExact,
+                       .cost_us = GpuUs(BytesOf(p), operations),
+                       .in_place = chain.in_place()});
   }
   Builder builder(p, &recipe);
   if (Result r = builder.Build(); !r.ok()) return offers.Refuse(r.text());

@@ -13,7 +13,9 @@ int64_t Product(std::span<const int64_t> dims) {
   return n;
 }
 bool IsIndex(const Value& v) { return v.dtype() == MGE_DTYPE_I64 || v.dtype() == MGE_DTYPE_I32; }
-std::string Sized(std::string_view base, const Value& v) { return std::string(base) + "_" + std::to_string(ElementBytes(v.dtype())); }
+std::string Sized(std::string_view base, const Value& v) {
+  return std::string(base) + "_" + std::to_string(ElementBytes(v.dtype()));
+}
 
 Result Gather(const Problem& p, Recipe& recipe) {
   Node n = p.node();
@@ -32,7 +34,8 @@ Result Gather(const Problem& p, Recipe& recipe) {
     args.bound = e.n;
   } else {
     auto batch = static_cast<int>(n.Int("batch_dims", 0));
-    if (indices.rank() < 1 || batch < 0 || batch >= indices.rank() || batch > x.rank()) return Refusal("batch_dims outside of the rank");
+    if (indices.rank() < 1 || batch < 0 || batch >= indices.rank() || batch > x.rank())
+      return Refusal("batch_dims outside of the rank");
     auto tuple = static_cast<int>(indices.dim(-1));
     if (batch + tuple > x.rank()) return Refusal("more indices than dimensions");
     std::vector<int64_t> strides = StridesOf(x.dims());
@@ -96,7 +99,8 @@ Result OneHot(const Problem& p, Recipe& recipe) {
 Result Trilu(const Problem& p, Recipe& recipe) {
   Node n = p.node();
   Value y = n.output(0);
-  if (n.has_input(1) && (n.input(1).dtype() != MGE_DTYPE_I64 || n.input(1).elements() != 1)) return Refusal("k is not one int64");
+  if (n.has_input(1) && (n.input(1).dtype() != MGE_DTYPE_I64 || n.input(1).elements() != 1))
+    return Refusal("k is not one int64");
   if (y.rank() < 2) return Refusal("needs matrices");
   auto elements = static_cast<int64_t>(y.elements());
   if (elements == 0) return {};

@@ -71,7 +71,8 @@ Result FindMatMul(const Node& n, MatMulArgs* args) {
     args->batch *= args->batch_dims[at];
   }
   bool same_b = std::all_of(args->b_batch, args->b_batch + rank, [](int64_t s) { return s == 0; });
-  if (rank && same_b && a_step == args->batch * args->m * args->k) {  // one B for all: the rows of all batches are one matrix
+  if (rank && same_b &&
+      a_step == args->batch * args->m * args->k) {  // one B for all: the rows of all batches are one matrix
     args->m *= args->batch;
     args->batch = 1;
     args->batch_rank = 0;
@@ -87,7 +88,8 @@ Result Find(const Problem& p, Product* out) {
   out->a = InputOf(p, 0);
   out->b = InputOf(p, 1);
   if (gemm && n.has_input(2) && out->args.beta != 0) out->c = InputOf(p, 2);
-  if (n.input(0).dtype() != out->type || n.input(1).dtype() != out->type || (out->c >= 0 && n.input(2).dtype() != out->type)) {
+  if (n.input(0).dtype() != out->type || n.input(1).dtype() != out->type ||
+      (out->c >= 0 && n.input(2).dtype() != out->type)) {
     return Refusal("operands of several types");
   }
   Epilogue e;
@@ -128,7 +130,8 @@ void Offer(const Problem& p, Offers& offers) {
   }
   if (!IsFloating(product.type)) return offers.Refuse("no kernel for " + std::string(TypeName(product.type)));
   // A tile is one block's: few tiles leave the device idle.
-  double tile_us = 0.05 * static_cast<double>((args.k + 15) / 16), waves = static_cast<double>((product.tiles() + 127) / 128);
+  double tile_us = 0.05 * static_cast<double>((args.k + 15) / 16),
+         waves = static_cast<double>((product.tiles() + 127) / 128);
   double us = GpuUs(BytesOf(p), product.flops()) + tile_us * waves;
   offers.Add({.id = "gpu.matmul.tiles", .attributes = kExact, .cost_us = us, .variant = kTiles, .in_place = in_place});
   if (int64_t splits = SplitsOf(product); splits > 1 && args.m && args.n) {
@@ -139,8 +142,12 @@ void Offer(const Problem& p, Offers& offers) {
                 .variant = kSplitK, .in_place = in_place});
   }
   if (product.type == MGE_DTYPE_F32) {
-    offers.Add({.id = "gpu.matmul.as_bf16", .rank = 20, .attributes = kExact | MGE_KERNEL_REDUCED_PRECISION, .cost_us = us * 1.1,
-                .variant = kAsBf16, .in_place = in_place});
+    offers.Add({.id = "gpu.matmul.as_bf16",
+                .rank = 20,
+                .attributes = kExact | MGE_KERNEL_REDUCED_PRECISION,
+                .cost_us = us * 1.1,
+                .variant = kAsBf16,
+                .in_place = in_place});
   }
 }
 
@@ -152,7 +159,8 @@ KernelPtr Make(const Problem& p, const Candidate& c) {
   int64_t outputs = args.batch * args.m * args.n;
   if (outputs == 0) return std::move(recipe).Make();
   auto a = Operand::In(product.a), b = Operand::In(product.b), null = Operand::Null();
-  auto start = Operand::MaybeIn(product.c), bias = Operand::MaybeIn(product.bias), residual = Operand::MaybeIn(product.residual);
+  auto start = Operand::MaybeIn(product.c), bias = Operand::MaybeIn(product.bias),
+       residual = Operand::MaybeIn(product.residual);
   if (c.variant == kPlainLoops) {
     recipe.Add(ElementBytes(product.type) == 8 ? "matmul_plain_u64" : "matmul_plain_u32", Spread(outputs), args,
                {a, b, null, null, null, Operand::Out()});

@@ -20,8 +20,9 @@ Result Transpose(const Problem& p, Recipe& recipe) {
     if (axis < 0) return Refusal("perm is outside of the rank");
     from.push_back(own[static_cast<size_t>(axis)]);
   }
-  return Added(AddMove(recipe, {.input = InputOf(p, 0), .dims = DimsOf(y), .from_strides = from, .to_strides = StridesOf(y.dims())},
-                       ElementBytes(x.dtype())));
+  return Added(AddMove(
+      recipe, {.input = InputOf(p, 0), .dims = DimsOf(y), .from_strides = from, .to_strides = StridesOf(y.dims())},
+      ElementBytes(x.dtype())));
 }
 
 Result Expand(const Problem& p, Recipe& recipe) {
@@ -31,8 +32,9 @@ Result Expand(const Problem& p, Recipe& recipe) {
   for (size_t d = 0; d < own.size(); ++d) {
     if (x.dims()[d] != 1) from[d + shift] = own[d];
   }
-  return Added(AddMove(recipe, {.input = InputOf(p, 0), .dims = DimsOf(y), .from_strides = from, .to_strides = StridesOf(y.dims())},
-                       ElementBytes(x.dtype())));
+  return Added(AddMove(
+      recipe, {.input = InputOf(p, 0), .dims = DimsOf(y), .from_strides = from, .to_strides = StridesOf(y.dims())},
+      ElementBytes(x.dtype())));
 }
 
 // Every dimension is walked as (repeat, position).
@@ -75,8 +77,14 @@ Result Split(const Problem& p, Recipe& recipe) {
   for (int k = 0; k < n.output_count(); ++k) {
     if (!n.has_output(k)) return Refusal("an output is absent");
     Value y = n.output(k);
-    if (!AddMove(recipe, {.input = InputOf(p, 0), .output = OutputOf(p, k), .from_offset = at * from[static_cast<size_t>(axis)],
-                          .dims = DimsOf(y), .from_strides = from, .to_strides = StridesOf(y.dims())}, ElementBytes(x.dtype()))) {
+    if (!AddMove(recipe,
+                 {.input = InputOf(p, 0),
+                  .output = OutputOf(p, k),
+                  .from_offset = at * from[static_cast<size_t>(axis)],
+                  .dims = DimsOf(y),
+                  .from_strides = from,
+                  .to_strides = StridesOf(y.dims())},
+                 ElementBytes(x.dtype()))) {
       return Added(false);
     }
     at += y.dim(static_cast<int>(axis));
@@ -152,7 +160,8 @@ Result Reorder(const Problem& p, Recipe& recipe) {
     return true;
   };
   Copy copy = {.input = InputOf(p, 0), .dims = DimsOf(x)};
-  if (!strides(x.layout(), &copy.from_strides) || !strides(y.layout(), &copy.to_strides)) return Refusal("a layout is not ours");
+  if (!strides(x.layout(), &copy.from_strides) || !strides(y.layout(), &copy.to_strides))
+    return Refusal("a layout is not ours");
   return Added(AddMove(recipe, copy, ElementBytes(x.dtype())));
 }
 

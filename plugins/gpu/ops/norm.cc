@@ -20,8 +20,8 @@ Result Softmax(const Problem& p, Recipe& recipe) {
   Extent e = ExtentOf(x, axis);
   SoftmaxArgs args = {nullptr, nullptr, e.outer * e.inner, e.n, e.inner, n.op() == "LogSoftmax", 0};
   bool alone = e.n < 64;  // a block would be mostly idle
-  recipe.Add(KernelFor(alone ? "softmax_thread" : "softmax_block", x.dtype()), alone ? Spread(args.rows) : Rows(args.rows), args,
-             {Operand::In(InputOf(p, 0)), Operand::Out()});
+  recipe.Add(KernelFor(alone ? "softmax_thread" : "softmax_block", x.dtype()),
+             alone ? Spread(args.rows) : Rows(args.rows), args, {Operand::In(InputOf(p, 0)), Operand::Out()});
   return {};
 }
 
@@ -121,10 +121,14 @@ struct Row {
   }
   static constexpr KernelRow For(const char* op) { return {op, Offer, MoveRow<Build>::Make}; }
 };
-constexpr KernelRow kRows[] = {Row<Softmax, kInPlace>::For("Softmax"), Row<Softmax, kInPlace>::For("LogSoftmax"),
-                               Row<RowNorm, kInPlace>::For("LayerNormalization"), Row<RowNorm, kInPlace>::For("RMSNormalization"),
-                               Row<RowNorm, kInPlace>::For("InstanceNormalization"), Row<RowNorm, kInPlace>::For("GroupNormalization"),
-                               Row<BatchNorm, kInPlace>::For("BatchNormalization"), Row<Lrn, kApart>::For("LRN")};
+constexpr KernelRow kRows[] = {Row<Softmax, kInPlace>::For("Softmax"),
+                               Row<Softmax, kInPlace>::For("LogSoftmax"),
+                               Row<RowNorm, kInPlace>::For("LayerNormalization"),
+                               Row<RowNorm, kInPlace>::For("RMSNormalization"),
+                               Row<RowNorm, kInPlace>::For("InstanceNormalization"),
+                               Row<RowNorm, kInPlace>::For("GroupNormalization"),
+                               Row<BatchNorm, kInPlace>::For("BatchNormalization"),
+                               Row<Lrn, kApart>::For("LRN")};
 
 }  // namespace
 

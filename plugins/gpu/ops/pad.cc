@@ -43,7 +43,8 @@ Result Constant(const Problem& p, const std::vector<int64_t>& before, Recipe& re
   }
   Copy body = {.input = InputOf(p, 0), .from_strides = from, .to_strides = to};
   for (size_t d = 0; d < rank; ++d) {
-    int64_t begin = std::clamp<int64_t>(before[d], 0, out[d]), end = std::clamp<int64_t>(before[d] + x.dims()[d], begin, out[d]);
+    int64_t begin = std::clamp<int64_t>(before[d], 0, out[d]),
+            end = std::clamp<int64_t>(before[d] + x.dims()[d], begin, out[d]);
     body.dims.push_back(end - begin);
     body.from_offset += (begin - before[d]) * from[d];
     body.to_offset += begin * to[d];
@@ -73,7 +74,8 @@ Result Build(const Problem& p, Recipe& recipe) {
     args.before[i] = before[i];
   }
   if (args.n) {
-    recipe.Add("pad_" + std::to_string(ElementBytes(x.dtype())), Spread(args.n), args, {Operand::In(InputOf(p, 0)), Operand::Out()});
+    recipe.Add("pad_" + std::to_string(ElementBytes(x.dtype())), Spread(args.n), args,
+               {Operand::In(InputOf(p, 0)), Operand::Out()});
   }
   return {};
 }

@@ -20,7 +20,8 @@ Result Build(const Problem& p, Recipe& recipe) {
   args.column_major = n.Int("storage_order", 0) != 0;
   if (args.n == 0) return {};
   recipe.Add(kernel, Spread(args.n), args,
-             {Operand::In(InputOf(p, 0)), Operand::Out(OutputOf(p, 0)), n.has_output(1) ? Operand::Out(OutputOf(p, 1)) : Operand::Null()});
+             {Operand::In(InputOf(p, 0)), Operand::Out(OutputOf(p, 0)),
+              n.has_output(1) ? Operand::Out(OutputOf(p, 1)) : Operand::Null()});
   return {};
 }
 

@@ -19,12 +19,18 @@ struct Reduction {
   bool needs_some = false;
 };
 constexpr double kInf = __builtin_inf();
-constexpr Reduction kReductions[] = {
-    {"ReduceSum", "reduce_sum", 0}, {"ReduceMean", "reduce_mean", 0, true}, {"ReduceMax", "reduce_max", 0, true},
-    {"ReduceMin", "reduce_min", 0, true}, {"ReduceProd", "reduce_prod", 1}, {"ReduceL1", "reduce_l1", 0},
-    {"ReduceL2", "reduce_l2", 0}, {"ReduceLogSum", "reduce_log_sum", -kInf}, {"ReduceLogSumExp", "reduce_log_sum_exp", -kInf},
-    {"ReduceSumSquare", "reduce_sum_square", 0}, {"GlobalAveragePool", "reduce_mean", 0, true},
-    {"GlobalMaxPool", "reduce_max", 0, true}};
+constexpr Reduction kReductions[] = {{"ReduceSum", "reduce_sum", 0},
+                                     {"ReduceMean", "reduce_mean", 0, true},
+                                     {"ReduceMax", "reduce_max", 0, true},
+                                     {"ReduceMin", "reduce_min", 0, true},
+                                     {"ReduceProd", "reduce_prod", 1},
+                                     {"ReduceL1", "reduce_l1", 0},
+                                     {"ReduceL2", "reduce_l2", 0},
+                                     {"ReduceLogSum", "reduce_log_sum", -kInf},
+                                     {"ReduceLogSumExp", "reduce_log_sum_exp", -kInf},
+                                     {"ReduceSumSquare", "reduce_sum_square", 0},
+                                     {"GlobalAveragePool", "reduce_mean", 0, true},
+                                     {"GlobalMaxPool", "reduce_max", 0, true}};
 
 const Reduction& Find(const Node& n) {
   for (const Reduction& r : kReductions) {
@@ -114,8 +120,11 @@ void Offer(const Problem& p, Offers& offers) {
   offers.Add({.id = "gpu.reduce.block", .attributes = kExact,
               .cost_us = GpuUs(bytes) + 0.2 + count / 128e3 + 2e-3 * static_cast<double>(a.outputs), .variant = kBlock});
   if (d.base == "reduce_sum" && p.node().input(0).dtype() == MGE_DTYPE_F32) {
-    offers.Add({.id = "gpu.reduce.atomic", .rank = 10, .attributes = MGE_KERNEL_CAPTURE_SAFE | MGE_KERNEL_USES_ATOMICS,
-                .cost_us = GpuUs(bytes, 0, 2) + 0.2 + count / 512e3 + 8e-3 * static_cast<double>(a.outputs), .variant = kAtomic});
+    offers.Add({.id = "gpu.reduce.atomic",
+                .rank = 10,
+                .attributes = MGE_KERNEL_CAPTURE_SAFE | MGE_KERNEL_USES_ATOMICS,
+                .cost_us = GpuUs(bytes, 0, 2) + 0.2 + count / 512e3 + 8e-3 * static_cast<double>(a.outputs),
+                .variant = kAtomic});
   }
 }
 

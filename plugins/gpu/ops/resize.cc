@@ -33,13 +33,15 @@ Result Build(const Problem& p, Recipe& recipe) {
   ResizeArgs args = {};
   std::string_view mode = n.Word("mode", "nearest");
   bool nearest = mode == "nearest";
-  if (nearest && !Find(kRoundings, n.Word("nearest_mode", "round_prefer_floor"), &args.mode)) return Refusal("that rounding");
+  if (nearest && !Find(kRoundings, n.Word("nearest_mode", "round_prefer_floor"), &args.mode))
+    return Refusal("that rounding");
   if (!nearest) {
     if (mode != "linear" && mode != "cubic") return Refusal("no mode " + std::string(mode));
     if (!IsFloating(x.dtype())) return Refusal("only floating types");
     args.mode = mode == "linear" ? kLinear : kCubic;
   }
-  if (!Find(kCoordinates, n.Word("coordinate_transformation_mode", "half_pixel"), &args.coordinates)) return Refusal("that transformation");
+  if (!Find(kCoordinates, n.Word("coordinate_transformation_mode", "half_pixel"), &args.coordinates))
+    return Refusal("that transformation");
   args.cubic_a = n.Float("cubic_coeff_a", -0.75f);
   args.exclude_outside = n.Int("exclude_outside", 0) != 0;
   if (args.exclude_outside && args.mode == kLinear) return Refusal("exclude_outside of mode linear");
@@ -51,7 +53,8 @@ Result Build(const Problem& p, Recipe& recipe) {
   }
   bool by_scales = n.has_input(2) && n.input(2).elements() > 0;
   if (by_scales && !n.input(2).is_constant()) return Refusal("the scales are not constant");
-  if (by_scales && (n.input(2).dtype() != MGE_DTYPE_F32 || n.input(2).elements() != axes.size())) return Refusal("scales that do not fit");
+  if (by_scales && (n.input(2).dtype() != MGE_DTYPE_F32 || n.input(2).elements() != axes.size()))
+    return Refusal("scales that do not fit");
   if (!by_scales && n.Word("keep_aspect_ratio_policy", "stretch") != "stretch") return Refusal("only the policy stretch");
   std::vector<int64_t> strides = StridesOf(x.dims());
   for (int d = 0; d < rank; ++d) {
@@ -61,7 +64,8 @@ Result Build(const Problem& p, Recipe& recipe) {
   for (size_t i = 0; i < axes.size(); ++i) {
     if (axes[i] < 0) return Refusal("an axis is outside of the rank");
     ResizeAxis& a = args.axis[axes[i]];
-    a.scale = by_scales ? static_cast<double>(n.input(2).data<float>()[i]) : static_cast<double>(a.out) / static_cast<double>(a.in);
+    a.scale = by_scales ? static_cast<double>(n.input(2).data<float>()[i])
+                        : static_cast<double>(a.out) / static_cast<double>(a.in);
   }
   int resampled = 0;
   for (int d = 0; d < rank; ++d) {

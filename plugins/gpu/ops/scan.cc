@@ -28,7 +28,8 @@ Result ArgReduce(const Problem& p, Recipe& recipe) {
 Result CumSum(const Problem& p, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0), axis = n.input(1);
-  if (axis.elements() != 1 || (axis.dtype() != MGE_DTYPE_I64 && axis.dtype() != MGE_DTYPE_I32)) return Refusal("the axis is not one integer");
+  if (axis.elements() != 1 || (axis.dtype() != MGE_DTYPE_I64 && axis.dtype() != MGE_DTYPE_I32))
+    return Refusal("the axis is not one integer");
   if (x.dtype() == MGE_DTYPE_BOOL) return NoType(x);
   if (x.rank() == 0) return Refusal("a scalar");
   RunningSumArgs args = {};
@@ -52,7 +53,8 @@ Result Hardmax(const Problem& p, Recipe& recipe) {
   if (axis < 0) return Refusal("the axis is outside of the rank");
   if (x.elements() == 0) return {};
   Extent e = ExtentOf(x, axis);
-  recipe.Add(KernelFor("hardmax", x.dtype()), Spread(e.outer * e.inner), HardmaxArgs{nullptr, nullptr, e.outer * e.inner, e.n, e.inner},
+  recipe.Add(KernelFor("hardmax", x.dtype()), Spread(e.outer * e.inner),
+             HardmaxArgs{nullptr, nullptr, e.outer * e.inner, e.n, e.inner},
              {Operand::In(InputOf(p, 0)), Operand::Out()});
   return {};
 }
@@ -66,7 +68,8 @@ Result TopK(const Problem& p, Recipe& recipe) {
   Extent e = ExtentOf(x, axis);
   int64_t k = y.dim(static_cast<int>(axis));
   std::vector<int64_t> wanted;
-  if (!ConstantInts(n, 1, wanted) || wanted.size() != 1 || wanted[0] != k || k > e.n) return Refusal("K is not a valid constant");
+  if (!ConstantInts(n, 1, wanted) || wanted.size() != 1 || wanted[0] != k || k > e.n)
+    return Refusal("K is not a valid constant");
   if (!n.has_output(1)) recipe.SetWorkspace(y.elements() * sizeof(int64_t));
   if (y.elements() == 0) return {};
   recipe.Add(KernelFor("top_k", x.dtype()), Spread(e.outer * e.inner),

@@ -10,8 +10,8 @@
 
 namespace mge::gpu {
 
-// dims[d] and, for operand i, strides[i][d]: 0 where it is repeated. Dimensions of one element are gone, and neighbours that
-// every operand walks as one are joined. At least one dimension is left.
+// dims[d] and, for operand i, strides[i][d]: 0 where it is repeated. Dimensions of one element are gone, and neighbours
+// that every operand walks as one are joined. At least one dimension is left.
 struct Broadcast {
   std::vector<int64_t> dims;
   std::vector<std::vector<int64_t>> strides;

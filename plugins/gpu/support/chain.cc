@@ -48,7 +48,8 @@ bool SameDims(const Value& a, const Value& b) { return std::ranges::equal(a.dims
 
 Result Chain::Build(const Problem& p, Recipe* recipe) {
   auto no = [](const char* why) { return Result(MGE_UNIMPLEMENTED, why); };
-  if (p.output_count() != 1 || p.input_count() > kMaxChainInputs || p.node_count() > kMaxChainSteps) return no("too long for a chain");
+  if (p.output_count() != 1 || p.input_count() > kMaxChainInputs || p.node_count() > kMaxChainSteps)
+    return no("too long for a chain");
   Value y = p.output(0);
   ChainArgs args = {};
   args.n = static_cast<int64_t>(y.elements());
@@ -115,7 +116,8 @@ void OfferChains(const Pattern& pattern, const mge_claim_sink* sink) {
     OfferClaim(sink, "elementwise_chain", nodes, static_cast<double>(nodes.size() - 1) * GpuUs(bytes));
     // What remains if another fusion takes the first nodes.
     for (size_t k = 1; k <= 3 && k + 2 <= nodes.size(); ++k) {
-      OfferClaim(sink, "elementwise_chain", std::span(nodes).subspan(k), static_cast<double>(nodes.size() - 1 - k) * GpuUs(bytes));
+      OfferClaim(sink, "elementwise_chain", std::span(nodes).subspan(k),
+                 static_cast<double>(nodes.size() - 1 - k) * GpuUs(bytes));
     }
   }
 }

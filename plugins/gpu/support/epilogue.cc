@@ -50,7 +50,8 @@ bool FindActivation(const Node& next, Activation* a) {
 
 // Makes `next`, which reads e->output, part of the epilogue; false, and nothing is changed, if it does not fit.
 bool Absorb(const Graph& graph, const Node& next, ChannelAxis axis, Epilogue* e) {
-  if (e->activation.kind != kNoActivation || HasOwnMeaning(next) || !next.has_output(0) || next.output_count() != 1) return false;
+  if (e->activation.kind != kNoActivation || HasOwnMeaning(next) || !next.has_output(0) || next.output_count() != 1)
+    return false;
   Value x = graph.value(e->output), y = next.output(0);
   if (x.dtype() != MGE_DTYPE_F32 || y.dtype() != MGE_DTYPE_F32 || !y.is_static() || !SameDims(x, y)) return false;
   Epilogue grown = *e;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows a product or a convolution and is computed with it: the additions of a bias and of a tensor, an activation.
+// What follows a product or a convolution and is computed with it: the additions of a bias and of a tensor, an
+// activation.
 #pragma once
 
 #include <string_view>

@@ -5,7 +5,8 @@ namespace mge::gpu {
 
 std::string FaultText(const Fault& f) {
   if (f.what == Fault::kIndex) {
-    return "index " + std::to_string(f.value) + " is outside of [" + std::to_string(-f.bound) + ", " + std::to_string(f.bound) + ")";
+    return "index " + std::to_string(f.value) + " is outside of [" + std::to_string(-f.bound) + ", " +
+           std::to_string(f.bound) + ")";
   }
   return "integer division of " + std::to_string(f.value) + " by " + std::to_string(f.bound) + " has no result";
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moving elements: an operator as a list of strided copies. Transposes, slices, concatenations, broadcasts, pads and changes of
-// layout are all of this form.
+// Moving elements: an operator as a list of strided copies. Transposes, slices, concatenations, broadcasts, pads and
+// changes of layout are all of this form.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct Copy {
   std::vector<int64_t> dims = {}, from_strides = {}, to_strides = {};
 };
 
-// Adds the copy: as bytes where both sides lie so, by tiles where it is a transpose, else element by element. False if it has too
-// many dimensions.
+// Adds the copy: as bytes where both sides lie so, by tiles where it is a transpose, else element by element. False if
+// it has too many dimensions.
 bool AddMove(Recipe& recipe, Copy copy, uint64_t element_bytes);
 
 inline Result Refusal(std::string why) { return {MGE_UNIMPLEMENTED, std::move(why)}; }

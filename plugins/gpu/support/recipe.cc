@@ -81,7 +81,8 @@ class RecipeKernel : public Kernel {
     new (at) Header{recipe_.steps_.size(), 0};
     at += Aligned(sizeof(Header));
     for (const Recipe::Step& s : recipe_.steps_) {
-      auto* head = new (at) StepHead{s.kind, static_cast<uint32_t>(s.pointers.size()), s.launch, s.byte, s.bytes, BytesOf(s)};
+      auto* head =
+          new (at) StepHead{s.kind, static_cast<uint32_t>(s.pointers.size()), s.launch, s.byte, s.bytes, BytesOf(s)};
       auto* pointers = reinterpret_cast<BoundPointer*>(head + 1);
       for (size_t k = 0; k < s.pointers.size(); ++k) new (pointers + k) BoundPointer(Bound(s.pointers[k], binding));
       if (!s.args.empty()) std::memcpy(at + ArgsOffset(s.pointers.size()), s.args.data(), s.args.size());

@@ -75,7 +75,8 @@ class Recipe {
     std::vector<Operand> pointers;  // kFill, kCopy: destination, source
     std::vector<char> args;
   };
-  void AddLaunch(std::string_view kernel, const Shape3& shape, const void* args, size_t bytes, std::span<const Operand> pointers);
+  void AddLaunch(std::string_view kernel, const Shape3& shape, const void* args, size_t bytes,
+                 std::span<const Operand> pointers);
 
   std::vector<Step> steps_;
   uint64_t workspace_ = 0;

@@ -13,11 +13,12 @@ namespace mge::gpu {
 inline constexpr uint64_t kExact = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_BATCH_INVARIANT | MGE_KERNEL_CAPTURE_SAFE;
 inline constexpr int kMaxRank = 8;
 
-// Refuses, and answers false, unless all shapes are known, all outputs are plainly written, all types are ours, no operand has
-// more than kMaxRank dimensions, and the problem is one node (any number if `groups`).
+// Refuses, and answers false, unless all shapes are known, all outputs are plainly written, all types are ours, no
+// operand has more than kMaxRank dimensions, and the problem is one node (any number if `groups`).
 bool Accept(const Problem& p, Offers& offers, bool groups = false);
 
-// A node that the host could not bring into the newest form: attributes that begin with '_' say how its old operator set differs.
+// A node that the host could not bring into the newest form: attributes that begin with '_' say how its old operator
+// set differs.
 bool HasOwnMeaning(const Node& node);
 
 inline bool IsFloating(mge_dtype t) {

@@ -7,7 +7,8 @@
 
 namespace mge::gpu {
 
-// Fills axis[3] for the spatial axes of x and y (one to three, behind images and channels); absent ones in front have size 1.
+// Fills axis[3] for the spatial axes of x and y (one to three, behind images and channels); absent ones in front have
+// size 1.
 Result ReadWindow(const Node& node, std::span<const int64_t> kernel, WindowAxis* axis);
 
 }  // namespace mge::gpu

@@ -105,7 +105,8 @@ TEST(GpuConv, LargeOnesOfManyForms) {
       Emulated().Check(Conv({images, 64, 15, 14}, 64, {}, bias), OfProducts(576));
       Emulated().Check(Conv({images, 128, 14, 13}, 96, {.kernel = {1, 1}, .pads = {0, 0, 0, 0}}, bias), OfProducts(128));
       Emulated().Check(Conv({images, 64, 15, 14}, 64, {.strides = {2, 2}, .pads = {1, 0, 2, 1}}, bias), OfProducts(576));
-      Emulated().Check(Conv({images, 64, 20, 20}, 64, {.pads = {2, 2, 2, 2}, .dilations = {2, 2}, .group = 2}, bias), OfProducts(288));
+      Emulated().Check(Conv({images, 64, 20, 20}, 64, {.pads = {2, 2, 2, 2}, .dilations = {2, 2}, .group = 2}, bias),
+                       OfProducts(288));
     }
   }
   Case c = Conv({1, 64, 14, 14}, 64, {});
@@ -148,13 +149,19 @@ TEST(GpuConv, Transposed) {
   for (DType t : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16}) {
     Tensor x = Random(t, {2, 4, 5, 6}), w = Random(t, {4, 3, 3, 2}), bias = Random(t, {3});
     Emulated().Check(OneNode("ConvTranspose", {x, w, bias}), OfProducts(24));
-    Emulated().Check(OneNode("ConvTranspose", {x, w}, With({{"strides", Ints{3, 2}}, {"pads", Ints{1, 0, 2, 1}}, {"output_padding", Ints{2, 1}}})),
+    Emulated().Check(OneNode("ConvTranspose", {x, w},
+                             With({{"strides", Ints{3, 2}}, {"pads", Ints{1, 0, 2, 1}}, {"output_padding", Ints{2, 1}}})),
                      OfProducts(24));
-    Emulated().Check(OneNode("ConvTranspose", {x, Random(t, {4, 3, 2, 2})}, With({{"group", int64_t{2}}, {"dilations", Ints{2, 3}}})),
-                     OfProducts(8));
-    Emulated().Check(OneNode("ConvTranspose", {x, w, bias}, With({{"strides", Ints{3, 2}}, {"output_shape", Ints{16, 11}}})), OfProducts(24));
+    Emulated().Check(
+        OneNode("ConvTranspose", {x, Random(t, {4, 3, 2, 2})}, With({{"group", int64_t{2}}, {"dilations", Ints{2, 3}}})),
+        OfProducts(8));
+    Emulated().Check(
+        OneNode("ConvTranspose", {x, w, bias}, With({{"strides", Ints{3, 2}}, {"output_shape", Ints{16, 11}}})),
+        OfProducts(24));
     for (const char* automatic : {"SAME_UPPER", "SAME_LOWER"}) {
-      Emulated().Check(OneNode("ConvTranspose", {x, w}, With({{"strides", Ints{2, 2}}, {"auto_pad", std::string(automatic)}})), OfProducts(24));
+      Emulated().Check(
+          OneNode("ConvTranspose", {x, w}, With({{"strides", Ints{2, 2}}, {"auto_pad", std::string(automatic)}})),
+          OfProducts(24));
     }
     Emulated().Check(OneNode("ConvTranspose", {Random(t, {1, 2, 7}), Random(t, {2, 3, 3})}), OfProducts(6));
     Emulated().Check(OneNode("ConvTranspose", {Random(t, {1, 2, 3, 4, 2}), Random(t, {2, 3, 2, 1, 3})}), OfProducts(12));
@@ -162,7 +169,8 @@ TEST(GpuConv, Transposed) {
 }
 
 TEST(GpuConv, RefusesFourSpatialDimensions) {
-  Backend::Outcome o = Emulated().Offers(OneNode("Conv", {Random(DType::kF32, {1, 2, 3, 4, 5, 2}), Random(DType::kF32, {2, 2, 1, 1, 1, 1})}));
+  Backend::Outcome o = Emulated().Offers(
+      OneNode("Conv", {Random(DType::kF32, {1, 2, 3, 4, 5, 2}), Random(DType::kF32, {2, 2, 1, 1, 1, 1})}));
   EXPECT_TRUE(o.candidates.empty());
   EXPECT_FALSE(o.refusals.empty());
 }

@@ -64,7 +64,8 @@ TEST(GpuElementwise, SpecialNumbersKeepTheirMeaning) {
       gpu.Check(OneNode(op, {x}), Roughly);
     }
     Tensor y = Fill(DType::kF32, {12}, {1, 2, 3, 4, 5, kNaN, 6, kInf, -kInf, 7, 8, kNaN});
-    for (const char* op : {"Max", "Min", "Add", "Mul", "Equal", "Less", "GreaterOrEqual"}) gpu.Check(OneNode(op, {x, y}), Closely);
+    for (const char* op : {"Max", "Min", "Add", "Mul", "Equal", "Less", "GreaterOrEqual"})
+      gpu.Check(OneNode(op, {x, y}), Closely);
   });
 }
 
@@ -107,7 +108,8 @@ TEST(GpuElementwise, BinaryOperatorsOfEveryType) {
 TEST(GpuElementwise, AnIntegerDividedByZeroIsTheRunsError) {
   for (const char* op : {"Div", "Mod"}) {
     std::vector<Tensor> never = {Fill(DType::kI32, {3}, {0, 0, 0})};
-    auto outcome = Emulated().Check(OneNode(op, {Fill(DType::kI32, {3}, {1, 2, 3}), Fill(DType::kI32, {3}, {1, 0, 1})}), Exactly, &never);
+    auto outcome = Emulated().Check(OneNode(op, {Fill(DType::kI32, {3}, {1, 2, 3}), Fill(DType::kI32, {3}, {1, 0, 1})}),
+                                    Exactly, &never);
     ASSERT_FALSE(outcome.codes.empty());
     EXPECT_EQ(outcome.codes[0], MGE_OUT_OF_RANGE);
     EXPECT_THAT(outcome.errors[0], ::testing::HasSubstr("division of 2 by 0"));
@@ -129,7 +131,8 @@ TEST(GpuElementwise, VariadicOperatorsBroadcast) {
 TEST(GpuElementwise, WhereAndClip) {
   ForEachMachine([](Backend& gpu) {
     for (DType t : {DType::kF32, DType::kF16, DType::kI64, DType::kU8, DType::kBool}) {
-      gpu.Check(OneNode("Where", {Random(DType::kBool, {3, 1, 40}), Random(t, {1, 5, 40}), Random(t, {}, -2, 2, 9)}), Exactly);
+      gpu.Check(OneNode("Where", {Random(DType::kBool, {3, 1, 40}), Random(t, {1, 5, 40}), Random(t, {}, -2, 2, 9)}),
+                Exactly);
       gpu.Check(OneNode("Where", {Random(DType::kBool, {200}), Random(t, {200}), Random(t, {200}, -2, 2, 9)}), Exactly);
     }
     for (DType t : {DType::kF32, DType::kF64, DType::kF16, DType::kI32, DType::kI8}) {

@@ -57,7 +57,8 @@ TEST(GpuMatMul, BatchesBroadcast) {
 
 TEST(GpuMatMul, EveryElementType) {
   ForEachMachine([](Backend& gpu) {
-    for (DType t : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI32, DType::kI64, DType::kU32, DType::kU64}) {
+    for (DType t :
+         {DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI32, DType::kI64, DType::kU32, DType::kU64}) {
       bool is_signed = t != DType::kU32 && t != DType::kU64, whole = t == DType::kI32 || t == DType::kI64 || !is_signed;
       double high = whole ? 3 : 1, low = is_signed ? -high : 0;
       for (bool constant : {true, false}) {
@@ -104,7 +105,8 @@ TEST(GpuGemm, TransposedScaledAndAdded) {
 
 TEST(GpuGemm, OfSquaresTakesAVectorAsOnePerColumn) {
   ForEachMachine([](Backend& gpu) {
-    gpu.Check(OneNode("Gemm", {Random(DType::kF32, {6, 6}), Random(DType::kF32, {6, 6}), Random(DType::kF32, {6})}), OfProducts(24));
+    gpu.Check(OneNode("Gemm", {Random(DType::kF32, {6, 6}), Random(DType::kF32, {6, 6}), Random(DType::kF32, {6})}),
+              OfProducts(24));
   });
 }
 
@@ -148,8 +150,9 @@ TEST(GpuMatMulLarge, GemmOfEveryForm) {
           Tensor a = Random(t, ta ? Shape{190, 140} : Shape{140, 190}, -1, 1, 1);
           Tensor b = Random(t, tb ? Shape{130, 190} : Shape{190, 130}, -1, 1, 2);
           for (double beta : {1.0, 2.0}) {
-            Emulated().Check(OneNode("Gemm", {a, b, Random(t, c, -1, 1, 3)}, With({{"transA", ta}, {"transB", tb}, {"beta", static_cast<float>(beta)}}), {1, 2}),
-                        OfProducts(190));
+            Emulated().Check(OneNode("Gemm", {a, b, Random(t, c, -1, 1, 3)},
+                                     With({{"transA", ta}, {"transB", tb}, {"beta", static_cast<float>(beta)}}), {1, 2}),
+                             OfProducts(190));
           }
         }
       }

@@ -46,9 +46,11 @@ TEST(GpuMovement, ConcatAndSplit) {
       Shape a = {2, 3, 4, 5}, b = a, c = a;
       b[axis < 0 ? 3 : axis] = 7;
       c[axis < 0 ? 3 : axis] = 0;
-      Emulated().Check(OneNode("Concat", {Random(t, a), Random(t, b, -2, 2, 2), Random(t, c)}, With({{"axis", axis}})), Exactly);
+      Emulated().Check(OneNode("Concat", {Random(t, a), Random(t, b, -2, 2, 2), Random(t, c)}, With({{"axis", axis}})),
+                       Exactly);
     }
-    Emulated().Check(OneNode("Split", {Random(t, {2, 9, 4}), Integers({2, 0, 7})}, With({{"axis", int64_t{1}}}), {1}, 3), Exactly);
+    Emulated().Check(OneNode("Split", {Random(t, {2, 9, 4}), Integers({2, 0, 7})}, With({{"axis", int64_t{1}}}), {1}, 3),
+                     Exactly);
     Emulated().Check(OneNode("Split", {Random(t, {8, 9}), Integers({5, 3})}, With({{"axis", int64_t{0}}}), {1}, 2), Exactly);
   }
 }
@@ -56,8 +58,12 @@ TEST(GpuMovement, ConcatAndSplit) {
 TEST(GpuMovement, SlicesWithStepsOfEitherSign) {
   for (DType t : kSizes) {
     Tensor x = Random(t, {3, 10, 8, 5});
-    Emulated().Check(OneNode("Slice", {x, Integers({1, 2}), Integers({9, 7}), Integers({1, 2}), Integers({3, 2})}, {}, {1, 2, 3, 4}), Exactly);
-    Emulated().Check(OneNode("Slice", {x, Integers({-1}), Integers({-100}), Integers({1}), Integers({-2})}, {}, {1, 2, 3, 4}), Exactly);
+    Emulated().Check(
+        OneNode("Slice", {x, Integers({1, 2}), Integers({9, 7}), Integers({1, 2}), Integers({3, 2})}, {}, {1, 2, 3, 4}),
+        Exactly);
+    Emulated().Check(
+        OneNode("Slice", {x, Integers({-1}), Integers({-100}), Integers({1}), Integers({-2})}, {}, {1, 2, 3, 4}),
+        Exactly);
     Emulated().Check(OneNode("Slice", {x, Integers({0, 5}), Integers({2, 100})}, {}, {1, 2}), Exactly);
     Emulated().Check(OneNode("Slice", {x, Integers({5}), Integers({5}), Integers({1})}, {}, {1, 2, 3}), Exactly);
   }
@@ -84,7 +90,8 @@ TEST(GpuMovement, PadsOfEveryMode) {
     Emulated().Check(OneNode("Pad", {x, pads}, {}, {1}), Exactly);
     Emulated().Check(OneNode("Pad", {x, Integers({0, 0, -1, 2, 0, 0, -2, -3}), value}, {}, {1, 2}), Exactly);
     for (const char* mode : {"reflect", "edge", "wrap"}) {
-      Emulated().Check(OneNode("Pad", {x, Integers({0, 1, 2, 3, 1, 0, 2, 4})}, With({{"mode", std::string(mode)}}), {1}), Exactly);
+      Emulated().Check(OneNode("Pad", {x, Integers({0, 1, 2, 3, 1, 0, 2, 4})}, With({{"mode", std::string(mode)}}), {1}),
+                       Exactly);
     }
   }
 }
@@ -96,9 +103,11 @@ TEST(GpuMovement, GathersCheckTheirIndices) {
       Emulated().Check(OneNode("Gather", {x, Fill(DType::kI64, {2, 2}, {0, -1, 4, 2})}, With({{"axis", axis}})), Exactly);
       Emulated().Check(OneNode("Gather", {x, Fill(DType::kI32, {}, {3})}, With({{"axis", axis}})), Exactly);
     }
-    Emulated().Check(OneNode("GatherElements", {x, Random(DType::kI64, {3, 6, 2}, -5, 4)}, With({{"axis", int64_t{0}}})), Exactly);
+    Emulated().Check(OneNode("GatherElements", {x, Random(DType::kI64, {3, 6, 2}, -5, 4)}, With({{"axis", int64_t{0}}})),
+                     Exactly);
     Emulated().Check(OneNode("GatherND", {x, Random(DType::kI64, {3, 4, 2}, -5, 4)}), Exactly);
-    Emulated().Check(OneNode("GatherND", {x, Random(DType::kI64, {5, 2}, -6, 5)}, With({{"batch_dims", int64_t{1}}})), Exactly);
+    Emulated().Check(OneNode("GatherND", {x, Random(DType::kI64, {5, 2}, -6, 5)}, With({{"batch_dims", int64_t{1}}})),
+                     Exactly);
   }
   std::vector<Tensor> expected = {Random(DType::kF32, {2, 7})};
   Case c = OneNode("Gather", {Random(DType::kF32, {5, 7}), Integers({0, 9})});
@@ -112,8 +121,10 @@ TEST(GpuMovement, ScattersApplyUpdatesInOrder) {
   for (DType t : kSizes) {
     Tensor x = Random(t, {5, 6});
     for (const char* reduction : {"none", "add", "mul", "max", "min"}) {
-      Emulated().Check(OneNode("ScatterElements", {x, Fill(DType::kI64, {2, 3}, {0, 1, -1, 0, 1, 3}), Random(t, {2, 3}, -3, 3, 5)},
-                          With({{"axis", int64_t{0}}, {"reduction", std::string(reduction)}})), Closely);
+      Emulated().Check(
+          OneNode("ScatterElements", {x, Fill(DType::kI64, {2, 3}, {0, 1, -1, 0, 1, 3}), Random(t, {2, 3}, -3, 3, 5)},
+                  With({{"axis", int64_t{0}}, {"reduction", std::string(reduction)}})),
+          Closely);
       Emulated().Check(OneNode("ScatterND", {x, Fill(DType::kI64, {3, 1}, {4, 0, 0}), Random(t, {3, 6}, -3, 3, 5)},
                           With({{"reduction", std::string(reduction)}})), Closely);
     }
@@ -124,8 +135,9 @@ TEST(GpuMovement, OneHotAndTrilu) {
   Tensor depth = Fill(DType::kI64, {}, {5});
   for (DType t : kSizes) {
     for (int64_t axis : {0, 1, -1}) {
-      Emulated().Check(OneNode("OneHot", {Random(DType::kI64, {3, 4}, -7, 7), depth, Fill(t, {2}, {1, 4})}, With({{"axis", axis}}), {1}),
-                  Exactly);
+      Emulated().Check(OneNode("OneHot", {Random(DType::kI64, {3, 4}, -7, 7), depth, Fill(t, {2}, {1, 4})},
+                               With({{"axis", axis}}), {1}),
+                       Exactly);
     }
     for (int64_t upper : {0, 1}) {
       for (int64_t k : {-9, -1, 0, 2, 9}) {
@@ -138,7 +150,8 @@ TEST(GpuMovement, OneHotAndTrilu) {
 
 TEST(GpuMovement, Resizes) {
   for (const char* mode : {"nearest", "linear", "cubic"}) {
-    for (const char* coordinates : {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric"}) {
+    for (const char* coordinates :
+         {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric"}) {
       for (DType t : {DType::kF32, DType::kF16}) {
         Tensor scales = Fill(DType::kF32, {4}, {1, 1, 2, 1.5}), sizes = Integers({1, 3, 3, 11});
         Attributes a = With({{"mode", std::string(mode)}, {"coordinate_transformation_mode", std::string(coordinates)}});

@@ -28,7 +28,8 @@ TEST(GpuReduction, EveryReductionOverEveryAxis) {
       for (DType t : kFloats) {
         for (int64_t keep : {0, 1}) {
           for (std::vector<int64_t> axes : {std::vector<int64_t>{0}, {1}, {-1}, {2, 3}, {0, 2, 3}, {1, 3}, {0, 1, 2, 3}}) {
-            gpu.Check(OneNode(op, {Random(t, {2, 5, 3, 35}, 0.9, 1.1), Integers(axes)}, With({{"keepdims", keep}}), {1}), OfSums);
+            gpu.Check(OneNode(op, {Random(t, {2, 5, 3, 35}, 0.9, 1.1), Integers(axes)}, With({{"keepdims", keep}}), {1}),
+                      OfSums);
           }
         }
       }
@@ -39,7 +40,8 @@ TEST(GpuReduction, EveryReductionOverEveryAxis) {
         gpu.Check(OneNode(op, {Random(t, {4, 6, 5}, -3, 3), Integers({1})}, {}, {1}), Exactly);
       }
     }
-    gpu.Check(OneNode("ReduceSum", {Random(DType::kF32, {4, 6}), Integers({})}, With({{"noop_with_empty_axes", int64_t{1}}}), {1}),
+    gpu.Check(OneNode("ReduceSum", {Random(DType::kF32, {4, 6}), Integers({})},
+                      With({{"noop_with_empty_axes", int64_t{1}}}), {1}),
               Exactly);
     gpu.Check(OneNode("ReduceSum", {Random(DType::kF32, {4, 0, 3}), Integers({1})}, {}, {1}), Exactly);
     gpu.Check(OneNode("ReduceSum", {Random(DType::kF32, {100000}), Integers({0})}, {}, {1}), OfSums);
@@ -51,7 +53,8 @@ TEST(GpuReduction, ArgMaxAndArgMin) {
     for (DType t : {DType::kF32, DType::kF16, DType::kI32, DType::kU8}) {
       for (int64_t axis : {0, 1, -1}) {
         for (int64_t last : {0, 1}) {
-          Emulated().Check(OneNode(op, {Random(t, {4, 9, 6}, 0, 3)}, With({{"axis", axis}, {"select_last_index", last}})), Exactly);
+          Emulated().Check(OneNode(op, {Random(t, {4, 9, 6}, 0, 3)}, With({{"axis", axis}, {"select_last_index", last}})),
+                           Exactly);
         }
       }
     }
@@ -98,8 +101,9 @@ TEST(GpuReduction, CumSumAndTopK) {
       for (int64_t flag : {0, 1, 2, 3}) {
         Emulated().Check(OneNode("CumSum", {Random(t, {3, 4, 5}), Fill(DType::kI64, {}, {static_cast<double>(axis)})},
                             With({{"exclusive", flag & 1}, {"reverse", flag >> 1}})), Roughly);
-        Emulated().Check(OneNode("TopK", {Random(t, {6, 7, 8}, 0, 5), Integers({3})}, With({{"axis", axis}, {"largest", flag & 1}}), {1}, 2),
-                    Exactly);
+        Emulated().Check(OneNode("TopK", {Random(t, {6, 7, 8}, 0, 5), Integers({3})},
+                                 With({{"axis", axis}, {"largest", flag & 1}}), {1}, 2),
+                         Exactly);
       }
     }
     Emulated().Check(OneNode("TopK", {Random(t, {5, 300}, 0, 90), Integers({300})}, {}, {1}, 2), Exactly);
@@ -109,20 +113,23 @@ TEST(GpuReduction, CumSumAndTopK) {
 
 TEST(GpuReduction, AnAxisOutsideOfTheRankIsTheRunsError) {
   std::vector<Tensor> never = {Fill(DType::kF32, {3}, {0, 0, 0})};
-  auto outcome = Emulated().Check(OneNode("CumSum", {Random(DType::kF32, {3}), Fill(DType::kI32, {}, {1})}), Exactly, &never);
+  auto outcome =
+      Emulated().Check(OneNode("CumSum", {Random(DType::kF32, {3}), Fill(DType::kI32, {}, {1})}), Exactly, &never);
   ASSERT_FALSE(outcome.codes.empty());
   EXPECT_EQ(outcome.codes[0], MGE_OUT_OF_RANGE);
 }
 
 TEST(GpuReduction, HardmaxAlongAnyAxis) {
   for (DType t : kFloats) {
-    for (int64_t axis : {0, 1, -1}) Emulated().Check(OneNode("Hardmax", {Random(t, {3, 4, 7})}, With({{"axis", axis}})), Exactly);
+    for (int64_t axis : {0, 1, -1})
+      Emulated().Check(OneNode("Hardmax", {Random(t, {3, 4, 7})}, With({{"axis", axis}})), Exactly);
   }
 }
 
 TEST(GpuReduction, MaxPoolGivesIndices) {
   for (int64_t order : {0, 1}) {
-    Attributes a = With({{"kernel_shape", Ints{3, 2}}, {"strides", Ints{2, 1}}, {"pads", Ints{1, 0, 1, 1}}, {"storage_order", order}});
+    Attributes a = With(
+        {{"kernel_shape", Ints{3, 2}}, {"strides", Ints{2, 1}}, {"pads", Ints{1, 0, 1, 1}}, {"storage_order", order}});
     Emulated().Check(OneNode("MaxPool", {Random(DType::kF32, {2, 3, 7, 8})}, a, {}, 2), Exactly);
   }
 }
@@ -132,26 +139,36 @@ TEST(GpuReduction, PoolsWithPadsStridesAndDilation) {
     for (DType t : kFloats) {
       for (const char* op : {"MaxPool", "AveragePool"}) {
         for (int64_t ceil : {0, 1}) {
-          Attributes a = With({{"kernel_shape", Ints{3, 2}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 0, 1, 1}}, {"ceil_mode", ceil}});
+          Attributes a = With(
+              {{"kernel_shape", Ints{3, 2}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 0, 1, 1}}, {"ceil_mode", ceil}});
           gpu.Check(OneNode(op, {Random(t, {2, 5, 9, 37})}, a), Roughly);
           a.Set("dilations", Ints{2, 3});
           gpu.Check(OneNode(op, {Random(t, {2, 70, 9, 12})}, a), Roughly);
         }
         for (const char* automatic : {"SAME_UPPER", "SAME_LOWER", "VALID"}) {
-          gpu.Check(OneNode(op, {Random(t, {1, 3, 10, 11})},
-                            With({{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"auto_pad", std::string(automatic)}})), Roughly);
+          gpu.Check(
+              OneNode(
+                  op, {Random(t, {1, 3, 10, 11})},
+                  With({{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"auto_pad", std::string(automatic)}})),
+              Roughly);
         }
         gpu.Check(OneNode(op, {Random(t, {1, 3, 40})}, With({{"kernel_shape", Ints{4}}})), Roughly);
         gpu.Check(OneNode(op, {Random(t, {1, 3, 5, 6, 7})}, With({{"kernel_shape", Ints{2, 3, 2}}})), Roughly);
       }
       gpu.Check(OneNode("AveragePool", {Random(t, {1, 3, 10, 11})},
-                        With({{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}, {"ceil_mode", int64_t{1}},
-                              {"count_include_pad", int64_t{1}}})), Roughly);
+                        With({{"kernel_shape", Ints{3, 3}},
+                              {"strides", Ints{2, 2}},
+                              {"pads", Ints{1, 1, 1, 1}},
+                              {"ceil_mode", int64_t{1}},
+                              {"count_include_pad", int64_t{1}}})),
+                Roughly);
       gpu.Check(OneNode("GlobalAveragePool", {Random(t, {2, 70, 7, 7})}), Roughly);
       gpu.Check(OneNode("GlobalMaxPool", {Random(t, {2, 70, 7, 7})}), Exactly);
     }
-    gpu.Check(OneNode("MaxPool", {Random(DType::kI8, {1, 3, 10, 11}, -90, 90)}, With({{"kernel_shape", Ints{3, 3}}})), Exactly);
-    gpu.Check(OneNode("MaxPool", {Random(DType::kF32, {1, 2, 3, 3000})}, With({{"kernel_shape", Ints{3, 5}}, {"strides", Ints{1, 3}}})),
+    gpu.Check(OneNode("MaxPool", {Random(DType::kI8, {1, 3, 10, 11}, -90, 90)}, With({{"kernel_shape", Ints{3, 3}}})),
+              Exactly);
+    gpu.Check(OneNode("MaxPool", {Random(DType::kF32, {1, 2, 3, 3000})},
+                      With({{"kernel_shape", Ints{3, 5}}, {"strides", Ints{1, 3}}})),
               Exactly);
   });
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The least backend over plugins/gpu: host memory, no queue, every launch run at once by an emulator in the calling thread.
+// The least backend over plugins/gpu: host memory, no queue, every launch run at once by an emulator in the calling
+// thread.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -12,17 +13,39 @@ MGE_PLUGIN_NOTE("emulated", "0.1.0", "emulated", 0);
 namespace mge::gpu {
 namespace {
 
-constexpr mge_setting kWarp = {.struct_size = sizeof(mge_setting), .type = MGE_SETTING_CHOICE, .key = Text("emulated.warp"),
-                               .fallback = Text("32"), .choices = Text("32|64"), .unit = {}, .doc = Text("Threads of a warp."),
-                               .min = 0, .max = 0, .lifecycle = MGE_LIFECYCLE_DYNAMIC, .reserved = 0};
-constexpr mge_setting kOrder = {.struct_size = sizeof(mge_setting), .type = MGE_SETTING_CHOICE, .key = Text("emulated.order"),
-                                .fallback = Text("forward"), .choices = Text("forward|reverse|shuffled"), .unit = {},
+constexpr mge_setting kWarp = {.struct_size = sizeof(mge_setting),
+                               .type = MGE_SETTING_CHOICE,
+                               .key = Text("emulated.warp"),
+                               .fallback = Text("32"),
+                               .choices = Text("32|64"),
+                               .unit = {},
+                               .doc = Text("Threads of a warp."),
+                               .min = 0,
+                               .max = 0,
+                               .lifecycle = MGE_LIFECYCLE_DYNAMIC,
+                               .reserved = 0};
+constexpr mge_setting kOrder = {.struct_size = sizeof(mge_setting),
+                                .type = MGE_SETTING_CHOICE,
+                                .key = Text("emulated.order"),
+                                .fallback = Text("forward"),
+                                .choices = Text("forward|reverse|shuffled"),
+                                .unit = {},
                                 .doc = Text("In which the threads of a block begin."),
-                                .min = 0, .max = 0, .lifecycle = MGE_LIFECYCLE_DYNAMIC, .reserved = 0};
-constexpr mge_setting kShuffles = {.struct_size = sizeof(mge_setting), .type = MGE_SETTING_BOOL, .key = Text("emulated.shuffles"),
-                                   .fallback = Text("0"), .choices = {}, .unit = {},
+                                .min = 0,
+                                .max = 0,
+                                .lifecycle = MGE_LIFECYCLE_DYNAMIC,
+                                .reserved = 0};
+constexpr mge_setting kShuffles = {.struct_size = sizeof(mge_setting),
+                                   .type = MGE_SETTING_BOOL,
+                                   .key = Text("emulated.shuffles"),
+                                   .fallback = Text("0"),
+                                   .choices = {},
+                                   .unit = {},
                                    .doc = Text("Reduce by shuffles, as a GPU does."),
-                                   .min = 0, .max = 0, .lifecycle = MGE_LIFECYCLE_DYNAMIC, .reserved = 0};
+                                   .min = 0,
+                                   .max = 0,
+                                   .lifecycle = MGE_LIFECYCLE_DYNAMIC,
+                                   .reserved = 0};
 constexpr const mge_setting* kSettings[] = {&kWarp, &kOrder, &kShuffles};
 
 std::string_view Setting(uint32_t index) {
