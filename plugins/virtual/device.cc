@@ -39,6 +39,7 @@ mge_code Open(uint32_t index, mge_device** out, mge_error* error) noexcept {
     software::DeviceOptions device = o.device;
     device.number = static_cast<int>(index);
     device.name = "virtual" + std::to_string(index);
+    device.helpers = {Host()->thread_count(Host()->self), Host()->parallel_for, Host()->self};
     *out = new mge_device{software::SoftwareDevice(std::move(device))};
     return MGE_OK;
   });

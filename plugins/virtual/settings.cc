@@ -18,15 +18,18 @@ constexpr mge_setting Row(int32_t type, std::string_view key, std::string_view f
 }
 
 constexpr mge_setting kRows[kCount] = {
-    Row(MGE_SETTING_INT, "virtual.devices", "0", "devices", "Number of GPUs in software: virtual0, virtual1 and so on.", 0, 64),
+    Row(MGE_SETTING_INT, "virtual.devices", "0", "devices",
+        "Number of GPUs in software: virtual0, virtual1 and so on.", 0, 64),
     Row(MGE_SETTING_BOOL, "virtual.gpu", "false", "", "Let the devices answer to gpu0, gpu1 and so on, too."),
     Row(MGE_SETTING_BYTES, "virtual.memory", "1GiB", "", "Memory of each device.", 1 << 16, 0x1p46),
-    Row(MGE_SETTING_TEXT, "virtual.links", "", "", "File with the link matrix of the devices; without one all are peers at the speed of memory."),
+    Row(MGE_SETTING_TEXT, "virtual.links", "", "",
+        "File with the link matrix of the devices; without one all are peers at the speed of memory."),
     Row(MGE_SETTING_DOUBLE, "virtual.bandwidth", "0", "GB/s",
         "Modelled bandwidth between host and device, each way; 0 is the speed of memory.", 0, 1e6),
     Row(MGE_SETTING_DOUBLE, "virtual.latency", "0", "us", "Modelled latency of a copy between host and device.", 0, 1e6),
     Row(MGE_SETTING_TEXT, "virtual.fault", "", "",
-        "Faults on demand, as copy@2=fail or 1:kernel@5+=slow(20ms): allocation, copy, kernel or any; fail, slow(TIME), hang or lost."),
+        "Faults on demand, as copy@2=fail or 1:kernel@5+=slow(20ms): allocation, copy, kernel or any; fail, slow(TIME), "
+        "hang or lost."),
     Row(MGE_SETTING_BOOL, "virtual.poison", "false", "", "Fill new device memory with NaN instead of zeros."),
     Row(MGE_SETTING_CHOICE, "virtual.warp", "32", "threads", "Threads of a warp.", 0, 0, "32|64"),
     Row(MGE_SETTING_CHOICE, "virtual.thread_order", "forward", "",

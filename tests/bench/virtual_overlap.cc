@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How well copies and kernels of the virtual GPU overlap: 8 copies in alone, 8 kernels alone, and as a pipeline in which each
-// kernel waits for its copy; the ratio is that of the pipeline to the longer of the two (9/8 if both take equally long and
-// nothing is lost). Best of several rounds. Once with kernels whose time is modelled, as that of the copies is, and once with
-// kernels that keep a processor busy, which need one that is free.
+// How well copies and kernels of the virtual GPU overlap: 8 copies in alone, 8 kernels alone, and as a pipeline in which
+// each kernel waits for its copy; the ratio is that of the pipeline to the longer of the two (9/8 if both take equally long
+// and nothing is lost). Best of several rounds. Once with kernels whose time is modelled, as that of the copies is, and once
+// with kernels that keep a processor busy, which need one that is free.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

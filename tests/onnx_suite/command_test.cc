@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <ostream>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -23,25 +24,54 @@ int CountGaps() {
   return count;
 }
 
-class MgeCheck : public testing::TestWithParam<const char*> {};
-
-TEST_P(MgeCheck, FailsNoTestOfOnnxAndKnowsEveryGap) {
-  if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no " << kData << " (Debian's libonnx-testdata)";
-  std::string line = std::string("env -u MGE_DEFAULT_DEVICE " MGE_BINARY_DIR "/bin/mge check --json -q --device ") + GetParam() + " " + kData;
+// The report of `mge check` over all of them, with these variables set.
+nlohmann::json Check(const std::string& device, const std::string& variables, int exit_code) {
+  std::string line = "env -u MGE_DEFAULT_DEVICE " + variables + " " MGE_BINARY_DIR "/bin/mge check --json -q --device " + device +
+                     " " + kData;
   std::FILE* pipe = popen(line.c_str(), "r");
-  ASSERT_NE(pipe, nullptr);
+  if (!pipe) return {};
   std::string out;
   std::array<char, 65536> part;
   while (size_t n = std::fread(part.data(), 1, part.size(), pipe)) out.append(part.data(), n);
-  EXPECT_EQ(WEXITSTATUS(pclose(pipe)), 0);
-  nlohmann::json report = nlohmann::json::parse(out);
+  EXPECT_EQ(WEXITSTATUS(pclose(pipe)), exit_code);
+  return nlohmann::json::parse(out);
+}
+
+struct Where {
+  std::string device;
+  std::string variables;
+};
+void PrintTo(const Where& where, std::ostream* out) { *out << where.device << " " << where.variables; }
+
+class MgeCheck : public testing::TestWithParam<Where> {};
+
+TEST_P(MgeCheck, FailsNoTestOfOnnxAndKnowsEveryGap) {
+  if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no " << kData << " (Debian's libonnx-testdata)";
+  nlohmann::json report = Check(GetParam().device, GetParam().variables, 0);
   EXPECT_EQ(report["failed"], 0);
   EXPECT_EQ(report["unsupported"].get<int>(), CountGaps());
   EXPECT_GT(report["passed"], 1000);
   for (const auto& c : report["cases"]) EXPECT_NE(c["status"], "failed") << c["name"] << ": " << c["reason"];
 }
 
-INSTANTIATE_TEST_SUITE_P(OnnxSuite, MgeCheck, testing::Values("cpu0", "host"));
+INSTANTIATE_TEST_SUITE_P(
+    OnnxSuite, MgeCheck,
+    testing::Values(Where{"cpu0", ""}, Where{"host", ""}, Where{"virtual0", "MGE_VIRTUAL_DEVICES=1"},
+                    Where{"virtual0",
+                          "MGE_VIRTUAL_DEVICES=1 MGE_VIRTUAL_POISON=1 MGE_VIRTUAL_WARP=64 MGE_VIRTUAL_THREAD_ORDER=shuffled"}));
+
+// What passes on virtual0 passes by kernels of GPUs: where these fail, so do the tests.
+TEST(MgeCheckVirtual, RunsKernelsInHundredsOfTests) {
+  if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no " << kData << " (Debian's libonnx-testdata)";
+  nlohmann::json report = Check("virtual0", "MGE_VIRTUAL_DEVICES=1 MGE_VIRTUAL_FAULT=kernel@1+=fail", 8);
+  int hit = 0;
+  for (const auto& c : report["cases"]) {
+    if (c["status"] != "failed") continue;
+    ++hit;
+    EXPECT_NE(c["reason"].get<std::string>().find("kernel@1+=fail"), std::string::npos) << c["name"] << ": " << c["reason"];
+  }
+  EXPECT_GE(hit, 500);
+}
 
 }  // namespace
 }  // namespace mge

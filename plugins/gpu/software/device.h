@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SoftwareDevice: a GPU that exists in software. Its memory cannot be touched by the host (address.h), its streams are
-// threads (stream.h), its kernels are those of plugins/gpu, run by the emulator, and what it does wrong is on demand (faults.h).
+// threads (stream.h), its kernels are those of plugins/gpu, run by the emulator, and what it does wrong is on demand
+// (faults.h).
 #pragma once
 
 #include <chrono>
@@ -19,6 +20,13 @@
 
 namespace mge::software {
 
+// Threads that help with a kernel: runs body(context, i) for every i < chunks and returns when all are done. [any]
+struct Helpers {
+  uint32_t width = 1;
+  void (*parallel_for)(void* self, uint64_t chunks, void (*body)(void* context, uint64_t chunk), void* context) = nullptr;
+  void* self = nullptr;
+};
+
 struct DeviceOptions {
   int number = 0;
   std::string name;                  // for messages: "virtual0"
@@ -29,6 +37,7 @@ struct DeviceOptions {
   std::vector<FaultRule> faults = {};  // of all devices
   LinkMatrix links = {};             // without rows: all devices are peers at the speed of memory
   gpu::EmulatorSettings emulator = {};
+  Helpers helpers = {};              // none: the stream's thread runs all blocks
 };
 
 // A way that copies share: they follow one another on it.

@@ -65,7 +65,9 @@ Result ParseRule(std::string_view text, FaultRule* rule) {
   bool onwards = when.ends_with('+');
   if (onwards) when.remove_suffix(1);
   std::optional<uint64_t> n = Number<uint64_t>(when);
-  if (!n || *n == 0) return Bad(text, "counts '" + std::string(when) + "'; N is a number from 1, with '+' for it and all later ones");
+  if (!n || *n == 0) {
+    return Bad(text, "counts '" + std::string(when) + "'; N is a number from 1, with '+' for it and all later ones");
+  }
   rule->from = *n;
   rule->to = onwards ? UINT64_MAX : *n;
 

@@ -64,13 +64,15 @@ Result LinkMatrix::Parse(std::string_view text, std::string_view place, LinkMatr
       std::string_view cell = row.substr(0, row.find_first_of(", \t\r"));
       row.remove_prefix(cell.size());
       if (!ParseCell(cell, &cells.emplace_back())) {
-        return bad(line, "the cell '" + std::string(cell.substr(0, 40)) + "' is none of 0, 1, 2, 3, GB/s/us as 25/1.9, and that with /host");
+        return bad(line, "the cell '" + std::string(cell.substr(0, 40)) +
+                             "' is none of 0, 1, 2, 3, GB/s/us as 25/1.9, and that with /host");
       }
       if (cells.size() > kMostDevices) return bad(line, "a row has more than " + std::to_string(kMostDevices) + " cells");
     }
     if (cells.empty()) continue;
     if (!rows.empty() && cells.size() != rows[0].size()) {
-      return bad(line, "this row has " + std::to_string(cells.size()) + " cells, the first has " + std::to_string(rows[0].size()));
+      return bad(line, "this row has " + std::to_string(cells.size()) +
+                           " cells, the first has " + std::to_string(rows[0].size()));
     }
     rows.push_back(std::move(cells));
     lines.push_back(line);

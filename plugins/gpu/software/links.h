@@ -18,7 +18,8 @@ struct Link {
   std::string name = "memory";
 };
 
-// A square matrix: row `from`, column `to`. A line is a row, its cells are separated by ',' or spaces; '#' begins a comment. A cell is
+// A square matrix: row `from`, column `to`. A line is a row, its cells are separated by ',' or spaces; '#' begins a comment.
+// A cell is
 //
 //   0            nothing: the device itself, or a way over the host only
 //   1, 2, 3      PCIe over the host, one NVLink, two NVLinks: the classes of the well-known DGX-1V matrix
@@ -31,7 +32,7 @@ class LinkMatrix {
   static Result Read(const std::string& path, LinkMatrix* out);
 
   int size() const { return size_; }  // devices; 0: no matrix
-  const Link& at(int from, int to) const { return cells_[static_cast<size_t>(from) * static_cast<size_t>(size_) + static_cast<size_t>(to)]; }
+  const Link& at(int from, int to) const { return cells_[static_cast<size_t>(from * size_ + to)]; }
 
  private:
   int size_ = 0;

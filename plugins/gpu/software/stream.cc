@@ -61,7 +61,8 @@ Result Stream::CheckEnd(SoftwareDevice* owner, const void* address, uint64_t byt
   }
   SoftwareDevice& device = owner ? *owner : device_;
   if (device.memory().Find(address, bytes)) return {};
-  return {MGE_INVALID_ARGUMENT, std::string(what) + ": " + std::to_string(bytes) + " bytes there are not memory of " + device.name()};
+  return {MGE_INVALID_ARGUMENT,
+          std::string(what) + ": " + std::to_string(bytes) + " bytes there are not memory of " + device.name()};
 }
 
 Result Stream::Copy(void* destination, const void* source, uint64_t bytes) {

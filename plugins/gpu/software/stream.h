@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -28,8 +29,8 @@ class Stream {
   enum class Kind { kCompute, kCopyIn, kCopyOut };
 
   Stream(SoftwareDevice& device, Kind kind);
-  // Finishes what is enqueued, without the time that is only modelled. What would never end (an operation that hangs, a wait for an event that nobody has raised
-  // yet) fails with MGE_CANCELLED, and with it what follows.
+  // Finishes what is enqueued, without the time that is only modelled. What would never end (an operation that hangs, a
+  // wait for an event that nobody has raised yet) fails with MGE_CANCELLED, and with it what follows.
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -66,6 +67,8 @@ class Stream {
   FailurePtr Attempt(const Task& task);
   Result Move(const Task& task);
   Result Compute(const Task& task);
+  Result RunBlocks(const gpu::Launch& launch);
+  void RunPart(const gpu::Launch& launch, uint64_t first, uint64_t count);  // of the blocks. [any]
   FailurePtr Wait(const Task& task);
   void SleepUntil(Clock::time_point end);  // not once the stream is being destroyed
   FailurePtr Cancelled() const;
@@ -82,9 +85,18 @@ class Stream {
   Event* waits_for_ = nullptr;  // what the thread blocks on
   std::atomic<bool> stop_{false};
 
+  // Of the launch that runs: several threads may take part.
+  struct Multiprocessor {
+    std::thread::id last;  // its fibers serve one thread; they are made anew for another
+    bool busy = false;
+    std::unique_ptr<gpu::Emulator> emulator;
+  };
+  std::mutex multiprocessors_mutex_;
+  std::vector<std::unique_ptr<Multiprocessor>> multiprocessors_;
+  std::string launch_error_;
+
   // The thread's own.
   FailurePtr failure_;
-  std::unique_ptr<gpu::Emulator> emulator_;
   std::vector<Task::ArgsBlock> args_;
   std::vector<Pin> pins_;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The thread of a stream: the device's side.
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -12,6 +13,9 @@ namespace {
 
 // A sleeping thread wakes this much later than it asked for, so the last part is spent awake.
 constexpr std::chrono::microseconds kAwake{60};
+
+// A launch of fewer threads is not worth the help of others.
+constexpr uint64_t kWorthSharing = 1 << 14;
 
 }  // namespace
 
@@ -70,7 +74,8 @@ FailurePtr Stream::Wait(const Task& task) {
 }
 
 FailurePtr Stream::Cancelled() const {
-  return std::make_shared<Failure>(MGE_CANCELLED, "a queue of " + device_.name() + " was destroyed before its work could be done");
+  return std::make_shared<Failure>(MGE_CANCELLED,
+                                   "a queue of " + device_.name() + " was destroyed before its work could be done");
 }
 
 void Stream::SleepUntil(Clock::time_point end) {
@@ -112,11 +117,13 @@ Result Stream::Move(const Task& task) {
   void* destination = task.destination;
   const void* source = task.source;
   if (task.to) {
-    if (!(to_pin = task.to->memory().Find(destination, task.bytes))) return {MGE_INVALID_ARGUMENT, "the destination was freed"};
+    to_pin = task.to->memory().Find(destination, task.bytes);
+    if (!to_pin) return {MGE_INVALID_ARGUMENT, "the destination was freed"};
     destination = ToMapped(destination);
   }
   if (task.from) {
-    if (!(from_pin = task.from->memory().Find(source, task.bytes))) return {MGE_INVALID_ARGUMENT, "the source was freed"};
+    from_pin = task.from->memory().Find(source, task.bytes);
+    if (!from_pin) return {MGE_INVALID_ARGUMENT, "the source was freed"};
     source = ToMapped(source);
   }
   if (task.kind == Task::Kind::kFill) {
@@ -158,15 +165,62 @@ Result Stream::Compute(const Task& task) {
   }
   gpu::Launch launch = task.launch;
   launch.args = args_.data();
-  if (!emulator_) emulator_ = std::make_unique<gpu::Emulator>(device_.options().emulator);
-  bool ran = emulator_->Run(launch);
+  Result r = RunBlocks(launch);
   pins_.clear();
-  if (!ran) return {MGE_INTERNAL, emulator_->error()};
+  if (!r.ok()) return r;
   gpu::Fault& fault = *task.kernel_fault;
   if (fault.what == gpu::Fault::kNone) return {};
   std::string text = gpu::FaultText(fault);
   fault = {};
   return {MGE_OUT_OF_RANGE, std::move(text)};
+}
+
+void Stream::RunPart(const gpu::Launch& launch, uint64_t first, uint64_t count) {
+  Multiprocessor* taken = nullptr;
+  {
+    std::lock_guard lock(multiprocessors_mutex_);
+    for (auto& m : multiprocessors_) {
+      if (m->busy) continue;
+      if (!taken || m->last == std::this_thread::get_id()) taken = m.get();
+    }
+    bool mine = taken && taken->last == std::this_thread::get_id();
+    if (!taken || (!mine && multiprocessors_.size() < device_.options().helpers.width)) {
+      multiprocessors_.push_back(std::make_unique<Multiprocessor>());
+      taken = multiprocessors_.back().get();
+      taken->emulator = std::make_unique<gpu::Emulator>(device_.options().emulator);
+    }
+    taken->busy = true;
+    taken->last = std::this_thread::get_id();
+  }
+  bool ran = taken->emulator->Run(launch, first, count);
+  std::lock_guard lock(multiprocessors_mutex_);
+  taken->busy = false;
+  if (!ran && launch_error_.empty()) launch_error_ = taken->emulator->error();
+}
+
+Result Stream::RunBlocks(const gpu::Launch& launch) {
+  const Helpers& helpers = device_.options().helpers;
+  uint64_t blocks = gpu::Emulator::BlockCount(launch);
+  uint64_t threads = blocks * launch.block[0] * launch.block[1] * launch.block[2];
+  launch_error_.clear();
+  if (!helpers.parallel_for || helpers.width <= 1 || threads < kWorthSharing) {
+    RunPart(launch, 0, blocks);
+  } else {
+    struct Job {
+      Stream* stream;
+      const gpu::Launch& launch;
+      uint64_t blocks, parts;
+    } job = {this, launch, blocks, std::min<uint64_t>(blocks, 2 * helpers.width)};
+    helpers.parallel_for(
+        helpers.self, job.parts,
+        [](void* context, uint64_t part) {
+          auto& j = *static_cast<Job*>(context);
+          uint64_t first = j.blocks * part / j.parts;
+          j.stream->RunPart(j.launch, first, j.blocks * (part + 1) / j.parts - first);
+        },
+        &job);
+  }
+  return launch_error_.empty() ? Result() : Result{MGE_INTERNAL, launch_error_};
 }
 
 }  // namespace mge::software

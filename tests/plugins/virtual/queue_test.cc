@@ -152,6 +152,22 @@ TEST(VirtualKernel, ComputesOnTheQueue) {
   for (size_t i = 0; i < kCount; ++i) ASSERT_EQ(got[i], std::max(0.f, data[i])) << i;
 }
 
+TEST(VirtualKernel, IsSharedOutToTheHostsThreads) {
+  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.poison", "1"}});
+  constexpr size_t kCount = 1 << 20;
+  Slab x(b, 4 * kCount), y(b, 4 * kCount);
+  std::vector<float> data = Ramp(kCount), got(kCount);
+  ElementwiseKernel relu(b, "Relu", kCount);
+  Queue queue(b);
+  ASSERT_EQ(queue.Copy(x.at(), data.data(), 4 * kCount), MGE_OK);
+  ASSERT_EQ(relu.Run(queue, {x.at(), y.at()}), MGE_OK);
+  ASSERT_EQ(queue.Copy(got.data(), y.at(), 4 * kCount), MGE_OK);
+  ASSERT_EQ(queue.Finish(), MGE_OK) << queue.error.text;
+  EXPECT_GT(b.chunks, 1u);
+  for (float& v : data) v = std::max(0.f, v);
+  EXPECT_TRUE(got == data);
+}
+
 TEST(VirtualKernel, FailsWhereAnOperandIsNotMemoryOfTheDevice) {
   VirtualBackend b(Settings{{"virtual.devices", "2"}});
   Slab x(b, 4000), y(b, 4000), foreign(b, 4000, 1);

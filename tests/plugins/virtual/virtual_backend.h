@@ -5,12 +5,14 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -60,6 +62,13 @@ class VirtualBackend {
       if (row.type == MGE_SETTING_BYTES && it == b->settings_.end()) *out = {"1073741824", 10};
       return mge_code{MGE_OK};
     };
+    host_.thread_count = [](void*) { return uint32_t{3}; };
+    host_.parallel_for = [](void* self, uint64_t chunks, void (*body)(void*, uint64_t), void* context) {
+      static_cast<VirtualBackend*>(self)->chunks += chunks;
+      std::vector<std::thread> threads;
+      for (uint64_t i = 0; i < chunks; ++i) threads.emplace_back(body, context, i);
+      for (std::thread& t : threads) t.join();
+    };
     EXPECT_EQ(plugin_->start(&host_, nullptr), MGE_OK);
   }
   ~VirtualBackend() {
@@ -99,6 +108,7 @@ class VirtualBackend {
   }
 
   std::vector<std::string> logged;
+  std::atomic<uint64_t> chunks = 0;  // of work that was shared out
 
  private:
   Settings settings_;
