@@ -103,8 +103,7 @@ struct LinearHeader {
 };
 struct Tap {
   int64_t low, high;  // places
-  float weight;       // of high
-  float reserved;
+  double weight;      // of high
 };
 
 template <typename T>
@@ -200,7 +199,7 @@ Result BuildLinear(const Node& n, bool channels_last, Linear* out) {
       double base = std::floor(place);
       auto low = static_cast<int64_t>(base);
       out->taps.push_back({std::clamp<int64_t>(low, 0, a.in - 1), std::clamp<int64_t>(low + 1, 0, a.in - 1),
-                           static_cast<float>(place - base), 0});
+                           place - base});
     }
   }
   Value y = n.output(0);

@@ -9,6 +9,20 @@
 namespace mge::cpu::MGE_CPU_ISA {
 namespace {
 
+// As LaneOf, but integers are counted in 64 bits: a mean of narrow numbers must not overflow, and GCC 12 makes wrong vectors
+// of several narrow sums in one loop at -O3.
+template <typename T, bool Float = kFloat<T>>
+struct ReduceLane : LaneOf<T> {};
+template <typename T>
+struct ReduceLane<T, false> {
+  using C = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
+  using V = C;
+  static constexpr int kWidth = 1;
+  MGE_INLINE V Get(const T* p, int) { return static_cast<V>(*p); }
+  MGE_INLINE void Put(T* p, V v, int) { *p = static_cast<T>(v); }
+  MGE_INLINE V All(C x) { return x; }
+};
+
 // The start, the contribution of an element, and how two are joined. `shift` is used by LogSumExp alone.
 template <ReduceOp Op, typename C>
 MGE_INLINE C Start() {
@@ -90,8 +104,8 @@ MGE_INLINE typename L::C FoldLanes(typename L::V v) {
 
 // One element of y: four accumulators of vectors over lines that lie together.
 template <ReduceOp Op, typename T>
-MGE_INLINE typename LaneOf<T>::C ReduceLines(const ReduceSpec& s, const T* x, typename LaneOf<T>::C shift) {
-  using L = LaneOf<T>;
+MGE_INLINE typename ReduceLane<T>::C ReduceLines(const ReduceSpec& s, const T* x, typename ReduceLane<T>::C shift) {
+  using L = ReduceLane<T>;
   using V = typename L::V;
   constexpr int W = L::kWidth;
   V start = L::All(Start<Op, typename L::C>()), sh = L::All(shift);
@@ -121,7 +135,7 @@ MGE_INLINE typename LaneOf<T>::C ReduceLines(const ReduceSpec& s, const T* x, ty
 // Up to kReduceColumns neighbours of y.
 template <ReduceOp Op, typename T>
 MGE_INLINE void ReduceColumns(const ReduceSpec& s, const T* x, T* y, int64_t columns) {
-  using L = LaneOf<T>;
+  using L = ReduceLane<T>;
   using V = typename L::V;
   using C = typename L::C;
   constexpr int W = L::kWidth, kVectors = static_cast<int>(kReduceColumns) / W;
@@ -148,7 +162,7 @@ MGE_INLINE void ReduceColumns(const ReduceSpec& s, const T* x, T* y, int64_t col
 
 template <ReduceOp Op, typename T>
 void Run(const ReduceSpec& s, const void* source, void* target, int64_t begin, int64_t end) {
-  using L = LaneOf<T>;
+  using L = ReduceLane<T>;
   using C = typename L::C;
   auto* x = static_cast<const T*>(source);
   auto* y = static_cast<T*>(target);

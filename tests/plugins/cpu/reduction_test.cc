@@ -45,6 +45,9 @@ TEST(CpuReduction, EveryReductionOverEveryAxis) {
               Exactly);
     cpu.Check(OneNode("ReduceSum", {Random(DType::kF32, {4, 0, 3}), Integers({1})}, {}, {1}), Exactly);
     cpu.Check(OneNode("ReduceSum", {Random(DType::kF32, {100000}), Integers({0})}, {}, {1}), OfSums);
+    for (DType dtype : {DType::kI8, DType::kI16, DType::kU8, DType::kU16, DType::kI32}) {  // long lines of narrow numbers
+      cpu.Check(OneNode("ReduceSum", {Random(dtype, {210}, -5, 5)}), Exactly);
+    }
   });
 }
 
