@@ -33,6 +33,7 @@ bool ByEstimate(const mge_candidate& a, const mge_candidate& b) {
 
 mge_code Order(mge_device*, const mge_choice* choice, uint32_t* out, mge_error* error) noexcept {
   return Guard(error, [&]() -> mge_code {
+    if (!Covers(choice, &mge_choice::measured_us)) return Report(error, MGE_INVALID_ARGUMENT, "the choice's struct is too short");
     uint64_t n = choice->candidate_count;
     std::iota(out, out + n, 0u);
     auto candidate = [&](uint32_t i) -> const mge_candidate& { return *choice->candidates[i]; };

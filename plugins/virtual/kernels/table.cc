@@ -39,7 +39,7 @@ mge_code Enumerate(mge_device* device, const mge_problem* problem, const mge_con
 
 mge_code Prepare(mge_device* device, const mge_problem* problem, const mge_candidate* candidate, mge_prepared* out,
                  mge_error* error) noexcept {
-  if (candidate->token != kWrongToken) return Rows::Prepare(device, problem, candidate, out, error);
+  if (!Covers(candidate, &mge_candidate::token) || candidate->token != kWrongToken) return Rows::Prepare(device, problem, candidate, out, error);
   return Guard(error, [&] {
     KernelPtr kernel = MakeWrong(problem);
     out->args_bytes = kernel->args_bytes();

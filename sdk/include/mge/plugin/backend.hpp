@@ -173,6 +173,7 @@ constexpr mge_note_section NoteOf() {
 
 // Judges the host and hands over the table.
 inline mge_code AnswerQuery(const mge_query_in* in, mge_query_out* out, const mge_plugin* plugin) {
+  if (!Covers(in, &mge_query_in::header_hash) || !Covers(out, &mge_query_out::reason)) return MGE_INVALID_ARGUMENT;
   if (in->abi_major != MGE_ABI_MAJOR || (MGE_ABI_MAJOR == 0 && in->header_hash != MGE_ABI_HASH)) {
     out->reason = Text("built from other headers than this host; build it again with the host's SDK");
     return MGE_FAILED_PRECONDITION;

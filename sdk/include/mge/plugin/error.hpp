@@ -18,6 +18,13 @@ namespace mge {
 inline constexpr mge_text Text(std::string_view s) { return {s.data(), s.size()}; }
 inline constexpr std::string_view View(const mge_text& t) { return {t.data, static_cast<size_t>(t.size)}; }
 
+// Whether a struct of the host has that member: older hosts write shorter ones. Nothing behind struct_size is read.
+template <typename T, typename M>
+bool Covers(const T* s, M T::*member) {
+  auto end = reinterpret_cast<uintptr_t>(&(s->*member)) + sizeof(M) - reinterpret_cast<uintptr_t>(s);
+  return end <= s->struct_size;
+}
+
 // A table whose identity is set, for `fill` to complete: slots that later headers add stay empty.
 //   constexpr auto kDevice = mge::Table<mge_device_api>([](auto& t) { t.enumerate = Enumerate; ... });
 template <typename T, typename F>

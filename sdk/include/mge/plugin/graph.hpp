@@ -158,7 +158,10 @@ class Problem {
   int operand(int i, int k) const { return operand(node(i).input_id(k)); }
   uint32_t threads() const { return p_->threads; }
   // Whether the result is added to what the output holds (MGE_WRITE_ADD) instead of replacing it.
-  bool adds(int output) const { return p_->write_modes && p_->write_modes[output] == MGE_WRITE_ADD; }
+  bool adds(int output) const { return write_mode(output) == MGE_WRITE_ADD; }
+  int32_t write_mode(int output) const {
+    return Covers(p_, &mge_problem::write_modes) && p_->write_modes ? p_->write_modes[output] : int32_t{MGE_WRITE};
+  }
   bool is_static() const {
     for (int i = 0; i < input_count(); ++i) {
       if (!input(i).is_static()) return false;

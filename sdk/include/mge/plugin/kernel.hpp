@@ -209,8 +209,13 @@ struct KernelTable {
   static mge_code Enumerate(mge_device* device, const mge_problem* problem, const mge_constraints* constraints,
                             const mge_candidate_sink* sink, mge_error* error) noexcept {
     return Guard(error, [&]() -> mge_code {
+      if (!Covers(problem, &mge_problem::graph)) return Report(error, MGE_INVALID_ARGUMENT, "the problem's struct is too short");
       Problem p(problem, device);
       if (p.node_count() == 0) return Report(error, MGE_INVALID_ARGUMENT, "the problem has no node");
+      for (int i = 0; i < p.output_count(); ++i) {
+        if (p.write_mode(i) == MGE_WRITE || p.write_mode(i) == MGE_WRITE_ADD) continue;
+        return Report(error, MGE_UNIMPLEMENTED, "a way of writing an output that this backend does not know");
+      }
       size_t operands = static_cast<size_t>(std::max(p.input_count(), p.output_count()));
       uint64_t count = 0;
       const KernelRow* const* rows = Rows(&count);
@@ -225,6 +230,9 @@ struct KernelTable {
   static mge_code Prepare(mge_device* device, const mge_problem* problem, const mge_candidate* candidate, mge_prepared* out,
                           mge_error* error) noexcept {
     return Guard(error, [&]() -> mge_code {
+      if (!Covers(problem, &mge_problem::graph) || !Covers(candidate, &mge_candidate::token)) {
+        return Report(error, MGE_INVALID_ARGUMENT, "the struct of a problem or candidate is too short");
+      }
       Problem p(problem, device);
       uint64_t count = 0;
       const KernelRow* const* rows = Rows(&count);

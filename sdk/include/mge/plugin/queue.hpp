@@ -46,6 +46,9 @@ struct QueueTable {
     if (kind < MGE_QUEUE_COMPUTE || kind > MGE_QUEUE_COPY_OUT) {
       return Report(error, MGE_UNIMPLEMENTED, "a kind of queue that this backend does not know");
     }
+    if (kind < MGE_QUEUE_COMPUTE || kind > MGE_QUEUE_COPY_OUT) {
+      return Report(error, MGE_UNIMPLEMENTED, "a kind of queue that this backend does not know");
+    }
     return Make<Q>(out, error, As<D>(device), kind);
   }
   static mge_code Copy(mge_queue* queue, void* to, const void* from, uint64_t bytes, mge_error* error) noexcept {
