@@ -27,6 +27,8 @@ namespace mge::virtual_gpu {
 // As set by the user; between start() and stop().
 const Options& CurrentOptions();
 
+const void* Extension(const char* name, uint32_t min_version);
+
 extern const mge_device_api kDeviceTable;
 extern const mge_memory_api kMemoryTable;
 extern const mge_queue_api kQueueTable;

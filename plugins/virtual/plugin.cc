@@ -47,7 +47,7 @@ constexpr mge_plugin kPlugin = Table<mge_plugin>([](auto& t) {
   t.kernel = &kKernelTable;
   t.graph = &kGraphTable;
   t.strategy = nullptr;  // the host's
-  t.extension = nullptr;
+  t.extension = Extension;
   t.profile = &kProfileTable;
 });
 

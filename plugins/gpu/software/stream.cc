@@ -47,6 +47,7 @@ Result Stream::Push(Task::Kind kind, F&& fill) {
   }
   task->kind = kind;
   task->enqueued = Clock::now();
+  if (recordable) task->demanded = std::move(fail_next_);
   fill(*task);
   if (capture_) return {};
   if (count_++ == 0) changed_.notify_all();
@@ -130,6 +131,11 @@ Result Stream::Launch(const gpu::Launch& launch) {
     std::memcpy(task.args.data(), launch.args, launch.args_bytes);
     task.kernel_fault = kernel_fault_;
   });
+}
+
+void Stream::FailNext(mge_code code, std::string text) {
+  std::lock_guard lock(mutex_);
+  fail_next_ = std::make_shared<Failure>(code, std::move(text));
 }
 
 Result Stream::Signal(std::shared_ptr<Event> event, uint64_t value) {

@@ -46,6 +46,9 @@ class Stream {
   // Where kernels of this stream report what is wrong with their data.
   gpu::Fault* kernel_fault() { return kernel_fault_.get(); }
 
+  // The next copy, fill or launch that is enqueued does nothing and fails so.
+  void FailNext(mge_code code, std::string text);
+
   Result Signal(std::shared_ptr<Event> event, uint64_t value);
   Result Wait(std::shared_ptr<Event> event, uint64_t value);
   Result Mark(std::shared_ptr<Stamp> stamp);
@@ -82,6 +85,7 @@ class Stream {
   std::vector<std::unique_ptr<Task>> ring_;  // count_ tasks from head_ on; the first is the one that runs
   size_t head_ = 0, count_ = 0;
   std::unique_ptr<Record> capture_;
+  FailurePtr fail_next_;
   Event* waits_for_ = nullptr;  // what the thread blocks on
   std::atomic<bool> stop_{false};
 

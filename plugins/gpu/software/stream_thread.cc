@@ -52,7 +52,12 @@ void Stream::Run(const Task& task, Clock::time_point enqueued) {
       for (const Task& recorded : task.record->tasks) Run(recorded, enqueued);
       return;
     case Task::Kind::kWait:
-      if (!failure_) failure_ = Wait(task);
+      if (failure_) return;
+      failure_ = Wait(task);
+      // Who waits for it later than the host was told has a failure of its own, which nobody was told of yet.
+      if (failure_ && failure_->told <= task.enqueued.time_since_epoch().count() && failure_->code != MGE_DEVICE_LOST) {
+        failure_ = std::make_shared<Failure>(failure_->code, failure_->text);
+      }
       return;
     default:
       if (!failure_) failure_ = Attempt(task);
@@ -87,6 +92,7 @@ void Stream::SleepUntil(Clock::time_point end) {
 }
 
 FailurePtr Stream::Attempt(const Task& task) {
+  if (task.demanded) return task.demanded;
   bool kernel = task.kind == Task::Kind::kLaunch;
   const FaultRule* fault = device_.faults().Next(kernel ? Operation::kKernel : Operation::kCopy);
   auto what = [&] { return kernel ? "the kernel " + std::string(gpu::KernelName(task.launch.kernel)) : "a copy"; };

@@ -37,6 +37,7 @@ struct Task {
   gpu::Launch launch = {};
   std::vector<ArgsBlock> args = {};
   std::shared_ptr<gpu::Fault> kernel_fault = nullptr;
+  FailurePtr demanded = nullptr;  // it fails so when its turn comes
   // kSignal, kWait
   std::shared_ptr<Event> event = nullptr;
   uint64_t value = 0;
@@ -47,6 +48,7 @@ struct Task {
   void Clear() {
     kind = Kind::kNone;
     kernel_fault = nullptr;
+    demanded = nullptr;
     event = nullptr;
     stamp = nullptr;
     record = nullptr;

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Faults that the conformance kit asks for; those that a user asks for are the setting virtual.fault.
+#include "mge/faults.h"
+
+#include <string>
+
+#include "handles.h"
+
+namespace mge::virtual_gpu {
+namespace {
+
+mge_code FailNext(mge_queue* queue, mge_code code, mge_text text, mge_error* error) noexcept {
+  return Guard(error, [&]() -> Result {
+    queue->stream.FailNext(code, std::string(View(text)));
+    return {};
+  });
+}
+
+mge_code Lose(mge_device* device, mge_error* error) noexcept {
+  return Guard(error, [&]() -> Result {
+    device->gpu.Lose("it was asked for");
+    return {};
+  });
+}
+
+constexpr mge_faults_api kFaults = Table<mge_faults_api>([](auto& t) {
+  t.fail_next = FailNext;
+  t.lose = Lose;
+});
+
+}  // namespace
+
+const void* Extension(const char* name, uint32_t) {
+  return name && std::string_view(name) == MGE_FAULTS_EXTENSION ? &kFaults : nullptr;
+}
+
+}  // namespace mge::virtual_gpu
