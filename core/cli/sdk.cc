@@ -7,6 +7,7 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"new", "Writes the project of a new backend: sources, build, tests.", DeclareSdkNew},
+    {"test", "Judges a backend's file by the conformance kit and writes a report.", DeclareSdkTest},
 };
 
 }  // namespace

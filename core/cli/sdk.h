@@ -7,5 +7,6 @@
 namespace mge::cli {
 
 Action DeclareSdkNew(CLI::App& app, const Globals& globals);
+Action DeclareSdkTest(CLI::App& app, const Globals& globals);
 
 }  // namespace mge::cli

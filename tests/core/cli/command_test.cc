@@ -436,5 +436,28 @@ TEST_F(Command, RefusesDamagedNpyFiles) {
   }
 }
 
+TEST_F(Command, SdkTestJudgesABackendAndWritesAReport) {
+  std::string plugin = std::string(MGE_BINARY_DIR) + "/lib/mge/plugins/mge_null.so";
+  Outcome o = Mge("sdk test " + plugin + " --quick --json --report there");
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  json report = json::parse(o.out);
+  EXPECT_TRUE(o.out.starts_with("{\n  \"schema\": \"mge.sdk-test/1\"")) << o.out.substr(0, 80);
+  EXPECT_EQ(report["name"], "null");
+  EXPECT_EQ(report["counts"]["failed"], 0);
+  EXPECT_EQ(json::parse(Read("there/report.json")), report);
+  EXPECT_THAT(Read("there/report.md"), HasSubstr("# null: passed"));
+  EXPECT_THAT(o.err, HasSubstr("there/report.md"));
+}
+
+TEST_F(Command, SdkTestFailsWithAFileThatIsNoBackend) {
+  Outcome o = Mge("sdk test " + Write("text.so", "no library") + " --quick");
+  EXPECT_EQ(o.code, 5);
+  EXPECT_THAT(o.out, HasSubstr("abi.note"));
+  o = Mge("sdk test missing.so --json");
+  EXPECT_EQ(o.code, 7);
+  EXPECT_EQ(json::parse(o.out)["schema"], "mge.error/1");
+  EXPECT_EQ(Mge("sdk").code, 2);
+}
+
 }  // namespace
 }  // namespace mge

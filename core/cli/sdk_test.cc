@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// `mge sdk test FILE.so`: becomes mge-conform, which lies beside libmge.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "core/cli/common.h"
+#include "core/cli/sdk.h"
+#include "fmt/format.h"
+
+namespace mge::cli {
+namespace {
+
+// The program in the folder mge/ beside libmge, so that a moved tree works.
+std::string ToolPath() {
+  Dl_info info = {};
+  if (!dladdr(reinterpret_cast<const void*>(&mge_version), &info) || !info.dli_fname) return {};
+  std::error_code code;
+  std::filesystem::path library = std::filesystem::canonical(info.dli_fname, code);
+  return code ? std::string() : (library.parent_path() / "mge" / "mge-conform").string();
+}
+
+}  // namespace
+
+Action DeclareSdkTest(CLI::App& app, const Globals& globals) {
+  struct Options {
+    std::string file, report, xfail;
+    std::vector<std::string> only;
+    bool quick = false;
+    int jobs = 0;
+    double seconds = 0;
+  };
+  auto o = std::make_shared<Options>();
+  app.add_option("FILE", o->file, "The backend's .so")->required();
+  app.add_option("--report", o->report, "A folder for report.json and report.md");
+  app.add_flag("--quick", o->quick, "Every kind of check, on five operators");
+  app.add_option("--xfail", o->xfail, "A list of failures that are expected: CHECK | PART OF WHERE | reason");
+  app.add_option("--only", o->only, "Checks or operators whose names begin so")->take_all()->allow_extra_args(false);
+  app.add_option("--jobs", o->jobs, "Checks at a time; 0: as many as processors, at most 4")->check(CLI::Range(0, 256));
+  app.add_option("--limit", o->seconds, "Seconds for one check; 0: 20, or 120 for all cases of an operator")->check(CLI::Range(0.0, 86400.0));
+  return [&globals, o] {
+    Json settings = Json::object();
+    for (const std::string& text : globals.settings) {
+      size_t equals = text.find('=');
+      if (equals == std::string::npos) return ReportUsage(globals, fmt::format("'{}' is no setting", text), "--set NAME=VALUE");
+      settings[text.substr(0, equals)] = text.substr(equals + 1);
+    }
+    Json asked = {{"path", o->file},     {"report", o->report}, {"xfail", o->xfail},    {"only", o->only},       {"quick", o->quick},
+                  {"jobs", o->jobs},     {"seconds", o->seconds}, {"settings", settings}, {"json", globals.json}, {"quiet", globals.quiet}};
+    std::string tool = ToolPath(), text = asked.dump(-1, ' ', true, Json::error_handler_t::replace);
+    char* arguments[] = {tool.data(), text.data(), nullptr};
+    std::fflush(stdout);
+    execv(tool.c_str(), arguments);
+    std::fprintf(stderr, "mge: error[E0701] %s cannot be run: %s\n", tool.c_str(), std::strerror(errno));
+    return 7;
+  };
+}
+
+}  // namespace mge::cli

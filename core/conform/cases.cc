@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/conform/cases.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include "core/conform/recipes.h"
+#include "core/ops/interpreter.h"
+#include "core/plan/abi_graph.h"
+#include "fmt/format.h"
+
+namespace mge::conform {
+namespace {
+
+constexpr int kVersion = 24;  // the operator set that nodes claim to be of, if the operator is in it
+constexpr std::string_view kQuickOps[] = {"Relu", "Add", "MatMul", "ReduceSum", "Conv"};
+
+struct Operand {
+  std::string type;    // "T[3,5]" or "int64[2]"
+  std::string values;  // between < and >
+  bool absent = false, constant = false, ranged = false;
+  double low = 0, high = 0;
+};
+
+struct Recipe {
+  std::vector<Operand> operands;
+  std::string attributes;
+  int outputs = 1;
+};
+
+std::string_view Trim(std::string_view s) {
+  while (!s.empty() && s.front() == ' ') s.remove_prefix(1);
+  while (!s.empty() && s.back() == ' ') s.remove_suffix(1);
+  return s;
+}
+
+Operand ParseOperand(std::string_view text) {
+  Operand o;
+  if (text == "_") {
+    o.absent = true;
+    return o;
+  }
+  if (size_t at = text.find('@'); at != std::string_view::npos) {
+    std::string range(text.substr(at + 1));
+    size_t colon = range.find(':');
+    o.ranged = true;
+    o.low = std::stod(range.substr(0, colon));
+    o.high = std::stod(range.substr(colon + 1));
+    text = text.substr(0, at);
+  }
+  if (size_t at = text.find('<'); at != std::string_view::npos) {
+    o.constant = true;
+    o.values = text.substr(at + 1, text.size() - at - 2);
+    text = text.substr(0, at);
+  }
+  o.type = text;
+  return o;
+}
+
+Recipe ParseRecipe(std::string_view text) {
+  Recipe r;
+  size_t open = text.find('('), close = text.find(')');
+  std::string_view list = text.substr(open + 1, close - open - 1), rest = text.substr(close + 1);
+  int depth = 0;
+  for (size_t begin = 0, i = 0; i <= list.size() && !list.empty(); ++i) {
+    char c = i < list.size() ? list[i] : ',';
+    if (c == '[' || c == '<') ++depth;
+    if (c == ']' || c == '>') --depth;
+    if (c != ',' || depth > 0) continue;
+    r.operands.push_back(ParseOperand(Trim(list.substr(begin, i - begin))));
+    begin = i + 1;
+  }
+  if (size_t arrow = rest.find(" -> "); arrow != std::string_view::npos) {
+    r.outputs = std::atoi(std::string(rest.substr(arrow + 4)).c_str());
+    rest = rest.substr(0, arrow);
+  }
+  r.attributes = Trim(rest);
+  return r;
+}
+
+// Makes up data for the graph's inputs and runs the reference.
+absl::Status Finish(Case& c, const std::vector<Operand>& ranges) {
+  MGE_RETURN_IF_ERROR(InferTypes(c.graph));
+  for (NodeId n = 0; n < c.graph.node_count(); ++n) {
+    if (!VisibleToBackends(c.graph, c.graph.node(n))) {
+      return absl::FailedPreconditionError("backends are not given this node: its types are not static, or it is the host's");
+    }
+  }
+  for (int set = 0; set < 2; ++set) {
+    std::vector<HostValue> values;
+    for (size_t i = 0; i < c.graph.inputs().size(); ++i) {
+      const TensorType& type = c.graph.value(c.graph.inputs()[i]).type;
+      bool ranged = i < ranges.size() && ranges[i].ranged;
+      double low = ranged ? ranges[i].low : kFloating.Contains(type.dtype) ? -2 : -5;
+      double high = ranged ? ranges[i].high : kFloating.Contains(type.dtype) ? 2 : 5;
+      c.inputs[set].push_back(RandomTensor(type.dtype, type.dims, low, high, 17 * i + 3 + 1000 * static_cast<uint64_t>(set)));
+      HostValue value;
+      value.tensor = c.inputs[set].back();
+      values.push_back(std::move(value));
+    }
+    MGE_ASSIGN_OR_RETURN(std::vector<HostValue> results, Interpret(c.graph, std::move(values)));
+    for (HostValue& r : results) c.expected[set].push_back(std::move(r.tensor));
+  }
+  return absl::OkStatus();
+}
+
+int VersionOf(const OpDef& def) { return def.domain.empty() ? std::min(kVersion, def.until) : std::max(1, def.since); }
+
+// Operands of the schema under some shapes; the reference drops what is not allowed.
+void AddFromSchema(const OpDef& def, std::vector<std::string>& out) {
+  static constexpr const char* kAlone[] = {"[3,7]", "[1]", "[]", "[0,3]", "[2,3,5,7]", "[1031]"};
+  static constexpr const char* kPairs[][2] = {{"[3,7]", "[3,7]"}, {"[2,3,5]", "[5]"}, {"[3,1]", "[1,5]"}, {"[37]", "[]"},
+                                              {"[2,1,5]", "[2,3,1]"}, {"[0,3]", "[3]"}, {"[1031]", "[1031]"}};
+  int required = 0;
+  for (const Slot& slot : def.inputs) required += slot.arity == Arity::kRequired;
+  auto operand = [&](int i, const char* shape) {
+    bool same = true;  // of the same types as the first operand: then T
+    for (int d = 0; d < kDTypeCount; ++d) {
+      same &= def.inputs[i].types.Contains(static_cast<DType>(d)) == def.inputs[0].types.Contains(static_cast<DType>(d));
+    }
+    std::string type = "T";
+    for (DType d : {DType::kI64, DType::kF32, DType::kBool, DType::kI32, DType::kU8}) {
+      if (!same && type == "T" && def.inputs[i].types.Contains(d)) type = DTypeName(d);
+    }
+    return type + shape;
+  };
+  if (required == 2) {
+    for (const auto& pair : kPairs) out.push_back(fmt::format("{}({}, {})", def.name, operand(0, pair[0]), operand(1, pair[1])));
+    return;
+  }
+  for (const char* shape : kAlone) {
+    std::string list;
+    for (int i = 0; i < std::max(required, 1) && def.inputs.size(); ++i) list += (i ? ", " : "") + operand(i, shape);
+    out.push_back(fmt::format("{}({})", def.name, list));
+  }
+}
+
+}  // namespace
+
+std::string Case::Name() const { return fmt::format("{} T={}", recipe, DTypeName(dtype)); }
+
+std::vector<const OpDef*> CheckableOps() {
+  std::vector<const OpDef*> out;
+  for (const OpDef* def : AllOps()) {
+    bool body = std::any_of(def->attrs.begin(), def->attrs.end(), [](const Attr& a) { return a.type == AttrType::kGraph; });
+    if (!def->Is(kHostOnly) && !def->Is(kRandom) && !def->Is(kDynamicShape) && !body && !TypesOf(*def).empty()) out.push_back(def);
+  }
+  std::sort(out.begin(), out.end(), [](const OpDef* a, const OpDef* b) { return a->name < b->name; });
+  return out;
+}
+
+std::vector<const OpDef*> QuickOps() {
+  std::vector<const OpDef*> out;
+  for (std::string_view name : kQuickOps) out.push_back(FindOp("", name));
+  return out;
+}
+
+std::vector<DType> TypesOf(const OpDef& def) {
+  std::vector<DType> out;
+  if (def.inputs.size() == 0) return out;
+  std::vector<std::string> recipes = RecipesFor(def);
+  Recipe first = ParseRecipe(recipes.front());
+  const Slot* slot = &def.inputs[0];
+  for (size_t i = 0; i < first.operands.size(); ++i) {
+    if (!first.operands[i].type.starts_with("T[")) continue;
+    slot = &def.inputs[std::min(static_cast<int>(i), def.inputs.size() - 1)];
+    break;
+  }
+  for (DType d : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI8, DType::kI16, DType::kI32, DType::kI64, DType::kU8,
+                  DType::kU16, DType::kU32, DType::kU64, DType::kBool}) {
+    if (slot->types.Contains(d)) out.push_back(d);
+  }
+  return out;
+}
+
+std::vector<std::string> RecipesFor(const OpDef& def) {
+  std::vector<std::string> out;
+  for (std::string_view recipe : Recipes()) {
+    if (recipe.substr(0, recipe.find('(')) == def.name) out.emplace_back(recipe);
+  }
+  if (out.empty()) AddFromSchema(def, out);
+  return out;
+}
+
+absl::StatusOr<Case> CaseOfGraph(Graph graph, std::string name, DType dtype) {
+  Case c;
+  c.dtype = dtype;
+  c.recipe = std::move(name);
+  c.graph = std::move(graph);
+  MGE_RETURN_IF_ERROR(Finish(c, {}));
+  return c;
+}
+
+absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& text, bool constants) {
+  Recipe recipe = ParseRecipe(text);
+  Case c;
+  c.def = &def;
+  c.dtype = dtype;
+  c.recipe = text + (constants ? " with constants" : "");
+  std::string lines, call, outs;
+  std::vector<Operand> free;
+  for (size_t i = 0; i < recipe.operands.size(); ++i) {
+    Operand& o = recipe.operands[i];
+    call += i ? ", " : "";
+    call += o.absent ? std::string("_") : fmt::format("i{}", i);
+    if (o.absent) continue;
+    if (o.type.starts_with("T[")) o.type = std::string(DTypeName(dtype)) + o.type.substr(1);
+    if (o.constant) {
+      lines += fmt::format("const i{} = {}<{}>\n", i, o.type, o.values);
+      continue;
+    }
+    lines += fmt::format("input i{} : {}\n", i, o.type);
+    free.push_back(o);
+  }
+  for (int i = 0; i < recipe.outputs; ++i) outs += fmt::format("{}y{}", i ? ", " : "", i);
+  std::string name = def.domain.empty() ? std::string(def.name) : fmt::format("{}::{}", def.domain, def.name);
+  lines += fmt::format("{} = {}@{}({}) {}\noutput {}\n", outs, name, VersionOf(def), call, recipe.attributes, outs);
+  MGE_ASSIGN_OR_RETURN(c.graph, ParseGraphText(lines));
+  if (constants) {
+    std::vector<ValueId>& inputs = c.graph.inputs();
+    if (inputs.size() < 2) return absl::FailedPreconditionError("it has one input only");
+    for (size_t i = 1; i < inputs.size(); ++i) {
+      Value& v = c.graph.value(inputs[i]);
+      bool floating = kFloating.Contains(v.type.dtype);
+      double low = free[i].ranged ? free[i].low : floating ? -2 : -5, high = free[i].ranged ? free[i].high : floating ? 2 : 5;
+      v.role = Role::kConstant;
+      v.constant = RandomTensor(v.type.dtype, v.type.dims, low, high, 29 * i + 7);
+    }
+    inputs.resize(1);
+    free.resize(1);
+  }
+  MGE_RETURN_IF_ERROR(Finish(c, free));
+  return c;
+}
+
+absl::StatusOr<Case> FirstRowOf(const Case& c) {
+  if (c.inputs[0].empty() || c.inputs[0][0].rank() == 0 || c.inputs[0][0].shape()[0] < 2) {
+    return absl::FailedPreconditionError("it has one row only");
+  }
+  Case row;
+  row.def = c.def;
+  row.dtype = c.dtype;
+  row.recipe = c.recipe + ", first row";
+  row.graph = c.graph;
+  auto cut = [](const Tensor& t) {
+    Shape shape = t.shape();
+    shape[0] = 1;
+    return Tensor::View(t.dtype(), shape, t.data(), t.owner());
+  };
+  ValueId id = row.graph.inputs()[0];
+  row.graph.value(id).type.dims[0] = 1;
+  for (NodeId n = 0; n < row.graph.node_count(); ++n) {
+    for (ValueId out : row.graph.node(n).outputs) {
+      if (out != kNone) row.graph.value(out).type = {};
+    }
+  }
+  MGE_RETURN_IF_ERROR(InferTypes(row.graph));
+  for (int set = 0; set < 2; ++set) {
+    row.inputs[set] = c.inputs[set];
+    row.inputs[set][0] = cut(c.inputs[set][0]);
+    std::vector<HostValue> values(row.inputs[set].size());
+    for (size_t i = 0; i < values.size(); ++i) values[i].tensor = row.inputs[set][i];
+    MGE_ASSIGN_OR_RETURN(std::vector<HostValue> results, Interpret(row.graph, std::move(values)));
+    for (HostValue& r : results) row.expected[set].push_back(std::move(r.tensor));
+  }
+  return row;
+}
+
+Tensor RandomTensor(DType dtype, Shape shape, double low, double high, uint64_t seed) {
+  absl::StatusOr<Tensor> t = Tensor::Create(dtype, std::move(shape));
+  MGE_CHECK(t.ok());
+  uint64_t state = seed * 0x9e3779b97f4a7c15u + 0x1234567;
+  if (kUnsigned.Contains(dtype)) low = std::max(low, 0.0);
+  DispatchFixedSize(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (T& x : t->template MutableData<T>()) {
+      state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+      double v = low + (high - low) * static_cast<double>(state >> 11) * 0x1p-53;
+      if constexpr (std::is_same_v<T, bool>) {
+        x = (state >> 20) & 1;
+      } else if constexpr (std::is_integral_v<T>) {
+        x = static_cast<T>(std::floor(v + 0.5));
+      } else {
+        x = static_cast<T>(static_cast<float>(v));
+      }
+    }
+  });
+  return *std::move(t);
+}
+
+double ElementAt(const Tensor& t, int64_t i) {
+  double out = 0;
+  DispatchFixedSize(t.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_arithmetic_v<T>) {
+      out = static_cast<double>(t.Data<T>()[static_cast<size_t>(i)]);
+    } else {
+      out = static_cast<double>(static_cast<float>(t.Data<T>()[static_cast<size_t>(i)]));
+    }
+  });
+  return out;
+}
+
+std::string CompareWithReference(const Tensor& got, const Tensor& want, bool reduced) {
+  double tolerance = 0;
+  switch (want.dtype()) {
+    case DType::kF64: tolerance = 1e-9; break;
+    case DType::kF32: tolerance = reduced ? 2e-2 : 2e-5; break;
+    case DType::kF16: tolerance = 8e-3; break;
+    case DType::kBF16: tolerance = 4e-2; break;
+    default: break;
+  }
+  if (reduced) tolerance = std::max(tolerance, 2e-2);
+  bool floating = kFloating.Contains(want.dtype());
+  if (!floating) tolerance = 0;
+  double scale = 0;  // of the whole tensor: sums of numbers that cancel out are excused
+  for (int64_t i = 0; floating && i < want.elements(); ++i) {
+    double w = std::abs(ElementAt(want, i));
+    if (std::isfinite(w)) scale = std::max(scale, w);
+  }
+  int64_t wrong = 0, first = -1;
+  for (int64_t i = 0; i < want.elements(); ++i) {
+    bool same;
+    if (floating) {
+      double a = ElementAt(got, i), b = ElementAt(want, i);
+      same = std::isnan(b) ? std::isnan(a) : std::isinf(b) ? a == b : std::abs(a - b) <= tolerance * std::max(scale, 0.1);
+    } else {
+      int64_t size = ElementBytes(want.dtype());
+      same = std::equal(static_cast<const char*>(got.data()) + i * size, static_cast<const char*>(got.data()) + (i + 1) * size,
+                        static_cast<const char*>(want.data()) + i * size);
+    }
+    if (same) continue;
+    if (first < 0) first = i;
+    ++wrong;
+  }
+  if (wrong == 0) return {};
+  return fmt::format("{} of {} elements are wrong, the first at {}: {:.9g}, expected {:.9g}", wrong, want.elements(), first,
+                     ElementAt(got, first), ElementAt(want, first));
+}
+
+}  // namespace mge::conform

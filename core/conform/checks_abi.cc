@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file, its identity and its table; structs that are too short or too long; bits that nobody knows.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "core/conform/elf_symbols.h"
+#include "core/conform/process.h"
+#include "core/conform/subject.h"
+#include "core/conform/trial.h"
+#include "core/plugin/guard.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+
+namespace mge::conform {
+namespace {
+
+// A copy of the first `covered` bytes of a struct that ends where readable memory ends, with that as its struct_size.
+template <typename T>
+class Truncated {
+ public:
+  Truncated(const T& whole, uint32_t covered) {
+    size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    memory_ = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(static_cast<char*>(memory_) + page, page, PROT_NONE);
+    at_ = reinterpret_cast<T*>(static_cast<char*>(memory_) + page - covered);
+    std::memcpy(static_cast<void*>(at_), &whole, covered);
+    std::memcpy(static_cast<void*>(at_), &covered, sizeof(covered));
+  }
+  ~Truncated() { munmap(memory_, 2 * static_cast<size_t>(sysconf(_SC_PAGESIZE))); }
+  T* get() { return at_; }
+
+ private:
+  void* memory_;
+  T* at_;
+};
+
+// A struct as a newer host would pass it: longer, with members that this interface does not know.
+template <typename T>
+struct Oversized {
+  T value;
+  unsigned char beyond[64];
+  explicit Oversized(const T& whole) : value(whole) {
+    value.struct_size = sizeof(Oversized);
+    std::memset(beyond, 0xee, sizeof(beyond));
+  }
+  bool Intact() const {
+    return std::all_of(std::begin(beyond), std::end(beyond), [](unsigned char c) { return c == 0xee; });
+  }
+};
+
+absl::StatusOr<NoteReading> NoteOf(const std::string& path) {
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return Broken("it cannot be read");
+  NoteReading reading = ReadNote(fd);
+  close(fd);
+  if (reading.code != VerdictCode::kOk) return Broken(reading.reason);
+  return reading;
+}
+
+absl::Status CheckNote(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(NoteReading reading, NoteOf(s.path()));
+  s.witness().Fact("name", reading.note.name);
+  s.witness().Fact("version", reading.note.version);
+  s.witness().Fact("interface", fmt::format("{}.{}", reading.note.abi_major, reading.note.abi_minor));
+  s.witness().Fact("build_id", reading.build_id);
+  s.witness().Fact("classes", fmt::format("{}", fmt::join(reading.note.classes, ",")));
+  if (std::string why = WhyAbiDiffers(reading.note); !why.empty()) return Broken(why);
+  if (reading.build_id.empty()) return Broken("it has no build id; link it with -Wl,--build-id");
+  return absl::OkStatus();
+}
+
+absl::Status CheckExports(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(ElfSymbols symbols, ReadElfSymbols(s.path()));
+  std::erase(symbols.exported, MGE_PLUGIN_QUERY_SYMBOL);
+  MGE_ASSIGN_OR_RETURN(ElfSymbols all, ReadElfSymbols(s.path()));
+  if (all.exported.size() == symbols.exported.size()) return Broken("it does not export " MGE_PLUGIN_QUERY_SYMBOL);
+  if (symbols.exported.empty()) return absl::OkStatus();
+  return Broken(fmt::format("it exports {} symbols besides " MGE_PLUGIN_QUERY_SYMBOL ": {}", symbols.exported.size(),
+                            fmt::join(symbols.exported.begin(), symbols.exported.begin() + std::min<ptrdiff_t>(5, std::ssize(symbols.exported)), ", ")));
+}
+
+absl::Status CheckImports(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(ElfSymbols symbols, ReadElfSymbols(s.path()));
+  for (const std::string& name : symbols.undefined) {
+    if (name.starts_with("mge_") || name.starts_with("_ZN3mge") || name.starts_with("_ZNK3mge")) {
+      return Broken(fmt::format("it needs the symbol {} of the host; services come in the table mge_host", name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckQueryPure(Subject& s) {
+  const mge_query_in in = {sizeof(in), MGE_ABI_MAJOR, MGE_ABI_MINOR, 0, MGE_ABI_HASH};
+  std::string table(reinterpret_cast<const char*>(&s.plugin()), sizeof(mge_plugin));
+  ProcessCounts before = ProcessCounts::Now();
+  for (int i = 0; i < 100; ++i) {
+    mge_query_in copy = in;
+    mge_query_out out = {sizeof(out), 0, nullptr, {}};
+    if (s.query()(&copy, &out) != MGE_OK) return Broken(fmt::format("call {} of {} is refused", i + 2, MGE_PLUGIN_QUERY_SYMBOL));
+    if (out.plugin != &s.plugin()) return Broken(fmt::format("call {} of {} answers another table", i + 2, MGE_PLUGIN_QUERY_SYMBOL));
+    if (std::memcmp(&copy, &in, sizeof(in)) != 0) return Broken("it writes to what the host passes in");
+  }
+  if (table != std::string_view(reinterpret_cast<const char*>(&s.plugin()), sizeof(mge_plugin))) {
+    return Broken("the table changes when it is asked for again");
+  }
+  std::string more = ProcessCounts::Now().MoreThan(before);
+  return more.empty() ? absl::OkStatus() : Broken("asking for the table has side effects: " + more);
+}
+
+absl::Status CheckQueryRefuses(Subject& s) {
+  auto refuses = [&](mge_query_in in, std::string_view what) {
+    mge_query_out out = {sizeof(out), 0, nullptr, {}};
+    if (s.query()(&in, &out) == MGE_OK) return Broken(fmt::format("a host {} is accepted", what));
+    if (CopyText(out.reason).empty()) return Broken(fmt::format("a host {} is refused without a reason", what));
+    return absl::OkStatus();
+  };
+  MGE_RETURN_IF_ERROR(refuses({sizeof(mge_query_in), MGE_ABI_MAJOR + 1, 0, 0, MGE_ABI_HASH}, "of the next major version"));
+  if (MGE_ABI_MAJOR > 0) return absl::OkStatus();
+  return refuses({sizeof(mge_query_in), MGE_ABI_MAJOR, MGE_ABI_MINOR, 0, MGE_ABI_HASH ^ 1}, "with other headers");
+}
+
+absl::Status CheckTable(Subject& s) {
+  const mge_plugin& p = s.plugin();
+  MGE_ASSIGN_OR_RETURN(NoteReading reading, NoteOf(s.path()));
+  if (CopyText(p.name) != reading.note.name || CopyText(p.version) != reading.note.version) {
+    return Broken(fmt::format("the identity note says '{}' {}, the table '{}' {}", reading.note.name, reading.note.version,
+                              CopyText(p.name), CopyText(p.version)));
+  }
+  if (p.abi_major != MGE_ABI_MAJOR || p.header_hash != MGE_ABI_HASH) return Broken("the table contradicts the identity note");
+  auto size_fits = [&](std::string_view name, uint32_t said, size_t known) {
+    return said == known || p.abi_minor > MGE_ABI_MINOR
+               ? absl::OkStatus()
+               : Broken(fmt::format("table '{}' says {} bytes (struct_size); in these headers it has {}", name, said, known));
+  };
+  MGE_RETURN_IF_ERROR(size_fits("mge_plugin", p.struct_size, sizeof(mge_plugin)));
+  MGE_RETURN_IF_ERROR(size_fits("device", p.device->struct_size, sizeof(mge_device_api)));
+  MGE_RETURN_IF_ERROR(size_fits("memory", p.memory->struct_size, sizeof(mge_memory_api)));
+  MGE_RETURN_IF_ERROR(size_fits("kernel", p.kernel->struct_size, sizeof(mge_kernel_api)));
+  if (p.queue) MGE_RETURN_IF_ERROR(size_fits("queue", p.queue->struct_size, sizeof(mge_queue_api)));
+  if (p.graph) MGE_RETURN_IF_ERROR(size_fits("graph", p.graph->struct_size, sizeof(mge_graph_api)));
+  if (p.strategy) MGE_RETURN_IF_ERROR(size_fits("strategy", p.strategy->struct_size, sizeof(mge_strategy_api)));
+  if (p.layout) MGE_RETURN_IF_ERROR(size_fits("layout", p.layout->struct_size, sizeof(mge_layout_api)));
+  if (p.profile) MGE_RETURN_IF_ERROR(size_fits("profile", p.profile->struct_size, sizeof(mge_profile_api)));
+  return absl::OkStatus();
+}
+
+absl::Status CheckExtensions(Subject& s) {
+  if (!s.plugin().extension) return NotOffered("the backend has no extensions");
+  if (s.plugin().extension("mge.conform.no_such_extension", 1)) return Broken("it answers a table for an extension that does not exist");
+  if (s.plugin().extension("", 0)) return Broken("it answers a table for the empty name");
+  return absl::OkStatus();
+}
+
+absl::Status CheckShortStructs(Subject& s) {
+  const mge_query_in in = {sizeof(in), MGE_ABI_MAJOR, MGE_ABI_MINOR, 0, MGE_ABI_HASH};
+  const mge_query_out empty = {sizeof(empty), 0, nullptr, {}};
+  s.At("mge_query_in of 4 bytes");
+  Truncated<mge_query_in> short_in(in, 4);
+  mge_query_out out = empty;
+  if (s.query()(short_in.get(), &out) == MGE_OK) return Broken("a mge_query_in of 4 bytes is accepted");
+  s.At("mge_query_out of 8 bytes");
+  Truncated<mge_query_out> short_out(empty, 8);
+  mge_query_in copy = in;
+  if (s.query()(&copy, short_out.get()) == MGE_OK) return Broken("a mge_query_out of 8 bytes is said to be filled");
+
+  MGE_RETURN_IF_ERROR(s.Prepare(Needs::kDevice));
+  Offers offers;
+  MGE_ASSIGN_OR_RETURN(Case c, FirstSupportedCase(s, &offers));
+  AbiProblem problem(c, MGE_WRITE);
+  mge_candidate_sink sink = {sizeof(sink), 0, nullptr, [](void*, const mge_candidate*) {},
+                             [](void*, const mge_text*, const mge_text*) {}};
+  const mge_kernel_api& api = *s.plugin().kernel;
+  s.At("mge_problem of 8 bytes");
+  Truncated<mge_problem> short_problem(*problem.get(), 8);
+  MGE_RETURN_IF_ERROR(MustRefuse("a mge_problem of 8 bytes", [&](mge_error* e) {
+    return api.enumerate(s.device(), short_problem.get(), &kNoConstraints, &sink, e);
+  }));
+  s.At("mge_candidate of 8 bytes");
+  Truncated<mge_candidate> short_candidate(offers.offered[0].raw, 8);
+  mge_prepared prepared = {};
+  prepared.struct_size = sizeof(prepared);
+  MGE_RETURN_IF_ERROR(MustRefuse("a mge_candidate of 8 bytes", [&](mge_error* e) {
+    return api.prepare(s.device(), problem.get(), short_candidate.get(), &prepared, e);
+  }));
+  if (!s.plugin().strategy) return absl::OkStatus();
+  s.At("mge_choice of 8 bytes");
+  Truncated<mge_choice> short_choice({sizeof(mge_choice), MGE_SELECT_HEURISTIC, problem.get(), nullptr, 0, nullptr}, 8);
+  uint32_t order = 0;
+  return MustRefuse("a mge_choice of 8 bytes", [&](mge_error* e) {
+    return s.plugin().strategy->order(s.device(), short_choice.get(), &order, e);
+  });
+}
+
+absl::Status CheckLongStructs(Subject& s) {
+  Oversized<mge_query_in> in({0, MGE_ABI_MAJOR, MGE_ABI_MINOR + 5, 0, MGE_ABI_HASH});
+  Oversized<mge_query_out> out({0, 0, nullptr, {}});
+  if (s.query()(&in.value, &out.value) != MGE_OK) return Broken("the longer structs of a newer host are refused by " MGE_PLUGIN_QUERY_SYMBOL);
+  if (!out.Intact()) return Broken(MGE_PLUGIN_QUERY_SYMBOL " writes beyond the members that it knows");
+  MGE_RETURN_IF_ERROR(s.Prepare(Needs::kDevice));
+  Offers offers;
+  MGE_ASSIGN_OR_RETURN(Case c, FirstSupportedCase(s, &offers));
+  AbiProblem problem(c, MGE_WRITE);
+  Oversized<mge_problem> longer(*problem.get());
+  Oversized<mge_constraints> limits(kNoConstraints);
+  MGE_ASSIGN_OR_RETURN(Offers again, Enumerate(s, longer.value, limits.value));
+  if (again.offered.size() != offers.offered.size()) return Broken("a mge_problem that is longer than known gets other candidates");
+  return absl::OkStatus();
+}
+
+absl::Status CheckUnknownBits(Subject& s) {
+  mge_slab slab = {};
+  MGE_RETURN_IF_ERROR(MustRefuse("the memory class 99", [&](mge_error* e) {
+    return s.plugin().memory->slab_acquire(s.device(), 99, 4096, &slab, e);
+  }));
+  if (const mge_queue_api* api = s.plugin().queue) {
+    mge_queue* queue = nullptr;
+    MGE_RETURN_IF_ERROR(MustRefuse("the queue kind 99", [&](mge_error* e) { return api->create(s.device(), 99, &queue, e); }));
+  }
+  if (const mge_strategy_api* api = s.plugin().strategy) {
+    Offers offers;
+    MGE_ASSIGN_OR_RETURN(Case c, FirstSupportedCase(s, &offers));
+    AbiProblem problem(c, MGE_WRITE);
+    mge_choice choice = {sizeof(choice), 99, problem.get(), nullptr, 0, nullptr};
+    uint32_t order = 0;
+    MGE_RETURN_IF_ERROR(MustRefuse("the selection mode 99", [&](mge_error* e) { return api->order(s.device(), &choice, &order, e); }));
+  }
+  return absl::OkStatus();
+}
+
+constexpr Check kRows[] = {
+    {"abi.note", "The file says who it is before any of its code can run.", Needs::kFile, CheckNote},
+    {"abi.exports", "The file exports one symbol.", Needs::kFile, CheckExports},
+    {"abi.imports", "The file needs nothing from the host.", Needs::kFile, CheckImports},
+    {"abi.table", "The table is complete and agrees with the identity note.", Needs::kTable, CheckTable},
+    {"abi.query_pure", "The table may be asked for many times, without side effects.", Needs::kTable, CheckQueryPure},
+    {"abi.query_refuses", "A host that it does not fit is refused with a reason.", Needs::kTable, CheckQueryRefuses},
+    {"abi.extensions", "Unknown extensions are not answered.", Needs::kTable, CheckExtensions},
+    {"abi.short_structs", "Structs that are too short are refused, and not read beyond their end.", Needs::kTable, CheckShortStructs},
+    {"abi.long_structs", "Structs of a newer host are taken, and not written beyond what is known.", Needs::kTable, CheckLongStructs},
+    {"abi.unknown_values", "Kinds, classes and modes that do not exist are refused with a text.", Needs::kDevice, CheckUnknownBits},
+};
+
+}  // namespace
+
+std::span<const Check> AbiChecks() { return kRows; }
+
+}  // namespace mge::conform

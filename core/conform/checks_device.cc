@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings and devices.
+#include <algorithm>
+#include <set>
+
+#include "core/conform/subject.h"
+#include "core/plugin/guard.h"
+#include "fmt/format.h"
+
+namespace mge::conform {
+namespace {
+
+absl::Status CheckSettings(Subject& s) {
+  const mge_plugin& p = s.plugin();
+  if (p.setting_count == 0) return NotOffered("the backend has no settings");
+  std::set<std::string> keys;
+  std::string prefix = CopyText(p.name) + ".";
+  for (uint64_t i = 0; i < p.setting_count; ++i) {
+    const mge_setting& row = *p.settings[i];
+    std::string key = CopyText(row.key), fallback = CopyText(row.fallback), choices = "|" + CopyText(row.choices) + "|";
+    auto bad = [&](std::string_view what) { return Broken(fmt::format("setting '{}': {}", key, what)); };
+    if (!key.starts_with(prefix)) return bad("its key does not begin with the backend's name");
+    if (!keys.insert(key).second) return bad("it is declared twice");
+    if (CopyText(row.doc).empty()) return bad("it has no sentence that explains it");
+    if (row.type < MGE_SETTING_BOOL || row.type > MGE_SETTING_CHOICE) return bad("its type is unknown");
+    if (row.lifecycle != MGE_LIFECYCLE_FIRST_SET && row.lifecycle != MGE_LIFECYCLE_DYNAMIC) return bad("its lifecycle is unknown");
+    if (row.min > row.max) return bad("its range is empty");
+    if (row.type == MGE_SETTING_CHOICE && choices.find("|" + fallback + "|") == std::string::npos) return bad("its default is none of its choices");
+    if (absl::StatusOr<std::string> plain = PlainSetting(row, fallback); !plain.ok()) {
+      return bad(fmt::format("its default '{}' {}", fallback, Std(plain.status().message())));
+    }
+    if ((row.type == MGE_SETTING_INT || row.type == MGE_SETTING_DOUBLE) && (row.min != 0 || row.max != 0)) {
+      double value = std::strtod(fallback.c_str(), nullptr);
+      if (value < row.min || value > row.max) return bad("its default is outside of its range");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Every word of a choice and both sides of a truth let the backend start, or are refused with a text.
+absl::Status CheckSettingValues(Subject& s) {
+  const mge_plugin& p = s.plugin();
+  bool any = false;
+  for (uint64_t i = 0; i < p.setting_count; ++i) {
+    const mge_setting& row = *p.settings[i];
+    std::vector<std::string> values;
+    if (row.type == MGE_SETTING_BOOL) values = {"0", "1"};
+    std::string choices = CopyText(row.choices);
+    for (size_t begin = 0; row.type == MGE_SETTING_CHOICE && begin <= choices.size();) {
+      size_t end = std::min(choices.find('|', begin), choices.size());
+      values.push_back(choices.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    std::string key = CopyText(row.key), fallback = CopyText(row.fallback);
+    for (const std::string& value : values) {
+      any = true;
+      s.At(fmt::format("{}={}", key, value));
+      s.Set(key, value);
+      absl::Status status = s.Start();
+      if (!status.ok() && !IsNotOffered(status) && Std(status.message()).find("no text") != std::string_view::npos) {
+        return Broken(fmt::format("with {}={} it does not start, and gives no reason", key, value));
+      }
+      s.Stop();
+    }
+    if (!values.empty()) s.Set(key, fallback);
+  }
+  return any ? absl::OkStatus() : NotOffered("no setting is a choice or a truth");
+}
+
+absl::Status CheckEnumerate(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(std::vector<DeviceDescription> first, ListDevices(s.plugin(), nullptr));
+  MGE_ASSIGN_OR_RETURN(std::vector<DeviceDescription> second, ListDevices(s.plugin(), nullptr));
+  bool same = first.size() == second.size();
+  for (size_t i = 0; same && i < first.size(); ++i) {
+    same = first[i].index == second[i].index && first[i].fingerprint == second[i].fingerprint && first[i].score == second[i].score;
+  }
+  if (!same) return Broken("other devices are listed when it is asked again");
+  for (const DeviceDescription& d : first) {
+    s.witness().Fact("device", fmt::format("{}: {}{}", d.index, d.name, d.score ? "" : " (cannot be used: " + d.reason + ")"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOpenClose(Subject& s) {
+  for (const DeviceDescription& d : s.devices()) {
+    for (int i = 0; i < 8; ++i) {
+      mge_device* device = nullptr;
+      MGE_RETURN_IF_ERROR(Call(fmt::format("opening device {} for the {}. time", d.index, i + 1),
+                               [&](mge_error* e) { return s.plugin().device->open(d.index, &device, e); }));
+      if (!device) return Broken("opening a device answered MGE_OK, but no device");
+      s.plugin().device->close(device);
+    }
+  }
+  return s.devices().empty() ? NotOffered("the backend has no usable device on this machine") : absl::OkStatus();
+}
+
+absl::Status CheckBadIndex(Subject& s) {
+  for (uint32_t index : {uint32_t{9999}, UINT32_MAX}) {
+    mge_device* device = nullptr;
+    MGE_RETURN_IF_ERROR(MustRefuse(fmt::format("opening device {}, which is not listed,", index),
+                                   [&](mge_error* e) { return s.plugin().device->open(index, &device, e); }));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckNullError(Subject& s) {
+  mge_device* device = nullptr;
+  if (s.plugin().device->open(9999, &device, nullptr) == MGE_OK) return Broken("opening device 9999 was accepted");
+  mge_slab slab = {};
+  if (s.plugin().memory->slab_acquire(s.device(), 99, 64, &slab, nullptr) == MGE_OK) return Broken("the memory class 99 was accepted");
+  return absl::OkStatus();
+}
+
+absl::Status CheckStatus(Subject& s) {
+  if (!s.plugin().device->status) return NotOffered("the slot status is empty");
+  return Call("asking for the status of a device that works", [&](mge_error* e) { return s.plugin().device->status(s.device(), e); });
+}
+
+absl::Status CheckLinks(Subject& s) {
+  if (!s.plugin().device->link) return NotOffered("the slot link is empty: no two devices are linked");
+  if (s.devices().size() < 2) return NotOffered("the backend shows one device");
+  mge_device* other = nullptr;
+  MGE_RETURN_IF_ERROR(Call("opening the second device", [&](mge_error* e) { return s.plugin().device->open(s.devices()[1].index, &other, e); }));
+  for (auto [from, to] : {std::pair{s.device(), other}, std::pair{other, s.device()}}) {
+    mge_link link = {};
+    link.struct_size = sizeof(link);
+    MGE_RETURN_IF_ERROR(Call("asking for a link", [&](mge_error* e) { return s.plugin().device->link(from, to, &link, e); }));
+    if (link.flags & ~static_cast<uint32_t>(MGE_LINK_PEER)) return Broken("a link has unknown flags");
+    if (!(link.bandwidth_gb_s >= 0) || !(link.latency_us >= 0)) return Broken("a link's bandwidth or latency is negative");
+  }
+  s.plugin().device->close(other);
+  return absl::OkStatus();
+}
+
+constexpr Check kRows[] = {
+    {"settings.declared", "Settings are declared so that the host can judge what a user gives.", Needs::kTable, CheckSettings},
+    {"settings.values", "The backend starts with every declared choice, or says why not.", Needs::kTable, CheckSettingValues},
+    {"device.enumerate", "Devices are described in full, and the same ones every time.", Needs::kStarted, CheckEnumerate},
+    {"device.open_close", "A device can be opened and closed again and again.", Needs::kStarted, CheckOpenClose},
+    {"device.bad_index", "A device that is not listed is refused with a text.", Needs::kStarted, CheckBadIndex},
+    {"device.no_error_slot", "Errors are answered where the host has no slot for their text.", Needs::kDevice, CheckNullError},
+    {"device.status", "A device that works says so.", Needs::kDevice, CheckStatus},
+    {"device.links", "Links between devices are described by known flags and sane numbers.", Needs::kDevice, CheckLinks},
+};
+
+}  // namespace
+
+std::span<const Check> DeviceChecks() { return kRows; }
+
+}  // namespace mge::conform

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fences: values, order between queues, threads, failures that travel, limits of time.
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "core/conform/device_memory.h"
+#include "fmt/format.h"
+#include "mge/faults.h"
+
+namespace mge::conform {
+namespace {
+
+constexpr uint64_t kShortNs = 20'000'000;  // for what must not happen
+
+absl::Status Signal(Subject& s, mge_queue* queue, mge_fence* fence, uint64_t value) {
+  return Call("signalling a fence", [&](mge_error* e) { return s.plugin().queue->signal(queue, fence, value, e); });
+}
+
+absl::Status CheckValues(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
+  MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
+  if (fence.Ask(0, 0) != MGE_OK) return Broken("a fresh fence has not reached 0");
+  if (mge_code code = fence.Ask(1, kShortNs); code != MGE_DEADLINE_EXCEEDED) {
+    return Broken(fmt::format("waiting for 1 on a fence that nobody has signalled answers {}", CodeName(code)));
+  }
+  MGE_RETURN_IF_ERROR(Signal(s, queue, fence, 5));
+  MGE_RETURN_IF_ERROR(fence.Await(5));
+  if (fence.Ask(3, 0) != MGE_OK) return Broken("a fence at 5 has not reached 3");
+  if (mge_code code = fence.Ask(6, kShortNs); code != MGE_DEADLINE_EXCEEDED) {
+    return Broken(fmt::format("a fence that was signalled with 5 answers {} to who waits for 6", CodeName(code)));
+  }
+  MGE_ASSIGN_OR_RETURN(Fence after, Fence::Create(s));
+  MGE_RETURN_IF_ERROR(Signal(s, queue, fence, 2));  // a counter that only grows
+  MGE_RETURN_IF_ERROR(Signal(s, queue, after, 1));
+  MGE_RETURN_IF_ERROR(after.Await(1));
+  if (fence.Ask(5, 0) != MGE_OK) return Broken("a fence went back to a smaller value");
+  MGE_RETURN_IF_ERROR(Signal(s, queue, fence, 7));
+  MGE_RETURN_IF_ERROR(fence.Await(7));
+  MGE_RETURN_IF_ERROR(Signal(s, queue, fence, UINT64_MAX - 1));
+  return fence.Await(UINT64_MAX - 1);
+}
+
+absl::Status CheckTimeout(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
+  for (uint64_t timeout : {uint64_t{0}, uint64_t{1}, uint64_t{1'000'000}, kShortNs}) {
+    s.At(fmt::format("host_wait with a limit of {} ns on a fence that nobody signals", timeout));
+    std::string text;
+    if (mge_code code = fence.Ask(1, timeout, &text); code != MGE_DEADLINE_EXCEEDED) {
+      return Broken(fmt::format("a wait of {} ns in vain answers {}; MGE_DEADLINE_EXCEEDED is due", timeout, CodeName(code)));
+    }
+    if (text.empty()) return Broken("a wait in vain ends without a text");
+  }
+  return absl::OkStatus();
+}
+
+// Work that stands behind a fence which nobody has signalled. A queue may wait in the calling thread.
+class Gated {
+ public:
+  Gated(Subject& s, mge_queue* queue, mge_fence* gate, std::function<mge_code(mge_error*)> then) {
+    thread_ = std::thread([this, &s, queue, gate, then = std::move(then)] {
+      status_ = Call("waiting on a queue", [&](mge_error* e) {
+        mge_code code = s.plugin().queue->wait(queue, gate, 1, e);
+        return code == MGE_OK ? then(e) : code;
+      });
+    });
+  }
+  ~Gated() {
+    if (thread_.joinable()) thread_.join();
+  }
+  absl::Status Join() {
+    thread_.join();
+    return status_;
+  }
+
+ private:
+  std::thread thread_;
+  absl::Status status_;
+};
+
+absl::Status CheckWait(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
+  MGE_ASSIGN_OR_RETURN(Queue first, Queue::Create(s));
+  MGE_ASSIGN_OR_RETURN(Queue second, Queue::Create(s, MGE_QUEUE_COPY_OUT));
+  MGE_ASSIGN_OR_RETURN(Fence gate, Fence::Create(s));
+  MGE_ASSIGN_OR_RETURN(Fence done, Fence::Create(s));
+  constexpr size_t kBytes = 4096;
+  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 2 * kBytes));
+  Bytes old = Pattern(kBytes, 1), fresh = Pattern(kBytes, 2), zeros(kBytes, 0), got(kBytes);
+  unsigned char *from = slab.address(), *to = from + kBytes;
+  MGE_RETURN_IF_ERROR(transfer.ToDevice(from, old.data(), kBytes));
+  MGE_RETURN_IF_ERROR(transfer.ToDevice(to, zeros.data(), kBytes));
+  Gated gated(s, second, gate, [&](mge_error* e) {
+    mge_code code = s.plugin().queue->copy(second, to, from, kBytes, e);
+    return code == MGE_OK ? s.plugin().queue->signal(second, done, 1, e) : code;
+  });
+  // From here on the gate must be opened whatever is found, or the thread above would wait for ever.
+  mge_code early = done.Ask(1, kShortNs);
+  absl::Status status = transfer.ToHost(got.data(), to, kBytes);
+  bool ran = got != zeros;
+  absl::Status put = transfer.ToDevice(from, fresh.data(), kBytes);
+  absl::Status opened = Signal(s, first, gate, 1);
+  MGE_RETURN_IF_ERROR(gated.Join());
+  for (const absl::Status& part : {status, put, opened}) MGE_RETURN_IF_ERROR(part);
+  MGE_RETURN_IF_ERROR(done.Await(1));
+  if (ran) return Broken("a copy ran before the fence that its queue waits for");
+  if (early != MGE_DEADLINE_EXCEEDED) return Broken(fmt::format("a fence behind a wait that was not over answers {}", CodeName(early)));
+  MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), to, kBytes));
+  std::string d = Difference(got, fresh);
+  return d.empty() ? absl::OkStatus() : Broken("a copy behind a wait read what the memory held before: " + d);
+}
+
+absl::Status CheckSignalOrder(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
+  MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
+  MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
+  constexpr size_t kBytes = 4 << 20;
+  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 2 * kBytes));
+  Bytes got(kBytes);
+  for (unsigned round = 1; round <= 6; ++round) {
+    Bytes want = Pattern(kBytes, round);
+    MGE_RETURN_IF_ERROR(transfer.ToDevice(slab.address(), want.data(), kBytes));
+    MGE_RETURN_IF_ERROR(Call("copying", [&](mge_error* e) {
+      return s.plugin().queue->copy(queue, slab.address() + kBytes, slab.address(), kBytes, e);
+    }));
+    MGE_RETURN_IF_ERROR(Signal(s, queue, fence, round));
+    MGE_RETURN_IF_ERROR(fence.Await(round));
+    MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), slab.address() + kBytes, kBytes));
+    if (std::string d = Difference(got, want); !d.empty()) return Broken("a fence was reached before the copy that it stands behind was done: " + d);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckThreads(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
+  MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
+  constexpr uint64_t kValues = 200;
+  std::atomic<uint64_t> signalled{0};
+  std::atomic<int> early{0}, failed{0};
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (uint64_t value = 1 + t % 2; value <= kValues; value += 1 + t % 3) {
+        if (fence.Ask(value, kPatienceNs) != MGE_OK) ++failed;
+        if (signalled.load() < value) ++early;
+      }
+    });
+  }
+  absl::Status status;
+  for (uint64_t value = 1; value <= kValues; ++value) {
+    signalled = value;
+    if (status.ok()) status = Signal(s, queue, fence, value);
+  }
+  for (std::thread& t : threads) t.join();
+  MGE_RETURN_IF_ERROR(status);
+  if (early) return Broken(fmt::format("{} waits ended before the fence was signalled", early.load()));
+  return failed ? Broken(fmt::format("{} waits did not end after the fence was signalled", failed.load())) : absl::OkStatus();
+}
+
+absl::Status CheckPingPong(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(Queue a, Queue::Create(s));
+  MGE_ASSIGN_OR_RETURN(Queue b, Queue::Create(s, MGE_QUEUE_COPY_IN));
+  MGE_ASSIGN_OR_RETURN(Fence ping, Fence::Create(s));
+  MGE_ASSIGN_OR_RETURN(Fence pong, Fence::Create(s));
+  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
+  constexpr uint64_t kRounds = 50;
+  constexpr size_t kBytes = 4096;
+  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, (kRounds + 2) * kBytes));
+  Bytes want = Pattern(kBytes, 6), got(kBytes);
+  MGE_RETURN_IF_ERROR(transfer.ToDevice(slab.address(), want.data(), kBytes));
+  const mge_queue_api& api = *s.plugin().queue;
+  // Every other link of a chain of copies is made by the other queue; each in a thread of its own, as a host would.
+  auto play = [&](mge_queue* queue, mge_fence* mine, mge_fence* theirs, uint64_t begin) {
+    return Call("passing work between queues", [&](mge_error* e) -> mge_code {
+      for (uint64_t i = begin; i < kRounds; i += 2) {
+        unsigned char* from = slab.address() + i * kBytes;
+        mge_code code = i == 0 ? MGE_OK : api.wait(queue, theirs, i, e);
+        if (code == MGE_OK) code = api.copy(queue, from + kBytes, from, kBytes, e);
+        if (code == MGE_OK) code = api.signal(queue, mine, i + 1, e);
+        if (code != MGE_OK) return code;
+      }
+      return MGE_OK;
+    });
+  };
+  absl::Status other;
+  std::thread thread([&] { other = play(b, pong, ping, 1); });
+  absl::Status mine = play(a, ping, pong, 0);
+  thread.join();
+  MGE_RETURN_IF_ERROR(mine);
+  MGE_RETURN_IF_ERROR(other);
+  MGE_RETURN_IF_ERROR(pong.Await(kRounds));
+  MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), slab.address() + kRounds * kBytes, kBytes));
+  std::string d = Difference(got, want);
+  return d.empty() ? absl::OkStatus() : Broken("work that two queues pass to each other ran out of order: " + d);
+}
+
+absl::Status CheckFailure(Subject& s) {
+  if (!s.plugin().queue) return NotOffered("the backend has no queues: its steps run in the calling thread");
+  const void* table = s.plugin().extension ? s.plugin().extension(MGE_FAULTS_EXTENSION, 1) : nullptr;
+  if (!table) return NotOffered("the backend does not offer the extension " MGE_FAULTS_EXTENSION ", by which work is told to fail");
+  const auto& faults = *static_cast<const mge_faults_api*>(table);
+  MGE_ASSIGN_OR_RETURN(Queue a, Queue::Create(s));
+  MGE_ASSIGN_OR_RETURN(Queue b, Queue::Create(s, MGE_QUEUE_COPY_OUT));
+  MGE_ASSIGN_OR_RETURN(Fence first, Fence::Create(s));
+  MGE_ASSIGN_OR_RETURN(Fence second, Fence::Create(s));
+  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 4096));
+  constexpr std::string_view kText = "the kit made this copy fail";
+  MGE_RETURN_IF_ERROR(Call("asking for a failure", [&](mge_error* e) {
+    return faults.fail_next(a, MGE_DATA_LOSS, {kText.data(), kText.size()}, e);
+  }));
+  const mge_queue_api& api = *s.plugin().queue;
+  mge_error ignored;  // a queue that runs at once may answer the failure here; the fence must carry it all the same
+  api.copy(a, slab.address() + 2048, slab.address(), 1024, &ignored);
+  MGE_RETURN_IF_ERROR(Signal(s, a, first, 1));
+  api.wait(b, first, 1, &ignored);
+  MGE_RETURN_IF_ERROR(Signal(s, b, second, 1));
+  auto carries = [&](const Fence& fence, std::string_view which) {
+    std::string text;
+    mge_code code = fence.Ask(1, kPatienceNs, &text);
+    if (code != MGE_DATA_LOSS) return Broken(fmt::format("{} answers {}; the work before it failed with MGE_DATA_LOSS", which, CodeName(code)));
+    if (text.find(kText) == std::string::npos) return Broken(fmt::format("{} carries the text '{}'; the failure's was '{}'", which, text, kText));
+    return absl::OkStatus();
+  };
+  MGE_RETURN_IF_ERROR(carries(first, "a fence behind work that failed"));
+  MGE_RETURN_IF_ERROR(carries(second, "a fence of another queue, which waited for the first,"));
+  MGE_ASSIGN_OR_RETURN(Queue c, Queue::Create(s));
+  MGE_ASSIGN_OR_RETURN(Fence third, Fence::Create(s));
+  api.wait(c, first, 1, &ignored);  // the host knows of the failure by now, and what comes next must not run all the same
+  MGE_RETURN_IF_ERROR(Signal(s, c, third, 1));
+  return carries(third, "a fence of a queue that waits for a fence which has failed already");
+}
+
+constexpr Check kRows[] = {
+    {"fence.values", "A fence grows, and is reached by what was signalled, not before and not beyond.", Needs::kDevice, CheckValues},
+    {"fence.timeout", "A wait in vain ends at its limit, and says so.", Needs::kDevice, CheckTimeout},
+    {"fence.wait", "What stands behind a wait runs after the fence is reached.", Needs::kDevice, CheckWait},
+    {"fence.signal_order", "A fence is reached when the work before it is done.", Needs::kDevice, CheckSignalOrder},
+    {"fence.threads", "Many threads may wait for one fence.", Needs::kDevice, CheckThreads},
+    {"fence.queues", "Queues can pass work to each other.", Needs::kDevice, CheckPingPong},
+    {"fence.failure", "A failure travels with the fences, with its code and text.", Needs::kDevice, CheckFailure},
+};
+
+}  // namespace
+
+std::span<const Check> FenceChecks() { return kRows; }
+
+}  // namespace mge::conform

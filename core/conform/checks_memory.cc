@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slabs, what happens where there is no memory, stream-ordered release, ranges of virtual memory.
+#include <algorithm>
+#include <thread>
+
+#include "core/conform/device_memory.h"
+#include "core/conform/trial.h"
+#include "fmt/format.h"
+
+namespace mge::conform {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+
+absl::Status RoundTrip(Transfer& transfer, void* address, size_t bytes, unsigned seed, std::string_view what) {
+  Bytes want = Pattern(bytes, seed), got(bytes);
+  MGE_RETURN_IF_ERROR(transfer.ToDevice(address, want.data(), bytes));
+  MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), address, bytes));
+  std::string d = Difference(got, want);
+  return d.empty() ? absl::OkStatus() : Broken(fmt::format("{}: what was written is not read back: {}", what, d));
+}
+
+absl::Status CheckSlabs(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
+  std::vector<Slab> slabs;
+  const uint64_t sizes[] = {1, 63, 64, 65, 4096, 70001, kMiB + 1};
+  for (uint64_t bytes : sizes) {
+    MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, bytes));
+    const mge_slab& raw = slab.raw();
+    if (reinterpret_cast<uintptr_t>(raw.address) % 64 != 0) return Broken(fmt::format("a slab of {} bytes is not aligned to 64", bytes));
+    if (raw.bytes < bytes) return Broken(fmt::format("a slab of {} bytes was asked for, it says {}", bytes, raw.bytes));
+    if (raw.memory_class != MGE_MEMORY_DEVICE) return Broken("a slab says another memory class than was asked for");
+    if (s.host_accessible() && raw.host_address != raw.address) {
+      return Broken("the device says HOST_ACCESSIBLE, but the host address of a slab is another one");
+    }
+    slabs.push_back(std::move(slab));
+  }
+  for (size_t i = 0; i < slabs.size(); ++i) {
+    for (size_t k = 0; k < i; ++k) {
+      if (slabs[i].address() < slabs[k].address() + sizes[k] && slabs[k].address() < slabs[i].address() + sizes[i]) {
+        return Broken(fmt::format("two slabs, of {} and {} bytes, overlap", sizes[k], sizes[i]));
+      }
+    }
+  }
+  for (size_t i = 0; i < slabs.size(); ++i) {
+    MGE_RETURN_IF_ERROR(RoundTrip(transfer, slabs[i].address(), sizes[i], static_cast<unsigned>(i), fmt::format("slab of {} bytes", sizes[i])));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPinned(Subject& s) {
+  mge_slab probe = {};
+  mge_error error;
+  mge_code code = s.plugin().memory->slab_acquire(s.device(), MGE_MEMORY_PINNED, 4097, &probe, &error);
+  if (code == MGE_UNIMPLEMENTED) return NotOffered("no pinned memory: " + error.text);
+  MGE_RETURN_IF_ERROR(Answer(code, error, "acquiring pinned memory"));
+  if (!probe.host_address) return Broken("pinned memory has no host address");
+  Bytes want = Pattern(4097, 5);
+  std::copy(want.begin(), want.end(), static_cast<unsigned char*>(probe.host_address));
+  std::string d = Difference({static_cast<unsigned char*>(probe.host_address), 4097}, want);
+  s.plugin().memory->slab_release(s.device(), &probe);
+  return d.empty() ? absl::OkStatus() : Broken("pinned memory does not hold what the host writes: " + d);
+}
+
+absl::Status CheckTooMuch(Subject& s) {
+  for (uint64_t bytes : {uint64_t{1} << 60, UINT64_MAX - 7, UINT64_MAX}) {
+    mge_slab slab = {};
+    mge_error error;
+    mge_code code = s.plugin().memory->slab_acquire(s.device(), MGE_MEMORY_DEVICE, bytes, &slab, &error);
+    if (code != MGE_RESOURCE_EXHAUSTED) {
+      return Broken(fmt::format("a slab of {} bytes is answered with {}; MGE_RESOURCE_EXHAUSTED is due", bytes, CodeName(code)));
+    }
+    if (error.text.empty()) return Broken("memory is exhausted, and no text says so");
+  }
+  return CheckSlabs(s);
+}
+
+absl::Status CheckInfo(Subject& s) {
+  uint64_t free = UINT64_MAX, total = UINT64_MAX;
+  s.plugin().memory->memory_info(s.device(), &free, &total);
+  if (free == UINT64_MAX || total == UINT64_MAX) return Broken("it does not fill both numbers");
+  if (total == 0) return NotOffered("the backend does not know how much memory there is");
+  return free <= total ? absl::OkStatus() : Broken(fmt::format("{} of {} bytes are said to be free", free, total));
+}
+
+// What a session does with a backend, from start to stop, each part undone whatever failed.
+absl::Status UseEverything(Subject& s) {
+  MGE_RETURN_IF_ERROR(s.Start());
+  MGE_RETURN_IF_ERROR(s.Open());
+  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 4096));
+  if (s.plugin().queue) {
+    MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
+    MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
+    Bytes host(4096, 1);
+    MGE_RETURN_IF_ERROR(Call("copying", [&](mge_error* e) { return s.plugin().queue->copy(queue, slab.address(), host.data(), 4096, e); }));
+    MGE_RETURN_IF_ERROR(Call("signalling", [&](mge_error* e) { return s.plugin().queue->signal(queue, fence, 1, e); }));
+    MGE_RETURN_IF_ERROR(fence.Await(1));
+  }
+  Offers offers;
+  absl::StatusOr<Case> c = FirstSupportedCase(s, &offers);
+  if (!c.ok()) return IsNotOffered(c.status()) ? absl::OkStatus() : c.status();
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(s));
+  AbiProblem problem(*c, MGE_WRITE);
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Trial> trial,
+                       Trial::Create(*bench, *problem.get(), offers.offered[0], InputsOf(*problem.get()), OutputsOf(*c), {}));
+  MGE_ASSIGN_OR_RETURN(RunResult result, trial->Run(0, c->inputs[0], 1, 0xff));
+  return result.code == MGE_OK ? absl::OkStatus() : Broken("the step failed: " + result.text);
+}
+
+absl::Status CheckHostFailures(Subject& s) {
+  MGE_RETURN_IF_ERROR(UseEverything(s));
+  uint64_t requests = s.host().requests();
+  s.Close();
+  s.Stop();
+  if (requests == 0) return NotOffered("the backend takes no memory from the host");
+  for (uint64_t n = 1; n <= std::min<uint64_t>(requests, 500); ++n) {
+    s.At(fmt::format("host->allocate fails at request {}", n));
+    s.host().FailAt(n);
+    absl::Status status = UseEverything(s);
+    s.host().FailAt(0);
+    if (!status.ok() && Std(status.message()).find("no text") != std::string_view::npos) {
+      return Broken(fmt::format("with request {} of {} for host memory refused, an error comes without a text: {}", n, requests, Std(status.message())));
+    }
+    s.Close();
+    s.Stop();
+    s.At(fmt::format("a good run after request {} failed", n));
+    MGE_RETURN_IF_ERROR(UseEverything(s));
+    s.Close();
+    s.Stop();
+    if (s.host().outstanding() != 0) return Broken(fmt::format("after request {} for host memory was refused, {} blocks are not released", n, s.host().outstanding()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckReleaseAfter(Subject& s) {
+  const mge_memory_api& memory = *s.plugin().memory;
+  if (!memory.slab_release_after) return NotOffered("the slot slab_release_after is empty");
+  const mge_queue_api* api = s.plugin().queue;
+  if (!api) return Broken("stream-ordered release without queues");
+  constexpr size_t kBytes = 65536;
+  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
+  MGE_ASSIGN_OR_RETURN(Queue busy, Queue::Create(s));
+  MGE_ASSIGN_OR_RETURN(Queue opener, Queue::Create(s, MGE_QUEUE_COPY_IN));
+  MGE_ASSIGN_OR_RETURN(Fence gate, Fence::Create(s));
+  MGE_ASSIGN_OR_RETURN(Fence done, Fence::Create(s));
+  MGE_ASSIGN_OR_RETURN(Slab target, Slab::Acquire(s, kBytes));
+  MGE_ASSIGN_OR_RETURN(Slab source, Slab::Acquire(s, kBytes));
+  Bytes want = Pattern(kBytes, 3), other = Pattern(kBytes, 4), got(kBytes);
+  MGE_RETURN_IF_ERROR(transfer.ToDevice(source.address(), want.data(), kBytes));
+  // A queue that waits in the calling thread may wait here.
+  absl::Status enqueued;
+  std::thread worker([&] {
+    enqueued = Call("waiting, copying, signalling", [&](mge_error* e) {
+      mge_code code = api->wait(busy, gate, 1, e);
+      if (code == MGE_OK) code = api->copy(busy, target.address(), source.address(), kBytes, e);
+      return code == MGE_OK ? api->signal(busy, done, 1, e) : code;
+    });
+  });
+  mge_fence_point last = {sizeof(last), 0, done, 1};
+  memory.slab_release_after(s.device(), &source.raw(), &last);
+  source.Forget();
+  std::vector<Slab> later;
+  absl::Status used;
+  for (int i = 0; i < 4 && used.ok(); ++i) {
+    absl::StatusOr<Slab> slab = Slab::Acquire(s, kBytes);
+    used = slab.status();
+    if (slab.ok()) {
+      used = transfer.ToDevice(slab->address(), other.data(), kBytes);
+      later.push_back(*std::move(slab));
+    }
+  }
+  mge_error ignored;
+  api->signal(opener, gate, 1, &ignored);
+  worker.join();
+  MGE_RETURN_IF_ERROR(used);
+  MGE_RETURN_IF_ERROR(enqueued);
+  MGE_RETURN_IF_ERROR(done.Await(1));
+  MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), target.address(), kBytes));
+  std::string d = Difference(got, want);
+  return d.empty() ? absl::OkStatus() : Broken("memory was given to others before its last use: " + d);
+}
+
+absl::Status CheckRanges(Subject& s) {
+  const mge_memory_api& m = *s.plugin().memory;
+  if (!m.range_granularity && !m.range_reserve) return NotOffered("no virtual memory");
+  if (!m.range_granularity || !m.range_reserve || !m.range_release || !m.range_commit || !m.range_decommit) {
+    return Broken("some of the slots of virtual memory are filled, some are not");
+  }
+  uint64_t unit = m.range_granularity(s.device());
+  if (unit == 0) return Broken("the granularity is 0");
+  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
+  mge_slab range = {};
+  MGE_RETURN_IF_ERROR(Call("reserving a range", [&](mge_error* e) { return m.range_reserve(s.device(), 4 * unit, &range, e); }));
+  auto commit = [&](uint64_t offset, uint64_t bytes) {
+    return Call("committing", [&](mge_error* e) { return m.range_commit(s.device(), &range, offset, bytes, e); });
+  };
+  auto* base = static_cast<unsigned char*>(range.address);
+  size_t probe = static_cast<size_t>(std::min<uint64_t>(unit, 65536));
+  MGE_RETURN_IF_ERROR(commit(0, unit));
+  MGE_RETURN_IF_ERROR(commit(2 * unit, 2 * unit));
+  for (uint64_t part : {uint64_t{0}, 2 * unit, 3 * unit}) {
+    MGE_RETURN_IF_ERROR(RoundTrip(transfer, base + part, probe, static_cast<unsigned>(part / unit), "committed memory"));
+  }
+  if (unit > 1) {
+    MGE_RETURN_IF_ERROR(MustRefuse("committing at half the granularity", [&](mge_error* e) {
+      return m.range_commit(s.device(), &range, unit + unit / 2, unit, e);
+    }));
+  }
+  MGE_RETURN_IF_ERROR(MustRefuse("committing behind the end of a range", [&](mge_error* e) {
+    return m.range_commit(s.device(), &range, 4 * unit, unit, e);
+  }));
+  m.range_decommit(s.device(), &range, 2 * unit, unit);
+  MGE_RETURN_IF_ERROR(RoundTrip(transfer, base + 3 * unit, probe, 8, "memory beside what was decommitted"));
+  MGE_RETURN_IF_ERROR(commit(2 * unit, unit));
+  MGE_RETURN_IF_ERROR(RoundTrip(transfer, base + 2 * unit, probe, 9, "memory that was committed again"));
+  m.range_decommit(s.device(), &range, 0, unit);
+  m.range_decommit(s.device(), &range, 2 * unit, 2 * unit);
+  m.range_release(s.device(), &range);
+  return absl::OkStatus();
+}
+
+constexpr Check kRows[] = {
+    {"memory.slabs", "Slabs are aligned, disjoint, as large as asked for, and hold what is written.", Needs::kDevice, CheckSlabs},
+    {"memory.pinned", "Pinned memory can be read and written by the host.", Needs::kDevice, CheckPinned},
+    {"memory.too_much", "More memory than there is, is refused as such, and the device works on.", Needs::kDevice, CheckTooMuch},
+    {"memory.info", "No more memory is free than there is.", Needs::kDevice, CheckInfo},
+    {"memory.host_failures", "Wherever the host has no memory, an error is answered and the next use works.", Needs::kTable, CheckHostFailures},
+    {"memory.release_after", "A slab released in stream order is not reused before its last use.", Needs::kDevice, CheckReleaseAfter},
+    {"memory.ranges", "Ranges of virtual memory hold what is committed.", Needs::kDevice, CheckRanges},
+};
+
+}  // namespace
+
+std::span<const Check> MemoryChecks() { return kRows; }
+
+}  // namespace mge::conform

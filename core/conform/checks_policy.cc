@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decisions: the reserve policy and the strategy of selection. They are pure.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "core/conform/subject.h"
+#include "core/conform/trial.h"
+#include "fmt/format.h"
+
+namespace mge::conform {
+namespace {
+
+absl::Status CheckReserve(Subject& s) {
+  const mge_reserve_api* api = s.plugin().memory->own_reserve;
+  if (!api) return NotOffered("the backend uses a reserve policy of the host's");
+  for (uint64_t total : {uint64_t{0}, uint64_t{1} << 30, uint64_t{80} << 30}) {
+    for (uint64_t budget : {uint64_t{0}, uint64_t{64} << 20}) {
+      mge_plan_summary plan = {sizeof(plan), 2, 10 << 20, 5 << 20, 1 << 20, total / 2, total, budget};
+      const mge_plan_summary before = plan;
+      mge_reserve_decision first = {}, second = {};
+      first.struct_size = second.struct_size = sizeof(first);
+      MGE_RETURN_IF_ERROR(Call("deciding a reserve", [&](mge_error* e) { return api->decide(s.device(), &plan, &first, e); }));
+      MGE_RETURN_IF_ERROR(Call("deciding a reserve", [&](mge_error* e) { return api->decide(s.device(), &plan, &second, e); }));
+      if (std::memcmp(&plan, &before, sizeof(plan)) != 0) return Broken("it writes to the plan's summary");
+      if (first.initial != second.initial || first.keep_free != second.keep_free || first.retain != second.retain) {
+        return Broken("the same plan gets another decision when it is asked again");
+      }
+      if (total && (first.keep_free > total || first.initial > total)) return Broken(fmt::format("more than the device's {} bytes are decided on", total));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Candidates that were made up: a strategy may look at their fields, not at who they are.
+absl::Status CheckStrategy(Subject& s) {
+  const mge_strategy_api* api = s.plugin().strategy;
+  if (!api) return NotOffered("the backend uses a strategy of the host's");
+  Offers offers;
+  MGE_ASSIGN_OR_RETURN(Case c, FirstSupportedCase(s, &offers));
+  AbiProblem problem(c, MGE_WRITE);
+  constexpr size_t kCount = 5;
+  std::vector<mge_candidate> candidates(kCount, offers.offered[0].raw);
+  std::vector<std::string> ids;
+  for (size_t i = 0; i < kCount; ++i) ids.push_back(fmt::format("made.up.{}", i));
+  std::vector<const mge_candidate*> list;
+  for (size_t i = 0; i < kCount; ++i) {
+    mge_candidate& k = candidates[i];
+    k.id = {ids[i].data(), ids[i].size()};
+    k.rank = static_cast<int32_t>((i * 3) % kCount);
+    k.cost_us = i == 2 ? -1 : static_cast<double>((i * 2) % kCount) + 1;
+    k.input_layouts = k.output_layouts = nullptr;
+    k.in_place = nullptr;
+    k.in_place_count = 0;
+    list.push_back(&k);
+  }
+  std::vector<double> quick(kCount), slow(kCount);
+  for (size_t i = 0; i < kCount; ++i) quick[i] = static_cast<double>(i + 1), slow[i] = static_cast<double>(kCount - i);
+  auto order = [&](int32_t mode, const double* measured) -> absl::StatusOr<std::vector<uint32_t>> {
+    mge_choice choice = {sizeof(choice), mode, problem.get(), list.data(), kCount, measured};
+    std::vector<uint32_t> out(kCount, 12345);
+    MGE_RETURN_IF_ERROR(Call("ordering candidates", [&](mge_error* e) { return api->order(s.device(), &choice, out.data(), e); }));
+    std::vector<uint32_t> sorted = out, all(kCount);
+    std::sort(sorted.begin(), sorted.end());
+    std::iota(all.begin(), all.end(), 0u);
+    if (sorted != all) return Broken(fmt::format("in mode {} the answer is no order of the {} candidates", mode, kCount));
+    return out;
+  };
+  for (int32_t mode : {MGE_SELECT_HEURISTIC, MGE_SELECT_PROFILE, MGE_SELECT_REPRODUCIBLE}) {
+    const double* measured = mode == MGE_SELECT_PROFILE ? quick.data() : nullptr;
+    MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> first, order(mode, measured));
+    MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> second, order(mode, measured));
+    if (first != second) return Broken(fmt::format("in mode {} the same candidates get another order when it is asked again", mode));
+  }
+  MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> one, order(MGE_SELECT_REPRODUCIBLE, quick.data()));
+  MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> other, order(MGE_SELECT_REPRODUCIBLE, slow.data()));
+  if (one != other) return Broken("REPRODUCIBLE depends on times that were measured");
+  // The place of a candidate in the list is no property of it.
+  std::reverse(list.begin(), list.end());
+  MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> reversed, order(MGE_SELECT_REPRODUCIBLE, nullptr));
+  for (size_t i = 0; i < kCount; ++i) {
+    if (kCount - 1 - reversed[i] != one[i]) return Broken("REPRODUCIBLE depends on the order in which candidates are listed");
+  }
+  return absl::OkStatus();
+}
+
+constexpr Check kRows[] = {
+    {"reserve.pure", "A reserve decision depends on the plan alone, and is no more than there is.", Needs::kDevice, CheckReserve},
+    {"strategy.order", "The strategy orders all candidates, alike every time; REPRODUCIBLE looks at no clock.", Needs::kDevice, CheckStrategy},
+};
+
+}  // namespace
+
+std::span<const Check> PolicyChecks() { return kRows; }
+
+}  // namespace mge::conform

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pool of the backend's own.
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <thread>
+
+#include "core/conform/device_memory.h"
+#include "fmt/format.h"
+
+namespace mge::conform {
+namespace {
+
+constexpr uint64_t kPlenty = uint64_t{256} << 20;
+
+// The host's side of a pool: slabs within a budget, and a record of who has which.
+class Provider {
+ public:
+  Provider(Subject& subject, uint64_t budget) : subject_(subject), budget_(budget) {
+    table_ = {sizeof(table_), 0, this,
+              [](void* self, uint64_t bytes, mge_slab* out, mge_error* e) { return static_cast<Provider*>(self)->Acquire(bytes, out, e); },
+              [](void* self, const mge_slab* slab) { static_cast<Provider*>(self)->Release(slab); },
+              [](void* self, uint64_t* free, uint64_t* total) { static_cast<Provider*>(self)->Info(free, total); }};
+  }
+  const mge_slab_provider* table() const { return &table_; }
+  uint64_t held() const { return held_; }
+  uint64_t calls() const { return calls_; }
+  size_t slabs() const { return slabs_.size(); }
+  const std::string& fault() const { return fault_; }
+  void FailAt(uint64_t n) { calls_ = 0, fail_at_ = n; }
+  bool Covers(const void* address, uint64_t bytes) {
+    std::lock_guard lock(mutex_);
+    auto* at = static_cast<const unsigned char*>(address);
+    return std::any_of(slabs_.begin(), slabs_.end(), [&](const auto& s) {
+      auto* base = static_cast<const unsigned char*>(s.first);
+      return at >= base && at + bytes <= base + s.second;
+    });
+  }
+
+ private:
+  mge_code Acquire(uint64_t bytes, mge_slab* out, mge_error* error) {
+    std::lock_guard lock(mutex_);
+    const mge_host& host = *subject_.host().table();
+    constexpr std::string_view kFull = "the budget of the device is used up";
+    if (++calls_ == fail_at_ || bytes > budget_ - held_) return host.fail(host.self, error, MGE_RESOURCE_EXHAUSTED, kFull.data(), kFull.size());
+    mge_code code = subject_.plugin().memory->slab_acquire(subject_.device(), MGE_MEMORY_DEVICE, bytes, out, error);
+    if (code == MGE_OK) slabs_[out->address] = bytes, held_ += bytes;
+    return code;
+  }
+  void Release(const mge_slab* slab) {
+    std::lock_guard lock(mutex_);
+    auto at = slabs_.find(slab->address);
+    if (at == slabs_.end()) {
+      fault_ = "the pool releases a slab that it does not have";
+      return;
+    }
+    held_ -= at->second;
+    slabs_.erase(at);
+    subject_.plugin().memory->slab_release(subject_.device(), slab);
+  }
+  void Info(uint64_t* free, uint64_t* total) { *free = budget_ - held_, *total = budget_; }
+
+  Subject& subject_;
+  uint64_t budget_, held_ = 0, calls_ = 0, fail_at_ = 0;
+  std::mutex mutex_;
+  std::map<void*, uint64_t> slabs_;
+  std::string fault_;
+  mge_slab_provider table_;
+};
+
+class Pool {
+ public:
+  static absl::StatusOr<std::unique_ptr<Pool>> Create(Subject& subject, uint64_t budget = kPlenty) {
+    const mge_pool_api* api = subject.plugin().memory->own_pool;
+    if (!api) return NotOffered("the backend uses a pool of the host's");
+    std::unique_ptr<Pool> pool(new Pool(subject, budget));
+    MGE_RETURN_IF_ERROR(Call("creating the pool", [&](mge_error* e) {
+      return api->create(subject.device(), MGE_MEMORY_DEVICE, pool->provider_.table(), &pool->pool_, e);
+    }));
+    return pool;
+  }
+  ~Pool() { Destroy(); }
+  void Destroy() {
+    if (pool_) api_->destroy(pool_);
+    pool_ = nullptr;
+  }
+  mge_code TryAcquire(uint64_t bytes, uint64_t alignment, mge_reservation* out, std::string* text = nullptr, uint32_t flags = 0,
+                      const mge_fence_point* after = nullptr) {
+    mge_error error;
+    *out = {};
+    mge_code code = api_->acquire(pool_, bytes, alignment, after, flags, out, &error);
+    if (text) *text = error.text;
+    return code;
+  }
+  absl::StatusOr<mge_reservation> Acquire(uint64_t bytes, uint64_t alignment = 64) {
+    mge_reservation r;
+    std::string text;
+    mge_code code = TryAcquire(bytes, alignment, &r, &text);
+    if (code != MGE_OK) return Broken(fmt::format("acquiring {} bytes failed: {} ({})", bytes, text, CodeName(code)));
+    if (reinterpret_cast<uintptr_t>(r.address) % alignment != 0) return Broken(fmt::format("a block of {} bytes is not aligned to {}", bytes, alignment));
+    if (r.bytes < bytes) return Broken(fmt::format("{} bytes were asked for, the block says {}", bytes, r.bytes));
+    if (!provider_.Covers(r.address, bytes)) return Broken(fmt::format("a block of {} bytes lies in no slab of the host: it is outside of the budget", bytes));
+    return r;
+  }
+  void Release(const mge_reservation& r, const mge_fence_point* last_use = nullptr) { api_->release(pool_, &r, last_use); }
+  void Trim(int32_t how) { api_->trim(pool_, how); }
+  mge_pool_stats Stats() {
+    mge_pool_stats stats = {};
+    stats.struct_size = sizeof(stats);
+    api_->stats(pool_, &stats);
+    return stats;
+  }
+  Provider& provider() { return provider_; }
+
+ private:
+  Pool(Subject& subject, uint64_t budget) : api_(subject.plugin().memory->own_pool), provider_(subject, budget) {}
+  const mge_pool_api* api_;
+  Provider provider_;
+  mge_pool* pool_ = nullptr;
+};
+
+absl::Status Disjoint(const std::vector<mge_reservation>& blocks) {
+  std::vector<mge_reservation> sorted = blocks;
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.address < b.address; });
+  for (size_t i = 1; i < sorted.size(); ++i) {
+    auto* end = static_cast<unsigned char*>(sorted[i - 1].address) + sorted[i - 1].bytes;
+    if (end > sorted[i].address) return Broken(fmt::format("two blocks, of {} and {} bytes, overlap", sorted[i - 1].bytes, sorted[i].bytes));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckBlocks(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
+  std::mt19937 random(7);
+  std::vector<mge_reservation> held;
+  for (int i = 0; i < 400; ++i) {
+    if (!held.empty() && (random() % 3 == 0 || held.size() > 60)) {
+      size_t k = random() % held.size();
+      pool->Release(held[k]);
+      held.erase(held.begin() + static_cast<ptrdiff_t>(k));
+      continue;
+    }
+    uint64_t bytes = 1 + random() % (random() % 8 == 0 ? 300000 : 5000);
+    MGE_ASSIGN_OR_RETURN(mge_reservation r, pool->Acquire(bytes, uint64_t{1} << random() % 9));
+    held.push_back(r);
+    MGE_RETURN_IF_ERROR(Disjoint(held));
+  }
+  for (const mge_reservation& r : held) pool->Release(r);
+  return absl::OkStatus();
+}
+
+absl::Status CheckFences(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
+  if (!s.plugin().queue) return NotOffered("the backend has no queues, so that nothing is in use behind the host's back");
+  MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
+  MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
+  mge_fence_point last = {sizeof(last), 0, fence, 1};
+  MGE_ASSIGN_OR_RETURN(mge_reservation busy, pool->Acquire(40000));
+  pool->Release(busy, &last);  // in use until the fence, which nobody has signalled
+  std::vector<mge_reservation> held;
+  for (uint64_t bytes : {uint64_t{40000}, uint64_t{64}, uint64_t{20000}, uint64_t{40000}}) {
+    MGE_ASSIGN_OR_RETURN(mge_reservation r, pool->Acquire(bytes));
+    held.push_back(r);
+    std::vector<mge_reservation> all = held;
+    all.push_back(busy);
+    if (!Disjoint(all).ok()) return Broken("a block was handed out again before the fence of its last use was reached");
+  }
+  MGE_RETURN_IF_ERROR(Call("signalling", [&](mge_error* e) { return s.plugin().queue->signal(queue, fence, 1, e); }));
+  MGE_RETURN_IF_ERROR(fence.Await(1));
+  for (const mge_reservation& r : held) pool->Release(r);
+  pool->Trim(MGE_TRIM_ALL);
+  if (pool->provider().held() != 0) return Broken("after the fence of the last use, a block is still held");
+  return absl::OkStatus();
+}
+
+absl::Status CheckBudget(Subject& s) {
+  constexpr uint64_t kBudget = 8 << 20;
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s, kBudget));
+  std::vector<mge_reservation> held;
+  for (;;) {
+    mge_reservation r;
+    std::string text;
+    mge_code code = pool->TryAcquire(600'000, 64, &r, &text);
+    if (code == MGE_RESOURCE_EXHAUSTED) {
+      if (text.empty()) return Broken("the pool is exhausted, and no text says so");
+      break;
+    }
+    if (code != MGE_OK) return Broken(fmt::format("a full pool answers {}; MGE_RESOURCE_EXHAUSTED is due", CodeName(code)));
+    held.push_back(r);
+    if (held.size() * 600'000 > kBudget) return Broken(fmt::format("{} bytes are handed out, the budget is {}", held.size() * 600'000, kBudget));
+  }
+  if (held.empty()) return Broken(fmt::format("of a budget of {} bytes, not one block of 600000 is handed out", kBudget));
+  for (const mge_reservation& r : held) pool->Release(r);
+  MGE_ASSIGN_OR_RETURN(mge_reservation again, pool->Acquire(600'000));
+  pool->Release(again);
+  // What is cached must give way to a block of another size.
+  MGE_ASSIGN_OR_RETURN(mge_reservation large, pool->Acquire(6 << 20));
+  pool->Release(large);
+  return absl::OkStatus();
+}
+
+absl::Status CheckFailures(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
+  for (uint64_t n = 1; n <= 12; ++n) {
+    std::vector<mge_reservation> held;
+    pool->provider().FailAt(n);
+    for (uint64_t bytes : {uint64_t{100}, uint64_t{70000}, uint64_t{3} << 20, uint64_t{5000}}) {
+      mge_reservation r;
+      std::string text;
+      mge_code code = pool->TryAcquire(bytes, 64, &r, &text);
+      if (code == MGE_OK) held.push_back(r);
+      else if (code != MGE_RESOURCE_EXHAUSTED) return Broken(fmt::format("where the host refuses a slab, the pool answers {}", CodeName(code)));
+    }
+    pool->provider().FailAt(0);
+    MGE_RETURN_IF_ERROR(Disjoint(held));
+    for (const mge_reservation& r : held) pool->Release(r);
+    pool->Trim(MGE_TRIM_ALL);
+    if (pool->provider().held() != 0) return Broken(fmt::format("after the host refused slab {}, memory is lost", n));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTrim(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
+  MGE_ASSIGN_OR_RETURN(mge_reservation kept, pool->Acquire(10000));
+  std::vector<mge_reservation> held;
+  for (int i = 0; i < 20; ++i) {
+    MGE_ASSIGN_OR_RETURN(mge_reservation r, pool->Acquire(50000u + static_cast<uint64_t>(i) * 977));
+    held.push_back(r);
+  }
+  for (const mge_reservation& r : held) pool->Release(r);
+  pool->Trim(MGE_TRIM_EXCESS);
+  pool->Trim(MGE_TRIM_ALL);
+  if (!pool->provider().Covers(kept.address, 10000)) return Broken("trimming took the slab of a block that is in use");
+  pool->Release(kept);
+  pool->Trim(MGE_TRIM_ALL);
+  if (uint64_t left = pool->provider().held()) return Broken(fmt::format("with nothing in use, trimming everything leaves {} bytes", left));
+  return pool->provider().fault().empty() ? absl::OkStatus() : Broken(pool->provider().fault());
+}
+
+absl::Status CheckStats(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
+  uint64_t in_use = 0, peak = 0;
+  auto compare = [&](std::string_view when) {
+    mge_pool_stats stats = pool->Stats();
+    auto differs = [&](int bit, uint64_t said, uint64_t is) { return (stats.presence >> bit & 1) && said != is; };
+    if (differs(0, stats.in_use, in_use)) return Broken(fmt::format("{}, {} bytes are in use, the pool says {}", when, in_use, stats.in_use));
+    if (differs(1, stats.peak_in_use, peak)) return Broken(fmt::format("{}, the peak was {} bytes, the pool says {}", when, peak, stats.peak_in_use));
+    if (differs(2, stats.committed, pool->provider().held())) {
+      return Broken(fmt::format("{}, {} bytes are held from the host, the pool says {}", when, pool->provider().held(), stats.committed));
+    }
+    if (differs(3, stats.slab_acquires, pool->provider().calls())) {
+      return Broken(fmt::format("{}, {} slabs were asked for, the pool says {}", when, pool->provider().calls(), stats.slab_acquires));
+    }
+    return absl::OkStatus();
+  };
+  std::vector<mge_reservation> held;
+  for (uint64_t bytes : {uint64_t{100}, uint64_t{5000}, uint64_t{70000}, uint64_t{100}}) {
+    MGE_ASSIGN_OR_RETURN(mge_reservation r, pool->Acquire(bytes));
+    held.push_back(r);
+    in_use += r.bytes;
+    peak = std::max(peak, in_use);
+    MGE_RETURN_IF_ERROR(compare("after an acquire"));
+  }
+  for (const mge_reservation& r : held) {
+    pool->Release(r);
+    in_use -= r.bytes;
+    MGE_RETURN_IF_ERROR(compare("after a release"));
+  }
+  pool->Trim(MGE_TRIM_ALL);
+  return compare("after trimming");
+}
+
+absl::Status CheckDestroy(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
+  for (int i = 0; i < 10; ++i) {
+    MGE_ASSIGN_OR_RETURN(mge_reservation r, pool->Acquire(30000));
+    pool->Release(r);
+  }
+  pool->Destroy();
+  if (pool->provider().slabs()) return Broken(fmt::format("a pool that was destroyed keeps {} slabs", pool->provider().slabs()));
+  return absl::OkStatus();
+}
+
+absl::Status CheckFlags(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
+  mge_reservation r;
+  if (mge_code code = pool->TryAcquire(100, 64, &r, nullptr, 1u << 31); code != MGE_UNIMPLEMENTED) {
+    return Broken(fmt::format("an unknown flag of acquire is answered with {}; MGE_UNIMPLEMENTED is due", CodeName(code)));
+  }
+  uint64_t calls = pool->provider().calls();
+  mge_code code = pool->TryAcquire(1 << 20, 64, &r, nullptr, MGE_POOL_NO_GROWTH);
+  if (pool->provider().calls() != calls) return Broken("NO_GROWTH was said, and the pool asked for a slab");
+  if (code == MGE_OK) pool->Release(r);
+  return absl::OkStatus();
+}
+
+absl::Status CheckThreads(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  std::vector<mge_reservation> held;
+  absl::Status bad;
+  for (unsigned t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      for (int i = 0; i < 300; ++i) {
+        absl::StatusOr<mge_reservation> r = pool->Acquire(1 + random() % 9000);
+        {
+          std::lock_guard lock(mutex);
+          if (!r.ok()) {
+            bad = r.status();
+            return;
+          }
+          held.push_back(*r);
+          if (absl::Status status = Disjoint(held); !status.ok()) bad = status;
+          if (!bad.ok()) return;
+        }
+        {
+          std::lock_guard lock(mutex);
+          std::erase_if(held, [&](const mge_reservation& h) { return h.address == r->address; });
+        }
+        pool->Release(*r);
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  return bad;
+}
+
+constexpr Check kRows[] = {
+    {"pool.blocks", "Blocks are aligned, disjoint, and lie in slabs of the host.", Needs::kDevice, CheckBlocks},
+    {"pool.last_use", "A block is not handed out again before the fence of its last use.", Needs::kDevice, CheckFences},
+    {"pool.budget", "The host's budget binds; what is full says so, and works again after a release.", Needs::kDevice, CheckBudget},
+    {"pool.failures", "Where the host refuses a slab, an error is answered and nothing is lost.", Needs::kDevice, CheckFailures},
+    {"pool.trim", "Trimming gives back what is not in use, and only that.", Needs::kDevice, CheckTrim},
+    {"pool.stats", "The numbers that the pool tells are true.", Needs::kDevice, CheckStats},
+    {"pool.destroy", "A pool that is destroyed gives back every slab.", Needs::kDevice, CheckDestroy},
+    {"pool.flags", "Unknown flags are refused, and NO_GROWTH is kept.", Needs::kDevice, CheckFlags},
+    {"pool.threads", "Several threads may acquire and release at once.", Needs::kDevice, CheckThreads},
+};
+
+}  // namespace
+
+std::span<const Check> PoolChecks() { return kRows; }
+
+}  // namespace mge::conform

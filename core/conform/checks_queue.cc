@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queues: copies in every direction, order, capture, peers, time stamps.
+#include <algorithm>
+
+#include "core/conform/device_memory.h"
+#include "fmt/format.h"
+
+namespace mge::conform {
+namespace {
+
+constexpr size_t kGuard = 64;
+
+absl::Status CheckCreate(Subject& s) {
+  for (int round = 0; round < 4; ++round) {
+    std::vector<Queue> queues;
+    for (int32_t kind : {MGE_QUEUE_COMPUTE, MGE_QUEUE_COPY_IN, MGE_QUEUE_COPY_OUT, MGE_QUEUE_COMPUTE}) {
+      MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s, kind));
+      queues.push_back(std::move(queue));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// A buffer between sentinels: on the device, in pinned memory, or in the host's own.
+struct Place {
+  std::string name;
+  Slab slab;
+  Bytes own;
+  unsigned char* address = nullptr;
+};
+
+// Copies over `queue` and checks every byte of source and destination, and those beside them.
+class Copies {
+ public:
+  static absl::StatusOr<std::unique_ptr<Copies>> Create(Subject& s, size_t largest) {
+    std::unique_ptr<Copies> c(new Copies(s));
+    MGE_ASSIGN_OR_RETURN(c->transfer_, Transfer::Create(s));
+    size_t room = largest + 2 * kGuard + 64;
+    for (const char* name : {"device", "device, elsewhere", "host", "host, elsewhere"}) {
+      Place place;
+      place.name = name;
+      if (place.name.starts_with("device")) {
+        MGE_ASSIGN_OR_RETURN(place.slab, Slab::Acquire(s, room));
+        place.address = place.slab.address();
+      } else {
+        place.own.resize(room);
+        place.address = place.own.data();
+      }
+      c->places_.push_back(std::move(place));
+    }
+    mge_slab probe = {};
+    if (s.plugin().memory->slab_acquire(s.device(), MGE_MEMORY_PINNED, 64, &probe, nullptr) == MGE_OK) {
+      s.plugin().memory->slab_release(s.device(), &probe);
+      Place place;
+      place.name = "pinned";
+      MGE_ASSIGN_OR_RETURN(place.slab, Slab::Acquire(s, room, MGE_MEMORY_PINNED));
+      place.address = place.slab.address();
+      c->places_.push_back(std::move(place));
+    }
+    return c;
+  }
+
+  size_t places() const { return places_.size(); }
+
+  absl::Status Check(mge_queue* queue, size_t from, size_t to, size_t bytes, size_t shift) {
+    Place &source = places_[from], &target = places_[to];
+    std::string what = fmt::format("copy of {} bytes from {} to {} (offset {})", bytes, source.name, target.name, shift);
+    subject_.At(what);
+    size_t room = bytes + 2 * kGuard + shift;
+    Bytes a = Pattern(room, static_cast<unsigned>(from + 10 * bytes)), b = Pattern(room, static_cast<unsigned>(to + 77 + bytes));
+    MGE_RETURN_IF_ERROR(Put(source, a));
+    MGE_RETURN_IF_ERROR(Put(target, b));
+    size_t at = kGuard + shift;
+    MGE_RETURN_IF_ERROR(Call(what, [&](mge_error* e) {
+      return subject_.plugin().queue->copy(queue, target.address + at, source.address + kGuard, bytes, e);
+    }));
+    MGE_RETURN_IF_ERROR(transfer_.Drain(queue));
+    std::copy_n(a.begin() + kGuard, bytes, b.begin() + static_cast<ptrdiff_t>(at));
+    MGE_RETURN_IF_ERROR(Same(target, b, what + ", destination"));
+    return Same(source, a, what + ", source");
+  }
+
+ private:
+  explicit Copies(Subject& s) : subject_(s) {}
+  bool OnDevice(const Place& p) const { return p.name.starts_with("device"); }
+  unsigned char* HostAddress(Place& p) {
+    return p.own.empty() ? static_cast<unsigned char*>(p.slab.raw().host_address) : p.own.data();
+  }
+  absl::Status Put(Place& p, const Bytes& bytes) {
+    if (OnDevice(p)) return transfer_.ToDevice(p.address, bytes.data(), bytes.size());
+    std::copy(bytes.begin(), bytes.end(), HostAddress(p));
+    return absl::OkStatus();
+  }
+  absl::Status Same(Place& p, const Bytes& want, const std::string& what) {
+    Bytes got(want.size());
+    if (OnDevice(p)) MGE_RETURN_IF_ERROR(transfer_.ToHost(got.data(), p.address, got.size()));
+    else std::copy_n(HostAddress(p), got.size(), got.begin());
+    std::string d = Difference(got, want);
+    return d.empty() ? absl::OkStatus() : Broken(fmt::format("{}: {}", what, d));
+  }
+
+  Subject& subject_;
+  Transfer transfer_;
+  std::vector<Place> places_;
+};
+
+absl::Status CheckCopies(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
+  MGE_ASSIGN_OR_RETURN(Queue in, Queue::Create(s, MGE_QUEUE_COPY_IN));
+  MGE_ASSIGN_OR_RETURN(Queue out, Queue::Create(s, MGE_QUEUE_COPY_OUT));
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Copies> copies, Copies::Create(s, (1 << 20) + 3));
+  for (size_t from = 0; from < copies->places(); ++from) {
+    for (size_t to = 0; to < copies->places(); ++to) {
+      bool to_host = to >= 2, from_host = from >= 2;  // pinned memory is the host's, too
+      if (from == to || (from_host && to_host)) continue;
+      for (size_t bytes : {0, 1, 3, 64, 257, 4097, (1 << 20) + 3}) {
+        MGE_RETURN_IF_ERROR(copies->Check(to_host ? out : from_host ? in : queue, from, to, bytes, bytes % 7));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOrder(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
+  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
+  constexpr size_t kBytes = 300'000;
+  constexpr int kLinks = 12;
+  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, kBytes * (kLinks + 1)));
+  for (unsigned round = 0; round < 4; ++round) {
+    Bytes want = Pattern(kBytes, round), got(kBytes), zeros(kBytes * (kLinks + 1), 0);
+    MGE_RETURN_IF_ERROR(transfer.ToDevice(slab.address(), zeros.data(), zeros.size()));
+    MGE_RETURN_IF_ERROR(transfer.ToDevice(slab.address(), want.data(), kBytes));
+    for (int i = 0; i < kLinks; ++i) {  // each copy reads what the one before wrote
+      unsigned char* from = slab.address() + static_cast<size_t>(i) * kBytes;
+      MGE_RETURN_IF_ERROR(Call("copying", [&](mge_error* e) { return s.plugin().queue->copy(queue, from + kBytes, from, kBytes, e); }));
+    }
+    MGE_RETURN_IF_ERROR(transfer.Drain(queue));
+    MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), slab.address() + kLinks * kBytes, kBytes));
+    if (std::string d = Difference(got, want); !d.empty()) return Broken(fmt::format("{} copies in a row ran out of order: {}", kLinks, d));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckCapture(Subject& s) {
+  const mge_queue_api* api = s.plugin().queue;
+  if (!api) return NotOffered("the backend has no queues: its steps run in the calling thread");
+  if (!api->capture_begin) return NotOffered("the backend captures nothing");
+  MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
+  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
+  constexpr size_t kBytes = 5000;
+  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 3 * kBytes));
+  unsigned char *a = slab.address(), *b = a + kBytes, *c = b + kBytes;
+  Bytes zeros(3 * kBytes, 0), got(kBytes);
+  MGE_RETURN_IF_ERROR(transfer.ToDevice(a, zeros.data(), zeros.size()));
+  Bytes first = Pattern(kBytes, 1);
+  MGE_RETURN_IF_ERROR(transfer.ToDevice(a, first.data(), kBytes));
+  void* record = nullptr;
+  MGE_RETURN_IF_ERROR(Call("beginning a capture", [&](mge_error* e) { return api->capture_begin(queue, e); }));
+  MGE_RETURN_IF_ERROR(Call("copying", [&](mge_error* e) { return api->copy(queue, b, a, kBytes, e); }));
+  MGE_RETURN_IF_ERROR(Call("copying", [&](mge_error* e) { return api->copy(queue, c, b, kBytes, e); }));
+  MGE_RETURN_IF_ERROR(Call("ending a capture", [&](mge_error* e) { return api->capture_end(queue, &record, e); }));
+  if (!record) return Broken("ending a capture answered MGE_OK, but no record");
+  MGE_RETURN_IF_ERROR(transfer.Drain(queue));
+  MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), c, kBytes));
+  if (got != Bytes(kBytes, 0)) return Broken("what is captured was run");
+  for (unsigned round = 0; round < 3; ++round) {
+    Bytes now = Pattern(kBytes, 10 + round);
+    MGE_RETURN_IF_ERROR(transfer.ToDevice(a, now.data(), kBytes));
+    MGE_RETURN_IF_ERROR(Call("replaying", [&](mge_error* e) { return api->replay(queue, record, e); }));
+    MGE_RETURN_IF_ERROR(transfer.Drain(queue));
+    MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), c, kBytes));
+    if (std::string d = Difference(got, now); !d.empty()) return Broken(fmt::format("replay {} gives something else than a run: {}", round + 1, d));
+  }
+  api->record_destroy(s.device(), record);
+  // The queue is an ordinary one again.
+  Bytes last = Pattern(kBytes, 99);
+  MGE_RETURN_IF_ERROR(transfer.ToDevice(a, last.data(), kBytes));
+  MGE_RETURN_IF_ERROR(Call("copying", [&](mge_error* e) { return api->copy(queue, b, a, kBytes, e); }));
+  MGE_RETURN_IF_ERROR(transfer.Drain(queue));
+  MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), b, kBytes));
+  return got == last ? absl::OkStatus() : Broken("after a capture the queue does not run what is enqueued");
+}
+
+absl::Status CheckCaptureMisuse(Subject& s) {
+  const mge_queue_api* api = s.plugin().queue;
+  if (!api) return NotOffered("the backend has no queues: its steps run in the calling thread");
+  if (!api->capture_begin) return NotOffered("the backend captures nothing");
+  MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
+  void* record = nullptr;
+  MGE_RETURN_IF_ERROR(MustRefuse("ending a capture that was not begun", [&](mge_error* e) { return api->capture_end(queue, &record, e); }));
+  MGE_RETURN_IF_ERROR(Call("beginning a capture", [&](mge_error* e) { return api->capture_begin(queue, e); }));
+  MGE_RETURN_IF_ERROR(MustRefuse("beginning a capture within a capture", [&](mge_error* e) { return api->capture_begin(queue, e); }));
+  MGE_RETURN_IF_ERROR(Call("ending an empty capture", [&](mge_error* e) { return api->capture_end(queue, &record, e); }));
+  if (!record) return absl::OkStatus();
+  MGE_RETURN_IF_ERROR(Call("replaying nothing", [&](mge_error* e) { return api->replay(queue, record, e); }));
+  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
+  MGE_RETURN_IF_ERROR(transfer.Drain(queue));
+  api->record_destroy(s.device(), record);
+  return absl::OkStatus();
+}
+
+absl::Status CheckPeers(Subject& s) {
+  const mge_queue_api* api = s.plugin().queue;
+  if (!api || !api->copy_peer || !s.plugin().device->link) return NotOffered("the backend copies nothing between devices");
+  if (s.devices().size() < 2) return NotOffered("the backend shows one device");
+  mge_device* other = nullptr;
+  MGE_RETURN_IF_ERROR(Call("opening the second device", [&](mge_error* e) { return s.plugin().device->open(s.devices()[1].index, &other, e); }));
+  mge_link link = {};
+  link.struct_size = sizeof(link);
+  MGE_RETURN_IF_ERROR(Call("asking for a link", [&](mge_error* e) { return s.plugin().device->link(s.device(), other, &link, e); }));
+  absl::Status result = NotOffered("the first two devices are no peers");
+  if (link.flags & MGE_LINK_PEER) {
+    constexpr size_t kBytes = 70'001;
+    MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
+    MGE_ASSIGN_OR_RETURN(Slab here, Slab::Acquire(s, kBytes));
+    MGE_ASSIGN_OR_RETURN(Slab back, Slab::Acquire(s, kBytes));
+    mge_slab there = {};
+    MGE_RETURN_IF_ERROR(Call("acquiring a slab of the second device", [&](mge_error* e) {
+      return s.plugin().memory->slab_acquire(other, MGE_MEMORY_DEVICE, kBytes, &there, e);
+    }));
+    Bytes want = Pattern(kBytes, 3), zeros(kBytes, 0), got(kBytes);
+    MGE_RETURN_IF_ERROR(transfer.ToDevice(here.address(), want.data(), kBytes));
+    MGE_RETURN_IF_ERROR(transfer.ToDevice(back.address(), zeros.data(), kBytes));
+    MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
+    MGE_RETURN_IF_ERROR(Call("copying to a peer", [&](mge_error* e) {
+      return api->copy_peer(queue, other, there.address, s.device(), here.address(), kBytes, e);
+    }));
+    MGE_RETURN_IF_ERROR(Call("copying from a peer", [&](mge_error* e) {
+      return api->copy_peer(queue, s.device(), back.address(), other, there.address, kBytes, e);
+    }));
+    MGE_RETURN_IF_ERROR(transfer.Drain(queue));
+    MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), back.address(), kBytes));
+    std::string d = Difference(got, want);
+    result = d.empty() ? absl::OkStatus() : Broken("to a peer and back: " + d);
+    s.plugin().memory->slab_release(other, &there);
+  }
+  s.plugin().device->close(other);
+  return result;
+}
+
+absl::Status CheckStamps(Subject& s) {
+  const mge_profile_api* api = s.plugin().profile;
+  if (!api) return NotOffered("the backend has no table 'profile': the host times by its own clock");
+  MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
+  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
+  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 2 << 20));
+  mge_stamp* stamps[3] = {};
+  for (mge_stamp*& stamp : stamps) {
+    MGE_RETURN_IF_ERROR(Call("creating a stamp", [&](mge_error* e) { return api->stamp_create(s.device(), &stamp, e); }));
+  }
+  for (mge_stamp* stamp : stamps) {
+    MGE_RETURN_IF_ERROR(Call("stamping", [&](mge_error* e) { return api->stamp(queue, stamp, e); }));
+    MGE_RETURN_IF_ERROR(Call("copying", [&](mge_error* e) {
+      return s.plugin().queue->copy(queue, slab.address() + (1 << 20), slab.address(), 1 << 20, e);
+    }));
+  }
+  MGE_RETURN_IF_ERROR(transfer.Drain(queue));
+  double first = -1, second = -1, both = -1;
+  auto elapsed = [&](int from, int to, double* out) {
+    return Call("asking for a time", [&](mge_error* e) { return api->elapsed_us(stamps[from], stamps[to], out, e); });
+  };
+  MGE_RETURN_IF_ERROR(elapsed(0, 1, &first));
+  MGE_RETURN_IF_ERROR(elapsed(1, 2, &second));
+  MGE_RETURN_IF_ERROR(elapsed(0, 2, &both));
+  for (mge_stamp* stamp : stamps) api->stamp_destroy(stamp);
+  if (!(first >= 0 && second >= 0)) return Broken(fmt::format("times between stamps are {} and {} us", first, second));
+  double sum = first + second;
+  if (both < sum * 0.99 - 1 || both > sum * 1.01 + 1) return Broken(fmt::format("two spans of {} and {} us are {} us together", first, second, both));
+  return absl::OkStatus();
+}
+
+constexpr Check kRows[] = {
+    {"queue.create", "Queues of every kind can be created and destroyed, several at once.", Needs::kDevice, CheckCreate},
+    {"queue.copies", "Copies in every direction move every byte, and no other.", Needs::kDevice, CheckCopies},
+    {"queue.order", "What is enqueued on one queue runs in order.", Needs::kDevice, CheckOrder},
+    {"queue.capture", "A captured run of copies is not run, and each replay equals a direct run.", Needs::kDevice, CheckCapture},
+    {"queue.capture_misuse", "Captures that are not begun, or begun twice, are refused.", Needs::kDevice, CheckCaptureMisuse},
+    {"queue.peers", "Copies between devices that are peers arrive.", Needs::kDevice, CheckPeers},
+    {"profile.stamps", "Times between stamps are sane and add up.", Needs::kDevice, CheckStamps},
+};
+
+}  // namespace
+
+std::span<const Check> QueueChecks() { return kRows; }
+
+}  // namespace mge::conform

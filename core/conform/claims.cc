@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Claims: groups of nodes that a backend offers to compute as one.
+#include <algorithm>
+
+#include "core/conform/kernel_checks.h"
+#include "core/conform/trial.h"
+#include "core/plugin/guard.h"
+#include "fmt/format.h"
+
+namespace mge::conform {
+namespace {
+
+constexpr const char* kClaims = "graph.claims";
+constexpr const char* kGroups = "graph.groups";
+
+constexpr Check kRows[] = {
+    {kClaims, "Groups name nodes that exist, twice none, and are the same every time."},
+    {kGroups, "What computes a group gives what its nodes give one by one."},
+};
+
+// Chains that backends like to fuse. w: a constant, filled by the kit.
+struct Chain {
+  const char* name;
+  const char* text;
+};
+constexpr Chain kChains[] = {
+    {"Conv, Relu", "input x : float32[1,8,9,9]\nconst w = float32[16,8,3,3]<0.05>\nconst b = float32[16]<0.1>\n"
+                   "c = Conv@22(x, w, b) {pads=[1,1,1,1]}\ny = Relu@14(c)\noutput y\n"},
+    {"Conv, Add, Relu", "input x : float32[1,8,9,9]\ninput r : float32[1,16,9,9]\nconst w = float32[16,8,3,3]<0.05>\n"
+                        "c = Conv@22(x, w) {pads=[1,1,1,1]}\na = Add@14(c, r)\ny = Relu@14(a)\noutput y\n"},
+    {"Conv, BatchNormalization", "input x : float32[1,4,7,7]\nconst w = float32[8,4,3,3]<0.05>\nconst s = float32[8]<1.5>\n"
+                                 "const b = float32[8]<0.1>\nc = Conv@22(x, w)\ny = BatchNormalization@15(c, s, b, b, s)\noutput y\n"},
+    {"MatMul, Add, Relu", "input x : float32[5,33]\nconst w = float32[33,17]<0.05>\nconst b = float32[17]<0.1>\n"
+                          "m = MatMul@13(x, w)\na = Add@14(m, b)\ny = Relu@14(a)\noutput y\n"},
+    {"MatMul, Add, Gelu", "input x : float32[5,33]\nconst w = float32[33,17]<0.05>\nconst b = float32[17]<0.1>\n"
+                          "m = MatMul@13(x, w)\na = Add@14(m, b)\ny = Gelu@20(a)\noutput y\n"},
+    {"Add, Mul, Tanh, Sub", "input x : float32[3,37]\ninput z : float32[37]\na = Add@14(x, z)\nm = Mul@14(a, x)\n"
+                            "t = Tanh@13(m)\ny = Sub@14(t, z)\noutput y\n"},
+    {"Sigmoid, Mul", "input x : float32[3,37]\ns = Sigmoid@13(x)\ny = Mul@14(x, s)\noutput y\n"},
+    {"Add, Relu, used twice", "input x : float32[3,37]\ninput z : float32[3,37]\na = Add@14(x, z)\ny = Relu@14(a)\n"
+                              "u = Mul@14(a, z)\noutput y\noutput u\n"},
+    {"attention", "input q : float32[2,5,8]\ninput k : float32[2,8,5]\ninput v : float32[2,5,8]\nconst f = float32[]<0.35>\n"
+                  "m = MatMul@13(q, k)\nd = Mul@14(m, f)\ns = Softmax@13(d)\ny = MatMul@13(s, v)\noutput y\n"},
+};
+
+struct Group {
+  std::string name;
+  std::vector<int32_t> nodes;
+  double benefit_us = 0;
+  bool operator==(const Group&) const = default;
+};
+
+absl::StatusOr<std::vector<Group>> ClaimsOf(Subject& s, const mge_graph& graph) {
+  std::vector<Group> groups;
+  mge_claim_sink sink = {sizeof(sink), 0, &groups, [](void* self, const mge_claim* claim) {
+    Group g = {CopyText(claim->name), {}, claim->benefit_us};
+    for (uint64_t i = 0; i < std::min<uint64_t>(claim->node_count, 1000); ++i) g.nodes.push_back(claim->nodes[i]);
+    static_cast<std::vector<Group>*>(self)->push_back(std::move(g));
+  }};
+  MGE_RETURN_IF_ERROR(Call("asking for claims", [&](mge_error* e) { return s.plugin().graph->claim(s.device(), &graph, &sink, e); }));
+  return groups;
+}
+
+// The nodes of a group as a graph of their own, with the data that its edges have in the whole.
+absl::StatusOr<Case> CaseOfGroup(const Case& whole, const Group& group) {
+  Graph graph;
+  std::vector<ValueId> map(static_cast<size_t>(whole.graph.value_count()), kNone);
+  std::vector<int> inside(static_cast<size_t>(whole.graph.value_count()), 0);
+  for (int32_t n : group.nodes) {
+    for (ValueId v : whole.graph.node(n).outputs) inside[static_cast<size_t>(v)] = 1;
+  }
+  std::vector<int32_t> nodes = group.nodes;
+  std::sort(nodes.begin(), nodes.end());
+  for (int32_t n : nodes) {
+    Node node = whole.graph.node(n);
+    for (ValueId& v : node.inputs) {
+      if (v == kNone) continue;
+      ValueId& to = map[static_cast<size_t>(v)];
+      const Value& value = whole.graph.value(v);
+      if (to == kNone) to = value.role == Role::kConstant ? graph.AddConstant(value.name, value.constant) : graph.AddInput(value.name, value.type);
+      v = to;
+    }
+    for (ValueId& v : node.outputs) {
+      ValueId fresh = graph.AddTemporary("t");
+      map[static_cast<size_t>(v)] = fresh;
+      v = fresh;
+    }
+    graph.AddNode(std::move(node));
+  }
+  for (ValueId v = 0; v < whole.graph.value_count(); ++v) {
+    if (!inside[static_cast<size_t>(v)]) continue;
+    bool needed = whole.graph.OutputUses(v) > 0;
+    for (NodeId n = 0; n < whole.graph.node_count(); ++n) {
+      bool in_group = std::find(nodes.begin(), nodes.end(), n) != nodes.end();
+      const Node& node = whole.graph.node(n);
+      needed |= !in_group && std::find(node.inputs.begin(), node.inputs.end(), v) != node.inputs.end();
+    }
+    if (needed) graph.outputs().push_back(map[static_cast<size_t>(v)]);
+  }
+  return CaseOfGraph(std::move(graph), fmt::format("{} of {}", group.name, whole.recipe), DType::kF32);
+}
+
+absl::Status JudgeGroup(Subject& s, Bench& bench, const Case& c) {
+  AbiProblem problem(c, MGE_WRITE);
+  MGE_ASSIGN_OR_RETURN(Offers offers, Enumerate(s, *problem.get()));
+  if (offers.offered.empty()) {
+    return Broken(fmt::format("the group is claimed, but nothing is offered for it{}", offers.refused.empty() ? "" : ": " + offers.refused[0]));
+  }
+  for (const Candidate& candidate : offers.offered) {
+    s.At(fmt::format("{} {}", c.recipe, candidate.id));
+    AbiProblem fresh(c, MGE_WRITE);
+    MGE_ASSIGN_OR_RETURN(std::unique_ptr<Trial> trial,
+                         Trial::Create(bench, *fresh.get(), candidate, InputsOf(*fresh.get()), OutputsOf(c), {}, [&] { fresh.SpoilConstants(); }));
+    for (int set : {0, 1}) {
+      MGE_ASSIGN_OR_RETURN(RunResult r, trial->Run(set, c.inputs[set], 2, set ? 0x5a : 0xff));
+      if (r.code != MGE_OK) return Broken(fmt::format("{} failed: {}", candidate.id, r.text));
+      for (const std::string& fault : {r.outside, r.changed_input, r.beyond_workspace}) {
+        if (!fault.empty()) return Broken(fmt::format("{}: {}", candidate.id, fault));
+      }
+      for (size_t o = 0; o < r.outputs.size(); ++o) {
+        std::string wrong = CompareWithReference(r.outputs[o], c.expected[set][o], candidate.Has(MGE_KERNEL_REDUCED_PRECISION));
+        if (!wrong.empty()) return Broken(fmt::format("{} output {}: {}", candidate.id, o, wrong));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JudgeChain(Subject& s, Bench& bench, const Chain& chain) {
+  Witness& w = s.witness();
+  w.Begin(kClaims);
+  w.At(chain.name);
+  MGE_ASSIGN_OR_RETURN(Graph graph, ParseGraphText(chain.text));
+  MGE_ASSIGN_OR_RETURN(Case c, CaseOfGraph(std::move(graph), chain.name, DType::kF32));
+  AbiProblem problem(c, MGE_WRITE);
+  MGE_ASSIGN_OR_RETURN(std::vector<Group> groups, ClaimsOf(s, *problem.get()->graph));
+  MGE_ASSIGN_OR_RETURN(std::vector<Group> again, ClaimsOf(s, *problem.get()->graph));
+  w.Applied(kClaims);
+  if (groups != again) w.Found(kClaims, chain.name, "other groups are offered when it is asked again");
+  for (const Group& g : groups) {
+    std::vector<int32_t> sorted = g.nodes;
+    std::sort(sorted.begin(), sorted.end());
+    bool wild = sorted.empty() || sorted.front() < 0 || sorted.back() >= c.graph.node_count() ||
+                std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
+    if (wild) {
+      w.Found(kClaims, chain.name, fmt::format("group '{}' names nodes that do not exist, or one twice", g.name));
+      continue;
+    }
+    w.Begin(kGroups);
+    w.Applied(kGroups);
+    absl::StatusOr<Case> part = CaseOfGroup(c, g);
+    absl::Status status = part.ok() ? JudgeGroup(s, bench, *part) : part.status();
+    if (!status.ok()) w.Found(kGroups, fmt::format("{} of {}", g.name, chain.name), Std(status.message()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::span<const Check> ClaimChecks() { return kRows; }
+
+absl::Status JudgeClaims(Subject& subject, bool quick) {
+  if (!subject.plugin().graph) {
+    for (const Check& row : kRows) subject.witness().NotOffered(row.name, "the backend claims no groups");
+    return absl::OkStatus();
+  }
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(subject));
+  for (const Chain& chain : std::span(kChains).first(quick ? 3 : std::size(kChains))) {
+    absl::Status status = JudgeChain(subject, *bench, chain);
+    if (!status.ok()) subject.witness().Found(kClaims, chain.name, Std(status.message()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mge::conform

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/conform/conform.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "core/base/errors.h"
+#include "core/conform/cases.h"
+#include "core/conform/check.h"
+#include "core/conform/kernel_checks.h"
+#include "core/conform/subject.h"
+#include "core/conform/task.h"
+#include "fmt/format.h"
+
+namespace mge::conform {
+namespace {
+
+constexpr double kCheckSeconds = 20, kOperatorSeconds = 120;
+constexpr size_t kMostFindings = 40;  // of one check, in the report
+constexpr const char* kOpening = "abi.table";
+
+void Record(Subject& subject, const Check& check, const absl::Status& status, std::string_view where) {
+  Witness& w = subject.witness();
+  if (IsNotOffered(status)) return w.NotOffered(check.name, Std(status.message()));
+  w.Applied(check.name);
+  if (!status.ok()) w.Found(check.name, where, Std(status.message()));
+}
+
+Task TaskOf(const Check& check, const std::string& path, const Options& options) {
+  double seconds = options.seconds > 0 ? options.seconds : kCheckSeconds;
+  return {check.name, check.name, [&check, path, &options](Witness& w) {
+    w.Begin(check.name);
+    Subject subject(path, options.settings, w);
+    absl::Status status = subject.Prepare(check.needs);
+    if (status.ok()) status = check.run(subject);
+    Record(subject, check, status, "");
+    // What a broken check leaves behind must not be mistaken for a fault of closing.
+    if (!status.ok() && !IsNotOffered(status)) {
+      w.End();
+      _exit(0);
+    }
+  }, seconds};
+}
+
+Task OperatorTask(std::string name, std::function<absl::Status(Subject&)> run, const std::string& path, const Options& options) {
+  double seconds = options.seconds > 0 ? options.seconds : kOperatorSeconds;
+  return {std::move(name), kOpening, [run = std::move(run), path, &options](Witness& w) {
+    Subject subject(path, options.settings, w);
+    w.Begin("kernel.offers");
+    absl::Status status = subject.Prepare(Needs::kDevice);
+    if (status.ok()) status = run(subject);
+    if (IsNotOffered(status)) return w.NotOffered("kernel.offers", Std(status.message()));
+    if (!status.ok()) w.Found("kernel.offers", "", Std(status.message()));
+    w.Begin("life.leaks");
+  }, seconds};
+}
+
+bool Wanted(const Options& options, std::string_view name) {
+  return options.only.empty() ||
+         std::any_of(options.only.begin(), options.only.end(), [&](const std::string& o) { return name.starts_with(o); });
+}
+
+std::vector<Task> MakeTasks(const std::string& path, const Options& options) {
+  std::vector<Task> tasks;
+  bool kernels = false;
+  for (const Check* check : AllChecks()) {
+    if (!check->run) kernels |= Wanted(options, check->name);
+    if (check->run && Wanted(options, check->name)) tasks.push_back(TaskOf(*check, path, options));
+  }
+  for (const OpDef* def : options.quick ? QuickOps() : CheckableOps()) {
+    if (!kernels && !Wanted(options, def->name)) continue;
+    bool quick = options.quick;
+    tasks.push_back(OperatorTask(std::string(def->name), [def, quick](Subject& s) { return JudgeOperator(s, *def, quick); }, path, options));
+  }
+  if (kernels) tasks.push_back(OperatorTask("claims", [quick = options.quick](Subject& s) { return JudgeClaims(s, quick); }, path, options));
+  return tasks;
+}
+
+// Puts the records of all tasks together.
+class Collector {
+ public:
+  Collector(Report& report, std::vector<Expected> expected) : report_(report), expected_(std::move(expected)), matched_(expected_.size()) {
+    for (const Check* check : AllChecks()) report_.checks.push_back({check->name, check->proves, Outcome::kUnsupported, "", {}, 0});
+  }
+
+  void Add(const Task&, const mge::conform::Record& r) {
+    switch (r.kind) {
+      case RecordKind::kApplied: applied_.insert(r.check); break;
+      case RecordKind::kFound: Find(r); break;
+      case RecordKind::kNotOffered:
+        if (CheckResult* c = Of(r.check); c && c->reason.empty()) c->reason = r.what;
+        break;
+      case RecordKind::kSupported:
+      case RecordKind::kRefused: report_.support.push_back({r.check, r.where, r.kind == RecordKind::kSupported, r.what}); break;
+      case RecordKind::kFact: report_.facts.emplace_back(r.where, r.what); break;
+      default: break;
+    }
+  }
+
+  // `whole`: everything was checked, so that what is expected to fail had its chance.
+  void Finish(bool whole) {
+    for (CheckResult& c : report_.checks) {
+      bool unexpected = std::any_of(c.findings.begin(), c.findings.end(), [](const Finding& f) { return f.expected.empty(); });
+      if (c.found) c.outcome = unexpected ? Outcome::kFailed : Outcome::kExpectedFailure;
+      else if (applied_.contains(c.name)) c.outcome = Outcome::kPassed;
+      else if (c.reason.empty()) c.reason = "nothing that was tried reaches it";
+      if (c.outcome != Outcome::kUnsupported) c.reason.clear();
+    }
+    std::sort(report_.support.begin(), report_.support.end(),
+              [](const Support& a, const Support& b) { return std::tie(a.op, a.dtype) < std::tie(b.op, b.dtype); });
+    for (size_t i = 0; i < expected_.size(); ++i) {
+      if (!matched_[i] && (whole || applied_.contains(expected_[i].check)) && expected_[i].where.empty()) {
+        report_.unexpected_passes.push_back(expected_[i].line);
+      } else if (!matched_[i] && whole) {
+        report_.unexpected_passes.push_back(expected_[i].line);
+      }
+    }
+  }
+
+ private:
+  CheckResult* Of(const std::string& name) {
+    for (CheckResult& c : report_.checks) {
+      if (c.name == name) return &c;
+    }
+    return nullptr;
+  }
+  void Find(const mge::conform::Record& r) {
+    CheckResult* c = Of(r.check);
+    if (!c) return;
+    Finding finding = {r.where, r.what, {}};
+    for (size_t i = 0; i < expected_.size(); ++i) {
+      if (expected_[i].check != r.check || r.where.find(expected_[i].where) == std::string::npos) continue;
+      matched_[i] = true;
+      finding.expected = expected_[i].reason;
+    }
+    ++c->found;
+    // One that is not expected is never crowded out by those that are.
+    if (c->findings.size() < kMostFindings || finding.expected.empty()) c->findings.push_back(std::move(finding));
+    if (c->findings.size() > 2 * kMostFindings) c->findings.pop_back();
+  }
+
+  Report& report_;
+  std::vector<Expected> expected_;
+  std::vector<bool> matched_;
+  std::set<std::string> applied_;
+};
+
+std::string_view Strip(std::string_view s) {
+  while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
+  while (!s.empty() && (s.back() == ' ' || s.back() == '\t' || s.back() == '\r')) s.remove_suffix(1);
+  return s;
+}
+
+}  // namespace
+
+std::string_view OutcomeName(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kPassed: return "passed";
+    case Outcome::kFailed: return "failed";
+    case Outcome::kUnsupported: return "unsupported";
+    case Outcome::kExpectedFailure: return "expected failure";
+  }
+  return "?";
+}
+
+size_t Report::Count(Outcome outcome) const {
+  return static_cast<size_t>(std::count_if(checks.begin(), checks.end(), [&](const CheckResult& c) { return c.outcome == outcome; }));
+}
+
+std::span<const Check* const> AllChecks() {
+  static const std::vector<const Check*>* all = [] {
+    auto* list = new std::vector<const Check*>;
+    for (std::span<const Check> family : {AbiChecks(), DeviceChecks(), MemoryChecks(), PoolChecks(), PolicyChecks(), QueueChecks(),
+                                          FenceChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
+      for (const Check& check : family) list->push_back(&check);
+    }
+    return list;
+  }();
+  return *all;
+}
+
+absl::StatusOr<std::vector<Expected>> ReadExpected(const std::string& path) {
+  std::vector<Expected> out;
+  std::ifstream file(path);
+  if (!file) return Fail(errors::kFileAccess, fmt::format("the list of expected failures cannot be read: {}", path));
+  int number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    std::string_view text = Strip(std::string_view(line).substr(0, line.find('#')));
+    if (text.empty()) continue;
+    size_t first = text.find('|'), second = first == std::string_view::npos ? first : text.find('|', first + 1);
+    auto bad = [&](std::string what) {
+      return Fail(errors::kUsage, fmt::format("{}:{}: {}", path, number, what), {.fix = "write: CHECK | PART OF WHERE | reason"});
+    };
+    if (second == std::string_view::npos) return bad("a row has three parts");
+    Expected e = {std::string(Strip(text.substr(0, first))), std::string(Strip(text.substr(first + 1, second - first - 1))),
+                  std::string(Strip(text.substr(second + 1))), std::string(text)};
+    std::span<const Check* const> all = AllChecks();
+    if (std::none_of(all.begin(), all.end(), [&](const Check* c) { return e.check == c->name; })) return bad(fmt::format("there is no check '{}'", e.check));
+    if (e.reason.empty()) return bad("it gives no reason");
+    out.push_back(std::move(e));
+  }
+  return out;
+}
+
+absl::StatusOr<Report> Judge(const std::string& path, const Options& options) {
+  std::error_code code;
+  std::filesystem::path absolute = std::filesystem::absolute(path, code);
+  if (code || !std::filesystem::is_regular_file(absolute, code)) {
+    return Fail(errors::kFileAccess, fmt::format("{} is no file", EscapeControl(path)), {.fix = "name the .so of a backend"});
+  }
+  std::vector<Expected> expected;
+  if (!options.expected_failures.empty()) {
+    MGE_ASSIGN_OR_RETURN(expected, ReadExpected(options.expected_failures));
+  }
+  Report report;
+  report.path = absolute.string();
+  report.quick = options.quick;
+  Collector collector(report, std::move(expected));
+  std::vector<Task> tasks = MakeTasks(report.path, options);
+  if (tasks.empty()) return Fail(errors::kUsage, "no check and no operator has a name that begins so");
+  int jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 4u));
+  size_t done = 0;
+  auto begin = std::chrono::steady_clock::now();
+  RunTasks(tasks, jobs, [&](const Task& t, const mge::conform::Record& r) { collector.Add(t, r); },
+           [&](const Task&, double) {
+             if (options.progress) options.progress(++done, tasks.size());
+           });
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  collector.Finish(!options.quick && options.only.empty());
+  return report;
+}
+
+}  // namespace mge::conform

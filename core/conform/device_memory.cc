@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/conform/device_memory.h"
+
+#include <cstring>
+
+#include "fmt/format.h"
+
+namespace mge::conform {
+
+Bytes Pattern(size_t n, unsigned seed) {
+  Bytes out(n);
+  uint32_t state = seed * 2654435761u + 12345;
+  for (unsigned char& byte : out) {
+    state = state * 1664525u + 1013904223u;
+    byte = static_cast<unsigned char>(state >> 24);
+  }
+  return out;
+}
+
+std::string Difference(std::span<const unsigned char> got, std::span<const unsigned char> want) {
+  size_t first = 0;
+  while (first < want.size() && got[first] == want[first]) ++first;
+  if (first == want.size()) return {};
+  size_t count = 0;
+  for (size_t i = first; i < want.size(); ++i) count += got[i] != want[i];
+  return fmt::format("byte {} of {} is {:#04x}, expected {:#04x} ({} differ)", first, want.size(), got[first], want[first], count);
+}
+
+absl::StatusOr<Slab> Slab::Acquire(Subject& subject, uint64_t bytes, int32_t memory_class) {
+  Slab slab;
+  MGE_RETURN_IF_ERROR(Call(fmt::format("acquiring a slab of {} bytes", bytes), [&](mge_error* e) {
+    return subject.plugin().memory->slab_acquire(subject.device(), memory_class, bytes, &slab.slab_, e);
+  }));
+  slab.subject_ = &subject;
+  if (!slab.slab_.address) return Broken("a slab was acquired, but its address is NULL");
+  return slab;
+}
+
+void Slab::Reset() {
+  if (subject_) subject_->plugin().memory->slab_release(subject_->device(), &slab_);
+  subject_ = nullptr;
+}
+
+absl::StatusOr<Queue> Queue::Create(Subject& subject, int32_t kind) {
+  const mge_queue_api* api = subject.plugin().queue;
+  if (!api) return NotOffered("the backend has no queues: its steps run in the calling thread");
+  mge_queue* raw = nullptr;
+  MGE_RETURN_IF_ERROR(Call("creating a queue", [&](mge_error* e) { return api->create(subject.device(), kind, &raw, e); }));
+  if (!raw) return Broken("creating a queue answered MGE_OK, but no queue");
+  Queue queue;
+  queue.queue_ = {raw, api->destroy};
+  return queue;
+}
+
+absl::StatusOr<Fence> Fence::Create(Subject& subject) {
+  const mge_queue_api* api = subject.plugin().queue;
+  if (!api) return NotOffered("the backend has no queues: its steps run in the calling thread");
+  mge_fence* raw = nullptr;
+  MGE_RETURN_IF_ERROR(Call("creating a fence", [&](mge_error* e) { return api->fence_create(subject.device(), &raw, e); }));
+  if (!raw) return Broken("creating a fence answered MGE_OK, but no fence");
+  Fence fence;
+  fence.api_ = api;
+  fence.fence_ = {raw, api->fence_destroy};
+  return fence;
+}
+
+mge_code Fence::Ask(uint64_t value, uint64_t timeout_ns, std::string* text) const {
+  mge_error error;
+  mge_code code = api_->host_wait(fence_.get(), value, timeout_ns, &error);
+  if (text) *text = error.text;
+  return code;
+}
+
+absl::Status Fence::Await(uint64_t value) const {
+  std::string text;
+  mge_code code = Ask(value, kPatienceNs, &text);
+  if (code == MGE_OK) return absl::OkStatus();
+  if (code == MGE_DEADLINE_EXCEEDED) return Broken(fmt::format("a fence did not reach {} within {} s", value, kPatienceNs / 1'000'000'000));
+  return Broken(fmt::format("a fence that should reach {} failed: {} ({})", value, text, CodeName(code)));
+}
+
+absl::StatusOr<Transfer> Transfer::Create(Subject& subject) {
+  Transfer t;
+  t.subject_ = &subject;
+  t.by_host_ = subject.host_accessible();
+  if (subject.plugin().queue) {
+    MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(subject));
+    MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(subject));
+    t.queue_ = std::make_unique<Queue>(std::move(queue));
+    t.fence_ = std::make_unique<Fence>(std::move(fence));
+  } else if (!t.by_host_) {
+    return Broken("neither the host nor a queue reaches the memory of the device");
+  }
+  return t;
+}
+
+absl::Status Transfer::ToDevice(void* to, const void* from, size_t bytes) { return Copy(to, from, bytes); }
+absl::Status Transfer::ToHost(void* to, const void* from, size_t bytes) { return Copy(to, from, bytes); }
+
+absl::Status Transfer::Copy(void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return absl::OkStatus();
+  if (by_host_) {
+    std::memcpy(to, from, bytes);
+    return absl::OkStatus();
+  }
+  MGE_RETURN_IF_ERROR(Call("enqueuing a copy", [&](mge_error* e) {
+    return subject_->plugin().queue->copy(*queue_, to, from, bytes, e);
+  }));
+  return Drain(*queue_);
+}
+
+absl::Status Transfer::Drain(mge_queue* queue) {
+  ++value_;
+  MGE_RETURN_IF_ERROR(Call("signalling a fence", [&](mge_error* e) {
+    return subject_->plugin().queue->signal(queue, *fence_, value_, e);
+  }));
+  return fence_->Await(value_);
+}
+
+}  // namespace mge::conform

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory, queues and fences of the device under test, owned; and the way of bytes to the device and back.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/conform/subject.h"
+
+namespace mge::conform {
+
+inline constexpr uint64_t kPatienceNs = 5'000'000'000;  // for work that is due at once
+
+using Bytes = std::vector<unsigned char>;
+// Bytes that differ from their neighbours, other ones for every seed.
+Bytes Pattern(size_t n, unsigned seed);
+// "byte 17 is 0x00, expected 0x5a", or "" if all are equal.
+std::string Difference(std::span<const unsigned char> got, std::span<const unsigned char> want);
+
+class Slab {
+ public:
+  Slab() = default;
+  Slab(Slab&& other) noexcept { *this = std::move(other); }
+  Slab& operator=(Slab&& other) noexcept {
+    std::swap(subject_, other.subject_);
+    std::swap(slab_, other.slab_);
+    return *this;
+  }
+  ~Slab() { Reset(); }
+  static absl::StatusOr<Slab> Acquire(Subject& subject, uint64_t bytes, int32_t memory_class = MGE_MEMORY_DEVICE);
+  void Reset();
+  void Forget() { subject_ = nullptr; }  // somebody else releases it
+  unsigned char* address() const { return static_cast<unsigned char*>(slab_.address); }
+  const mge_slab& raw() const { return slab_; }
+
+ private:
+  Subject* subject_ = nullptr;
+  mge_slab slab_ = {};
+};
+
+class Queue {
+ public:
+  static absl::StatusOr<Queue> Create(Subject& subject, int32_t kind = MGE_QUEUE_COMPUTE);
+  operator mge_queue*() const { return queue_.get(); }
+
+ private:
+  std::unique_ptr<mge_queue, void (*)(mge_queue*)> queue_{nullptr, nullptr};
+};
+
+class Fence {
+ public:
+  static absl::StatusOr<Fence> Create(Subject& subject);
+  operator mge_fence*() const { return fence_.get(); }
+  // Until `value` is reached. Broken() if it is not within kPatienceNs, or carries a failure.
+  absl::Status Await(uint64_t value) const;
+  // The answer of host_wait, with its text.
+  mge_code Ask(uint64_t value, uint64_t timeout_ns, std::string* text = nullptr) const;
+
+ private:
+  const mge_queue_api* api_ = nullptr;
+  std::unique_ptr<mge_fence, void (*)(mge_fence*)> fence_{nullptr, nullptr};
+};
+
+// Copies between host and device memory, by the host where it can reach the slab, else over a queue of its own.
+class Transfer {
+ public:
+  static absl::StatusOr<Transfer> Create(Subject& subject);
+  absl::Status ToDevice(void* to, const void* from, size_t bytes);
+  absl::Status ToHost(void* to, const void* from, size_t bytes);
+  // Waits until everything that was enqueued on `queue` before is done.
+  absl::Status Drain(mge_queue* queue);
+  mge_queue* queue() const { return *queue_; }  // only if has_queue()
+  bool has_queue() const { return queue_ != nullptr; }
+
+ private:
+  absl::Status Copy(void* to, const void* from, size_t bytes);
+  Subject* subject_ = nullptr;
+  bool by_host_ = true;
+  std::unique_ptr<Queue> queue_;
+  std::unique_ptr<Fence> fence_;
+  uint64_t value_ = 0;
+};
+
+}  // namespace mge::conform

@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/conform/kernel_checks.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "core/conform/process.h"
+#include "core/conform/trial.h"
+#include "core/plan/candidate.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+
+namespace mge::conform {
+namespace {
+
+constexpr const char* kOffers = "kernel.offers";
+constexpr const char* kConstraints = "kernel.constraints";
+constexpr const char* kPrepare = "kernel.prepare";
+constexpr const char* kNumerics = "kernel.numerics";
+constexpr const char* kBounds = "kernel.bounds";
+constexpr const char* kInputs = "kernel.inputs_kept";
+constexpr const char* kWorkspace = "kernel.workspace";
+constexpr const char* kRepeatable = "kernel.repeatable";
+constexpr const char* kDeterministic = "kernel.deterministic";
+constexpr const char* kBatch = "kernel.batch_invariant";
+constexpr const char* kInPlace = "kernel.in_place";
+constexpr const char* kWriteAdd = "kernel.write_add";
+constexpr const char* kPrepack = "kernel.prepack";
+constexpr const char* kConcurrent = "kernel.concurrent";
+constexpr const char* kCancel = "kernel.cancel";
+constexpr const char* kCapture = "kernel.capture";
+constexpr const char* kLeaks = "kernel.leaks";
+constexpr const char* kRoundTrip = "layout.round_trip";
+
+constexpr Check kRows[] = {
+    {kOffers, "Candidates are well formed, and the same ones are offered every time."},
+    {kConstraints, "No candidate is offered that the constraints exclude; unknown write modes are refused."},
+    {kPrepare, "What is offered can be prepared and bound, and arguments keep to their size."},
+    {kNumerics, "Results are those of the reference evaluators, within the rounding of the element type."},
+    {kBounds, "No byte outside of the operands is written."},
+    {kInputs, "Inputs and constants are left as they are."},
+    {kWorkspace, "Workspace is no larger than the bound, and not a byte behind it is used."},
+    {kRepeatable, "A second run, on other data at other addresses, is as right as the first."},
+    {kDeterministic, "Candidates that claim it answer the same bits, whatever the threads, addresses and stale memory."},
+    {kBatch, "Candidates that claim it answer the same bits for a row, whatever the other rows and their number."},
+    {kInPlace, "An output may have the address of the input that a candidate names for it."},
+    {kWriteAdd, "Where adding to an output is offered, it is done."},
+    {kPrepack, "Packing keeps to its size and reads the source during the call only."},
+    {kConcurrent, "Two runs of one kernel at the same time do not disturb each other."},
+    {kCancel, "A run that is cancelled ends in good order, and the next one is right."},
+    {kCapture, "What is captured is not run; a replay is a run on what the memory holds by then."},
+    {kLeaks, "Preparing and destroying a kernel again and again takes no memory."},
+    {kRoundTrip, "A tensor comes back unchanged from every layout that a candidate names."},
+};
+
+// Whether all operands that a candidate takes in any layout have one rank, of 3 and more: they may lie with channels last.
+bool TakesChannelsLast(const mge_problem& problem, const Candidate& k, mge_layout* out) {
+  int32_t rank = 0;
+  const mge_graph& g = *problem.graph;
+  auto fits = [&](const mge_layout& l, const mge_value& v) {
+    if (l.kind != MGE_LAYOUT_ANY) return true;
+    if (rank == 0) rank = v.rank;
+    return v.rank == rank && !v.data;
+  };
+  for (uint64_t i = 0; i < g.input_count; ++i) {
+    if (!fits(k.inputs[i], *g.values[g.inputs[i]])) return false;
+  }
+  for (uint64_t i = 0; i < g.output_count; ++i) {
+    if (!fits(k.outputs[i], *g.values[g.outputs[i]])) return false;
+  }
+  if (rank < 3 || rank > 8) return false;
+  *out = PlainLayout();
+  out->kind = MGE_LAYOUT_PERMUTED;
+  out->rank = rank;
+  for (int32_t i = 0, axis = 0; i < rank; ++i, ++axis) {
+    if (i == 1) ++axis;
+    out->perm[i] = i == rank - 1 ? 1 : axis;
+  }
+  return true;
+}
+
+bool SameBits(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i].bytes() != b[i].bytes() || (a[i].bytes() && std::memcmp(a[i].data(), b[i].data(), static_cast<size_t>(a[i].bytes())))) return false;
+  }
+  return a.size() == b.size();
+}
+
+// Row 0 of every tensor whose dimension 0 is `rows`.
+std::vector<Tensor> FirstRows(const std::vector<Tensor>& tensors, int64_t rows) {
+  std::vector<Tensor> out;
+  for (const Tensor& t : tensors) {
+    if (t.rank() == 0 || t.shape()[0] != rows) continue;
+    Shape shape = t.shape();
+    shape[0] = 1;
+    out.push_back(Tensor::View(t.dtype(), shape, t.data(), t.owner()));
+  }
+  return out;
+}
+
+// `other` with the first row of `t`.
+Tensor WithFirstRow(const Tensor& t, const Tensor& other) {
+  Tensor out = RandomTensor(t.dtype(), t.shape(), 0, 1, 1);
+  size_t row = static_cast<size_t>(t.bytes() / t.shape()[0]);
+  auto* to = static_cast<char*>(out.mutable_data());
+  std::memcpy(to, t.data(), row);
+  std::memcpy(to + row, static_cast<const char*>(other.data()) + row, static_cast<size_t>(t.bytes()) - row);
+  return out;
+}
+
+class Judge {
+ public:
+  Judge(Subject& subject, Bench& bench, bool quick) : subject_(subject), w_(subject.witness()), bench_(bench), quick_(quick) {}
+
+  // All checks of one case. True if a candidate is offered.
+  bool JudgeCase(const Case& c, bool first, std::string* support);
+
+ private:
+  void Found(const char* check, const std::string& what) { w_.Found(check, where_, what); }
+  // Reports an error of a helper against `check`; true if there was none.
+  bool Fine(const char* check, const absl::Status& status) {
+    if (!status.ok()) Found(check, std::string(status.message()));
+    return status.ok();
+  }
+  void Begin(const char* check) {
+    w_.Begin(check);
+    w_.Applied(check);
+  }
+  void CheckOffers(const mge_problem& problem, const Offers& offers);
+  void CheckConstraints(const Case& c, const AbiProblem& problem, const Offers& offers);
+  // `any`: what operands in any layout get; nullptr: plain.
+  void JudgeCandidate(const Case& c, const Candidate& candidate, bool first, const mge_layout* any);
+  std::unique_ptr<Trial> Make(const Case& c, const Candidate& candidate, Trial::Options options, int32_t mode = MGE_WRITE);
+  // A run whose surroundings are checked; nullopt if it cannot be used.
+  std::optional<RunResult> RunChecked(const char* check, Trial& trial, int lane, const std::vector<Tensor>& inputs, uint32_t width,
+                                      unsigned char fill, const std::vector<Tensor>& before = {});
+  bool Right(const char* check, const RunResult& r, const std::vector<Tensor>& want, const Candidate& candidate);
+  void CheckBatch(const Case& c, const Candidate& candidate, Trial& trial, const RunResult& whole);
+  void CheckInPlace(const Case& c, const Candidate& candidate);
+  void CheckWriteAdd(const Case& c);
+  void CheckConcurrent(const Case& c, const Candidate& candidate, Trial& trial);
+  void CheckCancel(const Case& c, const Candidate& candidate, Trial& trial);
+  void CheckCapture(const Case& c, const Candidate& candidate, Trial& trial);
+  void CheckLeaks(const Case& c, const Candidate& candidate);
+  void CheckRoundTrips(const Case& c, const Candidate& candidate);
+
+  Subject& subject_;
+  Witness& w_;
+  Bench& bench_;
+  bool quick_;
+  std::string where_;
+  const mge_layout* any_ = nullptr;
+  std::set<std::string> layouts_seen_;
+};
+
+void Judge::CheckOffers(const mge_problem& problem, const Offers& offers) {
+  Begin(kOffers);
+  if (!offers.malformed.empty()) Found(kOffers, offers.malformed);
+  absl::StatusOr<Offers> again = Enumerate(subject_, problem);
+  if (!Fine(kOffers, again.status())) return;
+  bool same = again->offered.size() == offers.offered.size();
+  for (size_t i = 0; same && i < offers.offered.size(); ++i) {
+    same = again->offered[i].id == offers.offered[i].id && again->offered[i].raw.attributes == offers.offered[i].raw.attributes;
+  }
+  if (!same) Found(kOffers, "other candidates are offered when it is asked again");
+}
+
+void Judge::CheckConstraints(const Case& c, const AbiProblem& problem, const Offers& offers) {
+  Begin(kConstraints);
+  auto none_breaks = [&](const mge_constraints& limits, auto&& allowed, std::string_view what) {
+    absl::StatusOr<Offers> some = Enumerate(subject_, *problem.get(), limits);
+    if (!Fine(kConstraints, some.status())) return;
+    for (const Candidate& k : some->offered) {
+      if (!allowed(k)) Found(kConstraints, fmt::format("'{}' is offered, though {}", k.id, what));
+    }
+  };
+  mge_constraints limits = kNoConstraints;
+  limits.require = MGE_KERNEL_DETERMINISTIC;
+  none_breaks(limits, [](const Candidate& k) { return k.Has(MGE_KERNEL_DETERMINISTIC); }, "only deterministic ones are asked for");
+  limits = kNoConstraints;
+  limits.forbid = offers.offered[0].raw.attributes;
+  none_breaks(limits, [&](const Candidate& k) { return !k.Has(limits.forbid); }, "its attributes are forbidden");
+  limits = kNoConstraints;
+  limits.workspace_limit = 0;
+  none_breaks(limits, [](const Candidate& k) { return k.raw.workspace_bound == 0; }, "no workspace is allowed");
+  limits = kNoConstraints;
+  limits.require = ~MGE_KERNEL_KNOWN_BITS;
+  none_breaks(limits, [](const Candidate&) { return false; }, "an attribute is required that this interface does not have");
+  AbiProblem unknown(c, 77);
+  absl::StatusOr<Offers> some = Enumerate(subject_, *unknown.get());
+  if (some.ok() && !some->offered.empty()) {
+    Found(kConstraints, fmt::format("'{}' is offered for the write mode 77, which is none", some->offered[0].id));
+  }
+}
+
+std::unique_ptr<Trial> Judge::Make(const Case& c, const Candidate& candidate, Trial::Options options, int32_t mode) {
+  AbiProblem problem(c, mode);
+  options.any = any_;
+  absl::StatusOr<std::unique_ptr<Trial>> trial =
+      Trial::Create(bench_, *problem.get(), candidate, InputsOf(*problem.get()), OutputsOf(c), options, [&] { problem.SpoilConstants(); });
+  if (!trial.ok()) {
+    Found(options.in_place ? kInPlace : kPrepare, std::string(trial.status().message()));
+    return nullptr;
+  }
+  return *std::move(trial);
+}
+
+std::optional<RunResult> Judge::RunChecked(const char* check, Trial& trial, int lane, const std::vector<Tensor>& inputs,
+                                           uint32_t width, unsigned char fill, const std::vector<Tensor>& before) {
+  absl::StatusOr<RunResult> r = trial.Run(lane, inputs, width, fill, before);
+  if (!Fine(check, r.status())) return std::nullopt;
+  if (r->code != MGE_OK) {
+    Found(check, fmt::format("the step failed: {} ({})", r->text.empty() ? "no text" : r->text, CodeName(r->code)));
+    return std::nullopt;
+  }
+  if (!r->outside.empty()) Found(kBounds, r->outside);
+  if (!r->changed_input.empty()) Found(kInputs, r->changed_input);
+  if (!r->beyond_workspace.empty()) Found(kWorkspace, r->beyond_workspace);
+  return *std::move(r);
+}
+
+bool Judge::Right(const char* check, const RunResult& r, const std::vector<Tensor>& want, const Candidate& candidate) {
+  for (size_t o = 0; o < want.size(); ++o) {
+    std::string wrong = CompareWithReference(r.outputs[o], want[o], candidate.Has(MGE_KERNEL_REDUCED_PRECISION));
+    if (wrong.empty()) continue;
+    Found(check, fmt::format("output {}: {}", o, wrong));
+    return false;
+  }
+  return true;
+}
+
+void Judge::CheckBatch(const Case& c, const Candidate& candidate, Trial& trial, const RunResult& whole) {
+  if (!candidate.Has(MGE_KERNEL_BATCH_INVARIANT) || c.inputs[0].empty()) return;
+  const Tensor& input = c.inputs[0][0];
+  if (input.rank() == 0 || input.shape()[0] < 2 || input.bytes() == 0) return;
+  int64_t rows = input.shape()[0];
+  std::vector<Tensor> kept = FirstRows(whole.outputs, rows), reference = FirstRows(c.expected[0], rows);
+  if (kept.empty()) return;
+  absl::StatusOr<Case> alone = FirstRowOf(c);  // the reference says whether rows are independent here
+  if (!alone.ok() || !SameBits(FirstRows(alone->expected[0], 1), reference)) return;
+  Begin(kBatch);
+  std::vector<Tensor> mixed = c.inputs[0];
+  mixed[0] = WithFirstRow(input, c.inputs[1][0]);
+  std::optional<RunResult> r = RunChecked(kBatch, trial, 0, mixed, 1, 0xff);
+  if (r && !SameBits(FirstRows(r->outputs, rows), kept)) Found(kBatch, "row 0 has other bits where the other rows differ");
+  AbiProblem problem(*alone, MGE_WRITE);
+  absl::StatusOr<Offers> offers = Enumerate(subject_, *problem.get());
+  const Candidate* same = offers.ok() ? offers->Find(candidate.id) : nullptr;
+  if (!same) return;
+  std::unique_ptr<Trial> single = Make(*alone, *same, {});
+  if (!single) return;
+  r = RunChecked(kBatch, *single, 0, alone->inputs[0], 1, 0xff);
+  if (r && !SameBits(FirstRows(r->outputs, 1), kept)) Found(kBatch, fmt::format("row 0 has other bits where it is one of {} rows", rows));
+}
+
+void Judge::CheckInPlace(const Case& c, const Candidate& candidate) {
+  for (const mge_in_place& pair : candidate.in_place) {
+    Begin(kInPlace);
+    std::unique_ptr<Trial> trial = Make(c, candidate, {.in_place = &pair});
+    if (!trial) continue;
+    // The input is an output as well here, so that its change is no fault.
+    absl::StatusOr<RunResult> r = trial->Run(0, c.inputs[0], 2, 0xff);
+    if (!Fine(kInPlace, r.status())) continue;
+    if (r->code != MGE_OK) Found(kInPlace, "the step failed: " + r->text);
+    else if (Right(kInPlace, *r, c.expected[0], candidate) && !r->outside.empty()) Found(kInPlace, r->outside);
+  }
+}
+
+void Judge::CheckWriteAdd(const Case& c) {
+  AbiProblem problem(c, MGE_WRITE_ADD);
+  absl::StatusOr<Offers> offers = Enumerate(subject_, *problem.get());
+  if (!offers.ok()) return;  // a refusal
+  for (const Candidate& candidate : offers->offered) {
+    Begin(kWriteAdd);
+    std::unique_ptr<Trial> trial = Make(c, candidate, {}, MGE_WRITE_ADD);
+    if (!trial) continue;
+    std::vector<Tensor> before, want;
+    for (size_t o = 0; o < c.expected[0].size(); ++o) {
+      const Tensor& t = c.expected[0][o];
+      before.push_back(RandomTensor(t.dtype(), t.shape(), 1, 3, 91 + o));
+      Tensor sum = RandomTensor(t.dtype(), t.shape(), 0, 0, 1);
+      DispatchNumeric(t.dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        for (size_t i = 0; i < sum.Data<T>().size(); ++i) sum.MutableData<T>()[i] = static_cast<T>(t.Data<T>()[i] + before[o].template Data<T>()[i]);
+      });
+      want.push_back(std::move(sum));
+    }
+    std::optional<RunResult> r = RunChecked(kWriteAdd, *trial, 0, c.inputs[0], 1, 0xff, before);
+    if (r) Right(kWriteAdd, *r, want, candidate);
+  }
+}
+
+void Judge::CheckConcurrent(const Case& c, const Candidate& candidate, Trial& trial) {
+  Begin(kConcurrent);
+  for (int round = 0; round < (quick_ ? 2 : 4); ++round) {
+    for (int lane : {0, 1}) {
+      if (!Fine(kConcurrent, trial.Stage(lane, c.inputs[lane], 0xff))) return;
+    }
+    mge_code codes[2];
+    absl::Status drained[2];
+    auto work = [&](int lane) {
+      codes[lane] = trial.Launch(lane, 2, nullptr);
+      drained[lane] = trial.Drain(lane);
+    };
+    std::thread other(work, 1);
+    work(0);
+    other.join();
+    for (int lane : {0, 1}) {
+      if (codes[lane] != MGE_OK) return Found(kConcurrent, fmt::format("the step failed ({})", CodeName(codes[lane])));
+      if (!Fine(kConcurrent, drained[lane])) return;
+      absl::StatusOr<RunResult> r = trial.Collect(lane);
+      if (!Fine(kConcurrent, r.status()) || !Right(kConcurrent, *r, c.expected[lane], candidate)) return;
+    }
+  }
+}
+
+void Judge::CheckCancel(const Case& c, const Candidate& candidate, Trial& trial) {
+  Begin(kCancel);
+  absl::StatusOr<RunResult> r = trial.Run(0, c.inputs[0], 1, 0xff, {}, 1);
+  if (!Fine(kCancel, r.status())) return;
+  if (r->code != MGE_OK && r->code != MGE_CANCELLED) Found(kCancel, fmt::format("a cancelled run answered {}", CodeName(r->code)));
+  std::optional<RunResult> next = RunChecked(kCancel, trial, 0, c.inputs[1], 1, 0xff);
+  if (next) Right(kCancel, *next, c.expected[1], candidate);
+}
+
+void Judge::CheckCapture(const Case& c, const Candidate& candidate, Trial& trial) {
+  const mge_queue_api* api = subject_.plugin().queue;
+  if (!candidate.Has(MGE_KERNEL_CAPTURE_SAFE) || !api || !api->capture_begin) return;
+  Begin(kCapture);
+  mge_queue* queue = bench_.transfers[0].queue();
+  void* record = nullptr;
+  auto ok = [&](std::string_view what, auto&& f) { return Fine(kCapture, Call(what, f)); };
+  if (!Fine(kCapture, trial.Stage(0, c.inputs[0], 0xff))) return;
+  if (!ok("beginning a capture", [&](mge_error* e) { return api->capture_begin(queue, e); })) return;
+  std::string text;
+  mge_code code = trial.Launch(0, 1, &text);
+  if (!ok("ending a capture", [&](mge_error* e) { return api->capture_end(queue, &record, e); })) return;
+  if (code != MGE_OK) Found(kCapture, fmt::format("the step failed while captured: {} ({})", text, CodeName(code)));
+  absl::StatusOr<bool> untouched = trial.Untouched(0);
+  if (untouched.ok() && !*untouched) Found(kCapture, "the step ran while it was captured");
+  for (int set : {0, 1, 0}) {
+    if (!Fine(kCapture, trial.Stage(0, c.inputs[set], 0x5a))) break;
+    if (!ok("replaying", [&](mge_error* e) { return api->replay(queue, record, e); })) break;
+    if (!Fine(kCapture, trial.Drain(0))) break;
+    absl::StatusOr<RunResult> r = trial.Collect(0);
+    if (!Fine(kCapture, r.status()) || !Right(kCapture, *r, c.expected[set], candidate)) break;
+  }
+  if (record) api->record_destroy(subject_.device(), record);
+}
+
+void Judge::CheckLeaks(const Case& c, const Candidate& candidate) {
+  Begin(kLeaks);
+  // What grows once is a cache; a leak grows as much every time.
+  constexpr int kRounds = 12, kSpans = 4;
+  int64_t heap = 0, blocks = 0, least = INT64_MAX;
+  for (int span = 0; span <= kSpans; ++span) {
+    int64_t before = ProcessCounts::Now().heap;
+    if (span == 1) blocks = subject_.host().outstanding();
+    bool made = true;
+    InFreshThread([&] {
+      for (int i = 0; i < kRounds && made; ++i) made = Make(c, candidate, {}) != nullptr;
+    });
+    if (!made) return;
+    heap = ProcessCounts::Now().heap - before;
+    if (span > 0) least = std::min(least, heap);
+  }
+  if (int64_t more = subject_.host().outstanding() - blocks; more > 0) {
+    Found(kLeaks, fmt::format("{} blocks of the host's memory are not released after {} kernels were destroyed", more, kRounds * kSpans));
+  }
+  if (least >= kRounds * 16) {
+    Found(kLeaks, fmt::format("{} bytes of the heap are lost with every kernel that is prepared and destroyed", least / kRounds));
+  }
+}
+
+void Judge::CheckRoundTrips(const Case& c, const Candidate& candidate) {
+  auto check = [&](const Tensor& t, const mge_layout& layout) {
+    if (layout.kind != MGE_LAYOUT_PERMUTED && layout.kind != MGE_LAYOUT_OPAQUE) return;
+    std::string name = fmt::format("{} {}{}", LayoutText(layout), DTypeName(t.dtype()), ShapeText(t.shape()));
+    if (!layouts_seen_.insert(name).second) return;
+    Begin(kRoundTrip);
+    auto* data = static_cast<const unsigned char*>(t.data());
+    Bytes plain(data, data + t.bytes());
+    absl::StatusOr<Bytes> there = Reorder(bench_, plain, t.dtype(), t.shape(), PlainLayout(), layout);
+    if (!there.ok()) return Found(kRoundTrip, fmt::format("{}: {}", name, Std(there.status().message())));
+    if (layout.kind == MGE_LAYOUT_PERMUTED) {
+      absl::StatusOr<Bytes> ours = ToLayout(bench_, t, layout);
+      if (ours.ok() && *ours != *there) Found(kRoundTrip, fmt::format("{}: {}", name, Difference(*there, *ours)));
+    }
+    absl::StatusOr<Bytes> back = Reorder(bench_, *there, t.dtype(), t.shape(), layout, PlainLayout());
+    if (!back.ok()) return Found(kRoundTrip, fmt::format("{}, back: {}", name, Std(back.status().message())));
+    if (*back != plain) Found(kRoundTrip, fmt::format("{}, there and back: {}", name, Difference(*back, plain)));
+  };
+  size_t next = 0;
+  AbiProblem problem(c, MGE_WRITE);
+  std::vector<Operand> inputs = InputsOf(*problem.get());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].constant.defined()) check(c.inputs[0][next++], candidate.inputs[i]);
+  }
+  for (size_t o = 0; o < c.expected[0].size(); ++o) check(c.expected[0][o], candidate.outputs[o]);
+}
+
+void Judge::JudgeCandidate(const Case& c, const Candidate& candidate, bool first, const mge_layout* any) {
+  where_ = fmt::format("{} {}{}", c.Name(), candidate.id, any ? " in " + LayoutText(*any) : "");
+  any_ = any;
+  w_.At(where_);
+  Begin(kPrepare);
+  std::unique_ptr<Trial> trial = Make(c, candidate, {});
+  if (!trial) return;
+  if (!trial->args_fault().empty()) Found(kPrepare, trial->args_fault());
+  w_.Applied(kWorkspace);
+  if (uint64_t asked = trial->prepared().workspace_bytes; asked > candidate.raw.workspace_bound) {
+    Found(kWorkspace, fmt::format("prepare asks for {} bytes of workspace; the candidate's bound is {}", asked, candidate.raw.workspace_bound));
+  }
+  if (trial->prepared().prepack_bytes) w_.Applied(kPrepack);
+  if (!trial->packing_fault().empty()) Found(kPrepack, trial->packing_fault());
+
+  Begin(kNumerics);
+  std::optional<RunResult> one = RunChecked(kNumerics, *trial, 0, c.inputs[0], 1, 0xff);
+  w_.Applied(kBounds);
+  w_.Applied(kInputs);
+  if (!one) return;
+  if (!Right(trial->prepared().prepack_bytes ? kPrepack : kNumerics, *one, c.expected[0], candidate)) return;
+  Begin(kRepeatable);
+  std::optional<RunResult> two = RunChecked(kRepeatable, *trial, 1, c.inputs[1], 3, 0x5a);
+  if (!two || !Right(kRepeatable, *two, c.expected[1], candidate)) return;
+  for (int i = 0; i < (quick_ || !first ? 2 : 6); ++i) {
+    bool claims = candidate.Has(MGE_KERNEL_DETERMINISTIC);
+    const char* check = claims ? kDeterministic : kRepeatable;
+    Begin(check);
+    std::optional<RunResult> again = RunChecked(check, *trial, i % 2, c.inputs[0], 1 + static_cast<uint32_t>(i % 3), i % 2 ? 0x00 : 0x5a);
+    if (!again) return;
+    if (!Right(kRepeatable, *again, c.expected[0], candidate)) return;
+    if (claims && !SameBits(again->outputs, one->outputs)) return Found(kDeterministic, "equal inputs gave other bits in another run");
+  }
+  CheckBatch(c, candidate, *trial, *one);
+  CheckInPlace(c, candidate);
+  CheckRoundTrips(c, candidate);
+  if (!first) return;
+  CheckConcurrent(c, candidate, *trial);
+  CheckCancel(c, candidate, *trial);
+  CheckCapture(c, candidate, *trial);
+  trial.reset();
+  CheckLeaks(c, candidate);
+}
+
+bool Judge::JudgeCase(const Case& c, bool first, std::string* support) {
+  where_ = c.Name();
+  w_.At(where_);
+  w_.Begin(kOffers);
+  AbiProblem problem(c, MGE_WRITE);
+  absl::StatusOr<Offers> offers = Enumerate(subject_, *problem.get());
+  if (!Fine(kOffers, offers.status())) return false;
+  if (offers->offered.empty()) {
+    *support = offers->refused.empty() ? "no kernel" : offers->refused[0];
+    return false;
+  }
+  CheckOffers(*problem.get(), *offers);
+  if (first) CheckConstraints(c, problem, *offers);
+  std::vector<std::string> ids;
+  for (const Candidate& k : offers->offered) {
+    ids.push_back(k.id);
+    JudgeCandidate(c, k, first, nullptr);
+    mge_layout last = {};
+    if (!quick_ && c.dtype == DType::kF32 && TakesChannelsLast(*problem.get(), k, &last)) JudgeCandidate(c, k, false, &last);
+  }
+  any_ = nullptr;
+  where_ = c.Name();
+  CheckWriteAdd(c);
+  *support = fmt::format("{}", fmt::join(ids, ", "));
+  return true;
+}
+
+}  // namespace
+
+std::span<const Check> KernelChecks() { return kRows; }
+
+absl::Status JudgeOperator(Subject& subject, const OpDef& def, bool quick) {
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(subject));
+  Judge judge(subject, *bench, quick);
+  std::vector<std::string> recipes = RecipesFor(def);
+  if (quick) recipes.resize(std::min<size_t>(recipes.size(), 2));
+  for (DType dtype : TypesOf(def)) {
+    if (quick && dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kI32) continue;
+    bool supported = false, tried = false;
+    std::string support = "no case", reason;
+    for (const std::string& recipe : recipes) {
+      for (bool constants : {false, true}) {
+        subject.At(fmt::format("the reference of {} T={}", recipe, DTypeName(dtype)));
+        absl::StatusOr<Case> c = MakeCase(def, dtype, recipe, constants);
+        if (!c.ok()) continue;
+        tried = true;
+        bool offered = judge.JudgeCase(*c, !supported, &reason);
+        if (offered != supported || support == "no case") support = offered || !supported ? reason : support;
+        supported |= offered;
+      }
+    }
+    if (tried) subject.witness().Support(def.name, DTypeName(dtype), supported, support);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mge::conform

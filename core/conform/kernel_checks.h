@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is judged operator by operator: every candidate of every case, by every check of the family `kernel`.
+#pragma once
+
+#include "core/conform/check.h"
+#include "core/ops/op.h"
+
+namespace mge::conform {
+
+// Runs in a child with the device open; what it finds goes to the subject's witness. An error only if it cannot go on.
+absl::Status JudgeOperator(Subject& subject, const OpDef& def, bool quick);
+
+// Groups of nodes that claims may fuse: offers are checked, and what computes them is judged like an operator.
+absl::Status JudgeClaims(Subject& subject, bool quick);
+
+}  // namespace mge::conform

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/conform/process.h"
+
+#include <malloc.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "fmt/format.h"
+
+namespace mge::conform {
+namespace {
+
+int64_t EntriesOf(const char* folder) {
+  std::error_code code;
+  int64_t n = 0;
+  for (auto it = std::filesystem::directory_iterator(folder, code); !code && it != std::filesystem::directory_iterator(); it.increment(code)) ++n;
+  return n;
+}
+
+}  // namespace
+
+ProcessCounts ProcessCounts::Now() {
+  return {EntriesOf("/proc/self/task"), EntriesOf("/proc/self/fd"), static_cast<int64_t>(mallinfo2().uordblks)};
+}
+
+std::string ProcessCounts::MoreThan(const ProcessCounts& before) const {
+  std::string out;
+  auto add = [&](int64_t more, std::string_view what) {
+    if (more > 0) out += fmt::format("{}{} more {}{}", out.empty() ? "" : ", ", more, what, more > 1 ? "s" : "");
+  };
+  add(threads - before.threads, "thread");
+  add(files - before.files, "open file");
+  return out;
+}
+
+}  // namespace mge::conform

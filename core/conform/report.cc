@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report, for programs and for people.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/conform/conform.h"
+#include "fmt/format.h"
+#include "nlohmann/json.hpp"
+
+namespace mge::conform {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kShown = 5;  // findings of a check for people
+
+std::string Fact(const Report& report, std::string_view name) {
+  for (const auto& [key, value] : report.facts) {
+    if (key == name) return value;
+  }
+  return {};
+}
+
+// Within a cell of a table.
+std::string Cell(std::string text) {
+  for (size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
+  return EscapeControl(text);
+}
+
+std::string Matrix(const Report& report) {
+  static constexpr const char* kTypes[] = {"float32", "float64", "float16", "bfloat16", "int8",   "int16", "int32",
+                                           "int64",   "uint8",   "uint16",  "uint32",   "uint64", "bool"};
+  std::map<std::string, std::map<std::string, const Support*>> rows;
+  for (const Support& s : report.support) rows[s.op][s.dtype] = &s;
+  std::set<std::string> types;
+  for (const Support& s : report.support) types.insert(s.dtype);
+  std::string head = "| operator |", line = "|---|", body, reasons;
+  for (const char* type : kTypes) {
+    if (types.contains(type)) head += fmt::format(" {} |", type), line += "---|";
+  }
+  for (const auto& [op, cells] : rows) {
+    bool any = std::any_of(cells.begin(), cells.end(), [](const auto& c) { return c.second->supported; });
+    std::map<std::string, std::string> why;  // reason -> types
+    if (any) body += fmt::format("| {} |", op);
+    for (const char* type : kTypes) {
+      if (!types.contains(type)) continue;
+      auto at = cells.find(type);
+      if (any) body += at == cells.end() ? "  |" : at->second->supported ? " yes |" : " no |";
+      if (at == cells.end() || at->second->supported || at->second->what == "no kernel") continue;
+      std::string& list = why[at->second->what];
+      list += (list.empty() ? "" : ", ") + std::string(type);
+    }
+    if (any) body += "\n";
+    for (const auto& [reason, list] : why) reasons += fmt::format("- {} ({}): {}\n", op, list, EscapeControl(reason));
+  }
+  std::string none;
+  for (const auto& [op, cells] : rows) {
+    bool any = std::any_of(cells.begin(), cells.end(), [](const auto& c) { return c.second->supported; });
+    if (!any) none += (none.empty() ? "" : ", ") + op;
+  }
+  std::string out = body.empty() ? "" : head + "\n" + line + "\n" + body;
+  if (!none.empty()) out += fmt::format("\nWithout a kernel: {}.\n", none);
+  if (!reasons.empty()) out += "\nWhat is refused, and why:\n\n" + reasons;
+  return out;
+}
+
+}  // namespace
+
+std::string ReportJson(const Report& report) {
+  Json out = {{"schema", "mge.sdk-test/1"}, {"path", report.path}, {"result", report.passed() ? "passed" : "failed"},
+              {"quick", report.quick},      {"seconds", report.seconds}};
+  Json devices = Json::array();
+  for (const auto& [name, value] : report.facts) {
+    if (name == "device") devices.push_back(value);
+    else out[name] = value;
+  }
+  out["devices"] = std::move(devices);
+  for (Outcome o : {Outcome::kPassed, Outcome::kFailed, Outcome::kExpectedFailure, Outcome::kUnsupported}) {
+    std::string key(OutcomeName(o));
+    std::replace(key.begin(), key.end(), ' ', '_');
+    out["counts"][key] = report.Count(o);
+  }
+  out["checks"] = Json::array();
+  for (const CheckResult& c : report.checks) {
+    Json row = {{"name", c.name}, {"proves", c.proves}, {"result", OutcomeName(c.outcome)}};
+    if (!c.reason.empty()) row["reason"] = c.reason;
+    if (c.found) row["found"] = c.found;
+    for (const Finding& f : c.findings) {
+      Json finding = {{"where", f.where}, {"what", f.what}};
+      if (!f.expected.empty()) finding["expected"] = f.expected;
+      row["findings"].push_back(std::move(finding));
+    }
+    out["checks"].push_back(std::move(row));
+  }
+  out["unexpected_passes"] = report.unexpected_passes;
+  out["support"] = Json::array();
+  for (const Support& s : report.support) {
+    out["support"].push_back({{"operator", s.op}, {"type", s.dtype}, {"supported", s.supported}, {s.supported ? "candidates" : "reason", s.what}});
+  }
+  return out.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string ReportMarkdown(const Report& report) {
+  std::string name = Fact(report, "name");
+  std::string out = fmt::format("# {}: {}\n\n", name.empty() ? EscapeControl(report.path) : EscapeControl(name),
+                                report.passed() ? "passed" : "failed");
+  out += fmt::format("File {}", EscapeControl(report.path));
+  if (!name.empty()) out += fmt::format(", version {}, interface {}, build id {}", EscapeControl(Fact(report, "version")), Fact(report, "interface"), Fact(report, "build_id"));
+  out += fmt::format(".\n{} passed, {} failed, {} failed as expected, {} unsupported; {} of operators, {:.1f} s.\n\n",
+                     report.Count(Outcome::kPassed), report.Count(Outcome::kFailed), report.Count(Outcome::kExpectedFailure),
+                     report.Count(Outcome::kUnsupported), report.quick ? "a sample" : "all", report.seconds);
+  for (const auto& [key, value] : report.facts) {
+    if (key == "device") out += fmt::format("- device {}\n", EscapeControl(value));
+  }
+  out += "\n## Checks\n\n| check | result | what it proves |\n|---|---|---|\n";
+  for (const CheckResult& c : report.checks) {
+    std::string result(OutcomeName(c.outcome));
+    if (!c.reason.empty()) result += ": " + Cell(c.reason);
+    out += fmt::format("| {} | {} | {} |\n", c.name, result, Cell(c.proves));
+  }
+  std::string findings;
+  for (const CheckResult& c : report.checks) {
+    if (c.findings.empty()) continue;
+    findings += fmt::format("\n**{}** ({} found): {}\n\n", c.name, c.found, c.proves);
+    for (size_t i = 0; i < std::min(kShown, c.findings.size()); ++i) {
+      const Finding& f = c.findings[i];
+      findings += fmt::format("- {}{}{}{}\n", EscapeControl(f.where), f.where.empty() ? "" : ": ", EscapeControl(f.what),
+                              f.expected.empty() ? "" : fmt::format(" (expected: {})", f.expected));
+    }
+    if (c.found > kShown) findings += fmt::format("- and {} more; all of them stand in the JSON\n", c.found - kShown);
+  }
+  if (!findings.empty()) out += "\n## What was found\n" + findings;
+  if (!report.unexpected_passes.empty()) {
+    out += "\n## Passes that were not expected\n\nRemove these lines from the list of expected failures:\n\n";
+    for (const std::string& line : report.unexpected_passes) out += fmt::format("- `{}`\n", EscapeControl(line));
+  }
+  if (std::string matrix = Matrix(report); !matrix.empty()) out += "\n## Operators\n\n" + matrix;
+  return out;
+}
+
+}  // namespace mge::conform

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/conform/subject.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+
+#include "core/env/setting_text.h"
+#include "core/plugin/guard.h"
+#include "fmt/format.h"
+
+namespace mge::conform {
+
+absl::Status Broken(std::string_view what) { return absl::InternalError(Absl(what)); }
+absl::Status NotOffered(std::string_view reason) { return absl::UnimplementedError(Absl(reason)); }
+bool IsNotOffered(const absl::Status& status) { return status.code() == absl::StatusCode::kUnimplemented; }
+
+std::string_view CodeName(mge_code code) {
+  switch (code) {
+    case MGE_OK: return "MGE_OK";
+    case MGE_CANCELLED: return "MGE_CANCELLED";
+    case MGE_INVALID_ARGUMENT: return "MGE_INVALID_ARGUMENT";
+    case MGE_DEADLINE_EXCEEDED: return "MGE_DEADLINE_EXCEEDED";
+    case MGE_NOT_FOUND: return "MGE_NOT_FOUND";
+    case MGE_RESOURCE_EXHAUSTED: return "MGE_RESOURCE_EXHAUSTED";
+    case MGE_FAILED_PRECONDITION: return "MGE_FAILED_PRECONDITION";
+    case MGE_ABORTED: return "MGE_ABORTED";
+    case MGE_OUT_OF_RANGE: return "MGE_OUT_OF_RANGE";
+    case MGE_UNIMPLEMENTED: return "MGE_UNIMPLEMENTED";
+    case MGE_INTERNAL: return "MGE_INTERNAL";
+    case MGE_UNAVAILABLE: return "MGE_UNAVAILABLE";
+    case MGE_DATA_LOSS: return "MGE_DATA_LOSS";
+    case MGE_DEVICE_LOST: return "MGE_DEVICE_LOST";
+    case MGE_FORKED: return "MGE_FORKED";
+    default: return "another code";
+  }
+}
+
+absl::Status Answer(mge_code code, const mge_error& error, std::string_view what) {
+  if (code == MGE_OK) return absl::OkStatus();
+  return Broken(fmt::format("{} failed: {} ({}, {})", what, error.text.empty() ? "no text" : error.text, CodeName(code), code));
+}
+
+KitHost::KitHost(std::vector<std::string> settings) : inner_("under test", {}) {
+  inner_.set_settings(std::move(settings));
+  static constexpr auto Of = [](void* self) -> KitHost& { return *static_cast<KitHost*>(self); };
+  static constexpr auto Inner = [](void* self) -> const mge_host& { return *Of(self).inner_.table(); };
+  table_ = *inner_.table();
+  table_.self = this;
+  table_.fail = [](void* self, mge_error* error, mge_code code, const char* text, uint64_t size) {
+    return Inner(self).fail(Inner(self).self, error, code, text, size);
+  };
+  table_.log = [](void*, int32_t, const char*, uint64_t) {};
+  table_.parallel_for = [](void*, uint64_t chunks, void (*body)(void*, uint64_t), void* context) {
+    for (uint64_t i = 0; i < chunks; ++i) body(context, i);
+  };
+  table_.thread_count = [](void*) -> uint32_t { return 2; };
+  table_.clock_ns = [](void* self) { return Inner(self).clock_ns(Inner(self).self); };
+  table_.setting = [](void* self, uint32_t index, mge_text* out) { return Inner(self).setting(Inner(self).self, index, out); };
+  table_.extension = [](void* self, const char* name, uint32_t version) {
+    return Inner(self).extension(Inner(self).self, name, version);
+  };
+  table_.allocate = [](void* self, uint64_t bytes, uint64_t alignment) -> void* {
+    if (++Of(self).requests_ == Of(self).fail_at_) return nullptr;
+    return Inner(self).allocate(Inner(self).self, bytes, alignment);
+  };
+  table_.release = [](void* self, void* memory) { Inner(self).release(Inner(self).self, memory); };
+}
+
+Subject::~Subject() {
+  if (device_ || started_) witness_.At("closing and stopping");
+  Close();
+  Stop();
+}
+
+absl::Status Subject::Prepare(Needs needs) {
+  if (needs >= Needs::kTable) MGE_RETURN_IF_ERROR(Load());
+  if (needs >= Needs::kStarted) MGE_RETURN_IF_ERROR(Start());
+  if (needs >= Needs::kDevice) MGE_RETURN_IF_ERROR(Open());
+  return absl::OkStatus();
+}
+
+absl::Status Subject::Load() {
+  if (plugin_) return absl::OkStatus();
+  At("opening the library");
+  library_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library_) {
+    const char* text = dlerror();
+    return Broken(fmt::format("it cannot be opened: {}", text ? text : "?"));
+  }
+  query_ = reinterpret_cast<mge_plugin_query_fn>(dlsym(library_, MGE_PLUGIN_QUERY_SYMBOL));
+  if (!query_) return Broken("it does not export " MGE_PLUGIN_QUERY_SYMBOL);
+  mge_query_in in = {sizeof(in), MGE_ABI_MAJOR, MGE_ABI_MINOR, 0, MGE_ABI_HASH};
+  mge_query_out out = {sizeof(out), 0, nullptr, {}};
+  At("asking for the table");
+  if (mge_code code = query_(&in, &out); code != MGE_OK) {
+    return Broken(fmt::format("it declines to work with this host: {} ({})", CopyText(out.reason), CodeName(code)));
+  }
+  if (!out.plugin) return Broken("it hands over no table (NULL)");
+  if (std::string why = WhyTableIsBad(*out.plugin); !why.empty()) return Broken(why);
+  plugin_ = out.plugin;
+  return absl::OkStatus();
+}
+
+absl::Status Subject::Start() {
+  if (started_) return absl::OkStatus();
+  std::vector<std::string> values;
+  for (uint64_t i = 0; i < plugin_->setting_count; ++i) {
+    auto given = settings_.find(CopyText(plugin_->settings[i]->key));
+    std::string text = given == settings_.end() ? CopyText(plugin_->settings[i]->fallback) : given->second;
+    absl::StatusOr<std::string> plain = PlainSetting(*plugin_->settings[i], text);
+    if (!plain.ok()) return Broken(fmt::format("{} = '{}' {}", CopyText(plugin_->settings[i]->key), text, Std(plain.status().message())));
+    values.push_back(*std::move(plain));
+  }
+  if (!host_) host_ = std::make_unique<KitHost>(std::move(values));
+  At("starting");
+  mge_error error;
+  mge_code code = plugin_->start(host_->table(), &error);
+  if (code == MGE_UNAVAILABLE) return NotOffered("the backend cannot work on this machine: " + error.text);
+  MGE_RETURN_IF_ERROR(Answer(code, error, "start"));
+  started_ = true;
+  At("listing devices");
+  MGE_ASSIGN_OR_RETURN(devices_, ListDevices(*plugin_, nullptr));
+  std::erase_if(devices_, [](const DeviceDescription& d) { return d.score == 0; });
+  return absl::OkStatus();
+}
+
+absl::Status Subject::Open(size_t position) {
+  if (devices_.empty()) return NotOffered("the backend has no usable device on this machine");
+  position_ = position;
+  At("opening a device");
+  MGE_RETURN_IF_ERROR(Call("opening the device", [&](mge_error* e) {
+    return plugin_->device->open(devices_[position].index, &device_, e);
+  }));
+  return device_ ? absl::OkStatus() : Broken("opening the device answered MGE_OK, but no device");
+}
+
+void Subject::Close() {
+  if (device_) plugin_->device->close(device_);
+  device_ = nullptr;
+}
+
+void Subject::Stop() {
+  if (started_) plugin_->stop();
+  started_ = false;
+}
+
+absl::StatusOr<std::string> PlainSetting(const mge_setting& setting, std::string_view text) {
+  SettingRow row;
+  switch (setting.type) {
+    case MGE_SETTING_BOOL: row.type = SettingType::kBool; break;
+    case MGE_SETTING_INT: row.type = SettingType::kInt; break;
+    case MGE_SETTING_DOUBLE: row.type = SettingType::kDouble; break;
+    case MGE_SETTING_BYTES: row.type = SettingType::kBytes; break;
+    default: return std::string(text);
+  }
+  MGE_ASSIGN_OR_RETURN(SettingValue value, ParseSetting(row, text));
+  return PlainText(row, value);
+}
+
+absl::StatusOr<std::vector<DeviceDescription>> ListDevices(const mge_plugin& plugin, const std::vector<std::string>* classes) {
+  struct Collector {
+    std::vector<DeviceDescription> devices;
+    std::string bad;
+  } collector;
+  mge_device_sink sink = {sizeof(sink), 0, &collector, [](void* self, const mge_device_info* info) {
+    auto& c = *static_cast<Collector*>(self);
+    if (!info || info->struct_size < sizeof(mge_device_info)) {
+      c.bad = "a device is described by a struct that is NULL or too short (struct_size)";
+      return;
+    }
+    c.devices.push_back({info->index, CopyText(info->class_name), CopyText(info->name), CopyText(info->fingerprint),
+                         CopyText(info->device_class), CopyText(info->reason), info->score, info->flags, info->memory_total});
+  }};
+  MGE_RETURN_IF_ERROR(Call("listing devices", [&](mge_error* e) { return plugin.device->enumerate(&sink, e); }));
+  if (!collector.bad.empty()) return Broken(collector.bad);
+  for (size_t i = 0; i < collector.devices.size(); ++i) {
+    const DeviceDescription& d = collector.devices[i];
+    auto bad = [&](std::string_view what) { return Broken(fmt::format("device {}: {}", d.index, what)); };
+    for (size_t k = 0; k < i; ++k) {
+      if (collector.devices[k].index == d.index) return bad("another device has the same index");
+    }
+    if (d.flags & ~MGE_DEVICE_KNOWN_BITS) return bad("unknown flags");
+    if (d.score > 100) return bad("its score is above 100");
+    if (d.score == 0 && d.reason.empty()) return bad("it cannot be used, and gives no reason");
+    if (d.class_name.empty() || d.name.empty() || d.fingerprint.empty() || d.device_class.empty()) {
+      return bad("class, name, fingerprint or device class is empty");
+    }
+    if (classes && std::find(classes->begin(), classes->end(), d.class_name) == classes->end()) {
+      return bad(fmt::format("its class '{}' is not in the identity note", d.class_name));
+    }
+  }
+  return std::move(collector.devices);
+}
+
+}  // namespace mge::conform

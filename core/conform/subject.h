@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backend under test, loaded into this (child) process and driven through its table alone.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/conform/check.h"
+#include "core/conform/witness.h"
+#include "core/plugin/host_services.h"
+#include "core/plugin/loader.h"
+#include "core/plugin/note.h"
+#include "mge/plugin.h"
+
+namespace mge::conform {
+
+using SettingValues = std::map<std::string, std::string>;  // key of the backend's -> text
+
+// What the backend gets as its host: the core's services, with allocations that fail on demand.
+class KitHost {
+ public:
+  explicit KitHost(std::vector<std::string> settings);
+  const mge_host* table() const { return &table_; }
+  int64_t outstanding() const { return inner_.allocations(); }  // blocks taken and not released
+  uint64_t requests() const { return requests_; }
+  // The n-th request from now on fails (1 is the next); 0 for none.
+  void FailAt(uint64_t n) { requests_ = 0, fail_at_ = n; }
+
+ private:
+  HostServices inner_;
+  std::atomic<uint64_t> requests_{0}, fail_at_{0};
+  mge_host table_;
+};
+
+class Subject {
+ public:
+  Subject(std::string path, SettingValues settings, Witness& witness)
+      : path_(std::move(path)), settings_(std::move(settings)), witness_(witness) {}
+  ~Subject();
+  Subject(const Subject&) = delete;
+  Subject& operator=(const Subject&) = delete;
+
+  absl::Status Prepare(Needs needs);
+  absl::Status Load();                  // opens the library and asks for its table
+  absl::Status Start();                 // and lists the devices
+  absl::Status Open(size_t position = 0);  // the position-th usable device becomes device()
+  void Close();
+  void Stop();
+
+  const std::string& path() const { return path_; }
+  Witness& witness() { return witness_; }
+  void At(std::string_view where) { witness_.At(where); }
+  mge_plugin_query_fn query() const { return query_; }
+  const mge_plugin& plugin() const { return *plugin_; }
+  KitHost& host() { return *host_; }
+  const std::vector<DeviceDescription>& devices() const { return devices_; }  // the usable ones
+  const DeviceDescription& description() const { return devices_[position_]; }
+  mge_device* device() const { return device_; }
+  bool host_accessible() const { return description().flags & MGE_DEVICE_HOST_ACCESSIBLE; }
+  // For checks that try other values; while stopped.
+  void Set(const std::string& key, const std::string& value) {
+    settings_[key] = value;
+    host_.reset();
+  }
+
+ private:
+  std::string path_;
+  SettingValues settings_;
+  Witness& witness_;
+  void* library_ = nullptr;
+  mge_plugin_query_fn query_ = nullptr;
+  const mge_plugin* plugin_ = nullptr;
+  std::unique_ptr<KitHost> host_;
+  std::vector<DeviceDescription> devices_;
+  size_t position_ = 0;
+  mge_device* device_ = nullptr;
+  bool started_ = false;
+};
+
+// OK, or Broken("WHAT failed: text (code N)").
+absl::Status Answer(mge_code code, const mge_error& error, std::string_view what);
+// Calls f(mge_error*).
+template <typename F>
+absl::Status Call(std::string_view what, F&& f) {
+  mge_error error;
+  mge_code code = f(&error);
+  return Answer(code, error, what);
+}
+// Broken unless f(mge_error*) answers an error, with a text.
+template <typename F>
+absl::Status MustRefuse(std::string_view what, F&& f) {
+  mge_error error;
+  if (f(&error) == MGE_OK) return Broken(std::string(what) + " was accepted; an error is due");
+  if (error.text.empty()) return Broken(std::string(what) + " was refused without a text");
+  return absl::OkStatus();
+}
+
+std::string_view CodeName(mge_code code);  // "MGE_DEVICE_LOST"
+
+// A value as the host hands it to the backend: truth as 1 or 0, sizes in bytes. An error's message follows on "NAME = TEXT".
+absl::StatusOr<std::string> PlainSetting(const mge_setting& setting, std::string_view text);
+
+// Asks for every device, unusable ones too. Broken() if a description breaks the rules.
+absl::StatusOr<std::vector<DeviceDescription>> ListDevices(const mge_plugin& plugin, const std::vector<std::string>* classes);
+
+}  // namespace mge::conform

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/conform/task.h"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <memory>
+
+#include "core/base/status.h"
+#include "fmt/format.h"
+
+namespace mge::conform {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kLastWords = 600;  // bytes of a dead child's output that are shown
+
+struct Child {
+  const Task* task = nullptr;
+  pid_t pid = -1;
+  int records = -1, output = -1;
+  Clock::time_point begin;
+  std::string text, said;
+  std::string check, where;  // the last Begin and At
+  bool complete = false, stopped = false;
+};
+
+[[noreturn]] void BeChild(const Task& task, int records, int output) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  mallopt(M_ARENA_MAX, 1);  // one heap for all threads, so that what is in use can be compared
+  rlimit no_core = {0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM}) signal(number, SIG_DFL);
+  signal(SIGPIPE, SIG_IGN);
+  dup2(output, STDOUT_FILENO);
+  dup2(output, STDERR_FILENO);
+  Witness witness(records);
+  try {
+    task.body(witness);
+    witness.End();
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "exception: %s\n", e.what());
+  }
+  _exit(0);
+}
+
+bool Spawn(const Task& task, Child& child) {
+  int records[2], output[2];
+  if (pipe2(records, O_CLOEXEC) != 0) return false;
+  if (pipe2(output, O_CLOEXEC) != 0) {
+    close(records[0]);
+    close(records[1]);
+    return false;
+  }
+  std::fflush(stdout);
+  child.task = &task;
+  child.begin = Clock::now();
+  child.check = task.check;
+  child.pid = fork();
+  if (child.pid == 0) {
+    close(records[0]);
+    close(output[0]);
+    BeChild(task, records[1], output[1]);
+  }
+  close(records[1]);
+  close(output[1]);
+  child.records = records[0];
+  child.output = output[0];
+  fcntl(child.records, F_SETFL, O_NONBLOCK);
+  fcntl(child.output, F_SETFL, O_NONBLOCK);
+  return child.pid > 0;
+}
+
+// False at the end of the stream.
+bool Drain(int fd, std::string& into) {
+  char buffer[4096];
+  for (;;) {
+    ssize_t n = read(fd, buffer, sizeof(buffer));
+    if (n > 0) into.append(buffer, static_cast<size_t>(n));
+    else if (n < 0 && errno == EINTR) continue;
+    else return n < 0 && errno == EAGAIN;
+  }
+}
+
+void Hear(Child& child, const OnRecord& on_record) {
+  for (const Record& r : TakeRecords(child.text)) {
+    if (r.kind == RecordKind::kEnd) child.complete = true;
+    if (r.kind == RecordKind::kBegin) child.check = r.check;
+    if (r.kind == RecordKind::kAt) child.where = r.where;
+    on_record(*child.task, r);
+  }
+}
+
+// How the child ended, if that is not how it should have.
+std::string Ending(const Child& child, int status) {
+  if (child.stopped) return fmt::format("did not come back within {:g} s", child.task->seconds);
+  if (WIFSIGNALED(status)) {
+    int signal = WTERMSIG(status);
+    const char* name = sigabbrev_np(signal);
+    return fmt::format("crashed the process (SIG{})", name ? name : std::to_string(signal));
+  }
+  if (!child.complete) return fmt::format("ended the process (exit code {})", WEXITSTATUS(status));
+  return {};
+}
+
+void Finish(Child& child, const OnRecord& on_record, const OnDone& on_done) {
+  int status = 0;
+  while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  Drain(child.records, child.text);
+  Drain(child.output, child.said);
+  close(child.records);
+  close(child.output);
+  Hear(child, on_record);
+  if (std::string ending = Ending(child, status); !ending.empty()) {
+    if (!child.said.empty()) {
+      size_t from = child.said.size() > kLastWords ? child.said.size() - kLastWords : 0;
+      ending += "; it said: " + child.said.substr(from);
+    }
+    on_record(*child.task, {RecordKind::kFound, child.check, child.where, EscapeControl(ending)});
+  }
+  on_done(*child.task, std::chrono::duration<double>(Clock::now() - child.begin).count());
+}
+
+}  // namespace
+
+void RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRecord& on_record, const OnDone& on_done) {
+  std::vector<std::unique_ptr<Child>> running;
+  size_t next = 0;
+  while (next < tasks.size() || !running.empty()) {
+    while (next < tasks.size() && running.size() < static_cast<size_t>(std::max(at_a_time, 1))) {
+      auto child = std::make_unique<Child>();
+      const Task& task = tasks[next++];
+      if (!Spawn(task, *child)) {
+        on_record(task, {RecordKind::kFound, task.check, "", fmt::format("no child process: {}", std::strerror(errno))});
+        continue;
+      }
+      running.push_back(std::move(child));
+    }
+    std::vector<pollfd> polls;
+    for (const auto& child : running) {
+      polls.push_back({child->records, POLLIN, 0});
+      polls.push_back({child->output, POLLIN, 0});
+    }
+    poll(polls.data(), polls.size(), 100);
+    for (size_t i = 0; i < running.size();) {
+      Child& child = *running[i];
+      bool open = Drain(child.records, child.text);
+      Drain(child.output, child.said);
+      if (child.said.size() > 1 << 16) child.said.erase(0, child.said.size() - kLastWords);
+      Hear(child, on_record);
+      if (open && Clock::now() - child.begin > std::chrono::duration<double>(child.task->seconds)) {
+        child.stopped = true;
+        kill(child.pid, SIGKILL);
+        open = false;
+      }
+      if (open) {
+        ++i;
+        continue;
+      }
+      Finish(child, on_record, on_done);
+      running.erase(running.begin() + static_cast<ptrdiff_t>(i));
+    }
+  }
+}
+
+}  // namespace mge::conform

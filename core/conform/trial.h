@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// One candidate, prepared and bound as the engine would do it, with its operands in one block of device memory between
+// guards, so that every byte that it must not touch is seen again afterwards.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/conform/cases.h"
+#include "core/conform/device_memory.h"
+#include "core/plan/abi_graph.h"
+
+namespace mge::conform {
+
+// A case in the form that a backend gets, with constants of its own that can be spoilt.
+class AbiProblem {
+ public:
+  AbiProblem(const Case& c, int32_t write_mode);
+  const mge_problem* get() const { return &problem_; }
+  mge_problem* get() { return &problem_; }
+  void SpoilConstants();  // what the contract lets die after prepare()
+
+ private:
+  Graph graph_;
+  std::unique_ptr<AbiGraph> abi_;
+  std::vector<int32_t> modes_;
+  mge_problem problem_ = {};
+};
+
+struct Candidate {
+  mge_candidate raw;  // its id and lists are replaced by those below
+  std::string id;
+  std::vector<mge_layout> inputs, outputs;
+  std::vector<mge_in_place> in_place;
+  bool Has(uint64_t attribute) const { return raw.attributes & attribute; }
+};
+
+struct Offers {
+  std::vector<Candidate> offered;
+  std::vector<std::string> refused;  // "kernel: reason"
+  std::string malformed;             // the first breach of the contract
+  const Candidate* Find(const std::string& id) const;
+};
+
+inline constexpr mge_constraints kNoConstraints = {sizeof(mge_constraints), 0, 0, 0, UINT64_MAX};
+absl::StatusOr<Offers> Enumerate(Subject& subject, const mge_problem& problem, const mge_constraints& constraints = kNoConstraints);
+
+// Device memory and queues for trials; two lanes, for two runs at once.
+struct Bench {
+  static absl::StatusOr<std::unique_ptr<Bench>> Create(Subject& subject);
+  absl::Status Reserve(uint64_t bytes);  // for each lane
+  unsigned char* lane(int i) { return slab.address() + static_cast<uint64_t>(i) * lane_bytes; }
+  Subject& subject;
+  std::array<Transfer, 2> transfers;
+  Slab slab;
+  uint64_t lane_bytes = 0;
+};
+
+// What a kernel reads or writes: `constant` is given at prepare time.
+struct Operand {
+  DType dtype;
+  Shape shape;
+  Tensor constant;
+};
+
+struct RunResult {
+  mge_code code = MGE_OK;
+  std::string text;
+  std::vector<Tensor> outputs;  // plain
+  std::string changed_input;    // "input 1: byte ..."
+  std::string outside;          // bytes between the operands that were overwritten
+  std::string beyond_workspace;
+};
+
+class Trial {
+ public:
+  struct Options {
+    const mge_in_place* in_place = nullptr;
+    bool raw = false;  // operands are lists of bytes, in the candidate's layouts already
+    const mge_layout* any = nullptr;  // what ANY is settled to; NULL: plain
+  };
+  // `prepared` is called as soon as prepare() has returned: from then on the problem may be spoilt.
+  static absl::StatusOr<std::unique_ptr<Trial>> Create(Bench& bench, const mge_problem& problem, const Candidate& candidate,
+                                                       std::vector<Operand> inputs, std::vector<Operand> outputs,
+                                                       const Options& options, const std::function<void()>& prepared = {});
+  ~Trial();
+  Trial(const Trial&) = delete;
+  Trial& operator=(const Trial&) = delete;
+
+  const mge_prepared& prepared() const { return prepared_; }
+  const std::string& packing_fault() const { return packing_fault_; }  // bytes written around a packed form
+  const std::string& args_fault() const { return args_fault_; }        // bytes written behind the arguments
+
+  // Lays out inputs (those that are no constants, in order) and, for ADD, what the outputs hold before.
+  absl::Status Stage(int lane, const std::vector<Tensor>& inputs, unsigned char fill, const std::vector<Tensor>& before = {});
+  // Calls the step. [any thread], one lane each.
+  mge_code Launch(int lane, uint32_t width, std::string* text, int32_t cancel = 0);
+  absl::Status Drain(int lane);  // until what Launch() enqueued is done
+  absl::StatusOr<RunResult> Collect(int lane);
+  // The lane's memory is still as Stage() left it.
+  absl::StatusOr<bool> Untouched(int lane);
+  // All of it.
+  absl::StatusOr<RunResult> Run(int lane, const std::vector<Tensor>& inputs, uint32_t width, unsigned char fill,
+                                const std::vector<Tensor>& before = {}, int32_t cancel = 0);
+
+ private:
+  struct Region {
+    uint64_t offset = 0, bytes = 0;
+  };
+  struct Lane {
+    Bytes image;
+    void* state = nullptr;
+    void* bases[1] = {};
+    int32_t cancel = 0;
+    mge_run run = {};
+    mge_error error;
+  };
+  explicit Trial(Bench& bench) : bench_(bench) {}
+  Region AddRegion(uint64_t bytes);
+  absl::Status Pack();
+
+  Bench& bench_;
+  Candidate candidate_;
+  std::vector<mge_layout> settled_in_, settled_out_;  // ANY resolved
+  std::vector<mge_layout> laid_in_, laid_out_;        // from which operands are brought into memory: plain if raw
+  std::vector<Operand> inputs_, outputs_;
+  mge_prepared prepared_ = {};
+  std::vector<Region> input_regions_, output_regions_;
+  Region workspace_;
+  std::vector<std::pair<Region, Bytes>> constants_;  // packed or not
+  uint64_t total_ = 0;
+  std::vector<std::max_align_t> args_;
+  mge_step_fn fn_ = nullptr;
+  Lane lanes_[2];
+  std::string packing_fault_, args_fault_;
+};
+
+// How a plain tensor lies in a layout, and back. Opaque layouts go through the backend's own reorder.
+absl::StatusOr<Bytes> ToLayout(Bench& bench, const Tensor& plain, const mge_layout& layout);
+absl::StatusOr<Tensor> FromLayout(Bench& bench, const Bytes& laid, DType dtype, const Shape& shape, const mge_layout& layout);
+// The backend's own reorder, by the first candidate that it offers.
+absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype, const Shape& shape, const mge_layout& from,
+                              const mge_layout& to);
+
+// A case that the backend offers candidates for, with these; NotOffered() if it has no kernel for any operator.
+absl::StatusOr<Case> FirstSupportedCase(Subject& subject, Offers* offers);
+
+std::vector<Operand> InputsOf(const mge_problem& problem);
+std::vector<Operand> OutputsOf(const Case& c);
+
+}  // namespace mge::conform

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/conform/witness.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace mge::conform {
+namespace {
+
+constexpr size_t kLongest = 1000;  // of a field; a record stays below PIPE_BUF, so that threads cannot mix theirs
+
+void AppendField(std::string& line, std::string_view field) {
+  for (char c : field.substr(0, kLongest)) line += c == '\t' || c == '\n' ? ' ' : c;
+}
+
+}  // namespace
+
+void Witness::Write(RecordKind kind, std::string_view check, std::string_view where, std::string_view what) {
+  std::string line(1, static_cast<char>(kind));
+  for (std::string_view field : {check, where, what}) {
+    line += '\t';
+    AppendField(line, field);
+  }
+  line += '\n';
+  for (size_t at = 0; at < line.size();) {
+    ssize_t n = write(fd_, line.data() + at, line.size() - at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;  // nobody listens any more
+    at += static_cast<size_t>(n);
+  }
+}
+
+std::vector<Record> TakeRecords(std::string& text) {
+  std::vector<Record> out;
+  size_t begin = 0;
+  for (size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    std::string fields[4];
+    size_t at = begin;
+    for (std::string& field : fields) {
+      size_t stop = std::min(text.find('\t', at), end);
+      field = text.substr(at, stop - at);
+      at = std::min(stop + 1, end);
+    }
+    if (fields[0].size() == 1) {
+      out.push_back({static_cast<RecordKind>(fields[0][0]), std::move(fields[1]), std::move(fields[2]), std::move(fields[3])});
+    }
+  }
+  text.erase(0, begin);
+  return out;
+}
+
+}  // namespace mge::conform

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The account that a check gives while it runs, in a process of its own: what was written before a crash is not lost.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mge::conform {
+
+enum class RecordKind : char {
+  kBegin = 'B',       // from here on a crash is the fault of `check`
+  kAt = 'A',          // what is being done, in `where`
+  kApplied = 'P',     // `check` was put to the test
+  kFound = 'F',       // a breach of the contract
+  kNotOffered = 'U',  // `check` has nothing to test; `what` is the reason
+  kSupported = 'S',   // operator `check`, element type `where`, candidates `what`
+  kRefused = 'R',     // the same, with the reason
+  kFact = 'I',        // a fact for the head of the report: `where` is its name
+  kEnd = 'E',         // the process did not end before its time
+};
+
+struct Record {
+  RecordKind kind;
+  std::string check, where, what;
+};
+
+// Writes records to a pipe. [any thread]
+class Witness {
+ public:
+  explicit Witness(int fd) : fd_(fd) {}
+
+  void Begin(std::string_view check) { Write(RecordKind::kBegin, check, {}, {}); }
+  void At(std::string_view where) { Write(RecordKind::kAt, {}, where, {}); }
+  void Applied(std::string_view check) { Write(RecordKind::kApplied, check, {}, {}); }
+  void Found(std::string_view check, std::string_view where, std::string_view what) {
+    Write(RecordKind::kFound, check, where, what);
+  }
+  void NotOffered(std::string_view check, std::string_view reason) { Write(RecordKind::kNotOffered, check, {}, reason); }
+  void Support(std::string_view op, std::string_view dtype, bool supported, std::string_view what) {
+    Write(supported ? RecordKind::kSupported : RecordKind::kRefused, op, dtype, what);
+  }
+  void Fact(std::string_view name, std::string_view value) { Write(RecordKind::kFact, {}, name, value); }
+  void End() { Write(RecordKind::kEnd, {}, {}, {}); }
+
+ private:
+  void Write(RecordKind kind, std::string_view check, std::string_view where, std::string_view what);
+  int fd_;
+};
+
+// Takes complete records off the front of `text`.
+std::vector<Record> TakeRecords(std::string& text);
+
+}  // namespace mge::conform

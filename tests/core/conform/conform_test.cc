@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kit itself: it passes what is right, names what is wrong, and survives whatever a backend does.
+#include "core/conform/conform.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include "core/conform/cases.h"
+#include "core/conform/task.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace mge::conform {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::string Plugin(const std::string& name) { return std::string(MGE_BINARY_DIR) + "/lib/mge/plugins/mge_" + name + ".so"; }
+
+std::string Findings(const Report& report) {
+  std::string out;
+  for (const CheckResult& c : report.checks) {
+    for (const Finding& f : c.findings) out += c.name + ": " + f.where + ": " + f.what + "\n";
+  }
+  return out;
+}
+
+const CheckResult& Named(const Report& report, const std::string& name) {
+  for (const CheckResult& c : report.checks) {
+    if (c.name == name) return c;
+  }
+  ADD_FAILURE() << "no check " << name;
+  return report.checks[0];
+}
+
+TEST(Conform, PassesTheBackendsOfTheHouse) {
+  for (const char* name : {"null", "cpu", "virtual"}) {
+    if (!std::filesystem::exists(Plugin(name))) continue;
+    Options options;
+    if (std::string_view(name) == "virtual") options.settings = {{"virtual.devices", "2"}};
+    absl::StatusOr<Report> report = Judge(Plugin(name), options);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_TRUE(report->passed()) << name << "\n" << Findings(*report);
+    EXPECT_GT(report->Count(Outcome::kPassed), 30u) << name;
+    for (const CheckResult& c : report->checks) {
+      EXPECT_TRUE(c.outcome != Outcome::kUnsupported || !c.reason.empty()) << c.name << " is unsupported without a reason";
+    }
+  }
+}
+
+TEST(Conform, HasACaseForEveryOperatorThatABackendMaySee) {
+  for (const OpDef* def : CheckableOps()) {
+    int cases = 0;
+    std::string last;
+    for (DType dtype : TypesOf(*def)) {
+      for (const std::string& recipe : RecipesFor(*def)) {
+        absl::StatusOr<Case> c = MakeCase(*def, dtype, recipe);
+        cases += c.ok();
+        if (!c.ok()) last = std::string(c.status().message());
+      }
+    }
+    EXPECT_GT(cases, 0) << def->name << ": " << last;
+  }
+}
+
+TEST(Conform, ReportsTheMatrixAndTheReasons) {
+  absl::StatusOr<Report> report = Judge(Plugin("null"), {.quick = true});
+  ASSERT_TRUE(report.ok());
+  std::string json = ReportJson(*report), text = ReportMarkdown(*report);
+  EXPECT_TRUE(json.starts_with("{\n  \"schema\": \"mge.sdk-test/1\"")) << json.substr(0, 60);
+  EXPECT_THAT(text, HasSubstr("| Relu | yes |"));
+  EXPECT_THAT(text, HasSubstr("only float32"));
+  EXPECT_THAT(text, HasSubstr("Without a kernel: "));
+}
+
+TEST(Conform, RefusesWhatIsNoBackend) {
+  std::string path = testing::TempDir() + "/text.so";
+  std::ofstream(path) << "this is no library";
+  absl::StatusOr<Report> report = Judge(path, {.quick = true});
+  ASSERT_TRUE(report.ok());
+  EXPECT_FALSE(report->passed());
+  EXPECT_EQ(Named(*report, "abi.note").outcome, Outcome::kFailed);
+  EXPECT_EQ(Named(*report, "kernel.numerics").outcome, Outcome::kUnsupported);
+  EXPECT_FALSE(Judge("/no/such/file.so", {}).ok());
+}
+
+// ---------------------------------------------------------------- expected failures
+
+class ExpectedFailures : public testing::Test {
+ protected:
+  std::string Write(const std::string& text) {
+    std::string path = testing::TempDir() + "/expected.txt";
+    std::ofstream(path) << text;
+    return path;
+  }
+  absl::StatusOr<Report> JudgeMutant(const std::string& list) {
+    return Judge(std::string(MGE_BINARY_DIR) + "/tests/mutants/copy_too_short.so",
+                 {.quick = true, .expected_failures = Write(list), .only = {"queue.copies", "queue.order", "queue.create"}});
+  }
+};
+
+TEST_F(ExpectedFailures, AreNoFailures) {
+  absl::StatusOr<Report> report = JudgeMutant("# a comment\nqueue.copies | | the driver drops a byte\nqueue.order | | the same\n");
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(Named(*report, "queue.copies").outcome, Outcome::kExpectedFailure);
+  EXPECT_TRUE(report->passed()) << Findings(*report);
+}
+
+TEST_F(ExpectedFailures, MustNotPass) {
+  absl::StatusOr<Report> report = JudgeMutant("queue.copies | | x\nqueue.order | | x\nqueue.create | | it never worked\n");
+  ASSERT_TRUE(report.ok());
+  EXPECT_FALSE(report->passed());
+  EXPECT_THAT(report->unexpected_passes, testing::ElementsAre("queue.create | | it never worked"));
+}
+
+TEST_F(ExpectedFailures, ExcuseOnlyWhatTheyName) {
+  absl::StatusOr<Report> report = JudgeMutant("queue.copies | some other place | x\nqueue.order | | x\n");
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(Named(*report, "queue.copies").outcome, Outcome::kFailed);
+}
+
+TEST_F(ExpectedFailures, AreReadStrictly) {
+  EXPECT_THAT(ReadExpected(Write("queue.copies | x\n")).status().ToString(), HasSubstr("three parts"));
+  EXPECT_THAT(ReadExpected(Write("queue.copy | | x\n")).status().ToString(), HasSubstr("there is no check 'queue.copy'"));
+  EXPECT_THAT(ReadExpected(Write("queue.copies | |\n")).status().ToString(), HasSubstr("no reason"));
+}
+
+// ---------------------------------------------------------------- child processes
+
+std::vector<std::string> FindingsOf(std::vector<Task> tasks) {
+  std::vector<std::string> out;
+  size_t done = 0;
+  RunTasks(tasks, 2, [&](const Task& t, const Record& r) {
+    if (r.kind == RecordKind::kFound) out.push_back(t.name + " " + r.check + " " + r.where + ": " + r.what);
+  }, [&](const Task&, double) { ++done; });
+  EXPECT_EQ(done, tasks.size());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+TEST(Tasks, NameCrashesExitsAndHangsAndGoOn) {
+  auto found = FindingsOf({
+      {"a", "first", [](Witness& w) { w.At("a place"); raise(SIGSEGV); }, 20},
+      {"b", "first", [](Witness& w) { w.Begin("second"); _exit(7); }, 20},
+      {"c", "first", [](Witness&) { for (;;) pause(); }, 0.2},
+      {"d", "first", [](Witness&) { throw std::runtime_error("thrown"); }, 20},
+      {"e", "first", [](Witness& w) { w.Found("third", "here", "tab\tand\nline"); }, 20},
+      {"f", "first", [](Witness&) {}, 20},
+  });
+  ASSERT_EQ(found.size(), 5u);
+  EXPECT_THAT(found[0], HasSubstr("a first a place: crashed the process (SIGSEGV)"));
+  EXPECT_EQ(found[1], "b second : ended the process (exit code 7)");
+  EXPECT_EQ(found[2], "c first : did not come back within 0.2 s");
+  EXPECT_THAT(found[3], HasSubstr("thrown"));
+  EXPECT_EQ(found[4], "e third here: tab and line");
+}
+
+TEST(Tasks, KeepWhatWasSaidBeforeACrash) {
+  auto found = FindingsOf({{"a", "first", [](Witness& w) {
+    for (int i = 0; i < 3000; ++i) w.Found("many", "", std::to_string(i));
+    std::fputs("last words\n", stderr);
+    raise(SIGABRT);
+  }, 20}});
+  ASSERT_EQ(found.size(), 3001u);
+  EXPECT_THAT(found.front(), HasSubstr("it said: last words"));
+}
+
+// ---------------------------------------------------------------- mutants
+
+struct Mutant {
+  std::string name;
+  std::vector<std::string> checks;
+};
+
+std::vector<Mutant> Mutants() {
+  std::vector<Mutant> out;
+  std::ifstream file(std::string(MGE_TEST_DIR) + "/mutants/mutants.txt");
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream words(line);
+    Mutant m;
+    std::string word;
+    words >> m.name >> word;
+    while (words >> word && word != "|") m.checks.push_back(word);
+    out.push_back(std::move(m));
+  }
+  return out;
+}
+
+// "" if one of the checks that name the fault fails, else what fails.
+std::string WhyMissed(const Mutant& m, double seconds) {
+  absl::StatusOr<Report> report = Judge(std::string(MGE_BINARY_DIR) + "/tests/mutants/" + m.name + ".so", {.quick = true, .seconds = seconds});
+  if (!report.ok()) return report.status().ToString();
+  for (const std::string& check : m.checks) {
+    if (Named(*report, check).outcome == Outcome::kFailed) return {};
+  }
+  return m.name + " is not named; found is:\n" + Findings(*report);
+}
+
+TEST(Mutants, TheOneThatIsRightPasses) {
+  absl::StatusOr<Report> report = Judge(std::string(MGE_BINARY_DIR) + "/tests/mutants/none.so", {});
+  ASSERT_TRUE(report.ok());
+  EXPECT_TRUE(report->passed()) << Findings(*report);
+  EXPECT_GT(report->Count(Outcome::kPassed), 55u);  // it offers nearly everything
+}
+
+TEST(Mutants, ASampleIsNamed) {
+  const std::vector<std::string> sample = {"workspace_lies", "one_byte_too_far", "ignores_wait", "leaks_reservation", "not_deterministic", "crashes_on_bad_index"};
+  int judged = 0;
+  for (const Mutant& m : Mutants()) {
+    if (std::find(sample.begin(), sample.end(), m.name) == sample.end()) continue;
+    ++judged;
+    EXPECT_EQ(WhyMissed(m, 30), "");
+  }
+  EXPECT_EQ(judged, 6);
+}
+
+// The long form, a ctest entry of its own.
+TEST(Mutants, DISABLED_AreNamedButForAFewAtMost) {
+  std::vector<Mutant> mutants = Mutants();
+  std::erase_if(mutants, [](const Mutant& m) { return m.name == "none"; });
+  ASSERT_GE(mutants.size(), 30u);
+  size_t named = 0;
+  for (const Mutant& m : mutants) {
+    std::string why = WhyMissed(m, 10);
+    named += why.empty();
+    if (!why.empty()) std::fprintf(stderr, "%s\n", why.c_str());
+  }
+  EXPECT_GE(named * 30, mutants.size() * 28) << named << " of " << mutants.size();
+}
+
+}  // namespace
+}  // namespace mge::conform

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small backend that keeps the contract. Mutants, each wrong in one way, are the same code under another name (variant.c):
+// see mutants.txt.
+#include <fcntl.h>
+
+#include "kernels.h"
+#include "mge/faults.h"
+#include "pool.h"
+
+namespace mutant {
+namespace {
+
+struct Faults {
+  static mge_code FailNext(mge_queue* queue, mge_code code, mge_text text, mge_error*) noexcept {
+    mge::internal::As<Queue>(queue).FailNext(code, std::string(mge::View(text)));
+    return MGE_OK;
+  }
+  static mge_code Lose(mge_device* device, mge_error*) noexcept {
+    mge::internal::As<Device>(device).lost = true;
+    return MGE_OK;
+  }
+  static constexpr mge_faults_api kApi = {sizeof(mge_faults_api), MGE_ABI_MINOR, FailNext, Lose};
+};
+
+struct Backend : mge::BackendDefaults {
+  static constexpr std::string_view kName = "mutant", kVersion = "1.0.0";
+  using Device = mutant::Device;
+  using Memory = mutant::Memory;
+  using Pool = mutant::Pool;
+  using Reserve = mutant::Reserve;
+  using Strategy = mutant::Strategy;
+  using Queue = mutant::Queue;
+  using Fence = mutant::Fence;
+  using Record = mutant::Record;
+  using Kernels = mge::Kernels<kRelu, kAdd, kMatMul, kReduceSum, kReorder>;
+  static Result Start() {
+    if (Is("thread_at_stop")) {
+      std::thread([] {
+        for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
+      }).detach();
+    }
+    return {};
+  }
+  static void Stop() {
+    for (std::thread& t : mutant::Memory::Waiting().threads) t.join();
+    mutant::Memory::Waiting().threads.clear();
+  }
+  static const void* Extension(std::string_view name, uint32_t) { return name == MGE_FAULTS_EXTENSION ? &Faults::kApi : nullptr; }
+};
+
+mge_code EnumerateAll(mge_device* device, const mge_problem* problem, const mge_constraints*, const mge_candidate_sink* sink,
+                      mge_error* error) noexcept {
+  mge_constraints none = {sizeof(none), 0, 0, 0, UINT64_MAX};
+  return mge::internal::Tables<Backend>::kKernel.enumerate(device, problem, &none, sink, error);
+}
+
+const mge_plugin& Plugin() {
+  static mge_kernel_api kernel = mge::internal::Tables<Backend>::kKernel;
+  static const mge_plugin plugin = [] {
+    mge_plugin p = mge::internal::Tables<Backend>::kPlugin;
+    if (Is("table_too_long")) kernel.struct_size += 8;
+    if (Is("constraints_ignored")) kernel.enumerate = EnumerateAll;
+    p.kernel = &kernel;
+    return p;
+  }();
+  return plugin;
+}
+
+}  // namespace
+}  // namespace mutant
+
+extern "C" MGE_EXPORT mge_code mge_plugin_query(const mge_query_in* in, mge_query_out* out) {
+  if (mutant::Is("query_has_effects") && open("/dev/null", O_RDONLY) < 0) return MGE_INTERNAL;
+  return mge::AnswerQuery(in, out, &mutant::Plugin());
+}
+
+__attribute__((section(MGE_NOTE_SECTION), used, aligned(4))) static constexpr mge_note_section mge_note_ =
+    mge::internal::NoteOf<mutant::Backend>();

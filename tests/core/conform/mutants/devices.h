@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices, queues that are threads, fences, host memory.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "mge/plugin.hpp"
+
+extern "C" __attribute__((visibility("hidden"))) const char mge_mutant_name[];
+
+namespace mutant {
+
+using mge::Result;
+
+// Whether this library is that mutant, see mutants.txt.
+inline bool Is(std::string_view name) { return name == mge_mutant_name; }
+
+class Device {
+ public:
+  static Result List(mge::DeviceList& list) {
+    for (int i = 0; i < 2; ++i) {
+      list.Add({.name = "Mutant " + std::to_string(i), .flags = MGE_DEVICE_HOST_ACCESSIBLE | MGE_DEVICE_ONLY_BY_NAME});
+    }
+    return {};
+  }
+  explicit Device(uint32_t index) : index_(index) {}
+  ~Device() {
+    if (!Is("leak_at_stop")) mge::Host()->release(mge::Host()->self, notes_);
+  }
+  Result Init() {
+    if (index_ > 1 && Is("crashes_on_bad_index")) std::abort();
+    if (index_ > 1) return {MGE_NOT_FOUND, "there are two devices, 0 and 1"};
+    notes_ = static_cast<char*>(mge::Host()->allocate(mge::Host()->self, 100, 64));
+    if (!notes_ && !Is("no_null_check")) return {MGE_RESOURCE_EXHAUSTED, "the host has no memory"};
+    notes_[0] = 1;
+    return {};
+  }
+  Result Health() {
+    if (!lost) return {};
+    if (Is("lost_for_a_while")) lost = false;
+    return {MGE_DEVICE_LOST, "the device was lost on demand"};
+  }
+  Result Link(Device&, mge::LinkInfo* out) {
+    out->peer = true;
+    return {};
+  }
+  std::atomic<bool> lost = false;
+
+ private:
+  uint32_t index_;
+  char* notes_ = nullptr;
+};
+
+
+// What a fence and those who wait for it share.
+struct Counter {
+  std::mutex mutex;
+  std::condition_variable changed;
+  uint64_t value = 0;
+  mge_code code = MGE_OK;
+  std::string text;
+};
+
+class Fence {
+ public:
+  explicit Fence(Device&) {}
+  Result HostWait(uint64_t value, uint64_t timeout_ns) {
+    std::unique_lock lock(counter->mutex);
+    auto over = [&] { return counter->value >= value || counter->code != MGE_OK; };
+    if (Is("ignores_timeout")) counter->changed.wait(lock, over);
+    auto limit = std::chrono::nanoseconds(std::min<uint64_t>(timeout_ns, UINT64_C(3600'000'000'000)));
+    if (!counter->changed.wait_for(lock, limit, over)) return {MGE_DEADLINE_EXCEEDED, "the fence was not reached in time"};
+    return counter->value >= value ? Result() : Result(counter->code, counter->text);
+  }
+  std::shared_ptr<Counter> counter = std::make_shared<Counter>();
+};
+
+using Work = std::function<Result()>;
+struct Record {
+  std::vector<Work> works;
+};
+
+class Queue {
+ public:
+  Queue(Device& device, int32_t kind) : device_(device), kind_(kind) {}
+  Result Init() {
+    if (Result r = device_.Health(); !r.ok()) return r;
+    if (kind_ < MGE_QUEUE_COMPUTE || kind_ > MGE_QUEUE_COPY_OUT) return {MGE_UNIMPLEMENTED, "an unknown kind of queue"};
+    thread_ = std::thread([this] { Loop(); });
+    return {};
+  }
+  ~Queue() {
+    {
+      std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  Result Enqueue(Work work) {
+    std::lock_guard lock(mutex_);
+    if (fail_next_.code() != MGE_OK) {
+      work = [failure = fail_next_] { return failure; };
+      fail_next_ = {};
+    }
+    if (capture_) {
+      capture_->works.push_back(work);
+      if (!Is("capture_runs")) return {};
+    }
+    Push([this, work = std::move(work)] {
+      if (failure_.ok()) failure_ = work();
+    });
+    return {};
+  }
+  Result Copy(void* to, const void* from, uint64_t bytes) {
+    if (Is("copy_too_short") && bytes > 64) --bytes;
+    if (Is("capture_stale") && Capturing()) {
+      std::vector<char> data(static_cast<const char*>(from), static_cast<const char*>(from) + bytes);
+      return Enqueue([=] { std::memcpy(to, data.data(), bytes); return Result(); });
+    }
+    if (Is("copy_unordered") && bytes > 100'000 && bytes < 1'000'000) {
+      return Enqueue([=, this] {
+        late_.emplace_back([=] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(2));
+          std::memmove(to, from, bytes);
+        });
+        return Result();
+      });
+    }
+    bool slow = Is("fence_ahead");
+    return Enqueue([=] {
+      if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(3));
+      std::memmove(to, from, bytes);
+      return Result();
+    });
+  }
+  Result CopyPeer(Device&, void* to, Device&, const void* from, uint64_t bytes) { return Copy(to, from, bytes); }
+  Result Signal(Fence& fence, uint64_t value) {
+    auto signal = [this, value, counter = fence.counter] {
+      for (std::thread& t : late_) t.join();
+      late_.clear();
+      std::lock_guard lock(counter->mutex);
+      if (failure_.ok() || Is("failure_lost")) {
+        counter->value = Is("fence_goes_back") ? value : std::max(counter->value, value);
+      } else {
+        counter->code = failure_.code();
+        counter->text = Is("failure_text_lost") ? "it failed" : failure_.text();
+      }
+      counter->changed.notify_all();
+    };
+    if (Is("fence_ahead")) return signal(), Result();
+    std::lock_guard lock(mutex_);
+    Push(signal);
+    return {};
+  }
+  Result Wait(Fence& fence, uint64_t value) {
+    if (Is("ignores_wait")) return {};
+    std::lock_guard lock(mutex_);
+    Push([this, value, counter = fence.counter] {
+      std::unique_lock lock(counter->mutex);
+      while (counter->value < value && counter->code == MGE_OK && !stopping_) counter->changed.wait_for(lock, std::chrono::milliseconds(2));
+      if (counter->value < value && counter->code != MGE_OK && failure_.ok()) failure_ = {counter->code, counter->text};
+    });
+    return {};
+  }
+  Result CaptureBegin() {
+    std::lock_guard lock(mutex_);
+    if (capture_) return {MGE_FAILED_PRECONDITION, "the queue captures already"};
+    capture_ = std::make_unique<Record>();
+    return {};
+  }
+  Result CaptureEnd(Record** out) {
+    std::lock_guard lock(mutex_);
+    if (!capture_) return {MGE_FAILED_PRECONDITION, "no capture was begun"};
+    *out = capture_.release();
+    return {};
+  }
+  Result Replay(Record& record) {
+    for (const Work& work : record.works) (void)Enqueue(work);
+    return {};
+  }
+  void FailNext(mge_code code, std::string text) {
+    std::lock_guard lock(mutex_);
+    fail_next_ = {code, std::move(text)};
+  }
+  bool Capturing() {
+    std::lock_guard lock(mutex_);
+    return capture_ != nullptr;
+  }
+
+ private:
+  void Push(std::function<void()> item) {
+    items_.push_back(std::move(item));
+    changed_.notify_all();
+  }
+  void Loop() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] { return stopping_ || !items_.empty(); });
+      if (items_.empty() || stopping_) break;
+      std::function<void()> item = std::move(items_.front());
+      items_.pop_front();
+      lock.unlock();
+      item();
+      lock.lock();
+    }
+    for (std::thread& t : late_) t.join();
+  }
+  Device& device_;
+  int32_t kind_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> items_;
+  std::unique_ptr<Record> capture_;
+  Result fail_next_, failure_;  // failure_: of the thread
+  std::vector<std::thread> late_;
+  std::atomic<bool> stopping_ = false;
+  std::thread thread_;
+};
+
+struct Memory {
+  static Result Acquire(Device& device, int32_t memory_class, uint64_t bytes, mge_slab* out) {
+    if (Result r = device.Health(); !r.ok()) return r;
+    bool known = memory_class == MGE_MEMORY_DEVICE || memory_class == MGE_MEMORY_PINNED;
+    if (!known && !Is("accepts_unknown")) return {MGE_UNIMPLEMENTED, "there is no such memory class"};
+    if (bytes > uint64_t{1} << 40) return {MGE_RESOURCE_EXHAUSTED, "no machine has as much memory"};
+    auto* base = static_cast<char*>(std::aligned_alloc(128, (bytes + 255) / 128 * 128));
+    if (!base) return {MGE_RESOURCE_EXHAUSTED, "the system gives no more memory"};
+    char* address = base + (Is("slab_misaligned") ? 16 : 0);
+    *out = mge::MakeSlab(memory_class, bytes, address, address, base);
+    return {};
+  }
+  static void Release(Device&, const mge_slab& slab) { std::free(slab.handle); }
+  static mge::MemoryAmount Info(Device&) { return {uint64_t{1} << 30, uint64_t{2} << 30}; }
+  static void ReleaseAfter(Device& device, const mge_slab& slab, const mge_fence_point& last_use) {
+    if (Is("released_at_once")) {
+      std::memset(slab.address, 0xdd, slab.bytes);
+      return Release(device, slab);
+    }
+    auto counter = mge::internal::As<Fence>(last_use.fence).counter;
+    std::lock_guard lock(Waiting().mutex);
+    Waiting().threads.emplace_back([counter, value = last_use.value, handle = slab.handle] {
+      std::unique_lock lock(counter->mutex);
+      counter->changed.wait(lock, [&] { return counter->value >= value || counter->code != MGE_OK; });
+      std::free(handle);
+    });
+  }
+  struct Threads {
+    std::mutex mutex;
+    std::list<std::thread> threads;
+  };
+  static Threads& Waiting() {
+    static Threads threads;
+    return threads;
+  }
+};
+
+}  // namespace mutant

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels, and what mutants get wrong in them. Each looks up its operands when it is launched, and computes when the queue
+// comes to it.
+#pragma once
+
+#include "devices.h"
+
+namespace mutant {
+
+inline constexpr uint64_t kSafe = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_CAPTURE_SAFE;
+
+inline std::atomic<bool> cancelled_for_good = false;
+
+inline bool Cancelled(const mge_run* run) {
+  if (*run->cancel && Is("stays_cancelled")) cancelled_for_good = true;
+  return cancelled_for_good || *run->cancel;
+}
+
+inline Result Launch(const mge_run* run, Work work) {
+  if (Cancelled(run)) return cancelled_for_good ? Result() : Result(MGE_CANCELLED, "the run was cancelled");
+  return mge::QueueOf<Queue>(run).Enqueue(std::move(work));
+}
+
+struct Relu {
+  static constexpr const char* kOp = "Relu";
+  static void Offer(const mge::Problem& p, mge::Offers& offers) {
+    if (p.node_count() != 1 || p.input(0).dtype() != MGE_DTYPE_F32 || p.adds(0)) return offers.Refuse("only one Relu of float32");
+    mge::Candidate c = {.id = "mutant.relu", .attributes = kSafe | MGE_KERNEL_BATCH_INVARIANT, .in_place = {{0, 0}}};
+    offers.Add(c);
+    if (p.input(0).rank() != 2) return;
+    int32_t columns[] = {1, 0};
+    offers.Add({.id = "mutant.relu.columns", .rank = 1, .attributes = kSafe, .variant = 1,
+                .inputs = {mge::Permuted(columns)}, .outputs = {mge::Permuted(columns)}});
+  }
+  Relu(const mge::Problem& p, const mge::Candidate&) : count(p.input(0).elements()) {
+    if (Is("kernel_leak")) keep = ::new char[100];
+  }
+  void Bind(const mge::Binding& b) { x = b.input(0), y = b.output(0); }
+  Result Launch(const mge_run* run) const {
+    auto *from = mge::At<float>(run, x), *to = mge::At<float>(run, y);
+    return mutant::Launch(run, [n = count, from, to] {
+      for (uint64_t i = 0; i < n; ++i) to[i] = from[i] < 0 ? 0 : from[i];
+      if (Is("one_byte_too_far")) reinterpret_cast<char*>(to + n)[0] = 0x11;
+      if (Is("writes_input") && n && from != to) from[0] += 1;
+      return Result();
+    });
+  }
+  uint64_t count;
+  mge::Slot x, y;
+  char* keep = nullptr;
+};
+
+// Sizes and steps of a broadcast; up to four dimensions.
+struct Add {
+  static constexpr const char* kOp = "Add";
+  static constexpr uint64_t kAttributes = kSafe;
+  static constexpr const char* kId = "mutant.add";
+  static mge::Support Supports(const mge::Problem& p) {
+    if (p.node_count() != 1 || p.input_count() != 2) return mge::No("only one Add of two operands");
+    if (p.input(0).dtype() != MGE_DTYPE_F32 && p.input(0).dtype() != MGE_DTYPE_I32) return mge::No("only float32 and int32");
+    return p.output(0).rank() <= 4 ? mge::Yes() : mge::No("only four dimensions");
+  }
+  explicit Add(const mge::Problem& p) : whole(p.input(0).dtype() == MGE_DTYPE_I32), adds(p.adds(0)) {
+    int rank = p.output(0).rank();
+    for (int d = 0; d < rank; ++d) size[4 - rank + d] = p.output(0).dim(d);
+    for (int i = 0; i < 2; ++i) {
+      mge::Value v = p.input(i);
+      int64_t stride = 1;
+      for (int d = v.rank() - 1; d >= 0; --d) {
+        step[i][4 - v.rank() + d] = v.dim(d) == 1 ? 0 : stride;
+        stride *= v.dim(d);
+      }
+    }
+    if (Is("wrong_broadcast") && size[3] % 2 == 1 && step[1][3] == 1 && step[1][2] == 0) step[1][3] = 0;
+  }
+  void Bind(const mge::Binding& b) { x = b.input(0), z = b.input(1), y = b.output(0); }
+  template <typename T>
+  void Compute(const T* a, const T* b, T* out) const {
+    uint64_t at = 0;
+    for (int64_t i = 0; i < size[0]; ++i)
+      for (int64_t j = 0; j < size[1]; ++j)
+        for (int64_t k = 0; k < size[2]; ++k)
+          for (int64_t l = 0; l < size[3]; ++l, ++at) {
+            T sum = a[i * step[0][0] + j * step[0][1] + k * step[0][2] + l * step[0][3]] +
+                    b[i * step[1][0] + j * step[1][1] + k * step[1][2] + l * step[1][3]];
+            out[at] = adds && !Is("ignores_write_add") ? out[at] + sum : sum;
+          }
+  }
+  Result Launch(const mge_run* run) const {
+    auto *a = mge::At<char>(run, x), *b = mge::At<char>(run, z), *out = mge::At<char>(run, y);
+    return mutant::Launch(run, [self = *this, a, b, out] {
+      if (self.whole) self.Compute(reinterpret_cast<const int32_t*>(a), reinterpret_cast<const int32_t*>(b), reinterpret_cast<int32_t*>(out));
+      else self.Compute(reinterpret_cast<const float*>(a), reinterpret_cast<const float*>(b), reinterpret_cast<float*>(out));
+      return Result();
+    });
+  }
+  bool whole, adds;
+  int64_t size[4] = {1, 1, 1, 1}, step[2][4] = {};
+  mge::Slot x, z, y;
+};
+
+inline float shared_row[4096];
+
+// One row of the product at a time, in the workspace; a constant right operand is packed by columns.
+struct MatMul {
+  static constexpr const char* kOp = "MatMul";
+  static constexpr const char* kId = "mutant.matmul";
+  static constexpr uint64_t kAttributes = kSafe | MGE_KERNEL_BATCH_INVARIANT;
+  static mge::Support Supports(const mge::Problem& p) {
+    bool flat = p.node_count() == 1 && p.input_count() == 2 && p.input(0).rank() == 2 && p.input(1).rank() == 2;
+    if (!flat || p.input(0).dtype() != MGE_DTYPE_F32 || p.adds(0)) return mge::No("only products of two matrices of float32");
+    return p.output(0).dim(1) <= 4096 ? mge::Yes() : mge::No("only up to 4096 columns");
+  }
+  static void Describe(const mge::Problem& p, mge::Candidate& c) {
+    c.workspace = static_cast<uint64_t>(p.output(0).dim(1)) * sizeof(float);
+    if (Is("in_place_wrong") && p.output(0).bytes() <= p.input(1).bytes()) c.in_place = {{0, 1}};
+  }
+  explicit MatMul(const mge::Problem& p)
+      : m(p.input(0).dim(0)), k(p.input(0).dim(1)), n(p.input(1).dim(1)), packed(p.input(1).is_constant()) {}
+  uint64_t workspace_bytes() const {
+    uint64_t exact = static_cast<uint64_t>(n) * sizeof(float);
+    return Is("workspace_lies") ? exact - 4 : Is("workspace_over_bound") ? exact + 64 : exact;
+  }
+  uint64_t prepack_bytes(int input) const { return input == 1 && packed ? static_cast<uint64_t>(k * n) * sizeof(float) : 0; }
+  void Pack(const float* b, float* to) const {
+    for (int64_t j = 0; j < n; ++j)
+      for (int64_t i = 0; i < k; ++i) to[j * k + i] = b[i * n + j];
+  }
+  Result Prepack(int, const void* from, void* to) const {
+    if (Is("prepack_late")) late = static_cast<const float*>(from);
+    else Pack(static_cast<const float*>(from), static_cast<float*>(to));
+    if (Is("prepack_too_far")) static_cast<float*>(to)[k * n] = 1;
+    return {};
+  }
+  void Bind(const mge::Binding& b) { x = b.input(0), z = b.input(1), y = b.output(0), w = b.workspace(); }
+  Result Launch(const mge_run* run) const {
+    auto *a = mge::At<float>(run, x), *b = mge::At<float>(run, z), *c = mge::At<float>(run, y), *row = mge::At<float>(run, w);
+    if (Is("shared_scratch")) row = shared_row;
+    return mutant::Launch(run, [self = *this, a, b, c, row] { return self.Compute(a, b, c, row); });
+  }
+  Result Compute(const float* a, float* b, float* c, float* row) const {
+    static std::atomic<uint64_t> runs = 0;
+    uint64_t number = runs++;
+    if (late && packed) Pack(late, b);
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        float sum = 0;
+        bool backwards = Is("batch_dependent") && m == 1;
+        for (int64_t l = 0; l < k; ++l) {
+          int64_t t = backwards ? k - 1 - l : l;
+          sum += a[i * k + t] * (packed ? b[j * k + t] : b[t * n + j]);
+        }
+        row[j] = sum;
+      }
+      if (Is("shared_scratch")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (Is("not_deterministic") && number % 2) row[0] += row[0] * 1e-6f;
+      if (Is("wrong_second_run") && number > 0) row[0] += 1;
+      for (int64_t j = 0; j < n; ++j) c[i * n + j] = row[j];
+    }
+    return {};
+  }
+  int64_t m, k, n;
+  bool packed;
+  static inline const float* late = nullptr;
+  mge::Slot x, z, y, w;
+};
+
+// Sums over the axes of a constant list.
+struct ReduceSum {
+  static constexpr const char* kOp = "ReduceSum";
+  static constexpr const char* kId = "mutant.reduce_sum";
+  static constexpr uint64_t kAttributes = kSafe;
+  struct State {
+    float last = 0;
+  };
+  static mge::Support Supports(const mge::Problem& p) {
+    bool known = p.node_count() == 1 && p.input(0).dtype() == MGE_DTYPE_F32 && !p.adds(0) && p.input(0).rank() <= 4;
+    if (!known) return mge::No("only one ReduceSum of float32, of up to four dimensions");
+    return p.input_count() == 1 || p.input(1).is_constant() ? mge::Yes() : mge::No("only axes that are constant");
+  }
+  explicit ReduceSum(const mge::Problem& p) : outputs(p.output(0).elements()) {
+    mge::Value v = p.input(0);
+    bool summed[4] = {};
+    if (p.input_count() == 1) std::fill(summed, summed + v.rank(), true);
+    else for (int64_t axis : p.input(1).data<int64_t>()) summed[axis < 0 ? axis + v.rank() : axis] = true;
+    uint64_t stride = 1;
+    for (int d = v.rank() - 1; d >= 0; --d) {
+      size[d] = static_cast<uint64_t>(v.dim(d));
+      step[d] = summed[d] ? 0 : stride;
+      stride *= summed[d] ? 1 : size[d];
+    }
+  }
+  void Bind(const mge::Binding& b) { x = b.input(0), y = b.output(0), state = b.state_index(); }
+  Result Launch(const mge_run* run) const {
+    auto *from = mge::At<float>(run, x), *to = mge::At<float>(run, y);
+    State* kept = &mge::StateOf<State>(run, state);
+    return mutant::Launch(run, [self = *this, from, to, kept] {
+      for (uint64_t i = 0; i < self.outputs; ++i) to[i] = Is("keeps_state") ? kept->last : 0;
+      const float* at = from;
+      for (uint64_t i = 0; i < self.size[0]; ++i)
+        for (uint64_t j = 0; j < self.size[1]; ++j)
+          for (uint64_t k = 0; k < self.size[2]; ++k)
+            for (uint64_t l = 0; l < self.size[3]; ++l) to[i * self.step[0] + j * self.step[1] + k * self.step[2] + l * self.step[3]] += *at++;
+      if (self.outputs) kept->last = to[0];
+      return Result();
+    });
+  }
+  uint64_t outputs;
+  uint64_t size[4] = {1, 1, 1, 1}, step[4] = {};
+  uint32_t state = 0;
+  mge::Slot x, y;
+};
+
+// Between rows and columns of a matrix.
+struct Reorder {
+  static constexpr const char* kOp = "Reorder";
+  static constexpr const char* kDomain = "mge";
+  static constexpr const char* kId = "mutant.reorder";
+  static mge::Support Supports(const mge::Problem& p) {
+    return p.input(0).rank() == 2 && p.input(0).dtype() == MGE_DTYPE_F32 ? mge::Yes() : mge::No("only matrices of float32");
+  }
+  explicit Reorder(const mge::Problem& p) : rows(p.input(0).dim(0)), columns(p.input(0).dim(1)) {
+    to_plain = mge::IsPlain(p.output(0).layout());
+    same = mge::SameLayout(p.input(0).layout(), p.output(0).layout());
+  }
+  void Bind(const mge::Binding& b) { x = b.input(0), y = b.output(0); }
+  Result Launch(const mge_run* run) const {
+    auto *from = mge::At<float>(run, x), *to = mge::At<float>(run, y);
+    return mutant::Launch(run, [self = *this, from, to] {
+      for (int64_t i = 0; i < self.rows; ++i) {
+        for (int64_t j = 0; j < self.columns; ++j) {
+          int64_t plain = i * self.columns + j, laid = j * self.rows + i;
+          if (Is("reorder_not_inverse") && self.to_plain) laid = plain;
+          if (self.same) to[plain] = from[plain];
+          else if (self.to_plain) to[plain] = from[laid];
+          else to[laid] = from[plain];
+        }
+      }
+      return Result();
+    });
+  }
+  int64_t rows, columns;
+  bool to_plain, same;
+  mge::Slot x, y;
+};
+
+inline constexpr mge::KernelRow kRelu = mge::Row<Relu>();
+inline constexpr mge::KernelRow kAdd = mge::Row<Add>();
+inline constexpr mge::KernelRow kMatMul = mge::Row<MatMul>();
+inline constexpr mge::KernelRow kReduceSum = mge::Row<ReduceSum>();
+inline constexpr mge::KernelRow kReorder = mge::Row<Reorder>();
+
+}  // namespace mutant

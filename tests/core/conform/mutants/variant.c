@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which mutant a library is: the rest is compiled once. */
+__attribute__((visibility("hidden"))) const char mge_mutant_name[] = MUTANT_NAME;
+
+#ifdef MUTANT_SECOND_EXPORT
+__attribute__((visibility("default"))) int mge_mutant_second(void) { return 1; }
+#endif
