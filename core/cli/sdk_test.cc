@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mge sdk test FILE.so`: becomes mge-conform, which lies beside libmge.
+#include "core/cli/sdk.h"
+
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -8,7 +10,6 @@
 #include <filesystem>
 
 #include "core/cli/common.h"
-#include "core/cli/sdk.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
@@ -40,16 +41,19 @@ Action DeclareSdkTest(CLI::App& app, const Globals& globals) {
   app.add_option("--xfail", o->xfail, "A list of failures that are expected: CHECK | PART OF WHERE | reason");
   app.add_option("--only", o->only, "Checks or operators whose names begin so")->take_all()->allow_extra_args(false);
   app.add_option("--jobs", o->jobs, "Checks at a time; 0: as many as processors, at most 4")->check(CLI::Range(0, 256));
-  app.add_option("--limit", o->seconds, "Seconds for one check; 0: 20, or 120 for all cases of an operator")->check(CLI::Range(0.0, 86400.0));
+  app.add_option("--limit", o->seconds, "Seconds for one check; 0: 20, or 120 for all cases of an operator")
+      ->check(CLI::Range(0.0, 86400.0));
   return [&globals, o] {
     Json settings = Json::object();
     for (const std::string& text : globals.settings) {
       size_t equals = text.find('=');
-      if (equals == std::string::npos) return ReportUsage(globals, fmt::format("'{}' is no setting", text), "--set NAME=VALUE");
+      if (equals == std::string::npos)
+        return ReportUsage(globals, fmt::format("'{}' is no setting", text), "--set NAME=VALUE");
       settings[text.substr(0, equals)] = text.substr(equals + 1);
     }
-    Json asked = {{"path", o->file},     {"report", o->report}, {"xfail", o->xfail},    {"only", o->only},       {"quick", o->quick},
-                  {"jobs", o->jobs},     {"seconds", o->seconds}, {"settings", settings}, {"json", globals.json}, {"quiet", globals.quiet}};
+    Json asked = {{"path", o->file},      {"report", o->report},   {"xfail", o->xfail},     {"only", o->only},
+                  {"quick", o->quick},    {"jobs", o->jobs},       {"seconds", o->seconds}, {"settings", settings},
+                  {"json", globals.json}, {"quiet", globals.quiet}};
     std::string tool = ToolPath(), text = asked.dump(-1, ' ', true, Json::error_handler_t::replace);
     char* arguments[] = {tool.data(), text.data(), nullptr};
     std::fflush(stdout);

@@ -84,7 +84,8 @@ absl::Status Finish(Case& c, const std::vector<Operand>& ranges) {
   MGE_RETURN_IF_ERROR(InferTypes(c.graph));
   for (NodeId n = 0; n < c.graph.node_count(); ++n) {
     if (!VisibleToBackends(c.graph, c.graph.node(n))) {
-      return absl::FailedPreconditionError("backends are not given this node: its types are not static, or it is the host's");
+      return absl::FailedPreconditionError(
+          "backends are not given this node: its types are not static, or it is the host's");
     }
   }
   for (int set = 0; set < 2; ++set) {
@@ -94,7 +95,8 @@ absl::Status Finish(Case& c, const std::vector<Operand>& ranges) {
       bool ranged = i < ranges.size() && ranges[i].ranged;
       double low = ranged ? ranges[i].low : kFloating.Contains(type.dtype) ? -2 : -5;
       double high = ranged ? ranges[i].high : kFloating.Contains(type.dtype) ? 2 : 5;
-      c.inputs[set].push_back(RandomTensor(type.dtype, type.dims, low, high, 17 * i + 3 + 1000 * static_cast<uint64_t>(set)));
+      c.inputs[set].push_back(
+          RandomTensor(type.dtype, type.dims, low, high, 17 * i + 3 + 1000 * static_cast<uint64_t>(set)));
       HostValue value;
       value.tensor = c.inputs[set].back();
       values.push_back(std::move(value));
@@ -110,8 +112,9 @@ int VersionOf(const OpDef& def) { return def.domain.empty() ? std::min(kVersion,
 // Operands of the schema under some shapes; the reference drops what is not allowed.
 void AddFromSchema(const OpDef& def, std::vector<std::string>& out) {
   static constexpr const char* kAlone[] = {"[3,7]", "[1]", "[]", "[0,3]", "[2,3,5,7]", "[1031]"};
-  static constexpr const char* kPairs[][2] = {{"[3,7]", "[3,7]"}, {"[2,3,5]", "[5]"}, {"[3,1]", "[1,5]"}, {"[37]", "[]"},
-                                              {"[2,1,5]", "[2,3,1]"}, {"[0,3]", "[3]"}, {"[1031]", "[1031]"}};
+  static constexpr const char* kPairs[][2] = {{"[3,7]", "[3,7]"},  {"[2,3,5]", "[5]"},     {"[3,1]", "[1,5]"},
+                                              {"[37]", "[]"},      {"[2,1,5]", "[2,3,1]"}, {"[0,3]", "[3]"},
+                                              {"[1031]", "[1031]"}};
   int required = 0;
   for (const Slot& slot : def.inputs) required += slot.arity == Arity::kRequired;
   auto operand = [&](int i, const char* shape) {
@@ -126,7 +129,8 @@ void AddFromSchema(const OpDef& def, std::vector<std::string>& out) {
     return type + shape;
   };
   if (required == 2) {
-    for (const auto& pair : kPairs) out.push_back(fmt::format("{}({}, {})", def.name, operand(0, pair[0]), operand(1, pair[1])));
+    for (const auto& pair : kPairs)
+      out.push_back(fmt::format("{}({}, {})", def.name, operand(0, pair[0]), operand(1, pair[1])));
     return;
   }
   for (const char* shape : kAlone) {
@@ -144,7 +148,8 @@ std::vector<const OpDef*> CheckableOps() {
   std::vector<const OpDef*> out;
   for (const OpDef* def : AllOps()) {
     bool body = std::any_of(def->attrs.begin(), def->attrs.end(), [](const Attr& a) { return a.type == AttrType::kGraph; });
-    if (!def->Is(kHostOnly) && !def->Is(kRandom) && !def->Is(kDynamicShape) && !body && !TypesOf(*def).empty()) out.push_back(def);
+    if (!def->Is(kHostOnly) && !def->Is(kRandom) && !def->Is(kDynamicShape) && !body && !TypesOf(*def).empty())
+      out.push_back(def);
   }
   std::sort(out.begin(), out.end(), [](const OpDef* a, const OpDef* b) { return a->name < b->name; });
   return out;
@@ -167,8 +172,8 @@ std::vector<DType> TypesOf(const OpDef& def) {
     slot = &def.inputs[std::min(static_cast<int>(i), def.inputs.size() - 1)];
     break;
   }
-  for (DType d : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI8, DType::kI16, DType::kI32, DType::kI64, DType::kU8,
-                  DType::kU16, DType::kU32, DType::kU64, DType::kBool}) {
+  for (DType d : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI8, DType::kI16, DType::kI32, DType::kI64,
+                  DType::kU8, DType::kU16, DType::kU32, DType::kU64, DType::kBool}) {
     if (slot->types.Contains(d)) out.push_back(d);
   }
   return out;
@@ -223,7 +228,12 @@ absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& 
     for (size_t i = 1; i < inputs.size(); ++i) {
       Value& v = c.graph.value(inputs[i]);
       bool floating = kFloating.Contains(v.type.dtype);
-      double low = free[i].ranged ? free[i].low : floating ? -2 : -5, high = free[i].ranged ? free[i].high : floating ? 2 : 5;
+      double low = free[i].ranged ? free[i].low
+                   : floating     ? -2
+                                  : -5,
+             high = free[i].ranged ? free[i].high
+                    : floating     ? 2
+                                   : 5;
       v.role = Role::kConstant;
       v.constant = RandomTensor(v.type.dtype, v.type.dims, low, high, 29 * i + 7);
     }
@@ -305,11 +315,20 @@ double ElementAt(const Tensor& t, int64_t i) {
 std::string CompareWithReference(const Tensor& got, const Tensor& want, bool reduced) {
   double tolerance = 0;
   switch (want.dtype()) {
-    case DType::kF64: tolerance = 1e-9; break;
-    case DType::kF32: tolerance = reduced ? 2e-2 : 2e-5; break;
-    case DType::kF16: tolerance = 8e-3; break;
-    case DType::kBF16: tolerance = 4e-2; break;
-    default: break;
+    case DType::kF64:
+      tolerance = 1e-9;
+      break;
+    case DType::kF32:
+      tolerance = reduced ? 2e-2 : 2e-5;
+      break;
+    case DType::kF16:
+      tolerance = 8e-3;
+      break;
+    case DType::kBF16:
+      tolerance = 4e-2;
+      break;
+    default:
+      break;
   }
   if (reduced) tolerance = std::max(tolerance, 2e-2);
   bool floating = kFloating.Contains(want.dtype());
@@ -327,8 +346,9 @@ std::string CompareWithReference(const Tensor& got, const Tensor& want, bool red
       same = std::isnan(b) ? std::isnan(a) : std::isinf(b) ? a == b : std::abs(a - b) <= tolerance * std::max(scale, 0.1);
     } else {
       int64_t size = ElementBytes(want.dtype());
-      same = std::equal(static_cast<const char*>(got.data()) + i * size, static_cast<const char*>(got.data()) + (i + 1) * size,
-                        static_cast<const char*>(want.data()) + i * size);
+      same =
+          std::equal(static_cast<const char*>(got.data()) + i * size, static_cast<const char*>(got.data()) + (i + 1) * size,
+                     static_cast<const char*>(want.data()) + i * size);
     }
     if (same) continue;
     if (first < 0) first = i;

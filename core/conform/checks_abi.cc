@@ -80,8 +80,10 @@ absl::Status CheckExports(Subject& s) {
   MGE_ASSIGN_OR_RETURN(ElfSymbols all, ReadElfSymbols(s.path()));
   if (all.exported.size() == symbols.exported.size()) return Broken("it does not export " MGE_PLUGIN_QUERY_SYMBOL);
   if (symbols.exported.empty()) return absl::OkStatus();
-  return Broken(fmt::format("it exports {} symbols besides " MGE_PLUGIN_QUERY_SYMBOL ": {}", symbols.exported.size(),
-                            fmt::join(symbols.exported.begin(), symbols.exported.begin() + std::min<ptrdiff_t>(5, std::ssize(symbols.exported)), ", ")));
+  return Broken(
+      fmt::format("it exports {} symbols besides " MGE_PLUGIN_QUERY_SYMBOL ": {}", symbols.exported.size(),
+                  fmt::join(symbols.exported.begin(),
+                            symbols.exported.begin() + std::min<ptrdiff_t>(5, std::ssize(symbols.exported)), ", ")));
 }
 
 absl::Status CheckImports(Subject& s) {
@@ -101,8 +103,10 @@ absl::Status CheckQueryPure(Subject& s) {
   for (int i = 0; i < 100; ++i) {
     mge_query_in copy = in;
     mge_query_out out = {sizeof(out), 0, nullptr, {}};
-    if (s.query()(&copy, &out) != MGE_OK) return Broken(fmt::format("call {} of {} is refused", i + 2, MGE_PLUGIN_QUERY_SYMBOL));
-    if (out.plugin != &s.plugin()) return Broken(fmt::format("call {} of {} answers another table", i + 2, MGE_PLUGIN_QUERY_SYMBOL));
+    if (s.query()(&copy, &out) != MGE_OK)
+      return Broken(fmt::format("call {} of {} is refused", i + 2, MGE_PLUGIN_QUERY_SYMBOL));
+    if (out.plugin != &s.plugin())
+      return Broken(fmt::format("call {} of {} answers another table", i + 2, MGE_PLUGIN_QUERY_SYMBOL));
     if (std::memcmp(&copy, &in, sizeof(in)) != 0) return Broken("it writes to what the host passes in");
   }
   if (table != std::string_view(reinterpret_cast<const char*>(&s.plugin()), sizeof(mge_plugin))) {
@@ -131,11 +135,13 @@ absl::Status CheckTable(Subject& s) {
     return Broken(fmt::format("the identity note says '{}' {}, the table '{}' {}", reading.note.name, reading.note.version,
                               CopyText(p.name), CopyText(p.version)));
   }
-  if (p.abi_major != MGE_ABI_MAJOR || p.header_hash != MGE_ABI_HASH) return Broken("the table contradicts the identity note");
+  if (p.abi_major != MGE_ABI_MAJOR || p.header_hash != MGE_ABI_HASH)
+    return Broken("the table contradicts the identity note");
   auto size_fits = [&](std::string_view name, uint32_t said, size_t known) {
     return said == known || p.abi_minor > MGE_ABI_MINOR
                ? absl::OkStatus()
-               : Broken(fmt::format("table '{}' says {} bytes (struct_size); in these headers it has {}", name, said, known));
+               : Broken(
+                     fmt::format("table '{}' says {} bytes (struct_size); in these headers it has {}", name, said, known));
   };
   MGE_RETURN_IF_ERROR(size_fits("mge_plugin", p.struct_size, sizeof(mge_plugin)));
   MGE_RETURN_IF_ERROR(size_fits("device", p.device->struct_size, sizeof(mge_device_api)));
@@ -151,7 +157,8 @@ absl::Status CheckTable(Subject& s) {
 
 absl::Status CheckExtensions(Subject& s) {
   if (!s.plugin().extension) return NotOffered("the backend has no extensions");
-  if (s.plugin().extension("mge.conform.no_such_extension", 1)) return Broken("it answers a table for an extension that does not exist");
+  if (s.plugin().extension("mge.conform.no_such_extension", 1))
+    return Broken("it answers a table for an extension that does not exist");
   if (s.plugin().extension("", 0)) return Broken("it answers a table for the empty name");
   return absl::OkStatus();
 }
@@ -191,15 +198,15 @@ absl::Status CheckShortStructs(Subject& s) {
   s.At("mge_choice of 8 bytes");
   Truncated<mge_choice> short_choice({sizeof(mge_choice), MGE_SELECT_HEURISTIC, problem.get(), nullptr, 0, nullptr}, 8);
   uint32_t order = 0;
-  return MustRefuse("a mge_choice of 8 bytes", [&](mge_error* e) {
-    return s.plugin().strategy->order(s.device(), short_choice.get(), &order, e);
-  });
+  return MustRefuse("a mge_choice of 8 bytes",
+                    [&](mge_error* e) { return s.plugin().strategy->order(s.device(), short_choice.get(), &order, e); });
 }
 
 absl::Status CheckLongStructs(Subject& s) {
   Oversized<mge_query_in> in({0, MGE_ABI_MAJOR, MGE_ABI_MINOR + 5, 0, MGE_ABI_HASH});
   Oversized<mge_query_out> out({0, 0, nullptr, {}});
-  if (s.query()(&in.value, &out.value) != MGE_OK) return Broken("the longer structs of a newer host are refused by " MGE_PLUGIN_QUERY_SYMBOL);
+  if (s.query()(&in.value, &out.value) != MGE_OK)
+    return Broken("the longer structs of a newer host are refused by " MGE_PLUGIN_QUERY_SYMBOL);
   if (!out.Intact()) return Broken(MGE_PLUGIN_QUERY_SYMBOL " writes beyond the members that it knows");
   MGE_RETURN_IF_ERROR(s.Prepare(Needs::kDevice));
   Offers offers;
@@ -208,18 +215,19 @@ absl::Status CheckLongStructs(Subject& s) {
   Oversized<mge_problem> longer(*problem.get());
   Oversized<mge_constraints> limits(kNoConstraints);
   MGE_ASSIGN_OR_RETURN(Offers again, Enumerate(s, longer.value, limits.value));
-  if (again.offered.size() != offers.offered.size()) return Broken("a mge_problem that is longer than known gets other candidates");
+  if (again.offered.size() != offers.offered.size())
+    return Broken("a mge_problem that is longer than known gets other candidates");
   return absl::OkStatus();
 }
 
 absl::Status CheckUnknownBits(Subject& s) {
   mge_slab slab = {};
-  MGE_RETURN_IF_ERROR(MustRefuse("the memory class 99", [&](mge_error* e) {
-    return s.plugin().memory->slab_acquire(s.device(), 99, 4096, &slab, e);
-  }));
+  MGE_RETURN_IF_ERROR(MustRefuse(
+      "the memory class 99", [&](mge_error* e) { return s.plugin().memory->slab_acquire(s.device(), 99, 4096, &slab, e); }));
   if (const mge_queue_api* api = s.plugin().queue) {
     mge_queue* queue = nullptr;
-    MGE_RETURN_IF_ERROR(MustRefuse("the queue kind 99", [&](mge_error* e) { return api->create(s.device(), 99, &queue, e); }));
+    MGE_RETURN_IF_ERROR(
+        MustRefuse("the queue kind 99", [&](mge_error* e) { return api->create(s.device(), 99, &queue, e); }));
   }
   if (const mge_strategy_api* api = s.plugin().strategy) {
     Offers offers;
@@ -227,7 +235,8 @@ absl::Status CheckUnknownBits(Subject& s) {
     AbiProblem problem(c, MGE_WRITE);
     mge_choice choice = {sizeof(choice), 99, problem.get(), nullptr, 0, nullptr};
     uint32_t order = 0;
-    MGE_RETURN_IF_ERROR(MustRefuse("the selection mode 99", [&](mge_error* e) { return api->order(s.device(), &choice, &order, e); }));
+    MGE_RETURN_IF_ERROR(
+        MustRefuse("the selection mode 99", [&](mge_error* e) { return api->order(s.device(), &choice, &order, e); }));
   }
   return absl::OkStatus();
 }
@@ -240,9 +249,12 @@ constexpr Check kRows[] = {
     {"abi.query_pure", "The table may be asked for many times, without side effects.", Needs::kTable, CheckQueryPure},
     {"abi.query_refuses", "A host that it does not fit is refused with a reason.", Needs::kTable, CheckQueryRefuses},
     {"abi.extensions", "Unknown extensions are not answered.", Needs::kTable, CheckExtensions},
-    {"abi.short_structs", "Structs that are too short are refused, and not read beyond their end.", Needs::kTable, CheckShortStructs},
-    {"abi.long_structs", "Structs of a newer host are taken, and not written beyond what is known.", Needs::kTable, CheckLongStructs},
-    {"abi.unknown_values", "Kinds, classes and modes that do not exist are refused with a text.", Needs::kDevice, CheckUnknownBits},
+    {"abi.short_structs", "Structs that are too short are refused, and not read beyond their end.", Needs::kTable,
+     CheckShortStructs},
+    {"abi.long_structs", "Structs of a newer host are taken, and not written beyond what is known.", Needs::kTable,
+     CheckLongStructs},
+    {"abi.unknown_values", "Kinds, classes and modes that do not exist are refused with a text.", Needs::kDevice,
+     CheckUnknownBits},
 };
 
 }  // namespace

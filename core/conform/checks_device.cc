@@ -23,9 +23,11 @@ absl::Status CheckSettings(Subject& s) {
     if (!keys.insert(key).second) return bad("it is declared twice");
     if (CopyText(row.doc).empty()) return bad("it has no sentence that explains it");
     if (row.type < MGE_SETTING_BOOL || row.type > MGE_SETTING_CHOICE) return bad("its type is unknown");
-    if (row.lifecycle != MGE_LIFECYCLE_FIRST_SET && row.lifecycle != MGE_LIFECYCLE_DYNAMIC) return bad("its lifecycle is unknown");
+    if (row.lifecycle != MGE_LIFECYCLE_FIRST_SET && row.lifecycle != MGE_LIFECYCLE_DYNAMIC)
+      return bad("its lifecycle is unknown");
     if (row.min > row.max) return bad("its range is empty");
-    if (row.type == MGE_SETTING_CHOICE && choices.find("|" + fallback + "|") == std::string::npos) return bad("its default is none of its choices");
+    if (row.type == MGE_SETTING_CHOICE && choices.find("|" + fallback + "|") == std::string::npos)
+      return bad("its default is none of its choices");
     if (absl::StatusOr<std::string> plain = PlainSetting(row, fallback); !plain.ok()) {
       return bad(fmt::format("its default '{}' {}", fallback, Std(plain.status().message())));
     }
@@ -72,11 +74,13 @@ absl::Status CheckEnumerate(Subject& s) {
   MGE_ASSIGN_OR_RETURN(std::vector<DeviceDescription> second, ListDevices(s.plugin(), nullptr));
   bool same = first.size() == second.size();
   for (size_t i = 0; same && i < first.size(); ++i) {
-    same = first[i].index == second[i].index && first[i].fingerprint == second[i].fingerprint && first[i].score == second[i].score;
+    same = first[i].index == second[i].index && first[i].fingerprint == second[i].fingerprint &&
+           first[i].score == second[i].score;
   }
   if (!same) return Broken("other devices are listed when it is asked again");
   for (const DeviceDescription& d : first) {
-    s.witness().Fact("device", fmt::format("{}: {}{}", d.index, d.name, d.score ? "" : " (cannot be used: " + d.reason + ")"));
+    s.witness().Fact("device",
+                     fmt::format("{}: {}{}", d.index, d.name, d.score ? "" : " (cannot be used: " + d.reason + ")"));
   }
   return absl::OkStatus();
 }
@@ -107,24 +111,28 @@ absl::Status CheckNullError(Subject& s) {
   mge_device* device = nullptr;
   if (s.plugin().device->open(9999, &device, nullptr) == MGE_OK) return Broken("opening device 9999 was accepted");
   mge_slab slab = {};
-  if (s.plugin().memory->slab_acquire(s.device(), 99, 64, &slab, nullptr) == MGE_OK) return Broken("the memory class 99 was accepted");
+  if (s.plugin().memory->slab_acquire(s.device(), 99, 64, &slab, nullptr) == MGE_OK)
+    return Broken("the memory class 99 was accepted");
   return absl::OkStatus();
 }
 
 absl::Status CheckStatus(Subject& s) {
   if (!s.plugin().device->status) return NotOffered("the slot status is empty");
-  return Call("asking for the status of a device that works", [&](mge_error* e) { return s.plugin().device->status(s.device(), e); });
+  return Call("asking for the status of a device that works",
+              [&](mge_error* e) { return s.plugin().device->status(s.device(), e); });
 }
 
 absl::Status CheckLinks(Subject& s) {
   if (!s.plugin().device->link) return NotOffered("the slot link is empty: no two devices are linked");
   if (s.devices().size() < 2) return NotOffered("the backend shows one device");
   mge_device* other = nullptr;
-  MGE_RETURN_IF_ERROR(Call("opening the second device", [&](mge_error* e) { return s.plugin().device->open(s.devices()[1].index, &other, e); }));
+  MGE_RETURN_IF_ERROR(Call("opening the second device",
+                           [&](mge_error* e) { return s.plugin().device->open(s.devices()[1].index, &other, e); }));
   for (auto [from, to] : {std::pair{s.device(), other}, std::pair{other, s.device()}}) {
     mge_link link = {};
     link.struct_size = sizeof(link);
-    MGE_RETURN_IF_ERROR(Call("asking for a link", [&](mge_error* e) { return s.plugin().device->link(from, to, &link, e); }));
+    MGE_RETURN_IF_ERROR(
+        Call("asking for a link", [&](mge_error* e) { return s.plugin().device->link(from, to, &link, e); }));
     if (link.flags & ~static_cast<uint32_t>(MGE_LINK_PEER)) return Broken("a link has unknown flags");
     if (!(link.bandwidth_gb_s >= 0) || !(link.latency_us >= 0)) return Broken("a link's bandwidth or latency is negative");
   }
@@ -133,12 +141,15 @@ absl::Status CheckLinks(Subject& s) {
 }
 
 constexpr Check kRows[] = {
-    {"settings.declared", "Settings are declared so that the host can judge what a user gives.", Needs::kTable, CheckSettings},
-    {"settings.values", "The backend starts with every declared choice, or says why not.", Needs::kTable, CheckSettingValues},
+    {"settings.declared", "Settings are declared so that the host can judge what a user gives.", Needs::kTable,
+     CheckSettings},
+    {"settings.values", "The backend starts with every declared choice, or says why not.", Needs::kTable,
+     CheckSettingValues},
     {"device.enumerate", "Devices are described in full, and the same ones every time.", Needs::kStarted, CheckEnumerate},
     {"device.open_close", "A device can be opened and closed again and again.", Needs::kStarted, CheckOpenClose},
     {"device.bad_index", "A device that is not listed is refused with a text.", Needs::kStarted, CheckBadIndex},
-    {"device.no_error_slot", "Errors are answered where the host has no slot for their text.", Needs::kDevice, CheckNullError},
+    {"device.no_error_slot", "Errors are answered where the host has no slot for their text.", Needs::kDevice,
+     CheckNullError},
     {"device.status", "A device that works says so.", Needs::kDevice, CheckStatus},
     {"device.links", "Links between devices are described by known flags and sane numbers.", Needs::kDevice, CheckLinks},
 };

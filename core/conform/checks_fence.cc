@@ -47,7 +47,8 @@ absl::Status CheckTimeout(Subject& s) {
     s.At(fmt::format("host_wait with a limit of {} ns on a fence that nobody signals", timeout));
     std::string text;
     if (mge_code code = fence.Ask(1, timeout, &text); code != MGE_DEADLINE_EXCEEDED) {
-      return Broken(fmt::format("a wait of {} ns in vain answers {}; MGE_DEADLINE_EXCEEDED is due", timeout, CodeName(code)));
+      return Broken(
+          fmt::format("a wait of {} ns in vain answers {}; MGE_DEADLINE_EXCEEDED is due", timeout, CodeName(code)));
     }
     if (text.empty()) return Broken("a wait in vain ends without a text");
   }
@@ -104,7 +105,8 @@ absl::Status CheckWait(Subject& s) {
   for (const absl::Status& part : {status, put, opened}) MGE_RETURN_IF_ERROR(part);
   MGE_RETURN_IF_ERROR(done.Await(1));
   if (ran) return Broken("a copy ran before the fence that its queue waits for");
-  if (early != MGE_DEADLINE_EXCEEDED) return Broken(fmt::format("a fence behind a wait that was not over answers {}", CodeName(early)));
+  if (early != MGE_DEADLINE_EXCEEDED)
+    return Broken(fmt::format("a fence behind a wait that was not over answers {}", CodeName(early)));
   MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), to, kBytes));
   std::string d = Difference(got, fresh);
   return d.empty() ? absl::OkStatus() : Broken("a copy behind a wait read what the memory held before: " + d);
@@ -126,7 +128,8 @@ absl::Status CheckSignalOrder(Subject& s) {
     MGE_RETURN_IF_ERROR(Signal(s, queue, fence, round));
     MGE_RETURN_IF_ERROR(fence.Await(round));
     MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), slab.address() + kBytes, kBytes));
-    if (std::string d = Difference(got, want); !d.empty()) return Broken("a fence was reached before the copy that it stands behind was done: " + d);
+    if (std::string d = Difference(got, want); !d.empty())
+      return Broken("a fence was reached before the copy that it stands behind was done: " + d);
   }
   return absl::OkStatus();
 }
@@ -154,7 +157,8 @@ absl::Status CheckThreads(Subject& s) {
   for (std::thread& t : threads) t.join();
   MGE_RETURN_IF_ERROR(status);
   if (early) return Broken(fmt::format("{} waits ended before the fence was signalled", early.load()));
-  return failed ? Broken(fmt::format("{} waits did not end after the fence was signalled", failed.load())) : absl::OkStatus();
+  return failed ? Broken(fmt::format("{} waits did not end after the fence was signalled", failed.load()))
+                : absl::OkStatus();
 }
 
 absl::Status CheckPingPong(Subject& s) {
@@ -197,7 +201,8 @@ absl::Status CheckPingPong(Subject& s) {
 absl::Status CheckFailure(Subject& s) {
   if (!s.plugin().queue) return NotOffered("the backend has no queues: its steps run in the calling thread");
   const void* table = s.plugin().extension ? s.plugin().extension(MGE_FAULTS_EXTENSION, 1) : nullptr;
-  if (!table) return NotOffered("the backend does not offer the extension " MGE_FAULTS_EXTENSION ", by which work is told to fail");
+  if (!table)
+    return NotOffered("the backend does not offer the extension " MGE_FAULTS_EXTENSION ", by which work is told to fail");
   const auto& faults = *static_cast<const mge_faults_api*>(table);
   MGE_ASSIGN_OR_RETURN(Queue a, Queue::Create(s));
   MGE_ASSIGN_OR_RETURN(Queue b, Queue::Create(s, MGE_QUEUE_COPY_OUT));
@@ -217,8 +222,10 @@ absl::Status CheckFailure(Subject& s) {
   auto carries = [&](const Fence& fence, std::string_view which) {
     std::string text;
     mge_code code = fence.Ask(1, kPatienceNs, &text);
-    if (code != MGE_DATA_LOSS) return Broken(fmt::format("{} answers {}; the work before it failed with MGE_DATA_LOSS", which, CodeName(code)));
-    if (text.find(kText) == std::string::npos) return Broken(fmt::format("{} carries the text '{}'; the failure's was '{}'", which, text, kText));
+    if (code != MGE_DATA_LOSS)
+      return Broken(fmt::format("{} answers {}; the work before it failed with MGE_DATA_LOSS", which, CodeName(code)));
+    if (text.find(kText) == std::string::npos)
+      return Broken(fmt::format("{} carries the text '{}'; the failure's was '{}'", which, text, kText));
     return absl::OkStatus();
   };
   MGE_RETURN_IF_ERROR(carries(first, "a fence behind work that failed"));
@@ -231,7 +238,8 @@ absl::Status CheckFailure(Subject& s) {
 }
 
 constexpr Check kRows[] = {
-    {"fence.values", "A fence grows, and is reached by what was signalled, not before and not beyond.", Needs::kDevice, CheckValues},
+    {"fence.values", "A fence grows, and is reached by what was signalled, not before and not beyond.", Needs::kDevice,
+     CheckValues},
     {"fence.timeout", "A wait in vain ends at its limit, and says so.", Needs::kDevice, CheckTimeout},
     {"fence.wait", "What stands behind a wait runs after the fence is reached.", Needs::kDevice, CheckWait},
     {"fence.signal_order", "A fence is reached when the work before it is done.", Needs::kDevice, CheckSignalOrder},

@@ -20,8 +20,8 @@ absl::Status LiveOnce(Subject& s) {
     absl::StatusOr<Case> c = FirstSupportedCase(s, &offers);
     if (c.ok()) {
       AbiProblem problem(*c, MGE_WRITE);
-      MGE_ASSIGN_OR_RETURN(std::unique_ptr<Trial> trial,
-                           Trial::Create(*bench, *problem.get(), offers.offered[0], InputsOf(*problem.get()), OutputsOf(*c), {}));
+      MGE_ASSIGN_OR_RETURN(std::unique_ptr<Trial> trial, Trial::Create(*bench, *problem.get(), offers.offered[0],
+                                                                       InputsOf(*problem.get()), OutputsOf(*c), {}));
       MGE_RETURN_IF_ERROR(trial->Run(0, c->inputs[0], 2, 0xff).status());
     }
   }
@@ -35,7 +35,8 @@ absl::Status CheckStop(Subject& s) {
   // The first lives may set up what stays for good, such as a driver's own threads.
   MGE_RETURN_IF_ERROR(LiveOnce(s));
   MGE_RETURN_IF_ERROR(LiveOnce(s));
-  if (int64_t left = s.host().outstanding(); left > 0) return Broken(fmt::format("{} blocks of the host's memory are not released by stop()", left));
+  if (int64_t left = s.host().outstanding(); left > 0)
+    return Broken(fmt::format("{} blocks of the host's memory are not released by stop()", left));
   // What grows once is a cache; a leak grows as much every time.
   constexpr int kLives = 4, kSpans = 4;
   ProcessCounts begin = ProcessCounts::Now(), before = begin;
@@ -50,8 +51,10 @@ absl::Status CheckStop(Subject& s) {
     heap = std::min(heap, after.heap - before.heap);
     before = after;
   }
-  if (std::string more = before.MoreThan(begin); !more.empty()) return Broken(fmt::format("after {} lives there are {}", kLives * kSpans, more));
-  if (int64_t left = s.host().outstanding(); left > 0) return Broken(fmt::format("{} blocks of the host's memory are not released by stop()", left));
+  if (std::string more = before.MoreThan(begin); !more.empty())
+    return Broken(fmt::format("after {} lives there are {}", kLives * kSpans, more));
+  if (int64_t left = s.host().outstanding(); left > 0)
+    return Broken(fmt::format("{} blocks of the host's memory are not released by stop()", left));
   if (heap >= kLives * 16) return Broken(fmt::format("every start and stop loses {} bytes of the heap", heap / kLives));
   return absl::OkStatus();
 }
@@ -66,27 +69,38 @@ absl::Status CheckRestart(Subject& s) {
 
 absl::Status CheckLost(Subject& s) {
   const void* table = s.plugin().extension ? s.plugin().extension(MGE_FAULTS_EXTENSION, 1) : nullptr;
-  if (!table) return NotOffered("the backend does not offer the extension " MGE_FAULTS_EXTENSION ", by which it is told to lose a device");
+  if (!table)
+    return NotOffered("the backend does not offer the extension " MGE_FAULTS_EXTENSION
+                      ", by which it is told to lose a device");
   const auto& faults = *static_cast<const mge_faults_api*>(table);
   MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 4096));
   MGE_RETURN_IF_ERROR(Call("losing the device", [&](mge_error* e) { return faults.lose(s.device(), e); }));
   auto lost = [&](std::string_view what, auto&& f) {
     mge_error error;
     mge_code code = f(&error);
-    return code == MGE_DEVICE_LOST ? absl::OkStatus() : Broken(fmt::format("{} on a lost device answers {}", what, CodeName(code)));
+    return code == MGE_DEVICE_LOST ? absl::OkStatus()
+                                   : Broken(fmt::format("{} on a lost device answers {}", what, CodeName(code)));
   };
   for (int i = 0; i < 3; ++i) {
     mge_slab more = {};
-    MGE_RETURN_IF_ERROR(lost("acquiring a slab", [&](mge_error* e) { return s.plugin().memory->slab_acquire(s.device(), MGE_MEMORY_DEVICE, 64, &more, e); }));
-    if (s.plugin().device->status) MGE_RETURN_IF_ERROR(lost("the status", [&](mge_error* e) { return s.plugin().device->status(s.device(), e); }));
+    MGE_RETURN_IF_ERROR(lost("acquiring a slab", [&](mge_error* e) {
+      return s.plugin().memory->slab_acquire(s.device(), MGE_MEMORY_DEVICE, 64, &more, e);
+    }));
+    if (s.plugin().device->status)
+      MGE_RETURN_IF_ERROR(lost("the status", [&](mge_error* e) { return s.plugin().device->status(s.device(), e); }));
     if (!s.plugin().queue) continue;
     mge_queue* queue = nullptr;
-    MGE_RETURN_IF_ERROR(lost("creating a queue", [&](mge_error* e) { return s.plugin().queue->create(s.device(), MGE_QUEUE_COMPUTE, &queue, e); }));
+    MGE_RETURN_IF_ERROR(lost("creating a queue", [&](mge_error* e) {
+      return s.plugin().queue->create(s.device(), MGE_QUEUE_COMPUTE, &queue, e);
+    }));
   }
   if (s.devices().size() > 1) {
     mge_device* other = nullptr;
-    MGE_RETURN_IF_ERROR(Call("opening another device", [&](mge_error* e) { return s.plugin().device->open(s.devices()[1].index, &other, e); }));
-    if (s.plugin().device->status) MGE_RETURN_IF_ERROR(Call("the status of another device", [&](mge_error* e) { return s.plugin().device->status(other, e); }));
+    MGE_RETURN_IF_ERROR(Call("opening another device",
+                             [&](mge_error* e) { return s.plugin().device->open(s.devices()[1].index, &other, e); }));
+    if (s.plugin().device->status)
+      MGE_RETURN_IF_ERROR(
+          Call("the status of another device", [&](mge_error* e) { return s.plugin().device->status(other, e); }));
     s.plugin().device->close(other);
   }
   return absl::OkStatus();

@@ -27,7 +27,8 @@ absl::Status CheckSlabs(Subject& s) {
   for (uint64_t bytes : sizes) {
     MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, bytes));
     const mge_slab& raw = slab.raw();
-    if (reinterpret_cast<uintptr_t>(raw.address) % 64 != 0) return Broken(fmt::format("a slab of {} bytes is not aligned to 64", bytes));
+    if (reinterpret_cast<uintptr_t>(raw.address) % 64 != 0)
+      return Broken(fmt::format("a slab of {} bytes is not aligned to 64", bytes));
     if (raw.bytes < bytes) return Broken(fmt::format("a slab of {} bytes was asked for, it says {}", bytes, raw.bytes));
     if (raw.memory_class != MGE_MEMORY_DEVICE) return Broken("a slab says another memory class than was asked for");
     if (s.host_accessible() && raw.host_address != raw.address) {
@@ -43,7 +44,8 @@ absl::Status CheckSlabs(Subject& s) {
     }
   }
   for (size_t i = 0; i < slabs.size(); ++i) {
-    MGE_RETURN_IF_ERROR(RoundTrip(transfer, slabs[i].address(), sizes[i], static_cast<unsigned>(i), fmt::format("slab of {} bytes", sizes[i])));
+    MGE_RETURN_IF_ERROR(RoundTrip(transfer, slabs[i].address(), sizes[i], static_cast<unsigned>(i),
+                                  fmt::format("slab of {} bytes", sizes[i])));
   }
   return absl::OkStatus();
 }
@@ -68,7 +70,8 @@ absl::Status CheckTooMuch(Subject& s) {
     mge_error error;
     mge_code code = s.plugin().memory->slab_acquire(s.device(), MGE_MEMORY_DEVICE, bytes, &slab, &error);
     if (code != MGE_RESOURCE_EXHAUSTED) {
-      return Broken(fmt::format("a slab of {} bytes is answered with {}; MGE_RESOURCE_EXHAUSTED is due", bytes, CodeName(code)));
+      return Broken(
+          fmt::format("a slab of {} bytes is answered with {}; MGE_RESOURCE_EXHAUSTED is due", bytes, CodeName(code)));
     }
     if (error.text.empty()) return Broken("memory is exhausted, and no text says so");
   }
@@ -92,7 +95,8 @@ absl::Status UseEverything(Subject& s) {
     MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
     MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
     Bytes host(4096, 1);
-    MGE_RETURN_IF_ERROR(Call("copying", [&](mge_error* e) { return s.plugin().queue->copy(queue, slab.address(), host.data(), 4096, e); }));
+    MGE_RETURN_IF_ERROR(
+        Call("copying", [&](mge_error* e) { return s.plugin().queue->copy(queue, slab.address(), host.data(), 4096, e); }));
     MGE_RETURN_IF_ERROR(Call("signalling", [&](mge_error* e) { return s.plugin().queue->signal(queue, fence, 1, e); }));
     MGE_RETURN_IF_ERROR(fence.Await(1));
   }
@@ -101,8 +105,8 @@ absl::Status UseEverything(Subject& s) {
   if (!c.ok()) return IsNotOffered(c.status()) ? absl::OkStatus() : c.status();
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(s));
   AbiProblem problem(*c, MGE_WRITE);
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Trial> trial,
-                       Trial::Create(*bench, *problem.get(), offers.offered[0], InputsOf(*problem.get()), OutputsOf(*c), {}));
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Trial> trial, Trial::Create(*bench, *problem.get(), offers.offered[0],
+                                                                   InputsOf(*problem.get()), OutputsOf(*c), {}));
   MGE_ASSIGN_OR_RETURN(RunResult result, trial->Run(0, c->inputs[0], 1, 0xff));
   return result.code == MGE_OK ? absl::OkStatus() : Broken("the step failed: " + result.text);
 }
@@ -119,7 +123,8 @@ absl::Status CheckHostFailures(Subject& s) {
     absl::Status status = UseEverything(s);
     s.host().FailAt(0);
     if (!status.ok() && Std(status.message()).find("no text") != std::string_view::npos) {
-      return Broken(fmt::format("with request {} of {} for host memory refused, an error comes without a text: {}", n, requests, Std(status.message())));
+      return Broken(fmt::format("with request {} of {} for host memory refused, an error comes without a text: {}", n,
+                                requests, Std(status.message())));
     }
     s.Close();
     s.Stop();
@@ -127,7 +132,9 @@ absl::Status CheckHostFailures(Subject& s) {
     MGE_RETURN_IF_ERROR(UseEverything(s));
     s.Close();
     s.Stop();
-    if (s.host().outstanding() != 0) return Broken(fmt::format("after request {} for host memory was refused, {} blocks are not released", n, s.host().outstanding()));
+    if (s.host().outstanding() != 0)
+      return Broken(fmt::format("after request {} for host memory was refused, {} blocks are not released", n,
+                                s.host().outstanding()));
   }
   return absl::OkStatus();
 }
@@ -190,7 +197,8 @@ absl::Status CheckRanges(Subject& s) {
   if (unit == 0) return Broken("the granularity is 0");
   MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
   mge_slab range = {};
-  MGE_RETURN_IF_ERROR(Call("reserving a range", [&](mge_error* e) { return m.range_reserve(s.device(), 4 * unit, &range, e); }));
+  MGE_RETURN_IF_ERROR(
+      Call("reserving a range", [&](mge_error* e) { return m.range_reserve(s.device(), 4 * unit, &range, e); }));
   auto commit = [&](uint64_t offset, uint64_t bytes) {
     return Call("committing", [&](mge_error* e) { return m.range_commit(s.device(), &range, offset, bytes, e); });
   };
@@ -206,9 +214,8 @@ absl::Status CheckRanges(Subject& s) {
       return m.range_commit(s.device(), &range, unit + unit / 2, unit, e);
     }));
   }
-  MGE_RETURN_IF_ERROR(MustRefuse("committing behind the end of a range", [&](mge_error* e) {
-    return m.range_commit(s.device(), &range, 4 * unit, unit, e);
-  }));
+  MGE_RETURN_IF_ERROR(MustRefuse("committing behind the end of a range",
+                                 [&](mge_error* e) { return m.range_commit(s.device(), &range, 4 * unit, unit, e); }));
   m.range_decommit(s.device(), &range, 2 * unit, unit);
   MGE_RETURN_IF_ERROR(RoundTrip(transfer, base + 3 * unit, probe, 8, "memory beside what was decommitted"));
   MGE_RETURN_IF_ERROR(commit(2 * unit, unit));
@@ -220,12 +227,16 @@ absl::Status CheckRanges(Subject& s) {
 }
 
 constexpr Check kRows[] = {
-    {"memory.slabs", "Slabs are aligned, disjoint, as large as asked for, and hold what is written.", Needs::kDevice, CheckSlabs},
+    {"memory.slabs", "Slabs are aligned, disjoint, as large as asked for, and hold what is written.", Needs::kDevice,
+     CheckSlabs},
     {"memory.pinned", "Pinned memory can be read and written by the host.", Needs::kDevice, CheckPinned},
-    {"memory.too_much", "More memory than there is, is refused as such, and the device works on.", Needs::kDevice, CheckTooMuch},
+    {"memory.too_much", "More memory than there is, is refused as such, and the device works on.", Needs::kDevice,
+     CheckTooMuch},
     {"memory.info", "No more memory is free than there is.", Needs::kDevice, CheckInfo},
-    {"memory.host_failures", "Wherever the host has no memory, an error is answered and the next use works.", Needs::kTable, CheckHostFailures},
-    {"memory.release_after", "A slab released in stream order is not reused before its last use.", Needs::kDevice, CheckReleaseAfter},
+    {"memory.host_failures", "Wherever the host has no memory, an error is answered and the next use works.", Needs::kTable,
+     CheckHostFailures},
+    {"memory.release_after", "A slab released in stream order is not reused before its last use.", Needs::kDevice,
+     CheckReleaseAfter},
     {"memory.ranges", "Ranges of virtual memory hold what is committed.", Needs::kDevice, CheckRanges},
 };
 

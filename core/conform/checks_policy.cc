@@ -20,13 +20,16 @@ absl::Status CheckReserve(Subject& s) {
       const mge_plan_summary before = plan;
       mge_reserve_decision first = {}, second = {};
       first.struct_size = second.struct_size = sizeof(first);
-      MGE_RETURN_IF_ERROR(Call("deciding a reserve", [&](mge_error* e) { return api->decide(s.device(), &plan, &first, e); }));
-      MGE_RETURN_IF_ERROR(Call("deciding a reserve", [&](mge_error* e) { return api->decide(s.device(), &plan, &second, e); }));
+      MGE_RETURN_IF_ERROR(
+          Call("deciding a reserve", [&](mge_error* e) { return api->decide(s.device(), &plan, &first, e); }));
+      MGE_RETURN_IF_ERROR(
+          Call("deciding a reserve", [&](mge_error* e) { return api->decide(s.device(), &plan, &second, e); }));
       if (std::memcmp(&plan, &before, sizeof(plan)) != 0) return Broken("it writes to the plan's summary");
       if (first.initial != second.initial || first.keep_free != second.keep_free || first.retain != second.retain) {
         return Broken("the same plan gets another decision when it is asked again");
       }
-      if (total && (first.keep_free > total || first.initial > total)) return Broken(fmt::format("more than the device's {} bytes are decided on", total));
+      if (total && (first.keep_free > total || first.initial > total))
+        return Broken(fmt::format("more than the device's {} bytes are decided on", total));
     }
   }
   return absl::OkStatus();
@@ -59,7 +62,8 @@ absl::Status CheckStrategy(Subject& s) {
   auto order = [&](int32_t mode, const double* measured) -> absl::StatusOr<std::vector<uint32_t>> {
     mge_choice choice = {sizeof(choice), mode, problem.get(), list.data(), kCount, measured};
     std::vector<uint32_t> out(kCount, 12345);
-    MGE_RETURN_IF_ERROR(Call("ordering candidates", [&](mge_error* e) { return api->order(s.device(), &choice, out.data(), e); }));
+    MGE_RETURN_IF_ERROR(
+        Call("ordering candidates", [&](mge_error* e) { return api->order(s.device(), &choice, out.data(), e); }));
     std::vector<uint32_t> sorted = out, all(kCount);
     std::sort(sorted.begin(), sorted.end());
     std::iota(all.begin(), all.end(), 0u);
@@ -70,7 +74,8 @@ absl::Status CheckStrategy(Subject& s) {
     const double* measured = mode == MGE_SELECT_PROFILE ? quick.data() : nullptr;
     MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> first, order(mode, measured));
     MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> second, order(mode, measured));
-    if (first != second) return Broken(fmt::format("in mode {} the same candidates get another order when it is asked again", mode));
+    if (first != second)
+      return Broken(fmt::format("in mode {} the same candidates get another order when it is asked again", mode));
   }
   MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> one, order(MGE_SELECT_REPRODUCIBLE, quick.data()));
   MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> other, order(MGE_SELECT_REPRODUCIBLE, slow.data()));
@@ -79,14 +84,17 @@ absl::Status CheckStrategy(Subject& s) {
   std::reverse(list.begin(), list.end());
   MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> reversed, order(MGE_SELECT_REPRODUCIBLE, nullptr));
   for (size_t i = 0; i < kCount; ++i) {
-    if (kCount - 1 - reversed[i] != one[i]) return Broken("REPRODUCIBLE depends on the order in which candidates are listed");
+    if (kCount - 1 - reversed[i] != one[i])
+      return Broken("REPRODUCIBLE depends on the order in which candidates are listed");
   }
   return absl::OkStatus();
 }
 
 constexpr Check kRows[] = {
-    {"reserve.pure", "A reserve decision depends on the plan alone, and is no more than there is.", Needs::kDevice, CheckReserve},
-    {"strategy.order", "The strategy orders all candidates, alike every time; REPRODUCIBLE looks at no clock.", Needs::kDevice, CheckStrategy},
+    {"reserve.pure", "A reserve decision depends on the plan alone, and is no more than there is.", Needs::kDevice,
+     CheckReserve},
+    {"strategy.order", "The strategy orders all candidates, alike every time; REPRODUCIBLE looks at no clock.",
+     Needs::kDevice, CheckStrategy},
 };
 
 }  // namespace

@@ -19,8 +19,12 @@ constexpr uint64_t kPlenty = uint64_t{256} << 20;
 class Provider {
  public:
   Provider(Subject& subject, uint64_t budget) : subject_(subject), budget_(budget) {
-    table_ = {sizeof(table_), 0, this,
-              [](void* self, uint64_t bytes, mge_slab* out, mge_error* e) { return static_cast<Provider*>(self)->Acquire(bytes, out, e); },
+    table_ = {sizeof(table_),
+              0,
+              this,
+              [](void* self, uint64_t bytes, mge_slab* out, mge_error* e) {
+                return static_cast<Provider*>(self)->Acquire(bytes, out, e);
+              },
               [](void* self, const mge_slab* slab) { static_cast<Provider*>(self)->Release(slab); },
               [](void* self, uint64_t* free, uint64_t* total) { static_cast<Provider*>(self)->Info(free, total); }};
   }
@@ -44,7 +48,8 @@ class Provider {
     std::lock_guard lock(mutex_);
     const mge_host& host = *subject_.host().table();
     constexpr std::string_view kFull = "the budget of the device is used up";
-    if (++calls_ == fail_at_ || bytes > budget_ - held_) return host.fail(host.self, error, MGE_RESOURCE_EXHAUSTED, kFull.data(), kFull.size());
+    if (++calls_ == fail_at_ || bytes > budget_ - held_)
+      return host.fail(host.self, error, MGE_RESOURCE_EXHAUSTED, kFull.data(), kFull.size());
     mge_code code = subject_.plugin().memory->slab_acquire(subject_.device(), MGE_MEMORY_DEVICE, bytes, out, error);
     if (code == MGE_OK) slabs_[out->address] = bytes, held_ += bytes;
     return code;
@@ -86,8 +91,8 @@ class Pool {
     if (pool_) api_->destroy(pool_);
     pool_ = nullptr;
   }
-  mge_code TryAcquire(uint64_t bytes, uint64_t alignment, mge_reservation* out, std::string* text = nullptr, uint32_t flags = 0,
-                      const mge_fence_point* after = nullptr) {
+  mge_code TryAcquire(uint64_t bytes, uint64_t alignment, mge_reservation* out, std::string* text = nullptr,
+                      uint32_t flags = 0, const mge_fence_point* after = nullptr) {
     mge_error error;
     *out = {};
     mge_code code = api_->acquire(pool_, bytes, alignment, after, flags, out, &error);
@@ -99,9 +104,11 @@ class Pool {
     std::string text;
     mge_code code = TryAcquire(bytes, alignment, &r, &text);
     if (code != MGE_OK) return Broken(fmt::format("acquiring {} bytes failed: {} ({})", bytes, text, CodeName(code)));
-    if (reinterpret_cast<uintptr_t>(r.address) % alignment != 0) return Broken(fmt::format("a block of {} bytes is not aligned to {}", bytes, alignment));
+    if (reinterpret_cast<uintptr_t>(r.address) % alignment != 0)
+      return Broken(fmt::format("a block of {} bytes is not aligned to {}", bytes, alignment));
     if (r.bytes < bytes) return Broken(fmt::format("{} bytes were asked for, the block says {}", bytes, r.bytes));
-    if (!provider_.Covers(r.address, bytes)) return Broken(fmt::format("a block of {} bytes lies in no slab of the host: it is outside of the budget", bytes));
+    if (!provider_.Covers(r.address, bytes))
+      return Broken(fmt::format("a block of {} bytes lies in no slab of the host: it is outside of the budget", bytes));
     return r;
   }
   void Release(const mge_reservation& r, const mge_fence_point* last_use = nullptr) { api_->release(pool_, &r, last_use); }
@@ -126,7 +133,8 @@ absl::Status Disjoint(const std::vector<mge_reservation>& blocks) {
   std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.address < b.address; });
   for (size_t i = 1; i < sorted.size(); ++i) {
     auto* end = static_cast<unsigned char*>(sorted[i - 1].address) + sorted[i - 1].bytes;
-    if (end > sorted[i].address) return Broken(fmt::format("two blocks, of {} and {} bytes, overlap", sorted[i - 1].bytes, sorted[i].bytes));
+    if (end > sorted[i].address)
+      return Broken(fmt::format("two blocks, of {} and {} bytes, overlap", sorted[i - 1].bytes, sorted[i].bytes));
   }
   return absl::OkStatus();
 }
@@ -189,7 +197,8 @@ absl::Status CheckBudget(Subject& s) {
     }
     if (code != MGE_OK) return Broken(fmt::format("a full pool answers {}; MGE_RESOURCE_EXHAUSTED is due", CodeName(code)));
     held.push_back(r);
-    if (held.size() * 600'000 > kBudget) return Broken(fmt::format("{} bytes are handed out, the budget is {}", held.size() * 600'000, kBudget));
+    if (held.size() * 600'000 > kBudget)
+      return Broken(fmt::format("{} bytes are handed out, the budget is {}", held.size() * 600'000, kBudget));
   }
   if (held.empty()) return Broken(fmt::format("of a budget of {} bytes, not one block of 600000 is handed out", kBudget));
   for (const mge_reservation& r : held) pool->Release(r);
@@ -210,8 +219,10 @@ absl::Status CheckFailures(Subject& s) {
       mge_reservation r;
       std::string text;
       mge_code code = pool->TryAcquire(bytes, 64, &r, &text);
-      if (code == MGE_OK) held.push_back(r);
-      else if (code != MGE_RESOURCE_EXHAUSTED) return Broken(fmt::format("where the host refuses a slab, the pool answers {}", CodeName(code)));
+      if (code == MGE_OK)
+        held.push_back(r);
+      else if (code != MGE_RESOURCE_EXHAUSTED)
+        return Broken(fmt::format("where the host refuses a slab, the pool answers {}", CodeName(code)));
     }
     pool->provider().FailAt(0);
     MGE_RETURN_IF_ERROR(Disjoint(held));
@@ -236,7 +247,8 @@ absl::Status CheckTrim(Subject& s) {
   if (!pool->provider().Covers(kept.address, 10000)) return Broken("trimming took the slab of a block that is in use");
   pool->Release(kept);
   pool->Trim(MGE_TRIM_ALL);
-  if (uint64_t left = pool->provider().held()) return Broken(fmt::format("with nothing in use, trimming everything leaves {} bytes", left));
+  if (uint64_t left = pool->provider().held())
+    return Broken(fmt::format("with nothing in use, trimming everything leaves {} bytes", left));
   return pool->provider().fault().empty() ? absl::OkStatus() : Broken(pool->provider().fault());
 }
 
@@ -246,13 +258,17 @@ absl::Status CheckStats(Subject& s) {
   auto compare = [&](std::string_view when) {
     mge_pool_stats stats = pool->Stats();
     auto differs = [&](int bit, uint64_t said, uint64_t is) { return (stats.presence >> bit & 1) && said != is; };
-    if (differs(0, stats.in_use, in_use)) return Broken(fmt::format("{}, {} bytes are in use, the pool says {}", when, in_use, stats.in_use));
-    if (differs(1, stats.peak_in_use, peak)) return Broken(fmt::format("{}, the peak was {} bytes, the pool says {}", when, peak, stats.peak_in_use));
+    if (differs(0, stats.in_use, in_use))
+      return Broken(fmt::format("{}, {} bytes are in use, the pool says {}", when, in_use, stats.in_use));
+    if (differs(1, stats.peak_in_use, peak))
+      return Broken(fmt::format("{}, the peak was {} bytes, the pool says {}", when, peak, stats.peak_in_use));
     if (differs(2, stats.committed, pool->provider().held())) {
-      return Broken(fmt::format("{}, {} bytes are held from the host, the pool says {}", when, pool->provider().held(), stats.committed));
+      return Broken(fmt::format("{}, {} bytes are held from the host, the pool says {}", when, pool->provider().held(),
+                                stats.committed));
     }
     if (differs(3, stats.slab_acquires, pool->provider().calls())) {
-      return Broken(fmt::format("{}, {} slabs were asked for, the pool says {}", when, pool->provider().calls(), stats.slab_acquires));
+      return Broken(
+          fmt::format("{}, {} slabs were asked for, the pool says {}", when, pool->provider().calls(), stats.slab_acquires));
     }
     return absl::OkStatus();
   };
@@ -280,7 +296,8 @@ absl::Status CheckDestroy(Subject& s) {
     pool->Release(r);
   }
   pool->Destroy();
-  if (pool->provider().slabs()) return Broken(fmt::format("a pool that was destroyed keeps {} slabs", pool->provider().slabs()));
+  if (pool->provider().slabs())
+    return Broken(fmt::format("a pool that was destroyed keeps {} slabs", pool->provider().slabs()));
   return absl::OkStatus();
 }
 
@@ -333,8 +350,10 @@ absl::Status CheckThreads(Subject& s) {
 constexpr Check kRows[] = {
     {"pool.blocks", "Blocks are aligned, disjoint, and lie in slabs of the host.", Needs::kDevice, CheckBlocks},
     {"pool.last_use", "A block is not handed out again before the fence of its last use.", Needs::kDevice, CheckFences},
-    {"pool.budget", "The host's budget binds; what is full says so, and works again after a release.", Needs::kDevice, CheckBudget},
-    {"pool.failures", "Where the host refuses a slab, an error is answered and nothing is lost.", Needs::kDevice, CheckFailures},
+    {"pool.budget", "The host's budget binds; what is full says so, and works again after a release.", Needs::kDevice,
+     CheckBudget},
+    {"pool.failures", "Where the host refuses a slab, an error is answered and nothing is lost.", Needs::kDevice,
+     CheckFailures},
     {"pool.trim", "Trimming gives back what is not in use, and only that.", Needs::kDevice, CheckTrim},
     {"pool.stats", "The numbers that the pool tells are true.", Needs::kDevice, CheckStats},
     {"pool.destroy", "A pool that is destroyed gives back every slab.", Needs::kDevice, CheckDestroy},

@@ -67,7 +67,8 @@ class Copies {
     std::string what = fmt::format("copy of {} bytes from {} to {} (offset {})", bytes, source.name, target.name, shift);
     subject_.At(what);
     size_t room = bytes + 2 * kGuard + shift;
-    Bytes a = Pattern(room, static_cast<unsigned>(from + 10 * bytes)), b = Pattern(room, static_cast<unsigned>(to + 77 + bytes));
+    Bytes a = Pattern(room, static_cast<unsigned>(from + 10 * bytes)),
+          b = Pattern(room, static_cast<unsigned>(to + 77 + bytes));
     MGE_RETURN_IF_ERROR(Put(source, a));
     MGE_RETURN_IF_ERROR(Put(target, b));
     size_t at = kGuard + shift;
@@ -93,8 +94,10 @@ class Copies {
   }
   absl::Status Same(Place& p, const Bytes& want, const std::string& what) {
     Bytes got(want.size());
-    if (OnDevice(p)) MGE_RETURN_IF_ERROR(transfer_.ToHost(got.data(), p.address, got.size()));
-    else std::copy_n(HostAddress(p), got.size(), got.begin());
+    if (OnDevice(p))
+      MGE_RETURN_IF_ERROR(transfer_.ToHost(got.data(), p.address, got.size()));
+    else
+      std::copy_n(HostAddress(p), got.size(), got.begin());
     std::string d = Difference(got, want);
     return d.empty() ? absl::OkStatus() : Broken(fmt::format("{}: {}", what, d));
   }
@@ -133,11 +136,13 @@ absl::Status CheckOrder(Subject& s) {
     MGE_RETURN_IF_ERROR(transfer.ToDevice(slab.address(), want.data(), kBytes));
     for (int i = 0; i < kLinks; ++i) {  // each copy reads what the one before wrote
       unsigned char* from = slab.address() + static_cast<size_t>(i) * kBytes;
-      MGE_RETURN_IF_ERROR(Call("copying", [&](mge_error* e) { return s.plugin().queue->copy(queue, from + kBytes, from, kBytes, e); }));
+      MGE_RETURN_IF_ERROR(
+          Call("copying", [&](mge_error* e) { return s.plugin().queue->copy(queue, from + kBytes, from, kBytes, e); }));
     }
     MGE_RETURN_IF_ERROR(transfer.Drain(queue));
     MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), slab.address() + kLinks * kBytes, kBytes));
-    if (std::string d = Difference(got, want); !d.empty()) return Broken(fmt::format("{} copies in a row ran out of order: {}", kLinks, d));
+    if (std::string d = Difference(got, want); !d.empty())
+      return Broken(fmt::format("{} copies in a row ran out of order: {}", kLinks, d));
   }
   return absl::OkStatus();
 }
@@ -170,7 +175,8 @@ absl::Status CheckCapture(Subject& s) {
     MGE_RETURN_IF_ERROR(Call("replaying", [&](mge_error* e) { return api->replay(queue, record, e); }));
     MGE_RETURN_IF_ERROR(transfer.Drain(queue));
     MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), c, kBytes));
-    if (std::string d = Difference(got, now); !d.empty()) return Broken(fmt::format("replay {} gives something else than a run: {}", round + 1, d));
+    if (std::string d = Difference(got, now); !d.empty())
+      return Broken(fmt::format("replay {} gives something else than a run: {}", round + 1, d));
   }
   api->record_destroy(s.device(), record);
   // The queue is an ordinary one again.
@@ -188,9 +194,11 @@ absl::Status CheckCaptureMisuse(Subject& s) {
   if (!api->capture_begin) return NotOffered("the backend captures nothing");
   MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
   void* record = nullptr;
-  MGE_RETURN_IF_ERROR(MustRefuse("ending a capture that was not begun", [&](mge_error* e) { return api->capture_end(queue, &record, e); }));
+  MGE_RETURN_IF_ERROR(
+      MustRefuse("ending a capture that was not begun", [&](mge_error* e) { return api->capture_end(queue, &record, e); }));
   MGE_RETURN_IF_ERROR(Call("beginning a capture", [&](mge_error* e) { return api->capture_begin(queue, e); }));
-  MGE_RETURN_IF_ERROR(MustRefuse("beginning a capture within a capture", [&](mge_error* e) { return api->capture_begin(queue, e); }));
+  MGE_RETURN_IF_ERROR(
+      MustRefuse("beginning a capture within a capture", [&](mge_error* e) { return api->capture_begin(queue, e); }));
   MGE_RETURN_IF_ERROR(Call("ending an empty capture", [&](mge_error* e) { return api->capture_end(queue, &record, e); }));
   if (!record) return absl::OkStatus();
   MGE_RETURN_IF_ERROR(Call("replaying nothing", [&](mge_error* e) { return api->replay(queue, record, e); }));
@@ -205,10 +213,12 @@ absl::Status CheckPeers(Subject& s) {
   if (!api || !api->copy_peer || !s.plugin().device->link) return NotOffered("the backend copies nothing between devices");
   if (s.devices().size() < 2) return NotOffered("the backend shows one device");
   mge_device* other = nullptr;
-  MGE_RETURN_IF_ERROR(Call("opening the second device", [&](mge_error* e) { return s.plugin().device->open(s.devices()[1].index, &other, e); }));
+  MGE_RETURN_IF_ERROR(Call("opening the second device",
+                           [&](mge_error* e) { return s.plugin().device->open(s.devices()[1].index, &other, e); }));
   mge_link link = {};
   link.struct_size = sizeof(link);
-  MGE_RETURN_IF_ERROR(Call("asking for a link", [&](mge_error* e) { return s.plugin().device->link(s.device(), other, &link, e); }));
+  MGE_RETURN_IF_ERROR(
+      Call("asking for a link", [&](mge_error* e) { return s.plugin().device->link(s.device(), other, &link, e); }));
   absl::Status result = NotOffered("the first two devices are no peers");
   if (link.flags & MGE_LINK_PEER) {
     constexpr size_t kBytes = 70'001;
@@ -266,7 +276,8 @@ absl::Status CheckStamps(Subject& s) {
   for (mge_stamp* stamp : stamps) api->stamp_destroy(stamp);
   if (!(first >= 0 && second >= 0)) return Broken(fmt::format("times between stamps are {} and {} us", first, second));
   double sum = first + second;
-  if (both < sum * 0.99 - 1 || both > sum * 1.01 + 1) return Broken(fmt::format("two spans of {} and {} us are {} us together", first, second, both));
+  if (both < sum * 0.99 - 1 || both > sum * 1.01 + 1)
+    return Broken(fmt::format("two spans of {} and {} us are {} us together", first, second, both));
   return absl::OkStatus();
 }
 
@@ -274,8 +285,10 @@ constexpr Check kRows[] = {
     {"queue.create", "Queues of every kind can be created and destroyed, several at once.", Needs::kDevice, CheckCreate},
     {"queue.copies", "Copies in every direction move every byte, and no other.", Needs::kDevice, CheckCopies},
     {"queue.order", "What is enqueued on one queue runs in order.", Needs::kDevice, CheckOrder},
-    {"queue.capture", "A captured run of copies is not run, and each replay equals a direct run.", Needs::kDevice, CheckCapture},
-    {"queue.capture_misuse", "Captures that are not begun, or begun twice, are refused.", Needs::kDevice, CheckCaptureMisuse},
+    {"queue.capture", "A captured run of copies is not run, and each replay equals a direct run.", Needs::kDevice,
+     CheckCapture},
+    {"queue.capture_misuse", "Captures that are not begun, or begun twice, are refused.", Needs::kDevice,
+     CheckCaptureMisuse},
     {"queue.peers", "Copies between devices that are peers arrive.", Needs::kDevice, CheckPeers},
     {"profile.stamps", "Times between stamps are sane and add up.", Needs::kDevice, CheckStamps},
 };

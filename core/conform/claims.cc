@@ -24,23 +24,31 @@ struct Chain {
   const char* text;
 };
 constexpr Chain kChains[] = {
-    {"Conv, Relu", "input x : float32[1,8,9,9]\nconst w = float32[16,8,3,3]<0.05>\nconst b = float32[16]<0.1>\n"
-                   "c = Conv@22(x, w, b) {pads=[1,1,1,1]}\ny = Relu@14(c)\noutput y\n"},
-    {"Conv, Add, Relu", "input x : float32[1,8,9,9]\ninput r : float32[1,16,9,9]\nconst w = float32[16,8,3,3]<0.05>\n"
-                        "c = Conv@22(x, w) {pads=[1,1,1,1]}\na = Add@14(c, r)\ny = Relu@14(a)\noutput y\n"},
-    {"Conv, BatchNormalization", "input x : float32[1,4,7,7]\nconst w = float32[8,4,3,3]<0.05>\nconst s = float32[8]<1.5>\n"
-                                 "const b = float32[8]<0.1>\nc = Conv@22(x, w)\ny = BatchNormalization@15(c, s, b, b, s)\noutput y\n"},
-    {"MatMul, Add, Relu", "input x : float32[5,33]\nconst w = float32[33,17]<0.05>\nconst b = float32[17]<0.1>\n"
-                          "m = MatMul@13(x, w)\na = Add@14(m, b)\ny = Relu@14(a)\noutput y\n"},
-    {"MatMul, Add, Gelu", "input x : float32[5,33]\nconst w = float32[33,17]<0.05>\nconst b = float32[17]<0.1>\n"
-                          "m = MatMul@13(x, w)\na = Add@14(m, b)\ny = Gelu@20(a)\noutput y\n"},
-    {"Add, Mul, Tanh, Sub", "input x : float32[3,37]\ninput z : float32[37]\na = Add@14(x, z)\nm = Mul@14(a, x)\n"
-                            "t = Tanh@13(m)\ny = Sub@14(t, z)\noutput y\n"},
+    {"Conv, Relu",
+     "input x : float32[1,8,9,9]\nconst w = float32[16,8,3,3]<0.05>\nconst b = float32[16]<0.1>\n"
+     "c = Conv@22(x, w, b) {pads=[1,1,1,1]}\ny = Relu@14(c)\noutput y\n"},
+    {"Conv, Add, Relu",
+     "input x : float32[1,8,9,9]\ninput r : float32[1,16,9,9]\nconst w = float32[16,8,3,3]<0.05>\n"
+     "c = Conv@22(x, w) {pads=[1,1,1,1]}\na = Add@14(c, r)\ny = Relu@14(a)\noutput y\n"},
+    {"Conv, BatchNormalization",
+     "input x : float32[1,4,7,7]\nconst w = float32[8,4,3,3]<0.05>\nconst s = float32[8]<1.5>\n"
+     "const b = float32[8]<0.1>\nc = Conv@22(x, w)\ny = BatchNormalization@15(c, s, b, b, s)\noutput y\n"},
+    {"MatMul, Add, Relu",
+     "input x : float32[5,33]\nconst w = float32[33,17]<0.05>\nconst b = float32[17]<0.1>\n"
+     "m = MatMul@13(x, w)\na = Add@14(m, b)\ny = Relu@14(a)\noutput y\n"},
+    {"MatMul, Add, Gelu",
+     "input x : float32[5,33]\nconst w = float32[33,17]<0.05>\nconst b = float32[17]<0.1>\n"
+     "m = MatMul@13(x, w)\na = Add@14(m, b)\ny = Gelu@20(a)\noutput y\n"},
+    {"Add, Mul, Tanh, Sub",
+     "input x : float32[3,37]\ninput z : float32[37]\na = Add@14(x, z)\nm = Mul@14(a, x)\n"
+     "t = Tanh@13(m)\ny = Sub@14(t, z)\noutput y\n"},
     {"Sigmoid, Mul", "input x : float32[3,37]\ns = Sigmoid@13(x)\ny = Mul@14(x, s)\noutput y\n"},
-    {"Add, Relu, used twice", "input x : float32[3,37]\ninput z : float32[3,37]\na = Add@14(x, z)\ny = Relu@14(a)\n"
-                              "u = Mul@14(a, z)\noutput y\noutput u\n"},
-    {"attention", "input q : float32[2,5,8]\ninput k : float32[2,8,5]\ninput v : float32[2,5,8]\nconst f = float32[]<0.35>\n"
-                  "m = MatMul@13(q, k)\nd = Mul@14(m, f)\ns = Softmax@13(d)\ny = MatMul@13(s, v)\noutput y\n"},
+    {"Add, Relu, used twice",
+     "input x : float32[3,37]\ninput z : float32[3,37]\na = Add@14(x, z)\ny = Relu@14(a)\n"
+     "u = Mul@14(a, z)\noutput y\noutput u\n"},
+    {"attention",
+     "input q : float32[2,5,8]\ninput k : float32[2,8,5]\ninput v : float32[2,5,8]\nconst f = float32[]<0.35>\n"
+     "m = MatMul@13(q, k)\nd = Mul@14(m, f)\ns = Softmax@13(d)\ny = MatMul@13(s, v)\noutput y\n"},
 };
 
 struct Group {
@@ -53,11 +61,13 @@ struct Group {
 absl::StatusOr<std::vector<Group>> ClaimsOf(Subject& s, const mge_graph& graph) {
   std::vector<Group> groups;
   mge_claim_sink sink = {sizeof(sink), 0, &groups, [](void* self, const mge_claim* claim) {
-    Group g = {CopyText(claim->name), {}, claim->benefit_us};
-    for (uint64_t i = 0; i < std::min<uint64_t>(claim->node_count, 1000); ++i) g.nodes.push_back(claim->nodes[i]);
-    static_cast<std::vector<Group>*>(self)->push_back(std::move(g));
-  }};
-  MGE_RETURN_IF_ERROR(Call("asking for claims", [&](mge_error* e) { return s.plugin().graph->claim(s.device(), &graph, &sink, e); }));
+                           Group g = {CopyText(claim->name), {}, claim->benefit_us};
+                           for (uint64_t i = 0; i < std::min<uint64_t>(claim->node_count, 1000); ++i)
+                             g.nodes.push_back(claim->nodes[i]);
+                           static_cast<std::vector<Group>*>(self)->push_back(std::move(g));
+                         }};
+  MGE_RETURN_IF_ERROR(
+      Call("asking for claims", [&](mge_error* e) { return s.plugin().graph->claim(s.device(), &graph, &sink, e); }));
   return groups;
 }
 
@@ -77,7 +87,9 @@ absl::StatusOr<Case> CaseOfGroup(const Case& whole, const Group& group) {
       if (v == kNone) continue;
       ValueId& to = map[static_cast<size_t>(v)];
       const Value& value = whole.graph.value(v);
-      if (to == kNone) to = value.role == Role::kConstant ? graph.AddConstant(value.name, value.constant) : graph.AddInput(value.name, value.type);
+      if (to == kNone)
+        to = value.role == Role::kConstant ? graph.AddConstant(value.name, value.constant)
+                                           : graph.AddInput(value.name, value.type);
       v = to;
     }
     for (ValueId& v : node.outputs) {
@@ -104,13 +116,14 @@ absl::Status JudgeGroup(Subject& s, Bench& bench, const Case& c) {
   AbiProblem problem(c, MGE_WRITE);
   MGE_ASSIGN_OR_RETURN(Offers offers, Enumerate(s, *problem.get()));
   if (offers.offered.empty()) {
-    return Broken(fmt::format("the group is claimed, but nothing is offered for it{}", offers.refused.empty() ? "" : ": " + offers.refused[0]));
+    return Broken(fmt::format("the group is claimed, but nothing is offered for it{}",
+                              offers.refused.empty() ? "" : ": " + offers.refused[0]));
   }
   for (const Candidate& candidate : offers.offered) {
     s.At(fmt::format("{} {}", c.recipe, candidate.id));
     AbiProblem fresh(c, MGE_WRITE);
-    MGE_ASSIGN_OR_RETURN(std::unique_ptr<Trial> trial,
-                         Trial::Create(bench, *fresh.get(), candidate, InputsOf(*fresh.get()), OutputsOf(c), {}, [&] { fresh.SpoilConstants(); }));
+    MGE_ASSIGN_OR_RETURN(std::unique_ptr<Trial> trial, Trial::Create(bench, *fresh.get(), candidate, InputsOf(*fresh.get()),
+                                                                     OutputsOf(c), {}, [&] { fresh.SpoilConstants(); }));
     for (int set : {0, 1}) {
       MGE_ASSIGN_OR_RETURN(RunResult r, trial->Run(set, c.inputs[set], 2, set ? 0x5a : 0xff));
       if (r.code != MGE_OK) return Broken(fmt::format("{} failed: {}", candidate.id, r.text));
@@ -118,7 +131,8 @@ absl::Status JudgeGroup(Subject& s, Bench& bench, const Case& c) {
         if (!fault.empty()) return Broken(fmt::format("{}: {}", candidate.id, fault));
       }
       for (size_t o = 0; o < r.outputs.size(); ++o) {
-        std::string wrong = CompareWithReference(r.outputs[o], c.expected[set][o], candidate.Has(MGE_KERNEL_REDUCED_PRECISION));
+        std::string wrong =
+            CompareWithReference(r.outputs[o], c.expected[set][o], candidate.Has(MGE_KERNEL_REDUCED_PRECISION));
         if (!wrong.empty()) return Broken(fmt::format("{} output {}: {}", candidate.id, o, wrong));
       }
     }

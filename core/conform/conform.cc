@@ -34,31 +34,36 @@ void Record(Subject& subject, const Check& check, const absl::Status& status, st
 
 Task TaskOf(const Check& check, const std::string& path, const Options& options) {
   double seconds = options.seconds > 0 ? options.seconds : kCheckSeconds;
-  return {check.name, check.name, [&check, path, &options](Witness& w) {
-    w.Begin(check.name);
-    Subject subject(path, options.settings, w);
-    absl::Status status = subject.Prepare(check.needs);
-    if (status.ok()) status = check.run(subject);
-    Record(subject, check, status, "");
-    // What a broken check leaves behind must not be mistaken for a fault of closing.
-    if (!status.ok() && !IsNotOffered(status)) {
-      w.End();
-      _exit(0);
-    }
-  }, seconds};
+  return {check.name, check.name,
+          [&check, path, &options](Witness& w) {
+            w.Begin(check.name);
+            Subject subject(path, options.settings, w);
+            absl::Status status = subject.Prepare(check.needs);
+            if (status.ok()) status = check.run(subject);
+            Record(subject, check, status, "");
+            // What a broken check leaves behind must not be mistaken for a fault of closing.
+            if (!status.ok() && !IsNotOffered(status)) {
+              w.End();
+              _exit(0);
+            }
+          },
+          seconds};
 }
 
-Task OperatorTask(std::string name, std::function<absl::Status(Subject&)> run, const std::string& path, const Options& options) {
+Task OperatorTask(std::string name, std::function<absl::Status(Subject&)> run, const std::string& path,
+                  const Options& options) {
   double seconds = options.seconds > 0 ? options.seconds : kOperatorSeconds;
-  return {std::move(name), kOpening, [run = std::move(run), path, &options](Witness& w) {
-    Subject subject(path, options.settings, w);
-    w.Begin("kernel.offers");
-    absl::Status status = subject.Prepare(Needs::kDevice);
-    if (status.ok()) status = run(subject);
-    if (IsNotOffered(status)) return w.NotOffered("kernel.offers", Std(status.message()));
-    if (!status.ok()) w.Found("kernel.offers", "", Std(status.message()));
-    w.Begin("life.leaks");
-  }, seconds};
+  return {std::move(name), kOpening,
+          [run = std::move(run), path, &options](Witness& w) {
+            Subject subject(path, options.settings, w);
+            w.Begin("kernel.offers");
+            absl::Status status = subject.Prepare(Needs::kDevice);
+            if (status.ok()) status = run(subject);
+            if (IsNotOffered(status)) return w.NotOffered("kernel.offers", Std(status.message()));
+            if (!status.ok()) w.Found("kernel.offers", "", Std(status.message()));
+            w.Begin("life.leaks");
+          },
+          seconds};
 }
 
 bool Wanted(const Options& options, std::string_view name) {
@@ -76,40 +81,58 @@ std::vector<Task> MakeTasks(const std::string& path, const Options& options) {
   for (const OpDef* def : options.quick ? QuickOps() : CheckableOps()) {
     if (!kernels && !Wanted(options, def->name)) continue;
     bool quick = options.quick;
-    tasks.push_back(OperatorTask(std::string(def->name), [def, quick](Subject& s) { return JudgeOperator(s, *def, quick); }, path, options));
+    tasks.push_back(OperatorTask(
+        std::string(def->name), [def, quick](Subject& s) { return JudgeOperator(s, *def, quick); }, path, options));
   }
-  if (kernels) tasks.push_back(OperatorTask("claims", [quick = options.quick](Subject& s) { return JudgeClaims(s, quick); }, path, options));
+  if (kernels)
+    tasks.push_back(OperatorTask(
+        "claims", [quick = options.quick](Subject& s) { return JudgeClaims(s, quick); }, path, options));
   return tasks;
 }
 
 // Puts the records of all tasks together.
 class Collector {
  public:
-  Collector(Report& report, std::vector<Expected> expected) : report_(report), expected_(std::move(expected)), matched_(expected_.size()) {
-    for (const Check* check : AllChecks()) report_.checks.push_back({check->name, check->proves, Outcome::kUnsupported, "", {}, 0});
+  Collector(Report& report, std::vector<Expected> expected)
+      : report_(report), expected_(std::move(expected)), matched_(expected_.size()) {
+    for (const Check* check : AllChecks())
+      report_.checks.push_back({check->name, check->proves, Outcome::kUnsupported, "", {}, 0});
   }
 
   void Add(const Task&, const mge::conform::Record& r) {
     switch (r.kind) {
-      case RecordKind::kApplied: applied_.insert(r.check); break;
-      case RecordKind::kFound: Find(r); break;
+      case RecordKind::kApplied:
+        applied_.insert(r.check);
+        break;
+      case RecordKind::kFound:
+        Find(r);
+        break;
       case RecordKind::kNotOffered:
         if (CheckResult* c = Of(r.check); c && c->reason.empty()) c->reason = r.what;
         break;
       case RecordKind::kSupported:
-      case RecordKind::kRefused: report_.support.push_back({r.check, r.where, r.kind == RecordKind::kSupported, r.what}); break;
-      case RecordKind::kFact: report_.facts.emplace_back(r.where, r.what); break;
-      default: break;
+      case RecordKind::kRefused:
+        report_.support.push_back({r.check, r.where, r.kind == RecordKind::kSupported, r.what});
+        break;
+      case RecordKind::kFact:
+        report_.facts.emplace_back(r.where, r.what);
+        break;
+      default:
+        break;
     }
   }
 
   // `whole`: everything was checked, so that what is expected to fail had its chance.
   void Finish(bool whole) {
     for (CheckResult& c : report_.checks) {
-      bool unexpected = std::any_of(c.findings.begin(), c.findings.end(), [](const Finding& f) { return f.expected.empty(); });
-      if (c.found) c.outcome = unexpected ? Outcome::kFailed : Outcome::kExpectedFailure;
-      else if (applied_.contains(c.name)) c.outcome = Outcome::kPassed;
-      else if (c.reason.empty()) c.reason = "nothing that was tried reaches it";
+      bool unexpected =
+          std::any_of(c.findings.begin(), c.findings.end(), [](const Finding& f) { return f.expected.empty(); });
+      if (c.found)
+        c.outcome = unexpected ? Outcome::kFailed : Outcome::kExpectedFailure;
+      else if (applied_.contains(c.name))
+        c.outcome = Outcome::kPassed;
+      else if (c.reason.empty())
+        c.reason = "nothing that was tried reaches it";
       if (c.outcome != Outcome::kUnsupported) c.reason.clear();
     }
     std::sort(report_.support.begin(), report_.support.end(),
@@ -161,23 +184,28 @@ std::string_view Strip(std::string_view s) {
 
 std::string_view OutcomeName(Outcome outcome) {
   switch (outcome) {
-    case Outcome::kPassed: return "passed";
-    case Outcome::kFailed: return "failed";
-    case Outcome::kUnsupported: return "unsupported";
-    case Outcome::kExpectedFailure: return "expected failure";
+    case Outcome::kPassed:
+      return "passed";
+    case Outcome::kFailed:
+      return "failed";
+    case Outcome::kUnsupported:
+      return "unsupported";
+    case Outcome::kExpectedFailure:
+      return "expected failure";
   }
   return "?";
 }
 
 size_t Report::Count(Outcome outcome) const {
-  return static_cast<size_t>(std::count_if(checks.begin(), checks.end(), [&](const CheckResult& c) { return c.outcome == outcome; }));
+  return static_cast<size_t>(
+      std::count_if(checks.begin(), checks.end(), [&](const CheckResult& c) { return c.outcome == outcome; }));
 }
 
 std::span<const Check* const> AllChecks() {
   static const std::vector<const Check*>* all = [] {
     auto* list = new std::vector<const Check*>;
-    for (std::span<const Check> family : {AbiChecks(), DeviceChecks(), MemoryChecks(), PoolChecks(), PolicyChecks(), QueueChecks(),
-                                          FenceChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
+    for (std::span<const Check> family : {AbiChecks(), DeviceChecks(), MemoryChecks(), PoolChecks(), PolicyChecks(),
+                                          QueueChecks(), FenceChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
       for (const Check& check : family) list->push_back(&check);
     }
     return list;
@@ -196,13 +224,15 @@ absl::StatusOr<std::vector<Expected>> ReadExpected(const std::string& path) {
     if (text.empty()) continue;
     size_t first = text.find('|'), second = first == std::string_view::npos ? first : text.find('|', first + 1);
     auto bad = [&](std::string what) {
-      return Fail(errors::kUsage, fmt::format("{}:{}: {}", path, number, what), {.fix = "write: CHECK | PART OF WHERE | reason"});
+      return Fail(errors::kUsage, fmt::format("{}:{}: {}", path, number, what),
+                  {.fix = "write: CHECK | PART OF WHERE | reason"});
     };
     if (second == std::string_view::npos) return bad("a row has three parts");
     Expected e = {std::string(Strip(text.substr(0, first))), std::string(Strip(text.substr(first + 1, second - first - 1))),
                   std::string(Strip(text.substr(second + 1))), std::string(text)};
     std::span<const Check* const> all = AllChecks();
-    if (std::none_of(all.begin(), all.end(), [&](const Check* c) { return e.check == c->name; })) return bad(fmt::format("there is no check '{}'", e.check));
+    if (std::none_of(all.begin(), all.end(), [&](const Check* c) { return e.check == c->name; }))
+      return bad(fmt::format("there is no check '{}'", e.check));
     if (e.reason.empty()) return bad("it gives no reason");
     out.push_back(std::move(e));
   }
@@ -213,7 +243,8 @@ absl::StatusOr<Report> Judge(const std::string& path, const Options& options) {
   std::error_code code;
   std::filesystem::path absolute = std::filesystem::absolute(path, code);
   if (code || !std::filesystem::is_regular_file(absolute, code)) {
-    return Fail(errors::kFileAccess, fmt::format("{} is no file", EscapeControl(path)), {.fix = "name the .so of a backend"});
+    return Fail(errors::kFileAccess, fmt::format("{} is no file", EscapeControl(path)),
+                {.fix = "name the .so of a backend"});
   }
   std::vector<Expected> expected;
   if (!options.expected_failures.empty()) {
@@ -228,10 +259,11 @@ absl::StatusOr<Report> Judge(const std::string& path, const Options& options) {
   int jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 4u));
   size_t done = 0;
   auto begin = std::chrono::steady_clock::now();
-  RunTasks(tasks, jobs, [&](const Task& t, const mge::conform::Record& r) { collector.Add(t, r); },
-           [&](const Task&, double) {
-             if (options.progress) options.progress(++done, tasks.size());
-           });
+  RunTasks(
+      tasks, jobs, [&](const Task& t, const mge::conform::Record& r) { collector.Add(t, r); },
+      [&](const Task&, double) {
+        if (options.progress) options.progress(++done, tasks.size());
+      });
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   collector.Finish(!options.quick && options.only.empty());
   return report;

@@ -23,7 +23,8 @@ std::string Difference(std::span<const unsigned char> got, std::span<const unsig
   if (first == want.size()) return {};
   size_t count = 0;
   for (size_t i = first; i < want.size(); ++i) count += got[i] != want[i];
-  return fmt::format("byte {} of {} is {:#04x}, expected {:#04x} ({} differ)", first, want.size(), got[first], want[first], count);
+  return fmt::format("byte {} of {} is {:#04x}, expected {:#04x} ({} differ)", first, want.size(), got[first], want[first],
+                     count);
 }
 
 absl::StatusOr<Slab> Slab::Acquire(Subject& subject, uint64_t bytes, int32_t memory_class) {
@@ -75,7 +76,8 @@ absl::Status Fence::Await(uint64_t value) const {
   std::string text;
   mge_code code = Ask(value, kPatienceNs, &text);
   if (code == MGE_OK) return absl::OkStatus();
-  if (code == MGE_DEADLINE_EXCEEDED) return Broken(fmt::format("a fence did not reach {} within {} s", value, kPatienceNs / 1'000'000'000));
+  if (code == MGE_DEADLINE_EXCEEDED)
+    return Broken(fmt::format("a fence did not reach {} within {} s", value, kPatienceNs / 1'000'000'000));
   return Broken(fmt::format("a fence that should reach {} failed: {} ({})", value, text, CodeName(code)));
 }
 
@@ -103,17 +105,15 @@ absl::Status Transfer::Copy(void* to, const void* from, size_t bytes) {
     std::memcpy(to, from, bytes);
     return absl::OkStatus();
   }
-  MGE_RETURN_IF_ERROR(Call("enqueuing a copy", [&](mge_error* e) {
-    return subject_->plugin().queue->copy(*queue_, to, from, bytes, e);
-  }));
+  MGE_RETURN_IF_ERROR(
+      Call("enqueuing a copy", [&](mge_error* e) { return subject_->plugin().queue->copy(*queue_, to, from, bytes, e); }));
   return Drain(*queue_);
 }
 
 absl::Status Transfer::Drain(mge_queue* queue) {
   ++value_;
-  MGE_RETURN_IF_ERROR(Call("signalling a fence", [&](mge_error* e) {
-    return subject_->plugin().queue->signal(queue, *fence_, value_, e);
-  }));
+  MGE_RETURN_IF_ERROR(
+      Call("signalling a fence", [&](mge_error* e) { return subject_->plugin().queue->signal(queue, *fence_, value_, e); }));
   return fence_->Await(value_);
 }
 

@@ -84,7 +84,9 @@ bool TakesChannelsLast(const mge_problem& problem, const Candidate& k, mge_layou
 
 bool SameBits(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i].bytes() != b[i].bytes() || (a[i].bytes() && std::memcmp(a[i].data(), b[i].data(), static_cast<size_t>(a[i].bytes())))) return false;
+    if (a[i].bytes() != b[i].bytes() ||
+        (a[i].bytes() && std::memcmp(a[i].data(), b[i].data(), static_cast<size_t>(a[i].bytes()))))
+      return false;
   }
   return a.size() == b.size();
 }
@@ -113,7 +115,8 @@ Tensor WithFirstRow(const Tensor& t, const Tensor& other) {
 
 class Judge {
  public:
-  Judge(Subject& subject, Bench& bench, bool quick) : subject_(subject), w_(subject.witness()), bench_(bench), quick_(quick) {}
+  Judge(Subject& subject, Bench& bench, bool quick)
+      : subject_(subject), w_(subject.witness()), bench_(bench), quick_(quick) {}
 
   // All checks of one case. True if a candidate is offered.
   bool JudgeCase(const Case& c, bool first, std::string* support);
@@ -135,8 +138,8 @@ class Judge {
   void JudgeCandidate(const Case& c, const Candidate& candidate, bool first, const mge_layout* any);
   std::unique_ptr<Trial> Make(const Case& c, const Candidate& candidate, Trial::Options options, int32_t mode = MGE_WRITE);
   // A run whose surroundings are checked; nullopt if it cannot be used.
-  std::optional<RunResult> RunChecked(const char* check, Trial& trial, int lane, const std::vector<Tensor>& inputs, uint32_t width,
-                                      unsigned char fill, const std::vector<Tensor>& before = {});
+  std::optional<RunResult> RunChecked(const char* check, Trial& trial, int lane, const std::vector<Tensor>& inputs,
+                                      uint32_t width, unsigned char fill, const std::vector<Tensor>& before = {});
   bool Right(const char* check, const RunResult& r, const std::vector<Tensor>& want, const Candidate& candidate);
   void CheckBatch(const Case& c, const Candidate& candidate, Trial& trial, const RunResult& whole);
   void CheckInPlace(const Case& c, const Candidate& candidate);
@@ -163,7 +166,8 @@ void Judge::CheckOffers(const mge_problem& problem, const Offers& offers) {
   if (!Fine(kOffers, again.status())) return;
   bool same = again->offered.size() == offers.offered.size();
   for (size_t i = 0; same && i < offers.offered.size(); ++i) {
-    same = again->offered[i].id == offers.offered[i].id && again->offered[i].raw.attributes == offers.offered[i].raw.attributes;
+    same =
+        again->offered[i].id == offers.offered[i].id && again->offered[i].raw.attributes == offers.offered[i].raw.attributes;
   }
   if (!same) Found(kOffers, "other candidates are offered when it is asked again");
 }
@@ -179,16 +183,20 @@ void Judge::CheckConstraints(const Case& c, const AbiProblem& problem, const Off
   };
   mge_constraints limits = kNoConstraints;
   limits.require = MGE_KERNEL_DETERMINISTIC;
-  none_breaks(limits, [](const Candidate& k) { return k.Has(MGE_KERNEL_DETERMINISTIC); }, "only deterministic ones are asked for");
+  none_breaks(
+      limits, [](const Candidate& k) { return k.Has(MGE_KERNEL_DETERMINISTIC); }, "only deterministic ones are asked for");
   limits = kNoConstraints;
   limits.forbid = offers.offered[0].raw.attributes;
-  none_breaks(limits, [&](const Candidate& k) { return !k.Has(limits.forbid); }, "its attributes are forbidden");
+  none_breaks(
+      limits, [&](const Candidate& k) { return !k.Has(limits.forbid); }, "its attributes are forbidden");
   limits = kNoConstraints;
   limits.workspace_limit = 0;
-  none_breaks(limits, [](const Candidate& k) { return k.raw.workspace_bound == 0; }, "no workspace is allowed");
+  none_breaks(
+      limits, [](const Candidate& k) { return k.raw.workspace_bound == 0; }, "no workspace is allowed");
   limits = kNoConstraints;
   limits.require = ~MGE_KERNEL_KNOWN_BITS;
-  none_breaks(limits, [](const Candidate&) { return false; }, "an attribute is required that this interface does not have");
+  none_breaks(
+      limits, [](const Candidate&) { return false; }, "an attribute is required that this interface does not have");
   AbiProblem unknown(c, 77);
   absl::StatusOr<Offers> some = Enumerate(subject_, *unknown.get());
   if (some.ok() && !some->offered.empty()) {
@@ -199,8 +207,8 @@ void Judge::CheckConstraints(const Case& c, const AbiProblem& problem, const Off
 std::unique_ptr<Trial> Judge::Make(const Case& c, const Candidate& candidate, Trial::Options options, int32_t mode) {
   AbiProblem problem(c, mode);
   options.any = any_;
-  absl::StatusOr<std::unique_ptr<Trial>> trial =
-      Trial::Create(bench_, *problem.get(), candidate, InputsOf(*problem.get()), OutputsOf(c), options, [&] { problem.SpoilConstants(); });
+  absl::StatusOr<std::unique_ptr<Trial>> trial = Trial::Create(bench_, *problem.get(), candidate, InputsOf(*problem.get()),
+                                                               OutputsOf(c), options, [&] { problem.SpoilConstants(); });
   if (!trial.ok()) {
     Found(options.in_place ? kInPlace : kPrepare, std::string(trial.status().message()));
     return nullptr;
@@ -253,7 +261,8 @@ void Judge::CheckBatch(const Case& c, const Candidate& candidate, Trial& trial, 
   std::unique_ptr<Trial> single = Make(*alone, *same, {});
   if (!single) return;
   r = RunChecked(kBatch, *single, 0, alone->inputs[0], 1, 0xff);
-  if (r && !SameBits(FirstRows(r->outputs, 1), kept)) Found(kBatch, fmt::format("row 0 has other bits where it is one of {} rows", rows));
+  if (r && !SameBits(FirstRows(r->outputs, 1), kept))
+    Found(kBatch, fmt::format("row 0 has other bits where it is one of {} rows", rows));
 }
 
 void Judge::CheckInPlace(const Case& c, const Candidate& candidate) {
@@ -264,8 +273,10 @@ void Judge::CheckInPlace(const Case& c, const Candidate& candidate) {
     // The input is an output as well here, so that its change is no fault.
     absl::StatusOr<RunResult> r = trial->Run(0, c.inputs[0], 2, 0xff);
     if (!Fine(kInPlace, r.status())) continue;
-    if (r->code != MGE_OK) Found(kInPlace, "the step failed: " + r->text);
-    else if (Right(kInPlace, *r, c.expected[0], candidate) && !r->outside.empty()) Found(kInPlace, r->outside);
+    if (r->code != MGE_OK)
+      Found(kInPlace, "the step failed: " + r->text);
+    else if (Right(kInPlace, *r, c.expected[0], candidate) && !r->outside.empty())
+      Found(kInPlace, r->outside);
   }
 }
 
@@ -284,7 +295,8 @@ void Judge::CheckWriteAdd(const Case& c) {
       Tensor sum = RandomTensor(t.dtype(), t.shape(), 0, 0, 1);
       DispatchNumeric(t.dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
-        for (size_t i = 0; i < sum.Data<T>().size(); ++i) sum.MutableData<T>()[i] = static_cast<T>(t.Data<T>()[i] + before[o].template Data<T>()[i]);
+        for (size_t i = 0; i < sum.Data<T>().size(); ++i)
+          sum.MutableData<T>()[i] = static_cast<T>(t.Data<T>()[i] + before[o].template Data<T>()[i]);
       });
       want.push_back(std::move(sum));
     }
@@ -321,7 +333,8 @@ void Judge::CheckCancel(const Case& c, const Candidate& candidate, Trial& trial)
   Begin(kCancel);
   absl::StatusOr<RunResult> r = trial.Run(0, c.inputs[0], 1, 0xff, {}, 1);
   if (!Fine(kCancel, r.status())) return;
-  if (r->code != MGE_OK && r->code != MGE_CANCELLED) Found(kCancel, fmt::format("a cancelled run answered {}", CodeName(r->code)));
+  if (r->code != MGE_OK && r->code != MGE_CANCELLED)
+    Found(kCancel, fmt::format("a cancelled run answered {}", CodeName(r->code)));
   std::optional<RunResult> next = RunChecked(kCancel, trial, 0, c.inputs[1], 1, 0xff);
   if (next) Right(kCancel, *next, c.expected[1], candidate);
 }
@@ -368,10 +381,12 @@ void Judge::CheckLeaks(const Case& c, const Candidate& candidate) {
     if (span > 0) least = std::min(least, heap);
   }
   if (int64_t more = subject_.host().outstanding() - blocks; more > 0) {
-    Found(kLeaks, fmt::format("{} blocks of the host's memory are not released after {} kernels were destroyed", more, kRounds * kSpans));
+    Found(kLeaks, fmt::format("{} blocks of the host's memory are not released after {} kernels were destroyed", more,
+                              kRounds * kSpans));
   }
   if (least >= kRounds * 16) {
-    Found(kLeaks, fmt::format("{} bytes of the heap are lost with every kernel that is prepared and destroyed", least / kRounds));
+    Found(kLeaks,
+          fmt::format("{} bytes of the heap are lost with every kernel that is prepared and destroyed", least / kRounds));
   }
 }
 
@@ -412,7 +427,8 @@ void Judge::JudgeCandidate(const Case& c, const Candidate& candidate, bool first
   if (!trial->args_fault().empty()) Found(kPrepare, trial->args_fault());
   w_.Applied(kWorkspace);
   if (uint64_t asked = trial->prepared().workspace_bytes; asked > candidate.raw.workspace_bound) {
-    Found(kWorkspace, fmt::format("prepare asks for {} bytes of workspace; the candidate's bound is {}", asked, candidate.raw.workspace_bound));
+    Found(kWorkspace, fmt::format("prepare asks for {} bytes of workspace; the candidate's bound is {}", asked,
+                                  candidate.raw.workspace_bound));
   }
   if (trial->prepared().prepack_bytes) w_.Applied(kPrepack);
   if (!trial->packing_fault().empty()) Found(kPrepack, trial->packing_fault());
@@ -430,10 +446,12 @@ void Judge::JudgeCandidate(const Case& c, const Candidate& candidate, bool first
     bool claims = candidate.Has(MGE_KERNEL_DETERMINISTIC);
     const char* check = claims ? kDeterministic : kRepeatable;
     Begin(check);
-    std::optional<RunResult> again = RunChecked(check, *trial, i % 2, c.inputs[0], 1 + static_cast<uint32_t>(i % 3), i % 2 ? 0x00 : 0x5a);
+    std::optional<RunResult> again =
+        RunChecked(check, *trial, i % 2, c.inputs[0], 1 + static_cast<uint32_t>(i % 3), i % 2 ? 0x00 : 0x5a);
     if (!again) return;
     if (!Right(kRepeatable, *again, c.expected[0], candidate)) return;
-    if (claims && !SameBits(again->outputs, one->outputs)) return Found(kDeterministic, "equal inputs gave other bits in another run");
+    if (claims && !SameBits(again->outputs, one->outputs))
+      return Found(kDeterministic, "equal inputs gave other bits in another run");
   }
   CheckBatch(c, candidate, *trial, *one);
   CheckInPlace(c, candidate);

@@ -10,7 +10,8 @@ namespace mge::conform {
 namespace {
 
 // Moves every element between the plain and the permuted form.
-void Relayout(unsigned char* plain, unsigned char* laid, const Shape& dims, int64_t element, const mge_layout& l, bool to_plain) {
+void Relayout(unsigned char* plain, unsigned char* laid, const Shape& dims, int64_t element, const mge_layout& l,
+              bool to_plain) {
   Shape blocks(dims.begin(), dims.end()), index(dims.size(), 0);
   for (int b = 0; b < l.block_count; ++b) {
     blocks[l.block_axis[b]] = (dims[l.block_axis[b]] + l.block_size[b] - 1) / l.block_size[b];
@@ -49,23 +50,25 @@ absl::StatusOr<Tensor> TensorOf(const Bytes& bytes, DType dtype, const Shape& sh
 
 absl::StatusOr<Bytes> ToLayout(Bench& bench, const Tensor& plain, const mge_layout& layout) {
   if (IsPlainOrAny(layout)) return BytesOf(plain);
-  if (layout.kind == MGE_LAYOUT_OPAQUE) return Reorder(bench, BytesOf(plain), plain.dtype(), plain.shape(), PlainLayout(), layout);
+  if (layout.kind == MGE_LAYOUT_OPAQUE)
+    return Reorder(bench, BytesOf(plain), plain.dtype(), plain.shape(), PlainLayout(), layout);
   MGE_ASSIGN_OR_RETURN(int64_t bytes, LayoutBytes(layout, ElementBytes(plain.dtype()), plain.shape()));
   Bytes out(static_cast<size_t>(bytes), 0);
-  Relayout(static_cast<unsigned char*>(const_cast<void*>(plain.data())), out.data(), plain.shape(), ElementBytes(plain.dtype()),
-           layout, false);
+  Relayout(static_cast<unsigned char*>(const_cast<void*>(plain.data())), out.data(), plain.shape(),
+           ElementBytes(plain.dtype()), layout, false);
   return out;
 }
 
-absl::StatusOr<Tensor> FromLayout(Bench& bench, const Bytes& laid, DType dtype, const Shape& shape, const mge_layout& layout) {
+absl::StatusOr<Tensor> FromLayout(Bench& bench, const Bytes& laid, DType dtype, const Shape& shape,
+                                  const mge_layout& layout) {
   if (IsPlainOrAny(layout)) return TensorOf(laid, dtype, shape);
   if (layout.kind == MGE_LAYOUT_OPAQUE) {
     MGE_ASSIGN_OR_RETURN(Bytes plain, Reorder(bench, laid, dtype, shape, layout, PlainLayout()));
     return TensorOf(plain, dtype, shape);
   }
   MGE_ASSIGN_OR_RETURN(Tensor t, Tensor::Create(dtype, shape));
-  Relayout(static_cast<unsigned char*>(t.mutable_data()), const_cast<unsigned char*>(laid.data()), shape, ElementBytes(dtype),
-           layout, true);
+  Relayout(static_cast<unsigned char*>(t.mutable_data()), const_cast<unsigned char*>(laid.data()), shape,
+           ElementBytes(dtype), layout, true);
   return t;
 }
 
@@ -74,8 +77,9 @@ absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype
   ReorderProblem problem({dtype, true, shape, {}}, from, to, 1);
   MGE_ASSIGN_OR_RETURN(Offers offers, Enumerate(bench.subject, *problem.problem()));
   if (offers.offered.empty()) {
-    return Broken(fmt::format("no reorder of {}{} from {} to {} is offered{}", DTypeName(dtype), ShapeText(shape), LayoutText(from),
-                              LayoutText(to), offers.refused.empty() ? "" : ": " + offers.refused.front()));
+    return Broken(fmt::format("no reorder of {}{} from {} to {} is offered{}", DTypeName(dtype), ShapeText(shape),
+                              LayoutText(from), LayoutText(to),
+                              offers.refused.empty() ? "" : ": " + offers.refused.front()));
   }
   Candidate candidate = offers.offered.front();
   int64_t element = ElementBytes(dtype);

@@ -14,7 +14,9 @@ namespace {
 int64_t EntriesOf(const char* folder) {
   std::error_code code;
   int64_t n = 0;
-  for (auto it = std::filesystem::directory_iterator(folder, code); !code && it != std::filesystem::directory_iterator(); it.increment(code)) ++n;
+  for (auto it = std::filesystem::directory_iterator(folder, code); !code && it != std::filesystem::directory_iterator();
+       it.increment(code))
+    ++n;
   return n;
 }
 

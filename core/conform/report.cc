@@ -68,12 +68,17 @@ std::string Matrix(const Report& report) {
 }  // namespace
 
 std::string ReportJson(const Report& report) {
-  Json out = {{"schema", "mge.sdk-test/1"}, {"path", report.path}, {"result", report.passed() ? "passed" : "failed"},
-              {"quick", report.quick},      {"seconds", report.seconds}};
+  Json out = {{"schema", "mge.sdk-test/1"},
+              {"path", report.path},
+              {"result", report.passed() ? "passed" : "failed"},
+              {"quick", report.quick},
+              {"seconds", report.seconds}};
   Json devices = Json::array();
   for (const auto& [name, value] : report.facts) {
-    if (name == "device") devices.push_back(value);
-    else out[name] = value;
+    if (name == "device")
+      devices.push_back(value);
+    else
+      out[name] = value;
   }
   out["devices"] = std::move(devices);
   for (Outcome o : {Outcome::kPassed, Outcome::kFailed, Outcome::kExpectedFailure, Outcome::kUnsupported}) {
@@ -96,7 +101,10 @@ std::string ReportJson(const Report& report) {
   out["unexpected_passes"] = report.unexpected_passes;
   out["support"] = Json::array();
   for (const Support& s : report.support) {
-    out["support"].push_back({{"operator", s.op}, {"type", s.dtype}, {"supported", s.supported}, {s.supported ? "candidates" : "reason", s.what}});
+    out["support"].push_back({{"operator", s.op},
+                              {"type", s.dtype},
+                              {"supported", s.supported},
+                              {s.supported ? "candidates" : "reason", s.what}});
   }
   return out.dump(2, ' ', false, Json::error_handler_t::replace);
 }
@@ -106,7 +114,9 @@ std::string ReportMarkdown(const Report& report) {
   std::string out = fmt::format("# {}: {}\n\n", name.empty() ? EscapeControl(report.path) : EscapeControl(name),
                                 report.passed() ? "passed" : "failed");
   out += fmt::format("File {}", EscapeControl(report.path));
-  if (!name.empty()) out += fmt::format(", version {}, interface {}, build id {}", EscapeControl(Fact(report, "version")), Fact(report, "interface"), Fact(report, "build_id"));
+  if (!name.empty())
+    out += fmt::format(", version {}, interface {}, build id {}", EscapeControl(Fact(report, "version")),
+                       Fact(report, "interface"), Fact(report, "build_id"));
   out += fmt::format(".\n{} passed, {} failed, {} failed as expected, {} unsupported; {} of operators, {:.1f} s.\n\n",
                      report.Count(Outcome::kPassed), report.Count(Outcome::kFailed), report.Count(Outcome::kExpectedFailure),
                      report.Count(Outcome::kUnsupported), report.quick ? "a sample" : "all", report.seconds);

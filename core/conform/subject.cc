@@ -17,28 +17,45 @@ bool IsNotOffered(const absl::Status& status) { return status.code() == absl::St
 
 std::string_view CodeName(mge_code code) {
   switch (code) {
-    case MGE_OK: return "MGE_OK";
-    case MGE_CANCELLED: return "MGE_CANCELLED";
-    case MGE_INVALID_ARGUMENT: return "MGE_INVALID_ARGUMENT";
-    case MGE_DEADLINE_EXCEEDED: return "MGE_DEADLINE_EXCEEDED";
-    case MGE_NOT_FOUND: return "MGE_NOT_FOUND";
-    case MGE_RESOURCE_EXHAUSTED: return "MGE_RESOURCE_EXHAUSTED";
-    case MGE_FAILED_PRECONDITION: return "MGE_FAILED_PRECONDITION";
-    case MGE_ABORTED: return "MGE_ABORTED";
-    case MGE_OUT_OF_RANGE: return "MGE_OUT_OF_RANGE";
-    case MGE_UNIMPLEMENTED: return "MGE_UNIMPLEMENTED";
-    case MGE_INTERNAL: return "MGE_INTERNAL";
-    case MGE_UNAVAILABLE: return "MGE_UNAVAILABLE";
-    case MGE_DATA_LOSS: return "MGE_DATA_LOSS";
-    case MGE_DEVICE_LOST: return "MGE_DEVICE_LOST";
-    case MGE_FORKED: return "MGE_FORKED";
-    default: return "another code";
+    case MGE_OK:
+      return "MGE_OK";
+    case MGE_CANCELLED:
+      return "MGE_CANCELLED";
+    case MGE_INVALID_ARGUMENT:
+      return "MGE_INVALID_ARGUMENT";
+    case MGE_DEADLINE_EXCEEDED:
+      return "MGE_DEADLINE_EXCEEDED";
+    case MGE_NOT_FOUND:
+      return "MGE_NOT_FOUND";
+    case MGE_RESOURCE_EXHAUSTED:
+      return "MGE_RESOURCE_EXHAUSTED";
+    case MGE_FAILED_PRECONDITION:
+      return "MGE_FAILED_PRECONDITION";
+    case MGE_ABORTED:
+      return "MGE_ABORTED";
+    case MGE_OUT_OF_RANGE:
+      return "MGE_OUT_OF_RANGE";
+    case MGE_UNIMPLEMENTED:
+      return "MGE_UNIMPLEMENTED";
+    case MGE_INTERNAL:
+      return "MGE_INTERNAL";
+    case MGE_UNAVAILABLE:
+      return "MGE_UNAVAILABLE";
+    case MGE_DATA_LOSS:
+      return "MGE_DATA_LOSS";
+    case MGE_DEVICE_LOST:
+      return "MGE_DEVICE_LOST";
+    case MGE_FORKED:
+      return "MGE_FORKED";
+    default:
+      return "another code";
   }
 }
 
 absl::Status Answer(mge_code code, const mge_error& error, std::string_view what) {
   if (code == MGE_OK) return absl::OkStatus();
-  return Broken(fmt::format("{} failed: {} ({}, {})", what, error.text.empty() ? "no text" : error.text, CodeName(code), code));
+  return Broken(
+      fmt::format("{} failed: {} ({}, {})", what, error.text.empty() ? "no text" : error.text, CodeName(code), code));
 }
 
 KitHost::KitHost(std::vector<std::string> settings) : inner_("under test", {}) {
@@ -56,7 +73,9 @@ KitHost::KitHost(std::vector<std::string> settings) : inner_("under test", {}) {
   };
   table_.thread_count = [](void*) -> uint32_t { return 2; };
   table_.clock_ns = [](void* self) { return Inner(self).clock_ns(Inner(self).self); };
-  table_.setting = [](void* self, uint32_t index, mge_text* out) { return Inner(self).setting(Inner(self).self, index, out); };
+  table_.setting = [](void* self, uint32_t index, mge_text* out) {
+    return Inner(self).setting(Inner(self).self, index, out);
+  };
   table_.extension = [](void* self, const char* name, uint32_t version) {
     return Inner(self).extension(Inner(self).self, name, version);
   };
@@ -109,7 +128,8 @@ absl::Status Subject::Start() {
     auto given = settings_.find(CopyText(plugin_->settings[i]->key));
     std::string text = given == settings_.end() ? CopyText(plugin_->settings[i]->fallback) : given->second;
     absl::StatusOr<std::string> plain = PlainSetting(*plugin_->settings[i], text);
-    if (!plain.ok()) return Broken(fmt::format("{} = '{}' {}", CopyText(plugin_->settings[i]->key), text, Std(plain.status().message())));
+    if (!plain.ok())
+      return Broken(fmt::format("{} = '{}' {}", CopyText(plugin_->settings[i]->key), text, Std(plain.status().message())));
     values.push_back(*std::move(plain));
   }
   if (!host_) host_ = std::make_unique<KitHost>(std::move(values));
@@ -129,9 +149,8 @@ absl::Status Subject::Open(size_t position) {
   if (devices_.empty()) return NotOffered("the backend has no usable device on this machine");
   position_ = position;
   At("opening a device");
-  MGE_RETURN_IF_ERROR(Call("opening the device", [&](mge_error* e) {
-    return plugin_->device->open(devices_[position].index, &device_, e);
-  }));
+  MGE_RETURN_IF_ERROR(Call("opening the device",
+                           [&](mge_error* e) { return plugin_->device->open(devices_[position].index, &device_, e); }));
   return device_ ? absl::OkStatus() : Broken("opening the device answered MGE_OK, but no device");
 }
 
@@ -148,30 +167,41 @@ void Subject::Stop() {
 absl::StatusOr<std::string> PlainSetting(const mge_setting& setting, std::string_view text) {
   SettingRow row;
   switch (setting.type) {
-    case MGE_SETTING_BOOL: row.type = SettingType::kBool; break;
-    case MGE_SETTING_INT: row.type = SettingType::kInt; break;
-    case MGE_SETTING_DOUBLE: row.type = SettingType::kDouble; break;
-    case MGE_SETTING_BYTES: row.type = SettingType::kBytes; break;
-    default: return std::string(text);
+    case MGE_SETTING_BOOL:
+      row.type = SettingType::kBool;
+      break;
+    case MGE_SETTING_INT:
+      row.type = SettingType::kInt;
+      break;
+    case MGE_SETTING_DOUBLE:
+      row.type = SettingType::kDouble;
+      break;
+    case MGE_SETTING_BYTES:
+      row.type = SettingType::kBytes;
+      break;
+    default:
+      return std::string(text);
   }
   MGE_ASSIGN_OR_RETURN(SettingValue value, ParseSetting(row, text));
   return PlainText(row, value);
 }
 
-absl::StatusOr<std::vector<DeviceDescription>> ListDevices(const mge_plugin& plugin, const std::vector<std::string>* classes) {
+absl::StatusOr<std::vector<DeviceDescription>> ListDevices(const mge_plugin& plugin,
+                                                           const std::vector<std::string>* classes) {
   struct Collector {
     std::vector<DeviceDescription> devices;
     std::string bad;
   } collector;
   mge_device_sink sink = {sizeof(sink), 0, &collector, [](void* self, const mge_device_info* info) {
-    auto& c = *static_cast<Collector*>(self);
-    if (!info || info->struct_size < sizeof(mge_device_info)) {
-      c.bad = "a device is described by a struct that is NULL or too short (struct_size)";
-      return;
-    }
-    c.devices.push_back({info->index, CopyText(info->class_name), CopyText(info->name), CopyText(info->fingerprint),
-                         CopyText(info->device_class), CopyText(info->reason), info->score, info->flags, info->memory_total});
-  }};
+                            auto& c = *static_cast<Collector*>(self);
+                            if (!info || info->struct_size < sizeof(mge_device_info)) {
+                              c.bad = "a device is described by a struct that is NULL or too short (struct_size)";
+                              return;
+                            }
+                            c.devices.push_back({info->index, CopyText(info->class_name), CopyText(info->name),
+                                                 CopyText(info->fingerprint), CopyText(info->device_class),
+                                                 CopyText(info->reason), info->score, info->flags, info->memory_total});
+                          }};
   MGE_RETURN_IF_ERROR(Call("listing devices", [&](mge_error* e) { return plugin.device->enumerate(&sink, e); }));
   if (!collector.bad.empty()) return Broken(collector.bad);
   for (size_t i = 0; i < collector.devices.size(); ++i) {

@@ -45,8 +45,8 @@ class Subject {
   Subject& operator=(const Subject&) = delete;
 
   absl::Status Prepare(Needs needs);
-  absl::Status Load();                  // opens the library and asks for its table
-  absl::Status Start();                 // and lists the devices
+  absl::Status Load();                     // opens the library and asks for its table
+  absl::Status Start();                    // and lists the devices
   absl::Status Open(size_t position = 0);  // the position-th usable device becomes device()
   void Close();
   void Stop();
@@ -105,6 +105,7 @@ std::string_view CodeName(mge_code code);  // "MGE_DEVICE_LOST"
 absl::StatusOr<std::string> PlainSetting(const mge_setting& setting, std::string_view text);
 
 // Asks for every device, unusable ones too. Broken() if a description breaks the rules.
-absl::StatusOr<std::vector<DeviceDescription>> ListDevices(const mge_plugin& plugin, const std::vector<std::string>* classes);
+absl::StatusOr<std::vector<DeviceDescription>> ListDevices(const mge_plugin& plugin,
+                                                           const std::vector<std::string>* classes);
 
 }  // namespace mge::conform

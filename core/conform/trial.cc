@@ -63,7 +63,8 @@ struct Collector {
     const mge_graph& g = *problem.graph;
     k.inputs = CopyLayouts(c->input_layouts, g.input_count);
     k.outputs = CopyLayouts(c->output_layouts, g.output_count);
-    if (c->in_place_count > 64 || (c->in_place_count && !c->in_place)) return bad(fmt::format("'{}' has a wild list of pairs", k.id));
+    if (c->in_place_count > 64 || (c->in_place_count && !c->in_place))
+      return bad(fmt::format("'{}' has a wild list of pairs", k.id));
     for (uint64_t i = 0; i < c->in_place_count; ++i) {
       if (c->in_place[i].input >= g.input_count || c->in_place[i].output >= g.output_count) {
         return bad(fmt::format("'{}' names an operand in place that does not exist", k.id));
@@ -115,11 +116,11 @@ const Candidate* Offers::Find(const std::string& id) const {
 
 absl::StatusOr<Offers> Enumerate(Subject& subject, const mge_problem& problem, const mge_constraints& constraints) {
   Collector collector = {problem, {}};
-  mge_candidate_sink sink = {sizeof(sink), 0, &collector,
-                             [](void* self, const mge_candidate* c) { static_cast<Collector*>(self)->Add(c); },
-                             [](void* self, const mge_text* kernel, const mge_text* reason) {
-                               static_cast<Collector*>(self)->offers.refused.push_back(CopyText(*kernel) + ": " + CopyText(*reason));
-                             }};
+  mge_candidate_sink sink = {
+      sizeof(sink), 0, &collector, [](void* self, const mge_candidate* c) { static_cast<Collector*>(self)->Add(c); },
+      [](void* self, const mge_text* kernel, const mge_text* reason) {
+        static_cast<Collector*>(self)->offers.refused.push_back(CopyText(*kernel) + ": " + CopyText(*reason));
+      }};
   MGE_RETURN_IF_ERROR(Call("enumerating candidates", [&](mge_error* e) {
     return subject.plugin().kernel->enumerate(subject.device(), &problem, &constraints, &sink, e);
   }));
@@ -169,7 +170,8 @@ std::vector<Operand> InputsOf(const mge_problem& problem) {
     Shape shape(v.dims, v.dims + v.rank);
     Operand o = {static_cast<DType>(v.dtype), shape, {}};
     if (v.data) o.constant = RandomTensor(o.dtype, shape, 0, 1, 1);
-    if (v.data && o.constant.bytes()) std::memcpy(o.constant.mutable_data(), v.data, static_cast<size_t>(o.constant.bytes()));
+    if (v.data && o.constant.bytes())
+      std::memcpy(o.constant.mutable_data(), v.data, static_cast<size_t>(o.constant.bytes()));
     out.push_back(std::move(o));
   }
   return out;
@@ -242,9 +244,11 @@ absl::StatusOr<std::unique_ptr<Trial>> Trial::Create(Bench& bench, const mge_pro
   raw.output_layouts = out_asked.data();
   raw.in_place = c.in_place.data();
   t->prepared_.struct_size = sizeof(mge_prepared);
-  MGE_RETURN_IF_ERROR(Call("preparing", [&](mge_error* e) { return api.prepare(subject.device(), &problem, &raw, &t->prepared_, e); }));
+  MGE_RETURN_IF_ERROR(
+      Call("preparing", [&](mge_error* e) { return api.prepare(subject.device(), &problem, &raw, &t->prepared_, e); }));
   if (!t->prepared_.kernel) return Broken("preparing answered MGE_OK, but no kernel");
-  if (t->prepared_.args_bytes > kMostArgs) return Broken(fmt::format("{} bytes of arguments are asked for", t->prepared_.args_bytes));
+  if (t->prepared_.args_bytes > kMostArgs)
+    return Broken(fmt::format("{} bytes of arguments are asked for", t->prepared_.args_bytes));
   if (prepared) prepared();
 
   // A layout of PLAIN is said by NULL, as the host does.
@@ -272,7 +276,8 @@ absl::StatusOr<std::unique_ptr<Trial>> Trial::Create(Bench& bench, const mge_pro
     MGE_ASSIGN_OR_RETURN(int64_t bytes, bytes_of(t->outputs_[o], t->laid_out_[o]));
     if (options.in_place && options.in_place->output == o) {
       const Region& input = t->input_regions_[options.in_place->input];
-      if (static_cast<uint64_t>(bytes) > input.bytes) return Broken(fmt::format("output {} is larger than input {}", o, options.in_place->input));
+      if (static_cast<uint64_t>(bytes) > input.bytes)
+        return Broken(fmt::format("output {} is larger than input {}", o, options.in_place->input));
       t->output_regions_.push_back({input.offset, static_cast<uint64_t>(bytes)});
     } else {
       t->output_regions_.push_back(t->AddRegion(static_cast<uint64_t>(bytes)));
@@ -284,21 +289,25 @@ absl::StatusOr<std::unique_ptr<Trial>> Trial::Create(Bench& bench, const mge_pro
   std::vector<mge_slot> in_slots, out_slots;
   for (const Region& r : t->input_regions_) in_slots.push_back({0, 0, r.offset});
   for (const Region& r : t->output_regions_) out_slots.push_back({0, 0, r.offset});
-  mge_binding binding = {sizeof(binding), 0, in_slots.data(), out_slots.data(), {0, 0, t->workspace_.offset},
-                         in_layouts.data(), out_layouts.data()};
+  mge_binding binding = {
+      sizeof(binding),   0, in_slots.data(), out_slots.data(), {0, 0, t->workspace_.offset}, in_layouts.data(),
+      out_layouts.data()};
   size_t units = (t->prepared_.args_bytes + kGuard) / sizeof(std::max_align_t) + 1;
   t->args_.resize(units);
   auto* args = reinterpret_cast<unsigned char*>(t->args_.data());
   std::memset(args, kCanary, units * sizeof(std::max_align_t));
-  MGE_RETURN_IF_ERROR(Call("binding", [&](mge_error* e) { return api.bind(t->prepared_.kernel, &binding, args, &t->fn_, e); }));
+  MGE_RETURN_IF_ERROR(
+      Call("binding", [&](mge_error* e) { return api.bind(t->prepared_.kernel, &binding, args, &t->fn_, e); }));
   if (!t->fn_) return Broken("binding answered MGE_OK, but no function");
   for (size_t i = t->prepared_.args_bytes; i < units * sizeof(std::max_align_t); ++i) {
-    if (args[i] != kCanary) t->args_fault_ = fmt::format("bind wrote behind the {} bytes of arguments that it asked for", t->prepared_.args_bytes);
+    if (args[i] != kCanary)
+      t->args_fault_ = fmt::format("bind wrote behind the {} bytes of arguments that it asked for", t->prepared_.args_bytes);
   }
   for (Lane& lane : t->lanes_) {
     if (!t->prepared_.has_state) break;
     if (!api.state_create) return Broken("the kernel has state, but the slot state_create is NULL");
-    MGE_RETURN_IF_ERROR(Call("creating the kernel's state", [&](mge_error* e) { return api.state_create(t->prepared_.kernel, &lane.state, e); }));
+    MGE_RETURN_IF_ERROR(Call("creating the kernel's state",
+                             [&](mge_error* e) { return api.state_create(t->prepared_.kernel, &lane.state, e); }));
   }
   return t;
 }
@@ -311,10 +320,13 @@ Trial::~Trial() {
   if (prepared_.kernel) api.destroy(prepared_.kernel);
 }
 
-absl::Status Trial::Stage(int index, const std::vector<Tensor>& inputs, unsigned char fill, const std::vector<Tensor>& before) {
+absl::Status Trial::Stage(int index, const std::vector<Tensor>& inputs, unsigned char fill,
+                          const std::vector<Tensor>& before) {
   Lane& lane = lanes_[index];
   lane.image.assign(total_, fill);
-  auto put = [&](const Region& region, const Bytes& bytes) { std::copy(bytes.begin(), bytes.end(), lane.image.begin() + static_cast<ptrdiff_t>(region.offset)); };
+  auto put = [&](const Region& region, const Bytes& bytes) {
+    std::copy(bytes.begin(), bytes.end(), lane.image.begin() + static_cast<ptrdiff_t>(region.offset));
+  };
   for (size_t o = 0; o < before.size(); ++o) {
     MGE_ASSIGN_OR_RETURN(Bytes bytes, ToLayout(bench_, before[o], laid_out_[o]));
     put(output_regions_[o], bytes);
@@ -375,13 +387,15 @@ absl::StatusOr<RunResult> Trial::Collect(int index) {
   // What may have changed is made equal; the rest must be.
   std::vector<Region> own = output_regions_;
   own.push_back(workspace_);
-  for (const Region& r : own) std::copy_n(image.begin() + static_cast<ptrdiff_t>(r.offset), r.bytes, now.begin() + static_cast<ptrdiff_t>(r.offset));
+  for (const Region& r : own)
+    std::copy_n(image.begin() + static_cast<ptrdiff_t>(r.offset), r.bytes, now.begin() + static_cast<ptrdiff_t>(r.offset));
   if (now == image) return result;
   auto part = [&](const Region& r) {
     return Difference(std::span(now).subspan(r.offset, r.bytes), std::span(image).subspan(r.offset, r.bytes));
   };
   for (size_t i = 0; i < input_regions_.size(); ++i) {
-    if (std::string d = part(input_regions_[i]); !d.empty()) result.changed_input = fmt::format("input {} was changed: {}", i, d);
+    if (std::string d = part(input_regions_[i]); !d.empty())
+      result.changed_input = fmt::format("input {} was changed: {}", i, d);
   }
   if (std::string d = part({workspace_.offset + workspace_.bytes, kGuard}); !d.empty()) {
     result.beyond_workspace = fmt::format("bytes behind the {} of its workspace were changed: {}", workspace_.bytes, d);
@@ -391,7 +405,8 @@ absl::StatusOr<RunResult> Trial::Collect(int index) {
       result.outside = fmt::format("a byte outside of every operand was changed (offset {})", i);
       for (size_t o = 0; o < output_regions_.size(); ++o) {
         uint64_t end = output_regions_[o].offset + output_regions_[o].bytes;
-        if (i >= end && i < end + kGuard) result.outside = fmt::format("byte {} behind the end of output {} was changed", i - end, o);
+        if (i >= end && i < end + kGuard)
+          result.outside = fmt::format("byte {} behind the end of output {} was changed", i - end, o);
         if (i < output_regions_[o].offset && i + kGuard >= output_regions_[o].offset) {
           result.outside = fmt::format("byte {} before output {} was changed", output_regions_[o].offset - i, o);
         }

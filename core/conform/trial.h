@@ -47,7 +47,8 @@ struct Offers {
 };
 
 inline constexpr mge_constraints kNoConstraints = {sizeof(mge_constraints), 0, 0, 0, UINT64_MAX};
-absl::StatusOr<Offers> Enumerate(Subject& subject, const mge_problem& problem, const mge_constraints& constraints = kNoConstraints);
+absl::StatusOr<Offers> Enumerate(Subject& subject, const mge_problem& problem,
+                                 const mge_constraints& constraints = kNoConstraints);
 
 // Device memory and queues for trials; two lanes, for two runs at once.
 struct Bench {
@@ -80,7 +81,7 @@ class Trial {
  public:
   struct Options {
     const mge_in_place* in_place = nullptr;
-    bool raw = false;  // operands are lists of bytes, in the candidate's layouts already
+    bool raw = false;                 // operands are lists of bytes, in the candidate's layouts already
     const mge_layout* any = nullptr;  // what ANY is settled to; NULL: plain
   };
   // `prepared` is called as soon as prepare() has returned: from then on the problem may be spoilt.
@@ -96,7 +97,8 @@ class Trial {
   const std::string& args_fault() const { return args_fault_; }        // bytes written behind the arguments
 
   // Lays out inputs (those that are no constants, in order) and, for ADD, what the outputs hold before.
-  absl::Status Stage(int lane, const std::vector<Tensor>& inputs, unsigned char fill, const std::vector<Tensor>& before = {});
+  absl::Status Stage(int lane, const std::vector<Tensor>& inputs, unsigned char fill,
+                     const std::vector<Tensor>& before = {});
   // Calls the step. [any thread], one lane each.
   mge_code Launch(int lane, uint32_t width, std::string* text, int32_t cancel = 0);
   absl::Status Drain(int lane);  // until what Launch() enqueued is done
@@ -141,7 +143,8 @@ class Trial {
 
 // How a plain tensor lies in a layout, and back. Opaque layouts go through the backend's own reorder.
 absl::StatusOr<Bytes> ToLayout(Bench& bench, const Tensor& plain, const mge_layout& layout);
-absl::StatusOr<Tensor> FromLayout(Bench& bench, const Bytes& laid, DType dtype, const Shape& shape, const mge_layout& layout);
+absl::StatusOr<Tensor> FromLayout(Bench& bench, const Bytes& laid, DType dtype, const Shape& shape,
+                                  const mge_layout& layout);
 // The backend's own reorder, by the first candidate that it offers.
 absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype, const Shape& shape, const mge_layout& from,
                               const mge_layout& to);

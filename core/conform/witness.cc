@@ -43,7 +43,8 @@ std::vector<Record> TakeRecords(std::string& text) {
       at = std::min(stop + 1, end);
     }
     if (fields[0].size() == 1) {
-      out.push_back({static_cast<RecordKind>(fields[0][0]), std::move(fields[1]), std::move(fields[2]), std::move(fields[3])});
+      out.push_back(
+          {static_cast<RecordKind>(fields[0][0]), std::move(fields[1]), std::move(fields[2]), std::move(fields[3])});
     }
   }
   text.erase(0, begin);

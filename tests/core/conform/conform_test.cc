@@ -105,7 +105,8 @@ class ExpectedFailures : public testing::Test {
 };
 
 TEST_F(ExpectedFailures, AreNoFailures) {
-  absl::StatusOr<Report> report = JudgeMutant("# a comment\nqueue.copies | | the driver drops a byte\nqueue.order | | the same\n");
+  absl::StatusOr<Report> report =
+      JudgeMutant("# a comment\nqueue.copies | | the driver drops a byte\nqueue.order | | the same\n");
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(Named(*report, "queue.copies").outcome, Outcome::kExpectedFailure);
   EXPECT_TRUE(report->passed()) << Findings(*report);
@@ -135,9 +136,12 @@ TEST_F(ExpectedFailures, AreReadStrictly) {
 std::vector<std::string> FindingsOf(std::vector<Task> tasks) {
   std::vector<std::string> out;
   size_t done = 0;
-  RunTasks(tasks, 2, [&](const Task& t, const Record& r) {
-    if (r.kind == RecordKind::kFound) out.push_back(t.name + " " + r.check + " " + r.where + ": " + r.what);
-  }, [&](const Task&, double) { ++done; });
+  RunTasks(
+      tasks, 2,
+      [&](const Task& t, const Record& r) {
+        if (r.kind == RecordKind::kFound) out.push_back(t.name + " " + r.check + " " + r.where + ": " + r.what);
+      },
+      [&](const Task&, double) { ++done; });
   EXPECT_EQ(done, tasks.size());
   std::sort(out.begin(), out.end());
   return out;
@@ -145,9 +149,23 @@ std::vector<std::string> FindingsOf(std::vector<Task> tasks) {
 
 TEST(Tasks, NameCrashesExitsAndHangsAndGoOn) {
   auto found = FindingsOf({
-      {"a", "first", [](Witness& w) { w.At("a place"); raise(SIGSEGV); }, 20},
-      {"b", "first", [](Witness& w) { w.Begin("second"); _exit(7); }, 20},
-      {"c", "first", [](Witness&) { for (;;) pause(); }, 0.2},
+      {"a", "first",
+       [](Witness& w) {
+         w.At("a place");
+         raise(SIGSEGV);
+       },
+       20},
+      {"b", "first",
+       [](Witness& w) {
+         w.Begin("second");
+         _exit(7);
+       },
+       20},
+      {"c", "first",
+       [](Witness&) {
+         for (;;) pause();
+       },
+       0.2},
       {"d", "first", [](Witness&) { throw std::runtime_error("thrown"); }, 20},
       {"e", "first", [](Witness& w) { w.Found("third", "here", "tab\tand\nline"); }, 20},
       {"f", "first", [](Witness&) {}, 20},
@@ -161,11 +179,13 @@ TEST(Tasks, NameCrashesExitsAndHangsAndGoOn) {
 }
 
 TEST(Tasks, KeepWhatWasSaidBeforeACrash) {
-  auto found = FindingsOf({{"a", "first", [](Witness& w) {
-    for (int i = 0; i < 3000; ++i) w.Found("many", "", std::to_string(i));
-    std::fputs("last words\n", stderr);
-    raise(SIGABRT);
-  }, 20}});
+  auto found = FindingsOf({{"a", "first",
+                            [](Witness& w) {
+                              for (int i = 0; i < 3000; ++i) w.Found("many", "", std::to_string(i));
+                              std::fputs("last words\n", stderr);
+                              raise(SIGABRT);
+                            },
+                            20}});
   ASSERT_EQ(found.size(), 3001u);
   EXPECT_THAT(found.front(), HasSubstr("it said: last words"));
 }
@@ -194,7 +214,8 @@ std::vector<Mutant> Mutants() {
 
 // "" if one of the checks that name the fault fails, else what fails.
 std::string WhyMissed(const Mutant& m, double seconds) {
-  absl::StatusOr<Report> report = Judge(std::string(MGE_BINARY_DIR) + "/tests/mutants/" + m.name + ".so", {.quick = true, .seconds = seconds});
+  absl::StatusOr<Report> report =
+      Judge(std::string(MGE_BINARY_DIR) + "/tests/mutants/" + m.name + ".so", {.quick = true, .seconds = seconds});
   if (!report.ok()) return report.status().ToString();
   for (const std::string& check : m.checks) {
     if (Named(*report, check).outcome == Outcome::kFailed) return {};
@@ -210,7 +231,8 @@ TEST(Mutants, TheOneThatIsRightPasses) {
 }
 
 TEST(Mutants, ASampleIsNamed) {
-  const std::vector<std::string> sample = {"workspace_lies", "one_byte_too_far", "ignores_wait", "leaks_reservation", "not_deterministic", "crashes_on_bad_index"};
+  const std::vector<std::string> sample = {"workspace_lies",    "one_byte_too_far",  "ignores_wait",
+                                           "leaks_reservation", "not_deterministic", "crashes_on_bad_index"};
   int judged = 0;
   for (const Mutant& m : Mutants()) {
     if (std::find(sample.begin(), sample.end(), m.name) == sample.end()) continue;

@@ -209,7 +209,8 @@ struct KernelTable {
   static mge_code Enumerate(mge_device* device, const mge_problem* problem, const mge_constraints* constraints,
                             const mge_candidate_sink* sink, mge_error* error) noexcept {
     return Guard(error, [&]() -> mge_code {
-      if (!Covers(problem, &mge_problem::graph)) return Report(error, MGE_INVALID_ARGUMENT, "the problem's struct is too short");
+      if (!Covers(problem, &mge_problem::graph))
+        return Report(error, MGE_INVALID_ARGUMENT, "the problem's struct is too short");
       Problem p(problem, device);
       if (p.node_count() == 0) return Report(error, MGE_INVALID_ARGUMENT, "the problem has no node");
       for (int i = 0; i < p.output_count(); ++i) {

@@ -45,7 +45,9 @@ struct Backend : mge::BackendDefaults {
     for (std::thread& t : mutant::Memory::Waiting().threads) t.join();
     mutant::Memory::Waiting().threads.clear();
   }
-  static const void* Extension(std::string_view name, uint32_t) { return name == MGE_FAULTS_EXTENSION ? &Faults::kApi : nullptr; }
+  static const void* Extension(std::string_view name, uint32_t) {
+    return name == MGE_FAULTS_EXTENSION ? &Faults::kApi : nullptr;
+  }
 };
 
 mge_code EnumerateAll(mge_device* device, const mge_problem* problem, const mge_constraints*, const mge_candidate_sink* sink,

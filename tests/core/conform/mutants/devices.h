@@ -62,7 +62,6 @@ class Device {
   char* notes_ = nullptr;
 };
 
-
 // What a fence and those who wait for it share.
 struct Counter {
   std::mutex mutex;
@@ -128,7 +127,10 @@ class Queue {
     if (Is("copy_too_short") && bytes > 64) --bytes;
     if (Is("capture_stale") && Capturing()) {
       std::vector<char> data(static_cast<const char*>(from), static_cast<const char*>(from) + bytes);
-      return Enqueue([=] { std::memcpy(to, data.data(), bytes); return Result(); });
+      return Enqueue([=] {
+        std::memcpy(to, data.data(), bytes);
+        return Result();
+      });
     }
     if (Is("copy_unordered") && bytes > 100'000 && bytes < 1'000'000) {
       return Enqueue([=, this] {
@@ -170,7 +172,8 @@ class Queue {
     std::lock_guard lock(mutex_);
     Push([this, value, counter = fence.counter] {
       std::unique_lock lock(counter->mutex);
-      while (counter->value < value && counter->code == MGE_OK && !stopping_) counter->changed.wait_for(lock, std::chrono::milliseconds(2));
+      while (counter->value < value && counter->code == MGE_OK && !stopping_)
+        counter->changed.wait_for(lock, std::chrono::milliseconds(2));
       if (counter->value < value && counter->code != MGE_OK && failure_.ok()) failure_ = {counter->code, counter->text};
     });
     return {};

@@ -24,13 +24,18 @@ inline Result Launch(const mge_run* run, Work work) {
 struct Relu {
   static constexpr const char* kOp = "Relu";
   static void Offer(const mge::Problem& p, mge::Offers& offers) {
-    if (p.node_count() != 1 || p.input(0).dtype() != MGE_DTYPE_F32 || p.adds(0)) return offers.Refuse("only one Relu of float32");
+    if (p.node_count() != 1 || p.input(0).dtype() != MGE_DTYPE_F32 || p.adds(0))
+      return offers.Refuse("only one Relu of float32");
     mge::Candidate c = {.id = "mutant.relu", .attributes = kSafe | MGE_KERNEL_BATCH_INVARIANT, .in_place = {{0, 0}}};
     offers.Add(c);
     if (p.input(0).rank() != 2) return;
     int32_t columns[] = {1, 0};
-    offers.Add({.id = "mutant.relu.columns", .rank = 1, .attributes = kSafe, .variant = 1,
-                .inputs = {mge::Permuted(columns)}, .outputs = {mge::Permuted(columns)}});
+    offers.Add({.id = "mutant.relu.columns",
+                .rank = 1,
+                .attributes = kSafe,
+                .variant = 1,
+                .inputs = {mge::Permuted(columns)},
+                .outputs = {mge::Permuted(columns)}});
   }
   Relu(const mge::Problem& p, const mge::Candidate&) : count(p.input(0).elements()) {
     if (Is("kernel_leak")) keep = ::new char[100];
@@ -89,8 +94,11 @@ struct Add {
   Result Launch(const mge_run* run) const {
     auto *a = mge::At<char>(run, x), *b = mge::At<char>(run, z), *out = mge::At<char>(run, y);
     return mutant::Launch(run, [self = *this, a, b, out] {
-      if (self.whole) self.Compute(reinterpret_cast<const int32_t*>(a), reinterpret_cast<const int32_t*>(b), reinterpret_cast<int32_t*>(out));
-      else self.Compute(reinterpret_cast<const float*>(a), reinterpret_cast<const float*>(b), reinterpret_cast<float*>(out));
+      if (self.whole)
+        self.Compute(reinterpret_cast<const int32_t*>(a), reinterpret_cast<const int32_t*>(b),
+                     reinterpret_cast<int32_t*>(out));
+      else
+        self.Compute(reinterpret_cast<const float*>(a), reinterpret_cast<const float*>(b), reinterpret_cast<float*>(out));
       return Result();
     });
   }
@@ -108,7 +116,8 @@ struct MatMul {
   static constexpr uint64_t kAttributes = kSafe | MGE_KERNEL_BATCH_INVARIANT;
   static mge::Support Supports(const mge::Problem& p) {
     bool flat = p.node_count() == 1 && p.input_count() == 2 && p.input(0).rank() == 2 && p.input(1).rank() == 2;
-    if (!flat || p.input(0).dtype() != MGE_DTYPE_F32 || p.adds(0)) return mge::No("only products of two matrices of float32");
+    if (!flat || p.input(0).dtype() != MGE_DTYPE_F32 || p.adds(0))
+      return mge::No("only products of two matrices of float32");
     return p.output(0).dim(1) <= 4096 ? mge::Yes() : mge::No("only up to 4096 columns");
   }
   static void Describe(const mge::Problem& p, mge::Candidate& c) {
@@ -127,14 +136,17 @@ struct MatMul {
       for (int64_t i = 0; i < k; ++i) to[j * k + i] = b[i * n + j];
   }
   Result Prepack(int, const void* from, void* to) const {
-    if (Is("prepack_late")) late = static_cast<const float*>(from);
-    else Pack(static_cast<const float*>(from), static_cast<float*>(to));
+    if (Is("prepack_late"))
+      late = static_cast<const float*>(from);
+    else
+      Pack(static_cast<const float*>(from), static_cast<float*>(to));
     if (Is("prepack_too_far")) static_cast<float*>(to)[k * n] = 1;
     return {};
   }
   void Bind(const mge::Binding& b) { x = b.input(0), z = b.input(1), y = b.output(0), w = b.workspace(); }
   Result Launch(const mge_run* run) const {
-    auto *a = mge::At<float>(run, x), *b = mge::At<float>(run, z), *c = mge::At<float>(run, y), *row = mge::At<float>(run, w);
+    auto *a = mge::At<float>(run, x), *b = mge::At<float>(run, z), *c = mge::At<float>(run, y),
+         *row = mge::At<float>(run, w);
     if (Is("shared_scratch")) row = shared_row;
     return mutant::Launch(run, [self = *this, a, b, c, row] { return self.Compute(a, b, c, row); });
   }
@@ -181,8 +193,10 @@ struct ReduceSum {
   explicit ReduceSum(const mge::Problem& p) : outputs(p.output(0).elements()) {
     mge::Value v = p.input(0);
     bool summed[4] = {};
-    if (p.input_count() == 1) std::fill(summed, summed + v.rank(), true);
-    else for (int64_t axis : p.input(1).data<int64_t>()) summed[axis < 0 ? axis + v.rank() : axis] = true;
+    if (p.input_count() == 1)
+      std::fill(summed, summed + v.rank(), true);
+    else
+      for (int64_t axis : p.input(1).data<int64_t>()) summed[axis < 0 ? axis + v.rank() : axis] = true;
     uint64_t stride = 1;
     for (int d = v.rank() - 1; d >= 0; --d) {
       size[d] = static_cast<uint64_t>(v.dim(d));
@@ -200,7 +214,8 @@ struct ReduceSum {
       for (uint64_t i = 0; i < self.size[0]; ++i)
         for (uint64_t j = 0; j < self.size[1]; ++j)
           for (uint64_t k = 0; k < self.size[2]; ++k)
-            for (uint64_t l = 0; l < self.size[3]; ++l) to[i * self.step[0] + j * self.step[1] + k * self.step[2] + l * self.step[3]] += *at++;
+            for (uint64_t l = 0; l < self.size[3]; ++l)
+              to[i * self.step[0] + j * self.step[1] + k * self.step[2] + l * self.step[3]] += *at++;
       if (self.outputs) kept->last = to[0];
       return Result();
     });
@@ -231,9 +246,12 @@ struct Reorder {
         for (int64_t j = 0; j < self.columns; ++j) {
           int64_t plain = i * self.columns + j, laid = j * self.rows + i;
           if (Is("reorder_not_inverse") && self.to_plain) laid = plain;
-          if (self.same) to[plain] = from[plain];
-          else if (self.to_plain) to[plain] = from[laid];
-          else to[laid] = from[plain];
+          if (self.same)
+            to[plain] = from[plain];
+          else if (self.to_plain)
+            to[plain] = from[laid];
+          else
+            to[laid] = from[plain];
         }
       }
       return Result();

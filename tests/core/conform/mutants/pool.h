@@ -23,7 +23,8 @@ class Pool {
     ++calls_;
     Block* block = Find(size);
     if (block) ++stats_.hits;
-    if (!block && (request.flags & MGE_POOL_NO_GROWTH) && !Is("ignores_no_growth")) return {MGE_RESOURCE_EXHAUSTED, "the pool may not grow"};
+    if (!block && (request.flags & MGE_POOL_NO_GROWTH) && !Is("ignores_no_growth"))
+      return {MGE_RESOURCE_EXHAUSTED, "the pool may not grow"};
     if (!block) {
       Block fresh = {{}, size, true, nullptr, 0, 0};
       Result r = Slab(size, &fresh.slab, request.error);
@@ -43,7 +44,12 @@ class Pool {
     block->bytes = bytes;
     stats_.in_use += bytes;
     stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
-    *out = {sizeof(*out), 0, reinterpret_cast<void*>(address), reinterpret_cast<void*>(address), bytes, reinterpret_cast<uintptr_t>(block)};
+    *out = {sizeof(*out),
+            0,
+            reinterpret_cast<void*>(address),
+            reinterpret_cast<void*>(address),
+            bytes,
+            reinterpret_cast<uintptr_t>(block)};
     return {};
   }
   void Release(const mge_reservation& reservation, const mge_fence_point* last_use) {
@@ -98,8 +104,10 @@ class Pool {
   }
   void TrimFree() {
     for (auto b = blocks_.begin(); b != blocks_.end();) {
-      if (!b->Ready()) ++b;
-      else Free(*b), b = blocks_.erase(b);
+      if (!b->Ready())
+        ++b;
+      else
+        Free(*b), b = blocks_.erase(b);
     }
   }
   mge::SlabSource slabs_;
