@@ -61,12 +61,13 @@ function(mge_backend)
   message(STATUS "backend ${arg_NAME}: built")
 endfunction()
 
-# mge_backend_test(NAME demo): adds the test that a backend outside of MGE's tree wants: the host loads it. MGE_COMMAND is the
-# mge command that it uses.
+# mge_backend_test(NAME demo): adds the tests that a backend outside of MGE's tree wants: the host loads it, and the conformance
+# kit passes (mge sdk test). MGE_COMMAND is the mge command that they use.
 function(mge_backend_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "")
   add_test(NAME ${arg_NAME}/loaded COMMAND ${MGE_COMMAND} plugins)
   set_tests_properties(${arg_NAME}/loaded PROPERTIES
     ENVIRONMENT "MGE_PLUGIN_PATH=$<TARGET_FILE_DIR:mge_backend_${arg_NAME}>"
     PASS_REGULAR_EXPRESSION "loaded +[^\n]*/mge_${arg_NAME}[.]so")
+  add_test(NAME ${arg_NAME}/conformance COMMAND ${MGE_COMMAND} sdk test --quick $<TARGET_FILE:mge_backend_${arg_NAME}>)
 endfunction()

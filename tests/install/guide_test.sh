@@ -26,11 +26,14 @@ mkdir "$work/stranger"
 if grep -n 'warning:' "$work/guide.log"; then fail "what the guide builds has warnings"; fi
 grep -Eq 'loaded +[^ ]*/build/mge_mydev\.so' "$work/guide.log" || fail "mge plugins does not show the new backend as loaded"
 grep -q 'mydev\.relu' "$work/guide.log" || fail "mge plan does not name the kernel of the new backend"
+[[ -n $(ls "$work/stranger/mydev/report") ]] || fail "there is no report"
 
 step "the project's own tests"
 (cd "$work/stranger/mydev" && clean cmake --workflow --preset release) >"$work/workflow.log" 2>&1 ||
   { tail -40 "$work/workflow.log"; fail "the tests of the new project"; }
-grep -q 'mydev/loaded' "$work/workflow.log" || fail "the new project does not test that it is loaded"
+for test in loaded conformance; do
+  grep -q "mydev/$test" "$work/workflow.log" || fail "the new project has no test '$test'"
+done
 
 step "a name that no device can have does not compile"
 sed -i 's/"mydev"/"mydexx"/' "$work/stranger/mydev/plugin.cc"
@@ -47,5 +50,7 @@ for example in "$tree"/share/mge/sdk/examples/*/; do
     cat "$work/example.log"
     fail "example $name"
   fi
+  clean mge sdk test --quick "$work/$name/mge_example_$name.so" >"$work/kit.log" 2>&1 ||
+    { cat "$work/kit.log"; fail "the conformance kit on example $name"; }
   clean MGE_PLUGIN_PATH="$work/$name" mge devices | grep -q "example_${name}0" || fail "mge devices does not list example $name"
 done
