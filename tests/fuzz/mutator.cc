@@ -35,16 +35,8 @@ constexpr int64_t kIntegers[] = {0,
                                  int64_t{1} << 40,
                                  std::numeric_limits<int64_t>::max(),
                                  std::numeric_limits<int64_t>::min()};
-constexpr float kFloats[] = {0.0f,
-                             -0.0f,
-                             1.0f,
-                             -1.0f,
-                             0.5f,
-                             1e-30f,
-                             1e30f,
-                             3.4e38f,
-                             std::numeric_limits<float>::infinity(),
-                             std::numeric_limits<float>::quiet_NaN()};
+// None that overflows in a product: where that happens is a matter of the order of the sums.
+constexpr float kFloats[] = {0.0f, -0.0f, 1.0f, -1.0f, 0.5f, 1e-30f, 1e6f, -3.0f, 100.0f, std::numeric_limits<float>::quiet_NaN()};
 
 size_t Below(size_t n, Random& random) { return static_cast<size_t>(random() % n); }  // not std::...distribution: portable
 
