@@ -160,7 +160,7 @@ std::string PlanJson(const Plan& plan) {
     for (const Alternative& a : u.alternatives) alternatives.push_back({{"id", a.id}, {"reason", a.reason}});
     units.push_back({{"kind", UnitKindName(u.kind)}, {"device", u.device}, {"kernel", u.kernel}, {"fusion", u.fusion},
                      {"nodes", u.nodes}, {"operators", u.ops}, {"inputs", u.inputs}, {"outputs", u.outputs},
-                     {"reason", u.reason}, {"cost_us", u.cost_us}, {"workspace_bytes", u.workspace_bytes},
+                     {"reason", u.reason}, {"cost_us", u.cost_us}, {"measured_us", u.measured_us}, {"workspace_bytes", u.workspace_bytes},
                      {"attributes", u.attributes}, {"in_place", u.in_place}, {"queue", u.queue},
                      {"placement", u.placement}, {"alternatives", std::move(alternatives)}});
   }

@@ -80,10 +80,7 @@ absl::StatusOr<uint64_t> MeasuredPeakBytes(const Plan& plan) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Instance> instance, store.Take());
   uint64_t bytes = static_cast<uint64_t>(instance->arena_bytes());
   store.Give(std::move(instance));
-  for (const ConstantBase& c : plan.constants) {
-    if (c.packed) bytes += static_cast<uint64_t>(c.tensor.bytes());
-  }
-  for (const auto& c : plan.device_constants) bytes += c->held_bytes();
+  bytes += static_cast<uint64_t>(plan.measured_constant_bytes);
   return bytes;
 }
 

@@ -101,6 +101,8 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(RuntimeOptions options)
   Registry& registry = *runtime->registry_;
   std::shared_ptr<const Snapshot> settings = registry.snapshot();
 
+  MGE_ASSIGN_OR_RETURN(runtime->selection_, MakeSelection(*settings, UserCacheDirectory(environment), registry.logger()));
+
   DevicesOptions devices;
   MGE_ASSIGN_OR_RETURN(PluginSearch search, PluginSearchOf(options, environment, registry));
   devices.directories = std::move(search.directories);
@@ -110,6 +112,14 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(RuntimeOptions options)
     return Declare(registry, backend, rows);
   };
   devices.logger = registry.logger();
+  if (MemoryPool pool = settings->Get<kMemoryPool>(); pool != MemoryPool::kBackend) {
+    for (const Choice& c : setting_choices::kMemoryPools) {
+      if (c.value == static_cast<int64_t>(pool)) devices.memory.pool = c.name;
+    }
+  }
+  devices.memory.reserve = settings->Get<kMemoryReserve>();
+  MGE_RETURN_IF_ERROR(AddWhere(ReservePolicy::Parse(devices.memory.reserve).status(),
+                               settings->OriginOf<kMemoryReserve>().Describe()));
   const MemoryLimits& limits = settings->Get<kMemoryLimit>();
   if (limits.all) devices.memory_limit = static_cast<uint64_t>(limits.all->count);
   for (const auto& [name, bytes] : limits.by_device) {

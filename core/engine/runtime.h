@@ -8,6 +8,7 @@
 
 #include "core/engine/compute_pool.h"
 #include "core/engine/dependency_engine.h"
+#include "core/engine/select.h"
 #include "core/env/registry.h"
 #include "core/plugin/devices.h"
 
@@ -38,6 +39,7 @@ class Runtime {
   Devices& devices() { return *devices_; }
   ComputePool& pool() { return *pool_; }
   DependencyEngine& engine() { return *engine_; }  // of asynchronous runs
+  const RuntimeSelection& selection() const { return selection_; }
   const Logger& logger() const { return registry_->logger(); }
 
   // Threads that a run may use now: the setting, else what the process may use.
@@ -54,6 +56,7 @@ class Runtime {
   std::shared_ptr<ComputePool> pool_;
   std::unique_ptr<Registry> registry_;
   std::unique_ptr<Devices> devices_;
+  RuntimeSelection selection_;
   std::unique_ptr<DependencyEngine> engine_;  // last: its operations use all the others
 };
 

@@ -57,25 +57,17 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   context->host = &runtime->devices().host();
   int asked = options.threads > 0 ? options.threads : resolution.devices.front().threads;
   context->threads = asked > 0 ? static_cast<uint32_t>(asked) : runtime->Threads();
-  Flags<Strategy> strategy = settings->Get<kSelectStrategy>();
-  if (strategy.Has(Strategy::kReproducible)) {
-    if (strategy.Has(Strategy::kProfile)) {
-      return Fail(errors::kBadSetting, "select.strategy = profile_reproducible needs a frozen selection",
-                  {.what = "REPRODUCIBLE forbids to choose by time",
-                   .where = settings->OriginOf<kSelectStrategy>().Describe(),
-                   .fix = "set reproducible alone"});
-    }
-    context->select_mode = MGE_SELECT_REPRODUCIBLE;
-    context->require = MGE_KERNEL_DETERMINISTIC;
-  } else if (strategy.Has(Strategy::kProfile)) {
-    context->select_mode = MGE_SELECT_PROFILE;
-  }
+  MGE_RETURN_IF_ERROR(ApplyStrategy(*settings, runtime->selection(), runtime->logger(), *context));
   context->in_place = settings->Get<kPlanInplace>();
   context->skip = settings->Get<kPlannerSkip>();
   context->skip.insert(context->skip.end(), options.skip.begin(), options.skip.end());
   context->cache_size = static_cast<int>(settings->Get<kPlanCacheSize>());
-  context->on_plan = [](Plan& plan) {
+  context->on_plan = [recorder = runtime->selection().recorder](Plan& plan) -> absl::Status {
     plan.attachment = std::make_unique<InstanceStore>(plan);
+    if (recorder) MGE_RETURN_IF_ERROR(recorder->Flush());
+    for (const Arena& arena : plan.arenas) {
+      if (arena.memory_class == MGE_MEMORY_DEVICE) MGE_RETURN_IF_ERROR(arena.device->Reserve(SummaryOf(plan, arena)));
+    }
     return absl::OkStatus();
   };
 

@@ -13,7 +13,8 @@ namespace mge {
 enum class Strategy : uint32_t { kHeuristic = 1, kProfile = 2, kReproducible = 4, kOptimized = 8 };
 
 enum class ConvAutotune { kOff = 0, kLimited = 1, kFastest = 2 };
-enum class TuningCache { kFile, kMemory };
+enum class TuningStore { kFile, kMemory };
+enum class MemoryPool { kBackend, kNaive, kRound, kUnpooled, kGrowing };
 enum class GpuPool { kNaive, kRound, kUnpooled };
 enum class StaticMemory { kOff = 0, kStatic = 2, kDynamic = 3, kBoth = 4 };
 
@@ -30,8 +31,12 @@ inline constexpr Choice kConvAutotune[] = {
     {ConvAutotune::kFastest, "fastest", "2"},
 };
 inline constexpr Choice kTuningCaches[] = {
-    {TuningCache::kFile, "file"},
-    {TuningCache::kMemory, "memory"},
+    {TuningStore::kFile, "file"},
+    {TuningStore::kMemory, "memory"},
+};
+inline constexpr Choice kMemoryPools[] = {
+    {MemoryPool::kBackend, "backend"},   {MemoryPool::kNaive, "naive"},     {MemoryPool::kRound, "round"},
+    {MemoryPool::kUnpooled, "unpooled"}, {MemoryPool::kGrowing, "growing"},
 };
 inline constexpr Choice kGpuPools[] = {
     {GpuPool::kNaive, "naive"},
@@ -133,20 +138,45 @@ inline constexpr Setting<Seconds> kSelectProfilingTimeout = {
     .aliases = "MGB_CONV_PROFILING_TIMEOUT",
     .status = SettingStatus::kLater,
 };
-inline constexpr Setting<TuningCache> kSelectCacheType = {
+inline constexpr Setting<Seconds> kSelectTime = {
+    .key = "select.time",
+    .fallback = Seconds(0.05),
+    .range = Range<Seconds>{Seconds(0), Seconds(1e6)},
+    .unit = "seconds",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Time after which no further run of a candidate begins when kernels are timed; each runs once at least.",
+};
+inline constexpr Setting<ByteCount> kSelectMemory = {
+    .key = "select.memory",
+    .fallback = ByteCount{0},
+    .unit = "bytes",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Most device memory that the timing of one candidate may take; 0 sets no limit but memory.limit.",
+};
+inline constexpr Setting<Path> kSelectFreeze = {
+    .key = "select.freeze",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "File to which the chosen kernels are written, for select.frozen to repeat.",
+};
+inline constexpr Setting<Path> kSelectFrozen = {
+    .key = "select.frozen",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc =
+        "Selection file whose kernels are taken; what it does not hold is chosen by select.strategy, and is an error with "
+        "profile_reproducible.",
+};
+inline constexpr Setting<TuningStore> kSelectCacheType = {
     .key = "select.cache_type",
-    .fallback = TuningCache::kFile,
+    .fallback = TuningStore::kFile,
     .choices = setting_choices::kTuningCaches,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Where measured times are kept: in a file, or in memory until the process ends.",
-    .status = SettingStatus::kLater,
+    .doc = "Where measured times are kept: in files, or in memory until the runtime ends.",
     .variable = "MGE_FASTRUN_CACHE_TYPE",
 };
 inline constexpr Setting<Path> kSelectCacheDir = {
     .key = "select.cache_dir",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Directory of the file of measured times; empty takes the user's cache directory.",
-    .status = SettingStatus::kLater,
+    .doc = "Directory of the files of measured times; empty takes mge/tuning in the user's cache directory.",
     .variable = "MGE_FASTRUN_CACHE_DIR",
 };
 inline constexpr Setting<bool> kSelectTensorCore = {
@@ -168,6 +198,20 @@ inline constexpr Setting<bool> kSelectTensorCoreConversion = {
     .status = SettingStatus::kLater,
 };
 
+inline constexpr Setting<MemoryPool> kMemoryPool = {
+    .key = "memory.pool",
+    .fallback = MemoryPool::kBackend,
+    .choices = setting_choices::kMemoryPools,
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Pool of every device's memory: what its backend brings or names, or one of the host's in its place.",
+};
+inline constexpr Setting<Text> kMemoryReserve = {
+    .key = "memory.reserve",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc =
+        "What the pool of a device takes before the first run or leaves alone: percent:N, bytes:SIZE, all or none; empty for "
+        "what its backend brings or names.",
+};
 inline constexpr Setting<GpuPool> kMemoryGpuPool = {
     .key = "memory.gpu_pool",
     .fallback = GpuPool::kNaive,
@@ -245,9 +289,10 @@ inline constexpr Setting<StaticMemory> kMemoryStaticPolicy = {
 
 inline constexpr auto kPlanRows =
     SettingRows(kPlanInplace, kPlanCacheSize, kPlannerSkip, kPlanMatchRange, kPlanNumTemp,
-                kSelectStrategy, kSelectConvAutotune, kSelectDeterministic, kSelectProfilingTimeout,
+                kSelectStrategy, kSelectConvAutotune, kSelectDeterministic, kSelectProfilingTimeout, kSelectTime, kSelectMemory,
+                kSelectFreeze, kSelectFrozen,
                 kSelectCacheType, kSelectCacheDir, kSelectTensorCore, kSelectTensorCoreConversion,
-                kMemoryGpuPool, kMemoryGpuReserve, kMemoryRoundCutoff, kMemoryLargeRound,
+                kMemoryPool, kMemoryReserve, kMemoryGpuPool, kMemoryGpuReserve, kMemoryRoundCutoff, kMemoryLargeRound,
                 kMemoryReserveCuda, kMemoryReserveRocm, kMemoryStaticPolicy);
 
 }  // namespace mge

@@ -13,6 +13,7 @@ namespace mge {
 
 // Puts scale[c] * convolution + shift[c] in root's place. False, and no change, where the new weights overflow.
 absl::StatusOr<bool> FoldIntoConvolution(Graph& graph, NodeId root, const Node& convolution,
-                                         std::span<const double> scale, std::span<const double> shift);
+                                         std::span<const double> scale, std::span<const double> shift,
+                                         HostAllocator& allocator);
 
 }  // namespace mge

@@ -10,6 +10,7 @@
 #include "core/base/shape.h"
 #include "core/plugin/guard.h"
 #include "core/plugin/host_services.h"
+#include "core/plugin/strategy.h"
 #include "core/plugin/tables.h"
 #include "fmt/format.h"
 
@@ -45,7 +46,19 @@ std::vector<mge_layout> CopyLayouts(const mge_layout* const* list, size_t count)
   return out;
 }
 
+absl::Status Describe(Device& device, const mge_layout& layout, DType dtype, std::span<const int64_t> dims,
+                      mge_layout_info& out) {
+  out.struct_size = sizeof(out);
+  mge_error error;
+  mge_code code = CallBackend(error, [&](mge_error* e) {
+    return device.layout_api()->describe(device.handle(), &layout, static_cast<mge_dtype>(dtype),
+                                         static_cast<int32_t>(dims.size()), dims.data(), &out, e);
+  });
+  return StatusOfBackend(code, error, "describing it");
+}
+
 struct Collector {
+  Device* device;
   const mge_problem* problem;
   const mge_constraints* constraints;
   CandidateList list;
@@ -87,14 +100,27 @@ struct Collector {
     o.inputs = CopyLayouts(c->input_layouts, inputs);
     o.outputs = CopyLayouts(c->output_layouts, outputs);
     o.in_place.assign(c->in_place, c->in_place + c->in_place_count);
-    const mge_graph& operands = *problem->graph;
+    const mge_graph& g = *problem->graph;
     for (size_t i = 0; i < inputs + outputs; ++i) {
-      const mge_value& v = *operands.values[i < inputs ? operands.inputs[i] : operands.outputs[i - inputs]];
-      if (!IsSound(i < inputs ? o.inputs[i] : o.outputs[i - inputs], v.rank)) {
-        return Drop(o.id, fmt::format("names a layout of operand {} that is none", i));
-      }
+      const mge_value& v = *g.values[i < inputs ? g.inputs[i] : g.outputs[i - inputs]];
+      const mge_layout& layout = i < inputs ? o.inputs[i] : o.outputs[i - inputs];
+      if (!IsSound(layout, v.rank)) return Drop(o.id, fmt::format("names a layout of operand {} that is none", i));
+      if (layout.kind != MGE_LAYOUT_OPAQUE) continue;
+      std::string why = WhyNotOpaque(layout, v);
+      if (!why.empty()) return Drop(o.id, std::move(why));
     }
     list.offered.push_back(std::move(o));
+  }
+
+  std::string WhyNotOpaque(const mge_layout& layout, const mge_value& v) const {
+    if (!device->layout_api()) return "it names an opaque layout, but its backend has no table 'layout'";
+    mge_layout_info info = {};
+    absl::Status described =
+        Describe(*device, layout, static_cast<DType>(v.dtype), {v.dims, static_cast<size_t>(std::max(v.rank, 0))}, info);
+    if (!described.ok()) return fmt::format("its opaque layout {}: {}", layout.opaque_id, ErrorTitle(described));
+    if (info.bytes == layout.opaque_bytes) return {};
+    return fmt::format("its layout {} takes {} bytes by its own description and {} by the candidate's",
+                       CopyText(info.name, 64), info.bytes, layout.opaque_bytes);
   }
 };
 
@@ -121,7 +147,7 @@ OwnedCandidate::Abi OwnedCandidate::ToAbi() const {
 
 absl::StatusOr<CandidateList> EnumerateCandidates(Device& device, const mge_problem& problem,
                                                   const mge_constraints& constraints) {
-  Collector collector = {&problem, &constraints, {}};
+  Collector collector = {&device, &problem, &constraints, {}};
   const mge_kernel_api& api = device.kernel_api();
   mge_candidate_sink sink = {sizeof(mge_candidate_sink), 0, &collector,
                              [](void* self, const mge_candidate* c) { static_cast<Collector*>(self)->Add(c); },
@@ -136,39 +162,38 @@ absl::StatusOr<CandidateList> EnumerateCandidates(Device& device, const mge_prob
 }
 
 absl::StatusOr<std::vector<int>> OrderCandidates(Device& device, const mge_problem& problem,
-                                                 const std::vector<OwnedCandidate>& candidates, int32_t mode,
-                                                 const std::vector<double>* measured_us) {
+                                                 const std::vector<OwnedCandidate>& candidates, int32_t mode) {
   std::vector<int> order(candidates.size());
   std::iota(order.begin(), order.end(), 0);
   if (candidates.size() <= 1) return order;
-  if (const mge_strategy_api* strategy = device.strategy_api()) {
-    std::vector<OwnedCandidate::Abi> abis;
-    std::vector<const mge_candidate*> pointers;
-    for (const OwnedCandidate& c : candidates) abis.push_back(c.ToAbi());
-    for (const OwnedCandidate::Abi& a : abis) pointers.push_back(&a.candidate);
-    mge_choice choice = {sizeof(mge_choice), mode, &problem, pointers.data(), pointers.size(),
-                         mode == MGE_SELECT_PROFILE && measured_us ? measured_us->data() : nullptr};
-    std::vector<uint32_t> answer(candidates.size());
-    mge_error error;
-    mge_code code = strategy->order(device.handle(), &choice, answer.data(), &error);
-    if (code != MGE_OK) return StatusOfBackend(code, error, fmt::format("device {}: ordering candidates", device.name()));
-    order.assign(answer.begin(), answer.end());
-    std::vector<int> sorted = order;
-    std::sort(sorted.begin(), sorted.end());
-    for (size_t i = 0; i < sorted.size(); ++i) {
-      if (sorted[i] != static_cast<int>(i)) {
-        return Fail(errors::kKernelFailed,
-                    fmt::format("the strategy of device {} answered something that is no order of its candidates",
-                                device.name()));
-      }
-    }
-    return order;
+  std::vector<OwnedCandidate::Abi> abis;
+  std::vector<const mge_candidate*> pointers;
+  std::vector<double> measured;
+  for (const OwnedCandidate& c : candidates) {
+    abis.push_back(c.ToAbi());
+    measured.push_back(c.measured_us);
   }
-  auto key = [&](int i) {
-    double cost = mode == MGE_SELECT_PROFILE && measured_us ? (*measured_us)[i] : candidates[i].cost_us;
-    return std::make_tuple(cost < 0 ? 1e30 : cost, candidates[i].rank, std::string_view(candidates[i].id));
-  };
-  std::sort(order.begin(), order.end(), [&](int a, int b) { return key(a) < key(b); });
+  for (const OwnedCandidate::Abi& a : abis) pointers.push_back(&a.candidate);
+  mge_choice choice = {sizeof(mge_choice), mode, &problem, pointers.data(), pointers.size(),
+                       mode == MGE_SELECT_PROFILE ? measured.data() : nullptr};
+  std::vector<uint32_t> answer(candidates.size());
+  if (const mge_strategy_api* strategy = device.strategy_api()) {
+    mge_error error;
+    mge_code code =
+        CallBackend(error, [&](mge_error* e) { return strategy->order(device.handle(), &choice, answer.data(), e); });
+    if (code != MGE_OK) return StatusOfBackend(code, error, fmt::format("device {}: ordering candidates", device.name()));
+  } else {
+    MGE_RETURN_IF_ERROR(OrderByHost(choice, answer.data()));
+  }
+  order.assign(answer.begin(), answer.end());
+  std::vector<int> sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] == static_cast<int>(i)) continue;
+    return Fail(errors::kKernelFailed,
+                fmt::format("the strategy of device {} answered something that is no order of its candidates",
+                            device.name()));
+  }
   return order;
 }
 
@@ -199,6 +224,14 @@ std::string LayoutText(const mge_layout& l) {
   for (int i = 0; i < l.rank && i < 8; ++i) out += fmt::format("{}{}", i ? "," : "", l.perm[i]);
   for (int i = 0; i < l.block_count && i < 2; ++i) out += fmt::format(" {}x{}", l.block_size[i], l.block_axis[i]);
   return out + ")";
+}
+
+std::string LayoutText(Device& device, const mge_layout& layout, DType dtype, std::span<const int64_t> dims) {
+  mge_layout_info info = {};
+  if (layout.kind != MGE_LAYOUT_OPAQUE || !device.layout_api() || !Describe(device, layout, dtype, dims, info).ok()) {
+    return LayoutText(layout);
+  }
+  return EscapeControl(CopyText(info.name, 64));
 }
 
 absl::StatusOr<int64_t> LayoutBytes(const mge_layout& layout, int64_t element_bytes, std::span<const int64_t> dims) {

@@ -2,6 +2,7 @@
 // Candidates of a problem: what a backend offers, copied, with the reasons of what it refused.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct OwnedCandidate {
   uint64_t attributes = 0;
   uint64_t workspace = 0;  // upper bound, bytes
   double cost_us = -1;     // negative: unknown
+  double measured_us = -1; // negative: not timed, or it failed
+  std::string fault;       // why it could not be timed
   uint64_t token = 0;
   std::vector<mge_layout> inputs;   // per operand of the problem
   std::vector<mge_layout> outputs;
@@ -40,19 +43,20 @@ struct CandidateList {
   std::vector<Refusal> refused;
 };
 
-// Asks the device's backend. Unknown attribute bits, wrong in-place pairs and wild sizes are the backend's fault:
-// such an offer is dropped and stands among the refusals.
+// Asks the device's backend. Unknown attribute bits, wrong in-place pairs, layouts that it does not describe and wild sizes
+// are the backend's fault: such an offer is dropped and stands among the refusals.
 absl::StatusOr<CandidateList> EnumerateCandidates(Device& device, const mge_problem& problem,
                                                   const mge_constraints& constraints);
 
-// The order of the candidates, best first: by the backend's own strategy, else by the host's (estimated cost, then
-// rank, then id). REPRODUCIBLE looks at nothing that was measured.
+// The order of the candidates, best first: by the backend's own strategy, else by the host's (core/plugin/strategy.h). The
+// backend sees measured times with PROFILE only. kKernelFailed if it answers what is no order of them.
 absl::StatusOr<std::vector<int>> OrderCandidates(Device& device, const mge_problem& problem,
-                                                 const std::vector<OwnedCandidate>& candidates, int32_t mode,
-                                                 const std::vector<double>* measured_us);
+                                                 const std::vector<OwnedCandidate>& candidates, int32_t mode);
 
 // "nchw"-like words for messages: "plain", "perm(0,2,3,1)", "any", "opaque(3)".
 std::string LayoutText(const mge_layout& layout);
+// The same, an opaque layout by the name that its backend gives it.
+std::string LayoutText(Device& device, const mge_layout& layout, DType dtype, std::span<const int64_t> dims);
 
 inline bool IsPlain(const mge_layout& layout) { return layout.kind == MGE_LAYOUT_PLAIN; }
 bool SameLayout(const mge_layout& a, const mge_layout& b);

@@ -1,35 +1,183 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "core/base/errors.h"
+#include "core/ops/op.h"
 #include "core/plan/measure.h"
+#include "core/plan/problem_key.h"
+#include "core/plan/selection.h"
 #include "core/plan/stages.h"
+#include "fmt/format.h"
 
 namespace mge {
 namespace {
 
 constexpr double kUnknownUs = 1000;  // cost of a candidate without an estimate
 constexpr double kNeverUs = 1e9;     // cost of a candidate that could not be run
+constexpr std::string_view kDeterministic = "-deterministic";  // behind the key of the best one that is
+
+// The choice of one group's kernel.
+class Selector {
+ public:
+  Selector(const Planning& p, Group& group, const SelectionTools& tools)
+      : p_(p), context_(*p.context), group_(group), tools_(tools), problem_(ProblemOf(group, p.context->threads)) {}
+
+  absl::Status Run() {
+    bool keyed = offered().size() > 1 &&
+                 (context_.select_mode == MGE_SELECT_PROFILE || tools_.frozen != nullptr || tools_.recorder != nullptr);
+    if (keyed) key_ = KeyOf(*group_.device, problem_, context_.require, context_.forbid);
+    MGE_ASSIGN_OR_RETURN(bool frozen, TakeFrozen());
+    if (frozen) return absl::OkStatus();
+    int32_t mode = context_.select_mode;
+    if (mode == MGE_SELECT_PROFILE) {
+      MGE_RETURN_IF_ERROR(TakeTimes());
+      bool timed = std::any_of(offered().begin(), offered().end(), [](const auto& c) { return c.measured_us >= 0; });
+      if (!timed) mode = MGE_SELECT_HEURISTIC;
+    }
+    MGE_ASSIGN_OR_RETURN(order_, OrderCandidates(*group_.device, problem_, offered(), mode));
+    return absl::OkStatus();
+  }
+
+  const std::vector<int>& order() const { return order_; }
+
+  // What each candidate is taken to cost: its time, but never less than those that the strategy has put before it. So the
+  // strategy decides, and the costs of reorders only between candidates that are equal to it.
+  std::vector<double> Costs() const {
+    std::vector<double> cost(offered().size(), kNeverUs);
+    double least = 0;
+    for (int c : order_) {
+      const OwnedCandidate& candidate = offered()[c];
+      double us = candidate.measured_us >= 0   ? candidate.measured_us
+                  : !candidate.fault.empty()   ? kNeverUs
+                  : candidate.cost_us >= 0     ? candidate.cost_us
+                                               : kUnknownUs;
+      cost[c] = least = std::max(least, us);
+    }
+    return cost;
+  }
+
+  // Tells the recorder.
+  void Note(int chosen) const {
+    if (!tools_.recorder || offered().size() < 2) return;
+    auto note = [&](std::string key, const OwnedCandidate& c) {
+      tools_.recorder->Note(key, c.id, key_.text,
+                            c.measured_us >= 0 ? fmt::format("measured {:.2f} us", c.measured_us) : "not measured");
+    };
+    auto repeats = [&](int c) { return (offered()[c].attributes & MGE_KERNEL_DETERMINISTIC) != 0; };
+    note(key_.choice, offered()[chosen]);
+    if (repeats(chosen)) return;
+    auto best = std::find_if(order_.begin(), order_.end(), repeats);
+    if (best != order_.end()) note(key_.choice + std::string(kDeterministic), offered()[*best]);
+  }
+
+ private:
+  const std::vector<OwnedCandidate>& offered() const { return group_.candidates.offered; }
+  std::vector<OwnedCandidate>& offered() { return group_.candidates.offered; }
+  const Node& node() const { return p_.graph.node(group_.nodes.front()); }
+
+  // What the selection file says, if it says something of this problem.
+  absl::StatusOr<bool> TakeFrozen() {
+    if (!tools_.frozen || offered().size() < 2) return false;
+    std::string_view id;
+    if (context_.require & MGE_KERNEL_DETERMINISTIC) id = tools_.frozen->Find(key_.choice + std::string(kDeterministic));
+    if (id.empty()) id = tools_.frozen->Find(key_.choice);
+    auto at = std::find_if(offered().begin(), offered().end(), [&](const auto& c) { return c.id == id; });
+    if (!id.empty() && at != offered().end()) {
+      order_ = {static_cast<int>(at - offered().begin())};
+      group_.reason = fmt::format("frozen in '{}'", tools_.frozen->path());
+      return true;
+    }
+    if (!tools_.only_frozen) return false;
+    return Fail(errors::kBadSetting, fmt::format("the frozen selection has no kernel for operator {}", node().op),
+                {.what = id.empty() ? fmt::format("'{}' says nothing of {}", tools_.frozen->path(), key_.text)
+                                    : fmt::format("'{}' names '{}', which is not offered for {} under this strategy",
+                                                  tools_.frozen->path(), id, key_.text),
+                 .where = NodePlace(node()),
+                 .fix = "freeze it anew with these shapes (select.strategy = profile, select.freeze = FILE)"});
+  }
+
+  // Times from the cache, and those that are missing by measurement. Candidates with wrong results are taken out.
+  absl::Status TakeTimes() {
+    if (offered().size() < 2) return absl::OkStatus();
+    TuningRecord record;
+    if (tools_.cache) {
+      if (std::optional<TuningRecord> known = tools_.cache->Find(key_.timing)) record = *std::move(known);
+    }
+    std::vector<int> missing;
+    for (size_t c = 0; c < offered().size(); ++c) {
+      if (!record.Find(offered()[c].id)) missing.push_back(static_cast<int>(c));
+    }
+    if (!missing.empty() && tools_.may_measure) {
+      MGE_ASSIGN_OR_RETURN(std::vector<Measurement> measured,
+                           MeasureCandidates(p_.graph, group_, missing, context_.threads, tools_.limits));
+      TuningRecord found, kept;
+      for (size_t i = 0; i < missing.size(); ++i) {
+        const Measurement& m = measured[i];
+        found.timings.push_back({offered()[missing[i]].id, m.us, m.wrong, m.fault});
+        if (m.kept) kept.timings.push_back(found.timings.back());
+      }
+      found.text = kept.text = key_.text;
+      record.Merge(found);
+      if (tools_.cache && !kept.timings.empty()) tools_.cache->Add(key_.timing, kept);
+    }
+    for (OwnedCandidate& c : offered()) {
+      const Timing* t = record.Find(c.id);
+      if (!t) continue;
+      c.measured_us = t->us;
+      c.fault = t->fault;
+      if (t->wrong) Report(c);
+    }
+    std::erase_if(offered(), [&](const OwnedCandidate& c) {
+      const Timing* t = record.Find(c.id);
+      if (!t || !t->wrong) return false;
+      group_.candidates.refused.push_back({c.id, c.fault});
+      return true;
+    });
+    if (!offered().empty()) return absl::OkStatus();
+    return Fail(errors::kKernelFailed,
+                fmt::format("no kernel of device {} computes operator {} rightly", group_.device->name(), node().op),
+                {.what = group_.candidates.refused.back().id + ": " + group_.candidates.refused.back().reason,
+                 .where = NodePlace(node()),
+                 .fix = "report it to the author of the backend, or choose another device"});
+  }
+
+  void Report(const OwnedCandidate& c) const {
+    tools_.logger.Warning("kernel '{}' of backend {} is not used for {}: {}", c.id, group_.device->backend().name(),
+                          key_.text, c.fault);
+  }
+
+  const Planning& p_;
+  const PlanContext& context_;
+  Group& group_;
+  const SelectionTools& tools_;
+  const mge_problem problem_;
+  ProblemKey key_;
+  std::vector<int> order_;
+};
 
 }  // namespace
 
 absl::Status ChooseKernels(Planning& p) {
-  std::vector<std::vector<int>> order(p.cover.groups.size());
-  std::vector<std::vector<double>> cost(p.cover.groups.size());
-  for (size_t g = 0; g < p.cover.groups.size(); ++g) {
+  const SelectionTools none;
+  const SelectionTools& tools = p.context->selection ? *p.context->selection : none;
+  const size_t count = p.cover.groups.size();
+  std::vector<std::vector<int>> order(count);
+  std::vector<std::vector<double>> cost(count);
+  std::vector<std::pair<size_t, Selector>> selectors;
+  for (size_t g = 0; g < count; ++g) {
     Group& group = p.cover.groups[g];
     if (group.kind != Unit::Kind::kKernel) continue;
-    mge_problem problem = ProblemOf(group, p.context->threads);
-    const std::vector<OwnedCandidate>& offered = group.candidates.offered;
-    for (const OwnedCandidate& c : offered) cost[g].push_back(c.cost_us < 0 ? kUnknownUs : c.cost_us);
-    std::vector<double> measured;
-    if (p.context->select_mode == MGE_SELECT_PROFILE && offered.size() > 1) {
-      MGE_ASSIGN_OR_RETURN(measured, MeasureCandidates(*group.device, problem, offered, *p.context));
-      for (size_t c = 0; c < measured.size(); ++c) {
-        cost[g][c] = measured[c] >= 0 ? measured[c] : kNeverUs;
-      }
-    }
-    MGE_ASSIGN_OR_RETURN(order[g], OrderCandidates(*group.device, problem, offered, p.context->select_mode,
-                                                   measured.empty() ? nullptr : &measured));
+    Selector selector(p, group, tools);
+    MGE_RETURN_IF_ERROR(selector.Run());
+    order[g] = selector.order();
+    cost[g] = selector.Costs();
+    selectors.emplace_back(g, std::move(selector));
   }
   p.choices = ChooseLayouts(p.graph, p.cover.groups, order, cost);
+  for (const auto& [g, selector] : selectors) {
+    selector.Note(p.choices[g].candidate);
+    if (!p.cover.groups[g].reason.empty()) p.choices[g].reason = p.cover.groups[g].reason;
+  }
   return absl::OkStatus();
 }
 

@@ -235,7 +235,7 @@ class Coverer {
     group.inputs = group.abi->inputs();
     group.outputs = group.abi->outputs();
     mge_problem problem = ProblemOf(group, context_.threads);
-    mge_constraints constraints = {sizeof(mge_constraints), 0, context_.require, 0, context_.workspace_limit};
+    mge_constraints constraints = {sizeof(mge_constraints), 0, context_.require, context_.forbid, context_.workspace_limit};
     MGE_ASSIGN_OR_RETURN(group.candidates, EnumerateCandidates(*group.device, problem, constraints));
     return !group.candidates.offered.empty();
   }
@@ -270,13 +270,19 @@ class Coverer {
       return Fail(errors::kUnsupportedOp, fmt::format("operator {} is not implemented", node.op),
                   {.where = NodePlace(node)});
     }
-    if (context_.require) {
-      return Fail(errors::kUnsupportedFeature,
-                  fmt::format("operator {} has no kernel with the attributes that were asked for", node.op),
-                  {.where = NodePlace(node), .fix = "drop the strategy that demands them, or choose another device"});
-    }
     Group group;
     group.kind = visible && !node.def->Is(kRandom) ? Unit::Kind::kReference : Unit::Kind::kHost;
+    // What the core computes on host values it always computes alike; what a backend should have done is never taken over
+    // in silence when the strategy demands something of kernels.
+    if (group.kind == Unit::Kind::kReference && (context_.require || (context_.forbid & MGE_KERNEL_REFERENCE))) {
+      std::string what;
+      for (const Refusal& r : refused_[id]) what += fmt::format("{}{}: {}", what.empty() ? "" : "; ", r.id, r.reason);
+      return Fail(errors::kUnsupportedFeature,
+                  fmt::format("operator {} has no kernel with the attributes that were asked for", node.op),
+                  {.what = std::move(what),
+                   .where = NodePlace(node),
+                   .fix = "drop the strategy that demands them, or choose another device"});
+    }
     group.nodes = {id};
     group.device = &HostStepDevice(context_);
     group.refused = std::move(refused_[id]);

@@ -25,6 +25,7 @@ struct Group {
   std::unique_ptr<AbiGraph> abi;          // kKernel
   CandidateList candidates;               // kKernel: never empty
   std::vector<Refusal> refused;           // kReference: why no backend does it
+  std::string reason;                     // why its kernel, if that is not by cost
 };
 
 struct Cover {

@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times the candidates of a problem on their device, for the strategy PROFILE.
+// Times the candidates of a group on their device, and holds their results against those of the reference evaluators.
 #pragma once
 
+#include <span>
+#include <string>
 #include <vector>
 
-#include "core/plan/candidate.h"
-#include "core/plan/program.h"
+#include "core/plan/cover.h"
+#include "core/plan/selection.h"
 
 namespace mge {
 
-// Microseconds per run for each candidate: the least of some warm runs on seeded non-zero data; negative for one that
-// could not be run within the device's budget.
-absl::StatusOr<std::vector<double>> MeasureCandidates(Device& device, const mge_problem& problem,
-                                                      const std::vector<OwnedCandidate>& candidates,
-                                                      const PlanContext& context);
+struct Measurement {
+  double us = -1;      // the least of some warm runs; negative: there is none, for `fault`
+  std::string fault;   // why it cannot be taken, or was not timed
+  bool wrong = false;  // its results are not those of the reference
+  bool kept = false;   // the same would be found again: worth to be remembered
+};
+
+// One for each of `which` (indices of the group's offered candidates). Inputs are seeded and not zero. A candidate that
+// fails, or is wrong, is an answer; an error is what concerns them all.
+absl::StatusOr<std::vector<Measurement>> MeasureCandidates(const Graph& graph, const Group& group,
+                                                           std::span<const int> which, uint32_t threads,
+                                                           const MeasureLimits& limits);
 
 }  // namespace mge

@@ -55,7 +55,7 @@ class Partition {
   // cost_[i][d]: of node i on device d; infinite where it has no kernel.
   absl::Status Estimate() {
     cost_.assign(nodes_.size(), std::vector<double>(context_.split, 0));
-    mge_constraints constraints = {sizeof(mge_constraints), 0, context_.require, 0, context_.workspace_limit};
+    mge_constraints constraints = {sizeof(mge_constraints), 0, context_.require, context_.forbid, context_.workspace_limit};
     for (size_t i = 0; i < nodes_.size(); ++i) {
       if (IsAlias(graph_.node(nodes_[i]))) continue;
       AbiGraph abi(graph_, nodes_.subspan(i, 1), uses_);

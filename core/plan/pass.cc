@@ -89,8 +89,11 @@ absl::StatusOr<int> RunRewrites(Graph& graph, const PassContext& context) {
       const Rewrite* rewrite = AllRewrites()[r];
       if (context.Skips(rewrite->name)) continue;
       int32_t first_new = graph.node_count();
-      MGE_ASSIGN_OR_RETURN(bool changed, rewrite->apply(graph, id));
-      if (!changed) continue;
+      absl::StatusOr<bool> changed = rewrite->apply(graph, id, *context.allocator);
+      // What does not fit the budget stays as it is.
+      if (changed.status().code() == absl::StatusCode::kResourceExhausted) continue;
+      if (!changed.ok()) return changed.status();
+      if (!*changed) continue;
       ++changes;
       if (context.rewrite_counts) ++(*context.rewrite_counts)[r];
       for (int32_t n = first_new; n < graph.node_count(); ++n) {

@@ -86,6 +86,21 @@ std::string DeviceText(const Plan& plan) {
   return names.empty() ? plan.device->name() : Join(names, "+");
 }
 
+mge_plan_summary SummaryOf(const Plan& plan, const Arena& arena) {
+  mge_plan_summary summary = {};
+  summary.struct_size = sizeof(summary);
+  summary.concurrency = 1;
+  summary.arena_bytes = static_cast<uint64_t>(arena.bytes);
+  for (const auto& constants : plan.device_constants) {
+    if (&constants->device() == arena.device) summary.constant_bytes += static_cast<uint64_t>(constants->bytes());
+  }
+  for (const PlacedBuffer& b : plan.buffers) {
+    if (!b.workspace || &plan.arenas[static_cast<size_t>(b.arena)] != &arena) continue;
+    summary.workspace_bytes = std::max(summary.workspace_bytes, static_cast<uint64_t>(b.bytes));
+  }
+  return summary;
+}
+
 std::string PlanText(const Plan& plan, bool why) {
   std::string out = fmt::format("device {}: {} steps, arena {} bytes (lower bound {}), packed constants {} bytes, "
                                 "constants in place {} bytes\n",
@@ -105,6 +120,7 @@ std::string PlanText(const Plan& plan, bool why) {
     out += fmt::format("       on {}: {}", u.device, u.reason);
     if (!u.placement.empty()) out += fmt::format("; there because {}", u.placement);
     if (u.cost_us >= 0) out += fmt::format("; estimated {:.2f} us", u.cost_us);
+    if (u.measured_us >= 0) out += fmt::format("; measured {:.2f} us", u.measured_us);
     if (u.workspace_bytes) out += fmt::format("; workspace {} bytes", u.workspace_bytes);
     if (u.attributes) out += fmt::format("; {}", AttributeText(u.attributes));
     out += "\n";

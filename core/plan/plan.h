@@ -96,7 +96,8 @@ struct Unit {
   std::string reason;  // why this candidate
   uint64_t attributes = 0;
   int64_t workspace_bytes = 0;
-  double cost_us = -1;
+  double cost_us = -1;      // estimated
+  double measured_us = -1;  // with the strategy profile; negative: it was not
   std::vector<std::string> inputs;  // "x : float32[1,8,4,4] perm(0,2,3,1)"
   std::vector<std::string> outputs;
   std::vector<Alternative> alternatives;
@@ -188,6 +189,9 @@ class Plan {
   int64_t constant_bytes = 0;  // used as they are (mostly views of the model's file)
   int64_t packed_bytes = 0;    // of packed ones in host memory
   int64_t uploaded_bytes = 0;  // in memory of devices, packed or not
+  // By how much the budgets of its devices grew while constants were packed and uploaded: measured, not planned. Exact while
+  // nobody else plans on those devices.
+  int64_t measured_constant_bytes = 0;
   int reference_steps = 0;
   std::vector<Alternative> dropped_claims;
   std::vector<std::string> pass_log;
@@ -206,6 +210,9 @@ int64_t PlannedPeakBytes(const Plan& plan);
 
 // The devices whose kernels it runs: "gpu0+gpu1"; the one preferred if it runs none.
 std::string DeviceText(const Plan& plan);
+
+// What the reserve policy of an arena's device is told of the plan.
+mge_plan_summary SummaryOf(const Plan& plan, const Arena& arena);
 
 // The plan in words. `why` adds alternatives, reasons and buffers.
 std::string PlanText(const Plan& plan, bool why);

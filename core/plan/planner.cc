@@ -2,6 +2,8 @@
 // BuildPlan: the graph made special for its inputs and simplified, then the stages of planning one after the other.
 #include <algorithm>
 
+#include "core/base/errors.h"
+#include "core/plan/memory_limit.h"
 #include "core/plan/pass.h"
 #include "core/plan/stages.h"
 
@@ -48,23 +50,57 @@ void BindInputs(Planning& p) {
   }
 }
 
-}  // namespace
-
-absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& graph, std::span<const InputType> inputs,
-                                                const std::shared_ptr<const PlanContext>& context) {
-  Planning p(graph, inputs, context);
+// Everything up to the size of the plan.
+absl::Status PlanMemory(Planning& p) {
   MGE_RETURN_IF_ERROR(Specialise(p));
   MGE_RETURN_IF_ERROR(TakeCover(p));
   MGE_RETURN_IF_ERROR(ChooseKernels(p));
   MGE_RETURN_IF_ERROR(ScheduleUnits(p));
   MGE_RETURN_IF_ERROR(PrepareKernels(p));
   AssignBuffers(p);
-  MGE_RETURN_IF_ERROR(PackConstants(p));
+  return CheckMemoryLimits(p);
+}
+
+uint64_t LiveBytes(const PlanContext& context) {
+  uint64_t bytes = 0;
+  for (Device* device : context.devices) bytes += device->LiveBytes();
+  return bytes;
+}
+
+// A stage that takes memory for constants.
+absl::Status Growing(Planning& p, absl::Status (*stage)(Planning&)) {
+  const uint64_t before = LiveBytes(*p.context);
+  absl::Status done = stage(p);
+  p.plan->measured_constant_bytes += static_cast<int64_t>(LiveBytes(*p.context) - before);
+  return done;
+}
+
+// What would be decided without a stopwatch and without traces of the attempt.
+std::shared_ptr<const PlanContext> ForAttempts(const PlanContext& context) {
+  auto out = std::make_shared<PlanContext>(context);
+  if (out->select_mode == MGE_SELECT_PROFILE) out->select_mode = MGE_SELECT_HEURISTIC;
+  out->selection = nullptr;
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& graph, std::span<const InputType> inputs,
+                                                const std::shared_ptr<const PlanContext>& context) {
+  Planning p(graph, inputs, context);
+  if (absl::Status sized = PlanMemory(p); !sized.ok()) {
+    if (ErrorId(sized) != errors::kOverBudget.id) return sized;
+    return NameLargestBatch(sized, graph, inputs, [&](std::span<const InputType> others) {
+      Planning attempt(graph, others, ForAttempts(*context));
+      return PlanMemory(attempt);
+    });
+  }
+  MGE_RETURN_IF_ERROR(Growing(p, PackConstants));
   MGE_RETURN_IF_ERROR(BindSteps(p));
   FormSegments(p);
   MGE_RETURN_IF_ERROR(MakeContinuation(p));
   BindInputs(p);
-  MGE_RETURN_IF_ERROR(UploadConstants(p));
+  MGE_RETURN_IF_ERROR(Growing(p, UploadConstants));
   return std::move(p.plan);
 }
 

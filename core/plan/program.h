@@ -17,6 +17,8 @@
 
 namespace mge {
 
+struct SelectionTools;  // core/plan/selection.h
+
 // What a plan depends on beside graph and shapes. Immutable while programs use it.
 struct PlanContext {
   std::vector<Device*> devices;  // in order of preference; never empty
@@ -25,6 +27,8 @@ struct PlanContext {
   uint32_t threads = 1;
   int32_t select_mode = MGE_SELECT_HEURISTIC;
   uint64_t require = 0;  // attributes that every chosen kernel must have
+  uint64_t forbid = 0;   // and those that none may have
+  std::shared_ptr<const SelectionTools> selection = nullptr;  // nullptr: times are taken, and neither remembered nor frozen
   uint64_t workspace_limit = UINT64_MAX;
   bool in_place = true;
   std::vector<std::string> skip;  // passes, rewrites and claims (BACKEND.NAME) to leave out

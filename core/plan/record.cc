@@ -11,8 +11,9 @@ void RecordUnit(const Planning& p, Draft& d) {
   unit.device = d.device->name();
   if (p.OnQueue(d)) unit.queue = kQueueNames[p.plan->queues[d.queue].kind];
   auto text = [&](ValueId v, const mge_layout& layout) {
-    std::string out = fmt::format("{} : {}", p.value(v).name, p.value(v).type.ToString());
-    if (!IsPlain(layout)) out += " " + LayoutText(layout);
+    const TensorType& type = p.value(v).type;
+    std::string out = fmt::format("{} : {}", p.value(v).name, type.ToString());
+    if (!IsPlain(layout)) out += " " + LayoutText(*d.device, layout, type.dtype, type.dims);
     return out;
   };
   if (d.group) {
@@ -31,6 +32,7 @@ void RecordUnit(const Planning& p, Draft& d) {
     unit.kernel = d.candidate.id;
     unit.attributes = d.candidate.attributes;
     unit.cost_us = d.candidate.cost_us;
+    unit.measured_us = d.candidate.measured_us;
     unit.workspace_bytes = static_cast<int64_t>(d.prepared.workspace_bytes);
   } else if (d.unit.kind != Unit::Kind::kCopy) {
     unit.kernel = d.unit.kind == Unit::Kind::kAlias ? "view" : "reference";

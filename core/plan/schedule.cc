@@ -17,9 +17,11 @@ void Explain(const Group& group, const GroupChoice& choice, Draft& draft) {
     draft.unit.reason = choice.reason;
     for (size_t c = 0; c < group.candidates.offered.size(); ++c) {
       const OwnedCandidate& other = group.candidates.offered[c];
-      if (static_cast<int>(c) != choice.candidate) {
-        draft.unit.alternatives.push_back({other.id, fmt::format("estimated {:.2f} us", other.cost_us)});
-      }
+      if (static_cast<int>(c) == choice.candidate) continue;
+      std::string reason = other.cost_us < 0 ? "no estimate" : fmt::format("estimated {:.2f} us", other.cost_us);
+      if (other.measured_us >= 0) reason += fmt::format(", measured {:.2f} us", other.measured_us);
+      if (!other.fault.empty()) reason += ", " + other.fault;
+      draft.unit.alternatives.push_back({other.id, std::move(reason)});
     }
     for (const Refusal& r : group.candidates.refused) draft.unit.alternatives.push_back({r.id, r.reason});
   } else {

@@ -34,15 +34,16 @@ absl::StatusOr<int32_t> Reorder(Planning& p, int32_t source, const mge_layout& l
   draft.to = layout;
   if (HasQueues(device)) draft.queue = QueueOf(p, device, MGE_QUEUE_COMPUTE);
   ReorderProblem problem(type, draft.from, draft.to, p.context->threads);
-  mge_constraints constraints = {sizeof(mge_constraints), 0, p.context->require, 0, UINT64_MAX};
+  mge_constraints constraints = {sizeof(mge_constraints), 0, p.context->require, p.context->forbid, UINT64_MAX};
   MGE_ASSIGN_OR_RETURN(CandidateList list, EnumerateCandidates(device, *problem.problem(), constraints));
   if (list.offered.empty()) {
     return Fail(errors::kKernelFailed,
                 fmt::format("device {} offers a layout but no reorder for it", device.name()),
                 {.what = fmt::format("{} to {} of {}", LayoutText(draft.from), LayoutText(draft.to), type.ToString())});
   }
-  MGE_ASSIGN_OR_RETURN(std::vector<int> order, OrderCandidates(device, *problem.problem(), list.offered,
-                                                               MGE_SELECT_HEURISTIC, nullptr));
+  // A reorder is never worth a measurement.
+  int32_t mode = p.context->select_mode == MGE_SELECT_PROFILE ? MGE_SELECT_HEURISTIC : p.context->select_mode;
+  MGE_ASSIGN_OR_RETURN(std::vector<int> order, OrderCandidates(device, *problem.problem(), list.offered, mode));
   draft.candidate = list.offered[order[0]];
   draft.unit.reason = fmt::format("'{}' is {} and wanted {}", p.value(item.value).name, LayoutText(draft.from),
                                   LayoutText(draft.to));

@@ -153,8 +153,10 @@ absl::Status Device::Reserve(const mge_plan_summary& plan) {
   full.budget = budget_->limit();
   MGE_ASSIGN_OR_RETURN(mge_reserve_decision decision, Decide(full));
   pool->SetPolicy(decision);
-  uint64_t held = pool->Stats().committed;
+  const uint64_t held = pool->Stats().committed;
   if (decision.initial <= held) return absl::OkStatus();
+  decision.initial = held + std::min(decision.initial - held, budget_->left());
+  if (decision.initial == held) return absl::OkStatus();
   // What a pool takes for a reservation that ends at once, it keeps.
   absl::StatusOr<mge_reservation> taken = pool->Acquire(decision.initial - held);
   if (!taken.ok()) {
@@ -184,6 +186,15 @@ MemoryStats Device::Stats() {
     if (const auto& pool = classes_[MGE_MEMORY_DEVICE].pool) stats.pool = pool->Stats();
   }
   return stats;
+}
+
+uint64_t Device::LiveBytes() {
+  std::lock_guard lock(mutex_);
+  const auto& pool = classes_[MGE_MEMORY_DEVICE].pool;
+  mge_pool_stats stats = pool ? pool->Stats() : mge_pool_stats{};
+  const uint64_t idle = stats.committed - std::min(stats.in_use, stats.committed);
+  const uint64_t charged = budget_->in_use();
+  return charged - std::min(idle, charged);
 }
 
 void Device::Trim(int32_t how) {

@@ -87,6 +87,8 @@ class Device {
   HostAllocator& host_allocator() { return *host_allocator_; }
   absl::StatusOr<MemoryInfo> QueryMemory();  // opens the device
   MemoryStats Stats();
+  // Bytes of the device's budget that tensors and reservations use now: what the pool keeps for later is left out.
+  uint64_t LiveBytes();
   void Trim(int32_t how);  // all pools; MGE_TRIM_EXCESS, MGE_TRIM_ALL
 
  private:

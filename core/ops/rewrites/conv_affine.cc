@@ -14,7 +14,7 @@ std::vector<double> PerChannel(const Tensor& tensor, int64_t rank, int64_t chann
   return Doubles(tensor);
 }
 
-absl::StatusOr<bool> Apply(Graph& graph, NodeId id) {
+absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
   const Node& node = graph.node(id);
   bool mul = IsOp(node, "Mul"), add = IsOp(node, "Add"), sub = IsOp(node, "Sub"), div = IsOp(node, "Div");
   if (!mul && !add && !sub && !div) return false;
@@ -34,7 +34,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id) {
       if (add) shift[c] = numbers[c];
       if (sub) shift[c] = -numbers[c];
     }
-    return FoldIntoConvolution(graph, id, *conv, scale, shift);
+    return FoldIntoConvolution(graph, id, *conv, scale, shift, allocator);
   }
   return false;
 }

@@ -4,7 +4,7 @@
 namespace mge {
 namespace {
 
-absl::StatusOr<bool> Apply(Graph& graph, NodeId id) {
+absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
   const Node& norm = graph.node(id);
   if (!IsOp(norm, "BatchNormalization") || norm.attrs.Int("training_mode") != 0) return false;
   int64_t channels = 0;
@@ -22,7 +22,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id) {
     scale[c] = parameters[0][c] / std::sqrt(parameters[3][c] + epsilon);
     shift[c] = parameters[1][c] - parameters[2][c] * scale[c];
   }
-  return FoldIntoConvolution(graph, id, *conv, scale, shift);
+  return FoldIntoConvolution(graph, id, *conv, scale, shift, allocator);
 }
 
 }  // namespace

@@ -11,14 +11,14 @@ double ExactReciprocal(double x, DType dtype) {
   return std::abs(std::frexp(x, &exponent)) == 0.5 && std::abs(exponent) <= limit ? 1 / x : 0;
 }
 
-absl::StatusOr<bool> Apply(Graph& graph, NodeId id) {
+absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
   const Node& node = graph.node(id);
   if (!IsOp(node, "Div") || !IsConstant(graph, node.inputs[1])) return false;
   const Value& divisor = graph.value(node.inputs[1]);
   const DType dtype = divisor.constant.dtype();
   bool exact = kFloating.Contains(dtype) && divisor.constant.elements() > 0;
   if (!exact) return false;
-  MGE_ASSIGN_OR_RETURN(Tensor factor, Tensor::Create(dtype, divisor.constant.shape()));
+  MGE_ASSIGN_OR_RETURN(Tensor factor, Tensor::Create(dtype, divisor.constant.shape(), allocator));
   DispatchFloating(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     auto in = divisor.constant.Data<T>();

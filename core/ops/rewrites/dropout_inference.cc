@@ -19,7 +19,7 @@ bool IsUsed(const Graph& graph, ValueId value) {
   return false;
 }
 
-absl::StatusOr<bool> Apply(Graph& graph, NodeId id) {
+absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   const Node& node = graph.node(id);
   if (node.op != "Dropout" || !node.domain.empty()) return false;
   if (node.inputs.size() > 2 && node.inputs[2] != kNone) {

@@ -19,7 +19,7 @@ NodeId AddStep(Graph& graph, const Node& like, std::string op, std::vector<Value
 
 // Softmax, LogSoftmax and Hardmax from before operator set 13: one row from the axis on. Where that is one
 // dimension it is today's form; else the input is flattened and brought back.
-absl::StatusOr<bool> Apply(Graph& graph, NodeId id) {
+absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   const Node node = graph.node(id);
   if (!node.attrs.Has("_flatten")) return false;
   const TensorType type = graph.value(node.inputs[0]).type;

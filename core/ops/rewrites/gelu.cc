@@ -126,7 +126,7 @@ Polynomial Argument(bool erf) {
   return p;
 }
 
-absl::StatusOr<bool> Apply(Graph& graph, NodeId id) {
+absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   const Node& node = graph.node(id);
   if (!IsOp(node, "Mul") && !IsOp(node, "Div")) return false;
   const ValueId result = node.outputs[0];

@@ -15,7 +15,7 @@ GraphPtr TakenBranch(const Graph& graph, const Node& node) {
 }
 
 // Copies the branch's values and nodes into the graph; what the If yielded is then produced by them.
-absl::StatusOr<bool> Apply(Graph& graph, NodeId id) {
+absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   const Node node = graph.node(id);
   if (node.op != "If" || !node.domain.empty()) return false;
   const GraphPtr body = TakenBranch(graph, node);

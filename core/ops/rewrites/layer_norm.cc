@@ -108,7 +108,7 @@ absl::StatusOr<bool> MatchShift(Graph& graph, NodeId id) {
   return false;
 }
 
-absl::StatusOr<bool> Apply(Graph& graph, NodeId id) {
+absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   if (IsOp(graph.node(id), "Mul")) return MatchScale(graph, id);
   if (IsOp(graph.node(id), "Add")) return MatchShift(graph, id);
   return false;

@@ -8,7 +8,7 @@ namespace {
 
 // Where A's rank is known, B gets its trailing dimensions by an Unsqueeze, and the operator its newest form,
 // which backends have kernels for.
-absl::StatusOr<bool> Apply(Graph& graph, NodeId id) {
+absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   const Node& node = graph.node(id);
   bool per_channel = node.attrs.Has("_per_channel");
   if ((!node.attrs.Has("_axis") && !per_channel) || !node.domain.empty()) return false;

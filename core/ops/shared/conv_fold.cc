@@ -49,7 +49,8 @@ const Node* FoldableConvolution(const Graph& graph, ValueId value, NodeId root, 
 }
 
 absl::StatusOr<bool> FoldIntoConvolution(Graph& graph, NodeId root, const Node& convolution,
-                                         std::span<const double> scale, std::span<const double> shift) {
+                                         std::span<const double> scale, std::span<const double> shift,
+                                         HostAllocator& allocator) {
   const Node conv = convolution;  // the graph grows below
   const Value& w = graph.value(conv.inputs[1]);
   const Shape& shape = w.constant.shape();
@@ -64,8 +65,8 @@ absl::StatusOr<bool> FoldIntoConvolution(Graph& graph, NodeId root, const Node& 
   if (bias.size() != scale.size()) return false;
   for (size_t c = 0; c < bias.size(); ++c) bias[c] = bias[c] * scale[c] + shift[c];
 
-  MGE_ASSIGN_OR_RETURN(Tensor new_weights, Tensor::Create(dtype, shape));
-  MGE_ASSIGN_OR_RETURN(Tensor new_bias, Tensor::Create(dtype, {static_cast<int64_t>(bias.size())}));
+  MGE_ASSIGN_OR_RETURN(Tensor new_weights, Tensor::Create(dtype, shape, allocator));
+  MGE_ASSIGN_OR_RETURN(Tensor new_bias, Tensor::Create(dtype, {static_cast<int64_t>(bias.size())}, allocator));
   bool finite = true;
   DispatchFloating(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -29,6 +29,7 @@ class BucketPool : public Pool {
   void Release(const mge_reservation& reservation, const mge_fence_point* last_use) override;
   void Trim(int32_t how) override;
   mge_pool_stats Stats() const override;
+  uint64_t Footprint(uint64_t bytes) const override { return bytes ? round_(bytes, options_) : 0; }
   void SetPolicy(const mge_reserve_decision& decision) override;
   std::string_view name() const override { return name_; }
 

@@ -248,6 +248,10 @@ void GrowingPool::Trim(int32_t how) {
   GiveBack(how == MGE_TRIM_EXCESS ? policy_.retain : 0);
 }
 
+uint64_t GrowingPool::Footprint(uint64_t bytes) const {
+  return AlignUp(bytes, range_ ? range_->granularity() : kDefaultAlignment);
+}
+
 mge_pool_stats GrowingPool::Stats() const {
   std::lock_guard lock(mutex_);
   return stats_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pool "growing": few large slabs, or one growing range of addresses, cut by best fit, joined again with free neighbours.
+// The pool "growing": few large slabs, or one growing range of addresses, cut by best fit, joined with free neighbours.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,7 @@ class GrowingPool : public Pool {
   void Release(const mge_reservation& reservation, const mge_fence_point* last_use) override;
   void Trim(int32_t how) override;
   mge_pool_stats Stats() const override;
+  uint64_t Footprint(uint64_t bytes) const override;
   void SetPolicy(const mge_reserve_decision& decision) override;
   std::string_view name() const override { return "growing"; }
 

@@ -34,6 +34,7 @@ class GrowingRange {
   // Gives the whole granules inside of [offset, offset + bytes) back and answers them; bytes 0 if there are none.
   Piece Decommit(uint64_t offset, uint64_t bytes);
 
+  uint64_t granularity() const { return granularity_; }
   uint64_t end() const { return end_; }  // what lies beyond was never committed, or is not any more
 
  private:

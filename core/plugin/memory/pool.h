@@ -35,6 +35,9 @@ class Pool {
   // Gives cached memory back to the provider: all of it, or with MGE_TRIM_EXCESS down to the policy's `retain`.
   virtual void Trim(int32_t how) = 0;
   virtual mge_pool_stats Stats() const = 0;
+  // Bytes that the pool takes from the provider for such a request when it holds nothing free; the request itself where that
+  // is not known.
+  virtual uint64_t Footprint(uint64_t bytes) const { return bytes; }
 
   // What the reserve policy decided: `keep_free` and `retain` hold from now on.
   virtual void SetPolicy(const mge_reserve_decision& decision) = 0;

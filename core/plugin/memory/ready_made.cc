@@ -37,7 +37,7 @@ void Destroy(mge_pool* pool) { delete Of(pool); }
 mge_code Acquire(mge_pool* pool, uint64_t bytes, uint64_t alignment, const mge_fence_point* after, uint32_t flags,
                  mge_reservation* out, mge_error* error) {
   if (!IsGoodRequest(alignment, flags)) {
-    return CodeForBackend(Fail(errors::kUnsupportedFeature, "the pool was asked for an alignment or a flag that it does not know",
+    return CodeForBackend(Fail(errors::kUnsupportedFeature, "a pool was asked for an alignment or a flag that is none",
                                {.what = fmt::format("alignment {}, flags {:#x}", alignment, flags)}),
                           error);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host offers to a backend that wraps a ready-made part in one of its own: its pools, reserve policies and strategy.
+// What the host offers to a backend that wraps a ready-made part in one of its own: pools, reserve policies, strategy.
 #pragma once
 
 #include "mge/plugin.h"

@@ -6,3 +6,18 @@ target_link_options(mge_fake_async PRIVATE -Wl,--build-id)
 set_target_properties(mge_fake_async PROPERTIES PREFIX "" SUFFIX ".so" OUTPUT_NAME async SKIP_BUILD_RPATH ON
                       LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/async)
 add_dependencies(test_core_engine mge_fake_async)
+
+# Backends whose kernels differ in speed and truth: tests/engine_fakes/NAME.so.
+function(mge_engine_fake name)
+  add_library(mge_fake_${name} MODULE core/engine/fakes/tuner.cc)
+  target_compile_definitions(mge_fake_${name} PRIVATE ${ARGN})
+  target_link_libraries(mge_fake_${name} PRIVATE mge_sdk)
+  target_link_options(mge_fake_${name} PRIVATE -Wl,--build-id)
+  set_target_properties(mge_fake_${name} PROPERTIES PREFIX "" SUFFIX ".so" OUTPUT_NAME ${name} SKIP_BUILD_RPATH ON
+                        LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/engine_fakes)
+  add_dependencies(test_core_engine mge_fake_${name})
+endfunction()
+
+mge_engine_fake(tuner)
+mge_engine_fake(tuner_own TUNER_OWN TUNER_NAME="tuner_own")
+mge_engine_fake(tuner_wraps TUNER_WRAPS TUNER_NAME="tuner_wraps")

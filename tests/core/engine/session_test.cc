@@ -206,6 +206,8 @@ TEST(Session, HasAPlanWhoseMemoryIsWhatItTakes) {
   ASSERT_TRUE(instance.ok());
   EXPECT_EQ((*instance)->arena_bytes(), (*plan)->arena_bytes);
   EXPECT_GE((*plan)->arena_bytes, (*plan)->lower_bound_bytes);
+  EXPECT_GT((*plan)->packed_bytes, 0);
+  EXPECT_EQ((*plan)->measured_constant_bytes, (*plan)->packed_bytes + (*plan)->uploaded_bytes);
   EXPECT_EQ((*plan)->reference_steps, 0);
 }
 

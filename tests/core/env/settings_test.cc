@@ -111,7 +111,7 @@ TEST(Settings, AcceptTheSpellingsOfTheirAliases) {
   accepts(kMemoryStaticPolicy.Row(), "1", value(StaticMemory::kStatic));
   accepts(kMemoryGpuPool.Row(), "Round", value(GpuPool::kRound));
   accepts(kJitBackend.Row(), "NVRTC", value(JitBackend::kNvrtc));
-  accepts(kSelectCacheType.Row(), "MEMORY", value(TuningCache::kMemory));
+  accepts(kSelectCacheType.Row(), "MEMORY", value(TuningStore::kMemory));
   accepts(kSelectStrategy.Row(), "PROFILE_REPRODUCEABLE", 2 | 4);
   accepts(kSelectStrategy.Row(), "heuristic|profile", 1 | 2);
   accepts(kSelectStrategy.Row(), "OPTIMIZED", 8);

@@ -41,6 +41,45 @@ TEST(Passes, TraceSeesTheGraphAfterEveryPassThatChangedIt) {
   EXPECT_THAT(seen, ::testing::ElementsAre("remove_identities", "rewrite"));
 }
 
+// Counts what it gives, up to a limit.
+class Purse : public HostAllocator {
+ public:
+  explicit Purse(int64_t limit) : limit_(limit) {}
+  absl::StatusOr<std::shared_ptr<std::byte>> Allocate(int64_t bytes) override {
+    if (bytes > limit_ - given) return Fail(errors::kOverBudget, "the purse is empty");
+    given += bytes;
+    return UnlimitedHostAllocator().Allocate(bytes);
+  }
+  int64_t given = 0;
+
+ private:
+  int64_t limit_;
+};
+
+TEST(Passes, ConstantsThatRewritesMakeAreOfTheGivenMemory) {
+  constexpr char kConv[] = R"(
+input x : float32[1,2,4,4]
+const w = float32[2,2,3,3]<1>
+const s = float32[2]<2>
+const b = float32[2]<3>
+const m = float32[2]<4>
+const v = float32[2]<5>
+c = Conv(x, w)
+y = BatchNormalization(c, s, b, m, v)
+output y
+)";
+  auto graph = ParseGraphText(kConv), poor = ParseGraphText(kConv);
+  Purse purse(1 << 20), empty(0);
+  std::vector<std::string> log;
+  ASSERT_TRUE(RunPasses(*graph, {.allocator = &purse}, &log).ok());
+  EXPECT_THAT(log, Contains("conv_batchnorm: 1 changes"));
+  EXPECT_GE(purse.given, (2 * 2 * 9 + 2) * 4);
+  // Where there is no memory for them, the nodes stay.
+  absl::Status status = RunPasses(*poor, {.allocator = &empty}, nullptr);
+  EXPECT_TRUE(status.ok()) << FormatError(status);
+  EXPECT_EQ(poor->node_count(), 2);
+}
+
 TEST(Passes, SkippedNamesMustExist) {
   EXPECT_TRUE(CheckSkippedNames(std::vector<std::string>{"gelu", "merge_equal", "cpu.elementwise_chain"}).ok());
   absl::Status wrong = CheckSkippedNames(std::vector<std::string>{"gelu", "fold_constant"});

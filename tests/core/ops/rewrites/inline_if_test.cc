@@ -20,7 +20,7 @@ std::string Inline(const std::string& text, bool changes = true) {
   auto before = Interpret(*graph, {});
   for (NodeId id = 0, n = graph->node_count(); id < n; ++id) {
     if (graph->node(id).op != "If") continue;
-    auto changed = FindRewrite("inline_if")->apply(*graph, id);
+    auto changed = FindRewrite("inline_if")->apply(*graph, id, UnlimitedHostAllocator());
     if (!changed.ok() || *changed != changes) return "the rewrite answered otherwise";
   }
   if (absl::Status s = InferTypes(*graph); !s.ok()) return FormatError(s);

@@ -67,7 +67,7 @@ inline std::string AfterRewrite(std::string_view rewrite_name, const std::string
   auto order = graph->TopologicalOrder();
   for (NodeId id : *order) {
     if (graph->node(id).dead) continue;
-    auto changed = (*rewrite)->apply(*graph, id);
+    auto changed = (*rewrite)->apply(*graph, id, UnlimitedHostAllocator());
     if (!changed.ok()) return FormatError(changed.status());
   }
   if (absl::Status s = InferTypes(*graph); !s.ok()) return FormatError(s);

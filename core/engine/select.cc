@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/select.h"
+
+#include "core/base/errors.h"
+#include "core/plan/program.h"
+
+namespace mge {
+
+std::string UserCacheDirectory(const Environment& environment) {
+  if (auto cache = environment.Find("XDG_CACHE_HOME"); cache && cache->starts_with('/')) return std::string(*cache);
+  if (auto home = environment.Find("HOME"); home && home->starts_with('/')) return std::string(*home) + "/.cache";
+  return {};
+}
+
+absl::StatusOr<RuntimeSelection> MakeSelection(const Snapshot& settings, const std::string& user_cache_directory,
+                                               const Logger& logger) {
+  RuntimeSelection out;
+  std::string directory = settings.Get<kSelectCacheDir>();
+  if (directory.empty() && !user_cache_directory.empty()) directory = user_cache_directory + "/mge/tuning";
+  if (settings.Get<kSelectCacheType>() == TuningStore::kMemory) directory.clear();
+  out.cache = std::make_shared<TuningCache>(std::move(directory), logger);
+  if (const std::string& path = settings.Get<kSelectFrozen>(); !path.empty()) {
+    MGE_ASSIGN_OR_RETURN(out.frozen, FrozenSelection::Read(path));
+  }
+  if (const std::string& path = settings.Get<kSelectFreeze>(); !path.empty()) {
+    out.recorder = std::make_shared<SelectionRecorder>(path);
+  }
+  return out;
+}
+
+absl::Status ApplyStrategy(const Snapshot& settings, const RuntimeSelection& runtime, const Logger& logger,
+                           PlanContext& out) {
+  Flags<Strategy> strategy = settings.Get<kSelectStrategy>();
+  const bool profile = strategy.Has(Strategy::kProfile), reproducible = strategy.Has(Strategy::kReproducible);
+  auto tools = std::make_shared<SelectionTools>();
+  tools->cache = runtime.cache;
+  tools->frozen = runtime.frozen;
+  tools->recorder = runtime.recorder;
+  tools->logger = logger;
+  tools->limits = {settings.Get<kSelectTime>().count(), static_cast<uint64_t>(settings.Get<kSelectMemory>().count)};
+  if (reproducible) {
+    if (profile && !runtime.frozen) {
+      return Fail(errors::kBadSetting, "select.strategy = profile_reproducible needs a frozen selection",
+                  {.what = "REPRODUCIBLE forbids to choose by time",
+                   .where = settings.OriginOf<kSelectStrategy>().Describe(),
+                   .fix = "name one with select.frozen, as select.freeze has written it; or set reproducible alone"});
+    }
+    tools->only_frozen = profile;
+    out.select_mode = MGE_SELECT_REPRODUCIBLE;
+    out.require |= MGE_KERNEL_DETERMINISTIC;
+  } else if (profile) {
+    out.select_mode = MGE_SELECT_PROFILE;
+    // Both: by recorded times where there are some, else by heuristic.
+    tools->may_measure = !strategy.Has(Strategy::kHeuristic);
+  }
+  if (strategy.Has(Strategy::kOptimized)) out.forbid |= MGE_KERNEL_REFERENCE;
+  out.selection = std::move(tools);
+  return absl::OkStatus();
+}
+
+}  // namespace mge

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/memory_limit.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/base/errors.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+constexpr size_t kNamed = 3;  // of the largest buffers
+
+struct Piece {
+  std::string name;
+  uint64_t bytes;
+};
+
+// What a plan takes of one budget, for as long as it or its results live.
+struct Need {
+  Budget* budget;
+  Device* device;  // whose memory it is
+  uint64_t arena = 0, constants = 0, outputs = 0;
+  std::vector<Piece> pieces = {};
+};
+
+class Needs {
+ public:
+  explicit Needs(const Planning& p) : p_(p) {}
+
+  absl::Status Collect() {
+    for (size_t a = 0; a < p_.plan->arenas.size(); ++a) {
+      const Arena& arena = p_.plan->arenas[a];
+      if (arena.bytes == 0) continue;
+      const bool own = arena.memory_class == MGE_MEMORY_DEVICE;
+      Need& need = own ? Of(*arena.device) : OfHostMemory(*p_.context->host);
+      MGE_ASSIGN_OR_RETURN(Pool * pool, arena.device->PoolOf(arena.memory_class));
+      need.arena += pool->Footprint(static_cast<uint64_t>(arena.bytes));
+      for (const PlacedBuffer& b : p_.plan->buffers) {
+        if (b.arena != static_cast<int32_t>(a)) continue;
+        need.pieces.push_back({fmt::format("'{}', steps {}..{}", b.name, b.first, b.last), static_cast<uint64_t>(b.bytes)});
+      }
+    }
+    std::set<std::pair<const Device*, ValueId>> uploaded;
+    for (const Draft& d : p_.drafts) {
+      if (!d.group || d.unit.kind != Unit::Kind::kKernel) continue;
+      for (size_t k = 0; k < d.group->inputs.size(); ++k) {
+        ValueId v = d.group->inputs[k];
+        if (!p_.IsConstant(v)) continue;
+        uint64_t packed = d.prepared.prepack_bytes ? d.prepared.prepack_bytes[k] : 0;
+        if (HasQueues(*d.device)) {
+          if (packed == 0 && !uploaded.emplace(d.device, v).second) continue;
+          auto raw = static_cast<uint64_t>(p_.value(v).constant.bytes());
+          AddConstant(Of(*d.device), v, packed ? packed : raw);
+        } else if (packed) {
+          AddConstant(OfHostMemory(*d.device), v, packed);
+        }
+      }
+    }
+    for (ValueId v : p_.graph.outputs()) {
+      if (p_.IsDeferred(v) || !p_.HasSlot(v)) continue;
+      const TensorType& type = p_.value(v).type;
+      Need& need = OfHostMemory(*p_.plan->device);
+      auto bytes = static_cast<uint64_t>(Elements(type.dims) * ElementBytes(type.dtype));
+      need.outputs += bytes;
+      need.pieces.push_back({fmt::format("output '{}'", p_.value(v).name), bytes});
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<Need>& all() { return needs_; }
+
+ private:
+  Need& Of(Device& device) {
+    for (Need& need : needs_) {
+      if (need.budget == &device.budget()) return need;
+    }
+    needs_.push_back({&device.budget(), &device});
+    return needs_.back();
+  }
+  // Host tensors of work on the device.
+  Need& OfHostMemory(Device& device) {
+    return Of(device.Is(MGE_DEVICE_HOST_ACCESSIBLE) ? device : *p_.context->host);
+  }
+  void AddConstant(Need& need, ValueId v, uint64_t bytes) {
+    need.constants += bytes;
+    need.pieces.push_back({fmt::format("constant '{}'", p_.value(v).name), bytes});
+  }
+
+  const Planning& p_;
+  std::vector<Need> needs_;
+};
+
+absl::Status Check(Need& need) {
+  const uint64_t limit = need.budget->limit();
+  if (limit == 0) return absl::OkStatus();
+  const uint64_t needed = need.arena + need.constants + need.outputs;
+  MGE_ASSIGN_OR_RETURN(Pool * pool, need.device->PoolOf());
+  mge_pool_stats stats = pool->Stats();
+  const uint64_t idle = stats.committed - std::min(stats.in_use, stats.committed);  // given back before a request fails
+  const uint64_t held = need.budget->in_use() - std::min(idle, need.budget->in_use());
+  if (held <= limit && needed <= limit - held) return absl::OkStatus();
+  std::stable_sort(need.pieces.begin(), need.pieces.end(), [](const Piece& a, const Piece& b) { return a.bytes > b.bytes; });
+  std::string largest;
+  for (size_t i = 0; i < need.pieces.size() && i < kNamed; ++i) {
+    largest += fmt::format("{}{} ({} bytes)", i ? ", " : "", need.pieces[i].name, need.pieces[i].bytes);
+  }
+  const std::string& owner = need.budget->owner();
+  return Fail(errors::kOverBudget, fmt::format("the model does not fit into the memory limit of device {}", owner),
+              {.what = fmt::format("the planned peak is {} bytes (arena {}, constants {}, outputs {}); {} bytes are in use and "
+                                   "the limit is {}; the largest are {}",
+                                   needed, need.arena, need.constants, need.outputs, held, limit, largest),
+               .where = fmt::format("memory.limit of {}", owner),
+               .fix = fmt::format("the smallest limit that fits is {}={}", owner, held + needed)});
+}
+
+}  // namespace
+
+absl::Status CheckMemoryLimits(Planning& p) {
+  Needs needs(p);
+  MGE_RETURN_IF_ERROR(needs.Collect());
+  for (Need& need : needs.all()) MGE_RETURN_IF_ERROR(Check(need));
+  return absl::OkStatus();
+}
+
+absl::Status NameLargestBatch(absl::Status over, const Graph& graph, std::span<const InputType> inputs,
+                              const std::function<absl::Status(std::span<const InputType>)>& check) {
+  std::vector<size_t> batched;  // inputs whose first dimension the caller chooses, all of one size
+  int64_t batch = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const TensorType& declared = graph.value(graph.inputs()[i]).type;
+    if (!declared.has_rank || declared.dims.empty() || declared.dims[0] >= 0 || inputs[i].shape.empty()) continue;
+    if (batch == 0) batch = inputs[i].shape[0];
+    if (inputs[i].shape[0] == batch) batched.push_back(i);
+  }
+  if (batch <= 1) return over;
+  std::vector<InputType> changed(inputs.begin(), inputs.end());
+  auto fits = [&](int64_t b) {
+    for (size_t i : batched) changed[i].shape[0] = b;
+    return check(changed).ok();
+  };
+  int64_t best = 0, too_large = batch;
+  while (too_large - best > 1) {
+    int64_t middle = best + (too_large - best) / 2;
+    (fits(middle) ? best : too_large) = middle;
+  }
+  ErrorParts parts = PartsOf(over);
+  parts.fix += best ? fmt::format("; with this one, the largest batch that fits is {} in place of {}", best, batch)
+                    : fmt::format("; with this one, not even a batch of 1 fits");
+  return Fail(errors::kOverBudget, ErrorTitle(over), std::move(parts));
+}
+
+}  // namespace mge

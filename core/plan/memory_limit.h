@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Holds the draft of a plan against the memory limits of its devices, before anything is packed or computed.
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "core/plan/draft.h"
+
+namespace mge {
+
+// After the buffers have their places. kOverBudget with the planned peak, the largest buffers and the smallest limit that
+// would do.
+absl::Status CheckMemoryLimits(Planning& p);
+
+// The same error with the largest batch that fits, found by planning: `check` plans for other inputs and answers as
+// CheckMemoryLimits. Where the model's first dimensions are fixed, the error stays as it is.
+absl::Status NameLargestBatch(absl::Status over, const Graph& graph, std::span<const InputType> inputs,
+                              const std::function<absl::Status(std::span<const InputType>)>& check);
+
+}  // namespace mge

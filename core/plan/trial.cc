@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/trial.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "core/base/errors.h"
+#include "core/plan/layout_copy.h"
+#include "core/plugin/guard.h"
+#include "core/plugin/host_services.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+constexpr uint64_t kPatienceNs = 60'000'000'000;
+
+// Calls a slot of the device's backend; what it answers is about `what`.
+template <typename F>
+absl::Status Ask(const Device& device, std::string_view what, F&& f) {
+  mge_error error;
+  mge_code code = CallBackend(error, f);
+  return code == MGE_OK ? absl::OkStatus()
+                        : StatusOfBackend(code, error, fmt::format("device {}: {}", device.name(), what));
+}
+
+std::span<const int64_t> DimsOf(const mge_value& v) { return {v.dims, static_cast<size_t>(std::max(v.rank, 0))}; }
+
+absl::StatusOr<uint64_t> BytesOf(const mge_value& v, const mge_layout& layout) {
+  MGE_ASSIGN_OR_RETURN(int64_t bytes, LayoutBytes(layout, ElementBytes(static_cast<DType>(v.dtype)), DimsOf(v)));
+  return static_cast<uint64_t>(bytes);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TrialBench>> TrialBench::Create(Device& device) {
+  std::unique_ptr<TrialBench> bench(new TrialBench(device));
+  MGE_RETURN_IF_ERROR(device.Open());
+  const mge_queue_api* api = device.queue_api();
+  if (!api) return bench;
+  MGE_RETURN_IF_ERROR(Ask(device, "making a queue", [&](mge_error* e) {
+    return api->create(device.handle(), MGE_QUEUE_COMPUTE, &bench->queue_, e);
+  }));
+  MGE_RETURN_IF_ERROR(Ask(device, "making a fence", [&](mge_error* e) {
+    return api->fence_create(device.handle(), &bench->fence_, e);
+  }));
+  if (const mge_profile_api* profile = device.profile_api()) {
+    for (mge_stamp*& stamp : bench->stamps_) {
+      MGE_RETURN_IF_ERROR(Ask(device, "making a stamp", [&](mge_error* e) {
+        return profile->stamp_create(device.handle(), &stamp, e);
+      }));
+    }
+  }
+  return bench;
+}
+
+TrialBench::~TrialBench() {
+  for (mge_stamp* stamp : stamps_) {
+    if (stamp) device_.profile_api()->stamp_destroy(stamp);
+  }
+  if (queue_) device_.queue_api()->destroy(queue_);
+  if (fence_) device_.queue_api()->fence_destroy(fence_);
+}
+
+absl::Status TrialBench::Finish() {
+  if (!queue_) return absl::OkStatus();
+  const mge_queue_api* api = device_.queue_api();
+  ++value_;
+  MGE_RETURN_IF_ERROR(Ask(device_, "signalling a fence", [&](mge_error* e) {
+    return api->signal(queue_, fence_, value_, e);
+  }));
+  return Ask(device_, "waiting for a trial", [&](mge_error* e) {
+    return api->host_wait(fence_, value_, kPatienceNs, e);
+  });
+}
+
+absl::Status TrialBench::Begin() {
+  if (stamps_[0]) {
+    return Ask(device_, "taking a stamp", [&](mge_error* e) { return device_.profile_api()->stamp(queue_, stamps_[0], e); });
+  }
+  MGE_RETURN_IF_ERROR(Finish());
+  began_ns_ = device_.host()->clock_ns(device_.host()->self);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> TrialBench::End() {
+  const mge_profile_api* profile = device_.profile_api();
+  if (stamps_[0]) {
+    MGE_RETURN_IF_ERROR(Ask(device_, "taking a stamp", [&](mge_error* e) { return profile->stamp(queue_, stamps_[1], e); }));
+  }
+  MGE_RETURN_IF_ERROR(Finish());
+  if (!stamps_[0]) {
+    return static_cast<double>(device_.host()->clock_ns(device_.host()->self) - began_ns_) / 1000;
+  }
+  double us = 0;
+  MGE_RETURN_IF_ERROR(Ask(device_, "reading stamps", [&](mge_error* e) {
+    return profile->elapsed_us(stamps_[0], stamps_[1], &us, e);
+  }));
+  return us;
+}
+
+absl::Status TrialBench::Copy(void* to, const void* from, size_t bytes) {
+  MGE_RETURN_IF_ERROR(Ask(device_, "copying for a trial", [&](mge_error* e) {
+    return device_.queue_api()->copy(queue_, to, from, bytes, e);
+  }));
+  return Finish();
+}
+
+absl::Status TrialBench::ToDevice(const mge_reservation& to, const void* from, size_t bytes) {
+  if (bytes == 0) return absl::OkStatus();
+  if (!to.host_address && queue_) return Copy(to.address, from, bytes);
+  std::memcpy(to.host_address ? to.host_address : to.address, from, bytes);
+  return absl::OkStatus();
+}
+
+absl::Status TrialBench::ToHost(void* to, const mge_reservation& from, size_t bytes) {
+  if (bytes == 0) return absl::OkStatus();
+  if (!from.host_address && queue_) return Copy(to, from.address, bytes);
+  std::memcpy(to, from.host_address ? from.host_address : from.address, bytes);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> Trial::Bytes(const mge_problem& problem, const OwnedCandidate& candidate) {
+  const mge_graph& g = *problem.graph;
+  uint64_t total = candidate.workspace;
+  for (uint64_t i = 0; i < g.input_count; ++i) {
+    MGE_ASSIGN_OR_RETURN(uint64_t bytes, BytesOf(*g.values[g.inputs[i]], candidate.inputs[i]));
+    total += bytes;
+  }
+  for (uint64_t i = 0; i < g.output_count; ++i) {
+    MGE_ASSIGN_OR_RETURN(uint64_t bytes, BytesOf(*g.values[g.outputs[i]], candidate.outputs[i]));
+    total += bytes;
+  }
+  return total;
+}
+
+absl::StatusOr<std::unique_ptr<Trial>> Trial::Create(TrialBench& bench, const mge_problem& problem,
+                                                     const OwnedCandidate& candidate, std::span<const TrialInput> inputs) {
+  std::unique_ptr<Trial> trial(new Trial(bench, candidate));
+  MGE_RETURN_IF_ERROR(trial->SetUp(problem, inputs));
+  return trial;
+}
+
+Trial::~Trial() {
+  const mge_kernel_api& api = bench_.device().kernel_api();
+  if (state_) api.state_destroy(prepared_.kernel, state_);
+  if (prepared_.kernel) api.destroy(prepared_.kernel);
+  for (const mge_reservation& r : memory_) pool_->Release(r);
+}
+
+absl::StatusOr<mge_slot> Trial::Take(uint64_t bytes) {
+  MGE_ASSIGN_OR_RETURN(mge_reservation taken, pool_->Acquire(bytes));
+  memory_.push_back(taken);
+  bases_.push_back(taken.address);
+  return mge_slot{static_cast<uint32_t>(bases_.size() - 1), 0, 0};
+}
+
+absl::Status Trial::Fill(const mge_slot& slot, std::span<const std::byte> bytes) {
+  return bench_.ToDevice(memory_[slot.base], bytes.data(), bytes.size());
+}
+
+absl::Status Trial::SetUp(const mge_problem& problem, std::span<const TrialInput> given) {
+  Device& device = bench_.device();
+  const mge_graph& g = *problem.graph;
+  const mge_kernel_api& api = device.kernel_api();
+  MGE_ASSIGN_OR_RETURN(pool_, device.PoolOf());
+  OwnedCandidate::Abi abi = candidate_.ToAbi();
+  prepared_.struct_size = sizeof(prepared_);
+  MGE_RETURN_IF_ERROR(Ask(device, "preparing " + candidate_.id, [&](mge_error* e) {
+    return api.prepare(device.handle(), &problem, &abi.candidate, &prepared_, e);
+  }));
+  std::vector<mge_slot> inputs, outputs;
+  std::vector<const mge_layout*> in_layouts, out_layouts;
+  for (uint64_t i = 0; i < g.input_count; ++i) {
+    const Tensor& tensor = given[i].tensor;
+    uint64_t packed = given[i].constant && prepared_.prepack_bytes ? prepared_.prepack_bytes[i] : 0;
+    uint64_t bytes = packed;
+    const mge_layout& layout = candidate_.inputs[i];
+    if (!packed) {
+      MGE_ASSIGN_OR_RETURN(bytes, BytesOf(*g.values[g.inputs[i]], given[i].constant ? PlainLayout() : layout));
+    }
+    // Uninitialised host memory: every byte is written below.
+    std::unique_ptr<std::byte[]> staged(new (std::nothrow) std::byte[std::max<uint64_t>(bytes, 1)]);
+    if (!staged) {
+      return Fail(errors::kOutOfMemory, "the system has no memory left", {.what = fmt::format("{} bytes", bytes)});
+    }
+    if (packed) {
+      MGE_RETURN_IF_ERROR(Ask(device, "packing for " + candidate_.id, [&](mge_error* e) {
+        return api.prepack(prepared_.kernel, static_cast<uint32_t>(i), tensor.data(), staged.get(), e);
+      }));
+    } else if (layout.kind == MGE_LAYOUT_OPAQUE && !given[i].constant) {
+      // Only the backend knows what its own layout means: any bytes that are not all alike.
+      for (uint64_t b = 0; b < bytes && tensor.bytes() > 0; ++b) {
+        staged[b] = static_cast<const std::byte*>(tensor.data())[b % static_cast<uint64_t>(tensor.bytes())];
+      }
+    } else {
+      CopyToLayout(tensor, given[i].constant ? PlainLayout() : layout, {staged.get(), bytes});
+    }
+    MGE_ASSIGN_OR_RETURN(mge_slot slot, Take(bytes));
+    MGE_RETURN_IF_ERROR(Fill(slot, {staged.get(), bytes}));
+    inputs.push_back(slot);
+    in_layouts.push_back(&layout);
+  }
+  for (uint64_t i = 0; i < g.output_count; ++i) {
+    const mge_value& v = *g.values[g.outputs[i]];
+    MGE_ASSIGN_OR_RETURN(uint64_t bytes, BytesOf(v, candidate_.outputs[i]));
+    MGE_ASSIGN_OR_RETURN(mge_slot slot, Take(bytes));
+    // What is not written must not look like a result.
+    std::vector<std::byte> poison(bytes, std::byte{0xa5});
+    MGE_RETURN_IF_ERROR(Fill(slot, poison));
+    outputs.push_back(slot);
+    out_layouts.push_back(&candidate_.outputs[i]);
+    outputs_.push_back({static_cast<DType>(v.dtype), Shape(DimsOf(v).begin(), DimsOf(v).end()), slot, bytes});
+  }
+  MGE_ASSIGN_OR_RETURN(mge_slot workspace, Take(prepared_.workspace_bytes));
+  mge_binding binding = {sizeof(binding), 0,         inputs.data(),      outputs.data(),
+                         workspace,       in_layouts.data(), out_layouts.data()};
+  args_ = std::make_unique<std::byte[]>(std::max<uint32_t>(prepared_.args_bytes, 1));
+  MGE_RETURN_IF_ERROR(Ask(device, "binding " + candidate_.id, [&](mge_error* e) {
+    return api.bind(prepared_.kernel, &binding, args_.get(), &fn_, e);
+  }));
+  if (!prepared_.has_state) return absl::OkStatus();
+  return Ask(device, "state of " + candidate_.id, [&](mge_error* e) {
+    return api.state_create(prepared_.kernel, &state_, e);
+  });
+}
+
+absl::StatusOr<double> Trial::Run(uint32_t threads) {
+  Device& device = bench_.device();
+  mge_error error;
+  int32_t cancel = 0;
+  void* states[1] = {state_};
+  mge_run run = {};
+  run.struct_size = sizeof(run);
+  run.width = threads;
+  run.bases = bases_.data();
+  run.states = states;
+  run.queue = bench_.queue();
+  run.cancel = &cancel;
+  run.host = device.host();
+  run.error = &error;
+  run.pool = run.host->self;
+  run.parallel_for = run.host->parallel_for;
+  return bench_.Time([&]() -> absl::Status {
+    mge_code code = CallBackend(error, [&](mge_error*) { return fn_(args_.get(), &run); });
+    return code == MGE_OK ? absl::OkStatus() : StatusOfBackend(code, error, "running " + candidate_.id);
+  });
+}
+
+absl::StatusOr<Tensor> Trial::Output(size_t i) {
+  const Operand& out = outputs_[i];
+  MGE_ASSIGN_OR_RETURN(Tensor plain, Tensor::Create(out.dtype, out.dims, bench_.device().host_allocator()));
+  std::vector<std::byte> laid(out.bytes);
+  MGE_RETURN_IF_ERROR(bench_.ToHost(laid.data(), memory_[out.slot.base], laid.size()));
+  CopyFromLayout(laid, candidate_.outputs[i], plain);
+  return plain;
+}
+
+}  // namespace mge

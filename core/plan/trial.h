@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// One run of one candidate outside of any plan: with memory of its own from the device's pool, on a queue where the device
+// has them. For measuring.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/tensor.h"
+#include "core/plan/candidate.h"
+
+namespace mge {
+
+// A device's queue, fence and stamps for trials, one after the other.
+class TrialBench {
+ public:
+  static absl::StatusOr<std::unique_ptr<TrialBench>> Create(Device& device);
+  ~TrialBench();
+  TrialBench(const TrialBench&) = delete;
+  TrialBench& operator=(const TrialBench&) = delete;
+
+  Device& device() { return device_; }
+  mge_queue* queue() const { return queue_; }  // nullptr on devices without queues
+
+  // Between host memory and what a pool of the device gave.
+  absl::Status ToDevice(const mge_reservation& to, const void* from, size_t bytes);
+  absl::Status ToHost(void* to, const mge_reservation& from, size_t bytes);
+
+  // Runs `launch` once and answers its microseconds: by stamps on the queue if the device takes them, else by the clock.
+  // kTimeout if the queue does not finish within a minute.
+  template <typename F>
+  absl::StatusOr<double> Time(F&& launch) {
+    MGE_RETURN_IF_ERROR(Begin());
+    MGE_RETURN_IF_ERROR(launch());
+    return End();
+  }
+
+ private:
+  explicit TrialBench(Device& device) : device_(device) {}
+  absl::Status Begin();
+  absl::StatusOr<double> End();
+  absl::Status Finish();  // everything that was enqueued is done
+  absl::Status Copy(void* to, const void* from, size_t bytes);
+
+  Device& device_;
+  mge_queue* queue_ = nullptr;
+  mge_fence* fence_ = nullptr;
+  uint64_t value_ = 0;
+  mge_stamp* stamps_[2] = {};
+  uint64_t began_ns_ = 0;
+};
+
+// What a trial reads: constants as the backend was given them, everything else plain.
+struct TrialInput {
+  Tensor tensor;
+  bool constant = false;
+};
+
+class Trial {
+ public:
+  // Prepares, packs and binds. The candidate has no ANY layouts. Errors are those of the backend, kOutOfMemory, kOverBudget.
+  static absl::StatusOr<std::unique_ptr<Trial>> Create(TrialBench& bench, const mge_problem& problem,
+                                                       const OwnedCandidate& candidate, std::span<const TrialInput> inputs);
+  ~Trial();
+  Trial(const Trial&) = delete;
+  Trial& operator=(const Trial&) = delete;
+
+  absl::StatusOr<double> Run(uint32_t threads);  // microseconds
+  // Output number i of the last run, plain.
+  absl::StatusOr<Tensor> Output(size_t i);
+
+  // Device memory that such a trial takes, before anything is prepared.
+  static absl::StatusOr<uint64_t> Bytes(const mge_problem& problem, const OwnedCandidate& candidate);
+
+ private:
+  Trial(TrialBench& bench, const OwnedCandidate& candidate) : bench_(bench), candidate_(candidate) {}
+  absl::Status SetUp(const mge_problem& problem, std::span<const TrialInput> inputs);
+  absl::StatusOr<mge_slot> Take(uint64_t bytes);
+  absl::Status Fill(const mge_slot& slot, std::span<const std::byte> bytes);
+
+  struct Operand {
+    DType dtype;
+    Shape dims;
+    mge_slot slot;
+    uint64_t bytes;
+  };
+
+  TrialBench& bench_;
+  const OwnedCandidate candidate_;
+  Pool* pool_ = nullptr;
+  mge_prepared prepared_ = {};
+  void* state_ = nullptr;
+  mge_step_fn fn_ = nullptr;
+  std::unique_ptr<std::byte[]> args_;
+  std::vector<mge_reservation> memory_;
+  std::vector<void*> bases_;
+  std::vector<Operand> outputs_;
+};
+
+}  // namespace mge

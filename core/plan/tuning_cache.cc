@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/tuning_cache.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "core/base/errors.h"
+#include "core/base/file.h"
+#include "core/base/shape.h"
+#include "fmt/format.h"
+
+#define XXH_INLINE_ALL
+#include "xxhash.h"
+
+namespace mge {
+namespace {
+
+constexpr std::string_view kHead = "mge.tuning/1";
+constexpr int64_t kMostBytes = int64_t{1} << 20;
+constexpr int kLockTries = 100;  // of a tenth of a second
+
+// One line, no tabs.
+std::string OneLine(std::string_view text) {
+  std::string out(text.substr(0, 1024));
+  std::replace_if(out.begin(), out.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+  return out;
+}
+
+std::string_view TakeUntil(std::string_view& rest, char end) {
+  size_t at = std::min(rest.find(end), rest.size());
+  std::string_view out = rest.substr(0, at);
+  rest.remove_prefix(std::min(at + 1, rest.size()));
+  return out;
+}
+
+absl::Status Damaged(std::string what) { return Fail(errors::kFileAccess, std::move(what)); }
+
+// Held while a record is read, merged and written. The file stays: removing it would let two processes hold "the" lock.
+class DirectoryLock {
+ public:
+  explicit DirectoryLock(const std::string& directory)
+      : fd_(open((directory + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)) {
+    for (int i = 0; fd_.valid() && i < kLockTries; ++i) {
+      if (flock(fd_.get(), LOCK_EX | LOCK_NB) == 0) {
+        held_ = true;
+        return;
+      }
+      if (errno != EWOULDBLOCK && errno != EINTR) return;
+      timespec pause = {0, 100'000'000};
+      nanosleep(&pause, nullptr);
+    }
+  }
+  bool held() const { return held_; }
+
+ private:
+  Fd fd_;  // closing it lets go of the lock
+  bool held_ = false;
+};
+
+}  // namespace
+
+const Timing* TuningRecord::Find(std::string_view id) const {
+  auto at = std::find_if(timings.begin(), timings.end(), [&](const Timing& t) { return t.id == id; });
+  return at == timings.end() ? nullptr : &*at;
+}
+
+void TuningRecord::Merge(const TuningRecord& other) {
+  text = other.text;
+  for (const Timing& t : other.timings) {
+    auto at = std::find_if(timings.begin(), timings.end(), [&](const Timing& mine) { return mine.id == t.id; });
+    if (at == timings.end()) {
+      timings.push_back(t);
+    } else {
+      *at = t;
+    }
+  }
+}
+
+std::string TuningText(const std::string& key, const TuningRecord& record) {
+  std::string out = fmt::format("{}\nkey\t{}\nproblem\t{}\n", kHead, key, OneLine(record.text));
+  for (const Timing& t : record.timings) {
+    out += t.us >= 0 ? fmt::format("time\t{}\t{}\n", OneLine(t.id), t.us)
+                     : fmt::format("{}\t{}\t{}\n", t.wrong ? "wrong" : "fails", OneLine(t.id), OneLine(t.fault));
+  }
+  return out + fmt::format("sum\t{:016x}\n", XXH3_64bits(out.data(), out.size()));
+}
+
+absl::StatusOr<TuningRecord> ParseTuningText(const std::string& key, std::string_view text) {
+  size_t last = text.rfind("sum\t");
+  if (!text.starts_with(kHead)) return Damaged("it is no file of measured times, or one of another version");
+  if (last == text.npos || text.substr(last) != fmt::format("sum\t{:016x}\n", XXH3_64bits(text.data(), last))) {
+    return Damaged("its checksum is not that of its contents");
+  }
+  TuningRecord record;
+  std::string_view rest = text.substr(0, last);
+  TakeUntil(rest, '\n');
+  while (!rest.empty()) {
+    std::string_view line = TakeUntil(rest, '\n');
+    std::string_view word = TakeUntil(line, '\t');
+    if (word == "key") {
+      if (line != key) return Damaged("it belongs to another problem");
+    } else if (word == "problem") {
+      record.text = line;
+    } else {
+      Timing t;
+      t.id = TakeUntil(line, '\t');
+      if (word == "time") {
+        auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), t.us);
+        bool number = error == std::errc() && end == line.data() + line.size() && t.us >= 0;
+        if (!number) return Damaged("a time in it is no number");
+      } else if (word == "wrong" || word == "fails") {
+        t.wrong = word == "wrong";
+        t.fault = line;
+      } else {
+        return Damaged("it holds a line of an unknown kind");
+      }
+      record.timings.push_back(std::move(t));
+    }
+  }
+  return record;
+}
+
+TuningCache::TuningCache(std::string directory, Logger logger) : directory_(std::move(directory)), logger_(logger) {}
+
+void TuningCache::GiveUp(std::string_view why) {
+  logger_.Warning("the directory of measured times, '{}', is not used: {}", directory_, why);
+  directory_.clear();
+}
+
+std::optional<TuningRecord> TuningCache::Read(const std::string& key) {
+  if (directory_.empty()) return std::nullopt;
+  const std::string path = PathOf(key);
+  struct stat st;
+  if (lstat(path.c_str(), &st) != 0 && (errno == ENOENT || errno == ENOTDIR)) return std::nullopt;
+  auto record = [&]() -> absl::StatusOr<TuningRecord> {
+    MGE_ASSIGN_OR_RETURN(RegularFile file, OpenRegularFile(path));
+    if (file.size > kMostBytes) return Damaged("it is too large");
+    std::string bytes(static_cast<size_t>(file.size), '\0');
+    MGE_RETURN_IF_ERROR(ReadRange(file.fd.get(), 0, std::as_writable_bytes(std::span(bytes)), path));
+    return ParseTuningText(key, bytes);
+  }();
+  if (record.ok()) return *std::move(record);
+  logger_.Warning("measured times in '{}' are ignored and measured anew: {}", path, ErrorTitle(record.status()));
+  return std::nullopt;
+}
+
+std::optional<TuningRecord> TuningCache::Find(const std::string& key) {
+  std::lock_guard lock(mutex_);
+  if (auto at = records_.find(key); at != records_.end()) return at->second;
+  std::optional<TuningRecord> record = Read(key);
+  if (record) records_.emplace(key, *record);
+  return record;
+}
+
+absl::Status TuningCache::Write(const std::string& key, const TuningRecord& record) {
+  std::error_code ec;
+  std::filesystem::create_directories(directory_, ec);
+  if (ec) return Fail(errors::kFileWrite, ec.message());
+  DirectoryLock lock(directory_);
+  if (!lock.held()) return Fail(errors::kFileWrite, "its lock cannot be had");
+  TuningRecord merged;
+  if (std::optional<TuningRecord> there = Read(key)) merged = *std::move(there);
+  merged.Merge(record);
+  records_[key].Merge(merged);
+  std::string text = TuningText(key, merged);
+  return WriteFileAtomically(PathOf(key), AsBytes(text));
+}
+
+void TuningCache::Add(const std::string& key, const TuningRecord& record) {
+  std::lock_guard lock(mutex_);
+  records_[key].Merge(record);
+  if (directory_.empty()) return;
+  absl::Status written = Write(key, record);
+  if (written.ok()) return;
+  ErrorParts parts = PartsOf(written);
+  GiveUp(parts.what.empty() ? ErrorTitle(written) : parts.what);
+}
+
+}  // namespace mge

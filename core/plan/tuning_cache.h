@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tuning cache: what the timing of kernels has found, kept for later sessions, processes and users of the directory.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/log.h"
+#include "core/base/status.h"
+
+namespace mge {
+
+// What is known of one candidate of a problem.
+struct Timing {
+  std::string id;
+  double us = -1;     // negative: it cannot be taken, for `fault`
+  bool wrong = false;  // its results were wrong
+  std::string fault;
+};
+
+struct TuningRecord {
+  std::string text;  // the problem in words
+  std::vector<Timing> timings;
+  const Timing* Find(std::string_view id) const;
+  void Merge(const TuningRecord& other);  // what `other` says of a candidate holds
+};
+
+// Thread-safe. One file for each problem, in a form that can be read by eye, written whole or not at all and sealed by a
+// checksum: a file that is damaged is reported once, ignored, and written anew. Processes that add to one problem at a time
+// lose nothing. A directory that cannot be used is reported once; what is found then lives as long as this object.
+class TuningCache {
+ public:
+  // `directory` is made at the first write; empty: memory only.
+  explicit TuningCache(std::string directory = {}, Logger logger = Logger());
+  TuningCache(const TuningCache&) = delete;
+  TuningCache& operator=(const TuningCache&) = delete;
+
+  std::optional<TuningRecord> Find(const std::string& key);
+  void Add(const std::string& key, const TuningRecord& record);
+
+  const std::string& directory() const { return directory_; }
+
+ private:
+  std::string PathOf(const std::string& key) const { return directory_ + "/" + key + ".tuning"; }
+  std::optional<TuningRecord> Read(const std::string& key);  // of the file
+  absl::Status Write(const std::string& key, const TuningRecord& record);
+  void GiveUp(std::string_view why);
+
+  std::string directory_;  // empty once it was found to be of no use
+  Logger logger_;
+  std::mutex mutex_;
+  std::map<std::string, TuningRecord> records_;
+};
+
+// The form of a file.
+std::string TuningText(const std::string& key, const TuningRecord& record);
+absl::StatusOr<TuningRecord> ParseTuningText(const std::string& key, std::string_view text);
+
+}  // namespace mge

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// A backend whose kernels differ in speed, truth and repeatability (tuner.h). TUNER_OWN gives it a pool, a reserve policy and a
+// strategy of its own; TUNER_WRAPS makes those out of the host's.
+#include "tuner.h"
+
+#include <time.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "mge/plugin.h"
+
+#ifndef TUNER_NAME
+#define TUNER_NAME "tuner"
+#endif
+
+MGE_PLUGIN_NOTE(TUNER_NAME, "1.0", TUNER_NAME, 0);
+
+namespace {
+
+TunerRecord g_record = {};
+const mge_host* g_host = nullptr;
+char g_device;
+
+constexpr mge_text Text(const char* s) { return {s, std::string_view(s).size()}; }
+mge_code Fail(mge_error* error, mge_code code, const char* text) {
+  return g_host->fail(g_host->self, error, code, text, std::strlen(text));
+}
+template <typename T, typename F>
+constexpr T Table(F fill) {
+  T t = {};
+  t.struct_size = sizeof(T);
+  fill(t);
+  return t;
+}
+
+// ---- device and memory
+
+mge_code Start(const mge_host* host, mge_error*) {
+  g_host = host;
+  return MGE_OK;
+}
+void Stop() {}
+mge_code EnumerateDevices(const mge_device_sink* sink, mge_error*) {
+  mge_device_info info = {};
+  info.struct_size = sizeof(info);
+  info.class_name = Text(TUNER_NAME);
+  info.name = Text("a device for tests");
+  info.device_class = Text("tuner-1");
+  info.score = 1;
+  info.flags = MGE_DEVICE_HOST_ACCESSIBLE | MGE_DEVICE_ONLY_BY_NAME;
+  sink->device(sink->self, &info);
+  return MGE_OK;
+}
+mge_code Open(uint32_t, mge_device** out, mge_error*) {
+  *out = reinterpret_cast<mge_device*>(&g_device);
+  return MGE_OK;
+}
+void Close(mge_device*) {}
+
+mge_code SlabAcquire(mge_device*, int32_t memory_class, uint64_t bytes, mge_slab* out, mge_error* error) {
+  if (g_record.fail_slab == kFailAlways || (g_record.fail_slab > 0 && --g_record.fail_slab == 0)) {
+    return Fail(error, MGE_RESOURCE_EXHAUSTED, "told to fail");
+  }
+  void* address = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  *out = {sizeof(mge_slab), memory_class, address, address, nullptr, bytes};
+  g_record.held += bytes;
+  return MGE_OK;
+}
+void SlabRelease(mge_device*, const mge_slab* slab) {
+  g_record.held -= slab->bytes;
+  std::free(slab->address);
+}
+void MemoryInfo(mge_device*, uint64_t* free_bytes, uint64_t* total_bytes) {
+  *free_bytes = (uint64_t{1} << 30) - g_record.held;
+  *total_bytes = uint64_t{1} << 30;
+}
+
+#if defined(TUNER_OWN)
+// One slab per reservation.
+const mge_slab_provider* g_provider = nullptr;
+mge_code PoolCreate(mge_device*, int32_t, const mge_slab_provider* provider, mge_pool** out, mge_error*) {
+  g_provider = provider;
+  *out = reinterpret_cast<mge_pool*>(&g_provider);
+  return MGE_OK;
+}
+void PoolDestroy(mge_pool*) {}
+mge_code PoolAcquire(mge_pool*, uint64_t bytes, uint64_t, const mge_fence_point*, uint32_t, mge_reservation* out,
+                     mge_error* error) {
+  mge_slab slab = {};
+  slab.struct_size = sizeof(slab);
+  if (mge_code code = g_provider->acquire(g_provider->self, bytes, &slab, error)) return code;
+  *out = {sizeof(mge_reservation), 0, slab.address, slab.host_address, slab.bytes, 0};
+  g_record.arena = slab.address;
+  ++g_record.pool_acquires;
+  return MGE_OK;
+}
+void PoolRelease(mge_pool*, const mge_reservation* r, const mge_fence_point*) {
+  mge_slab slab = {sizeof(mge_slab), 0, r->address, r->host_address, nullptr, r->bytes};
+  g_provider->release(g_provider->self, &slab);
+}
+void PoolTrim(mge_pool*, int32_t) {}
+void PoolStats(const mge_pool*, mge_pool_stats* out) { out->presence = 0; }
+mge_code Decide(mge_device*, const mge_plan_summary* plan, mge_reserve_decision*, mge_error*) {
+  ++g_record.reserves;
+  if (plan->arena_bytes) g_record.arena_bytes = plan->arena_bytes;
+  return MGE_OK;
+}
+// The dearest by its own estimate comes first.
+mge_code Order(mge_device*, const mge_choice* choice, uint32_t* out_order, mge_error*) {
+  ++g_record.orders;
+  for (uint64_t i = 0; i < choice->candidate_count; ++i) {
+    uint64_t place = 0;
+    for (uint64_t k = 0; k < choice->candidate_count; ++k) {
+      place += choice->candidates[k]->cost_us > choice->candidates[i]->cost_us;
+    }
+    out_order[place] = static_cast<uint32_t>(i);
+  }
+  return MGE_OK;
+}
+#elif defined(TUNER_WRAPS)
+// The host's parts, counted.
+const mge_pool_api* Inner() {
+  mge_text name = Text("growing");
+  return g_host->ready_made->pool(g_host->ready_made->self, &name);
+}
+mge_code PoolCreate(mge_device* d, int32_t memory_class, const mge_slab_provider* provider, mge_pool** out, mge_error* e) {
+  return Inner()->create(d, memory_class, provider, out, e);
+}
+void PoolDestroy(mge_pool* pool) { Inner()->destroy(pool); }
+mge_code PoolAcquire(mge_pool* pool, uint64_t bytes, uint64_t alignment, const mge_fence_point* after, uint32_t flags,
+                     mge_reservation* out, mge_error* e) {
+  ++g_record.pool_acquires;
+  return Inner()->acquire(pool, bytes, alignment, after, flags, out, e);
+}
+void PoolRelease(mge_pool* pool, const mge_reservation* r, const mge_fence_point* last_use) {
+  Inner()->release(pool, r, last_use);
+}
+void PoolTrim(mge_pool* pool, int32_t how) { Inner()->trim(pool, how); }
+void PoolStats(const mge_pool* pool, mge_pool_stats* out) { Inner()->stats(pool, out); }
+mge_code Decide(mge_device*, const mge_plan_summary* plan, mge_reserve_decision* out, mge_error* e) {
+  ++g_record.reserves;
+  if (plan->arena_bytes) g_record.arena_bytes = plan->arena_bytes;
+  mge_text policy = Text("bytes:64KiB");
+  return g_host->ready_made->reserve(g_host->ready_made->self, &policy, plan, out, e);
+}
+mge_code Order(mge_device*, const mge_choice* choice, uint32_t* out_order, mge_error* e) {
+  ++g_record.orders;
+  return g_host->ready_made->order(g_host->ready_made->self, choice, out_order, e);
+}
+#endif
+
+// ---- kernels
+
+struct Variant {
+  const char* id;
+  double cost_us;
+  int64_t spin_us;
+  uint64_t attributes;
+  int64_t TunerRecord::*count;
+  bool for_neg;
+};
+constexpr Variant kVariants[] = {
+    {"slow", 1, 300, MGE_KERNEL_DETERMINISTIC, &TunerRecord::slow, false},
+    {"steady", 10, 100, MGE_KERNEL_DETERMINISTIC, &TunerRecord::steady, false},
+    {"loose", 20, 10, 0, &TunerRecord::loose, true},
+    {"wrong", 5, 0, 0, &TunerRecord::wrong, true},
+};
+
+struct Kernel {
+  const Variant* variant;
+  bool negates;
+  uint64_t elements;
+};
+struct Args {
+  Kernel kernel;
+  mge_slot x, y;
+};
+
+int64_t NowNs() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1'000'000'000 + t.tv_nsec;
+}
+
+mge_code Run(const void* raw, const mge_run* run) {
+  const Args& a = *static_cast<const Args*>(raw);
+  int64_t begin = NowNs();
+  ++g_record.launches;
+  ++(g_record.*a.kernel.variant->count);
+  auto at = [&](const mge_slot& s) { return reinterpret_cast<float*>(static_cast<char*>(run->bases[s.base]) + s.offset); };
+  const float* x = at(a.x);
+  float* y = at(a.y);
+  bool wrong = a.kernel.variant->count == &TunerRecord::wrong;
+  for (uint64_t i = 0; i < a.kernel.elements; ++i) y[i] = wrong ? x[i] : a.kernel.negates ? -x[i] : x[i] > 0 ? x[i] : 0;
+  while (NowNs() - begin < a.kernel.variant->spin_us * 1000) {
+  }
+  return MGE_OK;
+}
+
+mge_code Enumerate(mge_device*, const mge_problem* problem, const mge_constraints* constraints, const mge_candidate_sink* sink,
+                   mge_error*) {
+  const mge_graph& g = *problem->graph;
+  std::string_view op(g.nodes[0]->op.data, g.nodes[0]->op.size);
+  if (g.node_count != 1 || (op != "Relu" && op != "Neg") || g.values[g.inputs[0]]->dtype != MGE_DTYPE_F32) return MGE_OK;
+  for (const Variant& v : kVariants) {
+    if (op == "Neg" && !v.for_neg) continue;
+    mge_text id = Text(v.id);
+    if ((v.attributes & constraints->require) != constraints->require) {
+      mge_text reason = Text("its attributes are outside of the constraints");
+      sink->refuse(sink->self, &id, &reason);
+      continue;
+    }
+    mge_candidate c = {};
+    c.struct_size = sizeof(c);
+    c.id = id;
+    c.rank = static_cast<int32_t>(&v - kVariants);
+    c.attributes = v.attributes;
+    c.cost_us = v.cost_us;
+    c.workspace_bound = g_record.workspace;
+    c.token = static_cast<uint64_t>(&v - kVariants);
+    sink->offer(sink->self, &c);
+  }
+  return MGE_OK;
+}
+mge_code Prepare(mge_device*, const mge_problem* problem, const mge_candidate* candidate, mge_prepared* out, mge_error*) {
+  const mge_graph& g = *problem->graph;
+  const mge_value& x = *g.values[g.inputs[0]];
+  uint64_t elements = 1;
+  for (int i = 0; i < x.rank; ++i) elements *= static_cast<uint64_t>(x.dims[i]);
+  std::string_view op(g.nodes[0]->op.data, g.nodes[0]->op.size);
+  out->kernel = reinterpret_cast<mge_kernel*>(new Kernel{&kVariants[candidate->token], op == "Neg", elements});
+  out->args_bytes = sizeof(Args);
+  out->workspace_bytes = g_record.workspace;
+  return MGE_OK;
+}
+mge_code Bind(mge_kernel* kernel, const mge_binding* binding, void* args, mge_step_fn* out, mge_error*) {
+  *static_cast<Args*>(args) = {*reinterpret_cast<Kernel*>(kernel), binding->inputs[0], binding->outputs[0]};
+  *out = Run;
+  return MGE_OK;
+}
+void Destroy(mge_kernel* kernel) { delete reinterpret_cast<Kernel*>(kernel); }
+
+// ---- tables
+
+constexpr auto kDevice = Table<mge_device_api>([](auto& t) {
+  t.enumerate = EnumerateDevices;
+  t.open = Open;
+  t.close = Close;
+});
+#if defined(TUNER_OWN) || defined(TUNER_WRAPS)
+constexpr auto kPool = Table<mge_pool_api>([](auto& t) {
+  t.create = PoolCreate;
+  t.destroy = PoolDestroy;
+  t.acquire = PoolAcquire;
+  t.release = PoolRelease;
+  t.trim = PoolTrim;
+  t.stats = PoolStats;
+});
+constexpr auto kReserve = Table<mge_reserve_api>([](auto& t) { t.decide = Decide; });
+constexpr auto kStrategy = Table<mge_strategy_api>([](auto& t) { t.order = Order; });
+#endif
+constexpr auto kMemory = Table<mge_memory_api>([](auto& t) {
+  t.slab_acquire = SlabAcquire;
+  t.slab_release = SlabRelease;
+  t.memory_info = MemoryInfo;
+#if defined(TUNER_OWN) || defined(TUNER_WRAPS)
+  t.own_pool = &kPool;
+  t.own_reserve = &kReserve;
+#else
+  t.pool = Text("unpooled");
+  t.reserve = Text("none");
+#endif
+});
+constexpr auto kKernel = Table<mge_kernel_api>([](auto& t) {
+  t.set_version = Text("1");
+  t.enumerate = Enumerate;
+  t.prepare = Prepare;
+  t.bind = Bind;
+  t.destroy = Destroy;
+});
+
+const void* Extension(const char* name, uint32_t) {
+  return std::string_view(name) == MGE_TUNER_RECORD ? &g_record : nullptr;
+}
+
+constexpr auto kPlugin = Table<mge_plugin>([](auto& t) {
+  t.abi_major = MGE_ABI_MAJOR;
+  t.abi_minor = MGE_ABI_MINOR;
+  t.header_hash = MGE_ABI_HASH;
+  t.name = Text(TUNER_NAME);
+  t.version = Text("1.0");
+  t.start = Start;
+  t.stop = Stop;
+  t.device = &kDevice;
+  t.memory = &kMemory;
+  t.kernel = &kKernel;
+#if defined(TUNER_OWN) || defined(TUNER_WRAPS)
+  t.strategy = &kStrategy;
+#endif
+  t.extension = Extension;
+});
+
+}  // namespace
+
+extern "C" MGE_EXPORT mge_code mge_plugin_query(const mge_query_in*, mge_query_out* out) {
+  out->plugin = &kPlugin;
+  return MGE_OK;
+}

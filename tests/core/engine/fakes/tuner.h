@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the fake backend "tuner" lets a test see, through the table's extension slot.
+#pragma once
+
+#include <cstdint>
+
+#include "mge/plugin.h"
+
+#define MGE_TUNER_RECORD "mge.test.tuner"
+
+inline constexpr int64_t kFailAlways = -1;
+
+// Kernels of Relu and Neg in float32: "slow" is right, takes 300 us and thinks 1; "steady" is right, takes 100 us and thinks
+// 10; "loose" is right, takes 10 us, thinks 20 and does not repeat its bits; "wrong" takes no time, thinks 5 and copies its
+// input. Of Neg only "loose" and "wrong" are there.
+struct TunerRecord {
+  int64_t launches;  // of all kernels
+  int64_t slow, steady, loose, wrong;
+  int64_t orders, pool_acquires, reserves;  // calls of parts of its own
+  uint64_t arena_bytes;                     // of the last plan that the reserve policy was asked about
+  uint64_t held;                            // bytes of slabs
+  void* arena;                              // what its own pool handed out last
+  int64_t fail_slab;                        // this many slabs from now fails; 0: none does, kFailAlways: all
+  uint64_t workspace;                       // that every kernel asks for
+};

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory limits, and devices that have none left.
+#include <regex>
+
+#include "tests/core/engine/tuner_test.h"
+
+namespace mge {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+// Two buffers that are alive together, and an output.
+constexpr char kModel[] = R"(
+input x : float32[N,100]
+const w = float32[1,100]<2>
+a = Relu(x)
+b = Neg(a)
+c = Sub(a, b)
+y = Mul(c, w)
+output y
+)";
+
+HostValue Batch(int64_t n) {
+  HostValue v;
+  v.tensor = *Tensor::Create(DType::kF32, {n, 100});
+  float x = -3;
+  for (float& f : v.tensor.MutableData<float>()) f = x += 0.25f;
+  return v;
+}
+
+absl::Status RunBatch(Session& session, int64_t n, std::vector<float>* result = nullptr) {
+  std::vector<HostValue> in = {Batch(n)}, out(1);
+  RunControl control;
+  MGE_RETURN_IF_ERROR(session.Run(in, out, control));
+  auto data = out[0].tensor.Data<float>();
+  if (result) result->assign(data.begin(), data.end());
+  return absl::OkStatus();
+}
+
+Assignment Limit(uint64_t bytes) { return Set("memory.limit", "tuner0=" + std::to_string(bytes)); }
+
+uint64_t NumberAfter(const std::string& text, const std::string& words) {
+  std::smatch match;
+  EXPECT_TRUE(std::regex_search(text, match, std::regex(words + "([0-9]+)"))) << text;
+  return match.empty() ? 0 : std::stoull(match[1]);
+}
+
+TEST(MemoryLimit, TheSmallestThatIsNamedFitsAndOneByteLessDoesNot) {
+  for (const char* pool : {"naive", "round", "unpooled", "growing"}) {
+    auto session = [&](uint64_t limit) {
+      Host host({Limit(limit), Set("memory.pool", pool)});
+      host.record() = {};
+      auto made = host.Make(kModel);
+      EXPECT_TRUE(made.ok()) << FormatError(made.status());
+      return *made;
+    };
+    absl::Status status = RunBatch(*session(1000), 64);
+    EXPECT_EQ(ErrorId(status), errors::kOverBudget.id);
+    uint64_t least = NumberAfter(PartsOf(status).fix, "tuner0=");
+    EXPECT_GE(least, 64u * 100 * 4 * 2);  // one buffer that is written in place again and again, and the output
+    EXPECT_TRUE(RunBatch(*session(least), 64).ok()) << pool << FormatError(RunBatch(*session(least), 64));
+    EXPECT_EQ(ErrorId(RunBatch(*session(least - 1), 64)), errors::kOverBudget.id) << pool;
+  }
+}
+
+TEST(MemoryLimit, RefusesBeforeAnythingIsComputedAndSaysWhy) {
+  Host host({Limit(40000)});
+  host.record() = {};
+  auto session = *host.Make(kModel);
+  absl::Status status = RunBatch(*session, 64);
+  EXPECT_EQ(host.record().launches, 0);
+  EXPECT_EQ(KindOf(status), ErrorKind::kMemory);
+  EXPECT_THAT(FormatError(status), AllOf(HasSubstr("does not fit into the memory limit of device tuner0"),
+                                         HasSubstr("the planned peak is "), HasSubstr("the largest are "),
+                                         HasSubstr("(25600 bytes)"), HasSubstr("the smallest limit that fits is tuner0=")));
+  // The same session then runs what fits.
+  EXPECT_TRUE(RunBatch(*session, 2).ok());
+}
+
+TEST(MemoryLimit, TheLargestBatchThatIsNamedFits) {
+  Host host({Limit(60000)});
+  auto session = *host.Make(kModel);
+  absl::Status status = RunBatch(*session, 1000);
+  uint64_t batch = NumberAfter(PartsOf(status).fix, "the largest batch that fits is ");
+  ASSERT_GT(batch, 1u);
+  EXPECT_TRUE(RunBatch(*(*Host({Limit(60000)}).Make(kModel)), static_cast<int64_t>(batch)).ok());
+  EXPECT_FALSE(RunBatch(*(*Host({Limit(60000)}).Make(kModel)), static_cast<int64_t>(batch) + 1).ok());
+  absl::Status never = RunBatch(*(*Host({Limit(100)}).Make(kModel)), 8);
+  EXPECT_THAT(PartsOf(never).fix, HasSubstr("not even a batch of 1 fits"));
+}
+
+TEST(MemoryLimit, FixedShapesGetNoAdviceOnBatches) {
+  Host host({Limit(100)});
+  auto session = *host.Make("input x : float32[8,100]\na = Relu(x)\ny = Neg(a)\noutput y\n");
+  EXPECT_THAT(PartsOf(RunBatch(*session, 8)).fix, AllOf(HasSubstr("tuner0="), Not(HasSubstr("batch"))));
+}
+
+// ---------------------------------------------------------------- a device without memory
+
+// Fails the n-th slab, n = 1 and on, until a run needs fewer. The number of runs that failed.
+int64_t FailEverySlab(const std::string& pool, const std::string& strategy) {
+  std::vector<Assignment> settings = {Set("memory.pool", pool), Set("select.strategy", strategy)};
+  std::vector<float> expected;
+  {
+    Host host(settings);
+    host.record() = {};
+    EXPECT_TRUE(RunBatch(**host.Make(kModel), 16, &expected).ok());
+  }
+  int64_t failures = 0;
+  for (int64_t n = 1; n < 1000; ++n) {
+    Host host(settings);
+    host.record() = {};
+    auto session = *host.Make(kModel);
+    host.record().fail_slab = n;
+    std::vector<float> got;
+    absl::Status status = RunBatch(*session, 16, &got);
+    const bool reached = host.record().fail_slab == 0;
+    if (!status.ok()) {
+      EXPECT_EQ(ErrorId(status), errors::kOutOfMemory.id) << FormatError(status);
+      EXPECT_THAT(FormatError(status), HasSubstr("tuner0"));
+      ++failures;
+      EXPECT_TRUE(RunBatch(*session, 16, &got).ok());
+    }
+    EXPECT_EQ(got, expected) << pool << " " << n;
+    session.reset();
+    for (const auto& device : host.runtime->devices().all()) device->Trim(MGE_TRIM_ALL);
+    EXPECT_EQ(host.record().held, 0u);
+    if (!reached) return failures;
+  }
+  ADD_FAILURE() << "it never ends";
+  return failures;
+}
+
+TEST(DeviceOutOfMemory, EveryFailingSlabIsATypedErrorAndTheSessionRunsOn) {
+  for (const char* pool : {"naive", "round", "unpooled"}) EXPECT_GT(FailEverySlab(pool, "heuristic"), 0) << pool;
+  EXPECT_EQ(FailEverySlab("growing", "heuristic"), 0);  // it asks for less before it gives up
+}
+
+TEST(DeviceOutOfMemory, ADeviceThatGivesNothingAnyMoreIsATypedErrorUntilItDoes) {
+  for (const char* pool : {"naive", "round", "unpooled", "growing"}) {
+    Host host({Set("memory.pool", pool)});
+    host.record() = {};
+    auto session = *host.Make(kModel);
+    host.record().fail_slab = kFailAlways;
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(ErrorId(RunBatch(*session, 16)), errors::kOutOfMemory.id);
+    host.record().fail_slab = 0;
+    EXPECT_TRUE(RunBatch(*session, 16).ok());
+  }
+}
+
+TEST(DeviceOutOfMemory, WhatCannotBeTimedForIsNoError) {
+  for (const char* pool : {"naive", "unpooled"}) FailEverySlab(pool, "profile");
+}
+
+}  // namespace
+}  // namespace mge

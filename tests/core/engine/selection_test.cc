@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// How kernels are chosen, on a backend whose kernels differ in speed, truth and repeatability.
+#include "tests/core/engine/tuner_test.h"
+
+namespace mge {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr char kRelu[] = "input x : float32[?]\ny = Relu(x)\noutput y\n";
+constexpr char kNeg[] = "input x : float32[?]\ny = Neg(x)\noutput y\n";
+
+const Assignment kProfile = Set("select.strategy", "profile");
+
+std::string ReasonAgainst(const Plan& plan, const std::string& id) {
+  for (const Alternative& a : plan.units[0].alternatives) {
+    if (a.id == id) return a.reason;
+  }
+  return "no alternative";
+}
+
+// ---------------------------------------------------------------- the three ways
+
+TEST(Selection, HeuristicTakesTheBestEstimateAndRunsNothing) {
+  Host host;
+  host.record() = {};
+  EXPECT_EQ(host.Chosen(kRelu), "slow");
+  EXPECT_EQ(host.record().launches, 0);
+}
+
+TEST(Selection, ProfileTakesTheFastestAndFindsTheFastWrongOne) {
+  Host host({kProfile});
+  auto plan = *host.PlanOf(kRelu);
+  EXPECT_EQ(plan->units[0].kernel, "loose");
+  EXPECT_GE(plan->units[0].measured_us, 10);
+  EXPECT_THAT(ReasonAgainst(*plan, "wrong"), AllOf(HasSubstr("wrong results"), HasSubstr("output 0: element")));
+  EXPECT_THAT(ReasonAgainst(*plan, "steady"), HasSubstr("measured"));
+  EXPECT_THAT(PlanText(*plan, true), HasSubstr("measured"));
+  EXPECT_THAT(host.warnings, Contains(AllOf(HasSubstr("kernel 'wrong'"), HasSubstr("Relu float32[64]"))));
+}
+
+TEST(Selection, EqualProblemsAreMeasuredOnce) {
+  Host host({kProfile});
+  host.record() = {};
+  auto plan = *host.PlanOf("input x : float32[?]\na = Relu(x)\nb = Neg(a)\ny = Relu(b)\noutput y\n");
+  EXPECT_EQ(plan->units[0].kernel, plan->units[2].kernel);
+  EXPECT_LE(host.record().slow, 10);
+}
+
+TEST(Selection, ReproducibleNeedsNoStopwatch) {
+  Host host({Set("select.strategy", "reproducible")});
+  host.record() = {};
+  EXPECT_EQ(host.Chosen(kRelu), "slow");  // the first by rank of those that repeat their bits
+  EXPECT_EQ(host.record().launches, 0);
+}
+
+TEST(Selection, AnOperatorWithoutAReproducibleKernelIsAnErrorThatNamesIt) {
+  Host host({Set("select.strategy", "reproducible")});
+  EXPECT_THAT(host.Chosen(kNeg), AllOf(HasSubstr("operator Neg has no kernel with the attributes"),
+                                       HasSubstr("loose: its attributes are outside")));
+}
+
+TEST(Selection, WhatTheCoreComputesOnHostValuesIsReproducible) {
+  Host host({Set("select.strategy", "reproducible")});
+  auto plan = host.PlanOf("input x : float32[?]\ns = Shape(x)\ny = Relu(x)\noutput y\noutput s\n");
+  EXPECT_TRUE(plan.ok()) << FormatError(plan.status());
+}
+
+TEST(Selection, OptimizedRefusesTheSlowReference) {
+  Host host({Set("select.strategy", "heuristic_optimized")});
+  EXPECT_THAT(host.Chosen("input x : float32[?]\ny = Exp(x)\noutput y\n"), HasSubstr("operator Exp has no kernel"));
+  EXPECT_EQ(host.Chosen(kRelu), "slow");
+}
+
+TEST(Selection, WhatMayNotBeTimedIsChosenByEstimate) {
+  Host host({kProfile, Set("select.memory", "1")});
+  host.record() = {};
+  auto plan = *host.PlanOf(kRelu);
+  EXPECT_EQ(plan->units[0].kernel, "slow");
+  EXPECT_EQ(host.record().launches, 0);
+  EXPECT_THAT(ReasonAgainst(*plan, "steady"), HasSubstr("not timed"));
+}
+
+TEST(Selection, TimingStopsWhenItsTimeIsOver) {
+  Host host({kProfile, Set("select.time", "0")});
+  host.record() = {};
+  EXPECT_EQ(host.Chosen(kRelu), "loose");
+  EXPECT_EQ(host.record().slow, 1);
+  EXPECT_EQ(host.record().loose, 1);
+}
+
+TEST(Selection, TheBudgetOfTheDeviceBindsTiming) {
+  Host host({kProfile, Set("memory.limit", "tuner0=1MiB")});
+  host.record() = {};
+  host.record().workspace = 2 << 20;
+  EXPECT_THAT(host.Chosen(kRelu), HasSubstr("E0602"));  // nothing could be timed, and the plan does not fit either
+  EXPECT_EQ(host.record().launches, 0);
+  host.record().workspace = 0;
+  EXPECT_EQ(host.Chosen(kRelu), "loose");
+}
+
+// ---------------------------------------------------------------- the tuning cache
+
+std::vector<Assignment> Caching(const Folder& folder) {
+  return {kProfile, {"MGE_FASTRUN_CACHE_TYPE", "file"}, {"MGE_FASTRUN_CACHE_DIR", folder.At("cache")}};
+}
+std::vector<std::string> Entries(const Folder& folder) {
+  std::vector<std::string> out;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.At("cache"))) {
+    if (entry.path().extension() == ".tuning") out.push_back(entry.path());
+  }
+  return out;
+}
+
+TEST(TuningCache, ASecondProcessMeasuresNothing) {
+  Folder folder;
+  {
+    Host first(Caching(folder));
+    first.record() = {};
+    EXPECT_EQ(first.Chosen(kRelu), "loose");
+    EXPECT_GT(first.record().launches, 0);
+  }
+  EXPECT_THAT(Entries(folder), SizeIs(1));
+  Host second(Caching(folder));
+  second.record() = {};
+  auto plan = *second.PlanOf(kRelu);
+  EXPECT_EQ(plan->units[0].kernel, "loose");
+  EXPECT_GE(plan->units[0].measured_us, 10);
+  EXPECT_THAT(ReasonAgainst(*plan, "wrong"), HasSubstr("wrong results"));  // remembered as well
+  EXPECT_EQ(second.record().launches, 0);
+  EXPECT_EQ(second.Chosen(kRelu, 65), "loose");  // another shape is another problem
+  EXPECT_GT(second.record().launches, 0);
+  EXPECT_THAT(Entries(folder), SizeIs(2));
+}
+
+TEST(TuningCache, BothStrategiesUseRecordedTimesAndTakeNone) {
+  Folder folder;
+  std::vector<Assignment> both = Caching(folder);
+  both[0] = Set("select.strategy", "heuristic_profile");
+  Host fresh(both);
+  fresh.record() = {};
+  EXPECT_EQ(fresh.Chosen(kRelu), "slow");
+  EXPECT_EQ(fresh.record().launches, 0);
+  EXPECT_EQ(Host(Caching(folder)).Chosen(kRelu), "loose");
+  EXPECT_EQ(Host(both).Chosen(kRelu), "loose");
+}
+
+TEST(TuningCache, ADamagedEntryIsReportedMeasuredAnewAndMended) {
+  Folder folder;
+  EXPECT_EQ(Host(Caching(folder)).Chosen(kRelu), "loose");
+  std::string path = Entries(folder)[0], good = ReadText(path);
+  const std::string damages[] = {"", good.substr(0, good.size() / 2), good + "x", std::string(good).replace(30, 1, "~"),
+                                 std::string(good).replace(11, 1, "9")};
+  for (const std::string& damage : damages) {
+    WriteText(path, damage);
+    Host host(Caching(folder));
+    host.record() = {};
+    EXPECT_EQ(host.Chosen(kRelu), "loose");
+    EXPECT_GT(host.record().launches, 0);
+    EXPECT_THAT(host.warnings, Contains(HasSubstr("are ignored and measured anew")));
+    Host after(Caching(folder));
+    after.record() = {};
+    EXPECT_EQ(after.Chosen(kRelu), "loose");
+    EXPECT_EQ(after.record().launches, 0);
+  }
+}
+
+TEST(TuningCache, ADirectoryThatCannotBeUsedCostsOneWarning) {
+  Folder folder;
+  WriteText(folder.At("cache"), "a file");
+  Host host(Caching(folder));
+  EXPECT_EQ(host.Chosen(kRelu), "loose");
+  EXPECT_EQ(host.Chosen(kRelu, 65), "loose");
+  int said = 0;
+  for (const std::string& w : host.warnings) said += w.find("directory of measured times") != std::string::npos;
+  EXPECT_EQ(said, 1);
+}
+
+// ---------------------------------------------------------------- frozen selections
+
+TEST(FrozenSelection, AProfileIsRepeatedWithoutAStopwatch) {
+  Folder folder;
+  const std::string file = folder.At("kernels.toml");
+  EXPECT_EQ(Host({kProfile, Set("select.freeze", file)}).Chosen(kRelu), "loose");
+  EXPECT_THAT(ReadText(file), AllOf(HasSubstr("mge.selection/1"), HasSubstr("Relu float32[64]: measured")));
+
+  Host plain({Set("select.frozen", file)});
+  plain.record() = {};
+  EXPECT_EQ(plain.Chosen(kRelu), "loose");
+  EXPECT_EQ(plain.Chosen(kRelu, 65), "slow");  // not in the file: by the strategy, which is heuristic
+  EXPECT_EQ(plain.record().launches, 0);
+
+  Host strict({Set("select.strategy", "profile_reproducible"), Set("select.frozen", file)});
+  strict.record() = {};
+  EXPECT_EQ(strict.Chosen(kRelu), "steady");  // the fastest of those that repeat their bits
+  EXPECT_EQ(strict.record().launches, 0);
+  EXPECT_THAT(strict.Chosen(kRelu, 65), AllOf(HasSubstr("no kernel for operator Relu"), HasSubstr("Relu float32[65]"),
+                                              HasSubstr("select.freeze")));
+}
+
+TEST(FrozenSelection, ReproducibleAndProfileNeedOne) {
+  EXPECT_THAT(Host({Set("select.strategy", "profile_reproducible")}).Chosen(kRelu),
+              AllOf(HasSubstr("needs a frozen selection"), HasSubstr("select.frozen")));
+}
+
+TEST(FrozenSelection, AFileThatWasCutShortIsRefused) {
+  Folder folder;
+  const std::string file = folder.At("kernels.toml");
+  EXPECT_EQ(Host({kProfile, Set("select.freeze", file)}).Chosen(kRelu), "loose");
+  std::string whole = ReadText(file);
+  size_t line = whole.rfind('\n', whole.rfind('\n', whole.size() - 2) - 1);
+  const std::pair<std::string, const char*> damages[] = {
+      {"", "does not name its format"},
+      {whole.substr(0, line + 1), "says that there are 2"},
+      {whole + "more = 1\n", "has no place in it"},
+      {"format = \"mge.selection/9\"\n", "is not \"mge.selection/1\""}};
+  for (const auto& [text, what] : damages) {
+    WriteText(file, text);
+    EXPECT_THAT(FormatError(Host({Set("select.frozen", file)}).status), AllOf(HasSubstr("E0206"), HasSubstr(what)));
+  }
+  EXPECT_THAT(FormatError(Host({Set("select.frozen", folder.At("absent.toml"))}).status), HasSubstr("E0206"));
+}
+
+TEST(FrozenSelection, IsWholeOrAbsent) {
+  Folder folder;
+  Host host({kProfile, Set("select.freeze", folder.At("no/such/kernels.toml"))});
+  EXPECT_THAT(host.Chosen(kRelu), HasSubstr("E0702"));
+  EXPECT_THAT(folder.Files(".toml"), IsEmpty());
+}
+
+// ---------------------------------------------------------------- parts of the backend's own
+
+TEST(OwnParts, TheBackendsPoolReservePolicyAndStrategyDecide) {
+  Host host({}, "tuner_own0");
+  host.record() = {};
+  host.record().workspace = 4096;
+  auto session = host.Make(kRelu);
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  std::vector<InputType> types = {{ValueKind::kTensor, DType::kF32, {64}}};
+  auto plan = *(*session)->PlanFor(types);
+  EXPECT_EQ(plan->units[0].kernel, "loose");  // the dearest by its own estimate
+  EXPECT_EQ(host.record().orders, 1);
+  std::vector<HostValue> in(1), out(1);
+  in[0].tensor = *Tensor::Create(DType::kF32, {64});
+  std::memset(in[0].tensor.mutable_data(), 0, 256);
+  RunControl control;
+  ASSERT_TRUE((*session)->Run(in, out, control).ok());
+  EXPECT_EQ(host.record().pool_acquires, 1);
+  EXPECT_GE(host.record().reserves, 1);
+  EXPECT_EQ(host.record().arena_bytes, 4096u);
+}
+
+TEST(OwnParts, TheHostsOwnCanBeWrapped) {
+  Host host({kProfile}, "tuner_wraps0");
+  host.record() = {};
+  host.record().workspace = 4096;
+  auto plan = host.PlanOf(kRelu);
+  ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
+  EXPECT_EQ((*plan)->units[0].kernel, "loose");
+  EXPECT_EQ(host.record().orders, 1);
+  EXPECT_GT(host.record().pool_acquires, 0);
+  EXPECT_GT(host.record().reserves, 0);
+  EXPECT_GE(host.record().held, 64u << 10);  // what the wrapped policy takes before the first run
+}
+
+TEST(OwnParts, WhatTheUserSetsBeatsTheBackends) {
+  Host host({Set("memory.pool", "unpooled"), Set("memory.reserve", "none")}, "tuner_own0");
+  host.record() = {};
+  host.record().workspace = 4096;
+  auto session = *host.Make(kRelu);
+  std::vector<HostValue> in(1), out(1);
+  in[0].tensor = *Tensor::Create(DType::kF32, {64});
+  std::memset(in[0].tensor.mutable_data(), 0, 256);
+  RunControl control;
+  ASSERT_TRUE(session->Run(in, out, control).ok());
+  EXPECT_EQ(host.record().pool_acquires, 0);
+  EXPECT_EQ(host.record().reserves, 0);
+  EXPECT_EQ((*session->device().PoolOf())->name(), "unpooled");
+}
+
+TEST(OwnParts, APoolThatIsNoneIsABadSetting) {
+  EXPECT_THAT(FormatError(Host({Set("memory.pool", "unpoled")}).status), AllOf(HasSubstr("E0202"), HasSubstr("unpooled")));
+  EXPECT_THAT(FormatError(Host({Set("memory.reserve", "half")}).status), AllOf(HasSubstr("E0202"), HasSubstr("percent:N")));
+}
+
+}  // namespace
+}  // namespace mge

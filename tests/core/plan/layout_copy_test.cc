@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/layout_copy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "core/plan/candidate.h"
+
+namespace mge {
+namespace {
+
+using testing::ElementsAre;
+
+Tensor Counting(Shape shape) {
+  Tensor t = *Tensor::Create(DType::kI32, std::move(shape));
+  int32_t n = 0;
+  for (int32_t& x : t.MutableData<int32_t>()) x = ++n;
+  return t;
+}
+
+mge_layout Permuted(std::initializer_list<int32_t> perm) {
+  mge_layout l = PlainLayout();
+  l.kind = MGE_LAYOUT_PERMUTED;
+  for (int32_t axis : perm) l.perm[l.rank++] = axis;
+  return l;
+}
+
+std::vector<int32_t> Laid(const Tensor& t, const mge_layout& layout) {
+  std::vector<int32_t> out(static_cast<size_t>(*LayoutBytes(layout, 4, t.shape())) / 4, -1);
+  CopyToLayout(t, layout, std::as_writable_bytes(std::span(out)));
+  Tensor back = *Tensor::Create(DType::kI32, t.shape());
+  CopyFromLayout(std::as_bytes(std::span(out)), layout, back);
+  EXPECT_EQ(std::memcmp(back.data(), t.data(), static_cast<size_t>(t.bytes())), 0);
+  return out;
+}
+
+TEST(LayoutCopy, ChannelsLast) {
+  EXPECT_THAT(Laid(Counting({1, 2, 3}), Permuted({0, 2, 1})), ElementsAre(1, 4, 2, 5, 3, 6));
+}
+
+TEST(LayoutCopy, BlocksArePaddedWithZeros) {
+  mge_layout blocked = Permuted({0, 1, 2});  // channels in blocks of 2
+  blocked.block_count = 1;
+  blocked.block_axis[0] = 1;
+  blocked.block_size[0] = 2;
+  EXPECT_THAT(Laid(Counting({1, 3, 2}), blocked), ElementsAre(1, 3, 2, 4, 5, 0, 6, 0));
+}
+
+TEST(LayoutCopy, TwoBlocksOfDifferentDimensions) {
+  mge_layout blocked = Permuted({0, 1});
+  blocked.block_count = 2;
+  blocked.block_axis[0] = 0;
+  blocked.block_size[0] = 2;
+  blocked.block_axis[1] = 1;
+  blocked.block_size[1] = 2;
+  EXPECT_THAT(Laid(Counting({2, 4}), blocked), ElementsAre(1, 2, 5, 6, 3, 4, 7, 8));
+}
+
+TEST(LayoutCopy, PlainAndEmpty) {
+  EXPECT_THAT(Laid(Counting({2, 2}), PlainLayout()), ElementsAre(1, 2, 3, 4));
+  EXPECT_TRUE(Laid(Counting({0, 2}), Permuted({1, 0})).empty());
+}
+
+}  // namespace
+}  // namespace mge
