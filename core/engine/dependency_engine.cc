@@ -7,6 +7,11 @@
 #include <utility>
 
 namespace mge {
+namespace {
+
+thread_local bool in_operation = false;  // of an engine, on this thread
+
+}  // namespace
 
 // An operation on its way: it runs when every variable has granted access.
 struct DependencyEngine::Pending {
@@ -168,7 +173,6 @@ class DependencyEngine::Forks {
     std::lock_guard lock(mutex_);
     std::erase(engines_, engine);
   }
-  static thread_local bool in_operation;
 
  private:
   // Nothing is on its way, and nothing begins, until the fork is over.
@@ -200,7 +204,6 @@ class DependencyEngine::Forks {
   std::mutex mutex_;
   std::vector<DependencyEngine*> engines_;
 };
-thread_local bool DependencyEngine::Forks::in_operation = false;
 
 DependencyEngine::DependencyEngine(const EngineOptions& options) : options_(options) { Forks::Instance().Add(this); }
 
@@ -265,9 +268,9 @@ void DependencyEngine::Execute(Pending* pending) {
     }
   }
   if (status.ok()) {
-    bool outer = std::exchange(Forks::in_operation, true);
+    bool outer = std::exchange(in_operation, true);
     status = pending->operation.run();
-    Forks::in_operation = outer;
+    in_operation = outer;
   }
   Complete(pending, std::move(status));
 }

@@ -56,12 +56,20 @@ mge_code EnumerateAll(mge_device* device, const mge_problem* problem, const mge_
   return mge::internal::Tables<Backend>::kKernel.enumerate(device, problem, &none, sink, error);
 }
 
+mge_code OpenOrAbort(uint32_t index, mge_device** out, mge_error* error) noexcept {
+  if (index > 1) std::abort();
+  return mge::internal::Tables<Backend>::kDevice.open(index, out, error);
+}
+
 const mge_plugin& Plugin() {
+  static mge_device_api device = mge::internal::Tables<Backend>::kDevice;
   static mge_kernel_api kernel = mge::internal::Tables<Backend>::kKernel;
   static const mge_plugin plugin = [] {
     mge_plugin p = mge::internal::Tables<Backend>::kPlugin;
     if (Is("table_too_long")) kernel.struct_size += 8;
     if (Is("constraints_ignored")) kernel.enumerate = EnumerateAll;
+    if (Is("crashes_on_bad_index")) device.open = OpenOrAbort;
+    p.device = &device;
     p.kernel = &kernel;
     return p;
   }();

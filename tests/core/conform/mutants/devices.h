@@ -39,7 +39,6 @@ class Device {
     if (!Is("leak_at_stop")) mge::Host()->release(mge::Host()->self, notes_);
   }
   Result Init() {
-    if (index_ > 1 && Is("crashes_on_bad_index")) std::abort();
     if (index_ > 1) return {MGE_NOT_FOUND, "there are two devices, 0 and 1"};
     notes_ = static_cast<char*>(mge::Host()->allocate(mge::Host()->self, 100, 64));
     if (!notes_ && !Is("no_null_check")) return {MGE_RESOURCE_EXHAUSTED, "the host has no memory"};
