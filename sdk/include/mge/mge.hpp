@@ -22,6 +22,9 @@
 #include "mge/mge.h"
 
 namespace mge {
+// Part of no name in a program, but of every symbol: a library that holds other classes of these names (another version of
+// this header, or the core itself) may be linked into the same program.
+inline namespace v0 {
 
 namespace internal {
 template <typename T, void (*Release)(T*)>
@@ -364,4 +367,5 @@ class Session {
   internal::Handle<mge_session, mge_session_release> session_;
 };
 
+}  // namespace v0
 }  // namespace mge

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// mge.hpp and the core's own headers give classes the same names. A program may hold both, each in its own source files.
+#include "gtest/gtest.h"
+#include "mge/mge.hpp"
+#include "tests/core/api/core_classes.h"
+
+namespace mge {
+namespace {
+
+TEST(PublicClasses, AreOthersThanTheCoresOfTheSameNames) {
+  const std::type_info* mine[] = {&typeid(Tensor),         &typeid(Runtime),        &typeid(Session),
+                                  &typeid(RuntimeOptions), &typeid(SessionOptions), &typeid(RunControl)};
+  const auto cores = CoreClasses();
+  ASSERT_EQ(std::size(mine), cores.size());
+  for (size_t i = 0; i < cores.size(); ++i) EXPECT_NE(*mine[i], *cores[i]) << mine[i]->name();
+}
+
+TEST(PublicClasses, WorkBesideTheCores) {
+  Tensor tensor = Tensor::Of<float>({3}, {1, 2, 3});
+  EXPECT_EQ(tensor.elements(), 3u);
+  EXPECT_EQ(SumOfCoreTensor(3), 6);
+  Runtime runtime;
+  RuntimeOptions options;
+  options.built_in_plugins = options.environment = false;
+  Status made = Runtime::Create(options, &runtime);
+  EXPECT_TRUE(made.ok()) << made.text();
+}
+
+}  // namespace
+}  // namespace mge
