@@ -39,6 +39,7 @@ void Probe(const Globals& globals, const Options& o, Json& row) {
     if (!said.is_object()) return;
     if (said.contains("stage")) stage = Text(said["stage"]);
     if (said.contains("plugin")) row.update(said["plugin"]);
+    if (said.contains("on_demand")) row["on_demand"] = said["on_demand"];
     if (said.contains("device")) row["devices"].push_back(said["device"]);
   });
   bool loaded = Text(row["verdict"]) == "loaded";
@@ -79,6 +80,9 @@ std::string Render(const Json& report) {
       out += fmt::format("  {:<9} {}: {}\n", Text(d["state"]), Escape(Text(d["name"])), ran);
       if (!Text(d["fix"]).empty()) out += fmt::format("  fix:   {}\n", Escape(Text(d["fix"])));
     }
+    if (std::string set = Text(f["on_demand"]); !set.empty()) {
+      out += fmt::format("  it has a device on demand only: tried with --set {}\n", set);
+    }
     if (Text(f["verdict"]) == "loaded" && f["devices"].empty()) out += "  it drives no device now\n";
     if (!Text(f["reason"]).empty()) out += fmt::format("  why:   {} ({})\n", Escape(Text(f["reason"])), Text(f["code"]));
     if (!Text(f["fix"]).empty()) out += fmt::format("  fix:   {}\n", Escape(Text(f["fix"])));
@@ -105,6 +109,7 @@ int Run(const Globals& globals, const Options& o) {
     row["quarantined"] = Text(row["code"]) == "quarantined";
     row["troubled"] = Text(row["verdict"]) == "refused";
     row["devices"] = Json::array();
+    row["on_demand"] = "";
     if (Text(row["verdict"]) == "accepted") Probe(globals, o, row);
     passed += Text(row["state"]) == "passed";
     troubled += row["troubled"].get<bool>();

@@ -102,6 +102,38 @@ Json TryDevice(Runtime& runtime, const Json& device) {
   return row;
 }
 
+bool HasDevices(const Json& report) {
+  return std::any_of(report["devices"].begin(), report["devices"].end(), [](const Json& d) { return d["name"] != "host"; });
+}
+
+// "NAME=1" for the backend's setting that says how many devices there are, if it is a default that says none.
+Status AskForADevice(const Runtime& runtime, std::string* assignment) {
+  std::string text;
+  if (Status s = runtime.Report("mge.env/1", &text); !s.ok()) return s;
+  const Json env = Json::parse(text);
+  for (const Json& row : env["settings"]) {
+    if (row["unit"] == "devices" && row["type"] == "int" && row["default"] == "0" && row["origin"] == "default")
+      *assignment = row["key"].get<std::string>() + "=1";
+  }
+  return {};
+}
+
+// Fills the report on the devices. A backend that has none, but makes them on demand, is started anew with one.
+Status ListDevices(RuntimeOptions options, Runtime* runtime, Json* devices) {
+  std::string text, assignment;
+  if (Status s = runtime->Report("mge.devices/1", &text); !s.ok()) return s;
+  *devices = Json::parse(text);
+  if (HasDevices(*devices)) return {};
+  if (Status s = AskForADevice(*runtime, &assignment); !s.ok() || assignment.empty()) return s;
+  *runtime = Runtime();
+  options.command_line.push_back(assignment);
+  if (Status s = Runtime::Create(options, runtime); !s.ok()) return s;
+  if (Status s = runtime->Report("mge.devices/1", &text); !s.ok()) return s;
+  *devices = Json::parse(text);
+  Tell({{"on_demand", assignment}});
+  return {};
+}
+
 }  // namespace
 
 int ProbeBackend(const Globals& globals, const std::string& file) {
@@ -128,8 +160,8 @@ int ProbeBackend(const Globals& globals, const std::string& file) {
     const Json plugins = Json::parse(text);
     for (const Json& row : plugins["files"]) Tell({{"plugin", row}});
     Tell({{"stage", "opening its devices"}});
-    if (Status s = runtime.Report("mge.devices/1", &text); !s.ok()) return s.kind();
-    const Json devices = Json::parse(text);
+    Json devices;
+    if (Status s = ListDevices(options, &runtime, &devices); !s.ok()) return s.kind();
     for (const Json& device : devices["devices"]) {
       if (device["name"] == "host") continue;
       std::string name = device["name"].get<std::string>();

@@ -115,7 +115,8 @@ class Collector {
         report_.support.push_back({r.check, r.where, r.kind == RecordKind::kSupported, r.what});
         break;
       case RecordKind::kFact:
-        report_.facts.emplace_back(r.where, r.what);
+        if (std::pair fact(r.where, r.what); std::find(report_.facts.begin(), report_.facts.end(), fact) == report_.facts.end())
+          report_.facts.push_back(std::move(fact));
         break;
       default:
         break;
@@ -199,6 +200,18 @@ std::string_view OutcomeName(Outcome outcome) {
 size_t Report::Count(Outcome outcome) const {
   return static_cast<size_t>(
       std::count_if(checks.begin(), checks.end(), [&](const CheckResult& c) { return c.outcome == outcome; }));
+}
+
+std::string Report::Fact(std::string_view name) const {
+  for (const auto& [key, value] : facts) {
+    if (key == name) return value;
+  }
+  return {};
+}
+
+std::string_view Report::Result() const {
+  if (Count(Outcome::kFailed) || !unexpected_passes.empty()) return "failed";
+  return Fact("no_device").empty() ? "passed" : "incomplete";
 }
 
 std::span<const Check* const> AllChecks() {

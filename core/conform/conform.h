@@ -51,13 +51,18 @@ struct Report {
   std::string path;
   bool quick = false;
   double seconds = 0;
-  std::vector<std::pair<std::string, std::string>> facts;  // name, version, interface, build_id, classes, device...
+  // name, version, interface, build_id, classes, device...; on_demand: a setting that the kit chose so that there are devices;
+  // no_device: why there is none to test.
+  std::vector<std::pair<std::string, std::string>> facts;
   std::vector<CheckResult> checks;
   std::vector<Support> support;
   std::vector<std::string> unexpected_passes;  // lines of the list of expected failures that nothing matched
 
   size_t Count(Outcome outcome) const;
-  bool passed() const { return Count(Outcome::kFailed) == 0 && unexpected_passes.empty(); }
+  std::string Fact(std::string_view name) const;  // the first of that name; empty if there is none
+  // Of the whole: "failed", "incomplete" where a device was missing for what was to be tested, or "passed".
+  std::string_view Result() const;
+  bool passed() const { return Result() == "passed"; }
 };
 
 // Errors are about the file or the list that cannot be read; what the backend does wrong stands in the report.

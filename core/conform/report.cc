@@ -15,13 +15,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kShown = 5;  // findings of a check for people
 
-std::string Fact(const Report& report, std::string_view name) {
-  for (const auto& [key, value] : report.facts) {
-    if (key == name) return value;
-  }
-  return {};
-}
-
 // Within a cell of a table.
 std::string Cell(std::string text) {
   for (size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
@@ -70,7 +63,7 @@ std::string Matrix(const Report& report) {
 std::string ReportJson(const Report& report) {
   Json out = {{"schema", "mge.sdk-test/1"},
               {"path", report.path},
-              {"result", report.passed() ? "passed" : "failed"},
+              {"result", report.Result()},
               {"quick", report.quick},
               {"seconds", report.seconds}};
   Json devices = Json::array();
@@ -110,18 +103,22 @@ std::string ReportJson(const Report& report) {
 }
 
 std::string ReportMarkdown(const Report& report) {
-  std::string name = Fact(report, "name");
+  std::string name = report.Fact("name");
   std::string out = fmt::format("# {}: {}\n\n", name.empty() ? EscapeControl(report.path) : EscapeControl(name),
-                                report.passed() ? "passed" : "failed");
+                                report.Result());
+  if (std::string why = report.Fact("no_device"); !why.empty()) {
+    out += fmt::format("**There was no device to test**: {}.\n\n", EscapeControl(why));
+  }
   out += fmt::format("File {}", EscapeControl(report.path));
   if (!name.empty())
-    out += fmt::format(", version {}, interface {}, build id {}", EscapeControl(Fact(report, "version")),
-                       Fact(report, "interface"), Fact(report, "build_id"));
+    out += fmt::format(", version {}, interface {}, build id {}", EscapeControl(report.Fact("version")),
+                       report.Fact("interface"), report.Fact("build_id"));
   out += fmt::format(".\n{} passed, {} failed, {} failed as expected, {} unsupported; {} of operators, {:.1f} s.\n\n",
                      report.Count(Outcome::kPassed), report.Count(Outcome::kFailed), report.Count(Outcome::kExpectedFailure),
                      report.Count(Outcome::kUnsupported), report.quick ? "a sample" : "all", report.seconds);
   for (const auto& [key, value] : report.facts) {
     if (key == "device") out += fmt::format("- device {}\n", EscapeControl(value));
+    if (key == "on_demand") out += fmt::format("- it makes devices on demand: tested with {}\n", EscapeControl(value));
   }
   out += "\n## Checks\n\n| check | result | what it proves |\n|---|---|---|\n";
   for (const CheckResult& c : report.checks) {

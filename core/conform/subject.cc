@@ -4,10 +4,12 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <set>
 
 #include "core/env/setting_text.h"
 #include "core/plugin/guard.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 
 namespace mge::conform {
 
@@ -123,15 +125,7 @@ absl::Status Subject::Load() {
 
 absl::Status Subject::Start() {
   if (started_) return absl::OkStatus();
-  std::vector<std::string> values;
-  for (uint64_t i = 0; i < plugin_->setting_count; ++i) {
-    auto given = settings_.find(CopyText(plugin_->settings[i]->key));
-    std::string text = given == settings_.end() ? CopyText(plugin_->settings[i]->fallback) : given->second;
-    absl::StatusOr<std::string> plain = PlainSetting(*plugin_->settings[i], text);
-    if (!plain.ok())
-      return Broken(fmt::format("{} = '{}' {}", CopyText(plugin_->settings[i]->key), text, Std(plain.status().message())));
-    values.push_back(*std::move(plain));
-  }
+  MGE_ASSIGN_OR_RETURN(std::vector<std::string> values, Values());
   if (!host_) host_ = std::make_unique<KitHost>(std::move(values));
   At("starting");
   mge_error error;
@@ -141,12 +135,53 @@ absl::Status Subject::Start() {
   started_ = true;
   At("listing devices");
   MGE_ASSIGN_OR_RETURN(devices_, ListDevices(*plugin_, nullptr));
+  unusable_.clear();
+  for (const DeviceDescription& d : devices_) {
+    if (d.score == 0) unusable_ += fmt::format("{}device {}: {}", unusable_.empty() ? "" : "; ", d.index, d.reason);
+  }
   std::erase_if(devices_, [](const DeviceDescription& d) { return d.score == 0; });
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<std::string>> Subject::Values() const {
+  std::vector<std::string> values;
+  std::set<std::string> declared;
+  for (uint64_t i = 0; i < plugin_->setting_count; ++i) {
+    const mge_setting& row = *plugin_->settings[i];
+    std::string key = CopyText(row.key), text = CopyText(row.fallback);
+    declared.insert(key);
+    if (auto given = settings_.find(key); given != settings_.end()) {
+      text = given->second;
+    } else if (MakesDevices(row)) {
+      text = row.max == 1 ? "1" : "2";
+      witness_.Fact("on_demand", fmt::format("{}={}", key, text));
+    }
+    absl::StatusOr<std::string> plain = PlainSetting(row, text);
+    if (!plain.ok()) return Broken(fmt::format("{} = '{}' {}", key, text, Std(plain.status().message())));
+    values.push_back(*std::move(plain));
+  }
+  for (const auto& [key, text] : settings_) {
+    if (declared.contains(key)) continue;
+    std::string all = declared.empty() ? "none" : fmt::format("{}", fmt::join(declared, ", "));
+    return Broken(fmt::format("'{}' is no setting of this backend; it declares {}", EscapeControl(key), all));
+  }
+  return values;
+}
+
+std::string Subject::WhyNoDevice() const {
+  if (!unusable_.empty()) return unusable_;
+  for (uint64_t i = 0; i < plugin_->setting_count; ++i) {
+    std::string key = CopyText(plugin_->settings[i]->key);
+    if (MakesDevices(*plugin_->settings[i])) return fmt::format("it lists none; --set {}=2 asks for two", key);
+  }
+  return "it lists none";
+}
+
 absl::Status Subject::Open(size_t position) {
-  if (devices_.empty()) return NotOffered("the backend has no usable device on this machine");
+  if (devices_.empty()) {
+    witness_.Fact("no_device", WhyNoDevice());
+    return NotOffered("the backend has no usable device on this machine");
+  }
   position_ = position;
   At("opening a device");
   MGE_RETURN_IF_ERROR(Call("opening the device",
@@ -162,6 +197,10 @@ void Subject::Close() {
 void Subject::Stop() {
   if (started_) plugin_->stop();
   started_ = false;
+}
+
+bool MakesDevices(const mge_setting& setting) {
+  return setting.type == MGE_SETTING_INT && CopyText(setting.unit) == "devices" && CopyText(setting.fallback) == "0";
 }
 
 absl::StatusOr<std::string> PlainSetting(const mge_setting& setting, std::string_view text) {

@@ -68,6 +68,9 @@ class Subject {
   }
 
  private:
+  absl::StatusOr<std::vector<std::string>> Values() const;  // of the declared settings, as the backend gets them
+  std::string WhyNoDevice() const;
+
   std::string path_;
   SettingValues settings_;
   Witness& witness_;
@@ -76,6 +79,7 @@ class Subject {
   const mge_plugin* plugin_ = nullptr;
   std::unique_ptr<KitHost> host_;
   std::vector<DeviceDescription> devices_;
+  std::string unusable_;  // devices that are listed, but cannot be used, and why
   size_t position_ = 0;
   mge_device* device_ = nullptr;
   bool started_ = false;
@@ -103,6 +107,9 @@ std::string_view CodeName(mge_code code);  // "MGE_DEVICE_LOST"
 
 // A value as the host hands it to the backend: truth as 1 or 0, sizes in bytes. An error's message follows on "NAME = TEXT".
 absl::StatusOr<std::string> PlainSetting(const mge_setting& setting, std::string_view text);
+
+// Whether it says how many devices there are, and says none by default: a whole number in "devices". The kit asks for two.
+bool MakesDevices(const mge_setting& setting);
 
 // Asks for every device, unusable ones too. Broken() if a description breaks the rules.
 absl::StatusOr<std::vector<DeviceDescription>> ListDevices(const mge_plugin& plugin,

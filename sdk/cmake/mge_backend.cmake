@@ -62,7 +62,7 @@ function(mge_backend)
 endfunction()
 
 # mge_backend_test(NAME demo): adds the tests that a backend outside of MGE's tree wants: the host loads it, and the conformance
-# kit passes (mge sdk test). MGE_COMMAND is the mge command that they use.
+# kit passes (mge sdk test), which is skipped where the backend has no device. MGE_COMMAND is the mge command that they use.
 function(mge_backend_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "")
   add_test(NAME ${arg_NAME}/loaded COMMAND ${MGE_COMMAND} plugins)
@@ -70,4 +70,5 @@ function(mge_backend_test)
     ENVIRONMENT "MGE_PLUGIN_PATH=$<TARGET_FILE_DIR:mge_backend_${arg_NAME}>"
     PASS_REGULAR_EXPRESSION "loaded +[^\n]*/mge_${arg_NAME}[.]so")
   add_test(NAME ${arg_NAME}/conformance COMMAND ${MGE_COMMAND} sdk test --quick $<TARGET_FILE:mge_backend_${arg_NAME}>)
+  set_tests_properties(${arg_NAME}/conformance PROPERTIES SKIP_REGULAR_EXPRESSION ": incomplete\n")
 endfunction()

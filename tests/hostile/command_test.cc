@@ -72,7 +72,9 @@ TEST(PluginsCommand, TheListOfAllowedFilesBindsRuntimesAndInstallation) {
   std::string env = "MGE_PLUGIN_ALLOW=" + list;
   Outcome none = folder.Mge("plugins --json", env);
   ASSERT_EQ(none.code, 0) << none.err;
-  for (const Json& row : none.json()["files"]) EXPECT_EQ(row["code"], "not_allowed") << row;
+  const Json refused = none.json();
+  EXPECT_GE(refused["files"].size(), 2u);
+  for (const Json& row : refused["files"]) EXPECT_EQ(row["code"], "not_allowed") << row;
   EXPECT_EQ(folder.Mge("plugins install " + source.At("mge_other.so"), env).code, 5);
   ASSERT_EQ(std::system(("sha256sum " + folder.At("mge_quiet.so") + " >> " + list).c_str()), 0);
   Outcome one = folder.Mge("plugins --json", env);

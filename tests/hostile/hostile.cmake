@@ -8,3 +8,6 @@ set_target_properties(mge_hostile PROPERTIES PREFIX "" SUFFIX ".so" OUTPUT_NAME 
 
 mge_test(hostile LINK mge_engine nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
 add_dependencies(test_hostile mge_hostile mge_cli mge mge_fake_missing_library mge_fake_missing_in_turn mge_fake_missing_symbol)
+if(TARGET mge_backend_virtual)
+  add_dependencies(test_hostile mge_backend_virtual)
+endif()

@@ -41,9 +41,7 @@ const CheckResult& Named(const Report& report, const std::string& name) {
 TEST(Conform, PassesTheBackendsOfTheHouse) {
   for (const char* name : {"null", "cpu", "virtual"}) {
     if (!std::filesystem::exists(Plugin(name))) continue;
-    Options options;
-    if (std::string_view(name) == "virtual") options.settings = {{"virtual.devices", "2"}};
-    absl::StatusOr<Report> report = Judge(Plugin(name), options);
+    absl::StatusOr<Report> report = Judge(Plugin(name), {});
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_TRUE(report->passed()) << name << "\n" << Findings(*report);
     EXPECT_GT(report->Count(Outcome::kPassed), 30u) << name;
@@ -51,6 +49,51 @@ TEST(Conform, PassesTheBackendsOfTheHouse) {
       EXPECT_TRUE(c.outcome != Outcome::kUnsupported || !c.reason.empty()) << c.name << " is unsupported without a reason";
     }
   }
+}
+
+class OnDemand : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(Plugin("virtual"))) GTEST_SKIP() << "the backend virtual is not built";
+  }
+  absl::StatusOr<Report> JudgeWith(std::map<std::string, std::string> settings) {
+    return Judge(Plugin("virtual"), {.quick = true, .only = {"abi.note", "device.", "queue.peers"}, .settings = std::move(settings)});
+  }
+};
+
+TEST_F(OnDemand, TwoDevicesAreAskedForAndTheReportSaysSo) {
+  absl::StatusOr<Report> report = JudgeWith({});
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->Result(), "passed");
+  EXPECT_EQ(Named(*report, "queue.peers").outcome, Outcome::kPassed);
+  EXPECT_THAT(ReportMarkdown(*report), HasSubstr("- it makes devices on demand: tested with virtual.devices=2\n- device 0"));
+}
+
+TEST_F(OnDemand, WhatTheUserAsksForIsTaken) {
+  absl::StatusOr<Report> report = JudgeWith({{"virtual.devices", "1"}});
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(Named(*report, "queue.peers").outcome, Outcome::kUnsupported);
+  EXPECT_EQ(report->Fact("on_demand"), "");
+}
+
+TEST_F(OnDemand, WithoutADeviceNothingPassesForTested) {
+  absl::StatusOr<Report> report = JudgeWith({{"virtual.devices", "0"}});
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->Result(), "incomplete");
+  EXPECT_FALSE(report->passed());
+  EXPECT_THAT(ReportMarkdown(*report), testing::StartsWith("# virtual: incomplete\n\n**There was no device to test**: "
+                                                           "it lists none; --set virtual.devices=2 asks for two."));
+  EXPECT_THAT(ReportJson(*report), HasSubstr("\"result\": \"incomplete\""));
+  report = JudgeWith({{"virtual.devices", "1"}, {"virtual.fault", "paste@1=fail"}});
+  ASSERT_TRUE(report.ok());
+  EXPECT_THAT(ReportMarkdown(*report), HasSubstr("**There was no device to test**: device 0: virtual.fault: "));
+}
+
+TEST_F(OnDemand, ASettingThatIsNotDeclaredIsRefused) {
+  absl::StatusOr<Report> report = JudgeWith({{"virtual.device", "1"}});
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->Result(), "failed");
+  EXPECT_THAT(Findings(*report), HasSubstr("'virtual.device' is no setting of this backend; it declares virtual.bandwidth, virtual.devices, "));
 }
 
 TEST(Conform, HasACaseForEveryOperatorThatABackendMaySee) {

@@ -41,6 +41,7 @@ constexpr mge_setting Ranged(mge_setting s, double min, double max, std::string_
 constexpr mge_setting BoolSetting(std::string_view key, std::string_view fallback, std::string_view doc) {
   return internal::SettingRow(MGE_SETTING_BOOL, key, fallback, doc);
 }
+// How many devices there are is told in "devices": if that is 0 by default, who tests the backend asks for some.
 constexpr mge_setting IntSetting(std::string_view key, std::string_view fallback, double min, double max,
                                  std::string_view unit, std::string_view doc) {
   return internal::Ranged(internal::SettingRow(MGE_SETTING_INT, key, fallback, doc), min, max, unit);
