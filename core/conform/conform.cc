@@ -115,8 +115,7 @@ class Collector {
         report_.support.push_back({r.check, r.where, r.kind == RecordKind::kSupported, r.what});
         break;
       case RecordKind::kFact:
-        if (std::pair fact(r.where, r.what); std::find(report_.facts.begin(), report_.facts.end(), fact) == report_.facts.end())
-          report_.facts.push_back(std::move(fact));
+        Note({r.where, r.what});
         break;
       default:
         break;
@@ -153,6 +152,11 @@ class Collector {
       if (c.name == name) return &c;
     }
     return nullptr;
+  }
+  // Several processes may tell the same.
+  void Note(std::pair<std::string, std::string> fact) {
+    auto& facts = report_.facts;
+    if (std::find(facts.begin(), facts.end(), fact) == facts.end()) facts.push_back(std::move(fact));
   }
   void Find(const mge::conform::Record& r) {
     CheckResult* c = Of(r.check);

@@ -51,8 +51,8 @@ struct Report {
   std::string path;
   bool quick = false;
   double seconds = 0;
-  // name, version, interface, build_id, classes, device...; on_demand: a setting that the kit chose so that there are devices;
-  // no_device: why there is none to test.
+  // name, version, interface, build_id, classes, device...; on_demand: a setting that the kit chose so that there are
+  // devices; no_device: why there is none to test.
   std::vector<std::pair<std::string, std::string>> facts;
   std::vector<CheckResult> checks;
   std::vector<Support> support;

@@ -130,11 +130,14 @@ absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run) {
 absl::Status InstanceQueues::HostWait(const FencePoint& point, const RunControl& control) {
   const Queue& q = queues_[static_cast<size_t>(point.queue)];
   uint64_t value = ValueOf(point);
-  mge_error error;
   for (;;) {
-    mge_code code = q.api->host_wait(q.fence, value, kSliceNs, &error);
+    mge_code code = q.api->host_wait(q.fence, value, kSliceNs, nullptr);  // the text of a wait in vain would take memory
     if (code == MGE_OK) return absl::OkStatus();
-    if (code != MGE_DEADLINE_EXCEEDED) return FailureOf(q, code, error);
+    if (code != MGE_DEADLINE_EXCEEDED) {
+      mge_error error;
+      (void)q.api->host_wait(q.fence, value, 0, &error);  // what failed stays so, and says why
+      return FailureOf(q, code, error);
+    }
     MGE_RETURN_IF_ERROR(control.CheckStop());
   }
 }

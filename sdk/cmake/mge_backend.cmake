@@ -61,8 +61,8 @@ function(mge_backend)
   message(STATUS "backend ${arg_NAME}: built")
 endfunction()
 
-# mge_backend_test(NAME demo): adds the tests that a backend outside of MGE's tree wants: the host loads it, and the conformance
-# kit passes (mge sdk test), which is skipped where the backend has no device. MGE_COMMAND is the mge command that they use.
+# mge_backend_test(NAME demo): adds the tests that a backend outside of MGE's tree wants: the host loads it, and the
+# conformance kit passes (mge sdk test), skipped where there is no device. MGE_COMMAND is the mge command that they use.
 function(mge_backend_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "")
   add_test(NAME ${arg_NAME}/loaded COMMAND ${MGE_COMMAND} plugins)

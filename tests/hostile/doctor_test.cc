@@ -175,7 +175,7 @@ TEST(Doctor, ABackendThatMakesDevicesOnDemandIsTriedWithOneAndTheReportSaysSo) {
   ASSERT_EQ(row["devices"].size(), 1u);
   EXPECT_EQ(row["devices"][0]["operator"], "Relu");
   Outcome text = folder.Mge("doctor");
-  EXPECT_THAT(text.out, HasSubstr("virtual0: Relu runs\n  it has a device on demand only: tried with --set virtual.devices=1"));
+  EXPECT_THAT(text.out, HasSubstr("Relu runs\n  it has a device on demand only: tried with --set virtual.devices=1"));
   // What the user set is left as it is.
   row = RowOf(folder.Mge("doctor --json --set virtual.devices=2").json()["plugins"], "virtual");
   EXPECT_EQ(row["devices"].size(), 2u);

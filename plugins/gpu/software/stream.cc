@@ -12,6 +12,7 @@ namespace mge::software {
 
 Stream::Stream(SoftwareDevice& device, Kind kind)
     : device_(device), kind_(kind), kernel_fault_(std::make_shared<gpu::Fault>()), ring_(64) {
+  for (std::unique_ptr<Task>& task : ring_) task = std::make_unique<Task>();  // now, so that a run later takes no memory
   thread_ = std::thread([this] { Work(); });
 }
 
