@@ -43,6 +43,7 @@ absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan) {
     instance->states_.push_back(state);
   }
   instance->ArmRuns();
+  if (plan.guarded) instance->guard_ = std::make_unique<MemoryGuard>(plan, instance->bases_);
   return instance;
 }
 
@@ -151,6 +152,7 @@ absl::Status Instance::RunSteps() {
   if (run_error_.code != MGE_OK) run_error_ = mge_error();
   for (HostRun& r : runs_) r.run.width = control_->width;
   runs_[0].run.cancel = reinterpret_cast<const int32_t*>(&control_->cancel);
+  if (guard_) guard_->BeginRun();
   for (size_t i = 0; i < plan_.segments.size(); ++i) {
     const Segment& segment = plan_.segments[i];
     for (const FencePoint& point : segment.host_waits) MGE_RETURN_IF_ERROR(queues_->HostWait(point, *control_));
@@ -176,7 +178,9 @@ absl::Status Instance::RunInThisThread(const Segment& segment) {
       MGE_RETURN_IF_ERROR(control_->CheckStop());
       begin = std::chrono::steady_clock::now();
     }
+    if (guard_) guard_->BeforeStep(*step);
     mge_code code = step->fn(step->args, &run);
+    if (guard_) MGE_RETURN_IF_ERROR(guard_->AfterStep(*step));
     if (code != MGE_OK) {
       if (error_.ok()) error_ = StatusOfKernel(code, run_error_);
       return StepFailed(*step);

@@ -11,6 +11,7 @@
 
 #include "core/base/tensor.h"
 #include "core/engine/instance_queues.h"
+#include "core/engine/memory_guard.h"
 #include "core/engine/run_control.h"
 #include "core/plan/host_step.h"
 #include "core/plan/plan.h"
@@ -66,6 +67,7 @@ class Instance : public HostStepEnvironment {
   const Plan& plan_;
   std::vector<ArenaMemory> arenas_;
   std::unique_ptr<InstanceQueues> queues_;  // nullptr where the plan has none
+  std::unique_ptr<MemoryGuard> guard_;      // nullptr where the plan is not guarded
   InstanceQueues::State state_ = InstanceQueues::State::kGood;
   std::vector<void*> bases_;
   std::vector<void*> states_;

@@ -177,10 +177,20 @@ inline constexpr Setting<bool> kDebugDumpInputs = {
     .status = SettingStatus::kLater,
 };
 
+inline constexpr Setting<bool> kDebugCheckMemory = {
+    .key = "debug.check_memory",
+    .fallback = false,
+    .lifecycle = Lifecycle::kDynamic,
+    .doc =
+        "Watches the bytes beside every buffer of a run and names the kernel that writes there; refuses devices that do not "
+        "work in host memory.",
+};
+
 inline constexpr auto kComputeRows =
     SettingRows(kComputeNnpackThreads, kComputeMkldnn, kComputeMkldnnCache, kComputeParallelCopy,
                 kComputeOperatorTuning, kComputeTuningCores, kJitBackend, kJitKeepFiles,
                 kJitWorkDir, kJitCudaPath, kProfileAutostart, kProfileMode, kProfileOnlyWait,
-                kDebugWatchValue, kDebugExternalAllocations, kDebugCollectives, kDebugDumpInputs);
+                kDebugWatchValue, kDebugExternalAllocations, kDebugCollectives, kDebugDumpInputs,
+                kDebugCheckMemory);
 
 }  // namespace mge

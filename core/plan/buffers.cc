@@ -101,7 +101,7 @@ void GiveOutputsTheirMemory(Planning& p) {
       out.location.slot = {base, 0, 0};
       int32_t item = constant ? -1 : p.HostItem(v);
       Buffer* b = constant ? nullptr : &p.buffers[p.items[item].buffer];
-      if (b && b->where == Buffer::Where::kArena && !b->shared) {
+      if (b && b->where == Buffer::Where::kArena && !b->shared && !p.plan->guarded) {
         b->where = Buffer::Where::kOutput;
         b->base = base;
       } else {
@@ -153,6 +153,7 @@ constexpr int32_t kOverlapUnits = 16;
 
 void PlaceArenas(Planning& p) {
   int32_t end = static_cast<int32_t>(p.drafts.size());
+  const int64_t guard = p.plan->guarded ? kGuardBytes : 0;
   for (size_t a = 0; a < p.plan->arenas.size(); ++a) {
     std::vector<Interval> intervals;
     std::vector<int32_t> placed;
@@ -161,13 +162,14 @@ void PlaceArenas(Planning& p) {
       if (b.where != Buffer::Where::kArena || b.space != static_cast<int32_t>(a)) continue;
       int32_t slack = b.shared ? kOverlapUnits : 0;
       int32_t last = std::min(std::max(b.last, b.first), end);
-      intervals.push_back({RoundUp(b.bytes), std::max(b.first - slack, 0), std::min(last + slack, end)});
+      int64_t guards = b.bytes ? 2 * guard : 0;
+      intervals.push_back({RoundUp(b.bytes) + guards, std::max(b.first - slack, 0), std::min(last + slack, end)});
       placed.push_back(static_cast<int32_t>(i));
     }
     Placement placement = PlaceIntervals(intervals);
     for (size_t i = 0; i < placed.size(); ++i) {
       Buffer& b = p.buffers[placed[i]];
-      b.offset = placement.offsets[i];
+      b.offset = placement.offsets[i] + (b.bytes ? guard : 0);
       p.plan->buffers.push_back({b.name, b.bytes, intervals[i].first, intervals[i].last, b.offset, b.workspace,
                                  static_cast<int32_t>(a)});
     }
@@ -181,6 +183,7 @@ void PlaceArenas(Planning& p) {
 }  // namespace
 
 void AssignBuffers(Planning& p) {
+  p.plan->guarded = p.context->guarded;
   MakeArenas(p);
   for (ValueId v : p.graph.inputs()) {
     if (p.IsConstant(v)) continue;

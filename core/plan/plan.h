@@ -32,6 +32,7 @@ class Program;
 struct HostStepArgs;
 
 inline constexpr int64_t kBufferAlignment = 64;
+inline constexpr int64_t kGuardBytes = kBufferAlignment;
 inline constexpr int32_t kCallingThread = -1;  // in place of a queue
 
 // One call, in the order of execution.
@@ -183,6 +184,9 @@ class Plan {
   std::unique_ptr<Continuation> continuation;
 
   std::vector<Arena> arenas;
+  // Around each buffer of an arena lie guards that nobody may write: kGuardBytes in front, and as many or a little more behind,
+  // up to a multiple of kBufferAlignment. Outputs are computed in arenas, too.
+  bool guarded = false;
   int64_t arena_bytes = 0;        // of all arenas
   int64_t lower_bound_bytes = 0;
   std::vector<PlacedBuffer> buffers;

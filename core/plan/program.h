@@ -31,6 +31,7 @@ struct PlanContext {
   std::shared_ptr<const SelectionTools> selection = nullptr;  // nullptr: times are taken, and neither remembered nor frozen
   uint64_t workspace_limit = UINT64_MAX;
   bool in_place = true;
+  bool guarded = false;           // Plan::guarded
   std::vector<std::string> skip;  // passes, rewrites and claims (BACKEND.NAME) to leave out
   int cache_size = 8;             // plans kept per program
   std::shared_ptr<SharedConstants> shared_constants;  // of plans that use the same devices; nullable

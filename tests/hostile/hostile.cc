@@ -131,6 +131,7 @@ mge_code Launch(const Args& a, const mge_run* run) {
   auto* x = mge::At<const float>(run, a.x);
   auto* y = mge::At<float>(run, a.y);
   for (uint64_t i = 0; i < a.n; ++i) y[i] = Is("kernel_wrong") ? 7.0f : x[i] > 0 ? x[i] : 0;
+  if (Is("kernel_underrun")) reinterpret_cast<char*>(y)[-1] ^= 64;
   if (Is("kernel_overrun")) reinterpret_cast<char*>(y)[a.n * sizeof(float)] ^= 64;
   return MGE_OK;
 }

@@ -72,6 +72,27 @@ TEST(HostileRun, AKernelThatFailsIsNamedWithItsNodeAndOtherDevicesGoOn) {
   EXPECT_EQ(y, (std::vector<float>{0, 1, 0, 1}));
 }
 
+TEST(HostileRun, AKernelThatWritesBesideItsBufferIsNamedWhenMemoryIsChecked) {
+  for (auto [name, what] : {std::pair("kernel_overrun", "1 of the 112 bytes behind the buffer 'y' (16 bytes)"),
+                            std::pair("kernel_underrun", "1 of the 64 bytes in front of the buffer 'y' (16 bytes)")}) {
+    HostileFolder own;
+    own.AddHostile(name);
+    auto session = NewSession(NewRuntime(own.path(), {{"debug.check_memory", "1"}}), "hostile0");
+    ASSERT_TRUE(session.ok()) << FormatError(session.status());
+    for (int i = 0; i < 2; ++i) {
+      absl::Status status = RunOnce(**session);
+      EXPECT_EQ(ErrorId(status), errors::kKernelFailed.id) << name;
+      EXPECT_THAT(FormatError(status), AllOf(HasSubstr("kernel hostile.relu of device hostile0 wrote outside of its memory"),
+                                             HasSubstr(what), HasSubstr("node 'middle' (Relu)")));
+    }
+  }
+  HostileFolder none;
+  auto session = NewSession(NewRuntime(none.path(), {{"debug.check_memory", "1"}}), "cpu0");
+  std::vector<float> y;
+  ASSERT_TRUE(RunOnce(**session, &y).ok());
+  EXPECT_EQ(y, (std::vector<float>{0, 1, 0, 1}));
+}
+
 TEST(HostileRun, ALostDeviceStaysLostWhileOthersWork) {
   HostileFolder folder;
   folder.AddHostile("kernel_lost");

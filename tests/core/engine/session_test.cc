@@ -133,6 +133,19 @@ TEST(Session, RunsInTwoRuntimesOfOneProcess) {
   EXPECT_EQ(RunOnce(*first, Images(2)), RunOnce(*second, Images(2)));
 }
 
+TEST(Session, GivesTheSameWhileMemoryIsChecked) {
+  auto plain = Load(NewRuntime()), checked = Load(NewRuntime({{"debug.check_memory", "1"}}));
+  for (int64_t batch : {1, 3, 8}) EXPECT_EQ(RunOnce(*checked, Images(batch)), RunOnce(*plain, Images(batch)));
+}
+
+TEST(Session, ChecksNoMemoryThatTheHostCannotReach) {
+  if (!std::filesystem::exists(std::string(kPlugins) + "/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
+  auto runtime = NewRuntime({{"virtual.devices", "1"}, {"debug.check_memory", "1"}});
+  absl::Status status = Session::Load(runtime, kModel, {.device = "virtual0"}).status();
+  EXPECT_EQ(ErrorId(status), errors::kDeviceUnusable.id);
+  EXPECT_NE(FormatError(status).find("device 'virtual0' cannot be used with debug.check_memory"), std::string::npos);
+}
+
 #if MGE_COUNTS_ALLOCATIONS
 // On any thread, in so many runs after the first ones.
 int64_t AllocationsOf(Session& session, int runs) {
