@@ -46,6 +46,7 @@ struct Relu {
     return mutant::Launch(run, [n = count, from, to] {
       for (uint64_t i = 0; i < n; ++i) to[i] = from[i] < 0 ? 0 : from[i];
       if (Is("one_byte_too_far")) reinterpret_cast<char*>(to + n)[0] = 0x11;
+      if (Is("leaves_memory") && n) *reinterpret_cast<volatile float*>(uintptr_t{64}) = 1;
       if (Is("writes_input") && n && from != to) from[0] += 1;
       return Result();
     });
