@@ -2,27 +2,16 @@
 #include "core/plan/cover.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <queue>
 
 #include "core/base/errors.h"
 #include "core/ops/op.h"
+#include "core/plan/claims.h"
 #include "core/plan/partition.h"
-#include "core/plugin/guard.h"
-#include "core/plugin/host_services.h"
-#include "core/plugin/tables.h"
 #include "fmt/format.h"
 
 namespace mge {
 namespace {
-
-constexpr uint64_t kMaxClaim = 1 << 20;  // nodes
-
-struct Claim {
-  std::string name;            // with the backend's in front: "cpu.elementwise_chain"
-  std::vector<int32_t> nodes;  // indices of the AbiGraph
-  double benefit_us;
-};
 
 class Coverer {
  public:
@@ -120,27 +109,10 @@ class Coverer {
 
   absl::Status TakeClaims(int number) {
     Device& device = *context_.devices[number];
-    const mge_graph_api* api = device.graph_api();
-    if (!api) return absl::OkStatus();
     std::vector<NodeId> visible = Visible(number);
     if (visible.empty()) return absl::OkStatus();
     AbiGraph abi(graph_, visible, uses_);
-    std::vector<Claim> claims;
-    mge_claim_sink sink = {sizeof(mge_claim_sink), 0, &claims, [](void* self, const mge_claim* c) {
-                             if (!c || c->struct_size < offsetof(mge_claim, benefit_us)) return;
-                             mge_claim known = Widen(*c);
-                             bool sound = known.nodes && known.node_count <= kMaxClaim;  // else it is dropped for having none
-                             static_cast<std::vector<Claim>*>(self)->push_back(
-                                 {CopyText(known.name, 256),
-                                  std::vector<int32_t>(known.nodes, known.nodes + (sound ? known.node_count : 0)),
-                                  known.benefit_us});
-                           }};
-    mge_error error;
-    mge_code code = CallBackend(error, [&](mge_error* e) { return api->claim(device.handle(), abi.graph(), &sink, e); });
-    if (code != MGE_OK) return StatusOfBackend(code, error, fmt::format("device {}: claiming groups", device.name()));
-    for (Claim& claim : claims) claim.name = device.backend().name() + "." + claim.name;
-    std::stable_sort(claims.begin(), claims.end(),
-                     [](const Claim& a, const Claim& b) { return a.benefit_us > b.benefit_us; });
+    MGE_ASSIGN_OR_RETURN(std::vector<Claim> claims, OfferedClaims(device, abi));
     for (const Claim& claim : claims) {
       MGE_ASSIGN_OR_RETURN(std::string why_not, TryClaim(device, abi, claim));
       if (!why_not.empty()) cover_.dropped_claims.push_back({claim.name, std::move(why_not)});

@@ -8,6 +8,7 @@
 #include "core/ops/op.h"
 #include "core/plan/abi_graph.h"
 #include "core/plan/candidate.h"
+#include "core/plan/claims.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -26,7 +27,8 @@ class Partition {
     if (context_.split > 1) {
       MGE_RETURN_IF_ERROR(Estimate());
       FollowAbilities();
-      CutTheRest();
+      MGE_ASSIGN_OR_RETURN(std::vector<double> across, BytesAcross());
+      CutTheRest(across);
     }
     return std::move(wishes_);
   }
@@ -102,8 +104,9 @@ class Partition {
     return std::isfinite(cost_[i][device]) ? cost_[i][device] : 0;
   }
 
-  // bytes[c]: what nodes before place c make and nodes from c on read.
-  std::vector<double> BytesAcross() const {
+  // bytes[c]: what nodes before place c make and nodes from c on read; infinite where a cut parts a group that a device
+  // offers to compute together.
+  absl::StatusOr<std::vector<double>> BytesAcross() const {
     std::vector<int> place(graph_.node_count(), -1);
     for (size_t i = 0; i < nodes_.size(); ++i) place[nodes_[i]] = static_cast<int>(i);
     std::vector<double> change(nodes_.size() + 1, 0);
@@ -120,12 +123,21 @@ class Partition {
       change[last[v] + 1] -= Bytes(v);
     }
     std::partial_sum(change.begin(), change.end(), change.begin());
+    AbiGraph abi(graph_, nodes_, uses_);
+    for (size_t d = 0; d < context_.split; ++d) {
+      MGE_ASSIGN_OR_RETURN(std::vector<Claim> claims, OfferedClaims(*context_.devices[d], abi));
+      for (const Claim& claim : claims) {
+        auto [first, last] = std::minmax_element(claim.nodes.begin(), claim.nodes.end());
+        if (first == claim.nodes.end() || *first < 0 || *last >= static_cast<int32_t>(nodes_.size())) continue;
+        std::fill(change.begin() + *first + 1, change.begin() + *last + 1, INFINITY);
+      }
+    }
     return change;
   }
 
   // Free nodes go to the devices in turn, contiguous in topological order. A device that others' wishes have loaded already
   // gets less.
-  void CutTheRest() {
+  void CutTheRest(const std::vector<double>& across) {
     std::vector<double> load(context_.split, 0);
     std::vector<size_t> free;
     double total = 0;
@@ -139,7 +151,6 @@ class Partition {
         total += CostOn(i, 0);
       }
     }
-    std::vector<double> across = BytesAcross();
     double share = total / static_cast<double>(context_.split);
     size_t begin = 0;
     for (size_t d = 0; d < context_.split; ++d) {
@@ -155,23 +166,27 @@ class Partition {
     }
   }
 
-  // The end of the part that begins at free[begin]: near `wanted` of cost, where least crosses.
+  // The end of the part that begins at free[begin]: near `wanted` of cost, where least crosses; else the nearest that parts
+  // no group; else the nearest.
   size_t CutAfter(const std::vector<size_t>& free, size_t begin, int device, double wanted, double share,
                   const std::vector<double>& across) const {
-    double cost = 0;
+    enum Rank { kUnset, kAnywhere, kWhole, kNear } best_rank = kUnset;
+    double cost = 0, least = INFINITY, nearest = INFINITY;
     size_t best = begin;
-    double least = INFINITY, nearest = INFINITY;
     for (size_t end = begin; end <= free.size(); ++end) {
       if (end > begin) cost += CostOn(free[end - 1], device);
       double away = std::abs(cost - wanted);
       double bytes = end < free.size() ? across[free[end]] : 0;
-      bool near = away <= kTolerance * share;
-      if (near ? bytes < least || (bytes == least && away < nearest) : !std::isfinite(least) && away < nearest) {
+      bool inside = end > begin && end < free.size();
+      Rank rank = !std::isfinite(bytes) ? kAnywhere : away <= kTolerance * share ? kNear : inside ? kWhole : kAnywhere;
+      bool closer = rank == kNear && bytes != least ? bytes < least : away < nearest;
+      if (rank > best_rank || (rank == best_rank && closer)) {
+        best_rank = rank;
         best = end;
-        if (near) least = bytes;
+        least = bytes;
         nearest = away;
       }
-      if (cost > wanted + kTolerance * share) break;
+      if (cost > wanted + kTolerance * share && best_rank >= kWhole) break;
     }
     return best;
   }

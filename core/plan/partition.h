@@ -20,7 +20,7 @@ struct DeviceWish {
 
 // One wish for each node of the graph. `nodes`: those that backends may see, in topological order. Where the model is
 // divided among several devices, each of these nodes gets one of them: contiguous parts of about equal cost, cut where few
-// bytes cross.
+// bytes cross, and not through a group that one of them offers to compute together unless there is no other place.
 absl::StatusOr<std::vector<DeviceWish>> AssignDevices(const Graph& graph, const PlanContext& context,
                                                       std::span<const NodeId> nodes, std::span<const int32_t> uses);
 

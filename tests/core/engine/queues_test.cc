@@ -2,7 +2,9 @@
 // Sessions on devices with queues and memory of their own: the asynchronous test backend (fakes/async.h).
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <functional>
+#include <map>
 #include <thread>
 
 #include "core/base/errors.h"
@@ -455,6 +457,40 @@ TEST_F(Queues, SplitAModelOverTwoDevices) {
     for (size_t d = 0; d < session_->devices().size(); ++d) EXPECT_GE(steps[d], 1) << device << Why({Numbers({8, 8})});
     EXPECT_THAT(PlanText(*plan, true), HasSubstr("part 1 of"));
     EXPECT_THAT(PlanText(*plan, false), HasSubstr(std::string("device ") + device));
+  }
+}
+
+// Products, with a chain of elementwise operators after each that a fusion takes as one.
+std::string Blocks(int count) {
+  std::string text = "input x : float32[8,8]\nconst w = float32[8,8]<0.25>\n", last = "x";
+  for (int i = 0; i < count; ++i) {
+    std::string n = std::to_string(i), next = "m" + n;
+    text += next + " = MatMul(" + last + ", w)\n";
+    for (const char* op : {"Sigmoid", "Neg", "Tanh", "Abs", "Sqrt", "Relu"}) {
+      last = next;
+      next = op + n;
+      text += next + " = " + op + "(" + last + ")\n";
+    }
+    last = next;
+  }
+  return text + "output " + last + "\n";
+}
+
+TEST_F(Queues, CutAModelBetweenTheGroupsThatADeviceTakesAsOne) {
+  if (!std::filesystem::exists(std::string(kPlugins) + "/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
+  Restart({{"virtual.devices", "2"}});
+  std::vector<HostValue> in = {Numbers({8, 8})};
+  auto steps = [&](const std::string& device, int blocks) {
+    Compare(Blocks(blocks), device, in);
+    std::map<std::string, int> out;
+    for (const Unit& u : PlanOf(in)->units) out[u.device] += u.kind == Unit::Kind::kKernel;
+    return out;
+  };
+  for (int blocks : {2, 3, 5, 7}) {
+    int alone = steps("virtual0", blocks)["virtual0"];
+    auto both = steps("virtual0+virtual1", blocks);
+    EXPECT_EQ(both["virtual0"] + both["virtual1"], alone) << Why(in);
+    EXPECT_GE(std::min(both["virtual0"], both["virtual1"]), 1) << Why(in);
   }
 }
 

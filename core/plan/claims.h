@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Claims: the groups of nodes that a backend offers to compute together.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/plan/abi_graph.h"
+#include "core/plugin/device.h"
+
+namespace mge {
+
+struct Claim {
+  std::string name;            // with the backend's in front: "cpu.elementwise_chain"
+  std::vector<int32_t> nodes;  // indices of the AbiGraph, as the backend gave them; empty if there are too many
+  double benefit_us;
+};
+
+// What the device's backend offers for the graph, the greatest benefit first; nothing if it claims no groups.
+absl::StatusOr<std::vector<Claim>> OfferedClaims(Device& device, const AbiGraph& graph);
+
+}  // namespace mge
