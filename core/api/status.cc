@@ -9,7 +9,7 @@ mge_status* Wrap(const absl::Status& status) {
   if (status.ok()) return nullptr;
   ErrorParts parts = PartsOf(status);
   return new mge_status{static_cast<int32_t>(KindOf(status)), ErrorId(status), FormatError(status), ErrorTitle(status),
-                        parts.what, parts.where, parts.fix};
+                        parts.what, parts.where, FixOf(status)};
 }
 
 mge_status* Misuse(std::string_view function, std::string_view what) {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/strings/cord.h"
+#include "core/base/error_help.h"
 #include "core/base/utf8.h"
 #include "fmt/format.h"
 
@@ -83,6 +84,16 @@ ErrorParts PartsOf(const absl::Status& status) {
   return {Payload(status, kWhatKey), Payload(status, kWhereKey), Payload(status, kFixKey)};
 }
 
+std::string FixOf(const absl::Status& status) {
+  std::string fix = Payload(status, kFixKey);
+  int id = ErrorId(status);
+  if (!fix.empty() || id == 0) return fix;
+  for (const ErrorHelp& help : AllErrorHelp()) {
+    if (help.row->id == id) return std::string(help.remedy);
+  }
+  return fix;
+}
+
 std::string EscapeControl(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -116,7 +127,7 @@ std::string FormatError(const absl::Status& status) {
   ErrorParts parts = PartsOf(status);
   if (!parts.what.empty()) out += "\n  what:  " + Shown(parts.what);
   if (!parts.where.empty()) out += "\n  where: " + Shown(parts.where);
-  if (!parts.fix.empty()) out += "\n  fix:   " + Shown(parts.fix);
+  if (std::string fix = FixOf(status); !fix.empty()) out += "\n  fix:   " + Shown(fix);
   return out;
 }
 

@@ -17,8 +17,9 @@ constexpr std::chrono::seconds kPatience{1};
 }  // namespace
 
 absl::Status RunControl::CheckStop() const {
-  if (cancel.load(std::memory_order_relaxed)) return Fail(errors::kCancelled, "the run was cancelled");
-  if (deadline && std::chrono::steady_clock::now() > *deadline) {
+  int32_t stop = cancel.load(std::memory_order_relaxed);
+  if (stop == kStopAsked) return Fail(errors::kCancelled, "the run was cancelled");
+  if (stop == kTimeIsUp || (deadline && std::chrono::steady_clock::now() > *deadline)) {
     return Fail(errors::kTimeout, "the run took longer than its time limit",
                 {.fix = "allow more time, or look for the slow part with `mge plan MODEL --why`"});
   }
@@ -182,6 +183,7 @@ absl::Status Instance::RunInThisThread(const Segment& segment) {
     mge_code code = step->fn(step->args, &run);
     if (guard_) MGE_RETURN_IF_ERROR(guard_->AfterStep(*step));
     if (code != MGE_OK) {
+      if (code == MGE_CANCELLED) error_ = control_->CheckStop();
       if (error_.ok()) error_ = StatusOfKernel(code, run_error_);
       return StepFailed(*step);
     }

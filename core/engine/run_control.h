@@ -9,13 +9,14 @@
 
 #include "core/base/status.h"
 #include "core/engine/compute_pool.h"
+#include "core/engine/deadlines.h"
 #include "core/plan/plan.h"
 
 namespace mge {
 
-// Owned by the caller; cancel may be set from any thread.
+// Owned by the caller; cancel may be set from any thread, to kStopAsked.
 struct RunControl {
-  std::atomic<int32_t> cancel{0};
+  std::atomic<int32_t> cancel{kGoOn};
   std::optional<std::chrono::steady_clock::time_point> deadline;
   uint64_t seed = 0;
   uint32_t width = 1;  // threads of the compute pool

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/engine/compute_pool.h"
+#include "core/engine/deadlines.h"
 #include "core/engine/dependency_engine.h"
 #include "core/engine/select.h"
 #include "core/env/registry.h"
@@ -39,6 +40,7 @@ class Runtime {
   Devices& devices() { return *devices_; }
   ComputePool& pool() { return *pool_; }
   DependencyEngine& engine() { return *engine_; }  // of asynchronous runs
+  Deadlines& deadlines() { return deadlines_; }
   const RuntimeSelection& selection() const { return selection_; }
   const Logger& logger() const { return registry_->logger(); }
 
@@ -57,6 +59,7 @@ class Runtime {
   std::unique_ptr<Registry> registry_;
   std::unique_ptr<Devices> devices_;
   RuntimeSelection selection_;
+  Deadlines deadlines_;
   std::unique_ptr<DependencyEngine> engine_;  // last: its operations use all the others
 };
 

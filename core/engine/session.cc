@@ -118,6 +118,8 @@ absl::Status Session::Run(std::span<const HostValue> inputs, std::span<HostValue
   absl::InlinedVector<InputType, 8> types;
   for (const HostValue& v : inputs) types.push_back(TypeOfValue(v));
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program_->PlanFor(types));
+  std::optional<Deadlines::Watch> watch;
+  if (control.deadline) watch.emplace(runtime_->deadlines(), *control.deadline, control.cancel);
   return RunPlan(*plan, inputs, outputs, control);
 }
 

@@ -123,6 +123,20 @@ TEST(HostileRun, AKernelThatWaitsEndsWhenTheRunIsCancelled) {
   EXPECT_EQ(ErrorId(status), errors::kCancelled.id) << FormatError(status);
 }
 
+TEST(HostileRun, AKernelThatWaitsEndsWhenItsTimeIsUpAndTheControlServesAgain) {
+  HostileFolder folder;
+  folder.AddHostile("kernel_waits");
+  auto runtime = NewRuntime(folder.path());
+  auto waiting = NewSession(runtime, "hostile0"), good = NewSession(runtime, "cpu0");
+  RunControl control;
+  for (int i = 0; i < 2; ++i) {
+    control.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+    EXPECT_EQ(ErrorId(RunOnce(**waiting, nullptr, &control)), errors::kTimeout.id);
+    control.deadline.reset();
+    EXPECT_TRUE(RunOnce(**good, nullptr, &control).ok());
+  }
+}
+
 class HostileCandidates : public testing::TestWithParam<const char*> {};
 
 TEST_P(HostileCandidates, AreDroppedAndTheGoodOneRuns) {

@@ -81,6 +81,11 @@ inline void Log(int32_t severity, std::string_view text) {
   if (const mge_host* host = Host()) host->log(host->self, severity, text.data(), text.size());
 }
 
+// Thrown by ParallelFor when the run should stop.
+struct RunStopped : std::exception {
+  const char* what() const noexcept override { return "the run was stopped"; }
+};
+
 namespace internal {
 
 // The backend's objects are the host's opaque handles.
@@ -112,6 +117,8 @@ mge_code Guard(mge_error* error, F&& f) noexcept {
     return internal::Answer(error, f);
   } catch (const std::bad_alloc&) {
     return Report(error, MGE_RESOURCE_EXHAUSTED, "the backend has no host memory left");
+  } catch (const RunStopped& e) {
+    return Report(error, MGE_CANCELLED, e.what());
   } catch (const std::exception& e) {
     return Report(error, MGE_INTERNAL, e.what());
   } catch (...) {

@@ -135,24 +135,36 @@ class Kernel {
 };
 using KernelPtr = std::unique_ptr<Kernel>;
 
+// Whether the run should stop: its user asked for it, or its time is up.
+inline bool StopAsked(const mge_run* run) {
+  return run->cancel && std::atomic_ref(const_cast<int32_t&>(*run->cancel)).load(std::memory_order_relaxed) != 0;
+}
+
 // Runs body(chunk) for chunk < chunks on the run's threads. Cut the work by its size alone, never by the number of threads,
-// so that results do not depend on it. What a body throws is thrown here, once all are done.
+// so that results do not depend on it. What a body throws is thrown here, once all that have begun are done; so is RunStopped
+// when the run should stop, which ends the kernel with MGE_CANCELLED.
 template <typename F>
 void ParallelFor(const mge_run* run, uint64_t chunks, F&& body) {
-  if (chunks <= 1 || run->width <= 1) {
-    for (uint64_t i = 0; i < chunks; ++i) body(i);
+  if (chunks == 1) return body(uint64_t{0});
+#if defined(__cpp_exceptions)
+  auto one = [&](uint64_t chunk) {
+    if (StopAsked(run)) throw RunStopped();
+    body(chunk);
+  };
+  if (run->width <= 1) {
+    for (uint64_t i = 0; i < chunks; ++i) one(i);
     return;
   }
-#if defined(__cpp_exceptions)
   struct Context {
-    std::remove_reference_t<F>& body;
+    decltype(one)& body;
     std::atomic<bool> failed = false;
     std::exception_ptr failure = nullptr;
-  } context{body};
+  } context{one};
   run->parallel_for(
       run->pool, chunks,
       [](void* c, uint64_t chunk) noexcept {
         Context& at = *static_cast<Context*>(c);
+        if (at.failed.load(std::memory_order_relaxed)) return;
         try {
           at.body(chunk);
         } catch (...) {
