@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/api/objects.h"
+#include "core/base/error_help.h"
 #include "core/base/errors.h"
 #include "fmt/format.h"
 

@@ -126,4 +126,13 @@ static_assert(IsComplete(), "each row of errors::kAll has its help here, in the 
 
 std::span<const ErrorHelp> AllErrorHelp() { return kHelp; }
 
+std::string FixOf(const absl::Status& status) {
+  std::string fix = PartsOf(status).fix;
+  if (!fix.empty()) return fix;
+  for (const ErrorHelp& help : kHelp) {
+    if (help.row->id == ErrorId(status)) return std::string(help.remedy);
+  }
+  return fix;
+}
+
 }  // namespace mge

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "core/base/errors.h"
@@ -17,5 +18,8 @@ struct ErrorHelp {
 
 // One for each of errors::kAll, in its order.
 std::span<const ErrorHelp> AllErrorHelp();
+
+// What the user can do: the error's own words, else the usual remedy of its row. FormatError shows it.
+std::string FixOf(const absl::Status& status);
 
 }  // namespace mge

@@ -84,16 +84,6 @@ ErrorParts PartsOf(const absl::Status& status) {
   return {Payload(status, kWhatKey), Payload(status, kWhereKey), Payload(status, kFixKey)};
 }
 
-std::string FixOf(const absl::Status& status) {
-  std::string fix = Payload(status, kFixKey);
-  int id = ErrorId(status);
-  if (!fix.empty() || id == 0) return fix;
-  for (const ErrorHelp& help : AllErrorHelp()) {
-    if (help.row->id == id) return std::string(help.remedy);
-  }
-  return fix;
-}
-
 std::string EscapeControl(std::string_view text) {
   std::string out;
   while (!text.empty()) {

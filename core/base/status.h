@@ -55,8 +55,6 @@ int ErrorId(const absl::Status& status);
 ErrorKind KindOf(const absl::Status& status);
 std::string ErrorTitle(const absl::Status& status);
 ErrorParts PartsOf(const absl::Status& status);
-// What the user can do: the error's own words, else the usual remedy of its row.
-std::string FixOf(const absl::Status& status);
 
 // "error[E0502] title\n  what: ...\n  where: ...\n  fix: ..."; control characters are escaped.
 std::string FormatError(const absl::Status& status);

@@ -162,7 +162,8 @@ void Inference::Learn(const Node& node) {
   for (ValueId out : node.outputs) {
     if (out == kNone) continue;
     const Value& v = graph_.value(out);
-    if (v.kind != ValueKind::kTensor || (v.type.IsStatic() && Elements(v.type.dims) > kSmall)) return;
+    if (v.kind != ValueKind::kTensor) return;
+    if (v.type.IsStatic() && NumElements(v.type.dims).value_or(kSmall + 1) > kSmall) return;
   }
   std::vector<HostValue> inputs;
   for (ValueId in : node.inputs) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/base/status.h"
-
 #include "core/base/error_help.h"
+
 #include "core/base/errors.h"
 #include "gmock/gmock.h"
 
