@@ -23,7 +23,7 @@ class Unlimited : public HostAllocator {
 }  // namespace
 
 HostAllocator& UnlimitedHostAllocator() {
-  static Unlimited allocator;
+  static Unlimited& allocator = *new Unlimited;  // threads may use it while the process exits
   return allocator;
 }
 

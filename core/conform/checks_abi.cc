@@ -19,7 +19,8 @@
 namespace mge::conform {
 namespace {
 
-// A copy of the first `covered` bytes of a struct that ends where readable memory ends, with that as its struct_size.
+// A copy of the first `covered` bytes of a struct, with that as its struct_size, that ends where readable memory ends (or up
+// to 7 bytes before, to be aligned).
 template <typename T>
 class Truncated {
  public:
@@ -27,7 +28,7 @@ class Truncated {
     size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     memory_ = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     mprotect(static_cast<char*>(memory_) + page, page, PROT_NONE);
-    at_ = reinterpret_cast<T*>(static_cast<char*>(memory_) + page - covered);
+    at_ = reinterpret_cast<T*>(static_cast<char*>(memory_) + ((page - covered) & ~size_t{7}));
     std::memcpy(static_cast<void*>(at_), &whole, covered);
     std::memcpy(static_cast<void*>(at_), &covered, sizeof(covered));
   }

@@ -3,6 +3,7 @@
 add_library(mge_hostile MODULE hostile/hostile.cc)
 target_link_libraries(mge_hostile PRIVATE mge_sdk)
 target_link_options(mge_hostile PRIVATE -Wl,--build-id)
+target_compile_options(mge_hostile PRIVATE -fno-sanitize=undefined)  # it goes wrong on purpose
 set_target_properties(mge_hostile PROPERTIES PREFIX "" SUFFIX ".so" OUTPUT_NAME hostile SKIP_BUILD_RPATH ON
                       LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/fakes)
 

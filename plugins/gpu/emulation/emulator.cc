@@ -327,6 +327,7 @@ void* SharedStatic(size_t bytes, const char* name) {
   size_t offset = b.dynamic_bytes + state.shared_used, room = ((bytes + 127) & ~size_t{127}) + kRedZone;
   if (offset + room > kSharedBytes || state.shared_used + bytes > kStaticBytes + 8 * kRedZone) {
     b.Fail("%s does not fit into shared memory", name);
+    b.Unpoison();
     return b.shared;  // big enough for any one array that a compiler takes
   }
   state.shared_used += static_cast<uint32_t>(room);

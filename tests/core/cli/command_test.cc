@@ -225,7 +225,8 @@ TEST_F(Command, ExplainsEveryErrorAndCommand) {
 
 TEST_F(Command, MakesAManPageOfEveryCommandThatTheFormatterTakes) {
   std::string page = Mge("help --format man").out;
-  for (const json& c : json::parse(Mge("help --json").out)["commands"][0]["commands"]) {
+  json help = json::parse(Mge("help --json").out);
+  for (const json& c : help["commands"][0]["commands"]) {
     EXPECT_THAT(page, HasSubstr(".SS \"mge " + c["command"].get<std::string>()));
   }
   for (const char* part : {"\\-\\-output\\-dir", ".B E0502", "MGE_DEFAULT_DEVICE"}) EXPECT_THAT(page, HasSubstr(part));
