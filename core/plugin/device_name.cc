@@ -50,7 +50,7 @@ struct Wrong {
 };
 
 constexpr std::string_view kForms =
-    "write a class and a number: cpu0, gpu1, gpu0:1 (stream 1), cpux (any), xpux (the best)";
+    "write a class and a number: cpu0, gpu1, cpux (any), xpux (the best)";
 
 Wrong NotAName(std::string_view text) {
   std::string_view head = text.substr(0, text.find_first_of("0123456789:("));
@@ -155,7 +155,11 @@ std::optional<Wrong> Parse(std::string_view text, DeviceName& out) {
       return Wrong{fmt::format("'{}' does not name a stream after the colon", text),
                    fmt::format("write {}:0, or leave the colon out", text.substr(0, colon))};
     }
-    out.stream = *stream;
+    if (*stream != 0) {
+      return Wrong{fmt::format("'{}' names stream {}; streams cannot be chosen, as every run makes the queues that it needs",
+                               text, *stream),
+                   fmt::format("write {}", text.substr(0, colon))};
+    }
   }
   return std::nullopt;
 }
@@ -180,7 +184,6 @@ std::string DeviceName::ToString() const {
   if (context) return fmt::format("{}({})", cls, number);
   if (synchronous) return cls + ":default";
   std::string out = number == kLowestUsable ? cls + "x" : fmt::format("{}{}", cls, number);
-  if (stream != 0) out += fmt::format(":{}", stream);
   return out;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of devices as users write them, and lists of names.
 //
-//   cpu0  gpu1  gpu0:1  cuda0  rocm0     class, number, stream (0 if absent)
+//   cpu0  gpu1  cuda0  rocm0  gpu0:0     class, number; a stream can be named, but there is only 0: every run makes the
+//                                        queues that it needs
 //   cpux  gpux  gpu                      the lowest usable device of the class
 //   xpux  xpu                            the best device present
 //   cpu:default                          the CPU, each step in the calling thread
@@ -24,7 +25,6 @@ inline constexpr int kLowestUsable = -1;  // a number written as "x"
 struct DeviceName {
   std::string cls;             // "cpu", "gpu", "cuda", "xpu", "multithread", "cpu_pinned"...
   int number = kLowestUsable;
-  int stream = 0;
   int threads = 0;             // of multithread; 0: as set elsewhere
   bool synchronous = false;    // steps run in the calling thread
   bool context = false;        // written as cpu(0)

@@ -310,7 +310,6 @@ namespace {
 
 DeviceUse Use(Device* device, const DeviceName& name) {
   return {.device = device,
-          .stream = name.stream,
           .threads = name.threads,
           .synchronous = name.synchronous,
           .pinned = name.cls == "cpu_pinned"};

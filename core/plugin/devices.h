@@ -38,7 +38,6 @@ struct DevicesOptions {
 // A device in the role that a name gave it.
 struct DeviceUse {
   Device* device = nullptr;
-  int stream = 0;
   int threads = 0;           // 0: as set elsewhere
   bool synchronous = false;  // every step in the calling thread
   bool pinned = false;       // tensors live in page-locked memory

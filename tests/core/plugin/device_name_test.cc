@@ -20,14 +20,13 @@ TEST(DeviceName, EveryFormIsUnderstood) {
   const Row rows[] = {
       {"cpu0", {.cls = "cpu", .number = 0}, nullptr},
       {"gpu1", {.cls = "gpu", .number = 1}, nullptr},
-      {"gpu0:1", {.cls = "gpu", .number = 0, .stream = 1}, nullptr},
       {"gpu0:0", {.cls = "gpu", .number = 0}, "gpu0"},
       {"cuda0", {.cls = "cuda", .number = 0}, nullptr},
       {"rocm0", {.cls = "rocm", .number = 0}, nullptr},
       {"xpux", {.cls = "xpu"}, nullptr},
       {"xpu", {.cls = "xpu"}, "xpux"},
       {"gpux", {.cls = "gpu"}, nullptr},
-      {"gpux:1", {.cls = "gpu", .stream = 1}, nullptr},
+      {"gpux:0", {.cls = "gpu"}, "gpux"},
       {"cpu", {.cls = "cpu"}, "cpux"},
       {"cpu:default", {.cls = "cpu", .synchronous = true}, nullptr},
       {"multithread4:0", {.cls = "multithread", .number = 0, .threads = 4}, nullptr},
@@ -95,6 +94,16 @@ TEST(DeviceName, AColonInPlaceOfTheNumberIsExplained) {
   absl::Status status = ParseDeviceName("cuda:0").status();
   EXPECT_THAT(PartsOf(status).fix, HasSubstr("cuda0"));
   EXPECT_THAT(PartsOf(ParseDeviceName("gpu:1").status()).fix, HasSubstr("gpu1"));
+}
+
+TEST(DeviceName, AStreamCannotBeChosen) {
+  for (const char* text : {"gpu0:1", "virtual0:1", "gpux:2", "cpu0:3"}) {
+    absl::Status status = ParseDeviceName(text).status();
+    EXPECT_EQ(ErrorId(status), errors::kBadDeviceName.id) << text;
+    EXPECT_THAT(PartsOf(status).what, HasSubstr("streams cannot be chosen")) << text;
+    EXPECT_EQ(PartsOf(status).fix, "write " + std::string(text).substr(0, std::string(text).find(':')));
+  }
+  EXPECT_FALSE(ParseDeviceSpec("gpu0:1,cpu0").ok());  // not even where another device is named
 }
 
 TEST(DeviceName, ASlipOfThePenGetsAProposal) {

@@ -154,7 +154,7 @@ TEST(Devices, ADeviceThatDoesNotOpenIsPassedOverOrAnError) {
   EXPECT_THAT(machine.Chosen("xpu0"), HasSubstr("E0502"));
 }
 
-TEST(Devices, NamesOfTheCpuCarryThreadsStreamsAndMemory) {
+TEST(Devices, NamesOfTheCpuCarryThreadsAndMemory) {
   Machine machine({"processor"});
   DeviceUse four = machine->Resolve("multithread4:0")->devices[0];
   EXPECT_EQ(four.device->name(), "cpu0");
@@ -162,7 +162,6 @@ TEST(Devices, NamesOfTheCpuCarryThreadsStreamsAndMemory) {
   EXPECT_FALSE(four.synchronous);
   EXPECT_TRUE(machine->Resolve("multithread:default:2")->devices[0].synchronous);
   EXPECT_TRUE(machine->Resolve("cpu:default")->devices[0].synchronous);
-  EXPECT_EQ(machine->Resolve("cpu0:3")->devices[0].stream, 3);
   EXPECT_TRUE(machine->Resolve("cpu_pinned(0)")->devices[0].pinned);
   EXPECT_EQ(machine->Resolve("cpu(7)")->devices[0].device->name(), "cpu0");
   EXPECT_EQ(machine.Chosen("cpu1"), "cpu1");
