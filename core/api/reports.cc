@@ -171,7 +171,7 @@ std::string PlanJson(const Plan& plan) {
                {"arena_lower_bound_bytes", plan.lower_bound_bytes}, {"packed_constant_bytes", plan.packed_bytes},
                {"uploaded_constant_bytes", plan.uploaded_bytes}, {"arenas", ArenasJson(plan)},
                {"constant_bytes", plan.constant_bytes}, {"units", std::move(units)}, {"dropped_claims", std::move(dropped)},
-               {"passes", plan.pass_log}, {"buffers", BuffersJson(plan)},
+               {"guard", plan.guard}, {"passes", plan.pass_log}, {"buffers", BuffersJson(plan)},
                {"planned_in_the_run", plan.continuation != nullptr}});
 }
 

@@ -133,7 +133,7 @@ absl::Status CheckLinks(Subject& s) {
     link.struct_size = sizeof(link);
     MGE_RETURN_IF_ERROR(
         Call("asking for a link", [&](mge_error* e) { return s.plugin().device->link(from, to, &link, e); }));
-    if (link.flags & ~static_cast<uint32_t>(MGE_LINK_PEER)) return Broken("a link has unknown flags");
+    if (link.flags & ~MGE_LINK_KNOWN_BITS) return Broken("a link has unknown flags");
     if (!(link.bandwidth_gb_s >= 0) || !(link.latency_us >= 0)) return Broken("a link's bandwidth or latency is negative");
   }
   s.plugin().device->close(other);

@@ -3,6 +3,8 @@
 
 #include "core/base/errors.h"
 #include "core/plan/program.h"
+#include "fmt/format.h"
+#include "mge/plugin/attributes.hpp"
 
 namespace mge {
 
@@ -32,6 +34,13 @@ absl::Status ApplyStrategy(const Snapshot& settings, const RuntimeSelection& run
                            PlanContext& out) {
   Flags<Strategy> strategy = settings.Get<kSelectStrategy>();
   const bool profile = strategy.Has(Strategy::kProfile), reproducible = strategy.Has(Strategy::kReproducible);
+  auto say = [&](std::string_view what, uint64_t attributes, std::string_view key, const Origin& origin) {
+    out.guard.push_back(fmt::format("{} of kernels: {} ({}: {})", what, AttributeText(attributes), key, origin.Describe()));
+  };
+  auto forbid = [&](uint64_t attributes, std::string_view key, const Origin& origin) {
+    out.forbid |= attributes;
+    say("not allowed", attributes, key, origin);
+  };
   auto tools = std::make_shared<SelectionTools>();
   tools->cache = runtime.cache;
   tools->frozen = runtime.frozen;
@@ -48,12 +57,22 @@ absl::Status ApplyStrategy(const Snapshot& settings, const RuntimeSelection& run
     tools->only_frozen = profile;
     out.select_mode = MGE_SELECT_REPRODUCIBLE;
     out.require |= MGE_KERNEL_DETERMINISTIC;
+    say("required", MGE_KERNEL_DETERMINISTIC, kSelectStrategy.key, settings.OriginOf<kSelectStrategy>());
   } else if (profile) {
     out.select_mode = MGE_SELECT_PROFILE;
     // Both: by recorded times where there are some, else by heuristic.
     tools->may_measure = !strategy.Has(Strategy::kHeuristic);
   }
-  if (strategy.Has(Strategy::kOptimized)) out.forbid |= MGE_KERNEL_REFERENCE;
+  if (strategy.Has(Strategy::kOptimized)) {
+    forbid(MGE_KERNEL_REFERENCE, kSelectStrategy.key, settings.OriginOf<kSelectStrategy>());
+  }
+  if (!settings.Get<kSelectTensorCore>()) {
+    forbid(MGE_KERNEL_TENSOR_CORE | MGE_KERNEL_REDUCED_PRECISION, kSelectTensorCore.key,
+           settings.OriginOf<kSelectTensorCore>());
+  } else if (!settings.Get<kSelectTensorCoreConversion>()) {
+    forbid(MGE_KERNEL_REDUCED_PRECISION, kSelectTensorCoreConversion.key,
+           settings.OriginOf<kSelectTensorCoreConversion>());
+  }
   out.selection = std::move(tools);
   return absl::OkStatus();
 }

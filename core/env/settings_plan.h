@@ -183,19 +183,17 @@ inline constexpr Setting<bool> kSelectTensorCore = {
     .key = "select.tensor_core",
     .fallback = true,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Allows kernels that use the tensor cores of a GPU.",
+    .doc = "Allows kernels that use the tensor cores of a GPU; without it select.tensor_core_conversion allows nothing.",
     .aliases = "MXNET_CUDA_ALLOW_TENSOR_CORE",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<bool> kSelectTensorCoreConversion = {
     .key = "select.tensor_core_conversion",
     .fallback = false,
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Allows float32 to be rounded to float16 for tensor cores, where select.tensor_core allows "
-        "those.",
+        "Allows kernels that compute in less than the element type (float32 rounded to float16, bfloat16 or TF32), on "
+        "every device, where select.tensor_core is on.",
     .aliases = "MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION",
-    .status = SettingStatus::kLater,
 };
 
 inline constexpr Setting<MemoryPool> kMemoryPool = {

@@ -13,6 +13,7 @@
 #include "core/plugin/strategy.h"
 #include "core/plugin/tables.h"
 #include "fmt/format.h"
+#include "mge/plugin/attributes.hpp"
 
 namespace mge {
 namespace {
@@ -80,8 +81,8 @@ struct Collector {
     }
     if (list.offered.size() >= kMaxCandidates) return Drop(o.id, "too many candidates for one problem");
     if (c->attributes & ~MGE_KERNEL_KNOWN_BITS) return Drop(o.id, "has attribute bits that this host does not know");
-    if ((c->attributes & constraints->require) != constraints->require || (c->attributes & constraints->forbid)) {
-      return Drop(o.id, "its attributes are outside of the constraints");
+    if (std::string why = WhyNotAllowed(c->attributes, constraints->require, constraints->forbid); !why.empty()) {
+      return Drop(o.id, std::move(why));
     }
     if (c->workspace_bound > constraints->workspace_limit) {
       return Drop(o.id, fmt::format("needs {} bytes of workspace, the limit is {}", c->workspace_bound,

@@ -35,13 +35,19 @@ class Selector {
       if (!timed) mode = MGE_SELECT_HEURISTIC;
     }
     MGE_ASSIGN_OR_RETURN(order_, OrderCandidates(*group_.device, problem_, offered(), mode));
+    const mge_strategy_api* own = group_.device->strategy_api();
+    if (own && !(own->flags & MGE_STRATEGY_BY_COST) && order_.size() > 1) {
+      group_.reason = fmt::format("the strategy of backend {} puts it first", group_.device->backend().name());
+      decided_ = true;
+    }
     return absl::OkStatus();
   }
 
-  const std::vector<int>& order() const { return order_; }
+  // The candidates that reorders between layouts may decide between, best first: those that an order by cost is of, but the
+  // first alone where the backend's strategy goes by something else.
+  std::vector<int> Eligible() const { return {order_.begin(), decided_ ? order_.begin() + 1 : order_.end()}; }
 
-  // What each candidate is taken to cost: its time, but never less than those that the strategy has put before it. So the
-  // strategy decides, and the costs of reorders only between candidates that are equal to it.
+  // What each candidate is taken to cost: its time, but never less than those that the strategy has put before it.
   std::vector<double> Costs() const {
     std::vector<double> cost(offered().size(), kNeverUs);
     double least = 0;
@@ -153,6 +159,7 @@ class Selector {
   const mge_problem problem_;
   ProblemKey key_;
   std::vector<int> order_;
+  bool decided_ = false;  // by the backend's strategy: the first is taken
 };
 
 }  // namespace
@@ -169,7 +176,7 @@ absl::Status ChooseKernels(Planning& p) {
     if (group.kind != Unit::Kind::kKernel) continue;
     Selector selector(p, group, tools);
     MGE_RETURN_IF_ERROR(selector.Run());
-    order[g] = selector.order();
+    order[g] = selector.Eligible();
     cost[g] = selector.Costs();
     selectors.emplace_back(g, std::move(selector));
   }

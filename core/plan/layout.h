@@ -17,7 +17,7 @@ struct GroupChoice {
   std::string reason;
 };
 
-// order[g]: the candidates of group g, best first by the strategy; cost[g][c]: what candidate c is taken to cost.
+// order[g]: the candidates of group g to choose from, best first; cost[g][c]: what candidate c is taken to cost.
 // Local search from a forward guess: deterministic, at most eight sweeps.
 std::vector<GroupChoice> ChooseLayouts(const Graph& graph, const std::vector<Group>& groups,
                                        const std::vector<std::vector<int>>& order,

@@ -7,6 +7,7 @@
 #include "core/plan/host_step.h"
 #include "core/plan/program.h"
 #include "fmt/format.h"
+#include "mge/plugin/attributes.hpp"
 
 namespace mge {
 namespace {
@@ -18,19 +19,6 @@ std::string Join(const std::vector<std::string>& items, std::string_view between
     out += items[i];
   }
   return out;
-}
-
-std::string AttributeText(uint64_t attributes) {
-  static constexpr std::pair<uint64_t, std::string_view> kNames[] = {
-      {MGE_KERNEL_DETERMINISTIC, "deterministic"},     {MGE_KERNEL_BATCH_INVARIANT, "batch-invariant"},
-      {MGE_KERNEL_REFERENCE, "REFERENCE"},             {MGE_KERNEL_REDUCED_PRECISION, "reduced-precision"},
-      {MGE_KERNEL_CAPTURE_SAFE, "capture-safe"},       {MGE_KERNEL_USES_ATOMICS, "atomics"},
-      {MGE_KERNEL_ALLOCATES, "allocates"}};
-  std::vector<std::string> words;
-  for (const auto& [bit, name] : kNames) {
-    if (attributes & bit) words.emplace_back(name);
-  }
-  return Join(words, " ");
 }
 
 // Where a plan's memory lies if not all of it is the host's.
@@ -107,6 +95,9 @@ std::string PlanText(const Plan& plan, bool why) {
                                 DeviceText(plan), plan.steps.size(), plan.arena_bytes, plan.lower_bound_bytes,
                                 plan.packed_bytes, plan.constant_bytes);
   if (!plan.queues.empty()) out += MemoryText(plan);
+  for (const std::string& line : plan.guard) {
+    if (why) out += line + "\n";
+  }
   for (size_t i = 0; i < plan.units.size(); ++i) {
     const Unit& u = plan.units[i];
     std::string what = u.fusion.empty() ? Join(u.ops, "+") : fmt::format("{}({})", u.fusion, Join(u.ops, "+"));

@@ -197,6 +197,7 @@ class Plan {
   // nobody else plans on those devices.
   int64_t measured_constant_bytes = 0;
   int reference_steps = 0;
+  std::vector<std::string> guard;  // which kernels were not to be taken, and by which setting
   std::vector<Alternative> dropped_claims;
   std::vector<std::string> pass_log;
 

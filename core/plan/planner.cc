@@ -100,6 +100,7 @@ absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& graph, std::span<co
   FormSegments(p);
   MGE_RETURN_IF_ERROR(MakeContinuation(p));
   BindInputs(p);
+  p.plan->guard = context->guard;
   MGE_RETURN_IF_ERROR(Growing(p, UploadConstants));
   return std::move(p.plan);
 }

@@ -28,6 +28,7 @@ struct PlanContext {
   int32_t select_mode = MGE_SELECT_HEURISTIC;
   uint64_t require = 0;  // attributes that every chosen kernel must have
   uint64_t forbid = 0;   // and those that none may have
+  std::vector<std::string> guard = {};  // the same in words, with the settings that say so
   std::shared_ptr<const SelectionTools> selection = nullptr;  // nullptr: times are taken, and neither remembered nor frozen
   uint64_t workspace_limit = UINT64_MAX;
   bool in_place = true;

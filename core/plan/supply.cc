@@ -2,6 +2,7 @@
 #include "core/plan/supply.h"
 
 #include "core/base/errors.h"
+#include "core/plan/reorder.h"
 #include "core/plugin/guard.h"
 #include "fmt/format.h"
 
@@ -33,18 +34,9 @@ absl::StatusOr<int32_t> Reorder(Planning& p, int32_t source, const mge_layout& l
   Draft draft = Between(p, Unit::Kind::kReorder, source, device);
   draft.to = layout;
   if (HasQueues(device)) draft.queue = QueueOf(p, device, MGE_QUEUE_COMPUTE);
-  ReorderProblem problem(type, draft.from, draft.to, p.context->threads);
   mge_constraints constraints = {sizeof(mge_constraints), 0, p.context->require, p.context->forbid, UINT64_MAX};
-  MGE_ASSIGN_OR_RETURN(CandidateList list, EnumerateCandidates(device, *problem.problem(), constraints));
-  if (list.offered.empty()) {
-    return Fail(errors::kKernelFailed,
-                fmt::format("device {} offers a layout but no reorder for it", device.name()),
-                {.what = fmt::format("{} to {} of {}", LayoutText(draft.from), LayoutText(draft.to), type.ToString())});
-  }
-  // A reorder is never worth a measurement.
-  int32_t mode = p.context->select_mode == MGE_SELECT_PROFILE ? MGE_SELECT_HEURISTIC : p.context->select_mode;
-  MGE_ASSIGN_OR_RETURN(std::vector<int> order, OrderCandidates(device, *problem.problem(), list.offered, mode));
-  draft.candidate = list.offered[order[0]];
+  MGE_ASSIGN_OR_RETURN(draft.candidate, ChooseReorder(device, type, draft.from, draft.to, p.context->threads, constraints,
+                                                      p.context->select_mode));
   draft.unit.reason = fmt::format("'{}' is {} and wanted {}", p.value(item.value).name, LayoutText(draft.from),
                                   LayoutText(draft.to));
   return Add(p, std::move(draft), item.space);
@@ -70,15 +62,23 @@ int32_t Copy(Planning& p, int32_t source, int32_t space, const Device& reader, s
   return Add(p, std::move(draft), space);
 }
 
-// The way between two devices, if there is a direct one.
-bool DirectLink(Device& from, Device& to, mge_link& link) {
+// The way between two devices, if there is a direct one. kKernelFailed for one that this host does not understand.
+absl::StatusOr<bool> DirectLink(Device& from, Device& to, mge_link& link) {
   const mge_device_api& api = *from.backend().plugin().device;
   const mge_queue_api& queues = *to.queue_api();
   if (&from.backend() != &to.backend() || !api.link || !queues.copy_peer) return false;
   link.struct_size = sizeof(link);
   mge_error error;
   mge_code code = CallBackend(error, [&](mge_error* e) { return api.link(from.handle(), to.handle(), &link, e); });
-  return code == MGE_OK && (link.flags & MGE_LINK_PEER);
+  if (code != MGE_OK) return false;
+  if (uint32_t unknown = link.flags & ~MGE_LINK_KNOWN_BITS) {
+    return Fail(errors::kKernelFailed,
+                fmt::format("backend {} sets flags of a link that this host does not know", from.backend().name()),
+                {.what = fmt::format("{:#x}", unknown),
+                 .where = fmt::format("from device {} to {}", from.name(), to.name()),
+                 .fix = "use the version of the backend that belongs to this MGE, or only one of its devices"});
+  }
+  return (link.flags & MGE_LINK_PEER) != 0;
 }
 
 // Whether the item lies in the caller's memory: an input of the graph, or another shape of one.
@@ -102,12 +102,13 @@ int32_t Stage(Planning& p, int32_t source, Device& device) {
   return Add(p, std::move(draft), kHostSpace);
 }
 
-int32_t Cross(Planning& p, int32_t source, int32_t space, Device& reader) {
+absl::StatusOr<int32_t> Cross(Planning& p, int32_t source, int32_t space, Device& reader) {
   int32_t from = p.items[source].space;
   if (from == kHostSpace) return Copy(p, Stage(p, source, HostStepDevice(*p.context)), space, reader, "", -1);
   if (space == kHostSpace) return Copy(p, source, space, reader, "", -1);
   mge_link link = {};
-  if (DirectLink(*p.spaces[from].device, *p.spaces[space].device, link)) {
+  MGE_ASSIGN_OR_RETURN(bool direct, DirectLink(*p.spaces[from].device, *p.spaces[space].device, link));
+  if (direct) {
     double bytes = static_cast<double>(p.ItemBytes(p.items[source]));
     double us = link.bandwidth_gb_s > 0 ? link.latency_us + bytes / (link.bandwidth_gb_s * 1e3) : -1;
     std::string name = CopyText(link.name, 64);
@@ -167,7 +168,7 @@ absl::StatusOr<int32_t> Supply(Planning& p, ValueId v, const mge_layout& layout,
   if (!IsPlain(p.items[source].layout)) {
     MGE_ASSIGN_OR_RETURN(source, Supply(p, v, PlainLayout(), *p.items[source].device));
   }
-  source = Cross(p, source, space, reader);
+  MGE_ASSIGN_OR_RETURN(source, Cross(p, source, space, reader));
   if (IsPlain(layout)) return source;
   return Reorder(p, source, layout, reader);
 }

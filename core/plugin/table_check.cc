@@ -164,6 +164,9 @@ std::string WhyWidenedTableIsBad(const mge_plugin& plugin) {
   if (bad.empty() && plugin.strategy) {
     bad = CheckTable("strategy", plugin.strategy,
                      [&](auto&& need) { need("order", plugin.strategy->order != nullptr); });
+    if (uint32_t unknown = plugin.strategy->flags & ~MGE_STRATEGY_KNOWN_BITS; bad.empty() && unknown) {
+      bad = fmt::format("table 'strategy' sets flags that this host does not know ({:#x})", unknown);
+    }
   }
   if (bad.empty() && plugin.layout) {
     bad = CheckTable("layout", plugin.layout,

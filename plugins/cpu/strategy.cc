@@ -59,6 +59,6 @@ mge_code Order(mge_device*, const mge_choice* choice, uint32_t* out, mge_error* 
 
 }  // namespace
 
-const mge_strategy_api kStrategyApi = {sizeof(mge_strategy_api), MGE_ABI_MINOR, Order};
+const mge_strategy_api kStrategyApi = {sizeof(mge_strategy_api), MGE_ABI_MINOR, Order, MGE_STRATEGY_BY_COST, 0};
 
 }  // namespace mge::cpu

@@ -71,6 +71,9 @@ class Stamp {
 
 // Which of several kernels is best. (strategy.cc)
 struct Strategy {
+  // The order is that of times: where reorders between layouts make up for it, the host may take a later one. Without this
+  // line it takes the first.
+  static constexpr bool kByCost = true;
   static mge::Result Order(Device& device, const mge::Choice& choice, std::span<uint32_t> order);
 };
 

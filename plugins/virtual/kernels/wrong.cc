@@ -49,9 +49,8 @@ void OfferWrong(const mge_problem* problem, const mge_constraints* constraints, 
   for (int i = 0; i < Problem(problem).output_count(); ++i) {
     if (!Problem(problem).output(i).is_static()) return offers.Refuse("the shapes of the outputs are not known");
   }
-  if (constraints && ((kAttributes & constraints->require) != constraints->require || (kAttributes & constraints->forbid))) {
-    return offers.Refuse("its attributes are outside of the constraints");
-  }
+  std::string why = constraints ? WhyNotAllowed(kAttributes, constraints->require, constraints->forbid) : "";
+  if (!why.empty()) return offers.Refuse(why);
   mge_candidate c = {};
   c.struct_size = sizeof(c);
   c.rank = -1;

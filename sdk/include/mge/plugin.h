@@ -3,17 +3,23 @@
  * The contract between MGE and a device backend. Plain C99; a backend is one shared object that
  *   - carries an ELF note (MGE_PLUGIN_NOTE) by which the host judges it before it is opened,
  *   - exports one symbol, mge_plugin_query, and imports nothing from the host.
+ * The file is long because the contract is one: one header, one hash of it, and nothing that two sides could mix of two
+ * versions. The tables below are small, one for each concern, in the order in which a backend grows.
  *
  * Rules that hold everywhere
  *   Structs     begin with struct_size (the writer's sizeof) and only ever grow at their end. A reader looks at a member only
  *               if struct_size covers it. Zero means absent or default. Unknown bits of a flags member are refused with
  *               MGE_UNIMPLEMENTED, never ignored.
+ *   Out structs are the caller's, zero but for struct_size. They are written member by member, as far as struct_size covers
+ *               them, and never assigned whole: behind the pointer of an older caller is less room.
  *   Lists       are arrays of pointers, so that the structs behind them may grow.
  *   Tables      carry a minor of their own. A slot marked [optional] may be NULL; every other slot is required.
  *   Errors      A function answers an mge_code; text goes to host->fail(host, error, code, text), which copies it. `error` may be
  *               NULL. Nothing throws, exits or jumps across the boundary. MGE_DEVICE_LOST is sticky.
  *   Ownership   Who creates destroys. What is passed in lives until the call returns unless the slot says otherwise. Handles are
  *               pointers to types that stay opaque.
+ *   Queues      Destroying one waits until what was enqueued on it has ended, and cancels what never would (a wait for a fence
+ *               that nobody signals). Afterwards nothing of it touches memory.
  *   Threads     [any]: from any thread, at any time. [one]: the host calls it for one object from one thread at a time.
  *   Memory      is an address in a slab: what the backend's slab_acquire gave, which only the backend may read unless the class
  *               says that the host can. Sizes and offsets are bytes.
@@ -33,7 +39,7 @@ extern "C" {
 #endif
 
 #define MGE_ABI_MAJOR 0
-#define MGE_ABI_MINOR 2
+#define MGE_ABI_MINOR 3
 
 typedef struct mge_error mge_error;   /* host: a slot for one error */
 typedef struct mge_device mge_device; /* backend: an open device */
@@ -200,6 +206,7 @@ typedef struct mge_device_sink {
 
 /* The way from one device to another of the same backend. */
 enum { MGE_LINK_PEER = 1 }; /* copy_peer goes directly; otherwise the host stages through pinned memory */
+#define MGE_LINK_KNOWN_BITS 1u
 typedef struct mge_link {
   uint32_t struct_size;
   uint32_t flags;          /* MGE_LINK_... */
@@ -372,7 +379,8 @@ typedef struct mge_queue_api {
 
 /* ---------------------------------------------------------------- profile */
 
-/* Times on a queue: how candidates are measured, and where traces get their times from. */
+/* Times on a queue: how candidates are measured (capture-safe ones while they are replayed), and where traces get their times
+ * from. */
 typedef struct mge_profile_api {
   uint32_t struct_size;
   uint32_t minor;
@@ -411,7 +419,8 @@ typedef struct mge_layout_api {
 #define MGE_KERNEL_CAPTURE_SAFE (UINT64_C(1) << 4)
 #define MGE_KERNEL_USES_ATOMICS (UINT64_C(1) << 5)
 #define MGE_KERNEL_ALLOCATES (UINT64_C(1) << 6)         /* a library in it takes heap memory while it runs */
-#define MGE_KERNEL_KNOWN_BITS ((UINT64_C(1) << 7) - 1)
+#define MGE_KERNEL_TENSOR_CORE (UINT64_C(1) << 7)       /* on the matrix units of a GPU */
+#define MGE_KERNEL_KNOWN_BITS ((UINT64_C(1) << 8) - 1)
 
 enum { MGE_WRITE = 0, MGE_WRITE_ADD = 1 };
 
@@ -563,11 +572,18 @@ typedef struct mge_choice {
   const double* measured_us; /* PROFILE: per candidate; NULL otherwise */
 } mge_choice;
 
+enum { MGE_STRATEGY_BY_COST = 1 }; /* the order is that of measured or estimated times */
+#define MGE_STRATEGY_KNOWN_BITS 1u
+
+/* The first of the order is taken, whatever reorders between layouts that brings. Where the order is BY_COST, or the backend
+ * has no strategy, the host may take a later one that saves more by reorders than it costs. */
 typedef struct mge_strategy_api {
   uint32_t struct_size;
   uint32_t minor;
   /* Writes the indices of all candidates, best first. The host refuses anything that is not a permutation. [any] */
   mge_code (*order)(mge_device* device, const mge_choice* choice, uint32_t* out_order, mge_error* error);
+  uint32_t flags; /* MGE_STRATEGY_... */
+  uint32_t reserved;
 } mge_strategy_api;
 
 /* ---------------------------------------------------------------- what the host has ready */

@@ -7,9 +7,9 @@ set_target_properties(mge_fake_async PROPERTIES PREFIX "" SUFFIX ".so" OUTPUT_NA
                       LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/async)
 add_dependencies(test_core_engine mge_fake_async)
 
-# Backends whose kernels differ in speed and truth: tests/engine_fakes/NAME.so.
-function(mge_engine_fake name)
-  add_library(mge_fake_${name} MODULE core/engine/fakes/tuner.cc)
+# mge_engine_fake(NAME SOURCE DEFINITIONS...): tests/engine_fakes/NAME.so.
+function(mge_engine_fake name source)
+  add_library(mge_fake_${name} MODULE core/engine/fakes/${source})
   target_compile_definitions(mge_fake_${name} PRIVATE ${ARGN})
   target_link_libraries(mge_fake_${name} PRIVATE mge_sdk)
   target_link_options(mge_fake_${name} PRIVATE -Wl,--build-id)
@@ -18,6 +18,10 @@ function(mge_engine_fake name)
   add_dependencies(test_core_engine mge_fake_${name})
 endfunction()
 
-mge_engine_fake(tuner)
-mge_engine_fake(tuner_own TUNER_OWN TUNER_NAME="tuner_own")
-mge_engine_fake(tuner_wraps TUNER_WRAPS TUNER_NAME="tuner_wraps")
+# Kernels that differ in speed and truth.
+mge_engine_fake(tuner tuner.cc)
+mge_engine_fake(tuner_own tuner.cc TUNER_OWN TUNER_NAME="tuner_own")
+mge_engine_fake(tuner_wraps tuner.cc TUNER_WRAPS TUNER_NAME="tuner_wraps")
+# A layout of their own.
+mge_engine_fake(sealed sealed.cc)
+mge_engine_fake(sealed_by_cost sealed.cc SEALED_BY_COST SEALED_NAME="sealed_by_cost")

@@ -18,6 +18,7 @@
 namespace mge {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr char kAsync[] = MGE_BINARY_DIR "/tests/async";
@@ -50,9 +51,10 @@ class Queues : public ::testing::Test {
     for (auto* flag : {&control_->kernel_fails, &control_->lost, &control_->hangs, &control_->stubborn}) *flag = false;
     for (auto* number : {&control_->kernels, &control_->replays, &control_->captures, &control_->copies_in,
                          &control_->copies_out, &control_->peer_copies, &control_->copied_bytes_in, &control_->wrong_memory,
-                         &control_->most_at_once, &control_->kernel_us, &control_->copy_us}) {
+                         &control_->most_at_once, &control_->kernel_us, &control_->copy_us, &control_->wait_us}) {
       *number = 0;
     }
+    control_->link_flags = 0;
   }
 
   std::shared_ptr<Session> Load(const std::string& text, const std::string& device) {
@@ -437,6 +439,30 @@ output z
   EXPECT_EQ(PlanOf(in)->reference_steps, 0);
   Compare(text, "async2,async1", in);
   EXPECT_THAT(Why(in), HasSubstr("no direct way between the devices"));
+}
+
+TEST_F(Queues, RefuseALinkWithFlagsThatTheHostDoesNotKnow) {
+  const char text[] = "input x : float32[4,4]\na = Relu(x) on \"async0\"\nb = Relu(a) on \"async1\"\noutput b\n";
+  control_->link_flags = 0x40;
+  auto session = Load(text, "async0+async1");
+  auto result = Run(*session, {Numbers({4, 4})});
+  ASSERT_FALSE(result.ok());
+  EXPECT_THAT(FormatError(result.status()), AllOf(HasSubstr("backend async sets flags of a link"), HasSubstr("0x40"),
+                                                  HasSubstr("from device async0 to async1")));
+  control_->link_flags = 0;
+  EXPECT_TRUE(Run(*session, {Numbers({4, 4})}).ok());
+}
+
+TEST_F(Queues, ProfileTimesWhatTheDeviceDoesAndNotWhatTheHostDoesBefore) {
+  Restart({{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}});
+  control_->wait_us = 10000;  // by the host's clock nothing is faster than that
+  session_ = Load("input x : float32[4,4]\na = Abs(x)\noutput a\n", "async0");
+  for (const Unit& u : PlanOf({Numbers({4, 4})})->units) {
+    if (u.kind != Unit::Kind::kKernel) continue;
+    EXPECT_EQ(u.kernel, "async.abs.slow_to_launch");
+    EXPECT_GE(u.measured_us, 200);
+    EXPECT_LT(u.measured_us, 5000);
+  }
 }
 
 TEST_F(Queues, SplitAModelOverTwoDevices) {

@@ -9,6 +9,7 @@ using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 constexpr char kRelu[] = "input x : float32[?]\ny = Relu(x)\noutput y\n";
@@ -21,6 +22,12 @@ std::string ReasonAgainst(const Plan& plan, const std::string& id) {
     if (a.id == id) return a.reason;
   }
   return "no alternative";
+}
+
+std::vector<std::string> Kernels(const Plan& plan) {
+  std::vector<std::string> out;
+  for (const Unit& u : plan.units) out.push_back(u.kernel);
+  return out;
 }
 
 // ---------------------------------------------------------------- the three ways
@@ -101,6 +108,75 @@ TEST(Selection, TheBudgetOfTheDeviceBindsTiming) {
   EXPECT_EQ(host.record().launches, 0);
   host.record().workspace = 0;
   EXPECT_EQ(host.Chosen(kRelu), "loose");
+}
+
+TEST(Selection, ProfileReadsOpaqueLayoutsThroughTheBackendsReorders) {
+  Host host({kProfile}, "sealed_by_cost0");
+  auto plan = host.PlanOf("input x : float32[?]\ny = Abs(x)\noutput y\n");
+  ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
+  EXPECT_THAT(Kernels(**plan), Contains("sealed"));
+  for (const Unit& u : (*plan)->units) {
+    if (u.kernel == "sealed") EXPECT_GE(u.measured_us, 0);
+  }
+  EXPECT_THAT(host.warnings, Contains(AllOf(HasSubstr("kernel 'sealed_wrong'"), HasSubstr("wrong results: output 0"))));
+}
+
+// ---------------------------------------------------------------- what is not allowed
+
+constexpr char kNotAllowed[] = "it has what is not allowed: reduced-precision";
+const Assignment kConversion = Set("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "1");
+
+TEST(ReducedPrecision, IsNotAllowedUnlessASettingSaysSo) {
+  Host host;
+  auto plan = *host.PlanOf(kRelu);
+  EXPECT_EQ(plan->units[0].kernel, "slow");
+  EXPECT_EQ(ReasonAgainst(*plan, "rough"), kNotAllowed);
+  EXPECT_THAT(PlanText(*plan, true), AllOf(HasSubstr("not rough: it has what is not allowed: reduced-precision"),
+                                           HasSubstr("not allowed of kernels: reduced-precision "
+                                                     "(select.tensor_core_conversion: default)")));
+  Host allows({kConversion});
+  EXPECT_EQ(allows.Chosen(kRelu), "rough");
+  EXPECT_THAT(PlanText(**allows.PlanOf(kRelu), true), Not(HasSubstr("not allowed")));
+}
+
+TEST(ReducedPrecision, IsNeverTimedWhereItIsNotAllowed) {
+  Host host({kProfile});
+  host.record() = {};
+  EXPECT_EQ(host.Chosen(kRelu), "loose");
+  EXPECT_EQ(host.record().rough, 0);
+  EXPECT_EQ(Host({kProfile, kConversion}).Chosen(kRelu), "rough");  // right to what its attribute says
+}
+
+TEST(ReducedPrecision, ReproducibleKeepsToIt) {
+  const Assignment reproducible = Set("select.strategy", "reproducible");
+  EXPECT_THAT(Host({reproducible}).Chosen(kNeg), AllOf(HasSubstr("operator Neg has no kernel"), HasSubstr(kNotAllowed)));
+  EXPECT_EQ(Host({reproducible, kConversion}).Chosen(kNeg), "rough");
+}
+
+TEST(ReducedPrecision, AFrozenSelectionDoesNotBringItBack) {
+  Folder folder;
+  const std::string file = folder.At("kernels.toml");
+  EXPECT_EQ(Host({kProfile, kConversion, Set("select.freeze", file)}).Chosen(kRelu), "rough");
+  EXPECT_EQ(Host({Set("select.frozen", file), kConversion}).Chosen(kRelu), "rough");
+  EXPECT_EQ(Host({Set("select.frozen", file)}).Chosen(kRelu), "slow");
+}
+
+TEST(ReducedPrecision, AStrategyOfTheBackendsOwnDoesNotGetIt) {
+  Host host({}, "tuner_own0");
+  auto plan = *host.PlanOf(kNeg);
+  EXPECT_EQ(plan->units[0].kernel, "loose");
+  EXPECT_EQ(ReasonAgainst(*plan, "rough"), kNotAllowed);
+}
+
+TEST(TensorCores, AreAllowedUnlessASettingForbidsThemAndConversionWithThem) {
+  EXPECT_EQ(Host().Chosen(kNeg), "matrix");
+  EXPECT_EQ(Host({kConversion}).Chosen(kNeg), "rough");
+  Host off({Set("MXNET_CUDA_ALLOW_TENSOR_CORE", "0"), kConversion});
+  auto plan = *off.PlanOf(kNeg);
+  EXPECT_EQ(plan->units[0].kernel, "wrong");
+  EXPECT_THAT(ReasonAgainst(*plan, "matrix"), HasSubstr("tensor-core"));
+  EXPECT_EQ(ReasonAgainst(*plan, "rough"), kNotAllowed);
+  EXPECT_THAT(PlanText(*plan, true), HasSubstr("(select.tensor_core: call"));
 }
 
 // ---------------------------------------------------------------- the tuning cache
@@ -252,6 +328,28 @@ TEST(OwnParts, TheBackendsPoolReservePolicyAndStrategyDecide) {
   EXPECT_EQ(host.record().pool_acquires, 1);
   EXPECT_GE(host.record().reserves, 1);
   EXPECT_EQ(host.record().arena_bytes, 4096u);
+}
+
+constexpr char kChain[] = "input x : float32[?]\na = Relu(x)\nb = Neg(a)\ny = Relu(b)\noutput y\n";
+
+TEST(OwnParts, TheStrategyGetsItsDearerCandidateWhateverReordersThatBrings) {
+  Host host({}, "sealed0");
+  auto plan = host.PlanOf(kChain);
+  ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
+  const std::string reorder = "sealed.reorder";
+  EXPECT_THAT(Kernels(**plan), testing::ElementsAre(reorder, "sealed", reorder, "plain", reorder, "sealed", reorder));
+  EXPECT_EQ((*plan)->units[3].reason, "the strategy of backend sealed puts it first");
+  EXPECT_THAT((*plan)->units[3].alternatives, Contains(testing::Field(&Alternative::id, "sealed")));
+}
+
+TEST(OwnParts, AnOrderByCostIsWeighedAgainstReorders) {
+  Host host({}, "sealed_by_cost0");
+  auto plan = host.PlanOf(kChain);
+  ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
+  const std::string reorder = "sealed_by_cost.reorder";
+  EXPECT_THAT(Kernels(**plan), testing::ElementsAre("plain", reorder, "sealed", reorder, "plain"));
+  // Of a tensor of 4 MB two reorders cost more than the 99 us that the sealed kernel saves.
+  EXPECT_THAT(Kernels(**host.PlanOf(kChain, 1 << 20)), testing::ElementsAre("plain", "plain", "plain"));
 }
 
 TEST(OwnParts, TheHostsOwnCanBeWrapped) {

@@ -68,6 +68,18 @@ TEST(TableCheck, ALayoutTableDescribes) {
   EXPECT_THAT(t.Why(), HasSubstr("slot 'describe' of table 'layout' is NULL"));
 }
 
+TEST(TableCheck, AStrategySetsNoFlagsThatTheHostDoesNotKnow) {
+  Tables t;
+  mge_strategy_api strategy = {};
+  strategy.struct_size = sizeof(strategy);
+  strategy.order = [](mge_device*, const mge_choice*, uint32_t*, mge_error*) -> mge_code { return MGE_OK; };
+  strategy.flags = MGE_STRATEGY_BY_COST;
+  t.plugin.strategy = &strategy;
+  EXPECT_EQ(t.Why(), "");
+  strategy.flags |= 0x10;
+  EXPECT_THAT(t.Why(), AllOf(HasSubstr("table 'strategy'"), HasSubstr("0x10")));
+}
+
 TEST(TableCheck, AProfileHasAllOfItsSlotsAndAQueue) {
   Tables t;
   t.plugin.profile = &t.profile;

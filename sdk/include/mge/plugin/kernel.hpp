@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "mge/plugin/attributes.hpp"
 #include "mge/plugin/graph.hpp"
 #include "mge/plugin/layout.hpp"
 
@@ -44,9 +45,7 @@ class Offers {
   // An offer outside of the host's constraints becomes a refusal with that reason.
   void Add(const Candidate& c) {
     uint64_t require = constraints_ ? constraints_->require : 0, forbid = constraints_ ? constraints_->forbid : 0;
-    if ((c.attributes & require) != require || (c.attributes & forbid)) {
-      return RefuseNamed(c.id, "its attributes are outside of the constraints");
-    }
+    if (std::string why = WhyNotAllowed(c.attributes, require, forbid); !why.empty()) return RefuseNamed(c.id, why);
     if (constraints_ && c.workspace > constraints_->workspace_limit) {
       return RefuseNamed(c.id, "needs " + std::to_string(c.workspace) + " bytes of workspace, more than the limit");
     }

@@ -4,7 +4,8 @@
 //
 //   class Queue {                              // used by one thread at a time
 //    public:
-//     Queue(Device&, int32_t kind);            // MGE_QUEUE_COMPUTE, _COPY_IN, _COPY_OUT; its destructor waits for nothing
+//     Queue(Device&, int32_t kind);            // MGE_QUEUE_COMPUTE, _COPY_IN, _COPY_OUT
+//     ~Queue();                                // waits until what was enqueued has ended
 //     mge::Result Copy(void* to, const void* from, uint64_t bytes);
 //     mge::Result Signal(Fence&, uint64_t value);
 //     mge::Result Wait(Fence&, uint64_t value);
@@ -43,9 +44,6 @@ struct QueueTable {
   using F = typename B::Fence;
   using R = typename B::Record;
   static mge_code Create(mge_device* device, int32_t kind, mge_queue** out, mge_error* error) noexcept {
-    if (kind < MGE_QUEUE_COMPUTE || kind > MGE_QUEUE_COPY_OUT) {
-      return Report(error, MGE_UNIMPLEMENTED, "a kind of queue that this backend does not know");
-    }
     if (kind < MGE_QUEUE_COMPUTE || kind > MGE_QUEUE_COPY_OUT) {
       return Report(error, MGE_UNIMPLEMENTED, "a kind of queue that this backend does not know");
     }

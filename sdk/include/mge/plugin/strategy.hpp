@@ -6,7 +6,10 @@
 //
 //   struct MyStrategy {                      // or a class of one's own; `order` comes as 0, 1, 2...
 //     static mge::Result Order(Device&, const mge::Choice& choice, std::span<uint32_t> order);
+//     static constexpr bool kByCost = true;  // optional: the order is that of times
 //   };
+//
+// The first of the order is taken. By cost, a later one may be, where that saves reorders between layouts worth more.
 //
 // In the mode REPRODUCIBLE an order is a function of problem, device class and candidates alone: no clock, no load, no
 // chance.
@@ -62,6 +65,7 @@ struct Host {
 // The host's in one mode, whatever is set; only REPRODUCIBLE stays what the user asked for.
 template <int32_t kMode>
 struct Always {
+  static constexpr bool kByCost = true;
   template <typename D>
   static Result Order(D&, const Choice& choice, std::span<uint32_t> order) {
     return ReadyOrder(choice, choice.mode() == MGE_SELECT_REPRODUCIBLE ? MGE_SELECT_REPRODUCIBLE : kMode, order);
@@ -88,7 +92,10 @@ struct StrategyTable {
       return S::Order(As<D>(device), Choice(choice), order);
     });
   }
-  static constexpr mge_strategy_api kApi = Table<mge_strategy_api>([](auto& t) { t.order = Order; });
+  static constexpr mge_strategy_api kApi = Table<mge_strategy_api>([](auto& t) {
+    t.order = Order;
+    if constexpr (requires { S::kByCost; }) t.flags = S::kByCost ? MGE_STRATEGY_BY_COST : 0;
+  });
 };
 
 }  // namespace internal

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A backend for the tests of the engine: devices whose memory the host cannot touch (addresses are shifted out of the address
-// space), queues that are threads, fences, capture, links. Device 0 and 1 are linked, device 2 is not. MatMul runs on all
-// but device 1; Mul on none but device 1.
+// space), queues that are threads, fences, stamps, capture, links. Device 0 and 1 are linked, device 2 is not. MatMul runs on
+// all but device 1; Mul on none but device 1.
 #include "async.h"
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -77,6 +78,7 @@ class Fence {
     changed_.notify_all();
   }
   mge::Result HostWait(uint64_t value, uint64_t timeout_ns) {
+    if (g_control.wait_us) std::this_thread::sleep_for(std::chrono::microseconds(g_control.wait_us));
     std::unique_lock lock(mutex_);
     auto over = [&] { return value_ >= value || !failure_.ok(); };
     auto timeout = std::chrono::nanoseconds(std::min<uint64_t>(timeout_ns, 3'600'000'000'000));
@@ -210,6 +212,24 @@ class Queue {
   std::thread thread_;
 };
 
+class Stamp {
+ public:
+  explicit Stamp(Device&) {}
+  mge::Result Take(Queue& queue) {
+    return queue.Enqueue([this] {
+      at_ = std::chrono::steady_clock::now();
+      return mge::Result();
+    });
+  }
+  static mge::Result ElapsedUs(Stamp& from, Stamp& to, double* out) {
+    *out = std::chrono::duration<double, std::micro>(to.at_ - from.at_).count();
+    return {};
+  }
+
+ private:
+  std::chrono::steady_clock::time_point at_;
+};
+
 // Runs f on the queue, as a kernel of the device.
 template <typename F>
 mge_code Launch(const mge_run* run, F f) {
@@ -339,6 +359,33 @@ struct MatMul {
   mge::Slot x, y, z, w;
 };
 
+// One that the device computes in 5 ms, and one that takes it 0.2 ms, but the host 10 ms to launch.
+struct Abs {
+  static constexpr const char* kOp = "Abs";
+  static void Offer(const mge::Problem& p, mge::Offers& offers) {
+    if (WhyNot(p)) return offers.Refuse(WhyNot(p));
+    offers.Add({.id = "async.abs.slow", .attributes = kAttributes, .cost_us = 1});
+    offers.Add({.id = "async.abs.slow_to_launch", .attributes = kAttributes, .cost_us = 2, .variant = 1});
+  }
+  Abs(const mge::Problem& p, const mge::Candidate& c) : count(p.input(0).elements()), slow_to_launch(c.variant == 1) {}
+  void Bind(const mge::Binding& b) { x = b.input(0), y = b.output(0); }
+  mge_code Launch(const mge_run* run) const {
+    Device& d = mge::QueueOf<Queue>(run).device;
+    auto* from = reinterpret_cast<const float*>(d.Real(mge::At<char>(run, x)));
+    auto* to = reinterpret_cast<float*>(d.Real(mge::At<char>(run, y)));
+    if (slow_to_launch) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    auto takes = std::chrono::microseconds(slow_to_launch ? 200 : 5000);
+    return ::Launch(run, [=, n = count] {
+      std::this_thread::sleep_for(takes);
+      for (uint64_t i = 0; i < n; ++i) to[i] = std::abs(from[i]);
+    });
+  }
+  uint64_t count;
+  bool slow_to_launch;
+  mge::Slot x, y;
+};
+
+constexpr mge::KernelRow kAbs = mge::Row<Abs>();
 constexpr mge::KernelRow kRelu = mge::Row<Relu>();
 constexpr mge::KernelRow kAdd = mge::Row<Binary<false>>();
 constexpr mge::KernelRow kMul = mge::Row<Binary<true>>();
@@ -351,7 +398,8 @@ struct Backend : mge::BackendDefaults {
   using Queue = ::Queue;
   using Fence = ::Fence;
   using Record = ::Record;
-  using Kernels = mge::Kernels<kRelu, kAdd, kMul, kMatMul>;
+  using Stamp = ::Stamp;
+  using Kernels = mge::Kernels<kAbs, kRelu, kAdd, kMul, kMatMul>;
   static const void* Extension(std::string_view name, uint32_t) { return name == MGE_ASYNC_CONTROL ? &g_control : nullptr; }
 };
 
@@ -373,8 +421,20 @@ constexpr mge_kernel_api kKernels = [] {
   api.enumerate = Enumerate;
   return api;
 }();
+// The devices' table, with links as a newer backend might describe them.
+mge_code LinkOf(mge_device* from, mge_device* to, mge_link* out, mge_error* error) {
+  mge_code code = mge::internal::Tables<Backend>::kDevice.link(from, to, out, error);
+  out->flags |= g_control.link_flags;
+  return code;
+}
+constexpr mge_device_api kDevices = [] {
+  mge_device_api api = mge::internal::Tables<Backend>::kDevice;
+  api.link = LinkOf;
+  return api;
+}();
 constexpr mge_plugin kPlugin = [] {
   mge_plugin plugin = mge::internal::Tables<Backend>::kPlugin;
+  plugin.device = &kDevices;
   plugin.kernel = &kKernels;
   return plugin;
 }();

@@ -159,13 +159,15 @@ struct Variant {
   int64_t spin_us;
   uint64_t attributes;
   int64_t TunerRecord::*count;
-  bool for_neg;
+  bool for_relu, for_neg;
 };
 constexpr Variant kVariants[] = {
-    {"slow", 1, 300, MGE_KERNEL_DETERMINISTIC, &TunerRecord::slow, false},
-    {"steady", 10, 100, MGE_KERNEL_DETERMINISTIC, &TunerRecord::steady, false},
-    {"loose", 20, 10, 0, &TunerRecord::loose, true},
-    {"wrong", 5, 0, 0, &TunerRecord::wrong, true},
+    {"slow", 1, 300, MGE_KERNEL_DETERMINISTIC, &TunerRecord::slow, true, false},
+    {"steady", 10, 100, MGE_KERNEL_DETERMINISTIC, &TunerRecord::steady, true, false},
+    {"loose", 20, 10, 0, &TunerRecord::loose, true, true},
+    {"wrong", 5, 0, 0, &TunerRecord::wrong, true, true},
+    {"rough", 0.5, 0, MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_REDUCED_PRECISION, &TunerRecord::rough, true, true},
+    {"matrix", 0.7, 0, MGE_KERNEL_TENSOR_CORE, &TunerRecord::matrix, false, true},
 };
 
 struct Kernel {
@@ -193,7 +195,10 @@ mge_code Run(const void* raw, const mge_run* run) {
   const float* x = at(a.x);
   float* y = at(a.y);
   bool wrong = a.kernel.variant->count == &TunerRecord::wrong;
-  for (uint64_t i = 0; i < a.kernel.elements; ++i) y[i] = wrong ? x[i] : a.kernel.negates ? -x[i] : x[i] > 0 ? x[i] : 0;
+  float scale = a.kernel.variant->count == &TunerRecord::rough ? 1.001f : 1.0f;
+  for (uint64_t i = 0; i < a.kernel.elements; ++i) {
+    y[i] = wrong ? x[i] : scale * (a.kernel.negates ? -x[i] : x[i] > 0 ? x[i] : 0);
+  }
   while (NowNs() - begin < a.kernel.variant->spin_us * 1000) {
   }
   return MGE_OK;
@@ -205,7 +210,7 @@ mge_code Enumerate(mge_device*, const mge_problem* problem, const mge_constraint
   std::string_view op(g.nodes[0]->op.data, g.nodes[0]->op.size);
   if (g.node_count != 1 || (op != "Relu" && op != "Neg") || g.values[g.inputs[0]]->dtype != MGE_DTYPE_F32) return MGE_OK;
   for (const Variant& v : kVariants) {
-    if (op == "Neg" && !v.for_neg) continue;
+    if (!(op == "Neg" ? v.for_neg : v.for_relu)) continue;
     mge_text id = Text(v.id);
     if ((v.attributes & constraints->require) != constraints->require) {
       mge_text reason = Text("its attributes are outside of the constraints");

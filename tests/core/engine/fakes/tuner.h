@@ -12,10 +12,12 @@ inline constexpr int64_t kFailAlways = -1;
 
 // Kernels of Relu and Neg in float32: "slow" is right, takes 300 us and thinks 1; "steady" is right, takes 100 us and thinks
 // 10; "loose" is right, takes 10 us, thinks 20 and does not repeat its bits; "wrong" takes no time, thinks 5 and copies its
-// input. Of Neg only "loose" and "wrong" are there.
+// input; "rough" takes no time, thinks 0.5, and is right to three digits, as its attribute says; "matrix" is right, takes no
+// time, thinks 0.7, does not repeat its bits and says that it runs on tensor cores. "slow" and "steady" are of Relu alone,
+// "matrix" is of Neg alone.
 struct TunerRecord {
   int64_t launches;  // of all kernels
-  int64_t slow, steady, loose, wrong;
+  int64_t slow, steady, loose, wrong, rough, matrix;
   int64_t orders, pool_acquires, reserves;  // calls of parts of its own
   uint64_t arena_bytes;                     // of the last plan that the reserve policy was asked about
   uint64_t held;                            // bytes of slabs

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The attributes of candidates in words.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "mge/plugin.h"
+
+namespace mge {
+
+struct AttributeName {
+  uint64_t bit;
+  std::string_view name;
+};
+inline constexpr AttributeName kAttributeNames[] = {
+    {MGE_KERNEL_DETERMINISTIC, "deterministic"},         {MGE_KERNEL_BATCH_INVARIANT, "batch-invariant"},
+    {MGE_KERNEL_REFERENCE, "REFERENCE"},                 {MGE_KERNEL_REDUCED_PRECISION, "reduced-precision"},
+    {MGE_KERNEL_CAPTURE_SAFE, "capture-safe"},           {MGE_KERNEL_USES_ATOMICS, "atomics"},
+    {MGE_KERNEL_ALLOCATES, "allocates"},                 {MGE_KERNEL_TENSOR_CORE, "tensor-core"}};
+
+// "deterministic capture-safe"
+inline std::string AttributeText(uint64_t attributes) {
+  std::string out;
+  for (const AttributeName& a : kAttributeNames) {
+    if (attributes & a.bit) out.append(out.empty() ? "" : " ").append(a.name);
+  }
+  return out;
+}
+
+// Why a candidate of these attributes is outside of what the host asks for; empty if it is not.
+inline std::string WhyNotAllowed(uint64_t attributes, uint64_t require, uint64_t forbid) {
+  if (uint64_t missing = require & ~attributes) return "it lacks what is required: " + AttributeText(missing);
+  if (uint64_t unwanted = forbid & attributes) return "it has what is not allowed: " + AttributeText(unwanted);
+  return {};
+}
+
+}  // namespace mge

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// A backend with a layout of its own, "sealed": the elements backwards behind a header of 64 bytes. Its strategy takes the
+// dearest by its own estimate; SEALED_BY_COST lets it go by cost.
+//   Relu  sealed 50 us, plain 10 us
+//   Neg   sealed 1 us, plain 100 us
+//   Abs   sealed, plain (takes 2 ms), and sealed_wrong, which is the fastest and does not change the sign
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "mge/plugin.hpp"
+
+#ifndef SEALED_NAME
+#define SEALED_NAME "sealed"
+#endif
+
+namespace {
+
+constexpr uint64_t kSealed = 7, kHeader = 64;
+
+struct Device {
+  static mge::Result List(mge::DeviceList& list) {
+    list.Add({.name = "a device for tests", .flags = MGE_DEVICE_HOST_ACCESSIBLE | MGE_DEVICE_ONLY_BY_NAME});
+    return {};
+  }
+  explicit Device(uint32_t) {}
+};
+
+uint64_t SealedBytes(uint64_t elements) { return kHeader + 4 * elements; }
+
+struct Layouts {
+  static mge::Result Describe(Device&, const mge::LayoutQuestion& question, mge_layout_info* out) {
+    if (question.layout.opaque_id != kSealed) return {MGE_INVALID_ARGUMENT, "there is one layout, number 7"};
+    uint64_t elements = 1;
+    for (int64_t d : question.dims) elements *= static_cast<uint64_t>(d);
+    out->bytes = SealedBytes(elements);
+    out->name = mge::Text("sealed");
+    return {};
+  }
+};
+
+// The element that is number i of the plain tensor.
+struct Cells {
+  float* base;
+  uint64_t count;
+  bool sealed;
+  float& operator[](uint64_t i) const { return sealed ? base[kHeader / 4 + count - 1 - i] : base[i]; }
+};
+
+struct Reorder {
+  static constexpr const char* kOp = "Reorder";
+  static constexpr const char* kDomain = "mge";
+  static constexpr const char* kId = SEALED_NAME ".reorder";
+  static mge::Support Supports(const mge::Problem& p) {
+    return p.input(0).dtype() == MGE_DTYPE_F32 ? mge::Yes() : mge::No("only float32");
+  }
+  explicit Reorder(const mge::Problem& p)
+      : count(p.input(0).elements()), from(!mge::IsPlain(p.input(0).layout())), to(!mge::IsPlain(p.output(0).layout())) {}
+  void Bind(const mge::Binding& b) { x = b.input(0), y = b.output(0); }
+  mge_code Launch(const mge_run* run) const {
+    Cells in{mge::At<float>(run, x), count, from}, out{mge::At<float>(run, y), count, to};
+    for (uint64_t i = 0; i < count; ++i) out[i] = in[i];
+    return MGE_OK;
+  }
+  uint64_t count;
+  bool from, to;
+  mge::Slot x, y;
+};
+
+enum Variant : uint64_t { kPlain, kInSeal, kWrong };
+
+struct Unary {
+  static void Offer(const mge::Problem& p, mge::Offers& offers) {
+    if (p.node_count() != 1 || p.input(0).dtype() != MGE_DTYPE_F32 || !p.is_static()) {
+      return offers.Refuse("only float32 of a known shape");
+    }
+    const mge_layout sealed = mge::Opaque(kSealed, SealedBytes(p.input(0).elements()));
+    auto add = [&](const char* id, Variant variant, double cost_us) {
+      mge::Candidate c = {.id = id, .cost_us = cost_us, .variant = variant};
+      if (variant != kPlain) c.inputs = c.outputs = {sealed};
+      offers.Add(c);
+    };
+    if (p.node().Is("Relu")) return add("sealed", kInSeal, 50), add("plain", kPlain, 10);
+    if (p.node().Is("Neg")) return add("sealed", kInSeal, 1), add("plain", kPlain, 100);
+    add("sealed", kInSeal, 5), add("plain", kPlain, 5), add("sealed_wrong", kWrong, 5);
+  }
+  Unary(const mge::Problem& p, const mge::Candidate& c)
+      : count(p.input(0).elements()), variant(c.variant), op(p.node().Is("Relu") ? 'r' : p.node().Is("Neg") ? 'n' : 'a') {}
+  void Bind(const mge::Binding& b) { x = b.input(0), y = b.output(0); }
+  mge_code Launch(const mge_run* run) const {
+    const auto begin = std::chrono::steady_clock::now();
+    const bool sealed = variant != kPlain;
+    Cells in{mge::At<float>(run, x), count, sealed}, out{mge::At<float>(run, y), count, sealed};
+    for (uint64_t i = 0; i < count; ++i) {
+      out[i] = variant == kWrong ? in[i] : op == 'r' ? std::max(in[i], 0.0f) : op == 'n' ? -in[i] : std::fabs(in[i]);
+    }
+    while (op == 'a' && !sealed && std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(2)) {
+    }
+    return MGE_OK;
+  }
+  uint64_t count, variant;
+  char op;
+  mge::Slot x, y;
+};
+template <size_t kIndex>
+struct Named : Unary {
+  static constexpr const char* kOps[] = {"Relu", "Neg", "Abs"};
+  static constexpr const char* kOp = kOps[kIndex];
+  using Unary::Unary;
+};
+constexpr mge::KernelRow kRelu = mge::Row<Named<0>>(), kNeg = mge::Row<Named<1>>(), kAbs = mge::Row<Named<2>>(),
+                         kReorder = mge::Row<Reorder>();
+
+struct Strategy {
+#ifdef SEALED_BY_COST
+  static constexpr bool kByCost = true;
+  static mge::Result Order(Device&, const mge::Choice& choice, std::span<uint32_t> order) {
+    return mge::ReadyOrder(choice, order);
+  }
+#else
+  static mge::Result Order(Device&, const mge::Choice& choice, std::span<uint32_t> order) {
+    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+      return choice.candidate(a).cost_us > choice.candidate(b).cost_us;
+    });
+    return {};
+  }
+#endif
+};
+
+struct Backend : mge::BackendDefaults {
+  static constexpr std::string_view kName = SEALED_NAME, kVersion = "1.0";
+  using Device = ::Device;
+  using Layouts = ::Layouts;
+  using Strategy = ::Strategy;
+  using Kernels = mge::Kernels<kRelu, kNeg, kAbs, kReorder>;
+};
+
+}  // namespace
+
+MGE_BACKEND(Backend);
