@@ -73,17 +73,16 @@ absl::StatusOr<std::vector<Tensor>> Expected(const Graph& graph, const Group& gr
   return out;
 }
 
-std::string WhyWrong(Trial& trial, const std::vector<Tensor>& expected, const OwnedCandidate& candidate,
-                     std::span<const OpDef* const> ops) {
+// Empty if it is right; an error if the results could not be read.
+absl::StatusOr<std::string> WhyWrong(Trial& trial, const std::vector<Tensor>& expected,
+                                     const OwnedCandidate& candidate, std::span<const OpDef* const> ops) {
   for (size_t i = 0; i < expected.size(); ++i) {
-    if (candidate.outputs[i].kind == MGE_LAYOUT_OPAQUE) continue;  // only the backend can read it
-    absl::StatusOr<Tensor> got = trial.Output(i);
-    if (!got.ok()) return ErrorTitle(got.status());
+    MGE_ASSIGN_OR_RETURN(Tensor got, trial.Output(i));
     double tolerance = ToleranceOf(ops, expected[i].dtype(), candidate.attributes);
-    std::string why = WhyDifferent(*got, expected[i], tolerance);
+    std::string why = WhyDifferent(got, expected[i], tolerance);
     if (!why.empty()) return fmt::format("output {}: {}", i, why);
   }
-  return {};
+  return std::string();
 }
 
 // A candidate that does not fit into memory today may fit tomorrow.
@@ -96,7 +95,7 @@ struct Case {
 };
 
 Measurement MeasureOne(TrialBench& bench, const mge_problem& problem, const OwnedCandidate& offered, const Case& data,
-                       uint32_t threads, const MeasureLimits& limits) {
+                       const MeasureLimits& limits) {
   OwnedCandidate candidate = offered;
   for (std::vector<mge_layout>* list : {&candidate.inputs, &candidate.outputs}) {
     for (mge_layout& l : *list) {
@@ -116,22 +115,22 @@ Measurement MeasureOne(TrialBench& bench, const mge_problem& problem, const Owne
     m.fault = fmt::format("not timed: it takes {} bytes, the timing of kernels may take {}", *bytes, limits.bytes);
     return m;
   }
-  bool readable = std::none_of(candidate.inputs.begin(), candidate.inputs.end(),
-                               [](const mge_layout& l) { return l.kind == MGE_LAYOUT_OPAQUE; });
   absl::StatusOr<std::unique_ptr<Trial>> trial = Trial::Create(bench, problem, candidate, data.inputs);
   if (!trial.ok()) return failed(trial.status());
   double spent = 0, best = -1;
   for (int i = 0; i < kWarmRuns + kTimedRuns && (i == 0 || spent < limits.seconds * 1e6); ++i) {
-    absl::StatusOr<double> us = (*trial)->Run(threads);
+    absl::StatusOr<double> us = (*trial)->Run();
     if (!us.ok()) return failed(us.status());
-    if (i == 0 && readable && !data.expected.empty()) {
-      m.fault = WhyWrong(**trial, data.expected, candidate, data.ops);
-      if (!m.fault.empty()) {
+    if (i == 0 && !data.expected.empty()) {
+      absl::StatusOr<std::string> wrong = WhyWrong(**trial, data.expected, candidate, data.ops);
+      if (!wrong.ok()) return failed(wrong.status());
+      if (!wrong->empty()) {
         m.wrong = m.kept = true;
-        m.fault = "wrong results: " + m.fault;
+        m.fault = "wrong results: " + *wrong;
         return m;
       }
     }
+    if (i == 0) (*trial)->Capture();
     spent += *us;
     if (i >= kWarmRuns || best < 0) best = best < 0 || i == kWarmRuns ? *us : std::min(best, *us);
   }
@@ -164,7 +163,7 @@ absl::StatusOr<std::vector<Measurement>> MeasureCandidates(const Graph& graph, c
   }
   mge_problem problem = ProblemOf(group, threads);
   std::vector<Measurement> out;
-  for (int c : which) out.push_back(MeasureOne(*bench, problem, group.candidates.offered[c], data, threads, limits));
+  for (int c : which) out.push_back(MeasureOne(*bench, problem, group.candidates.offered[c], data, limits));
   return out;
 }
 

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "core/base/errors.h"
 #include "core/plan/layout_copy.h"
+#include "core/plan/reorder.h"
 #include "core/plugin/guard.h"
 #include "core/plugin/host_services.h"
 #include "fmt/format.h"
@@ -25,11 +27,29 @@ absl::Status Ask(const Device& device, std::string_view what, F&& f) {
                         : StatusOfBackend(code, error, fmt::format("device {}: {}", device.name(), what));
 }
 
-std::span<const int64_t> DimsOf(const mge_value& v) { return {v.dims, static_cast<size_t>(std::max(v.rank, 0))}; }
+TensorType TypeOf(const mge_value& v) {
+  return {static_cast<DType>(v.dtype), true, Shape(v.dims, v.dims + std::max(v.rank, 0)), {}};
+}
 
-absl::StatusOr<uint64_t> BytesOf(const mge_value& v, const mge_layout& layout) {
-  MGE_ASSIGN_OR_RETURN(int64_t bytes, LayoutBytes(layout, ElementBytes(static_cast<DType>(v.dtype)), DimsOf(v)));
+absl::StatusOr<uint64_t> BytesOf(const TensorType& type, const mge_layout& layout) {
+  MGE_ASSIGN_OR_RETURN(int64_t bytes, LayoutBytes(layout, ElementBytes(type.dtype), type.dims));
   return static_cast<uint64_t>(bytes);
+}
+
+// The same tensor in another layout, by the backend's own reorder: what an opaque layout means, only it knows.
+absl::StatusOr<std::vector<std::byte>> Reordered(TrialBench& bench, const TensorType& type, const mge_layout& from,
+                                                 const mge_layout& to, std::span<const std::byte> bytes) {
+  constexpr uint32_t kThreads = 1;
+  const mge_constraints all = {sizeof(mge_constraints), 0, 0, 0, UINT64_MAX};
+  MGE_ASSIGN_OR_RETURN(OwnedCandidate candidate,
+                       ChooseReorder(bench.device(), type, from, to, kThreads, all, MGE_SELECT_HEURISTIC));
+  candidate.inputs = {from};
+  candidate.outputs = {to};
+  ReorderProblem problem(type, from, to, kThreads);
+  TrialInput input = {.laid = bytes};
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Trial> trial, Trial::Create(bench, *problem.problem(), candidate, {&input, 1}));
+  MGE_RETURN_IF_ERROR(trial->Run().status());
+  return trial->Laid(0);
 }
 
 }  // namespace
@@ -123,16 +143,18 @@ absl::Status TrialBench::ToHost(void* to, const mge_reservation& from, size_t by
 
 absl::StatusOr<uint64_t> Trial::Bytes(const mge_problem& problem, const OwnedCandidate& candidate) {
   const mge_graph& g = *problem.graph;
-  uint64_t total = candidate.workspace;
-  for (uint64_t i = 0; i < g.input_count; ++i) {
-    MGE_ASSIGN_OR_RETURN(uint64_t bytes, BytesOf(*g.values[g.inputs[i]], candidate.inputs[i]));
+  uint64_t total = candidate.workspace, reorder = 0;
+  for (uint64_t i = 0; i < g.input_count + g.output_count; ++i) {
+    const bool input = i < g.input_count;
+    const TensorType type = TypeOf(*g.values[input ? g.inputs[i] : g.outputs[i - g.input_count]]);
+    const mge_layout& layout = input ? candidate.inputs[i] : candidate.outputs[i - g.input_count];
+    MGE_ASSIGN_OR_RETURN(uint64_t bytes, BytesOf(type, layout));
     total += bytes;
+    if (layout.kind != MGE_LAYOUT_OPAQUE) continue;
+    MGE_ASSIGN_OR_RETURN(uint64_t plain, BytesOf(type, PlainLayout()));
+    reorder = std::max(reorder, plain + bytes);  // one after the other
   }
-  for (uint64_t i = 0; i < g.output_count; ++i) {
-    MGE_ASSIGN_OR_RETURN(uint64_t bytes, BytesOf(*g.values[g.outputs[i]], candidate.outputs[i]));
-    total += bytes;
-  }
-  return total;
+  return total + reorder;
 }
 
 absl::StatusOr<std::unique_ptr<Trial>> Trial::Create(TrialBench& bench, const mge_problem& problem,
@@ -144,6 +166,7 @@ absl::StatusOr<std::unique_ptr<Trial>> Trial::Create(TrialBench& bench, const mg
 
 Trial::~Trial() {
   const mge_kernel_api& api = bench_.device().kernel_api();
+  if (record_) bench_.device().queue_api()->record_destroy(bench_.device().handle(), record_);
   if (state_) api.state_destroy(prepared_.kernel, state_);
   if (prepared_.kernel) api.destroy(prepared_.kernel);
   for (const mge_reservation& r : memory_) pool_->Release(r);
@@ -174,11 +197,13 @@ absl::Status Trial::SetUp(const mge_problem& problem, std::span<const TrialInput
   std::vector<const mge_layout*> in_layouts, out_layouts;
   for (uint64_t i = 0; i < g.input_count; ++i) {
     const Tensor& tensor = given[i].tensor;
+    const TensorType type = TypeOf(*g.values[g.inputs[i]]);
     uint64_t packed = given[i].constant && prepared_.prepack_bytes ? prepared_.prepack_bytes[i] : 0;
-    uint64_t bytes = packed;
     const mge_layout& layout = candidate_.inputs[i];
+    const mge_layout arrives = given[i].constant ? PlainLayout() : layout;
+    uint64_t bytes = packed;
     if (!packed) {
-      MGE_ASSIGN_OR_RETURN(bytes, BytesOf(*g.values[g.inputs[i]], given[i].constant ? PlainLayout() : layout));
+      MGE_ASSIGN_OR_RETURN(bytes, BytesOf(type, arrives));
     }
     // Uninitialised host memory: every byte is written below.
     std::unique_ptr<std::byte[]> staged(new (std::nothrow) std::byte[std::max<uint64_t>(bytes, 1)]);
@@ -189,13 +214,15 @@ absl::Status Trial::SetUp(const mge_problem& problem, std::span<const TrialInput
       MGE_RETURN_IF_ERROR(Ask(device, "packing for " + candidate_.id, [&](mge_error* e) {
         return api.prepack(prepared_.kernel, static_cast<uint32_t>(i), tensor.data(), staged.get(), e);
       }));
-    } else if (layout.kind == MGE_LAYOUT_OPAQUE && !given[i].constant) {
-      // Only the backend knows what its own layout means: any bytes that are not all alike.
-      for (uint64_t b = 0; b < bytes && tensor.bytes() > 0; ++b) {
-        staged[b] = static_cast<const std::byte*>(tensor.data())[b % static_cast<uint64_t>(tensor.bytes())];
-      }
+    } else if (given[i].laid) {
+      MGE_CHECK(given[i].laid->size() == bytes);
+      std::memcpy(staged.get(), given[i].laid->data(), bytes);
+    } else if (arrives.kind == MGE_LAYOUT_OPAQUE) {
+      std::span<const std::byte> plain(static_cast<const std::byte*>(tensor.data()), static_cast<size_t>(tensor.bytes()));
+      MGE_ASSIGN_OR_RETURN(std::vector<std::byte> laid, Reordered(bench_, type, PlainLayout(), layout, plain));
+      std::memcpy(staged.get(), laid.data(), laid.size());
     } else {
-      CopyToLayout(tensor, given[i].constant ? PlainLayout() : layout, {staged.get(), bytes});
+      CopyToLayout(tensor, arrives, {staged.get(), bytes});
     }
     MGE_ASSIGN_OR_RETURN(mge_slot slot, Take(bytes));
     MGE_RETURN_IF_ERROR(Fill(slot, {staged.get(), bytes}));
@@ -203,15 +230,15 @@ absl::Status Trial::SetUp(const mge_problem& problem, std::span<const TrialInput
     in_layouts.push_back(&layout);
   }
   for (uint64_t i = 0; i < g.output_count; ++i) {
-    const mge_value& v = *g.values[g.outputs[i]];
-    MGE_ASSIGN_OR_RETURN(uint64_t bytes, BytesOf(v, candidate_.outputs[i]));
+    TensorType type = TypeOf(*g.values[g.outputs[i]]);
+    MGE_ASSIGN_OR_RETURN(uint64_t bytes, BytesOf(type, candidate_.outputs[i]));
     MGE_ASSIGN_OR_RETURN(mge_slot slot, Take(bytes));
     // What is not written must not look like a result.
     std::vector<std::byte> poison(bytes, std::byte{0xa5});
     MGE_RETURN_IF_ERROR(Fill(slot, poison));
     outputs.push_back(slot);
     out_layouts.push_back(&candidate_.outputs[i]);
-    outputs_.push_back({static_cast<DType>(v.dtype), Shape(DimsOf(v).begin(), DimsOf(v).end()), slot, bytes});
+    outputs_.push_back({std::move(type), slot, bytes});
   }
   MGE_ASSIGN_OR_RETURN(mge_slot workspace, Take(prepared_.workspace_bytes));
   mge_binding binding = {sizeof(binding), 0,         inputs.data(),      outputs.data(),
@@ -220,40 +247,66 @@ absl::Status Trial::SetUp(const mge_problem& problem, std::span<const TrialInput
   MGE_RETURN_IF_ERROR(Ask(device, "binding " + candidate_.id, [&](mge_error* e) {
     return api.bind(prepared_.kernel, &binding, args_.get(), &fn_, e);
   }));
-  if (!prepared_.has_state) return absl::OkStatus();
-  return Ask(device, "state of " + candidate_.id, [&](mge_error* e) {
-    return api.state_create(prepared_.kernel, &state_, e);
+  if (prepared_.has_state) {
+    MGE_RETURN_IF_ERROR(Ask(device, "state of " + candidate_.id, [&](mge_error* e) {
+      return api.state_create(prepared_.kernel, &state_, e);
+    }));
+  }
+  run_.struct_size = sizeof(run_);
+  run_.width = problem.threads;
+  run_.bases = bases_.data();
+  run_.states = &state_;
+  run_.queue = bench_.queue();
+  run_.cancel = &cancel_;
+  run_.host = device.host();
+  run_.error = &error_;
+  run_.pool = run_.host->self;
+  run_.parallel_for = run_.host->parallel_for;
+  return absl::OkStatus();
+}
+
+mge_code Trial::Launch() {
+  return CallBackend(error_, [&](mge_error*) { return fn_(args_.get(), &run_); });
+}
+
+void Trial::Capture() {
+  const mge_queue_api* api = bench_.device().queue_api();
+  if (record_ || !api || !api->capture_begin || !(candidate_.attributes & MGE_KERNEL_CAPTURE_SAFE)) return;
+  mge_error ignored;
+  if (CallBackend(ignored, [&](mge_error* e) { return api->capture_begin(run_.queue, e); }) != MGE_OK) return;
+  bool launched = Launch() == MGE_OK;
+  bool ended = CallBackend(ignored, [&](mge_error* e) { return api->capture_end(run_.queue, &record_, e); }) == MGE_OK;
+  if (launched && ended) return;
+  if (record_) api->record_destroy(bench_.device().handle(), std::exchange(record_, nullptr));
+}
+
+absl::StatusOr<double> Trial::Run() {
+  return bench_.Time([&]() -> absl::Status {
+    mge_code code = record_ ? CallBackend(error_, [&](mge_error* e) {
+      return bench_.device().queue_api()->replay(run_.queue, record_, e);
+    }) : Launch();
+    return code == MGE_OK ? absl::OkStatus() : StatusOfBackend(code, error_, "running " + candidate_.id);
   });
 }
 
-absl::StatusOr<double> Trial::Run(uint32_t threads) {
-  Device& device = bench_.device();
-  mge_error error;
-  int32_t cancel = 0;
-  void* states[1] = {state_};
-  mge_run run = {};
-  run.struct_size = sizeof(run);
-  run.width = threads;
-  run.bases = bases_.data();
-  run.states = states;
-  run.queue = bench_.queue();
-  run.cancel = &cancel;
-  run.host = device.host();
-  run.error = &error;
-  run.pool = run.host->self;
-  run.parallel_for = run.host->parallel_for;
-  return bench_.Time([&]() -> absl::Status {
-    mge_code code = CallBackend(error, [&](mge_error*) { return fn_(args_.get(), &run); });
-    return code == MGE_OK ? absl::OkStatus() : StatusOfBackend(code, error, "running " + candidate_.id);
-  });
+absl::StatusOr<std::vector<std::byte>> Trial::Laid(size_t i) {
+  const Operand& out = outputs_[i];
+  std::vector<std::byte> laid(out.bytes);
+  MGE_RETURN_IF_ERROR(bench_.ToHost(laid.data(), memory_[out.slot.base], laid.size()));
+  return laid;
 }
 
 absl::StatusOr<Tensor> Trial::Output(size_t i) {
-  const Operand& out = outputs_[i];
-  MGE_ASSIGN_OR_RETURN(Tensor plain, Tensor::Create(out.dtype, out.dims, bench_.device().host_allocator()));
-  std::vector<std::byte> laid(out.bytes);
-  MGE_RETURN_IF_ERROR(bench_.ToHost(laid.data(), memory_[out.slot.base], laid.size()));
-  CopyFromLayout(laid, candidate_.outputs[i], plain);
+  const TensorType& type = outputs_[i].type;
+  const mge_layout& layout = candidate_.outputs[i];
+  MGE_ASSIGN_OR_RETURN(Tensor plain, Tensor::Create(type.dtype, type.dims, bench_.device().host_allocator()));
+  MGE_ASSIGN_OR_RETURN(std::vector<std::byte> laid, Laid(i));
+  if (layout.kind == MGE_LAYOUT_OPAQUE) {
+    MGE_ASSIGN_OR_RETURN(laid, Reordered(bench_, type, layout, PlainLayout(), laid));
+    CopyFromLayout(laid, PlainLayout(), plain);
+  } else {
+    CopyFromLayout(laid, layout, plain);
+  }
   return plain;
 }
 

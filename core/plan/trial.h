@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run of one candidate outside of any plan: with memory of its own from the device's pool, on a queue where the device
-// has them. For measuring.
+// Runs of one candidate outside of any plan: with memory of its own from the device's pool, on a queue where the device has
+// them. For measuring, so it is run as a plan would: what may be captured is, and is replayed from then on.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/base/tensor.h"
+#include "core/graph/graph.h"
 #include "core/plan/candidate.h"
 
 namespace mge {
@@ -52,10 +54,11 @@ class TrialBench {
   uint64_t began_ns_ = 0;
 };
 
-// What a trial reads: constants as the backend was given them, everything else plain.
+// What a trial reads: constants as the backend was given them, everything else plain; or bytes in the candidate's layout.
 struct TrialInput {
-  Tensor tensor;
+  Tensor tensor = {};
   bool constant = false;
+  std::optional<std::span<const std::byte>> laid = {};  // in place of the tensor
 };
 
 class Trial {
@@ -67,22 +70,25 @@ class Trial {
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
 
-  absl::StatusOr<double> Run(uint32_t threads);  // microseconds
-  // Output number i of the last run, plain.
+  absl::StatusOr<double> Run();  // microseconds
+  // From the next run on the step is replayed instead of launched, if it is capture-safe and the device can.
+  void Capture();
+  // Output number i of the last run, plain; and as it lies there.
   absl::StatusOr<Tensor> Output(size_t i);
+  absl::StatusOr<std::vector<std::byte>> Laid(size_t i);
 
-  // Device memory that such a trial takes, before anything is prepared.
+  // Device memory that such a trial takes, before anything is prepared; with the reorders of opaque operands.
   static absl::StatusOr<uint64_t> Bytes(const mge_problem& problem, const OwnedCandidate& candidate);
 
  private:
   Trial(TrialBench& bench, const OwnedCandidate& candidate) : bench_(bench), candidate_(candidate) {}
+  mge_code Launch();
   absl::Status SetUp(const mge_problem& problem, std::span<const TrialInput> inputs);
   absl::StatusOr<mge_slot> Take(uint64_t bytes);
   absl::Status Fill(const mge_slot& slot, std::span<const std::byte> bytes);
 
   struct Operand {
-    DType dtype;
-    Shape dims;
+    TensorType type;
     mge_slot slot;
     uint64_t bytes;
   };
@@ -97,6 +103,10 @@ class Trial {
   std::vector<mge_reservation> memory_;
   std::vector<void*> bases_;
   std::vector<Operand> outputs_;
+  mge_run run_ = {};  // stays where it is: a record may point to it
+  mge_error error_;
+  int32_t cancel_ = 0;
+  void* record_ = nullptr;
 };
 
 }  // namespace mge
