@@ -116,7 +116,9 @@ TEST(Selection, ProfileReadsOpaqueLayoutsThroughTheBackendsReorders) {
   ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
   EXPECT_THAT(Kernels(**plan), Contains("sealed"));
   for (const Unit& u : (*plan)->units) {
-    if (u.kernel == "sealed") EXPECT_GE(u.measured_us, 0);
+    if (u.kernel == "sealed") {
+      EXPECT_GE(u.measured_us, 0);
+    }
   }
   EXPECT_THAT(host.warnings, Contains(AllOf(HasSubstr("kernel 'sealed_wrong'"), HasSubstr("wrong results: output 0"))));
 }
