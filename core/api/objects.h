@@ -13,10 +13,11 @@
 #include "core/engine/session.h"
 #include "mge/mge.h"
 
+// The texts belong to whoever made the object; see status.cc.
 struct mge_status {
   int32_t kind;
   int32_t id;
-  std::string text, title, what, where, fix;
+  const char *text, *title, *what, *where, *fix;
 };
 
 struct mge_string {
@@ -45,8 +46,11 @@ struct mge_run_control {
 
 namespace mge::api {
 
-// NULL for OK, else a new mge_status.
-mge_status* Wrap(const absl::Status& status);
+// NULL for OK, else a status for the caller. One that there is no memory for is a constant that says so.
+mge_status* Wrap(const absl::Status& status) noexcept;
+
+// The exception that is being handled, as the status of the function that it would leave.
+mge_status* Thrown(const char* function) noexcept;
 
 // A misuse of the API: an argument that must not be what it is.
 mge_status* Misuse(std::string_view function, std::string_view what);
@@ -75,6 +79,12 @@ absl::StatusOr<RuntimeOptions> OptionsOf(const mge_runtime_options* given);
 absl::StatusOr<uint64_t> MeasuredPeakBytes(const Plan& plan);
 
 }  // namespace mge::api
+
+// Ends the function-try-block of a function of the API: no exception leaves it.
+#define MGE_API_CATCH \
+  catch (...) {       \
+    return ::mge::api::Thrown(__func__); \
+  }
 
 // Runs an expression that gives a Status and leaves the function if it failed.
 #define MGE_API_RETURN_IF_ERROR(expr)                                             \

@@ -70,6 +70,7 @@ std::string PluginsJson(std::span<const PluginFile> files, std::span<const Plugi
                     {"code", VerdictCodeName(f.code)},
                     {"reason", f.reason},
                     {"fix", f.fix},
+                    {"warning", f.warning},
                     {"name", f.name},
                     {"version", f.version},
                     {"abi", f.abi},
@@ -99,7 +100,7 @@ std::string PluginsJson(std::span<const PluginFile> files, std::span<const Plugi
 
 }  // namespace mge::api
 
-mge_status* mge_plugins_judge(const mge_runtime_options* options, const char* file, mge_string** out) {
+mge_status* mge_plugins_judge(const mge_runtime_options* options, const char* file, mge_string** out) try {
   if (!out) return Misuse("mge_plugins_judge", "a NULL argument");
   MGE_API_ASSIGN_OR_RETURN(mge::PluginSearch search, mge::api::SearchOf(options));
   if (file) {
@@ -112,33 +113,33 @@ mge_status* mge_plugins_judge(const mge_runtime_options* options, const char* fi
   if (file) search.directories.clear();
   *out = mge::api::NewString(mge::api::PluginsJson(files, search.directories, search.rules.quarantine));
   return nullptr;
-}
+} MGE_API_CATCH
 
-mge_status* mge_plugins_install(const mge_runtime_options* options, const char* file, mge_string** out) {
+mge_status* mge_plugins_install(const mge_runtime_options* options, const char* file, mge_string** out) try {
   if (!file || !out) return Misuse("mge_plugins_install", "a NULL argument");
   MGE_API_ASSIGN_OR_RETURN(mge::PluginSearch search, mge::api::SearchOf(options));
   MGE_API_ASSIGN_OR_RETURN(std::string path,
                            mge::InstallPlugin(mge::api::Absolute(file), search.directories, mge::HostIsa(), search.rules));
   *out = mge::api::NewString(std::move(path));
   return nullptr;
-}
+} MGE_API_CATCH
 
-mge_status* mge_plugins_remove(const mge_runtime_options* options, const char* name, mge_string** out) {
+mge_status* mge_plugins_remove(const mge_runtime_options* options, const char* name, mge_string** out) try {
   if (!name || !out) return Misuse("mge_plugins_remove", "a NULL argument");
   MGE_API_ASSIGN_OR_RETURN(mge::PluginSearch search, mge::api::SearchOf(options));
   MGE_API_ASSIGN_OR_RETURN(std::string path, mge::RemovePlugin(name, search.directories));
   *out = mge::api::NewString(std::move(path));
   return nullptr;
-}
+} MGE_API_CATCH
 
-mge_status* mge_plugins_quarantine(const mge_runtime_options* options, const char* file, const char* reason) {
+mge_status* mge_plugins_quarantine(const mge_runtime_options* options, const char* file, const char* reason) try {
   if (!file || !reason) return Misuse("mge_plugins_quarantine", "a NULL argument");
   MGE_API_ASSIGN_OR_RETURN(mge::PluginSearch search, mge::api::SearchOf(options));
   return Wrap(mge::api::PutIntoQuarantine(search, file, reason));
-}
+} MGE_API_CATCH
 
-mge_status* mge_plugins_readmit(const mge_runtime_options* options, const char* name) {
+mge_status* mge_plugins_readmit(const mge_runtime_options* options, const char* name) try {
   if (!name) return Misuse("mge_plugins_readmit", "a NULL argument");
   MGE_API_ASSIGN_OR_RETURN(mge::PluginSearch search, mge::api::SearchOf(options));
   return Wrap(mge::api::Readmit(search.rules.quarantine, name));
-}
+} MGE_API_CATCH

@@ -40,6 +40,12 @@ struct LogAdapter {
   void* state;
 };
 
+// The adapter lives as long as the last session that may log.
+struct OwnedRuntime {
+  LogAdapter adapter;
+  std::shared_ptr<mge::Runtime> runtime;  // goes first
+};
+
 // The innermost scopes of this thread that mge_context_push began.
 std::vector<std::unique_ptr<mge::ContextScope>>& Scopes() {
   thread_local std::vector<std::unique_ptr<mge::ContextScope>> scopes;
@@ -69,87 +75,82 @@ absl::StatusOr<mge::RuntimeOptions> mge::api::OptionsOf(const mge_runtime_option
   return options;
 }
 
-mge_status* mge_runtime_create(const mge_runtime_options* given, mge_runtime** out) {
+mge_status* mge_runtime_create(const mge_runtime_options* given, mge_runtime** out) try {
   if (!out) return Misuse("mge_runtime_create", "a NULL argument");
   mge_runtime_options o = Copy(given);
   MGE_API_ASSIGN_OR_RETURN(mge::RuntimeOptions options, mge::api::OptionsOf(given));
-  std::unique_ptr<LogAdapter> adapter;
+  auto owned = std::make_shared<OwnedRuntime>();
   if (o.log) {
-    adapter = std::make_unique<LogAdapter>(LogAdapter{o.log, o.log_state});
+    owned->adapter = {o.log, o.log_state};
     options.logger = mge::Logger(mge::LogLevel::kWarning,
                                  [](void* state, mge::LogLevel level, std::string_view message) {
                                    auto* a = static_cast<LogAdapter*>(state);
                                    a->log(a->state, static_cast<int32_t>(level), message.data(), message.size());
                                  },
-                                 adapter.get());
+                                 &owned->adapter);
   }
-  MGE_API_ASSIGN_OR_RETURN(std::shared_ptr<mge::Runtime> runtime, mge::Runtime::Create(std::move(options)));
-  // The adapter lives as long as the last session that may log.
-  LogAdapter* raw = adapter.release();
-  mge::Runtime* inner = runtime.get();
-  *out = new mge_runtime{std::shared_ptr<mge::Runtime>(inner, [runtime, raw](mge::Runtime*) mutable {
-    runtime.reset();
-    delete raw;
-  })};
+  MGE_API_ASSIGN_OR_RETURN(owned->runtime, mge::Runtime::Create(std::move(options)));
+  mge::Runtime* runtime = owned->runtime.get();
+  *out = new mge_runtime{std::shared_ptr<mge::Runtime>(std::move(owned), runtime)};
   return nullptr;
-}
+} MGE_API_CATCH
 
 void mge_runtime_release(mge_runtime* runtime) { delete runtime; }
 
-mge_status* mge_runtime_set(mge_runtime* runtime, const char* name, const char* value) {
+mge_status* mge_runtime_set(mge_runtime* runtime, const char* name, const char* value) try {
   if (!runtime || !name || !value) return Misuse("mge_runtime_set", "a NULL argument");
   return Wrap(runtime->runtime->registry().Set(name, value));
-}
+} MGE_API_CATCH
 
-mge_status* mge_runtime_set_default_device(mge_runtime* runtime, const char* device) {
+mge_status* mge_runtime_set_default_device(mge_runtime* runtime, const char* device) try {
   if (!runtime || !device) return Misuse("mge_runtime_set_default_device", "a NULL argument");
   return Wrap(runtime->runtime->SetDefaultDevice(device));
-}
+} MGE_API_CATCH
 
-mge_status* mge_runtime_set_execution_strategy(mge_runtime* runtime, const char* strategy) {
+mge_status* mge_runtime_set_execution_strategy(mge_runtime* runtime, const char* strategy) try {
   if (!runtime || !strategy) return Misuse("mge_runtime_set_execution_strategy", "a NULL argument");
   return Wrap(runtime->runtime->registry().SetThrough("set_execution_strategy", mge::kSelectStrategy.key, strategy));
-}
+} MGE_API_CATCH
 
-mge_status* mge_runtime_report(mge_runtime* runtime, const char* schema, mge_string** out) {
+mge_status* mge_runtime_report(mge_runtime* runtime, const char* schema, mge_string** out) try {
   if (!runtime || !schema || !out) return Misuse("mge_runtime_report", "a NULL argument");
   MGE_API_ASSIGN_OR_RETURN(std::string text, mge::api::RuntimeReport(*runtime->runtime, schema));
   *out = mge::api::NewString(std::move(text));
   return nullptr;
-}
+} MGE_API_CATCH
 
-mge_status* mge_context_push(mge_runtime* runtime, const char* context) {
+mge_status* mge_context_push(mge_runtime* runtime, const char* context) try {
   if (!runtime || !context) return Misuse("mge_context_push", "a NULL argument");
   MGE_API_ASSIGN_OR_RETURN(mge::Context c, mge::Context::FromString(context));
   Scopes().push_back(std::make_unique<mge::ContextScope>(std::move(c)));
   return nullptr;
-}
+} MGE_API_CATCH
 
-mge_status* mge_context_pop(mge_runtime*) {
+mge_status* mge_context_pop(mge_runtime*) try {
   if (Scopes().empty()) return Misuse("mge_context_pop", "no scope of this thread is open");
   Scopes().pop_back();
   return nullptr;
-}
+} MGE_API_CATCH
 
-mge_status* mge_context_current(mge_runtime* runtime, mge_string** out) {
+mge_status* mge_context_current(mge_runtime* runtime, mge_string** out) try {
   if (!runtime || !out) return Misuse("mge_context_current", "a NULL argument");
   MGE_API_ASSIGN_OR_RETURN(mge::Context c, Current(*runtime->runtime));
   *out = mge::api::NewString(c.ToString());
   return nullptr;
-}
+} MGE_API_CATCH
 
 int32_t mge_num_gpus(mge_runtime* runtime) { return runtime ? mge::NumGpus(runtime->runtime->devices()) : 0; }
 
-mge_status* mge_gpu_memory_info(mge_runtime* runtime, int32_t gpu, uint64_t* free_bytes, uint64_t* total_bytes) {
+mge_status* mge_gpu_memory_info(mge_runtime* runtime, int32_t gpu, uint64_t* free_bytes, uint64_t* total_bytes) try {
   if (!runtime || !free_bytes || !total_bytes) return Misuse("mge_gpu_memory_info", "a NULL argument");
   MGE_API_ASSIGN_OR_RETURN(mge::MemoryInfo info, mge::GpuMemoryInfo(runtime->runtime->devices(), gpu));
   *free_bytes = info.free_bytes;
   *total_bytes = info.total_bytes;
   return nullptr;
-}
+} MGE_API_CATCH
 
-mge_status* mge_empty_cache(mge_runtime* runtime, const char* context) {
+mge_status* mge_empty_cache(mge_runtime* runtime, const char* context) try {
   if (!runtime || !context) return Misuse("mge_empty_cache", "a NULL argument");
   MGE_API_ASSIGN_OR_RETURN(mge::Context c, mge::Context::FromString(context));
   return Wrap(mge::EmptyCache(runtime->runtime->devices(), c));
-}
+} MGE_API_CATCH

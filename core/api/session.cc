@@ -4,6 +4,7 @@
 
 #include "core/api/objects.h"
 #include "core/base/errors.h"
+#include "core/base/exception.h"
 #include "fmt/format.h"
 
 using mge::DType;
@@ -86,16 +87,17 @@ absl::StatusOr<uint64_t> MeasuredPeakBytes(const Plan& plan) {
 
 }  // namespace mge::api
 
-mge_status* mge_session_load(mge_runtime* runtime, const char* path, const mge_session_options* options, mge_session** out) {
+mge_status* mge_session_load(mge_runtime* runtime, const char* path, const mge_session_options* options,
+                              mge_session** out) try {
   if (!runtime || !path || !out) return Misuse("mge_session_load", "a NULL argument");
   MGE_API_ASSIGN_OR_RETURN(std::shared_ptr<mge::Session> session,
                            mge::Session::Load(runtime->runtime, path, OptionsOf(options)));
   *out = New(std::move(session));
   return nullptr;
-}
+} MGE_API_CATCH
 
 mge_status* mge_session_load_bytes(mge_runtime* runtime, const void* data, uint64_t size, const mge_session_options* options,
-                                   mge_session** out) {
+                                   mge_session** out) try {
   if (!runtime || !data || !out) return Misuse("mge_session_load_bytes", "a NULL argument");
   MGE_API_ASSIGN_OR_RETURN(mge::onnx::Model model,
                            mge::onnx::ReadModelBytes({static_cast<const std::byte*>(data), size}, nullptr));
@@ -103,7 +105,7 @@ mge_status* mge_session_load_bytes(mge_runtime* runtime, const void* data, uint6
                            mge::Session::Create(runtime->runtime, std::move(model), OptionsOf(options)));
   *out = New(std::move(session));
   return nullptr;
-}
+} MGE_API_CATCH
 
 void mge_session_release(mge_session* session) { delete session; }
 
@@ -125,19 +127,19 @@ const int64_t* mge_session_input_dims(const mge_session* s, size_t i) {
   return i < mge_session_input_count(s) ? Input(s, i).type.dims.data() : nullptr;
 }
 
-mge_status* mge_session_read_input(mge_session* s, size_t i, const char* path, mge_tensor** out) {
+mge_status* mge_session_read_input(mge_session* s, size_t i, const char* path, mge_tensor** out) try {
   if (!s || !path || !out || i >= mge_session_input_count(s)) return Misuse("mge_session_read_input", "no such input");
   return ReadInto(path, {Input(s, i).type, Input(s, i).kind}, out);
-}
+} MGE_API_CATCH
 
-mge_status* mge_session_read_output(mge_session* s, size_t i, const char* path, mge_tensor** out) {
+mge_status* mge_session_read_output(mge_session* s, size_t i, const char* path, mge_tensor** out) try {
   if (!s || !path || !out || i >= mge_session_output_count(s)) return Misuse("mge_session_read_output", "no such output");
   const auto& declared = s->session->info().outputs;
   return ReadInto(path, i < declared.size() ? declared[i].type : mge::ValueType{Output(s, i).type, Output(s, i).kind}, out);
-}
+} MGE_API_CATCH
 
 mge_status* mge_session_run(mge_session* s, mge_tensor* const* inputs, size_t input_count, mge_tensor** outputs,
-                            size_t output_count, mge_run_control* control) {
+                            size_t output_count, mge_run_control* control) try {
   if (!s || (input_count && !inputs) || (output_count && !outputs)) return Misuse("mge_session_run", "a NULL argument");
   if (output_count != mge_session_output_count(s)) return Misuse("mge_session_run", "the number of outputs does not fit the model");
   MGE_API_ASSIGN_OR_RETURN(std::vector<mge::InputType> types, mge::api::TypesOf(*s->session, inputs, input_count));
@@ -150,21 +152,22 @@ mge_status* mge_session_run(mge_session* s, mge_tensor* const* inputs, size_t in
   mge_run_control none;
   mge_run_control& c = control ? *control : none;
   Arm(c);
+  std::vector<std::unique_ptr<mge_tensor>> made(output_count);  // all of them or none reach the caller
+  for (size_t i = 0; i < output_count; ++i) {
+    if (!outputs[i]) made[i] = std::make_unique<mge_tensor>();
+  }
   MGE_API_RETURN_IF_ERROR(s->session->Run(in, out, c.control));
   for (size_t i = 0; i < output_count; ++i) {
-    if (outputs[i]) {
-      outputs[i]->value = std::move(out[i]);
-    } else {
-      outputs[i] = new mge_tensor{std::move(out[i])};
-    }
+    if (made[i]) outputs[i] = made[i].release();
+    outputs[i]->value = std::move(out[i]);
   }
   std::lock_guard lock(s->mutex);
   s->last_plan = std::move(plan);
   return nullptr;
-}
+} MGE_API_CATCH
 
 mge_status* mge_session_run_async(mge_session* s, mge_tensor* const* inputs, size_t input_count, mge_run_control* control,
-                                  mge_done_fn done, void* state) {
+                                  mge_done_fn done, void* state) try {
   if (!s || !done || (input_count && !inputs)) return Misuse("mge_session_run_async", "a NULL argument");
   MGE_API_RETURN_IF_ERROR(mge::api::TypesOf(*s->session, inputs, input_count).status());
   std::vector<mge::HostValue> in(input_count), out(mge_session_output_count(s));
@@ -177,16 +180,25 @@ mge_status* mge_session_run_async(mge_session* s, mge_tensor* const* inputs, siz
   Arm(*control);
   s->session->RunAsync(std::move(in), std::move(out), control->control,
                        [own, done, state](absl::Status status, std::vector<mge::HostValue> results) {
-                         if (!status.ok()) return done(state, Wrap(status), nullptr, 0);
+                         std::vector<std::unique_ptr<mge_tensor>> made;
                          std::vector<mge_tensor*> tensors;
-                         for (mge::HostValue& v : results) tensors.push_back(new mge_tensor{std::move(v)});
+                         if (status.ok()) status = mge::NoThrow([&] {
+                           for (mge::HostValue& v : results) {
+                             made.push_back(std::make_unique<mge_tensor>());
+                             made.back()->value = std::move(v);
+                           }
+                           tensors.resize(made.size());
+                           return absl::OkStatus();
+                         });
+                         if (!status.ok()) return done(state, Wrap(status), nullptr, 0);
+                         for (size_t i = 0; i < made.size(); ++i) tensors[i] = made[i].release();
                          done(state, nullptr, tensors.data(), tensors.size());
                        });
   return nullptr;
-}
+} MGE_API_CATCH
 
 mge_status* mge_session_plan(mge_session* s, mge_tensor* const* inputs, size_t input_count, const char* format, int32_t why,
-                             mge_string** out) {
+                             mge_string** out) try {
   if (!s || !format || !out || (input_count && !inputs)) return Misuse("mge_session_plan", "a NULL argument");
   MGE_API_ASSIGN_OR_RETURN(std::vector<mge::InputType> types, mge::api::TypesOf(*s->session, inputs, input_count));
   MGE_API_ASSIGN_OR_RETURN(std::shared_ptr<const mge::Plan> plan, s->session->PlanFor(types));
@@ -196,9 +208,9 @@ mge_status* mge_session_plan(mge_session* s, mge_tensor* const* inputs, size_t i
   std::lock_guard lock(s->mutex);
   s->last_plan = std::move(plan);
   return nullptr;
-}
+} MGE_API_CATCH
 
-mge_status* mge_session_report(mge_session* s, const char* schema, mge_string** out) {
+mge_status* mge_session_report(mge_session* s, const char* schema, mge_string** out) try {
   if (!s || !schema || !out) return Misuse("mge_session_report", "a NULL argument");
   std::shared_ptr<const mge::Plan> plan;
   {
@@ -208,9 +220,9 @@ mge_status* mge_session_report(mge_session* s, const char* schema, mge_string** 
   MGE_API_ASSIGN_OR_RETURN(std::string text, mge::api::SessionReport(*s->session, plan.get(), schema));
   *out = mge::api::NewString(std::move(text));
   return nullptr;
-}
+} MGE_API_CATCH
 
-mge_status* mge_session_memory(mge_session* s, mge_memory_facts* out) {
+mge_status* mge_session_memory(mge_session* s, mge_memory_facts* out) try {
   if (!s || !out) return Misuse("mge_session_memory", "a NULL argument");
   std::shared_ptr<const mge::Plan> plan;
   {
@@ -227,13 +239,13 @@ mge_status* mge_session_memory(mge_session* s, mge_memory_facts* out) {
   facts.reference_steps = static_cast<uint32_t>(plan->reference_steps);
   std::memcpy(out, &facts, std::min(out->struct_size, sizeof(facts)));
   return nullptr;
-}
+} MGE_API_CATCH
 
-mge_status* mge_run_control_create(mge_run_control** out) {
+mge_status* mge_run_control_create(mge_run_control** out) try {
   if (!out) return Misuse("mge_run_control_create", "a NULL argument");
   *out = new mge_run_control;
   return nullptr;
-}
+} MGE_API_CATCH
 
 void mge_run_control_release(mge_run_control* control) { delete control; }
 void mge_run_control_set_timeout(mge_run_control* control, double seconds) { control->timeout_s = seconds; }

@@ -2,15 +2,60 @@
 #include "core/api/objects.h"
 #include "core/base/error_help.h"
 #include "core/base/errors.h"
+#include "core/base/exception.h"
 #include "fmt/format.h"
 
 namespace mge::api {
+namespace {
 
-mge_status* Wrap(const absl::Status& status) {
+// A status with the memory of its texts.
+struct OwnStatus : mge_status {
+  explicit OwnStatus(const absl::Status& status)
+      : mge_status{},
+        parts(PartsOf(status)),
+        own_title(ErrorTitle(status)),
+        own_text(FormatError(status)),
+        own_fix(FixOf(status)) {
+    kind = static_cast<int32_t>(KindOf(status));
+    id = ErrorId(status);
+    text = own_text.c_str();
+    title = own_title.c_str();
+    what = parts.what.c_str();
+    where = parts.where.c_str();
+    fix = own_fix.c_str();
+  }
+  const ErrorParts parts;
+  const std::string own_title, own_text, own_fix;
+};
+
+// Where there is no memory for any other. It is never freed.
+#define MGE_NO_MEMORY_TITLE "the process has no host memory left"
+#define MGE_NO_MEMORY_WHAT "not even the error could be described"
+#define MGE_NO_MEMORY_FIX "end other programs, or use a smaller model or batch"
+constinit mge_status g_no_memory = {
+    static_cast<int32_t>(ErrorKind::kMemory),
+    errors::kOutOfMemory.id,
+    "error[E0601] " MGE_NO_MEMORY_TITLE "\n  what:  " MGE_NO_MEMORY_WHAT "\n  fix:   " MGE_NO_MEMORY_FIX,
+    MGE_NO_MEMORY_TITLE,
+    MGE_NO_MEMORY_WHAT,
+    "",
+    MGE_NO_MEMORY_FIX};
+
+}  // namespace
+
+mge_status* Wrap(const absl::Status& status) noexcept {
   if (status.ok()) return nullptr;
-  ErrorParts parts = PartsOf(status);
-  return new mge_status{static_cast<int32_t>(KindOf(status)), ErrorId(status), FormatError(status), ErrorTitle(status),
-                        parts.what, parts.where, FixOf(status)};
+  const bool bare = absl::IsResourceExhausted(status) && status.message().empty();
+  try {
+    if (!bare) return new OwnStatus(status);
+  } catch (const std::bad_alloc&) {  // the constant says it
+  }
+  return &g_no_memory;
+}
+
+mge_status* Thrown(const char* function) noexcept {
+  absl::Status status = StatusOfException();
+  return Wrap(NoThrow([&] { return AddWhere(status, function); }));
 }
 
 mge_status* Misuse(std::string_view function, std::string_view what) {
@@ -25,12 +70,14 @@ const char* mge_version(void) { return MGE_VERSION; }
 
 int32_t mge_status_kind(const mge_status* status) { return status ? status->kind : 0; }
 int32_t mge_status_id(const mge_status* status) { return status ? status->id : 0; }
-const char* mge_status_text(const mge_status* status) { return status ? status->text.c_str() : "ok"; }
-const char* mge_status_title(const mge_status* status) { return status ? status->title.c_str() : ""; }
-const char* mge_status_what(const mge_status* status) { return status ? status->what.c_str() : ""; }
-const char* mge_status_where(const mge_status* status) { return status ? status->where.c_str() : ""; }
-const char* mge_status_fix(const mge_status* status) { return status ? status->fix.c_str() : ""; }
-void mge_status_release(mge_status* status) { delete status; }
+const char* mge_status_text(const mge_status* status) { return status ? status->text : "ok"; }
+const char* mge_status_title(const mge_status* status) { return status ? status->title : ""; }
+const char* mge_status_what(const mge_status* status) { return status ? status->what : ""; }
+const char* mge_status_where(const mge_status* status) { return status ? status->where : ""; }
+const char* mge_status_fix(const mge_status* status) { return status ? status->fix : ""; }
+void mge_status_release(mge_status* status) {
+  if (status != &mge::api::g_no_memory) delete static_cast<mge::api::OwnStatus*>(status);
+}
 
 const char* mge_string_data(const mge_string* text) { return text ? text->text.c_str() : ""; }
 size_t mge_string_size(const mge_string* text) { return text ? text->text.size() : 0; }

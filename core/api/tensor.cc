@@ -67,15 +67,16 @@ absl::StatusOr<HostValue> ReadValue(const std::string& text, ValueKind kind) {
 
 }  // namespace mge::api
 
-mge_status* mge_tensor_create(mge_dtype dtype, const int64_t* dims, size_t rank, mge_tensor** out) {
+mge_status* mge_tensor_create(mge_dtype dtype, const int64_t* dims, size_t rank, mge_tensor** out) try {
   if (!out || (rank && !dims) || !Known(dtype)) return Misuse("mge_tensor_create", "no such element type, or a NULL argument");
   MGE_API_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(static_cast<DType>(dtype), Shape(dims, dims + rank)));
   if (tensor.dtype() != DType::kString && tensor.bytes()) std::memset(tensor.mutable_data(), 0, static_cast<size_t>(tensor.bytes()));
   *out = New(std::move(tensor));
   return nullptr;
-}
+} MGE_API_CATCH
 
-mge_status* mge_tensor_wrap(mge_dtype dtype, const int64_t* dims, size_t rank, void* data, uint64_t bytes, mge_tensor** out) {
+mge_status* mge_tensor_wrap(mge_dtype dtype, const int64_t* dims, size_t rank, void* data, uint64_t bytes,
+                             mge_tensor** out) try {
   if (!out || (rank && !dims) || !Known(dtype) || dtype == MGE_DTYPE_STRING || (!data && bytes)) {
     return Misuse("mge_tensor_wrap", "no such element type, or a NULL argument");
   }
@@ -91,26 +92,26 @@ mge_status* mge_tensor_wrap(mge_dtype dtype, const int64_t* dims, size_t rank, v
   }
   *out = New(Tensor::View(static_cast<DType>(dtype), std::move(shape), data, nullptr));
   return nullptr;
-}
+} MGE_API_CATCH
 
-mge_status* mge_tensor_read(const char* path, mge_tensor** out) {
+mge_status* mge_tensor_read(const char* path, mge_tensor** out) try {
   if (!path || !out) return Misuse("mge_tensor_read", "a NULL argument");
   MGE_API_ASSIGN_OR_RETURN(mge::HostValue value, mge::api::ReadValue(path, mge::ValueKind::kTensor));
   *out = new mge_tensor{std::move(value)};
   return nullptr;
-}
+} MGE_API_CATCH
 
-mge_status* mge_tensor_read_npy_bytes(const void* data, uint64_t size, mge_tensor** out) {
+mge_status* mge_tensor_read_npy_bytes(const void* data, uint64_t size, mge_tensor** out) try {
   if (!data || !out) return Misuse("mge_tensor_read_npy_bytes", "a NULL argument");
   MGE_API_ASSIGN_OR_RETURN(Tensor tensor, mge::ReadNpyBytes({static_cast<const std::byte*>(data), size}, "memory"));
   *out = New(std::move(tensor));
   return nullptr;
-}
+} MGE_API_CATCH
 
-mge_status* mge_tensor_write_npy(const mge_tensor* tensor, const char* path) {
+mge_status* mge_tensor_write_npy(const mge_tensor* tensor, const char* path) try {
   if (!tensor || !path) return Misuse("mge_tensor_write_npy", "a NULL argument");
   return Wrap(mge::WriteNpy(path, tensor->value.tensor));
-}
+} MGE_API_CATCH
 
 void mge_tensor_release(mge_tensor* tensor) { delete tensor; }
 
@@ -131,14 +132,14 @@ mge_text mge_tensor_string(const mge_tensor* tensor, uint64_t index) {
   return {s.data(), s.size()};
 }
 
-mge_status* mge_tensor_set_string(mge_tensor* tensor, uint64_t index, const char* text, size_t size) {
+mge_status* mge_tensor_set_string(mge_tensor* tensor, uint64_t index, const char* text, size_t size) try {
   Tensor& t = tensor->value.tensor;
   if (t.dtype() != DType::kString || index >= static_cast<uint64_t>(t.elements()) || (!text && size)) {
     return Misuse("mge_tensor_set_string", "no string tensor, or an index outside of it");
   }
   t.MutableData<std::string>()[index].assign(text, size);
   return nullptr;
-}
+} MGE_API_CATCH
 
 const char* mge_dtype_name(mge_dtype dtype) { return mge::DTypeName(static_cast<DType>(dtype)).data(); }
 
@@ -163,10 +164,10 @@ size_t mge_tensor_part_count(const mge_tensor* value) {
   return 0;
 }
 
-mge_status* mge_tensor_part(const mge_tensor* value, size_t index, mge_tensor** out) {
+mge_status* mge_tensor_part(const mge_tensor* value, size_t index, mge_tensor** out) try {
   if (!out || index >= mge_tensor_part_count(value)) return Misuse("mge_tensor_part", "the value has no such part");
   const mge::HostValue& v = value->value;
-  auto* part = new mge_tensor;
+  auto part = std::make_unique<mge_tensor>();
   if (v.kind == mge::ValueKind::kSequence) {
     part->value.tensor = v.sequence[index];
   } else if (v.kind == mge::ValueKind::kOptionalSequence) {
@@ -175,6 +176,6 @@ mge_status* mge_tensor_part(const mge_tensor* value, size_t index, mge_tensor** 
   } else {
     part->value.tensor = v.tensor;
   }
-  *out = part;
+  *out = part.release();
   return nullptr;
-}
+} MGE_API_CATCH

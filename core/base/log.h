@@ -3,6 +3,7 @@
 // when the library is loaded.
 #pragma once
 
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,25 +31,30 @@ class Logger {
   void set_level(LogLevel level) { level_ = level; }  // of this copy only
   bool On(LogLevel level) const { return level >= level_ && level < LogLevel::kSilent; }
 
-  // The message is built only if it is wanted.
+  // The message is built only if it is wanted. One that there is no memory for is lost: it must not end the work that it
+  // is about.
   template <typename... Args>
-  void Log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) const {
-    if (On(level)) Write(level, fmt::format(format, std::forward<Args>(args)...));
+  void Log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) const noexcept {
+    if (!On(level)) return;
+    try {
+      Write(level, fmt::format(format, std::forward<Args>(args)...));
+    } catch (const std::bad_alloc&) {
+    }
   }
   template <typename... Args>
-  void Debug(fmt::format_string<Args...> format, Args&&... args) const {
+  void Debug(fmt::format_string<Args...> format, Args&&... args) const noexcept {
     Log(LogLevel::kDebug, format, std::forward<Args>(args)...);
   }
   template <typename... Args>
-  void Info(fmt::format_string<Args...> format, Args&&... args) const {
+  void Info(fmt::format_string<Args...> format, Args&&... args) const noexcept {
     Log(LogLevel::kInfo, format, std::forward<Args>(args)...);
   }
   template <typename... Args>
-  void Warning(fmt::format_string<Args...> format, Args&&... args) const {
+  void Warning(fmt::format_string<Args...> format, Args&&... args) const noexcept {
     Log(LogLevel::kWarning, format, std::forward<Args>(args)...);
   }
   template <typename... Args>
-  void Error(fmt::format_string<Args...> format, Args&&... args) const {
+  void Error(fmt::format_string<Args...> format, Args&&... args) const noexcept {
     Log(LogLevel::kError, format, std::forward<Args>(args)...);
   }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,6 +39,7 @@ class Tensor {
   // A view of bytes that `owner` keeps alive (nullptr: the caller does). `data` is suitably aligned.
   static Tensor View(DType dtype, Shape shape, const void* data, std::shared_ptr<const void> owner);
 
+  // A small one with these values, of unlimited memory; std::bad_alloc if there is none.
   template <typename T>
   static Tensor Of(Shape shape, std::span<const T> values);
   template <typename T>
@@ -80,7 +82,8 @@ template <typename T>
 Tensor Tensor::Of(Shape shape, std::span<const T> values) {
   constexpr DType dtype = std::is_same_v<T, std::string> ? DType::kString : kDTypeOf<T>;
   auto tensor = Create(dtype, std::move(shape));
-  MGE_CHECK(tensor.ok() && tensor->elements() == static_cast<int64_t>(values.size()));
+  if (!tensor.ok()) throw std::bad_alloc();
+  MGE_CHECK(tensor->elements() == static_cast<int64_t>(values.size()));
   std::copy(values.begin(), values.end(), tensor->template MutableData<T>().begin());
   return *std::move(tensor);
 }

@@ -13,7 +13,7 @@ constexpr std::string_view kStart = "starting";           // the stage whose fai
 constexpr std::string_view kEnd = "leaving the process";  // the last one
 
 struct Options {
-  double timeout_s = 10;
+  double timeout_s = 5;
   std::string release;
   std::string probe;
 };
@@ -66,6 +66,7 @@ void Probe(const Globals& globals, const Options& o, Json& row) {
   }
   row["quarantined"] = true;
   row["fix"] = fmt::format("install another build of it; to try this one again: mge doctor --release {}", Text(row["name"]));
+  if (end.timed_out) row["fix"] = fmt::format("{} --timeout {:.0f}, if it is only slow", Text(row["fix"]), 10 * o.timeout_s);
 }
 
 std::string Render(const Json& report) {
@@ -84,6 +85,7 @@ std::string Render(const Json& report) {
       out += fmt::format("  it has a device on demand only: tried with --set {}\n", set);
     }
     if (Text(f["verdict"]) == "loaded" && f["devices"].empty()) out += "  it drives no device now\n";
+    if (!Text(f["warning"]).empty()) out += fmt::format("  warn:  {}\n", Escape(Text(f["warning"])));
     if (!Text(f["reason"]).empty()) out += fmt::format("  why:   {} ({})\n", Escape(Text(f["reason"])), Text(f["code"]));
     if (!Text(f["fix"]).empty()) out += fmt::format("  fix:   {}\n", Escape(Text(f["fix"])));
   }

@@ -8,6 +8,7 @@
 #include "core/cli/command.h"
 #include "core/cli/common.h"
 #include "core/cli/option_table.h"
+#include "core/cli/unexpected.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
@@ -118,7 +119,7 @@ int Main(int argc, char** argv) {
 }  // namespace mge::cli
 
 int main(int argc, char** argv) {
-  int code = mge::cli::Main(argc, argv);
+  int code = mge::cli::RunGuarded(mge::cli::Main, argc, argv);
   if (std::fflush(stdout) != 0 && code == 0) {
     std::fprintf(stderr, "mge: error[E0702] standard output cannot be written\n");
     return 7;

@@ -8,10 +8,10 @@
 #include <cstddef>
 #include <cstring>
 
-#include "core/conform/elf_symbols.h"
 #include "core/conform/process.h"
 #include "core/conform/subject.h"
 #include "core/conform/trial.h"
+#include "core/plugin/elf_symbols.h"
 #include "core/plugin/guard.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -77,14 +77,10 @@ absl::Status CheckNote(Subject& s) {
 
 absl::Status CheckExports(Subject& s) {
   MGE_ASSIGN_OR_RETURN(ElfSymbols symbols, ReadElfSymbols(s.path()));
-  std::erase(symbols.exported, MGE_PLUGIN_QUERY_SYMBOL);
-  MGE_ASSIGN_OR_RETURN(ElfSymbols all, ReadElfSymbols(s.path()));
-  if (all.exported.size() == symbols.exported.size()) return Broken("it does not export " MGE_PLUGIN_QUERY_SYMBOL);
-  if (symbols.exported.empty()) return absl::OkStatus();
-  return Broken(
-      fmt::format("it exports {} symbols besides " MGE_PLUGIN_QUERY_SYMBOL ": {}", symbols.exported.size(),
-                  fmt::join(symbols.exported.begin(),
-                            symbols.exported.begin() + std::min<ptrdiff_t>(5, std::ssize(symbols.exported)), ", ")));
+  auto entry = std::find(symbols.exported.begin(), symbols.exported.end(), MGE_PLUGIN_QUERY_SYMBOL);
+  if (entry == symbols.exported.end()) return Broken("it does not export " MGE_PLUGIN_QUERY_SYMBOL);
+  std::string why = MoreThanOneExport(symbols);
+  return why.empty() ? absl::OkStatus() : Broken(why);
 }
 
 absl::Status CheckImports(Subject& s) {

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <fstream>
 #include <mutex>
+#include <new>
 #include <string>
+#include <system_error>
 
 namespace mge {
 namespace {
@@ -57,13 +59,12 @@ ComputePool::~ComputePool() {
 
 void ComputePool::StartWorkers() {
   if (started_.exchange(true)) return;
-  workers_.reserve(static_cast<size_t>(workers_wanted_));
-  for (int i = 0; i < workers_wanted_; ++i) {
-    try {
-      workers_.emplace_back([this] { Work(); });
-    } catch (const std::system_error&) {
-      break;  // a limit on threads: go on with those that there are
-    }
+  // Without memory, or at a limit on threads: on with those that there are.
+  try {
+    workers_.reserve(static_cast<size_t>(workers_wanted_));
+    for (int i = 0; i < workers_wanted_; ++i) workers_.emplace_back([this] { Work(); });
+  } catch (const std::system_error&) {
+  } catch (const std::bad_alloc&) {
   }
 }
 
@@ -113,7 +114,7 @@ void ComputePool::Work() {
   }
 }
 
-void ComputePool::ParallelFor(uint64_t chunks, uint32_t width, Body body, void* context) {
+void ComputePool::ParallelFor(uint64_t chunks, uint32_t width, Body body, void* context) noexcept {
   Job* job = nullptr;
   if (chunks > 1 && chunks <= kMaxChunks && width > 1 && workers_wanted_ > 0) {
     StartWorkers();

@@ -26,9 +26,10 @@ class ComputePool {
   ComputePool(const ComputePool&) = delete;
   ComputePool& operator=(const ComputePool&) = delete;
 
-  // Calls body(context, i) for every i < chunks, in any order, on at most `width` threads, this one among them.
-  // Returns when all are done. Safe from any thread, also from within a body.
-  void ParallelFor(uint64_t chunks, uint32_t width, Body body, void* context);
+  // Calls body(context, i) for every i < chunks, in any order, on at most `width` threads, this one among them. Returns
+  // when all are done. Safe from any thread, also from within a body. A body does not throw: it keeps what it caught in its
+  // context.
+  void ParallelFor(uint64_t chunks, uint32_t width, Body body, void* context) noexcept;
 
   // Threads that can work at once, a caller included.
   uint32_t thread_count() const { return static_cast<uint32_t>(workers_wanted_) + 1; }

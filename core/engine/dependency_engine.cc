@@ -4,7 +4,11 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <new>
+#include <system_error>
 #include <utility>
+
+#include "core/base/exception.h"
 
 namespace mge {
 namespace {
@@ -13,31 +17,65 @@ thread_local bool in_operation = false;  // of an engine, on this thread
 
 }  // namespace
 
-// An operation on its way: it runs when every variable has granted access.
+// An operation on its way: it runs when every variable has granted access. All that it needs until its end is allocated with
+// it, so that nothing that waits can be lost for want of memory.
 struct DependencyEngine::Pending {
+  // A place in the queue of a variable.
+  struct Access {
+    Pending* pending;
+    EngineVariable* variable;
+    bool write;
+    Access* next = nullptr;
+  };
+
+  explicit Pending(Operation given) : operation(std::move(given)), waits(1) {
+    accesses.reserve(operation.reads.size() + operation.writes.size());
+    for (const Variable& v : operation.reads) accesses.push_back({this, v.get(), false});
+    for (const Variable& v : operation.writes) accesses.push_back({this, v.get(), true});
+    waits += static_cast<int>(accesses.size());
+  }
+
   Operation operation;
-  std::atomic<int> waits{0};
-  bool inherits = true;  // errors of its variables; false for waits, which only look
+  std::vector<Access> accesses;
+  std::atomic<int> waits;  // grants that are missing, and one for whoever asks for them
+  bool inherits = true;    // errors of its variables; false for waits, which only look
+  Pending* next = nullptr;  // in a ReadyList
+};
+
+// Operations one after the other, linked through themselves.
+class DependencyEngine::ReadyList {
+ public:
+  void Add(Pending* pending) {
+    pending->next = nullptr;
+    (first_ ? last_->next : first_) = pending;
+    last_ = pending;
+  }
+  Pending* Take() { return first_ ? std::exchange(first_, first_->next) : nullptr; }
+
+ private:
+  Pending *first_ = nullptr, *last_ = nullptr;
 };
 
 // Accesses in the order of pushes. Reads at the front of the queue run together; a write at the front runs alone.
 class EngineVariable {
  public:
   using Pending = DependencyEngine::Pending;
+  using Access = Pending::Access;
 
   // Asks for access; true if it is granted at once.
-  bool Append(Pending* pending, bool write) {
+  bool Append(Access& access) {
     std::lock_guard lock(mutex_);
-    if (queue_.empty() && !writing_ && (!write || readers_ == 0)) {
-      Grant(pending, write);
+    if (!first_ && !writing_ && (!access.write || readers_ == 0)) {
+      Grant(access.write);
       return true;
     }
-    queue_.push_back({pending, write});
+    (first_ ? last_->next : first_) = &access;
+    last_ = &access;
     return false;
   }
 
-  // Gives access back; what may run now is appended to `ready`.
-  void Release(bool write, const absl::Status& status, std::vector<Pending*>& ready) {
+  // Gives access back; what may run now is added to `ready`.
+  void Release(bool write, const absl::Status& status, DependencyEngine::ReadyList& ready) {
     std::lock_guard lock(mutex_);
     if (write) {
       writing_ = false;
@@ -46,11 +84,11 @@ class EngineVariable {
     } else {
       --readers_;
     }
-    while (!queue_.empty() && !writing_ && (!queue_.front().write || readers_ == 0)) {
-      Access next = queue_.front();
-      queue_.pop_front();
-      Grant(next.pending, next.write);
-      ready.push_back(next.pending);
+    while (first_ && !writing_ && (!first_->write || readers_ == 0)) {
+      Access& access = *first_;
+      first_ = access.next;
+      Grant(access.write);
+      if (access.pending->waits.fetch_sub(1) == 1) ready.Add(access.pending);
     }
   }
 
@@ -68,11 +106,7 @@ class EngineVariable {
   }
 
  private:
-  struct Access {
-    Pending* pending;
-    bool write;
-  };
-  void Grant(Pending*, bool write) {
+  void Grant(bool write) {
     if (write) {
       writing_ = true;
     } else {
@@ -81,7 +115,7 @@ class EngineVariable {
   }
 
   std::mutex mutex_;
-  std::deque<Access> queue_;
+  Access *first_ = nullptr, *last_ = nullptr;  // those that wait
   int readers_ = 0;
   bool writing_ = false;
   uint64_t version_ = 0;
@@ -93,7 +127,14 @@ class DependencyEngine::WorkerPool {
  public:
   WorkerPool(DependencyEngine& engine, int workers, bool by_priority)
       : by_priority_(by_priority), state_(std::make_shared<State>()) {
-    for (int i = 0; i < workers; ++i) threads_.emplace_back([&engine, state = state_] { Work(engine, *state); });
+    threads_.reserve(static_cast<size_t>(workers));
+    try {
+      for (int i = 0; i < workers; ++i) threads_.emplace_back([&engine, state = state_] { Work(engine, *state); });
+    } catch (const std::system_error&) {  // a limit on threads: on with those that there are
+      if (threads_.empty()) throw;
+    } catch (const std::bad_alloc&) {
+      if (threads_.empty()) throw;
+    }
   }
   // An operation may hold the last reference to what owns the engine: then this runs on one of its own threads.
   ~WorkerPool() {
@@ -230,23 +271,29 @@ void DependencyEngine::Push(Operation operation) {
   std::erase_if(operation.reads, [&](const Variable& v) {
     return std::binary_search(operation.writes.begin(), operation.writes.end(), v);
   });
-  auto* pending = new Pending;
-  pending->operation = std::move(operation);
-  const Operation& op = pending->operation;
-  pending->waits = static_cast<int>(op.reads.size() + op.writes.size()) + 1;
+  Ask(new Pending(std::move(operation)), false);
+}
+
+void DependencyEngine::Ask(Pending* pending, bool here) noexcept {
   {
     std::lock_guard lock(finished_mutex_);
     ++pending_;
   }
   int granted = 1;
-  for (const Variable& v : op.reads) granted += v->Append(pending, false);
-  for (const Variable& v : op.writes) granted += v->Append(pending, true);
-  if (pending->waits.fetch_sub(granted) == granted) Ready(pending);
+  for (Pending::Access& access : pending->accesses) granted += access.variable->Append(access);
+  if (pending->waits.fetch_sub(granted) != granted) return;  // it may be gone already
+  if (here || !Enqueue(pending)) Execute(pending);
 }
 
-void DependencyEngine::Ready(Pending* pending) {
-  if (options_.kind == EngineKind::kNaive) return Execute(pending);
-  PoolOf(pending->operation).Add(pending);
+bool DependencyEngine::Enqueue(Pending* pending) noexcept {
+  if (options_.kind == EngineKind::kNaive) return false;
+  try {
+    PoolOf(pending->operation).Add(pending);
+    return true;
+  } catch (const std::system_error&) {
+  } catch (const std::bad_alloc&) {
+  }
+  return false;
 }
 
 DependencyEngine::WorkerPool& DependencyEngine::PoolOf(const Operation& operation) {
@@ -260,28 +307,32 @@ DependencyEngine::WorkerPool& DependencyEngine::PoolOf(const Operation& operatio
   return *pool;
 }
 
-void DependencyEngine::Execute(Pending* pending) {
+// Runs an operation, and after it those that become ready and find no pool; not one within the other, so that a long chain
+// is no deep stack.
+void DependencyEngine::Execute(Pending* pending) noexcept {
+  ReadyList here, done;
+  here.Add(pending);
+  while (Pending* next = here.Take()) {
+    Run(*next, here);
+    done.Add(next);
+  }
+  while (Pending* next = done.Take()) delete next;  // it may hold the last reference to the engine's owner
+}
+
+void DependencyEngine::Run(Pending& pending, ReadyList& here) {
   absl::Status status;
-  for (const std::vector<Variable>* list : {&pending->operation.reads, &pending->operation.writes}) {
-    for (const Variable& v : *list) {
-      if (status.ok() && pending->inherits) status = v->error();
-    }
+  for (const Pending::Access& access : pending.accesses) {
+    if (status.ok() && pending.inherits) status = access.variable->error();
   }
   if (status.ok()) {
     bool outer = std::exchange(in_operation, true);
-    status = pending->operation.run();
+    status = NoThrow(pending.operation.run);
     in_operation = outer;
   }
-  Complete(pending, std::move(status));
-}
-
-void DependencyEngine::Complete(Pending* pending, absl::Status status) {
-  std::unique_ptr<Pending> owned(pending);  // goes last: it may hold the last reference to the engine's owner
-  std::vector<Pending*> released;
-  for (const Variable& v : owned->operation.reads) v->Release(false, status, released);
-  for (const Variable& v : owned->operation.writes) v->Release(true, status, released);
-  for (Pending* p : released) {
-    if (p->waits.fetch_sub(1) == 1) Ready(p);
+  ReadyList released;
+  for (const Pending::Access& access : pending.accesses) access.variable->Release(access.write, status, released);
+  while (Pending* next = released.Take()) {
+    if (!Enqueue(next)) here.Add(next);
   }
   std::lock_guard lock(finished_mutex_);
   if (!status.ok() && first_error_.ok()) first_error_ = status;
@@ -293,23 +344,17 @@ absl::Status DependencyEngine::WaitForVariable(const Variable& variable) {
   std::mutex mutex;
   std::condition_variable done;
   bool reached = false;
-  auto* pending = new Pending;
+  Operation look = {.run = [&] {
+                      std::lock_guard lock(mutex);
+                      reached = true;
+                      done.notify_all();
+                      return absl::OkStatus();
+                    },
+                    .reads = {variable},
+                    .prioritized = true};
+  auto* pending = new Pending(std::move(look));
   pending->inherits = false;
-  pending->operation.reads = {variable};
-  pending->operation.prioritized = true;
-  pending->operation.run = [&] {
-    std::lock_guard lock(mutex);
-    reached = true;
-    done.notify_all();
-    return absl::OkStatus();
-  };
-  pending->waits = 2;
-  {
-    std::lock_guard lock(finished_mutex_);
-    ++pending_;
-  }
-  int granted = 1 + variable->Append(pending, false);
-  if (pending->waits.fetch_sub(granted) == granted) Execute(pending);
+  Ask(pending, true);
   std::unique_lock lock(mutex);
   done.wait(lock, [&] { return reached; });
   absl::Status status = variable->TakeError();

@@ -7,7 +7,8 @@
 //   kNaive              operations run in the thread that pushes them
 //   kThreaded           one pool for everything
 //   kThreadedPerDevice  a pool per device, one with priorities for prioritized operations
-// An error of an operation travels to the variables that it writes: operations that read them inherit it and are skipped.
+// An error of an operation, or an exception of it, travels to the variables that it writes: operations that read them
+// inherit it and are skipped. An operation that finds no thread, for want of memory, runs in the one that it waited for.
 // WaitForVariable() hands it out once.
 //
 // fork() waits until no operation is on its way (one that is forking itself is not waited for). The child has the engine
@@ -16,7 +17,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -78,12 +78,14 @@ class DependencyEngine {
  private:
   friend class EngineVariable;
   struct Pending;
+  class ReadyList;
   class WorkerPool;
   class Forks;
 
-  void Ready(Pending* pending);      // all variables are granted: to a pool, or now
-  void Execute(Pending* pending);
-  void Complete(Pending* pending, absl::Status status);
+  void Ask(Pending* pending, bool here) noexcept;  // `here`: if all variables are granted at once, it runs in this thread
+  bool Enqueue(Pending* pending) noexcept;         // false: there is no pool for it, and it is to be run by the caller
+  void Execute(Pending* pending) noexcept;
+  void Run(Pending& pending, ReadyList& here);
   WorkerPool& PoolOf(const Operation& operation);
 
   const EngineOptions options_;

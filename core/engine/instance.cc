@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "core/base/errors.h"
+#include "core/base/exception.h"
 #include "core/plan/program.h"
 #include "core/plugin/host_services.h"
 #include "fmt/format.h"
@@ -36,6 +37,7 @@ absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan) {
   if (!plan.queues.empty()) {
     MGE_ASSIGN_OR_RETURN(instance->queues_, InstanceQueues::Create(plan));
   }
+  instance->states_.reserve(plan.states.size());
   for (size_t i = 0; i < plan.states.size(); ++i) {
     void* state = nullptr;
     mge_error error;
@@ -49,6 +51,7 @@ absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan) {
 }
 
 absl::Status Instance::TakeArenas() {
+  arenas_.reserve(plan_.arenas.size());
   for (const Arena& arena : plan_.arenas) {
     if (arena.bytes == 0) continue;
     MGE_ASSIGN_OR_RETURN(Pool * pool, arena.device->PoolOf(arena.memory_class));
@@ -106,9 +109,24 @@ HostAllocator& Instance::allocator() { return plan_.device->host_allocator(); }
 
 uint64_t Instance::NextSeed() { return control_->seed * 0x9e3779b97f4a7c15u + ++random_steps_; }
 
-absl::Status Instance::Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunControl& control) {
+absl::Status Instance::Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunControl& control) noexcept {
   control_ = &control;
   random_steps_ = 0;
+  absl::Status status = NoThrow([&] { return Bind(inputs, outputs); });
+  if (status.ok()) {
+    status = NoThrow([&] { return RunSteps(); });
+    if (!status.ok() && queues_) {
+      stop_.store(1);
+      state_ = queues_->Drain(kPatience);
+      stop_.store(0);
+    }
+  }
+  if (status.ok()) status = NoThrow([&] { return Collect(outputs); });
+  for (HostValue& v : late_) v = HostValue();
+  return status;
+}
+
+absl::Status Instance::Bind(std::span<const HostValue> inputs, std::span<HostValue> outputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Location& at = plan_.inputs[i].location;
     if (at.kind == Location::Kind::kLate) {
@@ -131,21 +149,15 @@ absl::Status Instance::Run(std::span<const HostValue> inputs, std::span<HostValu
     }
     bases_[bound.location.slot.base] = tensor.mutable_data();
   }
-  absl::Status status = RunSteps();
-  if (!status.ok() && queues_) {
-    stop_.store(1);
-    state_ = queues_->Drain(kPatience);
-    stop_.store(0);
+  return absl::OkStatus();
+}
+
+absl::Status Instance::Collect(std::span<HostValue> outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Location& at = plan_.outputs[i].location;
+    if (at.kind == Location::Kind::kLate) outputs[i] = late_[at.index];
   }
-  if (status.ok()) {
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      const Location& at = plan_.outputs[i].location;
-      if (at.kind == Location::Kind::kLate) outputs[i] = late_[at.index];
-    }
-    if (plan_.continuation) status = RunContinuation(outputs);
-  }
-  for (HostValue& v : late_) v = HostValue();
-  return status;
+  return plan_.continuation ? RunContinuation(outputs) : absl::OkStatus();
 }
 
 absl::Status Instance::RunSteps() {
@@ -235,12 +247,19 @@ InstanceStore::~InstanceStore() {
 
 bool InstanceStore::Close() {
   Reclaim(kPatience);
-  return stuck_.empty();
+  return !stuck_;
 }
 
 void InstanceStore::Reclaim(std::chrono::nanoseconds patience) {
   std::lock_guard lock(mutex_);
-  std::erase_if(stuck_, [&](auto& i) { return i->Retry(patience) != InstanceQueues::State::kStuck; });
+  for (std::unique_ptr<Instance>* at = &stuck_; *at;) {
+    Instance& instance = **at;
+    if (instance.Retry(patience) == InstanceQueues::State::kStuck) {
+      at = &instance.next;
+    } else {
+      *at = std::move(instance.next);
+    }
+  }
 }
 
 absl::StatusOr<std::unique_ptr<Instance>> InstanceStore::Take() {
@@ -259,7 +278,8 @@ void InstanceStore::Give(std::unique_ptr<Instance> instance) {
   if (instance->state() == InstanceQueues::State::kBroken) return;
   if (instance->state() == InstanceQueues::State::kStuck) {
     std::lock_guard lock(mutex_);
-    stuck_.push_back(std::move(instance));
+    instance->next = std::move(stuck_);
+    stuck_ = std::move(instance);
     return;
   }
   for (auto& slot : kept_) {

@@ -24,9 +24,10 @@ class Instance : public HostStepEnvironment {
   static absl::StatusOr<std::unique_ptr<Instance>> Create(const Plan& plan);
   ~Instance() override;
 
-  // inputs and outputs in the plan's order. An output tensor that is defined is memory of the caller's for the result
-  // (its type must be the plan's); others are made here. Late inputs are taken as they are.
-  absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunControl& control);
+  // inputs and outputs in the plan's order. An output tensor that is defined is memory of the caller's for the result (its
+  // type must be the plan's); others are made here. Late inputs are taken as they are. Whatever is thrown on the way ends
+  // here as an error, once nothing that was enqueued works in this memory any more.
+  absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunControl& control) noexcept;
 
   // Bytes held in all arenas.
   int64_t arena_bytes() const;
@@ -44,6 +45,8 @@ class Instance : public HostStepEnvironment {
   absl::StatusOr<std::vector<HostValue>> RunProgram(Program& program, std::vector<HostValue> inputs) override;
   void SetError(absl::Status status) override { error_ = std::move(status); }
 
+  std::unique_ptr<Instance> next;  // in a list of the store's
+
  private:
   // What mge_run.pool points to.
   struct RunPool {
@@ -58,7 +61,9 @@ class Instance : public HostStepEnvironment {
   explicit Instance(const Plan& plan);
   absl::Status TakeArenas();
   void ArmRuns();
+  absl::Status Bind(std::span<const HostValue> inputs, std::span<HostValue> outputs);
   absl::Status RunSteps();
+  absl::Status Collect(std::span<HostValue> outputs);
   absl::Status RunInThisThread(const Segment& segment);
   absl::Status StepFailed(const Step& step);
   absl::Status RunContinuation(std::span<HostValue> outputs);
@@ -100,7 +105,7 @@ class InstanceStore : public PlanAttachment {
   const Plan& plan_;
   std::atomic<Instance*> kept_[kKept] = {};
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Instance>> stuck_;  // devices still work in their memory
+  std::unique_ptr<Instance> stuck_;  // and those linked to it: devices still work in their memory
 };
 
 // Runs a plan once with an instance of its store.

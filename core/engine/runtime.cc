@@ -2,6 +2,7 @@
 #include "core/engine/runtime.h"
 
 #include "core/base/errors.h"
+#include "core/base/exception.h"
 #include "core/plugin/context.h"
 #include "fmt/format.h"
 
@@ -94,6 +95,7 @@ absl::StatusOr<PluginSearch> PluginSearchOf(const RuntimeOptions& options, const
 }
 
 absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(RuntimeOptions options) {
+  (void)OutOfHostMemory();  // from now on there is one to be shared
   std::shared_ptr<Runtime> runtime(new Runtime);
   runtime->pool_ = ComputePool::Shared();
   Environment environment = options.sources.environment;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/base/errors.h"
+#include "core/base/exception.h"
 #include "core/base/nearest.h"
 #include "core/plugin/context.h"
 #include "fmt/format.h"
@@ -127,7 +128,7 @@ void Session::RunAsync(std::vector<HostValue> inputs, std::vector<HostValue> out
                        std::function<void(absl::Status, std::vector<HostValue>)> done) {
   auto run = [self = shared_from_this(), inputs = std::move(inputs), outputs = std::move(outputs), &control,
               done = std::move(done)]() mutable {
-    absl::Status status = self->Run(inputs, outputs, control);
+    absl::Status status = NoThrow([&] { return self->Run(inputs, outputs, control); });
     done(std::move(status), std::move(outputs));
     return absl::OkStatus();  // the caller has been told
   };

@@ -4,10 +4,10 @@
 
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "core/base/file.h"
 #include "core/base/tensor.h"
 
@@ -29,7 +29,7 @@ class ExternalFiles {
  private:
   std::string directory_;
   Fd directory_fd_;
-  absl::flat_hash_map<std::string, std::shared_ptr<const MappedFile>> mapped_;
+  std::unordered_map<std::string, std::shared_ptr<const MappedFile>> mapped_;
 };
 
 // A tensor of `bytes`, whose length the caller has checked: a view if `owner` is given and the

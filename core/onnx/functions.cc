@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <unordered_map>
 
 #include "core/onnx/fields.h"
 #include "core/onnx/graph_reader.h"
@@ -189,7 +190,7 @@ absl::Status GraphReader::Inline(const Function& function, NodeParts node, const
     return i < node.outputs.size() && !node.outputs[i].empty() ? site.names.at(node.outputs[i])
                                                                : kNone;
   };
-  absl::flat_hash_map<std::string_view, ValueId> results;
+  std::unordered_map<std::string_view, ValueId> results;
   std::vector<std::pair<std::string_view, ValueId>> copies;
   for (size_t i = 0; i < function.outputs.size(); ++i) {
     std::string_view name = function.outputs[i];

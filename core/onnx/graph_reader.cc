@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/onnx/graph_reader.h"
 
+#include <unordered_set>
+
 #include "core/onnx/fields.h"
 #include "core/ops/op.h"
 #include "fmt/format.h"
@@ -85,7 +87,7 @@ absl::Status GraphReader::ReadInitializers(const GraphParts& parts, Scope& scope
 }
 
 absl::Status GraphReader::ReadInputs(const GraphParts& parts, Scope& scope, bool is_main) {
-  absl::flat_hash_set<std::string_view> seen;
+  std::unordered_set<std::string_view> seen;
   for (Bytes bytes : parts.inputs) {
     MGE_ASSIGN_OR_RETURN(DeclaredValue input, ReadValueInfo(model_.source, bytes));
     if (input.name.empty()) return Invalid("an input of the graph has no name");
@@ -280,7 +282,7 @@ absl::Status GraphReader::ReadNode(Bytes bytes, const Scope& scope) {
 }
 
 absl::Status GraphReader::ReadOutputs(const GraphParts& parts, const Scope& scope, bool is_main) {
-  absl::flat_hash_set<std::string_view> seen;
+  std::unordered_set<std::string_view> seen;
   for (Bytes bytes : parts.outputs) {
     MGE_ASSIGN_OR_RETURN(DeclaredValue output, ReadValueInfo(model_.source, bytes));
     if (Find(&scope, output.name).first < 0) {

@@ -9,11 +9,10 @@
 
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "core/graph/graph.h"
 #include "core/onnx/fields.h"
 #include "core/onnx/reader.h"
@@ -23,7 +22,7 @@
 
 namespace mge::onnx {
 
-using Opsets = absl::flat_hash_map<std::string, int64_t>;  // version by domain
+using Opsets = std::unordered_map<std::string, int64_t>;  // version by domain
 
 // A model-local function: what a call needs, its nodes not decoded yet.
 struct Function {
@@ -37,7 +36,7 @@ struct Function {
   static std::string Key(std::string_view domain, std::string_view name, std::string_view overload);
   std::string Title() const;  // "domain.name"
 };
-using Functions = absl::flat_hash_map<std::string, Function>;  // by Key
+using Functions = std::unordered_map<std::string, Function>;  // by Key
 
 // What a model file holds beside its graph.
 struct ModelContext {
@@ -60,8 +59,8 @@ class GraphReader {
   struct Frame {
     Graph graph;
     std::vector<ValueId> captures;                // ids in the frame around it
-    absl::flat_hash_map<ValueId, ValueId> inner;  // id in the frame around it -> id here
-    absl::flat_hash_map<std::string, int>
+    std::unordered_map<ValueId, ValueId> inner;  // id in the frame around it -> id here
+    std::unordered_map<std::string, int>
         names;  // of values, and the suffix to try next for an equal one
   };
   struct Scope;
@@ -76,7 +75,7 @@ class GraphReader {
     int frame = 0;
     const Scope* parent = nullptr;  // null for the main graph and for functions
     const Call* call = nullptr;     // the function that this is in
-    absl::flat_hash_map<std::string_view, ValueId> names;
+    std::unordered_map<std::string_view, ValueId> names;
   };
   struct NodeParts {
     std::string_view op, domain, overload;

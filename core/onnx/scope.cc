@@ -7,11 +7,10 @@ namespace mge::onnx {
 std::string GraphReader::UniqueName(Frame& frame, std::string_view name) {
   std::string out(name);
   auto [it, is_new] = frame.names.emplace(out, 2);
+  int& count = it->second;  // goes on where it ended, else a thousand equal names would take a million steps
   while (!is_new) {
-    // The count goes on where it ended, else a thousand equal names would take a million steps.
-    out = fmt::format("{}_{}", name, it->second++);
+    out = fmt::format("{}_{}", name, count++);
     is_new = frame.names.emplace(out, 2).second;
-    it = frame.names.find(Absl(name));
   }
   return out;
 }

@@ -63,6 +63,7 @@ struct Collector {
   const mge_problem* problem;
   const mge_constraints* constraints;
   CandidateList list;
+  Deferred deferred;
 
   void Drop(std::string id, std::string reason) { list.refused.push_back({std::move(id), std::move(reason)}); }
 
@@ -148,16 +149,23 @@ OwnedCandidate::Abi OwnedCandidate::ToAbi() const {
 
 absl::StatusOr<CandidateList> EnumerateCandidates(Device& device, const mge_problem& problem,
                                                   const mge_constraints& constraints) {
-  Collector collector = {&device, &problem, &constraints, {}};
+  Collector collector = {&device, &problem, &constraints, {}, {}};
   const mge_kernel_api& api = device.kernel_api();
   mge_candidate_sink sink = {sizeof(mge_candidate_sink), 0, &collector,
-                             [](void* self, const mge_candidate* c) { static_cast<Collector*>(self)->Add(c); },
+                             [](void* self, const mge_candidate* c) {
+                               auto& to = *static_cast<Collector*>(self);
+                               to.deferred.Run([&] { to.Add(c); });
+                             },
                              [](void* self, const mge_text* kernel, const mge_text* reason) {
-                               if (kernel && reason) static_cast<Collector*>(self)->Drop(TextOf(*kernel), TextOf(*reason));
+                               auto& to = *static_cast<Collector*>(self);
+                               to.deferred.Run([&] {
+                                 if (kernel && reason) to.Drop(TextOf(*kernel), TextOf(*reason));
+                               });
                              }};
   mge_error error;
   mge_code code =
       CallBackend(error, [&](mge_error* e) { return api.enumerate(device.handle(), &problem, &constraints, &sink, e); });
+  collector.deferred.Rethrow();
   if (code != MGE_OK) return StatusOfBackend(code, error, fmt::format("device {}: enumerating kernels", device.name()));
   return std::move(collector.list);
 }

@@ -20,7 +20,12 @@ class Uploader {
   Uploader(const Uploader&) = delete;
   Uploader& operator=(const Uploader&) = delete;
   ~Uploader() {
-    if (pieces_) WaitFor(pieces_).IgnoreError();  // after a failure: what is on its way reads the staging memory
+    // After a failure: what is on its way reads the staging memory.
+    mge_error ignored;
+    auto signals = [&](mge_error* e) { return api_.signal(queue_, fence_, pieces_, e); };
+    if (signalled_ < pieces_ && CallBackend(ignored, signals) == MGE_OK) signalled_ = pieces_;
+    auto waits = [&](mge_error* e) { return api_.host_wait(fence_, signalled_, UINT64_MAX, e); };
+    if (signalled_) CallBackend(ignored, waits);
     if (queue_) api_.destroy(queue_);
     if (fence_) api_.fence_destroy(fence_);
     if (pool_) pool_->Release(staging_);
@@ -44,6 +49,7 @@ class Uploader {
       }));
       ++pieces_;
       MGE_RETURN_IF_ERROR(Call([&](mge_error* e) { return api_.signal(queue_, fence_, pieces_, e); }));
+      signalled_ = pieces_;
       to += part;
       from += part;
       bytes -= part;
@@ -71,7 +77,8 @@ class Uploader {
   mge_reservation staging_ = {};
   mge_queue* queue_ = nullptr;
   mge_fence* fence_ = nullptr;
-  uint64_t pieces_ = 0;
+  uint64_t pieces_ = 0;     // copies that were enqueued
+  uint64_t signalled_ = 0;  // of them, those whose end the fence will tell
 };
 
 }  // namespace

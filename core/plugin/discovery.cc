@@ -16,6 +16,7 @@
 
 #include "core/base/file.h"
 #include "core/base/sha256.h"
+#include "core/plugin/elf_symbols.h"
 #include "core/plugin/isa.h"
 #include "fmt/format.h"
 #include "mge/plugin.h"
@@ -148,6 +149,8 @@ FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name
     return found;
   }
   Judge(file, Verdict::kAccepted, VerdictCode::kOk, "");
+  absl::StatusOr<ElfSymbols> symbols = ReadElfSymbols(file.path);
+  if (symbols.ok()) file.warning = MoreThanOneExport(*symbols);
   JudgeByRules(open->fd.get(), rules, file);
   return found;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls into a backend outside of the hot path: an exception that leaks across the boundary becomes
-// an error.
+// The boundary to a backend, which no exception crosses: calls into it outside of the hot path, and what it calls back.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/exception.h"
 #include "core/plugin/host_services.h"
 #include "mge/plugin.h"
 
@@ -29,6 +29,33 @@ mge_code CallBackend(mge_error& error, F&& f) {
   }
   return error.code = MGE_INTERNAL;
 }
+
+// The other way: a function of a table that the host hands to a backend. f() answers a status; what it throws becomes one.
+template <typename F>
+mge_code AnswerBackend(mge_error* error, F&& f) noexcept {
+  return CodeForBackend(NoThrow(f), error);
+}
+
+// The same for a callback that has no answer: what it throws waits until the backend has returned.
+class Deferred {
+ public:
+  template <typename F>
+  void Run(F&& f) noexcept {
+    if (thrown_) return;
+    try {
+      f();
+    } catch (...) {
+      thrown_ = std::current_exception();
+    }
+  }
+  // In the host's own frames.
+  void Rethrow() const {
+    if (thrown_) std::rethrow_exception(thrown_);
+  }
+
+ private:
+  std::exception_ptr thrown_;
+};
 
 // A text of a backend, at most `limit` bytes of it.
 inline std::string CopyText(const mge_text& text, uint64_t limit = 4096) {

@@ -110,15 +110,10 @@ void HostServices::Retire() {
 }
 
 void HostServices::Log(int32_t severity, std::string_view text) const {
-  try {
-    std::lock_guard lock(mutex_);
-    if (loggers_.empty()) return;
-    LogLevel level =
-        static_cast<LogLevel>(std::clamp<int32_t>(severity, MGE_LOG_DEBUG, MGE_LOG_ERROR));
-    loggers_.front().second.Log(level, "backend {}: {}", backend_, text);
-  } catch (const std::exception&) {
-    // A message that cannot be written must not end the work that it is about.
-  }
+  std::lock_guard lock(mutex_);
+  if (loggers_.empty()) return;
+  LogLevel level = static_cast<LogLevel>(std::clamp<int32_t>(severity, MGE_LOG_DEBUG, MGE_LOG_ERROR));
+  loggers_.front().second.Log(level, "backend {}: {}", backend_, text);
 }
 
 std::string TextOfBackend(mge_code code, const mge_error& error) {
@@ -126,12 +121,11 @@ std::string TextOfBackend(mge_code code, const mge_error& error) {
   return EscapeControl(error.text);
 }
 
-mge_code CodeForBackend(const absl::Status& status, mge_error* error) {
+mge_code CodeForBackend(const absl::Status& status, mge_error* error) noexcept {
   const auto code = static_cast<mge_code>(status.code());
   if (!status.ok() && error) {
-    error->code = code;
-    error->text = ErrorTitle(status);
     error->origin = status;
+    FailSlot(nullptr, error, code, status.message().data(), status.message().size());
   }
   return code;
 }

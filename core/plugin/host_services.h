@@ -82,7 +82,7 @@ absl::Status StatusOfBackend(mge_code code, const mge_error& error, std::string_
 
 // The other way: what a backend is told of an error of the host. The slot (nullable) keeps the status, which comes back from
 // StatusOfBackend if the backend passes the code on.
-mge_code CodeForBackend(const absl::Status& status, mge_error* error);
+mge_code CodeForBackend(const absl::Status& status, mge_error* error) noexcept;
 
 // "the backend gave no reason (code 13)" if the slot is empty; control characters escaped, cut at 4096 bytes.
 std::string TextOfBackend(mge_code code, const mge_error& error);

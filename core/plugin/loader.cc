@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "core/base/errors.h"
 #include "core/plugin/guard.h"
 #include "core/plugin/needed.h"
@@ -97,6 +98,7 @@ struct DeviceCollector {
   std::vector<DeviceDescription> devices;
   std::string bad;
   const std::vector<std::string>* classes;
+  Deferred deferred = {};
 
   void Add(const mge_device_info* info) {
     if (!bad.empty()) return;
@@ -145,13 +147,15 @@ struct DeviceCollector {
 std::pair<VerdictCode, std::string> Enumerate(const mge_plugin& plugin,
                                               const std::vector<std::string>& classes,
                                               std::vector<DeviceDescription>& out) {
-  DeviceCollector collector{{}, {}, &classes};
+  DeviceCollector collector{{}, {}, &classes, {}};
   mge_device_sink sink = {sizeof(sink), 0, &collector, [](void* self, const mge_device_info* info) {
-                            static_cast<DeviceCollector*>(self)->Add(info);
+                            auto& to = *static_cast<DeviceCollector*>(self);
+                            to.deferred.Run([&] { to.Add(info); });
                           }};
   mge_error error;
   mge_code code =
       CallBackend(error, [&](mge_error* e) { return plugin.device->enumerate(&sink, e); });
+  collector.deferred.Rethrow();
   if (code == MGE_UNAVAILABLE) return {VerdictCode::kUnavailable, TextOfBackend(code, error)};
   if (code != MGE_OK)
     return {VerdictCode::kBadDevice, "it cannot list its devices: " + TextOfBackend(code, error)};
@@ -306,17 +310,17 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
     return nullptr;
   }
   if (library == process.libraries.end()) {
-    Library opened = {.identity = found.identity};
+    library = process.libraries.insert(library, Library{.identity = found.identity});
+    absl::Cleanup drop = [&] { process.libraries.erase(library); };
     std::error_code code;
-    opened.handle.load(std::filesystem::path(found.file.path),
-                       boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local, code);
+    library->handle.load(std::filesystem::path(found.file.path),
+                         boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local, code);
     if (code) {
       const char* text = dlerror();
       JudgeOpenFailure(file, EscapeControl(text ? text : code.message()));
       return nullptr;
     }
-    process.libraries.push_back(std::move(opened));
-    library = std::prev(process.libraries.end());
+    std::move(drop).Cancel();  // from here on its code may have run: it is never unmapped
     if (IdentityOf(found.file.path) != found.identity) {
       Judge(file, Verdict::kRefused, VerdictCode::kUntrusted,
             "it changed while it was being opened", "try again");
@@ -343,33 +347,37 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
   backend->services_->set_settings(*std::move(values));
   backend->services_->Attach(backend.get(), logger);
 
+  bool started = false;
+  absl::Cleanup undo = [&] {
+    if (started) Stop(*plugin);
+    library->Retire(std::move(backend->services_));
+  };
   mge_error error;
   mge_code code = Start(*plugin, backend->host(), error);
-  if (code != MGE_OK) {
+  started = code == MGE_OK;
+  if (!started) {
     bool absent = code == MGE_UNAVAILABLE;
     Judge(file, absent ? Verdict::kSkipped : Verdict::kRefused,
           absent ? VerdictCode::kUnavailable : VerdictCode::kStartFailed,
           (absent ? "" : "it does not start: ") + TextOfBackend(code, error),
           absent ? "install the driver that it needs, if this machine has such a device"
                  : AuthorFix(file));
-    library->Retire(std::move(backend->services_));
     return nullptr;
   }
   auto [verdict, reason] = Enumerate(*plugin, found.note.classes, backend->devices_);
   backend->services_->Detach(backend.get());
   if (verdict != VerdictCode::kOk) {
-    Stop(*plugin);
-    library->Retire(std::move(backend->services_));
     bool absent = verdict == VerdictCode::kUnavailable;
     Judge(file, absent ? Verdict::kSkipped : Verdict::kRefused, verdict, reason,
           absent ? "install the driver that it needs, if this machine has such a device"
                  : AuthorFix(file));
     return nullptr;
   }
+  Judge(file, Verdict::kLoaded, VerdictCode::kOk, "");
+  std::move(undo).Cancel();
   backend->started_in_ = getpid();
   library->backend = backend;
   library->running = backend.get();
-  Judge(file, Verdict::kLoaded, VerdictCode::kOk, "");
   return backend;
 }
 

@@ -53,6 +53,7 @@ struct PluginFile {
   VerdictCode code = VerdictCode::kOk;
   std::string reason;  // a sentence; empty if loaded
   std::string fix;     // what the user can do
+  std::string warning;  // a sentence on what is wrong with it, though it works
   std::string name;
   std::string version;
   std::string abi;     // "0.1"

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -94,8 +95,10 @@ class OneThread {
   int before_ = 1;
 };
 
+// A lack of memory is thrown, as everywhere: it is no reason to take another kernel.
 Result Failed(std::string_view what, dnnl_status_t status) {
-  return {status == dnnl_unimplemented ? MGE_UNIMPLEMENTED : status == dnnl_out_of_memory ? MGE_RESOURCE_EXHAUSTED : MGE_INTERNAL,
+  if (status == dnnl_out_of_memory) throw std::bad_alloc();
+  return {status == dnnl_unimplemented ? MGE_UNIMPLEMENTED : MGE_INTERNAL,
           "oneDNN: " + std::string(what) + " failed with status " + std::to_string(static_cast<int>(status))};
 }
 

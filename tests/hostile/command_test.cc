@@ -7,6 +7,7 @@
 namespace mge {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 TEST(PluginsCommand, ListsTheDirectoriesInOrderAndWhichCanBeWritten) {
@@ -43,6 +44,22 @@ TEST(PluginsCommand, VerifiesInstallsAndRemovesWithoutOpening) {
   EXPECT_EQ(removed.code, 0) << removed.err;
   EXPECT_FALSE(std::filesystem::exists(folder.At("mge_start_abort.so")));
   EXPECT_EQ(folder.Mge("plugins remove start_abort").code, 5);
+}
+
+TEST(PluginsCommand, ASecondExportedSymbolIsAWarning) {
+  HostileFolder folder;
+  folder.AddHostile("quiet");
+  Outcome verified = folder.Mge("plugins verify --json " + folder.At("mge_quiet.so"));
+  EXPECT_EQ(verified.code, 0) << verified.err;
+  EXPECT_THAT(verified.json()["warning"].get<std::string>(),
+              AllOf(HasSubstr("besides mge_plugin_query: "), HasSubstr("mge_test_own_address")));
+  for (const char* command : {"plugins", "doctor"}) {
+    EXPECT_THAT(folder.Mge(command).out, HasSubstr("warn:  it exports ")) << command;
+    Outcome all = folder.Mge(std::string(command) + " --json");
+    Json rows = all.json()[command[0] == 'd' ? "plugins" : "files"];
+    EXPECT_NE(RowOf(rows, "quiet")["warning"], "") << command;
+    EXPECT_EQ(RowOf(rows, "null")["warning"], "") << command;
+  }
 }
 
 TEST(PluginsCommand, SaysWhyAFileIsRefusedAndWhatToDo) {

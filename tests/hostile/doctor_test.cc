@@ -57,6 +57,19 @@ INSTANTIATE_TEST_SUITE_P(Doctor, DeadlyStart,
                                          Deadly{"enumerate_loop", "did not answer within 1 s"}),
                          [](const auto& info) { return std::string(info.param.name); });
 
+TEST(Doctor, AStartThatIsOnlySlowPassesAndTheWayOutOfAHastyVerdictIsNamed) {
+  HostileFolder folder;
+  folder.AddHostile("start_slow");
+  Outcome hasty = folder.Mge(kQuick);
+  EXPECT_EQ(hasty.code, 5);
+  EXPECT_THAT(RowOf(hasty.json()["plugins"], "start_slow")["fix"].get<std::string>(),
+              HasSubstr("mge doctor --release start_slow --timeout 10, if it is only slow"));
+  Outcome patient = folder.Mge("doctor --json --release start_slow");
+  EXPECT_EQ(patient.code, 0) << patient.out;
+  EXPECT_EQ(patient.json()["timeout_s"], 5.0);
+  EXPECT_EQ(RowOf(patient.json()["plugins"], "start_slow")["state"], "passed");
+}
+
 TEST(Doctor, WhatOnlyFailsOrThrowsIsRefusedWithoutQuarantine) {
   HostileFolder folder;
   for (const char* name : {"query_throw", "query_error", "start_throw", "start_error"}) folder.AddHostile(name);

@@ -3,7 +3,7 @@
 // the name into a copy of the file, so that one build serves every case; with any other name it behaves.
 //
 //   point   load query start enumerate open enqueue kernel stop unload
-//   act     throw exit leave abort segfault illegal loop error lost, and those that one point alone has
+//   act     throw exit leave abort segfault illegal slow loop error lost, and those that one point alone has
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -44,6 +44,7 @@ mge_code Misbehave(std::string_view point, mge_error* error = nullptr) {
   if (act == "abort") std::abort();
   if (act == "segfault") *reinterpret_cast<volatile int*>(Name().size()) = 1;
   if (act == "illegal") __builtin_trap();
+  if (act == "slow") std::this_thread::sleep_for(std::chrono::seconds(2));
   while (act == "loop") std::this_thread::sleep_for(std::chrono::milliseconds(1));
   if (act == "error") return mge::Report(error, MGE_INTERNAL, "the hostile backend gives up");
   if (act == "lost") return mge::Report(error, MGE_DEVICE_LOST, "the hostile card fell off the bus");

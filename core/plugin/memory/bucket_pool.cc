@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "core/plugin/memory/pool_util.h"
 #include "fmt/format.h"
 
@@ -12,21 +13,41 @@ namespace mge {
 BucketPool::~BucketPool() { GiveBack(0, true); }
 
 std::unique_ptr<BucketPool::Block> BucketPool::Take(uint64_t size, const mge_fence_point* after) {
-  auto list = cache_.find(size);
-  if (list == cache_.end()) return nullptr;
-  std::vector<std::unique_ptr<Block>>& blocks = list->second;
+  auto bucket = buckets_.find(size);
+  if (bucket == buckets_.end()) return nullptr;
+  std::vector<std::unique_ptr<Block>>& blocks = bucket->second.cached;
   for (size_t i = blocks.size(); i-- > 0;) {
     if (!IsFree(blocks[i]->last_use, after, *provider_)) continue;
     std::unique_ptr<Block> block = std::move(blocks[i]);
     blocks.erase(blocks.begin() + static_cast<std::ptrdiff_t>(i));
-    return block;  // the emptied list stays: its size will come back
+    return block;
   }
   return nullptr;
 }
 
+absl::StatusOr<std::unique_ptr<BucketPool::Block>> BucketPool::NewBlock(uint64_t size) {
+  auto block = std::make_unique<Block>();  // before the slab, so that nothing is lost if this fails
+  Bucket& bucket = buckets_[size];
+  if (bucket.cached.capacity() <= bucket.slabs) bucket.cached.reserve(2 * bucket.slabs + 1);
+  ++bucket.slabs;  // so that it stays while others are given back
+  absl::Cleanup undo = [&] { --bucket.slabs; };
+  absl::StatusOr<mge_slab> slab = provider_->Acquire(size);
+  if (!slab.ok() && absl::IsResourceExhausted(slab.status()) && stats_.committed > stats_.in_use) {
+    // What the pool keeps for later must never be why a request fails now.
+    GiveBack(0, true);
+    slab = provider_->Acquire(size);
+  }
+  if (!slab.ok()) return slab.status();
+  std::move(undo).Cancel();
+  block->slab = *slab;
+  stats_.committed += size;
+  ++stats_.slab_acquires;
+  return block;
+}
+
 void BucketPool::GiveBack(uint64_t retain, bool wait) {
-  for (auto list = cache_.rbegin(); list != cache_.rend(); ++list) {
-    std::erase_if(list->second, [&](const std::unique_ptr<Block>& block) {
+  for (auto bucket = buckets_.rbegin(); bucket != buckets_.rend(); ++bucket) {
+    bucket->second.slabs -= std::erase_if(bucket->second.cached, [&](const std::unique_ptr<Block>& block) {
       if (stats_.committed <= retain || !provider_->Reached(block->last_use, wait)) return false;
       stats_.committed -= block->slab.bytes;
       ++stats_.slab_releases;
@@ -34,7 +55,7 @@ void BucketPool::GiveBack(uint64_t retain, bool wait) {
       return true;
     });
   }
-  std::erase_if(cache_, [](const auto& entry) { return entry.second.empty(); });
+  std::erase_if(buckets_, [](const auto& entry) { return entry.second.slabs == 0; });
 }
 
 absl::StatusOr<mge_reservation> BucketPool::Acquire(uint64_t bytes, uint64_t alignment,
@@ -56,17 +77,7 @@ absl::StatusOr<mge_reservation> BucketPool::Acquire(uint64_t bytes, uint64_t ali
       if (info.free_bytes <= policy_.keep_free || size > info.free_bytes - policy_.keep_free)
         GiveBack(0, false);
     }
-    absl::StatusOr<mge_slab> slab = provider_->Acquire(size);
-    if (!slab.ok() && slab.status().code() == absl::StatusCode::kResourceExhausted &&
-        stats_.committed > stats_.in_use) {
-      // What the pool keeps for later must never be why a request fails now.
-      GiveBack(0, true);
-      slab = provider_->Acquire(size);
-    }
-    if (!slab.ok()) return slab.status();
-    block = std::make_unique<Block>(Block{*slab, {}});
-    stats_.committed += size;
-    ++stats_.slab_acquires;
+    MGE_ASSIGN_OR_RETURN(block, NewBlock(size));
   }
   stats_.in_use += size;
   stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
@@ -83,11 +94,12 @@ void BucketPool::Release(const mge_reservation& reservation, const mge_fence_poi
   std::lock_guard lock(mutex_);
   stats_.in_use -= block->slab.bytes;
   if (!caching_ && last_use && provider_->ReleaseAfter(block->slab, *last_use)) {
+    --buckets_.find(block->slab.bytes)->second.slabs;
     stats_.committed -= block->slab.bytes;
     ++stats_.slab_releases;
     return;
   }
-  cache_[block->slab.bytes].push_back(std::move(block));
+  buckets_.find(block->slab.bytes)->second.cached.push_back(std::move(block));
   if (!caching_) GiveBack(0, false);
 }
 

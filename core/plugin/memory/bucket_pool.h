@@ -41,7 +41,13 @@ class BucketPool : public Pool {
   // Gives cached blocks back until at most `retain` bytes are committed, the largest first. Blocks
   // whose last use is not over stay, unless `wait`.
   void GiveBack(uint64_t retain, bool wait);
+  // Slabs of one size. There is room for every one of them among the cached, so that releasing takes no memory.
+  struct Bucket {
+    std::vector<std::unique_ptr<Block>> cached;
+    size_t slabs = 0;  // cached or handed out
+  };
   std::unique_ptr<Block> Take(uint64_t size, const mge_fence_point* after);
+  absl::StatusOr<std::unique_ptr<Block>> NewBlock(uint64_t size);
 
   const std::string_view name_;
   uint64_t (*const round_)(uint64_t, const PoolOptions&);
@@ -49,7 +55,7 @@ class BucketPool : public Pool {
   const PoolOptions options_;
   SlabProvider* const provider_;
   mutable std::mutex mutex_;
-  std::map<uint64_t, std::vector<std::unique_ptr<Block>>> cache_;  // by size of the slab
+  std::map<uint64_t, Bucket> buckets_;  // by size of the slab
   mge_reserve_decision policy_ = {};
   mge_pool_stats stats_ = {sizeof(mge_pool_stats), 0x3f, 0, 0, 0, 0, 0, 0};
 };

@@ -4,28 +4,38 @@
 #include <algorithm>
 #include <iterator>
 
+#include "core/base/exception.h"
 #include "core/plugin/memory/pool_util.h"
 
 namespace mge {
 namespace {
 
 constexpr uint64_t kLargestGrowth = uint64_t{64} << 20;
+constexpr size_t kMore = 6;  // blocks that one request adds at most: both ends of a split, twice, what is committed, itself
 
 }  // namespace
 
 GrowingPool::~GrowingPool() {
   Sweep(true);
-  SettleRecent();
-  if (range_) GiveBackOfRange(0);
   for (const std::unique_ptr<mge_slab>& slab : slabs_) provider_->Release(*slab);
 }
 
-void GrowingPool::RemoveFree(std::map<uintptr_t, Block>::iterator at) {
-  free_by_size_.erase({at->second.bytes, at->first});
-  free_.erase(at);
+bool GrowingPool::Stock() noexcept {
+  const size_t count = handed_out_ + static_cast<size_t>(recent_count_) + pending_.size() + kMore;
+  try {
+    if (pending_.capacity() < count) pending_.reserve(2 * count);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return spare_.Stock(count) && spare_by_size_.Stock(count);
 }
 
-void GrowingPool::AddFree(uintptr_t address, Block block) {
+void GrowingPool::RemoveFree(std::map<uintptr_t, Block>::iterator at) noexcept {
+  spare_by_size_.Put(free_by_size_.extract({at->second.bytes, at->first}));
+  spare_.Put(free_.extract(at));
+}
+
+void GrowingPool::AddFree(uintptr_t address, Block block) noexcept {
   auto next = free_.lower_bound(address);
   if (next != free_.end() && next->first == address + block.bytes &&
       next->second.slab == block.slab) {
@@ -41,8 +51,13 @@ void GrowingPool::AddFree(uintptr_t address, Block block) {
       RemoveFree(before);
     }
   }
-  free_.emplace(address, block);
-  free_by_size_.emplace(block.bytes, address);
+  auto node = spare_.Take();
+  node.key() = address;
+  node.mapped() = block;
+  free_.insert(std::move(node));
+  auto by_size = spare_by_size_.Take();
+  by_size.value() = {block.bytes, address};
+  free_by_size_.insert(std::move(by_size));
 }
 
 void GrowingPool::Sweep(bool wait) {
@@ -72,6 +87,7 @@ bool GrowingPool::TakeRecent(uint64_t bytes, uint64_t alignment, mge_reservation
 }
 
 mge_reservation GrowingPool::Hand(const mge_slab& slab, uintptr_t address, uint64_t bytes) {
+  ++handed_out_;
   stats_.in_use += bytes;
   stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
   mge_reservation out = Place(slab, address, bytes);
@@ -135,9 +151,11 @@ absl::Status GrowingPool::GrowBy(uint64_t bytes, uint64_t least) {
       return absl::OkStatus();
     }
   }
-  MGE_ASSIGN_OR_RETURN(mge_slab slab, provider_->Acquire(bytes));
-  slabs_.push_back(std::make_unique<mge_slab>(slab));
-  AddCommitted(reinterpret_cast<uintptr_t>(slab.address), {bytes, slabs_.back().get()});
+  auto slab = std::make_unique<mge_slab>();
+  slabs_.reserve(slabs_.size() + 1);  // before it is taken, so that nothing is lost if this fails
+  MGE_ASSIGN_OR_RETURN(*slab, provider_->Acquire(bytes));
+  slabs_.push_back(std::move(slab));
+  AddCommitted(reinterpret_cast<uintptr_t>(slabs_.back()->address), {bytes, slabs_.back().get()});
   return absl::OkStatus();
 }
 
@@ -169,6 +187,7 @@ absl::StatusOr<mge_reservation> GrowingPool::Acquire(uint64_t bytes, uint64_t al
   uint64_t size = AlignUp(bytes, kDefaultAlignment);
   padded = AlignUp(padded, kDefaultAlignment);
   std::lock_guard lock(mutex_);
+  if (!Stock()) return OutOfHostMemory();
   mge_reservation out;
   if (TakeRecent(size, alignment, out)) {
     ++stats_.hits;
@@ -193,6 +212,7 @@ void GrowingPool::Release(const mge_reservation& reservation, const mge_fence_po
   const auto* slab = reinterpret_cast<const mge_slab*>(static_cast<uintptr_t>(reservation.token));
   auto address = reinterpret_cast<uintptr_t>(reservation.address);
   std::lock_guard lock(mutex_);
+  --handed_out_;
   stats_.in_use -= reservation.bytes;
   if (last_use && !provider_->Reached(*last_use, false)) {
     pending_.push_back({address, {reservation.bytes, slab}, *last_use});
@@ -208,9 +228,12 @@ void GrowingPool::Release(const mge_reservation& reservation, const mge_fence_po
 
 void GrowingPool::GiveBackOfRange(uint64_t retain) {
   const auto base = reinterpret_cast<uintptr_t>(range_->slab()->address);
-  std::vector<std::pair<uint64_t, uintptr_t>> blocks(free_by_size_.rbegin(), free_by_size_.rend());
-  for (auto [bytes, address] : blocks) {
-    if (stats_.committed <= retain) return;
+  // The largest first; what is left of a block is smaller than it and holds no whole granule.
+  std::pair<uint64_t, uintptr_t> last = {UINT64_MAX, UINTPTR_MAX};
+  for (auto next = free_by_size_.lower_bound(last); next != free_by_size_.begin(); next = free_by_size_.lower_bound(last)) {
+    last = *std::prev(next);
+    if (stats_.committed <= retain || !Stock()) return;
+    auto [bytes, address] = last;
     auto at = free_.find(address);
     if (at->second.slab != range_->slab()) continue;
     GrowingRange::Piece gone = range_->Decommit(address - base, bytes);

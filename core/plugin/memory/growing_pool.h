@@ -13,6 +13,7 @@
 
 #include "core/plugin/memory/growing_range.h"
 #include "core/plugin/memory/pool.h"
+#include "core/plugin/memory/spare_nodes.h"
 
 namespace mge {
 
@@ -52,8 +53,10 @@ class GrowingPool : public Pool {
     mge_fence_point last_use;
   };
 
-  void AddFree(uintptr_t address, Block block);  // joins neighbours of one slab
-  void RemoveFree(std::map<uintptr_t, Block>::iterator at);
+  // Memory to note that everything which is in use becomes free, and a few blocks more. False where there is none.
+  bool Stock() noexcept;
+  void AddFree(uintptr_t address, Block block) noexcept;  // joins neighbours of one slab; takes nodes that were stocked
+  void RemoveFree(std::map<uintptr_t, Block>::iterator at) noexcept;
   void Sweep(bool wait);  // pending blocks that are over become free
   void SettleRecent();    // the blocks released last become free
   bool TakeRecent(uint64_t bytes, uint64_t alignment, mge_reservation& out);
@@ -73,6 +76,9 @@ class GrowingPool : public Pool {
   std::vector<std::unique_ptr<mge_slab>> slabs_;
   std::map<uintptr_t, Block> free_;                        // by address
   std::set<std::pair<uint64_t, uintptr_t>> free_by_size_;  // the same: size, address
+  SpareNodes<std::map<uintptr_t, Block>> spare_;
+  SpareNodes<std::set<std::pair<uint64_t, uintptr_t>>> spare_by_size_;
+  size_t handed_out_ = 0;
   std::vector<Pending> pending_;
   Recent recent_[kRecent];
   int recent_count_ = 0;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
+#include <utility>
 
 #include "core/plugin/memory/pool_util.h"
 
@@ -28,7 +30,15 @@ std::unique_ptr<GrowingRange> GrowingRange::Reserve(SlabProvider* provider) {
   return std::unique_ptr<GrowingRange>(new GrowingRange(provider, *range, granularity));
 }
 
-GrowingRange::~GrowingRange() { provider_->ReleaseRange(range_); }
+GrowingRange::~GrowingRange() {
+  uint64_t begin = 0;
+  for (auto [offset, bytes] : holes_) {
+    if (offset > begin) provider_->Decommit(range_, begin, offset - begin);
+    begin = offset + bytes;
+  }
+  if (end_ > begin) provider_->Decommit(range_, begin, end_ - begin);
+  provider_->ReleaseRange(range_);
+}
 
 absl::StatusOr<std::optional<GrowingRange::Piece>> GrowingRange::Commit(uint64_t bytes, uint64_t tail) {
   const uint64_t whole = AlignUp(bytes, granularity_);
@@ -39,8 +49,10 @@ absl::StatusOr<std::optional<GrowingRange::Piece>> GrowingRange::Commit(uint64_t
   if (fit != holes_.end()) {
     const Piece piece = {fit->first, whole};
     MGE_RETURN_IF_ERROR(provider_->Commit(range_, piece.offset, piece.bytes));
-    if (fit->second > whole) holes_.emplace(fit->first + whole, fit->second - whole);
-    holes_.erase(piece.offset);
+    auto hole = holes_.extract(fit);
+    hole.key() += whole;
+    hole.mapped() -= whole;
+    if (hole.mapped() > 0) holes_.insert(std::move(hole));
     return piece;
   }
   const Piece piece = {end_, AlignUp(bytes - std::min(tail, bytes - 1), granularity_)};
@@ -50,12 +62,17 @@ absl::StatusOr<std::optional<GrowingRange::Piece>> GrowingRange::Commit(uint64_t
   return piece;
 }
 
-GrowingRange::Piece GrowingRange::Decommit(uint64_t offset, uint64_t bytes) {
+GrowingRange::Piece GrowingRange::Decommit(uint64_t offset, uint64_t bytes) noexcept {
   const uint64_t begin = AlignUp(offset, granularity_);
   const uint64_t end = (offset + bytes) & ~(granularity_ - 1);
   if (begin >= end) return {begin, 0};
+  std::map<uint64_t, uint64_t>::iterator hole;
+  try {
+    hole = holes_.emplace(begin, end - begin).first;
+  } catch (const std::bad_alloc&) {
+    return {begin, 0};
+  }
   provider_->Decommit(range_, begin, end - begin);
-  auto hole = holes_.emplace(begin, end - begin).first;
   if (auto next = std::next(hole); next != holes_.end() && next->first == end) {
     hole->second += next->second;
     holes_.erase(next);

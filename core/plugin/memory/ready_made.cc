@@ -20,31 +20,30 @@ Pool* Of(const mge_pool* pool) { return reinterpret_cast<Pool*>(const_cast<mge_p
 
 template <size_t kName>
 mge_code Create(mge_device*, int32_t, const mge_slab_provider* provider, mge_pool** out, mge_error* error) {
-  DeviceSlabs* slabs = provider ? DeviceSlabs::Behind(provider) : nullptr;
-  if (!slabs) {
-    return CodeForBackend(Fail(errors::kUnsupportedFeature, "a ready-made pool needs the provider that the host gave",
-                               {.what = "it knows the fences of the device; wrap the pool in place of the provider"}),
-                          error);
-  }
-  absl::StatusOr<std::unique_ptr<Pool>> pool = MakePool(PoolNames()[kName], {}, slabs);
-  if (!pool.ok()) return CodeForBackend(pool.status(), error);
-  *out = reinterpret_cast<mge_pool*>(pool->release());
-  return MGE_OK;
+  return AnswerBackend(error, [&]() -> absl::Status {
+    DeviceSlabs* slabs = provider ? DeviceSlabs::Behind(provider) : nullptr;
+    if (!slabs) {
+      return Fail(errors::kUnsupportedFeature, "a ready-made pool needs the provider that the host gave",
+                  {.what = "it knows the fences of the device; wrap the pool in place of the provider"});
+    }
+    MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, MakePool(PoolNames()[kName], {}, slabs));
+    *out = reinterpret_cast<mge_pool*>(pool.release());
+    return absl::OkStatus();
+  });
 }
 
 void Destroy(mge_pool* pool) { delete Of(pool); }
 
 mge_code Acquire(mge_pool* pool, uint64_t bytes, uint64_t alignment, const mge_fence_point* after, uint32_t flags,
                  mge_reservation* out, mge_error* error) {
-  if (!IsGoodRequest(alignment, flags)) {
-    return CodeForBackend(Fail(errors::kUnsupportedFeature, "a pool was asked for an alignment or a flag that is none",
-                               {.what = fmt::format("alignment {}, flags {:#x}", alignment, flags)}),
-                          error);
-  }
-  absl::StatusOr<mge_reservation> taken = Of(pool)->Acquire(bytes, alignment, after, flags);
-  if (!taken.ok()) return CodeForBackend(taken.status(), error);
-  *out = *taken;
-  return MGE_OK;
+  return AnswerBackend(error, [&]() -> absl::Status {
+    if (!IsGoodRequest(alignment, flags)) {
+      return Fail(errors::kUnsupportedFeature, "a pool was asked for an alignment or a flag that is none",
+                  {.what = fmt::format("alignment {}, flags {:#x}", alignment, flags)});
+    }
+    MGE_ASSIGN_OR_RETURN(*out, Of(pool)->Acquire(bytes, alignment, after, flags));
+    return absl::OkStatus();
+  });
 }
 
 void Release(mge_pool* pool, const mge_reservation* reservation, const mge_fence_point* last_use) {
@@ -61,19 +60,20 @@ constexpr const mge_pool_api* kApis[] = {&kApi<0>, &kApi<1>, &kApi<2>, &kApi<3>}
 
 const mge_pool_api* PoolNamed(void*, const mge_text* name) {
   std::span<const std::string_view> names = PoolNames();
-  auto at = std::find(names.begin(), names.end(), CopyText(*name, 64));
+  auto at = std::find(names.begin(), names.end(), std::string_view(name->data, name->size));
   return at == names.end() ? nullptr : kApis[at - names.begin()];
 }
 
 mge_code Reserve(void*, const mge_text* policy, const mge_plan_summary* plan, mge_reserve_decision* out, mge_error* error) {
-  absl::StatusOr<ReservePolicy> parsed = ReservePolicy::Parse(CopyText(*policy, 64));
-  if (!parsed.ok()) return CodeForBackend(parsed.status(), error);
-  *out = parsed->Decide(*plan);
-  return MGE_OK;
+  return AnswerBackend(error, [&]() -> absl::Status {
+    MGE_ASSIGN_OR_RETURN(ReservePolicy parsed, ReservePolicy::Parse(CopyText(*policy, 64)));
+    *out = parsed.Decide(*plan);
+    return absl::OkStatus();
+  });
 }
 
 mge_code Order(void*, const mge_choice* choice, uint32_t* out_order, mge_error* error) {
-  return CodeForBackend(OrderByHost(*choice, out_order), error);
+  return AnswerBackend(error, [&] { return OrderByHost(*choice, out_order); });
 }
 
 }  // namespace

@@ -15,10 +15,10 @@ namespace {
 constexpr uintptr_t kLeastAlignment = 64;
 
 mge_code AcquireThroughTable(void* self, uint64_t bytes, mge_slab* out, mge_error* error) {
-  absl::StatusOr<mge_slab> slab = static_cast<DeviceSlabs*>(self)->Acquire(bytes);
-  if (!slab.ok()) return CodeForBackend(slab.status(), error);
-  *out = *slab;
-  return MGE_OK;
+  return AnswerBackend(error, [&]() -> absl::Status {
+    MGE_ASSIGN_OR_RETURN(*out, static_cast<DeviceSlabs*>(self)->Acquire(bytes));
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace
@@ -130,9 +130,15 @@ void DeviceSlabs::Release(const mge_slab& slab) {
 
 bool DeviceSlabs::ReleaseAfter(const mge_slab& slab, const mge_fence_point& last_use) {
   if (!memory_->slab_release_after || !last_use.fence) return false;
+  {
+    std::lock_guard lock(mutex_);
+    try {
+      leaving_.push_back({slab.bytes, last_use});
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
   memory_->slab_release_after(device_, &slab, &last_use);
-  std::lock_guard lock(mutex_);
-  leaving_.push_back({slab.bytes, last_use});
   return true;
 }
 

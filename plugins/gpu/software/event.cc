@@ -13,10 +13,11 @@ Event::~Event() {
 // The lock is held; they are done without it.
 Event::Actions Event::TakeDue() {
   Actions due;
-  if (actions_.empty()) return due;
-  auto later = std::partition(actions_.begin(), actions_.end(), [&](auto& a) { return !Over(a.first); });
-  due.assign(std::make_move_iterator(later), std::make_move_iterator(actions_.end()));
-  actions_.erase(later, actions_.end());
+  for (auto at = actions_.begin(); at != actions_.end();) {
+    auto next = std::next(at);
+    if (Over(at->first)) due.splice(due.end(), actions_, at);
+    at = next;
+  }
   return due;
 }
 

@@ -7,11 +7,11 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "mge/types.h"
 
@@ -54,7 +54,7 @@ class Event {
   void Then(uint64_t value, std::function<void()> action);
 
  private:
-  using Actions = std::vector<std::pair<uint64_t, std::function<void()>>>;
+  using Actions = std::list<std::pair<uint64_t, std::function<void()>>>;
   bool Over(uint64_t value) const { return value_ >= value || failure_; }
   Actions TakeDue();
   Answer Now(uint64_t value) const { return value_ >= value ? Answer{true} : Answer{false, failure_}; }

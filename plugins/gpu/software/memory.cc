@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <string>
 
 #include "plugins/gpu/software/address.h"
@@ -23,7 +24,9 @@ std::shared_ptr<Mapping> Mapping::Make(uint64_t bytes) {
   uint64_t mapped = RoundUp(std::max<uint64_t>(bytes, 1), kPage);
   void* base = mmap(nullptr, mapped + 2 * kGuard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) return nullptr;
-  return std::shared_ptr<Mapping>(new Mapping(static_cast<char*>(base) + kGuard, bytes, mapped));
+  std::unique_ptr<Mapping> made(new (std::nothrow) Mapping(static_cast<char*>(base) + kGuard, bytes, mapped));
+  if (!made) munmap(base, mapped + 2 * kGuard);
+  return made;
 }
 
 Mapping::~Mapping() { munmap(data_ - kGuard, mapped_ + 2 * kGuard); }
@@ -34,26 +37,25 @@ uint64_t Memory::used() const {
 }
 
 // The lock is held.
-Result Memory::Charge(uint64_t bytes) {
+Result Memory::CheckRoom(uint64_t bytes) const {
   if (bytes > capacity_ - used_) {
     return {MGE_RESOURCE_EXHAUSTED, std::to_string(bytes) + " bytes were asked for, " + std::to_string(capacity_ - used_) +
                                         " of its " + std::to_string(capacity_) + " are free"};
   }
-  used_ += bytes;
   return {};
 }
 
 Result Memory::Allocate(uint64_t bytes, void** out) {
   std::lock_guard lock(mutex_);
-  if (Result r = Charge(bytes); !r.ok()) return r;
+  if (Result r = CheckRoom(bytes); !r.ok()) return r;
   std::shared_ptr<Mapping> mapping = Mapping::Make(bytes);
   if (!mapping || mprotect(mapping->data_, mapping->mapped_, PROT_READ | PROT_WRITE) != 0) {
-    used_ -= bytes;
     return {MGE_RESOURCE_EXHAUSTED, "the system gives no " + std::to_string(bytes) + " bytes to back device memory"};
   }
   if (poison_) std::memset(mapping->data_, 0xff, bytes);
   *out = ToDevice(mapping->data_);
-  mappings_.emplace(mapping->data_, std::move(mapping));
+  mappings_.emplace(mapping->data_, mapping);
+  used_ += bytes;  // at the end: what throws before has taken nothing
   return {};
 }
 
@@ -85,13 +87,13 @@ Result Memory::Commit(const void* range, uint64_t offset, uint64_t bytes) {
   auto begin = m.committed_.begin() + static_cast<int64_t>(offset / kGranularity);
   auto end = begin + static_cast<int64_t>(bytes / kGranularity);
   if (std::find(begin, end, true) != end) return {MGE_INVALID_ARGUMENT, "there is memory in this part of the range already"};
-  if (Result r = Charge(bytes); !r.ok()) return r;
+  if (Result r = CheckRoom(bytes); !r.ok()) return r;
   if (mprotect(m.data_ + offset, bytes, PROT_READ | PROT_WRITE) != 0) {
-    used_ -= bytes;
     return {MGE_RESOURCE_EXHAUSTED, "the system gives no " + std::to_string(bytes) + " bytes to back device memory"};
   }
   if (poison_) std::memset(m.data_ + offset, 0xff, bytes);
   std::fill(begin, end, true);
+  used_ += bytes;
   return {};
 }
 

@@ -62,7 +62,7 @@ class Memory {
   Pin Find(const void* address, uint64_t bytes) const;
 
  private:
-  Result Charge(uint64_t bytes);
+  Result CheckRoom(uint64_t bytes) const;
 
   const uint64_t capacity_;
   const bool poison_;

@@ -31,6 +31,7 @@ Result Stream::Push(Task::Kind kind, F&& fill) {
   if (Result r = device_.Health(); !r.ok()) return r;
   bool recordable = kind == Task::Kind::kCopy || kind == Task::Kind::kFill || kind == Task::Kind::kLaunch;
   std::lock_guard lock(mutex_);
+  if (!no_memory_) no_memory_ = std::make_shared<Failure>(MGE_RESOURCE_EXHAUSTED, "the host has no memory for its work");
   Task* task = nullptr;
   if (capture_) {
     if (!recordable) return {MGE_FAILED_PRECONDITION, "only copies, fills and kernels can be captured"};

@@ -66,7 +66,8 @@ class Stream {
 
   // The rest runs on the stream's thread.
   void Work();
-  void Run(const Task& task, Clock::time_point enqueued);
+  void Run(const Task& task, Clock::time_point enqueued);  // without host memory the task fails
+  void RunOrThrow(const Task& task, Clock::time_point enqueued);
   FailurePtr Attempt(const Task& task);
   Result Move(const Task& task);
   Result Compute(const Task& task);
@@ -86,6 +87,7 @@ class Stream {
   size_t head_ = 0, count_ = 0;
   std::unique_ptr<Record> capture_;
   FailurePtr fail_next_;
+  FailurePtr no_memory_;  // a fresh one for the task that finds no host memory; whoever enqueues sees to it
   Event* waits_for_ = nullptr;  // what the thread blocks on
   std::atomic<bool> stop_{false};
 
@@ -98,6 +100,7 @@ class Stream {
   std::mutex multiprocessors_mutex_;
   std::vector<std::unique_ptr<Multiprocessor>> multiprocessors_;
   std::string launch_error_;
+  bool launch_lacked_memory_ = false;
 
   // The thread's own.
   FailurePtr failure_;

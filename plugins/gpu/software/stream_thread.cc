@@ -2,6 +2,7 @@
 // The thread of a stream: the device's side.
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -35,6 +36,15 @@ void Stream::Work() {
 }
 
 void Stream::Run(const Task& task, Clock::time_point enqueued) {
+  try {
+    RunOrThrow(task, enqueued);
+  } catch (const std::bad_alloc&) {
+    std::lock_guard lock(mutex_);
+    failure_ = std::move(no_memory_);
+  }
+}
+
+void Stream::RunOrThrow(const Task& task, Clock::time_point enqueued) {
   if (failure_ && failure_->told <= enqueued.time_since_epoch().count()) failure_ = nullptr;
   if (FailurePtr lost = device_.lost()) failure_ = std::move(lost);
   switch (task.kind) {
@@ -191,17 +201,25 @@ void Stream::RunPart(const gpu::Launch& launch, uint64_t first, uint64_t count) 
     }
     bool mine = taken && taken->last == std::this_thread::get_id();
     if (!taken || (!mine && multiprocessors_.size() < device_.options().helpers.width)) {
-      multiprocessors_.push_back(std::make_unique<Multiprocessor>());
+      auto fresh = std::make_unique<Multiprocessor>();
+      fresh->emulator = std::make_unique<gpu::Emulator>(device_.options().emulator);
+      multiprocessors_.push_back(std::move(fresh));
       taken = multiprocessors_.back().get();
-      taken->emulator = std::make_unique<gpu::Emulator>(device_.options().emulator);
     }
     taken->busy = true;
     taken->last = std::this_thread::get_id();
   }
-  bool ran = taken->emulator->Run(launch, first, count);
+  struct GiveBack {
+    Stream& stream;
+    Multiprocessor& taken;
+    ~GiveBack() {
+      std::lock_guard lock(stream.multiprocessors_mutex_);
+      taken.busy = false;
+    }
+  } give_back{*this, *taken};
+  if (taken->emulator->Run(launch, first, count)) return;
   std::lock_guard lock(multiprocessors_mutex_);
-  taken->busy = false;
-  if (!ran && launch_error_.empty()) launch_error_ = taken->emulator->error();
+  if (launch_error_.empty()) launch_error_ = taken->emulator->error();
 }
 
 Result Stream::RunBlocks(const gpu::Launch& launch) {
@@ -222,9 +240,16 @@ Result Stream::RunBlocks(const gpu::Launch& launch) {
         [](void* context, uint64_t part) {
           auto& j = *static_cast<Job*>(context);
           uint64_t first = j.blocks * part / j.parts;
-          j.stream->RunPart(j.launch, first, j.blocks * (part + 1) / j.parts - first);
+          Stream& stream = *j.stream;
+          try {
+            stream.RunPart(j.launch, first, j.blocks * (part + 1) / j.parts - first);
+          } catch (const std::bad_alloc&) {
+            std::lock_guard lock(stream.multiprocessors_mutex_);
+            stream.launch_lacked_memory_ = true;
+          }
         },
         &job);
+    if (std::exchange(launch_lacked_memory_, false)) throw std::bad_alloc();
   }
   return launch_error_.empty() ? Result() : Result{MGE_INTERNAL, launch_error_};
 }

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <future>
 #include <mutex>
+#include <new>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -47,6 +49,24 @@ TEST_P(EveryKind, RunsWritesOfAVariableInTheOrderOfThePushes) {
   ASSERT_EQ(order.size(), 200u);
   for (int i = 0; i < 200; ++i) EXPECT_EQ(order[i], i);
   EXPECT_EQ(DependencyEngine::Version(v), 200u);
+}
+
+TEST_P(EveryKind, TakesAnExceptionOfAnOperationAsItsError) {
+  DependencyEngine engine({.kind = GetParam()});
+  Variable v = DependencyEngine::NewVariable();
+  bool ran = false;
+  engine.Push({.run = []() -> absl::Status { throw std::bad_alloc(); }, .writes = {v}, .device = "cpu0"});
+  engine.Push({.run = [&ran] { ran = true; return absl::OkStatus(); }, .reads = {v}, .device = "cpu0"});
+  EXPECT_EQ(ErrorId(engine.WaitForAll()), errors::kOutOfMemory.id);
+  EXPECT_FALSE(ran);
+  EXPECT_EQ(ErrorId(engine.WaitForVariable(v)), errors::kOutOfMemory.id);
+  engine.Push({.run = []() -> absl::Status { throw std::runtime_error("a fault"); }, .writes = {v}, .device = "cpu0"});
+  absl::Status fault = engine.WaitForVariable(v);
+  EXPECT_EQ(ErrorId(fault), errors::kInternal.id);
+  EXPECT_EQ(PartsOf(fault).what, "a fault");
+  engine.Push({.run = [&ran] { ran = true; return absl::OkStatus(); }, .writes = {v}, .device = "cpu0"});
+  EXPECT_TRUE(engine.WaitForVariable(v).ok());
+  EXPECT_TRUE(ran);
 }
 
 TEST_P(EveryKind, SeesTheLastWriteInEveryRead) {

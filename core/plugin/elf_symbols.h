@@ -7,13 +7,17 @@
 
 #include "core/base/status.h"
 
-namespace mge::conform {
+namespace mge {
 
 struct ElfSymbols {
   std::vector<std::string> exported;   // defined here and visible
   std::vector<std::string> undefined;  // to be found elsewhere
 };
 
+// Of a 64-bit ELF file. Nothing in it is trusted.
 absl::StatusOr<ElfSymbols> ReadElfSymbols(const std::string& path);
 
-}  // namespace mge::conform
+// "" if a backend exports no symbol but its entry, else a sentence.
+std::string MoreThanOneExport(const ElfSymbols& symbols);
+
+}  // namespace mge

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// The n-th allocation fails, for every n until nothing fails any more, once and for ever: each call of the API answers a
+// typed status, nothing leaks, and the same process then runs a good model.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "fmt/format.h"
+#include "mge/mge.h"
+#include "tests/support/onnx_builder.h"
+
+// ---------------------------------------------------------------- allocations of this process, that of backends included
+
+namespace {
+
+std::atomic<bool> g_armed{false};
+std::atomic<int64_t> g_count{0};  // since they were armed
+std::atomic<int64_t> g_live{0};   // objects of operator new
+int64_t g_first = 0, g_last = 0;  // the allocations that fail
+
+bool Fails() {
+  if (!g_armed.load(std::memory_order_relaxed)) return false;
+  const int64_t n = g_count.fetch_add(1, std::memory_order_relaxed) + 1;
+  return n >= g_first && n <= g_last;
+}
+
+void* Allocate(size_t bytes, size_t alignment) noexcept {
+  void* out = nullptr;
+  if (Fails() || posix_memalign(&out, std::max(alignment, sizeof(void*)), bytes ? bytes : 1) != 0) return nullptr;
+  return out;
+}
+void* New(size_t bytes, size_t alignment) noexcept {
+  void* out = Allocate(bytes, alignment);
+  if (out) g_live.fetch_add(1, std::memory_order_relaxed);
+  return out;
+}
+void* NewOrThrow(size_t bytes, size_t alignment) {
+  if (void* out = New(bytes, alignment)) return out;
+  throw std::bad_alloc();
+}
+void Delete(void* object) noexcept {
+  if (!object) return;
+  g_live.fetch_sub(1, std::memory_order_relaxed);
+  std::free(object);
+}
+constexpr size_t kLeast = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+
+}  // namespace
+
+void* operator new(size_t n) { return NewOrThrow(n, kLeast); }
+void* operator new[](size_t n) { return NewOrThrow(n, kLeast); }
+void* operator new(size_t n, std::align_val_t a) { return NewOrThrow(n, static_cast<size_t>(a)); }
+void* operator new[](size_t n, std::align_val_t a) { return NewOrThrow(n, static_cast<size_t>(a)); }
+void* operator new(size_t n, const std::nothrow_t&) noexcept { return New(n, kLeast); }
+void* operator new[](size_t n, const std::nothrow_t&) noexcept { return New(n, kLeast); }
+void* operator new(size_t n, std::align_val_t a, const std::nothrow_t&) noexcept { return New(n, static_cast<size_t>(a)); }
+void* operator new[](size_t n, std::align_val_t a, const std::nothrow_t&) noexcept { return New(n, static_cast<size_t>(a)); }
+void operator delete(void* p) noexcept { Delete(p); }
+void operator delete[](void* p) noexcept { Delete(p); }
+void operator delete(void* p, size_t) noexcept { Delete(p); }
+void operator delete[](void* p, size_t) noexcept { Delete(p); }
+void operator delete(void* p, std::align_val_t) noexcept { Delete(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { Delete(p); }
+void operator delete(void* p, size_t, std::align_val_t) noexcept { Delete(p); }
+void operator delete[](void* p, size_t, std::align_val_t) noexcept { Delete(p); }
+void operator delete(void* p, const std::nothrow_t&) noexcept { Delete(p); }
+void operator delete[](void* p, const std::nothrow_t&) noexcept { Delete(p); }
+
+// The memory of tensors and arenas.
+extern "C" void* aligned_alloc(size_t alignment, size_t bytes) noexcept { return Allocate(bytes, alignment); }
+
+namespace mge {
+namespace {
+
+using namespace onnx_builder;  // NOLINT: the words of a model
+using testing::HasSubstr;
+
+constexpr int32_t kMemory = 6;
+
+// Constants to be packed and folded, shape arithmetic of the core, a loop, names long enough to need memory.
+std::string Model() {
+  Proto body = GraphProto(
+      {.nodes = {NodeProto("Add", {"state", "a_value_of_the_graph_outside"}, {"next"}),
+                 NodeProto("Neg", {"next"}, {"part"})},
+       .inputs = {ValueInfo("i", DType::kI64, {}), ValueInfo("more", DType::kBool, {}),
+                  ValueInfo("state", DType::kF32, {"N", 3})},
+       .outputs = {ValueInfo("more", DType::kBool, {}), ValueInfo("next", DType::kF32, {"N", 3}),
+                   ValueInfo("part", DType::kF32, {"N", 3})}});
+  return ModelProto(
+      {.graph = GraphProto(
+           {.nodes = {NodeProto("Conv", {"x", "kernel_of_the_convolution"}, {"c"},
+                                {.attributes = {IntsAttr("pads", {1, 1, 1, 1})}}),
+                      NodeProto("Relu", {"c"}, {"r"}),
+                      NodeProto("Shape", {"r"}, {"s"}),
+                      NodeProto("Slice", {"s", "zero", "one"}, {"batch"}),
+                      NodeProto("Concat", {"batch", "rest"}, {"to"}, {.attributes = {IntAttr("axis", 0)}}),
+                      NodeProto("Reshape", {"r", "to"}, {"flat"}),
+                      NodeProto("MatMul", {"flat", "weights_of_the_last_layer"}, {"m"}),
+                      NodeProto("Add", {"m", "bias"}, {"a_value_of_the_graph_outside"}),
+                      NodeProto("Loop", {"trips", "", "a_value_of_the_graph_outside"}, {"last", "all"},
+                                {.attributes = {GraphAttr("body", body)}}),
+                      NodeProto("Softmax", {"last"}, {"y"}, {.attributes = {IntAttr("axis", 1)}})},
+            .inputs = {ValueInfo("x", DType::kF32, {"N", 1, 4, 4})},
+            .outputs = {ValueInfo("y", DType::kF32, {"N", 3})},
+            .initializers = {FloatTensor("kernel_of_the_convolution", {2, 1, 3, 3}, std::vector<float>(18, 0.125f)),
+                             FloatTensor("weights_of_the_last_layer", {32, 3}, std::vector<float>(96, 0.0625f)),
+                             FloatTensor("bias", {3}, {0, 0.5f, 1}), IntTensor("zero", {0}), IntTensor("one", {1}),
+                             IntTensor("rest", {32}),
+                             TensorHead("trips", DType::kI64, {}) + PackedIntField(field::tensor::kInt64s, {2})}})});
+}
+
+// What a call answered, in memory that was there before.
+struct Answer {
+  int32_t kind = 0, id = 0;
+  char text[4096] = "";
+
+  // Takes the status; whether it was a failure.
+  bool Failed(mge_status* status) {
+    if (!status) return false;
+    kind = mge_status_kind(status);
+    id = mge_status_id(status);
+    std::strncpy(text, mge_status_text(status), sizeof(text) - 1);
+    mge_status_release(status);
+    return true;
+  }
+};
+
+struct Results {
+  std::atomic<int> calls{0};
+  float values[6] = {};
+};
+
+const char* const kDirectories[] = {MGE_BINARY_DIR "/lib/mge/plugins"};
+
+Answer CreateRuntime(mge_runtime** out) {
+  static const char* const kSettings[] = {"virtual.devices=1", "threads=2", "select.strategy=heuristic"};
+  mge_runtime_options options = {};
+  options.struct_size = sizeof(options);
+  options.settings = kSettings;
+  options.setting_count = std::size(kSettings);
+  options.plugin_directories = kDirectories;
+  options.plugin_directory_count = 1;
+  options.no_built_in_plugins = 1;
+  options.no_environment = 1;
+  options.log = [](void*, int32_t, const char*, size_t) {};
+  Answer answer;
+  answer.Failed(mge_runtime_create(&options, out));
+  return answer;
+}
+
+// From bytes to results and back to nothing: load, plan, run, run without waiting, close.
+Answer UseModel(mge_runtime* runtime, const char* device, const std::string& bytes, Results& results) {
+  struct Objects {
+    mge_session* session = nullptr;
+    mge_tensor *input = nullptr, *output = nullptr;
+    mge_string* text = nullptr;
+    ~Objects() {
+      mge_string_release(text);
+      mge_tensor_release(output);
+      mge_tensor_release(input);
+      mge_session_release(session);
+    }
+  } o;
+  Answer answer;
+  mge_session_options options = {};
+  options.struct_size = sizeof(options);
+  options.device = device;
+  if (answer.Failed(mge_session_load_bytes(runtime, bytes.data(), bytes.size(), &options, &o.session))) return answer;
+  const int64_t dims[] = {2, 1, 4, 4};
+  if (answer.Failed(mge_tensor_create(MGE_DTYPE_F32, dims, 4, &o.input))) return answer;
+  for (int i = 0; i < 32; ++i) static_cast<float*>(mge_tensor_data(o.input))[i] = static_cast<float>(i) / 16;
+  if (answer.Failed(mge_session_plan(o.session, &o.input, 1, "text", 1, &o.text))) return answer;
+  if (answer.Failed(mge_session_run(o.session, &o.input, 1, &o.output, 1, nullptr))) return answer;
+  std::memcpy(results.values, mge_tensor_data(o.output), sizeof(results.values));
+  struct Ended {
+    Answer answer;
+    std::atomic<int> calls{0};
+    bool same = true;
+    const float* expected;
+  } ended;
+  ended.expected = results.values;
+  mge_status* refused = mge_session_run_async(
+      o.session, &o.input, 1, nullptr,
+      [](void* state, mge_status* status, mge_tensor** outputs, size_t count) {
+        auto& ended = *static_cast<Ended*>(state);
+        if (!ended.answer.Failed(status)) ended.same = std::memcmp(mge_tensor_data(outputs[0]), ended.expected, 24) == 0;
+        for (size_t i = 0; i < count; ++i) mge_tensor_release(outputs[i]);
+        ended.calls.store(1);
+        ended.calls.notify_all();
+      },
+      &ended);
+  if (answer.Failed(refused)) return answer;
+  ended.calls.wait(0);
+  if (ended.answer.kind) return ended.answer;
+  if (!ended.same) std::abort();
+  return answer;
+}
+
+// Calls act() with the n-th allocation failing (`for_ever`: and every later one). Whether one failed.
+bool WithFailure(int64_t n, bool for_ever, const std::function<void()>& act) {
+  g_first = n;
+  g_last = for_ever ? INT64_MAX : n;
+  g_count = 0;
+  g_armed = true;
+  act();
+  g_armed = false;
+  return g_count >= n;
+}
+
+// The n that are tried: all of the first ones, then a few of each power of two; all of them in the long form.
+int64_t After(int64_t n) {
+  static const bool every = std::getenv("MGE_TEST_EVERY_ALLOCATION") != nullptr;
+  return every || n < 60 ? n + 1 : n + 1 + n / 12;
+}
+
+// What is wrong with an answer under failure n; "" if nothing is.
+std::string WhyWrong(const Answer& answer, bool reached, bool for_ever) {
+  if (answer.kind == 0) return reached && for_ever ? "it succeeds without memory" : "";
+  const bool typed = answer.kind == kMemory && answer.id == 601 && std::strstr(answer.text, "error[E0601] ");
+  return typed ? "" : fmt::format("kind {}, id {}: {}", answer.kind, answer.id, answer.text);
+}
+
+// Objects that are left after good(): what is kept for the next time differs a little from one time to the next, and a
+// thread that has told its result may still be putting its things away.
+int64_t LeastLeft(const std::function<Answer()>& good, Answer& answer, int times, int64_t enough) {
+  int64_t least = INT64_MAX;
+  for (int i = 0; i < times && least > enough; ++i) {
+    answer = good();
+    for (int ms = 0; ms < 10 && g_live > enough; ++ms) usleep(1000);
+    least = std::min<int64_t>(least, g_live);
+  }
+  return least;
+}
+
+// act() is tried with every failure; good() has to succeed afterwards, and to leave no more objects than there were.
+void FailEverywhere(const std::function<Answer()>& act, const std::function<Answer()>& good) {
+  Answer after;
+  const int64_t before = LeastLeft(good, after, 12, 0);
+  for (bool for_ever : {false, true}) {
+    int failures = 0;
+    bool reached = true;
+    for (int64_t n = 1; reached; n = After(n)) {
+      Answer answer;
+      reached = WithFailure(n, for_ever, [&] { answer = act(); });
+      failures += answer.kind != 0;
+      const int64_t left = LeastLeft(good, after, 100, before);
+      std::string wrong = WhyWrong(answer, reached, for_ever);
+      if (wrong.empty() && after.kind != 0) wrong = fmt::format("a good model after it: {}", after.text);
+      if (wrong.empty() && left > before) wrong = fmt::format("{} objects are left: {}", left - before, answer.text);
+      ASSERT_EQ(wrong, "") << "allocation " << n << (for_ever ? " and all later ones" : "");
+    }
+    EXPECT_GT(failures, 50);
+  }
+}
+
+class OutOfMemory : public testing::TestWithParam<const char*> {};
+
+TEST_P(OutOfMemory, InTheLifeOfASessionIsATypedErrorAndTheRuntimeGoesOn) {
+  const std::string bytes = Model();
+  mge_runtime* runtime = nullptr;
+  Answer created = CreateRuntime(&runtime);
+  ASSERT_EQ(created.kind, 0) << created.text;
+  Results expected, got;
+  Answer first = UseModel(runtime, GetParam(), bytes, expected);
+  ASSERT_EQ(first.kind, 0) << first.text;
+  FailEverywhere([&] { return UseModel(runtime, GetParam(), bytes, got); },
+                 [&] {
+                   Answer answer = UseModel(runtime, GetParam(), bytes, got);
+                   EXPECT_EQ(std::memcmp(got.values, expected.values, sizeof(got.values)), 0);
+                   return answer;
+                 });
+  mge_runtime_release(runtime);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, OutOfMemory, testing::Values("host", "cpu0", "virtual0"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace mge

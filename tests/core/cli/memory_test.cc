@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The mge command where the system gives no more memory (ulimit -v).
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace mge {
+namespace {
+
+using testing::AllOf;
+using testing::AnyOf;
+using testing::HasSubstr;
+
+class LittleMemory : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/mge-memory-XXXXXX";
+    folder_ = mkdtemp(name);
+    ASSERT_EQ(Mge("zoo mobilenetv2 -o model.onnx"), 0) << err_;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // The exit code of `mge ARGS` in at most `kib` of addresses; 0: any number.
+  int Mge(const std::string& args, int kib = 0) {
+    std::string limit = kib ? "ulimit -v " + std::to_string(kib) + " && " : "";
+    std::string line = "cd " + folder_ + " && " + limit + "exec timeout 60 " MGE_BINARY_DIR "/bin/mge " + args +
+                       " >stdout.txt 2>stderr.txt </dev/null";
+    int status = std::system(line.c_str());
+    std::ifstream in(folder_ + "/stderr.txt");
+    err_.assign(std::istreambuf_iterator<char>(in), {});
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+  std::string folder_, err_;
+};
+
+TEST_F(LittleMemory, ALimitOneByteBelowThePlansPeakIsRefusedWithTheLargestBuffers) {
+  auto limited = [&](const std::string& bytes) {
+    return Mge("run model.onnx --device cpu0 --set memory.limit=cpu0=" + bytes);
+  };
+  ASSERT_EQ(limited("1000"), 6) << err_;
+  EXPECT_THAT(err_, AllOf(HasSubstr("error[E0602]"), HasSubstr("the planned peak is"), HasSubstr("the largest are")));
+  // The first answer may be too low: with so little memory, constants that are folded together elsewhere are left apart.
+  long long least = 1000;
+  for (int i = 0; i < 3 && limited(std::to_string(least)) != 0; ++i) {
+    std::smatch named;
+    ASSERT_TRUE(std::regex_search(err_, named, std::regex("cpu0=([0-9]+)"))) << err_;
+    least = std::stoll(named[1]);
+  }
+  EXPECT_EQ(limited(std::to_string(least)), 0) << err_;
+  EXPECT_EQ(limited(std::to_string(least - 1)), 6);
+}
+
+// Below the first limit at which the program itself can be loaded, the system's loader speaks.
+constexpr int kCannotBeLoaded = 127;
+
+TEST_F(LittleMemory, EveryLimitEndsInAResultOrInATypedErrorOfMemoryOrDevice) {
+  int results = 0, memory = 0;
+  for (int kib = 8 << 10; kib <= 4 << 20 && results < 2; kib += kib / 12) {
+    const int code = Mge("run model.onnx --threads 2", kib);
+    if (code == kCannotBeLoaded) continue;
+    ASSERT_THAT(code, AnyOf(0, 5, 6)) << kib << " KiB: " << err_;
+    if (code == 6) {
+      EXPECT_THAT(err_, HasSubstr("error[E060")) << kib;
+    }
+    if (code == 5) {
+      EXPECT_THAT(err_, AnyOf(HasSubstr("annot allocate memory"), HasSubstr("failed to map"))) << kib;
+    }
+    memory += code == 6;
+    results += code == 0;
+  }
+  EXPECT_GT(results, 0);
+  EXPECT_GT(memory, 0);
+}
+
+}  // namespace
+}  // namespace mge
