@@ -52,12 +52,8 @@ std::string Name() { return "libdnnl.so." + std::to_string(DNNL_VERSION_MAJOR); 
 Library Open() {
   Library l;
   std::string name = Name();
-  void* handle = dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
-  if (!handle) {
-    const char* why = dlerror();
-    l.reason = why ? why : name + " cannot be opened";
-    return l;
-  }
+  void* handle = OpenLibrary(name, &l.reason);
+  if (!handle) return l;
 #define X(function)                                                                \
   l.function = reinterpret_cast<decltype(l.function)>(dlsym(handle, #function));   \
   if (!l.function) l.reason = name + " has no " #function;
@@ -100,6 +96,14 @@ Result Failed(std::string_view what, dnnl_status_t status) {
   if (status == dnnl_out_of_memory) throw std::bad_alloc();
   return {status == dnnl_unimplemented ? MGE_UNIMPLEMENTED : MGE_INTERNAL,
           "oneDNN: " + std::string(what) + " failed with status " + std::to_string(static_cast<int>(status))};
+}
+
+// oneDNN 2.6 generates code into memory that it asks for, without a look whether it got any: a request that is larger than all of
+// those comes first.
+dnnl_status_t CreatePrimitive(dnnl_primitive_t* out, const_dnnl_primitive_desc_t desc) {
+  constexpr size_t kCode = 16 << 20;
+  operator delete(operator new(kCode));
+  return Lib().dnnl_primitive_create(out, desc);
 }
 
 using Dims = std::vector<dnnl_dim_t>;
@@ -266,7 +270,7 @@ class PrimitiveImpl : public Primitive {
     auto s = l.dnnl_reorder_primitive_desc_create(&desc, plain_weights_.raw(), l.engine, descs_[kWeights].raw(), l.engine, nullptr);
     if (s != dnnl_success) return Failed("packing", s);
     dnnl_primitive_t reorder = nullptr;
-    s = l.dnnl_primitive_create(&reorder, desc);
+    s = CreatePrimitive(&reorder, desc);
     l.dnnl_primitive_desc_destroy(desc);
     if (s != dnnl_success) return Failed("packing", s);
     Instance i;
@@ -318,7 +322,7 @@ class PrimitiveImpl : public Primitive {
   // After desc_ is made: the primitive, and what it chose.
   Result Finish(bool has_bias) {
     const Library& l = Lib();
-    if (auto s = l.dnnl_primitive_create(&primitive_, desc_); s != dnnl_success) return Failed("making a primitive", s);
+    if (auto s = CreatePrimitive(&primitive_, desc_); s != dnnl_success) return Failed("making a primitive", s);
     descs_[kX] = Desc::Copy(l.dnnl_primitive_desc_query_md(desc_, dnnl_query_src_md, 0));
     descs_[kWeights] = Desc::Copy(l.dnnl_primitive_desc_query_md(desc_, dnnl_query_weights_md, 0));  // empty for a pooling
     if (has_bias) descs_[kBias] = Desc::Copy(l.dnnl_primitive_desc_query_md(desc_, dnnl_query_weights_md, 1));

@@ -22,12 +22,8 @@ struct Library {
 
 Library Open() {
   Library l;
-  void* handle = dlopen(kName, RTLD_LAZY | RTLD_LOCAL);
-  if (!handle) {
-    const char* why = dlerror();
-    l.reason = why ? std::string(why) : std::string(kName) + " cannot be opened";
-    return l;
-  }
+  void* handle = OpenLibrary(kName, &l.reason);
+  if (!handle) return l;
   auto set_threads = reinterpret_cast<void (*)(int)>(dlsym(handle, "openblas_set_num_threads"));
   l.sgemm = reinterpret_cast<decltype(l.sgemm)>(dlsym(handle, "cblas_sgemm"));
   l.dgemm = reinterpret_cast<decltype(l.dgemm)>(dlsym(handle, "cblas_dgemm"));

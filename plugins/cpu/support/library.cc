@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <new>
+#include <string_view>
 #include <vector>
 
 namespace mge::cpu {
@@ -32,6 +33,18 @@ bool IsInstalled(const std::string& name) {
   (void)name;
   return true;  // the loader alone knows
 #endif
+}
+
+void* OpenLibrary(const std::string& name, std::string* reason) {
+  if (void* handle = dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL)) return handle;
+  const char* text = dlerror();
+  std::string_view why = text ? text : "";
+  // The loader tells a lack of memory by its words alone.
+  for (std::string_view words : {"failed to map segment", "annot allocate memory", "cannot create shared object"}) {
+    if (why.find(words) != why.npos) throw std::bad_alloc();
+  }
+  *reason = why.empty() ? name + " cannot be opened" : std::string(why);
+  return nullptr;
 }
 
 }  // namespace mge::cpu
