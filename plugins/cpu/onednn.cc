@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <oneapi/dnnl/dnnl.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
@@ -98,11 +99,13 @@ Result Failed(std::string_view what, dnnl_status_t status) {
           "oneDNN: " + std::string(what) + " failed with status " + std::to_string(static_cast<int>(status))};
 }
 
-// oneDNN 2.6 generates code into memory that it asks for, without a look whether it got any: a request that is larger than all of
-// those comes first.
+// oneDNN 2.6 generates code into memory that it asks for, without a look whether it got any: a request that is larger than
+// all of those comes first.
 dnnl_status_t CreatePrimitive(dnnl_primitive_t* out, const_dnnl_primitive_desc_t desc) {
   constexpr size_t kCode = 16 << 20;
-  operator delete(operator new(kCode));
+  void* probe = mmap(nullptr, kCode, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (probe == MAP_FAILED) return dnnl_out_of_memory;
+  munmap(probe, kCode);
   return Lib().dnnl_primitive_create(out, desc);
 }
 

@@ -388,6 +388,8 @@ void Emulator::Block::RunBlock(uint64_t number) {
 Emulator::Emulator(const EmulatorSettings& settings) : block_(std::make_unique<Block>()) {
   block_->settings = settings;
   block_->phase_state.resize(512 << 10);
+  block_->runners.reserve(kMaxThreads);  // on a fiber, which cannot be unwound, nothing may ask for memory
+  block_->idle.reserve(kMaxThreads);
   races::PrivateMemory(block_->phase_state.data(), block_->phase_state.size());
 }
 Emulator::~Emulator() = default;
