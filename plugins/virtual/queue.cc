@@ -72,9 +72,9 @@ mge_code CaptureBegin(mge_queue* queue, mge_error* error) noexcept {
 
 mge_code CaptureEnd(mge_queue* queue, void** out_record, mge_error* error) noexcept {
   return Guard(error, [&]() -> mge_code {
-    auto handle = std::make_unique<RecordHandle>();
-    if (Result r = queue->stream.EndCapture(handle.get()); !r.ok()) return Report(error, r);
-    *out_record = handle.release();
+    RecordHandle record;  // the capture is over whatever comes next
+    if (Result r = queue->stream.EndCapture(&record); !r.ok()) return Report(error, r);
+    *out_record = new RecordHandle(std::move(record));
     return MGE_OK;
   });
 }

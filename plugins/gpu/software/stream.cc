@@ -173,7 +173,8 @@ Result Stream::BeginCapture() {
 Result Stream::EndCapture(std::shared_ptr<const Record>* out) {
   std::lock_guard lock(mutex_);
   if (!capture_) return {MGE_FAILED_PRECONDITION, "no capture was begun on the queue"};
-  *out = std::move(capture_);
+  std::unique_ptr<Record> record = std::move(capture_);
+  *out = std::move(record);
   return device_.Health();
 }
 
