@@ -126,7 +126,7 @@ mge_code Launch(const Args& a, const mge_run* run) {
   if (code == MGE_DEVICE_LOST) g_lost = true;
   if (code != MGE_OK) return code;
   while (Is("kernel_waits")) {  // for the user, as long work should
-    if (*static_cast<const volatile int32_t*>(run->cancel)) return MGE_CANCELLED;
+    if (mge::StopAsked(run)) return MGE_CANCELLED;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   auto* x = mge::At<const float>(run, a.x);
