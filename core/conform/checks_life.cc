@@ -32,9 +32,15 @@ absl::Status LiveOnce(Subject& s) {
 }
 
 absl::Status CheckStop(Subject& s) {
+  auto live = [&s](int times) {
+    absl::Status status;
+    InFreshThread([&] {
+      for (int i = 0; i < times && status.ok(); ++i) status = LiveOnce(s);
+    });
+    return status;
+  };
   // The first lives may set up what stays for good, such as a driver's own threads.
-  MGE_RETURN_IF_ERROR(LiveOnce(s));
-  MGE_RETURN_IF_ERROR(LiveOnce(s));
+  MGE_RETURN_IF_ERROR(live(2));
   if (int64_t left = s.host().outstanding(); left > 0)
     return Broken(fmt::format("{} blocks of the host's memory are not released by stop()", left));
   // What grows once is a cache; a leak grows as much every time.
@@ -42,11 +48,7 @@ absl::Status CheckStop(Subject& s) {
   ProcessCounts begin = ProcessCounts::Now(), before = begin;
   int64_t heap = INT64_MAX;
   for (int span = 0; span < kSpans; ++span) {
-    absl::Status status;
-    InFreshThread([&] {
-      for (int i = 0; i < kLives && status.ok(); ++i) status = LiveOnce(s);
-    });
-    MGE_RETURN_IF_ERROR(status);
+    MGE_RETURN_IF_ERROR(live(kLives));
     ProcessCounts after = ProcessCounts::Now();
     heap = std::min(heap, after.heap - before.heap);
     before = after;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queues: copies in every direction, order, capture, peers, time stamps.
 #include <algorithm>
+#include <chrono>
+#include <future>
 
 #include "core/conform/device_memory.h"
 #include "fmt/format.h"
@@ -124,27 +126,80 @@ absl::Status CheckCopies(Subject& s) {
   return absl::OkStatus();
 }
 
+// A row of copies, each of which reads what the one before wrote, so that only all of them in order give the right bytes.
+class Chain {
+ public:
+  static absl::StatusOr<Chain> Create(Subject& s) {
+    Chain c(s);
+    MGE_ASSIGN_OR_RETURN(c.transfer_, Transfer::Create(s));
+    MGE_ASSIGN_OR_RETURN(c.slab_, Slab::Acquire(s, kBytes * (kLinks + 1)));
+    return c;
+  }
+  absl::Status Enqueue(mge_queue* queue, unsigned seed) {
+    want_ = Pattern(kBytes, seed);
+    Bytes zeros(kBytes * (kLinks + 1), 0);
+    MGE_RETURN_IF_ERROR(transfer_.ToDevice(slab_.address(), zeros.data(), zeros.size()));
+    MGE_RETURN_IF_ERROR(transfer_.ToDevice(slab_.address(), want_.data(), kBytes));
+    for (int i = 0; i < kLinks; ++i) {
+      unsigned char* from = slab_.address() + static_cast<size_t>(i) * kBytes;
+      MGE_RETURN_IF_ERROR(
+          Call("copying", [&](mge_error* e) { return subject_.plugin().queue->copy(queue, from + kBytes, from, kBytes, e); }));
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Drain(mge_queue* queue) { return transfer_.Drain(queue); }
+  // How the end of the chain differs from what it has to be, or "".
+  absl::StatusOr<std::string> Fault() {
+    Bytes got(kBytes);
+    MGE_RETURN_IF_ERROR(transfer_.ToHost(got.data(), slab_.address() + kLinks * kBytes, kBytes));
+    return Difference(got, want_);
+  }
+  static constexpr int kLinks = 12;
+
+ private:
+  static constexpr size_t kBytes = 300'000;
+  explicit Chain(Subject& s) : subject_(s) {}
+  Subject& subject_;
+  Transfer transfer_;
+  Slab slab_;
+  Bytes want_;
+};
+
 absl::Status CheckOrder(Subject& s) {
   MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
-  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
-  constexpr size_t kBytes = 300'000;
-  constexpr int kLinks = 12;
-  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, kBytes * (kLinks + 1)));
+  MGE_ASSIGN_OR_RETURN(Chain chain, Chain::Create(s));
   for (unsigned round = 0; round < 4; ++round) {
-    Bytes want = Pattern(kBytes, round), got(kBytes), zeros(kBytes * (kLinks + 1), 0);
-    MGE_RETURN_IF_ERROR(transfer.ToDevice(slab.address(), zeros.data(), zeros.size()));
-    MGE_RETURN_IF_ERROR(transfer.ToDevice(slab.address(), want.data(), kBytes));
-    for (int i = 0; i < kLinks; ++i) {  // each copy reads what the one before wrote
-      unsigned char* from = slab.address() + static_cast<size_t>(i) * kBytes;
-      MGE_RETURN_IF_ERROR(
-          Call("copying", [&](mge_error* e) { return s.plugin().queue->copy(queue, from + kBytes, from, kBytes, e); }));
-    }
-    MGE_RETURN_IF_ERROR(transfer.Drain(queue));
-    MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), slab.address() + kLinks * kBytes, kBytes));
-    if (std::string d = Difference(got, want); !d.empty())
-      return Broken(fmt::format("{} copies in a row ran out of order: {}", kLinks, d));
+    MGE_RETURN_IF_ERROR(chain.Enqueue(queue, round));
+    MGE_RETURN_IF_ERROR(chain.Drain(queue));
+    MGE_ASSIGN_OR_RETURN(std::string fault, chain.Fault());
+    if (!fault.empty()) return Broken(fmt::format("{} copies in a row ran out of order: {}", Chain::kLinks, fault));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckDestroy(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(Chain chain, Chain::Create(s));
+  for (unsigned round = 0; round < 4; ++round) {
+    s.At("destroying a queue that has work");
+    {
+      MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
+      MGE_RETURN_IF_ERROR(chain.Enqueue(queue, round));
+    }
+    MGE_ASSIGN_OR_RETURN(std::string fault, chain.Fault());
+    if (!fault.empty()) return Broken("a queue was destroyed, but what was enqueued on it is not done: " + fault);
+  }
+  s.At("destroying a queue that waits for a fence which nobody signals");
+  const mge_queue_api* api = s.plugin().queue;
+  MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
+  MGE_ASSIGN_OR_RETURN(Queue other, Queue::Create(s));
+  MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
+  auto waits = std::async(std::launch::async, [&] {
+    return Call("waiting for a fence", [&](mge_error* e) { return api->wait(queue, fence, 1, e); });
+  });
+  if (waits.wait_for(std::chrono::milliseconds(100)) == std::future_status::timeout) {  // a queue that does so in the caller
+    MGE_RETURN_IF_ERROR(Call("signalling a fence", [&](mge_error* e) { return api->signal(other, fence, 1, e); }));
+  }
+  return waits.get();
 }
 
 absl::Status CheckCapture(Subject& s) {
@@ -285,6 +340,8 @@ constexpr Check kRows[] = {
     {"queue.create", "Queues of every kind can be created and destroyed, several at once.", Needs::kDevice, CheckCreate},
     {"queue.copies", "Copies in every direction move every byte, and no other.", Needs::kDevice, CheckCopies},
     {"queue.order", "What is enqueued on one queue runs in order.", Needs::kDevice, CheckOrder},
+    {"queue.destroy", "Destroying a queue waits for what was enqueued on it, and for no fence that nobody signals.",
+     Needs::kDevice, CheckDestroy},
     {"queue.capture", "A captured run of copies is not run, and each replay equals a direct run.", Needs::kDevice,
      CheckCapture},
     {"queue.capture_misuse", "Captures that are not begun, or begun twice, are refused.", Needs::kDevice,

@@ -85,8 +85,10 @@ absl::StatusOr<std::string> WhyWrong(Trial& trial, const std::vector<Tensor>& ex
   return std::string();
 }
 
-// A candidate that does not fit into memory today may fit tomorrow.
-bool IsOfThisDay(const absl::Status& status) { return status.code() == absl::StatusCode::kResourceExhausted; }
+// Says nothing of the candidate: what does not fit into memory today may fit tomorrow, and a lost device comes back.
+bool IsOfThisDay(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kResourceExhausted || status.code() == absl::StatusCode::kUnavailable;
+}
 
 struct Case {
   std::vector<TrialInput> inputs;
@@ -144,7 +146,6 @@ Measurement MeasureOne(TrialBench& bench, const mge_problem& problem, const Owne
 absl::StatusOr<std::vector<Measurement>> MeasureCandidates(const Graph& graph, const Group& group,
                                                            std::span<const int> which, uint32_t threads,
                                                            const MeasureLimits& limits) {
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<TrialBench> bench, TrialBench::Create(*group.device));
   Case data;
   bool random = false;
   for (NodeId id : group.nodes) {
@@ -163,7 +164,10 @@ absl::StatusOr<std::vector<Measurement>> MeasureCandidates(const Graph& graph, c
   }
   mge_problem problem = ProblemOf(group, threads);
   std::vector<Measurement> out;
-  for (int c : which) out.push_back(MeasureOne(*bench, problem, group.candidates.offered[c], data, limits));
+  for (int c : which) {
+    MGE_ASSIGN_OR_RETURN(std::unique_ptr<TrialBench> bench, TrialBench::Create(*group.device));
+    out.push_back(MeasureOne(*bench, problem, group.candidates.offered[c], data, limits));
+  }
   return out;
 }
 

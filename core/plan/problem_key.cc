@@ -19,8 +19,12 @@
 namespace mge {
 namespace {
 
-// Larger constants are weights: kernels are not chosen by their values.
+// Kernels are chosen by axes, pads and single numbers, such as an exponent. More than one fraction, and long lists, are weights.
 constexpr uint64_t kMostConstantBytes = 4096;
+bool DecidesByValue(const mge_value& v) {
+  const DType dtype = static_cast<DType>(v.dtype);
+  return v.data && v.data_bytes <= (kFloating.Contains(dtype) ? static_cast<uint64_t>(ElementBytes(dtype)) : kMostConstantBytes);
+}
 
 // Bytes that say one thing in one way: numbers little-endian, texts and lists behind their length.
 class Writer {
@@ -56,7 +60,7 @@ void Write(Writer& w, const mge_value& v) {
   w.Number(v.rank);
   for (int i = 0; i < v.rank; ++i) w.Number(v.dims[i]);
   w.Number(v.data != nullptr);
-  if (v.data && v.data_bytes <= kMostConstantBytes) w.Raw(v.data, v.data_bytes);
+  if (DecidesByValue(v)) w.Raw(v.data, v.data_bytes);
   w.Number(v.layout != nullptr);
   if (v.layout) Write(w, *v.layout);
 }

@@ -16,7 +16,7 @@ struct ProblemKey {
   std::string text;    // in words: "Conv+Relu float32[1,3,8,8] float32[4,3,3,3]"
 };
 
-// Hex digits. Names of nodes and values do not count, nor the bytes of constants above a few kilobytes.
+// Hex digits. Names of nodes and values do not count, nor the values of weights.
 ProblemKey KeyOf(const Device& device, const mge_problem& problem, uint64_t require, uint64_t forbid);
 
 }  // namespace mge

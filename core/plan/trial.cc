@@ -79,13 +79,17 @@ TrialBench::~TrialBench() {
   for (mge_stamp* stamp : stamps_) {
     if (stamp) device_.profile_api()->stamp_destroy(stamp);
   }
-  if (queue_) device_.queue_api()->destroy(queue_);
+  EndQueue();
   if (fence_) device_.queue_api()->fence_destroy(fence_);
 }
 
+void TrialBench::EndQueue() {
+  if (queue_) device_.queue_api()->destroy(std::exchange(queue_, nullptr));
+}
+
 absl::Status TrialBench::Finish() {
-  if (!queue_) return absl::OkStatus();
   const mge_queue_api* api = device_.queue_api();
+  if (!api) return absl::OkStatus();
   ++value_;
   MGE_RETURN_IF_ERROR(Ask(device_, "signalling a fence", [&](mge_error* e) {
     return api->signal(queue_, fence_, value_, e);
@@ -121,6 +125,7 @@ absl::StatusOr<double> TrialBench::End() {
 }
 
 absl::Status TrialBench::Copy(void* to, const void* from, size_t bytes) {
+  MGE_CHECK(queue_);
   MGE_RETURN_IF_ERROR(Ask(device_, "copying for a trial", [&](mge_error* e) {
     return device_.queue_api()->copy(queue_, to, from, bytes, e);
   }));
@@ -129,14 +134,14 @@ absl::Status TrialBench::Copy(void* to, const void* from, size_t bytes) {
 
 absl::Status TrialBench::ToDevice(const mge_reservation& to, const void* from, size_t bytes) {
   if (bytes == 0) return absl::OkStatus();
-  if (!to.host_address && queue_) return Copy(to.address, from, bytes);
+  if (!to.host_address && device_.queue_api()) return Copy(to.address, from, bytes);
   std::memcpy(to.host_address ? to.host_address : to.address, from, bytes);
   return absl::OkStatus();
 }
 
 absl::Status TrialBench::ToHost(void* to, const mge_reservation& from, size_t bytes) {
   if (bytes == 0) return absl::OkStatus();
-  if (!from.host_address && queue_) return Copy(to, from.address, bytes);
+  if (!from.host_address && device_.queue_api()) return Copy(to, from.address, bytes);
   std::memcpy(to, from.host_address ? from.host_address : from.address, bytes);
   return absl::OkStatus();
 }

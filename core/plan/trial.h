@@ -15,7 +15,7 @@
 
 namespace mge {
 
-// A device's queue, fence and stamps for trials, one after the other.
+// A device's queue, fence and stamps for the trials of one candidate, one after the other.
 class TrialBench {
  public:
   static absl::StatusOr<std::unique_ptr<TrialBench>> Create(Device& device);
@@ -31,12 +31,15 @@ class TrialBench {
   absl::Status ToHost(void* to, const mge_reservation& from, size_t bytes);
 
   // Runs `launch` once and answers its microseconds: by stamps on the queue if the device takes them, else by the clock.
-  // kTimeout if the queue does not finish within a minute.
+  // kTimeout if the queue does not finish within a minute. After an error nothing of the launch touches memory any more, and
+  // the bench is of no further use: a queue that has failed goes on failing.
   template <typename F>
   absl::StatusOr<double> Time(F&& launch) {
-    MGE_RETURN_IF_ERROR(Begin());
-    MGE_RETURN_IF_ERROR(launch());
-    return End();
+    absl::Status status = Begin();
+    if (status.ok()) status = launch();
+    absl::StatusOr<double> us = status.ok() ? End() : status;
+    if (!us.ok()) EndQueue();
+    return us;
   }
 
  private:
@@ -44,6 +47,7 @@ class TrialBench {
   absl::Status Begin();
   absl::StatusOr<double> End();
   absl::Status Finish();  // everything that was enqueued is done
+  void EndQueue();
   absl::Status Copy(void* to, const void* from, size_t bytes);
 
   Device& device_;

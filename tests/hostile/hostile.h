@@ -47,8 +47,8 @@ class HostileFolder : public PluginFolder {
   // Runs `ENV mge ARGS` from the home, with this folder as the only one that is searched beside the built-in one.
   Outcome Mge(const std::string& args, const std::string& env = "") const {
     std::string line = fmt::format(
-        "cd {0} && env -i PATH=$PATH HOME={0} XDG_STATE_HOME={0} MGE_PLUGIN_PATH={1} {2} timeout 60 " MGE_BINARY_DIR
-        "/bin/mge {3} >stdout.txt 2>stderr.txt </dev/null",
+        "cd {0} && env -i PATH=$PATH HOME={0} XDG_STATE_HOME={0} MGE_PLUGIN_PATH={1} ASAN_OPTIONS=$ASAN_OPTIONS"
+        " TSAN_OPTIONS=$TSAN_OPTIONS {2} timeout 60 " MGE_BINARY_DIR "/bin/mge {3} >stdout.txt 2>stderr.txt </dev/null",
         home_.path(), path(), env, args);
     int status = std::system(line.c_str());
     Outcome o;

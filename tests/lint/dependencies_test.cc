@@ -27,6 +27,7 @@ constexpr Use kUses[] = {
     {"pkg-config", "", ""},
     {"libonnx-testdata", "", ""},
     {"abigail-tools", "", ""},
+    {"hipcc", "", ""},
     {"libabsl-dev", "absl", "absl/"},
     {"libfmt-dev", "fmt", "fmt/"},
     {"libspdlog-dev", "spdlog", "spdlog/"},

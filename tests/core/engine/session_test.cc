@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/errors.h"
+#include "core/ops/op.h"
 #include "gtest/gtest.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -212,6 +213,41 @@ TEST(Session, StopsWhenItIsCancelledOrOutOfTimeAndThenRuns) {
   late.deadline = std::chrono::steady_clock::now() - std::chrono::seconds(1);
   EXPECT_EQ(ErrorId(session->Run(in, out, late)), errors::kTimeout.id);
   EXPECT_EQ(RunOnce(*session, in[0]).size(), 10u);
+}
+
+TEST(Session, GivesEveryRunTheWholeOfTheDefaultTime) {
+  auto session = Load(NewRuntime({{"run.timeout", "20s"}}));
+  std::vector<HostValue> in = {Images(1)}, out(1);
+  RunControl control;
+  EXPECT_TRUE(session->Run(in, out, control).ok());
+  EXPECT_FALSE(control.deadline) << "the first run's deadline holds for the next";
+}
+
+TEST(Session, TimesProblemsThatDifferInTheirWeightsOnce) {
+  auto runtime = NewRuntime({{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}, {"threads", "1"}});
+  onnx::Model model;
+  model.graph = *ParseGraphText(R"(
+input x : float32[256,256]
+const v = float32[256,256]<1>
+const w = float32[256,256]<3>
+const b = float32[256]<1>
+const c = float32[256]<3>
+y = Gemm(x, v, b)
+z = Gemm(y, w, c)
+output z
+)");
+  for (NodeId id = 0; id < model.graph.node_count(); ++id) ASSERT_TRUE(BindNode(model.graph, id).ok());
+  auto session = Session::Create(runtime, std::move(model), {.device = "cpu0"});
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  std::vector<InputType> types = {{ValueKind::kTensor, DType::kF32, {256, 256}}};
+  auto plan = *(*session)->PlanFor(types);
+  std::vector<double> times;
+  for (const Unit& u : plan->units) {
+    if (u.kind == Unit::Kind::kKernel && u.measured_us > 0) times.push_back(u.measured_us);
+  }
+  if (times.empty()) GTEST_SKIP() << "this build has one kernel for it";
+  ASSERT_EQ(times.size(), 2u);
+  EXPECT_EQ(times[0], times[1]) << "the second was timed by itself";
 }
 
 TEST(Session, KeepsWithinTheBudgetOfItsDevice) {

@@ -173,7 +173,8 @@ class Queue {
       std::unique_lock lock(counter->mutex);
       while (counter->value < value && counter->code == MGE_OK && !stopping_)
         counter->changed.wait_for(lock, std::chrono::milliseconds(2));
-      if (counter->value < value && counter->code != MGE_OK && failure_.ok()) failure_ = {counter->code, counter->text};
+      if (counter->value >= value || !failure_.ok()) return;
+      failure_ = counter->code != MGE_OK ? Result(counter->code, counter->text) : Result(MGE_CANCELLED, "the queue ends");
     });
     return {};
   }
@@ -211,7 +212,7 @@ class Queue {
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [&] { return stopping_ || !items_.empty(); });
-      if (items_.empty() || stopping_) break;
+      if (items_.empty() || (stopping_ && Is("drops_work"))) break;
       std::function<void()> item = std::move(items_.front());
       items_.pop_front();
       lock.unlock();
