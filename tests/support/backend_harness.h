@@ -22,6 +22,9 @@ struct Tolerance {
 };
 // What rounding in the element type excuses, times `factor`.
 Tolerance ToleranceOf(DType dtype, double factor = 4);
+inline Tolerance Exactly(DType) { return {}; }
+inline Tolerance Closely(DType t) { return ToleranceOf(t, 4); }
+inline Tolerance Roughly(DType t) { return ToleranceOf(t, 40); }
 
 // A graph with its inputs' tensors; `constant[i]` makes input i known to the backend at once.
 struct Case {
@@ -29,6 +32,8 @@ struct Case {
   std::vector<Tensor> inputs;
   std::string name;
 };
+
+Attributes With(std::initializer_list<std::pair<const char*, AttributeValue>> list);
 
 // One node. Inputs may be undefined tensors (absent). Those whose number is in `constants` are constants.
 Case OneNode(std::string op, std::vector<Tensor> inputs, Attributes attrs = {}, std::vector<int> constants = {},

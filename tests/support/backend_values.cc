@@ -64,6 +64,12 @@ Tensor Random(DType dtype, Shape shape, double low, double high, uint64_t seed) 
 
 Tensor Integers(std::vector<int64_t> values) { return Tensor::Vector<int64_t>(values); }
 
+Attributes With(std::initializer_list<std::pair<const char*, AttributeValue>> list) {
+  Attributes a;
+  for (const auto& [name, value] : list) a.Set(name, value);
+  return a;
+}
+
 Case OneNode(std::string op, std::vector<Tensor> inputs, Attributes attrs, std::vector<int> constants, int outputs,
              std::string domain) {
   Case c;

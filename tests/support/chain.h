@@ -6,12 +6,6 @@
 
 namespace mge::testing {
 
-inline Attributes With(std::initializer_list<std::pair<const char*, AttributeValue>> list) {
-  Attributes a;
-  for (const auto& [name, value] : list) a.Set(name, value);
-  return a;
-}
-
 // One more node: reads the result so far, then `more`; those of `more` are constants if `constant`. Its output is the
 // case's only one.
 inline void Then(Case& c, std::string op, std::vector<Tensor> more = {}, Attributes attrs = {}, bool constant = true) {

@@ -5,7 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/plugins/cpu/cpu_backend.h"
+#include "tests/plugins/cpu/under_test.h"
 
 namespace mge::testing {
 namespace {
@@ -26,7 +26,7 @@ Devices List() {
     d.keys.push_back(Words(info->device_class));
     d.infos.push_back(*info);
   }};
-  EXPECT_EQ(Cpu().plugin().device->enumerate(&sink, nullptr), MGE_OK);
+  EXPECT_EQ(UnderTest().plugin().device->enumerate(&sink, nullptr), MGE_OK);
   return d;
 }
 
@@ -40,11 +40,11 @@ TEST(CpuBackend, HasOneUsableDevice) {
   EXPECT_TRUE(d.infos[0].flags & MGE_DEVICE_HOST_ACCESSIBLE);
   EXPECT_GT(d.infos[0].memory_total, uint64_t{1} << 20);
   mge_device* device = nullptr;
-  EXPECT_EQ(Cpu().plugin().device->open(1, &device, nullptr), MGE_NOT_FOUND);
+  EXPECT_EQ(UnderTest().plugin().device->open(1, &device, nullptr), MGE_NOT_FOUND);
 }
 
 TEST(CpuBackend, SlabsAreAlignedWritableAndGivenBack) {
-  const mge_memory_api& m = *Cpu().plugin().memory;
+  const mge_memory_api& m = *UnderTest().plugin().memory;
   for (uint64_t bytes : {uint64_t{0}, uint64_t{1}, uint64_t{4097}, uint64_t{2} << 20, (uint64_t{5} << 20) + 3}) {
     for (int32_t memory_class : {MGE_MEMORY_DEVICE, MGE_MEMORY_PINNED}) {
       mge_slab slab = {};
@@ -63,15 +63,15 @@ TEST(CpuBackend, SlabsAreAlignedWritableAndGivenBack) {
 
 TEST(CpuBackend, FreeMemoryIsAtMostTheTotal) {
   uint64_t free_bytes = 0, total = 0;
-  Cpu().plugin().memory->memory_info(nullptr, &free_bytes, &total);
+  UnderTest().plugin().memory->memory_info(nullptr, &free_bytes, &total);
   EXPECT_GT(total, 0u);
   EXPECT_LE(free_bytes, total);
 }
 
 TEST(CpuBackend, SettingsLieUnderItsNameAndHaveADoc) {
   std::set<std::string> keys;
-  for (uint64_t i = 0; i < Cpu().plugin().setting_count; ++i) {
-    const mge_setting& s = *Cpu().plugin().settings[i];
+  for (uint64_t i = 0; i < UnderTest().plugin().setting_count; ++i) {
+    const mge_setting& s = *UnderTest().plugin().settings[i];
     EXPECT_THAT(Words(s.key), ::testing::StartsWith("cpu."));
     EXPECT_FALSE(Words(s.doc).empty()) << Words(s.key);
     EXPECT_TRUE(keys.insert(Words(s.key)).second);
@@ -81,9 +81,9 @@ TEST(CpuBackend, SettingsLieUnderItsNameAndHaveADoc) {
 
 TEST(CpuBackend, TheSettingLowersTheInstructionSet) {
   Case c = OneNode("Relu", {Random(DType::kF32, {4})});
-  Cpu().Set("cpu.isa", "portable");
-  EXPECT_THAT(Cpu().Offers(c).candidates, ::testing::ElementsAre("cpu.elementwise.portable"));
-  Cpu().Set("cpu.isa", "auto");
+  UnderTest().Set("cpu.isa", "portable");
+  EXPECT_THAT(UnderTest().Offers(c).candidates, ::testing::ElementsAre("cpu.elementwise.portable"));
+  UnderTest().Set("cpu.isa", "auto");
 }
 
 // Orders candidates given as {id, rank, cost, attributes}.
@@ -104,22 +104,25 @@ std::vector<std::string> Order(int32_t mode, const std::vector<Offered>& list, c
     candidates[i].attributes = list[i].attributes;
     pointers.push_back(&candidates[i]);
   }
-  mge_choice choice = {sizeof(choice), mode, nullptr, pointers.data(), pointers.size(), measured.empty() ? nullptr : measured.data()};
+  mge_choice choice = {
+      sizeof(choice), mode, nullptr, pointers.data(), pointers.size(), measured.empty() ? nullptr : measured.data()};
   std::vector<uint32_t> order(list.size());
-  EXPECT_EQ(Cpu().plugin().strategy->order(nullptr, &choice, order.data(), nullptr), MGE_OK);
+  EXPECT_EQ(UnderTest().plugin().strategy->order(nullptr, &choice, order.data(), nullptr), MGE_OK);
   std::vector<std::string> ids;
   for (uint32_t i : order) ids.push_back(list[i].id);
   return ids;
 }
 
-const std::vector<Offered> kList = {{"slow", 0, 9}, {"fast", 5, 1}, {"unknown", 1, -1}, {"reference", 0, 0.1, MGE_KERNEL_REFERENCE}};
+const std::vector<Offered> kList = {
+    {"slow", 0, 9}, {"fast", 5, 1}, {"unknown", 1, -1}, {"reference", 0, 0.1, MGE_KERNEL_REFERENCE}};
 
 TEST(CpuStrategy, HeuristicGoesByEstimateAndLeavesTheReferenceLast) {
   EXPECT_THAT(Order(MGE_SELECT_HEURISTIC, kList), ::testing::ElementsAre("fast", "slow", "unknown", "reference"));
 }
 
 TEST(CpuStrategy, ProfileGoesByWhatWasMeasured) {
-  EXPECT_THAT(Order(MGE_SELECT_PROFILE, kList, {2, 3, 1, 4}), ::testing::ElementsAre("unknown", "slow", "fast", "reference"));
+  EXPECT_THAT(Order(MGE_SELECT_PROFILE, kList, {2, 3, 1, 4}),
+              ::testing::ElementsAre("unknown", "slow", "fast", "reference"));
 }
 
 TEST(CpuStrategy, ReproducibleKnowsNoTimes) {
@@ -132,7 +135,7 @@ TEST(CpuStrategy, ReproducibleKnowsNoTimes) {
 TEST(CpuStrategy, AnUnknownModeIsRefused) {
   mge_choice choice = {sizeof(choice), 77, nullptr, nullptr, 0, nullptr};
   uint32_t order;
-  EXPECT_EQ(Cpu().plugin().strategy->order(nullptr, &choice, &order, nullptr), MGE_UNIMPLEMENTED);
+  EXPECT_EQ(UnderTest().plugin().strategy->order(nullptr, &choice, &order, nullptr), MGE_UNIMPLEMENTED);
 }
 
 }  // namespace

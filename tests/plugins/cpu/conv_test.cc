@@ -1,143 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the CPU backend does not convolve.
 #include "gtest/gtest.h"
-#include "tests/plugins/cpu/cpu_backend.h"
-#include "tests/support/chain.h"
+#include "tests/plugins/cpu/under_test.h"
 
 namespace mge::testing {
 namespace {
 
-using Ints = std::vector<int64_t>;
-
-struct Window {
-  Ints kernel = {3, 3};
-  Ints strides = {1, 1};
-  Ints pads = {1, 1, 1, 1};
-  Ints dilations = {1, 1};
-  int64_t group = 1;
-};
-
-Case Conv(Shape x, int64_t outputs, const Window& w, bool bias = true, bool constant = true) {
-  Shape filter = {outputs, x[1] / w.group};
-  filter.insert(filter.end(), w.kernel.begin(), w.kernel.end());
-  std::vector<Tensor> inputs = {Random(DType::kF32, x, -1, 1, 1), Random(DType::kF32, filter, -1, 1, 2)};
-  if (bias) inputs.push_back(Random(DType::kF32, {outputs}, -1, 1, 3));
-  return OneNode("Conv", std::move(inputs),
-                 With({{"strides", w.strides}, {"pads", w.pads}, {"dilations", w.dilations}, {"group", w.group}}),
-                 constant ? std::vector<int>{1, 2} : std::vector<int>{});
-}
-
-int64_t TermsOf(Shape x, const Window& w) {
-  int64_t k = x[1] / w.group;
-  for (int64_t i : w.kernel) k *= i;
-  return k;
-}
-
-void CheckAll(Shape x, int64_t outputs, const Window& w) {
-  ForEachIsa([&](Backend& cpu) {
-    for (bool bias : {true, false}) {
-      for (bool constant : {true, false}) cpu.Check(Conv(x, outputs, w, bias, constant), OfProducts(TermsOf(x, w)));
-    }
-  });
-}
-
-TEST(CpuConv, OneByOne) {
-  CheckAll({2, 19, 5, 7}, 37, {.kernel = {1, 1}, .pads = {0, 0, 0, 0}});
-  CheckAll({1, 300, 3, 3}, 17, {.kernel = {1, 1}, .pads = {0, 0, 0, 0}});
-  CheckAll({2, 8, 5, 6}, 9, {.kernel = {1, 1}, .strides = {2, 2}, .pads = {0, 0, 0, 0}});
-  CheckAll({1, 8, 5, 6}, 9, {.kernel = {1, 1}, .pads = {1, 0, 0, 2}});
-}
-
-TEST(CpuConv, WindowsAtTheBorders) {
-  CheckAll({2, 5, 7, 9}, 18, {});
-  CheckAll({1, 5, 7, 9}, 33, {.kernel = {5, 3}, .strides = {2, 1}, .pads = {2, 0, 1, 2}});
-  CheckAll({1, 3, 17, 15}, 16, {.kernel = {7, 7}, .strides = {2, 2}, .pads = {3, 3, 3, 3}});
-  CheckAll({1, 4, 3, 3}, 7, {.kernel = {3, 3}, .pads = {4, 5, 5, 4}});
-  CheckAll({1, 40, 6, 6}, 40, {});
-}
-
-TEST(CpuConv, DilationAndGroups) {
-  CheckAll({1, 6, 11, 10}, 8, {.pads = {2, 2, 2, 2}, .dilations = {2, 2}});
-  CheckAll({2, 12, 6, 7}, 9, {.group = 3});
-  CheckAll({1, 12, 6, 7}, 24, {.pads = {2, 2, 2, 2}, .dilations = {2, 2}, .group = 4});
-  CheckAll({1, 4, 6, 7}, 8, {.group = 4});
-}
-
-TEST(CpuConv, Depthwise) {
-  for (int64_t channels : {3, 16, 37, 96}) {
-    for (int64_t kernel : {3, 5, 4}) {
-      for (int64_t stride : {1, 2}) {
-        CheckAll({2, channels, 9, 11}, channels,
-                 {.kernel = {kernel, kernel}, .strides = {stride, stride}, .pads = {1, 2, 1, 2}, .group = channels});
-      }
-    }
-  }
-  CheckAll({1, 20, 9, 11}, 20, {.pads = {2, 2, 2, 2}, .dilations = {2, 2}, .group = 20});
-  CheckAll({1, 20, 2, 2}, 20, {.group = 20});
-}
-
-TEST(CpuConv, OneSpatialDimension) {
-  CheckAll({2, 5, 30}, 19, {.kernel = {4}, .strides = {2}, .pads = {1, 2}, .dilations = {1}});
-  CheckAll({2, 6, 30}, 6, {.kernel = {3}, .strides = {1}, .pads = {1, 1}, .dilations = {1}, .group = 6});
-}
-
-TEST(CpuConv, PadsFoundByTheNode) {
-  ForEachIsa([](Backend& cpu) {
-    for (const char* pad : {"SAME_UPPER", "SAME_LOWER", "VALID"}) {
-      for (int64_t stride : {1, 2}) {
-        Case c = OneNode("Conv", {Random(DType::kF32, {1, 4, 8, 9}, -1, 1, 1), Random(DType::kF32, {6, 4, 4, 3}, -1, 1, 2)},
-                         With({{"auto_pad", std::string(pad)}, {"strides", Ints{stride, stride}}}), {1});
-        cpu.Check(c, OfProducts(48));
-      }
-    }
-  });
-}
-
-TEST(CpuConv, LargeEnoughToBeSplit) {
-  ForEachIsa([](Backend& cpu) {
-    cpu.Check(Conv({1, 32, 28, 28}, 64, {}), OfProducts(288));
-    cpu.Check(Conv({1, 96, 28, 28}, 96, {.group = 96}), OfProducts(9));
-  });
-}
-
-TEST(CpuConv, LargeOnesOfManyForms) {
-  for (bool bias : {true, false}) {
-    for (int64_t images : {1, 3}) {
-      Cpu().Check(Conv({images, 64, 15, 14}, 64, {}, bias), OfProducts(576));
-      Cpu().Check(Conv({images, 128, 14, 13}, 96, {.kernel = {1, 1}, .pads = {0, 0, 0, 0}}, bias), OfProducts(128));
-      Cpu().Check(Conv({images, 64, 15, 14}, 64, {.strides = {2, 2}, .pads = {1, 0, 2, 1}}, bias), OfProducts(576));
-      Cpu().Check(Conv({images, 64, 20, 20}, 64, {.pads = {2, 2, 2, 2}, .dilations = {2, 2}, .group = 2}, bias), OfProducts(288));
-    }
-  }
-  Case c = Conv({1, 64, 14, 14}, 64, {});
-  Then(c, "Add", {Random(DType::kF32, {1, 64, 14, 14}, -1, 1, 5)}, {}, false);
-  Then(c, "Clip", {Fill(DType::kF32, {}, {0}), Fill(DType::kF32, {}, {6})});
-  Cpu().Check(c, OfProducts(576));
-}
-
-TEST(CpuConvEpilogue, ResidualAndActivation) {
-  ForEachIsa([](Backend& cpu) {
-    for (int64_t group : {1, 2, 18}) {
-      for (const char* op : {"Relu", "Clip", "Sigmoid", "HardSwish"}) {
-        Case c = Conv({2, 18, 6, 7}, 18, {.group = group});
-        Then(c, "Add", {Random(DType::kF32, {2, 18, 6, 7}, -1, 1, 5)}, {}, false);
-        if (std::string_view(op) == "Clip") {
-          Then(c, op, {Fill(DType::kF32, {}, {0}), Fill(DType::kF32, {}, {6})});
-        } else {
-          Then(c, op);
-        }
-        EXPECT_FALSE(cpu.Claims(c).empty());
-        cpu.Check(c, OfProducts(9 * 18 / group));
-      }
-    }
-    Case c = Conv({1, 5, 6, 7}, 8, {}, /*bias=*/false);
-    Then(c, "Add", {Random(DType::kF32, {8, 1, 1}, -1, 1, 5)});
-    Then(c, "Relu");
-    cpu.Check(c, OfProducts(45));
-  });
-}
-
-TEST(CpuConv, RefusesWhatItDoesNotCompute) {
-  Backend::Outcome o = Cpu().Offers(OneNode("Conv", {Random(DType::kF32, {1, 2, 3, 4, 5}), Random(DType::kF32, {2, 2, 1, 1, 1})}, {}, {1}));
+TEST(Conv, RefusesThreeSpatialDimensions) {
+  Backend::Outcome o = UnderTest().Offers(
+      OneNode("Conv", {Random(DType::kF32, {1, 2, 3, 4, 5}), Random(DType::kF32, {2, 2, 1, 1, 1})}, {}, {1}));
   EXPECT_TRUE(o.candidates.empty());
   EXPECT_FALSE(o.refusals.empty());
 }

@@ -1,164 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
+// Errors of a run, and reorders of blocked layouts.
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/plugins/cpu/cpu_backend.h"
+#include "tests/plugins/cpu/under_test.h"
 
 namespace mge::testing {
 namespace {
 
-Attributes With(std::initializer_list<std::pair<const char*, AttributeValue>> list) {
-  Attributes a;
-  for (const auto& [name, value] : list) a.Set(name, value);
-  return a;
+TEST(Movement, AnErrorNamesTheOperator) {
+  std::vector<Tensor> never = {Random(DType::kF32, {1, 7})};
+  auto outcome = UnderTest().Check(OneNode("Gather", {Random(DType::kF32, {5, 7}), Integers({9})}), Exactly, &never);
+  EXPECT_THAT(outcome.errors, ::testing::Contains("Gather: index 9 is outside of [-5, 5)"));
 }
 
-mge_layout Plain() { return {sizeof(mge_layout), MGE_LAYOUT_PLAIN, 0, 0, {}, {}, {}, 0, 0}; }
-mge_layout ChannelsLast() { return {sizeof(mge_layout), MGE_LAYOUT_PERMUTED, 4, 0, {0, 2, 3, 1}, {}, {}, 0, 0}; }
-mge_layout BlockedChannels() { return {sizeof(mge_layout), MGE_LAYOUT_PERMUTED, 4, 1, {0, 1, 2, 3}, {1}, {16}, 0, 0}; }
-
-const DType kSizes[] = {DType::kU8, DType::kF16, DType::kF32, DType::kF64};
-
-TEST(CpuMovement, TransposeByAnyPermutation) {
-  ForEachIsa([](Backend& cpu) {
-    for (DType t : kSizes) {
-      cpu.Check(OneNode("Transpose", {Random(t, {37, 53})}), Exactly);
-      cpu.Check(OneNode("Transpose", {Random(t, {200, 130})}), Exactly);
-      for (const Ints& perm : {Ints{0, 2, 3, 1}, Ints{0, 3, 1, 2}, Ints{3, 2, 1, 0}, Ints{1, 0, 2, 3}, Ints{0, 2, 1, 3},
-                               Ints{2, 3, 0, 1}}) {
-        cpu.Check(OneNode("Transpose", {Random(t, {2, 17, 9, 11})}, With({{"perm", perm}})), Exactly);
-      }
-      cpu.Check(OneNode("Transpose", {Random(t, {0, 3})}), Exactly);
-      cpu.Check(OneNode("Transpose", {Random(t, {})}), Exactly);
-    }
-  });
-}
-
-TEST(CpuMovement, ReshapesCopyOrAlias) {
-  for (DType t : kSizes) {
-    Cpu().Check(OneNode("Reshape", {Random(t, {6, 4}), Integers({3, 8})}, {}, {1}), Exactly);
-    Cpu().Check(OneNode("Flatten", {Random(t, {2, 3, 4})}), Exactly);
-    Cpu().Check(OneNode("Unsqueeze", {Random(t, {2, 3}), Integers({0, 3})}, {}, {1}), Exactly);
-    Cpu().Check(OneNode("Squeeze", {Random(t, {1, 3, 1}), Integers({0})}, {}, {1}), Exactly);
-  }
-}
-
-TEST(CpuMovement, ConcatAndSplit) {
-  for (DType t : kSizes) {
-    for (int64_t axis : {0, 1, 2, 3, -1}) {
-      Shape a = {2, 3, 4, 5}, b = a, c = a;
-      b[axis < 0 ? 3 : axis] = 7;
-      c[axis < 0 ? 3 : axis] = 0;
-      Cpu().Check(OneNode("Concat", {Random(t, a), Random(t, b, -2, 2, 2), Random(t, c)}, With({{"axis", axis}})), Exactly);
-    }
-    Cpu().Check(OneNode("Split", {Random(t, {2, 9, 4}), Integers({2, 0, 7})}, With({{"axis", int64_t{1}}}), {1}, 3), Exactly);
-    Cpu().Check(OneNode("Split", {Random(t, {8, 9}), Integers({5, 3})}, With({{"axis", int64_t{0}}}), {1}, 2), Exactly);
-  }
-}
-
-TEST(CpuMovement, SlicesWithStepsOfEitherSign) {
-  for (DType t : kSizes) {
-    Tensor x = Random(t, {3, 10, 8, 5});
-    Cpu().Check(OneNode("Slice", {x, Integers({1, 2}), Integers({9, 7}), Integers({1, 2}), Integers({3, 2})}, {}, {1, 2, 3, 4}), Exactly);
-    Cpu().Check(OneNode("Slice", {x, Integers({-1}), Integers({-100}), Integers({1}), Integers({-2})}, {}, {1, 2, 3, 4}), Exactly);
-    Cpu().Check(OneNode("Slice", {x, Integers({0, 5}), Integers({2, 100})}, {}, {1, 2}), Exactly);
-    Cpu().Check(OneNode("Slice", {x, Integers({5}), Integers({5}), Integers({1})}, {}, {1, 2, 3}), Exactly);
-  }
-}
-
-TEST(CpuMovement, ExpandTileAndBlocks) {
-  for (DType t : kSizes) {
-    Cpu().Check(OneNode("Expand", {Random(t, {3, 1, 5}), Integers({2, 3, 4, 1})}, {}, {1}), Exactly);
-    Cpu().Check(OneNode("Expand", {Random(t, {}), Integers({40, 3})}, {}, {1}), Exactly);
-    Cpu().Check(OneNode("Tile", {Random(t, {2, 3, 4}), Integers({2, 1, 3})}, {}, {1}), Exactly);
-    Cpu().Check(OneNode("DepthToSpace", {Random(t, {2, 12, 3, 5})}, With({{"blocksize", int64_t{2}}})), Exactly);
-    Cpu().Check(OneNode("DepthToSpace", {Random(t, {2, 12, 3, 5})},
-                        With({{"blocksize", int64_t{2}}, {"mode", std::string("CRD")}})), Exactly);
-    Cpu().Check(OneNode("SpaceToDepth", {Random(t, {2, 3, 6, 10})}, With({{"blocksize", int64_t{2}}})), Exactly);
-  }
-}
-
-TEST(CpuMovement, PadsOfEveryMode) {
-  for (DType t : kSizes) {
-    Tensor x = Random(t, {2, 3, 5, 6});
-    Tensor pads = Integers({0, 1, 2, 3, 1, 0, 2, 4}), value = Fill(t, {}, {3});
-    Cpu().Check(OneNode("Pad", {x, pads, value}, {}, {1, 2}), Exactly);
-    Cpu().Check(OneNode("Pad", {x, pads, value}, {}, {1}), Exactly);
-    Cpu().Check(OneNode("Pad", {x, pads}, {}, {1}), Exactly);
-    Cpu().Check(OneNode("Pad", {x, Integers({0, 0, -1, 2, 0, 0, -2, -3}), value}, {}, {1, 2}), Exactly);
-    for (const char* mode : {"reflect", "edge", "wrap"}) {
-      Cpu().Check(OneNode("Pad", {x, Integers({0, 1, 2, 3, 1, 0, 2, 4})}, With({{"mode", std::string(mode)}}), {1}), Exactly);
-    }
-  }
-}
-
-TEST(CpuMovement, GathersCheckTheirIndices) {
-  for (DType t : kSizes) {
-    Tensor x = Random(t, {5, 6, 7});
-    for (int64_t axis : {0, 1, 2}) {
-      Cpu().Check(OneNode("Gather", {x, Fill(DType::kI64, {2, 2}, {0, -1, 4, 2})}, With({{"axis", axis}})), Exactly);
-      Cpu().Check(OneNode("Gather", {x, Fill(DType::kI32, {}, {3})}, With({{"axis", axis}})), Exactly);
-    }
-    Cpu().Check(OneNode("GatherElements", {x, Random(DType::kI64, {3, 6, 2}, -5, 4)}, With({{"axis", int64_t{0}}})), Exactly);
-    Cpu().Check(OneNode("GatherND", {x, Random(DType::kI64, {3, 4, 2}, -5, 4)}), Exactly);
-    Cpu().Check(OneNode("GatherND", {x, Random(DType::kI64, {5, 2}, -6, 5)}, With({{"batch_dims", int64_t{1}}})), Exactly);
-  }
-  std::vector<Tensor> expected = {Random(DType::kF32, {2, 7})};
-  Case c = OneNode("Gather", {Random(DType::kF32, {5, 7}), Integers({0, 9})});
-  auto outcome = Cpu().Check(c, Exactly, &expected);
-  ASSERT_FALSE(outcome.codes.empty());
-  EXPECT_EQ(outcome.codes[0], MGE_OUT_OF_RANGE);
-  EXPECT_EQ(outcome.errors[0], "Gather: index 9 is outside of [-5, 5)");
-}
-
-TEST(CpuMovement, ScattersApplyUpdatesInOrder) {
-  for (DType t : kSizes) {
-    Tensor x = Random(t, {5, 6});
-    for (const char* reduction : {"none", "add", "mul", "max", "min"}) {
-      Cpu().Check(OneNode("ScatterElements", {x, Fill(DType::kI64, {2, 3}, {0, 1, -1, 0, 1, 3}), Random(t, {2, 3}, -3, 3, 5)},
-                          With({{"axis", int64_t{0}}, {"reduction", std::string(reduction)}})), Closely);
-      Cpu().Check(OneNode("ScatterND", {x, Fill(DType::kI64, {3, 1}, {4, 0, 0}), Random(t, {3, 6}, -3, 3, 5)},
-                          With({{"reduction", std::string(reduction)}})), Closely);
-    }
-  }
-}
-
-TEST(CpuMovement, OneHotAndTrilu) {
-  Tensor depth = Fill(DType::kI64, {}, {5});
-  for (DType t : kSizes) {
-    for (int64_t axis : {0, 1, -1}) {
-      Cpu().Check(OneNode("OneHot", {Random(DType::kI64, {3, 4}, -7, 7), depth, Fill(t, {2}, {1, 4})}, With({{"axis", axis}}), {1}),
-                  Exactly);
-    }
-    for (int64_t upper : {0, 1}) {
-      for (int64_t k : {-9, -1, 0, 2, 9}) {
-        Cpu().Check(OneNode("Trilu", {Random(t, {2, 4, 6}), Fill(DType::kI64, {}, {static_cast<double>(k)})},
-                            With({{"upper", upper}}), {1}), Exactly);
-      }
-    }
-  }
-}
-
-TEST(CpuMovement, ResizesNearestAndLinear) {
-  for (const char* mode : {"nearest", "linear"}) {
-    for (const char* coordinates : {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric"}) {
-      for (DType t : {DType::kF32, DType::kF16}) {
-        Tensor scales = Fill(DType::kF32, {4}, {1, 1, 2, 1.5}), sizes = Integers({1, 3, 3, 11});
-        Attributes a = With({{"mode", std::string(mode)}, {"coordinate_transformation_mode", std::string(coordinates)}});
-        Cpu().Check(OneNode("Resize", {Random(t, {1, 3, 5, 6}), Tensor(), scales}, a, {2}), Roughly);
-        Cpu().Check(OneNode("Resize", {Random(t, {1, 3, 5, 6}), Tensor(), Tensor(), sizes}, a, {3}), Roughly);
-      }
-    }
-  }
-}
-
-TEST(CpuMovement, ReordersBetweenLayouts) {
-  ForEachIsa([](Backend& cpu) {
-    for (DType t : kSizes) {
+TEST(Movement, ReordersOfBlockedLayouts) {
+  const mge_layout kPlain = {sizeof(mge_layout), MGE_LAYOUT_PLAIN, 0, 0, {}, {}, {}, 0, 0};
+  const mge_layout kChannelsLast = {sizeof(mge_layout), MGE_LAYOUT_PERMUTED, 4, 0, {0, 2, 3, 1}, {}, {}, 0, 0};
+  const mge_layout kBlocked = {sizeof(mge_layout), MGE_LAYOUT_PERMUTED, 4, 1, {0, 1, 2, 3}, {1}, {16}, 0, 0};
+  OnEveryMachine([&](Backend& backend) {
+    for (DType t : {DType::kU8, DType::kF16, DType::kF32, DType::kF64}) {
       for (const Shape& shape : {Shape{2, 3, 5, 7}, Shape{1, 64, 30, 33}, Shape{2, 17, 9, 1}, Shape{1, 130, 8, 8}}) {
         Tensor x = Random(t, shape);
-        cpu.CheckReorder(x, Plain(), ChannelsLast());
-        cpu.CheckReorder(x, ChannelsLast(), Plain());
-        cpu.CheckReorder(x, Plain(), BlockedChannels());
-        cpu.CheckReorder(x, BlockedChannels(), ChannelsLast());
+        backend.CheckReorder(x, kPlain, kBlocked);
+        backend.CheckReorder(x, kBlocked, kChannelsLast);
       }
     }
   });

@@ -7,7 +7,7 @@ target_link_options(mge_emulated PRIVATE -Wl,--version-script=${PROJECT_SOURCE_D
 set_target_properties(mge_emulated PROPERTIES PREFIX "" SUFFIX ".so" LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/gpu)
 add_custom_command(TARGET mge_emulated POST_BUILD COMMAND chmod 0755 $<TARGET_FILE:mge_emulated> VERBATIM)
 
-mge_test(plugins/gpu LINK mge_backend_harness)
+mge_operator_test(gpu)
 add_dependencies(test_plugins_gpu mge_emulated)
 # The machine itself, with kernels of the tests' own.
 mge_gpu_emulate(plugins/gpu/kernels/machine.cu)

@@ -8,22 +8,18 @@
 
 namespace mge::testing {
 
-inline Backend& Cpu() {
+inline Backend& UnderTest() {
   static Backend backend(MGE_BINARY_DIR "/lib/mge/plugins/mge_cpu.so");
   return backend;
 }
 
 // Runs the test with each cap of cpu.isa; what the machine lacks is the same as the cap below.
-inline void ForEachIsa(const std::function<void(Backend&)>& test) {
+inline void OnEveryMachine(const std::function<void(Backend&)>& test) {
   for (const char* isa : {"portable", "avx2", "avx512"}) {
-    Cpu().Set("cpu.isa", isa);
-    test(Cpu());
+    UnderTest().Set("cpu.isa", isa);
+    test(UnderTest());
   }
-  Cpu().Set("cpu.isa", "auto");
+  UnderTest().Set("cpu.isa", "auto");
 }
-
-inline Tolerance Exactly(DType) { return {}; }
-inline Tolerance Closely(DType t) { return ToleranceOf(t, 4); }
-inline Tolerance Roughly(DType t) { return ToleranceOf(t, 40); }
 
 }  // namespace mge::testing

@@ -8,35 +8,25 @@
 
 namespace mge::testing {
 
-inline Backend& Emulated() {
+inline Backend& UnderTest() {
   static Backend backend(MGE_BINARY_DIR "/tests/gpu/mge_emulated.so");
   return backend;
 }
 
 // Runs the test with each size of a warp, thread order, and way to reduce that together see every path of the kernels.
-inline void ForEachMachine(const std::function<void(Backend&)>& test) {
+inline void OnEveryMachine(const std::function<void(Backend&)>& test) {
   struct Machine {
     const char *warp, *order, *shuffles;
   };
   for (const Machine& m : {Machine{"32", "forward", "0"}, {"64", "reverse", "1"}, {"32", "shuffled", "1"}}) {
-    Emulated().Set("emulated.warp", m.warp);
-    Emulated().Set("emulated.order", m.order);
-    Emulated().Set("emulated.shuffles", m.shuffles);
-    test(Emulated());
+    UnderTest().Set("emulated.warp", m.warp);
+    UnderTest().Set("emulated.order", m.order);
+    UnderTest().Set("emulated.shuffles", m.shuffles);
+    test(UnderTest());
   }
   for (auto [key, value] : {std::pair("warp", "32"), {"order", "forward"}, {"shuffles", "0"}}) {
-    Emulated().Set(std::string("emulated.") + key, value);
+    UnderTest().Set(std::string("emulated.") + key, value);
   }
 }
-
-inline Attributes With(std::string name, AttributeValue value) {
-  Attributes a;
-  a.Set(std::move(name), std::move(value));
-  return a;
-}
-
-inline Tolerance Exactly(DType) { return {}; }
-inline Tolerance Closely(DType t) { return ToleranceOf(t, 4); }
-inline Tolerance Roughly(DType t) { return ToleranceOf(t, 40); }
 
 }  // namespace mge::testing
