@@ -85,7 +85,7 @@ absl::Status CheckArity(const Node& node, std::span<const Slot> slots, const std
 
 absl::Status CheckAttributes(const Node& node, const OpDef& def) {
   for (const auto& [name, value] : node.attrs) {
-    auto known = std::find_if(def.attrs.begin(), def.attrs.end(), [&](const Attr& a) { return a.name == name; });
+    auto known = std::find_if(def.attrs.begin(), def.attrs.end(), [&name = name](const Attr& a) { return a.name == name; });
     if (known == def.attrs.end()) {
       std::vector<std::string> names;
       for (const Attr& a : def.attrs) {
