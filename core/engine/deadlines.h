@@ -23,8 +23,8 @@ class Deadlines {
   Deadlines(const Deadlines&) = delete;
   Deadlines& operator=(const Deadlines&) = delete;
 
-  // While it lives, `stop` becomes kTimeIsUp at `at` unless it is set already. At its end that value is taken back, so that the
-  // flag serves another run. Allocates nothing.
+  // While it lives, `stop` becomes kTimeIsUp at `at` unless it is set already. At its end that value is taken back, so that
+  // the flag serves another run. Allocates nothing.
   class Watch {
    public:
     Watch(Deadlines& owner, Clock::time_point at, std::atomic<int32_t>& stop);

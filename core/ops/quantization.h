@@ -49,7 +49,8 @@ absl::StatusOr<Tensor> SubtractZeroPoint(EvalContext& ctx, const Tensor& q,
 // lowest for NaN.
 template <typename Q>
 Q Saturate(double value) {
-  constexpr double low = static_cast<double>(std::numeric_limits<Q>::min()), high = static_cast<double>(std::numeric_limits<Q>::max());
+  constexpr auto low = static_cast<double>(std::numeric_limits<Q>::min());
+  constexpr auto high = static_cast<double>(std::numeric_limits<Q>::max());
   if (!(value > low)) return std::numeric_limits<Q>::min();
   return value >= high ? std::numeric_limits<Q>::max() : static_cast<Q>(value);
 }
