@@ -358,7 +358,8 @@ std::string FormatSetting(const SettingRow& row, const SettingValue& value) {
       std::string out;
       for (const Choice& choice : row.choices) {
         if ((choice.value & std::get<int64_t>(value)) == 0) continue;
-        out += (out.empty() ? "" : "_") + std::string(choice.name);
+        if (!out.empty()) out += '_';
+        out += choice.name;
       }
       return out;
     }

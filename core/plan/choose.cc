@@ -73,11 +73,12 @@ class Selector {
     note(key_.choice, offered()[chosen]);
     if (repeats(chosen)) return;
     auto best = std::find_if(order_.begin(), order_.end(), repeats);
-    if (best != order_.end()) note(key_.choice + std::string(kDeterministic), offered()[*best]);
+    if (best != order_.end()) note(DeterministicKey(), offered()[*best]);
   }
 
  private:
   const std::vector<OwnedCandidate>& offered() const { return group_.candidates.offered; }
+  std::string DeterministicKey() const { return fmt::format("{}{}", key_.choice, kDeterministic); }
   std::vector<OwnedCandidate>& offered() { return group_.candidates.offered; }
   const Node& node() const { return p_.graph.node(group_.nodes.front()); }
 
@@ -85,7 +86,7 @@ class Selector {
   absl::StatusOr<bool> TakeFrozen() {
     if (!tools_.frozen || offered().size() < 2) return false;
     std::string_view id;
-    if (context_.require & MGE_KERNEL_DETERMINISTIC) id = tools_.frozen->Find(key_.choice + std::string(kDeterministic));
+    if (context_.require & MGE_KERNEL_DETERMINISTIC) id = tools_.frozen->Find(DeterministicKey());
     if (id.empty()) id = tools_.frozen->Find(key_.choice);
     auto at = std::find_if(offered().begin(), offered().end(), [&](const auto& c) { return c.id == id; });
     if (!id.empty() && at != offered().end()) {

@@ -101,7 +101,8 @@ std::string InWords(const mge_graph& g) {
   std::string out;
   for (uint64_t i = 0; i < g.node_count; ++i) {
     const mge_text& op = g.nodes[i]->op;
-    out += (i ? "+" : "") + std::string(op.data, op.size);
+    if (i) out += '+';
+    out.append(op.data, op.size);
   }
   for (uint64_t i = 0; i < g.input_count; ++i) {
     const mge_value& v = *g.values[g.inputs[i]];

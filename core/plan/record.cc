@@ -13,7 +13,7 @@ void RecordUnit(const Planning& p, Draft& d) {
   auto text = [&](ValueId v, const mge_layout& layout) {
     const TensorType& type = p.value(v).type;
     std::string out = fmt::format("{} : {}", p.value(v).name, type.ToString());
-    if (!IsPlain(layout)) out += " " + LayoutText(*d.device, layout, type.dtype, type.dims);
+    if (!IsPlain(layout)) out += fmt::format(" {}", LayoutText(*d.device, layout, type.dtype, type.dims));
     return out;
   };
   if (d.group) {
