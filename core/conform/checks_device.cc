@@ -17,7 +17,8 @@ absl::Status CheckSettings(Subject& s) {
   std::string prefix = CopyText(p.name) + ".";
   for (uint64_t i = 0; i < p.setting_count; ++i) {
     const mge_setting& row = *p.settings[i];
-    std::string key = CopyText(row.key), fallback = CopyText(row.fallback), choices = "|" + CopyText(row.choices) + "|";
+    std::string key = CopyText(row.key), fallback = CopyText(row.fallback);
+    std::string choices = fmt::format("|{}|", CopyText(row.choices));
     auto bad = [&](std::string_view what) { return Broken(fmt::format("setting '{}': {}", key, what)); };
     if (!key.starts_with(prefix)) return bad("its key does not begin with the backend's name");
     if (!keys.insert(key).second) return bad("it is declared twice");

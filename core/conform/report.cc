@@ -16,9 +16,13 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kShown = 5;  // findings of a check for people
 
 // Within a cell of a table.
-std::string Cell(std::string text) {
-  for (size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
-  return EscapeControl(text);
+std::string Cell(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '|') out += '\\';
+    out += c;
+  }
+  return EscapeControl(out);
 }
 
 std::string Matrix(const Report& report) {

@@ -153,7 +153,7 @@ absl::StatusOr<std::vector<std::string>> Subject::Values() const {
     if (auto given = settings_.find(key); given != settings_.end()) {
       text = given->second;
     } else if (MakesDevices(row)) {
-      text = row.max == 1 ? "1" : "2";
+      text.assign(1, row.max == 1 ? '1' : '2');
       witness_.Fact("on_demand", fmt::format("{}={}", key, text));
     }
     absl::StatusOr<std::string> plain = PlainSetting(row, text);
