@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/cleanup/cleanup.h"
 #include "core/base/errors.h"
 #include "core/base/exception.h"
 #include "core/base/nearest.h"
@@ -108,24 +109,22 @@ absl::Status Session::Run(std::span<const HostValue> inputs, std::span<HostValue
                 {.what = fmt::format("expected {} and {}, got {} and {}", input_count(), output_count(), inputs.size(),
                                      outputs.size())});
   }
-  using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
   control.pool = &runtime_->pool();
   control.width = threads();
   if (control.seed == 0) control.seed = seed_;
+  // The default is this run's alone: the next one has its own.
+  absl::Cleanup restore = [&control, asked = control.deadline] { control.deadline = asked; };
+  if (!control.deadline && default_timeout_s_ > 0) {
+    control.deadline = std::chrono::steady_clock::now() +
+                       std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                           std::chrono::duration<double>(default_timeout_s_));
+  }
   absl::InlinedVector<InputType, 8> types;
   for (const HostValue& v : inputs) types.push_back(TypeOfValue(v));
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program_->PlanFor(types));
-
-  const auto asked = control.deadline;  // the default is this run's alone: the next one has its own
-  if (!asked && default_timeout_s_ > 0) {
-    control.deadline = begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(default_timeout_s_));
-  }
   std::optional<Deadlines::Watch> watch;
   if (control.deadline) watch.emplace(runtime_->deadlines(), *control.deadline, control.cancel);
-  absl::Status status = RunPlan(*plan, inputs, outputs, control);
-  control.deadline = asked;
-  return status;
+  return RunPlan(*plan, inputs, outputs, control);
 }
 
 void Session::RunAsync(std::vector<HostValue> inputs, std::vector<HostValue> outputs, RunControl& control,

@@ -469,13 +469,13 @@ TEST_F(Queues, AKernelThatFailsInATrialIsNoFaultOfThoseTimedAfterIt) {
   Restart({{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}});
   control_->kernel_fails = true;
   session_ = Load("input x : float32[4,4]\na = Abs(x)\noutput a\n", "async0");
+  std::string reasons;
   for (const Unit& u : PlanOf({Numbers({4, 4})})->units) {
     if (u.kind != Unit::Kind::kKernel) continue;
     EXPECT_GT(u.measured_us, 0);
-    std::string reasons;
     for (const Alternative& a : u.alternatives) reasons += a.reason + "\n";
-    EXPECT_THAT(reasons, HasSubstr("the test broke a kernel"));
   }
+  EXPECT_THAT(reasons, HasSubstr("the test broke a kernel"));
 }
 
 TEST_F(Queues, SplitAModelOverTwoDevices) {
