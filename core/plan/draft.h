@@ -89,6 +89,7 @@ struct Planning {
   std::span<const InputType> input_types;
   std::shared_ptr<const PlanContext> context;
   std::shared_ptr<Plan> plan;
+  int64_t denied_bytes = 0;          // of constants that the host memory's limit left no room to compute
   std::vector<int32_t> uses;         // of each value
   Cover cover;
   std::vector<NodeId> deferred;      // of the cover, sorted

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "core/base/errors.h"
 #include "core/ops/known_values.h"
 #include "core/plan/pass.h"
 #include "core/plan/replacements.h"
@@ -18,9 +19,6 @@ bool HasBody(const Node& node) {
 
 bool Foldable(const Graph& graph, const Node& node) {
   if (node.dead || !node.def || !node.def->eval || node.def->Is(kRandom) || HasBody(node)) return false;
-  for (ValueId v : node.inputs) {
-    if (v != kNone && graph.value(v).role != Role::kConstant) return false;
-  }
   for (ValueId v : node.outputs) {
     if (v == kNone) continue;
     const Value& out = graph.value(v);
@@ -33,6 +31,49 @@ bool Foldable(const Graph& graph, const Node& node) {
     }
   }
   return true;
+}
+
+// Values that would be constants if there were memory for them, and for those that they are made of.
+class Denied {
+ public:
+  explicit Denied(const Graph& graph) : graph_(graph), denied_(static_cast<size_t>(graph.value_count())) {}
+
+  bool Has(ValueId v) const { return static_cast<size_t>(v) < denied_.size() && denied_[v]; }
+  // Marks the outputs; their bytes, as far as they are known.
+  int64_t Add(const Node& node) {
+    int64_t bytes = 0;
+    for (ValueId v : node.outputs) {
+      if (v == kNone) continue;
+      denied_[v] = true;
+      const TensorType& type = graph_.value(v).type;
+      if (type.IsStatic()) bytes += NumBytes(type.dtype, type.dims).value_or(0);
+    }
+    return bytes;
+  }
+
+ private:
+  const Graph& graph_;
+  std::vector<bool> denied_;
+};
+
+enum class Inputs { kUnknown, kConstant, kDenied };
+
+Inputs InputsOf(const Graph& graph, const Node& node, const Denied& denied) {
+  Inputs out = Inputs::kConstant;
+  for (ValueId v : node.inputs) {
+    if (v == kNone || graph.value(v).role == Role::kConstant) continue;
+    if (!denied.Has(v)) return Inputs::kUnknown;
+    out = Inputs::kDenied;
+  }
+  return out;
+}
+
+std::vector<HostValue> ConstantsOf(const Graph& graph, const Node& node) {
+  std::vector<HostValue> out(node.inputs.size());
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (node.inputs[i] != kNone) out[i].tensor = graph.value(node.inputs[i]).constant;
+  }
+  return out;
 }
 
 // Replaces what shape inference already knows, such as Shape(x) of a static x: no evaluator could fold it, for x is no
@@ -72,28 +113,29 @@ absl::StatusOr<int> FoldConstants(Graph& graph, const PassContext& context) {
   MGE_ASSIGN_OR_RETURN(int changes, ReplaceKnown(graph));
   MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph.TopologicalOrder());
   Replacements replacements(graph);
+  Denied denied(graph);
   for (NodeId id : order) {
     replacements.Update(graph.node(id));
     if (!Foldable(graph, graph.node(id))) continue;
     const Node node = graph.node(id);
-    std::vector<HostValue> inputs;
-    for (ValueId v : node.inputs) {
-      HostValue value;
-      if (v != kNone) value.tensor = graph.value(v).constant;
-      inputs.push_back(std::move(value));
+    const Inputs inputs = InputsOf(graph, node, denied);
+    if (inputs == Inputs::kUnknown) continue;
+    if (inputs == Inputs::kConstant) {
+      absl::StatusOr<std::vector<HostValue>> results = Evaluate(node, ConstantsOf(graph, node), *context.allocator);
+      if (results.ok()) {
+        for (size_t i = 0; i < node.outputs.size(); ++i) {
+          if (node.outputs[i] == kNone) continue;
+          std::string name = graph.value(node.outputs[i]).name;
+          replacements.Replace(node.outputs[i], graph.AddConstant(name, (*results)[i].tensor));
+        }
+        graph.RemoveNode(id);
+        ++changes;
+        continue;
+      }
+      // What fails stays a node: the run reports it where the user can see the node.
+      if (ErrorId(results.status()) != errors::kOverBudget.id) continue;
     }
-    auto results = Evaluate(node, inputs, *context.allocator);
-    // What fails or does not fit the budget stays a node: the run reports it where the user can see the node.
-    if (!results.ok()) continue;
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (node.outputs[i] == kNone) continue;
-      const Tensor& tensor = (*results)[i].tensor;
-      std::string name = graph.value(node.outputs[i]).name;
-      ValueId constant = graph.AddConstant(name, tensor);
-      replacements.Replace(node.outputs[i], constant);
-    }
-    graph.RemoveNode(id);
-    ++changes;
+    *context.denied_bytes += denied.Add(node);
   }
   replacements.Finish();
   return changes;

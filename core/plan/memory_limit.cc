@@ -27,6 +27,11 @@ struct Need {
   std::vector<Piece> pieces = {};
 };
 
+// Whose budget host tensors of work on the device count against.
+Device& HostMemoryOf(const Planning& p, Device& device) {
+  return device.Is(MGE_DEVICE_HOST_ACCESSIBLE) ? device : *p.context->host;
+}
+
 class Needs {
  public:
   explicit Needs(const Planning& p) : p_(p) {}
@@ -81,10 +86,7 @@ class Needs {
     needs_.push_back({&device.budget(), &device});
     return needs_.back();
   }
-  // Host tensors of work on the device.
-  Need& OfHostMemory(Device& device) {
-    return Of(device.Is(MGE_DEVICE_HOST_ACCESSIBLE) ? device : *p_.context->host);
-  }
+  Need& OfHostMemory(Device& device) { return Of(HostMemoryOf(p_, device)); }
   void AddConstant(Need& need, ValueId v, uint64_t bytes) {
     need.constants += bytes;
     need.pieces.push_back({fmt::format("constant '{}'", p_.value(v).name), bytes});
@@ -94,7 +96,16 @@ class Needs {
   std::vector<Need> needs_;
 };
 
-absl::Status Check(Need& need) {
+// With more memory more constants are computed ahead, each held once as it is and once as a kernel wants it.
+std::string HowMuch(const std::string& owner, uint64_t least, uint64_t denied) {
+  if (denied == 0) return fmt::format("the smallest limit that fits is {}={}", owner, least);
+  return fmt::format("a limit that fits is {}={}: {} for this plan, and room for constants of {} bytes that could not be "
+                     "computed ahead within the present one",
+                     owner, least + 2 * denied, least, denied);
+}
+
+// `denied`: Planning::denied_bytes, where this budget is the one that denied them.
+absl::Status Check(Need& need, uint64_t denied) {
   const uint64_t limit = need.budget->limit();
   if (limit == 0) return absl::OkStatus();
   const uint64_t needed = need.arena + need.constants + need.outputs;
@@ -114,7 +125,7 @@ absl::Status Check(Need& need) {
                                    "the limit is {}; the largest are {}",
                                    needed, need.arena, need.constants, need.outputs, held, limit, largest),
                .where = fmt::format("memory.limit of {}", owner),
-               .fix = fmt::format("the smallest limit that fits is {}={}", owner, held + needed)});
+               .fix = HowMuch(owner, held + needed, denied)});
 }
 
 }  // namespace
@@ -122,7 +133,10 @@ absl::Status Check(Need& need) {
 absl::Status CheckMemoryLimits(Planning& p) {
   Needs needs(p);
   MGE_RETURN_IF_ERROR(needs.Collect());
-  for (Need& need : needs.all()) MGE_RETURN_IF_ERROR(Check(need));
+  const Budget* folding = &HostMemoryOf(p, *p.plan->device).budget();
+  for (Need& need : needs.all()) {
+    MGE_RETURN_IF_ERROR(Check(need, need.budget == folding ? static_cast<uint64_t>(p.denied_bytes) : 0));
+  }
   return absl::OkStatus();
 }
 

@@ -24,6 +24,21 @@ constexpr Pass kPasses[] = {
     {"remove_dead", "Drops what nothing reads.", RemoveDeadNodes},
 };
 
+// Adds up what a budget refuses.
+class DenialCounter : public HostAllocator {
+ public:
+  DenialCounter(HostAllocator& allocator, int64_t& denied) : allocator_(allocator), denied_(denied) {}
+  absl::StatusOr<std::shared_ptr<std::byte>> Allocate(int64_t bytes) override {
+    absl::StatusOr<std::shared_ptr<std::byte>> memory = allocator_.Allocate(bytes);
+    if (!memory.ok() && ErrorId(memory.status()) == errors::kOverBudget.id) denied_ += bytes;
+    return memory;
+  }
+
+ private:
+  HostAllocator& allocator_;
+  int64_t& denied_;
+};
+
 }  // namespace
 
 bool PassContext::Skips(std::string_view name) const {
@@ -48,10 +63,13 @@ absl::Status CheckSkippedNames(std::span<const std::string> names) {
 
 absl::Status RunPasses(Graph& graph, const PassContext& given, std::vector<std::string>* log) {
   std::vector<int> totals(std::size(kPasses), 0), rewrites(AllRewrites().size(), 0);
+  int64_t unused = 0;
   PassContext context = given;
   context.rewrite_counts = &rewrites;
+  if (!context.denied_bytes) context.denied_bytes = &unused;
   for (int round = 0; round < kMaxRounds; ++round) {
     int changes = 0;
+    *context.denied_bytes = 0;  // what a round could not compute, the next one tries again
     for (size_t i = 0; i < std::size(kPasses); ++i) {
       const Pass& pass = kPasses[i];
       if (context.Skips(pass.name)) continue;
@@ -83,13 +101,14 @@ absl::StatusOr<int> RunInferTypes(Graph& graph, const PassContext&) {
 
 absl::StatusOr<int> RunRewrites(Graph& graph, const PassContext& context) {
   int changes = 0;
+  DenialCounter allocator(*context.allocator, *context.denied_bytes);
   MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph.TopologicalOrder());
   for (NodeId id : order) {
     for (size_t r = 0; r < AllRewrites().size() && !graph.node(id).dead; ++r) {
       const Rewrite* rewrite = AllRewrites()[r];
       if (context.Skips(rewrite->name)) continue;
       int32_t first_new = graph.node_count();
-      absl::StatusOr<bool> changed = rewrite->apply(graph, id, *context.allocator);
+      absl::StatusOr<bool> changed = rewrite->apply(graph, id, allocator);
       // What does not fit the budget stays as it is.
       if (changed.status().code() == absl::StatusCode::kResourceExhausted) continue;
       if (!changed.ok()) return changed.status();

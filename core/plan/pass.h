@@ -14,6 +14,8 @@ namespace mge {
 
 struct PassContext {
   HostAllocator* allocator = nullptr;      // for folded constants
+  // Gets the bytes of constants that could be computed now, had the allocator's budget room for them; nullable.
+  int64_t* denied_bytes = nullptr;
   std::span<const std::string> skip = {};  // names of passes and rewrites to leave out
   // Called after every pass that changed something; for --dump and tests. May be empty.
   void (*trace)(void* self, std::string_view pass, int changes, const Graph& graph) = nullptr;

@@ -20,7 +20,9 @@ absl::Status Specialise(Planning& p) {
     v.type.dims = p.input_types[i].shape;
     v.type.symbols.clear();
   }
-  PassContext passes = {.allocator = &p.plan->device->host_allocator(), .skip = p.context->skip};
+  PassContext passes = {.allocator = &p.plan->device->host_allocator(),
+                        .denied_bytes = &p.denied_bytes,
+                        .skip = p.context->skip};
   return RunPasses(p.graph, passes, &p.plan->pass_log);
 }
 

@@ -97,6 +97,36 @@ TEST(MemoryLimit, FixedShapesGetNoAdviceOnBatches) {
   EXPECT_THAT(PartsOf(RunBatch(*session, 8)).fix, AllOf(HasSubstr("tuner0="), Not(HasSubstr("batch"))));
 }
 
+TEST(MemoryLimit, TheOneThatIsNamedFitsWhereConstantsWereNotComputedAheadForWantOfMemory) {
+  const char* models[] = {
+      "input x : float32[N,100]\nconst w = float32[100,1]<2>\nt = Transpose(w) {perm=[1,0]}\nconst r = int64[2]<64, 1>\nm = Tile(t, r)\n"
+      "e = Exp(m)\na = Mul(x, e)\ny = Neg(a)\noutput y\n",
+      "input x : float32[N,100]\nconst w = float32[100]<2>\na = Cast(w) {to=11}\nb = Neg(a)\nc = Cast(b) {to=1}\n"
+      "d = Exp(c)\ny = Add(x, d)\noutput y\n",
+  };
+  int named = 0, denied = 0;
+  for (const char* model : models) {
+    for (uint64_t limit = 1000; limit < 250000; limit += limit / 4) {
+      auto run = [&](uint64_t bytes) {
+        Host host({Limit(bytes)});
+        host.record() = {};
+        auto session = host.Make(model);
+        return session.ok() ? RunBatch(**session, 64) : session.status();
+      };
+      absl::Status status = run(limit);
+      if (status.ok()) continue;
+      ASSERT_EQ(ErrorId(status), errors::kOverBudget.id) << FormatError(status);
+      const std::string fix = PartsOf(status).fix;
+      denied += fix.find("could not be computed") != std::string::npos;
+      ++named;
+      absl::Status again = run(NumberAfter(fix, "tuner0="));
+      EXPECT_TRUE(again.ok()) << limit << "\n" << FormatError(status) << FormatError(again);
+    }
+  }
+  EXPECT_GT(named, 10);
+  EXPECT_GT(denied, 3);
+}
+
 // ---------------------------------------------------------------- a device without memory
 
 // Fails the n-th slab, n = 1 and on, until a run needs fewer. The number of runs that failed.
