@@ -39,6 +39,15 @@ void PackFilter(const GemmTable& table, const Convolution& c, const float* sourc
 
 mge_layout LayoutOf(const Convolution& c) { return ChannelsLast(c.rank); }
 
+struct Operands {
+  Slot x, weights, bias, add, y, workspace;  // bias and add: where the convolution has them
+};
+
+Operands OperandsOf(const Convolution& c, const Binding& b) {
+  return {b.input(c.x), b.input(c.weights), c.bias >= 0 ? b.input(c.bias) : Slot(), c.add >= 0 ? b.input(c.add) : Slot(),
+          b.output(0), b.workspace()};
+}
+
 // ---------------------------------------------------------------- as a product
 
 struct GemmArgs {
@@ -49,21 +58,21 @@ struct GemmArgs {
   int64_t group_outputs, group_floats;
   bool pointwise, packs;
   uint64_t scratch_offset;
-  Slot x, weights, bias, add, y, workspace;
+  Operands on;
 };
 
 mge_code LaunchGemm(const GemmArgs& s, const mge_run* run) {
   const Convolution& c = *s.conv;
-  const float* packed = At<float>(run, s.weights);
+  const float* packed = At<float>(run, s.on.weights);
   if (s.packs) {
-    char* workspace = At<char>(run, s.workspace);
+    char* workspace = At<char>(run, s.on.workspace);
     PackFilter(*s.table, c, packed, reinterpret_cast<float*>(workspace + s.scratch_offset), reinterpret_cast<float*>(workspace));
     packed = reinterpret_cast<float*>(workspace);
   }
-  const float* x = At<float>(run, s.x);
-  const float* bias = c.bias >= 0 ? At<float>(run, s.bias) : nullptr;
-  const float* add = c.add >= 0 ? At<float>(run, s.add) : nullptr;
-  float* y = At<float>(run, s.y);
+  const float* x = At<float>(run, s.on.x);
+  const float* bias = c.bias >= 0 ? At<float>(run, s.on.bias) : nullptr;
+  const float* add = c.add >= 0 ? At<float>(run, s.on.add) : nullptr;
+  float* y = At<float>(run, s.on.y);
   ForGemmChunks(run, s.split, [&](int64_t group, int64_t m0, int64_t m1, int64_t p0, int64_t p1) {
     GemmTask t = s.task;
     t.a.data = x + group * c.windows.channels;
@@ -120,13 +129,7 @@ class GemmConvKernel : public Kernel {
     return {};
   }
   Result Bind(const Binding& b, void* args, mge_step_fn* fn) override {
-    auto* a = new (args) GemmArgs(args_);
-    a->x = b.input(conv_.x);
-    a->weights = b.input(conv_.weights);
-    if (conv_.bias >= 0) a->bias = b.input(conv_.bias);
-    if (conv_.add >= 0) a->add = b.input(conv_.add);
-    a->y = b.output(0);
-    a->workspace = b.workspace();
+    (new (args) GemmArgs(args_))->on = OperandsOf(conv_, b);
     *fn = [](const void* s, const mge_run* run) { return LaunchGemm(*static_cast<const GemmArgs*>(s), run); };
     return {};
   }
@@ -144,7 +147,7 @@ struct DepthwiseArgs {
   DepthwiseTask task;
   Chunks chunks;  // of all rows of all images
   bool packs, has_bias, has_add;
-  Slot x, weights, bias, add, y, workspace;
+  Operands on;
 };
 
 void PackDepthwise(const DepthwiseTask& t, const float* source, float* out) {
@@ -153,16 +156,16 @@ void PackDepthwise(const DepthwiseTask& t, const float* source, float* out) {
 
 mge_code LaunchDepthwise(const DepthwiseArgs& s, const mge_run* run) {
   DepthwiseTask t = s.task;
-  t.x = At<float>(run, s.x);
-  t.y = At<float>(run, s.y);
-  t.weights = At<float>(run, s.weights);
+  t.x = At<float>(run, s.on.x);
+  t.y = At<float>(run, s.on.y);
+  t.weights = At<float>(run, s.on.weights);
   if (s.packs) {
-    float* packed = At<float>(run, s.workspace);
+    float* packed = At<float>(run, s.on.workspace);
     PackDepthwise(t, t.weights, packed);
     t.weights = packed;
   }
-  if (s.has_bias) t.bias = At<float>(run, s.bias);
-  if (s.has_add) t.add = At<float>(run, s.add);
+  if (s.has_bias) t.bias = At<float>(run, s.on.bias);
+  if (s.has_add) t.add = At<float>(run, s.on.add);
   ForChunks(run, s.chunks, [&](uint64_t begin, uint64_t end) {
     s.table->run(t, static_cast<int64_t>(begin), static_cast<int64_t>(end));
   });
@@ -199,13 +202,7 @@ class DepthwiseKernel : public Kernel {
     return {};
   }
   Result Bind(const Binding& b, void* args, mge_step_fn* fn) override {
-    auto* a = new (args) DepthwiseArgs(args_);
-    a->x = b.input(conv_.x);
-    a->weights = b.input(conv_.weights);
-    if (conv_.bias >= 0) a->bias = b.input(conv_.bias);
-    if (conv_.add >= 0) a->add = b.input(conv_.add);
-    a->y = b.output(0);
-    a->workspace = b.workspace();
+    (new (args) DepthwiseArgs(args_))->on = OperandsOf(conv_, b);
     *fn = [](const void* s, const mge_run* run) { return LaunchDepthwise(*static_cast<const DepthwiseArgs*>(s), run); };
     return {};
   }

@@ -259,12 +259,8 @@ class PlainKernel : public Kernel {
     args_.gemm = {nullptr, p.a_row, p.a_k, nullptr, p.b_k, p.b_column, nullptr, 0, 0, nullptr, p.size.n, p.size.n, p.size.k,
                   p.alpha, p.beta};
     args_.has_start = p.start >= 0;
-    if (args_.has_start) {
-      const Value& v = p.start_value;
-      bool rows = v.rank() == 2 && v.dim(0) > 1, columns = v.rank() >= 1 && v.dim(-1) > 1;
-      args_.gemm.init_row = rows ? (columns ? v.dim(1) : 1) : 0;
-      args_.gemm.init_column = columns ? 1 : 0;
-    }
+    args_.gemm.init_row = p.start_row;
+    args_.gemm.init_column = p.start_column;
     args_.rows = GemmPlain(isa).find(p.type);
     args_.items = items_.data();
     args_.bytes = SizeOf(p.type);

@@ -78,12 +78,8 @@ class OpenblasKernel : public Kernel {
                      ta ? p.a_k : k, nullptr, tb ? p.b_column : n, nullptr, n};
     args_.items = product_.items.data();
     args_.has_start = p.start >= 0;
-    if (args_.has_start) {
-      const Value& v = p.start_value;
-      bool rows = v.rank() == 2 && v.dim(0) > 1, columns = v.rank() >= 1 && v.dim(-1) > 1;
-      args_.start_row = rows ? (columns ? v.dim(1) : 1) : 0;
-      args_.start_column = columns ? 1 : 0;
-    }
+    args_.start_row = p.start_row;
+    args_.start_column = p.start_column;
     args_.row_a = p.a_row;
     args_.b_elements = k * n;
     args_.bytes = p.type == MGE_DTYPE_F64 ? 8 : 4;

@@ -84,7 +84,11 @@ Result FindProduct(const Problem& p, Product* out) {
   out->b = p.operand(0, 1);
   if (gemm && n.has_input(2) && out->beta != 0) {
     out->start = p.operand(0, 2);
-    out->start_value = n.input(2);
+    const Value start = n.input(2);
+    const bool rows = start.rank() == 2 && start.dim(0) > 1, columns = start.rank() >= 1 && start.dim(-1) > 1;
+    out->start_value = start;
+    out->start_row = rows ? (columns ? start.dim(1) : 1) : 0;
+    out->start_column = columns ? 1 : 0;
   }
   if (!FindEpilogue(p, ChannelAxis::kLast, out->epilogue)) return {MGE_UNIMPLEMENTED, "what follows is no epilogue"};
   out->epilogue_bias = p.operand(out->epilogue.bias);

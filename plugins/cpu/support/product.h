@@ -25,6 +25,7 @@ struct Product {
   float alpha = 1, beta = 1;
   int start = -1;                                     // C of a Gemm
   Value start_value = Value(nullptr);
+  int64_t start_row = 0, start_column = 0;            // its strides, 0 where it is broadcast
   Epilogue epilogue;
   int epilogue_bias = -1, epilogue_add = -1;          // operands
 };
