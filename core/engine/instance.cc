@@ -46,7 +46,9 @@ absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan) {
     instance->states_.push_back(state);
   }
   instance->ArmRuns();
-  if (plan.guarded) instance->guard_ = std::make_unique<MemoryGuard>(plan, instance->bases_);
+  if (plan.guarded) {
+    MGE_ASSIGN_OR_RETURN(instance->guard_, MemoryGuard::Create(plan, instance->bases_));
+  }
   return instance;
 }
 
@@ -173,7 +175,7 @@ absl::Status Instance::RunSteps() {
       MGE_RETURN_IF_ERROR(RunInThisThread(segment));
     } else {
       MGE_RETURN_IF_ERROR(control_->CheckStop());
-      MGE_RETURN_IF_ERROR(queues_->Enqueue(i, runs_[static_cast<size_t>(segment.queue) + 1].run));
+      MGE_RETURN_IF_ERROR(queues_->Enqueue(i, runs_[static_cast<size_t>(segment.queue) + 1].run, *control_, guard_.get()));
     }
   }
   return queues_ ? queues_->FinishRun(*control_) : absl::OkStatus();
@@ -191,7 +193,7 @@ absl::Status Instance::RunInThisThread(const Segment& segment) {
       MGE_RETURN_IF_ERROR(control_->CheckStop());
       begin = std::chrono::steady_clock::now();
     }
-    if (guard_) guard_->BeforeStep(*step);
+    if (guard_) MGE_RETURN_IF_ERROR(guard_->BeforeStep(*step));
     mge_code code = step->fn(step->args, &run);
     if (guard_) MGE_RETURN_IF_ERROR(guard_->AfterStep(*step));
     if (code != MGE_OK) {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/base/errors.h"
-#include "core/plugin/guard.h"
+#include "core/plugin/ask.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -25,6 +25,23 @@ bool CanCapture(const Segment& segment, const mge_queue_api& api) {
 std::string StepsPlace(const Plan& plan, int32_t first, int32_t last) {
   std::string begin = UnitPlace(plan.units[plan.steps[first].unit]);
   return first == last ? begin : fmt::format("between {} and {}", begin, UnitPlace(plan.units[plan.steps[last].unit]));
+}
+
+// Until the fence answers, or the run may not go on.
+absl::StatusOr<mge_code> WaitInSlices(const mge_queue_api& api, mge_fence* fence, uint64_t value,
+                                      const RunControl& control) {
+  for (;;) {
+    mge_code code = api.host_wait(fence, value, kSliceNs, nullptr);  // the text of a wait in vain would take memory
+    if (code != MGE_DEADLINE_EXCEEDED) return code;
+    MGE_RETURN_IF_ERROR(control.CheckStop());
+  }
+}
+
+// What failed stays so, and says why.
+mge_error ReasonOf(const mge_queue_api& api, mge_fence* fence, uint64_t value) {
+  mge_error error;
+  (void)api.host_wait(fence, value, 0, &error);
+  return error;
 }
 
 }  // namespace
@@ -50,42 +67,72 @@ absl::StatusOr<std::unique_ptr<InstanceQueues>> InstanceQueues::Create(const Pla
     Queue& q = out->queues_.emplace_back();
     q.device = wanted.device;
     q.api = wanted.device->queue_api();
-    mge_error error;
-    mge_code code = CallBackend(error, [&](mge_error* e) {
+    auto make = [&](mge_fence** fence) {
+      return AskDevice(*q.device, "creating a fence",
+                       [&](mge_error* e) { return q.api->fence_create(q.device->handle(), fence, e); });
+    };
+    MGE_RETURN_IF_ERROR(AskDevice(*q.device, "creating a queue", [&](mge_error* e) {
       return q.api->create(q.device->handle(), wanted.kind, &q.queue, e);
-    });
-    if (code == MGE_OK) {
-      code = CallBackend(error, [&](mge_error* e) { return q.api->fence_create(q.device->handle(), &q.fence, e); });
-    }
-    if (code != MGE_OK) return StatusOfBackend(code, error, fmt::format("device {}: creating a queue", q.device->name()));
+    }));
+    MGE_RETURN_IF_ERROR(make(&q.fence));
+    if (plan.guarded) MGE_RETURN_IF_ERROR(make(&q.steps));
   }
   for (const Segment& s : plan.segments) {
-    bool recorded = s.queue != kCallingThread && CanCapture(s, *s.device->queue_api());
+    bool recorded = !plan.guarded && s.queue != kCallingThread && CanCapture(s, *s.device->queue_api());
     out->records_.push_back({recorded ? Record::State::kNew : Record::State::kNever});
   }
   return out;
 }
 
 InstanceQueues::~InstanceQueues() {
-  for (size_t i = 0; i < records_.size(); ++i) {
-    const Device* device = plan_.segments[i].device;
-    if (records_[i].record) device->queue_api()->record_destroy(device->handle(), records_[i].record);
-  }
   for (Queue& q : queues_) {
     if (q.queue) q.api->destroy(q.queue);
   }
-  for (Queue& q : queues_) {  // other queues may have waited for it
-    if (q.fence) q.api->fence_destroy(q.fence);
+  for (size_t i = 0; i < records_.size(); ++i) {  // after a failure a replay may have been under way
+    const Device* device = plan_.segments[i].device;
+    if (records_[i].record) device->queue_api()->record_destroy(device->handle(), records_[i].record);
   }
+  for (Queue& q : queues_) {  // other queues may have waited for it
+    for (mge_fence* fence : {q.fence, q.steps}) {
+      if (fence) q.api->fence_destroy(fence);
+    }
+  }
+}
+
+absl::Status InstanceQueues::RunStep(const Step& step, const mge_run& run) const {
+  mge_code code = step.fn(step.args, &run);
+  if (code == MGE_OK) return absl::OkStatus();
+  return AddWhere(StatusOfKernel(code, *run.error), UnitPlace(plan_.units[step.unit]));
 }
 
 absl::Status InstanceQueues::RunSteps(const Segment& segment, const mge_run& run) const {
   const Step* step = plan_.steps.data() + segment.first_step;
+  for (const Step* end = step + segment.step_count; step != end; ++step) MGE_RETURN_IF_ERROR(RunStep(*step, run));
+  return absl::OkStatus();
+}
+
+absl::Status InstanceQueues::RunGuarded(const Segment& segment, const mge_run& run, const RunControl& control,
+                                        MemoryGuard& guard) {
+  const Step* step = plan_.steps.data() + segment.first_step;
   for (const Step* end = step + segment.step_count; step != end; ++step) {
-    mge_code code = step->fn(step->args, &run);
-    if (code != MGE_OK) return AddWhere(StatusOfKernel(code, *run.error), UnitPlace(plan_.units[step->unit]));
+    MGE_RETURN_IF_ERROR(guard.BeforeStep(*step));
+    MGE_RETURN_IF_ERROR(RunStep(*step, run));
+    MGE_RETURN_IF_ERROR(FinishStep(*step, queues_[static_cast<size_t>(segment.queue)], control));
+    MGE_RETURN_IF_ERROR(guard.AfterStep(*step));
   }
   return absl::OkStatus();
+}
+
+absl::Status InstanceQueues::FinishStep(const Step& step, Queue& q, const RunControl& control) {
+  mge_error error;
+  mge_code code = q.api->signal(q.queue, q.steps, ++q.step_count, &error);
+  if (code == MGE_OK) {
+    MGE_ASSIGN_OR_RETURN(code, WaitInSlices(*q.api, q.steps, q.step_count, control));
+    if (code == MGE_OK) return absl::OkStatus();
+    error = ReasonOf(*q.api, q.steps, q.step_count);
+  }
+  return AddWhere(StatusOfKernel(code, error),
+                  fmt::format("device {}, {}", q.device->name(), UnitPlace(plan_.units[step.unit])));
 }
 
 // Whatever goes wrong here goes wrong again, with a reason, when the steps are enqueued one by one.
@@ -104,7 +151,7 @@ bool InstanceQueues::Capture(const Segment& segment, Record& record, const mge_r
   return false;
 }
 
-absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run) {
+absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run, const RunControl& control, MemoryGuard* guard) {
   const Segment& segment = plan_.segments[index];
   const Queue& q = queues_[static_cast<size_t>(segment.queue)];
   Record& record = records_[index];
@@ -116,8 +163,13 @@ absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run) {
   if (record.state == Record::State::kWarm) Capture(segment, record, run);
   if (record.state == Record::State::kRecorded) {
     mge_code code = q.api->replay(q.queue, record.record, &error);
-    if (code != MGE_OK) return AddWhere(StatusOfKernel(code, error), StepsPlace(plan_, segment.first_step, segment.first_step + segment.step_count - 1));
+    if (code != MGE_OK) {
+      return AddWhere(StatusOfKernel(code, error),
+                      StepsPlace(plan_, segment.first_step, segment.first_step + segment.step_count - 1));
+    }
     ++replays_;
+  } else if (guard) {
+    MGE_RETURN_IF_ERROR(RunGuarded(segment, run, control, *guard));
   } else {
     MGE_RETURN_IF_ERROR(RunSteps(segment, run));
     if (record.state == Record::State::kNew) record.state = Record::State::kWarm;
@@ -129,17 +181,9 @@ absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run) {
 
 absl::Status InstanceQueues::HostWait(const FencePoint& point, const RunControl& control) {
   const Queue& q = queues_[static_cast<size_t>(point.queue)];
-  uint64_t value = ValueOf(point);
-  for (;;) {
-    mge_code code = q.api->host_wait(q.fence, value, kSliceNs, nullptr);  // the text of a wait in vain would take memory
-    if (code == MGE_OK) return absl::OkStatus();
-    if (code != MGE_DEADLINE_EXCEEDED) {
-      mge_error error;
-      (void)q.api->host_wait(q.fence, value, 0, &error);  // what failed stays so, and says why
-      return FailureOf(q, code, error);
-    }
-    MGE_RETURN_IF_ERROR(control.CheckStop());
-  }
+  const uint64_t value = ValueOf(point);
+  MGE_ASSIGN_OR_RETURN(mge_code code, WaitInSlices(*q.api, q.fence, value, control));
+  return code == MGE_OK ? absl::OkStatus() : FailureOf(q, code, ReasonOf(*q.api, q.fence, value));
 }
 
 absl::Status InstanceQueues::FinishRun(const RunControl& control) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/engine/memory_guard.h"
 #include "core/engine/run_control.h"
 #include "core/plan/plan.h"
 
@@ -30,7 +31,8 @@ class InstanceQueues {
 
   // Enqueues one of the plan's segments: its waits, its steps or their record, its signal. The second run of a segment whose
   // steps are all capture-safe is captured, if the backend can; later ones replay it. A failing step's place is in the error.
-  absl::Status Enqueue(size_t segment, const mge_run& run);
+  // With a guard nothing is captured, and every step has ended before the next one is enqueued.
+  absl::Status Enqueue(size_t segment, const mge_run& run, const RunControl& control, MemoryGuard* guard);
   // Blocks until the point is reached. kCancelled, kTimeout, or the failure that the fence carries with the place of the
   // segment that it began in.
   absl::Status HostWait(const FencePoint& point, const RunControl& control);
@@ -53,6 +55,8 @@ class InstanceQueues {
     mge_fence* fence = nullptr;
     uint64_t before = 0;       // value of the fence when the run began
     mge_fence* end = nullptr;  // of a drain that was not patient enough
+    mge_fence* steps = nullptr;  // of a guarded plan: counts the steps that ended
+    uint64_t step_count = 0;
   };
   struct Record {
     enum class State { kNew, kWarm, kRecorded, kNever } state = State::kNever;
@@ -61,7 +65,10 @@ class InstanceQueues {
 
   explicit InstanceQueues(const Plan& plan) : plan_(plan) {}
   uint64_t ValueOf(const FencePoint& point) const { return queues_[static_cast<size_t>(point.queue)].before + point.value; }
+  absl::Status RunStep(const Step& step, const mge_run& run) const;
   absl::Status RunSteps(const Segment& segment, const mge_run& run) const;
+  absl::Status RunGuarded(const Segment& segment, const mge_run& run, const RunControl& control, MemoryGuard& guard);
+  absl::Status FinishStep(const Step& step, Queue& queue, const RunControl& control);
   bool Capture(const Segment& segment, Record& record, const mge_run& run);
   static mge_code WaitForEnd(Queue& q, std::chrono::nanoseconds patience);
   absl::Status FailureOf(const Queue& queue, mge_code code, const mge_error& error) const;

@@ -2,9 +2,11 @@
 #include "core/engine/memory_guard.h"
 
 #include <algorithm>
+#include <array>
 
 #include "core/base/errors.h"
 #include "core/engine/instance_queues.h"
+#include "core/plan/program.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -12,23 +14,29 @@ namespace {
 
 constexpr std::byte kFill{0xc5};  // repeated, no number that kernels write often
 
-bool IsWhole(std::span<const std::byte> guard) {
-  return std::all_of(guard.begin(), guard.end(), [](std::byte b) { return b == kFill; });
-}
+using Guard = std::array<std::byte, kGuardBytes + kBufferAlignment>;  // and none is larger
 
 }  // namespace
 
-MemoryGuard::MemoryGuard(const Plan& plan, std::span<void* const> bases) : plan_(plan) {
+absl::StatusOr<std::unique_ptr<MemoryGuard>> MemoryGuard::Create(const Plan& plan, std::span<void* const> bases) {
+  std::unique_ptr<MemoryGuard> out(new MemoryGuard(plan));
+  for (const Arena& arena : plan.arenas) {
+    out->queues_.emplace_back();
+    if (arena.memory_class == MGE_MEMORY_PINNED || !HasQueues(*arena.device)) continue;
+    MGE_ASSIGN_OR_RETURN(out->queues_.back(), SyncQueue::Create(*arena.device));
+  }
   for (const PlacedBuffer& b : plan.buffers) {
     if (b.bytes == 0) continue;
-    auto* begin = static_cast<std::byte*>(bases[plan.arenas[static_cast<size_t>(b.arena)].host_base]) + b.offset;
+    const auto arena = static_cast<size_t>(b.arena);
+    auto* begin = static_cast<std::byte*>(bases[plan.arenas[arena].host_base]) + b.offset;
     const int64_t padding = (kBufferAlignment - b.bytes % kBufferAlignment) % kBufferAlignment;
-    buffers_.push_back({&b, {begin - kGuardBytes, kGuardBytes},
-                        {begin + b.bytes, static_cast<size_t>(padding + kGuardBytes)}});
+    out->buffers_.push_back({&b, out->queues_[arena].get(), {begin - kGuardBytes, kGuardBytes},
+                             {begin + b.bytes, static_cast<size_t>(padding + kGuardBytes)}});
   }
-  std::stable_sort(buffers_.begin(), buffers_.end(),
+  std::stable_sort(out->buffers_.begin(), out->buffers_.end(),
                    [](const Watched& a, const Watched& b) { return a.buffer->first < b.buffer->first; });
-  alive_.reserve(buffers_.size());
+  out->alive_.reserve(out->buffers_.size());
+  return out;
 }
 
 void MemoryGuard::BeginRun() {
@@ -36,32 +44,51 @@ void MemoryGuard::BeginRun() {
   next_ = 0;
 }
 
-void MemoryGuard::BeforeStep(const Step& step) {
+absl::Status MemoryGuard::BeforeStep(const Step& step) {
   std::erase_if(alive_, [&](size_t i) { return buffers_[i].buffer->last < step.unit; });
   for (; next_ < buffers_.size() && buffers_[next_].buffer->first <= step.unit; ++next_) {
-    std::fill(buffers_[next_].front.begin(), buffers_[next_].front.end(), kFill);
-    std::fill(buffers_[next_].behind.begin(), buffers_[next_].behind.end(), kFill);
+    const Watched& w = buffers_[next_];
+    MGE_RETURN_IF_ERROR(Fill(w, w.front));
+    MGE_RETURN_IF_ERROR(Fill(w, w.behind));
     alive_.push_back(next_);
-  }
-}
-
-absl::Status MemoryGuard::AfterStep(const Step& step) const {
-  for (size_t i : alive_) {
-    const Watched& w = buffers_[i];
-    if (!IsWhole(w.front)) return Overwritten(step, w, "in front of", w.front);
-    if (!IsWhole(w.behind)) return Overwritten(step, w, "behind", w.behind);
   }
   return absl::OkStatus();
 }
 
-absl::Status MemoryGuard::Overwritten(const Step& step, const Watched& watched, const char* side,
-                                      std::span<std::byte> guard) const {
+absl::Status MemoryGuard::AfterStep(const Step& step) {
+  for (size_t i : alive_) {
+    const Watched& w = buffers_[i];
+    MGE_RETURN_IF_ERROR(Look(step, w, "in front of", w.front));
+    MGE_RETURN_IF_ERROR(Look(step, w, "behind", w.behind));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MemoryGuard::Fill(const Watched& watched, std::span<std::byte> guard) {
+  if (!watched.queue) {
+    std::fill(guard.begin(), guard.end(), kFill);
+    return absl::OkStatus();
+  }
+  Guard fill;
+  fill.fill(kFill);
+  return watched.queue->Copy(guard.data(), fill.data(), guard.size());
+}
+
+absl::Status MemoryGuard::Look(const Step& step, const Watched& watched, const char* side,
+                               std::span<std::byte> guard) const {
+  Guard copy;
+  std::span<const std::byte> seen = guard;
+  if (watched.queue) {
+    MGE_RETURN_IF_ERROR(watched.queue->Copy(copy.data(), guard.data(), guard.size()));
+    seen = std::span(copy).first(guard.size());
+  }
+  const auto changed = std::count_if(seen.begin(), seen.end(), [](std::byte b) { return b != kFill; });
+  if (changed == 0) return absl::OkStatus();
   const Unit& unit = plan_.units[static_cast<size_t>(step.unit)];
-  const auto changed = std::count_if(guard.begin(), guard.end(), [](std::byte b) { return b != kFill; });
   const PlacedBuffer& b = *watched.buffer;
   return Fail(errors::kKernelFailed,
               fmt::format("kernel {} of device {} wrote outside of its memory", unit.kernel, unit.device),
-              {.what = fmt::format("{} of the {} bytes {} the buffer '{}' ({} bytes) were overwritten", changed, guard.size(),
+              {.what = fmt::format("{} of the {} bytes {} the buffer '{}' ({} bytes) were overwritten", changed, seen.size(),
                                    side, b.name, b.bytes),
                .where = UnitPlace(unit),
                .fix = "report it to the author of the backend, who finds it with `mge sdk test`"});

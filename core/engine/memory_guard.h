@@ -5,35 +5,42 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "core/base/status.h"
 #include "core/plan/plan.h"
+#include "core/plugin/sync_queue.h"
 
 namespace mge {
 
-// For one run at a time of a plan that is guarded and has no queues, from one thread. `bases` are the instance's.
+// For one run at a time of a plan that is guarded, from one thread. `bases` are the instance's. A step on a queue has ended
+// before AfterStep.
 class MemoryGuard {
  public:
-  MemoryGuard(const Plan& plan, std::span<void* const> bases);
+  static absl::StatusOr<std::unique_ptr<MemoryGuard>> Create(const Plan& plan, std::span<void* const> bases);
 
   void BeginRun();
-  void BeforeStep(const Step& step);
+  absl::Status BeforeStep(const Step& step);
   // kKernelFailed: names the kernel, and the buffer beside which it wrote.
-  absl::Status AfterStep(const Step& step) const;
+  absl::Status AfterStep(const Step& step);
 
  private:
   struct Watched {
     const PlacedBuffer* buffer;
+    SyncQueue* queue;  // nullptr: in memory that the host reaches
     std::span<std::byte> front, behind;
   };
-  absl::Status Overwritten(const Step& step, const Watched& watched, const char* side, std::span<std::byte> guard) const;
+  explicit MemoryGuard(const Plan& plan) : plan_(plan) {}
+  static absl::Status Fill(const Watched& watched, std::span<std::byte> guard);
+  absl::Status Look(const Step& step, const Watched& watched, const char* side, std::span<std::byte> guard) const;
 
   const Plan& plan_;
-  std::vector<Watched> buffers_;  // by the step at which their lives begin
-  std::vector<size_t> alive_;     // indices
-  size_t next_ = 0;               // of those that did not live yet
+  std::vector<std::unique_ptr<SyncQueue>> queues_;  // of each arena; nullptr where the host reaches its memory
+  std::vector<Watched> buffers_;                    // by the step at which their lives begin
+  std::vector<size_t> alive_;                       // indices
+  size_t next_ = 0;                                 // of those that did not live yet
 };
 
 }  // namespace mge

@@ -27,17 +27,6 @@ absl::StatusOr<int> IndexOf(const Graph& graph, const std::vector<ValueId>& valu
                .fix = nearest.empty() ? "" : fmt::format("did you mean '{}'?", nearest)});
 }
 
-// What debug.check_memory can watch.
-absl::Status CheckInHostMemory(std::span<Device* const> devices) {
-  for (const Device* device : devices) {
-    if (!HasQueues(*device)) continue;
-    return Fail(errors::kDeviceUnusable, fmt::format("device '{}' cannot be used with debug.check_memory", device->name()),
-                {.what = "it has memory of its own, where MGE cannot watch what a kernel writes",
-                 .fix = "turn the setting off; `mge sdk test` tells whether the backend's kernels keep to their memory"});
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Session>> Session::Load(std::shared_ptr<Runtime> runtime, const std::string& path,
@@ -66,7 +55,6 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
     }
     if (i + 1 == resolution.devices.size()) context->split = context->devices.size();
   }
-  if (settings->Get<kDebugCheckMemory>()) MGE_RETURN_IF_ERROR(CheckInHostMemory(context->devices));
   context->shared_constants = std::make_shared<SharedConstants>();
   context->host = &runtime->devices().host();
   int asked = options.threads > 0 ? options.threads : resolution.devices.front().threads;

@@ -182,8 +182,8 @@ inline constexpr Setting<bool> kDebugCheckMemory = {
     .fallback = false,
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Watches the bytes beside every buffer of a run and names the kernel that writes there; refuses devices that do not "
-        "work in host memory.",
+        "Watches the bytes beside every buffer of a run and names the kernel that writes there; devices with queues then work "
+        "step by step.",
 };
 
 inline constexpr auto kComputeRows =

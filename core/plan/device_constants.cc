@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/plugin/guard.h"
-#include "fmt/format.h"
+#include "core/plugin/ask.h"
 
 namespace mge {
 namespace {
@@ -66,9 +65,7 @@ class Uploader {
 
   template <typename F>
   absl::Status Call(F&& f) {
-    mge_error error;
-    mge_code code = CallBackend(error, f);
-    return StatusOfBackend(code, error, fmt::format("device {}: uploading constants", device_.name()));
+    return AskDevice(device_, "uploading constants", f);
   }
 
   Device& device_;

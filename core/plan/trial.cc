@@ -9,23 +9,12 @@
 #include "core/base/errors.h"
 #include "core/plan/layout_copy.h"
 #include "core/plan/reorder.h"
-#include "core/plugin/guard.h"
+#include "core/plugin/ask.h"
 #include "core/plugin/host_services.h"
 #include "fmt/format.h"
 
 namespace mge {
 namespace {
-
-constexpr uint64_t kPatienceNs = 60'000'000'000;
-
-// Calls a slot of the device's backend; what it answers is about `what`.
-template <typename F>
-absl::Status Ask(const Device& device, std::string_view what, F&& f) {
-  mge_error error;
-  mge_code code = CallBackend(error, f);
-  return code == MGE_OK ? absl::OkStatus()
-                        : StatusOfBackend(code, error, fmt::format("device {}: {}", device.name(), what));
-}
 
 TensorType TypeOf(const mge_value& v) {
   return {static_cast<DType>(v.dtype), true, Shape(v.dims, v.dims + std::max(v.rank, 0)), {}};
@@ -57,17 +46,11 @@ absl::StatusOr<std::vector<std::byte>> Reordered(TrialBench& bench, const Tensor
 absl::StatusOr<std::unique_ptr<TrialBench>> TrialBench::Create(Device& device) {
   std::unique_ptr<TrialBench> bench(new TrialBench(device));
   MGE_RETURN_IF_ERROR(device.Open());
-  const mge_queue_api* api = device.queue_api();
-  if (!api) return bench;
-  MGE_RETURN_IF_ERROR(Ask(device, "making a queue", [&](mge_error* e) {
-    return api->create(device.handle(), MGE_QUEUE_COMPUTE, &bench->queue_, e);
-  }));
-  MGE_RETURN_IF_ERROR(Ask(device, "making a fence", [&](mge_error* e) {
-    return api->fence_create(device.handle(), &bench->fence_, e);
-  }));
+  if (!device.queue_api()) return bench;
+  MGE_ASSIGN_OR_RETURN(bench->queue_, SyncQueue::Create(device));
   if (const mge_profile_api* profile = device.profile_api()) {
     for (mge_stamp*& stamp : bench->stamps_) {
-      MGE_RETURN_IF_ERROR(Ask(device, "making a stamp", [&](mge_error* e) {
+      MGE_RETURN_IF_ERROR(AskDevice(device, "making a stamp", [&](mge_error* e) {
         return profile->stamp_create(device.handle(), &stamp, e);
       }));
     }
@@ -79,69 +62,42 @@ TrialBench::~TrialBench() {
   for (mge_stamp* stamp : stamps_) {
     if (stamp) device_.profile_api()->stamp_destroy(stamp);
   }
-  EndQueue();
-  if (fence_) device_.queue_api()->fence_destroy(fence_);
 }
 
-void TrialBench::EndQueue() {
-  if (queue_) device_.queue_api()->destroy(std::exchange(queue_, nullptr));
-}
-
-absl::Status TrialBench::Finish() {
-  const mge_queue_api* api = device_.queue_api();
-  if (!api) return absl::OkStatus();
-  ++value_;
-  MGE_RETURN_IF_ERROR(Ask(device_, "signalling a fence", [&](mge_error* e) {
-    return api->signal(queue_, fence_, value_, e);
-  }));
-  return Ask(device_, "waiting for a trial", [&](mge_error* e) {
-    return api->host_wait(fence_, value_, kPatienceNs, e);
-  });
+absl::Status TrialBench::Take(mge_stamp* stamp) {
+  return AskDevice(device_, "taking a stamp", [&](mge_error* e) { return device_.profile_api()->stamp(queue(), stamp, e); });
 }
 
 absl::Status TrialBench::Begin() {
-  if (stamps_[0]) {
-    return Ask(device_, "taking a stamp", [&](mge_error* e) { return device_.profile_api()->stamp(queue_, stamps_[0], e); });
-  }
-  MGE_RETURN_IF_ERROR(Finish());
+  if (stamps_[0]) return Take(stamps_[0]);
+  if (queue_) MGE_RETURN_IF_ERROR(queue_->Finish());
   began_ns_ = device_.host()->clock_ns(device_.host()->self);
   return absl::OkStatus();
 }
 
 absl::StatusOr<double> TrialBench::End() {
-  const mge_profile_api* profile = device_.profile_api();
-  if (stamps_[0]) {
-    MGE_RETURN_IF_ERROR(Ask(device_, "taking a stamp", [&](mge_error* e) { return profile->stamp(queue_, stamps_[1], e); }));
-  }
-  MGE_RETURN_IF_ERROR(Finish());
+  if (stamps_[0]) MGE_RETURN_IF_ERROR(Take(stamps_[1]));
+  if (queue_) MGE_RETURN_IF_ERROR(queue_->Finish());
   if (!stamps_[0]) {
     return static_cast<double>(device_.host()->clock_ns(device_.host()->self) - began_ns_) / 1000;
   }
   double us = 0;
-  MGE_RETURN_IF_ERROR(Ask(device_, "reading stamps", [&](mge_error* e) {
-    return profile->elapsed_us(stamps_[0], stamps_[1], &us, e);
+  MGE_RETURN_IF_ERROR(AskDevice(device_, "reading stamps", [&](mge_error* e) {
+    return device_.profile_api()->elapsed_us(stamps_[0], stamps_[1], &us, e);
   }));
   return us;
 }
 
-absl::Status TrialBench::Copy(void* to, const void* from, size_t bytes) {
-  MGE_CHECK(queue_);
-  MGE_RETURN_IF_ERROR(Ask(device_, "copying for a trial", [&](mge_error* e) {
-    return device_.queue_api()->copy(queue_, to, from, bytes, e);
-  }));
-  return Finish();
-}
-
 absl::Status TrialBench::ToDevice(const mge_reservation& to, const void* from, size_t bytes) {
   if (bytes == 0) return absl::OkStatus();
-  if (!to.host_address && device_.queue_api()) return Copy(to.address, from, bytes);
+  if (!to.host_address && queue_) return queue_->Copy(to.address, from, bytes);
   std::memcpy(to.host_address ? to.host_address : to.address, from, bytes);
   return absl::OkStatus();
 }
 
 absl::Status TrialBench::ToHost(void* to, const mge_reservation& from, size_t bytes) {
   if (bytes == 0) return absl::OkStatus();
-  if (!from.host_address && device_.queue_api()) return Copy(to, from.address, bytes);
+  if (!from.host_address && queue_) return queue_->Copy(to, from.address, bytes);
   std::memcpy(to, from.host_address ? from.host_address : from.address, bytes);
   return absl::OkStatus();
 }
@@ -195,7 +151,7 @@ absl::Status Trial::SetUp(const mge_problem& problem, std::span<const TrialInput
   MGE_ASSIGN_OR_RETURN(pool_, device.PoolOf());
   OwnedCandidate::Abi abi = candidate_.ToAbi();
   prepared_.struct_size = sizeof(prepared_);
-  MGE_RETURN_IF_ERROR(Ask(device, "preparing " + candidate_.id, [&](mge_error* e) {
+  MGE_RETURN_IF_ERROR(AskDevice(device, "preparing " + candidate_.id, [&](mge_error* e) {
     return api.prepare(device.handle(), &problem, &abi.candidate, &prepared_, e);
   }));
   std::vector<mge_slot> inputs, outputs;
@@ -216,7 +172,7 @@ absl::Status Trial::SetUp(const mge_problem& problem, std::span<const TrialInput
       return Fail(errors::kOutOfMemory, "the system has no memory left", {.what = fmt::format("{} bytes", bytes)});
     }
     if (packed) {
-      MGE_RETURN_IF_ERROR(Ask(device, "packing for " + candidate_.id, [&](mge_error* e) {
+      MGE_RETURN_IF_ERROR(AskDevice(device, "packing for " + candidate_.id, [&](mge_error* e) {
         return api.prepack(prepared_.kernel, static_cast<uint32_t>(i), tensor.data(), staged.get(), e);
       }));
     } else if (given[i].laid) {
@@ -249,11 +205,11 @@ absl::Status Trial::SetUp(const mge_problem& problem, std::span<const TrialInput
   mge_binding binding = {sizeof(binding), 0,         inputs.data(),      outputs.data(),
                          workspace,       in_layouts.data(), out_layouts.data()};
   args_ = std::make_unique<std::byte[]>(std::max<uint32_t>(prepared_.args_bytes, 1));
-  MGE_RETURN_IF_ERROR(Ask(device, "binding " + candidate_.id, [&](mge_error* e) {
+  MGE_RETURN_IF_ERROR(AskDevice(device, "binding " + candidate_.id, [&](mge_error* e) {
     return api.bind(prepared_.kernel, &binding, args_.get(), &fn_, e);
   }));
   if (prepared_.has_state) {
-    MGE_RETURN_IF_ERROR(Ask(device, "state of " + candidate_.id, [&](mge_error* e) {
+    MGE_RETURN_IF_ERROR(AskDevice(device, "state of " + candidate_.id, [&](mge_error* e) {
       return api.state_create(prepared_.kernel, &state_, e);
     }));
   }

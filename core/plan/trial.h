@@ -12,10 +12,11 @@
 #include "core/base/tensor.h"
 #include "core/graph/graph.h"
 #include "core/plan/candidate.h"
+#include "core/plugin/sync_queue.h"
 
 namespace mge {
 
-// A device's queue, fence and stamps for the trials of one candidate, one after the other.
+// A device's queue and stamps for the trials of one candidate, one after the other.
 class TrialBench {
  public:
   static absl::StatusOr<std::unique_ptr<TrialBench>> Create(Device& device);
@@ -24,7 +25,7 @@ class TrialBench {
   TrialBench& operator=(const TrialBench&) = delete;
 
   Device& device() { return device_; }
-  mge_queue* queue() const { return queue_; }  // nullptr on devices without queues
+  mge_queue* queue() const { return queue_ ? queue_->handle() : nullptr; }  // nullptr on devices without queues
 
   // Between host memory and what a pool of the device gave.
   absl::Status ToDevice(const mge_reservation& to, const void* from, size_t bytes);
@@ -38,22 +39,18 @@ class TrialBench {
     absl::Status status = Begin();
     if (status.ok()) status = launch();
     absl::StatusOr<double> us = status.ok() ? End() : status;
-    if (!us.ok()) EndQueue();
+    if (!us.ok() && queue_) queue_->End();
     return us;
   }
 
  private:
   explicit TrialBench(Device& device) : device_(device) {}
+  absl::Status Take(mge_stamp* stamp);
   absl::Status Begin();
   absl::StatusOr<double> End();
-  absl::Status Finish();  // everything that was enqueued is done
-  void EndQueue();
-  absl::Status Copy(void* to, const void* from, size_t bytes);
 
   Device& device_;
-  mge_queue* queue_ = nullptr;
-  mge_fence* fence_ = nullptr;
-  uint64_t value_ = 0;
+  std::unique_ptr<SyncQueue> queue_;
   mge_stamp* stamps_[2] = {};
   uint64_t began_ns_ = 0;
 };

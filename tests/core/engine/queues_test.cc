@@ -48,7 +48,9 @@ class Queues : public ::testing::Test {
           const_cast<void*>(device->backend().plugin().extension(MGE_ASYNC_CONTROL, 0)));
     }
     ASSERT_NE(control_, nullptr);
-    for (auto* flag : {&control_->kernel_fails, &control_->lost, &control_->hangs, &control_->stubborn}) *flag = false;
+    for (auto* flag : {&control_->kernel_fails, &control_->lost, &control_->hangs, &control_->stubborn, &control_->overruns}) {
+      *flag = false;
+    }
     for (auto* number : {&control_->kernels, &control_->replays, &control_->captures, &control_->copies_in,
                          &control_->copies_out, &control_->peer_copies, &control_->copied_bytes_in, &control_->wrong_memory,
                          &control_->most_at_once, &control_->kernel_us, &control_->copy_us, &control_->wait_us}) {
@@ -336,6 +338,28 @@ TEST_F(Queues, SurfaceAFailingKernelWithItsPlaceAndThenRun) {
     ASSERT_TRUE(again.ok()) << FormatError(again.status());
     EXPECT_EQ(*again, *expected);
   }
+}
+
+TEST_F(Queues, NameAKernelThatWritesBesideItsBufferWhenMemoryIsChecked) {
+  std::vector<HostValue> in = {Numbers({4, 6}), Numbers({4, 6}, 2)};
+  Restart({{"debug.check_memory", "1"}});
+  Compare(kSmall, "async0", in);
+  EXPECT_EQ(control_->captures, 0);
+  control_->overruns = true;
+  for (int round = 0; round < 2; ++round) {
+    absl::Status status = Run(*session_, in).status();
+    EXPECT_EQ(ErrorId(status), errors::kKernelFailed.id);
+    EXPECT_THAT(FormatError(status), AllOf(HasSubstr("kernel async.relu of device async0 wrote outside of its memory"),
+                                           HasSubstr("1 of the 96 bytes behind the buffer"), HasSubstr("(Relu)")));
+  }
+  control_->overruns = false;
+  EXPECT_TRUE(Run(*session_, in).ok());
+  control_->kernel_fails = true;
+  EXPECT_THAT(FormatError(Run(*session_, in).status()), AllOf(HasSubstr("the test broke a kernel"), HasSubstr("device async0, node '' (Relu)")));
+  control_->hangs = true;
+  RunControl control;
+  control.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+  EXPECT_EQ(ErrorId(Run(*session_, in, control).status()), errors::kTimeout.id);
 }
 
 TEST_F(Queues, AnswerThatADeviceIsLostForEver) {
