@@ -35,6 +35,7 @@ struct Child {
   Clock::time_point begin;
   std::string text, said;
   std::string check, where;  // the last Begin and At
+  bool silent = false;       // it has closed its records
   bool complete = false, stopped = false;
 };
 
@@ -116,10 +117,19 @@ std::string Ending(const Child& child, int status) {
   return {};
 }
 
-void Finish(Child& child, const OnRecord& on_record, const OnDone& on_done) {
-  int status = 0;
+// Whether the child has ended, or has now been stopped because its time is over. Closed pipes say nothing: a child can close
+// them and stay.
+bool HasEnded(Child& child, int& status) {
+  if (waitpid(child.pid, &status, WNOHANG) == child.pid) return true;
+  if (Clock::now() - child.begin <= std::chrono::duration<double>(child.task->seconds)) return false;
+  child.stopped = true;
+  kill(child.pid, SIGKILL);
   while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
   }
+  return true;
+}
+
+void Finish(Child& child, int status, const OnRecord& on_record, const OnDone& on_done) {
   Drain(child.records, child.text);
   Drain(child.output, child.said);
   close(child.records);
@@ -151,27 +161,25 @@ void RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRecord& on_
       running.push_back(std::move(child));
     }
     std::vector<pollfd> polls;
+    int patience_ms = 100;
     for (const auto& child : running) {
-      polls.push_back({child->records, POLLIN, 0});
-      polls.push_back({child->output, POLLIN, 0});
+      polls.push_back({child->silent ? -1 : child->records, POLLIN, 0});
+      polls.push_back({child->silent ? -1 : child->output, POLLIN, 0});
+      if (child->silent) patience_ms = 2;  // its end, near as a rule, wakes nobody
     }
-    poll(polls.data(), polls.size(), 100);
+    poll(polls.data(), polls.size(), patience_ms);
     for (size_t i = 0; i < running.size();) {
       Child& child = *running[i];
-      bool open = Drain(child.records, child.text);
+      child.silent = !Drain(child.records, child.text);
       Drain(child.output, child.said);
       if (child.said.size() > 1 << 16) child.said.erase(0, child.said.size() - kLastWords);
       Hear(child, on_record);
-      if (open && Clock::now() - child.begin > std::chrono::duration<double>(child.task->seconds)) {
-        child.stopped = true;
-        kill(child.pid, SIGKILL);
-        open = false;
-      }
-      if (open) {
+      int status = 0;
+      if (!HasEnded(child, status)) {
         ++i;
         continue;
       }
-      Finish(child, on_record, on_done);
+      Finish(child, status, on_record, on_done);
       running.erase(running.begin() + static_cast<ptrdiff_t>(i));
     }
   }

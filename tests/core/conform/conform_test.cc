@@ -223,6 +223,29 @@ TEST(Tasks, NameCrashesExitsAndHangsAndGoOn) {
   EXPECT_EQ(found[4], "e third here: tab and line");
 }
 
+TEST(Tasks, StopAChildThatClosesItsFilesAndStays) {
+  auto found = FindingsOf({{"a", "first",
+                            [](Witness& w) {
+                              w.At("a place");
+                              closefrom(3);
+                              for (;;) pause();
+                            },
+                            0.2}});
+  EXPECT_THAT(found, testing::ElementsAre("a first a place: did not come back within 0.2 s"));
+}
+
+TEST(Tasks, EndWithTheChildWhateverItLeavesBehind) {
+  auto found = FindingsOf({{"a", "first",
+                            [](Witness&) {
+                              if (fork() == 0) {  // it keeps the pipes open
+                                alarm(20);
+                                for (;;) pause();
+                              }
+                            },
+                            10}});
+  EXPECT_THAT(found, IsEmpty());
+}
+
 TEST(Tasks, KeepWhatWasSaidBeforeACrash) {
   auto found = FindingsOf({{"a", "first",
                             [](Witness& w) {
