@@ -39,6 +39,7 @@ constexpr size_t kRedZone = 128;
 #else
 constexpr size_t kRedZone = 0;
 #endif
+constexpr size_t kSharedRoom = kSharedBytes + 16 * kRedZone;
 
 // A fiber and what differs between the threads of a block; lies just above its stack.
 struct Runner {
@@ -87,7 +88,8 @@ struct Emulator::Block {
   uint32_t ready_head = 0, ready_tail = 0;
   char* stacks = nullptr;
   // Shared memory.
-  size_t dynamic_bytes = 0, named = 0, state_used = 0;
+  size_t dynamic_used = 0, dynamic_bytes = 0;  // without and with what parts it from the arrays
+  size_t named = 0, state_used = 0;
   std::vector<char> phase_state;
   std::array<std::array<uint64_t, kMaxThreads + 1>, 2> reduction;
   uint32_t reduction_parity = 0;
@@ -95,7 +97,7 @@ struct Emulator::Block {
   bool failed = false;
   std::string error;
   uint64_t switches = 0;
-  alignas(128) unsigned char shared[kSharedBytes];
+  alignas(128) unsigned char shared[kSharedRoom];
 
   ~Block() {
     DropFibers();
@@ -109,7 +111,7 @@ struct Emulator::Block {
   }
   void Unpoison() {
 #if defined(__SANITIZE_ADDRESS__)
-    __asan_unpoison_memory_region(shared, kSharedBytes);
+    __asan_unpoison_memory_region(shared, kSharedRoom);
 #endif
   }
   void Fail(const char* format, ...) __attribute__((format(printf, 2, 3)));
@@ -325,7 +327,7 @@ uint64_t Warp(WarpOp op, uint64_t bits, int argument, const char* file, int line
 void* SharedStatic(size_t bytes, const char* name) {
   Emulator::Block& b = *running;
   size_t offset = b.dynamic_bytes + state.shared_used, room = ((bytes + 127) & ~size_t{127}) + kRedZone;
-  if (offset + room > kSharedBytes || state.shared_used + bytes > kStaticBytes + 8 * kRedZone) {
+  if (offset + room > kSharedRoom || state.shared_used + bytes > kStaticBytes + 8 * kRedZone) {
     b.Fail("%s does not fit into shared memory", name);
     b.Unpoison();
     return b.shared;  // big enough for any one array that a compiler takes
@@ -371,9 +373,12 @@ void Emulator::Block::RunBlock(uint64_t number) {
   in_thread = false;
   for (uint32_t w = 0; w < threads / state.warp; ++w) warps[w].arrived = warps[w].waiting_count = 0;
 #if defined(__SANITIZE_ADDRESS__)
-  __asan_poison_memory_region(shared + dynamic_bytes, kSharedBytes - dynamic_bytes);
+  __asan_unpoison_memory_region(shared, dynamic_bytes);
 #endif
   if (settings.poison) std::memset(shared, 0xff, dynamic_bytes);
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_poison_memory_region(shared + dynamic_used, kSharedRoom - dynamic_used);
+#endif
   races::BeginBlock(number);
   if (phased) {
     state.thread = {};
@@ -443,7 +448,8 @@ bool Emulator::Run(const Launch& launch, uint64_t first, uint64_t count) {
   b.args = launch.args;
   b.threads = static_cast<uint32_t>(threads);
   b.phased = b.kernel->phased;
-  b.dynamic_bytes = (launch.shared_bytes + size_t{127}) & ~size_t{127};
+  b.dynamic_used = launch.shared_bytes;
+  b.dynamic_bytes = ((launch.shared_bytes + size_t{127}) & ~size_t{127}) + kRedZone;
   b.order.clear();
   if (b.settings.order != EmulatorSettings::Order::kForward) {
     for (uint32_t i = 0; i < threads; ++i) b.order.push_back(b.threads - 1 - i);

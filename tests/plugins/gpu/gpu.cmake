@@ -14,6 +14,16 @@ mge_gpu_emulate(plugins/gpu/kernels/machine.cu)
 target_sources(test_plugins_gpu PRIVATE plugins/gpu/kernels/machine.cu)
 target_link_libraries(test_plugins_gpu PRIVATE mge_gpu_emulation)
 
+# The emulator with the address sanitizer, where the tree has no sanitizer of its own.
+if(NOT MGE_SANITIZE)
+  mge_test(plugins/gpu/overruns LINK mge_sdk)
+  set(emulation ${PROJECT_SOURCE_DIR}/plugins/gpu/emulation)
+  target_sources(test_plugins_gpu_overruns PRIVATE plugins/gpu/kernels/machine.cu ${emulation}/emulator.cc
+                 ${emulation}/fiber.cc)
+  target_compile_options(test_plugins_gpu_overruns PRIVATE -g1 -fno-omit-frame-pointer -fsanitize=address)
+  target_link_options(test_plugins_gpu_overruns PRIVATE -fsanitize=address)
+endif()
+
 # Kernels that share memory, compiled for the race checker. Instrumented objects meet its runtime, not libtsan.
 if(NOT MGE_SANITIZE)
   mge_test(plugins/gpu/races LINK mge_sdk)

@@ -42,6 +42,14 @@ GPU_DEVICE void TurnRound(const MachineArgs& args) {
   GPU_BARRIER();
   args.y[base + threadIdx.x] = s[blockDim.x - 1 - threadIdx.x];
 }
+// y = x by way of both parts of shared memory.
+GPU_DEVICE void TwoParts(const MachineArgs& args) {
+  GPU_DYNAMIC_SHARED(int32_t, a);
+  GPU_SHARED(int32_t, b, [64]);
+  b[threadIdx.x] = args.x[threadIdx.x];
+  a[threadIdx.x] = b[threadIdx.x];
+  args.y[threadIdx.x] = a[threadIdx.x];
+}
 GPU_DEVICE void SumOfBlock(const MachineArgs& args) {
   GPU_SHARED(float, part, [32]);
   const float sum = BlockReduce<JoinSum>(static_cast<float>(args.x[threadIdx.x]), part);
@@ -96,6 +104,7 @@ GPU_KERNEL(machine_warp_operations, 256, MachineArgs, WarpOperations)
 GPU_KERNEL(machine_order_of_threads, 256, MachineArgs, OrderOfThreads)
 GPU_KERNEL(machine_first_shared, 256, MachineArgs, FirstShared)
 GPU_KERNEL(machine_turn_round, 256, MachineArgs, TurnRound)
+GPU_KERNEL(machine_two_parts, 256, MachineArgs, TwoParts)
 GPU_KERNEL(machine_sum_of_block, 256, MachineArgs, SumOfBlock)
 GPU_KERNEL(machine_place, 256, MachineArgs, Place)
 GPU_KERNEL(machine_barrier_for_some, 256, MachineArgs, BarrierForSome)

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The overrun checker: the emulator and its machine's kernels compiled with the address sanitizer. It is silent on right
+// kernels, and names the line of those that leave shared or global memory.
+#include <memory>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "plugins/gpu/emulation/emulator.h"
+#include "tests/plugins/gpu/kernels/machine.h"
+
+namespace mge::gpu {
+namespace {
+
+using Order = EmulatorSettings::Order;
+
+struct Trial {
+  std::unique_ptr<int32_t[]> x, y;
+  MachineArgs args;
+  Launch launch;
+
+  Trial(std::string_view kernel, uint32_t threads, size_t x_count, size_t y_count, uint32_t shared_bytes = 0)
+      : x(new int32_t[x_count]()), y(new int32_t[y_count]()), args{x.get(), y.get(), static_cast<int64_t>(y_count) - 1} {
+    launch.kernel = FindKernel(kernel);
+    launch.block[0] = threads;
+    launch.args = &args;
+    launch.args_bytes = sizeof(args);
+    launch.shared_bytes = shared_bytes;
+  }
+  bool Run(Order order = Order::kForward) {
+    Emulator e({.order = order, .whole_reductions = false});
+    bool ok = e.Run(launch);
+    EXPECT_TRUE(ok) << e.error();
+    return ok;
+  }
+};
+
+TEST(Overruns, RightKernelsHaveNone) {
+  for (Order order : {Order::kForward, Order::kReverse, Order::kShuffled}) {
+    EXPECT_TRUE(Trial("machine_warp_operations", 192, 192, 3 * 192).Run(order));
+    EXPECT_TRUE(Trial("machine_order_of_threads", 64, 1, 65).Run(order));
+    EXPECT_TRUE(Trial("machine_first_shared", 64, 1, 1).Run(order));
+    EXPECT_TRUE(Trial("machine_turn_round", 192, 192, 192, 192 * 4).Run(order));
+    EXPECT_TRUE(Trial("machine_two_parts", 64, 64, 64, 64 * 4).Run(order));
+    EXPECT_TRUE(Trial("machine_sum_of_block", 192, 192, 192).Run(order));
+  }
+}
+
+// What the sanitizer prints of a kernel of machine.cu.
+std::string Report(const std::string& what, const std::string& access) {
+  return what + "(.*\n)*" + access + " of size 4(.*\n)*.*machine\\.cu:[0-9]+";
+}
+
+TEST(OverrunsDeathTest, LeavingAnArrayOfSharedMemoryIsFound) {
+  EXPECT_DEATH(Trial("machine_shared_too_far", 64, 1, 64).Run(), Report("use-after-poison", "WRITE"));
+}
+
+TEST(OverrunsDeathTest, LeavingTheDynamicPartOfSharedMemoryIsFound) {
+  for (uint32_t missing : {4u, 128u}) {
+    EXPECT_DEATH(Trial("machine_turn_round", 192, 192, 192, 192 * 4 - missing).Run(), Report("use-after-poison", "WRITE"));
+    EXPECT_DEATH(Trial("machine_two_parts", 64, 64, 64, 64 * 4 - missing).Run(), Report("use-after-poison", "WRITE"));
+  }
+}
+
+TEST(OverrunsDeathTest, LeavingGlobalMemoryIsFound) {
+  EXPECT_DEATH(Trial("machine_turn_round", 192, 191, 192, 192 * 4).Run(), Report("heap-buffer-overflow", "READ"));
+  EXPECT_DEATH(Trial("machine_turn_round", 192, 192, 191, 192 * 4).Run(), Report("heap-buffer-overflow", "WRITE"));
+}
+
+}  // namespace
+}  // namespace mge::gpu
