@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of things: what is left behind, starting again, devices that are lost.
 #include "core/conform/device_memory.h"
+#include "core/conform/losses.h"
 #include "core/conform/process.h"
 #include "core/conform/trial.h"
 #include "fmt/format.h"
@@ -9,10 +10,11 @@
 namespace mge::conform {
 namespace {
 
-// One whole life, with a queue, a kernel and a run where there are some.
-absl::Status LiveOnce(Subject& s) {
+// One whole life, with a queue, a kernel and a run where there are some. `used`: of the device's memory, at its begin.
+absl::Status LiveOnce(Subject& s, int64_t* used = nullptr) {
   MGE_RETURN_IF_ERROR(s.Start());
   MGE_RETURN_IF_ERROR(s.Open());
+  if (used) *used = s.device_memory_used();
   {
     MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 4096));
     MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(s));
@@ -32,33 +34,25 @@ absl::Status LiveOnce(Subject& s) {
 }
 
 absl::Status CheckStop(Subject& s) {
-  auto live = [&s](int times) {
-    absl::Status status;
-    InFreshThread([&] {
-      for (int i = 0; i < times && status.ok(); ++i) status = LiveOnce(s);
-    });
-    return status;
-  };
+  int64_t used = 0;
+  int lives = 0;
+  ProcessCounts begin;
   // The first lives may set up what stays for good, such as a driver's own threads.
-  MGE_RETURN_IF_ERROR(live(2));
+  LossPlan plan = {.first = 2,
+                   .rounds = 4,
+                   .round = [&] { return ++lives, LiveOnce(s, &used); },
+                   .began = [&] { lives = 0, begin = ProcessCounts::Now(); },
+                   .device_used = [&] { return used; }};
+  MGE_ASSIGN_OR_RETURN(Losses lost, LossesOf(plan));
+  if (std::string more = ProcessCounts::Now().MoreThan(begin); !more.empty())
+    return Broken(fmt::format("after {} lives there are {}", lives, more));
   if (int64_t left = s.host().outstanding(); left > 0)
     return Broken(fmt::format("{} blocks of the host's memory are not released by stop()", left));
-  // What grows once is a cache; a leak grows as much every time.
-  constexpr int kLives = 4, kSpans = 4;
-  ProcessCounts begin = ProcessCounts::Now(), before = begin;
-  int64_t heap = INT64_MAX;
-  for (int span = 0; span < kSpans; ++span) {
-    MGE_RETURN_IF_ERROR(live(kLives));
-    ProcessCounts after = ProcessCounts::Now();
-    heap = std::min(heap, after.heap - before.heap);
-    before = after;
-  }
-  if (std::string more = before.MoreThan(begin); !more.empty())
-    return Broken(fmt::format("after {} lives there are {}", kLives * kSpans, more));
-  if (int64_t left = s.host().outstanding(); left > 0)
-    return Broken(fmt::format("{} blocks of the host's memory are not released by stop()", left));
-  if (heap >= kLives * 16) return Broken(fmt::format("every start and stop loses {} bytes of the heap", heap / kLives));
-  return absl::OkStatus();
+  auto each = [](int64_t bytes, std::string_view what) {
+    return Broken(fmt::format("every start and stop loses {} bytes of {}", bytes, what));
+  };
+  if (lost.heap) return each(lost.heap, "the heap");
+  return lost.device ? each(lost.device, "the device's memory") : absl::OkStatus();
 }
 
 absl::Status CheckRestart(Subject& s) {
@@ -110,7 +104,8 @@ absl::Status CheckLost(Subject& s) {
 
 constexpr Check kRows[] = {
     {"life.restart", "After a stop the backend starts and works again.", Needs::kTable, CheckRestart},
-    {"life.leaks", "Nothing is left behind: no memory of the host, no thread, no file, no heap.", Needs::kTable, CheckStop},
+    {"life.leaks", "Nothing is left behind: no memory of the host or the device, no thread, no file, no heap.",
+     Needs::kTable, CheckStop},
     {"life.device_lost", "A lost device stays lost, and the others work on.", Needs::kDevice, CheckLost},
 };
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <thread>
 
-#include "core/conform/process.h"
+#include "core/conform/losses.h"
 #include "core/conform/trial.h"
 #include "core/plan/candidate.h"
 #include "fmt/format.h"
@@ -52,7 +52,7 @@ constexpr Check kRows[] = {
     {kConcurrent, "Two runs of one kernel at the same time do not disturb each other."},
     {kCancel, "A run that is cancelled ends in good order, and the next one is right."},
     {kCapture, "What is captured is not run; a replay is a run on what the memory holds by then."},
-    {kLeaks, "Preparing and destroying a kernel again and again takes no memory."},
+    {kLeaks, "Preparing, running and destroying a kernel again and again takes no memory, of the host or of the device."},
     {kRoundTrip, "A tensor comes back unchanged from every layout that a candidate names."},
 };
 
@@ -366,28 +366,30 @@ void Judge::CheckCapture(const Case& c, const Candidate& candidate, Trial& trial
 
 void Judge::CheckLeaks(const Case& c, const Candidate& candidate) {
   Begin(kLeaks);
-  // What grows once is a cache; a leak grows as much every time.
-  constexpr int kRounds = 12, kSpans = 4;
-  int64_t heap = 0, blocks = 0, least = INT64_MAX;
-  for (int span = 0; span <= kSpans; ++span) {
-    int64_t before = ProcessCounts::Now().heap;
-    if (span == 1) blocks = subject_.host().outstanding();
-    bool made = true;
-    InFreshThread([&] {
-      for (int i = 0; i < kRounds && made; ++i) made = Make(c, candidate, {}) != nullptr;
-    });
-    if (!made) return;
-    heap = ProcessCounts::Now().heap - before;
-    if (span > 0) least = std::min(least, heap);
-  }
+  auto round = [&]() -> absl::Status {
+    std::unique_ptr<Trial> trial = Make(c, candidate, {});
+    if (!trial) return Broken("the kernel cannot be prepared again");
+    MGE_RETURN_IF_ERROR(trial->Stage(0, c.inputs[0], 0xff));
+    if (mge_code code = trial->Launch(0, 1, nullptr); code != MGE_OK)
+      return Broken(fmt::format("the step failed when it was run again ({})", CodeName(code)));
+    return trial->Drain(0);
+  };
+  int64_t blocks = 0;
+  LossPlan plan = {.first = 12,
+                   .rounds = 12,
+                   .round = round,
+                   .began = [&] { blocks = subject_.host().outstanding(); },
+                   .device_used = [&] { return subject_.device_memory_used(); }};
+  absl::StatusOr<Losses> lost = LossesOf(plan);
+  if (!Fine(kLeaks, lost.status())) return;
+  auto each = [](int64_t bytes, std::string_view what) {
+    return fmt::format("{} bytes of {} are lost with every kernel that is prepared, run and destroyed", bytes, what);
+  };
   if (int64_t more = subject_.host().outstanding() - blocks; more > 0) {
-    Found(kLeaks, fmt::format("{} blocks of the host's memory are not released after {} kernels were destroyed", more,
-                              kRounds * kSpans));
+    Found(kLeaks, fmt::format("{} blocks of the host's memory are not released when all kernels are destroyed", more));
   }
-  if (least >= kRounds * 16) {
-    Found(kLeaks,
-          fmt::format("{} bytes of the heap are lost with every kernel that is prepared and destroyed", least / kRounds));
-  }
+  if (lost->heap) Found(kLeaks, each(lost->heap, "the heap"));
+  if (lost->device) Found(kLeaks, each(lost->device, "the device's memory"));
 }
 
 void Judge::CheckRoundTrips(const Case& c, const Candidate& candidate) {

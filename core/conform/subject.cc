@@ -189,6 +189,12 @@ absl::Status Subject::Open(size_t position) {
   return device_ ? absl::OkStatus() : Broken("opening the device answered MGE_OK, but no device");
 }
 
+int64_t Subject::device_memory_used() const {
+  uint64_t free = 0, total = 0;
+  plugin_->memory->memory_info(device_, &free, &total);
+  return total > free ? static_cast<int64_t>(total - free) : 0;
+}
+
 void Subject::Close() {
   if (device_) plugin_->device->close(device_);
   device_ = nullptr;

@@ -243,10 +243,19 @@ struct Memory {
     if (!base) return {MGE_RESOURCE_EXHAUSTED, "the system gives no more memory"};
     char* address = base + (Is("slab_misaligned") ? 16 : 0);
     *out = mge::MakeSlab(memory_class, bytes, address, address, base);
+    in_use += bytes;
     return {};
   }
-  static void Release(Device&, const mge_slab& slab) { std::free(slab.handle); }
-  static mge::MemoryAmount Info(Device&) { return {uint64_t{1} << 30, uint64_t{2} << 30}; }
+  static void Release(Device&, const mge_slab& slab) { Free(slab.handle, slab.bytes); }
+  static void Free(void* handle, uint64_t bytes) {
+    std::free(handle);
+    in_use -= bytes;
+  }
+  static mge::MemoryAmount Info(Device&) {
+    constexpr uint64_t kTotal = uint64_t{8} << 30;
+    return {kTotal - std::min<uint64_t>(in_use, kTotal), kTotal};
+  }
+  static inline std::atomic<uint64_t> in_use = 0;
   static void ReleaseAfter(Device& device, const mge_slab& slab, const mge_fence_point& last_use) {
     if (Is("released_at_once")) {
       std::memset(slab.address, 0xdd, slab.bytes);
@@ -254,10 +263,10 @@ struct Memory {
     }
     auto counter = mge::internal::As<Fence>(last_use.fence).counter;
     std::lock_guard lock(Waiting().mutex);
-    Waiting().threads.emplace_back([counter, value = last_use.value, handle = slab.handle] {
+    Waiting().threads.emplace_back([counter, value = last_use.value, handle = slab.handle, bytes = slab.bytes] {
       std::unique_lock lock(counter->mutex);
       counter->changed.wait(lock, [&] { return counter->value >= value || counter->code != MGE_OK; });
-      std::free(handle);
+      Free(handle, bytes);
     });
   }
   struct Threads {

@@ -39,6 +39,7 @@ struct Relu {
   }
   Relu(const mge::Problem& p, const mge::Candidate&) : count(p.input(0).elements()) {
     if (Is("kernel_leak")) keep = ::new char[100];
+    if (Is("large_kernel_leak")) keep = ::new char[1 << 20];  // so large that malloc maps it apart
   }
   void Bind(const mge::Binding& b) { x = b.input(0), y = b.output(0); }
   Result Launch(const mge_run* run) const {
@@ -126,7 +127,9 @@ struct MatMul {
     if (Is("in_place_wrong") && p.output(0).bytes() <= p.input(1).bytes()) c.in_place = {{0, 1}};
   }
   explicit MatMul(const mge::Problem& p)
-      : m(p.input(0).dim(0)), k(p.input(0).dim(1)), n(p.input(1).dim(1)), packed(p.input(1).is_constant()) {}
+      : m(p.input(0).dim(0)), k(p.input(0).dim(1)), n(p.input(1).dim(1)), packed(p.input(1).is_constant()) {
+    if (Is("device_leak")) Memory::in_use += 65536;
+  }
   uint64_t workspace_bytes() const {
     uint64_t exact = static_cast<uint64_t>(n) * sizeof(float);
     return Is("workspace_lies") ? exact - 4 : Is("workspace_over_bound") ? exact + 64 : exact;
@@ -185,6 +188,7 @@ struct ReduceSum {
   static constexpr uint64_t kAttributes = kSafe;
   struct State {
     float last = 0;
+    char* lost = nullptr;
   };
   static mge::Support Supports(const mge::Problem& p) {
     bool known = p.node_count() == 1 && p.input(0).dtype() == MGE_DTYPE_F32 && !p.adds(0) && p.input(0).rank() <= 4;
@@ -209,6 +213,7 @@ struct ReduceSum {
   Result Launch(const mge_run* run) const {
     auto *from = mge::At<float>(run, x), *to = mge::At<float>(run, y);
     State* kept = &mge::StateOf<State>(run, state);
+    if (Is("launch_leak")) kept->lost = ::new char[1000];
     return mutant::Launch(run, [self = *this, from, to, kept] {
       for (uint64_t i = 0; i < self.outputs; ++i) to[i] = Is("keeps_state") ? kept->last : 0;
       const float* at = from;

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/conform/losses.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "core/conform/process.h"
+
+namespace mge::conform {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+// What some rounds take from the heap and the device. Stretched: it lasts some three times as long as they do.
+absl::StatusOr<Losses> SpanOf(const LossPlan& plan, int rounds, bool stretched) {
+  auto begin = std::chrono::steady_clock::now();
+  Losses before = {ProcessCounts::Now().heap, plan.device_used()};
+  absl::Status status;
+  InFreshThread([&] {
+    for (int i = 0; i < rounds && status.ok(); ++i) status = plan.round();
+  });
+  MGE_RETURN_IF_ERROR(status);
+  if (stretched) {
+    Seconds work = std::chrono::steady_clock::now() - begin;
+    std::this_thread::sleep_for(std::clamp(2 * work, Seconds(0.02), Seconds(1)));
+  }
+  return Losses{ProcessCounts::Now().heap - before.heap, plan.device_used() - before.device};
+}
+
+// The least of both.
+Losses Least(const Losses& a, const Losses& b) { return {std::min(a.heap, b.heap), std::min(a.device, b.device)}; }
+
+}  // namespace
+
+absl::StatusOr<Losses> LossesOf(const LossPlan& plan) {
+  const int64_t noise = plan.rounds * int64_t{16};  // bytes of the heap
+  MGE_RETURN_IF_ERROR(SpanOf(plan, plan.first, false).status());
+  plan.began();
+  Losses least = {INT64_MAX, INT64_MAX}, plain, stretched;
+  auto nothing = [&] { return least.heap < noise && least.device <= 0; };
+  for (int i = 0; i < 4 && !nothing(); ++i) {
+    MGE_ASSIGN_OR_RETURN(Losses span, SpanOf(plan, plan.rounds, false));
+    least = Least(least, span);
+  }
+  // Once more, and longer: threads that only free keep some blocks of every size, which fills up slowly. And a device may
+  // have other users: what they take follows the clock, what a leak takes follows the rounds.
+  for (int i = 0; i < 8 && !nothing(); ++i) {
+    MGE_ASSIGN_OR_RETURN(Losses span, SpanOf(plan, plan.rounds, i % 2));
+    least = Least(least, span);
+    (i % 2 ? stretched : plain).device += span.device;
+  }
+  Losses out;
+  if (least.heap >= noise) out.heap = least.heap / plan.rounds;
+  if (least.device > 0 && stretched.device * 2 < plain.device * 3)
+    out.device = (least.device + plan.rounds - 1) / plan.rounds;
+  return out;
+}
+
+}  // namespace mge::conform
