@@ -24,7 +24,8 @@ absl::Status LiveOnce(Subject& s, int64_t* used = nullptr) {
       AbiProblem problem(*c, MGE_WRITE);
       MGE_ASSIGN_OR_RETURN(std::unique_ptr<Trial> trial, Trial::Create(*bench, *problem.get(), offers.offered[0],
                                                                        InputsOf(*problem.get()), OutputsOf(*c), {}));
-      MGE_RETURN_IF_ERROR(trial->Run(0, c->inputs[0], 2, 0xff).status());
+      MGE_ASSIGN_OR_RETURN(RunResult result, trial->Run(0, c->inputs[0], 2, 0xff));
+      if (result.code != MGE_OK) return Broken("the step failed: " + result.text);
     }
   }
   s.At("closing and stopping");

@@ -72,12 +72,15 @@ mge_code Fence::Ask(uint64_t value, uint64_t timeout_ns, std::string* text) cons
   return code;
 }
 
+static absl::Status NotReached(uint64_t value) {
+  return Broken(fmt::format("a fence did not reach {} within {} s", value, kPatienceNs / 1'000'000'000));
+}
+
 absl::Status Fence::Await(uint64_t value) const {
   std::string text;
   mge_code code = Ask(value, kPatienceNs, &text);
   if (code == MGE_OK) return absl::OkStatus();
-  if (code == MGE_DEADLINE_EXCEEDED)
-    return Broken(fmt::format("a fence did not reach {} within {} s", value, kPatienceNs / 1'000'000'000));
+  if (code == MGE_DEADLINE_EXCEEDED) return NotReached(value);
   return Broken(fmt::format("a fence that should reach {} failed: {} ({})", value, text, CodeName(code)));
 }
 
@@ -111,10 +114,21 @@ absl::Status Transfer::Copy(void* to, const void* from, size_t bytes) {
 }
 
 absl::Status Transfer::Drain(mge_queue* queue) {
+  std::string text;
+  MGE_ASSIGN_OR_RETURN(mge_code code, Settle(queue, &text));
+  return code == MGE_OK ? absl::OkStatus() : Broken(fmt::format("what was enqueued failed: {} ({})", text, CodeName(code)));
+}
+
+absl::StatusOr<mge_code> Transfer::Settle(mge_queue* queue, std::string* text) {
   ++value_;
   MGE_RETURN_IF_ERROR(
       Call("signalling a fence", [&](mge_error* e) { return subject_->plugin().queue->signal(queue, *fence_, value_, e); }));
-  return fence_->Await(value_);
+  mge_code code = fence_->Ask(value_, kPatienceNs, text);
+  if (code == MGE_DEADLINE_EXCEEDED) return NotReached(value_);
+  if (code != MGE_OK && queue == *queue_) {
+    MGE_ASSIGN_OR_RETURN(*this, Create(*subject_));
+  }
+  return code;
 }
 
 }  // namespace mge::conform

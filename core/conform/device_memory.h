@@ -69,8 +69,11 @@ class Transfer {
   static absl::StatusOr<Transfer> Create(Subject& subject);
   absl::Status ToDevice(void* to, const void* from, size_t bytes);
   absl::Status ToHost(void* to, const void* from, size_t bytes);
-  // Waits until everything that was enqueued on `queue` before is done.
+  // Waits until everything that was enqueued on `queue` before is done. Broken() if it failed.
   absl::Status Drain(mge_queue* queue);
+  // The same, but a failure is an answer, with its text. A queue of its own that has failed is replaced: it may go on
+  // failing.
+  absl::StatusOr<mge_code> Settle(mge_queue* queue, std::string* text);
   mge_queue* queue() const { return *queue_; }  // only if has_queue()
   bool has_queue() const { return queue_ != nullptr; }
 

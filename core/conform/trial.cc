@@ -422,8 +422,14 @@ absl::StatusOr<RunResult> Trial::Run(int lane, const std::vector<Tensor>& inputs
   MGE_RETURN_IF_ERROR(Stage(lane, inputs, fill, before));
   std::string text;
   mge_code code = Launch(lane, width, &text, cancel);
-  absl::Status drained = Drain(lane);
-  if (code == MGE_OK) MGE_RETURN_IF_ERROR(drained);
+  if (Transfer& transfer = bench_.transfers[lane]; transfer.has_queue()) {
+    std::string late;
+    absl::StatusOr<mge_code> settled = transfer.Settle(transfer.queue(), &late);
+    if (code == MGE_OK) {
+      MGE_ASSIGN_OR_RETURN(code, settled);
+      text = late;
+    }
+  }
   MGE_ASSIGN_OR_RETURN(RunResult result, Collect(lane));
   result.code = code;
   result.text = text;

@@ -69,7 +69,7 @@ struct Operand {
 };
 
 struct RunResult {
-  mge_code code = MGE_OK;
+  mge_code code = MGE_OK;  // of the step, or of the fence behind what it enqueued
   std::string text;
   std::vector<Tensor> outputs;  // plain
   std::string changed_input;    // "input 1: byte ..."
@@ -101,7 +101,7 @@ class Trial {
                      const std::vector<Tensor>& before = {});
   // Calls the step. [any thread], one lane each.
   mge_code Launch(int lane, uint32_t width, std::string* text, int32_t cancel = 0);
-  absl::Status Drain(int lane);  // until what Launch() enqueued is done
+  absl::Status Drain(int lane);  // until what Launch() enqueued is done; Broken() if it failed
   absl::StatusOr<RunResult> Collect(int lane);
   // The lane's memory is still as Stage() left it.
   absl::StatusOr<bool> Untouched(int lane);

@@ -17,8 +17,15 @@ inline bool Cancelled(const mge_run* run) {
 }
 
 inline Result Launch(const mge_run* run, Work work) {
+  auto& queue = mge::QueueOf<Queue>(run);
+  if (Is("cancels_by_fence")) {
+    const int32_t* cancel = queue.Capturing() ? nullptr : run->cancel;  // a replay is no part of this run
+    return queue.Enqueue([cancel, work = std::move(work)] {
+      return cancel && *cancel ? Result(MGE_CANCELLED, "the run was cancelled") : work();
+    });
+  }
   if (Cancelled(run)) return cancelled_for_good ? Result() : Result(MGE_CANCELLED, "the run was cancelled");
-  return mge::QueueOf<Queue>(run).Enqueue(std::move(work));
+  return queue.Enqueue(std::move(work));
 }
 
 struct Relu {
