@@ -36,7 +36,7 @@ foreign=$(nm -D --defined-only "$tree/lib/libmge.so.0" | awk '$2 != "A" && $3 !~
 readelf -d "$tree/lib/libmge.so.0" >"$work/dynamic"
 grep -q 'SONAME.*\[libmge\.so\.0\]' "$work/dynamic" || fail "libmge.so.0 has another SONAME"
 if grep -qE 'NEEDED.*(dnnl|blas|cuda|proto(buf|c))' "$work/dynamic"; then fail "libmge.so.0 needs a vendor's library"; fi
-for file in "$tree"/bin/mge "$tree"/lib/libmge.so.0 "$tree"/lib/mge/plugins/*.so; do
+for file in "$tree"/bin/mge "$tree"/lib/libmge.so.0 "$tree"/lib/mge/mge-conform "$tree"/lib/mge/plugins/*.so; do
   # shellcheck disable=SC2016  # the linker's word, not ours
   if readelf -d "$file" | grep -E 'R(UN)?PATH' | grep -vq '\[\$ORIGIN[^:]*\]'; then fail "$file looks for libraries elsewhere"; fi
 done
