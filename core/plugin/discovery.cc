@@ -18,6 +18,7 @@
 #include "core/base/sha256.h"
 #include "core/plugin/elf_symbols.h"
 #include "core/plugin/isa.h"
+#include "core/plugin/search_path.h"
 #include "fmt/format.h"
 #include "mge/plugin.h"
 
@@ -146,6 +147,10 @@ FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name
     Judge(file, Verdict::kRefused, VerdictCode::kIsaMissing,
           fmt::format("it needs {}, which this machine does not offer", IsaNames(missing)),
           "install a build of it for this processor");
+    return found;
+  }
+  if (SearchJudgement search = JudgeSearchPath(file.path); search.code != VerdictCode::kOk) {
+    Judge(file, Verdict::kRefused, search.code, std::move(search.reason), std::move(search.fix));
     return found;
   }
   Judge(file, Verdict::kAccepted, VerdictCode::kOk, "");

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <utility>
 
+#include "core/base/errors.h"
 #include "core/base/file.h"
+#include "fmt/format.h"
 
 namespace mge {
 namespace {
@@ -23,39 +26,83 @@ std::optional<T> At(Bytes bytes, uint64_t offset) {
   return out;
 }
 
-std::string TextAt(Bytes bytes, uint64_t offset) {
-  if (offset >= bytes.size()) return {};
-  const char* begin = reinterpret_cast<const char*>(bytes.data()) + offset;
-  return std::string(begin, strnlen(begin, std::min<size_t>(bytes.size() - offset, 4096)));
+// A text with its end, from a table of strings of the file.
+std::optional<std::string> TextAt(Bytes strings, uint64_t offset) {
+  if (offset >= strings.size()) return std::nullopt;
+  const char* begin = reinterpret_cast<const char*>(strings.data()) + offset;
+  const void* end = std::memchr(begin, 0, strings.size() - offset);
+  if (!end) return std::nullopt;
+  return std::string(begin, static_cast<const char*>(end));
+}
+
+// The bytes of the file from an address of the loaded object to the end of its segment.
+Bytes FromAddress(Bytes bytes, const std::vector<Elf64_Phdr>& segments, uint64_t address) {
+  for (const Elf64_Phdr& s : segments) {
+    if (s.p_type != PT_LOAD || address < s.p_vaddr || address - s.p_vaddr >= s.p_filesz) continue;
+    if (s.p_offset > bytes.size() || s.p_filesz > bytes.size() - s.p_offset) return {};
+    return bytes.subspan(s.p_offset, s.p_filesz).subspan(address - s.p_vaddr);
+  }
+  return {};
 }
 
 }  // namespace
 
-std::vector<std::string> NeededLibraries(const std::string& path) {
-  absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(path, kMaxBytes);
-  if (!file.ok()) return {};
-  Bytes bytes = (*file)->bytes();
+absl::StatusOr<ElfNeeds> ReadElfNeeds(const std::string& path) {
+  auto unsound = [&](std::string_view why) {
+    return Fail(errors::kPluginRefused, fmt::format("what '{}' needs cannot be read", path), {.what = std::string(why)});
+  };
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path, kMaxBytes));
+  Bytes bytes = file->bytes();
   std::optional<Elf64_Ehdr> header = At<Elf64_Ehdr>(bytes, 0);
-  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return {};
+  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64) {
+    return unsound("it is no 64-bit ELF file");
+  }
   std::vector<Elf64_Phdr> segments;
   for (uint64_t i = 0; i < header->e_phnum; ++i) {
-    if (auto segment = At<Elf64_Phdr>(bytes, header->e_phoff + i * sizeof(Elf64_Phdr))) segments.push_back(*segment);
+    std::optional<Elf64_Phdr> segment = At<Elf64_Phdr>(bytes, header->e_phoff + i * sizeof(Elf64_Phdr));
+    if (!segment) return unsound("its program headers lie outside of the file");
+    segments.push_back(*segment);
   }
-  std::vector<uint64_t> names;  // offsets in the table of strings
-  uint64_t strings = 0;         // its address
+  std::vector<Elf64_Dyn> rows;
+  std::optional<uint64_t> strings_at;
   for (const Elf64_Phdr& segment : segments) {
     if (segment.p_type != PT_DYNAMIC) continue;
     for (uint64_t at = 0; at + sizeof(Elf64_Dyn) <= segment.p_filesz; at += sizeof(Elf64_Dyn)) {
       std::optional<Elf64_Dyn> row = At<Elf64_Dyn>(bytes, segment.p_offset + at);
-      if (!row || row->d_tag == DT_NULL) break;
-      if (row->d_tag == DT_NEEDED) names.push_back(row->d_un.d_val);
-      if (row->d_tag == DT_STRTAB) strings = row->d_un.d_ptr;
+      if (!row) return unsound("its dynamic section lies outside of the file");
+      if (row->d_tag == DT_NULL) break;
+      if (row->d_tag == DT_STRTAB) strings_at = row->d_un.d_ptr;
+      rows.push_back(*row);
     }
   }
+  Bytes strings = strings_at ? FromAddress(bytes, segments, *strings_at) : Bytes();
+  ElfNeeds out;
+  for (const Elf64_Dyn& row : rows) {
+    const bool library = row.d_tag == DT_NEEDED || row.d_tag == DT_FILTER || row.d_tag == DT_AUXILIARY;
+    if (!library && row.d_tag != DT_RUNPATH && row.d_tag != DT_RPATH) continue;
+    std::optional<std::string> text = TextAt(strings, row.d_un.d_val);
+    if (!text) return unsound("a name in its dynamic section lies outside of the file");
+    if (library) {
+      out.libraries.push_back(*std::move(text));
+    } else {
+      out.paths.push_back({row.d_tag == DT_RUNPATH ? "RUNPATH" : "RPATH", *std::move(text)});
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> NeededLibraries(const std::string& path) {
+  absl::StatusOr<ElfNeeds> needs = ReadElfNeeds(path);
+  return needs.ok() ? std::move(needs->libraries) : std::vector<std::string>();
+}
+
+std::vector<std::string> ElementsOf(const ElfSearchPath& path) {
   std::vector<std::string> out;
-  for (const Elf64_Phdr& segment : segments) {
-    if (segment.p_type != PT_LOAD || strings < segment.p_vaddr || strings - segment.p_vaddr >= segment.p_filesz) continue;
-    for (uint64_t name : names) out.push_back(TextAt(bytes, segment.p_offset + (strings - segment.p_vaddr) + name));
+  if (path.text.empty()) return out;
+  for (size_t begin = 0; begin <= path.text.size();) {
+    const size_t end = std::min(path.text.find(':', begin), path.text.size());
+    out.push_back(path.text.substr(begin, end - begin));
+    begin = end + 1;
   }
   return out;
 }

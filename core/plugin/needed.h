@@ -1,13 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which libraries a shared object asks for by name: says who needs what is missing.
+// What a shared object asks the dynamic linker for: the libraries that it needs, and where they are to be looked for.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "core/base/status.h"
+
 namespace mge {
 
-// The DT_NEEDED names of a 64-bit ELF file, in its order; empty if the file cannot be read as one. Nothing in it is trusted.
+// A list of directories in an ELF file, as it stands there: "$ORIGIN/../lib:/opt/lib".
+struct ElfSearchPath {
+  const char* kind;  // "RUNPATH" or "RPATH"
+  std::string text;
+};
+
+struct ElfNeeds {
+  std::vector<std::string> libraries;  // DT_NEEDED, and what DT_FILTER and DT_AUXILIARY load, in the file's order
+  std::vector<ElfSearchPath> paths;
+};
+
+// Of a 64-bit ELF file; nothing in it is trusted. An object that is linked statically needs nothing.
+absl::StatusOr<ElfNeeds> ReadElfNeeds(const std::string& path);
+
+// Its libraries alone; none if the file cannot be read.
 std::vector<std::string> NeededLibraries(const std::string& path);
+
+// The parts of a list of directories, as the dynamic linker sees them: nothing in a list that is empty.
+std::vector<std::string> ElementsOf(const ElfSearchPath& path);
 
 }  // namespace mge

@@ -23,6 +23,7 @@ constexpr std::string_view kCodeNames[] = {
     "bad_note",
     "abi_mismatch",
     "isa_missing",
+    "search_path",
     "duplicate_name",
     "duplicate_file",
     "missing_library",

@@ -29,6 +29,7 @@ enum class VerdictCode {
   kBadNote,
   kAbiMismatch,
   kIsaMissing,
+  kSearchPath,        // its libraries would be looked for in the working directory
   kDuplicateName,
   kDuplicateFile,
   kMissingLibrary,

@@ -8,7 +8,9 @@ set_target_properties(mge_hostile PROPERTIES PREFIX "" SUFFIX ".so" OUTPUT_NAME 
                       LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/fakes)
 
 mge_test(hostile LINK mge_engine nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
-add_dependencies(test_hostile mge_hostile mge_cli mge mge_fake_missing_library mge_fake_missing_in_turn mge_fake_missing_symbol)
+add_dependencies(test_hostile mge_hostile mge_cli mge mge_fake_missing_library mge_fake_missing_in_turn
+                 mge_fake_missing_symbol
+                 mge_fake_searches mge_fake_gone mge_conform_tool mge_backend_null)
 if(TARGET mge_backend_virtual)
   add_dependencies(test_hostile mge_backend_virtual)
 endif()

@@ -2,43 +2,17 @@
 // What surrounds the process: decoys where nobody may look, raised rights, and other libraries.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
-#include <sys/inotify.h>
 #include <unistd.h>
-
-#include <set>
 
 #include "core/env/environment.h"
 #include "mge/mge.h"
 #include "tests/hostile/hostile.h"
+#include "tests/hostile/watch.h"
 
 namespace mge {
 namespace {
 
 using testing::HasSubstr;
-
-// Counts every opening of a file in a directory, whoever does it.
-class Watch {
- public:
-  explicit Watch(const std::string& directory) : fd_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
-    EXPECT_GE(inotify_add_watch(fd_, directory.c_str(), IN_OPEN), 0);
-  }
-  ~Watch() { close(fd_); }
-  bool Opened(const std::string& name) {
-    alignas(inotify_event) char buffer[65536];
-    for (ssize_t n; (n = read(fd_, buffer, sizeof(buffer))) > 0;) {
-      for (char* at = buffer; at < buffer + n;) {
-        auto* event = reinterpret_cast<inotify_event*>(at);
-        if (event->len > 0) opened_.insert(event->name);
-        at += sizeof(inotify_event) + event->len;
-      }
-    }
-    return opened_.count(name) > 0;
-  }
-
- private:
-  int fd_;
-  std::set<std::string> opened_;
-};
 
 TEST(Decoys, AreNeverOpenedFromTheWorkingDirectoryOrTheLibraryPath) {
   HostileFolder folder;

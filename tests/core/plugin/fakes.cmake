@@ -45,6 +45,11 @@ mge_fake(declines FAKE_DECLINES=1)
 mge_fake(missing_symbol FAKE_MISSING_SYMBOL=1)
 mge_fake(missing_library FAKE_MISSING_LIBRARY=mge_test_gone)
 target_link_libraries(mge_fake_missing_library PRIVATE mge_fake_gone)
+# Tests write another search path over this one.
+mge_fake(searches FAKE_MISSING_LIBRARY=mge_test_gone)
+target_link_libraries(mge_fake_searches PRIVATE mge_fake_gone)
+target_link_options(mge_fake_searches PRIVATE
+                    -Wl,--enable-new-dtags,-rpath,/mge_test_search_path/that_is_long_enough_for_what_is_written_over_it_by_a_test)
 # A library that is there and needs one that is not.
 add_library(mge_fake_between SHARED core/plugin/fakes/between.c)
 target_link_libraries(mge_fake_between PRIVATE mge_fake_gone)

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plugin/search_path.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "core/base/file.h"
+#include "core/base/status.h"
+#include "core/plugin/needed.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+constexpr int kMostLinks = 40;        // as the kernel
+constexpr size_t kMostLibraries = 256;
+
+// Why somebody else could put a file into this directory, which is reached without links, or replace it if it is a file.
+std::string WhyOthersMayWrite(const std::string& at) {
+  Fd fd(open(at.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat st;
+  if (!fd.valid() || fstat(fd.get(), &st) != 0) return fmt::format("'{}' cannot be looked at", at);
+  if (std::string why = WhyNotTrusted(fd.get()); !why.empty()) return why;
+  // A sticky directory keeps what is in it from others, not others out of it.
+  if (S_ISDIR(st.st_mode) && (st.st_mode & (S_IWOTH | S_IWGRP)) && (st.st_mode & S_ISVTX)) {
+    return fmt::format("'{}' is writable by others (mode {:o})", at, st.st_mode & 07777);
+  }
+  return {};
+}
+
+// The same of an absolute path as the kernel walks it: where it ends, or where it ends as long as the rest is not made, and
+// wherever a link on the way lies.
+std::string WhyOthersMayPut(const std::string& path) {
+  std::string at = "/";
+  std::vector<std::string> todo;  // components, last first
+  auto push = [&](std::string_view text) {
+    std::vector<std::string> parts;
+    for (size_t begin = 0; begin <= text.size();) {
+      const size_t end = std::min(text.find('/', begin), text.size());
+      parts.emplace_back(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    todo.insert(todo.end(), parts.rbegin(), parts.rend());
+  };
+  push(path);
+  for (int links = 0; !todo.empty();) {
+    std::string part = std::move(todo.back());
+    todo.pop_back();
+    if (part.empty() || part == ".") continue;
+    if (part == "..") {
+      at.resize(std::max<size_t>(at.rfind('/'), 1));
+      continue;
+    }
+    std::string next = fmt::format("{}{}{}", at, at.ends_with('/') ? "" : "/", part);
+    struct stat st;
+    if (lstat(next.c_str(), &st) != 0) break;
+    if (!S_ISLNK(st.st_mode)) {
+      at = std::move(next);
+      continue;
+    }
+    if (std::string why = WhyOthersMayWrite(at); !why.empty()) return why;
+    char target[PATH_MAX];
+    const ssize_t size = readlink(next.c_str(), target, sizeof(target));
+    if (++links > kMostLinks || size <= 0 || size == sizeof(target)) {
+      return fmt::format("'{}' is a link without an end", next);
+    }
+    if (target[0] == '/') at.resize(1);
+    push({target, static_cast<size_t>(size)});
+  }
+  return WhyOthersMayWrite(at);
+}
+
+// An absolute path for "/opt/lib", "$ORIGIN/lib" and "${ORIGIN}/lib"; nothing for what the working directory, or the
+// machine, would decide.
+std::optional<std::string> Resolved(const std::string& text, const std::string& origin) {
+  std::string_view rest = text;
+  std::string out;
+  for (std::string_view word : {"$ORIGIN", "${ORIGIN}"}) {
+    if (!rest.starts_with(word)) continue;
+    rest.remove_prefix(word.size());
+    out = origin;
+    break;
+  }
+  if (!rest.starts_with('/') && (out.empty() || !rest.empty())) return std::nullopt;
+  if (rest.find('$') != rest.npos) return std::nullopt;
+  return out.append(rest);
+}
+
+SearchJudgement Relative(const std::string& file, std::string reason) {
+  return {VerdictCode::kSearchPath, std::move(reason),
+          fmt::format("link it with -Wl,-rpath,'$ORIGIN' or with no path at all (in CMake: BUILD_WITH_INSTALL_RPATH, for a "
+                      "path that is replaced at installation is padded by a colon), or mend it: patchelf --set-rpath "
+                      "'$ORIGIN' '{}'",
+                      EscapeControl(file))};
+}
+
+SearchJudgement Writable(std::string reason) {
+  return {VerdictCode::kUntrusted, std::move(reason),
+          "take write permission from group and others (chmod go-w), chown it to root or to yourself, or link the backend "
+          "without that directory"};
+}
+
+// One file; `libraries` gets those that it would load from a place of its own.
+SearchJudgement JudgeOne(const std::string& file, bool first, std::vector<std::string>& libraries) {
+  const std::string it = first ? "it" : fmt::format("the library '{}', which it loads,", EscapeControl(file));
+  absl::StatusOr<ElfNeeds> needs = ReadElfNeeds(file);
+  if (!needs.ok()) {
+    if (!first) return {};  // the dynamic linker will say why it cannot be loaded
+    const ErrorParts parts = PartsOf(needs.status());
+    return {VerdictCode::kDamaged, parts.what.empty() ? ErrorTitle(needs.status()) : parts.what, "install it again"};
+  }
+  const std::string origin = file.substr(0, file.rfind('/'));
+  std::vector<std::string> places;
+  for (const ElfSearchPath& path : needs->paths) {
+    const std::string whole = EscapeControl(path.text);
+    for (const std::string& element : ElementsOf(path)) {
+      std::optional<std::string> place = Resolved(element, origin);
+      if (element.empty()) {
+        return Relative(file, fmt::format("{} looks for libraries in the working directory: its {} '{}' has an empty "
+                                          "element",
+                                          it, path.kind, whole));
+      }
+      if (!place) {
+        return Relative(file, fmt::format("{} looks for libraries where the working directory or the machine decides: '{}' "
+                                          "in its {} '{}' begins with neither '/' nor '$ORIGIN', or holds another variable",
+                                          it, EscapeControl(element), path.kind, whole));
+      }
+      places.push_back(*std::move(place));
+    }
+  }
+  for (const std::string& place : places) {
+    if (std::string why = WhyOthersMayPut(place); !why.empty()) {
+      return Writable(fmt::format("{} looks for libraries in '{}', where others may put them: {}", it, EscapeControl(place),
+                                  why));
+    }
+  }
+  for (const std::string& name : needs->libraries) {
+    const bool path = name.find('/') != name.npos;
+    std::optional<std::string> there = path ? Resolved(name, origin) : std::nullopt;
+    if (path && !there) {
+      return Relative(file, fmt::format("{} needs the library '{}', which the dynamic linker takes from the working "
+                                        "directory",
+                                        it, EscapeControl(name)));
+    }
+    for (size_t i = 0; !there && i < places.size(); ++i) {
+      std::string candidate = fmt::format("{}/{}", places[i], name);
+      if (access(candidate.c_str(), F_OK) == 0) there = std::move(candidate);
+    }
+    if (!there) continue;
+    if (std::string why = WhyOthersMayPut(*there); !why.empty()) {
+      return Writable(fmt::format("{} needs the library '{}', which others may replace: {}", it, EscapeControl(*there),
+                                  why));
+    }
+    libraries.push_back(*std::move(there));  // as it is named: that is where its own $ORIGIN is
+  }
+  return {};
+}
+
+}  // namespace
+
+SearchJudgement JudgeSearchPath(const std::string& file) {
+  std::vector<std::string> todo = {file};
+  std::set<std::filesystem::path> seen;  // two libraries may need each other
+  for (size_t i = 0; i < todo.size() && i < kMostLibraries; ++i) {
+    std::error_code ec;
+    if (!seen.insert(std::filesystem::canonical(todo[i], ec)).second || ec) continue;
+    std::vector<std::string> libraries;
+    SearchJudgement judgement = JudgeOne(todo[i], i == 0, libraries);
+    if (judgement.code != VerdictCode::kOk) return judgement;
+    todo.insert(todo.end(), libraries.begin(), libraries.end());
+  }
+  return {};
+}
+
+}  // namespace mge

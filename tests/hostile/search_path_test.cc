@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the dynamic linker looks: never where somebody else could put a library, be it for a backend or for us.
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include "core/plugin/isa.h"
+#include "core/plugin/needed.h"
+#include "tests/hostile/hostile.h"
+#include "tests/hostile/watch.h"
+
+namespace mge {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr char kWritten[] = "/mge_test_search_path/that_is_long_enough_for_what_is_written_over_it_by_a_test";
+constexpr char kNeeded[] = "libmge_test_gone.so";
+
+std::string Replaced(std::string bytes, const std::string& from, const std::string& to) {
+  const size_t at = bytes.find(from + '\0');
+  EXPECT_NE(at, std::string::npos) << from;
+  EXPECT_LE(to.size(), from.size());
+  std::memset(bytes.data() + at, 0, from.size());
+  return bytes.replace(at, to.size(), to);
+}
+
+// A backend that needs kNeeded and looks for it there.
+std::string Searching(const std::string& places) {
+  return Replaced(ReadAll(FakeFile("searches")), kWritten, places);
+}
+
+// The same with DT_RPATH in place of DT_RUNPATH.
+std::string SearchingByOldTag(const std::string& places) {
+  std::string bytes = Searching(places);
+  Elf64_Ehdr head;
+  std::memcpy(&head, bytes.data(), sizeof(head));
+  bool done = false;
+  for (size_t i = 0; i < head.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    std::memcpy(&segment, bytes.data() + head.e_phoff + i * sizeof(segment), sizeof(segment));
+    for (size_t at = 0; segment.p_type == PT_DYNAMIC && at < segment.p_filesz; at += sizeof(Elf64_Dyn)) {
+      Elf64_Dyn row;
+      std::memcpy(&row, bytes.data() + segment.p_offset + at, sizeof(row));
+      if (row.d_tag != DT_RUNPATH) continue;
+      row.d_tag = DT_RPATH;
+      std::memcpy(bytes.data() + segment.p_offset + at, &row, sizeof(row));
+      done = true;
+    }
+  }
+  EXPECT_TRUE(done);
+  return bytes;
+}
+
+PluginFile Judged(const PluginFolder& folder, const std::string& name) {
+  PluginDirectory file = {folder.At(name), "the test"};
+  Discovery found = DiscoverPlugins(std::span(&file, 1), HostIsa());
+  return found.accepted.empty() ? found.rejected.at(0) : found.accepted[0].file;
+}
+
+TEST(SearchPath, ThatTheWorkingDirectoryOrTheMachineDecidesIsRefused) {
+  PluginFolder folder;
+  for (const char* places : {".", "lib", "..", ":", ":/usr/lib", "/usr/lib:", "/usr/lib::/lib", "$ORIGIN/../lib:",
+                             "$ORIGIN:lib", "$LIB", "$ORIGINAL/lib", "${ORIGIN/lib", "$ORIGIN.d", "/usr/$LIB", " /usr/lib"}) {
+    for (bool old : {false, true}) {
+      folder.Write("mge_x.so", old ? SearchingByOldTag(places) : Searching(places));
+      PluginFile row = Judged(folder, "mge_x.so");
+      EXPECT_EQ(row.verdict, Verdict::kRefused) << places;
+      EXPECT_EQ(VerdictCodeName(row.code), "search_path") << places << ": " << row.reason;
+      EXPECT_THAT(row.reason, HasSubstr(fmt::format("its {} '{}'", old ? "RPATH" : "RUNPATH", places)));
+      EXPECT_THAT(row.fix, HasSubstr(fmt::format("patchelf --set-rpath '$ORIGIN' '{}'", folder.At("mge_x.so"))));
+    }
+  }
+}
+
+TEST(SearchPath, OfPlacesThatNobodyElseMayWriteIsAccepted) {
+  PluginFolder folder;
+  std::filesystem::create_directory(folder.At("lib"));
+  folder.Mode("lib", 0755);
+  for (const char* places : {"", "$ORIGIN", "${ORIGIN}", "$ORIGIN/lib", "${ORIGIN}/none/lib", "/usr/lib:$ORIGIN/lib/../lib",
+                             "/no/such/directory"}) {
+    folder.Write("mge_x.so", Searching(places));
+    PluginFile row = Judged(folder, "mge_x.so");
+    EXPECT_EQ(row.verdict, Verdict::kAccepted) << places << ": " << row.reason;
+  }
+}
+
+TEST(SearchPath, OfAPlaceWhereOthersMayPutFilesIsRefused) {
+  PluginFolder folder, open;
+  std::filesystem::create_directory(open.At("sticky"));
+  open.Mode("sticky", 01777);
+  std::filesystem::create_directory(open.At("sticky/mine"));
+  open.Mode("sticky/mine", 0755);
+  std::filesystem::create_directory_symlink("/usr/lib", open.At("sticky/link"));
+  std::filesystem::create_directory_symlink(open.At("sticky/none"), open.At("to_none"));
+  std::filesystem::create_directory_symlink("loop", open.At("loop"));
+  folder.Write("mge_here.so", Searching("$ORIGIN/way/lib"));
+  std::filesystem::create_directory_symlink(open.path(), folder.At("way"));
+  for (const char* last : {"sticky", "sticky/none/lib", "sticky/link", "to_none", "loop"}) {
+    std::filesystem::remove(folder.At("way"));
+    std::filesystem::create_directory_symlink(open.At(last), folder.At("way"));
+    PluginFile row = Judged(folder, "mge_here.so");
+    EXPECT_EQ(VerdictCodeName(row.code), "untrusted") << last << ": " << row.reason;
+    EXPECT_THAT(row.reason, HasSubstr(fmt::format("in '{}'", folder.At("way/lib")))) << last;
+    EXPECT_THAT(row.reason, HasSubstr(fmt::format(": '{}", open.path()))) << last;
+    EXPECT_NE(row.fix, "");
+  }
+}
+
+TEST(SearchPath, OfALibraryThatComesWithTheBackendIsJudgedToo) {
+  PluginFolder folder;
+  std::filesystem::create_directory(folder.At("lib"));
+  folder.Mode("lib", 0755);
+  folder.Write("mge_x.so", Searching("$ORIGIN/lib"));
+  const std::string library = fmt::format("lib/{}", kNeeded);
+  folder.Write(library, Searching("$ORIGIN:"));
+  PluginFile row = Judged(folder, "mge_x.so");
+  EXPECT_EQ(VerdictCodeName(row.code), "search_path") << row.reason;
+  EXPECT_THAT(row.reason, HasSubstr(fmt::format("the library '{}', which it loads, looks for libraries",
+                                                folder.At(library))));
+  folder.Write(library, Searching("$ORIGIN"));  // it needs itself, which ends
+  EXPECT_EQ(Judged(folder, "mge_x.so").verdict, Verdict::kAccepted) << Judged(folder, "mge_x.so").reason;
+  folder.Mode(library, 0757);
+  row = Judged(folder, "mge_x.so");
+  EXPECT_EQ(VerdictCodeName(row.code), "untrusted") << row.reason;
+  EXPECT_THAT(row.reason, AllOf(HasSubstr("others may replace"), HasSubstr("mode 757")));
+}
+
+TEST(SearchPath, AndTheNameOfALibraryMayNotBeRelative) {
+  PluginFolder folder;
+  folder.Write("mge_x.so", Replaced(Searching("$ORIGIN"), kNeeded, "lib/gone.so"));
+  PluginFile row = Judged(folder, "mge_x.so");
+  EXPECT_EQ(VerdictCodeName(row.code), "search_path") << row.reason;
+  EXPECT_THAT(row.reason, HasSubstr("needs the library 'lib/gone.so'"));
+  folder.Write("mge_x.so", Replaced(Searching("$ORIGIN"), kNeeded, "$ORIGIN/gone.so"));
+  EXPECT_EQ(Judged(folder, "mge_x.so").verdict, Verdict::kAccepted);
+}
+
+TEST(SearchPath, OfABackendBringsNothingFromTheWorkingDirectory) {
+  HostileFolder folder;
+  folder.Write("mge_dot.so", WithNote(Searching("."), [](mge_note& n) { std::strcpy(n.name, "dot"); }));
+  std::filesystem::copy(MGE_BINARY_DIR "/tests/gone/libmge_test_gone.so", folder.state());
+  Watch here(folder.state());
+  Outcome o = folder.Mge("plugins --json");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_FALSE(here.Opened(kNeeded));
+  EXPECT_TRUE(here.Opened("stdout.txt"));
+  EXPECT_EQ(RowOf(o.json()["files"], "dot")["code"], "search_path");
+}
+
+// ---------------------------------------------------------------- ours
+
+bool IsElf(const std::string& path) {
+  char magic[SELFMAG] = {};
+  std::ifstream(path, std::ios::binary).read(magic, sizeof(magic));
+  return std::memcmp(magic, ELFMAG, SELFMAG) == 0;
+}
+
+TEST(SearchPath, OfWhatWeBuildForUseNeverNamesTheWorkingDirectory) {
+  std::set<std::string> seen;
+  for (const char* folder : {"/bin", "/lib"}) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(std::string(MGE_BINARY_DIR) + folder)) {
+      const std::string path = entry.path();
+      if (!entry.is_regular_file() || !IsElf(path)) continue;
+      seen.insert(entry.path().filename());
+      absl::StatusOr<ElfNeeds> needs = ReadElfNeeds(path);
+      ASSERT_TRUE(needs.ok()) << path;
+      for (const ElfSearchPath& list : needs->paths) {
+        for (const std::string& element : ElementsOf(list)) {
+          EXPECT_TRUE(element.starts_with("/") || element == "$ORIGIN" || element.starts_with("$ORIGIN/"))
+              << path << " has the " << list.kind << " '" << list.text << "'";
+        }
+      }
+      for (const std::string& library : needs->libraries) {
+        EXPECT_EQ(library.find('/'), std::string::npos) << path << " needs " << library;
+      }
+    }
+  }
+  for (const char* name : {"mge", "libmge.so.0", "mge-conform", "mge_null.so"}) EXPECT_EQ(seen.count(name), 1u) << name;
+}
+
+TEST(SearchPath, OfTheCommandOpensNoDecoyInTheWorkingDirectory) {
+  HostileFolder folder;
+  absl::StatusOr<ElfNeeds> needs = ReadElfNeeds(MGE_BINARY_DIR "/bin/mge");
+  ASSERT_TRUE(needs.ok());
+  PluginFolder decoys;
+  for (const std::string& library : needs->libraries) decoys.Write(library, "no library");
+  std::filesystem::copy(decoys.path(), folder.state());
+  Watch here(folder.state());
+  Outcome o = folder.Mge("version");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_GE(needs->libraries.size(), 2u);
+  for (const std::string& library : needs->libraries) EXPECT_FALSE(here.Opened(library)) << library;
+}
+
+}  // namespace
+}  // namespace mge
