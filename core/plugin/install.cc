@@ -78,6 +78,23 @@ absl::Status Copy(const RegularFile& from, const std::string& path, const Tempor
   return absl::OkStatus();
 }
 
+// Why what is there under that path must not be replaced by the backend `name`: only an older file of it may be.
+absl::Status MayReplace(const std::string& file, const std::string& target, const std::string& name, uint32_t isa) {
+  struct stat st;
+  if (lstat(target.c_str(), &st) != 0) return absl::OkStatus();
+  PluginDirectory only = {target, ""};
+  Discovery judged = DiscoverPlugins(std::span(&only, 1), isa, {});
+  const PluginFile there = judged.accepted.empty() ? judged.rejected.at(0) : judged.accepted[0].file;
+  if (there.name == name) return absl::OkStatus();
+  const bool backend = !there.name.empty();
+  return Fail(errors::kPluginRefused, fmt::format("'{}' cannot be installed", file),
+              {.what = backend ? fmt::format("it is backend '{}', and '{}' is there already with backend '{}'", name, target,
+                                             there.name)
+                               : fmt::format("it is backend '{}', and '{}' is there already: {}", name, target, there.reason),
+               .fix = fmt::format("name the file mge_{}.so, or first {} '{}'", name, backend ? "mge plugins remove" : "rm",
+                                  backend ? there.name : target)});
+}
+
 absl::Status Refused(const std::string& file, const PluginFile& row) {
   bool abi = row.code == VerdictCode::kAbiMismatch;
   return Fail(abi ? errors::kAbiMismatch : errors::kPluginRefused, fmt::format("'{}' cannot be installed", file),
@@ -116,6 +133,7 @@ absl::StatusOr<std::string> InstallPlugin(const std::string& file, std::span<con
                  .fix = fmt::format("mge plugins remove {}", name)});
   }
   std::string target = directory + "/" + base;
+  MGE_RETURN_IF_ERROR(MayReplace(file, target, name, isa));
   if (rename(copy.path().c_str(), target.c_str()) != 0) return CannotWrite(target);
   copy.Keep();
   return target;

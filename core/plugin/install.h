@@ -11,8 +11,8 @@
 namespace mge {
 
 // Copies `file` into the first directory that is accepted and can be written, under its own name, with mode 0755, and
-// answers the new path. The copy is judged before it gets its name: it is there whole and accepted, or not at all; what had
-// that name before is replaced. kPluginRefused with the verdict's reason and fix, kFileAccess, kFileWrite.
+// answers the new path. The copy is judged before it gets its name: it is there whole and accepted, or not at all. A file of
+// that name is replaced if it is of the same backend, and else kept. kPluginRefused with reason and fix, kFileAccess, kFileWrite.
 absl::StatusOr<std::string> InstallPlugin(const std::string& file, std::span<const PluginDirectory> directories,
                                           uint32_t isa, const PluginRules& rules);
 

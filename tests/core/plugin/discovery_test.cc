@@ -317,6 +317,33 @@ TEST(Install, LeavesNothingBehindIfTheFileIsRefused) {
   EXPECT_TRUE(std::filesystem::is_empty(to.path()));
 }
 
+TEST(Install, ReplacesNoFileButOneOfTheSameBackend) {
+  PluginFolder from, to;
+  std::vector<PluginDirectory> directories = {{to.path(), ""}};
+  from.Add("card", "mge_dev.so");
+  auto install = [&] { return InstallPlugin(from.At("mge_dev.so"), directories, MGE_ISA_KNOWN_BITS, {}); };
+  auto kept = [&](const std::string& kind) { return ReadAll(to.At("mge_dev.so")) == ReadAll(FakeFile(kind)); };
+  to.Add("good", "mge_dev.so");
+  std::string text = FormatError(install().status());
+  EXPECT_THAT(text, AllOf(HasSubstr("backend 'card'"), HasSubstr("with backend 'good'"), HasSubstr(to.At("mge_dev.so"))));
+  EXPECT_THAT(text, HasSubstr("name the file mge_card.so, or first mge plugins remove 'good'"));
+  EXPECT_TRUE(kept("good"));
+  // One that this host refuses is one all the same.
+  to.Write("mge_dev.so", WithNote(ReadAll(FakeFile("good")), [](mge_note& n) { n.hash_low ^= 1; }));
+  EXPECT_THAT(FormatError(install().status()), HasSubstr("with backend 'good'"));
+  to.Write("mge_dev.so", "notes of the user");
+  EXPECT_THAT(FormatError(install().status()), AllOf(HasSubstr("no ELF file"), HasSubstr("or first rm '")));
+  EXPECT_EQ(ReadAll(to.At("mge_dev.so")), "notes of the user");
+  std::filesystem::remove(to.At("mge_dev.so"));
+  std::filesystem::create_symlink("nowhere", to.At("mge_dev.so"));
+  EXPECT_FALSE(install().ok());
+  std::filesystem::remove(to.At("mge_dev.so"));
+  to.Write("mge_dev.so", WithNote(ReadAll(FakeFile("card")), [](mge_note& n) { n.hash_low ^= 1; }));
+  EXPECT_TRUE(install().ok());
+  EXPECT_TRUE(kept("card"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(to.path()), {}), 1);
+}
+
 TEST(Install, RemovesNothingThatIsNoBackend) {
   PluginFolder folder;
   std::vector<PluginDirectory> directories = {{folder.path(), ""}};
