@@ -202,6 +202,46 @@ absl::Status CheckDestroy(Subject& s) {
   return waits.get();
 }
 
+// A queue that waits for another one's work is destroyed; the more work, the surer is that it is not done yet.
+absl::Status CheckDestroyWaits(Subject& s) {
+  const mge_queue_api* api = s.plugin().queue;
+  if (!api) return NotOffered("the backend has no queues: its steps run in the calling thread");
+  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
+  constexpr size_t kBytes = 4 << 20;
+  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 3 * kBytes));
+  unsigned char *a = slab.address(), *b = a + kBytes, *c = b + kBytes;
+  Bytes got(kBytes);
+  for (unsigned copies = 1; copies <= 64; copies *= 8) {
+    Bytes want = Pattern(kBytes, copies), zeros(2 * kBytes, 0);
+    MGE_RETURN_IF_ERROR(transfer.ToDevice(a, want.data(), kBytes));
+    MGE_RETURN_IF_ERROR(transfer.ToDevice(b, zeros.data(), zeros.size()));
+    MGE_ASSIGN_OR_RETURN(Fence worked, Fence::Create(s));
+    MGE_ASSIGN_OR_RETURN(Fence waited, Fence::Create(s));
+    MGE_ASSIGN_OR_RETURN(Queue works, Queue::Create(s, MGE_QUEUE_COPY_IN));
+    MGE_ASSIGN_OR_RETURN(Queue waits, Queue::Create(s));
+    MGE_RETURN_IF_ERROR(Call("passing work between queues", [&](mge_error* e) -> mge_code {
+      mge_code code = MGE_OK;
+      for (unsigned i = 0; i < copies && code == MGE_OK; ++i) code = api->copy(works, b, a, kBytes, e);
+      if (code == MGE_OK) code = api->signal(works, worked, 1, e);
+      if (code == MGE_OK) code = api->wait(waits, worked, 1, e);
+      if (code == MGE_OK) code = api->copy(waits, c, b, kBytes, e);
+      return code == MGE_OK ? api->signal(waits, waited, 1, e) : code;
+    }));
+    s.At(fmt::format("destroying a queue that waits for {} copies of another", copies));
+    waits = Queue();
+    std::string text;
+    if (mge_code code = waited.Ask(1, 0, &text); code != MGE_OK) {
+      return Broken(fmt::format("a queue was destroyed, but the fence that it signals behind a wait answers {}: {}",
+                                CodeName(code), text));
+    }
+    MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), c, kBytes));
+    if (std::string d = Difference(got, want); !d.empty()) {
+      return Broken("a queue was destroyed and did not wait for the work of another: " + d);
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckCapture(Subject& s) {
   const mge_queue_api* api = s.plugin().queue;
   if (!api) return NotOffered("the backend has no queues: its steps run in the calling thread");
@@ -342,6 +382,8 @@ constexpr Check kRows[] = {
     {"queue.order", "What is enqueued on one queue runs in order.", Needs::kDevice, CheckOrder},
     {"queue.destroy", "Destroying a queue waits for what was enqueued on it, and for no fence that nobody signals.",
      Needs::kDevice, CheckDestroy},
+    {"queue.destroy_waits", "Destroying a queue waits for a fence that another queue has still to signal.", Needs::kDevice,
+     CheckDestroyWaits},
     {"queue.capture", "A captured run of copies is not run, and each replay equals a direct run.", Needs::kDevice,
      CheckCapture},
     {"queue.capture_misuse", "Captures that are not begun, or begun twice, are refused.", Needs::kDevice,

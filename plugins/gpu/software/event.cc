@@ -21,6 +21,11 @@ Event::Actions Event::TakeDue() {
   return due;
 }
 
+bool Event::IsOver(uint64_t value) const {
+  std::lock_guard lock(mutex_);
+  return Over(value);
+}
+
 void Event::Signal(uint64_t value) {
   Actions due;
   {

@@ -43,6 +43,7 @@ class Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
+  bool IsOver(uint64_t value) const;  // reached or failed
   void Signal(uint64_t value);
   void Fail(const FailurePtr& failure);  // the first failure stays
   // Blocks a host thread, UINT64_MAX for ever, and notes that the host was told of the failure.
@@ -59,7 +60,7 @@ class Event {
   Actions TakeDue();
   Answer Now(uint64_t value) const { return value_ >= value ? Answer{true} : Answer{false, failure_}; }
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   uint64_t value_ = 0;
   FailurePtr failure_;

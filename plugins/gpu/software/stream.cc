@@ -20,6 +20,7 @@ Stream::~Stream() {
   {
     std::lock_guard lock(mutex_);
     stop_ = true;
+    look_again_ = true;
     if (waits_for_) waits_for_->Wake();
     changed_.notify_all();
   }

@@ -30,7 +30,7 @@ class Stream {
 
   Stream(SoftwareDevice& device, Kind kind);
   // Finishes what is enqueued, without the time that is only modelled. What would never end (an operation that hangs, a
-  // wait for an event that nobody has raised yet) fails with MGE_CANCELLED, and with it what follows.
+  // wait for an event that no stream has still to raise) fails with MGE_CANCELLED, and with it what follows.
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -59,6 +59,14 @@ class Stream {
   // On the device that it was recorded on.
   Result Replay(std::shared_ptr<const Record> record);
 
+  // While it lives, other streams see what this one has still to raise.
+  struct Listing {
+    explicit Listing(Stream& listed);
+    ~Listing();
+    Stream& stream;
+    Listing* next;
+  };
+
  private:
   template <typename F>
   Result Push(Task::Kind kind, F&& fill);
@@ -75,13 +83,15 @@ class Stream {
   void RunPart(const gpu::Launch& launch, uint64_t first, uint64_t count);  // of the blocks. [any]
   FailurePtr Wait(const Task& task);
   void SleepUntil(Clock::time_point end);  // not once the stream is being destroyed
+  void Hang();                             // until the stream is being destroyed
+  bool CanGoOn() const;                    // what the thread waits for will come, if nobody enqueues any more
   FailurePtr Cancelled() const;
 
   SoftwareDevice& device_;
   const Kind kind_;
   const std::shared_ptr<gpu::Fault> kernel_fault_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::unique_ptr<Task>> ring_;  // count_ tasks from head_ on; the first is the one that runs
   size_t head_ = 0, count_ = 0;
@@ -89,7 +99,9 @@ class Stream {
   FailurePtr fail_next_;
   FailurePtr no_memory_;  // a fresh one for the task that finds no host memory; whoever enqueues sees to it
   Event* waits_for_ = nullptr;  // what the thread blocks on
+  bool hangs_ = false;
   std::atomic<bool> stop_{false};
+  std::atomic<bool> look_again_{false};  // whether a wait can end may have changed
 
   // Of the launch that runs: several threads may take part.
   struct Multiprocessor {
@@ -106,6 +118,8 @@ class Stream {
   FailurePtr failure_;
   std::vector<Task::ArgsBlock> args_;
   std::vector<Pin> pins_;
+
+  Listing listing_{*this};
 
   std::thread thread_;
 };

@@ -28,10 +28,15 @@ void Stream::Work() {
     Task& task = *ring_[head_];
     lock.unlock();
     Run(task, task.enqueued);
-    task.Clear();
+    std::shared_ptr<Event> event = task.event;  // its end, if it is the last to hold it, is nothing for under the lock
     lock.lock();
+    task.Clear();
     head_ = (head_ + 1) % ring_.size();
     --count_;
+    if (!event) continue;
+    lock.unlock();
+    event = nullptr;
+    lock.lock();
   }
 }
 
@@ -79,7 +84,12 @@ FailurePtr Stream::Wait(const Task& task) {
     std::lock_guard lock(mutex_);
     waits_for_ = task.event.get();
   }
-  Event::Answer answer = task.event->Wait(task.value, stop_);
+  Event::Answer answer;
+  do {
+    look_again_ = false;
+    if (stop_ && !CanGoOn()) break;
+    answer = task.event->Wait(task.value, look_again_);
+  } while (!answer.reached && !answer.failure);
   {
     std::lock_guard lock(mutex_);
     waits_for_ = nullptr;
@@ -111,11 +121,9 @@ FailurePtr Stream::Attempt(const Task& task) {
       case Effect::kSlow:
         SleepUntil(Clock::now() + fault->delay);
         break;
-      case Effect::kHang: {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return stop_.load(); });
+      case Effect::kHang:
+        Hang();
         return Cancelled();
-      }
       case Effect::kLost:
         return device_.Lose("the fault " + fault->text + " struck at " + what());
       default:

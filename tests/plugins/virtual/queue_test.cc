@@ -364,6 +364,123 @@ TEST(VirtualQueue, DestroyGivesUpWhatWouldNeverEnd) {
   EXPECT_THAT(waited.error.text, HasSubstr("a queue of virtual0 was destroyed"));
 }
 
+// For `on` to be reached, and signals `then`.
+void Pass(Queue& queue, const Fence& on, const Fence& then) {
+  ASSERT_EQ(queue.Wait(on, 1), MGE_OK);
+  ASSERT_EQ(queue.Signal(then, 1), MGE_OK);
+}
+
+TEST(VirtualQueue, DestroyWaitsForWhatOtherQueuesHaveStillToSignal) {
+  VirtualBackend b({{"virtual.devices", "2"}, {"virtual.latency", "30000"}});
+  Slab slab(b, 8);
+  Fence copied(b), passed(b, 1), done(b);
+  Queue copies(b, MGE_QUEUE_COPY_IN), passes(b, MGE_QUEUE_COMPUTE, 1), waits(b);
+  uint64_t value = 7, got = 0;
+  ASSERT_EQ(copies.Copy(slab.at(), &value, 8), MGE_OK);
+  ASSERT_EQ(copies.Signal(copied, 1), MGE_OK);
+  Pass(passes, copied, passed);
+  ASSERT_EQ(waits.Wait(passed, 1), MGE_OK);
+  ASSERT_EQ(waits.Copy(&got, slab.at(), 8), MGE_OK);
+  ASSERT_EQ(waits.Signal(done, 1), MGE_OK);
+  waits.Destroy();
+  EXPECT_EQ(done.Wait(1, 0), MGE_OK) << done.error.text;
+  EXPECT_EQ(got, 7u);
+  EXPECT_EQ(copied.Wait(1, 0), MGE_OK);
+}
+
+TEST(VirtualQueue, DestroyWaitsForASignalInFrontOfAWaitThatNeverEnds) {
+  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.latency", "30000"}});
+  Slab slab(b, 8);
+  Fence never(b), low(b), high(b);
+  Queue copies(b), waits(b), waits_for_more(b);
+  uint64_t value = 0;
+  ASSERT_EQ(copies.Copy(slab.at(), &value, 8), MGE_OK);
+  ASSERT_EQ(copies.Signal(low, 2), MGE_OK);
+  ASSERT_EQ(copies.Wait(never, 1), MGE_OK);
+  ASSERT_EQ(copies.Signal(low, 3), MGE_OK);
+  Fence reached(b), missed(b);
+  ASSERT_EQ(waits.Wait(low, 1), MGE_OK);
+  ASSERT_EQ(waits.Signal(reached, 1), MGE_OK);
+  ASSERT_EQ(waits_for_more.Wait(low, 3), MGE_OK);
+  ASSERT_EQ(waits_for_more.Signal(missed, 1), MGE_OK);
+  waits_for_more.Destroy();
+  waits.Destroy();
+  EXPECT_EQ(reached.Wait(1, 0), MGE_OK) << reached.error.text;
+  EXPECT_EQ(missed.Wait(1, 0), MGE_CANCELLED);
+  EXPECT_EQ(low.Wait(3, 0), MGE_DEADLINE_EXCEEDED);  // the other queue goes on
+}
+
+TEST(VirtualQueue, DestroyGivesUpAWaitBehindOneThatNobodyEnds) {
+  VirtualBackend b;
+  Fence never(b), between(b), last(b);
+  Queue first(b), second(b), other(b);
+  Pass(first, never, between);
+  Pass(second, between, last);
+  second.Destroy();
+  EXPECT_EQ(last.Wait(1, 0), MGE_CANCELLED);
+  ASSERT_EQ(other.Signal(never, 1), MGE_OK);
+  EXPECT_EQ(between.Wait(1), MGE_OK) << between.error.text;  // the queue that was not destroyed goes on
+}
+
+TEST(VirtualQueue, DestroyGivesUpQueuesThatWaitForEachOther) {
+  VirtualBackend b(Settings{{"virtual.devices", "2"}});
+  for (int together = 0; together < 2; ++together) {
+    Fence left(b, 0), right(b, 1);
+    Queue first(b, MGE_QUEUE_COMPUTE, 0), second(b, MGE_QUEUE_COMPUTE, 1), itself(b);
+    Pass(first, left, right);
+    Pass(second, right, left);
+    Fence own(b);
+    Pass(itself, own, own);
+    std::thread thread;
+    if (together) thread = std::thread([&] { second.Destroy(); });
+    first.Destroy();
+    if (together) thread.join();
+    EXPECT_EQ(right.Wait(1), MGE_CANCELLED);
+    EXPECT_EQ(left.Wait(1), MGE_CANCELLED);
+    itself.Destroy();
+    EXPECT_EQ(own.Wait(1, 0), MGE_CANCELLED);
+  }
+}
+
+TEST(VirtualQueue, DestroyGivesUpAWaitForAQueueThatHangs) {
+  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.fault", "copy@1=slow(30ms), copy@2=hang"}});
+  Slab slab(b, 8);
+  Fence hung(b), last(b), late(b);
+  Queue hangs(b), waits(b), waits_later(b);
+  char byte = 0;
+  ASSERT_EQ(hangs.Copy(slab.at(), &byte, 1), MGE_OK);
+  ASSERT_EQ(hangs.Copy(slab.at(), &byte, 1), MGE_OK);
+  ASSERT_EQ(hangs.Signal(hung, 1), MGE_OK);
+  Pass(waits, hung, last);
+  Pass(waits_later, hung, late);
+  waits.Destroy();  // nothing hangs yet
+  waits_later.Destroy();
+  EXPECT_EQ(last.Wait(1, 0), MGE_CANCELLED);
+  EXPECT_EQ(late.Wait(1, 0), MGE_CANCELLED);
+  EXPECT_EQ(hung.Wait(1, 0), MGE_DEADLINE_EXCEEDED);
+}
+
+TEST(VirtualQueue, DestroyWaitsForQueuesThatPassWorkToEachOther) {
+  VirtualBackend b(Settings{{"virtual.devices", "2"}});
+  constexpr uint64_t kTurns = 300;
+  Fence gate(b), ping(b), pong(b, 1);
+  Queue opens(b), first(b), second(b, MGE_QUEUE_COMPUTE, 1);
+  Slab slab(b, 1 << 20);
+  std::vector<char> data(1 << 20);
+  for (uint64_t turn = 1; turn <= kTurns; ++turn) {
+    ASSERT_EQ(first.Wait(turn == 1 ? gate : pong, turn == 1 ? 1 : turn - 1), MGE_OK);
+    ASSERT_EQ(first.Signal(ping, turn), MGE_OK);
+    ASSERT_EQ(second.Wait(ping, turn), MGE_OK);
+    ASSERT_EQ(second.Signal(pong, turn), MGE_OK);
+  }
+  ASSERT_EQ(opens.Copy(slab.at(), data.data(), data.size()), MGE_OK);
+  ASSERT_EQ(opens.Signal(gate, 1), MGE_OK);
+  std::thread thread([&] { second.Destroy(); });
+  first.Destroy();
+  thread.join();
+  EXPECT_EQ(pong.Wait(kTurns, 0), MGE_OK) << pong.error.text;
+}
+
 TEST(VirtualQueue, ManyThreadsAndQueues) {
   VirtualBackend b(Settings{{"virtual.devices", "2"}});
   b.Device(0);

@@ -61,16 +61,24 @@ mge_code OpenOrAbort(uint32_t index, mge_device** out, mge_error* error) noexcep
   return mge::internal::Tables<Backend>::kDevice.open(index, out, error);
 }
 
+// Before the SDK's own, which refuses what does not exist.
+mge_code AcquireAnything(mge_device* device, int32_t, uint64_t bytes, mge_slab* out, mge_error* error) noexcept {
+  return mge::internal::Tables<Backend>::kMemory.slab_acquire(device, MGE_MEMORY_DEVICE, bytes, out, error);
+}
+
 const mge_plugin& Plugin() {
   static mge_device_api device = mge::internal::Tables<Backend>::kDevice;
   static mge_kernel_api kernel = mge::internal::Tables<Backend>::kKernel;
+  static mge_memory_api memory = mge::internal::Tables<Backend>::kMemory;
   static const mge_plugin plugin = [] {
     mge_plugin p = mge::internal::Tables<Backend>::kPlugin;
     if (Is("table_too_long")) kernel.struct_size += 8;
     if (Is("constraints_ignored")) kernel.enumerate = EnumerateAll;
     if (Is("crashes_on_bad_index")) device.open = OpenOrAbort;
+    if (Is("accepts_unknown")) memory.slab_acquire = AcquireAnything;
     p.device = &device;
     p.kernel = &kernel;
+    p.memory = &memory;
     return p;
   }();
   return plugin;

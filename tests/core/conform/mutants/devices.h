@@ -66,6 +66,7 @@ struct Counter {
   std::mutex mutex;
   std::condition_variable changed;
   uint64_t value = 0;
+  uint64_t due = 0;  // the most that a queue has still to signal, or has signalled
   mge_code code = MGE_OK;
   std::string text;
 };
@@ -162,6 +163,10 @@ class Queue {
       counter->changed.notify_all();
     };
     if (Is("fence_ahead")) return signal(), Result();
+    {
+      std::lock_guard lock(fence.counter->mutex);
+      fence.counter->due = std::max(fence.counter->due, value);
+    }
     std::lock_guard lock(mutex_);
     Push(signal);
     return {};
@@ -171,7 +176,8 @@ class Queue {
     std::lock_guard lock(mutex_);
     Push([this, value, counter = fence.counter] {
       std::unique_lock lock(counter->mutex);
-      while (counter->value < value && counter->code == MGE_OK && !stopping_)
+      auto hopeless = [&] { return stopping_ && (counter->due < value || Is("cancels_waits")); };
+      while (counter->value < value && counter->code == MGE_OK && !hopeless())
         counter->changed.wait_for(lock, std::chrono::milliseconds(2));
       if (counter->value >= value || !failure_.ok()) return;
       failure_ = counter->code != MGE_OK ? Result(counter->code, counter->text) : Result(MGE_CANCELLED, "the queue ends");
@@ -236,8 +242,6 @@ class Queue {
 struct Memory {
   static Result Acquire(Device& device, int32_t memory_class, uint64_t bytes, mge_slab* out) {
     if (Result r = device.Health(); !r.ok()) return r;
-    bool known = memory_class == MGE_MEMORY_DEVICE || memory_class == MGE_MEMORY_PINNED;
-    if (!known && !Is("accepts_unknown")) return {MGE_UNIMPLEMENTED, "there is no such memory class"};
     if (bytes > uint64_t{1} << 40) return {MGE_RESOURCE_EXHAUSTED, "no machine has as much memory"};
     auto* base = static_cast<char*>(std::aligned_alloc(128, (bytes + 255) / 128 * 128));
     if (!base) return {MGE_RESOURCE_EXHAUSTED, "the system gives no more memory"};

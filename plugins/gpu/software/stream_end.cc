@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a stream that is being destroyed waits for, and what it gives up: a wait that can end is waited for, wherever the
+// event is to be raised; one that cannot is cancelled.
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "plugins/gpu/software/stream.h"
+
+namespace mge::software {
+namespace {
+
+// All streams of the process: an event may be raised by a stream of any device.
+constinit std::mutex g_streams_mutex;  // taken before that of a stream
+constinit Stream::Listing* g_streams = nullptr;
+
+// What a stream has still to raise and to wait for, in order.
+struct Step {
+  bool raises;
+  std::shared_ptr<Event> event;
+  uint64_t value;
+};
+struct Line {
+  const Stream* stream;
+  std::vector<Step> steps;
+  size_t done = 0;
+};
+
+// Whether `mine` takes its next step when all streams go as far as they can. Nothing else raises an event, so what stands
+// still then does so for ever: it waits for an event that nobody raises, for a stream that hangs or for one that waits for it.
+bool Moves(std::vector<Line>& lines, const Line& mine) {
+  std::map<const Event*, uint64_t> raised;
+  auto can = [&](const Step& step) {
+    uint64_t& value = raised[step.event.get()];
+    if (step.raises) value = std::max(value, step.value);
+    return value >= step.value || step.event->IsOver(step.value);
+  };
+  for (bool moved = true; moved && mine.done == 0;) {
+    moved = false;
+    for (Line& line : lines) {
+      for (; line.done < line.steps.size() && can(line.steps[line.done]); ++line.done) moved = true;
+    }
+  }
+  return mine.done > 0;
+}
+
+}  // namespace
+
+Stream::Listing::Listing(Stream& listed) : stream(listed) {
+  std::lock_guard lock(g_streams_mutex);
+  next = std::exchange(g_streams, this);
+}
+
+Stream::Listing::~Listing() {
+  std::lock_guard lock(g_streams_mutex);
+  Listing** at = &g_streams;
+  while (*at != this) at = &(*at)->next;
+  *at = next;
+}
+
+bool Stream::CanGoOn() const {
+  std::vector<Line> lines;
+  {
+    std::lock_guard lock(g_streams_mutex);
+    for (Listing* at = g_streams; at; at = at->next) {
+      const Stream& stream = at->stream;
+      std::lock_guard stream_lock(stream.mutex_);
+      if (stream.hangs_) continue;
+      Line& line = lines.emplace_back(Line{&stream, {}});
+      for (size_t i = 0; i < stream.count_; ++i) {
+        const Task& task = *stream.ring_[(stream.head_ + i) % stream.ring_.size()];
+        bool raises = task.kind == Task::Kind::kSignal;
+        if (raises || task.kind == Task::Kind::kWait) line.steps.push_back({raises, task.event, task.value});
+      }
+    }
+  }
+  // What was raised meanwhile is in no line any more, but its event is asked, after the lines were drawn.
+  return Moves(lines, *std::find_if(lines.begin(), lines.end(), [&](const Line& line) { return line.stream == this; }));
+}
+
+void Stream::Hang() {
+  {
+    std::lock_guard lock(mutex_);
+    hangs_ = !stop_;
+  }
+  {
+    std::lock_guard lock(g_streams_mutex);
+    for (Listing* at = g_streams; at; at = at->next) {
+      Stream& stream = at->stream;
+      std::lock_guard stream_lock(stream.mutex_);
+      if (!stream.stop_) continue;
+      stream.look_again_ = true;
+      if (stream.waits_for_) stream.waits_for_->Wake();
+    }
+  }
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return stop_.load(); });
+  hangs_ = false;
+}
+
+}  // namespace mge::software
