@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -45,27 +47,56 @@ std::string_view TakeUntil(std::string_view& rest, char end) {
 
 absl::Status Damaged(std::string what) { return Fail(errors::kFileAccess, std::move(what)); }
 
-// Held while a record is read, merged and written. The file stays: removing it would let two processes hold "the" lock.
-class DirectoryLock {
- public:
-  explicit DirectoryLock(const std::string& directory)
-      : fd_(open((directory + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)) {
-    for (int i = 0; fd_.valid() && i < kLockTries; ++i) {
-      if (flock(fd_.get(), LOCK_EX | LOCK_NB) == 0) {
-        held_ = true;
-        return;
-      }
-      if (errno != EWOULDBLOCK && errno != EINTR) return;
-      timespec pause = {0, 100'000'000};
-      nanosleep(&pause, nullptr);
-    }
-  }
-  bool held() const { return held_; }
+std::string Reason(int error) { return std::generic_category().message(error); }
 
- private:
-  Fd fd_;  // closing it lets go of the lock
-  bool held_ = false;
-};
+// Held while a record is read, merged and written. The file stays: removing it would let two processes hold "the" lock.
+// Nothing is ever read from it or written to it, so that the right to read is enough where another user has made it.
+absl::StatusOr<Fd> LockDirectory(const std::string& directory) {
+  const std::string path = fmt::format("{}/lock", directory);
+  auto fail = [&](std::string what, std::string fix) {
+    return Fail(errors::kFileWrite, fmt::format("cannot lock '{}'", path), {.what = std::move(what), .fix = std::move(fix)});
+  };
+  constexpr int kFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  Fd fd(open(path.c_str(), O_RDWR | O_CREAT | kFlags, 0666));
+  // The kernel may refuse O_CREAT on another user's file in a directory for all, whatever its mode.
+  if (!fd.valid() && errno != ELOOP) {
+    const int first = errno;
+    fd = Fd(open(path.c_str(), O_RDONLY | kFlags));
+    if (!fd.valid()) errno = first;
+  }
+  if (!fd.valid()) {
+    return fail(fmt::format("'{}': {}", path, Reason(errno)),
+                errno == ELOOP ? "remove that link" : "let all who share the directory write to it, and read its files");
+  }
+  struct stat st;
+  if (fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode)) {
+    return fail(fmt::format("'{}' is no regular file", path), "remove it");
+  }
+  for (int i = 0; i < kLockTries; ++i) {
+    if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+    if (errno != EWOULDBLOCK && errno != EINTR) {
+      return fail(fmt::format("'{}': {}", path, Reason(errno)), "keep it on a file system that has locks");
+    }
+    timespec pause = {0, 100'000'000};
+    nanosleep(&pause, nullptr);
+  }
+  return fail(fmt::format("another process has held '{}' for {} s", path, kLockTries / 10),
+              fmt::format("see which does: fuser '{}'", path));
+}
+
+// Puts a file under that name, whole. What has the name gives way to it even if it is a link, which others may have laid
+// where they share the directory: it is never followed.
+absl::Status Publish(const std::string& directory, const std::string& path, std::string_view text) {
+  uint64_t random[2];
+  if (getrandom(random, sizeof(random), 0) != sizeof(random)) return Fail(errors::kFileWrite, Reason(errno));
+  const std::string made = fmt::format("{}/.mge-{:016x}{:016x}.tmp", directory, random[0], random[1]);
+  MGE_RETURN_IF_ERROR(WriteFileAtomically(made, AsBytes(text)));
+  if (rename(made.c_str(), path.c_str()) == 0) return absl::OkStatus();
+  const int error = errno;
+  unlink(made.c_str());
+  return Fail(errors::kFileWrite, fmt::format("cannot write '{}'", path),
+              {.what = fmt::format("'{}': {}", path, Reason(error))});
+}
 
 }  // namespace
 
@@ -97,7 +128,9 @@ std::string TuningText(const std::string& key, const TuningRecord& record) {
 
 absl::StatusOr<TuningRecord> ParseTuningText(const std::string& key, std::string_view text) {
   size_t last = text.rfind("sum\t");
-  if (!text.starts_with(kHead)) return Damaged("it is no file of measured times, or one of another version");
+  if (text.substr(0, text.find('\n')) != kHead) {
+    return Damaged("it is no file of measured times, or one of another version");
+  }
   if (last == text.npos || text.substr(last) != fmt::format("sum\t{:016x}\n", XXH3_64bits(text.data(), last))) {
     return Damaged("its checksum is not that of its contents");
   }
@@ -130,11 +163,12 @@ absl::StatusOr<TuningRecord> ParseTuningText(const std::string& key, std::string
   return record;
 }
 
-TuningCache::TuningCache(std::string directory, Logger logger) : directory_(std::move(directory)), logger_(logger) {}
+TuningCache::TuningCache(std::string directory, Logger logger)
+    : directory_(std::move(directory)), logger_(logger), writable_(!directory_.empty()) {}
 
-void TuningCache::GiveUp(std::string_view why) {
-  logger_.Warning("the directory of measured times, '{}', is not used: {}", directory_, why);
-  directory_.clear();
+bool TuningCache::writable() {
+  std::lock_guard lock(mutex_);
+  return writable_;
 }
 
 std::optional<TuningRecord> TuningCache::Read(const std::string& key) {
@@ -165,25 +199,29 @@ std::optional<TuningRecord> TuningCache::Find(const std::string& key) {
 absl::Status TuningCache::Write(const std::string& key, const TuningRecord& record) {
   std::error_code ec;
   std::filesystem::create_directories(directory_, ec);
-  if (ec) return Fail(errors::kFileWrite, ec.message());
-  DirectoryLock lock(directory_);
-  if (!lock.held()) return Fail(errors::kFileWrite, "its lock cannot be had");
+  if (ec) {
+    return Fail(errors::kFileWrite, fmt::format("cannot make '{}'", directory_), {.what = ec.message()});
+  }
+  MGE_ASSIGN_OR_RETURN(Fd lock, LockDirectory(directory_));
   TuningRecord merged;
   if (std::optional<TuningRecord> there = Read(key)) merged = *std::move(there);
   merged.Merge(record);
   records_[key].Merge(merged);
-  std::string text = TuningText(key, merged);
-  return WriteFileAtomically(PathOf(key), AsBytes(text));
+  return Publish(directory_, PathOf(key), TuningText(key, merged));
 }
 
 void TuningCache::Add(const std::string& key, const TuningRecord& record) {
   std::lock_guard lock(mutex_);
   records_[key].Merge(record);
-  if (directory_.empty()) return;
+  if (!writable_) return;
   absl::Status written = Write(key, record);
   if (written.ok()) return;
-  ErrorParts parts = PartsOf(written);
-  GiveUp(parts.what.empty() ? ErrorTitle(written) : parts.what);
+  writable_ = false;
+  const ErrorParts parts = PartsOf(written);
+  logger_.Warning("the directory of measured times, '{}', is read but not written any more: {}; {}, or name another one in "
+                  "select.cache_dir",
+                  directory_, parts.what.empty() ? ErrorTitle(written) : parts.what,
+                  parts.fix.empty() ? "give yourself the right to write there" : parts.fix);
 }
 
 }  // namespace mge

@@ -32,7 +32,9 @@ struct TuningRecord {
 
 // Thread-safe. One file for each problem, in a form that can be read by eye, written whole or not at all and sealed by a
 // checksum: a file that is damaged is reported once, ignored, and written anew. Processes that add to one problem at a time
-// lose nothing. A directory that cannot be used is reported once; what is found then lives as long as this object.
+// lose nothing. Users share a directory that all of them may write: they read each other's files, so that each decides which
+// of the offered kernels the others take, and none follows a link to write. A directory that cannot be written is reported
+// once and read on; what is found then lives as long as this object.
 class TuningCache {
  public:
   // `directory` is made at the first write; empty: memory only.
@@ -44,16 +46,17 @@ class TuningCache {
   void Add(const std::string& key, const TuningRecord& record);
 
   const std::string& directory() const { return directory_; }
+  bool writable();  // false without a directory, and once a write has failed
 
  private:
   std::string PathOf(const std::string& key) const { return directory_ + "/" + key + ".tuning"; }
   std::optional<TuningRecord> Read(const std::string& key);  // of the file
   absl::Status Write(const std::string& key, const TuningRecord& record);
-  void GiveUp(std::string_view why);
 
-  std::string directory_;  // empty once it was found to be of no use
+  const std::string directory_;
   Logger logger_;
   std::mutex mutex_;
+  bool writable_;
   std::map<std::string, TuningRecord> records_;
 };
 

@@ -2,15 +2,30 @@
 #include "core/plan/tuning_cache.h"
 
 #include <gmock/gmock.h>
+#include <grp.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+
+#include "core/base/errors.h"
+#include "fmt/format.h"
+
+#define XXH_INLINE_ALL
+#include "xxhash.h"
 
 namespace mge {
 namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
 
 constexpr char kKey[] = "0123456789abcdef0123456789abcdef";
 
@@ -45,6 +60,16 @@ TEST(TuningText, OfAnotherProblemIsRefused) {
   EXPECT_FALSE(ParseTuningText("f123456789abcdef0123456789abcdef", TuningText(kKey, Sample())).ok());
 }
 
+TEST(TuningText, OfAnotherVersionIsRefusedThoughItsNumberBeginsAsOurs) {
+  for (const char* head : {"mge.tuning/10", "mge.tuning/1 ", "mge.tuning/1\t", "mge.tuning/", "mge.tuning/2"}) {
+    std::string text = TuningText(kKey, Sample());
+    text.replace(0, text.find('\n'), head);
+    text.resize(text.rfind("sum\t"));
+    text += fmt::format("sum\t{:016x}\n", XXH3_64bits(text.data(), text.size()));
+    EXPECT_THAT(FormatError(ParseTuningText(kKey, text).status()), HasSubstr("another version")) << head;
+  }
+}
+
 TEST(TuningCache, InMemoryRemembersAndMerges) {
   TuningCache cache;
   EXPECT_FALSE(cache.Find(kKey).has_value());
@@ -64,9 +89,9 @@ TEST(TuningCache, ProcessesThatAddAtOnceLoseNothing) {
     if (child == 0) {
       TuningCache cache(directory);
       for (int i = 0; i < kEach; ++i) {
-        cache.Add(kKey, {.text = "Conv", .timings = {{"kernel " + std::to_string(p) + "." + std::to_string(i), 1, false, ""}}});
+        cache.Add(kKey, {.text = "Conv", .timings = {{fmt::format("kernel {}.{}", p, i), 1, false, ""}}});
       }
-      _exit(cache.directory().empty() ? 1 : 0);
+      _exit(cache.writable() ? 0 : 1);
     }
     children.push_back(child);
   }
@@ -82,6 +107,164 @@ TEST(TuningCache, ProcessesThatAddAtOnceLoseNothing) {
   for (const auto& entry : std::filesystem::directory_iterator(directory)) files += entry.is_regular_file();
   EXPECT_EQ(files, 2);  // the entry and the lock
   std::filesystem::remove_all(directory);
+}
+
+// ---------------------------------------------------------------- directories that users share, or that are read only
+
+constexpr char kOther[] = "f123456789abcdef0123456789abcdef";
+constexpr char kThird[] = "e123456789abcdef0123456789abcdef";
+
+class SharedTuning : public testing::Test {
+ protected:
+  SharedTuning() : umask_(umask(022)) {
+    directory_ = testing::TempDir() + "mge_shared_XXXXXX";
+    EXPECT_NE(mkdtemp(directory_.data()), nullptr);
+    chmod(directory_.c_str(), 0777);
+  }
+  ~SharedTuning() override {
+    umask(umask_);
+    chmod(directory_.c_str(), 0777);
+    std::filesystem::remove_all(directory_);
+  }
+  std::string At(const std::string& name) const { return fmt::format("{}/{}", directory_, name); }
+  std::string Entry(const std::string& key) const { return At(fmt::format("{}.tuning", key)); }
+
+  // Runs `f` in a child, as a user who has no rights of the present one if that is root, and answers what it answers.
+  template <typename F>
+  static std::string AsAnother(F&& f) {
+    int ends[2];
+    EXPECT_EQ(pipe(ends), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      if (geteuid() == 0 && (setgroups(0, nullptr) != 0 || setresgid(65534, 65534, 65534) != 0 ||
+                             setresuid(65534, 65534, 65534) != 0)) {
+        _exit(1);
+      }
+      const std::string text = f();
+      _exit(write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1);
+    }
+    close(ends[1]);
+    std::string out;
+    char buffer[4096];
+    for (ssize_t n; (n = read(ends[0], buffer, sizeof(buffer))) > 0;) out.append(buffer, static_cast<size_t>(n));
+    close(ends[0]);
+    int status = 1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    return out;
+  }
+
+  // A cache whose warnings are kept.
+  struct Heard {
+    explicit Heard(const std::string& directory)
+        : cache(directory, Logger(LogLevel::kWarning,
+                                  [](void* self, LogLevel, std::string_view m) {
+                                    static_cast<Heard*>(self)->warnings.emplace_back(m);
+                                  },
+                                  this)) {}
+    std::vector<std::string> warnings;
+    TuningCache cache;
+  };
+  std::string directory_;
+  mode_t umask_;
+};
+
+TEST_F(SharedTuning, ASecondUserReadsAndAdds) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
+  TuningCache(directory_).Add(kKey, Sample());
+  EXPECT_EQ(std::filesystem::status(At("lock")).permissions(), std::filesystem::perms(0644));
+  EXPECT_EQ(AsAnother([&] {
+              Heard heard(directory_);
+              if (!heard.cache.Find(kKey)) return std::string("the first user's times are not found");
+              heard.cache.Add(kKey, {.text = "Conv", .timings = {{"tiled", 3, false, ""}}});
+              heard.cache.Add(kOther, {.text = "Relu", .timings = {{"plain", 4, false, ""}}});
+              return heard.warnings.empty() ? std::string("well") : heard.warnings[0];
+            }),
+            "well");
+  TuningCache again(directory_);
+  ASSERT_TRUE(again.Find(kKey).has_value() && again.Find(kOther).has_value());
+  EXPECT_EQ(again.Find(kKey)->Find("direct")->us, 12.5);
+  EXPECT_EQ(again.Find(kKey)->Find("tiled")->us, 3);
+  EXPECT_EQ(again.Find(kOther)->Find("plain")->us, 4);
+}
+
+TEST_F(SharedTuning, TheUmaskAloneSaysWhoMayUseTheLock) {
+  for (mode_t mask : {0, 027, 077}) {
+    umask(mask);
+    std::filesystem::remove(At("lock"));
+    TuningCache(directory_).Add(kKey, Sample());
+    EXPECT_EQ(static_cast<mode_t>(std::filesystem::status(At("lock")).permissions()), 0666 & ~mask);
+  }
+}
+
+TEST_F(SharedTuning, ADirectoryThatMayNotBeWrittenIsReadToTheEnd) {
+  for (const char* key : {kKey, kOther}) TuningCache(directory_).Add(key, Sample());
+  chmod(directory_.c_str(), 0555);
+  const std::string said = AsAnother([&] {
+    Heard heard(directory_);
+    if (!heard.cache.Find(kKey)) return std::string("not found before");
+    heard.cache.Add(kThird, Sample());
+    heard.cache.Add(kThird, Sample());
+    if (!heard.cache.Find(kOther)) return std::string("not found after a write that failed");
+    if (!heard.cache.Find(kThird)) return std::string("not kept in memory");
+    if (heard.cache.writable() || heard.warnings.size() != 1) return std::string("not one warning");
+    return heard.warnings[0];
+  });
+  EXPECT_THAT(said, AllOf(HasSubstr(directory_), HasSubstr("Permission denied"), HasSubstr("read but not written"),
+                          HasSubstr("select.cache_dir")));
+}
+
+TEST_F(SharedTuning, ALockThatMayNotBeOpenedIsNamedWithTheReason) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
+  std::ofstream(At("lock")) << "";
+  chmod(At("lock").c_str(), 0600);
+  EXPECT_THAT(AsAnother([&] {
+                Heard heard(directory_);
+                heard.cache.Add(kKey, Sample());
+                return heard.warnings.size() == 1 ? heard.warnings[0] : std::string();
+              }),
+              AllOf(HasSubstr(At("lock")), HasSubstr("Permission denied"), HasSubstr("let all who share")));
+}
+
+TEST_F(SharedTuning, NoLinkAndNoPipeIsFollowed) {
+  TuningCache(directory_).Add(kOther, Sample());
+  const std::string target = At("somebody's file");
+  std::ofstream(target) << "precious";
+  auto bytes = [&] {
+    std::ifstream in(target);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  std::filesystem::create_symlink(target, Entry(kKey));
+  TuningCache(directory_).Add(kKey, Sample());
+  EXPECT_EQ(bytes(), "precious");
+  EXPECT_FALSE(std::filesystem::is_symlink(Entry(kKey)));
+  EXPECT_TRUE(TuningCache(directory_).Find(kKey).has_value());
+
+  std::filesystem::remove(At("lock"));
+  std::filesystem::create_symlink("made", At("lock"));
+  Heard linked(directory_);
+  linked.cache.Add(kThird, Sample());
+  EXPECT_THAT(linked.warnings, ElementsAre(AllOf(HasSubstr(At("lock")), HasSubstr("remove that link"))));
+  EXPECT_FALSE(std::filesystem::exists(At("made")));
+  EXPECT_TRUE(linked.cache.Find(kOther).has_value());
+
+  std::filesystem::remove(At("lock"));
+  ASSERT_EQ(mkfifo(At("lock").c_str(), 0666), 0);
+  Heard piped(directory_);
+  piped.cache.Add(kThird, Sample());
+  EXPECT_THAT(piped.warnings, ElementsAre(HasSubstr("is no regular file")));
+}
+
+TEST_F(SharedTuning, AFailedRenameLeavesNothingBehind) {
+  std::filesystem::create_directories(Entry(kKey) + "/full");
+  Heard heard(directory_);
+  heard.cache.Add(kKey, Sample());
+  EXPECT_THAT(heard.warnings, Contains(HasSubstr("Is a directory")));
+  std::vector<std::string> rest;
+  for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
+    if (entry.path() != At("lock") && entry.path() != Entry(kKey)) rest.push_back(entry.path());
+  }
+  EXPECT_THAT(rest, IsEmpty());
 }
 
 }  // namespace
