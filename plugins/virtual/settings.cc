@@ -23,7 +23,8 @@ constexpr mge_setting kRows[kCount] = {
     Row(MGE_SETTING_BOOL, "virtual.gpu", "false", "", "Let the devices answer to gpu0, gpu1 and so on, too."),
     Row(MGE_SETTING_BYTES, "virtual.memory", "1GiB", "", "Memory of each device.", 1 << 16, 0x1p46),
     Row(MGE_SETTING_TEXT, "virtual.links", "", "",
-        "File with the link matrix of the devices; without one all are peers at the speed of memory."),
+        "File with the link matrix of the devices, which may also say how they reach the host; without one all are peers at the "
+        "speed of memory."),
     Row(MGE_SETTING_DOUBLE, "virtual.bandwidth", "0", "GB/s",
         "Modelled bandwidth between host and device, each way; 0 is the speed of memory.", 0, 1e6),
     Row(MGE_SETTING_DOUBLE, "virtual.latency", "0", "us", "Modelled latency of a copy between host and device.", 0, 1e6),
@@ -73,6 +74,13 @@ Result ReadInto(Options& o) {
     if (o.device.links.size() < o.devices) {
       return {MGE_INVALID_ARGUMENT, "virtual.links: the matrix " + path + " is of " + std::to_string(o.device.links.size()) +
                                         " devices, but virtual.devices is " + std::to_string(o.devices)};
+    }
+    bool set = o.device.bandwidth_gb_s > 0 || o.device.latency_us > 0;
+    for (int i = 0; i < o.devices && set; ++i) {
+      if (!o.device.links.to_host(i)) continue;
+      return {MGE_INVALID_ARGUMENT, "virtual.bandwidth, virtual.latency: the matrix " + path + " says already how virtual" +
+                                        std::to_string(i) + " reaches the host; leave both at 0, or write 0 in place of its "
+                                        "cells over the host"};
     }
   }
   return {};

@@ -5,6 +5,18 @@
 #include <thread>
 
 namespace mge::software {
+namespace {
+
+// What the matrix says of the way to the host stands for what the options say.
+DeviceOptions WithWayToHost(DeviceOptions options) {
+  if (const Link* link = options.links.to_host(options.number)) {
+    options.bandwidth_gb_s = link->bandwidth_gb_s;
+    options.latency_us = link->latency_us;
+  }
+  return options;
+}
+
+}  // namespace
 
 Clock::time_point Channel::Occupy(Clock::time_point begin, Clock::duration duration) {
   std::lock_guard lock(mutex_);
@@ -13,7 +25,7 @@ Clock::time_point Channel::Occupy(Clock::time_point begin, Clock::duration durat
 }
 
 SoftwareDevice::SoftwareDevice(DeviceOptions options)
-    : options_(std::move(options)),
+    : options_(WithWayToHost(std::move(options))),
       memory_(options_.memory_bytes, options_.poison),
       faults_(options_.faults, options_.number) {}
 

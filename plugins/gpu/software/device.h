@@ -32,8 +32,8 @@ struct DeviceOptions {
   std::string name;                  // for messages: "virtual0"
   uint64_t memory_bytes = 1 << 30;
   bool poison = false;               // new memory holds NaN
-  double bandwidth_gb_s = 0;         // of the way to the host, each direction; 0: as fast as memory
-  double latency_us = 0;             // of a copy
+  double bandwidth_gb_s = 0;         // of the way to the host, each direction, unless `links` says it; 0: as fast as memory
+  double latency_us = 0;             // of a copy on it
   std::vector<FaultRule> faults = {};  // of all devices
   LinkMatrix links = {};             // without rows: all devices are peers at the speed of memory
   gpu::EmulatorSettings emulator = {};

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -14,7 +15,7 @@ namespace {
 constexpr size_t kMostDevices = 1024;
 constexpr size_t kLongestFile = 1 << 20;
 
-// The classes of a DGX-1V with V100 cards: PCIe 3.0 x16, and NVLink 2 with 25 GB/s a link and direction.
+// The classes of a DGX-1V with V100 cards: PCIe 3.0 x16 to the host, and NVLink 2 with 25 GB/s a link and direction.
 const Link kClasses[] = {
     {false, 0, 0, "none"}, {false, 12, 10, "PCIe"}, {true, 25, 1.9, "NVLink"}, {true, 50, 1.9, "NVLink x2"}};
 
@@ -41,6 +42,35 @@ bool ParseCell(std::string_view cell, Link* out) {
   if (!bandwidth || !latency || *bandwidth == 0 || *latency > 1e6) return false;
   *out = {peer, *bandwidth, *latency, peer ? "link" : "over the host"};
   return true;
+}
+
+std::string Figures(const Link& link) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "%g/%g", link.bandwidth_gb_s, link.latency_us);
+  return text;
+}
+
+// How the devices reach the host, from the cells over the host. An error names no line, but `row`.
+Result ReadHosts(const std::vector<std::vector<Link>>& rows, std::vector<Link>* hosts, size_t* row) {
+  hosts->assign(rows.size(), Link{false, 0, 0, "none"});
+  for (size_t i = *row = 0; i < rows.size(); *row = ++i) {
+    for (size_t j = 0; j < rows.size(); ++j) {
+      const Link& link = rows[i][j];
+      if (link.peer && i == j) {
+        return {MGE_INVALID_ARGUMENT, "a peer link from device " + std::to_string(i) + " to itself; the diagonal holds 0, or "
+                                      "how the device reaches the host"};
+      }
+      if (link.peer || link.bandwidth_gb_s == 0) continue;
+      for (size_t device : {i, j}) {
+        Link& host = (*hosts)[device];
+        if (host.bandwidth_gb_s == 0) host = link;
+        if (host.bandwidth_gb_s == link.bandwidth_gb_s && host.latency_us == link.latency_us) continue;
+        return {MGE_INVALID_ARGUMENT, "device " + std::to_string(device) + " reaches the host by " + Figures(link) +
+                                          " here and by " + Figures(host) + " in a cell before; it has one way to the host"};
+      }
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -82,7 +112,11 @@ Result LinkMatrix::Parse(std::string_view text, std::string_view place, LinkMatr
     return bad(lines.back(), "a link matrix is square; this one has " + std::to_string(rows.size()) + " rows of " +
                                  std::to_string(rows[0].size()) + " cells");
   }
+  size_t row = 0;
+  std::vector<Link> hosts;
+  if (Result r = ReadHosts(rows, &hosts, &row); !r.ok()) return bad(lines[row], r.text());
   out->size_ = static_cast<int>(rows.size());
+  out->hosts_ = std::move(hosts);
   out->cells_.clear();
   for (std::vector<Link>& row : rows) out->cells_.insert(out->cells_.end(), row.begin(), row.end());
   return {};

@@ -139,6 +139,8 @@ TEST(VirtualLinks, AMatrixThatMakesNoSenseIsNamedByFileAndLine) {
       {"0,25/x\n1,0\n", ":1: the cell '25/x'"},
       {"0,0/1\n1,0\n", ":1: the cell '0/1'"},
       {"0", "the matrix"},
+      {"0 2\n2 25/1\n", ":2: a peer link from device 1 to itself"},
+      {"0 20/9/host\n1 0\n", ":2: device 1 reaches the host by 12/10 here and by 20/9 in a cell before"},
   };
   for (auto [text, why] : cases) {
     LinkFile file(text);
@@ -183,7 +185,7 @@ TEST(VirtualLinks, WithoutAMatrixAllArePeers) {
 }
 
 TEST(VirtualLinks, PeersCopyDirectlyAndOthersDoNot) {
-  LinkFile file("0 40/1 20/9/host  # a ring that is not closed\n40/1 0 1\n1 1 0\n");
+  LinkFile file("0 40/1 20/9/host  # a ring that is not closed\n40/1 0 0\n20/9/host 0 0\n");
   VirtualBackend b({{"virtual.devices", "3"}, {"virtual.links", file.path()}});
   EXPECT_EQ(LinkOf(b, 0, 1).latency_us, 1);
   EXPECT_EQ(LinkOf(b, 0, 2).bandwidth_gb_s, 20);
@@ -204,6 +206,62 @@ TEST(VirtualLinks, PeersCopyDirectlyAndOthersDoNot) {
   EXPECT_EQ(q.copy_peer(queue2, b.Device(1), one.at(), b.Device(0), zero.at(), 1000, error), MGE_INVALID_ARGUMENT);
   EXPECT_EQ(q.copy_peer(queue1, b.Device(1), one.at(), b.Device(0), zero.at(500), 501, error), MGE_INVALID_ARGUMENT);
   EXPECT_EQ(q.copy_peer(queue1, b.Device(1), one.at(), b.Device(0), one.at(), 1, error), MGE_INVALID_ARGUMENT);
+}
+
+// How long a copy takes on the device, by its own clock.
+double CopyUs(VirtualBackend& b, uint32_t device, bool in, uint64_t bytes) {
+  const mge_profile_api& api = *b.plugin().profile;
+  Slab slab(b, bytes, device);
+  std::vector<char> data(bytes);
+  Queue queue(b, in ? MGE_QUEUE_COPY_IN : MGE_QUEUE_COPY_OUT, device);
+  mge_stamp *begin = nullptr, *end = nullptr;
+  EXPECT_EQ(api.stamp_create(b.Device(device), &begin, nullptr), MGE_OK);
+  EXPECT_EQ(api.stamp_create(b.Device(device), &end, nullptr), MGE_OK);
+  EXPECT_EQ(api.stamp(queue, begin, nullptr), MGE_OK);
+  EXPECT_EQ(in ? queue.Copy(slab.at(), data.data(), bytes) : queue.Copy(data.data(), slab.at(), bytes), MGE_OK);
+  EXPECT_EQ(api.stamp(queue, end, nullptr), MGE_OK);
+  EXPECT_EQ(queue.Finish(), MGE_OK);
+  double us = -1;
+  EXPECT_EQ(api.elapsed_us(begin, end, &us, nullptr), MGE_OK);
+  api.stamp_destroy(begin);
+  api.stamp_destroy(end);
+  return us;
+}
+
+TEST(VirtualLinks, TheBandwidthToTheHostIsModelledBothWays) {
+  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.bandwidth", "0.0005"}});  // 500 kB a second
+  EXPECT_GE(CopyUs(b, 0, true, 10000), 20000);
+  EXPECT_GE(CopyUs(b, 0, false, 5000), 10000);
+}
+
+TEST(VirtualLinks, CellsOverTheHostSayHowADeviceReachesIt) {
+  LinkFile file("0 0.0005/10000/host 0\n0.0005/10000/host 0 0\n0 0 0.001/0/host\n");
+  VirtualBackend b({{"virtual.devices", "3"}, {"virtual.links", file.path()}});
+  for (uint32_t device : {0, 1}) {
+    EXPECT_GE(CopyUs(b, device, true, 10000), 30000);
+    EXPECT_GE(CopyUs(b, device, false, 5000), 20000);
+  }
+  EXPECT_GE(CopyUs(b, 2, true, 10000), 10000);
+  EXPECT_EQ(LinkOf(b, 0, 1).latency_us, 10000);
+}
+
+TEST(VirtualLinks, ADgx1VReachesTheHostByPcie) {
+  VirtualBackend b({{"virtual.devices", "2"}, {"virtual.links", MGE_SOURCE_DIR "/configs/links/dgx1v.csv"}});
+  constexpr uint64_t kBytes = 60000;
+  EXPECT_GE(CopyUs(b, 1, true, kBytes), 10 + kBytes / 12e3);
+}
+
+TEST(VirtualLinks, TheWayToTheHostIsSaidOnce) {
+  LinkFile file("0 12/10/host\n12/10/host 0\n"), silent("0 0\n0 0\n");
+  for (const char* setting : {"virtual.bandwidth", "virtual.latency"}) {
+    {
+      VirtualBackend b({{"virtual.devices", "2"}, {"virtual.links", file.path()}, {setting, "1"}});
+      EXPECT_EQ(b.List()[0].score, 0u);
+      EXPECT_THAT(b.List()[0].reason, AllOf(HasSubstr("says already how virtual0 reaches the host"), HasSubstr(file.path())));
+    }
+    VirtualBackend b({{"virtual.devices", "2"}, {"virtual.links", silent.path()}, {setting, "1"}});
+    EXPECT_EQ(b.List()[0].score, 1u) << b.List()[0].reason;
+  }
 }
 
 TEST(VirtualLinks, CopiesOverOneLinkFollowOneAnother) {
