@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings and devices.
 #include <algorithm>
+#include <chrono>
 #include <set>
 
 #include "core/conform/subject.h"
@@ -43,31 +44,39 @@ absl::Status CheckSettings(Subject& s) {
 // Every word of a choice and both sides of a truth let the backend start, or are refused with a text.
 absl::Status CheckSettingValues(Subject& s) {
   const mge_plugin& p = s.plugin();
-  bool any = false;
+  struct Value {
+    std::string key, text, fallback;
+  };
+  std::vector<Value> values;
   for (uint64_t i = 0; i < p.setting_count; ++i) {
     const mge_setting& row = *p.settings[i];
-    std::vector<std::string> values;
-    if (row.type == MGE_SETTING_BOOL) values = {"0", "1"};
+    std::vector<std::string> texts;
+    if (row.type == MGE_SETTING_BOOL) texts = {"0", "1"};
     std::string choices = CopyText(row.choices);
     for (size_t begin = 0; row.type == MGE_SETTING_CHOICE && begin <= choices.size();) {
       size_t end = std::min(choices.find('|', begin), choices.size());
-      values.push_back(choices.substr(begin, end - begin));
+      texts.push_back(choices.substr(begin, end - begin));
       begin = end + 1;
     }
-    std::string key = CopyText(row.key), fallback = CopyText(row.fallback);
-    for (const std::string& value : values) {
-      any = true;
-      s.At(fmt::format("{}={}", key, value));
-      s.Set(key, value);
-      absl::Status status = s.Start();
-      if (!status.ok() && !IsNotOffered(status) && Std(status.message()).find("no text") != std::string_view::npos) {
-        return Broken(fmt::format("with {}={} it does not start, and gives no reason", key, value));
-      }
-      s.Stop();
-    }
-    if (!values.empty()) s.Set(key, fallback);
+    for (std::string& text : texts) values.push_back({CopyText(row.key), std::move(text), CopyText(row.fallback)});
   }
-  return any ? absl::OkStatus() : NotOffered("no setting is a choice or a truth");
+  if (values.empty()) return NotOffered("no setting is a choice or a truth");
+  auto start_with = [&s](const Value& v) {
+    s.At(fmt::format("{}={}", v.key, v.text));
+    s.Set(v.key, v.text);
+    absl::Status status = s.Start();
+    if (!status.ok() && !IsNotOffered(status) && Std(status.message()).find("no text") != std::string_view::npos)
+      return Broken(fmt::format("with {}={} it does not start, and gives no reason", v.key, v.text));
+    s.Stop();
+    s.Set(v.key, v.fallback);
+    return absl::OkStatus();
+  };
+  auto begin = std::chrono::steady_clock::now();
+  MGE_RETURN_IF_ERROR(start_with(values[0]));
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  size_t others = values.size() - 1, count = static_cast<size_t>(s.witness().Fit(static_cast<int>(others), seconds));
+  for (size_t i = 0; i < std::min(count, others); ++i) MGE_RETURN_IF_ERROR(start_with(values[1 + i * others / count]));
+  return absl::OkStatus();
 }
 
 absl::Status CheckEnumerate(Subject& s) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of things: what is left behind, starting again, devices that are lost.
+#include <algorithm>
+#include <chrono>
+
 #include "core/conform/device_memory.h"
 #include "core/conform/losses.h"
 #include "core/conform/process.h"
@@ -34,13 +37,24 @@ absl::Status LiveOnce(Subject& s, int64_t* used = nullptr) {
   return absl::OkStatus();
 }
 
+// The seconds that it took.
+absl::StatusOr<double> FirstLife(Subject& s) {
+  auto begin = std::chrono::steady_clock::now();
+  absl::Status status;
+  InFreshThread([&] { status = LiveOnce(s); });
+  MGE_RETURN_IF_ERROR(status);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 absl::Status CheckStop(Subject& s) {
+  // The first lives may set up what stays for good, such as a driver's own threads.
+  MGE_ASSIGN_OR_RETURN(double seconds, FirstLife(s));
+  constexpr int kSpans = 15;  // at most, with the time that some of them wait
   int64_t used = 0;
   int lives = 0;
   ProcessCounts begin;
-  // The first lives may set up what stays for good, such as a driver's own threads.
-  LossPlan plan = {.first = 2,
-                   .rounds = 4,
+  LossPlan plan = {.first = 1,
+                   .rounds = std::max(1, s.witness().Fit(4 * kSpans, seconds) / kSpans),
                    .round = [&] { return ++lives, LiveOnce(s, &used); },
                    .began = [&] { lives = 0, begin = ProcessCounts::Now(); },
                    .device_used = [&] { return used; }};
@@ -57,8 +71,11 @@ absl::Status CheckStop(Subject& s) {
 }
 
 absl::Status CheckRestart(Subject& s) {
-  for (int i = 0; i < 3; ++i) {
-    s.At(fmt::format("life {}", i + 1));
+  s.At("life 1");
+  MGE_ASSIGN_OR_RETURN(double seconds, FirstLife(s));
+  s.witness().Fit(2, seconds);
+  for (int i = 2; i <= 3; ++i) {
+    s.At(fmt::format("life {}", i));
     MGE_RETURN_IF_ERROR(LiveOnce(s));
   }
   return absl::OkStatus();

@@ -16,7 +16,7 @@ namespace mge::conform {
 struct Options {
   bool quick = false;                           // every kind of check, on five operators
   int jobs = 0;                                 // child processes at a time; 0: as many as processors, at most 4
-  double seconds = 0;                           // limit of one check; 0: 20, or 120 for all cases of one operator
+  double seconds = 0;                           // limit of one check, see task.h; 0: 20, or 120 for all cases of one operator
   std::string expected_failures = {};           // path of a list, see ReadExpected; empty for none
   std::vector<std::string> only = {};           // names of checks or operators, or beginnings of them; empty for all
   std::map<std::string, std::string> settings = {};    // of the backend: key -> text

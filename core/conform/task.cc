@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -33,6 +34,7 @@ struct Child {
   pid_t pid = -1;
   int records = -1, output = -1;
   Clock::time_point begin;
+  double seconds = 0;  // its limit
   std::string text, said;
   std::string check, where;  // the last Begin and At
   bool silent = false;       // it has closed its records
@@ -48,7 +50,7 @@ struct Child {
   signal(SIGPIPE, SIG_IGN);
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);
-  Witness witness(records);
+  Witness witness(records, task.seconds);
   try {
     task.body(witness);
     witness.End();
@@ -69,6 +71,7 @@ bool Spawn(const Task& task, Child& child) {
   std::fflush(stdout);
   child.task = &task;
   child.begin = Clock::now();
+  child.seconds = task.seconds;
   child.check = task.check;
   child.pid = fork();
   if (child.pid == 0) {
@@ -90,9 +93,12 @@ bool Drain(int fd, std::string& into) {
   char buffer[4096];
   for (;;) {
     ssize_t n = read(fd, buffer, sizeof(buffer));
-    if (n > 0) into.append(buffer, static_cast<size_t>(n));
-    else if (n < 0 && errno == EINTR) continue;
-    else return n < 0 && errno == EAGAIN;
+    if (n > 0)
+      into.append(buffer, static_cast<size_t>(n));
+    else if (n < 0 && errno == EINTR)
+      continue;
+    else
+      return n < 0 && errno == EAGAIN;
   }
 }
 
@@ -101,13 +107,17 @@ void Hear(Child& child, const OnRecord& on_record) {
     if (r.kind == RecordKind::kEnd) child.complete = true;
     if (r.kind == RecordKind::kBegin) child.check = r.check;
     if (r.kind == RecordKind::kAt) child.where = r.where;
+    if (r.kind == RecordKind::kTime) {
+      double most = kMostLimits * child.task->seconds;
+      child.seconds = std::clamp(std::strtod(r.what.c_str(), nullptr), child.seconds, most);
+    }
     on_record(*child.task, r);
   }
 }
 
 // How the child ended, if that is not how it should have.
 std::string Ending(const Child& child, int status) {
-  if (child.stopped) return fmt::format("did not come back within {:g} s", child.task->seconds);
+  if (child.stopped) return fmt::format("did not come back within {:g} s", child.seconds);
   if (WIFSIGNALED(status)) {
     int signal = WTERMSIG(status);
     const char* name = sigabbrev_np(signal);
@@ -121,7 +131,7 @@ std::string Ending(const Child& child, int status) {
 // them and stay.
 bool HasEnded(Child& child, int& status) {
   if (waitpid(child.pid, &status, WNOHANG) == child.pid) return true;
-  if (Clock::now() - child.begin <= std::chrono::duration<double>(child.task->seconds)) return false;
+  if (Clock::now() - child.begin <= std::chrono::duration<double>(child.seconds)) return false;
   child.stopped = true;
   kill(child.pid, SIGKILL);
   while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {

@@ -14,7 +14,7 @@ struct Task {
   std::string name;
   std::string check;                        // whose fault it is if the child ends before its first Begin()
   std::function<void(Witness&)> body;       // runs in the child
-  double seconds = 0;                       // limit
+  double seconds = 0;                       // limit; Witness::Fit may ask for kMostLimits times as long
 };
 
 // Called in this process for every record of a task, in the task's order. A child that dies or is stopped adds a kFound.

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace mge::conform {
@@ -29,6 +30,18 @@ void Witness::Write(RecordKind kind, std::string_view check, std::string_view wh
     if (n <= 0) return;  // nobody listens any more
     at += static_cast<size_t>(n);
   }
+}
+
+int Witness::Fit(int wanted, double seconds) {
+  double gone = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  // A busy machine may make the next piece slower than the first.
+  double asked = gone + 2 * wanted * seconds;
+  if (asked > seconds_) {
+    asked = std::min(asked, kMostLimits * seconds_);
+    Write(RecordKind::kTime, {}, {}, std::to_string(asked));
+  }
+  double room = 0.75 * std::max(asked, seconds_) - gone;
+  return seconds * wanted <= room || wanted < 1 ? wanted : std::clamp(static_cast<int>(room / seconds), 1, wanted);
 }
 
 std::vector<Record> TakeRecords(std::string& text) {

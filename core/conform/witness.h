@@ -2,6 +2,7 @@
 // The account that a check gives while it runs, in a process of its own: what was written before a crash is not lost.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@ enum class RecordKind : char {
   kSupported = 'S',   // operator `check`, element type `where`, candidates `what`
   kRefused = 'R',     // the same, with the reason
   kFact = 'I',        // a fact for the head of the report: `where` is its name
+  kTime = 'T',        // the process asks for `what` seconds in all
   kEnd = 'E',         // the process did not end before its time
 };
 
@@ -25,10 +27,14 @@ struct Record {
   std::string check, where, what;
 };
 
+// How many times its limit a check may get that asks for more time.
+inline constexpr double kMostLimits = 5;
+
 // Writes records to a pipe. [any thread]
 class Witness {
  public:
-  explicit Witness(int fd) : fd_(fd) {}
+  // `seconds`: the limit of the process, which begins now.
+  Witness(int fd, double seconds) : fd_(fd), seconds_(seconds), begin_(std::chrono::steady_clock::now()) {}
 
   void Begin(std::string_view check) { Write(RecordKind::kBegin, check, {}, {}); }
   void At(std::string_view where) { Write(RecordKind::kAt, {}, where, {}); }
@@ -42,10 +48,15 @@ class Witness {
   }
   void Fact(std::string_view name, std::string_view value) { Write(RecordKind::kFact, {}, name, value); }
   void End() { Write(RecordKind::kEnd, {}, {}, {}); }
+  // How many of `wanted` pieces of work, of some `seconds` each, there is time for; at least one. Asks for more time if the
+  // limit is too short for all.
+  int Fit(int wanted, double seconds);
 
  private:
   void Write(RecordKind kind, std::string_view check, std::string_view where, std::string_view what);
   int fd_;
+  double seconds_;
+  std::chrono::steady_clock::time_point begin_;
 };
 
 // Takes complete records off the front of `text`.

@@ -34,6 +34,7 @@ struct Backend : mge::BackendDefaults {
   using Record = mutant::Record;
   using Kernels = mge::Kernels<kRelu, kAdd, kMatMul, kReduceSum, kReorder>;
   static Result Start() {
+    if (Is("starts_slowly")) std::this_thread::sleep_for(std::chrono::milliseconds(500));
     if (Is("thread_at_stop")) {
       std::thread([] {
         for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
