@@ -19,7 +19,7 @@ struct OwnedCandidate {
   uint64_t workspace = 0;  // upper bound, bytes
   double cost_us = -1;     // negative: unknown
   double measured_us = -1; // negative: not timed, or it failed
-  std::string fault;       // why it could not be timed
+  std::string fault;       // why it could not be timed, or its results not be checked
   uint64_t token = 0;
   std::vector<mge_layout> inputs;   // per operand of the problem
   std::vector<mge_layout> outputs;

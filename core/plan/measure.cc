@@ -90,31 +90,87 @@ bool IsOfThisDay(const absl::Status& status) {
   return status.code() == absl::StatusCode::kResourceExhausted || status.code() == absl::StatusCode::kUnavailable;
 }
 
+std::string TextOf(const absl::Status& status) {
+  std::string out = ErrorTitle(status);
+  if (ErrorParts parts = PartsOf(status); !parts.what.empty()) out += ": " + parts.what;
+  return out;
+}
+
 struct Case {
   std::vector<TrialInput> inputs;
   std::vector<Tensor> expected;  // empty: nothing to compare with
+  std::string expected_of;       // the kernel whose results they are; empty: the reference evaluators'
+  std::string unchecked;         // why there is nothing to compare with, though there should be
+  bool unchecked_today = false;  // it may be otherwise at another time
   std::vector<const OpDef*> ops;
 };
 
-Measurement MeasureOne(TrialBench& bench, const mge_problem& problem, const OwnedCandidate& offered, const Case& data,
-                       const MeasureLimits& limits) {
-  OwnedCandidate candidate = offered;
+// With a layout wherever it would take any.
+OwnedCandidate Settled(OwnedCandidate candidate) {
   for (std::vector<mge_layout>* list : {&candidate.inputs, &candidate.outputs}) {
     for (mge_layout& l : *list) {
       if (l.kind == MGE_LAYOUT_ANY) l = PlainLayout();
     }
   }
+  return candidate;
+}
+
+// Empty if the candidate's trial keeps to the limit, else why not.
+absl::StatusOr<std::string> WhyTooLarge(const mge_problem& problem, const OwnedCandidate& candidate,
+                                        const MeasureLimits& limits) {
+  MGE_ASSIGN_OR_RETURN(uint64_t bytes, Trial::Bytes(problem, candidate));
+  if (!limits.bytes || bytes <= limits.bytes) return std::string();
+  return fmt::format("not timed: it takes {} bytes, the timing of kernels may take {}", bytes, limits.bytes);
+}
+
+// The outputs of one run.
+absl::StatusOr<std::vector<Tensor>> ResultsOf(const Group& group, const mge_problem& problem, const OwnedCandidate& offered,
+                                              std::span<const TrialInput> inputs, const MeasureLimits& limits) {
+  const OwnedCandidate candidate = Settled(offered);
+  MGE_ASSIGN_OR_RETURN(std::string large, WhyTooLarge(problem, candidate, limits));
+  if (!large.empty()) return Fail(errors::kOverBudget, std::move(large));
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<TrialBench> bench, TrialBench::Create(*group.device));
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Trial> trial, Trial::Create(*bench, problem, candidate, inputs));
+  MGE_RETURN_IF_ERROR(trial->Run().status());
+  std::vector<Tensor> out;
+  for (size_t i = 0; i < group.outputs.size(); ++i) {
+    MGE_ASSIGN_OR_RETURN(Tensor result, trial->Output(i));
+    out.push_back(std::move(result));
+  }
+  return out;
+}
+
+// Where the host cannot say what the results are, the backend's own reference does, if it has one.
+void ExpectOfReference(const Group& group, const mge_problem& problem, const MeasureLimits& limits, const std::string& why,
+                       Case& data) {
+  std::string none = "no kernel is marked as the reference";
+  for (const OwnedCandidate& offered : group.candidates.offered) {
+    if (!(offered.attributes & MGE_KERNEL_REFERENCE)) continue;
+    absl::StatusOr<std::vector<Tensor>> results = ResultsOf(group, problem, offered, data.inputs, limits);
+    if (results.ok()) {
+      data.expected = *std::move(results);
+      data.expected_of = offered.id;
+      return;
+    }
+    data.unchecked_today |= IsOfThisDay(results.status());
+    none = fmt::format("the reference kernel '{}' failed: {}", offered.id, TextOf(results.status()));
+  }
+  data.unchecked = fmt::format("its results were not checked: the host cannot compute them ({}), and {}", why, none);
+}
+
+Measurement MeasureOne(TrialBench& bench, const mge_problem& problem, const OwnedCandidate& offered, const Case& data,
+                       const MeasureLimits& limits) {
+  const OwnedCandidate candidate = Settled(offered);
   Measurement m;
   auto failed = [&](const absl::Status& status) {
-    m.fault = ErrorTitle(status);
-    if (ErrorParts parts = PartsOf(status); !parts.what.empty()) m.fault += ": " + parts.what;
+    m.fault = TextOf(status);
     m.kept = !IsOfThisDay(status);
     return m;
   };
-  absl::StatusOr<uint64_t> bytes = Trial::Bytes(problem, candidate);
-  if (!bytes.ok()) return failed(bytes.status());
-  if (limits.bytes && *bytes > limits.bytes) {
-    m.fault = fmt::format("not timed: it takes {} bytes, the timing of kernels may take {}", *bytes, limits.bytes);
+  absl::StatusOr<std::string> large = WhyTooLarge(problem, candidate, limits);
+  if (!large.ok()) return failed(large.status());
+  if (!large->empty()) {
+    m.fault = *std::move(large);
     return m;
   }
   absl::StatusOr<std::unique_ptr<Trial>> trial = Trial::Create(bench, problem, candidate, data.inputs);
@@ -128,7 +184,8 @@ Measurement MeasureOne(TrialBench& bench, const mge_problem& problem, const Owne
       if (!wrong.ok()) return failed(wrong.status());
       if (!wrong->empty()) {
         m.wrong = m.kept = true;
-        m.fault = "wrong results: " + *wrong;
+        m.fault = fmt::format("wrong results: {}", *wrong);
+        if (!data.expected_of.empty()) m.fault += fmt::format(" (against kernel '{}')", data.expected_of);
         return m;
       }
     }
@@ -137,7 +194,9 @@ Measurement MeasureOne(TrialBench& bench, const mge_problem& problem, const Owne
     if (i >= kWarmRuns || best < 0) best = best < 0 || i == kWarmRuns ? *us : std::min(best, *us);
   }
   m.us = best;
-  m.kept = true;
+  m.kept = !data.unchecked_today || data.unchecked.empty();
+  m.unchecked = !data.unchecked.empty();
+  m.fault = data.unchecked;
   return m;
 }
 
@@ -148,21 +207,26 @@ absl::StatusOr<std::vector<Measurement>> MeasureCandidates(const Graph& graph, c
                                                            const MeasureLimits& limits) {
   Case data;
   bool random = false;
+  std::string why;  // the evaluators give no results
   for (NodeId id : group.nodes) {
     data.ops.push_back(graph.node(id).def);
-    random |= data.ops.back()->Is(kRandom) || !data.ops.back()->eval;
+    random |= data.ops.back()->Is(kRandom);
+    if (!data.ops.back()->eval) why = fmt::format("there is no evaluator of {}", graph.node(id).op);
   }
   for (Integers integers : {Integers::kMixed, Integers::kOnes, Integers::kZeros}) {
     MGE_ASSIGN_OR_RETURN(data.inputs, MakeInputs(graph, group, integers));
-    if (random) break;
+    if (random || (integers == Integers::kMixed && !why.empty())) break;
     absl::StatusOr<std::vector<Tensor>> expected = Expected(graph, group, data.inputs);
     if (expected.ok()) {
       data.expected = *std::move(expected);
       break;
     }
-    if (IsOfThisDay(expected.status())) break;  // too large for the reference; the candidates may still fit
+    why = TextOf(expected.status());
+    data.unchecked_today = IsOfThisDay(expected.status());
+    if (data.unchecked_today) break;  // too large for the evaluators; the candidates may still fit
   }
   mge_problem problem = ProblemOf(group, threads);
+  if (!random && data.expected.empty()) ExpectOfReference(group, problem, limits, why, data);
   std::vector<Measurement> out;
   for (int c : which) {
     MGE_ASSIGN_OR_RETURN(std::unique_ptr<TrialBench> bench, TrialBench::Create(*group.device));

@@ -13,13 +13,15 @@ namespace mge {
 
 struct Measurement {
   double us = -1;      // the least of some warm runs; negative: there is none, for `fault`
-  std::string fault;   // why it cannot be taken, or was not timed
+  std::string fault;   // why it cannot be taken, or was not timed; with a time: why its results were not checked
   bool wrong = false;  // its results are not those of the reference
+  bool unchecked = false;  // there was nothing to hold its results against
   bool kept = false;   // the same would be found again: worth to be remembered
 };
 
-// One for each of `which` (indices of the group's offered candidates). Inputs are seeded and not zero. A candidate that
-// fails, or is wrong, is an answer; an error is what concerns them all.
+// One for each of `which` (indices of the group's offered candidates). Inputs are seeded and not zero. What the evaluators
+// cannot compute is held against a candidate that is marked as the reference, if there is one; random results against none.
+// A candidate that fails, or is wrong, is an answer; an error is what concerns them all.
 absl::StatusOr<std::vector<Measurement>> MeasureCandidates(const Graph& graph, const Group& group,
                                                            std::span<const int> which, uint32_t threads,
                                                            const MeasureLimits& limits);

@@ -33,6 +33,7 @@ void RecordUnit(const Planning& p, Draft& d) {
     unit.attributes = d.candidate.attributes;
     unit.cost_us = d.candidate.cost_us;
     unit.measured_us = d.candidate.measured_us;
+    if (unit.measured_us >= 0 && !d.candidate.fault.empty()) unit.reason += fmt::format("; {}", d.candidate.fault);
     unit.workspace_bytes = static_cast<int64_t>(d.prepared.workspace_bytes);
   } else if (d.unit.kind != Unit::Kind::kCopy) {
     unit.kernel = d.unit.kind == Unit::Kind::kAlias ? "view" : "reference";

@@ -27,7 +27,7 @@
 namespace mge {
 namespace {
 
-constexpr std::string_view kHead = "mge.tuning/1";
+constexpr std::string_view kHead = "mge.tuning/2";
 constexpr int64_t kMostBytes = int64_t{1} << 20;
 constexpr int kLockTries = 100;  // of a tenth of a second
 
@@ -120,7 +120,7 @@ void TuningRecord::Merge(const TuningRecord& other) {
 std::string TuningText(const std::string& key, const TuningRecord& record) {
   std::string out = fmt::format("{}\nkey\t{}\nproblem\t{}\n", kHead, key, OneLine(record.text));
   for (const Timing& t : record.timings) {
-    out += t.us >= 0 ? fmt::format("time\t{}\t{}\n", OneLine(t.id), t.us)
+    out += t.us >= 0 ? fmt::format("time\t{}\t{}\t{}\n", OneLine(t.id), t.us, OneLine(t.fault))
                      : fmt::format("{}\t{}\t{}\n", t.wrong ? "wrong" : "fails", OneLine(t.id), OneLine(t.fault));
   }
   return out + fmt::format("sum\t{:016x}\n", XXH3_64bits(out.data(), out.size()));
@@ -148,9 +148,11 @@ absl::StatusOr<TuningRecord> ParseTuningText(const std::string& key, std::string
       Timing t;
       t.id = TakeUntil(line, '\t');
       if (word == "time") {
-        auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), t.us);
-        bool number = error == std::errc() && end == line.data() + line.size() && t.us >= 0;
+        const std::string_view us = TakeUntil(line, '\t');
+        auto [end, error] = std::from_chars(us.data(), us.data() + us.size(), t.us);
+        bool number = error == std::errc() && end == us.data() + us.size() && t.us >= 0;
         if (!number) return Damaged("a time in it is no number");
+        t.fault = line;
       } else if (word == "wrong" || word == "fails") {
         t.wrong = word == "wrong";
         t.fault = line;

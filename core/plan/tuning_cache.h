@@ -18,7 +18,7 @@ namespace mge {
 // What is known of one candidate of a problem.
 struct Timing {
   std::string id;
-  double us = -1;     // negative: it cannot be taken, for `fault`
+  double us = -1;     // negative: it cannot be taken, for `fault`; else `fault` is what there is to say of it
   bool wrong = false;  // its results were wrong
   std::string fault;
 };

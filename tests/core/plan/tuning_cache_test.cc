@@ -31,15 +31,19 @@ constexpr char kKey[] = "0123456789abcdef0123456789abcdef";
 
 TuningRecord Sample() {
   return {.text = "Conv float32[1,3,8,8]",
-          .timings = {{"direct", 12.5, false, ""}, {"tiled", -1, false, "no\tluck\n"}, {"winograd", -1, true, "output 0"}}};
+          .timings = {{"direct", 12.5, false, ""}, {"blind", 1, false, "not checked"},
+                      {"tiled", -1, false, "no\tluck\n"}, {"winograd", -1, true, "output 0"}}};
 }
 
 TEST(TuningText, ComesBackAsItWas) {
   auto record = ParseTuningText(kKey, TuningText(kKey, Sample()));
   ASSERT_TRUE(record.ok());
   EXPECT_EQ(record->text, Sample().text);
-  ASSERT_EQ(record->timings.size(), 3u);
+  ASSERT_EQ(record->timings.size(), 4u);
   EXPECT_EQ(record->Find("direct")->us, 12.5);
+  EXPECT_EQ(record->Find("direct")->fault, "");
+  EXPECT_EQ(record->Find("blind")->us, 1);
+  EXPECT_EQ(record->Find("blind")->fault, "not checked");
   EXPECT_EQ(record->Find("tiled")->fault, "no luck ");
   EXPECT_FALSE(record->Find("tiled")->wrong);
   EXPECT_TRUE(record->Find("winograd")->wrong);
@@ -61,7 +65,7 @@ TEST(TuningText, OfAnotherProblemIsRefused) {
 }
 
 TEST(TuningText, OfAnotherVersionIsRefusedThoughItsNumberBeginsAsOurs) {
-  for (const char* head : {"mge.tuning/10", "mge.tuning/1 ", "mge.tuning/1\t", "mge.tuning/", "mge.tuning/2"}) {
+  for (const char* head : {"mge.tuning/20", "mge.tuning/2 ", "mge.tuning/2\t", "mge.tuning/", "mge.tuning/1"}) {
     std::string text = TuningText(kKey, Sample());
     text.replace(0, text.find('\n'), head);
     text.resize(text.rfind("sum\t"));

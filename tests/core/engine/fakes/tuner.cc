@@ -168,6 +168,7 @@ constexpr Variant kVariants[] = {
     {"wrong", 5, 0, 0, &TunerRecord::wrong, true, true},
     {"rough", 0.5, 0, MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_REDUCED_PRECISION, &TunerRecord::rough, true, true},
     {"matrix", 0.7, 0, MGE_KERNEL_TENSOR_CORE, &TunerRecord::matrix, false, true},
+    {"plain", 50, 500, MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_REFERENCE, nullptr, true, false},
 };
 
 struct Kernel {
@@ -190,7 +191,8 @@ mge_code Run(const void* raw, const mge_run* run) {
   const Args& a = *static_cast<const Args*>(raw);
   int64_t begin = NowNs();
   ++g_record.launches;
-  ++(g_record.*a.kernel.variant->count);
+  if (a.kernel.variant->count) ++(g_record.*a.kernel.variant->count);
+  if (!a.kernel.variant->count && g_record.plain_fails) return Fail(run->error, MGE_INTERNAL, "told to fail");
   auto at = [&](const mge_slot& s) { return reinterpret_cast<float*>(static_cast<char*>(run->bases[s.base]) + s.offset); };
   const float* x = at(a.x);
   float* y = at(a.y);
@@ -210,7 +212,7 @@ mge_code Enumerate(mge_device*, const mge_problem* problem, const mge_constraint
   std::string_view op(g.nodes[0]->op.data, g.nodes[0]->op.size);
   if (g.node_count != 1 || (op != "Relu" && op != "Neg") || g.values[g.inputs[0]]->dtype != MGE_DTYPE_F32) return MGE_OK;
   for (const Variant& v : kVariants) {
-    if (!(op == "Neg" ? v.for_neg : v.for_relu)) continue;
+    if (!(op == "Neg" ? v.for_neg : v.for_relu) || (!v.count && !g_record.with_plain)) continue;
     mge_text id = Text(v.id);
     if ((v.attributes & constraints->require) != constraints->require) {
       mge_text reason = Text("its attributes are outside of the constraints");

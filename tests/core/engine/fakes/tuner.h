@@ -14,7 +14,7 @@ inline constexpr int64_t kFailAlways = -1;
 // 10; "loose" is right, takes 10 us, thinks 20 and does not repeat its bits; "wrong" takes no time, thinks 5 and copies its
 // input; "rough" takes no time, thinks 0.5, and is right to three digits, as its attribute says; "matrix" is right, takes no
 // time, thinks 0.7, does not repeat its bits and says that it runs on tensor cores. "slow" and "steady" are of Relu alone,
-// "matrix" is of Neg alone.
+// "matrix" is of Neg alone. "plain" is right, takes 500 us and says that it is the reference; it is offered if asked for.
 struct TunerRecord {
   int64_t launches;  // of all kernels
   int64_t slow, steady, loose, wrong, rough, matrix;
@@ -24,4 +24,5 @@ struct TunerRecord {
   void* arena;                              // what its own pool handed out last
   int64_t fail_slab;                        // this many slabs from now fails; 0: none does, kFailAlways: all
   uint64_t workspace;                       // that every kernel asks for
+  bool with_plain, plain_fails;
 };
