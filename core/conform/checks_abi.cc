@@ -15,6 +15,7 @@
 #include "core/plugin/guard.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "mge/faults.h"
 
 namespace mge::conform {
 namespace {
@@ -157,6 +158,8 @@ absl::Status CheckExtensions(Subject& s) {
   if (s.plugin().extension("mge.conform.no_such_extension", 1))
     return Broken("it answers a table for an extension that does not exist");
   if (s.plugin().extension("", 0)) return Broken("it answers a table for the empty name");
+  if (s.plugin().extension(MGE_FAULTS_EXTENSION, UINT32_MAX))
+    return Broken("it answers " MGE_FAULTS_EXTENSION " in a version that does not exist");
   return absl::OkStatus();
 }
 
@@ -245,7 +248,7 @@ constexpr Check kRows[] = {
     {"abi.table", "The table is complete and agrees with the identity note.", Needs::kTable, CheckTable},
     {"abi.query_pure", "The table may be asked for many times, without side effects.", Needs::kTable, CheckQueryPure},
     {"abi.query_refuses", "A host that it does not fit is refused with a reason.", Needs::kTable, CheckQueryRefuses},
-    {"abi.extensions", "Unknown extensions are not answered.", Needs::kTable, CheckExtensions},
+    {"abi.extensions", "Unknown extensions and versions are not answered.", Needs::kTable, CheckExtensions},
     {"abi.short_structs", "Structs that are too short are refused, and not read beyond their end.", Needs::kTable,
      CheckShortStructs},
     {"abi.long_structs", "Structs of a newer host are taken, and not written beyond what is known.", Needs::kTable,

@@ -23,6 +23,7 @@ mge_code Lose(mge_device* device, mge_error* error) noexcept {
   });
 }
 
+constexpr uint32_t kFaultsVersion = 1;  // of mge/faults.h
 constexpr mge_faults_api kFaults = Table<mge_faults_api>([](auto& t) {
   t.fail_next = FailNext;
   t.lose = Lose;
@@ -30,8 +31,8 @@ constexpr mge_faults_api kFaults = Table<mge_faults_api>([](auto& t) {
 
 }  // namespace
 
-const void* Extension(const char* name, uint32_t) {
-  return name && std::string_view(name) == MGE_FAULTS_EXTENSION ? &kFaults : nullptr;
+const void* Extension(const char* name, uint32_t min_version) {
+  return name && std::string_view(name) == MGE_FAULTS_EXTENSION && min_version <= kFaultsVersion ? &kFaults : nullptr;
 }
 
 }  // namespace mge::virtual_gpu

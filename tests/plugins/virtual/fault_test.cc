@@ -2,6 +2,7 @@
 // Faults on demand, and how failures travel.
 #include <gmock/gmock.h>
 
+#include "mge/faults.h"
 #include "tests/plugins/virtual/virtual_backend.h"
 
 namespace mge {
@@ -12,6 +13,14 @@ using testing::HasSubstr;
 
 Settings With(const std::string& fault, int devices = 1) {
   return {{"virtual.devices", std::to_string(devices)}, {"virtual.fault", fault}};
+}
+
+TEST(VirtualFault, TheExtensionIsOfVersion1) {
+  VirtualBackend b;
+  EXPECT_EQ(b.plugin().extension(MGE_FAULTS_EXTENSION, 0), b.plugin().extension(MGE_FAULTS_EXTENSION, 1));
+  EXPECT_NE(b.plugin().extension(MGE_FAULTS_EXTENSION, 1), nullptr);
+  for (uint32_t newer : {2u, 99u, UINT32_MAX}) EXPECT_EQ(b.plugin().extension(MGE_FAULTS_EXTENSION, newer), nullptr);
+  EXPECT_EQ(b.plugin().extension(nullptr, 1), nullptr);
 }
 
 TEST(VirtualFault, TheAllocationThatIsNamedFails) {
@@ -29,6 +38,19 @@ TEST(VirtualFault, TheAllocationThatIsNamedFails) {
   ASSERT_EQ(b.memory().range_reserve(b.Device(), granule, &range, error), MGE_OK);
   EXPECT_EQ(b.memory().range_commit(b.Device(), &range, 0, granule, error), MGE_OK);
   b.memory().range_release(b.Device(), &range);
+}
+
+TEST(VirtualFault, PageLockedMemoryCountsAmongTheAllocations) {
+  VirtualBackend b(With("allocation@2=fail, allocation@4=lost"));
+  mge_slab slab = {};
+  slab.struct_size = sizeof(slab);
+  ErrorText error;
+  EXPECT_EQ(b.memory().slab_acquire(b.Device(), 7, 8, &slab, error), MGE_UNIMPLEMENTED);  // none at all
+  Slab first(b, 8);
+  EXPECT_EQ(b.memory().slab_acquire(b.Device(), MGE_MEMORY_PINNED, 8, &slab, error), MGE_RESOURCE_EXHAUSTED);
+  EXPECT_THAT(error.text, HasSubstr("virtual0 refuses the allocation, as the fault allocation@2=fail asks"));
+  Slab third(b, 8, 0, MGE_MEMORY_PINNED);
+  EXPECT_EQ(b.memory().slab_acquire(b.Device(), MGE_MEMORY_PINNED, 8, &slab, error), MGE_DEVICE_LOST);
 }
 
 TEST(VirtualFault, AllAllocationsFromOneOnFail) {

@@ -46,8 +46,8 @@ struct Backend : mge::BackendDefaults {
     for (std::thread& t : mutant::Memory::Waiting().threads) t.join();
     mutant::Memory::Waiting().threads.clear();
   }
-  static const void* Extension(std::string_view name, uint32_t) {
-    return name == MGE_FAULTS_EXTENSION ? &Faults::kApi : nullptr;
+  static const void* Extension(std::string_view name, uint32_t min_version) {
+    return name == MGE_FAULTS_EXTENSION && min_version <= 1 ? &Faults::kApi : nullptr;
   }
 };
 
