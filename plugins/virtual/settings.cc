@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "settings.h"
 
-#include <cstdlib>
+#include <charconv>
 #include <string_view>
 
 namespace mge::virtual_gpu {
@@ -39,28 +39,48 @@ constexpr mge_setting kRows[kCount] = {
         "Offer for every problem a kernel that seems fast and computes nothing, to test how kernels are selected."),
 };
 
-std::string Value(Index index) {
-  mge_text text = {};
-  if (Host()->setting(Host()->self, index, &text) != MGE_OK) text = kRows[index].fallback;
-  return std::string(View(text));
-}
+// Values as the host gives them; the first that makes no sense is the problem.
+struct Values {
+  Result problem;
 
-bool IsOn(Index index) { return Value(index) == "1"; }  // as the host writes truth
+  std::string Text(Index index) {
+    mge_text text = {};
+    if (Host()->setting(Host()->self, index, &text) != MGE_OK) Complain(index, " has no value: the host gives none");
+    return std::string(View(text));
+  }
+  template <typename T>
+  T Number(Index index) {
+    std::string text = Text(index);
+    T value{};
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc() && end == text.data() + text.size()) return value;
+    Complain(index, " is '" + text + "', which is no such number as the host gives");
+    return {};
+  }
+  bool IsOn(Index index) { return Text(index) == "1"; }  // as the host writes truth
+
+ private:
+  void Complain(Index index, const std::string& what) {
+    if (problem.ok()) problem = {MGE_INVALID_ARGUMENT, std::string(View(kRows[index].key)) + what};
+  }
+};
 
 Result ReadInto(Options& o) {
-  o.devices = std::atoi(Value(kDevices).c_str());
-  o.gpu = IsOn(kGpu);
-  o.wrong_kernel = IsOn(kWrongKernel);
-  o.device.memory_bytes = std::strtoull(Value(kMemory).c_str(), nullptr, 10);
-  o.device.bandwidth_gb_s = std::strtod(Value(kBandwidth).c_str(), nullptr);
-  o.device.latency_us = std::strtod(Value(kLatency).c_str(), nullptr);
-  o.device.poison = IsOn(kPoison);
-  o.device.emulator.warp = static_cast<uint32_t>(std::atoi(Value(kWarp).c_str()));
+  Values values;
+  o.devices = values.Number<int>(kDevices);
+  o.gpu = values.IsOn(kGpu);
+  o.wrong_kernel = values.IsOn(kWrongKernel);
+  o.device.memory_bytes = values.Number<uint64_t>(kMemory);
+  o.device.bandwidth_gb_s = values.Number<double>(kBandwidth);
+  o.device.latency_us = values.Number<double>(kLatency);
+  o.device.poison = values.IsOn(kPoison);
+  o.device.emulator.warp = values.Number<uint32_t>(kWarp);
   using Order = gpu::EmulatorSettings::Order;
-  std::string order = Value(kThreadOrder);
+  std::string order = values.Text(kThreadOrder), fault = values.Text(kFault), path = values.Text(kLinks);
   o.device.emulator.order = order == "reverse" ? Order::kReverse : order == "shuffled" ? Order::kShuffled : Order::kForward;
+  if (!values.problem.ok()) return values.problem;
 
-  if (Result r = software::ParseFaults(Value(kFault), &o.device.faults); !r.ok()) {
+  if (Result r = software::ParseFaults(fault, &o.device.faults); !r.ok()) {
     return {r.code(), "virtual.fault: " + r.text()};
   }
   for (const software::FaultRule& rule : o.device.faults) {
@@ -69,7 +89,7 @@ Result ReadInto(Options& o) {
                                         ", but virtual.devices is " + std::to_string(o.devices)};
     }
   }
-  if (std::string path = Value(kLinks); !path.empty()) {
+  if (!path.empty()) {
     if (Result r = software::LinkMatrix::Read(path, &o.device.links); !r.ok()) return {r.code(), "virtual.links: " + r.text()};
     if (o.device.links.size() < o.devices) {
       return {MGE_INVALID_ARGUMENT, "virtual.links: the matrix " + path + " is of " + std::to_string(o.device.links.size()) +

@@ -107,6 +107,27 @@ TEST(VirtualDevice, ABadSettingIsTheReasonWhyItCannotBeUsed) {
   }
 }
 
+TEST(VirtualDevice, AValueThatTheHostDoesNotGiveIsNoNumber) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"virtual.memory", "virtual.memory has no value: the host gives none"},
+      {"virtual.links", "virtual.links has no value"},
+      {"virtual.warp", "virtual.warp has no value"}};
+  for (auto [key, text] : cases) {
+    VirtualBackend b({{"virtual.devices", "1"}, {key, kNoValue}});
+    auto list = b.List();
+    ASSERT_THAT(list, SizeIs(1));
+    EXPECT_EQ(list[0].score, 0u) << key;
+    EXPECT_THAT(list[0].reason, HasSubstr(text));
+  }
+  for (const char* key : {"virtual.memory", "virtual.bandwidth", "virtual.warp"}) {
+    VirtualBackend b({{"virtual.devices", "1"}, {key, "1GiB"}});
+    EXPECT_THAT(b.List()[0].reason, HasSubstr(std::string(key) + " is '1GiB'"));
+  }
+  VirtualBackend b(Settings{{"virtual.devices", kNoValue}});
+  EXPECT_THAT(b.List(), IsEmpty());
+  EXPECT_THAT(b.logged, ElementsAre(HasSubstr("virtual.devices has no value")));
+}
+
 TEST(VirtualDevice, ABadSettingOfNoDevicesIsAWarning) {
   VirtualBackend b(Settings{{"virtual.fault", "nonsense"}});
   EXPECT_THAT(b.List(), IsEmpty());
@@ -247,8 +268,7 @@ TEST(VirtualLinks, CellsOverTheHostSayHowADeviceReachesIt) {
 
 TEST(VirtualLinks, ADgx1VReachesTheHostByPcie) {
   VirtualBackend b({{"virtual.devices", "2"}, {"virtual.links", MGE_SOURCE_DIR "/configs/links/dgx1v.csv"}});
-  constexpr uint64_t kBytes = 60000;
-  EXPECT_GE(CopyUs(b, 1, true, kBytes), 10 + kBytes / 12e3);
+  EXPECT_GE(CopyUs(b, 1, true, 8), 10);
 }
 
 TEST(VirtualLinks, TheWayToTheHostIsSaidOnce) {
@@ -268,7 +288,8 @@ TEST(VirtualLinks, CopiesOverOneLinkFollowOneAnother) {
   LinkFile file("0 0.0001/0\n0.0001/0 0\n");  // 100 kB a second: 1000 bytes in 10 ms
   VirtualBackend b({{"virtual.devices", "2"}, {"virtual.links", file.path()}});
   const mge_profile_api& api = *b.plugin().profile;
-  Slab zero(b, 1000, 0), one(b, 1000, 1);
+  Slab zero(b, 1000, 0), one(b, 2000, 1);
+  char* place = one.at();
   Queue first(b, MGE_QUEUE_COPY_IN, 1), second(b, MGE_QUEUE_COPY_IN, 1), gate(b);
   Fence begin(b), done(b, 1);
   mge_stamp *begun = nullptr, *ended = nullptr;
@@ -276,7 +297,8 @@ TEST(VirtualLinks, CopiesOverOneLinkFollowOneAnother) {
   ASSERT_EQ(api.stamp_create(b.Device(1), &ended, nullptr), MGE_OK);
   for (Queue* queue : {&first, &second}) {
     ASSERT_EQ(queue->Wait(begin, 1), MGE_OK);
-    ASSERT_EQ(b.queues().copy_peer(*queue, b.Device(1), one.at(), b.Device(0), zero.at(), 1000, nullptr), MGE_OK);
+    ASSERT_EQ(b.queues().copy_peer(*queue, b.Device(1), place, b.Device(0), zero.at(), 1000, nullptr), MGE_OK);
+    place += 1000;
   }
   ASSERT_EQ(second.Signal(done, 1), MGE_OK);
   ASSERT_EQ(first.Wait(done, 1), MGE_OK);

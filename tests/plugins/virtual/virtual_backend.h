@@ -27,6 +27,7 @@ struct ErrorText {
 };
 
 using Settings = std::map<std::string, std::string>;  // as the host passes them: 1 and 0, bytes
+inline constexpr const char* kNoValue = "no value";   // the host answers MGE_NOT_FOUND
 
 // Started and stopped; opens devices as they are asked for and closes them.
 class VirtualBackend {
@@ -57,6 +58,7 @@ class VirtualBackend {
       auto* b = static_cast<VirtualBackend*>(self);
       const mge_setting& row = *b->plugin_->settings[index];
       auto it = b->settings_.find(std::string(row.key.data, row.key.size));
+      if (it != b->settings_.end() && it->second == kNoValue) return mge_code{MGE_NOT_FOUND};
       *out = row.fallback;
       if (it != b->settings_.end()) *out = {it->second.data(), it->second.size()};
       if (row.type == MGE_SETTING_BYTES && it == b->settings_.end()) *out = {"1073741824", 10};
