@@ -237,6 +237,58 @@ TEST(VirtualKernel, TheWrongOneIsOfferedOnRequestAndIsWrong) {
   EXPECT_THAT(got, Each(0.f));
 }
 
+// What is in memory when each element was replaced by the one before it, one thread for each: who comes late copies what was
+// copied already. No right kernel's operands overlap so.
+std::vector<float> Shifted(const char* order) {
+  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.thread_order", order}});
+  constexpr size_t kCount = 64;
+  Slab x(b, 4 * (kCount + 1));
+  std::vector<float> data(kCount + 1);
+  std::iota(data.begin(), data.end(), 1.f);
+  ElementwiseKernel relu(b, "Relu", kCount);
+  Queue queue(b);
+  EXPECT_EQ(queue.Copy(x.at(), data.data(), 4 * data.size()), MGE_OK);
+  EXPECT_EQ(relu.Run(queue, {x.at(), x.at(4)}), MGE_OK) << relu.error.text;
+  EXPECT_EQ(queue.Copy(data.data(), x.at(), 4 * data.size()), MGE_OK);
+  EXPECT_EQ(queue.Finish(), MGE_OK) << queue.error.text;
+  return data;
+}
+
+TEST(VirtualKernel, ThreadsBeginInTheOrderThatIsSet) {
+  std::vector<float> forward = Shifted("forward"), reverse = Shifted("reverse"), shuffled = Shifted("shuffled");
+  EXPECT_THAT(forward, Each(1.f));
+  for (size_t i = 1; i < reverse.size(); ++i) ASSERT_EQ(reverse[i], static_cast<float>(i));
+  EXPECT_NE(shuffled, forward);
+  EXPECT_NE(shuffled, reverse);
+  EXPECT_EQ(shuffled, Shifted("shuffled"));  // the same order in every run
+}
+
+// The sum of 2^24, and 1 twice in the next 32 elements: a 1 alone is too little to change 2^24.
+float SumByWarps(const char* warp) {
+  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.warp", warp}});
+  Slab x(b, 1024), y(b, 4);
+  ElementwiseKernel sum(b, "ReduceSum", 256, 1, MGE_DTYPE_F32, 1);
+  size_t block = 0;
+  while (block < sum.ids.size() && sum.ids[block] != "gpu.reduce.block") ++block;
+  EXPECT_LT(block, sum.ids.size());
+  sum.Prepare(block);
+  std::vector<float> data(256, 0.f);
+  data[0] = 0x1p24f;
+  data[32] = data[40] = 1;
+  float got = 0;
+  Queue queue(b);
+  EXPECT_EQ(queue.Copy(x.at(), data.data(), 1024), MGE_OK);
+  EXPECT_EQ(sum.Run(queue, {x.at(), y.at()}), MGE_OK) << sum.error.text;
+  EXPECT_EQ(queue.Copy(&got, y.at(), 4), MGE_OK);
+  EXPECT_EQ(queue.Finish(), MGE_OK) << queue.error.text;
+  return got;
+}
+
+TEST(VirtualKernel, WarpsAreAsWideAsIsSet) {
+  EXPECT_EQ(SumByWarps("32"), 0x1p24f + 2);  // the second warp adds its two first
+  EXPECT_EQ(SumByWarps("64"), 0x1p24f);      // they meet 2^24 one by one
+}
+
 class VirtualCapture : public testing::Test {
  protected:
   VirtualCapture() : x_(b_, 40), y_(b_, 40), relu_(b_, "Relu", 10) {}

@@ -203,11 +203,13 @@ class Queue {
 
 inline mge_text TextOf(const std::string& s) { return {s.data(), s.size()}; }
 
-// An operator whose inputs and output are vectors of n elements of one type; operand i is bound to base i.
+// An operator whose inputs are vectors of n elements of one type, and its output one of as many or of `outputs`; operand i is
+// bound to base i.
 class ElementwiseKernel {
  public:
-  ElementwiseKernel(VirtualBackend& b, std::string op, int64_t n, int inputs = 1, mge_dtype dtype = MGE_DTYPE_F32)
-      : b_(b), op_(std::move(op)), n_(n), values_(static_cast<size_t>(inputs) + 1) {
+  ElementwiseKernel(VirtualBackend& b, std::string op, int64_t n, int inputs = 1, mge_dtype dtype = MGE_DTYPE_F32,
+                    int64_t outputs = 0)
+      : b_(b), op_(std::move(op)), n_(n), outputs_(outputs ? outputs : n), values_(static_cast<size_t>(inputs) + 1) {
     for (mge_value& v : values_) {
       v = {};
       v.struct_size = sizeof(v);
@@ -218,6 +220,7 @@ class ElementwiseKernel {
       value_list_.push_back(&v);
       operands_.push_back(static_cast<int32_t>(operands_.size()));
     }
+    values_.back().dims = &outputs_;
     uint64_t count = static_cast<uint64_t>(inputs);
     node_ = {};
     node_.struct_size = sizeof(node_);
@@ -285,7 +288,7 @@ class ElementwiseKernel {
   };
   VirtualBackend& b_;
   std::string op_;
-  int64_t n_;
+  int64_t n_, outputs_;
   std::vector<mge_value> values_;
   std::vector<const mge_value*> value_list_;
   std::vector<int32_t> operands_;
