@@ -16,6 +16,8 @@ namespace mge {
 namespace {
 
 constexpr int64_t kMaxBytes = int64_t{1} << 32;
+constexpr size_t kMostRows = 4096;       // of the dynamic section
+constexpr size_t kLongestText = 1 << 16;
 
 // A struct at an offset of the file, if it is all there.
 template <typename T>
@@ -30,7 +32,7 @@ std::optional<T> At(Bytes bytes, uint64_t offset) {
 std::optional<std::string> TextAt(Bytes strings, uint64_t offset) {
   if (offset >= strings.size()) return std::nullopt;
   const char* begin = reinterpret_cast<const char*>(strings.data()) + offset;
-  const void* end = std::memchr(begin, 0, strings.size() - offset);
+  const void* end = std::memchr(begin, 0, std::min(strings.size() - offset, kLongestText));
   if (!end) return std::nullopt;
   return std::string(begin, static_cast<const char*>(end));
 }
@@ -69,7 +71,7 @@ absl::StatusOr<ElfNeeds> ReadElfNeeds(const std::string& path) {
     if (segment.p_type != PT_DYNAMIC) continue;
     for (uint64_t at = 0; at + sizeof(Elf64_Dyn) <= segment.p_filesz; at += sizeof(Elf64_Dyn)) {
       std::optional<Elf64_Dyn> row = At<Elf64_Dyn>(bytes, segment.p_offset + at);
-      if (!row) return unsound("its dynamic section lies outside of the file");
+      if (!row || rows.size() >= kMostRows) return unsound("its dynamic section has no end, or lies outside of the file");
       if (row->d_tag == DT_NULL) break;
       if (row->d_tag == DT_STRTAB) strings_at = row->d_un.d_ptr;
       rows.push_back(*row);
@@ -81,7 +83,7 @@ absl::StatusOr<ElfNeeds> ReadElfNeeds(const std::string& path) {
     const bool library = row.d_tag == DT_NEEDED || row.d_tag == DT_FILTER || row.d_tag == DT_AUXILIARY;
     if (!library && row.d_tag != DT_RUNPATH && row.d_tag != DT_RPATH) continue;
     std::optional<std::string> text = TextAt(strings, row.d_un.d_val);
-    if (!text) return unsound("a name in its dynamic section lies outside of the file");
+    if (!text) return unsound("a name in its dynamic section has no end, or lies outside of the file");
     if (library) {
       out.libraries.push_back(*std::move(text));
     } else {

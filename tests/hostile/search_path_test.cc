@@ -30,9 +30,9 @@ std::string Searching(const std::string& places) {
   return Replaced(ReadAll(FakeFile("searches")), kWritten, places);
 }
 
-// The same with DT_RPATH in place of DT_RUNPATH.
-std::string SearchingByOldTag(const std::string& places) {
-  std::string bytes = Searching(places);
+// The library with the rows of its dynamic section changed by `edit(Elf64_Dyn&)`, which says whether it changed one.
+template <typename F>
+std::string WithRow(std::string bytes, F&& edit) {
   Elf64_Ehdr head;
   std::memcpy(&head, bytes.data(), sizeof(head));
   bool done = false;
@@ -42,14 +42,21 @@ std::string SearchingByOldTag(const std::string& places) {
     for (size_t at = 0; segment.p_type == PT_DYNAMIC && at < segment.p_filesz; at += sizeof(Elf64_Dyn)) {
       Elf64_Dyn row;
       std::memcpy(&row, bytes.data() + segment.p_offset + at, sizeof(row));
-      if (row.d_tag != DT_RUNPATH) continue;
-      row.d_tag = DT_RPATH;
+      done |= edit(row);
       std::memcpy(bytes.data() + segment.p_offset + at, &row, sizeof(row));
-      done = true;
     }
   }
   EXPECT_TRUE(done);
   return bytes;
+}
+
+// The same with DT_RPATH in place of DT_RUNPATH.
+std::string SearchingByOldTag(const std::string& places) {
+  return WithRow(Searching(places), [](Elf64_Dyn& row) {
+    if (row.d_tag != DT_RUNPATH) return false;
+    row.d_tag = DT_RPATH;
+    return true;
+  });
 }
 
 PluginFile Judged(const PluginFolder& folder, const std::string& name) {
@@ -61,7 +68,8 @@ PluginFile Judged(const PluginFolder& folder, const std::string& name) {
 TEST(SearchPath, ThatTheWorkingDirectoryOrTheMachineDecidesIsRefused) {
   PluginFolder folder;
   for (const char* places : {".", "lib", "..", ":", ":/usr/lib", "/usr/lib:", "/usr/lib::/lib", "$ORIGIN/../lib:",
-                             "$ORIGIN:lib", "$LIB", "$ORIGINAL/lib", "${ORIGIN/lib", "$ORIGIN.d", "/usr/$LIB", " /usr/lib"}) {
+                             "$ORIGIN:lib", "$LIB", "$ORIGINAL/lib", "${ORIGIN/lib", "$ORIGIN.d", "/usr/$LIB",
+                             " /usr/lib"}) {
     for (bool old : {false, true}) {
       folder.Write("mge_x.so", old ? SearchingByOldTag(places) : Searching(places));
       PluginFile row = Judged(folder, "mge_x.so");
@@ -134,6 +142,20 @@ TEST(SearchPath, AndTheNameOfALibraryMayNotBeRelative) {
   EXPECT_THAT(row.reason, HasSubstr("needs the library 'lib/gone.so'"));
   folder.Write("mge_x.so", Replaced(Searching("$ORIGIN"), kNeeded, "$ORIGIN/gone.so"));
   EXPECT_EQ(Judged(folder, "mge_x.so").verdict, Verdict::kAccepted);
+}
+
+TEST(SearchPath, ThatCannotBeReadIsRefused) {
+  PluginFolder folder;
+  for (int64_t tag : {DT_RUNPATH, DT_NEEDED, DT_STRTAB}) {
+    folder.Write("mge_x.so", WithRow(Searching("."), [&](Elf64_Dyn& row) {
+      if (row.d_tag != tag) return false;
+      row.d_un.d_val = uint64_t{1} << 40;
+      return true;
+    }));
+    PluginFile row = Judged(folder, "mge_x.so");
+    EXPECT_EQ(VerdictCodeName(row.code), "damaged") << tag << ": " << row.reason;
+    EXPECT_THAT(row.reason, HasSubstr("lies outside of the file")) << tag;
+  }
 }
 
 TEST(SearchPath, OfABackendBringsNothingFromTheWorkingDirectory) {
