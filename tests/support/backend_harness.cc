@@ -355,11 +355,50 @@ struct Backend::Impl {
     return Compare(got, want, t);
   }
 
+  // Every float rounded to the 8 bits of bfloat16; undefined if there are none in more.
+  static Tensor Rounded(const Tensor& t) {
+    Tensor r;
+    if (t.dtype() != DType::kF32 && t.dtype() != DType::kF64) return r;
+    r = *Tensor::Create(t.dtype(), t.shape());
+    DispatchFloating(t.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      auto from = t.Data<T>();
+      auto to = r.MutableData<T>();
+      for (size_t i = 0; i < from.size(); ++i) {
+        to[i] = static_cast<T>(static_cast<float>(BFloat16(static_cast<float>(from[i]))));
+      }
+    });
+    return r;
+  }
+
+  // How far from the reference each output of a kernel may be that computes in 8 bits: as far as it goes if its inputs are
+  // rounded, one after another, and twice that for what rounding both of a product's factors adds.
+  std::vector<double> ReducedErrors(const Case& c, const std::vector<ValueId>& outputs,
+                                    const std::vector<const Tensor*>& want) {
+    std::vector<double> errors(want.size());
+    for (ValueId v = 0; v < c.graph.value_count(); ++v) {
+      auto input = std::find(c.graph.inputs().begin(), c.graph.inputs().end(), v);
+      Case changed = c;
+      Tensor& place = input != c.graph.inputs().end() ? changed.inputs[static_cast<size_t>(input - c.graph.inputs().begin())]
+                                                      : changed.graph.value(v).constant;
+      Tensor rounded = Rounded(place);
+      Prepared p;
+      if (!rounded.defined()) continue;
+      place = rounded;
+      if (!Prepare(changed, p, nullptr)) continue;
+      for (size_t o = 0; o < want.size(); ++o) {
+        double largest = 0;
+        for (int64_t i = 0; i < want[o]->elements(); ++i) {
+          largest = std::max(largest, std::abs(At(p.values[outputs[o]], i) - At(*want[o], i)));
+        }
+        errors[o] += 2 * largest;
+      }
+    }
+    return errors;
+  }
+
   void CheckCandidate(const Case& c, const mge_problem& problem, const Candidate& k, const std::vector<const Tensor*>& in,
-                      const std::vector<const Tensor*>& out, const std::function<Tolerance(DType)>& wanted, Outcome& r) {
-    // What computes in less than the element type says so, and is held to bfloat16.
-    bool reduced = (k.raw.attributes & MGE_KERNEL_REDUCED_PRECISION) != 0;
-    auto tolerance = [&](DType t) { return wanted(reduced && (t == DType::kF32 || t == DType::kF64) ? DType::kBF16 : t); };
+                      const std::vector<const Tensor*>& out, const std::vector<Tolerance>& tolerance, Outcome& r) {
     Bound b;
     int32_t code = MGE_OK;
     if (Bind(problem, k, in, out, b)) {
@@ -368,7 +407,7 @@ struct Backend::Impl {
         code = Run(b, width);
         if (code != MGE_OK) break;
         for (size_t o = 0; o < out.size(); ++o) {
-          std::string wrong = CompareOutput(b.buffers[in.size() + o]->data(), *out[o], k.outputs[o], tolerance(out[o]->dtype()));
+          std::string wrong = CompareOutput(b.buffers[in.size() + o]->data(), *out[o], k.outputs[o], tolerance[o]);
           EXPECT_EQ(wrong, "") << c.name << " " << k.id << " output " << o << " width " << width << " "
                                << DTypeName(out[o]->dtype()) << ShapeText(out[o]->shape());
         }
@@ -389,7 +428,7 @@ struct Backend::Impl {
         bases[o] = bases[pair.input];
         EXPECT_EQ(Run(b, 1, bases.data()), MGE_OK) << error;
         std::string wrong = CompareOutput(b.buffers[pair.input]->data(), *out[pair.output], k.outputs[pair.output],
-                                          tolerance(out[pair.output]->dtype()));
+                                          tolerance[pair.output]);
         EXPECT_EQ(wrong, "") << c.name << " " << k.id << " in place of input " << pair.input;
         WriteInput(b, pair.input, *in[pair.input], k.inputs[pair.input]);
       }
@@ -458,7 +497,13 @@ Backend::Outcome Backend::Check(const Case& c, std::function<Tolerance(DType)> t
   for (const Candidate& k : found.candidates) {
     r.candidates.push_back(k.id);
     EXPECT_GE(k.raw.cost_us, 0) << k.id << " estimates no cost";
-    impl_->CheckCandidate(c, p.problem, k, in, out, tolerance, r);
+    std::vector<Tolerance> allowed;
+    for (const Tensor* t : out) allowed.push_back(tolerance(t->dtype()));
+    if (k.raw.attributes & MGE_KERNEL_REDUCED_PRECISION) {
+      std::vector<double> errors = impl_->ReducedErrors(c, p.abi->outputs(), out);
+      for (size_t o = 0; o < out.size(); ++o) allowed[o].absolute += errors[o];
+    }
+    impl_->CheckCandidate(c, p.problem, k, in, out, allowed, r);
   }
   return r;
 }
@@ -471,6 +516,7 @@ Backend::Outcome Backend::Offers(const Case& c) {
   r.refusals = found.refusals;
   for (const Candidate& k : found.candidates) {
     r.candidates.push_back(k.id);
+    r.attributes.push_back(k.raw.attributes);
     r.us.push_back(k.raw.cost_us);
   }
   return r;
@@ -528,7 +574,7 @@ void Backend::CheckReorder(const Tensor& t, const mge_layout& from, const mge_la
   for (Candidate& k : found.candidates) {
     k.inputs = {from};
     k.outputs = {to};
-    impl_->CheckCandidate(c, *problem.problem(), k, {&t}, {&t}, [](DType) { return Tolerance{}; }, r);
+    impl_->CheckCandidate(c, *problem.problem(), k, {&t}, {&t}, {Tolerance{}}, r);
     for (int32_t code : r.codes) EXPECT_EQ(code, MGE_OK);
   }
 }

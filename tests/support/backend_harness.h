@@ -57,6 +57,7 @@ class Backend {
 
   struct Outcome {
     std::vector<std::string> candidates;  // ids, as offered
+    std::vector<uint64_t> attributes;     // of the candidates; by Offers() only
     std::vector<std::string> refusals;    // "kernel: reason"
     std::vector<int32_t> codes;           // of the runs of candidate i
     std::vector<std::string> errors;

@@ -141,10 +141,10 @@ void Offer(const Problem& p, Offers& offers) {
                            tile_us / static_cast<double>(splits),
                 .variant = kSplitK, .in_place = in_place});
   }
-  if (product.type == MGE_DTYPE_F32) {
+  if (product.type == MGE_DTYPE_F32) {  // what matrix units compute, by plain instructions
     offers.Add({.id = "gpu.matmul.as_bf16",
                 .rank = 20,
-                .attributes = kExact | MGE_KERNEL_REDUCED_PRECISION,
+                .attributes = kExact | MGE_KERNEL_REDUCED_PRECISION | MGE_KERNEL_TENSOR_CORE,
                 .cost_us = us * 1.1,
                 .variant = kAsBf16,
                 .in_place = in_place});
