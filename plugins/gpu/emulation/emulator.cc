@@ -102,6 +102,8 @@ struct Emulator::Block {
   ~Block() {
     DropFibers();
     if (stacks) munmap(stacks, kStackBytes * kMaxThreads);
+    races::PrivateMemoryFreed(stacks);
+    races::PrivateMemoryFreed(phase_state.data());
     Unpoison();
   }
   void DropFibers() {

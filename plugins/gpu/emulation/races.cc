@@ -118,6 +118,9 @@ void SharedMemory(const void* begin, size_t size) {
 void PrivateMemory(const void* begin, size_t size) {
   own.push_back({reinterpret_cast<uintptr_t>(begin), reinterpret_cast<uintptr_t>(begin) + size});
 }
+void PrivateMemoryFreed(const void* begin) {
+  std::erase_if(own, [&](const Region& r) { return r.begin == reinterpret_cast<uintptr_t>(begin); });
+}
 
 }  // namespace mge::gpu::races
 

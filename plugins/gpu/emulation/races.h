@@ -24,9 +24,10 @@ void BeginBlock(uint64_t block);
 void Barrier();                     // of the whole block
 void WarpBarrier(uint32_t thread);  // of the thread's warp
 void Thread(uint32_t thread);       // runs from now on
-// Where shared memory lies (it is another one in every block), and what belongs to the threads alone.
+// Where shared memory lies (it is another one in every block), and what belongs to the threads alone until it is freed.
 void SharedMemory(const void* begin, size_t bytes);
 void PrivateMemory(const void* begin, size_t bytes);
+void PrivateMemoryFreed(const void* begin);
 #else
 inline void BeginLaunch(uint32_t, const void*) {}
 inline void EndLaunch() {}
@@ -36,6 +37,7 @@ inline void WarpBarrier(uint32_t) {}
 inline void Thread(uint32_t) {}
 inline void SharedMemory(const void*, size_t) {}
 inline void PrivateMemory(const void*, size_t) {}
+inline void PrivateMemoryFreed(const void*) {}
 #endif
 
 }  // namespace mge::gpu::races

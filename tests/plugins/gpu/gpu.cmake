@@ -24,10 +24,10 @@ if(NOT MGE_SANITIZE)
   target_link_options(test_plugins_gpu_overruns PRIVATE -fsanitize=address)
 endif()
 
-# Kernels that share memory, compiled for the race checker. Instrumented objects meet its runtime, not libtsan.
+# Kernels compiled for the race checker. Instrumented objects meet its runtime, not libtsan.
 if(NOT MGE_SANITIZE)
   mge_test(plugins/gpu/races LINK mge_sdk)
-  set(kernels copy norm reduce matmul conv)
+  set(kernels chain conv copy matmul norm pool reduce resize scan scatter)
   list(TRANSFORM kernels PREPEND ${PROJECT_SOURCE_DIR}/plugins/gpu/kernels/)
   list(TRANSFORM kernels APPEND .cu)
   mge_gpu_emulate(${kernels})
