@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "handles.h"
 
@@ -12,29 +14,14 @@ using software::Memory;
 
 constexpr uint64_t kPinnedAlignment = 4096;
 
-mge_code SlabAcquire(mge_device* device, int32_t memory_class, uint64_t bytes, mge_slab* out, mge_error* error) noexcept {
-  return Guard(error, [&]() -> mge_code {
-    if (memory_class == MGE_MEMORY_PINNED) {
-      if (Result r = device->gpu.Health(); !r.ok()) return Report(error, r);
-      uint64_t rounded = (std::max<uint64_t>(bytes, 1) + kPinnedAlignment - 1) / kPinnedAlignment * kPinnedAlignment;
-      void* address = rounded < bytes ? nullptr : std::aligned_alloc(kPinnedAlignment, rounded);
-      if (!address) {
-        return Report(error, MGE_RESOURCE_EXHAUSTED, "the system gives no " + std::to_string(bytes) + " bytes of host memory");
-      }
-      *out = {sizeof(mge_slab), memory_class, address, address, nullptr, bytes};
-      return MGE_OK;
-    }
-    if (memory_class != MGE_MEMORY_DEVICE) {
-      return Report(error, MGE_UNIMPLEMENTED, "memory class " + std::to_string(memory_class) + " does not exist");
-    }
-    void* address = nullptr;
-    if (Result r = device->gpu.Allocate(bytes, &address); !r.ok()) return Report(error, r);
-    *out = {sizeof(mge_slab), memory_class, address, nullptr, nullptr, bytes};
-    return MGE_OK;
-  });
-}
+// Behind a slab's handle: the slab, and what releases it behind a fence, made beforehand as nothing may fail then.
+struct Held {
+  mge_slab slab;
+  software::Event::Actions release;
+};
 
 void SlabRelease(mge_device* device, const mge_slab* slab) noexcept {
+  std::unique_ptr<Held> held(static_cast<Held*>(slab->handle));
   if (slab->memory_class == MGE_MEMORY_PINNED) {
     std::free(slab->address);
   } else {
@@ -42,9 +29,34 @@ void SlabRelease(mge_device* device, const mge_slab* slab) noexcept {
   }
 }
 
+Result AcquirePinned(mge_device* device, uint64_t bytes, void** out) {
+  if (Result r = device->gpu.CountAllocation(); !r.ok()) return r;
+  uint64_t rounded = (std::max<uint64_t>(bytes, 1) + kPinnedAlignment - 1) / kPinnedAlignment * kPinnedAlignment;
+  *out = rounded < bytes ? nullptr : std::aligned_alloc(kPinnedAlignment, rounded);
+  if (*out) return {};
+  return {MGE_RESOURCE_EXHAUSTED, "the system gives no " + std::to_string(bytes) + " bytes of host memory"};
+}
+
+mge_code SlabAcquire(mge_device* device, int32_t memory_class, uint64_t bytes, mge_slab* out, mge_error* error) noexcept {
+  return Guard(error, [&]() -> mge_code {
+    bool pinned = memory_class == MGE_MEMORY_PINNED;
+    if (!pinned && memory_class != MGE_MEMORY_DEVICE) {
+      return Report(error, MGE_UNIMPLEMENTED, "memory class " + std::to_string(memory_class) + " does not exist");
+    }
+    auto held = std::make_unique<Held>();
+    held->release.emplace_back(0, [device, held = held.get()] { SlabRelease(device, &held->slab); });
+    void* address = nullptr;
+    Result r = pinned ? AcquirePinned(device, bytes, &address) : device->gpu.Allocate(bytes, &address);
+    if (!r.ok()) return Report(error, r);
+    held->slab = {sizeof(mge_slab), memory_class, address, pinned ? address : nullptr, held.get(), bytes};
+    *out = held.release()->slab;
+    return MGE_OK;
+  });
+}
+
 void SlabReleaseAfter(mge_device* device, const mge_slab* slab, const mge_fence_point* last_use) noexcept {
   if (!last_use->fence) return SlabRelease(device, slab);
-  last_use->fence->event->Then(last_use->value, [device, slab = *slab] { SlabRelease(device, &slab); });
+  last_use->fence->event->Then(last_use->value, std::move(static_cast<Held*>(slab->handle)->release));
 }
 
 void MemoryInfo(mge_device* device, uint64_t* free_bytes, uint64_t* total_bytes) noexcept {

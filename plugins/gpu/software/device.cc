@@ -29,7 +29,7 @@ SoftwareDevice::SoftwareDevice(DeviceOptions options)
       memory_(options_.memory_bytes, options_.poison),
       faults_(options_.faults, options_.number) {}
 
-Result SoftwareDevice::InjectAllocationFault() {
+Result SoftwareDevice::CountAllocation() {
   if (Result r = Health(); !r.ok()) return r;
   const FaultRule* fault = faults_.Next(Operation::kAllocation);
   if (!fault) return {};
@@ -41,13 +41,13 @@ Result SoftwareDevice::InjectAllocationFault() {
 }
 
 Result SoftwareDevice::Allocate(uint64_t bytes, void** out) {
-  if (Result r = InjectAllocationFault(); !r.ok()) return r;
+  if (Result r = CountAllocation(); !r.ok()) return r;
   Result r = memory_.Allocate(bytes, out);
   return r.ok() ? r : Result{r.code(), name() + ": " + r.text()};
 }
 
 Result SoftwareDevice::Commit(const void* range, uint64_t offset, uint64_t bytes) {
-  if (Result r = InjectAllocationFault(); !r.ok()) return r;
+  if (Result r = CountAllocation(); !r.ok()) return r;
   Result r = memory_.Commit(range, offset, bytes);
   return r.ok() ? r : Result{r.code(), name() + ": " + r.text()};
 }

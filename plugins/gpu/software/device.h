@@ -61,7 +61,8 @@ class SoftwareDevice {
   const DeviceOptions& options() const { return options_; }
   const std::string& name() const { return options_.name; }
 
-  // Counted among the allocations that can be made to fail.
+  // Counts an allocation of any memory, and fails it if a fault says so. Allocate() and Commit() do.
+  Result CountAllocation();
   Result Allocate(uint64_t bytes, void** out);
   Result Commit(const void* range, uint64_t offset, uint64_t bytes);
   Memory& memory() { return memory_; }
@@ -83,8 +84,6 @@ class SoftwareDevice {
   Channel& from_peer(int number);  // one for each direction of each pair
 
  private:
-  Result InjectAllocationFault();
-
   const DeviceOptions options_;
   Memory memory_;
   Faults faults_;

@@ -50,15 +50,13 @@ void Event::Fail(const FailurePtr& failure) {
   for (auto& [at, action] : due) action();
 }
 
-void Event::Then(uint64_t value, std::function<void()> action) {
+void Event::Then(uint64_t value, Actions actions) noexcept {
+  for (auto& [at, action] : actions) at = value;
   {
     std::lock_guard lock(mutex_);
-    if (!Over(value)) {
-      actions_.emplace_back(value, std::move(action));
-      return;
-    }
+    if (!Over(value)) actions_.splice(actions_.end(), actions);
   }
-  action();
+  for (auto& [at, action] : actions) action();
 }
 
 Event::Answer Event::HostWait(uint64_t value, uint64_t timeout_ns) {

@@ -51,11 +51,12 @@ class Event {
   // Blocks a stream until the event is reached or failed or `give_up` is set, after which Wake() is called.
   Answer Wait(uint64_t value, const std::atomic<bool>& give_up);
   void Wake();
-  // Does it when the event is reached or failed, in the thread that raises it; at once if it is already.
-  void Then(uint64_t value, std::function<void()> action);
+  using Actions = std::list<std::pair<uint64_t, std::function<void()>>>;
+  // Does them when the event is reached or failed, in the thread that raises it; at once if it is already. The list is made
+  // beforehand, and this takes no memory; the values in it are replaced.
+  void Then(uint64_t value, Actions actions) noexcept;
 
  private:
-  using Actions = std::list<std::pair<uint64_t, std::function<void()>>>;
   bool Over(uint64_t value) const { return value_ >= value || failure_; }
   Actions TakeDue();
   Answer Now(uint64_t value) const { return value_ >= value ? Answer{true} : Answer{false, failure_}; }

@@ -14,8 +14,8 @@
 
 namespace mge::software {
 
-// What is counted, per device and from 1: allocations as they are asked for, copies (fills among them) and kernels as they
-// begin on the device, and copies and kernels together.
+// What is counted, per device and from 1: allocations as they are asked for (slabs of device and page-locked memory, memory
+// under a range), copies (fills among them) and kernels as they begin on the device, and copies and kernels together.
 enum class Operation : uint8_t { kAllocation, kCopy, kKernel, kAny };
 inline constexpr int kOperations = 4;
 

@@ -80,20 +80,21 @@ void Stream::RunOrThrow(const Task& task, Clock::time_point enqueued) {
 }
 
 FailurePtr Stream::Wait(const Task& task) {
-  {
-    std::lock_guard lock(mutex_);
-    waits_for_ = task.event.get();
-  }
+  struct Waiting {
+    Waiting(Stream& s, Event* event) : stream(s) { Set(event); }
+    ~Waiting() { Set(nullptr); }
+    void Set(Event* event) {
+      std::lock_guard lock(stream.mutex_);
+      stream.waits_for_ = event;
+    }
+    Stream& stream;
+  } waiting(*this, task.event.get());
   Event::Answer answer;
   do {
     look_again_ = false;
     if (stop_ && !CanGoOn()) break;
     answer = task.event->Wait(task.value, look_again_);
   } while (!answer.reached && !answer.failure);
-  {
-    std::lock_guard lock(mutex_);
-    waits_for_ = nullptr;
-  }
   if (answer.reached) return nullptr;
   return answer.failure ? answer.failure : Cancelled();
 }

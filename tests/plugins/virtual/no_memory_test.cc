@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens where the process has no memory, in calls that cannot answer an error.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "tests/plugins/virtual/virtual_backend.h"
+
+namespace {
+
+std::atomic<bool> g_no_memory{false};
+
+// While it lives, no operator new of the process gives anything.
+struct NoMemory {
+  NoMemory() { g_no_memory = true; }
+  ~NoMemory() { g_no_memory = false; }
+};
+
+// Out of line, or GCC sees free() after operator new and warns.
+[[gnu::noinline]] void Delete(void* memory) noexcept { std::free(memory); }
+
+}  // namespace
+
+void* operator new(size_t bytes) {
+  void* out = g_no_memory ? nullptr : std::malloc(bytes ? bytes : 1);
+  if (!out) throw std::bad_alloc();
+  return out;
+}
+void operator delete(void* memory) noexcept { Delete(memory); }
+void operator delete(void* memory, size_t) noexcept { Delete(memory); }
+
+namespace mge {
+namespace {
+
+using testing::HasSubstr;
+
+uint64_t FreeOf(VirtualBackend& b) {
+  uint64_t free = 0, total = 0;
+  b.memory().memory_info(b.Device(), &free, &total);
+  return free;
+}
+
+TEST(VirtualNoMemory, ReachesTheBackend) {
+  VirtualBackend b;
+  mge_slab slab = {};
+  slab.struct_size = sizeof(slab);
+  mge_device* device = b.Device();
+  mge_code code = MGE_OK;
+  {
+    NoMemory none;
+    code = b.memory().slab_acquire(device, MGE_MEMORY_DEVICE, 8, &slab, nullptr);
+  }
+  EXPECT_EQ(code, MGE_RESOURCE_EXHAUSTED);
+}
+
+TEST(VirtualNoMemory, ASlabIsReleasedBehindItsFenceAllTheSame) {
+  VirtualBackend b;
+  uint64_t before = FreeOf(b);
+  for (int32_t memory_class : {MGE_MEMORY_DEVICE, MGE_MEMORY_PINNED}) {
+    Slab slab(b, 5000, 0, memory_class);
+    Fence last(b);
+    Queue queue(b);
+    mge_fence_point point = {sizeof(point), 0, last, 1};
+    mge_slab raw = slab.Take();
+    {
+      NoMemory none;
+      b.memory().slab_release_after(b.Device(), &raw, &point);
+    }
+    EXPECT_EQ(FreeOf(b), before - (memory_class == MGE_MEMORY_DEVICE ? 5000 : 0));
+    ASSERT_EQ(queue.Signal(last, 1), MGE_OK);
+    ASSERT_EQ(queue.Finish(), MGE_OK);
+    EXPECT_EQ(FreeOf(b), before);
+  }
+}
+
+TEST(VirtualNoMemory, AWaitOfADestroyedQueueFailsIfItCannotBeJudged) {
+  VirtualBackend b;
+  Fence never(b), last(b);
+  Queue queue(b);
+  ASSERT_EQ(queue.Wait(never, 1), MGE_OK);
+  ASSERT_EQ(queue.Signal(last, 1), MGE_OK);
+  {
+    NoMemory none;
+    queue.Destroy();
+  }
+  EXPECT_EQ(last.Wait(1, 0), MGE_RESOURCE_EXHAUSTED);
+  EXPECT_THAT(last.error.text, HasSubstr("the host has no memory"));
+}
+
+}  // namespace
+}  // namespace mge
