@@ -77,6 +77,20 @@ class Fence {
     }
     changed_.notify_all();
   }
+  // A queue has still to reach it.
+  void Promise(uint64_t value) {
+    std::lock_guard lock(mutex_);
+    promised_ = std::max(promised_, value);
+  }
+  // For a queue's thread; given up when the queue ends and nobody is to reach the value.
+  mge::Result QueueWait(uint64_t value, const std::atomic<bool>& ended) {
+    std::unique_lock lock(mutex_);
+    while (value_ < value && failure_.ok()) {
+      if (ended && promised_ < value) return {MGE_CANCELLED, "the queue ends"};
+      changed_.wait_for(lock, std::chrono::milliseconds(2));
+    }
+    return value_ >= value ? mge::Result() : failure_;
+  }
   mge::Result HostWait(uint64_t value, uint64_t timeout_ns) {
     if (g_control.wait_us) std::this_thread::sleep_for(std::chrono::microseconds(g_control.wait_us));
     std::unique_lock lock(mutex_);
@@ -89,7 +103,7 @@ class Fence {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  uint64_t value_ = 0;
+  uint64_t value_ = 0, promised_ = 0;
   mge::Result failure_;
 };
 
@@ -122,13 +136,14 @@ class Queue {
     return Move(to.Real(destination), from.Real(source), bytes);
   }
   mge::Result Signal(Fence& fence, uint64_t value) {
+    if (!g_control.lost) fence.Promise(value);
     return Enqueue([this, &fence, value] {
       fence.Reach(value, failure_);
       return mge::Result();
     }, true);
   }
   mge::Result Wait(Fence& fence, uint64_t value) {
-    return Enqueue([&fence, value] { return fence.HostWait(value, UINT64_MAX); });
+    return Enqueue([this, &fence, value] { return fence.QueueWait(value, ended_); });
   }
   mge::Result CaptureBegin() {
     record_ = new Record;
@@ -208,7 +223,7 @@ class Queue {
   std::deque<Entry> tasks_;
   Record* record_ = nullptr;
   mge::Result failure_;  // of this queue; what follows is skipped, and fences carry it
-  bool ended_ = false;
+  std::atomic<bool> ended_{false};
   std::thread thread_;
 };
 
