@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -31,6 +32,9 @@ using emulation::WarpOp;
 namespace {
 
 constexpr size_t kStackBytes = 64 << 10;
+constexpr size_t kGuardBytes = kStackBytes;      // below each: a multiple of any page, and more than a frame
+constexpr size_t kSlotBytes = kGuardBytes + kStackBytes;
+constexpr int kMostGuards = 12 << 10;            // of the process: a guard is two of the 65530 mappings that Linux allows
 constexpr size_t kSharedBytes = 228 << 10;       // as on sm_90
 constexpr size_t kStaticBytes = 48 << 10;        // what a kernel may name without asking for dynamic memory
 constexpr uint32_t kMaxThreads = 1024, kMaxWarps = kMaxThreads / 32, kMaxWarpThreads = 64;
@@ -40,6 +44,8 @@ constexpr size_t kRedZone = 128;
 constexpr size_t kRedZone = 0;
 #endif
 constexpr size_t kSharedRoom = kSharedBytes + 16 * kRedZone;
+
+std::atomic<int> guards = 0;
 
 // A fiber and what differs between the threads of a block; lies just above its stack.
 struct Runner {
@@ -87,6 +93,8 @@ struct Emulator::Block {
   std::array<Runner*, kMaxThreads + 1> ready;  // a ring of those that may go on
   uint32_t ready_head = 0, ready_tail = 0;
   char* stacks = nullptr;
+  size_t guarded = 0;                  // slots whose guard was seen to
+  int own_guards = 0;
   // Shared memory.
   size_t dynamic_used = 0, dynamic_bytes = 0;  // without and with what parts it from the arrays
   size_t named = 0, state_used = 0;
@@ -101,7 +109,8 @@ struct Emulator::Block {
 
   ~Block() {
     DropFibers();
-    if (stacks) munmap(stacks, kStackBytes * kMaxThreads);
+    if (stacks) munmap(stacks, kSlotBytes * kMaxThreads);
+    guards -= own_guards;
     races::PrivateMemoryFreed(stacks);
     races::PrivateMemoryFreed(phase_state.data());
     Unpoison();
@@ -116,6 +125,7 @@ struct Emulator::Block {
     __asan_unpoison_memory_region(shared, kSharedRoom);
 #endif
   }
+  void Guard(size_t slot);
   void Fail(const char* format, ...) __attribute__((format(printf, 2, 3)));
   Runner* NewRunner();
   Runner* Pick();
@@ -145,6 +155,17 @@ void Emulator::Block::Fail(const char* format, ...) {
   error = std::string(kernel ? kernel->name : "launch") + ": " + text;
 }
 
+// Seen to once, since stacks are used again. Without a guard left to take, a stack does without.
+void Emulator::Block::Guard(size_t slot) {
+  if (slot < guarded) return;
+  guarded = slot + 1;
+  if (guards.fetch_add(1) < kMostGuards && mprotect(stacks + slot * kSlotBytes, kGuardBytes, PROT_NONE) == 0) {
+    ++own_guards;
+  } else {
+    --guards;
+  }
+}
+
 Runner* Emulator::Block::NewRunner() {
   if (!idle.empty()) {
     Runner* r = idle.back();
@@ -152,14 +173,15 @@ Runner* Emulator::Block::NewRunner() {
     return r;
   }
   if (!stacks) {
-    void* p = mmap(nullptr, kStackBytes * kMaxThreads, PROT_READ | PROT_WRITE,
+    void* p = mmap(nullptr, kSlotBytes * kMaxThreads, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) throw std::bad_alloc();
     stacks = static_cast<char*>(p);
-    races::PrivateMemory(stacks, kStackBytes * kMaxThreads);
+    races::PrivateMemory(stacks, kSlotBytes * kMaxThreads);
   }
   size_t i = runners.size();
-  char* stack = stacks + i * kStackBytes;
+  char* stack = stacks + i * kSlotBytes + kGuardBytes;
+  Guard(i);
 #if defined(__SANITIZE_ADDRESS__)
   __asan_unpoison_memory_region(stack, kStackBytes);  // marks of a fiber that was dropped here
 #endif

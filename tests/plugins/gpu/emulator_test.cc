@@ -2,7 +2,12 @@
 // The emulated machine itself: what it promises kernels, and what its checkers say of faulty ones.
 #include "plugins/gpu/emulation/emulator.h"
 
+#include <sys/wait.h>
+
+#include <fstream>
+#include <memory>
 #include <numeric>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -151,6 +156,44 @@ TEST(Emulator, SaysWhereThreadsDivergeAndGoesOnAfterwards) {
       EXPECT_EQ(good.y[0], 2016);
     }
   }
+}
+
+// By a signal, or by a sanitizer that answers it.
+bool WasStopped(int status) {
+  return !WIFEXITED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != kCameThrough);
+}
+
+// What else would lie below its stack is the stack of another thread.
+TEST(EmulatorDeathTest, AThreadThatLeavesItsStackGoesNoFurther) {
+  auto run = [](int64_t kib) {
+    Emulator e;
+    Trial r("machine_deep_stack");
+    r.args.n = kib;
+    e.Run(r.launch);
+  };
+  EXPECT_EXIT(run(8), testing::ExitedWithCode(kCameThrough), "");
+  EXPECT_EXIT(run(80), WasStopped, "");
+}
+
+// A process can have so many mappings only.
+TEST(EmulatorDeathTest, MoreEmulatorsThanGuardsRunAndGiveThemBack) {
+  {
+    std::vector<std::unique_ptr<Emulator>> many;
+    for (int i = 0; i < 60; ++i) {
+      many.push_back(std::make_unique<Emulator>(EmulatorSettings{.whole_reductions = false}));
+      Trial r("machine_sum_of_block", 256);
+      ASSERT_TRUE(many.back()->Run(r.launch)) << many.back()->error();
+    }
+    std::ifstream maps("/proc/self/maps");
+    std::string line;
+    int mappings = 0;
+    while (std::getline(maps, line)) ++mappings;
+    EXPECT_LT(mappings, 40000);
+  }
+  Emulator e;
+  Trial r("machine_deep_stack");
+  r.args.n = 80;
+  EXPECT_EXIT(e.Run(r.launch), WasStopped, "");
 }
 
 TEST(Emulator, RefusesLaunchesThatDoNotFitTheKernel) {

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <string>
 
 #include "plugins/gpu/emulation/emulator.h"
 #include "plugins/gpu/launch.h"
@@ -64,12 +66,28 @@ EmulatorSettings Settings() {
 
 thread_local Fault fault;
 
+// Kept from launch to launch while the settings stay the same: a new one makes fibers and guards anew.
+struct Kept {
+  std::mutex mutex;
+  std::string settings;
+  std::unique_ptr<Emulator> emulator;
+
+  Emulator& Get() {
+    std::string now;
+    for (uint32_t i = 0; i < std::size(kSettings); ++i) (now += Setting(i)) += ' ';
+    if (!emulator || now != settings) emulator = std::make_unique<Emulator>(Settings());
+    settings = now;
+    return *emulator;
+  }
+} kept;
+
 }  // namespace
 
 Fault* FaultOf(const mge_run*) { return &fault; }
 
 mge_code Enqueue(const mge_run* run, const Launch& launch) {
-  Emulator emulator(Settings());
+  std::lock_guard lock(kept.mutex);
+  Emulator& emulator = kept.Get();
   if (!emulator.Run(launch)) return Report(run->error, MGE_INTERNAL, emulator.error());
   if (!fault.what) return MGE_OK;
   std::string text = std::string(KernelName(launch.kernel)) + ": " + FaultText(fault);
@@ -91,7 +109,10 @@ mge_code Start(const mge_host* host, mge_error*) noexcept {
   Host() = host;
   return MGE_OK;
 }
-void Stop() noexcept { Host() = nullptr; }
+void Stop() noexcept {
+  kept.emulator.reset();
+  Host() = nullptr;
+}
 
 mge_code Enumerate(const mge_device_sink* sink, mge_error*) noexcept {
   mge_device_info info = {};

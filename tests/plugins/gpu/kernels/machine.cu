@@ -2,6 +2,8 @@
 // Kernels that show what the emulated machine does, and kernels with one fault each for its checkers.
 #include "tests/plugins/gpu/kernels/machine.h"
 
+#include <unistd.h>
+
 #include "plugins/gpu/kernels/block_reduce.h"
 #include "plugins/gpu/port.h"
 
@@ -100,6 +102,20 @@ GPU_DEVICE void SharedTooFar(const MachineArgs& args) {
   args.y[threadIdx.x] = s[threadIdx.x];
 }
 
+// Thread 0 waits while thread 1 fills its stack with n KiB.
+[[gnu::noinline]] static int32_t Deep(int64_t n) {
+  volatile int32_t kib[256];
+  for (int i = 0; i < 256; ++i) kib[i] = static_cast<int32_t>(n);
+  return (n == 0 ? 0 : Deep(n - 1)) + kib[n & 255];
+}
+GPU_DEVICE void DeepStack(const MachineArgs& args) {
+  if (threadIdx.x == 1) {
+    args.y[0] = Deep(args.n);
+    _exit(kCameThrough);
+  }
+  GPU_BARRIER();
+}
+
 GPU_KERNEL(machine_warp_operations, 256, MachineArgs, WarpOperations)
 GPU_KERNEL(machine_order_of_threads, 256, MachineArgs, OrderOfThreads)
 GPU_KERNEL(machine_first_shared, 256, MachineArgs, FirstShared)
@@ -115,5 +131,6 @@ GPU_KERNEL(machine_race_of_neighbours, 256, MachineArgs, RaceOfNeighbours)
 GPU_KERNEL(machine_race_of_blocks, 256, MachineArgs, RaceOfBlocks)
 GPU_PHASED_KERNEL(machine_phases_without_barrier, 256, MachineArgs, PhasesWithoutBarrier)
 GPU_KERNEL(machine_shared_too_far, 256, MachineArgs, SharedTooFar)
+GPU_KERNEL(machine_deep_stack, 256, MachineArgs, DeepStack)
 
 }  // namespace mge::gpu

@@ -6,6 +6,9 @@
 
 namespace mge::gpu {
 
+// With which machine_deep_stack ends the process.
+constexpr int kCameThrough = 3;
+
 struct MachineArgs {
   const int32_t* x;
   int32_t* y;
