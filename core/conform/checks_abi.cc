@@ -222,6 +222,7 @@ absl::Status CheckLongStructs(Subject& s) {
 
 absl::Status CheckUnknownBits(Subject& s) {
   mge_slab slab = {};
+  slab.struct_size = sizeof(slab);
   MGE_RETURN_IF_ERROR(MustRefuse(
       "the memory class 99", [&](mge_error* e) { return s.plugin().memory->slab_acquire(s.device(), 99, 4096, &slab, e); }));
   if (const mge_queue_api* api = s.plugin().queue) {

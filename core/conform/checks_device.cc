@@ -121,6 +121,7 @@ absl::Status CheckNullError(Subject& s) {
   mge_device* device = nullptr;
   if (s.plugin().device->open(9999, &device, nullptr) == MGE_OK) return Broken("opening device 9999 was accepted");
   mge_slab slab = {};
+  slab.struct_size = sizeof(slab);
   if (s.plugin().memory->slab_acquire(s.device(), 99, 64, &slab, nullptr) == MGE_OK)
     return Broken("the memory class 99 was accepted");
   return absl::OkStatus();

@@ -97,6 +97,7 @@ absl::Status CheckLost(Subject& s) {
   };
   for (int i = 0; i < 3; ++i) {
     mge_slab more = {};
+    more.struct_size = sizeof(more);
     MGE_RETURN_IF_ERROR(lost("acquiring a slab", [&](mge_error* e) {
       return s.plugin().memory->slab_acquire(s.device(), MGE_MEMORY_DEVICE, 64, &more, e);
     }));

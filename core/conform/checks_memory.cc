@@ -53,6 +53,7 @@ absl::Status CheckSlabs(Subject& s) {
 
 absl::Status CheckPinned(Subject& s) {
   mge_slab probe = {};
+  probe.struct_size = sizeof(probe);
   mge_error error;
   mge_code code = s.plugin().memory->slab_acquire(s.device(), MGE_MEMORY_PINNED, 4097, &probe, &error);
   if (code == MGE_UNIMPLEMENTED) return NotOffered("no pinned memory: " + error.text);
@@ -68,6 +69,7 @@ absl::Status CheckPinned(Subject& s) {
 absl::Status CheckTooMuch(Subject& s) {
   for (uint64_t bytes : {uint64_t{1} << 60, UINT64_MAX - 7, UINT64_MAX}) {
     mge_slab slab = {};
+    slab.struct_size = sizeof(slab);
     mge_error error;
     mge_code code = s.plugin().memory->slab_acquire(s.device(), MGE_MEMORY_DEVICE, bytes, &slab, &error);
     if (code != MGE_RESOURCE_EXHAUSTED) {
@@ -203,6 +205,7 @@ absl::Status CheckRanges(Subject& s) {
   if (unit == 0) return Broken("the granularity is 0");
   MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
   mge_slab range = {};
+  range.struct_size = sizeof(range);
   MGE_RETURN_IF_ERROR(
       Call("reserving a range", [&](mge_error* e) { return m.range_reserve(s.device(), 4 * unit, &range, e); }));
   auto commit = [&](uint64_t offset, uint64_t bytes) {

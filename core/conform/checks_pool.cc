@@ -95,6 +95,7 @@ class Pool {
                       uint32_t flags = 0, const mge_fence_point* after = nullptr) {
     mge_error error;
     *out = {};
+    out->struct_size = sizeof(*out);
     mge_code code = api_->acquire(pool_, bytes, alignment, after, flags, out, &error);
     if (text) *text = error.text;
     return code;

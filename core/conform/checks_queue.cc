@@ -51,6 +51,7 @@ class Copies {
       c->places_.push_back(std::move(place));
     }
     mge_slab probe = {};
+    probe.struct_size = sizeof(probe);
     if (s.plugin().memory->slab_acquire(s.device(), MGE_MEMORY_PINNED, 64, &probe, nullptr) == MGE_OK) {
       s.plugin().memory->slab_release(s.device(), &probe);
       Place place;
@@ -321,6 +322,7 @@ absl::Status CheckPeers(Subject& s) {
     MGE_ASSIGN_OR_RETURN(Slab here, Slab::Acquire(s, kBytes));
     MGE_ASSIGN_OR_RETURN(Slab back, Slab::Acquire(s, kBytes));
     mge_slab there = {};
+    there.struct_size = sizeof(there);
     MGE_RETURN_IF_ERROR(Call("acquiring a slab of the second device", [&](mge_error* e) {
       return s.plugin().memory->slab_acquire(other, MGE_MEMORY_DEVICE, kBytes, &there, e);
     }));

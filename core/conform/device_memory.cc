@@ -29,6 +29,7 @@ std::string Difference(std::span<const unsigned char> got, std::span<const unsig
 
 absl::StatusOr<Slab> Slab::Acquire(Subject& subject, uint64_t bytes, int32_t memory_class) {
   Slab slab;
+  slab.slab_.struct_size = sizeof(slab.slab_);
   MGE_RETURN_IF_ERROR(Call(fmt::format("acquiring a slab of {} bytes", bytes), [&](mge_error* e) {
     return subject.plugin().memory->slab_acquire(subject.device(), memory_class, bytes, &slab.slab_, e);
   }));

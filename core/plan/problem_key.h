@@ -12,7 +12,8 @@ namespace mge {
 
 struct ProblemKey {
   std::string choice;  // what a choice is a function of: problem, device class, the backend's set of candidates
-  std::string timing;  // what measured times hold for: that, what was asked of candidates, and the very build of the backend
+  // What measured times hold for: that, what was asked of candidates, the very build of the backend, and the driver.
+  std::string timing;
   std::string text;    // in words: "Conv+Relu float32[1,3,8,8] float32[4,3,3,3]"
 };
 

@@ -2,11 +2,13 @@
 #include "core/plugin/devices.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <tuple>
 
 #include "core/base/errors.h"
 #include "core/base/nearest.h"
+#include "core/plugin/guard.h"
 #include "core/plugin/isa.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -16,6 +18,20 @@ namespace {
 
 bool Contains(const std::vector<std::string>& list, std::string_view entry) {
   return std::find(list.begin(), list.end(), entry) != list.end();
+}
+
+// The key of the backend's setting that says how many devices it makes, if it has one.
+std::string CountOfDevices(const mge_plugin& plugin) {
+  for (uint64_t i = 0; i < plugin.setting_count; ++i) {
+    const mge_setting& s = *plugin.settings[i];
+    if (s.type == MGE_SETTING_INT && CopyText(s.unit) == "devices") return CopyText(s.key);
+  }
+  return {};
+}
+
+std::string AsVariable(std::string key) {
+  for (char& c : key) c = c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return key;
 }
 
 // The order in which devices are numbered. What can be used comes first, so that 0..count-1 can be.
@@ -231,21 +247,27 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
       fix = fmt::format("write {}", meant.ToString());
     }
   }
-  int unknown = 0;  // refused before it could be known what they drive
+  std::string idle;
   for (const PluginFile& file : files_) {
-    if (file.verdict == Verdict::kLoaded) {
-      if (Contains(file.classes, cls))
-        why += fmt::format("; backend '{}' finds no such device on this machine", file.name);
-      continue;
+    if (file.verdict != Verdict::kLoaded || !Contains(file.classes, cls)) continue;
+    idle += fmt::format("{}backend '{}' finds no such device on this machine", idle.empty() ? "" : "; ", file.name);
+    for (const std::shared_ptr<Backend>& backend : backends_) {
+      std::string count = backend->name() == file.name ? CountOfDevices(backend->plugin()) : std::string();
+      if (!count.empty()) fix = fmt::format("say how many there are, with {0}=1 or MGE_{1}=1", count, AsVariable(count));
     }
-    bool nameless = file.classes.empty() && file.verdict == Verdict::kRefused;
+  }
+  if (!idle.empty()) why = std::move(idle);
+  int unknown = 0;  // left out before it could be known what they drive
+  for (const PluginFile& file : files_) {
+    if (file.verdict == Verdict::kLoaded) continue;
+    bool nameless = file.classes.empty();
     if (nameless && unknown++ > 0) continue;
     if (nameless || (any ? !file.classes.empty() : Contains(file.classes, cls))) {
       why += fmt::format("; {} is {}: {}", file.path, VerdictName(file.verdict), file.reason);
       if (fix.empty()) fix = file.fix;
     }
   }
-  if (unknown > 1) why += fmt::format("; {} more were refused, see `mge plugins`", unknown - 1);
+  if (unknown > 1) why += fmt::format("; {} more files were left out, see `mge plugins`", unknown - 1);
   if (fix.empty()) {
     std::vector<std::string> searched;
     for (const PluginDirectory& directory : directories_) searched.push_back(directory.path);
@@ -289,7 +311,7 @@ absl::StatusOr<std::vector<Device*>> Devices::Candidates(const DeviceName& name,
         where);
   }
   Device* device = group[static_cast<size_t>(name.number)];
-  if (!device->usable()) return Unusable(name, device->reason(), where);
+  if (!device->usable()) return Unusable(name, device->reason(), where, "mend that");
   return std::vector<Device*>{device};
 }
 

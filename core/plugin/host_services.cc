@@ -116,8 +116,45 @@ void HostServices::Log(int32_t severity, std::string_view text) const {
   loggers_.front().second.Log(level, "backend {}: {}", backend_, text);
 }
 
+std::string_view CodeName(mge_code code) {
+  switch (code) {
+    case MGE_OK:
+      return "MGE_OK";
+    case MGE_CANCELLED:
+      return "MGE_CANCELLED";
+    case MGE_INVALID_ARGUMENT:
+      return "MGE_INVALID_ARGUMENT";
+    case MGE_DEADLINE_EXCEEDED:
+      return "MGE_DEADLINE_EXCEEDED";
+    case MGE_NOT_FOUND:
+      return "MGE_NOT_FOUND";
+    case MGE_RESOURCE_EXHAUSTED:
+      return "MGE_RESOURCE_EXHAUSTED";
+    case MGE_FAILED_PRECONDITION:
+      return "MGE_FAILED_PRECONDITION";
+    case MGE_ABORTED:
+      return "MGE_ABORTED";
+    case MGE_OUT_OF_RANGE:
+      return "MGE_OUT_OF_RANGE";
+    case MGE_UNIMPLEMENTED:
+      return "MGE_UNIMPLEMENTED";
+    case MGE_INTERNAL:
+      return "MGE_INTERNAL";
+    case MGE_UNAVAILABLE:
+      return "MGE_UNAVAILABLE";
+    case MGE_DATA_LOSS:
+      return "MGE_DATA_LOSS";
+    case MGE_DEVICE_LOST:
+      return "MGE_DEVICE_LOST";
+    case MGE_FORKED:
+      return "MGE_FORKED";
+    default:
+      return "another code";
+  }
+}
+
 std::string TextOfBackend(mge_code code, const mge_error& error) {
-  if (error.text.empty()) return fmt::format("the backend gave no reason (code {})", code);
+  if (error.text.empty()) return fmt::format("the backend gave no reason ({})", CodeName(code));
   return EscapeControl(error.text);
 }
 

@@ -115,7 +115,8 @@ struct DeviceCollector {
                            .reason = EscapeControl(CopyText(known.reason)),
                            .score = known.score,
                            .flags = known.flags,
-                           .memory_total = known.memory_total};
+                           .memory_total = known.memory_total,
+                           .driver = EscapeControl(CopyText(known.driver, 256))};
     auto declares = [&](std::string_view cls) {
       return std::find(classes->begin(), classes->end(), cls) != classes->end();
     };
@@ -352,6 +353,7 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
     if (started) Stop(*plugin);
     library->Retire(std::move(backend->services_));
   };
+  logger.Info("starting backend {} ({})", backend->name(), file.path);
   mge_error error;
   mge_code code = Start(*plugin, backend->host(), error);
   started = code == MGE_OK;

@@ -27,6 +27,7 @@ struct DeviceDescription {
   uint32_t score = 0;
   uint32_t flags = 0;
   uint64_t memory_total = 0;
+  std::string driver = {};
 };
 
 // A started backend. stop() is called when the last owner lets go; the library stays mapped for the life of the process.

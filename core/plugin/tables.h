@@ -21,6 +21,15 @@ T Widen(const T& given) {
   return out;
 }
 
+// Writes into an out struct of a backend what it has room for. Its struct_size stays.
+template <typename T>
+void FillOut(T* out, const T& value) {
+  constexpr size_t kHead = sizeof(out->struct_size);
+  const size_t size = std::min<size_t>(out->struct_size, sizeof(T));
+  if (size <= kHead) return;
+  std::memcpy(reinterpret_cast<char*>(out) + kHead, reinterpret_cast<const char*>(&value) + kHead, size - kHead);
+}
+
 // Not to be moved: the tables point at each other.
 class BackendTables {
  public:

@@ -49,7 +49,7 @@ mge_code SlabAcquire(mge_device*, int32_t memory_class, uint64_t bytes, mge_slab
     if (!address) {
       return Report(error, MGE_RESOURCE_EXHAUSTED, "the system gave no " + std::to_string(bytes) + " bytes of memory");
     }
-    *out = {sizeof(mge_slab), memory_class, address, address, reinterpret_cast<void*>(mapped), bytes};
+    Fill(out, MakeSlab(memory_class, bytes, address, address, reinterpret_cast<void*>(mapped)));
     return MGE_OK;
   });
 }

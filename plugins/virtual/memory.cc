@@ -48,8 +48,8 @@ mge_code SlabAcquire(mge_device* device, int32_t memory_class, uint64_t bytes, m
     void* address = nullptr;
     Result r = pinned ? AcquirePinned(device, bytes, &address) : device->gpu.Allocate(bytes, &address);
     if (!r.ok()) return Report(error, r);
-    held->slab = {sizeof(mge_slab), memory_class, address, pinned ? address : nullptr, held.get(), bytes};
-    *out = held.release()->slab;
+    held->slab = MakeSlab(memory_class, bytes, address, pinned ? address : nullptr, held.get());
+    Fill(out, held.release()->slab);
     return MGE_OK;
   });
 }
@@ -72,7 +72,7 @@ mge_code RangeReserve(mge_device* device, uint64_t bytes, mge_slab* out, mge_err
     void* address = nullptr;
     if (Result r = device->gpu.Health(); !r.ok()) return Report(error, r);
     if (Result r = device->gpu.memory().Reserve(bytes, &address); !r.ok()) return Report(error, r);
-    *out = {sizeof(mge_slab), MGE_MEMORY_DEVICE, address, nullptr, nullptr, bytes};
+    Fill(out, MakeSlab(MGE_MEMORY_DEVICE, bytes, address, nullptr));
     return MGE_OK;
   });
 }

@@ -1,19 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-# Reads the structs of plugin.h and types.h and writes a source with the size of each and the offset of each member, so that
-# no second list of them exists. Run with -DHEADERS=... -DOUTPUT=...
+# Reads the structs and constants of the headers of the plugin interface and writes a source with the size of each struct, the
+# offset of each member and the value of each constant, so that no second list of them exists. How many structs begin in the
+# text is counted too, by another pattern. Run with -DHEADERS=... -DOUTPUT=...
 set(rows "")
+set(begun 0)
 foreach(header IN LISTS HEADERS)
   file(READ ${header} text)
   # What means something in a CMake list must not stand in one; comments hold semicolons, too.
   string(REPLACE "[" "<" text "${text}")
   string(REPLACE "]" ">" text "${text}")
   string(REGEX REPLACE "/\\*([^*]|\\*+[^*/])*\\*+/" "" text "${text}")
+  string(REPLACE ";" "%" text "${text}")
+  string(REGEX MATCHALL "#define MGE_[A-Z0-9_]+ +[^ \n\\][^\n]*" defines "${text}")
+  foreach(define IN LISTS defines)
+    string(REGEX MATCH "#define (MGE_[A-Z0-9_]+) +([^\n]*)" _ "${define}")
+    set(name ${CMAKE_MATCH_1})
+    if(CMAKE_MATCH_2 MATCHES "^[(0-9]")
+      string(APPEND rows "    {\"${name}\", \"=\", static_cast<size_t>(${name})},\n")
+    endif()
+  endforeach()
   string(REGEX REPLACE "[ \t\r\n]+" " " text "${text}")
-  string(REGEX MATCHALL "typedef struct [a-z_]+ { [^}]* } [a-z_]+;" structs "${text}")
-  string(REPLACE ";" "%" structs "${structs}")  # one string; structs end with "} name%"
-  string(REGEX MATCHALL "typedef struct [a-z_]+ { [^}]* }" structs "${structs}")
+  string(REGEX MATCHALL "enum { [^}]*}" enums "${text}")
+  foreach(enum IN LISTS enums)
+    string(REGEX MATCHALL "MGE_[A-Z0-9_]+ =" names "${enum}")
+    foreach(name IN LISTS names)
+      string(REPLACE " =" "" name "${name}")
+      string(APPEND rows "    {\"${name}\", \"=\", static_cast<size_t>(${name})},\n")
+    endforeach()
+  endforeach()
+  string(REGEX MATCHALL "uint32_t struct_size%" sizes "${text}")
+  list(LENGTH sizes count)
+  math(EXPR begun "${begun} + ${count}")
+  string(REGEX MATCHALL "struct [a-z_]+ { [^}]* }" structs "${text}")
   foreach(struct IN LISTS structs)
-    string(REGEX MATCH "typedef struct ([a-z_]+) {(.*)}" _ "${struct}")
+    string(REGEX MATCH "struct ([a-z_]+) {(.*)}" _ "${struct}")
     set(name ${CMAKE_MATCH_1})
     set(members "${CMAKE_MATCH_2}")
     string(APPEND rows "    {\"${name}\", \"\", sizeof(${name})},\n")
@@ -41,9 +61,10 @@ foreach(header IN LISTS HEADERS)
     endforeach()
   endforeach()
 endforeach()
-file(WRITE ${OUTPUT}.new "// Derived from plugin.h and types.h.
+file(WRITE ${OUTPUT}.new "// Derived from the headers of the plugin interface.
 #include <cstddef>
 
+#include \"mge/faults.h\"
 #include \"mge/plugin.h\"
 #include \"tests/sdk/offsets.h\"
 
@@ -52,5 +73,7 @@ const std::vector<AbiRow>& AbiRows() {
 ${rows}  };
   return rows;
 }
+
+size_t AbiSizedStructs() { return ${begun}; }
 ")
 file(COPY_FILE ${OUTPUT}.new ${OUTPUT} ONLY_IF_DIFFERENT)

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes and offsets of the plugin interface, derived from its headers when the tests are built.
+// Sizes, offsets and constants of the plugin interface, derived from its headers when the tests are built.
 #pragma once
 
 #include <cstddef>
 #include <vector>
 
-// A struct's size (member "") or a member's offset, in the order of the headers.
+// A struct's size (member ""), a member's offset, or a constant's value (member "="), in the order of the headers.
 struct AbiRow {
   const char* type;
   const char* member;
-  size_t bytes;
+  size_t value;
 };
 
 const std::vector<AbiRow>& AbiRows();
+// How often the headers declare a member struct_size.
+size_t AbiSizedStructs();

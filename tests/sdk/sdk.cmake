@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The SDK's headers in the dialects that authors use, and the offsets that tests/abi holds.
+set(abi_headers_names types.h plugin.h faults.h)
 set(offsets ${CMAKE_CURRENT_BINARY_DIR}/abi_offsets.cc)
-set(abi_headers ${PROJECT_SOURCE_DIR}/sdk/include/mge/types.h ${PROJECT_SOURCE_DIR}/sdk/include/mge/plugin.h)
+list(TRANSFORM abi_headers_names PREPEND ${PROJECT_SOURCE_DIR}/sdk/include/mge/ OUTPUT_VARIABLE abi_headers)
 add_custom_command(OUTPUT ${offsets}
   COMMAND ${CMAKE_COMMAND} "-DHEADERS=${abi_headers}" -DOUTPUT=${offsets} -P ${CMAKE_CURRENT_SOURCE_DIR}/sdk/offsets.cmake
   DEPENDS ${abi_headers} ${CMAKE_CURRENT_SOURCE_DIR}/sdk/offsets.cmake VERBATIM)

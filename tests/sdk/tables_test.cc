@@ -250,7 +250,9 @@ TEST_F(Tables, NoExceptionLeavesAnyPart) {
   ExpectCaught("list", [&] { return kPlugin.device->enumerate(&sink, &error_); });
   ExpectCaught("open", [&] { return kPlugin.device->open(1, &other, &error_); });
   mge_plan_summary plan = {};
+  plan.struct_size = sizeof(plan);
   mge_reserve_decision decision = {};
+  decision.struct_size = sizeof(decision);
   ExpectCaught("reserve", [&] { return kPlugin.memory->own_reserve->decide(device, &plan, &decision, &error_); });
   mge_candidate candidates[2] = {};
   const mge_candidate* list[] = {&candidates[0], &candidates[1]};
@@ -267,10 +269,12 @@ TEST_F(Tables, NoExceptionLeavesAnyPart) {
   mge_slab_provider provider = {};
   ASSERT_EQ(kPlugin.memory->own_pool->create(device, 0, &provider, &pool, &error_), MGE_OK);
   mge_reservation reservation = {};
+  reservation.struct_size = sizeof(reservation);
   ExpectCaught("pool", [&] { return kPlugin.memory->own_pool->acquire(pool, 1, 64, nullptr, 0, &reservation, &error_); });
   // What has no code to answer goes to the log.
   const mge_pool_api& own = *kPlugin.memory->own_pool;
   mge_pool_stats stats = {};
+  stats.struct_size = sizeof(stats);
   for (const char* part : {"release", "trim", "stats", "stop"}) {
     g_throw = part;
     if (g_throw == "release") own.release(pool, &reservation, nullptr);
@@ -286,6 +290,77 @@ TEST_F(Tables, NoExceptionLeavesAnyPart) {
   ASSERT_EQ(kPlugin.start(&host_, &error_), MGE_OK);
   own.destroy(pool);
   kPlugin.device->close(device);
+}
+
+// A host's struct that ends somewhere else than the headers of the backend say, with bytes behind it that are not the call's.
+template <typename T>
+class Elsewhere {
+ public:
+  explicit Elsewhere(size_t size) : size_(size) {
+    std::memset(bytes_, 0, size);
+    std::memset(bytes_ + size, kOther, sizeof(bytes_) - size);
+    get()->struct_size = static_cast<uint32_t>(size);
+  }
+  T* get() { return reinterpret_cast<T*>(bytes_); }
+  void Expect() {
+    EXPECT_EQ(get()->struct_size, size_);
+    for (size_t i = size_; i < sizeof(bytes_); ++i) ASSERT_EQ(bytes_[i], kOther) << "byte " << i << " of " << size_;
+  }
+
+ private:
+  static constexpr unsigned char kOther = 0xab;
+  const size_t size_;
+  alignas(T) unsigned char bytes_[2 * sizeof(T) + 64];
+};
+
+TEST_F(Tables, WriteOfAHostsStructWhatItHasRoomForAndNoMore) {
+  mge_device* device = Open();
+  const mge_memory_api& memory = *kPlugin.memory;
+  mge_pool* pool = nullptr;
+  mge_slab_provider provider = {};
+  provider.acquire = [](void*, uint64_t bytes, mge_slab* out, mge_error*) -> mge_code {
+    EXPECT_EQ(out->struct_size, sizeof(mge_slab));
+    out->bytes = bytes;
+    return MGE_OK;
+  };
+  ASSERT_EQ(memory.own_pool->create(device, 0, &provider, &pool, &error_), MGE_OK);
+  for (size_t off : {0, 8, 16}) {  // of an older host
+    Elsewhere<mge_slab> slab(sizeof(mge_slab) - off);
+    ASSERT_EQ(memory.slab_acquire(device, 0, 100, slab.get(), &error_), MGE_OK);
+    slab.Expect();
+    EXPECT_NE(slab.get()->address, nullptr);
+    memory.slab_release(device, slab.get());
+    Elsewhere<mge_reservation> reservation(sizeof(mge_reservation) - off);
+    ASSERT_EQ(memory.own_pool->acquire(pool, 1, 64, nullptr, 0, reservation.get(), &error_), MGE_OK);
+    reservation.Expect();
+    Elsewhere<mge_pool_stats> stats(sizeof(mge_pool_stats) - off);
+    memory.own_pool->stats(pool, stats.get());
+    stats.Expect();
+    Elsewhere<mge_plan_summary> plan(sizeof(mge_plan_summary) - off);
+    Elsewhere<mge_reserve_decision> decision(sizeof(mge_reserve_decision) - off);
+    ASSERT_EQ(memory.own_reserve->decide(device, plan.get(), decision.get(), &error_), MGE_OK);
+    decision.Expect();
+  }
+  Elsewhere<mge_slab> newer(sizeof(mge_slab) + 16);
+  ASSERT_EQ(memory.slab_acquire(device, 0, 100, newer.get(), &error_), MGE_OK);
+  newer.Expect();
+  EXPECT_EQ(newer.get()->bytes, 100u);
+  memory.slab_release(device, newer.get());
+  memory.own_pool->destroy(pool);
+  kPlugin.device->close(device);
+}
+
+TEST_F(Tables, FindTheHostsReadyMadePartsOnAnyHostThatHasThem) {
+  kPlugin.stop();
+  mge_ready_made parts = {};
+  host_.ready_made = &parts;
+  for (size_t off : {0, 8}) {
+    host_.struct_size = static_cast<uint32_t>(sizeof(mge_host) - off);
+    ASSERT_EQ(kPlugin.start(&host_, &error_), MGE_OK);
+    EXPECT_EQ(mge::ReadyMade(), off ? nullptr : &parts);
+    kPlugin.stop();
+  }
+  ASSERT_EQ(kPlugin.start(&host_, &error_), MGE_OK);
 }
 
 TEST_F(Tables, ListsDevicesWithWhatIsLeftOutMadeUp) {
@@ -329,6 +404,7 @@ TEST_F(Tables, AKernelHasStatePacksItsConstantsAndAdds) {
   candidate.token = answers.token;
   candidate.workspace_bound = 100;
   mge_prepared prepared = {};
+  prepared.struct_size = sizeof(prepared);
   ASSERT_EQ(api.prepare(device, &graph.problem, &candidate, &prepared, &error_), MGE_OK);
   EXPECT_EQ(prepared.workspace_bytes, 60u);
   ASSERT_TRUE(prepared.prepack_bytes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pool of the backend's own, behind the host's interface.
 #include <atomic>
+#include <iterator>
 #include <utility>
 
 #include "core/base/errors.h"
@@ -53,6 +54,12 @@ class BackendPool : public Pool {
     mge_pool_stats stats = {};
     stats.struct_size = sizeof(stats);
     api_->stats(pool_, &stats);
+    uint64_t* members[] = {&stats.in_use,        &stats.peak_in_use,   &stats.committed,
+                           &stats.slab_acquires, &stats.slab_releases, &stats.hits};
+    for (size_t i = 0; i < std::size(members); ++i) {
+      if (!(stats.presence >> i & 1)) *members[i] = 0;
+    }
+    if (!(stats.presence & 1)) stats.in_use = stats.committed;  // none of it is known to be idle
     return stats;
   }
   void SetPolicy(const mge_reserve_decision& decision) override {

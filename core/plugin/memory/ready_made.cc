@@ -11,6 +11,7 @@
 #include "core/plugin/memory/pool_util.h"
 #include "core/plugin/memory/slab_provider.h"
 #include "core/plugin/strategy.h"
+#include "core/plugin/tables.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -41,18 +42,19 @@ mge_code Acquire(mge_pool* pool, uint64_t bytes, uint64_t alignment, const mge_f
       return Fail(errors::kUnsupportedFeature, "a pool was asked for an alignment or a flag that is none",
                   {.what = fmt::format("alignment {}, flags {:#x}", alignment, flags)});
     }
-    MGE_ASSIGN_OR_RETURN(*out, Of(pool)->Acquire(bytes, alignment, after, flags));
+    MGE_ASSIGN_OR_RETURN(mge_reservation reservation, Of(pool)->Acquire(bytes, alignment, after, flags));
+    FillOut(out, reservation);
     return absl::OkStatus();
   });
 }
 
 void Release(mge_pool* pool, const mge_reservation* reservation, const mge_fence_point* last_use) {
-  Of(pool)->Release(*reservation, last_use);
+  Of(pool)->Release(Widen(*reservation), last_use);
 }
 
 void Trim(mge_pool* pool, int32_t how) { Of(pool)->Trim(how); }
 
-void Stats(const mge_pool* pool, mge_pool_stats* out) { *out = Of(pool)->Stats(); }
+void Stats(const mge_pool* pool, mge_pool_stats* out) { FillOut(out, Of(pool)->Stats()); }
 
 template <size_t kName>
 constexpr mge_pool_api kApi = {sizeof(mge_pool_api), MGE_ABI_MINOR, Create<kName>, Destroy, Acquire, Release, Trim, Stats};
@@ -67,13 +69,13 @@ const mge_pool_api* PoolNamed(void*, const mge_text* name) {
 mge_code Reserve(void*, const mge_text* policy, const mge_plan_summary* plan, mge_reserve_decision* out, mge_error* error) {
   return AnswerBackend(error, [&]() -> absl::Status {
     MGE_ASSIGN_OR_RETURN(ReservePolicy parsed, ReservePolicy::Parse(CopyText(*policy, 64)));
-    *out = parsed.Decide(*plan);
+    FillOut(out, parsed.Decide(Widen(*plan)));
     return absl::OkStatus();
   });
 }
 
 mge_code Order(void*, const mge_choice* choice, uint32_t* out_order, mge_error* error) {
-  return AnswerBackend(error, [&] { return OrderByHost(*choice, out_order); });
+  return AnswerBackend(error, [&] { return OrderByHost(Widen(*choice), out_order); });
 }
 
 }  // namespace

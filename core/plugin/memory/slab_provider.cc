@@ -7,6 +7,7 @@
 
 #include "core/base/errors.h"
 #include "core/plugin/guard.h"
+#include "core/plugin/tables.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -16,7 +17,8 @@ constexpr uintptr_t kLeastAlignment = 64;
 
 mge_code AcquireThroughTable(void* self, uint64_t bytes, mge_slab* out, mge_error* error) {
   return AnswerBackend(error, [&]() -> absl::Status {
-    MGE_ASSIGN_OR_RETURN(*out, static_cast<DeviceSlabs*>(self)->Acquire(bytes));
+    MGE_ASSIGN_OR_RETURN(mge_slab slab, static_cast<DeviceSlabs*>(self)->Acquire(bytes));
+    FillOut(out, slab);
     return absl::OkStatus();
   });
 }
@@ -47,7 +49,7 @@ DeviceSlabs::DeviceSlabs(std::string name, mge_device* device, const mge_memory_
   table_.self = this;
   table_.acquire = AcquireThroughTable;
   table_.release = [](void* self, const mge_slab* slab) {
-    static_cast<DeviceSlabs*>(self)->Release(*slab);
+    static_cast<DeviceSlabs*>(self)->Release(Widen(*slab));
   };
   table_.memory_info = [](void* self, uint64_t* free_bytes, uint64_t* total_bytes) {
     MemoryInfo info = static_cast<DeviceSlabs*>(self)->Info();

@@ -16,8 +16,16 @@ struct Device {
 };
 
 // [claim]
+// What the kernel computes. The claim asks it too: a group that no kernel takes is an error of the backend.
+bool IsPlainSum(const mge::Node& add) {
+  for (int i : {0, 1}) {
+    if (add.input(i).dtype() != MGE_DTYPE_F32 || add.input(i).elements() != add.output(0).elements()) return false;
+  }
+  return true;
+}
+
 void ClaimAddRelu(const mge::Pattern& graph, mge::ClaimList& claims) {
-  static const mge::PatternNode add_relu = mge::Op("Relu", {mge::Op("Add")});
+  static const mge::PatternNode add_relu = mge::Op("Relu", {mge::Op("Add").Where(IsPlainSum)});
   for (const mge::Match& match : graph.FindAll(add_relu)) {
     double saved = static_cast<double>(graph.node(match.root).input(0).bytes()) / 5000;  // neither written nor read again
     claims.Offer("add_relu", match.nodes, saved);
@@ -34,11 +42,8 @@ struct AddRelu {
     bool group = p.node_count() == 2 && p.last().Is("Relu");
     if (p.node_count() != 1 && !group) return mge::No("only Add, and Add with Relu");
     if (p.output_count() != 1) return mge::No("the sum is needed outside of the group, too");
-    if (p.output(0).dtype() != MGE_DTYPE_F32) return mge::No("only float32");
     if (!p.is_static()) return mge::No("only shapes that are known before the run");
-    for (int i : {0, 1}) {
-      if (p.node().input(i).elements() != p.output(0).elements()) return mge::No("it does not broadcast");
-    }
+    if (!IsPlainSum(p.node())) return mge::No("only float32, and no broadcast");
     if (p.adds(0)) return mge::No("it replaces its output, it does not add to it");
     return mge::Yes();
   }

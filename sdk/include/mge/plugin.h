@@ -18,9 +18,12 @@
  *               NULL. Nothing throws, exits or jumps across the boundary. MGE_DEVICE_LOST is sticky.
  *   Ownership   Who creates destroys. What is passed in lives until the call returns unless the slot says otherwise. Handles are
  *               pointers to types that stay opaque.
- *   Queues      Destroying one waits until what was enqueued on it has ended, and cancels what never would (a wait for a fence
- *               that nobody signals). Afterwards nothing of it touches memory.
- *   Threads     [any]: from any thread, at any time. [one]: the host calls it for one object from one thread at a time.
+ *   Queues      The host keeps what enqueued work touches until that work has ended: memory of either side, kernels, records,
+ *               fences, the peer's device. Destroying a queue waits until what was enqueued on it has ended, and cancels what
+ *               never would (a wait for a fence that nobody signals). Afterwards nothing of it touches memory.
+ *   Threads     [any]: from any thread, at any time. [one]: the host calls it for one object from one thread at a time. A slot
+ *               without a mark is [any]; what ends an object (close, destroy, release) is the last call for it, from any thread.
+ *               Functions of a sink are called in the thread, and during the call, that the sink was given to.
  *   Memory      is an address in a slab: what the backend's slab_acquire gave, which only the backend may read unless the class
  *               says that the host can. Sizes and offsets are bytes.
  *
@@ -39,7 +42,7 @@ extern "C" {
 #endif
 
 #define MGE_ABI_MAJOR 0
-#define MGE_ABI_MINOR 3
+#define MGE_ABI_MINOR 4
 
 typedef struct mge_error mge_error;   /* host: a slot for one error */
 typedef struct mge_device mge_device; /* backend: an open device */
@@ -195,6 +198,7 @@ typedef struct mge_device_info {
   uint32_t score;          /* 0: unusable; else 1..100, the higher wins among backends for one fingerprint */
   uint32_t flags;          /* MGE_DEVICE_... */
   uint64_t memory_total;   /* 0: unknown */
+  mge_text driver;         /* version of what lies below the backend, such as a driver: measured times hold for one; may be "" */
 } mge_device_info;
 
 typedef struct mge_device_sink {
@@ -264,7 +268,7 @@ enum { MGE_TRIM_EXCESS = 1, MGE_TRIM_ALL = 2 }; /* how */
 
 typedef struct mge_pool_stats {
   uint32_t struct_size;
-  uint32_t presence;        /* bit i set: member i below is filled */
+  uint32_t presence;        /* bit i set: member i below is filled; the others are unknown */
   uint64_t in_use;          /* handed out now, as rounded */
   uint64_t peak_in_use;
   uint64_t committed;       /* held from the slab provider */
@@ -283,14 +287,15 @@ typedef struct mge_slab_provider {
   void (*memory_info)(void* self, uint64_t* free_bytes, uint64_t* total_bytes);
 } mge_slab_provider;
 
-/* A pool of the backend's own. [any]: the host calls it from several threads. */
+/* A pool of the backend's own, used from several threads at once. */
 typedef struct mge_pool_api {
   uint32_t struct_size;
   uint32_t minor;
   mge_code (*create)(mge_device* device, int32_t memory_class, const mge_slab_provider* provider, mge_pool** out,
                      mge_error* error);
   void (*destroy)(mge_pool* pool);
-  /* `after`: the memory may be used once this is reached (NULL: at once). */
+  /* `after`: the memory is used once this is reached (NULL: at once). Here and in release the struct lives until the call
+   * returns, its fence until the pool is destroyed: a pool may ask it later. */
   mge_code (*acquire)(mge_pool* pool, uint64_t bytes, uint64_t alignment, const mge_fence_point* after, uint32_t flags,
                       mge_reservation* out, mge_error* error);
   void (*release)(mge_pool* pool, const mge_reservation* reservation, const mge_fence_point* last_use);
@@ -300,7 +305,7 @@ typedef struct mge_pool_api {
 
 typedef struct mge_plan_summary {
   uint32_t struct_size;
-  uint32_t concurrency; /* instances that may run at once */
+  uint32_t concurrency; /* instances that are reckoned with; >= 1 */
   uint64_t arena_bytes;
   uint64_t constant_bytes;
   uint64_t workspace_bytes;
@@ -335,7 +340,8 @@ typedef struct mge_memory_api {
   const mge_pool_api* own_pool;   /* [optional] */
   mge_text reserve;               /* a ready-made policy: "percent:5", "bytes:64MiB", "all", "none"; ignored if own_reserve is set */
   const mge_reserve_api* own_reserve; /* [optional] */
-  /* [optional] Stream-ordered release: as slab_release, but the slab is read until `last_use` (never NULL). Returns at once. [any] */
+  /* [optional] Stream-ordered release: as slab_release, but the slab is read until `last_use` (never NULL), whose fence lives
+   * until then. Returns at once. [any] */
   void (*slab_release_after)(mge_device* device, const mge_slab* slab, const mge_fence_point* last_use);
   /* [optional, all or none] Virtual memory of class MGE_MEMORY_DEVICE: a range of addresses, memory under parts of it.
    * Offsets and sizes are multiples of range_granularity. range_commit takes memory from the driver, as slab_acquire does. [any] */
@@ -379,7 +385,7 @@ typedef struct mge_queue_api {
 
 /* ---------------------------------------------------------------- profile */
 
-/* Times on a queue: how candidates are measured (capture-safe ones while they are replayed), and where traces get their times
+/* Times on a queue, of stamps that live until the queue has taken them: how candidates are measured (capture-safe ones while they are replayed), and where traces get their times
  * from. */
 typedef struct mge_profile_api {
   uint32_t struct_size;
@@ -511,7 +517,8 @@ typedef struct mge_run {
   void (*parallel_for)(void* pool, uint64_t chunks, void (*body)(void* context, uint64_t chunk), void* context);
 } mge_run;
 
-/* Runs (or enqueues on run->queue) one step. No allocation, no lock, no look-up. [any], with different runs. */
+/* Runs (or enqueues on run->queue) one step. No allocation, no lock, no look-up. `args` and `run` stay until what is enqueued
+ * has ended, and as long as a record of it. [any], with different runs. */
 typedef mge_code (*mge_step_fn)(const void* args, const mge_run* run);
 
 typedef struct mge_kernel_api {

@@ -19,5 +19,9 @@
 // sdk/README.md leads through them.
 #pragma once
 
+#if !defined(__cplusplus) || __cplusplus < 202002L
+#error "mge/plugin.hpp is C++20: compile with -std=c++20; mge/plugin.h is C99 and stands alone"
+#endif
+
 #include "mge/plugin/backend.hpp"
 #include "mge/plugin/row.hpp"

@@ -124,7 +124,7 @@ TEST(Loader, TheHostTableServesWhileTheBackendRuns) {
   std::vector<std::string> messages;
   DevicesOptions options;
   options.logger = Logger(
-      LogLevel::kDebug,
+      LogLevel::kWarning,
       [](void* state, LogLevel, std::string_view message) {
         static_cast<std::vector<std::string>*>(state)->emplace_back(message);
       },

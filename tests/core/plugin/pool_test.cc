@@ -79,6 +79,7 @@ mge_reservation Take(Pool& pool, uint64_t bytes, const mge_fence_point* after = 
 
 void KeepFree(Pool& pool, uint64_t bytes) {
   mge_reserve_decision decision = {};
+  decision.struct_size = sizeof(decision);
   decision.keep_free = bytes;
   pool.SetPolicy(decision);
 }
@@ -309,6 +310,7 @@ TEST(Pools, TrimmingTheExcessKeepsWhatThePolicyRetains) {
   Driver driver;
   std::unique_ptr<Pool> pool = Make("naive", driver);
   mge_reserve_decision decision = {};
+  decision.struct_size = sizeof(decision);
   decision.retain = 10000;
   pool->SetPolicy(decision);
   std::vector<mge_reservation> all = {Take(*pool, 5000), Take(*pool, 50000), Take(*pool, 4096)};

@@ -320,8 +320,10 @@ TEST(ReadyMade, APoolIsMadeOverTheHostsProviderOnly) {
 
 TEST(ReadyMade, DecidesAReserveByName) {
   mge_plan_summary plan = {};
+  plan.struct_size = sizeof(plan);
   plan.memory_total = 1000;
   mge_reserve_decision out = {};
+  out.struct_size = sizeof(out);
   mge_error error;
   std::string_view policy = "percent:20", wrong = "most";
   mge_text text = {policy.data(), policy.size()};

@@ -48,6 +48,7 @@ TEST(CpuBackend, SlabsAreAlignedWritableAndGivenBack) {
   for (uint64_t bytes : {uint64_t{0}, uint64_t{1}, uint64_t{4097}, uint64_t{2} << 20, (uint64_t{5} << 20) + 3}) {
     for (int32_t memory_class : {MGE_MEMORY_DEVICE, MGE_MEMORY_PINNED}) {
       mge_slab slab = {};
+      slab.struct_size = sizeof(slab);
       ASSERT_EQ(m.slab_acquire(nullptr, memory_class, bytes, &slab, nullptr), MGE_OK);
       EXPECT_EQ(reinterpret_cast<uintptr_t>(slab.address) % 64, 0u);
       EXPECT_EQ(slab.address, slab.host_address);
@@ -57,6 +58,7 @@ TEST(CpuBackend, SlabsAreAlignedWritableAndGivenBack) {
     }
   }
   mge_slab slab = {};
+  slab.struct_size = sizeof(slab);
   EXPECT_EQ(m.slab_acquire(nullptr, MGE_MEMORY_DEVICE, UINT64_MAX - 5, &slab, nullptr), MGE_RESOURCE_EXHAUSTED);
   EXPECT_EQ(m.slab_acquire(nullptr, 99, 64, &slab, nullptr), MGE_INVALID_ARGUMENT);
 }

@@ -50,6 +50,12 @@ class AsAUser : public testing::Test {
   PluginFolder folder_;
 };
 
+TEST_F(AsAUser, TheConformanceKitPassesEveryExample) {
+  for (const char* example : {"relu", "fusion", "parts"}) {
+    EXPECT_THAT(Mge(std::string("sdk test ") + kFolder + "/mge_example_" + example + ".so"), HasSubstr("passed")) << example;
+  }
+}
+
 TEST_F(AsAUser, TheSmallestBackendRunsItsOperator) {
   EXPECT_THAT(Mge("plugins"), HasSubstr("mge_example_relu.so"));
   Model({ob::NodeProto("Relu", {"x"}, {"y"})});

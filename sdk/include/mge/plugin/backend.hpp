@@ -66,9 +66,10 @@ template <typename B>
 struct LayoutTable {
   static mge_code Describe(mge_device* device, const mge_layout* layout, mge_dtype dtype, int32_t rank, const int64_t* dims,
                            mge_layout_info* out, mge_error* error) noexcept {
-    return Guard(error, [&]() -> Result {
-      LayoutQuestion question{*layout, dtype, {dims, static_cast<size_t>(rank < 0 ? 0 : rank)}};
-      return B::Layouts::Describe(As<typename B::Device>(device), question, out);
+    return GuardOut(error, out, [&](mge_layout_info* info) -> Result {
+      const mge_layout whole = Whole(*layout);
+      LayoutQuestion question{whole, dtype, {dims, static_cast<size_t>(rank < 0 ? 0 : rank)}};
+      return B::Layouts::Describe(As<typename B::Device>(device), question, info);
     });
   }
   static constexpr mge_layout_api Api() {

@@ -29,6 +29,7 @@ struct DeviceInfo {
   std::string reason = {};        // with score 0: why, and what to do
   uint32_t flags = 0;             // MGE_DEVICE_...
   uint64_t memory_total = 0;      // bytes; 0: unknown
+  std::string driver = {};        // version of what lies below the backend: measured times hold for one
 };
 
 // Where List() puts the devices; the first gets index 0.
@@ -50,6 +51,7 @@ class DeviceList {
     raw.score = info.score;
     raw.flags = info.flags;
     raw.memory_total = info.memory_total;
+    raw.driver = Text(info.driver);
     sink_->device(sink_->self, &raw);
   }
 
@@ -97,13 +99,13 @@ struct DeviceTable {
     return Guard(error, [&] { return As<D>(device).Health(); });
   }
   static mge_code Link(mge_device* from, mge_device* to, mge_link* out, mge_error* error) noexcept {
-    return Guard(error, [&]() -> Result {
+    return GuardOut(error, out, [&](mge_link* link) -> Result {
       LinkInfo info;
       if (Result r = As<D>(from).Link(As<D>(to), &info); !r.ok()) return r;
-      out->flags = info.peer ? MGE_LINK_PEER : 0;
-      out->bandwidth_gb_s = info.bandwidth_gb_s;
-      out->latency_us = info.latency_us;
-      out->name = Text(info.name);
+      link->flags = info.peer ? MGE_LINK_PEER : 0;
+      link->bandwidth_gb_s = info.bandwidth_gb_s;
+      link->latency_us = info.latency_us;
+      link->name = Text(info.name);
       return {};
     });
   }

@@ -2,7 +2,9 @@
 // Texts, tables, results; how errors reach the host, and how exceptions do not.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
@@ -23,6 +25,24 @@ template <typename T, typename M>
 bool Covers(const T* s, M T::*member) {
   auto end = reinterpret_cast<uintptr_t>(&(s->*member)) + sizeof(M) - reinterpret_cast<uintptr_t>(s);
   return end <= s->struct_size;
+}
+
+// What stands in a struct of the host, the rest zero.
+template <typename T>
+T Whole(const T& given) {
+  T out = {};
+  std::memcpy(&out, &given, std::min<size_t>(given.struct_size, sizeof(T)));
+  out.struct_size = sizeof(T);
+  return out;
+}
+
+// Writes into an out struct of the host what it has room for. Its struct_size stays.
+template <typename T>
+void Fill(T* out, const T& value) {
+  constexpr size_t kHead = sizeof(out->struct_size);
+  const size_t size = std::min<size_t>(out->struct_size, sizeof(T));
+  if (size <= kHead) return;
+  std::memcpy(reinterpret_cast<char*>(out) + kHead, reinterpret_cast<const char*>(&value) + kHead, size - kHead);
 }
 
 // A table whose identity is set, for `fill` to complete: slots that later headers add stay empty.
@@ -65,7 +85,7 @@ inline const mge_host*& Host() {
 // The host's ready-made parts; nullptr where the host is older than they are.
 inline const mge_ready_made* ReadyMade() {
   const mge_host* host = Host();
-  return host && host->struct_size >= sizeof(mge_host) ? host->ready_made : nullptr;
+  return host && Covers(host, &mge_host::ready_made) ? host->ready_made : nullptr;
 }
 
 inline mge_code Report(mge_error* error, mge_code code, std::string_view text) {
@@ -147,6 +167,18 @@ auto Quietly(F&& f) noexcept -> decltype(f()) {
 }
 
 namespace internal {
+
+// As Guard, where f(T*) writes an out struct as these headers know it.
+template <typename T, typename F>
+mge_code GuardOut(mge_error* error, T* out, F&& f) noexcept {
+  return Guard(error, [&]() -> Result {
+    T whole = {};
+    whole.struct_size = sizeof(T);
+    Result r = f(&whole);
+    if (r.ok()) Fill(out, whole);
+    return r;
+  });
+}
 
 // Makes a T as the handle of the host. A class is made by its constructor, and by Init() if it has one, whose failure
 // ends it again.

@@ -263,11 +263,13 @@ struct KernelTable {
         kernel->prepack_list.push_back(kernel->prepack_bytes(i));
         packs |= kernel->prepack_list.back() != 0;
       }
-      out->args_bytes = kernel->args_bytes();
-      out->workspace_bytes = kernel->workspace_bytes();
-      out->prepack_bytes = packs ? kernel->prepack_list.data() : nullptr;
-      out->has_state = kernel->has_state();
-      out->kernel = reinterpret_cast<mge_kernel*>(kernel.release());
+      mge_prepared made = {};
+      made.args_bytes = kernel->args_bytes();
+      made.workspace_bytes = kernel->workspace_bytes();
+      made.prepack_bytes = packs ? kernel->prepack_list.data() : nullptr;
+      made.has_state = kernel->has_state();
+      made.kernel = reinterpret_cast<mge_kernel*>(kernel.release());
+      Fill(out, made);
       return MGE_OK;
     });
   }

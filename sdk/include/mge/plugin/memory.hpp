@@ -65,10 +65,10 @@ struct MemoryTable {
   static mge_code Acquire(mge_device* device, int32_t memory_class, uint64_t bytes, mge_slab* out,
                           mge_error* error) noexcept {
     if (!KnownClass(memory_class)) return RefuseClass(error);
-    return Guard(error, [&]() -> Result { return M::Acquire(As<D>(device), memory_class, bytes, out); });
+    return GuardOut(error, out, [&](mge_slab* slab) { return M::Acquire(As<D>(device), memory_class, bytes, slab); });
   }
   static void Release(mge_device* device, const mge_slab* slab) noexcept {
-    Quietly([&] { M::Release(As<D>(device), *slab); });
+    Quietly([&] { M::Release(As<D>(device), Whole(*slab)); });
   }
   static void Info(mge_device* device, uint64_t* free_bytes, uint64_t* total_bytes) noexcept {
     MemoryAmount amount = Quietly([&]() -> MemoryAmount { return M::Info(As<D>(device)); });
@@ -76,23 +76,23 @@ struct MemoryTable {
     *total_bytes = amount.total_bytes;
   }
   static void ReleaseAfter(mge_device* device, const mge_slab* slab, const mge_fence_point* last_use) noexcept {
-    Quietly([&] { M::ReleaseAfter(As<D>(device), *slab, *last_use); });
+    Quietly([&] { M::ReleaseAfter(As<D>(device), Whole(*slab), Whole(*last_use)); });
   }
   static uint64_t RangeGranularity(mge_device* device) noexcept {
     return Quietly([&]() -> uint64_t { return M::RangeGranularity(As<D>(device)); });
   }
   static mge_code RangeReserve(mge_device* device, uint64_t bytes, mge_slab* out, mge_error* error) noexcept {
-    return Guard(error, [&]() -> Result { return M::RangeReserve(As<D>(device), bytes, out); });
+    return GuardOut(error, out, [&](mge_slab* range) { return M::RangeReserve(As<D>(device), bytes, range); });
   }
   static void RangeRelease(mge_device* device, const mge_slab* range) noexcept {
-    Quietly([&] { M::RangeRelease(As<D>(device), *range); });
+    Quietly([&] { M::RangeRelease(As<D>(device), Whole(*range)); });
   }
   static mge_code RangeCommit(mge_device* device, const mge_slab* range, uint64_t offset, uint64_t bytes,
                               mge_error* error) noexcept {
-    return Guard(error, [&]() -> Result { return M::RangeCommit(As<D>(device), *range, offset, bytes); });
+    return Guard(error, [&]() -> Result { return M::RangeCommit(As<D>(device), Whole(*range), offset, bytes); });
   }
   static void RangeDecommit(mge_device* device, const mge_slab* range, uint64_t offset, uint64_t bytes) noexcept {
-    Quietly([&] { M::RangeDecommit(As<D>(device), *range, offset, bytes); });
+    Quietly([&] { M::RangeDecommit(As<D>(device), Whole(*range), offset, bytes); });
   }
 
   static constexpr mge_memory_api Api() {

@@ -33,6 +33,8 @@ class SlabSource {
   explicit SlabSource(const mge_slab_provider* provider) : provider_(provider) {}
   // `error` is that of the request: a refusal by the budget goes back in the host's own words.
   Result Acquire(uint64_t bytes, mge_slab* out, mge_error* error) const {
+    *out = {};
+    out->struct_size = sizeof(*out);
     return {provider_->acquire(provider_->self, bytes, out, error), ""};
   }
   void Release(const mge_slab& slab) const { provider_->release(provider_->self, &slab); }
@@ -71,6 +73,8 @@ class ReadyPool {
     return code == MGE_OK ? Result() : Result(code, "the host's pool '" + std::string(name_) + "' could not be made");
   }
   Result Acquire(const PoolRequest& r, mge_reservation* out) {
+    *out = {};
+    out->struct_size = sizeof(*out);
     return {api_->acquire(pool_, r.bytes, r.alignment, r.after, r.flags, out, r.error), ""};
   }
   void Release(const mge_reservation& reservation, const mge_fence_point* last_use) {
@@ -155,6 +159,8 @@ inline Result ReadyReserve(std::string_view policy, const mge_plan_summary& plan
   const mge_ready_made* ready = ReadyMade();
   if (!ready) return {MGE_UNIMPLEMENTED, "this host has no reserve policies of its own"};
   mge_text text = Text(policy);
+  *out = {};
+  out->struct_size = sizeof(*out);
   mge_code code = ready->reserve(ready->self, &text, &plan, out, nullptr);
   return code == MGE_OK ? Result() : Result(code, "the host does not take the reserve policy '" + std::string(policy) + "'");
 }
@@ -176,22 +182,20 @@ struct PoolTable {
   }
   static mge_code Acquire(mge_pool* pool, uint64_t bytes, uint64_t alignment, const mge_fence_point* after, uint32_t flags,
                           mge_reservation* out, mge_error* error) noexcept {
-    return Guard(error, [&]() -> Result {
+    return GuardOut(error, out, [&](mge_reservation* reservation) -> Result {
       if (flags & ~uint32_t{MGE_POOL_NO_GROWTH})
         return {MGE_UNIMPLEMENTED, "a flag of acquire that this pool does not know"};
-      out->struct_size = sizeof(*out);
-      return As<P>(pool).Acquire({bytes, alignment, after, flags, error}, out);
+      return As<P>(pool).Acquire({bytes, alignment, after, flags, error}, reservation);
     });
   }
   static void Release(mge_pool* pool, const mge_reservation* reservation, const mge_fence_point* last_use) noexcept {
-    Quietly([&] { As<P>(pool).Release(*reservation, last_use); });
+    Quietly([&] { As<P>(pool).Release(Whole(*reservation), last_use); });
   }
   static void Trim(mge_pool* pool, int32_t how) noexcept {
     Quietly([&] { As<P>(pool).Trim(how); });
   }
   static void Stats(const mge_pool* pool, mge_pool_stats* out) noexcept {
-    *out = Quietly([&]() -> mge_pool_stats { return reinterpret_cast<const P*>(pool)->Stats(); });
-    out->struct_size = sizeof(*out);
+    Fill(out, Quietly([&]() -> mge_pool_stats { return reinterpret_cast<const P*>(pool)->Stats(); }));
   }
   static constexpr mge_pool_api kApi = Table<mge_pool_api>([](auto& t) {
     t.create = Create;
@@ -207,7 +211,9 @@ template <typename D, typename R>
 struct ReserveTable {
   static mge_code Decide(mge_device* device, const mge_plan_summary* plan, mge_reserve_decision* out,
                          mge_error* error) noexcept {
-    return Guard(error, [&]() -> Result { return R::Decide(As<D>(device), *plan, out); });
+    return GuardOut(error, out, [&](mge_reserve_decision* decision) {
+      return R::Decide(As<D>(device), Whole(*plan), decision);
+    });
   }
   static constexpr mge_reserve_api kApi = Table<mge_reserve_api>([](auto& t) { t.decide = Decide; });
 };

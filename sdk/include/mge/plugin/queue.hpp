@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queues, fences and stamps: for devices that work while the caller goes on. A device whose kernels run in the calling
-// thread needs none of them.
+// thread needs none of them. Launch then enqueues on mge::QueueOf<Queue>(run) and returns; `this` and `run` stay until what
+// it enqueued has ended. A failure there goes into every fence that is signalled behind it.
 //
 //   class Queue {                              // used by one thread at a time
 //    public:
 //     Queue(Device&, int32_t kind);            // MGE_QUEUE_COMPUTE, _COPY_IN, _COPY_OUT
-//     ~Queue();                                // waits until what was enqueued has ended
+//     ~Queue();                                // waits until what was enqueued has ended; a wait that nobody signals, it ends
 //     mge::Result Copy(void* to, const void* from, uint64_t bytes);
 //     mge::Result Signal(Fence&, uint64_t value);
 //     mge::Result Wait(Fence&, uint64_t value);

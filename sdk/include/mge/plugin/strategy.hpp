@@ -46,7 +46,7 @@ class Choice {
 inline Result ReadyOrder(const Choice& choice, int32_t mode, std::span<uint32_t> order) {
   const mge_ready_made* ready = ReadyMade();
   if (!ready) return {MGE_UNIMPLEMENTED, "this host has no strategy of its own"};
-  mge_choice as = *choice.raw();
+  mge_choice as = Whole(*choice.raw());
   as.mode = mode == MGE_SELECT_PROFILE && !as.measured_us ? MGE_SELECT_HEURISTIC : mode;
   mge_code code = ready->order(ready->self, &as, order.data(), nullptr);
   return code == MGE_OK ? Result() : Result(code, "the host's own strategy failed");
