@@ -27,11 +27,14 @@ Json Devices(Runtime& runtime) {
         free = info->free_bytes;
       } else {
         state = "found";
+        const std::string why = PartsOf(info.status()).what;
         reason = ErrorTitle(info.status());
+        if (!why.empty()) reason += ": " + why;
       }
     }
     row["state"] = state;
     row["reason"] = reason;
+    row["usable"] = device->usable();
     row["memory_total"] = total;
     row["memory_free"] = free;
     row["plugin"] = device->backend().name();
@@ -133,7 +136,7 @@ absl::StatusOr<Json> Memory(Session& session, const Plan* plan) {
   for (const PlacedBuffer& b : plan->buffers) (b.workspace ? workspace : activations) += b.bytes;
   MemoryStats stats = session.device().Stats();
   return Json{{"schema", "mge.memory/1"},
-              {"device", session.device().name()},
+              {"device", DeviceText(*plan)},
               {"planned_peak_bytes", PlannedPeakBytes(*plan)},
               {"measured_peak_bytes", measured},
               {"arena_bytes", plan->arena_bytes},

@@ -46,7 +46,7 @@ void Probe(const Globals& globals, const Options& o, Json& row) {
   bool whole = end.fine() && stage == kEnd;  // a plugin that calls exit(0) does not get there
   bool failed = false, ran = false;
   for (const Json& d : row["devices"]) {
-    failed |= Text(d["state"]) == "loadable";
+    failed |= d["troubled"].get<bool>();
     ran |= Text(d["state"]) == "passed";
   }
   row["state"] = !loaded ? "found" : whole && ran && !failed ? "passed" : "loadable";
@@ -55,6 +55,7 @@ void Probe(const Globals& globals, const Options& o, Json& row) {
 
   std::string what = end.timed_out ? fmt::format("it did not answer within {} s", o.timeout_s) : end.Describe();
   if (end.timed_out && !end.last_words.empty()) what += fmt::format("; its last words: {}", end.last_words);
+  row["code"] = end.timed_out ? "timed_out" : "crashed";
   row["reason"] = fmt::format("{} while {}", what, stage);
   row["fix"] = fmt::format("report it to the author of backend '{}', or remove the file", Text(row["name"]));
   if (stage != kStart || !end.started) return;
@@ -84,7 +85,7 @@ std::string Render(const Json& report) {
     if (std::string set = Text(f["on_demand"]); !set.empty()) {
       out += fmt::format("  it has a device on demand only: tried with --set {}\n", set);
     }
-    if (Text(f["verdict"]) == "loaded" && f["devices"].empty()) out += "  it drives no device now\n";
+    if (Text(f["verdict"]) == "loaded" && f["devices"].empty() && !f["troubled"].get<bool>()) out += "  it drives no device now\n";
     if (!Text(f["warning"]).empty()) out += fmt::format("  warn:  {}\n", Escape(Text(f["warning"])));
     if (!Text(f["reason"]).empty()) out += fmt::format("  why:   {} ({})\n", Escape(Text(f["reason"])), Text(f["code"]));
     if (!Text(f["fix"]).empty()) out += fmt::format("  fix:   {}\n", Escape(Text(f["fix"])));

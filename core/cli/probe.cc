@@ -77,8 +77,8 @@ Status RunOperator(Runtime& runtime, const std::string& device, const Operator& 
 // The first operator that the device has decides.
 Json TryDevice(Runtime& runtime, const Json& device) {
   std::string name = device["name"].get<std::string>(), none;
-  Json row = {{"name", name}, {"class", device["class"]}, {"state", "loadable"}, {"operator", ""}, {"reason", ""},
-              {"fix", ""}};
+  Json row = {{"name", name}, {"class", device["class"]}, {"state", "loadable"}, {"troubled", true}, {"operator", ""},
+              {"reason", ""}, {"fix", ""}};
   for (const Operator& op : kOperators) {
     std::string wrong;
     Status s = RunOperator(runtime, name, op, &wrong);
@@ -89,6 +89,7 @@ Json TryDevice(Runtime& runtime, const Json& device) {
     row["operator"] = op.name;
     if (s.ok() && wrong.empty()) {
       row["state"] = "passed";
+      row["troubled"] = false;
     } else if (s.ok()) {
       row["reason"] = wrong;
       row["fix"] = "do not use this device; report it to the author of the backend";
@@ -170,6 +171,7 @@ int ProbeBackend(const Globals& globals, const std::string& file) {
                {{"name", name},
                 {"class", device["class"]},
                 {"state", "found"},
+                {"troubled", device["usable"]},
                 {"operator", ""},
                 {"reason", device["reason"]},
                 {"fix", ""}}}});

@@ -6,6 +6,19 @@
 namespace mge::cli {
 namespace {
 
+// A backend that was refused has neither devices nor settings, and its user may look for them.
+int SayWhoWasRefused(const Globals& globals, const Runtime& runtime) {
+  std::string text;
+  if (Status s = runtime.Report("mge.plugins/1", &text); !s.ok()) return Report(globals, s);
+  const Json plugins = Json::parse(text);
+  for (const Json& file : plugins["files"]) {
+    if (file["verdict"] != "refused") continue;
+    Talk(globals, fmt::format("refused: {}: {}; fix: {}", Escape(file["path"].get<std::string>()),
+                              Escape(file["reason"].get<std::string>()), Escape(file["fix"].get<std::string>())));
+  }
+  return kExitOk;
+}
+
 // Prints the report as it is, or what `render` makes of it.
 int Show(const Globals& globals, const char* schema, const std::function<std::string(const Json&)>& render) {
   Runtime runtime;
@@ -13,7 +26,7 @@ int Show(const Globals& globals, const char* schema, const std::function<std::st
   std::string text;
   if (Status s = runtime.Report(schema, &text); !s.ok()) return Report(globals, s);
   Print(globals.json ? text + "\n" : render(Json::parse(text)));
-  return kExitOk;
+  return SayWhoWasRefused(globals, runtime);
 }
 
 std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }

@@ -85,7 +85,9 @@ int Run(const Globals& globals, const Options& o) {
 
   std::string plan_text;
   if (Status s = session.Plan(Pointers(inputs), "mge.plan/1", false, &plan_text); !s.ok()) return Report(globals, s);
-  std::string device = Json::parse(plan_text)["device"];
+  const Json plan = Json::parse(plan_text);
+  std::string device = plan["device"];
+  const int reference = plan["reference_steps"], steps = plan["steps"];
 
   Json rows = Json::array();
   std::vector<std::vector<std::string>> table = {{"OUTPUT", "TYPE", "VALUES"}};
@@ -114,10 +116,15 @@ int Run(const Globals& globals, const Options& o) {
     table.push_back({name, TypeText(outputs[i]), look});
   }
   if (globals.json) {
-    PrintJson({{"schema", "mge.run/1"}, {"device", device}, {"outputs", std::move(rows)}});
+    PrintJson({{"schema", "mge.run/1"}, {"device", device}, {"steps", steps}, {"reference_steps", reference},
+               {"outputs", std::move(rows)}});
   } else {
     Print(Table(table));
     Talk(globals, "ran on " + device);
+    if (reference) {
+      Talk(globals, fmt::format("{} of {} steps by the slow REFERENCE evaluator; `mge plan MODEL --why` says why", reference,
+                                steps));
+    }
   }
   if (differs) Talk(globals, "mge: error[E0801] results differ from the expected ones");
   return differs ? kExitMismatch : kExitOk;

@@ -104,6 +104,20 @@ int Write(const Globals& globals, const Options& o) {
   return kExitOk;
 }
 
+// The backend of that name that is found already; empty: none. Of two of one name only one is loaded.
+std::string Namesake(const Globals& globals, const std::string& name) {
+  RuntimeOptions options;
+  options.command_line = globals.settings;
+  options.config_files = globals.config_files;
+  std::string text;
+  if (!Plugins::Judge(options, "", &text).ok()) return {};
+  const Json found = Json::parse(text);
+  for (const Json& file : found["files"]) {
+    if (file["name"] == name) return file["path"];
+  }
+  return {};
+}
+
 // Where an installation of this very command keeps what CMake looks for; empty where it is not installed.
 std::string Prefix() {
   std::error_code ec;
@@ -123,6 +137,14 @@ int Run(const Globals& globals, const Options& o) {
                                  .what = std::string(why),
                                  .where = "NAME of mge sdk new",
                                  .fix = "take a word of a-z and _ that does not end in x, such as mydev"});
+  }
+  if (std::string path = Namesake(globals, o.name); !path.empty()) {
+    return ReportError(globals, {.id = 201,
+                                 .exit_code = kExitUsage,
+                                 .title = fmt::format("there is a backend '{}' already", o.name),
+                                 .what = fmt::format("it is {}; of two backends of one name only one is loaded", path),
+                                 .where = "NAME of mge sdk new",
+                                 .fix = "take another name"});
   }
   if (int code = CheckFolder(globals, o.folder)) return code;
   if (int code = Write(globals, o)) return code;

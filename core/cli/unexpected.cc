@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -31,10 +32,28 @@ void SayNoMemory() {
   std::abort();
 }
 
+// A backend may end the process. That cannot be undone, but where to look can be said.
+void SayWhereToLook(int) {
+  constexpr char kText[] =
+      "mge: a fault in the process ends it. `mge doctor` tries every backend in a child and names one that is to blame\n";
+  if (write(STDERR_FILENO, kText, sizeof(kText) - 1) < 0) return;  // nobody reads it
+}
+
+void WatchFaults() {
+  for (int signal : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV}) {
+    struct sigaction present = {}, ours = {};
+    if (sigaction(signal, nullptr, &present) != 0 || present.sa_handler != SIG_DFL) continue;  // a sanitizer's
+    ours.sa_handler = SayWhereToLook;
+    ours.sa_flags = static_cast<int>(SA_RESETHAND);  // what it returns to then ends the process as without it
+    sigaction(signal, &ours, nullptr);
+  }
+}
+
 }  // namespace
 
 int RunGuarded(int (*body)(int argc, char** argv), int argc, char** argv) {
   std::set_terminate(Terminate);
+  WatchFaults();
   absl::Status status;
   try {
     return body(argc, argv);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Claims: groups of nodes that a backend offers to compute as one.
 #include <algorithm>
+#include <optional>
 
 #include "core/conform/kernel_checks.h"
 #include "core/conform/trial.h"
@@ -140,31 +141,93 @@ absl::Status JudgeGroup(Subject& s, Bench& bench, const Case& c) {
   return absl::OkStatus();
 }
 
-absl::Status JudgeChain(Subject& s, Bench& bench, const Chain& chain) {
+absl::Status JudgeChain(Subject& s, Bench& bench, const Case& c) {
   Witness& w = s.witness();
   w.Begin(kClaims);
-  w.At(chain.name);
-  MGE_ASSIGN_OR_RETURN(Graph graph, ParseGraphText(chain.text));
-  MGE_ASSIGN_OR_RETURN(Case c, CaseOfGraph(std::move(graph), chain.name, DType::kF32));
+  w.At(c.recipe);
   AbiProblem problem(c, MGE_WRITE);
   MGE_ASSIGN_OR_RETURN(std::vector<Group> groups, ClaimsOf(s, *problem.get()->graph));
   MGE_ASSIGN_OR_RETURN(std::vector<Group> again, ClaimsOf(s, *problem.get()->graph));
   w.Applied(kClaims);
-  if (groups != again) w.Found(kClaims, chain.name, "other groups are offered when it is asked again");
+  if (groups != again) w.Found(kClaims, c.recipe, "other groups are offered when it is asked again");
   for (const Group& g : groups) {
     std::vector<int32_t> sorted = g.nodes;
     std::sort(sorted.begin(), sorted.end());
     bool wild = sorted.empty() || sorted.front() < 0 || sorted.back() >= c.graph.node_count() ||
                 std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
     if (wild) {
-      w.Found(kClaims, chain.name, fmt::format("group '{}' names nodes that do not exist, or one twice", g.name));
+      w.Found(kClaims, c.recipe, fmt::format("group '{}' names nodes that do not exist, or one twice", g.name));
       continue;
     }
     w.Begin(kGroups);
     w.Applied(kGroups);
     absl::StatusOr<Case> part = CaseOfGroup(c, g);
     absl::Status status = part.ok() ? JudgeGroup(s, bench, *part) : part.status();
-    if (!status.ok()) w.Found(kGroups, fmt::format("{} of {}", g.name, chain.name), Std(status.message()));
+    if (!status.ok()) w.Found(kGroups, fmt::format("{} of {}", g.name, c.recipe), Std(status.message()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JudgeChain(Subject& s, Bench& bench, const Chain& chain) {
+  MGE_ASSIGN_OR_RETURN(Graph graph, ParseGraphText(chain.text));
+  MGE_ASSIGN_OR_RETURN(Case c, CaseOfGraph(std::move(graph), chain.name, DType::kF32));
+  return JudgeChain(s, bench, c);
+}
+
+// ---- two operators in a row, the second one elementwise: what the chains above do not foresee
+
+// The first case of an operator that has one tensor of float32 to go on with.
+std::optional<Case> FirstCase(const OpDef& def) {
+  absl::StatusOr<Case> c = MakeCase(def, DType::kF32, RecipesFor(def).front());
+  if (!c.ok() || c->graph.outputs().size() != 1) return std::nullopt;
+  if (c->graph.value(c->graph.outputs()[0]).type.dtype != DType::kF32) return std::nullopt;
+  return *std::move(c);
+}
+
+bool IsElementwise(const Case& c) {
+  const Graph& g = c.graph;
+  const std::vector<ValueId>& inputs = g.node(0).inputs;
+  const Shape& out = g.value(g.outputs()[0]).type.dims;
+  return g.node_count() == 1 && g.inputs().size() == inputs.size() && inputs.size() <= 2 &&
+         std::all_of(inputs.begin(), inputs.end(), [&](ValueId v) {
+           return v != kNone && g.value(v).type.dtype == DType::kF32 && g.value(v).type.dims == out;
+         });
+}
+
+// `second` behind `first`, with an input of its own if it takes two.
+absl::StatusOr<Graph> Follow(const Case& first, const Case& second) {
+  Graph graph = first.graph;
+  const ValueId between = graph.outputs()[0];
+  Node node = second.graph.node(0);
+  node.name = "second";
+  node.inputs[0] = between;
+  if (node.inputs.size() == 2) node.inputs[1] = graph.AddInput("other", graph.value(between).type);
+  node.outputs = {graph.AddTemporary("end")};
+  graph.outputs() = node.outputs;
+  graph.AddNode(std::move(node));
+  MGE_RETURN_IF_ERROR(InferTypes(graph));
+  return graph;
+}
+
+absl::Status JudgePairs(Subject& s, Bench& bench) {
+  std::vector<Case> all;
+  for (const OpDef* def : CheckableOps()) {
+    if (std::optional<Case> c = FirstCase(*def)) all.push_back(*std::move(c));
+  }
+  for (const Case& first : all) {
+    for (const Case& second : all) {
+      if (!IsElementwise(second)) continue;
+      absl::StatusOr<Graph> graph = Follow(first, second);
+      if (!graph.ok()) continue;  // the second one takes no such shape
+      Case unfilled;
+      unfilled.graph = *graph;
+      AbiProblem problem(unfilled, MGE_WRITE);
+      MGE_ASSIGN_OR_RETURN(std::vector<Group> groups, ClaimsOf(s, *problem.get()->graph));
+      if (groups.empty()) continue;
+      std::string name = fmt::format("{}, {}", first.def->name, second.def->name);
+      absl::StatusOr<Case> c = CaseOfGraph(*std::move(graph), std::move(name), DType::kF32);
+      if (c.ok()) MGE_RETURN_IF_ERROR(JudgeChain(s, bench, *c));
+    }
   }
   return absl::OkStatus();
 }
@@ -182,6 +245,10 @@ absl::Status JudgeClaims(Subject& subject, bool quick) {
   for (const Chain& chain : std::span(kChains).first(quick ? 3 : std::size(kChains))) {
     absl::Status status = JudgeChain(subject, *bench, chain);
     if (!status.ok()) subject.witness().Found(kClaims, chain.name, Std(status.message()));
+  }
+  if (quick) return absl::OkStatus();
+  if (absl::Status status = JudgePairs(subject, *bench); !status.ok()) {
+    subject.witness().Found(kClaims, "two operators in a row", Std(status.message()));
   }
   return absl::OkStatus();
 }

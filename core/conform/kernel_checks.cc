@@ -474,6 +474,7 @@ bool Judge::JudgeCase(const Case& c, bool first, std::string* support) {
   absl::StatusOr<Offers> offers = Enumerate(subject_, *problem.get());
   if (!Fine(kOffers, offers.status())) return false;
   if (offers->offered.empty()) {
+    if (!offers->malformed.empty()) Found(kOffers, offers->malformed);
     *support = offers->refused.empty() ? "no kernel" : offers->refused[0];
     return false;
   }

@@ -17,43 +17,6 @@ absl::Status Broken(std::string_view what) { return absl::InternalError(Absl(wha
 absl::Status NotOffered(std::string_view reason) { return absl::UnimplementedError(Absl(reason)); }
 bool IsNotOffered(const absl::Status& status) { return status.code() == absl::StatusCode::kUnimplemented; }
 
-std::string_view CodeName(mge_code code) {
-  switch (code) {
-    case MGE_OK:
-      return "MGE_OK";
-    case MGE_CANCELLED:
-      return "MGE_CANCELLED";
-    case MGE_INVALID_ARGUMENT:
-      return "MGE_INVALID_ARGUMENT";
-    case MGE_DEADLINE_EXCEEDED:
-      return "MGE_DEADLINE_EXCEEDED";
-    case MGE_NOT_FOUND:
-      return "MGE_NOT_FOUND";
-    case MGE_RESOURCE_EXHAUSTED:
-      return "MGE_RESOURCE_EXHAUSTED";
-    case MGE_FAILED_PRECONDITION:
-      return "MGE_FAILED_PRECONDITION";
-    case MGE_ABORTED:
-      return "MGE_ABORTED";
-    case MGE_OUT_OF_RANGE:
-      return "MGE_OUT_OF_RANGE";
-    case MGE_UNIMPLEMENTED:
-      return "MGE_UNIMPLEMENTED";
-    case MGE_INTERNAL:
-      return "MGE_INTERNAL";
-    case MGE_UNAVAILABLE:
-      return "MGE_UNAVAILABLE";
-    case MGE_DATA_LOSS:
-      return "MGE_DATA_LOSS";
-    case MGE_DEVICE_LOST:
-      return "MGE_DEVICE_LOST";
-    case MGE_FORKED:
-      return "MGE_FORKED";
-    default:
-      return "another code";
-  }
-}
-
 absl::Status Answer(mge_code code, const mge_error& error, std::string_view what) {
   if (code == MGE_OK) return absl::OkStatus();
   return Broken(
@@ -130,7 +93,11 @@ absl::Status Subject::Start() {
   At("starting");
   mge_error error;
   mge_code code = plugin_->start(host_->table(), &error);
-  if (code == MGE_UNAVAILABLE) return NotOffered("the backend cannot work on this machine: " + error.text);
+  if (code == MGE_UNAVAILABLE) {
+    std::string why = fmt::format("the backend cannot work on this machine: {}", error.text);
+    witness_.Fact("no_device", why);
+    return NotOffered(why);
+  }
   MGE_RETURN_IF_ERROR(Answer(code, error, "start"));
   started_ = true;
   At("listing devices");
@@ -186,6 +153,7 @@ absl::Status Subject::Open(size_t position) {
   At("opening a device");
   MGE_RETURN_IF_ERROR(Call("opening the device",
                            [&](mge_error* e) { return plugin_->device->open(devices_[position].index, &device_, e); }));
+  At("working on a device");
   return device_ ? absl::OkStatus() : Broken("opening the device answered MGE_OK, but no device");
 }
 

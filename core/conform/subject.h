@@ -104,8 +104,6 @@ absl::Status MustRefuse(std::string_view what, F&& f) {
   return absl::OkStatus();
 }
 
-std::string_view CodeName(mge_code code);  // "MGE_DEVICE_LOST"
-
 // A value as the host hands it to the backend: truth as 1 or 0, sizes in bytes. An error's message follows on "NAME = TEXT".
 absl::StatusOr<std::string> PlainSetting(const mge_setting& setting, std::string_view text);
 

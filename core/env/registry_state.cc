@@ -18,7 +18,9 @@ absl::Status BadSetting(const Entry& entry, std::string_view name, std::string_v
   return Fail(reason.code() == absl::StatusCode::kFailedPrecondition ? errors::kConfigFile
                                                                      : errors::kBadSetting,
               fmt::format("{} = {} {}", name, text, Std(reason.message())),
-              {.what = allowed.empty() ? "" : fmt::format("allowed: {}", allowed),
+              {.what = allowed.empty() || Std(reason.message()).find(allowed) != std::string_view::npos
+                           ? ""
+                           : fmt::format("allowed: {}", allowed),
                .where = origin.Describe(),
                .fix = fmt::format("give it an allowed value, or leave it out for the default{}",
                                   fallback.empty() ? "" : fmt::format(", which is {}", fallback))});

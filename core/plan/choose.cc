@@ -94,7 +94,14 @@ class Selector {
       group_.reason = fmt::format("frozen in '{}'", tools_.frozen->path());
       return true;
     }
-    if (!tools_.only_frozen) return false;
+    if (!tools_.only_frozen) {
+      if (!id.empty()) {
+        std::string why = fmt::format("frozen in '{}', but not offered here", tools_.frozen->path());
+        tools_.logger.Warning("{}: kernel {} is {}; another is chosen", NodePlace(node()), id, why);
+        group_.candidates.refused.push_back({std::string(id), std::move(why)});
+      }
+      return false;
+    }
     return Fail(errors::kBadSetting, fmt::format("the frozen selection has no kernel for operator {}", node().op),
                 {.what = id.empty() ? fmt::format("'{}' says nothing of {}", tools_.frozen->path(), key_.text)
                                     : fmt::format("'{}' names '{}', which is not offered for {} under this strategy",

@@ -148,7 +148,9 @@ class Chooser {
                 std::equal(present.outputs.begin(), present.outputs.end(), next.outputs.begin(), SameLayout);
     if (same && look_ahead) return false;
     if (groups_[g].kind == Unit::Kind::kKernel) {
-      next.reason = fmt::format("least of {} with {:.2f} us, reorders around it included", options.size(), best);
+      next.reason = options.size() == 1 ? "the only way that is offered"
+                                        : fmt::format("least of {} with {:.2f} us, reorders around it included",
+                                                      options.size(), best);
     }
     present = std::move(next);
     for (size_t k = 0; k < groups_[g].outputs.size(); ++k) layout_[groups_[g].outputs[k]] = present.outputs[k];

@@ -90,9 +90,11 @@ mge_plan_summary SummaryOf(const Plan& plan, const Arena& arena) {
 }
 
 std::string PlanText(const Plan& plan, bool why) {
-  std::string out = fmt::format("device {}: {} steps, arena {} bytes (lower bound {}), packed constants {} bytes, "
+  const size_t views = plan.units.size() - plan.steps.size();
+  std::string out = fmt::format("device {}: {} steps{}, arena {} bytes (lower bound {}), packed constants {} bytes, "
                                 "constants in place {} bytes\n",
-                                DeviceText(plan), plan.steps.size(), plan.arena_bytes, plan.lower_bound_bytes,
+                                DeviceText(plan), plan.steps.size(),
+                                views ? fmt::format(" and {} views, which take none", views) : "", plan.arena_bytes, plan.lower_bound_bytes,
                                 plan.packed_bytes, plan.constant_bytes);
   if (!plan.queues.empty()) out += MemoryText(plan);
   for (const std::string& line : plan.guard) {

@@ -39,12 +39,18 @@ std::string Comment(std::string_view text) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const FrozenSelection>> FrozenSelection::Read(const std::string& path) {
+  constexpr char kFix[] = "write it anew: run the model once with select.strategy = profile and select.freeze = FILE";
   auto refuse = [&](std::string what) {
     return Fail(errors::kConfigFile, fmt::format("'{}' is no selection of kernels", path),
-                {.what = std::move(what), .where = "select.frozen",
-                 .fix = "write it anew: run the model once with select.strategy = profile and select.freeze = FILE"});
+                {.what = std::move(what), .where = "select.frozen", .fix = kFix});
   };
-  MGE_ASSIGN_OR_RETURN(std::vector<ConfigItem> items, ReadConfigFile(path));
+  absl::StatusOr<std::vector<ConfigItem>> read = ReadConfigFile(path);
+  if (!read.ok()) {
+    ErrorParts parts = PartsOf(read.status());
+    parts.fix = kFix;
+    return Fail(errors::kConfigFile, fmt::format("the selection of kernels '{}' cannot be read", path), std::move(parts));
+  }
+  const std::vector<ConfigItem>& items = *read;
   auto selection = std::make_shared<FrozenSelection>();
   selection->path_ = path;
   int64_t count = -1;

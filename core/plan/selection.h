@@ -36,7 +36,7 @@ class SelectionRecorder {
   explicit SelectionRecorder(std::string path) : path_(std::move(path)) {}
   // `text` and `why` become a comment.
   void Note(const std::string& key, std::string id, std::string_view text, std::string_view why);
-  // Writes the file whole, if something was noted since. kFileWrite.
+  // Writes the file whole, the first time and when something was noted since. kFileWrite.
   absl::Status Flush();
 
  private:
@@ -46,7 +46,7 @@ class SelectionRecorder {
   const std::string path_;
   std::mutex mutex_;
   std::map<std::string, Entry> entries_;
-  bool changed_ = false;
+  bool changed_ = true;
 };
 
 // Bounds of the timing of one candidate.

@@ -9,6 +9,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr const char* kQuick = "doctor --json --timeout 1";
 
@@ -56,6 +57,20 @@ INSTANTIATE_TEST_SUITE_P(Doctor, DeadlyStart,
                                          Deadly{"start_loop", "did not answer within 1 s"},
                                          Deadly{"enumerate_loop", "did not answer within 1 s"}),
                          [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Doctor, IsNamedWhereABackendEndsACommand) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer speaks there";
+#endif
+  for (const char* name : {"start_abort", "start_segfault"}) {
+    HostileFolder folder;
+    folder.AddHostile(name);
+    Outcome o = folder.Mge("devices", "MGE_LOG_LEVEL=info");
+    EXPECT_GT(o.code, 128) << name;
+    EXPECT_THAT(o.err, HasSubstr(std::string("starting backend ") + name)) << name;
+    EXPECT_THAT(o.err, HasSubstr("`mge doctor`")) << name;
+  }
+}
 
 TEST(Doctor, AStartThatIsOnlySlowPassesAndTheWayOutOfAHastyVerdictIsNamed) {
   HostileFolder folder;
@@ -149,10 +164,12 @@ TEST_P(Later, FaultsAreToldWithTheStageAndWithoutQuarantine) {
   EXPECT_EQ(row["state"], "loadable") << row;
   EXPECT_EQ(row["quarantined"], false);
   EXPECT_THAT(row.dump(), HasSubstr(GetParam().reason));
+  EXPECT_THAT(folder.Mge("doctor --timeout 2").out, AllOf(Not(HasSubstr("(ok)")), Not(HasSubstr("drives no device"))));
 }
 
 INSTANTIATE_TEST_SUITE_P(Doctor, Later,
                          testing::Values(LaterFault{"open_abort", "while opening its devices"},
+                                         LaterFault{"open_error", "cannot be opened: backend 'open_error': "},
                                          LaterFault{"enqueue_segfault", "while running an operator on hostile0"},
                                          LaterFault{"kernel_segfault", "signal 11"},
                                          LaterFault{"kernel_loop", "while running an operator on hostile0"},

@@ -300,6 +300,35 @@ TEST_F(Command, FailsClosedOnADeviceThatIsNotThere) {
   EXPECT_THAT(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=cuda:0").err, HasSubstr("cuda0"));
 }
 
+TEST_F(Command, TellsHowToGetADeviceThatIsMadeOnDemand) {
+  if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
+  Good();
+  Outcome o = Mge("run good.onnx", "MGE_DEFAULT_DEVICE=virtual0");
+  EXPECT_EQ(o.code, 5);
+  EXPECT_THAT(o.err, HasSubstr("backend 'virtual' finds no such device on this machine"));
+  EXPECT_THAT(o.err, HasSubstr("virtual.devices=1 or MGE_VIRTUAL_DEVICES=1"));
+  EXPECT_THAT(o.err, Not(HasSubstr("no backend that drives")));
+  EXPECT_EQ(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=virtual0 MGE_VIRTUAL_DEVICES=1").code, 0);
+}
+
+TEST_F(Command, SaysAtTheDevicesAndSettingsWhichBackendWasRefusedAndWhy) {
+  if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
+  for (const char* command : {"devices", "env virtual"}) {
+    Outcome o = Mge(command, "MGE_VIRTUAL_WARP=33");
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_THAT(o.err, HasSubstr("refused: "));
+    EXPECT_THAT(o.err, HasSubstr("mge_virtual.so"));
+    EXPECT_THAT(o.err, HasSubstr("MGE_VIRTUAL_WARP"));
+    EXPECT_THAT(Mge(command).err, Not(HasSubstr("refused"))) << command;
+  }
+}
+
+TEST_F(Command, SaysHowManyStepsTheSlowEvaluatorTook) {
+  Model("relu.onnx", {ob::NodeProto("Relu", {"x"}, {"y"})});
+  EXPECT_THAT(Mge("run relu.onnx --device cpu0").err, Not(HasSubstr("REFERENCE")));
+  EXPECT_THAT(Mge("run relu.onnx --device host").err, HasSubstr("1 of 1 steps by the slow REFERENCE evaluator"));
+}
+
 TEST_F(Command, TellsAboutAVariableThatNobodyKnows) {
   Good();
   Outcome o = Mge("run good.onnx -q", "MGE_DEFUALT_DEVICE=cpu0");

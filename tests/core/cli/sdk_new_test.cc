@@ -99,6 +99,14 @@ TEST_F(SdkNew, RefusesNamesThatNoDeviceCanHave) {
   }
 }
 
+TEST_F(SdkNew, RefusesTheNameOfABackendThatIsHere) {
+  Outcome o = Mge("sdk new cpu project");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_THAT(o.err, HasSubstr("there is a backend 'cpu' already"));
+  EXPECT_THAT(o.err, HasSubstr("mge_cpu.so"));
+  EXPECT_FALSE(fs::exists(folder_ + "/project"));
+}
+
 TEST_F(SdkNew, LeavesAFolderWithSomethingInItAlone) {
   fs::create_directory(folder_ + "/full");
   std::ofstream(folder_ + "/full/mine") << "precious";

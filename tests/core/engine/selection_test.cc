@@ -300,7 +300,33 @@ TEST(FrozenSelection, AFileThatWasCutShortIsRefused) {
     WriteText(file, text);
     EXPECT_THAT(FormatError(Host({Set("select.frozen", file)}).status), AllOf(HasSubstr("E0206"), HasSubstr(what)));
   }
-  EXPECT_THAT(FormatError(Host({Set("select.frozen", folder.At("absent.toml"))}).status), HasSubstr("E0206"));
+  EXPECT_THAT(FormatError(Host({Set("select.frozen", folder.At("absent.toml"))}).status),
+              AllOf(HasSubstr("E0206"), HasSubstr("select.freeze = FILE"), Not(HasSubstr("MGE_CONFIG"))));
+}
+
+TEST(FrozenSelection, IsWrittenEvenWhereNothingWasToBeChosen) {
+  Folder folder;
+  const std::string file = folder.At("kernels.toml");
+  Host host({kProfile, Set("select.freeze", file)});
+  auto session = host.Make("input x : float32[8]\ny = Exp(x)\noutput y\n");
+  ASSERT_TRUE(session.ok());
+  const InputType type = {.dtype = DType::kF32, .shape = {8}};
+  ASSERT_TRUE((*session)->PlanFor({&type, 1}).ok());
+  EXPECT_THAT(ReadText(file), HasSubstr("count = 0"));
+  EXPECT_TRUE(Host({Set("select.strategy", "profile_reproducible"), Set("select.frozen", file)}).status.ok());
+}
+
+TEST(FrozenSelection, AKernelThatIsNotOfferedAnyMoreIsReported) {
+  Folder folder;
+  const std::string file = folder.At("kernels.toml");
+  EXPECT_EQ(Host({kProfile, Set("select.freeze", file)}).Chosen(kRelu), "loose");
+  std::string text = ReadText(file);
+  for (size_t at; (at = text.find("\"loose\"")) != std::string::npos;) text.replace(at, 7, "\"gone\"");
+  WriteText(file, text);
+  Host host({Set("select.frozen", file)});
+  EXPECT_EQ(host.Chosen(kRelu), "slow");
+  EXPECT_THAT(host.warnings, Contains(AllOf(HasSubstr("kernel gone is frozen in '" + file + "', but not offered here"),
+                                            HasSubstr("Relu"))));
 }
 
 TEST(FrozenSelection, IsWholeOrAbsent) {
