@@ -130,6 +130,11 @@ class Selector {
         found.timings.push_back({offered()[missing[i]].id, m.us, m.wrong, m.fault});
         if (m.kept) kept.timings.push_back(found.timings.back());
       }
+      auto blind = std::find_if(measured.begin(), measured.end(), [](const Measurement& m) { return m.unchecked; });
+      if (blind != measured.end()) {
+        tools_.logger.Warning("kernels of backend {} for {} are chosen by their times alone: {}",
+                              group_.device->backend().name(), key_.text, blind->fault);
+      }
       found.text = kept.text = key_.text;
       record.Merge(found);
       if (tools_.cache && !kept.timings.empty()) tools_.cache->Add(key_.timing, kept);

@@ -6,7 +6,7 @@ namespace mge {
 namespace {
 
 using testing::AllOf;
-using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -53,6 +53,7 @@ TEST_F(Unchecked, ResultsAreHeldAgainstTheKernelThatIsMarkedAsTheReference) {
     const std::string why = PlanText(*plan, true);
     EXPECT_THAT(why, AllOf(HasSubstr("not wrong: wrong results: output 0"), HasSubstr("against kernel 'plain'")));
     EXPECT_THAT(why, Not(HasSubstr("not checked")));
+    EXPECT_THAT(host.warnings, ElementsAre(HasSubstr("kernel 'wrong'")));
   }
 }
 
@@ -65,6 +66,8 @@ TEST_F(Unchecked, WithoutOneThePlanSaysThatNothingWasChecked) {
                       "marked as the reference";
   EXPECT_THAT(PlanText(*plan, true), AllOf(HasSubstr(kWhy), HasSubstr("not steady: estimated 10.00 us, measured")));
   EXPECT_THAT(plan->units[0].reason, HasSubstr(kWhy));
+  EXPECT_THAT(host.warnings, ElementsAre(AllOf(HasSubstr("Relu float32[64]"), HasSubstr("by their times alone"),
+                                               HasSubstr(kWhy))));
   // And so it does in a process that reads the times.
   Host second(Caching());
   second.record() = {};
