@@ -53,9 +53,10 @@ Action DeclareSdkTest(CLI::App& app, const Globals& globals) {
         return ReportUsage(globals, fmt::format("'{}' is no setting", text), "--set NAME=VALUE");
       settings[text.substr(0, equals)] = text.substr(equals + 1);
     }
-    Json asked = {{"path", o->file},      {"report", o->report},   {"xfail", o->xfail},     {"only", o->only},
-                  {"quick", o->quick},    {"jobs", o->jobs},       {"seconds", o->seconds}, {"settings", settings},
-                  {"json", globals.json}, {"quiet", globals.quiet}};
+    Json asked = {{"path", o->file},       {"report", o->report},   {"xfail", o->xfail},
+                  {"only", o->only},       {"quick", o->quick},     {"jobs", o->jobs},
+                  {"seconds", o->seconds}, {"settings", settings},  {"config", globals.config_files},
+                  {"json", globals.json},  {"quiet", globals.quiet}};
     std::string tool = ToolPath(), text = asked.dump(-1, ' ', true, Json::error_handler_t::replace);
     char* arguments[] = {tool.data(), text.data(), nullptr};
     std::fflush(stdout);

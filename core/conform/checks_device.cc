@@ -38,14 +38,15 @@ absl::Status CheckSettings(Subject& s) {
       if (value < row.min || value > row.max) return bad("its default is outside of its range");
     }
   }
-  return absl::OkStatus();
+  absl::StatusOr<ResolvedSettings> registered = ResolveSettings(p, {}, {});
+  return registered.ok() ? absl::OkStatus() : Broken(FormatError(registered.status()));
 }
 
 // Every word of a choice and both sides of a truth let the backend start, or are refused with a text.
 absl::Status CheckSettingValues(Subject& s) {
   const mge_plugin& p = s.plugin();
   struct Value {
-    std::string key, text, fallback;
+    std::string key, text;
   };
   std::vector<Value> values;
   for (uint64_t i = 0; i < p.setting_count; ++i) {
@@ -58,17 +59,17 @@ absl::Status CheckSettingValues(Subject& s) {
       texts.push_back(choices.substr(begin, end - begin));
       begin = end + 1;
     }
-    for (std::string& text : texts) values.push_back({CopyText(row.key), std::move(text), CopyText(row.fallback)});
+    for (std::string& text : texts) values.push_back({CopyText(row.key), std::move(text)});
   }
   if (values.empty()) return NotOffered("no setting is a choice or a truth");
   auto start_with = [&s](const Value& v) {
     s.At(fmt::format("{}={}", v.key, v.text));
-    s.Set(v.key, v.text);
+    s.Try({{v.key, v.text}});
     absl::Status status = s.Start();
     if (!status.ok() && !IsNotOffered(status) && Std(status.message()).find("no text") != std::string_view::npos)
       return Broken(fmt::format("with {}={} it does not start, and gives no reason", v.key, v.text));
     s.Stop();
-    s.Set(v.key, v.fallback);
+    s.Try({});
     return absl::OkStatus();
   };
   auto begin = std::chrono::steady_clock::now();

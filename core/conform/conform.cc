@@ -37,7 +37,7 @@ Task TaskOf(const Check& check, const std::string& path, const Options& options)
   return {check.name, check.name,
           [&check, path, &options](Witness& w) {
             w.Begin(check.name);
-            Subject subject(path, options.settings, w);
+            Subject subject(path, options.given, w);
             absl::Status status = subject.Prepare(check.needs);
             if (status.ok()) status = check.run(subject);
             Record(subject, check, status, "");
@@ -55,7 +55,7 @@ Task OperatorTask(std::string name, std::function<absl::Status(Subject&)> run, c
   double seconds = options.seconds > 0 ? options.seconds : kOperatorSeconds;
   return {std::move(name), kOpening,
           [run = std::move(run), path, &options](Witness& w) {
-            Subject subject(path, options.settings, w);
+            Subject subject(path, options.given, w);
             w.Begin("kernel.offers");
             absl::Status status = subject.Prepare(Needs::kDevice);
             if (status.ok()) status = run(subject);
@@ -88,6 +88,37 @@ std::vector<Task> MakeTasks(const std::string& path, const Options& options) {
     tasks.push_back(OperatorTask(
         "claims", [quick = options.quick](Subject& s) { return JudgeClaims(s, quick); }, path, options));
   return tasks;
+}
+
+// Tells the user, once, of settings that the backend does not have and values that it does not take.
+absl::Status JudgeSettings(const std::string& path, const Options& options) {
+  if (options.given.empty()) return absl::OkStatus();
+  Task task = {"settings", kOpening,
+               [&](Witness& w) {
+                 Subject subject(path, options.given, w);
+                 if (!subject.Load().ok()) return;  // which is a finding later on
+                 absl::Status status = JudgeGiven(subject.plugin(), options.given, [&w](auto& text) { w.Warning(text); });
+                 if (status.ok()) return;
+                 ErrorParts parts = PartsOf(status);
+                 std::string title = ErrorTitle(status);
+                 for (const std::string& part : {parts.what, parts.where}) {
+                   if (!part.empty()) title += fmt::format(" ({})", part);
+                 }
+                 w.Misuse(std::to_string(ErrorId(status)), title, parts.fix);
+               },
+               options.seconds > 0 ? options.seconds : kCheckSeconds};
+  absl::Status misuse;
+  RunTasks(
+      {task}, 1,
+      [&](const Task&, const mge::conform::Record& r) {
+        if (r.kind == RecordKind::kWarning && options.warn) options.warn(r.what);
+        if (r.kind != RecordKind::kMisuse) return;
+        for (const ErrorRow* row : errors::kAll) {
+          if (std::to_string(row->id) == r.check) misuse = Fail(*row, r.where, {.fix = r.what});
+        }
+      },
+      [](const Task&, double) {});
+  return misuse;
 }
 
 // Puts the records of all tasks together.
@@ -273,6 +304,7 @@ absl::StatusOr<Report> Judge(const std::string& path, const Options& options) {
   Collector collector(report, std::move(expected));
   std::vector<Task> tasks = MakeTasks(report.path, options);
   if (tasks.empty()) return Fail(errors::kUsage, "no check and no operator has a name that begins so");
+  MGE_RETURN_IF_ERROR(JudgeSettings(report.path, options));
   int jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 4u));
   size_t done = 0;
   auto begin = std::chrono::steady_clock::now();

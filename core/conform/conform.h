@@ -4,23 +4,24 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/conform/settings.h"
 
 namespace mge::conform {
 
 struct Options {
-  bool quick = false;                           // every kind of check, on five operators
-  int jobs = 0;                                 // child processes at a time; 0: as many as processors, at most 4
-  double seconds = 0;                           // limit of one check, see task.h; 0: 20, or 120 for all cases of one operator
-  std::string expected_failures = {};           // path of a list, see ReadExpected; empty for none
-  std::vector<std::string> only = {};           // names of checks or operators, or beginnings of them; empty for all
-  std::map<std::string, std::string> settings = {};    // of the backend: key -> text
+  bool quick = false;                  // every kind of check, on five operators
+  int jobs = 0;                        // child processes at a time; 0: as many as processors, at most 4
+  double seconds = 0;                  // limit of one check, see task.h; 0: 20, or 120 for all cases of one operator
+  std::string expected_failures = {};  // path of a list, see ReadExpected; empty for none
+  std::vector<std::string> only = {};  // names of checks or operators, or beginnings of them; empty for all
+  Given given = {};                    // settings of the backend
   std::function<void(size_t done, size_t total)> progress = {};
+  std::function<void(const std::string&)> warn = {};
 };
 
 enum class Outcome { kPassed, kFailed, kUnsupported, kExpectedFailure };
@@ -65,8 +66,8 @@ struct Report {
   bool passed() const { return Result() == "passed"; }
 };
 
-// Errors are about the file or the list that cannot be read; what the backend does wrong stands in the report.
-// The process must have one thread only.
+// Errors are about what the user gave: a file or list that cannot be read, names and settings that do not exist; what the
+// backend does wrong stands in the report. The process must have one thread only.
 absl::StatusOr<Report> Judge(const std::string& path, const Options& options);
 
 // A line of the list: "CHECK | PART OF WHERE | reason"; an empty part matches everything; '#' begins a comment.

@@ -4,12 +4,11 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <set>
 
+#include "core/base/errors.h"
 #include "core/env/setting_text.h"
 #include "core/plugin/guard.h"
 #include "fmt/format.h"
-#include "fmt/ranges.h"
 
 namespace mge::conform {
 
@@ -111,26 +110,18 @@ absl::Status Subject::Start() {
 }
 
 absl::StatusOr<std::vector<std::string>> Subject::Values() const {
+  absl::StatusOr<ResolvedSettings> resolved = ResolveSettings(*plugin_, given_, tried_);
+  if (resolved.ok()) {
+    if (!resolved->on_demand.empty()) witness_.Fact("on_demand", resolved->on_demand);
+    return std::move(resolved->values);
+  }
+  if (ErrorId(resolved.status()) != errors::kPluginRefused.id) return Broken(FormatError(resolved.status()));
+  // A declaration is wrong, which device.settings says; the rest can be judged with the defaults.
   std::vector<std::string> values;
-  std::set<std::string> declared;
   for (uint64_t i = 0; i < plugin_->setting_count; ++i) {
     const mge_setting& row = *plugin_->settings[i];
-    std::string key = CopyText(row.key), text = CopyText(row.fallback);
-    declared.insert(key);
-    if (auto given = settings_.find(key); given != settings_.end()) {
-      text = given->second;
-    } else if (MakesDevices(row)) {
-      text.assign(1, row.max == 1 ? '1' : '2');
-      witness_.Fact("on_demand", fmt::format("{}={}", key, text));
-    }
-    absl::StatusOr<std::string> plain = PlainSetting(row, text);
-    if (!plain.ok()) return Broken(fmt::format("{} = '{}' {}", key, text, Std(plain.status().message())));
-    values.push_back(*std::move(plain));
-  }
-  for (const auto& [key, text] : settings_) {
-    if (declared.contains(key)) continue;
-    std::string all = declared.empty() ? "none" : fmt::format("{}", fmt::join(declared, ", "));
-    return Broken(fmt::format("'{}' is no setting of this backend; it declares {}", EscapeControl(key), all));
+    absl::StatusOr<std::string> plain = PlainSetting(row, CopyText(row.fallback));
+    values.push_back(plain.ok() ? *plain : CopyText(row.fallback));
   }
   return values;
 }
@@ -171,10 +162,6 @@ void Subject::Close() {
 void Subject::Stop() {
   if (started_) plugin_->stop();
   started_ = false;
-}
-
-bool MakesDevices(const mge_setting& setting) {
-  return setting.type == MGE_SETTING_INT && CopyText(setting.unit) == "devices" && CopyText(setting.fallback) == "0";
 }
 
 absl::StatusOr<std::string> PlainSetting(const mge_setting& setting, std::string_view text) {

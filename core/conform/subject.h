@@ -4,12 +4,12 @@
 
 #include <atomic>
 #include <cstddef>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/conform/check.h"
+#include "core/conform/settings.h"
 #include "core/conform/witness.h"
 #include "core/plugin/host_services.h"
 #include "core/plugin/loader.h"
@@ -17,8 +17,6 @@
 #include "mge/plugin.h"
 
 namespace mge::conform {
-
-using SettingValues = std::map<std::string, std::string>;  // key of the backend's -> text
 
 // What the backend gets as its host: the core's services, with allocations that fail on demand.
 class KitHost {
@@ -38,8 +36,8 @@ class KitHost {
 
 class Subject {
  public:
-  Subject(std::string path, SettingValues settings, Witness& witness)
-      : path_(std::move(path)), settings_(std::move(settings)), witness_(witness) {}
+  Subject(std::string path, const Given& given, Witness& witness)
+      : path_(std::move(path)), given_(given), witness_(witness) {}
   ~Subject();
   Subject(const Subject&) = delete;
   Subject& operator=(const Subject&) = delete;
@@ -62,9 +60,9 @@ class Subject {
   mge_device* device() const { return device_; }
   int64_t device_memory_used() const;  // by all who use the device; 0 if the backend does not know
   bool host_accessible() const { return description().flags & MGE_DEVICE_HOST_ACCESSIBLE; }
-  // For checks that try other values; while stopped.
-  void Set(const std::string& key, const std::string& value) {
-    settings_[key] = value;
+  // For checks that try values, none to end that; while stopped.
+  void Try(SettingValues values) {
+    tried_ = std::move(values);
     host_.reset();
   }
 
@@ -73,7 +71,8 @@ class Subject {
   std::string WhyNoDevice() const;
 
   std::string path_;
-  SettingValues settings_;
+  const Given& given_;
+  SettingValues tried_;
   Witness& witness_;
   void* library_ = nullptr;
   mge_plugin_query_fn query_ = nullptr;
@@ -106,9 +105,6 @@ absl::Status MustRefuse(std::string_view what, F&& f) {
 
 // A value as the host hands it to the backend: truth as 1 or 0, sizes in bytes. An error's message follows on "NAME = TEXT".
 absl::StatusOr<std::string> PlainSetting(const mge_setting& setting, std::string_view text);
-
-// Whether it says how many devices there are, and says none by default: a whole number in "devices". The kit asks for two.
-bool MakesDevices(const mge_setting& setting);
 
 // Asks for every device, unusable ones too. Broken() if a description breaks the rules.
 absl::StatusOr<std::vector<DeviceDescription>> ListDevices(const mge_plugin& plugin,

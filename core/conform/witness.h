@@ -18,6 +18,8 @@ enum class RecordKind : char {
   kSupported = 'S',   // operator `check`, element type `where`, candidates `what`
   kRefused = 'R',     // the same, with the reason
   kFact = 'I',        // a fact for the head of the report: `where` is its name
+  kMisuse = 'M',      // what was given to the kit is wrong: id of the error `check`, title `where`, fix `what`
+  kWarning = 'W',     // `what` is for the user, not for the report
   kTime = 'T',        // the process asks for `what` seconds in all
   kEnd = 'E',         // the process did not end before its time
 };
@@ -47,6 +49,10 @@ class Witness {
     Write(supported ? RecordKind::kSupported : RecordKind::kRefused, op, dtype, what);
   }
   void Fact(std::string_view name, std::string_view value) { Write(RecordKind::kFact, {}, name, value); }
+  void Misuse(std::string_view id, std::string_view title, std::string_view fix) {
+    Write(RecordKind::kMisuse, id, title, fix);
+  }
+  void Warning(std::string_view what) { Write(RecordKind::kWarning, {}, {}, what); }
   void End() { Write(RecordKind::kEnd, {}, {}, {}); }
   // How many of `wanted` pieces of work, of some `seconds` each, there is time for; at least one. Asks for more time if the
   // limit is too short for all.

@@ -49,7 +49,10 @@ int Main(int argc, char** argv) {
   options.seconds = asked.value("seconds", 0.0);
   options.expected_failures = asked.value("xfail", "");
   options.only = asked.value("only", std::vector<std::string>());
-  options.settings = asked.value("settings", std::map<std::string, std::string>());
+  options.given = {.command_line = asked.value("settings", SettingValues()),
+                   .config_files = asked.value("config", std::vector<std::string>()),
+                   .environment = CaptureEnvironment()};
+  options.warn = [](const std::string& text) { std::fprintf(stderr, "mge: warning: %s\n", text.c_str()); };
   bool shows = !quiet && isatty(STDERR_FILENO);
   if (shows) {
     options.progress = [](size_t done, size_t total) {

@@ -65,11 +65,13 @@ class OnDemand : public testing::Test {
   void SetUp() override {
     if (!std::filesystem::exists(Plugin("virtual"))) GTEST_SKIP() << "the backend virtual is not built";
   }
-  absl::StatusOr<Report> JudgeWith(std::map<std::string, std::string> settings) {
-    Options options = {.quick = true, .only = {"abi.note", "device.", "queue.peers"}};
-    options.settings = std::move(settings);
+  absl::StatusOr<Report> JudgeWith(SettingValues settings) { return JudgeOf(Given{.command_line = std::move(settings)}); }
+  absl::StatusOr<Report> JudgeOf(Given given) {
+    Options options = {.quick = true, .only = {"abi.note", "device.", "queue.peers"}, .given = std::move(given)};
+    options.warn = [this](const std::string& text) { warnings_.push_back(text); };
     return Judge(Plugin("virtual"), options);
   }
+  std::vector<std::string> warnings_;
 };
 
 TEST_F(OnDemand, TwoDevicesAreAskedForAndTheReportSaysSo) {
@@ -100,11 +102,39 @@ TEST_F(OnDemand, WithoutADeviceNothingPassesForTested) {
   EXPECT_THAT(ReportMarkdown(*report), HasSubstr("**There was no device to test**: device 0: virtual.fault: "));
 }
 
-TEST_F(OnDemand, ASettingThatIsNotDeclaredIsRefused) {
-  absl::StatusOr<Report> report = JudgeWith({{"virtual.device", "1"}});
-  ASSERT_TRUE(report.ok());
-  EXPECT_EQ(report->Result(), "failed");
-  EXPECT_THAT(Findings(*report), HasSubstr("'virtual.device' is no setting of this backend; it declares virtual.band"));
+TEST_F(OnDemand, TheEnvironmentAndFilesAreReadAsEverywhere) {
+  absl::StatusOr<Report> report = JudgeOf(Given{.environment = {{{"MGE_VIRTUAL_DEVICES", "1"}}}});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(Named(*report, "queue.peers").outcome, Outcome::kUnsupported);
+  EXPECT_EQ(report->Fact("on_demand"), "");
+  report = JudgeOf(Given{.command_line = {{"MGE_VIRTUAL_DEVICES", "3"}}, .environment = {{{"MGE_VIRTUAL_DEVICES", "1"}}}});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(Named(*report, "queue.peers").outcome, Outcome::kPassed);
+  std::string path = testing::TempDir() + "/kit.toml";
+  std::ofstream(path) << "[virtual]\ndevices = 1\n";
+  report = JudgeOf(Given{.config_files = {path}});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(Named(*report, "queue.peers").outcome, Outcome::kUnsupported);
+  EXPECT_THAT(warnings_, IsEmpty());
+}
+
+TEST_F(OnDemand, WhatTheBackendDoesNotHaveIsSaidOnceAndNothingIsTested) {
+  absl::Status status = JudgeWith({{"virtual.device", "1"}}).status();
+  EXPECT_EQ(KindOf(status), ErrorKind::kUsage);
+  EXPECT_THAT(FormatError(status),
+              HasSubstr("no setting \"virtual.device\". Did you mean \"virtual.devices\"? (command line)"));
+  EXPECT_THAT(FormatError(status), HasSubstr("it declares virtual.devices, "));
+  EXPECT_EQ(KindOf(JudgeWith({{"threads", "1"}}).status()), ErrorKind::kUsage);
+  EXPECT_EQ(KindOf(JudgeWith({{"virtual.devices", "many"}}).status()), ErrorKind::kUsage);
+  EXPECT_EQ(KindOf(JudgeOf(Given{.environment = {{{"MGE_VIRTUAL_DEVICES", "many"}}}}).status()), ErrorKind::kUsage);
+  EXPECT_THAT(warnings_, IsEmpty());
+
+  Given misspelt = {.environment = {{{"MGE_VIRTUAL_DEVICE", "1"}, {"MGE_CPU_ISA", "x"}}}};
+  EXPECT_TRUE(JudgeOf(misspelt).ok());
+  EXPECT_THAT(warnings_,
+              testing::ElementsAre(HasSubstr("no variable MGE_VIRTUAL_DEVICE. Did you mean \"MGE_VIRTUAL_DEVICES\"?")));
+  misspelt.environment.variables.emplace_back("MGE_STRICT_ENV", "1");
+  EXPECT_EQ(KindOf(JudgeOf(misspelt).status()), ErrorKind::kUsage);
 }
 
 TEST(Conform, HasACaseForEveryOperatorThatABackendMaySee) {
@@ -309,7 +339,9 @@ TEST(Losses, AreWhatEveryRoundTakes) {
   std::vector<std::unique_ptr<char[]>> kept;
   kept.reserve(1000);
   lost = Lost([&](int) { kept.push_back(std::make_unique<char[]>(1000)); }, [] { return 0; });
-  if (kHeapIsSeen) EXPECT_NEAR(static_cast<double>(lost.heap), 1000, 100);  // what the thread itself takes varies
+  if (kHeapIsSeen) {
+    EXPECT_NEAR(static_cast<double>(lost.heap), 1000, 100);  // what the thread itself takes varies
+  }
 }
 
 TEST(Losses, AreNotWhatACacheTakes) {
