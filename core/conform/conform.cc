@@ -11,12 +11,15 @@
 #include <thread>
 
 #include "core/base/errors.h"
+#include "core/base/file.h"
+#include "core/base/nearest.h"
 #include "core/conform/cases.h"
 #include "core/conform/check.h"
 #include "core/conform/kernel_checks.h"
 #include "core/conform/subject.h"
 #include "core/conform/task.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 
 namespace mge::conform {
 namespace {
@@ -88,6 +91,27 @@ std::vector<Task> MakeTasks(const std::string& path, const Options& options) {
     tasks.push_back(OperatorTask(
         "claims", [quick = options.quick](Subject& s) { return JudgeClaims(s, quick); }, path, options));
   return tasks;
+}
+
+// Every word of --only names something.
+absl::Status JudgeNames(const Options& options) {
+  std::vector<std::string> names, families;  // "queue.order", "queue"
+  for (const Check* check : AllChecks()) {
+    names.push_back(check->name);
+    std::string family = names.back().substr(0, names.back().find('.'));
+    if (families.empty() || families.back() != family) families.push_back(std::move(family));
+  }
+  for (const OpDef* def : options.quick ? QuickOps() : CheckableOps()) names.emplace_back(def->name);
+  std::vector<std::string> known = names;
+  known.insert(known.end(), families.begin(), families.end());
+  for (const std::string& word : options.only) {
+    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return name.starts_with(word); })) continue;
+    return Fail(errors::kUsage,
+                fmt::format("--only \"{}\": no check and no operator{} has a name that begins so.{}", EscapeControl(word),
+                            options.quick ? " of --quick" : "", DidYouMean(Nearest(word, known))),
+                {.fix = fmt::format("name an operator, or a check: {}", fmt::join(families, ", "))});
+  }
+  return absl::OkStatus();
 }
 
 // Tells the user, once, of settings that the backend does not have and values that it does not take.
@@ -288,12 +312,11 @@ absl::StatusOr<std::vector<Expected>> ReadExpected(const std::string& path) {
 }
 
 absl::StatusOr<Report> Judge(const std::string& path, const Options& options) {
+  MGE_RETURN_IF_ERROR(OpenRegularFile(path).status());
+  MGE_RETURN_IF_ERROR(JudgeNames(options));
   std::error_code code;
   std::filesystem::path absolute = std::filesystem::absolute(path, code);
-  if (code || !std::filesystem::is_regular_file(absolute, code)) {
-    return Fail(errors::kFileAccess, fmt::format("{} is no file", EscapeControl(path)),
-                {.fix = "name the .so of a backend"});
-  }
+  if (code) return Fail(errors::kFileAccess, fmt::format("'{}' cannot be found", path), {.what = code.message()});
   std::vector<Expected> expected;
   if (!options.expected_failures.empty()) {
     MGE_ASSIGN_OR_RETURN(expected, ReadExpected(options.expected_failures));
@@ -303,7 +326,6 @@ absl::StatusOr<Report> Judge(const std::string& path, const Options& options) {
   report.quick = options.quick;
   Collector collector(report, std::move(expected));
   std::vector<Task> tasks = MakeTasks(report.path, options);
-  if (tasks.empty()) return Fail(errors::kUsage, "no check and no operator has a name that begins so");
   MGE_RETURN_IF_ERROR(JudgeSettings(report.path, options));
   int jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 4u));
   size_t done = 0;

@@ -5,8 +5,9 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 
+#include "core/base/errors.h"
+#include "core/base/file.h"
 #include "core/conform/conform.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
@@ -28,12 +29,23 @@ int Fail(const absl::Status& status, bool json) {
   return code;
 }
 
-bool Write(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) std::fprintf(stderr, "mge: error[E0702] %s cannot be written\n", EscapeControl(path.string()).c_str());
-  return static_cast<bool>(file);
+// Where the report goes; found out before there is one.
+absl::Status PrepareFolder(const std::string& folder) {
+  std::error_code code;
+  std::filesystem::create_directories(folder, code);
+  if (code) {
+    return Fail(errors::kFileWrite, fmt::format("the folder '{}' cannot be made", folder),
+                {.what = code.message(), .fix = "give --report a folder that you may write to"});
+  }
+  absl::Status status = AtomicFile::Create(folder + "/report.json").status();
+  if (status.ok()) return status;
+  return Fail(errors::kFileWrite, ErrorTitle(status),
+              {.what = PartsOf(status).what, .fix = "give --report a folder that you may write to"});
+}
+
+absl::Status WriteReport(const std::string& folder, const std::string& json, const std::string& markdown) {
+  MGE_RETURN_IF_ERROR(WriteFileAtomically(folder + "/report.json", AsBytes(json)));
+  return WriteFileAtomically(folder + "/report.md", AsBytes(markdown));
 }
 
 int Main(int argc, char** argv) {
@@ -52,22 +64,25 @@ int Main(int argc, char** argv) {
   options.given = {.command_line = asked.value("settings", SettingValues()),
                    .config_files = asked.value("config", std::vector<std::string>()),
                    .environment = CaptureEnvironment()};
-  options.warn = [](const std::string& text) { std::fprintf(stderr, "mge: warning: %s\n", text.c_str()); };
+  options.warn = [quiet](const std::string& text) {
+    if (!quiet) std::fprintf(stderr, "mge: warning: %s\n", text.c_str());
+  };
   bool shows = !quiet && isatty(STDERR_FILENO);
   if (shows) {
     options.progress = [](size_t done, size_t total) {
       std::fprintf(stderr, "\rchecking %zu/%zu%s", done, total, done == total ? "\r\033[K" : "");
     };
   }
+  std::string folder = asked.value("report", "");
+  if (!folder.empty()) {
+    if (absl::Status status = PrepareFolder(folder); !status.ok()) return Fail(status, json);
+  }
   absl::StatusOr<Report> report = Judge(asked.value("path", ""), options);
   if (!report.ok()) return Fail(report.status(), json);
   std::string text = ReportMarkdown(*report), data = ReportJson(*report);
-  if (std::string folder = asked.value("report", ""); !folder.empty()) {
-    std::error_code code;
-    std::filesystem::create_directories(folder, code);
-    std::filesystem::path at(folder);
-    if (!Write(at / "report.json", data + "\n") || !Write(at / "report.md", text)) return 7;
-    if (!quiet) std::fprintf(stderr, "report written to %s\n", EscapeControl((at / "report.md").string()).c_str());
+  if (!folder.empty()) {
+    if (absl::Status status = WriteReport(folder, data + "\n", text); !status.ok()) return Fail(status, json);
+    if (!quiet) std::fprintf(stderr, "report written to %s/report.md\n", EscapeControl(folder).c_str());
   }
   std::fputs(json ? (data + "\n").c_str() : text.c_str(), stdout);
   if (std::fflush(stdout) != 0) return 7;

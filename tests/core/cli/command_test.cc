@@ -479,6 +479,26 @@ TEST_F(Command, SdkTestJudgesABackendAndWritesAReport) {
   EXPECT_THAT(o.err, HasSubstr("there/report.md"));
 }
 
+TEST_F(Command, SdkTestRefusesAWrongCommandLineBeforeItTests) {
+  std::string plugin = std::string(MGE_BINARY_DIR) + "/lib/mge/plugins/mge_null.so";
+  Outcome o = Mge("sdk test " + plugin + " --quick --set null.device=1");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_EQ(o.out, "");
+  EXPECT_THAT(o.err, HasSubstr("the backend null has no setting \"null.device\". Did you mean \"null.devices\"?"));
+  o = Mge("sdk test " + plugin + " --quick --only nope");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_THAT(o.err, HasSubstr("--only \"nope\""));
+  Write("file", "");
+  o = Mge("sdk test " + plugin + " --quick --report file");
+  EXPECT_EQ(o.code, 7);
+  EXPECT_EQ(o.out, "");
+  EXPECT_THAT(o.err, HasSubstr("cannot be made\n  what:  Not a directory\n  fix:   give --report a folder"));
+  o = Mge("sdk test " + plugin + " --quick --report /proc/self");
+  EXPECT_EQ(o.code, 7);
+  EXPECT_EQ(o.out, "");
+  EXPECT_THAT(o.err, HasSubstr("fix:   give --report a folder"));
+}
+
 TEST_F(Command, SdkTestFailsWithAFileThatIsNoBackend) {
   Outcome o = Mge("sdk test " + Write("text.so", "no library") + " --quick");
   EXPECT_EQ(o.code, 5);

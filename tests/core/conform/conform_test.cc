@@ -170,7 +170,21 @@ TEST(Conform, RefusesWhatIsNoBackend) {
   EXPECT_FALSE(report->passed());
   EXPECT_EQ(Named(*report, "abi.note").outcome, Outcome::kFailed);
   EXPECT_EQ(Named(*report, "kernel.numerics").outcome, Outcome::kUnsupported);
-  EXPECT_FALSE(Judge("/no/such/file.so", {}).ok());
+  absl::Status status = Judge("/no/such/file.so", {}).status();
+  EXPECT_EQ(KindOf(status), ErrorKind::kIo);
+  EXPECT_THAT(FormatError(status), HasSubstr("No such file or directory"));
+}
+
+TEST(Conform, RefusesNamesOfChecksThatDoNotExist) {
+  auto said = [](std::vector<std::string> only, bool quick) {
+    return FormatError(Judge(Plugin("null"), {.quick = quick, .only = std::move(only)}).status());
+  };
+  EXPECT_THAT(said({"abi.note", "nope"}, true),
+              HasSubstr("--only \"nope\": no check and no operator of --quick has a name"));
+  EXPECT_THAT(said({"queue.oder"}, true), HasSubstr("Did you mean \"queue.order\"?"));
+  EXPECT_THAT(said({"memroy"}, true), HasSubstr("Did you mean \"memory\"?"));
+  EXPECT_THAT(said({"Sofmax"}, false), HasSubstr("Did you mean \"Softmax\"?"));
+  EXPECT_THAT(said({"nope"}, true), HasSubstr("or a check: abi, settings, device, "));
 }
 
 // ---------------------------------------------------------------- expected failures
