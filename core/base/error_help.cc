@@ -92,8 +92,8 @@ constexpr ErrorHelp kHelp[] = {
     {&kOutOfMemory,
      "The model, its batch or its weights are larger than what is left, often since another process holds memory.",
      "`mge memory MODEL` shows what takes how much. Use a smaller batch or another device."},
-    {&kOverBudget, "MGE_MEMORY_LIMIT, or the limit of one device, is smaller than what the run needs.",
-     "`mge memory MODEL` shows what is needed. Raise the limit or use a smaller batch."},
+    {&kOverBudget, "MGE_MEMORY_LIMIT, or the limit of one device, or all that a device has, is smaller than what the run needs.",
+     "`mge memory MODEL` shows what is needed. Raise the limit, or use a smaller batch or another device."},
 
     {&kFileAccess, "A misspelt path, a file that this user may not read, or something that is no plain file.",
      "Check the path and the rights. Paths are relative to the working directory."},

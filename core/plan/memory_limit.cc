@@ -106,26 +106,34 @@ std::string HowMuch(const std::string& owner, uint64_t least, uint64_t denied) {
 
 // `denied`: Planning::denied_bytes, where this budget is the one that denied them.
 absl::Status Check(Need& need, uint64_t denied) {
-  const uint64_t limit = need.budget->limit();
-  if (limit == 0) return absl::OkStatus();
+  const bool limited = need.budget->limit() != 0;
+  uint64_t room = need.budget->limit();
+  if (!limited) {
+    MGE_ASSIGN_OR_RETURN(MemoryInfo info, need.device->QueryMemory());
+    if (info.total_bytes == 0) return absl::OkStatus();
+    room = info.total_bytes;
+  }
   const uint64_t needed = need.arena + need.constants + need.outputs;
   MGE_ASSIGN_OR_RETURN(Pool * pool, need.device->PoolOf());
   mge_pool_stats stats = pool->Stats();
   const uint64_t idle = stats.committed - std::min(stats.in_use, stats.committed);  // given back before a request fails
   const uint64_t held = need.budget->in_use() - std::min(idle, need.budget->in_use());
-  if (held <= limit && needed <= limit - held) return absl::OkStatus();
+  if (held <= room && needed <= room - held) return absl::OkStatus();
   std::stable_sort(need.pieces.begin(), need.pieces.end(), [](const Piece& a, const Piece& b) { return a.bytes > b.bytes; });
   std::string largest;
   for (size_t i = 0; i < need.pieces.size() && i < kNamed; ++i) {
     largest += fmt::format("{}{} ({} bytes)", i ? ", " : "", need.pieces[i].name, need.pieces[i].bytes);
   }
   const std::string& owner = need.budget->owner();
-  return Fail(errors::kOverBudget, fmt::format("the model does not fit into the memory limit of device {}", owner),
+  return Fail(errors::kOverBudget,
+              fmt::format("the model does not fit into the {} of device {}", limited ? "memory limit" : "memory", owner),
               {.what = fmt::format("the planned peak is {} bytes (arena {}, constants {}, outputs {}); {} bytes are in use and "
-                                   "the limit is {}; the largest are {}",
-                                   needed, need.arena, need.constants, need.outputs, held, limit, largest),
-               .where = fmt::format("memory.limit of {}", owner),
-               .fix = HowMuch(owner, held + needed, denied)});
+                                   "{} {}; the largest are {}",
+                                   needed, need.arena, need.constants, need.outputs, held,
+                                   limited ? "the limit is" : "it has", room, largest),
+               .where = fmt::format("{} {}", limited ? "memory.limit of" : "device", owner),
+               .fix = limited ? HowMuch(owner, held + needed, denied)
+                              : fmt::format("take a device with {} bytes, or a smaller batch or model", held + needed)});
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds the draft of a plan against the memory limits of its devices, before anything is packed or computed.
+// Holds the draft of a plan against the memory limits of its devices, or what they have where none is set, before anything is
+// packed or computed.
 #pragma once
 
 #include <functional>

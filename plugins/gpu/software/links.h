@@ -18,16 +18,7 @@ struct Link {
   std::string name = "memory";
 };
 
-// A square matrix: row `from`, column `to`. A line is a row, its cells are separated by ',' or spaces; '#' begins a comment.
-// A cell is
-//
-//   0            nothing: the device itself, or a way over the host of which no more is said
-//   1, 2, 3      PCIe over the host, one NVLink, two NVLinks: the classes of the well-known DGX-1V matrix
-//   BANDWIDTH/LATENCY       a peer link of so many GB/s and µs: 25/1.9
-//   BANDWIDTH/LATENCY/host  over the host, which both devices reach so: 12/10/host
-//
-// Over the host a copy is two, each between the host and one device. So the cells over the host say how a device reaches the
-// host, all that it takes part in the same; on the diagonal such a cell says only that.
+// A matrix in the form that configs/links/README.md describes.
 class LinkMatrix {
  public:
   // `place` begins the text of an error: the file's name.

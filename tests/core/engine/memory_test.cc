@@ -79,6 +79,18 @@ TEST(MemoryLimit, RefusesBeforeAnythingIsComputedAndSaysWhy) {
   EXPECT_TRUE(RunBatch(*session, 2).ok());
 }
 
+TEST(MemoryLimit, WithoutOneADevicesOwnSizeIsTheLimit) {
+  Host host;
+  host.record() = {};
+  auto session = *host.Make(kModel);
+  absl::Status status = RunBatch(*session, 2'000'000);  // 800 MB for each buffer; the device has 2^30 bytes
+  EXPECT_EQ(host.record().launches, 0);
+  EXPECT_THAT(FormatError(status), AllOf(HasSubstr("E0602"), HasSubstr("does not fit into the memory of device tuner0"),
+                                         HasSubstr("it has 1073741824"), HasSubstr("the largest batch that fits is "),
+                                         Not(HasSubstr("smallest limit"))));
+  EXPECT_TRUE(RunBatch(*session, 2).ok());
+}
+
 TEST(MemoryLimit, TheLargestBatchThatIsNamedFits) {
   Host host({Limit(60000)});
   auto session = *host.Make(kModel);
