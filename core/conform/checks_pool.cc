@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pool of the backend's own.
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <thread>
 
 #include "core/conform/device_memory.h"
+#include "core/conform/out_struct.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
@@ -121,6 +123,7 @@ class Pool {
     return stats;
   }
   Provider& provider() { return provider_; }
+  mge_pool* raw() const { return pool_; }
 
  private:
   Pool(Subject& subject, uint64_t budget) : api_(subject.plugin().memory->own_pool), provider_(subject, budget) {}
@@ -348,6 +351,23 @@ absl::Status CheckThreads(Subject& s) {
   return bad;
 }
 
+absl::Status CheckOutStructs(Subject& s) {
+  const mge_pool_api* api = s.plugin().memory->own_pool;
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
+  // The last member of a reservation is the token, without which nothing can be released.
+  MGE_RETURN_IF_ERROR(TryOutStruct<mge_reservation>(s, "mge_reservation", 0, [&](OutRoom<mge_reservation>& room) {
+    MGE_RETURN_IF_ERROR(Call("acquiring a block",
+                             [&](mge_error* e) { return api->acquire(pool->raw(), 1000, 64, nullptr, 0, room.get(), e); }));
+    pool->Release(room.Whole());
+    return absl::OkStatus();
+  }));
+  size_t shorter = offsetof(mge_pool_stats, committed);
+  return TryOutStruct<mge_pool_stats>(s, "mge_pool_stats", shorter, [&](OutRoom<mge_pool_stats>& room) {
+    api->stats(pool->raw(), room.get());
+    return absl::OkStatus();
+  });
+}
+
 constexpr Check kRows[] = {
     {"pool.blocks", "Blocks are aligned, disjoint, and lie in slabs of the host.", Needs::kDevice, CheckBlocks},
     {"pool.last_use", "A block is not handed out again before the fence of its last use.", Needs::kDevice, CheckFences},
@@ -358,6 +378,8 @@ constexpr Check kRows[] = {
     {"pool.trim", "Trimming gives back what is not in use, and only that.", Needs::kDevice, CheckTrim},
     {"pool.stats", "The numbers that the pool tells are true.", Needs::kDevice, CheckStats},
     {"pool.destroy", "A pool that is destroyed gives back every slab.", Needs::kDevice, CheckDestroy},
+    {"pool.out_structs", "Its out structs are written as far as struct_size covers what both sides know.", Needs::kDevice,
+     CheckOutStructs},
     {"pool.flags", "Unknown flags are refused, and NO_GROWTH is kept.", Needs::kDevice, CheckFlags},
     {"pool.threads", "Several threads may acquire and release at once.", Needs::kDevice, CheckThreads},
 };

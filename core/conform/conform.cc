@@ -276,8 +276,9 @@ std::string_view Report::Result() const {
 std::span<const Check* const> AllChecks() {
   static const std::vector<const Check*>* all = [] {
     auto* list = new std::vector<const Check*>;
-    for (std::span<const Check> family : {AbiChecks(), DeviceChecks(), MemoryChecks(), PoolChecks(), PolicyChecks(),
-                                          QueueChecks(), FenceChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
+    for (std::span<const Check> family :
+         {AbiChecks(), OutStructChecks(), DeviceChecks(), MemoryChecks(), PoolChecks(), PolicyChecks(), QueueChecks(),
+          FenceChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
       for (const Check& check : family) list->push_back(&check);
     }
     return list;

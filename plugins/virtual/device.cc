@@ -54,10 +54,8 @@ mge_code Status(mge_device* device, mge_error* error) noexcept {
 mge_code LinkOf(mge_device* from, mge_device* to, mge_link* out, mge_error* error) noexcept {
   return Guard(error, [&] {
     const software::Link& link = from->gpu.LinkTo(to->gpu);
-    out->flags = link.peer ? MGE_LINK_PEER : 0;
-    out->bandwidth_gb_s = link.bandwidth_gb_s;
-    out->latency_us = link.latency_us;
-    out->name = Text(link.name);
+    Fill<mge_link>(out, {sizeof(mge_link), link.peer ? uint32_t{MGE_LINK_PEER} : 0, link.bandwidth_gb_s, link.latency_us,
+                         Text(link.name)});
     return MGE_OK;
   });
 }

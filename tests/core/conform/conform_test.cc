@@ -430,8 +430,9 @@ TEST(Mutants, TheOneThatStartsSlowlyHasTheTimeForItsLives) {
 }
 
 TEST(Mutants, ASampleIsNamed) {
-  std::vector<std::string> sample = {"workspace_lies",    "one_byte_too_far",     "ignores_wait",  "leaks_reservation",
-                                     "not_deterministic", "crashes_on_bad_index", "leaves_memory", "device_leak"};
+  std::vector<std::string> sample = {"workspace_lies",    "one_byte_too_far",  "ignores_wait",
+                                     "leaks_reservation", "not_deterministic", "crashes_on_bad_index",
+                                     "leaves_memory",     "device_leak",       "assigns_whole"};
   if (kHeapIsSeen) sample.insert(sample.end(), {"large_kernel_leak", "launch_leak"});
   size_t judged = 0;
   for (const Mutant& m : Mutants()) {

@@ -67,6 +67,14 @@ mge_code AcquireAnything(mge_device* device, int32_t, uint64_t bytes, mge_slab* 
   return mge::internal::Tables<Backend>::kMemory.slab_acquire(device, MGE_MEMORY_DEVICE, bytes, out, error);
 }
 
+mge_code LinkWhole(mge_device* from, mge_device* to, mge_link* out, mge_error* error) noexcept {
+  mge_link link = {};
+  link.struct_size = sizeof(link);
+  mge_code code = mge::internal::Tables<Backend>::kDevice.link(from, to, &link, error);
+  if (code == MGE_OK) *out = link;
+  return code;
+}
+
 const mge_plugin& Plugin() {
   static mge_device_api device = mge::internal::Tables<Backend>::kDevice;
   static mge_kernel_api kernel = mge::internal::Tables<Backend>::kKernel;
@@ -77,6 +85,7 @@ const mge_plugin& Plugin() {
     if (Is("constraints_ignored")) kernel.enumerate = EnumerateAll;
     if (Is("crashes_on_bad_index")) device.open = OpenOrAbort;
     if (Is("accepts_unknown")) memory.slab_acquire = AcquireAnything;
+    if (Is("assigns_whole")) device.link = LinkWhole;
     p.device = &device;
     p.kernel = &kernel;
     p.memory = &memory;

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Out structs of older and newer hosts: shorter and longer ones, with a pattern behind what a backend may write.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "core/conform/subject.h"
+#include "fmt/format.h"
+
+namespace mge::conform {
+
+template <typename T>
+class OutRoom {
+ public:
+  // Of an older host, which knows the first `covered` bytes.
+  explicit OutRoom(size_t covered) : OutRoom(covered, covered) {}
+  // Of a newer one, which knows more than these headers.
+  static OutRoom Longer() { return OutRoom(sizeof(T), sizeof(T) + kMore); }
+
+  T* get() { return reinterpret_cast<T*>(bytes_); }
+  // As far as both sides know it, the rest zero.
+  T Whole() const {
+    T whole = {};
+    whole.struct_size = sizeof(T);
+    std::memcpy(reinterpret_cast<char*>(&whole) + kHead, bytes_ + kHead, known_ - kHead);
+    return whole;
+  }
+  // Broken() if anything but the members that both know was written.
+  absl::Status Intact(std::string_view name) const {
+    uint32_t size;
+    std::memcpy(&size, bytes_, sizeof(size));
+    std::string_view how = size_ > sizeof(T) ? "a longer" : "a shorter";
+    auto written = std::find_if(bytes_ + known_, std::end(bytes_), [](unsigned char c) { return c != kPattern; });
+    if (written != std::end(bytes_)) {
+      return Broken(fmt::format("{} {} of {} bytes (struct_size), of which {} are known, is written at byte {}", how, name,
+                                size_, known_, written - bytes_));
+    }
+    if (size == size_) return absl::OkStatus();
+    return Broken(fmt::format("the struct_size of {} {} is overwritten: it was {}, it is {}", how, name, size_, size));
+  }
+
+ private:
+  static constexpr size_t kHead = sizeof(uint32_t), kMore = 64;
+  static constexpr unsigned char kPattern = 0xee;
+  OutRoom(size_t known, size_t size) : known_(known), size_(static_cast<uint32_t>(size)) {
+    std::memset(bytes_, 0, known);
+    std::memset(bytes_ + known, kPattern, sizeof(bytes_) - known);
+    std::memcpy(bytes_, &size_, sizeof(size_));
+  }
+  alignas(T) unsigned char bytes_[sizeof(T) + kMore];
+  size_t known_;
+  uint32_t size_;
+};
+
+// Calls f(OutRoom<T>&) -> absl::Status with a shorter and a longer struct, and looks at them afterwards. 0: no shorter one,
+// where what is created could not be given back.
+template <typename T, typename F>
+absl::Status TryOutStruct(Subject& s, std::string_view name, size_t shorter, F&& f) {
+  for (bool longer : {false, true}) {
+    if (!longer && shorter == 0) continue;
+    OutRoom<T> room = longer ? OutRoom<T>::Longer() : OutRoom<T>(shorter);
+    s.At(fmt::format("a {} {}", longer ? "longer" : "shorter", name));
+    MGE_RETURN_IF_ERROR(f(room));
+    MGE_RETURN_IF_ERROR(room.Intact(name));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mge::conform
