@@ -102,6 +102,14 @@ TEST_F(OnDemand, WithoutADeviceNothingPassesForTested) {
   EXPECT_THAT(ReportMarkdown(*report), HasSubstr("**There was no device to test**: device 0: virtual.fault: "));
 }
 
+TEST(Conform, ABackendThatCannotStartHereIsNotPassed) {
+  absl::StatusOr<Report> report =
+      Judge(MGE_BINARY_DIR "/tests/mutants/absent_here.so", {.quick = true, .only = {"abi.note", "device."}});
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->Result(), "incomplete");
+  EXPECT_THAT(report->Fact("no_device"), HasSubstr("the driver is not installed"));
+}
+
 TEST_F(OnDemand, TheEnvironmentAndFilesAreReadAsEverywhere) {
   absl::StatusOr<Report> report = JudgeOf(Given{.environment = {{{"MGE_VIRTUAL_DEVICES", "1"}}}});
   ASSERT_TRUE(report.ok()) << report.status();
@@ -432,7 +440,8 @@ TEST(Mutants, TheOneThatStartsSlowlyHasTheTimeForItsLives) {
 TEST(Mutants, ASampleIsNamed) {
   std::vector<std::string> sample = {"workspace_lies",    "one_byte_too_far",  "ignores_wait",
                                      "leaks_reservation", "not_deterministic", "crashes_on_bad_index",
-                                     "leaves_memory",     "device_leak",       "assigns_whole"};
+                                     "leaves_memory",     "device_leak",       "assigns_whole",
+                                     "malformed_offer",   "fuses_wrong"};
   if (kHeapIsSeen) sample.insert(sample.end(), {"large_kernel_leak", "launch_leak"});
   size_t judged = 0;
   for (const Mutant& m : Mutants()) {

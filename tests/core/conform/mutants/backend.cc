@@ -33,7 +33,9 @@ struct Backend : mge::BackendDefaults {
   using Fence = mutant::Fence;
   using Record = mutant::Record;
   using Kernels = mge::Kernels<kRelu, kAdd, kMatMul, kReduceSum, kReorder>;
+  using Claims = mge::Claims<ClaimAddNeg>;
   static Result Start() {
+    if (Is("absent_here")) return {MGE_UNAVAILABLE, "the driver is not installed"};
     if (Is("starts_slowly")) std::this_thread::sleep_for(std::chrono::milliseconds(500));
     if (Is("thread_at_stop")) {
       std::thread([] {

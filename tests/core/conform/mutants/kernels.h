@@ -64,13 +64,24 @@ struct Relu {
   char* keep = nullptr;
 };
 
+// "fuses_wrong" takes the Neg behind an Add as well, and leaves it out.
+inline void ClaimAddNeg(const mge::Pattern& graph, mge::ClaimList& claims) {
+  if (!Is("fuses_wrong")) return;
+  static const mge::PatternNode add_neg = mge::Op("Neg", {mge::Op("Add")});
+  for (const mge::Match& m : graph.FindAll(add_neg)) claims.Offer("add_neg", m.nodes, 1);
+}
+inline bool IsAlone(const mge::Problem& p) { return p.node_count() == 1 || (Is("fuses_wrong") && p.last().Is("Neg")); }
+
 // Sizes and steps of a broadcast; up to four dimensions.
 struct Add {
   static constexpr const char* kOp = "Add";
   static constexpr uint64_t kAttributes = kSafe;
   static constexpr const char* kId = "mutant.add";
+  static void Describe(const mge::Problem&, mge::Candidate& c) {
+    if (Is("malformed_offer")) c.in_place = {{3, 7}};
+  }
   static mge::Support Supports(const mge::Problem& p) {
-    if (p.node_count() != 1 || p.input_count() != 2) return mge::No("only one Add of two operands");
+    if (!IsAlone(p) || p.input_count() != 2) return mge::No("only one Add of two operands");
     if (p.input(0).dtype() != MGE_DTYPE_F32 && p.input(0).dtype() != MGE_DTYPE_I32) return mge::No("only float32 and int32");
     return p.output(0).rank() <= 4 ? mge::Yes() : mge::No("only four dimensions");
   }
