@@ -3,31 +3,20 @@
 // left out. The rest of the host reads these copies and never asks for a struct_size.
 #pragma once
 
-#include <algorithm>
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include "mge/plugin.h"
+#include "mge/plugin/structs.hpp"
 
 namespace mge {
 
 // A struct that begins with struct_size, as far as both sides know it. Keeps the struct_size that was given.
 template <typename T>
 T Widen(const T& given) {
-  T out = {};
-  std::memcpy(&out, &given, std::min<size_t>(given.struct_size, sizeof(T)));
+  T out = Whole(given);
   out.struct_size = given.struct_size;
   return out;
-}
-
-// Writes into an out struct of a backend what it has room for. Its struct_size stays.
-template <typename T>
-void FillOut(T* out, const T& value) {
-  constexpr size_t kHead = sizeof(out->struct_size);
-  const size_t size = std::min<size_t>(out->struct_size, sizeof(T));
-  if (size <= kHead) return;
-  std::memcpy(reinterpret_cast<char*>(out) + kHead, reinterpret_cast<const char*>(&value) + kHead, size - kHead);
 }
 
 // Not to be moved: the tables point at each other.

@@ -43,7 +43,7 @@ mge_code Acquire(mge_pool* pool, uint64_t bytes, uint64_t alignment, const mge_f
                   {.what = fmt::format("alignment {}, flags {:#x}", alignment, flags)});
     }
     MGE_ASSIGN_OR_RETURN(mge_reservation reservation, Of(pool)->Acquire(bytes, alignment, after, flags));
-    FillOut(out, reservation);
+    Fill(out, reservation);
     return absl::OkStatus();
   });
 }
@@ -54,7 +54,7 @@ void Release(mge_pool* pool, const mge_reservation* reservation, const mge_fence
 
 void Trim(mge_pool* pool, int32_t how) { Of(pool)->Trim(how); }
 
-void Stats(const mge_pool* pool, mge_pool_stats* out) { FillOut(out, Of(pool)->Stats()); }
+void Stats(const mge_pool* pool, mge_pool_stats* out) { Fill(out, Of(pool)->Stats()); }
 
 template <size_t kName>
 constexpr mge_pool_api kApi = {sizeof(mge_pool_api), MGE_ABI_MINOR, Create<kName>, Destroy, Acquire, Release, Trim, Stats};
@@ -69,7 +69,7 @@ const mge_pool_api* PoolNamed(void*, const mge_text* name) {
 mge_code Reserve(void*, const mge_text* policy, const mge_plan_summary* plan, mge_reserve_decision* out, mge_error* error) {
   return AnswerBackend(error, [&]() -> absl::Status {
     MGE_ASSIGN_OR_RETURN(ReservePolicy parsed, ReservePolicy::Parse(CopyText(*policy, 64)));
-    FillOut(out, parsed.Decide(Widen(*plan)));
+    Fill(out, parsed.Decide(Widen(*plan)));
     return absl::OkStatus();
   });
 }

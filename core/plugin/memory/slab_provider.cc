@@ -18,7 +18,7 @@ constexpr uintptr_t kLeastAlignment = 64;
 mge_code AcquireThroughTable(void* self, uint64_t bytes, mge_slab* out, mge_error* error) {
   return AnswerBackend(error, [&]() -> absl::Status {
     MGE_ASSIGN_OR_RETURN(mge_slab slab, static_cast<DeviceSlabs*>(self)->Acquire(bytes));
-    FillOut(out, slab);
+    Fill(out, slab);
     return absl::OkStatus();
   });
 }

@@ -2,9 +2,7 @@
 // Texts, tables, results; how errors reach the host, and how exceptions do not.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
@@ -14,36 +12,12 @@
 #include <utility>
 
 #include "mge/plugin.h"
+#include "mge/plugin/structs.hpp"
 
 namespace mge {
 
 inline constexpr mge_text Text(std::string_view s) { return {s.data(), s.size()}; }
 inline constexpr std::string_view View(const mge_text& t) { return {t.data, static_cast<size_t>(t.size)}; }
-
-// Whether a struct of the host has that member: older hosts write shorter ones. Nothing behind struct_size is read.
-template <typename T, typename M>
-bool Covers(const T* s, M T::*member) {
-  auto end = reinterpret_cast<uintptr_t>(&(s->*member)) + sizeof(M) - reinterpret_cast<uintptr_t>(s);
-  return end <= s->struct_size;
-}
-
-// What stands in a struct of the host, the rest zero.
-template <typename T>
-T Whole(const T& given) {
-  T out = {};
-  std::memcpy(&out, &given, std::min<size_t>(given.struct_size, sizeof(T)));
-  out.struct_size = sizeof(T);
-  return out;
-}
-
-// Writes into an out struct of the host what it has room for. Its struct_size stays.
-template <typename T>
-void Fill(T* out, const T& value) {
-  constexpr size_t kHead = sizeof(out->struct_size);
-  const size_t size = std::min<size_t>(out->struct_size, sizeof(T));
-  if (size <= kHead) return;
-  std::memcpy(reinterpret_cast<char*>(out) + kHead, reinterpret_cast<const char*>(&value) + kHead, size - kHead);
-}
 
 // A table whose identity is set, for `fill` to complete: slots that later headers add stay empty.
 //   constexpr auto kDevice = mge::Table<mge_device_api>([](auto& t) { t.enumerate = Enumerate; ... });
