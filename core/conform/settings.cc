@@ -8,7 +8,7 @@
 
 #include "core/base/errors.h"
 #include "core/base/nearest.h"
-#include "core/engine/backend_settings.h"
+#include "core/env/backend_settings.h"
 #include "core/plugin/guard.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"

@@ -3,7 +3,7 @@
 
 #include "core/base/errors.h"
 #include "core/base/exception.h"
-#include "core/engine/backend_settings.h"
+#include "core/env/backend_settings.h"
 #include "core/plugin/context.h"
 #include "fmt/format.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/engine/backend_settings.h"
+#include "core/env/backend_settings.h"
 
 #include <algorithm>
 #include <string>
