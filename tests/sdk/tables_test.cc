@@ -485,6 +485,7 @@ TEST_F(Tables, ThePoolHandsOnTheWordsOfTheHost) {
 TEST_F(Tables, UnknownClassesOfMemoryAreRefused) {
   mge_device* device = Open();
   mge_slab slab = {};
+  slab.struct_size = sizeof(slab);
   mge_pool* pool = nullptr;
   mge_slab_provider provider = {};
   for (int32_t unknown : {-1, int32_t{MGE_MEMORY_CLASS_COUNT}}) {
