@@ -149,6 +149,7 @@ absl::Status Subject::Open(size_t position) {
 }
 
 int64_t Subject::device_memory_used() const {
+  if (host_accessible()) return 0;  // memory of the machine, which everybody uses; of this process the heap tells
   uint64_t free = 0, total = 0;
   plugin_->memory->memory_info(device_, &free, &total);
   return total > free ? static_cast<int64_t>(total - free) : 0;

@@ -58,7 +58,7 @@ class Subject {
   const std::vector<DeviceDescription>& devices() const { return devices_; }  // the usable ones
   const DeviceDescription& description() const { return devices_[position_]; }
   mge_device* device() const { return device_; }
-  int64_t device_memory_used() const;  // by all who use the device; 0 if the backend does not know
+  int64_t device_memory_used() const;  // by all who use the device; 0: not known
   bool host_accessible() const { return description().flags & MGE_DEVICE_HOST_ACCESSIBLE; }
   // For checks that try values, none to end that; while stopped.
   void Try(SettingValues values) {

@@ -30,7 +30,8 @@ class Device {
  public:
   static Result List(mge::DeviceList& list) {
     for (int i = 0; i < 2; ++i) {
-      list.Add({.name = "Mutant " + std::to_string(i), .flags = MGE_DEVICE_HOST_ACCESSIBLE | MGE_DEVICE_ONLY_BY_NAME});
+      const uint32_t memory = Is("device_leak") ? 0u : uint32_t{MGE_DEVICE_HOST_ACCESSIBLE};  // whose memory the kit looks at
+      list.Add({.name = "Mutant " + std::to_string(i), .flags = MGE_DEVICE_ONLY_BY_NAME | memory});
     }
     return {};
   }
