@@ -253,7 +253,9 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
     idle += fmt::format("{}backend '{}' finds no such device on this machine", idle.empty() ? "" : "; ", file.name);
     for (const std::shared_ptr<Backend>& backend : backends_) {
       std::string count = backend->name() == file.name ? CountOfDevices(backend->plugin()) : std::string();
-      if (!count.empty()) fix = fmt::format("say how many there are, with {0}=1 or MGE_{1}=1", count, AsVariable(count));
+      if (count.empty() || cls == "gpu") continue;  // which of its devices answer to gpu, it says elsewhere
+      const int least = std::max(name.number, 0) + 1;
+      fix = fmt::format("say how many there are, with {0}={2} or MGE_{1}={2}", count, AsVariable(count), least);
     }
   }
   if (!idle.empty()) why = std::move(idle);

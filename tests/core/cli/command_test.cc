@@ -309,6 +309,8 @@ TEST_F(Command, TellsHowToGetADeviceThatIsMadeOnDemand) {
   EXPECT_THAT(o.err, HasSubstr("virtual.devices=1 or MGE_VIRTUAL_DEVICES=1"));
   EXPECT_THAT(o.err, Not(HasSubstr("no backend that drives")));
   EXPECT_EQ(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=virtual0 MGE_VIRTUAL_DEVICES=1").code, 0);
+  EXPECT_THAT(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=virtual3").err, HasSubstr("MGE_VIRTUAL_DEVICES=4"));
+  EXPECT_THAT(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=gpu0").err, Not(HasSubstr("VIRTUAL_DEVICES")));
 }
 
 TEST_F(Command, SaysAtTheDevicesAndSettingsWhichBackendWasRefusedAndWhy) {
