@@ -74,6 +74,8 @@ inline constexpr ErrorRow kOutOfMemory = {601, Kind::kMemory, Code::kResourceExh
     "The device or the system has no memory left for this request."};
 inline constexpr ErrorRow kOverBudget = {602, Kind::kMemory, Code::kResourceExhausted,
     "The request would exceed the memory limit that was set."};
+inline constexpr ErrorRow kGrowthRequired = {603, Kind::kMemory, Code::kResourceExhausted,
+    "A memory pool holds nothing that fits, and the request forbids to take more from the device."};
 
 inline constexpr ErrorRow kFileAccess = {701, Kind::kIo, Code::kNotFound,
     "A file cannot be opened or read."};
@@ -97,7 +99,7 @@ inline constexpr const ErrorRow* kAll[] = {
     &kApiMisuse, &kNotOnnx, &kMalformedModel, &kInvalidGraph, &kInvalidNode, &kInvalidTensor,
     &kExternalData, &kBadInput, &kBadInputFile, &kIndexOutOfRange, &kLimit, &kUnsupportedOp,
     &kUnsupportedType, &kUnsupportedFeature, &kUnsupportedVersion, &kBadDeviceName, &kDeviceUnusable,
-    &kPluginRefused, &kDeviceLost, &kKernelFailed, &kForked, &kOutOfMemory, &kOverBudget, &kFileAccess,
-    &kFileWrite, &kMismatch, &kAbiMismatch, &kTimeout, &kCancelled};
+    &kPluginRefused, &kDeviceLost, &kKernelFailed, &kForked, &kOutOfMemory, &kOverBudget, &kGrowthRequired,
+    &kFileAccess, &kFileWrite, &kMismatch, &kAbiMismatch, &kTimeout, &kCancelled};
 
 }  // namespace mge::errors

@@ -61,8 +61,12 @@ Action DeclareSdkTest(CLI::App& app, const Globals& globals) {
     char* arguments[] = {tool.data(), text.data(), nullptr};
     std::fflush(stdout);
     execv(tool.c_str(), arguments);
-    std::fprintf(stderr, "mge: error[E0701] %s cannot be run: %s\n", tool.c_str(), std::strerror(errno));
-    return 7;
+    return ReportError(globals, {.id = 701,
+                                 .exit_code = 7,
+                                 .title = tool + " cannot be run",
+                                 .what = std::strerror(errno),
+                                 .where = {},
+                                 .fix = "it belongs to MGE, beside libmge: install MGE whole, or build its target `product`"});
   };
 }
 

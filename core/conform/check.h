@@ -16,7 +16,8 @@ namespace mge::conform {
 
 class Subject;
 
-enum class Needs { kFile, kTable, kStarted, kDevice };
+// kLives: as kTable; the check starts the backend and opens devices by itself.
+enum class Needs { kFile, kTable, kLives, kStarted, kDevice };
 
 struct Check {
   const char* name;    // "queue.order"

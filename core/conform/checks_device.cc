@@ -155,7 +155,7 @@ absl::Status CheckLinks(Subject& s) {
 constexpr Check kRows[] = {
     {"settings.declared", "Settings are declared so that the host can judge what a user gives.", Needs::kTable,
      CheckSettings},
-    {"settings.values", "The backend starts with every declared choice, or says why not.", Needs::kTable,
+    {"settings.values", "The backend starts with every declared choice, or says why not.", Needs::kLives,
      CheckSettingValues},
     {"device.enumerate", "Devices are described in full, and the same ones every time.", Needs::kStarted, CheckEnumerate},
     {"device.open_close", "A device can be opened and closed again and again.", Needs::kStarted, CheckOpenClose},

@@ -242,7 +242,7 @@ constexpr Check kRows[] = {
     {"memory.too_much", "More memory than there is, is refused as such, and the device works on.", Needs::kDevice,
      CheckTooMuch},
     {"memory.info", "No more memory is free than there is.", Needs::kDevice, CheckInfo},
-    {"memory.host_failures", "Wherever the host has no memory, an error is answered and the next use works.", Needs::kTable,
+    {"memory.host_failures", "Wherever the host has no memory, an error is answered and the next use works.", Needs::kLives,
      CheckHostFailures},
     {"memory.release_after", "A slab released in stream order is not reused before its last use.", Needs::kDevice,
      CheckReleaseAfter},

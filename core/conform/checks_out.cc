@@ -44,7 +44,7 @@ absl::Status CheckSlabs(Subject& s) {
 absl::Status CheckReserveDecision(Subject& s) {
   const mge_reserve_api* api = s.plugin().memory->own_reserve;
   if (!api) return absl::OkStatus();
-  mge_plan_summary plan = {sizeof(plan), 2, 10 << 20, 5 << 20, 1 << 20, 1 << 29, 1 << 30, 0};
+  mge_plan_summary plan = {sizeof(plan), 2, 10 << 20, 5 << 20, 1 << 20, 1 << 29, 1 << 30, 0, MGE_PRESSURE_NONE, 0};
   return TryOutStruct<mge_reserve_decision>(
       s, "mge_reserve_decision", offsetof(mge_reserve_decision, keep_free), [&](OutRoom<mge_reserve_decision>& room) {
         return Call("deciding a reserve", [&](mge_error* e) { return api->decide(s.device(), &plan, room.get(), e); });

@@ -11,25 +11,36 @@
 namespace mge::conform {
 namespace {
 
-absl::Status CheckReserve(Subject& s) {
+absl::Status CheckDecision(Subject& s, const mge_plan_summary& plan) {
   const mge_reserve_api* api = s.plugin().memory->own_reserve;
-  if (!api) return NotOffered("the backend uses a reserve policy of the host's");
+  const mge_plan_summary before = plan;
+  mge_reserve_decision first = {}, second = {};
+  first.struct_size = second.struct_size = sizeof(first);
+  for (mge_reserve_decision* out : {&first, &second}) {
+    MGE_RETURN_IF_ERROR(Call("deciding a reserve", [&](mge_error* e) { return api->decide(s.device(), &plan, out, e); }));
+  }
+  if (std::memcmp(&plan, &before, sizeof(plan)) != 0) return Broken("it writes to the plan's summary");
+  if (std::memcmp(&first, &second, sizeof(first)) != 0) {
+    return Broken("the same plan gets another decision when it is asked again");
+  }
+  if (plan.memory_total && (first.keep_free > plan.memory_total || first.initial > plan.memory_total))
+    return Broken(fmt::format("more than the device's {} bytes are decided on", plan.memory_total));
+  if (first.cap && first.initial > first.cap) {
+    return Broken(fmt::format("{} bytes are to be taken before the first run, and {} at most at any time", first.initial,
+                              first.cap));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckReserve(Subject& s) {
+  if (!s.plugin().memory->own_reserve) return NotOffered("the backend uses a reserve policy of the host's");
   for (uint64_t total : {uint64_t{0}, uint64_t{1} << 30, uint64_t{80} << 30}) {
     for (uint64_t budget : {uint64_t{0}, uint64_t{64} << 20}) {
-      mge_plan_summary plan = {sizeof(plan), 2, 10 << 20, 5 << 20, 1 << 20, total / 2, total, budget};
-      const mge_plan_summary before = plan;
-      mge_reserve_decision first = {}, second = {};
-      first.struct_size = second.struct_size = sizeof(first);
-      MGE_RETURN_IF_ERROR(
-          Call("deciding a reserve", [&](mge_error* e) { return api->decide(s.device(), &plan, &first, e); }));
-      MGE_RETURN_IF_ERROR(
-          Call("deciding a reserve", [&](mge_error* e) { return api->decide(s.device(), &plan, &second, e); }));
-      if (std::memcmp(&plan, &before, sizeof(plan)) != 0) return Broken("it writes to the plan's summary");
-      if (first.initial != second.initial || first.keep_free != second.keep_free || first.retain != second.retain) {
-        return Broken("the same plan gets another decision when it is asked again");
+      for (uint32_t pressure : {MGE_PRESSURE_NONE, MGE_PRESSURE_MODERATE, MGE_PRESSURE_CRITICAL}) {
+        const mge_plan_summary plan = {sizeof(plan), 2,     10 << 20, 5 << 20,  1 << 20,
+                                       total / 2,    total, budget,   pressure, 0};
+        MGE_RETURN_IF_ERROR(CheckDecision(s, plan));
       }
-      if (total && (first.keep_free > total || first.initial > total))
-        return Broken(fmt::format("more than the device's {} bytes are decided on", total));
     }
   }
   return absl::OkStatus();

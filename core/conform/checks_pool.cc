@@ -35,6 +35,7 @@ class Provider {
   uint64_t calls() const { return calls_; }
   size_t slabs() const { return slabs_.size(); }
   const std::string& fault() const { return fault_; }
+  uint64_t refused() const { return refused_; }
   void FailAt(uint64_t n) { calls_ = 0, fail_at_ = n; }
   bool Covers(const void* address, uint64_t bytes) {
     std::lock_guard lock(mutex_);
@@ -49,9 +50,12 @@ class Provider {
   mge_code Acquire(uint64_t bytes, mge_slab* out, mge_error* error) {
     std::lock_guard lock(mutex_);
     const mge_host& host = *subject_.host().table();
-    constexpr std::string_view kFull = "the budget of the device is used up";
-    if (++calls_ == fail_at_ || bytes > budget_ - held_)
-      return host.fail(host.self, error, MGE_RESOURCE_EXHAUSTED, kFull.data(), kFull.size());
+    constexpr std::string_view kFull = "the device has no more memory", kForbidden = "the budget of the device is used up";
+    if (++calls_ == fail_at_) return host.fail(host.self, error, MGE_RESOURCE_EXHAUSTED, kFull.data(), kFull.size());
+    if (bytes > budget_ - held_) {
+      ++refused_;
+      return host.fail(host.self, error, MGE_OVER_BUDGET, kForbidden.data(), kForbidden.size());
+    }
     mge_code code = subject_.plugin().memory->slab_acquire(subject_.device(), MGE_MEMORY_DEVICE, bytes, out, error);
     if (code == MGE_OK) slabs_[out->address] = bytes, held_ += bytes;
     return code;
@@ -70,7 +74,7 @@ class Provider {
   void Info(uint64_t* free, uint64_t* total) { *free = budget_ - held_, *total = budget_; }
 
   Subject& subject_;
-  uint64_t budget_, held_ = 0, calls_ = 0, fail_at_ = 0;
+  uint64_t budget_, held_ = 0, calls_ = 0, fail_at_ = 0, refused_ = 0;
   std::mutex mutex_;
   std::map<void*, uint64_t> slabs_;
   std::string fault_;
@@ -163,6 +167,36 @@ absl::Status CheckBlocks(Subject& s) {
   return absl::OkStatus();
 }
 
+// What comes after a block's last use may have it, and what may wait for that.
+absl::Status CheckWaiting(Pool& pool, const mge_reservation& busy, const mge_fence_point& last) {
+  std::vector<mge_reservation> held;  // so that the second has to wait, or to take more
+  for (uint32_t flags : {uint32_t{0}, uint32_t{MGE_POOL_MAY_WAIT}}) {
+    mge_reservation r;
+    std::string text;
+    mge_fence_point before = {sizeof(before), 0, last.fence, last.value - 1};
+    mge_code code = pool.TryAcquire(40000, 64, &r, &text, flags, &before);
+    if (code == MGE_NEEDS_WAIT && !flags) return Broken("the pool answers MGE_NEEDS_WAIT to a request without MAY_WAIT");
+    if (code != MGE_OK && code != MGE_NEEDS_WAIT)
+      return Broken(fmt::format("acquiring 40000 bytes failed: {} ({})", text, CodeName(code)));
+    const bool overlaps = !Disjoint({busy, r}).ok();
+    if (code == MGE_OK && overlaps) {
+      return Broken(flags ? "with MAY_WAIT, a block whose last use is not over was handed out with MGE_OK"
+                          : "a request that comes before the fence of a block's last use got that block");
+    }
+    if (code == MGE_NEEDS_WAIT && (r.ready != last.fence || r.ready_value != last.value)) {
+      return Broken(overlaps ? "the fence in `ready` is not that of the block's last use"
+                             : "the fence in `ready` is none that a last use was told by");
+    }
+    if (code == MGE_NEEDS_WAIT) {
+      pool.Release(r, &last);  // in use until then, as it was
+    } else {
+      held.push_back(r);
+    }
+  }
+  for (const mge_reservation& r : held) pool.Release(r);
+  return absl::OkStatus();
+}
+
 absl::Status CheckFences(Subject& s) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
   if (!s.plugin().queue) return NotOffered("the backend has no queues, so that nothing is in use behind the host's back");
@@ -171,6 +205,7 @@ absl::Status CheckFences(Subject& s) {
   mge_fence_point last = {sizeof(last), 0, fence, 1};
   MGE_ASSIGN_OR_RETURN(mge_reservation busy, pool->Acquire(40000));
   pool->Release(busy, &last);  // in use until the fence, which nobody has signalled
+  MGE_RETURN_IF_ERROR(CheckWaiting(*pool, busy, last));
   std::vector<mge_reservation> held;
   for (uint64_t bytes : {uint64_t{40000}, uint64_t{64}, uint64_t{20000}, uint64_t{40000}}) {
     MGE_ASSIGN_OR_RETURN(mge_reservation r, pool->Acquire(bytes));
@@ -195,11 +230,13 @@ absl::Status CheckBudget(Subject& s) {
     mge_reservation r;
     std::string text;
     mge_code code = pool->TryAcquire(600'000, 64, &r, &text);
-    if (code == MGE_RESOURCE_EXHAUSTED) {
-      if (text.empty()) return Broken("the pool is exhausted, and no text says so");
+    if (code == MGE_OVER_BUDGET) {
+      if (text.empty()) return Broken("the budget is used up, and no text says so");
       break;
     }
-    if (code != MGE_OK) return Broken(fmt::format("a full pool answers {}; MGE_RESOURCE_EXHAUSTED is due", CodeName(code)));
+    if (code != MGE_OK) {
+      return Broken(fmt::format("where the host says MGE_OVER_BUDGET, the pool answers {}", CodeName(code)));
+    }
     held.push_back(r);
     if (held.size() * 600'000 > kBudget)
       return Broken(fmt::format("{} bytes are handed out, the budget is {}", held.size() * 600'000, kBudget));
@@ -226,7 +263,7 @@ absl::Status CheckFailures(Subject& s) {
       if (code == MGE_OK)
         held.push_back(r);
       else if (code != MGE_RESOURCE_EXHAUSTED)
-        return Broken(fmt::format("where the host refuses a slab, the pool answers {}", CodeName(code)));
+        return Broken(fmt::format("where the host says MGE_RESOURCE_EXHAUSTED, the pool answers {}", CodeName(code)));
     }
     pool->provider().FailAt(0);
     MGE_RETURN_IF_ERROR(Disjoint(held));
@@ -289,8 +326,24 @@ absl::Status CheckStats(Subject& s) {
     in_use -= r.bytes;
     MGE_RETURN_IF_ERROR(compare("after a release"));
   }
+  if (mge_pool_stats stats = pool->Stats(); (stats.presence >> 6 & 1) && stats.largest_free) {
+    mge_reservation r;
+    if (pool->TryAcquire(stats.largest_free, 64, &r, nullptr, MGE_POOL_NO_GROWTH) != MGE_OK) {
+      return Broken(fmt::format("the pool says that it has {} bytes free in one piece, and does not give them without growth",
+                                stats.largest_free));
+    }
+    pool->Release(r);
+    peak = std::max(peak, r.bytes);
+  }
   pool->Trim(MGE_TRIM_ALL);
-  return compare("after trimming");
+  MGE_RETURN_IF_ERROR(compare("after trimming"));
+  mge_reservation none;
+  if (pool->TryAcquire(2 * kPlenty, 64, &none) == MGE_OK) return Broken("more than the budget was handed out");
+  mge_pool_stats stats = pool->Stats();
+  if ((stats.presence >> 7 & 1) && pool->provider().refused() && stats.over_budget != 1) {
+    return Broken(fmt::format("the budget refused one request, the pool says {}", stats.over_budget));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckDestroy(Subject& s) {
@@ -314,7 +367,41 @@ absl::Status CheckFlags(Subject& s) {
   uint64_t calls = pool->provider().calls();
   mge_code code = pool->TryAcquire(1 << 20, 64, &r, nullptr, MGE_POOL_NO_GROWTH);
   if (pool->provider().calls() != calls) return Broken("NO_GROWTH was said, and the pool asked for a slab");
-  if (code == MGE_OK) pool->Release(r);
+  if (code == MGE_OK) {
+    pool->Release(r);
+  } else if (code != MGE_GROWTH_REQUIRED) {
+    return Broken(fmt::format("an empty pool that may not grow answers {}; MGE_GROWTH_REQUIRED is due", CodeName(code)));
+  }
+  code = pool->TryAcquire(100, 64, &r, nullptr, MGE_POOL_MAY_WAIT);
+  if (code != MGE_OK) return Broken(fmt::format("with MAY_WAIT, and nothing to wait for, the pool answers {}", CodeName(code)));
+  if (r.ready) return Broken("the pool names a fence to wait for, and answers MGE_OK");
+  pool->Release(r);
+  return absl::OkStatus();
+}
+
+absl::Status CheckPolicy(Subject& s) {
+  const mge_pool_api* api = s.plugin().memory->own_pool;
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
+  if (!api->set_policy) return NotOffered("the pool judges by itself what is excess");
+  for (uint64_t retain : {UINT64_MAX, uint64_t{200'000}, uint64_t{0}}) {
+    mge_reserve_decision decision = {};
+    decision.struct_size = sizeof(decision);
+    decision.retain = retain;
+    api->set_policy(pool->raw(), &decision);
+    std::vector<mge_reservation> held;
+    for (uint64_t i = 0; i < 20; ++i) {
+      MGE_ASSIGN_OR_RETURN(mge_reservation r, pool->Acquire(50000 + i * 977));
+      held.push_back(r);
+    }
+    for (const mge_reservation& r : held) pool->Release(r);
+    const uint64_t before = pool->provider().held();
+    pool->Trim(MGE_TRIM_EXCESS);
+    const uint64_t after = pool->provider().held();
+    if (after > retain) return Broken(fmt::format("the policy retains {} bytes, trimming the excess leaves {}", retain, after));
+    if (retain >= before && after != before) {
+      return Broken(fmt::format("the policy retains {} bytes, and trimming the excess took some of {}", retain, before));
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -370,7 +457,8 @@ absl::Status CheckOutStructs(Subject& s) {
 
 constexpr Check kRows[] = {
     {"pool.blocks", "Blocks are aligned, disjoint, and lie in slabs of the host.", Needs::kDevice, CheckBlocks},
-    {"pool.last_use", "A block is not handed out again before the fence of its last use.", Needs::kDevice, CheckFences},
+    {"pool.last_use", "A block is not handed out again before the fence of its last use, but to who says to wait.",
+     Needs::kDevice, CheckFences},
     {"pool.budget", "The host's budget binds; what is full says so, and works again after a release.", Needs::kDevice,
      CheckBudget},
     {"pool.failures", "Where the host refuses a slab, an error is answered and nothing is lost.", Needs::kDevice,
@@ -380,7 +468,8 @@ constexpr Check kRows[] = {
     {"pool.destroy", "A pool that is destroyed gives back every slab.", Needs::kDevice, CheckDestroy},
     {"pool.out_structs", "Its out structs are written as far as struct_size covers what both sides know.", Needs::kDevice,
      CheckOutStructs},
-    {"pool.flags", "Unknown flags are refused, and NO_GROWTH is kept.", Needs::kDevice, CheckFlags},
+    {"pool.flags", "Unknown flags are refused, and NO_GROWTH is kept and answered as such.", Needs::kDevice, CheckFlags},
+    {"pool.policy", "Trimming the excess leaves what the reserve policy retains.", Needs::kDevice, CheckPolicy},
     {"pool.threads", "Several threads may acquire and release at once.", Needs::kDevice, CheckThreads},
 };
 

@@ -53,6 +53,38 @@ Task TaskOf(const Check& check, const std::string& path, const Options& options)
           seconds};
 }
 
+// What checks build on. Tried once, before them: what fails here is one finding, and not one of each check.
+struct Stage {
+  Needs needs;
+  const char* check;    // whose finding it is
+  const char* failure;  // what is said of the checks that are not tried then
+};
+constexpr Stage kStages[] = {{Needs::kTable, kOpening, "the table cannot be had"},
+                             {Needs::kStarted, "life.start", "the backend does not start"},
+                             {Needs::kDevice, "device.open_close", "the device cannot be opened"}};
+
+// Whether the check needs that much, or is the one that has failed already.
+bool IsLost(const Check& check, const Stage& failed) {
+  return check.needs >= failed.needs || (check.needs == Needs::kLives && failed.needs > Needs::kTable) ||
+         check.name == std::string_view(failed.check);
+}
+
+Task Rehearsal(const std::string& path, const Options& options) {
+  return {"rehearsal", kOpening,
+          [path, &options](Witness& w) {
+            Subject subject(path, options.given, w);
+            for (const Stage& stage : kStages) {
+              w.Begin(stage.check);
+              absl::Status status = subject.Prepare(stage.needs);
+              if (!status.ok() && !IsNotOffered(status)) w.Found(stage.check, "", Std(status.message()));
+              if (!status.ok()) break;
+            }
+            w.End();
+            _exit(0);  // closing and stopping are for the checks
+          },
+          options.seconds > 0 ? options.seconds : kCheckSeconds};
+}
+
 Task OperatorTask(std::string name, std::function<absl::Status(Subject&)> run, const std::string& path,
                   const Options& options) {
   double seconds = options.seconds > 0 ? options.seconds : kOperatorSeconds;
@@ -74,13 +106,16 @@ bool Wanted(const Options& options, std::string_view name) {
          std::any_of(options.only.begin(), options.only.end(), [&](const std::string& o) { return name.starts_with(o); });
 }
 
-std::vector<Task> MakeTasks(const std::string& path, const Options& options) {
+// Without those that a failed stage makes useless; nullptr if all went well.
+std::vector<Task> MakeTasks(const std::string& path, const Options& options, const Stage* failed) {
   std::vector<Task> tasks;
   bool kernels = false;
   for (const Check* check : AllChecks()) {
     if (!check->run) kernels |= Wanted(options, check->name);
+    if (failed && IsLost(*check, *failed)) continue;
     if (check->run && Wanted(options, check->name)) tasks.push_back(TaskOf(*check, path, options));
   }
+  if (failed) return tasks;
   for (const OpDef* def : options.quick ? QuickOps() : CheckableOps()) {
     if (!kernels && !Wanted(options, def->name)) continue;
     bool quick = options.quick;
@@ -148,8 +183,8 @@ absl::Status JudgeSettings(const std::string& path, const Options& options) {
 // Puts the records of all tasks together.
 class Collector {
  public:
-  Collector(Report& report, std::vector<Expected> expected)
-      : report_(report), expected_(std::move(expected)), matched_(expected_.size()) {
+  Collector(const Options& options, Report& report, std::vector<Expected> expected)
+      : options_(options), report_(report), expected_(std::move(expected)), matched_(expected_.size()) {
     for (const Check* check : AllChecks())
       report_.checks.push_back({check->name, check->proves, Outcome::kUnsupported, "", {}, 0});
   }
@@ -177,6 +212,20 @@ class Collector {
     }
   }
 
+  // The stage in which something was found, or nullptr.
+  const Stage* FailedStage() {
+    for (const Stage& stage : kStages) {
+      if (Of(stage.check)->found) return &stage;
+    }
+    return nullptr;
+  }
+  void Skip(const Stage& failed) {
+    for (const Check* check : AllChecks()) {
+      if (IsLost(*check, failed))
+        Of(check->name)->reason = fmt::format("not tried: {}, see {}", failed.failure, failed.check);
+    }
+  }
+
   // `whole`: everything was checked, so that what is expected to fail had its chance.
   void Finish(bool whole) {
     for (CheckResult& c : report_.checks) {
@@ -187,7 +236,7 @@ class Collector {
       else if (applied_.contains(c.name))
         c.outcome = Outcome::kPassed;
       else if (c.reason.empty())
-        c.reason = "nothing that was tried reaches it";
+        c.reason = Wanted(options_, c.name) ? "nothing that was tried reaches it" : "not asked for";
       if (c.outcome != Outcome::kUnsupported) c.reason.clear();
     }
     std::sort(report_.support.begin(), report_.support.end(),
@@ -228,6 +277,7 @@ class Collector {
     if (c->findings.size() > 2 * kMostFindings) c->findings.pop_back();
   }
 
+  const Options& options_;
   Report& report_;
   std::vector<Expected> expected_;
   std::vector<bool> matched_;
@@ -325,19 +375,23 @@ absl::StatusOr<Report> Judge(const std::string& path, const Options& options) {
   Report report;
   report.path = absolute.string();
   report.quick = options.quick;
-  Collector collector(report, std::move(expected));
-  std::vector<Task> tasks = MakeTasks(report.path, options);
+  Collector collector(options, report, std::move(expected));
   MGE_RETURN_IF_ERROR(JudgeSettings(report.path, options));
   int jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 4u));
   size_t done = 0;
   auto begin = std::chrono::steady_clock::now();
+  auto add = [&](const Task& t, const mge::conform::Record& r) { collector.Add(t, r); };
+  RunTasks({Rehearsal(report.path, options)}, 1, add, [](const Task&, double) {});
+  const Stage* failed = collector.FailedStage();
+  if (failed) collector.Skip(*failed);
+  std::vector<Task> tasks = MakeTasks(report.path, options, failed);
   RunTasks(
-      tasks, jobs, [&](const Task& t, const mge::conform::Record& r) { collector.Add(t, r); },
+      tasks, jobs, add,
       [&](const Task&, double) {
         if (options.progress) options.progress(++done, tasks.size());
       });
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  collector.Finish(!options.quick && options.only.empty());
+  collector.Finish(!options.quick && options.only.empty() && !failed);
   return report;
 }
 

@@ -83,6 +83,13 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   return session;
 }
 
+Session::~Session() {
+  if (!program_) return;
+  const std::shared_ptr<const PlanContext> context = program_->shared_context();
+  program_.reset();  // whoever holds a plan of it keeps that one's memory
+  for (Device* device : context->devices) device->TrimIdle();
+}
+
 absl::StatusOr<int> Session::InputIndex(std::string_view name) const {
   return IndexOf(graph(), graph().inputs(), "input", name);
 }

@@ -23,6 +23,7 @@ struct SessionOptions {
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
+  ~Session();  // what its devices' pools keep then is what their reserve policies retain
   static absl::StatusOr<std::shared_ptr<Session>> Load(std::shared_ptr<Runtime> runtime, const std::string& path,
                                                        const SessionOptions& options);
   static absl::StatusOr<std::shared_ptr<Session>> Create(std::shared_ptr<Runtime> runtime, onnx::Model model,

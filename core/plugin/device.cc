@@ -21,6 +21,7 @@ Device::Device(std::shared_ptr<Backend> backend, DeviceDescription description,
 Device::~Device() {
   bool orphaned = Orphaned();
   for (ClassMemory& memory : classes_) {
+    if (memory.pool) BudgetOf(static_cast<int32_t>(&memory - classes_.data()))->Leave(memory.pool.get());
     // A forked child may not touch the parent's driver; the memory is the parent's to give back.
     if (orphaned) {
       (void)memory.pool.release();
@@ -119,19 +120,54 @@ absl::StatusOr<Pool*> Device::PoolLocked(int32_t memory_class) {
   if (memory.pool) return memory.pool.get();
   auto slabs =
       std::make_unique<DeviceSlabs>(name_, handle(), &memory_api(), queue_api(), memory_class,
-                                    memory_class == MGE_MEMORY_DEVICE ? budget_ : host_budget_);
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, NewPool(memory_class, slabs.get()));
-  MemoryInfo info = slabs->Info();
-  mge_plan_summary nothing = {};
-  nothing.struct_size = sizeof(nothing);
-  nothing.memory_free = info.free_bytes;
-  nothing.memory_total = info.total_bytes;
-  nothing.budget = budget_->limit();
-  MGE_ASSIGN_OR_RETURN(mge_reserve_decision decision, Decide(nothing));
-  pool->SetPolicy(decision);
+                                    BudgetOf(memory_class));
+  MGE_ASSIGN_OR_RETURN(memory.pool, NewPool(memory_class, slabs.get()));
   memory.slabs = std::move(slabs);
-  memory.pool = std::move(pool);
+  if (absl::Status status = Follow(memory, {}).status(); !status.ok()) {
+    memory.pool.reset();
+    memory.slabs.reset();
+    return status;
+  }
+  memory.pool->ShareBudget(BudgetOf(memory_class));
+  BudgetOf(memory_class)->Join(memory.pool.get(), [this, &memory](uint32_t pressure) { return GiveBack(memory, pressure); });
   return memory.pool.get();
+}
+
+absl::StatusOr<mge_reserve_decision> Device::Follow(ClassMemory& memory, mge_plan_summary plan) {
+  MemoryInfo info = memory.slabs->Info();
+  plan.struct_size = sizeof(plan);
+  plan.memory_free = info.free_bytes;
+  plan.memory_total = info.total_bytes;
+  plan.budget = budget_->limit();
+  MGE_ASSIGN_OR_RETURN(mge_reserve_decision decision, Decide(plan));
+  std::lock_guard lock(memory.mutex);
+  memory.plan = plan;
+  memory.decision = decision;
+  memory.pool->SetPolicy(decision);
+  memory.slabs->SetCap(decision.cap);
+  return decision;
+}
+
+// For this once: the usual decision holds again afterwards.
+uint64_t Device::GiveBack(ClassMemory& memory, uint32_t pressure) noexcept {
+  if (Orphaned()) return 0;
+  std::lock_guard lock(memory.mutex);
+  const uint64_t before = memory.slabs->held();
+  absl::Status asked = NoThrow([&]() -> absl::Status {
+    mge_plan_summary plan = memory.plan;
+    MemoryInfo info = memory.slabs->Info();
+    plan.memory_free = info.free_bytes;
+    plan.memory_total = info.total_bytes;
+    plan.pressure = pressure;
+    MGE_ASSIGN_OR_RETURN(mge_reserve_decision decision, Decide(plan));
+    memory.pool->SetPolicy(decision);
+    return absl::OkStatus();
+  });
+  // A policy that cannot answer has no say in what is kept.
+  memory.pool->Trim(asked.ok() && pressure < MGE_PRESSURE_CRITICAL ? MGE_TRIM_EXCESS : MGE_TRIM_ALL);
+  memory.pool->SetPolicy(memory.decision);
+  const uint64_t after = memory.slabs->held();
+  return before - std::min(after, before);
 }
 
 absl::StatusOr<Pool*> Device::PoolOf(int32_t memory_class) {
@@ -140,20 +176,10 @@ absl::StatusOr<Pool*> Device::PoolOf(int32_t memory_class) {
 }
 
 absl::Status Device::Reserve(const mge_plan_summary& plan) {
-  Pool* pool;
-  mge_plan_summary full = plan;
-  {
-    std::lock_guard lock(mutex_);
-    MGE_ASSIGN_OR_RETURN(pool, PoolLocked(MGE_MEMORY_DEVICE));
-    MemoryInfo info = classes_[MGE_MEMORY_DEVICE].slabs->Info();
-    full.memory_free = info.free_bytes;
-    full.memory_total = info.total_bytes;
-  }
-  full.struct_size = sizeof(full);
-  full.budget = budget_->limit();
-  MGE_ASSIGN_OR_RETURN(mge_reserve_decision decision, Decide(full));
-  pool->SetPolicy(decision);
+  MGE_ASSIGN_OR_RETURN(Pool * pool, PoolOf());
+  MGE_ASSIGN_OR_RETURN(mge_reserve_decision decision, Follow(classes_[MGE_MEMORY_DEVICE], plan));
   const uint64_t held = pool->Stats().committed;
+  if (decision.cap) decision.initial = std::min(decision.initial, decision.cap);
   if (decision.initial <= held) return absl::OkStatus();
   decision.initial = held + std::min(decision.initial - held, budget_->left());
   if (decision.initial == held) return absl::OkStatus();
@@ -202,6 +228,14 @@ void Device::Trim(int32_t how) {
   if (Orphaned()) return;
   for (ClassMemory& memory : classes_) {
     if (memory.pool) memory.pool->Trim(how);
+  }
+}
+
+void Device::TrimIdle() {
+  std::lock_guard lock(mutex_);
+  if (Orphaned()) return;
+  for (ClassMemory& memory : classes_) {
+    if (memory.pool && memory.pool->Stats().in_use == 0) memory.pool->Trim(MGE_TRIM_EXCESS);
   }
 }
 

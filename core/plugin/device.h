@@ -90,17 +90,28 @@ class Device {
   // Bytes of the device's budget that tensors and reservations use now: what the pool keeps for later is left out.
   uint64_t LiveBytes();
   void Trim(int32_t how);  // all pools; MGE_TRIM_EXCESS, MGE_TRIM_ALL
+  void TrimIdle();         // pools of which nothing is in use, to what the policy retains
 
  private:
   friend class Devices;
+  // A pool, and what its policy said last about which plan.
   struct ClassMemory {
     std::unique_ptr<DeviceSlabs> slabs;
     std::unique_ptr<Pool> pool;
+    std::mutex mutex;  // of what follows; nothing of the device or of a budget is locked under it
+    mge_plan_summary plan = {};
+    mge_reserve_decision decision = {};
   };
   absl::Status OpenLocked();
   absl::StatusOr<Pool*> PoolLocked(int32_t memory_class);
   absl::StatusOr<std::unique_ptr<Pool>> NewPool(int32_t memory_class, DeviceSlabs* slabs) const;
   absl::StatusOr<mge_reserve_decision> Decide(const mge_plan_summary& plan) const;
+  const std::shared_ptr<Budget>& BudgetOf(int32_t memory_class) const {
+    return memory_class == MGE_MEMORY_DEVICE ? budget_ : host_budget_;
+  }
+  // Asks the policy about a plan, and has the pool act on it.
+  absl::StatusOr<mge_reserve_decision> Follow(ClassMemory& memory, mge_plan_summary plan);
+  uint64_t GiveBack(ClassMemory& memory, uint32_t pressure) noexcept;
 
   std::shared_ptr<Backend> backend_;
   DeviceDescription description_;

@@ -37,6 +37,14 @@ uint64_t Clock(void*) {
 
 const void* NoExtension(void*, const char*, uint32_t) { return nullptr; }
 
+// What the contract calls an error of the host.
+mge_code CodeOf(const absl::Status& status) {
+  const int id = status.ok() ? 0 : ErrorId(status);
+  if (id == errors::kOverBudget.id) return MGE_OVER_BUDGET;
+  if (id == errors::kGrowthRequired.id) return MGE_GROWTH_REQUIRED;
+  return static_cast<mge_code>(status.code());
+}
+
 }  // namespace
 
 HostServices::HostServices(std::string backend, ComputeFunctions compute)
@@ -148,6 +156,12 @@ std::string_view CodeName(mge_code code) {
       return "MGE_DEVICE_LOST";
     case MGE_FORKED:
       return "MGE_FORKED";
+    case MGE_OVER_BUDGET:
+      return "MGE_OVER_BUDGET";
+    case MGE_GROWTH_REQUIRED:
+      return "MGE_GROWTH_REQUIRED";
+    case MGE_NEEDS_WAIT:
+      return "MGE_NEEDS_WAIT";
     default:
       return "another code";
   }
@@ -159,7 +173,7 @@ std::string TextOfBackend(mge_code code, const mge_error& error) {
 }
 
 mge_code CodeForBackend(const absl::Status& status, mge_error* error) noexcept {
-  const auto code = static_cast<mge_code>(status.code());
+  const mge_code code = CodeOf(status);
   if (!status.ok() && error) {
     error->origin = status;
     FailSlot(nullptr, error, code, status.message().data(), status.message().size());
@@ -169,7 +183,7 @@ mge_code CodeForBackend(const absl::Status& status, mge_error* error) noexcept {
 
 absl::Status StatusOfBackend(mge_code code, const mge_error& error, std::string_view what) {
   if (code == MGE_OK) return absl::OkStatus();
-  if (!error.origin.ok() && code == static_cast<mge_code>(error.origin.code())) return error.origin;
+  if (!error.origin.ok() && code == CodeOf(error.origin)) return error.origin;
   auto fail = [&](const ErrorRow& row, std::string fix = {}) {
     return Fail(row, fmt::format("{} failed", what),
                 {.what = TextOfBackend(code, error), .fix = std::move(fix)});
@@ -181,6 +195,10 @@ absl::Status StatusOfBackend(mge_code code, const mge_error& error, std::string_
       return fail(errors::kForked, "create the runtime in the child process");
     case MGE_RESOURCE_EXHAUSTED:
       return fail(errors::kOutOfMemory);
+    case MGE_OVER_BUDGET:
+      return fail(errors::kOverBudget);
+    case MGE_GROWTH_REQUIRED:
+      return fail(errors::kGrowthRequired);
     case MGE_UNAVAILABLE:
       return fail(errors::kDeviceUnusable);
     case MGE_UNIMPLEMENTED:

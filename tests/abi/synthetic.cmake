@@ -17,8 +17,11 @@ set(older_mge_value 1)         # version
 set(older_mge_device_info 2)   # memory_total, driver
 set(older_mge_link 1)
 set(older_mge_device_api 2)    # status, link
-set(older_mge_pool_stats 2)
-set(older_mge_plan_summary 1)
+set(older_mge_reservation 2)   # ready
+set(older_mge_pool_stats 4)
+set(older_mge_plan_summary 3)  # budget, pressure
+set(older_mge_reserve_decision 2)
+set(older_mge_pool_api 1)      # set_policy
 set(older_mge_memory_api 6)    # stream-ordered release, virtual memory
 set(older_mge_queue_api 5)     # capture and peers
 set(older_mge_problem 1)       # write_modes

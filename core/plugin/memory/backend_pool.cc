@@ -19,8 +19,31 @@ class BackendPool : public Pool {
       : api_(api), pool_(pool), slabs_(slabs), device_(std::move(device)) {}
   ~BackendPool() override { api_->destroy(pool_); }
 
-  absl::StatusOr<mge_reservation> Acquire(uint64_t bytes, uint64_t alignment,
-                                          const mge_fence_point* after, uint32_t flags) override {
+  void Release(const mge_reservation& reservation, const mge_fence_point* last_use) override {
+    if (reservation.address) api_->release(pool_, &reservation, last_use);
+  }
+  void Trim(int32_t how) override { api_->trim(pool_, how); }
+  mge_pool_stats Stats() const override {
+    mge_pool_stats stats = {};
+    stats.struct_size = sizeof(stats);
+    api_->stats(pool_, &stats);
+    uint64_t* members[] = {&stats.in_use,        &stats.peak_in_use, &stats.committed,    &stats.slab_acquires,
+                           &stats.slab_releases, &stats.hits,        &stats.largest_free, &stats.over_budget};
+    for (size_t i = 0; i < std::size(members); ++i) {
+      if (!(stats.presence >> i & 1)) *members[i] = 0;
+    }
+    if (!(stats.presence & 1)) stats.in_use = stats.committed;  // none of it is known to be idle
+    return stats;
+  }
+  void SetPolicy(const mge_reserve_decision& decision) override {
+    keep_free_.store(decision.keep_free, std::memory_order_relaxed);
+    if (api_->set_policy) api_->set_policy(pool_, &decision);
+  }
+  std::string_view name() const override { return "own"; }
+
+ protected:
+  absl::StatusOr<mge_reservation> Take(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
+                                       uint32_t flags) override {
     CheckRequest(alignment, flags);
     if (bytes == 0) return NoMemory();
     MGE_RETURN_IF_ERROR(PaddedSize(bytes, alignment).status());
@@ -38,34 +61,16 @@ class BackendPool : public Pool {
     });
     std::string what =
         fmt::format("device {}: the backend's own pool, asked for {} bytes,", device_, bytes);
-    if (code != MGE_OK) return StatusOfBackend(code, error, what);
-    if (out.address && reinterpret_cast<uintptr_t>(out.address) % alignment == 0 &&
-        out.bytes >= bytes)
+    const bool waits = code == MGE_NEEDS_WAIT;
+    if (code != MGE_OK && !waits) return StatusOfBackend(code, error, what);
+    if (out.address && reinterpret_cast<uintptr_t>(out.address) % alignment == 0 && out.bytes >= bytes &&
+        waits == (out.ready != nullptr) && (!waits || (flags & MGE_POOL_MAY_WAIT)))
       return out;
-    error.text = fmt::format("it gave {} bytes at {}", out.bytes, fmt::ptr(out.address));
+    error.text = fmt::format("it gave {} bytes at {}{}", out.bytes, fmt::ptr(out.address),
+                             waits == (out.ready != nullptr) ? "" : ", and the fence to wait for does not fit the code");
     api_->release(pool_, &out, nullptr);
     return StatusOfBackend(MGE_INTERNAL, error, what);
   }
-  void Release(const mge_reservation& reservation, const mge_fence_point* last_use) override {
-    if (reservation.address) api_->release(pool_, &reservation, last_use);
-  }
-  void Trim(int32_t how) override { api_->trim(pool_, how); }
-  mge_pool_stats Stats() const override {
-    mge_pool_stats stats = {};
-    stats.struct_size = sizeof(stats);
-    api_->stats(pool_, &stats);
-    uint64_t* members[] = {&stats.in_use,        &stats.peak_in_use,   &stats.committed,
-                           &stats.slab_acquires, &stats.slab_releases, &stats.hits};
-    for (size_t i = 0; i < std::size(members); ++i) {
-      if (!(stats.presence >> i & 1)) *members[i] = 0;
-    }
-    if (!(stats.presence & 1)) stats.in_use = stats.committed;  // none of it is known to be idle
-    return stats;
-  }
-  void SetPolicy(const mge_reserve_decision& decision) override {
-    keep_free_.store(decision.keep_free, std::memory_order_relaxed);
-  }
-  std::string_view name() const override { return "own"; }
 
  private:
   const mge_pool_api* api_;

@@ -12,17 +12,20 @@ namespace mge {
 
 BucketPool::~BucketPool() { GiveBack(0, true); }
 
-std::unique_ptr<BucketPool::Block> BucketPool::Take(uint64_t size, const mge_fence_point* after) {
+std::unique_ptr<BucketPool::Block> BucketPool::TakeCached(uint64_t size, const mge_fence_point* after, bool may_wait) {
   auto bucket = buckets_.find(size);
   if (bucket == buckets_.end()) return nullptr;
   std::vector<std::unique_ptr<Block>>& blocks = bucket->second.cached;
-  for (size_t i = blocks.size(); i-- > 0;) {
-    if (!IsFree(blocks[i]->last_use, after, *provider_)) continue;
-    std::unique_ptr<Block> block = std::move(blocks[i]);
-    blocks.erase(blocks.begin() + static_cast<std::ptrdiff_t>(i));
-    return block;
-  }
-  return nullptr;
+  if (blocks.empty()) return nullptr;
+  size_t i = blocks.size();
+  while (i > 0 && !IsFree(blocks[i - 1]->last_use, after, *provider_)) --i;
+  if (i == 0 && !may_wait) return nullptr;
+  const bool waits = i == 0;
+  if (!waits) --i;
+  std::unique_ptr<Block> block = std::move(blocks[i]);
+  blocks.erase(blocks.begin() + static_cast<std::ptrdiff_t>(i));
+  if (!waits) block->last_use = {};
+  return block;
 }
 
 absl::StatusOr<std::unique_ptr<BucketPool::Block>> BucketPool::NewBlock(uint64_t size) {
@@ -58,15 +61,15 @@ void BucketPool::GiveBack(uint64_t retain, bool wait) {
   std::erase_if(buckets_, [](const auto& entry) { return entry.second.slabs == 0; });
 }
 
-absl::StatusOr<mge_reservation> BucketPool::Acquire(uint64_t bytes, uint64_t alignment,
-                                                    const mge_fence_point* after, uint32_t flags) {
+absl::StatusOr<mge_reservation> BucketPool::Take(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
+                                                 uint32_t flags) {
   CheckRequest(alignment, flags);
   if (bytes == 0) return NoMemory();
   MGE_ASSIGN_OR_RETURN(uint64_t padded, PaddedSize(bytes, alignment));
   const uint64_t size = round_(padded, options_);
   std::lock_guard lock(mutex_);
   if (!caching_) GiveBack(0, false);
-  std::unique_ptr<Block> block = caching_ ? Take(size, after) : nullptr;
+  std::unique_ptr<Block> block = caching_ ? TakeCached(size, after, flags & MGE_POOL_MAY_WAIT) : nullptr;
   if (block) {
     ++stats_.hits;
   } else {
@@ -77,12 +80,19 @@ absl::StatusOr<mge_reservation> BucketPool::Acquire(uint64_t bytes, uint64_t ali
       if (info.free_bytes <= policy_.keep_free || size > info.free_bytes - policy_.keep_free)
         GiveBack(0, false);
     }
-    MGE_ASSIGN_OR_RETURN(block, NewBlock(size));
+    absl::StatusOr<std::unique_ptr<Block>> fresh = NewBlock(size);
+    if (!fresh.ok()) {
+      if (ErrorId(fresh.status()) == errors::kOverBudget.id) ++stats_.over_budget;
+      return fresh.status();
+    }
+    block = *std::move(fresh);
   }
   stats_.in_use += size;
   stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
   mge_reservation out = Place(
       block->slab, AlignUp(reinterpret_cast<uintptr_t>(block->slab.address), alignment), size);
+  out.ready = block->last_use.fence;
+  out.ready_value = block->last_use.value;
   out.token = reinterpret_cast<uintptr_t>(block.release());
   return out;
 }
@@ -110,7 +120,14 @@ void BucketPool::Trim(int32_t how) {
 
 mge_pool_stats BucketPool::Stats() const {
   std::lock_guard lock(mutex_);
-  return stats_;
+  mge_pool_stats stats = stats_;
+  if (!caching_) return stats;
+  for (auto bucket = buckets_.rbegin(); bucket != buckets_.rend(); ++bucket) {
+    if (bucket->second.cached.empty() || !IsFree(bucket->second.cached.back()->last_use, nullptr, *provider_)) continue;
+    stats.largest_free = bucket->first;
+    break;
+  }
+  return stats;
 }
 
 void BucketPool::SetPolicy(const mge_reserve_decision& decision) {

@@ -24,14 +24,16 @@ class BucketPool : public Pool {
       : name_(name), round_(round), caching_(caching), options_(options), provider_(provider) {}
   ~BucketPool() override;
 
-  absl::StatusOr<mge_reservation> Acquire(uint64_t bytes, uint64_t alignment,
-                                          const mge_fence_point* after, uint32_t flags) override;
   void Release(const mge_reservation& reservation, const mge_fence_point* last_use) override;
   void Trim(int32_t how) override;
   mge_pool_stats Stats() const override;
   uint64_t Footprint(uint64_t bytes) const override { return bytes ? round_(bytes, options_) : 0; }
   void SetPolicy(const mge_reserve_decision& decision) override;
   std::string_view name() const override { return name_; }
+
+ protected:
+  absl::StatusOr<mge_reservation> Take(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
+                                       uint32_t flags) override;
 
  private:
   struct Block {
@@ -46,7 +48,8 @@ class BucketPool : public Pool {
     std::vector<std::unique_ptr<Block>> cached;
     size_t slabs = 0;  // cached or handed out
   };
-  std::unique_ptr<Block> Take(uint64_t size, const mge_fence_point* after);
+  // The one released last that is free by then; with `may_wait` the one released first, whose last use ends soonest.
+  std::unique_ptr<Block> TakeCached(uint64_t size, const mge_fence_point* after, bool may_wait);
   absl::StatusOr<std::unique_ptr<Block>> NewBlock(uint64_t size);
 
   const std::string_view name_;
@@ -57,7 +60,7 @@ class BucketPool : public Pool {
   mutable std::mutex mutex_;
   std::map<uint64_t, Bucket> buckets_;  // by size of the slab
   mge_reserve_decision policy_ = {};
-  mge_pool_stats stats_ = {sizeof(mge_pool_stats), 0x3f, 0, 0, 0, 0, 0, 0};
+  mge_pool_stats stats_ = NoStats();
 };
 
 }  // namespace mge

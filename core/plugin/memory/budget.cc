@@ -37,7 +37,30 @@ uint64_t Budget::left() const {
   return used < limit_ ? limit_ - used : 0;
 }
 
+void Budget::Join(const void* who, GiveBack give_back) {
+  std::lock_guard lock(mutex_);
+  keepers_.emplace_back(who, std::move(give_back));
+}
+
+void Budget::Leave(const void* who) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(keepers_, [&](const auto& keeper) { return keeper.first == who; });
+}
+
+uint64_t Budget::AskBack(const void* but, uint32_t pressure) {
+  std::lock_guard lock(mutex_);
+  uint64_t given = 0;
+  for (const auto& [who, give_back] : keepers_) {
+    if (who != but) given += give_back(pressure);
+  }
+  return given;
+}
+
 absl::StatusOr<std::shared_ptr<std::byte>> BudgetedHostAllocator::Allocate(int64_t bytes) {
+  return budget_->Press(this, [&] { return Take(bytes); });
+}
+
+absl::StatusOr<std::shared_ptr<std::byte>> BudgetedHostAllocator::Take(int64_t bytes) {
   uint64_t charge = static_cast<uint64_t>(std::max<int64_t>(bytes, 0));
   MGE_RETURN_IF_ERROR(budget_->Charge(charge));
   absl::StatusOr<std::shared_ptr<std::byte>> memory = UnlimitedHostAllocator().Allocate(bytes);

@@ -4,16 +4,20 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/base/status.h"
 #include "core/base/tensor.h"
+#include "mge/plugin.h"
 
 namespace mge {
 
-// Counts bytes taken from a device. Safe on any thread, without locks.
+// Counts bytes taken from a device, and knows who could give some back. Safe on any thread; counting takes no lock.
 class Budget {
  public:
   // `limit` 0: none. `owner` is the device's name, for messages.
@@ -33,11 +37,32 @@ class Budget {
   // Bytes that may still be charged; UINT64_MAX without a limit.
   uint64_t left() const;
 
+  // Who keeps memory for later that is charged here. `give_back` gets a MGE_PRESSURE_ level, from any thread but under no
+  // lock of a pool, and answers the bytes that it gave; it charges nothing. Leave() returns when no call of it is under way.
+  using GiveBack = std::function<uint64_t(uint32_t pressure)>;
+  void Join(const void* who, GiveBack give_back);
+  void Leave(const void* who);
+  // take() answers a StatusOr. Where it says that memory ran out, everybody but `who` is asked to give back, and if somebody
+  // does, it is called again.
+  template <typename F>
+  auto Press(const void* who, F&& take) -> decltype(take()) {
+    auto taken = take();
+    for (uint32_t pressure : {MGE_PRESSURE_MODERATE, MGE_PRESSURE_CRITICAL}) {
+      if (taken.ok() || !absl::IsResourceExhausted(taken.status())) break;
+      if (AskBack(who, pressure) > 0) taken = take();
+    }
+    return taken;
+  }
+
  private:
+  uint64_t AskBack(const void* but, uint32_t pressure);
+
   const std::string owner_;
   const uint64_t limit_;
   std::atomic<uint64_t> in_use_{0};
   std::atomic<uint64_t> peak_{0};
+  std::mutex mutex_;
+  std::vector<std::pair<const void*, GiveBack>> keepers_;
 };
 
 // Host tensors whose bytes count against a budget until the last view of them is gone, which may be after the allocator
@@ -48,6 +73,7 @@ class BudgetedHostAllocator : public HostAllocator {
   absl::StatusOr<std::shared_ptr<std::byte>> Allocate(int64_t bytes) override;
 
  private:
+  absl::StatusOr<std::shared_ptr<std::byte>> Take(int64_t bytes);
   std::shared_ptr<Budget> budget_;
 };
 

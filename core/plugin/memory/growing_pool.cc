@@ -11,6 +11,7 @@ namespace mge {
 namespace {
 
 constexpr uint64_t kLargestGrowth = uint64_t{64} << 20;
+constexpr uint64_t kLargestStep = uint64_t{1} << 60;  // that a policy asks for: beyond any device, and sums stay in range
 constexpr size_t kMore = 6;  // blocks that one request adds at most: both ends of a split, twice, what is committed, itself
 
 }  // namespace
@@ -111,18 +112,22 @@ bool GrowingPool::TakeFree(uint64_t bytes, uint64_t alignment, mge_reservation& 
   return false;
 }
 
-// A whole block that the same fence has freed by the time of its next use.
-bool GrowingPool::TakePending(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
+// A whole block that the same fence has freed by the time of its next use, or else one that is to be waited for.
+bool GrowingPool::TakePending(uint64_t bytes, uint64_t alignment, const mge_fence_point* after, bool may_wait,
                               mge_reservation& out) {
-  if (!after || !after->fence) return false;
+  if (!after && !may_wait) return false;
+  auto ordered = [&](const Pending& p) {
+    return after && after->fence && p.last_use.fence == after->fence && p.last_use.value <= after->value;
+  };
   auto best = pending_.end();
   for (auto p = pending_.begin(); p != pending_.end(); ++p) {
-    if (p->block.bytes < bytes || p->address % alignment != 0) continue;
-    if (p->last_use.fence != after->fence || p->last_use.value > after->value) continue;
-    if (best == pending_.end() || p->block.bytes < best->block.bytes) best = p;
+    if (p->block.bytes < bytes || p->address % alignment != 0 || !(may_wait || ordered(*p))) continue;
+    if (best == pending_.end() || std::pair(!ordered(*p), p->block.bytes) < std::pair(!ordered(*best), best->block.bytes))
+      best = p;
   }
   if (best == pending_.end()) return false;
   out = Hand(*best->block.slab, best->address, best->block.bytes);
+  if (!ordered(*best)) out.ready = best->last_use.fence, out.ready_value = best->last_use.value;
   pending_.erase(best);
   return true;
 }
@@ -160,7 +165,7 @@ absl::Status GrowingPool::GrowBy(uint64_t bytes, uint64_t least) {
 }
 
 absl::Status GrowingPool::Grow(uint64_t bytes) {
-  uint64_t want = std::max(bytes, next_growth_);
+  uint64_t want = std::max({bytes, next_growth_, AlignUp(std::min(policy_.step, kLargestStep), kDefaultAlignment)});
   if (MemoryInfo info = provider_->Info(); info.total_bytes) {
     uint64_t room = info.free_bytes > policy_.keep_free ? info.free_bytes - policy_.keep_free : 0;
     if (bytes > room) GiveBack(0);
@@ -178,8 +183,8 @@ absl::Status GrowingPool::Grow(uint64_t bytes) {
   return grown;
 }
 
-absl::StatusOr<mge_reservation> GrowingPool::Acquire(uint64_t bytes, uint64_t alignment,
-                                                     const mge_fence_point* after, uint32_t flags) {
+absl::StatusOr<mge_reservation> GrowingPool::Take(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
+                                                  uint32_t flags) {
   CheckRequest(alignment, flags);
   if (bytes == 0) return NoMemory();
   alignment = std::max(alignment, kDefaultAlignment);
@@ -195,7 +200,7 @@ absl::StatusOr<mge_reservation> GrowingPool::Acquire(uint64_t bytes, uint64_t al
   }
   SettleRecent();
   Sweep(false);
-  if (TakeFree(size, alignment, out) || TakePending(size, alignment, after, out)) {
+  if (TakeFree(size, alignment, out) || TakePending(size, alignment, after, flags & MGE_POOL_MAY_WAIT, out)) {
     ++stats_.hits;
     return out;
   }
@@ -204,6 +209,7 @@ absl::StatusOr<mge_reservation> GrowingPool::Acquire(uint64_t bytes, uint64_t al
   // Growing may have waited for blocks that now serve, though the device has nothing more to give.
   if (TakeFree(size, alignment, out)) return out;
   MGE_CHECK(!grown.ok());
+  if (ErrorId(grown) == errors::kOverBudget.id) ++stats_.over_budget;
   return grown;
 }
 
@@ -277,7 +283,10 @@ uint64_t GrowingPool::Footprint(uint64_t bytes) const {
 
 mge_pool_stats GrowingPool::Stats() const {
   std::lock_guard lock(mutex_);
-  return stats_;
+  mge_pool_stats stats = stats_;
+  if (!free_by_size_.empty()) stats.largest_free = free_by_size_.rbegin()->first;
+  for (int i = 0; i < recent_count_; ++i) stats.largest_free = std::max(stats.largest_free, recent_[i].block.bytes);
+  return stats;
 }
 
 void GrowingPool::SetPolicy(const mge_reserve_decision& decision) {

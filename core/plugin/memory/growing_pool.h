@@ -27,14 +27,16 @@ class GrowingPool : public Pool {
       : provider_(provider), range_(GrowingRange::Reserve(provider)) {}
   ~GrowingPool() override;
 
-  absl::StatusOr<mge_reservation> Acquire(uint64_t bytes, uint64_t alignment,
-                                          const mge_fence_point* after, uint32_t flags) override;
   void Release(const mge_reservation& reservation, const mge_fence_point* last_use) override;
   void Trim(int32_t how) override;
   mge_pool_stats Stats() const override;
   uint64_t Footprint(uint64_t bytes) const override;
   void SetPolicy(const mge_reserve_decision& decision) override;
   std::string_view name() const override { return "growing"; }
+
+ protected:
+  absl::StatusOr<mge_reservation> Take(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
+                                       uint32_t flags) override;
 
  private:
   struct Block {
@@ -61,8 +63,7 @@ class GrowingPool : public Pool {
   void SettleRecent();    // the blocks released last become free
   bool TakeRecent(uint64_t bytes, uint64_t alignment, mge_reservation& out);
   bool TakeFree(uint64_t bytes, uint64_t alignment, mge_reservation& out);
-  bool TakePending(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
-                   mge_reservation& out);
+  bool TakePending(uint64_t bytes, uint64_t alignment, const mge_fence_point* after, bool may_wait, mge_reservation& out);
   absl::Status Grow(uint64_t bytes);
   absl::Status GrowBy(uint64_t bytes, uint64_t least);
   void AddCommitted(uintptr_t address, Block block);
@@ -84,7 +85,7 @@ class GrowingPool : public Pool {
   int recent_count_ = 0;
   uint64_t next_growth_ = uint64_t{1} << 20;
   mge_reserve_decision policy_ = {};
-  mge_pool_stats stats_ = {sizeof(mge_pool_stats), 0x3f, 0, 0, 0, 0, 0, 0};
+  mge_pool_stats stats_ = NoStats();
 };
 
 }  // namespace mge

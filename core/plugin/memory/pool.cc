@@ -48,7 +48,20 @@ std::optional<uint64_t> ParseBytes(std::string_view text) {
 
 }  // namespace
 
+absl::StatusOr<mge_reservation> Pool::Acquire(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
+                                              uint32_t flags) {
+  auto take = [&] { return Take(bytes, alignment, after, flags); };
+  return budget_ && !(flags & MGE_POOL_NO_GROWTH) ? budget_->Press(this, take) : take();
+}
+
 std::span<const std::string_view> PoolNames() { return kPoolNames; }
+
+mge_pool_stats NoStats() {
+  mge_pool_stats stats = {};
+  stats.struct_size = sizeof(stats);
+  stats.presence = MGE_POOL_STATS_ALL;
+  return stats;
+}
 
 uint64_t NaiveRound(uint64_t bytes, const PoolOptions& options) {
   uint64_t size = std::max(bytes, options.page_bytes);
@@ -124,6 +137,7 @@ absl::StatusOr<ReservePolicy> ReservePolicy::Parse(std::string_view text) {
 mge_reserve_decision ReservePolicy::Decide(const mge_plan_summary& plan) const {
   mge_reserve_decision out = {};
   out.struct_size = sizeof(out);
+  out.retain = plan.pressure ? 0 : UINT64_MAX;
   switch (kind_) {
     case Kind::kNone:
       break;

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/base/status.h"
 #include "core/plugin/memory/slab_provider.h"
@@ -27,9 +28,10 @@ class Pool {
 
   // At least `bytes`, aligned to a power of two. 0 bytes give a NULL address, which Release takes back.
   // `after` (nullptr: at once): the memory is used when this is reached, so that a block whose last use comes earlier on the
-  // same fence can be given at once. `flags`: MGE_POOL_NO_GROWTH takes nothing from the provider. kOutOfMemory, kOverBudget.
-  virtual absl::StatusOr<mge_reservation> Acquire(uint64_t bytes, uint64_t alignment = kDefaultAlignment,
-                                                  const mge_fence_point* after = nullptr, uint32_t flags = 0) = 0;
+  // same fence can be given at once. `flags`: MGE_POOL_NO_GROWTH takes nothing from the provider (kGrowthRequired);
+  // MGE_POOL_MAY_WAIT allows a reservation with `ready` set. kOutOfMemory, kOverBudget.
+  absl::StatusOr<mge_reservation> Acquire(uint64_t bytes, uint64_t alignment = kDefaultAlignment,
+                                          const mge_fence_point* after = nullptr, uint32_t flags = 0);
   // `last_use` (nullptr: over already).
   virtual void Release(const mge_reservation& reservation, const mge_fence_point* last_use = nullptr) = 0;
   // Gives cached memory back to the provider: all of it, or with MGE_TRIM_EXCESS down to the policy's `retain`.
@@ -39,9 +41,19 @@ class Pool {
   // is not known.
   virtual uint64_t Footprint(uint64_t bytes) const { return bytes; }
 
-  // What the reserve policy decided: `keep_free` and `retain` hold from now on.
+  // What the reserve policy decided: `keep_free`, `retain` and `step` hold from now on.
   virtual void SetPolicy(const mge_reserve_decision& decision) = 0;
   virtual std::string_view name() const = 0;  // "naive"; "own" for a backend's
+
+  // Whoever else uses this budget gives back what it keeps before a request fails. The budget is that of the provider.
+  void ShareBudget(std::shared_ptr<Budget> budget) { budget_ = std::move(budget); }
+
+ protected:
+  virtual absl::StatusOr<mge_reservation> Take(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
+                                               uint32_t flags) = 0;
+
+ private:
+  std::shared_ptr<Budget> budget_;
 };
 
 // Numbers of the ready-made pools.
@@ -59,6 +71,9 @@ std::span<const std::string_view> PoolNames();
 // A pool of the backend's own over the host's slabs.
 absl::StatusOr<std::unique_ptr<Pool>> MakeBackendPool(const mge_pool_api* api, mge_device* device, int32_t memory_class,
                                                       DeviceSlabs* slabs, std::string_view device_name);
+
+// Zero, every member present.
+mge_pool_stats NoStats();
 
 // The sizes that the pools take from their provider; tests hold them to published numbers.
 uint64_t NaiveRound(uint64_t bytes, const PoolOptions& options);

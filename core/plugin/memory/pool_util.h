@@ -16,7 +16,7 @@ namespace mge {
 
 inline bool IsGoodRequest(uint64_t alignment, uint32_t flags) {
   return std::has_single_bit(alignment) && alignment <= (uint64_t{1} << 30) &&
-         (flags & ~uint32_t{MGE_POOL_NO_GROWTH}) == 0;
+         (flags & ~MGE_POOL_KNOWN_BITS) == 0;
 }
 
 // Alignment and flags come from our own code.
@@ -26,7 +26,11 @@ inline uintptr_t AlignUp(uintptr_t n, uint64_t alignment) {
   return (n + alignment - 1) & ~(alignment - 1);
 }
 
-inline mge_reservation NoMemory() { return {sizeof(mge_reservation), 0, nullptr, nullptr, 0, 0}; }
+inline mge_reservation NoMemory() {
+  mge_reservation none = {};
+  none.struct_size = sizeof(none);
+  return none;
+}
 
 // A size that holds `bytes` at any alignment, when slabs begin at multiples of kDefaultAlignment.
 // kOutOfMemory beyond 2^62.
@@ -41,12 +45,11 @@ inline absl::StatusOr<uint64_t> PaddedSize(uint64_t bytes, uint64_t alignment) {
 // `size` bytes of a slab from `address` on.
 inline mge_reservation Place(const mge_slab& slab, uintptr_t address, uint64_t size) {
   uintptr_t offset = address - reinterpret_cast<uintptr_t>(slab.address);
-  return {sizeof(mge_reservation),
-          0,
-          reinterpret_cast<void*>(address),
-          slab.host_address ? static_cast<char*>(slab.host_address) + offset : nullptr,
-          size,
-          0};
+  mge_reservation out = NoMemory();
+  out.address = reinterpret_cast<void*>(address);
+  out.host_address = slab.host_address ? static_cast<char*>(slab.host_address) + offset : nullptr;
+  out.bytes = size;
+  return out;
 }
 
 // Whether memory whose last use is `last` may be used again by who comes after `after`.
@@ -59,7 +62,7 @@ inline bool IsFree(const mge_fence_point& last, const mge_fence_point* after,
 
 inline absl::Status GrowthForbidden(std::string_view pool, uint64_t bytes) {
   return Fail(
-      errors::kOutOfMemory, fmt::format("the pool '{}' holds no free block for this request", pool),
+      errors::kGrowthRequired, fmt::format("the pool '{}' holds no free block for this request", pool),
       {.what = fmt::format("{} bytes were asked for, and the request allows no growth", bytes)});
 }
 

@@ -37,15 +37,19 @@ void Destroy(mge_pool* pool) { delete Of(pool); }
 
 mge_code Acquire(mge_pool* pool, uint64_t bytes, uint64_t alignment, const mge_fence_point* after, uint32_t flags,
                  mge_reservation* out, mge_error* error) {
-  return AnswerBackend(error, [&]() -> absl::Status {
+  bool waits = false;
+  const mge_code code = AnswerBackend(error, [&]() -> absl::Status {
     if (!IsGoodRequest(alignment, flags)) {
       return Fail(errors::kUnsupportedFeature, "a pool was asked for an alignment or a flag that is none",
                   {.what = fmt::format("alignment {}, flags {:#x}", alignment, flags)});
     }
+    if (!Covers(out, &mge_reservation::ready_value)) flags &= ~uint32_t{MGE_POOL_MAY_WAIT};  // nowhere to say for what
     MGE_ASSIGN_OR_RETURN(mge_reservation reservation, Of(pool)->Acquire(bytes, alignment, after, flags));
+    waits = reservation.ready != nullptr;
     Fill(out, reservation);
     return absl::OkStatus();
   });
+  return code == MGE_OK && waits ? MGE_NEEDS_WAIT : code;
 }
 
 void Release(mge_pool* pool, const mge_reservation* reservation, const mge_fence_point* last_use) {
@@ -56,8 +60,11 @@ void Trim(mge_pool* pool, int32_t how) { Of(pool)->Trim(how); }
 
 void Stats(const mge_pool* pool, mge_pool_stats* out) { Fill(out, Of(pool)->Stats()); }
 
+void SetPolicy(mge_pool* pool, const mge_reserve_decision* decision) { Of(pool)->SetPolicy(Widen(*decision)); }
+
 template <size_t kName>
-constexpr mge_pool_api kApi = {sizeof(mge_pool_api), MGE_ABI_MINOR, Create<kName>, Destroy, Acquire, Release, Trim, Stats};
+constexpr mge_pool_api kApi = {sizeof(mge_pool_api), MGE_ABI_MINOR, Create<kName>, Destroy, Acquire,
+                                Release, Trim, Stats, SetPolicy};
 constexpr const mge_pool_api* kApis[] = {&kApi<0>, &kApi<1>, &kApi<2>, &kApi<3>};
 
 const mge_pool_api* PoolNamed(void*, const mge_text* name) {

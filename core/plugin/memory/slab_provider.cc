@@ -73,17 +73,37 @@ bool DeviceSlabs::Settle(bool wait) {
   std::erase_if(leaving_, [&](const Leaving& l) {
     if (!Reached(l.last_use, wait)) return false;
     wait = false;
-    budget_->Refund(l.bytes);
+    Refund(l.bytes);
     return true;
   });
   return leaving_.size() < before;
 }
 
+absl::Status DeviceSlabs::ChargeOnce(uint64_t bytes) {
+  const uint64_t held = held_.fetch_add(bytes, std::memory_order_relaxed), cap = cap_.load(std::memory_order_relaxed);
+  absl::Status charged;
+  if (cap && (held > cap || bytes > cap - held)) {
+    charged = Fail(errors::kOverBudget, fmt::format("the cap of the reserve policy of device {} would be exceeded", name_),
+                   {.what = fmt::format("{} bytes were asked for, {} are held, the cap is {}", bytes, held, cap),
+                    .where = fmt::format("device {}", name_),
+                    .fix = "choose another reserve policy, or run a smaller batch or model"});
+  } else {
+    charged = budget_->Charge(bytes);
+  }
+  if (!charged.ok()) held_.fetch_sub(bytes, std::memory_order_relaxed);
+  return charged;
+}
+
 absl::Status DeviceSlabs::Charge(uint64_t bytes) {
   Settle(false);
-  absl::Status charged = budget_->Charge(bytes);
-  while (!charged.ok() && Settle(true)) charged = budget_->Charge(bytes);
+  absl::Status charged = ChargeOnce(bytes);
+  while (!charged.ok() && Settle(true)) charged = ChargeOnce(bytes);
   return charged;
+}
+
+void DeviceSlabs::Refund(uint64_t bytes) {
+  held_.fetch_sub(bytes, std::memory_order_relaxed);
+  budget_->Refund(bytes);
 }
 
 absl::Status DeviceSlabs::Refused(mge_code code, const mge_error& error, uint64_t bytes) const {
@@ -115,7 +135,7 @@ absl::StatusOr<mge_slab> DeviceSlabs::Acquire(uint64_t bytes) {
     slab.bytes = bytes;
     return slab;
   }
-  budget_->Refund(bytes);
+  Refund(bytes);
   if (code == MGE_OK) {
     memory_->slab_release(device_, &slab);
     error.text = fmt::format("it gave the address {}, which is not aligned to {} bytes",
@@ -127,7 +147,7 @@ absl::StatusOr<mge_slab> DeviceSlabs::Acquire(uint64_t bytes) {
 
 void DeviceSlabs::Release(const mge_slab& slab) {
   memory_->slab_release(device_, &slab);
-  budget_->Refund(slab.bytes);
+  Refund(slab.bytes);
 }
 
 bool DeviceSlabs::ReleaseAfter(const mge_slab& slab, const mge_fence_point& last_use) {
@@ -179,13 +199,13 @@ absl::Status DeviceSlabs::Commit(const mge_slab& range, uint64_t offset, uint64_
     return memory_->range_commit(device_, &range, offset, bytes, e);
   });
   if (code == MGE_OK) return absl::OkStatus();
-  budget_->Refund(bytes);
+  Refund(bytes);
   return Refused(code, error, bytes);
 }
 
 void DeviceSlabs::Decommit(const mge_slab& range, uint64_t offset, uint64_t bytes) {
   memory_->range_decommit(device_, &range, offset, bytes);
-  budget_->Refund(bytes);
+  Refund(bytes);
 }
 
 MemoryInfo DeviceSlabs::Info() const {

@@ -2,6 +2,7 @@
 // Slab providers: where pools get their memory. The only way to a backend's driver calls, and the place where the budget binds.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -60,6 +61,10 @@ class DeviceSlabs : public SlabProvider {
   absl::Status Commit(const mge_slab& range, uint64_t offset, uint64_t bytes) override;
   void Decommit(const mge_slab& range, uint64_t offset, uint64_t bytes) override;
 
+  // Bytes that may be held at a time, beside what the budget allows; 0: any number.
+  void SetCap(uint64_t bytes) { cap_.store(bytes, std::memory_order_relaxed); }
+  uint64_t held() const { return held_.load(std::memory_order_relaxed); }
+
   // The same as a C table, for a pool of the backend's own; lives as long as this object.
   const mge_slab_provider* table() const { return &table_; }
   // The object behind such a table; nullptr if the table is somebody else's.
@@ -71,7 +76,9 @@ class DeviceSlabs : public SlabProvider {
     uint64_t bytes;
     mge_fence_point last_use;
   };
-  absl::Status Charge(uint64_t bytes);
+  absl::Status ChargeOnce(uint64_t bytes);
+  absl::Status Charge(uint64_t bytes);  // waits for what is leaving
+  void Refund(uint64_t bytes);
   bool Settle(bool wait);  // refunds those that have left; `wait`: at least one. False if none did
   absl::Status Refused(mge_code code, const mge_error& error, uint64_t bytes) const;
 
@@ -81,6 +88,7 @@ class DeviceSlabs : public SlabProvider {
   const mge_queue_api* queue_;
   int32_t memory_class_;
   std::shared_ptr<Budget> budget_;
+  std::atomic<uint64_t> cap_{0}, held_{0};
   mge_slab_provider table_;
   std::mutex mutex_;
   std::vector<Leaving> leaving_;

@@ -38,14 +38,15 @@ class PagePool {
       free_.erase(at);
       ++stats_.hits;
     } else if (request.flags & MGE_POOL_NO_GROWTH) {
-      return {MGE_RESOURCE_EXHAUSTED, "no page is free, and the pool must not grow"};
+      return {MGE_GROWTH_REQUIRED, "no page is free, and the pool must not grow"};
     } else {
       uint64_t pages = (bytes + kPage - 1) / kPage * kPage;
       mge::Result taken = slabs_.Acquire(pages, &slab, request.error);  // the budget has its say here
-      if (!taken.ok() && !free_.empty()) {
-        GiveBack();
+      if (taken.out_of_memory() && !free_.empty()) {
+        GiveBack(0);
         taken = slabs_.Acquire(pages, &slab, request.error);
       }
+      if (taken.code() == MGE_OVER_BUDGET) ++stats_.over_budget;
       if (!taken.ok()) return taken;
       ++stats_.slab_acquires;
       stats_.committed += pages;
@@ -74,32 +75,40 @@ class PagePool {
     used_.erase(at);
   }
 
-  void Trim(int32_t) {
+  void Trim(int32_t how) {
     std::lock_guard lock(mutex_);
-    GiveBack();
+    GiveBack(how == MGE_TRIM_EXCESS ? retain_ : 0);
+  }
+
+  // What the reserve policy of this backend wants to be kept while nothing runs.
+  void SetPolicy(const mge_reserve_decision& decision) {
+    std::lock_guard lock(mutex_);
+    retain_ = decision.retain;
   }
 
   mge_pool_stats Stats() const {
     std::lock_guard lock(mutex_);
     mge_pool_stats out = stats_;
-    out.presence = 0x3f;  // all six numbers
+    out.presence = MGE_POOL_STATS_ALL;
+    out.largest_free = free_.empty() ? 0 : free_.back().bytes;
     return out;
   }
 
  private:
-  void GiveBack() {
-    for (const mge_slab& slab : free_) {
-      stats_.committed -= slab.bytes;
+  void GiveBack(uint64_t retain) {
+    while (!free_.empty() && stats_.committed > retain) {
+      stats_.committed -= free_.back().bytes;
       ++stats_.slab_releases;
-      slabs_.Release(slab);
+      slabs_.Release(free_.back());
+      free_.pop_back();
     }
-    free_.clear();
   }
 
   mge::SlabSource slabs_;
   mutable std::mutex mutex_;
   std::vector<mge_slab> free_;  // by size
   std::vector<mge_slab> used_;
+  uint64_t retain_ = 0;
   mge_pool_stats stats_ = {};
 };
 // [pool]

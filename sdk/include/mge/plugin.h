@@ -16,6 +16,9 @@
  *   Tables      carry a minor of their own. A slot marked [optional] may be NULL; every other slot is required.
  *   Errors      A function answers an mge_code; text goes to host->fail(host, error, code, text), which copies it. `error` may be
  *               NULL. Nothing throws, exits or jumps across the boundary. MGE_DEVICE_LOST is sticky.
+ *   Results     What is to be expected on the hot path is a code of its own and no failure: a pool's MGE_RESOURCE_EXHAUSTED,
+ *               MGE_OVER_BUDGET, MGE_GROWTH_REQUIRED and MGE_NEEDS_WAIT, and MGE_DEADLINE_EXCEEDED of a host_wait. Who asks
+ *               in a loop gives no `error`, and then no text is made.
  *   Ownership   Who creates destroys. What is passed in lives until the call returns unless the slot says otherwise. Handles are
  *               pointers to types that stay opaque.
  *   Queues      The host keeps what enqueued work touches until that work has ended: memory of either side, kernels, records,
@@ -24,8 +27,9 @@
  *   Threads     [any]: from any thread, at any time. [one]: the host calls it for one object from one thread at a time. A slot
  *               without a mark is [any]; what ends an object (close, destroy, release) is the last call for it, from any thread.
  *               Functions of a sink are called in the thread, and during the call, that the sink was given to.
- *   Memory      is an address in a slab: what the backend's slab_acquire gave, which only the backend may read unless the class
- *               says that the host can. Sizes and offsets are bytes.
+ *   Memory      is a slab and an offset in it. Both sides write that as one number, the slab's address plus the offset: only the
+ *               backend may read there unless the slab has a host_address. It need be no pointer. A device whose memory has
+ *               no addresses gives each slab a range of numbers that no other has. Sizes and offsets are bytes.
  *
  * Version: while MGE_ABI_MAJOR is 0, host and backend must be built from equal headers (mge_abi_hash).
  */
@@ -42,7 +46,7 @@ extern "C" {
 #endif
 
 #define MGE_ABI_MAJOR 0
-#define MGE_ABI_MINOR 4
+#define MGE_ABI_MINOR 5
 
 typedef struct mge_error mge_error;   /* host: a slot for one error */
 typedef struct mge_device mge_device; /* backend: an open device */
@@ -254,6 +258,8 @@ typedef struct mge_reservation {
   void* host_address;
   uint64_t bytes;  /* as rounded by the pool */
   uint64_t token;  /* the pool's own */
+  mge_fence* ready; /* with MGE_NEEDS_WAIT: the memory may be used once this has reached ready_value; else NULL */
+  uint64_t ready_value;
 } mge_reservation;
 
 typedef struct mge_fence_point {
@@ -263,8 +269,12 @@ typedef struct mge_fence_point {
   uint64_t value;
 } mge_fence_point;
 
-enum { MGE_POOL_NO_GROWTH = 1 };               /* flags of acquire */
-enum { MGE_TRIM_EXCESS = 1, MGE_TRIM_ALL = 2 }; /* how */
+/* Flags of acquire. */
+enum { MGE_POOL_NO_GROWTH = 1, /* only what the pool holds already; else MGE_GROWTH_REQUIRED */
+       MGE_POOL_MAY_WAIT = 2 }; /* rather than grow, give a block whose last use is not over, and say MGE_NEEDS_WAIT */
+#define MGE_POOL_KNOWN_BITS 3u
+/* How to trim: until at most `retain` bytes are committed, or as far as it goes. */
+enum { MGE_TRIM_EXCESS = 1, MGE_TRIM_ALL = 2 };
 
 typedef struct mge_pool_stats {
   uint32_t struct_size;
@@ -272,36 +282,29 @@ typedef struct mge_pool_stats {
   uint64_t in_use;          /* handed out now, as rounded */
   uint64_t peak_in_use;
   uint64_t committed;       /* held from the slab provider */
-  uint64_t slab_acquires;   /* calls so far */
+  uint64_t slab_acquires;   /* growths so far */
   uint64_t slab_releases;
   uint64_t hits;            /* acquires served without the provider */
+  uint64_t largest_free;    /* bytes that one acquire gets without growth or waiting */
+  uint64_t over_budget;     /* acquires that the budget or the policy's cap refused */
 } mge_pool_stats;
+#define MGE_POOL_STATS_ALL 255u /* presence: every member */
 
 /* What a pool gets its slabs from: the host, which charges the device's budget and calls the backend. */
 typedef struct mge_slab_provider {
   uint32_t struct_size;
   uint32_t reserved;
   void* self;
-  mge_code (*acquire)(void* self, uint64_t bytes, mge_slab* out, mge_error* error); /* MGE_RESOURCE_EXHAUSTED when full */
+  /* MGE_RESOURCE_EXHAUSTED: the device has no more. MGE_OVER_BUDGET: the host's budget or the policy's cap forbids it. */
+  mge_code (*acquire)(void* self, uint64_t bytes, mge_slab* out, mge_error* error);
   void (*release)(void* self, const mge_slab* slab);
   void (*memory_info)(void* self, uint64_t* free_bytes, uint64_t* total_bytes);
 } mge_slab_provider;
 
-/* A pool of the backend's own, used from several threads at once. */
-typedef struct mge_pool_api {
-  uint32_t struct_size;
-  uint32_t minor;
-  mge_code (*create)(mge_device* device, int32_t memory_class, const mge_slab_provider* provider, mge_pool** out,
-                     mge_error* error);
-  void (*destroy)(mge_pool* pool);
-  /* `after`: the memory is used once this is reached (NULL: at once). Here and in release the struct lives until the call
-   * returns, its fence until the pool is destroyed: a pool may ask it later. */
-  mge_code (*acquire)(mge_pool* pool, uint64_t bytes, uint64_t alignment, const mge_fence_point* after, uint32_t flags,
-                      mge_reservation* out, mge_error* error);
-  void (*release)(mge_pool* pool, const mge_reservation* reservation, const mge_fence_point* last_use);
-  void (*trim)(mge_pool* pool, int32_t how);
-  void (*stats)(const mge_pool* pool, mge_pool_stats* out);
-} mge_pool_api;
+/* Asked under pressure, a policy says what the pool may keep (`retain`) while somebody else who shares its memory has none. */
+enum { MGE_PRESSURE_NONE = 0,      /* a plan is to run */
+       MGE_PRESSURE_MODERATE = 1,  /* a request was refused: the pool is trimmed to `retain`, and the request tried again */
+       MGE_PRESSURE_CRITICAL = 2 };/* that was not enough: the pool is about to give back all that is not in use */
 
 typedef struct mge_plan_summary {
   uint32_t struct_size;
@@ -312,6 +315,8 @@ typedef struct mge_plan_summary {
   uint64_t memory_free;
   uint64_t memory_total;
   uint64_t budget; /* 0: none */
+  uint32_t pressure; /* MGE_PRESSURE_...: why the policy is asked */
+  uint32_t reserved;
 } mge_plan_summary;
 
 typedef struct mge_reserve_decision {
@@ -319,8 +324,30 @@ typedef struct mge_reserve_decision {
   uint32_t reserved;
   uint64_t initial;   /* bytes to acquire before the first run */
   uint64_t keep_free; /* bytes of the device to leave alone: the pool is trimmed before it would go below */
-  uint64_t retain;    /* bytes to keep when idle */
+  uint64_t retain;    /* bytes to keep committed when nothing is in use any more, and when trimmed of the excess */
+  uint64_t step;      /* least growth of a pool that cuts blocks out of larger slabs; 0: the pool's own */
+  uint64_t cap;       /* most that the pool may commit; 0: as the budget allows, which binds in any case */
 } mge_reserve_decision;
+
+/* A pool of the backend's own, used from several threads at once. */
+typedef struct mge_pool_api {
+  uint32_t struct_size;
+  uint32_t minor;
+  mge_code (*create)(mge_device* device, int32_t memory_class, const mge_slab_provider* provider, mge_pool** out,
+                     mge_error* error);
+  void (*destroy)(mge_pool* pool);
+  /* `after`: the memory is used once this is reached (NULL: at once). Here and in release the struct lives until the call
+   * returns, its fence until the pool is destroyed: a pool may ask it later. Answers MGE_OK, MGE_NEEDS_WAIT (only with
+   * MAY_WAIT), MGE_GROWTH_REQUIRED (only with NO_GROWTH), or what the provider refused with. */
+  mge_code (*acquire)(mge_pool* pool, uint64_t bytes, uint64_t alignment, const mge_fence_point* after, uint32_t flags,
+                      mge_reservation* out, mge_error* error);
+  void (*release)(mge_pool* pool, const mge_reservation* reservation, const mge_fence_point* last_use);
+  void (*trim)(mge_pool* pool, int32_t how);
+  void (*stats)(const mge_pool* pool, mge_pool_stats* out);
+  /* [optional] What the reserve policy decided, for `retain` and `step`; the host sees to the rest. Until it is called, and
+   * without it, the pool itself judges what is excess. */
+  void (*set_policy)(mge_pool* pool, const mge_reserve_decision* decision);
+} mge_pool_api;
 
 /* Decides, without side effects; the pool acts, and the host's budget always binds. [any] */
 typedef struct mge_reserve_api {
@@ -385,8 +412,8 @@ typedef struct mge_queue_api {
 
 /* ---------------------------------------------------------------- profile */
 
-/* Times on a queue, of stamps that live until the queue has taken them: how candidates are measured (capture-safe ones while they are replayed), and where traces get their times
- * from. */
+/* Times on a queue, of stamps that live until the queue has taken them: how candidates are measured (capture-safe ones while
+ * they are replayed), and where traces get their times from. */
 typedef struct mge_profile_api {
   uint32_t struct_size;
   uint32_t minor;

@@ -32,7 +32,11 @@ enum {
   MGE_UNAVAILABLE = 14,
   MGE_DATA_LOSS = 15,
   MGE_DEVICE_LOST = 100, /* sticky: every later call on the device answers the same */
-  MGE_FORKED = 101       /* the device does not survive the fork that made this process */
+  MGE_FORKED = 101,      /* the device does not survive the fork that made this process */
+  /* Answers to a request for memory, beside MGE_RESOURCE_EXHAUSTED. */
+  MGE_OVER_BUDGET = 102,     /* the device may have more, but the limit that was set forbids it */
+  MGE_GROWTH_REQUIRED = 103, /* nothing that is held fits, and the request forbids to take more */
+  MGE_NEEDS_WAIT = 104       /* memory was given, to be used once a fence is reached */
 };
 
 /* Element types. The numbers are those of ONNX's TensorProto.DataType. */

@@ -26,6 +26,7 @@ constexpr bool kHeapIsSeen = false;  // malloc is the sanitizer's
 constexpr bool kHeapIsSeen = true;
 #endif
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -108,6 +109,25 @@ TEST(Conform, ABackendThatCannotStartHereIsNotPassed) {
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->Result(), "incomplete");
   EXPECT_THAT(report->Fact("no_device"), HasSubstr("the driver is not installed"));
+}
+
+TEST(Conform, WhatAllChecksNeedIsOneFindingAndTheyAreNotTried) {
+  for (auto [mutant, check] : {std::pair("start_fails", "life.start"), std::pair("start_crashes", "life.start"),
+                               std::pair("opens_nothing", "device.open_close")}) {
+    absl::StatusOr<Report> report = Judge(std::string(MGE_BINARY_DIR) + "/tests/mutants/" + mutant + ".so", {.quick = true});
+    ASSERT_TRUE(report.ok());
+    EXPECT_EQ(report->Result(), "failed");
+    EXPECT_GE(report->Count(Outcome::kPassed), 7u) << mutant;  // the file and its table
+    for (const CheckResult& c : report->checks) {
+      EXPECT_EQ(c.outcome == Outcome::kFailed, c.name == check) << mutant << " " << c.name;
+      if (c.name == check) {
+        EXPECT_EQ(c.found, 1u) << mutant;
+      }
+      if (c.name == "queue.order") {
+        EXPECT_THAT(c.reason, AllOf(HasSubstr("not tried"), HasSubstr(check)));
+      }
+    }
+  }
 }
 
 TEST_F(OnDemand, TheEnvironmentAndFilesAreReadAsEverywhere) {
@@ -434,7 +454,7 @@ TEST(Mutants, TheOneThatStartsSlowlyHasTheTimeForItsLives) {
   absl::StatusOr<Report> report = Judge(std::string(MGE_BINARY_DIR) + "/tests/mutants/starts_slowly.so", options);
   ASSERT_TRUE(report.ok());
   EXPECT_TRUE(report->passed()) << Findings(*report);
-  EXPECT_EQ(report->Count(Outcome::kPassed), 4u);
+  EXPECT_EQ(report->Count(Outcome::kPassed), 5u);
 }
 
 TEST(Mutants, ASampleIsNamed) {

@@ -276,6 +276,54 @@ TEST(DeviceMemory, TheBudgetBindsABackendsOwnPoolAsWell) {
   EXPECT_EQ(ErrorId(pool.Acquire(1001).status()), errors::kOverBudget.id);
 }
 
+TEST(DeviceMemory, WhatAPoolKeepsForLaterIsNeverWhyATensorFails) {
+  for (const char* pool : {"naive", "growing"}) {
+    DevicesOptions options;
+    options.memory_limits = {{"cpu0", 800 << 10}};
+    options.memory = {.pool = pool, .reserve = "bytes:200K"};
+    Machine machine({"processor"}, std::move(options));
+    Device& device = *machine->Resolve("cpu0")->devices[0].device;
+    Pool& memory = **device.PoolOf();
+    for (uint64_t kib : {100, 200, 300}) memory.Release(*memory.Acquire(kib << 10));
+    ASSERT_GT(device.Stats().pool.committed, 300u << 10);
+    absl::StatusOr<Tensor> tensor = Tensor::Create(DType::kU8, {500 << 10}, device.host_allocator());
+    ASSERT_TRUE(tensor.ok()) << pool << FormatError(tensor.status());
+    EXPECT_LE(device.Stats().pool.committed, 300u << 10) << pool;
+    tensor = Tensor();  // refunded
+    tensor = Tensor::Create(DType::kU8, {800 << 10}, device.host_allocator());
+    ASSERT_TRUE(tensor.ok()) << pool << FormatError(tensor.status());
+    EXPECT_EQ(device.Stats().pool.committed, 0u) << pool;  // even what is reserved
+  }
+}
+
+TEST(DeviceMemory, UnderPressureABackendsPolicyIsAsked) {
+  DevicesOptions options;
+  options.memory_limits = {{"host", 1 << 20}};
+  Machine machine({"own_pool"}, std::move(options));
+  Device& device = *machine->Resolve("fake0")->devices[0].device;
+  Pool& pinned = **device.PoolOf(MGE_MEMORY_PINNED);  // charged to the host's budget
+  pinned.Release(*pinned.Acquire(600 << 10));
+  const int trims = RecordOf(device).trims;
+  EXPECT_FALSE(Tensor::Create(DType::kU8, {2 << 20}, device.host_allocator()).ok());
+  EXPECT_EQ(RecordOf(device).pressures, 1 << MGE_PRESSURE_MODERATE | 1 << MGE_PRESSURE_CRITICAL);
+  EXPECT_EQ(RecordOf(device).trims, trims + 2);
+}
+
+TEST(DeviceMemory, WhatIsIdleGoesBackDownToWhatThePolicyRetains) {
+  DevicesOptions options;
+  options.memory = {.pool = "naive", .reserve = "bytes:100K"};
+  Machine machine({"good"}, std::move(options));
+  Device& device = *machine->Resolve("fake0")->devices[0].device;
+  Pool& pool = **device.PoolOf();
+  mge_reservation used = *pool.Acquire(5000);
+  for (uint64_t bytes : {200000, 90000}) pool.Release(*pool.Acquire(bytes));
+  device.TrimIdle();
+  EXPECT_EQ(device.Stats().pool.committed, 295000u);
+  pool.Release(used);
+  device.TrimIdle();
+  EXPECT_EQ(device.Stats().pool.committed, 95000u);
+}
+
 TEST(DeviceMemory, ReservingTakesTheMemoryBeforeTheFirstRun) {
   DevicesOptions options;
   options.memory = {.pool = "growing", .reserve = "bytes:500K"};

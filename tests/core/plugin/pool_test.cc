@@ -297,8 +297,7 @@ TEST(Pools, NoGrowthServesFromTheCacheOnly) {
   for (const char* name : {"naive", "growing"}) {
     Driver driver;
     std::unique_ptr<Pool> pool = Make(name, driver);
-    EXPECT_EQ(ErrorId(pool->Acquire(5000, 64, nullptr, MGE_POOL_NO_GROWTH).status()),
-              errors::kOutOfMemory.id);
+    EXPECT_EQ(ErrorId(pool->Acquire(5000, 64, nullptr, MGE_POOL_NO_GROWTH).status()), errors::kGrowthRequired.id);
     pool->Release(Take(*pool, 5000));
     absl::StatusOr<mge_reservation> r = pool->Acquire(5000, 64, nullptr, MGE_POOL_NO_GROWTH);
     ASSERT_TRUE(r.ok());
@@ -320,7 +319,64 @@ TEST(Pools, TrimmingTheExcessKeepsWhatThePolicyRetains) {
   EXPECT_EQ(pool->Stats().committed, 9096u);
 }
 
+TEST(Pools, WhoMayWaitGetsABlockInUseAndTheFenceToWaitFor) {
+  for (const char* name : {"naive", "round", "growing"}) {
+    Driver driver;
+    std::unique_ptr<Pool> pool = Make(name, driver);
+    mge_reservation a = Take(*pool, 8192);
+    mge_fence_point last = At(5), earlier = At(4), later = At(6);
+    pool->Release(a, &last);
+    const uint32_t flags = MGE_POOL_MAY_WAIT | MGE_POOL_NO_GROWTH;
+    if (pool->name() != "growing") {  // which holds more than it was asked for
+      EXPECT_EQ(ErrorId(pool->Acquire(8192, 64, nullptr, MGE_POOL_NO_GROWTH).status()), errors::kGrowthRequired.id) << name;
+      mge_reservation b = *pool->Acquire(8192, 64, &earlier, flags);
+      EXPECT_EQ(b.address, a.address) << name;
+      EXPECT_EQ(b.ready, last.fence) << name;
+      EXPECT_EQ(b.ready_value, 5u) << name;
+      pool->Release(b, &last);
+      b = *pool->Acquire(8192, 64, &later, flags);  // ordered by the fence: nothing to wait for
+      EXPECT_EQ(b.address, a.address) << name;
+      EXPECT_EQ(b.ready, nullptr) << name;
+      pool->Release(b, &last);
+    }
+    driver.reached = 5;
+    mge_reservation c = *pool->Acquire(8192, 64, nullptr, flags);
+    EXPECT_EQ(c.ready, nullptr) << name;
+    pool->Release(c);
+  }
+}
+
+TEST(Pools, TellWhatIsFreeInOnePieceAndWhatTheBudgetRefused) {
+  for (const char* name : {"naive", "round", "growing"}) {
+    Driver driver;
+    std::unique_ptr<Pool> pool = Make(name, driver);
+    EXPECT_EQ(pool->Stats().largest_free, 0u);
+    pool->Release(Take(*pool, 3 << 20));
+    EXPECT_EQ(pool->Stats().presence, uint32_t{MGE_POOL_STATS_ALL});
+    const uint64_t largest = pool->Stats().largest_free;
+    EXPECT_GE(largest, 3u << 20) << name;
+    absl::StatusOr<mge_reservation> all = pool->Acquire(largest, 64, nullptr, MGE_POOL_NO_GROWTH);
+    ASSERT_TRUE(all.ok()) << name;
+    EXPECT_EQ(pool->Stats().largest_free, 0u) << name;
+    mge_fence_point last = At(1);
+    pool->Release(*all, &last);
+    EXPECT_EQ(pool->Stats().largest_free, 0u) << name;  // in use until then
+    driver.reached = 1;
+  }
+}
+
 // ---------------------------------------------------------------- growing
+
+TEST(GrowingPool, GrowsByTheStepOfThePolicy) {
+  Driver driver;
+  std::unique_ptr<Pool> pool = Make("growing", driver);
+  mge_reserve_decision decision = {};
+  decision.struct_size = sizeof(decision);
+  decision.step = 5 << 20;
+  pool->SetPolicy(decision);
+  pool->Release(Take(*pool, 1000));
+  EXPECT_THAT(driver.acquired, ElementsAre(5 << 20));
+}
 
 TEST(GrowingPool, CutsAndJoinsBlocks) {
   Driver driver;

@@ -191,6 +191,26 @@ TEST(GrowingRange, TheBudgetIsChargedForWhatIsCommitted) {
   b.pool->Release(all);
 }
 
+TEST(Cap, OfThePolicyBindsAPoolAsTheBudgetDoes) {
+  for (std::string_view name : PoolNames()) {
+    for (bool ranges : {false, true}) {
+      Bench b(name, ranges);
+      b.slabs->SetCap(4 * kMiB);
+      mge_reservation r = b.Get(3 * kMiB);
+      absl::Status status = b.pool->Acquire(2 * kMiB).status();
+      EXPECT_EQ(ErrorId(status), errors::kOverBudget.id) << name;
+      EXPECT_THAT(FormatError(status), HasSubstr("2097152 bytes were asked for, "));
+      EXPECT_THAT(FormatError(status), HasSubstr("are held, the cap is 4194304"));
+      EXPECT_EQ(b.pool->Stats().over_budget, 1u) << name;
+      b.pool->Release(r);
+      r = b.Get(4 * kMiB);
+      b.pool->Release(r);
+      b.pool->Trim(MGE_TRIM_ALL);
+      EXPECT_EQ(b.slabs->held(), 0u) << name;
+    }
+  }
+}
+
 TEST(GrowingRange, RandomUseNeverOverlapsAndReturnsEverything) {
   Bench b("growing");
   std::mt19937 random(11);
@@ -278,7 +298,8 @@ const mge_pool_api kCounting = {
       g_wrapper->inner->release(g_wrapper->pool, r, last_use);
     },
     [](mge_pool*, int32_t how) { g_wrapper->inner->trim(g_wrapper->pool, how); },
-    [](const mge_pool*, mge_pool_stats* out) { g_wrapper->inner->stats(g_wrapper->pool, out); }};
+    [](const mge_pool*, mge_pool_stats* out) { g_wrapper->inner->stats(g_wrapper->pool, out); },
+    [](mge_pool*, const mge_reserve_decision* decision) { g_wrapper->inner->set_policy(g_wrapper->pool, decision); }};
 
 TEST(ReadyMade, ABackendWrapsEachOfThePools) {
   for (std::string_view name : PoolNames()) {
@@ -293,6 +314,23 @@ TEST(ReadyMade, ABackendWrapsEachOfThePools) {
     (*pool)->Release(r, &last);
     (*pool)->Release(*(*pool)->Acquire(5000));
     EXPECT_EQ(wrapper.acquires, 2);
+    if (name != "unpooled") {
+      b.card.reached = 0;
+      r = *(*pool)->Acquire(2 * kMiB);
+      (*pool)->Release(r, &last);
+      const uint64_t held = b.card.held;
+      mge_reservation waiting = *(*pool)->Acquire(2 * kMiB, 64, nullptr, MGE_POOL_MAY_WAIT);
+      EXPECT_EQ(waiting.ready, last.fence) << name;
+      EXPECT_EQ(b.card.held, held) << name;
+      (*pool)->Release(waiting);
+      mge_reserve_decision decision = {};
+      decision.struct_size = sizeof(decision);
+      decision.retain = held;
+      (*pool)->SetPolicy(decision);
+      (*pool)->Trim(MGE_TRIM_EXCESS);
+      EXPECT_EQ(b.card.held, held) << name;
+    }
+    EXPECT_EQ(ErrorId((*pool)->Acquire(32 * kMiB, 64, nullptr, MGE_POOL_NO_GROWTH).status()), errors::kGrowthRequired.id);
     (*pool)->Trim(MGE_TRIM_ALL);
   }
   EXPECT_EQ(Named("buddy"), nullptr);

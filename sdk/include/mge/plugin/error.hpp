@@ -43,6 +43,8 @@ class [[nodiscard]] Result {
   Result(mge_code code, std::string text) : code_(code), text_(std::move(text)) {}
   bool ok() const { return code_ == MGE_OK; }
   mge_code code() const { return code_; }
+  // Whether memory ran out, on the device or in its budget: what one keeps for later is to be given back then.
+  bool out_of_memory() const { return code_ == MGE_RESOURCE_EXHAUSTED || code_ == MGE_OVER_BUDGET; }
   const std::string& text() const { return text_; }
 
  private:

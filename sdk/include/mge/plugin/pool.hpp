@@ -12,6 +12,7 @@
 //     void Release(const mge_reservation& reservation, const mge_fence_point* last_use);
 //     void Trim(int32_t how);
 //     mge_pool_stats Stats() const;
+//     void SetPolicy(const mge_reserve_decision& decision);  // optional: `retain` and `step` of the reserve policy
 //   };
 //   struct MyReserve {                        // decides, without side effects; the host's budget binds in any case
 //     static mge::Result Decide(Device&, const mge_plan_summary& plan, mge_reserve_decision* out);
@@ -48,7 +49,7 @@ struct PoolRequest {
   uint64_t bytes;
   uint64_t alignment;
   const mge_fence_point* after;  // the memory is used once this is reached; NULL: at once
-  uint32_t flags;                // MGE_POOL_NO_GROWTH
+  uint32_t flags;                // MGE_POOL_NO_GROWTH: else answer MGE_GROWTH_REQUIRED. MGE_POOL_MAY_WAIT: `ready` may be set
   mge_error* error;
 };
 
@@ -75,7 +76,8 @@ class ReadyPool {
   Result Acquire(const PoolRequest& r, mge_reservation* out) {
     *out = {};
     out->struct_size = sizeof(*out);
-    return {api_->acquire(pool_, r.bytes, r.alignment, r.after, r.flags, out, r.error), ""};
+    mge_code code = api_->acquire(pool_, r.bytes, r.alignment, r.after, r.flags, out, r.error);
+    return {code == MGE_NEEDS_WAIT ? MGE_OK : code, ""};  // `ready` says it
   }
   void Release(const mge_reservation& reservation, const mge_fence_point* last_use) {
     api_->release(pool_, &reservation, last_use);
@@ -86,6 +88,9 @@ class ReadyPool {
     stats.struct_size = sizeof(stats);
     api_->stats(pool_, &stats);
     return stats;
+  }
+  void SetPolicy(const mge_reserve_decision& decision) {
+    if (Covers(api_, &mge_pool_api::set_policy)) api_->set_policy(pool_, &decision);
   }
 
  private:
@@ -182,11 +187,15 @@ struct PoolTable {
   }
   static mge_code Acquire(mge_pool* pool, uint64_t bytes, uint64_t alignment, const mge_fence_point* after, uint32_t flags,
                           mge_reservation* out, mge_error* error) noexcept {
-    return GuardOut(error, out, [&](mge_reservation* reservation) -> Result {
-      if (flags & ~uint32_t{MGE_POOL_NO_GROWTH})
-        return {MGE_UNIMPLEMENTED, "a flag of acquire that this pool does not know"};
-      return As<P>(pool).Acquire({bytes, alignment, after, flags, error}, reservation);
+    bool waits = false;
+    if (!Covers(out, &mge_reservation::ready_value)) flags &= ~uint32_t{MGE_POOL_MAY_WAIT};  // no place to say for what
+    mge_code code = GuardOut(error, out, [&](mge_reservation* reservation) -> Result {
+      if (flags & ~MGE_POOL_KNOWN_BITS) return {MGE_UNIMPLEMENTED, "a flag of acquire that this pool does not know"};
+      Result r = As<P>(pool).Acquire({bytes, alignment, after, flags, error}, reservation);
+      waits = r.ok() && reservation->ready;
+      return r;
     });
+    return waits ? MGE_NEEDS_WAIT : code;
   }
   static void Release(mge_pool* pool, const mge_reservation* reservation, const mge_fence_point* last_use) noexcept {
     Quietly([&] { As<P>(pool).Release(Whole(*reservation), last_use); });
@@ -197,6 +206,9 @@ struct PoolTable {
   static void Stats(const mge_pool* pool, mge_pool_stats* out) noexcept {
     Fill(out, Quietly([&]() -> mge_pool_stats { return reinterpret_cast<const P*>(pool)->Stats(); }));
   }
+  static void SetPolicy(mge_pool* pool, const mge_reserve_decision* decision) noexcept {
+    Quietly([&] { As<P>(pool).SetPolicy(Whole(*decision)); });
+  }
   static constexpr mge_pool_api kApi = Table<mge_pool_api>([](auto& t) {
     t.create = Create;
     t.destroy = Unmake<P, mge_pool>;
@@ -204,6 +216,7 @@ struct PoolTable {
     t.release = Release;
     t.trim = Trim;
     t.stats = Stats;
+    if constexpr (requires(P& p, const mge_reserve_decision& d) { p.SetPolicy(d); }) t.set_policy = SetPolicy;
   });
 };
 

@@ -36,6 +36,8 @@ struct Backend : mge::BackendDefaults {
   using Claims = mge::Claims<ClaimAddNeg>;
   static Result Start() {
     if (Is("absent_here")) return {MGE_UNAVAILABLE, "the driver is not installed"};
+    if (Is("start_fails")) return {MGE_INTERNAL, "the driver answered nonsense"};
+    if (Is("start_crashes")) std::abort();
     if (Is("starts_slowly")) std::this_thread::sleep_for(std::chrono::milliseconds(500));
     if (Is("thread_at_stop")) {
       std::thread([] {

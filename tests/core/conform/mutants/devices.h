@@ -41,6 +41,7 @@ class Device {
   }
   Result Init() {
     if (index_ > 1) return {MGE_NOT_FOUND, "there are two devices, 0 and 1"};
+    if (Is("opens_nothing")) return {MGE_INTERNAL, "the device does not answer"};
     notes_ = static_cast<char*>(mge::Host()->allocate(mge::Host()->self, 100, 64));
     if (!notes_ && !Is("no_null_check")) return {MGE_RESOURCE_EXHAUSTED, "the host has no memory"};
     notes_[0] = 1;

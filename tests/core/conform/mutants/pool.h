@@ -21,18 +21,19 @@ class Pool {
     if (request.bytes > uint64_t{1} << 40) return {MGE_RESOURCE_EXHAUSTED, "no pool has as much memory"};
     uint64_t bytes = (request.bytes + 63) / 64 * 64, size = (bytes + kPage - 1) / kPage * kPage + kPage;
     ++calls_;
-    Block* block = Find(size);
+    Block* block = Find(size, request.flags & MGE_POOL_MAY_WAIT);
     if (block) ++stats_.hits;
     if (!block && (request.flags & MGE_POOL_NO_GROWTH) && !Is("ignores_no_growth"))
-      return {MGE_RESOURCE_EXHAUSTED, "the pool may not grow"};
+      return {Is("growth_is_exhausted") ? MGE_RESOURCE_EXHAUSTED : MGE_GROWTH_REQUIRED, "the pool may not grow"};
     if (!block) {
       Block fresh = {{}, size, true, nullptr, 0, 0};
       Result r = Slab(size, &fresh.slab, request.error);
-      if (r.code() == MGE_RESOURCE_EXHAUSTED) {
-        TrimFree();
+      if (r.out_of_memory()) {
+        TrimFree(0);
         r = Slab(size, &fresh.slab, request.error);
       }
-      if (!r.ok()) return {r.code(), "the host gives no slab"};
+      if (r.code() == MGE_OVER_BUDGET && !Is("refusals_uncounted")) ++stats_.over_budget;
+      if (!r.ok()) return {Is("budget_is_exhausted") ? MGE_RESOURCE_EXHAUSTED : r.code(), "the host gives no slab"};
       stats_.committed += size;
       block = &blocks_.emplace_back(fresh);
     }
@@ -40,16 +41,17 @@ class Pool {
     address = (address + request.alignment - 1) / request.alignment * request.alignment + (Is("blocks_misaligned") ? 8 : 0);
     if (Is("blocks_overlap") && calls_ % 7 == 0 && last_) address = last_;
     last_ = address;
+    const bool ready = block->Ready();
     block->used = true;
     block->bytes = bytes;
     stats_.in_use += bytes;
     stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
-    *out = {sizeof(*out),
-            0,
-            reinterpret_cast<void*>(address),
-            reinterpret_cast<void*>(address),
-            bytes,
-            reinterpret_cast<uintptr_t>(block)};
+    *out = {};
+    out->struct_size = sizeof(*out);
+    out->address = out->host_address = reinterpret_cast<void*>(address);
+    out->bytes = bytes;
+    out->token = reinterpret_cast<uintptr_t>(block);
+    if (!ready && !Is("wait_not_said")) out->ready = block->fence, out->ready_value = block->value;
     return {};
   }
   void Release(const mge_reservation& reservation, const mge_fence_point* last_use) {
@@ -61,14 +63,22 @@ class Pool {
     block->fence = last_use && !Is("reuses_early") ? last_use->fence : nullptr;
     block->value = last_use ? last_use->value : 0;
   }
-  void Trim(int32_t) {
+  void Trim(int32_t how) {
     std::lock_guard lock(mutex_);
-    TrimFree();
+    TrimFree(how == MGE_TRIM_EXCESS && !Is("retain_ignored") ? retain_ : 0);
+  }
+  void SetPolicy(const mge_reserve_decision& decision) {
+    std::lock_guard lock(mutex_);
+    retain_ = decision.retain;
   }
   mge_pool_stats Stats() const {
     std::lock_guard lock(mutex_);
     mge_pool_stats stats = stats_;
-    stats.presence = 0x3f;
+    stats.presence = MGE_POOL_STATS_ALL;
+    for (const Block& b : blocks_) {
+      if (b.Ready()) stats.largest_free = std::max(stats.largest_free, b.size - kPage);
+    }
+    if (Is("largest_free_lies")) stats.largest_free *= 2;
     return stats;
   }
 
@@ -83,11 +93,14 @@ class Pool {
     uint64_t bytes;
     bool Ready() const { return !used && (!fence || mge::internal::As<Fence>(fence).HostWait(value, 0).ok()); }
   };
-  Block* Find(uint64_t size) {
+  Block* Find(uint64_t size, bool may_wait) {
+    Block* busy = nullptr;
     for (Block& b : blocks_) {
-      if (b.size == size && b.Ready()) return &b;
+      if (b.size != size || b.used) continue;
+      if (b.Ready()) return &b;
+      busy = &b;
     }
-    return nullptr;
+    return may_wait ? busy : nullptr;
   }
   Result Slab(uint64_t size, mge_slab* out, mge_error* error) {
     if (Is("outside_of_budget")) {
@@ -102,9 +115,9 @@ class Pool {
     ++stats_.slab_releases;
     Is("outside_of_budget") ? std::free(b.slab.address) : slabs_.Release(b.slab);
   }
-  void TrimFree() {
+  void TrimFree(uint64_t retain) {
     for (auto b = blocks_.begin(); b != blocks_.end();) {
-      if (!b->Ready())
+      if (!b->Ready() || stats_.committed <= retain)
         ++b;
       else
         Free(*b), b = blocks_.erase(b);
@@ -114,6 +127,7 @@ class Pool {
   mutable std::mutex mutex_;
   std::list<Block> blocks_;
   mge_pool_stats stats_ = {};
+  uint64_t retain_ = 0;
   uint64_t calls_ = 0;
   uintptr_t last_ = 0;
 };

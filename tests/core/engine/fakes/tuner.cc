@@ -91,7 +91,7 @@ mge_code PoolAcquire(mge_pool*, uint64_t bytes, uint64_t, const mge_fence_point*
   mge_slab slab = {};
   slab.struct_size = sizeof(slab);
   if (mge_code code = g_provider->acquire(g_provider->self, bytes, &slab, error)) return code;
-  *out = {sizeof(mge_reservation), 0, slab.address, slab.host_address, slab.bytes, 0};
+  *out = {sizeof(mge_reservation), 0, slab.address, slab.host_address, slab.bytes, 0, nullptr, 0};
   g_record.arena = slab.address;
   ++g_record.pool_acquires;
   return MGE_OK;

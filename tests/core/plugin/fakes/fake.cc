@@ -139,7 +139,7 @@ mge_code PoolAcquire(mge_pool*, uint64_t bytes, uint64_t, const mge_fence_point*
   mge_slab slab = {};
   slab.struct_size = sizeof(slab);
   if (mge_code code = g_provider->acquire(g_provider->self, bytes, &slab, error)) return code;
-  *out = {sizeof(mge_reservation), 0, slab.address, slab.host_address, slab.bytes, 0};
+  *out = {sizeof(mge_reservation), 0, slab.address, slab.host_address, slab.bytes, 0, nullptr, 0};
   g_record.pool_acquires += 1;
   return MGE_OK;
 }
@@ -150,11 +150,12 @@ void PoolRelease(mge_pool*, const mge_reservation* r, const mge_fence_point*) {
 void PoolTrim(mge_pool*, int32_t) { g_record.trims += 1; }
 void PoolStats(const mge_pool*, mge_pool_stats* out) { out->presence = 0; }
 mge_code Decide(mge_device*, const mge_plan_summary* plan, mge_reserve_decision* out, mge_error*) {
+  g_record.pressures |= 1 << plan->pressure & ~1;
   out->keep_free = plan->memory_total / 2;
   return MGE_OK;
 }
 constexpr mge_pool_api kPool = {sizeof(mge_pool_api), 0,           PoolCreate, PoolDestroy,
-                                PoolAcquire,          PoolRelease, PoolTrim,   PoolStats};
+                                PoolAcquire,          PoolRelease, PoolTrim,   PoolStats, nullptr};
 constexpr mge_reserve_api kReserve = {sizeof(mge_reserve_api), 0, Decide};
 #endif
 

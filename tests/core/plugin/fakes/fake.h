@@ -13,4 +13,5 @@ struct mge_test_record {
   int64_t starts, stops, opens, closes;
   uint64_t held;  // bytes of slabs
   int64_t slabs, pool_acquires, trims;
+  int32_t pressures;  // bits: the levels at which the reserve policy was asked
 };
