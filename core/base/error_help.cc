@@ -96,6 +96,8 @@ constexpr ErrorHelp kHelp[] = {
      "`mge memory MODEL` shows what is needed. Raise the limit, or use a smaller batch or another device."},
     {&kGrowthRequired, "A backend asked a pool of the host's for memory with MGE_POOL_NO_GROWTH, and passed the answer on.",
      "Ask again without the flag, or reserve more beforehand: a reserve policy such as bytes:64MiB does that."},
+    {&kOverCap, "The backend's reserve policy allows its pool less than the run needs.",
+     "Choose another policy (memory.reserve), or use a smaller batch or another device."},
 
     {&kFileAccess, "A misspelt path, a file that this user may not read, or something that is no plain file.",
      "Check the path and the rights. Paths are relative to the working directory."},

@@ -76,6 +76,8 @@ inline constexpr ErrorRow kOverBudget = {602, Kind::kMemory, Code::kResourceExha
     "The request would exceed the memory limit that was set."};
 inline constexpr ErrorRow kGrowthRequired = {603, Kind::kMemory, Code::kResourceExhausted,
     "A memory pool holds nothing that fits, and the request forbids to take more from the device."};
+inline constexpr ErrorRow kOverCap = {604, Kind::kMemory, Code::kResourceExhausted,
+    "The request would exceed what the reserve policy allows a memory pool."};
 
 inline constexpr ErrorRow kFileAccess = {701, Kind::kIo, Code::kNotFound,
     "A file cannot be opened or read."};
@@ -99,7 +101,7 @@ inline constexpr const ErrorRow* kAll[] = {
     &kApiMisuse, &kNotOnnx, &kMalformedModel, &kInvalidGraph, &kInvalidNode, &kInvalidTensor,
     &kExternalData, &kBadInput, &kBadInputFile, &kIndexOutOfRange, &kLimit, &kUnsupportedOp,
     &kUnsupportedType, &kUnsupportedFeature, &kUnsupportedVersion, &kBadDeviceName, &kDeviceUnusable,
-    &kPluginRefused, &kDeviceLost, &kKernelFailed, &kForked, &kOutOfMemory, &kOverBudget, &kGrowthRequired,
+    &kPluginRefused, &kDeviceLost, &kKernelFailed, &kForked, &kOutOfMemory, &kOverBudget, &kGrowthRequired, &kOverCap,
     &kFileAccess, &kFileWrite, &kMismatch, &kAbiMismatch, &kTimeout, &kCancelled};
 
 }  // namespace mge::errors

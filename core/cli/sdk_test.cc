@@ -66,7 +66,7 @@ Action DeclareSdkTest(CLI::App& app, const Globals& globals) {
                                  .title = tool + " cannot be run",
                                  .what = std::strerror(errno),
                                  .where = {},
-                                 .fix = "it belongs to MGE, beside libmge: install MGE whole, or build its target `product`"});
+                                 .fix = "it lies beside libmge: install MGE whole, or build its target `product`"});
   };
 }
 

@@ -34,11 +34,13 @@ absl::Status CheckDecision(Subject& s, const mge_plan_summary& plan) {
 
 absl::Status CheckReserve(Subject& s) {
   if (!s.plugin().memory->own_reserve) return NotOffered("the backend uses a reserve policy of the host's");
-  for (uint64_t total : {uint64_t{0}, uint64_t{1} << 30, uint64_t{80} << 30}) {
+  for (uint64_t total : {uint64_t{0}, uint64_t{4} << 20, uint64_t{1} << 30, uint64_t{80} << 30}) {
     for (uint64_t budget : {uint64_t{0}, uint64_t{64} << 20}) {
       for (uint32_t pressure : {MGE_PRESSURE_NONE, MGE_PRESSURE_MODERATE, MGE_PRESSURE_CRITICAL}) {
-        const mge_plan_summary plan = {sizeof(plan), 2,     10 << 20, 5 << 20,  1 << 20,
-                                       total / 2,    total, budget,   pressure, 0};
+        mge_plan_summary plan = {sizeof(plan), 1, 0, 0, 0, total / 2, total, budget, pressure, MGE_MEMORY_DEVICE};
+        MGE_RETURN_IF_ERROR(CheckDecision(s, plan));  // the pool has just been made
+        plan.concurrency = 2;
+        plan.arena_bytes = 10 << 20, plan.constant_bytes = 5 << 20, plan.workspace_bytes = 1 << 20;
         MGE_RETURN_IF_ERROR(CheckDecision(s, plan));
       }
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -10,6 +11,8 @@
 
 #include "core/conform/device_memory.h"
 #include "core/conform/out_struct.h"
+#include "core/plugin/memory/budget.h"
+#include "core/plugin/memory/slab_provider.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
@@ -17,68 +20,73 @@ namespace {
 
 constexpr uint64_t kPlenty = uint64_t{256} << 20;
 
-// The host's side of a pool: slabs within a budget, and a record of who has which.
+// The host's own provider, over slabs of the backend that are counted, and that can be made to fail. To the host it is a
+// device: the handle is a pointer to it.
 class Provider {
  public:
-  Provider(Subject& subject, uint64_t budget) : subject_(subject), budget_(budget) {
-    table_ = {sizeof(table_),
-              0,
-              this,
-              [](void* self, uint64_t bytes, mge_slab* out, mge_error* e) {
-                return static_cast<Provider*>(self)->Acquire(bytes, out, e);
-              },
-              [](void* self, const mge_slab* slab) { static_cast<Provider*>(self)->Release(slab); },
-              [](void* self, uint64_t* free, uint64_t* total) { static_cast<Provider*>(self)->Info(free, total); }};
+  Provider(Subject& subject, uint64_t budget) : subject_(subject), total_(budget) {
+    memory_.struct_size = sizeof(memory_);
+    memory_.slab_acquire = [](mge_device* self, int32_t, uint64_t bytes, mge_slab* out, mge_error* error) {
+      return Of(self).Acquire(bytes, out, error);
+    };
+    memory_.slab_release = [](mge_device* self, const mge_slab* slab) { Of(self).Release(slab); };
+    memory_.memory_info = [](mge_device* self, uint64_t* free, uint64_t* total) {
+      *total = Of(self).total_;
+      *free = Of(self).total_ - Of(self).held();
+    };
+    slabs_ = std::make_unique<DeviceSlabs>("under test", reinterpret_cast<mge_device*>(this), &memory_,
+                                           subject.plugin().queue, MGE_MEMORY_DEVICE,
+                                           std::make_shared<Budget>("under test", budget));
   }
-  const mge_slab_provider* table() const { return &table_; }
-  uint64_t held() const { return held_; }
-  uint64_t calls() const { return calls_; }
-  size_t slabs() const { return slabs_.size(); }
+  const mge_slab_provider* table() const { return slabs_->table(); }
+  uint64_t held() const {
+    std::lock_guard lock(mutex_);
+    return held_;
+  }
+  uint64_t calls() const { return calls_; }  // for a slab, within the budget
+  size_t slabs() const { return held_slabs_.size(); }
   const std::string& fault() const { return fault_; }
-  uint64_t refused() const { return refused_; }
   void FailAt(uint64_t n) { calls_ = 0, fail_at_ = n; }
   bool Covers(const void* address, uint64_t bytes) {
     std::lock_guard lock(mutex_);
     auto* at = static_cast<const unsigned char*>(address);
-    return std::any_of(slabs_.begin(), slabs_.end(), [&](const auto& s) {
+    return std::any_of(held_slabs_.begin(), held_slabs_.end(), [&](const auto& s) {
       auto* base = static_cast<const unsigned char*>(s.first);
       return at >= base && at + bytes <= base + s.second;
     });
   }
 
  private:
+  static Provider& Of(mge_device* self) { return *reinterpret_cast<Provider*>(self); }
   mge_code Acquire(uint64_t bytes, mge_slab* out, mge_error* error) {
     std::lock_guard lock(mutex_);
     const mge_host& host = *subject_.host().table();
-    constexpr std::string_view kFull = "the device has no more memory", kForbidden = "the budget of the device is used up";
+    constexpr std::string_view kFull = "the device has no more memory";
     if (++calls_ == fail_at_) return host.fail(host.self, error, MGE_RESOURCE_EXHAUSTED, kFull.data(), kFull.size());
-    if (bytes > budget_ - held_) {
-      ++refused_;
-      return host.fail(host.self, error, MGE_OVER_BUDGET, kForbidden.data(), kForbidden.size());
-    }
     mge_code code = subject_.plugin().memory->slab_acquire(subject_.device(), MGE_MEMORY_DEVICE, bytes, out, error);
-    if (code == MGE_OK) slabs_[out->address] = bytes, held_ += bytes;
+    if (code == MGE_OK) held_slabs_[out->address] = bytes, held_ += bytes;
     return code;
   }
   void Release(const mge_slab* slab) {
     std::lock_guard lock(mutex_);
-    auto at = slabs_.find(slab->address);
-    if (at == slabs_.end()) {
+    auto at = held_slabs_.find(slab->address);
+    if (at == held_slabs_.end()) {
       fault_ = "the pool releases a slab that it does not have";
       return;
     }
     held_ -= at->second;
-    slabs_.erase(at);
+    held_slabs_.erase(at);
     subject_.plugin().memory->slab_release(subject_.device(), slab);
   }
-  void Info(uint64_t* free, uint64_t* total) { *free = budget_ - held_, *total = budget_; }
 
   Subject& subject_;
-  uint64_t budget_, held_ = 0, calls_ = 0, fail_at_ = 0, refused_ = 0;
-  std::mutex mutex_;
-  std::map<void*, uint64_t> slabs_;
+  const uint64_t total_;
+  mge_memory_api memory_ = {};
+  mutable std::mutex mutex_;
+  uint64_t held_ = 0, calls_ = 0, fail_at_ = 0;
+  std::map<void*, uint64_t> held_slabs_;
   std::string fault_;
-  mge_slab_provider table_;
+  std::unique_ptr<DeviceSlabs> slabs_;
 };
 
 class Pool {
@@ -167,55 +175,67 @@ absl::Status CheckBlocks(Subject& s) {
   return absl::OkStatus();
 }
 
-// What comes after a block's last use may have it, and what may wait for that.
-absl::Status CheckWaiting(Pool& pool, const mge_reservation& busy, const mge_fence_point& last) {
-  std::vector<mge_reservation> held;  // so that the second has to wait, or to take more
-  for (uint32_t flags : {uint32_t{0}, uint32_t{MGE_POOL_MAY_WAIT}}) {
-    mge_reservation r;
-    std::string text;
-    mge_fence_point before = {sizeof(before), 0, last.fence, last.value - 1};
-    mge_code code = pool.TryAcquire(40000, 64, &r, &text, flags, &before);
-    if (code == MGE_NEEDS_WAIT && !flags) return Broken("the pool answers MGE_NEEDS_WAIT to a request without MAY_WAIT");
-    if (code != MGE_OK && code != MGE_NEEDS_WAIT)
-      return Broken(fmt::format("acquiring 40000 bytes failed: {} ({})", text, CodeName(code)));
-    const bool overlaps = !Disjoint({busy, r}).ok();
-    if (code == MGE_OK && overlaps) {
-      return Broken(flags ? "with MAY_WAIT, a block whose last use is not over was handed out with MGE_OK"
-                          : "a request that comes before the fence of a block's last use got that block");
-    }
-    if (code == MGE_NEEDS_WAIT && (r.ready != last.fence || r.ready_value != last.value)) {
-      return Broken(overlaps ? "the fence in `ready` is not that of the block's last use"
-                             : "the fence in `ready` is none that a last use was told by");
-    }
-    if (code == MGE_NEEDS_WAIT) {
-      pool.Release(r, &last);  // in use until then, as it was
-    } else {
-      held.push_back(r);
-    }
+// Whether `busy`, whose last use is not over, is handed out by the rules to a request with such flags and such an `after`.
+// What is handed out beside it goes to `held`.
+absl::Status CheckWhileBusy(Subject& s, Pool& pool, const mge_reservation& busy, const mge_fence_point& last, uint32_t flags,
+                            const mge_fence_point* after, std::vector<mge_reservation>* held) {
+  mge_reservation r;
+  std::string text;
+  const mge_code code = pool.TryAcquire(busy.bytes, 64, &r, &text, flags, after);
+  const bool may_wait = flags & MGE_POOL_MAY_WAIT;
+  const bool comes_later = after && after->fence == last.fence && after->value >= last.value;
+  if (code == MGE_NEEDS_WAIT && !may_wait) return Broken("the pool answers MGE_NEEDS_WAIT to a request without MAY_WAIT");
+  if (code != MGE_OK && code != MGE_NEEDS_WAIT)
+    return Broken(fmt::format("acquiring {} bytes failed: {} ({})", busy.bytes, text, CodeName(code)));
+  const bool overlaps = !Disjoint({busy, r}).ok();
+  if (code == MGE_NEEDS_WAIT) {
+    if (!r.ready) return Broken("the pool answers MGE_NEEDS_WAIT, and names no fence in `ready`");
+    if (overlaps && s.plugin().queue->host_wait(r.ready, r.ready_value, 0, nullptr) != MGE_DEADLINE_EXCEEDED)
+      return Broken("the fence in `ready` is reached before the block's last use is over");
+  } else if (overlaps && !comes_later) {
+    return Broken(may_wait ? "with MAY_WAIT, a block whose last use is not over was handed out with MGE_OK"
+                  : after  ? "a request that does not come after a block's last use got that block"
+                           : "a block was handed out again before the fence of its last use was reached");
   }
-  for (const mge_reservation& r : held) pool.Release(r);
+  if (overlaps) {
+    pool.Release(r, &last);  // in use until then, as it was
+  } else {
+    held->push_back(r);
+  }
   return absl::OkStatus();
 }
 
 absl::Status CheckFences(Subject& s) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
-  if (!s.plugin().queue) return NotOffered("the backend has no queues, so that nothing is in use behind the host's back");
+  const mge_queue_api* api = s.plugin().queue;
+  if (!api) return NotOffered("the backend has no queues, so that nothing is in use behind the host's back");
+  // What is enqueued on `queue` is not reached before `gate` is.
   MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
+  MGE_ASSIGN_OR_RETURN(Queue opener, Queue::Create(s));
+  MGE_ASSIGN_OR_RETURN(Fence gate, Fence::Create(s));
   MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
-  mge_fence_point last = {sizeof(last), 0, fence, 1};
+  MGE_ASSIGN_OR_RETURN(Fence other, Fence::Create(s));
+  MGE_RETURN_IF_ERROR(Call("waiting", [&](mge_error* e) { return api->wait(queue, gate, 1, e); }));
+  for (uint64_t value : {1, 2}) {
+    MGE_RETURN_IF_ERROR(Call("signalling", [&](mge_error* e) { return api->signal(queue, fence, value, e); }));
+  }
+  const mge_fence_point before = {sizeof(before), 0, fence, 1}, last = {sizeof(last), 0, fence, 2},
+                        elsewhere = {sizeof(elsewhere), 0, other, 9};
   MGE_ASSIGN_OR_RETURN(mge_reservation busy, pool->Acquire(40000));
-  pool->Release(busy, &last);  // in use until the fence, which nobody has signalled
-  MGE_RETURN_IF_ERROR(CheckWaiting(*pool, busy, last));
+  pool->Release(busy, &last);
   std::vector<mge_reservation> held;
-  for (uint64_t bytes : {uint64_t{40000}, uint64_t{64}, uint64_t{20000}, uint64_t{40000}}) {
+  const std::pair<uint32_t, const mge_fence_point*> requests[] = {
+      {0, nullptr}, {0, &before}, {0, &elsewhere}, {MGE_POOL_MAY_WAIT, nullptr}, {MGE_POOL_MAY_WAIT, &before}, {0, &last}};
+  for (auto [flags, after] : requests)
+    MGE_RETURN_IF_ERROR(CheckWhileBusy(s, *pool, busy, last, flags, after, &held));
+  for (uint64_t bytes : {uint64_t{64}, uint64_t{20000}}) {
     MGE_ASSIGN_OR_RETURN(mge_reservation r, pool->Acquire(bytes));
     held.push_back(r);
-    std::vector<mge_reservation> all = held;
-    all.push_back(busy);
-    if (!Disjoint(all).ok()) return Broken("a block was handed out again before the fence of its last use was reached");
+    if (!Disjoint({busy, r}).ok()) return Broken("a part of a block was handed out before the fence of its last use");
   }
-  MGE_RETURN_IF_ERROR(Call("signalling", [&](mge_error* e) { return s.plugin().queue->signal(queue, fence, 1, e); }));
-  MGE_RETURN_IF_ERROR(fence.Await(1));
+  MGE_RETURN_IF_ERROR(Disjoint(held));
+  MGE_RETURN_IF_ERROR(Call("signalling", [&](mge_error* e) { return api->signal(opener, gate, 1, e); }));
+  MGE_RETURN_IF_ERROR(fence.Await(2));
   for (const mge_reservation& r : held) pool->Release(r);
   pool->Trim(MGE_TRIM_ALL);
   if (pool->provider().held() != 0) return Broken("after the fence of the last use, a block is still held");
@@ -326,21 +346,24 @@ absl::Status CheckStats(Subject& s) {
     in_use -= r.bytes;
     MGE_RETURN_IF_ERROR(compare("after a release"));
   }
-  if (mge_pool_stats stats = pool->Stats(); (stats.presence >> 6 & 1) && stats.largest_free) {
-    mge_reservation r;
-    if (pool->TryAcquire(stats.largest_free, 64, &r, nullptr, MGE_POOL_NO_GROWTH) != MGE_OK) {
-      return Broken(fmt::format("the pool says that it has {} bytes free in one piece, and does not give them without growth",
-                                stats.largest_free));
-    }
+  mge_reservation r;
+  mge_pool_stats stats = pool->Stats();
+  const bool tells_largest = stats.presence >> 6 & 1;
+  const bool any = tells_largest && stats.largest_free;
+  if (pool->TryAcquire(any ? stats.largest_free : 1, 64, &r, nullptr, MGE_POOL_NO_GROWTH) == MGE_OK) {
     pool->Release(r);
     peak = std::max(peak, r.bytes);
+    if (tells_largest && !any) return Broken("the pool says that nothing is free, and gives a block without growth");
+  } else if (any) {
+    return Broken(fmt::format("the pool says that it has {} bytes free in one piece, and does not give them without growth",
+                              stats.largest_free));
   }
   pool->Trim(MGE_TRIM_ALL);
   MGE_RETURN_IF_ERROR(compare("after trimming"));
-  mge_reservation none;
-  if (pool->TryAcquire(2 * kPlenty, 64, &none) == MGE_OK) return Broken("more than the budget was handed out");
-  mge_pool_stats stats = pool->Stats();
-  if ((stats.presence >> 7 & 1) && pool->provider().refused() && stats.over_budget != 1) {
+  const mge_code refused = pool->TryAcquire(2 * kPlenty, 64, &r);
+  if (refused == MGE_OK) return Broken("more than the budget was handed out");
+  stats = pool->Stats();
+  if ((stats.presence >> 7 & 1) && refused == MGE_OVER_BUDGET && stats.over_budget != 1) {
     return Broken(fmt::format("the budget refused one request, the pool says {}", stats.over_budget));
   }
   return absl::OkStatus();
@@ -373,7 +396,8 @@ absl::Status CheckFlags(Subject& s) {
     return Broken(fmt::format("an empty pool that may not grow answers {}; MGE_GROWTH_REQUIRED is due", CodeName(code)));
   }
   code = pool->TryAcquire(100, 64, &r, nullptr, MGE_POOL_MAY_WAIT);
-  if (code != MGE_OK) return Broken(fmt::format("with MAY_WAIT, and nothing to wait for, the pool answers {}", CodeName(code)));
+  if (code != MGE_OK)
+    return Broken(fmt::format("with MAY_WAIT, and nothing to wait for, the pool answers {}", CodeName(code)));
   if (r.ready) return Broken("the pool names a fence to wait for, and answers MGE_OK");
   pool->Release(r);
   return absl::OkStatus();
@@ -382,7 +406,8 @@ absl::Status CheckFlags(Subject& s) {
 absl::Status CheckPolicy(Subject& s) {
   const mge_pool_api* api = s.plugin().memory->own_pool;
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
-  if (!api->set_policy) return NotOffered("the pool judges by itself what is excess");
+  if (!mge::Covers(api, &mge_pool_api::set_policy) || !api->set_policy)
+    return NotOffered("the pool judges by itself what is excess");
   for (uint64_t retain : {UINT64_MAX, uint64_t{200'000}, uint64_t{0}}) {
     mge_reserve_decision decision = {};
     decision.struct_size = sizeof(decision);
@@ -397,7 +422,8 @@ absl::Status CheckPolicy(Subject& s) {
     const uint64_t before = pool->provider().held();
     pool->Trim(MGE_TRIM_EXCESS);
     const uint64_t after = pool->provider().held();
-    if (after > retain) return Broken(fmt::format("the policy retains {} bytes, trimming the excess leaves {}", retain, after));
+    if (after > retain)
+      return Broken(fmt::format("the policy retains {} bytes, trimming the excess leaves {}", retain, after));
     if (retain >= before && after != before) {
       return Broken(fmt::format("the policy retains {} bytes, and trimming the excess took some of {}", retain, before));
     }

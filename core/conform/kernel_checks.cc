@@ -34,6 +34,7 @@ constexpr const char* kCancel = "kernel.cancel";
 constexpr const char* kCapture = "kernel.capture";
 constexpr const char* kLeaks = "kernel.leaks";
 constexpr const char* kRoundTrip = "layout.round_trip";
+constexpr const char* kDescribe = "layout.describe";
 
 constexpr Check kRows[] = {
     {kOffers, "Candidates are well formed, and the same ones are offered every time."},
@@ -54,6 +55,7 @@ constexpr Check kRows[] = {
     {kCapture, "What is captured is not run; a replay is a run on what the memory holds by then."},
     {kLeaks, "Preparing, running and destroying a kernel again and again takes no memory, of the host or of the device."},
     {kRoundTrip, "A tensor comes back unchanged from every layout that a candidate names."},
+    {kDescribe, "Layouts of the backend's own have a name, and the size that candidates say; others are refused."},
 };
 
 // Whether all operands that a candidate takes in any layout have one rank, of 3 and more: they may lie with channels last.
@@ -397,6 +399,10 @@ void Judge::CheckRoundTrips(const Case& c, const Candidate& candidate) {
     if (layout.kind != MGE_LAYOUT_PERMUTED && layout.kind != MGE_LAYOUT_OPAQUE) return;
     std::string name = fmt::format("{} {}{}", LayoutText(layout), DTypeName(t.dtype()), ShapeText(t.shape()));
     if (!layouts_seen_.insert(name).second) return;
+    if (layout.kind == MGE_LAYOUT_OPAQUE) {
+      Begin(kDescribe);
+      if (!Fine(kDescribe, Described(subject_, layout, t.dtype(), t.shape()))) return;
+    }
     Begin(kRoundTrip);
     auto* data = static_cast<const unsigned char*>(t.data());
     Bytes plain(data, data + t.bytes());

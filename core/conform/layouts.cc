@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layouts of tensors on the host, independent of the backend's own reorders.
+#include <cstddef>
 #include <cstring>
 
+#include "core/conform/out_struct.h"
 #include "core/conform/trial.h"
 #include "core/plan/candidate.h"
+#include "core/plugin/guard.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
@@ -48,6 +51,32 @@ absl::StatusOr<Tensor> TensorOf(const Bytes& bytes, DType dtype, const Shape& sh
 
 }  // namespace
 
+absl::Status Described(Subject& subject, const mge_layout& layout, DType dtype, const Shape& shape) {
+  const mge_layout_api* api = subject.plugin().layout;
+  if (!api) return Broken("a candidate names an opaque layout, and the backend has no table 'layout'");
+  auto describe = [&](const mge_layout& l, mge_layout_info* info, mge_error* e) {
+    return api->describe(subject.device(), &l, static_cast<mge_dtype>(dtype), static_cast<int32_t>(shape.size()), shape.data(),
+                         info, e);
+  };
+  const std::string name = LayoutText(layout) + ShapeText(shape);
+  mge_layout_info info = {};
+  info.struct_size = sizeof(info);
+  MGE_RETURN_IF_ERROR(Call("describing " + name, [&](mge_error* e) { return describe(layout, &info, e); }));
+  if (info.bytes != layout.opaque_bytes) {
+    return Broken(fmt::format("{} takes {} bytes by its description and {} by the candidate's", name, info.bytes,
+                              layout.opaque_bytes));
+  }
+  if (CopyText(info.name).empty()) return Broken(fmt::format("{} is described without a name", name));
+  MGE_RETURN_IF_ERROR(TryOutStruct<mge_layout_info>(
+      subject, "mge_layout_info", offsetof(mge_layout_info, bytes), [&](OutRoom<mge_layout_info>& room) {
+        return Call("describing " + name, [&](mge_error* e) { return describe(layout, room.get(), e); });
+      }));
+  mge_layout other = layout;
+  other.opaque_id = ~layout.opaque_id;
+  return MustRefuse(fmt::format("the opaque layout {}, which no candidate names,", other.opaque_id),
+                    [&](mge_error* e) { return describe(other, &info, e); });
+}
+
 absl::StatusOr<Bytes> ToLayout(Bench& bench, const Tensor& plain, const mge_layout& layout) {
   if (IsPlainOrAny(layout)) return BytesOf(plain);
   if (layout.kind == MGE_LAYOUT_OPAQUE)
@@ -87,8 +116,9 @@ absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype
   MGE_ASSIGN_OR_RETURN(int64_t out_bytes, LayoutBytes(to, element, shape));
   candidate.inputs = {from};
   candidate.outputs = {to};
+  MGE_ASSIGN_OR_RETURN(Bench * aside, bench.Aside());
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Trial> trial,
-                       Trial::Create(bench, *problem.problem(), candidate, {{DType::kU8, {in_bytes}, {}}},
+                       Trial::Create(*aside, *problem.problem(), candidate, {{DType::kU8, {in_bytes}, {}}},
                                      {{DType::kU8, {out_bytes}, {}}}, {.raw = true}));
   MGE_ASSIGN_OR_RETURN(Tensor input, TensorOf(from_bytes, DType::kU8, {in_bytes}));
   MGE_ASSIGN_OR_RETURN(RunResult result, trial->Run(0, {input}, 1, 0xff));

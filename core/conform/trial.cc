@@ -128,7 +128,7 @@ absl::StatusOr<Offers> Enumerate(Subject& subject, const mge_problem& problem, c
 }
 
 absl::StatusOr<std::unique_ptr<Bench>> Bench::Create(Subject& subject) {
-  std::unique_ptr<Bench> bench(new Bench{subject, {}, {}});
+  std::unique_ptr<Bench> bench(new Bench{.subject = subject});
   for (Transfer& t : bench->transfers) {
     MGE_ASSIGN_OR_RETURN(t, Transfer::Create(subject));
   }
@@ -143,6 +143,13 @@ absl::Status Bench::Reserve(uint64_t bytes) {
   MGE_ASSIGN_OR_RETURN(slab, Slab::Acquire(subject, 2 * bytes));
   lane_bytes = bytes;
   return absl::OkStatus();
+}
+
+absl::StatusOr<Bench*> Bench::Aside() {
+  if (!aside) {
+    MGE_ASSIGN_OR_RETURN(aside, Bench::Create(subject));
+  }
+  return aside.get();
 }
 
 absl::StatusOr<Case> FirstSupportedCase(Subject& subject, Offers* offers) {

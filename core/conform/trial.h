@@ -55,10 +55,12 @@ struct Bench {
   static absl::StatusOr<std::unique_ptr<Bench>> Create(Subject& subject);
   absl::Status Reserve(uint64_t bytes);  // for each lane
   unsigned char* lane(int i) { return slab.address() + static_cast<uint64_t>(i) * lane_bytes; }
+  absl::StatusOr<Bench*> Aside();  // another one, for what is done between the steps of a trial on this one
   Subject& subject;
-  std::array<Transfer, 2> transfers;
-  Slab slab;
+  std::array<Transfer, 2> transfers = {};
+  Slab slab = {};
   uint64_t lane_bytes = 0;
+  std::unique_ptr<Bench> aside = nullptr;
 };
 
 // What a kernel reads or writes: `constant` is given at prepare time.
@@ -145,6 +147,8 @@ class Trial {
 absl::StatusOr<Bytes> ToLayout(Bench& bench, const Tensor& plain, const mge_layout& layout);
 absl::StatusOr<Tensor> FromLayout(Bench& bench, const Bytes& laid, DType dtype, const Shape& shape,
                                   const mge_layout& layout);
+// Whether the backend describes an opaque layout that a candidate names, and refuses others.
+absl::Status Described(Subject& subject, const mge_layout& layout, DType dtype, const Shape& shape);
 // The backend's own reorder, by the first candidate that it offers.
 absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype, const Shape& shape, const mge_layout& from,
                               const mge_layout& to);

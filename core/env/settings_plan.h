@@ -207,7 +207,7 @@ inline constexpr Setting<Text> kMemoryReserve = {
     .key = "memory.reserve",
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "What the pool of a device takes before the first run or leaves alone: percent:N, bytes:SIZE, all or none; empty for "
+        "What the pool of a device takes before the first run and keeps when no session is left, or leaves alone: percent:N, bytes:SIZE, all or none; empty for "
         "what its backend brings or names.",
 };
 inline constexpr Setting<GpuPool> kMemoryGpuPool = {

@@ -114,10 +114,7 @@ absl::Status Check(Need& need, uint64_t denied) {
     room = info.total_bytes;
   }
   const uint64_t needed = need.arena + need.constants + need.outputs;
-  MGE_ASSIGN_OR_RETURN(Pool * pool, need.device->PoolOf());
-  mge_pool_stats stats = pool->Stats();
-  const uint64_t idle = stats.committed - std::min(stats.in_use, stats.committed);  // given back before a request fails
-  const uint64_t held = need.budget->in_use() - std::min(idle, need.budget->in_use());
+  const uint64_t held = need.device->LiveBytes();  // what pools keep is given back before a request fails
   if (held <= room && needed <= room - held) return absl::OkStatus();
   std::stable_sort(need.pieces.begin(), need.pieces.end(), [](const Piece& a, const Piece& b) { return a.bytes > b.bytes; });
   std::string largest;

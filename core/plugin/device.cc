@@ -4,11 +4,21 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "core/base/errors.h"
 #include "core/plugin/guard.h"
 #include "fmt/format.h"
 
 namespace mge {
+namespace {
+
+// Bytes that a pool keeps for later.
+uint64_t Idle(const Pool& pool) {
+  const mge_pool_stats stats = pool.Stats();
+  return stats.committed - std::min(stats.in_use, stats.committed);
+}
+
+}  // namespace
 
 Device::Device(std::shared_ptr<Backend> backend, DeviceDescription description,
                MemoryOptions memory)
@@ -21,7 +31,7 @@ Device::Device(std::shared_ptr<Backend> backend, DeviceDescription description,
 Device::~Device() {
   bool orphaned = Orphaned();
   for (ClassMemory& memory : classes_) {
-    if (memory.pool) BudgetOf(static_cast<int32_t>(&memory - classes_.data()))->Leave(memory.pool.get());
+    if (memory.pool) BudgetOf(ClassOf(memory))->Leave(memory.pool.get());
     // A forked child may not touch the parent's driver; the memory is the parent's to give back.
     if (orphaned) {
       (void)memory.pool.release();
@@ -123,28 +133,42 @@ absl::StatusOr<Pool*> Device::PoolLocked(int32_t memory_class) {
                                     BudgetOf(memory_class));
   MGE_ASSIGN_OR_RETURN(memory.pool, NewPool(memory_class, slabs.get()));
   memory.slabs = std::move(slabs);
-  if (absl::Status status = Follow(memory, {}).status(); !status.ok()) {
+  absl::Cleanup undo = [&] {
     memory.pool.reset();
     memory.slabs.reset();
-    return status;
-  }
+  };
+  MGE_RETURN_IF_ERROR(Follow(memory, {}).status());
   memory.pool->ShareBudget(BudgetOf(memory_class));
-  BudgetOf(memory_class)->Join(memory.pool.get(), [this, &memory](uint32_t pressure) { return GiveBack(memory, pressure); });
+  BudgetOf(memory_class)->Join(memory.pool.get(), {[this, &memory](uint32_t p) { return GiveBack(memory, p); },
+                                                   [this, &memory] { return Orphaned() ? 0 : Idle(*memory.pool); }});
+  std::move(undo).Cancel();
   return memory.pool.get();
 }
 
-absl::StatusOr<mge_reserve_decision> Device::Follow(ClassMemory& memory, mge_plan_summary plan) {
-  MemoryInfo info = memory.slabs->Info();
+// The plan as the policy is to see it now, and the decision with `retain` resolved.
+absl::StatusOr<mge_reserve_decision> Device::Ask(const ClassMemory& memory, mge_plan_summary plan) const {
+  const MemoryInfo info = memory.slabs->Info();
   plan.struct_size = sizeof(plan);
+  plan.concurrency = std::max(plan.concurrency, 1u);
   plan.memory_free = info.free_bytes;
   plan.memory_total = info.total_bytes;
-  plan.budget = budget_->limit();
+  plan.memory_class = ClassOf(memory);
+  plan.budget = BudgetOf(plan.memory_class)->limit();
   MGE_ASSIGN_OR_RETURN(mge_reserve_decision decision, Decide(plan));
+  if (decision.retain == 0 && plan.pressure == MGE_PRESSURE_NONE) decision.retain = UINT64_MAX;
+  return decision;
+}
+
+absl::StatusOr<mge_reserve_decision> Device::Follow(ClassMemory& memory, mge_plan_summary plan) {
+  MGE_ASSIGN_OR_RETURN(mge_reserve_decision decision, Ask(memory, plan));
   std::lock_guard lock(memory.mutex);
   memory.plan = plan;
   memory.decision = decision;
   memory.pool->SetPolicy(decision);
-  memory.slabs->SetCap(decision.cap);
+  if (plan.arena_bytes || plan.constant_bytes) {
+    memory.cap = std::max(memory.cap, decision.cap ? decision.cap : UINT64_MAX);
+    memory.slabs->SetCap(memory.cap);
+  }
   return decision;
 }
 
@@ -155,17 +179,16 @@ uint64_t Device::GiveBack(ClassMemory& memory, uint32_t pressure) noexcept {
   const uint64_t before = memory.slabs->held();
   absl::Status asked = NoThrow([&]() -> absl::Status {
     mge_plan_summary plan = memory.plan;
-    MemoryInfo info = memory.slabs->Info();
-    plan.memory_free = info.free_bytes;
-    plan.memory_total = info.total_bytes;
     plan.pressure = pressure;
-    MGE_ASSIGN_OR_RETURN(mge_reserve_decision decision, Decide(plan));
+    MGE_ASSIGN_OR_RETURN(mge_reserve_decision decision, Ask(memory, plan));
     memory.pool->SetPolicy(decision);
     return absl::OkStatus();
   });
   // A policy that cannot answer has no say in what is kept.
-  memory.pool->Trim(asked.ok() && pressure < MGE_PRESSURE_CRITICAL ? MGE_TRIM_EXCESS : MGE_TRIM_ALL);
+  const bool critical = pressure >= MGE_PRESSURE_CRITICAL;
+  memory.pool->Trim(asked.ok() && !critical ? MGE_TRIM_EXCESS : MGE_TRIM_ALL);
   memory.pool->SetPolicy(memory.decision);
+  memory.slabs->Settle(critical);
   const uint64_t after = memory.slabs->held();
   return before - std::min(after, before);
 }
@@ -179,16 +202,17 @@ absl::Status Device::Reserve(const mge_plan_summary& plan) {
   MGE_ASSIGN_OR_RETURN(Pool * pool, PoolOf());
   MGE_ASSIGN_OR_RETURN(mge_reserve_decision decision, Follow(classes_[MGE_MEMORY_DEVICE], plan));
   const uint64_t held = pool->Stats().committed;
-  if (decision.cap) decision.initial = std::min(decision.initial, decision.cap);
   if (decision.initial <= held) return absl::OkStatus();
-  decision.initial = held + std::min(decision.initial - held, budget_->left());
-  if (decision.initial == held) return absl::OkStatus();
+  uint64_t room = budget_->left();
+  if (decision.cap) room = std::min(room, decision.cap - std::min(held, decision.cap));
+  uint64_t more = std::min(decision.initial - held, room);
+  while (more && pool->Footprint(more) > room) more -= std::min(more, pool->Footprint(more) - room);
+  if (more == 0) return absl::OkStatus();
   // What a pool takes for a reservation that ends at once, it keeps.
-  absl::StatusOr<mge_reservation> taken = pool->Acquire(decision.initial - held);
+  absl::StatusOr<mge_reservation> taken = pool->Acquire(more);
   if (!taken.ok()) {
     return AddWhere(taken.status(),
-                    fmt::format("device {}: reserving {} bytes before the first run", name_,
-                                decision.initial - held));
+                    fmt::format("device {}: reserving {} bytes before the first run", name_, more));
   }
   pool->Release(*taken);
   return absl::OkStatus();
@@ -214,13 +238,9 @@ MemoryStats Device::Stats() {
   return stats;
 }
 
-uint64_t Device::LiveBytes() {
-  std::lock_guard lock(mutex_);
-  const auto& pool = classes_[MGE_MEMORY_DEVICE].pool;
-  mge_pool_stats stats = pool ? pool->Stats() : mge_pool_stats{};
-  const uint64_t idle = stats.committed - std::min(stats.in_use, stats.committed);
+uint64_t Device::LiveBytes() const {
   const uint64_t charged = budget_->in_use();
-  return charged - std::min(idle, charged);
+  return charged - std::min(budget_->idle(), charged);
 }
 
 void Device::Trim(int32_t how) {
@@ -232,8 +252,8 @@ void Device::Trim(int32_t how) {
 }
 
 void Device::TrimIdle() {
-  std::lock_guard lock(mutex_);
   if (Orphaned()) return;
+  std::lock_guard lock(mutex_);
   for (ClassMemory& memory : classes_) {
     if (memory.pool && memory.pool->Stats().in_use == 0) memory.pool->Trim(MGE_TRIM_EXCESS);
   }

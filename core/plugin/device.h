@@ -88,7 +88,7 @@ class Device {
   absl::StatusOr<MemoryInfo> QueryMemory();  // opens the device
   MemoryStats Stats();
   // Bytes of the device's budget that tensors and reservations use now: what the pool keeps for later is left out.
-  uint64_t LiveBytes();
+  uint64_t LiveBytes() const;
   void Trim(int32_t how);  // all pools; MGE_TRIM_EXCESS, MGE_TRIM_ALL
   void TrimIdle();         // pools of which nothing is in use, to what the policy retains
 
@@ -101,6 +101,7 @@ class Device {
     std::mutex mutex;  // of what follows; nothing of the device or of a budget is locked under it
     mge_plan_summary plan = {};
     mge_reserve_decision decision = {};
+    uint64_t cap = 0;  // the largest that was decided for a plan
   };
   absl::Status OpenLocked();
   absl::StatusOr<Pool*> PoolLocked(int32_t memory_class);
@@ -109,8 +110,10 @@ class Device {
   const std::shared_ptr<Budget>& BudgetOf(int32_t memory_class) const {
     return memory_class == MGE_MEMORY_DEVICE ? budget_ : host_budget_;
   }
+  int32_t ClassOf(const ClassMemory& memory) const { return static_cast<int32_t>(&memory - classes_.data()); }
   // Asks the policy about a plan, and has the pool act on it.
   absl::StatusOr<mge_reserve_decision> Follow(ClassMemory& memory, mge_plan_summary plan);
+  absl::StatusOr<mge_reserve_decision> Ask(const ClassMemory& memory, mge_plan_summary plan) const;
   uint64_t GiveBack(ClassMemory& memory, uint32_t pressure) noexcept;
 
   std::shared_ptr<Backend> backend_;

@@ -35,12 +35,10 @@ uint64_t Clock(void*) {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-const void* NoExtension(void*, const char*, uint32_t) { return nullptr; }
-
 // What the contract calls an error of the host.
 mge_code CodeOf(const absl::Status& status) {
   const int id = status.ok() ? 0 : ErrorId(status);
-  if (id == errors::kOverBudget.id) return MGE_OVER_BUDGET;
+  if (id == errors::kOverBudget.id || id == errors::kOverCap.id) return MGE_OVER_BUDGET;
   if (id == errors::kGrowthRequired.id) return MGE_GROWTH_REQUIRED;
   return static_cast<mge_code>(status.code());
 }
@@ -74,7 +72,11 @@ HostServices::HostServices(std::string backend, ComputeFunctions compute)
     *out = {values[index].data(), values[index].size()};
     return MGE_OK;
   };
-  table_.extension = NoExtension;
+  log_level_ = {sizeof(log_level_), 1, this, [](void* self) { return static_cast<int32_t>(Of(self).LeastLogged()); }};
+  table_.extension = [](void* self, const char* name, uint32_t min_version) -> const void* {
+    const bool known = name && name == std::string_view(MGE_LOG_LEVEL_EXTENSION) && min_version <= 1;
+    return known ? &Of(self).log_level_ : nullptr;
+  };
   table_.allocate = [](void* self, uint64_t bytes, uint64_t alignment) -> void* {
     uint64_t least = std::max<uint64_t>(alignment, alignof(std::max_align_t));
     if (!std::has_single_bit(least) || bytes > UINT64_MAX - least) return nullptr;
@@ -115,6 +117,11 @@ void HostServices::Retire() {
                           leaked == 1 ? "" : "s");
   }
   last_logger_.reset();
+}
+
+LogLevel HostServices::LeastLogged() const {
+  std::lock_guard lock(mutex_);
+  return loggers_.empty() ? LogLevel::kSilent : loggers_.front().second.level();
 }
 
 void HostServices::Log(int32_t severity, std::string_view text) const {

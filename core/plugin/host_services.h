@@ -16,6 +16,7 @@
 
 #include "core/base/log.h"
 #include "core/base/status.h"
+#include "mge/log_level.h"
 #include "mge/plugin.h"
 
 // The slot that a backend's function may fill; one per call, on the caller's stack.
@@ -66,6 +67,7 @@ class HostServices {
  private:
   static const HostServices& Of(void* self) { return *static_cast<const HostServices*>(self); }
   void Log(int32_t severity, std::string_view text) const;
+  LogLevel LeastLogged() const;
 
   std::string backend_;
   ComputeFunctions compute_;
@@ -75,6 +77,7 @@ class HostServices {
   std::vector<std::pair<const void*, Logger>> loggers_;
   std::optional<Logger> last_logger_;  // of the user that detached last
   mge_host table_;
+  mge_log_level_api log_level_;
 };
 
 // What a backend's answer means to a user. `what` names the call: "backend cuda: open device 0".

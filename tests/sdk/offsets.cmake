@@ -65,6 +65,7 @@ file(WRITE ${OUTPUT}.new "// Derived from the headers of the plugin interface.
 #include <cstddef>
 
 #include \"mge/faults.h\"
+#include \"mge/log_level.h\"
 #include \"mge/plugin.h\"
 #include \"tests/sdk/offsets.h\"
 

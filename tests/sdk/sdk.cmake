@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The SDK's headers in the dialects that authors use, and the offsets that tests/abi holds.
-set(abi_headers_names types.h plugin.h faults.h)
+set(abi_headers_names types.h plugin.h faults.h log_level.h)
 set(offsets ${CMAKE_CURRENT_BINARY_DIR}/abi_offsets.cc)
 list(TRANSFORM abi_headers_names PREPEND ${PROJECT_SOURCE_DIR}/sdk/include/mge/ OUTPUT_VARIABLE abi_headers)
 add_custom_command(OUTPUT ${offsets}

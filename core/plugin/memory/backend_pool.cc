@@ -47,12 +47,11 @@ class BackendPool : public Pool {
     CheckRequest(alignment, flags);
     if (bytes == 0) return NoMemory();
     MGE_RETURN_IF_ERROR(PaddedSize(bytes, alignment).status());
-    // The pool knows nothing of keep_free: it is trimmed from outside before the device would go
-    // below.
+    // Trimmed from outside before the device would go below.
     if (uint64_t keep = keep_free_.load(std::memory_order_relaxed)) {
       MemoryInfo info = slabs_->Info();
       if (info.total_bytes && (info.free_bytes <= keep || bytes > info.free_bytes - keep))
-        api_->trim(pool_, MGE_TRIM_EXCESS);
+        api_->trim(pool_, MGE_TRIM_ALL);
     }
     mge_reservation out = NoMemory();
     mge_error error;
@@ -68,7 +67,8 @@ class BackendPool : public Pool {
       return out;
     error.text = fmt::format("it gave {} bytes at {}{}", out.bytes, fmt::ptr(out.address),
                              waits == (out.ready != nullptr) ? "" : ", and the fence to wait for does not fit the code");
-    api_->release(pool_, &out, nullptr);
+    const mge_fence_point until = LastUseOf(out, nullptr);
+    api_->release(pool_, &out, until.fence ? &until : nullptr);
     return StatusOfBackend(MGE_INTERNAL, error, what);
   }
 

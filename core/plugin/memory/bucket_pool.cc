@@ -80,12 +80,7 @@ absl::StatusOr<mge_reservation> BucketPool::Take(uint64_t bytes, uint64_t alignm
       if (info.free_bytes <= policy_.keep_free || size > info.free_bytes - policy_.keep_free)
         GiveBack(0, false);
     }
-    absl::StatusOr<std::unique_ptr<Block>> fresh = NewBlock(size);
-    if (!fresh.ok()) {
-      if (ErrorId(fresh.status()) == errors::kOverBudget.id) ++stats_.over_budget;
-      return fresh.status();
-    }
-    block = *std::move(fresh);
+    MGE_ASSIGN_OR_RETURN(block, NewBlock(size));
   }
   stats_.in_use += size;
   stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
@@ -100,7 +95,7 @@ absl::StatusOr<mge_reservation> BucketPool::Take(uint64_t bytes, uint64_t alignm
 void BucketPool::Release(const mge_reservation& reservation, const mge_fence_point* last_use) {
   if (!reservation.token) return;
   std::unique_ptr<Block> block(reinterpret_cast<Block*>(static_cast<uintptr_t>(reservation.token)));
-  block->last_use = last_use ? *last_use : mge_fence_point{};
+  block->last_use = LastUseOf(reservation, last_use);
   std::lock_guard lock(mutex_);
   stats_.in_use -= block->slab.bytes;
   if (!caching_ && last_use && provider_->ReleaseAfter(block->slab, *last_use)) {
@@ -121,6 +116,7 @@ void BucketPool::Trim(int32_t how) {
 mge_pool_stats BucketPool::Stats() const {
   std::lock_guard lock(mutex_);
   mge_pool_stats stats = stats_;
+  stats.over_budget = over_budget();
   if (!caching_) return stats;
   for (auto bucket = buckets_.rbegin(); bucket != buckets_.rend(); ++bucket) {
     if (bucket->second.cached.empty() || !IsFree(bucket->second.cached.back()->last_use, nullptr, *provider_)) continue;

@@ -9,6 +9,11 @@
 #include "fmt/format.h"
 
 namespace mge {
+namespace {
+
+constexpr uint64_t kLargestRequest = uint64_t{1} << 62;  // beyond any device
+
+}  // namespace
 
 absl::Status Budget::Charge(uint64_t bytes) {
   uint64_t now = in_use_.load(std::memory_order_relaxed);
@@ -37,27 +42,42 @@ uint64_t Budget::left() const {
   return used < limit_ ? limit_ - used : 0;
 }
 
-void Budget::Join(const void* who, GiveBack give_back) {
+void Budget::Join(const void* who, Keeper keeper) {
   std::lock_guard lock(mutex_);
-  keepers_.emplace_back(who, std::move(give_back));
+  keepers_.emplace_back(who, std::move(keeper));
 }
 
 void Budget::Leave(const void* who) {
+  if (getpid() != process_) return;
   std::lock_guard lock(mutex_);
   std::erase_if(keepers_, [&](const auto& keeper) { return keeper.first == who; });
+}
+
+uint64_t Budget::idle() const {
+  if (getpid() != process_) return 0;
+  std::lock_guard lock(mutex_);
+  uint64_t bytes = 0;
+  for (const auto& [who, keeper] : keepers_) bytes += keeper.idle();
+  return bytes;
+}
+
+bool Budget::CanHelp(const absl::Status& refusal, uint64_t bytes) const {
+  const int id = ErrorId(refusal);
+  const bool ran_out = absl::IsResourceExhausted(refusal) && id != errors::kOverCap.id && id != errors::kGrowthRequired.id;
+  return ran_out && bytes <= (limit_ ? limit_ : kLargestRequest) && getpid() == process_;
 }
 
 uint64_t Budget::AskBack(const void* but, uint32_t pressure) {
   std::lock_guard lock(mutex_);
   uint64_t given = 0;
-  for (const auto& [who, give_back] : keepers_) {
-    if (who != but) given += give_back(pressure);
+  for (const auto& [who, keeper] : keepers_) {
+    if (who != but) given += keeper.give_back(pressure);
   }
   return given;
 }
 
 absl::StatusOr<std::shared_ptr<std::byte>> BudgetedHostAllocator::Allocate(int64_t bytes) {
-  return budget_->Press(this, [&] { return Take(bytes); });
+  return budget_->Press(this, static_cast<uint64_t>(std::max<int64_t>(bytes, 0)), [&] { return Take(bytes); });
 }
 
 absl::StatusOr<std::shared_ptr<std::byte>> BudgetedHostAllocator::Take(int64_t bytes) {

@@ -2,6 +2,9 @@
 // Budget: the hard limit of the memory that MGE takes on one device, and the allocator of host tensors that charges it.
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -37,32 +40,38 @@ class Budget {
   // Bytes that may still be charged; UINT64_MAX without a limit.
   uint64_t left() const;
 
-  // Who keeps memory for later that is charged here. `give_back` gets a MGE_PRESSURE_ level, from any thread but under no
-  // lock of a pool, and answers the bytes that it gave; it charges nothing. Leave() returns when no call of it is under way.
-  using GiveBack = std::function<uint64_t(uint32_t pressure)>;
-  void Join(const void* who, GiveBack give_back);
-  void Leave(const void* who);
-  // take() answers a StatusOr. Where it says that memory ran out, everybody but `who` is asked to give back, and if somebody
-  // does, it is called again.
+  // Somebody who keeps memory for later that is charged here. Called from any thread, but under no lock of a pool.
+  struct Keeper {
+    std::function<uint64_t(uint32_t pressure)> give_back;  // for a MGE_PRESSURE_ level; answers the bytes that came back
+    std::function<uint64_t()> idle;                        // bytes that it could give back
+  };
+  void Join(const void* who, Keeper keeper);
+  void Leave(const void* who);  // returns when no call of it is under way
+  uint64_t idle() const;        // of all keepers
+  // take() answers a StatusOr. Where it says that memory ran out for `bytes`, everybody but `who` is asked to give back, and
+  // if somebody does, it is called again. In a process forked from the one that made the budget, nobody is asked: their
+  // locks may be held for ever.
   template <typename F>
-  auto Press(const void* who, F&& take) -> decltype(take()) {
+  auto Press(const void* who, uint64_t bytes, F&& take) -> decltype(take()) {
     auto taken = take();
     for (uint32_t pressure : {MGE_PRESSURE_MODERATE, MGE_PRESSURE_CRITICAL}) {
-      if (taken.ok() || !absl::IsResourceExhausted(taken.status())) break;
+      if (taken.ok() || !CanHelp(taken.status(), bytes)) break;
       if (AskBack(who, pressure) > 0) taken = take();
     }
     return taken;
   }
 
  private:
+  bool CanHelp(const absl::Status& refusal, uint64_t bytes) const;
   uint64_t AskBack(const void* but, uint32_t pressure);
 
   const std::string owner_;
   const uint64_t limit_;
   std::atomic<uint64_t> in_use_{0};
   std::atomic<uint64_t> peak_{0};
-  std::mutex mutex_;
-  std::vector<std::pair<const void*, GiveBack>> keepers_;
+  const pid_t process_ = getpid();
+  mutable std::mutex mutex_;
+  std::vector<std::pair<const void*, Keeper>> keepers_;
 };
 
 // Host tensors whose bytes count against a budget until the last view of them is gone, which may be after the allocator

@@ -112,7 +112,7 @@ bool GrowingPool::TakeFree(uint64_t bytes, uint64_t alignment, mge_reservation& 
   return false;
 }
 
-// A whole block that the same fence has freed by the time of its next use, or else one that is to be waited for.
+// Of a block that the same fence has freed by the time of its next use, or else of one that is to be waited for.
 bool GrowingPool::TakePending(uint64_t bytes, uint64_t alignment, const mge_fence_point* after, bool may_wait,
                               mge_reservation& out) {
   if (!after && !may_wait) return false;
@@ -126,9 +126,11 @@ bool GrowingPool::TakePending(uint64_t bytes, uint64_t alignment, const mge_fenc
       best = p;
   }
   if (best == pending_.end()) return false;
-  out = Hand(*best->block.slab, best->address, best->block.bytes);
+  out = Hand(*best->block.slab, best->address, bytes);
   if (!ordered(*best)) out.ready = best->last_use.fence, out.ready_value = best->last_use.value;
-  pending_.erase(best);
+  best->address += bytes;
+  best->block.bytes -= bytes;
+  if (best->block.bytes == 0) pending_.erase(best);
   return true;
 }
 
@@ -209,7 +211,6 @@ absl::StatusOr<mge_reservation> GrowingPool::Take(uint64_t bytes, uint64_t align
   // Growing may have waited for blocks that now serve, though the device has nothing more to give.
   if (TakeFree(size, alignment, out)) return out;
   MGE_CHECK(!grown.ok());
-  if (ErrorId(grown) == errors::kOverBudget.id) ++stats_.over_budget;
   return grown;
 }
 
@@ -220,8 +221,9 @@ void GrowingPool::Release(const mge_reservation& reservation, const mge_fence_po
   std::lock_guard lock(mutex_);
   --handed_out_;
   stats_.in_use -= reservation.bytes;
-  if (last_use && !provider_->Reached(*last_use, false)) {
-    pending_.push_back({address, {reservation.bytes, slab}, *last_use});
+  const mge_fence_point until = LastUseOf(reservation, last_use);
+  if (until.fence && !provider_->Reached(until, false)) {
+    pending_.push_back({address, {reservation.bytes, slab}, until});
     return;
   }
   if (recent_count_ == kRecent) {
@@ -284,6 +286,7 @@ uint64_t GrowingPool::Footprint(uint64_t bytes) const {
 mge_pool_stats GrowingPool::Stats() const {
   std::lock_guard lock(mutex_);
   mge_pool_stats stats = stats_;
+  stats.over_budget = over_budget();
   if (!free_by_size_.empty()) stats.largest_free = free_by_size_.rbegin()->first;
   for (int i = 0; i < recent_count_; ++i) stats.largest_free = std::max(stats.largest_free, recent_[i].block.bytes);
   return stats;

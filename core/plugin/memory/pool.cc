@@ -20,6 +20,11 @@ namespace {
 constexpr std::string_view kPoolNames[] = {"naive", "round", "unpooled", "growing"};
 constexpr uint64_t kLeastPage = 32;
 
+bool IsOverBudget(const absl::Status& status) {
+  const int id = ErrorId(status);
+  return id == errors::kOverBudget.id || id == errors::kOverCap.id;
+}
+
 uint64_t Exactly(uint64_t bytes, const PoolOptions&) { return bytes; }
 
 uint64_t RoundUp(uint64_t n, uint64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
@@ -51,7 +56,9 @@ std::optional<uint64_t> ParseBytes(std::string_view text) {
 absl::StatusOr<mge_reservation> Pool::Acquire(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
                                               uint32_t flags) {
   auto take = [&] { return Take(bytes, alignment, after, flags); };
-  return budget_ && !(flags & MGE_POOL_NO_GROWTH) ? budget_->Press(this, take) : take();
+  absl::StatusOr<mge_reservation> taken = budget_ ? budget_->Press(this, Footprint(bytes), take) : take();
+  if (!taken.ok() && IsOverBudget(taken.status())) over_budget_.fetch_add(1, std::memory_order_relaxed);
+  return taken;
 }
 
 std::span<const std::string_view> PoolNames() { return kPoolNames; }
@@ -137,7 +144,6 @@ absl::StatusOr<ReservePolicy> ReservePolicy::Parse(std::string_view text) {
 mge_reserve_decision ReservePolicy::Decide(const mge_plan_summary& plan) const {
   mge_reserve_decision out = {};
   out.struct_size = sizeof(out);
-  out.retain = plan.pressure ? 0 : UINT64_MAX;
   switch (kind_) {
     case Kind::kNone:
       break;

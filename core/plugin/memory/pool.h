@@ -6,6 +6,7 @@
 //   ... pool->Release(r, &last_use);   // the fence after which nobody reads it any more
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -41,7 +42,7 @@ class Pool {
   // is not known.
   virtual uint64_t Footprint(uint64_t bytes) const { return bytes; }
 
-  // What the reserve policy decided: `keep_free`, `retain` and `step` hold from now on.
+  // What the reserve policy decided: `keep_free`, `retain` (resolved) and `step` hold from now on.
   virtual void SetPolicy(const mge_reserve_decision& decision) = 0;
   virtual std::string_view name() const = 0;  // "naive"; "own" for a backend's
 
@@ -52,8 +53,11 @@ class Pool {
   virtual absl::StatusOr<mge_reservation> Take(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
                                                uint32_t flags) = 0;
 
+  uint64_t over_budget() const { return over_budget_.load(std::memory_order_relaxed); }  // for Stats()
+
  private:
   std::shared_ptr<Budget> budget_;
+  std::atomic<uint64_t> over_budget_{0};
 };
 
 // Numbers of the ready-made pools.

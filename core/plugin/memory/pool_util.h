@@ -60,6 +60,12 @@ inline bool IsFree(const mge_fence_point& last, const mge_fence_point* after,
   return provider.Reached(last, false);
 }
 
+// Until when a released reservation is in use. One that was to be waited for may come back without.
+inline mge_fence_point LastUseOf(const mge_reservation& reservation, const mge_fence_point* last_use) {
+  if (last_use) return *last_use;
+  return {sizeof(mge_fence_point), 0, reservation.ready, reservation.ready_value};
+}
+
 inline absl::Status GrowthForbidden(std::string_view pool, uint64_t bytes) {
   return Fail(
       errors::kGrowthRequired, fmt::format("the pool '{}' holds no free block for this request", pool),

@@ -5,6 +5,7 @@
 #include <bit>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "core/base/errors.h"
 #include "core/plugin/guard.h"
 #include "core/plugin/tables.h"
@@ -80,18 +81,20 @@ bool DeviceSlabs::Settle(bool wait) {
 }
 
 absl::Status DeviceSlabs::ChargeOnce(uint64_t bytes) {
-  const uint64_t held = held_.fetch_add(bytes, std::memory_order_relaxed), cap = cap_.load(std::memory_order_relaxed);
-  absl::Status charged;
-  if (cap && (held > cap || bytes > cap - held)) {
-    charged = Fail(errors::kOverBudget, fmt::format("the cap of the reserve policy of device {} would be exceeded", name_),
-                   {.what = fmt::format("{} bytes were asked for, {} are held, the cap is {}", bytes, held, cap),
-                    .where = fmt::format("device {}", name_),
-                    .fix = "choose another reserve policy, or run a smaller batch or model"});
-  } else {
-    charged = budget_->Charge(bytes);
-  }
-  if (!charged.ok()) held_.fetch_sub(bytes, std::memory_order_relaxed);
-  return charged;
+  const uint64_t cap = cap_.load(std::memory_order_relaxed);
+  uint64_t held = held_.load(std::memory_order_relaxed);
+  do {
+    if (cap && (held > cap || bytes > cap - held)) {
+      return Fail(errors::kOverCap, fmt::format("the cap of the reserve policy of device {} would be exceeded", name_),
+                  {.what = fmt::format("{} bytes were asked for, {} are held, the cap is {}", bytes, held, cap),
+                   .where = fmt::format("device {}", name_),
+                   .fix = "choose another reserve policy, or run a smaller batch or model"});
+    }
+  } while (!held_.compare_exchange_weak(held, held + bytes, std::memory_order_relaxed));
+  absl::Cleanup undo = [&] { held_.fetch_sub(bytes, std::memory_order_relaxed); };
+  MGE_RETURN_IF_ERROR(budget_->Charge(bytes));
+  std::move(undo).Cancel();
+  return absl::OkStatus();
 }
 
 absl::Status DeviceSlabs::Charge(uint64_t bytes) {

@@ -64,6 +64,8 @@ class DeviceSlabs : public SlabProvider {
   // Bytes that may be held at a time, beside what the budget allows; 0: any number.
   void SetCap(uint64_t bytes) { cap_.store(bytes, std::memory_order_relaxed); }
   uint64_t held() const { return held_.load(std::memory_order_relaxed); }
+  // Refunds the slabs that have left; `wait`: at least one. False if none did.
+  bool Settle(bool wait);
 
   // The same as a C table, for a pool of the backend's own; lives as long as this object.
   const mge_slab_provider* table() const { return &table_; }
@@ -79,7 +81,6 @@ class DeviceSlabs : public SlabProvider {
   absl::Status ChargeOnce(uint64_t bytes);
   absl::Status Charge(uint64_t bytes);  // waits for what is leaving
   void Refund(uint64_t bytes);
-  bool Settle(bool wait);  // refunds those that have left; `wait`: at least one. False if none did
   absl::Status Refused(mge_code code, const mge_error& error, uint64_t bytes) const;
 
   std::string name_;

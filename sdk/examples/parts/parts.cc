@@ -57,7 +57,7 @@ class PagePool {
     uintptr_t begin = reinterpret_cast<uintptr_t>(slab.address);
     uint64_t skip = (request.alignment - begin % request.alignment) % request.alignment;
     out->address = static_cast<char*>(slab.address) + skip;
-    out->host_address = static_cast<char*>(slab.host_address) + skip;
+    out->host_address = slab.host_address ? static_cast<char*>(slab.host_address) + skip : nullptr;
     out->bytes = slab.bytes - skip;
     out->token = begin;
     return {};
@@ -118,7 +118,8 @@ class PagePool {
 struct TwofoldReserve {
   static mge::Result Decide(Device&, const mge_plan_summary& plan, mge_reserve_decision* out) {
     if (mge::Result r = mge::ReadyReserve("percent:5", plan, out); !r.ok()) return r;
-    out->initial = 2 * plan.arena_bytes;
+    const bool known = plan.memory_total != 0;
+    out->initial = std::min(2 * plan.arena_bytes, known ? plan.memory_free : UINT64_MAX);
     return {};
   }
 };

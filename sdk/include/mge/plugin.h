@@ -16,9 +16,9 @@
  *   Tables      carry a minor of their own. A slot marked [optional] may be NULL; every other slot is required.
  *   Errors      A function answers an mge_code; text goes to host->fail(host, error, code, text), which copies it. `error` may be
  *               NULL. Nothing throws, exits or jumps across the boundary. MGE_DEVICE_LOST is sticky.
- *   Results     What is to be expected on the hot path is a code of its own and no failure: a pool's MGE_RESOURCE_EXHAUSTED,
- *               MGE_OVER_BUDGET, MGE_GROWTH_REQUIRED and MGE_NEEDS_WAIT, and MGE_DEADLINE_EXCEEDED of a host_wait. Who asks
- *               in a loop gives no `error`, and then no text is made.
+ *   Results     What is to be expected on the hot path is a code of its own and no failure: MGE_RESOURCE_EXHAUSTED,
+ *               MGE_OVER_BUDGET, MGE_GROWTH_REQUIRED and MGE_NEEDS_WAIT of a pool, MGE_DEADLINE_EXCEEDED of a host_wait.
+ *               Who asks in a loop passes no `error`, so that no text need be made.
  *   Ownership   Who creates destroys. What is passed in lives until the call returns unless the slot says otherwise. Handles are
  *               pointers to types that stay opaque.
  *   Queues      The host keeps what enqueued work touches until that work has ended: memory of either side, kernels, records,
@@ -244,7 +244,7 @@ enum { MGE_MEMORY_DEVICE = 0, /* the default class of a device; on a CPU plain h
 typedef struct mge_slab {
   uint32_t struct_size;
   int32_t memory_class;
-  void* address;   /* what steps and copies are given; never read by the host unless host_address is equal */
+  void* address;   /* what steps and copies are given */
   void* host_address; /* NULL if the host cannot reach it */
   void* handle;    /* the backend's own */
   uint64_t bytes;
@@ -258,7 +258,9 @@ typedef struct mge_reservation {
   void* host_address;
   uint64_t bytes;  /* as rounded by the pool */
   uint64_t token;  /* the pool's own */
-  mge_fence* ready; /* with MGE_NEEDS_WAIT: the memory may be used once this has reached ready_value; else NULL */
+  /* With MGE_NEEDS_WAIT, else NULL: the memory may be used once this fence has reached ready_value, or has failed. A queue
+   * that waits for it takes a failure over; who must not do that waits on the host. */
+  mge_fence* ready;
   uint64_t ready_value;
 } mge_reservation;
 
@@ -273,8 +275,9 @@ typedef struct mge_fence_point {
 enum { MGE_POOL_NO_GROWTH = 1, /* only what the pool holds already; else MGE_GROWTH_REQUIRED */
        MGE_POOL_MAY_WAIT = 2 }; /* rather than grow, give a block whose last use is not over, and say MGE_NEEDS_WAIT */
 #define MGE_POOL_KNOWN_BITS 3u
-/* How to trim: until at most `retain` bytes are committed, or as far as it goes. */
-enum { MGE_TRIM_EXCESS = 1, MGE_TRIM_ALL = 2 };
+/* How to trim. What is in use, also behind a fence, stays in any case. */
+enum { MGE_TRIM_EXCESS = 1, /* until at most `retain` bytes (set_policy) are committed */
+       MGE_TRIM_ALL = 2 };
 
 typedef struct mge_pool_stats {
   uint32_t struct_size;
@@ -282,7 +285,7 @@ typedef struct mge_pool_stats {
   uint64_t in_use;          /* handed out now, as rounded */
   uint64_t peak_in_use;
   uint64_t committed;       /* held from the slab provider */
-  uint64_t slab_acquires;   /* growths so far */
+  uint64_t slab_acquires;   /* growths so far; refusals do not count */
   uint64_t slab_releases;
   uint64_t hits;            /* acquires served without the provider */
   uint64_t largest_free;    /* bytes that one acquire gets without growth or waiting */
@@ -301,22 +304,24 @@ typedef struct mge_slab_provider {
   void (*memory_info)(void* self, uint64_t* free_bytes, uint64_t* total_bytes);
 } mge_slab_provider;
 
-/* Asked under pressure, a policy says what the pool may keep (`retain`) while somebody else who shares its memory has none. */
-enum { MGE_PRESSURE_NONE = 0,      /* a plan is to run */
-       MGE_PRESSURE_MODERATE = 1,  /* a request was refused: the pool is trimmed to `retain`, and the request tried again */
+/* Why a policy is asked. */
+enum { MGE_PRESSURE_NONE = 0,      /* a plan is to run, or the pool was made and there is no plan yet: its bytes are 0 */
+       /* A request of somebody who shares the memory was refused. The pool is trimmed to `retain`, the request tried again. */
+       MGE_PRESSURE_MODERATE = 1,
        MGE_PRESSURE_CRITICAL = 2 };/* that was not enough: the pool is about to give back all that is not in use */
 
+/* What a policy decides on: the pool of one memory class, and the plan that was made last. */
 typedef struct mge_plan_summary {
   uint32_t struct_size;
   uint32_t concurrency; /* instances that are reckoned with; >= 1 */
   uint64_t arena_bytes;
   uint64_t constant_bytes;
   uint64_t workspace_bytes;
-  uint64_t memory_free;
-  uint64_t memory_total;
-  uint64_t budget; /* 0: none */
-  uint32_t pressure; /* MGE_PRESSURE_...: why the policy is asked */
-  uint32_t reserved;
+  uint64_t memory_free;  /* of the class, as far as the budget leaves it */
+  uint64_t memory_total; /* 0: unknown */
+  uint64_t budget;       /* of the class; 0: none */
+  uint32_t pressure;     /* MGE_PRESSURE_... */
+  int32_t memory_class;
 } mge_plan_summary;
 
 typedef struct mge_reserve_decision {
@@ -324,32 +329,37 @@ typedef struct mge_reserve_decision {
   uint32_t reserved;
   uint64_t initial;   /* bytes to acquire before the first run */
   uint64_t keep_free; /* bytes of the device to leave alone: the pool is trimmed before it would go below */
-  uint64_t retain;    /* bytes to keep committed when nothing is in use any more, and when trimmed of the excess */
+  uint64_t retain;    /* bytes that may stay committed when nothing is in use any more, or under pressure; 0: all of it, and
+                       * under pressure none */
   uint64_t step;      /* least growth of a pool that cuts blocks out of larger slabs; 0: the pool's own */
-  uint64_t cap;       /* most that the pool may commit; 0: as the budget allows, which binds in any case */
+  uint64_t cap;       /* most that the pool may commit, of all plans the largest; 0: as the budget allows, which binds anyway */
 } mge_reserve_decision;
 
-/* A pool of the backend's own, used from several threads at once. */
+/* A pool of the backend's own, used from several threads at once. Trimming and set_policy take no memory and call nothing of
+ * the provider but release: the host may hold locks of its own. */
 typedef struct mge_pool_api {
   uint32_t struct_size;
   uint32_t minor;
   mge_code (*create)(mge_device* device, int32_t memory_class, const mge_slab_provider* provider, mge_pool** out,
                      mge_error* error);
   void (*destroy)(mge_pool* pool);
-  /* `after`: the memory is used once this is reached (NULL: at once). Here and in release the struct lives until the call
-   * returns, its fence until the pool is destroyed: a pool may ask it later. Answers MGE_OK, MGE_NEEDS_WAIT (only with
-   * MAY_WAIT), MGE_GROWTH_REQUIRED (only with NO_GROWTH), or what the provider refused with. */
+  /* More than 0 bytes, aligned to a power of two up to 2^30. `after`: the memory is used once this is reached (NULL: at once).
+   * Here and in release the struct lives until the call returns, its fence until the pool is destroyed: a pool may ask it
+   * later. Answers MGE_OK, MGE_NEEDS_WAIT (only with MAY_WAIT), MGE_GROWTH_REQUIRED (only with NO_GROWTH), what the provider
+   * refused with, or an error. Rather than be refused, it may block until last uses are over. */
   mge_code (*acquire)(mge_pool* pool, uint64_t bytes, uint64_t alignment, const mge_fence_point* after, uint32_t flags,
                       mge_reservation* out, mge_error* error);
+  /* `last_use` (NULL: over already) has been enqueued: the fence gets there without anything else that the caller does. Of a
+   * reservation that was to be waited for, and was not, it is `ready`. */
   void (*release)(mge_pool* pool, const mge_reservation* reservation, const mge_fence_point* last_use);
   void (*trim)(mge_pool* pool, int32_t how);
   void (*stats)(const mge_pool* pool, mge_pool_stats* out);
-  /* [optional] What the reserve policy decided, for `retain` and `step`; the host sees to the rest. Until it is called, and
-   * without it, the pool itself judges what is excess. */
+  /* [optional] What the reserve policy decided. `retain` is resolved: 0 is none, UINT64_MAX all. It and `step` are for the
+   * pool, the rest the host sees to. Until it is called, and without it, the pool itself judges what is excess. */
   void (*set_policy)(mge_pool* pool, const mge_reserve_decision* decision);
 } mge_pool_api;
 
-/* Decides, without side effects; the pool acts, and the host's budget always binds. [any] */
+/* Decides, without side effects; the pool acts, and the host's budget always binds. The host may hold locks. [any] */
 typedef struct mge_reserve_api {
   uint32_t struct_size;
   uint32_t minor;

@@ -111,6 +111,13 @@ TEST(Conform, ABackendThatCannotStartHereIsNotPassed) {
   EXPECT_THAT(report->Fact("no_device"), HasSubstr("the driver is not installed"));
 }
 
+TEST(Conform, APoolOfTheHostsThatABackendWrapsPasses) {
+  absl::StatusOr<Report> report = Judge(MGE_BINARY_DIR "/tests/engine_fakes/tuner_wraps.so", {.only = {"pool.", "reserve.", "strategy."}});
+  ASSERT_TRUE(report.ok());
+  EXPECT_TRUE(report->passed()) << Findings(*report);
+  EXPECT_GE(report->Count(Outcome::kPassed), 10u);
+}
+
 TEST(Conform, WhatAllChecksNeedIsOneFindingAndTheyAreNotTried) {
   for (auto [mutant, check] : {std::pair("start_fails", "life.start"), std::pair("start_crashes", "life.start"),
                                std::pair("opens_nothing", "device.open_close")}) {

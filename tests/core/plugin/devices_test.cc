@@ -303,8 +303,11 @@ TEST(DeviceMemory, UnderPressureABackendsPolicyIsAsked) {
   Device& device = *machine->Resolve("fake0")->devices[0].device;
   Pool& pinned = **device.PoolOf(MGE_MEMORY_PINNED);  // charged to the host's budget
   pinned.Release(*pinned.Acquire(600 << 10));
-  const int trims = RecordOf(device).trims;
+  const auto trims = RecordOf(device).trims;
   EXPECT_FALSE(Tensor::Create(DType::kU8, {2 << 20}, device.host_allocator()).ok());
+  EXPECT_EQ(RecordOf(device).pressures, 0);  // nothing that comes back would make room for so much
+  Tensor most = *Tensor::Create(DType::kU8, {700 << 10}, device.host_allocator());
+  EXPECT_FALSE(Tensor::Create(DType::kU8, {700 << 10}, device.host_allocator()).ok());
   EXPECT_EQ(RecordOf(device).pressures, 1 << MGE_PRESSURE_MODERATE | 1 << MGE_PRESSURE_CRITICAL);
   EXPECT_EQ(RecordOf(device).trims, trims + 2);
 }
@@ -322,6 +325,40 @@ TEST(DeviceMemory, WhatIsIdleGoesBackDownToWhatThePolicyRetains) {
   pool.Release(used);
   device.TrimIdle();
   EXPECT_EQ(device.Stats().pool.committed, 95000u);
+}
+
+TEST(DeviceMemory, WithoutAPolicyWhatIsIdleIsKept) {
+  DevicesOptions options;
+  options.memory = {.pool = "naive", .reserve = "none"};
+  Machine machine({"good"}, std::move(options));
+  Device& device = *machine->Resolve("fake0")->devices[0].device;
+  Pool& pool = **device.PoolOf();
+  pool.Release(*pool.Acquire(200000));
+  device.TrimIdle();
+  EXPECT_EQ(device.Stats().pool.committed, 200000u);
+}
+
+TEST(DeviceMemory, WhatPinnedPoolsKeepIsNotInUseOnTheHost) {
+  Machine machine({"good"});
+  Pool& pinned = **machine->Resolve("fake0")->devices[0].device->PoolOf(MGE_MEMORY_PINNED);
+  mge_reservation r = *pinned.Acquire(100000);
+  EXPECT_EQ(machine->host().LiveBytes(), 100000u);
+  pinned.Release(r);
+  EXPECT_EQ(machine->host().LiveBytes(), 0u);
+  EXPECT_EQ(machine->host().budget().in_use(), 100000u);
+}
+
+TEST(DeviceMemory, AReserveThatRoundingPushesOverTheLimitIsMadeSmaller) {
+  for (const char* pool : {"naive", "round", "growing"}) {
+    DevicesOptions options;
+    options.memory_limits = {{"fake0", 700000}};
+    options.memory = {.pool = pool, .reserve = "bytes:900K"};
+    Machine machine({"good"}, std::move(options));
+    Device& device = *machine->Resolve("fake0")->devices[0].device;
+    absl::Status status = device.Reserve({});
+    EXPECT_TRUE(status.ok()) << pool << FormatError(status);
+    EXPECT_GE(device.Stats().pool.committed, 350000u) << pool;
+  }
 }
 
 TEST(DeviceMemory, ReservingTakesTheMemoryBeforeTheFirstRun) {

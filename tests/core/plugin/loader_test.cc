@@ -149,6 +149,10 @@ TEST(Loader, TheHostTableServesWhileTheBackendRuns) {
   EXPECT_EQ(error.text, "why");
   EXPECT_EQ(host->fail(host->self, nullptr, MGE_ABORTED, "why", 3), MGE_ABORTED);
   EXPECT_EQ(host->extension(host->self, "org.example.none", 1), nullptr);
+  EXPECT_EQ(host->extension(host->self, MGE_LOG_LEVEL_EXTENSION, 2), nullptr);  // newer than there is
+  auto* level = static_cast<const mge_log_level_api*>(host->extension(host->self, MGE_LOG_LEVEL_EXTENSION, 1));
+  ASSERT_NE(level, nullptr);
+  EXPECT_EQ(level->least(level->self), MGE_LOG_WARNING);
   EXPECT_EQ(host->thread_count(host->self), 1u);
   uint64_t sum = 0;
   host->parallel_for(

@@ -367,6 +367,26 @@ TEST(Pools, TellWhatIsFreeInOnePieceAndWhatTheBudgetRefused) {
 
 // ---------------------------------------------------------------- growing
 
+TEST(GrowingPool, GivesPartsOfABlockThatIsToBeWaitedFor) {
+  Driver driver;
+  std::unique_ptr<Pool> pool = Make("growing", driver);
+  mge_reservation whole = Take(*pool, 1 << 20);
+  mge_fence_point last = At(5);
+  pool->Release(whole, &last);
+  std::vector<mge_reservation> parts;
+  for (uint64_t bytes : {uint64_t{64}, uint64_t{1 << 19}}) {
+    parts.push_back(*pool->Acquire(bytes, 64, nullptr, MGE_POOL_MAY_WAIT | MGE_POOL_NO_GROWTH));
+    EXPECT_EQ(parts.back().ready, last.fence);
+    EXPECT_EQ(parts.back().bytes, bytes);
+  }
+  EXPECT_EQ(static_cast<char*>(parts[1].address) - static_cast<char*>(parts[0].address), 64);
+  for (const mge_reservation& r : parts) pool->Release(r);  // nobody waited: as long in use as before
+  EXPECT_EQ(pool->Stats().largest_free, 0u);
+  driver.reached = 5;
+  EXPECT_EQ(Take(*pool, 1 << 20).address, whole.address);  // in one piece again
+  pool->Release(whole);
+}
+
 TEST(GrowingPool, GrowsByTheStepOfThePolicy) {
   Driver driver;
   std::unique_ptr<Pool> pool = Make("growing", driver);

@@ -49,7 +49,9 @@ struct PoolRequest {
   uint64_t bytes;
   uint64_t alignment;
   const mge_fence_point* after;  // the memory is used once this is reached; NULL: at once
-  uint32_t flags;                // MGE_POOL_NO_GROWTH: else answer MGE_GROWTH_REQUIRED. MGE_POOL_MAY_WAIT: `ready` may be set
+  // MGE_POOL_NO_GROWTH: if nothing that is held fits, answer MGE_GROWTH_REQUIRED. MGE_POOL_MAY_WAIT: `ready` may be set, which
+  // becomes MGE_NEEDS_WAIT.
+  uint32_t flags;
   mge_error* error;
 };
 

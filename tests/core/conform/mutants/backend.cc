@@ -32,6 +32,7 @@ struct Backend : mge::BackendDefaults {
   using Queue = mutant::Queue;
   using Fence = mutant::Fence;
   using Record = mutant::Record;
+  using Layouts = mutant::Layouts;
   using Kernels = mge::Kernels<kRelu, kAdd, kMatMul, kReduceSum, kReorder>;
   using Claims = mge::Claims<ClaimAddNeg>;
   static Result Start() {

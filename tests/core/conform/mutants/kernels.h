@@ -28,6 +28,18 @@ inline Result Launch(const mge_run* run, Work work) {
   return queue.Enqueue(std::move(work));
 }
 
+constexpr uint64_t kColumns = 7;
+
+struct Layouts {
+  static Result Describe(Device&, const mge::LayoutQuestion& question, mge_layout_info* out) {
+    if (question.layout.opaque_id != kColumns && !Is("describes_anything")) return {MGE_INVALID_ARGUMENT, "there is number 7"};
+    out->bytes = 4 + (Is("describes_wrong_size") ? 1 : 0);
+    for (int64_t d : question.dims) out->bytes *= static_cast<uint64_t>(d);
+    if (!Is("describes_no_name")) out->name = mge::Text("columns");
+    return {};
+  }
+};
+
 struct Relu {
   static constexpr const char* kOp = "Relu";
   static void Offer(const mge::Problem& p, mge::Offers& offers) {
@@ -43,6 +55,8 @@ struct Relu {
                 .variant = 1,
                 .inputs = {mge::Permuted(columns)},
                 .outputs = {mge::Permuted(columns)}});
+    const mge_layout own = mge::Opaque(kColumns, 4 * p.input(0).elements());  // the same, under a number
+    offers.Add({.id = "mutant.relu.own", .rank = 2, .attributes = kSafe, .variant = 1, .inputs = {own}, .outputs = {own}});
   }
   Relu(const mge::Problem& p, const mge::Candidate&) : count(p.input(0).elements()) {
     if (Is("kernel_leak")) keep = ::new char[100];

@@ -21,7 +21,7 @@ class Pool {
     if (request.bytes > uint64_t{1} << 40) return {MGE_RESOURCE_EXHAUSTED, "no pool has as much memory"};
     uint64_t bytes = (request.bytes + 63) / 64 * 64, size = (bytes + kPage - 1) / kPage * kPage + kPage;
     ++calls_;
-    Block* block = Find(size, request.flags & MGE_POOL_MAY_WAIT);
+    Block* block = Find(size, request.after, request.flags & MGE_POOL_MAY_WAIT);
     if (block) ++stats_.hits;
     if (!block && (request.flags & MGE_POOL_NO_GROWTH) && !Is("ignores_no_growth"))
       return {Is("growth_is_exhausted") ? MGE_RESOURCE_EXHAUSTED : MGE_GROWTH_REQUIRED, "the pool may not grow"};
@@ -41,7 +41,7 @@ class Pool {
     address = (address + request.alignment - 1) / request.alignment * request.alignment + (Is("blocks_misaligned") ? 8 : 0);
     if (Is("blocks_overlap") && calls_ % 7 == 0 && last_) address = last_;
     last_ = address;
-    const bool ready = block->Ready();
+    const bool ready = block->Ready(request.after);
     block->used = true;
     block->bytes = bytes;
     stats_.in_use += bytes;
@@ -79,6 +79,7 @@ class Pool {
       if (b.Ready()) stats.largest_free = std::max(stats.largest_free, b.size - kPage);
     }
     if (Is("largest_free_lies")) stats.largest_free *= 2;
+    if (Is("largest_free_unknown")) stats.largest_free = 0;
     return stats;
   }
 
@@ -91,13 +92,16 @@ class Pool {
     mge_fence* fence;  // of the last use
     uint64_t value;
     uint64_t bytes;
-    bool Ready() const { return !used && (!fence || mge::internal::As<Fence>(fence).HostWait(value, 0).ok()); }
+    bool Ready(const mge_fence_point* after = nullptr) const {
+      if (after && fence && (after->fence == fence || Is("after_any_fence")) && after->value >= value) return !used;
+      return !used && (!fence || mge::internal::As<Fence>(fence).HostWait(value, 0).ok());
+    }
   };
-  Block* Find(uint64_t size, bool may_wait) {
+  Block* Find(uint64_t size, const mge_fence_point* after, bool may_wait) {
     Block* busy = nullptr;
     for (Block& b : blocks_) {
       if (b.size != size || b.used) continue;
-      if (b.Ready()) return &b;
+      if (b.Ready(after)) return &b;
       busy = &b;
     }
     return may_wait ? busy : nullptr;
@@ -107,8 +111,9 @@ class Pool {
       *out = mge::MakeSlab(MGE_MEMORY_DEVICE, size, std::aligned_alloc(kPage, size), nullptr);
       return {};
     }
-    ++stats_.slab_acquires;
-    return slabs_.Acquire(size, out, error);
+    Result r = slabs_.Acquire(size, out, error);
+    if (r.ok()) ++stats_.slab_acquires;
+    return r;
   }
   void Free(const Block& b) {
     stats_.committed -= b.size;

@@ -47,6 +47,7 @@ mge_code EnumerateDevices(const mge_device_sink* sink, mge_error*) {
   info.struct_size = sizeof(info);
   info.class_name = Text(TUNER_NAME);
   info.name = Text("a device for tests");
+  info.fingerprint = Text(TUNER_NAME);
   info.device_class = Text("tuner-1");
   info.score = 1;
   info.flags = MGE_DEVICE_HOST_ACCESSIBLE | MGE_DEVICE_ONLY_BY_NAME;
@@ -139,6 +140,7 @@ void PoolRelease(mge_pool* pool, const mge_reservation* r, const mge_fence_point
 }
 void PoolTrim(mge_pool* pool, int32_t how) { Inner()->trim(pool, how); }
 void PoolStats(const mge_pool* pool, mge_pool_stats* out) { Inner()->stats(pool, out); }
+void PoolSetPolicy(mge_pool* pool, const mge_reserve_decision* decision) { Inner()->set_policy(pool, decision); }
 mge_code Decide(mge_device*, const mge_plan_summary* plan, mge_reserve_decision* out, mge_error* e) {
   ++g_record.reserves;
   if (plan->arena_bytes) g_record.arena_bytes = plan->arena_bytes;
@@ -264,6 +266,9 @@ constexpr auto kPool = Table<mge_pool_api>([](auto& t) {
   t.release = PoolRelease;
   t.trim = PoolTrim;
   t.stats = PoolStats;
+#ifdef TUNER_WRAPS
+  t.set_policy = PoolSetPolicy;
+#endif
 });
 constexpr auto kReserve = Table<mge_reserve_api>([](auto& t) { t.decide = Decide; });
 constexpr auto kStrategy = Table<mge_strategy_api>([](auto& t) { t.order = Order; });
