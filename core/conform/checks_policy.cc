@@ -34,8 +34,9 @@ absl::Status CheckDecision(Subject& s, const mge_plan_summary& plan) {
 
 absl::Status CheckReserve(Subject& s) {
   if (!s.plugin().memory->own_reserve) return NotOffered("the backend uses a reserve policy of the host's");
-  for (uint64_t total : {uint64_t{0}, uint64_t{4} << 20, uint64_t{1} << 30, uint64_t{80} << 30}) {
+  for (uint64_t device : {uint64_t{0}, uint64_t{4} << 20, uint64_t{1} << 30, uint64_t{80} << 30}) {
     for (uint64_t budget : {uint64_t{0}, uint64_t{64} << 20}) {
+      const uint64_t total = device && budget ? std::min(device, budget) : device + budget;  // as far as the budget leaves it
       for (uint32_t pressure : {MGE_PRESSURE_NONE, MGE_PRESSURE_MODERATE, MGE_PRESSURE_CRITICAL}) {
         mge_plan_summary plan = {sizeof(plan), 1, 0, 0, 0, total / 2, total, budget, pressure, MGE_MEMORY_DEVICE};
         MGE_RETURN_IF_ERROR(CheckDecision(s, plan));  // the pool has just been made

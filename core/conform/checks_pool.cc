@@ -206,15 +206,17 @@ absl::Status CheckWhileBusy(Subject& s, Pool& pool, const mge_reservation& busy,
 }
 
 absl::Status CheckFences(Subject& s) {
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
   const mge_queue_api* api = s.plugin().queue;
   if (!api) return NotOffered("the backend has no queues, so that nothing is in use behind the host's back");
-  // What is enqueued on `queue` is not reached before `gate` is.
-  MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
-  MGE_ASSIGN_OR_RETURN(Queue opener, Queue::Create(s));
+  if (!s.plugin().memory->own_pool) return Pool::Create(s).status();
+  // The fences outlive the pool, and what is enqueued on the queues ends before both.
   MGE_ASSIGN_OR_RETURN(Fence gate, Fence::Create(s));
   MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
   MGE_ASSIGN_OR_RETURN(Fence other, Fence::Create(s));
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
+  // What is enqueued on `queue` is not reached before `gate` is.
+  MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
+  MGE_ASSIGN_OR_RETURN(Queue opener, Queue::Create(s));
   MGE_RETURN_IF_ERROR(Call("waiting", [&](mge_error* e) { return api->wait(queue, gate, 1, e); }));
   for (uint64_t value : {1, 2}) {
     MGE_RETURN_IF_ERROR(Call("signalling", [&](mge_error* e) { return api->signal(queue, fence, value, e); }));
@@ -225,7 +227,8 @@ absl::Status CheckFences(Subject& s) {
   pool->Release(busy, &last);
   std::vector<mge_reservation> held;
   const std::pair<uint32_t, const mge_fence_point*> requests[] = {
-      {0, nullptr}, {0, &before}, {0, &elsewhere}, {MGE_POOL_MAY_WAIT, nullptr}, {MGE_POOL_MAY_WAIT, &before}, {0, &last}};
+      {0, nullptr}, {0, &before}, {0, &elsewhere}, {MGE_POOL_MAY_WAIT, nullptr}, {MGE_POOL_MAY_WAIT, &before},
+      {MGE_POOL_MAY_WAIT, &elsewhere}, {0, &last}};
   for (auto [flags, after] : requests)
     MGE_RETURN_IF_ERROR(CheckWhileBusy(s, *pool, busy, last, flags, after, &held));
   for (uint64_t bytes : {uint64_t{64}, uint64_t{20000}}) {

@@ -207,8 +207,8 @@ inline constexpr Setting<Text> kMemoryReserve = {
     .key = "memory.reserve",
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "What the pool of a device takes before the first run and keeps when no session is left, or leaves alone: percent:N, bytes:SIZE, all or none; empty for "
-        "what its backend brings or names.",
+        "What the pool of a device takes before the first run and is left with when no session remains (bytes:SIZE, all), or "
+        "leaves of the device to others (percent:N), or none; empty for what its backend brings or names.",
 };
 inline constexpr Setting<GpuPool> kMemoryGpuPool = {
     .key = "memory.gpu_pool",

@@ -185,10 +185,9 @@ uint64_t Device::GiveBack(ClassMemory& memory, uint32_t pressure) noexcept {
     return absl::OkStatus();
   });
   // A policy that cannot answer has no say in what is kept.
-  const bool critical = pressure >= MGE_PRESSURE_CRITICAL;
-  memory.pool->Trim(asked.ok() && !critical ? MGE_TRIM_EXCESS : MGE_TRIM_ALL);
+  memory.pool->Trim(asked.ok() && pressure < MGE_PRESSURE_CRITICAL ? MGE_TRIM_EXCESS : MGE_TRIM_ALL);
   memory.pool->SetPolicy(memory.decision);
-  memory.slabs->Settle(critical);
+  memory.slabs->Settle(false);
   const uint64_t after = memory.slabs->held();
   return before - std::min(after, before);
 }
@@ -206,7 +205,16 @@ absl::Status Device::Reserve(const mge_plan_summary& plan) {
   uint64_t room = budget_->left();
   if (decision.cap) room = std::min(room, decision.cap - std::min(held, decision.cap));
   uint64_t more = std::min(decision.initial - held, room);
-  while (more && pool->Footprint(more) > room) more -= std::min(more, pool->Footprint(more) - room);
+  if (pool->Footprint(more) > room) {  // the largest request that fits as it is rounded
+    for (uint64_t least = 0, most = std::exchange(more, 0); least < most;) {
+      const uint64_t middle = most - (most - least) / 2;
+      if (pool->Footprint(middle) <= room) {
+        least = more = middle;
+      } else {
+        most = middle - 1;
+      }
+    }
+  }
   if (more == 0) return absl::OkStatus();
   // What a pool takes for a reservation that ends at once, it keeps.
   absl::StatusOr<mge_reservation> taken = pool->Acquire(more);
@@ -230,8 +238,9 @@ MemoryStats Device::Stats() {
   stats.limit = budget_->limit();
   stats.charged = budget_->in_use();
   stats.peak_charged = budget_->peak();
+  if (Orphaned()) return stats;
   std::lock_guard lock(mutex_);
-  if (handle() && !Orphaned()) {
+  if (handle()) {
     memory_api().memory_info(handle(), &stats.device.free_bytes, &stats.device.total_bytes);
     if (const auto& pool = classes_[MGE_MEMORY_DEVICE].pool) stats.pool = pool->Stats();
   }
@@ -244,8 +253,8 @@ uint64_t Device::LiveBytes() const {
 }
 
 void Device::Trim(int32_t how) {
-  std::lock_guard lock(mutex_);
   if (Orphaned()) return;
+  std::lock_guard lock(mutex_);
   for (ClassMemory& memory : classes_) {
     if (memory.pool) memory.pool->Trim(how);
   }

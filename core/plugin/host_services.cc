@@ -10,6 +10,7 @@
 #include <new>
 
 #include "core/base/errors.h"
+#include "core/plugin/memory/budget.h"
 #include "core/plugin/memory/ready_made.h"
 #include "fmt/format.h"
 
@@ -38,7 +39,7 @@ uint64_t Clock(void*) {
 // What the contract calls an error of the host.
 mge_code CodeOf(const absl::Status& status) {
   const int id = status.ok() ? 0 : ErrorId(status);
-  if (id == errors::kOverBudget.id || id == errors::kOverCap.id) return MGE_OVER_BUDGET;
+  if (IsOverBudget(status)) return MGE_OVER_BUDGET;
   if (id == errors::kGrowthRequired.id) return MGE_GROWTH_REQUIRED;
   return static_cast<mge_code>(status.code());
 }

@@ -20,7 +20,9 @@ class BackendPool : public Pool {
   ~BackendPool() override { api_->destroy(pool_); }
 
   void Release(const mge_reservation& reservation, const mge_fence_point* last_use) override {
-    if (reservation.address) api_->release(pool_, &reservation, last_use);
+    if (!reservation.address) return;
+    const mge_fence_point until = LastUseOf(reservation, last_use);
+    api_->release(pool_, &reservation, until.fence ? &until : nullptr);
   }
   void Trim(int32_t how) override { api_->trim(pool_, how); }
   mge_pool_stats Stats() const override {
@@ -33,6 +35,8 @@ class BackendPool : public Pool {
       if (!(stats.presence >> i & 1)) *members[i] = 0;
     }
     if (!(stats.presence & 1)) stats.in_use = stats.committed;  // none of it is known to be idle
+    stats.over_budget = over_budget();
+    stats.presence |= uint32_t{1} << (std::size(members) - 1);
     return stats;
   }
   void SetPolicy(const mge_reserve_decision& decision) override {
@@ -46,20 +50,29 @@ class BackendPool : public Pool {
                                        uint32_t flags) override {
     CheckRequest(alignment, flags);
     if (bytes == 0) return NoMemory();
-    MGE_RETURN_IF_ERROR(PaddedSize(bytes, alignment).status());
-    // Trimmed from outside before the device would go below.
-    if (uint64_t keep = keep_free_.load(std::memory_order_relaxed)) {
-      MemoryInfo info = slabs_->Info();
-      if (info.total_bytes && (info.free_bytes <= keep || bytes > info.free_bytes - keep))
-        api_->trim(pool_, MGE_TRIM_ALL);
-    }
+    if (!LeavesTooLittle(bytes)) return Ask(bytes, alignment, after, flags);
+    // The pool must not grow while it keeps something, nor lose what fits.
+    absl::StatusOr<mge_reservation> held = Ask(bytes, alignment, after, flags | MGE_POOL_NO_GROWTH);
+    if ((flags & MGE_POOL_NO_GROWTH) || ErrorId(held.status()) != errors::kGrowthRequired.id) return held;
+    api_->trim(pool_, MGE_TRIM_ALL);
+    return Ask(bytes, alignment, after, flags);
+  }
+
+ private:
+  bool LeavesTooLittle(uint64_t bytes) const {
+    const uint64_t keep = keep_free_.load(std::memory_order_relaxed);
+    if (keep == 0) return false;
+    const MemoryInfo info = slabs_->Info();
+    return info.total_bytes && (info.free_bytes <= keep || bytes > info.free_bytes - keep);
+  }
+
+  absl::StatusOr<mge_reservation> Ask(uint64_t bytes, uint64_t alignment, const mge_fence_point* after, uint32_t flags) {
     mge_reservation out = NoMemory();
     mge_error error;
     mge_code code = CallBackend(error, [&](mge_error* e) {
       return api_->acquire(pool_, bytes, alignment, after, flags, &out, e);
     });
-    std::string what =
-        fmt::format("device {}: the backend's own pool, asked for {} bytes,", device_, bytes);
+    const std::string what = fmt::format("device {}: the backend's own pool, asked for {} bytes,", device_, bytes);
     const bool waits = code == MGE_NEEDS_WAIT;
     if (code != MGE_OK && !waits) return StatusOfBackend(code, error, what);
     if (out.address && reinterpret_cast<uintptr_t>(out.address) % alignment == 0 && out.bytes >= bytes &&
@@ -67,12 +80,10 @@ class BackendPool : public Pool {
       return out;
     error.text = fmt::format("it gave {} bytes at {}{}", out.bytes, fmt::ptr(out.address),
                              waits == (out.ready != nullptr) ? "" : ", and the fence to wait for does not fit the code");
-    const mge_fence_point until = LastUseOf(out, nullptr);
-    api_->release(pool_, &out, until.fence ? &until : nullptr);
+    Release(out, nullptr);
     return StatusOfBackend(MGE_INTERNAL, error, what);
   }
 
- private:
   const mge_pool_api* api_;
   mge_pool* pool_;
   DeviceSlabs* slabs_;

@@ -65,8 +65,7 @@ absl::StatusOr<mge_reservation> BucketPool::Take(uint64_t bytes, uint64_t alignm
                                                  uint32_t flags) {
   CheckRequest(alignment, flags);
   if (bytes == 0) return NoMemory();
-  MGE_ASSIGN_OR_RETURN(uint64_t padded, PaddedSize(bytes, alignment));
-  const uint64_t size = round_(padded, options_);
+  const uint64_t size = round_(PaddedSize(bytes, alignment), options_);
   std::lock_guard lock(mutex_);
   if (!caching_) GiveBack(0, false);
   std::unique_ptr<Block> block = caching_ ? TakeCached(size, after, flags & MGE_POOL_MAY_WAIT) : nullptr;

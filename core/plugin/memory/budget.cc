@@ -9,12 +9,6 @@
 #include "fmt/format.h"
 
 namespace mge {
-namespace {
-
-constexpr uint64_t kLargestRequest = uint64_t{1} << 62;  // beyond any device
-
-}  // namespace
-
 absl::Status Budget::Charge(uint64_t bytes) {
   uint64_t now = in_use_.load(std::memory_order_relaxed);
   uint64_t next;
@@ -42,38 +36,46 @@ uint64_t Budget::left() const {
   return used < limit_ ? limit_ - used : 0;
 }
 
+std::unique_lock<std::mutex> Budget::Lock() const {
+  if (getpid() == process_) return std::unique_lock(mutex_);
+  return std::unique_lock(mutex_, std::try_to_lock);
+}
+
 void Budget::Join(const void* who, Keeper keeper) {
-  std::lock_guard lock(mutex_);
-  keepers_.emplace_back(who, std::move(keeper));
+  if (auto lock = Lock()) keepers_.emplace_back(who, std::move(keeper));
 }
 
 void Budget::Leave(const void* who) {
-  if (getpid() != process_) return;
-  std::lock_guard lock(mutex_);
-  std::erase_if(keepers_, [&](const auto& keeper) { return keeper.first == who; });
+  if (auto lock = Lock()) std::erase_if(keepers_, [&](const auto& keeper) { return keeper.first == who; });
 }
 
 uint64_t Budget::idle() const {
-  if (getpid() != process_) return 0;
-  std::lock_guard lock(mutex_);
   uint64_t bytes = 0;
-  for (const auto& [who, keeper] : keepers_) bytes += keeper.idle();
+  if (auto lock = Lock()) {
+    for (const auto& [who, keeper] : keepers_) bytes += keeper.idle();
+  }
   return bytes;
 }
 
 bool Budget::CanHelp(const absl::Status& refusal, uint64_t bytes) const {
   const int id = ErrorId(refusal);
-  const bool ran_out = absl::IsResourceExhausted(refusal) && id != errors::kOverCap.id && id != errors::kGrowthRequired.id;
-  return ran_out && bytes <= (limit_ ? limit_ : kLargestRequest) && getpid() == process_;
+  return absl::IsResourceExhausted(refusal) && id != errors::kOverCap.id && id != errors::kGrowthRequired.id &&
+         bytes <= (limit_ ? limit_ : kLargestRequest);
 }
 
 uint64_t Budget::AskBack(const void* but, uint32_t pressure) {
-  std::lock_guard lock(mutex_);
   uint64_t given = 0;
-  for (const auto& [who, keeper] : keepers_) {
-    if (who != but) given += keeper.give_back(pressure);
+  if (auto lock = Lock()) {
+    for (const auto& [who, keeper] : keepers_) {
+      if (who != but) given += keeper.give_back(pressure);
+    }
   }
   return given;
+}
+
+bool IsOverBudget(const absl::Status& status) {
+  const int id = ErrorId(status);
+  return id == errors::kOverBudget.id || id == errors::kOverCap.id;
 }
 
 absl::StatusOr<std::shared_ptr<std::byte>> BudgetedHostAllocator::Allocate(int64_t bytes) {

@@ -49,8 +49,7 @@ class Budget {
   void Leave(const void* who);  // returns when no call of it is under way
   uint64_t idle() const;        // of all keepers
   // take() answers a StatusOr. Where it says that memory ran out for `bytes`, everybody but `who` is asked to give back, and
-  // if somebody does, it is called again. In a process forked from the one that made the budget, nobody is asked: their
-  // locks may be held for ever.
+  // if somebody does, it is called again.
   template <typename F>
   auto Press(const void* who, uint64_t bytes, F&& take) -> decltype(take()) {
     auto taken = take();
@@ -64,6 +63,8 @@ class Budget {
  private:
   bool CanHelp(const absl::Status& refusal, uint64_t bytes) const;
   uint64_t AskBack(const void* but, uint32_t pressure);
+  // In a process forked from the one that made the budget, a lock that was held then is never free: it is not waited for.
+  std::unique_lock<std::mutex> Lock() const;
 
   const std::string owner_;
   const uint64_t limit_;
@@ -73,6 +74,12 @@ class Budget {
   mutable std::mutex mutex_;
   std::vector<std::pair<const void*, Keeper>> keepers_;
 };
+
+// Whether it says that a limit was in the way: of the budget, or of a pool.
+bool IsOverBudget(const absl::Status& status);
+
+// Requests above this are refused by every pool: no device has as much, and sums with it stay in range.
+inline constexpr uint64_t kLargestRequest = uint64_t{1} << 62;
 
 // Host tensors whose bytes count against a budget until the last view of them is gone, which may be after the allocator
 // itself is.

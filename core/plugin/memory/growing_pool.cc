@@ -190,9 +190,7 @@ absl::StatusOr<mge_reservation> GrowingPool::Take(uint64_t bytes, uint64_t align
   CheckRequest(alignment, flags);
   if (bytes == 0) return NoMemory();
   alignment = std::max(alignment, kDefaultAlignment);
-  MGE_ASSIGN_OR_RETURN(uint64_t padded, PaddedSize(bytes, alignment));
-  uint64_t size = AlignUp(bytes, kDefaultAlignment);
-  padded = AlignUp(padded, kDefaultAlignment);
+  const uint64_t size = AlignUp(bytes, kDefaultAlignment), padded = AlignUp(PaddedSize(bytes, alignment), kDefaultAlignment);
   std::lock_guard lock(mutex_);
   if (!Stock()) return OutOfHostMemory();
   mge_reservation out;
@@ -236,7 +234,7 @@ void GrowingPool::Release(const mge_reservation& reservation, const mge_fence_po
 
 void GrowingPool::GiveBackOfRange(uint64_t retain) {
   const auto base = reinterpret_cast<uintptr_t>(range_->slab()->address);
-  // The largest first; what is left of a block is smaller than it and holds no whole granule.
+  // The largest first, and of the last one no more than is needed, from its end; what is left of a block is smaller than it.
   std::pair<uint64_t, uintptr_t> last = {UINT64_MAX, UINTPTR_MAX};
   for (auto next = free_by_size_.lower_bound(last); next != free_by_size_.begin(); next = free_by_size_.lower_bound(last)) {
     last = *std::prev(next);
@@ -244,7 +242,10 @@ void GrowingPool::GiveBackOfRange(uint64_t retain) {
     auto [bytes, address] = last;
     auto at = free_.find(address);
     if (at->second.slab != range_->slab()) continue;
-    GrowingRange::Piece gone = range_->Decommit(address - base, bytes);
+    const uint64_t granules = (address + bytes - base) & ~(range_->granularity() - 1);  // of the range, to the block's last
+    const uint64_t excess = std::min(AlignUp(stats_.committed - retain, range_->granularity()), granules);
+    const uintptr_t cut = std::max(address, base + granules - excess);
+    GrowingRange::Piece gone = range_->Decommit(cut - base, address + bytes - cut);
     if (gone.bytes == 0) continue;
     RemoveFree(at);
     const uintptr_t begin = base + gone.offset, end = begin + gone.bytes;

@@ -20,11 +20,6 @@ namespace {
 constexpr std::string_view kPoolNames[] = {"naive", "round", "unpooled", "growing"};
 constexpr uint64_t kLeastPage = 32;
 
-bool IsOverBudget(const absl::Status& status) {
-  const int id = ErrorId(status);
-  return id == errors::kOverBudget.id || id == errors::kOverCap.id;
-}
-
 uint64_t Exactly(uint64_t bytes, const PoolOptions&) { return bytes; }
 
 uint64_t RoundUp(uint64_t n, uint64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
@@ -55,6 +50,9 @@ std::optional<uint64_t> ParseBytes(std::string_view text) {
 
 absl::StatusOr<mge_reservation> Pool::Acquire(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
                                               uint32_t flags) {
+  if (bytes > kLargestRequest) {
+    return Fail(errors::kOutOfMemory, "the request is larger than any device", {.what = fmt::format("{} bytes", bytes)});
+  }
   auto take = [&] { return Take(bytes, alignment, after, flags); };
   absl::StatusOr<mge_reservation> taken = budget_ ? budget_->Press(this, Footprint(bytes), take) : take();
   if (!taken.ok() && IsOverBudget(taken.status())) over_budget_.fetch_add(1, std::memory_order_relaxed);

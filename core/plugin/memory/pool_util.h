@@ -33,12 +33,7 @@ inline mge_reservation NoMemory() {
 }
 
 // A size that holds `bytes` at any alignment, when slabs begin at multiples of kDefaultAlignment.
-// kOutOfMemory beyond 2^62.
-inline absl::StatusOr<uint64_t> PaddedSize(uint64_t bytes, uint64_t alignment) {
-  if (bytes > uint64_t{1} << 62) {
-    return Fail(errors::kOutOfMemory, "the request is larger than any device",
-                {.what = fmt::format("{} bytes", bytes)});
-  }
+inline uint64_t PaddedSize(uint64_t bytes, uint64_t alignment) {
   return alignment > kDefaultAlignment ? bytes + (alignment - kDefaultAlignment) : bytes;
 }
 

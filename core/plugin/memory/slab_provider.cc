@@ -114,8 +114,9 @@ absl::Status DeviceSlabs::Refused(mge_code code, const mge_error& error, uint64_
     return StatusOfBackend(code, error, fmt::format("device {}: taking {} bytes", name_, bytes));
   }
   MemoryInfo info = Info();
-  std::string what = fmt::format("{} bytes were asked for, {} are free, MGE holds {}", bytes,
-                                 info.free_bytes, budget_->in_use());
+  std::string what = fmt::format("{} bytes were asked for, ", bytes);
+  if (info.total_bytes) what += fmt::format("{} are free, ", info.free_bytes);
+  what += fmt::format("MGE holds {}", budget_->in_use());
   if (!error.text.empty()) what += "; " + TextOfBackend(code, error);
   return Fail(errors::kOutOfMemory,
               fmt::format("device {} has no memory left for this request", name_),
@@ -213,9 +214,10 @@ void DeviceSlabs::Decommit(const mge_slab& range, uint64_t offset, uint64_t byte
 
 MemoryInfo DeviceSlabs::Info() const {
   MemoryInfo info;
-  memory_->memory_info(device_, &info.free_bytes, &info.total_bytes);
+  // Which tells of the default class.
+  if (memory_class_ == MGE_MEMORY_DEVICE) memory_->memory_info(device_, &info.free_bytes, &info.total_bytes);
   if (uint64_t limit = budget_->limit()) {
-    info.free_bytes = std::min(info.free_bytes, budget_->left());
+    info.free_bytes = info.total_bytes ? std::min(info.free_bytes, budget_->left()) : budget_->left();
     info.total_bytes = info.total_bytes ? std::min(info.total_bytes, limit) : limit;
   }
   return info;

@@ -276,7 +276,7 @@ enum { MGE_POOL_NO_GROWTH = 1, /* only what the pool holds already; else MGE_GRO
        MGE_POOL_MAY_WAIT = 2 }; /* rather than grow, give a block whose last use is not over, and say MGE_NEEDS_WAIT */
 #define MGE_POOL_KNOWN_BITS 3u
 /* How to trim. What is in use, also behind a fence, stays in any case. */
-enum { MGE_TRIM_EXCESS = 1, /* until at most `retain` bytes (set_policy) are committed */
+enum { MGE_TRIM_EXCESS = 1, /* until at most `retain` bytes (set_policy) are committed; where that is so, nothing goes */
        MGE_TRIM_ALL = 2 };
 
 typedef struct mge_pool_stats {
@@ -310,7 +310,7 @@ enum { MGE_PRESSURE_NONE = 0,      /* a plan is to run, or the pool was made and
        MGE_PRESSURE_MODERATE = 1,
        MGE_PRESSURE_CRITICAL = 2 };/* that was not enough: the pool is about to give back all that is not in use */
 
-/* What a policy decides on: the pool of one memory class, and the plan that was made last. */
+/* What a policy decides on: the pool of one memory class, and the plan that was made last, whose bytes are of class DEVICE. */
 typedef struct mge_plan_summary {
   uint32_t struct_size;
   uint32_t concurrency; /* instances that are reckoned with; >= 1 */
@@ -327,15 +327,15 @@ typedef struct mge_plan_summary {
 typedef struct mge_reserve_decision {
   uint32_t struct_size;
   uint32_t reserved;
-  uint64_t initial;   /* bytes to acquire before the first run */
+  uint64_t initial;   /* bytes to acquire before the first run; at most memory_total, where that is known, and cap */
   uint64_t keep_free; /* bytes of the device to leave alone: the pool is trimmed before it would go below */
   uint64_t retain;    /* bytes that may stay committed when nothing is in use any more, or under pressure; 0: all of it, and
                        * under pressure none */
   uint64_t step;      /* least growth of a pool that cuts blocks out of larger slabs; 0: the pool's own */
-  uint64_t cap;       /* most that the pool may commit, of all plans the largest; 0: as the budget allows, which binds anyway */
+  uint64_t cap;       /* most that the pool may commit, of all plans so far the largest; 0: as the budget allows, which binds anyway */
 } mge_reserve_decision;
 
-/* A pool of the backend's own, used from several threads at once. Trimming and set_policy take no memory and call nothing of
+/* A pool of the backend's own, used from several threads at once. trim, stats and set_policy take no memory and call nothing of
  * the provider but release: the host may hold locks of its own. */
 typedef struct mge_pool_api {
   uint32_t struct_size;
@@ -346,11 +346,12 @@ typedef struct mge_pool_api {
   /* More than 0 bytes, aligned to a power of two up to 2^30. `after`: the memory is used once this is reached (NULL: at once).
    * Here and in release the struct lives until the call returns, its fence until the pool is destroyed: a pool may ask it
    * later. Answers MGE_OK, MGE_NEEDS_WAIT (only with MAY_WAIT), MGE_GROWTH_REQUIRED (only with NO_GROWTH), what the provider
-   * refused with, or an error. Rather than be refused, it may block until last uses are over. */
+   * refused with, or an error. Before it passes a refusal on, it has given back what it keeps, and may block until last uses
+   * are over. */
   mge_code (*acquire)(mge_pool* pool, uint64_t bytes, uint64_t alignment, const mge_fence_point* after, uint32_t flags,
                       mge_reservation* out, mge_error* error);
   /* `last_use` (NULL: over already) has been enqueued: the fence gets there without anything else that the caller does. Of a
-   * reservation that was to be waited for, and was not, it is `ready`. */
+   * reservation that was not used after all, it is `ready` where that was to be waited for, else the `after` of acquire. */
   void (*release)(mge_pool* pool, const mge_reservation* reservation, const mge_fence_point* last_use);
   void (*trim)(mge_pool* pool, int32_t how);
   void (*stats)(const mge_pool* pool, mge_pool_stats* out);
@@ -448,8 +449,9 @@ typedef struct mge_layout_info {
 typedef struct mge_layout_api {
   uint32_t struct_size;
   uint32_t minor;
+  /* An opaque_id that no candidate names is refused. [any] */
   mge_code (*describe)(mge_device* device, const mge_layout* layout, mge_dtype dtype, int32_t rank, const int64_t* dims,
-                       mge_layout_info* out, mge_error* error); /* [any] */
+                       mge_layout_info* out, mge_error* error);
 } mge_layout_api;
 
 /* ---------------------------------------------------------------- kernels */

@@ -178,6 +178,22 @@ TEST(GrowingRange, HolesDoNotMakeALargeRequestFail) {
   EXPECT_FALSE(large_fits(false));
 }
 
+TEST(GrowingRange, TrimmingTheExcessTakesNoMoreThanThat) {
+  Bench b("growing");
+  mge_reserve_decision decision = {};
+  decision.struct_size = sizeof(decision);
+  decision.retain = 3 * kMiB;
+  b.pool->SetPolicy(decision);
+  b.pool->Release(b.Get(10 * kMiB));
+  b.pool->Trim(MGE_TRIM_EXCESS);
+  EXPECT_EQ(b.card.held, 3 * kMiB);
+  mge_reservation r = b.Get(3 * kMiB);  // what was kept is one piece
+  EXPECT_EQ(b.card.held, 3 * kMiB);
+  b.pool->Release(r);
+  b.pool->Trim(MGE_TRIM_ALL);
+  EXPECT_EQ(b.card.held, 0u);
+}
+
 TEST(GrowingRange, TheBudgetIsChargedForWhatIsCommitted) {
   Bench b("growing", true, 4 * kMiB);
   mge_reservation r = b.Get(3 * kMiB);

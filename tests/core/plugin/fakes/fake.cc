@@ -134,8 +134,10 @@ mge_code PoolCreate(mge_device*, int32_t, const mge_slab_provider* provider, mge
   return MGE_OK;
 }
 void PoolDestroy(mge_pool*) {}
-mge_code PoolAcquire(mge_pool*, uint64_t bytes, uint64_t, const mge_fence_point*, uint32_t,
+// It keeps nothing.
+mge_code PoolAcquire(mge_pool*, uint64_t bytes, uint64_t, const mge_fence_point*, uint32_t flags,
                      mge_reservation* out, mge_error* error) {
+  if (flags & MGE_POOL_NO_GROWTH) return MGE_GROWTH_REQUIRED;
   mge_slab slab = {};
   slab.struct_size = sizeof(slab);
   if (mge_code code = g_provider->acquire(g_provider->self, bytes, &slab, error)) return code;
