@@ -50,6 +50,7 @@ class BackendPool : public Pool {
                                        uint32_t flags) override {
     CheckRequest(alignment, flags);
     if (bytes == 0) return NoMemory();
+    if (bytes > kLargestRequest) return TooLarge(bytes);
     if (!LeavesTooLittle(bytes)) return Ask(bytes, alignment, after, flags);
     // The pool must not grow while it keeps something, nor lose what fits.
     absl::StatusOr<mge_reservation> held = Ask(bytes, alignment, after, flags | MGE_POOL_NO_GROWTH);

@@ -65,6 +65,7 @@ absl::StatusOr<mge_reservation> BucketPool::Take(uint64_t bytes, uint64_t alignm
                                                  uint32_t flags) {
   CheckRequest(alignment, flags);
   if (bytes == 0) return NoMemory();
+  if (bytes > kLargestRequest) return TooLarge(bytes);
   const uint64_t size = round_(PaddedSize(bytes, alignment), options_);
   std::lock_guard lock(mutex_);
   if (!caching_) GiveBack(0, false);
@@ -83,12 +84,10 @@ absl::StatusOr<mge_reservation> BucketPool::Take(uint64_t bytes, uint64_t alignm
   }
   stats_.in_use += size;
   stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
-  mge_reservation out = Place(
-      block->slab, AlignUp(reinterpret_cast<uintptr_t>(block->slab.address), alignment), size);
-  out.ready = block->last_use.fence;
-  out.ready_value = block->last_use.value;
-  out.token = reinterpret_cast<uintptr_t>(block.release());
-  return out;
+  const Block& given = *block.release();
+  return Reservation({&given.slab, AlignUp(reinterpret_cast<uintptr_t>(given.slab.address), alignment), size,
+                      given.last_use.fence, given.last_use.value},
+                     &given);
 }
 
 void BucketPool::Release(const mge_reservation& reservation, const mge_fence_point* last_use) {

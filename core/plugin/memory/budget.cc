@@ -79,7 +79,9 @@ bool IsOverBudget(const absl::Status& status) {
 }
 
 absl::StatusOr<std::shared_ptr<std::byte>> BudgetedHostAllocator::Allocate(int64_t bytes) {
-  return budget_->Press(this, static_cast<uint64_t>(std::max<int64_t>(bytes, 0)), [&] { return Take(bytes); });
+  absl::StatusOr<std::shared_ptr<std::byte>> taken = Take(bytes);
+  if (!taken.ok()) budget_->Press(this, static_cast<uint64_t>(std::max<int64_t>(bytes, 0)), taken, [&] { return Take(bytes); });
+  return taken;
 }
 
 absl::StatusOr<std::shared_ptr<std::byte>> BudgetedHostAllocator::Take(int64_t bytes) {

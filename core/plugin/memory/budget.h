@@ -48,16 +48,14 @@ class Budget {
   void Join(const void* who, Keeper keeper);
   void Leave(const void* who);  // returns when no call of it is under way
   uint64_t idle() const;        // of all keepers
-  // take() answers a StatusOr. Where it says that memory ran out for `bytes`, everybody but `who` is asked to give back, and
-  // if somebody does, it is called again.
-  template <typename F>
-  auto Press(const void* who, uint64_t bytes, F&& take) -> decltype(take()) {
-    auto taken = take();
+  // `taken` is the StatusOr that take() has answered. Where it says that memory ran out for `bytes`, everybody but `who` is
+  // asked to give back, and if somebody does, take() is called again.
+  template <typename T, typename F>
+  void Press(const void* who, uint64_t bytes, absl::StatusOr<T>& taken, F&& take) {
     for (uint32_t pressure : {MGE_PRESSURE_MODERATE, MGE_PRESSURE_CRITICAL}) {
       if (taken.ok() || !CanHelp(taken.status(), bytes)) break;
       if (AskBack(who, pressure) > 0) taken = take();
     }
-    return taken;
   }
 
  private:

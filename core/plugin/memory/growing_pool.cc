@@ -75,28 +75,26 @@ void GrowingPool::SettleRecent() {
 }
 
 // The one released last of exactly this size.
-bool GrowingPool::TakeRecent(uint64_t bytes, uint64_t alignment, mge_reservation& out) {
+bool GrowingPool::TakeRecent(uint64_t bytes, uint64_t alignment, Piece& out) {
   for (int i = recent_count_; i-- > 0;) {
     const Recent found = recent_[i];
     if (found.block.bytes != bytes || (found.address & (alignment - 1))) continue;
     std::copy(recent_ + i + 1, recent_ + recent_count_, recent_ + i);
     --recent_count_;
-    out = Hand(*found.block.slab, found.address, bytes);
+    out = {found.block.slab, found.address, bytes};
     return true;
   }
   return false;
 }
 
-mge_reservation GrowingPool::Hand(const mge_slab& slab, uintptr_t address, uint64_t bytes) {
+absl::StatusOr<mge_reservation> GrowingPool::Hand(const Piece& piece) {
   ++handed_out_;
-  stats_.in_use += bytes;
+  stats_.in_use += piece.bytes;
   stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
-  mge_reservation out = Place(slab, address, bytes);
-  out.token = reinterpret_cast<uintptr_t>(&slab);
-  return out;
+  return Reservation(piece, piece.slab);
 }
 
-bool GrowingPool::TakeFree(uint64_t bytes, uint64_t alignment, mge_reservation& out) {
+bool GrowingPool::TakeFree(uint64_t bytes, uint64_t alignment, Piece& out) {
   for (auto fit = free_by_size_.lower_bound({bytes, 0}); fit != free_by_size_.end(); ++fit) {
     auto [size, begin] = *fit;
     uintptr_t address = AlignUp(begin, alignment);
@@ -106,7 +104,7 @@ bool GrowingPool::TakeFree(uint64_t bytes, uint64_t alignment, mge_reservation& 
     RemoveFree(at);
     if (address > begin) AddFree(begin, {address - begin, slab});
     if (uint64_t rest = begin + size - (address + bytes)) AddFree(address + bytes, {rest, slab});
-    out = Hand(*slab, address, bytes);
+    out = {slab, address, bytes};
     return true;
   }
   return false;
@@ -114,7 +112,7 @@ bool GrowingPool::TakeFree(uint64_t bytes, uint64_t alignment, mge_reservation& 
 
 // Of a block that the same fence has freed by the time of its next use, or else of one that is to be waited for.
 bool GrowingPool::TakePending(uint64_t bytes, uint64_t alignment, const mge_fence_point* after, bool may_wait,
-                              mge_reservation& out) {
+                              Piece& out) {
   if (!after && !may_wait) return false;
   auto ordered = [&](const Pending& p) {
     return after && after->fence && p.last_use.fence == after->fence && p.last_use.value <= after->value;
@@ -126,7 +124,7 @@ bool GrowingPool::TakePending(uint64_t bytes, uint64_t alignment, const mge_fenc
       best = p;
   }
   if (best == pending_.end()) return false;
-  out = Hand(*best->block.slab, best->address, bytes);
+  out = {best->block.slab, best->address, bytes};
   if (!ordered(*best)) out.ready = best->last_use.fence, out.ready_value = best->last_use.value;
   best->address += bytes;
   best->block.bytes -= bytes;
@@ -189,25 +187,26 @@ absl::StatusOr<mge_reservation> GrowingPool::Take(uint64_t bytes, uint64_t align
                                                   uint32_t flags) {
   CheckRequest(alignment, flags);
   if (bytes == 0) return NoMemory();
+  if (bytes > kLargestRequest) return TooLarge(bytes);
   alignment = std::max(alignment, kDefaultAlignment);
   const uint64_t size = AlignUp(bytes, kDefaultAlignment), padded = AlignUp(PaddedSize(bytes, alignment), kDefaultAlignment);
   std::lock_guard lock(mutex_);
   if (!Stock()) return OutOfHostMemory();
-  mge_reservation out;
+  Piece out;
   if (TakeRecent(size, alignment, out)) {
     ++stats_.hits;
-    return out;
+    return Hand(out);
   }
   SettleRecent();
   Sweep(false);
   if (TakeFree(size, alignment, out) || TakePending(size, alignment, after, flags & MGE_POOL_MAY_WAIT, out)) {
     ++stats_.hits;
-    return out;
+    return Hand(out);
   }
   if (flags & MGE_POOL_NO_GROWTH) return GrowthForbidden(name(), bytes);
   absl::Status grown = Grow(padded);
   // Growing may have waited for blocks that now serve, though the device has nothing more to give.
-  if (TakeFree(size, alignment, out)) return out;
+  if (TakeFree(size, alignment, out)) return Hand(out);
   MGE_CHECK(!grown.ok());
   return grown;
 }

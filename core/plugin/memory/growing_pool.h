@@ -13,6 +13,7 @@
 
 #include "core/plugin/memory/growing_range.h"
 #include "core/plugin/memory/pool.h"
+#include "core/plugin/memory/pool_util.h"
 #include "core/plugin/memory/spare_nodes.h"
 
 namespace mge {
@@ -61,15 +62,15 @@ class GrowingPool : public Pool {
   void RemoveFree(std::map<uintptr_t, Block>::iterator at) noexcept;
   void Sweep(bool wait);  // pending blocks that are over become free
   void SettleRecent();    // the blocks released last become free
-  bool TakeRecent(uint64_t bytes, uint64_t alignment, mge_reservation& out);
-  bool TakeFree(uint64_t bytes, uint64_t alignment, mge_reservation& out);
-  bool TakePending(uint64_t bytes, uint64_t alignment, const mge_fence_point* after, bool may_wait, mge_reservation& out);
+  bool TakeRecent(uint64_t bytes, uint64_t alignment, Piece& out);
+  bool TakeFree(uint64_t bytes, uint64_t alignment, Piece& out);
+  bool TakePending(uint64_t bytes, uint64_t alignment, const mge_fence_point* after, bool may_wait, Piece& out);
   absl::Status Grow(uint64_t bytes);
   absl::Status GrowBy(uint64_t bytes, uint64_t least);
   void AddCommitted(uintptr_t address, Block block);
   void GiveBack(uint64_t retain);
   void GiveBackOfRange(uint64_t retain);
-  mge_reservation Hand(const mge_slab& slab, uintptr_t address, uint64_t bytes);
+  absl::StatusOr<mge_reservation> Hand(const Piece& piece);
 
   SlabProvider* const provider_;
   const std::unique_ptr<GrowingRange> range_;  // nullptr without virtual memory

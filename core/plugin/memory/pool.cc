@@ -48,15 +48,10 @@ std::optional<uint64_t> ParseBytes(std::string_view text) {
 
 }  // namespace
 
-absl::StatusOr<mge_reservation> Pool::Acquire(uint64_t bytes, uint64_t alignment, const mge_fence_point* after,
-                                              uint32_t flags) {
-  if (bytes > kLargestRequest) {
-    return Fail(errors::kOutOfMemory, "the request is larger than any device", {.what = fmt::format("{} bytes", bytes)});
-  }
-  auto take = [&] { return Take(bytes, alignment, after, flags); };
-  absl::StatusOr<mge_reservation> taken = budget_ ? budget_->Press(this, Footprint(bytes), take) : take();
+void Pool::TakeAgain(uint64_t bytes, uint64_t alignment, const mge_fence_point* after, uint32_t flags,
+                     absl::StatusOr<mge_reservation>& taken) {
+  if (budget_) budget_->Press(this, Footprint(bytes), taken, [&] { return Take(bytes, alignment, after, flags); });
   if (!taken.ok() && IsOverBudget(taken.status())) over_budget_.fetch_add(1, std::memory_order_relaxed);
-  return taken;
 }
 
 std::span<const std::string_view> PoolNames() { return kPoolNames; }

@@ -32,7 +32,11 @@ class Pool {
   // same fence can be given at once. `flags`: MGE_POOL_NO_GROWTH takes nothing from the provider (kGrowthRequired);
   // MGE_POOL_MAY_WAIT allows a reservation with `ready` set. kOutOfMemory, kOverBudget.
   absl::StatusOr<mge_reservation> Acquire(uint64_t bytes, uint64_t alignment = kDefaultAlignment,
-                                          const mge_fence_point* after = nullptr, uint32_t flags = 0);
+                                          const mge_fence_point* after = nullptr, uint32_t flags = 0) {
+    absl::StatusOr<mge_reservation> taken = Take(bytes, alignment, after, flags);
+    if (!taken.ok()) [[unlikely]] TakeAgain(bytes, alignment, after, flags, taken);
+    return taken;
+  }
   // `last_use` (nullptr: over already).
   virtual void Release(const mge_reservation& reservation, const mge_fence_point* last_use = nullptr) = 0;
   // Gives cached memory back to the provider: all of it, or with MGE_TRIM_EXCESS down to the policy's `retain`.
@@ -56,6 +60,9 @@ class Pool {
   uint64_t over_budget() const { return over_budget_.load(std::memory_order_relaxed); }  // for Stats()
 
  private:
+  void TakeAgain(uint64_t bytes, uint64_t alignment, const mge_fence_point* after, uint32_t flags,
+                 absl::StatusOr<mge_reservation>& taken);
+
   std::shared_ptr<Budget> budget_;
   std::atomic<uint64_t> over_budget_{0};
 };

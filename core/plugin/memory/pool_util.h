@@ -33,17 +33,31 @@ inline mge_reservation NoMemory() {
 }
 
 // A size that holds `bytes` at any alignment, when slabs begin at multiples of kDefaultAlignment.
+// `bytes` is at most kLargestRequest.
 inline uint64_t PaddedSize(uint64_t bytes, uint64_t alignment) {
   return alignment > kDefaultAlignment ? bytes + (alignment - kDefaultAlignment) : bytes;
 }
 
-// `size` bytes of a slab from `address` on.
-inline mge_reservation Place(const mge_slab& slab, uintptr_t address, uint64_t size) {
-  uintptr_t offset = address - reinterpret_cast<uintptr_t>(slab.address);
-  mge_reservation out = NoMemory();
-  out.address = reinterpret_cast<void*>(address);
-  out.host_address = slab.host_address ? static_cast<char*>(slab.host_address) + offset : nullptr;
-  out.bytes = size;
+// What a pool hands out: `bytes` of a slab from `address` on, to be used once `ready` (nullptr: at once) is reached.
+struct Piece {
+  const mge_slab* slab;
+  uintptr_t address;
+  uint64_t bytes;
+  mge_fence* ready = nullptr;
+  uint64_t ready_value = 0;
+};
+
+// Written where the caller of the pool reads it: a struct that is copied as soon as its members are stored waits for them.
+inline absl::StatusOr<mge_reservation> Reservation(const Piece& piece, const void* token) {
+  absl::StatusOr<mge_reservation> out(mge_reservation{});
+  const uintptr_t offset = piece.address - reinterpret_cast<uintptr_t>(piece.slab->address);
+  out->struct_size = sizeof(mge_reservation);
+  out->address = reinterpret_cast<void*>(piece.address);
+  out->host_address = piece.slab->host_address ? static_cast<char*>(piece.slab->host_address) + offset : nullptr;
+  out->bytes = piece.bytes;
+  out->token = reinterpret_cast<uintptr_t>(token);
+  out->ready = piece.ready;
+  out->ready_value = piece.ready_value;
   return out;
 }
 
@@ -59,6 +73,10 @@ inline bool IsFree(const mge_fence_point& last, const mge_fence_point* after,
 inline mge_fence_point LastUseOf(const mge_reservation& reservation, const mge_fence_point* last_use) {
   if (last_use) return *last_use;
   return {sizeof(mge_fence_point), 0, reservation.ready, reservation.ready_value};
+}
+
+inline absl::Status TooLarge(uint64_t bytes) {
+  return Fail(errors::kOutOfMemory, "the request is larger than any device", {.what = fmt::format("{} bytes", bytes)});
 }
 
 inline absl::Status GrowthForbidden(std::string_view pool, uint64_t bytes) {
