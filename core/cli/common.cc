@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "core/base/float16.h"
 #include "core/base/nearest.h"
@@ -101,9 +102,13 @@ int ReportUsage(const Globals& globals, std::string_view title, std::string_view
 }
 
 int ReportError(const Globals& globals, const ErrorText& e) {
-  std::string text = fmt::format("mge: error[E{:04}] {}\n  what:  {}\n  where: {}\n  fix:   {}\n", e.id, Escape(e.title),
-                                 Escape(e.what), Escape(e.where), Escape(e.fix));
+  std::string text = fmt::format("mge: error[E{:04}] {}\n", e.id, Escape(e.title));
+  const std::pair<const char*, const std::string&> parts[] = {{"what:  ", e.what}, {"where: ", e.where}, {"fix:   ", e.fix}};
+  for (const auto& [name, part] : parts) {
+    if (!part.empty()) text += fmt::format("  {}{}\n", name, Escape(part));
+  }
   std::fputs(text.c_str(), stderr);
+  Talk(globals, fmt::format("  more:  mge help E{:04d}", e.id));
   if (globals.json) {
     PrintJson({{"schema", "mge.error/1"}, {"id", e.id}, {"exit_code", e.exit_code}, {"title", e.title}, {"what", e.what},
                {"where", e.where}, {"fix", e.fix}});

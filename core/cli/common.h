@@ -26,7 +26,7 @@ int ReportUsage(const Globals& globals, std::string_view title, std::string_view
 struct ErrorText {
   int id = 0;         // 702 is E0702
   int exit_code = 1;
-  std::string title, what, where, fix;
+  std::string title, what = {}, where = {}, fix = {};  // empty parts are not printed
 };
 int ReportError(const Globals& globals, const ErrorText& error);
 

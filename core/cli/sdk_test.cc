@@ -65,7 +65,6 @@ Action DeclareSdkTest(CLI::App& app, const Globals& globals) {
                                  .exit_code = 7,
                                  .title = tool + " cannot be run",
                                  .what = std::strerror(errno),
-                                 .where = {},
                                  .fix = "it lies beside libmge: install MGE whole, or build its target `product`"});
   };
 }

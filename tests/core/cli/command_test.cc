@@ -46,8 +46,8 @@ class Command : public testing::Test {
   }
 
   // Runs `ENV mge ARGS` through the shell.
-  Outcome Mge(const std::string& args, const std::string& env = "") const {
-    std::string line = "cd " + folder_ + " && env -u MGE_DEFAULT_DEVICE " + env + " timeout 60 " MGE_BINARY_DIR "/bin/mge " + args +
+  Outcome Mge(const std::string& args, const std::string& env = "", const std::string& tree = MGE_BINARY_DIR) const {
+    std::string line = "cd " + folder_ + " && env -u MGE_DEFAULT_DEVICE " + env + " timeout 60 " + tree + "/bin/mge " + args +
                        " >stdout.txt 2>stderr.txt </dev/null";
     int status = std::system(line.c_str());
     Outcome o;
@@ -466,6 +466,17 @@ TEST_F(Command, RefusesDamagedNpyFiles) {
     EXPECT_EQ(o.code, bytes == object ? 4 : 3) << o.err;
     EXPECT_THAT(o.err, HasSubstr("bad.npy"));
   }
+}
+
+TEST_F(Command, SdkTestOfATreeWithoutTheKitSaysWhatIsMissing) {
+  for (const char* folder : {"bin", "lib"}) fs::create_directory(Path(folder));
+  fs::copy_file(MGE_BINARY_DIR "/bin/mge", Path("bin/mge"));
+  for (const auto& entry : fs::directory_iterator(MGE_BINARY_DIR "/lib")) {
+    if (entry.is_regular_file()) fs::copy_file(entry, Path("lib/" + entry.path().filename().string()));
+  }
+  Outcome o = Mge("sdk test some.so", "", folder_);
+  EXPECT_EQ(o.code, 7);
+  EXPECT_THAT(o.err, HasSubstr("/mge-conform cannot be run\n  what:  No such file or directory\n  fix:   it lies beside libmge"));
 }
 
 TEST_F(Command, SdkTestJudgesABackendAndWritesAReport) {
