@@ -7,11 +7,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -42,7 +45,11 @@ class VirtualBackend {
     mge_query_in in = {sizeof(in), MGE_ABI_MAJOR, MGE_ABI_MINOR, 0, MGE_ABI_HASH};
     mge_query_out out = {};
     out.struct_size = sizeof(out);
-    EXPECT_EQ(query(&in, &out), MGE_OK);
+    if (query(&in, &out) != MGE_OK || !out.plugin) {  // of another build, as a rule
+      ADD_FAILURE() << std::string_view(out.reason.data, out.reason.size);
+      std::fprintf(stderr, "mge_virtual.so: %.*s\n", static_cast<int>(out.reason.size), out.reason.data);
+      std::abort();
+    }
     plugin_ = out.plugin;
     host_.struct_size = sizeof(host_);
     host_.abi_minor = MGE_ABI_MINOR;
