@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,8 +33,6 @@ struct mge_runtime {
 
 struct mge_session {
   std::shared_ptr<mge::Session> session;
-  std::mutex mutex;                              // of what follows
-  std::shared_ptr<const mge::Plan> last_plan;    // of the run that ended last
 };
 
 struct mge_run_control {

@@ -142,8 +142,7 @@ mge_status* mge_session_run(mge_session* s, mge_tensor* const* inputs, size_t in
                             size_t output_count, mge_run_control* control) try {
   if (!s || (input_count && !inputs) || (output_count && !outputs)) return Misuse("mge_session_run", "a NULL argument");
   if (output_count != mge_session_output_count(s)) return Misuse("mge_session_run", "the number of outputs does not fit the model");
-  MGE_API_ASSIGN_OR_RETURN(std::vector<mge::InputType> types, mge::api::TypesOf(*s->session, inputs, input_count));
-  MGE_API_ASSIGN_OR_RETURN(std::shared_ptr<const mge::Plan> plan, s->session->PlanFor(types));
+  MGE_API_RETURN_IF_ERROR(mge::api::TypesOf(*s->session, inputs, input_count).status());
   std::vector<mge::HostValue> in(input_count), out(output_count);
   for (size_t i = 0; i < input_count; ++i) in[i] = inputs[i]->value;
   for (size_t i = 0; i < output_count; ++i) {
@@ -161,8 +160,6 @@ mge_status* mge_session_run(mge_session* s, mge_tensor* const* inputs, size_t in
     if (made[i]) outputs[i] = made[i].release();
     outputs[i]->value = std::move(out[i]);
   }
-  std::lock_guard lock(s->mutex);
-  s->last_plan = std::move(plan);
   return nullptr;
 } MGE_API_CATCH
 
@@ -205,18 +202,12 @@ mge_status* mge_session_plan(mge_session* s, mge_tensor* const* inputs, size_t i
   std::string_view f = format;
   if (f != "text" && f != "mge.plan/1") return Misuse("mge_session_plan", "the format is \"text\" or \"mge.plan/1\"");
   *out = mge::api::NewString(f == "text" ? mge::PlanText(*plan, why != 0) : mge::api::PlanJson(*plan));
-  std::lock_guard lock(s->mutex);
-  s->last_plan = std::move(plan);
   return nullptr;
 } MGE_API_CATCH
 
 mge_status* mge_session_report(mge_session* s, const char* schema, mge_string** out) try {
   if (!s || !schema || !out) return Misuse("mge_session_report", "a NULL argument");
-  std::shared_ptr<const mge::Plan> plan;
-  {
-    std::lock_guard lock(s->mutex);
-    plan = s->last_plan;
-  }
+  std::shared_ptr<const mge::Plan> plan = s->session->last_plan();
   MGE_API_ASSIGN_OR_RETURN(std::string text, mge::api::SessionReport(*s->session, plan.get(), schema));
   *out = mge::api::NewString(std::move(text));
   return nullptr;
@@ -224,11 +215,7 @@ mge_status* mge_session_report(mge_session* s, const char* schema, mge_string** 
 
 mge_status* mge_session_memory(mge_session* s, mge_memory_facts* out) try {
   if (!s || !out) return Misuse("mge_session_memory", "a NULL argument");
-  std::shared_ptr<const mge::Plan> plan;
-  {
-    std::lock_guard lock(s->mutex);
-    plan = s->last_plan;
-  }
+  std::shared_ptr<const mge::Plan> plan = s->session->last_plan();
   if (!plan) return Misuse("mge_session_memory", "nothing has run yet");
   mge_memory_facts facts = {};
   facts.struct_size = sizeof(facts);
@@ -252,3 +239,11 @@ void mge_run_control_set_timeout(mge_run_control* control, double seconds) { con
 void mge_run_control_set_seed(mge_run_control* control, uint64_t seed) { control->seed = seed; }
 void mge_run_control_cancel(mge_run_control* control) { control->control.cancel.store(1); }
 void mge_run_control_reset(mge_run_control* control) { control->control.cancel.store(0); }
+
+mge_status* mge_run_control_overdue(const mge_run_control* control, double* seconds, mge_string** place) try {
+  if (!control || !seconds) return Misuse("mge_run_control_overdue", "a NULL argument");
+  mge::RunControl::Overdue overdue = control->control.LookAt();
+  if (place) *place = mge::api::NewString(std::move(overdue.place));
+  *seconds = overdue.seconds;
+  return nullptr;
+} MGE_API_CATCH

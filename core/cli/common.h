@@ -18,6 +18,7 @@ using Json = nlohmann::ordered_json;
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitMismatch = 8;
+inline constexpr int kExitTimeout = 124;
 
 // Writes an error in its four parts to stderr (with --json also as "mge.error/1" to stdout) and answers the exit code.
 int Report(const Globals& globals, const Status& status);

@@ -5,6 +5,7 @@
 #include "core/cli/common.h"
 #include "core/cli/compare.h"
 #include "core/cli/data_set.h"
+#include "core/cli/watchdog.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
@@ -81,7 +82,10 @@ int Run(const Globals& globals, const Options& o) {
   }
   RunControl control;
   control.SetTimeout(o.timeout);
-  if (Status s = session.Run(Pointers(inputs), &outputs, &control); !s.ok()) return Report(globals, s);
+  {
+    Watchdog dog(globals, control);
+    if (Status s = session.Run(Pointers(inputs), &outputs, &control); !s.ok()) return Report(globals, s);
+  }
 
   std::string plan_text;
   if (Status s = session.Plan(Pointers(inputs), "mge.plan/1", false, &plan_text); !s.ok()) return Report(globals, s);

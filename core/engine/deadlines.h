@@ -6,10 +6,9 @@
 #include <chrono>
 #include <cstdint>
 
-namespace mge {
+#include "core/plugin/stop.h"
 
-// Values of a run's stop flag; what a kernel sees is only whether it is zero.
-inline constexpr int32_t kGoOn = 0, kStopAsked = 1, kTimeIsUp = 2;
+namespace mge {
 
 // One thread, started by the first watch. Safe from any thread; in a forked child a fresh thread takes over. Where no thread
 // can be started, a deadline is still seen between steps.

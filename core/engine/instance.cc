@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/instance.h"
 
-#include <chrono>
-
 #include "core/base/errors.h"
 #include "core/base/exception.h"
 #include "core/plan/program.h"
@@ -10,23 +8,6 @@
 #include "fmt/format.h"
 
 namespace mge {
-namespace {
-
-// A device that has been told to stop gets so long before it counts as stuck.
-constexpr std::chrono::seconds kPatience{1};
-
-}  // namespace
-
-absl::Status RunControl::CheckStop() const {
-  int32_t stop = cancel.load(std::memory_order_relaxed);
-  if (stop == kStopAsked) return Fail(errors::kCancelled, "the run was cancelled");
-  if (stop == kTimeIsUp || (deadline && std::chrono::steady_clock::now() > *deadline)) {
-    return Fail(errors::kTimeout, "the run took longer than its time limit",
-                {.fix = "allow more time, or look for the slow part with `mge plan MODEL --why`"});
-  }
-  return absl::OkStatus();
-}
-
 Instance::Instance(const Plan& plan) : plan_(plan), bases_(plan.base_count), late_(plan.late_count), runs_(plan.queues.size() + 1) {}
 
 absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan) {
@@ -101,6 +82,12 @@ Instance::~Instance() {
   for (ArenaMemory& a : arenas_) a.pool->Release(a.reservation);
 }
 
+bool Instance::Over(std::chrono::nanoseconds patience) noexcept {
+  state_ = queues_->Drain(patience);
+  if (guard_ && !guard_->Over(patience)) state_ = InstanceQueues::State::kStuck;
+  return state_ != InstanceQueues::State::kStuck;
+}
+
 int64_t Instance::arena_bytes() const {
   int64_t bytes = 0;
   for (const ArenaMemory& a : arenas_) bytes += static_cast<int64_t>(a.reservation.bytes);
@@ -119,12 +106,12 @@ absl::Status Instance::Run(std::span<const HostValue> inputs, std::span<HostValu
     status = NoThrow([&] { return RunSteps(); });
     if (!status.ok() && queues_) {
       stop_.store(1);
-      state_ = queues_->Drain(kPatience);
-      stop_.store(0);
+      if (Over(kPatience)) stop_.store(0);
     }
   }
   if (status.ok()) status = NoThrow([&] { return Collect(outputs); });
   for (HostValue& v : late_) v = HostValue();
+  control.Leave();
   return status;
 }
 
@@ -167,7 +154,7 @@ absl::Status Instance::RunSteps() {
   if (run_error_.code != MGE_OK) run_error_ = mge_error();
   for (HostRun& r : runs_) r.run.width = control_->width;
   runs_[0].run.cancel = reinterpret_cast<const int32_t*>(&control_->cancel);
-  if (guard_) guard_->BeginRun();
+  if (guard_) guard_->BeginRun(*control_);
   for (size_t i = 0; i < plan_.segments.size(); ++i) {
     const Segment& segment = plan_.segments[i];
     for (const FencePoint& point : segment.host_waits) MGE_RETURN_IF_ERROR(queues_->HostWait(point, *control_));
@@ -175,6 +162,7 @@ absl::Status Instance::RunSteps() {
       MGE_RETURN_IF_ERROR(RunInThisThread(segment));
     } else {
       MGE_RETURN_IF_ERROR(control_->CheckStop());
+      if (control_->deadline) control_->Enter(plan_.units[plan_.steps[segment.first_step].unit]);
       MGE_RETURN_IF_ERROR(queues_->Enqueue(i, runs_[static_cast<size_t>(segment.queue) + 1].run, *control_, guard_.get()));
     }
   }
@@ -191,6 +179,7 @@ absl::Status Instance::RunInThisThread(const Segment& segment) {
     std::chrono::steady_clock::time_point begin;
     if (timed) {
       MGE_RETURN_IF_ERROR(control_->CheckStop());
+      control_->Enter(plan_.units[step->unit]);
       begin = std::chrono::steady_clock::now();
     }
     if (guard_) MGE_RETURN_IF_ERROR(guard_->BeforeStep(*step));
@@ -237,7 +226,7 @@ absl::Status Instance::RunContinuation(std::span<HostValue> outputs) {
 absl::StatusOr<std::vector<HostValue>> Instance::RunProgram(Program& program, std::vector<HostValue> inputs) {
   std::vector<InputType> types;
   for (const HostValue& v : inputs) types.push_back(TypeOfValue(v));
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program.PlanFor(types));
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program.PlanFor(types, control_));
   std::vector<HostValue> outputs(plan->outputs.size());
   MGE_RETURN_IF_ERROR(RunPlan(*plan, inputs, outputs, *control_));
   return outputs;
@@ -247,22 +236,7 @@ InstanceStore::~InstanceStore() {
   for (auto& slot : kept_) delete slot.load();
 }
 
-bool InstanceStore::Close() {
-  Reclaim(kPatience);
-  return !stuck_;
-}
-
-void InstanceStore::Reclaim(std::chrono::nanoseconds patience) {
-  std::lock_guard lock(mutex_);
-  for (std::unique_ptr<Instance>* at = &stuck_; *at;) {
-    Instance& instance = **at;
-    if (instance.Retry(patience) == InstanceQueues::State::kStuck) {
-      at = &instance.next;
-    } else {
-      *at = std::move(instance.next);
-    }
-  }
-}
+bool InstanceStore::Close() { return stuck_.Reclaim(kPatience); }
 
 absl::StatusOr<std::unique_ptr<Instance>> InstanceStore::Take() {
   for (const PlanQueue& q : plan_.queues) {
@@ -272,16 +246,14 @@ absl::StatusOr<std::unique_ptr<Instance>> InstanceStore::Take() {
     if (!slot.load(std::memory_order_relaxed)) continue;
     if (Instance* instance = slot.exchange(nullptr, std::memory_order_acq_rel)) return std::unique_ptr<Instance>(instance);
   }
-  if (!plan_.queues.empty()) Reclaim(std::chrono::nanoseconds(0));
+  if (!plan_.queues.empty()) stuck_.Reclaim({});
   return Instance::Create(plan_);
 }
 
 void InstanceStore::Give(std::unique_ptr<Instance> instance) {
   if (instance->state() == InstanceQueues::State::kBroken) return;
   if (instance->state() == InstanceQueues::State::kStuck) {
-    std::lock_guard lock(mutex_);
-    instance->next = std::move(stuck_);
-    stuck_ = std::move(instance);
+    stuck_.Add(std::move(instance));
     return;
   }
   for (auto& slot : kept_) {

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
@@ -16,10 +15,11 @@
 #include "core/plan/host_step.h"
 #include "core/plan/plan.h"
 #include "core/plugin/host_services.h"
+#include "core/plugin/unfinished.h"
 
 namespace mge {
 
-class Instance : public HostStepEnvironment {
+class Instance : public HostStepEnvironment, public Unfinished {
  public:
   static absl::StatusOr<std::unique_ptr<Instance>> Create(const Plan& plan);
   ~Instance() override;
@@ -34,8 +34,7 @@ class Instance : public HostStepEnvironment {
   // Whether it may serve another run. After a run that failed on a queue it may not; one that is stuck may not even be
   // destroyed, as the device still works in its memory.
   InstanceQueues::State state() const { return state_; }
-  // Looks again at one that is stuck.
-  InstanceQueues::State Retry(std::chrono::nanoseconds patience) { return state_ = queues_->Drain(patience); }
+  bool Over(std::chrono::nanoseconds patience) noexcept override;  // of one that is stuck
   uint64_t replays() const { return queues_ ? queues_->replays() : 0; }
 
   HostAllocator& allocator() override;
@@ -44,8 +43,6 @@ class Instance : public HostStepEnvironment {
   uint64_t NextSeed() override;
   absl::StatusOr<std::vector<HostValue>> RunProgram(Program& program, std::vector<HostValue> inputs) override;
   void SetError(absl::Status status) override { error_ = std::move(status); }
-
-  std::unique_ptr<Instance> next;  // in a list of the store's
 
  private:
   // What mge_run.pool points to.
@@ -99,13 +96,10 @@ class InstanceStore : public PlanAttachment {
   static InstanceStore& Of(const Plan& plan) { return static_cast<InstanceStore&>(*plan.attachment); }
 
  private:
-  void Reclaim(std::chrono::nanoseconds patience);
-
   static constexpr int kKept = 16;
   const Plan& plan_;
   std::atomic<Instance*> kept_[kKept] = {};
-  std::mutex mutex_;
-  std::unique_ptr<Instance> stuck_;  // and those linked to it: devices still work in their memory
+  UnfinishedList stuck_;
 };
 
 // Runs a plan once with an instance of its store.

@@ -13,8 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr uint64_t kSliceNs = 10'000'000;  // between looks at a run's cancel flag and deadline
-constexpr int kLeastCaptured = 2;          // steps of a segment that is worth a record
+constexpr int kLeastCaptured = 2;  // steps of a segment that is worth a record
 
 bool CanCapture(const Segment& segment, const mge_queue_api& api) {
   return segment.capture_safe && segment.step_count >= kLeastCaptured && api.capture_begin && api.capture_end &&
@@ -25,16 +24,6 @@ bool CanCapture(const Segment& segment, const mge_queue_api& api) {
 std::string StepsPlace(const Plan& plan, int32_t first, int32_t last) {
   std::string begin = UnitPlace(plan.units[plan.steps[first].unit]);
   return first == last ? begin : fmt::format("between {} and {}", begin, UnitPlace(plan.units[plan.steps[last].unit]));
-}
-
-// Until the fence answers, or the run may not go on.
-absl::StatusOr<mge_code> WaitInSlices(const mge_queue_api& api, mge_fence* fence, uint64_t value,
-                                      const RunControl& control) {
-  for (;;) {
-    mge_code code = api.host_wait(fence, value, kSliceNs, nullptr);  // the text of a wait in vain would take memory
-    if (code != MGE_DEADLINE_EXCEEDED) return code;
-    MGE_RETURN_IF_ERROR(control.CheckStop());
-  }
 }
 
 // What failed stays so, and says why.
@@ -127,7 +116,7 @@ absl::Status InstanceQueues::FinishStep(const Step& step, Queue& q, const RunCon
   mge_error error;
   mge_code code = q.api->signal(q.queue, q.steps, ++q.step_count, &error);
   if (code == MGE_OK) {
-    MGE_ASSIGN_OR_RETURN(code, WaitInSlices(*q.api, q.steps, q.step_count, control));
+    MGE_ASSIGN_OR_RETURN(code, WaitForFence(*q.api, q.steps, q.step_count, &control));
     if (code == MGE_OK) return absl::OkStatus();
     error = ReasonOf(*q.api, q.steps, q.step_count);
   }
@@ -182,7 +171,7 @@ absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run, const Run
 absl::Status InstanceQueues::HostWait(const FencePoint& point, const RunControl& control) {
   const Queue& q = queues_[static_cast<size_t>(point.queue)];
   const uint64_t value = ValueOf(point);
-  MGE_ASSIGN_OR_RETURN(mge_code code, WaitInSlices(*q.api, q.fence, value, control));
+  MGE_ASSIGN_OR_RETURN(mge_code code, WaitForFence(*q.api, q.fence, value, &control));
   return code == MGE_OK ? absl::OkStatus() : FailureOf(q, code, ReasonOf(*q.api, q.fence, value));
 }
 
@@ -215,29 +204,12 @@ absl::Status InstanceQueues::FailureOf(const Queue& queue, mge_code code, const 
   return AddWhere(StatusOfKernel(code, error), fmt::format("device {}", queue.device->name()));
 }
 
-// A fence that carries a failure answers at once, so the end of a queue is asked of a fresh one.
-mge_code InstanceQueues::WaitForEnd(Queue& q, std::chrono::nanoseconds patience) {
-  mge_error error;
-  mge_code code = MGE_OK;
-  if (!q.end) {
-    code = CallBackend(error, [&](mge_error* e) { return q.api->fence_create(q.device->handle(), &q.end, e); });
-    if (code == MGE_OK) code = CallBackend(error, [&](mge_error* e) { return q.api->signal(q.queue, q.end, 1, e); });
-  }
-  if (code == MGE_OK) {
-    uint64_t ns = static_cast<uint64_t>(std::max<int64_t>(patience.count(), 0));
-    code = CallBackend(error, [&](mge_error* e) { return q.api->host_wait(q.end, 1, ns, e); });
-    if (code == MGE_DEADLINE_EXCEEDED) return code;  // the queue still holds the fence
-  }
-  if (q.end) q.api->fence_destroy(std::exchange(q.end, nullptr));
-  return code;
-}
-
 InstanceQueues::State InstanceQueues::Drain(std::chrono::nanoseconds patience) {
   Clock::time_point end = Clock::now() + patience;
   State state = State::kGood;
   for (size_t i = 0; i < queues_.size(); ++i) {
     Queue& q = queues_[i];
-    mge_code code = WaitForEnd(q, end - Clock::now());
+    mge_code code = q.end.Wait(*q.device, q.queue, end - Clock::now());
     if (code == MGE_DEADLINE_EXCEEDED) return State::kStuck;
     if (code != MGE_OK) state = State::kBroken;
     // A value that was never signalled is not reached and did not fail either.

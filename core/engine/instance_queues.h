@@ -12,6 +12,7 @@
 #include "core/engine/memory_guard.h"
 #include "core/engine/run_control.h"
 #include "core/plan/plan.h"
+#include "core/plugin/queue_wait.h"
 
 namespace mge {
 
@@ -54,7 +55,7 @@ class InstanceQueues {
     mge_queue* queue = nullptr;
     mge_fence* fence = nullptr;
     uint64_t before = 0;       // value of the fence when the run began
-    mge_fence* end = nullptr;  // of a drain that was not patient enough
+    QueueEnd end;              // of a run that failed
     mge_fence* steps = nullptr;  // of a guarded plan: counts the steps that ended
     uint64_t step_count = 0;
   };
@@ -70,7 +71,6 @@ class InstanceQueues {
   absl::Status RunGuarded(const Segment& segment, const mge_run& run, const RunControl& control, MemoryGuard& guard);
   absl::Status FinishStep(const Step& step, Queue& queue, const RunControl& control);
   bool Capture(const Segment& segment, Record& record, const mge_run& run);
-  static mge_code WaitForEnd(Queue& q, std::chrono::nanoseconds patience);
   absl::Status FailureOf(const Queue& queue, mge_code code, const mge_error& error) const;
 
   const Plan& plan_;

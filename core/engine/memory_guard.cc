@@ -39,7 +39,8 @@ absl::StatusOr<std::unique_ptr<MemoryGuard>> MemoryGuard::Create(const Plan& pla
   return out;
 }
 
-void MemoryGuard::BeginRun() {
+void MemoryGuard::BeginRun(const StopControl& stop) {
+  stop_ = &stop;
   alive_.clear();
   next_ = 0;
 }
@@ -64,14 +65,21 @@ absl::Status MemoryGuard::AfterStep(const Step& step) {
   return absl::OkStatus();
 }
 
-absl::Status MemoryGuard::Fill(const Watched& watched, std::span<std::byte> guard) {
+bool MemoryGuard::Over(std::chrono::nanoseconds patience) {
+  bool over = true;
+  for (const auto& queue : queues_) over &= !queue || queue->Over(patience);
+  return over;
+}
+
+absl::Status MemoryGuard::Fill(const Watched& watched, std::span<std::byte> guard) const {
   if (!watched.queue) {
     std::fill(guard.begin(), guard.end(), kFill);
     return absl::OkStatus();
   }
   Guard fill;
   fill.fill(kFill);
-  return watched.queue->Copy(guard.data(), fill.data(), guard.size());
+  MGE_RETURN_IF_ERROR(watched.queue->Upload(guard.data(), fill.data(), guard.size(), stop_));
+  return watched.queue->Finish(stop_);
 }
 
 absl::Status MemoryGuard::Look(const Step& step, const Watched& watched, const char* side,
@@ -79,7 +87,7 @@ absl::Status MemoryGuard::Look(const Step& step, const Watched& watched, const c
   Guard copy;
   std::span<const std::byte> seen = guard;
   if (watched.queue) {
-    MGE_RETURN_IF_ERROR(watched.queue->Copy(copy.data(), guard.data(), guard.size()));
+    MGE_RETURN_IF_ERROR(watched.queue->Download(copy.data(), guard.data(), guard.size(), stop_));
     seen = std::span(copy).first(guard.size());
   }
   const auto changed = std::count_if(seen.begin(), seen.end(), [](std::byte b) { return b != kFill; });

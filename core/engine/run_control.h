@@ -5,19 +5,17 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <optional>
+#include <string>
 
-#include "core/base/status.h"
 #include "core/engine/compute_pool.h"
-#include "core/engine/deadlines.h"
 #include "core/plan/plan.h"
+#include "core/plugin/stop.h"
 
 namespace mge {
 
-// Owned by the caller; cancel may be set from any thread, to kStopAsked.
-struct RunControl {
-  std::atomic<int32_t> cancel{kGoOn};
-  std::optional<std::chrono::steady_clock::time_point> deadline;
+struct RunControl : StopControl {
   uint64_t seed = 0;
   uint32_t width = 1;  // threads of the compute pool
   ComputePool* pool = nullptr;
@@ -25,7 +23,23 @@ struct RunControl {
   void (*on_step)(void* self, const Plan& plan, int step, int64_t ns) = nullptr;
   void* on_step_self = nullptr;
 
-  absl::Status CheckStop() const;  // kCancelled, kTimeout
+  // ---- for those who wait in vain for a run with a deadline, which is a kernel that does not look at its stop flag
+  struct Overdue {
+    double seconds = 0;  // past the deadline of the run that is on
+    std::string place;   // the step that it is in; empty while a plan is made
+  };
+  Overdue LookAt() const;  // any thread
+
+  // The run's own: it begins and ends, and is in a unit of a plan that lives until it has left it.
+  void Begin();
+  void End();
+  void Enter(const Unit& unit) { at_.store(&unit, std::memory_order_relaxed); }
+  void Leave();
+
+ private:
+  mutable std::mutex mutex_;  // of the time, and of what `at_` points to
+  std::optional<std::chrono::steady_clock::time_point> due_;
+  std::atomic<const Unit*> at_{nullptr};
 };
 
 }  // namespace mge

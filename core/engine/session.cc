@@ -86,6 +86,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
 Session::~Session() {
   if (!program_) return;
   const std::shared_ptr<const PlanContext> context = program_->shared_context();
+  last_plan_.reset();
   program_.reset();  // whoever holds a plan of it keeps that one's memory
   for (Device* device : context->devices) device->TrimIdle();
 }
@@ -96,6 +97,17 @@ absl::StatusOr<int> Session::InputIndex(std::string_view name) const {
 
 absl::StatusOr<int> Session::OutputIndex(std::string_view name) const {
   return IndexOf(graph(), graph().outputs(), "output", name);
+}
+
+absl::StatusOr<std::shared_ptr<const Plan>> Session::PlanFor(std::span<const InputType> inputs) {
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program_->PlanFor(inputs));
+  std::lock_guard lock(mutex_);
+  return last_plan_ = std::move(plan);
+}
+
+std::shared_ptr<const Plan> Session::last_plan() const {
+  std::lock_guard lock(mutex_);
+  return last_plan_;
 }
 
 absl::Status Session::Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunControl& control) {
@@ -114,12 +126,17 @@ absl::Status Session::Run(std::span<const HostValue> inputs, std::span<HostValue
                        std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                            std::chrono::duration<double>(default_timeout_s_));
   }
-  absl::InlinedVector<InputType, 8> types;
-  for (const HostValue& v : inputs) types.push_back(TypeOfValue(v));
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program_->PlanFor(types));
   std::optional<Deadlines::Watch> watch;
   if (control.deadline) watch.emplace(runtime_->deadlines(), *control.deadline, control.cancel);
-  return RunPlan(*plan, inputs, outputs, control);
+  control.Begin();
+  absl::Cleanup end = [&control] { control.End(); };
+  absl::InlinedVector<InputType, 8> types;
+  for (const HostValue& v : inputs) types.push_back(TypeOfValue(v));
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program_->PlanFor(types, &control));
+  MGE_RETURN_IF_ERROR(RunPlan(*plan, inputs, outputs, control));
+  std::lock_guard lock(mutex_);
+  last_plan_ = std::move(plan);
+  return absl::OkStatus();
 }
 
 void Session::RunAsync(std::vector<HostValue> inputs, std::vector<HostValue> outputs, RunControl& control,

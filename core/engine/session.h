@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,10 +43,12 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::StatusOr<int> OutputIndex(std::string_view name) const;
 
   // The plan for inputs of these types, made now if it is not yet.
-  absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs) { return program_->PlanFor(inputs); }
+  absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs);
+  // Of the run that ended well last, or what PlanFor() answered since; nullptr before.
+  std::shared_ptr<const Plan> last_plan() const;
 
   // Inputs in order; outputs.size() == output_count(). A defined output tensor is the caller's memory for that result.
-  // `control`: cancel, deadline and seed; width and pool are filled in here.
+  // `control`: cancel, deadline (of the planning, too, if there is no plan yet) and seed; width and pool are filled in here.
   absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunControl& control);
 
   // The same as an operation of the runtime's engine on the session's device: in the caller's thread with the naive engine,
@@ -60,6 +63,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::shared_ptr<Program> program_;
   double default_timeout_s_ = 0;
   uint64_t seed_ = 0;
+  mutable std::mutex mutex_;  // of what follows
+  std::shared_ptr<const Plan> last_plan_;
 };
 
 }  // namespace mge

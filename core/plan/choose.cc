@@ -122,8 +122,10 @@ class Selector {
       if (!record.Find(offered()[c].id)) missing.push_back(static_cast<int>(c));
     }
     if (!missing.empty() && tools_.may_measure) {
+      MeasureLimits limits = tools_.limits;
+      limits.stop = p_.stop;
       MGE_ASSIGN_OR_RETURN(std::vector<Measurement> measured,
-                           MeasureCandidates(p_.graph, group_, missing, context_.threads, tools_.limits));
+                           MeasureCandidates(p_.graph, group_, missing, context_.threads, limits));
       TuningRecord found, kept;
       for (size_t i = 0; i < missing.size(); ++i) {
         const Measurement& m = measured[i];

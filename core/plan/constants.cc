@@ -54,7 +54,10 @@ absl::Status PackConstants(Planning& p) {
       if (code != MGE_OK) {
         return AddWhere(StatusOfBackend(code, error, fmt::format("packing '{}'", p.value(v).name)), p.Place(d));
       }
-      p.packed[{u, k}] = p.AddConstant(std::move(packed), p.SpaceOf(*d.device), true);
+      const int32_t space = p.SpaceOf(*d.device);
+      SharedConstants* shared = p.context->shared_constants.get();
+      if (shared && space == kHostSpace) packed = shared->Packed(d.candidate.id, std::move(packed));
+      p.packed[{u, k}] = p.AddConstant(std::move(packed), space, true);
     }
   }
   return absl::OkStatus();
@@ -62,7 +65,7 @@ absl::Status PackConstants(Planning& p) {
 
 absl::Status UploadConstants(Planning& p) {
   for (const auto& constants : p.plan->device_constants) p.plan->uploaded_bytes += constants->bytes();
-  return UploadAll(p.plan->device_constants, p.context->shared_constants.get());
+  return UploadAll(p.plan->device_constants, p.context->shared_constants.get(), p.stop);
 }
 
 }  // namespace mge

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The constants of a plan that lie in a device's own memory: collected while steps are bound, uploaded once. Plans of one
-// session share the large ones.
+// session share the large ones, and what kernels packed in host memory.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,13 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/tensor.h"
 #include "core/plugin/device.h"
+#include "core/plugin/stop.h"
 
 namespace mge {
 
@@ -40,12 +42,24 @@ class ConstantBlock {
   mge_reservation memory_ = {};
 };
 
-// What the plans of a session have uploaded. Safe on any thread.
+// What the plans of a session have uploaded and packed. Safe on any thread.
 class SharedConstants {
  public:
   using Key = std::pair<const Device*, const void*>;
   std::mutex mutex;
   std::map<Key, std::weak_ptr<ConstantBlock>> blocks;  // by the bytes in host memory
+
+  // A constant in host memory as `kernel` packed it: what another plan keeps already, if its bytes are the same. (How a kernel
+  // packs may depend on anything in its problem, so the bytes alone tell.)
+  Tensor Packed(const std::string& kernel, Tensor packed);
+
+ private:
+  struct Form {
+    std::weak_ptr<const void> owner;
+    const void* data;
+  };
+  std::mutex packed_mutex_;
+  std::map<std::pair<std::string, int64_t>, std::vector<Form>> packed_;  // by kernel and bytes
 };
 
 // Constants behind one base of a run.
@@ -67,7 +81,7 @@ class DeviceConstants {
   uint64_t held_bytes() const { return block_ ? block_->memory().bytes : 0; }
 
  private:
-  friend absl::Status UploadAll(std::span<const std::unique_ptr<DeviceConstants>>, SharedConstants*);
+  friend absl::Status UploadAll(std::span<const std::unique_ptr<DeviceConstants>>, SharedConstants*, const StopControl*);
   Device* device_;
   uint32_t base_;
   bool shared_;
@@ -77,7 +91,8 @@ class DeviceConstants {
 };
 
 // Takes memory from the devices' pools and copies everything there through page-locked memory, but for what another plan has
-// uploaded already. `shared` may be nullptr. Lets go of the tensors.
-absl::Status UploadAll(std::span<const std::unique_ptr<DeviceConstants>> constants, SharedConstants* shared);
+// uploaded already. `shared` and `stop` may be nullptr. Lets go of the tensors.
+absl::Status UploadAll(std::span<const std::unique_ptr<DeviceConstants>> constants, SharedConstants* shared,
+                       const StopControl* stop);
 
 }  // namespace mge

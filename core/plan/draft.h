@@ -89,6 +89,7 @@ struct Planning {
   std::span<const InputType> input_types;
   std::shared_ptr<const PlanContext> context;
   std::shared_ptr<Plan> plan;
+  const StopControl* stop = nullptr;  // of the run that the plan is for
   int64_t denied_bytes = 0;          // of constants that the host memory's limit left no room to compute
   std::vector<int32_t> uses;         // of each value
   Cover cover;

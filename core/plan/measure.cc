@@ -129,8 +129,8 @@ absl::StatusOr<std::vector<Tensor>> ResultsOf(const Group& group, const mge_prob
   const OwnedCandidate candidate = Settled(offered);
   MGE_ASSIGN_OR_RETURN(std::string large, WhyTooLarge(problem, candidate, limits));
   if (!large.empty()) return Fail(errors::kOverBudget, std::move(large));
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<TrialBench> bench, TrialBench::Create(*group.device));
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Trial> trial, Trial::Create(*bench, problem, candidate, inputs));
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<TrialBench> bench, TrialBench::Create(*group.device, limits.stop));
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<Trial> trial, Trial::Create(*bench, problem, candidate, inputs));
   MGE_RETURN_IF_ERROR(trial->Run().status());
   std::vector<Tensor> out;
   for (size_t i = 0; i < group.outputs.size(); ++i) {
@@ -173,7 +173,7 @@ Measurement MeasureOne(TrialBench& bench, const mge_problem& problem, const Owne
     m.fault = *std::move(large);
     return m;
   }
-  absl::StatusOr<std::unique_ptr<Trial>> trial = Trial::Create(bench, problem, candidate, data.inputs);
+  absl::StatusOr<std::shared_ptr<Trial>> trial = Trial::Create(bench, problem, candidate, data.inputs);
   if (!trial.ok()) return failed(trial.status());
   double spent = 0, best = -1;
   for (int i = 0; i < kWarmRuns + kTimedRuns && (i == 0 || spent < limits.seconds * 1e6); ++i) {
@@ -229,8 +229,9 @@ absl::StatusOr<std::vector<Measurement>> MeasureCandidates(const Graph& graph, c
   if (!random && data.expected.empty()) ExpectOfReference(group, problem, limits, why, data);
   std::vector<Measurement> out;
   for (int c : which) {
-    MGE_ASSIGN_OR_RETURN(std::unique_ptr<TrialBench> bench, TrialBench::Create(*group.device));
+    MGE_ASSIGN_OR_RETURN(std::unique_ptr<TrialBench> bench, TrialBench::Create(*group.device, limits.stop));
     out.push_back(MeasureOne(*bench, problem, group.candidates.offered[c], data, limits));
+    if (limits.stop) MGE_RETURN_IF_ERROR(limits.stop->CheckStop());  // which is not the candidate's fault
   }
   return out;
 }

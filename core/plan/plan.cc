@@ -6,6 +6,7 @@
 
 #include "core/plan/host_step.h"
 #include "core/plan/program.h"
+#include "core/plugin/unfinished.h"
 #include "fmt/format.h"
 #include "mge/plugin/attributes.hpp"
 
@@ -41,11 +42,8 @@ Plan::Plan() = default;
 
 Plan::~Plan() {
   if (attachment && !attachment->Close()) {
-    // Lost on purpose: memory that a hung device may write to is better lost than given to somebody else.
-    new auto(std::move(attachment));
-    new auto(std::move(kernels));
-    new auto(std::move(args));
-    new auto(std::move(device_constants));
+    for (const PlanQueue& queue : queues) queue.device->Abandon();
+    Lose(std::move(kernels), std::move(args), std::move(device_constants));
   }
   attachment.reset();
 }

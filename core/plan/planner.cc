@@ -88,8 +88,10 @@ std::shared_ptr<const PlanContext> ForAttempts(const PlanContext& context) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& graph, std::span<const InputType> inputs,
-                                                const std::shared_ptr<const PlanContext>& context) {
+                                                const std::shared_ptr<const PlanContext>& context,
+                                                const StopControl* stop) {
   Planning p(graph, inputs, context);
+  p.stop = stop;
   if (absl::Status sized = PlanMemory(p); !sized.ok()) {
     if (ErrorId(sized) != errors::kOverBudget.id) return sized;
     return NameLargestBatch(sized, graph, inputs, [&](std::span<const InputType> others) {

@@ -86,7 +86,8 @@ absl::Status Program::CheckInputs(std::span<const InputType> inputs) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<const Plan>> Program::PlanFor(std::span<const InputType> inputs) {
+absl::StatusOr<std::shared_ptr<const Plan>> Program::PlanFor(std::span<const InputType> inputs,
+                                                             const StopControl* stop) {
   auto fits = [&](const Entry& e) {
     return std::equal(e.signature.begin(), e.signature.end(), inputs.begin(), inputs.end());
   };
@@ -99,7 +100,7 @@ absl::StatusOr<std::shared_ptr<const Plan>> Program::PlanFor(std::span<const Inp
     return entries_.front()->plan;
   }
   MGE_RETURN_IF_ERROR(CheckInputs(inputs));
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<Plan> plan, BuildPlan(graph_, inputs, context_));
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<Plan> plan, BuildPlan(graph_, inputs, context_, stop));
   plan->pass_log.insert(plan->pass_log.begin(), pass_log_.begin(), pass_log_.end());
   if (context_->on_plan) MGE_RETURN_IF_ERROR(context_->on_plan(*plan));
   entries_.push_front(std::make_shared<const Entry>(Entry{{inputs.begin(), inputs.end()}, std::move(plan)}));

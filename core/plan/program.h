@@ -14,6 +14,7 @@
 #include "core/base/tensor.h"
 #include "core/graph/graph.h"
 #include "core/plan/plan.h"
+#include "core/plugin/stop.h"
 
 namespace mge {
 
@@ -66,7 +67,8 @@ class Program {
 
   // The plan for these inputs (in the order of graph().inputs()), from the cache or made now. Thread-safe; a plan is
   // made once. Input types must agree with the declared ones: kBadInput prints expected against got.
-  absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs);
+  // `stop` (nullable) ends what is waited for meanwhile: kernels that are timed, uploads.
+  absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs, const StopControl* stop = nullptr);
 
  private:
   struct Entry {
@@ -86,6 +88,7 @@ class Program {
 
 // Makes a plan of a copy of `graph` whose inputs have these types. Used by Program.
 absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& graph, std::span<const InputType> inputs,
-                                                const std::shared_ptr<const PlanContext>& context);
+                                                const std::shared_ptr<const PlanContext>& context,
+                                                const StopControl* stop);
 
 }  // namespace mge

@@ -13,6 +13,7 @@
 #include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/plan/tuning_cache.h"
+#include "core/plugin/stop.h"
 
 namespace mge {
 
@@ -53,6 +54,7 @@ class SelectionRecorder {
 struct MeasureLimits {
   double seconds = 0.05;  // the run that is on is finished
   uint64_t bytes = 0;     // of device memory; 0: what the budget leaves
+  const StopControl* stop = nullptr;  // of the run that the kernels are for
 };
 
 // What the choice of kernels works with, beside the mode.

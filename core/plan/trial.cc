@@ -36,68 +36,82 @@ absl::StatusOr<std::vector<std::byte>> Reordered(TrialBench& bench, const Tensor
   candidate.outputs = {to};
   ReorderProblem problem(type, from, to, kThreads);
   TrialInput input = {.laid = bytes};
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Trial> trial, Trial::Create(bench, *problem.problem(), candidate, {&input, 1}));
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<Trial> trial, Trial::Create(bench, *problem.problem(), candidate, {&input, 1}));
   MGE_RETURN_IF_ERROR(trial->Run().status());
   return trial->Laid(0);
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TrialBench>> TrialBench::Create(Device& device) {
-  std::unique_ptr<TrialBench> bench(new TrialBench(device));
+absl::StatusOr<std::unique_ptr<TrialBench>> TrialBench::Create(Device& device, const StopControl* stop) {
+  std::unique_ptr<TrialBench> bench(new TrialBench(device, stop));
   MGE_RETURN_IF_ERROR(device.Open());
   if (!device.queue_api()) return bench;
   MGE_ASSIGN_OR_RETURN(bench->queue_, SyncQueue::Create(device));
   if (const mge_profile_api* profile = device.profile_api()) {
-    for (mge_stamp*& stamp : bench->stamps_) {
+    bench->stamps_ = std::make_shared<Stamps>(*profile);
+    for (mge_stamp** stamp : {&bench->stamps_->begin, &bench->stamps_->end}) {
       MGE_RETURN_IF_ERROR(AskDevice(device, "making a stamp", [&](mge_error* e) {
-        return profile->stamp_create(device.handle(), &stamp, e);
+        return profile->stamp_create(device.handle(), stamp, e);
       }));
     }
   }
   return bench;
 }
 
-TrialBench::~TrialBench() {
-  for (mge_stamp* stamp : stamps_) {
-    if (stamp) device_.profile_api()->stamp_destroy(stamp);
+TrialBench::Stamps::~Stamps() {
+  for (mge_stamp* stamp : {begin, end}) {
+    if (stamp) api.stamp_destroy(stamp);
   }
 }
 
+const int32_t* TrialBench::cancel() const {
+  return queue_ ? queue_->cancel() : (stop_ ? *stop_ : never_).flag();
+}
+
+void TrialBench::Uses(std::shared_ptr<void> memory) {
+  if (queue_) queue_->Uses(std::move(memory));
+}
+
 absl::Status TrialBench::Take(mge_stamp* stamp) {
-  return AskDevice(device_, "taking a stamp", [&](mge_error* e) { return device_.profile_api()->stamp(queue(), stamp, e); });
+  return AskDevice(device_, "taking a stamp", [&](mge_error* e) { return stamps_->api.stamp(queue(), stamp, e); });
 }
 
 absl::Status TrialBench::Begin() {
-  if (stamps_[0]) return Take(stamps_[0]);
-  if (queue_) MGE_RETURN_IF_ERROR(queue_->Finish());
+  if (stamps_) {
+    Uses(stamps_);
+    return Take(stamps_->begin);
+  }
   began_ns_ = device_.host()->clock_ns(device_.host()->self);
   return absl::OkStatus();
 }
 
 absl::StatusOr<double> TrialBench::End() {
-  if (stamps_[0]) MGE_RETURN_IF_ERROR(Take(stamps_[1]));
-  if (queue_) MGE_RETURN_IF_ERROR(queue_->Finish());
-  if (!stamps_[0]) {
+  if (stamps_) MGE_RETURN_IF_ERROR(Take(stamps_->end));
+  if (queue_) MGE_RETURN_IF_ERROR(queue_->Finish(stop_));
+  if (!stamps_) {
     return static_cast<double>(device_.host()->clock_ns(device_.host()->self) - began_ns_) / 1000;
   }
   double us = 0;
   MGE_RETURN_IF_ERROR(AskDevice(device_, "reading stamps", [&](mge_error* e) {
-    return device_.profile_api()->elapsed_us(stamps_[0], stamps_[1], &us, e);
+    return stamps_->api.elapsed_us(stamps_->begin, stamps_->end, &us, e);
   }));
   return us;
 }
 
 absl::Status TrialBench::ToDevice(const mge_reservation& to, const void* from, size_t bytes) {
   if (bytes == 0) return absl::OkStatus();
-  if (!to.host_address && queue_) return queue_->Copy(to.address, from, bytes);
+  if (!to.host_address && queue_) {
+    MGE_RETURN_IF_ERROR(queue_->Upload(to.address, from, bytes, stop_));
+    return queue_->Finish(stop_);
+  }
   std::memcpy(to.host_address ? to.host_address : to.address, from, bytes);
   return absl::OkStatus();
 }
 
 absl::Status TrialBench::ToHost(void* to, const mge_reservation& from, size_t bytes) {
   if (bytes == 0) return absl::OkStatus();
-  if (!from.host_address && queue_) return queue_->Copy(to, from.address, bytes);
+  if (!from.host_address && queue_) return queue_->Download(to, from.address, bytes, stop_);
   std::memcpy(to, from.host_address ? from.host_address : from.address, bytes);
   return absl::OkStatus();
 }
@@ -118,16 +132,16 @@ absl::StatusOr<uint64_t> Trial::Bytes(const mge_problem& problem, const OwnedCan
   return total + reorder;
 }
 
-absl::StatusOr<std::unique_ptr<Trial>> Trial::Create(TrialBench& bench, const mge_problem& problem,
+absl::StatusOr<std::shared_ptr<Trial>> Trial::Create(TrialBench& bench, const mge_problem& problem,
                                                      const OwnedCandidate& candidate, std::span<const TrialInput> inputs) {
-  std::unique_ptr<Trial> trial(new Trial(bench, candidate));
+  std::shared_ptr<Trial> trial(new Trial(bench, candidate));
   MGE_RETURN_IF_ERROR(trial->SetUp(problem, inputs));
   return trial;
 }
 
 Trial::~Trial() {
-  const mge_kernel_api& api = bench_.device().kernel_api();
-  if (record_) bench_.device().queue_api()->record_destroy(bench_.device().handle(), record_);
+  const mge_kernel_api& api = device_.kernel_api();
+  if (record_) device_.queue_api()->record_destroy(device_.handle(), record_);
   if (state_) api.state_destroy(prepared_.kernel, state_);
   if (prepared_.kernel) api.destroy(prepared_.kernel);
   for (const mge_reservation& r : memory_) pool_->Release(r);
@@ -141,18 +155,18 @@ absl::StatusOr<mge_slot> Trial::Take(uint64_t bytes) {
 }
 
 absl::Status Trial::Fill(const mge_slot& slot, std::span<const std::byte> bytes) {
+  bench_.Uses(shared_from_this());
   return bench_.ToDevice(memory_[slot.base], bytes.data(), bytes.size());
 }
 
 absl::Status Trial::SetUp(const mge_problem& problem, std::span<const TrialInput> given) {
-  Device& device = bench_.device();
   const mge_graph& g = *problem.graph;
-  const mge_kernel_api& api = device.kernel_api();
-  MGE_ASSIGN_OR_RETURN(pool_, device.PoolOf());
+  const mge_kernel_api& api = device_.kernel_api();
+  MGE_ASSIGN_OR_RETURN(pool_, device_.PoolOf());
   OwnedCandidate::Abi abi = candidate_.ToAbi();
   prepared_.struct_size = sizeof(prepared_);
-  MGE_RETURN_IF_ERROR(AskDevice(device, "preparing " + candidate_.id, [&](mge_error* e) {
-    return api.prepare(device.handle(), &problem, &abi.candidate, &prepared_, e);
+  MGE_RETURN_IF_ERROR(AskDevice(device_, "preparing " + candidate_.id, [&](mge_error* e) {
+    return api.prepare(device_.handle(), &problem, &abi.candidate, &prepared_, e);
   }));
   std::vector<mge_slot> inputs, outputs;
   std::vector<const mge_layout*> in_layouts, out_layouts;
@@ -172,7 +186,7 @@ absl::Status Trial::SetUp(const mge_problem& problem, std::span<const TrialInput
       return Fail(errors::kOutOfMemory, "the system has no memory left", {.what = fmt::format("{} bytes", bytes)});
     }
     if (packed) {
-      MGE_RETURN_IF_ERROR(AskDevice(device, "packing for " + candidate_.id, [&](mge_error* e) {
+      MGE_RETURN_IF_ERROR(AskDevice(device_, "packing for " + candidate_.id, [&](mge_error* e) {
         return api.prepack(prepared_.kernel, static_cast<uint32_t>(i), tensor.data(), staged.get(), e);
       }));
     } else if (given[i].laid) {
@@ -205,11 +219,11 @@ absl::Status Trial::SetUp(const mge_problem& problem, std::span<const TrialInput
   mge_binding binding = {sizeof(binding), 0,         inputs.data(),      outputs.data(),
                          workspace,       in_layouts.data(), out_layouts.data()};
   args_ = std::make_unique<std::byte[]>(std::max<uint32_t>(prepared_.args_bytes, 1));
-  MGE_RETURN_IF_ERROR(AskDevice(device, "binding " + candidate_.id, [&](mge_error* e) {
+  MGE_RETURN_IF_ERROR(AskDevice(device_, "binding " + candidate_.id, [&](mge_error* e) {
     return api.bind(prepared_.kernel, &binding, args_.get(), &fn_, e);
   }));
   if (prepared_.has_state) {
-    MGE_RETURN_IF_ERROR(AskDevice(device, "state of " + candidate_.id, [&](mge_error* e) {
+    MGE_RETURN_IF_ERROR(AskDevice(device_, "state of " + candidate_.id, [&](mge_error* e) {
       return api.state_create(prepared_.kernel, &state_, e);
     }));
   }
@@ -218,8 +232,8 @@ absl::Status Trial::SetUp(const mge_problem& problem, std::span<const TrialInput
   run_.bases = bases_.data();
   run_.states = &state_;
   run_.queue = bench_.queue();
-  run_.cancel = &cancel_;
-  run_.host = device.host();
+  run_.cancel = bench_.cancel();
+  run_.host = device_.host();
   run_.error = &error_;
   run_.pool = run_.host->self;
   run_.parallel_for = run_.host->parallel_for;
@@ -231,20 +245,21 @@ mge_code Trial::Launch() {
 }
 
 void Trial::Capture() {
-  const mge_queue_api* api = bench_.device().queue_api();
+  const mge_queue_api* api = device_.queue_api();
   if (record_ || !api || !api->capture_begin || !(candidate_.attributes & MGE_KERNEL_CAPTURE_SAFE)) return;
   mge_error ignored;
   if (CallBackend(ignored, [&](mge_error* e) { return api->capture_begin(run_.queue, e); }) != MGE_OK) return;
   bool launched = Launch() == MGE_OK;
   bool ended = CallBackend(ignored, [&](mge_error* e) { return api->capture_end(run_.queue, &record_, e); }) == MGE_OK;
   if (launched && ended) return;
-  if (record_) api->record_destroy(bench_.device().handle(), std::exchange(record_, nullptr));
+  if (record_) api->record_destroy(device_.handle(), std::exchange(record_, nullptr));
 }
 
 absl::StatusOr<double> Trial::Run() {
+  bench_.Uses(shared_from_this());
   return bench_.Time([&]() -> absl::Status {
     mge_code code = record_ ? CallBackend(error_, [&](mge_error* e) {
-      return bench_.device().queue_api()->replay(run_.queue, record_, e);
+      return device_.queue_api()->replay(run_.queue, record_, e);
     }) : Launch();
     return code == MGE_OK ? absl::OkStatus() : StatusOfBackend(code, error_, "running " + candidate_.id);
   });
@@ -253,6 +268,7 @@ absl::StatusOr<double> Trial::Run() {
 absl::StatusOr<std::vector<std::byte>> Trial::Laid(size_t i) {
   const Operand& out = outputs_[i];
   std::vector<std::byte> laid(out.bytes);
+  bench_.Uses(shared_from_this());
   MGE_RETURN_IF_ERROR(bench_.ToHost(laid.data(), memory_[out.slot.base], laid.size()));
   return laid;
 }
@@ -260,7 +276,7 @@ absl::StatusOr<std::vector<std::byte>> Trial::Laid(size_t i) {
 absl::StatusOr<Tensor> Trial::Output(size_t i) {
   const TensorType& type = outputs_[i].type;
   const mge_layout& layout = candidate_.outputs[i];
-  MGE_ASSIGN_OR_RETURN(Tensor plain, Tensor::Create(type.dtype, type.dims, bench_.device().host_allocator()));
+  MGE_ASSIGN_OR_RETURN(Tensor plain, Tensor::Create(type.dtype, type.dims, device_.host_allocator()));
   MGE_ASSIGN_OR_RETURN(std::vector<std::byte> laid, Laid(i));
   if (layout.kind == MGE_LAYOUT_OPAQUE) {
     MGE_ASSIGN_OR_RETURN(laid, Reordered(bench_, type, layout, PlainLayout(), laid));

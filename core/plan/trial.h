@@ -19,39 +19,47 @@ namespace mge {
 // A device's queue and stamps for the trials of one candidate, one after the other.
 class TrialBench {
  public:
-  static absl::StatusOr<std::unique_ptr<TrialBench>> Create(Device& device);
-  ~TrialBench();
+  // `stop` (nullable): of whoever waits for the trials, whom it outlives.
+  static absl::StatusOr<std::unique_ptr<TrialBench>> Create(Device& device, const StopControl* stop = nullptr);
   TrialBench(const TrialBench&) = delete;
   TrialBench& operator=(const TrialBench&) = delete;
 
   Device& device() { return device_; }
   mge_queue* queue() const { return queue_ ? queue_->handle() : nullptr; }  // nullptr on devices without queues
+  const int32_t* cancel() const;                                            // for mge_run
 
+  // What the next call touches of the device's. It is kept for as long as work of a call that failed may still touch it.
+  void Uses(std::shared_ptr<void> memory);
   // Between host memory and what a pool of the device gave.
   absl::Status ToDevice(const mge_reservation& to, const void* from, size_t bytes);
   absl::Status ToHost(void* to, const mge_reservation& from, size_t bytes);
 
   // Runs `launch` once and answers its microseconds: by stamps on the queue if the device takes them, else by the clock.
-  // kTimeout if the queue does not finish within a minute. After an error nothing of the launch touches memory any more, and
-  // the bench is of no further use: a queue that has failed goes on failing.
+  // kTimeout if the queue does not finish within a minute. After an error the bench is of no further use.
   template <typename F>
   absl::StatusOr<double> Time(F&& launch) {
-    absl::Status status = Begin();
-    if (status.ok()) status = launch();
-    absl::StatusOr<double> us = status.ok() ? End() : status;
-    if (!us.ok() && queue_) queue_->End();
-    return us;
+    MGE_RETURN_IF_ERROR(Begin());
+    MGE_RETURN_IF_ERROR(launch());
+    return End();
   }
 
  private:
-  explicit TrialBench(Device& device) : device_(device) {}
+  struct Stamps {
+    explicit Stamps(const mge_profile_api& api) : api(api) {}
+    ~Stamps();
+    const mge_profile_api& api;
+    mge_stamp *begin = nullptr, *end = nullptr;
+  };
+  TrialBench(Device& device, const StopControl* stop) : device_(device), stop_(stop) {}
   absl::Status Take(mge_stamp* stamp);
   absl::Status Begin();
   absl::StatusOr<double> End();
 
   Device& device_;
+  const StopControl* stop_;
+  StopControl never_;  // where there is neither a stop nor a queue
   std::unique_ptr<SyncQueue> queue_;
-  mge_stamp* stamps_[2] = {};
+  std::shared_ptr<Stamps> stamps_;  // nullptr where the clock does
   uint64_t began_ns_ = 0;
 };
 
@@ -62,10 +70,10 @@ struct TrialInput {
   std::optional<std::span<const std::byte>> laid = {};  // in place of the tensor
 };
 
-class Trial {
+class Trial : public std::enable_shared_from_this<Trial> {
  public:
   // Prepares, packs and binds. The candidate has no ANY layouts. Errors are those of the backend, kOutOfMemory, kOverBudget.
-  static absl::StatusOr<std::unique_ptr<Trial>> Create(TrialBench& bench, const mge_problem& problem,
+  static absl::StatusOr<std::shared_ptr<Trial>> Create(TrialBench& bench, const mge_problem& problem,
                                                        const OwnedCandidate& candidate, std::span<const TrialInput> inputs);
   ~Trial();
   Trial(const Trial&) = delete;
@@ -82,7 +90,8 @@ class Trial {
   static absl::StatusOr<uint64_t> Bytes(const mge_problem& problem, const OwnedCandidate& candidate);
 
  private:
-  Trial(TrialBench& bench, const OwnedCandidate& candidate) : bench_(bench), candidate_(candidate) {}
+  Trial(TrialBench& bench, const OwnedCandidate& candidate)
+      : bench_(bench), device_(bench.device()), candidate_(candidate) {}
   mge_code Launch();
   absl::Status SetUp(const mge_problem& problem, std::span<const TrialInput> inputs);
   absl::StatusOr<mge_slot> Take(uint64_t bytes);
@@ -94,7 +103,8 @@ class Trial {
     uint64_t bytes;
   };
 
-  TrialBench& bench_;
+  TrialBench& bench_;  // may be gone when the trial ends
+  Device& device_;
   const OwnedCandidate candidate_;
   Pool* pool_ = nullptr;
   mge_prepared prepared_ = {};
@@ -106,7 +116,6 @@ class Trial {
   std::vector<Operand> outputs_;
   mge_run run_ = {};  // stays where it is: a record may point to it
   mge_error error_;
-  int32_t cancel_ = 0;
   void* record_ = nullptr;
 };
 

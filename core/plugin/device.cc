@@ -29,24 +29,29 @@ Device::Device(std::shared_ptr<Backend> backend, DeviceDescription description,
 }
 
 Device::~Device() {
-  bool orphaned = Orphaned();
+  const bool orphaned = Orphaned();
+  if (!orphaned && !unfinished_.Reclaim(kPatience)) Abandon();
+  const bool abandoned = abandoned_.load(std::memory_order_relaxed), untouchable = orphaned || abandoned;
   for (ClassMemory& memory : classes_) {
     if (memory.pool) BudgetOf(ClassOf(memory))->Leave(memory.pool.get());
     // A forked child may not touch the parent's driver; the memory is the parent's to give back.
-    if (orphaned) {
-      (void)memory.pool.release();
-      (void)memory.slabs.release();
-    }
+    if (untouchable) Lose(std::move(memory.pool), std::move(memory.slabs));
     memory.pool.reset();
     memory.slabs.reset();
   }
-  if (mge_device* handle = this->handle(); handle && !orphaned) {
+  if (abandoned) Lose(std::shared_ptr(backend_));
+  if (mge_device* handle = this->handle(); handle && !untouchable) {
     mge_error ignored;
     CallBackend(ignored, [&](mge_error*) {
       backend_->plugin().device->close(handle);
       return MGE_OK;
     });
   }
+}
+
+void Device::Keep(std::unique_ptr<Unfinished> work) {
+  unfinished_.Reclaim({});
+  unfinished_.Add(std::move(work));
 }
 
 bool Device::Orphaned() const { return !Is(MGE_DEVICE_SURVIVES_FORK) && backend_->InForkedChild(); }
@@ -262,6 +267,7 @@ void Device::Trim(int32_t how) {
 
 void Device::TrimIdle() {
   if (Orphaned()) return;
+  unfinished_.Reclaim({});
   std::lock_guard lock(mutex_);
   for (ClassMemory& memory : classes_) {
     if (memory.pool && memory.pool->Stats().in_use == 0) memory.pool->Trim(MGE_TRIM_EXCESS);

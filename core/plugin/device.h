@@ -17,6 +17,7 @@
 #include "core/plugin/memory/budget.h"
 #include "core/plugin/memory/pool.h"
 #include "core/plugin/memory/slab_provider.h"
+#include "core/plugin/unfinished.h"
 #include "mge/plugin.h"
 
 namespace mge {
@@ -75,6 +76,11 @@ class Device {
   const mge_profile_api* profile_api() const { return backend_->plugin().profile; }     // nullable
   const mge_host* host() const { return backend_->host(); }  // what goes into mge_run.host
 
+  // Keeps aside what the device may still touch, until it is over: looked at whenever more is kept, and when a session ends.
+  void Keep(std::unique_ptr<Unfinished> work);
+  // Something that it was given never ends: it is not closed, its backend not stopped, what it holds is lost.
+  void Abandon() { abandoned_.store(true, std::memory_order_relaxed); }
+
   // ---- memory
   Budget& budget() { return *budget_; }
   // The pool of a memory class, made (and the device opened) at first use.
@@ -90,7 +96,7 @@ class Device {
   // Bytes of the device's budget that tensors and reservations use now: what the pool keeps for later is left out.
   uint64_t LiveBytes() const;
   void Trim(int32_t how);  // all pools; MGE_TRIM_EXCESS, MGE_TRIM_ALL
-  void TrimIdle();         // pools of which nothing is in use, to what the policy retains
+  void TrimIdle();         // pools of which nothing is in use, to what the policy retains; frees what was kept and is over
 
  private:
   friend class Devices;
@@ -128,6 +134,8 @@ class Device {
   mutable std::mutex mutex_;
   std::atomic<mge_device*> handle_{nullptr};
   std::array<ClassMemory, MGE_MEMORY_CLASS_COUNT> classes_;
+  UnfinishedList unfinished_;
+  std::atomic<bool> abandoned_{false};
 };
 
 }  // namespace mge

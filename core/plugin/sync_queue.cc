@@ -1,51 +1,151 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plugin/sync_queue.h"
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
 #include <utility>
+#include <vector>
 
 #include "core/plugin/ask.h"
+#include "core/plugin/queue_wait.h"
+#include "core/plugin/unfinished.h"
 
 namespace mge {
 namespace {
 
-constexpr uint64_t kPatienceNs = 60'000'000'000;
+constexpr std::chrono::minutes kLimit{1};  // of one wait
+constexpr size_t kPiece = 4 << 20;         // the most that is staged at once
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<SyncQueue>> SyncQueue::Create(Device& device) {
+// All that work on the queue touches, and the queue itself.
+struct SyncQueue::State final : Unfinished {
+  explicit State(Device& device) : device(device), api(*device.queue_api()) {}
+  ~State() override {
+    if (queue) api.destroy(queue);
+    used.clear();
+    if (fence) api.fence_destroy(fence);
+    ReleaseStaging();
+  }
+  bool Over(std::chrono::nanoseconds patience) noexcept override {
+    return !queue || end.Wait(device, queue, patience) != MGE_DEADLINE_EXCEEDED;
+  }
+  void ReleaseStaging() {
+    if (piece) pool->Release(staging);
+    piece = 0;
+  }
+
+  Device& device;
+  const mge_queue_api& api;
+  mge_queue* queue = nullptr;
+  mge_fence* fence = nullptr;
+  uint64_t value = 0;  // of the fence, when all is done
+  QueueEnd end;
+  std::atomic<int32_t> cancel{0};
+  std::vector<std::shared_ptr<void>> used;
+  Pool* pool = nullptr;
+  mge_reservation staging = {};
+  size_t piece = 0;           // half of it
+  uint64_t half_use[2] = {};  // the fence's value when each half is free again
+};
+
+SyncQueue::SyncQueue(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+absl::StatusOr<std::unique_ptr<SyncQueue>> SyncQueue::Create(Device& device, int32_t kind) {
   MGE_RETURN_IF_ERROR(device.Open());
-  std::unique_ptr<SyncQueue> out(new SyncQueue(device));
-  const mge_queue_api& api = *device.queue_api();
+  auto state = std::make_unique<State>(device);
   MGE_RETURN_IF_ERROR(AskDevice(device, "making a queue", [&](mge_error* e) {
-    return api.create(device.handle(), MGE_QUEUE_COMPUTE, &out->queue_, e);
+    return state->api.create(device.handle(), kind, &state->queue, e);
   }));
   MGE_RETURN_IF_ERROR(AskDevice(device, "making a fence", [&](mge_error* e) {
-    return api.fence_create(device.handle(), &out->fence_, e);
+    return state->api.fence_create(device.handle(), &state->fence, e);
   }));
-  return out;
+  return std::unique_ptr<SyncQueue>(new SyncQueue(std::move(state)));
 }
 
-void SyncQueue::End() {
-  if (queue_) device_.queue_api()->destroy(std::exchange(queue_, nullptr));
-  if (fence_) device_.queue_api()->fence_destroy(std::exchange(fence_, nullptr));
+SyncQueue::~SyncQueue() {
+  if (state_->device.Orphaned()) {
+    (void)state_.release();  // the parent's
+    return;
+  }
+  state_->cancel.store(1);
+  if (state_->Over(kPatience)) return;
+  Device& device = state_->device;
+  device.Keep(std::move(state_));
 }
 
-absl::Status SyncQueue::Finish() {
-  const mge_queue_api& api = *device_.queue_api();
-  ++value_;
-  MGE_RETURN_IF_ERROR(AskDevice(device_, "signalling a fence", [&](mge_error* e) {
-    return api.signal(queue_, fence_, value_, e);
-  }));
-  return AskDevice(device_, "waiting for a queue", [&](mge_error* e) {
-    return api.host_wait(fence_, value_, kPatienceNs, e);
-  });
+mge_queue* SyncQueue::handle() const { return state_->queue; }
+const int32_t* SyncQueue::cancel() const { return reinterpret_cast<const int32_t*>(&state_->cancel); }
+bool SyncQueue::Over(std::chrono::nanoseconds patience) { return state_->Over(patience); }
+void SyncQueue::Uses(std::shared_ptr<void> memory) { state_->used.push_back(std::move(memory)); }
+
+absl::Status SyncQueue::Signal() {
+  State& s = *state_;
+  return AskDevice(s.device, "signalling a fence", [&](mge_error* e) { return s.api.signal(s.queue, s.fence, ++s.value, e); });
 }
 
-absl::Status SyncQueue::Copy(void* to, const void* from, size_t bytes) {
-  MGE_RETURN_IF_ERROR(AskDevice(device_, "copying", [&](mge_error* e) {
-    return device_.queue_api()->copy(queue_, to, from, bytes, e);
-  }));
-  return Finish();
+absl::Status SyncQueue::Wait(uint64_t value, const StopControl* stop) {
+  if (value == 0) return absl::OkStatus();
+  State& s = *state_;
+  MGE_RETURN_IF_ERROR(WaitForFence(s.api, s.fence, value, stop, kLimit).status());
+  // With the reason, if it failed.
+  return AskDevice(s.device, "waiting for a queue", [&](mge_error* e) { return s.api.host_wait(s.fence, value, 0, e); });
+}
+
+absl::Status SyncQueue::Finish(const StopControl* stop) {
+  MGE_RETURN_IF_ERROR(Signal());
+  MGE_RETURN_IF_ERROR(Wait(state_->value, stop));
+  state_->used.clear();
+  return absl::OkStatus();
+}
+
+absl::Status SyncQueue::Stage(size_t bytes, const StopControl* stop) {
+  State& s = *state_;
+  const size_t piece = std::min(bytes, kPiece);
+  if (piece <= s.piece) return absl::OkStatus();
+  MGE_RETURN_IF_ERROR(Wait(std::max(s.half_use[0], s.half_use[1]), stop));
+  s.ReleaseStaging();
+  MGE_ASSIGN_OR_RETURN(s.pool, s.device.PoolOf(MGE_MEMORY_PINNED));
+  MGE_ASSIGN_OR_RETURN(s.staging, s.pool->Acquire(2 * piece));
+  s.piece = piece;
+  return absl::OkStatus();
+}
+
+absl::Status SyncQueue::Upload(void* to, const void* from, size_t bytes, const StopControl* stop) {
+  State& s = *state_;
+  MGE_RETURN_IF_ERROR(Stage(bytes, stop));
+  auto* target = static_cast<char*>(to);
+  const auto* source = static_cast<const char*>(from);
+  for (size_t done = 0, part; done < bytes; done += part) {
+    part = std::min(bytes - done, s.piece);
+    uint64_t& free_at = s.half_use[s.half_use[0] > s.half_use[1]];  // the half that was used longer ago
+    const size_t half = &free_at == s.half_use ? 0 : s.piece;
+    MGE_RETURN_IF_ERROR(Wait(free_at, stop));
+    std::memcpy(static_cast<char*>(s.staging.host_address) + half, source + done, part);
+    MGE_RETURN_IF_ERROR(AskDevice(s.device, "copying", [&](mge_error* e) {
+      return s.api.copy(s.queue, target + done, static_cast<char*>(s.staging.address) + half, part, e);
+    }));
+    MGE_RETURN_IF_ERROR(Signal());
+    free_at = s.value;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SyncQueue::Download(void* to, const void* from, size_t bytes, const StopControl* stop) {
+  State& s = *state_;
+  MGE_RETURN_IF_ERROR(Stage(bytes, stop));
+  MGE_RETURN_IF_ERROR(Finish(stop));  // the staging memory is free
+  for (size_t done = 0, part; done < bytes; done += part) {
+    part = std::min(bytes - done, s.piece);
+    MGE_RETURN_IF_ERROR(AskDevice(s.device, "copying", [&](mge_error* e) {
+      return s.api.copy(s.queue, s.staging.address, static_cast<const char*>(from) + done, part, e);
+    }));
+    MGE_RETURN_IF_ERROR(Finish(stop));
+    std::memcpy(static_cast<char*>(to) + done, s.staging.host_address, part);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace mge

@@ -129,6 +129,7 @@ mge_code Launch(const Args& a, const mge_run* run) {
     if (mge::StopAsked(run)) return MGE_CANCELLED;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  while (Is("kernel_endless")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   auto* x = mge::At<const float>(run, a.x);
   auto* y = mge::At<float>(run, a.y);
   for (uint64_t i = 0; i < a.n; ++i) y[i] = Is("kernel_wrong") ? 7.0f : x[i] > 0 ? x[i] : 0;

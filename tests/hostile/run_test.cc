@@ -14,6 +14,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 namespace ob = onnx_builder;
 
 // x -> Relu, named "middle" -> y
@@ -134,6 +135,36 @@ TEST(HostileRun, AKernelThatWaitsEndsWhenItsTimeIsUpAndTheControlServesAgain) {
     EXPECT_EQ(ErrorId(RunOnce(**waiting, nullptr, &control)), errors::kTimeout.id);
     control.deadline.reset();
     EXPECT_TRUE(RunOnce(**good, nullptr, &control).ok());
+  }
+}
+
+TEST(HostileRun, TheCommandEndsAtItsTimeLimitThoughAKernelDoesNot) {
+  HostileFolder folder;
+  folder.AddHostile("kernel_endless");
+  PluginFolder models;
+  std::string model = models.Write("m.onnx", Model());
+  Outcome o = folder.Mge(fmt::format("run {} --device hostile0 --timeout 0.1", model));
+  EXPECT_EQ(o.code, 124) << o.err;
+  EXPECT_THAT(o.err, AllOf(HasSubstr("E12401"), HasSubstr("does not look at its stop flag"), HasSubstr("node 'middle' (Relu)"),
+                           HasSubstr("of device hostile0")));
+}
+
+// What runs on a queue can be left alone: the command ends by itself.
+TEST(HostileRun, TheCommandEndsAtItsTimeLimitThoughADeviceDoesNot) {
+  HostileFolder folder;
+  if (!std::filesystem::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "no virtual backend";
+  struct {
+    const char *fault, *settings;
+  } cases[] = {{"copy@1=hang", ""},
+               {"kernel@1=hang", ""},
+               {"copy@3=hang", "--set select.strategy=profile"},
+               {"kernel@2=hang", "--set select.strategy=profile --set virtual.wrong_kernel=1"}};
+  for (const auto& c : cases) {
+    Outcome o = folder.Mge(fmt::format("run " MGE_SOURCE_DIR "/packaging/digits/digits.onnx --device virtual0 --timeout 0.2"
+                                       " --set virtual.devices=1 {}", c.settings),
+                           fmt::format("MGE_VIRTUAL_FAULT={}", c.fault));
+    EXPECT_EQ(o.code, 124) << c.fault << "\n" << o.err;
+    EXPECT_THAT(o.err, AllOf(HasSubstr("E12401"), Not(HasSubstr("the process ends here")))) << c.fault;
   }
 }
 

@@ -209,10 +209,15 @@ MGE_API mge_status* mge_session_memory(mge_session* session, mge_memory_facts* o
 
 MGE_API mge_status* mge_run_control_create(mge_run_control** out);
 MGE_API void mge_run_control_release(mge_run_control* control);
-MGE_API void mge_run_control_set_timeout(mge_run_control* control, double seconds); /* from the start of each run; 0: none */
+/* From the start of each run, the making of a plan included; 0: none. */
+MGE_API void mge_run_control_set_timeout(mge_run_control* control, double seconds);
 MGE_API void mge_run_control_set_seed(mge_run_control* control, uint64_t seed);
 MGE_API void mge_run_control_cancel(mge_run_control* control); /* ends the run in progress and every later one */
 MGE_API void mge_run_control_reset(mge_run_control* control);
+/* How long the run in progress is past its time limit, in seconds; 0 if it is not. `place` (may be NULL): the step that it is in,
+ * empty while a plan is made. For a watchdog, from any thread: a run ends soon after its limit but where a kernel of the calling
+ * thread does not look at its stop flag. */
+MGE_API mge_status* mge_run_control_overdue(const mge_run_control* control, double* seconds, mge_string** place);
 
 #ifdef __cplusplus
 }

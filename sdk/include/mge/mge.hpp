@@ -258,6 +258,10 @@ class RunControl {
   void SetSeed(uint64_t seed) { mge_run_control_set_seed(get(), seed); }
   void Cancel() { mge_run_control_cancel(get()); }
   void Reset() { mge_run_control_reset(get()); }
+  // Seconds past the time limit of the run in progress, and the step that it is in.
+  Status Overdue(double* seconds, std::string* place) const {
+    return internal::TakeText(place, [&](mge_string** text) { return mge_run_control_overdue(get(), seconds, text); });
+  }
   mge_run_control* get() const { return control_.get(); }
 
  private:

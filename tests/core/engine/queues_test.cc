@@ -20,6 +20,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kAsync[] = MGE_BINARY_DIR "/tests/async";
 constexpr char kPlugins[] = MGE_BINARY_DIR "/lib/mge/plugins";
@@ -48,7 +49,8 @@ class Queues : public ::testing::Test {
           const_cast<void*>(device->backend().plugin().extension(MGE_ASYNC_CONTROL, 0)));
     }
     ASSERT_NE(control_, nullptr);
-    for (auto* flag : {&control_->kernel_fails, &control_->lost, &control_->hangs, &control_->stubborn, &control_->overruns}) {
+    for (auto* flag : {&control_->kernel_fails, &control_->lost, &control_->hangs, &control_->stubborn, &control_->copies_hang,
+                       &control_->overruns}) {
       *flag = false;
     }
     for (auto* number : {&control_->kernels, &control_->replays, &control_->captures, &control_->copies_in,
@@ -92,6 +94,12 @@ class Queues : public ::testing::Test {
     return Run(session, std::move(in), control);
   }
 
+  static absl::Status RunShortly(Session& session, std::vector<HostValue> in) {
+    RunControl control;
+    control.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+    return Run(session, std::move(in), control).status();
+  }
+
   // Runs the model on the devices, and on the host by the reference evaluators; both must give the same, three times.
   void Compare(const std::string& text, const std::string& device, const std::vector<HostValue>& in) {
     session_ = Load(text, device);
@@ -130,6 +138,8 @@ c = Relu(b)
 z = Add(c, a)
 output z
 )";
+
+constexpr char kTwoCandidates[] = "input x : float32[4,4]\na = Abs(x)\noutput a\n";
 
 constexpr char kPerceptron[] = R"(
 input x : float32[3,4]
@@ -401,14 +411,69 @@ TEST_F(Queues, KeepTheMemoryOfADeviceThatDoesNotStop) {
   session_ = Load(kSmall, "async0");
   std::vector<HostValue> in = {Numbers({4, 6}), Numbers({4, 6}, 2)};
   control_->hangs = control_->stubborn = true;
-  RunControl late;
-  late.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
-  EXPECT_EQ(ErrorId(Run(*session_, in, late).status()), errors::kTimeout.id);
+  EXPECT_EQ(ErrorId(RunShortly(*session_, in)), errors::kTimeout.id);
   EXPECT_GT(control_->queues, 0);  // still at work
   control_->hangs = control_->stubborn = false;
   EXPECT_TRUE(Run(*session_, in).ok());
   session_.reset();
   EXPECT_EQ(control_->queues, 0);
+}
+
+TEST_F(Queues, GiveUpAnUploadThatDoesNotEndAndKeepItsMemory) {
+  session_ = Load(kPerceptron, "async0");
+  control_->copies_hang = true;
+  EXPECT_EQ(ErrorId(RunShortly(*session_, {Numbers({3, 4})})), errors::kTimeout.id);
+  EXPECT_GT(control_->queues, 0);  // still at work
+  RunControl cancelled;
+  cancelled.cancel = kStopAsked;
+  EXPECT_EQ(ErrorId(Run(*session_, {Numbers({3, 4})}, cancelled).status()), errors::kCancelled.id);
+  control_->copies_hang = false;
+  auto got = Run(*session_, {Numbers({3, 4})});
+  ASSERT_TRUE(got.ok()) << FormatError(got.status());
+  EXPECT_EQ(*got, *Run(*Load(kPerceptron, "host"), {Numbers({3, 4})}));
+  session_.reset();
+  EXPECT_EQ(control_->queues, 0);
+  EXPECT_EQ(control_->fences, 0);
+}
+
+TEST_F(Queues, GiveUpATrialThatDoesNotEndAndKeepItsMemory) {
+  Restart({{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}});
+  session_ = Load(kTwoCandidates, "async0");
+  control_->hangs = control_->stubborn = true;
+  EXPECT_EQ(ErrorId(RunShortly(*session_, {Numbers({4, 4})})), errors::kTimeout.id);
+  EXPECT_GT(control_->queues, 0);  // still at work
+  control_->hangs = control_->stubborn = false;
+  EXPECT_TRUE(Run(*session_, {Numbers({4, 4})}).ok());
+  session_.reset();
+  EXPECT_EQ(control_->queues, 0);
+  EXPECT_EQ(control_->fences, 0);
+  EXPECT_EQ(control_->records, 0);
+}
+
+TEST_F(Queues, TellATrialToStopWhenNobodyWaitsForItAnyMore) {
+  Restart({{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}});
+  session_ = Load(kTwoCandidates, "async0");
+  control_->hangs = true;
+  EXPECT_EQ(ErrorId(RunShortly(*session_, {Numbers({4, 4})})), errors::kTimeout.id);
+  EXPECT_EQ(control_->queues, 0);
+  control_->hangs = false;
+  for (const Unit& u : PlanOf({Numbers({4, 4})})->units) {
+    for (const Alternative& a : u.alternatives) EXPECT_THAT(a.reason, Not(HasSubstr("told to stop")));
+  }
+}
+
+TEST_F(Queues, LeaveADeviceOpenOnWhichSomethingNeverEnds) {
+  session_.reset();
+  runtime_.reset();
+  EXPECT_EQ(InChild([&] {
+    Restart({});
+    session_ = Load(kPerceptron, "async0");
+    control_->copies_hang = true;
+    bool late = ErrorId(RunShortly(*session_, {Numbers({3, 4})})) == errors::kTimeout.id;
+    session_.reset();
+    runtime_.reset();
+    return late && control_->queues > 0;
+  }), 0);
 }
 
 TEST_F(Queues, AnswerInAForkedChildThatTheyAreTheParents) {
@@ -480,7 +545,7 @@ TEST_F(Queues, RefuseALinkWithFlagsThatTheHostDoesNotKnow) {
 TEST_F(Queues, ProfileTimesWhatTheDeviceDoesAndNotWhatTheHostDoesBefore) {
   Restart({{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}});
   control_->wait_us = 10000;  // by the host's clock nothing is faster than that
-  session_ = Load("input x : float32[4,4]\na = Abs(x)\noutput a\n", "async0");
+  session_ = Load(kTwoCandidates, "async0");
   for (const Unit& u : PlanOf({Numbers({4, 4})})->units) {
     if (u.kind != Unit::Kind::kKernel) continue;
     EXPECT_EQ(u.kernel, "async.abs.slow_to_launch");
@@ -492,7 +557,7 @@ TEST_F(Queues, ProfileTimesWhatTheDeviceDoesAndNotWhatTheHostDoesBefore) {
 TEST_F(Queues, AKernelThatFailsInATrialIsNoFaultOfThoseTimedAfterIt) {
   Restart({{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}});
   control_->kernel_fails = true;
-  session_ = Load("input x : float32[4,4]\na = Abs(x)\noutput a\n", "async0");
+  session_ = Load(kTwoCandidates, "async0");
   std::string reasons;
   for (const Unit& u : PlanOf({Numbers({4, 4})})->units) {
     if (u.kind != Unit::Kind::kKernel) continue;

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -275,6 +277,24 @@ TEST(Session, HasAPlanWhoseMemoryIsWhatItTakes) {
   EXPECT_GT((*plan)->packed_bytes, 0);
   EXPECT_EQ((*plan)->measured_constant_bytes, (*plan)->packed_bytes + (*plan)->uploaded_bytes);
   EXPECT_EQ((*plan)->reference_steps, 0);
+}
+
+TEST(Session, KeepsOneCopyOfWhatItsPlansPackAlike) {
+  auto session = Load(NewRuntime());
+  std::set<const void*> forms[2];
+  std::vector<std::shared_ptr<const Plan>> plans;
+  for (int64_t batch : {16, 17}) {
+    InputType type = {ValueKind::kTensor, DType::kF32, {batch, 1, 8, 8}};
+    auto plan = session->PlanFor(std::span<const InputType>(&type, 1));
+    ASSERT_TRUE(plan.ok());
+    for (const ConstantBase& c : (*plan)->constants) {
+      if (c.packed) forms[plans.size()].insert(c.tensor.data());
+    }
+    plans.push_back(*std::move(plan));
+  }
+  EXPECT_FALSE(forms[0].empty());
+  EXPECT_EQ(forms[0], forms[1]);
+  EXPECT_LT(plans[1]->measured_constant_bytes, plans[0]->measured_constant_bytes);
 }
 
 TEST(Session, RunsAsynchronouslyOnTheEngineThatIsSet) {

@@ -186,6 +186,7 @@ class Queue {
 
   mge::Result Move(char* to, const char* from, uint64_t bytes) {
     return Enqueue([=] {
+      while (g_control.copies_hang) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       Busy(g_control.copy_us);
       std::memmove(to, from, bytes);
       return mge::Result();

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cli/watchdog.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+#include "core/cli/common.h"
+#include "fmt/format.h"
+
+namespace mge::cli {
+namespace {
+
+constexpr double kGraceSeconds = 5;  // a run whose time is up waits for its devices before it answers
+
+}  // namespace
+
+Watchdog::Watchdog(const Globals& globals, const RunControl& control)
+    : globals_(globals), control_(control), thread_([this] { Watch(); }) {}
+
+Watchdog::~Watchdog() {
+  {
+    std::lock_guard lock(mutex_);
+    end_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+void Watchdog::Watch() {
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, std::chrono::milliseconds(200), [&] { return end_; })) {
+    double seconds = 0;
+    std::string place;
+    if (!control_.Overdue(&seconds, &place).ok() || seconds < kGraceSeconds) continue;
+    const int code = ReportError(
+        globals_, {.id = 12401,
+                   .exit_code = kExitTimeout,
+                   .title = "the run took longer than its time limit and does not stop",
+                   .what = fmt::format("{:.0f} s after its end it is still {}, so the process ends here", seconds,
+                                       place.empty() ? "making a plan" : "in a kernel that does not look at its stop flag"),
+                   .where = place,
+                   .fix = "tell whoever makes the backend, or choose another device or kernel"});
+    std::fflush(nullptr);
+    _exit(code);
+  }
+}
+
+}  // namespace mge::cli

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/run_control.h"
+
+#include <algorithm>
+
+#include "core/engine/instance_queues.h"
+#include "fmt/format.h"
+
+namespace mge {
+
+RunControl::Overdue RunControl::LookAt() const {
+  std::lock_guard lock(mutex_);
+  Overdue out;
+  if (!due_) return out;
+  out.seconds = std::max(0.0, std::chrono::duration<double>(std::chrono::steady_clock::now() - *due_).count());
+  const Unit* unit = at_.load(std::memory_order_relaxed);
+  if (!unit) return out;
+  out.place = UnitPlace(*unit);
+  if (!unit->kernel.empty()) out.place += fmt::format(", kernel {} of device {}", unit->kernel, unit->device);
+  return out;
+}
+
+void RunControl::Begin() {
+  std::lock_guard lock(mutex_);
+  due_ = deadline;
+}
+
+void RunControl::End() {
+  std::lock_guard lock(mutex_);
+  due_.reset();
+}
+
+void RunControl::Leave() {
+  if (!at_.load(std::memory_order_relaxed)) return;
+  std::lock_guard lock(mutex_);
+  at_.store(nullptr, std::memory_order_relaxed);
+}
+
+}  // namespace mge

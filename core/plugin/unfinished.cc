@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plugin/unfinished.h"
+
+#include <algorithm>
+
+namespace mge {
+
+UnfinishedList& UnfinishedList::Lost() {
+  static auto& lost = *new UnfinishedList;
+  return lost;
+}
+
+UnfinishedList::~UnfinishedList() {
+  while (first_) {
+    std::unique_ptr<Unfinished> work = std::move(first_);
+    first_ = std::move(work->next_);
+    Lost().Add(std::move(work));
+  }
+}
+
+void UnfinishedList::Add(std::unique_ptr<Unfinished> work) {
+  std::lock_guard lock(mutex_);
+  work->next_ = std::move(first_);
+  first_ = std::move(work);
+}
+
+bool UnfinishedList::Reclaim(std::chrono::nanoseconds patience) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = Clock::now() + patience;
+  std::lock_guard lock(mutex_);
+  for (std::unique_ptr<Unfinished>* at = &first_; *at;) {
+    if ((*at)->Over(std::max<std::chrono::nanoseconds>(end - Clock::now(), {}))) {
+      *at = std::exchange((*at)->next_, nullptr);
+    } else {
+      at = &(*at)->next_;
+    }
+  }
+  return !first_;
+}
+
+}  // namespace mge

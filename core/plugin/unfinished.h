@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work of a device that the host has stopped waiting for: kept aside, with all memory that it may still touch, until it ends.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <tuple>
+#include <utility>
+
+namespace mge {
+
+// What has been told to stop gets so long before it counts as stuck.
+inline constexpr std::chrono::seconds kPatience{1};
+
+class Unfinished {
+ public:
+  virtual ~Unfinished() = default;  // only when it is over
+  // Whether it is; waits for it, at most so long.
+  virtual bool Over(std::chrono::nanoseconds patience) noexcept = 0;
+
+ private:
+  friend class UnfinishedList;
+  std::unique_ptr<Unfinished> next_;
+};
+
+// Safe on any thread. Takes no memory.
+class UnfinishedList {
+ public:
+  UnfinishedList() = default;
+  UnfinishedList(const UnfinishedList&) = delete;
+  UnfinishedList& operator=(const UnfinishedList&) = delete;
+  ~UnfinishedList();  // what is in it then is lost
+  void Add(std::unique_ptr<Unfinished> work);
+  // Frees what is over; whether that was all. `patience` is for all together.
+  bool Reclaim(std::chrono::nanoseconds patience);
+
+  // Of what is lost, which is on purpose: memory that a hung device may write to is better lost than given to somebody else.
+  static UnfinishedList& Lost();
+
+ private:
+  std::mutex mutex_;
+  std::unique_ptr<Unfinished> first_;
+};
+
+// Whatever else such work touches is lost with it.
+template <typename... T>
+void Lose(T&&... what) {
+  struct Things final : Unfinished {
+    explicit Things(T&&... what) : what(std::move(what)...) {}
+    bool Over(std::chrono::nanoseconds) noexcept override { return false; }
+    std::tuple<T...> what;
+  };
+  UnfinishedList::Lost().Add(std::make_unique<Things>(std::move(what)...));
+}
+
+}  // namespace mge
