@@ -148,6 +148,49 @@ TEST_F(Command, ChecksAFolderOfTests) {
   EXPECT_EQ(Mge("run test_relu/model.onnx --check test_relu/test_data_set_0").code, 8);
 }
 
+// Each of the products swaps the columns and doubles: y is 16 x.
+TEST_F(Command, RunsAModelOnSeveralDevicesAndShowsWhatEachDoes) {
+  if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
+  auto product = [](const char* from, const char* to, const std::string& device = "") {
+    std::string node = ob::NodeProto("MatMul", {from, "w"}, {to});
+    if (!device.empty()) node += ob::TextField(onnx::field::node::kMetadata, ob::Entry("mge.device", device));
+    return node;
+  };
+  const std::string weight = ob::FloatTensor("w", {2, 2}, {0, 2, 2, 0});
+  Model("m.onnx", {product("x", "a"), product("a", "b"), product("b", "c"), product("c", "y")}, {weight}, {int64_t{2}, int64_t{2}});
+  Model("placed.onnx", {product("x", "a", "gpu1"), product("a", "b"), product("b", "c", "cpu0"), product("c", "y", "gpu1")},
+        {weight}, {int64_t{2}, int64_t{2}});
+  fs::create_directories(Path("data"));
+  Write("data/input_0.pb", ob::FloatTensor("x", {2, 2}, {1, -2, 3, -4}));
+  Write("data/output_0.pb", ob::FloatTensor("y", {2, 2}, {16, -32, 48, -64}));
+  const std::string on_two = " --device virtual0+virtual1 --set virtual.devices=2";
+  const std::string on_list = " --device gpu0,gpu1,cpu0 --set virtual.devices=2 --set virtual.gpu=1";
+
+  Outcome o = Mge("run m.onnx --check data --json" + on_two);
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(json::parse(o.out)["device"], "virtual0+virtual1");
+  EXPECT_EQ(json::parse(o.out)["reference_steps"], 0);
+  o = Mge("run placed.onnx --check data --json" + on_list);
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(json::parse(o.out)["device"], "virtual1+virtual0+cpu0");
+  Write("data/output_0.pb", ob::FloatTensor("y", {2, 2}, {16, -32, 48, -65}));
+  EXPECT_EQ(Mge("run m.onnx --check data" + on_two).code, 8);
+
+  o = Mge("plan m.onnx --why" + on_two);
+  EXPECT_EQ(o.code, 0) << o.err;
+  for (const char* part : {"device virtual0+virtual1: ", "copy from host  on virtual0, copy in", "peer copy  on virtual1, copy in",
+                           "copy to host  on virtual1, copy out", "there because part 1 of 2", "there because part 2 of 2",
+                           "16 bytes from virtual0 to virtual1 directly"}) {
+    EXPECT_THAT(o.out, HasSubstr(part));
+  }
+  o = Mge("plan placed.onnx --why" + on_list);
+  EXPECT_EQ(o.code, 0) << o.err;
+  for (const char* part : {"peer copy  on virtual0, copy in", "copy to host  on virtual0, copy out",
+                           "copy from host  on virtual1, copy in", "there because the model asks for it"}) {
+    EXPECT_THAT(o.out, HasSubstr(part));
+  }
+}
+
 TEST_F(Command, ForgivesATestOnlyTheErrorThatItsGapNames) {
   fs::create_directories(Path("node/test_relu/test_data_set_0"));
   fs::rename(Good(), Path("node/test_relu/model.onnx"));
