@@ -299,7 +299,7 @@ std::string Pipelines(int count) {
 }
 
 TEST_F(SeveralDevices, CopyAtTheSameTimeAndBothWaysAtOnce) {
-  // Each device gets four inputs and gives four outputs, and a copy takes 15 ms. The first result is ready to leave after one
+  // Each device gets four inputs and gives four outputs, and a copy takes 15 ms. The first result can leave after one
   // copy, so five is the least. Where the ways in and out take turns it is eight, and sixteen where the devices do.
   constexpr std::chrono::milliseconds kCopy{15};
   Restart({{"virtual.latency", "15000"}});
