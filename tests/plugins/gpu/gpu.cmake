@@ -14,30 +14,29 @@ mge_gpu_emulate(plugins/gpu/kernels/machine.cu)
 target_sources(test_plugins_gpu PRIVATE plugins/gpu/kernels/machine.cu)
 target_link_libraries(test_plugins_gpu PRIVATE mge_gpu_emulation)
 
-# The emulator with the address sanitizer, where the tree has no sanitizer of its own.
+# The checkers, where the tree has no sanitizer of its own: the emulator, and the kernels of all files but those whose threads
+# share nothing.
 if(NOT MGE_SANITIZE)
-  mge_test(plugins/gpu/overruns LINK mge_sdk)
-  set(emulation ${PROJECT_SOURCE_DIR}/plugins/gpu/emulation)
-  target_sources(test_plugins_gpu_overruns PRIVATE plugins/gpu/kernels/machine.cu ${emulation}/emulator.cc
-                 ${emulation}/fiber.cc)
-  target_compile_options(test_plugins_gpu_overruns PRIVATE -g1 -fno-omit-frame-pointer -fsanitize=address)
-  target_link_options(test_plugins_gpu_overruns PRIVATE -fsanitize=address)
-endif()
-
-# Kernels compiled for the race checker. Instrumented objects meet its runtime, not libtsan.
-if(NOT MGE_SANITIZE)
-  mge_test(plugins/gpu/races LINK mge_sdk)
   set(kernels chain conv copy matmul norm pool reduce resize scan scatter)
   list(TRANSFORM kernels PREPEND ${PROJECT_SOURCE_DIR}/plugins/gpu/kernels/)
   list(TRANSFORM kernels APPEND .cu)
   mge_gpu_emulate(${kernels})
-  add_library(mge_gpu_race_kernels OBJECT ${kernels} plugins/gpu/kernels/machine.cu)
+  list(APPEND kernels plugins/gpu/kernels/machine.cu)
+  set(emulation ${PROJECT_SOURCE_DIR}/plugins/gpu/emulation)
+  set(emulator plugins/gpu/kernels/launches.cc ${emulation}/emulator.cc ${emulation}/fiber.cc)
+
+  mge_test(plugins/gpu/overruns LINK mge_sdk)
+  target_sources(test_plugins_gpu_overruns PRIVATE ${kernels} ${emulator})
+  target_compile_options(test_plugins_gpu_overruns PRIVATE -g1 -fno-omit-frame-pointer -fsanitize=address)
+  target_link_options(test_plugins_gpu_overruns PRIVATE -fsanitize=address)
+
+  # Kernels that are instrumented for races meet the checker's runtime, not libtsan.
+  mge_test(plugins/gpu/races LINK mge_sdk)
+  add_library(mge_gpu_race_kernels OBJECT ${kernels})
   target_include_directories(mge_gpu_race_kernels PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(mge_gpu_race_kernels PRIVATE mge_sdk)
   target_compile_options(mge_gpu_race_kernels PRIVATE -O1 -fsanitize=thread)
-  set(emulation ${PROJECT_SOURCE_DIR}/plugins/gpu/emulation)
-  target_sources(test_plugins_gpu_races PRIVATE $<TARGET_OBJECTS:mge_gpu_race_kernels> ${emulation}/emulator.cc
-                 ${emulation}/fiber.cc ${emulation}/races.cc)
+  target_sources(test_plugins_gpu_races PRIVATE $<TARGET_OBJECTS:mge_gpu_race_kernels> ${emulator} ${emulation}/races.cc)
   target_compile_definitions(mge_gpu_race_kernels PRIVATE MGE_GPU_RACES)
   target_compile_definitions(test_plugins_gpu_races PRIVATE MGE_GPU_RACES)
 endif()

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The overrun checker: the emulator and its machine's kernels compiled with the address sanitizer. It is silent on right
-// kernels, and names the line of those that leave shared or global memory.
+// The overrun checker: the emulator and its kernels compiled with the address sanitizer. It is silent on right kernels, and
+// names the line of those that leave shared or global memory.
 #include <memory>
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "plugins/gpu/emulation/emulator.h"
+#include "tests/plugins/gpu/kernels/launches.h"
 #include "tests/plugins/gpu/kernels/machine.h"
 
 namespace mge::gpu {
@@ -43,6 +44,36 @@ TEST(Overruns, RightKernelsHaveNone) {
     EXPECT_TRUE(Trial("machine_turn_round", 192, 192, 192, 192 * 4).Run(order));
     EXPECT_TRUE(Trial("machine_two_parts", 64, 64, 64, 64 * 4).Run(order));
     EXPECT_TRUE(Trial("machine_sum_of_block", 192, 192, 192).Run(order));
+  }
+}
+
+TEST(Overruns, TheKernelsOfOperatorsHaveNone) {
+  for (EmulatorSettings settings : {EmulatorSettings{.warp = 32, .whole_reductions = false},
+                                    EmulatorSettings{.order = Order::kReverse, .warp = 64, .whole_reductions = false},
+                                    EmulatorSettings{.order = Order::kShuffled, .warp = 32}}) {
+    Emulator e(settings);
+    for (const KernelFile& file : KernelFiles()) {
+      Memory m;
+      file.launches(m, [&](const char* what, const Launch& launch) {
+        EXPECT_TRUE(e.Run(launch)) << file.name << ", " << what << ": " << e.error();
+      });
+      EXPECT_EQ(m.fault.what, Fault::kNone) << file.name;
+    }
+  }
+}
+
+// So what they are given above is no larger than it must be.
+TEST(OverrunsDeathTest, AKernelThatIsGivenAnElementTooLittleIsFound) {
+  for (const KernelFile& file : KernelFiles()) {
+    Memory all;
+    file.launches(all, [](const char*, const Launch&) {});
+    for (size_t short_one = 0; short_one < all.arrays(); ++short_one) {
+      SCOPED_TRACE(testing::Message() << file.name << ", array " << short_one);
+      Emulator e;
+      Memory m(short_one);
+      EXPECT_DEATH(file.launches(m, [&](const char*, const Launch& launch) { e.Run(launch); }),
+                   "SUMMARY: AddressSanitizer: heap-buffer-overflow .*/kernels/[a-z_]+\\.(cu|h):[0-9]+");
+    }
   }
 }
 

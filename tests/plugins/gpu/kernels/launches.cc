@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/plugins/gpu/kernels/launches.h"
+
+#include "plugins/gpu/kernels/chain.h"
+#include "plugins/gpu/kernels/conv.h"
+#include "plugins/gpu/kernels/copy.h"
+#include "plugins/gpu/kernels/index.h"
+#include "plugins/gpu/kernels/matmul.h"
+#include "plugins/gpu/kernels/norm.h"
+#include "plugins/gpu/kernels/reduce.h"
+#include "plugins/gpu/kernels/resize.h"
+
+namespace mge::gpu {
+namespace {
+
+void Chains(Memory& m, const Check& check) {
+  ChainArgs chain = {};
+  chain.inputs[0] = chain.output = m.Floats(400);  // in place
+  chain.inputs[1] = m.Floats(20);
+  chain.n = 400;
+  chain.walk = {2, 0, {20, 20}};
+  chain.strides[0][0] = 20;
+  chain.strides[0][1] = chain.strides[1][1] = 1;
+  chain.input_count = chain.step_count = 2;
+  chain.steps[0] = {kChain_add, 0, 1, 0, 0};
+  chain.steps[1] = {kChain_relu, 2, 0, 0, 0};
+  check("chain", LaunchOf("chain_f32", chain, 64, 3));
+}
+
+void Convolutions(Memory& m, const Check& check) {
+  ConvArgs conv = {};
+  conv.x = m.Floats(5 * 81);
+  conv.w = m.Floats(70 * 5 * 9);
+  conv.bias = m.Floats(70);
+  conv.y = m.Floats(70 * 81);
+  conv.images = 1;
+  conv.groups = 1;
+  conv.channels = 5;
+  conv.outputs = 70;
+  conv.axis[0] = {1, 1, 1, 1, 1, 0, 0};
+  conv.axis[1] = conv.axis[2] = {9, 9, 3, 1, 1, 1, 1};
+  check("product", LaunchOf("conv_product_f32", conv, 256, 4));
+  conv.residual = conv.y;  // in place of the residual
+  check("product with a residual", LaunchOf("conv_product_f32", conv, 256, 4));
+
+  conv.images = conv.groups = 2;
+  conv.channels = conv.outputs = 4;
+  conv.x = m.Floats(2 * 4 * 81);
+  conv.w = m.Floats(4 * 2 * 9);
+  conv.bias = m.Floats(4);
+  conv.residual = conv.y = m.Floats(2 * 4 * 81);
+  check("direct", LaunchOf("conv_direct_f32", conv, 64, 4));
+
+  conv.residual = nullptr;
+  conv.axis[1] = conv.axis[2] = {5, 9, 3, 2, 1, 1, 1};
+  conv.x = m.Floats(2 * 4 * 25);
+  conv.w = m.Floats(4 * 2 * 9);
+  conv.y = m.Floats(2 * 4 * 81);
+  check("transposed", LaunchOf("conv_transposed_f32", conv, 64, 4));
+}
+
+void Copies(Memory& m, const Check& check) {
+  check("transpose", LaunchOf("transpose_4", TransposeArgs{m.Floats(6300), m.Floats(6300), 2, 45, 70}, 256, 12));
+  CopyArgs copy = {m.Floats(300), m.Floats(300) + 285, 300, 2, 0, {20, 15}, {1, 20}, {-15, 1}};  // the rows turned round
+  check("copy", LaunchOf("copy_4", copy, 64, 3));
+  check("fill", LaunchOf("fill_4", FillArgs{m.Floats(300), 300, 7}, 64, 3));
+  PlacesArgs pad = {m.Floats(16 * 11), m.Floats(300), 300, 2, 1, {20, 15}, {16, 11}, {11, 1}, {2, 2}};
+  check("pad", LaunchOf("pad_4", pad, 64, 3));
+}
+
+void Products(Memory& m, const Check& check) {
+  MatMulArgs product = {};
+  product.a = m.Floats(70 * 50);
+  product.b = m.Floats(50 * 90);
+  product.y = m.Floats(70 * 90);
+  product.m = 70;
+  product.n = 90;
+  product.k = 50;
+  product.batch = 1;
+  product.a_row = 50;
+  product.a_k = product.b_column = product.alpha = 1;
+  product.b_k = 90;
+  check("tiles", LaunchOf("matmul_f32", product, 256, 4));
+  check("plain", LaunchOf("matmul_plain_u32", product, 64, 5));
+  product.splits = 2;
+  product.y = m.Floats(2 * 70 * 90);
+  check("parts", LaunchOf("matmul_part_f32", product, 256, 8));
+  MatMulArgs join = product;
+  join.a = product.y;
+  join.residual = join.y = m.Floats(70 * 90);  // in place of the residual
+  join.residual_row = 90;
+  join.residual_column = 1;
+  check("join", LaunchOf("matmul_join_f32", join, 64, 5));
+}
+
+void Norms(Memory& m, const Check& check) {
+  for (bool in_place : {false, true}) {
+    auto onto = [&](float* x, size_t n) { return in_place ? x : m.Floats(n); };
+    float* x = m.Floats(6 * 300);
+    float* y = onto(x, 6 * 300);
+    check("softmax of a block", LaunchOf("softmax_block_f32", SoftmaxArgs{x, y, 6, 300, 1, 0, 0}, 128, 3));
+    NormArgs norm = {x, m.Floats(300), m.Floats(300), y, m.Floats(6), m.Floats(6), 6, 300, 1, 300, 1, 1e-5, 1, 0};
+    check("norm", LaunchOf("norm_f32", norm, 128, 3));
+    x = m.Floats(90 * 7);
+    y = onto(x, 90 * 7);
+    check("softmax of a thread", LaunchOf("softmax_thread_f32", SoftmaxArgs{x, y, 90, 7, 9, 1, 0}, 64, 2));
+    x = m.Floats(400);
+    BatchNormArgs batch = {x, m.Floats(5), m.Floats(5), m.Floats(5), m.Floats(5), onto(x, 400), 400, 5, 8, 1e-5};
+    check("batch norm", LaunchOf("batch_norm_f32", batch, 64, 3));
+  }
+  check("lrn", LaunchOf("lrn_f32", LrnArgs{m.Floats(400), m.Floats(400), 400, 5, 8, 3, 1, 0.75, 1}, 64, 3));
+}
+
+void Pools(Memory& m, const Check& check) {
+  PoolArgs pool = {};
+  pool.n = 3 * 9 * 9;
+  pool.x = m.Floats(3 * 9 * 9);
+  pool.y = m.Floats(3 * 9 * 9);
+  pool.indices = m.Longs(3 * 9 * 9);
+  pool.axis[0] = {1, 1, 1, 1, 1, 0, 0};
+  pool.axis[1] = pool.axis[2] = {9, 9, 3, 1, 1, 1, 1};
+  check("largest", LaunchOf("max_pool_f32", pool, 64, 3));
+  check("average", LaunchOf("average_pool_f32", pool, 64, 3));
+}
+
+void Reductions(Memory& m, const Check& check) {
+  ReduceArgs reduce = {};
+  reduce.x = m.Floats(5 * 700);
+  reduce.y = m.Floats(5);
+  reduce.outputs = 5;
+  reduce.count = 700;
+  reduce.kept = {1, 0, {5}, {700}};
+  reduce.reduced = {1, 0, {700}, {1}};
+  reduce.splits = 3;
+  check("block", LaunchOf("reduce_sum_block_f32", reduce, 128, 5));
+  check("atomic", LaunchOf("reduce_atomic_sum_f32", reduce, 128, 15));
+  reduce.x = m.Floats(100 * 9);
+  reduce.y = m.Floats(100);
+  reduce.outputs = 100;
+  reduce.count = 9;
+  reduce.kept = {1, 0, {100}, {9}};
+  reduce.reduced = {1, 0, {9}, {1}};
+  check("thread", LaunchOf("reduce_sum_thread_f32", reduce, 64, 2));
+  check("log of a sum", LaunchOf("reduce_log_sum_exp_thread_f32", reduce, 64, 2));
+}
+
+void Resizes(Memory& m, const Check& check) {
+  ResizeArgs resize = {};
+  resize.x = m.Floats(7 * 14);
+  resize.y = m.Floats(14 * 21);
+  resize.n = 14 * 21;
+  resize.rank = 2;
+  resize.axis[0] = {7, 14, 14, 2, 0, 0};
+  resize.axis[1] = {14, 21, 1, 1.5, 0, 0};
+  check("nearest", LaunchOf("resize_nearest_4", resize, 64, 3));
+  for (int32_t mode : {kLinear, kCubic}) {
+    resize.mode = mode;
+    check("smooth", LaunchOf("resize_smooth_f32", resize, 64, 3));
+  }
+}
+
+void Scans(Memory& m, const Check& check) {
+  ArgReduceArgs extreme = {m.Floats(150 * 7), m.Longs(150), 150, 7, 15, 0, 1};
+  check("position of an extreme", LaunchOf("arg_reduce_f32", extreme, 64, 3));
+  for (bool in_place : {false, true}) {
+    float* x = m.Floats(900);
+    const int64_t* axis = m.Longs(1, [](size_t) { return int64_t{1}; });
+    RunningSumArgs sums = {x, axis, in_place ? x : m.Floats(900), &m.fault, 900, {10, 9, 10}, 3, 1, 0, 1};
+    check("running sum", LaunchOf("running_sum_f32", sums, 64, 2));
+    x = m.Floats(90 * 7);
+    check("hardmax", LaunchOf("hardmax_f32", HardmaxArgs{x, in_place ? x : m.Floats(90 * 7), 90, 7, 9}, 64, 2));
+  }
+  TopKArgs top = {m.Floats(90 * 12), m.Floats(90 * 5), m.Longs(90 * 5), 90, 12, 9, 5, 1, 0};
+  check("largest", LaunchOf("top_k_f32", top, 64, 2));
+}
+
+void Scatters(Memory& m, const Check& check) {
+  ScatterArgs nd = {};
+  nd.fault = &m.fault;
+  nd.wide = 1;
+  nd.reduction = kScatterAdd;
+  ScatterArgs elements = nd;
+
+  nd.indices = m.Longs(8, [](size_t i) { return static_cast<int64_t>(i % 5); });
+  nd.updates = m.Floats(8 * 100);
+  nd.y = m.Floats(5 * 100);
+  nd.lines = 100;
+  nd.along = 8;
+  nd.rank = 1;
+  nd.dims[0] = 5;
+  nd.strides[0] = 100;
+  check("by tuples", LaunchOf("scatter_nd_f32", nd, 64, 2));
+
+  elements.indices = m.Longs(8 * 100, [](size_t i) { return static_cast<int64_t>(i / 100 % 5); });
+  elements.updates = m.Floats(8 * 100);
+  elements.y = m.Floats(5 * 100);
+  elements.lines = 100;
+  elements.along = 8;
+  elements.bound = 5;
+  elements.rank = 2;
+  elements.dims[0] = 8;
+  elements.dims[1] = 100;
+  elements.strides[0] = 100;
+  elements.strides[1] = 1;
+  check("along an axis", LaunchOf("scatter_elements_f32", elements, 64, 2));
+}
+
+constexpr KernelFile kFiles[] = {{"chain", Chains},       {"conv", Convolutions}, {"copy", Copies},
+                                 {"matmul", Products},    {"norm", Norms},        {"pool", Pools},
+                                 {"reduce", Reductions},  {"resize", Resizes},    {"scan", Scans},
+                                 {"scatter", Scatters}};
+
+}  // namespace
+
+std::span<const KernelFile> KernelFiles() { return kFiles; }
+
+}  // namespace mge::gpu

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches of the kernels of plugins/gpu, for the checkers of memory and of races.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "plugins/gpu/emulation/emulator.h"
+#include "plugins/gpu/fault.h"
+
+namespace mge::gpu {
+
+// Arrays on the heap, each of its own: what a checker finds beside one belongs to no other.
+class Memory {
+ public:
+  static constexpr size_t kNone = SIZE_MAX;
+  // Of array number `short_one` the last element is missing.
+  explicit Memory(size_t short_one = kNone) : short_one_(short_one) {}
+
+  float* Floats(size_t n) {
+    return Array<float>(n, [](size_t) { return 0.5f; });
+  }
+  // value(i) for each i < n.
+  int64_t* Longs(size_t n, int64_t (*value)(size_t) = [](size_t) { return int64_t{0}; }) { return Array<int64_t>(n, value); }
+  size_t arrays() const { return arrays_.size(); }
+  Fault fault = {};
+
+ private:
+  template <typename T>
+  T* Array(size_t n, T (*value)(size_t)) {
+    if (arrays_.size() == short_one_) --n;
+    std::shared_ptr<T[]> array(new T[n]);
+    for (size_t i = 0; i < n; ++i) array[i] = value(i);
+    arrays_.push_back(array);
+    return array.get();
+  }
+  size_t short_one_;
+  std::vector<std::shared_ptr<void>> arrays_;
+};
+
+template <typename Args>
+Launch LaunchOf(std::string_view kernel, const Args& args, uint32_t threads, uint32_t blocks) {
+  Launch launch;
+  launch.kernel = FindKernel(kernel);
+  launch.grid[0] = blocks;
+  launch.block[0] = threads;
+  launch.args = &args;
+  launch.args_bytes = sizeof(args);
+  return launch;
+}
+
+// Runs a launch and says what it finds.
+using Check = std::function<void(const char* what, const Launch& launch)>;
+
+// Launches of the kernels of plugins/gpu/kernels/NAME.cu, by all ways that their threads share memory. What they are given is
+// as large as they need, to the element.
+struct KernelFile {
+  const char* name;
+  void (*launches)(Memory& m, const Check& check);
+};
+std::span<const KernelFile> KernelFiles();
+
+}  // namespace mge::gpu
