@@ -5,11 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
+#include <cmath>
 #include <mutex>
 #include <new>
-#include <string>
 #include <system_error>
+
+#include "mge/plugin/host_limits.hpp"
 
 namespace mge {
 namespace {
@@ -164,14 +165,8 @@ int UsableThreads() {
   CPU_ZERO(&set);
   int threads = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set)
                                                              : static_cast<int>(std::thread::hardware_concurrency());
-  // "max 100000" or "50000 100000": microseconds of processor time per period.
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (file >> quota >> period && quota != "max" && period > 0) {
-    int allowed = static_cast<int>(std::stod(quota) / period + 0.999);
-    threads = std::min(threads, allowed);
-  }
+  double limit = std::ceil(HostProcessorLimit());
+  if (limit < threads) threads = static_cast<int>(limit);
   return std::max(threads, 1);
 }
 

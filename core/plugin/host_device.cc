@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plugin/host_device.h"
 
-#include <algorithm>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/plugin/host_services.h"
-#include "core/plugin/memory/slab_provider.h"
-#include "fmt/format.h"
+#include "mge/plugin/host_limits.hpp"
 
 namespace mge {
 namespace {
@@ -28,34 +24,6 @@ mge_code FailWith(mge_error* error, mge_code code, std::string text) {
   return code;
 }
 
-// "MemAvailable:   1234 kB" of /proc/meminfo, in bytes; 0 if it is not there.
-uint64_t MemInfoField(std::string_view meminfo, std::string_view field) {
-  size_t at = meminfo.find(field);
-  if (at == std::string_view::npos) return 0;
-  return std::strtoull(meminfo.data() + at + field.size(), nullptr, 10) * 1024;
-}
-
-std::string ReadSmallFile(const char* path) {
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path, "re"), std::fclose);
-  char buffer[4096];
-  size_t n = file ? std::fread(buffer, 1, sizeof(buffer) - 1, file.get()) : 0;
-  return std::string(buffer, n);
-}
-
-// Of the machine, or of the container if that has less.
-MemoryInfo HostMemory() {
-  std::string meminfo = ReadSmallFile("/proc/meminfo");
-  MemoryInfo info{MemInfoField(meminfo, "MemAvailable:"), MemInfoField(meminfo, "MemTotal:")};
-  std::string limit = ReadSmallFile("/sys/fs/cgroup/memory.max");
-  if (uint64_t max = std::strtoull(limit.c_str(), nullptr, 10); max > 0 && max < info.total_bytes) {
-    uint64_t used =
-        std::strtoull(ReadSmallFile("/sys/fs/cgroup/memory.current").c_str(), nullptr, 10);
-    info.total_bytes = max;
-    info.free_bytes = std::min(info.free_bytes, max > used ? max - used : 0);
-  }
-  return info;
-}
-
 mge_code Start(const mge_host*, mge_error*) { return MGE_OK; }
 void Stop() {}
 
@@ -67,7 +35,7 @@ mge_code Enumerate(const mge_device_sink* sink, mge_error*) {
   info.device_class = Text("host");
   info.score = 1;
   info.flags = MGE_DEVICE_HOST_ACCESSIBLE | MGE_DEVICE_SURVIVES_FORK | MGE_DEVICE_ONLY_BY_NAME;
-  info.memory_total = HostMemory().total_bytes;
+  info.memory_total = HostMemoryAmount().total_bytes;
   sink->device(sink->self, &info);
   return MGE_OK;
 }
@@ -91,9 +59,9 @@ mge_code SlabAcquire(mge_device*, int32_t, uint64_t bytes, mge_slab* out, mge_er
 }
 void SlabRelease(mge_device*, const mge_slab* slab) { std::free(slab->handle); }
 void QueryMemory(mge_device*, uint64_t* free_bytes, uint64_t* total_bytes) {
-  MemoryInfo info = HostMemory();
-  *free_bytes = info.free_bytes;
-  *total_bytes = info.total_bytes;
+  MemoryAmount amount = HostMemoryAmount();
+  *free_bytes = amount.free_bytes;
+  *total_bytes = amount.total_bytes;
 }
 
 mge_code EnumerateNothing(mge_device*, const mge_problem*, const mge_constraints*,

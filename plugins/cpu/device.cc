@@ -21,7 +21,7 @@ mge_code Enumerate(const mge_device_sink* sink, mge_error* error) noexcept {
     info.device_class = Text(DeviceClass());
     info.score = 50;
     info.flags = MGE_DEVICE_HOST_ACCESSIBLE | MGE_DEVICE_SURVIVES_FORK;
-    info.memory_total = SystemMemory().total;
+    info.memory_total = HostMemoryAmount().total_bytes;
     sink->device(sink->self, &info);
     return MGE_OK;
   });

@@ -2,14 +2,9 @@
 #include "memory.h"
 
 #include <sys/mman.h>
-#include <sys/sysinfo.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <optional>
 #include <string>
 
 #include "settings.h"
@@ -63,67 +58,12 @@ void SlabRelease(mge_device*, const mge_slab* slab) noexcept {
 }
 
 void MemoryInfo(mge_device*, uint64_t* free_bytes, uint64_t* total_bytes) noexcept {
-  MemoryAmount m = Quietly([] { return SystemMemory(); });  // zero: not known
-  if (free_bytes) *free_bytes = m.free;
-  if (total_bytes) *total_bytes = m.total;
-}
-
-std::optional<uint64_t> ReadNumber(const std::string& path) {
-  std::ifstream file(path);
-  std::string word;
-  if (!(file >> word) || word.empty() || word.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
-  errno = 0;
-  uint64_t value = std::strtoull(word.c_str(), nullptr, 10);
-  return errno ? std::nullopt : std::optional(value);
-}
-
-// The tightest memory limit among this process's control group and those above it.
-void ApplyControlGroups(MemoryAmount& m) {
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    std::string controllers = line.substr(first + 1, second - first - 1), path = line.substr(second + 1);
-    bool unified = controllers.empty();
-    if (!unified && controllers != "memory") continue;
-    std::string root = unified ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
-    for (;;) {
-      std::string group = root + (path == "/" ? "" : path);
-      auto limit = ReadNumber(group + (unified ? "/memory.max" : "/memory.limit_in_bytes"));
-      if (limit && *limit < m.total) {
-        m.total = *limit;
-        auto used = ReadNumber(group + (unified ? "/memory.current" : "/memory.usage_in_bytes"));
-        if (used) m.free = std::min(m.free, *limit - std::min(*limit, *used));
-      }
-      if (path.empty() || path == "/") break;
-      path.resize(path.find_last_of('/'));
-    }
-  }
-  m.free = std::min(m.free, m.total);
+  MemoryAmount amount = Quietly([] { return HostMemoryAmount(); });  // zero: not known
+  if (free_bytes) *free_bytes = amount.free_bytes;
+  if (total_bytes) *total_bytes = amount.total_bytes;
 }
 
 }  // namespace
-
-MemoryAmount SystemMemory() {
-  MemoryAmount m;
-  struct sysinfo info = {};
-  if (sysinfo(&info) == 0) {
-    m.total = static_cast<uint64_t>(info.totalram) * info.mem_unit;
-    m.free = static_cast<uint64_t>(info.freeram) * info.mem_unit;
-  }
-  std::ifstream file("/proc/meminfo");  // knows what of the page cache could be had, sysinfo does not
-  for (std::string key, unit; file >> key;) {
-    uint64_t value = 0;
-    file >> value;
-    std::getline(file, unit);
-    if (key == "MemAvailable:") {
-      m.free = value * 1024;
-      break;
-    }
-  }
-  ApplyControlGroups(m);
-  return m;
-}
 
 const mge_memory_api kMemoryApi = Table<mge_memory_api>([](auto& t) {
   t.slab_acquire = SlabAcquire;

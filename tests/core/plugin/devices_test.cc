@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "core/base/errors.h"
+#include "mge/plugin/host_limits.hpp"
 #include "tests/core/plugin/plugin_files.h"
 
 namespace mge {
@@ -423,6 +424,7 @@ TEST(HostDevice, IsADeviceLikeAnyOther) {
   EXPECT_TRUE(host.Is(MGE_DEVICE_HOST_ACCESSIBLE));
   EXPECT_EQ(host.queue_api(), nullptr);
   EXPECT_GT(host.QueryMemory()->total_bytes, 0u);
+  EXPECT_EQ(host.QueryMemory()->total_bytes, HostMemoryAmount().total_bytes);
   Pool& pool = **host.PoolOf();
   mge_reservation r = *pool.Acquire(100, 4096);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(r.address) % 4096, 0u);

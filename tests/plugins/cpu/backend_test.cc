@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "mge/plugin/host_limits.hpp"
 #include "tests/plugins/cpu/under_test.h"
 
 namespace mge::testing {
@@ -66,6 +67,7 @@ TEST(CpuBackend, SlabsAreAlignedWritableAndGivenBack) {
 TEST(CpuBackend, FreeMemoryIsAtMostTheTotal) {
   uint64_t free_bytes = 0, total = 0;
   UnderTest().plugin().memory->memory_info(nullptr, &free_bytes, &total);
+  EXPECT_EQ(total, HostMemoryAmount().total_bytes);
   EXPECT_GT(total, 0u);
   EXPECT_LE(free_bytes, total);
 }

@@ -20,14 +20,10 @@
 #include <cstdlib>
 #include <string>
 
+#include "mge/plugin/host_limits.hpp"
 #include "mge/plugin/pool.hpp"
 
 namespace mge {
-
-struct MemoryAmount {
-  uint64_t free_bytes = 0;
-  uint64_t total_bytes = 0;  // 0: unknown
-};
 
 // A slab that Acquire gives. `host_address` stays NULL where the host cannot reach the memory.
 inline mge_slab MakeSlab(int32_t memory_class, uint64_t bytes, void* address, void* host_address, void* handle = nullptr) {
