@@ -8,7 +8,8 @@ namespace mge::virtual_gpu {
 namespace {
 
 enum Index : uint32_t {
-  kDevices, kGpu, kMemory, kLinks, kBandwidth, kLatency, kFault, kPoison, kWarp, kThreadOrder, kWrongKernel, kCount
+  kDevices, kGpu, kMemory, kLinks, kBandwidth, kLatency, kLaunchLatency, kFault, kPoison, kWarp, kThreadOrder, kWrongKernel,
+  kCount
 };
 
 constexpr mge_setting Row(int32_t type, std::string_view key, std::string_view fallback, std::string_view unit,
@@ -28,6 +29,8 @@ constexpr mge_setting kRows[kCount] = {
     Row(MGE_SETTING_DOUBLE, "virtual.bandwidth", "0", "GB/s",
         "Modelled bandwidth between host and device, each way; 0 is the speed of memory.", 0, 1e6),
     Row(MGE_SETTING_DOUBLE, "virtual.latency", "0", "us", "Modelled latency of a copy between host and device.", 0, 1e6),
+    Row(MGE_SETTING_DOUBLE, "virtual.launch_latency", "0", "us", "Modelled time from a kernel's turn on its queue to its begin.",
+        0, 1e6),
     Row(MGE_SETTING_TEXT, "virtual.fault", "", "",
         "Faults on demand, as copy@2=fail or 1:kernel@5+=slow(20ms): allocation, copy, kernel or any; fail, slow(TIME), "
         "hang or lost."),
@@ -73,6 +76,7 @@ Result ReadInto(Options& o) {
   o.device.memory_bytes = values.Number<uint64_t>(kMemory);
   o.device.bandwidth_gb_s = values.Number<double>(kBandwidth);
   o.device.latency_us = values.Number<double>(kLatency);
+  o.device.launch_latency_us = values.Number<double>(kLaunchLatency);
   o.device.poison = values.IsOn(kPoison);
   o.device.emulator.warp = values.Number<uint32_t>(kWarp);
   using Order = gpu::EmulatorSettings::Order;
@@ -109,8 +113,8 @@ Result ReadInto(Options& o) {
 }  // namespace
 
 constexpr const mge_setting* const kSettingRows[] = {
-    &kRows[kDevices], &kRows[kGpu],    &kRows[kMemory], &kRows[kLinks],       &kRows[kBandwidth],   &kRows[kLatency],
-    &kRows[kFault],   &kRows[kPoison], &kRows[kWarp],   &kRows[kThreadOrder], &kRows[kWrongKernel],
+    &kRows[kDevices],       &kRows[kGpu],   &kRows[kMemory], &kRows[kLinks], &kRows[kBandwidth],   &kRows[kLatency],
+    &kRows[kLaunchLatency], &kRows[kFault], &kRows[kPoison], &kRows[kWarp],  &kRows[kThreadOrder], &kRows[kWrongKernel],
 };
 static_assert(std::size(kSettingRows) == kSettingCount && kCount == kSettingCount);
 

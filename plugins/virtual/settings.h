@@ -10,7 +10,7 @@
 namespace mge::virtual_gpu {
 
 extern const mge_setting* const kSettingRows[];
-inline constexpr uint64_t kSettingCount = 11;
+inline constexpr uint64_t kSettingCount = 12;
 
 struct Options {
   int devices = 0;

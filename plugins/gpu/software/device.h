@@ -34,6 +34,7 @@ struct DeviceOptions {
   bool poison = false;               // new memory holds NaN
   double bandwidth_gb_s = 0;         // of the way to the host, each direction, unless `links` says it; 0: as fast as memory
   double latency_us = 0;             // of a copy on it
+  double launch_latency_us = 0;      // from a kernel's turn on its stream to its begin
   std::vector<FaultRule> faults = {};  // of all devices
   LinkMatrix links = {};             // without rows: all devices are peers at the speed of memory
   gpu::EmulatorSettings emulator = {};

@@ -175,6 +175,7 @@ Result Stream::Move(const Task& task) {
 }
 
 Result Stream::Compute(const Task& task) {
+  if (double us = device_.options().launch_latency_us; us > 0) SleepUntil(Clock::now() + SoftwareDevice::Duration(0, 0, us));
   // Every aligned word that is an address of device memory becomes that of the memory itself.
   args_.assign(task.args.begin(), task.args.end());
   pins_.clear();
