@@ -65,6 +65,7 @@ mge_code SlabAcquire(mge_device*, int32_t memory_class, uint64_t bytes, mge_slab
     return Fail(error, MGE_RESOURCE_EXHAUSTED, "told to fail");
   }
   void* address = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  if (!address) return Fail(error, MGE_RESOURCE_EXHAUSTED, "the system gives no more memory");
   *out = {sizeof(mge_slab), memory_class, address, address, nullptr, bytes};
   g_record.held += bytes;
   return MGE_OK;
