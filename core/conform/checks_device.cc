@@ -152,6 +152,27 @@ absl::Status CheckLinks(Subject& s) {
   return absl::OkStatus();
 }
 
+absl::Status CheckAllocations(Subject& s) {
+  s.Close();
+  s.Stop();
+  return SurvivesFailures(s, [&s] {
+    absl::Status status = [&s]() -> absl::Status {
+      MGE_RETURN_IF_ERROR(s.Start());
+      MGE_RETURN_IF_ERROR(s.Open());
+      const mge_device_api& api = *s.plugin().device;
+      if (api.status)
+        MGE_RETURN_IF_ERROR(Call("asking for its status", [&](mge_error* e) { return api.status(s.device(), e); }));
+      if (!api.link) return absl::OkStatus();
+      mge_link link = {};
+      link.struct_size = sizeof(link);
+      return Call("asking for a link", [&](mge_error* e) { return api.link(s.device(), s.device(), &link, e); });
+    }();
+    s.Close();
+    s.Stop();
+    return status;
+  });
+}
+
 constexpr Check kRows[] = {
     {"settings.declared", "Settings are declared so that the host can judge what a user gives.", Needs::kTable,
      CheckSettings},
@@ -164,6 +185,8 @@ constexpr Check kRows[] = {
      CheckNullError},
     {"device.status", "A device that works says so.", Needs::kDevice, CheckStatus},
     {"device.links", "Links between devices are described by known flags and sane numbers.", Needs::kDevice, CheckLinks},
+    {"device.allocations", "Starting, listing, opening and closing survive every allocation that fails.", Needs::kDevice,
+     CheckAllocations},
 };
 
 }  // namespace

@@ -235,6 +235,43 @@ absl::Status CheckRanges(Subject& s) {
   return absl::OkStatus();
 }
 
+// What has been acquired is given back, in stream order where that is offered.
+absl::Status UseMemory(Subject& s, int32_t memory_class) {
+  const mge_memory_api& m = *s.plugin().memory;
+  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 70001, memory_class));
+  if (const mge_queue_api* api = s.plugin().queue; api && m.slab_release_after) {
+    MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
+    MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
+    MGE_RETURN_IF_ERROR(Call("signalling", [&](mge_error* e) { return api->signal(queue, fence, 1, e); }));
+    mge_fence_point last = {sizeof(last), 0, fence, 1};
+    InBackend("releasing a slab in stream order", [&] { m.slab_release_after(s.device(), &slab.raw(), &last); });
+    slab.Forget();
+    MGE_RETURN_IF_ERROR(fence.Await(1));
+  }
+  if (!m.range_granularity || memory_class != MGE_MEMORY_DEVICE) return absl::OkStatus();
+  const uint64_t unit = m.range_granularity(s.device());
+  mge_slab range = {};
+  range.struct_size = sizeof(range);
+  MGE_RETURN_IF_ERROR(
+      Call("reserving a range", [&](mge_error* e) { return m.range_reserve(s.device(), 4 * unit, &range, e); }));
+  absl::Status status =
+      Call("committing", [&](mge_error* e) { return m.range_commit(s.device(), &range, unit, unit, e); });
+  if (status.ok()) InBackend("decommitting", [&] { m.range_decommit(s.device(), &range, unit, unit); });
+  InBackend("releasing a range", [&] { m.range_release(s.device(), &range); });
+  return status;
+}
+
+absl::Status CheckAllocations(Subject& s) {
+  mge_slab probe = {};
+  probe.struct_size = sizeof(probe);
+  const bool pins = s.plugin().memory->slab_acquire(s.device(), MGE_MEMORY_PINNED, 64, &probe, nullptr) == MGE_OK;
+  if (pins) s.plugin().memory->slab_release(s.device(), &probe);
+  return SurvivesFailures(s, [&]() -> absl::Status {
+    if (pins) MGE_RETURN_IF_ERROR(UseMemory(s, MGE_MEMORY_PINNED));
+    return UseMemory(s, MGE_MEMORY_DEVICE);
+  });
+}
+
 constexpr Check kRows[] = {
     {"memory.slabs", "Slabs are aligned, disjoint, as large as asked for, and hold what is written.", Needs::kDevice,
      CheckSlabs},
@@ -244,6 +281,8 @@ constexpr Check kRows[] = {
     {"memory.info", "No more memory is free than there is.", Needs::kDevice, CheckInfo},
     {"memory.host_failures", "Wherever the host has no memory, an error is answered and the next use works.", Needs::kLives,
      CheckHostFailures},
+    {"memory.allocations", "Acquiring and releasing memory survives every allocation that fails.", Needs::kDevice,
+     CheckAllocations},
     {"memory.release_after", "A slab released in stream order is not reused before its last use.", Needs::kDevice,
      CheckReleaseAfter},
     {"memory.ranges", "Ranges of virtual memory hold what is committed.", Needs::kDevice, CheckRanges},

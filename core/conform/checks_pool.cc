@@ -98,11 +98,12 @@ class Pool {
     MGE_RETURN_IF_ERROR(Call("creating the pool", [&](mge_error* e) {
       return api->create(subject.device(), MGE_MEMORY_DEVICE, pool->provider_.table(), &pool->pool_, e);
     }));
+    if (!pool->pool_) return Broken("creating the pool answered MGE_OK, but no pool");
     return pool;
   }
   ~Pool() { Destroy(); }
   void Destroy() {
-    if (pool_) api_->destroy(pool_);
+    if (pool_) InBackend("destroying the pool", [&] { api_->destroy(pool_); });
     pool_ = nullptr;
   }
   mge_code TryAcquire(uint64_t bytes, uint64_t alignment, mge_reservation* out, std::string* text = nullptr,
@@ -110,7 +111,8 @@ class Pool {
     mge_error error;
     *out = {};
     out->struct_size = sizeof(*out);
-    mge_code code = api_->acquire(pool_, bytes, alignment, after, flags, out, &error);
+    mge_code code =
+        InBackend("acquiring a block", [&] { return api_->acquire(pool_, bytes, alignment, after, flags, out, &error); });
     if (text) *text = error.text;
     return code;
   }
@@ -118,7 +120,7 @@ class Pool {
     mge_reservation r;
     std::string text;
     mge_code code = TryAcquire(bytes, alignment, &r, &text);
-    if (code != MGE_OK) return Broken(fmt::format("acquiring {} bytes failed: {} ({})", bytes, text, CodeName(code)));
+    MGE_RETURN_IF_ERROR(Answer(code, {code, text, {}}, fmt::format("acquiring {} bytes", bytes)));
     if (reinterpret_cast<uintptr_t>(r.address) % alignment != 0)
       return Broken(fmt::format("a block of {} bytes is not aligned to {}", bytes, alignment));
     if (r.bytes < bytes) return Broken(fmt::format("{} bytes were asked for, the block says {}", bytes, r.bytes));
@@ -126,8 +128,12 @@ class Pool {
       return Broken(fmt::format("a block of {} bytes lies in no slab of the host: it is outside of the budget", bytes));
     return r;
   }
-  void Release(const mge_reservation& r, const mge_fence_point* last_use = nullptr) { api_->release(pool_, &r, last_use); }
-  void Trim(int32_t how) { api_->trim(pool_, how); }
+  void Release(const mge_reservation& r, const mge_fence_point* last_use = nullptr) {
+    InBackend("releasing a block", [&] { api_->release(pool_, &r, last_use); });
+  }
+  void Trim(int32_t how) {
+    InBackend("trimming", [&] { api_->trim(pool_, how); });
+  }
   mge_pool_stats Stats() {
     mge_pool_stats stats = {};
     stats.struct_size = sizeof(stats);
@@ -295,6 +301,27 @@ absl::Status CheckFailures(Subject& s) {
     if (pool->provider().held() != 0) return Broken(fmt::format("after the host refused slab {}, memory is lost", n));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckAllocations(Subject& s) {
+  if (!s.plugin().memory->own_pool) return NotOffered("the backend uses a pool of the host's");
+  return SurvivesFailures(s, [&s]() -> absl::Status {
+    MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
+    std::vector<mge_reservation> held;
+    absl::Status status;
+    for (uint64_t bytes : {uint64_t{100}, uint64_t{70000}, uint64_t{3} << 20}) {
+      absl::StatusOr<mge_reservation> r = pool->Acquire(bytes);
+      if (r.ok()) held.push_back(*r);
+      status.Update(r.status());
+    }
+    for (const mge_reservation& r : held) pool->Release(r);
+    if (uint64_t left = pool->Stats().in_use; left > 0)
+      return Broken(fmt::format("every block is released, and {} bytes are said to be in use", left));
+    pool->Trim(MGE_TRIM_ALL);
+    if (uint64_t left = pool->provider().held(); left > 0)
+      return Broken(fmt::format("every block is released, and after a trim the pool keeps {} bytes", left));
+    return status;
+  });
 }
 
 absl::Status CheckTrim(Subject& s) {
@@ -492,6 +519,8 @@ constexpr Check kRows[] = {
      CheckBudget},
     {"pool.failures", "Where the host refuses a slab, an error is answered and nothing is lost.", Needs::kDevice,
      CheckFailures},
+    {"pool.allocations", "A pool survives every allocation that fails, and loses no block.", Needs::kDevice,
+     CheckAllocations},
     {"pool.trim", "Trimming gives back what is not in use, and only that.", Needs::kDevice, CheckTrim},
     {"pool.stats", "The numbers that the pool tells are true.", Needs::kDevice, CheckStats},
     {"pool.destroy", "A pool that is destroyed gives back every slab.", Needs::kDevice, CheckDestroy},

@@ -378,6 +378,64 @@ absl::Status CheckStamps(Subject& s) {
   return absl::OkStatus();
 }
 
+// What one queue is used for. It has ended when this succeeds, else when the queue is destroyed.
+absl::Status UseQueue(Subject& s, mge_queue* queue, const Fence& fence, unsigned char* memory, uint64_t value) {
+  const mge_queue_api& api = *s.plugin().queue;
+  MGE_RETURN_IF_ERROR(Call("copying", [&](mge_error* e) { return api.copy(queue, memory + 64, memory, 64, e); }));
+  MGE_RETURN_IF_ERROR(Call("signalling", [&](mge_error* e) { return api.signal(queue, fence, value, e); }));
+  MGE_RETURN_IF_ERROR(Call("waiting", [&](mge_error* e) { return api.wait(queue, fence, value, e); }));
+  return fence.Await(value);
+}
+
+// And what one may offer beside that. Records and stamps outlive the queue, which may still use them.
+absl::Status UseExtras(Subject& s, const Fence& fence, unsigned char* memory, uint64_t value) {
+  const mge_queue_api& api = *s.plugin().queue;
+  const mge_profile_api* profile = s.plugin().profile;
+  struct Record {
+    ~Record() {
+      if (record) InBackend("destroying a record", [&] { s.plugin().queue->record_destroy(s.device(), record); });
+    }
+    Subject& s;
+    void* record = nullptr;
+  } record{s};
+  std::unique_ptr<mge_stamp, Destroyer<mge_stamp>> stamps[2];
+  MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
+  for (auto& stamp : stamps) {
+    if (!profile) break;
+    mge_stamp* made = nullptr;
+    MGE_RETURN_IF_ERROR(Call("creating a stamp", [&](mge_error* e) { return profile->stamp_create(s.device(), &made, e); }));
+    if (!made) return Broken("creating a stamp answered MGE_OK, but no stamp");
+    stamp = {made, {profile->stamp_destroy, "destroying a stamp"}};
+    MGE_RETURN_IF_ERROR(Call("stamping", [&](mge_error* e) { return profile->stamp(queue, made, e); }));
+  }
+  if (api.capture_begin) {
+    MGE_RETURN_IF_ERROR(Call("beginning a capture", [&](mge_error* e) { return api.capture_begin(queue, e); }));
+    MGE_RETURN_IF_ERROR(Call("copying", [&](mge_error* e) { return api.copy(queue, memory + 64, memory, 64, e); }));
+    MGE_RETURN_IF_ERROR(
+        Call("ending a capture", [&](mge_error* e) { return api.capture_end(queue, &record.record, e); }));
+    if (!record.record) return Broken("ending a capture answered MGE_OK, but no record");
+    MGE_RETURN_IF_ERROR(Call("replaying", [&](mge_error* e) { return api.replay(queue, record.record, e); }));
+  }
+  MGE_RETURN_IF_ERROR(UseQueue(s, queue, fence, memory, value));
+  double us = 0;
+  if (!profile) return absl::OkStatus();
+  return Call("asking for a time",
+              [&](mge_error* e) { return profile->elapsed_us(stamps[0].get(), stamps[1].get(), &us, e); });
+}
+
+absl::Status CheckAllocations(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(Queue kept, Queue::Create(s));
+  MGE_ASSIGN_OR_RETURN(Fence last, Fence::Create(s));
+  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 128));
+  uint64_t value = 0;
+  return SurvivesFailures(s, [&]() -> absl::Status {
+    // A queue goes on working when a call for it has failed.
+    MGE_RETURN_IF_ERROR(UseQueue(s, kept, last, slab.address(), ++value));
+    MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
+    return UseExtras(s, fence, slab.address(), 1);
+  });
+}
+
 constexpr Check kRows[] = {
     {"queue.create", "Queues of every kind can be created and destroyed, several at once.", Needs::kDevice, CheckCreate},
     {"queue.copies", "Copies in every direction move every byte, and no other.", Needs::kDevice, CheckCopies},
@@ -390,6 +448,8 @@ constexpr Check kRows[] = {
      CheckCapture},
     {"queue.capture_misuse", "Captures that are not begun, or begun twice, are refused.", Needs::kDevice,
      CheckCaptureMisuse},
+    {"queue.allocations", "Queues, fences, captures and stamps survive every allocation that fails.", Needs::kDevice,
+     CheckAllocations},
     {"queue.peers", "Copies between devices that are peers arrive.", Needs::kDevice, CheckPeers},
     {"profile.stamps", "Times between stamps are sane and add up.", Needs::kDevice, CheckStamps},
 };

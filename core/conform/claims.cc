@@ -13,10 +13,12 @@ namespace {
 
 constexpr const char* kClaims = "graph.claims";
 constexpr const char* kGroups = "graph.groups";
+constexpr const char* kAllocations = "graph.allocations";
 
 constexpr Check kRows[] = {
     {kClaims, "Groups name nodes that exist, twice none, and are the same every time."},
     {kGroups, "What computes a group gives what its nodes give one by one."},
+    {kAllocations, "Claiming survives every allocation that fails."},
 };
 
 // Chains that backends like to fuse. w: a constant, filled by the kit.
@@ -62,6 +64,7 @@ struct Group {
 absl::StatusOr<std::vector<Group>> ClaimsOf(Subject& s, const mge_graph& graph) {
   std::vector<Group> groups;
   mge_claim_sink sink = {sizeof(sink), 0, &groups, [](void* self, const mge_claim* claim) {
+                           Within within(Side::kKit);
                            Group g = {CopyText(claim->name), {}, claim->benefit_us};
                            for (uint64_t i = 0; i < std::min<uint64_t>(claim->node_count, 1000); ++i)
                              g.nodes.push_back(claim->nodes[i]);
@@ -70,6 +73,15 @@ absl::StatusOr<std::vector<Group>> ClaimsOf(Subject& s, const mge_graph& graph) 
   MGE_RETURN_IF_ERROR(
       Call("asking for claims", [&](mge_error* e) { return s.plugin().graph->claim(s.device(), &graph, &sink, e); }));
   return groups;
+}
+
+void JudgeAllocations(Subject& s, const std::string& chain, const mge_graph& graph) {
+  Witness& w = s.witness();
+  w.Begin(kAllocations);
+  absl::Status status = SurvivesFailures(s, [&] { return ClaimsOf(s, graph).status(); }, 0.1);
+  if (IsNotOffered(status)) return w.NotOffered(kAllocations, Std(status.message()));
+  w.Applied(kAllocations);
+  if (!status.ok()) w.Found(kAllocations, chain, Std(status.message()));
 }
 
 // The nodes of a group as a graph of their own, with the data that its edges have in the whole.
@@ -171,6 +183,7 @@ absl::Status JudgeChain(Subject& s, Bench& bench, const Case& c) {
 absl::Status JudgeChain(Subject& s, Bench& bench, const Chain& chain) {
   MGE_ASSIGN_OR_RETURN(Graph graph, ParseGraphText(chain.text));
   MGE_ASSIGN_OR_RETURN(Case c, CaseOfGraph(std::move(graph), chain.name, DType::kF32));
+  JudgeAllocations(s, chain.name, *AbiProblem(c, MGE_WRITE).get()->graph);
   return JudgeChain(s, bench, c);
 }
 

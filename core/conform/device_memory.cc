@@ -39,7 +39,9 @@ absl::StatusOr<Slab> Slab::Acquire(Subject& subject, uint64_t bytes, int32_t mem
 }
 
 void Slab::Reset() {
-  if (subject_) subject_->plugin().memory->slab_release(subject_->device(), &slab_);
+  if (subject_) {
+    InBackend("releasing a slab", [&] { subject_->plugin().memory->slab_release(subject_->device(), &slab_); });
+  }
   subject_ = nullptr;
 }
 
@@ -50,7 +52,7 @@ absl::StatusOr<Queue> Queue::Create(Subject& subject, int32_t kind) {
   MGE_RETURN_IF_ERROR(Call("creating a queue", [&](mge_error* e) { return api->create(subject.device(), kind, &raw, e); }));
   if (!raw) return Broken("creating a queue answered MGE_OK, but no queue");
   Queue queue;
-  queue.queue_ = {raw, api->destroy};
+  queue.queue_ = {raw, {api->destroy, "destroying a queue"}};
   return queue;
 }
 
@@ -62,13 +64,14 @@ absl::StatusOr<Fence> Fence::Create(Subject& subject) {
   if (!raw) return Broken("creating a fence answered MGE_OK, but no fence");
   Fence fence;
   fence.api_ = api;
-  fence.fence_ = {raw, api->fence_destroy};
+  fence.fence_ = {raw, {api->fence_destroy, "destroying a fence"}};
   return fence;
 }
 
 mge_code Fence::Ask(uint64_t value, uint64_t timeout_ns, std::string* text) const {
   mge_error error;
-  mge_code code = api_->host_wait(fence_.get(), value, timeout_ns, &error);
+  mge_code code =
+      InBackend("waiting for a fence", [&] { return api_->host_wait(fence_.get(), value, timeout_ns, &error); });
   if (text) *text = error.text;
   return code;
 }
@@ -82,7 +85,7 @@ absl::Status Fence::Await(uint64_t value) const {
   mge_code code = Ask(value, kPatienceNs, &text);
   if (code == MGE_OK) return absl::OkStatus();
   if (code == MGE_DEADLINE_EXCEEDED) return NotReached(value);
-  return Broken(fmt::format("a fence that should reach {} failed: {} ({})", value, text, CodeName(code)));
+  return Answer(code, {code, text, {}}, fmt::format("a fence that should reach {}", value));
 }
 
 absl::StatusOr<Transfer> Transfer::Create(Subject& subject) {
@@ -117,7 +120,7 @@ absl::Status Transfer::Copy(void* to, const void* from, size_t bytes) {
 absl::Status Transfer::Drain(mge_queue* queue) {
   std::string text;
   MGE_ASSIGN_OR_RETURN(mge_code code, Settle(queue, &text));
-  return code == MGE_OK ? absl::OkStatus() : Broken(fmt::format("what was enqueued failed: {} ({})", text, CodeName(code)));
+  return Answer(code, {code, text, {}}, "what was enqueued");
 }
 
 absl::StatusOr<mge_code> Transfer::Settle(mge_queue* queue, std::string* text) {

@@ -40,13 +40,23 @@ class Slab {
   mge_slab slab_ = {};
 };
 
+// Destroys a handle of the backend.
+template <typename Handle>
+struct Destroyer {
+  void (*destroy)(Handle*) = nullptr;
+  const char* what = "";
+  void operator()(Handle* handle) const {
+    InBackend(what, [&] { destroy(handle); });
+  }
+};
+
 class Queue {
  public:
   static absl::StatusOr<Queue> Create(Subject& subject, int32_t kind = MGE_QUEUE_COMPUTE);
   operator mge_queue*() const { return queue_.get(); }
 
  private:
-  std::unique_ptr<mge_queue, void (*)(mge_queue*)> queue_{nullptr, nullptr};
+  std::unique_ptr<mge_queue, Destroyer<mge_queue>> queue_;
 };
 
 class Fence {
@@ -60,7 +70,7 @@ class Fence {
 
  private:
   const mge_queue_api* api_ = nullptr;
-  std::unique_ptr<mge_fence, void (*)(mge_fence*)> fence_{nullptr, nullptr};
+  std::unique_ptr<mge_fence, Destroyer<mge_fence>> fence_;
 };
 
 // Copies between host and device memory, by the host where it can reach the slab, else over a queue of its own.

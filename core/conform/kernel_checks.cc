@@ -33,6 +33,7 @@ constexpr const char* kConcurrent = "kernel.concurrent";
 constexpr const char* kCancel = "kernel.cancel";
 constexpr const char* kCapture = "kernel.capture";
 constexpr const char* kLeaks = "kernel.leaks";
+constexpr const char* kAllocations = "kernel.allocations";
 constexpr const char* kRoundTrip = "layout.round_trip";
 constexpr const char* kDescribe = "layout.describe";
 
@@ -54,6 +55,7 @@ constexpr Check kRows[] = {
     {kCancel, "A run that is cancelled ends in good order, and the next one is right."},
     {kCapture, "What is captured is not run; a replay is a run on what the memory holds by then."},
     {kLeaks, "Preparing, running and destroying a kernel again and again takes no memory, of the host or of the device."},
+    {kAllocations, "Offering, making, launching and destroying a kernel survive every allocation that fails."},
     {kRoundTrip, "A tensor comes back unchanged from every layout that a candidate names."},
     {kDescribe, "Layouts of the backend's own have a name, and the size that candidates say; others are refused."},
 };
@@ -150,6 +152,7 @@ class Judge {
   void CheckCancel(const Case& c, const Candidate& candidate, Trial& trial);
   void CheckCapture(const Case& c, const Candidate& candidate, Trial& trial);
   void CheckLeaks(const Case& c, const Candidate& candidate);
+  void CheckAllocations(const Case& c, const Candidate& candidate);
   void CheckRoundTrips(const Case& c, const Candidate& candidate);
 
   Subject& subject_;
@@ -394,6 +397,35 @@ void Judge::CheckLeaks(const Case& c, const Candidate& candidate) {
   if (lost->device) Found(kLeaks, each(lost->device, "the device's memory"));
 }
 
+void Judge::CheckAllocations(const Case& c, const Candidate& candidate) {
+  w_.Begin(kAllocations);
+  auto survives = [&](const std::function<absl::Status()>& work) {
+    absl::Status status = SurvivesFailures(subject_, work, quick_ ? 0.05 : 0.2);
+    if (IsNotOffered(status)) return w_.NotOffered(kAllocations, Std(status.message())), false;
+    w_.Applied(kAllocations);
+    return Fine(kAllocations, status);
+  };
+  AbiProblem problem(c, MGE_WRITE);
+  auto make = [&] {
+    return Trial::Create(bench_, *problem.get(), candidate, InputsOf(*problem.get()), OutputsOf(c), {.any = any_});
+  };
+  survives([&]() -> absl::Status {
+    MGE_RETURN_IF_ERROR(Enumerate(subject_, *problem.get()).status());
+    return make().status();
+  });
+  absl::StatusOr<std::unique_ptr<Trial>> trial = make();
+  if (!Fine(kAllocations, trial.status()) || !Fine(kAllocations, (*trial)->Stage(0, c.inputs[0], 0xff))) return;
+  const bool launched = survives([&]() -> absl::Status {
+    std::string text;
+    mge_code code = (*trial)->Launch(0, 1, &text);
+    MGE_RETURN_IF_ERROR((*trial)->Drain(0));
+    return Answer(code, {code, text, {}}, "launching");
+  });
+  if (!launched) return;
+  absl::StatusOr<RunResult> r = (*trial)->Collect(0);
+  if (Fine(kAllocations, r.status())) Right(kAllocations, *r, c.expected[0], candidate);
+}
+
 void Judge::CheckRoundTrips(const Case& c, const Candidate& candidate) {
   auto check = [&](const Tensor& t, const mge_layout& layout) {
     if (layout.kind != MGE_LAYOUT_PERMUTED && layout.kind != MGE_LAYOUT_OPAQUE) return;
@@ -470,6 +502,8 @@ void Judge::JudgeCandidate(const Case& c, const Candidate& candidate, bool first
   CheckCapture(c, candidate, *trial);
   trial.reset();
   CheckLeaks(c, candidate);
+  CheckAllocations(c, candidate);
+  w_.At(where_);
 }
 
 bool Judge::JudgeCase(const Case& c, bool first, std::string* support) {

@@ -18,6 +18,7 @@ bool IsNotOffered(const absl::Status& status) { return status.code() == absl::St
 
 absl::Status Answer(mge_code code, const mge_error& error, std::string_view what) {
   if (code == MGE_OK) return absl::OkStatus();
+  if (code == MGE_RESOURCE_EXHAUSTED && !error.text.empty() && AllocationFailure::Happened()) return WithoutMemory(what);
   return Broken(
       fmt::format("{} failed: {} ({}, {})", what, error.text.empty() ? "no text" : error.text, CodeName(code), code));
 }
@@ -29,6 +30,7 @@ KitHost::KitHost(std::vector<std::string> settings) : inner_("under test", {}) {
   table_ = *inner_.table();
   table_.self = this;
   table_.fail = [](void* self, mge_error* error, mge_code code, const char* text, uint64_t size) {
+    Within within(Side::kKit);
     return Inner(self).fail(Inner(self).self, error, code, text, size);
   };
   table_.log = [](void*, int32_t, const char*, uint64_t) {};
@@ -75,6 +77,7 @@ absl::Status Subject::Load() {
   if (!query_) return Broken("it does not export " MGE_PLUGIN_QUERY_SYMBOL);
   mge_query_in in = {sizeof(in), MGE_ABI_MAJOR, MGE_ABI_MINOR, 0, MGE_ABI_HASH};
   mge_query_out out = {sizeof(out), 0, nullptr, {}};
+  CountAllocationsOf(library_);
   At("asking for the table");
   if (mge_code code = query_(&in, &out); code != MGE_OK) {
     return Broken(fmt::format("it declines to work with this host: {} ({})", CopyText(out.reason), CodeName(code)));
@@ -91,8 +94,8 @@ absl::Status Subject::Start() {
   if (!host_) host_ = std::make_unique<KitHost>(std::move(values));
   At("starting");
   mge_error error;
-  mge_code code = plugin_->start(host_->table(), &error);
-  if (code == MGE_UNAVAILABLE) {
+  mge_code code = InBackend("starting", [&] { return plugin_->start(host_->table(), &error); });
+  if (code == MGE_UNAVAILABLE && !AllocationFailure::Happened()) {
     std::string why = fmt::format("the backend cannot work on this machine: {}", error.text);
     witness_.Fact("no_device", why);
     return NotOffered(why);
@@ -137,6 +140,7 @@ std::string Subject::WhyNoDevice() const {
 
 absl::Status Subject::Open(size_t position) {
   if (devices_.empty()) {
+    if (AllocationFailure::Happened()) return Broken("no device is listed that can be used; MGE_RESOURCE_EXHAUSTED is due");
     witness_.Fact("no_device", WhyNoDevice());
     return NotOffered("the backend has no usable device on this machine");
   }
@@ -156,12 +160,12 @@ int64_t Subject::device_memory_used() const {
 }
 
 void Subject::Close() {
-  if (device_) plugin_->device->close(device_);
+  if (device_) InBackend("closing the device", [&] { plugin_->device->close(device_); });
   device_ = nullptr;
 }
 
 void Subject::Stop() {
-  if (started_) plugin_->stop();
+  if (started_) InBackend("stopping", [&] { plugin_->stop(); });
   started_ = false;
 }
 
@@ -194,6 +198,7 @@ absl::StatusOr<std::vector<DeviceDescription>> ListDevices(const mge_plugin& plu
     std::string bad;
   } collector;
   mge_device_sink sink = {sizeof(sink), 0, &collector, [](void* self, const mge_device_info* info) {
+                            Within within(Side::kKit);
                             auto& c = *static_cast<Collector*>(self);
                             if (!info || info->struct_size < sizeof(mge_device_info)) {
                               c.bad = "a device is described by a struct that is NULL or too short (struct_size)";

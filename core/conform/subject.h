@@ -4,16 +4,19 @@
 
 #include <atomic>
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "core/conform/allocations.h"
 #include "core/conform/check.h"
 #include "core/conform/settings.h"
 #include "core/conform/witness.h"
 #include "core/plugin/host_services.h"
 #include "core/plugin/loader.h"
 #include "core/plugin/note.h"
+#include "fmt/format.h"
 #include "mge/plugin.h"
 
 namespace mge::conform {
@@ -85,14 +88,18 @@ class Subject {
   bool started_ = false;
 };
 
-// OK, or Broken("WHAT failed: text (code N)").
+// OK, or Broken("WHAT failed: text (code N)"); WithoutMemory() where an allocation has failed, and this says so.
 absl::Status Answer(mge_code code, const mge_error& error, std::string_view what);
-// Calls f(mge_error*).
+// Calls f(mge_error*), which does nothing but call the backend.
 template <typename F>
 absl::Status Call(std::string_view what, F&& f) {
   mge_error error;
-  mge_code code = f(&error);
-  return Answer(code, error, what);
+  try {
+    mge_code code = InBackend(what, [&] { return f(&error); });
+    return Answer(code, error, what);
+  } catch (const std::exception& e) {
+    return Broken(fmt::format("{} throws an exception, which none may do across the boundary: {}", what, e.what()));
+  }
 }
 // Broken unless f(mge_error*) answers an error, with a text.
 template <typename F>

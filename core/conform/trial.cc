@@ -117,8 +117,13 @@ const Candidate* Offers::Find(const std::string& id) const {
 absl::StatusOr<Offers> Enumerate(Subject& subject, const mge_problem& problem, const mge_constraints& constraints) {
   Collector collector = {problem, {}};
   mge_candidate_sink sink = {
-      sizeof(sink), 0, &collector, [](void* self, const mge_candidate* c) { static_cast<Collector*>(self)->Add(c); },
+      sizeof(sink), 0, &collector,
+      [](void* self, const mge_candidate* c) {
+        Within within(Side::kKit);
+        static_cast<Collector*>(self)->Add(c);
+      },
       [](void* self, const mge_text* kernel, const mge_text* reason) {
+        Within within(Side::kKit);
         static_cast<Collector*>(self)->offers.refused.push_back(CopyText(*kernel) + ": " + CopyText(*reason));
       }};
   MGE_RETURN_IF_ERROR(Call("enumerating candidates", [&](mge_error* e) {
@@ -322,9 +327,9 @@ absl::StatusOr<std::unique_ptr<Trial>> Trial::Create(Bench& bench, const mge_pro
 Trial::~Trial() {
   const mge_kernel_api& api = *bench_.subject.plugin().kernel;
   for (Lane& lane : lanes_) {
-    if (lane.state) api.state_destroy(prepared_.kernel, lane.state);
+    if (lane.state) InBackend("destroying the kernel's state", [&] { api.state_destroy(prepared_.kernel, lane.state); });
   }
-  if (prepared_.kernel) api.destroy(prepared_.kernel);
+  if (prepared_.kernel) InBackend("destroying the kernel", [&] { api.destroy(prepared_.kernel); });
 }
 
 absl::Status Trial::Stage(int index, const std::vector<Tensor>& inputs, unsigned char fill,
@@ -364,7 +369,7 @@ mge_code Trial::Launch(int index, uint32_t width, std::string* text, int32_t can
   lane.run.error = &lane.error;
   lane.run.pool = &lane.run.width;
   lane.run.parallel_for = ParallelFor;
-  mge_code code = fn_(args_.data(), &lane.run);
+  mge_code code = InBackend("launching", [&] { return fn_(args_.data(), &lane.run); });
   if (text) *text = lane.error.text;
   return code;
 }

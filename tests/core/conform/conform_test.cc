@@ -448,11 +448,26 @@ std::string WhyMissed(const Mutant& m, double seconds) {
 }
 
 TEST(Mutants, ThoseThatAreRightPass) {
-  for (const char* name : {"none", "cancels_by_fence"}) {
+  for (const char* name : {"none", "cancels_by_fence", "links_statically"}) {
     absl::StatusOr<Report> report = Judge(std::string(MGE_BINARY_DIR) + "/tests/mutants/" + name + ".so", {});
     ASSERT_TRUE(report.ok());
     EXPECT_TRUE(report->passed()) << name << "\n" << Findings(*report);
     EXPECT_GT(report->Count(Outcome::kPassed), 55u) << name;  // it offers nearly everything
+  }
+}
+
+// Its allocations are seen, whether its `new` is the program's or one of its own over malloc.
+TEST(Mutants, AreJudgedWhereMemoryIsShort) {
+  for (const char* name : {"none", "links_statically"}) {
+    absl::StatusOr<Report> report =
+        Judge(std::string(MGE_BINARY_DIR) + "/tests/mutants/" + name + ".so",
+              {.quick = true, .only = {"device.", "memory.", "pool.", "queue.", "kernel.allocations", "graph.allocations"}});
+    ASSERT_TRUE(report.ok());
+    const bool seen = kHeapIsSeen || std::string(name) == "none";
+    for (const char* family : {"device", "memory", "pool", "queue", "kernel", "graph"}) {
+      const CheckResult& c = Named(*report, std::string(family) + ".allocations");
+      EXPECT_EQ(c.outcome, seen ? Outcome::kPassed : Outcome::kUnsupported) << name << " " << c.name << " " << c.reason;
+    }
   }
 }
 
@@ -468,8 +483,9 @@ TEST(Mutants, ASampleIsNamed) {
   std::vector<std::string> sample = {"workspace_lies",    "one_byte_too_far",  "ignores_wait",
                                      "leaks_reservation", "not_deterministic", "crashes_on_bad_index",
                                      "leaves_memory",     "device_leak",       "assigns_whole",
-                                     "malformed_offer",   "fuses_wrong"};
-  if (kHeapIsSeen) sample.insert(sample.end(), {"large_kernel_leak", "launch_leak"});
+                                     "malformed_offer",   "fuses_wrong",       "throws_without_memory",
+                                     "loses_without_memory", "null_without_memory", "release_needs_memory"};
+  if (kHeapIsSeen) sample.insert(sample.end(), {"large_kernel_leak", "launch_leak", "crashes_without_memory"});
   size_t judged = 0;
   for (const Mutant& m : Mutants()) {
     if (std::find(sample.begin(), sample.end(), m.name) == sample.end()) continue;

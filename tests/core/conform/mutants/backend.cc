@@ -47,10 +47,7 @@ struct Backend : mge::BackendDefaults {
     }
     return {};
   }
-  static void Stop() {
-    for (std::thread& t : mutant::Memory::Waiting().threads) t.join();
-    mutant::Memory::Waiting().threads.clear();
-  }
+  static void Stop() { mutant::Memory::Sweep(); }
   static const void* Extension(std::string_view name, uint32_t min_version) {
     return name == MGE_FAULTS_EXTENSION && min_version <= 1 ? &Faults::kApi : nullptr;
   }
@@ -80,10 +77,42 @@ mge_code LinkWhole(mge_device* from, mge_device* to, mge_link* out, mge_error* e
   return code;
 }
 
+// Not by the SDK's own, which catches what is thrown and checks what is made.
+mge_code CreateFence(mge_device* device, mge_fence** out, mge_error* error) {
+  auto& d = mge::internal::As<Device>(device);
+  auto answer = [&](Fence* fence) { return *out = mge::internal::HandleOf<mge_fence>(fence), MGE_OK; };
+  if (Is("throws_without_memory")) return answer(new Fence(d));
+  if (Is("null_without_memory")) {
+    void* room = ::operator new(sizeof(Fence), std::nothrow);
+    return mge::Guard(error, [&] { return answer(room ? new (room) Fence(d) : nullptr); });
+  }
+  return mge::Guard(error, [&] {  // loses_without_memory
+    void* before = ::operator new(100);
+    answer(new Fence(d));
+    ::operator delete(before);
+    return MGE_OK;
+  });
+}
+
+mge_code CreateQueue(mge_device* device, int32_t kind, mge_queue** out, mge_error* error) noexcept {
+  static bool failed = false;  // out_of_memory_for_good
+  if (failed) return mge::Report(error, MGE_RESOURCE_EXHAUSTED, "there was no memory once");
+  mge_code code = mge::internal::Tables<Backend>::kQueue.create(device, kind, out, error);
+  failed = code == MGE_RESOURCE_EXHAUSTED;
+  return code;
+}
+
+mge_code PrepareOrInternal(mge_device* device, const mge_problem* problem, const mge_candidate* candidate, mge_prepared* out,
+                           mge_error* error) noexcept {
+  mge_code code = mge::internal::Tables<Backend>::kKernel.prepare(device, problem, candidate, out, error);
+  return code == MGE_RESOURCE_EXHAUSTED ? mge_code{MGE_INTERNAL} : code;
+}
+
 const mge_plugin& Plugin() {
   static mge_device_api device = mge::internal::Tables<Backend>::kDevice;
   static mge_kernel_api kernel = mge::internal::Tables<Backend>::kKernel;
   static mge_memory_api memory = mge::internal::Tables<Backend>::kMemory;
+  static mge_queue_api queue = mge::internal::Tables<Backend>::kQueue;
   static const mge_plugin plugin = [] {
     mge_plugin p = mge::internal::Tables<Backend>::kPlugin;
     if (Is("table_too_long")) kernel.struct_size += 8;
@@ -91,9 +120,14 @@ const mge_plugin& Plugin() {
     if (Is("crashes_on_bad_index")) device.open = OpenOrAbort;
     if (Is("accepts_unknown")) memory.slab_acquire = AcquireAnything;
     if (Is("assigns_whole")) device.link = LinkWhole;
+    if (Is("throws_without_memory") || Is("null_without_memory") || Is("loses_without_memory"))
+      queue.fence_create = CreateFence;
+    if (Is("out_of_memory_for_good")) queue.create = CreateQueue;
+    if (Is("internal_without_memory")) kernel.prepare = PrepareOrInternal;
     p.device = &device;
     p.kernel = &kernel;
     p.memory = &memory;
+    p.queue = &queue;
     return p;
   }();
   return plugin;

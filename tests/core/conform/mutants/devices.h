@@ -42,6 +42,11 @@ class Device {
   Result Init() {
     if (index_ > 1) return {MGE_NOT_FOUND, "there are two devices, 0 and 1"};
     if (Is("opens_nothing")) return {MGE_INTERNAL, "the device does not answer"};
+    if (Is("crashes_without_memory")) {
+      auto* checked = static_cast<volatile char*>(std::malloc(100));
+      checked[0] = 1;
+      std::free(const_cast<char*>(checked));
+    }
     notes_ = static_cast<char*>(mge::Host()->allocate(mge::Host()->self, 100, 64));
     if (!notes_ && !Is("no_null_check")) return {MGE_RESOURCE_EXHAUSTED, "the host has no memory"};
     notes_[0] = 1;
@@ -165,12 +170,10 @@ class Queue {
       counter->changed.notify_all();
     };
     if (Is("fence_ahead")) return signal(), Result();
-    {
-      std::lock_guard lock(fence.counter->mutex);
-      fence.counter->due = std::max(fence.counter->due, value);
-    }
     std::lock_guard lock(mutex_);
     Push(signal);
+    std::lock_guard fence_lock(fence.counter->mutex);
+    fence.counter->due = std::max(fence.counter->due, value);
     return {};
   }
   Result Wait(Fence& fence, uint64_t value) {
@@ -245,18 +248,15 @@ struct Memory {
   static Result Acquire(Device& device, int32_t memory_class, uint64_t bytes, mge_slab* out) {
     if (Result r = device.Health(); !r.ok()) return r;
     if (bytes > uint64_t{1} << 40) return {MGE_RESOURCE_EXHAUSTED, "no machine has as much memory"};
-    auto* base = static_cast<char*>(std::aligned_alloc(128, (bytes + 255) / 128 * 128));
+    auto held = std::make_unique<std::list<Held>>(1);
+    char* base = held->front().Take(bytes);
     if (!base) return {MGE_RESOURCE_EXHAUSTED, "the system gives no more memory"};
     char* address = base + (Is("slab_misaligned") ? 16 : 0);
-    *out = mge::MakeSlab(memory_class, bytes, address, address, base);
-    in_use += bytes;
+    *out = mge::MakeSlab(memory_class, bytes, address, address, held.release());
+    Sweep();
     return {};
   }
-  static void Release(Device&, const mge_slab& slab) { Free(slab.handle, slab.bytes); }
-  static void Free(void* handle, uint64_t bytes) {
-    std::free(handle);
-    in_use -= bytes;
-  }
+  static void Release(Device&, const mge_slab& slab) { delete static_cast<std::list<Held>*>(slab.handle); }
   static mge::MemoryAmount Info(Device&) {
     constexpr uint64_t kTotal = uint64_t{8} << 30;
     return {kTotal - std::min<uint64_t>(in_use, kTotal), kTotal};
@@ -267,22 +267,44 @@ struct Memory {
       std::memset(slab.address, 0xdd, slab.bytes);
       return Release(device, slab);
     }
-    auto counter = mge::internal::As<Fence>(last_use.fence).counter;
-    std::lock_guard lock(Waiting().mutex);
-    Waiting().threads.emplace_back([counter, value = last_use.value, handle = slab.handle, bytes = slab.bytes] {
-      std::unique_lock lock(counter->mutex);
-      counter->changed.wait(lock, [&] { return counter->value >= value || counter->code != MGE_OK; });
-      Free(handle, bytes);
+    if (Is("release_needs_memory")) ::operator delete(::operator new(100));
+    std::unique_ptr<std::list<Held>> held(static_cast<std::list<Held>*>(slab.handle));
+    held->front().counter = mge::internal::As<Fence>(last_use.fence).counter;
+    held->front().value = last_use.value;
+    {
+      std::lock_guard lock(waiting_mutex);
+      waiting.splice(waiting.end(), *held);
+    }
+    Sweep();
+  }
+  // Gives back what was released behind a fence that has been reached.
+  static void Sweep() {
+    std::lock_guard lock(waiting_mutex);
+    waiting.remove_if([](const Held& held) {
+      std::lock_guard lock(held.counter->mutex);
+      return held.counter->value >= held.value || held.counter->code != MGE_OK;
     });
   }
-  struct Threads {
-    std::mutex mutex;
-    std::list<std::thread> threads;
+
+ private:
+  // A slab, in a list of its own until it waits with others, for which no memory is needed then.
+  struct Held {
+    char* Take(uint64_t wanted) {
+      base = static_cast<char*>(std::aligned_alloc(128, (wanted + 255) / 128 * 128));
+      if (base) in_use += bytes = wanted;
+      return base;
+    }
+    ~Held() {
+      std::free(base);
+      in_use -= bytes;
+    }
+    char* base = nullptr;
+    uint64_t bytes = 0;
+    std::shared_ptr<Counter> counter;
+    uint64_t value = 0;
   };
-  static Threads& Waiting() {
-    static Threads threads;
-    return threads;
-  }
+  static inline std::mutex waiting_mutex;
+  static inline std::list<Held> waiting;
 };
 
 }  // namespace mutant

@@ -26,16 +26,18 @@ class Pool {
     if (!block && (request.flags & MGE_POOL_NO_GROWTH) && !Is("ignores_no_growth"))
       return {Is("growth_is_exhausted") ? MGE_RESOURCE_EXHAUSTED : MGE_GROWTH_REQUIRED, "the pool may not grow"};
     if (!block) {
-      Block fresh = {{}, size, true, nullptr, 0, 0};
-      Result r = Slab(size, &fresh.slab, request.error);
+      std::list<Block> fresh(1);  // now, so that nothing fails once there is a slab
+      block = &fresh.front();
+      block->size = size;
+      Result r = Slab(size, &block->slab, request.error);
       if (r.out_of_memory()) {
         TrimFree(0);
-        r = Slab(size, &fresh.slab, request.error);
+        r = Slab(size, &block->slab, request.error);
       }
       if (r.code() == MGE_OVER_BUDGET && !Is("refusals_uncounted")) ++stats_.over_budget;
       if (!r.ok()) return {Is("budget_is_exhausted") ? MGE_RESOURCE_EXHAUSTED : r.code(), "the host gives no slab"};
       stats_.committed += size;
-      block = &blocks_.emplace_back(fresh);
+      blocks_.splice(blocks_.end(), fresh);
     }
     auto address = reinterpret_cast<uintptr_t>(block->slab.address);
     address = (address + request.alignment - 1) / request.alignment * request.alignment + (Is("blocks_misaligned") ? 8 : 0);
@@ -86,12 +88,12 @@ class Pool {
  private:
   static constexpr uint64_t kPage = 4096;
   struct Block {
-    mge_slab slab;
-    uint64_t size;
-    bool used;
-    mge_fence* fence;  // of the last use
-    uint64_t value;
-    uint64_t bytes;
+    mge_slab slab = {};
+    uint64_t size = 0;
+    bool used = false;
+    mge_fence* fence = nullptr;  // of the last use
+    uint64_t value = 0;
+    uint64_t bytes = 0;
     bool Ready(const mge_fence_point* after = nullptr) const {
       if (after && fence && (after->fence == fence || Is("after_any_fence")) && after->value >= value) return !used;
       return !used && (!fence || mge::internal::As<Fence>(fence).HostWait(value, 0).ok());

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/conform/allocations.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <new>
+#include <thread>
+
+#include "core/conform/subject.h"
+#include "fmt/format.h"
+
+namespace mge::conform {
+namespace {
+
+constinit thread_local AllocationFailure* t_failure = nullptr;
+constinit thread_local Side t_side = Side::kKit;
+constinit std::atomic<int64_t> g_objects{0};
+constinit std::atomic<bool> g_seen{false};    // there is an allocator that asks
+constinit const link_map* g_libraries[3] = {};  // the backend's, and those of C++ and C
+
+const link_map* LibraryOf(const void* code) {
+  dl_find_object found;
+  return _dl_find_object(const_cast<void*>(code), &found) == 0 ? found.dlfo_link_map : nullptr;
+}
+
+class Failures {
+ public:
+  static constexpr int kTimes = 32;
+  Failures(Subject& subject, const std::function<absl::Status()>& work) : subject_(subject), work_(work) {}
+
+  // Whether allocation n was reached.
+  absl::StatusOr<bool> Try(uint64_t n, bool for_ever) {
+    // What is kept for the next time is kept once, or given up now and then; what is lost is lost every time.
+    for (bool anew : {false, true}) {
+      const int64_t before = g_objects.load();
+      for (int i = 0; i < kTimes; ++i) {
+        bool reached = false;
+        MGE_RETURN_IF_ERROR(Fail(n, for_ever, &reached));
+        if (!reached && i == 0 && !anew) return false;
+        subject_.At(fmt::format("the same again, after {}", where_));
+        if (absl::Status status = work_(); !status.ok()) return StillFails(status);
+        if (g_objects.load() <= before) return true;
+        // A thread of the backend may be about to free something.
+        if (i > kTimes / 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    }
+    return Broken(fmt::format("memory is lost each time {}", where_));
+  }
+
+  // The same without a look at what is left: before the first use has filled any cache.
+  absl::Status Fail(uint64_t n, bool for_ever, bool* reached) {
+    std::string here;
+    AllocationFailure failure(n, for_ever, [&](std::string_view call) {
+      if (AllocationFailure::Happened()) return;
+      here = fmt::format("allocation {}{} fails while {}", n, for_ever ? " and every later one" : "", call);
+      subject_.At(here);
+    });
+    absl::Status status = work_();
+    *reached = failure.happened();
+    if (*reached) where_ = here;
+    if (status.ok() || (*reached && absl::IsResourceExhausted(status))) return absl::OkStatus();
+    if (*reached) return Broken(fmt::format("{}: {}", where_, Std(status.message())));
+    return where_.empty() ? status : StillFails(status);
+  }
+
+ private:
+  absl::Status StillFails(const absl::Status& status) const {
+    return Broken(fmt::format("after {} the same fails with memory: {}", where_, Std(status.message())));
+  }
+  Subject& subject_;
+  const std::function<absl::Status()>& work_;
+  std::string where_;  // the last failure
+};
+
+}  // namespace
+
+AllocationFailure::AllocationFailure(uint64_t n, bool for_ever, Entering entering)
+    : n_(n), for_ever_(for_ever), entering_(std::move(entering)) {
+  t_failure = this;
+}
+AllocationFailure::~AllocationFailure() { t_failure = nullptr; }
+bool AllocationFailure::Happened() { return t_failure && t_failure->happened(); }
+
+Within::Within(Side side, std::string_view call) : before_(t_side) {
+  if (side == Side::kBackend && t_failure && t_failure->entering_) t_failure->entering_(call);
+  t_side = side;
+}
+Within::~Within() { t_side = before_; }
+
+void CountAllocationsOf(void* library) {
+  link_map* map = nullptr;
+  dlinfo(library, RTLD_DI_LINKMAP, &map);
+  g_libraries[0] = map;
+  g_libraries[1] = LibraryOf(reinterpret_cast<const void*>(&std::set_new_handler));
+  g_libraries[2] = LibraryOf(reinterpret_cast<const void*>(&std::getenv));
+}
+
+bool AllocationFails(const void* caller) noexcept {
+  if (!g_seen.load(std::memory_order_relaxed)) g_seen = true;
+  if (t_side != Side::kBackend || !t_failure) return false;
+  const link_map* library = LibraryOf(caller);
+  if (std::find(std::begin(g_libraries), std::end(g_libraries), library) == std::end(g_libraries)) return false;
+  const uint64_t n = ++t_failure->seen_;
+  return t_failure->n_ && (n == t_failure->n_ || (t_failure->for_ever_ && n > t_failure->n_));
+}
+
+void CountObject(int change) noexcept { g_objects.fetch_add(change, std::memory_order_relaxed); }
+
+absl::Status WithoutMemory(std::string_view what) { return absl::ResourceExhaustedError(Absl(what)); }
+
+absl::Status SurvivesFailures(Subject& subject, const std::function<absl::Status()>& work, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  if (!g_seen) return NotOffered("this program does not see allocations");
+  Failures failures(subject, work);
+  // Many things are made on first use only: each failure of that one, before any of them is whole.
+  Clock::time_point begin = Clock::now();
+  auto gone = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  uint64_t n = 1;
+  for (bool reached = true; reached && gone() < seconds / 4; ++n) MGE_RETURN_IF_ERROR(failures.Fail(n, false, &reached));
+  begin = Clock::now();
+  uint64_t count = 0;
+  {
+    AllocationFailure none(0, false, nullptr);
+    MGE_RETURN_IF_ERROR(work());
+    count = none.seen();
+  }
+  if (count == 0) return NotOffered("it takes no memory here, or none that can be seen");
+  const int least = subject.witness().Fit(8, 4 * gone());
+  begin = Clock::now();
+  n = 1;
+  for (int tried = 1;; ++tried) {
+    for (bool for_ever : {false, true}) {
+      MGE_ASSIGN_OR_RETURN(bool reached, failures.Try(n, for_ever));
+      if (!reached) return absl::OkStatus();
+    }
+    const double fit = (seconds / gone() - 1) * tried;  // how many more
+    n += static_cast<uint64_t>(std::max(1.0, static_cast<double>(count - std::min(n, count)) / std::max<double>(fit, least)));
+  }
+}
+
+}  // namespace mge::conform

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes the place of operator new and malloc in the program that it is linked into, for every library of it: what the kit asks
+// to fail fails, and objects are counted. Under a sanitizer, which has a malloc of its own, only operator new is taken.
+#include <malloc.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+#include "core/conform/allocations.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define MGE_TAKES_MALLOC 0
+#else
+#define MGE_TAKES_MALLOC 1
+#endif
+
+#if MGE_TAKES_MALLOC
+extern "C" {
+// glibc's own, under the names that it has for whoever takes malloc's place.
+void* __libc_malloc(size_t) noexcept;
+void* __libc_calloc(size_t, size_t) noexcept;
+void* __libc_realloc(void*, size_t) noexcept;
+void* __libc_memalign(size_t, size_t) noexcept;
+void __libc_free(void*) noexcept;
+}
+#endif
+
+namespace {
+
+using mge::conform::AllocationFails;
+using mge::conform::CountObject;
+
+constexpr size_t kLeast = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+
+void* Counted(void* object) noexcept {
+  if (object) CountObject(1);
+  return object;
+}
+
+void* Raw(size_t bytes, size_t alignment) noexcept {
+#if MGE_TAKES_MALLOC
+  return alignment <= kLeast ? __libc_malloc(bytes) : __libc_memalign(alignment, bytes);
+#else
+  return alignment <= kLeast ? std::malloc(bytes) : memalign(alignment, bytes);
+#endif
+}
+
+void* Allocate(size_t bytes, size_t alignment, const void* caller) noexcept {
+  return AllocationFails(caller) ? nullptr : Counted(Raw(std::max<size_t>(bytes, 1), alignment));
+}
+
+void* New(size_t bytes, size_t alignment, const void* caller) {
+  if (void* object = Allocate(bytes, alignment, caller)) return object;
+  throw std::bad_alloc();
+}
+
+void Delete(void* object) noexcept {
+#if MGE_TAKES_MALLOC
+  std::free(object);  // the one below
+#else
+  if (object) CountObject(-1);
+  std::free(object);
+#endif
+}
+
+}  // namespace
+
+#define MGE_CALLER __builtin_return_address(0)
+
+void* operator new(size_t n) { return New(n, kLeast, MGE_CALLER); }
+void* operator new[](size_t n) { return New(n, kLeast, MGE_CALLER); }
+void* operator new(size_t n, std::align_val_t a) { return New(n, static_cast<size_t>(a), MGE_CALLER); }
+void* operator new[](size_t n, std::align_val_t a) { return New(n, static_cast<size_t>(a), MGE_CALLER); }
+void* operator new(size_t n, const std::nothrow_t&) noexcept { return Allocate(n, kLeast, MGE_CALLER); }
+void* operator new[](size_t n, const std::nothrow_t&) noexcept { return Allocate(n, kLeast, MGE_CALLER); }
+void* operator new(size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return Allocate(n, static_cast<size_t>(a), MGE_CALLER);
+}
+void* operator new[](size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return Allocate(n, static_cast<size_t>(a), MGE_CALLER);
+}
+void operator delete(void* p) noexcept { Delete(p); }
+void operator delete[](void* p) noexcept { Delete(p); }
+void operator delete(void* p, size_t) noexcept { Delete(p); }
+void operator delete[](void* p, size_t) noexcept { Delete(p); }
+void operator delete(void* p, std::align_val_t) noexcept { Delete(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { Delete(p); }
+void operator delete(void* p, size_t, std::align_val_t) noexcept { Delete(p); }
+void operator delete[](void* p, size_t, std::align_val_t) noexcept { Delete(p); }
+void operator delete(void* p, const std::nothrow_t&) noexcept { Delete(p); }
+void operator delete[](void* p, const std::nothrow_t&) noexcept { Delete(p); }
+void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept { Delete(p); }
+void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept { Delete(p); }
+
+#if MGE_TAKES_MALLOC
+namespace {
+
+// What malloc and its kin answer for want of memory.
+bool Refuses(const void* caller) noexcept {
+  if (!AllocationFails(caller)) return false;
+  errno = ENOMEM;
+  return true;
+}
+
+}  // namespace
+
+extern "C" {
+
+void* malloc(size_t bytes) noexcept { return Refuses(MGE_CALLER) ? nullptr : Counted(__libc_malloc(bytes)); }
+void* calloc(size_t n, size_t bytes) noexcept { return Refuses(MGE_CALLER) ? nullptr : Counted(__libc_calloc(n, bytes)); }
+void* realloc(void* object, size_t bytes) noexcept {
+  if (Refuses(MGE_CALLER)) return nullptr;
+  void* moved = __libc_realloc(object, bytes);
+  if (!object) return Counted(moved);
+  if (!moved && bytes == 0) CountObject(-1);
+  return moved;
+}
+void* memalign(size_t alignment, size_t bytes) noexcept {
+  return Refuses(MGE_CALLER) ? nullptr : Counted(__libc_memalign(alignment, bytes));
+}
+void* aligned_alloc(size_t alignment, size_t bytes) noexcept {
+  return Refuses(MGE_CALLER) ? nullptr : Counted(__libc_memalign(alignment, bytes));
+}
+int posix_memalign(void** out, size_t alignment, size_t bytes) noexcept {
+  if (alignment % sizeof(void*) != 0 || (alignment & (alignment - 1)) != 0 || alignment == 0) return EINVAL;
+  void* object = AllocationFails(MGE_CALLER) ? nullptr : Counted(__libc_memalign(alignment, bytes));
+  if (!object) return ENOMEM;
+  *out = object;
+  return 0;
+}
+void free(void* object) noexcept {
+  if (object) CountObject(-1);
+  __libc_free(object);
+}
+
+}  // extern "C"
+#endif

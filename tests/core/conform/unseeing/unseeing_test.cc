@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program that does not see the allocations of a backend says so.
+#include "core/conform/conform.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace mge::conform {
+namespace {
+
+TEST(Unseeing, NothingPassesForAllocationsThatNobodyCanLetFail) {
+  absl::StatusOr<Report> report = Judge(MGE_BINARY_DIR "/tests/mutants/none.so", {.quick = true});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_TRUE(report->passed());
+  int judged = 0;
+  for (const CheckResult& c : report->checks) {
+    if (!c.name.ends_with(".allocations")) continue;
+    ++judged;
+    EXPECT_EQ(c.outcome, Outcome::kUnsupported) << c.name;
+    EXPECT_EQ(c.reason, "this program does not see allocations") << c.name;
+  }
+  EXPECT_EQ(judged, 7);
+}
+
+}  // namespace
+}  // namespace mge::conform
