@@ -20,7 +20,7 @@ namespace {
 constinit thread_local AllocationFailure* t_failure = nullptr;
 constinit thread_local Side t_side = Side::kKit;
 constinit std::atomic<int64_t> g_objects{0};
-constinit std::atomic<bool> g_seen{false};    // there is an allocator that asks
+constinit std::atomic<bool> g_seen{false};      // there is an allocator that asks
 constinit const link_map* g_libraries[3] = {};  // the backend's, and those of C++ and C
 
 const link_map* LibraryOf(const void* code) {
@@ -129,7 +129,7 @@ absl::Status SurvivesFailures(Subject& subject, const std::function<absl::Status
     MGE_RETURN_IF_ERROR(work());
     count = none.seen();
   }
-  if (count == 0) return NotOffered("it takes no memory here, or none that can be seen");
+  if (count == 0 && n == 2) return NotOffered("it takes no memory here, or none that can be seen");
   const int least = subject.witness().Fit(8, 4 * gone());
   begin = Clock::now();
   n = 1;
@@ -138,8 +138,10 @@ absl::Status SurvivesFailures(Subject& subject, const std::function<absl::Status
       MGE_ASSIGN_OR_RETURN(bool reached, failures.Try(n, for_ever));
       if (!reached) return absl::OkStatus();
     }
-    const double fit = (seconds / gone() - 1) * tried;  // how many more
-    n += static_cast<uint64_t>(std::max(1.0, static_cast<double>(count - std::min(n, count)) / std::max<double>(fit, least)));
+    // Of those that are left, as many as there is time for.
+    const double left = static_cast<double>(count - std::min(n, count));
+    const double fit = std::max<double>((seconds / gone() - 1) * tried, least);
+    n += std::max<uint64_t>(1, static_cast<uint64_t>(left / fit));
   }
 }
 

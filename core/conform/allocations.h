@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocations that fail on demand: those that the backend makes in the thread of the kit that calls it. What its threads and the
-// libraries of its driver allocate is left alone: no call answers for the former, and the latter are not under test.
+// Allocations that fail on demand: those that the backend makes in the thread of the kit that calls it. What its threads and
+// the libraries of its driver allocate is left alone: no call answers for the former, and the latter are not under test.
 //
-// They are seen by what takes the place of operator new and malloc in a program: tool/allocator.cc. Without it there are none.
+// They are seen by what takes the place of operator new and malloc in a program: tool/allocator.cc. Without it there are
+// none.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +19,15 @@ class Subject;
 
 // Does the work again and again, with each of its allocations failing once, and with all from there on. The work calls the
 // backend (Call, InBackend), leaves nothing behind, and hands errors up. Broken() unless every call answers MGE_OK or
-// MGE_RESOURCE_EXHAUSTED with a text, nothing is lost, and the same work succeeds afterwards. NotOffered() if no allocation is
-// seen. `seconds`: what it may take about; some of the allocations are left out where all take longer.
-inline constexpr double kFailureSeconds = 0.5;
-absl::Status SurvivesFailures(Subject& subject, const std::function<absl::Status()>& work, double seconds = kFailureSeconds);
+// MGE_RESOURCE_EXHAUSTED with a text, nothing is lost, and the same work succeeds afterwards. NotOffered() if no allocation
+// is seen. `seconds`: what it may take about; some of the allocations are left out where all take longer.
+absl::Status SurvivesFailures(Subject& subject, const std::function<absl::Status()>& work, double seconds = 0.5);
 
-// For a backend's answer for want of memory, to a call in which an allocation has failed.
+// That `what` was answered with MGE_RESOURCE_EXHAUSTED after an allocation has failed, as it should.
 absl::Status WithoutMemory(std::string_view what);
 
-// While it lives, allocations of the backend in this thread are counted, and the n-th fails, with `for_ever` all later ones as
-// well; 0: none. One at a time.
+// While it lives, allocations of the backend in this thread are counted, and the n-th fails, with `for_ever` all later ones
+// as well; 0: none. One at a time.
 class AllocationFailure {
  public:
   using Entering = std::function<void(std::string_view call)>;  // told of each call of the backend
@@ -69,8 +69,8 @@ auto InBackend(std::string_view call, F&& f) {
   return f();
 }
 
-// Whose allocations are the backend's from now on: those that code of this library asks for (a handle of dlopen), directly or
-// through the libraries of C and C++.
+// Whose allocations are the backend's from now on: those that code of this library (a handle of dlopen) asks for, directly
+// or through the libraries of C and C++.
 void CountAllocationsOf(void* library);
 
 // ---- for the allocator of the program

@@ -254,8 +254,7 @@ absl::Status UseMemory(Subject& s, int32_t memory_class) {
   range.struct_size = sizeof(range);
   MGE_RETURN_IF_ERROR(
       Call("reserving a range", [&](mge_error* e) { return m.range_reserve(s.device(), 4 * unit, &range, e); }));
-  absl::Status status =
-      Call("committing", [&](mge_error* e) { return m.range_commit(s.device(), &range, unit, unit, e); });
+  absl::Status status = Call("committing", [&](mge_error* e) { return m.range_commit(s.device(), &range, unit, unit, e); });
   if (status.ok()) InBackend("decommitting", [&] { m.range_decommit(s.device(), &range, unit, unit); });
   InBackend("releasing a range", [&] { m.range_release(s.device(), &range); });
   return status;

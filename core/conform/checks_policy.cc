@@ -130,8 +130,8 @@ absl::Status CheckAllocations(Subject& s) {
     if (!strategy || list.empty()) return absl::OkStatus();
     for (int32_t mode : {MGE_SELECT_HEURISTIC, MGE_SELECT_REPRODUCIBLE}) {
       const mge_choice choice = {sizeof(choice), mode, problem.get(), list.data(), list.size(), nullptr};
-      MGE_RETURN_IF_ERROR(Call("ordering candidates",
-                               [&](mge_error* e) { return strategy->order(s.device(), &choice, order.data(), e); }));
+      MGE_RETURN_IF_ERROR(
+          Call("ordering candidates", [&](mge_error* e) { return strategy->order(s.device(), &choice, order.data(), e); }));
     }
     return absl::OkStatus();
   });

@@ -75,7 +75,7 @@ absl::StatusOr<std::vector<Group>> ClaimsOf(Subject& s, const mge_graph& graph) 
   return groups;
 }
 
-void JudgeAllocations(Subject& s, const std::string& chain, const mge_graph& graph) {
+void JudgeClaimAllocations(Subject& s, const std::string& chain, const mge_graph& graph) {
   Witness& w = s.witness();
   w.Begin(kAllocations);
   absl::Status status = SurvivesFailures(s, [&] { return ClaimsOf(s, graph).status(); }, 0.1);
@@ -125,7 +125,8 @@ absl::StatusOr<Case> CaseOfGroup(const Case& whole, const Group& group) {
   return CaseOfGraph(std::move(graph), fmt::format("{} of {}", group.name, whole.recipe), DType::kF32);
 }
 
-absl::Status JudgeGroup(Subject& s, Bench& bench, const Case& c) {
+// `failure_seconds`: for allocations that fail; 0: none does.
+absl::Status JudgeGroup(Subject& s, Bench& bench, const Case& c, double failure_seconds) {
   AbiProblem problem(c, MGE_WRITE);
   MGE_ASSIGN_OR_RETURN(Offers offers, Enumerate(s, *problem.get()));
   if (offers.offered.empty()) {
@@ -149,11 +150,14 @@ absl::Status JudgeGroup(Subject& s, Bench& bench, const Case& c) {
         if (!wrong.empty()) return Broken(fmt::format("{} output {}: {}", candidate.id, o, wrong));
       }
     }
+    trial.reset();
+    if (failure_seconds > 0) JudgeAllocations(bench, c, candidate, failure_seconds);
+    s.witness().Begin(kGroups);
   }
   return absl::OkStatus();
 }
 
-absl::Status JudgeChain(Subject& s, Bench& bench, const Case& c) {
+absl::Status JudgeChain(Subject& s, Bench& bench, const Case& c, double failure_seconds) {
   Witness& w = s.witness();
   w.Begin(kClaims);
   w.At(c.recipe);
@@ -174,17 +178,17 @@ absl::Status JudgeChain(Subject& s, Bench& bench, const Case& c) {
     w.Begin(kGroups);
     w.Applied(kGroups);
     absl::StatusOr<Case> part = CaseOfGroup(c, g);
-    absl::Status status = part.ok() ? JudgeGroup(s, bench, *part) : part.status();
+    absl::Status status = part.ok() ? JudgeGroup(s, bench, *part, failure_seconds) : part.status();
     if (!status.ok()) w.Found(kGroups, fmt::format("{} of {}", g.name, c.recipe), Std(status.message()));
   }
   return absl::OkStatus();
 }
 
-absl::Status JudgeChain(Subject& s, Bench& bench, const Chain& chain) {
+absl::Status JudgeChain(Subject& s, Bench& bench, const Chain& chain, double failure_seconds) {
   MGE_ASSIGN_OR_RETURN(Graph graph, ParseGraphText(chain.text));
   MGE_ASSIGN_OR_RETURN(Case c, CaseOfGraph(std::move(graph), chain.name, DType::kF32));
-  JudgeAllocations(s, chain.name, *AbiProblem(c, MGE_WRITE).get()->graph);
-  return JudgeChain(s, bench, c);
+  JudgeClaimAllocations(s, chain.name, *AbiProblem(c, MGE_WRITE).get()->graph);
+  return JudgeChain(s, bench, c, failure_seconds);
 }
 
 // ---- two operators in a row, the second one elementwise: what the chains above do not foresee
@@ -241,7 +245,7 @@ absl::Status JudgePairs(Subject& s, Bench& bench, const std::vector<const OpDef*
       if (groups.empty()) continue;
       std::string name = fmt::format("{}, {}", def->name, second.def->name);
       absl::StatusOr<Case> c = CaseOfGraph(*std::move(graph), std::move(name), DType::kF32);
-      if (c.ok()) MGE_RETURN_IF_ERROR(JudgeChain(s, bench, *c));
+      if (c.ok()) MGE_RETURN_IF_ERROR(JudgeChain(s, bench, *c, 0));
     }
   }
   return absl::OkStatus();
@@ -258,7 +262,7 @@ absl::Status JudgeClaims(Subject& subject, bool quick) {
   }
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(subject));
   for (const Chain& chain : std::span(kChains).first(quick ? 3 : std::size(kChains))) {
-    absl::Status status = JudgeChain(subject, *bench, chain);
+    absl::Status status = JudgeChain(subject, *bench, chain, FailureSeconds(quick));
     if (!status.ok()) subject.witness().Found(kClaims, chain.name, Std(status.message()));
   }
   if (absl::Status status = JudgePairs(subject, *bench, quick ? QuickOps() : CheckableOps()); !status.ok()) {

@@ -152,7 +152,6 @@ class Judge {
   void CheckCancel(const Case& c, const Candidate& candidate, Trial& trial);
   void CheckCapture(const Case& c, const Candidate& candidate, Trial& trial);
   void CheckLeaks(const Case& c, const Candidate& candidate);
-  void CheckAllocations(const Case& c, const Candidate& candidate);
   void CheckRoundTrips(const Case& c, const Candidate& candidate);
 
   Subject& subject_;
@@ -397,35 +396,6 @@ void Judge::CheckLeaks(const Case& c, const Candidate& candidate) {
   if (lost->device) Found(kLeaks, each(lost->device, "the device's memory"));
 }
 
-void Judge::CheckAllocations(const Case& c, const Candidate& candidate) {
-  w_.Begin(kAllocations);
-  auto survives = [&](const std::function<absl::Status()>& work) {
-    absl::Status status = SurvivesFailures(subject_, work, quick_ ? 0.05 : 0.2);
-    if (IsNotOffered(status)) return w_.NotOffered(kAllocations, Std(status.message())), false;
-    w_.Applied(kAllocations);
-    return Fine(kAllocations, status);
-  };
-  AbiProblem problem(c, MGE_WRITE);
-  auto make = [&] {
-    return Trial::Create(bench_, *problem.get(), candidate, InputsOf(*problem.get()), OutputsOf(c), {.any = any_});
-  };
-  survives([&]() -> absl::Status {
-    MGE_RETURN_IF_ERROR(Enumerate(subject_, *problem.get()).status());
-    return make().status();
-  });
-  absl::StatusOr<std::unique_ptr<Trial>> trial = make();
-  if (!Fine(kAllocations, trial.status()) || !Fine(kAllocations, (*trial)->Stage(0, c.inputs[0], 0xff))) return;
-  const bool launched = survives([&]() -> absl::Status {
-    std::string text;
-    mge_code code = (*trial)->Launch(0, 1, &text);
-    MGE_RETURN_IF_ERROR((*trial)->Drain(0));
-    return Answer(code, {code, text, {}}, "launching");
-  });
-  if (!launched) return;
-  absl::StatusOr<RunResult> r = (*trial)->Collect(0);
-  if (Fine(kAllocations, r.status())) Right(kAllocations, *r, c.expected[0], candidate);
-}
-
 void Judge::CheckRoundTrips(const Case& c, const Candidate& candidate) {
   auto check = [&](const Tensor& t, const mge_layout& layout) {
     if (layout.kind != MGE_LAYOUT_PERMUTED && layout.kind != MGE_LAYOUT_OPAQUE) return;
@@ -502,7 +472,7 @@ void Judge::JudgeCandidate(const Case& c, const Candidate& candidate, bool first
   CheckCapture(c, candidate, *trial);
   trial.reset();
   CheckLeaks(c, candidate);
-  CheckAllocations(c, candidate);
+  JudgeAllocations(bench_, c, candidate, FailureSeconds(quick_));
   w_.At(where_);
 }
 
@@ -537,6 +507,45 @@ bool Judge::JudgeCase(const Case& c, bool first, std::string* support) {
 }  // namespace
 
 std::span<const Check> KernelChecks() { return kRows; }
+
+void JudgeAllocations(Bench& bench, const Case& c, const Candidate& candidate, double seconds) {
+  Subject& s = bench.subject;
+  s.witness().Begin(kAllocations);
+  AbiProblem problem(c, MGE_WRITE);
+  auto make = [&] { return Trial::Create(bench, *problem.get(), candidate, InputsOf(*problem.get()), OutputsOf(c), {}); };
+  auto survives = [&](const std::function<absl::Status()>& work) {
+    absl::Status status = SurvivesFailures(s, work, seconds);
+    if (IsNotOffered(status)) s.witness().NotOffered(kAllocations, Std(status.message()));
+    return status;
+  };
+  absl::Status made = survives([&]() -> absl::Status {
+    MGE_RETURN_IF_ERROR(Enumerate(s, *problem.get()).status());
+    return make().status();
+  });
+  absl::Status launched = [&]() -> absl::Status {
+    MGE_ASSIGN_OR_RETURN(std::unique_ptr<Trial> trial, make());
+    MGE_RETURN_IF_ERROR(trial->Stage(0, c.inputs[0], 0xff));
+    MGE_RETURN_IF_ERROR(survives([&]() -> absl::Status {
+      std::string text;
+      mge_code code = trial->Launch(0, 1, &text);
+      MGE_RETURN_IF_ERROR(trial->Drain(0));
+      return Answer(code, {code, text, {}}, "launching");
+    }));
+    MGE_ASSIGN_OR_RETURN(RunResult r, trial->Collect(0));
+    for (size_t o = 0; o < r.outputs.size(); ++o) {
+      std::string wrong =
+          CompareWithReference(r.outputs[o], c.expected[0][o], candidate.Has(MGE_KERNEL_REDUCED_PRECISION));
+      if (!wrong.empty()) return Broken(fmt::format("after launches that failed, output {} is wrong: {}", o, wrong));
+    }
+    return absl::OkStatus();
+  }();
+  for (const absl::Status& status : {made, launched}) {
+    if (IsNotOffered(status)) continue;
+    s.witness().Applied(kAllocations);
+    if (!status.ok())
+      s.witness().Found(kAllocations, fmt::format("{} {}", c.Name(), candidate.id), Std(status.message()));
+  }
+}
 
 absl::Status JudgeOperator(Subject& subject, const OpDef& def, bool quick) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(subject));

@@ -3,12 +3,17 @@
 #pragma once
 
 #include "core/conform/check.h"
+#include "core/conform/trial.h"
 #include "core/ops/op.h"
 
 namespace mge::conform {
 
 // Runs in a child with the device open; what it finds goes to the subject's witness. An error only if it cannot go on.
 absl::Status JudgeOperator(Subject& subject, const OpDef& def, bool quick);
+
+// One candidate of a case, made and launched with every allocation failing; see SurvivesFailures.
+inline double FailureSeconds(bool quick) { return quick ? 0.05 : 0.2; }
+void JudgeAllocations(Bench& bench, const Case& c, const Candidate& candidate, double seconds);
 
 // Groups of nodes that claims may fuse: offers are checked, and what computes them is judged like an operator.
 absl::Status JudgeClaims(Subject& subject, bool quick);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes the place of operator new and malloc in the program that it is linked into, for every library of it: what the kit asks
-// to fail fails, and objects are counted. Under a sanitizer, which has a malloc of its own, only operator new is taken.
+// Takes the place of operator new and malloc in the program that it is linked into, for every library that this opens: what
+// the kit wants to fail fails, and objects are counted. Under a sanitizer, which has a malloc of its own, only operator new
+// is taken.
 #include <malloc.h>
 
 #include <algorithm>
