@@ -30,7 +30,9 @@ class PagePool {
     // Slabs begin at multiples of 64; what asks for more is moved up within its slab.
     uint64_t bytes = request.bytes + (request.alignment > 64 ? request.alignment - 64 : 0);
     std::lock_guard lock(mutex_);
-    used_.reserve(used_.size() + 1);  // before a slab is taken, so that nothing is lost if this fails
+    // Before a slab is taken, so that nothing is lost if this fails; and for its release, which must not fail.
+    used_.reserve(used_.size() + 1);
+    free_.reserve(free_.size() + used_.size() + 1);
     auto at = std::find_if(free_.begin(), free_.end(), [&](const mge_slab& s) { return s.bytes >= bytes; });
     mge_slab slab = {};
     if (at != free_.end()) {
