@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <unwind.h>
 
 #include <algorithm>
 #include <atomic>
@@ -20,12 +21,38 @@ namespace {
 constinit thread_local AllocationFailure* t_failure = nullptr;
 constinit thread_local Side t_side = Side::kKit;
 constinit std::atomic<int64_t> g_objects{0};
-constinit std::atomic<bool> g_seen{false};      // there is an allocator that asks
-constinit const link_map* g_libraries[3] = {};  // the backend's, and those of C++ and C
+constinit std::atomic<bool> g_seen{false};  // there is an allocator that asks
+constinit const link_map* g_backend = nullptr;
+constinit const link_map* g_languages[2] = {};  // the libraries of C++ and C
 
 const link_map* LibraryOf(const void* code) {
   dl_find_object found;
   return _dl_find_object(const_cast<void*>(code), &found) == 0 ? found.dlfo_link_map : nullptr;
+}
+
+bool IsOfLanguage(const link_map* library) {
+  return std::find(std::begin(g_languages), std::end(g_languages), library) != std::end(g_languages);
+}
+
+// The library for which memory is asked for at `caller`, past those of C and C++.
+const link_map* AskingLibrary(const void* caller) {
+  struct Walk {
+    const void* caller;
+    const link_map* library;
+    bool begun = false;
+  } walk = {caller, LibraryOf(caller)};
+  if (!IsOfLanguage(walk.library)) return walk.library;
+  _Unwind_Backtrace(
+      [](_Unwind_Context* context, void* self) {
+        Walk& w = *static_cast<Walk*>(self);
+        const void* code = reinterpret_cast<const void*>(_Unwind_GetIP(context));
+        w.begun |= code == w.caller;
+        if (!w.begun) return _URC_NO_REASON;
+        w.library = LibraryOf(code);
+        return IsOfLanguage(w.library) ? _URC_NO_REASON : _URC_NORMAL_STOP;
+      },
+      &walk);
+  return walk.library;
 }
 
 class Failures {
@@ -95,16 +122,15 @@ Within::~Within() { t_side = before_; }
 void CountAllocationsOf(void* library) {
   link_map* map = nullptr;
   dlinfo(library, RTLD_DI_LINKMAP, &map);
-  g_libraries[0] = map;
-  g_libraries[1] = LibraryOf(reinterpret_cast<const void*>(&std::set_new_handler));
-  g_libraries[2] = LibraryOf(reinterpret_cast<const void*>(&std::getenv));
+  g_backend = map;
+  g_languages[0] = LibraryOf(reinterpret_cast<const void*>(&std::set_new_handler));
+  g_languages[1] = LibraryOf(reinterpret_cast<const void*>(&std::getenv));
 }
 
 bool AllocationFails(const void* caller) noexcept {
   if (!g_seen.load(std::memory_order_relaxed)) g_seen = true;
   if (t_side != Side::kBackend || !t_failure) return false;
-  const link_map* library = LibraryOf(caller);
-  if (std::find(std::begin(g_libraries), std::end(g_libraries), library) == std::end(g_libraries)) return false;
+  if (AskingLibrary(caller) != g_backend) return false;
   const uint64_t n = ++t_failure->seen_;
   return t_failure->n_ && (n == t_failure->n_ || (t_failure->for_ever_ && n > t_failure->n_));
 }

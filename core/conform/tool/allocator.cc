@@ -59,10 +59,10 @@ void* New(size_t bytes, size_t alignment, const void* caller) {
 }
 
 void Delete(void* object) noexcept {
-#if MGE_TAKES_MALLOC
-  std::free(object);  // the one below
-#else
   if (object) CountObject(-1);
+#if MGE_TAKES_MALLOC
+  __libc_free(object);
+#else
   std::free(object);
 #endif
 }
@@ -132,10 +132,7 @@ int posix_memalign(void** out, size_t alignment, size_t bytes) noexcept {
   *out = object;
   return 0;
 }
-void free(void* object) noexcept {
-  if (object) CountObject(-1);
-  __libc_free(object);
-}
+void free(void* object) noexcept { Delete(object); }
 
 }  // extern "C"
 #endif

@@ -448,7 +448,7 @@ std::string WhyMissed(const Mutant& m, double seconds) {
 }
 
 std::vector<std::string> Right() {
-  std::vector<std::string> names = {"none", "cancels_by_fence"};
+  std::vector<std::string> names = {"none", "cancels_by_fence", "has_driver"};
   if (kHeapIsSeen) names.push_back("links_statically");  // a sanitizer's `new` throws what only its own library can catch
   return names;
 }

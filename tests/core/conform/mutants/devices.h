@@ -18,6 +18,7 @@
 #include "mge/plugin.hpp"
 
 extern "C" __attribute__((visibility("hidden"))) const char mge_mutant_name[];
+extern "C" __attribute__((visibility("hidden"))) int mge_mutant_open_driver(void);  // 0: done, or there is none
 
 namespace mutant {
 
@@ -42,6 +43,7 @@ class Device {
   Result Init() {
     if (index_ > 1) return {MGE_NOT_FOUND, "there are two devices, 0 and 1"};
     if (Is("opens_nothing")) return {MGE_INTERNAL, "the device does not answer"};
+    if (mge_mutant_open_driver() != 0) return {MGE_INTERNAL, "the driver is out of order"};
     if (Is("crashes_without_memory")) {
       auto* checked = static_cast<volatile char*>(std::malloc(100));
       checked[0] = 1;

@@ -5,3 +5,11 @@ __attribute__((visibility("hidden"))) const char mge_mutant_name[] = MUTANT_NAME
 #ifdef MUTANT_SECOND_EXPORT
 __attribute__((visibility("default"))) int mge_mutant_second(void) { return 1; }
 #endif
+
+__attribute__((visibility("hidden"))) int mge_mutant_open_driver(void);
+#ifdef MUTANT_HAS_DRIVER
+int vendor_driver_open(void);
+int mge_mutant_open_driver(void) { return vendor_driver_open(); }
+#else
+int mge_mutant_open_driver(void) { return 0; }
+#endif
