@@ -40,9 +40,10 @@ void Watchdog::Watch() {
                    .exit_code = kExitTimeout,
                    .title = "the run took longer than its time limit and does not stop",
                    .what = fmt::format("{:.0f} s after its end it is still {}, so the process ends here", seconds,
-                                       place.empty() ? "making a plan" : "in a kernel that does not look at its stop flag"),
+                                       place.empty() ? "at work on the host" : "in a kernel that does not look at its stop flag"),
                    .where = place,
-                   .fix = "tell whoever makes the backend, or choose another device or kernel"});
+                   .fix = place.empty() ? "allow more time"
+                                        : "tell whoever makes the backend, or choose another device or kernel"});
     std::fflush(nullptr);
     _exit(code);
   }

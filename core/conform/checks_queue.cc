@@ -410,8 +410,9 @@ absl::Status UseExtras(Subject& s, const Fence& fence, unsigned char* memory, ui
   }
   if (api.capture_begin) {
     MGE_RETURN_IF_ERROR(Call("beginning a capture", [&](mge_error* e) { return api.capture_begin(queue, e); }));
-    MGE_RETURN_IF_ERROR(Call("copying", [&](mge_error* e) { return api.copy(queue, memory + 64, memory, 64, e); }));
+    absl::Status copied = Call("copying", [&](mge_error* e) { return api.copy(queue, memory + 64, memory, 64, e); });
     MGE_RETURN_IF_ERROR(Call("ending a capture", [&](mge_error* e) { return api.capture_end(queue, &record.record, e); }));
+    MGE_RETURN_IF_ERROR(copied);
     if (!record.record) return Broken("ending a capture answered MGE_OK, but no record");
     MGE_RETURN_IF_ERROR(Call("replaying", [&](mge_error* e) { return api.replay(queue, record.record, e); }));
   }

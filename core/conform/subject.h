@@ -99,6 +99,8 @@ absl::Status Call(std::string_view what, F&& f) {
     return Answer(code, error, what);
   } catch (const std::exception& e) {
     return Broken(fmt::format("{} throws an exception, which none may do across the boundary: {}", what, e.what()));
+  } catch (...) {
+    return Broken(fmt::format("{} throws, which none may do across the boundary", what));
   }
 }
 // Broken unless f(mge_error*) answers an error, with a text.

@@ -42,10 +42,7 @@ absl::Status Instance::TakeArenas() {
     arenas_.push_back({pool, memory});
     bases_[arena.base] = memory.address;
     if (arena.host_base == arena.base) continue;
-    if (!memory.host_address) {
-      return Fail(errors::kKernelFailed, fmt::format("device {} gave page-locked memory that the host cannot reach",
-                                                     arena.device->name()));
-    }
+    MGE_RETURN_IF_ERROR(CheckHostReaches(*arena.device, memory));
     bases_[arena.host_base] = memory.host_address;
   }
   return absl::OkStatus();
@@ -83,8 +80,13 @@ Instance::~Instance() {
 }
 
 bool Instance::Over(std::chrono::nanoseconds patience) noexcept {
+  if (queues_->Orphaned()) return true;
+  const auto end = std::chrono::steady_clock::now() + patience;
   state_ = queues_->Drain(patience);
-  if (guard_ && !guard_->Over(patience)) state_ = InstanceQueues::State::kStuck;
+  if (guard_ && state_ != InstanceQueues::State::kStuck) {  // its queues may have failed
+    const bool over = guard_->Over(end - std::chrono::steady_clock::now());
+    state_ = over ? InstanceQueues::State::kBroken : InstanceQueues::State::kStuck;
+  }
   return state_ != InstanceQueues::State::kStuck;
 }
 
@@ -251,6 +253,7 @@ absl::StatusOr<std::unique_ptr<Instance>> InstanceStore::Take() {
 }
 
 void InstanceStore::Give(std::unique_ptr<Instance> instance) {
+  if (!stuck_.empty()) stuck_.Reclaim({});
   if (instance->state() == InstanceQueues::State::kBroken) return;
   if (instance->state() == InstanceQueues::State::kStuck) {
     stuck_.Add(std::move(instance));

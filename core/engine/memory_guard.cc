@@ -66,8 +66,9 @@ absl::Status MemoryGuard::AfterStep(const Step& step) {
 }
 
 bool MemoryGuard::Over(std::chrono::nanoseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
   bool over = true;
-  for (const auto& queue : queues_) over &= !queue || queue->Over(patience);
+  for (const auto& queue : queues_) over &= !queue || queue->Over(end - std::chrono::steady_clock::now());
   return over;
 }
 

@@ -13,7 +13,7 @@ RunControl::Overdue RunControl::LookAt() const {
   Overdue out;
   if (!due_) return out;
   out.seconds = std::max(0.0, std::chrono::duration<double>(std::chrono::steady_clock::now() - *due_).count());
-  const Unit* unit = at_.load(std::memory_order_relaxed);
+  const Unit* unit = at_.load(std::memory_order_acquire);
   if (!unit) return out;
   out.place = UnitPlace(*unit);
   if (!unit->kernel.empty()) out.place += fmt::format(", kernel {} of device {}", unit->kernel, unit->device);

@@ -26,14 +26,14 @@ struct RunControl : StopControl {
   // ---- for those who wait in vain for a run with a deadline, which is a kernel that does not look at its stop flag
   struct Overdue {
     double seconds = 0;  // past the deadline of the run that is on
-    std::string place;   // the step that it is in; empty while a plan is made
+    std::string place;   // the step that it is in, or the first of those enqueued last; empty between steps and in planning
   };
   Overdue LookAt() const;  // any thread
 
   // The run's own: it begins and ends, and is in a unit of a plan that lives until it has left it.
   void Begin();
   void End();
-  void Enter(const Unit& unit) { at_.store(&unit, std::memory_order_relaxed); }
+  void Enter(const Unit& unit) { at_.store(&unit, std::memory_order_release); }
   void Leave();
 
  private:

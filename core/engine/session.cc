@@ -101,8 +101,10 @@ absl::StatusOr<int> Session::OutputIndex(std::string_view name) const {
 
 absl::StatusOr<std::shared_ptr<const Plan>> Session::PlanFor(std::span<const InputType> inputs) {
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program_->PlanFor(inputs));
+  std::shared_ptr<const Plan> last = plan;  // the one before ends after the lock
   std::lock_guard lock(mutex_);
-  return last_plan_ = std::move(plan);
+  last_plan_.swap(last);
+  return plan;
 }
 
 std::shared_ptr<const Plan> Session::last_plan() const {
@@ -135,7 +137,7 @@ absl::Status Session::Run(std::span<const HostValue> inputs, std::span<HostValue
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program_->PlanFor(types, &control));
   MGE_RETURN_IF_ERROR(RunPlan(*plan, inputs, outputs, control));
   std::lock_guard lock(mutex_);
-  last_plan_ = std::move(plan);
+  last_plan_.swap(plan);  // the one before ends after the lock
   return absl::OkStatus();
 }
 

@@ -92,7 +92,7 @@ inline constexpr Setting<Seconds> kRunTimeout = {
     .range = Range<Seconds>{Seconds(0), Seconds(1e9)},
     .unit = "seconds",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Time after which a run is ended with an error; 0 sets no limit.",
+    .doc = "Time after which a run is ended with an error, the making of its plan included; 0 sets no limit.",
 };
 inline constexpr Setting<PathList> kConfigFiles = {
     .key = "config",

@@ -127,7 +127,7 @@ class Selector {
       MGE_ASSIGN_OR_RETURN(std::vector<Measurement> measured,
                            MeasureCandidates(p_.graph, group_, missing, context_.threads, limits));
       TuningRecord found, kept;
-      for (size_t i = 0; i < missing.size(); ++i) {
+      for (size_t i = 0; i < measured.size(); ++i) {
         const Measurement& m = measured[i];
         found.timings.push_back({offered()[missing[i]].id, m.us, m.wrong, m.fault});
         if (m.kept) kept.timings.push_back(found.timings.back());
@@ -140,6 +140,9 @@ class Selector {
       found.text = kept.text = key_.text;
       record.Merge(found);
       if (tools_.cache && !kept.timings.empty()) tools_.cache->Add(key_.timing, kept);
+      if (absl::Status stopped = p_.CheckStop(); !stopped.ok()) {
+        return AddWhere(std::move(stopped), fmt::format("timing the kernels of {}", NodePlace(node())));
+      }
     }
     for (OwnedCandidate& c : offered()) {
       const Timing* t = record.Find(c.id);

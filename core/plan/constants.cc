@@ -41,6 +41,7 @@ absl::Status PackConstants(Planning& p) {
   for (size_t u = 0; u < p.drafts.size(); ++u) {
     Draft& d = p.drafts[u];
     if (!d.group || !d.prepared.prepack_bytes) continue;
+    MGE_RETURN_IF_ERROR(p.CheckStop());
     const mge_kernel_api& api = d.device->kernel_api();
     for (size_t k = 0; k < d.group->inputs.size(); ++k) {
       uint64_t bytes = d.prepared.prepack_bytes[k];

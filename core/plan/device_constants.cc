@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/device_constants.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/plugin/sync_queue.h"
+#include "fmt/format.h"
 
 namespace mge {
 namespace {
 
 constexpr uint64_t kAlignment = 256;  // what vector loads and copy engines of devices like best
+
+absl::Status AtUpload(const Device& device, absl::Status status) {
+  return status.ok() ? status : AddWhere(std::move(status), fmt::format("device {}, uploading constants", device.name()));
+}
 
 }  // namespace
 
@@ -53,8 +59,14 @@ absl::Status UploadAll(std::span<const std::unique_ptr<DeviceConstants>> constan
     if (c->bytes_ == 0) continue;
     std::weak_ptr<ConstantBlock>* known = nullptr;
     if (shared && c->shared_) {
-      known = &shared->blocks[{c->device_, c->pieces_.front().tensor.data()}];
+      const Tensor& tensor = c->pieces_.front().tensor;
+      known = &shared->blocks[{c->device_, tensor.data(), tensor.bytes()}];
       if ((c->block_ = known->lock())) continue;
+      auto twin = std::find_if(fresh.begin(), fresh.end(), [&](const auto& f) { return f.first == known; });
+      if (twin != fresh.end()) {
+        c->block_ = twin->second->block_;
+        continue;
+      }
     }
     MGE_ASSIGN_OR_RETURN(c->block_, ConstantBlock::Acquire(*c->device_, c->bytes_));
     std::unique_ptr<SyncQueue>& queue = queues[c->device_];
@@ -63,12 +75,13 @@ absl::Status UploadAll(std::span<const std::unique_ptr<DeviceConstants>> constan
     }
     queue->Uses(c->block_);
     for (const ConstantBlock::Piece& piece : c->pieces_) {
-      MGE_RETURN_IF_ERROR(queue->Upload(static_cast<char*>(c->address()) + piece.offset, piece.tensor.data(),
-                                        static_cast<size_t>(piece.tensor.bytes()), stop));
+      MGE_RETURN_IF_ERROR(AtUpload(*c->device_, queue->Upload(static_cast<char*>(c->address()) + piece.offset,
+                                                              piece.tensor.data(),
+                                                              static_cast<size_t>(piece.tensor.bytes()), stop)));
     }
     if (known) fresh.emplace_back(known, c.get());
   }
-  for (auto& [device, queue] : queues) MGE_RETURN_IF_ERROR(queue->Finish(stop));
+  for (auto& [device, queue] : queues) MGE_RETURN_IF_ERROR(AtUpload(*device, queue->Finish(stop)));
   for (auto& [known, c] : fresh) {
     c->block_->source = c->pieces_.front().tensor;
     *known = c->block_;

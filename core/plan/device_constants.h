@@ -9,6 +9,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -45,9 +46,9 @@ class ConstantBlock {
 // What the plans of a session have uploaded and packed. Safe on any thread.
 class SharedConstants {
  public:
-  using Key = std::pair<const Device*, const void*>;
+  using Key = std::tuple<const Device*, const void*, int64_t>;
   std::mutex mutex;
-  std::map<Key, std::weak_ptr<ConstantBlock>> blocks;  // by the bytes in host memory
+  std::map<Key, std::weak_ptr<ConstantBlock>> blocks;  // by the place in host memory and the bytes
 
   // A constant in host memory as `kernel` packed it: what another plan keeps already, if its bytes are the same. (How a kernel
   // packs may depend on anything in its problem, so the bytes alone tell.)

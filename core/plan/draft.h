@@ -116,6 +116,7 @@ struct Planning {
   // As a step on a queue or in the calling thread sees it.
   mge_slot SlotOf(const Buffer& buffer, bool on_queue) const;
   mge_slot SlotOf(const Draft& d, int32_t item) const { return SlotOf(buffers[items[item].buffer], OnQueue(d)); }
+  absl::Status CheckStop() const { return stop ? stop->CheckStop() : absl::OkStatus(); }
   std::string Place(const Draft& draft) const;  // for messages: node, or value
 
   // The slot of a constant as it is, in that space.

@@ -228,10 +228,13 @@ absl::StatusOr<std::vector<Measurement>> MeasureCandidates(const Graph& graph, c
   mge_problem problem = ProblemOf(group, threads);
   if (!random && data.expected.empty()) ExpectOfReference(group, problem, limits, why, data);
   std::vector<Measurement> out;
+  auto stopped = [&] { return limits.stop && !limits.stop->CheckStop().ok(); };
   for (int c : which) {
+    if (stopped()) break;
     MGE_ASSIGN_OR_RETURN(std::unique_ptr<TrialBench> bench, TrialBench::Create(*group.device, limits.stop));
-    out.push_back(MeasureOne(*bench, problem, group.candidates.offered[c], data, limits));
-    if (limits.stop) MGE_RETURN_IF_ERROR(limits.stop->CheckStop());  // which is not the candidate's fault
+    Measurement m = MeasureOne(*bench, problem, group.candidates.offered[c], data, limits);
+    if (m.us < 0 && stopped()) break;  // which is not the candidate's fault
+    out.push_back(std::move(m));
   }
   return out;
 }

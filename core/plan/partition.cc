@@ -140,15 +140,18 @@ class Partition {
   void CutTheRest(const std::vector<double>& across) {
     std::vector<double> load(context_.split, 0);
     std::vector<size_t> free;
+    double total = 0;
     for (size_t i = 0; i < nodes_.size(); ++i) {
       int device = wishes_[nodes_[i]].device;
       if (device != kAnyDevice) {
         if (static_cast<size_t>(device) < load.size()) load[static_cast<size_t>(device)] += CostOn(i, device);
+        total += CostOn(i, device);
       } else {
         free.push_back(i);
+        total += CostOn(i, 0);
       }
     }
-    const double share = LeastTime(free, load);
+    double share = total / static_cast<double>(context_.split);
     size_t begin = 0;
     for (size_t d = 0; d < context_.split; ++d) {
       bool last = d + 1 == context_.split;
@@ -161,25 +164,6 @@ class Partition {
       }
       begin = end;
     }
-  }
-
-  // The least time in which every device is done with what it has and its part of the free nodes.
-  double LeastTime(const std::vector<size_t>& free, const std::vector<double>& load) const {
-    auto suffices = [&](double time) {
-      size_t k = 0;
-      for (size_t d = 0; d < load.size(); ++d) {
-        for (double cost = load[d]; k < free.size() && (cost += CostOn(free[k], static_cast<int>(d))) <= time; ++k) {
-        }
-      }
-      return k == free.size();
-    };
-    double low = 0, high = load[0];
-    for (size_t i : free) high += CostOn(i, 0);  // the first device does it all
-    for (int halvings = 0; halvings < 40; ++halvings) {
-      const double middle = (low + high) / 2;
-      (suffices(middle) ? high : low) = middle;
-    }
-    return high;
   }
 
   // The end of the part that begins at free[begin]: near `wanted` of cost, where least crosses; else the nearest that parts

@@ -55,7 +55,9 @@ void BindInputs(Planning& p) {
 // Everything up to the size of the plan.
 absl::Status PlanMemory(Planning& p) {
   MGE_RETURN_IF_ERROR(Specialise(p));
+  MGE_RETURN_IF_ERROR(p.CheckStop());
   MGE_RETURN_IF_ERROR(TakeCover(p));
+  MGE_RETURN_IF_ERROR(p.CheckStop());
   MGE_RETURN_IF_ERROR(ChooseKernels(p));
   MGE_RETURN_IF_ERROR(ScheduleUnits(p));
   MGE_RETURN_IF_ERROR(PrepareKernels(p));

@@ -8,6 +8,7 @@ namespace mge {
 
 absl::Status PrepareKernels(Planning& p) {
   for (Draft& d : p.drafts) {
+    MGE_RETURN_IF_ERROR(p.CheckStop());
     if (d.unit.kind != Unit::Kind::kKernel && d.unit.kind != Unit::Kind::kReorder) continue;
     const mge_kernel_api& api = d.device->kernel_api();
     OwnedCandidate::Abi abi = d.candidate.ToAbi();

@@ -100,6 +100,7 @@ absl::StatusOr<std::shared_ptr<const Plan>> Program::PlanFor(std::span<const Inp
     return entries_.front()->plan;
   }
   MGE_RETURN_IF_ERROR(CheckInputs(inputs));
+  if (stop) MGE_RETURN_IF_ERROR(stop->CheckStop());  // others may have been in the way for long
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<Plan> plan, BuildPlan(graph_, inputs, context_, stop));
   plan->pass_log.insert(plan->pass_log.begin(), pass_log_.begin(), pass_log_.end());
   if (context_->on_plan) MGE_RETURN_IF_ERROR(context_->on_plan(*plan));

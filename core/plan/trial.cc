@@ -69,17 +69,13 @@ const int32_t* TrialBench::cancel() const {
   return queue_ ? queue_->cancel() : (stop_ ? *stop_ : never_).flag();
 }
 
-void TrialBench::Uses(std::shared_ptr<void> memory) {
-  if (queue_) queue_->Uses(std::move(memory));
-}
-
 absl::Status TrialBench::Take(mge_stamp* stamp) {
   return AskDevice(device_, "taking a stamp", [&](mge_error* e) { return stamps_->api.stamp(queue(), stamp, e); });
 }
 
 absl::Status TrialBench::Begin() {
   if (stamps_) {
-    Uses(stamps_);
+    queue_->Uses(stamps_);
     return Take(stamps_->begin);
   }
   began_ns_ = device_.host()->clock_ns(device_.host()->self);
@@ -99,9 +95,10 @@ absl::StatusOr<double> TrialBench::End() {
   return us;
 }
 
-absl::Status TrialBench::ToDevice(const mge_reservation& to, const void* from, size_t bytes) {
+absl::Status TrialBench::ToDevice(std::shared_ptr<void> owner, const mge_reservation& to, const void* from, size_t bytes) {
   if (bytes == 0) return absl::OkStatus();
   if (!to.host_address && queue_) {
+    queue_->Uses(std::move(owner));
     MGE_RETURN_IF_ERROR(queue_->Upload(to.address, from, bytes, stop_));
     return queue_->Finish(stop_);
   }
@@ -109,9 +106,12 @@ absl::Status TrialBench::ToDevice(const mge_reservation& to, const void* from, s
   return absl::OkStatus();
 }
 
-absl::Status TrialBench::ToHost(void* to, const mge_reservation& from, size_t bytes) {
+absl::Status TrialBench::ToHost(std::shared_ptr<void> owner, void* to, const mge_reservation& from, size_t bytes) {
   if (bytes == 0) return absl::OkStatus();
-  if (!from.host_address && queue_) return queue_->Download(to, from.address, bytes, stop_);
+  if (!from.host_address && queue_) {
+    queue_->Uses(std::move(owner));
+    return queue_->Download(to, from.address, bytes, stop_);
+  }
   std::memcpy(to, from.host_address ? from.host_address : from.address, bytes);
   return absl::OkStatus();
 }
@@ -155,8 +155,7 @@ absl::StatusOr<mge_slot> Trial::Take(uint64_t bytes) {
 }
 
 absl::Status Trial::Fill(const mge_slot& slot, std::span<const std::byte> bytes) {
-  bench_.Uses(shared_from_this());
-  return bench_.ToDevice(memory_[slot.base], bytes.data(), bytes.size());
+  return bench_.ToDevice(shared_from_this(), memory_[slot.base], bytes.data(), bytes.size());
 }
 
 absl::Status Trial::SetUp(const mge_problem& problem, std::span<const TrialInput> given) {
@@ -256,8 +255,7 @@ void Trial::Capture() {
 }
 
 absl::StatusOr<double> Trial::Run() {
-  bench_.Uses(shared_from_this());
-  return bench_.Time([&]() -> absl::Status {
+  return bench_.Time(shared_from_this(), [&]() -> absl::Status {
     mge_code code = record_ ? CallBackend(error_, [&](mge_error* e) {
       return device_.queue_api()->replay(run_.queue, record_, e);
     }) : Launch();
@@ -268,8 +266,7 @@ absl::StatusOr<double> Trial::Run() {
 absl::StatusOr<std::vector<std::byte>> Trial::Laid(size_t i) {
   const Operand& out = outputs_[i];
   std::vector<std::byte> laid(out.bytes);
-  bench_.Uses(shared_from_this());
-  MGE_RETURN_IF_ERROR(bench_.ToHost(laid.data(), memory_[out.slot.base], laid.size()));
+  MGE_RETURN_IF_ERROR(bench_.ToHost(shared_from_this(), laid.data(), memory_[out.slot.base], laid.size()));
   return laid;
 }
 

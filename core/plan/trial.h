@@ -19,7 +19,7 @@ namespace mge {
 // A device's queue and stamps for the trials of one candidate, one after the other.
 class TrialBench {
  public:
-  // `stop` (nullable): of whoever waits for the trials, whom it outlives.
+  // `stop` (nullable): of whoever waits for the trials; it outlives the bench.
   static absl::StatusOr<std::unique_ptr<TrialBench>> Create(Device& device, const StopControl* stop = nullptr);
   TrialBench(const TrialBench&) = delete;
   TrialBench& operator=(const TrialBench&) = delete;
@@ -28,16 +28,16 @@ class TrialBench {
   mge_queue* queue() const { return queue_ ? queue_->handle() : nullptr; }  // nullptr on devices without queues
   const int32_t* cancel() const;                                            // for mge_run
 
-  // What the next call touches of the device's. It is kept for as long as work of a call that failed may still touch it.
-  void Uses(std::shared_ptr<void> memory);
-  // Between host memory and what a pool of the device gave.
-  absl::Status ToDevice(const mge_reservation& to, const void* from, size_t bytes);
-  absl::Status ToHost(void* to, const mge_reservation& from, size_t bytes);
+  // Between host memory and what a pool of the device gave. Here and in Time() `owner` of the device's memory is kept for as
+  // long as work that failed may still touch it.
+  absl::Status ToDevice(std::shared_ptr<void> owner, const mge_reservation& to, const void* from, size_t bytes);
+  absl::Status ToHost(std::shared_ptr<void> owner, void* to, const mge_reservation& from, size_t bytes);
 
   // Runs `launch` once and answers its microseconds: by stamps on the queue if the device takes them, else by the clock.
   // kTimeout if the queue does not finish within a minute. After an error the bench is of no further use.
   template <typename F>
-  absl::StatusOr<double> Time(F&& launch) {
+  absl::StatusOr<double> Time(std::shared_ptr<void> owner, F&& launch) {
+    if (queue_) queue_->Uses(std::move(owner));
     MGE_RETURN_IF_ERROR(Begin());
     MGE_RETURN_IF_ERROR(launch());
     return End();

@@ -31,16 +31,20 @@ Device::Device(std::shared_ptr<Backend> backend, DeviceDescription description,
 Device::~Device() {
   const bool orphaned = Orphaned();
   if (!orphaned && !unfinished_.Reclaim(kPatience)) Abandon();
-  const bool abandoned = abandoned_.load(std::memory_order_relaxed), untouchable = orphaned || abandoned;
+  const bool abandoned = !orphaned && abandoned_.load(std::memory_order_relaxed);
   for (ClassMemory& memory : classes_) {
     if (memory.pool) BudgetOf(ClassOf(memory))->Leave(memory.pool.get());
     // A forked child may not touch the parent's driver; the memory is the parent's to give back.
-    if (untouchable) Lose(std::move(memory.pool), std::move(memory.slabs));
+    if (abandoned && memory.pool) Lose(std::move(memory.pool), std::move(memory.slabs));
+    if (orphaned) {
+      (void)memory.pool.release();
+      (void)memory.slabs.release();
+    }
     memory.pool.reset();
     memory.slabs.reset();
   }
   if (abandoned) Lose(std::shared_ptr(backend_));
-  if (mge_device* handle = this->handle(); handle && !untouchable) {
+  if (mge_device* handle = this->handle(); handle && !orphaned && !abandoned) {
     mge_error ignored;
     CallBackend(ignored, [&](mge_error*) {
       backend_->plugin().device->close(handle);
@@ -203,6 +207,7 @@ absl::StatusOr<Pool*> Device::PoolOf(int32_t memory_class) {
 }
 
 absl::Status Device::Reserve(const mge_plan_summary& plan) {
+  unfinished_.Reclaim({});
   MGE_ASSIGN_OR_RETURN(Pool * pool, PoolOf());
   MGE_ASSIGN_OR_RETURN(mge_reserve_decision decision, Follow(classes_[MGE_MEMORY_DEVICE], plan));
   const uint64_t held = pool->Stats().committed;
@@ -263,6 +268,11 @@ void Device::Trim(int32_t how) {
   for (ClassMemory& memory : classes_) {
     if (memory.pool) memory.pool->Trim(how);
   }
+}
+
+absl::Status CheckHostReaches(const Device& device, const mge_reservation& memory) {
+  if (memory.host_address) return absl::OkStatus();
+  return Fail(errors::kKernelFailed, fmt::format("device {} gave page-locked memory that the host cannot reach", device.name()));
 }
 
 void Device::TrimIdle() {

@@ -76,9 +76,11 @@ class Device {
   const mge_profile_api* profile_api() const { return backend_->plugin().profile; }     // nullable
   const mge_host* host() const { return backend_->host(); }  // what goes into mge_run.host
 
-  // Keeps aside what the device may still touch, until it is over: looked at whenever more is kept, and when a session ends.
+  // Keeps aside what the device may still touch, until it is over: looked at whenever more is kept, for every plan, and when
+  // a session ends.
   void Keep(std::unique_ptr<Unfinished> work);
-  // Something that it was given never ends: it is not closed, its backend not stopped, what it holds is lost.
+  // Something that it or another device of the same plan was given never ends: from now on it is not closed when all else is,
+  // its backend not stopped, and what it holds is lost. Not taken back.
   void Abandon() { abandoned_.store(true, std::memory_order_relaxed); }
 
   // ---- memory
@@ -137,5 +139,8 @@ class Device {
   UnfinishedList unfinished_;
   std::atomic<bool> abandoned_{false};
 };
+
+// Of page-locked memory: it is of no use where the host has no address for it. kKernelFailed.
+absl::Status CheckHostReaches(const Device& device, const mge_reservation& memory);
 
 }  // namespace mge

@@ -13,7 +13,10 @@ absl::StatusOr<mge_code> WaitForFence(const mge_queue_api& api, mge_fence* fence
   constexpr std::chrono::milliseconds kSlice{10};  // between looks at the stop
   for (std::chrono::nanoseconds left = limit;; left -= kSlice) {
     const auto slice = static_cast<uint64_t>(std::clamp<std::chrono::nanoseconds>(left, {}, kSlice).count());
-    const mge_code code = api.host_wait(fence, value, slice, nullptr);  // the text of a wait in vain would take memory
+    mge_error error;
+    const mge_code code = CallBackend(error, [&](mge_error*) {
+      return api.host_wait(fence, value, slice, nullptr);  // the text of a wait in vain would take memory
+    });
     if (code != MGE_DEADLINE_EXCEEDED || left <= kSlice) return code;
     if (stop) MGE_RETURN_IF_ERROR(stop->CheckStop());
   }
@@ -23,16 +26,19 @@ mge_code QueueEnd::Wait(const Device& device, mge_queue* queue, std::chrono::nan
   const mge_queue_api& api = *device.queue_api();
   mge_error error;
   mge_code code = MGE_OK;
-  if (!fence_) {
-    code = CallBackend(error, [&](mge_error* e) { return api.fence_create(device.handle(), &fence_, e); });
-    if (code == MGE_OK) code = CallBackend(error, [&](mge_error* e) { return api.signal(queue, fence_, 1, e); });
+  if (!fence_) code = CallBackend(error, [&](mge_error* e) { return api.fence_create(device.handle(), &fence_, e); });
+  if (code == MGE_OK && !signalled_) {
+    code = CallBackend(error, [&](mge_error* e) { return api.signal(queue, fence_, 1, e); });
+    signalled_ = code == MGE_OK;
   }
+  if (code == MGE_RESOURCE_EXHAUSTED) return MGE_DEADLINE_EXCEEDED;
   if (code == MGE_OK) {
     const auto ns = static_cast<uint64_t>(std::max<int64_t>(patience.count(), 0));
     code = CallBackend(error, [&](mge_error* e) { return api.host_wait(fence_, 1, ns, e); });
     if (code == MGE_DEADLINE_EXCEEDED) return code;
   }
   if (fence_) api.fence_destroy(std::exchange(fence_, nullptr));
+  signalled_ = false;
   return code;
 }
 

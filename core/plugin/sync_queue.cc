@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <utility>
@@ -17,6 +18,7 @@ namespace {
 
 constexpr std::chrono::minutes kLimit{1};  // of one wait
 constexpr size_t kPiece = 4 << 20;         // the most that is staged at once
+constexpr size_t kLeastPiece = 4 << 10;
 
 }  // namespace
 
@@ -89,8 +91,9 @@ absl::Status SyncQueue::Signal() {
 absl::Status SyncQueue::Wait(uint64_t value, const StopControl* stop) {
   if (value == 0) return absl::OkStatus();
   State& s = *state_;
-  MGE_RETURN_IF_ERROR(WaitForFence(s.api, s.fence, value, stop, kLimit).status());
-  // With the reason, if it failed.
+  MGE_ASSIGN_OR_RETURN(mge_code code, WaitForFence(s.api, s.fence, value, stop, kLimit));
+  if (code == MGE_OK) return absl::OkStatus();
+  // Why not.
   return AskDevice(s.device, "waiting for a queue", [&](mge_error* e) { return s.api.host_wait(s.fence, value, 0, e); });
 }
 
@@ -103,14 +106,14 @@ absl::Status SyncQueue::Finish(const StopControl* stop) {
 
 absl::Status SyncQueue::Stage(size_t bytes, const StopControl* stop) {
   State& s = *state_;
-  const size_t piece = std::min(bytes, kPiece);
-  if (piece <= s.piece) return absl::OkStatus();
+  if (std::min(bytes, kPiece) <= s.piece) return absl::OkStatus();
+  const size_t piece = std::min(std::bit_ceil(std::max(bytes, kLeastPiece)), kPiece);
   MGE_RETURN_IF_ERROR(Wait(std::max(s.half_use[0], s.half_use[1]), stop));
   s.ReleaseStaging();
   MGE_ASSIGN_OR_RETURN(s.pool, s.device.PoolOf(MGE_MEMORY_PINNED));
   MGE_ASSIGN_OR_RETURN(s.staging, s.pool->Acquire(2 * piece));
   s.piece = piece;
-  return absl::OkStatus();
+  return CheckHostReaches(s.device, s.staging);
 }
 
 absl::Status SyncQueue::Upload(void* to, const void* from, size_t bytes, const StopControl* stop) {
@@ -136,15 +139,17 @@ absl::Status SyncQueue::Upload(void* to, const void* from, size_t bytes, const S
 absl::Status SyncQueue::Download(void* to, const void* from, size_t bytes, const StopControl* stop) {
   State& s = *state_;
   MGE_RETURN_IF_ERROR(Stage(bytes, stop));
-  MGE_RETURN_IF_ERROR(Finish(stop));  // the staging memory is free
+  MGE_RETURN_IF_ERROR(Wait(std::max(s.half_use[0], s.half_use[1]), stop));
   for (size_t done = 0, part; done < bytes; done += part) {
     part = std::min(bytes - done, s.piece);
     MGE_RETURN_IF_ERROR(AskDevice(s.device, "copying", [&](mge_error* e) {
       return s.api.copy(s.queue, s.staging.address, static_cast<const char*>(from) + done, part, e);
     }));
-    MGE_RETURN_IF_ERROR(Finish(stop));
+    MGE_RETURN_IF_ERROR(Signal());
+    MGE_RETURN_IF_ERROR(Wait(s.value, stop));
     std::memcpy(static_cast<char*>(to) + done, s.staging.host_address, part);
   }
+  s.used.clear();
   return absl::OkStatus();
 }
 

@@ -30,7 +30,7 @@ class SyncQueue {
 
   // Whether all that was enqueued is; waits for it, at most so long. Also of a queue that failed.
   bool Over(std::chrono::nanoseconds patience);
-  // What is enqueued before the next Finish() may touch it.
+  // What is enqueued before the next Finish() or the end of the next Download() may touch it.
   void Uses(std::shared_ptr<void> memory);
   // Waits until everything that was enqueued is done. kTimeout after a minute; what `stop` (nullable) says.
   absl::Status Finish(const StopControl* stop = nullptr);

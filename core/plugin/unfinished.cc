@@ -22,6 +22,7 @@ void UnfinishedList::Add(std::unique_ptr<Unfinished> work) {
   std::lock_guard lock(mutex_);
   work->next_ = std::move(first_);
   first_ = std::move(work);
+  ++count_;
 }
 
 bool UnfinishedList::Reclaim(std::chrono::nanoseconds patience) {
@@ -31,6 +32,7 @@ bool UnfinishedList::Reclaim(std::chrono::nanoseconds patience) {
   for (std::unique_ptr<Unfinished>* at = &first_; *at;) {
     if ((*at)->Over(std::max<std::chrono::nanoseconds>(end - Clock::now(), {}))) {
       *at = std::exchange((*at)->next_, nullptr);
+      --count_;
     } else {
       at = &(*at)->next_;
     }

@@ -2,10 +2,12 @@
 // Work of a device that the host has stopped waiting for: kept aside, with all memory that it may still touch, until it ends.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <mutex>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 namespace mge {
@@ -32,6 +34,7 @@ class UnfinishedList {
   UnfinishedList& operator=(const UnfinishedList&) = delete;
   ~UnfinishedList();  // what is in it then is lost
   void Add(std::unique_ptr<Unfinished> work);
+  bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
   // Frees what is over; whether that was all. `patience` is for all together.
   bool Reclaim(std::chrono::nanoseconds patience);
 
@@ -41,11 +44,13 @@ class UnfinishedList {
  private:
   std::mutex mutex_;
   std::unique_ptr<Unfinished> first_;
+  std::atomic<int> count_{0};
 };
 
-// Whatever else such work touches is lost with it.
+// Whatever else such work touches is lost with it. Takes memory.
 template <typename... T>
 void Lose(T&&... what) {
+  static_assert((!std::is_reference_v<T> && ...));
   struct Things final : Unfinished {
     explicit Things(T&&... what) : what(std::move(what)...) {}
     bool Over(std::chrono::nanoseconds) noexcept override { return false; }

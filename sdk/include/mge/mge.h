@@ -215,8 +215,8 @@ MGE_API void mge_run_control_set_seed(mge_run_control* control, uint64_t seed);
 MGE_API void mge_run_control_cancel(mge_run_control* control); /* ends the run in progress and every later one */
 MGE_API void mge_run_control_reset(mge_run_control* control);
 /* How long the run in progress is past its time limit, in seconds; 0 if it is not. `place` (may be NULL): the step that it is in,
- * empty while a plan is made. For a watchdog, from any thread: a run ends soon after its limit but where a kernel of the calling
- * thread does not look at its stop flag. */
+ * empty between steps and while a plan is made. For a watchdog, from any thread: a run ends soon after its limit but where a
+ * kernel of the calling thread does not look at its stop flag. */
 MGE_API mge_status* mge_run_control_overdue(const mge_run_control* control, double* seconds, mge_string** place);
 
 #ifdef __cplusplus

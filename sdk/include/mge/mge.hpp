@@ -258,7 +258,7 @@ class RunControl {
   void SetSeed(uint64_t seed) { mge_run_control_set_seed(get(), seed); }
   void Cancel() { mge_run_control_cancel(get()); }
   void Reset() { mge_run_control_reset(get()); }
-  // Seconds past the time limit of the run in progress, and the step that it is in.
+  // Seconds past the time limit of the run in progress, and the step that it is in, if it is in one. Any thread.
   Status Overdue(double* seconds, std::string* place) const {
     return internal::TakeText(place, [&](mge_string** text) { return mge_run_control_overdue(get(), seconds, text); });
   }

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sessions on devices with queues and memory of their own: the asynchronous test backend (fakes/async.h).
-#include <cmath>
-#include <cstring>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <thread>
 
@@ -12,144 +9,14 @@
 #include "core/graph/graph.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/core/engine/fakes/async.h"
 #include "tests/core/engine/forked_child.h"
+#include "tests/core/engine/queues.h"
 
 namespace mge {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
-
-constexpr char kAsync[] = MGE_BINARY_DIR "/tests/async";
-constexpr char kPlugins[] = MGE_BINARY_DIR "/lib/mge/plugins";
-
-class Queues : public ::testing::Test {
- protected:
-  void SetUp() override { Restart({}); }
-  void TearDown() override {
-    session_.reset();
-    runtime_.reset();
-  }
-
-  void Restart(std::vector<Assignment> settings) {
-    session_.reset();
-    runtime_.reset();
-    RuntimeOptions options;
-    options.built_in_plugins = false;
-    options.plugin_directories = {kAsync, kPlugins};
-    options.sources.call = std::move(settings);
-    auto runtime = Runtime::Create(std::move(options));
-    ASSERT_TRUE(runtime.ok()) << FormatError(runtime.status());
-    runtime_ = *runtime;
-    for (const auto& device : runtime_->devices().all()) {
-      if (device->name() != "async0") continue;
-      control_ = static_cast<mge_async_control*>(
-          const_cast<void*>(device->backend().plugin().extension(MGE_ASYNC_CONTROL, 0)));
-    }
-    ASSERT_NE(control_, nullptr);
-    for (auto* flag : {&control_->kernel_fails, &control_->lost, &control_->hangs, &control_->stubborn, &control_->copies_hang,
-                       &control_->overruns}) {
-      *flag = false;
-    }
-    for (auto* number : {&control_->kernels, &control_->replays, &control_->captures, &control_->copies_in,
-                         &control_->copies_out, &control_->peer_copies, &control_->copied_bytes_in, &control_->wrong_memory,
-                         &control_->most_at_once, &control_->kernel_us, &control_->copy_us, &control_->wait_us}) {
-      *number = 0;
-    }
-    control_->link_flags = 0;
-  }
-
-  std::shared_ptr<Session> Load(const std::string& text, const std::string& device) {
-    auto graph = ParseGraphText(text);
-    EXPECT_TRUE(graph.ok()) << FormatError(graph.status());
-    if (!graph.ok()) return nullptr;
-    auto session = Session::Create(runtime_, {*std::move(graph), {}}, {.device = device});
-    EXPECT_TRUE(session.ok()) << FormatError(session.status());
-    return session.ok() ? *session : nullptr;
-  }
-
-  static HostValue Numbers(Shape shape, int seed = 1) {
-    HostValue v;
-    v.tensor = *Tensor::Create(DType::kF32, std::move(shape));
-    int i = 0;
-    for (float& x : v.tensor.MutableData<float>()) x = static_cast<float>((i++ * 37 + seed * 11) % 64 - 32) / 16;
-    return v;
-  }
-
-  // Every output of a run, one after the other.
-  static absl::StatusOr<std::vector<float>> Run(Session& session, std::vector<HostValue> in, RunControl& control) {
-    std::vector<HostValue> out(static_cast<size_t>(session.output_count()));
-    MGE_RETURN_IF_ERROR(session.Run(in, out, control));
-    std::vector<float> all;
-    for (HostValue& v : out) {
-      auto data = v.tensor.Data<float>();
-      all.insert(all.end(), data.begin(), data.end());
-    }
-    return all;
-  }
-  static absl::StatusOr<std::vector<float>> Run(Session& session, std::vector<HostValue> in) {
-    RunControl control;
-    return Run(session, std::move(in), control);
-  }
-
-  static absl::Status RunShortly(Session& session, std::vector<HostValue> in) {
-    RunControl control;
-    control.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
-    return Run(session, std::move(in), control).status();
-  }
-
-  // Runs the model on the devices, and on the host by the reference evaluators; both must give the same, three times.
-  void Compare(const std::string& text, const std::string& device, const std::vector<HostValue>& in) {
-    session_ = Load(text, device);
-    auto host = Load(text, "host");
-    ASSERT_TRUE(session_ && host);
-    for (int round = 0; round < 3; ++round) {
-      auto expected = Run(*host, in), got = Run(*session_, in);
-      ASSERT_TRUE(expected.ok()) << FormatError(expected.status());
-      ASSERT_TRUE(got.ok()) << FormatError(got.status()) << Why(in);
-      ASSERT_EQ(got->size(), expected->size());
-      for (size_t i = 0; i < got->size(); ++i) ASSERT_NEAR((*got)[i], (*expected)[i], 1e-4) << i << Why(in);
-    }
-    EXPECT_EQ(control_->wrong_memory, 0) << Why(in);
-  }
-
-  std::shared_ptr<const Plan> PlanOf(const std::vector<HostValue>& in) {
-    std::vector<InputType> types;
-    for (const HostValue& v : in) types.push_back(TypeOfValue(v));
-    auto plan = session_->PlanFor(types);
-    EXPECT_TRUE(plan.ok()) << FormatError(plan.status());
-    return *plan;
-  }
-  std::string Why(const std::vector<HostValue>& in) { return "\n" + PlanText(*PlanOf(in), true); }
-
-  std::shared_ptr<Runtime> runtime_;
-  std::shared_ptr<Session> session_;
-  mge_async_control* control_ = nullptr;
-};
-
-constexpr char kSmall[] = R"(
-input x : float32[4,6]
-input y : float32[4,6]
-a = Relu(x)
-b = Add(a, y)
-c = Relu(b)
-z = Add(c, a)
-output z
-)";
-
-constexpr char kTwoCandidates[] = "input x : float32[4,4]\na = Abs(x)\noutput a\n";
-
-constexpr char kPerceptron[] = R"(
-input x : float32[3,4]
-const w = float32[4,4]<1,2,3,4,5,6,7,8,-1,-2,-3,-4,-5,-6,-7,-8>
-const b = float32[3,4]<1,1,1,1,2,2,2,2,3,3,3,3>
-h = MatMul(x, w)
-s = Add(h, b)
-y = Relu(s)
-output y
-)";
 
 TEST_F(Queues, RunAModelInMemoryThatTheHostCannotTouch) {
   Compare(kSmall, "async0", {Numbers({4, 6}), Numbers({4, 6}, 2)});
@@ -385,97 +252,6 @@ TEST_F(Queues, AnswerThatADeviceIsLostForEver) {
   EXPECT_TRUE(Run(*Load(kSmall, "cpu0"), in).ok());
 }
 
-TEST_F(Queues, StopARunThatIsCancelledOrOutOfTimeAndThenRun) {
-  session_ = Load(kSmall, "async0");
-  std::vector<HostValue> in = {Numbers({4, 6}), Numbers({4, 6}, 2)};
-  auto expected = Run(*session_, in);
-  ASSERT_TRUE(expected.ok());
-  control_->hangs = true;
-  RunControl late;
-  late.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
-  EXPECT_EQ(ErrorId(Run(*session_, in, late).status()), errors::kTimeout.id);
-  RunControl cancelled;
-  std::thread canceller([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    cancelled.cancel = 1;
-  });
-  EXPECT_EQ(ErrorId(Run(*session_, in, cancelled).status()), errors::kCancelled.id);
-  canceller.join();
-  control_->hangs = false;
-  auto again = Run(*session_, in);
-  ASSERT_TRUE(again.ok()) << FormatError(again.status());
-  EXPECT_EQ(*again, *expected);
-}
-
-TEST_F(Queues, KeepTheMemoryOfADeviceThatDoesNotStop) {
-  session_ = Load(kSmall, "async0");
-  std::vector<HostValue> in = {Numbers({4, 6}), Numbers({4, 6}, 2)};
-  control_->hangs = control_->stubborn = true;
-  EXPECT_EQ(ErrorId(RunShortly(*session_, in)), errors::kTimeout.id);
-  EXPECT_GT(control_->queues, 0);  // still at work
-  control_->hangs = control_->stubborn = false;
-  EXPECT_TRUE(Run(*session_, in).ok());
-  session_.reset();
-  EXPECT_EQ(control_->queues, 0);
-}
-
-TEST_F(Queues, GiveUpAnUploadThatDoesNotEndAndKeepItsMemory) {
-  session_ = Load(kPerceptron, "async0");
-  control_->copies_hang = true;
-  EXPECT_EQ(ErrorId(RunShortly(*session_, {Numbers({3, 4})})), errors::kTimeout.id);
-  EXPECT_GT(control_->queues, 0);  // still at work
-  RunControl cancelled;
-  cancelled.cancel = kStopAsked;
-  EXPECT_EQ(ErrorId(Run(*session_, {Numbers({3, 4})}, cancelled).status()), errors::kCancelled.id);
-  control_->copies_hang = false;
-  auto got = Run(*session_, {Numbers({3, 4})});
-  ASSERT_TRUE(got.ok()) << FormatError(got.status());
-  EXPECT_EQ(*got, *Run(*Load(kPerceptron, "host"), {Numbers({3, 4})}));
-  session_.reset();
-  EXPECT_EQ(control_->queues, 0);
-  EXPECT_EQ(control_->fences, 0);
-}
-
-TEST_F(Queues, GiveUpATrialThatDoesNotEndAndKeepItsMemory) {
-  Restart({{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}});
-  session_ = Load(kTwoCandidates, "async0");
-  control_->hangs = control_->stubborn = true;
-  EXPECT_EQ(ErrorId(RunShortly(*session_, {Numbers({4, 4})})), errors::kTimeout.id);
-  EXPECT_GT(control_->queues, 0);  // still at work
-  control_->hangs = control_->stubborn = false;
-  EXPECT_TRUE(Run(*session_, {Numbers({4, 4})}).ok());
-  session_.reset();
-  EXPECT_EQ(control_->queues, 0);
-  EXPECT_EQ(control_->fences, 0);
-  EXPECT_EQ(control_->records, 0);
-}
-
-TEST_F(Queues, TellATrialToStopWhenNobodyWaitsForItAnyMore) {
-  Restart({{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}});
-  session_ = Load(kTwoCandidates, "async0");
-  control_->hangs = true;
-  EXPECT_EQ(ErrorId(RunShortly(*session_, {Numbers({4, 4})})), errors::kTimeout.id);
-  EXPECT_EQ(control_->queues, 0);
-  control_->hangs = false;
-  for (const Unit& u : PlanOf({Numbers({4, 4})})->units) {
-    for (const Alternative& a : u.alternatives) EXPECT_THAT(a.reason, Not(HasSubstr("told to stop")));
-  }
-}
-
-TEST_F(Queues, LeaveADeviceOpenOnWhichSomethingNeverEnds) {
-  session_.reset();
-  runtime_.reset();
-  EXPECT_EQ(InChild([&] {
-    Restart({});
-    session_ = Load(kPerceptron, "async0");
-    control_->copies_hang = true;
-    bool late = ErrorId(RunShortly(*session_, {Numbers({3, 4})})) == errors::kTimeout.id;
-    session_.reset();
-    runtime_.reset();
-    return late && control_->queues > 0;
-  }), 0);
-}
-
 TEST_F(Queues, AnswerInAForkedChildThatTheyAreTheParents) {
   session_ = Load(kSmall, "async0");
   std::vector<HostValue> in = {Numbers({4, 6}), Numbers({4, 6}, 2)};
@@ -605,7 +381,7 @@ std::string Blocks(int count) {
 }
 
 TEST_F(Queues, CutAModelBetweenTheGroupsThatADeviceTakesAsOne) {
-  if (!std::filesystem::exists(std::string(kPlugins) + "/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
+  if (!std::filesystem::exists(std::string(kBuiltInPlugins) + "/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
   Restart({{"virtual.devices", "2"}});
   std::vector<HostValue> in = {Numbers({8, 8})};
   auto steps = [&](const std::string& device, int blocks) {

@@ -8,7 +8,6 @@
 #include <charconv>
 #include <cstdint>
 #include <fstream>
-#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
@@ -17,7 +16,7 @@
 namespace mge {
 
 struct MemoryAmount {
-  uint64_t free_bytes = 0;
+  uint64_t free_bytes = 0;   // that could be had without swapping
   uint64_t total_bytes = 0;  // 0: unknown
 };
 
@@ -26,7 +25,10 @@ namespace internal {
 // Empty if it cannot be read.
 inline std::string TextOfFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::string text;
+  char piece[4096];
+  while (file.read(piece, sizeof(piece)), file.gcount() > 0) text.append(piece, static_cast<size_t>(file.gcount()));
+  return text;
 }
 
 // visit(line) for each.

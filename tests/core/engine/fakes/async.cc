@@ -186,7 +186,9 @@ class Queue {
 
   mge::Result Move(char* to, const char* from, uint64_t bytes) {
     return Enqueue([=] {
-      while (g_control.copies_hang) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (g_control.good_copies.fetch_sub(1) <= 0) {
+        while (g_control.good_copies <= 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
       Busy(g_control.copy_us);
       std::memmove(to, from, bytes);
       return mge::Result();

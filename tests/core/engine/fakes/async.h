@@ -7,6 +7,8 @@
 
 #define MGE_ASYNC_CONTROL "mge.test.async"
 
+inline constexpr int64_t kEveryCopy = INT64_MAX / 2;
+
 struct mge_async_control {
   // Counters.
   std::atomic<int64_t> kernels{0}, replays{0}, captures{0};
@@ -19,7 +21,7 @@ struct mge_async_control {
   std::atomic<bool> lost{false};          // everything answers MGE_DEVICE_LOST
   std::atomic<bool> hangs{false};         // kernels do not end while this is set, unless they are told to stop
   std::atomic<bool> stubborn{false};      // kernels that hang do not listen either
-  std::atomic<bool> copies_hang{false};   // copies do not end while this is set
+  std::atomic<int64_t> good_copies{kEveryCopy};  // so many still end; later ones do not until this is raised
   std::atomic<bool> overruns{false};      // Relu writes a byte past its output
   std::atomic<uint32_t> link_flags{0};    // beside those that are true
   // How long work takes, and a host's wait at least.

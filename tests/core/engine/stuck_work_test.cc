@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work on a device that does not end in time, or never: whoever waits gets an answer, and what the device may still touch is
+// kept until it is over.
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "tests/core/engine/forked_child.h"
+#include "tests/core/engine/queues.h"
+
+namespace mge {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class StuckWork : public Queues {};
+
+TEST_F(StuckWork, EndsARunThatIsCancelledOrOutOfTimeAndTheNextOneRuns) {
+  session_ = Load(kSmall, "async0");
+  std::vector<HostValue> in = {Numbers({4, 6}), Numbers({4, 6}, 2)};
+  auto expected = Run(*session_, in);
+  ASSERT_TRUE(expected.ok());
+  control_->hangs = true;
+  RunControl late;
+  late.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+  EXPECT_EQ(ErrorId(Run(*session_, in, late).status()), errors::kTimeout.id);
+  RunControl cancelled;
+  std::thread canceller([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    cancelled.cancel = 1;
+  });
+  EXPECT_EQ(ErrorId(Run(*session_, in, cancelled).status()), errors::kCancelled.id);
+  canceller.join();
+  control_->hangs = false;
+  auto again = Run(*session_, in);
+  ASSERT_TRUE(again.ok()) << FormatError(again.status());
+  EXPECT_EQ(*again, *expected);
+}
+
+TEST_F(StuckWork, KeepsTheMemoryOfARunThatDoesNotEnd) {
+  session_ = Load(kSmall, "async0");
+  std::vector<HostValue> in = {Numbers({4, 6}), Numbers({4, 6}, 2)};
+  control_->hangs = control_->stubborn = true;
+  EXPECT_EQ(ErrorId(RunShortly(*session_, in)), errors::kTimeout.id);
+  EXPECT_GT(control_->queues, 0);  // still at work
+  control_->hangs = control_->stubborn = false;
+  EXPECT_TRUE(Run(*session_, in).ok());
+  session_.reset();
+  EXPECT_EQ(control_->queues, 0);
+}
+
+TEST_F(StuckWork, KeepsTheMemoryOfAnUploadThatDoesNotEnd) {
+  session_ = Load(kPerceptron, "async0");
+  control_->good_copies = 0;
+  EXPECT_EQ(ErrorId(RunShortly(*session_, {Numbers({3, 4})})), errors::kTimeout.id);
+  EXPECT_GT(control_->queues, 0);  // still at work
+  RunControl cancelled;
+  cancelled.cancel = kStopAsked;
+  EXPECT_EQ(ErrorId(Run(*session_, {Numbers({3, 4})}, cancelled).status()), errors::kCancelled.id);
+  control_->good_copies = kEveryCopy;
+  auto got = Run(*session_, {Numbers({3, 4})});
+  ASSERT_TRUE(got.ok()) << FormatError(got.status());
+  EXPECT_EQ(*got, *Run(*Load(kPerceptron, "host"), {Numbers({3, 4})}));
+  session_.reset();
+  EXPECT_EQ(control_->queues, 0);
+  EXPECT_EQ(control_->fences, 0);
+}
+
+TEST_F(StuckWork, KeepsTheMemoryOfATrialWhoseResultsDoNotArrive) {
+  Restart({{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}});
+  session_ = Load(kTwoCandidates, "async0");
+  auto in_use = [&] { return session_->device().Stats().pool.in_use; };
+  control_->good_copies = 2;  // into the input, and what fills the output before the kernel
+  EXPECT_EQ(ErrorId(RunShortly(*session_, {Numbers({4, 4})})), errors::kTimeout.id);
+  EXPECT_EQ(control_->kernels, 1);
+  EXPECT_GT(in_use(), 0u);
+  control_->good_copies = kEveryCopy;
+  EXPECT_TRUE(Run(*session_, {Numbers({4, 4})}).ok());
+}
+
+TEST_F(StuckWork, KeepsTheMemoryOfATrialThatDoesNotEnd) {
+  Restart({{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}});
+  session_ = Load(kTwoCandidates, "async0");
+  control_->hangs = control_->stubborn = true;
+  EXPECT_EQ(ErrorId(RunShortly(*session_, {Numbers({4, 4})})), errors::kTimeout.id);
+  EXPECT_GT(control_->queues, 0);  // still at work
+  control_->hangs = control_->stubborn = false;
+  EXPECT_TRUE(Run(*session_, {Numbers({4, 4})}).ok());
+  session_.reset();
+  EXPECT_EQ(control_->queues, 0);
+  EXPECT_EQ(control_->fences, 0);
+  EXPECT_EQ(control_->records, 0);
+}
+
+TEST_F(StuckWork, IsToldToStopWhenNobodyWaitsForATrialAnyMore) {
+  Restart({{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}});
+  session_ = Load(kTwoCandidates, "async0");
+  control_->hangs = true;
+  EXPECT_EQ(ErrorId(RunShortly(*session_, {Numbers({4, 4})})), errors::kTimeout.id);
+  EXPECT_EQ(control_->queues, 0);
+  control_->hangs = false;
+  for (const Unit& u : PlanOf({Numbers({4, 4})})->units) {
+    for (const Alternative& a : u.alternatives) EXPECT_THAT(a.reason, Not(HasSubstr("told to stop")));
+  }
+}
+
+TEST_F(StuckWork, LeavesItsDeviceOpenIfItNeverEnds) {
+  session_.reset();
+  runtime_.reset();
+  EXPECT_EQ(InChild([&] {
+    Restart({});
+    session_ = Load(kPerceptron, "async0");
+    control_->good_copies = 0;
+    bool late = ErrorId(RunShortly(*session_, {Numbers({3, 4})})) == errors::kTimeout.id;
+    session_.reset();
+    runtime_.reset();
+    return late && control_->queues > 0;
+  }), 0);
+}
+
+}  // namespace
+}  // namespace mge
