@@ -122,7 +122,7 @@ TEST_P(Faults, AreTypedErrorsAndTheSessionGoesOn) {
     std::shared_ptr<Session> session;
     EXPECT_EQ(UseModel(RuntimeWith(""), way.device, session).values, expected);
   }
-  EXPECT_GT(failures, 3);
+  EXPECT_GT(failures, 1);  // the pool `growing` takes two slabs, and tries each again with less
 }
 
 INSTANTIATE_TEST_SUITE_P(Virtual, Faults,
