@@ -26,19 +26,16 @@ mge_code QueueEnd::Wait(const Device& device, mge_queue* queue, std::chrono::nan
   const mge_queue_api& api = *device.queue_api();
   mge_error error;
   mge_code code = MGE_OK;
-  if (!fence_) code = CallBackend(error, [&](mge_error* e) { return api.fence_create(device.handle(), &fence_, e); });
-  if (code == MGE_OK && !signalled_) {
-    code = CallBackend(error, [&](mge_error* e) { return api.signal(queue, fence_, 1, e); });
-    signalled_ = code == MGE_OK;
+  if (!fence_) {
+    code = CallBackend(error, [&](mge_error* e) { return api.fence_create(device.handle(), &fence_, e); });
+    if (code == MGE_OK) code = CallBackend(error, [&](mge_error* e) { return api.signal(queue, fence_, 1, e); });
   }
-  if (code == MGE_RESOURCE_EXHAUSTED) return MGE_DEADLINE_EXCEEDED;
   if (code == MGE_OK) {
     const auto ns = static_cast<uint64_t>(std::max<int64_t>(patience.count(), 0));
     code = CallBackend(error, [&](mge_error* e) { return api.host_wait(fence_, 1, ns, e); });
     if (code == MGE_DEADLINE_EXCEEDED) return code;
   }
   if (fence_) api.fence_destroy(std::exchange(fence_, nullptr));
-  signalled_ = false;
   return code;
 }
 

@@ -19,13 +19,12 @@ absl::StatusOr<mge_code> WaitForFence(const mge_queue_api& api, mge_fence* fence
 // this one is fresh.
 class QueueEnd {
  public:
-  // MGE_DEADLINE_EXCEEDED: not yet, or there was no memory to ask. Else it is over; what the queue was given after the first
-  // call that said "not yet" is not reckoned with.
+  // MGE_DEADLINE_EXCEEDED: not yet. Else it is over, or could not be asked for want of memory, and the queue may be destroyed,
+  // which waits. What it was given after the first call that said "not yet" is not reckoned with.
   mge_code Wait(const Device& device, mge_queue* queue, std::chrono::nanoseconds patience);
 
  private:
-  mge_fence* fence_ = nullptr;
-  bool signalled_ = false;  // the queue holds it until it answers
+  mge_fence* fence_ = nullptr;  // the queue holds it until it answers
 };
 
 }  // namespace mge
