@@ -88,12 +88,6 @@ class Queues : public ::testing::Test {
     return Run(session, std::move(in), control);
   }
 
-  static absl::Status RunShortly(Session& session, std::vector<HostValue> in) {
-    RunControl control;
-    control.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
-    return Run(session, std::move(in), control).status();
-  }
-
   // Runs the model on the devices, and on the host by the reference evaluators; both must give the same, three times.
   void Compare(const std::string& text, const std::string& device, const std::vector<HostValue>& in) {
     session_ = Load(text, device);

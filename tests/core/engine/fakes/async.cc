@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -108,6 +109,12 @@ class Fence {
 };
 
 using Task = std::function<mge::Result()>;
+
+struct Hanging {
+  Hanging() { g_control.hanging += 1; }
+  ~Hanging() { g_control.hanging -= 1; }
+};
+
 struct Record {
   Record() { g_control.records += 1; }
   ~Record() { g_control.records -= 1; }
@@ -187,6 +194,7 @@ class Queue {
   mge::Result Move(char* to, const char* from, uint64_t bytes) {
     return Enqueue([=] {
       if (g_control.good_copies.fetch_sub(1) <= 0) {
+        Hanging now;
         while (g_control.good_copies <= 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
       Busy(g_control.copy_us);
@@ -255,7 +263,9 @@ mge_code Launch(const mge_run* run, F f) {
   return mge::Report(run->error, mge::QueueOf<Queue>(run).Enqueue([=]() -> mge::Result {
     if (g_control.lost) return {MGE_DEVICE_LOST, "the test pulled the card"};
     if (g_control.kernel_fails.exchange(false)) return {MGE_INTERNAL, "the test broke a kernel"};
+    std::optional<Hanging> now;
     while (g_control.hangs) {
+      if (!now) now.emplace();
       if (!g_control.stubborn && __atomic_load_n(cancel, __ATOMIC_RELAXED)) return {MGE_CANCELLED, "told to stop"};
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
