@@ -143,7 +143,8 @@ Action DeclareRun(CLI::App& app, const Globals& globals) {
   app.add_option("--output-dir", o->output_dir, "Writes every output there as .npy")->type_name("FOLDER");
   app.add_option("--check", o->check, "A test_data_set folder: its inputs are run and its outputs expected")
       ->type_name("FOLDER");
-  app.add_option("--timeout", o->timeout, "Seconds after which the run, planning included, ends with an error")->check(CLI::NonNegativeNumber);
+  app.add_option("--timeout", o->timeout, "Seconds after which the run, planning included, ends with an error")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--rtol", o->tolerance.relative, "Relative tolerance of --check");
   app.add_option("--atol", o->tolerance.absolute, "Absolute tolerance of --check");
   return [&globals, o] { return Run(globals, *o); };

@@ -248,12 +248,12 @@ absl::StatusOr<std::unique_ptr<Instance>> InstanceStore::Take() {
     if (!slot.load(std::memory_order_relaxed)) continue;
     if (Instance* instance = slot.exchange(nullptr, std::memory_order_acq_rel)) return std::unique_ptr<Instance>(instance);
   }
-  if (!plan_.queues.empty()) stuck_.Reclaim({});
+  stuck_.Reclaim({});
   return Instance::Create(plan_);
 }
 
 void InstanceStore::Give(std::unique_ptr<Instance> instance) {
-  if (!stuck_.empty()) stuck_.Reclaim({});
+  stuck_.Reclaim({});
   if (instance->state() == InstanceQueues::State::kBroken) return;
   if (instance->state() == InstanceQueues::State::kStuck) {
     stuck_.Add(std::move(instance));

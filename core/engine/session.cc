@@ -86,7 +86,6 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
 Session::~Session() {
   if (!program_) return;
   const std::shared_ptr<const PlanContext> context = program_->shared_context();
-  last_plan_.reset();
   program_.reset();  // whoever holds a plan of it keeps that one's memory
   for (Device* device : context->devices) device->TrimIdle();
 }
@@ -97,19 +96,6 @@ absl::StatusOr<int> Session::InputIndex(std::string_view name) const {
 
 absl::StatusOr<int> Session::OutputIndex(std::string_view name) const {
   return IndexOf(graph(), graph().outputs(), "output", name);
-}
-
-absl::StatusOr<std::shared_ptr<const Plan>> Session::PlanFor(std::span<const InputType> inputs) {
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program_->PlanFor(inputs));
-  std::shared_ptr<const Plan> last = plan;  // the one before ends after the lock
-  std::lock_guard lock(mutex_);
-  last_plan_.swap(last);
-  return plan;
-}
-
-std::shared_ptr<const Plan> Session::last_plan() const {
-  std::lock_guard lock(mutex_);
-  return last_plan_;
 }
 
 absl::Status Session::Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunControl& control) {
@@ -129,16 +115,17 @@ absl::Status Session::Run(std::span<const HostValue> inputs, std::span<HostValue
                            std::chrono::duration<double>(default_timeout_s_));
   }
   std::optional<Deadlines::Watch> watch;
-  if (control.deadline) watch.emplace(runtime_->deadlines(), *control.deadline, control.cancel);
-  control.Begin();
-  absl::Cleanup end = [&control] { control.End(); };
+  if (control.deadline) {
+    watch.emplace(runtime_->deadlines(), *control.deadline, control.cancel);
+    control.Begin();
+  }
+  absl::Cleanup end = [&] {
+    if (watch) control.End();
+  };
   absl::InlinedVector<InputType, 8> types;
   for (const HostValue& v : inputs) types.push_back(TypeOfValue(v));
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program_->PlanFor(types, &control));
-  MGE_RETURN_IF_ERROR(RunPlan(*plan, inputs, outputs, control));
-  std::lock_guard lock(mutex_);
-  last_plan_.swap(plan);  // the one before ends after the lock
-  return absl::OkStatus();
+  return RunPlan(*plan, inputs, outputs, control);
 }
 
 void Session::RunAsync(std::vector<HostValue> inputs, std::vector<HostValue> outputs, RunControl& control,

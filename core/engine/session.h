@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,9 +42,9 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::StatusOr<int> OutputIndex(std::string_view name) const;
 
   // The plan for inputs of these types, made now if it is not yet.
-  absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs);
-  // Of the run that ended well last, or what PlanFor() answered since; nullptr before.
-  std::shared_ptr<const Plan> last_plan() const;
+  absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs) { return program_->PlanFor(inputs); }
+  // Of the last run, or what PlanFor() answered since; nullptr before.
+  std::shared_ptr<const Plan> last_plan() const { return program_->recent(); }
 
   // Inputs in order; outputs.size() == output_count(). A defined output tensor is the caller's memory for that result.
   // `control`: cancel, deadline (of the planning, too, if there is no plan yet) and seed; width and pool are filled in here.
@@ -63,8 +62,6 @@ class Session : public std::enable_shared_from_this<Session> {
   std::shared_ptr<Program> program_;
   double default_timeout_s_ = 0;
   uint64_t seed_ = 0;
-  mutable std::mutex mutex_;  // of what follows
-  std::shared_ptr<const Plan> last_plan_;
 };
 
 }  // namespace mge

@@ -86,6 +86,11 @@ absl::Status Program::CheckInputs(std::span<const InputType> inputs) const {
   return absl::OkStatus();
 }
 
+std::shared_ptr<const Plan> Program::recent() const {
+  std::shared_ptr<const Entry> entry = recent_.load();
+  return entry ? entry->plan : nullptr;
+}
+
 absl::StatusOr<std::shared_ptr<const Plan>> Program::PlanFor(std::span<const InputType> inputs,
                                                              const StopControl* stop) {
   auto fits = [&](const Entry& e) {

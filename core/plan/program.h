@@ -70,6 +70,9 @@ class Program {
   // `stop` (nullable) ends what is waited for meanwhile: kernels that are timed, uploads.
   absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs, const StopControl* stop = nullptr);
 
+  // What PlanFor() answered last, for whomever; nullptr before.
+  std::shared_ptr<const Plan> recent() const;
+
  private:
   struct Entry {
     std::vector<InputType> signature;

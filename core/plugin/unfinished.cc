@@ -26,6 +26,7 @@ void UnfinishedList::Add(std::unique_ptr<Unfinished> work) {
 }
 
 bool UnfinishedList::Reclaim(std::chrono::nanoseconds patience) {
+  if (count_.load(std::memory_order_relaxed) == 0) return true;
   using Clock = std::chrono::steady_clock;
   const Clock::time_point end = Clock::now() + patience;
   std::lock_guard lock(mutex_);

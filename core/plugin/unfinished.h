@@ -34,8 +34,7 @@ class UnfinishedList {
   UnfinishedList& operator=(const UnfinishedList&) = delete;
   ~UnfinishedList();  // what is in it then is lost
   void Add(std::unique_ptr<Unfinished> work);
-  bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
-  // Frees what is over; whether that was all. `patience` is for all together.
+  // Frees what is over; whether that was all. `patience` is for all together. Takes no lock where there is nothing.
   bool Reclaim(std::chrono::nanoseconds patience);
 
   // Of what is lost, which is on purpose: memory that a hung device may write to is better lost than given to somebody else.

@@ -13,6 +13,7 @@
 #include "core/graph/graph.h"
 #include "gtest/gtest.h"
 #include "tests/core/engine/fakes/async.h"
+#include "tests/support/session_values.h"
 
 namespace mge {
 
@@ -64,24 +65,8 @@ class Queues : public ::testing::Test {
     return session.ok() ? *session : nullptr;
   }
 
-  static HostValue Numbers(Shape shape, int seed = 1) {
-    HostValue v;
-    v.tensor = *Tensor::Create(DType::kF32, std::move(shape));
-    int i = 0;
-    for (float& x : v.tensor.MutableData<float>()) x = static_cast<float>((i++ * 37 + seed * 11) % 64 - 32) / 16;
-    return v;
-  }
-
-  // Every output of a run, one after the other.
-  static absl::StatusOr<std::vector<float>> Run(Session& session, std::vector<HostValue> in, RunControl& control) {
-    std::vector<HostValue> out(static_cast<size_t>(session.output_count()));
-    MGE_RETURN_IF_ERROR(session.Run(in, out, control));
-    std::vector<float> all;
-    for (HostValue& v : out) {
-      auto data = v.tensor.Data<float>();
-      all.insert(all.end(), data.begin(), data.end());
-    }
-    return all;
+  static absl::StatusOr<std::vector<float>> Run(Session& session, const std::vector<HostValue>& in, RunControl& control) {
+    return ResultsOf(session, in, control);
   }
   static absl::StatusOr<std::vector<float>> Run(Session& session, std::vector<HostValue> in) {
     RunControl control;

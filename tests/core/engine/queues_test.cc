@@ -364,22 +364,6 @@ TEST_F(Queues, SplitAModelOverTwoDevices) {
   }
 }
 
-// Products, with a chain of elementwise operators after each that a fusion takes as one.
-std::string Blocks(int count) {
-  std::string text = "input x : float32[8,8]\nconst w = float32[8,8]<0.25>\n", last = "x";
-  for (int i = 0; i < count; ++i) {
-    std::string n = std::to_string(i), next = "m" + n;
-    text += next + " = MatMul(" + last + ", w)\n";
-    for (const char* op : {"Sigmoid", "Neg", "Tanh", "Abs", "Sqrt", "Relu"}) {
-      last = next;
-      next = op + n;
-      text += next + " = " + op + "(" + last + ")\n";
-    }
-    last = next;
-  }
-  return text + "output " + last + "\n";
-}
-
 TEST_F(Queues, CutAModelBetweenTheGroupsThatADeviceTakesAsOne) {
   if (!std::filesystem::exists(std::string(kBuiltInPlugins) + "/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
   Restart({{"virtual.devices", "2"}});

@@ -195,22 +195,6 @@ TEST_F(SeveralDevices, ThatAreAddedUpGetWhatOneOfThemAloneCanDo) {
   }
 }
 
-// Products, each with what a fusion takes as one behind it.
-std::string Blocks(int count) {
-  std::string text = "input x : float32[8,8]\nconst w = float32[8,8]<0.25>\n", last = "x";
-  for (int i = 0; i < count; ++i) {
-    std::string n = std::to_string(i), next = "m" + n;
-    text += next + " = MatMul(" + last + ", w)\n";
-    for (const char* op : {"Sigmoid", "Neg", "Tanh", "Abs", "Sqrt", "Relu"}) {
-      last = next;
-      next = op + n;
-      text += next + " = " + op + "(" + last + ")\n";
-    }
-    last = next;
-  }
-  return text + "output " + last + "\n";
-}
-
 TEST_F(SeveralDevices, AreGivenWholeGroupsThatTheyClaim) {
   const std::vector<HostValue> in = {Numbers({8, 8})};
   auto kernels = [&](const std::string& device, int blocks) {

@@ -14,6 +14,7 @@
 #include "core/base/errors.h"
 #include "core/engine/session.h"
 #include "core/graph/graph.h"
+#include "tests/support/session_values.h"
 
 namespace mge {
 
@@ -31,28 +32,6 @@ inline absl::StatusOr<std::shared_ptr<Session>> Load(std::shared_ptr<Runtime> ru
                                                      const std::string& device) {
   MGE_ASSIGN_OR_RETURN(Graph graph, ParseGraphText(text));
   return Session::Create(std::move(runtime), {std::move(graph), {}}, {.device = device});
-}
-
-// Between -2 and 2, and others for another seed.
-inline HostValue Numbers(Shape shape, int seed = 1) {
-  HostValue v;
-  v.tensor = *Tensor::Create(DType::kF32, std::move(shape));
-  int i = 0;
-  for (float& x : v.tensor.MutableData<float>()) x = static_cast<float>((i++ * 37 + seed * 11) % 64 - 32) / 16;
-  return v;
-}
-
-// Every output, one after the other; all of float32.
-inline absl::StatusOr<std::vector<float>> ResultsOf(Session& session, const std::vector<HostValue>& in) {
-  std::vector<HostValue> out(static_cast<size_t>(session.output_count()));
-  RunControl control;
-  MGE_RETURN_IF_ERROR(session.Run(in, out, control));
-  std::vector<float> all;
-  for (HostValue& v : out) {
-    auto data = v.tensor.Data<float>();
-    all.insert(all.end(), data.begin(), data.end());
-  }
-  return all;
 }
 
 }  // namespace mge
