@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "mge/plugin.hpp"
@@ -27,6 +29,7 @@ std::string g_throw;  // the part that throws now
 void Say(const std::string& part) {
   if (g_throw == part) throw std::runtime_error(part + " exploded");
   if (g_throw == part + " memory") throw std::bad_alloc();
+  if (g_throw == part + " thread") throw std::system_error(EAGAIN, std::generic_category());
 }
 
 struct Device {
@@ -225,14 +228,16 @@ class Tables : public testing::Test {
     EXPECT_EQ(kPlugin.device->open(0, &device, &error_), MGE_OK);
     return device;
   }
-  // `call` answers INTERNAL with the text of the exception of `part`, and RESOURCE_EXHAUSTED if memory ran out there.
+  // `call` answers INTERNAL with the text of the exception of `part`, and RESOURCE_EXHAUSTED if memory or threads ran out there.
   template <typename F>
   void ExpectCaught(const std::string& part, F&& call) {
     g_throw = part;
     EXPECT_EQ(call(), MGE_INTERNAL) << part;
     EXPECT_EQ(error_.text, part + " exploded");
-    g_throw = part + " memory";
-    EXPECT_EQ(call(), MGE_RESOURCE_EXHAUSTED) << part;
+    for (const char* what : {" memory", " thread"}) {
+      g_throw = part + what;
+      EXPECT_EQ(call(), MGE_RESOURCE_EXHAUSTED) << g_throw;
+    }
     g_throw.clear();
   }
   mge_host host_;

@@ -8,6 +8,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -115,6 +116,9 @@ mge_code Guard(mge_error* error, F&& f) noexcept {
     return Report(error, MGE_RESOURCE_EXHAUSTED, "the backend has no host memory left");
   } catch (const RunStopped& e) {
     return Report(error, MGE_CANCELLED, e.what());
+  } catch (const std::system_error& e) {  // such as a thread that could not be started
+    const bool resource = e.code() == std::errc::resource_unavailable_try_again || e.code() == std::errc::not_enough_memory;
+    return Report(error, resource ? MGE_RESOURCE_EXHAUSTED : MGE_INTERNAL, e.what());
   } catch (const std::exception& e) {
     return Report(error, MGE_INTERNAL, e.what());
   } catch (...) {
