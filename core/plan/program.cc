@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/cleanup/cleanup.h"
 #include "core/base/errors.h"
 #include "core/plan/pass.h"
 #include "fmt/format.h"
@@ -91,25 +92,42 @@ std::shared_ptr<const Plan> Program::recent() const {
   return entry ? entry->plan : nullptr;
 }
 
-absl::StatusOr<std::shared_ptr<const Plan>> Program::PlanFor(std::span<const InputType> inputs,
-                                                             const StopControl* stop) {
-  auto fits = [&](const Entry& e) {
-    return std::equal(e.signature.begin(), e.signature.end(), inputs.begin(), inputs.end());
-  };
-  if (std::shared_ptr<const Entry> recent = recent_.load(); recent && fits(*recent)) return recent->plan;
-  std::lock_guard lock(mutex_);
-  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
-    if (!fits(**it)) continue;
-    entries_.splice(entries_.begin(), entries_, it);
-    recent_.store(entries_.front());
-    return entries_.front()->plan;
-  }
+std::shared_ptr<const Plan> Program::Find(std::span<const InputType> inputs) {
+  auto at = std::find_if(entries_.begin(), entries_.end(), [&](const auto& e) { return e->Fits(inputs); });
+  if (at == entries_.end()) return nullptr;
+  entries_.splice(entries_.begin(), entries_, at);
+  recent_.store(entries_.front());
+  return entries_.front()->plan;
+}
+
+absl::StatusOr<std::shared_ptr<const Plan>> Program::Make(std::span<const InputType> inputs, const StopControl* stop) const {
   MGE_RETURN_IF_ERROR(CheckInputs(inputs));
-  if (stop) MGE_RETURN_IF_ERROR(stop->CheckStop());  // others may have been in the way for long
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<Plan> plan, BuildPlan(graph_, inputs, context_, stop));
   plan->pass_log.insert(plan->pass_log.begin(), pass_log_.begin(), pass_log_.end());
   if (context_->on_plan) MGE_RETURN_IF_ERROR(context_->on_plan(*plan));
-  entries_.push_front(std::make_shared<const Entry>(Entry{{inputs.begin(), inputs.end()}, std::move(plan)}));
+  return plan;
+}
+
+absl::StatusOr<std::shared_ptr<const Plan>> Program::PlanFor(std::span<const InputType> inputs,
+                                                             const StopControl* stop) {
+  if (std::shared_ptr<const Entry> recent = recent_.load(); recent && recent->Fits(inputs)) return recent->plan;
+  std::unique_lock lock(mutex_);
+  for (;; made_.wait_for(lock, kStopSlice)) {
+    if (std::shared_ptr<const Plan> known = Find(inputs)) return known;
+    if (stop) MGE_RETURN_IF_ERROR(stop->CheckStop());
+    if (!making_) break;
+  }
+  making_ = true;
+  lock.unlock();
+  absl::Cleanup done = [&] {
+    if (!lock.owns_lock()) lock.lock();
+    making_ = false;
+    made_.notify_all();
+  };
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Make(inputs, stop));
+  auto entry = std::make_shared<const Entry>(Entry{{inputs.begin(), inputs.end()}, std::move(plan)});
+  lock.lock();
+  entries_.push_front(std::move(entry));
   while (static_cast<int>(entries_.size()) > std::max(context_->cache_size, 1)) entries_.pop_back();
   recent_.store(entries_.front());
   return entries_.front()->plan;

@@ -2,7 +2,9 @@
 // A program: a graph and the plans made of it so far, one for each signature of inputs.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <list>
 #include <memory>
@@ -66,8 +68,8 @@ class Program {
   const std::shared_ptr<const PlanContext>& shared_context() const { return context_; }
 
   // The plan for these inputs (in the order of graph().inputs()), from the cache or made now. Thread-safe; a plan is
-  // made once. Input types must agree with the declared ones: kBadInput prints expected against got.
-  // `stop` (nullable) ends what is waited for meanwhile: kernels that are timed, uploads.
+  // made once, one at a time. Input types must agree with the declared ones: kBadInput prints expected against got.
+  // `stop` (nullable) ends what is waited for meanwhile: kernels that are timed, uploads, a plan that another thread makes.
   absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs, const StopControl* stop = nullptr);
 
   // What PlanFor() answered last, for whomever; nullptr before.
@@ -77,9 +79,16 @@ class Program {
   struct Entry {
     std::vector<InputType> signature;
     std::shared_ptr<const Plan> plan;
+    bool Fits(std::span<const InputType> inputs) const {
+      return std::equal(signature.begin(), signature.end(), inputs.begin(), inputs.end());
+    }
   };
   Program(Graph graph, std::shared_ptr<const PlanContext> context);
   absl::Status CheckInputs(std::span<const InputType> inputs) const;
+  // Of entries_; nullptr if there is none. Under the lock.
+  std::shared_ptr<const Plan> Find(std::span<const InputType> inputs);
+  // Not under the lock.
+  absl::StatusOr<std::shared_ptr<const Plan>> Make(std::span<const InputType> inputs, const StopControl* stop) const;
 
   Graph graph_;
   std::shared_ptr<const PlanContext> context_;
@@ -87,6 +96,8 @@ class Program {
   std::atomic<std::shared_ptr<const Entry>> recent_;  // the plan used last: found without the lock
   std::mutex mutex_;
   std::list<std::shared_ptr<const Entry>> entries_;   // most recent first
+  bool making_ = false;                               // a thread makes a plan
+  std::condition_variable made_;
 };
 
 // Makes a plan of a copy of `graph` whose inputs have these types. Used by Program.

@@ -10,14 +10,13 @@ namespace mge {
 
 absl::StatusOr<mge_code> WaitForFence(const mge_queue_api& api, mge_fence* fence, uint64_t value, const StopControl* stop,
                                       std::chrono::nanoseconds limit) {
-  constexpr std::chrono::milliseconds kSlice{10};  // between looks at the stop
-  for (std::chrono::nanoseconds left = limit;; left -= kSlice) {
-    const auto slice = static_cast<uint64_t>(std::clamp<std::chrono::nanoseconds>(left, {}, kSlice).count());
+  for (std::chrono::nanoseconds left = limit;; left -= kStopSlice) {
+    const auto slice = static_cast<uint64_t>(std::clamp<std::chrono::nanoseconds>(left, {}, kStopSlice).count());
     mge_error error;
     const mge_code code = CallBackend(error, [&](mge_error*) {
       return api.host_wait(fence, value, slice, nullptr);  // the text of a wait in vain would take memory
     });
-    if (code != MGE_DEADLINE_EXCEEDED || left <= kSlice) return code;
+    if (code != MGE_DEADLINE_EXCEEDED || left <= kStopSlice) return code;
     if (stop) MGE_RETURN_IF_ERROR(stop->CheckStop());
   }
 }

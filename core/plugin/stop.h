@@ -13,6 +13,7 @@ namespace mge {
 
 // Values of a stop flag; what a kernel sees is only whether it is zero.
 inline constexpr int32_t kGoOn = 0, kStopAsked = 1, kTimeIsUp = 2;
+inline constexpr std::chrono::milliseconds kStopSlice{10};  // whoever waits looks at it so often
 
 // Owned by whoever waits; cancel may be set from any thread, to kStopAsked.
 struct StopControl {

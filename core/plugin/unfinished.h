@@ -4,8 +4,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -46,16 +48,21 @@ class UnfinishedList {
   std::atomic<int> count_{0};
 };
 
-// Whatever else such work touches is lost with it. Takes memory.
+// Whatever else such work touches is lost with it.
 template <typename... T>
-void Lose(T&&... what) {
+void Lose(T&&... what) noexcept {
   static_assert((!std::is_reference_v<T> && ...));
   struct Things final : Unfinished {
     explicit Things(T&&... what) : what(std::move(what)...) {}
     bool Over(std::chrono::nanoseconds) noexcept override { return false; }
     std::tuple<T...> what;
   };
-  UnfinishedList::Lost().Add(std::make_unique<Things>(std::move(what)...));
+  if (std::unique_ptr<Things> things(new (std::nothrow) Things(std::move(what)...)); things) {
+    UnfinishedList::Lost().Add(std::move(things));
+  } else {  // without memory: what is never destroyed is lost as well
+    alignas(Things) std::byte nowhere[sizeof(Things)];
+    new (nowhere) Things(std::move(what)...);
+  }
 }
 
 }  // namespace mge

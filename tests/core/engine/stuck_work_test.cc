@@ -120,6 +120,26 @@ TEST_F(StuckWork, IsToldToStopWhenNobodyWaitsForATrialAnyMore) {
   }
 }
 
+TEST_F(StuckWork, OfAPlanThatIsMadeHoldsUpNobodyWhosePlanIsKnownOrWhoIsOutOfTime) {
+  Restart({{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}});
+  session_ = Load("input x : float32[N,4]\na = Abs(x)\noutput a\n", "async0");
+  std::shared_ptr<const Plan> known = PlanOf({Numbers({1, 4})});
+  PlanOf({Numbers({2, 4})});
+  control_->hangs = true;
+  RunControl first;
+  std::thread planner([&] { EXPECT_EQ(ErrorId(Run(*session_, {Numbers({3, 4})}, first).status()), errors::kCancelled.id); });
+  while (control_->hanging == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(PlanOf({Numbers({1, 4})}), known);
+  RunControl late;
+  late.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+  EXPECT_EQ(ErrorId(Run(*session_, {Numbers({3, 4})}, late).status()), errors::kTimeout.id);
+  EXPECT_GT(control_->hanging, 0);
+  first.cancel = kStopAsked;
+  planner.join();
+  control_->hangs = false;
+  EXPECT_TRUE(Run(*session_, {Numbers({3, 4})}).ok());
+}
+
 TEST_F(StuckWork, LeavesItsDeviceOpenIfItNeverEnds) {
   session_.reset();
   runtime_.reset();
