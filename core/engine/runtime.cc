@@ -92,6 +92,10 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(RuntimeOptions options)
   }
   MGE_ASSIGN_OR_RETURN(runtime->devices_, Devices::Create(std::move(devices)));
 
+  registry.set_tell_backend([devices = runtime->devices_.get()](auto backend, auto key, std::string value) {
+    devices->SetOfBackend(backend, key, std::move(value));
+  });
+
   std::vector<std::string> absent;
   for (const PluginFile& file : runtime->devices_->files()) {
     if (file.verdict != Verdict::kLoaded && !file.name.empty()) absent.push_back(file.name);

@@ -63,7 +63,7 @@ Registry::~Registry() = default;
 absl::StatusOr<std::unique_ptr<Registry>> Registry::Create(Sources sources, Logger logger) {
   std::unique_ptr<Registry> registry(new Registry(logger));
   State& state = *registry->state_;
-  for (const SettingRow& row : kSettings) state.Add(MakeEntry(row, "core"));
+  for (const SettingRow& row : kSettings) state.Add(MakeEntry(row, kCoreOwner));
   state.call = Statements(std::move(sources.call));
   state.command_line = Statements(std::move(sources.command_line));
   state.environment = Statements(std::move(sources.environment.variables));
@@ -158,7 +158,16 @@ absl::Status Registry::Set(std::string_view name, std::string_view text) {
                  .fix = entry->row.instead.empty() ? "set it before the runtime is created"
                                                    : fmt::format("call {}", entry->row.instead)});
   }
-  return state_->SetByCall(*entry, name, text, "", logger_);
+  MGE_RETURN_IF_ERROR(state_->SetByCall(*entry, name, text, "", logger_));
+  if (entry->owner != kCoreOwner && tell_backend_) {
+    tell_backend_(entry->owner, entry->row.key, PlainText(entry->row, entry->Slot().value));
+  }
+  return absl::OkStatus();
+}
+
+void Registry::set_tell_backend(TellBackend tell) {
+  std::lock_guard lock(mutex_);
+  tell_backend_ = std::move(tell);
 }
 
 absl::Status Registry::SetThrough(std::string_view function, std::string_view name,

@@ -10,6 +10,7 @@
 //   as they are int64_t threads = registry->snapshot()->Get<kThreads>();
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -114,6 +115,11 @@ class Registry {
   // "set_default_device".
   absl::Status SetThrough(std::string_view function, std::string_view name, std::string_view text);
 
+  // Whom Set() tells that a backend's setting has another value, as text like RegisterBackend's. Called under the registry's
+  // lock.
+  using TellBackend = std::function<void(std::string_view backend, std::string_view key, std::string value)>;
+  void set_tell_backend(TellBackend tell);
+
   std::shared_ptr<const Snapshot> snapshot() const;  // shared: outlives changes and the registry
   std::vector<SettingInfo> List() const;  // the core's in the table's order, then each backend's
   const Logger& logger() const { return logger_; }  // at the level that the settings ask for
@@ -124,6 +130,7 @@ class Registry {
 
   mutable std::mutex mutex_;
   std::unique_ptr<State> state_;
+  TellBackend tell_backend_;
   Logger logger_;
 };
 

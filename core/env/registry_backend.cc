@@ -82,7 +82,7 @@ absl::StatusOr<std::vector<std::string>> Registry::RegisterBackend(
     std::string_view name, std::vector<BackendSetting> rows) {
   std::lock_guard lock(mutex_);
   State& state = *state_;
-  if (name.empty() || name == "core" ||
+  if (name.empty() || name == kCoreOwner ||
       std::find(state.backends.begin(), state.backends.end(), name) != state.backends.end()) {
     return Fail(errors::kPluginRefused,
                 fmt::format("a backend named {} cannot declare settings", Quoted(name)),

@@ -20,6 +20,7 @@
 namespace mge {
 
 inline constexpr size_t kSourceCount = 5;
+inline constexpr std::string_view kCoreOwner = "core";  // where no backend owns the setting
 
 // What one source says of a setting.
 struct Assigned {

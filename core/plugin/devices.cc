@@ -115,6 +115,12 @@ Devices::~Devices() {
   }
 }
 
+void Devices::SetOfBackend(std::string_view backend, std::string_view key, std::string value) {
+  for (const std::shared_ptr<Backend>& b : backends_) {
+    if (b->name() == backend) b->Set(key, value);
+  }
+}
+
 void Devices::Name(Device& device, std::string name, const DevicesOptions& options) const {
   device.name_ = std::move(name);
   uint64_t limit = options.memory_limit;

@@ -62,6 +62,7 @@ class Devices {
   const std::vector<PluginDirectory>& directories() const { return directories_; }
   const Quarantine& quarantine() const { return quarantine_; }
   Device& host() const { return *host_; }  // the reference evaluators
+  void SetOfBackend(std::string_view backend, std::string_view key, std::string value);  // Backend::Set
   int gpu_count() const;  // usable ones that answer to gpu: gpu0 .. gpuN-1
 
   // The devices that serve `spec`, opened. kDeviceUnusable says why none does and what to do; kBadDeviceName if the class

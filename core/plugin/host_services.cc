@@ -68,9 +68,10 @@ HostServices::HostServices(std::string backend, ComputeFunctions compute)
   };
   table_.clock_ns = Clock;
   table_.setting = [](void* self, uint32_t index, mge_text* out) -> mge_code {
-    const std::vector<std::string>& values = Of(self).settings_;
+    const auto& values = Of(self).settings_;
     if (index >= values.size()) return MGE_OUT_OF_RANGE;
-    *out = {values[index].data(), values[index].size()};
+    const std::string& value = *values[index].load(std::memory_order_acquire);
+    *out = {value.data(), value.size()};
     return MGE_OK;
   };
   log_level_ = {sizeof(log_level_), 1, this, [](void* self) { return static_cast<int32_t>(Of(self).LeastLogged()); }};
@@ -94,6 +95,22 @@ HostServices::HostServices(std::string backend, ComputeFunctions compute)
 }
 
 HostServices::~HostServices() { Retire(); }
+
+void HostServices::SetSettings(std::vector<std::string> values) {
+  settings_ = std::vector<std::atomic<const std::string*>>(values.size());
+  for (size_t i = 0; i < values.size(); ++i) SetSetting(i, std::move(values[i]));
+}
+
+void HostServices::SetSetting(size_t index, std::string value) {
+  std::lock_guard lock(mutex_);
+  settings_[index].store(&*setting_texts_.insert(std::move(value)).first, std::memory_order_release);
+}
+
+std::vector<std::string> HostServices::settings() const {
+  std::vector<std::string> values;
+  for (const auto& value : settings_) values.push_back(*value.load(std::memory_order_acquire));
+  return values;
+}
 
 void HostServices::Attach(const void* user, const Logger& logger) {
   std::lock_guard lock(mutex_);

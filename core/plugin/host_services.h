@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,8 +51,10 @@ class HostServices {
 
   const mge_host* table() const { return &table_; }
 
-  void set_settings(std::vector<std::string> values) { settings_ = std::move(values); }
-  const std::vector<std::string>& settings() const { return settings_; }
+  // Of all settings, before the backend starts; and of one of them, at any time.
+  void SetSettings(std::vector<std::string> values);
+  void SetSetting(size_t index, std::string value);
+  std::vector<std::string> settings() const;
 
   // Blocks of host memory that the backend has taken and not released.
   int64_t allocations() const { return allocations_.load(std::memory_order_relaxed); }
@@ -71,7 +74,8 @@ class HostServices {
 
   std::string backend_;
   ComputeFunctions compute_;
-  std::vector<std::string> settings_;
+  std::vector<std::atomic<const std::string*>> settings_;
+  std::set<std::string> setting_texts_;  // all that a setting has had: a backend may still hold one
   mutable std::atomic<int64_t> allocations_{0};
   mutable std::mutex mutex_;
   std::vector<std::pair<const void*, Logger>> loggers_;

@@ -261,6 +261,12 @@ void Stop(const mge_plugin& plugin) {
 
 std::string WhyTableIsBad(const mge_plugin& plugin) { return BackendTables().Read(plugin); }
 
+void Backend::Set(std::string_view key, std::string value) {
+  for (size_t i = 0; i < plugin().setting_count; ++i) {
+    if (CopyText(plugin().settings[i]->key) == key) return services_->SetSetting(i, std::move(value));
+  }
+}
+
 bool Backend::InForkedChild() const { return started_in_ != getpid(); }
 
 Backend::~Backend() {
@@ -345,7 +351,7 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
     JudgeSettings(file, values.status());
     return nullptr;
   }
-  backend->services_->set_settings(*std::move(values));
+  backend->services_->SetSettings(*std::move(values));
   backend->services_->Attach(backend.get(), logger);
 
   bool started = false;

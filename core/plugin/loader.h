@@ -46,6 +46,8 @@ class Backend {
   const mge_host* host() const { return services_->table(); }
   HostServices& services() { return *services_; }
   const std::vector<DeviceDescription>& devices() const { return devices_; }
+  // A setting of the backend has another value from now on, for every runtime that shares it. Any thread.
+  void Set(std::string_view key, std::string value);
   bool InForkedChild() const;  // of the process that started it
 
   // A backend whose table is part of the core. `classes` are those that its devices may have.

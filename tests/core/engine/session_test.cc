@@ -97,6 +97,13 @@ HostValue Probabilities(int64_t count) {
   return v;
 }
 
+std::shared_ptr<const Plan> PlanOf(Session& session, int64_t batch) {
+  InputType type = {ValueKind::kTensor, DType::kF32, {batch, 1, 8, 8}};
+  auto plan = session.PlanFor(std::span<const InputType>(&type, 1));
+  EXPECT_TRUE(plan.ok()) << FormatError(plan.status());
+  return plan.ok() ? *plan : nullptr;
+}
+
 std::vector<float> RunOnce(Session& session, const HostValue& images) {
   std::vector<HostValue> in = {images}, out(1);
   RunControl control;
@@ -267,16 +274,15 @@ TEST(Session, KeepsWithinTheBudgetOfItsDevice) {
 
 TEST(Session, HasAPlanWhoseMemoryIsWhatItTakes) {
   auto session = Load(NewRuntime());
-  InputType type = {ValueKind::kTensor, DType::kF32, {16, 1, 8, 8}};
-  auto plan = session->PlanFor(std::span<const InputType>(&type, 1));
-  ASSERT_TRUE(plan.ok());
-  auto instance = InstanceStore::Of(**plan).Take();
+  auto plan = PlanOf(*session, 16);
+  ASSERT_TRUE(plan);
+  auto instance = InstanceStore::Of(*plan).Take();
   ASSERT_TRUE(instance.ok());
-  EXPECT_EQ((*instance)->arena_bytes(), (*plan)->arena_bytes);
-  EXPECT_GE((*plan)->arena_bytes, (*plan)->lower_bound_bytes);
-  EXPECT_GT((*plan)->packed_bytes, 0);
-  EXPECT_EQ((*plan)->measured_constant_bytes, (*plan)->packed_bytes + (*plan)->uploaded_bytes);
-  EXPECT_EQ((*plan)->reference_steps, 0);
+  EXPECT_EQ((*instance)->arena_bytes(), plan->arena_bytes);
+  EXPECT_GE(plan->arena_bytes, plan->lower_bound_bytes);
+  EXPECT_GT(plan->packed_bytes, 0);
+  EXPECT_EQ(plan->measured_constant_bytes, plan->packed_bytes + plan->uploaded_bytes);
+  EXPECT_EQ(plan->reference_steps, 0);
 }
 
 TEST(Session, KeepsOneCopyOfWhatItsPlansPackAlike) {
@@ -284,17 +290,27 @@ TEST(Session, KeepsOneCopyOfWhatItsPlansPackAlike) {
   std::set<const void*> forms[2];
   std::vector<std::shared_ptr<const Plan>> plans;
   for (int64_t batch : {16, 17}) {
-    InputType type = {ValueKind::kTensor, DType::kF32, {batch, 1, 8, 8}};
-    auto plan = session->PlanFor(std::span<const InputType>(&type, 1));
-    ASSERT_TRUE(plan.ok());
-    for (const ConstantBase& c : (*plan)->constants) {
+    auto plan = PlanOf(*session, batch);
+    ASSERT_TRUE(plan);
+    for (const ConstantBase& c : plan->constants) {
       if (c.packed) forms[plans.size()].insert(c.tensor.data());
     }
-    plans.push_back(*std::move(plan));
+    plans.push_back(std::move(plan));
   }
   EXPECT_FALSE(forms[0].empty());
   EXPECT_EQ(forms[0], forms[1]);
   EXPECT_LT(plans[1]->measured_constant_bytes, plans[0]->measured_constant_bytes);
+}
+
+TEST(Session, MadeAfterABackendsSettingChangedGoesByItInEveryRuntime) {
+  auto runtime = NewRuntime(), other = NewRuntime();
+  auto kernels = [&] { return PlanText(*PlanOf(*Load(other), 1), true); };
+  const std::string usual = kernels();
+  if (usual.find("avx") == std::string::npos) GTEST_SKIP() << "of this processor nothing can be forbidden";
+  ASSERT_TRUE(runtime->registry().Set("cpu.isa", "portable").ok());
+  EXPECT_EQ(kernels().find("avx"), std::string::npos) << kernels();
+  ASSERT_TRUE(runtime->registry().Set("cpu.isa", "").ok());  // taken back
+  EXPECT_EQ(kernels(), usual);
 }
 
 TEST(Session, RunsAsynchronouslyOnTheEngineThatIsSet) {
