@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/onnx/graph_reader.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "core/onnx/fields.h"
@@ -67,6 +68,27 @@ absl::Status GraphReader::ReadGraph(Bytes bytes, Scope& scope, bool is_main) {
   return ReadOutputs(parts, scope, is_main);
 }
 
+// Where there is no memory for one of the weights: what all of them take.
+absl::Status GraphReader::TooLittleMemory(absl::Status refused, std::span<const Bytes> weights) const {
+  constexpr size_t kNamed = 3;
+  std::vector<TensorDecoder::Size> sizes;
+  int64_t total = 0;
+  for (Bytes weight : weights) {
+    absl::StatusOr<TensorDecoder::Size> size = model_.tensors.SizeOf(weight);
+    if (!size.ok() || !CheckedAdd(total, size->bytes, &total)) return refused;  // the model is wrong as well
+    sizes.push_back(*size);
+  }
+  std::stable_sort(sizes.begin(), sizes.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  std::string largest;
+  for (size_t i = 0; i < sizes.size() && i < kNamed; ++i) {
+    largest += fmt::format("{}'{}' ({} bytes)", i ? ", " : "", sizes[i].name, sizes[i].bytes);
+  }
+  ErrorParts parts = PartsOf(refused);
+  parts.what += fmt::format("; the model's weights take {} bytes, the largest are {}", total, largest);
+  parts.fix = fmt::format("a limit of memory.limit=host={}, beside what is in use already, is enough to read them", total);
+  return Fail(errors::kOverBudget, ErrorTitle(refused), std::move(parts));
+}
+
 absl::Status GraphReader::ReadInitializers(const GraphParts& parts, Scope& scope) {
   auto add = [&](absl::StatusOr<NamedTensor> read) -> absl::Status {
     MGE_RETURN_IF_ERROR(read.status());
@@ -80,7 +102,11 @@ absl::Status GraphReader::ReadInitializers(const GraphParts& parts, Scope& scope
                          NewValue(scope.frame, read->name, std::move(value)));
     return absl::OkStatus();
   };
-  for (Bytes tensor : parts.initializers) MGE_RETURN_IF_ERROR(add(model_.tensors.Dense(tensor)));
+  for (Bytes tensor : parts.initializers) {
+    absl::Status added = add(model_.tensors.Dense(tensor));
+    if (ErrorId(added) == errors::kOverBudget.id) return TooLittleMemory(std::move(added), parts.initializers);
+    MGE_RETURN_IF_ERROR(std::move(added));
+  }
   for (Bytes tensor : parts.sparse_initializers)
     MGE_RETURN_IF_ERROR(add(model_.tensors.Sparse(tensor)));
   return absl::OkStatus();

@@ -7,6 +7,7 @@
 // an outer frame, it is captured frame by frame.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -97,6 +98,7 @@ class GraphReader {
   // graph_reader.cc
   absl::StatusOr<GraphParts> Split(Bytes graph) const;
   absl::Status ReadGraph(Bytes graph, Scope& scope, bool is_main);
+  absl::Status TooLittleMemory(absl::Status refused, std::span<const Bytes> weights) const;
   absl::Status ReadInitializers(const GraphParts& parts, Scope& scope);
   absl::Status ReadInputs(const GraphParts& parts, Scope& scope, bool is_main);
   absl::Status ReadOutputs(const GraphParts& parts, const Scope& scope, bool is_main);

@@ -308,6 +308,13 @@ absl::StatusOr<DType> ElementType(int64_t data_type) {
   return Fail(errors::kInvalidTensor, fmt::format("element type {} does not exist", data_type));
 }
 
+absl::StatusOr<TensorDecoder::Size> TensorDecoder::SizeOf(Bytes message) const {
+  MGE_ASSIGN_OR_RETURN(Parts parts, ReadParts(source_, message));
+  MGE_ASSIGN_OR_RETURN(DType dtype, ElementType(parts.data_type));
+  MGE_ASSIGN_OR_RETURN(int64_t bytes, NumBytes(dtype, Shape(parts.dims.begin(), parts.dims.end())));
+  return Size{parts.name, bytes};
+}
+
 absl::StatusOr<NamedTensor> TensorDecoder::Dense(Bytes message) const {
   MGE_ASSIGN_OR_RETURN(Parts parts, ReadParts(source_, message));
   absl::StatusOr<Tensor> tensor = Decode(parts, source_, external_, allocator_, may_view_);

@@ -26,6 +26,13 @@ class TensorDecoder {
   // of the type.
   absl::StatusOr<NamedTensor> Dense(Bytes message) const;
 
+  // What Dense() will have to hold.
+  struct Size {
+    std::string_view name;
+    int64_t bytes;
+  };
+  absl::StatusOr<Size> SizeOf(Bytes message) const;
+
   // A sparse tensor as a dense one, of at most kMaxDensifiedBytes.
   absl::StatusOr<NamedTensor> Sparse(Bytes message) const;
 

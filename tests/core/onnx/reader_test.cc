@@ -74,6 +74,33 @@ TEST(Reader, InputsWithInitializersAreConstants) {
       errors::kInvalidGraph, "input 'w' and its initializer disagree");
 }
 
+TEST(Reader, WithoutMemoryForTheWeightsSaysWhatTheyTakeAndWhichAreTheLargest) {
+  struct Little : HostAllocator {
+    explicit Little(int64_t bytes) : left(bytes) {}
+    absl::StatusOr<std::shared_ptr<std::byte>> Allocate(int64_t bytes) override {
+      if ((left -= bytes) < 0) return Fail(errors::kOverBudget, "the limit would be exceeded", {.what = "too much"});
+      return UnlimitedHostAllocator().Allocate(bytes);
+    }
+    int64_t left;
+  };
+  auto weight = [](const std::string& name, int64_t n) {
+    return TensorHead(name, DType::kI64, {n}) +
+           PackedIntField(field::tensor::kInt64s, std::vector<int64_t>(static_cast<size_t>(n), 7));
+  };
+  const Proto bytes = ModelProto(
+      {.graph = GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"y"})},
+                            .inputs = {kX},
+                            .outputs = {kY},
+                            .initializers = {weight("a", 10), weight("b", 300), weight("c", 20), weight("d", 40)}})});
+  Little little(100), enough(8 * 370);
+  absl::Status status = Read(bytes, {.allocator = &little}).status();
+  ExpectError(status, errors::kOverBudget,
+              "too much; the model's weights take 2960 bytes, the largest are "
+              "'b' (2400 bytes), 'd' (320 bytes), 'c' (160 bytes)");
+  EXPECT_THAT(PartsOf(status).fix, HasSubstr("memory.limit=host=2960"));
+  EXPECT_TRUE(Read(bytes, {.allocator = &enough}).ok());
+}
+
 TEST(Reader, AbsentInputsAndOutputsStayAbsentAndTrailingInputsAreDropped) {
   NodeOptions kernel = {.attributes = {IntsAttr("kernel_shape", {2, 2})}};
   auto model = Read(
