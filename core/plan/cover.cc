@@ -9,6 +9,7 @@
 #include "core/plan/claims.h"
 #include "core/plan/partition.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 
 namespace mge {
 namespace {
@@ -247,13 +248,14 @@ class Coverer {
     // What the core computes on host values it always computes alike; what a backend should have done is never taken over
     // in silence when the strategy demands something of kernels.
     if (group.kind == Unit::Kind::kReference && (context_.require || (context_.forbid & MGE_KERNEL_REFERENCE))) {
-      std::string what;
-      for (const Refusal& r : refused_[id]) what += fmt::format("{}{}: {}", what.empty() ? "" : "; ", r.id, r.reason);
+      std::vector<std::string> why = context_.guard;
+      for (const Refusal& r : refused_[id]) why.push_back(fmt::format("{}: {}", r.id, r.reason));
+      why.emplace_back("the reference evaluator does not stand in for a kernel then");
       return Fail(errors::kUnsupportedFeature,
                   fmt::format("operator {} has no kernel with the attributes that were asked for", node.op),
-                  {.what = std::move(what),
+                  {.what = fmt::format("{}", fmt::join(why, "; ")),
                    .where = NodePlace(node),
-                   .fix = "drop the strategy that demands them, or choose another device"});
+                   .fix = "name a further device that has such a kernel, as in --device gpu0,cpu0, or drop what demands it"});
     }
     group.nodes = {id};
     group.device = &HostStepDevice(context_);
