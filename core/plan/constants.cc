@@ -15,7 +15,7 @@ mge_slot Planning::AddConstant(Tensor tensor, int32_t space, bool packed) {
   }
   Device* device = spaces[space].device;
   auto& all = plan->device_constants;
-  bool shared = !packed && tensor.bytes() >= kSharedConstantBytes;
+  const bool shared = DeviceConstants::IsShared(static_cast<uint64_t>(tensor.bytes()), packed);
   auto fits = [&](const auto& c) { return &c->device() == device && !c->shared(); };
   auto at = shared ? all.end() : std::find_if(all.begin(), all.end(), fits);
   if (at == all.end()) at = all.insert(at, std::make_unique<DeviceConstants>(device, plan->base_count++, shared));

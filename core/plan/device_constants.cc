@@ -10,8 +10,6 @@
 namespace mge {
 namespace {
 
-constexpr uint64_t kAlignment = 256;  // what vector loads and copy engines of devices like best
-
 absl::Status AtUpload(const Device& device, absl::Status status) {
   return status.ok() ? status : AddWhere(std::move(status), fmt::format("device {}, uploading constants", device.name()));
 }
@@ -21,7 +19,7 @@ absl::Status AtUpload(const Device& device, absl::Status status) {
 absl::StatusOr<std::shared_ptr<ConstantBlock>> ConstantBlock::Acquire(Device& device, uint64_t bytes) {
   MGE_ASSIGN_OR_RETURN(Pool * pool, device.PoolOf());
   std::shared_ptr<ConstantBlock> block(new ConstantBlock(device, *pool));
-  MGE_ASSIGN_OR_RETURN(block->memory_, pool->Acquire(bytes, kAlignment));
+  MGE_ASSIGN_OR_RETURN(block->memory_, pool->Acquire(bytes, DeviceConstants::kAlignment));
   return block;
 }
 
@@ -31,9 +29,15 @@ ConstantBlock::~ConstantBlock() {
 
 uint64_t DeviceConstants::Add(Tensor tensor) {
   uint64_t offset = bytes_;
-  bytes_ += (static_cast<uint64_t>(tensor.bytes()) + kAlignment - 1) / kAlignment * kAlignment;
+  bytes_ += Aligned(static_cast<uint64_t>(tensor.bytes()));
   pieces_.push_back({offset, std::move(tensor)});
   return offset;
+}
+
+bool SharedConstants::Holds(const Device& device, const Tensor& constant) {
+  std::lock_guard lock(mutex);
+  auto known = blocks.find({&device, constant.data(), constant.bytes()});
+  return known != blocks.end() && !known->second.expired();
 }
 
 Tensor SharedConstants::Packed(const std::string& kernel, Tensor packed) {

@@ -20,7 +20,7 @@
 namespace mge {
 
 // From this size on a constant of the model has memory of its own, which plans can share.
-inline constexpr int64_t kSharedConstantBytes = 64 << 10;
+inline constexpr uint64_t kSharedConstantBytes = 64 << 10;
 
 // Memory of a device, with constants in it. Borrows the device.
 class ConstantBlock {
@@ -50,6 +50,8 @@ class SharedConstants {
   std::mutex mutex;
   std::map<Key, std::weak_ptr<ConstantBlock>> blocks;  // by the place in host memory and the bytes
 
+  // Whether this one is on the device already.
+  bool Holds(const Device& device, const Tensor& constant);
   // A constant in host memory as `kernel` packed it: what another plan keeps already, if its bytes are the same. (How a kernel
   // packs may depend on anything in its problem, so the bytes alone tell.)
   Tensor Packed(const std::string& kernel, Tensor packed);
@@ -66,6 +68,11 @@ class SharedConstants {
 // Constants behind one base of a run.
 class DeviceConstants {
  public:
+  static constexpr uint64_t kAlignment = 256;  // what vector loads and copy engines of devices like best
+  // Whether a constant of so many bytes has a block of its own; and the bytes that it takes in any.
+  static bool IsShared(uint64_t bytes, bool packed) { return !packed && bytes >= kSharedConstantBytes; }
+  static uint64_t Aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
   DeviceConstants(Device* device, uint32_t base, bool shared) : device_(device), base_(base), shared_(shared) {}
   DeviceConstants(const DeviceConstants&) = delete;
   DeviceConstants& operator=(const DeviceConstants&) = delete;

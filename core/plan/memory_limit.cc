@@ -2,11 +2,14 @@
 #include "core/plan/memory_limit.h"
 
 #include <algorithm>
+#include <deque>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "core/base/errors.h"
+#include "core/plan/device_constants.h"
+#include "core/plugin/sync_queue.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -19,12 +22,22 @@ struct Piece {
   uint64_t bytes;
 };
 
+// What a plan takes of one pool.
+struct PoolNeed {
+  Pool* pool;
+  std::vector<PoolRequest> constants = {}, all = {};
+  uint64_t small = 0;  // of the constants that share a block
+};
+
 // What a plan takes of one budget, for as long as it or its results live.
 struct Need {
   Budget* budget;
   Device* device;  // whose memory it is
   uint64_t arena = 0, constants = 0, outputs = 0;
+  uint64_t staging = 0;  // while constants are uploaded; arenas may come to lie there, and it stays
+  std::vector<PoolNeed> pools = {};
   std::vector<Piece> pieces = {};
+  uint64_t bytes() const { return constants + std::max(arena, staging) + outputs; }
 };
 
 // Whose budget host tensors of work on the device count against.
@@ -40,10 +53,9 @@ class Needs {
     for (size_t a = 0; a < p_.plan->arenas.size(); ++a) {
       const Arena& arena = p_.plan->arenas[a];
       if (arena.bytes == 0) continue;
-      const bool own = arena.memory_class == MGE_MEMORY_DEVICE;
-      Need& need = own ? Of(*arena.device) : OfHostMemory(*p_.context->host);
+      Need& need = OfClass(*arena.device, arena.memory_class);
       MGE_ASSIGN_OR_RETURN(Pool * pool, arena.device->PoolOf(arena.memory_class));
-      need.arena += pool->Footprint(static_cast<uint64_t>(arena.bytes));
+      PoolOf(need, pool).all.push_back({static_cast<uint64_t>(arena.bytes)});
       for (const PlacedBuffer& b : p_.plan->buffers) {
         if (b.arena != static_cast<int32_t>(a)) continue;
         need.pieces.push_back({fmt::format("'{}', steps {}..{}", b.name, b.first, b.last), static_cast<uint64_t>(b.bytes)});
@@ -58,10 +70,11 @@ class Needs {
         uint64_t packed = d.prepared.prepack_bytes ? d.prepared.prepack_bytes[k] : 0;
         if (HasQueues(*d.device)) {
           if (packed == 0 && !uploaded.emplace(d.device, v).second) continue;
-          auto raw = static_cast<uint64_t>(p_.value(v).constant.bytes());
-          AddConstant(Of(*d.device), v, packed ? packed : raw);
+          MGE_RETURN_IF_ERROR(AddUpload(*d.device, v, packed));
         } else if (packed) {
-          AddConstant(OfHostMemory(*d.device), v, packed);
+          Need& need = OfHostMemory(*d.device);
+          need.constants += packed;
+          AddPiece(need, v, packed);
         }
       }
     }
@@ -73,10 +86,19 @@ class Needs {
       need.outputs += bytes;
       need.pieces.push_back({fmt::format("output '{}'", p_.value(v).name), bytes});
     }
+    for (Need& need : needs_) {
+      for (PoolNeed& of : need.pools) {
+        if (of.small) of.constants.push_back({of.small, DeviceConstants::kAlignment});
+        of.all.insert(of.all.begin(), of.constants.begin(), of.constants.end());
+        const uint64_t constants = of.pool->Footprint(of.constants);
+        need.constants += constants;
+        need.arena += of.pool->Footprint(of.all) - constants;
+      }
+    }
     return absl::OkStatus();
   }
 
-  std::vector<Need>& all() { return needs_; }
+  std::deque<Need>& all() { return needs_; }
 
  private:
   Need& Of(Device& device) {
@@ -87,13 +109,42 @@ class Needs {
     return needs_.back();
   }
   Need& OfHostMemory(Device& device) { return Of(HostMemoryOf(p_, device)); }
-  void AddConstant(Need& need, ValueId v, uint64_t bytes) {
-    need.constants += bytes;
+  Need& OfClass(Device& device, int32_t memory_class) {
+    return memory_class == MGE_MEMORY_DEVICE ? Of(device) : OfHostMemory(*p_.context->host);
+  }
+  static PoolNeed& PoolOf(Need& need, Pool* pool) {
+    for (PoolNeed& of : need.pools) {
+      if (of.pool == pool) return of;
+    }
+    return need.pools.emplace_back(PoolNeed{pool});
+  }
+  absl::Status AddUpload(Device& device, ValueId v, uint64_t packed) {
+    const Tensor& constant = p_.value(v).constant;
+    const uint64_t bytes = packed ? packed : static_cast<uint64_t>(constant.bytes());
+    const bool shared = DeviceConstants::IsShared(bytes, packed != 0);
+    SharedConstants* known = p_.context->shared_constants.get();
+    if (shared && known && known->Holds(device, constant)) return absl::OkStatus();
+    MGE_ASSIGN_OR_RETURN(Pool * pool, device.PoolOf());
+    PoolNeed& of = PoolOf(Of(device), pool);
+    if (shared) {
+      of.constants.push_back({DeviceConstants::Aligned(bytes), DeviceConstants::kAlignment});
+    } else {
+      of.small += DeviceConstants::Aligned(bytes);
+    }
+    AddPiece(Of(device), v, bytes);
+    MGE_ASSIGN_OR_RETURN(Pool * staging, device.PoolOf(MGE_MEMORY_PINNED));
+    if (staging_.insert(staging).second) {
+      OfClass(device, MGE_MEMORY_PINNED).staging += staging->Footprint(SyncQueue::kLeastStaging);
+    }
+    return absl::OkStatus();
+  }
+  void AddPiece(Need& need, ValueId v, uint64_t bytes) {
     need.pieces.push_back({fmt::format("constant '{}'", p_.value(v).name), bytes});
   }
 
   const Planning& p_;
-  std::vector<Need> needs_;
+  std::deque<Need> needs_;  // never moved
+  std::set<Pool*> staging_;  // whose least is counted
 };
 
 // With more memory more constants are computed ahead, each held once as it is and once as a kernel wants it.
@@ -113,7 +164,7 @@ absl::Status Check(Need& need, uint64_t denied) {
     if (info.total_bytes == 0) return absl::OkStatus();
     room = info.total_bytes;
   }
-  const uint64_t needed = need.arena + need.constants + need.outputs;
+  const uint64_t needed = need.bytes();
   const uint64_t held = need.device->LiveBytes();  // what pools keep is given back before a request fails
   if (held <= room && needed <= room - held) return absl::OkStatus();
   std::stable_sort(need.pieces.begin(), need.pieces.end(), [](const Piece& a, const Piece& b) { return a.bytes > b.bytes; });

@@ -215,25 +215,33 @@ absl::Status Device::Reserve(const mge_plan_summary& plan) {
   uint64_t room = budget_->left();
   if (decision.cap) room = std::min(room, decision.cap - std::min(held, decision.cap));
   uint64_t more = std::min(decision.initial - held, room);
-  if (pool->Footprint(more) > room) {  // the largest request that fits as it is rounded
+  // The plan's own part by itself: the rest can then go back whole when something else needs the memory.
+  auto parts = [&](uint64_t bytes) {
+    const uint64_t own = std::min(bytes, plan.arena_bytes);
+    return std::array<PoolRequest, 2>{{{own}, {bytes - own}}};
+  };
+  if (pool->Footprint(parts(more)) > room) {  // the largest request that fits as it is rounded
     for (uint64_t least = 0, most = std::exchange(more, 0); least < most;) {
       const uint64_t middle = most - (most - least) / 2;
-      if (pool->Footprint(middle) <= room) {
+      if (pool->Footprint(parts(middle)) <= room) {
         least = more = middle;
       } else {
         most = middle - 1;
       }
     }
   }
-  if (more == 0) return absl::OkStatus();
   // What a pool takes for a reservation that ends at once, it keeps.
-  absl::StatusOr<mge_reservation> taken = pool->Acquire(more);
-  if (!taken.ok()) {
-    return AddWhere(taken.status(),
-                    fmt::format("device {}: reserving {} bytes before the first run", name_, more));
+  absl::Status status;
+  std::vector<mge_reservation> taken;
+  taken.reserve(parts(more).size());
+  for (const PoolRequest& part : parts(more)) {
+    if (part.bytes == 0) continue;
+    absl::StatusOr<mge_reservation> one = pool->Acquire(part.bytes);
+    if (one.ok()) taken.push_back(*one);
+    status.Update(one.status());
   }
-  pool->Release(*taken);
-  return absl::OkStatus();
+  for (const mge_reservation& one : taken) pool->Release(one);
+  return AddWhere(std::move(status), fmt::format("device {}: reserving {} bytes before the first run", name_, more));
 }
 
 absl::StatusOr<MemoryInfo> Device::QueryMemory() {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::chrono::minutes kLimit{1};  // of one wait
 constexpr size_t kPiece = 4 << 20;         // the most that is staged at once
-constexpr size_t kLeastPiece = 4 << 10;
+constexpr size_t kLeastPiece = SyncQueue::kLeastStaging / 2;
 
 }  // namespace
 
@@ -36,7 +36,7 @@ struct SyncQueue::State final : Unfinished {
   }
   void ReleaseStaging() {
     if (piece) pool->Release(staging);
-    piece = 0;
+    piece = wanted = 0;
   }
 
   Device& device;
@@ -50,6 +50,7 @@ struct SyncQueue::State final : Unfinished {
   Pool* pool = nullptr;
   mge_reservation staging = {};
   size_t piece = 0;           // half of it
+  size_t wanted = 0;          // which may have been more than there is memory for
   uint64_t half_use[2] = {};  // the fence's value when each half is free again
 };
 
@@ -106,13 +107,17 @@ absl::Status SyncQueue::Finish(const StopControl* stop) {
 
 absl::Status SyncQueue::Stage(size_t bytes, const StopControl* stop) {
   State& s = *state_;
-  if (std::min(bytes, kPiece) <= s.piece) return absl::OkStatus();
-  const size_t piece = std::min(std::bit_ceil(std::max(bytes, kLeastPiece)), kPiece);
+  if (std::min(bytes, kPiece) <= s.wanted) return absl::OkStatus();
+  size_t piece = std::min(std::bit_ceil(std::max(bytes, kLeastPiece)), kPiece);
   MGE_RETURN_IF_ERROR(Wait(std::max(s.half_use[0], s.half_use[1]), stop));
   s.ReleaseStaging();
   MGE_ASSIGN_OR_RETURN(s.pool, s.device.PoolOf(MGE_MEMORY_PINNED));
-  MGE_ASSIGN_OR_RETURN(s.staging, s.pool->Acquire(2 * piece));
+  const size_t wanted = piece;
+  absl::StatusOr<mge_reservation> taken = s.pool->Acquire(2 * piece);
+  while (absl::IsResourceExhausted(taken.status()) && piece > kLeastPiece) taken = s.pool->Acquire(2 * (piece /= 2));
+  MGE_ASSIGN_OR_RETURN(s.staging, std::move(taken));
   s.piece = piece;
+  s.wanted = wanted;
   return CheckHostReaches(s.device, s.staging);
 }
 

@@ -18,6 +18,9 @@ namespace mge {
 // failing, or something on it does not end.
 class SyncQueue {
  public:
+  // Bytes of page-locked memory that copies need at least; they take more where there is more.
+  static constexpr size_t kLeastStaging = 8 << 10;
+
   // Opens the device, which has queues.
   static absl::StatusOr<std::unique_ptr<SyncQueue>> Create(Device& device, int32_t kind = MGE_QUEUE_COMPUTE);
   // What does not end although it has been told to is kept aside by the device.

@@ -85,9 +85,8 @@ absl::StatusOr<mge_reservation> BucketPool::Take(uint64_t bytes, uint64_t alignm
   stats_.in_use += size;
   stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
   const Block& given = *block.release();
-  return Reservation({&given.slab, AlignUp(reinterpret_cast<uintptr_t>(given.slab.address), alignment), size,
-                      given.last_use.fence, given.last_use.value},
-                     &given);
+  const auto begin = reinterpret_cast<uintptr_t>(given.slab.address), address = AlignUp(begin, alignment);
+  return Reservation({&given.slab, address, size - (address - begin), given.last_use.fence, given.last_use.value}, &given);
 }
 
 void BucketPool::Release(const mge_reservation& reservation, const mge_fence_point* last_use) {
@@ -122,6 +121,12 @@ mge_pool_stats BucketPool::Stats() const {
     break;
   }
   return stats;
+}
+
+uint64_t BucketPool::Footprint(std::span<const PoolRequest> requests) const {
+  uint64_t bytes = 0;
+  for (const PoolRequest& r : requests) bytes += r.bytes ? round_(PaddedSize(r.bytes, r.alignment), options_) : 0;
+  return bytes;
 }
 
 void BucketPool::SetPolicy(const mge_reserve_decision& decision) {

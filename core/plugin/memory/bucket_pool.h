@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -27,7 +28,8 @@ class BucketPool : public Pool {
   void Release(const mge_reservation& reservation, const mge_fence_point* last_use) override;
   void Trim(int32_t how) override;
   mge_pool_stats Stats() const override;
-  uint64_t Footprint(uint64_t bytes) const override { return bytes ? round_(bytes, options_) : 0; }
+  using Pool::Footprint;
+  uint64_t Footprint(std::span<const PoolRequest> requests) const override;
   void SetPolicy(const mge_reserve_decision& decision) override;
   std::string_view name() const override { return name_; }
 

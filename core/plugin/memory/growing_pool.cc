@@ -14,6 +14,9 @@ constexpr uint64_t kLargestGrowth = uint64_t{64} << 20;
 constexpr uint64_t kLargestStep = uint64_t{1} << 60;  // that a policy asks for: beyond any device, and sums stay in range
 constexpr size_t kMore = 6;  // blocks that one request adds at most: both ends of a split, twice, what is committed, itself
 
+// Of a block that begins anywhere.
+uint64_t Padded(uint64_t bytes, uint64_t alignment) { return AlignUp(PaddedSize(bytes, alignment), kDefaultAlignment); }
+
 }  // namespace
 
 GrowingPool::~GrowingPool() {
@@ -139,8 +142,8 @@ void GrowingPool::AddCommitted(uintptr_t address, Block block) {
   AddFree(address, block);
 }
 
-// Takes `bytes`, of which `least` are needed, from the range or as a slab.
-absl::Status GrowingPool::GrowBy(uint64_t bytes, uint64_t least) {
+// Takes what the request needs, or `want` bytes where that is more, from the range or as a slab.
+absl::Status GrowingPool::GrowBy(uint64_t size, uint64_t alignment, uint64_t want) {
   if (range_) {
     const mge_slab* range = range_->slab();
     const auto base = reinterpret_cast<uintptr_t>(range->address);
@@ -150,12 +153,16 @@ absl::Status GrowingPool::GrowBy(uint64_t bytes, uint64_t least) {
       if (last->second.slab == range && last->first + last->second.bytes == base + range_->end())
         tail = last->second.bytes;
     }
-    MGE_ASSIGN_OR_RETURN(auto piece, range_->Commit(bytes, bytes > least ? 0 : tail));
+    const uintptr_t begin = base + range_->end() - tail;
+    const bool aligned = alignment <= range_->granularity();  // wherever else than at the end it is committed
+    const uint64_t least = aligned ? AlignUp(begin, alignment) - begin + size : Padded(size, alignment);
+    MGE_ASSIGN_OR_RETURN(auto piece, range_->Commit(std::max(want, least), want > least ? 0 : tail));
     if (piece) {
       AddCommitted(base + piece->offset, {piece->bytes, range});
       return absl::OkStatus();
     }
   }
+  const uint64_t bytes = std::max(want, Padded(size, alignment));
   auto slab = std::make_unique<mge_slab>();
   slabs_.reserve(slabs_.size() + 1);  // before it is taken, so that nothing is lost if this fails
   MGE_ASSIGN_OR_RETURN(*slab, provider_->Acquire(bytes));
@@ -164,21 +171,23 @@ absl::Status GrowingPool::GrowBy(uint64_t bytes, uint64_t least) {
   return absl::OkStatus();
 }
 
-absl::Status GrowingPool::Grow(uint64_t bytes) {
-  uint64_t want = std::max({bytes, next_growth_, AlignUp(std::min(policy_.step, kLargestStep), kDefaultAlignment)});
+absl::Status GrowingPool::Grow(uint64_t size, uint64_t alignment) {
+  const uint64_t bytes = Padded(size, alignment);
+  uint64_t want = AlignUp(std::min(policy_.step, kLargestStep), kDefaultAlignment);
+  if (range_ || !provider_->Limited()) want = std::max(want, next_growth_);
   if (MemoryInfo info = provider_->Info(); info.total_bytes) {
     uint64_t room = info.free_bytes > policy_.keep_free ? info.free_bytes - policy_.keep_free : 0;
     if (bytes > room) GiveBack(0);
-    if (want > room) want = bytes;
+    if (want > room) want = 0;
   }
-  absl::Status grown = GrowBy(want, bytes);
+  absl::Status grown = GrowBy(size, alignment, want);
   auto exhausted = [&] { return grown.code() == absl::StatusCode::kResourceExhausted; };
-  if (exhausted() && want > bytes) grown = GrowBy(bytes, bytes);
+  if (exhausted() && want > bytes) grown = GrowBy(size, alignment, 0);
   if (exhausted() && stats_.committed > stats_.in_use) {
     // What the pool keeps for later must never be why a request fails now.
     Sweep(true);
     GiveBack(0);
-    grown = GrowBy(bytes, bytes);
+    grown = GrowBy(size, alignment, 0);
   }
   return grown;
 }
@@ -189,7 +198,7 @@ absl::StatusOr<mge_reservation> GrowingPool::Take(uint64_t bytes, uint64_t align
   if (bytes == 0) return NoMemory();
   if (bytes > kLargestRequest) return TooLarge(bytes);
   alignment = std::max(alignment, kDefaultAlignment);
-  const uint64_t size = AlignUp(bytes, kDefaultAlignment), padded = AlignUp(PaddedSize(bytes, alignment), kDefaultAlignment);
+  const uint64_t size = AlignUp(bytes, kDefaultAlignment);
   std::lock_guard lock(mutex_);
   if (!Stock()) return OutOfHostMemory();
   Piece out;
@@ -204,7 +213,7 @@ absl::StatusOr<mge_reservation> GrowingPool::Take(uint64_t bytes, uint64_t align
     return Hand(out);
   }
   if (flags & MGE_POOL_NO_GROWTH) return GrowthForbidden(name(), bytes);
-  absl::Status grown = Grow(padded);
+  absl::Status grown = Grow(size, alignment);
   // Growing may have waited for blocks that now serve, though the device has nothing more to give.
   if (TakeFree(size, alignment, out)) return Hand(out);
   MGE_CHECK(!grown.ok());
@@ -279,8 +288,13 @@ void GrowingPool::Trim(int32_t how) {
   GiveBack(how == MGE_TRIM_EXCESS ? policy_.retain : 0);
 }
 
-uint64_t GrowingPool::Footprint(uint64_t bytes) const {
-  return AlignUp(bytes, range_ ? range_->granularity() : kDefaultAlignment);
+uint64_t GrowingPool::Footprint(std::span<const PoolRequest> requests) const {
+  uint64_t bytes = 0;
+  for (const PoolRequest& r : requests) {
+    bytes = range_ ? AlignUp(bytes, r.alignment) + AlignUp(r.bytes, kDefaultAlignment)
+                   : bytes + Padded(r.bytes, r.alignment);
+  }
+  return range_ ? AlignUp(bytes, range_->granularity()) : bytes;
 }
 
 mge_pool_stats GrowingPool::Stats() const {

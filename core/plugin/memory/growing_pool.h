@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -20,8 +21,9 @@ namespace mge {
 
 // A request is served by the smallest free block that holds it; what is left of the block stays free. Where nothing fits, a
 // slab is taken: of the request's size, or larger while the pool is young (1 MiB, doubling up to 64 MiB). Where the device
-// has virtual memory, that much more of one range is committed instead, next to what is committed already. The blocks
-// released last are kept whole for a while: their sizes are likely to be asked for again.
+// has virtual memory, that much more of one range is committed instead, next to what is committed already; where it has none
+// and a budget binds, no more than the request, as what is left of a slab cannot go back. The blocks released last are kept
+// whole for a while: their sizes are likely to be asked for again.
 class GrowingPool : public Pool {
  public:
   explicit GrowingPool(SlabProvider* provider)
@@ -31,7 +33,8 @@ class GrowingPool : public Pool {
   void Release(const mge_reservation& reservation, const mge_fence_point* last_use) override;
   void Trim(int32_t how) override;
   mge_pool_stats Stats() const override;
-  uint64_t Footprint(uint64_t bytes) const override;
+  using Pool::Footprint;
+  uint64_t Footprint(std::span<const PoolRequest> requests) const override;
   void SetPolicy(const mge_reserve_decision& decision) override;
   std::string_view name() const override { return "growing"; }
 
@@ -65,8 +68,8 @@ class GrowingPool : public Pool {
   bool TakeRecent(uint64_t bytes, uint64_t alignment, Piece& out);
   bool TakeFree(uint64_t bytes, uint64_t alignment, Piece& out);
   bool TakePending(uint64_t bytes, uint64_t alignment, const mge_fence_point* after, bool may_wait, Piece& out);
-  absl::Status Grow(uint64_t bytes);
-  absl::Status GrowBy(uint64_t bytes, uint64_t least);
+  absl::Status Grow(uint64_t size, uint64_t alignment);
+  absl::Status GrowBy(uint64_t size, uint64_t alignment, uint64_t want);
   void AddCommitted(uintptr_t address, Block block);
   void GiveBack(uint64_t retain);
   void GiveBackOfRange(uint64_t retain);

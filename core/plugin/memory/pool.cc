@@ -48,6 +48,12 @@ std::optional<uint64_t> ParseBytes(std::string_view text) {
 
 }  // namespace
 
+uint64_t Pool::Footprint(std::span<const PoolRequest> requests) const {
+  uint64_t bytes = 0;
+  for (const PoolRequest& r : requests) bytes += r.bytes;
+  return bytes;
+}
+
 void Pool::TakeAgain(uint64_t bytes, uint64_t alignment, const mge_fence_point* after, uint32_t flags,
                      absl::StatusOr<mge_reservation>& taken) {
   if (budget_) budget_->Press(this, Footprint(bytes), taken, [&] { return Take(bytes, alignment, after, flags); });

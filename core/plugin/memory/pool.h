@@ -22,6 +22,11 @@ namespace mge {
 
 inline constexpr uint64_t kDefaultAlignment = 64;
 
+struct PoolRequest {
+  uint64_t bytes;
+  uint64_t alignment = kDefaultAlignment;
+};
+
 // Safe on any thread. Destroy it when nothing of it is in use.
 class Pool {
  public:
@@ -42,9 +47,13 @@ class Pool {
   // Gives cached memory back to the provider: all of it, or with MGE_TRIM_EXCESS down to the policy's `retain`.
   virtual void Trim(int32_t how) = 0;
   virtual mge_pool_stats Stats() const = 0;
-  // Bytes that the pool takes from the provider for such a request when it holds nothing free; the request itself where that
-  // is not known.
-  virtual uint64_t Footprint(uint64_t bytes) const { return bytes; }
+  // Bytes that the pool takes from the provider for such requests, one after the other, when it holds nothing free and gets no
+  // more than it must; their sum where that is not known.
+  virtual uint64_t Footprint(std::span<const PoolRequest> requests) const;
+  uint64_t Footprint(uint64_t bytes) const {
+    const PoolRequest one = {bytes};
+    return Footprint(std::span(&one, 1));
+  }
 
   // What the reserve policy decided: `keep_free`, `retain` (resolved) and `step` hold from now on.
   virtual void SetPolicy(const mge_reserve_decision& decision) = 0;

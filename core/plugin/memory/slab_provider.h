@@ -29,6 +29,7 @@ class SlabProvider {
   virtual void Release(const mge_slab& slab) = 0;
   // Of the device, never more than what the budget leaves.
   virtual MemoryInfo Info() const = 0;
+  virtual bool Limited() const { return false; }  // whether a budget binds
   // Whether the fence has reached its value, or failed; true without a fence. `wait` blocks until it has.
   virtual bool Reached(const mge_fence_point& point, bool wait) const = 0;
 
@@ -53,6 +54,7 @@ class DeviceSlabs : public SlabProvider {
   absl::StatusOr<mge_slab> Acquire(uint64_t bytes) override;
   void Release(const mge_slab& slab) override;
   MemoryInfo Info() const override;
+  bool Limited() const override { return budget_->limit() != 0; }
   bool Reached(const mge_fence_point& point, bool wait) const override;
   bool ReleaseAfter(const mge_slab& slab, const mge_fence_point& last_use) override;
   uint64_t RangeGranularity() const override;

@@ -36,14 +36,17 @@ class Driver : public SlabProvider {
     // Sizes of whole devices are only numbers here.
     void* address = bytes <= (64u << 20) ? std::aligned_alloc(64, (bytes + 63) / 64 * 64)
                                          : reinterpret_cast<void*>(fake_ += 64);
-    return mge_slab{sizeof(mge_slab), 0, address, address, nullptr, bytes};
+    slabs_.push_back({sizeof(mge_slab), 0, address, address, nullptr, bytes});
+    return slabs_.back();
   }
   void Release(const mge_slab& slab) override {
     std::lock_guard lock(mutex_);
     held_ -= slab.bytes;
     released.push_back(slab.bytes);
     if (slab.bytes <= (64u << 20)) std::free(slab.address);
+    std::erase_if(slabs_, [&](const mge_slab& s) { return s.address == slab.address; });
   }
+  bool Limited() const override { return limited; }
   MemoryInfo Info() const override { return {total_ - held_, total_}; }
   bool Reached(const mge_fence_point& point, bool wait) const override {
     if (!point.fence) return true;
@@ -51,12 +54,24 @@ class Driver : public SlabProvider {
     return wait || point.value <= reached;
   }
 
+  // Whether all of it lies in one slab.
+  bool Covers(const mge_reservation& r) {
+    std::lock_guard lock(mutex_);
+    const auto begin = reinterpret_cast<uintptr_t>(r.address);
+    return std::any_of(slabs_.begin(), slabs_.end(), [&](const mge_slab& s) {
+      const auto slab = reinterpret_cast<uintptr_t>(s.address);
+      return slab <= begin && begin + r.bytes <= slab + s.bytes;
+    });
+  }
+
   std::vector<uint64_t> acquired, released;
+  bool limited = false;
   uint64_t reached = 0;  // of every fence
   mutable int waits = 0;
 
  private:
   std::mutex mutex_;
+  std::vector<mge_slab> slabs_;
   uint64_t total_, held_ = 0;
   uintptr_t fake_ = uintptr_t{1} << 46;
 };
@@ -160,11 +175,28 @@ TEST_P(AnyPool, KeepsAlignment) {
       all.push_back(*pool->Acquire(100, alignment));
       EXPECT_EQ(reinterpret_cast<uintptr_t>(all.back().address) % std::max<uint64_t>(alignment, 64),
                 0u);
-      std::memset(all.back().address, 1, 100);  // under ASan: inside of the slab
+      EXPECT_TRUE(driver.Covers(all.back())) << alignment;
     }
   }
   for (const mge_reservation& r : all) pool->Release(r);
   EXPECT_EQ(pool->Stats().in_use, 0u);
+}
+
+TEST_P(AnyPool, SaysWhatRequestsTakeTogether) {
+  const PoolRequest requests[] = {{93184, 256}, {256, 256}, {2'500'000, 256}, {700'001}, {65536, 4096}, {8192}};
+  Driver unlimited;
+  const uint64_t needed = Make(GetParam(), unlimited)->Footprint(requests);
+  for (uint64_t missing : {0, 1}) {
+    Driver driver(needed - missing);
+    driver.limited = true;
+    std::unique_ptr<Pool> pool = Make(GetParam(), driver);
+    std::vector<mge_reservation> all;
+    for (const PoolRequest& r : requests) {
+      if (auto taken = pool->Acquire(r.bytes, r.alignment); taken.ok()) all.push_back(*taken);
+    }
+    EXPECT_EQ(all.size(), std::size(requests) - missing);
+    for (const mge_reservation& r : all) pool->Release(r);
+  }
 }
 
 TEST_P(AnyPool, CountsWhatItHolds) {

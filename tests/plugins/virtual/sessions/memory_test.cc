@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory limits of a device with memory of its own: what is named as enough is enough, and a byte less is not.
+#include <regex>
+
+#include "tests/plugins/virtual/sessions/virtual_session.h"
+
+namespace mge {
+namespace {
+
+// Constants that lie alone and together, of sizes that are no multiples of anything, and one computed from another.
+constexpr char kModel[] = R"(
+input x : float32[N,131]
+const w = float32[131,177]<0.5>
+const v = float32[177,129]<0.25>
+const b = float32[177]<1>
+const c = float32[129]<2>
+m = MatMul(x, w)
+s = Add(m, b)
+r = Relu(s)
+n = MatMul(r, v)
+d = Neg(c)
+y = Add(n, d)
+output y
+)";
+
+std::shared_ptr<Session> Limited(const std::string& limit, const std::string& pool) {
+  auto session = Load(NewRuntime({{"virtual.devices", "1"}, {"memory.limit", limit}, {"memory.pool", pool}}), kModel, "virtual0");
+  EXPECT_TRUE(session.ok()) << FormatError(session.status());
+  return session.ok() ? *session : nullptr;
+}
+
+absl::Status RunBatch(Session& session, int64_t batch) { return ResultsOf(session, {Numbers({batch, 131})}).status(); }
+
+uint64_t NamedLimit(const absl::Status& status, const std::string& device) {
+  EXPECT_EQ(ErrorId(status), errors::kOverBudget.id) << FormatError(status);
+  const std::string fix = PartsOf(status).fix;
+  std::smatch match;
+  EXPECT_TRUE(std::regex_search(fix, match, std::regex("the smallest limit that fits is " + device + "=([0-9]+)"))) << fix;
+  return match.empty() ? 0 : std::stoull(match[1]);
+}
+
+class DeviceMemoryLimit : public testing::TestWithParam<std::string> {};
+
+TEST_P(DeviceMemoryLimit, ThatIsNamedAsTheSmallestFitsAndOneByteLessDoesNot) {
+  auto limited = [&](uint64_t bytes) { return Limited("virtual0=" + std::to_string(bytes), GetParam()); };
+  const uint64_t least = NamedLimit(RunBatch(*limited(1000), 7), "virtual0");
+  EXPECT_GT(least, 131u * 177 * 4 + 177u * 129 * 4);
+  absl::Status fits = RunBatch(*limited(least), 7);
+  EXPECT_TRUE(fits.ok()) << FormatError(fits);
+  EXPECT_EQ(NamedLimit(RunBatch(*limited(least - 1), 7), "virtual0"), least);
+}
+
+TEST_P(DeviceMemoryLimit, IsEnoughForTheHostsShareOfTheWork) {
+  auto limited = [&](uint64_t bytes) { return Limited("host=" + std::to_string(bytes), GetParam()); };
+  const uint64_t least = NamedLimit(RunBatch(*limited(2000), 7), "host");
+  absl::Status fits = RunBatch(*limited(least), 7);
+  EXPECT_TRUE(fits.ok()) << FormatError(fits);
+}
+
+TEST_P(DeviceMemoryLimit, DoesNotCountTwiceWhatPlansOfASessionShare) {
+  const std::shared_ptr<Session> free = Limited("", GetParam());
+  ASSERT_TRUE(RunBatch(*free, 7).ok());
+  ASSERT_TRUE(RunBatch(*free, 5).ok());
+  const auto session = Limited("virtual0=" + std::to_string(free->device().Stats().peak_charged), GetParam());
+  ASSERT_TRUE(RunBatch(*session, 7).ok());
+  absl::Status second = RunBatch(*session, 5);
+  EXPECT_TRUE(second.ok()) << FormatError(second);
+}
+
+INSTANTIATE_TEST_SUITE_P(Pools, DeviceMemoryLimit, testing::Values("naive", "round", "unpooled", "growing"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace mge
