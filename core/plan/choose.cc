@@ -20,11 +20,15 @@ constexpr std::string_view kDeterministic = "-deterministic";  // behind the key
 class Selector {
  public:
   Selector(const Planning& p, Group& group, const SelectionTools& tools)
-      : p_(p), context_(*p.context), group_(group), tools_(tools), problem_(ProblemOf(group, p.context->threads)) {}
+      : p_(p),
+        context_(*p.context),
+        group_(group),
+        tools_(tools),
+        problem_(ProblemOf(group, p.context->threads)),
+        several_(group.candidates.offered.size() > 1) {}
 
   absl::Status Run() {
-    bool keyed = offered().size() > 1 &&
-                 (context_.select_mode == MGE_SELECT_PROFILE || tools_.frozen != nullptr || tools_.recorder != nullptr);
+    bool keyed = tools_.frozen || (several_ && (context_.select_mode == MGE_SELECT_PROFILE || tools_.recorder));
     if (keyed) key_ = KeyOf(*group_.device, problem_, context_.require, context_.forbid);
     MGE_ASSIGN_OR_RETURN(bool frozen, TakeFrozen());
     if (frozen) return absl::OkStatus();
@@ -64,7 +68,7 @@ class Selector {
 
   // Tells the recorder.
   void Note(int chosen) const {
-    if (!tools_.recorder || offered().size() < 2) return;
+    if (!tools_.recorder || !several_) return;
     auto note = [&](std::string key, const OwnedCandidate& c) {
       tools_.recorder->Note(key, c.id, key_.text,
                             c.measured_us >= 0 ? fmt::format("measured {:.2f} us", c.measured_us) : "not measured");
@@ -78,41 +82,43 @@ class Selector {
 
  private:
   const std::vector<OwnedCandidate>& offered() const { return group_.candidates.offered; }
+  bool frozen() const { return !frozen_.empty(); }  // the selection file says something of this problem
   std::string DeterministicKey() const { return fmt::format("{}{}", key_.choice, kDeterministic); }
   std::vector<OwnedCandidate>& offered() { return group_.candidates.offered; }
   const Node& node() const { return p_.graph.node(group_.nodes.front()); }
 
-  // What the selection file says, if it says something of this problem.
+  // What the selection file says, if it says something of this problem. It is asked about a sole candidate too: others may
+  // have been right where it was written.
   absl::StatusOr<bool> TakeFrozen() {
-    if (!tools_.frozen || offered().size() < 2) return false;
-    std::string_view id;
-    if (context_.require & MGE_KERNEL_DETERMINISTIC) id = tools_.frozen->Find(DeterministicKey());
-    if (id.empty()) id = tools_.frozen->Find(key_.choice);
-    auto at = std::find_if(offered().begin(), offered().end(), [&](const auto& c) { return c.id == id; });
-    if (!id.empty() && at != offered().end()) {
+    if (!tools_.frozen) return false;
+    if (context_.require & MGE_KERNEL_DETERMINISTIC) frozen_ = tools_.frozen->Find(DeterministicKey());
+    if (!frozen()) frozen_ = tools_.frozen->Find(key_.choice);
+    if (!frozen() && !several_) return false;
+    auto at = std::find_if(offered().begin(), offered().end(), [&](const auto& c) { return c.id == frozen_; });
+    if (frozen() && at != offered().end()) {
       order_ = {static_cast<int>(at - offered().begin())};
       group_.reason = fmt::format("frozen in '{}'", tools_.frozen->path());
       return true;
     }
     if (!tools_.only_frozen) {
-      if (!id.empty()) {
+      if (frozen()) {
         std::string why = fmt::format("frozen in '{}', but not offered here", tools_.frozen->path());
-        tools_.logger.Warning("{}: kernel {} is {}; another is chosen", NodePlace(node()), id, why);
-        group_.candidates.refused.push_back({std::string(id), std::move(why)});
+        tools_.logger.Warning("{}: kernel {} is {}; another is chosen", NodePlace(node()), frozen_, why);
+        group_.candidates.refused.push_back({std::string(frozen_), std::move(why)});
       }
       return false;
     }
     return Fail(errors::kBadSetting, fmt::format("the frozen selection has no kernel for operator {}", node().op),
-                {.what = id.empty() ? fmt::format("'{}' says nothing of {}", tools_.frozen->path(), key_.text)
-                                    : fmt::format("'{}' names '{}', which is not offered for {} under this strategy",
-                                                  tools_.frozen->path(), id, key_.text),
+                {.what = frozen() ? fmt::format("'{}' names '{}', which is not offered for {} under this strategy",
+                                                tools_.frozen->path(), frozen_, key_.text)
+                                  : fmt::format("'{}' says nothing of {}", tools_.frozen->path(), key_.text),
                  .where = NodePlace(node()),
                  .fix = "freeze it anew with these shapes (select.strategy = profile, select.freeze = FILE)"});
   }
 
   // Times from the cache, and those that are missing by measurement. Candidates with wrong results are taken out.
   absl::Status TakeTimes() {
-    if (offered().size() < 2) return absl::OkStatus();
+    if (!several_) return absl::OkStatus();
     TuningRecord record;
     if (tools_.cache) {
       if (std::optional<TuningRecord> known = tools_.cache->Find(key_.timing)) record = *std::move(known);
@@ -175,7 +181,9 @@ class Selector {
   Group& group_;
   const SelectionTools& tools_;
   const mge_problem problem_;
+  const bool several_;  // before those with wrong results are taken out
   ProblemKey key_;
+  std::string_view frozen_;  // the id in the selection file
   std::vector<int> order_;
   bool decided_ = false;  // by the backend's strategy: the first is taken
 };

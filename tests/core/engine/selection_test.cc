@@ -126,6 +126,7 @@ TEST(Selection, ProfileReadsOpaqueLayoutsThroughTheBackendsReorders) {
 // ---------------------------------------------------------------- what is not allowed
 
 constexpr char kNotAllowed[] = "it has what is not allowed: reduced-precision";
+const Assignment kNoTensorCores = Set("MXNET_CUDA_ALLOW_TENSOR_CORE", "0");
 const Assignment kConversion = Set("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "1");
 
 TEST(ReducedPrecision, IsNotAllowedUnlessASettingSaysSo) {
@@ -173,7 +174,7 @@ TEST(ReducedPrecision, AStrategyOfTheBackendsOwnDoesNotGetIt) {
 TEST(TensorCores, AreAllowedUnlessASettingForbidsThemAndConversionWithThem) {
   EXPECT_EQ(Host().Chosen(kNeg), "matrix");
   EXPECT_EQ(Host({kConversion}).Chosen(kNeg), "rough");
-  Host off({Set("MXNET_CUDA_ALLOW_TENSOR_CORE", "0"), kConversion});
+  Host off({kNoTensorCores, kConversion});
   auto plan = *off.PlanOf(kNeg);
   EXPECT_EQ(plan->units[0].kernel, "wrong");
   EXPECT_THAT(ReasonAgainst(*plan, "matrix"), HasSubstr("tensor-core"));
@@ -213,6 +214,18 @@ TEST(TuningCache, ASecondProcessMeasuresNothing) {
   EXPECT_EQ(second.Chosen(kRelu, 65), "loose");  // another shape is another problem
   EXPECT_GT(second.record().launches, 0);
   EXPECT_THAT(Entries(folder), SizeIs(2));
+}
+
+TEST(TuningCache, ASecondProcessKeepsToTheOnlyRightOne) {
+  Folder folder;
+  std::vector<Assignment> settings = Caching(folder);
+  settings.push_back(kNoTensorCores);
+  EXPECT_EQ(Host(settings).Chosen(kNeg), "loose");
+  settings[0] = Set("select.strategy", "heuristic_profile");
+  Host second(settings);
+  second.record() = {};
+  EXPECT_EQ(second.Chosen(kNeg), "loose");
+  EXPECT_EQ(second.record().launches, 0);
 }
 
 TEST(TuningCache, BothStrategiesUseRecordedTimesAndTakeNone) {
@@ -278,6 +291,23 @@ TEST(FrozenSelection, AProfileIsRepeatedWithoutAStopwatch) {
   EXPECT_EQ(strict.record().launches, 0);
   EXPECT_THAT(strict.Chosen(kRelu, 65), AllOf(HasSubstr("no kernel for operator Relu"), HasSubstr("Relu float32[65]"),
                                               HasSubstr("select.freeze")));
+}
+
+TEST(FrozenSelection, HoldsTheOnlyRightOneSoThatTheWrongOneStaysOut) {
+  Folder folder;
+  const std::string file = folder.At("kernels.toml");
+  EXPECT_EQ(Host({kProfile, kNoTensorCores, Set("select.freeze", file)}).Chosen(kNeg), "loose");
+  EXPECT_THAT(ReadText(file), HasSubstr("count = 1"));
+  EXPECT_EQ(Host({kNoTensorCores}).Chosen(kNeg), "wrong");
+  EXPECT_EQ(Host({kNoTensorCores, Set("select.frozen", file)}).Chosen(kNeg), "loose");
+}
+
+TEST(FrozenSelection, IsAskedAboutTheOnlyKernelThatTheStrategyAllows) {
+  Folder folder;
+  const std::string file = folder.At("kernels.toml");
+  EXPECT_EQ(Host({kProfile, kNoTensorCores, Set("select.freeze", file)}).Chosen(kNeg), "loose");
+  Host strict({Set("select.strategy", "profile_reproducible"), kConversion, Set("select.frozen", file)});
+  EXPECT_THAT(strict.Chosen(kNeg), AllOf(HasSubstr("E0202"), HasSubstr("names 'loose', which is not offered")));
 }
 
 TEST(FrozenSelection, ReproducibleAndProfileNeedOne) {
