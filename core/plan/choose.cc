@@ -15,6 +15,8 @@ namespace {
 constexpr double kUnknownUs = 1000;  // cost of a candidate without an estimate
 constexpr double kNeverUs = 1e9;     // cost of a candidate that could not be run
 constexpr std::string_view kDeterministic = "-deterministic";  // behind the key of the best one that is
+constexpr std::string_view kFreezeAnew =
+    "freeze it anew with these shapes, threads and settings (select.strategy = profile, select.freeze = FILE)";
 
 // The choice of one group's kernel.
 class Selector {
@@ -66,6 +68,10 @@ class Selector {
     return cost;
   }
 
+  bool several() const { return several_; }
+  bool frozen() const { return !frozen_.empty(); }  // the selection file says something of this problem
+  const std::string& text() const { return key_.text; }
+
   // Tells the recorder.
   void Note(int chosen) const {
     if (!tools_.recorder || !several_) return;
@@ -82,7 +88,6 @@ class Selector {
 
  private:
   const std::vector<OwnedCandidate>& offered() const { return group_.candidates.offered; }
-  bool frozen() const { return !frozen_.empty(); }  // the selection file says something of this problem
   std::string DeterministicKey() const { return fmt::format("{}{}", key_.choice, kDeterministic); }
   std::vector<OwnedCandidate>& offered() { return group_.candidates.offered; }
   const Node& node() const { return p_.graph.node(group_.nodes.front()); }
@@ -113,7 +118,7 @@ class Selector {
                                                 tools_.frozen->path(), frozen_, key_.text)
                                   : fmt::format("'{}' says nothing of {}", tools_.frozen->path(), key_.text),
                  .where = NodePlace(node()),
-                 .fix = "freeze it anew with these shapes (select.strategy = profile, select.freeze = FILE)"});
+                 .fix = std::string(kFreezeAnew)});
   }
 
   // Times from the cache, and those that are missing by measurement. Candidates with wrong results are taken out.
@@ -188,6 +193,20 @@ class Selector {
   bool decided_ = false;  // by the backend's strategy: the first is taken
 };
 
+using Selectors = std::vector<std::pair<size_t, Selector>>;  // with the indices of their groups
+
+// A selection file for other shapes, threads or devices decides nothing.
+void WarnIfUnused(const SelectionTools& tools, const Selectors& selectors) {
+  const Selector* choice = nullptr;
+  for (const auto& [g, selector] : selectors) {
+    if (selector.frozen()) return;
+    if (selector.several() && !choice) choice = &selector;
+  }
+  if (!tools.frozen || !choice) return;
+  tools.logger.Warning("'{}' (select.frozen) says nothing of this plan's kernels, such as that of {}: select.strategy chooses "
+                       "them; {}", tools.frozen->path(), choice->text(), kFreezeAnew);
+}
+
 }  // namespace
 
 absl::Status ChooseKernels(Planning& p) {
@@ -196,7 +215,7 @@ absl::Status ChooseKernels(Planning& p) {
   const size_t count = p.cover.groups.size();
   std::vector<std::vector<int>> order(count);
   std::vector<std::vector<double>> cost(count);
-  std::vector<std::pair<size_t, Selector>> selectors;
+  Selectors selectors;
   for (size_t g = 0; g < count; ++g) {
     Group& group = p.cover.groups[g];
     if (group.kind != Unit::Kind::kKernel) continue;
@@ -206,6 +225,7 @@ absl::Status ChooseKernels(Planning& p) {
     cost[g] = selector.Costs();
     selectors.emplace_back(g, std::move(selector));
   }
+  WarnIfUnused(tools, selectors);
   p.choices = ChooseLayouts(p.graph, p.cover.groups, order, cost);
   for (const auto& [g, selector] : selectors) {
     selector.Note(p.choices[g].candidate);

@@ -7,6 +7,7 @@ namespace {
 
 using testing::AllOf;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -277,7 +278,7 @@ TEST(FrozenSelection, AProfileIsRepeatedWithoutAStopwatch) {
   Folder folder;
   const std::string file = folder.At("kernels.toml");
   EXPECT_EQ(Host({kProfile, Set("select.freeze", file)}).Chosen(kRelu), "loose");
-  EXPECT_THAT(ReadText(file), AllOf(HasSubstr("mge.selection/1"), HasSubstr("Relu float32[64]: measured")));
+  EXPECT_THAT(ReadText(file), AllOf(HasSubstr("mge.selection/1"), HasSubstr("Relu float32[64] with 1 thread: measured")));
 
   Host plain({Set("select.frozen", file)});
   plain.record() = {};
@@ -308,6 +309,30 @@ TEST(FrozenSelection, IsAskedAboutTheOnlyKernelThatTheStrategyAllows) {
   EXPECT_EQ(Host({kProfile, kNoTensorCores, Set("select.freeze", file)}).Chosen(kNeg), "loose");
   Host strict({Set("select.strategy", "profile_reproducible"), kConversion, Set("select.frozen", file)});
   EXPECT_THAT(strict.Chosen(kNeg), AllOf(HasSubstr("E0202"), HasSubstr("names 'loose', which is not offered")));
+}
+
+TEST(FrozenSelection, ForAnotherNumberOfThreadsIsReportedOncePerPlan) {
+  Folder folder;
+  const std::string file = folder.At("kernels.toml");
+  EXPECT_EQ(Host({kProfile, Set("select.freeze", file)}).Chosen(kRelu), "loose");
+  const Assignment threads = Set("threads", "2"), frozen = Set("select.frozen", file);
+  Host plain({threads, frozen});
+  EXPECT_EQ(plain.Chosen("input x : float32[?]\na = Relu(x)\nb = Neg(a)\ny = Relu(b)\noutput y\n"), "slow");
+  EXPECT_THAT(plain.warnings, ElementsAre(AllOf(HasSubstr(file), HasSubstr("Relu float32[64] with 2 threads"),
+                                                HasSubstr("freeze it anew with these shapes, threads"))));
+  Host strict({Set("select.strategy", "profile_reproducible"), threads, frozen});
+  EXPECT_THAT(strict.Chosen(kRelu), AllOf(HasSubstr("says nothing of Relu float32[64] with 2 threads"),
+                                          HasSubstr("freeze it anew with these shapes, threads")));
+}
+
+TEST(FrozenSelection, ThatFitsIsNotReported) {
+  Folder folder;
+  const std::string file = folder.At("kernels.toml");
+  EXPECT_EQ(Host({kProfile, Set("select.freeze", file)}).Chosen(kRelu), "loose");
+  Host some({Set("select.frozen", file)});
+  EXPECT_EQ(some.Chosen("input x : float32[?]\na = Relu(x)\ny = Neg(a)\noutput y\n"), "loose");
+  EXPECT_EQ(some.Chosen("input x : float32[?]\ny = Exp(x)\noutput y\n"), "reference");
+  EXPECT_THAT(some.warnings, IsEmpty());
 }
 
 TEST(FrozenSelection, ReproducibleAndProfileNeedOne) {
@@ -395,7 +420,7 @@ TEST(OwnParts, TheStrategyGetsItsDearerCandidateWhateverReordersThatBrings) {
   auto plan = host.PlanOf(kChain);
   ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
   const std::string reorder = "sealed.reorder";
-  EXPECT_THAT(Kernels(**plan), testing::ElementsAre(reorder, "sealed", reorder, "plain", reorder, "sealed", reorder));
+  EXPECT_THAT(Kernels(**plan), ElementsAre(reorder, "sealed", reorder, "plain", reorder, "sealed", reorder));
   EXPECT_EQ((*plan)->units[3].reason, "the strategy of backend sealed puts it first");
   EXPECT_THAT((*plan)->units[3].alternatives, Contains(testing::Field(&Alternative::id, "sealed")));
 }
@@ -405,9 +430,9 @@ TEST(OwnParts, AnOrderByCostIsWeighedAgainstReorders) {
   auto plan = host.PlanOf(kChain);
   ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
   const std::string reorder = "sealed_by_cost.reorder";
-  EXPECT_THAT(Kernels(**plan), testing::ElementsAre("plain", reorder, "sealed", reorder, "plain"));
+  EXPECT_THAT(Kernels(**plan), ElementsAre("plain", reorder, "sealed", reorder, "plain"));
   // Of a tensor of 4 MB two reorders cost more than the 99 us that the sealed kernel saves.
-  EXPECT_THAT(Kernels(**host.PlanOf(kChain, 1 << 20)), testing::ElementsAre("plain", "plain", "plain"));
+  EXPECT_THAT(Kernels(**host.PlanOf(kChain, 1 << 20)), ElementsAre("plain", "plain", "plain"));
 }
 
 TEST(OwnParts, TheHostsOwnCanBeWrapped) {
