@@ -15,16 +15,22 @@ namespace {
 constexpr double kUnknownUs = 1000;  // cost of a candidate without an estimate
 constexpr double kNeverUs = 1e9;     // cost of a candidate that could not be run
 constexpr std::string_view kDeterministic = "-deterministic";  // behind the key of the best one that is
+constexpr std::string_view kFreezeAnew =
+    "freeze it anew with these shapes, threads and settings (select.strategy = profile, select.freeze = FILE)";
 
 // The choice of one group's kernel.
 class Selector {
  public:
   Selector(const Planning& p, Group& group, const SelectionTools& tools)
-      : p_(p), context_(*p.context), group_(group), tools_(tools), problem_(ProblemOf(group, p.context->threads)) {}
+      : p_(p),
+        context_(*p.context),
+        group_(group),
+        tools_(tools),
+        problem_(ProblemOf(group, p.context->threads)),
+        several_(group.candidates.offered.size() > 1) {}
 
   absl::Status Run() {
-    bool keyed = offered().size() > 1 &&
-                 (context_.select_mode == MGE_SELECT_PROFILE || tools_.frozen != nullptr || tools_.recorder != nullptr);
+    bool keyed = tools_.frozen || (several_ && (context_.select_mode == MGE_SELECT_PROFILE || tools_.recorder));
     if (keyed) key_ = KeyOf(*group_.device, problem_, context_.require, context_.forbid);
     MGE_ASSIGN_OR_RETURN(bool frozen, TakeFrozen());
     if (frozen) return absl::OkStatus();
@@ -62,9 +68,13 @@ class Selector {
     return cost;
   }
 
+  bool several() const { return several_; }
+  bool frozen() const { return !frozen_.empty(); }  // the selection file says something of this problem
+  const std::string& text() const { return key_.text; }
+
   // Tells the recorder.
   void Note(int chosen) const {
-    if (!tools_.recorder || offered().size() < 2) return;
+    if (!tools_.recorder || !several_) return;
     auto note = [&](std::string key, const OwnedCandidate& c) {
       tools_.recorder->Note(key, c.id, key_.text,
                             c.measured_us >= 0 ? fmt::format("measured {:.2f} us", c.measured_us) : "not measured");
@@ -82,37 +92,38 @@ class Selector {
   std::vector<OwnedCandidate>& offered() { return group_.candidates.offered; }
   const Node& node() const { return p_.graph.node(group_.nodes.front()); }
 
-  // What the selection file says, if it says something of this problem.
+  // What the selection file says, if it says something of this problem. It is asked about a sole candidate too: others may
+  // have been right where it was written.
   absl::StatusOr<bool> TakeFrozen() {
-    if (!tools_.frozen || offered().size() < 2) return false;
-    std::string_view id;
-    if (context_.require & MGE_KERNEL_DETERMINISTIC) id = tools_.frozen->Find(DeterministicKey());
-    if (id.empty()) id = tools_.frozen->Find(key_.choice);
-    auto at = std::find_if(offered().begin(), offered().end(), [&](const auto& c) { return c.id == id; });
-    if (!id.empty() && at != offered().end()) {
+    if (!tools_.frozen) return false;
+    if (context_.require & MGE_KERNEL_DETERMINISTIC) frozen_ = tools_.frozen->Find(DeterministicKey());
+    if (!frozen()) frozen_ = tools_.frozen->Find(key_.choice);
+    if (!frozen() && !several_) return false;
+    auto at = std::find_if(offered().begin(), offered().end(), [&](const auto& c) { return c.id == frozen_; });
+    if (frozen() && at != offered().end()) {
       order_ = {static_cast<int>(at - offered().begin())};
       group_.reason = fmt::format("frozen in '{}'", tools_.frozen->path());
       return true;
     }
     if (!tools_.only_frozen) {
-      if (!id.empty()) {
+      if (frozen()) {
         std::string why = fmt::format("frozen in '{}', but not offered here", tools_.frozen->path());
-        tools_.logger.Warning("{}: kernel {} is {}; another is chosen", NodePlace(node()), id, why);
-        group_.candidates.refused.push_back({std::string(id), std::move(why)});
+        tools_.logger.Warning("{}: kernel {} is {}; another is chosen", NodePlace(node()), frozen_, why);
+        group_.candidates.refused.push_back({std::string(frozen_), std::move(why)});
       }
       return false;
     }
     return Fail(errors::kBadSetting, fmt::format("the frozen selection has no kernel for operator {}", node().op),
-                {.what = id.empty() ? fmt::format("'{}' says nothing of {}", tools_.frozen->path(), key_.text)
-                                    : fmt::format("'{}' names '{}', which is not offered for {} under this strategy",
-                                                  tools_.frozen->path(), id, key_.text),
+                {.what = frozen() ? fmt::format("'{}' names '{}', which is not offered for {} under this strategy",
+                                                tools_.frozen->path(), frozen_, key_.text)
+                                  : fmt::format("'{}' says nothing of {}", tools_.frozen->path(), key_.text),
                  .where = NodePlace(node()),
-                 .fix = "freeze it anew with these shapes (select.strategy = profile, select.freeze = FILE)"});
+                 .fix = std::string(kFreezeAnew)});
   }
 
   // Times from the cache, and those that are missing by measurement. Candidates with wrong results are taken out.
   absl::Status TakeTimes() {
-    if (offered().size() < 2) return absl::OkStatus();
+    if (!several_) return absl::OkStatus();
     TuningRecord record;
     if (tools_.cache) {
       if (std::optional<TuningRecord> known = tools_.cache->Find(key_.timing)) record = *std::move(known);
@@ -175,10 +186,26 @@ class Selector {
   Group& group_;
   const SelectionTools& tools_;
   const mge_problem problem_;
+  const bool several_;  // before those with wrong results are taken out
   ProblemKey key_;
+  std::string_view frozen_;  // the id in the selection file
   std::vector<int> order_;
   bool decided_ = false;  // by the backend's strategy: the first is taken
 };
+
+using Selectors = std::vector<std::pair<size_t, Selector>>;  // with the indices of their groups
+
+// A selection file for other shapes, threads or devices decides nothing.
+void WarnIfUnused(const SelectionTools& tools, const Selectors& selectors) {
+  const Selector* choice = nullptr;
+  for (const auto& [g, selector] : selectors) {
+    if (selector.frozen()) return;
+    if (selector.several() && !choice) choice = &selector;
+  }
+  if (!tools.frozen || !choice) return;
+  tools.logger.Warning("'{}' (select.frozen) says nothing of this plan's kernels, such as that of {}: select.strategy chooses "
+                       "them; {}", tools.frozen->path(), choice->text(), kFreezeAnew);
+}
 
 }  // namespace
 
@@ -188,7 +215,7 @@ absl::Status ChooseKernels(Planning& p) {
   const size_t count = p.cover.groups.size();
   std::vector<std::vector<int>> order(count);
   std::vector<std::vector<double>> cost(count);
-  std::vector<std::pair<size_t, Selector>> selectors;
+  Selectors selectors;
   for (size_t g = 0; g < count; ++g) {
     Group& group = p.cover.groups[g];
     if (group.kind != Unit::Kind::kKernel) continue;
@@ -198,6 +225,7 @@ absl::Status ChooseKernels(Planning& p) {
     cost[g] = selector.Costs();
     selectors.emplace_back(g, std::move(selector));
   }
+  WarnIfUnused(tools, selectors);
   p.choices = ChooseLayouts(p.graph, p.cover.groups, order, cost);
   for (const auto& [g, selector] : selectors) {
     selector.Note(p.choices[g].candidate);

@@ -97,7 +97,8 @@ std::string Hash(const std::string& bytes) {
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 
-std::string InWords(const mge_graph& g) {
+std::string InWords(const mge_problem& problem) {
+  const mge_graph& g = *problem.graph;
   std::string out;
   for (uint64_t i = 0; i < g.node_count; ++i) {
     const mge_text& op = g.nodes[i]->op;
@@ -109,7 +110,7 @@ std::string InWords(const mge_graph& g) {
     out += fmt::format(" {}{}", DTypeName(static_cast<DType>(v.dtype)),
                        ShapeText(std::span(v.dims, static_cast<size_t>(std::max(v.rank, 0)))));
   }
-  return out;
+  return out + fmt::format(" with {} thread{}", problem.threads, problem.threads == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -131,7 +132,7 @@ ProblemKey KeyOf(const Device& device, const mge_problem& problem, uint64_t requ
   w.Raw(g.inputs, g.input_count * sizeof(int32_t));
   w.Raw(g.outputs, g.output_count * sizeof(int32_t));
   for (uint64_t i = 0; problem.write_modes && i < g.output_count; ++i) w.Number(problem.write_modes[i]);
-  ProblemKey key = {.choice = Hash(w.bytes()), .timing = {}, .text = InWords(g)};
+  ProblemKey key = {.choice = Hash(w.bytes()), .timing = {}, .text = InWords(problem)};
   w.Number(static_cast<int64_t>(require));
   w.Number(static_cast<int64_t>(forbid));
   w.Text(device.backend().version());

@@ -14,7 +14,7 @@ struct ProblemKey {
   std::string choice;  // what a choice is a function of: problem, device class, the backend's set of candidates
   // What measured times hold for: that, what was asked of candidates, the very build of the backend, and the driver.
   std::string timing;
-  std::string text;    // in words: "Conv+Relu float32[1,3,8,8] float32[4,3,3,3]"
+  std::string text;    // in words: "Conv+Relu float32[1,3,8,8] float32[4,3,3,3] with 8 threads"
 };
 
 // Hex digits. Names of nodes and values do not count, nor the values of weights.

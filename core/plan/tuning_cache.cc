@@ -186,7 +186,9 @@ std::optional<TuningRecord> TuningCache::Read(const std::string& key) {
     return ParseTuningText(key, bytes);
   }();
   if (record.ok()) return *std::move(record);
-  logger_.Warning("measured times in '{}' are ignored and measured anew: {}", path, ErrorTitle(record.status()));
+  if (damaged_.insert(key).second) {
+    logger_.Warning("measured times in '{}' are ignored and measured anew: {}", path, ErrorTitle(record.status()));
+  }
   return std::nullopt;
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,6 +59,7 @@ class TuningCache {
   std::mutex mutex_;
   bool writable_;
   std::map<std::string, TuningRecord> records_;
+  std::set<std::string> damaged_;  // keys of the files that were reported
 };
 
 // The form of a file.

@@ -259,6 +259,15 @@ TEST_F(SharedTuning, NoLinkAndNoPipeIsFollowed) {
   EXPECT_THAT(piped.warnings, ElementsAre(HasSubstr("is no regular file")));
 }
 
+TEST_F(SharedTuning, ADamagedFileIsReportedOnceHoweverOftenItIsRead) {
+  std::ofstream(Entry(kKey)) << "damaged";
+  Heard heard(directory_);
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(heard.cache.Find(kKey).has_value());
+  heard.cache.Add(kKey, Sample());
+  EXPECT_TRUE(heard.cache.Find(kKey).has_value());
+  EXPECT_THAT(heard.warnings, ElementsAre(HasSubstr("are ignored and measured anew")));
+}
+
 TEST_F(SharedTuning, AFailedRenameLeavesNothingBehind) {
   std::filesystem::create_directories(Entry(kKey) + "/full");
   Heard heard(directory_);
