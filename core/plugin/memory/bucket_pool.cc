@@ -85,9 +85,8 @@ absl::StatusOr<mge_reservation> BucketPool::Take(uint64_t bytes, uint64_t alignm
   stats_.in_use += size;
   stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
   const Block& given = *block.release();
-  return Reservation({&given.slab, AlignUp(reinterpret_cast<uintptr_t>(given.slab.address), alignment), size,
-                      given.last_use.fence, given.last_use.value},
-                     &given);
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(given.slab.address), address = AlignUp(begin, alignment);
+  return Reservation({&given.slab, address, size - (address - begin), given.last_use.fence, given.last_use.value}, &given);
 }
 
 void BucketPool::Release(const mge_reservation& reservation, const mge_fence_point* last_use) {

@@ -452,35 +452,37 @@ TEST(GrowingPool, NeighboursInDifferentSlabsStayApart) {
   EXPECT_EQ(driver.released.size(), driver.acquired.size());
 }
 
-TEST(GrowingPool, RandomUseNeverOverlaps) {
-  Driver driver;
-  std::unique_ptr<Pool> pool = Make("growing", driver);
-  std::mt19937 random(7);
-  std::vector<mge_reservation> live;
-  for (int i = 0; i < 5000; ++i) {
-    if (live.empty() || random() % 3) {
-      live.push_back(*pool->Acquire(1 + random() % 50000, uint64_t{64} << random() % 5));
-    } else {
-      size_t at = random() % live.size();
-      driver.reached = static_cast<uint64_t>(i) / 2;
-      mge_fence_point use = At(static_cast<uint64_t>(i));
-      pool->Release(live[at], random() % 2 ? &use : nullptr);
-      live.erase(live.begin() + static_cast<std::ptrdiff_t>(at));
+TEST(Pools, RandomUseNeverOverlaps) {
+  for (const char* name : {"naive", "round", "growing"}) {
+    Driver driver;
+    std::unique_ptr<Pool> pool = Make(name, driver);
+    std::mt19937 random(7);
+    std::vector<mge_reservation> live;
+    for (int i = 0; i < 5000; ++i) {
+      if (live.empty() || random() % 3) {
+        live.push_back(*pool->Acquire(1 + random() % 50000, uint64_t{64} << random() % 5));
+      } else {
+        size_t at = random() % live.size();
+        driver.reached = static_cast<uint64_t>(i) / 2;
+        mge_fence_point use = At(static_cast<uint64_t>(i));
+        pool->Release(live[at], random() % 2 ? &use : nullptr);
+        live.erase(live.begin() + static_cast<std::ptrdiff_t>(at));
+      }
+      if (live.size() > 60) {
+        pool->Release(live.front());
+        live.erase(live.begin());
+      }
     }
-    if (live.size() > 60) {
-      pool->Release(live.front());
-      live.erase(live.begin());
+    std::sort(live.begin(), live.end(),
+              [](const auto& a, const auto& b) { return a.address < b.address; });
+    for (size_t i = 1; i < live.size(); ++i) {
+      EXPECT_LE(static_cast<char*>(live[i - 1].address) + live[i - 1].bytes, live[i].address) << name;
     }
+    for (const mge_reservation& r : live) pool->Release(r);
+    driver.reached = UINT64_MAX;
+    pool->Trim(MGE_TRIM_ALL);
+    EXPECT_EQ(pool->Stats().committed, 0u) << name;
   }
-  std::sort(live.begin(), live.end(),
-            [](const auto& a, const auto& b) { return a.address < b.address; });
-  for (size_t i = 1; i < live.size(); ++i) {
-    EXPECT_LE(static_cast<char*>(live[i - 1].address) + live[i - 1].bytes, live[i].address);
-  }
-  for (const mge_reservation& r : live) pool->Release(r);
-  driver.reached = UINT64_MAX;
-  pool->Trim(MGE_TRIM_ALL);
-  EXPECT_EQ(pool->Stats().committed, 0u);
 }
 
 // ---------------------------------------------------------------- reserve policies
