@@ -12,6 +12,7 @@
 #include <new>
 #include <thread>
 
+#include "core/conform/calls.h"
 #include "core/conform/subject.h"
 #include "fmt/format.h"
 
@@ -113,11 +114,15 @@ AllocationFailure::AllocationFailure(uint64_t n, bool for_ever, Entering enterin
 AllocationFailure::~AllocationFailure() { t_failure = nullptr; }
 bool AllocationFailure::Happened() { return t_failure && t_failure->happened(); }
 
-Within::Within(Side side, std::string_view call) : before_(t_side) {
+Within::Within(Side side, std::string_view call)
+    : before_(t_side), place_(side == Side::kBackend ? CallBoard::Enter(call) : -1) {
   if (side == Side::kBackend && t_failure && t_failure->entering_) t_failure->entering_(call);
   t_side = side;
 }
-Within::~Within() { t_side = before_; }
+Within::~Within() {
+  CallBoard::Leave(place_);
+  t_side = before_;
+}
 
 void CountAllocationsOf(void* library) {
   link_map* map = nullptr;

@@ -49,7 +49,7 @@ class AllocationFailure {
   uint64_t seen_ = 0;
 };
 
-// Where this thread is, as long as it lives.
+// Where this thread is, as long as it lives; in the backend with the name of the call, see calls.h.
 enum class Side { kKit, kBackend };
 class Within {
  public:
@@ -60,6 +60,7 @@ class Within {
 
  private:
   const Side before_;
+  const int place_;
 };
 
 // Calls f, which does nothing but call the backend.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fences: values, order between queues, threads, failures that travel, limits of time.
 #include <atomic>
-#include <functional>
 #include <thread>
 
 #include "core/conform/device_memory.h"
@@ -55,35 +54,9 @@ absl::Status CheckTimeout(Subject& s) {
   return absl::OkStatus();
 }
 
-// Work that stands behind a fence which nobody has signalled. A queue may wait in the calling thread.
-class Gated {
- public:
-  Gated(Subject& s, mge_queue* queue, mge_fence* gate, std::function<mge_code(mge_error*)> then) {
-    thread_ = std::thread([this, &s, queue, gate, then = std::move(then)] {
-      status_ = Call("waiting on a queue", [&](mge_error* e) {
-        mge_code code = s.plugin().queue->wait(queue, gate, 1, e);
-        return code == MGE_OK ? then(e) : code;
-      });
-    });
-  }
-  ~Gated() {
-    if (thread_.joinable()) thread_.join();
-  }
-  absl::Status Join() {
-    thread_.join();
-    return status_;
-  }
-
- private:
-  std::thread thread_;
-  absl::Status status_;
-};
-
 absl::Status CheckWait(Subject& s) {
   MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
-  MGE_ASSIGN_OR_RETURN(Queue first, Queue::Create(s));
-  MGE_ASSIGN_OR_RETURN(Queue second, Queue::Create(s, MGE_QUEUE_COPY_OUT));
-  MGE_ASSIGN_OR_RETURN(Fence gate, Fence::Create(s));
+  MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s, MGE_QUEUE_COPY_OUT));
   MGE_ASSIGN_OR_RETURN(Fence done, Fence::Create(s));
   constexpr size_t kBytes = 4096;
   MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 2 * kBytes));
@@ -91,18 +64,15 @@ absl::Status CheckWait(Subject& s) {
   unsigned char *from = slab.address(), *to = from + kBytes;
   MGE_RETURN_IF_ERROR(transfer.ToDevice(from, old.data(), kBytes));
   MGE_RETURN_IF_ERROR(transfer.ToDevice(to, zeros.data(), kBytes));
-  Gated gated(s, second, gate, [&](mge_error* e) {
-    mge_code code = s.plugin().queue->copy(second, to, from, kBytes, e);
-    return code == MGE_OK ? s.plugin().queue->signal(second, done, 1, e) : code;
-  });
-  // From here on the gate must be opened whatever is found, or the thread above would wait for ever.
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Gated> gated, Gated::Enqueue(s, queue, [&](mge_error* e) {
+    mge_code code = s.plugin().queue->copy(queue, to, from, kBytes, e);
+    return code == MGE_OK ? s.plugin().queue->signal(queue, done, 1, e) : code;
+  }));
   mge_code early = done.Ask(1, kShortNs);
-  absl::Status status = transfer.ToHost(got.data(), to, kBytes);
+  MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), to, kBytes));
   bool ran = got != zeros;
-  absl::Status put = transfer.ToDevice(from, fresh.data(), kBytes);
-  absl::Status opened = Signal(s, first, gate, 1);
-  MGE_RETURN_IF_ERROR(gated.Join());
-  for (const absl::Status& part : {status, put, opened}) MGE_RETURN_IF_ERROR(part);
+  MGE_RETURN_IF_ERROR(transfer.ToDevice(from, fresh.data(), kBytes));
+  MGE_RETURN_IF_ERROR(gated->Open());
   MGE_RETURN_IF_ERROR(done.Await(1));
   if (ran) return Broken("a copy ran before the fence that its queue waits for");
   if (early != MGE_DEADLINE_EXCEEDED)

@@ -2,7 +2,6 @@
 // Slabs, what happens where there is no memory, stream-ordered release, ranges of virtual memory.
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
 #include "core/conform/device_memory.h"
 #include "core/conform/trial.h"
@@ -155,40 +154,25 @@ absl::Status CheckReleaseAfter(Subject& s) {
   constexpr size_t kBytes = 65536;
   MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
   MGE_ASSIGN_OR_RETURN(Queue busy, Queue::Create(s));
-  MGE_ASSIGN_OR_RETURN(Queue opener, Queue::Create(s, MGE_QUEUE_COPY_IN));
-  MGE_ASSIGN_OR_RETURN(Fence gate, Fence::Create(s));
   MGE_ASSIGN_OR_RETURN(Fence done, Fence::Create(s));
   MGE_ASSIGN_OR_RETURN(Slab target, Slab::Acquire(s, kBytes));
   MGE_ASSIGN_OR_RETURN(Slab source, Slab::Acquire(s, kBytes));
   Bytes want = Pattern(kBytes, 3), other = Pattern(kBytes, 4), got(kBytes);
   MGE_RETURN_IF_ERROR(transfer.ToDevice(source.address(), want.data(), kBytes));
-  // A queue that waits in the calling thread may wait here.
-  absl::Status enqueued;
-  std::thread worker([&] {
-    enqueued = Call("waiting, copying, signalling", [&](mge_error* e) {
-      mge_code code = api->wait(busy, gate, 1, e);
-      if (code == MGE_OK) code = api->copy(busy, target.address(), source.address(), kBytes, e);
-      return code == MGE_OK ? api->signal(busy, done, 1, e) : code;
-    });
-  });
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Gated> gated, Gated::Enqueue(s, busy, [&](mge_error* e) {
+    mge_code code = api->copy(busy, target.address(), source.address(), kBytes, e);
+    return code == MGE_OK ? api->signal(busy, done, 1, e) : code;
+  }));
   mge_fence_point last = {sizeof(last), 0, done, 1};
   memory.slab_release_after(s.device(), &source.raw(), &last);
   source.Forget();
   std::vector<Slab> later;
-  absl::Status used;
-  for (int i = 0; i < 4 && used.ok(); ++i) {
-    absl::StatusOr<Slab> slab = Slab::Acquire(s, kBytes);
-    used = slab.status();
-    if (slab.ok()) {
-      used = transfer.ToDevice(slab->address(), other.data(), kBytes);
-      later.push_back(*std::move(slab));
-    }
+  for (int i = 0; i < 4; ++i) {
+    MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, kBytes));
+    MGE_RETURN_IF_ERROR(transfer.ToDevice(slab.address(), other.data(), kBytes));
+    later.push_back(std::move(slab));
   }
-  mge_error ignored;
-  api->signal(opener, gate, 1, &ignored);
-  worker.join();
-  MGE_RETURN_IF_ERROR(used);
-  MGE_RETURN_IF_ERROR(enqueued);
+  MGE_RETURN_IF_ERROR(gated->Open());
   MGE_RETURN_IF_ERROR(done.Await(1));
   MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), target.address(), kBytes));
   std::string d = Difference(got, want);

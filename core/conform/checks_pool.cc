@@ -216,17 +216,14 @@ absl::Status CheckFences(Subject& s) {
   if (!api) return NotOffered("the backend has no queues, so that nothing is in use behind the host's back");
   if (!s.plugin().memory->own_pool) return Pool::Create(s).status();
   // The fences outlive the pool, and what is enqueued on the queues ends before both.
-  MGE_ASSIGN_OR_RETURN(Fence gate, Fence::Create(s));
   MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
   MGE_ASSIGN_OR_RETURN(Fence other, Fence::Create(s));
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
-  // What is enqueued on `queue` is not reached before `gate` is.
   MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
-  MGE_ASSIGN_OR_RETURN(Queue opener, Queue::Create(s));
-  MGE_RETURN_IF_ERROR(Call("waiting", [&](mge_error* e) { return api->wait(queue, gate, 1, e); }));
-  for (uint64_t value : {1, 2}) {
-    MGE_RETURN_IF_ERROR(Call("signalling", [&](mge_error* e) { return api->signal(queue, fence, value, e); }));
-  }
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Gated> gated, Gated::Enqueue(s, queue, [&](mge_error* e) {
+    mge_code code = api->signal(queue, fence, 1, e);
+    return code == MGE_OK ? api->signal(queue, fence, 2, e) : code;
+  }));
   const mge_fence_point before = {sizeof(before), 0, fence, 1}, last = {sizeof(last), 0, fence, 2},
                         elsewhere = {sizeof(elsewhere), 0, other, 9};
   MGE_ASSIGN_OR_RETURN(mge_reservation busy, pool->Acquire(40000));
@@ -243,7 +240,7 @@ absl::Status CheckFences(Subject& s) {
     if (!Disjoint({busy, r}).ok()) return Broken("a part of a block was handed out before the fence of its last use");
   }
   MGE_RETURN_IF_ERROR(Disjoint(held));
-  MGE_RETURN_IF_ERROR(Call("signalling", [&](mge_error* e) { return api->signal(opener, gate, 1, e); }));
+  MGE_RETURN_IF_ERROR(gated->Open());
   MGE_RETURN_IF_ERROR(fence.Await(2));
   for (const mge_reservation& r : held) pool->Release(r);
   pool->Trim(MGE_TRIM_ALL);

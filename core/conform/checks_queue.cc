@@ -195,7 +195,7 @@ absl::Status CheckDestroy(Subject& s) {
   MGE_ASSIGN_OR_RETURN(Queue other, Queue::Create(s));
   MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
   auto waits = std::async(std::launch::async, [&] {
-    return Call("waiting for a fence", [&](mge_error* e) { return api->wait(queue, fence, 1, e); });
+    return Call("waiting on a queue", [&](mge_error* e) { return api->wait(queue, fence, 1, e); });
   });
   if (waits.wait_for(std::chrono::milliseconds(100)) == std::future_status::timeout) {  // a queue that does so in the caller
     MGE_RETURN_IF_ERROR(Call("signalling a fence", [&](mge_error* e) { return api->signal(other, fence, 1, e); }));
@@ -383,7 +383,7 @@ absl::Status UseQueue(Subject& s, mge_queue* queue, const Fence& fence, unsigned
   const mge_queue_api& api = *s.plugin().queue;
   MGE_RETURN_IF_ERROR(Call("copying", [&](mge_error* e) { return api.copy(queue, memory + 64, memory, 64, e); }));
   MGE_RETURN_IF_ERROR(Call("signalling", [&](mge_error* e) { return api.signal(queue, fence, value, e); }));
-  MGE_RETURN_IF_ERROR(Call("waiting", [&](mge_error* e) { return api.wait(queue, fence, value, e); }));
+  MGE_RETURN_IF_ERROR(Call("waiting on a queue", [&](mge_error* e) { return api.wait(queue, fence, value, e); }));
   return fence.Await(value);
 }
 

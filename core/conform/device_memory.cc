@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/conform/device_memory.h"
 
+#include <chrono>
 #include <cstring>
 
 #include "fmt/format.h"
@@ -86,6 +87,29 @@ absl::Status Fence::Await(uint64_t value) const {
   if (code == MGE_OK) return absl::OkStatus();
   if (code == MGE_DEADLINE_EXCEEDED) return NotReached(value);
   return Answer(code, {code, text, {}}, fmt::format("a fence that should reach {}", value));
+}
+
+absl::StatusOr<std::unique_ptr<Gated>> Gated::Enqueue(Subject& subject, mge_queue* queue,
+                                                      std::function<mge_code(mge_error*)> then) {
+  MGE_ASSIGN_OR_RETURN(Fence gate, Fence::Create(subject));
+  MGE_ASSIGN_OR_RETURN(Queue opener, Queue::Create(subject));
+  std::unique_ptr<Gated> gated(new Gated(subject, std::move(gate), std::move(opener)));
+  gated->enqueued_ = std::async(std::launch::async, [g = gated.get(), queue, then = std::move(then)] {
+    MGE_RETURN_IF_ERROR(
+        Call("waiting on a queue", [&](mge_error* e) { return g->subject_.plugin().queue->wait(queue, g->gate_, 1, e); }));
+    return Call("enqueuing behind a wait", then);
+  });
+  // A queue that does not wait in the calling thread has it all by then.
+  gated->enqueued_.wait_for(std::chrono::milliseconds(100));
+  return gated;
+}
+
+absl::Status Gated::Open() {
+  if (!enqueued_.valid()) return absl::OkStatus();
+  absl::Status opened =
+      Call("signalling a fence", [&](mge_error* e) { return subject_.plugin().queue->signal(opener_, gate_, 1, e); });
+  absl::Status enqueued = enqueued_.get();
+  return opened.ok() ? enqueued : opened;
 }
 
 absl::StatusOr<Transfer> Transfer::Create(Subject& subject) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <future>
 #include <memory>
 #include <span>
 #include <vector>
@@ -71,6 +73,27 @@ class Fence {
  private:
   const mge_queue_api* api_ = nullptr;
   std::unique_ptr<mge_fence, Destroyer<mge_fence>> fence_;
+};
+
+// Work behind a gate that nobody has opened yet. It is enqueued in a thread of its own: a queue may wait in the calling
+// thread.
+class Gated {
+ public:
+  // `then` enqueues on `queue` what comes behind the gate.
+  static absl::StatusOr<std::unique_ptr<Gated>> Enqueue(Subject& subject, mge_queue* queue,
+                                                        std::function<mge_code(mge_error*)> then);
+  ~Gated() { (void)Open(); }
+  Gated(const Gated&) = delete;
+  Gated& operator=(const Gated&) = delete;
+  absl::Status Open();  // what enqueuing answered, the first time
+
+ private:
+  Gated(Subject& subject, Fence gate, Queue opener)
+      : subject_(subject), gate_(std::move(gate)), opener_(std::move(opener)) {}
+  Subject& subject_;
+  Fence gate_;
+  Queue opener_;
+  std::future<absl::Status> enqueued_;
 };
 
 // Copies between host and device memory, by the host where it can reach the slab, else over a queue of its own.

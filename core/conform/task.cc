@@ -20,6 +20,7 @@
 #include <memory>
 
 #include "core/base/status.h"
+#include "core/conform/calls.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
@@ -37,11 +38,13 @@ struct Child {
   double seconds = 0;  // its limit
   std::string text, said;
   std::string check, where;  // the last Begin and At
-  bool silent = false;       // it has closed its records
+  CallBoard calls;
+  bool silent = false;  // it has closed its records
   bool complete = false, stopped = false;
 };
 
-[[noreturn]] void BeChild(const Task& task, int records, int output) {
+[[noreturn]] void BeChild(const Task& task, int records, int output, const CallBoard& calls) {
+  calls.Serve();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   mallopt(M_ARENA_MAX, 1);  // one heap for all threads, so that what is in use can be compared
   rlimit no_core = {0, 0};
@@ -77,7 +80,7 @@ bool Spawn(const Task& task, Child& child) {
   if (child.pid == 0) {
     close(records[0]);
     close(output[0]);
-    BeChild(task, records[1], output[1]);
+    BeChild(task, records[1], output[1], child.calls);
   }
   close(records[1]);
   close(output[1]);
@@ -146,6 +149,7 @@ void Finish(Child& child, int status, const OnRecord& on_record, const OnDone& o
   close(child.output);
   Hear(child, on_record);
   if (std::string ending = Ending(child, status); !ending.empty()) {
+    if (std::string calls = child.calls.Calls(); !calls.empty()) ending += ", while " + calls;
     if (!child.said.empty()) {
       size_t from = child.said.size() > kLastWords ? child.said.size() - kLastWords : 0;
       ending += "; it said: " + child.said.substr(from);

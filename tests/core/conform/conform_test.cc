@@ -11,9 +11,11 @@
 #include <stdexcept>
 #include <thread>
 
+#include "core/conform/allocations.h"
 #include "core/conform/cases.h"
 #include "core/conform/losses.h"
 #include "core/conform/task.h"
+#include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -116,6 +118,19 @@ TEST(Conform, APoolOfTheHostsThatABackendWrapsPasses) {
   ASSERT_TRUE(report.ok());
   EXPECT_TRUE(report->passed()) << Findings(*report);
   EXPECT_GE(report->Count(Outcome::kPassed), 10u);
+}
+
+// The template's queues wait in the calling thread.
+TEST(Conform, APoolOfOnesOwnInTheTemplateIsJudgedByTheFencesItKeeps) {
+  auto judge = [](const char* name) {
+    return Judge(fmt::format(MGE_BINARY_DIR "/tests/template/mge_{}.so", name), {.only = {"pool.", "fence.", "memory."}});
+  };
+  absl::StatusOr<Report> keeps = judge("keeps_fences"), forgets = judge("forgets_fences");
+  ASSERT_TRUE(keeps.ok() && forgets.ok());
+  EXPECT_TRUE(keeps->passed()) << Findings(*keeps);
+  EXPECT_EQ(Named(*keeps, "pool.last_use").outcome, Outcome::kPassed);
+  EXPECT_EQ(Findings(*forgets),
+            "pool.last_use: : a block was handed out again before the fence of its last use was reached\n");
 }
 
 TEST(Conform, WhatAllChecksNeedIsOneFindingAndTheyAreNotTried) {
@@ -309,6 +324,21 @@ TEST(Tasks, NameCrashesExitsAndHangsAndGoOn) {
   EXPECT_EQ(found[2], "c first : did not come back within 0.2 s");
   EXPECT_THAT(found[3], HasSubstr("thrown"));
   EXPECT_EQ(found[4], "e third here: tab and line");
+}
+
+TEST(Tasks, NameTheCallsThatHangOrCrash) {
+  auto found = FindingsOf({
+      {"a", "first",
+       [](Witness&) {
+         InBackend("creating a queue", [] {});
+         std::thread([] { InBackend("waiting on a queue", [] { pause(); }); }).detach();
+         for (;;) pause();
+       },
+       0.2},
+      {"b", "first", [](Witness&) { InBackend("launching", [] { raise(SIGSEGV); }); }, 20},
+  });
+  EXPECT_THAT(found, testing::ElementsAre("a first : did not come back within 0.2 s, while waiting on a queue",
+                                          "b first : crashed the process (SIGSEGV), while launching"));
 }
 
 TEST(Tasks, GetMoreTimeForWorkThatIsSlowButNotForEver) {

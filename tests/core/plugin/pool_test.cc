@@ -484,9 +484,9 @@ TEST(GrowingPool, NeighboursInDifferentSlabsStayApart) {
   EXPECT_EQ(driver.released.size(), driver.acquired.size());
 }
 
-TEST(GrowingPool, RandomUseNeverOverlaps) {
+TEST_P(AnyPool, GivesBlocksThatNeverOverlap) {
   Driver driver;
-  std::unique_ptr<Pool> pool = Make("growing", driver);
+  std::unique_ptr<Pool> pool = Make(GetParam(), driver);
   std::mt19937 random(7);
   std::vector<mge_reservation> live;
   for (int i = 0; i < 5000; ++i) {

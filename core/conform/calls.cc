@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/conform/calls.h"
+
+#include <sys/mman.h>
+
+#include <atomic>
+
+namespace mge::conform {
+namespace {
+
+constexpr int kPlaces = 16;       // calls at a time; those beyond are not written
+constexpr size_t kLongest = 100;  // of a name
+
+}  // namespace
+
+struct CallBoard::Places {
+  struct Place {
+    std::atomic<bool> taken;
+    char call[kLongest + 1];
+  } places[kPlaces];
+};
+
+CallBoard::Places* CallBoard::served_ = nullptr;
+
+CallBoard::CallBoard() {
+  void* memory = mmap(nullptr, sizeof(Places), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  places_ = memory == MAP_FAILED ? nullptr : static_cast<Places*>(memory);
+}
+
+CallBoard::~CallBoard() {
+  if (places_) munmap(places_, sizeof(Places));
+}
+
+void CallBoard::Serve() const { served_ = places_; }
+
+std::string CallBoard::Calls() const {
+  std::string out;
+  for (int i = 0; places_ && i < kPlaces; ++i) {
+    const auto& [taken, call] = places_->places[i];
+    if (taken && out.find(call) == std::string::npos) out += (out.empty() ? "" : ", ") + std::string(call);
+  }
+  return out;
+}
+
+int CallBoard::Enter(std::string_view call) {
+  for (int i = 0; served_ && i < kPlaces; ++i) {
+    auto& [taken, name] = served_->places[i];
+    if (taken.exchange(true)) continue;
+    name[call.copy(name, kLongest)] = 0;
+    return i;
+  }
+  return -1;
+}
+
+void CallBoard::Leave(int place) {
+  if (place >= 0) served_->places[place].taken = false;
+}
+
+}  // namespace mge::conform
