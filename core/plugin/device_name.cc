@@ -9,6 +9,7 @@
 #include "core/base/nearest.h"
 #include "core/plugin/note.h"
 #include "fmt/format.h"
+#include "mge/plugin/names.hpp"
 
 namespace mge {
 namespace {
@@ -18,7 +19,6 @@ constexpr std::string_view kWellKnown[] = {"cpu",  "gpu",         "xpu",  "cuda"
 constexpr int kMaxNumber = 65535;
 constexpr int kMaxThreads = 1024;
 constexpr size_t kMaxList = 64;
-constexpr size_t kShortestName = 3;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
@@ -90,7 +90,7 @@ std::optional<Head> ParseHead(std::string_view text) {
 std::optional<Wrong> ParseMultithread(std::string_view text, DeviceName& out) {
   constexpr std::string_view kFix =
       "write multithread4:0 (4 threads on device 0) or multithread:default:4";
-  out.cls = "multithread";
+  out.cls = kMultithread;
   std::string_view rest = text.substr(out.cls.size());
   std::optional<int> threads;
   if (constexpr std::string_view kDefault = ":default:"; rest.starts_with(kDefault)) {
@@ -116,8 +116,7 @@ std::optional<Wrong> ParseMultithread(std::string_view text, DeviceName& out) {
 
 std::optional<Wrong> Parse(std::string_view text, DeviceName& out) {
   if (text.empty()) return Wrong{"a name is empty", std::string(kForms)};
-  if (text.size() < kShortestName) return NotAName(text);
-  if (text.starts_with("multithread")) return ParseMultithread(text, out);
+  if (text.starts_with(kMultithread)) return ParseMultithread(text, out);
   if (text == "cpu:default") {
     out.cls = "cpu";
     out.synchronous = true;
@@ -177,7 +176,7 @@ absl::Status Bad(std::string_view text, Wrong wrong, std::string_view where) {
 std::span<const std::string_view> WellKnownDeviceClasses() { return kWellKnown; }
 
 std::string DeviceName::ToString() const {
-  if (cls == "multithread") {
+  if (cls == kMultithread) {
     return synchronous ? fmt::format("multithread:default:{}", threads)
                        : fmt::format("multithread{}:{}", threads, number);
   }

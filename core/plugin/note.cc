@@ -177,7 +177,7 @@ bool ScanNotes(std::span<const std::byte> segment, uint64_t alignment, NoteReadi
 bool IsBackendName(std::string_view name) { return WhyNoBackendName(name).empty(); }
 
 bool IsClassName(std::string_view name) {
-  return !name.empty() && name.size() < sizeof(mge_note::classes) && name[0] != '_' &&
+  return name.size() >= kShortestClass && name.size() < sizeof(mge_note::classes) && name[0] != '_' &&
          std::all_of(name.begin(), name.end(),
                      [](char c) { return c != ',' && IsClassesCharacter(c); });
 }

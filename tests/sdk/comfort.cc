@@ -200,6 +200,8 @@ static_assert(mge::WhyNoBackendName("demo_2").empty() && mge::WhyNoClassList("de
 static_assert(!mge::WhyNoBackendName("2demo").empty() && !mge::WhyNoBackendName("").empty());
 static_assert(!mge::WhyNoClassName("box").empty() && !mge::WhyNoClassName("xpu").empty());
 static_assert(!mge::WhyNoClassName("a1").empty() && !mge::WhyNoClassName("").empty());
+static_assert(!mge::WhyNoClassName("a").empty() && mge::WhyNoClassName("ab").empty());
+static_assert(!mge::WhyNoClassName("multithreads").empty() && mge::WhyNoClassName("multi").empty());
 static_assert(!mge::WhyNoClassList("gpu").empty() && !mge::WhyNoClassList("demo,").empty());
 
 }  // namespace

@@ -4,7 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
 #include "core/base/errors.h"
+#include "mge/plugin/names.hpp"
 
 namespace mge {
 namespace {
@@ -55,6 +59,8 @@ TEST(DeviceName, WhatIsNoneIsRefused) {
                            " ",
                            "0",
                            "x",
+                           "a0",
+                           "a(0)",
                            "cpu-1",
                            "cpu0:",
                            "cpu0:x",
@@ -87,6 +93,20 @@ TEST(DeviceName, WhatIsNoneIsRefused) {
     EXPECT_EQ(ErrorId(name.status()), errors::kBadDeviceName.id) << text;
     EXPECT_EQ(PartsOf(name.status()).where, "MGE_DEFAULT_DEVICE");
     EXPECT_NE(PartsOf(name.status()).fix, "") << text;
+  }
+}
+
+// So whatever a backend may call its devices, the user can say.
+TEST(DeviceName, EveryClassThatABackendMayHaveIsUnderstood) {
+  for (std::string cls : {"ab", "a_", "npu", "default", "multi", "xpu_b", "cpu_pinned_b", "virtual"}) {
+    ASSERT_EQ(WhyNoClassName(cls), "") << cls;
+    for (const auto& [text, number] : {std::pair(cls + "0", 0), {cls + "10", 10}, {cls + "x", kLowestUsable}}) {
+      EXPECT_EQ(*ParseDeviceName(text), (DeviceName{.cls = cls, .number = number})) << text;
+    }
+  }
+  for (std::string cls : {"a", "multithread", "multithreads"}) {
+    EXPECT_NE(WhyNoClassName(cls), "") << cls;
+    EXPECT_FALSE(ParseDeviceName(cls + "x").ok()) << cls;
   }
 }
 

@@ -106,6 +106,8 @@ TEST_F(Note, TextsAreChecked) {
   EXPECT_EQ(code([](mge_note& n) { std::strcpy(n.classes, "host"); }), VerdictCode::kBadNote);
   EXPECT_EQ(code([](mge_note& n) { std::strcpy(n.classes, "cpu,xpu"); }), VerdictCode::kBadNote);
   EXPECT_EQ(code([](mge_note& n) { std::strcpy(n.classes, "gpux"); }), VerdictCode::kBadNote);
+  EXPECT_EQ(code([](mge_note& n) { std::strcpy(n.classes, "a"); }), VerdictCode::kBadNote);
+  EXPECT_EQ(code([](mge_note& n) { std::strcpy(n.classes, "multithreads"); }), VerdictCode::kBadNote);
   EXPECT_EQ(code([](mge_note& n) { std::strcpy(n.classes, "npu"); }), VerdictCode::kOk);
   EXPECT_EQ(code([](mge_note& n) { n.struct_size = 12; }), VerdictCode::kBadNote);
   EXPECT_EQ(code([](mge_note& n) { n.struct_size = UINT32_MAX; }), VerdictCode::kBadNote);

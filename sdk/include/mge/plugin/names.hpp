@@ -20,15 +20,21 @@ constexpr std::string_view WhyNoBackendName(std::string_view name) {
   return {};
 }
 
+// What names of devices ask of a class.
+inline constexpr size_t kShortestClass = 2;
+inline constexpr std::string_view kMultithread = "multithread";  // begins the host's names that say a number of threads
+
 // Why a device class cannot have this name; empty if it can.
 constexpr std::string_view WhyNoClassName(std::string_view name) {
   if (name.empty()) return "a device class needs a name";
+  if (name.size() < kShortestClass) return "a device class has at least 2 letters";
   if (name[0] < 'a' || name[0] > 'z') return "a device class begins with a-z";
   for (char c : name) {
     if ((c < 'a' || c > 'z') && c != '_') return "a device class is of a-z and _: digits are the number of a device";
   }
   if (name.back() == 'x') return "a device class does not end in x, which stands for any number in names of devices";
-  for (std::string_view own : {"host", "xpu", "multithread", "cpu_pinned", "cpu_shared"}) {
+  if (name.starts_with(kMultithread)) return "a device class does not begin with multithread, as the host's own names do";
+  for (std::string_view own : {"host", "xpu", "cpu_pinned", "cpu_shared"}) {
     if (name == own) return "the host uses this word for devices of its own";
   }
   return {};
