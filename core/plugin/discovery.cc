@@ -40,7 +40,7 @@ std::string RealPath(const std::string& path) {
 
 constexpr std::string_view kTrustFix =
     "chown it (and the directories above) to root or to yourself and take write permission from group and others: "
-    "chmod go-w";
+    "chmod go-w; in a directory that all share, such as /tmp, make one of your own";
 
 // Names of the directory's *.so, sorted, so that the order of the file system never matters.
 std::vector<std::string> LibrariesIn(const std::string& path) {
