@@ -58,6 +58,10 @@ std::vector<std::string> LibrariesIn(const std::string& path) {
 
 // Whether the user's own rules let an open file in, which has passed all others.
 void JudgeByRules(int fd, const PluginRules& rules, PluginFile& file) {
+  if (std::find(rules.skip.begin(), rules.skip.end(), file.name) != rules.skip.end()) {
+    return Judge(file, Verdict::kSkipped, VerdictCode::kLeftOut, fmt::format("plugin.skip names backend '{}'", file.name),
+                 "to use it, take it off that list: `mge env plugin.skip` says where it is set");
+  }
   auto unreadable = [&](const absl::Status& status) {
     Judge(file, Verdict::kRefused, VerdictCode::kUnreadable, PartsOf(status).what, "make it a file that you may read");
   };

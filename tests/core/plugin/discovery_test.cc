@@ -116,6 +116,21 @@ TEST(Discovery, AStickyDirectoryIsNoneToSearch) {
   EXPECT_THAT(FormatError(installed.status()), HasSubstr("mode 1777"));
 }
 
+TEST(Discovery, WhatTheUserLeavesOutIsSkippedByItsName) {
+  PluginFolder folder;
+  for (const char* kind : {"good", "card"}) folder.Add(kind);
+  PluginDirectory directory = {folder.path(), "MGE_PLUGIN_PATH"};
+  Discovery discovery = DiscoverPlugins(std::span(&directory, 1), MGE_ISA_KNOWN_BITS, {.skip = {"good", "nobody"}});
+  EXPECT_THAT(NamesOf(discovery), ElementsAre("mge_card.so"));
+  ASSERT_EQ(discovery.rejected.size(), 1u);
+  const PluginFile& file = discovery.rejected[0];
+  EXPECT_EQ(file.name, "good");
+  EXPECT_EQ(file.verdict, Verdict::kSkipped);
+  EXPECT_EQ(VerdictCodeName(file.code), "left_out");
+  EXPECT_EQ(file.reason, "plugin.skip names backend 'good'");
+  EXPECT_THAT(file.fix, HasSubstr("mge env plugin.skip"));
+}
+
 TEST(Discovery, ForeignOwnersAreRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to give a file to another user";
   PluginFolder folder;
