@@ -72,6 +72,18 @@ TEST(Doctor, IsNamedWhereABackendEndsACommand) {
   }
 }
 
+TEST(Doctor, IsNamedWhereABackendHangsACommandWithTheWayToLeaveItOut) {
+  HostileFolder folder;
+  folder.AddHostile("start_loop");
+  Outcome o = folder.Mge("devices", "timeout -k 1 10");
+  EXPECT_EQ(o.code, 124);
+  EXPECT_THAT(o.err, AllOf(HasSubstr("'start_loop' (" + folder.At("mge_start_loop.so")), HasSubstr("`mge doctor`"),
+                           HasSubstr("MGE_PLUGIN_SKIP=start_loop ")));
+  Outcome without = folder.Mge("devices", "MGE_PLUGIN_SKIP=start_loop");
+  EXPECT_EQ(without.code, 0) << without.err;
+  EXPECT_EQ(without.err, "");
+}
+
 TEST(Doctor, AStartThatIsOnlySlowPassesAndTheWayOutOfAHastyVerdictIsNamed) {
   HostileFolder folder;
   folder.AddHostile("start_slow");
