@@ -135,6 +135,25 @@ Status ListDevices(RuntimeOptions options, Runtime* runtime, Json* devices) {
   return {};
 }
 
+// Makes a runtime that opens this file and no other. The other backends are found, and left out by their names, so that what
+// is set for them is nothing unknown.
+Status StartAlone(const Globals& globals, const std::string& file, RuntimeOptions* options, Runtime* runtime) {
+  options->command_line = globals.settings;
+  options->config_files = globals.config_files;
+  std::string text, own, others;
+  if (Status s = Plugins::Judge(*options, "", &text); !s.ok()) return s;
+  const Json found = Json::parse(text);
+  for (const Json& row : found["files"]) {
+    if (row["path"] == file) own = row["name"].get<std::string>();
+  }
+  for (const Json& row : found["files"]) {
+    const std::string name = row["name"].get<std::string>();
+    if (name != own && !name.empty()) others += (others.empty() ? "" : ",") + name;
+  }
+  options->settings = {"plugin.skip=" + others};
+  return Runtime::Create(*options, runtime);
+}
+
 }  // namespace
 
 int ProbeBackend(const Globals& globals, const std::string& file) {
@@ -142,16 +161,12 @@ int ProbeBackend(const Globals& globals, const std::string& file) {
   rlimit none = {0, 0};
   setrlimit(RLIMIT_CORE, &none);
   signal(SIGPIPE, SIG_IGN);
-  RuntimeOptions options;
-  options.settings = {"plugin.path=" + file};
-  options.built_in_plugins = false;
-  options.command_line = globals.settings;
-  options.config_files = globals.config_files;
 
   Tell({{"stage", "starting"}});
   {
+    RuntimeOptions options;
     Runtime runtime;
-    if (Status s = Runtime::Create(options, &runtime); !s.ok()) {
+    if (Status s = StartAlone(globals, file, &options, &runtime); !s.ok()) {
       Tell({{"plugin", {{"verdict", "refused"}, {"code", "bad_setting"}, {"reason", s.title()}, {"fix", s.fix()}}}});
       Tell({{"stage", "leaving the process"}});
       return 0;
@@ -159,7 +174,9 @@ int ProbeBackend(const Globals& globals, const std::string& file) {
     std::string text;
     if (Status s = runtime.Report("mge.plugins/1", &text); !s.ok()) return s.kind();
     const Json plugins = Json::parse(text);
-    for (const Json& row : plugins["files"]) Tell({{"plugin", row}});
+    for (const Json& row : plugins["files"]) {
+      if (row["path"] == file) Tell({{"plugin", row}});
+    }
     Tell({{"stage", "opening its devices"}});
     Json devices;
     if (Status s = ListDevices(options, &runtime, &devices); !s.ok()) return s.kind();

@@ -208,6 +208,35 @@ TEST(Doctor, GoodBackendsPassWithTheOperatorThatRan) {
   EXPECT_THAT(text.out, AllOf(HasSubstr("passed    " + folder.At("mge_quiet.so")), HasSubstr("hostile0: Relu runs")));
 }
 
+TEST(Doctor, WhatIsSetForOneBackendIsNoFaultOfTheOthers) {
+  if (!std::filesystem::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
+  HostileFolder folder;
+  folder.AddHostile("quiet");
+  folder.Write("virtual.toml", "[virtual]\ndevices = 2\n");
+  const std::pair<std::string, std::string> ways[] = {{"--set virtual.devices=2", ""},
+                                                      {"--config " + folder.At("virtual.toml"), ""},
+                                                      {"", "MGE_STRICT_ENV=1 MGE_VIRTUAL_DEVICES=2"}};
+  for (const auto& [option, variables] : ways) {
+    Outcome o = folder.Mge("doctor --json " + option, variables);
+    EXPECT_EQ(o.code, 0) << option << variables << o.out << o.err;
+    const Json report = o.json();
+    for (const Json& row : report["plugins"]) EXPECT_EQ(row["troubled"], false) << option << variables << row;
+    EXPECT_EQ(RowOf(report["plugins"], "quiet")["state"], "passed") << option << variables;
+    EXPECT_EQ(RowOf(report["plugins"], "virtual")["devices"].size(), 2u) << option << variables;
+  }
+}
+
+TEST(Doctor, ABackendIsTriedWhereverItLies) {
+  HostileFolder folder;
+  std::filesystem::create_directory(folder.At("a:b,c d"));
+  folder.Mode("a:b,c d", 0755);
+  folder.Write("a:b,c d/mge_quiet.so", HostileBytes("quiet"));
+  folder.Write("mge.toml", fmt::format("[plugin]\npath = [\"{}\"]\n", folder.At("a:b,c d")));
+  Outcome o = folder.Mge("doctor --json --config " + folder.At("mge.toml"), "MGE_PLUGIN_PATH=");
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  EXPECT_EQ(RowOf(o.json()["plugins"], "quiet")["state"], "passed");
+}
+
 TEST(Doctor, ABackendThatMakesDevicesOnDemandIsTriedWithOneAndTheReportSaysSo) {
   HostileFolder folder;
   if (!std::filesystem::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
