@@ -208,6 +208,32 @@ TEST(Doctor, GoodBackendsPassWithTheOperatorThatRan) {
   EXPECT_THAT(text.out, AllOf(HasSubstr("passed    " + folder.At("mge_quiet.so")), HasSubstr("hostile0: Relu runs")));
 }
 
+TEST(Doctor, TriesOperatorsUntilOneRunsOnTheDeviceItself) {
+  HostileFolder folder;
+  folder.AddHostile("kernel_neg");
+  Outcome o = folder.Mge("doctor --json");
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  Json row = RowOf(o.json()["plugins"], "kernel_neg");
+  EXPECT_EQ(row["state"], "passed") << row;
+  EXPECT_EQ(row["devices"][0]["operator"], "Neg") << row;
+}
+
+TEST(Doctor, ADeviceOnWhichNothingRanHasNotPassedAndIsInNoTrouble) {
+  HostileFolder folder;
+  folder.AddHostile("kernel_erf");  // the one operator that it has is none of those that are tried
+  Outcome o = folder.Mge("doctor --json");
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  EXPECT_EQ(o.json()["troubled"], 0);
+  Json row = RowOf(o.json()["plugins"], "kernel_erf");
+  EXPECT_EQ(row["state"], "loadable") << row;
+  Json device = row["devices"][0];
+  EXPECT_EQ(device["state"], "loadable") << row;
+  EXPECT_EQ(device["operator"], "") << row;
+  EXPECT_THAT(device["reason"].get<std::string>(),
+              AllOf(HasSubstr("no kernel for any of Relu, Add, "), HasSubstr("nothing was run")));
+  EXPECT_THAT(device["fix"].get<std::string>(), HasSubstr("mge sdk test '" + folder.At("mge_kernel_erf.so") + "'"));
+}
+
 TEST(Doctor, WhatIsSetForOneBackendIsNoFaultOfTheOthers) {
   if (!std::filesystem::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
   HostileFolder folder;
