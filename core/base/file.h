@@ -59,8 +59,8 @@ absl::StatusOr<Fd> OpenDirectory(const std::string& path);
 // which rule it was.
 absl::StatusOr<RegularFile> OpenBeneath(int directory, const std::string& name);
 
-// Why someone else than root and the present user could change the open file, or replace it or a
-// directory above it (a sticky directory of root passes). Empty if nobody could.
+// Why someone else than root and the present user could change the open file or directory, or
+// replace it or a directory above it (a sticky directory of root passes there). Empty if nobody could.
 std::string WhyNotTrusted(int fd);
 
 // Reads [offset, offset+out.size()) whole. kFileAccess if the file ends before.

@@ -53,11 +53,14 @@ bool IsPrivateGroup(uid_t owner, gid_t group) {
 // With an access list the group's bits of the mode bound what the list gives to anybody.
 bool HasAccessList(const std::string& path) { return getxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) > 0; }
 
-std::string WhyNotTrusted(const struct stat& st, const std::string& path) {
+// A sticky directory keeps what is in it from others, not others out of it: root's passes above, not as the thing itself.
+enum class Place { kItself, kAbove };
+
+std::string WhyNotTrusted(const struct stat& st, const std::string& path, Place place) {
   if (st.st_uid != 0 && st.st_uid != geteuid()) {
     return fmt::format("'{}' belongs to user {}, not to root or the present user", path, st.st_uid);
   }
-  if (S_ISDIR(st.st_mode) && (st.st_mode & S_ISVTX) && st.st_uid == 0) return {};
+  if (place == Place::kAbove && (st.st_mode & S_ISVTX) && st.st_uid == 0) return {};
   if (st.st_mode & S_IWOTH) return fmt::format("'{}' is writable by others (mode {:o})", path, st.st_mode & 07777);
   if ((st.st_mode & S_IWGRP) && (HasAccessList(path) || !IsPrivateGroup(st.st_uid, st.st_gid))) {
     return fmt::format("'{}' is writable by others (mode {:o}, group {})", path, st.st_mode & 07777, st.st_gid);
@@ -74,11 +77,11 @@ std::string WhyNotTrusted(int fd) {
   ssize_t length = readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), buffer, sizeof(buffer));
   if (length <= 0 || length == sizeof(buffer) || buffer[0] != '/') return "its path is not known";
   std::string path(buffer, static_cast<size_t>(length));
-  if (std::string why = WhyNotTrusted(st, path); !why.empty()) return why;
+  if (std::string why = WhyNotTrusted(st, path, Place::kItself); !why.empty()) return why;
   while (path.size() > 1) {
     path.resize(std::max<size_t>(path.rfind('/'), 1));
     if (stat(path.c_str(), &st) != 0) return fmt::format("'{}': {}", path, Reason(errno));
-    if (std::string why = WhyNotTrusted(st, path); !why.empty()) return why;
+    if (std::string why = WhyNotTrusted(st, path, Place::kAbove); !why.empty()) return why;
   }
   return {};
 }

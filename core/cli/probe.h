@@ -10,7 +10,7 @@ namespace mge::cli {
 
 // Writes JSON objects to kReportFd, one a line, each before or after something that may kill or hang the process:
 //   {"stage": "starting"}          what is tried next, from "starting" to "leaving the process"
-//   {"plugin": {...}}              the row of "mge.plugins/1" after the start
+//   {"plugin": {...}}              the file's row of "mge.plugins/1" after the start
 //   {"device": {"name", "class", "state", "operator", "reason", "fix"}}
 // The exit code is 0 whatever was found.
 int ProbeBackend(const Globals& globals, const std::string& file);

@@ -48,6 +48,7 @@ absl::StatusOr<PluginSearch> PluginSearchOf(const RuntimeOptions& options, const
   if (options.built_in_plugins) {
     if (std::string path = BuiltInPluginDirectory(); !path.empty()) out.directories.push_back({path, "built-in"});
   }
+  out.rules.skip = settings->Get<kPluginSkip>();
   if (const std::string& list = settings->Get<kPluginAllow>(); !list.empty()) {
     MGE_ASSIGN_OR_RETURN(out.rules.allow, AllowList::Read(list));
   }

@@ -94,8 +94,10 @@ absl::StatusOr<std::unique_ptr<Registry>> Registry::Create(Sources sources, Logg
 absl::Status Registry::JudgeUnknown(std::span<const std::string> absent) {
   std::lock_guard lock(mutex_);
   State& state = *state_;
-  // Whether the name is one of an absent backend, which is said, and no more.
+  const auto& left_out = state.current->Get<kPluginSkip>();
+  // Whether the name is one of an absent backend, which is said, and no more; not even that where the user wants it so.
   auto waits = [&](std::string_view name, std::string_view origin) {
+    if (!OwnerAmong(left_out, name).empty()) return true;
     std::string_view backend = OwnerAmong(absent, name);
     if (backend.empty()) return false;
     logger_.Warning("{} has no effect: the backend {} is not loaded ({})", name, backend, origin);

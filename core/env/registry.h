@@ -100,7 +100,8 @@ class Registry {
   // To be called when all backends that can be loaded are registered. A name that nobody knows is
   // then a typo: in the environment it is reported once with the nearest known name (in strict mode
   // an error, kUnknownSetting), elsewhere it is an error. Names under one of `absent`, backends
-  // that were found but not loaded, are only said to have no effect.
+  // that were found but not loaded, are only said to have no effect; of those under a backend that
+  // plugin.skip leaves out, nothing is said.
   absl::Status JudgeUnknown(std::span<const std::string> absent = {});
 
   // The runtime begins to read first-set settings.

@@ -60,6 +60,13 @@ inline constexpr Setting<Path> kPluginAllow = {
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "A list written by sha256sum; only backends whose content is on it are opened.",
 };
+inline constexpr Setting<TextList> kPluginSkip = {
+    .key = "plugin.skip",
+    .check = IsIdentifierWord,
+    .allowed = "names of backends separated by commas",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Backends that are left out wherever they are found; what is set for them then has no effect.",
+};
 inline constexpr Setting<int64_t> kThreads = {
     .key = "threads",
     .fallback = 0,
@@ -142,7 +149,7 @@ inline constexpr Setting<Path> kLibraryPath = {
 };
 
 inline constexpr auto kRuntimeRows = SettingRows(
-    kDefaultDevice, kPluginPath, kPluginAllow, kThreads, kMemoryLimit, kSeed, kRunTimeout, kConfigFiles,
+    kDefaultDevice, kPluginPath, kPluginAllow, kPluginSkip, kThreads, kMemoryLimit, kSeed, kRunTimeout, kConfigFiles,
     kStrictEnv, kLogLevel, kLogOverride, kLogStorageFallback, kLibraryPath);
 
 }  // namespace mge

@@ -40,7 +40,7 @@ std::string RealPath(const std::string& path) {
 
 constexpr std::string_view kTrustFix =
     "chown it (and the directories above) to root or to yourself and take write permission from group and others: "
-    "chmod go-w";
+    "chmod go-w; in a directory that all share, such as /tmp, make one of your own";
 
 // Names of the directory's *.so, sorted, so that the order of the file system never matters.
 std::vector<std::string> LibrariesIn(const std::string& path) {
@@ -58,6 +58,10 @@ std::vector<std::string> LibrariesIn(const std::string& path) {
 
 // Whether the user's own rules let an open file in, which has passed all others.
 void JudgeByRules(int fd, const PluginRules& rules, PluginFile& file) {
+  if (std::find(rules.skip.begin(), rules.skip.end(), file.name) != rules.skip.end()) {
+    return Judge(file, Verdict::kSkipped, VerdictCode::kLeftOut, fmt::format("plugin.skip names backend '{}'", file.name),
+                 "to use it, take it off that list: `mge env plugin.skip` says where it is set");
+  }
   auto unreadable = [&](const absl::Status& status) {
     Judge(file, Verdict::kRefused, VerdictCode::kUnreadable, PartsOf(status).what, "make it a file that you may read");
   };

@@ -25,6 +25,7 @@ struct PluginDirectory {
 
 // What a user lets in beyond what every file must pass.
 struct PluginRules {
+  std::vector<std::string> skip = {};   // names of backends
   std::optional<AllowList> allow = {};  // absent: every file
   Quarantine quarantine = {};
 };

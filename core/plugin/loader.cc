@@ -19,6 +19,7 @@
 #include "core/plugin/guard.h"
 #include "core/plugin/needed.h"
 #include "core/plugin/note.h"
+#include "core/plugin/slow_start.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 
@@ -316,6 +317,7 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
           "try again");
     return nullptr;
   }
+  SlowStart watch(logger, found.file);
   if (library == process.libraries.end()) {
     library = process.libraries.insert(library, Library{.identity = found.identity});
     absl::Cleanup drop = [&] { process.libraries.erase(library); };

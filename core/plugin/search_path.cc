@@ -28,14 +28,7 @@ constexpr size_t kMostLibraries = 256;
 // Why somebody else could put a file into this directory, which is reached without links, or replace it if it is a file.
 std::string WhyOthersMayWrite(const std::string& at) {
   Fd fd(open(at.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  struct stat st;
-  if (!fd.valid() || fstat(fd.get(), &st) != 0) return fmt::format("'{}' cannot be looked at", at);
-  if (std::string why = WhyNotTrusted(fd.get()); !why.empty()) return why;
-  // A sticky directory keeps what is in it from others, not others out of it.
-  if (S_ISDIR(st.st_mode) && (st.st_mode & (S_IWOTH | S_IWGRP)) && (st.st_mode & S_ISVTX)) {
-    return fmt::format("'{}' is writable by others (mode {:o})", at, st.st_mode & 07777);
-  }
-  return {};
+  return fd.valid() ? WhyNotTrusted(fd.get()) : fmt::format("'{}' cannot be looked at", at);
 }
 
 // The same of an absolute path as the kernel walks it: where it ends, or where it ends as long as the rest is not made, and

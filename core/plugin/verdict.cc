@@ -15,6 +15,7 @@ constexpr std::string_view kCodeNames[] = {
     "link_outside",
     "not_allowed",
     "quarantined",
+    "left_out",
     "unreadable",
     "not_elf",
     "damaged",

@@ -21,6 +21,7 @@ enum class VerdictCode {
   kLinkOutside,       // a symbolic link that leaves its directory
   kNotAllowed,        // not on the list of plugin.allow
   kQuarantined,       // its start ended or hung a process
+  kLeftOut,           // plugin.skip names it
   kUnreadable,
   kNotElf,
   kDamaged,           // an ELF file whose headers lie, or a truncated one

@@ -72,6 +72,18 @@ TEST(Doctor, IsNamedWhereABackendEndsACommand) {
   }
 }
 
+TEST(Doctor, IsNamedWhereABackendHangsACommandWithTheWayToLeaveItOut) {
+  HostileFolder folder;
+  folder.AddHostile("start_loop");
+  Outcome o = folder.Mge("devices", "timeout -k 1 10");
+  EXPECT_EQ(o.code, 124);
+  EXPECT_THAT(o.err, AllOf(HasSubstr("'start_loop' (" + folder.At("mge_start_loop.so")), HasSubstr("`mge doctor`"),
+                           HasSubstr("MGE_PLUGIN_SKIP=start_loop ")));
+  Outcome without = folder.Mge("devices", "MGE_PLUGIN_SKIP=start_loop");
+  EXPECT_EQ(without.code, 0) << without.err;
+  EXPECT_EQ(without.err, "");
+}
+
 TEST(Doctor, AStartThatIsOnlySlowPassesAndTheWayOutOfAHastyVerdictIsNamed) {
   HostileFolder folder;
   folder.AddHostile("start_slow");
@@ -194,6 +206,61 @@ TEST(Doctor, GoodBackendsPassWithTheOperatorThatRan) {
   EXPECT_EQ(RowOf(o.json()["plugins"], "cpu")["state"], "passed");
   Outcome text = folder.Mge("doctor");
   EXPECT_THAT(text.out, AllOf(HasSubstr("passed    " + folder.At("mge_quiet.so")), HasSubstr("hostile0: Relu runs")));
+}
+
+TEST(Doctor, TriesOperatorsUntilOneRunsOnTheDeviceItself) {
+  HostileFolder folder;
+  folder.AddHostile("kernel_neg");
+  Outcome o = folder.Mge("doctor --json");
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  Json row = RowOf(o.json()["plugins"], "kernel_neg");
+  EXPECT_EQ(row["state"], "passed") << row;
+  EXPECT_EQ(row["devices"][0]["operator"], "Neg") << row;
+}
+
+TEST(Doctor, ADeviceOnWhichNothingRanHasNotPassedAndIsInNoTrouble) {
+  HostileFolder folder;
+  folder.AddHostile("kernel_erf");  // the one operator that it has is none of those that are tried
+  Outcome o = folder.Mge("doctor --json");
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  EXPECT_EQ(o.json()["troubled"], 0);
+  Json row = RowOf(o.json()["plugins"], "kernel_erf");
+  EXPECT_EQ(row["state"], "loadable") << row;
+  Json device = row["devices"][0];
+  EXPECT_EQ(device["state"], "loadable") << row;
+  EXPECT_EQ(device["operator"], "") << row;
+  EXPECT_THAT(device["reason"].get<std::string>(),
+              AllOf(HasSubstr("no kernel for any of Relu, Add, "), HasSubstr("nothing was run")));
+  EXPECT_THAT(device["fix"].get<std::string>(), HasSubstr("mge sdk test '" + folder.At("mge_kernel_erf.so") + "'"));
+}
+
+TEST(Doctor, WhatIsSetForOneBackendIsNoFaultOfTheOthers) {
+  if (!std::filesystem::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
+  HostileFolder folder;
+  folder.AddHostile("quiet");
+  folder.Write("virtual.toml", "[virtual]\ndevices = 2\n");
+  const std::pair<std::string, std::string> ways[] = {{"--set virtual.devices=2", ""},
+                                                      {"--config " + folder.At("virtual.toml"), ""},
+                                                      {"", "MGE_STRICT_ENV=1 MGE_VIRTUAL_DEVICES=2"}};
+  for (const auto& [option, variables] : ways) {
+    Outcome o = folder.Mge("doctor --json " + option, variables);
+    EXPECT_EQ(o.code, 0) << option << variables << o.out << o.err;
+    const Json report = o.json();
+    for (const Json& row : report["plugins"]) EXPECT_EQ(row["troubled"], false) << option << variables << row;
+    EXPECT_EQ(RowOf(report["plugins"], "quiet")["state"], "passed") << option << variables;
+    EXPECT_EQ(RowOf(report["plugins"], "virtual")["devices"].size(), 2u) << option << variables;
+  }
+}
+
+TEST(Doctor, ABackendIsTriedWhereverItLies) {
+  HostileFolder folder;
+  std::filesystem::create_directory(folder.At("a:b,c d"));
+  folder.Mode("a:b,c d", 0755);
+  folder.Write("a:b,c d/mge_quiet.so", HostileBytes("quiet"));
+  folder.Write("mge.toml", fmt::format("[plugin]\npath = [\"{}\"]\n", folder.At("a:b,c d")));
+  Outcome o = folder.Mge("doctor --json --config " + folder.At("mge.toml"), "MGE_PLUGIN_PATH=");
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  EXPECT_EQ(RowOf(o.json()["plugins"], "quiet")["state"], "passed");
 }
 
 TEST(Doctor, ABackendThatMakesDevicesOnDemandIsTriedWithOneAndTheReportSaysSo) {

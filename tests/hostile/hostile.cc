@@ -112,7 +112,7 @@ mge_code SlabAcquire(mge_device*, int32_t memory_class, uint64_t bytes, mge_slab
 void SlabRelease(mge_device*, const mge_slab* slab) { std::free(slab->address); }
 void MemoryInfo(mge_device*, uint64_t* free_bytes, uint64_t* total_bytes) { *free_bytes = *total_bytes = 1 << 30; }
 
-// ---- one kernel: Relu of float32
+// ---- one kernel: Relu of float32, or what the name says in its place
 
 struct Args {
   mge_slot x, y;
@@ -132,7 +132,7 @@ mge_code Launch(const Args& a, const mge_run* run) {
   while (Is("kernel_endless")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   auto* x = mge::At<const float>(run, a.x);
   auto* y = mge::At<float>(run, a.y);
-  for (uint64_t i = 0; i < a.n; ++i) y[i] = Is("kernel_wrong") ? 7.0f : x[i] > 0 ? x[i] : 0;
+  for (uint64_t i = 0; i < a.n; ++i) y[i] = Is("kernel_wrong") ? 7.0f : Is("kernel_neg") ? -x[i] : x[i] > 0 ? x[i] : 0;
   if (Is("kernel_underrun")) reinterpret_cast<char*>(y)[-1] ^= 64;
   if (Is("kernel_overrun")) reinterpret_cast<char*>(y)[a.n * sizeof(float)] ^= 64;
   return MGE_OK;
@@ -147,11 +147,11 @@ mge::KernelPtr Make(const mge::Problem& p, const mge::Candidate&) {
     return Args{b.input(0), b.output(0), n};
   });
 }
-const mge::KernelRow kRelu = {"Relu", Offer, Make};
-const mge::KernelRow* const kRows[] = {&kRelu};
+const mge::KernelRow kRelu = {"Relu", Offer, Make}, kNeg = {"Neg", Offer, Make}, kErf = {"Erf", Offer, Make};
 const mge::KernelRow* const* Rows(uint64_t* count) {
+  static const mge::KernelRow* const rows[] = {Is("kernel_neg") ? &kNeg : Is("kernel_erf") ? &kErf : &kRelu};
   *count = 1;
-  return kRows;
+  return rows;
 }
 using Kernels = mge::KernelTable<Rows>;
 

@@ -102,6 +102,16 @@ TEST(BackendSettings, OfABackendThatIsNotLoadedAreNoTypos) {
   EXPECT_EQ(ErrorId(unknown->JudgeUnknown()), errors::kUnknownSetting.id);
 }
 
+TEST(BackendSettings, OfABackendThatTheUserLeavesOutAreNoTyposAndWorthNoWord) {
+  LogLines log;
+  auto registry = MustCreate({.call = {{"virtual.devices", "2"}, {"plugin.skip", "cuda,virtual"}},
+                              .environment = {{{"MGE_VIRTUAL_MEMORY", "1G"}, {"MGE_STRICT_ENV", "1"}}}},
+                             log.logger());
+  std::vector<std::string> absent = {"virtual"};
+  EXPECT_TRUE(registry->JudgeUnknown(absent).ok());
+  EXPECT_THAT(log.lines, testing::IsEmpty());
+}
+
 TEST(BackendSettings, AreRefusedIfTheirDeclarationIsWrong) {
   auto error = [](BackendSetting row) {
     auto registry = MustCreate({});

@@ -97,6 +97,40 @@ TEST(Discovery, AWritableDirectoryAboveIsRefusedToo) {
   EXPECT_EQ(discovery.rejected[0].code, VerdictCode::kUntrusted);
 }
 
+// In a directory to which all may add, a file is its owner's: it may lie above, but what is found in it is anybody's.
+TEST(Discovery, AStickyDirectoryIsNoneToSearch) {
+  PluginFolder folder;
+  folder.Add("good");
+  folder.Mode("", 01777);
+  Discovery discovery = Discover({folder.path()});
+  EXPECT_THAT(discovery.accepted, IsEmpty());
+  ASSERT_EQ(discovery.rejected.size(), 1u);
+  EXPECT_EQ(discovery.rejected[0].path, folder.path());
+  EXPECT_EQ(discovery.rejected[0].code, VerdictCode::kUntrusted);
+  EXPECT_THAT(discovery.rejected[0].reason, HasSubstr("writable by others (mode 1777)"));
+  EXPECT_THAT(discovery.rejected[0].fix, HasSubstr("make one of your own"));
+
+  PluginFolder source;
+  PluginDirectory shared = {folder.path(), "MGE_PLUGIN_PATH"};
+  absl::StatusOr<std::string> installed = InstallPlugin(source.Add("card"), std::span(&shared, 1), HostIsa(), {});
+  EXPECT_THAT(FormatError(installed.status()), HasSubstr("mode 1777"));
+}
+
+TEST(Discovery, WhatTheUserLeavesOutIsSkippedByItsName) {
+  PluginFolder folder;
+  for (const char* kind : {"good", "card"}) folder.Add(kind);
+  PluginDirectory directory = {folder.path(), "MGE_PLUGIN_PATH"};
+  Discovery discovery = DiscoverPlugins(std::span(&directory, 1), MGE_ISA_KNOWN_BITS, {.skip = {"good", "nobody"}});
+  EXPECT_THAT(NamesOf(discovery), ElementsAre("mge_card.so"));
+  ASSERT_EQ(discovery.rejected.size(), 1u);
+  const PluginFile& file = discovery.rejected[0];
+  EXPECT_EQ(file.name, "good");
+  EXPECT_EQ(file.verdict, Verdict::kSkipped);
+  EXPECT_EQ(VerdictCodeName(file.code), "left_out");
+  EXPECT_EQ(file.reason, "plugin.skip names backend 'good'");
+  EXPECT_THAT(file.fix, HasSubstr("mge env plugin.skip"));
+}
+
 TEST(Discovery, ForeignOwnersAreRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to give a file to another user";
   PluginFolder folder;

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plugin/slow_start.h"
+
+#include <chrono>
+#include <system_error>
+
+namespace mge {
+namespace {
+
+constexpr std::chrono::seconds kPatience(6);  // more than `mge doctor` has, which judges for itself
+
+}  // namespace
+
+SlowStart::SlowStart(const Logger& logger, const PluginFile& file) {
+  try {
+    thread_ = std::thread([&] { Watch(logger, file); });
+  } catch (const std::system_error&) {  // a limit on threads
+  }
+}
+
+SlowStart::~SlowStart() {
+  if (!thread_.joinable()) return;
+  {
+    std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+void SlowStart::Watch(const Logger& logger, const PluginFile& file) {
+  std::unique_lock lock(mutex_);
+  if (changed_.wait_for(lock, kPatience, [&] { return over_; })) return;
+  logger.Warning("backend '{0}' ({1}) has been starting for {2} s: if it never ends, `mge doctor` keeps it away, and "
+                 "MGE_PLUGIN_SKIP={0} leaves it out",
+                 file.name, file.path, kPatience.count());
+}
+
+}  // namespace mge
