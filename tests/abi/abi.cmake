@@ -1,31 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 # Backends built from other versions of the headers, and the interfaces against those that were written down.
 
-# relu_AGE.so from the headers in `folder`, which stand before the SDK's own.
-function(mge_relu age folder)
-  add_library(mge_relu_${age} MODULE abi/relu.c ${ARGN})
-  target_include_directories(mge_relu_${age} BEFORE PRIVATE ${folder})
-  target_link_libraries(mge_relu_${age} PRIVATE mge_sdk)
-  target_compile_definitions(mge_relu_${age} PRIVATE "RELU_NAME=\"relu_${age}\"")
-  target_compile_options(mge_relu_${age} PRIVATE -Wno-missing-field-initializers)
-  target_link_options(mge_relu_${age} PRIVATE -Wl,--build-id -Wl,-z,defs)
-  set_target_properties(mge_relu_${age} PROPERTIES PREFIX "" SUFFIX ".so" OUTPUT_NAME relu_${age} C_STANDARD 11
+# SOURCE_AGE.so from SOURCE.c and the headers of that age, which stand before the SDK's own.
+function(mge_backend_of_age source age)
+  set(name ${source}_${age})
+  add_library(mge_${name} MODULE abi/${source}.c)
+  if(NOT age STREQUAL "same")
+    target_sources(mge_${name} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/abi/${age}/mge/plugin.h)
+    target_include_directories(mge_${name} BEFORE PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/abi/${age})
+  endif()
+  target_link_libraries(mge_${name} PRIVATE mge_sdk)
+  target_compile_definitions(mge_${name} PRIVATE "BACKEND_NAME=\"${name}\"")
+  target_compile_options(mge_${name} PRIVATE -Wno-missing-field-initializers)
+  target_link_options(mge_${name} PRIVATE -Wl,--build-id -Wl,-z,defs)
+  set_target_properties(mge_${name} PROPERTIES PREFIX "" SUFFIX ".so" OUTPUT_NAME ${name} C_STANDARD 11
                         LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/abi)
-  add_dependencies(test_abi mge_relu_${age})
+  add_dependencies(test_abi mge_${name})
 endfunction()
 
 mge_test(abi LINK mge_engine)
 set(plugin_h ${PROJECT_SOURCE_DIR}/sdk/include/mge/plugin.h)
-foreach(age IN ITEMS older newer)
+foreach(age IN ITEMS older older_tables newer)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/abi/${age})
   add_custom_command(OUTPUT ${folder}/mge/plugin.h
     COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}/mge
     COMMAND ${CMAKE_COMMAND} -DHEADER=${plugin_h} -DAGE=${age} -DOUTPUT=${folder}/mge/plugin.h
             -P ${CMAKE_CURRENT_SOURCE_DIR}/abi/synthetic.cmake
     DEPENDS ${plugin_h} ${CMAKE_CURRENT_SOURCE_DIR}/abi/synthetic.cmake VERBATIM)
-  mge_relu(${age} ${folder} ${folder}/mge/plugin.h)
 endforeach()
-mge_relu(same ${PROJECT_SOURCE_DIR}/sdk/include)
+foreach(backend IN ITEMS relu/older relu/same relu/newer queues/older_tables queues/same queues/newer)
+  string(REPLACE "/" ";" source_and_age ${backend})
+  mge_backend_of_age(${source_and_age})
+endforeach()
 
 # Everything that an application or a backend can be handed, with debug information.
 set(stub ${CMAKE_CURRENT_BINARY_DIR}/abi/interfaces.c)

@@ -1,64 +1,114 @@
 // SPDX-License-Identifier: Apache-2.0
 // Backends built from older and newer headers, the header hash apart, run on this host.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/base/errors.h"
 #include "core/engine/session.h"
+#include "tests/abi/queues.h"
 #include "tests/support/onnx_builder.h"
 
 namespace mge {
 namespace {
 
 namespace ob = onnx_builder;
+using testing::ElementsAre;
 
-class OtherHeaders : public testing::TestWithParam<const char*> {};
+// A runtime with one backend, and a model on its device.
+class OtherHeaders : public testing::TestWithParam<const char*> {
+ protected:
+  void Load(const std::string& backend, std::vector<Assignment> settings = {}) {
+    RuntimeOptions options;
+    options.plugin_directories = {MGE_BINARY_DIR "/tests/abi/" + backend + ".so"};
+    options.built_in_plugins = false;
+    options.sources.call = std::move(settings);
+    auto runtime = Runtime::Create(std::move(options));
+    ASSERT_TRUE(runtime.ok()) << FormatError(runtime.status());
+    runtime_ = *runtime;
+    const PluginFile& file = runtime_->devices().files().at(0);
+    ASSERT_EQ(file.verdict, Verdict::kLoaded) << file.reason;
+  }
+  const mge_plugin& plugin() const { return runtime_->devices().all()[0]->backend().plugin(); }
+
+  // What these nodes make of `x` as y.
+  void Run(const std::string& device, const std::vector<std::string>& nodes, const std::vector<float>& x,
+           std::vector<float>* y) {
+    const std::string path = testing::TempDir() + "mge_abi_" + device + "_" + GetParam() + ".onnx";
+    const ob::Dim n = static_cast<int64_t>(x.size());
+    std::ofstream(path, std::ios::binary) << ob::ModelProto(
+        {.graph = ob::GraphProto({.nodes = nodes,
+                                  .inputs = {ob::ValueInfo("x", DType::kF32, {n})},
+                                  .outputs = {ob::TextField(ob::field::value_info::kName, "y")}})});
+    auto session = Session::Load(runtime_, path, {.device = device});
+    ASSERT_TRUE(session.ok()) << FormatError(session.status());
+    session_ = *session;
+    HostValue value;
+    value.tensor = *Tensor::Create(DType::kF32, {static_cast<int64_t>(x.size())});
+    std::copy(x.begin(), x.end(), value.tensor.MutableData<float>().begin());
+    std::vector<HostValue> in = {value}, out(1);
+    RunControl control;
+    absl::Status status = session_->Run(in, out, control);
+    ASSERT_TRUE(status.ok()) << FormatError(status);
+    auto data = out[0].tensor.Data<float>();
+    y->assign(data.begin(), data.end());
+  }
+
+  std::shared_ptr<Runtime> runtime_;
+  std::shared_ptr<Session> session_;
+};
 
 TEST_P(OtherHeaders, LoadAndRunAModel) {
-  RuntimeOptions options;
-  options.plugin_directories = {std::string(MGE_BINARY_DIR "/tests/abi/relu_") + GetParam() + ".so"};
-  options.built_in_plugins = false;
-  auto runtime = Runtime::Create(std::move(options));
-  ASSERT_TRUE(runtime.ok()) << FormatError(runtime.status());
-  const PluginFile& file = (*runtime)->devices().files().at(0);
-  ASSERT_EQ(file.verdict, Verdict::kLoaded) << file.reason;
-  std::string path = testing::TempDir() + "mge_abi_" + GetParam() + ".onnx";
-  FILE* f = std::fopen(path.c_str(), "wb");
-  ASSERT_NE(f, nullptr);
-  std::string bytes =
-      ob::ModelProto({.graph = ob::GraphProto({.nodes = {ob::NodeProto("Relu", {"x"}, {"y"})},
-                                               .inputs = {ob::ValueInfo("x", DType::kF32, {int64_t{4}})},
-                                               .outputs = {ob::TextField(ob::field::value_info::kName, "y")}})});
-  std::fwrite(bytes.data(), 1, bytes.size(), f);
-  std::fclose(f);
-  auto session = Session::Load(*runtime, path, {.device = "relu0"});
-  ASSERT_TRUE(session.ok()) << FormatError(session.status());
-  HostValue x;
-  x.tensor = *Tensor::Create(DType::kF32, {4});
-  auto data = x.tensor.MutableData<float>();
-  for (size_t i = 0; i < 4; ++i) data[i] = i % 2 ? 1.0f : -1.0f;
-  std::vector<HostValue> in = {x}, out(1);
-  RunControl control;
-  absl::Status status = (*session)->Run(in, out, control);
-  ASSERT_TRUE(status.ok()) << FormatError(status);
-  auto y = out[0].tensor.Data<float>();
-  EXPECT_EQ(std::vector<float>(y.begin(), y.end()), (std::vector<float>{0, 1, 0, 1}));
+  const std::string age = GetParam();
+  ASSERT_NO_FATAL_FAILURE(Load("relu_" + age));
+  std::vector<float> y;
+  ASSERT_NO_FATAL_FAILURE(Run("relu0", {ob::NodeProto("Relu", {"x"}, {"y"})}, {-1, 1, -1, 1}, &y));
+  EXPECT_THAT(y, ElementsAre(0, 1, 0, 1));
   // What the backend does not know is absent, what only a later host would know is not looked at.
-  const mge_plugin& plugin = (*runtime)->devices().all()[0]->backend().plugin();
-  EXPECT_EQ(plugin.queue, nullptr);
-  EXPECT_EQ(plugin.strategy, nullptr);
-  EXPECT_EQ(plugin.profile, nullptr);
-  EXPECT_EQ(plugin.device->status, nullptr);
-  EXPECT_EQ(plugin.memory->range_reserve, nullptr);
-  bool same = std::string(GetParam()) == "same", newer = std::string(GetParam()) == "newer";
-  EXPECT_EQ(plugin.struct_size > sizeof(mge_plugin), newer);
-  EXPECT_EQ(plugin.struct_size < sizeof(mge_plugin), !same && !newer);
+  EXPECT_EQ(plugin().queue, nullptr);
+  EXPECT_EQ(plugin().strategy, nullptr);
+  EXPECT_EQ(plugin().profile, nullptr);
+  EXPECT_EQ(plugin().device->status, nullptr);
+  EXPECT_EQ(plugin().memory->range_reserve, nullptr);
+  EXPECT_EQ(plugin().struct_size > sizeof(mge_plugin), age == "newer");
+  EXPECT_EQ(plugin().struct_size < sizeof(mge_plugin), age == "older");
+}
+
+TEST_P(OtherHeaders, MayHaveQueuesClaimsLayoutsAndPartsOfTheirOwn) {
+  const std::string age = GetParam();
+  ASSERT_NO_FATAL_FAILURE(Load("queues_" + (age == "older" ? "older_tables" : age),
+                               {{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}}));
+  std::vector<float> y;
+  ASSERT_NO_FATAL_FAILURE(Run("queues0", {ob::NodeProto("Neg", {"x"}, {"t"}), ob::NodeProto("Relu", {"t"}, {"y"})},
+                              {-1, 2, -3, 4, -5, 6}, &y));
+  EXPECT_THAT(y, ElementsAre(1, 0, 3, 0, 5, 0));
+  std::vector<std::string> kernels;
+  for (const Unit& u : session_->last_plan()->units) {
+    if (u.kind == Unit::Kind::kKernel || u.kind == Unit::Kind::kReorder) kernels.push_back(u.kernel);
+  }
+  EXPECT_THAT(kernels, ElementsAre("turn", "neg_relu.backwards", "turn"));  // as its claim, strategy and layout have it
+  const auto* asked = static_cast<const Asked*>(plugin().extension(MGE_TEST_ASKED, 1));
+  ASSERT_NE(asked, nullptr);
+  for (; asked->slot; ++asked) EXPECT_GT(asked->times, 0u) << asked->slot;
+  // The tables are shorter or longer than this host's, and what they lack is absent.
+  EXPECT_EQ(plugin().queue->capture_begin, nullptr);
+  EXPECT_EQ(plugin().strategy->flags, 0u);
+  for (auto [theirs, ours] : {std::pair(plugin().queue->struct_size, sizeof(mge_queue_api)),
+                              {plugin().strategy->struct_size, sizeof(mge_strategy_api)},
+                              {plugin().memory->own_pool->struct_size, sizeof(mge_pool_api)}}) {
+    EXPECT_EQ(theirs > ours, age == "newer");
+    EXPECT_EQ(theirs < ours, age == "older");
+  }
 }
 
 // Names that a library exports, its version node apart.

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A backend in plain C that runs Relu on host memory. Built from the headers of this host and from those of synthetic.cmake: it
- * uses only what all of them have, writes the members of what it is handed one by one, and fills what is newer with rubbish. */
+ * A backend in plain C that runs Relu on host memory, with the tables that every backend has. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "mge/plugin.h"
+#include "synthetic.h"
 
-#define STRING(s) {s, sizeof(s) - 1}
-#ifdef MGE_TEST_NEWER
-#define NEWER .newer_number = 0xdeadbeef, .newer_pointer = (void*)0xdead,
-#else
-#define NEWER
-#endif
-
-MGE_PLUGIN_NOTE(RELU_NAME, "1.0", "relu", 0);
+MGE_PLUGIN_NOTE(BACKEND_NAME, "1.0", "relu", 0);
 
 struct mge_device {
   int open;
@@ -38,7 +31,7 @@ static void Stop(void) { host = NULL; }
 
 static mge_code Enumerate(const mge_device_sink* sink, mge_error* error) {
   mge_device_info info = {NEWER .struct_size = sizeof(info), .class_name = STRING("relu"), .name = STRING("plain C"),
-                          .fingerprint = STRING(RELU_NAME), .device_class = STRING("relu"), .score = 1,
+                          .fingerprint = STRING(BACKEND_NAME), .device_class = STRING("relu"), .score = 1,
                           .flags = MGE_DEVICE_HOST_ACCESSIBLE};
   (void)error;
   sink->device(sink->self, &info);
@@ -120,7 +113,7 @@ static mge_code Bind(mge_kernel* kernel, const mge_binding* binding, void* args,
 static void Destroy(mge_kernel* kernel) { free(kernel); }
 
 static const mge_setting kLevel = {NEWER .struct_size = sizeof(kLevel), .type = MGE_SETTING_INT,
-                                   .key = STRING(RELU_NAME ".level"), .fallback = STRING("3"), .doc = STRING("A number."),
+                                   .key = STRING(BACKEND_NAME ".level"), .fallback = STRING("3"), .doc = STRING("A number."),
                                    .max = 9, .lifecycle = MGE_LIFECYCLE_FIRST_SET};
 static const mge_setting* const kSettings[] = {&kLevel};
 static const mge_device_api kDevice = {NEWER .struct_size = sizeof(kDevice), .minor = MGE_ABI_MINOR, .enumerate = Enumerate,
@@ -131,7 +124,7 @@ static const mge_memory_api kMemory = {NEWER .struct_size = sizeof(kMemory), .mi
 static const mge_kernel_api kKernel = {NEWER .struct_size = sizeof(kKernel), .minor = MGE_ABI_MINOR, .set_version = STRING("1"),
                                        .enumerate = EnumerateKernels, .prepare = Prepare, .bind = Bind, .destroy = Destroy};
 static const mge_plugin kPlugin = {NEWER .struct_size = sizeof(kPlugin), .abi_major = MGE_ABI_MAJOR,
-                                   .abi_minor = MGE_ABI_MINOR, .header_hash = MGE_ABI_HASH, .name = STRING(RELU_NAME),
+                                   .abi_minor = MGE_ABI_MINOR, .header_hash = MGE_ABI_HASH, .name = STRING(BACKEND_NAME),
                                    .version = STRING("1.0"), .settings = kSettings, .setting_count = 1, .start = Start,
                                    .stop = Stop, .device = &kDevice, .memory = &kMemory, .kernel = &kKernel};
 

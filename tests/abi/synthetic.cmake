@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Writes plugin.h as another version of it would be, under the same header hash, so that a host loads what is built from it.
 #   older: structs lack their last members, as if those had been added since
+#   older_tables: the same but for the structs that hold the newest tables and layouts
 #   newer: every struct that begins with its size has two members more, and the minor is higher
-# Run with -DHEADER=... -DAGE=older|newer -DOUTPUT=...
+# Run with -DHEADER=... -DAGE=older|older_tables|newer -DOUTPUT=...
 file(READ ${HEADER} text)
 # What means something in a CMake list must not stand in one; comments hold semicolons, too.
 string(REPLACE "[" "<" text "${text}")
@@ -32,6 +33,11 @@ set(older_mge_run 2)           # parallel_for
 set(older_mge_choice 1)
 set(older_mge_strategy_api 2)  # flags
 set(older_mge_plugin 4)        # strategy, extension, layout, profile
+if(AGE STREQUAL "older_tables")
+  foreach(whole IN ITEMS plugin candidate layout)
+    unset(older_mge_${whole})
+  endforeach()
+endif()
 
 string(REGEX MATCHALL "struct [a-z_]+ {[^}]*}" structs "${text}")
 set(changed 0)
@@ -42,7 +48,7 @@ foreach(struct IN LISTS structs)
   set(before "${body}")
   if(AGE STREQUAL "newer" AND body MATCHES "^[ \n]*uint32_t struct_size%")
     string(APPEND body "  uint64_t newer_number%\n  void* newer_pointer%\n")
-  elseif(AGE STREQUAL "older" AND DEFINED older_${name})
+  elseif(AGE MATCHES "^older" AND DEFINED older_${name})
     foreach(i RANGE 1 ${older_${name}})
       string(REGEX REPLACE "[^%]*%[ \n]*$" "" body "${body}")
     endforeach()
