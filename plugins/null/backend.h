@@ -47,7 +47,8 @@ class Fence {
   uint64_t value_ = 0;
 };
 
-// A stream of your driver. This one does everything at once. (queue.cc)
+// A stream of your driver, whose destructor waits until what was enqueued has ended. This one does everything at once.
+// (queue.cc)
 class Queue {
  public:
   Queue(Device&, int32_t /*kind: compute, copy in, copy out*/) {}

@@ -30,6 +30,8 @@ struct Backend : mge::BackendDefaults {
   using Kernels = backend::Kernels;
   using Claims = mge::Claims<FindClaims>;
   // using Layouts = ...: layouts that only this backend knows. See LayoutQuestion in mge/plugin/backend.hpp.
+  // static const void* Extension(std::string_view name, uint32_t min_version): a table of C for what the interface has no
+  // slot for, by a name such as "org.example.power"; nullptr for any other. `mge sdk test` asks for that of mge/faults.h.
 
   // Load the driver's library here, with dlopen. MGE_UNAVAILABLE and a sentence, such as "libdriver.so.2 is not installed;
   // install the package driver2", if it is not there: the host goes on without this backend, and shows the sentence to whom

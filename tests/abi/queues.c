@@ -328,8 +328,9 @@ static const mge_profile_api kProfile = {NEWER .struct_size = sizeof(kProfile), 
                                          .stamp_create = StampCreate, .stamp_destroy = StampDestroy, .stamp = Stamp,
                                          .elapsed_us = ElapsedUs};
 static const mge_layout_api kLayout = {NEWER .struct_size = sizeof(kLayout), .minor = MGE_ABI_MINOR, .describe = Describe};
-static const mge_kernel_api kKernel = {NEWER .struct_size = sizeof(kKernel), .minor = MGE_ABI_MINOR, .set_version = STRING("1"),
-                                       .enumerate = EnumerateKernels, .prepare = Prepare, .bind = Bind, .destroy = Destroy};
+static const mge_kernel_api kKernel = {NEWER .struct_size = sizeof(kKernel), .minor = MGE_ABI_MINOR,
+                                       .set_version = STRING("1"), .enumerate = EnumerateKernels, .prepare = Prepare,
+                                       .bind = Bind, .destroy = Destroy};
 static const mge_graph_api kGraph = {NEWER .struct_size = sizeof(kGraph), .minor = MGE_ABI_MINOR, .claim = Claim};
 static const mge_strategy_api kStrategy = {NEWER .struct_size = sizeof(kStrategy), .minor = MGE_ABI_MINOR, .order = Order};
 static const mge_plugin kPlugin = {NEWER .struct_size = sizeof(kPlugin), .abi_major = MGE_ABI_MAJOR,

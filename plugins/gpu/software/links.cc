@@ -6,8 +6,10 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <optional>
+#include <system_error>
 
 namespace mge::software {
 namespace {
@@ -123,13 +125,19 @@ Result LinkMatrix::Parse(std::string_view text, std::string_view place, LinkMatr
 }
 
 Result LinkMatrix::Read(const std::string& path, LinkMatrix* out) {
+  auto unreadable = [&](const std::string& why) -> Result {
+    return {MGE_NOT_FOUND, "the link matrix " + path + " cannot be read: " + why};
+  };
+  std::error_code ignored;
+  const std::filesystem::file_status status = std::filesystem::status(path, ignored);
+  if (exists(status) && !is_regular_file(status)) {  // to open a FIFO would wait for a writer
+    return unreadable("it is not a regular file; name one");
+  }
   std::string text(kLongestFile + 1, '\0');
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file.eof() && !file) {
-    return {MGE_NOT_FOUND, "the link matrix " + path + " cannot be read: " + std::strerror(errno ? errno : EIO)};
-  }
+  if (!file.eof() && !file) return unreadable(std::strerror(errno ? errno : EIO));
   text.resize(static_cast<size_t>(file.gcount()));
   if (text.size() > kLongestFile) {
     return {MGE_INVALID_ARGUMENT, path + " is longer than " + std::to_string(kLongestFile) + " bytes: no link matrix"};

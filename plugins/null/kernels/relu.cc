@@ -46,6 +46,14 @@ struct Relu {
     return MGE_OK;
   }
 
+  // Where a constant input, such as weights, is better laid out another way, it is packed once, in host memory, and its slot
+  // names the packed form from then on; 0 bytes: it stays as it is.
+  //   uint64_t prepack_bytes(int input) const;
+  //   mge::Result Prepack(int input, const void* from, void* to) const;
+  // Where runs that go on at once need something each, such as a handle of a library, that is the struct State: one is made
+  // for every instance of a plan, and destroyed with it. Bind keeps binding.state_index(), and Launch reads
+  // mge::StateOf<State>(run, index).
+
   uint64_t count;
   mge::Slot x, y;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <fstream>
 
@@ -173,6 +174,18 @@ TEST(VirtualLinks, AMatrixThatMakesNoSenseIsNamedByFileAndLine) {
     VirtualBackend b({{"virtual.devices", "2"}, {"virtual.links", path}});
     EXPECT_EQ(b.List()[0].score, 0u);
     EXPECT_THAT(b.List()[0].reason, HasSubstr(std::string("the link matrix ") + path + " cannot be read: "));
+  }
+}
+
+// To open a FIFO would wait for a writer, and to read a device might never end.
+TEST(VirtualLinks, AMatrixIsReadFromARegularFileOnly) {
+  PluginFolder folder;
+  const std::string fifo = folder.At("links");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  for (const std::string& path : {fifo, std::string("/dev/zero")}) {
+    VirtualBackend b({{"virtual.devices", "2"}, {"virtual.links", path}});
+    EXPECT_EQ(b.List()[0].score, 0u);
+    EXPECT_THAT(b.List()[0].reason, HasSubstr(path + " cannot be read: it is not a regular file"));
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/plugins/gpu/kernels/launches.h"
 
+#include "mge/types.h"
 #include "plugins/gpu/kernels/chain.h"
 #include "plugins/gpu/kernels/conv.h"
 #include "plugins/gpu/kernels/copy.h"
@@ -12,6 +13,27 @@
 
 namespace mge::gpu {
 namespace {
+
+void Binaries(Memory& m, const Check& check) {
+  float* x = m.Floats(300);
+  BinaryArgs args = {x, m.Floats(300), x, &m.fault, 300, {}, {}, {}, 1, 1};
+  check("in place", LaunchOf("add_f32", args, 64, 3));
+  args = {x, m.Floats(1), m.Bytes(300), &m.fault, 300, {}, {}, {}, 1, 0};
+  check("with one element", LaunchOf("less_f32", args, 64, 3));
+  const Walk walk = {2, 0, {15, 20}};
+  args = {m.Floats(15), m.Floats(20), x, &m.fault, 300, walk, {1, 0}, {0, 1}, 0, 0};
+  check("broadcast", LaunchOf("mul_f32", args, 64, 3));
+  WhereArgs where = {m.Bytes(300), m.Floats(300), x, m.Floats(300), 300, {}, {}, {}, {}, 1, 1, 1};
+  check("where", LaunchOf("where_4", where, 64, 3));
+  where = {m.Bytes(15), m.Floats(20), x, m.Floats(300), 300, walk, {1, 0}, {0, 1}, {20, 1}, 0, 0, 0};
+  check("where, broadcast", LaunchOf("where_4", where, 64, 3));
+  check("clip", LaunchOf("clip_f32", ClipArgs{x, m.Floats(1), m.Floats(1), x, 300}, 64, 3));
+}
+
+void Casts(Memory& m, const Check& check) {
+  check("narrower", LaunchOf("cast_to_u8", CastArgs{m.Floats(300), m.Bytes(300), 300, MGE_DTYPE_F32, 0}, 64, 3));
+  check("wider", LaunchOf("cast_to_i64", CastArgs{m.Bytes(300), m.Longs(300), 300, MGE_DTYPE_BOOL, 0}, 64, 3));
+}
 
 void Chains(Memory& m, const Check& check) {
   ChainArgs chain = {};
@@ -66,6 +88,26 @@ void Copies(Memory& m, const Check& check) {
   check("fill", LaunchOf("fill_4", FillArgs{m.Floats(300), 300, 7}, 64, 3));
   PlacesArgs pad = {m.Floats(16 * 11), m.Floats(300), 300, 2, 1, {20, 15}, {16, 11}, {11, 1}, {2, 2}};
   check("pad", LaunchOf("pad_4", pad, 64, 3));
+}
+
+void Gathers(Memory& m, const Check& check) {
+  // Indices up to the last, so that all that they count in is read.
+  auto up_to_5 = [](size_t i) { return static_cast<int64_t>(i % 5); };
+  GatherArgs gather = {m.Floats(3 * 5 * 4), m.Longs(8, up_to_5), m.Floats(3 * 8 * 4), &m.fault, 3 * 8 * 4, 4, 8, 5, 0, 0, {},
+                       {}, -1, 1};
+  check("slices", LaunchOf("gather_4", gather, 64, 2));
+  const int64_t* pairs = m.Longs(2 * 6 * 2, [](size_t i) { return static_cast<int64_t>(i / 2 % 6 % 5); });
+  GatherArgs tuples = {m.Floats(2 * 5 * 5), pairs, m.Floats(2 * 6), &m.fault, 2 * 6, 1, 0, 0, 6, 25, {5, 5}, {5, 1}, 2, 1};
+  check("tuples", LaunchOf("gather_4", tuples, 64, 1));
+  const int64_t* rows = m.Longs(8 * 20, [](size_t i) { return static_cast<int64_t>(i / 20 % 5); });
+  GatherElementsArgs elements = {m.Floats(5 * 20), rows, m.Floats(8 * 20), &m.fault, 8 * 20, 5, {8, 20}, {20, 1}, 2, 0, 1,
+                                 0};
+  check("elements", LaunchOf("gather_elements_4", elements, 64, 2));
+  OneHotArgs hot = {m.Longs(3 * 4, up_to_5), m.Floats(2), m.Floats(3 * 5 * 4), 3 * 5 * 4, 5, 4, 1, 0};
+  check("one hot", LaunchOf("one_hot_4", hot, 64, 1));
+  float* x = m.Floats(2 * 10 * 15);
+  TriluArgs triangle = {x, m.Longs(1, [](size_t) { return int64_t{-20}; }), x, 2 * 10 * 15, 10, 15, 1, 0};  // in place
+  check("triangle", LaunchOf("trilu_4", triangle, 64, 3));
 }
 
 void Products(Memory& m, const Check& check) {
@@ -205,10 +247,17 @@ void Scatters(Memory& m, const Check& check) {
   check("along an axis", LaunchOf("scatter_elements_f32", elements, 64, 2));
 }
 
-constexpr KernelFile kFiles[] = {{"chain", Chains},       {"conv", Convolutions}, {"copy", Copies},
-                                 {"matmul", Products},    {"norm", Norms},        {"pool", Pools},
-                                 {"reduce", Reductions},  {"resize", Resizes},    {"scan", Scans},
-                                 {"scatter", Scatters}};
+void Unaries(Memory& m, const Check& check) {
+  float* x = m.Floats(300);
+  check("in place", LaunchOf("relu_f32", UnaryArgs{x, x, 300, 0, 0}, 64, 3));
+  check("into bytes", LaunchOf("is_nan_f32", UnaryArgs{x, m.Bytes(300), 300, 0, 0}, 64, 3));
+}
+
+constexpr KernelFile kFiles[] = {{"binary", Binaries},   {"cast", Casts},        {"chain", Chains},
+                                 {"conv", Convolutions}, {"copy", Copies},       {"gather", Gathers},
+                                 {"matmul", Products},   {"norm", Norms},        {"pool", Pools},
+                                 {"reduce", Reductions}, {"resize", Resizes},    {"scan", Scans},
+                                 {"scatter", Scatters},  {"unary", Unaries}};
 
 }  // namespace
 

@@ -25,6 +25,9 @@ class Memory {
   float* Floats(size_t n) {
     return Array<float>(n, [](size_t) { return 0.5f; });
   }
+  uint8_t* Bytes(size_t n) {
+    return Array<uint8_t>(n, [](size_t i) { return static_cast<uint8_t>(i % 2); });
+  }
   // value(i) for each i < n.
   int64_t* Longs(size_t n, int64_t (*value)(size_t) = [](size_t) { return int64_t{0}; }) { return Array<int64_t>(n, value); }
   size_t arrays() const { return arrays_.size(); }
