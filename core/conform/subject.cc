@@ -24,7 +24,7 @@ absl::Status Answer(mge_code code, const mge_error& error, std::string_view what
 }
 
 KitHost::KitHost(std::vector<std::string> settings) : inner_("under test", {}) {
-  inner_.set_settings(std::move(settings));
+  inner_.SetSettings(std::move(settings));
   static constexpr auto Of = [](void* self) -> KitHost& { return *static_cast<KitHost*>(self); };
   static constexpr auto Inner = [](void* self) -> const mge_host& { return *Of(self).inner_.table(); };
   table_ = *inner_.table();
