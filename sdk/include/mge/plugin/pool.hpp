@@ -28,6 +28,16 @@
 
 namespace mge {
 
+// A fence that the host passes, as the backend's own class; nullptr where nothing is to be waited for.
+template <typename F>
+F* FenceOf(mge_fence* fence) {
+  return reinterpret_cast<F*>(fence);
+}
+template <typename F>
+F* FenceOf(const mge_fence_point* point) {
+  return point ? FenceOf<F>(point->fence) : nullptr;
+}
+
 // Where a pool gets its memory: the host, which charges the device's budget and calls Memory::Acquire.
 class SlabSource {
  public:
