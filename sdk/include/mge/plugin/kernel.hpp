@@ -211,12 +211,26 @@ struct KernelRow {
   void (*offer)(const Problem&, Offers&);
   KernelPtr (*make)(const Problem&, const Candidate&);  // of an offered candidate: id and variant are filled
   const char* domain = "";
+  const char* id = nullptr;  // of its only candidate, where it has but one
 };
 
 // The kernel table of a backend with these rows. A problem goes to every row whose `op` is the operator of the problem's
 // first node.
 template <const KernelRow* const* (*Rows)(uint64_t*)>
 struct KernelTable {
+  // Refuses two rows of one id, which nobody could tell apart in `mge plan --why`.
+  static Result Check() {
+    uint64_t count = 0;
+    const KernelRow* const* rows = Rows(&count);
+    for (uint64_t i = 0; i < count; ++i) {
+      for (uint64_t k = 0; k < i; ++k) {
+        if (!rows[i]->id || !rows[k]->id || std::string_view(rows[i]->id) != rows[k]->id) continue;
+        return {MGE_INTERNAL, "the kernels of " + std::string(rows[k]->op) + " and " + rows[i]->op + " have one kId, '" +
+                                  rows[i]->id + "'; each needs its own"};
+      }
+    }
+    return {};
+  }
   static mge_code Enumerate(mge_device* device, const mge_problem* problem, const mge_constraints* constraints,
                             const mge_candidate_sink* sink, mge_error* error) noexcept {
     return Guard(error, [&]() -> mge_code {

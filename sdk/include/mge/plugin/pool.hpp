@@ -228,7 +228,7 @@ struct PoolTable {
     t.release = Release;
     t.trim = Trim;
     t.stats = Stats;
-    if constexpr (requires(P& p, const mge_reserve_decision& d) { p.SetPolicy(d); }) t.set_policy = SetPolicy;
+    if constexpr (requires { &P::SetPolicy; }) t.set_policy = SetPolicy;
   });
 };
 
