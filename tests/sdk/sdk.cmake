@@ -17,6 +17,8 @@ foreach(backend IN LISTS backends)
   add_dependencies(test_sdk mge_backend_${backend})
 endforeach()
 
+mge_test(sdk/asserts LINK mge_sdk)
+
 # mge_dialect(NAME SOURCE OPTIONS...): compiles, and that is the test.
 function(mge_dialect name source)
   add_library(test_sdk_${name} OBJECT ${source})
