@@ -36,8 +36,9 @@ std::string RenderDevices(const Json& report) {
   for (const Json& d : report["devices"]) {
     std::string what = Text(d["state"]) == "loadable" ? Text(d["description"]) : Text(d["reason"]);
     if (!Text(d["alias"]).empty()) what = fmt::format("({}) {}", Text(d["alias"]), what);
-    rows.push_back({Text(d["name"]), Text(d["state"]), Text(d["plugin"]), HumanBytes(d["memory_total"].get<uint64_t>()),
-                    HumanBytes(d["memory_free"].get<uint64_t>()), what});
+    const uint64_t total = d["memory_total"], free = d["memory_free"];  // 0 of 0: not known
+    rows.push_back({Text(d["name"]), Text(d["state"]), Text(d["plugin"]), total ? HumanBytes(total) : "-",
+                    total ? HumanBytes(free) : "-", what});
   }
   return Table(rows);
 }

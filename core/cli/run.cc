@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mge run: one run, outputs shown, written, or compared with a test_data_set folder.
+// mge run: one run, outputs shown, written, or compared with a test_data_set folder or another device's.
 #include <filesystem>
 
 #include "core/cli/common.h"
@@ -15,7 +15,7 @@ struct Options {
   std::string model;
   InputOptions inputs;
   std::string output_dir;
-  std::string check;
+  std::string check, compare;
   double timeout = 0;
   Tolerance tolerance;
 };
@@ -64,6 +64,15 @@ std::string FileName(std::string_view name) {
   return (out.empty() ? "output" : out) + ".npy";
 }
 
+// What another device makes of these inputs.
+Status RunOn(const std::string& device, Globals globals, const Options& o, Runtime& runtime, const std::vector<Tensor>& inputs,
+             std::vector<Tensor>* outputs) {
+  globals.device = device;
+  Session session;
+  if (Status s = OpenModel(globals, o.model, &runtime, &session); !s.ok()) return s;
+  return session.Run(Pointers(inputs), outputs);
+}
+
 int Run(const Globals& globals, const Options& o) {
   Runtime runtime;
   Session session;
@@ -85,6 +94,9 @@ int Run(const Globals& globals, const Options& o) {
   {
     Watchdog dog(globals, control);
     if (Status s = session.Run(Pointers(inputs), &outputs, &control); !s.ok()) return Report(globals, s);
+  }
+  if (!o.compare.empty()) {
+    if (Status s = RunOn(o.compare, globals, o, runtime, inputs, &expected); !s.ok()) return Report(globals, s);
   }
 
   std::string plan_text;
@@ -141,12 +153,16 @@ Action DeclareRun(CLI::App& app, const Globals& globals) {
   app.add_option("MODEL", o->model, "An ONNX file")->required()->type_name("FILE");
   o->inputs.Declare(app);
   app.add_option("--output-dir", o->output_dir, "Writes every output there as .npy")->type_name("FOLDER");
-  app.add_option("--check", o->check, "A test_data_set folder: its inputs are run and its outputs expected")
-      ->type_name("FOLDER");
+  CLI::Option* check =
+      app.add_option("--check", o->check, "A test_data_set folder: its inputs are run and its outputs expected")
+          ->type_name("FOLDER");
+  app.add_option("--compare", o->compare, "A device whose outputs are expected; host: those of the reference evaluators")
+      ->type_name("DEVICE")
+      ->excludes(check);
   app.add_option("--timeout", o->timeout, "Seconds after which the run, planning included, ends with an error")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--rtol", o->tolerance.relative, "Relative tolerance of --check");
-  app.add_option("--atol", o->tolerance.absolute, "Absolute tolerance of --check");
+  app.add_option("--rtol", o->tolerance.relative, "Relative tolerance of --check and --compare");
+  app.add_option("--atol", o->tolerance.absolute, "Absolute tolerance of --check and --compare");
   return [&globals, o] { return Run(globals, *o); };
 }
 

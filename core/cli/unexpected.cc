@@ -35,7 +35,8 @@ void SayNoMemory() {
 // A backend may end the process. That cannot be undone, but where to look can be said.
 void SayWhereToLook(int) {
   constexpr char kText[] =
-      "mge: a fault in the process ends it. `mge doctor` tries every backend in a child and names one that is to blame\n";
+      "mge: a fault in the process ends it. `mge doctor` tries every backend in a child and names one that is to blame; "
+      "`mge sdk test FILE` runs every kernel of one in a child\n";
   if (write(STDERR_FILENO, kText, sizeof(kText) - 1) < 0) return;  // nobody reads it
 }
 

@@ -203,7 +203,7 @@ absl::Status Instance::RunInThisThread(const Segment& segment) {
 absl::Status Instance::StepFailed(const Step& step) {
   absl::Status status = std::exchange(error_, absl::OkStatus());
   const Unit& unit = plan_.units[step.unit];
-  return PartsOf(status).where.empty() ? AddWhere(std::move(status), UnitPlace(unit)) : status;
+  return PartsOf(status).where.empty() ? AddWhere(std::move(status), StepPlace(unit)) : status;
 }
 
 HostValue Instance::ValueAt(const BoundValue& bound) {

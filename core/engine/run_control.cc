@@ -8,6 +8,11 @@
 
 namespace mge {
 
+std::string StepPlace(const Unit& unit) {
+  std::string place = UnitPlace(unit);
+  return unit.kernel.empty() ? place : fmt::format("device {}, kernel {}, {}", unit.device, unit.kernel, place);
+}
+
 RunControl::Overdue RunControl::LookAt() const {
   std::lock_guard lock(mutex_);
   Overdue out;
@@ -15,8 +20,7 @@ RunControl::Overdue RunControl::LookAt() const {
   out.seconds = std::max(0.0, std::chrono::duration<double>(std::chrono::steady_clock::now() - *due_).count());
   const Unit* unit = at_.load(std::memory_order_acquire);
   if (!unit) return out;
-  out.place = UnitPlace(*unit);
-  if (!unit->kernel.empty()) out.place += fmt::format(", kernel {} of device {}", unit->kernel, unit->device);
+  out.place = StepPlace(*unit);
   return out;
 }
 

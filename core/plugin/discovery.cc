@@ -122,7 +122,8 @@ FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name
   const PluginNote& note = found.note;
   if (reading.code == VerdictCode::kNoNote) {
     Judge(file, Verdict::kSkipped, reading.code, reading.reason,
-          "move it elsewhere, or build it as a backend (MGE_PLUGIN_NOTE)");
+          "move it elsewhere, or build it as a backend: MGE_BACKEND(...) of mge/plugin.hpp once in its sources, in C "
+          "MGE_PLUGIN_NOTE");
     return found;
   }
   if (reading.code != VerdictCode::kOk && reading.code != VerdictCode::kBadNote) {

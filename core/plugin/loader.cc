@@ -167,7 +167,7 @@ std::pair<VerdictCode, std::string> Enumerate(const mge_plugin& plugin,
 }
 
 std::string AuthorFix(const PluginFile& file) {
-  return fmt::format("report it to the author of backend '{}', or remove the file", file.name);
+  return fmt::format("report it to the author of backend '{}' (`mge sdk test FILE` says more), or remove the file", file.name);
 }
 
 // The entry of an open library asked for its tables; nullptr with a verdict in `file`.

@@ -17,6 +17,8 @@ foreach(backend IN LISTS backends)
   add_dependencies(test_sdk mge_backend_${backend})
 endforeach()
 
+mge_test(sdk/asserts LINK mge_sdk)
+
 # mge_dialect(NAME SOURCE OPTIONS...): compiles, and that is the test.
 function(mge_dialect name source)
   add_library(test_sdk_${name} OBJECT ${source})
@@ -30,10 +32,25 @@ mge_dialect(cxx17 sdk/strict.cc -std=c++17 -pedantic -fno-exceptions -fno-rtti)
 mge_dialect(cxx20 sdk/strict.cc -std=c++20 -pedantic)
 mge_dialect(comfort sdk/comfort.cc -std=c++20 -pedantic)
 mge_dialect(comfort_bare sdk/comfort.cc -std=c++20 -pedantic -fno-exceptions -fno-rtti)
+mge_dialect(no_mistake sdk/mistakes.cc -std=c++20 -pedantic)
+get_target_property(headers mge_sdk INTERFACE_INCLUDE_DIRECTORIES)
+list(TRANSFORM headers PREPEND -I)
+
+# mge_mistakes(NAME MACROS MESSAGES): with those macros mistakes.cc is refused, by assertions that say so in this order.
+function(mge_mistakes name macros messages)
+  list(TRANSFORM macros PREPEND -D)
+  list(JOIN messages ".*assert[a-z]* failed[^\n]*" pattern)
+  add_test(NAME sdk/mistakes_${name} COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only ${headers} ${macros}
+                                             ${CMAKE_CURRENT_SOURCE_DIR}/sdk/mistakes.cc)
+  set_tests_properties(sdk/mistakes_${name} PROPERTIES PASS_REGULAR_EXPRESSION "assert[a-z]* failed[^\n]*${pattern}")
+endfunction()
+mge_mistakes(described "DESCRIBE_BY_VALUE;WORKSPACE_AS_DOUBLE;SIZE_WITHOUT_PREPACK;QUEUE_WITHOUT_FENCE;NAME_IN_CAPITALS"
+             "static void Describe;uint64_t workspace_bytes;Prepack and prepack_bytes;Queue and Fence;kName: 1 to 31")
+mge_mistakes(offered "OFFER_BY_VALUE;PREPACK_OF_CONSTANTS;STAMP_WITHOUT_QUEUE;CLASS_THAT_ENDS_IN_X"
+             "static void Offer;mge::Result Prepack;Stamp: ;the last not x")
+mge_mistakes(captured CAPTURE_WITHOUT_RECORD "names a class Record")
 find_program(MGE_CLANG NAMES clang++-14 clang++)
 if(MGE_CLANG)
-  get_target_property(headers mge_sdk INTERFACE_INCLUDE_DIRECTORIES)
-  list(TRANSFORM headers PREPEND -I)
   foreach(options IN ITEMS "" "-fno-exceptions;-fno-rtti")
     string(MAKE_C_IDENTIFIER "sdk/comfort_clang${options}" name)
     add_test(NAME ${name} COMMAND ${MGE_CLANG} -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Werror ${headers} ${options}

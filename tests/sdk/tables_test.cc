@@ -355,6 +355,39 @@ TEST_F(Tables, WriteOfAHostsStructWhatItHasRoomForAndNoMore) {
   kPlugin.device->close(device);
 }
 
+struct Copied : Counter {  // and its kId, too
+  using Counter::Counter;
+  static constexpr const char* kOp = "Recount";
+};
+constexpr mge::KernelRow kCopied = mge::Row<Copied>();
+struct TwoOfOneId : Backend {
+  using Kernels = mge::Kernels<kCounter, kCopied>;
+};
+
+TEST_F(Tables, TwoRowsOfOneIdAreRefusedByTheirNames) {
+  EXPECT_EQ(mge::internal::Tables<TwoOfOneId>::kPlugin.start(&host_, &error_), MGE_INTERNAL);
+  EXPECT_EQ(error_.text, "the kernels of Count and Recount have one kId, 'test.count'; each needs its own");
+  ASSERT_EQ(kPlugin.start(&host_, &error_), MGE_OK);
+}
+
+TEST_F(Tables, ASettingThatIsNotDeclaredIsSaidToKeepItsDefault) {
+  static constexpr mge_setting kForgotten = mge::IntSetting("test.forgotten", "3", 0, 9, "", "Not in kSettings.");
+  EXPECT_EQ(mge::SettingOf(kForgotten), "3");
+  EXPECT_THAT(log_, HasSubstr("'test.forgotten'"));
+  EXPECT_THAT(log_, HasSubstr("kSettings"));
+}
+
+TEST_F(Tables, AFenceOfTheHostsStructsIsTheBackendsOwn) {
+  struct Fence {
+  } own;
+  mge_fence* raw = mge::internal::HandleOf<mge_fence>(&own);
+  const mge_fence_point point = {sizeof(point), 0, raw, 1}, reached = {sizeof(reached), 0, nullptr, 0}, *none = nullptr;
+  EXPECT_EQ(mge::FenceOf<Fence>(&point), &own);
+  EXPECT_EQ(mge::FenceOf<Fence>(raw), &own);
+  EXPECT_EQ(mge::FenceOf<Fence>(&reached), nullptr);
+  EXPECT_EQ(mge::FenceOf<Fence>(none), nullptr);
+}
+
 TEST_F(Tables, FindTheHostsReadyMadePartsOnAnyHostThatHasThem) {
   kPlugin.stop();
   mge_ready_made parts = {};

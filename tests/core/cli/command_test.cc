@@ -148,6 +148,35 @@ TEST_F(Command, ChecksAFolderOfTests) {
   EXPECT_EQ(Mge("run test_relu/model.onnx --check test_relu/test_data_set_0").code, 8);
 }
 
+TEST_F(Command, ComparesADeviceWithAnother) {
+  Good();
+  Outcome o = Mge("run good.onnx --device cpu0 --compare host --json");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(json::parse(o.out)["device"], "cpu0");
+  EXPECT_EQ(json::parse(o.out)["outputs"][0]["difference"], "");
+  EXPECT_EQ(Mge("run good.onnx --compare gpu7").code, 5);
+  EXPECT_EQ(Mge("run good.onnx --compare host --check data").code, 2);
+  if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
+  o = Mge("run good.onnx --device virtual0 --set virtual.devices=1 --set virtual.wrong_kernel=1 --compare host");
+  EXPECT_EQ(o.code, 8) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("DIFFERS"));
+}
+
+TEST_F(Command, ShowsNoAmountForMemoryThatIsNotKnown) {
+  if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_null.so")) GTEST_SKIP() << "null is not built";
+  EXPECT_THAT(Mge("devices").out, testing::ContainsRegex("null0 +loadable +null +- +- +device 0"));
+  for (const json& d : json::parse(Mge("devices --json").out)["devices"]) {
+    if (d["name"] == "null0") EXPECT_EQ(d["memory_total"], 0);
+  }
+}
+
+TEST_F(Command, SaysOfALibraryThatIsNoBackendHowOneIsMade) {
+  fs::create_directory(Path("plugins"));
+  fs::copy_file(MGE_BINARY_DIR "/lib/libmge.so", Path("plugins/mge_none.so"));
+  Outcome o = Mge("plugins", "MGE_PLUGIN_PATH=" + Path("plugins"));
+  EXPECT_THAT(o.out, HasSubstr("MGE_BACKEND(...)")) << o.err;
+}
+
 // Each of the products swaps the columns and doubles: y is 16 x.
 TEST_F(Command, RunsAModelOnSeveralDevicesAndShowsWhatEachDoes) {
   if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";

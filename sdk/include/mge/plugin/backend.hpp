@@ -80,10 +80,21 @@ struct LayoutTable {
 // Every table of a backend, as constants.
 template <typename B>
 struct Tables {
+  static_assert(std::is_void_v<typename B::Queue> == std::is_void_v<typename B::Fence>,
+                "Queue and Fence: a backend names both or neither");
+  static_assert(std::is_void_v<typename B::Stamp> || !std::is_void_v<typename B::Queue>,
+                "Stamp: a backend that names it names Queue and Fence, too");
+  static constexpr bool kHasQueue = !std::is_void_v<typename B::Queue> && !std::is_void_v<typename B::Fence>;
+  static constexpr bool kHasStamp = kHasQueue && !std::is_void_v<typename B::Stamp>;
+  static constexpr bool kHasLayouts = !std::is_void_v<typename B::Layouts>;
+
   static mge_code Start(const mge_host* host, mge_error* error) noexcept {
     Host() = host;
     DeclaredSettings() = {std::data(B::kSettings), std::size(B::kSettings)};
-    mge_code code = Guard(error, [&]() -> Result { return B::Start(); });
+    mge_code code = Guard(error, [&]() -> Result {
+      if (Result r = KernelTable<B::Kernels::Rows>::Check(); !r.ok()) return r;
+      return B::Start();
+    });
     if (code != MGE_OK) Host() = nullptr;
     return code;
   }
@@ -100,17 +111,17 @@ struct Tables {
   static constexpr mge_kernel_api kKernel =
       KernelTable<B::Kernels::Rows>::Api(B::kKernelSet.empty() ? B::kVersion : B::kKernelSet);
   // The table of an optional part, or nothing.
-  template <typename Part, template <typename> typename TableOf>
+  template <bool kOffered, template <typename> typename TableOf>
   static constexpr auto Optional() {
-    if constexpr (std::is_void_v<Part>) {
-      return nullptr;
-    } else {
+    if constexpr (kOffered) {
       return TableOf<B>::Api();
+    } else {
+      return nullptr;
     }
   }
-  static constexpr auto kQueue = Optional<typename B::Queue, QueueTable>();
-  static constexpr auto kProfile = Optional<typename B::Stamp, ProfileTable>();
-  static constexpr auto kLayout = Optional<typename B::Layouts, LayoutTable>();
+  static constexpr auto kQueue = Optional<kHasQueue, QueueTable>();
+  static constexpr auto kProfile = Optional<kHasStamp, ProfileTable>();
+  static constexpr auto kLayout = Optional<kHasLayouts, LayoutTable>();
   static constexpr auto kGraph = [] {
     if constexpr (std::is_void_v<typename B::Claims>) {
       return nullptr;
@@ -129,9 +140,9 @@ struct Tables {
     t.device = &kDevice;
     t.memory = &kMemory;
     t.kernel = &kKernel;
-    if constexpr (!std::is_void_v<typename B::Queue>) t.queue = &kQueue;
-    if constexpr (!std::is_void_v<typename B::Stamp>) t.profile = &kProfile;
-    if constexpr (!std::is_void_v<typename B::Layouts>) t.layout = &kLayout;
+    if constexpr (kHasQueue) t.queue = &kQueue;
+    if constexpr (kHasStamp) t.profile = &kProfile;
+    if constexpr (kHasLayouts) t.layout = &kLayout;
     if constexpr (!std::is_void_v<typename B::Claims>) t.graph = &kGraph;
     if constexpr (!requires { B::Strategy::kReadyMade; }) {
       t.strategy = &StrategyTable<typename B::Device, typename B::Strategy>::kApi;
@@ -148,9 +159,10 @@ constexpr void CopyTo(char (&field)[kSize], std::string_view text) {
 template <typename B>
 constexpr mge_note_section NoteOf() {
   constexpr std::string_view classes = B::kClasses.empty() ? B::kName : B::kClasses;
-  static_assert(WhyNoBackendName(B::kName).empty(), "kName: see WhyNoBackendName in mge/plugin/names.hpp");
+  static_assert(WhyNoBackendName(B::kName).empty(), "kName: 1 to 31 characters of a-z, 0-9 and _, the first of a-z");
   static_assert(WhyNoClassList(classes).empty(),
-                "kClasses (or kName, without it): see WhyNoClassName in mge/plugin/names.hpp");
+                "kClasses (without it kName): at most 63 characters; each class of a-z and _, the first of a-z, the last "
+                "not x, none of host, xpu, multithread, cpu_pinned, cpu_shared; gpu only beside another");
   static_assert(!B::kVersion.empty() && B::kVersion.size() < sizeof(mge_note::version), "kVersion: 1 to 31 characters");
   static_assert((B::kIsa & ~MGE_ISA_KNOWN_BITS) == 0, "kIsa: only MGE_ISA_ bits");
   mge_note_section s = {};

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views of what the host passes: values, nodes, graphs, problems. They copy nothing and live as long as the call.
+// Views of what the host passes: values, nodes, graphs, problems. They copy nothing and live as long as the call. An operand
+// that is not there fails an assert(), in a build that has them.
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -79,12 +81,12 @@ class Node {
   bool Is(std::string_view op, std::string_view domain = "") const { return this->op() == op && this->domain() == domain; }
   int input_count() const { return static_cast<int>(n_->input_count); }
   int output_count() const { return static_cast<int>(n_->output_count); }
-  bool has_input(int i) const { return i < input_count() && n_->inputs[i] >= 0; }
-  bool has_output(int i) const { return i < output_count() && n_->outputs[i] >= 0; }
+  bool has_input(int i) const { return i >= 0 && i < input_count() && n_->inputs[i] >= 0; }
+  bool has_output(int i) const { return i >= 0 && i < output_count() && n_->outputs[i] >= 0; }
   int32_t input_id(int i) const { return i < input_count() ? n_->inputs[i] : -1; }
   int32_t output_id(int i) const { return i < output_count() ? n_->outputs[i] : -1; }
-  Value input(int i) const { return Value(g_->values[n_->inputs[i]]); }
-  Value output(int i) const { return Value(g_->values[n_->outputs[i]]); }
+  Value input(int i) const { return assert(has_input(i)), Value(g_->values[n_->inputs[i]]); }
+  Value output(int i) const { return assert(has_output(i)), Value(g_->values[n_->outputs[i]]); }
   const mge_attr* attr(std::string_view name) const {
     for (uint64_t i = 0; i < n_->attr_count; ++i) {
       if (View(n_->attrs[i]->name) == name) return n_->attrs[i];
@@ -145,8 +147,8 @@ class Problem {
   Node last() const { return graph_.node(node_count() - 1); }
   int input_count() const { return static_cast<int>(p_->graph->input_count); }
   int output_count() const { return static_cast<int>(p_->graph->output_count); }
-  Value input(int i) const { return graph_.value(p_->graph->inputs[i]); }
-  Value output(int i) const { return graph_.value(p_->graph->outputs[i]); }
+  Value input(int i) const { return assert(i >= 0 && i < input_count()), graph_.value(p_->graph->inputs[i]); }
+  Value output(int i) const { return assert(i >= 0 && i < output_count()), graph_.value(p_->graph->outputs[i]); }
   // Operand number of a value of the group; -1 if it is internal or absent.
   int operand(int32_t value_id) const {
     for (int i = 0; i < input_count(); ++i) {

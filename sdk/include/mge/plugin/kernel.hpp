@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cassert>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -100,9 +101,9 @@ Q& QueueOf(const mge_run* run) {
 
 class Binding {
  public:
-  explicit Binding(const mge_binding* b) : b_(b) {}
-  const Slot& input(int i) const { return b_->inputs[i]; }
-  const Slot& output(int i) const { return b_->outputs[i]; }
+  Binding(const mge_binding* b, int inputs, int outputs) : b_(b), inputs_(inputs), outputs_(outputs) {}
+  const Slot& input(int i) const { return assert(i >= 0 && i < inputs_), b_->inputs[i]; }
+  const Slot& output(int i) const { return assert(i >= 0 && i < outputs_), b_->outputs[i]; }
   const Slot& workspace() const { return b_->workspace; }
   uint32_t state_index() const { return b_->state_index; }
   const mge_layout* input_layout(int i) const { return b_->input_layouts ? b_->input_layouts[i] : nullptr; }
@@ -110,6 +111,7 @@ class Binding {
 
  private:
   const mge_binding* b_;
+  [[maybe_unused]] int inputs_, outputs_;  // how many: for assert()
 };
 
 // A prepared candidate. Immutable once made; bind() may be called several times.
@@ -130,7 +132,9 @@ class Kernel {
   }
   virtual void DestroyState(void*) {}
 
-  std::vector<uint64_t> prepack_list;  // filled by the glue
+  // Filled by the glue.
+  std::vector<uint64_t> prepack_list;
+  int inputs = 0, outputs = 0;
 };
 using KernelPtr = std::unique_ptr<Kernel>;
 
@@ -211,12 +215,26 @@ struct KernelRow {
   void (*offer)(const Problem&, Offers&);
   KernelPtr (*make)(const Problem&, const Candidate&);  // of an offered candidate: id and variant are filled
   const char* domain = "";
+  const char* id = nullptr;  // of its only candidate, where it has but one
 };
 
 // The kernel table of a backend with these rows. A problem goes to every row whose `op` is the operator of the problem's
 // first node.
 template <const KernelRow* const* (*Rows)(uint64_t*)>
 struct KernelTable {
+  // Refuses two rows of one id, which nobody could tell apart in `mge plan --why`.
+  static Result Check() {
+    uint64_t count = 0;
+    const KernelRow* const* rows = Rows(&count);
+    for (uint64_t i = 0; i < count; ++i) {
+      for (uint64_t k = 0; k < i; ++k) {
+        if (!rows[i]->id || !rows[k]->id || std::string_view(rows[i]->id) != rows[k]->id) continue;
+        return {MGE_INTERNAL, "the kernels of " + std::string(rows[k]->op) + " and " + rows[i]->op + " have one kId, '" +
+                                  rows[i]->id + "'; each needs its own"};
+      }
+    }
+    return {};
+  }
   static mge_code Enumerate(mge_device* device, const mge_problem* problem, const mge_constraints* constraints,
                             const mge_candidate_sink* sink, mge_error* error) noexcept {
     return Guard(error, [&]() -> mge_code {
@@ -258,6 +276,8 @@ struct KernelTable {
       c.variant = candidate->token & 0xffffffffu;
       KernelPtr kernel = rows[row]->make(p, c);
       if (!kernel) return Report(error, MGE_UNIMPLEMENTED, "the kernel could not be made: " + c.id);
+      kernel->inputs = p.input_count();
+      kernel->outputs = p.output_count();
       bool packs = false;
       for (int i = 0; i < p.input_count(); ++i) {
         kernel->prepack_list.push_back(kernel->prepack_bytes(i));
@@ -278,7 +298,7 @@ struct KernelTable {
     return Guard(error, [&] { return Of(k)->Prepack(static_cast<int>(input), source, destination); });
   }
   static mge_code Bind(mge_kernel* k, const mge_binding* binding, void* args, mge_step_fn* fn, mge_error* error) noexcept {
-    return Guard(error, [&] { return Of(k)->Bind(Binding(binding), args, fn); });
+    return Guard(error, [&] { return Of(k)->Bind(Binding(binding, Of(k)->inputs, Of(k)->outputs), args, fn); });
   }
   static mge_code StateCreate(mge_kernel* k, void** out, mge_error* error) noexcept {
     return Guard(error, [&] { return Of(k)->CreateState(out); });

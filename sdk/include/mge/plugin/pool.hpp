@@ -28,6 +28,16 @@
 
 namespace mge {
 
+// A fence that the host passes, as the backend's own class; nullptr where nothing is to be waited for.
+template <typename F>
+F* FenceOf(mge_fence* fence) {
+  return reinterpret_cast<F*>(fence);
+}
+template <typename F>
+F* FenceOf(const mge_fence_point* point) {
+  return point ? FenceOf<F>(point->fence) : nullptr;
+}
+
 // Where a pool gets its memory: the host, which charges the device's budget and calls Memory::Acquire.
 class SlabSource {
  public:
@@ -218,7 +228,7 @@ struct PoolTable {
     t.release = Release;
     t.trim = Trim;
     t.stats = Stats;
-    if constexpr (requires(P& p, const mge_reserve_decision& d) { p.SetPolicy(d); }) t.set_policy = SetPolicy;
+    if constexpr (requires { &P::SetPolicy; }) t.set_policy = SetPolicy;
   });
 };
 

@@ -96,6 +96,7 @@ struct QueueTable {
       t.wait = Wait;
       t.host_wait = HostWait;
       if constexpr (requires { &Q::CaptureBegin; }) {
+        static_assert(!std::is_void_v<R>, "Queue::CaptureBegin: a backend that records names a class Record");
         t.capture_begin = CaptureBegin;
         t.capture_end = CaptureEnd;
         t.replay = Replay;

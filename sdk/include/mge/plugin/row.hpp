@@ -65,6 +65,30 @@ constexpr uint64_t AttributesOf() {
   return MGE_KERNEL_DETERMINISTIC;
 }
 
+// An optional member is used if it is there: one that is written otherwise must not pass for another, or for none.
+template <typename K>
+constexpr void CheckSignatures() {
+  if constexpr (requires { &K::Describe; }) {
+    static_assert(std::is_convertible_v<decltype(&K::Describe), void (*)(const Problem&, Candidate&)>,
+                  "write: static void Describe(const mge::Problem&, mge::Candidate&)");
+  }
+  if constexpr (requires { &K::Offer; }) {
+    static_assert(std::is_convertible_v<decltype(&K::Offer), void (*)(const Problem&, Offers&)>,
+                  "write: static void Offer(const mge::Problem&, mge::Offers&)");
+  }
+  if constexpr (requires { &K::workspace_bytes; }) {
+    static_assert(std::is_convertible_v<decltype(&K::workspace_bytes), uint64_t (K::*)() const>,
+                  "write: uint64_t workspace_bytes() const");
+  }
+  static_assert(requires { &K::Prepack; } == requires { &K::prepack_bytes; }, "Prepack and prepack_bytes: both or neither");
+  if constexpr (requires { &K::Prepack; } && requires { &K::prepack_bytes; }) {
+    static_assert(std::is_convertible_v<decltype(&K::prepack_bytes), uint64_t (K::*)(int) const>,
+                  "write: uint64_t prepack_bytes(int input) const");
+    static_assert(std::is_convertible_v<decltype(&K::Prepack), Result (K::*)(int, const void*, void*) const>,
+                  "write: mge::Result Prepack(int input, const void* from, void* to) const");
+  }
+}
+
 template <typename K>
 class StructKernel : public Kernel {
  public:
@@ -137,12 +161,22 @@ constexpr const char* DomainOf() {
   return "";
 }
 
+template <typename K>
+constexpr const char* IdOf() {
+  if constexpr (requires { &K::Offer; }) {
+    return nullptr;
+  } else {
+    return K::kId;
+  }
+}
+
 }  // namespace internal
 
 // The row of a struct.
 template <typename K>
 constexpr KernelRow Row() {
-  return {K::kOp, internal::OfferOf<K>, internal::MakeOf<K>, internal::DomainOf<K>()};
+  internal::CheckSignatures<K>();
+  return {K::kOp, internal::OfferOf<K>, internal::MakeOf<K>, internal::DomainOf<K>(), internal::IdOf<K>()};
 }
 
 // The rows of a backend: using Kernels = mge::Kernels<kRelu, kAdd>. A row may be defined in another file:

@@ -81,11 +81,16 @@ inline std::span<const mge_setting* const>& DeclaredSettings() {
 // The value of a setting of this backend, as text that the host has judged: truth as 1 or 0, sizes in bytes.
 inline std::string_view SettingOf(const mge_setting& setting) {
   const mge_host* host = Host();
+  if (!host) return View(setting.fallback);
   std::span<const mge_setting* const> declared = internal::DeclaredSettings();
-  for (uint32_t i = 0; host && i < declared.size(); ++i) {
+  for (uint32_t i = 0; i < declared.size(); ++i) {
     mge_text text = {};
-    if (declared[i] == &setting && host->setting(host->self, i, &text) == MGE_OK) return View(text);
+    if (declared[i] == &setting) return View(host->setting(host->self, i, &text) == MGE_OK ? text : setting.fallback);
   }
+  [[maybe_unused]] static const bool said = [&] {
+    Log(MGE_LOG_ERROR, "the setting '" + std::string(View(setting.key)) + "' cannot be set: add it to the backend's kSettings");
+    return true;
+  }();
   return View(setting.fallback);
 }
 inline int64_t ToInt(std::string_view value) { return std::strtoll(std::string(value).c_str(), nullptr, 10); }
