@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pool of the guide for backends with queues: when the pool inside gets its blocks back.
-#include "sdk/examples/parts/after_use.h"
+#include "sdk/examples/parts/after_use.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
