@@ -2,7 +2,7 @@
 // A backend that does one thing wrong, named by its own identity note: "start_abort" calls abort() in start(). A test writes
 // the name into a copy of the file, so that one build serves every case; with any other name it behaves.
 //
-//   point   load query start enumerate open enqueue prepare kernel stop unload
+//   point   load query start enumerate open claim enqueue prepare kernel stop unload
 //   act     throw exit leave abort segfault illegal slow loop error lost, and those that one point alone has
 #include <atomic>
 #include <chrono>
@@ -168,6 +168,8 @@ mge_code EnumerateKernels(mge_device* device, const mge_problem* problem, const 
     sink->offer(sink->self, &wild);
     if (Is("enqueue_null")) sink->offer(sink->self, nullptr);
   }
+  const mge_text kernel = mge::Text("hostile.other"), reason = mge::Text("not today");
+  for (int i = 0; Is("enqueue_refusals") && i < 1000; ++i) sink->refuse(sink->self, &kernel, &reason);
   return Kernels::Enumerate(device, problem, constraints, sink, error);
 }
 
@@ -189,6 +191,20 @@ mge_code Prepare(mge_device* device, const mge_problem* problem, const mge_candi
   if (Is("prepare_nothing") || Is("prepare_unbound")) Kernels::Destroy(out->kernel);
   if (Is("prepare_nothing")) out->kernel = nullptr;
   if (Is("prepare_unbound")) out->kernel = reinterpret_cast<mge_kernel*>(new Unbound);
+  return MGE_OK;
+}
+
+mge_code Claim(mge_device*, const mge_graph* graph, const mge_claim_sink* sink, mge_error*) {
+  static constexpr int32_t kFirst = 0;
+  mge_claim claim = {};
+  claim.struct_size = Is("claim_short") ? 8 : sizeof(claim);
+  claim.name = mge::Text("group");
+  claim.nodes = &kFirst;
+  claim.node_count = Is("claim_wild") ? UINT64_MAX : 1;
+  if (Is("claim_empty")) claim.nodes = nullptr;
+  if (Is("claim_null")) sink->offer(sink->self, nullptr);
+  if (Is("claim_short") || Is("claim_wild") || Is("claim_empty")) sink->offer(sink->self, &claim);
+  for (uint64_t i = 0; Is("claim_many") && i < 1000 * graph->node_count; ++i) sink->offer(sink->self, &claim);
   return MGE_OK;
 }
 
@@ -214,6 +230,7 @@ constexpr auto kKernel = [] {  // what no kernel needs is left out
   api.state_destroy = nullptr;
   return api;
 }();
+constexpr auto kGraph = mge::Table<mge_graph_api>([](auto& t) { t.claim = Claim; });
 
 mge_plugin g_plugin = mge::Table<mge_plugin>([](auto& t) {
   t.version = mge::Text("1.0");
@@ -222,6 +239,7 @@ mge_plugin g_plugin = mge::Table<mge_plugin>([](auto& t) {
   t.device = &kDevice;
   t.memory = &kMemory;
   t.kernel = &kKernel;
+  t.graph = &kGraph;
 });
 
 }  // namespace

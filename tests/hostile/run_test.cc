@@ -214,6 +214,39 @@ INSTANTIATE_TEST_SUITE_P(
                     Request{"prepare_unbound", "bind answered MGE_OK, but no function"}),
     [](const auto& info) { return std::string(info.param.backend); });
 
+struct ClaimCase {
+  const char *backend, *says;
+};
+class HostileClaims : public testing::TestWithParam<ClaimCase> {};
+
+TEST_P(HostileClaims, StandAmongTheDroppedOnesWithAReason) {
+  HostileFolder folder;
+  folder.AddHostile(GetParam().backend);
+  PluginFolder models;
+  Outcome o = folder.Mge(fmt::format("plan {} --device hostile0 --why", models.Write("m.onnx", Model())));
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_THAT(o.out, HasSubstr(fmt::format("dropped fusion {}.{}\n", GetParam().backend, GetParam().says)));
+  EXPECT_LT(o.out.size(), 10'000u);
+}
+INSTANTIATE_TEST_SUITE_P(
+    Hostile, HostileClaims,
+    testing::Values(ClaimCase{"claim_null", "?: a claim is described by a struct that is NULL or too short"},
+                    ClaimCase{"claim_short", "?: a claim is described by a struct that is NULL or too short"},
+                    ClaimCase{"claim_empty", "group: names no nodes"},
+                    ClaimCase{"claim_wild", "group: names 18446744073709551615 nodes; the graph has 1"},
+                    ClaimCase{"claim_many", "?: 936 more claims than the 64 for each node that a device may offer"}),
+    [](const auto& info) { return std::string(info.param.backend); });
+
+TEST(HostileRun, RefusalsWithoutEndAreCounted) {
+  HostileFolder folder;
+  folder.AddHostile("enqueue_refusals");
+  PluginFolder models;
+  Outcome o = folder.Mge(fmt::format("plan {} --device hostile0 --why", models.Write("m.onnx", Model())));
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_THAT(o.out, AllOf(HasSubstr("not hostile.other: not today"),
+                           HasSubstr("not 744 others: of the refusals for one problem 256 are kept")));
+}
+
 class HostileCandidates : public testing::TestWithParam<const char*> {};
 
 TEST_P(HostileCandidates, AreDroppedAndTheGoodOneRuns) {
