@@ -157,17 +157,17 @@ TEST(HostileRun, TheCommandEndsAtItsTimeLimitThoughADeviceDoesNot) {
   HostileFolder folder;
   if (!std::filesystem::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "no virtual backend";
   struct {
-    const char *fault, *settings;
-  } cases[] = {{"copy@1=hang", ""},
-               {"kernel@1=hang", ""},
-               {"copy@3=hang", "--set select.strategy=profile"},
-               {"kernel@2=hang", "--set select.strategy=profile --set virtual.wrong_kernel=1"}};
+    const char *fault, *settings, *place;
+  } cases[] = {{"copy@1=hang", "", "device virtual0"},
+               {"kernel@1=hang", "", "device virtual0, between node 'conv1' (Conv)"},
+               {"copy@3=hang", "--set select.strategy=profile", "timing the kernels of"},
+               {"kernel@2=hang", "--set select.strategy=profile --set virtual.wrong_kernel=1", "timing the kernels of"}};
   for (const auto& c : cases) {
     Outcome o = folder.Mge(fmt::format("run " MGE_SOURCE_DIR "/packaging/digits/digits.onnx --device virtual0 --timeout 0.2"
                                        " --set virtual.devices=1 {}", c.settings),
                            fmt::format("MGE_VIRTUAL_FAULT={}", c.fault));
     EXPECT_EQ(o.code, 124) << c.fault << "\n" << o.err;
-    EXPECT_THAT(o.err, AllOf(HasSubstr("E12401"), Not(HasSubstr("the process ends here")))) << c.fault;
+    EXPECT_THAT(o.err, AllOf(HasSubstr("E12401"), HasSubstr(c.place), Not(HasSubstr("the process ends here")))) << c.fault;
   }
 }
 
