@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/plan/candidate.h"
+#include "core/plan/kernel.h"
 #include "core/plugin/guard.h"
 #include "fmt/format.h"
 
@@ -16,7 +17,6 @@ namespace {
 
 constexpr uint64_t kGuard = 192;  // bytes between operands, a multiple of the alignment
 constexpr uint64_t kAlignment = 64;
-constexpr uint32_t kMostArgs = 1 << 20;
 constexpr unsigned char kCanary = 0xa5;
 
 // One thread takes chunks from the last to the first; more share them in any order.
@@ -218,7 +218,6 @@ absl::Status Trial::Pack() {
       continue;
     }
     const mge_kernel_api& api = *bench_.subject.plugin().kernel;
-    if (!api.prepack) return Broken("a packed form is asked for, but the slot prepack is NULL");
     Bytes memory(packed + 2 * kGuard + kAlignment, kCanary);
     size_t at = kGuard + (kAlignment - reinterpret_cast<uintptr_t>(memory.data() + kGuard) % kAlignment) % kAlignment;
     MGE_RETURN_IF_ERROR(Call(fmt::format("packing input {}", i), [&](mge_error* e) {
@@ -258,9 +257,7 @@ absl::StatusOr<std::unique_ptr<Trial>> Trial::Create(Bench& bench, const mge_pro
   t->prepared_.struct_size = sizeof(mge_prepared);
   MGE_RETURN_IF_ERROR(
       Call("preparing", [&](mge_error* e) { return api.prepare(subject.device(), &problem, &raw, &t->prepared_, e); }));
-  if (!t->prepared_.kernel) return Broken("preparing answered MGE_OK, but no kernel");
-  if (t->prepared_.args_bytes > kMostArgs)
-    return Broken(fmt::format("{} bytes of arguments are asked for", t->prepared_.args_bytes));
+  if (std::string why = WhyUnsound(api, t->prepared_, problem.graph->input_count); !why.empty()) return Broken(why);
   if (prepared) prepared();
 
   // A layout of PLAIN is said by NULL, as the host does.
@@ -317,7 +314,6 @@ absl::StatusOr<std::unique_ptr<Trial>> Trial::Create(Bench& bench, const mge_pro
   }
   for (Lane& lane : t->lanes_) {
     if (!t->prepared_.has_state) break;
-    if (!api.state_create) return Broken("the kernel has state, but the slot state_create is NULL");
     MGE_RETURN_IF_ERROR(Call("creating the kernel's state",
                              [&](mge_error* e) { return api.state_create(t->prepared_.kernel, &lane.state, e); }));
   }

@@ -113,15 +113,17 @@ absl::Status InstanceQueues::RunGuarded(const Segment& segment, const mge_run& r
 }
 
 absl::Status InstanceQueues::FinishStep(const Step& step, Queue& q, const RunControl& control) {
+  auto place = [&] { return fmt::format("device {}, {}", q.device->name(), UnitPlace(plan_.units[step.unit])); };
   mge_error error;
   mge_code code = q.api->signal(q.queue, q.steps, ++q.step_count, &error);
   if (code == MGE_OK) {
-    MGE_ASSIGN_OR_RETURN(code, WaitForFence(*q.api, q.steps, q.step_count, &control));
-    if (code == MGE_OK) return absl::OkStatus();
+    absl::StatusOr<mge_code> waited = WaitForFence(*q.api, q.steps, q.step_count, &control);
+    if (!waited.ok()) return AddWhere(waited.status(), place());
+    if (*waited == MGE_OK) return absl::OkStatus();
+    code = *waited;
     error = ReasonOf(*q.api, q.steps, q.step_count);
   }
-  return AddWhere(StatusOfKernel(code, error),
-                  fmt::format("device {}, {}", q.device->name(), UnitPlace(plan_.units[step.unit])));
+  return AddWhere(StatusOfKernel(code, error), place());
 }
 
 // Whatever goes wrong here goes wrong again, with a reason, when the steps are enqueued one by one.
@@ -171,8 +173,12 @@ absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run, const Run
 absl::Status InstanceQueues::HostWait(const FencePoint& point, const RunControl& control) {
   const Queue& q = queues_[static_cast<size_t>(point.queue)];
   const uint64_t value = ValueOf(point);
-  MGE_ASSIGN_OR_RETURN(mge_code code, WaitForFence(*q.api, q.fence, value, &control));
-  return code == MGE_OK ? absl::OkStatus() : FailureOf(q, code, ReasonOf(*q.api, q.fence, value));
+  absl::StatusOr<mge_code> code = WaitForFence(*q.api, q.fence, value, &control);
+  if (!code.ok()) {
+    std::optional<Stretch> late = FirstThat([](mge_code answer) { return answer == MGE_DEADLINE_EXCEEDED; });
+    return late ? AddWhere(code.status(), late->place) : code.status();
+  }
+  return *code == MGE_OK ? absl::OkStatus() : FailureOf(q, *code, ReasonOf(*q.api, q.fence, value));
 }
 
 absl::Status InstanceQueues::FinishRun(const RunControl& control) {
@@ -184,8 +190,7 @@ absl::Status InstanceQueues::FinishRun(const RunControl& control) {
   return absl::OkStatus();
 }
 
-// The first of the plan's signals that carries a failure comes after what failed.
-absl::Status InstanceQueues::FailureOf(const Queue& queue, mge_code code, const mge_error& error) const {
+std::optional<InstanceQueues::Stretch> InstanceQueues::FirstThat(bool (*wanted)(mge_code)) const {
   std::vector<int32_t> begin(queues_.size(), -1);  // of each queue: the step after its last signal
   for (const Segment& s : plan_.segments) {
     if (s.queue == kCallingThread) continue;
@@ -195,12 +200,19 @@ absl::Status InstanceQueues::FailureOf(const Queue& queue, mge_code code, const 
     const Queue& q = queues_[static_cast<size_t>(s.queue)];
     mge_error reason;
     mge_code answer = q.api->host_wait(q.fence, q.before + s.signal, 0, &reason);
-    if (answer != MGE_OK && answer != MGE_DEADLINE_EXCEEDED) {
-      return AddWhere(StatusOfKernel(answer, reason),
-                      fmt::format("device {}, {}", q.device->name(), StepsPlace(plan_, first, s.first_step + s.step_count - 1)));
+    if (wanted(answer)) {
+      std::string steps = StepsPlace(plan_, first, s.first_step + s.step_count - 1);
+      return Stretch{answer, std::move(reason), fmt::format("device {}, {}", q.device->name(), steps)};
     }
     first = -1;
   }
+  return std::nullopt;
+}
+
+absl::Status InstanceQueues::FailureOf(const Queue& queue, mge_code code, const mge_error& error) const {
+  std::optional<Stretch> failed =
+      FirstThat([](mge_code answer) { return answer != MGE_OK && answer != MGE_DEADLINE_EXCEEDED; });
+  if (failed) return AddWhere(StatusOfKernel(failed->answer, failed->reason), failed->place);
   return AddWhere(StatusOfKernel(code, error), fmt::format("device {}", queue.device->name()));
 }
 

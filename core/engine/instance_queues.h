@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,8 +35,8 @@ class InstanceQueues {
   // steps are all capture-safe is captured, if the backend can; later ones replay it. A failing step's place is in the error.
   // With a guard nothing is captured, and every step has ended before the next one is enqueued.
   absl::Status Enqueue(size_t segment, const mge_run& run, const RunControl& control, MemoryGuard* guard);
-  // Blocks until the point is reached. kCancelled, kTimeout, or the failure that the fence carries with the place of the
-  // segment that it began in.
+  // Blocks until the point is reached. kCancelled and kTimeout with the place of the first steps that are not over, or the
+  // failure that the fence carries with the place of the segment that it began in.
   absl::Status HostWait(const FencePoint& point, const RunControl& control);
   // Waits for all queues. Every run ends with it, or with Drain.
   absl::Status FinishRun(const RunControl& control);
@@ -71,6 +72,14 @@ class InstanceQueues {
   absl::Status RunGuarded(const Segment& segment, const mge_run& run, const RunControl& control, MemoryGuard& guard);
   absl::Status FinishStep(const Step& step, Queue& queue, const RunControl& control);
   bool Capture(const Segment& segment, Record& record, const mge_run& run);
+  // The steps between two signals of a queue, and what its fence answers of the later one.
+  struct Stretch {
+    mge_code answer;
+    mge_error reason;
+    std::string place;
+  };
+  // The first of the plan whose answer is wanted. Nothing is waited for.
+  std::optional<Stretch> FirstThat(bool (*wanted)(mge_code answer)) const;
   absl::Status FailureOf(const Queue& queue, mge_code code, const mge_error& error) const;
 
   const Plan& plan_;

@@ -11,6 +11,7 @@ namespace {
 
 std::string TextOf(const mge_text& t) { return t.data ? std::string(t.data, t.size) : std::string(); }
 
+// Text is the default; a number that means nothing was refused with the table.
 SettingType TypeOf(int32_t type) {
   switch (type) {
     case MGE_SETTING_BOOL: return SettingType::kBool;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include "core/plugin/host_services.h"
+
+#include "core/plan/kernel.h"
 #include "core/plan/stages.h"
-#include "fmt/format.h"
 
 namespace mge {
 namespace {
@@ -21,7 +21,7 @@ void BindCopy(Plan& plan, mge_slot from, mge_slot to, int64_t bytes, int32_t uni
   AddStep(plan, RunCopyStep, args, unit);
 }
 
-absl::Status BindKernel(Planning& p, size_t u, int32_t unit) {
+absl::Status BindDraft(Planning& p, size_t u, int32_t unit) {
   Draft& d = p.drafts[u];
   int32_t space = p.SpaceOf(*d.device);
   std::vector<mge_slot> inputs, outputs;
@@ -45,15 +45,9 @@ absl::Status BindKernel(Planning& p, size_t u, int32_t unit) {
   mge_binding binding = {sizeof(mge_binding), d.state_index,     inputs.data(),      outputs.data(),
                          workspace,           in_layouts.data(), out_layouts.data()};
   void* args = NewArgs<std::byte>(*p.plan, std::max<size_t>(d.prepared.args_bytes, 1));
-  mge_step_fn fn = nullptr;
-  mge_error error;
-  mge_code code = d.device->kernel_api().bind(d.prepared.kernel, &binding, args, &fn, &error);
-  if (code == MGE_OK && !fn) code = MGE_INTERNAL;
-  if (code != MGE_OK) {
-    return AddWhere(StatusOfBackend(code, error, fmt::format("device {}: binding {}", d.device->name(), d.candidate.id)),
-                    p.Place(d));
-  }
-  AddStep(*p.plan, fn, args, unit);
+  absl::StatusOr<mge_step_fn> fn = BindKernel(*d.device, d.candidate, d.prepared.kernel, binding, args);
+  if (!fn.ok()) return AddWhere(fn.status(), p.Place(d));
+  AddStep(*p.plan, *fn, args, unit);
   return absl::OkStatus();
 }
 
@@ -122,7 +116,7 @@ absl::Status BindSteps(Planning& p) {
     RecordUnit(p, d);
     switch (d.unit.kind) {
       case Unit::Kind::kKernel:
-      case Unit::Kind::kReorder: MGE_RETURN_IF_ERROR(BindKernel(p, u, unit)); break;
+      case Unit::Kind::kReorder: MGE_RETURN_IF_ERROR(BindDraft(p, u, unit)); break;
       case Unit::Kind::kReference:
       case Unit::Kind::kHost: MGE_RETURN_IF_ERROR(BindHost(p, u, unit)); break;
       case Unit::Kind::kAlias:

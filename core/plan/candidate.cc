@@ -19,6 +19,7 @@ namespace mge {
 namespace {
 
 constexpr size_t kMaxCandidates = 256;
+constexpr size_t kMaxRefusals = 256;
 
 std::string TextOf(const mge_text& t) { return EscapeControl(CopyText(t, 256)); }
 
@@ -62,10 +63,17 @@ struct Collector {
   Device* device;
   const mge_problem* problem;
   const mge_constraints* constraints;
-  CandidateList list;
-  Deferred deferred;
+  CandidateList list = {};
+  size_t unlisted = 0;  // refusals
+  Deferred deferred = {};
 
-  void Drop(std::string id, std::string reason) { list.refused.push_back({std::move(id), std::move(reason)}); }
+  void Drop(std::string id, std::string reason) {
+    if (list.refused.size() >= kMaxRefusals) {
+      ++unlisted;
+      return;
+    }
+    list.refused.push_back({std::move(id), std::move(reason)});
+  }
 
   void Add(const mge_candidate* given) {
     if (!given || given->struct_size < offsetof(mge_candidate, input_layouts)) {
@@ -149,7 +157,7 @@ OwnedCandidate::Abi OwnedCandidate::ToAbi() const {
 
 absl::StatusOr<CandidateList> EnumerateCandidates(Device& device, const mge_problem& problem,
                                                   const mge_constraints& constraints) {
-  Collector collector = {&device, &problem, &constraints, {}, {}};
+  Collector collector = {.device = &device, .problem = &problem, .constraints = &constraints};
   const mge_kernel_api& api = device.kernel_api();
   mge_candidate_sink sink = {sizeof(mge_candidate_sink), 0, &collector,
                              [](void* self, const mge_candidate* c) {
@@ -167,6 +175,10 @@ absl::StatusOr<CandidateList> EnumerateCandidates(Device& device, const mge_prob
       CallBackend(error, [&](mge_error* e) { return api.enumerate(device.handle(), &problem, &constraints, &sink, e); });
   collector.deferred.Rethrow();
   if (code != MGE_OK) return StatusOfBackend(code, error, fmt::format("device {}: enumerating kernels", device.name()));
+  if (size_t n = collector.unlisted) {
+    collector.list.refused.push_back({fmt::format("{} others", n),
+                                      fmt::format("of the refusals for one problem {} are kept", kMaxRefusals)});
+  }
   return std::move(collector.list);
 }
 

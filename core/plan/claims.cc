@@ -12,18 +12,35 @@
 namespace mge {
 namespace {
 
-constexpr uint64_t kMaxClaim = 1 << 20;  // nodes
+constexpr uint64_t kMaxClaimsPerNode = 64;  // of what a device sees, on average
 
 struct Collector {
-  std::vector<Claim> claims;
-  Deferred deferred;
+  uint64_t node_count;  // of the graph
+  std::vector<Claim> claims = {};
+  uint64_t excess = 0;
+  Deferred deferred = {};
 
   void Add(const mge_claim* c) {
-    if (!c || c->struct_size < offsetof(mge_claim, benefit_us)) return;
+    if (claims.size() >= kMaxClaimsPerNode * node_count) {
+      ++excess;
+      return;
+    }
+    claims.push_back(Read(c));
+  }
+  Claim Read(const mge_claim* c) const {
+    if (!c || c->struct_size < offsetof(mge_claim, benefit_us)) {
+      return {.name = "?", .fault = "a claim is described by a struct that is NULL or too short"};
+    }
     mge_claim known = Widen(*c);
-    bool sound = known.nodes && known.node_count <= kMaxClaim;  // else it is dropped for having none
-    claims.push_back({CopyText(known.name, 256),
-                      std::vector<int32_t>(known.nodes, known.nodes + (sound ? known.node_count : 0)), known.benefit_us});
+    Claim claim = {.name = EscapeControl(CopyText(known.name, 256)), .benefit_us = known.benefit_us};
+    if (!known.nodes || known.node_count == 0) {
+      claim.fault = "names no nodes";
+    } else if (known.node_count > node_count) {
+      claim.fault = fmt::format("names {} nodes; the graph has {}", known.node_count, node_count);
+    } else {
+      claim.nodes.assign(known.nodes, known.nodes + known.node_count);
+    }
+    return claim;
   }
 };
 
@@ -32,7 +49,7 @@ struct Collector {
 absl::StatusOr<std::vector<Claim>> OfferedClaims(Device& device, const AbiGraph& graph) {
   const mge_graph_api* api = device.graph_api();
   if (!api) return std::vector<Claim>();
-  Collector collector;
+  Collector collector = {.node_count = graph.graph()->node_count};
   mge_claim_sink sink = {sizeof(mge_claim_sink), 0, &collector, [](void* self, const mge_claim* c) {
                            auto& to = *static_cast<Collector*>(self);
                            to.deferred.Run([&] { to.Add(c); });
@@ -42,6 +59,11 @@ absl::StatusOr<std::vector<Claim>> OfferedClaims(Device& device, const AbiGraph&
   collector.deferred.Rethrow();
   if (code != MGE_OK) return StatusOfBackend(code, error, fmt::format("device {}: claiming groups", device.name()));
   std::vector<Claim> claims = std::move(collector.claims);
+  if (collector.excess) {
+    claims.push_back({.name = "?",
+                      .fault = fmt::format("{} more claims than the {} for each node that a device may offer",
+                                           collector.excess, kMaxClaimsPerNode)});
+  }
   for (Claim& claim : claims) claim.name = device.backend().name() + "." + claim.name;
   std::stable_sort(claims.begin(), claims.end(),
                    [](const Claim& a, const Claim& b) { return a.benefit_us > b.benefit_us; });

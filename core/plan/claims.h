@@ -13,12 +13,14 @@
 namespace mge {
 
 struct Claim {
-  std::string name;            // with the backend's in front: "cpu.elementwise_chain"
-  std::vector<int32_t> nodes;  // indices of the AbiGraph, as the backend gave them; empty if there are too many
-  double benefit_us;
+  std::string name;                 // with the backend's in front: "cpu.elementwise_chain"
+  std::vector<int32_t> nodes = {};  // indices of the AbiGraph, as the backend gave them
+  double benefit_us = 0;
+  std::string fault = {};           // why it is no claim, and has no nodes; else empty
 };
 
-// What the device's backend offers for the graph, the greatest benefit first; nothing if it claims no groups.
+// What the device's backend offers for the graph, the greatest benefit first; nothing if it claims no groups. What breaks
+// the contract is there too, with its fault.
 absl::StatusOr<std::vector<Claim>> OfferedClaims(Device& device, const AbiGraph& graph);
 
 }  // namespace mge

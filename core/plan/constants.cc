@@ -47,18 +47,22 @@ absl::Status PackConstants(Planning& p) {
       uint64_t bytes = d.prepared.prepack_bytes[k];
       ValueId v = d.group->inputs[k];
       if (bytes == 0 || !p.IsConstant(v)) continue;
-      MGE_ASSIGN_OR_RETURN(Tensor packed, Tensor::Create(DType::kU8, {static_cast<int64_t>(bytes)},
-                                                         d.device->host_allocator()));
+      absl::StatusOr<Tensor> packed =
+          Tensor::Create(DType::kU8, {static_cast<int64_t>(bytes)}, d.device->host_allocator());
+      if (!packed.ok()) {
+        return AddWhere(packed.status(), fmt::format("{}, the form of '{}' that kernel {} of device {} asks for", p.Place(d),
+                                                     p.value(v).name, d.candidate.id, d.device->name()));
+      }
       mge_error error;
       mge_code code = api.prepack(d.prepared.kernel, static_cast<uint32_t>(k), p.value(v).constant.data(),
-                                  packed.mutable_data(), &error);
+                                  packed->mutable_data(), &error);
       if (code != MGE_OK) {
         return AddWhere(StatusOfBackend(code, error, fmt::format("packing '{}'", p.value(v).name)), p.Place(d));
       }
       const int32_t space = p.SpaceOf(*d.device);
       SharedConstants* shared = p.context->shared_constants.get();
-      if (shared && space == kHostSpace) packed = shared->Packed(d.candidate.id, std::move(packed));
-      p.packed[{u, k}] = p.AddConstant(std::move(packed), space, true);
+      if (shared && space == kHostSpace) packed = shared->Packed(d.candidate.id, *std::move(packed));
+      p.packed[{u, k}] = p.AddConstant(*std::move(packed), space, true);
     }
   }
   return absl::OkStatus();

@@ -123,8 +123,8 @@ class Coverer {
 
   // "" if the claim became a group.
   absl::StatusOr<std::string> TryClaim(Device& device, const AbiGraph& abi, const Claim& claim) {
+    if (!claim.fault.empty()) return claim.fault;
     if (Skipped(claim.name)) return std::string("left out by setting");
-    if (claim.nodes.empty()) return std::string("names no nodes, or more than there can be");
     std::vector<NodeId> nodes;
     for (int32_t index : claim.nodes) {
       if (index < 0 || index >= static_cast<int64_t>(abi.graph()->node_count)) {

@@ -23,6 +23,7 @@
 #include "core/base/tensor.h"
 #include "core/graph/graph.h"
 #include "core/plan/device_constants.h"
+#include "core/plan/kernel.h"
 #include "core/plugin/devices.h"
 #include "mge/plugin.h"
 
@@ -148,12 +149,6 @@ struct Continuation {
   std::shared_ptr<Program> program;
   std::vector<BoundValue> inputs;
 };
-
-struct KernelDeleter {
-  const mge_kernel_api* api = nullptr;
-  void operator()(mge_kernel* kernel) const { api->destroy(kernel); }
-};
-using KernelHandle = std::unique_ptr<mge_kernel, KernelDeleter>;
 
 // What an executor keeps with a plan (a store of instances). Destroyed before the plan's kernels.
 class PlanAttachment {

@@ -142,8 +142,8 @@ absl::StatusOr<std::shared_ptr<Trial>> Trial::Create(TrialBench& bench, const mg
 Trial::~Trial() {
   const mge_kernel_api& api = device_.kernel_api();
   if (record_) device_.queue_api()->record_destroy(device_.handle(), record_);
-  if (state_) api.state_destroy(prepared_.kernel, state_);
-  if (prepared_.kernel) api.destroy(prepared_.kernel);
+  if (state_) api.state_destroy(kernel_.get(), state_);
+  kernel_.reset();
   for (const mge_reservation& r : memory_) pool_->Release(r);
 }
 
@@ -162,11 +162,7 @@ absl::Status Trial::SetUp(const mge_problem& problem, std::span<const TrialInput
   const mge_graph& g = *problem.graph;
   const mge_kernel_api& api = device_.kernel_api();
   MGE_ASSIGN_OR_RETURN(pool_, device_.PoolOf());
-  OwnedCandidate::Abi abi = candidate_.ToAbi();
-  prepared_.struct_size = sizeof(prepared_);
-  MGE_RETURN_IF_ERROR(AskDevice(device_, "preparing " + candidate_.id, [&](mge_error* e) {
-    return api.prepare(device_.handle(), &problem, &abi.candidate, &prepared_, e);
-  }));
+  MGE_ASSIGN_OR_RETURN(kernel_, PrepareKernel(device_, problem, candidate_, prepared_));
   std::vector<mge_slot> inputs, outputs;
   std::vector<const mge_layout*> in_layouts, out_layouts;
   for (uint64_t i = 0; i < g.input_count; ++i) {
@@ -186,7 +182,7 @@ absl::Status Trial::SetUp(const mge_problem& problem, std::span<const TrialInput
     }
     if (packed) {
       MGE_RETURN_IF_ERROR(AskDevice(device_, "packing for " + candidate_.id, [&](mge_error* e) {
-        return api.prepack(prepared_.kernel, static_cast<uint32_t>(i), tensor.data(), staged.get(), e);
+        return api.prepack(kernel_.get(), static_cast<uint32_t>(i), tensor.data(), staged.get(), e);
       }));
     } else if (given[i].laid) {
       MGE_CHECK(given[i].laid->size() == bytes);
@@ -218,12 +214,10 @@ absl::Status Trial::SetUp(const mge_problem& problem, std::span<const TrialInput
   mge_binding binding = {sizeof(binding), 0,         inputs.data(),      outputs.data(),
                          workspace,       in_layouts.data(), out_layouts.data()};
   args_ = std::make_unique<std::byte[]>(std::max<uint32_t>(prepared_.args_bytes, 1));
-  MGE_RETURN_IF_ERROR(AskDevice(device_, "binding " + candidate_.id, [&](mge_error* e) {
-    return api.bind(prepared_.kernel, &binding, args_.get(), &fn_, e);
-  }));
+  MGE_ASSIGN_OR_RETURN(fn_, BindKernel(device_, candidate_, kernel_.get(), binding, args_.get()));
   if (prepared_.has_state) {
     MGE_RETURN_IF_ERROR(AskDevice(device_, "state of " + candidate_.id, [&](mge_error* e) {
-      return api.state_create(prepared_.kernel, &state_, e);
+      return api.state_create(kernel_.get(), &state_, e);
     }));
   }
   run_.struct_size = sizeof(run_);

@@ -12,6 +12,7 @@
 #include "core/base/tensor.h"
 #include "core/graph/graph.h"
 #include "core/plan/candidate.h"
+#include "core/plan/kernel.h"
 #include "core/plugin/sync_queue.h"
 
 namespace mge {
@@ -108,6 +109,7 @@ class Trial : public std::enable_shared_from_this<Trial> {
   const OwnedCandidate candidate_;
   Pool* pool_ = nullptr;
   mge_prepared prepared_ = {};
+  KernelHandle kernel_;
   void* state_ = nullptr;
   mge_step_fn fn_ = nullptr;
   std::unique_ptr<std::byte[]> args_;

@@ -118,6 +118,14 @@ std::string CheckSettings(const mge_plugin& plugin) {
       return fmt::format("a text of its setting {} is missing or longer than {} bytes", i,
                          kMaxText);
     }
+    auto unknown = [&](std::string_view what, int32_t number, int32_t last) {
+      return fmt::format("its setting {} ('{}') has the {} {}, which this host does not know; the last that it knows is {}",
+                         i, EscapeControl(CopyText(s->key, 64)), what, number, last);
+    };
+    if (s->type < 0 || s->type > MGE_SETTING_CHOICE) return unknown("type", s->type, MGE_SETTING_CHOICE);
+    if (s->lifecycle < 0 || s->lifecycle > MGE_LIFECYCLE_DYNAMIC) {
+      return unknown("lifecycle", s->lifecycle, MGE_LIFECYCLE_DYNAMIC);
+    }
   }
   return {};
 }

@@ -2,7 +2,7 @@
 // A backend that does one thing wrong, named by its own identity note: "start_abort" calls abort() in start(). A test writes
 // the name into a copy of the file, so that one build serves every case; with any other name it behaves.
 //
-//   point   load query start enumerate open enqueue kernel stop unload
+//   point   load query start enumerate open claim enqueue prepare kernel stop unload
 //   act     throw exit leave abort segfault illegal slow loop error lost, and those that one point alone has
 #include <atomic>
 #include <chrono>
@@ -112,7 +112,7 @@ mge_code SlabAcquire(mge_device*, int32_t memory_class, uint64_t bytes, mge_slab
 void SlabRelease(mge_device*, const mge_slab* slab) { std::free(slab->address); }
 void MemoryInfo(mge_device*, uint64_t* free_bytes, uint64_t* total_bytes) { *free_bytes = *total_bytes = 1 << 30; }
 
-// ---- one kernel: Relu of float32, or what the name says in its place
+// ---- one kernel: Relu of float32, which is PRelu where the slopes are 0, or what the name says in its place
 
 struct Args {
   mge_slot x, y;
@@ -141,6 +141,7 @@ mge_code Launch(const Args& a, const mge_run* run) {
 void Offer(const mge::Problem& p, mge::Offers& offers) {
   if (p.input(0).dtype() != MGE_DTYPE_F32 || !p.is_static()) return offers.Refuse("only float32 of a known shape");
   offers.Add({.id = "hostile.relu", .attributes = MGE_KERNEL_DETERMINISTIC | (Is("enqueue_flags") ? UINT64_C(1) << 60 : 0)});
+  if (Name().starts_with("prepare_")) offers.Add({.id = "hostile.second", .rank = 1});  // which behaves
 }
 mge::KernelPtr Make(const mge::Problem& p, const mge::Candidate&) {
   return mge::MakeSimple<Args, Launch>([n = p.input(0).elements()](const mge::Binding& b) {
@@ -148,9 +149,10 @@ mge::KernelPtr Make(const mge::Problem& p, const mge::Candidate&) {
   });
 }
 const mge::KernelRow kRelu = {"Relu", Offer, Make}, kNeg = {"Neg", Offer, Make}, kErf = {"Erf", Offer, Make};
+const mge::KernelRow kPRelu = {"PRelu", Offer, Make};
 const mge::KernelRow* const* Rows(uint64_t* count) {
-  static const mge::KernelRow* const rows[] = {Is("kernel_neg") ? &kNeg : Is("kernel_erf") ? &kErf : &kRelu};
-  *count = 1;
+  static const mge::KernelRow* const rows[] = {Is("kernel_neg") ? &kNeg : Is("kernel_erf") ? &kErf : &kRelu, &kPRelu};
+  *count = std::size(rows);
   return rows;
 }
 using Kernels = mge::KernelTable<Rows>;
@@ -166,7 +168,44 @@ mge_code EnumerateKernels(mge_device* device, const mge_problem* problem, const 
     sink->offer(sink->self, &wild);
     if (Is("enqueue_null")) sink->offer(sink->self, nullptr);
   }
+  const mge_text kernel = mge::Text("hostile.other"), reason = mge::Text("not today");
+  for (int i = 0; Is("enqueue_refusals") && i < 1000; ++i) sink->refuse(sink->self, &kernel, &reason);
   return Kernels::Enumerate(device, problem, constraints, sink, error);
+}
+
+struct Unbound : mge::Kernel {
+  uint32_t args_bytes() const override { return 0; }
+  mge::Result Bind(const mge::Binding&, void*, mge_step_fn*) override { return {}; }
+};
+
+mge_code Prepare(mge_device* device, const mge_problem* problem, const mge_candidate* candidate, mge_prepared* out,
+                 mge_error* error) {
+  if (mge_code code = Kernels::Prepare(device, problem, candidate, out, error)) return code;
+  if (mge::View(candidate->id) != "hostile.relu") return MGE_OK;
+  static constexpr uint64_t kPacked[] = {0, 64}, kWild[] = {0, UINT64_MAX};
+  if (Is("prepare_packed")) out->prepack_bytes = kPacked;
+  if (Is("prepare_pack_wild")) out->prepack_bytes = kWild;
+  if (Is("prepare_state")) out->has_state = 1;
+  if (Is("prepare_args")) out->args_bytes = UINT32_MAX;
+  if (Is("prepare_workspace")) out->workspace_bytes = 1;
+  if (Is("prepare_nothing") || Is("prepare_unbound")) Kernels::Destroy(out->kernel);
+  if (Is("prepare_nothing")) out->kernel = nullptr;
+  if (Is("prepare_unbound")) out->kernel = reinterpret_cast<mge_kernel*>(new Unbound);
+  return MGE_OK;
+}
+
+mge_code Claim(mge_device*, const mge_graph* graph, const mge_claim_sink* sink, mge_error*) {
+  static constexpr int32_t kFirst = 0;
+  mge_claim claim = {};
+  claim.struct_size = Is("claim_short") ? 8 : sizeof(claim);
+  claim.name = mge::Text("group");
+  claim.nodes = &kFirst;
+  claim.node_count = Is("claim_wild") ? UINT64_MAX : 1;
+  if (Is("claim_empty")) claim.nodes = nullptr;
+  if (Is("claim_null")) sink->offer(sink->self, nullptr);
+  if (Is("claim_short") || Is("claim_wild") || Is("claim_empty")) sink->offer(sink->self, &claim);
+  for (uint64_t i = 0; Is("claim_many") && i < 1000 * graph->node_count; ++i) sink->offer(sink->self, &claim);
+  return MGE_OK;
 }
 
 constexpr auto kDevice = mge::Table<mge_device_api>([](auto& t) {
@@ -182,11 +221,16 @@ constexpr auto kMemory = mge::Table<mge_memory_api>([](auto& t) {
   t.pool = mge::Text("naive");
   t.reserve = mge::Text("none");
 });
-constexpr auto kKernel = [] {
+constexpr auto kKernel = [] {  // what no kernel needs is left out
   mge_kernel_api api = Kernels::Api("1");
   api.enumerate = EnumerateKernels;
+  api.prepare = Prepare;
+  api.prepack = nullptr;
+  api.state_create = nullptr;
+  api.state_destroy = nullptr;
   return api;
 }();
+constexpr auto kGraph = mge::Table<mge_graph_api>([](auto& t) { t.claim = Claim; });
 
 mge_plugin g_plugin = mge::Table<mge_plugin>([](auto& t) {
   t.version = mge::Text("1.0");
@@ -195,6 +239,7 @@ mge_plugin g_plugin = mge::Table<mge_plugin>([](auto& t) {
   t.device = &kDevice;
   t.memory = &kMemory;
   t.kernel = &kKernel;
+  t.graph = &kGraph;
 });
 
 }  // namespace

@@ -17,12 +17,14 @@ using testing::HasSubstr;
 using testing::Not;
 namespace ob = onnx_builder;
 
-// x -> Relu, named "middle" -> y
-std::string Model() {
-  std::string node = ob::NodeProto("Relu", {"x"}, {"y"}) + ob::TextField(ob::field::node::kName, "middle");
+// x -> Relu, named "middle" -> y; or the same as a PRelu, which has a constant
+std::string Model(bool with_constant = false) {
+  std::string node = with_constant ? ob::NodeProto("PRelu", {"x", "slope"}, {"y"}) : ob::NodeProto("Relu", {"x"}, {"y"});
+  node += ob::TextField(ob::field::node::kName, "middle");
   return ob::ModelProto({.graph = ob::GraphProto({.nodes = {node},
                                                   .inputs = {ob::ValueInfo("x", DType::kF32, {int64_t{4}})},
-                                                  .outputs = {ob::TextField(ob::field::value_info::kName, "y")}})});
+                                                  .outputs = {ob::TextField(ob::field::value_info::kName, "y")},
+                                                  .initializers = {ob::FloatTensor("slope", {1}, {0})}})});
 }
 
 std::shared_ptr<Runtime> NewRuntime(const std::string& folder, std::vector<Assignment> settings = {}) {
@@ -35,9 +37,10 @@ std::shared_ptr<Runtime> NewRuntime(const std::string& folder, std::vector<Assig
   return *runtime;
 }
 
-absl::StatusOr<std::shared_ptr<Session>> NewSession(std::shared_ptr<Runtime> runtime, const std::string& device) {
+absl::StatusOr<std::shared_ptr<Session>> NewSession(std::shared_ptr<Runtime> runtime, const std::string& device,
+                                                    const std::string& model = Model()) {
   PluginFolder folder;
-  std::string path = folder.Write("m.onnx", Model());
+  std::string path = folder.Write("m.onnx", model);
   return Session::Load(std::move(runtime), path, {.device = device});
 }
 
@@ -155,18 +158,94 @@ TEST(HostileRun, TheCommandEndsAtItsTimeLimitThoughADeviceDoesNot) {
   HostileFolder folder;
   if (!std::filesystem::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "no virtual backend";
   struct {
-    const char *fault, *settings;
-  } cases[] = {{"copy@1=hang", ""},
-               {"kernel@1=hang", ""},
-               {"copy@3=hang", "--set select.strategy=profile"},
-               {"kernel@2=hang", "--set select.strategy=profile --set virtual.wrong_kernel=1"}};
+    const char *fault, *settings, *place;
+  } cases[] = {{"copy@1=hang", "", "device virtual0"},
+               {"kernel@1=hang", "", "device virtual0, between node 'conv1' (Conv)"},
+               {"copy@3=hang", "--set select.strategy=profile", "timing the kernels of"},
+               {"kernel@2=hang", "--set select.strategy=profile --set virtual.wrong_kernel=1", "timing the kernels of"}};
   for (const auto& c : cases) {
     Outcome o = folder.Mge(fmt::format("run " MGE_SOURCE_DIR "/packaging/digits/digits.onnx --device virtual0 --timeout 0.2"
                                        " --set virtual.devices=1 {}", c.settings),
                            fmt::format("MGE_VIRTUAL_FAULT={}", c.fault));
     EXPECT_EQ(o.code, 124) << c.fault << "\n" << o.err;
-    EXPECT_THAT(o.err, AllOf(HasSubstr("E12401"), Not(HasSubstr("the process ends here")))) << c.fault;
+    EXPECT_THAT(o.err, AllOf(HasSubstr("E12401"), HasSubstr(c.place), Not(HasSubstr("the process ends here")))) << c.fault;
   }
+}
+
+// What a kernel asks for when it is prepared or bound, and may not have.
+struct Request {
+  const char *backend, *says;
+};
+class HostileRequests : public testing::TestWithParam<Request> {};
+
+TEST_P(HostileRequests, AreAnErrorThatNamesTheKernelAndWhatItAskedFor) {
+  HostileFolder folder;
+  folder.AddHostile(GetParam().backend);
+  auto session = NewSession(NewRuntime(folder.path()), "hostile0", Model(true));
+  absl::Status status = session.ok() ? RunOnce(**session) : session.status();
+  EXPECT_EQ(ErrorId(status), errors::kKernelFailed.id) << FormatError(status);
+  EXPECT_THAT(FormatError(status), AllOf(HasSubstr("kernel hostile.relu of device hostile0"), HasSubstr(GetParam().says),
+                                         HasSubstr("node 'middle' (PRelu)"),
+                                         HasSubstr(fmt::format("the author of backend {}", GetParam().backend))));
+}
+
+TEST_P(HostileRequests, CostTheKernelItsPlaceWhereKernelsAreTimed) {
+  HostileFolder folder;
+  folder.AddHostile(GetParam().backend);
+  auto runtime = NewRuntime(folder.path(), {{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}});
+  auto session = NewSession(runtime, "hostile0", Model(true));
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  InputType x = {.dtype = DType::kF32, .shape = {4}};
+  auto plan = (*session)->PlanFor(std::span(&x, 1));
+  ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
+  EXPECT_EQ((*plan)->units[0].kernel, "hostile.second");
+  EXPECT_THAT(PlanText(**plan, true), AllOf(HasSubstr("not hostile.relu"), HasSubstr(GetParam().says)));
+  std::vector<float> y;
+  ASSERT_TRUE(RunOnce(**session, &y).ok());
+  EXPECT_EQ(y, (std::vector<float>{0, 1, 0, 1}));
+}
+INSTANTIATE_TEST_SUITE_P(
+    Hostile, HostileRequests,
+    testing::Values(Request{"prepare_nothing", "prepare answered MGE_OK, but no kernel"},
+                    Request{"prepare_state", "has state, but slot 'state_create' of table 'kernel' is NULL"},
+                    Request{"prepare_packed", "64 bytes for the packed form of input 1, but slot 'prepack' of table"},
+                    Request{"prepare_pack_wild", "18446744073709551615 bytes for the packed form of input 1; the limit is"},
+                    Request{"prepare_args", "4294967295 bytes of arguments; the limit is 16777216"},
+                    Request{"prepare_workspace", "1 bytes of workspace, but promised 0 at most"},
+                    Request{"prepare_unbound", "bind answered MGE_OK, but no function"}),
+    [](const auto& info) { return std::string(info.param.backend); });
+
+struct ClaimCase {
+  const char *backend, *says;
+};
+class HostileClaims : public testing::TestWithParam<ClaimCase> {};
+
+TEST_P(HostileClaims, StandAmongTheDroppedOnesWithAReason) {
+  HostileFolder folder;
+  folder.AddHostile(GetParam().backend);
+  PluginFolder models;
+  Outcome o = folder.Mge(fmt::format("plan {} --device hostile0 --why", models.Write("m.onnx", Model())));
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_THAT(o.out, HasSubstr(fmt::format("dropped fusion {}.{}\n", GetParam().backend, GetParam().says)));
+  EXPECT_LT(o.out.size(), 10'000u);
+}
+INSTANTIATE_TEST_SUITE_P(
+    Hostile, HostileClaims,
+    testing::Values(ClaimCase{"claim_null", "?: a claim is described by a struct that is NULL or too short"},
+                    ClaimCase{"claim_short", "?: a claim is described by a struct that is NULL or too short"},
+                    ClaimCase{"claim_empty", "group: names no nodes"},
+                    ClaimCase{"claim_wild", "group: names 18446744073709551615 nodes; the graph has 1"},
+                    ClaimCase{"claim_many", "?: 936 more claims than the 64 for each node that a device may offer"}),
+    [](const auto& info) { return std::string(info.param.backend); });
+
+TEST(HostileRun, RefusalsWithoutEndAreCounted) {
+  HostileFolder folder;
+  folder.AddHostile("enqueue_refusals");
+  PluginFolder models;
+  Outcome o = folder.Mge(fmt::format("plan {} --device hostile0 --why", models.Write("m.onnx", Model())));
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_THAT(o.out, AllOf(HasSubstr("not hostile.other: not today"),
+                           HasSubstr("not 744 others: of the refusals for one problem 256 are kept")));
 }
 
 class HostileCandidates : public testing::TestWithParam<const char*> {};

@@ -236,7 +236,9 @@ TEST_F(Queues, NameAKernelThatWritesBesideItsBufferWhenMemoryIsChecked) {
   control_->hangs = true;
   RunControl control;
   control.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
-  EXPECT_EQ(ErrorId(Run(*session_, in, control).status()), errors::kTimeout.id);
+  absl::Status late = Run(*session_, in, control).status();
+  EXPECT_EQ(ErrorId(late), errors::kTimeout.id);
+  EXPECT_THAT(FormatError(late), HasSubstr("device async0, node '' (Relu)"));
 }
 
 TEST_F(Queues, AnswerThatADeviceIsLostForEver) {

@@ -53,6 +53,23 @@ TEST_F(StuckWork, EndsARunThatIsCancelledOrOutOfTimeAndTheNextOneRuns) {
   EXPECT_EQ(*again, *expected);
 }
 
+// Two devices, the second of which waits for the first: the error names the one that hangs.
+TEST_F(StuckWork, IsNamedByItsDeviceAndStepsWhenTheTimeIsUp) {
+  session_ = Load(R"(
+input x : float32[4,4]
+a = Relu(x) on "async1"
+b = Relu(a) on "async0"
+output b
+)", "async0+async1");
+  ASSERT_TRUE(Run(*session_, {Numbers({4, 4})}).ok());
+  control_->hangs = true;
+  RunControl late;
+  late.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+  absl::Status status = Run(*session_, {Numbers({4, 4})}, late).status();
+  EXPECT_EQ(ErrorId(status), errors::kTimeout.id);
+  EXPECT_THAT(FormatError(status), HasSubstr("device async1, node '' (Relu)"));
+}
+
 TEST_F(StuckWork, KeepsTheMemoryOfARunThatDoesNotEnd) {
   session_ = Load(kSmall, "async0");
   std::vector<HostValue> in = {Numbers({4, 6}), Numbers({4, 6}, 2)};

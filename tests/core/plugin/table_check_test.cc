@@ -80,6 +80,30 @@ TEST(TableCheck, AStrategySetsNoFlagsThatTheHostDoesNotKnow) {
   EXPECT_THAT(t.Why(), AllOf(HasSubstr("table 'strategy'"), HasSubstr("0x10")));
 }
 
+TEST(TableCheck, ASettingIsOfATypeAndALifecycleThatTheHostKnows) {
+  Tables t;
+  mge_setting setting = {};
+  setting.struct_size = sizeof(setting);
+  setting.type = MGE_SETTING_CHOICE;
+  setting.key = {"host.level", 10};
+  setting.lifecycle = MGE_LIFECYCLE_DYNAMIC;
+  const mge_setting* settings[] = {&setting};
+  t.plugin.settings = settings;
+  t.plugin.setting_count = 1;
+  EXPECT_EQ(t.Why(), "");
+  for (int32_t wrong : {-1, 9}) {
+    setting.lifecycle = wrong;
+    EXPECT_THAT(t.Why(), AllOf(HasSubstr("setting 0 ('host.level') has the lifecycle " + std::to_string(wrong)),
+                               HasSubstr("the last that it knows is 2")));
+    setting.lifecycle = 0;  // the default
+    setting.type = wrong;
+    EXPECT_THAT(t.Why(), AllOf(HasSubstr("setting 0 ('host.level') has the type " + std::to_string(wrong)),
+                               HasSubstr("the last that it knows is 6")));
+    setting.type = 0;
+    EXPECT_EQ(t.Why(), "");
+  }
+}
+
 TEST(TableCheck, AProfileHasAllOfItsSlotsAndAQueue) {
   Tables t;
   t.plugin.profile = &t.profile;
