@@ -91,7 +91,7 @@ InstanceQueues::~InstanceQueues() {
 absl::Status InstanceQueues::RunStep(const Step& step, const mge_run& run) const {
   mge_code code = step.fn(step.args, &run);
   if (code == MGE_OK) return absl::OkStatus();
-  return AddWhere(StatusOfKernel(code, *run.error), UnitPlace(plan_.units[step.unit]));
+  return AddWhere(StatusOfKernel(code, *run.error), StepPlace(plan_.units[step.unit]));
 }
 
 absl::Status InstanceQueues::RunSteps(const Segment& segment, const mge_run& run) const {
