@@ -514,6 +514,18 @@ TEST(Mutants, TheOneThatStartsSlowlyHasTheTimeForItsLives) {
   EXPECT_EQ(report->Count(Outcome::kPassed), 5u);
 }
 
+// By chance they are not: the runs overlap.
+TEST(Mutants, ThoseThatShareScratchAreNamedEveryTime) {
+  for (auto [mutant, op] : {std::pair("shared_scratch", "MatMul"), std::pair("shared_elements", "Relu")}) {
+    for (int i = 0; i < 10; ++i) {
+      absl::StatusOr<Report> report =
+          Judge(fmt::format(MGE_BINARY_DIR "/tests/mutants/{}.so", mutant), {.quick = true, .only = {op}});
+      ASSERT_TRUE(report.ok());
+      EXPECT_EQ(Named(*report, "kernel.concurrent").outcome, Outcome::kFailed) << mutant << " " << i;
+    }
+  }
+}
+
 TEST(Mutants, ASampleIsNamed) {
   std::vector<std::string> sample = {"workspace_lies",    "one_byte_too_far",  "ignores_wait",
                                      "leaks_reservation", "not_deterministic", "crashes_on_bad_index",
