@@ -144,6 +144,17 @@ void AddFromSchema(const OpDef& def, std::vector<std::string>& out) {
 
 std::string Case::Name() const { return fmt::format("{} T={}", recipe, DTypeName(dtype)); }
 
+double Case::Work() const {
+  int64_t largest = 0, written = 0;
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    const Value& value = graph.value(v);
+    largest = std::max(largest, value.role == Role::kConstant ? value.constant.elements() : int64_t{0});
+  }
+  for (const Tensor& t : inputs[0]) largest = std::max(largest, t.elements());
+  for (const Tensor& t : expected[0]) written += t.elements();
+  return static_cast<double>(written) * static_cast<double>(largest);
+}
+
 std::vector<const OpDef*> CheckableOps() {
   std::vector<const OpDef*> out;
   for (const OpDef* def : AllOps()) {

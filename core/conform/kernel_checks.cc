@@ -2,8 +2,6 @@
 #include "core/conform/kernel_checks.h"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -41,7 +39,7 @@ constexpr const char* kRoundTrip = "layout.round_trip";
 constexpr const char* kDescribe = "layout.describe";
 
 constexpr Check kRows[] = {
-    {kOffers, "Candidates are well formed, and the same ones are offered every time."},
+    {kOffers, "Candidates are well formed, the same ones every time, and what is not offered is refused with a reason."},
     {kConstraints, "No candidate is offered that the constraints exclude; unknown write modes are refused."},
     {kPrepare, "What is offered can be prepared and bound, and arguments keep to their size."},
     {kNumerics, "Results are those of the reference evaluators, within the rounding of the element type."},
@@ -130,6 +128,8 @@ class Judge {
   // Keeps the case for the candidates that have none with more work; then what needs long runs is checked on those.
   void Keep(const Case& c);
   void JudgeLongest();
+  // A case that got no answer, though others of the operator did: some row has it, and says nothing.
+  void JudgeSilence();
 
  private:
   void Found(const char* check, const std::string& what) { w_.Found(check, where_, what); }
@@ -154,7 +154,6 @@ class Judge {
   void CheckBatch(const Case& c, const Candidate& candidate, Trial& trial, const RunResult& whole);
   void CheckInPlace(const Case& c, const Candidate& candidate);
   void CheckWriteAdd(const Case& c);
-  void CheckConcurrent(const Case& c, const Candidate& candidate);
   void CheckCancel(const Case& c, const Candidate& candidate, Trial& trial);
   void CheckCapture(const Case& c, const Candidate& candidate, Trial& trial);
   void CheckLeaks(const Case& c, const Candidate& candidate);
@@ -168,6 +167,8 @@ class Judge {
   const mge_layout* any_ = nullptr;
   std::set<std::string> layouts_seen_;
   std::map<std::string, Case> longest_;  // by candidate
+  bool answered_ = false;                // some case was
+  std::string silent_;                   // the first case that was not
 };
 
 void Judge::CheckOffers(const mge_problem& problem, const Offers& offers) {
@@ -241,15 +242,6 @@ std::optional<RunResult> Judge::RunChecked(const char* check, Trial& trial, int 
   return *std::move(r);
 }
 
-// "output 0: ...", or "" if all are right.
-std::string WhatIsWrong(const RunResult& r, const std::vector<Tensor>& want, const Candidate& candidate) {
-  for (size_t o = 0; o < want.size(); ++o) {
-    std::string wrong = CompareWithReference(r.outputs[o], want[o], candidate.Has(MGE_KERNEL_REDUCED_PRECISION));
-    if (!wrong.empty()) return fmt::format("output {}: {}", o, wrong);
-  }
-  return {};
-}
-
 bool Judge::Right(const char* check, const RunResult& r, const std::vector<Tensor>& want, const Candidate& candidate) {
   std::string wrong = WhatIsWrong(r, want, candidate);
   if (!wrong.empty()) Found(check, wrong);
@@ -321,16 +313,9 @@ void Judge::CheckWriteAdd(const Case& c) {
   }
 }
 
-// How long a run takes, as far as sizes tell.
-double WorkOf(const Case& c) {
-  int64_t largest = 0, written = 0;
-  for (ValueId v = 0; v < c.graph.value_count(); ++v) {
-    const Value& value = c.graph.value(v);
-    largest = std::max(largest, value.role == Role::kConstant ? value.constant.elements() : int64_t{0});
-  }
-  for (const Tensor& t : c.inputs[0]) largest = std::max(largest, t.elements());
-  for (const Tensor& t : c.expected[0]) written += t.elements();
-  return static_cast<double>(written) * static_cast<double>(largest);
+void Judge::JudgeSilence() {
+  if (answered_ && !silent_.empty())
+    w_.Found(kOffers, silent_, "it is neither offered nor refused; a refusal with its reason is due, as users read it");
 }
 
 void Judge::Keep(const Case& c) {
@@ -341,7 +326,7 @@ void Judge::Keep(const Case& c) {
   if (!offers.ok()) return;
   for (const Candidate& k : offers->offered) {
     auto [at, fresh] = longest_.try_emplace(k.id, c);
-    if (!fresh && WorkOf(c) > WorkOf(at->second)) at->second = c;
+    if (!fresh && c.Work() > at->second.Work()) at->second = c;
   }
 }
 
@@ -353,56 +338,11 @@ void Judge::JudgeLongest() {
     AbiProblem problem(c, MGE_WRITE);
     absl::StatusOr<Offers> offers = Enumerate(subject_, *problem.get());
     if (!Fine(kConcurrent, offers.status())) continue;
-    if (const Candidate* candidate = offers->Find(id)) CheckConcurrent(c, *candidate);
+    const Candidate* candidate = offers->Find(id);
+    std::unique_ptr<Trial> trial = candidate ? Make(c, *candidate, {}) : nullptr;
+    if (trial) Fine(kConcurrent, JudgeTogether(*trial, c, *candidate));
   }
   longest_.clear();
-}
-
-// Every lane runs again and again, each with data of its own, until enough runs have met others or the time is over.
-void Judge::CheckConcurrent(const Case& c, const Candidate& candidate) {
-  using Clock = std::chrono::steady_clock;
-  constexpr int kEnough = 1000;
-  std::unique_ptr<Trial> trial = Make(c, candidate, {});
-  if (!trial) return;
-  Bytes alone[kLanes];
-  for (int lane = 0; lane < kLanes; ++lane) {
-    absl::StatusOr<RunResult> r = trial->Run(lane, c.inputs[lane % 2], 1, 0xff);
-    if (!Fine(kConcurrent, r.status())) return;
-    if (r->code != MGE_OK || !WhatIsWrong(*r, c.expected[lane % 2], candidate).empty()) return;  // said elsewhere
-    absl::StatusOr<Bytes> outputs = trial->Outputs(lane);
-    if (!Fine(kConcurrent, outputs.status())) return;
-    alone[lane] = *std::move(outputs);
-  }
-  std::atomic<uint64_t> begun = 0;
-  std::atomic<int> met = 0;
-  // The other types are, as a rule, the same source again.
-  const Clock::time_point end = Clock::now() + std::chrono::milliseconds(c.dtype == DType::kF32 ? 100 : 30);
-  // One that may round in another way every time ends early by that, and is run again.
-  while (met < kEnough && Clock::now() < end) {
-    std::atomic<bool> over = false;
-    absl::Status failed[kLanes];
-    auto work = [&](int lane) {
-      for (uint32_t i = 0; !over; ++i) {
-        const uint64_t mine = ++begun;
-        mge_code code = trial->Launch(lane, 1 + i % 2, nullptr);
-        failed[lane] = trial->Drain(lane);
-        if (begun != mine) ++met;
-        absl::StatusOr<Bytes> outputs = trial->Outputs(lane);
-        failed[lane].Update(outputs.status());
-        if (code != MGE_OK) failed[lane] = Broken(fmt::format("the step failed ({})", CodeName(code)));
-        if (!failed[lane].ok() || *outputs != alone[lane] || met >= kEnough || Clock::now() >= end) over = true;
-      }
-    };
-    std::vector<std::thread> others;
-    for (int lane = 1; lane < kLanes; ++lane) others.emplace_back(work, lane);
-    work(0);
-    for (std::thread& t : others) t.join();
-    for (int lane = 0; lane < kLanes; ++lane) {
-      if (!Fine(kConcurrent, failed[lane])) return;
-      absl::StatusOr<RunResult> r = trial->Collect(lane);
-      if (!Fine(kConcurrent, r.status()) || !Right(kConcurrent, *r, c.expected[lane % 2], candidate)) return;
-    }
-  }
 }
 
 void Judge::CheckCancel(const Case& c, const Candidate& candidate, Trial& trial) {
@@ -554,6 +494,9 @@ bool Judge::JudgeCase(const Case& c, bool first, std::string* support) {
   AbiProblem problem(c, MGE_WRITE);
   absl::StatusOr<Offers> offers = Enumerate(subject_, *problem.get());
   if (!Fine(kOffers, offers.status())) return false;
+  const bool silent = offers->offered.empty() && offers->refused.empty() && offers->malformed.empty();
+  answered_ |= !silent;
+  if (silent && silent_.empty()) silent_ = c.Name();
   if (offers->offered.empty()) {
     if (!offers->malformed.empty()) Found(kOffers, offers->malformed);
     *support = offers->refused.empty() ? "no kernel" : offers->refused[0];
@@ -643,6 +586,7 @@ absl::Status JudgeOperator(Subject& subject, const OpDef& def, bool quick) {
     judge.JudgeLongest();
     if (tried) subject.witness().Support(def.name, DTypeName(dtype), supported, support);
   }
+  judge.JudgeSilence();
   return absl::OkStatus();
 }
 

@@ -195,6 +195,14 @@ std::vector<Operand> OutputsOf(const Case& c) {
   return out;
 }
 
+std::string WhatIsWrong(const RunResult& r, const std::vector<Tensor>& want, const Candidate& candidate) {
+  for (size_t o = 0; o < want.size(); ++o) {
+    std::string wrong = CompareWithReference(r.outputs[o], want[o], candidate.Has(MGE_KERNEL_REDUCED_PRECISION));
+    if (!wrong.empty()) return fmt::format("output {}: {}", o, wrong);
+  }
+  return {};
+}
+
 Trial::Region Trial::AddRegion(uint64_t bytes) {
   total_ = (total_ + kAlignment - 1) / kAlignment * kAlignment + kGuard;
   Region region = {total_, bytes};

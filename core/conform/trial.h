@@ -80,6 +80,9 @@ struct RunResult {
   std::string beyond_workspace;
 };
 
+// "output 0: ...", or "" if all are right.
+std::string WhatIsWrong(const RunResult& r, const std::vector<Tensor>& want, const Candidate& candidate);
+
 class Trial {
  public:
   struct Options {
