@@ -21,6 +21,7 @@ struct Case {
   std::vector<Tensor> expected[2];  // of the graph's outputs
 
   std::string Name() const;  // "MatMul(T[3,5], T[5,7]) T=float32"
+  double Work() const;       // the more, the longer a run takes, as far as sizes tell
 };
 
 // Operators that backends may be given, by name.

@@ -41,6 +41,7 @@ std::span<const Check> PoolChecks();
 std::span<const Check> QueueChecks();
 std::span<const Check> FenceChecks();
 std::span<const Check> PolicyChecks();
+std::span<const Check> RowChecks();
 std::span<const Check> KernelChecks();
 std::span<const Check> ClaimChecks();
 std::span<const Check> LifeChecks();

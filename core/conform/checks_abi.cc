@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file, its identity and its table; structs that are too short or too long; bits that nobody knows.
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,8 +12,8 @@
 #include "core/conform/trial.h"
 #include "core/plugin/elf_symbols.h"
 #include "core/plugin/guard.h"
+#include "core/plugin/isa.h"
 #include "fmt/format.h"
-#include "fmt/ranges.h"
 #include "mge/faults.h"
 
 namespace mge::conform {
@@ -55,23 +54,16 @@ struct Oversized {
   }
 };
 
-absl::StatusOr<NoteReading> NoteOf(const std::string& path) {
-  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return Broken("it cannot be read");
-  NoteReading reading = ReadNote(fd);
-  close(fd);
-  if (reading.code != VerdictCode::kOk) return Broken(reading.reason);
-  return reading;
-}
-
 absl::Status CheckNote(Subject& s) {
   MGE_ASSIGN_OR_RETURN(NoteReading reading, NoteOf(s.path()));
-  s.witness().Fact("name", reading.note.name);
-  s.witness().Fact("version", reading.note.version);
-  s.witness().Fact("interface", fmt::format("{}.{}", reading.note.abi_major, reading.note.abi_minor));
-  s.witness().Fact("build_id", reading.build_id);
-  s.witness().Fact("classes", fmt::format("{}", fmt::join(reading.note.classes, ",")));
-  if (std::string why = WhyAbiDiffers(reading.note); !why.empty()) return Broken(why);
+  const PluginNote& note = reading.note;
+  if (std::string why = WhyAbiDiffers(note); !why.empty()) return Broken(why);
+  if (note.header_hash == MGE_ABI_HASH && note.abi_minor != MGE_ABI_MINOR) {
+    return Broken(
+        fmt::format("it says interface {}.{}; the headers that it was built from are those of {}.{} (MGE_ABI_MINOR)",
+                    note.abi_major, note.abi_minor, MGE_ABI_MAJOR, MGE_ABI_MINOR));
+  }
+  if (std::string why = WhyIsaIsMissing(note, HostIsa()); !why.empty()) return Broken(why);
   if (reading.build_id.empty()) return Broken("it has no build id; link it with -Wl,--build-id");
   return absl::OkStatus();
 }
@@ -133,7 +125,7 @@ absl::Status CheckTable(Subject& s) {
     return Broken(fmt::format("the identity note says '{}' {}, the table '{}' {}", reading.note.name, reading.note.version,
                               CopyText(p.name), CopyText(p.version)));
   }
-  if (p.abi_major != MGE_ABI_MAJOR || p.header_hash != MGE_ABI_HASH)
+  if (p.abi_major != MGE_ABI_MAJOR || p.header_hash != MGE_ABI_HASH || p.abi_minor != reading.note.abi_minor)
     return Broken("the table contradicts the identity note");
   auto size_fits = [&](std::string_view name, uint32_t said, size_t known) {
     return said == known || p.abi_minor > MGE_ABI_MINOR

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <ranges>
 #include <set>
 #include <thread>
 
@@ -69,15 +70,39 @@ bool IsLost(const Check& check, const Stage& failed) {
          check.name == std::string_view(failed.check);
 }
 
+// What the head of the report says of the file, and of the devices of a backend that has started.
+void TellFile(Subject& subject) {
+  absl::StatusOr<NoteReading> reading = NoteOf(subject.path());
+  if (!reading.ok()) return;  // a finding of abi.note
+  const PluginNote& note = reading->note;
+  Witness& w = subject.witness();
+  w.Fact("name", note.name);
+  w.Fact("version", note.version);
+  w.Fact("interface", fmt::format("{}.{}", note.abi_major, note.abi_minor));
+  w.Fact("build_id", reading->build_id);
+  w.Fact("classes", fmt::format("{}", fmt::join(note.classes, ",")));
+}
+
+void TellDevices(Subject& subject) {
+  absl::StatusOr<std::vector<DeviceDescription>> devices = ListDevices(subject.plugin(), nullptr);
+  if (!devices.ok()) return;
+  for (const DeviceDescription& d : *devices) {
+    subject.witness().Fact("device",
+                           fmt::format("{}: {}{}", d.index, d.name, d.score ? "" : " (cannot be used: " + d.reason + ")"));
+  }
+}
+
 Task Rehearsal(const std::string& path, const Options& options) {
   return {"rehearsal", kOpening,
           [path, &options](Witness& w) {
             Subject subject(path, options.given, w);
+            TellFile(subject);
             for (const Stage& stage : kStages) {
               w.Begin(stage.check);
               absl::Status status = subject.Prepare(stage.needs);
               if (!status.ok() && !IsNotOffered(status)) w.Found(stage.check, "", Std(status.message()));
               if (!status.ok()) break;
+              if (stage.needs == Needs::kStarted) TellDevices(subject);
             }
             w.End();
             _exit(0);  // closing and stopping are for the checks
@@ -236,8 +261,13 @@ class Collector {
       else if (applied_.contains(c.name))
         c.outcome = Outcome::kPassed;
       else if (c.reason.empty())
-        c.reason = Wanted(options_, c.name) ? "nothing that was tried reaches it" : "not asked for";
+        c.reason = "nothing that was tried reaches it";
       if (c.outcome != Outcome::kUnsupported) c.reason.clear();
+    }
+    std::erase_if(report_.checks,
+                  [&](const CheckResult& c) { return c.outcome == Outcome::kUnsupported && !Wanted(options_, c.name); });
+    if (report_.Fact("no_device").empty()) {
+      if (std::string why = WhyNoKernel(); !why.empty()) Note({"no_kernel", why});
     }
     std::sort(report_.support.begin(), report_.support.end(),
               [](const Support& a, const Support& b) { return std::tie(a.op, a.dtype) < std::tie(b.op, b.dtype); });
@@ -251,6 +281,25 @@ class Collector {
   }
 
  private:
+  // Why no kernel was tested, though some were asked for; "" if one was.
+  std::string WhyNoKernel() const {
+    auto reaches = [&](std::string_view word) {
+      return std::any_of(report_.support.begin(), report_.support.end(),
+                         [&](const Support& s) { return s.supported && s.op.starts_with(word); });
+    };
+    const std::vector<const OpDef*> tried = options_.quick ? QuickOps() : CheckableOps();
+    for (const std::string& word : options_.only) {
+      const bool names =
+          std::any_of(tried.begin(), tried.end(), [&](const OpDef* def) { return def->name.starts_with(word); });
+      if (names && !reaches(word)) return fmt::format("it has none for {}", word);
+    }
+    std::span<const Check* const> all = AllChecks();
+    const bool asked = std::any_of(all.begin(), all.end(), [&](auto* c) { return !c->run && Wanted(options_, c->name); });
+    if (!asked || reaches("") || applied_.contains("graph.groups")) return {};
+    if (!options_.quick) return "it has none for any operator; are the names right that its rows give (kOp)?";
+    return fmt::format("it has none for the operators of --quick, which are {}",
+                       fmt::join(tried | std::views::transform([](const OpDef* def) { return def->name; }), ", "));
+  }
   CheckResult* Of(const std::string& name) {
     for (CheckResult& c : report_.checks) {
       if (c.name == name) return &c;
@@ -265,13 +314,16 @@ class Collector {
   void Find(const mge::conform::Record& r) {
     CheckResult* c = Of(r.check);
     if (!c) return;
-    Finding finding = {r.where, r.what, {}};
+    ++c->found;
+    for (Finding& same : c->findings) {
+      if (same.where == r.where && same.what == r.what) return void(++same.times);
+    }
+    Finding finding = {r.where, r.what, {}, 1};
     for (size_t i = 0; i < expected_.size(); ++i) {
       if (expected_[i].check != r.check || r.where.find(expected_[i].where) == std::string::npos) continue;
       matched_[i] = true;
       finding.expected = expected_[i].reason;
     }
-    ++c->found;
     // One that is not expected is never crowded out by those that are.
     if (c->findings.size() < kMostFindings || finding.expected.empty()) c->findings.push_back(std::move(finding));
     if (c->findings.size() > 2 * kMostFindings) c->findings.pop_back();
@@ -320,7 +372,7 @@ std::string Report::Fact(std::string_view name) const {
 
 std::string_view Report::Result() const {
   if (Count(Outcome::kFailed) || !unexpected_passes.empty()) return "failed";
-  return Fact("no_device").empty() ? "passed" : "incomplete";
+  return Fact("no_device").empty() && Fact("no_kernel").empty() ? "passed" : "incomplete";
 }
 
 std::span<const Check* const> AllChecks() {
@@ -328,7 +380,7 @@ std::span<const Check* const> AllChecks() {
     auto* list = new std::vector<const Check*>;
     for (std::span<const Check> family :
          {AbiChecks(), OutStructChecks(), DeviceChecks(), MemoryChecks(), PoolChecks(), PolicyChecks(), QueueChecks(),
-          FenceChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
+          FenceChecks(), RowChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
       for (const Check& check : family) list->push_back(&check);
     }
     return list;

@@ -31,6 +31,7 @@ struct Finding {
   std::string where;  // the case, or what was being done
   std::string what;
   std::string expected;  // why the list of expected failures has it; empty if it does not
+  size_t times = 1;      // that it was found
 };
 
 struct CheckResult {
@@ -38,7 +39,7 @@ struct CheckResult {
   Outcome outcome = Outcome::kUnsupported;
   std::string reason;  // why it is unsupported
   std::vector<Finding> findings;
-  size_t found = 0;  // all of them; `findings` holds the first ones
+  size_t found = 0;  // all of them; `findings` holds the first ones, each once
 };
 
 // One cell of the support matrix.
@@ -53,15 +54,15 @@ struct Report {
   bool quick = false;
   double seconds = 0;
   // name, version, interface, build_id, classes, device...; on_demand: a setting that the kit chose so that there are
-  // devices; no_device: why there is none to test.
+  // devices; no_device: why there is none to test; no_kernel: why none was tested.
   std::vector<std::pair<std::string, std::string>> facts;
-  std::vector<CheckResult> checks;
+  std::vector<CheckResult> checks;  // without those that were not asked for
   std::vector<Support> support;
   std::vector<std::string> unexpected_passes;  // lines of the list of expected failures that nothing matched
 
   size_t Count(Outcome outcome) const;
   std::string Fact(std::string_view name) const;  // the first of that name; empty if there is none
-  // Of the whole: "failed", "incomplete" where a device was missing for what was to be tested, or "passed".
+  // Of the whole: "failed", "incomplete" where a device or a kernel was missing for what was to be tested, or "passed".
   std::string_view Result() const;
   bool passed() const { return Result() == "passed"; }
 };

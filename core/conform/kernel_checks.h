@@ -11,6 +11,9 @@ namespace mge::conform {
 // Runs in a child with the device open; what it finds goes to the subject's witness. An error only if it cannot go on.
 absl::Status JudgeOperator(Subject& subject, const OpDef& def, bool quick);
 
+// Runs of one kernel at the same time. Broken() if they disturb each other.
+absl::Status JudgeTogether(Trial& trial, const Case& c, const Candidate& candidate);
+
 // One candidate of a case, made and launched with every allocation failing; see SurvivesFailures.
 inline double FailureSeconds(bool quick) { return quick ? 0.05 : 0.2; }
 void JudgeAllocations(Bench& bench, const Case& c, const Candidate& candidate, double seconds);

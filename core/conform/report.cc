@@ -62,6 +62,21 @@ std::string Matrix(const Report& report) {
   return out;
 }
 
+// What a reader sees last: "failed: pool.last_use (1), kernel.bounds (14)".
+std::string LastLine(const Report& report) {
+  std::string what;
+  for (const CheckResult& c : report.checks) {
+    if (c.outcome == Outcome::kFailed) what += fmt::format("{}{} ({})", what.empty() ? ": " : ", ", c.name, c.found);
+  }
+  if (size_t n = report.unexpected_passes.size()) {
+    what += fmt::format("{}passes that were not expected ({})", what.empty() ? ": " : ", ", n);
+  }
+  if (report.Result() == "incomplete") {
+    what = report.Fact("no_device").empty() ? ": no kernel was tested" : ": there was no device to test";
+  }
+  return fmt::format("{}{}\n", report.Result(), what);
+}
+
 }  // namespace
 
 std::string ReportJson(const Report& report) {
@@ -90,6 +105,7 @@ std::string ReportJson(const Report& report) {
     if (c.found) row["found"] = c.found;
     for (const Finding& f : c.findings) {
       Json finding = {{"where", f.where}, {"what", f.what}};
+      if (f.times > 1) finding["times"] = f.times;
       if (!f.expected.empty()) finding["expected"] = f.expected;
       row["findings"].push_back(std::move(finding));
     }
@@ -113,6 +129,9 @@ std::string ReportMarkdown(const Report& report) {
   if (std::string why = report.Fact("no_device"); !why.empty()) {
     out += fmt::format("**There was no device to test**: {}.\n\n", EscapeControl(why));
   }
+  if (std::string why = report.Fact("no_kernel"); !why.empty()) {
+    out += fmt::format("**No kernel was tested**: {}.\n\n", EscapeControl(why));
+  }
   out += fmt::format("File {}", EscapeControl(report.path));
   if (!name.empty())
     out += fmt::format(", version {}, interface {}, build id {}", EscapeControl(report.Fact("version")),
@@ -128,12 +147,15 @@ std::string ReportMarkdown(const Report& report) {
   for (const CheckResult& c : report.checks) {
     if (c.findings.empty()) continue;
     findings += fmt::format("\n**{}** ({} found): {}\n\n", c.name, c.found, c.proves);
+    size_t more = c.found;
     for (size_t i = 0; i < std::min(kShown, c.findings.size()); ++i) {
       const Finding& f = c.findings[i];
-      findings += fmt::format("- {}{}{}{}\n", EscapeControl(f.where), f.where.empty() ? "" : ": ", EscapeControl(f.what),
+      findings += fmt::format("- {}{}{}{}{}\n", EscapeControl(f.where), f.where.empty() ? "" : ": ", EscapeControl(f.what),
+                              f.times > 1 ? fmt::format(" ({} times)", f.times) : "",
                               f.expected.empty() ? "" : fmt::format(" (expected: {})", f.expected));
+      more -= f.times;
     }
-    if (c.found > kShown) findings += fmt::format("- and {} more; all of them stand in the JSON\n", c.found - kShown);
+    if (more) findings += fmt::format("- and {} more; all of them stand in the JSON\n", more);
   }
   if (!findings.empty()) out += "\n## What was found\n" + findings;
   if (!report.unexpected_passes.empty()) {
@@ -147,7 +169,7 @@ std::string ReportMarkdown(const Report& report) {
     out += fmt::format("| {} | {} | {} |\n", c.name, result, Cell(c.proves));
   }
   if (std::string matrix = Matrix(report); !matrix.empty()) out += "\n## Operators\n\n" + matrix;
-  return out;
+  return out + "\n" + LastLine(report);
 }
 
 }  // namespace mge::conform

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/base/errors.h"
+#include "core/base/file.h"
 #include "core/env/setting_text.h"
 #include "core/plugin/guard.h"
 #include "fmt/format.h"
@@ -19,8 +20,15 @@ bool IsNotOffered(const absl::Status& status) { return status.code() == absl::St
 absl::Status Answer(mge_code code, const mge_error& error, std::string_view what) {
   if (code == MGE_OK) return absl::OkStatus();
   if (code == MGE_RESOURCE_EXHAUSTED && !error.text.empty() && AllocationFailure::Happened()) return WithoutMemory(what);
-  return Broken(
-      fmt::format("{} failed: {} ({}, {})", what, error.text.empty() ? "no text" : error.text, CodeName(code), code));
+  return Broken(fmt::format("{} failed: {} ({})", what, error.text.empty() ? "no text" : error.text, CodeName(code)));
+}
+
+absl::StatusOr<NoteReading> NoteOf(const std::string& path) {
+  absl::StatusOr<RegularFile> file = OpenRegularFile(path);
+  if (!file.ok()) return Broken("it cannot be read");
+  NoteReading reading = ReadNote(file->fd.get());
+  if (reading.code != VerdictCode::kOk) return Broken(reading.reason);
+  return reading;
 }
 
 KitHost::KitHost(std::vector<std::string> settings) : inner_("under test", {}) {
@@ -96,7 +104,7 @@ absl::Status Subject::Start() {
   mge_error error;
   mge_code code = InBackend("starting", [&] { return plugin_->start(host_->table(), &error); });
   if (code == MGE_UNAVAILABLE && !AllocationFailure::Happened()) {
-    std::string why = fmt::format("the backend cannot work on this machine: {}", error.text);
+    std::string why = fmt::format("the backend cannot work on this machine: {}", TextOfBackend(code, error));
     witness_.Fact("no_device", why);
     return NotOffered(why);
   }

@@ -88,7 +88,10 @@ class Subject {
   bool started_ = false;
 };
 
-// OK, or Broken("WHAT failed: text (code N)"); WithoutMemory() where an allocation has failed, and this says so.
+// Broken() if the file has no identity note that can be read.
+absl::StatusOr<NoteReading> NoteOf(const std::string& path);
+
+// OK, or Broken("WHAT failed: text (CODE)"); WithoutMemory() where an allocation has failed, and this says so.
 absl::Status Answer(mge_code code, const mge_error& error, std::string_view what);
 // Calls f(mge_error*), which does nothing but call the backend.
 template <typename F>

@@ -145,7 +145,7 @@ absl::Status Bench::Reserve(uint64_t bytes) {
   if (bytes <= lane_bytes) return absl::OkStatus();
   slab.Reset();
   lane_bytes = 0;
-  MGE_ASSIGN_OR_RETURN(slab, Slab::Acquire(subject, 2 * bytes));
+  MGE_ASSIGN_OR_RETURN(slab, Slab::Acquire(subject, kLanes * bytes));
   lane_bytes = bytes;
   return absl::OkStatus();
 }
@@ -193,6 +193,14 @@ std::vector<Operand> OutputsOf(const Case& c) {
   std::vector<Operand> out;
   for (const Tensor& t : c.expected[0]) out.push_back({t.dtype(), t.shape(), {}});
   return out;
+}
+
+std::string WhatIsWrong(const RunResult& r, const std::vector<Tensor>& want, const Candidate& candidate) {
+  for (size_t o = 0; o < want.size(); ++o) {
+    std::string wrong = CompareWithReference(r.outputs[o], want[o], candidate.Has(MGE_KERNEL_REDUCED_PRECISION));
+    if (!wrong.empty()) return fmt::format("output {}: {}", o, wrong);
+  }
+  return {};
 }
 
 Trial::Region Trial::AddRegion(uint64_t bytes) {
@@ -379,6 +387,16 @@ absl::StatusOr<bool> Trial::Untouched(int index) {
   Bytes now(total_);
   MGE_RETURN_IF_ERROR(bench_.transfers[index].ToHost(now.data(), bench_.lane(index), total_));
   return now == lanes_[index].image;
+}
+
+absl::StatusOr<Bytes> Trial::Outputs(int index) {
+  Bytes out;
+  for (const Region& r : output_regions_) {
+    const size_t at = out.size();
+    out.resize(at + r.bytes);
+    MGE_RETURN_IF_ERROR(bench_.transfers[index].ToHost(out.data() + at, bench_.lane(index) + r.offset, r.bytes));
+  }
+  return out;
 }
 
 absl::StatusOr<RunResult> Trial::Collect(int index) {

@@ -50,14 +50,15 @@ inline constexpr mge_constraints kNoConstraints = {sizeof(mge_constraints), 0, 0
 absl::StatusOr<Offers> Enumerate(Subject& subject, const mge_problem& problem,
                                  const mge_constraints& constraints = kNoConstraints);
 
-// Device memory and queues for trials; two lanes, for two runs at once.
+// Device memory and queues for trials; a lane for each run at a time.
+inline constexpr int kLanes = 4;
 struct Bench {
   static absl::StatusOr<std::unique_ptr<Bench>> Create(Subject& subject);
   absl::Status Reserve(uint64_t bytes);  // for each lane
   unsigned char* lane(int i) { return slab.address() + static_cast<uint64_t>(i) * lane_bytes; }
   absl::StatusOr<Bench*> Aside();  // another one, for what is done between the steps of a trial on this one
   Subject& subject;
-  std::array<Transfer, 2> transfers = {};
+  std::array<Transfer, kLanes> transfers = {};
   Slab slab = {};
   uint64_t lane_bytes = 0;
   std::unique_ptr<Bench> aside = nullptr;
@@ -78,6 +79,9 @@ struct RunResult {
   std::string outside;          // bytes between the operands that were overwritten
   std::string beyond_workspace;
 };
+
+// "output 0: ...", or "" if all are right.
+std::string WhatIsWrong(const RunResult& r, const std::vector<Tensor>& want, const Candidate& candidate);
 
 class Trial {
  public:
@@ -105,6 +109,7 @@ class Trial {
   mge_code Launch(int lane, uint32_t width, std::string* text, int32_t cancel = 0);
   absl::Status Drain(int lane);  // until what Launch() enqueued is done; Broken() if it failed
   absl::StatusOr<RunResult> Collect(int lane);
+  absl::StatusOr<Bytes> Outputs(int lane);  // as they lie. [any thread], one lane each
   // The lane's memory is still as Stage() left it.
   absl::StatusOr<bool> Untouched(int lane);
   // All of it.
@@ -139,7 +144,7 @@ class Trial {
   uint64_t total_ = 0;
   std::vector<std::max_align_t> args_;
   mge_step_fn fn_ = nullptr;
-  Lane lanes_[2];
+  Lane lanes_[kLanes];
   std::string packing_fault_, args_fault_;
 };
 

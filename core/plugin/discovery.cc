@@ -17,7 +17,6 @@
 #include "core/base/file.h"
 #include "core/base/sha256.h"
 #include "core/plugin/elf_symbols.h"
-#include "core/plugin/isa.h"
 #include "core/plugin/search_path.h"
 #include "fmt/format.h"
 #include "mge/plugin.h"
@@ -148,10 +147,8 @@ FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name
             : "build it again with the SDK of this host, or install the MGE that it was built for");
     return found;
   }
-  if (uint32_t missing = note.isa & ~isa) {
-    Judge(file, Verdict::kRefused, VerdictCode::kIsaMissing,
-          fmt::format("it needs {}, which this machine does not offer", IsaNames(missing)),
-          "install a build of it for this processor");
+  if (std::string why = WhyIsaIsMissing(note, isa); !why.empty()) {
+    Judge(file, Verdict::kRefused, VerdictCode::kIsaMissing, std::move(why), "install a build of it for this processor");
     return found;
   }
   if (SearchJudgement search = JudgeSearchPath(file.path); search.code != VerdictCode::kOk) {

@@ -149,7 +149,7 @@ void HostServices::Log(int32_t severity, std::string_view text) const {
   loggers_.front().second.Log(level, "backend {}: {}", backend_, text);
 }
 
-std::string_view CodeName(mge_code code) {
+std::string CodeName(mge_code code) {
   switch (code) {
     case MGE_OK:
       return "MGE_OK";
@@ -188,7 +188,7 @@ std::string_view CodeName(mge_code code) {
     case MGE_NEEDS_WAIT:
       return "MGE_NEEDS_WAIT";
     default:
-      return "another code";
+      return fmt::format("{}, which is no code of MGE's", code);
   }
 }
 

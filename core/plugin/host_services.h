@@ -91,7 +91,7 @@ absl::Status StatusOfBackend(mge_code code, const mge_error& error, std::string_
 // StatusOfBackend if the backend passes the code on.
 mge_code CodeForBackend(const absl::Status& status, mge_error* error) noexcept;
 
-std::string_view CodeName(mge_code code);  // "MGE_DEVICE_LOST"
+std::string CodeName(mge_code code);  // "MGE_DEVICE_LOST"
 
 // "the backend gave no reason (MGE_INTERNAL)" if the slot is empty; control characters escaped, cut at 4096 bytes.
 std::string TextOfBackend(mge_code code, const mge_error& error);

@@ -13,6 +13,7 @@
 #include <span>
 #include <utility>
 
+#include "core/plugin/isa.h"
 #include "fmt/format.h"
 #include "mge/plugin.h"
 #include "mge/plugin/names.hpp"
@@ -271,6 +272,11 @@ std::string WhyAbiDiffers(const PluginNote& note) {
         MGE_ABI_MINOR);
   }
   return {};
+}
+
+std::string WhyIsaIsMissing(const PluginNote& note, uint32_t isa) {
+  const uint32_t missing = note.isa & ~isa;
+  return missing ? fmt::format("it needs {}, which this machine does not offer", IsaNames(missing)) : std::string();
 }
 
 }  // namespace mge

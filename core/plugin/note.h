@@ -37,6 +37,9 @@ NoteReading ReadNote(int fd);
 // Whether host and backend understand each other: "" or a sentence that names both sides.
 std::string WhyAbiDiffers(const PluginNote& note);
 
+// Whether a machine that offers the instruction sets `isa` may open it: "" or a sentence that names what is missing.
+std::string WhyIsaIsMissing(const PluginNote& note, uint32_t isa);
+
 // a-z first, then a-z, 0-9 and '_'; device classes hold no digits. A name of the host's own is a class here, too.
 bool IsBackendName(std::string_view name);
 bool IsClassName(std::string_view name);

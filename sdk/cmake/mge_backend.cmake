@@ -62,7 +62,8 @@ function(mge_backend)
 endfunction()
 
 # mge_backend_test(NAME demo): adds the tests that a backend outside of MGE's tree wants: the host loads it, and the
-# conformance kit passes (mge sdk test), skipped where there is no device. MGE_COMMAND is the mge command that they use.
+# conformance kit passes (mge sdk test --quick), skipped where there is no device, or no kernel for an operator of --quick.
+# MGE_COMMAND is the mge command that they use.
 function(mge_backend_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "")
   add_test(NAME ${arg_NAME}/loaded COMMAND ${MGE_COMMAND} plugins)

@@ -18,6 +18,7 @@
 #include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/conform/reports.h"
 
 namespace mge::conform {
 namespace {
@@ -31,24 +32,6 @@ constexpr bool kHeapIsSeen = true;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-std::string Plugin(const std::string& name) { return std::string(MGE_BINARY_DIR) + "/lib/mge/plugins/mge_" + name + ".so"; }
-
-std::string Findings(const Report& report) {
-  std::string out;
-  for (const CheckResult& c : report.checks) {
-    for (const Finding& f : c.findings) out += c.name + ": " + f.where + ": " + f.what + "\n";
-  }
-  return out;
-}
-
-const CheckResult& Named(const Report& report, const std::string& name) {
-  for (const CheckResult& c : report.checks) {
-    if (c.name == name) return c;
-  }
-  ADD_FAILURE() << "no check " << name;
-  return report.checks[0];
-}
 
 TEST(Conform, PassesTheBackendsOfTheHouse) {
   for (const char* name : {"null", "cpu", "virtual"}) {
@@ -200,16 +183,6 @@ TEST(Conform, HasACaseForEveryOperatorThatABackendMaySee) {
     }
     EXPECT_GT(cases, 0) << def->name << ": " << last;
   }
-}
-
-TEST(Conform, ReportsTheMatrixAndTheReasons) {
-  absl::StatusOr<Report> report = Judge(Plugin("null"), {.quick = true});
-  ASSERT_TRUE(report.ok());
-  std::string json = ReportJson(*report), text = ReportMarkdown(*report);
-  EXPECT_TRUE(json.starts_with("{\n  \"schema\": \"mge.sdk-test/1\"")) << json.substr(0, 60);
-  EXPECT_THAT(text, HasSubstr("| Relu | yes |"));
-  EXPECT_THAT(text, HasSubstr("only float32"));
-  EXPECT_THAT(text, HasSubstr("Without a kernel: "));
 }
 
 TEST(Conform, RefusesWhatIsNoBackend) {
@@ -512,6 +485,18 @@ TEST(Mutants, TheOneThatStartsSlowlyHasTheTimeForItsLives) {
   ASSERT_TRUE(report.ok());
   EXPECT_TRUE(report->passed()) << Findings(*report);
   EXPECT_EQ(report->Count(Outcome::kPassed), 5u);
+}
+
+// By chance they are not: the runs overlap.
+TEST(Mutants, ThoseThatShareScratchAreNamedEveryTime) {
+  for (auto [mutant, op] : {std::pair("shared_scratch", "MatMul"), std::pair("shared_elements", "Relu")}) {
+    for (int i = 0; i < 10; ++i) {
+      absl::StatusOr<Report> report =
+          Judge(fmt::format(MGE_BINARY_DIR "/tests/mutants/{}.so", mutant), {.quick = true, .only = {op}});
+      ASSERT_TRUE(report.ok());
+      EXPECT_EQ(Named(*report, "kernel.concurrent").outcome, Outcome::kFailed) << mutant << " " << i;
+    }
+  }
 }
 
 TEST(Mutants, ASampleIsNamed) {

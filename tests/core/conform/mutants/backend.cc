@@ -34,7 +34,7 @@ struct Backend : mge::BackendDefaults {
   using Record = mutant::Record;
   using Layouts = mutant::Layouts;
   using Kernels = mge::Kernels<kRelu, kAdd, kMatMul, kReduceSum, kReorder>;
-  using Claims = mge::Claims<ClaimAddNeg>;
+  using Claims = mge::Claims<ClaimAddNeg, ClaimMatMulRelu>;
   static Result Start() {
     if (Is("absent_here")) return {MGE_UNAVAILABLE, "the driver is not installed"};
     if (Is("start_fails")) return {MGE_INTERNAL, "the driver answered nonsense"};
@@ -116,6 +116,8 @@ const mge_plugin& Plugin() {
   static const mge_plugin plugin = [] {
     mge_plugin p = mge::internal::Tables<Backend>::kPlugin;
     if (Is("table_too_long")) kernel.struct_size += 8;
+    if (Is("misspells"))
+      kernel = mge::KernelTable<mge::Kernels<kRelu, kAdd, kMatMul, kReduceSum, kReorder, kMisspelt>::Rows>::Api("1");
     if (Is("constraints_ignored")) kernel.enumerate = EnumerateAll;
     if (Is("crashes_on_bad_index")) device.open = OpenOrAbort;
     if (Is("accepts_unknown")) memory.slab_acquire = AcquireAnything;

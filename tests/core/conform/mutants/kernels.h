@@ -3,6 +3,8 @@
 // comes to it.
 #pragma once
 
+#include <cmath>
+
 #include "devices.h"
 
 namespace mutant {
@@ -40,11 +42,13 @@ struct Layouts {
   }
 };
 
+inline volatile float shared_elements[10007];
+
 struct Relu {
   static constexpr const char* kOp = "Relu";
   static void Offer(const mge::Problem& p, mge::Offers& offers) {
     if (p.node_count() != 1 || p.input(0).dtype() != MGE_DTYPE_F32 || p.adds(0))
-      return offers.Refuse("only one Relu of float32");
+      return Is("says_nothing") ? void() : offers.Refuse("only one Relu of float32");
     mge::Candidate c = {.id = "mutant.relu", .attributes = kSafe | MGE_KERNEL_BATCH_INVARIANT, .in_place = {{0, 0}}};
     offers.Add(c);
     if (p.input(0).rank() != 2) return;
@@ -66,7 +70,11 @@ struct Relu {
   Result Launch(const mge_run* run) const {
     auto *from = mge::At<float>(run, x), *to = mge::At<float>(run, y);
     return mutant::Launch(run, [n = count, from, to] {
-      for (uint64_t i = 0; i < n; ++i) to[i] = from[i] < 0 ? 0 : from[i];
+      for (uint64_t i = 0; i < n && Is("shared_elements"); ++i) shared_elements[i] = from[i];
+      for (uint64_t i = 0; i < n; ++i) {
+        const float x = Is("shared_elements") ? shared_elements[i] : from[i];
+        to[i] = x < 0 ? 0 : x;
+      }
       if (Is("one_byte_too_far")) reinterpret_cast<char*>(to + n)[0] = 0x11;
       if (Is("leaves_memory") && n) *reinterpret_cast<volatile float*>(uintptr_t{64}) = 1;
       if (Is("writes_input") && n && from != to) from[0] += 1;
@@ -77,6 +85,17 @@ struct Relu {
   mge::Slot x, y;
   char* keep = nullptr;
 };
+
+// "claims_any_rank" takes the Relu behind every MatMul, which it computes for two matrices; others claim badly.
+inline void ClaimMatMulRelu(const mge::Pattern& graph, mge::ClaimList& claims) {
+  static const mge::PatternNode matmul_relu = mge::Op("Relu", {mge::Op("MatMul")});
+  for (const mge::Match& m : graph.FindAll(matmul_relu)) {
+    if (Is("claims_any_rank")) claims.Offer("matmul_relu", m.nodes, 1);
+    if (Is("claims_one_node")) claims.Offer("relu", std::span(m.nodes).last(1), 1);
+    if (Is("claims_no_name")) claims.Offer("", m.nodes, 1);
+    if (Is("claims_no_number")) claims.Offer("matmul_relu", m.nodes, std::nan(""));
+  }
+}
 
 // "fuses_wrong" takes the Neg behind an Add as well, and leaves it out.
 inline void ClaimAddNeg(const mge::Pattern& graph, mge::ClaimList& claims) {
@@ -149,7 +168,8 @@ struct MatMul {
   static constexpr const char* kId = "mutant.matmul";
   static constexpr uint64_t kAttributes = kSafe | MGE_KERNEL_BATCH_INVARIANT;
   static mge::Support Supports(const mge::Problem& p) {
-    bool flat = p.node_count() == 1 && p.input_count() == 2 && p.input(0).rank() == 2 && p.input(1).rank() == 2;
+    const bool taken = p.node_count() == 1 || (Is("claims_any_rank") && p.last().Is("Relu"));
+    bool flat = taken && p.input_count() == 2 && p.input(0).rank() == 2 && p.input(1).rank() == 2;
     if (!flat || p.input(0).dtype() != MGE_DTYPE_F32 || p.adds(0))
       return mge::No("only products of two matrices of float32");
     return p.output(0).dim(1) <= 4096 ? mge::Yes() : mge::No("only up to 4096 columns");
@@ -159,7 +179,11 @@ struct MatMul {
     if (Is("in_place_wrong") && p.output(0).bytes() <= p.input(1).bytes()) c.in_place = {{0, 1}};
   }
   explicit MatMul(const mge::Problem& p)
-      : m(p.input(0).dim(0)), k(p.input(0).dim(1)), n(p.input(1).dim(1)), packed(p.input(1).is_constant()) {
+      : m(p.input(0).dim(0)),
+        k(p.input(0).dim(1)),
+        n(p.input(1).dim(1)),
+        packed(p.input(1).is_constant()),
+        relu(p.node_count() == 2) {
     if (Is("device_leak")) Memory::in_use += 65536;
   }
   uint64_t workspace_bytes() const {
@@ -200,15 +224,14 @@ struct MatMul {
         }
         row[j] = sum;
       }
-      if (Is("shared_scratch")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       if (Is("not_deterministic") && number % 2) row[0] += row[0] * 1e-6f;
       if (Is("wrong_second_run") && number > 0) row[0] += 1;
-      for (int64_t j = 0; j < n; ++j) c[i * n + j] = row[j];
+      for (int64_t j = 0; j < n; ++j) c[i * n + j] = relu && row[j] < 0 ? 0 : row[j];
     }
     return {};
   }
   int64_t m, k, n;
-  bool packed;
+  bool packed, relu;
   static inline const float* late = nullptr;
   mge::Slot x, z, y, w;
 };
@@ -305,5 +328,10 @@ inline constexpr mge::KernelRow kAdd = mge::Row<Add>();
 inline constexpr mge::KernelRow kMatMul = mge::Row<MatMul>();
 inline constexpr mge::KernelRow kReduceSum = mge::Row<ReduceSum>();
 inline constexpr mge::KernelRow kReorder = mge::Row<Reorder>();
+inline constexpr mge::KernelRow kMisspelt = [] {
+  mge::KernelRow row = kRelu;
+  row.op = "Tahn";
+  return row;
+}();
 
 }  // namespace mutant

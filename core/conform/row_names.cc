@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows under a name that no operator has, such as "Tahn". A table of kernels does not tell its rows, but their names stand
+// in the file: words of it that are nearly an operator are asked for as if they were one.
+#include <cctype>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "core/base/nearest.h"
+#include "core/conform/trial.h"
+#include "fmt/format.h"
+
+namespace mge::conform {
+namespace {
+
+constexpr size_t kLongest = 40;  // of a name
+constexpr int kMostEdits = 2;    // of a misspelling; what differs by more may be an operator that the host does not have
+
+// Capitalised words of a file that a zero ends, as C writes names.
+absl::StatusOr<std::set<std::string>> WordsOf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Broken("it cannot be read");
+  const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+  std::set<std::string> words;
+  size_t begin = 0;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (std::isalnum(static_cast<unsigned char>(bytes[i])) || bytes[i] == '_') continue;
+    if (bytes[i] == 0 && i - begin <= kLongest && std::isupper(static_cast<unsigned char>(bytes[begin])))
+      words.insert(bytes.substr(begin, i - begin));
+    begin = i + 1;
+  }
+  return words;
+}
+
+// Whether the backend offers or refuses the problem of a case with another operator in its place.
+absl::StatusOr<bool> Answers(Subject& s, const Case& c, const std::string& op) {
+  s.At(fmt::format("{} as \"{}\"", c.Name(), op));
+  AbiProblem problem(c, MGE_WRITE);
+  mge_graph graph = *problem.get()->graph;
+  mge_node node = *graph.nodes[0];
+  node.op = {op.data(), op.size()};
+  const mge_node* nodes[] = {&node};
+  graph.nodes = nodes;
+  problem.get()->graph = &graph;
+  absl::StatusOr<Offers> offers = Enumerate(s, *problem.get());
+  if (!offers.ok()) return false;  // an operator that does not exist may be an error
+  return !offers->offered.empty() || !offers->refused.empty();
+}
+
+absl::Status CheckNames(Subject& s) {
+  std::set<std::string_view> known;
+  for (const OpDef* def : AllOps()) known.insert(def->name);
+  std::vector<std::string> names;  // that can be asked for
+  for (const OpDef* def : CheckableOps()) {
+    if (def->domain.empty()) names.emplace_back(def->name);
+  }
+  MGE_ASSIGN_OR_RETURN(std::set<std::string> words, WordsOf(s.path()));
+  std::string wrong;
+  for (const std::string& word : words) {
+    if (known.contains(word)) continue;
+    const std::string near(Nearest(word, names));
+    if (near.empty() || EditDistance(word, near, kMostEdits) > kMostEdits) continue;
+    const OpDef& def = *FindOp("", near);
+    absl::StatusOr<Case> c = MakeCase(def, TypesOf(def).front(), RecipesFor(def).front());
+    if (!c.ok()) continue;
+    MGE_ASSIGN_OR_RETURN(bool answers, Answers(s, *c, word));
+    if (!answers) continue;
+    MGE_ASSIGN_OR_RETURN(bool answers_all, Answers(s, *c, "NoSuchOperator"));
+    if (answers_all) return NotOffered("it refuses operators that do not exist as it refuses others");
+    wrong += fmt::format("{}a row takes \"{}\", which no operator is called.{}", wrong.empty() ? "" : " ", word,
+                         DidYouMean(near));
+  }
+  return wrong.empty() ? absl::OkStatus() : Broken(wrong);
+}
+
+constexpr Check kRows[] = {
+    {"kernel.names", "No row takes an operator that does not exist.", Needs::kDevice, CheckNames},
+};
+
+}  // namespace
+
+std::span<const Check> RowChecks() { return kRows; }
+
+}  // namespace mge::conform

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs of one kernel that meet: several lanes run it again and again, each with data of its own, and every run must give
+// what it gave alone.
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "core/conform/kernel_checks.h"
+#include "fmt/format.h"
+
+namespace mge::conform {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kEnough = 1000;  // runs that met others
+
+// How long is waited for them. Types beside float32 are, as a rule, the same source again.
+Clock::duration TimeFor(const Case& c) { return std::chrono::milliseconds(c.dtype == DType::kF32 ? 100 : 30); }
+
+class Together {
+ public:
+  Together(Trial& trial, const Case& c, const Candidate& candidate) : trial_(trial), case_(c), candidate_(candidate) {}
+
+  // What each lane gives while it is the only one. NotOffered() if that is wrong, which is said elsewhere.
+  absl::Status Alone() {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      MGE_ASSIGN_OR_RETURN(RunResult r, trial_.Run(lane, case_.inputs[lane % 2], 1, 0xff));
+      if (r.code != MGE_OK || !WhatIsWrong(r, case_.expected[lane % 2], candidate_).empty())
+        return NotOffered("it is wrong alone");
+      MGE_ASSIGN_OR_RETURN(alone_[lane], trial_.Outputs(lane));
+    }
+    end_ = Clock::now() + TimeFor(case_);
+    return absl::OkStatus();
+  }
+  bool over() const { return met_ >= kEnough || Clock::now() >= end_; }
+
+  // Until that is over, or a lane gives something else, which may be another rounding.
+  absl::Status Run() {
+    stop_ = false;
+    absl::Status status[kLanes];
+    std::vector<std::thread> others;
+    for (int lane = 1; lane < kLanes; ++lane) others.emplace_back([&, lane] { status[lane] = RunLane(lane); });
+    status[0] = RunLane(0);
+    for (std::thread& t : others) t.join();
+    for (int lane = 0; lane < kLanes; ++lane) {
+      MGE_RETURN_IF_ERROR(status[lane]);
+      MGE_ASSIGN_OR_RETURN(RunResult r, trial_.Collect(lane));
+      if (std::string wrong = WhatIsWrong(r, case_.expected[lane % 2], candidate_); !wrong.empty())
+        return Broken("beside other runs, " + wrong);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status RunLane(int lane) {
+    absl::Status status;
+    for (uint32_t i = 0; !stop_; ++i) {
+      absl::StatusOr<bool> same = RunOnce(lane, 1 + i % 2);
+      status = same.status();
+      if (!same.ok() || !*same || over()) stop_ = true;
+    }
+    return status;
+  }
+  // Whether it gave what it gave alone.
+  absl::StatusOr<bool> RunOnce(int lane, uint32_t width) {
+    const uint64_t mine = ++begun_;
+    mge_code code = trial_.Launch(lane, width, nullptr);
+    MGE_RETURN_IF_ERROR(trial_.Drain(lane));
+    if (code != MGE_OK) return Broken(fmt::format("beside other runs, the step failed ({})", CodeName(code)));
+    if (begun_ != mine) ++met_;
+    MGE_ASSIGN_OR_RETURN(Bytes outputs, trial_.Outputs(lane));
+    return outputs == alone_[lane];
+  }
+
+  Trial& trial_;
+  const Case& case_;
+  const Candidate& candidate_;
+  Bytes alone_[kLanes];
+  Clock::time_point end_;
+  std::atomic<uint64_t> begun_ = 0;
+  std::atomic<int> met_ = 0;
+  std::atomic<bool> stop_ = false;
+};
+
+}  // namespace
+
+absl::Status JudgeTogether(Trial& trial, const Case& c, const Candidate& candidate) {
+  Together together(trial, c, candidate);
+  if (absl::Status alone = together.Alone(); !alone.ok()) return IsNotOffered(alone) ? absl::OkStatus() : alone;
+  while (!together.over()) MGE_RETURN_IF_ERROR(together.Run());
+  return absl::OkStatus();
+}
+
+}  // namespace mge::conform

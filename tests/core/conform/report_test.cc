@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kit says of a file, and how.
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <set>
+
+#include "core/plugin/host_services.h"
+#include "gmock/gmock.h"
+#include "mge/plugin.h"
+#include "tests/core/conform/reports.h"
+
+namespace mge::conform {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+TEST(Report, ShowsTheMatrixAndTheReasons) {
+  absl::StatusOr<Report> report = Judge(Plugin("null"), {.quick = true});
+  ASSERT_TRUE(report.ok());
+  std::string json = ReportJson(*report), text = ReportMarkdown(*report);
+  EXPECT_TRUE(json.starts_with("{\n  \"schema\": \"mge.sdk-test/1\"")) << json.substr(0, 60);
+  EXPECT_THAT(text, HasSubstr("| Relu | yes |"));
+  EXPECT_THAT(text, HasSubstr("only float32"));
+  EXPECT_THAT(text, HasSubstr("Without a kernel: "));
+}
+
+// A copy of a backend that is right, whose note says something else.
+std::string WithNote(const std::function<void(mge_note&)>& edit) {
+  std::ifstream in(MGE_BINARY_DIR "/tests/mutants/none.so", std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  const uint32_t head[] = {sizeof(mge_note), MGE_ABI_MAJOR, MGE_ABI_MINOR, 0, static_cast<uint32_t>(MGE_ABI_HASH)};
+  const size_t at = bytes.find(std::string_view(reinterpret_cast<const char*>(head), sizeof(head)));
+  EXPECT_NE(at, std::string::npos);
+  mge_note note;
+  std::memcpy(&note, bytes.data() + at, sizeof(note));
+  edit(note);
+  std::memcpy(bytes.data() + at, &note, sizeof(note));
+  std::string path = testing::TempDir() + "/noted.so";
+  std::ofstream(path, std::ios::binary) << bytes;
+  return path;
+}
+
+TEST(Report, TheNoteIsJudgedAsTheHostDoes) {
+  auto found = [](const std::function<void(mge_note&)>& edit) {
+    absl::StatusOr<Report> report = Judge(WithNote(edit), {.only = {"abi.note"}});
+    return report.ok() ? Findings(*report) : report.status().ToString();
+  };
+  EXPECT_EQ(found([](mge_note&) {}), "");
+  EXPECT_THAT(found([](mge_note& n) { n.isa = 64; }), HasSubstr("which this machine does not offer"));
+  EXPECT_THAT(found([](mge_note& n) { n.abi_minor = 99; }), HasSubstr("it says interface 0.99; the headers"));
+}
+
+TEST(Report, AnOperatorWithoutAKernelIsNotPassed) {
+  absl::StatusOr<Report> report = Judge(Plugin("null"), {.only = {"Tanh"}});
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->Result(), "incomplete");
+  EXPECT_THAT(ReportMarkdown(*report),
+              AllOf(testing::StartsWith("# null: incomplete\n\n**No kernel was tested**: it has none "
+                                        "for Tanh.\n"),
+                    testing::EndsWith("\nincomplete: no kernel was tested\n")));
+  report = Judge(Plugin("null"), {.only = {"Relu"}});
+  ASSERT_TRUE(report.ok());
+  EXPECT_TRUE(report->passed());
+}
+
+TEST(Report, AReportOfSomeChecksHasItsHeadAndNoOthers) {
+  absl::StatusOr<Report> report = Judge(Plugin("null"), {.only = {"memory.slabs"}});
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->checks.size(), 1u);
+  EXPECT_THAT(ReportMarkdown(*report), AllOf(HasSubstr("# null: passed"), HasSubstr(", version "), HasSubstr("\n- device 0"),
+                                             testing::EndsWith("\npassed\n")));
+}
+
+TEST(Report, TheLastLineNamesWhatFailedAndEqualFindingsAreCounted) {
+  Report report;
+  report.checks = {{"a.b", "B.", Outcome::kFailed, "", {{"here", "wrong", "", 3}, {"there", "wrong", "", 1}}, 4},
+                   {"a.c", "C.", Outcome::kPassed, "", {}, 0},
+                   {"a.d", "D.", Outcome::kFailed, "", {{"", "broken", "", 1}}, 1}};
+  std::string text = ReportMarkdown(report);
+  EXPECT_THAT(text, AllOf(HasSubstr("- here: wrong (3 times)\n- there: wrong\n\n"),
+                          testing::EndsWith("\n\nfailed: a.b (4), a.d (1)\n")));
+  report = *Judge(MGE_BINARY_DIR "/tests/mutants/one_byte_too_far.so", {.quick = true, .only = {"Relu"}});
+  for (const CheckResult& c : report.checks) {
+    std::set<std::string> seen;
+    for (const Finding& f : c.findings) EXPECT_TRUE(seen.insert(f.where + f.what).second) << f.where << ": " << f.what;
+  }
+}
+
+TEST(Report, ACodeThatIsNoneIsShownAsItsNumber) {
+  EXPECT_EQ(CodeName(MGE_INTERNAL), "MGE_INTERNAL");
+  EXPECT_EQ(CodeName(777), "777, which is no code of MGE's");
+}
+
+}  // namespace
+}  // namespace mge::conform
