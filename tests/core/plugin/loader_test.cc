@@ -54,7 +54,9 @@ TEST_P(BadBackend, IsListedWithItsReasonAndTheProcessGoesOn) {
   EXPECT_EQ(file.code, GetParam().code) << VerdictCodeName(file.code);
   EXPECT_THAT(file.reason, HasSubstr(GetParam().reason));
   EXPECT_NE(file.fix, "");
-  if (file.code == VerdictCode::kBadTable) EXPECT_THAT(file.fix, HasSubstr("mge sdk test"));
+  if (file.code == VerdictCode::kBadTable) {
+    EXPECT_THAT(file.fix, HasSubstr("mge sdk test"));
+  }
   EXPECT_NE(file.name, "");
 }
 
