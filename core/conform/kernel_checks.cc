@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <thread>
 
 #include "core/conform/losses.h"
 #include "core/conform/trial.h"
@@ -315,7 +314,7 @@ void Judge::CheckWriteAdd(const Case& c) {
 
 void Judge::JudgeSilence() {
   if (answered_ && !silent_.empty())
-    w_.Found(kOffers, silent_, "it is neither offered nor refused; a refusal with its reason is due, as users read it");
+    w_.Found(kOffers, silent_, "it is neither offered nor refused; a refusal is due, whose reason users read");
 }
 
 void Judge::Keep(const Case& c) {

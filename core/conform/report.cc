@@ -162,7 +162,7 @@ std::string ReportMarkdown(const Report& report) {
     out += "\n## Passes that were not expected\n\nRemove these lines from the list of expected failures:\n\n";
     for (const std::string& line : report.unexpected_passes) out += fmt::format("- `{}`\n", EscapeControl(line));
   }
-  out += "\n## Checks\n\n| check | result | what it proves |\n|---|---|---|\n";
+  if (!report.checks.empty()) out += "\n## Checks\n\n| check | result | what it proves |\n|---|---|---|\n";
   for (const CheckResult& c : report.checks) {
     std::string result(OutcomeName(c.outcome));
     if (!c.reason.empty()) result += ": " + Cell(c.reason);
