@@ -64,19 +64,23 @@ std::string FileName(std::string_view name) {
   return (out.empty() ? "output" : out) + ".npy";
 }
 
-// What another device makes of these inputs.
-Status RunOn(const std::string& device, Globals globals, const Options& o, Runtime& runtime, const std::vector<Tensor>& inputs,
-             std::vector<Tensor>* outputs) {
-  globals.device = device;
-  Session session;
-  if (Status s = OpenModel(globals, o.model, &runtime, &session); !s.ok()) return s;
-  return session.Run(Pointers(inputs), outputs);
+Status RunOnce(const Globals& globals, const Options& o, Session& session, const std::vector<Tensor>& inputs,
+               std::vector<Tensor>* outputs) {
+  RunControl control;
+  control.SetTimeout(o.timeout);
+  Watchdog dog(globals, control);
+  return session.Run(Pointers(inputs), outputs, &control);
 }
 
 int Run(const Globals& globals, const Options& o) {
   Runtime runtime;
-  Session session;
+  Session session, other;
   if (Status s = OpenModel(globals, o.model, &runtime, &session); !s.ok()) return Report(globals, s);
+  if (!o.compare.empty()) {
+    Globals there = globals;
+    there.device = o.compare;
+    if (Status s = OpenModel(there, o.model, &runtime, &other); !s.ok()) return Report(globals, s);
+  }
   std::vector<Tensor> inputs, outputs, expected;
   if (!o.check.empty()) {
     if (Status s = ReadDataSet(session, o.check, &inputs, &expected); !s.ok()) return Report(globals, s);
@@ -89,14 +93,9 @@ int Run(const Globals& globals, const Options& o) {
     if (Status s = MakeInputs(globals, session, o.inputs, &inputs, &usage); !s.ok()) return Report(globals, s);
     if (usage) return usage;
   }
-  RunControl control;
-  control.SetTimeout(o.timeout);
-  {
-    Watchdog dog(globals, control);
-    if (Status s = session.Run(Pointers(inputs), &outputs, &control); !s.ok()) return Report(globals, s);
-  }
+  if (Status s = RunOnce(globals, o, session, inputs, &outputs); !s.ok()) return Report(globals, s);
   if (!o.compare.empty()) {
-    if (Status s = RunOn(o.compare, globals, o, runtime, inputs, &expected); !s.ok()) return Report(globals, s);
+    if (Status s = RunOnce(globals, o, other, inputs, &expected); !s.ok()) return Report(globals, s);
   }
 
   std::string plan_text;

@@ -4,6 +4,10 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <set>
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
 
 namespace mge::conform {
 namespace {
@@ -34,12 +38,11 @@ CallBoard::~CallBoard() {
 void CallBoard::Serve() const { served_ = places_; }
 
 std::string CallBoard::Calls() const {
-  std::string out;
+  std::set<std::string> calls;
   for (int i = 0; places_ && i < kPlaces; ++i) {
-    const auto& [taken, call] = places_->places[i];
-    if (taken && out.find(call) == std::string::npos) out += (out.empty() ? "" : ", ") + std::string(call);
+    if (places_->places[i].taken) calls.insert(places_->places[i].call);
   }
-  return out;
+  return fmt::format("{}", fmt::join(calls, ", "));
 }
 
 int CallBoard::Enter(std::string_view call) {

@@ -3,6 +3,7 @@
 // what it gave alone.
 #include <atomic>
 #include <chrono>
+#include <system_error>
 #include <thread>
 
 #include "core/conform/kernel_checks.h"
@@ -40,7 +41,10 @@ class Together {
     stop_ = false;
     absl::Status status[kLanes];
     std::vector<std::thread> others;
-    for (int lane = 1; lane < kLanes; ++lane) others.emplace_back([&, lane] { status[lane] = RunLane(lane); });
+    try {
+      for (int lane = 1; lane < kLanes; ++lane) others.emplace_back([&, lane] { status[lane] = RunLane(lane); });
+    } catch (const std::system_error&) {  // a limit on threads: with those that there are
+    }
     status[0] = RunLane(0);
     for (std::thread& t : others) t.join();
     for (int lane = 0; lane < kLanes; ++lane) {
@@ -64,6 +68,7 @@ class Together {
   }
   // Whether it gave what it gave alone.
   absl::StatusOr<bool> RunOnce(int lane, uint32_t width) {
+    MGE_RETURN_IF_ERROR(trial_.ResetOutputs(lane));
     const uint64_t mine = ++begun_;
     mge_code code = trial_.Launch(lane, width, nullptr);
     MGE_RETURN_IF_ERROR(trial_.Drain(lane));

@@ -399,6 +399,14 @@ absl::StatusOr<Bytes> Trial::Outputs(int index) {
   return out;
 }
 
+absl::Status Trial::ResetOutputs(int index) {
+  for (const Region& r : output_regions_) {
+    MGE_RETURN_IF_ERROR(
+        bench_.transfers[index].ToDevice(bench_.lane(index) + r.offset, lanes_[index].image.data() + r.offset, r.bytes));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<RunResult> Trial::Collect(int index) {
   RunResult result;
   const Bytes& image = lanes_[index].image;

@@ -110,6 +110,7 @@ class Trial {
   absl::Status Drain(int lane);  // until what Launch() enqueued is done; Broken() if it failed
   absl::StatusOr<RunResult> Collect(int lane);
   absl::StatusOr<Bytes> Outputs(int lane);  // as they lie. [any thread], one lane each
+  absl::Status ResetOutputs(int lane);      // to what Stage() left there. [any thread], one lane each
   // The lane's memory is still as Stage() left it.
   absl::StatusOr<bool> Untouched(int lane);
   // All of it.

@@ -50,6 +50,11 @@ std::string UnitPlace(const Unit& unit) {
   return place;
 }
 
+std::string StepPlace(const Unit& unit) {
+  std::string place = UnitPlace(unit);
+  return unit.kernel.empty() ? place : fmt::format("device {}, kernel {}, {}", unit.device, unit.kernel, place);
+}
+
 absl::StatusOr<std::unique_ptr<InstanceQueues>> InstanceQueues::Create(const Plan& plan) {
   std::unique_ptr<InstanceQueues> out(new InstanceQueues(plan));
   for (const PlanQueue& wanted : plan.queues) {
@@ -113,7 +118,10 @@ absl::Status InstanceQueues::RunGuarded(const Segment& segment, const mge_run& r
 }
 
 absl::Status InstanceQueues::FinishStep(const Step& step, Queue& q, const RunControl& control) {
-  auto place = [&] { return fmt::format("device {}, {}", q.device->name(), UnitPlace(plan_.units[step.unit])); };
+  auto place = [&] {
+    const Unit& unit = plan_.units[step.unit];
+    return unit.kernel.empty() ? fmt::format("device {}, {}", q.device->name(), UnitPlace(unit)) : StepPlace(unit);
+  };
   mge_error error;
   mge_code code = q.api->signal(q.queue, q.steps, ++q.step_count, &error);
   if (code == MGE_OK) {

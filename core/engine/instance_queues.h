@@ -91,5 +91,6 @@ class InstanceQueues {
 // What a backend's answer to a step means, and where in the plan that was.
 absl::Status StatusOfKernel(mge_code code, const mge_error& error);
 std::string UnitPlace(const Unit& unit);
+std::string StepPlace(const Unit& unit);  // with device and kernel, where a kernel does it
 
 }  // namespace mge

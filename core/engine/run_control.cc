@@ -4,14 +4,8 @@
 #include <algorithm>
 
 #include "core/engine/instance_queues.h"
-#include "fmt/format.h"
 
 namespace mge {
-
-std::string StepPlace(const Unit& unit) {
-  std::string place = UnitPlace(unit);
-  return unit.kernel.empty() ? place : fmt::format("device {}, kernel {}, {}", unit.device, unit.kernel, place);
-}
 
 RunControl::Overdue RunControl::LookAt() const {
   std::lock_guard lock(mutex_);

@@ -15,9 +15,6 @@
 
 namespace mge {
 
-// "device mydev0, kernel mydev.tanh, node 'tanh1' (Tanh)": where a run is, or what failed in it.
-std::string StepPlace(const Unit& unit);
-
 struct RunControl : StopControl {
   uint64_t seed = 0;
   uint32_t width = 1;  // threads of the compute pool

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/runtime.h"
 
+#include <algorithm>
+
 #include "core/base/errors.h"
 #include "core/base/exception.h"
+#include "core/base/nearest.h"
 #include "core/env/backend_settings.h"
 #include "core/plugin/context.h"
 #include "fmt/format.h"
@@ -96,6 +99,14 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(RuntimeOptions options)
   registry.set_tell_backend([devices = runtime->devices_.get()](auto backend, auto key, std::string value) {
     devices->SetOfBackend(backend, key, std::move(value));
   });
+
+  std::vector<std::string_view> found;
+  for (const PluginFile& file : runtime->devices_->files()) found.push_back(file.name);
+  for (const std::string& name : settings->Get<kPluginSkip>()) {
+    if (std::find(found.begin(), found.end(), name) != found.end()) continue;
+    registry.logger().Warning("plugin.skip names '{}', and no backend that was found has that name.{}", name,
+                              DidYouMean(Nearest(name, found)));
+  }
 
   std::vector<std::string> absent;
   for (const PluginFile& file : runtime->devices_->files()) {

@@ -2,6 +2,7 @@
 #include "core/plan/claims.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 
 #include "core/plugin/guard.h"
@@ -12,32 +13,38 @@
 namespace mge {
 namespace {
 
-constexpr uint64_t kMaxClaimsPerNode = 64;  // of what a device sees, on average
+constexpr uint64_t kMaxClaimsPerNode = 64;    // of what a device sees, on average
+constexpr uint64_t kMaxNamedPerNode = 1024;   // and nodes in them
 
 struct Collector {
   uint64_t node_count;  // of the graph
   std::vector<Claim> claims = {};
-  uint64_t excess = 0;
+  uint64_t named = 0;   // nodes in them
+  uint64_t excess = 0;  // claims
   Deferred deferred = {};
 
   void Add(const mge_claim* c) {
-    if (claims.size() >= kMaxClaimsPerNode * node_count) {
+    if (claims.size() >= kMaxClaimsPerNode * node_count || named >= kMaxNamedPerNode * node_count) {
       ++excess;
       return;
     }
     claims.push_back(Read(c));
+    named += claims.back().nodes.size();
   }
   Claim Read(const mge_claim* c) const {
     if (!c || c->struct_size < offsetof(mge_claim, benefit_us)) {
       return {.name = "?", .fault = "a claim is described by a struct that is NULL or too short"};
     }
     mge_claim known = Widen(*c);
-    Claim claim = {.name = EscapeControl(CopyText(known.name, 256)), .benefit_us = known.benefit_us};
+    Claim claim = {.name = EscapeControl(CopyText(known.name, 256))};
     if (!known.nodes || known.node_count == 0) {
       claim.fault = "names no nodes";
+    } else if (!std::isfinite(known.benefit_us)) {
+      claim.fault = "has a benefit that is no number";
     } else if (known.node_count > node_count) {
       claim.fault = fmt::format("names {} nodes; the graph has {}", known.node_count, node_count);
     } else {
+      claim.benefit_us = known.benefit_us;
       claim.nodes.assign(known.nodes, known.nodes + known.node_count);
     }
     return claim;
@@ -61,8 +68,8 @@ absl::StatusOr<std::vector<Claim>> OfferedClaims(Device& device, const AbiGraph&
   std::vector<Claim> claims = std::move(collector.claims);
   if (collector.excess) {
     claims.push_back({.name = "?",
-                      .fault = fmt::format("{} more claims than the {} for each node that a device may offer",
-                                           collector.excess, kMaxClaimsPerNode)});
+                      .fault = fmt::format("{} more claims than a device may offer: for each node {}, with {} nodes in them",
+                                           collector.excess, kMaxClaimsPerNode, kMaxNamedPerNode)});
   }
   for (Claim& claim : claims) claim.name = device.backend().name() + "." + claim.name;
   std::stable_sort(claims.begin(), claims.end(),

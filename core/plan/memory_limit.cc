@@ -177,7 +177,7 @@ absl::Status Check(Need& need, uint64_t denied) {
               fmt::format("the model does not fit into the {} of device {}", limited ? "memory limit" : "memory", owner),
               {.what = fmt::format("the planned peak is {} bytes (arena {}, constants {}, outputs {}); {} bytes are in use and "
                                    "{} {}; the largest are {}",
-                                   needed, need.arena, need.constants, need.outputs, held,
+                                   needed, std::max(need.arena, need.staging), need.constants, need.outputs, held,
                                    limited ? "the limit is" : "it has", room, largest),
                .where = fmt::format("{} {}", limited ? "memory.limit of" : "device", owner),
                .fix = limited ? HowMuch(owner, held + needed, denied)

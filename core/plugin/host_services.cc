@@ -102,7 +102,7 @@ void HostServices::SetSettings(std::vector<std::string> values) {
 }
 
 void HostServices::SetSetting(size_t index, std::string value) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(setting_mutex_);
   settings_[index].store(&*setting_texts_.insert(std::move(value)).first, std::memory_order_release);
 }
 

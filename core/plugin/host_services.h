@@ -75,6 +75,7 @@ class HostServices {
   std::string backend_;
   ComputeFunctions compute_;
   std::vector<std::atomic<const std::string*>> settings_;
+  std::mutex setting_mutex_;             // of what follows; nothing is called under it
   std::set<std::string> setting_texts_;  // all that a setting has had: a backend may still hold one
   mutable std::atomic<int64_t> allocations_{0};
   mutable std::mutex mutex_;

@@ -6,7 +6,8 @@
 namespace mge {
 
 UnfinishedList& UnfinishedList::Lost() {
-  static auto& lost = *new UnfinishedList;
+  alignas(UnfinishedList) static std::byte place[sizeof(UnfinishedList)];
+  static auto& lost = *new (place) UnfinishedList;  // never destroyed
   return lost;
 }
 

@@ -154,7 +154,7 @@ absl::Status GrowingPool::GrowBy(uint64_t size, uint64_t alignment, uint64_t wan
         tail = last->second.bytes;
     }
     const uintptr_t begin = base + range_->end() - tail;
-    const bool aligned = alignment <= range_->granularity();  // wherever else than at the end it is committed
+    const bool aligned = alignment <= range_->granularity() && base % alignment == 0;  // elsewhere than at the end, too
     const uint64_t least = aligned ? AlignUp(begin, alignment) - begin + size : Padded(size, alignment);
     MGE_ASSIGN_OR_RETURN(auto piece, range_->Commit(std::max(want, least), want > least ? 0 : tail));
     if (piece) {
@@ -182,7 +182,7 @@ absl::Status GrowingPool::Grow(uint64_t size, uint64_t alignment) {
   }
   absl::Status grown = GrowBy(size, alignment, want);
   auto exhausted = [&] { return grown.code() == absl::StatusCode::kResourceExhausted; };
-  if (exhausted() && want > bytes) grown = GrowBy(size, alignment, 0);
+  if (exhausted() && want > 0) grown = GrowBy(size, alignment, 0);
   if (exhausted() && stats_.committed > stats_.in_use) {
     // What the pool keeps for later must never be why a request fails now.
     Sweep(true);

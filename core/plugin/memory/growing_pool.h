@@ -22,8 +22,8 @@ namespace mge {
 // A request is served by the smallest free block that holds it; what is left of the block stays free. Where nothing fits, a
 // slab is taken: of the request's size, or larger while the pool is young (1 MiB, doubling up to 64 MiB). Where the device
 // has virtual memory, that much more of one range is committed instead, next to what is committed already; where it has none
-// and a budget binds, no more than the request, as what is left of a slab cannot go back. The blocks released last are kept
-// whole for a while: their sizes are likely to be asked for again.
+// and a budget binds, no more than the request or the policy's step, as what is left of a slab cannot go back. The blocks
+// released last are kept whole for a while: their sizes are likely to be asked for again.
 class GrowingPool : public Pool {
  public:
   explicit GrowingPool(SlabProvider* provider)

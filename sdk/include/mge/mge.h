@@ -83,7 +83,8 @@ typedef struct mge_runtime_options {
 MGE_API mge_status* mge_runtime_create(const mge_runtime_options* options /* nullable */, mge_runtime** out);
 MGE_API void mge_runtime_release(mge_runtime* runtime);
 
-/* Sets a dynamic setting for sessions created later, by key or variable. */
+/* Sets a dynamic setting for sessions created later, by key or variable. A backend sees a setting of its own at once, in every
+ * runtime of the process that shares it. */
 MGE_API mge_status* mge_runtime_set(mge_runtime* runtime, const char* name, const char* value);
 MGE_API mge_status* mge_runtime_set_default_device(mge_runtime* runtime, const char* device);
 /* "heuristic", "profile", "reproducible" */

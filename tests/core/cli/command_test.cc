@@ -160,13 +160,18 @@ TEST_F(Command, ComparesADeviceWithAnother) {
   o = Mge("run good.onnx --device virtual0 --set virtual.devices=1 --set virtual.wrong_kernel=1 --compare host");
   EXPECT_EQ(o.code, 8) << o.err;
   EXPECT_THAT(o.out, HasSubstr("DIFFERS"));
+  o = Mge("run good.onnx --compare virtual0 --timeout 0.2", "MGE_VIRTUAL_DEVICES=1 MGE_VIRTUAL_FAULT=kernel@1=hang");
+  EXPECT_EQ(o.code, 124) << o.err;
+  EXPECT_THAT(o.err, HasSubstr("device virtual0"));
 }
 
 TEST_F(Command, ShowsNoAmountForMemoryThatIsNotKnown) {
   if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_null.so")) GTEST_SKIP() << "null is not built";
   EXPECT_THAT(Mge("devices").out, testing::ContainsRegex("null0 +loadable +null +- +- +device 0"));
   for (const json& d : json::parse(Mge("devices --json").out)["devices"]) {
-    if (d["name"] == "null0") EXPECT_EQ(d["memory_total"], 0);
+    if (d["name"] == "null0") {
+      EXPECT_EQ(d["memory_total"], 0);
+    }
   }
 }
 
@@ -383,6 +388,13 @@ TEST_F(Command, TellsHowToGetADeviceThatIsMadeOnDemand) {
   EXPECT_EQ(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=virtual0 MGE_VIRTUAL_DEVICES=1").code, 0);
   EXPECT_THAT(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=virtual3").err, HasSubstr("MGE_VIRTUAL_DEVICES=4"));
   EXPECT_THAT(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=gpu0").err, Not(HasSubstr("VIRTUAL_DEVICES")));
+}
+
+TEST_F(Command, SaysWhichNameToLeaveOutIsNobodys) {
+  if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
+  EXPECT_THAT(Mge("devices", "MGE_PLUGIN_SKIP=virtal").err,
+              HasSubstr("plugin.skip names 'virtal', and no backend that was found has that name. Did you mean"));
+  EXPECT_EQ(Mge("devices", "MGE_PLUGIN_SKIP=virtual").err, "");
 }
 
 TEST_F(Command, SaysAtTheDevicesAndSettingsWhichBackendWasRefusedAndWhy) {

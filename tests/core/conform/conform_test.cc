@@ -489,7 +489,7 @@ TEST(Mutants, TheOneThatStartsSlowlyHasTheTimeForItsLives) {
 
 // By chance they are not: the runs overlap.
 TEST(Mutants, ThoseThatShareScratchAreNamedEveryTime) {
-  for (auto [mutant, op] : {std::pair("shared_scratch", "MatMul"), std::pair("shared_elements", "Relu")}) {
+  for (auto [mutant, op] : {std::pair("shared_scratch", "MatMul"), std::pair("shared_elements", "Relu"), std::pair("skips_when_busy", "Relu")}) {
     for (int i = 0; i < 10; ++i) {
       absl::StatusOr<Report> report =
           Judge(fmt::format(MGE_BINARY_DIR "/tests/mutants/{}.so", mutant), {.quick = true, .only = {op}});

@@ -313,6 +313,28 @@ TEST(Session, MadeAfterABackendsSettingChangedGoesByItInEveryRuntime) {
   EXPECT_EQ(kernels(), usual);
 }
 
+TEST(Session, MayHaveItsBackendsSettingChangedByWhoeverGetsItsMessages) {
+  std::shared_ptr<Runtime> runtime;
+  RuntimeOptions options;
+  options.built_in_plugins = false;
+  options.plugin_directories = {kPlugins};
+  options.logger = Logger(
+      LogLevel::kDebug,
+      [](void* to, LogLevel, std::string_view) {
+        if (auto& r = *static_cast<std::shared_ptr<Runtime>*>(to)) (void)r->registry().Set("cpu.isa", "portable");
+      },
+      &runtime);
+  auto created = Runtime::Create(std::move(options));
+  ASSERT_TRUE(created.ok()) << FormatError(created.status());
+  runtime = *created;
+  for (const auto& device : runtime->devices().all()) {
+    const mge_host* host = device->backend().host();
+    if (device->name() == "cpu0") host->log(host->self, MGE_LOG_ERROR, "a message", 9);
+  }
+  EXPECT_FALSE(RunOnce(*Load(runtime), Images(1)).empty());
+  runtime.reset();
+}
+
 TEST(Session, RunsAsynchronouslyOnTheEngineThatIsSet) {
   for (const char* engine : {"naive", "threaded", "threaded_per_device"}) {
     auto session = Load(NewRuntime({{"engine.type", engine}}));

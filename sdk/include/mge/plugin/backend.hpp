@@ -161,8 +161,9 @@ constexpr mge_note_section NoteOf() {
   constexpr std::string_view classes = B::kClasses.empty() ? B::kName : B::kClasses;
   static_assert(WhyNoBackendName(B::kName).empty(), "kName: 1 to 31 characters of a-z, 0-9 and _, the first of a-z");
   static_assert(WhyNoClassList(classes).empty(),
-                "kClasses (without it kName): at most 63 characters; each class of a-z and _, the first of a-z, the last "
-                "not x, none of host, xpu, multithread, cpu_pinned, cpu_shared; gpu only beside another");
+                "kClasses (without it kName): at most 63 characters; each class of two or more of a-z and _, the first of "
+                "a-z, the last not x, none of host, xpu, cpu_pinned, cpu_shared or with multithread in front; gpu only "
+                "beside another");
   static_assert(!B::kVersion.empty() && B::kVersion.size() < sizeof(mge_note::version), "kVersion: 1 to 31 characters");
   static_assert((B::kIsa & ~MGE_ISA_KNOWN_BITS) == 0, "kIsa: only MGE_ISA_ bits");
   mge_note_section s = {};

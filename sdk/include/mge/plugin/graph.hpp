@@ -83,8 +83,8 @@ class Node {
   int output_count() const { return static_cast<int>(n_->output_count); }
   bool has_input(int i) const { return i >= 0 && i < input_count() && n_->inputs[i] >= 0; }
   bool has_output(int i) const { return i >= 0 && i < output_count() && n_->outputs[i] >= 0; }
-  int32_t input_id(int i) const { return i < input_count() ? n_->inputs[i] : -1; }
-  int32_t output_id(int i) const { return i < output_count() ? n_->outputs[i] : -1; }
+  int32_t input_id(int i) const { return i >= 0 && i < input_count() ? n_->inputs[i] : -1; }
+  int32_t output_id(int i) const { return i >= 0 && i < output_count() ? n_->outputs[i] : -1; }
   Value input(int i) const { return assert(has_input(i)), Value(g_->values[n_->inputs[i]]); }
   Value output(int i) const { return assert(has_output(i)), Value(g_->values[n_->outputs[i]]); }
   const mge_attr* attr(std::string_view name) const {

@@ -64,7 +64,7 @@ constexpr mge_setting ChoiceSetting(std::string_view key, std::string_view fallb
   s.choices = Text(choices);
   return s;
 }
-// Read anew by whoever asks, where a setting is otherwise read once in the life of a runtime.
+// SettingOf() may answer another value each time, where a setting otherwise holds as long as the backend runs.
 constexpr mge_setting Dynamic(mge_setting s) {
   s.lifecycle = MGE_LIFECYCLE_DYNAMIC;
   return s;
