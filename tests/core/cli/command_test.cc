@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mge command as a user meets it: what it prints where, exit codes, and errors in four parts.
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <string>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/support/onnx_builder.h"
+#include "tests/core/cli/command.h"
 
 namespace mge {
 namespace {
@@ -24,56 +17,6 @@ using testing::IsEmpty;
 using testing::Not;
 namespace fs = std::filesystem;
 namespace ob = onnx_builder;
-
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
-
-class Command : public testing::Test {
- protected:
-  void SetUp() override {
-    char name[] = "/tmp/mge-command-XXXXXX";
-    folder_ = mkdtemp(name);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
-
-  std::string Write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(Path(name), std::ios::binary) << bytes;
-    return Path(name);
-  }
-
-  // Runs `ENV mge ARGS` through the shell.
-  Outcome Mge(const std::string& args, const std::string& env = "", const std::string& tree = MGE_BINARY_DIR) const {
-    std::string line = "cd " + folder_ + " && env -u MGE_DEFAULT_DEVICE " + env + " timeout 60 " + tree + "/bin/mge " + args +
-                       " >stdout.txt 2>stderr.txt </dev/null";
-    int status = std::system(line.c_str());
-    Outcome o;
-    o.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    o.out = Read("stdout.txt");
-    o.err = Read("stderr.txt");
-    return o;
-  }
-
-  std::string Read(const std::string& name) const {
-    std::ifstream in(Path(name), std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-
-  // x -> nodes -> y
-  std::string Model(const std::string& name, const std::vector<std::string>& nodes, const std::vector<std::string>& weights = {},
-                    std::vector<ob::Dim> dims = {int64_t{2}, int64_t{3}}) const {
-    return Write(name, ob::ModelProto({.graph = ob::GraphProto({.nodes = nodes,
-                                                                .inputs = {ob::ValueInfo("x", DType::kF32, dims)},
-                                                                .outputs = {ob::TextField(ob::field::value_info::kName, "y")},
-                                                                .initializers = weights})}));
-  }
-  std::string Good() const { return Model("good.onnx", {ob::NodeProto("Relu", {"x"}, {"y"})}); }
-
-  std::string folder_;
-};
 
 // ---- what works
 
@@ -550,60 +493,6 @@ TEST_F(Command, RefusesDamagedNpyFiles) {
     EXPECT_EQ(o.code, bytes == object ? 4 : 3) << o.err;
     EXPECT_THAT(o.err, HasSubstr("bad.npy"));
   }
-}
-
-TEST_F(Command, SdkTestOfATreeWithoutTheKitSaysWhatIsMissing) {
-  for (const char* folder : {"bin", "lib"}) fs::create_directory(Path(folder));
-  fs::copy_file(MGE_BINARY_DIR "/bin/mge", Path("bin/mge"));
-  for (const auto& entry : fs::directory_iterator(MGE_BINARY_DIR "/lib")) {
-    if (entry.is_regular_file()) fs::copy_file(entry, Path("lib/" + entry.path().filename().string()));
-  }
-  Outcome o = Mge("sdk test some.so", "", folder_);
-  EXPECT_EQ(o.code, 7);
-  EXPECT_THAT(o.err, HasSubstr("/mge-conform cannot be run\n  what:  No such file or directory\n  fix:   it lies beside libmge"));
-}
-
-TEST_F(Command, SdkTestJudgesABackendAndWritesAReport) {
-  std::string plugin = std::string(MGE_BINARY_DIR) + "/lib/mge/plugins/mge_null.so";
-  Outcome o = Mge("sdk test " + plugin + " --quick --json --report there");
-  EXPECT_EQ(o.code, 0) << o.out << o.err;
-  json report = json::parse(o.out);
-  EXPECT_TRUE(o.out.starts_with("{\n  \"schema\": \"mge.sdk-test/1\"")) << o.out.substr(0, 80);
-  EXPECT_EQ(report["name"], "null");
-  EXPECT_EQ(report["counts"]["failed"], 0);
-  EXPECT_EQ(json::parse(Read("there/report.json")), report);
-  EXPECT_THAT(Read("there/report.md"), HasSubstr("# null: passed"));
-  EXPECT_THAT(o.err, HasSubstr("there/report.md"));
-}
-
-TEST_F(Command, SdkTestRefusesAWrongCommandLineBeforeItTests) {
-  std::string plugin = std::string(MGE_BINARY_DIR) + "/lib/mge/plugins/mge_null.so";
-  Outcome o = Mge("sdk test " + plugin + " --quick --set null.device=1");
-  EXPECT_EQ(o.code, 2);
-  EXPECT_EQ(o.out, "");
-  EXPECT_THAT(o.err, HasSubstr("the backend null has no setting \"null.device\". Did you mean \"null.devices\"?"));
-  o = Mge("sdk test " + plugin + " --quick --only nope");
-  EXPECT_EQ(o.code, 2);
-  EXPECT_THAT(o.err, HasSubstr("--only \"nope\""));
-  Write("file", "");
-  o = Mge("sdk test " + plugin + " --quick --report file");
-  EXPECT_EQ(o.code, 7);
-  EXPECT_EQ(o.out, "");
-  EXPECT_THAT(o.err, HasSubstr("cannot be made\n  what:  Not a directory\n  fix:   give --report a folder"));
-  o = Mge("sdk test " + plugin + " --quick --report /proc/self");
-  EXPECT_EQ(o.code, 7);
-  EXPECT_EQ(o.out, "");
-  EXPECT_THAT(o.err, HasSubstr("fix:   give --report a folder"));
-}
-
-TEST_F(Command, SdkTestFailsWithAFileThatIsNoBackend) {
-  Outcome o = Mge("sdk test " + Write("text.so", "no library") + " --quick");
-  EXPECT_EQ(o.code, 5);
-  EXPECT_THAT(o.out, HasSubstr("abi.note"));
-  o = Mge("sdk test missing.so --json");
-  EXPECT_EQ(o.code, 7);
-  EXPECT_EQ(json::parse(o.out)["schema"], "mge.error/1");
-  EXPECT_EQ(Mge("sdk").code, 2);
 }
 
 }  // namespace
