@@ -91,6 +91,13 @@ TEST(MemoryLimit, WithoutOneADevicesOwnSizeIsTheLimit) {
   EXPECT_TRUE(RunBatch(*session, 2).ok());
 }
 
+TEST(MemoryLimit, AReserveOfAllOfItGivesBackWhatARunNeedsBesideThePool) {
+  Host host({Limit(200000), Set("memory.reserve", "bytes:200000"), Set("memory.pool", "growing")});
+  auto session = *host.Make(kModel);
+  absl::Status status = RunBatch(*session, 64);
+  EXPECT_TRUE(status.ok()) << FormatError(status);
+}
+
 TEST(MemoryLimit, TheLargestBatchThatIsNamedFits) {
   Host host({Limit(60000)});
   auto session = *host.Make(kModel);
