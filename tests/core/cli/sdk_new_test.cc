@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // mge sdk new: what it writes, and what it refuses. tests/install builds what it wrote.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cctype>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <string>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/core/cli/command.h"
 
 namespace mge {
 namespace {
@@ -20,47 +13,23 @@ using nlohmann::json;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
-
-class SdkNew : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "mge-sdk-XXXXXX";
-    folder_ = mkdtemp(name.data());
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string Read(const fs::path& path) const {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-  Outcome Mge(const std::string& args) const {
-    std::string line = "cd " + folder_ + " && timeout 60 " MGE_BINARY_DIR "/bin/mge " + args + " >out 2>err </dev/null";
-    int status = std::system(line.c_str());
-    int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    return {code, Read(folder_ + "/out"), Read(folder_ + "/err")};
-  }
-  std::string folder_;
-};
+class SdkNew : public Command {};
 
 TEST_F(SdkNew, WritesTheTemplateUnderTheNewName) {
   Outcome o = Mge("sdk new my_dev project");
   ASSERT_EQ(o.code, 0) << o.err;
   EXPECT_THAT(o.err, HasSubstr("cmake --workflow"));
-  EXPECT_THAT(Read(folder_ + "/project/CMakeLists.txt"), HasSubstr("mge_backend(NAME my_dev)"));
-  EXPECT_THAT(Read(folder_ + "/project/settings.h"), HasSubstr("MGE_MY_DEV_DEVICES"));
-  EXPECT_THAT(Read(folder_ + "/project/settings.h"), HasSubstr("\"my_dev.devices\""));
-  EXPECT_THAT(Read(folder_ + "/project/plugin.cc"), HasSubstr("kName = \"my_dev\""));
+  EXPECT_THAT(Read("project/CMakeLists.txt"), HasSubstr("mge_backend(NAME my_dev)"));
+  EXPECT_THAT(Read("project/settings.h"), HasSubstr("MGE_MY_DEV_DEVICES"));
+  EXPECT_THAT(Read("project/settings.h"), HasSubstr("\"my_dev.devices\""));
+  EXPECT_THAT(Read("project/plugin.cc"), HasSubstr("kName = \"my_dev\""));
   size_t files = 0;
   for (const auto& entry : fs::recursive_directory_iterator(folder_ + "/project")) {
     if (!entry.is_regular_file()) continue;
     ++files;
     std::string relative = entry.path().lexically_relative(folder_ + "/project");
     EXPECT_TRUE(fs::exists(MGE_SOURCE_DIR "/plugins/null/" + relative)) << relative;
-    std::string text = Read(entry.path());
+    std::string text = Read(fs::relative(entry.path(), folder_));
     for (size_t at = text.find("null"); at != std::string::npos; at = text.find("null", at + 1)) {
       EXPECT_TRUE(std::isalpha(static_cast<unsigned char>(text[at + 4]))) << relative << ": the old name at " << at;
     }
@@ -115,7 +84,7 @@ TEST_F(SdkNew, LeavesAFolderWithSomethingInItAlone) {
   for (const char* part : {"mge: error[E0702]", "what: ", "not empty", "where:", "fix: "}) {
     EXPECT_THAT(o.err, HasSubstr(part));
   }
-  EXPECT_EQ(Read(folder_ + "/full/mine"), "precious");
+  EXPECT_EQ(Read("full/mine"), "precious");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_ + "/full"), {}), 1);
   o = Mge("sdk new mydev full/mine --json");
   EXPECT_EQ(o.code, 7);
