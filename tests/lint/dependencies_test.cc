@@ -16,6 +16,7 @@ struct Use {
   const char* package;
   const char* cmake;    // name in find_package() or pkg_check_modules(), "" if it is found otherwise
   const char* include;  // how its headers begin, "" if it has none
+  const char* opened = "";  // how its shared library begins, "" if nothing opens that by name
 };
 
 // How each package shows in the tree. Tools that no file of ours names have neither.
@@ -41,7 +42,7 @@ constexpr Use kUses[] = {
     {"nettle-dev", "", "nettle/"},
     {"zlib1g-dev", "ZLIB", "zlib\\."},
     {"libdnnl-dev", "dnnl", "(oneapi/)?dnnl"},
-    {"libopenblas-dev", "OpenBLAS", "cblas"},
+    {"libopenblas0-pthread", "", "", "libopenblas.so"},
     {"libxbyak-dev", "xbyak", "xbyak/"},
     {"libgtest-dev", "GTest", "gtest/"},
     {"libgmock-dev", "", "gmock/"},
@@ -59,6 +60,22 @@ bool Includes(const Tree& tree, const std::string& prefix) {
     }
   }
   return false;
+}
+
+bool Opens(const Tree& tree, const std::string& library) {
+  for (const File& file : tree.files()) {
+    if (file.path.starts_with("tests/")) continue;
+    for (const std::string& line : file.lines) {
+      if (line.find('"' + library) != std::string::npos) return true;
+    }
+  }
+  return false;
+}
+
+// Whether a file of the tree names it.
+bool IsUsed(const Tree& tree, const std::map<std::string, std::string>& found, const Use& use) {
+  return (*use.cmake != 0 && found.contains(use.cmake)) || (*use.include != 0 && Includes(tree, use.include)) ||
+         (*use.opened != 0 && Opens(tree, use.opened));
 }
 
 std::map<std::string, std::string> FoundByCMake(const Tree& tree) {  // name -> place
@@ -94,9 +111,8 @@ Violations CheckDependencies(const Tree& tree) {
       out.push_back(At(*list, i, name + " has no row in tests/lint/dependencies_test.cc"));
       continue;
     }
-    bool tool = *use->cmake == 0 && *use->include == 0;
-    bool used = (*use->cmake != 0 && found.contains(use->cmake)) || (*use->include != 0 && Includes(tree, use->include));
-    if (!tool && !used) out.push_back(At(*list, i, "nothing uses " + name));
+    bool tool = *use->cmake == 0 && *use->include == 0 && *use->opened == 0;
+    if (!tool && !IsUsed(tree, found, *use)) out.push_back(At(*list, i, "nothing uses " + name));
   }
   for (const Use& use : kUses) {
     if (listed.contains(use.package)) continue;
@@ -104,6 +120,8 @@ Violations CheckDependencies(const Tree& tree) {
       out.push_back(found[use.cmake] + "needs " + use.package + ", which dependencies.txt lacks");
     } else if (*use.include != 0 && Includes(tree, use.include)) {
       out.push_back(std::string("an #include needs ") + use.package + ", which dependencies.txt lacks");
+    } else if (*use.opened != 0 && Opens(tree, use.opened)) {
+      out.push_back(std::string("what is opened by name needs ") + use.package + ", which dependencies.txt lacks");
     }
   }
   for (const auto& [name, place] : found) {
@@ -123,13 +141,14 @@ TEST(DependenciesCheck, FindsWhatIsMissingAndWhatIsTooMuch) {
   Tree tree = {{"packaging/dependencies.txt",
                 "# all\n[build]\ng++ # compiler\nlibabsl-dev # Status\nlibelf-dev # notes\ncowsay # fun\ncmake\n"},
                {"core/CMakeLists.txt", "find_package(absl REQUIRED)\nfind_package(fmt)\nfind_package(Qt5)\n"},
-               {"core/cli/a.cc", "#include <CLI/CLI.hpp>\n"}};
+               {"core/cli/a.cc", "#include <CLI/CLI.hpp>\nconst char kName[] = \"libopenblas.so.0\";\n"}};
   EXPECT_THAT(CheckDependencies(tree),
               ElementsAre("packaging/dependencies.txt:5: nothing uses libelf-dev",
                           "packaging/dependencies.txt:6: cowsay has no row in tests/lint/dependencies_test.cc",
                           "packaging/dependencies.txt:7: cmake has no word on its use",
                           "core/CMakeLists.txt:2: needs libfmt-dev, which dependencies.txt lacks",
                           "an #include needs libcli11-dev, which dependencies.txt lacks",
+                          "what is opened by name needs libopenblas0-pthread, which dependencies.txt lacks",
                           "core/CMakeLists.txt:3: which package is Qt5? Add it to tests/lint/dependencies_test.cc"));
 }
 
