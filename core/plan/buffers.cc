@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+
+#include "core/base/errors.h"
 #include "core/ops/op.h"
 #include "core/plan/place.h"
 #include "core/plan/stages.h"
@@ -151,6 +153,21 @@ void MarkShared(Planning& p) {
 // would wait for the memory of what it should overlap with.
 constexpr int32_t kOverlapUnits = 16;
 
+// Sums of sizes are reckoned in 64 bits from here on.
+absl::Status CheckSizes(const Planning& p) {
+  constexpr int64_t kMost = int64_t{1} << 60;
+  int64_t left = kMost;
+  for (const Buffer& b : p.buffers) {
+    if (b.bytes > left) {
+      return Fail(errors::kOverBudget, "the model's tensors are larger than any memory",
+                  {.what = fmt::format("'{}' takes {} bytes; in all {} are possible", b.name, b.bytes, kMost),
+                   .fix = "look for the node that makes such a shape, or take a smaller input"});
+    }
+    left -= b.bytes;
+  }
+  return absl::OkStatus();
+}
+
 void PlaceArenas(Planning& p) {
   int32_t end = static_cast<int32_t>(p.drafts.size());
   const int64_t guard = p.plan->guarded ? kGuardBytes : 0;
@@ -182,7 +199,7 @@ void PlaceArenas(Planning& p) {
 
 }  // namespace
 
-void AssignBuffers(Planning& p) {
+absl::Status AssignBuffers(Planning& p) {
   p.plan->guarded = p.context->guarded;
   MakeArenas(p);
   for (ValueId v : p.graph.inputs()) {
@@ -212,7 +229,9 @@ void AssignBuffers(Planning& p) {
     b.name = "workspace of " + p.Place(d);
     d.workspace_buffer = NewBuffer(p, std::move(b));
   }
+  MGE_RETURN_IF_ERROR(CheckSizes(p));
   PlaceArenas(p);
+  return absl::OkStatus();
 }
 
 }  // namespace mge

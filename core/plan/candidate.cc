@@ -23,21 +23,6 @@ constexpr size_t kMaxRefusals = 256;
 
 std::string TextOf(const mge_text& t) { return EscapeControl(CopyText(t, 256)); }
 
-// Whether the host can reckon with a layout of a value of `rank` dimensions.
-bool IsSound(const mge_layout& l, int32_t rank) {
-  if (l.kind != MGE_LAYOUT_PERMUTED) return l.kind >= MGE_LAYOUT_PLAIN && l.kind <= MGE_LAYOUT_OPAQUE;
-  if (l.rank != rank || rank < 0 || rank > 8 || l.block_count < 0 || l.block_count > 2) return false;
-  uint32_t seen = 0;
-  for (int32_t i = 0; i < rank; ++i) {
-    if (l.perm[i] < 0 || l.perm[i] >= rank) return false;
-    seen |= 1u << l.perm[i];
-  }
-  for (int32_t i = 0; i < l.block_count; ++i) {
-    if (l.block_axis[i] < 0 || l.block_axis[i] >= rank || l.block_size[i] < 1) return false;
-  }
-  return seen == (1u << rank) - 1;
-}
-
 std::vector<mge_layout> CopyLayouts(const mge_layout* const* list, size_t count) {
   std::vector<mge_layout> out(count, PlainLayout());
   for (size_t i = 0; list && i < count; ++i) {
@@ -114,19 +99,20 @@ struct Collector {
     for (size_t i = 0; i < inputs + outputs; ++i) {
       const mge_value& v = *g.values[i < inputs ? g.inputs[i] : g.outputs[i - inputs]];
       const mge_layout& layout = i < inputs ? o.inputs[i] : o.outputs[i - inputs];
-      if (!IsSound(layout, v.rank)) return Drop(o.id, fmt::format("names a layout of operand {} that is none", i));
+      std::span<const int64_t> dims(v.dims, static_cast<size_t>(std::max(v.rank, 0)));
+      absl::Status sized = LayoutBytes(layout, ElementBytes(static_cast<DType>(v.dtype)), dims).status();
+      if (!sized.ok()) return Drop(o.id, fmt::format("operand {}: {}", i, ErrorTitle(sized)));
       if (layout.kind != MGE_LAYOUT_OPAQUE) continue;
-      std::string why = WhyNotOpaque(layout, v);
+      std::string why = WhyNotOpaque(layout, static_cast<DType>(v.dtype), dims);
       if (!why.empty()) return Drop(o.id, std::move(why));
     }
     list.offered.push_back(std::move(o));
   }
 
-  std::string WhyNotOpaque(const mge_layout& layout, const mge_value& v) const {
+  std::string WhyNotOpaque(const mge_layout& layout, DType dtype, std::span<const int64_t> dims) const {
     if (!device->layout_api()) return "it names an opaque layout, but its backend has no table 'layout'";
     mge_layout_info info = {};
-    absl::Status described =
-        Describe(*device, layout, static_cast<DType>(v.dtype), {v.dims, static_cast<size_t>(std::max(v.rank, 0))}, info);
+    absl::Status described = Describe(*device, layout, dtype, dims, info);
     if (!described.ok()) return fmt::format("its opaque layout {}: {}", layout.opaque_id, ErrorTitle(described));
     if (info.bytes == layout.opaque_bytes) return {};
     return fmt::format("its layout {} takes {} bytes by its own description and {} by the candidate's",
@@ -256,25 +242,40 @@ std::string LayoutText(Device& device, const mge_layout& layout, DType dtype, st
 }
 
 absl::StatusOr<int64_t> LayoutBytes(const mge_layout& layout, int64_t element_bytes, std::span<const int64_t> dims) {
-  if (layout.kind == MGE_LAYOUT_OPAQUE) return static_cast<int64_t>(layout.opaque_bytes);
+  auto misfit = [&](std::string_view why) {
+    return Fail(errors::kKernelFailed,
+                fmt::format("the layout {} does not fit a tensor of shape {}: {}", LayoutText(layout), ShapeText(dims), why));
+  };
+  if (layout.kind < MGE_LAYOUT_PLAIN || layout.kind > MGE_LAYOUT_OPAQUE) {
+    return misfit(fmt::format("its kind {} is none", layout.kind));
+  }
+  if (layout.kind == MGE_LAYOUT_OPAQUE) {
+    if (layout.opaque_bytes <= kMaxAskedBytes) return static_cast<int64_t>(layout.opaque_bytes);
+    return misfit(fmt::format("it takes {} bytes; the limit is {}", layout.opaque_bytes, kMaxAskedBytes));
+  }
   Shape padded(dims.begin(), dims.end());
   if (layout.kind == MGE_LAYOUT_PERMUTED) {
-    uint64_t seen = 0;
-    bool good = layout.rank == static_cast<int32_t>(dims.size()) && layout.rank <= 8 && layout.block_count >= 0 &&
-                layout.block_count <= 2;
-    for (int i = 0; good && i < layout.rank; ++i) {
-      good = layout.perm[i] >= 0 && layout.perm[i] < layout.rank;
-      if (good) seen |= uint64_t{1} << layout.perm[i];
+    const int32_t rank = layout.rank;
+    if (rank != static_cast<int32_t>(dims.size()) || rank > 8) return misfit(fmt::format("its rank is {}", rank));
+    uint32_t seen = 0;
+    for (int32_t i = 0; i < rank; ++i) {
+      if (layout.perm[i] >= 0 && layout.perm[i] < rank) seen |= 1u << layout.perm[i];
     }
-    good = good && seen == (uint64_t{1} << dims.size()) - 1;
-    for (int i = 0; good && i < layout.block_count; ++i) {
-      good = layout.block_axis[i] >= 0 && layout.block_axis[i] < layout.rank && layout.block_size[i] > 0;
-      if (!good) break;
-      int64_t& d = padded[layout.block_axis[i]];
-      d = (d + layout.block_size[i] - 1) / layout.block_size[i] * layout.block_size[i];
+    if (seen != (1u << rank) - 1) return misfit("it does not name each dimension once");
+    if (layout.block_count < 0 || layout.block_count > 2) return misfit(fmt::format("it has {} blocks", layout.block_count));
+    Shape block_of(dims.size(), 1);
+    for (int32_t i = 0; i < layout.block_count; ++i) {
+      if (layout.block_axis[i] < 0 || layout.block_axis[i] >= rank || layout.block_size[i] < 1) {
+        return misfit(fmt::format("its block {} is none", i));
+      }
+      block_of[layout.block_axis[i]] *= layout.block_size[i];
     }
-    if (!good) return Fail(errors::kKernelFailed, fmt::format("a backend's layout {} does not fit a tensor of shape {}",
-                                                              LayoutText(layout), ShapeText(dims)));
+    for (size_t d = 0; d < padded.size(); ++d) {
+      const int64_t blocks = padded[d] / block_of[d] + (padded[d] % block_of[d] != 0);
+      if (!CheckedMul(blocks, block_of[d], &padded[d])) {
+        return Fail(errors::kInvalidTensor, fmt::format("size overflow: {} in {}", ShapeText(dims), LayoutText(layout)));
+      }
+    }
   }
   MGE_ASSIGN_OR_RETURN(int64_t elements, NumElements(padded));
   int64_t bytes;

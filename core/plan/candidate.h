@@ -12,6 +12,9 @@
 
 namespace mge {
 
+// Of a constant's packed form, a workspace, a tensor in an opaque layout: more than any model needs. Above it is a wild number.
+inline constexpr uint64_t kMaxAskedBytes = uint64_t{1} << 40;
+
 struct OwnedCandidate {
   std::string id;
   int32_t rank = 0;
@@ -62,7 +65,8 @@ inline bool IsPlain(const mge_layout& layout) { return layout.kind == MGE_LAYOUT
 bool SameLayout(const mge_layout& a, const mge_layout& b);
 mge_layout PlainLayout();
 
-// Bytes of a tensor in that layout (blocks are padded). kInternal if the layout does not fit the rank.
+// Bytes of a tensor in that layout: blocked dimensions are padded, to a multiple of both blocks if both are of one. kKernelFailed
+// if the layout does not fit the rank or says that it takes more than kMaxAskedBytes, kInvalidTensor if the size overflows.
 absl::StatusOr<int64_t> LayoutBytes(const mge_layout& layout, int64_t element_bytes, std::span<const int64_t> dims);
 
 }  // namespace mge

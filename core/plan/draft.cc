@@ -50,7 +50,8 @@ int32_t Planning::HostItem(ValueId v) const {
 int64_t Planning::ItemBytes(const Item& item) const {
   const TensorType& type = value(item.value).type;
   auto bytes = LayoutBytes(item.layout, ElementBytes(type.dtype), type.dims);
-  return bytes.ok() ? *bytes : 0;  // judged when the candidate was prepared
+  MGE_CHECK(bytes.ok());  // as when the candidate was offered
+  return *bytes;
 }
 
 mge_slot Planning::SlotOf(const Buffer& b, bool on_queue) const {

@@ -24,10 +24,13 @@ std::string WhyUnsound(const mge_kernel_api& api, const mge_prepared& answer, ui
   if (answer.args_bytes > kMaxArgsBytes) {
     return fmt::format("it asks for {} bytes of arguments; the limit is {}", answer.args_bytes, kMaxArgsBytes);
   }
+  if (answer.workspace_bytes > kMaxAskedBytes) {
+    return fmt::format("it asks for {} bytes of workspace; the limit is {}", answer.workspace_bytes, kMaxAskedBytes);
+  }
   for (uint64_t i = 0; answer.prepack_bytes && i < input_count; ++i) {
     const uint64_t bytes = answer.prepack_bytes[i];
-    if (bytes > kMaxPackedBytes) {
-      return fmt::format("it asks for {} bytes for the packed form of input {}; the limit is {}", bytes, i, kMaxPackedBytes);
+    if (bytes > kMaxAskedBytes) {
+      return fmt::format("it asks for {} bytes for the packed form of input {}; the limit is {}", bytes, i, kMaxAskedBytes);
     }
     if (bytes && !api.prepack) {
       return fmt::format("it asks for {} bytes for the packed form of input {}, but slot 'prepack' of table 'kernel' is "

@@ -13,10 +13,9 @@
 
 namespace mge {
 
-// More than a kernel with hundreds of thousands of operands needs for its arguments, and more than any constant of a model.
-// What lies above is a wild number.
+// More than a kernel with hundreds of thousands of operands needs for its arguments. What lies above is a wild number, as are
+// packed constants and workspaces above kMaxAskedBytes.
 inline constexpr uint64_t kMaxArgsBytes = uint64_t{16} << 20;
-inline constexpr uint64_t kMaxPackedBytes = uint64_t{1} << 40;  // of one constant
 
 struct KernelDeleter {
   const mge_kernel_api* api = nullptr;
@@ -24,7 +23,7 @@ struct KernelDeleter {
 };
 using KernelHandle = std::unique_ptr<mge_kernel, KernelDeleter>;
 
-// "" or a sentence: why nobody can work with what prepare() wrote. The workspace is not judged.
+// "" or a sentence: why nobody can work with what prepare() wrote. What the candidate promised is not looked at.
 std::string WhyUnsound(const mge_kernel_api& api, const mge_prepared& answer, uint64_t input_count);
 
 // Makes the kernel and fills `out`, which names it too. Errors are those of the backend, and kKernelFailed if it asks for

@@ -61,7 +61,7 @@ absl::Status PlanMemory(Planning& p) {
   MGE_RETURN_IF_ERROR(ChooseKernels(p));
   MGE_RETURN_IF_ERROR(ScheduleUnits(p));
   MGE_RETURN_IF_ERROR(PrepareKernels(p));
-  AssignBuffers(p);
+  MGE_RETURN_IF_ERROR(AssignBuffers(p));
   return CheckMemoryLimits(p);
 }
 

@@ -16,8 +16,9 @@ absl::Status ScheduleUnits(Planning& p);
 // Prepares the kernels: exact workspace, packed forms, state.
 absl::Status PrepareKernels(Planning& p);
 
-// A buffer for every item and workspace, in place where that is safe, and an offset in its arena for each.
-void AssignBuffers(Planning& p);
+// A buffer for every item and workspace, in place where that is safe, and an offset in its arena for each. kOverBudget for
+// more bytes than there are addresses.
+absl::Status AssignBuffers(Planning& p);
 
 // Packs the constants that kernels want in a form of their own.
 absl::Status PackConstants(Planning& p);

@@ -140,7 +140,8 @@ mge_code Launch(const Args& a, const mge_run* run) {
 
 void Offer(const mge::Problem& p, mge::Offers& offers) {
   if (p.input(0).dtype() != MGE_DTYPE_F32 || !p.is_static()) return offers.Refuse("only float32 of a known shape");
-  offers.Add({.id = "hostile.relu", .attributes = MGE_KERNEL_DETERMINISTIC | (Is("enqueue_flags") ? UINT64_C(1) << 60 : 0)});
+  offers.Add({.id = "hostile.relu", .attributes = MGE_KERNEL_DETERMINISTIC | (Is("enqueue_flags") ? UINT64_C(1) << 60 : 0),
+              .workspace = Is("prepare_workspace_wild") ? UINT64_MAX : 0});
   if (Name().starts_with("prepare_")) offers.Add({.id = "hostile.second", .rank = 1});  // which behaves
 }
 mge::KernelPtr Make(const mge::Problem& p, const mge::Candidate&) {
@@ -160,11 +161,19 @@ using Kernels = mge::KernelTable<Rows>;
 mge_code EnumerateKernels(mge_device* device, const mge_problem* problem, const mge_constraints* constraints,
                           const mge_candidate_sink* sink, mge_error* error) {
   if (mge_code code = Misbehave("enqueue", error)) return code;
-  if (Is("enqueue_counts") || Is("enqueue_short") || Is("enqueue_null")) {
+  if (Is("enqueue_counts") || Is("enqueue_short") || Is("enqueue_null") || Is("enqueue_layout")) {
     mge_candidate wild = {};
     wild.struct_size = Is("enqueue_short") ? 4 : sizeof(wild);
     wild.id = Is("enqueue_null") ? mge_text{nullptr, 5} : mge::Text("hostile.wild");
     wild.in_place_count = Is("enqueue_counts") ? UINT64_C(1) << 60 : 0;
+    mge_layout layout = {};
+    layout.struct_size = sizeof(layout);
+    layout.kind = MGE_LAYOUT_PERMUTED;
+    layout.rank = 1;
+    layout.block_count = 2;
+    layout.block_size[0] = layout.block_size[1] = INT32_MAX;
+    const mge_layout* list[] = {&layout, &layout};
+    if (Is("enqueue_layout")) wild.input_layouts = wild.output_layouts = list;
     sink->offer(sink->self, &wild);
     if (Is("enqueue_null")) sink->offer(sink->self, nullptr);
   }
@@ -188,6 +197,7 @@ mge_code Prepare(mge_device* device, const mge_problem* problem, const mge_candi
   if (Is("prepare_state")) out->has_state = 1;
   if (Is("prepare_args")) out->args_bytes = UINT32_MAX;
   if (Is("prepare_workspace")) out->workspace_bytes = 1;
+  if (Is("prepare_workspace_wild")) out->workspace_bytes = UINT64_C(1) << 63;
   if (Is("prepare_nothing") || Is("prepare_unbound")) Kernels::Destroy(out->kernel);
   if (Is("prepare_nothing")) out->kernel = nullptr;
   if (Is("prepare_unbound")) out->kernel = reinterpret_cast<mge_kernel*>(new Unbound);

@@ -212,6 +212,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Request{"prepare_pack_wild", "18446744073709551615 bytes for the packed form of input 1; the limit is"},
                     Request{"prepare_args", "4294967295 bytes of arguments; the limit is 16777216"},
                     Request{"prepare_workspace", "1 bytes of workspace, but promised 0 at most"},
+                    Request{"prepare_workspace_wild", "9223372036854775808 bytes of workspace; the limit is 1099511627776"},
                     Request{"prepare_unbound", "bind answered MGE_OK, but no function"}),
     [](const auto& info) { return std::string(info.param.backend); });
 
@@ -260,7 +261,7 @@ TEST_P(HostileCandidates, AreDroppedAndTheGoodOneRuns) {
   ASSERT_TRUE(status.ok()) << FormatError(status);
   EXPECT_EQ(y, (std::vector<float>{0, 1, 0, 1}));
 }
-INSTANTIATE_TEST_SUITE_P(Hostile, HostileCandidates, testing::Values("enqueue_counts", "enqueue_short", "enqueue_null"),
+INSTANTIATE_TEST_SUITE_P(Hostile, HostileCandidates, testing::Values("enqueue_counts", "enqueue_short", "enqueue_null", "enqueue_layout"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(HostileRun, ACandidateWithUnknownFlagsIsRefusedNotRun) {

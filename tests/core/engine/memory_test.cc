@@ -91,6 +91,25 @@ TEST(MemoryLimit, WithoutOneADevicesOwnSizeIsTheLimit) {
   EXPECT_TRUE(RunBatch(*session, 2).ok());
 }
 
+TEST(MemoryLimit, TensorsLargerThanAnyMemoryAreNamedNotAddedUp) {
+  Host host;
+  host.record() = {};
+  auto session = *host.Make(R"(
+input x : float32[1]
+const s = int64[1]<1152921504606846976>
+a = Expand(x, s)
+b = Neg(a)
+c = Sub(a, b)
+y = ReduceSum(c)
+output y
+)");
+  InputType x = {.dtype = DType::kF32, .shape = {1}};
+  absl::Status status = session->PlanFor(std::span(&x, 1)).status();
+  EXPECT_EQ(host.record().launches, 0);
+  EXPECT_THAT(FormatError(status), AllOf(HasSubstr("E0602"), HasSubstr("larger than any memory"),
+                                         HasSubstr("takes 4611686018427387904 bytes")));
+}
+
 TEST(MemoryLimit, AReserveOfAllOfItGivesBackWhatARunNeedsBesideThePool) {
   Host host({Limit(200000), Set("memory.reserve", "bytes:200000"), Set("memory.pool", "growing")});
   auto session = *host.Make(kModel);

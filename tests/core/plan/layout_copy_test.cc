@@ -6,12 +6,14 @@
 
 #include <cstring>
 
+#include "core/base/errors.h"
 #include "core/plan/candidate.h"
 
 namespace mge {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 Tensor Counting(Shape shape) {
   Tensor t = *Tensor::Create(DType::kI32, std::move(shape));
@@ -25,6 +27,16 @@ mge_layout Permuted(std::initializer_list<int32_t> perm) {
   l.kind = MGE_LAYOUT_PERMUTED;
   for (int32_t axis : perm) l.perm[l.rank++] = axis;
   return l;
+}
+
+mge_layout TwoBlocks(int32_t axis0, int32_t size0, int32_t axis1, int32_t size1) {
+  mge_layout blocked = Permuted({0, 1});
+  blocked.block_count = 2;
+  blocked.block_axis[0] = axis0;
+  blocked.block_size[0] = size0;
+  blocked.block_axis[1] = axis1;
+  blocked.block_size[1] = size1;
+  return blocked;
 }
 
 std::vector<int32_t> Laid(const Tensor& t, const mge_layout& layout) {
@@ -49,13 +61,33 @@ TEST(LayoutCopy, BlocksArePaddedWithZeros) {
 }
 
 TEST(LayoutCopy, TwoBlocksOfDifferentDimensions) {
-  mge_layout blocked = Permuted({0, 1});
-  blocked.block_count = 2;
-  blocked.block_axis[0] = 0;
-  blocked.block_size[0] = 2;
-  blocked.block_axis[1] = 1;
-  blocked.block_size[1] = 2;
-  EXPECT_THAT(Laid(Counting({2, 4}), blocked), ElementsAre(1, 2, 5, 6, 3, 4, 7, 8));
+  EXPECT_THAT(Laid(Counting({2, 4}), TwoBlocks(0, 2, 1, 2)), ElementsAre(1, 2, 5, 6, 3, 4, 7, 8));
+}
+
+TEST(LayoutCopy, TwoBlocksOfOneDimensionPadItToAMultipleOfBoth) {
+  EXPECT_THAT(Laid(Counting({2, 3}), TwoBlocks(1, 2, 1, 2)), ElementsAre(1, 2, 3, 0, 4, 5, 6, 0));
+  EXPECT_THAT(Laid(Counting({1, 5}), TwoBlocks(1, 2, 1, 2)), ElementsAre(1, 2, 3, 4, 5, 0, 0, 0));
+}
+
+TEST(LayoutBytes, RefusesWhatNoTensorCanTake) {
+  const Shape square = {4, 4};
+  mge_layout opaque = PlainLayout(), unknown = PlainLayout();
+  opaque.kind = MGE_LAYOUT_OPAQUE;
+  unknown.kind = 17;
+  for (uint64_t bytes : {uint64_t{1} << 63, UINT64_MAX, kMaxAskedBytes + 1}) {
+    opaque.opaque_bytes = bytes;
+    EXPECT_THAT(FormatError(LayoutBytes(opaque, 4, square).status()), HasSubstr("the limit is 1099511627776"));
+  }
+  opaque.opaque_bytes = kMaxAskedBytes;
+  EXPECT_EQ(*LayoutBytes(opaque, 4, square), int64_t{1} << 40);
+  const int32_t most = INT32_MAX;
+  EXPECT_THAT(FormatError(LayoutBytes(TwoBlocks(0, most, 1, most), 4, square).status()), HasSubstr("size overflow"));
+  EXPECT_THAT(FormatError(LayoutBytes(TwoBlocks(0, most, 0, most), 4, square).status()), HasSubstr("size overflow"));
+  EXPECT_THAT(FormatError(LayoutBytes(TwoBlocks(0, 2, 2, 2), 4, square).status()), HasSubstr("its block 1 is none"));
+  EXPECT_THAT(FormatError(LayoutBytes(TwoBlocks(0, 2, 1, 0), 4, square).status()), HasSubstr("its block 1 is none"));
+  EXPECT_THAT(FormatError(LayoutBytes(Permuted({0, 0}), 4, square).status()), HasSubstr("each dimension once"));
+  EXPECT_THAT(FormatError(LayoutBytes(Permuted({0}), 4, square).status()), HasSubstr("its rank is 1"));
+  EXPECT_THAT(FormatError(LayoutBytes(unknown, 4, square).status()), HasSubstr("its kind 17 is none"));
 }
 
 TEST(LayoutCopy, PlainAndEmpty) {
