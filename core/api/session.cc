@@ -54,7 +54,8 @@ mge_status* ReadInto(const char* path, const mge::ValueType& declared, mge_tenso
 void Arm(mge_run_control& c) {
   c.control.seed = c.seed;
   c.control.deadline.reset();
-  if (c.timeout_s <= 0) return;
+  constexpr double kLongest = 1e9;  // what a clock of 64 bits and nanoseconds can add
+  if (!(c.timeout_s > 0 && c.timeout_s <= kLongest)) return;
   c.control.deadline = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                                                               std::chrono::duration<double>(c.timeout_s));
 }

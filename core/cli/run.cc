@@ -159,7 +159,7 @@ Action DeclareRun(CLI::App& app, const Globals& globals) {
       ->type_name("DEVICE")
       ->excludes(check);
   app.add_option("--timeout", o->timeout, "Seconds after which the run, planning included, ends with an error")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, 1e9));
   app.add_option("--rtol", o->tolerance.relative, "Relative tolerance of --check and --compare");
   app.add_option("--atol", o->tolerance.absolute, "Absolute tolerance of --check and --compare");
   return [&globals, o] { return Run(globals, *o); };

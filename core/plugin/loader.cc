@@ -33,9 +33,10 @@ constexpr uint32_t kMaxScore = 100;
 // driver may outlive stop().
 struct Library {
   FileIdentity identity;
+  std::string build_id;  // empty: unknown
   boost::dll::shared_library handle = {};
   std::weak_ptr<Backend> backend = {};
-  const Backend* running = nullptr;  // set from start() until stop() has returned
+  const Backend* user = nullptr;  // from before it is opened or started until stop() has returned
   std::unique_ptr<HostServices> retired = {};
 
   // Its static objects may still call the host when the process ends.
@@ -45,10 +46,11 @@ struct Library {
   }
 };
 
-// A library holds one host table, so that "started" is a fact of the process, not of a runtime.
+// A library holds one host table, so that "started" is a fact of the process, not of a runtime. No code of a backend runs
+// under the mutex: one that starts slowly keeps nobody from the others.
 struct Process {
   std::mutex mutex;
-  std::condition_variable stopped;
+  std::condition_variable unused;  // a library has no user any more
   std::list<Library> libraries;
 };
 
@@ -272,16 +274,16 @@ bool Backend::InForkedChild() const { return started_in_ != getpid(); }
 
 Backend::~Backend() {
   if (!started_in_) return;
-  Process& process = TheProcess();
-  std::lock_guard lock(process.mutex);
   // In a forked child the backend's threads do not exist; stopping it there would wait for them.
   if (!InForkedChild()) Stop(plugin());
+  Process& process = TheProcess();
+  std::lock_guard lock(process.mutex);
   for (Library& library : process.libraries) {
-    if (library.running != this) continue;
-    library.running = nullptr;
+    if (library.user != this) continue;
+    library.user = nullptr;
     library.Retire(std::move(services_));
   }
-  process.stopped.notify_all();
+  process.unused.notify_all();
 }
 
 std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunctions& compute,
@@ -290,46 +292,80 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
   file = found.file;
   Process& process = TheProcess();
   std::unique_lock lock(process.mutex);
-  auto library = std::find_if(process.libraries.begin(), process.libraries.end(),
-                              [&](const Library& l) { return l.identity == found.identity; });
-  if (library != process.libraries.end() && library->running) {
-    if (std::shared_ptr<Backend> shared = library->backend.lock()) {
-      lock.unlock();  // letting go of the last owner takes the lock
-      absl::StatusOr<std::vector<std::string>> values =
-          ValuesOfSettings(shared->plugin(), shared->name_, settings);
-      if (!values.ok()) {
-        JudgeSettings(file, values.status());
-        return nullptr;
-      }
-      if (*values != shared->services_->settings()) {
-        logger.Warning(
-            "backend {} was started by another runtime of this process with other settings; those "
-            "hold",
-            shared->name_);
-      }
-      Judge(file, Verdict::kLoaded, VerdictCode::kOk, "");
-      return shared;
+  std::list<Library>::iterator library;
+  std::shared_ptr<Backend> shared;
+  for (;;) {
+    library = std::find_if(process.libraries.begin(), process.libraries.end(),
+                           [&](const Library& l) { return l.identity == found.identity; });
+    if (library == process.libraries.end()) {
+      library = process.libraries.insert(library, Library{found.identity, found.file.build_id});
     }
-    process.stopped.wait(lock, [&] { return !library->running; });
+    shared = library->backend.lock();
+    if (shared || !library->user) break;
+    process.unused.wait(lock);
   }
+  if (shared) {
+    lock.unlock();  // letting go of the last owner takes the lock
+    absl::StatusOr<std::vector<std::string>> values =
+        ValuesOfSettings(shared->plugin(), shared->name_, settings);
+    if (!values.ok()) {
+      JudgeSettings(file, values.status());
+      return nullptr;
+    }
+    if (*values != shared->services_->settings()) {
+      logger.Warning(
+          "backend {} was started by another runtime of this process with other settings; those "
+          "hold",
+          shared->name_);
+    }
+    Judge(file, Verdict::kLoaded, VerdictCode::kOk, "");
+    return shared;
+  }
+  std::shared_ptr<Backend> backend(new Backend);
+  library->user = backend.get();
+  lock.unlock();
+  absl::Cleanup give_up = [&] {
+    std::lock_guard again(process.mutex);
+    library->user = nullptr;
+    if (!library->handle.is_loaded()) process.libraries.erase(library);
+    process.unused.notify_all();
+  };
   if (IdentityOf(found.file.path) != found.identity) {
     Judge(file, Verdict::kRefused, VerdictCode::kUntrusted, "it changed after it was checked",
           "try again");
     return nullptr;
   }
   SlowStart watch(logger, found.file);
-  if (library == process.libraries.end()) {
-    library = process.libraries.insert(library, Library{.identity = found.identity});
-    absl::Cleanup drop = [&] { process.libraries.erase(library); };
+  if (!library->handle.is_loaded()) {
+    boost::dll::shared_library handle;
     std::error_code code;
-    library->handle.load(std::filesystem::path(found.file.path),
-                         boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local, code);
+    handle.load(std::filesystem::path(found.file.path),
+                boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local, code);
     if (code) {
       const char* text = dlerror();
       JudgeOpenFailure(file, EscapeControl(text ? text : code.message()));
       return nullptr;
     }
-    std::move(drop).Cancel();  // from here on its code may have run: it is never unmapped
+    lock.lock();
+    // The system's loader knows libraries by their paths: it may answer what lay there before.
+    auto older = std::find_if(process.libraries.begin(), process.libraries.end(), [&](const Library& l) {
+      return l.handle.is_loaded() && l.handle.native() == handle.native();
+    });
+    if (older == process.libraries.end()) {
+      library->handle = std::move(handle);  // its code may have run: from here on it is never unmapped
+      lock.unlock();
+    } else if (!older->build_id.empty() && older->build_id == found.file.build_id) {
+      older->identity = found.identity;
+      lock.unlock();
+      std::move(give_up).Invoke();
+      return LoadBackend(found, compute, settings, logger, file);
+    } else {
+      lock.unlock();
+      Judge(file, Verdict::kRefused, VerdictCode::kOlderInUse,
+            "this process has opened another build that lay at the same path, and keeps it until it ends",
+            "start the process anew to use this one");
+      return nullptr;
+    }
     if (IdentityOf(found.file.path) != found.identity) {
       Judge(file, Verdict::kRefused, VerdictCode::kUntrusted,
             "it changed while it was being opened", "try again");
@@ -340,7 +376,6 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
   if (!tables) return nullptr;
   const mge_plugin* plugin = &tables->plugin();
 
-  std::shared_ptr<Backend> backend(new Backend);
   backend->name_ = found.note.name;
   backend->version_ = found.note.version;
   backend->path_ = found.file.path;
@@ -385,9 +420,11 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
   }
   Judge(file, Verdict::kLoaded, VerdictCode::kOk, "");
   std::move(undo).Cancel();
+  std::move(give_up).Cancel();
   backend->started_in_ = getpid();
+  lock.lock();
   library->backend = backend;
-  library->running = backend.get();
+  process.unused.notify_all();  // who waits may share it
   return backend;
 }
 

@@ -36,6 +36,7 @@ enum class VerdictCode {
   kMissingLibrary,
   kMissingSymbol,
   kNotOpened,         // dlopen fails for another reason
+  kOlderInUse,        // the process has opened what lay at its path before
   kNoEntry,
   kQueryRefused,      // the backend itself says no
   kBadTable,

@@ -210,7 +210,7 @@ MGE_API mge_status* mge_session_memory(mge_session* session, mge_memory_facts* o
 
 MGE_API mge_status* mge_run_control_create(mge_run_control** out);
 MGE_API void mge_run_control_release(mge_run_control* control);
-/* From the start of each run, the making of a plan included; 0: none. */
+/* From the start of each run, the making of a plan included; none if it is not above 0, or above 1e9. */
 MGE_API void mge_run_control_set_timeout(mge_run_control* control, double seconds);
 MGE_API void mge_run_control_set_seed(mge_run_control* control, uint64_t seed);
 MGE_API void mge_run_control_cancel(mge_run_control* control); /* ends the run in progress and every later one */

@@ -25,6 +25,11 @@ mge_fake(card FAKE_CLASSES="card,gpu" FAKE_CLASS="card" FAKE_FLAGS=MGE_DEVICE_GP
 mge_fake(board FAKE_CLASSES="board,gpu" FAKE_CLASS="board" FAKE_FLAGS=MGE_DEVICE_GPU FAKE_FINGERPRINT="pci:" FAKE_SCORE=20)
 mge_fake(old_driver FAKE_CLASSES="card,gpu" FAKE_CLASS="card" FAKE_FLAGS=MGE_DEVICE_GPU FAKE_SCORE=0)
 mge_fake(shy FAKE_CLASSES="shy,gpu" FAKE_CLASS="shy" "FAKE_FLAGS=MGE_DEVICE_GPU|MGE_DEVICE_ONLY_BY_NAME")
+# Slow to start and to stop.
+mge_fake(slow "FAKE_START=return Wait(), MGE_OK" "FAKE_STOP=Wait()")
+# Built with everything visible, as a plain g++ does.
+mge_fake(visible)
+set_target_properties(mge_fake_visible PROPERTIES CXX_VISIBILITY_PRESET default VISIBILITY_INLINES_HIDDEN OFF)
 mge_fake(processor FAKE_CLASSES="cpu" FAKE_CLASS="cpu" FAKE_FINGERPRINT="socket" "FAKE_FLAGS=MGE_DEVICE_HOST_ACCESSIBLE|MGE_DEVICE_SURVIVES_FORK")
 mge_fake(fast_processor FAKE_CLASSES="cpu" FAKE_CLASS="cpu" FAKE_FINGERPRINT="socket" FAKE_SCORE=90)
 mge_fake(busy FAKE_OPEN_FAILS=1)

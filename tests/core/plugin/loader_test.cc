@@ -5,6 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
 #include "core/base/errors.h"
 #include "tests/core/plugin/plugin_files.h"
 
@@ -14,6 +17,7 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 // The verdict on one fake that is alone in its directory.
 PluginFile VerdictOn(const std::string& kind) {
@@ -146,7 +150,7 @@ TEST(Loader, TheHostTableServesWhileTheBackendRuns) {
   EXPECT_EQ(host->setting(host->self, 1, &value), MGE_OUT_OF_RANGE);
   host->log(host->self, MGE_LOG_WARNING, "hot\x1b[31m", 8);
   ASSERT_EQ(messages.size(), 1u);
-  EXPECT_THAT(messages[0], AllOf(HasSubstr("backend good: hot"), testing::Not(HasSubstr("\x1b"))));
+  EXPECT_THAT(messages[0], AllOf(HasSubstr("backend good: hot"), Not(HasSubstr("\x1b"))));
   mge_error error;
   EXPECT_EQ(host->fail(host->self, &error, MGE_ABORTED, "why", 3), MGE_ABORTED);
   EXPECT_EQ(error.text, "why");
@@ -193,6 +197,80 @@ TEST(Loader, AFileThatChangedSinceItWasJudgedIsRefused) {
   PluginFile file;
   EXPECT_EQ(LoadBackend(discovery.accepted[0], {}, {}, Logger(), file), nullptr);
   EXPECT_EQ(file.code, VerdictCode::kUntrusted);
+}
+
+TEST(Loader, AFileThatIsOnlyTouchedOrWrittenAgainIsStillTheOneThatRuns) {
+  PluginFolder folder;
+  folder.Add("good");
+  std::unique_ptr<Devices> first = Load({folder.path()});
+  const mge_test_record& record = RecordOf(*first->all()[0]);
+  std::filesystem::last_write_time(folder.At("mge_good.so"), std::filesystem::file_time_type::clock::now());
+  std::unique_ptr<Devices> second = Load({folder.path()});
+  EXPECT_EQ(second->files()[0].verdict, Verdict::kLoaded) << second->files()[0].reason;
+  std::filesystem::remove(folder.At("mge_good.so"));
+  folder.Add("good");
+  std::unique_ptr<Devices> third = Load({folder.path()});
+  EXPECT_EQ(third->files()[0].verdict, Verdict::kLoaded) << third->files()[0].reason;
+  EXPECT_EQ(record.starts, 1);
+  second.reset();
+  first.reset();
+  EXPECT_EQ(record.stops, 0);
+  EXPECT_TRUE(third->Resolve("fake1").ok());
+}
+
+TEST(Loader, AnotherBuildAtThePathOfAnOpenOneIsRefusedUntilTheProcessIsNew) {
+  PluginFolder folder;
+  folder.Add("good");
+  std::unique_ptr<Devices> first = Load({folder.path()});
+  std::filesystem::remove(folder.At("mge_good.so"));
+  folder.Add("better", "mge_good.so");
+  for (bool running : {true, false}) {
+    if (!running) first.reset();
+    PluginFile file = Load({folder.path()})->files()[0];
+    EXPECT_EQ(file.code, VerdictCode::kOlderInUse) << file.reason;
+    EXPECT_EQ(file.verdict, Verdict::kRefused);
+    EXPECT_THAT(file.fix, HasSubstr("start the process anew"));
+  }
+}
+
+TEST(Loader, OneThatStartsOrStopsSlowlyKeepsNobodyFromTheOthers) {
+  PluginFolder slow, good;
+  slow.Add("slow");
+  good.Add("good");
+  std::unique_ptr<Devices> held = Load({good.path()});
+  std::atomic<bool> loading{true};
+  std::thread other([&] {
+    (void)Load({slow.path()});  // starts, and stops again
+    loading = false;
+  });
+  int times = 0;
+  while (loading) {
+    EXPECT_EQ(Load({good.path()})->files()[0].verdict, Verdict::kLoaded);
+    ++times;
+  }
+  other.join();
+  EXPECT_GT(times, 2);
+}
+
+TEST(Loader, WhoWaitsForABackendThatStopsGetsItWhoeverStartsItAnew) {
+  PluginFolder folder;
+  folder.Add("slow");
+  std::unique_ptr<Devices> first = Load({folder.path()});
+  std::vector<std::unique_ptr<Devices>> made(4);
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] { first.reset(); });
+  for (auto& m : made) threads.emplace_back([&] { m = Load({folder.path()}); });
+  for (std::thread& t : threads) t.join();  // all four live, so none may wait for another's end
+  for (auto& m : made) EXPECT_EQ(m->files()[0].verdict, Verdict::kLoaded);
+}
+
+TEST(Loader, NothingOfTheSdkIsVisibleInABackendThatWasLinkedPlainly) {
+  PluginFolder folder;
+  folder.Add("visible");
+  std::unique_ptr<Devices> devices = Load({folder.path()});
+  EXPECT_EQ(devices->files()[0].verdict, Verdict::kLoaded);
+  // Names that it exports, mangled; two backends that export one would share what it holds.
+  EXPECT_THAT(devices->files()[0].warning, Not(HasSubstr("3mge")));
 }
 
 TEST(Loader, AForkedChildTouchesNoDriver) {

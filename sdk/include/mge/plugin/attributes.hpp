@@ -8,7 +8,7 @@
 
 #include "mge/plugin.h"
 
-namespace mge {
+namespace mge __attribute__((visibility("hidden"))) {
 
 struct AttributeName {
   uint64_t bit;

@@ -28,7 +28,7 @@
 #include "mge/plugin/setting.hpp"
 #include "mge/plugin/strategy.hpp"
 
-namespace mge {
+namespace mge __attribute__((visibility("hidden"))) {
 
 struct BackendDefaults {
   static constexpr std::string_view kClasses = {};    // device classes, separated by ','; empty: the name

@@ -22,7 +22,7 @@
 
 #include "mge/plugin/graph.hpp"
 
-namespace mge {
+namespace mge __attribute__((visibility("hidden"))) {
 
 // Offers a group to the host.
 inline void OfferClaim(const mge_claim_sink* sink, std::string_view name, std::span<const int32_t> nodes,

@@ -17,7 +17,7 @@
 
 #include "mge/plugin/error.hpp"
 
-namespace mge {
+namespace mge __attribute__((visibility("hidden"))) {
 
 // A device as the host is told of it. What is left empty is made up from the backend's first class and the index.
 struct DeviceInfo {

@@ -10,7 +10,7 @@
 
 #include "mge/plugin/error.hpp"
 
-namespace mge {
+namespace mge __attribute__((visibility("hidden"))) {
 
 inline uint64_t ElementBytes(mge_dtype dtype) {
   switch (dtype) {

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace mge {
+namespace mge __attribute__((visibility("hidden"))) {
 
 struct MemoryAmount {
   uint64_t free_bytes = 0;   // that could be had without swapping

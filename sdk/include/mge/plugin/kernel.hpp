@@ -21,7 +21,7 @@
 #include "mge/plugin/graph.hpp"
 #include "mge/plugin/layout.hpp"
 
-namespace mge {
+namespace mge __attribute__((visibility("hidden"))) {
 
 // What a kernel row offers. Lists may be shorter than the operands: what is missing is plain.
 struct Candidate {

@@ -8,7 +8,7 @@
 
 #include "mge/plugin.h"
 
-namespace mge {
+namespace mge __attribute__((visibility("hidden"))) {
 
 inline mge_layout PlainLayout() { return {sizeof(mge_layout), MGE_LAYOUT_PLAIN, 0, 0, {}, {}, {}, 0, 0}; }
 inline mge_layout AnyLayout() { return {sizeof(mge_layout), MGE_LAYOUT_ANY, 0, 0, {}, {}, {}, 0, 0}; }

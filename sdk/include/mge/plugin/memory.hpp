@@ -23,7 +23,7 @@
 #include "mge/plugin/host_limits.hpp"
 #include "mge/plugin/pool.hpp"
 
-namespace mge {
+namespace mge __attribute__((visibility("hidden"))) {
 
 // A slab that Acquire gives. `host_address` stays NULL where the host cannot reach the memory.
 inline mge_slab MakeSlab(int32_t memory_class, uint64_t bytes, void* address, void* host_address, void* handle = nullptr) {

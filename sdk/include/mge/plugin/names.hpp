@@ -7,7 +7,7 @@
 
 #include "mge/plugin.h"
 
-namespace mge {
+namespace mge __attribute__((visibility("hidden"))) {
 
 // Why a backend cannot have this name; empty if it can.
 constexpr std::string_view WhyNoBackendName(std::string_view name) {

@@ -26,7 +26,7 @@
 
 #include "mge/plugin/error.hpp"
 
-namespace mge {
+namespace mge __attribute__((visibility("hidden"))) {
 
 // A fence that the host passes, as the backend's own class; nullptr where nothing is to be waited for.
 template <typename F>

@@ -36,7 +36,7 @@
 
 #include "mge/plugin/kernel.hpp"
 
-namespace mge {
+namespace mge __attribute__((visibility("hidden"))) {
 
 // Whether a kernel can compute a problem, and if not, why: the user reads it in `mge plan --why`.
 class [[nodiscard]] Support {

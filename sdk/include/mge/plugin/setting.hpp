@@ -14,7 +14,7 @@
 
 #include "mge/plugin/error.hpp"
 
-namespace mge {
+namespace mge __attribute__((visibility("hidden"))) {
 namespace internal {
 
 constexpr mge_setting SettingRow(int32_t type, std::string_view key, std::string_view fallback, std::string_view doc) {

@@ -22,7 +22,7 @@
 
 #include "mge/plugin/graph.hpp"
 
-namespace mge {
+namespace mge __attribute__((visibility("hidden"))) {
 
 // What is to be ordered.
 class Choice {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace mge {
+namespace mge __attribute__((visibility("hidden"))) {
 
 // Whether a struct of the other side has that member: older ones are shorter. Nothing behind struct_size is read.
 template <typename T, typename M>

@@ -3,9 +3,11 @@
 // one way each.
 #include "fake.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "mge/plugin.hpp"
 
@@ -30,6 +32,9 @@
 #ifndef FAKE_START
 #define FAKE_START return MGE_OK
 #endif
+#ifndef FAKE_STOP
+#define FAKE_STOP
+#endif
 
 MGE_PLUGIN_NOTE(FAKE_NAME, "1.0", FAKE_CLASSES, 0);
 
@@ -48,6 +53,8 @@ namespace {
 
 mge_test_record g_record = {};
 
+[[maybe_unused]] void Wait() { std::this_thread::sleep_for(std::chrono::milliseconds(200)); }
+
 mge_code Start(const mge_host* host, mge_error* error) {
   (void)error;
   mge::Host() = host;
@@ -65,6 +72,7 @@ mge_code Start(const mge_host* host, mge_error* error) {
 void Stop() {
   g_record.stops += 1;
   mge::Host() = nullptr;
+  FAKE_STOP;
 }
 
 mge_code Enumerate(const mge_device_sink* sink, mge_error*) {
