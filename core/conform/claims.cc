@@ -168,6 +168,9 @@ absl::Status JudgeGroup(Subject& s, Bench& bench, const Case& c, double failure_
         if (!wrong.empty()) return Broken(fmt::format("{} output {}: {}", candidate.id, o, wrong));
       }
     }
+    if (absl::Status status = JudgeQueueOrder(bench, *trial, c, candidate); !IsNotOffered(status)) {
+      if (!status.ok()) return Broken(fmt::format("{}: {}", candidate.id, Std(status.message())));
+    }
     trial.reset();
     if (failure_seconds > 0) JudgeAllocations(bench, c, candidate, failure_seconds);
     s.witness().Begin(kGroups);

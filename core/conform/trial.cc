@@ -357,6 +357,12 @@ absl::Status Trial::Stage(int index, const std::vector<Tensor>& inputs, unsigned
   return bench_.transfers[index].ToDevice(bench_.lane(index), lane.image.data(), total_);
 }
 
+mge_code Trial::EnqueueCopy(int from, int index, mge_error* error) {
+  lanes_[index].image = lanes_[from].image;
+  return bench_.subject.plugin().queue->copy(bench_.transfers[index].queue(), bench_.lane(index), bench_.lane(from), total_,
+                                             error);
+}
+
 mge_code Trial::Launch(int index, uint32_t width, std::string* text, int32_t cancel) {
   Lane& lane = lanes_[index];
   lane.bases[0] = bench_.lane(index);

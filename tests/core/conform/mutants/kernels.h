@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cmath>
+#include <future>
 
 #include "devices.h"
 
@@ -27,6 +28,11 @@ inline Result Launch(const mge_run* run, Work work) {
     });
   }
   if (Cancelled(run)) return cancelled_for_good ? Result() : Result(MGE_CANCELLED, "the run was cancelled");
+  if (Is("runs_in_caller")) return work();
+  if (Is("runs_beside")) {  // the queue waits for it, but it does not wait for the queue
+    auto done = std::async(std::launch::async, std::move(work)).share();
+    return queue.Enqueue([done] { return done.get(); });
+  }
   return queue.Enqueue(std::move(work));
 }
 
