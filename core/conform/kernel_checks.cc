@@ -38,6 +38,8 @@ constexpr const char* kAllocations = "kernel.allocations";
 constexpr const char* kRoundTrip = "layout.round_trip";
 constexpr const char* kDescribe = "layout.describe";
 
+constexpr size_t kQuickRecipes = 4;  // of an operator, from the first on
+
 constexpr Check kRows[] = {
     {kOffers, "Candidates are well formed, the same ones every time, and what is not offered is refused with a reason."},
     {kConstraints, "No candidate is offered that the constraints exclude; unknown write modes are refused."},
@@ -580,7 +582,7 @@ absl::Status JudgeOperator(Subject& subject, const OpDef& def, bool quick) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(subject));
   Judge judge(subject, *bench, quick);
   const std::vector<std::string> recipes = RecipesFor(def);
-  const size_t judged = quick ? std::min<size_t>(recipes.size(), 2) : recipes.size();
+  const size_t judged = quick ? std::min<size_t>(recipes.size(), kQuickRecipes) : recipes.size();
   for (DType dtype : TypesOf(def)) {
     if (quick && dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kI32) continue;
     bool supported = false, tried = false;
