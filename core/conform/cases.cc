@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <limits>
 
 #include "core/conform/recipes.h"
 #include "core/ops/interpreter.h"
@@ -19,8 +20,9 @@ constexpr std::string_view kQuickOps[] = {"Relu", "Add", "MatMul", "ReduceSum", 
 struct Operand {
   std::string type;    // "T[3,5]" or "int64[2]"
   std::string values;  // between < and >
-  bool absent = false, constant = false, ranged = false;
+  bool absent = false, constant = false, ranged = false, special = false;
   double low = 0, high = 0;
+  int same_as = -1;  // the operand that it is again
 };
 
 struct Recipe {
@@ -41,12 +43,18 @@ Operand ParseOperand(std::string_view text) {
     o.absent = true;
     return o;
   }
+  if (text.starts_with('=')) {
+    o.same_as = std::atoi(std::string(text.substr(1)).c_str());
+    return o;
+  }
   if (size_t at = text.find('@'); at != std::string_view::npos) {
     std::string range(text.substr(at + 1));
-    size_t colon = range.find(':');
-    o.ranged = true;
-    o.low = std::stod(range.substr(0, colon));
-    o.high = std::stod(range.substr(colon + 1));
+    o.special = range == "special";
+    o.ranged = !o.special;
+    if (size_t colon = range.find(':'); o.ranged) {
+      o.low = std::stod(range.substr(0, colon));
+      o.high = std::stod(range.substr(colon + 1));
+    }
     text = text.substr(0, at);
   }
   if (size_t at = text.find('<'); at != std::string_view::npos) {
@@ -79,6 +87,18 @@ Recipe ParseRecipe(std::string_view text) {
   return r;
 }
 
+// The values of operand number `operand`: those of several operands meet each other.
+Tensor SpecialTensor(const TensorType& type, size_t operand, size_t first) {
+  static constexpr float kInf = std::numeric_limits<float>::infinity();
+  static constexpr float kValues[] = {std::numeric_limits<float>::quiet_NaN(), 1.5f, -kInf, -0.0f, -2.5f, kInf, 0.0f};
+  absl::StatusOr<Tensor> t = Tensor::Create(type.dtype, type.dims);
+  MGE_CHECK(t.ok());
+  size_t at = first, period = 1;
+  for (size_t i = 0; i < operand; ++i) period *= std::size(kValues);
+  for (float& x : t->MutableData<float>()) x = kValues[at++ / period % std::size(kValues)];
+  return *std::move(t);
+}
+
 // Makes up data for the graph's inputs and runs the reference.
 absl::Status Finish(Case& c, const std::vector<Operand>& ranges) {
   MGE_RETURN_IF_ERROR(InferTypes(c.graph));
@@ -92,11 +112,12 @@ absl::Status Finish(Case& c, const std::vector<Operand>& ranges) {
     std::vector<HostValue> values;
     for (size_t i = 0; i < c.graph.inputs().size(); ++i) {
       const TensorType& type = c.graph.value(c.graph.inputs()[i]).type;
-      bool ranged = i < ranges.size() && ranges[i].ranged;
+      bool ranged = i < ranges.size() && ranges[i].ranged, special = i < ranges.size() && ranges[i].special;
       double low = ranged ? ranges[i].low : kFloating.Contains(type.dtype) ? -2 : -5;
       double high = ranged ? ranges[i].high : kFloating.Contains(type.dtype) ? 2 : 5;
       c.inputs[set].push_back(
-          RandomTensor(type.dtype, type.dims, low, high, 17 * i + 3 + 1000 * static_cast<uint64_t>(set)));
+          special ? SpecialTensor(type, i, 3 * static_cast<size_t>(set))
+                  : RandomTensor(type.dtype, type.dims, low, high, 17 * i + 3 + 1000 * static_cast<uint64_t>(set)));
       HostValue value;
       value.tensor = c.inputs[set].back();
       values.push_back(std::move(value));
@@ -111,13 +132,15 @@ int VersionOf(const OpDef& def) { return def.domain.empty() ? std::min(kVersion,
 
 // Operands of the schema under some shapes; the reference drops what is not allowed.
 void AddFromSchema(const OpDef& def, std::vector<std::string>& out) {
-  static constexpr const char* kAlone[] = {"[3,7]", "[1]", "[]", "[0,3]", "[2,3,5,7]", "[10007]"};
-  static constexpr const char* kPairs[][2] = {{"[3,7]", "[3,7]"},  {"[2,3,5]", "[5]"},     {"[3,1]", "[1,5]"},
-                                              {"[37]", "[]"},      {"[2,1,5]", "[2,3,1]"}, {"[0,3]", "[3]"},
-                                              {"[10007]", "[10007]"}};
+  static constexpr const char* kAlone[] = {"[3,7]", "[67]@special", "[1]",           "[]",
+                                           "[0,3]", "[2,3,5,7]",    "[37]@-100:100", "[70001]"};
+  static constexpr const char* kPairs[][2] = {
+      {"[3,7]", "[3,7]"}, {"[67]@special", "[67]@special"}, {"[2,3,5]", "[5]"}, {"[3,7]", "=0"},       {"[3,1]", "[1,5]"},
+      {"[37]", "[]"},     {"[2,1,5]", "[2,3,1]"},           {"[0,3]", "[3]"},   {"[70001]", "[70001]"}};
   int required = 0;
   for (const Slot& slot : def.inputs) required += slot.arity == Arity::kRequired;
-  auto operand = [&](int i, const char* shape) {
+  auto operand = [&](int i, std::string_view shape) {
+    if (shape.starts_with('=')) return std::string(shape);
     bool same = true;  // of the same types as the first operand: then T
     for (int d = 0; d < kDTypeCount; ++d) {
       same &= def.inputs[i].types.Contains(static_cast<DType>(d)) == def.inputs[0].types.Contains(static_cast<DType>(d));
@@ -126,7 +149,7 @@ void AddFromSchema(const OpDef& def, std::vector<std::string>& out) {
     for (DType d : {DType::kI64, DType::kF32, DType::kBool, DType::kI32, DType::kU8}) {
       if (!same && type == "T" && def.inputs[i].types.Contains(d)) type = DTypeName(d);
     }
-    return type + shape;
+    return fmt::format("{}{}", type, shape);
   };
   if (required == 2) {
     for (const auto& pair : kPairs)
@@ -219,9 +242,10 @@ absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& 
   for (size_t i = 0; i < recipe.operands.size(); ++i) {
     Operand& o = recipe.operands[i];
     call += i ? ", " : "";
-    call += o.absent ? std::string("_") : fmt::format("i{}", i);
-    if (o.absent) continue;
+    call += o.absent ? std::string("_") : fmt::format("i{}", o.same_as < 0 ? static_cast<int>(i) : o.same_as);
+    if (o.absent || o.same_as >= 0) continue;
     if (o.type.starts_with("T[")) o.type = std::string(DTypeName(dtype)) + o.type.substr(1);
+    if (o.special && !o.type.starts_with("float32[")) return absl::FailedPreconditionError("only float32 has its values");
     if (o.constant) {
       lines += fmt::format("const i{} = {}<{}>\n", i, o.type, o.values);
       continue;
@@ -238,6 +262,11 @@ absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& 
     if (inputs.size() < 2) return absl::FailedPreconditionError("it has one input only");
     for (size_t i = 1; i < inputs.size(); ++i) {
       Value& v = c.graph.value(inputs[i]);
+      v.role = Role::kConstant;
+      if (free[i].special) {
+        v.constant = SpecialTensor(v.type, i, 0);
+        continue;
+      }
       bool floating = kFloating.Contains(v.type.dtype);
       double low = free[i].ranged ? free[i].low
                    : floating     ? -2
@@ -245,7 +274,6 @@ absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& 
              high = free[i].ranged ? free[i].high
                     : floating     ? 2
                                    : 5;
-      v.role = Role::kConstant;
       v.constant = RandomTensor(v.type.dtype, v.type.dims, low, high, 29 * i + 7);
     }
     inputs.resize(1);

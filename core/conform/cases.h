@@ -35,6 +35,8 @@ std::vector<DType> TypesOf(const OpDef& def);
 //   MatMul(T[3,5], T[5,7])                       T: the element type of the case
 //   Slice(T[4,6], int64[2]<0,1>, int64[2]<3,5>)  with values: a constant
 //   Log(T[7]@0.1:3)                              values from a range
+//   Relu(T[67]@special)                          NaN, infinities, zeros of both signs; only of float32
+//   Add(T[3,7], =0)                              operand 0 again
 //   Split(T[6]) {num_outputs=3} -> 3             outputs; 1 if not said
 std::vector<std::string> RecipesFor(const OpDef& def);
 

@@ -28,7 +28,7 @@ struct Chain {
   const char* name;
   const char* text;
 };
-constexpr int kQuickChains = 4;
+constexpr int kQuickChains = 5;
 constexpr Chain kChains[] = {
     {"MatMul of three dimensions, Relu",
      "input x : float32[2,5,33]\nconst w = float32[33,17]<0.05>\nm = MatMul@13(x, w)\ny = Relu@14(m)\noutput y\n"},
@@ -41,6 +41,7 @@ constexpr Chain kChains[] = {
     {"Conv, BatchNormalization",
      "input x : float32[1,4,7,7]\nconst w = float32[8,4,3,3]<0.05>\nconst s = float32[8]<1.5>\n"
      "const b = float32[8]<0.1>\nc = Conv@22(x, w)\ny = BatchNormalization@15(c, s, b, b, s)\noutput y\n"},
+    {"Add of a value to itself, Relu", "input x : float32[3,37]\na = Add@14(x, x)\ny = Relu@14(a)\noutput y\n"},
     {"MatMul, Add, Relu",
      "input x : float32[5,33]\nconst w = float32[33,17]<0.05>\nconst b = float32[17]<0.1>\n"
      "m = MatMul@13(x, w)\na = Add@14(m, b)\ny = Relu@14(a)\noutput y\n"},
@@ -167,6 +168,9 @@ absl::Status JudgeGroup(Subject& s, Bench& bench, const Case& c, double failure_
             CompareWithReference(r.outputs[o], c.expected[set][o], candidate.Has(MGE_KERNEL_REDUCED_PRECISION));
         if (!wrong.empty()) return Broken(fmt::format("{} output {}: {}", candidate.id, o, wrong));
       }
+    }
+    if (absl::Status status = JudgeQueueOrder(bench, *trial, c, candidate); !IsNotOffered(status)) {
+      if (!status.ok()) return Broken(fmt::format("{}: {}", candidate.id, Std(status.message())));
     }
     trial.reset();
     if (failure_seconds > 0) JudgeAllocations(bench, c, candidate, failure_seconds);

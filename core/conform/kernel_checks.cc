@@ -29,6 +29,7 @@ constexpr const char* kBatch = "kernel.batch_invariant";
 constexpr const char* kInPlace = "kernel.in_place";
 constexpr const char* kWriteAdd = "kernel.write_add";
 constexpr const char* kPrepack = "kernel.prepack";
+constexpr const char* kQueueOrder = "kernel.queue_order";
 constexpr const char* kConcurrent = "kernel.concurrent";
 constexpr const char* kCancel = "kernel.cancel";
 constexpr const char* kCapture = "kernel.capture";
@@ -36,6 +37,8 @@ constexpr const char* kLeaks = "kernel.leaks";
 constexpr const char* kAllocations = "kernel.allocations";
 constexpr const char* kRoundTrip = "layout.round_trip";
 constexpr const char* kDescribe = "layout.describe";
+
+constexpr size_t kQuickRecipes = 4;  // of an operator, from the first on
 
 constexpr Check kRows[] = {
     {kOffers, "Candidates are well formed, the same ones every time, and what is not offered is refused with a reason."},
@@ -51,6 +54,7 @@ constexpr Check kRows[] = {
     {kInPlace, "An output may have the address of the input that a candidate names for it."},
     {kWriteAdd, "Where adding to an output is offered, it is done."},
     {kPrepack, "Packing keeps to its size and reads the source during the call only."},
+    {kQueueOrder, "Kernels run on their queue, behind what was enqueued there before."},
     {kConcurrent, "Runs of one kernel at the same time do not disturb each other."},
     {kCancel, "A run that is cancelled ends in good order, and the next one is right."},
     {kCapture, "What is captured is not run; a replay is a run on what the memory holds by then."},
@@ -153,6 +157,7 @@ class Judge {
   void CheckBatch(const Case& c, const Candidate& candidate, Trial& trial, const RunResult& whole);
   void CheckInPlace(const Case& c, const Candidate& candidate);
   void CheckWriteAdd(const Case& c);
+  void CheckQueueOrder(const Case& c, const Candidate& candidate, Trial& trial);
   void CheckCancel(const Case& c, const Candidate& candidate, Trial& trial);
   void CheckCapture(const Case& c, const Candidate& candidate, Trial& trial);
   void CheckLeaks(const Case& c, const Candidate& candidate);
@@ -333,15 +338,28 @@ void Judge::JudgeLongest() {
   for (const auto& [id, c] : longest_) {
     where_ = fmt::format("{} {}", c.Name(), id);
     w_.At(where_);
-    Begin(kConcurrent);
+    Begin(kNumerics);
     AbiProblem problem(c, MGE_WRITE);
     absl::StatusOr<Offers> offers = Enumerate(subject_, *problem.get());
-    if (!Fine(kConcurrent, offers.status())) continue;
+    if (!Fine(kNumerics, offers.status())) continue;
     const Candidate* candidate = offers->Find(id);
     std::unique_ptr<Trial> trial = candidate ? Make(c, *candidate, {}) : nullptr;
-    if (trial) Fine(kConcurrent, JudgeTogether(*trial, c, *candidate));
+    if (!trial) continue;
+    std::optional<RunResult> alone = RunChecked(kNumerics, *trial, 0, c.inputs[0], 1, 0xff);
+    if (!alone || !Right(kNumerics, *alone, c.expected[0], *candidate)) continue;
+    CheckQueueOrder(c, *candidate, *trial);
+    Begin(kConcurrent);
+    Fine(kConcurrent, JudgeTogether(*trial, c, *candidate));
   }
   longest_.clear();
+}
+
+void Judge::CheckQueueOrder(const Case& c, const Candidate& candidate, Trial& trial) {
+  w_.Begin(kQueueOrder);
+  absl::Status status = JudgeQueueOrder(bench_, trial, c, candidate);
+  if (IsNotOffered(status)) return w_.NotOffered(kQueueOrder, Std(status.message()));
+  w_.Applied(kQueueOrder);
+  Fine(kQueueOrder, status);
 }
 
 void Judge::CheckCancel(const Case& c, const Candidate& candidate, Trial& trial) {
@@ -564,7 +582,7 @@ absl::Status JudgeOperator(Subject& subject, const OpDef& def, bool quick) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(subject));
   Judge judge(subject, *bench, quick);
   const std::vector<std::string> recipes = RecipesFor(def);
-  const size_t judged = quick ? std::min<size_t>(recipes.size(), 2) : recipes.size();
+  const size_t judged = quick ? std::min<size_t>(recipes.size(), kQuickRecipes) : recipes.size();
   for (DType dtype : TypesOf(def)) {
     if (quick && dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kI32) continue;
     bool supported = false, tried = false;

@@ -14,6 +14,9 @@ absl::Status JudgeOperator(Subject& subject, const OpDef& def, bool quick);
 // Runs of one kernel at the same time. Broken() if they disturb each other.
 absl::Status JudgeTogether(Trial& trial, const Case& c, const Candidate& candidate);
 
+// A run whose input arrives over the queue, long after the launch. NotOffered() without queues.
+absl::Status JudgeQueueOrder(Bench& bench, Trial& trial, const Case& c, const Candidate& candidate);
+
 // One candidate of a case, made and launched with every allocation failing; see SurvivesFailures.
 inline double FailureSeconds(bool quick) { return quick ? 0.05 : 0.2; }
 void JudgeAllocations(Bench& bench, const Case& c, const Candidate& candidate, double seconds);

@@ -306,6 +306,8 @@ absl::StatusOr<std::unique_ptr<Trial>> Trial::Create(Bench& bench, const mge_pro
   std::vector<mge_slot> in_slots, out_slots;
   for (const Region& r : t->input_regions_) in_slots.push_back({0, 0, r.offset});
   for (const Region& r : t->output_regions_) out_slots.push_back({0, 0, r.offset});
+  in_slots.push_back({0, 0, 0});  // who takes one operand too many gets wrong data, and not by chance the right ones
+  in_layouts.push_back(nullptr);
   mge_binding binding = {
       sizeof(binding),   0, in_slots.data(), out_slots.data(), {0, 0, t->workspace_.offset}, in_layouts.data(),
       out_layouts.data()};
@@ -355,6 +357,12 @@ absl::Status Trial::Stage(int index, const std::vector<Tensor>& inputs, unsigned
   }
   for (const auto& [region, bytes] : constants_) put(region, bytes);
   return bench_.transfers[index].ToDevice(bench_.lane(index), lane.image.data(), total_);
+}
+
+mge_code Trial::EnqueueCopy(int from, int index, mge_error* error) {
+  lanes_[index].image = lanes_[from].image;
+  return bench_.subject.plugin().queue->copy(bench_.transfers[index].queue(), bench_.lane(index), bench_.lane(from), total_,
+                                             error);
 }
 
 mge_code Trial::Launch(int index, uint32_t width, std::string* text, int32_t cancel) {

@@ -105,6 +105,8 @@ class Trial {
   // Lays out inputs (those that are no constants, in order) and, for ADD, what the outputs hold before.
   absl::Status Stage(int lane, const std::vector<Tensor>& inputs, unsigned char fill,
                      const std::vector<Tensor>& before = {});
+  // Enqueues a copy of what Stage() laid out for another lane, on the lane's queue; only where there are queues.
+  mge_code EnqueueCopy(int from, int lane, mge_error* error);
   // Calls the step. [any thread], one lane each.
   mge_code Launch(int lane, uint32_t width, std::string* text, int32_t cancel = 0);
   absl::Status Drain(int lane);  // until what Launch() enqueued is done; Broken() if it failed

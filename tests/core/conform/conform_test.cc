@@ -504,7 +504,9 @@ TEST(Mutants, ASampleIsNamed) {
                                      "leaks_reservation", "not_deterministic", "crashes_on_bad_index",
                                      "leaves_memory",     "device_leak",       "assigns_whole",
                                      "malformed_offer",   "fuses_wrong",       "throws_without_memory",
-                                     "loses_without_memory", "null_without_memory", "release_needs_memory"};
+                                     "loses_without_memory", "null_without_memory", "release_needs_memory",
+                                     "runs_in_caller",    "runs_beside",       "first_chunk_only",
+                                     "drops_nan",         "two_operands_always"};
   if (kHeapIsSeen) sample.insert(sample.end(), {"large_kernel_leak", "launch_leak", "crashes_without_memory"});
   size_t judged = 0;
   for (const Mutant& m : Mutants()) {

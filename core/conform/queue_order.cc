@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels on their queue: the input comes over it, from behind a gate that opens after the launch.
+#include <chrono>
+#include <thread>
+
+#include "core/conform/kernel_checks.h"
+#include "fmt/format.h"
+
+namespace mge::conform {
+namespace {
+
+// For what must not happen: work that is on its way past the queue arrives meanwhile.
+constexpr auto kShort = std::chrono::milliseconds(1);
+
+}  // namespace
+
+absl::Status JudgeQueueOrder(Bench& bench, Trial& trial, const Case& c, const Candidate& candidate) {
+  constexpr int kLane = 0, kSource = 1;
+  if (!bench.transfers[kLane].has_queue()) return NotOffered("the backend has no queues: its steps run in the calling thread");
+  MGE_RETURN_IF_ERROR(trial.Stage(kSource, c.inputs[1], 0x5a));
+  MGE_RETURN_IF_ERROR(trial.Stage(kLane, c.inputs[0], 0xff));
+  mge_code launched = MGE_OK;
+  std::string text;
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Gated> gated,
+                       Gated::Enqueue(bench.subject, bench.transfers[kLane].queue(), [&](mge_error* e) {
+                         // Over the outputs, too: what was computed before is gone.
+                         mge_code code = trial.EnqueueCopy(kSource, kLane, e);
+                         if (code == MGE_OK) launched = trial.Launch(kLane, 1, &text);
+                         return code;
+                       }));
+  std::this_thread::sleep_for(kShort);
+  MGE_RETURN_IF_ERROR(gated->Open());
+  MGE_RETURN_IF_ERROR(trial.Drain(kLane));
+  if (launched != MGE_OK) return Broken(fmt::format("behind a wait the step failed: {} ({})", text, CodeName(launched)));
+  MGE_ASSIGN_OR_RETURN(RunResult r, trial.Collect(kLane));
+  std::string wrong = WhatIsWrong(r, c.expected[1], candidate);
+  if (wrong.empty()) return absl::OkStatus();
+  return Broken(fmt::format("the kernel does not run on run->queue in order: it did not see a copy to its input that was "
+                            "enqueued there before it ({}); enqueue its work on run->queue, not in the calling thread or on "
+                            "another stream",
+                            wrong));
+}
+
+}  // namespace mge::conform
