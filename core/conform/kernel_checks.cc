@@ -348,6 +348,7 @@ void Judge::JudgeLongest() {
     std::optional<RunResult> alone = RunChecked(kNumerics, *trial, 0, c.inputs[0], 1, 0xff);
     if (!alone || !Right(kNumerics, *alone, c.expected[0], *candidate)) continue;
     CheckQueueOrder(c, *candidate, *trial);
+    CheckCancel(c, *candidate, *trial);  // a short run may be over before it looks
     Begin(kConcurrent);
     Fine(kConcurrent, JudgeTogether(*trial, c, *candidate));
   }
@@ -364,10 +365,12 @@ void Judge::CheckQueueOrder(const Case& c, const Candidate& candidate, Trial& tr
 
 void Judge::CheckCancel(const Case& c, const Candidate& candidate, Trial& trial) {
   Begin(kCancel);
-  absl::StatusOr<RunResult> r = trial.Run(0, c.inputs[0], 1, 0xff, {}, 1);
-  if (!Fine(kCancel, r.status())) return;
-  if (r->code != MGE_OK && r->code != MGE_CANCELLED)
-    Found(kCancel, fmt::format("a cancelled run answered {}", CodeName(r->code)));
+  for (uint32_t width : {1, 3}) {
+    absl::StatusOr<RunResult> r = trial.Run(0, c.inputs[0], width, 0xff, {}, 1);
+    if (!Fine(kCancel, r.status())) return;
+    if (r->code != MGE_OK && r->code != MGE_CANCELLED)
+      return Found(kCancel, fmt::format("a cancelled run answered {}: {}", CodeName(r->code), r->text));
+  }
   std::optional<RunResult> next = RunChecked(kCancel, trial, 0, c.inputs[1], 1, 0xff);
   if (next) Right(kCancel, *next, c.expected[1], candidate);
 }

@@ -381,7 +381,9 @@ mge_code Trial::Launch(int index, uint32_t width, std::string* text, int32_t can
   lane.run.error = &lane.error;
   lane.run.pool = &lane.run.width;
   lane.run.parallel_for = ParallelFor;
-  mge_code code = InBackend("launching", [&] { return fn_(args_.data(), &lane.run); });
+  mge_code code = CallBackend(lane.error, [&](mge_error*) {
+    return InBackend("launching", [&] { return fn_(args_.data(), &lane.run); });
+  });
   if (text) *text = lane.error.text;
   return code;
 }

@@ -185,7 +185,7 @@ absl::Status Instance::RunInThisThread(const Segment& segment) {
       begin = std::chrono::steady_clock::now();
     }
     if (guard_) MGE_RETURN_IF_ERROR(guard_->BeforeStep(*step));
-    mge_code code = step->fn(step->args, &run);
+    mge_code code = CallStep(*step, run);
     if (guard_) MGE_RETURN_IF_ERROR(guard_->AfterStep(*step));
     if (code != MGE_OK) {
       if (code == MGE_CANCELLED) error_ = control_->CheckStop();

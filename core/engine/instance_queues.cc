@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/errors.h"
+#include "core/plan/host_step.h"
 #include "core/plugin/ask.h"
 #include "fmt/format.h"
 
@@ -34,6 +35,11 @@ mge_error ReasonOf(const mge_queue_api& api, mge_fence* fence, uint64_t value) {
 }
 
 }  // namespace
+
+mge_code AnswerOfException(const Step& step, mge_error& error) {
+  if (step.fn == RunHostStep) throw;
+  return CallBackend(error, [](mge_error*) -> mge_code { throw; });
+}
 
 absl::Status StatusOfKernel(mge_code code, const mge_error& error) {
   // A kernel that refuses the data it was given (an index outside of its tensor) is the data's fault.
@@ -94,7 +100,7 @@ InstanceQueues::~InstanceQueues() {
 }
 
 absl::Status InstanceQueues::RunStep(const Step& step, const mge_run& run) const {
-  mge_code code = step.fn(step.args, &run);
+  mge_code code = CallStep(step, run);
   if (code == MGE_OK) return absl::OkStatus();
   return AddWhere(StatusOfKernel(code, *run.error), StepPlace(plan_.units[step.unit]));
 }

@@ -88,6 +88,16 @@ class InstanceQueues {
   uint64_t replays_ = 0;
 };
 
+// The answer of a step that has thrown, in the handler of the exception.
+mge_code AnswerOfException(const Step& step, mge_error& error);
+// Calls a step. MGE_INTERNAL with a text where a backend throws across the boundary; what a step of the core throws goes on.
+inline mge_code CallStep(const Step& step, const mge_run& run) {
+  try {
+    return step.fn(step.args, &run);
+  } catch (...) {
+    return AnswerOfException(step, *run.error);
+  }
+}
 // What a backend's answer to a step means, and where in the plan that was.
 absl::Status StatusOfKernel(mge_code code, const mge_error& error);
 std::string UnitPlace(const Unit& unit);

@@ -184,7 +184,7 @@ mge_code EnumerateKernels(mge_device* device, const mge_problem* problem, const 
 
 struct Unbound : mge::Kernel {
   uint32_t args_bytes() const override { return 0; }
-  mge::Result Bind(const mge::Binding&, void*, mge_step_fn*) override { return {}; }
+  mge::Result Bind(const mge::Binding&, void*, mge::StepFn*) override { return {}; }
 };
 
 mge_code Prepare(mge_device* device, const mge_problem* problem, const mge_candidate* candidate, mge_prepared* out,

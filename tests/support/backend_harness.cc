@@ -329,9 +329,8 @@ struct Backend::Impl {
     if (b.prepared.kernel) api.destroy(b.prepared.kernel);
   }
 
-  mge_code Run(Bound& b, int width, void* const* bases = nullptr) {
+  mge_code Run(Bound& b, int width, void* const* bases = nullptr, int32_t cancel = 0) {
     pool.width = width;
-    int32_t cancel = 0;
     mge_run run = {sizeof(run), static_cast<uint32_t>(width), bases ? bases : b.bases.data(), &b.state, nullptr, &cancel,
                    &host, nullptr, &pool, ParallelFor};
     error.clear();
@@ -541,6 +540,23 @@ Backend::Outcome Backend::Measure(const Case& c, int repeat) {
     r.candidates.push_back(k.id);
     r.us.push_back(best);
     r.errors.push_back("estimate " + std::to_string(k.raw.cost_us));
+    impl_->Destroy(b);
+  }
+  return r;
+}
+
+Backend::Outcome Backend::RunStopped(const Case& c) {
+  Outcome r;
+  Impl::Prepared p;
+  if (!impl_->Prepare(c, p, nullptr)) return r;
+  auto in = impl_->Operands(p, p.abi->inputs()), out = impl_->Operands(p, p.abi->outputs());
+  for (const Candidate& k : impl_->Enumerate(p.problem).candidates) {
+    Impl::Bound b;
+    for (int width : {1, 3}) {
+      if (!b.fn && !impl_->Bind(p.problem, k, in, out, b)) break;
+      r.candidates.push_back(k.id);
+      r.codes.push_back(impl_->Run(b, width, nullptr, 1));
+    }
     impl_->Destroy(b);
   }
   return r;

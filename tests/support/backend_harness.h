@@ -66,6 +66,8 @@ class Backend {
   // Runs every candidate and adds test failures where results differ. Without `expected`, the reference evaluators' results
   // are expected.
   Outcome Check(const Case& c, std::function<Tolerance(DType)> tolerance, const std::vector<Tensor>* expected = nullptr);
+  // Every candidate, on one thread and on several, in a run that is stopped before it begins.
+  Outcome RunStopped(const Case& c);
   // The best time of every candidate on this thread.
   Outcome Measure(const Case& c, int repeat = 20);
   // Enumerates only.

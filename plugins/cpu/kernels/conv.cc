@@ -128,9 +128,9 @@ class GemmConvKernel : public Kernel {
     PackFilter(*args_.table, conv_, static_cast<const float*>(source), scratch.data(), static_cast<float*>(destination));
     return {};
   }
-  Result Bind(const Binding& b, void* args, mge_step_fn* fn) override {
+  Result Bind(const Binding& b, void* args, StepFn* step) override {
     (new (args) GemmArgs(args_))->on = OperandsOf(conv_, b);
-    *fn = [](const void* s, const mge_run* run) { return LaunchGemm(*static_cast<const GemmArgs*>(s), run); };
+    *step = StepFn::Of<LaunchGemm>();
     return {};
   }
 
@@ -201,9 +201,9 @@ class DepthwiseKernel : public Kernel {
     PackDepthwise(args_.task, static_cast<const float*>(source), static_cast<float*>(destination));
     return {};
   }
-  Result Bind(const Binding& b, void* args, mge_step_fn* fn) override {
+  Result Bind(const Binding& b, void* args, StepFn* step) override {
     (new (args) DepthwiseArgs(args_))->on = OperandsOf(conv_, b);
-    *fn = [](const void* s, const mge_run* run) { return LaunchDepthwise(*static_cast<const DepthwiseArgs*>(s), run); };
+    *step = StepFn::Of<LaunchDepthwise>();
     return {};
   }
 

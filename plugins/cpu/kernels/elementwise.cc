@@ -16,9 +16,9 @@ class ElementwiseKernel : public Kernel {
  public:
   explicit ElementwiseKernel(std::unique_ptr<Program> program) : program_(std::move(program)) {}
   uint32_t args_bytes() const override { return program_->args_bytes(); }
-  Result Bind(const Binding& binding, void* args, mge_step_fn* fn) override {
+  Result Bind(const Binding& binding, void* args, StepFn* step) override {
     program_->Write(binding, args);
-    *fn = LaunchProgram;
+    *step = StepFn::Of<LaunchProgram>();
     return {};
   }
 

@@ -171,7 +171,7 @@ class MatMulKernel : public Kernel {
     }
     return {};
   }
-  Result Bind(const Binding& binding, void* args, mge_step_fn* fn) override {
+  Result Bind(const Binding& binding, void* args, StepFn* step) override {
     Args* a = new (args) Args(args_);
     a->a = binding.input(product_.a);
     a->b = binding.input(product_.b);
@@ -179,7 +179,7 @@ class MatMulKernel : public Kernel {
     a->workspace = binding.workspace();
     if (a->has_bias) a->bias = binding.input(bias_);
     if (a->has_add) a->add = binding.input(add_);
-    *fn = [](const void* s, const mge_run* run) { return Launch(*static_cast<const Args*>(s), run); };
+    *step = StepFn::Of<Launch>();
     return {};
   }
 
@@ -269,13 +269,13 @@ class PlainKernel : public Kernel {
     args_.chunks = SplitWork(rows, rows ? PlainSerialUs(p.size, isa) / static_cast<double>(rows) : 0);
   }
   uint32_t args_bytes() const override { return sizeof(PlainArgs); }
-  Result Bind(const Binding& binding, void* args, mge_step_fn* fn) override {
+  Result Bind(const Binding& binding, void* args, StepFn* step) override {
     auto* a = new (args) PlainArgs(args_);
     a->a = binding.input(product_.a);
     a->b = binding.input(product_.b);
     a->c = binding.output(0);
     if (a->has_start) a->start = binding.input(product_.start);
-    *fn = [](const void* s, const mge_run* run) { return LaunchPlain(*static_cast<const PlainArgs*>(s), run); };
+    *step = StepFn::Of<LaunchPlain>();
     return {};
   }
 

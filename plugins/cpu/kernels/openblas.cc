@@ -88,13 +88,13 @@ class OpenblasKernel : public Kernel {
     args_.row_chunks = p.size.batch >= 8 ? 1 : std::clamp<int64_t>(m / 64, 1, 8);
   }
   uint32_t args_bytes() const override { return sizeof(Args); }
-  Result Bind(const Binding& binding, void* args, mge_step_fn* fn) override {
+  Result Bind(const Binding& binding, void* args, StepFn* step) override {
     auto* a = new (args) Args(args_);
     a->a = binding.input(product_.a);
     a->b = binding.input(product_.b);
     a->c = binding.output(0);
     if (a->has_start) a->start = binding.input(product_.start);
-    *fn = [](const void* s, const mge_run* run) { return Launch(*static_cast<const Args*>(s), run); };
+    *step = StepFn::Of<Launch>();
     return {};
   }
 

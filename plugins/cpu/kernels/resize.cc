@@ -107,9 +107,8 @@ struct Tap {
 };
 
 template <typename T>
-mge_code LaunchLinear(const void* args, const mge_run* run) {
+mge_code LaunchLinear(const LinearHeader& h, const mge_run* run) {
   using C = Compute<T>;
-  auto& h = *static_cast<const LinearHeader*>(args);
   auto* taps = reinterpret_cast<const Tap*>(&h + 1);
   auto* x = At<const T>(run, h.x);
   auto* y = At<T>(run, h.y);
@@ -212,23 +211,23 @@ Result BuildLinear(const Node& n, bool channels_last, Linear* out) {
 
 class LinearKernel : public Kernel {
  public:
-  LinearKernel(Linear linear, int input, mge_step_fn fn) : linear_(std::move(linear)), input_(input), fn_(fn) {}
+  LinearKernel(Linear linear, int input, StepFn step) : linear_(std::move(linear)), input_(input), step_(step) {}
   uint32_t args_bytes() const override {
     return static_cast<uint32_t>(sizeof(LinearHeader) + linear_.taps.size() * sizeof(Tap));
   }
-  Result Bind(const Binding& b, void* args, mge_step_fn* fn) override {
+  Result Bind(const Binding& b, void* args, StepFn* step) override {
     auto* h = new (args) LinearHeader(linear_.header);
     h->x = b.input(input_);
     h->y = b.output(0);
     if (!linear_.taps.empty()) std::memcpy(static_cast<void*>(h + 1), linear_.taps.data(), linear_.taps.size() * sizeof(Tap));
-    *fn = fn_;
+    *step = step_;
     return {};
   }
 
  private:
   Linear linear_;
   int input_;
-  mge_step_fn fn_;
+  StepFn step_;
 };
 
 void Offer(const Problem& p, Offers& offers) {
@@ -270,9 +269,9 @@ KernelPtr Make(const Problem& p, const Candidate& c) {
   }
   Linear linear;
   if (!BuildLinear(n, last, &linear).ok()) return nullptr;
-  mge_step_fn fn = nullptr;
-  DispatchFloating(n.input(0).dtype(), [&](auto tag) { fn = LaunchLinear<typename decltype(tag)::type>; });
-  return std::make_unique<LinearKernel>(std::move(linear), p.operand(0, 0), fn);
+  StepFn step;
+  DispatchFloating(n.input(0).dtype(), [&](auto tag) { step = StepFn::Of<LaunchLinear<typename decltype(tag)::type>>(); });
+  return std::make_unique<LinearKernel>(std::move(linear), p.operand(0, 0), step);
 }
 
 constexpr KernelRow kRows[] = {{"Resize", Offer, Make}};

@@ -24,8 +24,7 @@ void Line(const char* from, const int64_t* offsets, char* to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * static_cast<int64_t>(sizeof(T)), from + offsets[i], sizeof(T));
 }
 
-mge_code Launch(const void* args, const mge_run* run) {
-  auto& h = *static_cast<const Header*>(args);
+mge_code Launch(const Header& h, const mge_run* run) {
   auto* offsets = reinterpret_cast<const int64_t*>(&h + 1);
   auto* x = At<const char>(run, h.x);
   auto* y = At<char>(run, h.y);
@@ -64,12 +63,12 @@ class IndexMapKernel : public Kernel {
   uint32_t args_bytes() const override {
     return static_cast<uint32_t>(sizeof(Header) + offsets_.size() * sizeof(int64_t));
   }
-  Result Bind(const Binding& b, void* args, mge_step_fn* fn) override {
+  Result Bind(const Binding& b, void* args, StepFn* step) override {
     auto* h = new (args) Header(header_);
     h->x = b.input(input_);
     h->y = b.output(0);
     if (!offsets_.empty()) std::memcpy(static_cast<void*>(h + 1), offsets_.data(), offsets_.size() * sizeof(int64_t));
-    *fn = Launch;
+    *step = StepFn::Of<Launch>();
     return {};
   }
 

@@ -87,8 +87,7 @@ void RunUnits(const CopyArgs& c, const mge_run* run, const MoveHeader& h, uint64
   }
 }
 
-mge_code Launch(const void* args, const mge_run* run) {
-  auto& h = *static_cast<const MoveHeader*>(args);
+mge_code Launch(const MoveHeader& h, const mge_run* run) {
   auto* copies = reinterpret_cast<const CopyArgs*>(&h + 1);
   ForChunks(run, h.chunks, [&](uint64_t first, uint64_t last) {
     for (int32_t i = 0; i < h.count; ++i) {
@@ -112,7 +111,7 @@ class MoveKernel : public Kernel {
   uint32_t args_bytes() const override {
     return static_cast<uint32_t>(sizeof(MoveHeader) + moves_.copies_.size() * sizeof(CopyArgs));
   }
-  Result Bind(const Binding& binding, void* args, mge_step_fn* fn) override {
+  Result Bind(const Binding& binding, void* args, StepFn* step) override {
     auto* h = new (args) MoveHeader;
     h->count = static_cast<int32_t>(moves_.copies_.size());
     for (int i = 0; i < 4; ++i) h->transpose[i] = Transpose(moves_.isa_).by_bytes[i];
@@ -127,7 +126,7 @@ class MoveKernel : public Kernel {
       units += c->units;
     }
     h->chunks = SplitWork(units, units ? moves_.us_ / static_cast<double>(units) : 0);
-    *fn = Launch;
+    *step = StepFn::Of<Launch>();
     return {};
   }
 

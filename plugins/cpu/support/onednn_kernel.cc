@@ -88,7 +88,7 @@ class OnednnKernel : public Kernel {
     std::unique_ptr<State> state(static_cast<State*>(p));
     for (size_t i = 0; i < state->instances.size(); ++i) slices_[i].primitive->DestroyInstance(state->instances[i]);
   }
-  Result Bind(const Binding& b, void* args, mge_step_fn* fn) override {
+  Result Bind(const Binding& b, void* args, StepFn* step) override {
     auto* a = new (args) Args();
     a->slices = &slices_;
     a->x = b.input(places_.x);
@@ -102,7 +102,7 @@ class OnednnKernel : public Kernel {
     a->workspace = b.workspace();
     a->y_bytes = places_.y_bytes;
     a->state = b.state_index();
-    *fn = [](const void* s, const mge_run* run) { return Launch(*static_cast<const Args*>(s), run); };
+    *step = StepFn::Of<Launch>();
     return {};
   }
 

@@ -86,6 +86,6 @@ class Program {
   double serial_us_ = 0;
 };
 
-mge_code LaunchProgram(const void* args, const mge_run* run);
+mge_code LaunchProgram(const ProgramHeader& header, const mge_run* run);
 
 }  // namespace mge::cpu

@@ -13,11 +13,10 @@ struct View {
   const ProgramStep* steps;
 };
 
-View ViewOf(const void* args) {
-  auto* h = static_cast<const ProgramHeader*>(args);
-  auto* operands = reinterpret_cast<const ProgramOperand*>(h + 1);
-  auto* outputs = operands + h->operands;
-  return {*h, operands, outputs, reinterpret_cast<const ProgramStep*>(outputs + h->outputs)};
+View ViewOf(const ProgramHeader& h) {
+  auto* operands = reinterpret_cast<const ProgramOperand*>(&h + 1);
+  auto* outputs = operands + h.operands;
+  return {h, operands, outputs, reinterpret_cast<const ProgramStep*>(outputs + h.outputs)};
 }
 
 template <typename T>
@@ -139,8 +138,8 @@ void RunTiles(const View& v, const mge_run* run, uint64_t first, uint64_t last) 
 
 }  // namespace
 
-mge_code LaunchProgram(const void* args, const mge_run* run) {
-  View v = ViewOf(args);
+mge_code LaunchProgram(const ProgramHeader& header, const mge_run* run) {
+  View v = ViewOf(header);
   if (v.h.total == 0) return MGE_OK;
   ForChunks(run, v.h.chunks, [&](uint64_t first, uint64_t last) { RunTiles(v, run, first, last); });
   return MGE_OK;

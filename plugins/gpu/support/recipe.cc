@@ -35,11 +35,9 @@ void* Resolve(const mge_run* run, const BoundPointer& p) {
   return p.kind == Operand::kFault ? static_cast<void*>(FaultOf(run)) : At<void>(run, p.slot);
 }
 
-mge_code Run(const void* bound, const mge_run* run) {
-  auto* at = static_cast<const char*>(bound);
-  uint64_t steps = reinterpret_cast<const Header*>(at)->steps;
-  at += Aligned(sizeof(Header));
-  for (uint64_t i = 0; i < steps; ++i) {
+mge_code Run(const Header& bound, const mge_run* run) {
+  auto* at = reinterpret_cast<const char*>(&bound) + Aligned(sizeof(Header));
+  for (uint64_t i = 0; i < bound.steps; ++i) {
     auto& head = *reinterpret_cast<const StepHead*>(at);
     auto* pointers = reinterpret_cast<const BoundPointer*>(at + sizeof(StepHead));
     mge_code code;
@@ -76,7 +74,7 @@ class RecipeKernel : public Kernel {
     return static_cast<uint32_t>(bytes);
   }
   uint64_t workspace_bytes() const override { return recipe_.workspace_; }
-  Result Bind(const Binding& binding, void* args, mge_step_fn* fn) override {
+  Result Bind(const Binding& binding, void* args, StepFn* step) override {
     auto* at = static_cast<char*>(args);
     new (at) Header{recipe_.steps_.size(), 0};
     at += Aligned(sizeof(Header));
@@ -88,7 +86,7 @@ class RecipeKernel : public Kernel {
       if (!s.args.empty()) std::memcpy(at + ArgsOffset(s.pointers.size()), s.args.data(), s.args.size());
       at += head->next;
     }
-    *fn = Run;
+    *step = StepFn::Of<Run>();
     return {};
   }
 

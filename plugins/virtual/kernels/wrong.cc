@@ -17,24 +17,25 @@ struct Args {
   Output outputs[1];  // `count` of them
 };
 
+mge_code FillWithZeros(const Args& args, const mge_run* run) {
+  for (uint64_t i = 0; i < args.count; ++i) {
+    const Output& o = args.outputs[i];
+    if (mge_code code = gpu::EnqueueFill(run, At<void>(run, o.slot), 0, o.bytes); code != MGE_OK) return code;
+  }
+  return MGE_OK;
+}
+
 class Wrong : public Kernel {
  public:
   explicit Wrong(const Problem& p) {
     for (int i = 0; i < p.output_count(); ++i) bytes_.push_back(p.output(i).bytes());
   }
   uint32_t args_bytes() const override { return static_cast<uint32_t>(sizeof(Args) + bytes_.size() * sizeof(Output)); }
-  Result Bind(const Binding& binding, void* memory, mge_step_fn* fn) override {
+  Result Bind(const Binding& binding, void* memory, StepFn* step) override {
     auto* args = static_cast<Args*>(memory);
     args->count = bytes_.size();
     for (size_t i = 0; i < bytes_.size(); ++i) args->outputs[i] = {binding.output(static_cast<int>(i)), bytes_[i]};
-    *fn = [](const void* a, const mge_run* run) -> mge_code {
-      const auto* args = static_cast<const Args*>(a);
-      for (uint64_t i = 0; i < args->count; ++i) {
-        const Output& o = args->outputs[i];
-        if (mge_code code = gpu::EnqueueFill(run, At<void>(run, o.slot), 0, o.bytes); code != MGE_OK) return code;
-      }
-      return MGE_OK;
-    };
+    *step = StepFn::Of<FillWithZeros>();
     return {};
   }
 

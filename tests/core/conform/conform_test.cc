@@ -501,6 +501,7 @@ TEST(Mutants, ThoseThatShareScratchAreNamedEveryTime) {
 
 TEST(Mutants, ASampleIsNamed) {
   std::vector<std::string> sample = {"workspace_lies",    "one_byte_too_far",  "ignores_wait",
+                                     "throws_when_stopped", "fails_when_split",
                                      "leaks_reservation", "not_deterministic", "crashes_on_bad_index",
                                      "leaves_memory",     "device_leak",       "assigns_whole",
                                      "malformed_offer",   "fuses_wrong",       "throws_without_memory",

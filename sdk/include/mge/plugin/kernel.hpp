@@ -114,7 +114,30 @@ class Binding {
   [[maybe_unused]] int inputs_, outputs_;  // how many: for assert()
 };
 
-// A prepared candidate. Immutable once made; bind() may be called several times.
+// The function of a step, made of a Launch(const Args&, const mge_run*) that answers a code or a Result:
+//   *step = StepFn::Of<Launch>();
+// What Launch throws becomes an error. No other function can be put here, so that no exception crosses the boundary.
+class StepFn {
+ public:
+  constexpr StepFn() = default;
+  template <auto kLaunch>
+  static constexpr StepFn Of() {
+    using Args = decltype(ArgsOf(kLaunch));
+    StepFn step;
+    step.fn_ = [](const void* args, const mge_run* run) noexcept {
+      return Guard(run->error, [&] { return kLaunch(*static_cast<Args>(args), run); });
+    };
+    return step;
+  }
+  mge_step_fn get() const { return fn_; }
+
+ private:
+  template <typename R, typename Args>
+  static const Args* ArgsOf(R (*)(const Args&, const mge_run*));
+  mge_step_fn fn_ = nullptr;
+};
+
+// A prepared candidate. Immutable once made; Bind() may be called several times.
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -123,7 +146,8 @@ class Kernel {
   // Size of the packed form of constant input i; 0: taken as it is.
   virtual uint64_t prepack_bytes(int) const { return 0; }
   virtual Result Prepack(int, const void*, void*) { return {MGE_UNIMPLEMENTED, "this kernel packs nothing"}; }
-  virtual Result Bind(const Binding& binding, void* args, mge_step_fn* fn) = 0;
+  // Writes what a launch reads into `args`, of args_bytes(), and names the launch.
+  virtual Result Bind(const Binding& binding, void* args, StepFn* step) = 0;
   // State of one plan instance (used by one run at a time).
   virtual bool has_state() const { return false; }
   virtual Result CreateState(void** out) {
@@ -191,12 +215,10 @@ class SimpleKernel : public Kernel {
   SimpleKernel(MakeArgs make, uint64_t workspace) : make_(std::move(make)), workspace_(workspace) {}
   uint32_t args_bytes() const override { return sizeof(Args); }
   uint64_t workspace_bytes() const override { return workspace_; }
-  Result Bind(const Binding& binding, void* args, mge_step_fn* fn) override {
+  Result Bind(const Binding& binding, void* args, StepFn* step) override {
     static_assert(std::is_trivially_destructible_v<Args>);
     new (args) Args(make_(binding));
-    *fn = [](const void* a, const mge_run* run) noexcept {
-      return Guard(run->error, [&] { return Launch(*static_cast<const Args*>(a), run); });
-    };
+    *step = StepFn::Of<Launch>();
     return {};
   }
 
@@ -298,7 +320,12 @@ struct KernelTable {
     return Guard(error, [&] { return Of(k)->Prepack(static_cast<int>(input), source, destination); });
   }
   static mge_code Bind(mge_kernel* k, const mge_binding* binding, void* args, mge_step_fn* fn, mge_error* error) noexcept {
-    return Guard(error, [&] { return Of(k)->Bind(Binding(binding, Of(k)->inputs, Of(k)->outputs), args, fn); });
+    return Guard(error, [&] {
+      StepFn step;
+      Result r = Of(k)->Bind(Binding(binding, Of(k)->inputs, Of(k)->outputs), args, &step);
+      if (r.ok()) *fn = step.get();
+      return r;
+    });
   }
   static mge_code StateCreate(mge_kernel* k, void** out, mge_error* error) noexcept {
     return Guard(error, [&] { return Of(k)->CreateState(out); });

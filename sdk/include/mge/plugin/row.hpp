@@ -109,11 +109,9 @@ class StructKernel : public Kernel {
     if constexpr (requires { &K::Prepack; }) return kernel_.Prepack(input, source, destination);
     return Kernel::Prepack(input, source, destination);
   }
-  Result Bind(const Binding& binding, void* args, mge_step_fn* fn) override {
+  Result Bind(const Binding& binding, void* args, StepFn* step) override {
     (new (args) K(kernel_))->Bind(binding);
-    *fn = [](const void* a, const mge_run* run) noexcept {
-      return Guard(run->error, [&] { return static_cast<const K*>(a)->Launch(run); });
-    };
+    *step = StepFn::Of<Launch>();
     return {};
   }
   bool has_state() const override {
@@ -128,6 +126,7 @@ class StructKernel : public Kernel {
   }
 
  private:
+  static auto Launch(const K& kernel, const mge_run* run) { return kernel.Launch(run); }
   K kernel_;
   uint64_t bound_;
 };

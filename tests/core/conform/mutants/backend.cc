@@ -108,6 +108,27 @@ mge_code PrepareOrInternal(mge_device* device, const mge_problem* problem, const
   return code == MGE_RESOURCE_EXHAUSTED ? mge_code{MGE_INTERNAL} : code;
 }
 
+// A step that throws, around that of the SDK, which does not: the arguments of the latter lie behind its own.
+struct ThrowingArgs {
+  alignas(16) mge_step_fn inner;
+};
+mge_code PrepareThrowing(mge_device* device, const mge_problem* problem, const mge_candidate* candidate, mge_prepared* out,
+                         mge_error* error) noexcept {
+  mge_code code = mge::internal::Tables<Backend>::kKernel.prepare(device, problem, candidate, out, error);
+  if (code == MGE_OK) out->args_bytes += sizeof(ThrowingArgs);
+  return code;
+}
+mge_code BindThrowing(mge_kernel* kernel, const mge_binding* binding, void* args, mge_step_fn* step, mge_error* error) noexcept {
+  auto* own = new (args) ThrowingArgs();
+  *step = [](const void* a, const mge_run* run) {
+    auto* throwing = static_cast<const ThrowingArgs*>(a);
+    mge_code code = throwing->inner(throwing + 1, run);
+    if (code == MGE_CANCELLED && run->width > 1) throw mge::RunStopped();
+    return code;
+  };
+  return mge::internal::Tables<Backend>::kKernel.bind(kernel, binding, own + 1, &own->inner, error);
+}
+
 const mge_plugin& Plugin() {
   static mge_device_api device = mge::internal::Tables<Backend>::kDevice;
   static mge_kernel_api kernel = mge::internal::Tables<Backend>::kKernel;
@@ -125,6 +146,7 @@ const mge_plugin& Plugin() {
     if (Is("throws_without_memory") || Is("null_without_memory") || Is("loses_without_memory"))
       queue.fence_create = CreateFence;
     if (Is("out_of_memory_for_good")) queue.create = CreateQueue;
+    if (Is("throws_when_stopped")) kernel.prepare = PrepareThrowing, kernel.bind = BindThrowing;
     if (Is("internal_without_memory")) kernel.prepare = PrepareOrInternal;
     p.device = &device;
     p.kernel = &kernel;
