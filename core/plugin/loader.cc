@@ -73,10 +73,12 @@ void JudgeLack(PluginFile& file, VerdictCode code, std::string reason) {
 // What dlopen says, in words of the user's. "libfoo.so.1: cannot open shared object file: No such
 // file or directory"
 void JudgeOpenFailure(PluginFile& file, std::string text) {
-  if (text.ends_with(std::strerror(ENOMEM)) || text.ends_with("out of memory")) {
-    return JudgeLack(file, VerdictCode::kOutOfMemory, fmt::format("it cannot be opened: {}", text));
-  }
   constexpr std::string_view kNoFile = ": cannot open shared object file: No such file";
+  // The dynamic linker says so too of a file that is there, if it has no memory for its name.
+  const bool there = text.starts_with(fmt::format("{}{}", file.path, kNoFile)) && access(file.path.c_str(), F_OK) == 0;
+  if (there || text.ends_with(std::strerror(ENOMEM)) || text.ends_with("out of memory")) {
+    return JudgeLack(file, VerdictCode::kOutOfMemory, fmt::format("it cannot be opened for lack of memory: {}", text));
+  }
   constexpr std::string_view kNoSymbol = "undefined symbol: ";
   constexpr std::string_view kNoVersion = ": version `";
   if (size_t at = text.find(kNoFile); at != std::string::npos && !text.starts_with(file.path)) {
