@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "core/base/file.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
@@ -21,13 +23,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMaxLine = 1 << 20;
 
-// One end of a pipe that is read without waiting.
+// One end of a pipe, borrowed, that is read without waiting.
 class Stream {
  public:
   explicit Stream(int fd) : fd_(fd) { fcntl(fd_, F_SETFL, O_NONBLOCK); }
-  ~Stream() { close(fd_); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
 
   int fd() const { return open_ ? fd_ : -1; }
 
@@ -57,30 +56,44 @@ class Stream {
   std::string text_;
 };
 
+// The end to write is above the numbers that the child gets, so that none of them is another's there.
 struct Pipe {
-  int ends[2] = {-1, -1};
-  bool Open() { return pipe2(ends, O_CLOEXEC) == 0; }
+  Fd to_read, to_write;
+  int Open() {  // errno, or 0
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return errno;
+    to_read = Fd(ends[0]);
+    Fd low(ends[1]);
+    to_write = Fd(fcntl(low.get(), F_DUPFD_CLOEXEC, kReportFd + 1));
+    return to_write.valid() ? 0 : errno;
+  }
 };
 
-// Between fork() and execv() only what a signal handler may call: another thread may hold any lock.
-pid_t Spawn(const std::vector<std::string>& arguments, int report, int errors) {
+// In a process group of its own. errno, or 0.
+int Spawn(const std::vector<std::string>& arguments, int report, int errors, pid_t* child) {
   std::vector<char*> argv;
   for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
-  pid_t child = fork();
-  if (child != 0) return child;
-  setpgid(0, 0);
-  int in = open("/dev/null", O_RDONLY), out = open("/dev/null", O_WRONLY);
-  bool ready = dup2(in, 0) == 0 && dup2(out, 1) == 1 && dup2(errors, 2) == 2 && dup2(report, kReportFd) == kReportFd;
-  if (ready) execv("/proc/self/exe", argv.data());
-  _exit(127);
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t group;
+  if (int error = posix_spawn_file_actions_init(&files)) return error;
+  if (int error = posix_spawnattr_init(&group)) return error;
+  int error = posix_spawnattr_setflags(&group, POSIX_SPAWN_SETPGROUP);
+  if (!error) error = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  if (!error) error = posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+  if (!error) error = posix_spawn_file_actions_adddup2(&files, errors, 2);
+  if (!error) error = posix_spawn_file_actions_adddup2(&files, report, kReportFd);
+  if (!error) error = posix_spawn(child, "/proc/self/exe", &files, &group, argv.data(), environ);
+  posix_spawnattr_destroy(&group);
+  posix_spawn_file_actions_destroy(&files);
+  return error;
 }
 
 }  // namespace
 
 std::string ChildEnd::Describe() const {
   std::string out;
-  if (!started) return "a child process could not be started";
+  if (not_started != 0) return fmt::format("a child process could not be started: {}", strerror(not_started));
   if (timed_out) {
     out = "it did not answer";
   } else if (signal != 0) {
@@ -95,15 +108,14 @@ ChildEnd RunSelf(const std::vector<std::string>& arguments, double limit_s,
                  const std::function<void(std::string_view)>& line) {
   ChildEnd end;
   Pipe report, errors;
-  if (!report.Open() || !errors.Open()) return end;
-  // Above the numbers that the child gets, so that no dup2 there hits one of them.
-  int report_end = fcntl(report.ends[1], F_DUPFD_CLOEXEC, 10), errors_end = fcntl(errors.ends[1], F_DUPFD_CLOEXEC, 10);
-  pid_t child = Spawn(arguments, report_end, errors_end);
-  for (int fd : {report.ends[1], errors.ends[1], report_end, errors_end}) close(fd);
-  Stream lines(report.ends[0]), talk(errors.ends[0]);
-  if (child < 0) return end;
-  setpgid(child, child);  // here too, so that it holds before anything is killed
-  end.started = true;
+  pid_t child = -1;
+  end.not_started = report.Open();
+  if (!end.not_started) end.not_started = errors.Open();
+  if (!end.not_started) end.not_started = Spawn(arguments, report.to_write.get(), errors.to_write.get(), &child);
+  if (end.not_started) return end;
+  report.to_write = Fd();
+  errors.to_write = Fd();
+  Stream lines(report.to_read.get()), talk(errors.to_read.get());
 
   auto limit = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit_s));
   Clock::time_point deadline = Clock::now() + limit;

@@ -12,12 +12,12 @@ namespace mge::cli {
 inline constexpr int kReportFd = 3;  // where the child writes its lines
 
 struct ChildEnd {
-  bool started = false;
+  int not_started = 0;     // errno, if there was no child
   bool timed_out = false;  // killed by us
   int exit_code = -1;      // if it left
   int signal = 0;          // if it was killed
   std::string last_words;  // the last line that it wrote to stderr
-  bool fine() const { return started && !timed_out && exit_code == 0; }
+  bool fine() const { return not_started == 0 && !timed_out && exit_code == 0; }
   std::string Describe() const;  // "it was killed by signal 11 (Segmentation fault)"
 };
 

@@ -33,7 +33,7 @@ void Probe(const Globals& globals, const Options& o, Json& row) {
   std::vector<std::string> arguments = {"mge", "doctor", "--probe", path};
   for (const std::string& s : globals.settings) arguments.insert(arguments.end(), {"--set", s});
   for (const std::string& f : globals.config_files) arguments.insert(arguments.end(), {"--config", f});
-  std::string stage{kStart};
+  std::string stage;
   ChildEnd end = RunSelf(arguments, o.timeout_s, [&](std::string_view line) {
     Json said = Json::parse(line, nullptr, false);
     if (!said.is_object()) return;
@@ -55,10 +55,16 @@ void Probe(const Globals& globals, const Options& o, Json& row) {
 
   std::string what = end.timed_out ? fmt::format("it did not answer within {} s", o.timeout_s) : end.Describe();
   if (end.timed_out && !end.last_words.empty()) what += fmt::format("; its last words: {}", end.last_words);
+  if (stage.empty()) {  // nothing of the backend has run
+    row["code"] = "not_probed";
+    row["reason"] = fmt::format("it could not be tried: {}, before anything of the backend ran", what);
+    row["fix"] = "run mge doctor where a process may have more (ulimit -n, -u and -v say how much)";
+    return;
+  }
   row["code"] = end.timed_out ? "timed_out" : "crashed";
   row["reason"] = fmt::format("{} while {}", what, stage);
   row["fix"] = fmt::format("report it to the author of backend '{}', or remove the file", Text(row["name"]));
-  if (stage != kStart || !end.started) return;
+  if (stage != kStart) return;
   row["verdict"] = "refused";
   row["code"] = "quarantined";
   if (Status s = Plugins::Quarantine(OptionsOf(globals), path, Text(row["reason"])); !s.ok()) {

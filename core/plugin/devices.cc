@@ -225,6 +225,11 @@ absl::Status Devices::Unusable(const DeviceName& name, std::string why, std::str
 absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where) const {
   std::string cls = name.cls == "multithread" || name.cls == "cpu_pinned" ? "cpu" : name.cls;
   const bool any = cls == "xpu";
+  for (const PluginFile& file : files_) {
+    if (file.code != VerdictCode::kOutOfMemory || !(any || Contains(file.classes, cls))) continue;
+    return Fail(errors::kOutOfMemory, fmt::format("device '{}' cannot be used", name.ToString()),
+                {.what = fmt::format("{}: {}", file.path, file.reason), .where = std::string(where), .fix = file.fix});
+  }
   std::string why =
       any ? "no backend offers a device that may be taken without being named"
           : fmt::format("no backend that drives devices of class '{}' is loaded", cls);
@@ -396,7 +401,7 @@ absl::StatusOr<Resolution> Devices::Resolve(const DeviceSpec& spec, std::string_
   if (!out.devices.empty()) return out;
   if (spec.alternatives.size() == 1) return first;
   ErrorParts parts = PartsOf(first);
-  return Fail(errors::kDeviceUnusable,
+  return Fail(KindOf(first) == ErrorKind::kMemory ? errors::kOutOfMemory : errors::kDeviceUnusable,
               fmt::format("none of the devices '{}' can be used", spec.ToString()),
               {.what = fmt::format("{}", fmt::join(out.passed_over, "; ")),
                .where = parts.where,

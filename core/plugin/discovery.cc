@@ -12,6 +12,7 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "core/base/file.h"
@@ -29,8 +30,10 @@ FileIdentity IdentityOf(const struct stat& st) {
           static_cast<int64_t>(st.st_ctim.tv_sec) * 1'000'000'000 + st.st_ctim.tv_nsec};
 }
 
+// Empty if there is none.
 std::string RealPath(const std::string& path) {
   char* resolved = realpath(path.c_str(), nullptr);
+  if (!resolved && errno == ENOMEM) throw std::bad_alloc();
   if (!resolved) return {};
   std::string out = resolved;
   std::free(resolved);
@@ -45,6 +48,7 @@ constexpr std::string_view kTrustFix =
 std::vector<std::string> LibrariesIn(const std::string& path) {
   std::vector<std::string> names;
   DIR* dir = opendir(path.c_str());
+  if (!dir && errno == ENOMEM) throw std::bad_alloc();
   if (!dir) return names;
   while (const dirent* entry = readdir(dir)) {
     std::string_view name = entry->d_name;

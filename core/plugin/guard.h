@@ -14,20 +14,19 @@
 
 namespace mge {
 
+// Inside of a handler: what a backend threw, as it should have reported it. A std::bad_alloc says that the process has no
+// memory, whoever asked for it; anything else is MGE_INTERNAL.
+mge_code CodeOfThrown(mge_error& error) noexcept;
+
 // f(mge_error*) answers a code. The contract forbids to throw; a backend that does is told so, and
 // the process lives on.
 template <typename F>
-mge_code CallBackend(mge_error& error, F&& f) {
+mge_code CallBackend(mge_error& error, F&& f) noexcept {
   try {
-    mge_code code = f(&error);
-    error.code = code;
-    return code;
-  } catch (const std::exception& e) {
-    error.text = std::string("the backend threw an exception across the boundary: ") + e.what();
+    return error.code = f(&error);
   } catch (...) {
-    error.text = "the backend threw something across the boundary";
+    return CodeOfThrown(error);
   }
-  return error.code = MGE_INTERNAL;
 }
 
 // The other way: a function of a table that the host hands to a backend. f() answers a status; what it throws becomes one.

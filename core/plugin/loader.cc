@@ -7,10 +7,13 @@
 
 #include <algorithm>
 #include <boost/dll/shared_library.hpp>
+#include <cerrno>
 #include <condition_variable>
 #include <cstddef>
+#include <cstring>
 #include <list>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -54,16 +57,30 @@ struct Process {
   std::list<Library> libraries;
 };
 
-// Not destroyed at exit: backends may still be in use by other threads then.
+// Not destroyed at exit: backends may still be in use by other threads then. It takes no memory: a destructor asks for it.
 Process& TheProcess() {
-  static Process* process = new Process;
+  alignas(Process) static std::byte memory[sizeof(Process)];
+  static Process* process = new (memory) Process;
   return *process;
+}
+
+// What a machine lacks is no fault of the file.
+void JudgeLack(PluginFile& file, VerdictCode code, std::string reason) {
+  Judge(file, Verdict::kSkipped, code, std::move(reason),
+        code == VerdictCode::kUnavailable
+            ? "install the driver that it needs, if this machine has such a device"
+            : "end other programs, or raise the limit of this one (ulimit -v, its control group), and try again");
 }
 
 // What dlopen says, in words of the user's. "libfoo.so.1: cannot open shared object file: No such
 // file or directory"
 void JudgeOpenFailure(PluginFile& file, std::string text) {
-  constexpr std::string_view kNoFile = ": cannot open shared object file";
+  constexpr std::string_view kNoFile = ": cannot open shared object file: No such file";
+  // The dynamic linker says so too of a file that is there, if it has no memory for its name.
+  const bool there = text.starts_with(fmt::format("{}{}", file.path, kNoFile)) && access(file.path.c_str(), F_OK) == 0;
+  if (there || text.ends_with(std::strerror(ENOMEM)) || text.ends_with("out of memory")) {
+    return JudgeLack(file, VerdictCode::kOutOfMemory, fmt::format("it cannot be opened for lack of memory: {}", text));
+  }
   constexpr std::string_view kNoSymbol = "undefined symbol: ";
   constexpr std::string_view kNoVersion = ": version `";
   if (size_t at = text.find(kNoFile); at != std::string::npos && !text.starts_with(file.path)) {
@@ -147,6 +164,12 @@ struct DeviceCollector {
   }
 };
 
+// The verdict on a backend that answers an error: `fault`, unless it is the machine that lacks something.
+VerdictCode VerdictOn(mge_code code, VerdictCode fault) {
+  if (code == MGE_UNAVAILABLE) return VerdictCode::kUnavailable;
+  return code == MGE_RESOURCE_EXHAUSTED ? VerdictCode::kOutOfMemory : fault;
+}
+
 // Asks a started backend for its devices. A code that is not kOk comes with a reason.
 std::pair<VerdictCode, std::string> Enumerate(const mge_plugin& plugin,
                                               const std::vector<std::string>& classes,
@@ -161,8 +184,7 @@ std::pair<VerdictCode, std::string> Enumerate(const mge_plugin& plugin,
       CallBackend(error, [&](mge_error* e) { return plugin.device->enumerate(&sink, e); });
   collector.deferred.Rethrow();
   if (code == MGE_UNAVAILABLE) return {VerdictCode::kUnavailable, TextOfBackend(code, error)};
-  if (code != MGE_OK)
-    return {VerdictCode::kBadDevice, "it cannot list its devices: " + TextOfBackend(code, error)};
+  if (code != MGE_OK) return {VerdictOn(code, VerdictCode::kBadDevice), "it cannot list its devices: " + TextOfBackend(code, error)};
   if (!collector.bad.empty()) return {VerdictCode::kBadDevice, collector.bad};
   out = std::move(collector.devices);
   return {VerdictCode::kOk, {}};
@@ -170,6 +192,12 @@ std::pair<VerdictCode, std::string> Enumerate(const mge_plugin& plugin,
 
 std::string AuthorFix(const PluginFile& file) {
   return fmt::format("report it to the author of backend '{}' (`mge sdk test FILE` says more), or remove the file", file.name);
+}
+
+void JudgeFailure(PluginFile& file, VerdictCode code, std::string reason) {
+  const bool lack = code == VerdictCode::kUnavailable || code == VerdictCode::kOutOfMemory;
+  if (lack) return JudgeLack(file, code, std::move(reason));
+  Judge(file, Verdict::kRefused, code, std::move(reason), AuthorFix(file));
 }
 
 // The entry of an open library asked for its tables; nullptr with a verdict in `file`.
@@ -189,6 +217,10 @@ std::unique_ptr<const BackendTables> Query(const Library& library, const FoundPl
   mge_query_out out = {sizeof(out), 0, nullptr, {nullptr, 0}};
   mge_error error;
   mge_code code = CallBackend(error, [&](mge_error*) { return query(&in, &out); });
+  if (code == MGE_RESOURCE_EXHAUSTED) {
+    JudgeLack(file, VerdictCode::kOutOfMemory, "it cannot be asked for its table: " + TextOfBackend(code, error));
+    return nullptr;
+  }
   if (code != MGE_OK) {
     if (error.text.empty()) error.text = CopyText(out.reason);
     return refuse(VerdictCode::kQueryRefused,
@@ -401,21 +433,14 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
   mge_code code = Start(*plugin, backend->host(), error);
   started = code == MGE_OK;
   if (!started) {
-    bool absent = code == MGE_UNAVAILABLE;
-    Judge(file, absent ? Verdict::kSkipped : Verdict::kRefused,
-          absent ? VerdictCode::kUnavailable : VerdictCode::kStartFailed,
-          (absent ? "" : "it does not start: ") + TextOfBackend(code, error),
-          absent ? "install the driver that it needs, if this machine has such a device"
-                 : AuthorFix(file));
+    JudgeFailure(file, VerdictOn(code, VerdictCode::kStartFailed),
+                 (code == MGE_UNAVAILABLE ? "" : "it does not start: ") + TextOfBackend(code, error));
     return nullptr;
   }
   auto [verdict, reason] = Enumerate(*plugin, found.note.classes, backend->devices_);
   backend->services_->Detach(backend.get());
   if (verdict != VerdictCode::kOk) {
-    bool absent = verdict == VerdictCode::kUnavailable;
-    Judge(file, absent ? Verdict::kSkipped : Verdict::kRefused, verdict, reason,
-          absent ? "install the driver that it needs, if this machine has such a device"
-                 : AuthorFix(file));
+    JudgeFailure(file, verdict, std::move(reason));
     return nullptr;
   }
   Judge(file, Verdict::kLoaded, VerdictCode::kOk, "");
@@ -432,12 +457,12 @@ absl::StatusOr<std::shared_ptr<Backend>> Backend::FromTable(const mge_plugin* pl
                                                             std::vector<std::string> classes,
                                                             const ComputeFunctions& compute) {
   std::string name = CopyText(plugin->name);
-  auto fail = [&](std::string why) {
-    return Fail(errors::kPluginRefused, fmt::format("the built-in backend '{}' is refused", name),
-                {.what = std::move(why)});
+  auto fail = [&](VerdictCode code, std::string why) {
+    return Fail(code == VerdictCode::kOutOfMemory ? errors::kOutOfMemory : errors::kPluginRefused,
+                fmt::format("the built-in backend '{}' does not start", name), {.what = std::move(why)});
   };
   auto tables = std::make_unique<BackendTables>();
-  if (std::string why = tables->Read(*plugin); !why.empty()) return fail(why);
+  if (std::string why = tables->Read(*plugin); !why.empty()) return fail(VerdictCode::kBadTable, why);
   std::shared_ptr<Backend> backend(new Backend);
   backend->name_ = name;
   backend->version_ = CopyText(plugin->version);
@@ -446,10 +471,10 @@ absl::StatusOr<std::shared_ptr<Backend>> Backend::FromTable(const mge_plugin* pl
   backend->services_ = std::make_unique<HostServices>(name, compute);
   mge_error error;
   if (mge_code code = Start(*plugin, backend->host(), error); code != MGE_OK)
-    return fail(TextOfBackend(code, error));
+    return fail(VerdictOn(code, VerdictCode::kStartFailed), TextOfBackend(code, error));
   backend->started_in_ = getpid();
   auto [verdict, reason] = Enumerate(*plugin, classes, backend->devices_);
-  if (verdict != VerdictCode::kOk) return fail(reason);
+  if (verdict != VerdictCode::kOk) return fail(verdict, reason);
   return backend;
 }
 

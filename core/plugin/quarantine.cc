@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <new>
 #include <system_error>
 
 #include "core/base/errors.h"
@@ -64,7 +65,9 @@ std::optional<Quarantine::Entry> Quarantine::Find(const std::string& key) const 
 
 std::vector<Quarantine::Entry> Quarantine::All() const {
   std::vector<Entry> out;
-  DIR* dir = directory_.empty() ? nullptr : opendir(directory_.c_str());
+  if (directory_.empty()) return out;
+  DIR* dir = opendir(directory_.c_str());
+  if (!dir && errno == ENOMEM) throw std::bad_alloc();
   if (!dir) return out;
   while (const dirent* row = readdir(dir)) {
     if (std::optional<Entry> entry = Find(row->d_name)) out.push_back(*std::move(entry));

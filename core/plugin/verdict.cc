@@ -37,6 +37,7 @@ constexpr std::string_view kCodeNames[] = {
     "bad_setting",
     "start_failed",
     "unavailable",
+    "out_of_memory",
     "bad_device",
 };
 static_assert(std::size(kCodeNames) == static_cast<size_t>(VerdictCode::kBadDevice) + 1);

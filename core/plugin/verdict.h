@@ -43,6 +43,7 @@ enum class VerdictCode {
   kBadSetting,
   kStartFailed,
   kUnavailable,       // the backend cannot work here: no driver, no hardware
+  kOutOfMemory,       // there is none for its start at present
   kBadDevice,         // enumerate fails, or describes devices that cannot be
 };
 

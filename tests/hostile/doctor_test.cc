@@ -117,6 +117,28 @@ TEST(Doctor, WhatOnlyFailsOrThrowsIsRefusedWithoutQuarantine) {
               HasSubstr("thrown by the hostile backend"));
 }
 
+TEST(Doctor, ABackendThatCouldNotBeTriedIsNotBlamedForIt) {
+  int untried = 0;
+  for (int files = 6; files <= 16; ++files) {
+    HostileFolder folder;
+    folder.AddHostile("quiet");
+    Outcome o = folder.Mge(kQuick, fmt::format("prlimit --nofile={}", files));
+    EXPECT_FALSE(std::filesystem::exists(folder.state() + "/mge/quarantine")) << files << ": " << o.out;
+    const Json report = o.json();
+    if (!report.is_object() || !report.contains("plugins")) continue;  // the command itself had too few
+    for (const Json& row : report["plugins"]) {
+      EXPECT_EQ(row["quarantined"], false) << row;
+      if (row["code"] != "not_probed") continue;
+      ++untried;
+      EXPECT_EQ(o.code, 5);
+      EXPECT_EQ(row["verdict"], "accepted");
+      EXPECT_THAT(row["reason"].get<std::string>(), AllOf(HasSubstr("could not be tried"), HasSubstr("Too many open files")));
+      EXPECT_THAT(row["fix"].get<std::string>(), HasSubstr("ulimit -n"));
+    }
+  }
+  EXPECT_GT(untried, 0);
+}
+
 TEST(Doctor, AfterItsReleaseABackendIsTriedAgain) {
   HostileFolder folder;
   folder.AddHostile("start_abort");

@@ -268,9 +268,65 @@ void FailEverywhere(const std::function<Answer()>& act, const std::function<Answ
   }
 }
 
-class OutOfMemory : public testing::TestWithParam<const char*> {};
+// A runtime comes and goes with the n-th allocation failing, and then again in peace, in a child of this process. What is
+// wrong there; "" if nothing is. `reached`: whether one failed.
+std::string WhyWrongInAChild(int64_t n, bool for_ever, bool* reached) {
+  int ends[2];
+  if (pipe(ends) != 0) return "no pipe";
+  const pid_t child = fork();
+  if (child == 0) {
+    Answer answer;
+    bool there = false;
+    const bool failed = WithFailure(n, for_ever, [&] {
+      mge_runtime* runtime = nullptr;
+      answer = CreateRuntime(&runtime);
+      there = g_count >= n;
+      mge_runtime_release(runtime);
+    });
+    std::string wrong = WhyWrong(answer, there, for_ever);
+    mge_runtime* runtime = nullptr;
+    if (Answer after = CreateRuntime(&runtime); wrong.empty() && after.kind != 0) wrong = fmt::format("the next one: {}", after.text);
+    mge_runtime_release(runtime);
+    const bool told = write(ends[1], wrong.data(), wrong.size()) == static_cast<ssize_t>(wrong.size());
+    _exit(!told ? 2 : failed ? 1 : 0);
+  }
+  close(ends[1]);
+  std::string wrong(4096, '\0');
+  wrong.resize(static_cast<size_t>(std::max<ssize_t>(read(ends[0], wrong.data(), wrong.size()), 0)));
+  close(ends[0]);
+  int status = -1;
+  if (child < 0 || waitpid(child, &status, 0) != child) return "no child";
+  if (!WIFEXITED(status) || WEXITSTATUS(status) > 1) return fmt::format("the process ended with status {}", status);
+  *reached = WEXITSTATUS(status) == 1;
+  return wrong;
+}
 
-TEST_P(OutOfMemory, InTheLifeOfASessionIsATypedErrorAndTheRuntimeGoesOn) {
+TEST(OutOfMemory, WhileTheFirstRuntimeOfAProcessIsMadeIsATypedErrorAndTheNextOneIsMade) {
+  for (bool for_ever : {false, true}) {
+    bool reached = true;
+    int64_t n = 1;
+    for (; reached; n = After(n)) {
+      const std::string wrong = WhyWrongInAChild(n, for_ever, &reached);
+      ASSERT_EQ(wrong, "") << "allocation " << n << (for_ever ? " and all later ones" : "");
+    }
+    EXPECT_GT(n, 1000);
+  }
+}
+
+TEST(OutOfMemory, WhileARuntimeIsMadeIsATypedErrorAndLosesNothing) {
+  auto make = [] {
+    mge_runtime* runtime = nullptr;
+    Answer answer = CreateRuntime(&runtime);
+    g_armed = false;  // what fails is the making
+    mge_runtime_release(runtime);
+    return answer;
+  };
+  FailEverywhere(make, make);
+}
+
+class ModelOutOfMemory : public testing::TestWithParam<const char*> {};
+
+TEST_P(ModelOutOfMemory, InTheLifeOfASessionIsATypedErrorAndTheRuntimeGoesOn) {
   const std::string bytes = Model();
   mge_runtime* runtime = nullptr;
   Answer created = CreateRuntime(&runtime);
@@ -287,7 +343,7 @@ TEST_P(OutOfMemory, InTheLifeOfASessionIsATypedErrorAndTheRuntimeGoesOn) {
   mge_runtime_release(runtime);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, OutOfMemory, testing::Values("host", "cpu0", "virtual0"),
+INSTANTIATE_TEST_SUITE_P(Devices, ModelOutOfMemory, testing::Values("host", "cpu0", "virtual0"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

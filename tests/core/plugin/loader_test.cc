@@ -78,6 +78,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"fails", Verdict::kRefused, VerdictCode::kStartFailed, "no luck"},
         BadCase{"no_driver", Verdict::kSkipped, VerdictCode::kUnavailable,
                 "libfake.so.1 is not installed"},
+        BadCase{"full", Verdict::kSkipped, VerdictCode::kOutOfMemory, "no page-locked memory is left"},
+        BadCase{"hungry", Verdict::kSkipped, VerdictCode::kOutOfMemory, "no host memory left"},
         BadCase{"null_slot", Verdict::kRefused, VerdictCode::kBadTable,
                 "slot 'open' of table 'device' is NULL"},
         BadCase{"null_plugin", Verdict::kRefused, VerdictCode::kBadTable, "no table (NULL)"},
@@ -102,6 +104,20 @@ TEST(Loader, OneBadBackendNeverBreaksTheOthers) {
   EXPECT_EQ(devices->all().size(), 5u);
   EXPECT_TRUE(devices->Resolve("fake0").ok());
   EXPECT_TRUE(devices->Resolve("gpu1").ok());
+}
+
+TEST(Loader, LackOfMemoryAtAStartIsTheErrorOfItsDevicesAndOfNoOthers) {
+  for (const char* kind : {"full", "hungry"}) {
+    PluginFolder folder;
+    folder.Add(kind);
+    folder.Add("card");
+    std::unique_ptr<Devices> devices = Load({folder.path()});
+    EXPECT_TRUE(devices->Resolve("card0").ok());
+    EXPECT_EQ(ErrorId(devices->Resolve("fake0").status()), errors::kOutOfMemory.id);
+    EXPECT_EQ(ErrorId(devices->Resolve("fake0,none0").status()), errors::kOutOfMemory.id);
+    EXPECT_THAT(FormatError(devices->Resolve("fake0").status()), HasSubstr("memory"));
+    EXPECT_EQ(ErrorId(devices->Resolve("none0").status()), errors::kDeviceUnusable.id);
+  }
 }
 
 TEST(Loader, ABackendIsStoppedWithItsLastRuntimeAndMayStartAgain) {

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plugin/guard.h"
+
+#include <new>
+
+namespace mge {
+namespace {
+
+void Describe(std::string& text) {
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    text = std::string("the backend threw an exception across the boundary: ") + e.what();
+  } catch (...) {
+    text = "the backend threw something across the boundary";
+  }
+}
+
+}  // namespace
+
+mge_code CodeOfThrown(mge_error& error) noexcept {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return CodeForBackend(OutOfHostMemory(), &error);
+  } catch (...) {
+    try {
+      Describe(error.text);
+    } catch (const std::bad_alloc&) {  // the code alone says it
+      error.text.clear();
+    }
+  }
+  return error.code = MGE_INTERNAL;
+}
+
+}  // namespace mge
