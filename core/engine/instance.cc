@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/instance.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "core/base/errors.h"
 #include "core/base/exception.h"
+#include "core/plan/memory_limit.h"
 #include "core/plan/program.h"
 #include "core/plugin/host_services.h"
 #include "fmt/format.h"
 
 namespace mge {
+
 Instance::Instance(const Plan& plan) : plan_(plan), bases_(plan.base_count), late_(plan.late_count), runs_(plan.queues.size() + 1) {}
 
 absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan) {
@@ -38,12 +43,14 @@ absl::Status Instance::TakeArenas() {
   for (const Arena& arena : plan_.arenas) {
     if (arena.bytes == 0) continue;
     MGE_ASSIGN_OR_RETURN(Pool * pool, arena.device->PoolOf(arena.memory_class));
-    MGE_ASSIGN_OR_RETURN(mge_reservation memory, pool->Acquire(static_cast<uint64_t>(arena.bytes)));
-    arenas_.push_back({pool, memory});
-    bases_[arena.base] = memory.address;
+    const Budget& budget = arena.device->budget(arena.memory_class);
+    absl::StatusOr<mge_reservation> memory = pool->Acquire(static_cast<uint64_t>(arena.bytes));
+    if (!memory.ok()) return NamePlan(memory.status(), plan_, budget, BytesOf(budget));
+    arenas_.push_back({pool, &budget, *memory});
+    bases_[arena.base] = memory->address;
     if (arena.host_base == arena.base) continue;
-    MGE_RETURN_IF_ERROR(CheckHostReaches(*arena.device, memory));
-    bases_[arena.host_base] = memory.host_address;
+    MGE_RETURN_IF_ERROR(CheckHostReaches(*arena.device, *memory));
+    bases_[arena.host_base] = memory->host_address;
   }
   return absl::OkStatus();
 }
@@ -93,6 +100,12 @@ bool Instance::Over(std::chrono::nanoseconds patience) noexcept {
 int64_t Instance::arena_bytes() const {
   int64_t bytes = 0;
   for (const ArenaMemory& a : arenas_) bytes += static_cast<int64_t>(a.reservation.bytes);
+  return bytes;
+}
+
+uint64_t Instance::BytesOf(const Budget& budget) const {
+  uint64_t bytes = 0;
+  for (const ArenaMemory& a : arenas_) bytes += a.budget == &budget ? a.reservation.bytes : 0;
   return bytes;
 }
 
@@ -234,20 +247,61 @@ absl::StatusOr<std::vector<HostValue>> Instance::RunProgram(Program& program, st
   return outputs;
 }
 
+InstanceStore::Share::Share(InstanceStore& store, Budget& of) : budget(of) {
+  budget.Join(this, {[this, &store](uint32_t pressure) { return store.GiveBack(budget, pressure); },
+                     [this, &store] { return static_cast<uint64_t>(store.KeptCount()) * bytes.load(std::memory_order_relaxed); }});
+}
+
+InstanceStore::InstanceStore(const Plan& plan) : plan_(plan) {
+  for (const Arena& arena : plan.arenas) {
+    Budget& budget = arena.device->budget(arena.memory_class);
+    auto known = std::find_if(shares_.begin(), shares_.end(), [&](const Share& s) { return &s.budget == &budget; });
+    if (arena.bytes && known == shares_.end()) shares_.emplace_back(*this, budget);
+  }
+}
+
 InstanceStore::~InstanceStore() {
-  for (auto& slot : kept_) delete slot.load();
+  shares_.clear();
+  while (TakeKept()) continue;
 }
 
 bool InstanceStore::Close() { return stuck_.Reclaim(kPatience); }
+
+std::unique_ptr<Instance> InstanceStore::TakeKept() {
+  for (auto& slot : kept_) {
+    if (!slot.load(std::memory_order_relaxed)) continue;
+    if (Instance* instance = slot.exchange(nullptr, std::memory_order_acq_rel)) return std::unique_ptr<Instance>(instance);
+  }
+  return nullptr;
+}
+
+// What a parent process has is not this one's to give.
+bool InstanceStore::Orphaned() const {
+  return std::any_of(plan_.queues.begin(), plan_.queues.end(), [](const PlanQueue& q) { return q.device->Orphaned(); });
+}
+
+int InstanceStore::KeptCount() const {
+  if (Orphaned()) return 0;
+  return static_cast<int>(std::count_if(std::begin(kept_), std::end(kept_), [](const auto& slot) {
+    return slot.load(std::memory_order_relaxed) != nullptr;
+  }));
+}
+
+// To make an instance anew takes longer than to refill a pool: not before something fails without.
+uint64_t InstanceStore::GiveBack(const Budget& budget, uint32_t pressure) {
+  if (pressure < MGE_PRESSURE_CRITICAL || Orphaned()) return 0;
+  uint64_t bytes = 0;
+  for (auto& slot : kept_) {
+    if (std::unique_ptr<Instance> idle{slot.exchange(nullptr, std::memory_order_acq_rel)}) bytes += idle->BytesOf(budget);
+  }
+  return bytes;
+}
 
 absl::StatusOr<std::unique_ptr<Instance>> InstanceStore::Take() {
   for (const PlanQueue& q : plan_.queues) {
     if (q.device->Orphaned()) MGE_RETURN_IF_ERROR(q.device->Open());  // says why not
   }
-  for (auto& slot : kept_) {
-    if (!slot.load(std::memory_order_relaxed)) continue;
-    if (Instance* instance = slot.exchange(nullptr, std::memory_order_acq_rel)) return std::unique_ptr<Instance>(instance);
-  }
+  if (std::unique_ptr<Instance> kept = TakeKept()) return kept;
   stuck_.Reclaim({});
   return Instance::Create(plan_);
 }
@@ -259,6 +313,7 @@ void InstanceStore::Give(std::unique_ptr<Instance> instance) {
     stuck_.Add(std::move(instance));
     return;
   }
+  for (Share& share : shares_) share.bytes.store(instance->BytesOf(share.budget), std::memory_order_relaxed);
   for (auto& slot : kept_) {
     Instance* empty = nullptr;
     if (slot.compare_exchange_strong(empty, instance.get(), std::memory_order_acq_rel)) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
@@ -29,8 +30,9 @@ class Instance : public HostStepEnvironment, public Unfinished {
   // here as an error, once nothing that was enqueued works in this memory any more.
   absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunControl& control) noexcept;
 
-  // Bytes held in all arenas.
+  // Bytes held in all arenas; and in those that count against a budget.
   int64_t arena_bytes() const;
+  uint64_t BytesOf(const Budget& budget) const;
   // Whether it may serve another run. After a run that failed on a queue it may not; one that is stuck may not even be
   // destroyed, as the device still works in its memory.
   InstanceQueues::State state() const { return state_; }
@@ -52,6 +54,7 @@ class Instance : public HostStepEnvironment, public Unfinished {
   };
   struct ArenaMemory {
     Pool* pool;
+    const Budget* budget;
     mge_reservation reservation;
   };
 
@@ -84,10 +87,11 @@ class Instance : public HostStepEnvironment, public Unfinished {
   absl::Status error_;
 };
 
-// The instances of one plan: taken and given back without a lock.
+// The instances of one plan: taken and given back without a lock. What it keeps for later goes before a request for memory of
+// the same devices fails, whoever asks.
 class InstanceStore : public PlanAttachment {
  public:
-  explicit InstanceStore(const Plan& plan) : plan_(plan) {}
+  explicit InstanceStore(const Plan& plan);
   ~InstanceStore() override;
   absl::StatusOr<std::unique_ptr<Instance>> Take();
   // Keeps it for the next run if it is fit for one.
@@ -96,10 +100,26 @@ class InstanceStore : public PlanAttachment {
   static InstanceStore& Of(const Plan& plan) { return static_cast<InstanceStore&>(*plan.attachment); }
 
  private:
+  // In what counts against one budget.
+  class Share {
+   public:
+    Share(InstanceStore& store, Budget& budget);
+    ~Share() { budget.Leave(this); }
+    Share(const Share&) = delete;
+    Share& operator=(const Share&) = delete;
+    Budget& budget;
+    std::atomic<uint64_t> bytes{0};  // of one instance, as the pools round them
+  };
   static constexpr int kKept = 16;
+  std::unique_ptr<Instance> TakeKept();
+  int KeptCount() const;
+  bool Orphaned() const;
+  uint64_t GiveBack(const Budget& budget, uint32_t pressure);
+
   const Plan& plan_;
   std::atomic<Instance*> kept_[kKept] = {};
   UnfinishedList stuck_;
+  std::deque<Share> shares_;  // goes first
 };
 
 // Runs a plan once with an instance of its store.

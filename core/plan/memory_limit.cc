@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <deque>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,16 +31,22 @@ struct PoolNeed {
   uint64_t small = 0;  // of the constants that share a block
 };
 
-// What a plan takes of one budget, for as long as it or its results live.
-struct Need {
-  Budget* budget;
-  Device* device;  // whose memory it is
-  uint64_t arena = 0, constants = 0, outputs = 0;
+// What is known of it while a plan is made.
+struct Need : MemoryNeed {
   uint64_t staging = 0;  // while constants are uploaded; arenas may come to lie there, and it stays
   std::vector<PoolNeed> pools = {};
   std::vector<Piece> pieces = {};
-  uint64_t bytes() const { return constants + std::max(arena, staging) + outputs; }
 };
+
+// In words, of the largest ones.
+std::string LargestOf(std::vector<Piece> pieces) {
+  std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.bytes > b.bytes; });
+  std::string text;
+  for (size_t i = 0; i < pieces.size() && i < kNamed; ++i) {
+    text += fmt::format("{}{} ({} bytes)", i ? ", " : "", pieces[i].name, pieces[i].bytes);
+  }
+  return text;
+}
 
 // Whose budget host tensors of work on the device count against.
 Device& HostMemoryOf(const Planning& p, Device& device) {
@@ -94,6 +102,7 @@ class Needs {
         need.constants += constants;
         need.arena += of.pool->Footprint(of.all) - constants;
       }
+      need.largest = LargestOf(std::move(need.pieces));
     }
     return absl::OkStatus();
   }
@@ -103,10 +112,9 @@ class Needs {
  private:
   Need& Of(Device& device) {
     for (Need& need : needs_) {
-      if (need.budget == &device.budget()) return need;
+      if (&need.device->budget() == &device.budget()) return need;
     }
-    needs_.push_back({&device.budget(), &device});
-    return needs_.back();
+    return needs_.emplace_back(Need{{&device}});
   }
   Need& OfHostMemory(Device& device) { return Of(HostMemoryOf(p_, device)); }
   Need& OfClass(Device& device, int32_t memory_class) {
@@ -155,30 +163,32 @@ std::string HowMuch(const std::string& owner, uint64_t least, uint64_t denied) {
                      owner, least + 2 * denied, least, denied);
 }
 
+std::string PeakText(const MemoryNeed& need, uint64_t held, std::string_view room) {
+  return fmt::format("the planned peak is {} bytes (arena {}, constants {}, outputs {}); {} bytes are in use and {}; the "
+                     "largest are {}",
+                     need.arena + need.constants + need.outputs, need.arena, need.constants, need.outputs, held, room,
+                     need.largest);
+}
+
 // `denied`: Planning::denied_bytes, where this budget is the one that denied them.
-absl::Status Check(Need& need, uint64_t denied) {
-  const bool limited = need.budget->limit() != 0;
-  uint64_t room = need.budget->limit();
+absl::Status Check(const Need& need, uint64_t denied) {
+  const Budget& budget = need.device->budget();
+  const bool limited = budget.limit() != 0;
+  uint64_t room = budget.limit();
   if (!limited) {
     MGE_ASSIGN_OR_RETURN(MemoryInfo info, need.device->QueryMemory());
     if (info.total_bytes == 0) return absl::OkStatus();
     room = info.total_bytes;
   }
-  const uint64_t needed = need.bytes();
-  const uint64_t held = need.device->LiveBytes();  // what pools keep is given back before a request fails
+  MemoryNeed now = need;
+  now.arena = std::max(need.arena, need.staging);
+  const uint64_t needed = now.arena + now.constants + now.outputs;
+  const uint64_t held = need.device->LiveBytes();  // what is kept for later is given back before a request fails
   if (held <= room && needed <= room - held) return absl::OkStatus();
-  std::stable_sort(need.pieces.begin(), need.pieces.end(), [](const Piece& a, const Piece& b) { return a.bytes > b.bytes; });
-  std::string largest;
-  for (size_t i = 0; i < need.pieces.size() && i < kNamed; ++i) {
-    largest += fmt::format("{}{} ({} bytes)", i ? ", " : "", need.pieces[i].name, need.pieces[i].bytes);
-  }
-  const std::string& owner = need.budget->owner();
+  const std::string& owner = budget.owner();
   return Fail(errors::kOverBudget,
               fmt::format("the model does not fit into the {} of device {}", limited ? "memory limit" : "memory", owner),
-              {.what = fmt::format("the planned peak is {} bytes (arena {}, constants {}, outputs {}); {} bytes are in use and "
-                                   "{} {}; the largest are {}",
-                                   needed, std::max(need.arena, need.staging), need.constants, need.outputs, held,
-                                   limited ? "the limit is" : "it has", room, largest),
+              {.what = PeakText(now, held, fmt::format("{} {}", limited ? "the limit is" : "it has", room)),
                .where = fmt::format("{} {}", limited ? "memory.limit of" : "device", owner),
                .fix = limited ? HowMuch(owner, held + needed, denied)
                               : fmt::format("take a device with {} bytes, or a smaller batch or model", held + needed)});
@@ -191,9 +201,26 @@ absl::Status CheckMemoryLimits(Planning& p) {
   MGE_RETURN_IF_ERROR(needs.Collect());
   const Budget* folding = &HostMemoryOf(p, *p.plan->device).budget();
   for (Need& need : needs.all()) {
-    MGE_RETURN_IF_ERROR(Check(need, need.budget == folding ? static_cast<uint64_t>(p.denied_bytes) : 0));
+    const bool denied = &need.device->budget() == folding;
+    MGE_RETURN_IF_ERROR(Check(need, denied ? static_cast<uint64_t>(p.denied_bytes) : 0));
+    p.plan->needs.push_back(need);
   }
   return absl::OkStatus();
+}
+
+absl::Status NamePlan(absl::Status over, const Plan& plan, const Budget& budget, uint64_t taken) {
+  if (ErrorId(over) != errors::kOverBudget.id) return over;
+  auto need = std::find_if(plan.needs.begin(), plan.needs.end(),
+                           [&](const MemoryNeed& n) { return &n.device->budget() == &budget; });
+  if (need == plan.needs.end()) return over;
+  const uint64_t live = need->device->LiveBytes(), held = live - std::min(taken, live);  // the plan's constants among them
+  return Fail(errors::kOverBudget,
+              fmt::format("a run of the model does not fit into the memory limit of device {} beside what is in use",
+                          budget.owner()),
+              {.what = PeakText(*need, held, fmt::format("the limit is {}", budget.limit())),
+               .where = fmt::format("memory.limit of {}", budget.owner()),
+               .fix = fmt::format("the smallest limit that fits is {}={}; or run it on fewer threads at a time",
+                                  budget.owner(), held + need->arena + need->outputs)});
 }
 
 absl::Status NameLargestBatch(absl::Status over, const Graph& graph, std::span<const InputType> inputs,

@@ -159,6 +159,13 @@ class PlanAttachment {
   virtual bool Close() = 0;
 };
 
+// What a plan takes of one budget, for as long as it or its results live.
+struct MemoryNeed {
+  Device* device;  // whose budget it is
+  uint64_t arena = 0, constants = 0, outputs = 0;
+  std::string largest = {};  // of its buffers, in words
+};
+
 class Plan {
  public:
   Device* device = nullptr;  // the one preferred
@@ -185,11 +192,12 @@ class Plan {
   int64_t arena_bytes = 0;        // of all arenas
   int64_t lower_bound_bytes = 0;
   std::vector<PlacedBuffer> buffers;
+  std::vector<MemoryNeed> needs;  // of each budget
   int64_t constant_bytes = 0;  // used as they are (mostly views of the model's file)
   int64_t packed_bytes = 0;    // of packed ones in host memory
   int64_t uploaded_bytes = 0;  // in memory of devices, packed or not
   // By how much the budgets of its devices grew while constants were packed and uploaded: measured, not planned. Exact while
-  // nobody else plans on those devices.
+  // nobody else plans or runs on those devices.
   int64_t measured_constant_bytes = 0;
   int reference_steps = 0;
   std::vector<std::string> guard;  // which kernels were not to be taken, and by which setting

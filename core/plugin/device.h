@@ -84,7 +84,7 @@ class Device {
   void Abandon() { abandoned_.store(true, std::memory_order_relaxed); }
 
   // ---- memory
-  Budget& budget() { return *budget_; }
+  Budget& budget(int32_t memory_class = MGE_MEMORY_DEVICE) { return *BudgetOf(memory_class); }
   // The pool of a memory class, made (and the device opened) at first use.
   absl::StatusOr<Pool*> PoolOf(int32_t memory_class = MGE_MEMORY_DEVICE);
   // Asks the reserve policy about a plan and acts on it: the pool learns what to keep free and to retain, and takes `initial`
@@ -95,7 +95,7 @@ class Device {
   HostAllocator& host_allocator() { return *host_allocator_; }
   absl::StatusOr<MemoryInfo> QueryMemory();  // opens the device
   MemoryStats Stats();
-  // Bytes of the device's budget that tensors and reservations use now: what the pool keeps for later is left out.
+  // Bytes of the device's budget that somebody uses now: what pools and plans keep for later is left out.
   uint64_t LiveBytes() const;
   void Trim(int32_t how);  // all pools; MGE_TRIM_EXCESS, MGE_TRIM_ALL
   void TrimIdle();         // pools of which nothing is in use, to what the policy retains; frees what was kept and is over

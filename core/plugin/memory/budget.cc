@@ -2,10 +2,13 @@
 #include "core/plugin/memory/budget.h"
 
 #include <algorithm>
+#include <chrono>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include "core/base/errors.h"
+#include "core/plugin/unfinished.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -38,7 +41,13 @@ uint64_t Budget::left() const {
 
 std::unique_lock<std::mutex> Budget::Lock() const {
   if (getpid() == process_) return std::unique_lock(mutex_);
-  return std::unique_lock(mutex_, std::try_to_lock);
+  std::unique_lock lock(mutex_, std::defer_lock);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!lost_.load(std::memory_order_relaxed) && !lock.try_lock()) {
+    if (std::chrono::steady_clock::now() > end) lost_.store(true, std::memory_order_relaxed);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return lock;
 }
 
 void Budget::Join(const void* who, Keeper keeper) {
@@ -58,16 +67,15 @@ uint64_t Budget::idle() const {
 }
 
 bool Budget::CanHelp(const absl::Status& refusal, uint64_t bytes) const {
-  const int id = ErrorId(refusal);
-  return absl::IsResourceExhausted(refusal) && id != errors::kOverCap.id && id != errors::kGrowthRequired.id &&
+  return absl::IsResourceExhausted(refusal) && ErrorId(refusal) != errors::kGrowthRequired.id &&
          bytes <= (limit_ ? limit_ : kLargestRequest);
 }
 
 uint64_t Budget::AskBack(const void* but, uint32_t pressure) {
   uint64_t given = 0;
   if (auto lock = Lock()) {
-    for (const auto& [who, keeper] : keepers_) {
-      if (who != but) given += keeper.give_back(pressure);
+    for (auto at = keepers_.rbegin(); at != keepers_.rend(); ++at) {
+      if (at->first != but) given += at->second.give_back(pressure);
     }
   }
   return given;

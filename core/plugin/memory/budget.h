@@ -40,11 +40,13 @@ class Budget {
   // Bytes that may still be charged; UINT64_MAX without a limit.
   uint64_t left() const;
 
-  // Somebody who keeps memory for later that is charged here. Called from any thread, but under no lock of a pool.
+  // Somebody who keeps memory for later that is charged here. Called from any thread, but under no lock of a pool; it may
+  // neither join nor leave meanwhile.
   struct Keeper {
     std::function<uint64_t(uint32_t pressure)> give_back;  // for a MGE_PRESSURE_ level; answers the bytes that came back
     std::function<uint64_t()> idle;                        // bytes that it could give back
   };
+  // Who joined last is asked first: who keeps reservations of a pool joins after it, so that it can give on what comes back.
   void Join(const void* who, Keeper keeper);
   void Leave(const void* who);  // returns when no call of it is under way
   uint64_t idle() const;        // of all keepers
@@ -61,7 +63,8 @@ class Budget {
  private:
   bool CanHelp(const absl::Status& refusal, uint64_t bytes) const;
   uint64_t AskBack(const void* but, uint32_t pressure);
-  // In a process forked from the one that made the budget, a lock that was held then is never free: it is not waited for.
+  // In a process forked from the one that made the budget, a lock that was held then is never free: it is not waited for
+  // longer than others would hold it.
   std::unique_lock<std::mutex> Lock() const;
 
   const std::string owner_;
@@ -70,6 +73,7 @@ class Budget {
   std::atomic<uint64_t> peak_{0};
   const pid_t process_ = getpid();
   mutable std::mutex mutex_;
+  mutable std::atomic<bool> lost_{false};  // the mutex, by the fork
   std::vector<std::pair<const void*, Keeper>> keepers_;
 };
 
