@@ -118,7 +118,8 @@ mge_code PrepareThrowing(mge_device* device, const mge_problem* problem, const m
   if (code == MGE_OK) out->args_bytes += sizeof(ThrowingArgs);
   return code;
 }
-mge_code BindThrowing(mge_kernel* kernel, const mge_binding* binding, void* args, mge_step_fn* step, mge_error* error) noexcept {
+mge_code BindThrowing(mge_kernel* kernel, const mge_binding* binding, void* args, mge_step_fn* step,
+                      mge_error* error) noexcept {
   auto* own = new (args) ThrowingArgs();
   *step = [](const void* a, const mge_run* run) {
     auto* throwing = static_cast<const ThrowingArgs*>(a);
