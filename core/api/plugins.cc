@@ -44,7 +44,7 @@ absl::Status PutIntoQuarantine(const PluginSearch& search, const std::string& pa
   PluginDirectory only = {Absolute(path), "call"};
   PluginFile file = Judged(std::span(&only, 1), {}).at(0);
   MGE_ASSIGN_OR_RETURN(RegularFile open, OpenRegularFile(file.path));
-  MGE_ASSIGN_OR_RETURN(std::string key, Quarantine::KeyOf(open.fd.get(), file.path, file.build_id));
+  MGE_ASSIGN_OR_RETURN(std::string key, BuildOf(open.fd.get(), file.path, file.build_id));
   return search.rules.quarantine.Add({key, file.name, file.path, reason});
 }
 

@@ -87,7 +87,9 @@ std::string WhyMalformed(const Group& group, int node_count) {
   std::vector<int32_t> sorted = group.nodes;
   std::sort(sorted.begin(), sorted.end());
   if (group.name.empty()) return "has no name";
-  if (!std::isfinite(group.benefit_us)) return fmt::format("says a benefit of {}; a number is due", group.benefit_us);
+  if (!std::isfinite(group.benefit_us) || group.benefit_us < 0) {
+    return fmt::format("says a benefit of {} us; a number that is not negative is due", group.benefit_us);
+  }
   if (sorted.size() < 2) return fmt::format("names {} nodes; two and more are a group", sorted.size());
   if (sorted.front() < 0 || sorted.back() >= node_count) return "names nodes that do not exist";
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) return "names a node twice";

@@ -39,8 +39,8 @@ struct Collector {
     Claim claim = {.name = EscapeControl(CopyText(known.name, 256))};
     if (!known.nodes || known.node_count == 0) {
       claim.fault = "names no nodes";
-    } else if (!std::isfinite(known.benefit_us)) {
-      claim.fault = "has a benefit that is no number";
+    } else if (!std::isfinite(known.benefit_us) || known.benefit_us < 0) {
+      claim.fault = fmt::format("says a benefit of {} us; a number that is not negative is due", known.benefit_us);
     } else if (known.node_count > node_count) {
       claim.fault = fmt::format("names {} nodes; the graph has {}", known.node_count, node_count);
     } else {

@@ -136,7 +136,7 @@ ProblemKey KeyOf(const Device& device, const mge_problem& problem, uint64_t requ
   w.Number(static_cast<int64_t>(require));
   w.Number(static_cast<int64_t>(forbid));
   w.Text(device.backend().version());
-  w.Text(device.backend().build_id());
+  w.Text(device.backend().build());
   w.Text(d.driver);
   key.timing = Hash(w.bytes());
   return key;

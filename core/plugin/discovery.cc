@@ -78,7 +78,7 @@ void JudgeByRules(int fd, const PluginRules& rules, PluginFile& file) {
     }
   }
   if (rules.quarantine.empty()) return;
-  absl::StatusOr<std::string> key = Quarantine::KeyOf(fd, file.path, file.build_id);
+  absl::StatusOr<std::string> key = BuildOf(fd, file.path, file.build_id);
   if (!key.ok()) return unreadable(key.status());
   if (std::optional<Quarantine::Entry> entry = rules.quarantine.Find(*key)) {
     Judge(file, Verdict::kRefused, VerdictCode::kQuarantined, fmt::format("it is in quarantine: {}", entry->reason),

@@ -13,6 +13,7 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/plugin/isa.h"
+#include "core/plugin/search_path.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 
@@ -95,6 +96,22 @@ absl::Status MayReplace(const std::string& file, const std::string& target, cons
                                   backend ? there.name : target)});
 }
 
+// The file is installed alone: the libraries that lie beside it have to lie beside its copy.
+absl::Status HasItsLibraries(const std::string& file, const std::string& directory) {
+  std::vector<std::string> missing = LibrariesBeside(file);
+  std::erase_if(missing, [&](const std::string& library) {
+    return access(fmt::format("{}/{}", directory, library).c_str(), F_OK) == 0;
+  });
+  if (missing.empty()) return absl::OkStatus();
+  const std::string home = file.substr(0, file.rfind('/'));
+  return Fail(errors::kPluginRefused, fmt::format("'{}' cannot be installed", file),
+              {.what = fmt::format("it finds libraries beside itself ($ORIGIN) that are not there in '{}': {}", directory,
+                                   fmt::join(missing, ", ")),
+               .fix = fmt::format("put them there first: cd '{}' && cp -L --parents {} '{}'; or leave all where it is and "
+                                  "name '{}' in MGE_PLUGIN_PATH",
+                                  home, fmt::join(missing, " "), directory, home)});
+}
+
 absl::Status Refused(const std::string& file, const PluginFile& row) {
   bool abi = row.code == VerdictCode::kAbiMismatch;
   return Fail(abi ? errors::kAbiMismatch : errors::kPluginRefused, fmt::format("'{}' cannot be installed", file),
@@ -124,6 +141,7 @@ absl::StatusOr<std::string> InstallPlugin(const std::string& file, std::span<con
     }
     return Refused(file, row);
   }
+  MGE_RETURN_IF_ERROR(HasItsLibraries(file, directory));
   const std::string& name = judged.accepted[0].note.name;
   PluginDirectory there = {directory, ""};
   for (const FoundPlugin& other : DiscoverPlugins(std::span(&there, 1), isa, {}).accepted) {

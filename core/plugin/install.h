@@ -12,7 +12,8 @@ namespace mge {
 
 // Copies `file` into the first directory that is accepted and can be written, under its own name, with mode 0755, and
 // answers the new path. The copy is judged before it gets its name: it is there whole and accepted, or not at all. A file of
-// that name is replaced if it is of the same backend, and else kept. kPluginRefused with reason and fix, kFileAccess, kFileWrite.
+// that name is replaced if it is of the same backend, and else kept. Nothing else is copied: the libraries that it finds by
+// $ORIGIN are to be there. kPluginRefused with reason and fix, kFileAccess, kFileWrite.
 absl::StatusOr<std::string> InstallPlugin(const std::string& file, std::span<const PluginDirectory> directories,
                                           uint32_t isa, const PluginRules& rules);
 

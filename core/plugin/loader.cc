@@ -19,6 +19,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "core/base/errors.h"
+#include "core/base/file.h"
 #include "core/plugin/guard.h"
 #include "core/plugin/needed.h"
 #include "core/plugin/note.h"
@@ -280,6 +281,11 @@ void JudgeSettings(PluginFile& file, const absl::Status& status) {
         parts.fix.empty() ? AuthorFix(file) : parts.fix);
 }
 
+absl::StatusOr<std::string> BuildOfFile(const PluginFile& file) {
+  MGE_ASSIGN_OR_RETURN(RegularFile open, OpenRegularFile(file.path));
+  return BuildOf(open.fd.get(), file.path, file.build_id);
+}
+
 mge_code Start(const mge_plugin& plugin, const mge_host* host, mge_error& error) {
   return CallBackend(error, [&](mge_error* e) { return plugin.start(host, e); });
 }
@@ -367,6 +373,11 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
           "try again");
     return nullptr;
   }
+  absl::StatusOr<std::string> build = BuildOfFile(found.file);
+  if (!build.ok()) {
+    Judge(file, Verdict::kRefused, VerdictCode::kUnreadable, PartsOf(build.status()).what, "make it a file that you may read");
+    return nullptr;
+  }
   SlowStart watch(logger, found.file);
   if (!library->handle.is_loaded()) {
     boost::dll::shared_library handle;
@@ -411,7 +422,7 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
   backend->name_ = found.note.name;
   backend->version_ = found.note.version;
   backend->path_ = found.file.path;
-  backend->build_id_ = found.file.build_id;
+  backend->build_ = *std::move(build);
   backend->tables_ = std::move(tables);
   backend->services_ = std::make_unique<HostServices>(backend->name_, compute);
   absl::StatusOr<std::vector<std::string>> values =

@@ -41,7 +41,7 @@ class Backend {
   const std::string& name() const { return name_; }
   const std::string& version() const { return version_; }
   const std::string& path() const { return path_; }          // "built-in" for a table of the core itself
-  const std::string& build_id() const { return build_id_; }
+  const std::string& build() const { return build_; }        // BuildOf() its file; empty for the core itself
   const mge_plugin& plugin() const { return tables_->plugin(); }  // as this host knows it
   const mge_host* host() const { return services_->table(); }
   HostServices& services() { return *services_; }
@@ -59,7 +59,7 @@ class Backend {
                                               const DeclareSettings& settings, const Logger& logger, PluginFile& file);
   Backend() = default;
 
-  std::string name_, version_, path_, build_id_;
+  std::string name_, version_, path_, build_;
   std::unique_ptr<const BackendTables> tables_;
   std::unique_ptr<HostServices> services_;
   std::vector<DeviceDescription> devices_;

@@ -13,6 +13,7 @@
 #include <span>
 #include <utility>
 
+#include "core/base/sha256.h"
 #include "core/plugin/isa.h"
 #include "fmt/format.h"
 #include "mge/plugin.h"
@@ -272,6 +273,12 @@ std::string WhyAbiDiffers(const PluginNote& note) {
         MGE_ABI_MINOR);
   }
   return {};
+}
+
+absl::StatusOr<std::string> BuildOf(int fd, std::string_view path, std::string_view build_id) {
+  if (!build_id.empty()) return std::string(build_id);
+  MGE_ASSIGN_OR_RETURN(std::string hash, Sha256OfFile(fd, path));
+  return "sha256-" + hash;
 }
 
 std::string WhyIsaIsMissing(const PluginNote& note, uint32_t isa) {

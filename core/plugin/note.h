@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/status.h"
 #include "core/plugin/verdict.h"
 
 namespace mge {
@@ -33,6 +34,10 @@ struct NoteReading {
 
 // Reads headers and notes with bounded pread; nothing in the file is trusted.
 NoteReading ReadNote(int fd);
+
+// What tells an open file from any other build of it: `build_id`, or "sha256-" and the file's hash where that is empty.
+// kFileAccess.
+absl::StatusOr<std::string> BuildOf(int fd, std::string_view path, std::string_view build_id);
 
 // Whether host and backend understand each other: "" or a sentence that names both sides.
 std::string WhyAbiDiffers(const PluginNote& note);

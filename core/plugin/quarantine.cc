@@ -13,7 +13,6 @@
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
-#include "core/base/sha256.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -44,12 +43,6 @@ std::vector<std::string> Lines(const std::string& path) {
 }
 
 }  // namespace
-
-absl::StatusOr<std::string> Quarantine::KeyOf(int fd, std::string_view path, std::string_view build_id) {
-  if (!build_id.empty()) return std::string(build_id);
-  MGE_ASSIGN_OR_RETURN(std::string hash, Sha256OfFile(fd, path));
-  return "sha256-" + hash;
-}
 
 bool Quarantine::empty() const { return directory_.empty() || access(directory_.c_str(), F_OK) != 0; }
 

@@ -11,8 +11,8 @@
 
 namespace mge {
 
-// A folder with one small file per entry, so that an entry is complete or absent and processes need no lock. The key is the
-// file's build id, or "sha256-" and its hash if it has none: what is built anew has another one.
+// A folder with one small file per entry, so that an entry is complete or absent and processes need no lock. The key is
+// BuildOf() the file: what is built anew has another one.
 class Quarantine {
  public:
   struct Entry {
@@ -26,9 +26,6 @@ class Quarantine {
   explicit Quarantine(std::string directory) : directory_(std::move(directory)) {}
 
   const std::string& directory() const { return directory_; }
-
-  // The key of an open file; `build_id` may be empty.
-  static absl::StatusOr<std::string> KeyOf(int fd, std::string_view path, std::string_view build_id);
 
   bool empty() const;
   std::optional<Entry> Find(const std::string& key) const;  // an entry that cannot be read still holds

@@ -89,6 +89,20 @@ std::optional<std::string> Resolved(const std::string& text, const std::string& 
   return out.append(rest);
 }
 
+// Where an object in `origin` finds a library by $ORIGIN; "" if it is found otherwise, or not.
+std::string FoundByOrigin(const ElfNeeds& needs, const std::string& origin, const std::string& name) {
+  if (name.find('/') != name.npos) return name.starts_with('$') ? Resolved(name, origin).value_or("") : "";
+  for (const ElfSearchPath& path : needs.paths) {
+    for (const std::string& element : ElementsOf(path)) {
+      std::optional<std::string> place = Resolved(element, origin);
+      if (!place) continue;
+      std::string candidate = fmt::format("{}/{}", *place, name);
+      if (access(candidate.c_str(), F_OK) == 0) return element.starts_with('$') ? candidate : "";
+    }
+  }
+  return {};
+}
+
 SearchJudgement Relative(const std::string& file, std::string reason) {
   return {VerdictCode::kSearchPath, std::move(reason),
           fmt::format("link it with -Wl,-rpath,'$ORIGIN' or with no path at all (in CMake: BUILD_WITH_INSTALL_RPATH, for a "
@@ -173,6 +187,23 @@ SearchJudgement JudgeSearchPath(const std::string& file) {
     todo.insert(todo.end(), libraries.begin(), libraries.end());
   }
   return {};
+}
+
+std::vector<std::string> LibrariesBeside(const std::string& file) {
+  std::error_code ec;
+  std::vector<std::filesystem::path> found = {std::filesystem::canonical(file, ec)};
+  for (size_t i = 0; i < found.size() && i < kMostLibraries; ++i) {
+    absl::StatusOr<ElfNeeds> needs = ReadElfNeeds(found[i]);
+    if (!needs.ok()) continue;  // the dynamic linker will say why it cannot be loaded
+    for (const std::string& name : needs->libraries) {
+      std::filesystem::path library = FoundByOrigin(*needs, found[i].parent_path(), name);
+      library = library.lexically_normal();
+      if (!library.empty() && std::find(found.begin(), found.end(), library) == found.end()) found.push_back(library);
+    }
+  }
+  std::vector<std::string> out;
+  for (size_t i = 1; i < found.size(); ++i) out.push_back(found[i].lexically_relative(found[0].parent_path()));
+  return out;
 }
 
 }  // namespace mge

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/plugin/verdict.h"
 
@@ -17,5 +18,9 @@ struct SearchJudgement {
 // Judges the file's RUNPATH, RPATH and needed libraries, and those of the libraries that lie where these say. `file` is
 // absolute and holds no link. What the system's own list of directories gives is not followed: it is root's.
 SearchJudgement JudgeSearchPath(const std::string& file);
+
+// The libraries that the file finds by $ORIGIN, and those that they find so in turn: what it brings along. Relative to its
+// directory: "lib/libfoo.so.1".
+std::vector<std::string> LibrariesBeside(const std::string& file);
 
 }  // namespace mge

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -213,7 +214,10 @@ mge_code Claim(mge_device*, const mge_graph* graph, const mge_claim_sink* sink, 
   claim.node_count = Is("claim_wild") ? UINT64_MAX : 1;
   if (Is("claim_empty")) claim.nodes = nullptr;
   if (Is("claim_null")) sink->offer(sink->self, nullptr);
-  if (Is("claim_short") || Is("claim_wild") || Is("claim_empty")) sink->offer(sink->self, &claim);
+  if (Is("claim_loss")) claim.benefit_us = -5;
+  if (Is("claim_endless")) claim.benefit_us = std::numeric_limits<double>::infinity();
+  const bool one = Is("claim_short") || Is("claim_wild") || Is("claim_empty") || Is("claim_loss") || Is("claim_endless");
+  if (one) sink->offer(sink->self, &claim);
   for (uint64_t i = 0; Is("claim_many") && i < 1000 * graph->node_count; ++i) sink->offer(sink->self, &claim);
   return MGE_OK;
 }

@@ -236,6 +236,8 @@ INSTANTIATE_TEST_SUITE_P(
                     ClaimCase{"claim_short", "?: a claim is described by a struct that is NULL or too short"},
                     ClaimCase{"claim_empty", "group: names no nodes"},
                     ClaimCase{"claim_wild", "group: names 18446744073709551615 nodes; the graph has 1"},
+                    ClaimCase{"claim_loss", "group: says a benefit of -5 us; a number that is not negative is due"},
+                    ClaimCase{"claim_endless", "group: says a benefit of inf us; a number that is not negative is due"},
                     ClaimCase{"claim_many", "?: 936 more claims than a device may offer: for each node 64, with 1024 nodes in them"}),
     [](const auto& info) { return std::string(info.param.backend); });
 

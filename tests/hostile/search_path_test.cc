@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include "core/plugin/install.h"
 #include "core/plugin/isa.h"
 #include "core/plugin/needed.h"
 #include "tests/hostile/hostile.h"
@@ -132,6 +133,29 @@ TEST(SearchPath, OfALibraryThatComesWithTheBackendIsJudgedToo) {
   row = Judged(folder, "mge_x.so");
   EXPECT_EQ(VerdictCodeName(row.code), "untrusted") << row.reason;
   EXPECT_THAT(row.reason, AllOf(HasSubstr("others may replace"), HasSubstr("mode 757")));
+}
+
+TEST(SearchPath, OfWhatIsInstalledHoldsTheLibrariesThatItFoundBesideItself) {
+  PluginFolder from, to;
+  PluginDirectory directory = {to.path(), "the test"};
+  auto install = [&] {
+    return InstallPlugin(from.At("mge_x.so"), std::span(&directory, 1), HostIsa(), {}).status();
+  };
+  std::filesystem::create_directory(from.At("lib"));
+  from.Mode("lib", 0755);
+  from.Write("mge_x.so", Searching("$ORIGIN/lib"));
+  const std::string library = fmt::format("lib/{}", kNeeded);
+  from.Write(library, Replaced(Searching("$ORIGIN"), kNeeded, "libother.so"));
+  from.Write("lib/libother.so", Searching("$ORIGIN"));  // in a circle
+  const std::string text = FormatError(install());
+  EXPECT_THAT(text, HasSubstr(fmt::format("not there in '{}': {}, lib/libother.so\n", to.path(), library)));
+  EXPECT_THAT(text, HasSubstr(fmt::format("name '{}' in MGE_PLUGIN_PATH", from.path())));
+  EXPECT_TRUE(std::filesystem::is_empty(to.path()));
+  std::filesystem::copy(from.At("lib"), to.At("lib"));
+  EXPECT_TRUE(install().ok()) << FormatError(install());
+  std::filesystem::remove_all(to.At("lib"));
+  from.Write("mge_x.so", Searching(from.At("lib")));  // which is the same place for the copy
+  EXPECT_TRUE(install().ok()) << FormatError(install());
 }
 
 TEST(SearchPath, AndTheNameOfALibraryMayNotBeRelative) {

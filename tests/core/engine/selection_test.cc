@@ -217,6 +217,27 @@ TEST(TuningCache, ASecondProcessMeasuresNothing) {
   EXPECT_THAT(Entries(folder), SizeIs(2));
 }
 
+TEST(TuningCache, ABuildIsMeasuredAnewThoughItsFileHasNoBuildId) {
+  Folder folder;
+  std::string bytes = ReadText(MGE_BINARY_DIR "/tests/engine_fakes/tuner.so");
+  const size_t id = bytes.find(std::string("\4\0\0\0\x14\0\0\0\3\0\0\0GNU\0", 16));
+  ASSERT_NE(id, std::string::npos);
+  bytes[id + 8] = 9;  // a note of another type
+  for (const char* build : {"first", "second"}) {
+    std::filesystem::create_directory(folder.At(build));
+    WriteText(folder.At(build) + "/tuner.so", bytes);
+    std::filesystem::permissions(folder.At(build), std::filesystem::perms(0755));
+    std::filesystem::permissions(folder.At(build) + "/tuner.so", std::filesystem::perms(0755));
+    for (bool again : {false, true}) {
+      Host host(Caching(folder), "tuner0", folder.At(build));
+      host.record() = {};
+      EXPECT_EQ(host.Chosen(kRelu), "loose");
+      EXPECT_EQ(host.record().launches > 0, !again) << build;
+    }
+    bytes += "built again";
+  }
+}
+
 TEST(TuningCache, ASecondProcessKeepsToTheOnlyRightOne) {
   Folder folder;
   std::vector<Assignment> settings = Caching(folder);

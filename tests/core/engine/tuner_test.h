@@ -54,10 +54,12 @@ inline Assignment Set(std::string name, std::string text) { return {std::move(na
 // One runtime, as a process of its own would have it: nothing but files goes from one to the next.
 class Host {
  public:
-  explicit Host(std::vector<Assignment> settings = {}, const std::string& device = "tuner0") : device_(device) {
+  explicit Host(std::vector<Assignment> settings = {}, const std::string& device = "tuner0",
+                const std::string& backends = MGE_BINARY_DIR "/tests/engine_fakes")
+      : device_(device) {
     RuntimeOptions options;
     options.built_in_plugins = false;
-    options.plugin_directories = {MGE_BINARY_DIR "/tests/engine_fakes"};
+    options.plugin_directories = {backends};
     settings.insert(settings.begin(), {{"MGE_FASTRUN_CACHE_TYPE", "memory"}, {"threads", "1"}});
     options.sources.call = std::move(settings);
     options.logger = Logger(

@@ -305,13 +305,13 @@ TEST(Quarantine, HoldsABuildWhateverItsPathAndNoOther) {
   EXPECT_EQ(DiscoverPlugins(std::span(&directory, 1), MGE_ISA_KNOWN_BITS, rules).accepted.size(), 2u);
 }
 
-TEST(Quarantine, KnowsAFileWithoutABuildIdByItsContent) {
+TEST(Build, OfAFileWithoutABuildIdIsToldByItsContent) {
   PluginFolder folder;
   std::string path = folder.Write("mge_x.so", "bytes");
   RegularFile file = *OpenRegularFile(path);
-  EXPECT_EQ(*Quarantine::KeyOf(file.fd.get(), path, ""),
+  EXPECT_EQ(*BuildOf(file.fd.get(), path, ""),
             "sha256-277089d91c0bdf4f2e6862ba7e4a07605119431f5d13f726dd352b06f1b206a9");
-  EXPECT_EQ(*Quarantine::KeyOf(file.fd.get(), path, "abc"), "abc");
+  EXPECT_EQ(*BuildOf(file.fd.get(), path, "abc"), "abc");
 }
 
 TEST(Install, CopiesWhatIsAcceptedAndReplacesAnOlderOne) {

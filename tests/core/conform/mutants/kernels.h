@@ -106,6 +106,7 @@ inline void ClaimMatMulRelu(const mge::Pattern& graph, mge::ClaimList& claims) {
     if (Is("claims_one_node")) claims.Offer("relu", std::span(m.nodes).last(1), 1);
     if (Is("claims_no_name")) claims.Offer("", m.nodes, 1);
     if (Is("claims_no_number")) claims.Offer("matmul_relu", m.nodes, std::nan(""));
+    if (Is("claims_a_loss")) claims.Offer("matmul_relu", m.nodes, -1);
   }
 }
 
