@@ -131,6 +131,8 @@ absl::Status Instance::Run(std::span<const HostValue> inputs, std::span<HostValu
 }
 
 absl::Status Instance::Bind(std::span<const HostValue> inputs, std::span<HostValue> outputs) {
+  const Budget& budget = plan_.device->budget(plan_.device->Is(MGE_DEVICE_HOST_ACCESSIBLE) ? MGE_MEMORY_DEVICE : MGE_MEMORY_PINNED);
+  uint64_t taken = BytesOf(budget);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Location& at = plan_.inputs[i].location;
     if (at.kind == Location::Kind::kLate) {
@@ -145,7 +147,10 @@ absl::Status Instance::Bind(std::span<const HostValue> inputs, std::span<HostVal
     if (bound.location.kind != Location::Kind::kSlot) continue;
     Tensor& tensor = outputs[i].tensor;
     if (!tensor.defined()) {
-      MGE_ASSIGN_OR_RETURN(tensor, Tensor::Create(bound.type.dtype, bound.type.dims, allocator()));
+      absl::StatusOr<Tensor> made = Tensor::Create(bound.type.dtype, bound.type.dims, allocator());
+      if (!made.ok()) return NamePlan(made.status(), plan_, budget, taken);
+      tensor = *std::move(made);
+      taken += static_cast<uint64_t>(tensor.bytes());
     } else if (tensor.dtype() != bound.type.dtype || tensor.shape() != bound.type.dims) {
       return Fail(errors::kBadInput, fmt::format("the memory for output '{}' does not fit", bound.name),
                   {.what = fmt::format("expected {}, got {}{}", bound.type.ToString(), DTypeName(tensor.dtype()),

@@ -90,6 +90,7 @@ struct Planning {
   std::shared_ptr<const PlanContext> context;
   std::shared_ptr<Plan> plan;
   const StopControl* stop = nullptr;  // of the run that the plan is for
+  const std::function<bool()>* make_room = nullptr;  // of BuildPlan(); nullptr in an attempt
   int64_t denied_bytes = 0;          // of constants that the host memory's limit left no room to compute
   std::vector<int32_t> uses;         // of each value
   Cover cover;

@@ -199,6 +199,7 @@ absl::Status Check(const Need& need, uint64_t denied) {
 absl::Status CheckMemoryLimits(Planning& p) {
   Needs needs(p);
   MGE_RETURN_IF_ERROR(needs.Collect());
+  p.plan->needs.clear();
   const Budget* folding = &HostMemoryOf(p, *p.plan->device).budget();
   for (Need& need : needs.all()) {
     const bool denied = &need.device->budget() == folding;
@@ -213,7 +214,8 @@ absl::Status NamePlan(absl::Status over, const Plan& plan, const Budget& budget,
   auto need = std::find_if(plan.needs.begin(), plan.needs.end(),
                            [&](const MemoryNeed& n) { return &n.device->budget() == &budget; });
   if (need == plan.needs.end()) return over;
-  const uint64_t live = need->device->LiveBytes(), held = live - std::min(taken, live);  // the plan's constants among them
+  // What could be given back has been; the plan's constants are among the rest.
+  const uint64_t charged = budget.in_use(), held = charged - std::min(taken, charged);
   return Fail(errors::kOverBudget,
               fmt::format("a run of the model does not fit into the memory limit of device {} beside what is in use",
                           budget.owner()),

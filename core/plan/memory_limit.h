@@ -14,8 +14,8 @@ namespace mge {
 // would do.
 absl::Status CheckMemoryLimits(Planning& p);
 
-// `over`: an arena of the plan was refused by a budget, of which its run holds `taken` bytes already. kOverBudget then says the
-// same as above of this plan; another error stays as it is.
+// `over`: an arena or output of a run was refused by a budget, of which the run holds `taken` bytes already. kOverBudget then
+// says the same as above of its plan; another error stays as it is.
 absl::Status NamePlan(absl::Status over, const Plan& plan, const Budget& budget, uint64_t taken);
 
 // The same error with the largest batch that fits, found by planning: `check` plans for other inputs and answers as

@@ -62,7 +62,9 @@ absl::Status PlanMemory(Planning& p) {
   MGE_RETURN_IF_ERROR(ScheduleUnits(p));
   MGE_RETURN_IF_ERROR(PrepareKernels(p));
   MGE_RETURN_IF_ERROR(AssignBuffers(p));
-  return CheckMemoryLimits(p);
+  absl::Status fits = CheckMemoryLimits(p);
+  while (ErrorId(fits) == errors::kOverBudget.id && p.make_room && (*p.make_room)()) fits = CheckMemoryLimits(p);
+  return fits;
 }
 
 uint64_t LiveBytes(const PlanContext& context) {
@@ -91,9 +93,10 @@ std::shared_ptr<const PlanContext> ForAttempts(const PlanContext& context) {
 
 absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& graph, std::span<const InputType> inputs,
                                                 const std::shared_ptr<const PlanContext>& context,
-                                                const StopControl* stop) {
+                                                const StopControl* stop, const std::function<bool()>& make_room) {
   Planning p(graph, inputs, context);
   p.stop = stop;
+  p.make_room = &make_room;
   if (absl::Status sized = PlanMemory(p); !sized.ok()) {
     if (ErrorId(sized) != errors::kOverBudget.id) return sized;
     return NameLargestBatch(sized, graph, inputs, [&](std::span<const InputType> others) {

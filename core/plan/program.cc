@@ -100,9 +100,23 @@ std::shared_ptr<const Plan> Program::Find(std::span<const InputType> inputs) {
   return entries_.front()->plan;
 }
 
-absl::StatusOr<std::shared_ptr<const Plan>> Program::Make(std::span<const InputType> inputs, const StopControl* stop) const {
+bool Program::Forget() {
+  std::shared_ptr<const Entry> oldest;  // goes when the lock is no longer held
+  std::lock_guard lock(mutex_);
+  for (auto at = entries_.end(); at != entries_.begin();) {
+    const Plan& plan = *(*--at)->plan;
+    if (plan.packed_bytes + plan.uploaded_bytes == 0 || (*at)->plan.use_count() > 1) continue;
+    oldest = *at;
+    entries_.erase(at);
+    if (recent_.load() == oldest) recent_.store(nullptr);
+    return true;
+  }
+  return false;
+}
+
+absl::StatusOr<std::shared_ptr<const Plan>> Program::Make(std::span<const InputType> inputs, const StopControl* stop) {
   MGE_RETURN_IF_ERROR(CheckInputs(inputs));
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<Plan> plan, BuildPlan(graph_, inputs, context_, stop));
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<Plan> plan, BuildPlan(graph_, inputs, context_, stop, [this] { return Forget(); }));
   plan->pass_log.insert(plan->pass_log.begin(), pass_log_.begin(), pass_log_.end());
   if (context_->on_plan) MGE_RETURN_IF_ERROR(context_->on_plan(*plan));
   return plan;

@@ -88,7 +88,9 @@ class Program {
   // Of entries_; nullptr if there is none. Under the lock.
   std::shared_ptr<const Plan> Find(std::span<const InputType> inputs);
   // Not under the lock.
-  absl::StatusOr<std::shared_ptr<const Plan>> Make(std::span<const InputType> inputs, const StopControl* stop) const;
+  absl::StatusOr<std::shared_ptr<const Plan>> Make(std::span<const InputType> inputs, const StopControl* stop);
+  // Forgets the plan used longest ago of those that hold constants and that nobody uses; whether there was one.
+  bool Forget();
 
   Graph graph_;
   std::shared_ptr<const PlanContext> context_;
@@ -100,9 +102,10 @@ class Program {
   std::condition_variable made_;
 };
 
-// Makes a plan of a copy of `graph` whose inputs have these types. Used by Program.
+// Makes a plan of a copy of `graph` whose inputs have these types. Where it does not fit into memory, `make_room` is called for
+// as long as it answers that something has been given up. Used by Program.
 absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& graph, std::span<const InputType> inputs,
                                                 const std::shared_ptr<const PlanContext>& context,
-                                                const StopControl* stop);
+                                                const StopControl* stop, const std::function<bool()>& make_room);
 
 }  // namespace mge

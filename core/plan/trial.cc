@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <utility>
 
-#include "core/base/errors.h"
 #include "core/plan/layout_copy.h"
 #include "core/plan/reorder.h"
 #include "core/plugin/ask.h"
@@ -26,8 +24,8 @@ absl::StatusOr<uint64_t> BytesOf(const TensorType& type, const mge_layout& layou
 }
 
 // The same tensor in another layout, by the backend's own reorder: what an opaque layout means, only it knows.
-absl::StatusOr<std::vector<std::byte>> Reordered(TrialBench& bench, const TensorType& type, const mge_layout& from,
-                                                 const mge_layout& to, std::span<const std::byte> bytes) {
+absl::StatusOr<std::shared_ptr<const std::byte>> Reordered(TrialBench& bench, const TensorType& type, const mge_layout& from,
+                                                           const mge_layout& to, std::span<const std::byte> bytes) {
   constexpr uint32_t kThreads = 1;
   const mge_constraints all = {sizeof(mge_constraints), 0, 0, 0, UINT64_MAX};
   MGE_ASSIGN_OR_RETURN(OwnedCandidate candidate,
@@ -95,41 +93,46 @@ absl::StatusOr<double> TrialBench::End() {
   return us;
 }
 
+std::byte* TrialBench::HostAddressOf(const mge_reservation& memory) const {
+  return static_cast<std::byte*>(memory.host_address || queue_ ? memory.host_address : memory.address);
+}
+
 absl::Status TrialBench::ToDevice(std::shared_ptr<void> owner, const mge_reservation& to, const void* from, size_t bytes) {
   if (bytes == 0) return absl::OkStatus();
-  if (!to.host_address && queue_) {
-    queue_->Uses(std::move(owner));
-    MGE_RETURN_IF_ERROR(queue_->Upload(to.address, from, bytes, stop_));
-    return queue_->Finish(stop_);
+  if (std::byte* reached = HostAddressOf(to)) {
+    if (reached != from) std::memcpy(reached, from, bytes);
+    return absl::OkStatus();
   }
-  std::memcpy(to.host_address ? to.host_address : to.address, from, bytes);
-  return absl::OkStatus();
+  queue_->Uses(std::move(owner));
+  MGE_RETURN_IF_ERROR(queue_->Upload(to.address, from, bytes, stop_));
+  return queue_->Finish(stop_);
 }
 
 absl::Status TrialBench::ToHost(std::shared_ptr<void> owner, void* to, const mge_reservation& from, size_t bytes) {
   if (bytes == 0) return absl::OkStatus();
-  if (!from.host_address && queue_) {
-    queue_->Uses(std::move(owner));
-    return queue_->Download(to, from.address, bytes, stop_);
+  if (const std::byte* reached = HostAddressOf(from)) {
+    if (to != reached) std::memcpy(to, reached, bytes);
+    return absl::OkStatus();
   }
-  std::memcpy(to, from.host_address ? from.host_address : from.address, bytes);
-  return absl::OkStatus();
+  queue_->Uses(std::move(owner));
+  return queue_->Download(to, from.address, bytes, stop_);
 }
 
 absl::StatusOr<uint64_t> Trial::Bytes(const mge_problem& problem, const OwnedCandidate& candidate) {
   const mge_graph& g = *problem.graph;
+  auto sum = [](uint64_t a, uint64_t b) { return b > UINT64_MAX - a ? UINT64_MAX : a + b; };
   uint64_t total = candidate.workspace, reorder = 0;
   for (uint64_t i = 0; i < g.input_count + g.output_count; ++i) {
     const bool input = i < g.input_count;
     const TensorType type = TypeOf(*g.values[input ? g.inputs[i] : g.outputs[i - g.input_count]]);
     const mge_layout& layout = input ? candidate.inputs[i] : candidate.outputs[i - g.input_count];
     MGE_ASSIGN_OR_RETURN(uint64_t bytes, BytesOf(type, layout));
-    total += bytes;
+    total = sum(total, bytes);
     if (layout.kind != MGE_LAYOUT_OPAQUE) continue;
     MGE_ASSIGN_OR_RETURN(uint64_t plain, BytesOf(type, PlainLayout()));
     reorder = std::max(reorder, plain + bytes);  // one after the other
   }
-  return total + reorder;
+  return sum(total, reorder);
 }
 
 absl::StatusOr<std::shared_ptr<Trial>> Trial::Create(TrialBench& bench, const mge_problem& problem,
@@ -154,6 +157,11 @@ absl::StatusOr<mge_slot> Trial::Take(uint64_t bytes) {
   return mge_slot{static_cast<uint32_t>(bases_.size() - 1), 0, 0};
 }
 
+absl::StatusOr<std::shared_ptr<std::byte>> Trial::Stage(const mge_slot& slot, uint64_t bytes) {
+  if (std::byte* own = bench_.HostAddressOf(memory_[slot.base])) return std::shared_ptr<std::byte>(shared_from_this(), own);
+  return device_.host_allocator().Allocate(static_cast<int64_t>(bytes));
+}
+
 absl::Status Trial::Fill(const mge_slot& slot, std::span<const std::byte> bytes) {
   return bench_.ToDevice(shared_from_this(), memory_[slot.base], bytes.data(), bytes.size());
 }
@@ -175,11 +183,8 @@ absl::Status Trial::SetUp(const mge_problem& problem, std::span<const TrialInput
     if (!packed) {
       MGE_ASSIGN_OR_RETURN(bytes, BytesOf(type, arrives));
     }
-    // Uninitialised host memory: every byte is written below.
-    std::unique_ptr<std::byte[]> staged(new (std::nothrow) std::byte[std::max<uint64_t>(bytes, 1)]);
-    if (!staged) {
-      return Fail(errors::kOutOfMemory, "the system has no memory left", {.what = fmt::format("{} bytes", bytes)});
-    }
+    MGE_ASSIGN_OR_RETURN(mge_slot slot, Take(bytes));
+    MGE_ASSIGN_OR_RETURN(std::shared_ptr<std::byte> staged, Stage(slot, bytes));
     if (packed) {
       MGE_RETURN_IF_ERROR(AskDevice(device_, "packing for " + candidate_.id, [&](mge_error* e) {
         return api.prepack(kernel_.get(), static_cast<uint32_t>(i), tensor.data(), staged.get(), e);
@@ -189,12 +194,11 @@ absl::Status Trial::SetUp(const mge_problem& problem, std::span<const TrialInput
       std::memcpy(staged.get(), given[i].laid->data(), bytes);
     } else if (arrives.kind == MGE_LAYOUT_OPAQUE) {
       std::span<const std::byte> plain(static_cast<const std::byte*>(tensor.data()), static_cast<size_t>(tensor.bytes()));
-      MGE_ASSIGN_OR_RETURN(std::vector<std::byte> laid, Reordered(bench_, type, PlainLayout(), layout, plain));
-      std::memcpy(staged.get(), laid.data(), laid.size());
+      MGE_ASSIGN_OR_RETURN(std::shared_ptr<const std::byte> laid, Reordered(bench_, type, PlainLayout(), layout, plain));
+      std::memcpy(staged.get(), laid.get(), bytes);
     } else {
       CopyToLayout(tensor, arrives, {staged.get(), bytes});
     }
-    MGE_ASSIGN_OR_RETURN(mge_slot slot, Take(bytes));
     MGE_RETURN_IF_ERROR(Fill(slot, {staged.get(), bytes}));
     inputs.push_back(slot);
     in_layouts.push_back(&layout);
@@ -204,8 +208,9 @@ absl::Status Trial::SetUp(const mge_problem& problem, std::span<const TrialInput
     MGE_ASSIGN_OR_RETURN(uint64_t bytes, BytesOf(type, candidate_.outputs[i]));
     MGE_ASSIGN_OR_RETURN(mge_slot slot, Take(bytes));
     // What is not written must not look like a result.
-    std::vector<std::byte> poison(bytes, std::byte{0xa5});
-    MGE_RETURN_IF_ERROR(Fill(slot, poison));
+    MGE_ASSIGN_OR_RETURN(std::shared_ptr<std::byte> poison, Stage(slot, bytes));
+    std::fill_n(poison.get(), bytes, std::byte{0xa5});
+    MGE_RETURN_IF_ERROR(Fill(slot, {poison.get(), bytes}));
     outputs.push_back(slot);
     out_layouts.push_back(&candidate_.outputs[i]);
     outputs_.push_back({std::move(type), slot, bytes});
@@ -257,23 +262,24 @@ absl::StatusOr<double> Trial::Run() {
   });
 }
 
-absl::StatusOr<std::vector<std::byte>> Trial::Laid(size_t i) {
+absl::StatusOr<std::shared_ptr<const std::byte>> Trial::Laid(size_t i) {
   const Operand& out = outputs_[i];
-  std::vector<std::byte> laid(out.bytes);
-  MGE_RETURN_IF_ERROR(bench_.ToHost(shared_from_this(), laid.data(), memory_[out.slot.base], laid.size()));
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<std::byte> laid, Stage(out.slot, out.bytes));
+  MGE_RETURN_IF_ERROR(bench_.ToHost(shared_from_this(), laid.get(), memory_[out.slot.base], out.bytes));
   return laid;
 }
 
 absl::StatusOr<Tensor> Trial::Output(size_t i) {
   const TensorType& type = outputs_[i].type;
+  const uint64_t bytes = outputs_[i].bytes;
   const mge_layout& layout = candidate_.outputs[i];
   MGE_ASSIGN_OR_RETURN(Tensor plain, Tensor::Create(type.dtype, type.dims, device_.host_allocator()));
-  MGE_ASSIGN_OR_RETURN(std::vector<std::byte> laid, Laid(i));
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const std::byte> laid, Laid(i));
   if (layout.kind == MGE_LAYOUT_OPAQUE) {
-    MGE_ASSIGN_OR_RETURN(laid, Reordered(bench_, type, layout, PlainLayout(), laid));
-    CopyFromLayout(laid, PlainLayout(), plain);
+    MGE_ASSIGN_OR_RETURN(laid, Reordered(bench_, type, layout, PlainLayout(), {laid.get(), bytes}));
+    CopyFromLayout({laid.get(), static_cast<size_t>(plain.bytes())}, PlainLayout(), plain);
   } else {
-    CopyFromLayout(laid, layout, plain);
+    CopyFromLayout({laid.get(), bytes}, layout, plain);
   }
   return plain;
 }

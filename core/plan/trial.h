@@ -29,6 +29,8 @@ class TrialBench {
   mge_queue* queue() const { return queue_ ? queue_->handle() : nullptr; }  // nullptr on devices without queues
   const int32_t* cancel() const;                                            // for mge_run
 
+  // Where the host reaches what a pool of the device gave; nullptr: nowhere.
+  std::byte* HostAddressOf(const mge_reservation& memory) const;
   // Between host memory and what a pool of the device gave. Here and in Time() `owner` of the device's memory is kept for as
   // long as work that failed may still touch it.
   absl::Status ToDevice(std::shared_ptr<void> owner, const mge_reservation& to, const void* from, size_t bytes);
@@ -83,11 +85,13 @@ class Trial : public std::enable_shared_from_this<Trial> {
   absl::StatusOr<double> Run();  // microseconds
   // From the next run on the step is replayed instead of launched, if it is capture-safe and the device can.
   void Capture();
-  // Output number i of the last run, plain; and as it lies there.
+  // Output number i of the last run, plain; and as it lies there: the bytes themselves where the host reaches them, for as long
+  // as the trial is not run again.
   absl::StatusOr<Tensor> Output(size_t i);
-  absl::StatusOr<std::vector<std::byte>> Laid(size_t i);
+  absl::StatusOr<std::shared_ptr<const std::byte>> Laid(size_t i);
 
-  // Device memory that such a trial takes, before anything is prepared; with the reorders of opaque operands.
+  // Device memory that such a trial takes, before anything is prepared; with the reorders of opaque operands. UINT64_MAX: more
+  // than can be counted.
   static absl::StatusOr<uint64_t> Bytes(const mge_problem& problem, const OwnedCandidate& candidate);
 
  private:
@@ -96,6 +100,8 @@ class Trial : public std::enable_shared_from_this<Trial> {
   mge_code Launch();
   absl::Status SetUp(const mge_problem& problem, std::span<const TrialInput> inputs);
   absl::StatusOr<mge_slot> Take(uint64_t bytes);
+  // Host memory to fill a slot from: its own, or what counts against the device's budget. Uninitialised.
+  absl::StatusOr<std::shared_ptr<std::byte>> Stage(const mge_slot& slot, uint64_t bytes);
   absl::Status Fill(const mge_slot& slot, std::span<const std::byte> bytes);
 
   struct Operand {

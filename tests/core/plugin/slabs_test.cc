@@ -207,6 +207,21 @@ TEST(GrowingRange, TheBudgetIsChargedForWhatIsCommitted) {
   b.pool->Release(all);
 }
 
+TEST(Cap, OfThePolicyLeavesRoomForWhatOthersKeepOfThePoolForLater) {
+  Bench b("naive");
+  b.pool->ShareBudget(b.budget);
+  b.slabs->SetCap(4 * kMiB);
+  mge_reservation kept = b.Get(3 * kMiB);
+  b.budget->Join(&kept, {[&](uint32_t pressure) -> uint64_t {
+                           if (pressure < MGE_PRESSURE_CRITICAL) return 0;
+                           b.pool->Release(kept);
+                           return kept.bytes;
+                         },
+                         [] { return 3 * kMiB; }});
+  b.pool->Release(b.Get(2 * kMiB));
+  b.budget->Leave(&kept);
+}
+
 TEST(Cap, OfThePolicyBindsAPoolAsTheBudgetDoes) {
   for (std::string_view name : PoolNames()) {
     for (bool ranges : {false, true}) {

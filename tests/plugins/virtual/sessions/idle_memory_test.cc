@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sessions keep for later runs is no reason to refuse one now: with memory limits, on devices with and without memory of
-// their own.
+// What sessions keep for later is no reason to refuse a run now, and what runs at the same time use is: with memory limits, on
+// devices with and without memory of their own.
 #include <atomic>
 #include <regex>
 #include <thread>
@@ -9,6 +9,9 @@
 
 namespace mge {
 namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
 
 // Buffers that are alive together, and no constants.
 constexpr char kModel[] = R"(
@@ -22,11 +25,23 @@ y = ReduceSum(e) {keepdims=1}
 output y
 )";
 
+// Constants that plans do not share: small ones, and what is packed for a shape.
+constexpr char kConstants[] = R"(
+input x : float32[N,160]
+const w = float32[160,96]<0.5>
+const b = float32[96]<1>
+m = MatMul(x, w)
+s = Add(m, b)
+y = Exp(s)
+output y
+)";
+
 struct Place {
   std::string device, pool;
 };
 
-class IdleMemory : public testing::TestWithParam<Place> {
+// A model on a device, in a runtime with a limit there.
+class LimitedMemory : public testing::TestWithParam<Place> {
  protected:
   std::shared_ptr<Runtime> Limited(uint64_t bytes) {
     return NewRuntime({{"virtual.devices", "1"},
@@ -34,8 +49,8 @@ class IdleMemory : public testing::TestWithParam<Place> {
                        {"memory.pool", GetParam().pool},
                        {"threads", "1"}});
   }
-  std::shared_ptr<Session> Session_(std::shared_ptr<Runtime> runtime) {
-    auto session = Load(std::move(runtime), kModel, GetParam().device);
+  std::shared_ptr<Session> SessionIn(std::shared_ptr<Runtime> runtime, std::string_view model = kModel) {
+    auto session = Load(std::move(runtime), model, GetParam().device);
     EXPECT_TRUE(session.ok()) << FormatError(session.status());
     return session.ok() ? *session : nullptr;
   }
@@ -50,13 +65,18 @@ class IdleMemory : public testing::TestWithParam<Place> {
     EXPECT_TRUE(std::regex_search(fix, match, std::regex(words + "([0-9]+)"))) << fix;
     return match.empty() ? 0 : std::stoull(match[1]);
   }
-  uint64_t LeastFor(int64_t batch) {
-    return Named(RunBatch(*Session_(Limited(1000)), batch), "the smallest limit that fits is " + GetParam().device + "=");
+  uint64_t NamedLimit(const absl::Status& status) {
+    return Named(status, "the smallest limit that fits is " + GetParam().device + "=");
+  }
+  uint64_t LeastFor(int64_t batch, std::string_view model = kModel) {
+    return NamedLimit(RunBatch(*SessionIn(Limited(1000), model), batch));
   }
 };
 
+class IdleMemory : public LimitedMemory {};
+
 TEST_P(IdleMemory, OfOneShapeGivesWayToAnotherInTheSmallestLimitOfBoth) {
-  const std::shared_ptr<Session> session = Session_(Limited(std::max(LeastFor(256), LeastFor(250))));
+  const std::shared_ptr<Session> session = SessionIn(Limited(std::max(LeastFor(256), LeastFor(250))));
   for (int64_t batch : {256, 250, 256, 251, 250, 256}) {
     absl::Status status = RunBatch(*session, batch);
     EXPECT_TRUE(status.ok()) << batch << "\n" << FormatError(status);
@@ -65,7 +85,7 @@ TEST_P(IdleMemory, OfOneShapeGivesWayToAnotherInTheSmallestLimitOfBoth) {
 
 TEST_P(IdleMemory, OfOneSessionGivesWayToAnother) {
   const std::shared_ptr<Runtime> runtime = Limited(std::max(LeastFor(256), LeastFor(250)));
-  const std::shared_ptr<Session> one = Session_(runtime), other = Session_(runtime);
+  const std::shared_ptr<Session> one = SessionIn(runtime), other = SessionIn(runtime);
   for (int round = 0; round < 3; ++round) {
     absl::Status first = RunBatch(*one, 256), second = RunBatch(*other, 250);
     EXPECT_TRUE(first.ok()) << FormatError(first);
@@ -74,7 +94,7 @@ TEST_P(IdleMemory, OfOneSessionGivesWayToAnother) {
 }
 
 TEST_P(IdleMemory, IsNotCountedInTheAdviceOfARefusal) {
-  const std::shared_ptr<Session> session = Session_(Limited(LeastFor(256)));
+  const std::shared_ptr<Session> session = SessionIn(Limited(LeastFor(256)));
   const absl::Status fresh = RunBatch(*session, 1000);
   const uint64_t batch = Named(fresh, "the largest batch that fits is ");
   EXPECT_GE(batch, 256u);
@@ -85,22 +105,10 @@ TEST_P(IdleMemory, IsNotCountedInTheAdviceOfARefusal) {
   EXPECT_TRUE(RunBatch(*session, static_cast<int64_t>(batch)).ok());
 }
 
-TEST_P(IdleMemory, GivesWayToATensorOfTheCallers) {
-  if (GetParam().device != "cpu0") GTEST_SKIP() << "its memory is not for tensors of the host";
-  const std::shared_ptr<Session> session = Session_(Limited(LeastFor(256)));
-  ASSERT_TRUE(RunBatch(*session, 256).ok());
-  auto most = static_cast<int64_t>(session->device().budget().limit());
-  auto tensor = Tensor::Create(DType::kU8, {most}, session->device().host_allocator());
-  ASSERT_TRUE(tensor.ok()) << FormatError(tensor.status());
-  EXPECT_EQ(ErrorId(RunBatch(*session, 256)), errors::kOverBudget.id);
-  tensor = Tensor();
-  EXPECT_TRUE(RunBatch(*session, 256).ok());
-}
-
 TEST_P(IdleMemory, IsTakenFromManyThreadsWhileOthersRun) {
   constexpr int kThreads = 4, kRuns = 25;
   const std::shared_ptr<Runtime> runtime = Limited(kThreads * std::max(LeastFor(256), LeastFor(250)) - 1000);
-  const std::shared_ptr<Session> sessions[] = {Session_(runtime), Session_(runtime)};
+  const std::shared_ptr<Session> sessions[] = {SessionIn(runtime), SessionIn(runtime)};
   std::atomic<int> refused{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
@@ -119,6 +127,57 @@ TEST_P(IdleMemory, IsTakenFromManyThreadsWhileOthersRun) {
   for (const auto& session : sessions) EXPECT_TRUE(RunBatch(*session, 256).ok());
 }
 
+TEST_P(IdleMemory, WithConstantsOfAnotherShapeGivesWayAsAWhole) {
+  const uint64_t least = std::max(LeastFor(7, kConstants), LeastFor(5, kConstants));
+  const std::shared_ptr<Session> session = SessionIn(Limited(least), kConstants);
+  for (int64_t batch : {7, 5, 6, 7}) {
+    absl::Status status = RunBatch(*session, batch);
+    EXPECT_TRUE(status.ok()) << batch << "\n" << FormatError(status);
+  }
+}
+
+// ---------------------------------------------------------------- what cannot be given back
+
+class MemoryInUse : public LimitedMemory {};
+
+TEST_P(MemoryInUse, ByAnotherRunOfThePlanIsARefusalWithThePlansSizeAndTheSmallestLimitThatFits) {
+  auto beside_another = [&](uint64_t limit) {
+    const std::shared_ptr<Session> session = SessionIn(Limited(limit));
+    EXPECT_TRUE(RunBatch(*session, 256).ok());
+    InstanceStore& store = InstanceStore::Of(*session->last_plan());
+    auto busy = store.Take();  // as that run has it
+    EXPECT_TRUE(busy.ok());
+    return RunBatch(*session, 256);
+  };
+  const absl::Status refused = beside_another(LeastFor(256));
+  EXPECT_THAT(FormatError(refused), AllOf(HasSubstr("a run of the model does not fit into the memory limit of device "),
+                                          HasSubstr("the planned peak is "), HasSubstr(" are in use and the limit is "),
+                                          HasSubstr("the largest are '"), HasSubstr("steps ")));
+  const uint64_t named = NamedLimit(refused);
+  absl::Status fits = beside_another(named);
+  EXPECT_TRUE(fits.ok()) << FormatError(fits);
+  if (GetParam().pool == "growing") return;  // two runs share what it rounds up
+  EXPECT_EQ(NamedLimit(beside_another(named - 1)), named);
+}
+
+TEST_P(MemoryInUse, ByConstantsOfAPlanThatSomebodyHoldsIsPartOfTheLimitThatIsNamed) {
+  uint64_t limit = LeastFor(7, kConstants);
+  std::shared_ptr<Session> session = SessionIn(Limited(limit), kConstants);
+  ASSERT_TRUE(RunBatch(*session, 7).ok());
+  std::shared_ptr<const Plan> held = session->last_plan();
+  const absl::Status refused = RunBatch(*session, 300);
+  EXPECT_EQ(ErrorId(refused), errors::kOverBudget.id);
+  EXPECT_TRUE(RunBatch(*session, 7).ok());
+  EXPECT_EQ(session->last_plan(), held);
+  held.reset();  // before its devices go
+  if (GetParam().pool == "growing") return;  // what is left of the last granule is of no use to others
+  session = SessionIn(Limited(NamedLimit(refused)), kConstants);
+  ASSERT_TRUE(RunBatch(*session, 7).ok());
+  held = session->last_plan();
+  absl::Status fits = RunBatch(*session, 300);
+  EXPECT_TRUE(fits.ok()) << FormatError(refused) << FormatError(fits);
+}
+
 std::vector<Place> Places() {
   std::vector<Place> places;
   for (const char* device : {"cpu0", "virtual0"}) {
@@ -127,8 +186,24 @@ std::vector<Place> Places() {
   return places;
 }
 
-INSTANTIATE_TEST_SUITE_P(Pools, IdleMemory, testing::ValuesIn(Places()),
-                         [](const auto& info) { return info.param.device + "_" + info.param.pool; });
+std::string NameOf(const testing::TestParamInfo<Place>& info) { return info.param.device + "_" + info.param.pool; }
+
+INSTANTIATE_TEST_SUITE_P(Pools, IdleMemory, testing::ValuesIn(Places()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Pools, MemoryInUse, testing::ValuesIn(Places()), NameOf);
+
+TEST(IdleMemoryOfTheHost, GivesWayToATensorOfTheCallers) {
+  constexpr int64_t kLimit = 4 << 20;
+  for (const char* pool : {"naive", "round", "unpooled", "growing"}) {
+    auto session = *Load(NewRuntime({{"memory.limit", "cpu0=" + std::to_string(kLimit)}, {"memory.pool", pool}}), kModel, "cpu0");
+    std::vector<HostValue> in = {Numbers({256, 160})};
+    ASSERT_TRUE(ResultsOf(*session, in).ok());
+    auto tensor = Tensor::Create(DType::kU8, {kLimit}, session->device().host_allocator());
+    EXPECT_TRUE(tensor.ok()) << pool << FormatError(tensor.status());
+    EXPECT_EQ(ErrorId(ResultsOf(*session, in).status()), errors::kOverBudget.id) << pool;
+    tensor = Tensor();
+    EXPECT_TRUE(ResultsOf(*session, in).ok()) << pool;
+  }
+}
 
 }  // namespace
 }  // namespace mge

@@ -70,5 +70,24 @@ TEST_P(DeviceMemoryLimit, DoesNotCountTwiceWhatPlansOfASessionShare) {
 INSTANTIATE_TEST_SUITE_P(Pools, DeviceMemoryLimit, testing::Values("naive", "round", "unpooled", "growing"),
                          [](const auto& info) { return info.param; });
 
+TEST(TimingOfKernels, TakesItsShareOfTheHostsMemoryWithinTheLimit) {
+  constexpr char kLarge[] = "input x : float32[N,256]\nconst w = float32[256,512]<0.5>\ny = MatMul(x, w)\noutput y\n";
+  auto plan = [&](const std::string& limit) {
+    auto session = *Load(NewRuntime({{"virtual.devices", "1"},
+                                     {"select.strategy", "profile"},
+                                     {"MGE_FASTRUN_CACHE_TYPE", "memory"},
+                                     {"select.tensor_core_conversion", "1"},  // so that there is a choice
+                                     {"memory.pool", "naive"},
+                                     {"memory.limit", limit}}),
+                         kLarge, "virtual0");
+    absl::Status status = ResultsOf(*session, {Numbers({4, 256})}).status();
+    EXPECT_TRUE(status.ok()) << FormatError(status);
+    EXPECT_LE(session->runtime().devices().host().Stats().peak_charged, session->runtime().devices().host().budget().limit());
+    return status.ok() ? PlanText(*session->last_plan(), true) : std::string();
+  };
+  EXPECT_THAT(plan("host=256KiB"), testing::HasSubstr("the memory limit of device host would be exceeded"));
+  EXPECT_THAT(plan("host=16MiB"), testing::Not(testing::HasSubstr("the memory limit of device host")));
+}
+
 }  // namespace
 }  // namespace mge
