@@ -111,6 +111,16 @@ TEST(Selection, TheBudgetOfTheDeviceBindsTiming) {
   EXPECT_EQ(host.Chosen(kRelu), "loose");
 }
 
+TEST(Selection, ABoundOfWorkspaceBeyondAllCountingIsTooLargeToTime) {
+  Host host({kProfile, Set("select.memory", "1MiB")});
+  host.record() = {};
+  host.record().more_workspace = UINT64_MAX;
+  auto plan = host.PlanOf(kRelu);
+  ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
+  EXPECT_THAT(PlanText(**plan, true), HasSubstr("not timed: it takes 18446744073709551615 bytes"));
+  EXPECT_EQ(host.record().launches, 0);
+}
+
 TEST(Selection, ProfileReadsOpaqueLayoutsThroughTheBackendsReorders) {
   Host host({kProfile}, "sealed_by_cost0");
   auto plan = host.PlanOf("input x : float32[?]\ny = Abs(x)\noutput y\n");

@@ -228,7 +228,7 @@ mge_code Enumerate(mge_device*, const mge_problem* problem, const mge_constraint
     c.rank = static_cast<int32_t>(&v - kVariants);
     c.attributes = v.attributes;
     c.cost_us = v.cost_us;
-    c.workspace_bound = g_record.workspace;
+    c.workspace_bound = g_record.workspace + g_record.more_workspace;
     c.token = static_cast<uint64_t>(&v - kVariants);
     sink->offer(sink->self, &c);
   }

@@ -24,5 +24,6 @@ struct TunerRecord {
   void* arena;                              // what its own pool handed out last
   int64_t fail_slab;                        // this many slabs from now fails; 0: none does, kFailAlways: all
   uint64_t workspace;                       // that every kernel asks for
+  uint64_t more_workspace;                  // that every candidate says beyond that, and no kernel asks for
   bool with_plain, plain_fails;
 };
