@@ -112,14 +112,19 @@ AllocationFailure::AllocationFailure(uint64_t n, bool for_ever, Entering enterin
   t_failure = this;
 }
 AllocationFailure::~AllocationFailure() { t_failure = nullptr; }
+bool AllocationsAreSeen() { return g_seen; }
 bool AllocationFailure::Happened() { return t_failure && t_failure->happened(); }
 
 Within::Within(Side side, std::string_view call)
-    : before_(t_side), place_(side == Side::kBackend ? CallBoard::Enter(call) : -1) {
+    : before_(t_side),
+      place_(side == Side::kBackend ? CallBoard::Enter(call) : -1),
+      call_(side == Side::kBackend && before_ == Side::kKit ? call : std::string_view()),
+      modes_(ThreadModes::Now()) {
   if (side == Side::kBackend && t_failure && t_failure->entering_) t_failure->entering_(call);
   t_side = side;
 }
 Within::~Within() {
+  if (!call_.empty()) NoteModes(modes_, call_);
   CallBoard::Leave(place_);
   t_side = before_;
 }
@@ -146,7 +151,7 @@ absl::Status WithoutMemory(std::string_view what) { return absl::ResourceExhaust
 
 absl::Status SurvivesFailures(Subject& subject, const std::function<absl::Status()>& work, double seconds) {
   using Clock = std::chrono::steady_clock;
-  if (!g_seen) return NotOffered("this program does not see allocations");
+  if (!AllocationsAreSeen()) return NotOffered("this program does not see allocations");
   Failures failures(subject, work);
   // Many things are made on first use only: each failure of that one, before any of them is whole.
   Clock::time_point begin = Clock::now();

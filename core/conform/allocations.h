@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "core/base/status.h"
+#include "core/conform/thread_modes.h"
 
 namespace mge::conform {
 
@@ -25,6 +26,9 @@ absl::Status SurvivesFailures(Subject& subject, const std::function<absl::Status
 
 // That `what` was answered with MGE_RESOURCE_EXHAUSTED after an allocation has failed, as it should.
 absl::Status WithoutMemory(std::string_view what);
+
+// Whether this program sees allocations.
+bool AllocationsAreSeen();
 
 // While it lives, allocations of the backend in this thread are counted, and the n-th fails, with `for_ever` all later ones
 // as well; 0: none. One at a time.
@@ -49,7 +53,8 @@ class AllocationFailure {
   uint64_t seen_ = 0;
 };
 
-// Where this thread is, as long as it lives; in the backend with the name of the call, see calls.h.
+// Where this thread is, as long as it lives; in the backend with the name of the call, see calls.h, from which it comes back
+// as it went, see thread_modes.h.
 enum class Side { kKit, kBackend };
 class Within {
  public:
@@ -61,6 +66,8 @@ class Within {
  private:
   const Side before_;
   const int place_;
+  const std::string_view call_;
+  const ThreadModes modes_;
 };
 
 // Calls f, which does nothing but call the backend.

@@ -121,10 +121,25 @@ absl::Status CheckLost(Subject& s) {
   return absl::OkStatus();
 }
 
+absl::Status CheckHostKept(Subject& s) {
+  auto kept = [&](std::string_view what) {
+    std::string changed = HostState::Now().ChangedSince(s.before());
+    if (changed.empty()) return absl::OkStatus();
+    return Broken(fmt::format("{} changes what is the host's: {}; leave it as it is", what, changed));
+  };
+  MGE_RETURN_IF_ERROR(kept("loading"));
+  MGE_RETURN_IF_ERROR(s.Start());
+  MGE_RETURN_IF_ERROR(kept("starting"));
+  MGE_RETURN_IF_ERROR(LiveOnce(s));
+  return kept("working, closing and stopping");
+}
+
 absl::Status CheckStart(Subject&) { return absl::OkStatus(); }  // which is what it needs
 
 constexpr Check kRows[] = {
     {"life.start", "The backend starts, and lists its devices.", Needs::kStarted, CheckStart},
+    {"life.host_kept", "Signals, locale, working folder, environment, limits and umask stay as the host has them.",
+     Needs::kLives, CheckHostKept},
     {"life.restart", "After a stop the backend starts and works again.", Needs::kLives, CheckRestart},
     {"life.leaks", "Nothing is left behind: no memory of the host or the device, no thread, no file, no heap.",
      Needs::kLives, CheckStop},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <thread>
 
 #include "core/conform/device_memory.h"
 #include "fmt/format.h"
@@ -346,6 +347,34 @@ absl::Status CheckPeers(Subject& s) {
   return result;
 }
 
+// Times are microseconds, by a wait of the host's between two stamps.
+absl::Status CheckUnit(Subject& s, mge_queue* queue, Transfer& transfer) {
+  using Clock = std::chrono::steady_clock;
+  const mge_profile_api* api = s.plugin().profile;
+  std::unique_ptr<mge_stamp, Destroyer<mge_stamp>> stamps[2];
+  auto now = [](Clock::time_point begin) { return std::chrono::duration<double, std::micro>(Clock::now() - begin).count(); };
+  const Clock::time_point begin = Clock::now();
+  double first_done = 0, second_asked = 0;
+  for (auto& stamp : stamps) {
+    second_asked = now(begin);
+    mge_stamp* made = nullptr;
+    MGE_RETURN_IF_ERROR(Call("creating a stamp", [&](mge_error* e) { return api->stamp_create(s.device(), &made, e); }));
+    stamp = {made, {api->stamp_destroy, "destroying a stamp"}};
+    MGE_RETURN_IF_ERROR(Call("stamping", [&](mge_error* e) { return api->stamp(queue, made, e); }));
+    MGE_RETURN_IF_ERROR(transfer.Drain(queue));
+    if (first_done > 0) break;
+    first_done = now(begin);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  const double least = second_asked - first_done, most = now(begin);
+  double us = 0;
+  MGE_RETURN_IF_ERROR(Call("asking for a time",
+                           [&](mge_error* e) { return api->elapsed_us(stamps[0].get(), stamps[1].get(), &us, e); }));
+  if (us >= least / 2 && us <= 2 * most) return absl::OkStatus();
+  return Broken(fmt::format("the time between two stamps is {} us; by the host's clock it is between {:.0f} and {:.0f} us", us,
+                            least, most));
+}
+
 absl::Status CheckStamps(Subject& s) {
   const mge_profile_api* api = s.plugin().profile;
   if (!api) return NotOffered("the backend has no table 'profile': the host times by its own clock");
@@ -375,7 +404,7 @@ absl::Status CheckStamps(Subject& s) {
   double sum = first + second;
   if (both < sum * 0.99 - 1 || both > sum * 1.01 + 1)
     return Broken(fmt::format("two spans of {} and {} us are {} us together", first, second, both));
-  return absl::OkStatus();
+  return CheckUnit(s, queue, transfer);
 }
 
 // What one queue is used for. It has ended when this succeeds, else when the queue is destroyed.
@@ -451,7 +480,7 @@ constexpr Check kRows[] = {
     {"queue.allocations", "Queues, fences, captures and stamps survive every allocation that fails.", Needs::kDevice,
      CheckAllocations},
     {"queue.peers", "Copies between devices that are peers arrive.", Needs::kDevice, CheckPeers},
-    {"profile.stamps", "Times between stamps are sane and add up.", Needs::kDevice, CheckStamps},
+    {"profile.stamps", "Times between stamps add up, and are microseconds of the host's clock.", Needs::kDevice, CheckStamps},
 };
 
 }  // namespace

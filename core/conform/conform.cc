@@ -36,6 +36,11 @@ void Record(Subject& subject, const Check& check, const absl::Status& status, st
   if (!status.ok()) w.Found(check.name, where, Std(status.message()));
 }
 
+// What a call has changed in the thread of its caller, and no kernel was blamed for.
+void RecordModes(Witness& w) {
+  if (std::string changed = TakeModeChange(); !changed.empty()) w.Found("kernel.thread_modes", "", changed);
+}
+
 Task TaskOf(const Check& check, const std::string& path, const Options& options) {
   double seconds = options.seconds > 0 ? options.seconds : kCheckSeconds;
   return {check.name, check.name,
@@ -45,6 +50,7 @@ Task TaskOf(const Check& check, const std::string& path, const Options& options)
             absl::Status status = subject.Prepare(check.needs);
             if (status.ok()) status = check.run(subject);
             Record(subject, check, status, "");
+            RecordModes(w);
             // What a broken check leaves behind must not be mistaken for a fault of closing.
             if (!status.ok() && !IsNotOffered(status)) {
               w.End();
@@ -119,6 +125,7 @@ Task OperatorTask(std::string name, std::function<absl::Status(Subject&)> run, c
             w.Begin("kernel.offers");
             absl::Status status = subject.Prepare(Needs::kDevice);
             if (status.ok()) status = run(subject);
+            RecordModes(w);
             if (IsNotOffered(status)) return w.NotOffered("kernel.offers", Std(status.message()));
             if (!status.ok()) w.Found("kernel.offers", "", Std(status.message()));
             w.Begin("life.leaks");

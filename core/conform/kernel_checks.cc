@@ -33,8 +33,9 @@ constexpr const char* kQueueOrder = "kernel.queue_order";
 constexpr const char* kConcurrent = "kernel.concurrent";
 constexpr const char* kCancel = "kernel.cancel";
 constexpr const char* kCapture = "kernel.capture";
+constexpr const char* kModes = "kernel.thread_modes";
+constexpr const char* kNoAllocation = "kernel.launch_allocates";
 constexpr const char* kLeaks = "kernel.leaks";
-constexpr const char* kAllocations = "kernel.allocations";
 constexpr const char* kRoundTrip = "layout.round_trip";
 constexpr const char* kDescribe = "layout.describe";
 
@@ -58,8 +59,10 @@ constexpr Check kRows[] = {
     {kConcurrent, "Runs of one kernel at the same time do not disturb each other."},
     {kCancel, "A run that is cancelled ends in good order, and the next one is right."},
     {kCapture, "What is captured is not run; a replay is a run on what the memory holds by then."},
+    {kModes, "A launch leaves the rounding and the flushing of tiny numbers in the calling thread as they were."},
+    {kNoAllocation, "A launch takes no heap memory, unless the candidate says MGE_KERNEL_ALLOCATES."},
     {kLeaks, "Preparing, running and destroying a kernel again and again takes no memory, of the host or of the device."},
-    {kAllocations, "Offering, making, launching and destroying a kernel survive every allocation that fails."},
+    {kKernelAllocations, "Offering, making, launching and destroying a kernel survive every allocation that fails."},
     {kRoundTrip, "A tensor comes back unchanged from every layout that a candidate names."},
     {kDescribe, "Layouts of the backend's own have a name, and the size that candidates say; others are refused."},
 };
@@ -158,6 +161,7 @@ class Judge {
   void CheckInPlace(const Case& c, const Candidate& candidate);
   void CheckWriteAdd(const Case& c);
   void CheckQueueOrder(const Case& c, const Candidate& candidate, Trial& trial);
+  void CheckNoAllocation(const Case& c, const Candidate& candidate, Trial& trial);
   void CheckCancel(const Case& c, const Candidate& candidate, Trial& trial);
   void CheckCapture(const Case& c, const Candidate& candidate, Trial& trial);
   void CheckLeaks(const Case& c, const Candidate& candidate);
@@ -235,6 +239,7 @@ std::unique_ptr<Trial> Judge::Make(const Case& c, const Candidate& candidate, Tr
 std::optional<RunResult> Judge::RunChecked(const char* check, Trial& trial, int lane, const std::vector<Tensor>& inputs,
                                            uint32_t width, unsigned char fill, const std::vector<Tensor>& before) {
   absl::StatusOr<RunResult> r = trial.Run(lane, inputs, width, fill, before);
+  if (std::string changed = TakeModeChange(); !changed.empty()) Found(kModes, changed);
   if (!Fine(check, r.status())) return std::nullopt;
   if (r->code != MGE_OK) {
     Found(check, fmt::format("the step failed: {} ({})", r->text.empty() ? "no text" : r->text, CodeName(r->code)));
@@ -363,6 +368,15 @@ void Judge::CheckQueueOrder(const Case& c, const Candidate& candidate, Trial& tr
   Fine(kQueueOrder, status);
 }
 
+void Judge::CheckNoAllocation(const Case& c, const Candidate& candidate, Trial& trial) {
+  if (candidate.Has(MGE_KERNEL_ALLOCATES)) return;
+  w_.Begin(kNoAllocation);
+  absl::Status status = JudgeLaunchMemory(trial, c);
+  if (IsNotOffered(status)) return w_.NotOffered(kNoAllocation, Std(status.message()));
+  w_.Applied(kNoAllocation);
+  Fine(kNoAllocation, status);
+}
+
 void Judge::CheckCancel(const Case& c, const Candidate& candidate, Trial& trial) {
   Begin(kCancel);
   for (uint32_t width : {1, 3}) {
@@ -479,6 +493,7 @@ void Judge::JudgeCandidate(const Case& c, const Candidate& candidate, bool first
   std::optional<RunResult> one = RunChecked(kNumerics, *trial, 0, c.inputs[0], 1, 0xff);
   w_.Applied(kBounds);
   w_.Applied(kInputs);
+  w_.Applied(kModes);
   if (!one) return;
   if (!Right(trial->prepared().prepack_bytes ? kPrepack : kNumerics, *one, c.expected[0], candidate)) return;
   Begin(kRepeatable);
@@ -499,6 +514,7 @@ void Judge::JudgeCandidate(const Case& c, const Candidate& candidate, bool first
   CheckInPlace(c, candidate);
   CheckRoundTrips(c, candidate);
   if (!first) return;
+  CheckNoAllocation(c, candidate, *trial);
   CheckCancel(c, candidate, *trial);
   CheckCapture(c, candidate, *trial);
   trial.reset();
@@ -541,45 +557,6 @@ bool Judge::JudgeCase(const Case& c, bool first, std::string* support) {
 }  // namespace
 
 std::span<const Check> KernelChecks() { return kRows; }
-
-void JudgeAllocations(Bench& bench, const Case& c, const Candidate& candidate, double seconds) {
-  Subject& s = bench.subject;
-  s.witness().Begin(kAllocations);
-  AbiProblem problem(c, MGE_WRITE);
-  auto make = [&] { return Trial::Create(bench, *problem.get(), candidate, InputsOf(*problem.get()), OutputsOf(c), {}); };
-  auto survives = [&](const std::function<absl::Status()>& work) {
-    absl::Status status = SurvivesFailures(s, work, seconds);
-    if (IsNotOffered(status)) s.witness().NotOffered(kAllocations, Std(status.message()));
-    return status;
-  };
-  absl::Status made = survives([&]() -> absl::Status {
-    MGE_RETURN_IF_ERROR(Enumerate(s, *problem.get()).status());
-    return make().status();
-  });
-  absl::Status launched = [&]() -> absl::Status {
-    MGE_ASSIGN_OR_RETURN(std::unique_ptr<Trial> trial, make());
-    MGE_RETURN_IF_ERROR(trial->Stage(0, c.inputs[0], 0xff));
-    MGE_RETURN_IF_ERROR(survives([&]() -> absl::Status {
-      std::string text;
-      mge_code code = trial->Launch(0, 1, &text);
-      MGE_RETURN_IF_ERROR(trial->Drain(0));
-      return Answer(code, {code, text, {}}, "launching");
-    }));
-    MGE_ASSIGN_OR_RETURN(RunResult r, trial->Collect(0));
-    for (size_t o = 0; o < r.outputs.size(); ++o) {
-      std::string wrong =
-          CompareWithReference(r.outputs[o], c.expected[0][o], candidate.Has(MGE_KERNEL_REDUCED_PRECISION));
-      if (!wrong.empty()) return Broken(fmt::format("after launches that failed, output {} is wrong: {}", o, wrong));
-    }
-    return absl::OkStatus();
-  }();
-  for (const absl::Status& status : {made, launched}) {
-    if (IsNotOffered(status)) continue;
-    s.witness().Applied(kAllocations);
-    if (!status.ok())
-      s.witness().Found(kAllocations, fmt::format("{} {}", c.Name(), candidate.id), Std(status.message()));
-  }
-}
 
 absl::Status JudgeOperator(Subject& subject, const OpDef& def, bool quick) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(subject));

@@ -19,7 +19,11 @@ absl::Status JudgeQueueOrder(Bench& bench, Trial& trial, const Case& c, const Ca
 
 // One candidate of a case, made and launched with every allocation failing; see SurvivesFailures.
 inline double FailureSeconds(bool quick) { return quick ? 0.05 : 0.2; }
+inline constexpr const char* kKernelAllocations = "kernel.allocations";
 void JudgeAllocations(Bench& bench, const Case& c, const Candidate& candidate, double seconds);
+
+// Broken() if no launch does without memory of the heap. NotOffered() in a program that does not see allocations.
+absl::Status JudgeLaunchMemory(Trial& trial, const Case& c);
 
 // Groups of nodes that claims may fuse: offers are checked, and what computes them is judged like an operator.
 absl::Status JudgeClaims(Subject& subject, bool quick);

@@ -16,7 +16,8 @@ constexpr auto kShort = std::chrono::milliseconds(1);
 
 absl::Status JudgeQueueOrder(Bench& bench, Trial& trial, const Case& c, const Candidate& candidate) {
   constexpr int kLane = 0, kSource = 1;
-  if (!bench.transfers[kLane].has_queue()) return NotOffered("the backend has no queues: its steps run in the calling thread");
+  if (!bench.transfers[kLane].has_queue())
+    return NotOffered("the backend has no queues: its steps run in the calling thread");
   MGE_RETURN_IF_ERROR(trial.Stage(kSource, c.inputs[1], 0x5a));
   MGE_RETURN_IF_ERROR(trial.Stage(kLane, c.inputs[0], 0xff));
   mge_code launched = MGE_OK;
@@ -35,10 +36,11 @@ absl::Status JudgeQueueOrder(Bench& bench, Trial& trial, const Case& c, const Ca
   MGE_ASSIGN_OR_RETURN(RunResult r, trial.Collect(kLane));
   std::string wrong = WhatIsWrong(r, c.expected[1], candidate);
   if (wrong.empty()) return absl::OkStatus();
-  return Broken(fmt::format("the kernel does not run on run->queue in order: it did not see a copy to its input that was "
-                            "enqueued there before it ({}); enqueue its work on run->queue, not in the calling thread or on "
-                            "another stream",
-                            wrong));
+  return Broken(
+      fmt::format("the kernel does not run on run->queue in order: it did not see a copy to its input that was "
+                  "enqueued there before it ({}); enqueue its work on run->queue, not in the calling thread or on "
+                  "another stream",
+                  wrong));
 }
 
 }  // namespace mge::conform

@@ -76,6 +76,7 @@ absl::Status Subject::Prepare(Needs needs) {
 absl::Status Subject::Load() {
   if (plugin_) return absl::OkStatus();
   At("opening the library");
+  before_ = HostState::Now();
   library_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library_) {
     const char* text = dlerror();

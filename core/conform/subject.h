@@ -11,6 +11,7 @@
 
 #include "core/conform/allocations.h"
 #include "core/conform/check.h"
+#include "core/conform/host_state.h"
 #include "core/conform/settings.h"
 #include "core/conform/witness.h"
 #include "core/plugin/host_services.h"
@@ -61,6 +62,7 @@ class Subject {
   const std::vector<DeviceDescription>& devices() const { return devices_; }  // the usable ones
   const DeviceDescription& description() const { return devices_[position_]; }
   mge_device* device() const { return device_; }
+  const HostState& before() const { return before_; }  // the library was opened
   int64_t device_memory_used() const;  // by all who use the device; 0: not known
   bool host_accessible() const { return description().flags & MGE_DEVICE_HOST_ACCESSIBLE; }
   // For checks that try values, none to end that; while stopped.
@@ -83,6 +85,7 @@ class Subject {
   std::unique_ptr<KitHost> host_;
   std::vector<DeviceDescription> devices_;
   std::string unusable_;  // devices that are listed, but cannot be used, and why
+  HostState before_;
   size_t position_ = 0;
   mge_device* device_ = nullptr;
   bool started_ = false;

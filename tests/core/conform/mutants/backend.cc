@@ -2,6 +2,12 @@
 // A small backend that keeps the contract. Mutants, each wrong in one way, are the same code under another name (variant.c):
 // see mutants.txt.
 #include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <clocale>
+#include <csignal>
 
 #include "kernels.h"
 #include "mge/faults.h"
@@ -32,6 +38,7 @@ struct Backend : mge::BackendDefaults {
   using Queue = mutant::Queue;
   using Fence = mutant::Fence;
   using Record = mutant::Record;
+  using Stamp = mutant::Stamp;
   using Layouts = mutant::Layouts;
   using Kernels = mge::Kernels<kRelu, kAdd, kMatMul, kReduceSum, kReorder>;
   using Claims = mge::Claims<ClaimAddNeg, ClaimMatMulRelu>;
@@ -39,6 +46,15 @@ struct Backend : mge::BackendDefaults {
     if (Is("absent_here")) return {MGE_UNAVAILABLE, "the driver is not installed"};
     if (Is("start_fails")) return {MGE_INTERNAL, "the driver answered nonsense"};
     if (Is("start_crashes")) std::abort();
+    if (Is("handles_signals")) std::signal(SIGINT, SIG_IGN);
+    if (Is("sets_locale")) std::setlocale(LC_ALL, "C.UTF-8");
+    if (Is("changes_folder")) return chdir("/") == 0 ? Result() : Result(MGE_INTERNAL, "there is no root");
+    if (Is("sets_variable")) setenv("LC_NUMERIC", "de_DE.UTF-8", 1);
+    if (Is("lowers_limit")) {
+      rlimit files = {64, 64};
+      setrlimit(RLIMIT_NOFILE, &files);
+    }
+    if (Is("sets_umask")) umask(0);
     if (Is("starts_slowly")) std::this_thread::sleep_for(std::chrono::milliseconds(500));
     if (Is("thread_at_stop")) {
       std::thread([] {

@@ -211,6 +211,10 @@ class Queue {
     std::lock_guard lock(mutex_);
     fail_next_ = {code, std::move(text)};
   }
+  void Mark(std::shared_ptr<std::atomic<int64_t>> time) {
+    std::lock_guard lock(mutex_);
+    Push([time] { *time = std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count(); });
+  }
   bool Capturing() {
     std::lock_guard lock(mutex_);
     return capture_ != nullptr;
@@ -244,6 +248,19 @@ class Queue {
   std::vector<std::thread> late_;
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
+};
+
+class Stamp {
+ public:
+  explicit Stamp(Device&) {}
+  Result Take(Queue& queue) { return queue.Mark(time_), Result(); }
+  static Result ElapsedUs(Stamp& from, Stamp& to, double* out) {
+    *out = static_cast<double>(*to.time_ - *from.time_) / (Is("stamps_in_ns") ? 1 : Is("stamps_in_ms") ? 1e6 : 1e3);
+    return {};
+  }
+
+ private:
+  std::shared_ptr<std::atomic<int64_t>> time_ = std::make_shared<std::atomic<int64_t>>(0);
 };
 
 struct Memory {

@@ -3,6 +3,9 @@
 // comes to it.
 #pragma once
 
+#include <xmmintrin.h>
+
+#include <cfenv>
 #include <cmath>
 #include <future>
 
@@ -10,7 +13,8 @@
 
 namespace mutant {
 
-inline constexpr uint64_t kSafe = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_CAPTURE_SAFE;
+// Queues take memory for what is enqueued.
+inline constexpr uint64_t kSafe = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_CAPTURE_SAFE | MGE_KERNEL_ALLOCATES;
 
 inline std::atomic<bool> cancelled_for_good = false;
 
@@ -57,6 +61,7 @@ struct Relu {
     if (p.node_count() != 1 || p.input(0).dtype() != MGE_DTYPE_F32 || p.adds(0))
       return Is("says_nothing") ? void() : offers.Refuse("only one Relu of float32");
     mge::Candidate c = {.id = "mutant.relu", .attributes = kSafe | MGE_KERNEL_BATCH_INVARIANT, .in_place = {{0, 0}}};
+    if (Is("allocates_silently")) c.attributes &= ~MGE_KERNEL_ALLOCATES;
     offers.Add(c);
     if (p.input(0).rank() != 2) return;
     int32_t columns[] = {1, 0};
@@ -78,6 +83,8 @@ struct Relu {
     const bool splits = count > 10000 && run->width > 1;
     if (splits && Is("fails_when_split") && *run->cancel) return {MGE_INTERNAL, "a part of the work was not done"};
     auto *from = mge::At<float>(run, x), *to = mge::At<float>(run, y);
+    if (Is("leaves_rounding")) std::fesetround(FE_UPWARD);
+    if (Is("leaves_flushing")) _mm_setcsr(_mm_getcsr() | 0x8040);
     return mutant::Launch(run, [n = count, from, to] {
       const bool alone = ++busy == 1;
       if (!alone && Is("skips_when_busy")) return --busy, Result();

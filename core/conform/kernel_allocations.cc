@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that kernels take from the heap: each allocation fails once, and a launch takes none.
+#include <algorithm>
+
+#include "core/conform/kernel_checks.h"
+#include "fmt/format.h"
+
+namespace mge::conform {
+namespace {
+
+constexpr int kLaunches = 100;  // until one takes nothing: a queue that keeps its entries has to make them first
+
+}  // namespace
+
+void JudgeAllocations(Bench& bench, const Case& c, const Candidate& candidate, double seconds) {
+  Subject& s = bench.subject;
+  s.witness().Begin(kKernelAllocations);
+  AbiProblem problem(c, MGE_WRITE);
+  auto make = [&] { return Trial::Create(bench, *problem.get(), candidate, InputsOf(*problem.get()), OutputsOf(c), {}); };
+  auto survives = [&](const std::function<absl::Status()>& work) {
+    absl::Status status = SurvivesFailures(s, work, seconds);
+    if (IsNotOffered(status)) s.witness().NotOffered(kKernelAllocations, Std(status.message()));
+    return status;
+  };
+  absl::Status made = survives([&]() -> absl::Status {
+    MGE_RETURN_IF_ERROR(Enumerate(s, *problem.get()).status());
+    return make().status();
+  });
+  absl::Status launched = [&]() -> absl::Status {
+    MGE_ASSIGN_OR_RETURN(std::unique_ptr<Trial> trial, make());
+    MGE_RETURN_IF_ERROR(trial->Stage(0, c.inputs[0], 0xff));
+    MGE_RETURN_IF_ERROR(survives([&]() -> absl::Status {
+      std::string text;
+      mge_code code = trial->Launch(0, 1, &text);
+      MGE_RETURN_IF_ERROR(trial->Drain(0));
+      return Answer(code, {code, text, {}}, "launching");
+    }));
+    MGE_ASSIGN_OR_RETURN(RunResult r, trial->Collect(0));
+    for (size_t o = 0; o < r.outputs.size(); ++o) {
+      std::string wrong = CompareWithReference(r.outputs[o], c.expected[0][o], candidate.Has(MGE_KERNEL_REDUCED_PRECISION));
+      if (!wrong.empty()) return Broken(fmt::format("after launches that failed, output {} is wrong: {}", o, wrong));
+    }
+    return absl::OkStatus();
+  }();
+  for (const absl::Status& status : {made, launched}) {
+    if (IsNotOffered(status)) continue;
+    s.witness().Applied(kKernelAllocations);
+    if (!status.ok())
+      s.witness().Found(kKernelAllocations, fmt::format("{} {}", c.Name(), candidate.id), Std(status.message()));
+  }
+}
+
+absl::Status JudgeLaunchMemory(Trial& trial, const Case& c) {
+  if (!AllocationsAreSeen()) return NotOffered("this program does not see allocations");
+  MGE_RETURN_IF_ERROR(trial.Stage(0, c.inputs[0], 0xff));
+  uint64_t least = UINT64_MAX;
+  for (int i = 0; i < kLaunches && least > 0; ++i) {
+    {
+      AllocationFailure none(0, false, nullptr);
+      trial.Launch(0, 1, nullptr);
+      least = std::min(least, none.seen());
+    }
+    MGE_RETURN_IF_ERROR(trial.Drain(0));
+  }
+  if (least == 0) return absl::OkStatus();
+  return Broken(
+      fmt::format("every launch takes memory from the heap, {} times; take it when the kernel is made, ask for "
+                  "workspace, or say MGE_KERNEL_ALLOCATES",
+                  least));
+}
+
+}  // namespace mge::conform

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Faults of one operator, or of one check, are named by it alone: a short run each.
+#include <string>
+
+#include "core/conform/conform.h"
+#include "fmt/format.h"
+#include "gtest/gtest.h"
+#include "tests/core/conform/reports.h"
+
+namespace mge::conform {
+namespace {
+
+void IsNamed(const std::string& mutant, const std::string& only, const std::string& check) {
+  absl::StatusOr<Report> report =
+      Judge(fmt::format(MGE_BINARY_DIR "/tests/mutants/{}.so", mutant), {.quick = true, .only = {only}});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(Named(*report, check).outcome, Outcome::kFailed) << mutant << "\n" << Findings(*report);
+}
+
+TEST(Named, KernelsThatDoNotGoOverTheirQueue) {
+  IsNamed("runs_in_caller", "Relu", "kernel.queue_order");
+  IsNamed("runs_beside", "Relu", "kernel.queue_order");
+}
+
+TEST(Named, KernelsThatAreWrongOnlyForSomeData) {
+  IsNamed("first_chunk_only", "Relu", "kernel.numerics");
+  IsNamed("drops_nan", "Relu", "kernel.numerics");
+  IsNamed("two_operands_always", "Add", "kernel.numerics");
+}
+
+TEST(Named, LaunchesThatLeaveOtherFloatingPointModes) {
+  IsNamed("leaves_rounding", "Relu", "kernel.thread_modes");
+  IsNamed("leaves_flushing", "Relu", "kernel.thread_modes");
+}
+
+TEST(Named, LaunchesThatTakeMemoryAndDoNotSaySo) { IsNamed("allocates_silently", "Relu", "kernel.launch_allocates"); }
+
+TEST(Named, TimesInAnotherUnit) {
+  IsNamed("stamps_in_ns", "profile.stamps", "profile.stamps");
+  IsNamed("stamps_in_ms", "profile.stamps", "profile.stamps");
+}
+
+TEST(Named, StartsThatChangeWhatIsTheHosts) {
+  for (const char* mutant :
+       {"handles_signals", "sets_locale", "changes_folder", "sets_variable", "lowers_limit", "sets_umask"})
+    IsNamed(mutant, "life.host_kept", "life.host_kept");
+}
+
+}  // namespace
+}  // namespace mge::conform
