@@ -2,7 +2,7 @@
 // Strategies: which of several candidates is best. The host has filtered them, times them where that is asked for, and
 // refuses anything that is not an order of them all.
 //
-//   using Strategy = mge::strategy::Host;   // as the user asks; Heuristic, Profile, Reproducible: always that way
+//   using Strategy = mge::strategy::Host;   // as the user asks; Heuristic, Profile, Reproducible: the order of that mode
 //
 //   struct MyStrategy {                      // or a class of one's own; `order` comes as 0, 1, 2...
 //     static mge::Result Order(Device&, const mge::Choice& choice, std::span<uint32_t> order);
@@ -62,7 +62,8 @@ struct Host {
   static constexpr bool kReadyMade = true;
 };
 
-// The host's in one mode, whatever is set; only REPRODUCIBLE stays what the user asked for.
+// The host's order in one mode, whatever is set; only REPRODUCIBLE stays what the user asked for. It orders what there is: which
+// candidates are timed and which are left out is for select.strategy to say.
 template <int32_t kMode>
 struct Always {
   static constexpr bool kByCost = true;
