@@ -454,13 +454,13 @@ void Judge::CheckRoundTrips(const Case& c, const Candidate& candidate) {
     Begin(kRoundTrip);
     auto* data = static_cast<const unsigned char*>(t.data());
     Bytes plain(data, data + t.bytes());
-    absl::StatusOr<Bytes> there = Reorder(bench_, plain, t.dtype(), t.shape(), PlainLayout(), layout);
+    absl::StatusOr<Bytes> there = Reorder(bench_, plain, t.dtype(), t.shape(), PlainLayout(), layout, true);
     if (!there.ok()) return Found(kRoundTrip, fmt::format("{}: {}", name, Std(there.status().message())));
     if (layout.kind == MGE_LAYOUT_PERMUTED) {
       absl::StatusOr<Bytes> ours = ToLayout(bench_, t, layout);
       if (ours.ok() && *ours != *there) Found(kRoundTrip, fmt::format("{}: {}", name, Difference(*there, *ours)));
     }
-    absl::StatusOr<Bytes> back = Reorder(bench_, *there, t.dtype(), t.shape(), layout, PlainLayout());
+    absl::StatusOr<Bytes> back = Reorder(bench_, *there, t.dtype(), t.shape(), layout, PlainLayout(), true);
     if (!back.ok()) return Found(kRoundTrip, fmt::format("{}, back: {}", name, Std(back.status().message())));
     if (*back != plain) Found(kRoundTrip, fmt::format("{}, there and back: {}", name, Difference(*back, plain)));
   };

@@ -16,6 +16,9 @@ absl::Status JudgeTogether(Trial& trial, const Case& c, const Candidate& candida
 
 // A run whose input arrives over the queue, long after the launch. NotOffered() without queues.
 absl::Status JudgeQueueOrder(Bench& bench, Trial& trial, const Case& c, const Candidate& candidate);
+// inputs[0] lie there before, inputs[1] arrive; "" if the result is that of the latter.
+absl::Status JudgeQueueOrder(Bench& bench, Trial& trial, const std::vector<Tensor> (&inputs)[2],
+                             const std::function<std::string(const RunResult&)>& what_is_wrong);
 
 // One candidate of a case, made and launched with every allocation failing; see SurvivesFailures.
 inline double FailureSeconds(bool quick) { return quick ? 0.05 : 0.2; }

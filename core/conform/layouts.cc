@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "core/conform/kernel_checks.h"
 #include "core/conform/out_struct.h"
 #include "core/conform/trial.h"
 #include "core/plan/candidate.h"
@@ -74,7 +75,7 @@ absl::StatusOr<Tensor> FromLayout(Bench& bench, const Bytes& laid, DType dtype, 
 }
 
 absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype, const Shape& shape, const mge_layout& from,
-                              const mge_layout& to) {
+                              const mge_layout& to, bool judged) {
   ReorderProblem problem({dtype, true, shape, {}}, from, to, 1);
   MGE_ASSIGN_OR_RETURN(Offers offers, Enumerate(bench.subject, *problem.problem()));
   if (offers.offered.empty()) {
@@ -98,7 +99,13 @@ absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype
   for (const std::string& fault : {result.outside, result.changed_input, result.beyond_workspace}) {
     if (!fault.empty()) return Broken(fmt::format("{}: {}", candidate.id, fault));
   }
-  return BytesOf(result.outputs[0]);
+  Bytes laid = BytesOf(result.outputs[0]);
+  if (!judged) return laid;
+  const std::vector<Tensor> inputs[] = {{RandomTensor(DType::kU8, {in_bytes}, 0, 255, 1)}, {input}};
+  absl::Status order = JudgeQueueOrder(*aside, *trial, inputs,
+                                       [&](const RunResult& r) { return Difference(BytesOf(r.outputs[0]), laid); });
+  if (!order.ok() && !IsNotOffered(order)) return Broken(fmt::format("{}: {}", candidate.id, Std(order.message())));
+  return laid;
 }
 
 }  // namespace mge::conform

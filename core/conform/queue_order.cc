@@ -15,11 +15,17 @@ constexpr auto kShort = std::chrono::milliseconds(1);
 }  // namespace
 
 absl::Status JudgeQueueOrder(Bench& bench, Trial& trial, const Case& c, const Candidate& candidate) {
+  return JudgeQueueOrder(bench, trial, c.inputs,
+                         [&](const RunResult& r) { return WhatIsWrong(r, c.expected[1], candidate); });
+}
+
+absl::Status JudgeQueueOrder(Bench& bench, Trial& trial, const std::vector<Tensor> (&inputs)[2],
+                             const std::function<std::string(const RunResult&)>& what_is_wrong) {
   constexpr int kLane = 0, kSource = 1;
   if (!bench.transfers[kLane].has_queue())
     return NotOffered("the backend has no queues: its steps run in the calling thread");
-  MGE_RETURN_IF_ERROR(trial.Stage(kSource, c.inputs[1], 0x5a));
-  MGE_RETURN_IF_ERROR(trial.Stage(kLane, c.inputs[0], 0xff));
+  MGE_RETURN_IF_ERROR(trial.Stage(kSource, inputs[1], 0x5a));
+  MGE_RETURN_IF_ERROR(trial.Stage(kLane, inputs[0], 0xff));
   mge_code launched = MGE_OK;
   std::string text;
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Gated> gated,
@@ -34,7 +40,7 @@ absl::Status JudgeQueueOrder(Bench& bench, Trial& trial, const Case& c, const Ca
   MGE_RETURN_IF_ERROR(trial.Drain(kLane));
   if (launched != MGE_OK) return Broken(fmt::format("behind a wait the step failed: {} ({})", text, CodeName(launched)));
   MGE_ASSIGN_OR_RETURN(RunResult r, trial.Collect(kLane));
-  std::string wrong = WhatIsWrong(r, c.expected[1], candidate);
+  std::string wrong = what_is_wrong(r);
   if (wrong.empty()) return absl::OkStatus();
   return Broken(
       fmt::format("the kernel does not run on run->queue in order: it did not see a copy to its input that was "

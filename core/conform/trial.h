@@ -157,9 +157,9 @@ absl::StatusOr<Tensor> FromLayout(Bench& bench, const Bytes& laid, DType dtype, 
                                   const mge_layout& layout);
 // Whether the backend describes an opaque layout that a candidate names, and refuses others.
 absl::Status Described(Subject& subject, const mge_layout& layout, DType dtype, const Shape& shape);
-// The backend's own reorder, by the first candidate that it offers.
+// The backend's own reorder, by the first candidate that it offers; `judged`: its order on the queue, too.
 absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype, const Shape& shape, const mge_layout& from,
-                              const mge_layout& to);
+                              const mge_layout& to, bool judged = false);
 
 // A case that the backend offers candidates for, with these; NotOffered() if it has no kernel for any operator.
 absl::StatusOr<Case> FirstSupportedCase(Subject& subject, Offers* offers);

@@ -20,6 +20,7 @@ void IsNamed(const std::string& mutant, const std::string& only, const std::stri
 TEST(Named, KernelsThatDoNotGoOverTheirQueue) {
   IsNamed("runs_in_caller", "Relu", "kernel.queue_order");
   IsNamed("runs_beside", "Relu", "kernel.queue_order");
+  IsNamed("reorders_in_caller", "Relu", "layout.round_trip");
 }
 
 TEST(Named, KernelsThatAreWrongOnlyForSomeData) {
