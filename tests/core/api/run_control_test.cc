@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What steers a run, by the public API.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "mge/mge.h"
+#include "tests/support/onnx_builder.h"
+
+namespace mge {
+namespace {
+
+class TimeLimit : public testing::Test {
+ protected:
+  TimeLimit() {
+    mge_runtime_options options = {};
+    options.struct_size = sizeof(options);
+    options.no_built_in_plugins = options.no_environment = 1;
+    EXPECT_EQ(mge_runtime_create(&options, &runtime_), nullptr);
+    const std::string model = onnx_builder::ReluModel();
+    mge_session_options where = {};
+    where.struct_size = sizeof(where);
+    where.device = "host";
+    EXPECT_EQ(mge_session_load_bytes(runtime_, model.data(), model.size(), &where, &session_), nullptr);
+    const int64_t dims[] = {2};
+    EXPECT_EQ(mge_tensor_create(MGE_DTYPE_F32, dims, 1, &input_), nullptr);
+  }
+  ~TimeLimit() override {
+    mge_tensor_release(input_);
+    mge_session_release(session_);
+    mge_runtime_release(runtime_);
+  }
+  // "" or the error.
+  std::string RunWithin(double seconds) {
+    mge_run_control* control = nullptr;
+    mge_tensor* output = nullptr;
+    EXPECT_EQ(mge_run_control_create(&control), nullptr);
+    mge_run_control_set_timeout(control, seconds);
+    mge_status* status = mge_session_run(session_, &input_, 1, &output, 1, control);
+    std::string text = status ? mge_status_text(status) : "";
+    mge_status_release(status);
+    mge_tensor_release(output);
+    mge_run_control_release(control);
+    return text;
+  }
+
+ private:
+  mge_runtime* runtime_ = nullptr;
+  mge_session* session_ = nullptr;
+  mge_tensor* input_ = nullptr;
+};
+
+TEST_F(TimeLimit, IsNoneWhereNoClockReaches) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  for (double seconds : {0.0, -5.0, 9.3e9, 1e300, kInfinite, -kInfinite, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_EQ(RunWithin(seconds), "") << seconds;
+  }
+  EXPECT_NE(RunWithin(1e-9), "");
+}
+
+}  // namespace
+}  // namespace mge
