@@ -156,7 +156,7 @@ inline constexpr Setting<ByteCount> kSelectMemory = {
 inline constexpr Setting<Path> kSelectFreeze = {
     .key = "select.freeze",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "File to which the chosen kernels are written, for select.frozen to repeat.",
+    .doc = "File to which the chosen kernels are written, beside those that it holds, for select.frozen to repeat.",
 };
 inline constexpr Setting<Path> kSelectFrozen = {
     .key = "select.frozen",

@@ -81,7 +81,7 @@ class Selector {
     };
     auto repeats = [&](int c) { return (offered()[c].attributes & MGE_KERNEL_DETERMINISTIC) != 0; };
     note(key_.choice, offered()[chosen]);
-    if (repeats(chosen)) return;
+    if (repeats(chosen)) return tools_.recorder->Forget(DeterministicKey());
     auto best = std::find_if(order_.begin(), order_.end(), repeats);
     if (best != order_.end()) note(DeterministicKey(), offered()[*best]);
   }

@@ -80,12 +80,22 @@ std::string_view FrozenSelection::Find(const std::string& key) const {
   return at == kernels_.end() ? std::string_view() : std::string_view(at->second);
 }
 
+SelectionRecorder::SelectionRecorder(std::string path, const FrozenSelection* before) : path_(std::move(path)) {
+  if (!before) return;
+  for (const auto& [key, id] : before->kernels()) entries_[key] = {id, "chosen by an earlier process"};
+}
+
 void SelectionRecorder::Note(const std::string& key, std::string id, std::string_view text, std::string_view why) {
   std::lock_guard lock(mutex_);
   Entry entry = {std::move(id), fmt::format("{}: {}", Comment(text), Comment(why))};
   Entry& mine = entries_[key];
   changed_ |= mine.id != entry.id;
   mine = std::move(entry);
+}
+
+void SelectionRecorder::Forget(const std::string& key) {
+  std::lock_guard lock(mutex_);
+  changed_ |= entries_.erase(key) != 0;
 }
 
 absl::Status SelectionRecorder::Flush() {

@@ -25,6 +25,7 @@ class FrozenSelection {
   // The candidate's id; empty if the file says nothing about the problem. `key` is ProblemKey::choice.
   std::string_view Find(const std::string& key) const;
   const std::string& path() const { return path_; }
+  const std::map<std::string, std::string>& kernels() const { return kernels_; }  // ids by key
 
  private:
   std::string path_;
@@ -34,9 +35,12 @@ class FrozenSelection {
 // Collects what sessions choose, and writes it all to one file. Thread-safe.
 class SelectionRecorder {
  public:
-  explicit SelectionRecorder(std::string path) : path_(std::move(path)) {}
+  // `before` (nullable): what the file holds. It stays but where something else is chosen.
+  SelectionRecorder(std::string path, const FrozenSelection* before);
   // `text` and `why` become a comment.
   void Note(const std::string& key, std::string id, std::string_view text, std::string_view why);
+  // Nothing is to be written for this problem, whatever was before.
+  void Forget(const std::string& key);
   // Writes the file whole, the first time and when something was noted since. kFileWrite.
   absl::Status Flush();
 

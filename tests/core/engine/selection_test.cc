@@ -325,6 +325,26 @@ TEST(FrozenSelection, AProfileIsRepeatedWithoutAStopwatch) {
                                               HasSubstr("select.freeze")));
 }
 
+TEST(FrozenSelection, OfOneModelStaysWhenAnotherIsFrozenIntoTheSameFile) {
+  Folder folder;
+  const std::string file = folder.At("kernels.toml");
+  WriteText(file, "");  // as mktemp leaves it
+  EXPECT_EQ(Host({kProfile, kNoTensorCores, Set("select.freeze", file)}).Chosen(kNeg), "loose");
+  EXPECT_EQ(Host({kProfile, kNoTensorCores, Set("select.freeze", file)}).Chosen(kRelu), "loose");
+  Host frozen({kNoTensorCores, Set("select.frozen", file)});
+  EXPECT_EQ(frozen.Chosen(kNeg), "loose");
+  EXPECT_EQ(frozen.Chosen(kRelu), "loose");
+}
+
+TEST(FrozenSelection, IsNotWrittenOverAFileOfAnotherKind) {
+  Folder folder;
+  const std::string file = folder.At("notes.txt");
+  WriteText(file, "what I wrote in three weeks\n");
+  EXPECT_THAT(FormatError(Host({kProfile, Set("select.freeze", file)}).status),
+              AllOf(HasSubstr("E0206"), HasSubstr("not written over"), HasSubstr("select.freeze")));
+  EXPECT_EQ(ReadText(file), "what I wrote in three weeks\n");
+}
+
 TEST(FrozenSelection, HoldsTheOnlyRightOneSoThatTheWrongOneStaysOut) {
   Folder folder;
   const std::string file = folder.At("kernels.toml");
