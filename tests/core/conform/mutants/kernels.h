@@ -141,7 +141,7 @@ struct Add {
   explicit Add(const mge::Problem& p) : whole(p.input(0).dtype() == MGE_DTYPE_I32), adds(p.adds(0)) {
     int rank = p.output(0).rank();
     for (int d = 0; d < rank; ++d) size[4 - rank + d] = p.output(0).dim(d);
-    if (!Is("two_operands_always")) second = p.operand(0, 1);
+    second = p.operand(0, 1);
     for (int i = 0; i < 2; ++i) {
       mge::Value v = p.node().input(i);
       int64_t stride = 1;
@@ -152,7 +152,10 @@ struct Add {
     }
     if (Is("wrong_broadcast") && size[3] % 2 == 1 && step[1][3] == 1 && step[1][2] == 0) step[1][3] = 0;
   }
-  void Bind(const mge::Binding& b) { x = b.input(0), z = b.input(second), y = b.output(0); }
+  void Bind(const mge::Binding& b) {
+    x = b.input(0), y = b.output(0);
+    z = second == 0 && Is("two_operands_always") ? y : b.input(second);
+  }
   template <typename T>
   void Compute(const T* a, const T* b, T* out) const {
     uint64_t at = 0;
