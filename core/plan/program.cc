@@ -2,6 +2,7 @@
 #include "core/plan/program.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/cleanup/cleanup.h"
 #include "core/base/errors.h"
@@ -88,15 +89,14 @@ absl::Status Program::CheckInputs(std::span<const InputType> inputs) const {
 }
 
 std::shared_ptr<const Plan> Program::recent() const {
-  std::shared_ptr<const Entry> entry = recent_.load();
-  return entry ? entry->plan : nullptr;
+  std::lock_guard lock(mutex_);
+  return entries_.empty() ? nullptr : entries_.front()->plan;
 }
 
 std::shared_ptr<const Plan> Program::Find(std::span<const InputType> inputs) {
   auto at = std::find_if(entries_.begin(), entries_.end(), [&](const auto& e) { return e->Fits(inputs); });
   if (at == entries_.end()) return nullptr;
   entries_.splice(entries_.begin(), entries_, at);
-  recent_.store(entries_.front());
   return entries_.front()->plan;
 }
 
@@ -108,7 +108,6 @@ bool Program::Forget() {
     if (plan.packed_bytes + plan.uploaded_bytes == 0 || (*at)->plan.use_count() > 1) continue;
     oldest = *at;
     entries_.erase(at);
-    if (recent_.load() == oldest) recent_.store(nullptr);
     return true;
   }
   return false;
@@ -124,7 +123,6 @@ absl::StatusOr<std::shared_ptr<const Plan>> Program::Make(std::span<const InputT
 
 absl::StatusOr<std::shared_ptr<const Plan>> Program::PlanFor(std::span<const InputType> inputs,
                                                              const StopControl* stop) {
-  if (std::shared_ptr<const Entry> recent = recent_.load(); recent && recent->Fits(inputs)) return recent->plan;
   std::unique_lock lock(mutex_);
   for (;; made_.wait_for(lock, kStopSlice)) {
     if (std::shared_ptr<const Plan> known = Find(inputs)) return known;
@@ -139,12 +137,14 @@ absl::StatusOr<std::shared_ptr<const Plan>> Program::PlanFor(std::span<const Inp
     made_.notify_all();
   };
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Make(inputs, stop));
-  auto entry = std::make_shared<const Entry>(Entry{{inputs.begin(), inputs.end()}, std::move(plan)});
+  auto entry = std::make_shared<const Entry>(Entry{{inputs.begin(), inputs.end()}, plan});
+  std::list<std::shared_ptr<const Entry>> dropped;  // go when the lock is no longer held
+  const auto size = static_cast<size_t>(std::max(context_->cache_size, 1));
   lock.lock();
   entries_.push_front(std::move(entry));
-  while (static_cast<int>(entries_.size()) > std::max(context_->cache_size, 1)) entries_.pop_back();
-  recent_.store(entries_.front());
-  return entries_.front()->plan;
+  while (entries_.size() > size) dropped.splice(dropped.begin(), entries_, std::prev(entries_.end()));
+  lock.unlock();
+  return plan;
 }
 
 }  // namespace mge

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <list>
@@ -95,8 +94,7 @@ class Program {
   Graph graph_;
   std::shared_ptr<const PlanContext> context_;
   std::vector<std::string> pass_log_;
-  std::atomic<std::shared_ptr<const Entry>> recent_;  // the plan used last: found without the lock
-  std::mutex mutex_;
+  mutable std::mutex mutex_;  // not held while a plan is made
   std::list<std::shared_ptr<const Entry>> entries_;   // most recent first
   bool making_ = false;                               // a thread makes a plan
   std::condition_variable made_;
