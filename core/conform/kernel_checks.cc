@@ -30,6 +30,7 @@ constexpr const char* kInPlace = "kernel.in_place";
 constexpr const char* kWriteAdd = "kernel.write_add";
 constexpr const char* kPrepack = "kernel.prepack";
 constexpr const char* kQueueOrder = "kernel.queue_order";
+constexpr const char* kAlignment = "kernel.alignment";
 constexpr const char* kConcurrent = "kernel.concurrent";
 constexpr const char* kCancel = "kernel.cancel";
 constexpr const char* kCapture = "kernel.capture";
@@ -56,6 +57,7 @@ constexpr Check kRows[] = {
     {kWriteAdd, "Where adding to an output is offered, it is done."},
     {kPrepack, "Packing keeps to its size and reads the source during the call only."},
     {kQueueOrder, "Kernels run on their queue, behind what was enqueued there before."},
+    {kAlignment, "Without queues plain operands may lie at any multiple of their elements' size, as a user's memory does."},
     {kConcurrent, "Runs of one kernel at the same time do not disturb each other."},
     {kCancel, "A run that is cancelled ends in good order, and the next one is right."},
     {kCapture, "What is captured is not run; a replay is a run on what the memory holds by then."},
@@ -139,6 +141,14 @@ class Judge {
 
  private:
   void Found(const char* check, const std::string& what) { w_.Found(check, where_, what); }
+  // What a judge of its own says of `check`.
+  void Judged(const char* check, const std::function<absl::Status()>& judge) {
+    w_.Begin(check);
+    absl::Status status = judge();
+    if (IsNotOffered(status)) return w_.NotOffered(check, Std(status.message()));
+    w_.Applied(check);
+    Fine(check, status);
+  }
   // Reports an error of a helper against `check`; true if there was none.
   bool Fine(const char* check, const absl::Status& status) {
     if (!status.ok()) Found(check, std::string(status.message()));
@@ -160,8 +170,7 @@ class Judge {
   void CheckBatch(const Case& c, const Candidate& candidate, Trial& trial, const RunResult& whole);
   void CheckInPlace(const Case& c, const Candidate& candidate);
   void CheckWriteAdd(const Case& c);
-  void CheckQueueOrder(const Case& c, const Candidate& candidate, Trial& trial);
-  void CheckNoAllocation(const Case& c, const Candidate& candidate, Trial& trial);
+  void CheckAlignment(const Case& c, const Candidate& candidate);
   void CheckCancel(const Case& c, const Candidate& candidate, Trial& trial);
   void CheckCapture(const Case& c, const Candidate& candidate, Trial& trial);
   void CheckLeaks(const Case& c, const Candidate& candidate);
@@ -352,29 +361,19 @@ void Judge::JudgeLongest() {
     if (!trial) continue;
     std::optional<RunResult> alone = RunChecked(kNumerics, *trial, 0, c.inputs[0], 1, 0xff);
     if (!alone || !Right(kNumerics, *alone, c.expected[0], *candidate)) continue;
-    CheckQueueOrder(c, *candidate, *trial);
+    Judged(kQueueOrder, [&] { return JudgeQueueOrder(bench_, *trial, c, *candidate); });
     CheckCancel(c, *candidate, *trial);  // a short run may be over before it looks
-    Begin(kConcurrent);
-    Fine(kConcurrent, JudgeTogether(*trial, c, *candidate));
+    Judged(kConcurrent, [&] { return JudgeTogether(*trial, c, *candidate); });
   }
   longest_.clear();
 }
 
-void Judge::CheckQueueOrder(const Case& c, const Candidate& candidate, Trial& trial) {
-  w_.Begin(kQueueOrder);
-  absl::Status status = JudgeQueueOrder(bench_, trial, c, candidate);
-  if (IsNotOffered(status)) return w_.NotOffered(kQueueOrder, Std(status.message()));
-  w_.Applied(kQueueOrder);
-  Fine(kQueueOrder, status);
-}
-
-void Judge::CheckNoAllocation(const Case& c, const Candidate& candidate, Trial& trial) {
-  if (candidate.Has(MGE_KERNEL_ALLOCATES)) return;
-  w_.Begin(kNoAllocation);
-  absl::Status status = JudgeLaunchMemory(trial, c);
-  if (IsNotOffered(status)) return w_.NotOffered(kNoAllocation, Std(status.message()));
-  w_.Applied(kNoAllocation);
-  Fine(kNoAllocation, status);
+void Judge::CheckAlignment(const Case& c, const Candidate& candidate) {
+  if (bench_.transfers[0].has_queue()) return w_.NotOffered(kAlignment, "it has queues: no operand is a user's memory");
+  Begin(kAlignment);
+  std::unique_ptr<Trial> trial = Make(c, candidate, {.shifted = true});
+  std::optional<RunResult> r = trial ? RunChecked(kAlignment, *trial, 0, c.inputs[0], 2, 0xff) : std::nullopt;
+  if (r) Right(kAlignment, *r, c.expected[0], candidate);
 }
 
 void Judge::CheckCancel(const Case& c, const Candidate& candidate, Trial& trial) {
@@ -511,10 +510,11 @@ void Judge::JudgeCandidate(const Case& c, const Candidate& candidate, bool first
       return Found(kDeterministic, "equal inputs gave other bits in another run");
   }
   CheckBatch(c, candidate, *trial, *one);
+  CheckAlignment(c, candidate);
   CheckInPlace(c, candidate);
   CheckRoundTrips(c, candidate);
   if (!first) return;
-  CheckNoAllocation(c, candidate, *trial);
+  if (!candidate.Has(MGE_KERNEL_ALLOCATES)) Judged(kNoAllocation, [&] { return JudgeLaunchMemory(*trial, c); });
   CheckCancel(c, candidate, *trial);
   CheckCapture(c, candidate, *trial);
   trial.reset();

@@ -203,8 +203,8 @@ std::string WhatIsWrong(const RunResult& r, const std::vector<Tensor>& want, con
   return {};
 }
 
-Trial::Region Trial::AddRegion(uint64_t bytes) {
-  total_ = (total_ + kAlignment - 1) / kAlignment * kAlignment + kGuard;
+Trial::Region Trial::AddRegion(uint64_t bytes, uint64_t shift) {
+  total_ = (total_ + kAlignment - 1) / kAlignment * kAlignment + kGuard + shift;
   Region region = {total_, bytes};
   total_ += bytes + kGuard;
   return region;
@@ -282,11 +282,14 @@ absl::StatusOr<std::unique_ptr<Trial>> Trial::Create(Bench& bench, const mge_pro
   t->laid_in_ = options.raw ? std::vector<mge_layout>(c.inputs.size(), PlainLayout()) : t->settled_in_;
   t->laid_out_ = options.raw ? std::vector<mge_layout>(c.outputs.size(), PlainLayout()) : t->settled_out_;
   auto bytes_of = [](const Operand& o, const mge_layout& l) { return LayoutBytes(l, ElementBytes(o.dtype), o.shape); };
+  auto shift_of = [&](const Operand& o, const mge_layout& l) -> uint64_t {
+    return options.shifted && l.kind == MGE_LAYOUT_PLAIN ? static_cast<uint64_t>(ElementBytes(o.dtype)) : 0;
+  };
   t->input_regions_.resize(t->inputs_.size());
   for (size_t i = 0; i < t->inputs_.size(); ++i) {
     if (t->inputs_[i].constant.defined()) continue;
     MGE_ASSIGN_OR_RETURN(int64_t bytes, bytes_of(t->inputs_[i], t->laid_in_[i]));
-    t->input_regions_[i] = t->AddRegion(static_cast<uint64_t>(bytes));
+    t->input_regions_[i] = t->AddRegion(static_cast<uint64_t>(bytes), shift_of(t->inputs_[i], t->laid_in_[i]));
   }
   MGE_RETURN_IF_ERROR(t->Pack());
   for (size_t o = 0; o < t->outputs_.size(); ++o) {
@@ -297,7 +300,8 @@ absl::StatusOr<std::unique_ptr<Trial>> Trial::Create(Bench& bench, const mge_pro
         return Broken(fmt::format("output {} is larger than input {}", o, options.in_place->input));
       t->output_regions_.push_back({input.offset, static_cast<uint64_t>(bytes)});
     } else {
-      t->output_regions_.push_back(t->AddRegion(static_cast<uint64_t>(bytes)));
+      t->output_regions_.push_back(
+          t->AddRegion(static_cast<uint64_t>(bytes), shift_of(t->outputs_[o], t->laid_out_[o])));
     }
   }
   t->workspace_ = t->AddRegion(t->prepared_.workspace_bytes);

@@ -36,6 +36,8 @@ TEST(Named, LaunchesThatLeaveOtherFloatingPointModes) {
 
 TEST(Named, LaunchesThatTakeMemoryAndDoNotSaySo) { IsNamed("allocates_silently", "Relu", "kernel.launch_allocates"); }
 
+TEST(Named, OperandsThatMustLieWhereAUsersMayNot) { IsNamed("needs_alignment", "Relu", "kernel.alignment"); }
+
 TEST(Named, TimesInAnotherUnit) {
   IsNamed("stamps_in_ns", "profile.stamps", "profile.stamps");
   IsNamed("stamps_in_ms", "profile.stamps", "profile.stamps");

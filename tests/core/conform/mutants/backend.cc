@@ -169,6 +169,7 @@ const mge_plugin& Plugin() {
     p.kernel = &kernel;
     p.memory = &memory;
     p.queue = &queue;
+    if (Is("needs_alignment")) p.queue = nullptr, p.profile = nullptr;
     return p;
   }();
   return plugin;

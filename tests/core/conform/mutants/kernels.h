@@ -24,6 +24,7 @@ inline bool Cancelled(const mge_run* run) {
 }
 
 inline Result Launch(const mge_run* run, Work work) {
+  if (!run->queue) return work();
   auto& queue = mge::QueueOf<Queue>(run);
   if (Is("cancels_by_fence")) {
     const int32_t* cancel = queue.Capturing() ? nullptr : run->cancel;  // a replay is no part of this run
@@ -83,6 +84,7 @@ struct Relu {
     const bool splits = count > 10000 && run->width > 1;
     if (splits && Is("fails_when_split") && *run->cancel) return {MGE_INTERNAL, "a part of the work was not done"};
     auto *from = mge::At<float>(run, x), *to = mge::At<float>(run, y);
+    if (Is("needs_alignment") && reinterpret_cast<uintptr_t>(from) % 16) from += 1;
     if (Is("leaves_rounding")) std::fesetround(FE_UPWARD);
     if (Is("leaves_flushing")) _mm_setcsr(_mm_getcsr() | 0x8040);
     return mutant::Launch(run, [n = count, from, to] {
