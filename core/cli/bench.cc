@@ -103,7 +103,7 @@ Action DeclareBench(CLI::App& app, const Globals& globals) {
   auto o = std::make_shared<Options>();
   app.add_option("MODEL", o->model, "An ONNX file")->required()->type_name("FILE");
   o->inputs.Declare(app);
-  app.add_option("--seconds", o->seconds, "How long to measure")->check(CLI::PositiveNumber);
+  app.add_option("--seconds", o->seconds, "How long to measure")->check(Between(1e-9, 1e9));
   app.add_option("--runs", o->runs, "How many runs to measure, in place of --seconds")->check(CLI::NonNegativeNumber);
   app.add_option("--warm", o->warm, "Runs before measuring")->check(CLI::NonNegativeNumber);
   return [&globals, o] { return Run(globals, *o); };

@@ -181,8 +181,8 @@ Action DeclareCheck(CLI::App& app, const Globals& globals) {
   app.add_option("--gaps", o->gaps,
                  "A file of tests known not to pass: PATH ERROR REASON a line; none; default: of ONNX's own tests")
       ->type_name("FILE");
-  app.add_option("--rtol", o->tolerance.relative, "Relative tolerance");
-  app.add_option("--atol", o->tolerance.absolute, "Absolute tolerance");
+  app.add_option("--rtol", o->tolerance.relative, "Relative tolerance")->check(Between(0, 1e9));
+  app.add_option("--atol", o->tolerance.absolute, "Absolute tolerance")->check(Between(0, 1e9));
   app.add_flag("-v,--verbose", o->verbose, "Lists what passed, too");
   return [&globals, o] { return Run(globals, *o); };
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -206,6 +207,18 @@ std::vector<const Tensor*> Pointers(const std::vector<Tensor>& tensors) {
   std::vector<const Tensor*> out;
   for (const Tensor& t : tensors) out.push_back(&t);
   return out;
+}
+
+CLI::Validator Between(double least, double most) {
+  CLI::Range range(least, most);
+  auto check = [range, least, most](std::string& text) {
+    double value = 0;
+    if (CLI::detail::lexical_cast(text, value) && std::isnan(value)) {
+      return fmt::format("Value {} not in range [{} - {}]", text, least, most);
+    }
+    return range(text);
+  };
+  return {check, range.get_description()};
 }
 
 std::string HumanBytes(uint64_t bytes) {

@@ -52,6 +52,9 @@ Status MakeInputs(const Globals& globals, const Session& session, const InputOpt
                   int* usage_error);
 std::vector<const Tensor*> Pointers(const std::vector<Tensor>& tensors);
 
+// For options that are numbers. CLI::Range takes "nan" for a number of every range.
+CLI::Validator Between(double least, double most);
+
 std::string HumanBytes(uint64_t bytes);                // "97.5 MiB"
 std::string ShapeText(std::span<const int64_t> dims);  // "[1,3,224,224]"
 std::string TypeText(const Tensor& tensor);            // "float32[1,10]"

@@ -143,7 +143,7 @@ int Run(const Globals& globals, const Options& o) {
 Action DeclareDoctor(CLI::App& app, const Globals& globals) {
   auto o = std::make_shared<Options>();
   app.add_option("--timeout", o->timeout_s, "Seconds that a backend may take for its start, and for each operator")
-      ->check(CLI::Range(0.1, 3600.0));
+      ->check(Between(0.1, 3600));
   app.add_option("--release", o->release, "NAME: lets this backend out of quarantine first");
   app.add_option("--probe", o->probe, "FILE: the child's part")->group("");
   return [&globals, o] { return Run(globals, *o); };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // mge run: one run, outputs shown, written, or compared with a test_data_set folder or another device's.
 #include <filesystem>
+#include <optional>
 
 #include "core/cli/common.h"
 #include "core/cli/compare.h"
@@ -17,7 +18,12 @@ struct Options {
   std::string output_dir;
   std::string check, compare;
   double timeout = 0;
-  Tolerance tolerance;
+  std::optional<double> rtol, atol;
+
+  Tolerance tolerance() const {
+    const Tolerance fallback = compare.empty() ? Tolerance() : kBetweenDevices;
+    return {rtol.value_or(fallback.relative), atol.value_or(fallback.absolute)};
+  }
 };
 
 // The first values of a tensor, for a look.
@@ -122,7 +128,7 @@ int Run(const Globals& globals, const Options& o) {
       look += " -> " + path;
     }
     if (i < expected.size()) {
-      std::string difference = Difference(outputs[i], expected[i], o.tolerance);
+      std::string difference = Difference(outputs[i], expected[i], o.tolerance());
       row["difference"] = difference;
       look += difference.empty() ? "  as expected" : "  DIFFERS: " + difference;
       differs |= !difference.empty();
@@ -159,9 +165,14 @@ Action DeclareRun(CLI::App& app, const Globals& globals) {
       ->type_name("DEVICE")
       ->excludes(check);
   app.add_option("--timeout", o->timeout, "Seconds after which the run, planning included, ends with an error")
-      ->check(CLI::Range(0.0, 1e9));
-  app.add_option("--rtol", o->tolerance.relative, "Relative tolerance of --check and --compare");
-  app.add_option("--atol", o->tolerance.absolute, "Absolute tolerance of --check and --compare");
+      ->check(Between(0, 1e9));
+  const Tolerance check_default;
+  auto tolerance = [&](const char* name, std::optional<double>& value, std::string what, double one, double other) {
+    app.add_option(name, value, fmt::format("{} tolerance: {} for --check, {} for --compare", what, one, other))
+        ->check(Between(0, 1e9));
+  };
+  tolerance("--rtol", o->rtol, "Relative", check_default.relative, kBetweenDevices.relative);
+  tolerance("--atol", o->atol, "Absolute", check_default.absolute, kBetweenDevices.absolute);
   return [&globals, o] { return Run(globals, *o); };
 }
 

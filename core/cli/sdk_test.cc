@@ -44,7 +44,7 @@ Action DeclareSdkTest(CLI::App& app, const Globals& globals) {
   app.add_option("--limit", o->seconds,
                  "Seconds for one check, up to five times as long where starting is slow; 0: 20, or 120 for all cases of an "
                  "operator")
-      ->check(CLI::Range(0.0, 86400.0));
+      ->check(Between(0, 86400));
   return [&globals, o] {
     Json settings = Json::object();
     for (const std::string& text : globals.settings) {

@@ -130,9 +130,19 @@ absl::Status Instance::Run(std::span<const HostValue> inputs, std::span<HostValu
   return status;
 }
 
+std::string_view Instance::SharesMemory(std::span<const HostValue> outputs, size_t i) const {
+  auto begin = [&](size_t o) { return static_cast<const char*>(outputs[o].tensor.data()); };
+  for (size_t j = 0; j < i; ++j) {
+    if (plan_.outputs[j].location.kind != Location::Kind::kSlot) continue;
+    if (begin(i) < begin(j) + outputs[j].tensor.bytes() && begin(j) < begin(i) + outputs[i].tensor.bytes()) {
+      return plan_.outputs[j].name;
+    }
+  }
+  return {};
+}
+
 absl::Status Instance::Bind(std::span<const HostValue> inputs, std::span<HostValue> outputs) {
-  const Budget& budget = plan_.device->budget(plan_.device->Is(MGE_DEVICE_HOST_ACCESSIBLE) ? MGE_MEMORY_DEVICE : MGE_MEMORY_PINNED);
-  uint64_t taken = BytesOf(budget);
+  uint64_t made = 0;  // bytes of outputs
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Location& at = plan_.inputs[i].location;
     if (at.kind == Location::Kind::kLate) {
@@ -147,14 +157,21 @@ absl::Status Instance::Bind(std::span<const HostValue> inputs, std::span<HostVal
     if (bound.location.kind != Location::Kind::kSlot) continue;
     Tensor& tensor = outputs[i].tensor;
     if (!tensor.defined()) {
-      absl::StatusOr<Tensor> made = Tensor::Create(bound.type.dtype, bound.type.dims, allocator());
-      if (!made.ok()) return NamePlan(made.status(), plan_, budget, taken);
-      tensor = *std::move(made);
-      taken += static_cast<uint64_t>(tensor.bytes());
+      absl::StatusOr<Tensor> created = Tensor::Create(bound.type.dtype, bound.type.dims, allocator());
+      if (!created.ok()) {
+        const bool direct = plan_.device->Is(MGE_DEVICE_HOST_ACCESSIBLE);
+        const Budget& budget = plan_.device->budget(direct ? MGE_MEMORY_DEVICE : MGE_MEMORY_PINNED);
+        return NamePlan(created.status(), plan_, budget, BytesOf(budget) + made);
+      }
+      tensor = *std::move(created);
+      made += static_cast<uint64_t>(tensor.bytes());
     } else if (tensor.dtype() != bound.type.dtype || tensor.shape() != bound.type.dims) {
       return Fail(errors::kBadInput, fmt::format("the memory for output '{}' does not fit", bound.name),
                   {.what = fmt::format("expected {}, got {}{}", bound.type.ToString(), DTypeName(tensor.dtype()),
                                        ShapeText(tensor.shape()))});
+    } else if (std::string_view other = SharesMemory(outputs, i); !other.empty()) {
+      return Fail(errors::kBadInput, fmt::format("outputs '{}' and '{}' are given the same memory", other, bound.name),
+                  {.fix = "give each of them memory of its own"});
     }
     bases_[bound.location.slot.base] = tensor.mutable_data();
   }

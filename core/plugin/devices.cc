@@ -20,18 +20,29 @@ bool Contains(const std::vector<std::string>& list, std::string_view entry) {
   return std::find(list.begin(), list.end(), entry) != list.end();
 }
 
-// The key of the backend's setting that says how many devices it makes, if it has one.
-std::string CountOfDevices(const mge_plugin& plugin) {
-  for (uint64_t i = 0; i < plugin.setting_count; ++i) {
-    const mge_setting& s = *plugin.settings[i];
-    if (s.type == MGE_SETTING_INT && CopyText(s.unit) == "devices") return CopyText(s.key);
-  }
-  return {};
-}
-
 std::string AsVariable(std::string key) {
   for (char& c : key) c = c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return key;
+}
+
+// What makes the backend offer the device, if a setting of it does: a number of devices, or NAME.gpu where it has some, but
+// none that answers to gpu.
+std::string HowToOffer(const Backend& backend, bool has_devices, const DeviceName& device) {
+  const mge_plugin& plugin = backend.plugin();
+  const bool gpu = device.cls == "gpu";
+  for (uint64_t i = 0; i < plugin.setting_count; ++i) {
+    const mge_setting& s = *plugin.settings[i];
+    const std::string key = CopyText(s.key);
+    if (gpu && has_devices && s.type == MGE_SETTING_BOOL && key == backend.name() + ".gpu") {
+      return fmt::format("let devices of {0} answer to gpu, with {1}=true or MGE_{2}=1", backend.name(), key,
+                         AsVariable(key));
+    }
+    if (!gpu && s.type == MGE_SETTING_INT && CopyText(s.unit) == "devices") {
+      return fmt::format("say how many there are, with {0}={2} or MGE_{1}={2}", key, AsVariable(key),
+                         std::max(device.number, 0) + 1);
+    }
+  }
+  return {};
 }
 
 // The order in which devices are numbered. What can be used comes first, so that 0..count-1 can be.
@@ -263,10 +274,10 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
     if (file.verdict != Verdict::kLoaded || !Contains(file.classes, cls)) continue;
     idle += fmt::format("{}backend '{}' finds no such device on this machine", idle.empty() ? "" : "; ", file.name);
     for (const std::shared_ptr<Backend>& backend : backends_) {
-      std::string count = backend->name() == file.name ? CountOfDevices(backend->plugin()) : std::string();
-      if (count.empty() || cls == "gpu") continue;  // which of its devices answer to gpu, it says elsewhere
-      const int least = std::max(name.number, 0) + 1;
-      fix = fmt::format("say how many there are, with {0}={2} or MGE_{1}={2}", count, AsVariable(count), least);
+      if (backend->name() != file.name) continue;
+      const bool some = std::any_of(devices_.begin(), devices_.end(),
+                                    [&](const auto& d) { return &d->backend() == backend.get(); });
+      if (std::string how = HowToOffer(*backend, some, name); !how.empty()) fix = std::move(how);
     }
   }
   if (!idle.empty()) why = std::move(idle);

@@ -178,7 +178,7 @@ MGE_API mge_status* mge_session_read_input(mge_session* session, size_t index, c
 MGE_API mge_status* mge_session_read_output(mge_session* session, size_t index, const char* path, mge_tensor** out);
 
 /* Runs the model. `inputs` in the order of the model; `outputs[i]` is NULL (made here, then the caller's) or a tensor of the right
- * type whose memory takes the result. `control` may be NULL. */
+ * type whose memory, which no other output may share, takes the result. `control` may be NULL. */
 MGE_API mge_status* mge_session_run(mge_session* session, mge_tensor* const* inputs, size_t input_count, mge_tensor** outputs,
                                     size_t output_count, mge_run_control* control);
 

@@ -320,6 +320,15 @@ TEST_F(Command, FailsClosedOnADeviceThatIsNotThere) {
   EXPECT_THAT(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=cuda:0").err, HasSubstr("cuda0"));
 }
 
+TEST_F(Command, TakesNoNanForANumber) {
+  Good();
+  for (const char* option : {"run good.onnx --timeout", "run good.onnx --atol", "bench good.onnx --seconds"}) {
+    Outcome o = Mge(std::string(option) + " nan");
+    EXPECT_EQ(o.code, 2) << option;
+    EXPECT_THAT(o.err, HasSubstr("nan not in range")) << option;
+  }
+}
+
 TEST_F(Command, TellsHowToGetADeviceThatIsMadeOnDemand) {
   if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
   Good();
@@ -330,7 +339,9 @@ TEST_F(Command, TellsHowToGetADeviceThatIsMadeOnDemand) {
   EXPECT_THAT(o.err, Not(HasSubstr("no backend that drives")));
   EXPECT_EQ(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=virtual0 MGE_VIRTUAL_DEVICES=1").code, 0);
   EXPECT_THAT(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=virtual3").err, HasSubstr("MGE_VIRTUAL_DEVICES=4"));
-  EXPECT_THAT(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=gpu0").err, Not(HasSubstr("VIRTUAL_DEVICES")));
+  EXPECT_THAT(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=gpu0").err, Not(HasSubstr("VIRTUAL_")));
+  EXPECT_THAT(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=gpu0 MGE_VIRTUAL_DEVICES=2").err,
+              HasSubstr("let devices of virtual answer to gpu, with virtual.gpu=true or MGE_VIRTUAL_GPU=1"));
 }
 
 TEST_F(Command, SaysWhichNameToLeaveOutIsNobodys) {

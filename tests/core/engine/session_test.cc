@@ -200,6 +200,28 @@ TEST(Session, WritesIntoTheCallersMemory) {
   EXPECT_EQ(std::memcmp(memory, expected.data(), expected.size() * sizeof(float)), 0);
 }
 
+TEST(Session, RefusesOneMemoryForTwoOutputs) {
+  onnx::Model model;
+  model.graph = *ParseGraphText("input x : float32[4]\ny = Relu(x)\nz = Neg(x)\noutput y\noutput z\n");
+  for (NodeId id = 0; id < model.graph.node_count(); ++id) ASSERT_TRUE(BindNode(model.graph, id).ok());
+  auto session = *Session::Create(NewRuntime(), std::move(model), {.device = "cpu0"});
+  Tensor both = *Tensor::Create(DType::kF32, {8});
+  auto half = [&](int64_t i) {
+    HostValue value;
+    value.tensor = Tensor::View(DType::kF32, {4}, both.Data<float>().data() + i, both.owner());
+    return value;
+  };
+  std::vector<HostValue> in(1);
+  in[0].tensor = *Tensor::Create(DType::kF32, {4});
+  RunControl control;
+  for (int64_t second : {0, 3, 4}) {
+    std::vector<HostValue> out = {half(0), half(second)};
+    absl::Status status = session->Run(in, out, control);
+    EXPECT_EQ(ErrorId(status), second < 4 ? errors::kBadInput.id : 0) << second;
+    EXPECT_EQ(FormatError(status).find("outputs 'y' and 'z'") != std::string::npos, second < 4) << FormatError(status);
+  }
+}
+
 TEST(Session, RefusesInputsThatDoNotFitAndThenRuns) {
   auto session = Load(NewRuntime());
   std::vector<HostValue> in(1), out(1);
