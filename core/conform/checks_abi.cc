@@ -13,6 +13,7 @@
 #include "core/plugin/elf_symbols.h"
 #include "core/plugin/guard.h"
 #include "core/plugin/isa.h"
+#include "core/plugin/strategy.h"
 #include "fmt/format.h"
 #include "mge/faults.h"
 
@@ -186,12 +187,13 @@ absl::Status CheckShortStructs(Subject& s) {
   MGE_RETURN_IF_ERROR(MustRefuse("a mge_candidate of 8 bytes", [&](mge_error* e) {
     return api.prepare(s.device(), problem.get(), short_candidate.get(), &prepared, e);
   }));
-  if (!s.plugin().strategy) return absl::OkStatus();
+  const mge_strategy_api* strategy = OwnOrder(s.plugin());
+  if (!strategy) return absl::OkStatus();
   s.At("mge_choice of 8 bytes");
   Truncated<mge_choice> short_choice({sizeof(mge_choice), MGE_SELECT_HEURISTIC, problem.get(), nullptr, 0, nullptr}, 8);
   uint32_t order = 0;
   return MustRefuse("a mge_choice of 8 bytes",
-                    [&](mge_error* e) { return s.plugin().strategy->order(s.device(), short_choice.get(), &order, e); });
+                    [&](mge_error* e) { return strategy->order(s.device(), short_choice.get(), &order, e); });
 }
 
 absl::Status CheckLongStructs(Subject& s) {
@@ -222,7 +224,7 @@ absl::Status CheckUnknownBits(Subject& s) {
     MGE_RETURN_IF_ERROR(
         MustRefuse("the queue kind 99", [&](mge_error* e) { return api->create(s.device(), 99, &queue, e); }));
   }
-  if (const mge_strategy_api* api = s.plugin().strategy) {
+  if (const mge_strategy_api* api = OwnOrder(s.plugin())) {
     Offers offers;
     MGE_ASSIGN_OR_RETURN(Case c, FirstSupportedCase(s, &offers));
     AbiProblem problem(c, MGE_WRITE);

@@ -6,6 +6,7 @@
 
 #include "core/conform/subject.h"
 #include "core/conform/trial.h"
+#include "core/plugin/strategy.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
@@ -51,8 +52,8 @@ absl::Status CheckReserve(Subject& s) {
 
 // Candidates that were made up: a strategy may look at their fields, not at who they are.
 absl::Status CheckStrategy(Subject& s) {
-  const mge_strategy_api* api = s.plugin().strategy;
-  if (!api) return NotOffered("the backend uses a strategy of the host's");
+  const mge_strategy_api* api = OwnOrder(s.plugin());
+  if (!api) return NotOffered("the backend uses the host's order");
   Offers offers;
   MGE_ASSIGN_OR_RETURN(Case c, FirstSupportedCase(s, &offers));
   AbiProblem problem(c, MGE_WRITE);
@@ -106,8 +107,8 @@ absl::Status CheckStrategy(Subject& s) {
 
 absl::Status CheckAllocations(Subject& s) {
   const mge_reserve_api* reserve = s.plugin().memory->own_reserve;
-  const mge_strategy_api* strategy = s.plugin().strategy;
-  if (!reserve && !strategy) return NotOffered("the backend uses a reserve policy and a strategy of the host's");
+  const mge_strategy_api* strategy = OwnOrder(s.plugin());
+  if (!reserve && !strategy) return NotOffered("the backend uses a reserve policy and an order of the host's");
   const mge_plan_summary plan = {sizeof(plan), 2, 10 << 20, 5 << 20, 1 << 20, 1 << 29, 1 << 30, 0, MGE_PRESSURE_NONE, 0};
   Offers offers;
   absl::StatusOr<Case> c = FirstSupportedCase(s, &offers);

@@ -80,6 +80,15 @@ absl::Status ApplyStrategy(const Snapshot& settings, const RuntimeSelection& run
     out.select_mode = MGE_SELECT_PROFILE;
     // Both: by recorded times where there are some, else by heuristic.
     tools->may_measure = !strategy.Has(Strategy::kHeuristic);
+  } else if (strategy.Has(Strategy::kHeuristic) && settings.IsSet<kSelectStrategy>()) {
+    out.select_mode = MGE_SELECT_HEURISTIC;
+  } else {
+    for (const Device* device : out.devices) {
+      const int32_t mode = SelectModeOn(out, *device);
+      if (mode == MGE_SELECT_HEURISTIC) continue;
+      out.guard.push_back(fmt::format("kernels of {} are chosen by {}: its backend names it, and select.strategy is not set",
+                                      device->name(), mode == MGE_SELECT_PROFILE ? "profile" : "reproducible"));
+    }
   }
   if (strategy.Has(Strategy::kOptimized)) {
     forbid(MGE_KERNEL_REFERENCE, kSelectStrategy.key, settings.OriginOf<kSelectStrategy>());

@@ -105,7 +105,7 @@ inline constexpr Setting<Flags<Strategy>> kSelectStrategy = {
     .fallback = Strategy::kHeuristic,
     .choices = setting_choices::kStrategies,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "How kernels are chosen; values are joined by \"_\", as in profile_reproducible.",
+    .doc = "How kernels are chosen, instead of what a backend names; values are joined by \"_\", as in profile_reproducible.",
     .aliases = "MEGENGINE_EXECUTION_STRATEGY",
     .instead = "set_execution_strategy",
 };

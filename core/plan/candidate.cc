@@ -184,7 +184,7 @@ absl::StatusOr<std::vector<int>> OrderCandidates(Device& device, const mge_probl
   mge_choice choice = {sizeof(mge_choice), mode, &problem, pointers.data(), pointers.size(),
                        mode == MGE_SELECT_PROFILE ? measured.data() : nullptr};
   std::vector<uint32_t> answer(candidates.size());
-  if (const mge_strategy_api* strategy = device.strategy_api()) {
+  if (const mge_strategy_api* strategy = OwnOrder(device.backend().plugin())) {
     mge_error error;
     mge_code code =
         CallBackend(error, [&](mge_error* e) { return strategy->order(device.handle(), &choice, answer.data(), e); });

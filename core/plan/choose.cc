@@ -7,6 +7,7 @@
 #include "core/plan/problem_key.h"
 #include "core/plan/selection.h"
 #include "core/plan/stages.h"
+#include "core/plugin/strategy.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -23,25 +24,26 @@ class Selector {
  public:
   Selector(const Planning& p, Group& group, const SelectionTools& tools)
       : p_(p),
-        context_(*p.context),
         group_(group),
         tools_(tools),
+        mode_(SelectModeOn(*p.context, *group.device)),
+        constraints_(ConstraintsOn(*p.context, *group.device)),
         problem_(ProblemOf(group, p.context->threads)),
         several_(group.candidates.offered.size() > 1) {}
 
   absl::Status Run() {
-    bool keyed = tools_.frozen || (several_ && (context_.select_mode == MGE_SELECT_PROFILE || tools_.recorder));
-    if (keyed) key_ = KeyOf(*group_.device, problem_, context_.require, context_.forbid);
+    bool keyed = tools_.frozen || (several_ && (mode_ == MGE_SELECT_PROFILE || tools_.recorder));
+    if (keyed) key_ = KeyOf(*group_.device, problem_, constraints_.require, constraints_.forbid);
     MGE_ASSIGN_OR_RETURN(bool frozen, TakeFrozen());
     if (frozen) return absl::OkStatus();
-    int32_t mode = context_.select_mode;
+    int32_t mode = mode_;
     if (mode == MGE_SELECT_PROFILE) {
       MGE_RETURN_IF_ERROR(TakeTimes());
       bool timed = std::any_of(offered().begin(), offered().end(), [](const auto& c) { return c.measured_us >= 0; });
       if (!timed) mode = MGE_SELECT_HEURISTIC;
     }
     MGE_ASSIGN_OR_RETURN(order_, OrderCandidates(*group_.device, problem_, offered(), mode));
-    const mge_strategy_api* own = group_.device->strategy_api();
+    const mge_strategy_api* own = OwnOrder(group_.device->backend().plugin());
     if (own && !(own->flags & MGE_STRATEGY_BY_COST) && order_.size() > 1) {
       group_.reason = fmt::format("the strategy of backend {} puts it first", group_.device->backend().name());
       decided_ = true;
@@ -96,7 +98,7 @@ class Selector {
   // have been right where it was written.
   absl::StatusOr<bool> TakeFrozen() {
     if (!tools_.frozen) return false;
-    if (context_.require & MGE_KERNEL_DETERMINISTIC) frozen_ = tools_.frozen->Find(DeterministicKey());
+    if (constraints_.require & MGE_KERNEL_DETERMINISTIC) frozen_ = tools_.frozen->Find(DeterministicKey());
     if (!frozen()) frozen_ = tools_.frozen->Find(key_.choice);
     if (!frozen() && !several_) return false;
     auto at = std::find_if(offered().begin(), offered().end(), [&](const auto& c) { return c.id == frozen_; });
@@ -136,7 +138,7 @@ class Selector {
       MeasureLimits limits = tools_.limits;
       limits.stop = p_.stop;
       MGE_ASSIGN_OR_RETURN(std::vector<Measurement> measured,
-                           MeasureCandidates(p_.graph, group_, missing, context_.threads, limits));
+                           MeasureCandidates(p_.graph, group_, missing, p_.context->threads, limits));
       TuningRecord found, kept;
       for (size_t i = 0; i < measured.size(); ++i) {
         const Measurement& m = measured[i];
@@ -182,9 +184,10 @@ class Selector {
   }
 
   const Planning& p_;
-  const PlanContext& context_;
   Group& group_;
   const SelectionTools& tools_;
+  const int32_t mode_;
+  const mge_constraints constraints_;
   const mge_problem problem_;
   const bool several_;  // before those with wrong results are taken out
   ProblemKey key_;

@@ -208,8 +208,8 @@ class Coverer {
     group.inputs = group.abi->inputs();
     group.outputs = group.abi->outputs();
     mge_problem problem = ProblemOf(group, context_.threads);
-    mge_constraints constraints = {sizeof(mge_constraints), 0, context_.require, context_.forbid, context_.workspace_limit};
-    MGE_ASSIGN_OR_RETURN(group.candidates, EnumerateCandidates(*group.device, problem, constraints));
+    MGE_ASSIGN_OR_RETURN(group.candidates,
+                         EnumerateCandidates(*group.device, problem, ConstraintsOn(context_, *group.device)));
     return !group.candidates.offered.empty();
   }
 

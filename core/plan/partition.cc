@@ -57,13 +57,13 @@ class Partition {
   // cost_[i][d]: of node i on device d; infinite where it has no kernel.
   absl::Status Estimate() {
     cost_.assign(nodes_.size(), std::vector<double>(context_.split, 0));
-    mge_constraints constraints = {sizeof(mge_constraints), 0, context_.require, context_.forbid, context_.workspace_limit};
     for (size_t i = 0; i < nodes_.size(); ++i) {
       if (IsAlias(graph_.node(nodes_[i]))) continue;
       AbiGraph abi(graph_, nodes_.subspan(i, 1), uses_);
       mge_problem problem = {sizeof(mge_problem), context_.threads, abi.graph(), nullptr};
       for (size_t d = 0; d < context_.split; ++d) {
-        MGE_ASSIGN_OR_RETURN(CandidateList list, EnumerateCandidates(*context_.devices[d], problem, constraints));
+        Device& device = *context_.devices[d];
+        MGE_ASSIGN_OR_RETURN(CandidateList list, EnumerateCandidates(device, problem, ConstraintsOn(context_, device)));
         double best = INFINITY;
         for (const OwnedCandidate& c : list.offered) {
           best = std::min(best, c.cost_us >= 0 ? c.cost_us : BytesTouched(nodes_[i]) / kBytesPerUs + 1);

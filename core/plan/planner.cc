@@ -5,6 +5,7 @@
 #include "core/base/errors.h"
 #include "core/plan/memory_limit.h"
 #include "core/plan/pass.h"
+#include "core/plan/selection.h"
 #include "core/plan/stages.h"
 
 namespace mge {
@@ -84,8 +85,9 @@ absl::Status Growing(Planning& p, absl::Status (*stage)(Planning&)) {
 // What would be decided without a stopwatch and without traces of the attempt.
 std::shared_ptr<const PlanContext> ForAttempts(const PlanContext& context) {
   auto out = std::make_shared<PlanContext>(context);
-  if (out->select_mode == MGE_SELECT_PROFILE) out->select_mode = MGE_SELECT_HEURISTIC;
-  out->selection = nullptr;
+  auto tools = std::make_shared<SelectionTools>();
+  tools->may_measure = false;
+  out->selection = std::move(tools);
   return out;
 }
 

@@ -19,6 +19,17 @@ Device& HostStepDevice(const PlanContext& context) {
   return *context.host;
 }
 
+int32_t SelectModeOn(const PlanContext& context, const Device& device) {
+  const mge_strategy_api* own = device.strategy_api();
+  return context.select_mode.value_or(own ? own->mode : MGE_SELECT_HEURISTIC);
+}
+
+mge_constraints ConstraintsOn(const PlanContext& context, const Device& device) {
+  const bool repeats = SelectModeOn(context, device) == MGE_SELECT_REPRODUCIBLE;
+  const uint64_t require = context.require | (repeats ? MGE_KERNEL_DETERMINISTIC : 0);
+  return {sizeof(mge_constraints), 0, require, context.forbid, context.workspace_limit};
+}
+
 InputType TypeOfValue(const HostValue& value) {
   InputType type;
   type.kind = value.kind;

@@ -8,6 +8,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,7 +28,7 @@ struct PlanContext {
   size_t split = 1;              // the model is divided among the first `split` of them; the others take what those cannot do
   Device* host = nullptr;        // the built-in device: steps of the core beside devices with queues
   uint32_t threads = 1;
-  int32_t select_mode = MGE_SELECT_HEURISTIC;
+  std::optional<int32_t> select_mode = {};  // MGE_SELECT_..., the user's; none: what each device's backend names
   uint64_t require = 0;  // attributes that every chosen kernel must have
   uint64_t forbid = 0;   // and those that none may have
   std::vector<std::string> guard = {};  // the same in words, with the settings that say so
@@ -47,6 +48,12 @@ inline bool HasQueues(const Device& device) { return device.queue_api() != nullp
 
 // The device in whose name steps of the core run: the first without queues, else the built-in one.
 Device& HostStepDevice(const PlanContext& context);
+
+// How kernels of the device are chosen. MGE_SELECT_...
+int32_t SelectModeOn(const PlanContext& context, const Device& device);
+
+// What is asked of kernels of the device.
+mge_constraints ConstraintsOn(const PlanContext& context, const Device& device);
 
 struct InputType {
   ValueKind kind = ValueKind::kTensor;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's strategy: the order of candidates where a backend has none of its own, or asks for the ready-made one.
+// Who orders candidates: the backend, or the host where it has no order of its own or asks for the ready-made one.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,11 @@
 #include "mge/plugin.h"
 
 namespace mge {
+
+// The table of a backend that orders its candidates itself; nullptr where the host does.
+inline const mge_strategy_api* OwnOrder(const mge_plugin& plugin) {
+  return plugin.strategy && plugin.strategy->order ? plugin.strategy : nullptr;
+}
 
 // Writes the indices of all candidates, best first. Reference candidates come last in every mode; ties are broken by rank,
 // then id.

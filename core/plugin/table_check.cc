@@ -170,8 +170,11 @@ std::string WhyWidenedTableIsBad(const mge_plugin& plugin) {
                      [&](auto&& need) { need("claim", plugin.graph->claim != nullptr); });
   }
   if (bad.empty() && plugin.strategy) {
-    bad = CheckTable("strategy", plugin.strategy,
-                     [&](auto&& need) { need("order", plugin.strategy->order != nullptr); });
+    bad = CheckTable("strategy", plugin.strategy, [](auto&&) {});
+    const int32_t mode = plugin.strategy->mode;
+    if (bad.empty() && (mode < MGE_SELECT_HEURISTIC || mode > MGE_SELECT_REPRODUCIBLE)) {
+      bad = fmt::format("table 'strategy' names a mode of selection that this host does not know ({})", mode);
+    }
     if (uint32_t unknown = plugin.strategy->flags & ~MGE_STRATEGY_KNOWN_BITS; bad.empty() && unknown) {
       bad = fmt::format("table 'strategy' sets flags that this host does not know ({:#x})", unknown);
     }

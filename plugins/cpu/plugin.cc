@@ -4,7 +4,6 @@
 #include "kernel_table.h"
 #include "memory.h"
 #include "settings.h"
-#include "strategy.h"
 
 MGE_PLUGIN_NOTE("cpu", MGE_CPU_VERSION, "cpu", 0);
 
@@ -34,7 +33,6 @@ constexpr mge_plugin kPlugin = Table<mge_plugin>([](auto& t) {
   t.queue = nullptr;
   t.kernel = &kKernelApi;
   t.graph = &kGraphApi;
-  t.strategy = &kStrategyApi;
   t.extension = nullptr;
 });
 

@@ -75,6 +75,9 @@ struct Strategy {
   // The order is that of times: where reorders between layouts make up for it, the host may take a later one. Without this
   // line it takes the first.
   static constexpr bool kByCost = true;
+  // The mode where the user names none (select.strategy): PROFILE has the host time the kernels, REPRODUCIBLE has it take
+  // deterministic ones only.
+  static constexpr int32_t kMode = MGE_SELECT_HEURISTIC;
   static mge::Result Order(Device& device, const mge::Choice& choice, std::span<uint32_t> order);
 };
 

@@ -31,7 +31,7 @@ set(older_mge_prepared 3)      # prepack, state
 set(older_mge_binding 2)       # layouts
 set(older_mge_run 2)           # parallel_for
 set(older_mge_choice 1)
-set(older_mge_strategy_api 2)  # flags
+set(older_mge_strategy_api 2)  # flags, mode
 set(older_mge_plugin 4)        # strategy, extension, layout, profile
 if(AGE STREQUAL "older_tables")
   foreach(whole IN ITEMS plugin candidate layout)

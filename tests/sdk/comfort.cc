@@ -186,15 +186,17 @@ struct Ready : mge::BackendDefaults {
   using Reserve = R;
   using Strategy = S;
 };
-using Plain = mge::internal::Tables<Ready<mge::pool::Round, mge::reserve::Bytes<64 << 20>, mge::strategy::Host>>;
-static_assert(!Has(Plain::kPlugin.queue) && !Has(Plain::kPlugin.graph) && !Has(Plain::kPlugin.strategy));
+using Plain = mge::internal::Tables<Ready<mge::pool::Round, mge::reserve::Bytes<64 << 20>, mge::strategy::Heuristic>>;
+static_assert(!Has(Plain::kPlugin.queue) && !Has(Plain::kPlugin.graph));
 static_assert(!Has(Plain::kPlugin.extension) && !Has(Plain::kPlugin.profile) && !Has(Plain::kPlugin.layout));
 static_assert(!Has(Plain::kDevice.link) && !Has(Plain::kDevice.status));
 static_assert(!Has(Plain::kMemory.own_pool) && !Has(Plain::kMemory.own_reserve) && !Has(Plain::kMemory.range_commit));
 static_assert(mge::View(Plain::kMemory.pool) == "round" && mge::View(Plain::kMemory.reserve) == "bytes:67108864");
 using Fixed = mge::internal::Tables<Ready<mge::pool::Naive, mge::reserve::Percent<5>, mge::strategy::Reproducible>>;
 static_assert(mge::View(Fixed::kMemory.pool) == "naive" && mge::View(Fixed::kMemory.reserve) == "percent:5");
-static_assert(Has(Fixed::kPlugin.strategy));
+constexpr const mge_strategy_api& StrategyOf(const mge_plugin& plugin) { return *plugin.strategy; }
+static_assert(!Has(StrategyOf(Plain::kPlugin).order) && StrategyOf(Plain::kPlugin).mode == MGE_SELECT_HEURISTIC);
+static_assert(!Has(StrategyOf(Fixed::kPlugin).order) && StrategyOf(Fixed::kPlugin).mode == MGE_SELECT_REPRODUCIBLE);
 
 static_assert(mge::WhyNoBackendName("demo_2").empty() && mge::WhyNoClassList("demo,gpu").empty());
 static_assert(!mge::WhyNoBackendName("2demo").empty() && !mge::WhyNoBackendName("").empty());

@@ -496,7 +496,7 @@ typedef struct mge_candidate {
   int32_t rank;               /* the backend's order: lower first */
   mge_text id;                /* stable: names the kernel and its variant in caches and in --why */
   uint64_t attributes;        /* MGE_KERNEL_ */
-  uint64_t workspace_bound;   /* prepare may ask for less, never for more */
+  uint64_t workspace_bound;   /* prepare may ask for less, never for more; at most 2^40 */
   double cost_us;             /* estimate for one run; negative: unknown */
   uint64_t token;             /* the backend's own, comes back in prepare */
   const mge_layout* const* input_layouts;  /* per input; NULL list or entry: plain. Constants are always given plain */
@@ -516,7 +516,7 @@ typedef struct mge_candidate_sink {
 /* What a prepared kernel needs. */
 typedef struct mge_prepared {
   uint32_t struct_size;
-  uint32_t args_bytes;       /* memory for its bound arguments, 16-byte aligned, copied with memcpy by nobody */
+  uint32_t args_bytes;       /* memory for its bound arguments, 16-byte aligned, copied with memcpy by nobody; at most 2^24 */
   mge_kernel* kernel;
   uint64_t workspace_bytes;
   const uint64_t* prepack_bytes; /* per input: 0, or the size of the packed form of a constant; NULL: all 0. Lives as the kernel */
@@ -524,7 +524,8 @@ typedef struct mge_prepared {
   uint32_t reserved;
 } mge_prepared;
 
-/* An operand of a step: an offset into one of the run's bases. */
+/* An operand of a step: an offset into one of the run's bases. Its address is a multiple of 64; but on a device without queues
+ * a plain operand that is no constant may be memory of the user's, and a multiple of its elements' size only. */
 typedef struct mge_slot {
   uint32_t base;
   uint32_t reserved;
@@ -621,15 +622,18 @@ typedef struct mge_choice {
 enum { MGE_STRATEGY_BY_COST = 1 }; /* the order is that of measured or estimated times */
 #define MGE_STRATEGY_KNOWN_BITS 1u
 
-/* The first of the order is taken, whatever reorders between layouts that brings. Where the order is BY_COST, or the backend
- * has no strategy, the host may take a later one that saves more by reorders than it costs. */
+/* The first of the order is taken, whatever reorders between layouts that brings. Where the order is BY_COST, or the host's,
+ * the host may take a later one that saves more by reorders than it costs. */
 typedef struct mge_strategy_api {
   uint32_t struct_size;
   uint32_t minor;
-  /* Writes the indices of all candidates, best first. The host refuses anything that is not a permutation. [any] */
+  /* [optional] Writes the indices of all candidates, best first. The host refuses anything that is not a permutation.
+   * NULL: the host's order. [any] */
   mge_code (*order)(mge_device* device, const mge_choice* choice, uint32_t* out_order, mge_error* error);
-  uint32_t flags; /* MGE_STRATEGY_... */
-  uint32_t reserved;
+  uint32_t flags; /* MGE_STRATEGY_...; of `order` */
+  /* MGE_SELECT_..., which holds where the user names no mode (select.strategy): for PROFILE the host times the candidates, for
+   * REPRODUCIBLE it asks for those alone that are DETERMINISTIC. */
+  int32_t mode;
 } mge_strategy_api;
 
 /* ---------------------------------------------------------------- what the host has ready */

@@ -11,7 +11,7 @@
 //   Memory     memory.hpp     mge::HostMemory
 //   Pool       pool.hpp       mge::pool::Naive, Round, Unpooled, Growing
 //   Reserve    pool.hpp       mge::reserve::Percent<5>, Bytes<n>, All, None
-//   Strategy   strategy.hpp   mge::strategy::Host, Heuristic, Profile, Reproducible
+//   Strategy   strategy.hpp   mge::strategy::Heuristic, Profile, Reproducible
 //   Claims     claim.hpp      none; a matcher of patterns
 //   Queue      queue.hpp      none: steps run in the calling thread
 //   settings   setting.hpp    none

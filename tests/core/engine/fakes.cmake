@@ -22,6 +22,8 @@ endfunction()
 mge_engine_fake(tuner tuner.cc)
 mge_engine_fake(tuner_own tuner.cc TUNER_OWN TUNER_NAME="tuner_own")
 mge_engine_fake(tuner_wraps tuner.cc TUNER_WRAPS TUNER_NAME="tuner_wraps")
+mge_engine_fake(tuner_profile tuner.cc TUNER_MODE=MGE_SELECT_PROFILE TUNER_NAME="tuner_profile")
+mge_engine_fake(tuner_repeats tuner.cc TUNER_MODE=MGE_SELECT_REPRODUCIBLE TUNER_NAME="tuner_repeats")
 # A layout of their own.
 mge_engine_fake(sealed sealed.cc)
 mge_engine_fake(sealed_by_cost sealed.cc SEALED_BY_COST SEALED_NAME="sealed_by_cost")

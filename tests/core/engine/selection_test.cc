@@ -486,6 +486,41 @@ TEST(OwnParts, AnOrderByCostIsWeighedAgainstReorders) {
   EXPECT_THAT(Kernels(**host.PlanOf(kChain, 1 << 20)), ElementsAre("plain", "plain", "plain"));
 }
 
+TEST(OwnParts, ABackendThatNamesProfileIsTimedWhereTheUserNamesNoMode) {
+  Host host({}, "tuner_profile0");
+  auto plan = *host.PlanOf(kRelu);
+  EXPECT_EQ(plan->units[0].kernel, "loose");
+  EXPECT_GE(plan->units[0].measured_us, 10);
+  EXPECT_THAT(ReasonAgainst(*plan, "wrong"), HasSubstr("wrong results"));
+  EXPECT_THAT(PlanText(*plan, true), HasSubstr("kernels of tuner_profile0 are chosen by profile: its backend names it"));
+  Host other({}, "tuner0");
+  EXPECT_EQ(other.Chosen(kRelu), "slow");
+}
+
+TEST(OwnParts, ABackendThatNamesReproducibleOffersRepeatableKernelsOnly) {
+  Host host({}, "tuner_repeats0");
+  auto plan = *host.PlanOf("input x : float32[?]\na = Relu(x)\ny = Neg(a)\noutput y\n");
+  EXPECT_EQ(plan->units[0].kernel, "slow");
+  EXPECT_THAT(ReasonAgainst(*plan, "loose"), HasSubstr("outside"));
+  EXPECT_EQ(plan->units[1].kind, Unit::Kind::kReference);  // the user has demanded nothing of kernels
+}
+
+TEST(OwnParts, TheModeThatTheUserNamesHoldsBeforeTheBackends) {
+  for (const char* device : {"tuner_profile0", "tuner_repeats0"}) {
+    Host host({Set("select.strategy", "heuristic")}, device);
+    auto plan = *host.PlanOf(kNeg);
+    EXPECT_LT(plan->units[0].measured_us, 0) << device;
+    EXPECT_THAT(PlanText(*plan, true), Not(HasSubstr("its backend names it"))) << device;
+    Host timed({kProfile}, device);
+    EXPECT_EQ(timed.Chosen(kRelu), "loose") << device;
+    Host repeats({Set("select.strategy", "reproducible")}, device);
+    EXPECT_THAT(repeats.Chosen(kNeg), HasSubstr("operator Neg has no kernel")) << device;
+  }
+  // A strategy that names no mode leaves it to the backend.
+  Host host({Set("select.strategy", "optimized")}, "tuner_profile0");
+  EXPECT_EQ(host.Chosen(kRelu), "loose");
+}
+
 TEST(OwnParts, TheHostsOwnCanBeWrapped) {
   Host host({kProfile}, "tuner_wraps0");
   host.record() = {};

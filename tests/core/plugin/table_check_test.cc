@@ -68,16 +68,22 @@ TEST(TableCheck, ALayoutTableDescribes) {
   EXPECT_THAT(t.Why(), HasSubstr("slot 'describe' of table 'layout' is NULL"));
 }
 
-TEST(TableCheck, AStrategySetsNoFlagsThatTheHostDoesNotKnow) {
+TEST(TableCheck, AStrategySetsNoFlagsAndNamesNoModeThatTheHostDoesNotKnow) {
   Tables t;
   mge_strategy_api strategy = {};
   strategy.struct_size = sizeof(strategy);
-  strategy.order = [](mge_device*, const mge_choice*, uint32_t*, mge_error*) -> mge_code { return MGE_OK; };
   strategy.flags = MGE_STRATEGY_BY_COST;
+  strategy.mode = MGE_SELECT_REPRODUCIBLE;
   t.plugin.strategy = &strategy;
   EXPECT_EQ(t.Why(), "");
   strategy.flags |= 0x10;
   EXPECT_THAT(t.Why(), AllOf(HasSubstr("table 'strategy'"), HasSubstr("0x10")));
+  strategy.flags = 0;
+  for (int32_t wrong : {-1, 3}) {
+    strategy.mode = wrong;
+    EXPECT_THAT(t.Why(), HasSubstr("table 'strategy' names a mode of selection that this host does not know (" +
+                                   std::to_string(wrong) + ")"));
+  }
 }
 
 TEST(TableCheck, ASettingIsOfATypeAndALifecycleThatTheHostKnows) {

@@ -90,57 +90,5 @@ TEST(CpuBackend, TheSettingLowersTheInstructionSet) {
   UnderTest().Set("cpu.isa", "auto");
 }
 
-// Orders candidates given as {id, rank, cost, attributes}.
-struct Offered {
-  const char* id;
-  int32_t rank;
-  double cost;
-  uint64_t attributes = MGE_KERNEL_DETERMINISTIC;
-};
-std::vector<std::string> Order(int32_t mode, const std::vector<Offered>& list, const std::vector<double>& measured = {}) {
-  std::vector<mge_candidate> candidates(list.size());
-  std::vector<const mge_candidate*> pointers;
-  for (size_t i = 0; i < list.size(); ++i) {
-    candidates[i].struct_size = sizeof(mge_candidate);
-    candidates[i].id = {list[i].id, std::strlen(list[i].id)};
-    candidates[i].rank = list[i].rank;
-    candidates[i].cost_us = list[i].cost;
-    candidates[i].attributes = list[i].attributes;
-    pointers.push_back(&candidates[i]);
-  }
-  mge_choice choice = {
-      sizeof(choice), mode, nullptr, pointers.data(), pointers.size(), measured.empty() ? nullptr : measured.data()};
-  std::vector<uint32_t> order(list.size());
-  EXPECT_EQ(UnderTest().plugin().strategy->order(nullptr, &choice, order.data(), nullptr), MGE_OK);
-  std::vector<std::string> ids;
-  for (uint32_t i : order) ids.push_back(list[i].id);
-  return ids;
-}
-
-const std::vector<Offered> kList = {
-    {"slow", 0, 9}, {"fast", 5, 1}, {"unknown", 1, -1}, {"reference", 0, 0.1, MGE_KERNEL_REFERENCE}};
-
-TEST(CpuStrategy, HeuristicGoesByEstimateAndLeavesTheReferenceLast) {
-  EXPECT_THAT(Order(MGE_SELECT_HEURISTIC, kList), ::testing::ElementsAre("fast", "slow", "unknown", "reference"));
-}
-
-TEST(CpuStrategy, ProfileGoesByWhatWasMeasured) {
-  EXPECT_THAT(Order(MGE_SELECT_PROFILE, kList, {2, 3, 1, 4}),
-              ::testing::ElementsAre("unknown", "slow", "fast", "reference"));
-}
-
-TEST(CpuStrategy, ReproducibleKnowsNoTimes) {
-  EXPECT_THAT(Order(MGE_SELECT_REPRODUCIBLE, kList), ::testing::ElementsAre("slow", "unknown", "fast", "reference"));
-  std::vector<Offered> other = kList;
-  for (Offered& o : other) o.cost = 10 - o.cost;
-  EXPECT_EQ(Order(MGE_SELECT_REPRODUCIBLE, other), Order(MGE_SELECT_REPRODUCIBLE, kList));
-}
-
-TEST(CpuStrategy, AnUnknownModeIsRefused) {
-  mge_choice choice = {sizeof(choice), 77, nullptr, nullptr, 0, nullptr};
-  uint32_t order;
-  EXPECT_EQ(UnderTest().plugin().strategy->order(nullptr, &choice, &order, nullptr), MGE_UNIMPLEMENTED);
-}
-
 }  // namespace
 }  // namespace mge::testing

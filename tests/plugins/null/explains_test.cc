@@ -52,7 +52,7 @@ const std::map<std::string, std::string> kWords = {
     {"mge_kernel_api.bind", "Bind(const mge::Binding&"}, {"mge_kernel_api.prepack", "Prepack(int input"},
     {"mge_kernel_api.state_create", "struct State"}, {"mge_kernel_api.state_destroy", "struct State"},
     {"mge_graph_api.claim", "FindClaims"},
-    {"mge_strategy_api.order", "Strategy::Order"}, {"mge_strategy_api.flags", "kByCost"},
+    {"mge_strategy_api.order", "Strategy::Order"}, {"mge_strategy_api.flags", "kByCost"}, {"mge_strategy_api.mode", "kMode"},
 };
 
 // The members of the plugin's table and of the tables that it names, but those that the SDK's headers fill by themselves.

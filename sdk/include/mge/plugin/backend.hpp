@@ -38,7 +38,7 @@ struct BackendDefaults {
   using Memory = HostMemory;
   using Pool = pool::Growing;
   using Reserve = reserve::None;
-  using Strategy = strategy::Host;
+  using Strategy = strategy::Heuristic;
   // void: not offered
   using Queue = void;
   using Fence = void;
@@ -144,9 +144,7 @@ struct Tables {
     if constexpr (kHasStamp) t.profile = &kProfile;
     if constexpr (kHasLayouts) t.layout = &kLayout;
     if constexpr (!std::is_void_v<typename B::Claims>) t.graph = &kGraph;
-    if constexpr (!requires { B::Strategy::kReadyMade; }) {
-      t.strategy = &StrategyTable<typename B::Device, typename B::Strategy>::kApi;
-    }
+    t.strategy = &StrategyTable<typename B::Device, typename B::Strategy>::kApi;
     if constexpr (requires { &B::Extension; }) t.extension = Extension;
   });
 };

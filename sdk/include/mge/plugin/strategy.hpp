@@ -2,11 +2,12 @@
 // Strategies: which of several candidates is best. The host has filtered them, times them where that is asked for, and
 // refuses anything that is not an order of them all.
 //
-//   using Strategy = mge::strategy::Host;   // as the user asks; Heuristic, Profile, Reproducible: the order of that mode
+//   using Strategy = mge::strategy::Profile;  // the host's, in this mode where the user names none; or Heuristic, Reproducible
 //
-//   struct MyStrategy {                      // or a class of one's own; `order` comes as 0, 1, 2...
+//   struct MyStrategy {                       // or a class of one's own; `order` comes as 0, 1, 2...
 //     static mge::Result Order(Device&, const mge::Choice& choice, std::span<uint32_t> order);
-//     static constexpr bool kByCost = true;  // optional: the order is that of times
+//     static constexpr bool kByCost = true;   // optional: the order is that of times
+//     static constexpr int32_t kMode = MGE_SELECT_PROFILE;  // optional, as above; HEURISTIC otherwise
 //   };
 //
 // The first of the order is taken. By cost, a later one may be, where that saves reorders between layouts worth more.
@@ -57,24 +58,14 @@ inline Result ReadyOrder(const Choice& choice, std::span<uint32_t> order) {
 
 namespace strategy {
 
-// The host's, in the mode that the user sets.
-struct Host {
-  static constexpr bool kReadyMade = true;
+// The host's order, in a mode for users who name none.
+template <int32_t mode>
+struct HostOrder {
+  static constexpr int32_t kMode = mode;
 };
-
-// The host's order in one mode, whatever is set; only REPRODUCIBLE stays what the user asked for. It orders what there is: which
-// candidates are timed and which are left out is for select.strategy to say.
-template <int32_t kMode>
-struct Always {
-  static constexpr bool kByCost = true;
-  template <typename D>
-  static Result Order(D&, const Choice& choice, std::span<uint32_t> order) {
-    return ReadyOrder(choice, choice.mode() == MGE_SELECT_REPRODUCIBLE ? MGE_SELECT_REPRODUCIBLE : kMode, order);
-  }
-};
-using Heuristic = Always<MGE_SELECT_HEURISTIC>;
-using Profile = Always<MGE_SELECT_PROFILE>;
-using Reproducible = Always<MGE_SELECT_REPRODUCIBLE>;
+using Heuristic = HostOrder<MGE_SELECT_HEURISTIC>;
+using Profile = HostOrder<MGE_SELECT_PROFILE>;
+using Reproducible = HostOrder<MGE_SELECT_REPRODUCIBLE>;
 
 }  // namespace strategy
 
@@ -94,7 +85,8 @@ struct StrategyTable {
     });
   }
   static constexpr mge_strategy_api kApi = Table<mge_strategy_api>([](auto& t) {
-    t.order = Order;
+    if constexpr (requires { &S::Order; }) t.order = Order;
+    if constexpr (requires { S::kMode; }) t.mode = S::kMode;
     if constexpr (requires { S::kByCost; }) t.flags = S::kByCost ? MGE_STRATEGY_BY_COST : 0;
   });
 };

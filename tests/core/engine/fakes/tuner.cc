@@ -273,6 +273,8 @@ constexpr auto kPool = Table<mge_pool_api>([](auto& t) {
 });
 constexpr auto kReserve = Table<mge_reserve_api>([](auto& t) { t.decide = Decide; });
 constexpr auto kStrategy = Table<mge_strategy_api>([](auto& t) { t.order = Order; });
+#elif defined(TUNER_MODE)
+constexpr auto kStrategy = Table<mge_strategy_api>([](auto& t) { t.mode = TUNER_MODE; });
 #endif
 constexpr auto kMemory = Table<mge_memory_api>([](auto& t) {
   t.slab_acquire = SlabAcquire;
@@ -309,7 +311,7 @@ constexpr auto kPlugin = Table<mge_plugin>([](auto& t) {
   t.device = &kDevice;
   t.memory = &kMemory;
   t.kernel = &kKernel;
-#if defined(TUNER_OWN) || defined(TUNER_WRAPS)
+#if defined(TUNER_OWN) || defined(TUNER_WRAPS) || defined(TUNER_MODE)
   t.strategy = &kStrategy;
 #endif
   t.extension = Extension;

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host's order of candidates.
+#include "core/plugin/strategy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/base/errors.h"
+
+namespace mge {
+namespace {
+
+using testing::ElementsAre;
+
+struct Offered {
+  std::string id;
+  int32_t rank;
+  double cost;
+  uint64_t attributes = MGE_KERNEL_DETERMINISTIC;
+};
+
+// The ids, best first.
+std::vector<std::string> Order(int32_t mode, const std::vector<Offered>& list, const std::vector<double>& measured = {}) {
+  std::vector<mge_candidate> candidates(list.size());
+  std::vector<const mge_candidate*> pointers;
+  for (size_t i = 0; i < list.size(); ++i) {
+    candidates[i].struct_size = sizeof(mge_candidate);
+    candidates[i].id = {list[i].id.data(), list[i].id.size()};
+    candidates[i].rank = list[i].rank;
+    candidates[i].cost_us = list[i].cost;
+    candidates[i].attributes = list[i].attributes;
+    pointers.push_back(&candidates[i]);
+  }
+  mge_choice choice = {
+      sizeof(choice), mode, nullptr, pointers.data(), pointers.size(), measured.empty() ? nullptr : measured.data()};
+  std::vector<uint32_t> order(list.size());
+  EXPECT_TRUE(OrderByHost(choice, order.data()).ok());
+  std::vector<std::string> ids;
+  for (uint32_t i : order) ids.push_back(list[i].id);
+  return ids;
+}
+
+const std::vector<Offered> kList = {
+    {"slow", 0, 9}, {"fast", 5, 1}, {"unknown", 1, -1}, {"reference", 0, 0.1, MGE_KERNEL_REFERENCE}};
+
+TEST(OrderByHost, HeuristicGoesByEstimateAndLeavesTheReferenceLast) {
+  EXPECT_THAT(Order(MGE_SELECT_HEURISTIC, kList), ElementsAre("fast", "slow", "unknown", "reference"));
+}
+
+TEST(OrderByHost, ProfileGoesByWhatWasMeasured) {
+  EXPECT_THAT(Order(MGE_SELECT_PROFILE, kList, {2, 3, 1, 4}), ElementsAre("unknown", "slow", "fast", "reference"));
+  EXPECT_THAT(Order(MGE_SELECT_PROFILE, kList, {-1, 3, -1, 4}), ElementsAre("fast", "slow", "unknown", "reference"));
+}
+
+TEST(OrderByHost, ReproducibleKnowsNoTimes) {
+  EXPECT_THAT(Order(MGE_SELECT_REPRODUCIBLE, kList), ElementsAre("slow", "unknown", "fast", "reference"));
+  std::vector<Offered> other = kList;
+  for (Offered& o : other) o.cost = 10 - o.cost;
+  EXPECT_EQ(Order(MGE_SELECT_REPRODUCIBLE, other), Order(MGE_SELECT_REPRODUCIBLE, kList));
+}
+
+TEST(OrderByHost, AnUnknownModeAndTimesThatAreMissingAreRefused) {
+  uint32_t order = 0;
+  for (int32_t mode : {77, int32_t{MGE_SELECT_PROFILE}}) {
+    mge_choice choice = {sizeof(choice), mode, nullptr, nullptr, 0, nullptr};
+    EXPECT_EQ(ErrorId(OrderByHost(choice, &order)), errors::kApiMisuse.id) << mode;
+  }
+}
+
+}  // namespace
+}  // namespace mge
