@@ -86,7 +86,7 @@ absl::Status ApplyStrategy(const Snapshot& settings, const RuntimeSelection& run
     for (const Device* device : out.devices) {
       const int32_t mode = SelectModeOn(out, *device);
       if (mode == MGE_SELECT_HEURISTIC) continue;
-      out.guard.push_back(fmt::format("kernels of {} are chosen by {}: its backend names it, and select.strategy is not set",
+      out.guard.push_back(fmt::format("kernels of {} are chosen by {}: its backend names it, and select.strategy no mode",
                                       device->name(), mode == MGE_SELECT_PROFILE ? "profile" : "reproducible"));
     }
   }

@@ -42,11 +42,10 @@ mge_code Prepare(mge_device* device, const mge_problem* problem, const mge_candi
   if (!Covers(candidate, &mge_candidate::token) || candidate->token != kWrongToken) return Rows::Prepare(device, problem, candidate, out, error);
   return Guard(error, [&] {
     KernelPtr kernel = MakeWrong(problem);
-    out->args_bytes = kernel->args_bytes();
-    out->workspace_bytes = 0;
-    out->prepack_bytes = nullptr;
-    out->has_state = 0;
-    out->kernel = reinterpret_cast<mge_kernel*>(kernel.release());
+    mge_prepared made = {};
+    made.args_bytes = kernel->args_bytes();
+    made.kernel = reinterpret_cast<mge_kernel*>(kernel.release());
+    Fill(out, made);
     return MGE_OK;
   });
 }

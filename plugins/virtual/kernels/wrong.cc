@@ -28,6 +28,8 @@ mge_code FillWithZeros(const Args& args, const mge_run* run) {
 class Wrong : public Kernel {
  public:
   explicit Wrong(const Problem& p) {
+    inputs = p.input_count();
+    outputs = p.output_count();
     for (int i = 0; i < p.output_count(); ++i) bytes_.push_back(p.output(i).bytes());
   }
   uint32_t args_bytes() const override { return static_cast<uint32_t>(sizeof(Args) + bytes_.size() * sizeof(Output)); }

@@ -111,7 +111,8 @@ TEST_F(Command, ComparesADeviceWithAnother) {
 TEST_F(Command, ShowsNoAmountForMemoryThatIsNotKnown) {
   if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_null.so")) GTEST_SKIP() << "null is not built";
   EXPECT_THAT(Mge("devices").out, testing::ContainsRegex("null0 +loadable +null +- +- +device 0"));
-  for (const json& d : json::parse(Mge("devices --json").out)["devices"]) {
+  const json listed = json::parse(Mge("devices --json").out);
+  for (const json& d : listed["devices"]) {
     if (d["name"] == "null0") {
       EXPECT_EQ(d["memory_total"], 0);
     }

@@ -492,7 +492,7 @@ TEST(OwnParts, ABackendThatNamesProfileIsTimedWhereTheUserNamesNoMode) {
   EXPECT_EQ(plan->units[0].kernel, "loose");
   EXPECT_GE(plan->units[0].measured_us, 10);
   EXPECT_THAT(ReasonAgainst(*plan, "wrong"), HasSubstr("wrong results"));
-  EXPECT_THAT(PlanText(*plan, true), HasSubstr("kernels of tuner_profile0 are chosen by profile: its backend names it"));
+  EXPECT_THAT(PlanText(*plan, true), HasSubstr("kernels of tuner_profile0 are chosen by profile: its backend names it, and select.strategy no mode"));
   Host other({}, "tuner0");
   EXPECT_EQ(other.Chosen(kRelu), "slow");
 }
