@@ -10,6 +10,7 @@
 #include "core/base/tensor.h"
 #include "core/engine/runtime.h"
 #include "core/engine/session.h"
+#include "core/engine/steering.h"
 #include "mge/mge.h"
 
 // The texts belong to whoever made the object; see status.cc.
@@ -36,9 +37,7 @@ struct mge_session {
 };
 
 struct mge_run_control {
-  double timeout_s = 0;
-  uint64_t seed = 0;
-  mge::RunControl control;
+  mge::Steering steering;
 };
 
 namespace mge::api {

@@ -50,15 +50,7 @@ mge_status* ReadInto(const char* path, const mge::ValueType& declared, mge_tenso
   return nullptr;
 }
 
-// Sets seed and deadline of a run that begins now.
-void Arm(mge_run_control& c) {
-  c.control.seed = c.seed;
-  c.control.deadline.reset();
-  constexpr double kLongest = 1e9;  // what a clock of 64 bits and nanoseconds can add
-  if (!(c.timeout_s > 0 && c.timeout_s <= kLongest)) return;
-  c.control.deadline = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                                              std::chrono::duration<double>(c.timeout_s));
-}
+mge::Steering* Of(mge_run_control* control) { return control ? &control->steering : nullptr; }
 
 }  // namespace
 
@@ -149,14 +141,12 @@ mge_status* mge_session_run(mge_session* s, mge_tensor* const* inputs, size_t in
   for (size_t i = 0; i < output_count; ++i) {
     if (outputs[i]) out[i] = outputs[i]->value;
   }
-  mge_run_control none;
-  mge_run_control& c = control ? *control : none;
-  Arm(c);
+  mge::SteeredRun run(Of(control));
   std::vector<std::unique_ptr<mge_tensor>> made(output_count);  // all of them or none reach the caller
   for (size_t i = 0; i < output_count; ++i) {
     if (!outputs[i]) made[i] = std::make_unique<mge_tensor>();
   }
-  MGE_API_RETURN_IF_ERROR(s->session->Run(in, out, c.control));
+  MGE_API_RETURN_IF_ERROR(s->session->Run(in, out, run.control()));
   for (size_t i = 0; i < output_count; ++i) {
     if (made[i]) outputs[i] = made[i].release();
     outputs[i]->value = std::move(out[i]);
@@ -170,14 +160,10 @@ mge_status* mge_session_run_async(mge_session* s, mge_tensor* const* inputs, siz
   MGE_API_RETURN_IF_ERROR(mge::api::TypesOf(*s->session, inputs, input_count).status());
   std::vector<mge::HostValue> in(input_count), out(mge_session_output_count(s));
   for (size_t i = 0; i < input_count; ++i) in[i] = inputs[i]->value;
-  std::shared_ptr<mge_run_control> own;
-  if (!control) {
-    own = std::make_shared<mge_run_control>();
-    control = own.get();
-  }
-  Arm(*control);
-  s->session->RunAsync(std::move(in), std::move(out), control->control,
-                       [own, done, state](absl::Status status, std::vector<mge::HostValue> results) {
+  auto run = std::make_shared<mge::SteeredRun>(Of(control));
+  s->session->RunAsync(std::move(in), std::move(out), run->control(),
+                       [run, done, state](absl::Status status, std::vector<mge::HostValue> results) {
+                         run->Leave();
                          std::vector<std::unique_ptr<mge_tensor>> made;
                          std::vector<mge_tensor*> tensors;
                          if (status.ok()) status = mge::NoThrow([&] {
@@ -236,14 +222,14 @@ mge_status* mge_run_control_create(mge_run_control** out) try {
 } MGE_API_CATCH
 
 void mge_run_control_release(mge_run_control* control) { delete control; }
-void mge_run_control_set_timeout(mge_run_control* control, double seconds) { control->timeout_s = seconds; }
-void mge_run_control_set_seed(mge_run_control* control, uint64_t seed) { control->seed = seed; }
-void mge_run_control_cancel(mge_run_control* control) { control->control.cancel.store(1); }
-void mge_run_control_reset(mge_run_control* control) { control->control.cancel.store(0); }
+void mge_run_control_set_timeout(mge_run_control* control, double seconds) { control->steering.SetTimeout(seconds); }
+void mge_run_control_set_seed(mge_run_control* control, uint64_t seed) { control->steering.SetSeed(seed); }
+void mge_run_control_cancel(mge_run_control* control) { control->steering.Cancel(); }
+void mge_run_control_reset(mge_run_control* control) { control->steering.Reset(); }
 
 mge_status* mge_run_control_overdue(const mge_run_control* control, double* seconds, mge_string** place) try {
   if (!control || !seconds) return Misuse("mge_run_control_overdue", "a NULL argument");
-  mge::RunControl::Overdue overdue = control->control.LookAt();
+  mge::RunControl::Overdue overdue = control->steering.LookAt();
   if (place) *place = mge::api::NewString(std::move(overdue.place));
   *seconds = overdue.seconds;
   return nullptr;

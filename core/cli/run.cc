@@ -79,13 +79,16 @@ Status RunOnce(const Globals& globals, const Options& o, Session& session, const
 }
 
 int Run(const Globals& globals, const Options& o) {
-  Runtime runtime;
+  Runtime runtime, alone;
   Session session, other;
   if (Status s = OpenModel(globals, o.model, &runtime, &session); !s.ok()) return Report(globals, s);
   if (!o.compare.empty()) {
     Globals there = globals;
     there.device = o.compare;
-    if (Status s = OpenModel(there, o.model, &runtime, &other); !s.ok()) return Report(globals, s);
+    const bool reference = o.compare == "host";
+    // What the strategy asks of kernels is not asked of the reference evaluators, which are none.
+    if (reference) there.settings.insert(there.settings.end(), {"select.strategy=heuristic", "select.freeze=", "select.frozen="});
+    if (Status s = OpenModel(there, o.model, reference ? &alone : &runtime, &other); !s.ok()) return Report(globals, s);
   }
   std::vector<Tensor> inputs, outputs, expected;
   if (!o.check.empty()) {

@@ -6,6 +6,7 @@
 
 #include "core/base/errors.h"
 #include "core/base/exception.h"
+#include "core/engine/callers_memory.h"
 #include "core/plan/memory_limit.h"
 #include "core/plan/program.h"
 #include "core/plugin/host_services.h"
@@ -124,21 +125,10 @@ absl::Status Instance::Run(std::span<const HostValue> inputs, std::span<HostValu
       if (Over(kPatience)) stop_.store(0);
     }
   }
-  if (status.ok()) status = NoThrow([&] { return Collect(outputs); });
+  if (status.ok()) status = NoThrow([&] { return Collect(inputs, outputs); });
   for (HostValue& v : late_) v = HostValue();
   control.Leave();
   return status;
-}
-
-std::string_view Instance::SharesMemory(std::span<const HostValue> outputs, size_t i) const {
-  auto begin = [&](size_t o) { return static_cast<const char*>(outputs[o].tensor.data()); };
-  for (size_t j = 0; j < i; ++j) {
-    if (plan_.outputs[j].location.kind != Location::Kind::kSlot) continue;
-    if (begin(i) < begin(j) + outputs[j].tensor.bytes() && begin(j) < begin(i) + outputs[i].tensor.bytes()) {
-      return plan_.outputs[j].name;
-    }
-  }
-  return {};
 }
 
 absl::Status Instance::Bind(std::span<const HostValue> inputs, std::span<HostValue> outputs) {
@@ -154,8 +144,9 @@ absl::Status Instance::Bind(std::span<const HostValue> inputs, std::span<HostVal
   for (const LateConstant& c : plan_.late_constants) late_[c.index].tensor = c.tensor;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const BoundValue& bound = plan_.outputs[i];
-    if (bound.location.kind != Location::Kind::kSlot) continue;
     Tensor& tensor = outputs[i].tensor;
+    if (tensor.defined()) MGE_RETURN_IF_ERROR(CheckOwnMemory(plan_, inputs, outputs, i));
+    if (bound.location.kind != Location::Kind::kSlot) continue;
     if (!tensor.defined()) {
       absl::StatusOr<Tensor> created = Tensor::Create(bound.type.dtype, bound.type.dims, allocator());
       if (!created.ok()) {
@@ -165,25 +156,26 @@ absl::Status Instance::Bind(std::span<const HostValue> inputs, std::span<HostVal
       }
       tensor = *std::move(created);
       made += static_cast<uint64_t>(tensor.bytes());
-    } else if (tensor.dtype() != bound.type.dtype || tensor.shape() != bound.type.dims) {
-      return Fail(errors::kBadInput, fmt::format("the memory for output '{}' does not fit", bound.name),
-                  {.what = fmt::format("expected {}, got {}{}", bound.type.ToString(), DTypeName(tensor.dtype()),
-                                       ShapeText(tensor.shape()))});
-    } else if (std::string_view other = SharesMemory(outputs, i); !other.empty()) {
-      return Fail(errors::kBadInput, fmt::format("outputs '{}' and '{}' are given the same memory", other, bound.name),
-                  {.fix = "give each of them memory of its own"});
+    } else {
+      MGE_RETURN_IF_ERROR(CheckFits(bound.name, bound.type.dtype, bound.type.dims, tensor));
     }
     bases_[bound.location.slot.base] = tensor.mutable_data();
   }
   return absl::OkStatus();
 }
 
-absl::Status Instance::Collect(std::span<HostValue> outputs) {
+absl::Status Instance::Collect(std::span<const HostValue> inputs, std::span<HostValue> outputs) {
+  std::vector<HostValue> rest;
+  if (plan_.continuation) {
+    MGE_ASSIGN_OR_RETURN(rest, RunContinuation());
+  }
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Location& at = plan_.outputs[i].location;
-    if (at.kind == Location::Kind::kLate) outputs[i] = late_[at.index];
+    if (at.kind == Location::Kind::kSlot) continue;
+    HostValue& value = at.kind == Location::Kind::kLate ? late_[at.index] : rest[at.index];
+    MGE_RETURN_IF_ERROR(HandOver(plan_, value, inputs, outputs, i, allocator()));
   }
-  return plan_.continuation ? RunContinuation(outputs) : absl::OkStatus();
+  return absl::OkStatus();
 }
 
 absl::Status Instance::RunSteps() {
@@ -249,15 +241,10 @@ HostValue Instance::ValueAt(const BoundValue& bound) {
   return v;
 }
 
-absl::Status Instance::RunContinuation(std::span<HostValue> outputs) {
+absl::StatusOr<std::vector<HostValue>> Instance::RunContinuation() {
   std::vector<HostValue> inputs;
   for (const BoundValue& bound : plan_.continuation->inputs) inputs.push_back(ValueAt(bound));
-  MGE_ASSIGN_OR_RETURN(std::vector<HostValue> results, RunProgram(*plan_.continuation->program, std::move(inputs)));
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const Location& at = plan_.outputs[i].location;
-    if (at.kind == Location::Kind::kContinuation) outputs[i] = std::move(results[at.index]);
-  }
-  return absl::OkStatus();
+  return RunProgram(*plan_.continuation->program, std::move(inputs));
 }
 
 absl::StatusOr<std::vector<HostValue>> Instance::RunProgram(Program& program, std::vector<HostValue> inputs) {

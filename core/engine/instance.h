@@ -62,13 +62,11 @@ class Instance : public HostStepEnvironment, public Unfinished {
   absl::Status TakeArenas();
   void ArmRuns();
   absl::Status Bind(std::span<const HostValue> inputs, std::span<HostValue> outputs);
-  // The name of an output before number `i` that was given the same memory; empty if there is none.
-  std::string_view SharesMemory(std::span<const HostValue> outputs, size_t i) const;
   absl::Status RunSteps();
-  absl::Status Collect(std::span<HostValue> outputs);
+  absl::Status Collect(std::span<const HostValue> inputs, std::span<HostValue> outputs);
   absl::Status RunInThisThread(const Segment& segment);
   absl::Status StepFailed(const Step& step);
-  absl::Status RunContinuation(std::span<HostValue> outputs);
+  absl::StatusOr<std::vector<HostValue>> RunContinuation();
   HostValue ValueAt(const BoundValue& bound);
 
   const Plan& plan_;

@@ -178,7 +178,8 @@ MGE_API mge_status* mge_session_read_input(mge_session* session, size_t index, c
 MGE_API mge_status* mge_session_read_output(mge_session* session, size_t index, const char* path, mge_tensor** out);
 
 /* Runs the model. `inputs` in the order of the model; `outputs[i]` is NULL (made here, then the caller's) or a tensor of the right
- * type whose memory, which no other output may share, takes the result. `control` may be NULL. */
+ * type whose memory, which no input and no other output may share, takes the result; one of strings is replaced. `control` may be
+ * NULL. */
 MGE_API mge_status* mge_session_run(mge_session* session, mge_tensor* const* inputs, size_t input_count, mge_tensor** outputs,
                                     size_t output_count, mge_run_control* control);
 
@@ -206,16 +207,18 @@ typedef struct mge_memory_facts {
 } mge_memory_facts;
 MGE_API mge_status* mge_session_memory(mge_session* session, mge_memory_facts* out);
 
-/* ---------------------------------------------------------------- steering a run */
+/* ---------------------------------------------------------------- steering runs */
+
+/* One control may steer several runs, at the same time, too: each begins with the time limit and the seed that are set then. */
 
 MGE_API mge_status* mge_run_control_create(mge_run_control** out);
 MGE_API void mge_run_control_release(mge_run_control* control);
 /* From the start of each run, the making of a plan included; none if it is not above 0, or above 1e9. */
 MGE_API void mge_run_control_set_timeout(mge_run_control* control, double seconds);
 MGE_API void mge_run_control_set_seed(mge_run_control* control, uint64_t seed);
-MGE_API void mge_run_control_cancel(mge_run_control* control); /* ends the run in progress and every later one */
-MGE_API void mge_run_control_reset(mge_run_control* control);
-/* How long the run in progress is past its time limit, in seconds; 0 if it is not. `place` (may be NULL): the step that it is in,
+MGE_API void mge_run_control_cancel(mge_run_control* control); /* ends the runs in progress and every later one */
+MGE_API void mge_run_control_reset(mge_run_control* control); /* later ones run again */
+/* How long a run in progress is past its time limit, in seconds; 0 if none is. `place` (may be NULL): the step that it is in,
  * empty between steps and while a plan is made. For a watchdog, from any thread: a run ends soon after its limit but where a
  * kernel of the calling thread does not look at its stop flag. */
 MGE_API mge_status* mge_run_control_overdue(const mge_run_control* control, double* seconds, mge_string** place);

@@ -246,7 +246,7 @@ class ContextScope {
   Status status_;
 };
 
-// Cancels runs, and limits their time. One may steer several runs.
+// Cancels runs, and limits their time. One may steer several runs, at the same time, too.
 class RunControl {
  public:
   RunControl() {

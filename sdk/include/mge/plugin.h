@@ -525,7 +525,7 @@ typedef struct mge_prepared {
 } mge_prepared;
 
 /* An operand of a step: an offset into one of the run's bases. Its address is a multiple of 64; but on a device without queues
- * a plain operand that is no constant may be memory of the user's, and a multiple of its elements' size only. */
+ * a plain operand may be memory of the user's or of the model's file, and a multiple of its elements' size (at most 8) only. */
 typedef struct mge_slot {
   uint32_t base;
   uint32_t reserved;
@@ -602,7 +602,8 @@ typedef struct mge_claim_sink {
 typedef struct mge_graph_api {
   uint32_t struct_size;
   uint32_t minor;
-  /* Offers groups of two and more nodes that one kernel computes; each becomes a problem like any other. [any] */
+  /* Offers groups of two and more nodes that one kernel computes; each becomes a problem like any other. For each node of the
+   * graph the host takes 64 offers, with 1024 nodes in them. [any] */
   mge_code (*claim)(mge_device* device, const mge_graph* graph, const mge_claim_sink* sink, mge_error* error);
 } mge_graph_api;
 

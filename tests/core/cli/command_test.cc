@@ -98,6 +98,8 @@ TEST_F(Command, ComparesADeviceWithAnother) {
   EXPECT_EQ(json::parse(o.out)["device"], "cpu0");
   EXPECT_EQ(json::parse(o.out)["outputs"][0]["difference"], "");
   EXPECT_EQ(Mge("run good.onnx --compare gpu7").code, 5);
+  o = Mge("run good.onnx --compare host --set select.strategy=reproducible", "MGE_SELECT_FREEZE=" + Path("chosen.toml"));
+  EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_EQ(Mge("run good.onnx --compare host --check data").code, 2);
   if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
   o = Mge("run good.onnx --device virtual0 --set virtual.devices=1 --set virtual.wrong_kernel=1 --compare host");

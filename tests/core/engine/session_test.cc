@@ -83,6 +83,13 @@ std::shared_ptr<Session> Load(std::shared_ptr<Runtime> runtime, SessionOptions o
   return session.ok() ? *session : nullptr;
 }
 
+std::shared_ptr<Session> OfText(std::string_view graph) {
+  onnx::Model model;
+  model.graph = *ParseGraphText(graph);
+  for (NodeId id = 0; id < model.graph.node_count(); ++id) EXPECT_TRUE(BindNode(model.graph, id).ok());
+  return *Session::Create(NewRuntime(), std::move(model), {.device = "cpu0"});
+}
+
 HostValue Images(int64_t count, float shift = 0) {
   HostValue v;
   v.tensor = *Tensor::Create(DType::kF32, {count, 1, 8, 8});
@@ -201,10 +208,7 @@ TEST(Session, WritesIntoTheCallersMemory) {
 }
 
 TEST(Session, RefusesOneMemoryForTwoOutputs) {
-  onnx::Model model;
-  model.graph = *ParseGraphText("input x : float32[4]\ny = Relu(x)\nz = Neg(x)\noutput y\noutput z\n");
-  for (NodeId id = 0; id < model.graph.node_count(); ++id) ASSERT_TRUE(BindNode(model.graph, id).ok());
-  auto session = *Session::Create(NewRuntime(), std::move(model), {.device = "cpu0"});
+  auto session = OfText("input x : float32[4]\ny = Relu(x)\nz = Neg(x)\noutput y\noutput z\n");
   Tensor both = *Tensor::Create(DType::kF32, {8});
   auto half = [&](int64_t i) {
     HostValue value;
@@ -218,7 +222,43 @@ TEST(Session, RefusesOneMemoryForTwoOutputs) {
     std::vector<HostValue> out = {half(0), half(second)};
     absl::Status status = session->Run(in, out, control);
     EXPECT_EQ(ErrorId(status), second < 4 ? errors::kBadInput.id : 0) << second;
-    EXPECT_EQ(FormatError(status).find("outputs 'y' and 'z'") != std::string::npos, second < 4) << FormatError(status);
+    EXPECT_EQ(FormatError(status).find("output 'z' is given the memory of output 'y'") != std::string::npos, second < 4)
+        << FormatError(status);
+  }
+}
+
+TEST(Session, RefusesTheMemoryOfAnInputForAnOutput) {
+  auto session = OfText("input x : float32[2,3]\ny = Transpose(x) {perm=[1,0]}\noutput y\n");
+  std::vector<HostValue> in(1), out(1);
+  in[0].tensor = *Tensor::Create(DType::kF32, {2, 3});
+  out[0].tensor = in[0].tensor.Reshaped({3, 2});
+  RunControl control;
+  absl::Status status = session->Run(in, out, control);
+  EXPECT_EQ(ErrorId(status), errors::kBadInput.id);
+  EXPECT_NE(FormatError(status).find("output 'y' is given the memory of input 'x'"), std::string::npos) << FormatError(status);
+}
+
+TEST(Session, WritesOutputsOfShapesThatDependOnDataIntoTheCallersMemory) {
+  auto session = OfText("input x : float32[4]\ni = NonZero(x)\nt = Transpose(i) {perm=[1,0]}\noutput i\noutput t\n");
+  std::vector<HostValue> in(1), out(2);
+  const float x[] = {0, 3, 0, 5};
+  in[0].tensor = Tensor::Vector<float>(x);
+  const std::vector<int64_t> expected = {1, 3};
+  int64_t memory[2][2] = {};
+  out[0].tensor = Tensor::View(DType::kI64, {1, 2}, memory[0], nullptr);
+  out[1].tensor = Tensor::View(DType::kI64, {2, 1}, memory[1], nullptr);
+  RunControl control;
+  absl::Status status = session->Run(in, out, control);
+  ASSERT_TRUE(status.ok()) << FormatError(status);
+  for (int i : {0, 1}) {
+    EXPECT_EQ(out[i].tensor.data(), memory[i]);
+    EXPECT_EQ(std::vector<int64_t>(memory[i], memory[i] + 2), expected) << i;
+    HostValue fits = out[i];
+    out[i].tensor = Tensor::View(DType::kI64, {2}, memory[i], nullptr);
+    status = session->Run(in, out, control);
+    EXPECT_EQ(ErrorId(status), errors::kBadInput.id) << i;
+    EXPECT_NE(FormatError(status).find("got int64[2]"), std::string::npos) << FormatError(status);
+    out[i] = fits;
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/plugin/host_device.h"
 #include "core/plugin/loader.h"
+#include "core/plugin/tables.h"
 
 namespace mge {
 namespace {
@@ -84,6 +85,18 @@ TEST(TableCheck, AStrategySetsNoFlagsAndNamesNoModeThatTheHostDoesNotKnow) {
     EXPECT_THAT(t.Why(), HasSubstr("table 'strategy' names a mode of selection that this host does not know (" +
                                    std::to_string(wrong) + ")"));
   }
+}
+
+TEST(TableCheck, ASizeThatEndsWithinAMemberEndsBeforeIt) {
+  Tables t;
+  mge_strategy_api strategy = {};
+  strategy.order = [](mge_device*, const mge_choice*, uint32_t*, mge_error*) -> mge_code { return MGE_OK; };
+  strategy.struct_size = offsetof(mge_strategy_api, order) + 4;
+  EXPECT_EQ(Widen(strategy).order, nullptr);
+  strategy.struct_size = offsetof(mge_strategy_api, order) + sizeof(strategy.order);
+  EXPECT_EQ(Widen(strategy).order, strategy.order);
+  t.plugin.struct_size = offsetof(mge_plugin, kernel) + 4;
+  EXPECT_THAT(t.Why(), HasSubstr("table 'kernel' is NULL"));
 }
 
 TEST(TableCheck, ASettingIsOfATypeAndALifecycleThatTheHostKnows) {

@@ -202,8 +202,12 @@ inline mge_code AnswerQuery(const mge_query_in* in, mge_query_out* out, const mg
     return ::mge::AnswerQuery(in, out, &(plugin_table));                                        \
   }
 
-// Identity note, tables and entry of a backend; once in a library.
-#define MGE_BACKEND(B)                                                                                       \
-  MGE_PLUGIN_ENTRY(::mge::internal::Tables<B>::kPlugin)                                                      \
+// Its identity note.
+#define MGE_BACKEND_NOTE(B)                                                                                  \
   __attribute__((section(MGE_NOTE_SECTION), used, aligned(4))) static constexpr mge_note_section mge_note_ = \
       ::mge::internal::NoteOf<B>()
+
+// Identity note, tables and entry of a backend; once in a library.
+#define MGE_BACKEND(B)                                  \
+  MGE_PLUGIN_ENTRY(::mge::internal::Tables<B>::kPlugin) \
+  MGE_BACKEND_NOTE(B)

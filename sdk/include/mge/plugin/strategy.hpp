@@ -86,7 +86,10 @@ struct StrategyTable {
   }
   static constexpr mge_strategy_api kApi = Table<mge_strategy_api>([](auto& t) {
     if constexpr (requires { &S::Order; }) t.order = Order;
-    if constexpr (requires { S::kMode; }) t.mode = S::kMode;
+    if constexpr (requires { S::kMode; }) {
+      static_assert(S::kMode >= MGE_SELECT_HEURISTIC && S::kMode <= MGE_SELECT_REPRODUCIBLE, "kMode is MGE_SELECT_...");
+      t.mode = S::kMode;
+    }
     if constexpr (requires { S::kByCost; }) t.flags = S::kByCost ? MGE_STRATEGY_BY_COST : 0;
   });
 };

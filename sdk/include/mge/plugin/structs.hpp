@@ -16,11 +16,17 @@ bool Covers(const T* s, M T::*member) {
   return end <= s->struct_size;
 }
 
+// Bytes of a struct of the other side that this one knows, too. A size that no struct has, within a member, ends before it.
+template <typename T>
+size_t KnownBytes(const T& given) {
+  return std::min<size_t>(given.struct_size / alignof(T) * alignof(T), sizeof(T));
+}
+
 // What stands in a struct of the other side, the rest zero.
 template <typename T>
 T Whole(const T& given) {
   T out = {};
-  std::memcpy(&out, &given, std::min<size_t>(given.struct_size, sizeof(T)));
+  std::memcpy(&out, &given, KnownBytes(given));
   out.struct_size = sizeof(T);
   return out;
 }
@@ -29,7 +35,7 @@ T Whole(const T& given) {
 template <typename T>
 void Fill(T* out, const T& value) {
   constexpr size_t kHead = sizeof(out->struct_size);
-  const size_t size = std::min<size_t>(out->struct_size, sizeof(T));
+  const size_t size = KnownBytes(*out);
   if (size <= kHead) return;
   std::memcpy(reinterpret_cast<char*>(out) + kHead, reinterpret_cast<const char*>(&value) + kHead, size - kHead);
 }

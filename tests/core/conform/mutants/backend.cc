@@ -183,5 +183,4 @@ extern "C" MGE_EXPORT mge_code mge_plugin_query(const mge_query_in* in, mge_quer
   return mge::AnswerQuery(in, out, &mutant::Plugin());
 }
 
-__attribute__((section(MGE_NOTE_SECTION), used, aligned(4))) static constexpr mge_note_section mge_note_ =
-    mge::internal::NoteOf<mutant::Backend>();
+MGE_BACKEND_NOTE(mutant::Backend);

@@ -83,5 +83,4 @@ constexpr mge_plugin kPlugin = [] {
 }  // namespace
 
 MGE_PLUGIN_ENTRY(kPlugin)
-__attribute__((section(MGE_NOTE_SECTION), used, aligned(4))) static constexpr mge_note_section mge_note_ =
-    mge::internal::NoteOf<Backend>();
+MGE_BACKEND_NOTE(Backend);

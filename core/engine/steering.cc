@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/steering.h"
+
+#include <chrono>
+#include <utility>
+
+namespace mge {
+
+void Steering::SetTimeout(double seconds) {
+  std::lock_guard lock(mutex_);
+  timeout_s_ = seconds;
+}
+
+void Steering::SetSeed(uint64_t seed) {
+  std::lock_guard lock(mutex_);
+  seed_ = seed;
+}
+
+void Steering::Cancel() {
+  std::lock_guard lock(mutex_);
+  cancelled_ = true;
+  for (SteeredRun* run = runs_; run; run = run->next_) run->control_.cancel.store(kStopAsked);
+}
+
+void Steering::Reset() {
+  std::lock_guard lock(mutex_);
+  cancelled_ = false;
+}
+
+RunControl::Overdue Steering::LookAt() const {
+  std::lock_guard lock(mutex_);
+  RunControl::Overdue worst;
+  for (const SteeredRun* run = runs_; run; run = run->next_) {
+    RunControl::Overdue one = run->control_.LookAt();
+    if (one.seconds > worst.seconds) worst = std::move(one);
+  }
+  return worst;
+}
+
+SteeredRun::SteeredRun(Steering* by) : by_(by) {
+  if (!by) return;
+  std::lock_guard lock(by->mutex_);
+  control_.seed = by->seed_;
+  constexpr double kLongest = 1e9;  // what a clock of 64 bits and nanoseconds can add
+  if (by->timeout_s_ > 0 && by->timeout_s_ <= kLongest) {
+    const std::chrono::duration<double> limit(by->timeout_s_);
+    control_.deadline =
+        std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(limit);
+  }
+  if (by->cancelled_) control_.cancel.store(kStopAsked);
+  next_ = by->runs_;
+  if (next_) next_->previous_ = this;
+  by->runs_ = this;
+}
+
+void SteeredRun::Leave() {
+  Steering* by = std::exchange(by_, nullptr);
+  if (!by) return;
+  std::lock_guard lock(by->mutex_);
+  (previous_ ? previous_->next_ : by->runs_) = next_;
+  if (next_) next_->previous_ = previous_;
+}
+
+}  // namespace mge

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// One control and several runs.
+#include "core/engine/steering.h"
+
+#include <chrono>
+#include <thread>
+
+#include "gtest/gtest.h"
+
+namespace mge {
+namespace {
+
+TEST(Steering, EachRunHasTheLimitAndTheSeedThatWereSetWhenItBegan) {
+  Steering by;
+  by.SetTimeout(100);
+  by.SetSeed(3);
+  SteeredRun first(&by);
+  by.SetTimeout(0);
+  by.SetSeed(4);
+  SteeredRun second(&by);
+  EXPECT_TRUE(first.control().deadline.has_value());
+  EXPECT_FALSE(second.control().deadline.has_value());
+  EXPECT_EQ(first.control().seed, 3u);
+  EXPECT_EQ(second.control().seed, 4u);
+}
+
+TEST(Steering, CancelEndsAllRunsAndLaterOnesUntilItIsReset) {
+  Steering by;
+  SteeredRun first(&by), alone(nullptr);
+  {
+    SteeredRun gone(&by);
+  }
+  SteeredRun second(&by);
+  by.Cancel();
+  SteeredRun late(&by);
+  for (SteeredRun* run : {&first, &second, &late}) EXPECT_FALSE(run->control().CheckStop().ok());
+  EXPECT_TRUE(alone.control().CheckStop().ok());
+  by.Reset();
+  EXPECT_FALSE(first.control().CheckStop().ok());
+  EXPECT_TRUE(SteeredRun(&by).control().CheckStop().ok());
+}
+
+TEST(Steering, LooksAtTheRunThatIsFurthestPastItsLimit) {
+  Steering by;
+  EXPECT_EQ(by.LookAt().seconds, 0);
+  by.SetTimeout(1e-6);
+  SteeredRun hangs(&by);
+  hangs.control().Begin();
+  by.SetTimeout(100);
+  SteeredRun works(&by);
+  works.control().Begin();
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  EXPECT_GT(by.LookAt().seconds, 0);
+  hangs.control().End();
+  EXPECT_EQ(by.LookAt().seconds, 0);
+}
+
+}  // namespace
+}  // namespace mge
