@@ -68,6 +68,13 @@ TEST(Offer, OfAPadMakesNoListOfPlaces) {
   }
 }
 
+TEST(Offer, OfABatchOfProductsMakesNoListOfThem) {
+  for (DType t : {DType::kF32, DType::kF64}) {
+    OffersForNothing(OneNode("MatMul", {TypeOnly(t, {kWide, 2, 3}), TypeOnly(t, {kWide, 3, 4})}),
+                     {TypeOnly(t, {kWide, 2, 4})});
+  }
+}
+
 TEST(Offer, OfAMoveCostsNothing) {
   OffersForNothing(OneNode("Transpose", {F32({kWide, 3, kWide})}), {F32({kWide, 3, kWide})});
   OffersForNothing(OneNode("Reshape", {F32({kHuge}), Integers({kWide, kWide})}, {}, {1}), {F32({kWide, kWide})});
