@@ -13,6 +13,7 @@
 
 #include "core/ops/op.h"
 #include "core/plan/abi_graph.h"
+#include "core/plan/kernel.h"
 #include "gtest/gtest.h"
 
 namespace mge::testing {
@@ -291,6 +292,7 @@ struct Backend::Impl {
       return ADD_FAILURE() << c.id << ": prepare: " << code << " " << error, false;
     }
     EXPECT_LE(b.prepared.workspace_bytes, c.raw.workspace_bound) << c.id;
+    EXPECT_LE(b.prepared.args_bytes, kMaxArgsBytes) << c.id;
     for (size_t i = 0; i < in.size(); ++i) {
       uint32_t base = AddBuffer(b, LaidBytes(in[i]->shape(), ElementBytes(in[i]->dtype()), &c.inputs[i]));
       b.inputs.push_back({base, 0, 0});
@@ -507,10 +509,10 @@ Backend::Outcome Backend::Check(const Case& c, std::function<Tolerance(DType)> t
   return r;
 }
 
-Backend::Outcome Backend::Offers(const Case& c) {
+Backend::Outcome Backend::Offers(const Case& c, const std::vector<Tensor>* expected) {
   Outcome r;
   Impl::Prepared p;
-  if (!impl_->Prepare(c, p, nullptr)) return r;
+  if (!impl_->Prepare(c, p, expected)) return r;
   Collected found = impl_->Enumerate(p.problem);
   r.refusals = found.refusals;
   for (const Candidate& k : found.candidates) {

@@ -70,8 +70,8 @@ class Backend {
   Outcome RunStopped(const Case& c);
   // The best time of every candidate on this thread.
   Outcome Measure(const Case& c, int repeat = 20);
-  // Enumerates only.
-  Outcome Offers(const Case& c);
+  // Enumerates only; touches no element of `expected` and of inputs that are not constant.
+  Outcome Offers(const Case& c, const std::vector<Tensor>* expected = nullptr);
   // Groups offered by claims, as "name: op op op".
   std::vector<std::string> Claims(const Case& c);
   // Runs a reorder between two layouts of a tensor and compares with a plain permutation.

@@ -108,7 +108,8 @@ Start StartOfMatrix(const Value& v, int64_t m, int64_t n, int64_t* row_stride) {
 
 class MatMulKernel : public Kernel {
  public:
-  MatMulKernel(Product product, Isa isa, bool in_place_b) {
+  // `items`: the product's; an offer, which asks for the workspace alone, needs none.
+  MatMulKernel(Product product, const std::vector<Product::Item>& items, Isa isa, bool in_place_b) {
     const GemmTable& table = Gemm(isa);
     const Product& p = product;
     b_ = p.b;
@@ -146,7 +147,8 @@ class MatMulKernel : public Kernel {
       t.ldb = p.b_k;
       t.a.scale = scale;
     }
-    for (const Product::Item& i : p.items) {
+    items_.reserve(items.size());
+    for (const Product::Item& i : items) {
       items_.push_back({i.a, packs ? i.b * floats : i.b * p.size.k * p.size.n, i.c});
     }
     args_.items = items_.data();
@@ -255,7 +257,7 @@ class PlainKernel : public Kernel {
  public:
   PlainKernel(Product product, Isa isa) : product_(std::move(product)) {
     const Product& p = product_;
-    for (const Product::Item& i : p.items) items_.push_back({i.a, i.b * p.size.k * p.size.n, i.c});
+    for (const Product::Item& i : p.Items()) items_.push_back({i.a, i.b * p.size.k * p.size.n, i.c});
     args_.gemm = {nullptr, p.a_row, p.a_k, nullptr, p.b_k, p.b_column, nullptr, 0, 0, nullptr, p.size.n, p.size.n, p.size.k,
                   p.alpha, p.beta};
     args_.has_start = p.start >= 0;
@@ -309,7 +311,7 @@ void Offer(const Problem& p, Offers& offers) {
   }
   double serial = GemmSerialUs(product.size, isa) + StreamUs(static_cast<double>(product.epilogue_add >= 0 ? p.output(0).bytes() : 0));
   auto offer = [&](Kind kind, std::string_view id, double us) {
-    MatMulKernel kernel(product, isa, kind == kInPlace);
+    MatMulKernel kernel(product, {}, isa, kind == kInPlace);
     Candidate c = {.id = std::string(id),
                    .rank = kind == kPacked ? 0 : 1,
                    .attributes = kExact,
@@ -333,7 +335,7 @@ KernelPtr Make(const Problem& p, const Candidate& c) {
   Product product;
   if (!FindProduct(p, &product).ok()) return nullptr;
   if (KindOf(c) == kPlainLoops) return std::make_unique<PlainKernel>(std::move(product), IsaOf(c));
-  return std::make_unique<MatMulKernel>(std::move(product), IsaOf(c), KindOf(c) == kInPlace);
+  return std::make_unique<MatMulKernel>(product, product.Items(), IsaOf(c), KindOf(c) == kInPlace);
 }
 
 constexpr KernelRow kRows[] = {{"MatMul", Offer, Make}, {"Gemm", Offer, Make}};

@@ -68,7 +68,7 @@ KernelPtr MakeConv(const Problem& p, const Candidate& candidate) {
 // Why oneDNN's product is not offered for p; empty if it is.
 std::string_view WhyNot(const Product& p) {
   if (p.type != MGE_DTYPE_F32) return "oneDNN: only float32";
-  if (p.size.batch != 1 || p.items.size() != 1 || !p.b_constant || p.size.k == 0) return "oneDNN: only one product with a constant B";
+  if (p.size.batch != 1 || !p.b_constant || p.size.k == 0) return "oneDNN: only one product with a constant B";
   if (p.alpha != 1 || p.epilogue.scale != 1) return "oneDNN: no scale";
   if (p.start >= 0 && (p.beta != 1 || p.start_value.elements() != static_cast<uint64_t>(p.size.n) || p.start_value.dim(-1) != p.size.n)) {
     return "oneDNN: only one addend per column";

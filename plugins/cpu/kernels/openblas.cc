@@ -70,13 +70,13 @@ double SerialUs(const Product& p) {
 
 class OpenblasKernel : public Kernel {
  public:
-  explicit OpenblasKernel(Product product) : product_(std::move(product)) {
+  explicit OpenblasKernel(Product product) : product_(std::move(product)), items_(product_.Items()) {
     const Product& p = product_;
     bool ta = p.a_k != 1, tb = p.b_column != 1;
     int64_t m = p.size.m, n = p.size.n, k = p.size.k;
     args_.product = {p.type == MGE_DTYPE_F64, ta, tb, m, n, k, p.alpha, p.start >= 0 ? p.beta : 0.0, nullptr,
                      ta ? p.a_k : k, nullptr, tb ? p.b_column : n, nullptr, n};
-    args_.items = product_.items.data();
+    args_.items = items_.data();
     args_.has_start = p.start >= 0;
     args_.start_row = p.start_row;
     args_.start_column = p.start_column;
@@ -100,6 +100,7 @@ class OpenblasKernel : public Kernel {
 
  private:
   Product product_;
+  std::vector<Product::Item> items_;
   Args args_ = {};
 };
 

@@ -88,9 +88,8 @@ Result BuildMap(const Node& n, IndexMap* map) {
   if (in.size() > 8) return TooManyDimensions();
   for (size_t d = 0; d < in.size(); ++d) {
     if (in[d] == 0 && out[d] > 0) return Refusal("nothing to repeat");
-    std::vector<int64_t> list;
-    for (int64_t i = 0; i < out[d]; ++i) list.push_back(PlaceOf(i - pads.before[d], in[d], mode));
-    map->places.push_back(std::move(list));
+    map->place.push_back(
+        [size = in[d], before = pads.before[d], mode](int64_t i) { return PlaceOf(i - before, size, mode); });
   }
   return {};
 }
@@ -99,13 +98,13 @@ void OfferOther(const Problem& p, Offers& offers) {
   if (!Accept(p, offers)) return;
   IndexMap map;
   if (Result r = BuildMap(p.node(), &map); !r.ok()) return offers.Refuse(r.text());
-  OfferIndexMap(p, offers, map, "cpu.pad_map");
+  OfferIndexMap(p, offers, "cpu.pad_map");
 }
 
 KernelPtr MakeOther(const Problem& p, const Candidate& c) {
   IndexMap map;
   if (!BuildMap(p.node(), &map).ok()) return nullptr;
-  return map.MakeKernel(p.node().input(0), p.operand(0, 0), KindOf(c) == 1);
+  return map.MakeKernel(p, KindOf(c) == 1);
 }
 
 void Offer(const Problem& p, Offers& offers) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resize: nearest along any dimensions, linear along any dimensions of floats (all taps of an output at once).
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "kernel_table.h"
 #include "support/index_map.h"
@@ -50,72 +50,92 @@ Result ReadAxes(const Node& n, std::vector<Axis>* out) {
   return {};
 }
 
-// The place in the input of output position i, in elements; false for a mode that is not ours.
-bool Source(std::string_view mode, const Axis& a, int64_t i, double* place) {
-  double at = static_cast<double>(i), in = static_cast<double>(a.in), length = a.scale * in;
-  if (mode == "half_pixel") {
-    *place = (at + 0.5) / a.scale - 0.5;
-  } else if (mode == "pytorch_half_pixel") {
-    *place = a.out > 1 ? (at + 0.5) / a.scale - 0.5 : 0;
-  } else if (mode == "align_corners") {
-    *place = length == 1 ? 0 : at * (in - 1) / (length - 1);
-  } else if (mode == "asymmetric") {
-    *place = at / a.scale;
-  } else if (mode == "half_pixel_symmetric") {
-    *place = in / 2 * (1 - static_cast<double>(a.out) / length) + (at + 0.5) / a.scale - 0.5;
-  } else {
-    return false;
+// The place in the input of output position `at`, in elements.
+using SourceFn = double (*)(const Axis& a, double at);
+
+// Null for a transformation that is not ours.
+SourceFn FindSource(const Node& n) {
+  std::string_view mode = n.Word("coordinate_transformation_mode", "half_pixel");
+  if (mode == "half_pixel") return [](const Axis& a, double at) { return (at + 0.5) / a.scale - 0.5; };
+  if (mode == "pytorch_half_pixel") {
+    return [](const Axis& a, double at) { return a.out > 1 ? (at + 0.5) / a.scale - 0.5 : 0; };
   }
-  *place = std::clamp(*place, -(in + 1), 2 * (in + 1));
-  return true;
+  if (mode == "align_corners") {
+    return [](const Axis& a, double at) {
+      double in = static_cast<double>(a.in), length = a.scale * in;
+      return length == 1 ? 0 : at * (in - 1) / (length - 1);
+    };
+  }
+  if (mode == "asymmetric") return [](const Axis& a, double at) { return at / a.scale; };
+  if (mode == "half_pixel_symmetric") {
+    return [](const Axis& a, double at) {
+      double in = static_cast<double>(a.in), length = a.scale * in;
+      return in / 2 * (1 - static_cast<double>(a.out) / length) + (at + 0.5) / a.scale - 0.5;
+    };
+  }
+  return nullptr;
+}
+
+double PlaceOf(SourceFn source, const Axis& a, int64_t i) {
+  double in = static_cast<double>(a.in);
+  return a.identity ? static_cast<double>(i) : std::clamp(source(a, static_cast<double>(i)), -(in + 1), 2 * (in + 1));
+}
+
+// Whether a place between two becomes the upper one.
+using UpFn = bool (*)(double fraction);
+
+UpFn FindRounding(const Node& n) {
+  std::string_view mode = n.Word("nearest_mode", "round_prefer_floor");
+  if (mode == "floor") return [](double) { return false; };
+  if (mode == "ceil") return [](double fraction) { return fraction > 0; };
+  if (mode == "round_prefer_ceil") return [](double fraction) { return fraction >= 0.5; };
+  return [](double fraction) { return fraction > 0.5; };
 }
 
 Result BuildNearest(const Node& n, IndexMap* map) {
   std::vector<Axis> axes;
   if (Result r = ReadAxes(n, &axes); !r.ok()) return r;
-  std::string_view rounding = n.Word("nearest_mode", "round_prefer_floor");
+  SourceFn source = FindSource(n);
+  if (!source) return Refusal("that transformation");
+  UpFn up = FindRounding(n);
   for (const Axis& a : axes) {
-    std::vector<int64_t> list;
-    for (int64_t i = 0; i < a.out; ++i) {
-      double place;
-      if (!Source(n.Word("coordinate_transformation_mode", "half_pixel"), a, i, &place)) return Refusal("that transformation");
-      double base = std::floor(place), fraction = place - base;
-      bool up = rounding == "floor" ? false : rounding == "ceil" ? fraction > 0
-                : rounding == "round_prefer_ceil" ? fraction >= 0.5 : fraction > 0.5;
-      list.push_back(a.identity ? i : std::clamp<int64_t>(static_cast<int64_t>(base) + up, 0, a.in - 1));
-    }
-    map->places.push_back(std::move(list));
+    map->place.push_back([=](int64_t i) {
+      double place = PlaceOf(source, a, i), base = std::floor(place);
+      return std::clamp<int64_t>(static_cast<int64_t>(base) + up(place - base), 0, a.in - 1);
+    });
   }
   return {};
 }
 
 constexpr int kMaxLinear = 3;  // dimensions that are really resampled
 
+// What of two places next to each other an output takes.
+struct Tap {
+  int64_t low, high;  // places
+  double weight;      // of high
+};
+
 // An output is the weighted sum of 2^linear inputs. Dimensions in the order of memory; those after the last resampled one
 // form a piece of `inner` elements.
-struct LinearHeader {
+struct LinearArgs {
   Slot x, y;
+  const Tap* taps;                     // the kernel's: for every resampled dimension's positions
   int32_t linear;
   int64_t outer;                       // dimensions before the first resampled one
   int64_t in[kMaxLinear], out[kMaxLinear];
   int64_t inner;
   Chunks chunks;                       // of (outer, all resampled positions but the last dimension's)
 };
-struct Tap {
-  int64_t low, high;  // places
-  double weight;      // of high
-};
-
 template <typename T>
-mge_code LaunchLinear(const LinearHeader& h, const mge_run* run) {
+mge_code LaunchLinear(const LinearArgs& args, const mge_run* run) {
   using C = Compute<T>;
-  auto* taps = reinterpret_cast<const Tap*>(&h + 1);
-  auto* x = At<const T>(run, h.x);
-  auto* y = At<T>(run, h.y);
-  int last = h.linear - 1;
+  const Tap* taps = args.taps;
+  auto* x = At<const T>(run, args.x);
+  auto* y = At<T>(run, args.y);
+  int last = args.linear - 1;
   const Tap* last_taps = taps;
-  for (int d = 0; d < last; ++d) last_taps += h.out[d];
-  ForChunks(run, h.chunks, [&](uint64_t first, uint64_t end) {
+  for (int d = 0; d < last; ++d) last_taps += args.out[d];
+  ForChunks(run, args.chunks, [&](uint64_t first, uint64_t end) {
     for (auto u = static_cast<int64_t>(first); u < static_cast<int64_t>(end); ++u) {
       // Rows of the input that this row of the output mixes.
       int64_t rest = u, rows[1 << (kMaxLinear - 1)] = {0};
@@ -123,31 +143,31 @@ mge_code LaunchLinear(const LinearHeader& h, const mge_run* run) {
       int count = 1;
       int64_t index[kMaxLinear] = {};
       for (int d = last - 1; d >= 0; --d) {
-        index[d] = rest % h.out[d];
-        rest /= h.out[d];
+        index[d] = rest % args.out[d];
+        rest /= args.out[d];
       }
       rows[0] = rest;
       const Tap* list = taps;
       for (int d = 0; d < last; ++d) {
         const Tap& t = list[index[d]];
-        list += h.out[d];
+        list += args.out[d];
         for (int k = 0; k < count; ++k) {
-          rows[count + k] = rows[k] * h.in[d] + t.high;
+          rows[count + k] = rows[k] * args.in[d] + t.high;
           weights[count + k] = weights[k] * static_cast<C>(t.weight);
-          rows[k] = rows[k] * h.in[d] + t.low;
+          rows[k] = rows[k] * args.in[d] + t.low;
           weights[k] *= 1 - static_cast<C>(t.weight);
         }
         count *= 2;
       }
-      T* to = y + u * h.out[last] * h.inner;
-      for (int64_t i = 0; i < h.out[last]; ++i, to += h.inner) {
+      T* to = y + u * args.out[last] * args.inner;
+      for (int64_t i = 0; i < args.out[last]; ++i, to += args.inner) {
         const Tap& t = last_taps[i];
         C b = static_cast<C>(t.weight), a = 1 - b;
-        for (int64_t c = 0; c < h.inner; ++c) {
+        for (int64_t c = 0; c < args.inner; ++c) {
           C sum = 0;
           for (int k = 0; k < count; ++k) {
-            const T* row = x + rows[k] * h.in[last] * h.inner + c;
-            sum += weights[k] * (a * Widen(row[t.low * h.inner]) + b * Widen(row[t.high * h.inner]));
+            const T* row = x + rows[k] * args.in[last] * args.inner + c;
+            sum += weights[k] * (a * Widen(row[t.low * args.inner]) + b * Widen(row[t.high * args.inner]));
           }
           to[c] = Narrow<T>(sum);
         }
@@ -158,19 +178,39 @@ mge_code LaunchLinear(const LinearHeader& h, const mge_run* run) {
 }
 
 struct Linear {
-  LinearHeader header = {};
-  std::vector<Tap> taps;
+  LinearArgs args = {};
+  Axis axis[kMaxLinear];
+  SourceFn source = nullptr;
   double us = 0;
+
+  std::vector<Tap> Taps() const {
+    std::vector<Tap> taps;
+    if (args.chunks.items == 0) return taps;
+    int64_t positions = 0;
+    for (int d = 0; d < args.linear; ++d) positions += axis[d].out;
+    taps.reserve(static_cast<size_t>(positions));
+    for (int d = 0; d < args.linear; ++d) {
+      const Axis& a = axis[d];
+      for (int64_t i = 0; i < a.out; ++i) {
+        double place = PlaceOf(source, a, i), base = std::floor(place);
+        auto low = static_cast<int64_t>(base);
+        taps.push_back({std::clamp<int64_t>(low, 0, a.in - 1), std::clamp<int64_t>(low + 1, 0, a.in - 1), place - base});
+      }
+    }
+    return taps;
+  }
 };
 
-Result BuildLinear(const Node& n, bool channels_last, Linear* out) {
+Result DescribeLinear(const Node& n, bool channels_last, Linear* out) {
   std::vector<Axis> axes;
   if (Result r = ReadAxes(n, &axes); !r.ok()) return r;
   if (n.Int("exclude_outside", 0)) return Refusal("exclude_outside");
+  out->source = FindSource(n);
+  if (!out->source) return Refusal("that transformation");
   int rank = static_cast<int>(axes.size());
   mge_layout last = ChannelsLast(rank);
-  LinearHeader& h = out->header;
-  h.outer = h.inner = 1;
+  LinearArgs& a = out->args;
+  a.outer = a.inner = 1;
   int first = rank, end = 0;
   auto axis = [&](int i) -> const Axis& { return axes[static_cast<size_t>(channels_last ? last.perm[i] : i)]; };
   for (int i = 0; i < rank; ++i) {
@@ -181,51 +221,43 @@ Result BuildLinear(const Node& n, bool channels_last, Linear* out) {
   if (first == rank) first = rank - 1, end = rank;  // nothing is resampled: one dimension with weights 0
   if (end - first > kMaxLinear || rank == 0) return Refusal("more than three dimensions are resampled");
   for (int i = 0; i < rank; ++i) {
-    if (i < first) h.outer *= axis(i).out;
-    if (i >= end) h.inner *= axis(i).out;
+    if (i < first) a.outer *= axis(i).out;
+    if (i >= end) a.inner *= axis(i).out;
   }
-  h.linear = end - first;
-  uint64_t lines = static_cast<uint64_t>(h.outer);
+  a.linear = end - first;
+  uint64_t lines = static_cast<uint64_t>(a.outer);
   for (int i = first; i < end; ++i) {
-    const Axis& a = axis(i);
-    h.in[i - first] = a.in;
-    h.out[i - first] = a.out;
-    if (i + 1 < end) lines *= static_cast<uint64_t>(a.out);
-    for (int64_t k = 0; k < a.out; ++k) {
-      double place;
-      if (!Source(n.Word("coordinate_transformation_mode", "half_pixel"), a, k, &place)) return Refusal("that transformation");
-      if (a.identity) place = static_cast<double>(k);
-      double base = std::floor(place);
-      auto low = static_cast<int64_t>(base);
-      out->taps.push_back({std::clamp<int64_t>(low, 0, a.in - 1), std::clamp<int64_t>(low + 1, 0, a.in - 1),
-                           place - base});
-    }
+    const Axis& from = out->axis[i - first] = axis(i);
+    a.in[i - first] = from.in;
+    a.out[i - first] = from.out;
+    if (i + 1 < end) lines *= static_cast<uint64_t>(from.out);
   }
   Value y = n.output(0);
-  double per_element = (channels_last ? 0.4 : 2.0) * (1 << h.linear) / 4.0;
+  double per_element = (channels_last ? 0.4 : 2.0) * (1 << a.linear) / 4.0;
   out->us = StreamUs(static_cast<double>(y.bytes() + n.input(0).bytes())) + 1e-3 * per_element * static_cast<double>(y.elements());
   if (y.elements() == 0) lines = 0;
-  h.chunks = SplitWork(lines, lines ? out->us / static_cast<double>(lines) : 0);
+  a.chunks = SplitWork(lines, lines ? out->us / static_cast<double>(lines) : 0);
   return {};
 }
 
 class LinearKernel : public Kernel {
  public:
-  LinearKernel(Linear linear, int input, StepFn step) : linear_(std::move(linear)), input_(input), step_(step) {}
-  uint32_t args_bytes() const override {
-    return static_cast<uint32_t>(sizeof(LinearHeader) + linear_.taps.size() * sizeof(Tap));
+  LinearKernel(const Linear& linear, int input, StepFn step)
+      : args_(linear.args), taps_(linear.Taps()), input_(input), step_(step) {
+    args_.taps = taps_.data();
   }
+  uint32_t args_bytes() const override { return sizeof(LinearArgs); }
   Result Bind(const Binding& b, void* args, StepFn* step) override {
-    auto* h = new (args) LinearHeader(linear_.header);
-    h->x = b.input(input_);
-    h->y = b.output(0);
-    if (!linear_.taps.empty()) std::memcpy(static_cast<void*>(h + 1), linear_.taps.data(), linear_.taps.size() * sizeof(Tap));
+    auto* a = new (args) LinearArgs(args_);
+    a->x = b.input(input_);
+    a->y = b.output(0);
     *step = step_;
     return {};
   }
 
  private:
-  Linear linear_;
+  LinearArgs args_;
+  std::vector<Tap> taps_;
   int input_;
   StepFn step_;
 };
@@ -237,7 +269,7 @@ void Offer(const Problem& p, Offers& offers) {
   if (mode == "nearest") {
     IndexMap map;
     if (Result r = BuildNearest(n, &map); !r.ok()) return offers.Refuse(r.text());
-    return OfferIndexMap(p, offers, map, "cpu.resize_nearest");
+    return OfferIndexMap(p, offers, "cpu.resize_nearest");
   }
   if (mode != "linear") return offers.Refuse("no mode " + std::string(mode));
   Value x = n.input(0);
@@ -245,7 +277,7 @@ void Offer(const Problem& p, Offers& offers) {
   for (bool last : {false, true}) {
     if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;
     Linear linear;
-    if (Result r = BuildLinear(n, last, &linear); !r.ok()) return offers.Refuse(r.text());
+    if (Result r = DescribeLinear(n, last, &linear); !r.ok()) return offers.Refuse(r.text());
     Candidate c = {.id = last ? "cpu.resize_linear.nhwc" : "cpu.resize_linear",
                    .attributes = kExact,
                    .cost_us = RunUs(p, linear.us),
@@ -265,13 +297,13 @@ KernelPtr Make(const Problem& p, const Candidate& c) {
   if (n.Word("mode", "nearest") == "nearest") {
     IndexMap map;
     if (!BuildNearest(n, &map).ok()) return nullptr;
-    return map.MakeKernel(n.input(0), p.operand(0, 0), last);
+    return map.MakeKernel(p, last);
   }
   Linear linear;
-  if (!BuildLinear(n, last, &linear).ok()) return nullptr;
+  if (!DescribeLinear(n, last, &linear).ok()) return nullptr;
   StepFn step;
   DispatchFloating(n.input(0).dtype(), [&](auto tag) { step = StepFn::Of<LaunchLinear<typename decltype(tag)::type>>(); });
-  return std::make_unique<LinearKernel>(std::move(linear), p.operand(0, 0), step);
+  return std::make_unique<LinearKernel>(linear, p.operand(0, 0), step);
 }
 
 constexpr KernelRow kRows[] = {{"Resize", Offer, Make}};

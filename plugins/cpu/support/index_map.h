@@ -3,23 +3,23 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "support/kernel.h"
-#include "support/work.h"
 
 namespace mge::cpu {
 
-// Places in the input for every position of the output, one list a logical dimension.
+// The place in the input for a position of the output, one function a logical dimension. Asked for every position when a
+// kernel is made, and never before.
 struct IndexMap {
-  std::vector<std::vector<int64_t>> places;
+  std::vector<std::function<int64_t(int64_t)>> place;
 
-  double serial_us(const Value& y) const;
-  // For input number `input` of the problem and output 0, both lying plainly or both with channels last.
-  KernelPtr MakeKernel(const Value& x, int input, bool channels_last) const;
+  // For the problem's first node, its input 0 and output 0 both lying plainly or both with channels last.
+  KernelPtr MakeKernel(const Problem& p, bool channels_last) const;
 };
 
 // Offers a map in the plain layout and, for 3 to 5 dimensions, with channels last (variant 1).
-void OfferIndexMap(const Problem& p, Offers& offers, const IndexMap& map, const char* id);
+void OfferIndexMap(const Problem& p, Offers& offers, const char* id);
 
 }  // namespace mge::cpu

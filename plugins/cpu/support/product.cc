@@ -20,7 +20,6 @@ Result FindGemm(const Node& n, Product* out) {
   out->b_column = tb ? b.dim(1) : 1;
   out->alpha = n.Float("alpha", 1.0f);
   out->beta = n.Float("beta", 1.0f);
-  out->items = {{0, 0, 0}};
   return {};
 }
 
@@ -34,46 +33,48 @@ Result FindMatMul(const Node& n, Product* out) {
   out->b_k = columns;
   out->b_column = 1;
   int a_batch = std::max(0, a.rank() - 2), b_batch = std::max(0, b.rank() - 2), rank = std::max(a_batch, b_batch);
-  std::vector<int64_t> dims(static_cast<size_t>(rank), 1), a_step(dims), b_step(dims);
   int64_t a_stride = m * k, b_stride = 1, batch = 1;
+  out->batch_axes.resize(static_cast<size_t>(rank));
   for (int i = 1; i <= rank; ++i) {
-    int64_t da = i <= a_batch ? a.dim(a_batch - i) : 1, db = i <= b_batch ? b.dim(b_batch - i) : 1;
-    size_t at = static_cast<size_t>(rank - i);
-    dims[at] = da == 1 ? db : da;
-    a_step[at] = da == 1 ? 0 : a_stride;
-    b_step[at] = db == 1 ? 0 : b_stride;
+    int64_t da = i <= a_batch ? a.dim(a_batch - i) : 1, db = i <= b_batch ? b.dim(b_batch - i) : 1, size = da == 1 ? db : da;
+    out->batch_axes[static_cast<size_t>(rank - i)] = {size, da == 1 ? 0 : a_stride, db == 1 ? 0 : b_stride};
     a_stride *= da;
     b_stride *= db;
-    batch *= dims[at];
+    batch *= size;
   }
   out->b_items = b_stride;
   if (b_stride == 1 && a_stride == batch * m * k) {  // one B for all: the rows of all batches are one matrix
     m *= batch;
     batch = 1;
-    out->size = {m, columns, k, 1};
-    out->items = {{0, 0, 0}};
-    return {};
+    out->batch_axes.clear();
   }
   constexpr int64_t kMaxBatch = 1 << 20;
   if (batch > kMaxBatch) return {MGE_UNIMPLEMENTED, "more than 2^20 products in a batch"};
   out->size = {m, columns, k, batch};
-  std::vector<int64_t> index(dims.size(), 0);
-  int64_t at_a = 0, at_b = 0;
-  for (int64_t i = 0; i < batch; ++i) {
-    out->items.push_back({at_a, at_b, i * m * columns});
-    for (size_t d = dims.size(); d-- > 0;) {
-      at_a += a_step[d];
-      at_b += b_step[d];
-      if (++index[d] < dims[d]) break;
-      at_a -= a_step[d] * dims[d];
-      at_b -= b_step[d] * dims[d];
-      index[d] = 0;
-    }
-  }
   return {};
 }
 
 }  // namespace
+
+std::vector<Product::Item> Product::Items() const {
+  std::vector<Item> items;
+  items.reserve(static_cast<size_t>(size.batch));
+  std::vector<int64_t> index(batch_axes.size(), 0);
+  int64_t at_a = 0, at_b = 0;
+  for (int64_t i = 0; i < size.batch; ++i) {
+    items.push_back({at_a, at_b, i * size.m * size.n});
+    for (size_t d = batch_axes.size(); d-- > 0;) {
+      const BatchAxis& axis = batch_axes[d];
+      at_a += axis.a;
+      at_b += axis.b;
+      if (++index[d] < axis.size) break;
+      at_a -= axis.a * axis.size;
+      at_b -= axis.b * axis.size;
+      index[d] = 0;
+    }
+  }
+  return items;
+}
 
 Result FindProduct(const Problem& p, Product* out) {
   Node n = p.node();

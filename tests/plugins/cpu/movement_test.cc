@@ -28,5 +28,28 @@ TEST(Movement, ReordersOfBlockedLayouts) {
   });
 }
 
+// Lists of places belong to the kernel: as arguments of a step they would be beyond what the host allows.
+TEST(Movement, AnAxisMayBeLong) {
+  constexpr int64_t kLong = 3'000'000;
+  Tensor x = Random(DType::kU8, {1, 1, kLong / 2}), sizes = Integers({1, 1, kLong});
+  UnderTest().Check(OneNode("Resize", {x, Tensor(), Tensor(), sizes}, {}, {3}), Exactly);
+  Tensor floats = Random(DType::kF32, {kLong / 6}), fewer = Integers({kLong / 3});
+  Attributes linear = With({{"mode", std::string("linear")}}), reflect = With({{"mode", std::string("reflect")}});
+  UnderTest().Check(OneNode("Resize", {floats, Tensor(), Tensor(), fewer}, linear, {3}), Roughly);
+  UnderTest().Check(OneNode("Pad", {x, Integers({0, 0, kLong / 4, 0, 0, kLong / 4})}, reflect, {1}), Exactly);
+}
+
+// With no line to copy there is no place to look up, however long the other dimensions are.
+TEST(Movement, ALongAxisOfNothingTakesNoList) {
+  constexpr int64_t kLong = int64_t{1} << 40;
+  std::vector<Tensor> nothing = {Tensor::View(DType::kF32, {0, kLong}, nullptr, nullptr)};
+  Tensor x = Tensor::View(DType::kF32, {0, 4}, nullptr, nullptr);
+  Attributes edge = With({{"mode", std::string("edge")}});
+  UnderTest().Check(OneNode("Pad", {x, Integers({0, 0, 0, kLong - 4})}, edge, {1}), Exactly, &nothing);
+  UnderTest().Check(OneNode("Resize", {Random(DType::kF32, {1, 4}), Tensor(), Tensor(), Integers({0, kLong})},
+                            With({{"mode", std::string("linear")}}), {3}),
+                    Exactly, &nothing);
+}
+
 }  // namespace
 }  // namespace mge::testing
