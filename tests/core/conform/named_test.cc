@@ -43,6 +43,8 @@ TEST(Named, TimesInAnotherUnit) {
   IsNamed("stamps_in_ms", "profile.stamps", "profile.stamps");
 }
 
+TEST(Named, StampsThatDoNotWaitForTheirQueue) { IsNamed("stamps_at_once", "profile.stamps", "profile.stamps"); }
+
 TEST(Named, StartsThatChangeWhatIsTheHosts) {
   for (const char* mutant :
        {"handles_signals", "sets_locale", "changes_folder", "sets_variable", "lowers_limit", "sets_umask"})
