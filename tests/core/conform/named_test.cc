@@ -45,6 +45,8 @@ TEST(Named, TimesInAnotherUnit) {
 
 TEST(Named, StampsThatDoNotWaitForTheirQueue) { IsNamed("stamps_at_once", "profile.stamps", "profile.stamps"); }
 
+TEST(Named, AQueueThatForgetsItsFailure) { IsNamed("failure_forgotten", "fence.failure", "fence.failure"); }
+
 TEST(Named, StartsThatChangeWhatIsTheHosts) {
   for (const char* mutant :
        {"handles_signals", "sets_locale", "changes_folder", "sets_variable", "lowers_limit", "sets_umask"})

@@ -168,6 +168,7 @@ class Queue {
       } else {
         counter->code = failure_.code();
         counter->text = Is("failure_text_lost") ? "it failed" : failure_.text();
+        if (Is("failure_forgotten")) failure_ = {};
       }
       counter->changed.notify_all();
     };
