@@ -42,12 +42,14 @@ inline Result Launch(const mge_run* run, Work work) {
 }
 
 constexpr uint64_t kColumns = 7;
+inline uint64_t Padding() { return Is("leaves_padding") ? 64 : 0; }  // behind the elements, which nobody writes
 
 struct Layouts {
   static Result Describe(Device&, const mge::LayoutQuestion& question, mge_layout_info* out) {
     if (question.layout.opaque_id != kColumns && !Is("describes_anything")) return {MGE_INVALID_ARGUMENT, "there is number 7"};
     out->bytes = 4 + (Is("describes_wrong_size") ? 1 : 0);
     for (int64_t d : question.dims) out->bytes *= static_cast<uint64_t>(d);
+    out->bytes += Padding();
     if (!Is("describes_no_name")) out->name = mge::Text("columns");
     return {};
   }
@@ -72,7 +74,7 @@ struct Relu {
                 .variant = 1,
                 .inputs = {mge::Permuted(columns)},
                 .outputs = {mge::Permuted(columns)}});
-    const mge_layout own = mge::Opaque(kColumns, 4 * p.input(0).elements());  // the same, under a number
+    const mge_layout own = mge::Opaque(kColumns, 4 * p.input(0).elements() + Padding());  // the same, under a number
     offers.Add({.id = "mutant.relu.own", .rank = 2, .attributes = kSafe, .variant = 1, .inputs = {own}, .outputs = {own}});
   }
   Relu(const mge::Problem& p, const mge::Candidate&) : count(p.input(0).elements()) {
