@@ -177,7 +177,12 @@ absl::Status CheckBlocks(Subject& s) {
     held.push_back(r);
     MGE_RETURN_IF_ERROR(Disjoint(held));
   }
-  for (const mge_reservation& r : held) pool->Release(r);
+  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
+  for (const mge_reservation& r : held) {
+    MGE_RETURN_IF_ERROR(
+        transfer.JudgeHostAddress(r.address, r.host_address, r.bytes, fmt::format("a block of {} bytes", r.bytes)));
+    pool->Release(r);
+  }
   return absl::OkStatus();
 }
 
@@ -509,7 +514,8 @@ absl::Status CheckOutStructs(Subject& s) {
 }
 
 constexpr Check kRows[] = {
-    {"pool.blocks", "Blocks are aligned, disjoint, and lie in slabs of the host.", Needs::kDevice, CheckBlocks},
+    {"pool.blocks", "Blocks are aligned, disjoint, lie in slabs of the host, and have its address for them or none.",
+     Needs::kDevice, CheckBlocks},
     {"pool.last_use", "A block is not handed out again before the fence of its last use, but to who says to wait.",
      Needs::kDevice, CheckFences},
     {"pool.budget", "The host's budget binds; what is full says so, and works again after a release.", Needs::kDevice,

@@ -56,6 +56,11 @@ TEST(Named, NoReorderThatLeavesThePaddingOfAnOpaqueLayoutAlone) {
   Passes("leaves_padding", "Relu", "layout.round_trip", Outcome::kPassed);
 }
 
+TEST(Named, AddressesOfTheHostWhereItReachesNothing) {
+  IsNamed("host_address_lies", "memory.slabs", "memory.slabs");
+  IsNamed("block_address_lies", "pool.blocks", "pool.blocks");
+}
+
 TEST(Named, StampsThatDoNotWaitForTheirQueue) { IsNamed("stamps_at_once", "profile.stamps", "profile.stamps"); }
 
 TEST(Named, AQueueThatForgetsItsFailure) { IsNamed("failure_forgotten", "fence.failure", "fence.failure"); }

@@ -50,7 +50,8 @@ class Pool {
     stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
     *out = {};
     out->struct_size = sizeof(*out);
-    out->address = out->host_address = reinterpret_cast<void*>(address);
+    out->address = reinterpret_cast<void*>(address);
+    out->host_address = Is("block_address_lies") ? kNowhere : out->address;
     out->bytes = bytes;
     out->token = reinterpret_cast<uintptr_t>(block);
     if (!ready && !Is("wait_not_said")) out->ready = block->fence, out->ready_value = block->value;
