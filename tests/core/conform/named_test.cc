@@ -61,6 +61,11 @@ TEST(Named, AddressesOfTheHostWhereItReachesNothing) {
   IsNamed("block_address_lies", "pool.blocks", "pool.blocks");
 }
 
+TEST(Named, ClaimsThatCannotBeRead) {
+  IsNamed("claims_no_nodes", "graph.", "graph.claims");
+  IsNamed("claims_crashes", "graph.", "graph.claims");
+}
+
 TEST(Named, StampsThatDoNotWaitForTheirQueue) { IsNamed("stamps_at_once", "profile.stamps", "profile.stamps"); }
 
 TEST(Named, AQueueThatForgetsItsFailure) { IsNamed("failure_forgotten", "fence.failure", "fence.failure"); }
