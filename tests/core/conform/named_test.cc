@@ -66,6 +66,8 @@ TEST(Named, ClaimsThatCannotBeRead) {
   IsNamed("claims_crashes", "graph.", "graph.claims");
 }
 
+TEST(Named, IdsThatDifferFromProcessToProcess) { IsNamed("ids_of_a_process", "kernel.stable_ids", "kernel.stable_ids"); }
+
 TEST(Named, StampsThatDoNotWaitForTheirQueue) { IsNamed("stamps_at_once", "profile.stamps", "profile.stamps"); }
 
 TEST(Named, AQueueThatForgetsItsFailure) { IsNamed("failure_forgotten", "fence.failure", "fence.failure"); }
