@@ -36,7 +36,10 @@ TEST(Named, LaunchesThatLeaveOtherFloatingPointModes) {
 
 TEST(Named, LaunchesThatTakeMemoryAndDoNotSaySo) { IsNamed("allocates_silently", "Relu", "kernel.launch_allocates"); }
 
-TEST(Named, OperandsThatMustLieWhereAUsersMayNot) { IsNamed("needs_alignment", "Relu", "kernel.alignment"); }
+TEST(Named, OperandsThatMustLieWhereAUsersMayNot) {
+  IsNamed("needs_alignment", "Relu", "kernel.alignment");
+  IsNamed("needs_aligned_constants", "Add", "kernel.alignment");
+}
 
 TEST(Named, TimesInAnotherUnit) {
   IsNamed("stamps_in_ns", "profile.stamps", "profile.stamps");

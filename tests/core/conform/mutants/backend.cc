@@ -181,7 +181,7 @@ const mge_plugin& Plugin() {
     p.memory = &memory;
     p.queue = &queue;
     p.graph = &graph;
-    if (Is("needs_alignment")) p.queue = nullptr, p.profile = nullptr;
+    if (Is("needs_alignment") || Is("needs_aligned_constants")) p.queue = nullptr, p.profile = nullptr;
     return p;
   }();
   return plugin;

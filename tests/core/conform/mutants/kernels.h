@@ -157,6 +157,7 @@ struct Add {
         stride *= v.dim(d);
       }
     }
+    constant = p.input(second).is_constant();
     if (Is("wrong_broadcast") && size[3] % 2 == 1 && step[1][3] == 1 && step[1][2] == 0) step[1][3] = 0;
   }
   void Bind(const mge::Binding& b) {
@@ -177,6 +178,7 @@ struct Add {
   }
   Result Launch(const mge_run* run) const {
     auto *a = mge::At<char>(run, x), *b = mge::At<char>(run, z), *out = mge::At<char>(run, y);
+    if (Is("needs_aligned_constants") && constant && reinterpret_cast<uintptr_t>(b) % 16) b += 4;
     return mutant::Launch(run, [self = *this, a, b, out] {
       if (self.whole)
         self.Compute(reinterpret_cast<const int32_t*>(a), reinterpret_cast<const int32_t*>(b),
@@ -188,6 +190,7 @@ struct Add {
   }
   bool whole, adds;
   int second = 1;  // 0 for x + x: an operand is listed once
+  bool constant;   // the second one
   int64_t size[4] = {1, 1, 1, 1}, step[2][4] = {};
   mge::Slot x, z, y;
 };
