@@ -380,6 +380,7 @@ absl::Status CheckStats(Subject& s) {
   }
   mge_reservation r;
   mge_pool_stats stats = pool->Stats();
+  if (stats.presence == 0) return NotOffered("the pool tells no numbers");
   const bool tells_largest = stats.presence >> 6 & 1;
   const bool any = tells_largest && stats.largest_free;
   if (pool->TryAcquire(any ? stats.largest_free : 1, 64, &r, nullptr, MGE_POOL_NO_GROWTH) == MGE_OK) {

@@ -59,6 +59,10 @@ TEST(Named, NoReorderThatLeavesThePaddingOfAnOpaqueLayoutAlone) {
   Passes("leaves_padding", "Relu", "layout.round_trip", Outcome::kPassed);
 }
 
+TEST(Named, APoolThatTellsNoNumbersIsNotSaidToTellTrueOnes) {
+  Passes("tells_no_numbers", "pool.stats", "pool.stats", Outcome::kUnsupported);
+}
+
 TEST(Named, AddressesOfTheHostWhereItReachesNothing) {
   IsNamed("host_address_lies", "memory.slabs", "memory.slabs");
   IsNamed("block_address_lies", "pool.blocks", "pool.blocks");

@@ -77,7 +77,7 @@ class Pool {
   mge_pool_stats Stats() const {
     std::lock_guard lock(mutex_);
     mge_pool_stats stats = stats_;
-    stats.presence = MGE_POOL_STATS_ALL;
+    stats.presence = Is("tells_no_numbers") ? 0 : MGE_POOL_STATS_ALL;
     for (const Block& b : blocks_) {
       if (b.Ready()) stats.largest_free = std::max(stats.largest_free, b.size - kPage);
     }
