@@ -177,6 +177,7 @@ absl::Status CheckFailure(Subject& s) {
   MGE_ASSIGN_OR_RETURN(Queue a, Queue::Create(s));
   MGE_ASSIGN_OR_RETURN(Queue b, Queue::Create(s, MGE_QUEUE_COPY_OUT));
   MGE_ASSIGN_OR_RETURN(Fence first, Fence::Create(s));
+  MGE_ASSIGN_OR_RETURN(Fence later, Fence::Create(s));
   MGE_ASSIGN_OR_RETURN(Fence second, Fence::Create(s));
   MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 4096));
   constexpr std::string_view kText = "the kit made this copy fail";
@@ -187,11 +188,13 @@ absl::Status CheckFailure(Subject& s) {
   mge_error ignored;  // a queue that runs at once may answer the failure here; the fence must carry it all the same
   api.copy(a, slab.address() + 2048, slab.address(), 1024, &ignored);
   MGE_RETURN_IF_ERROR(Signal(s, a, first, 1));
+  MGE_RETURN_IF_ERROR(Signal(s, a, later, 1));  // before the host is told, after which a queue may begin anew
+  MGE_RETURN_IF_ERROR(Signal(s, a, later, 2));
   api.wait(b, first, 1, &ignored);
   MGE_RETURN_IF_ERROR(Signal(s, b, second, 1));
-  auto carries = [&](const Fence& fence, std::string_view which) {
+  auto carries = [&](const Fence& fence, std::string_view which, uint64_t value = 1) {
     std::string text;
-    mge_code code = fence.Ask(1, kPatienceNs, &text);
+    mge_code code = fence.Ask(value, kPatienceNs, &text);
     if (code != MGE_DATA_LOSS)
       return Broken(fmt::format("{} answers {}; the work before it failed with MGE_DATA_LOSS", which, CodeName(code)));
     if (text.find(kText) == std::string::npos)
@@ -200,6 +203,8 @@ absl::Status CheckFailure(Subject& s) {
   };
   MGE_RETURN_IF_ERROR(carries(first, "a fence behind work that failed"));
   MGE_RETURN_IF_ERROR(carries(second, "a fence of another queue, which waited for the first,"));
+  MGE_RETURN_IF_ERROR(carries(later, "the second fence that is signalled behind work that failed"));
+  MGE_RETURN_IF_ERROR(carries(later, "a fence that is signalled once more behind work that failed", 2));
   MGE_ASSIGN_OR_RETURN(Queue c, Queue::Create(s));
   MGE_ASSIGN_OR_RETURN(Fence third, Fence::Create(s));
   api.wait(c, first, 1, &ignored);  // the host knows of the failure by now, and what comes next must not run all the same
@@ -215,7 +220,7 @@ constexpr Check kRows[] = {
     {"fence.signal_order", "A fence is reached when the work before it is done.", Needs::kDevice, CheckSignalOrder},
     {"fence.threads", "Many threads may wait for one fence.", Needs::kDevice, CheckThreads},
     {"fence.queues", "Queues can pass work to each other.", Needs::kDevice, CheckPingPong},
-    {"fence.failure", "A failure travels with the fences, with its code and text.", Needs::kDevice, CheckFailure},
+    {"fence.failure", "A failure travels with every fence behind it, with its code and text.", Needs::kDevice, CheckFailure},
 };
 
 }  // namespace

@@ -46,6 +46,8 @@ absl::Status CheckSlabs(Subject& s) {
   for (size_t i = 0; i < slabs.size(); ++i) {
     MGE_RETURN_IF_ERROR(RoundTrip(transfer, slabs[i].address(), sizes[i], static_cast<unsigned>(i),
                                   fmt::format("slab of {} bytes", sizes[i])));
+    MGE_RETURN_IF_ERROR(transfer.JudgeHostAddress(slabs[i].address(), slabs[i].raw().host_address, sizes[i],
+                                                  fmt::format("a slab of {} bytes", sizes[i])));
   }
   return absl::OkStatus();
 }
@@ -198,6 +200,7 @@ absl::Status CheckRanges(Subject& s) {
   auto* base = static_cast<unsigned char*>(range.address);
   size_t probe = static_cast<size_t>(std::min<uint64_t>(unit, 65536));
   MGE_RETURN_IF_ERROR(commit(0, unit));
+  MGE_RETURN_IF_ERROR(transfer.JudgeHostAddress(base, range.host_address, probe, "a range"));
   MGE_RETURN_IF_ERROR(commit(2 * unit, 2 * unit));
   for (uint64_t part : {uint64_t{0}, 2 * unit, 3 * unit}) {
     MGE_RETURN_IF_ERROR(RoundTrip(transfer, base + part, probe, static_cast<unsigned>(part / unit), "committed memory"));
@@ -256,8 +259,8 @@ absl::Status CheckAllocations(Subject& s) {
 }
 
 constexpr Check kRows[] = {
-    {"memory.slabs", "Slabs are aligned, disjoint, as large as asked for, and hold what is written.", Needs::kDevice,
-     CheckSlabs},
+    {"memory.slabs", "Slabs are aligned, disjoint, as large as asked for, and hold what is written, also by the host.",
+     Needs::kDevice, CheckSlabs},
     {"memory.pinned", "Pinned memory can be read and written by the host.", Needs::kDevice, CheckPinned},
     {"memory.too_much", "More memory than there is, is refused as such, and the device works on.", Needs::kDevice,
      CheckTooMuch},

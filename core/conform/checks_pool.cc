@@ -177,7 +177,12 @@ absl::Status CheckBlocks(Subject& s) {
     held.push_back(r);
     MGE_RETURN_IF_ERROR(Disjoint(held));
   }
-  for (const mge_reservation& r : held) pool->Release(r);
+  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
+  for (const mge_reservation& r : held) {
+    MGE_RETURN_IF_ERROR(
+        transfer.JudgeHostAddress(r.address, r.host_address, r.bytes, fmt::format("a block of {} bytes", r.bytes)));
+    pool->Release(r);
+  }
   return absl::OkStatus();
 }
 
@@ -375,6 +380,7 @@ absl::Status CheckStats(Subject& s) {
   }
   mge_reservation r;
   mge_pool_stats stats = pool->Stats();
+  if (stats.presence == 0) return NotOffered("the pool tells no numbers");
   const bool tells_largest = stats.presence >> 6 & 1;
   const bool any = tells_largest && stats.largest_free;
   if (pool->TryAcquire(any ? stats.largest_free : 1, 64, &r, nullptr, MGE_POOL_NO_GROWTH) == MGE_OK) {
@@ -509,7 +515,8 @@ absl::Status CheckOutStructs(Subject& s) {
 }
 
 constexpr Check kRows[] = {
-    {"pool.blocks", "Blocks are aligned, disjoint, and lie in slabs of the host.", Needs::kDevice, CheckBlocks},
+    {"pool.blocks", "Blocks are aligned, disjoint, lie in slabs of the host, and have its address for them or none.",
+     Needs::kDevice, CheckBlocks},
     {"pool.last_use", "A block is not handed out again before the fence of its last use, but to who says to wait.",
      Needs::kDevice, CheckFences},
     {"pool.budget", "The host's budget binds; what is full says so, and works again after a release.", Needs::kDevice,

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Claims: groups of nodes that a backend offers to compute as one.
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <optional>
 
 #include "core/conform/kernel_checks.h"
 #include "core/conform/trial.h"
-#include "core/plugin/guard.h"
+#include "core/plan/claims.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
@@ -60,36 +58,26 @@ constexpr Chain kChains[] = {
      "m = MatMul@13(q, k)\nd = Mul@14(m, f)\ns = Softmax@13(d)\ny = MatMul@13(s, v)\noutput y\n"},
 };
 
-struct Group {
-  std::string name;
-  std::vector<int32_t> nodes;
-  double benefit_us = 0;
-  bool operator==(const Group& other) const {  // also of benefits that are no numbers
-    return name == other.name && nodes == other.nodes && std::memcmp(&benefit_us, &other.benefit_us, sizeof(double)) == 0;
-  }
-};
-
-absl::StatusOr<std::vector<Group>> ClaimsOf(Subject& s, const mge_graph& graph) {
-  std::vector<Group> groups;
-  mge_claim_sink sink = {sizeof(sink), 0, &groups, [](void* self, const mge_claim* claim) {
+absl::StatusOr<std::vector<Claim>> ClaimsOf(Subject& s, const mge_graph& graph) {
+  struct Collector {
+    uint64_t node_count;
+    std::vector<Claim> claims = {};
+  } collector = {graph.node_count};
+  mge_claim_sink sink = {sizeof(sink), 0, &collector, [](void* self, const mge_claim* claim) {
                            Within within(Side::kKit);
-                           Group g = {CopyText(claim->name), {}, claim->benefit_us};
-                           for (uint64_t i = 0; i < std::min<uint64_t>(claim->node_count, 1000); ++i)
-                             g.nodes.push_back(claim->nodes[i]);
-                           static_cast<std::vector<Group>*>(self)->push_back(std::move(g));
+                           auto& to = *static_cast<Collector*>(self);
+                           to.claims.push_back(ReadClaim(claim, to.node_count));
                          }};
   MGE_RETURN_IF_ERROR(
       Call("asking for claims", [&](mge_error* e) { return s.plugin().graph->claim(s.device(), &graph, &sink, e); }));
-  return groups;
+  return std::move(collector.claims);
 }
 
-std::string WhyMalformed(const Group& group, int node_count) {
+std::string WhyMalformed(const Claim& group, int node_count) {
+  if (!group.fault.empty()) return group.fault;
   std::vector<int32_t> sorted = group.nodes;
   std::sort(sorted.begin(), sorted.end());
   if (group.name.empty()) return "has no name";
-  if (!std::isfinite(group.benefit_us) || group.benefit_us < 0) {
-    return fmt::format("says a benefit of {} us; a number that is not negative is due", group.benefit_us);
-  }
   if (sorted.size() < 2) return fmt::format("names {} nodes; two and more are a group", sorted.size());
   if (sorted.front() < 0 || sorted.back() >= node_count) return "names nodes that do not exist";
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) return "names a node twice";
@@ -106,7 +94,7 @@ void JudgeClaimAllocations(Subject& s, const std::string& chain, const mge_graph
 }
 
 // The nodes of a group as a graph of their own, with the data that its edges have in the whole.
-absl::StatusOr<Case> CaseOfGroup(const Case& whole, const Group& group) {
+absl::StatusOr<Case> CaseOfGroup(const Case& whole, const Claim& group) {
   Graph graph;
   std::vector<ValueId> map(static_cast<size_t>(whole.graph.value_count()), kNone);
   std::vector<int> inside(static_cast<size_t>(whole.graph.value_count()), 0);
@@ -186,13 +174,13 @@ absl::Status JudgeChain(Subject& s, Bench& bench, const Case& c, double failure_
   w.Begin(kClaims);
   w.At(c.recipe);
   AbiProblem problem(c, MGE_WRITE);
-  MGE_ASSIGN_OR_RETURN(std::vector<Group> groups, ClaimsOf(s, *problem.get()->graph));
-  MGE_ASSIGN_OR_RETURN(std::vector<Group> again, ClaimsOf(s, *problem.get()->graph));
+  MGE_ASSIGN_OR_RETURN(std::vector<Claim> groups, ClaimsOf(s, *problem.get()->graph));
+  MGE_ASSIGN_OR_RETURN(std::vector<Claim> again, ClaimsOf(s, *problem.get()->graph));
   w.Applied(kClaims);
   if (groups != again) w.Found(kClaims, c.recipe, "other groups are offered when it is asked again");
-  for (const Group& g : groups) {
+  for (const Claim& g : groups) {
     if (std::string why = WhyMalformed(g, c.graph.node_count()); !why.empty()) {
-      w.Found(kClaims, c.recipe, fmt::format("group '{}' {}", g.name, why));
+      w.Found(kClaims, c.recipe, fmt::format("group '{}': {}", g.name, why));
       continue;
     }
     w.Begin(kGroups);
@@ -207,8 +195,9 @@ absl::Status JudgeChain(Subject& s, Bench& bench, const Case& c, double failure_
 absl::Status JudgeChain(Subject& s, Bench& bench, const Chain& chain, double failure_seconds) {
   MGE_ASSIGN_OR_RETURN(Graph graph, ParseGraphText(chain.text));
   MGE_ASSIGN_OR_RETURN(Case c, CaseOfGraph(std::move(graph), chain.name, DType::kF32));
+  MGE_RETURN_IF_ERROR(JudgeChain(s, bench, c, failure_seconds));  // first, so that its faults are told from those below
   JudgeClaimAllocations(s, chain.name, *AbiProblem(c, MGE_WRITE).get()->graph);
-  return JudgeChain(s, bench, c, failure_seconds);
+  return absl::OkStatus();
 }
 
 // ---- two operators in a row, the second one elementwise: what the chains above do not foresee
@@ -261,7 +250,7 @@ absl::Status JudgePairs(Subject& s, Bench& bench, const std::vector<const OpDef*
       Case unfilled;
       unfilled.graph = *graph;
       AbiProblem problem(unfilled, MGE_WRITE);
-      MGE_ASSIGN_OR_RETURN(std::vector<Group> groups, ClaimsOf(s, *problem.get()->graph));
+      MGE_ASSIGN_OR_RETURN(std::vector<Claim> groups, ClaimsOf(s, *problem.get()->graph));
       if (groups.empty()) continue;
       std::string name = fmt::format("{}, {}", def->name, second.def->name);
       absl::StatusOr<Case> c = CaseOfGraph(*std::move(graph), std::move(name), DType::kF32);

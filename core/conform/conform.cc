@@ -252,6 +252,7 @@ class Collector {
     return nullptr;
   }
   void Skip(const Stage& failed) {
+    failed_ = &failed;
     for (const Check* check : AllChecks()) {
       if (IsLost(*check, failed))
         Of(check->name)->reason = fmt::format("not tried: {}, see {}", failed.failure, failed.check);
@@ -274,7 +275,9 @@ class Collector {
     std::erase_if(report_.checks,
                   [&](const CheckResult& c) { return c.outcome == Outcome::kUnsupported && !Wanted(options_, c.name); });
     if (report_.Fact("no_device").empty()) {
-      if (std::string why = WhyNoKernel(); !why.empty()) Note({"no_kernel", why});
+      std::string why = WhyNoKernel();
+      if (failed_ && !why.empty()) why = fmt::format("{}, see {}", failed_->failure, failed_->check);
+      if (!why.empty()) Note({"no_kernel", why});
     }
     std::sort(report_.support.begin(), report_.support.end(),
               [](const Support& a, const Support& b) { return std::tie(a.op, a.dtype) < std::tie(b.op, b.dtype); });
@@ -341,6 +344,7 @@ class Collector {
   std::vector<Expected> expected_;
   std::vector<bool> matched_;
   std::set<std::string> applied_;
+  const Stage* failed_ = nullptr;  // after which nothing more was tried
 };
 
 std::string_view Strip(std::string_view s) {

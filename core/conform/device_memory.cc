@@ -127,12 +127,26 @@ absl::StatusOr<Transfer> Transfer::Create(Subject& subject) {
   return t;
 }
 
-absl::Status Transfer::ToDevice(void* to, const void* from, size_t bytes) { return Copy(to, from, bytes); }
-absl::Status Transfer::ToHost(void* to, const void* from, size_t bytes) { return Copy(to, from, bytes); }
+absl::Status Transfer::ToDevice(void* to, const void* from, size_t bytes) { return Copy(to, from, bytes, by_host_); }
+absl::Status Transfer::ToHost(void* to, const void* from, size_t bytes) { return Copy(to, from, bytes, by_host_); }
 
-absl::Status Transfer::Copy(void* to, const void* from, size_t bytes) {
+absl::Status Transfer::JudgeHostAddress(void* address, void* host_address, size_t bytes, std::string_view what) {
+  if (!host_address) return absl::OkStatus();
+  subject_->At(fmt::format("{}, whose host_address is not NULL: the host writes and reads there", what));
+  Bytes written = Pattern(bytes, 1), copied = Pattern(bytes, 2), got(bytes);
+  std::memcpy(host_address, written.data(), bytes);
+  MGE_RETURN_IF_ERROR(Copy(got.data(), address, bytes, !has_queue()));
+  std::string d = Difference(got, written);
+  MGE_RETURN_IF_ERROR(Copy(address, copied.data(), bytes, !has_queue()));
+  std::memcpy(got.data(), host_address, bytes);
+  if (d.empty()) d = Difference(got, copied);
+  subject_->At(what);
+  return d.empty() ? absl::OkStatus() : Broken(fmt::format("{}: its host_address is that of other memory: {}", what, d));
+}
+
+absl::Status Transfer::Copy(void* to, const void* from, size_t bytes, bool by_host) {
   if (bytes == 0) return absl::OkStatus();
-  if (by_host_) {
+  if (by_host) {
     std::memcpy(to, from, bytes);
     return absl::OkStatus();
   }

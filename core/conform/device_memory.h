@@ -102,6 +102,8 @@ class Transfer {
   static absl::StatusOr<Transfer> Create(Subject& subject);
   absl::Status ToDevice(void* to, const void* from, size_t bytes);
   absl::Status ToHost(void* to, const void* from, size_t bytes);
+  // Broken() unless the host reaches memory of the device at `host_address`, both ways; nothing is asked of NULL.
+  absl::Status JudgeHostAddress(void* address, void* host_address, size_t bytes, std::string_view what);
   // Waits until everything that was enqueued on `queue` before is done. Broken() if it failed.
   absl::Status Drain(mge_queue* queue);
   // The same, but a failure is an answer, with its text. A queue of its own that has failed is replaced: it may go on
@@ -111,7 +113,7 @@ class Transfer {
   bool has_queue() const { return queue_ != nullptr; }
 
  private:
-  absl::Status Copy(void* to, const void* from, size_t bytes);
+  absl::Status Copy(void* to, const void* from, size_t bytes, bool by_host);
   Subject* subject_ = nullptr;
   bool by_host_ = true;
   std::unique_ptr<Queue> queue_;

@@ -44,6 +44,8 @@ constexpr size_t kQuickRecipes = 4;  // of an operator, from the first on
 
 constexpr Check kRows[] = {
     {kOffers, "Candidates are well formed, the same ones every time, and what is not offered is refused with a reason."},
+    {"kernel.stable_ids", "Candidates have the same ids in another process, which finds them in caches.", Needs::kFile,
+     CheckStableIds},
     {kConstraints, "No candidate is offered that the constraints exclude; unknown write modes are refused."},
     {kPrepare, "What is offered can be prepared and bound, and arguments keep to their size."},
     {kNumerics, "Results are those of the reference evaluators, within the rounding of the element type."},
@@ -57,7 +59,7 @@ constexpr Check kRows[] = {
     {kWriteAdd, "Where adding to an output is offered, it is done."},
     {kPrepack, "Packing keeps to its size and reads the source during the call only."},
     {kQueueOrder, "Kernels run on their queue, behind what was enqueued there before."},
-    {kAlignment, "Without queues plain operands may lie at any multiple of their elements' size, as a user's memory does."},
+    {kAlignment, "Without queues plain operands, constants too, may lie at any multiple of their elements' size."},
     {kConcurrent, "Runs of one kernel at the same time do not disturb each other."},
     {kCancel, "A run that is cancelled ends in good order, and the next one is right."},
     {kCapture, "What is captured is not run; a replay is a run on what the memory holds by then."},
@@ -369,7 +371,8 @@ void Judge::JudgeLongest() {
 }
 
 void Judge::CheckAlignment(const Case& c, const Candidate& candidate) {
-  if (bench_.transfers[0].has_queue()) return w_.NotOffered(kAlignment, "it has queues: no operand is a user's memory");
+  if (bench_.transfers[0].has_queue())
+    return w_.NotOffered(kAlignment, "it has queues: every operand lies at a multiple of 64");
   Begin(kAlignment);
   std::unique_ptr<Trial> trial = Make(c, candidate, {.shifted = true});
   std::optional<RunResult> r = trial ? RunChecked(kAlignment, *trial, 0, c.inputs[0], 2, 0xff) : std::nullopt;

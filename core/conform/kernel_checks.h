@@ -11,6 +11,9 @@ namespace mge::conform {
 // Runs in a child with the device open; what it finds goes to the subject's witness. An error only if it cannot go on.
 absl::Status JudgeOperator(Subject& subject, const OpDef& def, bool quick);
 
+// Whether candidates have the same ids in two processes, which are made for that.
+absl::Status CheckStableIds(Subject& subject);
+
 // Runs of one kernel at the same time. Broken() if they disturb each other.
 absl::Status JudgeTogether(Trial& trial, const Case& c, const Candidate& candidate);
 

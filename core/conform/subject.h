@@ -54,6 +54,7 @@ class Subject {
   void Stop();
 
   const std::string& path() const { return path_; }
+  const Given& given() const { return given_; }
   Witness& witness() { return witness_; }
   void At(std::string_view where) { witness_.At(where); }
   mge_plugin_query_fn query() const { return query_; }

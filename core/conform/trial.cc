@@ -36,6 +36,11 @@ void ParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), voi
   for (std::thread& t : threads) t.join();
 }
 
+// How far behind a multiple of the alignment an operand begins.
+uint64_t ShiftOf(const Trial::Options& options, DType dtype, const mge_layout& layout) {
+  return options.shifted && layout.kind == MGE_LAYOUT_PLAIN ? static_cast<uint64_t>(ElementBytes(dtype)) : 0;
+}
+
 std::vector<mge_layout> CopyLayouts(const mge_layout* const* list, uint64_t count) {
   std::vector<mge_layout> out(count, PlainLayout());
   for (uint64_t i = 0; list && i < count; ++i) {
@@ -210,7 +215,7 @@ Trial::Region Trial::AddRegion(uint64_t bytes, uint64_t shift) {
   return region;
 }
 
-absl::Status Trial::Pack() {
+absl::Status Trial::Pack(const Options& options) {
   for (size_t i = 0; i < inputs_.size(); ++i) {
     uint64_t packed = prepared_.prepack_bytes ? prepared_.prepack_bytes[i] : 0;
     const Tensor& constant = inputs_[i].constant;
@@ -221,7 +226,8 @@ absl::Status Trial::Pack() {
     auto* data = static_cast<const unsigned char*>(constant.data());
     Bytes source(data, data + constant.bytes());
     if (packed == 0) {
-      constants_.emplace_back(AddRegion(source.size()), std::move(source));
+      const Region region = AddRegion(source.size(), ShiftOf(options, inputs_[i].dtype, PlainLayout()));
+      constants_.emplace_back(region, std::move(source));
       input_regions_[i] = constants_.back().first;
       continue;
     }
@@ -282,16 +288,13 @@ absl::StatusOr<std::unique_ptr<Trial>> Trial::Create(Bench& bench, const mge_pro
   t->laid_in_ = options.raw ? std::vector<mge_layout>(c.inputs.size(), PlainLayout()) : t->settled_in_;
   t->laid_out_ = options.raw ? std::vector<mge_layout>(c.outputs.size(), PlainLayout()) : t->settled_out_;
   auto bytes_of = [](const Operand& o, const mge_layout& l) { return LayoutBytes(l, ElementBytes(o.dtype), o.shape); };
-  auto shift_of = [&](const Operand& o, const mge_layout& l) -> uint64_t {
-    return options.shifted && l.kind == MGE_LAYOUT_PLAIN ? static_cast<uint64_t>(ElementBytes(o.dtype)) : 0;
-  };
   t->input_regions_.resize(t->inputs_.size());
   for (size_t i = 0; i < t->inputs_.size(); ++i) {
     if (t->inputs_[i].constant.defined()) continue;
     MGE_ASSIGN_OR_RETURN(int64_t bytes, bytes_of(t->inputs_[i], t->laid_in_[i]));
-    t->input_regions_[i] = t->AddRegion(static_cast<uint64_t>(bytes), shift_of(t->inputs_[i], t->laid_in_[i]));
+    t->input_regions_[i] = t->AddRegion(static_cast<uint64_t>(bytes), ShiftOf(options, t->inputs_[i].dtype, t->laid_in_[i]));
   }
-  MGE_RETURN_IF_ERROR(t->Pack());
+  MGE_RETURN_IF_ERROR(t->Pack(options));
   for (size_t o = 0; o < t->outputs_.size(); ++o) {
     MGE_ASSIGN_OR_RETURN(int64_t bytes, bytes_of(t->outputs_[o], t->laid_out_[o]));
     if (options.in_place && options.in_place->output == o) {
@@ -301,7 +304,7 @@ absl::StatusOr<std::unique_ptr<Trial>> Trial::Create(Bench& bench, const mge_pro
       t->output_regions_.push_back({input.offset, static_cast<uint64_t>(bytes)});
     } else {
       t->output_regions_.push_back(
-          t->AddRegion(static_cast<uint64_t>(bytes), shift_of(t->outputs_[o], t->laid_out_[o])));
+          t->AddRegion(static_cast<uint64_t>(bytes), ShiftOf(options, t->outputs_[o].dtype, t->laid_out_[o])));
     }
   }
   t->workspace_ = t->AddRegion(t->prepared_.workspace_bytes);

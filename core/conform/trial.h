@@ -89,7 +89,7 @@ class Trial {
     const mge_in_place* in_place = nullptr;
     bool raw = false;                 // operands are lists of bytes, in the candidate's layouts already
     const mge_layout* any = nullptr;  // what ANY is settled to; NULL: plain
-    bool shifted = false;             // plain operands lie as the user's may: on multiples of their elements' size only
+    bool shifted = false;  // plain operands, constants too, lie as without queues: on multiples of their elements' size only
   };
   // `prepared` is called as soon as prepare() has returned: from then on the problem may be spoilt.
   static absl::StatusOr<std::unique_ptr<Trial>> Create(Bench& bench, const mge_problem& problem, const Candidate& candidate,
@@ -134,7 +134,7 @@ class Trial {
   };
   explicit Trial(Bench& bench) : bench_(bench) {}
   Region AddRegion(uint64_t bytes, uint64_t shift = 0);  // from a multiple of the alignment
-  absl::Status Pack();
+  absl::Status Pack(const Options& options);
 
   Bench& bench_;
   Candidate candidate_;

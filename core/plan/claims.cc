@@ -28,30 +28,31 @@ struct Collector {
       ++excess;
       return;
     }
-    claims.push_back(Read(c));
+    claims.push_back(ReadClaim(c, node_count));
     named += claims.back().nodes.size();
-  }
-  Claim Read(const mge_claim* c) const {
-    if (!c || c->struct_size < offsetof(mge_claim, benefit_us)) {
-      return {.name = "?", .fault = "a claim is described by a struct that is NULL or too short"};
-    }
-    mge_claim known = Widen(*c);
-    Claim claim = {.name = EscapeControl(CopyText(known.name, 256))};
-    if (!known.nodes || known.node_count == 0) {
-      claim.fault = "names no nodes";
-    } else if (!std::isfinite(known.benefit_us) || known.benefit_us < 0) {
-      claim.fault = fmt::format("says a benefit of {} us; a number that is not negative is due", known.benefit_us);
-    } else if (known.node_count > node_count) {
-      claim.fault = fmt::format("names {} nodes; the graph has {}", known.node_count, node_count);
-    } else {
-      claim.benefit_us = known.benefit_us;
-      claim.nodes.assign(known.nodes, known.nodes + known.node_count);
-    }
-    return claim;
   }
 };
 
 }  // namespace
+
+Claim ReadClaim(const mge_claim* c, uint64_t node_count) {
+  if (!c || c->struct_size < offsetof(mge_claim, benefit_us)) {
+    return {.name = "?", .fault = "a claim is described by a struct that is NULL or too short"};
+  }
+  mge_claim known = Widen(*c);
+  Claim claim = {.name = EscapeControl(CopyText(known.name, 256))};
+  if (!known.nodes || known.node_count == 0) {
+    claim.fault = "names no nodes";
+  } else if (!std::isfinite(known.benefit_us) || known.benefit_us < 0) {
+    claim.fault = fmt::format("says a benefit of {} us; a number that is not negative is due", known.benefit_us);
+  } else if (known.node_count > node_count) {
+    claim.fault = fmt::format("names {} nodes; the graph has {}", known.node_count, node_count);
+  } else {
+    claim.benefit_us = known.benefit_us;
+    claim.nodes.assign(known.nodes, known.nodes + known.node_count);
+  }
+  return claim;
+}
 
 absl::StatusOr<std::vector<Claim>> OfferedClaims(Device& device, const AbiGraph& graph) {
   const mge_graph_api* api = device.graph_api();

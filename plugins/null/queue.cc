@@ -44,7 +44,8 @@ mge::Result Fence::HostWait(uint64_t value, uint64_t timeout_ns) {
   return {MGE_DEADLINE_EXCEEDED, "the fence was not reached in time"};
 }
 
-// The time at which all that was enqueued before is done.
+// The time at which all that was enqueued before is done. That is now, for the queue does everything at once; where it only
+// enqueues, the queue takes the stamp when it comes to it.
 mge::Result Stamp::Take(Queue&) {
   taken_ns_ = mge::Host()->clock_ns(mge::Host()->self);
   return {};

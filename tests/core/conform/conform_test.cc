@@ -193,6 +193,7 @@ TEST(Conform, RefusesWhatIsNoBackend) {
   EXPECT_FALSE(report->passed());
   EXPECT_EQ(Named(*report, "abi.note").outcome, Outcome::kFailed);
   EXPECT_EQ(Named(*report, "kernel.numerics").outcome, Outcome::kUnsupported);
+  EXPECT_THAT(ReportMarkdown(*report), HasSubstr("**No kernel was tested**: the table cannot be had, see abi.table.\n"));
   absl::Status status = Judge("/no/such/file.so", {}).status();
   EXPECT_EQ(KindOf(status), ErrorKind::kIo);
   EXPECT_THAT(FormatError(status), HasSubstr("No such file or directory"));

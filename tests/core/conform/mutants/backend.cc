@@ -124,6 +124,15 @@ mge_code PrepareOrInternal(mge_device* device, const mge_problem* problem, const
   return code == MGE_RESOURCE_EXHAUSTED ? mge_code{MGE_INTERNAL} : code;
 }
 
+mge_code ClaimNoNodes(mge_device*, const mge_graph*, const mge_claim_sink* sink, mge_error*) noexcept {
+  mge_claim claim = {};
+  claim.struct_size = sizeof(claim);
+  claim.name = mge::Text("nothing");
+  claim.node_count = 2;
+  sink->offer(sink->self, &claim);
+  return MGE_OK;
+}
+
 // A step that throws, around that of the SDK, which does not: the arguments of the latter lie behind its own.
 struct ThrowingArgs {
   alignas(16) mge_step_fn inner;
@@ -150,6 +159,7 @@ const mge_plugin& Plugin() {
   static mge_device_api device = mge::internal::Tables<Backend>::kDevice;
   static mge_kernel_api kernel = mge::internal::Tables<Backend>::kKernel;
   static mge_memory_api memory = mge::internal::Tables<Backend>::kMemory;
+  static mge_graph_api graph = mge::internal::Tables<Backend>::kGraph;
   static mge_queue_api queue = mge::internal::Tables<Backend>::kQueue;
   static const mge_plugin plugin = [] {
     mge_plugin p = mge::internal::Tables<Backend>::kPlugin;
@@ -164,12 +174,14 @@ const mge_plugin& Plugin() {
       queue.fence_create = CreateFence;
     if (Is("out_of_memory_for_good")) queue.create = CreateQueue;
     if (Is("throws_when_stopped")) kernel.prepare = PrepareThrowing, kernel.bind = BindThrowing;
+    if (Is("claims_no_nodes")) graph.claim = ClaimNoNodes;
     if (Is("internal_without_memory")) kernel.prepare = PrepareOrInternal;
     p.device = &device;
     p.kernel = &kernel;
     p.memory = &memory;
     p.queue = &queue;
-    if (Is("needs_alignment")) p.queue = nullptr, p.profile = nullptr;
+    p.graph = &graph;
+    if (Is("needs_alignment") || Is("needs_aligned_constants")) p.queue = nullptr, p.profile = nullptr;
     return p;
   }();
   return plugin;

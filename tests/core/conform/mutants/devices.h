@@ -31,7 +31,8 @@ class Device {
  public:
   static Result List(mge::DeviceList& list) {
     for (int i = 0; i < 2; ++i) {
-      const uint32_t memory = Is("device_leak") ? 0u : uint32_t{MGE_DEVICE_HOST_ACCESSIBLE};  // whose memory the kit looks at
+      const bool apart = Is("device_leak") || Is("host_address_lies");  // whose memory the kit looks at
+      const uint32_t memory = apart ? 0u : uint32_t{MGE_DEVICE_HOST_ACCESSIBLE};
       list.Add({.name = "Mutant " + std::to_string(i), .flags = MGE_DEVICE_ONLY_BY_NAME | memory});
     }
     return {};
@@ -168,6 +169,7 @@ class Queue {
       } else {
         counter->code = failure_.code();
         counter->text = Is("failure_text_lost") ? "it failed" : failure_.text();
+        if (Is("failure_forgotten")) failure_ = {};
       }
       counter->changed.notify_all();
     };
@@ -212,8 +214,10 @@ class Queue {
     fail_next_ = {code, std::move(text)};
   }
   void Mark(std::shared_ptr<std::atomic<int64_t>> time) {
+    auto mark = [time] { *time = std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count(); };
+    if (Is("stamps_at_once")) return mark();
     std::lock_guard lock(mutex_);
-    Push([time] { *time = std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count(); });
+    Push(mark);
   }
   bool Capturing() {
     std::lock_guard lock(mutex_);
@@ -263,6 +267,8 @@ class Stamp {
   std::shared_ptr<std::atomic<int64_t>> time_ = std::make_shared<std::atomic<int64_t>>(0);
 };
 
+inline void* const kNowhere = reinterpret_cast<void*>(uintptr_t{64});
+
 struct Memory {
   static Result Acquire(Device& device, int32_t memory_class, uint64_t bytes, mge_slab* out) {
     if (Result r = device.Health(); !r.ok()) return r;
@@ -271,7 +277,8 @@ struct Memory {
     char* base = held->front().Take(bytes);
     if (!base) return {MGE_RESOURCE_EXHAUSTED, "the system gives no more memory"};
     char* address = base + (Is("slab_misaligned") ? 16 : 0);
-    *out = mge::MakeSlab(memory_class, bytes, address, address, held.release());
+    const bool lies = Is("host_address_lies") && memory_class == MGE_MEMORY_DEVICE;
+    *out = mge::MakeSlab(memory_class, bytes, address, lies ? kNowhere : address, held.release());
     Sweep();
     return {};
   }

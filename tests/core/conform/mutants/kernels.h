@@ -3,6 +3,7 @@
 // comes to it.
 #pragma once
 
+#include <unistd.h>
 #include <xmmintrin.h>
 
 #include <cfenv>
@@ -42,12 +43,14 @@ inline Result Launch(const mge_run* run, Work work) {
 }
 
 constexpr uint64_t kColumns = 7;
+inline uint64_t Padding() { return Is("leaves_padding") ? 64 : 0; }  // behind the elements, which nobody writes
 
 struct Layouts {
   static Result Describe(Device&, const mge::LayoutQuestion& question, mge_layout_info* out) {
     if (question.layout.opaque_id != kColumns && !Is("describes_anything")) return {MGE_INVALID_ARGUMENT, "there is number 7"};
     out->bytes = 4 + (Is("describes_wrong_size") ? 1 : 0);
     for (int64_t d : question.dims) out->bytes *= static_cast<uint64_t>(d);
+    out->bytes += Padding();
     if (!Is("describes_no_name")) out->name = mge::Text("columns");
     return {};
   }
@@ -62,6 +65,7 @@ struct Relu {
     if (p.node_count() != 1 || p.input(0).dtype() != MGE_DTYPE_F32 || p.adds(0))
       return Is("says_nothing") ? void() : offers.Refuse("only one Relu of float32");
     mge::Candidate c = {.id = "mutant.relu", .attributes = kSafe | MGE_KERNEL_BATCH_INVARIANT, .in_place = {{0, 0}}};
+    if (Is("ids_of_a_process")) c.id += "." + std::to_string(getpid());
     if (Is("allocates_silently")) c.attributes &= ~MGE_KERNEL_ALLOCATES;
     offers.Add(c);
     if (p.input(0).rank() != 2) return;
@@ -72,7 +76,7 @@ struct Relu {
                 .variant = 1,
                 .inputs = {mge::Permuted(columns)},
                 .outputs = {mge::Permuted(columns)}});
-    const mge_layout own = mge::Opaque(kColumns, 4 * p.input(0).elements());  // the same, under a number
+    const mge_layout own = mge::Opaque(kColumns, 4 * p.input(0).elements() + Padding());  // the same, under a number
     offers.Add({.id = "mutant.relu.own", .rank = 2, .attributes = kSafe, .variant = 1, .inputs = {own}, .outputs = {own}});
   }
   Relu(const mge::Problem& p, const mge::Candidate&) : count(p.input(0).elements()) {
@@ -109,6 +113,7 @@ struct Relu {
 
 // "claims_any_rank" takes the Relu behind every MatMul, which it computes for two matrices; others claim badly.
 inline void ClaimMatMulRelu(const mge::Pattern& graph, mge::ClaimList& claims) {
+  if (Is("claims_crashes")) std::abort();
   static const mge::PatternNode matmul_relu = mge::Op("Relu", {mge::Op("MatMul")});
   for (const mge::Match& m : graph.FindAll(matmul_relu)) {
     if (Is("claims_any_rank")) claims.Offer("matmul_relu", m.nodes, 1);
@@ -152,6 +157,7 @@ struct Add {
         stride *= v.dim(d);
       }
     }
+    constant = p.input(second).is_constant();
     if (Is("wrong_broadcast") && size[3] % 2 == 1 && step[1][3] == 1 && step[1][2] == 0) step[1][3] = 0;
   }
   void Bind(const mge::Binding& b) {
@@ -172,6 +178,7 @@ struct Add {
   }
   Result Launch(const mge_run* run) const {
     auto *a = mge::At<char>(run, x), *b = mge::At<char>(run, z), *out = mge::At<char>(run, y);
+    if (Is("needs_aligned_constants") && constant && reinterpret_cast<uintptr_t>(b) % 16) b += 4;
     return mutant::Launch(run, [self = *this, a, b, out] {
       if (self.whole)
         self.Compute(reinterpret_cast<const int32_t*>(a), reinterpret_cast<const int32_t*>(b),
@@ -183,6 +190,7 @@ struct Add {
   }
   bool whole, adds;
   int second = 1;  // 0 for x + x: an operand is listed once
+  bool constant;   // the second one
   int64_t size[4] = {1, 1, 1, 1}, step[2][4] = {};
   mge::Slot x, z, y;
 };

@@ -50,7 +50,8 @@ class Pool {
     stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
     *out = {};
     out->struct_size = sizeof(*out);
-    out->address = out->host_address = reinterpret_cast<void*>(address);
+    out->address = reinterpret_cast<void*>(address);
+    out->host_address = Is("block_address_lies") ? kNowhere : out->address;
     out->bytes = bytes;
     out->token = reinterpret_cast<uintptr_t>(block);
     if (!ready && !Is("wait_not_said")) out->ready = block->fence, out->ready_value = block->value;
@@ -76,7 +77,7 @@ class Pool {
   mge_pool_stats Stats() const {
     std::lock_guard lock(mutex_);
     mge_pool_stats stats = stats_;
-    stats.presence = MGE_POOL_STATS_ALL;
+    stats.presence = Is("tells_no_numbers") ? 0 : MGE_POOL_STATS_ALL;
     for (const Block& b : blocks_) {
       if (b.Ready()) stats.largest_free = std::max(stats.largest_free, b.size - kPage);
     }

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ids of candidates name them in caches, which other processes read: two that know nothing of each other are asked for them.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/conform/kernel_checks.h"
+#include "core/conform/task.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+
+namespace mge::conform {
+namespace {
+
+constexpr double kSeconds = 10;  // of a process
+
+using Ids = std::map<std::string, std::string>;  // by operator
+
+// Tells what is offered for each case, as far as it comes: a failure is the finding of other checks.
+void Tell(Subject& subject, const std::vector<Case>& cases) {
+  if (!subject.Prepare(Needs::kDevice).ok()) return;
+  for (const Case& c : cases) {
+    AbiProblem problem(c, MGE_WRITE);
+    absl::StatusOr<Offers> offers = Enumerate(subject, *problem.get());
+    if (!offers.ok() || offers->offered.empty()) continue;
+    std::vector<std::string> ids;
+    for (const Candidate& k : offers->offered) ids.push_back(k.id);
+    subject.witness().Support(c.def->name, DTypeName(c.dtype), true, fmt::format("{}", fmt::join(ids, ", ")));
+  }
+}
+
+}  // namespace
+
+absl::Status CheckStableIds(Subject& s) {
+  std::vector<Case> cases;
+  for (const OpDef* def : CheckableOps()) {
+    absl::StatusOr<Case> c = MakeCase(*def, TypesOf(*def).front(), RecipesFor(*def).front());
+    if (c.ok()) cases.push_back(*std::move(c));
+  }
+  auto body = [&](Witness& w) {
+    Subject subject(s.path(), s.given(), w);
+    Tell(subject, cases);
+  };
+  Ids first, second;
+  const std::vector<Task> tasks = {{"first", "", body, kSeconds}, {"second", "", body, kSeconds}};
+  RunTasks(
+      tasks, 2,
+      [&](const Task& task, const Record& r) {
+        if (r.kind == RecordKind::kSupported) (&task == &tasks[0] ? first : second)[r.check] = r.what;
+      },
+      [](const Task&, double) {});
+  if (first.empty() || second.empty()) return NotOffered("no process is offered a candidate");
+  for (const auto& [op, ids] : first) {
+    auto other = second.find(op);
+    if (other == second.end() || other->second == ids) continue;
+    return Broken(fmt::format("for {} one process is offered '{}', another one '{}'; caches, which later processes read, "
+                              "name candidates by their id",
+                              op, ids, other->second));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mge::conform
