@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/select.h"
 
-#include <filesystem>
-#include <system_error>
-
 #include "core/base/errors.h"
 #include "core/plan/program.h"
 #include "fmt/format.h"
@@ -17,20 +14,6 @@ std::string UserCacheDirectory(const Environment& environment) {
   return {};
 }
 
-namespace {
-
-// What select.freeze adds to: nullptr where there is nothing yet. A file of another kind is not written over.
-absl::StatusOr<std::shared_ptr<const FrozenSelection>> FrozenBefore(const std::string& path) {
-  std::error_code none;
-  if (std::filesystem::file_size(path, none) == 0 || none) return nullptr;
-  absl::StatusOr<std::shared_ptr<const FrozenSelection>> before = FrozenSelection::Read(path);
-  if (before.ok()) return before;
-  return Fail(errors::kConfigFile, fmt::format("'{}' is there and holds something else, which is not written over", path),
-              {.what = PartsOf(before.status()).what, .where = "select.freeze", .fix = "name another file, or remove this one"});
-}
-
-}  // namespace
-
 absl::StatusOr<RuntimeSelection> MakeSelection(const Snapshot& settings, const std::string& user_cache_directory,
                                                const Logger& logger) {
   RuntimeSelection out;
@@ -42,8 +25,7 @@ absl::StatusOr<RuntimeSelection> MakeSelection(const Snapshot& settings, const s
     MGE_ASSIGN_OR_RETURN(out.frozen, FrozenSelection::Read(path));
   }
   if (const std::string& path = settings.Get<kSelectFreeze>(); !path.empty()) {
-    MGE_ASSIGN_OR_RETURN(std::shared_ptr<const FrozenSelection> before, FrozenBefore(path));
-    out.recorder = std::make_shared<SelectionRecorder>(path, before.get());
+    MGE_ASSIGN_OR_RETURN(out.recorder, SelectionRecorder::Create(path));
   }
   return out;
 }

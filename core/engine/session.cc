@@ -65,9 +65,9 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   context->skip = settings->Get<kPlannerSkip>();
   context->skip.insert(context->skip.end(), options.skip.begin(), options.skip.end());
   context->cache_size = static_cast<int>(settings->Get<kPlanCacheSize>());
-  context->on_plan = [recorder = runtime->selection().recorder](Plan& plan) -> absl::Status {
+  context->on_plan = [recorder = runtime->selection().recorder](Plan& plan, const StopControl* stop) -> absl::Status {
     plan.attachment = std::make_unique<InstanceStore>(plan);
-    if (recorder) MGE_RETURN_IF_ERROR(recorder->Flush());
+    if (recorder) MGE_RETURN_IF_ERROR(recorder->Flush(stop));
     for (const Arena& arena : plan.arenas) {
       if (arena.memory_class == MGE_MEMORY_DEVICE) MGE_RETURN_IF_ERROR(arena.device->Reserve(SummaryOf(plan, arena)));
     }

@@ -75,7 +75,7 @@ absl::Status EvalTyped(EvalContext& ctx, const Sizes& s, Tensor& y) {
   const T* c = has_c ? ctx.input(2).Data<T>().data() : nullptr;
   T* out = y.MutableData<T>().data();
   std::vector<ProductSum<C>> sums(s.n);
-  MultiplyMatrices(a.Data<C>().data(), b.Data<C>().data(), s.m, s.k, s.n, sums, [&](int64_t at, auto sum) {
+  return MultiplyMatrices(ctx, a.Data<C>().data(), b.Data<C>().data(), s.m, s.k, s.n, sums, [&](int64_t at, auto sum) {
     const T* add = has_c ? c + at / s.n * strides[0] + at % s.n * strides[1] : nullptr;
     if constexpr (kIsFloating<T>) {
       sum *= alpha;
@@ -88,7 +88,6 @@ absl::Status EvalTyped(EvalContext& ctx, const Sizes& s, Tensor& y) {
       out[at] = FromReal<T>(add ? real + beta * static_cast<double>(*add) : real);
     }
   });
-  return absl::OkStatus();
 }
 
 absl::Status Eval(EvalContext& ctx) {

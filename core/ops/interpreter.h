@@ -48,4 +48,8 @@ absl::StatusOr<std::vector<HostValue>> Interpret(const Graph& graph, std::vector
                                                  HostAllocator& allocator = UnlimitedHostAllocator(),
                                                  StopCheck stop = nullptr, uint64_t seed = 0);
 
+// Evaluate() of op.h for one node, which asks `stop` in long loops.
+absl::StatusOr<std::vector<HostValue>> Evaluate(const Node& node, std::span<const HostValue> inputs,
+                                                HostAllocator& allocator, const StopCheck& stop);
+
 }  // namespace mge

@@ -26,10 +26,11 @@ using ProductSum = std::conditional_t<kIsFloating<T>, double, std::make_unsigned
 
 // c[m,n] = a[m,k] · b[k,n], row-major. `sums` has room for n. `store(index in c, sum)` takes the results.
 template <typename T, typename Store>
-void MultiplyMatrices(const T* a, const T* b, int64_t m, int64_t k, int64_t n, std::vector<ProductSum<T>>& sums,
-                      Store store) {
+absl::Status MultiplyMatrices(EvalContext& ctx, const T* a, const T* b, int64_t m, int64_t k, int64_t n,
+                              std::vector<ProductSum<T>>& sums, Store store) {
   using S = ProductSum<T>;
   for (int64_t i = 0; i < m; ++i) {
+    MGE_RETURN_IF_ERROR(ctx.CheckStop());
     std::fill(sums.begin(), sums.begin() + n, S(0));
     for (int64_t p = 0; p < k; ++p) {
       S factor = static_cast<S>(a[i * k + p]);
@@ -38,6 +39,7 @@ void MultiplyMatrices(const T* a, const T* b, int64_t m, int64_t k, int64_t n, s
     }
     for (int64_t j = 0; j < n; ++j) store(i * n + j, sums[j]);
   }
+  return absl::OkStatus();
 }
 
 // All products of a batch. `store(offset in the output, sum)`.
@@ -46,10 +48,9 @@ absl::Status MultiplyBatches(EvalContext& ctx, const MatMulShape& s, const T* a,
   std::vector<ProductSum<T>> sums(s.n);
   absl::Status status;
   ForBroadcast(s.batch_a, s.batch_b, s.batch, [&](int64_t i, int64_t ia, int64_t ib) {
-    if (status.ok()) status = ctx.CheckStop();
     if (!status.ok()) return;
-    MultiplyMatrices(a + ia * s.m * s.k, b + ib * s.k * s.n, s.m, s.k, s.n, sums,
-                     [&](int64_t at, auto sum) { store(i * s.m * s.n + at, sum); });
+    status = MultiplyMatrices(ctx, a + ia * s.m * s.k, b + ib * s.k * s.n, s.m, s.k, s.n, sums,
+                              [&](int64_t at, auto sum) { store(i * s.m * s.n + at, sum); });
   });
   return status;
 }

@@ -152,7 +152,7 @@ class Selector {
       }
       found.text = kept.text = key_.text;
       record.Merge(found);
-      if (tools_.cache && !kept.timings.empty()) tools_.cache->Add(key_.timing, kept);
+      if (tools_.cache && !kept.timings.empty()) tools_.cache->Add(key_.timing, kept, p_.stop);
       if (absl::Status stopped = p_.CheckStop(); !stopped.ok()) {
         return AddWhere(std::move(stopped), fmt::format("timing the kernels of {}", NodePlace(node())));
       }

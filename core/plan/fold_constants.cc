@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/base/errors.h"
+#include "core/ops/interpreter.h"
 #include "core/ops/known_values.h"
 #include "core/plan/pass.h"
 #include "core/plan/replacements.h"
@@ -121,7 +122,8 @@ absl::StatusOr<int> FoldConstants(Graph& graph, const PassContext& context) {
     const Inputs inputs = InputsOf(graph, node, denied);
     if (inputs == Inputs::kUnknown) continue;
     if (inputs == Inputs::kConstant) {
-      absl::StatusOr<std::vector<HostValue>> results = Evaluate(node, ConstantsOf(graph, node), *context.allocator);
+      absl::StatusOr<std::vector<HostValue>> results = Evaluate(
+          node, ConstantsOf(graph, node), *context.allocator, [&] { return context.CheckStop(); });
       if (results.ok()) {
         for (size_t i = 0; i < node.outputs.size(); ++i) {
           if (node.outputs[i] == kNone) continue;
@@ -132,6 +134,7 @@ absl::StatusOr<int> FoldConstants(Graph& graph, const PassContext& context) {
         ++changes;
         continue;
       }
+      MGE_RETURN_IF_ERROR(context.CheckStop());
       // What fails stays a node: the run reports it where the user can see the node.
       if (ErrorId(results.status()) != errors::kOverBudget.id) continue;
     }

@@ -2,10 +2,13 @@
 #include "core/plan/measure.h"
 
 #include <algorithm>
-#include <optional>
+#include <functional>
 #include <unordered_map>
+#include <utility>
 
 #include "core/base/errors.h"
+#include "core/ops/interpreter.h"
+#include "core/plan/fill.h"
 #include "core/plan/tolerance.h"
 #include "core/plan/trial.h"
 #include "fmt/format.h"
@@ -16,54 +19,24 @@ namespace {
 constexpr int kWarmRuns = 2;
 constexpr int kTimedRuns = 8;
 
-// Integers may be indices, divisors or conditions: the first kind that the operators accept is taken.
-enum class Integers { kMixed, kOnes, kZeros };
+using Integers = TrialFill::Integers;
 
-// Small values that are neither zero nor all alike, the same on every machine.
-void FillSeeded(Tensor& tensor, uint64_t seed, Integers integers) {
-  uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
-  auto next = [&] {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return static_cast<int>(state >> 40 & 0xff);
-  };
-  DispatchFixedSize(tensor.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    for (T& x : tensor.MutableData<T>()) {
-      if constexpr (kIsFloating<T>) {
-        x = static_cast<T>(static_cast<float>(next() - 128) / 256.0f + 0.001f);
-      } else {
-        x = static_cast<T>(integers == Integers::kMixed ? next() & 1 : integers == Integers::kOnes);
-      }
-    }
-  });
-}
-
-absl::StatusOr<std::vector<TrialInput>> MakeInputs(const Graph& graph, const Group& group, Integers integers) {
-  std::vector<TrialInput> inputs;
-  for (size_t k = 0; k < group.inputs.size(); ++k) {
-    const Value& v = graph.value(group.inputs[k]);
-    if (v.role == Role::kConstant) {
-      inputs.push_back({v.constant, true});
-      continue;
-    }
-    MGE_ASSIGN_OR_RETURN(Tensor t, Tensor::Create(v.type.dtype, v.type.dims, group.device->host_allocator()));
-    FillSeeded(t, k + 1, integers);
-    inputs.push_back({std::move(t), false});
-  }
-  return inputs;
-}
+// Tried where what is right for small values is the same throughout: the reach of comparisons, roundings and saturations,
+// each also with the signs turned, and what only special values tell.
+constexpr TrialFill kWider[] = {{Integers::kWide, 1, 8},    {Integers::kWide, 1, -8},      {Integers::kWide, 2, 100},
+                                {Integers::kWide, 2, -100}, {Integers::kWide, 3, 8, true}};
 
 // What the reference evaluators of the group's nodes make of these inputs, per output.
-absl::StatusOr<std::vector<Tensor>> Expected(const Graph& graph, const Group& group, std::span<const TrialInput> inputs) {
+absl::StatusOr<std::vector<Tensor>> Expected(const Graph& graph, const Group& group, std::span<const TrialInput> inputs,
+                                             const StopControl* stop) {
+  const StopCheck check = [&] { return stop ? stop->CheckStop() : absl::OkStatus(); };
   std::unordered_map<ValueId, HostValue> values;
   for (size_t k = 0; k < inputs.size(); ++k) values[group.inputs[k]].tensor = inputs[k].tensor;
   for (NodeId id : group.nodes) {
     const Node& node = graph.node(id);
     std::vector<HostValue> in;
     for (ValueId v : node.inputs) in.push_back(v == kNone ? HostValue() : values[v]);
-    MGE_ASSIGN_OR_RETURN(std::vector<HostValue> out, Evaluate(node, in, group.device->host_allocator()));
+    MGE_ASSIGN_OR_RETURN(std::vector<HostValue> out, Evaluate(node, in, group.device->host_allocator(), check));
     for (size_t i = 0; i < node.outputs.size() && i < out.size(); ++i) {
       if (node.outputs[i] != kNone) values[node.outputs[i]] = std::move(out[i]);
     }
@@ -71,18 +44,6 @@ absl::StatusOr<std::vector<Tensor>> Expected(const Graph& graph, const Group& gr
   std::vector<Tensor> out;
   for (ValueId v : group.outputs) out.push_back(values[v].tensor);
   return out;
-}
-
-// Empty if it is right; an error if the results could not be read.
-absl::StatusOr<std::string> WhyWrong(Trial& trial, const std::vector<Tensor>& expected,
-                                     const OwnedCandidate& candidate, std::span<const OpDef* const> ops) {
-  for (size_t i = 0; i < expected.size(); ++i) {
-    MGE_ASSIGN_OR_RETURN(Tensor got, trial.Output(i));
-    double tolerance = ToleranceOf(ops, expected[i].dtype(), candidate.attributes);
-    std::string why = WhyDifferent(got, expected[i], tolerance);
-    if (!why.empty()) return fmt::format("output {}: {}", i, why);
-  }
-  return std::string();
 }
 
 // Says nothing of the candidate: what does not fit into memory today may fit tomorrow, and a lost device comes back.
@@ -96,14 +57,36 @@ std::string TextOf(const absl::Status& status) {
   return out;
 }
 
-struct Case {
+// Inputs, and what is right for them.
+struct Sample {
   std::vector<TrialInput> inputs;
   std::vector<Tensor> expected;  // empty: nothing to compare with
+};
+
+struct Case {
+  Sample timed;                  // of small values
+  std::vector<Sample> wider;     // checked as well, where the first cannot tell
   std::string expected_of;       // the kernel whose results they are; empty: the reference evaluators'
-  std::string unchecked;         // why there is nothing to compare with, though there should be
-  bool unchecked_today = false;  // it may be otherwise at another time
+  std::string unchecked;         // why the results say nothing of a candidate, though they should
+  bool unchecked_today = false;  // it may be otherwise at another time, or with other weights
   std::vector<const OpDef*> ops;
 };
+
+// What is right for these inputs.
+using Truth = std::function<absl::StatusOr<std::vector<Tensor>>(std::span<const TrialInput>)>;
+
+// Empty if the last run of a trial with these inputs was right; an error if the results could not be read.
+absl::StatusOr<std::string> WhyWrong(Trial& trial, const Sample& sample, const OwnedCandidate& candidate, const Case& data) {
+  for (size_t i = 0; i < sample.expected.size(); ++i) {
+    MGE_ASSIGN_OR_RETURN(Tensor got, trial.Output(i));
+    double tolerance = ToleranceOf(data.ops, sample.expected[i].dtype(), candidate.attributes);
+    std::string why = WhyDifferent(got, sample.expected[i], tolerance);
+    if (why.empty()) continue;
+    why = fmt::format("wrong results: output {}: {}", i, why);
+    return data.expected_of.empty() ? why : fmt::format("{} (against kernel '{}')", why, data.expected_of);
+  }
+  return std::string();
+}
 
 // With a layout wherever it would take any.
 OwnedCandidate Settled(OwnedCandidate candidate) {
@@ -141,21 +124,73 @@ absl::StatusOr<std::vector<Tensor>> ResultsOf(const Group& group, const mge_prob
 }
 
 // Where the host cannot say what the results are, the backend's own reference does, if it has one.
-void ExpectOfReference(const Group& group, const mge_problem& problem, const MeasureLimits& limits, const std::string& why,
-                       Case& data) {
+Truth ExpectOfReference(const Group& group, const mge_problem& problem, const MeasureLimits& limits, const std::string& why,
+                        Case& data) {
   std::string none = "no kernel is marked as the reference";
   for (const OwnedCandidate& offered : group.candidates.offered) {
     if (!(offered.attributes & MGE_KERNEL_REFERENCE)) continue;
-    absl::StatusOr<std::vector<Tensor>> results = ResultsOf(group, problem, offered, data.inputs, limits);
+    Truth truth = [&](std::span<const TrialInput> inputs) { return ResultsOf(group, problem, offered, inputs, limits); };
+    absl::StatusOr<std::vector<Tensor>> results = truth(data.timed.inputs);
     if (results.ok()) {
-      data.expected = *std::move(results);
+      data.timed.expected = *std::move(results);
       data.expected_of = offered.id;
-      return;
+      return truth;
     }
     data.unchecked_today |= IsOfThisDay(results.status());
     none = fmt::format("the reference kernel '{}' failed: {}", offered.id, TextOf(results.status()));
   }
   data.unchecked = fmt::format("its results were not checked: the host cannot compute them ({}), and {}", why, none);
+  return nullptr;
+}
+
+// A kernel that writes one value, whatever it reads, is right wherever that value is. So samples are added until what is
+// right for each output is not one value in all of them. `integers`: a kind that the operators accept.
+void AddWider(const Graph& graph, const Group& group, const Truth& truth, Integers integers, const StopControl* stop,
+              Case& data) {
+  const std::vector<Tensor>& first = data.timed.expected;
+  std::vector<bool> same(first.size(), true);
+  auto tells = [&](const std::vector<Tensor>& expected) {
+    bool news = false;
+    for (size_t i = 0; i < first.size(); ++i) {
+      if (expected[i].shape() != first[i].shape()) return false;
+      if (!same[i] || AgreesWithFirst(first[i], expected[i], ToleranceOf(data.ops, first[i].dtype(), 0))) continue;
+      same[i] = false;
+      news = true;
+    }
+    return news;
+  };
+  for (size_t i = 0; i < first.size(); ++i) same[i] = first[i].elements() != 0;
+  tells(first);
+  const std::vector<TrialInput>& inputs = data.timed.inputs;
+  auto varies = [](const TrialInput& in) { return !in.constant && in.tensor.elements() != 0; };
+  if (std::none_of(inputs.begin(), inputs.end(), varies)) return;
+  // What evaluators do not accept they refuse; kernels are not asked for that.
+  const bool may_refuse = data.expected_of.empty();
+  auto blind = [&] { return static_cast<size_t>(std::find(same.begin(), same.end(), true) - same.begin()); };
+  for (TrialFill fill : kWider) {
+    for (Integers kind : {fill.integers, integers}) {
+      if (blind() == same.size() || (stop && !stop->CheckStop().ok())) return;
+      // Only of predicates: kernels may differ in what they make of special values.
+      if (fill.special && first[blind()].dtype() != DType::kBool) break;
+      if (kind == Integers::kWide && !may_refuse) continue;
+      fill.integers = kind;
+      Sample sample;
+      absl::Status made = [&]() -> absl::Status {
+        MGE_ASSIGN_OR_RETURN(sample.inputs, MakeInputs(graph, group, fill));
+        MGE_ASSIGN_OR_RETURN(sample.expected, truth(sample.inputs));
+        return absl::OkStatus();
+      }();
+      data.unchecked_today |= IsOfThisDay(made);
+      if (!made.ok()) continue;
+      if (tells(sample.expected)) data.wider.push_back(std::move(sample));
+      break;
+    }
+  }
+  if (blind() == same.size()) return;
+  // Times are remembered for all weights.
+  data.unchecked_today |= std::any_of(inputs.begin(), inputs.end(), [](const TrialInput& in) { return in.constant; });
+  data.unchecked = fmt::format("its results were not checked: output {} is the same for all the data that was tried",
+                               blind());
 }
 
 Measurement MeasureOne(TrialBench& bench, const mge_problem& problem, const OwnedCandidate& offered, const Case& data,
@@ -173,23 +208,32 @@ Measurement MeasureOne(TrialBench& bench, const mge_problem& problem, const Owne
     m.fault = *std::move(large);
     return m;
   }
-  absl::StatusOr<std::shared_ptr<Trial>> trial = Trial::Create(bench, problem, candidate, data.inputs);
+  auto wrong_for = [&](std::string why) {
+    m.wrong = m.kept = true;
+    m.fault = std::move(why);
+    return m;
+  };
+  for (const Sample& sample : data.wider) {
+    absl::StatusOr<std::string> wrong = [&]() -> absl::StatusOr<std::string> {
+      MGE_ASSIGN_OR_RETURN(std::shared_ptr<Trial> trial, Trial::Create(bench, problem, candidate, sample.inputs));
+      MGE_RETURN_IF_ERROR(trial->Run().status());
+      return WhyWrong(*trial, sample, candidate, data);
+    }();
+    if (!wrong.ok()) return failed(wrong.status());
+    if (!wrong->empty()) return wrong_for(*std::move(wrong));
+  }
+  absl::StatusOr<std::shared_ptr<Trial>> trial = Trial::Create(bench, problem, candidate, data.timed.inputs);
   if (!trial.ok()) return failed(trial.status());
   double spent = 0, best = -1;
   for (int i = 0; i < kWarmRuns + kTimedRuns && (i == 0 || spent < limits.seconds * 1e6); ++i) {
     absl::StatusOr<double> us = (*trial)->Run();
     if (!us.ok()) return failed(us.status());
-    if (i == 0 && !data.expected.empty()) {
-      absl::StatusOr<std::string> wrong = WhyWrong(**trial, data.expected, candidate, data.ops);
+    if (i == 0) {
+      absl::StatusOr<std::string> wrong = WhyWrong(**trial, data.timed, candidate, data);
       if (!wrong.ok()) return failed(wrong.status());
-      if (!wrong->empty()) {
-        m.wrong = m.kept = true;
-        m.fault = fmt::format("wrong results: {}", *wrong);
-        if (!data.expected_of.empty()) m.fault += fmt::format(" (against kernel '{}')", data.expected_of);
-        return m;
-      }
+      if (!wrong->empty()) return wrong_for(*std::move(wrong));
+      (*trial)->Capture();
     }
-    if (i == 0) (*trial)->Capture();
     spent += *us;
     if (i >= kWarmRuns || best < 0) best = best < 0 || i == kWarmRuns ? *us : std::min(best, *us);
   }
@@ -213,12 +257,15 @@ absl::StatusOr<std::vector<Measurement>> MeasureCandidates(const Graph& graph, c
     random |= data.ops.back()->Is(kRandom);
     if (!data.ops.back()->eval) why = fmt::format("there is no evaluator of {}", graph.node(id).op);
   }
-  for (Integers integers : {Integers::kMixed, Integers::kOnes, Integers::kZeros}) {
-    MGE_ASSIGN_OR_RETURN(data.inputs, MakeInputs(graph, group, integers));
-    if (random || (integers == Integers::kMixed && !why.empty())) break;
-    absl::StatusOr<std::vector<Tensor>> expected = Expected(graph, group, data.inputs);
+  Truth truth = [&](std::span<const TrialInput> inputs) { return Expected(graph, group, inputs, limits.stop); };
+  TrialFill fill;
+  for (Integers kind : {Integers::kBits, Integers::kOnes, Integers::kZeros}) {
+    fill.integers = kind;
+    MGE_ASSIGN_OR_RETURN(data.timed.inputs, MakeInputs(graph, group, fill));
+    if (random || (kind == Integers::kBits && !why.empty())) break;
+    absl::StatusOr<std::vector<Tensor>> expected = truth(data.timed.inputs);
     if (expected.ok()) {
-      data.expected = *std::move(expected);
+      data.timed.expected = *std::move(expected);
       break;
     }
     why = TextOf(expected.status());
@@ -226,7 +273,8 @@ absl::StatusOr<std::vector<Measurement>> MeasureCandidates(const Graph& graph, c
     if (data.unchecked_today) break;  // too large for the evaluators; the candidates may still fit
   }
   mge_problem problem = ProblemOf(group, threads);
-  if (!random && data.expected.empty()) ExpectOfReference(group, problem, limits, why, data);
+  if (!random && data.timed.expected.empty()) truth = ExpectOfReference(group, problem, limits, why, data);
+  if (!data.timed.expected.empty()) AddWider(graph, group, truth, fill.integers, limits.stop, data);
   std::vector<Measurement> out;
   auto stopped = [&] { return limits.stop && !limits.stop->CheckStop().ok(); };
   for (int c : which) {

@@ -9,6 +9,7 @@
 
 #include "core/base/tensor.h"
 #include "core/graph/graph.h"
+#include "core/plugin/stop.h"
 
 namespace mge {
 
@@ -20,9 +21,11 @@ struct PassContext {
   // Called after every pass that changed something; for --dump and tests. May be empty.
   void (*trace)(void* self, std::string_view pass, int changes, const Graph& graph) = nullptr;
   void* trace_self = nullptr;
+  const StopControl* stop = nullptr;       // of the run that the graph is simplified for; nullable
   std::vector<int>* rewrite_counts = nullptr;  // gets the changes of each row of AllRewrites()
 
   bool Skips(std::string_view name) const;
+  absl::Status CheckStop() const { return stop ? stop->CheckStop() : absl::OkStatus(); }
 };
 
 struct Pass {

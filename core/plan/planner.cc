@@ -23,7 +23,8 @@ absl::Status Specialise(Planning& p) {
   }
   PassContext passes = {.allocator = &p.plan->device->host_allocator(),
                         .denied_bytes = &p.denied_bytes,
-                        .skip = p.context->skip};
+                        .skip = p.context->skip,
+                        .stop = p.stop};
   return RunPasses(p.graph, passes, &p.plan->pass_log);
 }
 

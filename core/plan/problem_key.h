@@ -12,7 +12,8 @@ namespace mge {
 
 struct ProblemKey {
   std::string choice;  // what a choice is a function of: problem, device class, the backend's set of candidates
-  // What measured times hold for: that, what was asked of candidates, the very build of the backend, and the driver.
+  // What measured times hold for: that, how results are checked, what was asked of candidates, the very build of the
+  // backend, and the driver.
   std::string timing;
   std::string text;    // in words: "Conv+Relu float32[1,3,8,8] float32[4,3,3,3] with 8 threads"
 };

@@ -128,7 +128,7 @@ absl::StatusOr<std::shared_ptr<const Plan>> Program::Make(std::span<const InputT
   MGE_RETURN_IF_ERROR(CheckInputs(inputs));
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<Plan> plan, BuildPlan(graph_, inputs, context_, stop, [this] { return Forget(); }));
   plan->pass_log.insert(plan->pass_log.begin(), pass_log_.begin(), pass_log_.end());
-  if (context_->on_plan) MGE_RETURN_IF_ERROR(context_->on_plan(*plan));
+  if (context_->on_plan) MGE_RETURN_IF_ERROR(context_->on_plan(*plan, stop));
   return plan;
 }
 

@@ -39,8 +39,8 @@ struct PlanContext {
   std::vector<std::string> skip;  // passes, rewrites and claims (BACKEND.NAME) to leave out
   int cache_size = 8;             // plans kept per program
   std::shared_ptr<SharedConstants> shared_constants;  // of plans that use the same devices; nullable
-  // Called once for every new plan; may set plan.attachment.
-  std::function<absl::Status(Plan&)> on_plan;
+  // Called once for every new plan; may set plan.attachment. With what PlanFor() was given to stop it.
+  std::function<absl::Status(Plan&, const StopControl*)> on_plan;
 };
 
 // Whether the device has queues, and so memory of its own.

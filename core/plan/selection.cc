@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/selection.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/env/config_file.h"
+#include "core/plan/file_lock.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -34,6 +41,16 @@ std::string Comment(std::string_view text) {
   std::string out(text);
   std::replace_if(out.begin(), out.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
   return out;
+}
+
+// What a file holds that select.freeze adds to: ids by key; nothing where there is none yet.
+absl::StatusOr<std::map<std::string, std::string>> KernelsIn(const std::string& path) {
+  std::error_code none;
+  if (std::filesystem::file_size(path, none) == 0 || none) return std::map<std::string, std::string>();
+  absl::StatusOr<std::shared_ptr<const FrozenSelection>> before = FrozenSelection::Read(path);
+  if (before.ok()) return (*before)->kernels();
+  return Fail(errors::kConfigFile, fmt::format("'{}' is there and holds something else, which is not written over", path),
+              {.what = PartsOf(before.status()).what, .where = "select.freeze", .fix = "name another file, or remove this one"});
 }
 
 }  // namespace
@@ -80,30 +97,54 @@ std::string_view FrozenSelection::Find(const std::string& key) const {
   return at == kernels_.end() ? std::string_view() : std::string_view(at->second);
 }
 
-SelectionRecorder::SelectionRecorder(std::string path, const FrozenSelection* before) : path_(std::move(path)) {
-  if (!before) return;
-  for (const auto& [key, id] : before->kernels()) entries_[key] = {id, "chosen by an earlier process"};
+absl::StatusOr<std::shared_ptr<SelectionRecorder>> SelectionRecorder::Create(std::string path) {
+  MGE_RETURN_IF_ERROR(KernelsIn(path).status());
+  return std::shared_ptr<SelectionRecorder>(new SelectionRecorder(std::move(path)));
 }
 
 void SelectionRecorder::Note(const std::string& key, std::string id, std::string_view text, std::string_view why) {
   std::lock_guard lock(mutex_);
   Entry entry = {std::move(id), fmt::format("{}: {}", Comment(text), Comment(why))};
-  Entry& mine = entries_[key];
-  changed_ |= mine.id != entry.id;
+  std::optional<Entry>& mine = noted_[key];
+  changed_ |= !mine || mine->id != entry.id;
   mine = std::move(entry);
 }
 
 void SelectionRecorder::Forget(const std::string& key) {
   std::lock_guard lock(mutex_);
-  changed_ |= entries_.erase(key) != 0;
+  auto [at, added] = noted_.try_emplace(key);
+  changed_ |= added || at->second;
+  at->second.reset();
 }
 
-absl::Status SelectionRecorder::Flush() {
+absl::Status SelectionRecorder::Flush(const StopControl* stop) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!changed_) return absl::OkStatus();
+  }
+  // The directory is locked, for the file itself is replaced.
+  std::string directory = std::filesystem::path(path_).parent_path();
+  if (directory.empty()) directory = ".";
+  const Fd file_lock(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!file_lock.valid()) {
+    return Fail(errors::kFileWrite, fmt::format("cannot write '{}'", path_),
+                {.what = fmt::format("'{}': {}", directory, std::generic_category().message(errno))});
+  }
+  MGE_RETURN_IF_ERROR(LockFile(file_lock, directory, stop));
+  MGE_ASSIGN_OR_RETURN(auto kernels, KernelsIn(path_));
   std::lock_guard lock(mutex_);
-  if (!changed_) return absl::OkStatus();
+  std::map<std::string, Entry> entries;
+  for (auto& [key, id] : kernels) entries[key] = {std::move(id), "chosen by another process, or before"};
+  for (const auto& [key, entry] : noted_) {
+    if (entry) {
+      entries[key] = *entry;
+    } else {
+      entries.erase(key);
+    }
+  }
   std::string text = fmt::format("# The kernels that were chosen, one for each problem. Used by select.frozen.\n"
-                                 "format = \"{}\"\ncount = {}\n\n[kernels]\n", kFormat, entries_.size());
-  for (const auto& [key, entry] : entries_) text += fmt::format("# {}\n{} = {}\n", entry.comment, key, TomlString(entry.id));
+                                 "format = \"{}\"\ncount = {}\n\n[kernels]\n", kFormat, entries.size());
+  for (const auto& [key, entry] : entries) text += fmt::format("# {}\n{} = {}\n", entry.comment, key, TomlString(entry.id));
   MGE_RETURN_IF_ERROR(WriteFileAtomically(path_, AsBytes(text)));
   changed_ = false;
   return absl::OkStatus();

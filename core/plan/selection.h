@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -32,25 +33,29 @@ class FrozenSelection {
   std::map<std::string, std::string> kernels_;
 };
 
-// Collects what sessions choose, and writes it all to one file. Thread-safe.
+// Collects what sessions choose, and writes it all to one file. Processes that write to one file at a time lose nothing.
+// Thread-safe.
 class SelectionRecorder {
  public:
-  // `before` (nullable): what the file holds. It stays but where something else is chosen.
-  SelectionRecorder(std::string path, const FrozenSelection* before);
+  // kConfigFile where the file holds something else, which is not written over.
+  static absl::StatusOr<std::shared_ptr<SelectionRecorder>> Create(std::string path);
   // `text` and `why` become a comment.
   void Note(const std::string& key, std::string id, std::string_view text, std::string_view why);
   // Nothing is to be written for this problem, whatever was before.
   void Forget(const std::string& key);
-  // Writes the file whole, the first time and when something was noted since. kFileWrite.
-  absl::Status Flush();
+  // Writes the file whole, the first time and when something was noted since: what it holds stays but where something else
+  // was noted. Waits while another process does that, until `stop` (nullable) says otherwise. kFileWrite, kConfigFile.
+  absl::Status Flush(const StopControl* stop);
 
  private:
   struct Entry {
     std::string id, comment;
   };
+  explicit SelectionRecorder(std::string path) : path_(std::move(path)) {}
+
   const std::string path_;
-  std::mutex mutex_;
-  std::map<std::string, Entry> entries_;
+  std::mutex mutex_;  // not held while another process is waited for
+  std::map<std::string, std::optional<Entry>> noted_;  // nullopt: forgotten
   bool changed_ = true;
 };
 

@@ -25,6 +25,27 @@ double AsDouble(T v) {
   return static_cast<double>(v);
 }
 
+// The first element that does not agree; their number if there is none. `got` gives each of its elements.
+template <typename T, typename Got>
+size_t FirstDifference(Got got, std::span<const T> expected, double tolerance) {
+  double squares = 0;
+  size_t finite = 0;
+  for (T v : expected) {
+    if (double x = AsDouble(v); std::isfinite(x)) {
+      squares += x * x;
+      ++finite;
+    }
+  }
+  const double typical = finite ? std::sqrt(squares / static_cast<double>(finite)) : 0;
+  size_t i = 0;
+  for (; i < expected.size(); ++i) {
+    double x = AsDouble(got(i)), y = AsDouble(expected[i]);
+    bool same = x == y || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= tolerance * (std::abs(y) + typical);
+    if (!same) break;
+  }
+  return i;
+}
+
 }  // namespace
 
 double ToleranceOf(std::span<const OpDef* const> ops, DType dtype, uint64_t attributes) {
@@ -45,25 +66,21 @@ std::string WhyDifferent(const Tensor& got, const Tensor& expected, double toler
   DispatchFixedSize(expected.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     auto a = got.Data<T>(), b = expected.Data<T>();
-    double squares = 0;
-    size_t finite = 0;
-    for (T v : b) {
-      if (double x = AsDouble(v); std::isfinite(x)) {
-        squares += x * x;
-        ++finite;
-      }
-    }
-    const double typical = finite ? std::sqrt(squares / static_cast<double>(finite)) : 0;
-    for (size_t i = 0; i < a.size(); ++i) {
-      double x = AsDouble(a[i]), y = AsDouble(b[i]);
-      bool same = x == y || (std::isnan(x) && std::isnan(y)) ||
-                  std::abs(x - y) <= tolerance * (std::abs(y) + typical);
-      if (same) continue;
-      why = fmt::format("element {} is {}, expected {} (within {:g} of it)", i, x, y, tolerance);
-      return;
-    }
+    size_t i = FirstDifference<T>([&](size_t k) { return a[k]; }, b, tolerance);
+    if (i == b.size()) return;
+    why = fmt::format("element {} is {}, expected {} (within {:g} of it)", i, AsDouble(a[i]), AsDouble(b[i]), tolerance);
   });
   return why;
+}
+
+bool AgreesWithFirst(const Tensor& got, const Tensor& expected, double tolerance) {
+  bool agrees = true;
+  DispatchFixedSize(expected.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T first = got.Data<T>()[0];
+    agrees = FirstDifference<T>([&](size_t) { return first; }, expected.Data<T>(), tolerance) == expected.Data<T>().size();
+  });
+  return agrees;
 }
 
 }  // namespace mge

@@ -17,4 +17,7 @@ double ToleranceOf(std::span<const OpDef* const> ops, DType dtype, uint64_t attr
 // "" if the tensors agree, else the first element that does not. Integers, bools and not-a-numbers must be equal.
 std::string WhyDifferent(const Tensor& got, const Tensor& expected, double tolerance);
 
+// Whether a tensor that is the first element of `got` throughout would agree. `got` has one, and the type of `expected`.
+bool AgreesWithFirst(const Tensor& got, const Tensor& expected, double tolerance);
+
 }  // namespace mge

@@ -2,10 +2,8 @@
 #include "core/plan/tuning_cache.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +17,7 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/shape.h"
+#include "core/plan/file_lock.h"
 #include "fmt/format.h"
 
 #define XXH_INLINE_ALL
@@ -29,7 +28,6 @@ namespace {
 
 constexpr std::string_view kHead = "mge.tuning/2";
 constexpr int64_t kMostBytes = int64_t{1} << 20;
-constexpr int kLockTries = 100;  // of a tenth of a second
 
 // One line, no tabs.
 std::string OneLine(std::string_view text) {
@@ -51,7 +49,7 @@ std::string Reason(int error) { return std::generic_category().message(error); }
 
 // Held while a record is read, merged and written. The file stays: removing it would let two processes hold "the" lock.
 // Nothing is ever read from it or written to it, so that the right to read is enough where another user has made it.
-absl::StatusOr<Fd> LockDirectory(const std::string& directory) {
+absl::StatusOr<Fd> LockDirectory(const std::string& directory, const StopControl* stop) {
   const std::string path = fmt::format("{}/lock", directory);
   auto fail = [&](std::string what, std::string fix) {
     return Fail(errors::kFileWrite, fmt::format("cannot lock '{}'", path), {.what = std::move(what), .fix = std::move(fix)});
@@ -72,16 +70,8 @@ absl::StatusOr<Fd> LockDirectory(const std::string& directory) {
   if (fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode)) {
     return fail(fmt::format("'{}' is no regular file", path), "remove it");
   }
-  for (int i = 0; i < kLockTries; ++i) {
-    if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
-    if (errno != EWOULDBLOCK && errno != EINTR) {
-      return fail(fmt::format("'{}': {}", path, Reason(errno)), "keep it on a file system that has locks");
-    }
-    timespec pause = {0, 100'000'000};
-    nanosleep(&pause, nullptr);
-  }
-  return fail(fmt::format("another process has held '{}' for {} s", path, kLockTries / 10),
-              fmt::format("see which does: fuser '{}'", path));
+  MGE_RETURN_IF_ERROR(LockFile(fd, path, stop));
+  return fd;
 }
 
 // Puts a file under that name, whole. What has the name gives way to it even if it is a link, which others may have laid
@@ -200,27 +190,38 @@ std::optional<TuningRecord> TuningCache::Find(const std::string& key) {
   return record;
 }
 
-absl::Status TuningCache::Write(const std::string& key, const TuningRecord& record) {
+absl::Status TuningCache::Write(const StopControl* stop) {
   std::error_code ec;
   std::filesystem::create_directories(directory_, ec);
   if (ec) {
     return Fail(errors::kFileWrite, fmt::format("cannot make '{}'", directory_), {.what = ec.message()});
   }
-  MGE_ASSIGN_OR_RETURN(Fd lock, LockDirectory(directory_));
-  TuningRecord merged;
-  if (std::optional<TuningRecord> there = Read(key)) merged = *std::move(there);
-  merged.Merge(record);
-  records_[key].Merge(merged);
-  return Publish(directory_, PathOf(key), TuningText(key, merged));
+  MGE_ASSIGN_OR_RETURN(Fd file_lock, LockDirectory(directory_, stop));
+  std::lock_guard lock(mutex_);
+  while (!unwritten_.empty()) {
+    const auto& [key, record] = *unwritten_.begin();
+    TuningRecord merged;
+    if (std::optional<TuningRecord> there = Read(key)) merged = *std::move(there);
+    merged.Merge(record);
+    records_[key].Merge(merged);
+    MGE_RETURN_IF_ERROR(Publish(directory_, PathOf(key), TuningText(key, merged)));
+    unwritten_.erase(unwritten_.begin());
+  }
+  return absl::OkStatus();
 }
 
-void TuningCache::Add(const std::string& key, const TuningRecord& record) {
+void TuningCache::Add(const std::string& key, const TuningRecord& record, const StopControl* stop) {
+  {
+    std::lock_guard lock(mutex_);
+    records_[key].Merge(record);
+    if (!writable_) return;
+    unwritten_[key].Merge(record);
+  }
+  absl::Status written = Write(stop);
+  if (written.ok() || (stop && !stop->CheckStop().ok())) return;
   std::lock_guard lock(mutex_);
-  records_[key].Merge(record);
-  if (!writable_) return;
-  absl::Status written = Write(key, record);
-  if (written.ok()) return;
-  writable_ = false;
+  unwritten_.clear();
+  if (!std::exchange(writable_, false)) return;
   const ErrorParts parts = PartsOf(written);
   logger_.Warning("the directory of measured times, '{}', is read but not written any more: {}; {}, or name another one in "
                   "select.cache_dir",

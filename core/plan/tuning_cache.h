@@ -13,6 +13,7 @@
 
 #include "core/base/log.h"
 #include "core/base/status.h"
+#include "core/plugin/stop.h"
 
 namespace mge {
 
@@ -44,7 +45,9 @@ class TuningCache {
   TuningCache& operator=(const TuningCache&) = delete;
 
   std::optional<TuningRecord> Find(const std::string& key);
-  void Add(const std::string& key, const TuningRecord& record);
+  // Waits while another process writes, until `stop` (nullable) says that nobody waits any more: what was not written then is
+  // written by the next call. Others find what is known meanwhile.
+  void Add(const std::string& key, const TuningRecord& record, const StopControl* stop = nullptr);
 
   const std::string& directory() const { return directory_; }
   bool writable();  // false without a directory, and once a write has failed
@@ -52,13 +55,13 @@ class TuningCache {
  private:
   std::string PathOf(const std::string& key) const { return directory_ + "/" + key + ".tuning"; }
   std::optional<TuningRecord> Read(const std::string& key);  // of the file
-  absl::Status Write(const std::string& key, const TuningRecord& record);
+  absl::Status Write(const StopControl* stop);                // what is unwritten
 
   const std::string directory_;
   Logger logger_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // not held while another process is waited for
   bool writable_;
-  std::map<std::string, TuningRecord> records_;
+  std::map<std::string, TuningRecord> records_, unwritten_;
   std::set<std::string> damaged_;  // keys of the files that were reported
 };
 

@@ -107,13 +107,18 @@ uint64_t NodeSeed(const Node& node, uint64_t fallback) {
 
 absl::StatusOr<std::vector<HostValue>> Evaluate(const Node& node, std::span<const HostValue> inputs,
                                                 HostAllocator& allocator) {
+  return Evaluate(node, inputs, allocator, nullptr);
+}
+
+absl::StatusOr<std::vector<HostValue>> Evaluate(const Node& node, std::span<const HostValue> inputs,
+                                                HostAllocator& allocator, const StopCheck& stop) {
   if (inputs.size() != node.inputs.size()) {
     return Fail(errors::kInternal, fmt::format("{} values were given for {} inputs", inputs.size(),
                                                node.inputs.size()), {.where = NodePlace(node)});
   }
   std::vector<const HostValue*> pointers;
   for (size_t i = 0; i < inputs.size(); ++i) pointers.push_back(node.inputs[i] == kNone ? nullptr : &inputs[i]);
-  HostEvalContext context(node, std::move(pointers), allocator, NodeSeed(node, 0));
+  HostEvalContext context(node, std::move(pointers), allocator, stop, NodeSeed(node, 0));
   return context.Run();
 }
 

@@ -5,6 +5,7 @@
 #include <deque>
 #include <vector>
 
+#include "core/ops/interpreter.h"
 #include "core/ops/op.h"
 
 namespace mge {
@@ -14,11 +15,12 @@ namespace mge {
 // themselves.
 absl::Status CheckInputs(const Node& node, const OpDef& def, const std::vector<const HostValue*>& inputs);
 
-// Inputs are borrowed; outputs are collected and moved out by TakeOutputs().
+// Inputs and `stop` are borrowed; Run() moves the outputs out.
 class HostEvalContext : public EvalContext {
  public:
-  HostEvalContext(const Node& node, std::vector<const HostValue*> inputs, HostAllocator& allocator, uint64_t seed)
-      : node_(node), inputs_(std::move(inputs)), allocator_(allocator), seed_(seed),
+  HostEvalContext(const Node& node, std::vector<const HostValue*> inputs, HostAllocator& allocator, const StopCheck& stop,
+                  uint64_t seed)
+      : node_(node), inputs_(std::move(inputs)), allocator_(allocator), stop_(stop), seed_(seed),
         outputs_(node.outputs.size()), set_(node.outputs.size(), 0) {}
 
   const Node& node() const override { return node_; }
@@ -27,7 +29,7 @@ class HostEvalContext : public EvalContext {
   absl::StatusOr<Tensor*> Output(int i, DType dtype, Shape shape) override;
   absl::Status SetOutput(int i, HostValue value) override;
   absl::StatusOr<std::vector<HostValue>> RunBody(const Graph& body, std::vector<HostValue> inputs) override;
-  absl::Status CheckStop() override { return absl::OkStatus(); }
+  absl::Status CheckStop() override { return stop_ ? stop_() : absl::OkStatus(); }
   uint64_t seed() override { return seed_; }
   HostAllocator& allocator() override { return allocator_; }
 
@@ -38,6 +40,7 @@ class HostEvalContext : public EvalContext {
   const Node& node_;
   std::vector<const HostValue*> inputs_;
   HostAllocator& allocator_;
+  const StopCheck& stop_;
   uint64_t seed_;
   std::vector<HostValue> outputs_;
   std::vector<char> set_;

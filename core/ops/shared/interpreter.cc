@@ -22,15 +22,13 @@ class Interpreter::Context : public HostEvalContext {
  public:
   Context(Interpreter& owner, const Graph& graph, const Node& node, std::vector<const HostValue*> inputs,
           const std::vector<HostValue>& values)
-      : HostEvalContext(node, std::move(inputs), owner.allocator_,
+      : HostEvalContext(node, std::move(inputs), owner.allocator_, owner.stop_,
                         NodeSeed(node, owner.seed_ + 0x9e3779b97f4a7c15u * ++owner.random_nodes_run_)),
         owner_(owner), graph_(graph), values_(values) {}
 
   TensorType output_type(int i) const override {
     return has_output(i) ? graph_.value(node().outputs[i]).type : TensorType{};
   }
-
-  absl::Status CheckStop() override { return owner_.stop_ ? owner_.stop_() : absl::OkStatus(); }
 
   absl::StatusOr<std::vector<HostValue>> RunBody(const Graph& body, std::vector<HostValue> inputs) override {
     for (ValueId v : CapturesOf(node(), body)) inputs.push_back(values_[v]);

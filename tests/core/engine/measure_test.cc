@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timing where the host cannot compute what the kernels should: against the backend's own reference, or marked as unchecked.
+// Timing where the host cannot compute what the kernels should: against the backend's own reference, or marked as unchecked;
+// and where it would compute for too long.
+#include <chrono>
+
 #include "tests/core/engine/tuner_test.h"
 
 namespace mge {
@@ -18,6 +21,12 @@ class Unchecked : public testing::Test {
  protected:
   // The settings' plan of Relu, whose evaluator is `eval`.
   std::shared_ptr<const Plan> PlanOf(Host& host, EvalFn eval) {
+    const InputType type = {.dtype = DType::kF32, .shape = {64}};
+    auto plan = SessionOf(host, eval)->PlanFor({&type, 1});
+    EXPECT_TRUE(plan.ok()) << FormatError(plan.status());
+    return *plan;
+  }
+  std::shared_ptr<Session> SessionOf(Host& host, EvalFn eval) {
     onnx::Model model;
     model.graph = *ParseGraphText("input x : float32[?]\ny = Relu(x)\noutput y\n");
     EXPECT_TRUE(BindNode(model.graph, 0).ok());
@@ -26,11 +35,8 @@ class Unchecked : public testing::Test {
     model.graph.node(0).def = &def_;
     auto session = Session::Create(host.runtime, std::move(model), {.device = "tuner0"});
     EXPECT_TRUE(session.ok()) << FormatError(session.status());
-    const InputType type = {.dtype = DType::kF32, .shape = {64}};
-    auto plan = (*session)->PlanFor({&type, 1});
-    EXPECT_TRUE(plan.ok()) << FormatError(plan.status());
     sessions_.push_back(*session);
-    return *plan;
+    return *session;
   }
   std::vector<Assignment> Caching() const {
     return {Set("select.strategy", "profile"), Set("MGE_FASTRUN_CACHE_TYPE", "file"),
@@ -90,6 +96,27 @@ TEST_F(Unchecked, WhatMemoryAloneForbadeIsNotRemembered) {
   host.record() = {};
   EXPECT_THAT(PlanOf(host, HasNoMemory)->units[0].reason, HasSubstr("were not checked"));
   EXPECT_THAT(folder_.Files(".tuning"), IsEmpty());
+}
+
+// Computes for as long as it may, but no longer than a test should take.
+absl::Status NeverEnds(EvalContext& ctx) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (std::chrono::steady_clock::now() < end) MGE_RETURN_IF_ERROR(ctx.CheckStop());
+  return Fail(errors::kInternal, "nobody stopped it");
+}
+
+TEST_F(Unchecked, AnEvaluatorThatComputesForTooLongIsStopped) {
+  Host host({Set("select.strategy", "profile")});
+  host.record() = {};
+  std::vector<HostValue> in(1), out(1);
+  in[0].tensor = *Tensor::Create(DType::kF32, {64});
+  std::memset(in[0].tensor.mutable_data(), 0, 256);
+  RunControl control;
+  control.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+  const absl::Status status = SessionOf(host, NeverEnds)->Run(in, out, control);
+  EXPECT_EQ(ErrorId(status), errors::kTimeout.id);
+  EXPECT_THAT(FormatError(status), HasSubstr("timing the kernels of"));
+  EXPECT_EQ(host.record().launches, 0);
 }
 
 }  // namespace

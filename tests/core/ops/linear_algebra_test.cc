@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
+#include "core/ops/interpreter.h"
 #include "tests/core/ops/ops_test_util.h"
 
 namespace mge {
@@ -28,6 +31,27 @@ TEST(MatMul, NamesTheShapesThatDoNotFit) {
   EXPECT_THAT(RunOp("MatMul", {kA, kA}), HasSubstr("[2,3] and [2,3] cannot be multiplied"));
   EXPECT_THAT(RunOp("MatMul", {"float32[]<1>", kA}), HasSubstr("scalar"));
   EXPECT_THAT(RunOp("MatMul", {"float32[2,1,1]<1>", "float32[3,1,1]<1>"}), HasSubstr("cannot be broadcast"));
+}
+
+TEST(Products, AskWhetherToStopForEachRow) {
+  constexpr int64_t kRows = 100;
+  for (const char* op : {"MatMul", "Gemm", "MatMulInteger"}) {
+    const std::string type = std::string_view(op) == "MatMulInteger" ? "uint8" : "float32";
+    auto graph = ParseGraphText("input a : " + type + "[100,4]\ninput b : " + type + "[4,4]\ny = " + op +
+                                "(a, b)\noutput y\n");
+    ASSERT_TRUE(graph.ok() && BindNode(*graph, 0).ok());
+    int64_t asked = 0;
+    std::vector<HostValue> inputs(2);
+    for (size_t i : {0, 1}) {
+      const TensorType& t = graph->value(graph->inputs()[i]).type;
+      inputs[i].tensor = *Tensor::Create(t.dtype, t.dims);
+      std::memset(inputs[i].tensor.mutable_data(), 0, inputs[i].tensor.bytes());
+    }
+    StopCheck stop = [&] { return ++asked == kRows ? Fail(errors::kCancelled, "enough") : absl::OkStatus(); };
+    auto results = Evaluate(graph->node(0), inputs, UnlimitedHostAllocator(), stop);
+    EXPECT_EQ(ErrorId(results.status()), errors::kCancelled.id) << op;
+    EXPECT_EQ(asked, kRows) << op;
+  }
 }
 
 TEST(MatMulInteger, SubtractsZeroPoints) {

@@ -88,5 +88,15 @@ TEST(Passes, SkippedNamesMustExist) {
   EXPECT_THAT(FormatError(wrong), HasSubstr("fold_constants"));
 }
 
+TEST(Passes, FoldingEndsWithTheRunThatItIsFor) {
+  constexpr char kProduct[] = "const a = float32[4,4]<1>\nconst b = float32[4,4]<2>\ny = MatMul(a, b)\noutput y\n";
+  StopControl stop;
+  stop.cancel = kStopAsked;
+  auto graph = ParseGraphText(kProduct);
+  ASSERT_TRUE(graph.ok());
+  const PassContext context = {.allocator = &UnlimitedHostAllocator(), .stop = &stop};
+  EXPECT_EQ(ErrorId(RunPasses(*graph, context, nullptr)), errors::kCancelled.id);
+}
+
 }  // namespace
 }  // namespace mge

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/tuning_cache.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <grp.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "core/base/errors.h"
+#include "core/base/file.h"
 #include "fmt/format.h"
 
 #define XXH_INLINE_ALL
@@ -110,6 +114,29 @@ TEST(TuningCache, ProcessesThatAddAtOnceLoseNothing) {
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) files += entry.is_regular_file();
   EXPECT_EQ(files, 2);  // the entry and the lock
+  std::filesystem::remove_all(directory);
+}
+
+TEST(TuningCache, WaitsForAnotherProcessNoLongerThanItsRunMayTakeAndWritesLater) {
+  std::string directory = testing::TempDir() + "mge_tuning_XXXXXX";
+  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  constexpr char kLater[] = "a123456789abcdef0123456789abcdef";
+  Fd held(open(fmt::format("{}/lock", directory).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  ASSERT_EQ(flock(held.get(), LOCK_EX), 0);
+  TuningCache cache(directory);
+  StopControl stop;
+  std::thread adding([&] { cache.Add(kKey, Sample(), &stop); });
+  while (!cache.Find(kKey)) std::this_thread::yield();  // which others see while it waits
+  EXPECT_FALSE(cache.Find(kLater).has_value());
+  EXPECT_FALSE(TuningCache(directory).Find(kKey).has_value());
+  stop.cancel = kStopAsked;
+  adding.join();
+  EXPECT_TRUE(cache.writable());
+  held = Fd();
+  cache.Add(kLater, Sample());
+  TuningCache again(directory);
+  EXPECT_TRUE(again.Find(kKey).has_value());
+  EXPECT_TRUE(again.Find(kLater).has_value());
   std::filesystem::remove_all(directory);
 }
 
