@@ -70,6 +70,29 @@ TEST_P(DeviceMemoryLimit, DoesNotCountTwiceWhatPlansOfASessionShare) {
 INSTANTIATE_TEST_SUITE_P(Pools, DeviceMemoryLimit, testing::Values("naive", "round", "unpooled", "growing"),
                          [](const auto& info) { return info.param; });
 
+TEST(DeviceMemoryLimitBesideOthers, IsNamedWithThePlanWhereTheConstantsFindNoPlace) {
+  // Odd limits: what two plans need and what the pool takes for them, in whole granules, differ.
+  int refused = 0;
+  for (uint64_t limit = 200001; limit < 1200000; limit += 66667) {
+    auto run = [](uint64_t bytes) {
+      auto runtime = NewRuntime({{"virtual.devices", "1"}, {"memory.limit", "virtual0=" + std::to_string(bytes)}});
+      auto first = Load(runtime, kModel, "virtual0"), second = Load(runtime, kModel, "virtual0");
+      absl::Status status = RunBatch(**first, 7);
+      return status.ok() ? RunBatch(**second, 7) : status;
+    };
+    absl::Status status = run(limit);
+    if (status.ok()) continue;
+    ++refused;
+    EXPECT_THAT(FormatError(status), testing::AllOf(testing::HasSubstr("E0602"), testing::HasSubstr("the planned peak is "),
+                                                    testing::HasSubstr("the largest are ")));
+    std::smatch match;
+    const std::string fix = PartsOf(status).fix;
+    ASSERT_TRUE(std::regex_search(fix, match, std::regex("virtual0=([0-9]+)"))) << fix;
+    EXPECT_GT(std::stoull(match[1]), limit) << FormatError(status);
+  }
+  EXPECT_GT(refused, 0);
+}
+
 TEST(TimingOfKernels, TakesItsShareOfTheHostsMemoryWithinTheLimit) {
   constexpr char kLarge[] = "input x : float32[N,256]\nconst w = float32[256,512]<0.5>\ny = MatMul(x, w)\noutput y\n";
   auto plan = [&](const std::string& limit) {
