@@ -71,15 +71,17 @@ INSTANTIATE_TEST_SUITE_P(Pools, DeviceMemoryLimit, testing::Values("naive", "rou
                          [](const auto& info) { return info.param; });
 
 TEST(DeviceMemoryLimitBesideOthers, IsNamedWithThePlanWhereTheConstantsFindNoPlace) {
-  // Odd limits: what two plans need and what the pool takes for them, in whole granules, differ.
-  int refused = 0;
-  for (uint64_t limit = 200001; limit < 1200000; limit += 66667) {
-    auto run = [](uint64_t bytes) {
-      auto runtime = NewRuntime({{"virtual.devices", "1"}, {"memory.limit", "virtual0=" + std::to_string(bytes)}});
-      auto first = Load(runtime, kModel, "virtual0"), second = Load(runtime, kModel, "virtual0");
-      absl::Status status = RunBatch(**first, 7);
-      return status.ok() ? RunBatch(**second, 7) : status;
-    };
+  // What two plans need and what the pool takes for them, in whole granules, differ: of some limits that is seen in time, of
+  // others when the second one's constants come.
+  constexpr char kLarge[] = "input x : float32[N,512]\nconst w = float32[512,787]<0.5>\ny = MatMul(x, w)\noutput y\n";
+  auto run = [&](uint64_t limit) {
+    auto runtime = NewRuntime({{"virtual.devices", "1"}, {"memory.limit", "virtual0=" + std::to_string(limit)}});
+    auto first = Load(runtime, kLarge, "virtual0"), second = Load(runtime, kLarge, "virtual0");
+    absl::Status status = ResultsOf(**first, {Numbers({1, 512})}).status();
+    return status.ok() ? ResultsOf(**second, {Numbers({1, 512})}).status() : status;
+  };
+  int refused = 0, late = 0;
+  for (uint64_t limit = 3200001; limit < 3300000; limit += 5001) {
     absl::Status status = run(limit);
     if (status.ok()) continue;
     ++refused;
@@ -88,9 +90,15 @@ TEST(DeviceMemoryLimitBesideOthers, IsNamedWithThePlanWhereTheConstantsFindNoPla
     std::smatch match;
     const std::string fix = PartsOf(status).fix;
     ASSERT_TRUE(std::regex_search(fix, match, std::regex("virtual0=([0-9]+)"))) << fix;
-    EXPECT_GT(std::stoull(match[1]), limit) << FormatError(status);
+    const uint64_t named = std::stoull(match[1]);
+    EXPECT_GT(named, limit) << FormatError(status);
+    if (fix.find("a limit that fits is ") == std::string::npos) continue;
+    ++late;
+    absl::Status again = run(named);
+    EXPECT_TRUE(again.ok()) << FormatError(status) << FormatError(again);
   }
-  EXPECT_GT(refused, 0);
+  EXPECT_GT(refused, late);
+  EXPECT_GT(late, 0);
 }
 
 TEST(TimingOfKernels, TakesItsShareOfTheHostsMemoryWithinTheLimit) {
