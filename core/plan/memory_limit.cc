@@ -211,8 +211,8 @@ absl::Status NamePlan(absl::Status over, const Plan& plan, const Budget& budget,
   // What could be given back has been; the plan's constants are among the rest.
   const uint64_t charged = budget.in_use(), held = charged - std::min(taken, charged);
   return RunDoesNotFit(budget, PeakText(*need, {need->device, budget.limit(), true}, held),
-                       fmt::format("the smallest limit that fits is {}={}; or run it on fewer threads at a time", budget.owner(),
-                                   held + need->arena + need->outputs));
+                       fmt::format("the smallest limit that fits is {}={}; or run it on fewer threads at a time",
+                                   budget.owner(), held + need->arena + need->outputs));
 }
 
 absl::Status NameLate(absl::Status over, const Plan& plan, const Budget& budget, uint64_t bytes) {
@@ -220,8 +220,8 @@ absl::Status NameLate(absl::Status over, const Plan& plan, const Budget& budget,
   if (!need) return over;
   const uint64_t held = budget.in_use();
   return RunDoesNotFit(budget,
-                       fmt::format("{} bytes are asked for by a step whose memory is not planned, since only its run tells how much it "
-                                   "takes; {}",
+                       fmt::format("{} bytes are asked for by a step whose memory is not planned, since only its run tells "
+                                   "how much it takes; {}",
                                    bytes, PeakText(*need, {need->device, budget.limit(), true}, held)),
                        fmt::format("the smallest limit with which it goes on is {}={}; or take a smaller batch", budget.owner(),
                                    held + bytes));

@@ -11,8 +11,8 @@
 namespace mge {
 namespace {
 
-// Up to this size kernels are asked for whatever the limit: the refusal of the whole plan then tells its exact peak. Beyond, the
-// tables that a backend may make for its answer are a burden.
+// Up to this size kernels are asked for whatever the limit: the refusal of the whole plan then tells its exact peak. Beyond,
+// the tables that a backend may make for its answer are a burden.
 constexpr uint64_t kPlannedAnyway = 64 << 20;
 
 bool HasStaticSize(const Value& v) { return v.kind == ValueKind::kTensor && v.type.IsStatic(); }
@@ -23,8 +23,9 @@ absl::StatusOr<uint64_t> BytesOf(const Value& v, const std::string& place) {
   absl::StatusOr<int64_t> bytes = NumBytes(v.type.dtype, v.type.dims);
   if (bytes.ok()) return static_cast<uint64_t>(*bytes);
   return Fail(errors::kInvalidTensor, "a tensor is larger than any can be",
-              {.what = fmt::format("'{}' is {}; its dimensions that are not 0, and the bytes of an element, must multiply to less than 2^63", v.name,
-                                   v.type.ToString()),
+              {.what = fmt::format("'{}' is {}; its dimensions that are not 0, and the bytes of an element, must multiply to "
+                                   "less than 2^63",
+                                   v.name, v.type.ToString()),
                .where = place,
                .fix = "look for the node that makes such a shape, or take smaller inputs"});
 }

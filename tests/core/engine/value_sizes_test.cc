@@ -41,8 +41,8 @@ TEST(ValueSizes, AnEmptyTensorOverflowsByItsOtherDimensions) {
   absl::Status status = PlanFor(host, "input x : float32[1]\nconst s = int64[3]<1099511627776, 0, 1099511627776>\n"
                                       "e = Expand(x, s)\ny = Relu(e)\noutput y\n", {{1}});
   EXPECT_THAT(FormatError(status), AllOf(HasSubstr("E0305"), HasSubstr("float32[1099511627776,0,1099511627776]")));
-  EXPECT_TRUE(PlanFor(host, "input x : float32[1]\nconst s = int64[2]<1099511627776, 0>\ne = Expand(x, s)\ny = Relu(e)\noutput y\n",
-                      {{1}}).ok());
+  EXPECT_TRUE(PlanFor(host, "input x : float32[1]\nconst s = int64[2]<1099511627776, 0>\n"
+                            "e = Expand(x, s)\ny = Relu(e)\noutput y\n", {{1}}).ok());
 }
 
 TEST(ValueSizes, WhatOverflowsInABranchThatIsNotTakenHarmsNobody) {
@@ -80,7 +80,8 @@ output b
   EXPECT_TRUE(run(true).ok());
 }
 
-constexpr char kWide[] = "input x : float32[1]\nconst s = int64[1]<33554432>\ne = Expand(x, s)\ny = Neg(e)\nz = ReduceSum(y)\noutput z\n";
+constexpr char kWide[] = "input x : float32[1]\nconst s = int64[1]<33554432>\n"
+                         "e = Expand(x, s)\ny = Neg(e)\nz = ReduceSum(y)\noutput z\n";
 
 TEST(ValueSizes, OneThatIsLargerThanTheLimitByItselfIsRefusedByName) {
   Host host({Set("memory.limit", "tuner0=64MiB")});
@@ -90,13 +91,14 @@ TEST(ValueSizes, OneThatIsLargerThanTheLimitByItselfIsRefusedByName) {
                     HasSubstr("the planned peak is at least the 134217728 bytes of 'e' : float32[33554432]"),
                     HasSubstr("Expand node"), HasSubstr("the limit is 67108864"), HasSubstr("the largest are 'e' (134217728 bytes)"),
                     HasSubstr("tuner0=134217728")));
-  EXPECT_TRUE(PlanFor(*std::make_unique<Host>(std::vector<Assignment>{Set("memory.limit", "tuner0=512MiB")}), kWide, {{1}}).ok());
+  Host larger({Set("memory.limit", "tuner0=512MiB")});
+  EXPECT_TRUE(PlanFor(larger, kWide, {{1}}).ok());
 }
 
 TEST(ValueSizes, AViewOfTheCallersMemoryTakesNothingOfTheLimit) {
   Host host({Set("memory.limit", "tuner0=64MiB")});
-  absl::Status status = PlanFor(host, "input x : float32[N]\nconst s = int64[2]<2, -1>\nr = Reshape(x, s)\ny = ReduceSum(r)\noutput y\n",
-                                {{int64_t{1} << 25}});
+  absl::Status status = PlanFor(host, "input x : float32[N]\nconst s = int64[2]<2, -1>\nr = Reshape(x, s)\n"
+                                      "y = ReduceSum(r)\noutput y\n", {{int64_t{1} << 25}});
   EXPECT_TRUE(status.ok()) << FormatError(status);
 }
 
