@@ -110,7 +110,15 @@ uint64_t Instance::BytesOf(const Budget& budget) const {
   return bytes;
 }
 
-HostAllocator& Instance::allocator() { return plan_.device->host_allocator(); }
+Budget& Instance::HostBudget() const {
+  return plan_.device->budget(plan_.device->Is(MGE_DEVICE_HOST_ACCESSIBLE) ? MGE_MEMORY_DEVICE : MGE_MEMORY_PINNED);
+}
+
+absl::StatusOr<std::shared_ptr<std::byte>> Instance::StepAllocator::Allocate(int64_t bytes) {
+  absl::StatusOr<std::shared_ptr<std::byte>> memory = of_.plan_.device->host_allocator().Allocate(bytes);
+  if (memory.ok()) return memory;
+  return NameLate(memory.status(), of_.plan_, of_.HostBudget(), static_cast<uint64_t>(bytes));
+}
 
 uint64_t Instance::NextSeed() { return control_->seed * 0x9e3779b97f4a7c15u + ++random_steps_; }
 
@@ -148,12 +156,8 @@ absl::Status Instance::Bind(std::span<const HostValue> inputs, std::span<HostVal
     if (tensor.defined()) MGE_RETURN_IF_ERROR(CheckOwnMemory(plan_, inputs, outputs, i));
     if (bound.location.kind != Location::Kind::kSlot) continue;
     if (!tensor.defined()) {
-      absl::StatusOr<Tensor> created = Tensor::Create(bound.type.dtype, bound.type.dims, allocator());
-      if (!created.ok()) {
-        const bool direct = plan_.device->Is(MGE_DEVICE_HOST_ACCESSIBLE);
-        const Budget& budget = plan_.device->budget(direct ? MGE_MEMORY_DEVICE : MGE_MEMORY_PINNED);
-        return NamePlan(created.status(), plan_, budget, BytesOf(budget) + made);
-      }
+      absl::StatusOr<Tensor> created = Tensor::Create(bound.type.dtype, bound.type.dims, plan_.device->host_allocator());
+      if (!created.ok()) return NamePlan(created.status(), plan_, HostBudget(), BytesOf(HostBudget()) + made);
       tensor = *std::move(created);
       made += static_cast<uint64_t>(tensor.bytes());
     } else {

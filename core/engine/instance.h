@@ -39,7 +39,7 @@ class Instance : public HostStepEnvironment, public Unfinished {
   bool Over(std::chrono::nanoseconds patience) noexcept override;  // of one that is stuck
   uint64_t replays() const { return queues_ ? queues_->replays() : 0; }
 
-  HostAllocator& allocator() override;
+  HostAllocator& allocator() override { return allocator_; }
   HostValue& late(uint32_t index) override { return late_[index]; }
   absl::Status CheckStop() override { return control_->CheckStop(); }
   uint64_t NextSeed() override;
@@ -58,7 +58,18 @@ class Instance : public HostStepEnvironment, public Unfinished {
     mge_reservation reservation;
   };
 
+  // For what host steps make beside the planned memory; a refusal tells of the plan.
+  class StepAllocator : public HostAllocator {
+   public:
+    explicit StepAllocator(const Instance& of) : of_(of) {}
+    absl::StatusOr<std::shared_ptr<std::byte>> Allocate(int64_t bytes) override;
+
+   private:
+    const Instance& of_;
+  };
+
   explicit Instance(const Plan& plan);
+  Budget& HostBudget() const;  // that outputs count against
   absl::Status TakeArenas();
   void ArmRuns();
   absl::Status Bind(std::span<const HostValue> inputs, std::span<HostValue> outputs);
@@ -70,6 +81,7 @@ class Instance : public HostStepEnvironment, public Unfinished {
   HostValue ValueAt(const BoundValue& bound);
 
   const Plan& plan_;
+  StepAllocator allocator_{*this};
   std::vector<ArenaMemory> arenas_;
   std::unique_ptr<InstanceQueues> queues_;  // nullptr where the plan has none
   std::unique_ptr<MemoryGuard> guard_;      // nullptr where the plan is not guarded

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "core/plan/memory_limit.h"
 #include "core/plan/stages.h"
 #include "core/plugin/host_services.h"
 #include "fmt/format.h"
@@ -47,11 +48,14 @@ absl::Status PackConstants(Planning& p) {
       uint64_t bytes = d.prepared.prepack_bytes[k];
       ValueId v = d.group->inputs[k];
       if (bytes == 0 || !p.IsConstant(v)) continue;
-      absl::StatusOr<Tensor> packed =
-          Tensor::Create(DType::kU8, {static_cast<int64_t>(bytes)}, d.device->host_allocator());
-      if (!packed.ok()) {
-        return AddWhere(packed.status(), fmt::format("{}, the form of '{}' that kernel {} of device {} asks for", p.Place(d),
-                                                     p.value(v).name, d.candidate.id, d.device->name()));
+      auto create = [&] { return Tensor::Create(DType::kU8, {static_cast<int64_t>(bytes)}, d.device->host_allocator()); };
+      absl::StatusOr<Tensor> packed = create();
+      while (!packed.ok()) {
+        if (absl::Status over = p.MakeRoom(packed.status(), HostMemoryOf(p, *d.device).budget()); !over.ok()) {
+          return AddWhere(std::move(over), fmt::format("{}, the form of '{}' that kernel {} of device {} asks for", p.Place(d),
+                                                       p.value(v).name, d.candidate.id, d.device->name()));
+        }
+        packed = create();
       }
       mge_error error;
       mge_code code = api.prepack(d.prepared.kernel, static_cast<uint32_t>(k), p.value(v).constant.data(),
@@ -70,7 +74,8 @@ absl::Status PackConstants(Planning& p) {
 
 absl::Status UploadConstants(Planning& p) {
   for (const auto& constants : p.plan->device_constants) p.plan->uploaded_bytes += constants->bytes();
-  return UploadAll(p.plan->device_constants, p.context->shared_constants.get(), p.stop);
+  return UploadAll(p.plan->device_constants, p.context->shared_constants.get(), p.stop,
+                   [&](absl::Status over, const Budget& budget) { return p.MakeRoom(std::move(over), budget); });
 }
 
 }  // namespace mge

@@ -16,23 +16,24 @@ namespace {
 
 class Coverer {
  public:
-  Coverer(const Graph& graph, const PlanContext& context, std::span<const int32_t> uses)
-      : graph_(graph), context_(context), uses_(uses), group_of_(graph.node_count(), -1), refused_(graph.node_count()) {}
+  Coverer(const Graph& graph, const PlanContext& context, std::span<const int32_t> uses, const ValueSizes& sizes)
+      : graph_(graph), context_(context), uses_(uses), sizes_(sizes), group_of_(graph.node_count(), -1),
+        refused_(graph.node_count()) {}
 
   absl::StatusOr<Cover> Run() {
     MGE_ASSIGN_OR_RETURN(order_, graph_.TopologicalOrder());
     position_.assign(graph_.node_count(), -1);
     for (size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = static_cast<int32_t>(i);
     Defer();
-    MGE_ASSIGN_OR_RETURN(wishes_, AssignDevices(graph_, context_, Visible(kAnyDevice), uses_));
+    MGE_ASSIGN_OR_RETURN(wishes_, AssignDevices(graph_, context_, Visible(kAnyDevice), uses_, sizes_));
     for (size_t d = 0; d < context_.devices.size(); ++d) {
-      if (!IsReady(static_cast<int>(d))) continue;
+      if (!IsReady(static_cast<int>(d), true)) continue;
       MGE_RETURN_IF_ERROR(TakeClaims(static_cast<int>(d)));
       MGE_RETURN_IF_ERROR(TakeNodes(static_cast<int>(d), true));
     }
     // What a node's own device cannot do goes to the next one that can, and at last to the core.
     for (size_t d = 0; d < context_.devices.size(); ++d) {
-      if (context_.devices[d]->handle()) MGE_RETURN_IF_ERROR(TakeNodes(static_cast<int>(d), false));
+      if (IsReady(static_cast<int>(d), false)) MGE_RETURN_IF_ERROR(TakeNodes(static_cast<int>(d), false));
     }
     TakeAliases();
     for (NodeId id : order_) {
@@ -43,19 +44,19 @@ class Coverer {
   }
 
  private:
-  // Nodes left that a backend may see and that may go to that device.
-  std::vector<NodeId> Visible(int device) const {
+  // Nodes left that a backend may see: those that may go to that device, or those that should go to another.
+  std::vector<NodeId> Visible(int device, bool its_own = true) const {
     std::vector<NodeId> nodes;
     for (NodeId id : order_) {
       if (deferred_[id] || group_of_[id] >= 0 || !VisibleToBackends(graph_, graph_.node(id))) continue;
-      if (device != kAnyDevice && !Allows(id, device)) continue;
+      if (device != kAnyDevice && Allows(id, device) != its_own) continue;
       nodes.push_back(id);
     }
     return nodes;
   }
   // A fallback is opened when there is something left for it; the nodes know why if that fails.
-  bool IsReady(int number) {
-    std::vector<NodeId> left = Visible(number);
+  bool IsReady(int number, bool its_own) {
+    std::vector<NodeId> left = Visible(number, its_own);
     if (std::all_of(left.begin(), left.end(), [&](NodeId id) { return IsAlias(graph_.node(id)); })) return false;
     absl::Status opened = context_.devices[number]->Open();
     if (opened.ok()) return true;
@@ -207,16 +208,20 @@ class Coverer {
     group.abi = std::make_unique<AbiGraph>(graph_, group.nodes, uses_);
     group.inputs = group.abi->inputs();
     group.outputs = group.abi->outputs();
+    if (!sizes_.Fit(group.inputs) || !sizes_.Fit(group.outputs)) {
+      group.candidates.refused.push_back({group.device->name(), "an operand fits into no memory"});
+      return false;
+    }
     mge_problem problem = ProblemOf(group, context_.threads);
     MGE_ASSIGN_OR_RETURN(group.candidates,
                          EnumerateCandidates(*group.device, problem, ConstraintsOn(context_, *group.device)));
     return !group.candidates.offered.empty();
   }
 
-  // One by one, what the device has a kernel for: of the nodes that may go there, or of all that are left.
+  // One by one, what the device has a kernel for: of the nodes that may go there, or of those that should go to another.
   absl::Status TakeNodes(int number, bool its_own) {
-    for (NodeId id : Visible(its_own ? number : kAnyDevice)) {
-      if (IsAlias(graph_.node(id)) || its_own != Allows(id, number)) continue;
+    for (NodeId id : Visible(number, its_own)) {
+      if (IsAlias(graph_.node(id))) continue;
       Group group;
       group.nodes = {id};
       group.device = context_.devices[number];
@@ -238,6 +243,7 @@ class Coverer {
   // The reference evaluator does it, in host memory.
   absl::Status TakeByHost(NodeId id) {
     const Node& node = graph_.node(id);
+    MGE_RETURN_IF_ERROR(sizes_.Check(node));
     bool visible = VisibleToBackends(graph_, node);
     if (!node.def->eval) {
       return Fail(errors::kUnsupportedOp, fmt::format("operator {} is not implemented", node.op),
@@ -320,6 +326,7 @@ class Coverer {
   const Graph& graph_;
   const PlanContext& context_;
   std::span<const int32_t> uses_;
+  const ValueSizes& sizes_;
   std::vector<NodeId> order_;
   std::vector<int32_t> position_;
   std::vector<bool> deferred_;
@@ -350,8 +357,9 @@ mge_problem ProblemOf(const Group& group, uint32_t threads) {
   return {sizeof(mge_problem), threads, group.abi->graph(), nullptr};
 }
 
-absl::StatusOr<Cover> CoverGraph(const Graph& graph, const PlanContext& context, std::span<const int32_t> uses) {
-  return Coverer(graph, context, uses).Run();
+absl::StatusOr<Cover> CoverGraph(const Graph& graph, const PlanContext& context, std::span<const int32_t> uses,
+                                 const ValueSizes& sizes) {
+  return Coverer(graph, context, uses, sizes).Run();
 }
 
 }  // namespace mge

@@ -11,6 +11,7 @@
 #include "core/plan/candidate.h"
 #include "core/plan/plan.h"
 #include "core/plan/program.h"
+#include "core/plan/value_sizes.h"
 
 namespace mge {
 
@@ -40,6 +41,8 @@ std::vector<int32_t> CountUses(const Graph& graph);
 // The problem of a group, for enumerate and prepare.
 mge_problem ProblemOf(const Group& group, uint32_t threads);
 
-absl::StatusOr<Cover> CoverGraph(const Graph& graph, const PlanContext& context, std::span<const int32_t> uses);
+// kOverBudget for a value that no memory holds, unless a claimed group spares it.
+absl::StatusOr<Cover> CoverGraph(const Graph& graph, const PlanContext& context, std::span<const int32_t> uses,
+                                 const ValueSizes& sizes);
 
 }  // namespace mge

@@ -54,7 +54,14 @@ Tensor SharedConstants::Packed(const std::string& kernel, Tensor packed) {
 }
 
 absl::Status UploadAll(std::span<const std::unique_ptr<DeviceConstants>> constants, SharedConstants* shared,
-                       const StopControl* stop) {
+                       const StopControl* stop, const WhenOver& when_over) {
+  auto insist = [&](const Budget& budget, auto request) -> absl::Status {
+    for (;;) {
+      absl::Status status = request();
+      if (status.ok()) return status;
+      MGE_RETURN_IF_ERROR(when_over(std::move(status), budget));
+    }
+  };
   std::unique_lock<std::mutex> lock;
   if (shared) lock = std::unique_lock(shared->mutex);  // two plans never upload the same
   std::map<Device*, std::unique_ptr<SyncQueue>> queues;
@@ -72,16 +79,21 @@ absl::Status UploadAll(std::span<const std::unique_ptr<DeviceConstants>> constan
         continue;
       }
     }
-    MGE_ASSIGN_OR_RETURN(c->block_, ConstantBlock::Acquire(*c->device_, c->bytes_));
+    MGE_RETURN_IF_ERROR(insist(c->device_->budget(), [&]() -> absl::Status {
+      MGE_ASSIGN_OR_RETURN(c->block_, ConstantBlock::Acquire(*c->device_, c->bytes_));
+      return absl::OkStatus();
+    }));
     std::unique_ptr<SyncQueue>& queue = queues[c->device_];
     if (!queue) {
       MGE_ASSIGN_OR_RETURN(queue, SyncQueue::Create(*c->device_, MGE_QUEUE_COPY_IN));
     }
     queue->Uses(c->block_);
     for (const ConstantBlock::Piece& piece : c->pieces_) {
-      MGE_RETURN_IF_ERROR(AtUpload(*c->device_, queue->Upload(static_cast<char*>(c->address()) + piece.offset,
-                                                              piece.tensor.data(),
-                                                              static_cast<size_t>(piece.tensor.bytes()), stop)));
+      absl::Status uploaded = insist(c->device_->budget(MGE_MEMORY_PINNED), [&] {
+        return queue->Upload(static_cast<char*>(c->address()) + piece.offset, piece.tensor.data(),
+                             static_cast<size_t>(piece.tensor.bytes()), stop);
+      });
+      MGE_RETURN_IF_ERROR(AtUpload(*c->device_, std::move(uploaded)));
     }
     if (known) fresh.emplace_back(known, c.get());
   }

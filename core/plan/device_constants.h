@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -65,6 +66,9 @@ class SharedConstants {
   std::map<std::pair<std::string, int64_t>, std::vector<Form>> packed_;  // by kernel and bytes
 };
 
+// What becomes of a failed request for memory that counts against a budget: OK asks again, anything else is the answer.
+using WhenOver = std::function<absl::Status(absl::Status failed, const Budget& budget)>;
+
 // Constants behind one base of a run.
 class DeviceConstants {
  public:
@@ -89,7 +93,8 @@ class DeviceConstants {
   uint64_t held_bytes() const { return block_ ? block_->memory().bytes : 0; }
 
  private:
-  friend absl::Status UploadAll(std::span<const std::unique_ptr<DeviceConstants>>, SharedConstants*, const StopControl*);
+  friend absl::Status UploadAll(std::span<const std::unique_ptr<DeviceConstants>>, SharedConstants*, const StopControl*,
+                                const WhenOver&);
   Device* device_;
   uint32_t base_;
   bool shared_;
@@ -101,6 +106,6 @@ class DeviceConstants {
 // Takes memory from the devices' pools and copies everything there through page-locked memory, but for what another plan has
 // uploaded already. `shared` and `stop` may be nullptr. Lets go of the tensors.
 absl::Status UploadAll(std::span<const std::unique_ptr<DeviceConstants>> constants, SharedConstants* shared,
-                       const StopControl* stop);
+                       const StopControl* stop, const WhenOver& when_over);
 
 }  // namespace mge

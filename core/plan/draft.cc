@@ -5,6 +5,7 @@
 
 #include "core/base/errors.h"
 #include "core/ops/op.h"
+#include "core/plan/memory_limit.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -40,6 +41,11 @@ bool Planning::HasSlot(ValueId v) const {
   return x.kind == ValueKind::kTensor && x.type.IsStatic() && x.type.dtype != DType::kString;
 }
 
+absl::Status Planning::MakeRoom(absl::Status over, const Budget& budget) const {
+  if (ErrorId(over) == errors::kOverBudget.id && make_room && (*make_room)()) return absl::OkStatus();
+  return NameConstants(std::move(over), *plan, budget);
+}
+
 int32_t Planning::HostItem(ValueId v) const {
   for (int32_t id : versions.at(v)) {
     if (items[id].space == kHostSpace && IsPlain(items[id].layout)) return id;
@@ -50,7 +56,7 @@ int32_t Planning::HostItem(ValueId v) const {
 int64_t Planning::ItemBytes(const Item& item) const {
   const TensorType& type = value(item.value).type;
   auto bytes = LayoutBytes(item.layout, ElementBytes(type.dtype), type.dims);
-  MGE_CHECK(bytes.ok());  // as when the candidate was offered
+  MGE_CHECK(bytes.ok());  // as a plain one (ValueSizes), and when the candidate was offered
   return *bytes;
 }
 

@@ -117,6 +117,8 @@ struct Planning {
   // As a step on a queue or in the calling thread sees it.
   mge_slot SlotOf(const Buffer& buffer, bool on_queue) const;
   mge_slot SlotOf(const Draft& d, int32_t item) const { return SlotOf(buffers[items[item].buffer], OnQueue(d)); }
+  // A budget has refused memory for constants: OK if something was given up for them and it may be asked again.
+  absl::Status MakeRoom(absl::Status over, const Budget& budget) const;
   absl::Status CheckStop() const { return stop ? stop->CheckStop() : absl::OkStatus(); }
   std::string Place(const Draft& draft) const;  // for messages: node, or value
 

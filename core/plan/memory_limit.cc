@@ -11,18 +11,12 @@
 
 #include "core/base/errors.h"
 #include "core/plan/device_constants.h"
+#include "core/plan/room.h"
 #include "core/plugin/sync_queue.h"
 #include "fmt/format.h"
 
 namespace mge {
 namespace {
-
-constexpr size_t kNamed = 3;  // of the largest buffers
-
-struct Piece {
-  std::string name;
-  uint64_t bytes;
-};
 
 // What a plan takes of one pool.
 struct PoolNeed {
@@ -35,23 +29,8 @@ struct PoolNeed {
 struct Need : MemoryNeed {
   uint64_t staging = 0;  // while constants are uploaded; arenas may come to lie there, and it stays
   std::vector<PoolNeed> pools = {};
-  std::vector<Piece> pieces = {};
+  std::vector<NamedBytes> pieces = {};
 };
-
-// In words, of the largest ones.
-std::string LargestOf(std::vector<Piece> pieces) {
-  std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.bytes > b.bytes; });
-  std::string text;
-  for (size_t i = 0; i < pieces.size() && i < kNamed; ++i) {
-    text += fmt::format("{}{} ({} bytes)", i ? ", " : "", pieces[i].name, pieces[i].bytes);
-  }
-  return text;
-}
-
-// Whose budget host tensors of work on the device count against.
-Device& HostMemoryOf(const Planning& p, Device& device) {
-  return device.Is(MGE_DEVICE_HOST_ACCESSIBLE) ? device : *p.context->host;
-}
 
 class Needs {
  public:
@@ -163,38 +142,46 @@ std::string HowMuch(const std::string& owner, uint64_t least, uint64_t denied) {
                      owner, least + 2 * denied, least, denied);
 }
 
-std::string PeakText(const MemoryNeed& need, uint64_t held, std::string_view room) {
-  return fmt::format("the planned peak is {} bytes (arena {}, constants {}, outputs {}); {} bytes are in use and {}; the "
-                     "largest are {}",
-                     need.arena + need.constants + need.outputs, need.arena, need.constants, need.outputs, held, room,
-                     need.largest);
+uint64_t PeakOf(const MemoryNeed& need) { return need.arena + need.constants + need.outputs; }
+
+std::string PeakText(const MemoryNeed& need, const Room& room, uint64_t held) {
+  return fmt::format("the planned peak is {} bytes (arena {}, constants {}, outputs {}); {}; the largest are {}", PeakOf(need),
+                     need.arena, need.constants, need.outputs, RoomText(room, held), need.largest);
+}
+
+// Of that budget, where it is the one that refused.
+const MemoryNeed* NeedOf(const absl::Status& over, const Plan& plan, const Budget& budget) {
+  if (ErrorId(over) != errors::kOverBudget.id) return nullptr;
+  auto need = std::find_if(plan.needs.begin(), plan.needs.end(),
+                           [&](const MemoryNeed& n) { return &n.device->budget() == &budget; });
+  return need == plan.needs.end() ? nullptr : &*need;
+}
+
+absl::Status RunDoesNotFit(const Budget& budget, std::string what, std::string fix) {
+  return Fail(errors::kOverBudget,
+              fmt::format("a run of the model does not fit into the memory limit of device {} beside what is in use",
+                          budget.owner()),
+              {.what = std::move(what), .where = fmt::format("memory.limit of {}", budget.owner()), .fix = std::move(fix)});
 }
 
 // `denied`: Planning::denied_bytes, where this budget is the one that denied them.
 absl::Status Check(const Need& need, uint64_t denied) {
-  const Budget& budget = need.device->budget();
-  const bool limited = budget.limit() != 0;
-  uint64_t room = budget.limit();
-  if (!limited) {
-    MGE_ASSIGN_OR_RETURN(MemoryInfo info, need.device->QueryMemory());
-    if (info.total_bytes == 0) return absl::OkStatus();
-    room = info.total_bytes;
-  }
+  MGE_ASSIGN_OR_RETURN(Room room, RoomOf(*need.device));
   MemoryNeed now = need;
   now.arena = std::max(need.arena, need.staging);
-  const uint64_t needed = now.arena + now.constants + now.outputs;
+  const uint64_t needed = PeakOf(now);
   const uint64_t held = need.device->LiveBytes();  // what is kept for later is given back before a request fails
-  if (held <= room && needed <= room - held) return absl::OkStatus();
-  const std::string& owner = budget.owner();
-  return Fail(errors::kOverBudget,
-              fmt::format("the model does not fit into the {} of device {}", limited ? "memory limit" : "memory", owner),
-              {.what = PeakText(now, held, fmt::format("{} {}", limited ? "the limit is" : "it has", room)),
-               .where = fmt::format("{} {}", limited ? "memory.limit of" : "device", owner),
-               .fix = limited ? HowMuch(owner, held + needed, denied)
-                              : fmt::format("take a device with {} bytes, or a smaller batch or model", held + needed)});
+  if (held <= room.bytes && needed <= room.bytes - held) return absl::OkStatus();
+  return DoesNotFit(room, PeakText(now, room, held),
+                    room.limited ? HowMuch(need.device->budget().owner(), held + needed, denied)
+                                 : fmt::format("take a device with {} bytes, or a smaller batch or model", held + needed));
 }
 
 }  // namespace
+
+Device& HostMemoryOf(const Planning& p, Device& device) {
+  return device.Is(MGE_DEVICE_HOST_ACCESSIBLE) ? device : *p.context->host;
+}
 
 absl::Status CheckMemoryLimits(Planning& p) {
   Needs needs(p);
@@ -205,24 +192,39 @@ absl::Status CheckMemoryLimits(Planning& p) {
     const bool denied = &need.device->budget() == folding;
     MGE_RETURN_IF_ERROR(Check(need, denied ? static_cast<uint64_t>(p.denied_bytes) : 0));
     p.plan->needs.push_back(need);
+    p.plan->needs.back().in_use = need.device->budget().in_use();
   }
   return absl::OkStatus();
 }
 
+absl::Status NameConstants(absl::Status over, const Plan& plan, const Budget& budget) {
+  const MemoryNeed* need = NeedOf(over, plan, budget);
+  if (!need) return over;
+  const Room room = {need->device, budget.limit(), true};
+  return DoesNotFit(room, PeakText(*need, room, need->in_use),
+                    fmt::format("a limit that fits is {}={}", budget.owner(), need->in_use + PeakOf(*need)));
+}
+
 absl::Status NamePlan(absl::Status over, const Plan& plan, const Budget& budget, uint64_t taken) {
-  if (ErrorId(over) != errors::kOverBudget.id) return over;
-  auto need = std::find_if(plan.needs.begin(), plan.needs.end(),
-                           [&](const MemoryNeed& n) { return &n.device->budget() == &budget; });
-  if (need == plan.needs.end()) return over;
+  const MemoryNeed* need = NeedOf(over, plan, budget);
+  if (!need) return over;
   // What could be given back has been; the plan's constants are among the rest.
   const uint64_t charged = budget.in_use(), held = charged - std::min(taken, charged);
-  return Fail(errors::kOverBudget,
-              fmt::format("a run of the model does not fit into the memory limit of device {} beside what is in use",
-                          budget.owner()),
-              {.what = PeakText(*need, held, fmt::format("the limit is {}", budget.limit())),
-               .where = fmt::format("memory.limit of {}", budget.owner()),
-               .fix = fmt::format("the smallest limit that fits is {}={}; or run it on fewer threads at a time",
-                                  budget.owner(), held + need->arena + need->outputs)});
+  return RunDoesNotFit(budget, PeakText(*need, {need->device, budget.limit(), true}, held),
+                       fmt::format("the smallest limit that fits is {}={}; or run it on fewer threads at a time",
+                                   budget.owner(), held + need->arena + need->outputs));
+}
+
+absl::Status NameLate(absl::Status over, const Plan& plan, const Budget& budget, uint64_t bytes) {
+  const MemoryNeed* need = NeedOf(over, plan, budget);
+  if (!need) return over;
+  const uint64_t held = budget.in_use();
+  return RunDoesNotFit(budget,
+                       fmt::format("{} bytes are asked for by a step whose memory is not planned, since only its run tells "
+                                   "how much it takes; {}",
+                                   bytes, PeakText(*need, {need->device, budget.limit(), true}, held)),
+                       fmt::format("the smallest limit with which it goes on is {}={}; or take a smaller batch", budget.owner(),
+                                   held + bytes));
 }
 
 absl::Status NameLargestBatch(absl::Status over, const Graph& graph, std::span<const InputType> inputs,

@@ -19,8 +19,9 @@ constexpr double kBytesPerUs = 10000;     // cost of a kernel without an estimat
 
 class Partition {
  public:
-  Partition(const Graph& graph, const PlanContext& context, std::span<const NodeId> nodes, std::span<const int32_t> uses)
-      : graph_(graph), context_(context), nodes_(nodes), uses_(uses), wishes_(graph.node_count()) {}
+  Partition(const Graph& graph, const PlanContext& context, std::span<const NodeId> nodes, std::span<const int32_t> uses,
+            const ValueSizes& sizes)
+      : graph_(graph), context_(context), nodes_(nodes), uses_(uses), sizes_(sizes), wishes_(graph.node_count()) {}
 
   absl::StatusOr<std::vector<DeviceWish>> Run() {
     FollowAnnotations();
@@ -58,7 +59,8 @@ class Partition {
   absl::Status Estimate() {
     cost_.assign(nodes_.size(), std::vector<double>(context_.split, 0));
     for (size_t i = 0; i < nodes_.size(); ++i) {
-      if (IsAlias(graph_.node(nodes_[i]))) continue;
+      const Node& node = graph_.node(nodes_[i]);
+      if (IsAlias(node) || !sizes_.Fit(node.inputs) || !sizes_.Fit(node.outputs)) continue;
       AbiGraph abi(graph_, nodes_.subspan(i, 1), uses_);
       mge_problem problem = {sizeof(mge_problem), context_.threads, abi.graph(), nullptr};
       for (size_t d = 0; d < context_.split; ++d) {
@@ -195,6 +197,7 @@ class Partition {
   const PlanContext& context_;
   std::span<const NodeId> nodes_;
   std::span<const int32_t> uses_;
+  const ValueSizes& sizes_;
   std::vector<DeviceWish> wishes_;
   std::vector<std::vector<double>> cost_;
 };
@@ -202,8 +205,9 @@ class Partition {
 }  // namespace
 
 absl::StatusOr<std::vector<DeviceWish>> AssignDevices(const Graph& graph, const PlanContext& context,
-                                                      std::span<const NodeId> nodes, std::span<const int32_t> uses) {
-  return Partition(graph, context, nodes, uses).Run();
+                                                      std::span<const NodeId> nodes, std::span<const int32_t> uses,
+                                                      const ValueSizes& sizes) {
+  return Partition(graph, context, nodes, uses, sizes).Run();
 }
 
 }  // namespace mge

@@ -8,6 +8,7 @@
 
 #include "core/graph/graph.h"
 #include "core/plan/program.h"
+#include "core/plan/value_sizes.h"
 
 namespace mge {
 
@@ -22,6 +23,7 @@ struct DeviceWish {
 // divided among several devices, each of these nodes gets one of them: contiguous parts of about equal cost, cut where few
 // bytes cross, and not through a group that one of them offers to compute together unless there is no other place.
 absl::StatusOr<std::vector<DeviceWish>> AssignDevices(const Graph& graph, const PlanContext& context,
-                                                      std::span<const NodeId> nodes, std::span<const int32_t> uses);
+                                                      std::span<const NodeId> nodes, std::span<const int32_t> uses,
+                                                      const ValueSizes& sizes);
 
 }  // namespace mge

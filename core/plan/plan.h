@@ -163,6 +163,7 @@ class PlanAttachment {
 struct MemoryNeed {
   Device* device;  // whose budget it is
   uint64_t arena = 0, constants = 0, outputs = 0;
+  uint64_t in_use = 0;       // of that budget by others, when the plan was made
   std::string largest = {};  // of its buffers, in words
 };
 

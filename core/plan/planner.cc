@@ -30,7 +30,8 @@ absl::Status Specialise(Planning& p) {
 
 absl::Status TakeCover(Planning& p) {
   p.uses = CountUses(p.graph);
-  MGE_ASSIGN_OR_RETURN(p.cover, CoverGraph(p.graph, *p.context, p.uses));
+  MGE_ASSIGN_OR_RETURN(ValueSizes sizes, ValueSizes::Of(p.graph, *p.context));
+  MGE_ASSIGN_OR_RETURN(p.cover, CoverGraph(p.graph, *p.context, p.uses, sizes));
   p.plan->dropped_claims = std::move(p.cover.dropped_claims);
   p.deferred = p.cover.deferred;
   std::sort(p.deferred.begin(), p.deferred.end());
@@ -56,6 +57,7 @@ void BindInputs(Planning& p) {
 
 // Everything up to the size of the plan.
 absl::Status PlanMemory(Planning& p) {
+  MGE_RETURN_IF_ERROR(p.CheckStop());
   MGE_RETURN_IF_ERROR(Specialise(p));
   MGE_RETURN_IF_ERROR(p.CheckStop());
   MGE_RETURN_IF_ERROR(TakeCover(p));
@@ -102,10 +104,13 @@ absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& graph, std::span<co
   p.make_room = &make_room;
   if (absl::Status sized = PlanMemory(p); !sized.ok()) {
     if (ErrorId(sized) != errors::kOverBudget.id) return sized;
-    return NameLargestBatch(sized, graph, inputs, [&](std::span<const InputType> others) {
+    sized = NameLargestBatch(sized, graph, inputs, [&](std::span<const InputType> others) {
       Planning attempt(graph, others, ForAttempts(*context));
+      attempt.stop = stop;
       return PlanMemory(attempt);
     });
+    MGE_RETURN_IF_ERROR(p.CheckStop());  // no attempt fits once it is set
+    return sized;
   }
   MGE_RETURN_IF_ERROR(Growing(p, PackConstants));
   MGE_RETURN_IF_ERROR(BindSteps(p));

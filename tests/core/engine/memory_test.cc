@@ -92,7 +92,7 @@ TEST(MemoryLimit, WithoutOneADevicesOwnSizeIsTheLimit) {
 }
 
 TEST(MemoryLimit, TensorsLargerThanAnyMemoryAreNamedNotAddedUp) {
-  Host host;
+  Host host({Limit(uint64_t{1} << 62)});
   host.record() = {};
   auto session = *host.Make(R"(
 input x : float32[1]
@@ -108,6 +108,30 @@ output y
   EXPECT_EQ(host.record().launches, 0);
   EXPECT_THAT(FormatError(status), AllOf(HasSubstr("E0602"), HasSubstr("larger than any memory"),
                                          HasSubstr("takes 4611686018427387904 bytes")));
+}
+
+TEST(MemoryLimit, WhatAStepMakesBesideThePlanIsRefusedInThePlansWords) {
+  constexpr char kLate[] = "input x : float32[N,100]\na = Relu(x)\nb = Neg(a)\nn = NonZero(b)\noutput n\n";
+  uint64_t limit = 52000, refused = 0;
+  for (absl::Status status = absl::UnknownError(""); !status.ok() && refused < 10;) {
+    Host host({Limit(limit)});
+    auto session = host.Make(kLate);
+    ASSERT_TRUE(session.ok());
+    std::vector<HostValue> in = {Batch(64)}, out(1);
+    RunControl control;
+    status = (*session)->Run(in, out, control);
+    if (status.ok()) break;
+    EXPECT_THAT(FormatError(status),
+                AllOf(HasSubstr("a run of the model does not fit into the memory limit of device tuner0 beside what is in use"),
+                      HasSubstr("a step whose memory is not planned"), HasSubstr("the planned peak is "),
+                      HasSubstr("the largest are ")));
+    const uint64_t named = NumberAfter(PartsOf(status).fix, "tuner0=");
+    ASSERT_GT(named, limit);
+    limit = named;
+    ++refused;
+  }
+  EXPECT_GT(refused, 0u);
+  EXPECT_LT(refused, 10u);
 }
 
 TEST(MemoryLimit, AReserveOfAllOfItGivesBackWhatARunNeedsBesideThePool) {

@@ -270,6 +270,30 @@ TEST_F(SeveralDevices, WaitForEachOtherWhereverTheNodesOfAModelAre) {
   EXPECT_GT(copies, 500);
 }
 
+// A step that only a virtual device has a kernel for.
+std::string Cubic(const std::string& on = "") {
+  return "input x : float32[1,2,4,4]\nconst s = float32[4]<1, 1, 2, 2>\nr = Relu(x)\nb = Resize(r, _, s) {mode=\"cubic\"}" + on +
+         "\ny = Exp(b)\noutput y\n";
+}
+
+TEST_F(SeveralDevices, LeaveToAFallbackWhatNoneOfThoseThatShareTheModelCanDo) {
+  const std::vector<HostValue> in = {Numbers({1, 2, 4, 4})};
+  for (const char* strategy : {"heuristic", "reproducible"}) {
+    Restart({{"select.strategy", strategy}});
+    Prepare(Cubic(), "cpu0+host,virtual0", in);
+    EXPECT_EQ(plan_->reference_steps, 0) << why_;
+    EXPECT_THAT(Places(), Contains("virtual0")) << why_;
+    EXPECT_TRUE(ResultsOf(*session_, in).ok());
+  }
+}
+
+TEST_F(SeveralDevices, LeaveToAFallbackWhatTheModelWantsWhereItCannotBe) {
+  const std::vector<HostValue> in = {Numbers({1, 2, 4, 4})};
+  Prepare(Cubic(" on \"cpu0\""), "cpu0,virtual0", in);
+  EXPECT_EQ(plan_->reference_steps, 0) << why_;
+  EXPECT_THAT(Places(), Contains("virtual0")) << why_;
+}
+
 // Inputs with a kernel each, in turn on the two devices.
 std::string Pipelines(int count) {
   std::string text;
