@@ -27,6 +27,9 @@ mge_fake(old_driver FAKE_CLASSES="card,gpu" FAKE_CLASS="card" FAKE_FLAGS=MGE_DEV
 mge_fake(shy FAKE_CLASSES="shy,gpu" FAKE_CLASS="shy" "FAKE_FLAGS=MGE_DEVICE_GPU|MGE_DEVICE_ONLY_BY_NAME")
 # Slow to start and to stop.
 mge_fake(slow "FAKE_START=return Wait(), MGE_OK" "FAKE_STOP=Wait()")
+# Its first segment of notes, the properties of x86, is aligned to 8.
+mge_fake(marked)
+target_link_options(mge_fake_marked PRIVATE -Wl,-z,ibt,-z,shstk)
 # Built with everything visible, as a plain g++ does.
 mge_fake(visible)
 set_target_properties(mge_fake_visible PROPERTIES CXX_VISIBILITY_PRESET default VISIBILITY_INLINES_HIDDEN OFF)
