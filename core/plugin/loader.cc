@@ -40,6 +40,7 @@ struct Library {
   std::string build_id;  // empty: unknown
   boost::dll::shared_library handle = {};
   std::weak_ptr<Backend> backend = {};
+  std::string thrown = {};        // what its static objects threw: they are half made
   const Backend* user = nullptr;  // from before it is opened or started until stop() has returned
   std::unique_ptr<HostServices> retired = {};
 
@@ -112,6 +113,40 @@ void JudgeOpenFailure(PluginFile& file, std::string text) {
   Judge(file, Verdict::kRefused, VerdictCode::kNotOpened,
         fmt::format("it cannot be opened: {}", text),
         "install it again, or build it again for this system");
+}
+
+// The dynamic linker's lock stays with the thread that such an exception went through, and whoever else opens a library waits
+// for it.
+void JudgeThrown(PluginFile& file, const std::string& thrown) {
+  Judge(file, Verdict::kRefused, VerdictCode::kOpenThrew, "while it was being opened, " + thrown,
+        fmt::format("run `mge doctor`, which tries it in a process of its own and keeps it away from then on, or leave it out "
+                    "with MGE_PLUGIN_SKIP={}: other threads of this process wait for ever where they open a library",
+                    file.name));
+}
+
+// Opens the file. Without a handle there is a verdict in `file`; with one, `thrown` says what its static objects threw.
+boost::dll::shared_library Open(PluginFile& file, std::string& thrown) {
+  namespace mode = boost::dll::load_mode;
+  const std::filesystem::path path(file.path);
+  boost::dll::shared_library handle;
+  std::error_code code;
+  mge_error error;
+  CallBackend(error, [&](mge_error*) {
+    handle.load(path, mode::rtld_now | mode::rtld_local, code);
+    return MGE_OK;
+  });
+  if (error.code != MGE_OK) {  // by whom? The library is there only if it was its own code.
+    handle.load(path, mode::rtld_now | mode::rtld_local | static_cast<mode::type>(RTLD_NOLOAD), code);
+    if (handle.is_loaded()) {
+      thrown = TextOfBackend(error.code, error);
+    } else {
+      JudgeLack(file, VerdictCode::kOutOfMemory, "it cannot be opened: " + TextOfBackend(error.code, error));
+    }
+  } else if (code) {
+    const char* text = dlerror();
+    JudgeOpenFailure(file, EscapeControl(text ? text : code.message()));
+  }
+  return handle;
 }
 
 // Collects what enumerate() reports.
@@ -380,15 +415,9 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
   }
   SlowStart watch(logger, found.file);
   if (!library->handle.is_loaded()) {
-    boost::dll::shared_library handle;
-    std::error_code code;
-    handle.load(std::filesystem::path(found.file.path),
-                boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local, code);
-    if (code) {
-      const char* text = dlerror();
-      JudgeOpenFailure(file, EscapeControl(text ? text : code.message()));
-      return nullptr;
-    }
+    std::string thrown;
+    boost::dll::shared_library handle = Open(file, thrown);
+    if (!handle.is_loaded()) return nullptr;
     lock.lock();
     // The system's loader knows libraries by their paths: it may answer what lay there before.
     auto older = std::find_if(process.libraries.begin(), process.libraries.end(), [&](const Library& l) {
@@ -396,6 +425,7 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
     });
     if (older == process.libraries.end()) {
       library->handle = std::move(handle);  // its code may have run: from here on it is never unmapped
+      library->thrown = std::move(thrown);
       lock.unlock();
     } else if (!older->build_id.empty() && older->build_id == found.file.build_id) {
       older->identity = found.identity;
@@ -414,6 +444,11 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
             "it changed while it was being opened", "try again");
       return nullptr;
     }
+  }
+  if (!library->thrown.empty()) {
+    JudgeThrown(file, library->thrown);
+    logger.Warning("backend '{}' ({}) is refused: {}. {}", file.name, file.path, file.reason, file.fix);
+    return nullptr;
   }
   std::unique_ptr<const BackendTables> tables = Query(*library, found, file);
   if (!tables) return nullptr;
