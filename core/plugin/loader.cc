@@ -3,6 +3,7 @@
 
 #define BOOST_DLL_USE_STD_FS
 #include <dlfcn.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,6 +43,7 @@ struct Library {
   std::weak_ptr<Backend> backend = {};
   std::string thrown = {};        // what its static objects threw: they are half made
   const Backend* user = nullptr;  // from before it is opened or started until stop() has returned
+  pid_t user_in = 0;              // whose threads end that; those of a parent do not exist here
   std::unique_ptr<HostServices> retired = {};
 
   // Its static objects may still call the host when the process ends.
@@ -62,7 +64,15 @@ struct Process {
 // Not destroyed at exit: backends may still be in use by other threads then. It takes no memory: a destructor asks for it.
 Process& TheProcess() {
   alignas(Process) static std::byte memory[sizeof(Process)];
-  static Process* process = new (memory) Process;
+  static Process* process = [] {
+    auto* made = new (memory) Process;
+    pthread_atfork([] { TheProcess().mutex.lock(); }, [] { TheProcess().mutex.unlock(); },
+                   [] {
+                     new (&TheProcess().unused) std::condition_variable;  // those that wait for it stayed in the parent
+                     TheProcess().mutex.unlock();
+                   });
+    return made;
+  }();
   return *process;
 }
 
@@ -375,6 +385,12 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
     }
     shared = library->backend.lock();
     if (shared || !library->user) break;
+    if (library->user_in != getpid()) {
+      Judge(file, Verdict::kRefused, VerdictCode::kStartFailed,
+            "the process was forked while it was being started or stopped by another thread",
+            "fork before there are threads that make runtimes, or start a new program in the child (exec)");
+      return nullptr;
+    }
     process.unused.wait(lock);
   }
   if (shared) {
@@ -396,6 +412,7 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
   }
   std::shared_ptr<Backend> backend(new Backend);
   library->user = backend.get();
+  library->user_in = getpid();
   lock.unlock();
   absl::Cleanup give_up = [&] {
     std::lock_guard again(process.mutex);

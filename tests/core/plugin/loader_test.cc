@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/base/errors.h"
+#include "tests/core/engine/forked_child.h"
 #include "tests/core/plugin/plugin_files.h"
 
 namespace mge {
@@ -306,6 +307,28 @@ TEST(Loader, AForkedChildTouchesNoDriver) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_TRUE(devices->Resolve("fake1").ok());
+}
+
+TEST(Loader, AForkedChildWaitsForNoThreadOfItsParentThatStartsOrStopsABackend) {
+  PluginFolder folder;
+  folder.Add("slow");
+  folder.Add("card");
+  std::atomic<bool> over{false};
+  std::thread other([&] {
+    while (!over) (void)Load({folder.path()});
+  });
+  for (int i = 0; i < 12 && !HasFailure(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(37));
+    EXPECT_EQ(InChild([&] {
+                std::unique_ptr<Devices> devices = Load({folder.path()});
+                PluginFile slow = FileNamed(devices->files(), "mge_slow.so");
+                return slow.verdict == Verdict::kLoaded || (slow.code == VerdictCode::kStartFailed &&
+                                                            slow.reason.find("was forked while") != std::string::npos);
+              }),
+              0);
+  }
+  over = true;
+  other.join();
 }
 
 TEST(Loader, ComingAndGoingLeavesNothingBehind) {
