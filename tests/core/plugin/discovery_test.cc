@@ -372,6 +372,9 @@ TEST(Install, ReplacesNoFileButOneOfTheSameBackend) {
   std::filesystem::create_symlink("nowhere", to.At("mge_dev.so"));
   EXPECT_FALSE(install().ok());
   std::filesystem::remove(to.At("mge_dev.so"));
+  std::filesystem::create_directory(to.At("mge_dev.so"));
+  EXPECT_THAT(FormatError(install().status()), AllOf(HasSubstr("it is a directory"), HasSubstr("or first move '")));
+  std::filesystem::remove(to.At("mge_dev.so"));
   to.Write("mge_dev.so", WithNote(ReadAll(FakeFile("card")), [](mge_note& n) { n.hash_low ^= 1; }));
   EXPECT_TRUE(install().ok());
   EXPECT_TRUE(kept("card"));
