@@ -166,7 +166,7 @@ FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name
   return found;
 }
 
-// Takes a judged file in, unless an earlier one stands for it.
+// Takes a judged file in, unless an earlier one is the same library.
 void Enter(Discovery& out, FoundPlugin found) {
   PluginFile& file = found.file;
   if (file.verdict != Verdict::kAccepted) return out.rejected.push_back(std::move(file));
@@ -175,21 +175,14 @@ void Enter(Discovery& out, FoundPlugin found) {
            (!file.build_id.empty() && other.file.build_id == file.build_id);
   };
   auto twin = std::find_if(out.accepted.begin(), out.accepted.end(), same_file);
-  auto namesake = std::find_if(out.accepted.begin(), out.accepted.end(),
-                               [&](const FoundPlugin& other) { return other.note.name == found.note.name; });
   if (twin != out.accepted.end() && twin->file.path == file.path) return;  // named twice, no conflict with itself
   if (twin != out.accepted.end()) {
     Judge(file, Verdict::kSkipped, VerdictCode::kDuplicateFile,
           fmt::format("it is the same library as '{}', which comes first", twin->file.path), "remove one of the two");
-  } else if (namesake != out.accepted.end()) {
-    Judge(file, Verdict::kSkipped, VerdictCode::kDuplicateName,
-          fmt::format("backend '{}' is taken from '{}' (version {}), which comes first", found.note.name,
-                      namesake->file.path, namesake->file.version),
-          "remove one of the two, or name this one's directory first in MGE_PLUGIN_PATH");
+    out.rejected.push_back(std::move(file));
   } else {
-    return out.accepted.push_back(std::move(found));
+    out.accepted.push_back(std::move(found));
   }
-  out.rejected.push_back(std::move(file));
 }
 
 }  // namespace

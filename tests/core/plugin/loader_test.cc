@@ -331,6 +331,27 @@ TEST(Loader, AForkedChildWaitsForNoThreadOfItsParentThatStartsOrStopsABackend) {
   other.join();
 }
 
+// Of two backends with one name, the first that loads has it.
+TEST(Loader, AFileThatFailsKeepsNoBackendOfItsNameAway) {
+  for (const char* kind : {"no_good", "lies"}) {
+    PluginFolder first, second, third;
+    first.Write("mge_a.so", WithNote(ReadAll(FakeFile(kind)), [](mge_note& n) { std::strcpy(n.name, "good"); }));
+    second.Add("better", "mge_b.so");
+    third.Add("good", "mge_c.so");
+    std::unique_ptr<Devices> devices = Load({first.path(), second.path(), third.path()});
+    ASSERT_EQ(devices->files().size(), 3u);
+    const PluginFile &bad = devices->files()[0], &loaded = devices->files()[1], &late = devices->files()[2];
+    EXPECT_EQ(bad.verdict, Verdict::kRefused);
+    EXPECT_THAT(bad.reason, testing::AnyOf(HasSubstr("the fake exploded"), HasSubstr("its table says 'honest'")));
+    EXPECT_EQ(loaded.path, second.At("mge_b.so"));
+    EXPECT_EQ(loaded.verdict, Verdict::kLoaded) << loaded.reason;
+    EXPECT_EQ(late.verdict, Verdict::kSkipped);
+    EXPECT_EQ(late.code, VerdictCode::kDuplicateName);
+    EXPECT_THAT(late.reason, HasSubstr(second.At("mge_b.so")));
+    EXPECT_TRUE(devices->Resolve("fake0").ok());
+  }
+}
+
 TEST(Loader, ComingAndGoingLeavesNothingBehind) {
   PluginFolder folder;
   for (const char* kind : {"good", "card", "throws", "null_slot", "missing_library"})
