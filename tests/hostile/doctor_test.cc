@@ -187,7 +187,7 @@ TEST(Doctor, ABuildThatIsNewIsTriedAgain) {
   EXPECT_EQ(judged.json()["verdict"], "accepted") << judged.out;
 }
 
-TEST(Doctor, AnEntryOfTheQuarantineThatIsDamagedStillHolds) {
+TEST(Doctor, AnEntryOfTheQuarantineThatIsDamagedStillHoldsUntilReleased) {
   HostileFolder folder;
   folder.AddHostile("start_abort");
   ASSERT_EQ(folder.Mge(kQuick).code, 5);
@@ -197,6 +197,8 @@ TEST(Doctor, AnEntryOfTheQuarantineThatIsDamagedStillHolds) {
   Outcome o = folder.Mge("plugins --json");
   EXPECT_EQ(o.code, 0);
   EXPECT_EQ(RowOf(o.json()["files"], "start_abort")["code"], "quarantined");
+  Outcome released = folder.Mge(std::string(kQuick) + " --release start_abort");
+  EXPECT_THAT(RowOf(released.json()["plugins"], "start_abort")["reason"].get<std::string>(), HasSubstr("it was killed"));
 }
 
 TEST(Doctor, WithoutAPlaceForStateItSaysThatNothingWasKept) {
