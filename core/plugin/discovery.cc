@@ -160,9 +160,9 @@ FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name
     return found;
   }
   Judge(file, Verdict::kAccepted, VerdictCode::kOk, "");
-  absl::StatusOr<ElfSymbols> symbols = ReadElfSymbols(file.path);
-  if (symbols.ok()) file.warning = MoreThanOneExport(*symbols);
   JudgeByRules(open->fd.get(), rules, file);
+  if (file.verdict != Verdict::kAccepted) return found;
+  file.warning = MoreThanOneExport(file.path).value_or("");
   return found;
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "core/plugin/elf_symbols.h"
 #include "core/plugin/install.h"
 #include "core/plugin/isa.h"
 #include "fmt/format.h"
@@ -129,6 +130,56 @@ TEST(Discovery, WhatTheUserLeavesOutIsSkippedByItsName) {
   EXPECT_EQ(VerdictCodeName(file.code), "left_out");
   EXPECT_EQ(file.reason, "plugin.skip names backend 'good'");
   EXPECT_THAT(file.fix, HasSubstr("mge env plugin.skip"));
+}
+
+TEST(Discovery, WhatNobodyLinksIsDamageAndTakesNoTime) {
+  PluginFolder folder;
+  folder.Add("many_places");
+  PluginFile places = FileNamed(Discover({folder.path()}).rejected, "mge_many_places.so");
+  EXPECT_EQ(places.code, VerdictCode::kDamaged) << places.reason;
+  EXPECT_THAT(places.reason, HasSubstr("more than 256 directories"));
+  // Every row of the dynamic section but the table of names is a list of directories.
+  std::string bytes = ReadAll(FakeFile("good"));
+  Elf64_Ehdr head;
+  std::memcpy(&head, bytes.data(), sizeof(head));
+  for (int i = 0; i < head.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    std::memcpy(&segment, bytes.data() + head.e_phoff + static_cast<size_t>(i) * sizeof(segment), sizeof(segment));
+    if (segment.p_type != PT_DYNAMIC) continue;
+    for (size_t at = segment.p_offset; at < segment.p_offset + segment.p_filesz; at += sizeof(Elf64_Dyn)) {
+      Elf64_Dyn row;
+      std::memcpy(&row, bytes.data() + at, sizeof(row));
+      if (row.d_tag == DT_NULL) break;
+      if (row.d_tag != DT_STRTAB) row = {.d_tag = DT_RUNPATH, .d_un = {.d_val = 0}};
+      std::memcpy(bytes.data() + at, &row, sizeof(row));
+    }
+  }
+  folder.Write("mge_lists.so", bytes);
+  PluginFile lists = FileNamed(Discover({folder.path()}).rejected, "mge_lists.so");
+  EXPECT_EQ(lists.code, VerdictCode::kDamaged) << lists.reason;
+  EXPECT_THAT(lists.reason, HasSubstr("more than 8 lists"));
+}
+
+TEST(Discovery, SymbolsAreCountedAndAFewNamed) {
+  PluginFolder folder;
+  folder.Add("visible");
+  PluginDirectory directory = {folder.path(), ""};
+  EXPECT_EQ(Discover({folder.path()}).accepted.at(0).file.warning,
+            MoreThanOneExport(folder.At("mge_visible.so")).value());
+  // Of a file that the user does not let in they are not even looked at.
+  EXPECT_EQ(DiscoverPlugins(std::span(&directory, 1), MGE_ISA_KNOWN_BITS, {.skip = {"visible"}}).rejected.at(0).warning, "");
+  std::string bytes = ReadAll(FakeFile("visible"));
+  Elf64_Ehdr head;
+  std::memcpy(&head, bytes.data(), sizeof(head));
+  for (int i = 0; i < head.e_shnum; ++i) {
+    Elf64_Shdr section;
+    char* at = bytes.data() + head.e_shoff + static_cast<size_t>(i) * sizeof(section);
+    std::memcpy(&section, at, sizeof(section));
+    if (section.sh_type == SHT_DYNSYM) section.sh_size = uint64_t{1} << 40;
+    std::memcpy(at, &section, sizeof(section));
+  }
+  absl::Status many = MoreThanOneExport(folder.Write("mge_many.so", bytes)).status();
+  EXPECT_THAT(FormatError(many), HasSubstr("more than 131072 dynamic symbols"));
 }
 
 TEST(Discovery, ForeignOwnersAreRefused) {

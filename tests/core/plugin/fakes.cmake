@@ -61,6 +61,10 @@ mge_fake(searches FAKE_MISSING_LIBRARY=mge_test_gone)
 target_link_libraries(mge_fake_searches PRIVATE mge_fake_gone)
 target_link_options(mge_fake_searches PRIVATE
                     -Wl,--enable-new-dtags,-rpath,/mge_test_search_path/that_is_long_enough_for_what_is_written_over_it_by_a_test)
+# Places of libraries without end, in a list of which the tests make many.
+string(REPEAT ":/x" 256 many_places)
+mge_fake(many_places)
+target_link_options(mge_fake_many_places PRIVATE -Wl,-rpath,/x${many_places})
 # A library that is there and needs one that is not.
 add_library(mge_fake_between SHARED core/plugin/fakes/between.c)
 target_link_libraries(mge_fake_between PRIVATE mge_fake_gone)
