@@ -13,6 +13,7 @@
 #include "core/plugin/install.h"
 #include "core/plugin/isa.h"
 #include "fmt/format.h"
+#include "tests/core/engine/forked_child.h"
 #include "tests/core/plugin/plugin_files.h"
 
 namespace mge {
@@ -130,6 +131,22 @@ TEST(Discovery, WhatTheUserLeavesOutIsSkippedByItsName) {
   EXPECT_EQ(VerdictCodeName(file.code), "left_out");
   EXPECT_EQ(file.reason, "plugin.skip names backend 'good'");
   EXPECT_THAT(file.fix, HasSubstr("mge env plugin.skip"));
+}
+
+TEST(Discovery, ADirectoryThatCannotBeListedIsARow) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  PluginFolder folder;
+  folder.Add("good");
+  folder.Mode("", 0711);
+  EXPECT_EQ(InChild([&] {
+              if (seteuid(12345) != 0) return false;
+              Discovery discovery = Discover({folder.path()});
+              if (discovery.rejected.size() != 1) return false;
+              const PluginFile& row = discovery.rejected[0];
+              return row.path == folder.path() && row.code == VerdictCode::kUnreadable &&
+                     row.reason.find("Permission denied (from MGE_PLUGIN_PATH)") != std::string::npos && !row.fix.empty();
+            }),
+            0);
 }
 
 TEST(Discovery, WhatNobodyLinksIsDamageAndTakesNoTime) {
