@@ -40,19 +40,31 @@ std::vector<PluginFile> Judged(std::span<const PluginDirectory> directories, con
   return files;
 }
 
+absl::StatusOr<std::string> BuildOfFile(const PluginFile& file) {
+  MGE_ASSIGN_OR_RETURN(RegularFile open, OpenRegularFile(file.path));
+  return BuildOf(open.fd.get(), file.path, file.build_id);
+}
+
 absl::Status PutIntoQuarantine(const PluginSearch& search, const std::string& path, const std::string& reason) {
   PluginDirectory only = {Absolute(path), "call"};
   PluginFile file = Judged(std::span(&only, 1), {}).at(0);
-  MGE_ASSIGN_OR_RETURN(RegularFile open, OpenRegularFile(file.path));
-  MGE_ASSIGN_OR_RETURN(std::string key, BuildOf(open.fd.get(), file.path, file.build_id));
+  MGE_ASSIGN_OR_RETURN(std::string key, BuildOfFile(file));
   return search.rules.quarantine.Add({key, file.name, file.path, reason});
 }
 
-absl::Status Readmit(const Quarantine& quarantine, const std::string& name) {
+// By its entries, and by its files: an entry that is damaged names nobody.
+absl::Status Readmit(const PluginSearch& search, const std::string& name) {
+  const Quarantine& quarantine = search.rules.quarantine;
   bool found = false;
   for (const Quarantine::Entry& entry : quarantine.All()) {
     if (entry.name != name) continue;
     MGE_RETURN_IF_ERROR(quarantine.Remove(entry.key));
+    found = true;
+  }
+  for (const PluginFile& file : Judged(search.directories, {.quarantine = quarantine})) {
+    if (file.name != name || file.code != VerdictCode::kQuarantined) continue;
+    MGE_ASSIGN_OR_RETURN(std::string key, BuildOfFile(file));
+    MGE_RETURN_IF_ERROR(quarantine.Remove(key));
     found = true;
   }
   if (found) return absl::OkStatus();
@@ -141,5 +153,5 @@ mge_status* mge_plugins_quarantine(const mge_runtime_options* options, const cha
 mge_status* mge_plugins_readmit(const mge_runtime_options* options, const char* name) try {
   if (!name) return Misuse("mge_plugins_readmit", "a NULL argument");
   MGE_API_ASSIGN_OR_RETURN(mge::PluginSearch search, mge::api::SearchOf(options));
-  return Wrap(mge::api::Readmit(search.rules.quarantine, name));
+  return Wrap(mge::api::Readmit(search, name));
 } MGE_API_CATCH

@@ -51,7 +51,8 @@ void Probe(const Globals& globals, const Options& o, Json& row) {
   }
   row["state"] = !loaded ? "found" : whole && ran && !failed ? "passed" : "loadable";
   row["troubled"] = !whole || failed || Text(row["verdict"]) == "refused";
-  if (whole) return;
+  const bool threw = Text(row["code"]) == "open_threw";  // which no process gets over, as if it had ended
+  if (whole && !threw) return;
 
   std::string what = end.timed_out ? fmt::format("it did not answer within {} s", o.timeout_s) : end.Describe();
   if (end.timed_out && !end.last_words.empty()) what += fmt::format("; its last words: {}", end.last_words);
@@ -61,10 +62,12 @@ void Probe(const Globals& globals, const Options& o, Json& row) {
     row["fix"] = "run mge doctor where a process may have more (ulimit -n, -u and -v say how much)";
     return;
   }
-  row["code"] = end.timed_out ? "timed_out" : "crashed";
-  row["reason"] = fmt::format("{} while {}", what, stage);
-  row["fix"] = fmt::format("report it to the author of backend '{}', or remove the file", Text(row["name"]));
-  if (stage != kStart) return;
+  if (!threw) {
+    row["code"] = end.timed_out ? "timed_out" : "crashed";
+    row["reason"] = fmt::format("{} while {}", what, stage);
+    row["fix"] = fmt::format("report it to the author of backend '{}', or remove the file", Text(row["name"]));
+    if (stage != kStart) return;
+  }
   row["verdict"] = "refused";
   row["code"] = "quarantined";
   if (Status s = Plugins::Quarantine(OptionsOf(globals), path, Text(row["reason"])); !s.ok()) {
@@ -73,7 +76,7 @@ void Probe(const Globals& globals, const Options& o, Json& row) {
   }
   row["quarantined"] = true;
   row["fix"] = fmt::format("install another build of it; to try this one again: mge doctor --release {}", Text(row["name"]));
-  if (end.timed_out) row["fix"] = fmt::format("{} --timeout {:.0f}, if it is only slow", Text(row["fix"]), 10 * o.timeout_s);
+  if (end.timed_out && !threw) row["fix"] = fmt::format("{} --timeout {:.0f}, if it is only slow", Text(row["fix"]), 10 * o.timeout_s);
 }
 
 std::string Render(const Json& report) {

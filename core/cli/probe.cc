@@ -208,12 +208,17 @@ int ProbeBackend(const Globals& globals, const std::string& file) {
     std::string text;
     if (Status s = runtime.Report("mge.plugins/1", &text); !s.ok()) return s.kind();
     const Json plugins = Json::parse(text);
+    bool loaded = false;
     for (const Json& row : plugins["files"]) {
-      if (row["path"] == file) Tell({{"plugin", row}});
+      if (row["path"] != file) continue;
+      Tell({{"plugin", row}});
+      loaded = row["verdict"] == "loaded";
     }
     Tell({{"stage", "opening its devices"}});
-    Json devices;
-    if (Status s = ListDevices(options, &runtime, &devices); !s.ok()) return s.kind();
+    Json devices = {{"devices", Json::array()}};
+    if (loaded) {
+      if (Status s = ListDevices(options, &runtime, &devices); !s.ok()) return s.kind();
+    }
     for (const Json& device : devices["devices"]) {
       if (device["name"] == "host") continue;
       std::string name = device["name"].get<std::string>();

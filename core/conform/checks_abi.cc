@@ -70,21 +70,23 @@ absl::Status CheckNote(Subject& s) {
 }
 
 absl::Status CheckExports(Subject& s) {
-  MGE_ASSIGN_OR_RETURN(ElfSymbols symbols, ReadElfSymbols(s.path()));
-  auto entry = std::find(symbols.exported.begin(), symbols.exported.end(), MGE_PLUGIN_QUERY_SYMBOL);
-  if (entry == symbols.exported.end()) return Broken("it does not export " MGE_PLUGIN_QUERY_SYMBOL);
-  std::string why = MoreThanOneExport(symbols);
+  bool entry = false;
+  MGE_RETURN_IF_ERROR(ReadElfSymbols(s.path(), [&](std::string_view name, bool exported) {
+    entry |= exported && name == MGE_PLUGIN_QUERY_SYMBOL;
+  }));
+  if (!entry) return Broken("it does not export " MGE_PLUGIN_QUERY_SYMBOL);
+  MGE_ASSIGN_OR_RETURN(std::string why, MoreThanOneExport(s.path()));
   return why.empty() ? absl::OkStatus() : Broken(why);
 }
 
 absl::Status CheckImports(Subject& s) {
-  MGE_ASSIGN_OR_RETURN(ElfSymbols symbols, ReadElfSymbols(s.path()));
-  for (const std::string& name : symbols.undefined) {
-    if (name.starts_with("mge_") || name.starts_with("_ZN3mge") || name.starts_with("_ZNK3mge")) {
-      return Broken(fmt::format("it needs the symbol {} of the host; services come in the table mge_host", name));
-    }
-  }
-  return absl::OkStatus();
+  std::string ours;
+  MGE_RETURN_IF_ERROR(ReadElfSymbols(s.path(), [&](std::string_view name, bool exported) {
+    const bool host = name.starts_with("mge_") || name.starts_with("_ZN3mge") || name.starts_with("_ZNK3mge");
+    if (!exported && host && ours.empty()) ours = name;
+  }));
+  if (ours.empty()) return absl::OkStatus();
+  return Broken(fmt::format("it needs the symbol {} of the host; services come in the table mge_host", ours));
 }
 
 absl::Status CheckQueryPure(Subject& s) {

@@ -82,12 +82,12 @@ absl::StatusOr<std::vector<std::string>> Registry::RegisterBackend(
     std::string_view name, std::vector<BackendSetting> rows) {
   std::lock_guard lock(mutex_);
   State& state = *state_;
-  if (name.empty() || name == kCoreOwner ||
-      std::find(state.backends.begin(), state.backends.end(), name) != state.backends.end()) {
+  if (name.empty() || name == kCoreOwner) {
     return Fail(errors::kPluginRefused,
                 fmt::format("a backend named {} cannot declare settings", Quoted(name)),
-                {.what = "the name is empty, reserved or registered already"});
+                {.what = "the name is empty or reserved"});
   }
+  if (std::find(state.backends.begin(), state.backends.end(), name) != state.backends.end()) state.Remove(name);
 
   std::vector<std::unique_ptr<BackendText>> texts;
   std::vector<Entry> entries;
@@ -123,7 +123,12 @@ absl::StatusOr<std::vector<std::string>> Registry::RegisterBackend(
           {.what = std::move(problem), .fix = "this is the backend's mistake; tell its author"});
     }
   }
-  for (Entry& entry : entries) MGE_RETURN_IF_ERROR(state.TakeAll(entry, logger_));
+  for (Entry& entry : entries) {
+    if (absl::Status taken = state.TakeAll(entry, logger_); !taken.ok()) {
+      for (const Entry& e : entries) state.LetGo(e);
+      return taken;
+    }
+  }
 
   std::vector<std::string> values;
   for (const Entry& entry : entries) values.push_back(PlainText(entry.row, entry.Slot().value));

@@ -49,6 +49,30 @@ void Registry::State::Add(Entry entry) {
   for (const std::string& alias : added.aliases) by_name[alias] = &added;
 }
 
+void Registry::State::LetGo(const Entry& entry) {
+  auto each = [&](auto& statements, auto name_of) {
+    for (auto& [what, taken] : statements) taken = taken && !entry.HasName(name_of(what));
+  };
+  each(call, [](const Assignment& a) { return a.name; });
+  each(command_line, [](const Assignment& a) { return a.name; });
+  each(environment, [](const auto& variable) { return variable.first; });
+  each(config, [](const ConfigItem& item) { return item.key; });
+}
+
+void Registry::State::Remove(std::string_view owner) {
+  std::deque<Entry> kept;
+  for (Entry& entry : std::exchange(entries, {})) {
+    if (entry.owner != owner) {
+      kept.push_back(std::move(entry));
+    } else {
+      LetGo(entry);
+    }
+  }
+  by_name.clear();
+  for (Entry& entry : kept) Add(std::move(entry));
+  std::erase(backends, owner);
+}
+
 absl::Status Registry::State::TakeAssignments(Entry& entry,
                                               std::vector<Statement<Assignment>>& statements,
                                               Source source) {

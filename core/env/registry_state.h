@@ -71,7 +71,7 @@ struct Statement {
 Entry MakeEntry(const SettingRow& row, std::string_view owner);
 
 struct Registry::State {
-  std::deque<Entry> entries;  // the core's in the table's order, then each backend's; never moved
+  std::deque<Entry> entries;  // the core's in the table's order, then each backend's
   std::unordered_map<std::string, Entry*> by_name;
   std::vector<std::unique_ptr<BackendText>> backend_texts;
   std::vector<std::string> backends;  // registered, in order
@@ -88,6 +88,8 @@ struct Registry::State {
   Entry* Find(const std::string& name) const;  // nullptr if nothing has the name
   Entry& Core(std::string_view key) { return *Find(std::string(key)); }
   void Add(Entry entry);
+  void Remove(std::string_view owner);  // what a backend declared that did not start: another of its name may be tried
+  void LetGo(const Entry& entry);       // what the sources say of it is for whoever declares it next
 
   // Reads what each source says of the setting.
   absl::Status TakeAll(Entry& entry, const Logger& logger);

@@ -81,6 +81,18 @@ std::vector<std::pair<Device*, Device*>> RemoveTwins(std::vector<Device*>& list)
   return losers;
 }
 
+// Of backends with one name, the first that loads has it.
+bool IsTaken(std::span<const PluginFile> before, PluginFile& file) {
+  auto first = std::find_if(before.begin(), before.end(), [&](const PluginFile& other) {
+    return other.verdict == Verdict::kLoaded && other.name == file.name;
+  });
+  if (first == before.end()) return false;
+  Judge(file, Verdict::kSkipped, VerdictCode::kDuplicateName,
+        fmt::format("backend '{}' is taken from '{}' (version {}), which comes first", file.name, first->path, first->version),
+        "remove one of the two, or name this one's directory first in MGE_PLUGIN_PATH");
+  return true;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Devices>> Devices::Create(DevicesOptions options) {
@@ -98,9 +110,11 @@ absl::StatusOr<std::unique_ptr<Devices>> Devices::Create(DevicesOptions options)
   out->backends_.push_back(host);
   Discovery discovery = DiscoverPlugins(options.directories, HostIsa(), options.rules);
   for (const FoundPlugin& found : discovery.accepted) {
-    PluginFile row;
-    std::shared_ptr<Backend> backend =
-        LoadBackend(found, options.compute, options.settings, options.logger, row);
+    PluginFile row = found.file;
+    std::shared_ptr<Backend> backend;
+    if (!IsTaken(out->files_, row)) {
+      backend = LoadBackend(found, options.compute, options.settings, options.logger, row);
+    }
     out->files_.push_back(std::move(row));
     if (!backend) continue;
     backend->services().Attach(out.get(), options.logger);

@@ -40,23 +40,28 @@ std::string RealPath(const std::string& path) {
   return out;
 }
 
+// Who named a directory, for the end of a sentence.
+std::string From(const PluginDirectory& directory) {
+  return directory.origin.empty() ? "" : fmt::format(" (from {})", directory.origin);
+}
+
 constexpr std::string_view kTrustFix =
     "chown it (and the directories above) to root or to yourself and take write permission from group and others: "
     "chmod go-w; in a directory that all share, such as /tmp, make one of your own";
 
-// Names of the directory's *.so, sorted, so that the order of the file system never matters.
-std::vector<std::string> LibrariesIn(const std::string& path) {
-  std::vector<std::string> names;
+// Names of the directory's *.so, sorted, so that the order of the file system never matters. 0, or why it cannot be listed.
+int LibrariesIn(const std::string& path, std::vector<std::string>& names) {
   DIR* dir = opendir(path.c_str());
   if (!dir && errno == ENOMEM) throw std::bad_alloc();
-  if (!dir) return names;
-  while (const dirent* entry = readdir(dir)) {
+  if (!dir) return errno;
+  while (const dirent* entry = (errno = 0, readdir(dir))) {
     std::string_view name = entry->d_name;
     if (name.ends_with(".so") && !name.starts_with(".")) names.emplace_back(name);
   }
+  const int error = errno;
   closedir(dir);
   std::sort(names.begin(), names.end());
-  return names;
+  return error;
 }
 
 // Whether the user's own rules let an open file in, which has passed all others.
@@ -160,13 +165,13 @@ FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name
     return found;
   }
   Judge(file, Verdict::kAccepted, VerdictCode::kOk, "");
-  absl::StatusOr<ElfSymbols> symbols = ReadElfSymbols(file.path);
-  if (symbols.ok()) file.warning = MoreThanOneExport(*symbols);
   JudgeByRules(open->fd.get(), rules, file);
+  if (file.verdict != Verdict::kAccepted) return found;
+  file.warning = MoreThanOneExport(file.path).value_or("");
   return found;
 }
 
-// Takes a judged file in, unless an earlier one stands for it.
+// Takes a judged file in, unless an earlier one is the same library.
 void Enter(Discovery& out, FoundPlugin found) {
   PluginFile& file = found.file;
   if (file.verdict != Verdict::kAccepted) return out.rejected.push_back(std::move(file));
@@ -175,21 +180,14 @@ void Enter(Discovery& out, FoundPlugin found) {
            (!file.build_id.empty() && other.file.build_id == file.build_id);
   };
   auto twin = std::find_if(out.accepted.begin(), out.accepted.end(), same_file);
-  auto namesake = std::find_if(out.accepted.begin(), out.accepted.end(),
-                               [&](const FoundPlugin& other) { return other.note.name == found.note.name; });
   if (twin != out.accepted.end() && twin->file.path == file.path) return;  // named twice, no conflict with itself
   if (twin != out.accepted.end()) {
     Judge(file, Verdict::kSkipped, VerdictCode::kDuplicateFile,
           fmt::format("it is the same library as '{}', which comes first", twin->file.path), "remove one of the two");
-  } else if (namesake != out.accepted.end()) {
-    Judge(file, Verdict::kSkipped, VerdictCode::kDuplicateName,
-          fmt::format("backend '{}' is taken from '{}' (version {}), which comes first", found.note.name,
-                      namesake->file.path, namesake->file.version),
-          "remove one of the two, or name this one's directory first in MGE_PLUGIN_PATH");
+    out.rejected.push_back(std::move(file));
   } else {
-    return out.accepted.push_back(std::move(found));
+    out.accepted.push_back(std::move(found));
   }
-  out.rejected.push_back(std::move(file));
 }
 
 }  // namespace
@@ -202,7 +200,7 @@ FileIdentity IdentityOf(const std::string& path) {
 PluginFile JudgeDirectory(const PluginDirectory& directory, std::string* real) {
   PluginFile row;
   row.path = directory.path;
-  std::string from = directory.origin.empty() ? "" : fmt::format(" (from {})", directory.origin);
+  const std::string from = From(directory);
   if (!directory.path.starts_with('/')) {
     Judge(row, Verdict::kRefused, VerdictCode::kDirectoryNotAbsolute,
           directory.path.empty() ? fmt::format("the name of the directory is empty{}", from)
@@ -240,14 +238,22 @@ Discovery DiscoverPlugins(std::span<const PluginDirectory> directories, uint32_t
       continue;
     }
     std::string real;
-    if (PluginFile row = JudgeDirectory(directory, &real); row.verdict != Verdict::kAccepted) {
+    PluginFile row = JudgeDirectory(directory, &real);
+    if (row.verdict != Verdict::kAccepted) {
       out.rejected.push_back(std::move(row));
       continue;
     }
     // A directory that is named twice is searched once; nothing in it is a conflict with itself.
     if (std::find(searched.begin(), searched.end(), real) != searched.end()) continue;
     searched.push_back(real);
-    for (const std::string& name : LibrariesIn(real)) Enter(out, JudgeFile(real, name, isa, rules));
+    std::vector<std::string> names;
+    if (int error = LibrariesIn(real, names); error != 0) {
+      Judge(row, Verdict::kRefused, VerdictCode::kUnreadable,
+            fmt::format("what lies there cannot be listed: {}{}", std::strerror(error), From(directory)),
+            "let yourself read it, or take it off the list");
+      out.rejected.push_back(std::move(row));
+    }
+    for (const std::string& name : names) Enter(out, JudgeFile(real, name, isa, rules));
   }
   return out;
 }

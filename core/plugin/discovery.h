@@ -51,8 +51,8 @@ struct Discovery {
   std::vector<PluginFile> rejected;   // directories that cannot be used, and files, in the same order
 };
 
-// Judges every *.so of every directory; no recursion. Of two backends with one name, and of two paths to one file, the
-// first in order is taken. `isa` is what the machine offers (HostIsa()).
+// Judges every *.so of every directory; no recursion. Of two paths to one file the first in order is taken; of backends with
+// one name all are, for the first may not load. `isa` is what the machine offers (HostIsa()).
 Discovery DiscoverPlugins(std::span<const PluginDirectory> directories, uint32_t isa, const PluginRules& rules = {});
 
 // The verdict on a directory itself: kAccepted if its files may be looked at. `real` (nullable) is then its path without links.

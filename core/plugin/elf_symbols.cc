@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
@@ -16,6 +17,8 @@ namespace mge {
 namespace {
 
 constexpr int64_t kMaxBytes = int64_t{1} << 32;
+constexpr uint64_t kMostSymbols = 1 << 17;
+constexpr size_t kLongestName = 256;
 constexpr size_t kNamed = 5;  // of the symbols that should not be there
 
 // The T at an offset; false beyond the end.
@@ -26,10 +29,10 @@ bool Get(Bytes file, uint64_t offset, T* out) {
   return true;
 }
 
-std::string TextAt(Bytes file, uint64_t offset) {
+std::string_view TextAt(Bytes file, uint64_t offset) {
   if (offset >= file.size()) return {};
   const char* begin = reinterpret_cast<const char*>(file.data()) + offset;
-  return {begin, strnlen(begin, std::min<size_t>(file.size() - offset, 4096))};
+  return {begin, strnlen(begin, std::min<size_t>(file.size() - offset, kLongestName))};
 }
 
 absl::Status NotSound(const std::string& path, std::string_view why) {
@@ -38,7 +41,7 @@ absl::Status NotSound(const std::string& path, std::string_view why) {
 
 }  // namespace
 
-absl::StatusOr<ElfSymbols> ReadElfSymbols(const std::string& path) {
+absl::Status ReadElfSymbols(const std::string& path, const std::function<void(std::string_view, bool)>& take) {
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> mapped, MappedFile::Open(path, kMaxBytes));
   Bytes file = mapped->bytes();
   Elf64_Ehdr head;
@@ -52,31 +55,32 @@ absl::StatusOr<ElfSymbols> ReadElfSymbols(const std::string& path) {
     Elf64_Shdr table, names;
     if (!section(i, &table)) break;
     if (table.sh_type != SHT_DYNSYM || !section(table.sh_link, &names)) continue;
-    ElfSymbols out;
-    for (uint64_t k = 1; k < table.sh_size / sizeof(Elf64_Sym); ++k) {
+    const uint64_t count = table.sh_size / sizeof(Elf64_Sym);
+    if (count > kMostSymbols) return NotSound(path, fmt::format("it has more than {} dynamic symbols", kMostSymbols));
+    for (uint64_t k = 1; k < count; ++k) {
       Elf64_Sym symbol;
       if (!Get(file, table.sh_offset + k * sizeof(Elf64_Sym), &symbol)) break;
-      std::string name = TextAt(file, names.sh_offset + symbol.st_name);
-      if (symbol.st_shndx == SHN_UNDEF) {
-        out.undefined.push_back(std::move(name));
-      } else if (ELF64_ST_BIND(symbol.st_info) != STB_LOCAL && symbol.st_shndx < SHN_LORESERVE &&
-                 ELF64_ST_VISIBILITY(symbol.st_other) == STV_DEFAULT) {
-        out.exported.push_back(std::move(name));
+      const bool exported = ELF64_ST_BIND(symbol.st_info) != STB_LOCAL && symbol.st_shndx < SHN_LORESERVE &&
+                            ELF64_ST_VISIBILITY(symbol.st_other) == STV_DEFAULT;
+      if (symbol.st_shndx == SHN_UNDEF || exported) {
+        take(TextAt(file, names.sh_offset + symbol.st_name), symbol.st_shndx != SHN_UNDEF);
       }
     }
-    return out;
+    return absl::OkStatus();
   }
   return NotSound(path, "it has no table of dynamic symbols");
 }
 
-std::string MoreThanOneExport(const ElfSymbols& symbols) {
-  std::vector<std::string> others = symbols.exported;
-  std::erase(others, MGE_PLUGIN_QUERY_SYMBOL);
-  if (others.empty()) return {};
-  const size_t count = others.size();
-  others.resize(std::min(count, kNamed));
-  return fmt::format("it exports {} symbol{} besides " MGE_PLUGIN_QUERY_SYMBOL ": {}{}; link it by mge_backend()",
-                     count, count == 1 ? "" : "s", fmt::join(others, ", "), count > kNamed ? ", ..." : "");
+absl::StatusOr<std::string> MoreThanOneExport(const std::string& path) {
+  uint64_t count = 0;
+  std::vector<std::string> named;
+  MGE_RETURN_IF_ERROR(ReadElfSymbols(path, [&](std::string_view name, bool exported) {
+    if (!exported || name == MGE_PLUGIN_QUERY_SYMBOL) return;
+    if (++count <= kNamed) named.emplace_back(name);
+  }));
+  if (count == 0) return std::string();
+  return fmt::format("it exports {} symbol{} besides " MGE_PLUGIN_QUERY_SYMBOL ": {}{}; link it by mge_backend()", count,
+                     count == 1 ? "" : "s", fmt::join(named, ", "), count > kNamed ? ", ..." : "");
 }
 
 }  // namespace mge

@@ -2,22 +2,19 @@
 // The dynamic symbols of a library file, read without opening it.
 #pragma once
 
+#include <functional>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "core/base/status.h"
 
 namespace mge {
 
-struct ElfSymbols {
-  std::vector<std::string> exported;   // defined here and visible
-  std::vector<std::string> undefined;  // to be found elsewhere
-};
-
-// Of a 64-bit ELF file. Nothing in it is trusted.
-absl::StatusOr<ElfSymbols> ReadElfSymbols(const std::string& path);
+// Calls take(name, exported) for each symbol of a 64-bit ELF file that is defined there and visible, or is to be found
+// elsewhere. Nothing in the file is trusted; of a long name its beginning is told.
+absl::Status ReadElfSymbols(const std::string& path, const std::function<void(std::string_view, bool)>& take);
 
 // "" if a backend exports no symbol but its entry, else a sentence.
-std::string MoreThanOneExport(const ElfSymbols& symbols);
+absl::StatusOr<std::string> MoreThanOneExport(const std::string& path);
 
 }  // namespace mge

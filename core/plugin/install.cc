@@ -83,17 +83,20 @@ absl::Status Copy(const RegularFile& from, const std::string& path, const Tempor
 absl::Status MayReplace(const std::string& file, const std::string& target, const std::string& name, uint32_t isa) {
   struct stat st;
   if (lstat(target.c_str(), &st) != 0) return absl::OkStatus();
+  auto taken = [&](std::string_view what, std::string_view first) {
+    return Fail(errors::kPluginRefused, fmt::format("'{}' cannot be installed", file),
+                {.what = fmt::format("it is backend '{}', and '{}' is there already{}", name, target, what),
+                 .fix = fmt::format("name the file mge_{}.so, or first {}", name, first)});
+  };
+  if (absl::Status open = OpenRegularFile(target).status(); !open.ok()) {
+    return taken(": " + PartsOf(open).what, fmt::format("move '{}' away", target));
+  }
   PluginDirectory only = {target, ""};
   Discovery judged = DiscoverPlugins(std::span(&only, 1), isa, {});
   const PluginFile there = judged.accepted.empty() ? judged.rejected.at(0) : judged.accepted[0].file;
   if (there.name == name) return absl::OkStatus();
-  const bool backend = !there.name.empty();
-  return Fail(errors::kPluginRefused, fmt::format("'{}' cannot be installed", file),
-              {.what = backend ? fmt::format("it is backend '{}', and '{}' is there already with backend '{}'", name, target,
-                                             there.name)
-                               : fmt::format("it is backend '{}', and '{}' is there already: {}", name, target, there.reason),
-               .fix = fmt::format("name the file mge_{}.so, or first {} '{}'", name, backend ? "mge plugins remove" : "rm",
-                                  backend ? there.name : target)});
+  if (there.name.empty()) return taken(": " + there.reason, fmt::format("rm '{}'", target));
+  return taken(fmt::format(" with backend '{}'", there.name), fmt::format("mge plugins remove '{}'", there.name));
 }
 
 // The file is installed alone: the libraries that lie beside it have to lie beside its copy.

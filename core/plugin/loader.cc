@@ -3,6 +3,7 @@
 
 #define BOOST_DLL_USE_STD_FS
 #include <dlfcn.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,7 +41,9 @@ struct Library {
   std::string build_id;  // empty: unknown
   boost::dll::shared_library handle = {};
   std::weak_ptr<Backend> backend = {};
+  std::string thrown = {};        // what its static objects threw: they are half made
   const Backend* user = nullptr;  // from before it is opened or started until stop() has returned
+  pid_t user_in = 0;              // whose threads end that; those of a parent do not exist here
   std::unique_ptr<HostServices> retired = {};
 
   // Its static objects may still call the host when the process ends.
@@ -61,7 +64,15 @@ struct Process {
 // Not destroyed at exit: backends may still be in use by other threads then. It takes no memory: a destructor asks for it.
 Process& TheProcess() {
   alignas(Process) static std::byte memory[sizeof(Process)];
-  static Process* process = new (memory) Process;
+  static Process* process = [] {
+    auto* made = new (memory) Process;
+    pthread_atfork([] { TheProcess().mutex.lock(); }, [] { TheProcess().mutex.unlock(); },
+                   [] {
+                     new (&TheProcess().unused) std::condition_variable;  // those that wait for it stayed in the parent
+                     TheProcess().mutex.unlock();
+                   });
+    return made;
+  }();
   return *process;
 }
 
@@ -112,6 +123,40 @@ void JudgeOpenFailure(PluginFile& file, std::string text) {
   Judge(file, Verdict::kRefused, VerdictCode::kNotOpened,
         fmt::format("it cannot be opened: {}", text),
         "install it again, or build it again for this system");
+}
+
+// The dynamic linker's lock stays with the thread that such an exception went through, and whoever else opens a library waits
+// for it.
+void JudgeThrown(PluginFile& file, const std::string& thrown) {
+  Judge(file, Verdict::kRefused, VerdictCode::kOpenThrew, "while it was being opened, " + thrown,
+        fmt::format("run `mge doctor`, which tries it in a process of its own and keeps it away from then on, or leave it out "
+                    "with MGE_PLUGIN_SKIP={}: other threads of this process wait for ever where they open a library",
+                    file.name));
+}
+
+// Opens the file. Without a handle there is a verdict in `file`; with one, `thrown` says what its static objects threw.
+boost::dll::shared_library Open(PluginFile& file, std::string& thrown) {
+  namespace mode = boost::dll::load_mode;
+  const std::filesystem::path path(file.path);
+  boost::dll::shared_library handle;
+  std::error_code code;
+  mge_error error;
+  CallBackend(error, [&](mge_error*) {
+    handle.load(path, mode::rtld_now | mode::rtld_local, code);
+    return MGE_OK;
+  });
+  if (error.code != MGE_OK) {  // by whom? The library is there only if it was its own code.
+    handle.load(path, mode::rtld_now | mode::rtld_local | static_cast<mode::type>(RTLD_NOLOAD), code);
+    if (handle.is_loaded()) {
+      thrown = TextOfBackend(error.code, error);
+    } else {
+      JudgeLack(file, VerdictCode::kOutOfMemory, "it cannot be opened: " + TextOfBackend(error.code, error));
+    }
+  } else if (code) {
+    const char* text = dlerror();
+    JudgeOpenFailure(file, EscapeControl(text ? text : code.message()));
+  }
+  return handle;
 }
 
 // Collects what enumerate() reports.
@@ -340,6 +385,12 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
     }
     shared = library->backend.lock();
     if (shared || !library->user) break;
+    if (library->user_in != getpid()) {
+      Judge(file, Verdict::kRefused, VerdictCode::kStartFailed,
+            "the process was forked while it was being started or stopped by another thread",
+            "fork before there are threads that make runtimes, or start a new program in the child (exec)");
+      return nullptr;
+    }
     process.unused.wait(lock);
   }
   if (shared) {
@@ -361,6 +412,7 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
   }
   std::shared_ptr<Backend> backend(new Backend);
   library->user = backend.get();
+  library->user_in = getpid();
   lock.unlock();
   absl::Cleanup give_up = [&] {
     std::lock_guard again(process.mutex);
@@ -380,15 +432,9 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
   }
   SlowStart watch(logger, found.file);
   if (!library->handle.is_loaded()) {
-    boost::dll::shared_library handle;
-    std::error_code code;
-    handle.load(std::filesystem::path(found.file.path),
-                boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local, code);
-    if (code) {
-      const char* text = dlerror();
-      JudgeOpenFailure(file, EscapeControl(text ? text : code.message()));
-      return nullptr;
-    }
+    std::string thrown;
+    boost::dll::shared_library handle = Open(file, thrown);
+    if (!handle.is_loaded()) return nullptr;
     lock.lock();
     // The system's loader knows libraries by their paths: it may answer what lay there before.
     auto older = std::find_if(process.libraries.begin(), process.libraries.end(), [&](const Library& l) {
@@ -396,6 +442,7 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
     });
     if (older == process.libraries.end()) {
       library->handle = std::move(handle);  // its code may have run: from here on it is never unmapped
+      library->thrown = std::move(thrown);
       lock.unlock();
     } else if (!older->build_id.empty() && older->build_id == found.file.build_id) {
       older->identity = found.identity;
@@ -414,6 +461,11 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
             "it changed while it was being opened", "try again");
       return nullptr;
     }
+  }
+  if (!library->thrown.empty()) {
+    JudgeThrown(file, library->thrown);
+    logger.Warning("backend '{}' ({}) is refused: {}. {}", file.name, file.path, file.reason, file.fix);
+    return nullptr;
   }
   std::unique_ptr<const BackendTables> tables = Query(*library, found, file);
   if (!tables) return nullptr;

@@ -18,6 +18,9 @@ namespace {
 constexpr int64_t kMaxBytes = int64_t{1} << 32;
 constexpr size_t kMostRows = 4096;       // of the dynamic section
 constexpr size_t kLongestText = 1 << 16;
+constexpr size_t kMostLibraries = 256;
+constexpr size_t kMostPaths = 8;
+constexpr size_t kMostElements = 256;  // of all paths
 
 // A struct at an offset of the file, if it is all there.
 template <typename T>
@@ -79,14 +82,20 @@ absl::StatusOr<ElfNeeds> ReadElfNeeds(const std::string& path) {
   }
   Bytes strings = strings_at ? FromAddress(bytes, segments, *strings_at) : Bytes();
   ElfNeeds out;
+  size_t elements = 0;
   for (const Elf64_Dyn& row : rows) {
+    if (!out.beyond.empty()) break;
     const bool library = row.d_tag == DT_NEEDED || row.d_tag == DT_FILTER || row.d_tag == DT_AUXILIARY;
     if (!library && row.d_tag != DT_RUNPATH && row.d_tag != DT_RPATH) continue;
     std::optional<std::string> text = TextAt(strings, row.d_un.d_val);
     if (!text) return unsound("a name in its dynamic section has no end, or lies outside of the file");
     if (library) {
+      if (out.libraries.size() == kMostLibraries) out.beyond = fmt::format("{} libraries that it needs", kMostLibraries);
       out.libraries.push_back(*std::move(text));
     } else {
+      elements += 1 + static_cast<size_t>(std::count(text->begin(), text->end(), ':'));
+      if (out.paths.size() == kMostPaths) out.beyond = fmt::format("{} lists of directories for libraries", kMostPaths);
+      if (elements > kMostElements) out.beyond = fmt::format("{} directories for libraries", kMostElements);
       out.paths.push_back({row.d_tag == DT_RUNPATH ? "RUNPATH" : "RPATH", *std::move(text)});
     }
   }

@@ -18,6 +18,7 @@ struct ElfSearchPath {
 struct ElfNeeds {
   std::vector<std::string> libraries;  // DT_NEEDED, and what DT_FILTER and DT_AUXILIARY load, in the file's order
   std::vector<ElfSearchPath> paths;
+  std::string beyond = {};  // of what it has more than any honest file: the rest is left out here, and not by the linker
 };
 
 // Of a 64-bit ELF file; nothing in it is trusted. An object that is linked statically needs nothing.

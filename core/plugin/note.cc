@@ -146,7 +146,8 @@ NoteReading& Deny(NoteReading& reading, VerdictCode code, std::string reason) {
   return reading;
 }
 
-// Looks at the notes of one segment. False if they break the format.
+// Looks at the notes of one segment, in which a descriptor and the next note begin at multiples of the alignment from its
+// begin. False if they break the format.
 bool ScanNotes(std::span<const std::byte> segment, uint64_t alignment, NoteReading& out,
                bool& found, std::string& why) {
   uint64_t at = 0;
@@ -155,7 +156,7 @@ bool ScanNotes(std::span<const std::byte> segment, uint64_t alignment, NoteReadi
     Elf64_Nhdr header;
     std::memcpy(&header, segment.data() + at, sizeof(header));
     at += sizeof(header);
-    uint64_t owner_bytes = aligned(header.n_namesz), left = segment.size() - at;
+    uint64_t owner_bytes = aligned(sizeof(header) + header.n_namesz) - sizeof(header), left = segment.size() - at;
     if (owner_bytes > left || header.n_descsz > left - owner_bytes) return false;
     std::string_view owner(reinterpret_cast<const char*>(segment.data() + at), header.n_namesz);
     std::span<const std::byte> body = segment.subspan(at + owner_bytes, header.n_descsz);

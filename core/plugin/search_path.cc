@@ -126,6 +126,9 @@ SearchJudgement JudgeOne(const std::string& file, bool first, std::vector<std::s
     const ErrorParts parts = PartsOf(needs.status());
     return {VerdictCode::kDamaged, parts.what.empty() ? ErrorTitle(needs.status()) : parts.what, "install it again"};
   }
+  if (!needs->beyond.empty()) {
+    return {VerdictCode::kDamaged, fmt::format("{} has more than {}", it, needs->beyond), "install it again"};
+  }
   const std::string origin = file.substr(0, file.rfind('/'));
   std::vector<std::string> places;
   for (const ElfSearchPath& path : needs->paths) {

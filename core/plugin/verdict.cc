@@ -30,6 +30,7 @@ constexpr std::string_view kCodeNames[] = {
     "missing_library",
     "missing_symbol",
     "not_opened",
+    "open_threw",
     "older_in_use",
     "no_entry",
     "query_refused",

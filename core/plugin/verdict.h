@@ -36,6 +36,7 @@ enum class VerdictCode {
   kMissingLibrary,
   kMissingSymbol,
   kNotOpened,         // dlopen fails for another reason
+  kOpenThrew,         // an exception of its static objects came through dlopen, which this process does not get over
   kOlderInUse,        // the process has opened what lay at its path before
   kNoEntry,
   kQueryRefused,      // the backend itself says no

@@ -58,6 +58,32 @@ INSTANTIATE_TEST_SUITE_P(Doctor, DeadlyStart,
                                          Deadly{"enumerate_loop", "did not answer within 1 s"}),
                          [](const auto& info) { return std::string(info.param.name); });
 
+TEST(Doctor, KeepsAwayWhoseStaticObjectsThrowForTheProcessDoesNotGetOverIt) {
+  HostileFolder folder;
+  folder.AddHostile("load_throw");
+  folder.AddHostile("quiet");
+  Outcome before = folder.Mge("plugins --json");
+  EXPECT_EQ(before.code, 0) << before.err;
+  EXPECT_EQ(RowOf(before.json()["files"], "load_throw")["code"], "open_threw");
+  EXPECT_EQ(RowOf(before.json()["files"], "quiet")["verdict"], "loaded");
+  EXPECT_THAT(before.err, AllOf(HasSubstr("'load_throw' (" + folder.At("mge_load_throw.so")), HasSubstr("`mge doctor`")));
+
+  Outcome o = folder.Mge(kQuick);
+  EXPECT_EQ(o.code, 5) << o.err;
+  Json row = RowOf(o.json()["plugins"], "load_throw");
+  EXPECT_EQ(row["state"], "found");
+  EXPECT_EQ(row["code"], "quarantined");
+  EXPECT_EQ(row["quarantined"], true);
+  EXPECT_THAT(row["reason"].get<std::string>(),
+              AllOf(HasSubstr("while it was being opened"), HasSubstr("thrown by the hostile backend")));
+  EXPECT_THAT(row["fix"].get<std::string>(), HasSubstr("mge doctor --release load_throw"));
+  EXPECT_EQ(RowOf(o.json()["plugins"], "quiet")["state"], "passed");
+
+  Outcome after = folder.Mge("plugins --json");
+  EXPECT_EQ(RowOf(after.json()["files"], "load_throw")["code"], "quarantined");
+  EXPECT_EQ(after.err, "");
+}
+
 TEST(Doctor, IsNamedWhereABackendEndsACommand) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer speaks there";
@@ -161,7 +187,7 @@ TEST(Doctor, ABuildThatIsNewIsTriedAgain) {
   EXPECT_EQ(judged.json()["verdict"], "accepted") << judged.out;
 }
 
-TEST(Doctor, AnEntryOfTheQuarantineThatIsDamagedStillHolds) {
+TEST(Doctor, AnEntryOfTheQuarantineThatIsDamagedStillHoldsUntilReleased) {
   HostileFolder folder;
   folder.AddHostile("start_abort");
   ASSERT_EQ(folder.Mge(kQuick).code, 5);
@@ -171,6 +197,8 @@ TEST(Doctor, AnEntryOfTheQuarantineThatIsDamagedStillHolds) {
   Outcome o = folder.Mge("plugins --json");
   EXPECT_EQ(o.code, 0);
   EXPECT_EQ(RowOf(o.json()["files"], "start_abort")["code"], "quarantined");
+  Outcome released = folder.Mge(std::string(kQuick) + " --release start_abort");
+  EXPECT_THAT(RowOf(released.json()["plugins"], "start_abort")["reason"].get<std::string>(), HasSubstr("it was killed"));
 }
 
 TEST(Doctor, WithoutAPlaceForStateItSaysThatNothingWasKept) {

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "core/plugin/isa.h"
+#include "tests/core/engine/forked_child.h"
 #include "tests/hostile/hostile.h"
 
 namespace mge {
@@ -125,6 +126,26 @@ INSTANTIATE_TEST_SUITE_P(
                     TableCase{"enumerate_wild", VerdictCode::kBadDevice, "more than 1024 devices"},
                     TableCase{"enumerate_short", VerdictCode::kBadDevice, "too short"}),
     [](const auto& info) { return std::string(info.param.name); });
+
+// In a child, for the dynamic linker's lock stays with the thread that the exception went through.
+TEST(HostileTable, AStaticObjectThatThrowsIsRefusedEachTimeAndTheNeighbourLoads) {
+  HostileFolder folder;
+  folder.AddHostile("load_throw");
+  folder.AddHostile("quiet");
+  const int end = InChild([&] {
+    for (int i = 0; i < 2; ++i) {  // what is half made stays mapped, and is not taken for whole
+      std::unique_ptr<Devices> devices = Load({folder.path()});
+      PluginFile row = FileNamed(devices->files(), "mge_load_throw.so");
+      EXPECT_EQ(row.verdict, Verdict::kRefused);
+      EXPECT_EQ(VerdictCodeName(row.code), "open_threw") << row.reason;
+      EXPECT_THAT(row.reason, AllOf(HasSubstr("while it was being opened"), HasSubstr("thrown by the hostile backend")));
+      EXPECT_THAT(row.fix, AllOf(HasSubstr("`mge doctor`"), HasSubstr("MGE_PLUGIN_SKIP=load_throw")));
+      EXPECT_TRUE(devices->Resolve("hostile0").ok());
+    }
+    return !HasFailure();
+  });
+  EXPECT_EQ(end, 0);
+}
 
 TEST(HostileTable, AFileThatNeedsWhatIsMissingNamesItAndWhoNeedsIt) {
   PluginFolder folder;

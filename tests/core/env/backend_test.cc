@@ -151,17 +151,38 @@ TEST(BackendSettings, AreRefusedIfTheirDeclarationIsWrong) {
               HasSubstr("longer"));
 
   auto registry = MustCreate({});
-  ASSERT_TRUE(registry
-                  ->RegisterBackend("cpu", {{.key = "cpu.onednn",
-                                             .type = SettingType::kBool,
-                                             .fallback = "1",
-                                             .doc = "Offers kernels of oneDNN."}})
-                  .ok());
-  EXPECT_EQ(ErrorId(registry->RegisterBackend("cpu", {}).status()), errors::kPluginRefused.id);
+  EXPECT_EQ(ErrorId(registry->RegisterBackend("core", {}).status()), errors::kPluginRefused.id);
   auto alias = MustCreate({});
   auto status =
       alias->RegisterBackend("log", {{.key = "log.level", .doc = "Takes the core's name."}}).status();
   EXPECT_THAT(PartsOf(status).what, HasSubstr("belongs to log.level of core"));
+}
+
+// The first of two backends with one name did not start, or the user's value was wrong for it.
+TEST(BackendSettings, OfANameBelongToTheLastThatDeclaredThem) {
+  ScratchDir dir;
+  auto registry = MustCreate({.call = {{"x.link", "a"}},
+                              .command_line = {{"x.level", "7"}},
+                              .config_files = {dir.Write("a.toml", "[x]\nname = \"n\"\n")},
+                              .environment = {{{"MGE_X_DEPTH", "9"}}}});
+  ASSERT_TRUE(registry->RegisterBackend("y", {{.key = "y.own", .fallback = "kept", .doc = "Of another backend."}}).ok());
+  const std::vector<BackendSetting> rows = {{.key = "x.link", .doc = "Some text."},
+                                            {.key = "x.level", .type = SettingType::kInt, .fallback = "1", .doc = "Some text."},
+                                            {.key = "x.name", .doc = "Some text."},
+                                            {.key = "x.depth", .type = SettingType::kInt, .fallback = "1", .doc = "Some text."}};
+  std::vector<BackendSetting> narrow = rows;
+  narrow[3].min = "0", narrow[3].max = "5";
+  EXPECT_EQ(ErrorId(registry->RegisterBackend("x", narrow).status()), errors::kBadSetting.id);
+  for (int i = 0; i < 2; ++i) {
+    auto values = registry->RegisterBackend("x", rows);
+    ASSERT_TRUE(values.ok()) << FormatError(values.status());
+    EXPECT_THAT(*values, ElementsAre("a", "7", "n", "9"));
+  }
+  EXPECT_EQ(InfoOf(*registry, "y.own").value, "kept");
+  EXPECT_EQ(registry->snapshot()->Backend("x")->size(), 4u);
+  EXPECT_TRUE(registry->JudgeUnknown().ok());
+  ASSERT_TRUE(registry->RegisterBackend("x", {}).ok());
+  EXPECT_FALSE(registry->JudgeUnknown().ok());
 }
 
 TEST(BackendSettings, KeepTheirTextsWhenTheCallerDropsThem) {

@@ -9,9 +9,11 @@
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "core/plugin/elf_symbols.h"
 #include "core/plugin/install.h"
 #include "core/plugin/isa.h"
 #include "fmt/format.h"
+#include "tests/core/engine/forked_child.h"
 #include "tests/core/plugin/plugin_files.h"
 
 namespace mge {
@@ -131,6 +133,72 @@ TEST(Discovery, WhatTheUserLeavesOutIsSkippedByItsName) {
   EXPECT_THAT(file.fix, HasSubstr("mge env plugin.skip"));
 }
 
+TEST(Discovery, ADirectoryThatCannotBeListedIsARow) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  PluginFolder folder;
+  folder.Add("good");
+  folder.Mode("", 0711);
+  EXPECT_EQ(InChild([&] {
+              if (seteuid(12345) != 0) return false;
+              Discovery discovery = Discover({folder.path()});
+              if (discovery.rejected.size() != 1) return false;
+              const PluginFile& row = discovery.rejected[0];
+              return row.path == folder.path() && row.code == VerdictCode::kUnreadable &&
+                     row.reason.find("Permission denied (from MGE_PLUGIN_PATH)") != std::string::npos && !row.fix.empty();
+            }),
+            0);
+}
+
+TEST(Discovery, WhatNobodyLinksIsDamageAndTakesNoTime) {
+  PluginFolder folder;
+  folder.Add("many_places");
+  PluginFile places = FileNamed(Discover({folder.path()}).rejected, "mge_many_places.so");
+  EXPECT_EQ(places.code, VerdictCode::kDamaged) << places.reason;
+  EXPECT_THAT(places.reason, HasSubstr("more than 256 directories"));
+  // Every row of the dynamic section but the table of names is a list of directories.
+  std::string bytes = ReadAll(FakeFile("good"));
+  Elf64_Ehdr head;
+  std::memcpy(&head, bytes.data(), sizeof(head));
+  for (int i = 0; i < head.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    std::memcpy(&segment, bytes.data() + head.e_phoff + static_cast<size_t>(i) * sizeof(segment), sizeof(segment));
+    if (segment.p_type != PT_DYNAMIC) continue;
+    for (size_t at = segment.p_offset; at < segment.p_offset + segment.p_filesz; at += sizeof(Elf64_Dyn)) {
+      Elf64_Dyn row;
+      std::memcpy(&row, bytes.data() + at, sizeof(row));
+      if (row.d_tag == DT_NULL) break;
+      if (row.d_tag != DT_STRTAB) row = {.d_tag = DT_RUNPATH, .d_un = {.d_val = 0}};
+      std::memcpy(bytes.data() + at, &row, sizeof(row));
+    }
+  }
+  folder.Write("mge_lists.so", bytes);
+  PluginFile lists = FileNamed(Discover({folder.path()}).rejected, "mge_lists.so");
+  EXPECT_EQ(lists.code, VerdictCode::kDamaged) << lists.reason;
+  EXPECT_THAT(lists.reason, HasSubstr("more than 8 lists"));
+}
+
+TEST(Discovery, SymbolsAreCountedAndAFewNamed) {
+  PluginFolder folder;
+  folder.Add("visible");
+  PluginDirectory directory = {folder.path(), ""};
+  EXPECT_EQ(Discover({folder.path()}).accepted.at(0).file.warning,
+            MoreThanOneExport(folder.At("mge_visible.so")).value());
+  // Of a file that the user does not let in they are not even looked at.
+  EXPECT_EQ(DiscoverPlugins(std::span(&directory, 1), MGE_ISA_KNOWN_BITS, {.skip = {"visible"}}).rejected.at(0).warning, "");
+  std::string bytes = ReadAll(FakeFile("visible"));
+  Elf64_Ehdr head;
+  std::memcpy(&head, bytes.data(), sizeof(head));
+  for (int i = 0; i < head.e_shnum; ++i) {
+    Elf64_Shdr section;
+    char* at = bytes.data() + head.e_shoff + static_cast<size_t>(i) * sizeof(section);
+    std::memcpy(&section, at, sizeof(section));
+    if (section.sh_type == SHT_DYNSYM) section.sh_size = uint64_t{1} << 40;
+    std::memcpy(at, &section, sizeof(section));
+  }
+  absl::Status many = MoreThanOneExport(folder.Write("mge_many.so", bytes)).status();
+  EXPECT_THAT(FormatError(many), HasSubstr("more than 131072 dynamic symbols"));
+}
+
 TEST(Discovery, ForeignOwnersAreRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to give a file to another user";
   PluginFolder folder;
@@ -163,18 +231,13 @@ TEST(Discovery, WhatIsNoRegularFileIsNeverRead) {
   EXPECT_EQ(FileNamed(discovery.rejected, "mge_dir.so").code, VerdictCode::kUnreadable);
 }
 
-TEST(Discovery, OfOneNameTheFirstDirectoryIsTaken) {
+// Which of them has it is decided where they are loaded.
+TEST(Discovery, BackendsOfOneNameStandInTheOrderOfTheirDirectories) {
   PluginFolder first, second;
   first.Add("better");
   second.Add("good");
-  Discovery discovery = Discover({first.path(), second.path()});
-  ASSERT_EQ(discovery.accepted.size(), 1u);
-  EXPECT_EQ(discovery.accepted[0].file.path, first.At("mge_better.so"));
-  EXPECT_EQ(discovery.rejected[0].verdict, Verdict::kSkipped);
-  EXPECT_EQ(discovery.rejected[0].code, VerdictCode::kDuplicateName);
-  EXPECT_THAT(discovery.rejected[0].reason, HasSubstr(first.At("mge_better.so")));
-  EXPECT_EQ(Discover({second.path(), first.path()}).accepted[0].file.path,
-            second.At("mge_good.so"));
+  EXPECT_THAT(NamesOf(Discover({first.path(), second.path()})), ElementsAre("mge_better.so", "mge_good.so"));
+  EXPECT_THAT(NamesOf(Discover({second.path(), first.path()})), ElementsAre("mge_good.so", "mge_better.so"));
 }
 
 TEST(Discovery, ABadFileDoesNotTakeAName) {
@@ -371,6 +434,9 @@ TEST(Install, ReplacesNoFileButOneOfTheSameBackend) {
   std::filesystem::remove(to.At("mge_dev.so"));
   std::filesystem::create_symlink("nowhere", to.At("mge_dev.so"));
   EXPECT_FALSE(install().ok());
+  std::filesystem::remove(to.At("mge_dev.so"));
+  std::filesystem::create_directory(to.At("mge_dev.so"));
+  EXPECT_THAT(FormatError(install().status()), AllOf(HasSubstr("it is a directory"), HasSubstr("or first move '")));
   std::filesystem::remove(to.At("mge_dev.so"));
   to.Write("mge_dev.so", WithNote(ReadAll(FakeFile("card")), [](mge_note& n) { n.hash_low ^= 1; }));
   EXPECT_TRUE(install().ok());

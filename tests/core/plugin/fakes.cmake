@@ -27,6 +27,9 @@ mge_fake(old_driver FAKE_CLASSES="card,gpu" FAKE_CLASS="card" FAKE_FLAGS=MGE_DEV
 mge_fake(shy FAKE_CLASSES="shy,gpu" FAKE_CLASS="shy" "FAKE_FLAGS=MGE_DEVICE_GPU|MGE_DEVICE_ONLY_BY_NAME")
 # Slow to start and to stop.
 mge_fake(slow "FAKE_START=return Wait(), MGE_OK" "FAKE_STOP=Wait()")
+# Its first segment of notes, the properties of x86, is aligned to 8.
+mge_fake(marked)
+target_link_options(mge_fake_marked PRIVATE -Wl,-z,ibt,-z,shstk)
 # Built with everything visible, as a plain g++ does.
 mge_fake(visible)
 set_target_properties(mge_fake_visible PROPERTIES CXX_VISIBILITY_PRESET default VISIBILITY_INLINES_HIDDEN OFF)
@@ -39,6 +42,7 @@ mge_fake(wrong_class FAKE_CLASS="other")
 mge_fake(undeclared_gpu FAKE_FLAGS=MGE_DEVICE_GPU)
 mge_fake(unknown_flag FAKE_FLAGS=64)
 mge_fake(throws "FAKE_START=throw std::runtime_error(\"the fake exploded\")")
+mge_fake(no_good FAKE_NAME="good" "FAKE_START=throw std::runtime_error(\"the fake exploded\")")
 mge_fake(fails "FAKE_START=return mge::Report(error, MGE_INTERNAL, \"no luck\")")
 mge_fake(full "FAKE_START=return mge::Report(error, MGE_RESOURCE_EXHAUSTED, \"no page-locked memory is left\")")
 mge_fake(hungry "FAKE_START=throw std::bad_alloc()")
@@ -57,6 +61,10 @@ mge_fake(searches FAKE_MISSING_LIBRARY=mge_test_gone)
 target_link_libraries(mge_fake_searches PRIVATE mge_fake_gone)
 target_link_options(mge_fake_searches PRIVATE
                     -Wl,--enable-new-dtags,-rpath,/mge_test_search_path/that_is_long_enough_for_what_is_written_over_it_by_a_test)
+# Places of libraries without end, in a list of which the tests make many.
+string(REPEAT ":/x" 256 many_places)
+mge_fake(many_places)
+target_link_options(mge_fake_many_places PRIVATE -Wl,-rpath,/x${many_places})
 # A library that is there and needs one that is not.
 add_library(mge_fake_between SHARED core/plugin/fakes/between.c)
 target_link_libraries(mge_fake_between PRIVATE mge_fake_gone)

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/base/errors.h"
+#include "tests/core/engine/forked_child.h"
 #include "tests/core/plugin/plugin_files.h"
 
 namespace mge {
@@ -306,6 +307,49 @@ TEST(Loader, AForkedChildTouchesNoDriver) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_TRUE(devices->Resolve("fake1").ok());
+}
+
+TEST(Loader, AForkedChildWaitsForNoThreadOfItsParentThatStartsOrStopsABackend) {
+  PluginFolder folder;
+  folder.Add("slow");
+  folder.Add("card");
+  std::atomic<bool> over{false};
+  std::thread other([&] {
+    while (!over) (void)Load({folder.path()});
+  });
+  for (int i = 0; i < 12 && !HasFailure(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(37));
+    EXPECT_EQ(InChild([&] {
+                std::unique_ptr<Devices> devices = Load({folder.path()});
+                PluginFile slow = FileNamed(devices->files(), "mge_slow.so");
+                return slow.verdict == Verdict::kLoaded || (slow.code == VerdictCode::kStartFailed &&
+                                                            slow.reason.find("was forked while") != std::string::npos);
+              }),
+              0);
+  }
+  over = true;
+  other.join();
+}
+
+// Of two backends with one name, the first that loads has it.
+TEST(Loader, AFileThatFailsKeepsNoBackendOfItsNameAway) {
+  for (const char* kind : {"no_good", "lies"}) {
+    PluginFolder first, second, third;
+    first.Write("mge_a.so", WithNote(ReadAll(FakeFile(kind)), [](mge_note& n) { std::strcpy(n.name, "good"); }));
+    second.Add("better", "mge_b.so");
+    third.Add("good", "mge_c.so");
+    std::unique_ptr<Devices> devices = Load({first.path(), second.path(), third.path()});
+    ASSERT_EQ(devices->files().size(), 3u);
+    const PluginFile &bad = devices->files()[0], &loaded = devices->files()[1], &late = devices->files()[2];
+    EXPECT_EQ(bad.verdict, Verdict::kRefused);
+    EXPECT_THAT(bad.reason, testing::AnyOf(HasSubstr("the fake exploded"), HasSubstr("its table says 'honest'")));
+    EXPECT_EQ(loaded.path, second.At("mge_b.so"));
+    EXPECT_EQ(loaded.verdict, Verdict::kLoaded) << loaded.reason;
+    EXPECT_EQ(late.verdict, Verdict::kSkipped);
+    EXPECT_EQ(late.code, VerdictCode::kDuplicateName);
+    EXPECT_THAT(late.reason, HasSubstr(second.At("mge_b.so")));
+    EXPECT_TRUE(devices->Resolve("fake0").ok());
+  }
 }
 
 TEST(Loader, ComingAndGoingLeavesNothingBehind) {

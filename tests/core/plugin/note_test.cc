@@ -35,6 +35,17 @@ TEST_F(Note, IsReadWithoutOpeningTheLibrary) {
   EXPECT_EQ(WhyAbiDiffers(reading.note), "");
 }
 
+#if defined(__x86_64__)
+TEST_F(Note, IsFoundBesideNotesOfAnotherAlignment) {
+  const std::string bytes = ReadAll(FakeFile("marked"));
+  ASSERT_NE(bytes.find(std::string("GNU\0\2\0\0\xc0", 8)), std::string::npos) << "no property of x86";
+  NoteReading reading = Read(bytes);
+  EXPECT_EQ(reading.code, VerdictCode::kOk) << reading.reason;
+  EXPECT_EQ(reading.note.name, "marked");
+  EXPECT_EQ(reading.build_id.size(), 40u);
+}
+#endif
+
 TEST_F(Note, EmptyAndForeignFilesAreNoLibraries) {
   EXPECT_EQ(Read("").code, VerdictCode::kNotElf);
   EXPECT_EQ(Read("#!/bin/sh\nrm -rf /\n").code, VerdictCode::kNotElf);
