@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "core/base/child_group.h"
 #include "core/base/file.h"
 #include "fmt/format.h"
 
@@ -113,6 +113,7 @@ ChildEnd RunSelf(const std::vector<std::string>& arguments, double limit_s,
   if (!end.not_started) end.not_started = errors.Open();
   if (!end.not_started) end.not_started = Spawn(arguments, report.to_write.get(), errors.to_write.get(), &child);
   if (end.not_started) return end;
+  ChildGroup group(child);
   report.to_write = Fd();
   errors.to_write = Fd();
   Stream lines(report.to_read.get()), talk(errors.to_read.get());
@@ -135,12 +136,10 @@ ChildEnd RunSelf(const std::vector<std::string>& arguments, double limit_s,
     if (waitpid(child, &status, WNOHANG) == child) break;
     if (Clock::now() < deadline) continue;
     end.timed_out = true;
-    kill(-child, SIGKILL);
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
+    status = group.Kill();
     break;
   }
-  kill(-child, SIGKILL);  // what the plugin may have started
+  group.End();  // what the plugin may have started
   lines.Drain(heard);
   talk.Drain(said);
   if (WIFEXITED(status)) end.exit_code = WEXITSTATUS(status);

@@ -18,7 +18,9 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <optional>
 
+#include "core/base/child_group.h"
 #include "core/base/status.h"
 #include "core/conform/calls.h"
 #include "fmt/format.h"
@@ -33,6 +35,7 @@ constexpr size_t kLastWords = 600;  // bytes of a dead child's output that are s
 struct Child {
   const Task* task = nullptr;
   pid_t pid = -1;
+  std::optional<ChildGroup> group;
   int records = -1, output = -1;
   Clock::time_point begin;
   double seconds = 0;  // its limit
@@ -45,12 +48,14 @@ struct Child {
 
 [[noreturn]] void BeChild(const Task& task, int records, int output, const CallBoard& calls) {
   calls.Serve();
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ChildGroup::Lead();
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // what its children leave behind becomes its own
   mallopt(M_ARENA_MAX, 1);  // one heap for all threads, so that what is in use can be compared
   rlimit no_core = {0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM}) signal(number, SIG_DFL);
   signal(SIGPIPE, SIG_IGN);
+  if (int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC); nothing >= 0) dup2(nothing, STDIN_FILENO), close(nothing);
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);
   Witness witness(records, task.seconds);
@@ -82,6 +87,7 @@ bool Spawn(const Task& task, Child& child) {
     close(output[0]);
     BeChild(task, records[1], output[1], child.calls);
   }
+  if (child.pid > 0) child.group.emplace(child.pid);
   close(records[1]);
   close(output[1]);
   child.records = records[0];
@@ -136,13 +142,12 @@ bool HasEnded(Child& child, int& status) {
   if (waitpid(child.pid, &status, WNOHANG) == child.pid) return true;
   if (Clock::now() - child.begin <= std::chrono::duration<double>(child.seconds)) return false;
   child.stopped = true;
-  kill(child.pid, SIGKILL);
-  while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  status = child.group->Kill();
   return true;
 }
 
 void Finish(Child& child, int status, const OnRecord& on_record, const OnDone& on_done) {
+  child.group->End();  // what it has started and left
   Drain(child.records, child.text);
   Drain(child.output, child.said);
   close(child.records);

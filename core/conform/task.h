@@ -21,7 +21,7 @@ struct Task {
 using OnRecord = std::function<void(const Task&, const Record&)>;
 using OnDone = std::function<void(const Task&, double seconds)>;
 
-// The process must have one thread only, because it forks.
+// The process must have one thread only, because it forks. What a child starts ends with it.
 void RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRecord& on_record, const OnDone& on_done);
 
 }  // namespace mge::conform

@@ -49,5 +49,9 @@ TEST(Named, StartsThatChangeWhatIsTheHosts) {
     IsNamed(mutant, "life.host_kept", "life.host_kept");
 }
 
+TEST(Named, StopsThatLeaveAProcess) {
+  for (const char* mutant : {"process_at_stop", "daemon_at_stop"}) IsNamed(mutant, "life.leaks", "life.leaks");
+}
+
 }  // namespace
 }  // namespace mge::conform

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <clocale>
@@ -27,6 +28,11 @@ struct Faults {
   }
   static constexpr mge_faults_api kApi = {sizeof(mge_faults_api), MGE_ABI_MINOR, FailNext, Lose};
 };
+
+[[noreturn]] void StayAlive() {
+  alarm(20);
+  for (;;) pause();
+}
 
 struct Backend : mge::BackendDefaults {
   static constexpr std::string_view kName = "mutant", kVersion = "1.0.0";
@@ -60,6 +66,13 @@ struct Backend : mge::BackendDefaults {
       std::thread([] {
         for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
       }).detach();
+    }
+    if (Is("process_at_stop") && fork() == 0) StayAlive();
+    if (Is("daemon_at_stop")) {
+      const pid_t between = fork();
+      if (between == 0 && fork() != 0) _exit(0);
+      if (between == 0) setsid(), StayAlive();
+      waitpid(between, nullptr, 0);
     }
     return {};
   }
