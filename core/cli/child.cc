@@ -105,7 +105,7 @@ std::string ChildEnd::Describe() const {
 }
 
 ChildEnd RunSelf(const std::vector<std::string>& arguments, double limit_s,
-                 const std::function<void(std::string_view)>& line) {
+                 const std::function<bool(std::string_view)>& line) {
   ChildEnd end;
   Pipe report, errors;
   pid_t child = -1;
@@ -121,8 +121,7 @@ ChildEnd RunSelf(const std::vector<std::string>& arguments, double limit_s,
   auto limit = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit_s));
   Clock::time_point deadline = Clock::now() + limit;
   auto heard = [&](std::string_view text) {
-    deadline = Clock::now() + limit;
-    line(text);
+    if (line(text)) deadline = Clock::now() + limit;
   };
   auto said = [&](std::string_view text) {
     if (text.find_first_not_of(" \t\r") != text.npos) end.last_words = text.substr(0, 300);
