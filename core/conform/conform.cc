@@ -65,10 +65,12 @@ struct Stage {
   Needs needs;
   const char* check;    // whose finding it is
   const char* failure;  // what is said of the checks that are not tried then
+  void (Subject::*undo)() = nullptr;
 };
-constexpr Stage kStages[] = {{Needs::kTable, kOpening, "the table cannot be had"},
-                             {Needs::kStarted, "life.start", "the backend does not start"},
-                             {Needs::kDevice, "device.open_close", "the device cannot be opened"}};
+constexpr Stage kStages[] = {
+    {Needs::kTable, kOpening, "the table cannot be had"},
+    {Needs::kStarted, "life.start", "the backend does not start and stop", &Subject::Stop},
+    {Needs::kDevice, "device.open_close", "the device cannot be opened and closed", &Subject::Close}};
 
 // Whether the check needs that much, or is the one that has failed already.
 bool IsLost(const Check& check, const Stage& failed) {
@@ -106,12 +108,20 @@ Task Rehearsal(const std::string& path, const Options& options) {
             for (const Stage& stage : kStages) {
               w.Begin(stage.check);
               absl::Status status = subject.Prepare(stage.needs);
-              if (!status.ok() && !IsNotOffered(status)) w.Found(stage.check, "", Std(status.message()));
+              if (!status.ok() && !IsNotOffered(status)) {
+                w.Found(stage.check, "", Std(status.message()));
+                w.End();
+                _exit(0);
+              }
               if (!status.ok()) break;
               if (stage.needs == Needs::kStarted) TellDevices(subject);
             }
-            w.End();
-            _exit(0);  // closing and stopping are for the checks
+            w.At("closing and stopping");
+            for (const Stage& stage : kStages | std::views::reverse) {
+              if (!stage.undo) continue;
+              w.Begin(stage.check);
+              (subject.*stage.undo)();
+            }
           },
           options.seconds > 0 ? options.seconds : kCheckSeconds};
 }

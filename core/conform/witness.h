@@ -56,6 +56,7 @@ class Witness {
   void End() { Write(RecordKind::kEnd, {}, {}, {}); }
   // How many of `wanted` pieces of work, of some `seconds` each, there is time for; at least one. Asks for more time if the
   // limit is too short for all.
+  void EndWithExit();  // End(), as the last thing that exit() does
   int Fit(int wanted, double seconds);
 
  private:
