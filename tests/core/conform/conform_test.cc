@@ -2,6 +2,9 @@
 // The kit itself: it passes what is right, names what is wrong, and survives whatever a backend does.
 #include "core/conform/conform.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -131,6 +134,16 @@ TEST(Conform, WhatAllChecksNeedIsOneFindingAndTheyAreNotTried) {
   }
 }
 
+TEST(Conform, SaysThatABackendThrows) {
+  for (auto [mutant, where] : {std::pair("start_throws", "starting"), std::pair("load_throws", "opening the library")}) {
+    absl::StatusOr<Report> report =
+        Judge(fmt::format(MGE_BINARY_DIR "/tests/mutants/{}.so", mutant), {.quick = true, .only = {"life."}});
+    ASSERT_TRUE(report.ok());
+    EXPECT_THAT(Findings(*report),
+                HasSubstr(fmt::format("{}: threw an exception, which none may do across the boundary: no driver", where)));
+  }
+}
+
 TEST_F(OnDemand, TheEnvironmentAndFilesAreReadAsEverywhere) {
   absl::StatusOr<Report> report = JudgeOf(Given{.environment = {{{"MGE_VIRTUAL_DEVICES", "1"}}}});
   ASSERT_TRUE(report.ok()) << report.status();
@@ -240,6 +253,15 @@ TEST_F(ExpectedFailures, ExcuseOnlyWhatTheyName) {
   absl::StatusOr<Report> report = JudgeMutant("queue.copies | some other place | x\nqueue.order | | x\n");
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(Named(*report, "queue.copies").outcome, Outcome::kFailed);
+}
+
+TEST_F(ExpectedFailures, StandInAPlainFile) {
+  std::string fifo = testing::TempDir() + "/expected.fifo";
+  unlink(fifo.c_str());
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  for (const std::string& path : {testing::TempDir(), fifo, std::string("/dev/null"), std::string("/no/such/list")})
+    EXPECT_EQ(KindOf(ReadExpected(path).status()), ErrorKind::kIo) << path;
+  EXPECT_TRUE(ReadExpected(Write("")).ok());
 }
 
 TEST_F(ExpectedFailures, AreReadStrictly) {

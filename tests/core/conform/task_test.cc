@@ -3,6 +3,7 @@
 #include "core/conform/task.h"
 
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,12 +24,13 @@ using testing::HasSubstr;
 std::vector<std::string> FindingsOf(std::vector<Task> tasks) {
   std::vector<std::string> out;
   size_t done = 0;
-  RunTasks(
+  absl::Status status = RunTasks(
       tasks, 2,
       [&](const Task& t, const Record& r) {
         if (r.kind == RecordKind::kFound) out.push_back(t.name + " " + r.check + " " + r.where + ": " + r.what);
       },
       [&](const Task&, double) { ++done; });
+  EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(done, tasks.size());
   std::sort(out.begin(), out.end());
   return out;
@@ -61,7 +63,7 @@ TEST(Tasks, NameCrashesExitsAndHangsAndGoOn) {
   EXPECT_THAT(found[0], HasSubstr("a first a place: crashed the process (SIGSEGV)"));
   EXPECT_EQ(found[1], "b second : ended the process (exit code 7)");
   EXPECT_EQ(found[2], "c first : did not come back within 0.2 s");
-  EXPECT_THAT(found[3], HasSubstr("thrown"));
+  EXPECT_EQ(found[3], "d first : threw an exception, which none may do across the boundary: thrown");
   EXPECT_EQ(found[4], "e third here: tab and line");
 }
 
@@ -83,7 +85,7 @@ TEST(Tasks, NameTheCallsThatHangOrCrash) {
 TEST(Tasks, GetMoreTimeForWorkThatIsSlowButNotForEver) {
   int fits = 0;
   std::string found;
-  RunTasks(
+  absl::Status status = RunTasks(
       {{"a", "first",
         [](Witness& w) {
           w.Fact("fits", std::to_string(w.Fit(1000, 0.1)));
@@ -96,6 +98,7 @@ TEST(Tasks, GetMoreTimeForWorkThatIsSlowButNotForEver) {
         if (r.kind == RecordKind::kFound) found = r.what;
       },
       [](const Task&, double) {});
+  EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(found, "did not come back within 1 s");
   EXPECT_GE(fits, 1);
   EXPECT_LE(fits, 7);  // in three quarters of a second
@@ -138,6 +141,7 @@ TEST(Tasks, EndWithTheChildAndEndWhatItLeavesBehind) {
   Lifeline line;
   auto left = [](Witness&) {
     if (fork() == 0) StayAlive();  // it keeps the pipes open
+    if (fork() == 0) setsid(), StayAlive();
   };
   auto hangs = [left](Witness& w) {
     left(w);
@@ -179,6 +183,39 @@ TEST(Tasks, EndWithTheirParentWhereASignalOfTheTerminalEndsIt) {
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == number) << status;
     EXPECT_TRUE(line.IsCut()) << number;
   }
+}
+
+// Each in a process of its own: a limit cannot be raised again.
+void LimitFiles(rlim_t most) {
+  rlimit files = {most, most};
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
+TEST(Tasks, ThatCannotBeStartedAreNoFindings) {
+  auto run = [] {
+    LimitFiles(4);
+    absl::Status status = RunTasks(
+        {{"a", "first", [](Witness&) {}, 20}}, 1, [](const Task&, const Record&) { _exit(1); },
+        [](const Task&, double) { _exit(1); });
+    std::fputs(FormatError(status).c_str(), stderr);
+    _exit(KindOf(status) == ErrorKind::kMemory ? 0 : 1);
+  };
+  EXPECT_EXIT(run(), testing::ExitedWithCode(0),
+              "a child process for the checks cannot be started\n  what:  Too many open files");
+}
+
+TEST(Tasks, WaitForRoomWhereNotAllCanRunAtATime) {
+  auto run = [] {
+    const int free = dup(STDERR_FILENO);
+    close(free);
+    LimitFiles(static_cast<rlim_t>(free) + 8);  // for three
+    size_t done = 0;
+    Task task = {"a", "first", [](Witness&) { usleep(20000); }, 20};
+    absl::Status status = RunTasks(
+        std::vector<Task>(10, task), 10, [](const Task&, const Record&) {}, [&](const Task&, double) { ++done; });
+    _exit(status.ok() && done == 10 ? 0 : 1);
+  };
+  EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
 }
 
 TEST(Tasks, KeepWhatWasSaidBeforeACrash) {
