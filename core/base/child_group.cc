@@ -23,9 +23,11 @@ void EndGroupsFirst(int number) {
   raise(number);  // which ends the process when the handler returns
 }
 
+constexpr int kEnding[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
 // What is ignored stays so, as under nohup.
 void WatchSignals() {
-  for (int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) {
+  for (int number : kEnding) {
     struct sigaction present = {}, ours = {};
     if (sigaction(number, nullptr, &present) != 0 || present.sa_handler != SIG_DFL) continue;
     ours.sa_handler = EndGroupsFirst;
@@ -43,12 +45,26 @@ int Enter(pid_t leader) {
   return -1;
 }
 
-}  // namespace
-
-void ChildGroup::Lead() {
+void Lead() {
   for (std::atomic<pid_t>& leader : leaders) leader = 0;
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+}  // namespace
+
+pid_t ChildGroup::Fork(std::optional<ChildGroup>& group) {
+  sigset_t ending, before;
+  sigemptyset(&ending);
+  for (int number : kEnding) sigaddset(&ending, number);
+  sigprocmask(SIG_BLOCK, &ending, &before);
+  const pid_t child = fork();
+  const int error = errno;
+  if (child == 0) Lead();
+  if (child > 0) group.emplace(child);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return child;
 }
 
 ChildGroup::ChildGroup(pid_t leader) : leader_(leader), place_(Enter(leader)) {

@@ -5,12 +5,14 @@
 
 #include <sys/types.h>
 
+#include <optional>
+
 namespace mge {
 
 class ChildGroup {
  public:
-  // In a child that was forked: it leads a group from now on, and does not outlive its parent.
-  static void Lead();
+  // As fork(). The child leads a group and does not outlive its parent; a signal waits until the parent knows the group.
+  static pid_t Fork(std::optional<ChildGroup>& group);
 
   // Of a child that leads a group, or is about to.
   explicit ChildGroup(pid_t leader);

@@ -52,7 +52,6 @@ struct Child {
 
 [[noreturn]] void BeChild(const Task& task, int records, int output, const CallBoard& calls) {
   calls.Serve();
-  ChildGroup::Lead();
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // what its children leave behind becomes its own
   mallopt(M_ARENA_MAX, 1);  // one heap for all threads, so that what is in use can be compared
   rlimit no_core = {0, 0};
@@ -95,14 +94,13 @@ int Spawn(const Task& task, Child& child) {
   child.begin = Clock::now();
   child.seconds = task.seconds;
   child.check = task.check;
-  child.pid = fork();
+  child.pid = ChildGroup::Fork(child.group);
   if (child.pid < 0) return errno;
   if (child.pid == 0) {
     records.to_read = Fd();
     output.to_read = Fd();
     BeChild(task, records.to_write.get(), output.to_write.get(), child.calls);
   }
-  child.group.emplace(child.pid);
   child.records = std::move(records.to_read);
   child.output = std::move(output.to_read);
   return 0;
