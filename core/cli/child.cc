@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "core/base/child_group.h"
 #include "core/base/file.h"
 #include "fmt/format.h"
 
@@ -105,7 +105,7 @@ std::string ChildEnd::Describe() const {
 }
 
 ChildEnd RunSelf(const std::vector<std::string>& arguments, double limit_s,
-                 const std::function<void(std::string_view)>& line) {
+                 const std::function<bool(std::string_view)>& line) {
   ChildEnd end;
   Pipe report, errors;
   pid_t child = -1;
@@ -113,6 +113,7 @@ ChildEnd RunSelf(const std::vector<std::string>& arguments, double limit_s,
   if (!end.not_started) end.not_started = errors.Open();
   if (!end.not_started) end.not_started = Spawn(arguments, report.to_write.get(), errors.to_write.get(), &child);
   if (end.not_started) return end;
+  ChildGroup group(child);
   report.to_write = Fd();
   errors.to_write = Fd();
   Stream lines(report.to_read.get()), talk(errors.to_read.get());
@@ -120,8 +121,7 @@ ChildEnd RunSelf(const std::vector<std::string>& arguments, double limit_s,
   auto limit = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit_s));
   Clock::time_point deadline = Clock::now() + limit;
   auto heard = [&](std::string_view text) {
-    deadline = Clock::now() + limit;
-    line(text);
+    if (line(text)) deadline = Clock::now() + limit;
   };
   auto said = [&](std::string_view text) {
     if (text.find_first_not_of(" \t\r") != text.npos) end.last_words = text.substr(0, 300);
@@ -135,12 +135,10 @@ ChildEnd RunSelf(const std::vector<std::string>& arguments, double limit_s,
     if (waitpid(child, &status, WNOHANG) == child) break;
     if (Clock::now() < deadline) continue;
     end.timed_out = true;
-    kill(-child, SIGKILL);
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
+    status = group.Kill();
     break;
   }
-  kill(-child, SIGKILL);  // what the plugin may have started
+  group.End();  // what the plugin may have started
   lines.Drain(heard);
   talk.Drain(said);
   if (WIFEXITED(status)) end.exit_code = WEXITSTATUS(status);

@@ -22,8 +22,9 @@ struct ChildEnd {
 };
 
 // Runs this very program with other arguments, in a process group of its own, without stdin and stdout. `line` gets every
-// line that the child writes to kReportFd; whenever none has come for `limit_s` seconds, the group is killed.
+// line that the child writes to kReportFd, and answers whether it is one of the child's own, and not a plugin's; whenever
+// none of those has come for `limit_s` seconds, the group is killed.
 ChildEnd RunSelf(const std::vector<std::string>& arguments, double limit_s,
-                 const std::function<void(std::string_view)>& line);
+                 const std::function<bool(std::string_view)>& line);
 
 }  // namespace mge::cli

@@ -36,11 +36,20 @@ void Probe(const Globals& globals, const Options& o, Json& row) {
   std::string stage;
   ChildEnd end = RunSelf(arguments, o.timeout_s, [&](std::string_view line) {
     Json said = Json::parse(line, nullptr, false);
-    if (!said.is_object()) return;
-    if (said.contains("stage")) stage = Text(said["stage"]);
-    if (said.contains("plugin")) row.update(said["plugin"]);
-    if (said.contains("on_demand")) row["on_demand"] = said["on_demand"];
-    if (said.contains("device")) row["devices"].push_back(said["device"]);
+    for (const auto& [key, value] : said.items()) {
+      if (key == "stage") {
+        stage = Text(value);
+      } else if (key == "plugin") {
+        row.update(value);
+      } else if (key == "on_demand") {
+        row["on_demand"] = value;
+      } else if (key == "device") {
+        row["devices"].push_back(value);
+      } else {
+        return false;
+      }
+    }
+    return said.is_object() && !said.empty();
   });
   bool loaded = Text(row["verdict"]) == "loaded";
   bool whole = end.fine() && stage == kEnd;  // a plugin that calls exit(0) does not get there
@@ -68,12 +77,12 @@ void Probe(const Globals& globals, const Options& o, Json& row) {
     row["fix"] = fmt::format("report it to the author of backend '{}', or remove the file", Text(row["name"]));
     if (stage != kStart) return;
   }
-  row["verdict"] = "refused";
-  row["code"] = "quarantined";
   if (Status s = Plugins::Quarantine(OptionsOf(globals), path, Text(row["reason"])); !s.ok()) {
     row["reason"] = fmt::format("{}; it could not be put into quarantine: {}", Text(row["reason"]), s.what());
     return;
   }
+  row["verdict"] = "refused";
+  row["code"] = "quarantined";
   row["quarantined"] = true;
   row["fix"] = fmt::format("install another build of it; to try this one again: mge doctor --release {}", Text(row["name"]));
   if (end.timed_out && !threw) row["fix"] = fmt::format("{} --timeout {:.0f}, if it is only slow", Text(row["fix"]), 10 * o.timeout_s);

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `mge` command: reads the command line, runs one sub-command, answers its exit code.
-#include <unistd.h>
-
-#include <cstdio>
-
 #include "core/base/nearest.h"
+#include "core/base/output.h"
 #include "core/cli/command.h"
 #include "core/cli/common.h"
 #include "core/cli/option_table.h"
@@ -119,10 +116,6 @@ int Main(int argc, char** argv) {
 }  // namespace mge::cli
 
 int main(int argc, char** argv) {
-  int code = mge::cli::RunGuarded(mge::cli::Main, argc, argv);
-  if (std::fflush(stdout) != 0 && code == 0) {
-    std::fprintf(stderr, "mge: error[E0702] standard output cannot be written\n");
-    return 7;
-  }
-  return code;
+  mge::HoldStandardFiles();
+  return mge::FlushOutput(mge::cli::RunGuarded(mge::cli::Main, argc, argv));
 }

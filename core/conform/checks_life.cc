@@ -2,6 +2,7 @@
 // The end of things: what is left behind, starting again, devices that are lost.
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 
 #include "core/conform/device_memory.h"
 #include "core/conform/losses.h"
@@ -46,9 +47,15 @@ absl::StatusOr<double> FirstLife(Subject& s) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+absl::Status NoChildIsLeft() {
+  const size_t left = ChildProcesses().size();
+  return left ? Broken(fmt::format("stop() leaves {} child process{}", left, left > 1 ? "es" : "")) : absl::OkStatus();
+}
+
 absl::Status CheckStop(Subject& s) {
-  // The first lives may set up what stays for good, such as a driver's own threads.
+  // The first lives may set up what stays for good, such as a driver's own threads; but not what would outlive the process.
   MGE_ASSIGN_OR_RETURN(double seconds, FirstLife(s));
+  MGE_RETURN_IF_ERROR(NoChildIsLeft());
   constexpr int kSpans = 15;  // at most, with the time that some of them wait
   int64_t used = 0;
   int lives = 0;
@@ -59,6 +66,7 @@ absl::Status CheckStop(Subject& s) {
                    .began = [&] { lives = 0, begin = ProcessCounts::Now(); },
                    .device_used = [&] { return used; }};
   MGE_ASSIGN_OR_RETURN(Losses lost, LossesOf(plan));
+  MGE_RETURN_IF_ERROR(NoChildIsLeft());
   if (std::string more = ProcessCounts::Now().MoreThan(begin); !more.empty())
     return Broken(fmt::format("after {} lives there are {}", lives, more));
   if (int64_t left = s.host().outstanding(); left > 0)
@@ -134,15 +142,25 @@ absl::Status CheckHostKept(Subject& s) {
   return kept("working, closing and stopping");
 }
 
+// As every program does: what the library has for the end of the process runs.
+absl::Status CheckExit(Subject& s) {
+  MGE_RETURN_IF_ERROR(LiveOnce(s));
+  s.At("exit() after the stop");
+  s.witness().Applied("life.exit");
+  s.witness().EndWithExit();
+  std::exit(0);
+}
+
 absl::Status CheckStart(Subject&) { return absl::OkStatus(); }  // which is what it needs
 
 constexpr Check kRows[] = {
-    {"life.start", "The backend starts, and lists its devices.", Needs::kStarted, CheckStart},
+    {"life.start", "The backend starts, lists its devices, and stops.", Needs::kStarted, CheckStart},
     {"life.host_kept", "Signals, locale, working folder, environment, limits and umask stay as the host has them.",
      Needs::kLives, CheckHostKept},
     {"life.restart", "After a stop the backend starts and works again.", Needs::kLives, CheckRestart},
-    {"life.leaks", "Nothing is left behind: no memory of the host or the device, no thread, no file, no heap.",
+    {"life.leaks", "Nothing is left behind: no memory of the host or the device, no thread, no process, no file, no heap.",
      Needs::kLives, CheckStop},
+    {"life.exit", "A process that has loaded, used and stopped the backend comes to its end.", Needs::kLives, CheckExit},
     {"life.device_lost", "A lost device stays lost, and the others work on.", Needs::kDevice, CheckLost},
 };
 

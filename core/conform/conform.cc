@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/conform/conform.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <ranges>
 #include <set>
 #include <thread>
@@ -65,10 +65,12 @@ struct Stage {
   Needs needs;
   const char* check;    // whose finding it is
   const char* failure;  // what is said of the checks that are not tried then
+  void (Subject::*undo)() = nullptr;
 };
-constexpr Stage kStages[] = {{Needs::kTable, kOpening, "the table cannot be had"},
-                             {Needs::kStarted, "life.start", "the backend does not start"},
-                             {Needs::kDevice, "device.open_close", "the device cannot be opened"}};
+constexpr Stage kStages[] = {
+    {Needs::kTable, kOpening, "the table cannot be had"},
+    {Needs::kStarted, "life.start", "the backend does not start and stop", &Subject::Stop},
+    {Needs::kDevice, "device.open_close", "the device cannot be opened and closed", &Subject::Close}};
 
 // Whether the check needs that much, or is the one that has failed already.
 bool IsLost(const Check& check, const Stage& failed) {
@@ -106,12 +108,20 @@ Task Rehearsal(const std::string& path, const Options& options) {
             for (const Stage& stage : kStages) {
               w.Begin(stage.check);
               absl::Status status = subject.Prepare(stage.needs);
-              if (!status.ok() && !IsNotOffered(status)) w.Found(stage.check, "", Std(status.message()));
+              if (!status.ok() && !IsNotOffered(status)) {
+                w.Found(stage.check, "", Std(status.message()));
+                w.End();
+                _exit(0);
+              }
               if (!status.ok()) break;
               if (stage.needs == Needs::kStarted) TellDevices(subject);
             }
-            w.End();
-            _exit(0);  // closing and stopping are for the checks
+            w.At("closing and stopping");
+            for (const Stage& stage : kStages | std::views::reverse) {
+              if (!stage.undo) continue;
+              w.Begin(stage.check);
+              (subject.*stage.undo)();
+            }
           },
           options.seconds > 0 ? options.seconds : kCheckSeconds};
 }
@@ -181,6 +191,16 @@ absl::Status JudgeNames(const Options& options) {
   return absl::OkStatus();
 }
 
+// Children that cannot open a file would blame the backend.
+absl::Status JudgeLimits(int jobs) {
+  const rlim_t needed = 32 + 2 * static_cast<rlim_t>(jobs);
+  rlimit files = {};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= needed) return absl::OkStatus();
+  return Fail(errors::kOutOfMemory, "the limit on open files is too low to judge a backend",
+              {.what = fmt::format("it is {}; {} are needed for {} checks at a time", files.rlim_cur, needed, jobs),
+               .fix = "raise it (ulimit -n), or lower --jobs"});
+}
+
 // Tells the user, once, of settings that the backend does not have and values that it does not take.
 absl::Status JudgeSettings(const std::string& path, const Options& options) {
   if (options.given.empty()) return absl::OkStatus();
@@ -199,7 +219,7 @@ absl::Status JudgeSettings(const std::string& path, const Options& options) {
                },
                options.seconds > 0 ? options.seconds : kCheckSeconds};
   absl::Status misuse;
-  RunTasks(
+  MGE_RETURN_IF_ERROR(RunTasks(
       {task}, 1,
       [&](const Task&, const mge::conform::Record& r) {
         if (r.kind == RecordKind::kWarning && options.warn) options.warn(r.what);
@@ -208,7 +228,7 @@ absl::Status JudgeSettings(const std::string& path, const Options& options) {
           if (std::to_string(row->id) == r.check) misuse = Fail(*row, r.where, {.fix = r.what});
         }
       },
-      [](const Task&, double) {});
+      [](const Task&, double) {}));
   return misuse;
 }
 
@@ -401,12 +421,13 @@ std::span<const Check* const> AllChecks() {
 
 absl::StatusOr<std::vector<Expected>> ReadExpected(const std::string& path) {
   std::vector<Expected> out;
-  std::ifstream file(path);
-  if (!file) return Fail(errors::kFileAccess, fmt::format("the list of expected failures cannot be read: {}", path));
+  constexpr int64_t kMostBytes = 1 << 20;
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path, kMostBytes, "shorten the list"));
   int number = 0;
-  for (std::string line; std::getline(file, line);) {
+  for (auto part : AsText(file->bytes()) | std::views::split('\n')) {
     ++number;
-    std::string_view text = Strip(std::string_view(line).substr(0, line.find('#')));
+    std::string_view line(part.begin(), part.end());
+    std::string_view text = Strip(line.substr(0, line.find('#')));
     if (text.empty()) continue;
     size_t first = text.find('|'), second = first == std::string_view::npos ? first : text.find('|', first + 1);
     auto bad = [&](std::string what) {
@@ -439,20 +460,19 @@ absl::StatusOr<Report> Judge(const std::string& path, const Options& options) {
   report.path = absolute.string();
   report.quick = options.quick;
   Collector collector(options, report, std::move(expected));
-  MGE_RETURN_IF_ERROR(JudgeSettings(report.path, options));
   int jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 4u));
+  MGE_RETURN_IF_ERROR(JudgeLimits(jobs));
+  MGE_RETURN_IF_ERROR(JudgeSettings(report.path, options));
   size_t done = 0;
   auto begin = std::chrono::steady_clock::now();
   auto add = [&](const Task& t, const mge::conform::Record& r) { collector.Add(t, r); };
-  RunTasks({Rehearsal(report.path, options)}, 1, add, [](const Task&, double) {});
+  MGE_RETURN_IF_ERROR(RunTasks({Rehearsal(report.path, options)}, 1, add, [](const Task&, double) {}));
   const Stage* failed = collector.FailedStage();
   if (failed) collector.Skip(*failed);
   std::vector<Task> tasks = MakeTasks(report.path, options, failed);
-  RunTasks(
-      tasks, jobs, add,
-      [&](const Task&, double) {
-        if (options.progress) options.progress(++done, tasks.size());
-      });
+  MGE_RETURN_IF_ERROR(RunTasks(tasks, jobs, add, [&](const Task&, double) {
+    if (options.progress) options.progress(++done, tasks.size());
+  }));
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   collector.Finish(!options.quick && options.only.empty() && !failed);
   return report;

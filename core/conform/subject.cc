@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
@@ -169,13 +170,12 @@ int64_t Subject::device_memory_used() const {
 }
 
 void Subject::Close() {
-  if (device_) InBackend("closing the device", [&] { plugin_->device->close(device_); });
-  device_ = nullptr;
+  if (mge_device* device = std::exchange(device_, nullptr))
+    InBackend("closing the device", [&] { plugin_->device->close(device); });
 }
 
 void Subject::Stop() {
-  if (started_) InBackend("stopping", [&] { plugin_->stop(); });
-  started_ = false;
+  if (std::exchange(started_, false)) InBackend("stopping", [&] { plugin_->stop(); });
 }
 
 absl::StatusOr<std::string> PlainSetting(const mge_setting& setting, std::string_view text) {

@@ -18,9 +18,14 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <optional>
+#include <set>
 
-#include "core/base/status.h"
+#include "core/base/child_group.h"
+#include "core/base/errors.h"
+#include "core/base/file.h"
 #include "core/conform/calls.h"
+#include "core/conform/process.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
@@ -33,24 +38,27 @@ constexpr size_t kLastWords = 600;  // bytes of a dead child's output that are s
 struct Child {
   const Task* task = nullptr;
   pid_t pid = -1;
-  int records = -1, output = -1;
+  std::optional<ChildGroup> group;
+  Fd records, output;
   Clock::time_point begin;
   double seconds = 0;  // its limit
   std::string text, said;
   std::string check, where;  // the last Begin and At
   CallBoard calls;
+  std::string thrown;   // what came out of its task
   bool silent = false;  // it has closed its records
   bool complete = false, stopped = false;
 };
 
 [[noreturn]] void BeChild(const Task& task, int records, int output, const CallBoard& calls) {
   calls.Serve();
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // what its children leave behind becomes its own
   mallopt(M_ARENA_MAX, 1);  // one heap for all threads, so that what is in use can be compared
   rlimit no_core = {0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM}) signal(number, SIG_DFL);
   signal(SIGPIPE, SIG_IGN);
+  if (int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC); nothing >= 0) dup2(nothing, STDIN_FILENO), close(nothing);
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);
   Witness witness(records, task.seconds);
@@ -58,44 +66,51 @@ struct Child {
     task.body(witness);
     witness.End();
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "exception: %s\n", e.what());
+    witness.Thrown(e.what());
+  } catch (...) {
+    witness.Thrown("it is no std::exception");
   }
   _exit(0);
 }
 
-bool Spawn(const Task& task, Child& child) {
-  int records[2], output[2];
-  if (pipe2(records, O_CLOEXEC) != 0) return false;
-  if (pipe2(output, O_CLOEXEC) != 0) {
-    close(records[0]);
-    close(records[1]);
-    return false;
+struct Pipe {
+  Fd to_read, to_write;
+  int Open() {  // errno, or 0
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return errno;
+    to_read = Fd(ends[0]);
+    to_write = Fd(ends[1]);
+    return fcntl(to_read.get(), F_SETFL, O_NONBLOCK) == 0 ? 0 : errno;
   }
+};
+
+// errno, or 0.
+int Spawn(const Task& task, Child& child) {
+  Pipe records, output;
+  if (int error = records.Open()) return error;
+  if (int error = output.Open()) return error;
   std::fflush(stdout);
   child.task = &task;
   child.begin = Clock::now();
   child.seconds = task.seconds;
   child.check = task.check;
-  child.pid = fork();
+  child.pid = ChildGroup::Fork(child.group);
+  if (child.pid < 0) return errno;
   if (child.pid == 0) {
-    close(records[0]);
-    close(output[0]);
-    BeChild(task, records[1], output[1], child.calls);
+    records.to_read = Fd();
+    output.to_read = Fd();
+    BeChild(task, records.to_write.get(), output.to_write.get(), child.calls);
   }
-  close(records[1]);
-  close(output[1]);
-  child.records = records[0];
-  child.output = output[0];
-  fcntl(child.records, F_SETFL, O_NONBLOCK);
-  fcntl(child.output, F_SETFL, O_NONBLOCK);
-  return child.pid > 0;
+  child.records = std::move(records.to_read);
+  child.output = std::move(output.to_read);
+  return 0;
 }
 
 // False at the end of the stream.
-bool Drain(int fd, std::string& into) {
+bool Drain(const Fd& fd, std::string& into) {
   char buffer[4096];
   for (;;) {
-    ssize_t n = read(fd, buffer, sizeof(buffer));
+    ssize_t n = read(fd.get(), buffer, sizeof(buffer));
     if (n > 0)
       into.append(buffer, static_cast<size_t>(n));
     else if (n < 0 && errno == EINTR)
@@ -110,6 +125,7 @@ void Hear(Child& child, const OnRecord& on_record) {
     if (r.kind == RecordKind::kEnd) child.complete = true;
     if (r.kind == RecordKind::kBegin) child.check = r.check;
     if (r.kind == RecordKind::kAt) child.where = r.where;
+    if (r.kind == RecordKind::kThrown) child.thrown = r.what;
     if (r.kind == RecordKind::kTime) {
       double most = kMostLimits * child.task->seconds;
       child.seconds = std::clamp(std::strtod(r.what.c_str(), nullptr), child.seconds, most);
@@ -126,7 +142,9 @@ std::string Ending(const Child& child, int status) {
     const char* name = sigabbrev_np(signal);
     return fmt::format("crashed the process (SIG{})", name ? name : std::to_string(signal));
   }
-  if (!child.complete) return fmt::format("ended the process (exit code {})", WEXITSTATUS(status));
+  if (!child.thrown.empty()) return "threw an exception, which none may do across the boundary: " + child.thrown;
+  if (!child.complete || WEXITSTATUS(status) != 0)
+    return fmt::format("ended the process (exit code {})", WEXITSTATUS(status));
   return {};
 }
 
@@ -136,17 +154,14 @@ bool HasEnded(Child& child, int& status) {
   if (waitpid(child.pid, &status, WNOHANG) == child.pid) return true;
   if (Clock::now() - child.begin <= std::chrono::duration<double>(child.seconds)) return false;
   child.stopped = true;
-  kill(child.pid, SIGKILL);
-  while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  status = child.group->Kill();
   return true;
 }
 
 void Finish(Child& child, int status, const OnRecord& on_record, const OnDone& on_done) {
+  child.group->End();  // what it has started and left
   Drain(child.records, child.text);
   Drain(child.output, child.said);
-  close(child.records);
-  close(child.output);
   Hear(child, on_record);
   if (std::string ending = Ending(child, status); !ending.empty()) {
     if (std::string calls = child.calls.Calls(); !calls.empty()) ending += ", while " + calls;
@@ -159,26 +174,44 @@ void Finish(Child& child, int status, const OnRecord& on_record, const OnDone& o
   on_done(*child.task, std::chrono::duration<double>(Clock::now() - child.begin).count());
 }
 
+// Processes that a child which has ended leaves to this one, for they are in no group of its: a child adopts what its own
+// children leave, see BeChild.
+void EndStrays(const std::set<pid_t>& known) {
+  for (bool found = true; found;) {
+    found = false;
+    for (pid_t stray : ChildProcesses()) {
+      if (known.contains(stray)) continue;
+      kill(stray, SIGKILL);
+      found |= waitpid(stray, nullptr, 0) == stray;
+    }
+  }
+}
+
 }  // namespace
 
-void RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRecord& on_record, const OnDone& on_done) {
+absl::Status RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRecord& on_record, const OnDone& on_done) {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const std::vector<pid_t> present = ChildProcesses();
+  std::set<pid_t> known(present.begin(), present.end());
   std::vector<std::unique_ptr<Child>> running;
   size_t next = 0;
   while (next < tasks.size() || !running.empty()) {
     while (next < tasks.size() && running.size() < static_cast<size_t>(std::max(at_a_time, 1))) {
       auto child = std::make_unique<Child>();
-      const Task& task = tasks[next++];
-      if (!Spawn(task, *child)) {
-        on_record(task, {RecordKind::kFound, task.check, "", fmt::format("no child process: {}", std::strerror(errno))});
-        continue;
+      if (int error = Spawn(tasks[next], *child)) {
+        if (!running.empty()) break;  // there is room when one of them has ended
+        return Fail(errors::kOutOfMemory, "a child process for the checks cannot be started",
+                    {.what = std::strerror(error), .fix = "allow more processes and open files (ulimit -u and -n)"});
       }
+      ++next;
+      known.insert(child->pid);
       running.push_back(std::move(child));
     }
     std::vector<pollfd> polls;
     int patience_ms = 100;
     for (const auto& child : running) {
-      polls.push_back({child->silent ? -1 : child->records, POLLIN, 0});
-      polls.push_back({child->silent ? -1 : child->output, POLLIN, 0});
+      polls.push_back({child->silent ? -1 : child->records.get(), POLLIN, 0});
+      polls.push_back({child->silent ? -1 : child->output.get(), POLLIN, 0});
       if (child->silent) patience_ms = 2;  // its end, near as a rule, wakes nobody
     }
     poll(polls.data(), polls.size(), patience_ms);
@@ -194,9 +227,12 @@ void RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRecord& on_
         continue;
       }
       Finish(child, status, on_record, on_done);
+      known.erase(child.pid);
+      EndStrays(known);
       running.erase(running.begin() + static_cast<ptrdiff_t>(i));
     }
   }
+  return absl::OkStatus();
 }
 
 }  // namespace mge::conform

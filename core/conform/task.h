@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/status.h"
 #include "core/conform/witness.h"
 
 namespace mge::conform {
@@ -21,7 +22,8 @@ struct Task {
 using OnRecord = std::function<void(const Task&, const Record&)>;
 using OnDone = std::function<void(const Task&, double seconds)>;
 
-// The process must have one thread only, because it forks.
-void RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRecord& on_record, const OnDone& on_done);
+// The process must have one thread only, because it forks. What a child starts ends with it. kOutOfMemory if no child can be
+// started, which says nothing of its task.
+absl::Status RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRecord& on_record, const OnDone& on_done);
 
 }  // namespace mge::conform

@@ -21,6 +21,7 @@ enum class RecordKind : char {
   kMisuse = 'M',      // what was given to the kit is wrong: id of the error `check`, title `where`, fix `what`
   kWarning = 'W',     // `what` is for the user, not for the report
   kTime = 'T',        // the process asks for `what` seconds in all
+  kThrown = 'X',      // an exception, `what`, came out of the task
   kEnd = 'E',         // the process did not end before its time
 };
 
@@ -52,8 +53,10 @@ class Witness {
   void Misuse(std::string_view id, std::string_view title, std::string_view fix) {
     Write(RecordKind::kMisuse, id, title, fix);
   }
+  void Thrown(std::string_view what) { Write(RecordKind::kThrown, {}, {}, what); }
   void Warning(std::string_view what) { Write(RecordKind::kWarning, {}, {}, what); }
   void End() { Write(RecordKind::kEnd, {}, {}, {}); }
+  void EndWithExit();  // End(), as the last thing that exit() does
   // How many of `wanted` pieces of work, of some `seconds` each, there is time for; at least one. Asks for more time if the
   // limit is too short for all.
   int Fit(int wanted, double seconds);

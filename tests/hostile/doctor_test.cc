@@ -55,6 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Doctor, DeadlyStart,
                                          Deadly{"start_abort", "signal 6"}, Deadly{"start_segfault", "signal 11"},
                                          Deadly{"start_illegal", "signal 4"},
                                          Deadly{"start_loop", "did not answer within 1 s"},
+                                         Deadly{"start_chatter", "did not answer within 1 s"},
                                          Deadly{"enumerate_loop", "did not answer within 1 s"}),
                          [](const auto& info) { return std::string(info.param.name); });
 
@@ -206,8 +207,10 @@ TEST(Doctor, WithoutAPlaceForStateItSaysThatNothingWasKept) {
   folder.AddHostile("start_abort");
   Outcome o = folder.Mge(kQuick, "XDG_STATE_HOME=/proc/nowhere");
   EXPECT_EQ(o.code, 5);
-  EXPECT_THAT(RowOf(o.json()["plugins"], "start_abort")["reason"].get<std::string>(),
-              HasSubstr("could not be put into quarantine"));
+  Json row = RowOf(o.json()["plugins"], "start_abort");
+  EXPECT_THAT(row["reason"].get<std::string>(), HasSubstr("could not be put into quarantine"));
+  EXPECT_EQ(row["code"], "crashed");
+  EXPECT_EQ(row["quarantined"], false);
 }
 
 struct LaterFault {

@@ -3,7 +3,9 @@
 // the name into a copy of the file, so that one build serves every case; with any other name it behaves.
 //
 //   point   load query start enumerate open claim enqueue prepare kernel stop unload
-//   act     throw exit leave abort segfault illegal slow loop error lost, and those that one point alone has
+//   act     throw exit leave abort segfault illegal slow loop chatter error lost, and those that one point alone has
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -47,6 +49,10 @@ mge_code Misbehave(std::string_view point, mge_error* error = nullptr) {
   if (act == "illegal") __builtin_trap();
   if (act == "slow") std::this_thread::sleep_for(std::chrono::seconds(2));
   while (act == "loop") std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (act == "chatter") {  // where `mge doctor` listens
+    if (write(3, "{}\n[1]\nstill there\n", 20) < 0) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
   if (act == "error") return mge::Report(error, MGE_INTERNAL, "the hostile backend gives up");
   if (act == "lost") return mge::Report(error, MGE_DEVICE_LOST, "the hostile card fell off the bus");
   return MGE_OK;

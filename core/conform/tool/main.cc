@@ -8,6 +8,7 @@
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "core/base/output.h"
 #include "core/conform/conform.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
@@ -85,11 +86,10 @@ int Main(int argc, char** argv) {
     if (!quiet) std::fprintf(stderr, "report written to %s/report.md\n", EscapeControl(folder).c_str());
   }
   std::fputs(json ? (data + "\n").c_str() : text.c_str(), stdout);
-  if (std::fflush(stdout) != 0) return 7;
   return report->passed() ? 0 : 5;
 }
 
 }  // namespace
 }  // namespace mge::conform
 
-int main(int argc, char** argv) { return mge::conform::Main(argc, argv); }
+int main(int argc, char** argv) { return mge::FlushOutput(mge::conform::Main(argc, argv)); }

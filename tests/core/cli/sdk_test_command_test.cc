@@ -37,6 +37,25 @@ TEST_F(SdkTestCommand, JudgesABackendAndWritesAReport) {
   EXPECT_THAT(o.err, HasSubstr("there/report.md"));
 }
 
+// A program that starts what follows with another stdout.
+constexpr const char* kFull = R"(sh -c 'exec "$0" "$@" >/dev/full')";
+constexpr const char* kClosed = R"(sh -c 'exec "$0" "$@" >&-')";
+
+TEST_F(SdkTestCommand, SaysThatItsReportDidNotArrive) {
+  std::string plugin = std::string(MGE_BINARY_DIR) + "/lib/mge/plugins/mge_null.so";
+  for (const char* with : {kFull, kClosed}) {
+    for (const char* format : {"", " --json"}) {
+      Outcome o = Mge("sdk test " + plugin + " --quick" + format + " --report there", with);
+      EXPECT_EQ(o.code, 7) << with << format;
+      EXPECT_THAT(o.err, HasSubstr("mge: error[E0702] standard output cannot be written\n")) << with << format;
+      EXPECT_EQ(json::parse(Read("there/report.json"))["result"], "passed") << with << format;
+    }
+    Outcome o = Mge("help run", with);  // which is longer than a buffer
+    EXPECT_EQ(o.code, 7) << with;
+    EXPECT_THAT(o.err, HasSubstr("E0702")) << with;
+  }
+}
+
 TEST_F(SdkTestCommand, RefusesAWrongCommandLineBeforeItTests) {
   std::string plugin = std::string(MGE_BINARY_DIR) + "/lib/mge/plugins/mge_null.so";
   Outcome o = Mge("sdk test " + plugin + " --quick --set null.device=1");

@@ -10,9 +10,9 @@
 namespace mge::conform {
 namespace {
 
-void IsNamed(const std::string& mutant, const std::string& only, const std::string& check) {
+void IsNamed(const std::string& mutant, const std::string& only, const std::string& check, double seconds = 0) {
   absl::StatusOr<Report> report =
-      Judge(fmt::format(MGE_BINARY_DIR "/tests/mutants/{}.so", mutant), {.quick = true, .only = {only}});
+      Judge(fmt::format(MGE_BINARY_DIR "/tests/mutants/{}.so", mutant), {.quick = true, .seconds = seconds, .only = {only}});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(Named(*report, check).outcome, Outcome::kFailed) << mutant << "\n" << Findings(*report);
 }
@@ -83,6 +83,15 @@ TEST(Named, StartsThatChangeWhatIsTheHosts) {
   for (const char* mutant :
        {"handles_signals", "sets_locale", "changes_folder", "sets_variable", "lowers_limit", "sets_umask"})
     IsNamed(mutant, "life.host_kept", "life.host_kept");
+}
+
+TEST(Named, BackendsWithWhichAProcessDoesNotEndInGoodOrder) {
+  for (const char* mutant : {"aborts_at_exit", "hangs_at_exit", "leaves_at_exit"})
+    IsNamed(mutant, "life.exit", "life.exit", 1);
+}
+
+TEST(Named, StopsThatLeaveAProcess) {
+  for (const char* mutant : {"process_at_stop", "daemon_at_stop"}) IsNamed(mutant, "life.leaks", "life.leaks");
 }
 
 }  // namespace

@@ -4,10 +4,13 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <clocale>
 #include <csignal>
+#include <cstdlib>
+#include <stdexcept>
 
 #include "kernels.h"
 #include "mge/faults.h"
@@ -27,6 +30,20 @@ struct Faults {
   }
   static constexpr mge_faults_api kApi = {sizeof(mge_faults_api), MGE_ABI_MINOR, FailNext, Lose};
 };
+
+[[noreturn]] void StayAlive() {
+  alarm(20);
+  for (;;) pause();
+}
+
+struct Library {
+  Library() {
+    if (Is("load_throws")) throw std::runtime_error("no driver");
+  }
+  ~Library() {
+    if (Is("hangs_at_exit")) StayAlive();
+  }
+} library;
 
 struct Backend : mge::BackendDefaults {
   static constexpr std::string_view kName = "mutant", kVersion = "1.0.0";
@@ -61,9 +78,21 @@ struct Backend : mge::BackendDefaults {
         for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
       }).detach();
     }
+    if (Is("aborts_at_exit")) std::atexit([] { std::abort(); });
+    if (Is("leaves_at_exit")) std::atexit([] { _exit(0); });
+    if (Is("process_at_stop") && fork() == 0) StayAlive();
+    if (Is("daemon_at_stop")) {
+      const pid_t between = fork();
+      if (between == 0 && fork() != 0) _exit(0);
+      if (between == 0) setsid(), StayAlive();
+      waitpid(between, nullptr, 0);
+    }
     return {};
   }
-  static void Stop() { mutant::Memory::Sweep(); }
+  static void Stop() {
+    if (Is("hangs_at_stop")) StayAlive();
+    mutant::Memory::Sweep();
+  }
   static const void* Extension(std::string_view name, uint32_t min_version) {
     return name == MGE_FAULTS_EXTENSION && min_version <= 1 ? &Faults::kApi : nullptr;
   }
@@ -155,6 +184,8 @@ mge_code BindThrowing(mge_kernel* kernel, const mge_binding* binding, void* args
   return mge::internal::Tables<Backend>::kKernel.bind(kernel, binding, own + 1, &own->inner, error);
 }
 
+mge_code StartThrowing(const mge_host*, mge_error*) { throw std::runtime_error("no driver"); }
+
 const mge_plugin& Plugin() {
   static mge_device_api device = mge::internal::Tables<Backend>::kDevice;
   static mge_kernel_api kernel = mge::internal::Tables<Backend>::kKernel;
@@ -176,6 +207,7 @@ const mge_plugin& Plugin() {
     if (Is("throws_when_stopped")) kernel.prepare = PrepareThrowing, kernel.bind = BindThrowing;
     if (Is("claims_no_nodes")) graph.claim = ClaimNoNodes;
     if (Is("internal_without_memory")) kernel.prepare = PrepareOrInternal;
+    if (Is("start_throws")) p.start = StartThrowing;
     p.device = &device;
     p.kernel = &kernel;
     p.memory = &memory;

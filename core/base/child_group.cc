@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/child_group.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+
+namespace mge {
+namespace {
+
+constexpr int kPlaces = 1024;  // groups at a time; a signal does not end those beyond
+std::atomic<pid_t> leaders[kPlaces];
+static_assert(std::atomic<pid_t>::is_always_lock_free);  // a signal's handler reads them
+
+void EndGroupsFirst(int number) {
+  for (const std::atomic<pid_t>& leader : leaders) {
+    if (const pid_t group = leader) kill(-group, SIGKILL);
+  }
+  raise(number);  // which ends the process when the handler returns
+}
+
+constexpr int kEnding[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+// What is ignored stays so, as under nohup.
+void WatchSignals() {
+  for (int number : kEnding) {
+    struct sigaction present = {}, ours = {};
+    if (sigaction(number, nullptr, &present) != 0 || present.sa_handler != SIG_DFL) continue;
+    ours.sa_handler = EndGroupsFirst;
+    ours.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(number, &ours, nullptr);
+  }
+}
+
+int Enter(pid_t leader) {
+  WatchSignals();
+  for (int i = 0; i < kPlaces; ++i) {
+    pid_t none = 0;
+    if (leaders[i].compare_exchange_strong(none, leader)) return i;
+  }
+  return -1;
+}
+
+void Lead() {
+  for (std::atomic<pid_t>& leader : leaders) leader = 0;
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+}  // namespace
+
+pid_t ChildGroup::Fork(std::optional<ChildGroup>& group) {
+  sigset_t ending, before;
+  sigemptyset(&ending);
+  for (int number : kEnding) sigaddset(&ending, number);
+  sigprocmask(SIG_BLOCK, &ending, &before);
+  const pid_t child = fork();
+  const int error = errno;
+  if (child == 0) Lead();
+  if (child > 0) group.emplace(child);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return child;
+}
+
+ChildGroup::ChildGroup(pid_t leader) : leader_(leader), place_(Enter(leader)) {
+  setpgid(leader, leader);  // where the child has not come to it yet
+}
+
+ChildGroup::~ChildGroup() {
+  End();
+  if (place_ >= 0) leaders[place_] = 0;
+}
+
+int ChildGroup::Kill() const {
+  End();
+  kill(leader_, SIGKILL);  // it may have gone over to another group
+  int status = 0;
+  while (waitpid(leader_, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+void ChildGroup::End() const { kill(-leader_, SIGKILL); }
+
+}  // namespace mge
