@@ -85,7 +85,9 @@ void Probe(const Globals& globals, const Options& o, Json& row) {
   row["code"] = "quarantined";
   row["quarantined"] = true;
   row["fix"] = fmt::format("install another build of it; to try this one again: mge doctor --release {}", Text(row["name"]));
-  if (end.timed_out && !threw) row["fix"] = fmt::format("{} --timeout {:.0f}, if it is only slow", Text(row["fix"]), 10 * o.timeout_s);
+  if (end.timed_out && !threw) {
+    row["fix"] = fmt::format("{} --timeout {:.0f}, if it is only slow", Text(row["fix"]), 10 * o.timeout_s);
+  }
 }
 
 std::string Render(const Json& report) {

@@ -88,7 +88,8 @@ bool IsTaken(std::span<const PluginFile> before, PluginFile& file) {
   });
   if (first == before.end()) return false;
   Judge(file, Verdict::kSkipped, VerdictCode::kDuplicateName,
-        fmt::format("backend '{}' is taken from '{}' (version {}), which comes first", file.name, first->path, first->version),
+        fmt::format("backend '{}' is taken from '{}' (version {}), which comes first", file.name, first->path,
+                    first->version),
         "remove one of the two, or name this one's directory first in MGE_PLUGIN_PATH");
   return true;
 }

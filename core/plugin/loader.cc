@@ -125,12 +125,12 @@ void JudgeOpenFailure(PluginFile& file, std::string text) {
         "install it again, or build it again for this system");
 }
 
-// The dynamic linker's lock stays with the thread that such an exception went through, and whoever else opens a library waits
+// The dynamic linker's lock stays with the thread that such an exception went through: whoever else opens a library waits
 // for it.
 void JudgeThrown(PluginFile& file, const std::string& thrown) {
   Judge(file, Verdict::kRefused, VerdictCode::kOpenThrew, "while it was being opened, " + thrown,
-        fmt::format("run `mge doctor`, which tries it in a process of its own and keeps it away from then on, or leave it out "
-                    "with MGE_PLUGIN_SKIP={}: other threads of this process wait for ever where they open a library",
+        fmt::format("run `mge doctor`, which tries it in a process of its own and keeps it away from then on, or leave it "
+                    "out with MGE_PLUGIN_SKIP={}: other threads of this process wait for ever where they open a library",
                     file.name));
 }
 

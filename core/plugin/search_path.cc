@@ -117,8 +117,30 @@ SearchJudgement Writable(std::string reason) {
           "without that directory"};
 }
 
-// One file; `libraries` gets those that it would load from a place of its own.
-SearchJudgement JudgeOne(const std::string& file, bool first, std::vector<std::string>& libraries) {
+// A directory in which libraries are looked for. What lies in one for some machines alone may not be taken.
+struct Place {
+  std::string directory;
+  bool any_machine = true;
+};
+
+// One element of a list: the directory, and those below it that glibc prefers on a machine that can.
+void AddPlaces(const std::string& directory, std::vector<Place>& places) {
+  places.push_back({directory});
+  if (access((directory + "/glibc-hwcaps").c_str(), F_OK) != 0) return;
+  for (std::string_view machine : {"x86-64-v4", "x86-64-v3", "x86-64-v2"}) {
+    places.push_back({fmt::format("{}/glibc-hwcaps/{}", directory, machine), false});
+  }
+}
+
+// A file, and where the RPATH of those that load it has its libraries looked for.
+struct Loaded {
+  std::string file;
+  std::vector<Place> inherited = {};
+};
+
+// One file; `libraries` gets those that it would load from a place of its own, or of those that load it.
+SearchJudgement JudgeOne(const Loaded& loaded, bool first, std::vector<Loaded>& libraries) {
+  const std::string& file = loaded.file;
   const std::string it = first ? "it" : fmt::format("the library '{}', which it loads,", EscapeControl(file));
   absl::StatusOr<ElfNeeds> needs = ReadElfNeeds(file);
   if (!needs.ok()) {
@@ -130,8 +152,10 @@ SearchJudgement JudgeOne(const std::string& file, bool first, std::vector<std::s
     return {VerdictCode::kDamaged, fmt::format("{} has more than {}", it, needs->beyond), "install it again"};
   }
   const std::string origin = file.substr(0, file.rfind('/'));
-  std::vector<std::string> places;
+  bool runpath = false;  // then no RPATH counts
+  std::vector<Place> places;
   for (const ElfSearchPath& path : needs->paths) {
+    runpath |= path.kind == std::string_view("RUNPATH");
     const std::string whole = EscapeControl(path.text);
     for (const std::string& element : ElementsOf(path)) {
       std::optional<std::string> place = Resolved(element, origin);
@@ -145,15 +169,18 @@ SearchJudgement JudgeOne(const std::string& file, bool first, std::vector<std::s
                                           "in its {} '{}' begins with neither '/' nor '$ORIGIN', or holds another variable",
                                           it, EscapeControl(element), path.kind, whole));
       }
-      places.push_back(*std::move(place));
+      AddPlaces(*place, places);
     }
   }
-  for (const std::string& place : places) {
-    if (std::string why = WhyOthersMayPut(place); !why.empty()) {
-      return Writable(fmt::format("{} looks for libraries in '{}', where others may put them: {}", it, EscapeControl(place),
-                                  why));
+  for (const Place& place : places) {
+    if (std::string why = WhyOthersMayPut(place.directory); !why.empty()) {
+      return Writable(fmt::format("{} looks for libraries in '{}', where others may put them: {}", it,
+                                  EscapeControl(place.directory), why));
     }
   }
+  std::vector<Place> passed_on = runpath ? std::vector<Place>() : places;
+  passed_on.insert(passed_on.end(), loaded.inherited.begin(), loaded.inherited.end());
+  const std::vector<Place>& searched = runpath ? places : passed_on;
   for (const std::string& name : needs->libraries) {
     const bool path = name.find('/') != name.npos;
     std::optional<std::string> there = path ? Resolved(name, origin) : std::nullopt;
@@ -162,16 +189,22 @@ SearchJudgement JudgeOne(const std::string& file, bool first, std::vector<std::s
                                         "directory",
                                         it, EscapeControl(name)));
     }
-    for (size_t i = 0; !there && i < places.size(); ++i) {
-      std::string candidate = fmt::format("{}/{}", places[i], name);
-      if (access(candidate.c_str(), F_OK) == 0) there = std::move(candidate);
+    std::vector<std::string> found;
+    if (there) found.push_back(*std::move(there));
+    bool over = path;  // a name with a slash is looked for nowhere
+    for (size_t i = 0; i < searched.size() && !(over && searched[i].any_machine); ++i) {
+      std::string candidate = fmt::format("{}/{}", searched[i].directory, name);
+      if (access(candidate.c_str(), F_OK) != 0) continue;
+      over |= searched[i].any_machine;
+      found.push_back(std::move(candidate));
     }
-    if (!there) continue;
-    if (std::string why = WhyOthersMayPut(*there); !why.empty()) {
-      return Writable(fmt::format("{} needs the library '{}', which others may replace: {}", it, EscapeControl(*there),
-                                  why));
+    for (std::string& library : found) {
+      if (std::string why = WhyOthersMayPut(library); !why.empty()) {
+        return Writable(fmt::format("{} needs the library '{}', which others may replace: {}", it, EscapeControl(library),
+                                    why));
+      }
+      libraries.push_back({std::move(library), passed_on});  // as it is named: that is where its own $ORIGIN is
     }
-    libraries.push_back(*std::move(there));  // as it is named: that is where its own $ORIGIN is
   }
   return {};
 }
@@ -179,12 +212,12 @@ SearchJudgement JudgeOne(const std::string& file, bool first, std::vector<std::s
 }  // namespace
 
 SearchJudgement JudgeSearchPath(const std::string& file) {
-  std::vector<std::string> todo = {file};
+  std::vector<Loaded> todo = {{file}};
   std::set<std::filesystem::path> seen;  // two libraries may need each other
   for (size_t i = 0; i < todo.size() && i < kMostLibraries; ++i) {
     std::error_code ec;
-    if (!seen.insert(std::filesystem::canonical(todo[i], ec)).second || ec) continue;
-    std::vector<std::string> libraries;
+    if (!seen.insert(std::filesystem::canonical(todo[i].file, ec)).second || ec) continue;
+    std::vector<Loaded> libraries;
     SearchJudgement judgement = JudgeOne(todo[i], i == 0, libraries);
     if (judgement.code != VerdictCode::kOk) return judgement;
     todo.insert(todo.end(), libraries.begin(), libraries.end());

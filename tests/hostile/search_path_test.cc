@@ -51,11 +51,11 @@ std::string WithRow(std::string bytes, F&& edit) {
   return bytes;
 }
 
-// The same with DT_RPATH in place of DT_RUNPATH.
-std::string SearchingByOldTag(const std::string& places) {
-  return WithRow(Searching(places), [](Elf64_Dyn& row) {
+// The library with another tag in place of DT_RUNPATH.
+std::string WithTag(const std::string& bytes, int64_t tag) {
+  return WithRow(bytes, [&](Elf64_Dyn& row) {
     if (row.d_tag != DT_RUNPATH) return false;
-    row.d_tag = DT_RPATH;
+    row.d_tag = tag;
     return true;
   });
 }
@@ -72,7 +72,7 @@ TEST(SearchPath, ThatTheWorkingDirectoryOrTheMachineDecidesIsRefused) {
                              "$ORIGIN:lib", "$LIB", "$ORIGINAL/lib", "${ORIGIN/lib", "$ORIGIN.d", "/usr/$LIB",
                              " /usr/lib"}) {
     for (bool old : {false, true}) {
-      folder.Write("mge_x.so", old ? SearchingByOldTag(places) : Searching(places));
+      folder.Write("mge_x.so", old ? WithTag(Searching(places), DT_RPATH) : Searching(places));
       PluginFile row = Judged(folder, "mge_x.so");
       EXPECT_EQ(row.verdict, Verdict::kRefused) << places;
       EXPECT_EQ(VerdictCodeName(row.code), "search_path") << places << ": " << row.reason;
@@ -133,6 +133,53 @@ TEST(SearchPath, OfALibraryThatComesWithTheBackendIsJudgedToo) {
   row = Judged(folder, "mge_x.so");
   EXPECT_EQ(VerdictCodeName(row.code), "untrusted") << row.reason;
   EXPECT_THAT(row.reason, AllOf(HasSubstr("others may replace"), HasSubstr("mode 757")));
+}
+
+// On a machine that can, glibc takes these before the directory that is named.
+TEST(SearchPath, OfALibraryForSomeMachinesIsJudgedToo) {
+  PluginFolder folder;
+  folder.Write("mge_x.so", Searching("$ORIGIN"));
+  std::filesystem::create_directories(folder.At("glibc-hwcaps/x86-64-v3"));
+  folder.Mode("glibc-hwcaps", 0777);
+  PluginFile row = Judged(folder, "mge_x.so");
+  EXPECT_EQ(VerdictCodeName(row.code), "untrusted") << row.reason;
+  folder.Mode("glibc-hwcaps", 0755);
+  folder.Mode("glibc-hwcaps/x86-64-v3", 0755);
+  for (const char* place : {"", "glibc-hwcaps/x86-64-v3/"}) {
+    folder.Write(fmt::format("{}{}", place, kNeeded), Searching("$ORIGIN"));
+  }
+  EXPECT_EQ(Judged(folder, "mge_x.so").verdict, Verdict::kAccepted) << Judged(folder, "mge_x.so").reason;
+  for (const char* place : {"", "glibc-hwcaps/x86-64-v3/"}) {
+    const std::string library = fmt::format("{}{}", place, kNeeded);
+    folder.Mode(library, 0757);
+    row = Judged(folder, "mge_x.so");
+    EXPECT_EQ(VerdictCodeName(row.code), "untrusted") << row.reason;
+    EXPECT_THAT(row.reason, HasSubstr(folder.At(library)));
+    folder.Mode(library, 0755);
+  }
+}
+
+// An old tag counts for all that the object loads, unless what is loaded has a new one.
+TEST(SearchPath, OfABackendHoldsForItsLibrariesIfItIsAnRpath) {
+  PluginFolder folder;
+  for (const char* place : {"lib", "more"}) {
+    std::filesystem::create_directory(folder.At(place));
+    folder.Mode(place, 0755);
+  }
+  const std::string first = Replaced(ReadAll(FakeFile("searches")), kNeeded, "first.so");
+  folder.Write("lib/first.so", WithTag(Searching(""), DT_DEBUG));  // it needs kNeeded, and has no path
+  folder.Write(fmt::format("more/{}", kNeeded), ReadAll(FakeFile("good")));
+  folder.Mode(fmt::format("more/{}", kNeeded), 0757);
+  auto judged = [&](bool old) {
+    const std::string bytes = Replaced(first, kWritten, "$ORIGIN/lib:$ORIGIN/more");
+    folder.Write("mge_x.so", old ? WithTag(bytes, DT_RPATH) : bytes);
+    return Judged(folder, "mge_x.so");
+  };
+  EXPECT_EQ(judged(false).verdict, Verdict::kAccepted) << judged(false).reason;
+  EXPECT_EQ(VerdictCodeName(judged(true).code), "untrusted") << judged(true).reason;
+  EXPECT_THAT(judged(true).reason, HasSubstr(folder.At(fmt::format("more/{}", kNeeded))));
+  folder.Write("lib/first.so", Searching("$ORIGIN"));
+  EXPECT_EQ(judged(true).verdict, Verdict::kAccepted) << judged(true).reason;
 }
 
 TEST(SearchPath, OfWhatIsInstalledHoldsTheLibrariesThatItFoundBesideItself) {

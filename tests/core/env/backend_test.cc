@@ -166,10 +166,11 @@ TEST(BackendSettings, OfANameBelongToTheLastThatDeclaredThem) {
                               .config_files = {dir.Write("a.toml", "[x]\nname = \"n\"\n")},
                               .environment = {{{"MGE_X_DEPTH", "9"}}}});
   ASSERT_TRUE(registry->RegisterBackend("y", {{.key = "y.own", .fallback = "kept", .doc = "Of another backend."}}).ok());
-  const std::vector<BackendSetting> rows = {{.key = "x.link", .doc = "Some text."},
-                                            {.key = "x.level", .type = SettingType::kInt, .fallback = "1", .doc = "Some text."},
-                                            {.key = "x.name", .doc = "Some text."},
-                                            {.key = "x.depth", .type = SettingType::kInt, .fallback = "1", .doc = "Some text."}};
+  const std::vector<BackendSetting> rows = {
+      {.key = "x.link", .doc = "Some text."},
+      {.key = "x.level", .type = SettingType::kInt, .fallback = "1", .doc = "Some text."},
+      {.key = "x.name", .doc = "Some text."},
+      {.key = "x.depth", .type = SettingType::kInt, .fallback = "1", .doc = "Some text."}};
   std::vector<BackendSetting> narrow = rows;
   narrow[3].min = "0", narrow[3].max = "5";
   EXPECT_EQ(ErrorId(registry->RegisterBackend("x", narrow).status()), errors::kBadSetting.id);
