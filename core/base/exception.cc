@@ -39,6 +39,9 @@ absl::Status OutOfHostMemory() noexcept {
   }
 }
 
+// Made while there is memory, and before there are threads: the child of a fork would wait for ever for one that is half made.
+[[maybe_unused]] const absl::Status made_at_load = OutOfHostMemory();
+
 absl::Status StatusOfException() noexcept {
   try {
     return Describe();

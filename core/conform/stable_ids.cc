@@ -43,12 +43,12 @@ absl::Status CheckStableIds(Subject& s) {
   };
   Ids first, second;
   const std::vector<Task> tasks = {{"first", "", body, kSeconds}, {"second", "", body, kSeconds}};
-  RunTasks(
+  MGE_RETURN_IF_ERROR(RunTasks(
       tasks, 2,
       [&](const Task& task, const Record& r) {
         if (r.kind == RecordKind::kSupported) (&task == &tasks[0] ? first : second)[r.check] = r.what;
       },
-      [](const Task&, double) {});
+      [](const Task&, double) {}));
   if (first.empty() || second.empty()) return NotOffered("no process is offered a candidate");
   for (const auto& [op, ids] : first) {
     auto other = second.find(op);

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "core/base/errors.h"
-#include "core/base/exception.h"
 #include "core/base/nearest.h"
 #include "core/env/backend_settings.h"
 #include "core/plugin/context.h"
@@ -62,7 +61,6 @@ absl::StatusOr<PluginSearch> PluginSearchOf(const RuntimeOptions& options, const
 }
 
 absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(RuntimeOptions options) {
-  (void)OutOfHostMemory();  // from now on there is one to be shared
   std::shared_ptr<Runtime> runtime(new Runtime);
   runtime->pool_ = ComputePool::Shared();
   Environment environment = options.sources.environment;

@@ -134,9 +134,18 @@ class Needs {
   std::set<Pool*> staging_;  // whose least is counted
 };
 
+// How much more than it is asked for a pool of the backend's own takes is not known.
+std::string LeastLimit(Device& device, uint64_t least) {
+  const Budget& budget = device.budget();
+  if (!device.memory_api().own_pool) return fmt::format("the smallest limit that fits is {}={}", budget.owner(), least);
+  return fmt::format("a limit that fits is above {}={}, by what the pool of backend {} takes beside", budget.owner(),
+                     std::max(least, budget.limit()), device.backend().name());
+}
+
 // With more memory more constants are computed ahead, each held once as it is and once as a kernel wants it.
-std::string HowMuch(const std::string& owner, uint64_t least, uint64_t denied) {
-  if (denied == 0) return fmt::format("the smallest limit that fits is {}={}", owner, least);
+std::string HowMuch(Device& device, uint64_t least, uint64_t denied) {
+  if (denied == 0) return LeastLimit(device, least);
+  const std::string& owner = device.budget().owner();
   return fmt::format("a limit that fits is {}={}: {} for this plan, and room for constants of {} bytes that could not be "
                      "computed ahead within the present one",
                      owner, least + 2 * denied, least, denied);
@@ -173,7 +182,7 @@ absl::Status Check(const Need& need, uint64_t denied) {
   const uint64_t held = need.device->LiveBytes();  // what is kept for later is given back before a request fails
   if (held <= room.bytes && needed <= room.bytes - held) return absl::OkStatus();
   return DoesNotFit(room, PeakText(now, room, held),
-                    room.limited ? HowMuch(need.device->budget().owner(), held + needed, denied)
+                    room.limited ? HowMuch(*need.device, held + needed, denied)
                                  : fmt::format("take a device with {} bytes, or a smaller batch or model", held + needed));
 }
 
@@ -211,8 +220,8 @@ absl::Status NamePlan(absl::Status over, const Plan& plan, const Budget& budget,
   // What could be given back has been; the plan's constants are among the rest.
   const uint64_t charged = budget.in_use(), held = charged - std::min(taken, charged);
   return RunDoesNotFit(budget, PeakText(*need, {need->device, budget.limit(), true}, held),
-                       fmt::format("the smallest limit that fits is {}={}; or run it on fewer threads at a time",
-                                   budget.owner(), held + need->arena + need->outputs));
+                       fmt::format("{}; or run it on fewer threads at a time",
+                                   LeastLimit(*need->device, held + need->arena + need->outputs)));
 }
 
 absl::Status NameLate(absl::Status over, const Plan& plan, const Budget& budget, uint64_t bytes) {

@@ -123,8 +123,8 @@ absl::Status SelectionRecorder::Flush(const StopControl* stop) {
     if (!changed_) return absl::OkStatus();
   }
   // The directory is locked, for the file itself is replaced.
-  std::string directory = std::filesystem::path(path_).parent_path();
-  if (directory.empty()) directory = ".";
+  const std::filesystem::path parent = std::filesystem::path(path_).parent_path();
+  const std::string directory = parent.empty() ? std::string(1, '.') : parent.string();
   const Fd file_lock(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!file_lock.valid()) {
     return Fail(errors::kFileWrite, fmt::format("cannot write '{}'", path_),
@@ -134,7 +134,7 @@ absl::Status SelectionRecorder::Flush(const StopControl* stop) {
   MGE_ASSIGN_OR_RETURN(auto kernels, KernelsIn(path_));
   std::lock_guard lock(mutex_);
   std::map<std::string, Entry> entries;
-  for (auto& [key, id] : kernels) entries[key] = {std::move(id), "chosen by another process, or before"};
+  for (auto& [key, id] : kernels) entries.emplace(key, Entry{std::move(id), "chosen by another process, or before"});
   for (const auto& [key, entry] : noted_) {
     if (entry) {
       entries[key] = *entry;

@@ -75,6 +75,8 @@ Process& TheProcess() {
   }();
   return *process;
 }
+// Made before there are threads: the child of a fork would wait for ever for one that is half made.
+[[maybe_unused]] const Process& made_at_load = TheProcess();
 
 // What a machine lacks is no fault of the file.
 void JudgeLack(PluginFile& file, VerdictCode code, std::string reason) {
