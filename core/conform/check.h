@@ -16,8 +16,9 @@ namespace mge::conform {
 
 class Subject;
 
-// kLives: as kTable; the check starts the backend and opens devices by itself.
-enum class Needs { kFile, kTable, kLives, kStarted, kDevice };
+// kLives: as kTable; the check starts the backend and opens devices by itself. kProcesses: as kFile; it does all that, and loads,
+// in processes of its own.
+enum class Needs { kFile, kProcesses, kTable, kLives, kStarted, kDevice };
 
 struct Check {
   const char* name;    // "queue.order"

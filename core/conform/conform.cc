@@ -74,8 +74,8 @@ constexpr Stage kStages[] = {
 
 // Whether the check needs that much, or is the one that has failed already.
 bool IsLost(const Check& check, const Stage& failed) {
-  return check.needs >= failed.needs || (check.needs == Needs::kLives && failed.needs > Needs::kTable) ||
-         check.name == std::string_view(failed.check);
+  return check.needs >= failed.needs || check.needs == Needs::kProcesses ||
+         (check.needs == Needs::kLives && failed.needs > Needs::kTable) || check.name == std::string_view(failed.check);
 }
 
 // What the head of the report says of the file, and of the devices of a backend that has started.

@@ -44,7 +44,7 @@ constexpr size_t kQuickRecipes = 4;  // of an operator, from the first on
 
 constexpr Check kRows[] = {
     {kOffers, "Candidates are well formed, the same ones every time, and what is not offered is refused with a reason."},
-    {"kernel.stable_ids", "Candidates have the same ids in another process, which finds them in caches.", Needs::kFile,
+    {"kernel.stable_ids", "Candidates have the same ids in another process, which finds them in caches.", Needs::kProcesses,
      CheckStableIds},
     {kConstraints, "No candidate is offered that the constraints exclude; unknown write modes are refused."},
     {kPrepare, "What is offered can be prepared and bound, and arguments keep to their size."},
