@@ -55,7 +55,8 @@ absl::Status HandOver(const Plan& plan, HostValue value, std::span<const HostVal
   Tensor& to = outputs[i].tensor;
   const Tensor& from = value.tensor;
   auto shared = [&](const HostValue& v) { return Overlap(from, v); };
-  if (IsPlain(value) && to.defined()) {
+  const bool fits = to.dtype() == from.dtype() && to.shape() == from.shape();
+  if (IsPlain(value) && to.defined() && (fits || !to.owner())) {
     MGE_RETURN_IF_ERROR(CheckFits(plan.outputs[i].name, from.dtype(), from.shape(), to));
   } else if (IsPlain(value) && (std::any_of(inputs.begin(), inputs.end(), shared) ||
                                 std::any_of(outputs.begin(), outputs.begin() + static_cast<ptrdiff_t>(i), shared))) {

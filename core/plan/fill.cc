@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/fill.h"
 
+#include <cmath>
 #include <limits>
 #include <type_traits>
 
@@ -16,7 +17,10 @@ void FillSeeded(Tensor& tensor, uint64_t seed, const TrialFill& fill) {
     state ^= state << 17;
     return static_cast<int>(state >> 40 & 0xff);
   };
-  auto real = [&] { return (static_cast<float>(next() - 128) / 128.0f + 0.002f) * fill.reach; };
+  auto real = [&] {
+    const float x = (static_cast<float>(next() - 128) / 128.0f + 0.002f) * fill.reach;
+    return fill.positive ? std::fabs(x) : x;
+  };
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const float specials[] = {std::numeric_limits<float>::quiet_NaN(), kInfinity, -kInfinity};
   DispatchFixedSize(tensor.dtype(), [&](auto tag) {

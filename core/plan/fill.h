@@ -18,6 +18,7 @@ struct TrialFill {
   uint64_t seed = 0;
   float reach = 0.5f;    // floats lie between it and its negative; a negative one mirrors them
   bool special = false;  // three floats of four are not a number, or infinite
+  bool positive = false;  // no float is below 0
 };
 
 // Values for the inputs of a group; its constants are as they are.

@@ -143,6 +143,16 @@ Truth ExpectOfReference(const Group& group, const mge_problem& problem, const Me
   return nullptr;
 }
 
+// Whether a node makes integers of real numbers: what those out of the integers' range become ONNX leaves open.
+bool MakesIntegersOfReals(const Graph& graph, const Group& group) {
+  auto type = [&](ValueId v) { return v == kNone ? DType::kUndefined : graph.value(v).type.dtype; };
+  return std::any_of(group.nodes.begin(), group.nodes.end(), [&](NodeId id) {
+    const Node& node = graph.node(id);
+    return !node.inputs.empty() && DispatchFloating(type(node.inputs[0]), [](auto) {}) &&
+           DispatchInteger(type(node.outputs[0]), [](auto) {});
+  });
+}
+
 // A kernel that writes one value, whatever it reads, is right wherever that value is. So samples are added until what is
 // right for each output is not one value in all of them. `integers`: a kind that the operators accept.
 void AddWider(const Graph& graph, const Group& group, const Truth& truth, Integers integers, const StopControl* stop,
@@ -167,7 +177,9 @@ void AddWider(const Graph& graph, const Group& group, const Truth& truth, Intege
   // What evaluators do not accept they refuse; kernels are not asked for that.
   const bool may_refuse = data.expected_of.empty();
   auto blind = [&] { return static_cast<size_t>(std::find(same.begin(), same.end(), true) - same.begin()); };
+  const bool positive = MakesIntegersOfReals(graph, group);  // and below 128, which every integer type holds
   for (TrialFill fill : kWider) {
+    fill.positive = positive;
     for (Integers kind : {fill.integers, integers}) {
       if (blind() == same.size() || (stop && !stop->CheckStop().ok())) return;
       // Only of predicates: kernels may differ in what they make of special values.

@@ -178,8 +178,9 @@ MGE_API mge_status* mge_session_read_input(mge_session* session, size_t index, c
 MGE_API mge_status* mge_session_read_output(mge_session* session, size_t index, const char* path, mge_tensor** out);
 
 /* Runs the model. `inputs` in the order of the model; `outputs[i]` is NULL (made here, then the caller's) or a tensor of the right
- * type whose memory, which no input and no other output may share, takes the result; one of strings is replaced. `control` may be
- * NULL. */
+ * type whose memory, which no input and no other output may share, takes the result; one of strings is replaced. Of an output
+ * whose size only the run tells, wrapped memory has to fit, and a tensor with memory of its own is replaced if it does not.
+ * `control` may be NULL. */
 MGE_API mge_status* mge_session_run(mge_session* session, mge_tensor* const* inputs, size_t input_count, mge_tensor** outputs,
                                     size_t output_count, mge_run_control* control);
 

@@ -119,5 +119,14 @@ TEST_F(Unchecked, AnEvaluatorThatComputesForTooLongIsStopped) {
   EXPECT_EQ(host.record().launches, 0);
 }
 
+TEST(Checked, WhatOnnxLeavesOpenMakesNoKernelWrong) {
+  Host host({Set("select.strategy", "profile")}, "wrapping0");
+  auto plan = host.PlanOf("input x : float32[?]\ny = Cast(x) {to=2}\noutput y\n");
+  ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
+  EXPECT_GE((*plan)->units[0].measured_us, 0);
+  EXPECT_THAT(PlanText(**plan, true), testing::Not(HasSubstr("wrong results")));
+  EXPECT_THAT(host.warnings, testing::IsEmpty());
+}
+
 }  // namespace
 }  // namespace mge

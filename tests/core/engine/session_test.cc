@@ -253,7 +253,12 @@ TEST(Session, WritesOutputsOfShapesThatDependOnDataIntoTheCallersMemory) {
   for (int i : {0, 1}) {
     EXPECT_EQ(out[i].tensor.data(), memory[i]);
     EXPECT_EQ(std::vector<int64_t>(memory[i], memory[i] + 2), expected) << i;
-    HostValue fits = out[i];
+    // Memory of its own is replaced.
+    const HostValue fits = out[i];
+    out[i].tensor = *Tensor::Create(DType::kI64, {5});
+    status = session->Run(in, out, control);
+    EXPECT_TRUE(status.ok()) << FormatError(status);
+    EXPECT_EQ(out[i].tensor.shape(), fits.tensor.shape());
     out[i].tensor = Tensor::View(DType::kI64, {2}, memory[i], nullptr);
     status = session->Run(in, out, control);
     EXPECT_EQ(ErrorId(status), errors::kBadInput.id) << i;
