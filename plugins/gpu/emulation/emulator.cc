@@ -109,7 +109,12 @@ struct Emulator::Block {
 
   ~Block() {
     DropFibers();
-    if (stacks) munmap(stacks, kSlotBytes * kMaxThreads);
+    if (stacks) {
+#if defined(__SANITIZE_ADDRESS__)
+      __asan_unpoison_memory_region(stacks, kSlotBytes * kMaxThreads);  // for whoever is given these addresses next
+#endif
+      munmap(stacks, kSlotBytes * kMaxThreads);
+    }
     guards -= own_guards;
     races::PrivateMemoryFreed(stacks);
     races::PrivateMemoryFreed(phase_state.data());
