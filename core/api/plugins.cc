@@ -40,15 +40,10 @@ std::vector<PluginFile> Judged(std::span<const PluginDirectory> directories, con
   return files;
 }
 
-absl::StatusOr<std::string> BuildOfFile(const PluginFile& file) {
-  MGE_ASSIGN_OR_RETURN(RegularFile open, OpenRegularFile(file.path));
-  return BuildOf(open.fd.get(), file.path, file.build_id);
-}
-
 absl::Status PutIntoQuarantine(const PluginSearch& search, const std::string& path, const std::string& reason) {
   PluginDirectory only = {Absolute(path), "call"};
   PluginFile file = Judged(std::span(&only, 1), {}).at(0);
-  MGE_ASSIGN_OR_RETURN(std::string key, BuildOfFile(file));
+  MGE_ASSIGN_OR_RETURN(std::string key, BuildOf(file.path, file.build_id));
   return search.rules.quarantine.Add({key, file.name, file.path, reason});
 }
 
@@ -63,7 +58,7 @@ absl::Status Readmit(const PluginSearch& search, const std::string& name) {
   }
   for (const PluginFile& file : Judged(search.directories, {.quarantine = quarantine})) {
     if (file.name != name || file.code != VerdictCode::kQuarantined) continue;
-    MGE_ASSIGN_OR_RETURN(std::string key, BuildOfFile(file));
+    MGE_ASSIGN_OR_RETURN(std::string key, BuildOf(file.path, file.build_id));
     MGE_RETURN_IF_ERROR(quarantine.Remove(key));
     found = true;
   }

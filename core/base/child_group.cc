@@ -72,19 +72,27 @@ ChildGroup::ChildGroup(pid_t leader) : leader_(leader), place_(Enter(leader)) {
 }
 
 ChildGroup::~ChildGroup() {
-  End();
-  if (place_ >= 0) leaders[place_] = 0;
+  if (!status_) Kill();
 }
 
-int ChildGroup::Kill() const {
-  End();
+std::optional<int> ChildGroup::Ended() {
+  siginfo_t leader = {};
+  if (!status_ && waitid(P_PID, static_cast<id_t>(leader_), &leader, WEXITED | WNOHANG | WNOWAIT) == 0 && leader.si_pid != 0) {
+    Kill();
+  }
+  return status_;
+}
+
+// While the leader is not waited for, no other process or group can have its number.
+int ChildGroup::Kill() {
+  kill(-leader_, SIGKILL);
   kill(leader_, SIGKILL);  // it may have gone over to another group
+  if (place_ >= 0) leaders[place_] = 0;
   int status = 0;
   while (waitpid(leader_, &status, 0) < 0 && errno == EINTR) {
   }
+  status_ = status;
   return status;
 }
-
-void ChildGroup::End() const { kill(-leader_, SIGKILL); }
 
 }  // namespace mge

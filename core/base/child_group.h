@@ -14,18 +14,20 @@ class ChildGroup {
   // As fork(). The child leads a group and does not outlive its parent; a signal waits until the parent knows the group.
   static pid_t Fork(std::optional<ChildGroup>& group);
 
-  // Of a child that leads a group, or is about to.
+  // Of a child that leads a group, or is about to, and that nobody else waits for.
   explicit ChildGroup(pid_t leader);
-  ~ChildGroup();  // ends what the leader has left behind
+  ~ChildGroup();  // Kill(), where the leader is not known to have ended
   ChildGroup(const ChildGroup&) = delete;
   ChildGroup& operator=(const ChildGroup&) = delete;
 
-  int Kill() const;  // the leader too, which was not waited for yet; answers how it ended
-  void End() const;  // what the leader has left behind
+  // How the leader ended, as of waitpid, once it has. What it left behind in the group has ended then, too.
+  std::optional<int> Ended();
+  int Kill();
 
  private:
   const pid_t leader_;
-  const int place_;
+  int place_;
+  std::optional<int> status_;
 };
 
 }  // namespace mge

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <optional>
 
 #include "core/base/child_group.h"
 #include "core/base/file.h"
@@ -126,23 +127,21 @@ ChildEnd RunSelf(const std::vector<std::string>& arguments, double limit_s,
   auto said = [&](std::string_view text) {
     if (text.find_first_not_of(" \t\r") != text.npos) end.last_words = text.substr(0, 300);
   };
-  int status = 0;
-  for (;;) {
+  std::optional<int> ended;
+  while (!ended) {
     pollfd ends[] = {{lines.fd(), POLLIN, 0}, {talk.fd(), POLLIN, 0}};
     poll(ends, 2, 20);
     lines.Drain(heard);
     talk.Drain(said);
-    if (waitpid(child, &status, WNOHANG) == child) break;
-    if (Clock::now() < deadline) continue;
+    ended = group.Ended();
+    if (ended || Clock::now() < deadline) continue;
     end.timed_out = true;
-    status = group.Kill();
-    break;
+    ended = group.Kill();
   }
-  group.End();  // what the plugin may have started
   lines.Drain(heard);
   talk.Drain(said);
-  if (WIFEXITED(status)) end.exit_code = WEXITSTATUS(status);
-  if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
+  if (WIFEXITED(*ended)) end.exit_code = WEXITSTATUS(*ended);
+  if (WIFSIGNALED(*ended)) end.signal = WTERMSIG(*ended);
   return end;
 }
 

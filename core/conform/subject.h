@@ -114,8 +114,8 @@ absl::Status Call(std::string_view what, F&& f) {
 template <typename F>
 absl::Status MustRefuse(std::string_view what, F&& f) {
   mge_error error;
-  if (f(&error) == MGE_OK) return Broken(std::string(what) + " was accepted; an error is due");
-  if (error.text.empty()) return Broken(std::string(what) + " was refused without a text");
+  if (f(&error) == MGE_OK) return Broken(fmt::format("{} was accepted; an error is due", what));
+  if (error.text.empty()) return Broken(fmt::format("{} was refused without a text", what));
   return absl::OkStatus();
 }
 

@@ -148,18 +148,16 @@ std::string Ending(const Child& child, int status) {
   return {};
 }
 
-// Whether the child has ended, or has now been stopped because its time is over. Closed pipes say nothing: a child can close
-// them and stay.
-bool HasEnded(Child& child, int& status) {
-  if (waitpid(child.pid, &status, WNOHANG) == child.pid) return true;
-  if (Clock::now() - child.begin <= std::chrono::duration<double>(child.seconds)) return false;
+// How the child ended, once it has, or once it was stopped because its time is over. Closed pipes say nothing: a child can
+// close them and stay.
+std::optional<int> Ended(Child& child) {
+  if (std::optional<int> status = child.group->Ended()) return status;
+  if (Clock::now() - child.begin <= std::chrono::duration<double>(child.seconds)) return std::nullopt;
   child.stopped = true;
-  status = child.group->Kill();
-  return true;
+  return child.group->Kill();
 }
 
 void Finish(Child& child, int status, const OnRecord& on_record, const OnDone& on_done) {
-  child.group->End();  // what it has started and left
   Drain(child.records, child.text);
   Drain(child.output, child.said);
   Hear(child, on_record);
@@ -221,12 +219,12 @@ absl::Status RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRec
       Drain(child.output, child.said);
       if (child.said.size() > 1 << 16) child.said.erase(0, child.said.size() - kLastWords);
       Hear(child, on_record);
-      int status = 0;
-      if (!HasEnded(child, status)) {
+      const std::optional<int> status = Ended(child);
+      if (!status) {
         ++i;
         continue;
       }
-      Finish(child, status, on_record, on_done);
+      Finish(child, *status, on_record, on_done);
       known.erase(child.pid);
       EndStrays(known);
       running.erase(running.begin() + static_cast<ptrdiff_t>(i));

@@ -154,6 +154,7 @@ struct OpDef {
   int until = 999;  // last operator set that has it
 
   constexpr bool Is(Trait trait) const { return (traits & trait) != 0; }
+  constexpr bool KeepsBytes() const { return Is(kView) || Is(kIdentity); }  // output 0 has the bytes of input 0
 };
 
 // Declares the operator of this file; the name is the file's.

@@ -69,7 +69,7 @@ class Coverer {
   }
 
   bool IsAlias(const Node& node) const {
-    return (node.def->Is(kView) || node.def->Is(kIdentity)) && OnlyFirstOutput(node);
+    return node.def->KeepsBytes() && OnlyFirstOutput(node);
   }
 
   // Another shape of the same bytes costs nothing and belongs to no device, unless a fusion took it.

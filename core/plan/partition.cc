@@ -53,14 +53,12 @@ class Partition {
     }
   }
 
-  bool IsAlias(const Node& node) const { return node.def->Is(kView) || node.def->Is(kIdentity); }
-
   // cost_[i][d]: of node i on device d; infinite where it has no kernel.
   absl::Status Estimate() {
     cost_.assign(nodes_.size(), std::vector<double>(context_.split, 0));
     for (size_t i = 0; i < nodes_.size(); ++i) {
       const Node& node = graph_.node(nodes_[i]);
-      if (IsAlias(node) || !sizes_.Fit(node.inputs) || !sizes_.Fit(node.outputs)) continue;
+      if (node.def->KeepsBytes() || !sizes_.Fit(node.inputs) || !sizes_.Fit(node.outputs)) continue;
       AbiGraph abi(graph_, nodes_.subspan(i, 1), uses_);
       mge_problem problem = {sizeof(mge_problem), context_.threads, abi.graph(), nullptr};
       for (size_t d = 0; d < context_.split; ++d) {

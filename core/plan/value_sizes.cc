@@ -17,8 +17,6 @@ constexpr uint64_t kPlannedAnyway = 64 << 20;
 
 bool HasStaticSize(const Value& v) { return v.kind == ValueKind::kTensor && v.type.IsStatic(); }
 
-bool IsAlias(const Node& node) { return node.def->Is(kView) || node.def->Is(kIdentity); }
-
 absl::StatusOr<uint64_t> BytesOf(const Value& v, const std::string& place) {
   absl::StatusOr<int64_t> bytes = NumBytes(v.type.dtype, v.type.dims);
   if (bytes.ok()) return static_cast<uint64_t>(*bytes);
@@ -60,7 +58,7 @@ absl::StatusOr<ValueSizes> ValueSizes::Of(const Graph& graph, const PlanContext&
       const ValueId v = node.outputs[i];
       if (v == kNone || !HasStaticSize(graph.value(v))) continue;
       MGE_ASSIGN_OR_RETURN(uint64_t bytes, BytesOf(graph.value(v), NodePlace(node)));
-      if (i > 0 || !IsAlias(node)) sizes.bytes_[v] = bytes;
+      if (i > 0 || !node.def->KeepsBytes()) sizes.bytes_[v] = bytes;
     }
   }
   const uint64_t most = sizes.bytes_.empty() ? 0 : *std::max_element(sizes.bytes_.begin(), sizes.bytes_.end());
@@ -73,7 +71,7 @@ absl::StatusOr<ValueSizes> ValueSizes::Of(const Graph& graph, const PlanContext&
     for (ValueId v : node.outputs) {
       if (v != kNone) sizes.large_[v] = sizes.bytes_[v] > std::max(sizes.room_.bytes, kPlannedAnyway);
     }
-    if (IsAlias(node) && node.outputs[0] != kNone) sizes.large_[node.outputs[0]] = sizes.large_[node.inputs[0]];
+    if (node.def->KeepsBytes() && node.outputs[0] != kNone) sizes.large_[node.outputs[0]] = sizes.large_[node.inputs[0]];
   }
   return sizes;
 }

@@ -328,11 +328,6 @@ void JudgeSettings(PluginFile& file, const absl::Status& status) {
         parts.fix.empty() ? AuthorFix(file) : parts.fix);
 }
 
-absl::StatusOr<std::string> BuildOfFile(const PluginFile& file) {
-  MGE_ASSIGN_OR_RETURN(RegularFile open, OpenRegularFile(file.path));
-  return BuildOf(open.fd.get(), file.path, file.build_id);
-}
-
 mge_code Start(const mge_plugin& plugin, const mge_host* host, mge_error& error) {
   return CallBackend(error, [&](mge_error* e) { return plugin.start(host, e); });
 }
@@ -427,7 +422,7 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
           "try again");
     return nullptr;
   }
-  absl::StatusOr<std::string> build = BuildOfFile(found.file);
+  absl::StatusOr<std::string> build = BuildOf(found.file.path, found.file.build_id);
   if (!build.ok()) {
     Judge(file, Verdict::kRefused, VerdictCode::kUnreadable, PartsOf(build.status()).what, "make it a file that you may read");
     return nullptr;

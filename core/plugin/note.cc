@@ -13,6 +13,7 @@
 #include <span>
 #include <utility>
 
+#include "core/base/file.h"
 #include "core/base/sha256.h"
 #include "core/plugin/isa.h"
 #include "fmt/format.h"
@@ -280,6 +281,11 @@ absl::StatusOr<std::string> BuildOf(int fd, std::string_view path, std::string_v
   if (!build_id.empty()) return std::string(build_id);
   MGE_ASSIGN_OR_RETURN(std::string hash, Sha256OfFile(fd, path));
   return "sha256-" + hash;
+}
+
+absl::StatusOr<std::string> BuildOf(const std::string& path, std::string_view build_id) {
+  MGE_ASSIGN_OR_RETURN(RegularFile file, OpenRegularFile(path));
+  return BuildOf(file.fd.get(), path, build_id);
 }
 
 std::string WhyIsaIsMissing(const PluginNote& note, uint32_t isa) {

@@ -38,6 +38,7 @@ NoteReading ReadNote(int fd);
 // What tells an open file from any other build of it: `build_id`, or "sha256-" and the file's hash where that is empty.
 // kFileAccess.
 absl::StatusOr<std::string> BuildOf(int fd, std::string_view path, std::string_view build_id);
+absl::StatusOr<std::string> BuildOf(const std::string& path, std::string_view build_id);  // opens it
 
 // Whether host and backend understand each other: "" or a sentence that names both sides.
 std::string WhyAbiDiffers(const PluginNote& note);
