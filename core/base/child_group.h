@@ -11,7 +11,7 @@ namespace mge {
 
 class ChildGroup {
  public:
-  // As fork(). The child leads a group and does not outlive its parent; a signal waits until the parent knows the group.
+  // As fork(). The child leads a group and does not outlive this thread; a signal waits until the parent knows the group.
   static pid_t Fork(std::optional<ChildGroup>& group);
 
   // Of a child that leads a group, or is about to, and that nobody else waits for.

@@ -113,6 +113,8 @@ AllocationFailure::AllocationFailure(uint64_t n, bool for_ever, Entering enterin
 }
 AllocationFailure::~AllocationFailure() { t_failure = nullptr; }
 bool AllocationsAreSeen() { return g_seen; }
+AllocationsSucceed::AllocationsSucceed() : spared_(std::exchange(t_failure, nullptr)) {}
+AllocationsSucceed::~AllocationsSucceed() { t_failure = spared_; }
 bool AllocationFailure::Happened() { return t_failure && t_failure->happened(); }
 
 Within::Within(Side side, std::string_view call)

@@ -53,6 +53,18 @@ class AllocationFailure {
   uint64_t seen_ = 0;
 };
 
+// While it lives, none fails in this thread and none is counted: for what has to be waited for.
+class AllocationsSucceed {
+ public:
+  AllocationsSucceed();
+  ~AllocationsSucceed();
+  AllocationsSucceed(const AllocationsSucceed&) = delete;
+  AllocationsSucceed& operator=(const AllocationsSucceed&) = delete;
+
+ private:
+  AllocationFailure* const spared_;
+};
+
 // Where this thread is, as long as it lives; in the backend with the name of the call, see calls.h, from which it comes back
 // as it went, see thread_modes.h.
 enum class Side { kKit, kBackend };

@@ -162,6 +162,7 @@ absl::Status Transfer::Drain(mge_queue* queue) {
 }
 
 absl::StatusOr<mge_code> Transfer::Settle(mge_queue* queue, std::string* text) {
+  AllocationsSucceed at_work;  // what is enqueued uses memory and a run of the caller's
   ++value_;
   MGE_RETURN_IF_ERROR(
       Call("signalling a fence", [&](mge_error* e) { return subject_->plugin().queue->signal(queue, *fence_, value_, e); }));

@@ -34,6 +34,8 @@ void FillSeeded(Tensor& tensor, uint64_t seed, const TrialFill& fill) {
         x = static_cast<T>(static_cast<int>(real()));
       } else if (fill.integers == TrialFill::Integers::kBits || fill.integers == TrialFill::Integers::kWide) {
         x = static_cast<T>(next() & 1);
+      } else if (fill.integers == TrialFill::Integers::kPositive) {
+        x = static_cast<T>(1 + (next() & 7));
       } else {
         x = static_cast<T>(fill.integers == TrialFill::Integers::kOnes);
       }

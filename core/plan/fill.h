@@ -11,9 +11,9 @@
 namespace mge {
 
 struct TrialFill {
-  // Integers may be indices, divisors or conditions, of which operators accept only some. kWide takes them from as far as
-  // the floats.
-  enum class Integers { kBits, kOnes, kZeros, kWide };
+  // Integers may be indices, divisors or conditions, of which operators accept only some. kPositive takes them from 1 to 8,
+  // kWide from as far as the floats.
+  enum class Integers { kBits, kPositive, kOnes, kZeros, kWide };
   Integers integers = Integers::kBits;
   uint64_t seed = 0;
   float reach = 0.5f;    // floats lie between it and its negative; a negative one mirrors them

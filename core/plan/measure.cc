@@ -271,7 +271,7 @@ absl::StatusOr<std::vector<Measurement>> MeasureCandidates(const Graph& graph, c
   }
   Truth truth = [&](std::span<const TrialInput> inputs) { return Expected(graph, group, inputs, limits.stop); };
   TrialFill fill;
-  for (Integers kind : {Integers::kBits, Integers::kOnes, Integers::kZeros}) {
+  for (Integers kind : {Integers::kBits, Integers::kPositive, Integers::kOnes, Integers::kZeros}) {
     fill.integers = kind;
     MGE_ASSIGN_OR_RETURN(data.timed.inputs, MakeInputs(graph, group, fill));
     if (random || (kind == Integers::kBits && !why.empty())) break;

@@ -27,8 +27,8 @@ mge_engine_fake(tuner_repeats tuner.cc TUNER_MODE=MGE_SELECT_REPRODUCIBLE TUNER_
 # A layout of their own.
 mge_engine_fake(sealed sealed.cc)
 mge_engine_fake(sealed_by_cost sealed.cc SEALED_BY_COST SEALED_NAME="sealed_by_cost")
-# Results that ONNX leaves open.
-mge_engine_fake(wrapping wrapping.cc)
+# Operators that do not accept every data.
+mge_engine_fake(edges edges.cc)
 # Steps that throw across the boundary.
 mge_engine_fake(throwing throwing.cc THROWING_NAME="throwing")
 mge_engine_fake(throwing_queues throwing.cc THROWING_QUEUES THROWING_NAME="throwing_queues")

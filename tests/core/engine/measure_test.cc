@@ -120,12 +120,21 @@ TEST_F(Unchecked, AnEvaluatorThatComputesForTooLongIsStopped) {
 }
 
 TEST(Checked, WhatOnnxLeavesOpenMakesNoKernelWrong) {
-  Host host({Set("select.strategy", "profile")}, "wrapping0");
+  Host host({Set("select.strategy", "profile")}, "edges0");
   auto plan = host.PlanOf("input x : float32[?]\ny = Cast(x) {to=2}\noutput y\n");
   ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
   EXPECT_GE((*plan)->units[0].measured_us, 0);
   EXPECT_THAT(PlanText(**plan, true), testing::Not(HasSubstr("wrong results")));
   EXPECT_THAT(host.warnings, testing::IsEmpty());
+}
+
+TEST(Checked, DivisorsAreNeitherZeroNorAllAlike) {
+  Host host({Set("select.strategy", "profile")}, "edges0");
+  auto plan = host.PlanOf("input x : float32[?]\na = Cast(x) {to=6}\nb = Neg(a)\ny = Div(a, b)\noutput y\n");
+  ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
+  const std::string why = PlanText(**plan, true);
+  EXPECT_THAT(why, AllOf(HasSubstr("kernel edges.div "), HasSubstr("not edges.div.not: wrong results"))) << why;
+  EXPECT_THAT(host.warnings, ElementsAre(HasSubstr("edges.div.not")));
 }
 
 }  // namespace

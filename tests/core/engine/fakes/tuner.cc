@@ -5,6 +5,7 @@
 
 #include <time.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -133,7 +134,7 @@ mge_code PoolCreate(mge_device* d, int32_t memory_class, const mge_slab_provider
 void PoolDestroy(mge_pool* pool) { Inner()->destroy(pool); }
 mge_code PoolAcquire(mge_pool* pool, uint64_t bytes, uint64_t alignment, const mge_fence_point* after, uint32_t flags,
                      mge_reservation* out, mge_error* e) {
-  ++g_record.pool_acquires;
+  ++std::atomic_ref(g_record.pool_acquires);
   return Inner()->acquire(pool, bytes, alignment, after, flags, out, e);
 }
 void PoolRelease(mge_pool* pool, const mge_reservation* r, const mge_fence_point* last_use) {
