@@ -31,6 +31,8 @@ constexpr const char* kRecipes[] = {
     "Pow(T[35]@1:3, T[]@2:2)",
     "Pow(T[70001]@0.5:3, T[70001]@0:3)",
     "Pow(T[67]@special, T[67]@special)",
+    "Pow(T[70001]@0.5:3, int32[70001]@0:3)",
+    "Pow(T[2,3,7]@0.5:3, float32[7]@0:3)",
     "Pow(T[3,7]@1:2, =0)",
     "BitShift(T[3,5], T[5]@0:3) {direction=\"LEFT\"}",
     "BitShift(T[11], T[11]@0:3) {direction=\"RIGHT\"}",

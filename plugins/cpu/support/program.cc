@@ -36,8 +36,9 @@ constexpr int kAbsent = -1;
 
 class ProgramBuilder {
  public:
-  ProgramBuilder(const Problem& problem, Isa isa, bool channels_last)
-      : p_(problem), isa_(isa), channels_last_(channels_last), program_(std::make_unique<Program>()) {}
+  // `widest`: the bytes of the largest element that a tile of a buffer will hold.
+  ProgramBuilder(const Problem& problem, Isa isa, bool channels_last, uint32_t widest)
+      : p_(problem), isa_(isa), channels_last_(channels_last), widest_(widest), program_(std::make_unique<Program>()) {}
 
   Result Run(std::unique_ptr<Program>* out) {
     if (Result r = Shape(); !r.ok()) return r;
@@ -49,6 +50,13 @@ class ProgramBuilder {
     Estimate();
     *out = std::move(program_);
     return {};
+  }
+
+  // Of what the instructions of a program that was built read and write.
+  uint32_t Widest() const {
+    uint32_t widest = 1;
+    for (const Datum& d : data_) widest = std::max(widest, SizeOf(d.type));
+    return widest;
   }
 
  private:
@@ -85,9 +93,6 @@ class ProgramBuilder {
     std::vector<int64_t> walked;
     for (int axis : order_) walked.push_back(dims_[axis]);
 
-    uint32_t widest = 1;
-    auto widen = [&](mge_dtype t) { widest = std::max(widest, SizeOf(ComputeType(t))); };
-    for (int i = 0; i < p_.input_count(); ++i) widen(p_.input(i).dtype());
     for (int i = 0; i < p_.node_count(); ++i) {
       for (int k = 0; k < p_.node(i).output_count(); ++k) {
         if (!p_.node(i).has_output(k)) continue;
@@ -95,7 +100,6 @@ class ProgramBuilder {
         if (!std::equal(v.dims().begin(), v.dims().end(), dims_.begin(), dims_.end())) {
           return No("outputs of different shapes");
         }
-        widen(v.dtype());
       }
     }
 
@@ -105,7 +109,7 @@ class ProgramBuilder {
       strides.push_back(StridesOf(p_.input(i), TakesChannelsLast(i)));
     }
     Collapse(walked, strides);
-    SetTiles(walked, widest);
+    SetTiles(walked);
     SetOperands(walked, strides);
     return {};
   }
@@ -138,14 +142,14 @@ class ProgramBuilder {
     }
   }
 
-  void SetTiles(const std::vector<int64_t>& dims, uint32_t widest) {
+  void SetTiles(const std::vector<int64_t>& dims) {
     ProgramHeader& h = program_->header_;
     h.inner = dims.back();
     h.outer_rank = static_cast<int32_t>(dims.size()) - 1;
     int64_t rows = 1;
     for (int d = 0; d < h.outer_rank; ++d) rows *= h.outer[d] = dims[d];
     h.total = rows * h.inner;
-    int64_t room = kTileBytes / widest;
+    int64_t room = kTileBytes / widest_;
     constexpr int64_t kShortRow = 128;
     if (h.inner < kShortRow && rows > 1 && h.inner > 0) {
       h.rows_per_tile = std::min(rows, std::max<int64_t>(1, room / h.inner));
@@ -552,6 +556,7 @@ class ProgramBuilder {
   const Problem& p_;
   Isa isa_;
   bool channels_last_;
+  const uint32_t widest_;
   std::unique_ptr<Program> program_;
   std::vector<int64_t> dims_;   // of every output, logical
   std::vector<int> order_;      // dimensions in the order of memory, outermost first
@@ -565,7 +570,11 @@ class ProgramBuilder {
 };
 
 Result Program::Build(const Problem& problem, Isa isa, bool channels_last, std::unique_ptr<Program>* out) {
-  return ProgramBuilder(problem, isa, channels_last).Run(out);
+  for (uint32_t widest = sizeof(float);;) {
+    ProgramBuilder builder(problem, isa, channels_last, widest);
+    if (Result r = builder.Run(out); !r.ok() || builder.Widest() == widest) return r;
+    widest = builder.Widest();
+  }
 }
 
 uint32_t Program::args_bytes() const {

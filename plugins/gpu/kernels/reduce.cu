@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "plugins/gpu/kernels/block_reduce.h"
+#include "plugins/gpu/kernels/cast.h"
 #include "plugins/gpu/port.h"
 
 namespace mge::gpu {
@@ -70,12 +71,12 @@ struct L1 : Sum<T> {
 template <typename T>
 struct L2 : SumSquare<T> {
   using typename Sum<T>::A;
-  static GPU_DEVICE T End(A a, int64_t) { return Narrow<T>::Of(sqrt(Real<T>(a))); }
+  static GPU_DEVICE T End(A a, int64_t) { return CastTo<T>::Of(sqrt(Real<T>(a))); }
 };
 template <typename T>
 struct LogSum : Sum<T> {
   using typename Sum<T>::A;
-  static GPU_DEVICE T End(A a, int64_t) { return Narrow<T>::Of(log(Real<T>(a))); }
+  static GPU_DEVICE T End(A a, int64_t) { return CastTo<T>::Of(log(Real<T>(a))); }
 };
 template <typename T>
 struct Prod : Sum<T> {
@@ -152,7 +153,7 @@ GPU_DEVICE void LogSumExpThread(const ReduceArgs& args) {
     D sum = 0;
     const D shift = fabs(static_cast<D>(top)) < D(INFINITY) ? static_cast<D>(top) : D(0);
     for (int64_t i = 0; i < args.count; ++i) sum += exp(static_cast<D>(Widen(from[ReducedOffset(args.reduced, i)])) - shift);
-    y[o] = Narrow<T>::Of(log(sum) + shift);
+    y[o] = CastTo<T>::Of(log(sum) + shift);
   }
 }
 

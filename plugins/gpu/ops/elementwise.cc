@@ -114,11 +114,37 @@ class Builder {
     }
     for (int k = 1; k < count; ++k) {
       if (n_.input(k).dtype() != type) return No("operands of different types");
+    }
+    if (ElementBytes(type) == 2 && IsFloating(type) && (op.form == Form::kMean || (count > 2 && std::string_view(op.kernel) == "add"))) return WideSum(op);
+    for (int k = 1; k < count; ++k) {
       Side sum = k == 1 ? Side{In(0), n_.input(0)} : Side{Operand::Out(), y_, true};
       if (Result r = Binary(op.kernel, type, sum, {In(k), n_.input(k)}); !r.ok()) return r;
     }
     if (op.form != Form::kMean) return {};
     return Unary("divide_by", static_cast<float>(count), 0, Operand::Out(), Operand::Out(), type);
+  }
+
+  // 16-bit floats are summed as float, and brought back once.
+  Result WideSum(const ElementwiseOp& op) {
+    const mge_dtype type = y_.dtype();
+    uint64_t most = 0;
+    for (int k = 1; k < n_.input_count(); ++k) most = std::max(most, n_.input(k).elements());
+    const uint64_t first = n_.input(0).elements();
+    const auto sum = Operand::Work(), x = Operand::Work(static_cast<int64_t>(4 * y_.elements())),
+               next = Operand::Work(static_cast<int64_t>(4 * (y_.elements() + first)));
+    recipe_.SetWorkspace(4 * (y_.elements() + first + most));
+    if (Result r = Cast(In(0), type, first, MGE_DTYPE_F32, x); !r.ok()) return r;
+    for (int k = 1; k < n_.input_count(); ++k) {
+      const Value v = n_.input(k);
+      if (Result r = Cast(In(k), type, v.elements(), MGE_DTYPE_F32, next); !r.ok()) return r;
+      const Side before = k == 1 ? Side{x, n_.input(0)} : Side{sum, y_, true};
+      if (Result r = Binary(op.kernel, MGE_DTYPE_F32, before, {next, v}, sum); !r.ok()) return r;
+    }
+    if (op.form == Form::kMean) {
+      const float count = static_cast<float>(n_.input_count());
+      if (Result r = Unary("divide_by", count, 0, sum, sum, MGE_DTYPE_F32); !r.ok()) return r;
+    }
+    return Cast(sum, MGE_DTYPE_F32, y_.elements(), type, Operand::Out());
   }
 
   // Operands of different types are computed as float64 and brought back.

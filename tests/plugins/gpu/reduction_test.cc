@@ -18,6 +18,15 @@ TEST(Reduction, CumSumReadsItsAxisWhenItRuns) {
   }
 }
 
+TEST(Reduction, RootsAndLogarithmsThatTheTypeCannotHoldSaturate) {
+  for (DType t : {DType::kI32, DType::kI64}) {
+    UnderTest().Check(OneNode("ReduceL2", {Fill(t, {2, 2}, {2147483647, 1147483647, 3, 4}), Integers({1})}, {}, {1}), Exactly);
+    for (const char* op : {"ReduceLogSum", "ReduceLogSumExp"}) {
+      UnderTest().Check(OneNode(op, {Fill(t, {2, 2}, {0, 0, 3, 4}), Integers({1})}, {}, {1}), Exactly);
+    }
+  }
+}
+
 TEST(Reduction, AnAxisOutsideOfTheRankIsTheRunsError) {
   std::vector<Tensor> never = {Fill(DType::kF32, {3}, {0, 0, 0})};
   auto outcome =

@@ -108,6 +108,23 @@ TEST(Elementwise, BinaryOperatorsOfEveryType) {
   });
 }
 
+TEST(Elementwise, PowersOfTwoTypesOfEverySize) {
+  OnEveryMachine([&](Backend& backend) {
+    auto check = [&](DType base, DType exponent) {
+      for (int64_t n : {5, 513, 2000}) {
+        backend.Check(OneNode("Pow", {Random(base, {n}, 1, 4), Random(exponent, {n}, 0, 3, 5)}), Roughly);
+      }
+    };
+    for (DType real : {DType::kF32, DType::kF16, DType::kF64}) {
+      for (DType integer : {DType::kI8, DType::kU16, DType::kI32, DType::kI64}) {
+        check(real, integer);
+        check(integer, real);
+      }
+      check(real, DType::kF32);
+    }
+  });
+}
+
 TEST(Elementwise, VariadicOperatorsBroadcast) {
   OnEveryMachine([](Backend& backend) {
     for (const char* op : {"Sum", "Mean", "Max", "Min"}) {
@@ -116,6 +133,17 @@ TEST(Elementwise, VariadicOperatorsBroadcast) {
         backend.Check(OneNode(op, {Random(t, {3, 5}), Random(t, {5}, -1, 1, 3), Random(t, {3, 1}, -1, 1, 4)}), Closely);
         backend.Check(OneNode(op, {Random(t, {}), Random(t, {1}, -1, 1, 3), Random(t, {4, 300}, -1, 1, 4)}), Closely);
       }
+    }
+  });
+}
+
+TEST(Elementwise, ShortFloatsAreSummedAsFloatAndRoundedOnce) {
+  OnEveryMachine([](Backend& backend) {
+    for (DType t : {DType::kF16, DType::kBF16}) {
+      const Tensor large = Random(t, {3, 70}, 20000, 30000), more = Random(t, {70}, 20000, 30000, 5);
+      backend.Check(OneNode("Mean", {large, more, more, large}), Exactly);
+      backend.Check(OneNode("Mean", {more, large}), Exactly);
+      backend.Check(OneNode("Sum", {large, more, Random(t, {3, 1}, -60000, -50000)}), Exactly);
     }
   });
 }
