@@ -21,10 +21,11 @@ bool CanCapture(const Segment& segment, const mge_queue_api& api) {
          api.replay && api.record_destroy;
 }
 
-// "between node 'a' (Relu) and node 'b' (Add)": the steps [first, last].
+// "between node 'a' (Relu) and node 'b' (Add)": the steps [first, last], and what tells them apart.
 std::string StepsPlace(const Plan& plan, int32_t first, int32_t last) {
-  std::string begin = UnitPlace(plan.units[plan.steps[first].unit]);
-  return first == last ? begin : fmt::format("between {} and {}", begin, UnitPlace(plan.units[plan.steps[last].unit]));
+  auto place = [&](int32_t step) { return UnitPlace(plan.units[plan.steps[step].unit]); };
+  if (first == last) return place(first);
+  return fmt::format("between {} and {} (MGE_DEBUG_CHECK_MEMORY=1 names the one)", place(first), place(last));
 }
 
 // What failed stays so, and says why.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/base/status.h"
 #include "core/plan/host_step.h"
 #include "core/plan/program.h"
 #include "core/plugin/unfinished.h"
@@ -88,44 +89,46 @@ mge_plan_summary SummaryOf(const Plan& plan, const Arena& arena) {
 }
 
 std::string PlanText(const Plan& plan, bool why) {
+  std::string out;
+  auto line = [&](const std::string& text) { out += EscapeControl(text) + "\n"; };
   const size_t views = plan.units.size() - plan.steps.size();
-  std::string out = fmt::format("device {}: {} steps{}, arena {} bytes (lower bound {}), packed constants {} bytes, "
-                                "constants in place {} bytes\n",
-                                DeviceText(plan), plan.steps.size(),
-                                views ? fmt::format(" and {} views, which take none", views) : "", plan.arena_bytes, plan.lower_bound_bytes,
-                                plan.packed_bytes, plan.constant_bytes);
+  line(fmt::format("device {}: {} steps{}, arena {} bytes (lower bound {}), packed constants {} bytes, constants in place {} "
+                   "bytes",
+                   DeviceText(plan), plan.steps.size(), views ? fmt::format(" and {} views, which take none", views) : "",
+                   plan.arena_bytes, plan.lower_bound_bytes, plan.packed_bytes, plan.constant_bytes));
   if (!plan.queues.empty()) out += MemoryText(plan);
-  for (const std::string& line : plan.guard) {
-    if (why) out += line + "\n";
+  for (const std::string& text : plan.guard) {
+    if (why) line(text);
   }
   for (size_t i = 0; i < plan.units.size(); ++i) {
     const Unit& u = plan.units[i];
     std::string what = u.fusion.empty() ? Join(u.ops, "+") : fmt::format("{}({})", u.fusion, Join(u.ops, "+"));
     if (what.empty()) what = UnitKindName(u.kind);
-    out += fmt::format("{:4} {:<9} {:<28} {}", i, UnitKindName(u.kind), what, u.kernel);
-    if (!u.in_place.empty()) out += fmt::format("  in place: {}", u.in_place);
-    if (!plan.queues.empty()) out += fmt::format("  on {}{}{}", u.device, u.queue.empty() ? "" : ", ", u.queue);
-    out += fmt::format("\n       {} -> {}\n", Join(u.inputs, ", "), Join(u.outputs, ", "));
+    std::string head = fmt::format("{:4} {:<9} {:<28} {}", i, UnitKindName(u.kind), what, u.kernel);
+    if (!u.in_place.empty()) head += fmt::format("  in place: {}", u.in_place);
+    if (!plan.queues.empty()) head += fmt::format("  on {}{}{}", u.device, u.queue.empty() ? "" : ", ", u.queue);
+    line(head);
+    line(fmt::format("       {} -> {}", Join(u.inputs, ", "), Join(u.outputs, ", ")));
     if (!why) continue;
-    if (!u.nodes.empty()) out += fmt::format("       nodes:   {}\n", Join(u.nodes, ", "));
-    out += fmt::format("       on {}: {}", u.device, u.reason);
-    if (!u.placement.empty()) out += fmt::format("; there because {}", u.placement);
-    if (u.cost_us >= 0) out += fmt::format("; estimated {:.2f} us", u.cost_us);
-    if (u.measured_us >= 0) out += fmt::format("; measured {:.2f} us", u.measured_us);
-    if (u.workspace_bytes) out += fmt::format("; workspace {} bytes", u.workspace_bytes);
-    if (u.attributes) out += fmt::format("; {}", AttributeText(u.attributes));
-    out += "\n";
-    for (const Alternative& a : u.alternatives) out += fmt::format("       not {}: {}\n", a.id, a.reason);
+    if (!u.nodes.empty()) line(fmt::format("       nodes:   {}", Join(u.nodes, ", ")));
+    std::string reason = fmt::format("       on {}: {}", u.device, u.reason);
+    if (!u.placement.empty()) reason += fmt::format("; there because {}", u.placement);
+    if (u.cost_us >= 0) reason += fmt::format("; estimated {:.2f} us", u.cost_us);
+    if (u.measured_us >= 0) reason += fmt::format("; measured {:.2f} us", u.measured_us);
+    if (u.workspace_bytes) reason += fmt::format("; workspace {} bytes", u.workspace_bytes);
+    if (u.attributes) reason += fmt::format("; {}", AttributeText(u.attributes));
+    line(reason);
+    for (const Alternative& a : u.alternatives) line(fmt::format("       not {}: {}", a.id, a.reason));
   }
   if (plan.continuation) {
-    out += fmt::format("then {} nodes whose shapes are known only in the run; they are planned there\n",
-                       plan.continuation->program->graph().node_count());
+    line(fmt::format("then {} nodes whose shapes are known only in the run; they are planned there",
+                     plan.continuation->program->graph().node_count()));
   }
   if (!why) return out;
-  for (const Alternative& a : plan.dropped_claims) out += fmt::format("dropped fusion {}: {}\n", a.id, a.reason);
-  for (const std::string& line : plan.pass_log) out += fmt::format("pass {}\n", line);
+  for (const Alternative& a : plan.dropped_claims) line(fmt::format("dropped fusion {}: {}", a.id, a.reason));
+  for (const std::string& text : plan.pass_log) line(fmt::format("pass {}", text));
   for (const PlacedBuffer& b : plan.buffers) {
-    out += fmt::format("buffer {:>10} +{:<10} steps {}..{}  {}\n", b.offset, b.bytes, b.first, b.last, b.name);
+    line(fmt::format("buffer {:>10} +{:<10} steps {}..{}  {}", b.offset, b.bytes, b.first, b.last, b.name));
   }
   return out;
 }

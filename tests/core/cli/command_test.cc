@@ -76,6 +76,13 @@ TEST_F(Command, ExplainsAPlan) {
   EXPECT_THAT(o.out, HasSubstr("us"));
 }
 
+TEST_F(Command, ShowsNamesOfAModelWithoutWhatSteersATerminal) {
+  Model("m.onnx", {ob::NodeProto("Relu", {"x"}, {"y"}, {.name = "evil\033[31m\nname"})});
+  Outcome o = Mge("plan m.onnx --why");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("nodes:   evil\\x1b[31m\\x0aname"));
+}
+
 TEST_F(Command, ChecksAFolderOfTests) {
   fs::create_directories(Path("test_relu/test_data_set_0"));
   fs::rename(Good(), Path("test_relu/model.onnx"));
@@ -321,6 +328,19 @@ TEST_F(Command, FailsClosedOnADeviceThatIsNotThere) {
     EXPECT_EQ(Mge("run good.onnx", std::string("MGE_DEFAULT_DEVICE=") + name).code, 5) << name;
   }
   EXPECT_THAT(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=cuda:0").err, HasSubstr("cuda0"));
+}
+
+TEST_F(Command, TakesNoEmptyArgumentForOneThatIsLeftOut) {
+  for (const char* line : {"plugins verify ''", "plugins install ''", "plugins remove ''", "doctor --release ''", "env ''",
+                           "zoo ''", "help ''", "sdk test ''", "sdk test mge.so --only ''", "sdk new '' folder",
+                           "sdk new mydev ''", "check ''", "devices --device ''", "--device '' devices", "--set '' devices",
+                           "--config '' devices", "run good.onnx --input ''", "plan good.onnx --skip ''"}) {
+    Outcome o = Mge(line);
+    EXPECT_EQ(o.code, 2) << line;
+    EXPECT_NE(o.err.find("it may not be empty"), std::string::npos) << line << ": " << o.err;
+    EXPECT_EQ(o.out, "") << line;
+  }
+  EXPECT_FALSE(fs::exists(Path("folder")));
 }
 
 TEST_F(Command, TakesNoNanForANumber) {
