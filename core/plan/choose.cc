@@ -5,6 +5,7 @@
 #include "core/ops/op.h"
 #include "core/plan/measure.h"
 #include "core/plan/problem_key.h"
+#include "core/plan/reorder.h"
 #include "core/plan/selection.h"
 #include "core/plan/stages.h"
 #include "core/plugin/strategy.h"
@@ -152,9 +153,11 @@ class Selector {
       }
       found.text = kept.text = key_.text;
       record.Merge(found);
+      const bool timed = p_.CheckStop().ok();
       if (tools_.cache && !kept.timings.empty()) tools_.cache->Add(key_.timing, kept, p_.stop);
       if (absl::Status stopped = p_.CheckStop(); !stopped.ok()) {
-        return AddWhere(std::move(stopped), fmt::format("timing the kernels of {}", NodePlace(node())));
+        return AddWhere(std::move(stopped), fmt::format("{} the kernels of {}",
+                                                        timed ? "waiting to write the times of" : "timing", NodePlace(node())));
       }
     }
     for (OwnedCandidate& c : offered()) {
@@ -229,7 +232,10 @@ absl::Status ChooseKernels(Planning& p) {
     selectors.emplace_back(g, std::move(selector));
   }
   WarnIfUnused(tools, selectors);
-  p.choices = ChooseLayouts(p.graph, p.cover.groups, order, cost);
+  auto reorder_us = [&](Device& device, const TensorType& type, const mge_layout& from, const mge_layout& to) {
+    return ReorderCostUs(*p.context, device, type, from, to);
+  };
+  p.choices = ChooseLayouts(p.graph, p.cover.groups, order, cost, reorder_us);
   for (const auto& [g, selector] : selectors) {
     selector.Note(p.choices[g].candidate);
     if (!p.cover.groups[g].reason.empty()) p.choices[g].reason = p.cover.groups[g].reason;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "fmt/format.h"
 
@@ -10,30 +11,40 @@ namespace mge {
 namespace {
 
 constexpr int kSweeps = 8;
-constexpr double kReorderBytesPerUs = 8000;  // read and write
-constexpr double kReorderCallUs = 1;
+constexpr double kGainUs = 1e-6;  // less is a rounding
+
+bool IsAny(const mge_layout& l) { return l.kind == MGE_LAYOUT_ANY; }
+
+void AddNew(std::vector<mge_layout>& list, const mge_layout& l) {
+  if (IsAny(l) || std::any_of(list.begin(), list.end(), [&](const mge_layout& t) { return SameLayout(t, l); })) return;
+  list.push_back(l);
+}
 
 class Chooser {
  public:
   Chooser(const Graph& graph, const std::vector<Group>& groups, const std::vector<std::vector<int>>& order,
-          const std::vector<std::vector<double>>& cost)
-      : graph_(graph), groups_(groups), order_(order), cost_(cost), choices_(groups.size()),
-        layout_(graph.value_count(), PlainLayout()), consumers_(graph.value_count()) {
+          const std::vector<std::vector<double>>& cost, const ReorderUs& reorder_us)
+      : graph_(graph), groups_(groups), order_(order), cost_(cost), reorder_us_(reorder_us), choices_(groups.size()),
+        layout_(graph.value_count(), PlainLayout()), producer_(graph.value_count(), -1), consumers_(graph.value_count()),
+        known_(graph.value_count()) {
     for (size_t g = 0; g < groups.size(); ++g) {
       for (size_t k = 0; k < groups[g].inputs.size(); ++k) {
         consumers_[groups[g].inputs[k]].push_back({static_cast<int>(g), static_cast<int>(k)});
       }
+      for (ValueId v : groups[g].outputs) producer_[v] = static_cast<int>(g);
     }
   }
 
   std::vector<GroupChoice> Run() {
-    for (size_t g = 0; g < groups_.size(); ++g) Improve(static_cast<int>(g), false);
-    for (int sweep = 0; sweep < kSweeps; ++sweep) {
-      bool changed = false;
-      for (size_t g = groups_.size(); g-- > 0;) changed |= Improve(static_cast<int>(g), true);
-      for (size_t g = 0; g < groups_.size(); ++g) changed |= Improve(static_cast<int>(g), true);
-      if (!changed) break;
+    std::vector<int> all(groups_.size());
+    std::iota(all.begin(), all.end(), 0);
+    for (int g : all) Improve(g, false);
+    Sweep(all);
+    bool moved = false;
+    for (const mge_layout& layout : Targets()) {
+      for (const std::vector<int>& region : RegionsOf(layout)) moved |= MoveTogether(region, layout);
     }
+    if (moved) Sweep(all);
     return std::move(choices_);
   }
 
@@ -42,17 +53,63 @@ class Chooser {
     int group;
     int operand;
   };
+  struct KnownReorder {
+    mge_layout from, to;
+    Device* device;
+    double us;
+  };
 
-  double ReorderCost(ValueId v, const mge_layout& from, const mge_layout& to) const {
+  // ---- costs
+
+  // Of value v as it is made, for a reader on that device (null: the caller).
+  double ReorderCost(ValueId v, const mge_layout& from, const mge_layout& to, Device* reader) const {
+    Device* maker = producer_[v] < 0 ? nullptr : groups_[producer_[v]].device;
+    // Opaque layouts mean something to one backend only.
+    if (from.kind == MGE_LAYOUT_OPAQUE && !IsPlain(to) && maker && reader && &maker->backend() != &reader->backend()) {
+      return ReorderCost(v, from, PlainLayout(), reader) + ReorderCost(v, PlainLayout(), to, reader);
+    }
     if (SameLayout(from, to)) return 0;
-    const TensorType& type = graph_.value(v).type;
-    return kReorderCallUs + 2.0 * static_cast<double>(Elements(type.dims) * ElementBytes(type.dtype)) / kReorderBytesPerUs;
+    Device* device = (IsPlain(to) && maker) || !reader ? maker : reader;
+    if (!device) return 0;
+    for (const KnownReorder& k : known_[v]) {
+      if (k.device == device && SameLayout(k.from, from) && SameLayout(k.to, to)) return k.us;
+    }
+    known_[v].push_back({from, to, device, reorder_us_(*device, graph_.value(v).type, from, to)});
+    return known_[v].back().us;
+  }
+
+  // What the readers of v pay, each distinct layout made once, if it is made in `from`.
+  double ReadersCost(ValueId v, const mge_layout& from, bool look_ahead) const {
+    std::vector<mge_layout> made;
+    double total = 0;
+    auto want = [&](const mge_layout& l, Device* reader) {
+      const size_t before = made.size();
+      AddNew(made, l);
+      if (made.size() > before) total += ReorderCost(v, from, l, reader);
+    };
+    if (graph_.OutputUses(v) > 0) want(PlainLayout(), nullptr);
+    for (const Use& use : consumers_[v]) {
+      if (look_ahead) want(choices_[use.group].inputs[use.operand], groups_[use.group].device);
+    }
+    return total;
+  }
+
+  // Of the whole graph as it is chosen now.
+  double Sum() const {
+    double total = 0;
+    for (const GroupChoice& c : choices_) total += c.cost_us;
+    for (ValueId v = 0; v < graph_.value_count(); ++v) {
+      if (!Constant(v)) total += ReadersCost(v, layout_[v], true);
+    }
+    return total;
   }
 
   bool Constant(ValueId v) const { return graph_.value(v).role == Role::kConstant; }
 
-  // Every way to run group g: a candidate, with its ANY operands at one of the layouts that its neighbours have or want.
-  std::vector<GroupChoice> Options(int g, bool look_ahead) const {
+  // ---- single groups
+
+  // Every way to run group g: a candidate, with its ANY operands plain or at one of `tries`.
+  std::vector<GroupChoice> Options(int g, std::vector<mge_layout> tries) const {
     const Group& group = groups_[g];
     std::vector<GroupChoice> out;
     if (group.kind != Unit::Kind::kKernel) {
@@ -64,34 +121,19 @@ class Chooser {
     }
     for (int index : order_[g]) {
       const OwnedCandidate& candidate = group.candidates.offered[index];
-      auto any = [](const mge_layout& l) { return l.kind == MGE_LAYOUT_ANY; };
-      bool flexible = std::any_of(candidate.inputs.begin(), candidate.inputs.end(), any) ||
-                      std::any_of(candidate.outputs.begin(), candidate.outputs.end(), any);
-      std::vector<mge_layout> tries = {PlainLayout()};
-      auto add_try = [&](const mge_layout& l) {
-        if (l.kind == MGE_LAYOUT_ANY) return;
-        if (std::none_of(tries.begin(), tries.end(), [&](const mge_layout& t) { return SameLayout(t, l); })) {
-          tries.push_back(l);
-        }
-      };
-      if (flexible) {
-        for (size_t k = 0; k < group.inputs.size(); ++k) {
-          if (any(candidate.inputs[k]) && !Constant(group.inputs[k])) add_try(layout_[group.inputs[k]]);
-        }
-        for (size_t k = 0; look_ahead && k < group.outputs.size(); ++k) {
-          for (const Use& use : consumers_[group.outputs[k]]) add_try(choices_[use.group].inputs[use.operand]);
-        }
-      }
+      const bool flexible = std::any_of(candidate.inputs.begin(), candidate.inputs.end(), IsAny) ||
+                            std::any_of(candidate.outputs.begin(), candidate.outputs.end(), IsAny);
       for (const mge_layout& chosen : tries) {
+        if (!flexible && &chosen != &tries.front()) break;
         GroupChoice c;
         c.candidate = index;
         c.cost_us = cost_[g][index];
         bool fits = true;
         auto resolve = [&](const mge_layout& l, ValueId v) {
-          const mge_layout& r = any(l) ? chosen : l;
+          const mge_layout& r = IsAny(l) ? chosen : l;
           const Shape& dims = graph_.value(v).type.dims;
-          if (any(l) && r.kind == MGE_LAYOUT_PERMUTED && r.rank != static_cast<int32_t>(dims.size())) fits = false;
-          if (any(l) && r.kind == MGE_LAYOUT_OPAQUE) fits = false;
+          if (IsAny(l) && r.kind == MGE_LAYOUT_PERMUTED && r.rank != static_cast<int32_t>(dims.size())) fits = false;
+          if (IsAny(l) && r.kind == MGE_LAYOUT_OPAQUE) fits = false;
           return fits ? Canonical(r, dims) : PlainLayout();
         };
         for (size_t k = 0; k < group.inputs.size(); ++k) {
@@ -112,26 +154,37 @@ class Chooser {
     double total = c.cost_us;
     for (size_t k = 0; k < group.inputs.size(); ++k) {
       ValueId v = group.inputs[k];
-      if (!Constant(v)) total += ReorderCost(v, layout_[v], c.inputs[k]);
+      if (!Constant(v)) total += ReorderCost(v, layout_[v], c.inputs[k], group.device);
     }
-    for (size_t k = 0; k < group.outputs.size(); ++k) {
-      ValueId v = group.outputs[k];
-      std::vector<const mge_layout*> wanted;
-      mge_layout plain = PlainLayout();
-      if (graph_.OutputUses(v) > 0) wanted.push_back(&plain);
-      for (const Use& use : consumers_[v]) {
-        if (look_ahead) wanted.push_back(&choices_[use.group].inputs[use.operand]);
-      }
-      for (size_t i = 0; i < wanted.size(); ++i) {  // each distinct layout is made once
-        bool seen = std::any_of(wanted.begin(), wanted.begin() + i, [&](auto* l) { return SameLayout(*l, *wanted[i]); });
-        if (!seen) total += ReorderCost(v, c.outputs[k], *wanted[i]);
-      }
-    }
+    for (size_t k = 0; k < group.outputs.size(); ++k) total += ReadersCost(group.outputs[k], c.outputs[k], look_ahead);
     return total;
   }
 
+  // The layouts that the neighbours of group g have or want.
+  std::vector<mge_layout> Around(int g, bool look_ahead) const {
+    std::vector<mge_layout> out = {PlainLayout()};
+    for (ValueId v : groups_[g].inputs) {
+      if (!Constant(v)) AddNew(out, layout_[v]);
+    }
+    for (size_t k = 0; look_ahead && k < groups_[g].outputs.size(); ++k) {
+      for (const Use& use : consumers_[groups_[g].outputs[k]]) AddNew(out, choices_[use.group].inputs[use.operand]);
+    }
+    return out;
+  }
+
+  void Set(int g, GroupChoice choice) {
+    choices_[g] = std::move(choice);
+    for (size_t k = 0; k < groups_[g].outputs.size(); ++k) layout_[groups_[g].outputs[k]] = choices_[g].outputs[k];
+  }
+
+  static bool IsSame(const GroupChoice& a, const GroupChoice& b) {
+    return a.candidate == b.candidate && a.outputs.size() == b.outputs.size() &&
+           std::equal(a.inputs.begin(), a.inputs.end(), b.inputs.begin(), SameLayout) &&
+           std::equal(a.outputs.begin(), a.outputs.end(), b.outputs.begin(), SameLayout);
+  }
+
   bool Improve(int g, bool look_ahead) {
-    std::vector<GroupChoice> options = Options(g, look_ahead);
+    std::vector<GroupChoice> options = Options(g, Around(g, look_ahead));
     double best = std::numeric_limits<double>::infinity();
     size_t at = 0;
     for (size_t i = 0; i < options.size(); ++i) {
@@ -141,37 +194,130 @@ class Chooser {
         at = i;
       }
     }
-    GroupChoice& present = choices_[g];
     GroupChoice& next = options[at];
-    bool same = present.candidate == next.candidate && present.outputs.size() == next.outputs.size() &&
-                std::equal(present.inputs.begin(), present.inputs.end(), next.inputs.begin(), SameLayout) &&
-                std::equal(present.outputs.begin(), present.outputs.end(), next.outputs.begin(), SameLayout);
-    if (same && look_ahead) return false;
+    if (look_ahead && IsSame(choices_[g], next)) return false;
     if (groups_[g].kind == Unit::Kind::kKernel) {
       next.reason = options.size() == 1 ? "the only way that is offered"
                                         : fmt::format("least of {} with {:.2f} us, reorders around it included",
                                                       options.size(), best);
     }
-    present = std::move(next);
-    for (size_t k = 0; k < groups_[g].outputs.size(); ++k) layout_[groups_[g].outputs[k]] = present.outputs[k];
+    Set(g, std::move(next));
     return true;
+  }
+
+  // Backwards and forwards over `groups`, which lie in order, until nothing changes.
+  void Sweep(const std::vector<int>& groups) {
+    for (int sweep = 0; sweep < kSweeps; ++sweep) {
+      bool changed = false;
+      for (size_t i = groups.size(); i-- > 0;) changed |= Improve(groups[i], true);
+      for (int g : groups) changed |= Improve(g, true);
+      if (!changed) break;
+    }
+  }
+
+  // ---- regions: where each group alone would pay for two reorders, all of them together may pay for none
+
+  // Layouts that some candidate insists on; plain, which all know, last.
+  std::vector<mge_layout> Targets() const {
+    std::vector<mge_layout> out;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      for (int index : order_[g]) {
+        const OwnedCandidate& c = groups_[g].candidates.offered[index];
+        for (const auto* list : {&c.inputs, &c.outputs}) {
+          for (const mge_layout& l : *list) {
+            if (!IsPlain(l)) AddNew(out, l);
+          }
+        }
+      }
+    }
+    if (!out.empty()) out.push_back(PlainLayout());
+    return out;
+  }
+
+  // The best way of group g with an operand in that layout; candidate -1 if there is none.
+  GroupChoice In(int g, const mge_layout& layout) const {
+    GroupChoice best;
+    if (groups_[g].kind != Unit::Kind::kKernel) return best;
+    for (GroupChoice& c : Options(g, {PlainLayout(), layout})) {
+      auto has = [&](const std::vector<mge_layout>& laid, const std::vector<ValueId>& values) {
+        for (size_t k = 0; k < laid.size(); ++k) {
+          if (!Constant(values[k]) && SameLayout(laid[k], Canonical(layout, graph_.value(values[k]).type.dims))) return true;
+        }
+        return false;
+      };
+      if (!has(c.inputs, groups_[g].inputs) && !has(c.outputs, groups_[g].outputs)) continue;
+      if (best.candidate < 0 || c.cost_us < best.cost_us) best = std::move(c);
+    }
+    return best;
+  }
+
+  // Groups that can take the layout, as far as one hands it to the next.
+  std::vector<std::vector<int>> RegionsOf(const mge_layout& layout) const {
+    std::vector<int> state(groups_.size(), 0);  // 1: can take it
+    for (size_t g = 0; g < groups_.size(); ++g) state[g] = In(static_cast<int>(g), layout).candidate >= 0;
+    std::vector<std::vector<int>> regions;
+    for (size_t first = 0; first < groups_.size(); ++first) {
+      if (state[first] != 1) continue;
+      std::vector<int> region = {static_cast<int>(first)};
+      state[first] = 0;
+      auto add = [&](int g) {
+        if (g < 0 || state[g] != 1) return;
+        state[g] = 0;
+        region.push_back(g);
+      };
+      for (size_t i = 0; i < region.size(); ++i) {
+        const Group& group = groups_[region[i]];
+        for (ValueId v : group.inputs) add(producer_[v]);
+        for (ValueId v : group.outputs) {
+          for (const Use& use : consumers_[v]) add(use.group);
+        }
+      }
+      std::sort(region.begin(), region.end());
+      regions.push_back(std::move(region));
+    }
+    return regions;
+  }
+
+  // Takes the layout throughout the region, lets each group improve on that, and keeps it if all of the graph costs less.
+  bool MoveTogether(const std::vector<int>& region, const mge_layout& layout) {
+    const double before = Sum();
+    std::vector<GroupChoice> old;
+    for (int g : region) {
+      old.push_back(choices_[g]);
+      Set(g, In(g, layout));
+    }
+    Sweep(region);
+    const double saved = before - Sum();
+    for (size_t i = 0; i < region.size(); ++i) {
+      GroupChoice& now = choices_[region[i]];
+      if (saved <= kGainUs || IsSame(now, old[i])) {
+        Set(region[i], std::move(old[i]));
+      } else if (now.reason.empty()) {
+        now.reason = fmt::format("with its neighbours, {} of which can be {}, {:.2f} us less than each for itself",
+                                 region.size(), LayoutText(layout), saved);
+      }
+    }
+    return saved > kGainUs;
   }
 
   const Graph& graph_;
   const std::vector<Group>& groups_;
   const std::vector<std::vector<int>>& order_;
   const std::vector<std::vector<double>>& cost_;
+  const ReorderUs& reorder_us_;
   std::vector<GroupChoice> choices_;
   std::vector<mge_layout> layout_;
+  std::vector<int> producer_;  // of each value: a group, or -1
   std::vector<std::vector<Use>> consumers_;
+  mutable std::vector<std::vector<KnownReorder>> known_;  // per value
 };
 
 }  // namespace
 
 std::vector<GroupChoice> ChooseLayouts(const Graph& graph, const std::vector<Group>& groups,
                                        const std::vector<std::vector<int>>& order,
-                                       const std::vector<std::vector<double>>& cost) {
-  return Chooser(graph, groups, order, cost).Run();
+                                       const std::vector<std::vector<double>>& cost, const ReorderUs& reorder_us) {
+  return Chooser(graph, groups, order, cost, reorder_us).Run();
 }
 
 mge_layout Canonical(const mge_layout& layout, std::span<const int64_t> dims) {

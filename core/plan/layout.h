@@ -2,6 +2,7 @@
 // Layouts: one candidate per group and one layout per value, so that kernels and reorders together cost least.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "core/graph/graph.h"
@@ -17,11 +18,15 @@ struct GroupChoice {
   std::string reason;
 };
 
+// What a reorder of a tensor by that device is taken to cost.
+using ReorderUs = std::function<double(Device&, const TensorType&, const mge_layout& from, const mge_layout& to)>;
+
 // order[g]: the candidates of group g to choose from, best first; cost[g][c]: what candidate c is taken to cost.
-// Local search from a forward guess: deterministic, at most eight sweeps.
+// Local search from a forward guess, in moves of one group and of all connected groups that can take one layout:
+// deterministic.
 std::vector<GroupChoice> ChooseLayouts(const Graph& graph, const std::vector<Group>& groups,
                                        const std::vector<std::vector<int>>& order,
-                                       const std::vector<std::vector<double>>& cost);
+                                       const std::vector<std::vector<double>>& cost, const ReorderUs& reorder_us);
 
 // The layout in words that are equal for equal bytes: a permutation that moves dimensions of size 1 only is plain.
 mge_layout Canonical(const mge_layout& layout, std::span<const int64_t> dims);

@@ -5,6 +5,13 @@
 #include "fmt/format.h"
 
 namespace mge {
+namespace {
+
+constexpr double kBytesPerUs = 8000;  // read and write
+constexpr double kCallUs = 1;
+constexpr double kNeverUs = 1e9;
+
+}  // namespace
 
 absl::StatusOr<OwnedCandidate> ChooseReorder(Device& device, const TensorType& type, const mge_layout& from,
                                              const mge_layout& to, uint32_t threads, const mge_constraints& constraints,
@@ -21,6 +28,21 @@ absl::StatusOr<OwnedCandidate> ChooseReorder(Device& device, const TensorType& t
   if (mode == MGE_SELECT_PROFILE) mode = MGE_SELECT_HEURISTIC;
   MGE_ASSIGN_OR_RETURN(std::vector<int> order, OrderCandidates(device, *problem.problem(), list.offered, mode));
   return std::move(list.offered[order[0]]);
+}
+
+absl::StatusOr<OwnedCandidate> ChooseReorder(const PlanContext& context, Device& device, const TensorType& type,
+                                             const mge_layout& from, const mge_layout& to) {
+  mge_constraints constraints = ConstraintsOn(context, device);
+  constraints.workspace_limit = UINT64_MAX;
+  return ChooseReorder(device, type, from, to, context.threads, constraints, SelectModeOn(context, device));
+}
+
+double ReorderCostUs(const PlanContext& context, Device& device, const TensorType& type, const mge_layout& from,
+                     const mge_layout& to) {
+  absl::StatusOr<OwnedCandidate> best = ChooseReorder(context, device, type, from, to);
+  if (!best.ok()) return kNeverUs;
+  if (best->cost_us >= 0) return best->cost_us;
+  return kCallUs + 2.0 * static_cast<double>(Elements(type.dims) * ElementBytes(type.dtype)) / kBytesPerUs;
 }
 
 }  // namespace mge

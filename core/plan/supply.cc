@@ -34,10 +34,7 @@ absl::StatusOr<int32_t> Reorder(Planning& p, int32_t source, const mge_layout& l
   Draft draft = Between(p, Unit::Kind::kReorder, source, device);
   draft.to = layout;
   if (HasQueues(device)) draft.queue = QueueOf(p, device, MGE_QUEUE_COMPUTE);
-  mge_constraints constraints = ConstraintsOn(*p.context, device);
-  constraints.workspace_limit = UINT64_MAX;
-  MGE_ASSIGN_OR_RETURN(draft.candidate, ChooseReorder(device, type, draft.from, draft.to, p.context->threads, constraints,
-                                                      SelectModeOn(*p.context, device)));
+  MGE_ASSIGN_OR_RETURN(draft.candidate, ChooseReorder(*p.context, device, type, draft.from, draft.to));
   draft.unit.reason = fmt::format("'{}' is {} and wanted {}", p.value(item.value).name, LayoutText(draft.from),
                                   LayoutText(draft.to));
   return Add(p, std::move(draft), item.space);

@@ -27,6 +27,7 @@ mge_engine_fake(tuner_repeats tuner.cc TUNER_MODE=MGE_SELECT_REPRODUCIBLE TUNER_
 # A layout of their own.
 mge_engine_fake(sealed sealed.cc)
 mge_engine_fake(sealed_by_cost sealed.cc SEALED_BY_COST SEALED_NAME="sealed_by_cost")
+mge_engine_fake(sealed_dear sealed.cc SEALED_BY_COST SEALED_REORDER_US=60 SEALED_NAME="sealed_dear")
 # Operators that do not accept every data.
 mge_engine_fake(edges edges.cc)
 # Steps that throw across the boundary.

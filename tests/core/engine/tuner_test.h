@@ -104,4 +104,10 @@ class Host {
   std::string device_;
 };
 
+inline std::vector<std::string> Kernels(const Plan& plan) {
+  std::vector<std::string> out;
+  for (const Unit& u : plan.units) out.push_back(u.kernel);
+  return out;
+}
+
 }  // namespace mge

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layouts are chosen for all of a graph: by what kernels and reorders cost together, as the backend estimates them.
+#include "fmt/format.h"
+#include "tests/core/engine/tuner_test.h"
+
+namespace mge {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr int64_t kFourMegabytes = 1 << 20;  // elements; a reorder of theirs is taken to cost some 1050 us
+
+// Each Neg takes 100 us, or 1 us if its tensors are sealed.
+std::string ChainOfNegs(int length) {
+  std::string text = "input x : float32[?]\n";
+  for (int i = 0; i < length; ++i) {
+    text += fmt::format("{} = Neg({})\n", i + 1 == length ? "y" : fmt::format("t{}", i), i == 0 ? "x" : fmt::format("t{}", i - 1));
+  }
+  return text + "output y\n";
+}
+
+std::vector<std::string> KernelsOf(const std::string& device, const std::string& model, int64_t elements) {
+  Host host({}, device);
+  auto plan = host.PlanOf(model, elements);
+  EXPECT_TRUE(plan.ok()) << FormatError(plan.status());
+  return plan.ok() ? Kernels(**plan) : std::vector<std::string>();
+}
+
+TEST(Layouts, KernelsThatTogetherSaveMoreThanTheReordersAroundThemTakeOne) {
+  std::vector<std::string> sealed(30, "sealed");
+  sealed.insert(sealed.begin(), "sealed_by_cost.reorder");
+  sealed.push_back("sealed_by_cost.reorder");
+  EXPECT_EQ(KernelsOf("sealed_by_cost0", ChainOfNegs(30), kFourMegabytes), sealed);
+  EXPECT_THAT(KernelsOf("sealed_by_cost0", ChainOfNegs(20), kFourMegabytes), Each("plain"));
+}
+
+TEST(Layouts, ThePlanSaysWhatAKernelSavesWithItsNeighbours) {
+  Host host({}, "sealed_by_cost0");
+  auto plan = host.PlanOf(ChainOfNegs(30), kFourMegabytes);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_THAT((*plan)->units[15].reason, HasSubstr("with its neighbours, 30 of which can be opaque(7)"));
+}
+
+TEST(Layouts, ReordersCostWhatTheBackendSays) {
+  const std::string one = ChainOfNegs(1);
+  EXPECT_THAT(KernelsOf("sealed_by_cost0", one, 64), ElementsAre("sealed_by_cost.reorder", "sealed", "sealed_by_cost.reorder"));
+  EXPECT_THAT(KernelsOf("sealed_dear0", one, 64), ElementsAre("plain"));
+  EXPECT_THAT(KernelsOf("sealed_dear0", ChainOfNegs(2), 64),
+              ElementsAre("sealed_dear.reorder", "sealed", "sealed", "sealed_dear.reorder"));
+}
+
+}  // namespace
+}  // namespace mge
