@@ -109,7 +109,7 @@ struct Candidate {
 struct Collected {
   std::vector<Candidate> candidates;
   std::vector<std::string> refusals;
-  size_t input_count, output_count;
+  const mge_graph* graph;
 };
 
 struct Pool {
@@ -222,9 +222,7 @@ struct Backend::Impl {
   }
 
   Collected Enumerate(const mge_problem& problem) {
-    Collected r;
-    r.input_count = problem.graph->input_count;
-    r.output_count = problem.graph->output_count;
+    Collected r = {{}, {}, problem.graph};
     mge_candidate_sink sink = {sizeof(sink), 0, &r, nullptr, nullptr};
     sink.offer = [](void* self, const mge_candidate* c) {
       auto& r = *static_cast<Collected*>(self);
@@ -238,8 +236,10 @@ struct Backend::Impl {
         }
         return out;
       };
-      k.inputs = layouts(c->input_layouts, r.input_count);
-      k.outputs = layouts(c->output_layouts, r.output_count);
+      k.inputs = layouts(c->input_layouts, r.graph->input_count);
+      k.outputs = layouts(c->output_layouts, r.graph->output_count);
+      for (size_t i = 0; i < k.inputs.size(); ++i)
+        EXPECT_TRUE(IsPlainLayout(&k.inputs[i]) || !r.graph->values[r.graph->inputs[i]]->data) << k.id << ": constants are plain";
       k.in_place.assign(c->in_place, c->in_place + c->in_place_count);
       r.candidates.push_back(std::move(k));
     };

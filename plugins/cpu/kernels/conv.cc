@@ -37,7 +37,13 @@ void PackFilter(const GemmTable& table, const Convolution& c, const float* sourc
   }
 }
 
-mge_layout LayoutOf(const Convolution& c) { return ChannelsLast(c.rank); }
+// (images, channels, pixels) to (images, pixels, channels).
+void PackImages(const float* source, int64_t images, int64_t channels, int64_t pixels, float* out) {
+  for (int64_t i = 0; i < images; ++i) {
+    int64_t at = i * channels * pixels;
+    TransposeFilter(source + at, channels, 1, pixels, out + at);
+  }
+}
 
 struct Operands {
   Slot x, weights, bias, add, y, workspace;  // bias and add: where the convolution has them
@@ -47,6 +53,39 @@ Operands OperandsOf(const Convolution& c, const Binding& b) {
   return {b.input(c.x), b.input(c.weights), c.bias >= 0 ? b.input(c.bias) : Slot(), c.add >= 0 ? b.input(c.add) : Slot(),
           b.output(0), b.workspace()};
 }
+
+// Packs what is constant in advance, as the loops read it.
+class ConvKernel : public Kernel {
+ public:
+  uint64_t prepack_bytes(int input) const override {
+    const ConvWindows& w = conv_.windows;
+    if (input == conv_.weights) return conv_.weights_constant ? packed_bytes_ : 0;
+    if (input == conv_.x && conv_.x_constant) return BytesOf(conv_.images * conv_.channels * w.h * w.w);
+    if (input == conv_.add && conv_.add_constant) return BytesOf(conv_.rows() * conv_.outputs);
+    return 0;
+  }
+  Result Prepack(int input, const void* source, void* destination) override {
+    const ConvWindows& w = conv_.windows;
+    auto* from = static_cast<const float*>(source);
+    auto* to = static_cast<float*>(destination);
+    if (input == conv_.weights) {
+      PackWeights(from, to);
+    } else if (input == conv_.x) {
+      PackImages(from, conv_.images, conv_.channels, w.h * w.w, to);
+    } else {
+      PackImages(from, conv_.images, conv_.outputs, w.oh * w.ow, to);
+    }
+    return {};
+  }
+
+ protected:
+  explicit ConvKernel(const Convolution& conv) : conv_(conv) {}
+  static uint64_t BytesOf(int64_t floats) { return static_cast<uint64_t>(floats) * sizeof(float); }
+  virtual void PackWeights(const float* source, float* out) = 0;
+
+  const Convolution conv_;
+  uint64_t packed_bytes_ = 0;  // of the filter
+};
 
 // ---------------------------------------------------------------- as a product
 
@@ -94,9 +133,9 @@ double GemmUs(const Convolution& c, Isa isa) {
   return GemmSerialUs(SizeOf(c), isa, c.pointwise() ? 0.03 : 0.05 + 2.0 / run);
 }
 
-class GemmConvKernel : public Kernel {
+class GemmConvKernel : public ConvKernel {
  public:
-  GemmConvKernel(const Convolution& conv, Isa isa) : conv_(conv) {
+  GemmConvKernel(const Convolution& conv, Isa isa) : ConvKernel(conv) {
     const GemmTable& table = Gemm(isa);
     GemmSize size = SizeOf(conv);
     args_.table = &table;
@@ -115,19 +154,13 @@ class GemmConvKernel : public Kernel {
     t.activation = conv.epilogue.activation;
     t.lo = conv.epilogue.lo;
     t.hi = conv.epilogue.hi;
-    packed_bytes_ = static_cast<uint64_t>(args_.group_floats * conv.groups) * sizeof(float);
-    scratch_bytes_ = conv.windows.kh * conv.windows.kw == 1 ? 0 : static_cast<uint64_t>(size.k * size.n) * sizeof(float);
+    packed_bytes_ = BytesOf(args_.group_floats * conv.groups);
+    scratch_bytes_ = conv.windows.kh * conv.windows.kw == 1 ? 0 : BytesOf(size.k * size.n);
     args_.packs = !conv.weights_constant;
     args_.scratch_offset = (packed_bytes_ + 63) / 64 * 64;
   }
   uint32_t args_bytes() const override { return sizeof(GemmArgs); }
   uint64_t workspace_bytes() const override { return args_.packs ? args_.scratch_offset + scratch_bytes_ : 0; }
-  uint64_t prepack_bytes(int input) const override { return !args_.packs && input == conv_.weights ? packed_bytes_ : 0; }
-  Result Prepack(int, const void* source, void* destination) override {
-    std::vector<float> scratch(scratch_bytes_ / sizeof(float));
-    PackFilter(*args_.table, conv_, static_cast<const float*>(source), scratch.data(), static_cast<float*>(destination));
-    return {};
-  }
   Result Bind(const Binding& b, void* args, StepFn* step) override {
     (new (args) GemmArgs(args_))->on = OperandsOf(conv_, b);
     *step = StepFn::Of<LaunchGemm>();
@@ -135,9 +168,13 @@ class GemmConvKernel : public Kernel {
   }
 
  private:
-  Convolution conv_;
+  void PackWeights(const float* source, float* out) override {
+    std::vector<float> scratch(scratch_bytes_ / sizeof(float));
+    PackFilter(*args_.table, conv_, source, scratch.data(), out);
+  }
+
   GemmArgs args_ = {};
-  uint64_t packed_bytes_ = 0, scratch_bytes_ = 0;
+  uint64_t scratch_bytes_ = 0;
 };
 
 // ---------------------------------------------------------------- depthwise
@@ -180,9 +217,9 @@ double DepthwiseUs(const Convolution& c, Isa isa) {
   return 0.1 + flops / (isa == Isa::kAvx512 ? 80e3 : isa == Isa::kAvx2 ? 40e3 : 10e3) + 0.5 * StreamUs(bytes);
 }
 
-class DepthwiseKernel : public Kernel {
+class DepthwiseKernel : public ConvKernel {
  public:
-  DepthwiseKernel(const Convolution& c, Isa isa) : conv_(c) {
+  DepthwiseKernel(const Convolution& c, Isa isa) : ConvKernel(c) {
     args_.table = &Depthwise(isa);
     const ConvWindows& w = c.windows;
     args_.task = {nullptr, nullptr, nullptr, nullptr, nullptr, c.channels, w.h, w.w, w.kh, w.kw, w.sh, w.sw, w.ph, w.pw,
@@ -192,15 +229,10 @@ class DepthwiseKernel : public Kernel {
     args_.packs = !c.weights_constant;
     args_.has_bias = c.bias >= 0;
     args_.has_add = c.add >= 0;
-    packed_bytes_ = static_cast<uint64_t>(c.channels * w.kh * w.kw) * sizeof(float);
+    packed_bytes_ = BytesOf(c.channels * w.kh * w.kw);
   }
   uint32_t args_bytes() const override { return sizeof(DepthwiseArgs); }
   uint64_t workspace_bytes() const override { return args_.packs ? packed_bytes_ : 0; }
-  uint64_t prepack_bytes(int input) const override { return !args_.packs && input == conv_.weights ? packed_bytes_ : 0; }
-  Result Prepack(int, const void* source, void* destination) override {
-    PackDepthwise(args_.task, static_cast<const float*>(source), static_cast<float*>(destination));
-    return {};
-  }
   Result Bind(const Binding& b, void* args, StepFn* step) override {
     (new (args) DepthwiseArgs(args_))->on = OperandsOf(conv_, b);
     *step = StepFn::Of<LaunchDepthwise>();
@@ -208,9 +240,9 @@ class DepthwiseKernel : public Kernel {
   }
 
  private:
-  Convolution conv_;
+  void PackWeights(const float* source, float* out) override { PackDepthwise(args_.task, source, out); }
+
   DepthwiseArgs args_ = {};
-  uint64_t packed_bytes_ = 0;
 };
 
 // ---------------------------------------------------------------- the row
@@ -226,10 +258,11 @@ void Offer(const Problem& p, Offers& offers) {
     Candidate c = {.id = std::string(id), .attributes = kExact, .workspace = workspace, .variant = kind};
     c.cost_us = RunUs(p, us + (conv.add >= 0 ? StreamUs(static_cast<double>(p.output(0).bytes())) : 0));
     c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
-    c.inputs[static_cast<size_t>(conv.x)] = LayoutOf(conv);
-    if (conv.add >= 0) c.inputs[static_cast<size_t>(conv.add)] = LayoutOf(conv);
-    c.outputs = {LayoutOf(conv)};
-    if (conv.add >= 0 && conv.add != conv.x) c.in_place.push_back({0, static_cast<uint32_t>(conv.add)});
+    const mge_layout last = ChannelsLast(conv.rank);
+    if (!conv.x_constant) c.inputs[static_cast<size_t>(conv.x)] = last;
+    if (conv.add >= 0 && !conv.add_constant) c.inputs[static_cast<size_t>(conv.add)] = last;
+    c.outputs = {last};
+    if (conv.add >= 0 && conv.add != conv.x && !conv.add_constant) c.in_place.push_back({0, static_cast<uint32_t>(conv.add)});
     Add(offers, isa, std::move(c));
   };
   if (conv.depthwise()) {

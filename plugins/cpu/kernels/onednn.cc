@@ -32,6 +32,7 @@ void OfferConv(const Problem& p, Offers& offers) {
   Convolution c;
   if (Result r = FindConvolution(p, &c); !r.ok()) return offers.Refuse("oneDNN: " + r.text());
   if (c.rank != 4 || !c.weights_constant) return offers.Refuse("oneDNN: only images, and filters that can be packed in advance");
+  if (c.x_constant || c.add_constant) return offers.Refuse("oneDNN: no constant image or addend, which come plain");
   if (c.epilogue.activation == Activation::kHardSwish) return offers.Refuse("oneDNN: HardSwish is our own kernels'");
   double us = ConvUs(c);
   if (!OnednnUsable(offers, us)) return;

@@ -59,7 +59,9 @@ Result FindConvolution(const Problem& p, Convolution* out) {
   for (int other : {out->x, out->bias, out->add}) {
     if (other == out->weights) return {MGE_UNIMPLEMENTED, "the filter serves twice"};
   }
+  out->x_constant = x.is_constant();
   out->weights_constant = w.is_constant();
+  out->add_constant = out->add >= 0 && p.input(out->add).is_constant();
   return {};
 }
 

@@ -15,7 +15,7 @@ struct Convolution {
   ConvWindows windows = {};                       // of one group; pixel = channels
   int rank = 4;                                   // of the operands
   int x = -1, weights = -1, bias = -1, add = -1;  // operands; bias and add are -1 where there is none
-  bool weights_constant = false;                  // and packed in advance
+  bool x_constant = false, weights_constant = false, add_constant = false;  // they come plain
   Epilogue epilogue;
 
   int64_t rows() const { return images * windows.oh * windows.ow; }

@@ -136,6 +136,51 @@ TEST(ConvEpilogue, ResidualAndActivation) {
   });
 }
 
+// A case of graph text with data of small numbers; those of constants, too.
+Case OfText(const char* text) {
+  Case c;
+  c.name = text;
+  c.graph = *ParseGraphText(text);
+  for (ValueId v = 0; v < c.graph.value_count(); ++v) {
+    Value& value = c.graph.value(v);
+    Tensor t = Random(DType::kF32, value.type.dims, -1, 1, static_cast<uint64_t>(v) + 1);
+    if (value.role == Role::kConstant) value.constant = t;
+    if (value.role == Role::kInput) c.inputs.push_back(t);
+  }
+  return c;
+}
+
+TEST(Conv, OfAConstantImage) {
+  for (const char* text : {
+           "const x = float32[2,4,6,7]<0>\ninput w : float32[5,4,3,3]\ny = Conv(x, w)\noutput y\n",
+           "const x = float32[2,4,6,7]<0>\nconst w = float32[5,4,1,1]<0>\ny = Conv(x, w)\noutput y\n",
+           "const x = float32[1,6,6,7]<0>\ninput w : float32[8,3,3,3]\ny = Conv(x, w) {group=2}\noutput y\n",
+           "const x = float32[2,6,6,7]<0>\ninput w : float32[6,1,3,3]\ny = Conv(x, w) {group=6, pads=[1,0,1,2]}\noutput y\n",
+           "const x = float32[2,6,30]<0>\ninput w : float32[9,6,4]\ny = Conv(x, w) {strides=[2]}\noutput y\n",
+           "const x = float32[1,64,15,14]<0>\nconst w = float32[64,64,3,3]<0>\ny = Conv(x, w)\noutput y\n",
+       }) {
+    OnEveryMachine([&](Backend& backend) { backend.Check(OfText(text), OfProducts(576)); });
+  }
+}
+
+TEST(ConvEpilogue, AConstantResidual) {
+  const std::string conv = "input x : float32[2,6,6,7]\nconst r = float32[2,6,6,7]<0>\n", then = "d = Add(c, r)\n";
+  for (const std::string& text : {
+           conv + "const w = float32[6,6,3,3]<0>\nc = Conv(x, w) {pads=[1,1,1,1]}\n" + then + "output d\n",
+           conv + "input w : float32[6,1,3,3]\nc = Conv(x, w) {group=6, pads=[1,1,1,1]}\n" + then + "y = Relu(d)\noutput y\n",
+           std::string("const x = float32[1,64,15,14]<0>\nconst w = float32[64,64,1,1]<0>\nc = Conv(x, w)\n"
+                       "d = Add(x, c)\noutput d\n"),
+           std::string("input x : float32[1,64,15,14]\nconst r = float32[1,64,15,14]<0>\nconst w = float32[64,64,3,3]<0>\n"
+                       "c = Conv(x, w) {pads=[1,1,1,1]}\nd = Add(r, c)\noutput d\n"),
+       }) {
+    OnEveryMachine([&](Backend& backend) {
+      Case c = OfText(text.c_str());
+      EXPECT_FALSE(backend.Claims(c).empty()) << text;
+      backend.Check(c, OfProducts(576));
+    });
+  }
+}
+
 TEST(Conv, RefusesFourSpatialDimensions) {
   Backend::Outcome o = UnderTest().Offers(
       OneNode("Conv", {Random(DType::kF32, {1, 2, 3, 4, 5, 2}), Random(DType::kF32, {2, 2, 1, 1, 1, 1})}));
