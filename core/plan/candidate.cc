@@ -8,6 +8,7 @@
 
 #include "core/base/errors.h"
 #include "core/base/shape.h"
+#include "core/plan/layout.h"
 #include "core/plugin/guard.h"
 #include "core/plugin/host_services.h"
 #include "core/plugin/strategy.h"
@@ -22,6 +23,8 @@ constexpr size_t kMaxCandidates = 256;
 constexpr size_t kMaxRefusals = 256;
 
 std::string TextOf(const mge_text& t) { return EscapeControl(CopyText(t, 256)); }
+
+std::span<const int64_t> DimsOf(const mge_value& v) { return {v.dims, static_cast<size_t>(std::max(v.rank, 0))}; }
 
 std::vector<mge_layout> CopyLayouts(const mge_layout* const* list, size_t count) {
   std::vector<mge_layout> out(count, PlainLayout());
@@ -99,9 +102,13 @@ struct Collector {
     for (size_t i = 0; i < inputs + outputs; ++i) {
       const mge_value& v = *g.values[i < inputs ? g.inputs[i] : g.outputs[i - inputs]];
       const mge_layout& layout = i < inputs ? o.inputs[i] : o.outputs[i - inputs];
-      std::span<const int64_t> dims(v.dims, static_cast<size_t>(std::max(v.rank, 0)));
+      std::span<const int64_t> dims = DimsOf(v);
       absl::Status sized = LayoutBytes(layout, ElementBytes(static_cast<DType>(v.dtype)), dims).status();
       if (!sized.ok()) return Drop(o.id, fmt::format("operand {}: {}", i, ErrorTitle(sized)));
+      if (i < inputs && !CanBeGiven(v, layout)) {
+        return Drop(o.id, fmt::format("it wants input {}, the constant '{}', in the layout {}; constants are always given plain",
+                                      i, TextOf(v.name), LayoutText(layout)));
+      }
       if (layout.kind != MGE_LAYOUT_OPAQUE) continue;
       std::string why = WhyNotOpaque(layout, static_cast<DType>(v.dtype), dims);
       if (!why.empty()) return Drop(o.id, std::move(why));
@@ -239,6 +246,11 @@ std::string LayoutText(Device& device, const mge_layout& layout, DType dtype, st
     return LayoutText(layout);
   }
   return EscapeControl(CopyText(info.name, 64));
+}
+
+bool CanBeGiven(const mge_value& input, const mge_layout& layout) {
+  if (!input.data || layout.kind == MGE_LAYOUT_ANY) return true;
+  return LayoutBytes(layout, 1, DimsOf(input)).ok() && IsPlain(Canonical(layout, DimsOf(input)));
 }
 
 absl::StatusOr<int64_t> LayoutBytes(const mge_layout& layout, int64_t element_bytes, std::span<const int64_t> dims) {

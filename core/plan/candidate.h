@@ -46,8 +46,8 @@ struct CandidateList {
   std::vector<Refusal> refused;
 };
 
-// Asks the device's backend. Unknown attribute bits, wrong in-place pairs, layouts that it does not describe and wild sizes
-// are the backend's fault: such an offer is dropped and stands among the refusals.
+// Asks the device's backend. Unknown attribute bits, wrong in-place pairs, layouts that it does not describe or that a constant
+// cannot have, and wild sizes are the backend's fault: such an offer is dropped and stands among the refusals.
 absl::StatusOr<CandidateList> EnumerateCandidates(Device& device, const mge_problem& problem,
                                                   const mge_constraints& constraints);
 
@@ -64,6 +64,9 @@ std::string LayoutText(Device& device, const mge_layout& layout, DType dtype, st
 inline bool IsPlain(const mge_layout& layout) { return layout.kind == MGE_LAYOUT_PLAIN; }
 bool SameLayout(const mge_layout& a, const mge_layout& b);
 mge_layout PlainLayout();
+
+// Whether a problem's input can be given in that layout: constants are always given plain.
+bool CanBeGiven(const mge_value& input, const mge_layout& layout);
 
 // Bytes of a tensor in that layout: blocked dimensions are padded, to a multiple of both blocks if both are of one. kKernelFailed
 // if the layout does not fit the rank or says that it takes more than kMaxAskedBytes, kInvalidTensor if the size overflows.

@@ -25,12 +25,6 @@ std::string ReasonAgainst(const Plan& plan, const std::string& id) {
   return "no alternative";
 }
 
-std::vector<std::string> Kernels(const Plan& plan) {
-  std::vector<std::string> out;
-  for (const Unit& u : plan.units) out.push_back(u.kernel);
-  return out;
-}
-
 // ---------------------------------------------------------------- the three ways
 
 TEST(Selection, HeuristicTakesTheBestEstimateAndRunsNothing) {
@@ -474,6 +468,18 @@ TEST(OwnParts, TheStrategyGetsItsDearerCandidateWhateverReordersThatBrings) {
   EXPECT_THAT(Kernels(**plan), ElementsAre(reorder, "sealed", reorder, "plain", reorder, "sealed", reorder));
   EXPECT_EQ((*plan)->units[3].reason, "the strategy of backend sealed puts it first");
   EXPECT_THAT((*plan)->units[3].alternatives, Contains(testing::Field(&Alternative::id, "sealed")));
+}
+
+TEST(OwnParts, AKernelThatWantsAConstantInALayoutIsRefused) {
+  Host host({}, "sealed0");
+  auto plan = host.PlanOf("input x : float32[?]\nconst k = float32[4]<1,2,3,4>\ny = Mul(x, k)\noutput y\n", 4);
+  ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
+  EXPECT_THAT(Kernels(**plan), ElementsAre("plain"));
+  EXPECT_EQ(ReasonAgainst(**plan, "sealed"),
+            "it wants input 1, the constant 'k', in the layout opaque(7); constants are always given plain");
+  plan = host.PlanOf("input x : float32[?]\nk = Relu(x)\ny = Mul(x, k)\noutput y\n", 4);
+  ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
+  EXPECT_EQ((*plan)->units[2].kernel, "sealed");
 }
 
 TEST(OwnParts, AnOrderByCostIsWeighedAgainstReorders) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A backend with a layout of its own, "sealed": the elements backwards behind a header of 64 bytes. Its strategy takes the
-// dearest by its own estimate; SEALED_BY_COST lets it go by cost.
+// dearest by its own estimate; SEALED_BY_COST lets it go by cost. SEALED_REORDER_US is what it says of its reorders.
 //   Relu  sealed 50 us, plain 10 us
 //   Neg   sealed 1 us, plain 100 us
 //   Abs   sealed, plain (takes 2 ms), and sealed_wrong, which is the fastest and does not change the sign
+//   Mul   sealed 50 us, plain 10 us; it wants a constant sealed too, which is against the contract
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -15,6 +16,9 @@
 
 #ifndef SEALED_NAME
 #define SEALED_NAME "sealed"
+#endif
+#ifndef SEALED_REORDER_US
+#define SEALED_REORDER_US -1
 #endif
 
 namespace {
@@ -53,11 +57,11 @@ struct Cells {
 struct Reorder {
   static constexpr const char* kOp = "Reorder";
   static constexpr const char* kDomain = "mge";
-  static constexpr const char* kId = SEALED_NAME ".reorder";
-  static mge::Support Supports(const mge::Problem& p) {
-    return p.input(0).dtype() == MGE_DTYPE_F32 ? mge::Yes() : mge::No("only float32");
+  static void Offer(const mge::Problem& p, mge::Offers& offers) {
+    if (p.input(0).dtype() != MGE_DTYPE_F32) return offers.Refuse("only float32");
+    offers.Add({.id = SEALED_NAME ".reorder", .cost_us = SEALED_REORDER_US});
   }
-  explicit Reorder(const mge::Problem& p)
+  Reorder(const mge::Problem& p, const mge::Candidate&)
       : count(p.input(0).elements()), from(!mge::IsPlain(p.input(0).layout())), to(!mge::IsPlain(p.output(0).layout())) {}
   void Bind(const mge::Binding& b) { x = b.input(0), y = b.output(0); }
   mge_code Launch(const mge_run* run) const {
@@ -111,8 +115,29 @@ struct Named : Unary {
   static constexpr const char* kOp = kOps[kIndex];
   using Unary::Unary;
 };
+
+struct Mul {
+  static constexpr const char* kOp = "Mul";
+  static void Offer(const mge::Problem& p, mge::Offers& offers) {
+    if (p.input_count() != 2 || p.input(0).elements() != p.input(1).elements()) return offers.Refuse("only two of one size");
+    const mge_layout sealed = mge::Opaque(kSealed, SealedBytes(p.input(0).elements()));
+    offers.Add({.id = "sealed", .cost_us = 50, .variant = kInSeal, .inputs = {sealed, sealed}, .outputs = {sealed}});
+    offers.Add({.id = "plain", .cost_us = 10, .variant = kPlain});
+  }
+  Mul(const mge::Problem& p, const mge::Candidate& c) : count(p.input(0).elements()), sealed(c.variant == kInSeal) {}
+  void Bind(const mge::Binding& b) { x = b.input(0), z = b.input(1), y = b.output(0); }
+  mge_code Launch(const mge_run* run) const {
+    Cells a{mge::At<float>(run, x), count, sealed}, b{mge::At<float>(run, z), count, sealed},
+        out{mge::At<float>(run, y), count, sealed};
+    for (uint64_t i = 0; i < count; ++i) out[i] = a[i] * b[i];
+    return MGE_OK;
+  }
+  uint64_t count;
+  bool sealed;
+  mge::Slot x, z, y;
+};
 constexpr mge::KernelRow kRelu = mge::Row<Named<0>>(), kNeg = mge::Row<Named<1>>(), kAbs = mge::Row<Named<2>>(),
-                         kReorder = mge::Row<Reorder>();
+                         kMul = mge::Row<Mul>(), kReorder = mge::Row<Reorder>();
 
 struct Strategy {
 #ifdef SEALED_BY_COST
@@ -135,7 +160,7 @@ struct Backend : mge::BackendDefaults {
   using Device = ::Device;
   using Layouts = ::Layouts;
   using Strategy = ::Strategy;
-  using Kernels = mge::Kernels<kRelu, kNeg, kAbs, kReorder>;
+  using Kernels = mge::Kernels<kRelu, kNeg, kAbs, kMul, kReorder>;
 };
 
 }  // namespace
