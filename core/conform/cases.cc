@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "core/conform/recipes.h"
 #include "core/ops/interpreter.h"
@@ -231,12 +232,14 @@ absl::StatusOr<Case> CaseOfGraph(Graph graph, std::string name, DType dtype) {
   return c;
 }
 
-absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& text, bool constants) {
+absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& text, Constants constants) {
   Recipe recipe = ParseRecipe(text);
   Case c;
   c.def = &def;
   c.dtype = dtype;
-  c.recipe = text + (constants ? " with constants" : "");
+  c.recipe = text + (constants == Constants::kOthers  ? " with constants"
+                     : constants == Constants::kFirst ? " with the first one constant"
+                                                      : "");
   std::string lines, call, outs;
   std::vector<Operand> free;
   for (size_t i = 0; i < recipe.operands.size(); ++i) {
@@ -257,27 +260,31 @@ absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& 
   std::string name = def.domain.empty() ? std::string(def.name) : fmt::format("{}::{}", def.domain, def.name);
   lines += fmt::format("{} = {}@{}({}) {}\noutput {}\n", outs, name, VersionOf(def), call, recipe.attributes, outs);
   MGE_ASSIGN_OR_RETURN(c.graph, ParseGraphText(lines));
-  if (constants) {
-    std::vector<ValueId>& inputs = c.graph.inputs();
+  if (constants != Constants::kNone) {
+    const std::vector<ValueId> inputs = std::exchange(c.graph.inputs(), {});
+    const std::vector<Operand> operands = std::exchange(free, {});
     if (inputs.size() < 2) return absl::FailedPreconditionError("it has one input only");
-    for (size_t i = 1; i < inputs.size(); ++i) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if ((i == 0) != (constants == Constants::kFirst)) {
+        c.graph.inputs().push_back(inputs[i]);
+        free.push_back(operands[i]);
+        continue;
+      }
       Value& v = c.graph.value(inputs[i]);
       v.role = Role::kConstant;
-      if (free[i].special) {
-        v.constant = SpecialTensor(v.type, i, 0);
+      if (operands[i].special) {
+        v.constant = SpecialTensor(v.type, std::max<size_t>(i, 1), 0);  // operand 0 is the first that is free
         continue;
       }
       bool floating = kFloating.Contains(v.type.dtype);
-      double low = free[i].ranged ? free[i].low
-                   : floating     ? -2
-                                  : -5,
-             high = free[i].ranged ? free[i].high
-                    : floating     ? 2
-                                   : 5;
+      double low = operands[i].ranged ? operands[i].low
+                   : floating         ? -2
+                                      : -5,
+             high = operands[i].ranged ? operands[i].high
+                    : floating         ? 2
+                                       : 5;
       v.constant = RandomTensor(v.type.dtype, v.type.dims, low, high, 29 * i + 7);
     }
-    inputs.resize(1);
-    free.resize(1);
   }
   MGE_RETURN_IF_ERROR(Finish(c, free));
   return c;

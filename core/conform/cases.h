@@ -40,9 +40,12 @@ std::vector<DType> TypesOf(const OpDef& def);
 //   Split(T[6]) {num_outputs=3} -> 3             outputs; 1 if not said
 std::vector<std::string> RecipesFor(const OpDef& def);
 
-// The case of a recipe; with `constants`, every input but the first is a constant. An error if the operator does not
-// allow it: the reference has the last word.
-absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& recipe, bool constants = false);
+// Which of a recipe's inputs are constants: none, every one but the first, or the first one alone.
+enum class Constants { kNone, kOthers, kFirst };
+
+// The case of a recipe. An error if the operator does not allow it: the reference has the last word.
+absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& recipe,
+                              Constants constants = Constants::kNone);
 
 // A case of several nodes.
 absl::StatusOr<Case> CaseOfGraph(Graph graph, std::string name, DType dtype);

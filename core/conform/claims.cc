@@ -21,12 +21,12 @@ constexpr Check kRows[] = {
     {kAllocations, "Claiming survives every allocation that fails."},
 };
 
-// Chains that backends like to fuse. w: a constant, filled by the kit.
+// Chains that backends like to fuse. The kit varies what a constant is filled with.
 struct Chain {
   const char* name;
   const char* text;
 };
-constexpr int kQuickChains = 5;
+constexpr int kQuickChains = 7;
 constexpr Chain kChains[] = {
     {"MatMul of three dimensions, Relu",
      "input x : float32[2,5,33]\nconst w = float32[33,17]<0.05>\nm = MatMul@13(x, w)\ny = Relu@14(m)\noutput y\n"},
@@ -36,6 +36,11 @@ constexpr Chain kChains[] = {
     {"Conv, Add, Relu",
      "input x : float32[1,8,9,9]\ninput r : float32[1,16,9,9]\nconst w = float32[16,8,3,3]<0.05>\n"
      "c = Conv@22(x, w) {pads=[1,1,1,1]}\na = Add@14(c, r)\ny = Relu@14(a)\noutput y\n"},
+    {"Conv, Add of a constant, Relu",
+     "input x : float32[1,8,9,9]\nconst w = float32[16,8,3,3]<0.05>\nconst r = float32[1,16,9,9]<0.5>\n"
+     "c = Conv@22(x, w) {pads=[1,1,1,1]}\na = Add@14(c, r)\ny = Relu@14(a)\noutput y\n"},
+    {"Conv of a constant, Relu",
+     "const x = float32[1,8,9,9]<0.5>\ninput w : float32[16,8,3,3]\nc = Conv@22(x, w)\ny = Relu@14(c)\noutput y\n"},
     {"Conv, BatchNormalization",
      "input x : float32[1,4,7,7]\nconst w = float32[8,4,3,3]<0.05>\nconst s = float32[8]<1.5>\n"
      "const b = float32[8]<0.1>\nc = Conv@22(x, w)\ny = BatchNormalization@15(c, s, b, b, s)\noutput y\n"},
@@ -138,6 +143,7 @@ absl::StatusOr<Case> CaseOfGroup(const Case& whole, const Claim& group) {
 absl::Status JudgeGroup(Subject& s, Bench& bench, const Case& c, double failure_seconds) {
   AbiProblem problem(c, MGE_WRITE);
   MGE_ASSIGN_OR_RETURN(Offers offers, Enumerate(s, *problem.get()));
+  if (!offers.malformed.empty()) return Broken(offers.malformed);
   if (offers.offered.empty()) {
     return Broken(fmt::format("the group is claimed, but nothing is offered for it{}",
                               offers.refused.empty() ? "" : ": " + offers.refused[0]));
@@ -194,6 +200,12 @@ absl::Status JudgeChain(Subject& s, Bench& bench, const Case& c, double failure_
 
 absl::Status JudgeChain(Subject& s, Bench& bench, const Chain& chain, double failure_seconds) {
   MGE_ASSIGN_OR_RETURN(Graph graph, ParseGraphText(chain.text));
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    Value& value = graph.value(v);
+    if (value.role != Role::kConstant) continue;
+    const double fill = ElementAt(value.constant, 0);
+    value.constant = RandomTensor(DType::kF32, value.constant.shape(), 0.5 * fill, 1.5 * fill, 41 + static_cast<uint64_t>(v));
+  }
   MGE_ASSIGN_OR_RETURN(Case c, CaseOfGraph(std::move(graph), chain.name, DType::kF32));
   MGE_RETURN_IF_ERROR(JudgeChain(s, bench, c, failure_seconds));  // first, so that its faults are told from those below
   JudgeClaimAllocations(s, chain.name, *AbiProblem(c, MGE_WRITE).get()->graph);

@@ -71,14 +71,15 @@ constexpr Check kRows[] = {
     {kDescribe, "Layouts of the backend's own have a name, and the size that candidates say; others are refused."},
 };
 
-// Whether all operands that a candidate takes in any layout have one rank, of 3 and more: they may lie with channels last.
+// Whether all operands but constants that a candidate takes in any layout have one rank, of 3 and more: they may lie with
+// channels last.
 bool TakesChannelsLast(const mge_problem& problem, const Candidate& k, mge_layout* out) {
   int32_t rank = 0;
   const mge_graph& g = *problem.graph;
   auto fits = [&](const mge_layout& l, const mge_value& v) {
-    if (l.kind != MGE_LAYOUT_ANY) return true;
+    if (l.kind != MGE_LAYOUT_ANY || v.data) return true;
     if (rank == 0) rank = v.rank;
-    return v.rank == rank && !v.data;
+    return v.rank == rank;
   };
   for (uint64_t i = 0; i < g.input_count; ++i) {
     if (!fits(k.inputs[i], *g.values[g.inputs[i]])) return false;
@@ -294,7 +295,10 @@ void Judge::CheckBatch(const Case& c, const Candidate& candidate, Trial& trial, 
 }
 
 void Judge::CheckInPlace(const Case& c, const Candidate& candidate) {
+  AbiProblem problem(c, MGE_WRITE);
+  const mge_graph& g = *problem.get()->graph;
   for (const mge_in_place& pair : candidate.in_place) {
+    if (g.values[g.inputs[pair.input]]->data) continue;  // the next run needs a constant, too
     Begin(kInPlace);
     std::unique_ptr<Trial> trial = Make(c, candidate, {.in_place = &pair});
     if (!trial) continue;
@@ -571,7 +575,7 @@ absl::Status JudgeOperator(Subject& subject, const OpDef& def, bool quick) {
     bool supported = false, tried = false;
     std::string support = "no case", reason;
     for (size_t i = 0; i < recipes.size(); ++i) {
-      for (bool constants : {false, true}) {
+      for (Constants constants : {Constants::kNone, Constants::kOthers, Constants::kFirst}) {
         subject.At(fmt::format("the reference of {} T={}", recipes[i], DTypeName(dtype)));
         absl::StatusOr<Case> c = MakeCase(def, dtype, recipes[i], constants);
         if (!c.ok()) continue;

@@ -68,6 +68,11 @@ struct Collector {
     const mge_graph& g = *problem.graph;
     k.inputs = CopyLayouts(c->input_layouts, g.input_count);
     k.outputs = CopyLayouts(c->output_layouts, g.output_count);
+    for (uint64_t i = 0; i < g.input_count; ++i) {
+      if (CanBeGiven(*g.values[g.inputs[i]], k.inputs[i])) continue;
+      bad(fmt::format("'{}' wants input {} in the layout {}, but that is a constant, which is always given plain", k.id, i,
+                      LayoutText(k.inputs[i])));
+    }
     if (c->in_place_count > 64 || (c->in_place_count && !c->in_place))
       return bad(fmt::format("'{}' has a wild list of pairs", k.id));
     for (uint64_t i = 0; i < c->in_place_count; ++i) {
@@ -282,6 +287,9 @@ absl::StatusOr<std::unique_ptr<Trial>> Trial::Create(Bench& bench, const mge_pro
     return list;
   };
   t->settled_in_ = settle(c.inputs);
+  for (size_t i = 0; i < t->inputs_.size(); ++i) {
+    if (t->inputs_[i].constant.defined()) t->settled_in_[i] = PlainLayout();
+  }
   t->settled_out_ = settle(c.outputs);
   for (mge_layout& l : t->settled_in_) in_layouts.push_back(l.kind == MGE_LAYOUT_PLAIN ? nullptr : &l);
   for (mge_layout& l : t->settled_out_) out_layouts.push_back(l.kind == MGE_LAYOUT_PLAIN ? nullptr : &l);

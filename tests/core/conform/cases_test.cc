@@ -43,6 +43,19 @@ TEST(Cases, AnOperandThatIsUsedTwiceIsOneInput) {
   EXPECT_THAT(RecipesFor(*FindOp("", "Sub")), testing::Contains("Sub(T[3,7], =0)"));
 }
 
+TEST(Cases, EitherTheFirstInputIsConstantOrAllOthersAre) {
+  auto inputs = [](Constants constants) {
+    const std::string recipe = "Conv(T[1,4,9,7], T[6,2,3,3], T[6]) {group=2}";
+    absl::StatusOr<Case> c = MakeCase(*FindOp("", "Conv"), DType::kF32, recipe, constants);
+    EXPECT_TRUE(c.ok()) << c.status();
+    std::vector<Shape> out;
+    for (const Tensor& t : c->inputs[0]) out.push_back(t.shape());
+    return out;
+  };
+  EXPECT_THAT(inputs(Constants::kFirst), testing::ElementsAre(Shape{6, 2, 3, 3}, Shape{6}));
+  EXPECT_THAT(inputs(Constants::kOthers), testing::ElementsAre(Shape{1, 4, 9, 7}));
+}
+
 TEST(Cases, ASoftmaxThatDoesNotTakeOffTheMaximumIsWrong) {
   bool wrong = false;
   for (const std::string& recipe : RecipesFor(*FindOp("", "Softmax"))) {

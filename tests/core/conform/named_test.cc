@@ -41,6 +41,11 @@ TEST(Named, OperandsThatMustLieWhereAUsersMayNot) {
   IsNamed("needs_aligned_constants", "Add", "kernel.alignment");
 }
 
+TEST(Named, AConstantThatIsWantedInALayout) {
+  IsNamed("lays_out_constants", "MatMul", "kernel.offers");
+  IsNamed("lays_out_constants", "MatMul", "kernel.numerics");
+}
+
 TEST(Named, TimesInAnotherUnit) {
   IsNamed("stamps_in_ns", "profile.stamps", "profile.stamps");
   IsNamed("stamps_in_ms", "profile.stamps", "profile.stamps");

@@ -212,6 +212,9 @@ struct MatMul {
   static void Describe(const mge::Problem& p, mge::Candidate& c) {
     c.workspace = static_cast<uint64_t>(p.output(0).dim(1)) * sizeof(float);
     if (Is("in_place_wrong") && p.output(0).bytes() <= p.input(1).bytes()) c.in_place = {{0, 1}};
+    if (Is("lays_out_constants") && p.input(1).is_constant()) {
+      c.inputs = {mge::PlainLayout(), mge::Opaque(kColumns, p.input(1).bytes())};
+    }
   }
   explicit MatMul(const mge::Problem& p)
       : m(p.input(0).dim(0)),
@@ -225,7 +228,9 @@ struct MatMul {
     uint64_t exact = static_cast<uint64_t>(n) * sizeof(float);
     return Is("workspace_lies") ? exact - 4 : Is("workspace_over_bound") ? exact + 64 : exact;
   }
-  uint64_t prepack_bytes(int input) const { return input == 1 && packed ? static_cast<uint64_t>(k * n) * sizeof(float) : 0; }
+  uint64_t prepack_bytes(int input) const {
+    return input == 1 && packed && !Is("lays_out_constants") ? static_cast<uint64_t>(k * n) * sizeof(float) : 0;
+  }
   void Pack(const float* b, float* to) const {
     for (int64_t j = 0; j < n; ++j)
       for (int64_t i = 0; i < k; ++i) to[j * k + i] = b[i * n + j];
