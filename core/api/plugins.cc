@@ -41,14 +41,14 @@ std::vector<PluginFile> Judged(std::span<const PluginDirectory> directories, con
 }
 
 absl::Status PutIntoQuarantine(const PluginSearch& search, const std::string& path, const std::string& reason) {
-  PluginDirectory only = {Absolute(path), "call"};
-  PluginFile file = Judged(std::span(&only, 1), {}).at(0);
+  const PluginFile file = JudgePluginFile(Absolute(path), HostIsa()).file;
   MGE_ASSIGN_OR_RETURN(std::string key, BuildOf(file.path, file.build_id));
   return search.rules.quarantine.Add({key, file.name, file.path, reason});
 }
 
 // By its entries, and by its files: an entry that is damaged names nobody.
 absl::Status Readmit(const PluginSearch& search, const std::string& name) {
+  MGE_RETURN_IF_ERROR(CheckBackendName(name));
   const Quarantine& quarantine = search.rules.quarantine;
   bool found = false;
   for (const Quarantine::Entry& entry : quarantine.All()) {
@@ -110,14 +110,16 @@ std::string PluginsJson(std::span<const PluginFile> files, std::span<const Plugi
 mge_status* mge_plugins_judge(const mge_runtime_options* options, const char* file, mge_string** out) try {
   if (!out) return Misuse("mge_plugins_judge", "a NULL argument");
   MGE_API_ASSIGN_OR_RETURN(mge::PluginSearch search, mge::api::SearchOf(options));
+  std::vector<mge::PluginFile> files;
   if (file) {
     // A name that leads to no file is an error of the call, not a verdict.
     std::string path = mge::api::Absolute(file);
     MGE_API_RETURN_IF_ERROR(mge::OpenRegularFile(path).status());
-    search.directories = {{path, "call"}};
+    files.push_back(mge::JudgePluginFile(path, mge::HostIsa(), search.rules).file);
+    search.directories.clear();
+  } else {
+    files = mge::api::Judged(search.directories, search.rules);
   }
-  std::vector<mge::PluginFile> files = mge::api::Judged(search.directories, search.rules);
-  if (file) search.directories.clear();
   *out = mge::api::NewString(mge::api::PluginsJson(files, search.directories, search.rules.quarantine));
   return nullptr;
 } MGE_API_CATCH

@@ -49,6 +49,25 @@ class NoSizeSignal {
 
 }  // namespace
 
+absl::Status WriteRange(int fd, int64_t offset, Bytes bytes, std::string_view path) {
+  NoSizeSignal guard;
+  for (size_t done = 0; done < bytes.size();) {
+    const int64_t at = offset + static_cast<int64_t>(done);
+    ssize_t n = pwrite(fd, bytes.data() + done, std::min<size_t>(bytes.size() - done, 1 << 30), at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      const int error = n < 0 ? errno : EIO;
+      return CannotWrite(path,
+                         fmt::format("{}: {} bytes were written, {} more are needed", Reason(error), at, bytes.size() - done),
+                         error == ENOSPC || error == EDQUOT ? "make room on the device"
+                         : error == EFBIG                   ? "raise the limit of the process (ulimit -f)"
+                                                            : "");
+    }
+    done += static_cast<size_t>(n);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, FileMode mode) {
   if (path.empty() || path.find('\0') != std::string::npos)
     return CannotWrite(path, "the name is not usable");
@@ -93,22 +112,8 @@ AtomicFile::~AtomicFile() {
 }
 
 absl::Status AtomicFile::Append(Bytes bytes) {
-  NoSizeSignal guard;
-  size_t done = 0;
-  while (done < bytes.size()) {
-    ssize_t n =
-        write(fd_.get(), bytes.data() + done, std::min<size_t>(bytes.size() - done, 1 << 30));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      int error = n < 0 ? errno : EIO;
-      return CannotWrite(path_,
-                         fmt::format("{}: {} bytes were written, {} more are needed", Reason(error),
-                                     written_, bytes.size() - done),
-                         error == ENOSPC || error == EDQUOT ? "make room on the device" : "");
-    }
-    done += static_cast<size_t>(n);
-    written_ += n;
-  }
+  MGE_RETURN_IF_ERROR(WriteRange(fd_.get(), written_, bytes, path_));
+  written_ += static_cast<int64_t>(bytes.size());
   return absl::OkStatus();
 }
 

@@ -66,6 +66,9 @@ std::string WhyNotTrusted(int fd);
 // Reads [offset, offset+out.size()) whole. kFileAccess if the file ends before.
 absl::Status ReadRange(int fd, int64_t offset, std::span<std::byte> out, std::string_view path);
 
+// Writes bytes from an offset on. kFileWrite; beyond a limit of the process (ulimit -f), too, without its signal.
+absl::Status WriteRange(int fd, int64_t offset, Bytes bytes, std::string_view path);
+
 // The bytes of a file in memory. Mapped where nobody else could change them under us, else read
 // into memory. Its owner's truncating a mapped file during a run is outside of what we guard
 // against.

@@ -75,6 +75,14 @@ int WrongCommandLine(const Globals& globals, CLI::App& app, const CLI::ParseErro
   return ReportUsage(globals, error.what(), fix);
 }
 
+// An empty argument is a variable of a script that is not set; as one that is left out, it would mean all there is.
+void RefuseEmptyArguments(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    option->check([](const std::string& text) { return text.empty() ? "it may not be empty" : std::string(); });
+  }
+  for (CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; })) RefuseEmptyArguments(*sub);
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("MGE runs ONNX models on the backends it finds.", "mge");
   Globals globals;
@@ -100,6 +108,7 @@ int Main(int argc, char** argv) {
     CLI::App* sub = app.add_subcommand(c.name, c.doc);
     actions.emplace_back(sub, c.declare(*sub, globals));
   }
+  RefuseEmptyArguments(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

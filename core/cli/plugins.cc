@@ -72,7 +72,7 @@ int Paths(const Globals& globals) {
 int Verify(const Globals& globals, const std::string& file) {
   std::string text;
   if (Status s = Plugins::Judge(OptionsOf(globals), file, &text); !s.ok()) return Report(globals, s);
-  Json row = Json::parse(text)["files"].at(0);
+  const Json row = Json::parse(text)["files"][0];
   if (globals.json) {
     Json out = {{"schema", "mge.plugin_file/1"}};
     out.update(row);

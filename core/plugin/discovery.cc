@@ -197,6 +197,13 @@ FileIdentity IdentityOf(const std::string& path) {
   return stat(path.c_str(), &st) == 0 ? IdentityOf(st) : FileIdentity{};
 }
 
+FoundPlugin JudgePluginFile(const std::string& path, uint32_t isa, const PluginRules& rules) {
+  std::string real = RealPath(path);
+  if (real.empty()) real = path;  // JudgeFile finds out why
+  size_t slash = real.rfind('/');
+  return JudgeFile(real.substr(0, std::max<size_t>(slash, 1)), real.substr(slash + 1), isa, rules);
+}
+
 PluginFile JudgeDirectory(const PluginDirectory& directory, std::string* real) {
   PluginFile row;
   row.path = directory.path;
@@ -231,10 +238,7 @@ Discovery DiscoverPlugins(std::span<const PluginDirectory> directories, uint32_t
   for (const PluginDirectory& directory : directories) {
     struct stat st;
     if (directory.path.starts_with('/') && stat(directory.path.c_str(), &st) == 0 && !S_ISDIR(st.st_mode)) {
-      std::string real = RealPath(directory.path);
-      if (real.empty()) real = directory.path;  // gone meanwhile, which JudgeFile finds too
-      size_t slash = real.rfind('/');
-      Enter(out, JudgeFile(real.substr(0, std::max<size_t>(slash, 1)), real.substr(slash + 1), isa, rules));
+      Enter(out, JudgePluginFile(directory.path, isa, rules));
       continue;
     }
     std::string real;

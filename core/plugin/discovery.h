@@ -55,6 +55,9 @@ struct Discovery {
 // one name all are, for the first may not load. `isa` is what the machine offers (HostIsa()).
 Discovery DiscoverPlugins(std::span<const PluginDirectory> directories, uint32_t isa, const PluginRules& rules = {});
 
+// The verdict on one file, whatever its name, as DiscoverPlugins gives it to those of a directory.
+FoundPlugin JudgePluginFile(const std::string& path, uint32_t isa, const PluginRules& rules = {});
+
 // The verdict on a directory itself: kAccepted if its files may be looked at. `real` (nullable) is then its path without links.
 PluginFile JudgeDirectory(const PluginDirectory& directory, std::string* real = nullptr);
 

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "core/plugin/elf_reader.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "mge/plugin.h"
@@ -16,23 +18,15 @@
 namespace mge {
 namespace {
 
-constexpr int64_t kMaxBytes = int64_t{1} << 32;
 constexpr uint64_t kMostSymbols = 1 << 17;
 constexpr size_t kLongestName = 256;
+constexpr uint64_t kMostNameBytes = kMostSymbols * kLongestName;
 constexpr size_t kNamed = 5;  // of the symbols that should not be there
 
-// The T at an offset; false beyond the end.
-template <typename T>
-bool Get(Bytes file, uint64_t offset, T* out) {
-  if (offset > file.size() || file.size() - offset < sizeof(T)) return false;
-  std::memcpy(out, file.data() + offset, sizeof(T));
-  return true;
-}
-
-std::string_view TextAt(Bytes file, uint64_t offset) {
-  if (offset >= file.size()) return {};
-  const char* begin = reinterpret_cast<const char*>(file.data()) + offset;
-  return {begin, strnlen(begin, std::min<size_t>(file.size() - offset, kLongestName))};
+std::string_view TextAt(const std::vector<char>& names, uint64_t offset) {
+  if (offset >= names.size()) return {};
+  const char* begin = names.data() + offset;
+  return {begin, strnlen(begin, std::min<size_t>(names.size() - offset, kLongestName))};
 }
 
 absl::Status NotSound(const std::string& path, std::string_view why) {
@@ -42,28 +36,26 @@ absl::Status NotSound(const std::string& path, std::string_view why) {
 }  // namespace
 
 absl::Status ReadElfSymbols(const std::string& path, const std::function<void(std::string_view, bool)>& take) {
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> mapped, MappedFile::Open(path, kMaxBytes));
-  Bytes file = mapped->bytes();
-  Elf64_Ehdr head;
-  if (!Get(file, 0, &head) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64) {
+  MGE_ASSIGN_OR_RETURN(RegularFile open, OpenRegularFile(path));
+  const ElfReader file(open.fd.get());
+  std::optional<Elf64_Ehdr> head = file.At<Elf64_Ehdr>(0);
+  if (!head || std::memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 || head->e_ident[EI_CLASS] != ELFCLASS64) {
     return NotSound(path, "it is no 64-bit ELF file");
   }
-  auto section = [&](uint32_t i, Elf64_Shdr* out) {
-    return i < head.e_shnum && Get(file, head.e_shoff + uint64_t{i} * sizeof(Elf64_Shdr), out);
-  };
-  for (uint32_t i = 0; i < head.e_shnum; ++i) {
-    Elf64_Shdr table, names;
-    if (!section(i, &table)) break;
-    if (table.sh_type != SHT_DYNSYM || !section(table.sh_link, &names)) continue;
-    const uint64_t count = table.sh_size / sizeof(Elf64_Sym);
+  const std::vector<Elf64_Shdr> sections = file.Table<Elf64_Shdr>(head->e_shoff, head->e_shnum);
+  for (const Elf64_Shdr& section : sections) {
+    if (section.sh_type != SHT_DYNSYM || section.sh_link >= sections.size()) continue;
+    const uint64_t count = section.sh_size / sizeof(Elf64_Sym);
     if (count > kMostSymbols) return NotSound(path, fmt::format("it has more than {} dynamic symbols", kMostSymbols));
-    for (uint64_t k = 1; k < count; ++k) {
-      Elf64_Sym symbol;
-      if (!Get(file, table.sh_offset + k * sizeof(Elf64_Sym), &symbol)) break;
+    const std::vector<Elf64_Sym> symbols = file.Table<Elf64_Sym>(section.sh_offset, count);
+    const Elf64_Shdr& text = sections[section.sh_link];
+    const std::vector<char> names = file.Table<char>(text.sh_offset, std::min<uint64_t>(text.sh_size, kMostNameBytes));
+    for (size_t k = 1; k < symbols.size(); ++k) {
+      const Elf64_Sym& symbol = symbols[k];
       const bool exported = ELF64_ST_BIND(symbol.st_info) != STB_LOCAL && symbol.st_shndx < SHN_LORESERVE &&
                             ELF64_ST_VISIBILITY(symbol.st_other) == STV_DEFAULT;
       if (symbol.st_shndx == SHN_UNDEF || exported) {
-        take(TextAt(file, names.sh_offset + symbol.st_name), symbol.st_shndx != SHN_UNDEF);
+        take(TextAt(names, symbol.st_name), symbol.st_shndx != SHN_UNDEF);
       }
     }
     return absl::OkStatus();

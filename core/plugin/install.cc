@@ -62,20 +62,16 @@ class Temporary {
   Fd fd_;
 };
 
-absl::Status Copy(const RegularFile& from, const std::string& path, const Temporary& to) {
+// `target` is what the copy will be called, for messages.
+absl::Status Copy(const RegularFile& from, const std::string& path, int to, const std::string& target) {
   std::vector<std::byte> buffer(1 << 20);
   for (int64_t at = 0; at < from.size;) {
     std::span<std::byte> part(buffer.data(), static_cast<size_t>(std::min<int64_t>(from.size - at, 1 << 20)));
     MGE_RETURN_IF_ERROR(ReadRange(from.fd.get(), at, part, path));
-    for (size_t done = 0; done < part.size();) {
-      ssize_t n = write(to.fd(), part.data() + done, part.size() - done);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return CannotWrite(to.path());
-      done += static_cast<size_t>(n);
-    }
+    MGE_RETURN_IF_ERROR(WriteRange(to, at, part, target));
     at += static_cast<int64_t>(part.size());
   }
-  if (fchmod(to.fd(), kMode) != 0 || fsync(to.fd()) != 0) return CannotWrite(to.path());
+  if (fchmod(to, kMode) != 0 || fsync(to) != 0) return CannotWrite(target);
   return absl::OkStatus();
 }
 
@@ -91,9 +87,7 @@ absl::Status MayReplace(const std::string& file, const std::string& target, cons
   if (absl::Status open = OpenRegularFile(target).status(); !open.ok()) {
     return taken(": " + PartsOf(open).what, fmt::format("move '{}' away", target));
   }
-  PluginDirectory only = {target, ""};
-  Discovery judged = DiscoverPlugins(std::span(&only, 1), isa, {});
-  const PluginFile there = judged.accepted.empty() ? judged.rejected.at(0) : judged.accepted[0].file;
+  const PluginFile there = JudgePluginFile(target, isa).file;
   if (there.name == name) return absl::OkStatus();
   if (there.name.empty()) return taken(": " + there.reason, fmt::format("rm '{}'", target));
   return taken(fmt::format(" with backend '{}'", there.name), fmt::format("mge plugins remove '{}'", there.name));
@@ -132,35 +126,33 @@ absl::StatusOr<std::string> InstallPlugin(const std::string& file, std::span<con
                 {.what = "only files named *.so are looked at", .fix = "name it mge_NAME.so"});
   }
   MGE_ASSIGN_OR_RETURN(std::string directory, Destination(directories));
+  const std::string target = directory + "/" + base;
   Temporary copy(directory);
   if (copy.fd() < 0) return CannotWrite(copy.path());
-  MGE_RETURN_IF_ERROR(Copy(source, file, copy));
-  PluginDirectory only = {copy.path(), "install"};
-  Discovery judged = DiscoverPlugins(std::span(&only, 1), isa, rules);
-  if (judged.accepted.empty()) {
-    PluginFile row = judged.rejected.empty() ? PluginFile() : judged.rejected[0];
+  MGE_RETURN_IF_ERROR(Copy(source, file, copy.fd(), target));
+  PluginFile row = JudgePluginFile(copy.path(), isa, rules).file;
+  if (row.verdict != Verdict::kAccepted) {
     for (std::string* text : {&row.reason, &row.fix}) {  // the copy's name means nothing to the user
       if (size_t at = text->find(copy.path()); at != text->npos) text->replace(at, copy.path().size(), file);
     }
     return Refused(file, row);
   }
   MGE_RETURN_IF_ERROR(HasItsLibraries(file, directory));
-  const std::string& name = judged.accepted[0].note.name;
   PluginDirectory there = {directory, ""};
   for (const FoundPlugin& other : DiscoverPlugins(std::span(&there, 1), isa, {}).accepted) {
-    if (other.note.name != name || other.file.path == directory + "/" + base) continue;
+    if (other.note.name != row.name || other.file.path == target) continue;
     return Fail(errors::kPluginRefused, fmt::format("'{}' cannot be installed", file),
-                {.what = fmt::format("backend '{}' is already there, as '{}'", name, other.file.path),
-                 .fix = fmt::format("mge plugins remove {}", name)});
+                {.what = fmt::format("backend '{}' is already there, as '{}'", row.name, other.file.path),
+                 .fix = fmt::format("mge plugins remove {}", row.name)});
   }
-  std::string target = directory + "/" + base;
-  MGE_RETURN_IF_ERROR(MayReplace(file, target, name, isa));
+  MGE_RETURN_IF_ERROR(MayReplace(file, target, row.name, isa));
   if (rename(copy.path().c_str(), target.c_str()) != 0) return CannotWrite(target);
   copy.Keep();
   return target;
 }
 
 absl::StatusOr<std::string> RemovePlugin(const std::string& name, std::span<const PluginDirectory> directories) {
+  MGE_RETURN_IF_ERROR(CheckBackendName(name));
   for (const PluginDirectory& directory : directories) {
     std::string real;
     if (JudgeDirectory(directory, &real).verdict != Verdict::kAccepted) continue;

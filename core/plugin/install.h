@@ -18,7 +18,8 @@ absl::StatusOr<std::string> InstallPlugin(const std::string& file, std::span<con
                                           uint32_t isa, const PluginRules& rules);
 
 // Removes the file of the backend `name` that comes first in the directories, and answers its path. Only a file that carries
-// a backend's identity note is ever removed. kPluginRefused if no file there has this name, kFileWrite.
+// a backend's identity note is ever removed. kUsage if no backend can have this name, kPluginRefused if no file there does,
+// kFileWrite.
 absl::StatusOr<std::string> RemovePlugin(const std::string& name, std::span<const PluginDirectory> directories);
 
 }  // namespace mge

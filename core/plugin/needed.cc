@@ -10,44 +10,36 @@
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "core/plugin/elf_reader.h"
 #include "fmt/format.h"
 
 namespace mge {
 namespace {
 
-constexpr int64_t kMaxBytes = int64_t{1} << 32;
-constexpr size_t kMostRows = 4096;       // of the dynamic section
-constexpr size_t kLongestText = 1 << 16;
+constexpr size_t kMostSegments = 256;
+constexpr uint64_t kMostRows = 4096;  // of the dynamic section
+constexpr uint64_t kLongestText = 1 << 16;
 constexpr size_t kMostLibraries = 256;
 constexpr size_t kMostPaths = 8;
 constexpr size_t kMostElements = 256;  // of all paths
 
-// A struct at an offset of the file, if it is all there.
-template <typename T>
-std::optional<T> At(Bytes bytes, uint64_t offset) {
-  if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
-  T out;
-  std::memcpy(&out, bytes.data() + offset, sizeof(T));
-  return out;
-}
+// From an address of the loaded object to the end of its segment, in the file.
+struct Range {
+  uint64_t offset = 0, bytes = 0;
+};
 
-// A text with its end, from a table of strings of the file.
-std::optional<std::string> TextAt(Bytes strings, uint64_t offset) {
-  if (offset >= strings.size()) return std::nullopt;
-  const char* begin = reinterpret_cast<const char*>(strings.data()) + offset;
-  const void* end = std::memchr(begin, 0, std::min(strings.size() - offset, kLongestText));
-  if (!end) return std::nullopt;
-  return std::string(begin, static_cast<const char*>(end));
-}
-
-// The bytes of the file from an address of the loaded object to the end of its segment.
-Bytes FromAddress(Bytes bytes, const std::vector<Elf64_Phdr>& segments, uint64_t address) {
+Range FromAddress(const std::vector<Elf64_Phdr>& segments, uint64_t address) {
   for (const Elf64_Phdr& s : segments) {
     if (s.p_type != PT_LOAD || address < s.p_vaddr || address - s.p_vaddr >= s.p_filesz) continue;
-    if (s.p_offset > bytes.size() || s.p_filesz > bytes.size() - s.p_offset) return {};
-    return bytes.subspan(s.p_offset, s.p_filesz).subspan(address - s.p_vaddr);
+    const uint64_t skipped = address - s.p_vaddr;
+    return {s.p_offset + skipped, s.p_filesz - skipped};
   }
   return {};
+}
+
+std::optional<std::string> TextAt(const ElfReader& file, Range strings, uint64_t offset) {
+  if (offset >= strings.bytes) return std::nullopt;
+  return file.TextAt(strings.offset + offset, std::min(strings.bytes - offset, kLongestText));
 }
 
 }  // namespace
@@ -56,38 +48,39 @@ absl::StatusOr<ElfNeeds> ReadElfNeeds(const std::string& path) {
   auto unsound = [&](std::string_view why) {
     return Fail(errors::kPluginRefused, fmt::format("what '{}' needs cannot be read", path), {.what = std::string(why)});
   };
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path, kMaxBytes));
-  Bytes bytes = file->bytes();
-  std::optional<Elf64_Ehdr> header = At<Elf64_Ehdr>(bytes, 0);
+  MGE_ASSIGN_OR_RETURN(RegularFile open, OpenRegularFile(path));
+  const ElfReader file(open.fd.get());
+  std::optional<Elf64_Ehdr> header = file.At<Elf64_Ehdr>(0);
   if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64) {
     return unsound("it is no 64-bit ELF file");
   }
-  std::vector<Elf64_Phdr> segments;
-  for (uint64_t i = 0; i < header->e_phnum; ++i) {
-    std::optional<Elf64_Phdr> segment = At<Elf64_Phdr>(bytes, header->e_phoff + i * sizeof(Elf64_Phdr));
-    if (!segment) return unsound("its program headers lie outside of the file");
-    segments.push_back(*segment);
+  const std::vector<Elf64_Phdr> segments = file.Table<Elf64_Phdr>(header->e_phoff, header->e_phnum);
+  if (segments.size() != header->e_phnum || segments.size() > kMostSegments) {
+    return unsound("its program headers lie outside of the file, or are too many");
   }
   std::vector<Elf64_Dyn> rows;
   std::optional<uint64_t> strings_at;
   for (const Elf64_Phdr& segment : segments) {
     if (segment.p_type != PT_DYNAMIC) continue;
-    for (uint64_t at = 0; at + sizeof(Elf64_Dyn) <= segment.p_filesz; at += sizeof(Elf64_Dyn)) {
-      std::optional<Elf64_Dyn> row = At<Elf64_Dyn>(bytes, segment.p_offset + at);
-      if (!row || rows.size() >= kMostRows) return unsound("its dynamic section has no end, or lies outside of the file");
-      if (row->d_tag == DT_NULL) break;
-      if (row->d_tag == DT_STRTAB) strings_at = row->d_un.d_ptr;
-      rows.push_back(*row);
+    const uint64_t count = segment.p_filesz / sizeof(Elf64_Dyn);
+    const std::vector<Elf64_Dyn> table = file.Table<Elf64_Dyn>(segment.p_offset, std::min(count, kMostRows - rows.size()));
+    auto end = std::find_if(table.begin(), table.end(), [](const Elf64_Dyn& row) { return row.d_tag == DT_NULL; });
+    if (end == table.end() && table.size() < count) {
+      return unsound("its dynamic section has no end, or lies outside of the file");
     }
+    rows.insert(rows.end(), table.begin(), end);
   }
-  Bytes strings = strings_at ? FromAddress(bytes, segments, *strings_at) : Bytes();
+  for (const Elf64_Dyn& row : rows) {
+    if (row.d_tag == DT_STRTAB) strings_at = row.d_un.d_ptr;
+  }
+  const Range strings = strings_at ? FromAddress(segments, *strings_at) : Range();
   ElfNeeds out;
   size_t elements = 0;
   for (const Elf64_Dyn& row : rows) {
     if (!out.beyond.empty()) break;
     const bool library = row.d_tag == DT_NEEDED || row.d_tag == DT_FILTER || row.d_tag == DT_AUXILIARY;
     if (!library && row.d_tag != DT_RUNPATH && row.d_tag != DT_RPATH) continue;
-    std::optional<std::string> text = TextAt(strings, row.d_un.d_val);
+    std::optional<std::string> text = TextAt(file, strings, row.d_un.d_val);
     if (!text) return unsound("a name in its dynamic section has no end, or lies outside of the file");
     if (library) {
       if (out.libraries.size() == kMostLibraries) out.beyond = fmt::format("{} libraries that it needs", kMostLibraries);

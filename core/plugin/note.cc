@@ -3,18 +3,18 @@
 
 #include <elf.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <iterator>
 #include <span>
 #include <utility>
 
+#include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/sha256.h"
+#include "core/plugin/elf_reader.h"
 #include "core/plugin/isa.h"
 #include "fmt/format.h"
 #include "mge/plugin.h"
@@ -26,19 +26,6 @@ namespace {
 constexpr uint64_t kMaxNoteBytes = 1 << 16;
 constexpr int kMaxProgramHeaders = 256;
 constexpr uint64_t kMaxBuildIdBytes = 64;
-
-bool ReadAt(int fd, uint64_t offset, void* out, size_t bytes) {
-  auto* to = static_cast<char*>(out);
-  while (bytes > 0) {
-    ssize_t n = pread(fd, to, bytes, static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    to += n;
-    offset += static_cast<uint64_t>(n);
-    bytes -= static_cast<size_t>(n);
-  }
-  return true;
-}
 
 std::string MachineName(uint16_t machine) {
   switch (machine) {
@@ -180,6 +167,13 @@ bool ScanNotes(std::span<const std::byte> segment, uint64_t alignment, NoteReadi
 
 bool IsBackendName(std::string_view name) { return WhyNoBackendName(name).empty(); }
 
+absl::Status CheckBackendName(std::string_view name) {
+  const std::string_view why = WhyNoBackendName(name);
+  if (why.empty()) return absl::OkStatus();
+  return Fail(errors::kUsage, fmt::format("'{}' is no name of a backend", name),
+              {.what = std::string(why), .fix = "take a name that mge plugins shows"});
+}
+
 bool IsClassName(std::string_view name) {
   return name.size() >= kShortestClass && name.size() < sizeof(mge_note::classes) && name[0] != '_' &&
          std::all_of(name.begin(), name.end(),
@@ -190,11 +184,13 @@ NoteReading ReadNote(int fd) {
   NoteReading out;
   struct stat st;
   if (fstat(fd, &st) != 0) return Deny(out, VerdictCode::kUnreadable, std::strerror(errno));
+  const ElfReader file(fd);
+  auto read = [&](uint64_t offset, void* to, size_t bytes) { return file.Read(offset, to, bytes) == bytes; };
   uint64_t file_bytes = static_cast<uint64_t>(st.st_size);
   Elf64_Ehdr header;
   unsigned char magic[EI_NIDENT] = {};
   if (file_bytes == 0) return Deny(out, VerdictCode::kNotElf, "the file is empty");
-  if (!ReadAt(fd, 0, magic, std::min<uint64_t>(file_bytes, sizeof(magic)))) {
+  if (!read(0, magic, std::min<uint64_t>(file_bytes, sizeof(magic)))) {
     return Deny(out, VerdictCode::kUnreadable, "the file cannot be read");
   }
   if (std::memcmp(magic, ELFMAG, SELFMAG) != 0) {
@@ -204,7 +200,7 @@ NoteReading ReadNote(int fd) {
     return Deny(out, VerdictCode::kDamaged,
                 fmt::format("it ends within the ELF header, at byte {}", file_bytes));
   }
-  if (!ReadAt(fd, 0, &header, sizeof(header)))
+  if (!read(0, &header, sizeof(header)))
     return Deny(out, VerdictCode::kUnreadable, "the file cannot be read");
   if (magic[EI_CLASS] != ELFCLASS64 || magic[EI_DATA] != ELFDATA2LSB ||
       header.e_machine != kMachine) {
@@ -227,7 +223,7 @@ NoteReading ReadNote(int fd) {
                 "its program headers lie outside of the file, or are not sound");
   }
   std::vector<Elf64_Phdr> segments(header.e_phnum);
-  if (!ReadAt(fd, header.e_phoff, segments.data(), table_bytes)) {
+  if (!read(header.e_phoff, segments.data(), table_bytes)) {
     return Deny(out, VerdictCode::kUnreadable, "the file cannot be read");
   }
   bool found = false;
@@ -242,7 +238,7 @@ NoteReading ReadNote(int fd) {
     }
     if (segment.p_type != PT_NOTE || segment.p_filesz > kMaxNoteBytes) continue;
     std::vector<std::byte> bytes(segment.p_filesz);
-    if (!ReadAt(fd, segment.p_offset, bytes.data(), bytes.size())) {
+    if (!read(segment.p_offset, bytes.data(), bytes.size())) {
       return Deny(out, VerdictCode::kUnreadable, "the file cannot be read");
     }
     if (!ScanNotes(bytes, segment.p_align == 8 ? 8 : 4, out, found, why)) {

@@ -48,6 +48,7 @@ std::string WhyIsaIsMissing(const PluginNote& note, uint32_t isa);
 
 // a-z first, then a-z, 0-9 and '_'; device classes hold no digits. A name of the host's own is a class here, too.
 bool IsBackendName(std::string_view name);
+absl::Status CheckBackendName(std::string_view name);  // the same of what a user typed: kUsage, with the reason
 bool IsClassName(std::string_view name);
 
 }  // namespace mge

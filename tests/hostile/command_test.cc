@@ -46,6 +46,16 @@ TEST(PluginsCommand, VerifiesInstallsAndRemovesWithoutOpening) {
   EXPECT_EQ(folder.Mge("plugins remove start_abort").code, 5);
 }
 
+TEST(PluginsCommand, RemovesNothingForAnEmptyName) {
+  HostileFolder folder;
+  folder.Write("libhelper.so", ReadAll(MGE_BINARY_DIR "/tests/gone/libmge_test_gone.so"));
+  EXPECT_EQ(folder.Mge("plugins remove ''").code, 2);
+  Outcome none = folder.Mge("plugins remove ..");
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, HasSubstr("'..' is no name of a backend"));
+  EXPECT_TRUE(std::filesystem::exists(folder.At("libhelper.so")));
+}
+
 TEST(PluginsCommand, ASecondExportedSymbolIsAWarning) {
   HostileFolder folder;
   folder.AddHostile("quiet");

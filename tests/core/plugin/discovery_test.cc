@@ -2,16 +2,20 @@
 #include "core/plugin/discovery.h"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <thread>
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/plugin/elf_symbols.h"
 #include "core/plugin/install.h"
 #include "core/plugin/isa.h"
+#include "core/plugin/needed.h"
 #include "fmt/format.h"
 #include "tests/core/engine/forked_child.h"
 #include "tests/core/plugin/plugin_files.h"
@@ -197,6 +201,23 @@ TEST(Discovery, SymbolsAreCountedAndAFewNamed) {
   }
   absl::Status many = MoreThanOneExport(folder.Write("mge_many.so", bytes)).status();
   EXPECT_THAT(FormatError(many), HasSubstr("more than 131072 dynamic symbols"));
+}
+
+TEST(Discovery, AFileThatIsOverwrittenMeanwhileEndsNoProcess) {
+  PluginFolder folder;
+  const std::string path = folder.Add("visible"), bytes = ReadAll(path);
+  std::atomic<bool> over = false;
+  std::thread writer([&] {
+    while (!over) std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+  });
+  for (int i = 0; i < 3000; ++i) {
+    (void)ReadElfNeeds(path);
+    (void)MoreThanOneExport(path);
+    (void)JudgePluginFile(path, MGE_ISA_KNOWN_BITS);
+  }
+  over = true;
+  writer.join();
+  EXPECT_EQ(JudgePluginFile(path, MGE_ISA_KNOWN_BITS).file.verdict, Verdict::kAccepted);
 }
 
 TEST(Discovery, ForeignOwnersAreRefused) {
@@ -414,6 +435,22 @@ TEST(Install, LeavesNothingBehindIfTheFileIsRefused) {
   EXPECT_TRUE(std::filesystem::is_empty(to.path()));
 }
 
+TEST(Install, BeyondALimitOfTheProcessIsAnErrorAndLeavesNothingBehind) {
+  PluginFolder from, to;
+  std::vector<PluginDirectory> directories = {{to.path(), ""}};
+  from.Add("good");
+  rlimit before = {};
+  getrlimit(RLIMIT_FSIZE, &before);
+  rlimit small = {4096, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  absl::Status status = InstallPlugin(from.At("mge_good.so"), directories, MGE_ISA_KNOWN_BITS, {}).status();
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(ErrorId(status), errors::kFileWrite.id);
+  EXPECT_THAT(FormatError(status), AllOf(HasSubstr(to.At("mge_good.so")), HasSubstr("4096 bytes were written"),
+                                         HasSubstr("ulimit -f")));
+  EXPECT_TRUE(std::filesystem::is_empty(to.path()));
+}
+
 TEST(Install, ReplacesNoFileButOneOfTheSameBackend) {
   PluginFolder from, to;
   std::vector<PluginDirectory> directories = {{to.path(), ""}};
@@ -450,6 +487,7 @@ TEST(Install, RemovesNothingThatIsNoBackend) {
   folder.Write("mge_good.so", ReadAll(MGE_BINARY_DIR "/tests/gone/libmge_test_gone.so"));
   EXPECT_FALSE(RemovePlugin("good", directories).ok());
   EXPECT_FALSE(RemovePlugin("mge_good.so", directories).ok());
+  EXPECT_EQ(ErrorId(RemovePlugin("", directories).status()), errors::kUsage.id);
   EXPECT_TRUE(std::filesystem::exists(folder.At("mge_good.so")));
 }
 
