@@ -2,6 +2,8 @@
 // A child process that may crash, leave or hang: how it ended, and what it said until then.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <string>
 #include <string_view>
@@ -23,8 +25,28 @@ struct ChildEnd {
 
 // Runs this very program with other arguments, in a process group of its own, without stdin and stdout. `line` gets every
 // line that the child writes to kReportFd, and answers whether it is one of the child's own, and not a plugin's; whenever
-// none of those has come for `limit_s` seconds, the group is killed.
+// none of those has come for `limit_s` seconds, the group is killed. What the child leaves behind ends with it.
 ChildEnd RunSelf(const std::vector<std::string>& arguments, double limit_s,
                  const std::function<bool(std::string_view)>& line);
+
+// The child's side: where it writes its lines. A plugin may close descriptors that are not its own, and what it opens then
+// has their numbers.
+class Reporter {
+ public:
+  Reporter();
+  ~Reporter();
+  Reporter(const Reporter&) = delete;
+  Reporter& operator=(const Reporter&) = delete;
+
+  bool untouched() const { return IsOurs(kReportFd); }
+  // False if nothing leads there any more. The line stands alone, whatever else is written there.
+  bool Tell(const std::string& line) const;
+
+ private:
+  bool IsOurs(int fd) const;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+  int spare_ = -1;
+};
 
 }  // namespace mge::cli

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // mge doctor: tries every backend in a process of its own, and keeps away what ends or hangs one.
+#include <algorithm>
+#include <initializer_list>
+
 #include "core/cli/child.h"
 #include "core/cli/common.h"
 #include "core/cli/probe.h"
@@ -11,6 +14,7 @@ namespace {
 constexpr int kExitDevice = 5;
 constexpr std::string_view kStart = "starting";           // the stage whose failure brings a file into quarantine
 constexpr std::string_view kEnd = "leaving the process";  // the last one
+constexpr size_t kMostShown = 100;                        // bytes of a line that a backend writes
 
 struct Options {
   double timeout_s = 5;
@@ -27,30 +31,65 @@ RuntimeOptions OptionsOf(const Globals& globals) {
 
 std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
+// A JSON object that has all of these as texts.
+bool HasTexts(const Json& value, std::initializer_list<const char*> keys) {
+  return value.is_object() &&
+         std::all_of(keys.begin(), keys.end(), [&](const char* key) { return value.contains(key) && value[key].is_string(); });
+}
+
+// What the child of a backend said.
+struct Heard {
+  std::string stage;      // the last one
+  std::string closed_at;  // the stage in which the backend closed the way of all this
+  std::string foreign;    // a line that the backend itself has written there
+};
+
+// Enters a line into the row; false if it is none of the child's.
+bool Enter(std::string_view line, Heard& heard, Json& row) {
+  const Json said = Json::parse(line, nullptr, false);
+  if (!said.is_object() || said.size() != 1) return false;
+  const std::string& key = said.begin().key();
+  const Json& value = said.begin().value();
+  if (key == "stage" && value.is_string()) {
+    heard.stage = value;
+  } else if (key == "plugin" && HasTexts(value, {"verdict", "code", "reason", "fix"})) {
+    for (const char* text : {"verdict", "code", "reason", "fix"}) row[text] = value[text];
+  } else if (key == "on_demand" && value.is_string()) {
+    row["on_demand"] = value;
+  } else if (key == "device" && HasTexts(value, {"name", "class", "state", "operator", "reason", "fix"}) &&
+             value.contains("troubled") && value["troubled"].is_boolean()) {
+    row["devices"].push_back(value);
+  } else if (key == "closed") {
+    heard.closed_at = heard.stage;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// What the backend did to descriptors that are not its own, as a sentence; empty if nothing.
+std::string Trespass(const Heard& heard) {
+  if (!heard.closed_at.empty()) return fmt::format("it closed descriptors that are not its own, while {}", heard.closed_at);
+  if (heard.foreign.empty()) return {};
+  return fmt::format("it wrote to a descriptor that is not its own: '{}'", heard.foreign);
+}
+
 // Probes an accepted file and completes its row: verdict, devices, state.
 void Probe(const Globals& globals, const Options& o, Json& row) {
   std::string path = Text(row["path"]);
   std::vector<std::string> arguments = {"mge", "doctor", "--probe", path};
   for (const std::string& s : globals.settings) arguments.insert(arguments.end(), {"--set", s});
   for (const std::string& f : globals.config_files) arguments.insert(arguments.end(), {"--config", f});
-  std::string stage;
+  Heard heard;
   ChildEnd end = RunSelf(arguments, o.timeout_s, [&](std::string_view line) {
-    Json said = Json::parse(line, nullptr, false);
-    for (const auto& [key, value] : said.items()) {
-      if (key == "stage") {
-        stage = Text(value);
-      } else if (key == "plugin") {
-        row.update(value);
-      } else if (key == "on_demand") {
-        row["on_demand"] = value;
-      } else if (key == "device") {
-        row["devices"].push_back(value);
-      } else {
-        return false;
-      }
-    }
-    return said.is_object() && !said.empty();
+    if (Enter(line, heard, row)) return true;
+    if (heard.foreign.empty()) heard.foreign = line.substr(0, kMostShown);
+    return false;
   });
+  const bool unheard = end.exit_code == kUnheard;
+  if (unheard) heard.closed_at = heard.stage;
+  const std::string& stage = heard.stage;
+  const std::string trespass = Trespass(heard);
   bool loaded = Text(row["verdict"]) == "loaded";
   bool whole = end.fine() && stage == kEnd;  // a plugin that calls exit(0) does not get there
   bool failed = false, ran = false;
@@ -58,10 +97,20 @@ void Probe(const Globals& globals, const Options& o, Json& row) {
     failed |= d["troubled"].get<bool>();
     ran |= Text(d["state"]) == "passed";
   }
-  row["state"] = !loaded ? "found" : whole && ran && !failed ? "passed" : "loadable";
-  row["troubled"] = !whole || failed || Text(row["verdict"]) == "refused";
+  const bool sound = whole && trespass.empty();
+  row["state"] = !loaded ? "found" : sound && ran && !failed ? "passed" : "loadable";
+  row["troubled"] = !sound || failed || Text(row["verdict"]) == "refused";
   const bool threw = Text(row["code"]) == "open_threw";  // which no process gets over, as if it had ended
-  if (whole && !threw) return;
+  if (sound && !threw) return;
+  if ((whole || unheard) && !threw) {
+    if (Text(row["verdict"]) == "refused") return;
+    row["code"] = "foreign_descriptor";
+    row["reason"] = trespass + (unheard ? ", and could be tried no further" : "");
+    row["fix"] = fmt::format("report it to the author of backend '{}': it can take files and connections from a program "
+                             "that loads it",
+                             Text(row["name"]));
+    return;
+  }
 
   std::string what = end.timed_out ? fmt::format("it did not answer within {} s", o.timeout_s) : end.Describe();
   if (end.timed_out && !end.last_words.empty()) what += fmt::format("; its last words: {}", end.last_words);

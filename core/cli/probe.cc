@@ -45,14 +45,23 @@ constexpr size_t kGuard = 16;  // elements before and after an output
 constexpr float kGuardValue = 12345;
 constexpr int kUnsupported = 4;  // the kind of an error: no kernel is as the settings want it, nor may the host do it
 
-void Tell(const Json& json) {
-  std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  for (size_t done = 0; done < line.size();) {
-    ssize_t n = write(kReportFd, line.data() + done, line.size() - done);
-    if (n <= 0) return;  // nobody listens any more
-    done += static_cast<size_t>(n);
+class Teller {
+ public:
+  void Tell(const Json& json) {
+    if (!closed_ && !reporter_.untouched()) {
+      closed_ = true;
+      Send({{"closed", true}});
+    }
+    Send(json);
   }
-}
+
+ private:
+  void Send(const Json& json) const {
+    if (!reporter_.Tell(json.dump(-1, ' ', false, Json::error_handler_t::replace))) _exit(kUnheard);
+  }
+  Reporter reporter_;
+  bool closed_ = false;
+};
 
 // Whether the plan leaves the model to a kernel of the device, and nothing to the host's reference evaluator.
 Status IsPlannedOn(const std::string& device, const Session& session, const Tensor& input, bool* out) {
@@ -154,7 +163,7 @@ Status AskForADevice(const Runtime& runtime, std::string* assignment) {
 }
 
 // Fills the report on the devices. A backend that has none, but makes them on demand, is started anew with one.
-Status ListDevices(RuntimeOptions options, Runtime* runtime, Json* devices) {
+Status ListDevices(RuntimeOptions options, Teller& teller, Runtime* runtime, Json* devices) {
   std::string text, assignment;
   if (Status s = runtime->Report("mge.devices/1", &text); !s.ok()) return s;
   *devices = Json::parse(text);
@@ -165,7 +174,7 @@ Status ListDevices(RuntimeOptions options, Runtime* runtime, Json* devices) {
   if (Status s = Runtime::Create(options, runtime); !s.ok()) return s;
   if (Status s = runtime->Report("mge.devices/1", &text); !s.ok()) return s;
   *devices = Json::parse(text);
-  Tell({{"on_demand", assignment}});
+  teller.Tell({{"on_demand", assignment}});
   return {};
 }
 
@@ -196,13 +205,14 @@ int ProbeBackend(const Globals& globals, const std::string& file) {
   setrlimit(RLIMIT_CORE, &none);
   signal(SIGPIPE, SIG_IGN);
 
-  Tell({{"stage", "starting"}});
+  Teller teller;
+  teller.Tell({{"stage", "starting"}});
   {
     RuntimeOptions options;
     Runtime runtime;
     if (Status s = StartAlone(globals, file, &options, &runtime); !s.ok()) {
-      Tell({{"plugin", {{"verdict", "refused"}, {"code", "bad_setting"}, {"reason", s.title()}, {"fix", s.fix()}}}});
-      Tell({{"stage", "leaving the process"}});
+      teller.Tell({{"plugin", {{"verdict", "refused"}, {"code", "bad_setting"}, {"reason", s.title()}, {"fix", s.fix()}}}});
+      teller.Tell({{"stage", "leaving the process"}});
       return 0;
     }
     std::string text;
@@ -211,19 +221,19 @@ int ProbeBackend(const Globals& globals, const std::string& file) {
     bool loaded = false;
     for (const Json& row : plugins["files"]) {
       if (row["path"] != file) continue;
-      Tell({{"plugin", row}});
+      teller.Tell({{"plugin", row}});
       loaded = row["verdict"] == "loaded";
     }
-    Tell({{"stage", "opening its devices"}});
+    teller.Tell({{"stage", "opening its devices"}});
     Json devices = {{"devices", Json::array()}};
     if (loaded) {
-      if (Status s = ListDevices(options, &runtime, &devices); !s.ok()) return s.kind();
+      if (Status s = ListDevices(options, teller, &runtime, &devices); !s.ok()) return s.kind();
     }
     for (const Json& device : devices["devices"]) {
       if (device["name"] == "host") continue;
       std::string name = device["name"].get<std::string>();
       if (device["state"] != "loadable") {
-        Tell({{"device",
+        teller.Tell({{"device",
                {{"name", name},
                 {"class", device["class"]},
                 {"state", "found"},
@@ -233,12 +243,12 @@ int ProbeBackend(const Globals& globals, const std::string& file) {
                 {"fix", ""}}}});
         continue;
       }
-      Tell({{"stage", fmt::format("running an operator on {}", name)}});
-      Tell({{"device", TryDevice(runtime, device, file)}});
+      teller.Tell({{"stage", fmt::format("running an operator on {}", name)}});
+      teller.Tell({{"device", TryDevice(runtime, device, file)}});
     }
-    Tell({{"stage", "stopping"}});
+    teller.Tell({{"stage", "stopping"}});
   }
-  Tell({{"stage", "leaving the process"}});
+  teller.Tell({{"stage", "leaving the process"}});
   return 0;
 }
 

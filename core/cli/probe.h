@@ -11,8 +11,11 @@ namespace mge::cli {
 // Writes JSON objects to kReportFd, one a line, each before or after something that may kill or hang the process:
 //   {"stage": "starting"}          what is tried next, from "starting" to "leaving the process"
 //   {"plugin": {...}}              the file's row of "mge.plugins/1" after the start
-//   {"device": {"name", "class", "state", "operator", "reason", "fix"}}
-// The exit code is 0 whatever was found.
+//   {"on_demand": "virtual.devices=1"}  what was set so that there is a device
+//   {"device": {"name", "class", "state", "troubled", "operator", "reason", "fix"}}
+//   {"closed": true}               kReportFd was closed, and another way was left
+// The exit code is 0 whatever was found, or kUnheard where no way was left.
+inline constexpr int kUnheard = 91;
 int ProbeBackend(const Globals& globals, const std::string& file);
 
 }  // namespace mge::cli

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "core/base/strays.h"
 #include "core/conform/device_memory.h"
 #include "core/conform/losses.h"
 #include "core/conform/process.h"

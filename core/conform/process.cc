@@ -4,7 +4,6 @@
 #include <malloc.h>
 
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
 #include "fmt/format.h"
@@ -36,16 +35,6 @@ std::string ProcessCounts::MoreThan(const ProcessCounts& before) const {
   };
   add(threads - before.threads, "thread");
   add(files - before.files, "open file");
-  return out;
-}
-
-std::vector<pid_t> ChildProcesses() {
-  std::vector<pid_t> out;
-  std::error_code code;
-  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task", code)) {
-    std::ifstream children(thread.path() / "children");
-    for (pid_t child; children >> child;) out.push_back(child);
-  }
   return out;
 }
 

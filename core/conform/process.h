@@ -2,13 +2,10 @@
 // What a process holds that a backend could leave behind.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 namespace mge::conform {
 
@@ -20,9 +17,6 @@ struct ProcessCounts {
   // "2 more threads, 1 more open file", or ""; the heap is not looked at.
   std::string MoreThan(const ProcessCounts& before) const;
 };
-
-// The child processes of this process, those that have ended and were not waited for among them.
-std::vector<pid_t> ChildProcesses();
 
 // Runs f in a thread of its own: blocks that malloc keeps for a thread count as in use until the thread ends.
 template <typename F>

@@ -19,13 +19,12 @@
 #include <exception>
 #include <memory>
 #include <optional>
-#include <set>
 
 #include "core/base/child_group.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "core/base/strays.h"
 #include "core/conform/calls.h"
-#include "core/conform/process.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
@@ -172,25 +171,10 @@ void Finish(Child& child, int status, const OnRecord& on_record, const OnDone& o
   on_done(*child.task, std::chrono::duration<double>(Clock::now() - child.begin).count());
 }
 
-// Processes that a child which has ended leaves to this one, for they are in no group of its: a child adopts what its own
-// children leave, see BeChild.
-void EndStrays(const std::set<pid_t>& known) {
-  for (bool found = true; found;) {
-    found = false;
-    for (pid_t stray : ChildProcesses()) {
-      if (known.contains(stray)) continue;
-      kill(stray, SIGKILL);
-      found |= waitpid(stray, nullptr, 0) == stray;
-    }
-  }
-}
-
 }  // namespace
 
 absl::Status RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRecord& on_record, const OnDone& on_done) {
-  prctl(PR_SET_CHILD_SUBREAPER, 1);
-  const std::vector<pid_t> present = ChildProcesses();
-  std::set<pid_t> known(present.begin(), present.end());
+  Strays strays;
   std::vector<std::unique_ptr<Child>> running;
   size_t next = 0;
   while (next < tasks.size() || !running.empty()) {
@@ -202,7 +186,7 @@ absl::Status RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRec
                     {.what = std::strerror(error), .fix = "allow more processes and open files (ulimit -u and -n)"});
       }
       ++next;
-      known.insert(child->pid);
+      strays.Except(child->pid);
       running.push_back(std::move(child));
     }
     std::vector<pollfd> polls;
@@ -225,8 +209,8 @@ absl::Status RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRec
         continue;
       }
       Finish(child, *status, on_record, on_done);
-      known.erase(child.pid);
-      EndStrays(known);
+      strays.Forget(child.pid);
+      strays.End();
       running.erase(running.begin() + static_cast<ptrdiff_t>(i));
     }
   }
