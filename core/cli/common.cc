@@ -117,7 +117,10 @@ int ReportError(const Globals& globals, const ErrorText& e) {
   return e.exit_code;
 }
 
-void Print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void Print(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);  // a backend that is closed later may end the process; FlushOutput() tells of what could not be written
+}
 
 void PrintJson(const Json& json) { Print(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"); }
 

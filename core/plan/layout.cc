@@ -2,6 +2,7 @@
 #include "core/plan/layout.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <numeric>
 
@@ -94,13 +95,19 @@ class Chooser {
     return total;
   }
 
-  // Of the whole graph as it is chosen now.
-  double Sum() const {
+  // Of these groups as they are chosen now, and of the reorders of all that they read and write.
+  double CostOf(const std::vector<int>& groups) const {
     double total = 0;
-    for (const GroupChoice& c : choices_) total += c.cost_us;
-    for (ValueId v = 0; v < graph_.value_count(); ++v) {
-      if (!Constant(v)) total += ReadersCost(v, layout_[v], true);
+    std::vector<ValueId> values;
+    for (int g : groups) {
+      total += choices_[g].cost_us;
+      std::copy_if(groups_[g].inputs.begin(), groups_[g].inputs.end(), std::back_inserter(values),
+                   [&](ValueId v) { return !Constant(v); });
+      values.insert(values.end(), groups_[g].outputs.begin(), groups_[g].outputs.end());
     }
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    for (ValueId v : values) total += ReadersCost(v, layout_[v], true);
     return total;
   }
 
@@ -217,17 +224,26 @@ class Chooser {
 
   // ---- regions: where each group alone would pay for two reorders, all of them together may pay for none
 
+  // Whether a tensor of `dims` that lies as `l` has the layout. An opaque one takes other bytes for each size of tensor.
+  static bool Has(const mge_layout& l, const mge_layout& layout, const Shape& dims) {
+    if (layout.kind == MGE_LAYOUT_OPAQUE) return l.kind == MGE_LAYOUT_OPAQUE && l.opaque_id == layout.opaque_id;
+    const bool fits = layout.kind != MGE_LAYOUT_PERMUTED || layout.rank == static_cast<int32_t>(dims.size());
+    return fits && SameLayout(l, Canonical(layout, dims));
+  }
+
   // Layouts that some candidate insists on; plain, which all know, last.
   std::vector<mge_layout> Targets() const {
     std::vector<mge_layout> out;
+    auto add = [&](const mge_layout& l) {
+      const bool one_of_many = l.kind == MGE_LAYOUT_OPAQUE &&
+                               std::any_of(out.begin(), out.end(), [&](const mge_layout& t) { return Has(l, t, {}); });
+      if (!IsPlain(l) && !one_of_many) AddNew(out, l);
+    };
     for (size_t g = 0; g < groups_.size(); ++g) {
       for (int index : order_[g]) {
         const OwnedCandidate& c = groups_[g].candidates.offered[index];
-        for (const auto* list : {&c.inputs, &c.outputs}) {
-          for (const mge_layout& l : *list) {
-            if (!IsPlain(l)) AddNew(out, l);
-          }
-        }
+        std::for_each(c.inputs.begin(), c.inputs.end(), add);
+        std::for_each(c.outputs.begin(), c.outputs.end(), add);
       }
     }
     if (!out.empty()) out.push_back(PlainLayout());
@@ -241,7 +257,7 @@ class Chooser {
     for (GroupChoice& c : Options(g, {PlainLayout(), layout})) {
       auto has = [&](const std::vector<mge_layout>& laid, const std::vector<ValueId>& values) {
         for (size_t k = 0; k < laid.size(); ++k) {
-          if (!Constant(values[k]) && SameLayout(laid[k], Canonical(layout, graph_.value(values[k]).type.dims))) return true;
+          if (!Constant(values[k]) && Has(laid[k], layout, graph_.value(values[k]).type.dims)) return true;
         }
         return false;
       };
@@ -253,18 +269,17 @@ class Chooser {
 
   // Groups that can take the layout, as far as one hands it to the next.
   std::vector<std::vector<int>> RegionsOf(const mge_layout& layout) const {
-    std::vector<int> state(groups_.size(), 0);  // 1: can take it
-    for (size_t g = 0; g < groups_.size(); ++g) state[g] = In(static_cast<int>(g), layout).candidate >= 0;
+    std::vector<bool> left(groups_.size());  // can take it, and are in no region yet
+    for (size_t g = 0; g < groups_.size(); ++g) left[g] = In(static_cast<int>(g), layout).candidate >= 0;
     std::vector<std::vector<int>> regions;
     for (size_t first = 0; first < groups_.size(); ++first) {
-      if (state[first] != 1) continue;
-      std::vector<int> region = {static_cast<int>(first)};
-      state[first] = 0;
+      std::vector<int> region;
       auto add = [&](int g) {
-        if (g < 0 || state[g] != 1) return;
-        state[g] = 0;
+        if (g < 0 || !left[g]) return;
+        left[g] = false;
         region.push_back(g);
       };
+      add(static_cast<int>(first));
       for (size_t i = 0; i < region.size(); ++i) {
         const Group& group = groups_[region[i]];
         for (ValueId v : group.inputs) add(producer_[v]);
@@ -273,21 +288,21 @@ class Chooser {
         }
       }
       std::sort(region.begin(), region.end());
-      regions.push_back(std::move(region));
+      if (!region.empty()) regions.push_back(std::move(region));
     }
     return regions;
   }
 
-  // Takes the layout throughout the region, lets each group improve on that, and keeps it if all of the graph costs less.
+  // Takes the layout throughout the region, lets each group improve on that, and keeps it if the region costs less.
   bool MoveTogether(const std::vector<int>& region, const mge_layout& layout) {
-    const double before = Sum();
+    const double before = CostOf(region);
     std::vector<GroupChoice> old;
     for (int g : region) {
       old.push_back(choices_[g]);
       Set(g, In(g, layout));
     }
     Sweep(region);
-    const double saved = before - Sum();
+    const double saved = before - CostOf(region);
     for (size_t i = 0; i < region.size(); ++i) {
       GroupChoice& now = choices_[region[i]];
       if (saved <= kGainUs || IsSame(now, old[i])) {

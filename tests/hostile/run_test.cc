@@ -174,6 +174,14 @@ TEST(HostileRun, TheCommandEndsAtItsTimeLimitThoughADeviceDoesNot) {
   }
 }
 
+TEST(HostileRun, WhatACommandHasFoundIsPrintedThoughABackendEndsTheProcessWhenItIsStopped) {
+  HostileFolder folder;
+  folder.AddHostile("stop_abort");
+  Outcome o = folder.Mge("devices");
+  EXPECT_GT(o.code, 128);
+  EXPECT_THAT(o.out, HasSubstr("a hostile device"));
+}
+
 // What a kernel asks for when it is prepared or bound, and may not have.
 struct Request {
   const char *backend, *says;

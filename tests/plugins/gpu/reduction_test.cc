@@ -18,12 +18,9 @@ TEST(Reduction, CumSumReadsItsAxisWhenItRuns) {
   }
 }
 
-TEST(Reduction, RootsAndLogarithmsThatTheTypeCannotHoldSaturate) {
-  for (DType t : {DType::kI32, DType::kI64}) {
+TEST(Reduction, RootsThatTheTypeCannotHoldSaturate) {
+  for (DType t : {DType::kI32, DType::kU32}) {
     UnderTest().Check(OneNode("ReduceL2", {Fill(t, {2, 2}, {2147483647, 1147483647, 3, 4}), Integers({1})}, {}, {1}), Exactly);
-    for (const char* op : {"ReduceLogSum", "ReduceLogSumExp"}) {
-      UnderTest().Check(OneNode(op, {Fill(t, {2, 2}, {0, 0, 3, 4}), Integers({1})}, {}, {1}), Exactly);
-    }
   }
 }
 
