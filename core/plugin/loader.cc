@@ -175,6 +175,7 @@ struct DeviceCollector {
       return;
     }
     mge_device_info known = Widen(*info);
+    if (bad = WhyDeviceTextIsBad(known); !bad.empty()) return;
     DeviceDescription d = {.index = known.index,
                            .class_name = CopyText(known.class_name, 64),
                            .name = EscapeControl(CopyText(known.name, 256)),

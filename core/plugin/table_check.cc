@@ -132,6 +132,17 @@ std::string CheckSettings(const mge_plugin& plugin) {
 
 }  // namespace
 
+std::string WhyDeviceTextIsBad(const mge_device_info& device) {
+  const std::pair<const char*, mge_text> texts[] = {{"class", device.class_name},         {"name", device.name},
+                                                    {"fingerprint", device.fingerprint},  {"reason", device.reason},
+                                                    {"device class", device.device_class}, {"driver", device.driver}};
+  for (const auto& [what, text] : texts) {
+    if (!IsText(text))
+      return fmt::format("the {} of its device {} is missing or longer than {} bytes", what, device.index, kMaxText);
+  }
+  return {};
+}
+
 std::string WhyWidenedTableIsBad(const mge_plugin& plugin) {
   std::string bad = CheckTable("mge_plugin", &plugin, [&](auto&& need) {
     need("start", plugin.start != nullptr);

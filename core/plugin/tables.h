@@ -50,4 +50,7 @@ class BackendTables {
 // "" or a sentence that names the table and the slot. Every struct is a copy made by Widen, the settings too.
 std::string WhyWidenedTableIsBad(const mge_plugin& plugin);
 
+// The same for the texts of a device, a copy made by Widen: a sentence that names the device and the text.
+std::string WhyDeviceTextIsBad(const mge_device_info& device);
+
 }  // namespace mge

@@ -85,6 +85,9 @@ mge_code Enumerate(const mge_device_sink* sink, mge_error*) {
     std::string fingerprint = std::string(FAKE_FINGERPRINT) + std::to_string(i);
     info.index = i;
     info.name = mge::Text(name);
+#ifdef FAKE_NAME_BYTES
+    info.name.size = FAKE_NAME_BYTES;
+#endif
     info.fingerprint = mge::Text(fingerprint);
     info.device_class = mge::Text("fake");
     info.score = FAKE_SCORE;
