@@ -20,6 +20,7 @@ namespace mge::conform {
 namespace {
 
 constinit thread_local AllocationFailure* t_failure = nullptr;
+constinit thread_local bool t_all_succeed = false;
 constinit thread_local Side t_side = Side::kKit;
 constinit std::atomic<int64_t> g_objects{0};
 constinit std::atomic<bool> g_seen{false};  // there is an allocator that asks
@@ -113,8 +114,10 @@ AllocationFailure::AllocationFailure(uint64_t n, bool for_ever, Entering enterin
 }
 AllocationFailure::~AllocationFailure() { t_failure = nullptr; }
 bool AllocationsAreSeen() { return g_seen; }
-AllocationsSucceed::AllocationsSucceed() : spared_(std::exchange(t_failure, nullptr)) {}
-AllocationsSucceed::~AllocationsSucceed() { t_failure = spared_; }
+AllocationsSucceed::AllocationsSucceed()
+    : spared_(std::exchange(t_failure, nullptr)), before_(std::exchange(t_all_succeed, true)) {}
+AllocationsSucceed::~AllocationsSucceed() { t_failure = spared_, t_all_succeed = before_; }
+bool AllocationsSucceed::Here() { return t_all_succeed; }
 bool AllocationFailure::Happened() { return t_failure && t_failure->happened(); }
 
 Within::Within(Side side, std::string_view call)

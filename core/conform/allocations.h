@@ -53,16 +53,19 @@ class AllocationFailure {
   uint64_t seen_ = 0;
 };
 
-// While it lives, none fails in this thread and none is counted: for what has to be waited for.
+// While it lives, none fails in this thread and none is counted, nor of those that the host makes for the backend: for what
+// has to be waited for.
 class AllocationsSucceed {
  public:
   AllocationsSucceed();
   ~AllocationsSucceed();
   AllocationsSucceed(const AllocationsSucceed&) = delete;
   AllocationsSucceed& operator=(const AllocationsSucceed&) = delete;
+  static bool Here();  // in this thread
 
  private:
   AllocationFailure* const spared_;
+  const bool before_;
 };
 
 // Where this thread is, as long as it lives; in the backend with the name of the call, see calls.h, from which it comes back

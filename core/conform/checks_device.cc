@@ -81,14 +81,14 @@ absl::Status CheckSettingValues(Subject& s) {
 }
 
 absl::Status CheckEnumerate(Subject& s) {
-  MGE_ASSIGN_OR_RETURN(std::vector<DeviceDescription> first, ListDevices(s.plugin(), nullptr));
-  MGE_ASSIGN_OR_RETURN(std::vector<DeviceDescription> second, ListDevices(s.plugin(), nullptr));
-  bool same = first.size() == second.size();
-  for (size_t i = 0; same && i < first.size(); ++i) {
-    same = first[i].index == second[i].index && first[i].fingerprint == second[i].fingerprint &&
-           first[i].score == second[i].score;
-  }
-  if (!same) return Broken("other devices are listed when it is asked again");
+  MGE_ASSIGN_OR_RETURN(NoteReading reading, NoteOf(s.path()));
+  MGE_ASSIGN_OR_RETURN(DeviceList first, ListDevices(s.plugin(), &reading.note.classes));
+  if (!first.fault.empty()) return Broken(first.fault);
+  MGE_ASSIGN_OR_RETURN(DeviceList second, ListDevices(s.plugin()));
+  auto alike = [](const DeviceDescription& a, const DeviceDescription& b) {
+    return a.index == b.index && a.fingerprint == b.fingerprint && a.score == b.score;
+  };
+  if (!std::ranges::equal(first.devices, second.devices, alike)) return Broken("other devices are listed when it is asked again");
   return absl::OkStatus();
 }
 

@@ -12,8 +12,8 @@ namespace {
 
 constexpr uint64_t kShortNs = 20'000'000;  // for what must not happen
 
-absl::Status Signal(Subject& s, mge_queue* queue, mge_fence* fence, uint64_t value) {
-  return Call("signalling a fence", [&](mge_error* e) { return s.plugin().queue->signal(queue, fence, value, e); });
+absl::Status Signal(Queue& queue, const Fence& fence, uint64_t value) {
+  return Call("signalling a fence", [&](mge_error* e) { return queue.Signal(fence, value, e); });
 }
 
 absl::Status CheckValues(Subject& s) {
@@ -23,20 +23,20 @@ absl::Status CheckValues(Subject& s) {
   if (mge_code code = fence.Ask(1, kShortNs); code != MGE_DEADLINE_EXCEEDED) {
     return Broken(fmt::format("waiting for 1 on a fence that nobody has signalled answers {}", CodeName(code)));
   }
-  MGE_RETURN_IF_ERROR(Signal(s, queue, fence, 5));
+  MGE_RETURN_IF_ERROR(Signal(queue, fence, 5));
   MGE_RETURN_IF_ERROR(fence.Await(5));
   if (fence.Ask(3, 0) != MGE_OK) return Broken("a fence at 5 has not reached 3");
   if (mge_code code = fence.Ask(6, kShortNs); code != MGE_DEADLINE_EXCEEDED) {
     return Broken(fmt::format("a fence that was signalled with 5 answers {} to who waits for 6", CodeName(code)));
   }
   MGE_ASSIGN_OR_RETURN(Fence after, Fence::Create(s));
-  MGE_RETURN_IF_ERROR(Signal(s, queue, fence, 2));  // a counter that only grows
-  MGE_RETURN_IF_ERROR(Signal(s, queue, after, 1));
+  MGE_RETURN_IF_ERROR(Signal(queue, fence, 2));  // a counter that only grows
+  MGE_RETURN_IF_ERROR(Signal(queue, after, 1));
   MGE_RETURN_IF_ERROR(after.Await(1));
   if (fence.Ask(5, 0) != MGE_OK) return Broken("a fence went back to a smaller value");
-  MGE_RETURN_IF_ERROR(Signal(s, queue, fence, 7));
+  MGE_RETURN_IF_ERROR(Signal(queue, fence, 7));
   MGE_RETURN_IF_ERROR(fence.Await(7));
-  MGE_RETURN_IF_ERROR(Signal(s, queue, fence, UINT64_MAX - 1));
+  MGE_RETURN_IF_ERROR(Signal(queue, fence, UINT64_MAX - 1));
   return fence.Await(UINT64_MAX - 1);
 }
 
@@ -55,18 +55,18 @@ absl::Status CheckTimeout(Subject& s) {
 }
 
 absl::Status CheckWait(Subject& s) {
+  constexpr size_t kBytes = 4096;
+  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 2 * kBytes));
   MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
   MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s, MGE_QUEUE_COPY_OUT));
   MGE_ASSIGN_OR_RETURN(Fence done, Fence::Create(s));
-  constexpr size_t kBytes = 4096;
-  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 2 * kBytes));
   Bytes old = Pattern(kBytes, 1), fresh = Pattern(kBytes, 2), zeros(kBytes, 0), got(kBytes);
   unsigned char *from = slab.address(), *to = from + kBytes;
   MGE_RETURN_IF_ERROR(transfer.ToDevice(from, old.data(), kBytes));
   MGE_RETURN_IF_ERROR(transfer.ToDevice(to, zeros.data(), kBytes));
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Gated> gated, Gated::Enqueue(s, queue, [&](mge_error* e) {
     mge_code code = s.plugin().queue->copy(queue, to, from, kBytes, e);
-    return code == MGE_OK ? s.plugin().queue->signal(queue, done, 1, e) : code;
+    return code == MGE_OK ? queue.Signal(done, 1, e) : code;
   }));
   mge_code early = done.Ask(1, kShortNs);
   MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), to, kBytes));
@@ -83,11 +83,11 @@ absl::Status CheckWait(Subject& s) {
 }
 
 absl::Status CheckSignalOrder(Subject& s) {
+  constexpr size_t kBytes = 4 << 20;
+  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 2 * kBytes));
   MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
   MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
   MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
-  constexpr size_t kBytes = 4 << 20;
-  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 2 * kBytes));
   Bytes got(kBytes);
   for (unsigned round = 1; round <= 6; ++round) {
     Bytes want = Pattern(kBytes, round);
@@ -95,7 +95,7 @@ absl::Status CheckSignalOrder(Subject& s) {
     MGE_RETURN_IF_ERROR(Call("copying", [&](mge_error* e) {
       return s.plugin().queue->copy(queue, slab.address() + kBytes, slab.address(), kBytes, e);
     }));
-    MGE_RETURN_IF_ERROR(Signal(s, queue, fence, round));
+    MGE_RETURN_IF_ERROR(Signal(queue, fence, round));
     MGE_RETURN_IF_ERROR(fence.Await(round));
     MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), slab.address() + kBytes, kBytes));
     if (std::string d = Difference(got, want); !d.empty())
@@ -122,7 +122,7 @@ absl::Status CheckThreads(Subject& s) {
   absl::Status status;
   for (uint64_t value = 1; value <= kValues; ++value) {
     signalled = value;
-    if (status.ok()) status = Signal(s, queue, fence, value);
+    if (status.ok()) status = Signal(queue, fence, value);
   }
   for (std::thread& t : threads) t.join();
   MGE_RETURN_IF_ERROR(status);
@@ -132,25 +132,24 @@ absl::Status CheckThreads(Subject& s) {
 }
 
 absl::Status CheckPingPong(Subject& s) {
+  constexpr uint64_t kRounds = 50;
+  constexpr size_t kBytes = 4096;
+  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, (kRounds + 2) * kBytes));
+  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
   MGE_ASSIGN_OR_RETURN(Queue a, Queue::Create(s));
   MGE_ASSIGN_OR_RETURN(Queue b, Queue::Create(s, MGE_QUEUE_COPY_IN));
   MGE_ASSIGN_OR_RETURN(Fence ping, Fence::Create(s));
   MGE_ASSIGN_OR_RETURN(Fence pong, Fence::Create(s));
-  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
-  constexpr uint64_t kRounds = 50;
-  constexpr size_t kBytes = 4096;
-  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, (kRounds + 2) * kBytes));
   Bytes want = Pattern(kBytes, 6), got(kBytes);
   MGE_RETURN_IF_ERROR(transfer.ToDevice(slab.address(), want.data(), kBytes));
-  const mge_queue_api& api = *s.plugin().queue;
   // Every other link of a chain of copies is made by the other queue; each in a thread of its own, as a host would.
-  auto play = [&](mge_queue* queue, mge_fence* mine, mge_fence* theirs, uint64_t begin) {
+  auto play = [&](Queue& queue, const Fence& mine, const Fence& theirs, uint64_t begin) {
     return Call("passing work between queues", [&](mge_error* e) -> mge_code {
       for (uint64_t i = begin; i < kRounds; i += 2) {
         unsigned char* from = slab.address() + i * kBytes;
-        mge_code code = i == 0 ? MGE_OK : api.wait(queue, theirs, i, e);
-        if (code == MGE_OK) code = api.copy(queue, from + kBytes, from, kBytes, e);
-        if (code == MGE_OK) code = api.signal(queue, mine, i + 1, e);
+        mge_code code = i == 0 ? MGE_OK : queue.Wait(theirs, i, e);
+        if (code == MGE_OK) code = s.plugin().queue->copy(queue, from + kBytes, from, kBytes, e);
+        if (code == MGE_OK) code = queue.Signal(mine, i + 1, e);
         if (code != MGE_OK) return code;
       }
       return MGE_OK;
@@ -174,24 +173,23 @@ absl::Status CheckFailure(Subject& s) {
   if (!table)
     return NotOffered("the backend does not offer the extension " MGE_FAULTS_EXTENSION ", by which work is told to fail");
   const auto& faults = *static_cast<const mge_faults_api*>(table);
+  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 4096));
   MGE_ASSIGN_OR_RETURN(Queue a, Queue::Create(s));
   MGE_ASSIGN_OR_RETURN(Queue b, Queue::Create(s, MGE_QUEUE_COPY_OUT));
   MGE_ASSIGN_OR_RETURN(Fence first, Fence::Create(s));
   MGE_ASSIGN_OR_RETURN(Fence later, Fence::Create(s));
   MGE_ASSIGN_OR_RETURN(Fence second, Fence::Create(s));
-  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 4096));
   constexpr std::string_view kText = "the kit made this copy fail";
   MGE_RETURN_IF_ERROR(Call("asking for a failure", [&](mge_error* e) {
     return faults.fail_next(a, MGE_DATA_LOSS, {kText.data(), kText.size()}, e);
   }));
-  const mge_queue_api& api = *s.plugin().queue;
   mge_error ignored;  // a queue that runs at once may answer the failure here; the fence must carry it all the same
-  api.copy(a, slab.address() + 2048, slab.address(), 1024, &ignored);
-  MGE_RETURN_IF_ERROR(Signal(s, a, first, 1));
-  MGE_RETURN_IF_ERROR(Signal(s, a, later, 1));  // before the host is told, after which a queue may begin anew
-  MGE_RETURN_IF_ERROR(Signal(s, a, later, 2));
-  api.wait(b, first, 1, &ignored);
-  MGE_RETURN_IF_ERROR(Signal(s, b, second, 1));
+  s.plugin().queue->copy(a, slab.address() + 2048, slab.address(), 1024, &ignored);
+  MGE_RETURN_IF_ERROR(Signal(a, first, 1));
+  MGE_RETURN_IF_ERROR(Signal(a, later, 1));  // before the host is told, after which a queue may begin anew
+  MGE_RETURN_IF_ERROR(Signal(a, later, 2));
+  b.Wait(first, 1, &ignored);
+  MGE_RETURN_IF_ERROR(Signal(b, second, 1));
   auto carries = [&](const Fence& fence, std::string_view which, uint64_t value = 1) {
     std::string text;
     mge_code code = fence.Ask(value, kPatienceNs, &text);
@@ -207,8 +205,8 @@ absl::Status CheckFailure(Subject& s) {
   MGE_RETURN_IF_ERROR(carries(later, "a fence that is signalled once more behind work that failed", 2));
   MGE_ASSIGN_OR_RETURN(Queue c, Queue::Create(s));
   MGE_ASSIGN_OR_RETURN(Fence third, Fence::Create(s));
-  api.wait(c, first, 1, &ignored);  // the host knows of the failure by now, and what comes next must not run all the same
-  MGE_RETURN_IF_ERROR(Signal(s, c, third, 1));
+  c.Wait(first, 1, &ignored);  // the host knows of the failure by now, and what comes next must not run all the same
+  MGE_RETURN_IF_ERROR(Signal(c, third, 1));
   return carries(third, "a fence of a queue that waits for a fence which has failed already");
 }
 

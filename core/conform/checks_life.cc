@@ -21,7 +21,11 @@ absl::Status LiveOnce(Subject& s, int64_t* used = nullptr) {
   MGE_RETURN_IF_ERROR(s.Open());
   if (used) *used = s.device_memory_used();
   {
-    MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 4096));
+    Slab slabs[MGE_MEMORY_CLASS_COUNT];
+    for (int32_t memory_class : {MGE_MEMORY_DEVICE, MGE_MEMORY_PINNED}) {
+      if (!HasMemory(s, memory_class)) continue;
+      MGE_ASSIGN_OR_RETURN(slabs[memory_class], Slab::Acquire(s, 4096, memory_class));
+    }
     MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(s));
     Offers offers;
     absl::StatusOr<Case> c = FirstSupportedCase(s, &offers);
@@ -30,7 +34,7 @@ absl::Status LiveOnce(Subject& s, int64_t* used = nullptr) {
       MGE_ASSIGN_OR_RETURN(std::unique_ptr<Trial> trial, Trial::Create(*bench, *problem.get(), offers.offered[0],
                                                                        InputsOf(*problem.get()), OutputsOf(*c), {}));
       MGE_ASSIGN_OR_RETURN(RunResult result, trial->Run(0, c->inputs[0], 2, 0xff));
-      if (result.code != MGE_OK) return Broken("the step failed: " + result.text);
+      MGE_RETURN_IF_ERROR(result.Answered());
     }
   }
   s.At("closing and stopping");
@@ -76,7 +80,8 @@ absl::Status CheckStop(Subject& s) {
     return Broken(fmt::format("every start and stop loses {} bytes of {}", bytes, what));
   };
   if (lost.heap) return each(lost.heap, "the heap");
-  return lost.device ? each(lost.device, "the device's memory") : absl::OkStatus();
+  if (lost.device) return each(lost.device, "the device's memory");
+  return lost.mapped ? each(lost.mapped, "memory that it maps beside the heap") : absl::OkStatus();
 }
 
 absl::Status CheckRestart(Subject& s) {

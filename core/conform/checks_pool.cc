@@ -45,7 +45,7 @@ class Provider {
   }
   uint64_t calls() const { return calls_; }  // for a slab, within the budget
   size_t slabs() const { return held_slabs_.size(); }
-  const std::string& fault() const { return fault_; }
+  static const std::string& fault() { return fault_; }  // of all of the process, which runs one check
   void FailAt(uint64_t n) { calls_ = 0, fail_at_ = n; }
   bool Covers(const void* address, uint64_t bytes) {
     std::lock_guard lock(mutex_);
@@ -71,7 +71,7 @@ class Provider {
     std::lock_guard lock(mutex_);
     auto at = held_slabs_.find(slab->address);
     if (at == held_slabs_.end()) {
-      fault_ = "the pool releases a slab that it does not have";
+      fault_ = "the pool releases a slab that it does not have, or has released before";
       return;
     }
     held_ -= at->second;
@@ -85,7 +85,7 @@ class Provider {
   mutable std::mutex mutex_;
   uint64_t held_ = 0, calls_ = 0, fail_at_ = 0;
   std::map<void*, uint64_t> held_slabs_;
-  std::string fault_;
+  static inline std::string fault_;
   std::unique_ptr<DeviceSlabs> slabs_;
 };
 
@@ -217,8 +217,7 @@ absl::Status CheckWhileBusy(Subject& s, Pool& pool, const mge_reservation& busy,
 }
 
 absl::Status CheckFences(Subject& s) {
-  const mge_queue_api* api = s.plugin().queue;
-  if (!api) return NotOffered("the backend has no queues, so that nothing is in use behind the host's back");
+  if (!s.plugin().queue) return NotOffered("the backend has no queues, so that nothing is in use behind the host's back");
   if (!s.plugin().memory->own_pool) return Pool::Create(s).status();
   // The fences outlive the pool, and what is enqueued on the queues ends before both.
   MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
@@ -226,8 +225,8 @@ absl::Status CheckFences(Subject& s) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
   MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Gated> gated, Gated::Enqueue(s, queue, [&](mge_error* e) {
-    mge_code code = api->signal(queue, fence, 1, e);
-    return code == MGE_OK ? api->signal(queue, fence, 2, e) : code;
+    mge_code code = queue.Signal(fence, 1, e);
+    return code == MGE_OK ? queue.Signal(fence, 2, e) : code;
   }));
   const mge_fence_point before = {sizeof(before), 0, fence, 1}, last = {sizeof(last), 0, fence, 2},
                         elsewhere = {sizeof(elsewhere), 0, other, 9};
@@ -334,15 +333,18 @@ absl::Status CheckTrim(Subject& s) {
     MGE_ASSIGN_OR_RETURN(mge_reservation r, pool->Acquire(50000u + static_cast<uint64_t>(i) * 977));
     held.push_back(r);
   }
+  MGE_ASSIGN_OR_RETURN(mge_reservation behind, pool->Acquire(75000));  // in a slab that comes after those which are freed
   for (const mge_reservation& r : held) pool->Release(r);
   pool->Trim(MGE_TRIM_EXCESS);
   pool->Trim(MGE_TRIM_ALL);
-  if (!pool->provider().Covers(kept.address, 10000)) return Broken("trimming took the slab of a block that is in use");
+  if (!pool->provider().Covers(kept.address, 10000) || !pool->provider().Covers(behind.address, 75000))
+    return Broken("trimming took the slab of a block that is in use");
   pool->Release(kept);
+  pool->Release(behind);
   pool->Trim(MGE_TRIM_ALL);
   if (uint64_t left = pool->provider().held())
     return Broken(fmt::format("with nothing in use, trimming everything leaves {} bytes", left));
-  return pool->provider().fault().empty() ? absl::OkStatus() : Broken(pool->provider().fault());
+  return absl::OkStatus();
 }
 
 absl::Status CheckStats(Subject& s) {
@@ -514,25 +516,33 @@ absl::Status CheckOutStructs(Subject& s) {
   });
 }
 
+// What the pool did to its slabs comes before what follows from it.
+template <absl::Status (*kCheck)(Subject&)>
+absl::Status Judged(Subject& s) {
+  absl::Status status = kCheck(s);
+  return Provider::fault().empty() ? status : Broken(Provider::fault());
+}
+
 constexpr Check kRows[] = {
     {"pool.blocks", "Blocks are aligned, disjoint, lie in slabs of the host, and have its address for them or none.",
-     Needs::kDevice, CheckBlocks},
+     Needs::kDevice, Judged<CheckBlocks>},
     {"pool.last_use", "A block is not handed out again before the fence of its last use, but to who says to wait.",
-     Needs::kDevice, CheckFences},
+     Needs::kDevice, Judged<CheckFences>},
     {"pool.budget", "The host's budget binds; what is full says so, and works again after a release.", Needs::kDevice,
-     CheckBudget},
+     Judged<CheckBudget>},
     {"pool.failures", "Where the host refuses a slab, an error is answered and nothing is lost.", Needs::kDevice,
-     CheckFailures},
+     Judged<CheckFailures>},
     {"pool.allocations", "A pool survives every allocation that fails, and loses no block.", Needs::kDevice,
-     CheckAllocations},
-    {"pool.trim", "Trimming gives back what is not in use, and only that.", Needs::kDevice, CheckTrim},
-    {"pool.stats", "The numbers that the pool tells are true.", Needs::kDevice, CheckStats},
-    {"pool.destroy", "A pool that is destroyed gives back every slab.", Needs::kDevice, CheckDestroy},
+     Judged<CheckAllocations>},
+    {"pool.trim", "Trimming gives back what is not in use, and only that.", Needs::kDevice, Judged<CheckTrim>},
+    {"pool.stats", "The numbers that the pool tells are true.", Needs::kDevice, Judged<CheckStats>},
+    {"pool.destroy", "A pool that is destroyed gives back every slab.", Needs::kDevice, Judged<CheckDestroy>},
     {"pool.out_structs", "Its out structs are written as far as struct_size covers what both sides know.", Needs::kDevice,
-     CheckOutStructs},
-    {"pool.flags", "Unknown flags are refused, and NO_GROWTH is kept and answered as such.", Needs::kDevice, CheckFlags},
-    {"pool.policy", "Trimming the excess leaves what the reserve policy retains.", Needs::kDevice, CheckPolicy},
-    {"pool.threads", "Several threads may acquire and release at once.", Needs::kDevice, CheckThreads},
+     Judged<CheckOutStructs>},
+    {"pool.flags", "Unknown flags are refused, and NO_GROWTH is kept and answered as such.", Needs::kDevice,
+     Judged<CheckFlags>},
+    {"pool.policy", "Trimming the excess leaves what the reserve policy retains.", Needs::kDevice, Judged<CheckPolicy>},
+    {"pool.threads", "Several threads may acquire and release at once.", Needs::kDevice, Judged<CheckThreads>},
 };
 
 }  // namespace

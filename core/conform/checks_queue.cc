@@ -51,10 +51,7 @@ class Copies {
       }
       c->places_.push_back(std::move(place));
     }
-    mge_slab probe = {};
-    probe.struct_size = sizeof(probe);
-    if (s.plugin().memory->slab_acquire(s.device(), MGE_MEMORY_PINNED, 64, &probe, nullptr) == MGE_OK) {
-      s.plugin().memory->slab_release(s.device(), &probe);
+    if (HasMemory(s, MGE_MEMORY_PINNED)) {
       Place place;
       place.name = "pinned";
       MGE_ASSIGN_OR_RETURN(place.slab, Slab::Acquire(s, room, MGE_MEMORY_PINNED));
@@ -66,7 +63,7 @@ class Copies {
 
   size_t places() const { return places_.size(); }
 
-  absl::Status Check(mge_queue* queue, size_t from, size_t to, size_t bytes, size_t shift) {
+  absl::Status Check(Queue& queue, size_t from, size_t to, size_t bytes, size_t shift) {
     Place &source = places_[from], &target = places_[to];
     std::string what = fmt::format("copy of {} bytes from {} to {} (offset {})", bytes, source.name, target.name, shift);
     subject_.At(what);
@@ -107,15 +104,15 @@ class Copies {
   }
 
   Subject& subject_;
-  Transfer transfer_;
   std::vector<Place> places_;
+  Transfer transfer_;
 };
 
 absl::Status CheckCopies(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Copies> copies, Copies::Create(s, (1 << 20) + 3));
   MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
   MGE_ASSIGN_OR_RETURN(Queue in, Queue::Create(s, MGE_QUEUE_COPY_IN));
   MGE_ASSIGN_OR_RETURN(Queue out, Queue::Create(s, MGE_QUEUE_COPY_OUT));
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Copies> copies, Copies::Create(s, (1 << 20) + 3));
   for (size_t from = 0; from < copies->places(); ++from) {
     for (size_t to = 0; to < copies->places(); ++to) {
       bool to_host = to >= 2, from_host = from >= 2;  // pinned memory is the host's, too
@@ -149,7 +146,7 @@ class Chain {
     }
     return absl::OkStatus();
   }
-  absl::Status Drain(mge_queue* queue) { return transfer_.Drain(queue); }
+  absl::Status Drain(Queue& queue) { return transfer_.Drain(queue); }
   // How the end of the chain differs from what it has to be, or "".
   absl::StatusOr<std::string> Fault() {
     Bytes got(kBytes);
@@ -162,14 +159,14 @@ class Chain {
   static constexpr size_t kBytes = 300'000;
   explicit Chain(Subject& s) : subject_(s) {}
   Subject& subject_;
-  Transfer transfer_;
   Slab slab_;
   Bytes want_;
+  Transfer transfer_;
 };
 
 absl::Status CheckOrder(Subject& s) {
-  MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
   MGE_ASSIGN_OR_RETURN(Chain chain, Chain::Create(s));
+  MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
   for (unsigned round = 0; round < 4; ++round) {
     MGE_RETURN_IF_ERROR(chain.Enqueue(queue, round));
     MGE_RETURN_IF_ERROR(chain.Drain(queue));
@@ -191,15 +188,14 @@ absl::Status CheckDestroy(Subject& s) {
     if (!fault.empty()) return Broken("a queue was destroyed, but what was enqueued on it is not done: " + fault);
   }
   s.At("destroying a queue that waits for a fence which nobody signals");
-  const mge_queue_api* api = s.plugin().queue;
   MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
   MGE_ASSIGN_OR_RETURN(Queue other, Queue::Create(s));
   MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
   auto waits = std::async(std::launch::async, [&] {
-    return Call("waiting on a queue", [&](mge_error* e) { return api->wait(queue, fence, 1, e); });
+    return Call("waiting on a queue", [&](mge_error* e) { return queue.Wait(fence, 1, e); });
   });
   if (waits.wait_for(std::chrono::milliseconds(100)) == std::future_status::timeout) {  // a queue that does so in the caller
-    MGE_RETURN_IF_ERROR(Call("signalling a fence", [&](mge_error* e) { return api->signal(other, fence, 1, e); }));
+    MGE_RETURN_IF_ERROR(Call("signalling a fence", [&](mge_error* e) { return other.Signal(fence, 1, e); }));
   }
   return waits.get();
 }
@@ -208,9 +204,9 @@ absl::Status CheckDestroy(Subject& s) {
 absl::Status CheckDestroyWaits(Subject& s) {
   const mge_queue_api* api = s.plugin().queue;
   if (!api) return NotOffered("the backend has no queues: its steps run in the calling thread");
-  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
   constexpr size_t kBytes = 4 << 20;
   MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 3 * kBytes));
+  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
   unsigned char *a = slab.address(), *b = a + kBytes, *c = b + kBytes;
   Bytes got(kBytes);
   for (unsigned copies = 1; copies <= 64; copies *= 8) {
@@ -224,10 +220,10 @@ absl::Status CheckDestroyWaits(Subject& s) {
     MGE_RETURN_IF_ERROR(Call("passing work between queues", [&](mge_error* e) -> mge_code {
       mge_code code = MGE_OK;
       for (unsigned i = 0; i < copies && code == MGE_OK; ++i) code = api->copy(works, b, a, kBytes, e);
-      if (code == MGE_OK) code = api->signal(works, worked, 1, e);
-      if (code == MGE_OK) code = api->wait(waits, worked, 1, e);
+      if (code == MGE_OK) code = works.Signal(worked, 1, e);
+      if (code == MGE_OK) code = waits.Wait(worked, 1, e);
       if (code == MGE_OK) code = api->copy(waits, c, b, kBytes, e);
-      return code == MGE_OK ? api->signal(waits, waited, 1, e) : code;
+      return code == MGE_OK ? waits.Signal(waited, 1, e) : code;
     }));
     s.At(fmt::format("destroying a queue that waits for {} copies of another", copies));
     waits = Queue();
@@ -244,38 +240,51 @@ absl::Status CheckDestroyWaits(Subject& s) {
   return absl::OkStatus();
 }
 
+struct Record {
+  explicit Record(Subject& s) : subject(s) {}
+  ~Record() { Destroy(); }
+  Record(const Record&) = delete;
+  Record& operator=(const Record&) = delete;
+  void Destroy() {
+    if (raw) InBackend("destroying a record", [&] { subject.plugin().queue->record_destroy(subject.device(), raw); });
+    raw = nullptr;
+  }
+  Subject& subject;
+  void* raw = nullptr;
+};
+
 absl::Status CheckCapture(Subject& s) {
   const mge_queue_api* api = s.plugin().queue;
   if (!api) return NotOffered("the backend has no queues: its steps run in the calling thread");
   if (!api->capture_begin) return NotOffered("the backend captures nothing");
-  MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
-  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
   constexpr size_t kBytes = 5000;
   MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 3 * kBytes));
+  Record record{s};
+  MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
+  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
   unsigned char *a = slab.address(), *b = a + kBytes, *c = b + kBytes;
   Bytes zeros(3 * kBytes, 0), got(kBytes);
   MGE_RETURN_IF_ERROR(transfer.ToDevice(a, zeros.data(), zeros.size()));
   Bytes first = Pattern(kBytes, 1);
   MGE_RETURN_IF_ERROR(transfer.ToDevice(a, first.data(), kBytes));
-  void* record = nullptr;
   MGE_RETURN_IF_ERROR(Call("beginning a capture", [&](mge_error* e) { return api->capture_begin(queue, e); }));
   MGE_RETURN_IF_ERROR(Call("copying", [&](mge_error* e) { return api->copy(queue, b, a, kBytes, e); }));
   MGE_RETURN_IF_ERROR(Call("copying", [&](mge_error* e) { return api->copy(queue, c, b, kBytes, e); }));
-  MGE_RETURN_IF_ERROR(Call("ending a capture", [&](mge_error* e) { return api->capture_end(queue, &record, e); }));
-  if (!record) return Broken("ending a capture answered MGE_OK, but no record");
+  MGE_RETURN_IF_ERROR(Call("ending a capture", [&](mge_error* e) { return api->capture_end(queue, &record.raw, e); }));
+  if (!record.raw) return Broken("ending a capture answered MGE_OK, but no record");
   MGE_RETURN_IF_ERROR(transfer.Drain(queue));
   MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), c, kBytes));
   if (got != Bytes(kBytes, 0)) return Broken("what is captured was run");
   for (unsigned round = 0; round < 3; ++round) {
     Bytes now = Pattern(kBytes, 10 + round);
     MGE_RETURN_IF_ERROR(transfer.ToDevice(a, now.data(), kBytes));
-    MGE_RETURN_IF_ERROR(Call("replaying", [&](mge_error* e) { return api->replay(queue, record, e); }));
+    MGE_RETURN_IF_ERROR(Call("replaying", [&](mge_error* e) { return api->replay(queue, record.raw, e); }));
     MGE_RETURN_IF_ERROR(transfer.Drain(queue));
     MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), c, kBytes));
     if (std::string d = Difference(got, now); !d.empty())
       return Broken(fmt::format("replay {} gives something else than a run: {}", round + 1, d));
   }
-  api->record_destroy(s.device(), record);
+  record.Destroy();
   // The queue is an ordinary one again.
   Bytes last = Pattern(kBytes, 99);
   MGE_RETURN_IF_ERROR(transfer.ToDevice(a, last.data(), kBytes));
@@ -289,20 +298,19 @@ absl::Status CheckCaptureMisuse(Subject& s) {
   const mge_queue_api* api = s.plugin().queue;
   if (!api) return NotOffered("the backend has no queues: its steps run in the calling thread");
   if (!api->capture_begin) return NotOffered("the backend captures nothing");
+  Record record{s};
   MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
-  void* record = nullptr;
-  MGE_RETURN_IF_ERROR(
-      MustRefuse("ending a capture that was not begun", [&](mge_error* e) { return api->capture_end(queue, &record, e); }));
+  MGE_RETURN_IF_ERROR(MustRefuse("ending a capture that was not begun",
+                                 [&](mge_error* e) { return api->capture_end(queue, &record.raw, e); }));
   MGE_RETURN_IF_ERROR(Call("beginning a capture", [&](mge_error* e) { return api->capture_begin(queue, e); }));
   MGE_RETURN_IF_ERROR(
       MustRefuse("beginning a capture within a capture", [&](mge_error* e) { return api->capture_begin(queue, e); }));
-  MGE_RETURN_IF_ERROR(Call("ending an empty capture", [&](mge_error* e) { return api->capture_end(queue, &record, e); }));
-  if (!record) return absl::OkStatus();
-  MGE_RETURN_IF_ERROR(Call("replaying nothing", [&](mge_error* e) { return api->replay(queue, record, e); }));
+  MGE_RETURN_IF_ERROR(
+      Call("ending an empty capture", [&](mge_error* e) { return api->capture_end(queue, &record.raw, e); }));
+  if (!record.raw) return absl::OkStatus();
+  MGE_RETURN_IF_ERROR(Call("replaying nothing", [&](mge_error* e) { return api->replay(queue, record.raw, e); }));
   MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
-  MGE_RETURN_IF_ERROR(transfer.Drain(queue));
-  api->record_destroy(s.device(), record);
-  return absl::OkStatus();
+  return transfer.Drain(queue);
 }
 
 absl::Status CheckPeers(Subject& s) {
@@ -319,9 +327,9 @@ absl::Status CheckPeers(Subject& s) {
   absl::Status result = NotOffered("the first two devices are no peers");
   if (link.flags & MGE_LINK_PEER) {
     constexpr size_t kBytes = 70'001;
-    MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
     MGE_ASSIGN_OR_RETURN(Slab here, Slab::Acquire(s, kBytes));
     MGE_ASSIGN_OR_RETURN(Slab back, Slab::Acquire(s, kBytes));
+    MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
     mge_slab there = {};
     there.struct_size = sizeof(there);
     MGE_RETURN_IF_ERROR(Call("acquiring a slab of the second device", [&](mge_error* e) {
@@ -347,17 +355,26 @@ absl::Status CheckPeers(Subject& s) {
   return result;
 }
 
+using Stamp = std::unique_ptr<mge_stamp, Destroyer<mge_stamp>>;
+absl::StatusOr<Stamp> CreateStamp(Subject& s) {
+  const mge_profile_api& api = *s.plugin().profile;
+  mge_stamp* made = nullptr;
+  MGE_RETURN_IF_ERROR(Call("creating a stamp", [&](mge_error* e) { return api.stamp_create(s.device(), &made, e); }));
+  if (!made) return Broken("creating a stamp answered MGE_OK, but no stamp");
+  return Stamp(made, {api.stamp_destroy, "destroying a stamp"});
+}
+
 // Two stamps, and between them a wait of the queue's that the host ends after a while. Times are microseconds.
-absl::Status CheckSpan(Subject& s, mge_queue* queue, Transfer& transfer) {
+absl::Status CheckSpan(Subject& s) {
   using Clock = std::chrono::steady_clock;
   constexpr auto kSpan = std::chrono::milliseconds(20);
   const mge_profile_api* api = s.plugin().profile;
-  std::unique_ptr<mge_stamp, Destroyer<mge_stamp>> stamps[2];
-  for (auto& stamp : stamps) {
-    mge_stamp* made = nullptr;
-    MGE_RETURN_IF_ERROR(Call("creating a stamp", [&](mge_error* e) { return api->stamp_create(s.device(), &made, e); }));
-    stamp = {made, {api->stamp_destroy, "destroying a stamp"}};
+  Stamp stamps[2];
+  for (Stamp& stamp : stamps) {
+    MGE_ASSIGN_OR_RETURN(stamp, CreateStamp(s));
   }
+  MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
+  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
   const Clock::time_point begin = Clock::now();
   auto now = [begin] { return std::chrono::duration<double, std::micro>(Clock::now() - begin).count(); };
   MGE_RETURN_IF_ERROR(Call("stamping", [&](mge_error* e) { return api->stamp(queue, stamps[0].get(), e); }));
@@ -385,15 +402,15 @@ absl::Status CheckSpan(Subject& s, mge_queue* queue, Transfer& transfer) {
 absl::Status CheckStamps(Subject& s) {
   const mge_profile_api* api = s.plugin().profile;
   if (!api) return NotOffered("the backend has no table 'profile': the host times by its own clock");
+  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 2 << 20));
+  Stamp stamps[3];
   MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
   MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
-  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 2 << 20));
-  mge_stamp* stamps[3] = {};
-  for (mge_stamp*& stamp : stamps) {
-    MGE_RETURN_IF_ERROR(Call("creating a stamp", [&](mge_error* e) { return api->stamp_create(s.device(), &stamp, e); }));
+  for (Stamp& stamp : stamps) {
+    MGE_ASSIGN_OR_RETURN(stamp, CreateStamp(s));
   }
-  for (mge_stamp* stamp : stamps) {
-    MGE_RETURN_IF_ERROR(Call("stamping", [&](mge_error* e) { return api->stamp(queue, stamp, e); }));
+  for (const Stamp& stamp : stamps) {
+    MGE_RETURN_IF_ERROR(Call("stamping", [&](mge_error* e) { return api->stamp(queue, stamp.get(), e); }));
     MGE_RETURN_IF_ERROR(Call("copying", [&](mge_error* e) {
       return s.plugin().queue->copy(queue, slab.address() + (1 << 20), slab.address(), 1 << 20, e);
     }));
@@ -401,25 +418,25 @@ absl::Status CheckStamps(Subject& s) {
   MGE_RETURN_IF_ERROR(transfer.Drain(queue));
   double first = -1, second = -1, both = -1;
   auto elapsed = [&](int from, int to, double* out) {
-    return Call("asking for a time", [&](mge_error* e) { return api->elapsed_us(stamps[from], stamps[to], out, e); });
+    return Call("asking for a time",
+                [&](mge_error* e) { return api->elapsed_us(stamps[from].get(), stamps[to].get(), out, e); });
   };
   MGE_RETURN_IF_ERROR(elapsed(0, 1, &first));
   MGE_RETURN_IF_ERROR(elapsed(1, 2, &second));
   MGE_RETURN_IF_ERROR(elapsed(0, 2, &both));
-  for (mge_stamp* stamp : stamps) api->stamp_destroy(stamp);
   if (!(first >= 0 && second >= 0)) return Broken(fmt::format("times between stamps are {} and {} us", first, second));
   double sum = first + second;
   if (both < sum * 0.99 - 1 || both > sum * 1.01 + 1)
     return Broken(fmt::format("two spans of {} and {} us are {} us together", first, second, both));
-  return CheckSpan(s, queue, transfer);
+  return CheckSpan(s);
 }
 
 // What one queue is used for. It has ended when this succeeds, else when the queue is destroyed.
-absl::Status UseQueue(Subject& s, mge_queue* queue, const Fence& fence, unsigned char* memory, uint64_t value) {
-  const mge_queue_api& api = *s.plugin().queue;
-  MGE_RETURN_IF_ERROR(Call("copying", [&](mge_error* e) { return api.copy(queue, memory + 64, memory, 64, e); }));
-  MGE_RETURN_IF_ERROR(Call("signalling", [&](mge_error* e) { return api.signal(queue, fence, value, e); }));
-  MGE_RETURN_IF_ERROR(Call("waiting on a queue", [&](mge_error* e) { return api.wait(queue, fence, value, e); }));
+absl::Status UseQueue(Subject& s, Queue& queue, const Fence& fence, unsigned char* memory, uint64_t value) {
+  MGE_RETURN_IF_ERROR(
+      Call("copying", [&](mge_error* e) { return s.plugin().queue->copy(queue, memory + 64, memory, 64, e); }));
+  MGE_RETURN_IF_ERROR(Call("signalling", [&](mge_error* e) { return queue.Signal(fence, value, e); }));
+  MGE_RETURN_IF_ERROR(Call("waiting on a queue", [&](mge_error* e) { return queue.Wait(fence, value, e); }));
   return fence.Await(value);
 }
 
@@ -427,30 +444,21 @@ absl::Status UseQueue(Subject& s, mge_queue* queue, const Fence& fence, unsigned
 absl::Status UseExtras(Subject& s, const Fence& fence, unsigned char* memory, uint64_t value) {
   const mge_queue_api& api = *s.plugin().queue;
   const mge_profile_api* profile = s.plugin().profile;
-  struct Record {
-    ~Record() {
-      if (record) InBackend("destroying a record", [&] { s.plugin().queue->record_destroy(s.device(), record); });
-    }
-    Subject& s;
-    void* record = nullptr;
-  } record{s};
-  std::unique_ptr<mge_stamp, Destroyer<mge_stamp>> stamps[2];
+  Record record{s};
+  Stamp stamps[2];
   MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
-  for (auto& stamp : stamps) {
+  for (Stamp& stamp : stamps) {
     if (!profile) break;
-    mge_stamp* made = nullptr;
-    MGE_RETURN_IF_ERROR(Call("creating a stamp", [&](mge_error* e) { return profile->stamp_create(s.device(), &made, e); }));
-    if (!made) return Broken("creating a stamp answered MGE_OK, but no stamp");
-    stamp = {made, {profile->stamp_destroy, "destroying a stamp"}};
-    MGE_RETURN_IF_ERROR(Call("stamping", [&](mge_error* e) { return profile->stamp(queue, made, e); }));
+    MGE_ASSIGN_OR_RETURN(stamp, CreateStamp(s));
+    MGE_RETURN_IF_ERROR(Call("stamping", [&](mge_error* e) { return profile->stamp(queue, stamp.get(), e); }));
   }
   if (api.capture_begin) {
     MGE_RETURN_IF_ERROR(Call("beginning a capture", [&](mge_error* e) { return api.capture_begin(queue, e); }));
     absl::Status copied = Call("copying", [&](mge_error* e) { return api.copy(queue, memory + 64, memory, 64, e); });
-    MGE_RETURN_IF_ERROR(Call("ending a capture", [&](mge_error* e) { return api.capture_end(queue, &record.record, e); }));
+    MGE_RETURN_IF_ERROR(Call("ending a capture", [&](mge_error* e) { return api.capture_end(queue, &record.raw, e); }));
     MGE_RETURN_IF_ERROR(copied);
-    if (!record.record) return Broken("ending a capture answered MGE_OK, but no record");
-    MGE_RETURN_IF_ERROR(Call("replaying", [&](mge_error* e) { return api.replay(queue, record.record, e); }));
+    if (!record.raw) return Broken("ending a capture answered MGE_OK, but no record");
+    MGE_RETURN_IF_ERROR(Call("replaying", [&](mge_error* e) { return api.replay(queue, record.raw, e); }));
   }
   MGE_RETURN_IF_ERROR(UseQueue(s, queue, fence, memory, value));
   double us = 0;
@@ -460,9 +468,9 @@ absl::Status UseExtras(Subject& s, const Fence& fence, unsigned char* memory, ui
 }
 
 absl::Status CheckAllocations(Subject& s) {
+  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 128));
   MGE_ASSIGN_OR_RETURN(Queue kept, Queue::Create(s));
   MGE_ASSIGN_OR_RETURN(Fence last, Fence::Create(s));
-  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 128));
   uint64_t value = 0;
   return SurvivesFailures(s, [&]() -> absl::Status {
     // A queue goes on working when a call for it has failed.

@@ -92,9 +92,9 @@ void TellFile(Subject& subject) {
 }
 
 void TellDevices(Subject& subject) {
-  absl::StatusOr<std::vector<DeviceDescription>> devices = ListDevices(subject.plugin(), nullptr);
-  if (!devices.ok()) return;
-  for (const DeviceDescription& d : *devices) {
+  absl::StatusOr<DeviceList> list = ListDevices(subject.plugin());
+  if (!list.ok()) return;
+  for (const DeviceDescription& d : list->devices) {
     subject.witness().Fact("device",
                            fmt::format("{}: {}{}", d.index, d.name, d.score ? "" : " (cannot be used: " + d.reason + ")"));
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/conform/device_memory.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -28,6 +29,19 @@ std::string Difference(std::span<const unsigned char> got, std::span<const unsig
                      count);
 }
 
+bool HasMemory(Subject& subject, int32_t memory_class) {
+  if (memory_class == MGE_MEMORY_DEVICE) return true;
+  mge_slab probe = {};
+  probe.struct_size = sizeof(probe);
+  mge_error error;
+  const mge_memory_api& memory = *subject.plugin().memory;
+  const bool has = InBackend("acquiring a slab", [&] {
+    return memory.slab_acquire(subject.device(), memory_class, 64, &probe, &error) == MGE_OK;
+  });
+  if (has) InBackend("releasing a slab", [&] { memory.slab_release(subject.device(), &probe); });
+  return has;
+}
+
 absl::StatusOr<Slab> Slab::Acquire(Subject& subject, uint64_t bytes, int32_t memory_class) {
   Slab slab;
   slab.slab_.struct_size = sizeof(slab.slab_);
@@ -53,8 +67,23 @@ absl::StatusOr<Queue> Queue::Create(Subject& subject, int32_t kind) {
   MGE_RETURN_IF_ERROR(Call("creating a queue", [&](mge_error* e) { return api->create(subject.device(), kind, &raw, e); }));
   if (!raw) return Broken("creating a queue answered MGE_OK, but no queue");
   Queue queue;
+  queue.api_ = api;
   queue.queue_ = {raw, {api->destroy, "destroying a queue"}};
   return queue;
+}
+
+void Queue::Keep(const Fence& fence) {
+  if (std::find(fences_.begin(), fences_.end(), fence.fence_) == fences_.end()) fences_.push_back(fence.fence_);
+}
+
+mge_code Queue::Signal(const Fence& fence, uint64_t value, mge_error* error) {
+  Keep(fence);
+  return api_->signal(*this, fence, value, error);
+}
+
+mge_code Queue::Wait(const Fence& fence, uint64_t value, mge_error* error) {
+  Keep(fence);
+  return api_->wait(*this, fence, value, error);
 }
 
 absl::StatusOr<Fence> Fence::Create(Subject& subject) {
@@ -65,7 +94,7 @@ absl::StatusOr<Fence> Fence::Create(Subject& subject) {
   if (!raw) return Broken("creating a fence answered MGE_OK, but no fence");
   Fence fence;
   fence.api_ = api;
-  fence.fence_ = {raw, {api->fence_destroy, "destroying a fence"}};
+  fence.fence_ = {raw, Destroyer<mge_fence>{api->fence_destroy, "destroying a fence"}};
   return fence;
 }
 
@@ -89,14 +118,13 @@ absl::Status Fence::Await(uint64_t value) const {
   return Answer(code, {code, text, {}}, fmt::format("a fence that should reach {}", value));
 }
 
-absl::StatusOr<std::unique_ptr<Gated>> Gated::Enqueue(Subject& subject, mge_queue* queue,
+absl::StatusOr<std::unique_ptr<Gated>> Gated::Enqueue(Subject& subject, Queue& queue,
                                                       std::function<mge_code(mge_error*)> then) {
   MGE_ASSIGN_OR_RETURN(Fence gate, Fence::Create(subject));
   MGE_ASSIGN_OR_RETURN(Queue opener, Queue::Create(subject));
-  std::unique_ptr<Gated> gated(new Gated(subject, std::move(gate), std::move(opener)));
-  gated->enqueued_ = std::async(std::launch::async, [g = gated.get(), queue, then = std::move(then)] {
-    MGE_RETURN_IF_ERROR(
-        Call("waiting on a queue", [&](mge_error* e) { return g->subject_.plugin().queue->wait(queue, g->gate_, 1, e); }));
+  std::unique_ptr<Gated> gated(new Gated(std::move(gate), std::move(opener)));
+  gated->enqueued_ = std::async(std::launch::async, [g = gated.get(), &queue, then = std::move(then)] {
+    MGE_RETURN_IF_ERROR(Call("waiting on a queue", [&](mge_error* e) { return queue.Wait(g->gate_, 1, e); }));
     return Call("enqueuing behind a wait", then);
   });
   // A queue that does not wait in the calling thread has it all by then.
@@ -106,8 +134,7 @@ absl::StatusOr<std::unique_ptr<Gated>> Gated::Enqueue(Subject& subject, mge_queu
 
 absl::Status Gated::Open() {
   if (!enqueued_.valid()) return absl::OkStatus();
-  absl::Status opened =
-      Call("signalling a fence", [&](mge_error* e) { return subject_.plugin().queue->signal(opener_, gate_, 1, e); });
+  absl::Status opened = Call("signalling a fence", [&](mge_error* e) { return opener_.Signal(gate_, 1, e); });
   absl::Status enqueued = enqueued_.get();
   return opened.ok() ? enqueued : opened;
 }
@@ -155,20 +182,21 @@ absl::Status Transfer::Copy(void* to, const void* from, size_t bytes, bool by_ho
   return Drain(*queue_);
 }
 
-absl::Status Transfer::Drain(mge_queue* queue) {
+absl::Status Transfer::Drain(Queue& queue) {
   std::string text;
   MGE_ASSIGN_OR_RETURN(mge_code code, Settle(queue, &text));
   return Answer(code, {code, text, {}}, "what was enqueued");
 }
 
-absl::StatusOr<mge_code> Transfer::Settle(mge_queue* queue, std::string* text) {
+absl::StatusOr<mge_code> Transfer::Settle(Queue& queue, std::string* text) {
   AllocationsSucceed at_work;  // what is enqueued uses memory and a run of the caller's
   ++value_;
-  MGE_RETURN_IF_ERROR(
-      Call("signalling a fence", [&](mge_error* e) { return subject_->plugin().queue->signal(queue, *fence_, value_, e); }));
+  MGE_RETURN_IF_ERROR(Call("signalling a fence", [&](mge_error* e) { return queue.Signal(*fence_, value_, e); }));
   mge_code code = fence_->Ask(value_, kPatienceNs, text);
   if (code == MGE_DEADLINE_EXCEEDED) return NotReached(value_);
-  if (code != MGE_OK && queue == *queue_) {
+  if (code == MGE_OK) {
+    queue.HasEnded();
+  } else if (&queue == queue_.get()) {
     MGE_ASSIGN_OR_RETURN(*this, Create(*subject_));
   }
   return code;

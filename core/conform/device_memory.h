@@ -21,6 +21,9 @@ Bytes Pattern(size_t n, unsigned seed);
 // "byte 17 is 0x00, expected 0x5a", or "" if all are equal.
 std::string Difference(std::span<const unsigned char> got, std::span<const unsigned char> want);
 
+// Whether the device has memory of that class; of class DEVICE it has some.
+bool HasMemory(Subject& subject, int32_t memory_class);
+
 class Slab {
  public:
   Slab() = default;
@@ -52,15 +55,6 @@ struct Destroyer {
   }
 };
 
-class Queue {
- public:
-  static absl::StatusOr<Queue> Create(Subject& subject, int32_t kind = MGE_QUEUE_COMPUTE);
-  operator mge_queue*() const { return queue_.get(); }
-
- private:
-  std::unique_ptr<mge_queue, Destroyer<mge_queue>> queue_;
-};
-
 class Fence {
  public:
   static absl::StatusOr<Fence> Create(Subject& subject);
@@ -71,8 +65,34 @@ class Fence {
   mge_code Ask(uint64_t value, uint64_t timeout_ns, std::string* text = nullptr) const;
 
  private:
+  friend class Queue;
   const mge_queue_api* api_ = nullptr;
-  std::unique_ptr<mge_fence, Destroyer<mge_fence>> fence_;
+  std::shared_ptr<mge_fence> fence_;
+};
+
+// Destroying it waits for its work. The fences of that work it keeps by itself; memory, records and stamps are made before
+// the queue, so that they go after it.
+class Queue {
+ public:
+  static absl::StatusOr<Queue> Create(Subject& subject, int32_t kind = MGE_QUEUE_COMPUTE);
+  Queue() = default;
+  Queue(Queue&& other) noexcept { *this = std::move(other); }
+  Queue& operator=(Queue&& other) noexcept {
+    std::swap(api_, other.api_);
+    std::swap(fences_, other.fences_);
+    std::swap(queue_, other.queue_);
+    return *this;
+  }
+  operator mge_queue*() const { return queue_.get(); }
+  mge_code Signal(const Fence& fence, uint64_t value, mge_error* error);
+  mge_code Wait(const Fence& fence, uint64_t value, mge_error* error);
+  void HasEnded() { fences_.clear(); }  // all that was enqueued
+
+ private:
+  void Keep(const Fence& fence);
+  const mge_queue_api* api_ = nullptr;
+  std::vector<std::shared_ptr<mge_fence>> fences_;
+  std::unique_ptr<mge_queue, Destroyer<mge_queue>> queue_;
 };
 
 // Work behind a gate that nobody has opened yet. It is enqueued in a thread of its own: a queue may wait in the calling
@@ -80,7 +100,7 @@ class Fence {
 class Gated {
  public:
   // `then` enqueues on `queue` what comes behind the gate.
-  static absl::StatusOr<std::unique_ptr<Gated>> Enqueue(Subject& subject, mge_queue* queue,
+  static absl::StatusOr<std::unique_ptr<Gated>> Enqueue(Subject& subject, Queue& queue,
                                                         std::function<mge_code(mge_error*)> then);
   ~Gated() { (void)Open(); }
   Gated(const Gated&) = delete;
@@ -88,9 +108,7 @@ class Gated {
   absl::Status Open();  // what enqueuing answered, the first time
 
  private:
-  Gated(Subject& subject, Fence gate, Queue opener)
-      : subject_(subject), gate_(std::move(gate)), opener_(std::move(opener)) {}
-  Subject& subject_;
+  Gated(Fence gate, Queue opener) : gate_(std::move(gate)), opener_(std::move(opener)) {}
   Fence gate_;
   Queue opener_;
   std::future<absl::Status> enqueued_;
@@ -105,11 +123,11 @@ class Transfer {
   // Broken() unless the host reaches memory of the device at `host_address`, both ways; nothing is asked of NULL.
   absl::Status JudgeHostAddress(void* address, void* host_address, size_t bytes, std::string_view what);
   // Waits until everything that was enqueued on `queue` before is done. Broken() if it failed.
-  absl::Status Drain(mge_queue* queue);
+  absl::Status Drain(Queue& queue);
   // The same, but a failure is an answer, with its text. A queue of its own that has failed is replaced: it may go on
   // failing.
-  absl::StatusOr<mge_code> Settle(mge_queue* queue, std::string* text);
-  mge_queue* queue() const { return *queue_; }  // only if has_queue()
+  absl::StatusOr<mge_code> Settle(Queue& queue, std::string* text);
+  Queue& queue() const { return *queue_; }  // only if has_queue()
   bool has_queue() const { return queue_ != nullptr; }
 
  private:

@@ -253,10 +253,7 @@ std::optional<RunResult> Judge::RunChecked(const char* check, Trial& trial, int 
   absl::StatusOr<RunResult> r = trial.Run(lane, inputs, width, fill, before);
   if (std::string changed = TakeModeChange(); !changed.empty()) Found(kModes, changed);
   if (!Fine(check, r.status())) return std::nullopt;
-  if (r->code != MGE_OK) {
-    Found(check, fmt::format("the step failed: {} ({})", r->text.empty() ? "no text" : r->text, CodeName(r->code)));
-    return std::nullopt;
-  }
+  if (!Fine(check, r->Answered())) return std::nullopt;
   if (!r->outside.empty()) Found(kBounds, r->outside);
   if (!r->changed_input.empty()) Found(kInputs, r->changed_input);
   if (!r->beyond_workspace.empty()) Found(kWorkspace, r->beyond_workspace);
@@ -304,11 +301,8 @@ void Judge::CheckInPlace(const Case& c, const Candidate& candidate) {
     if (!trial) continue;
     // The input is an output as well here, so that its change is no fault.
     absl::StatusOr<RunResult> r = trial->Run(0, c.inputs[0], 2, 0xff);
-    if (!Fine(kInPlace, r.status())) continue;
-    if (r->code != MGE_OK)
-      Found(kInPlace, "the step failed: " + r->text);
-    else if (Right(kInPlace, *r, c.expected[0], candidate) && !r->outside.empty())
-      Found(kInPlace, r->outside);
+    if (!Fine(kInPlace, r.status()) || !Fine(kInPlace, r->Answered())) continue;
+    if (Right(kInPlace, *r, c.expected[0], candidate) && !r->outside.empty()) Found(kInPlace, r->outside);
   }
 }
 
@@ -388,8 +382,7 @@ void Judge::CheckCancel(const Case& c, const Candidate& candidate, Trial& trial)
   for (uint32_t width : {1, 3}) {
     absl::StatusOr<RunResult> r = trial.Run(0, c.inputs[0], width, 0xff, {}, 1);
     if (!Fine(kCancel, r.status())) return;
-    if (r->code != MGE_OK && r->code != MGE_CANCELLED)
-      return Found(kCancel, fmt::format("a cancelled run answered {}: {}", CodeName(r->code), r->text));
+    if (r->code != MGE_CANCELLED && !Fine(kCancel, r->Answered("a cancelled run"))) return;
   }
   std::optional<RunResult> next = RunChecked(kCancel, trial, 0, c.inputs[1], 1, 0xff);
   if (next) Right(kCancel, *next, c.expected[1], candidate);
@@ -407,7 +400,7 @@ void Judge::CheckCapture(const Case& c, const Candidate& candidate, Trial& trial
   std::string text;
   mge_code code = trial.Launch(0, 1, &text);
   if (!ok("ending a capture", [&](mge_error* e) { return api->capture_end(queue, &record, e); })) return;
-  if (code != MGE_OK) Found(kCapture, fmt::format("the step failed while captured: {} ({})", text, CodeName(code)));
+  Fine(kCapture, Answer(code, {code, text, {}}, "the step, while captured,"));
   absl::StatusOr<bool> untouched = trial.Untouched(0);
   if (untouched.ok() && !*untouched) Found(kCapture, "the step ran while it was captured");
   for (int set : {0, 1, 0}) {
@@ -426,9 +419,10 @@ void Judge::CheckLeaks(const Case& c, const Candidate& candidate) {
     std::unique_ptr<Trial> trial = Make(c, candidate, {});
     if (!trial) return Broken("the kernel cannot be prepared again");
     MGE_RETURN_IF_ERROR(trial->Stage(0, c.inputs[0], 0xff));
-    if (mge_code code = trial->Launch(0, 1, nullptr); code != MGE_OK)
-      return Broken(fmt::format("the step failed when it was run again ({})", CodeName(code)));
-    return trial->Drain(0);
+    std::string text;
+    mge_code code = trial->Launch(0, 1, &text);
+    MGE_RETURN_IF_ERROR(trial->Drain(0));  // what was enqueued before it failed, too
+    return Answer(code, {code, text, {}}, "the step, run again,");
   };
   int64_t blocks = 0;
   LossPlan plan = {.first = 12,
@@ -446,6 +440,7 @@ void Judge::CheckLeaks(const Case& c, const Candidate& candidate) {
   }
   if (lost->heap) Found(kLeaks, each(lost->heap, "the heap"));
   if (lost->device) Found(kLeaks, each(lost->device, "the device's memory"));
+  if (lost->mapped && !lost->device) Found(kLeaks, each(lost->mapped, "memory that it maps beside the heap"));
 }
 
 void Judge::CheckRoundTrips(const Case& c, const Candidate& candidate) {

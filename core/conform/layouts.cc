@@ -95,7 +95,7 @@ absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype
                                      {{DType::kU8, {out_bytes}, {}}}, {.raw = true}));
   MGE_ASSIGN_OR_RETURN(Tensor input, TensorOf(from_bytes, DType::kU8, {in_bytes}));
   MGE_ASSIGN_OR_RETURN(RunResult result, trial->Run(0, {input}, 1, 0xff));
-  if (result.code != MGE_OK) return Broken(fmt::format("{} failed: {}", candidate.id, result.text));
+  MGE_RETURN_IF_ERROR(result.Answered(candidate.id));
   for (const std::string& fault : {result.outside, result.changed_input, result.beyond_workspace}) {
     if (!fault.empty()) return Broken(fmt::format("{}: {}", candidate.id, fault));
   }

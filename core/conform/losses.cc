@@ -12,10 +12,17 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-// What some rounds take from the heap and the device. Stretched: it lasts some three times as long as they do.
+constexpr int64_t kPage = 4096;
+
+Losses Held(const LossPlan& plan) {
+  const ProcessCounts now = ProcessCounts::Now();
+  return {now.heap, plan.device_used(), now.mapped};
+}
+
+// What some rounds take. Stretched: it lasts some three times as long as they do.
 absl::StatusOr<Losses> SpanOf(const LossPlan& plan, int rounds, bool stretched) {
   auto begin = std::chrono::steady_clock::now();
-  Losses before = {ProcessCounts::Now().heap, plan.device_used()};
+  const Losses before = Held(plan);
   absl::Status status;
   InFreshThread([&] {
     for (int i = 0; i < rounds && status.ok(); ++i) status = plan.round();
@@ -25,11 +32,14 @@ absl::StatusOr<Losses> SpanOf(const LossPlan& plan, int rounds, bool stretched) 
     Seconds work = std::chrono::steady_clock::now() - begin;
     std::this_thread::sleep_for(std::clamp(2 * work, Seconds(0.02), Seconds(1)));
   }
-  return Losses{ProcessCounts::Now().heap - before.heap, plan.device_used() - before.device};
+  const Losses after = Held(plan);
+  return Losses{after.heap - before.heap, after.device - before.device, after.mapped - before.mapped};
 }
 
 // The least of both.
-Losses Least(const Losses& a, const Losses& b) { return {std::min(a.heap, b.heap), std::min(a.device, b.device)}; }
+Losses Least(const Losses& a, const Losses& b) {
+  return {std::min(a.heap, b.heap), std::min(a.device, b.device), std::min(a.mapped, b.mapped)};
+}
 
 }  // namespace
 
@@ -37,8 +47,9 @@ absl::StatusOr<Losses> LossesOf(const LossPlan& plan) {
   const int64_t noise = plan.rounds * int64_t{16};  // bytes of the heap
   MGE_RETURN_IF_ERROR(SpanOf(plan, plan.first, false).status());
   plan.began();
-  Losses least = {INT64_MAX, INT64_MAX}, plain, stretched;
-  auto nothing = [&] { return least.heap < noise && least.device <= 0; };
+  Losses least = {INT64_MAX, INT64_MAX, INT64_MAX}, plain, stretched;
+  auto maps = [&] { return least.mapped >= plan.rounds * kPage; };
+  auto nothing = [&] { return least.heap < noise && least.device <= 0 && !maps(); };
   for (int i = 0; i < 4 && !nothing(); ++i) {
     MGE_ASSIGN_OR_RETURN(Losses span, SpanOf(plan, plan.rounds, false));
     least = Least(least, span);
@@ -52,6 +63,7 @@ absl::StatusOr<Losses> LossesOf(const LossPlan& plan) {
   }
   Losses out;
   if (least.heap >= noise) out.heap = least.heap / plan.rounds;
+  if (!out.heap && maps()) out.mapped = least.mapped / plan.rounds;
   if (least.device > 0 && stretched.device * 2 < plain.device * 3)
     out.device = (least.device + plan.rounds - 1) / plan.rounds;
   return out;

@@ -11,6 +11,7 @@ namespace mge::conform {
 
 struct Losses {
   int64_t heap = 0, device = 0;  // bytes of every round; 0: nothing, or not every time
+  int64_t mapped = 0;            // the same of the process, where the heap loses nothing
 };
 
 struct LossPlan {

@@ -2,8 +2,10 @@
 #include "core/conform/process.h"
 
 #include <malloc.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 
 #include "fmt/format.h"
@@ -20,12 +22,23 @@ int64_t EntriesOf(const char* folder) {
   return n;
 }
 
+int64_t MappedBytes() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return 0;
+#else
+  int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * sysconf(_SC_PAGESIZE);
+#endif
+}
+
 }  // namespace
 
 ProcessCounts ProcessCounts::Now() {
   struct mallinfo2 heap = mallinfo2();
   // Large blocks are mapped each on its own, and counted apart.
-  return {EntriesOf("/proc/self/task"), EntriesOf("/proc/self/fd"), static_cast<int64_t>(heap.uordblks + heap.hblkhd)};
+  return {EntriesOf("/proc/self/task"), EntriesOf("/proc/self/fd"), static_cast<int64_t>(heap.uordblks + heap.hblkhd),
+          MappedBytes()};
 }
 
 std::string ProcessCounts::MoreThan(const ProcessCounts& before) const {

@@ -11,10 +11,11 @@ namespace mge::conform {
 
 struct ProcessCounts {
   int64_t threads = 0, files = 0;
-  int64_t heap = 0;  // bytes
+  int64_t heap = 0;    // bytes
+  int64_t mapped = 0;  // bytes of the address space; 0 with a sanitizer, which keeps what is freed
 
   static ProcessCounts Now();
-  // "2 more threads, 1 more open file", or ""; the heap is not looked at.
+  // "2 more threads, 1 more open file", or ""; memory is not looked at.
   std::string MoreThan(const ProcessCounts& before) const;
 };
 

@@ -38,7 +38,7 @@ absl::Status JudgeQueueOrder(Bench& bench, Trial& trial, const std::vector<Tenso
   std::this_thread::sleep_for(kShort);
   MGE_RETURN_IF_ERROR(gated->Open());
   MGE_RETURN_IF_ERROR(trial.Drain(kLane));
-  if (launched != MGE_OK) return Broken(fmt::format("behind a wait the step failed: {} ({})", text, CodeName(launched)));
+  MGE_RETURN_IF_ERROR(Answer(launched, {launched, text, {}}, "behind a wait, the step"));
   MGE_ASSIGN_OR_RETURN(RunResult r, trial.Collect(kLane));
   std::string wrong = what_is_wrong(r);
   if (wrong.empty()) return absl::OkStatus();

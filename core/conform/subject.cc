@@ -10,6 +10,7 @@
 #include "core/base/file.h"
 #include "core/env/setting_text.h"
 #include "core/plugin/guard.h"
+#include "core/plugin/tables.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
@@ -55,7 +56,7 @@ KitHost::KitHost(std::vector<std::string> settings) : inner_("under test", {}) {
     return Inner(self).extension(Inner(self).self, name, version);
   };
   table_.allocate = [](void* self, uint64_t bytes, uint64_t alignment) -> void* {
-    if (++Of(self).requests_ == Of(self).fail_at_) return nullptr;
+    if (!AllocationsSucceed::Here() && ++Of(self).requests_ == Of(self).fail_at_) return nullptr;
     return Inner(self).allocate(Inner(self).self, bytes, alignment);
   };
   table_.release = [](void* self, void* memory) { Inner(self).release(Inner(self).self, memory); };
@@ -113,7 +114,8 @@ absl::Status Subject::Start() {
   MGE_RETURN_IF_ERROR(Answer(code, error, "start"));
   started_ = true;
   At("listing devices");
-  MGE_ASSIGN_OR_RETURN(devices_, ListDevices(*plugin_, nullptr));
+  MGE_ASSIGN_OR_RETURN(DeviceList list, ListDevices(*plugin_));
+  devices_ = std::move(list.devices);
   unusable_.clear();
   for (const DeviceDescription& d : devices_) {
     if (d.score == 0) unusable_ += fmt::format("{}device {}: {}", unusable_.empty() ? "" : "; ", d.index, d.reason);
@@ -200,42 +202,41 @@ absl::StatusOr<std::string> PlainSetting(const mge_setting& setting, std::string
   return PlainText(row, value);
 }
 
-absl::StatusOr<std::vector<DeviceDescription>> ListDevices(const mge_plugin& plugin,
-                                                           const std::vector<std::string>* classes) {
-  struct Collector {
-    std::vector<DeviceDescription> devices;
-    std::string bad;
-  } collector;
-  mge_device_sink sink = {sizeof(sink), 0, &collector, [](void* self, const mge_device_info* info) {
+absl::StatusOr<DeviceList> ListDevices(const mge_plugin& plugin, const std::vector<std::string>* classes) {
+  DeviceList list;
+  mge_device_sink sink = {sizeof(sink), 0, &list, [](void* self, const mge_device_info* info) {
                             Within within(Side::kKit);
-                            auto& c = *static_cast<Collector*>(self);
+                            auto& to = *static_cast<DeviceList*>(self);
                             if (!info || info->struct_size < sizeof(mge_device_info)) {
-                              c.bad = "a device is described by a struct that is NULL or too short (struct_size)";
+                              to.fault = "a device is described by a struct that is NULL or too short (struct_size)";
                               return;
                             }
-                            c.devices.push_back({info->index, CopyText(info->class_name), CopyText(info->name),
-                                                 CopyText(info->fingerprint), CopyText(info->device_class),
-                                                 CopyText(info->reason), info->score, info->flags, info->memory_total});
+                            const std::string wild = WhyDeviceTextIsBad(*info);
+                            if (to.fault.empty()) to.fault = wild;
+                            auto text = [&](const mge_text& t) { return wild.empty() ? CopyText(t) : std::string(); };
+                            to.devices.push_back({info->index, text(info->class_name), text(info->name),
+                                                  text(info->fingerprint), text(info->device_class), text(info->reason),
+                                                  info->score, info->flags, info->memory_total});
                           }};
   MGE_RETURN_IF_ERROR(Call("listing devices", [&](mge_error* e) { return plugin.device->enumerate(&sink, e); }));
-  if (!collector.bad.empty()) return Broken(collector.bad);
-  for (size_t i = 0; i < collector.devices.size(); ++i) {
-    const DeviceDescription& d = collector.devices[i];
-    auto bad = [&](std::string_view what) { return Broken(fmt::format("device {}: {}", d.index, what)); };
-    for (size_t k = 0; k < i; ++k) {
-      if (collector.devices[k].index == d.index) return bad("another device has the same index");
-    }
-    if (d.flags & ~MGE_DEVICE_KNOWN_BITS) return bad("unknown flags");
-    if (d.score > 100) return bad("its score is above 100");
-    if (d.score == 0 && d.reason.empty()) return bad("it cannot be used, and gives no reason");
-    if (d.class_name.empty() || d.name.empty() || d.fingerprint.empty() || d.device_class.empty()) {
-      return bad("class, name, fingerprint or device class is empty");
-    }
-    if (classes && std::find(classes->begin(), classes->end(), d.class_name) == classes->end()) {
-      return bad(fmt::format("its class '{}' is not in the identity note", d.class_name));
-    }
+  for (size_t i = 0; i < list.devices.size() && list.fault.empty(); ++i) {
+    const DeviceDescription& d = list.devices[i];
+    auto bad = [&](std::string_view what) { list.fault = fmt::format("device {}: {}", d.index, what); };
+    auto same_index = [&](const DeviceDescription& other) { return other.index == d.index; };
+    if (std::any_of(list.devices.begin(), list.devices.begin() + static_cast<ptrdiff_t>(i), same_index))
+      bad("another device has the same index");
+    else if (d.flags & ~MGE_DEVICE_KNOWN_BITS)
+      bad("unknown flags");
+    else if (d.score > 100)
+      bad("its score is above 100");
+    else if (d.score == 0 && d.reason.empty())
+      bad("it cannot be used, and gives no reason");
+    else if (d.class_name.empty() || d.name.empty() || d.fingerprint.empty() || d.device_class.empty())
+      bad("class, name, fingerprint or device class is empty");
+    else if (classes && std::find(classes->begin(), classes->end(), d.class_name) == classes->end())
+      bad(fmt::format("its class '{}' is not in the identity note", d.class_name));
   }
-  return std::move(collector.devices);
+  return list;
 }
 
 }  // namespace mge::conform

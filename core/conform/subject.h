@@ -122,8 +122,11 @@ absl::Status MustRefuse(std::string_view what, F&& f) {
 // A value as the host hands it to the backend: truth as 1 or 0, sizes in bytes. An error's message follows on "NAME = TEXT".
 absl::StatusOr<std::string> PlainSetting(const mge_setting& setting, std::string_view text);
 
-// Asks for every device, unusable ones too. Broken() if a description breaks the rules.
-absl::StatusOr<std::vector<DeviceDescription>> ListDevices(const mge_plugin& plugin,
-                                                           const std::vector<std::string>* classes);
+struct DeviceList {
+  std::vector<DeviceDescription> devices;  // unusable ones too; without texts where one of them cannot be read
+  std::string fault;                       // how a description breaks the rules; "" if none does
+};
+// `classes`: those of the identity note, for a fault.
+absl::StatusOr<DeviceList> ListDevices(const mge_plugin& plugin, const std::vector<std::string>* classes = nullptr);
 
 }  // namespace mge::conform

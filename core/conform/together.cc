@@ -74,9 +74,10 @@ class Together {
   absl::StatusOr<bool> RunOnce(int lane, uint32_t width) {
     MGE_RETURN_IF_ERROR(trial_.ResetOutputs(lane));
     const uint64_t mine = ++begun_;
-    mge_code code = trial_.Launch(lane, width, nullptr);
+    std::string text;
+    mge_code code = trial_.Launch(lane, width, &text);
     MGE_RETURN_IF_ERROR(trial_.Drain(lane));
-    if (code != MGE_OK) return Broken(fmt::format("beside other runs, the step failed ({})", CodeName(code)));
+    MGE_RETURN_IF_ERROR(Answer(code, {code, text, {}}, "beside other runs, the step"));
     if (begun_ != mine) ++met_;
     MGE_ASSIGN_OR_RETURN(Bytes outputs, trial_.Outputs(lane));
     return outputs == alone_[lane];

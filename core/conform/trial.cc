@@ -390,7 +390,7 @@ mge_code Trial::Launch(int index, uint32_t width, std::string* text, int32_t can
   lane.run.width = width;
   lane.run.bases = lane.bases;
   lane.run.states = &lane.state;
-  lane.run.queue = bench_.transfers[index].has_queue() ? bench_.transfers[index].queue() : nullptr;
+  if (bench_.transfers[index].has_queue()) lane.run.queue = bench_.transfers[index].queue();
   lane.run.cancel = &lane.cancel;
   lane.run.host = bench_.subject.host().table();
   lane.run.error = &lane.error;

@@ -58,9 +58,9 @@ struct Bench {
   unsigned char* lane(int i) { return slab.address() + static_cast<uint64_t>(i) * lane_bytes; }
   absl::StatusOr<Bench*> Aside();  // another one, for what is done between the steps of a trial on this one
   Subject& subject;
-  std::array<Transfer, kLanes> transfers = {};
   Slab slab = {};
   uint64_t lane_bytes = 0;
+  std::array<Transfer, kLanes> transfers = {};  // their work, which uses the slab, ends before it
   std::unique_ptr<Bench> aside = nullptr;
 };
 
@@ -74,6 +74,7 @@ struct Operand {
 struct RunResult {
   mge_code code = MGE_OK;  // of the step, or of the fence behind what it enqueued
   std::string text;
+  absl::Status Answered(std::string_view step = "the step") const { return Answer(code, {code, text, {}}, step); }
   std::vector<Tensor> outputs;  // plain
   std::string changed_input;    // "input 1: byte ..."
   std::string outside;          // bytes between the operands that were overwritten

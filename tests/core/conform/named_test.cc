@@ -84,6 +84,41 @@ TEST(Named, StampsThatDoNotWaitForTheirQueue) { IsNamed("stamps_at_once", "profi
 
 TEST(Named, AQueueThatForgetsItsFailure) { IsNamed("failure_forgotten", "fence.failure", "fence.failure"); }
 
+TEST(Named, APoolThatGivesBackASlabInUseBehindAnotherOne) { IsNamed("trims_behind", "pool.trim", "pool.trim"); }
+
+TEST(Named, SlabsThatAPoolReleasesTwiceWhateverFollowsFromIt) {
+  absl::StatusOr<Report> report = Judge(MGE_BINARY_DIR "/tests/mutants/releases_twice.so", {.quick = true, .only = {"pool."}});
+  ASSERT_TRUE(report.ok()) << report.status();
+  for (const char* check : {"pool.trim", "pool.budget", "pool.failures", "pool.policy", "pool.destroy"}) {
+    const CheckResult& c = Named(*report, check);
+    ASSERT_EQ(c.findings.size(), 1u) << check;
+    EXPECT_EQ(c.findings[0].what, "the pool releases a slab that it does not have, or has released before") << check;
+  }
+}
+
+TEST(Named, PinnedMemoryThatStaysMapped) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  IsNamed("pinned_leak", "life.leaks", "life.leaks");
+#endif
+}
+
+TEST(Named, TextsOfDevicesThatCannotBeReadAndTheRestIsJudged) {
+  absl::StatusOr<Report> report =
+      Judge(MGE_BINARY_DIR "/tests/mutants/name_without_end.so", {.quick = true, .only = {"device.", "life.start"}});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(Findings(*report),
+            "device.enumerate: : the name of its device 0 is missing or longer than 4096 bytes\n");
+}
+
+TEST(Named, StepsThatFailWithoutAText) {
+  absl::StatusOr<Report> report =
+      Judge(MGE_BINARY_DIR "/tests/mutants/fails_without_text.so", {.quick = true, .only = {"Relu"}});
+  ASSERT_TRUE(report.ok()) << report.status();
+  const CheckResult& c = Named(*report, "kernel.in_place");
+  ASSERT_FALSE(c.findings.empty());
+  EXPECT_EQ(c.findings[0].what, "the step failed: no text (MGE_INTERNAL)");
+}
+
 TEST(Named, StartsThatChangeWhatIsTheHosts) {
   for (const char* mutant :
        {"handles_signals", "sets_locale", "changes_folder", "sets_variable", "lowers_limit", "sets_umask"})

@@ -104,6 +104,18 @@ mge_code EnumerateAll(mge_device* device, const mge_problem* problem, const mge_
   return mge::internal::Tables<Backend>::kKernel.enumerate(device, problem, &none, sink, error);
 }
 
+mge_code ListWithoutEnd(const mge_device_sink* sink, mge_error* error) noexcept {
+  mge_device_sink between = *sink;
+  between.self = const_cast<mge_device_sink*>(sink);
+  between.device = [](void* self, const mge_device_info* info) {
+    mge_device_info wild = *info;
+    wild.name.size = uint64_t{1} << 40;
+    auto* to = static_cast<const mge_device_sink*>(self);
+    to->device(to->self, &wild);
+  };
+  return mge::internal::Tables<Backend>::kDevice.enumerate(&between, error);
+}
+
 mge_code OpenOrAbort(uint32_t index, mge_device** out, mge_error* error) noexcept {
   if (index > 1) std::abort();
   return mge::internal::Tables<Backend>::kDevice.open(index, out, error);
@@ -199,6 +211,7 @@ const mge_plugin& Plugin() {
       kernel = mge::KernelTable<mge::Kernels<kRelu, kAdd, kMatMul, kReduceSum, kReorder, kMisspelt>::Rows>::Api("1");
     if (Is("constraints_ignored")) kernel.enumerate = EnumerateAll;
     if (Is("crashes_on_bad_index")) device.open = OpenOrAbort;
+    if (Is("name_without_end")) device.enumerate = ListWithoutEnd;
     if (Is("accepts_unknown")) memory.slab_acquire = AcquireAnything;
     if (Is("assigns_whole")) device.link = LinkWhole;
     if (Is("throws_without_memory") || Is("null_without_memory") || Is("loses_without_memory"))

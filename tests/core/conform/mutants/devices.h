@@ -2,6 +2,8 @@
 // Devices, queues that are threads, fences, host memory.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -79,14 +81,59 @@ struct Counter {
   uint64_t due = 0;  // the most that a queue has still to signal, or has signalled
   mge_code code = MGE_OK;
   std::string text;
+  bool gone = false;  // the fence was destroyed
+  bool over(uint64_t wanted) const { return value >= wanted || code != MGE_OK; }
+};
+
+// "works_later": the work of a queue comes late, above all what nobody waits for any more, and what it uses must be there.
+class Use {
+ public:
+  Use(const void* begin, uint64_t bytes) : begin_(static_cast<const char*>(begin)), bytes_(bytes) {
+    std::lock_guard lock(mutex);
+    all.push_back(this);
+  }
+  ~Use() {
+    std::lock_guard lock(mutex);
+    all.remove(this);
+  }
+  static std::shared_ptr<Use> Of(const void* begin, uint64_t bytes) {
+    return Is("works_later") ? std::make_shared<Use>(begin, bytes) : nullptr;
+  }
+  static void Released(const void* memory, uint64_t bytes) {
+    auto* begin = static_cast<const char*>(memory);
+    std::lock_guard lock(mutex);
+    for (const Use* use : all) {
+      if (use->begin_ < begin + bytes && begin < use->begin_ + use->bytes_) std::abort();
+    }
+  }
+  // `most`: ms, where the fence is reached, or has failed, already.
+  static void ComesLate(Counter& counter, uint64_t value, int most) {
+    if (!Is("works_later")) return;
+    std::unique_lock lock(counter.mutex);
+    const auto late = std::chrono::milliseconds(counter.over(value) ? most : 1);
+    lock.unlock();
+    std::this_thread::sleep_for(late);
+    lock.lock();
+    if (counter.gone) std::abort();
+  }
+
+ private:
+  static inline std::mutex mutex;
+  static inline std::list<const Use*> all;
+  const char* begin_;
+  uint64_t bytes_;
 };
 
 class Fence {
  public:
   explicit Fence(Device&) {}
+  ~Fence() {
+    std::lock_guard lock(counter->mutex);
+    counter->gone = true;
+  }
   Result HostWait(uint64_t value, uint64_t timeout_ns) {
     std::unique_lock lock(counter->mutex);
-    auto over = [&] { return counter->value >= value || counter->code != MGE_OK; };
+    auto over = [&] { return counter->over(value); };
     if (Is("ignores_timeout")) counter->changed.wait(lock, over);
     auto limit = std::chrono::nanoseconds(std::min<uint64_t>(timeout_ns, UINT64_C(3600'000'000'000)));
     if (!counter->changed.wait_for(lock, limit, over)) return {MGE_DEADLINE_EXCEEDED, "the fence was not reached in time"};
@@ -152,7 +199,7 @@ class Queue {
       });
     }
     bool slow = Is("fence_ahead");
-    return Enqueue([=] {
+    return Enqueue([=, read = Use::Of(from, bytes), written = Use::Of(to, bytes)] {
       if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(3));
       std::memmove(to, from, bytes);
       return Result();
@@ -161,6 +208,7 @@ class Queue {
   Result CopyPeer(Device&, void* to, Device&, const void* from, uint64_t bytes) { return Copy(to, from, bytes); }
   Result Signal(Fence& fence, uint64_t value) {
     auto signal = [this, value, counter = fence.counter] {
+      Use::ComesLate(*counter, value, 20);
       for (std::thread& t : late_) t.join();
       late_.clear();
       std::lock_guard lock(counter->mutex);
@@ -174,6 +222,11 @@ class Queue {
       counter->changed.notify_all();
     };
     if (Is("fence_ahead")) return signal(), Result();
+    if (Is("works_later")) {
+      void* note = mge::Host()->allocate(mge::Host()->self, 64, 64);
+      if (!note) return {MGE_RESOURCE_EXHAUSTED, "the host has no memory"};
+      mge::Host()->release(mge::Host()->self, note);
+    }
     std::lock_guard lock(mutex_);
     Push(signal);
     std::lock_guard fence_lock(fence.counter->mutex);
@@ -184,9 +237,10 @@ class Queue {
     if (Is("ignores_wait")) return {};
     std::lock_guard lock(mutex_);
     Push([this, value, counter = fence.counter] {
+      Use::ComesLate(*counter, value, waits_ = std::min(waits_ + 1, 20));
       std::unique_lock lock(counter->mutex);
       auto hopeless = [&] { return stopping_ && (counter->due < value || Is("cancels_waits")); };
-      while (counter->value < value && counter->code == MGE_OK && !hopeless())
+      while (!counter->over(value) && !hopeless())
         counter->changed.wait_for(lock, std::chrono::milliseconds(2));
       if (counter->value >= value || !failure_.ok()) return;
       failure_ = counter->code != MGE_OK ? Result(counter->code, counter->text) : Result(MGE_CANCELLED, "the queue ends");
@@ -249,6 +303,7 @@ class Queue {
   std::deque<std::function<void()>> items_;
   std::unique_ptr<Record> capture_;
   Result fail_next_, failure_;  // failure_: of the thread
+  int waits_ = 0;                // of the thread
   std::vector<std::thread> late_;
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
@@ -273,6 +328,11 @@ struct Memory {
   static Result Acquire(Device& device, int32_t memory_class, uint64_t bytes, mge_slab* out) {
     if (Result r = device.Health(); !r.ok()) return r;
     if (bytes > uint64_t{1} << 40) return {MGE_RESOURCE_EXHAUSTED, "no machine has as much memory"};
+    if (Is("pinned_leak") && memory_class == MGE_MEMORY_PINNED) {
+      void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      *out = mge::MakeSlab(memory_class, bytes, pages, pages, new std::list<Held>(1));
+      return {};
+    }
     auto held = std::make_unique<std::list<Held>>(1);
     char* base = held->front().Take(bytes);
     if (!base) return {MGE_RESOURCE_EXHAUSTED, "the system gives no more memory"};
@@ -282,7 +342,10 @@ struct Memory {
     Sweep();
     return {};
   }
-  static void Release(Device&, const mge_slab& slab) { delete static_cast<std::list<Held>*>(slab.handle); }
+  static void Release(Device&, const mge_slab& slab) {
+    Use::Released(slab.address, slab.bytes);
+    delete static_cast<std::list<Held>*>(slab.handle);
+  }
   static mge::MemoryAmount Info(Device&) {
     constexpr uint64_t kTotal = uint64_t{8} << 30;
     return {kTotal - std::min<uint64_t>(in_use, kTotal), kTotal};
@@ -308,7 +371,9 @@ struct Memory {
     std::lock_guard lock(waiting_mutex);
     waiting.remove_if([](const Held& held) {
       std::lock_guard lock(held.counter->mutex);
-      return held.counter->value >= held.value || held.counter->code != MGE_OK;
+      const bool over = held.counter->over(held.value);
+      if (!over && held.counter->gone && Is("works_later")) std::abort();
+      return over;
     });
   }
 

@@ -27,6 +27,13 @@ inline bool Cancelled(const mge_run* run) {
 inline Result Launch(const mge_run* run, Work work) {
   if (!run->queue) return work();
   auto& queue = mge::QueueOf<Queue>(run);
+  if (Is("works_later")) {
+    return queue.Enqueue([run, begun = *run, operands = Use::Of(run->bases[0], 1), work = std::move(work)] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (run->bases != begun.bases || run->cancel != begun.cancel || run->error != begun.error) std::abort();
+      return *run->cancel ? Result(MGE_CANCELLED, "the run was cancelled") : work();
+    });
+  }
   if (Is("cancels_by_fence")) {
     const int32_t* cancel = queue.Capturing() ? nullptr : run->cancel;  // a replay is no part of this run
     return queue.Enqueue([cancel, work = std::move(work)] {
@@ -89,6 +96,7 @@ struct Relu {
     if (splits && Is("fails_when_split") && *run->cancel) return {MGE_INTERNAL, "a part of the work was not done"};
     auto *from = mge::At<float>(run, x), *to = mge::At<float>(run, y);
     if (Is("needs_alignment") && reinterpret_cast<uintptr_t>(from) % 16) from += 1;
+    if (Is("fails_without_text") && from == to) return {MGE_INTERNAL, ""};
     if (Is("leaves_rounding")) std::fesetround(FE_UPWARD);
     if (Is("leaves_flushing")) _mm_setcsr(_mm_getcsr() | 0x8040);
     return mutant::Launch(run, [n = count, from, to] {

@@ -122,13 +122,17 @@ class Pool {
     stats_.committed -= b.size;
     ++stats_.slab_releases;
     Is("outside_of_budget") ? std::free(b.slab.address) : slabs_.Release(b.slab);
+    if (Is("releases_twice")) slabs_.Release(b.slab);
   }
   void TrimFree(uint64_t retain) {
+    bool freed = false;  // the block before
     for (auto b = blocks_.begin(); b != blocks_.end();) {
-      if (!b->Ready() || stats_.committed <= retain)
-        ++b;
-      else
+      const bool unused = b->Ready() || (freed && Is("trims_behind"));
+      freed = unused && stats_.committed > retain;
+      if (freed)
         Free(*b), b = blocks_.erase(b);
+      else
+        ++b;
     }
   }
   mge::SlabSource slabs_;
