@@ -12,6 +12,7 @@
 
 #include "core/cli/child.h"
 #include "core/cli/common.h"
+#include "core/cli/unexpected.h"
 #include "core/cli/zoo/model_writer.h"
 #include "fmt/format.h"
 
@@ -204,6 +205,7 @@ int ProbeBackend(const Globals& globals, const std::string& file) {
   rlimit none = {0, 0};
   setrlimit(RLIMIT_CORE, &none);
   signal(SIGPIPE, SIG_IGN);
+  LeaveFaults();
 
   Teller teller;
   teller.Tell({{"stage", "starting"}});

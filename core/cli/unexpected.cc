@@ -40,8 +40,10 @@ void SayWhereToLook(int) {
   if (write(STDERR_FILENO, kText, sizeof(kText) - 1) < 0) return;  // nobody reads it
 }
 
+constexpr int kFaults[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV};
+
 void WatchFaults() {
-  for (int signal : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV}) {
+  for (int signal : kFaults) {
     struct sigaction present = {}, ours = {};
     if (sigaction(signal, nullptr, &present) != 0 || present.sa_handler != SIG_DFL) continue;  // a sanitizer's
     ours.sa_handler = SayWhereToLook;
@@ -51,6 +53,13 @@ void WatchFaults() {
 }
 
 }  // namespace
+
+void LeaveFaults() {
+  for (int number : kFaults) {
+    struct sigaction present = {};
+    if (sigaction(number, nullptr, &present) == 0 && present.sa_handler == SayWhereToLook) signal(number, SIG_DFL);
+  }
+}
 
 int RunGuarded(int (*body)(int argc, char** argv), int argc, char** argv) {
   std::set_terminate(Terminate);

@@ -7,4 +7,7 @@ namespace mge::cli {
 // Calls body(argc, argv), and ends the process as documented whatever is thrown in it, even where nothing may be.
 int RunGuarded(int (*body)(int argc, char** argv), int argc, char** argv);
 
+// From now on a fault ends the process without a word: whoever started it says what there is to say.
+void LeaveFaults();
+
 }  // namespace mge::cli
