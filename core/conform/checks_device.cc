@@ -88,7 +88,8 @@ absl::Status CheckEnumerate(Subject& s) {
   auto alike = [](const DeviceDescription& a, const DeviceDescription& b) {
     return a.index == b.index && a.fingerprint == b.fingerprint && a.score == b.score;
   };
-  if (!std::ranges::equal(first.devices, second.devices, alike)) return Broken("other devices are listed when it is asked again");
+  if (!std::ranges::equal(first.devices, second.devices, alike))
+    return Broken("other devices are listed when it is asked again");
   return absl::OkStatus();
 }
 

@@ -87,7 +87,8 @@ TEST(Named, AQueueThatForgetsItsFailure) { IsNamed("failure_forgotten", "fence.f
 TEST(Named, APoolThatGivesBackASlabInUseBehindAnotherOne) { IsNamed("trims_behind", "pool.trim", "pool.trim"); }
 
 TEST(Named, SlabsThatAPoolReleasesTwiceWhateverFollowsFromIt) {
-  absl::StatusOr<Report> report = Judge(MGE_BINARY_DIR "/tests/mutants/releases_twice.so", {.quick = true, .only = {"pool."}});
+  absl::StatusOr<Report> report =
+      Judge(MGE_BINARY_DIR "/tests/mutants/releases_twice.so", {.quick = true, .only = {"pool."}});
   ASSERT_TRUE(report.ok()) << report.status();
   for (const char* check : {"pool.trim", "pool.budget", "pool.failures", "pool.policy", "pool.destroy"}) {
     const CheckResult& c = Named(*report, check);
