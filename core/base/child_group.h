@@ -26,7 +26,7 @@ class ChildGroup {
 
  private:
   const pid_t leader_;
-  int place_;
+  const int place_;
   std::optional<int> status_;
 };
 

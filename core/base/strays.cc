@@ -23,6 +23,7 @@ std::vector<pid_t> ChildProcesses() {
 
 Strays::Strays() {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
+  signal(SIGCHLD, SIG_DFL);  // where who has started this process ignores it, nobody can be waited for
   for (pid_t child : ChildProcesses()) known_.insert(child);
 }
 
@@ -32,8 +33,8 @@ void Strays::End() const {
     found = false;
     for (pid_t stray : ChildProcesses()) {
       if (known_.contains(stray)) continue;
-      kill(stray, SIGKILL);
-      found |= waitpid(stray, nullptr, 0) == stray;
+      const bool ends = kill(stray, SIGKILL) == 0;  // one that has other rights by now does not
+      found |= waitpid(stray, nullptr, ends ? 0 : WNOHANG) == stray;
     }
   }
 }

@@ -12,8 +12,8 @@ namespace mge {
 // The child processes of this process, those that have ended and were not waited for among them.
 std::vector<pid_t> ChildProcesses();
 
-// From its making on, what a child of this process leaves behind becomes a child of this process, too. Such a child is a
-// stray, unless it was there before or is named here.
+// From its making on, what a child of this process leaves behind becomes a child of this process, too, and all of them can be
+// waited for. Such a child is a stray, unless it was there before or is named here.
 class Strays {
  public:
   Strays();

@@ -86,7 +86,7 @@ void Probe(const Globals& globals, const Options& o, Json& row) {
     if (heard.foreign.empty()) heard.foreign = line.substr(0, kMostShown);
     return false;
   });
-  const bool unheard = end.exit_code == kUnheard;
+  const bool unheard = end.signal == UnheardSignal();
   if (unheard) heard.closed_at = heard.stage;
   const std::string& stage = heard.stage;
   const std::string trespass = Trespass(heard);

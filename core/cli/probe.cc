@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cli/probe.h"
 
+#include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -46,6 +47,16 @@ constexpr size_t kGuard = 16;  // elements before and after an output
 constexpr float kGuardValue = 12345;
 constexpr int kUnsupported = 4;  // the kind of an error: no kernel is as the settings want it, nor may the host do it
 
+// Nobody hears a word any more: the end itself says so.
+[[noreturn]] void EndUnheard() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_UNBLOCK, &all, nullptr);
+  signal(UnheardSignal(), SIG_DFL);
+  raise(UnheardSignal());
+  _exit(1);
+}
+
 class Teller {
  public:
   void Tell(const Json& json) {
@@ -58,7 +69,7 @@ class Teller {
 
  private:
   void Send(const Json& json) const {
-    if (!reporter_.Tell(json.dump(-1, ' ', false, Json::error_handler_t::replace))) _exit(kUnheard);
+    if (!reporter_.Tell(json.dump(-1, ' ', false, Json::error_handler_t::replace))) EndUnheard();
   }
   Reporter reporter_;
   bool closed_ = false;
@@ -236,13 +247,13 @@ int ProbeBackend(const Globals& globals, const std::string& file) {
       std::string name = device["name"].get<std::string>();
       if (device["state"] != "loadable") {
         teller.Tell({{"device",
-               {{"name", name},
-                {"class", device["class"]},
-                {"state", "found"},
-                {"troubled", device["usable"]},
-                {"operator", ""},
-                {"reason", device["reason"]},
-                {"fix", ""}}}});
+                      {{"name", name},
+                       {"class", device["class"]},
+                       {"state", "found"},
+                       {"troubled", device["usable"]},
+                       {"operator", ""},
+                       {"reason", device["reason"]},
+                       {"fix", ""}}}});
         continue;
       }
       teller.Tell({{"stage", fmt::format("running an operator on {}", name)}});

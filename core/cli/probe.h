@@ -2,6 +2,7 @@
 // What `mge doctor` runs in a child process for one file: starts the backend and runs one operator on each of its devices.
 #pragma once
 
+#include <csignal>
 #include <string>
 
 #include "core/cli/command.h"
@@ -14,8 +15,8 @@ namespace mge::cli {
 //   {"on_demand": "virtual.devices=1"}  what was set so that there is a device
 //   {"device": {"name", "class", "state", "troubled", "operator", "reason", "fix"}}
 //   {"closed": true}               kReportFd was closed, and another way was left
-// The exit code is 0 whatever was found, or kUnheard where no way was left.
-inline constexpr int kUnheard = 91;
+// The exit code is 0 whatever was found. Where no way was left, UnheardSignal() ends the process.
+inline int UnheardSignal() { return SIGRTMAX; }
 int ProbeBackend(const Globals& globals, const std::string& file);
 
 }  // namespace mge::cli

@@ -155,7 +155,7 @@ absl::Status JudgeGroup(Subject& s, Bench& bench, const Case& c, double failure_
                                                                      OutputsOf(c), {}, [&] { fresh.SpoilConstants(); }));
     for (int set : {0, 1}) {
       MGE_ASSIGN_OR_RETURN(RunResult r, trial->Run(set, c.inputs[set], 2, set ? 0x5a : 0xff));
-      if (r.code != MGE_OK) return Broken(fmt::format("{} failed: {}", candidate.id, r.text));
+      MGE_RETURN_IF_ERROR(r.Answered(candidate.id));
       for (const std::string& fault : {r.outside, r.changed_input, r.beyond_workspace}) {
         if (!fault.empty()) return Broken(fmt::format("{}: {}", candidate.id, fault));
       }

@@ -106,7 +106,8 @@ struct Collector {
       absl::Status sized = LayoutBytes(layout, ElementBytes(static_cast<DType>(v.dtype)), dims).status();
       if (!sized.ok()) return Drop(o.id, fmt::format("operand {}: {}", i, ErrorTitle(sized)));
       if (i < inputs && !CanBeGiven(v, layout)) {
-        return Drop(o.id, fmt::format("it wants input {}, the constant '{}', in the layout {}; constants are always given plain",
+        return Drop(o.id, fmt::format("it wants input {}, the constant '{}', in the layout {}; constants are always given "
+                                      "plain",
                                       i, TextOf(v.name), LayoutText(layout)));
       }
       if (layout.kind != MGE_LAYOUT_OPAQUE) continue;

@@ -232,10 +232,12 @@ absl::Status ChooseKernels(Planning& p) {
     selectors.emplace_back(g, std::move(selector));
   }
   WarnIfUnused(tools, selectors);
+  ReorderCosts reorders(*p.context);
   auto reorder_us = [&](Device& device, const TensorType& type, const mge_layout& from, const mge_layout& to) {
-    return ReorderCostUs(*p.context, device, type, from, to);
+    return p.CheckStop().ok() ? reorders.Us(device, type, from, to) : 0;
   };
   p.choices = ChooseLayouts(p.graph, p.cover.groups, order, cost, reorder_us);
+  MGE_RETURN_IF_ERROR(p.CheckStop());
   for (const auto& [g, selector] : selectors) {
     selector.Note(p.choices[g].candidate);
     if (!p.cover.groups[g].reason.empty()) p.choices[g].reason = p.cover.groups[g].reason;

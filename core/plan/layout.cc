@@ -5,6 +5,7 @@
 #include <iterator>
 #include <limits>
 #include <numeric>
+#include <set>
 
 #include "fmt/format.h"
 
@@ -42,9 +43,11 @@ class Chooser {
     for (int g : all) Improve(g, false);
     Sweep(all);
     bool moved = false;
-    for (const mge_layout& layout : Targets()) {
-      for (const std::vector<int>& region : RegionsOf(layout)) moved |= MoveTogether(region, layout);
-    }
+    auto move = [&](const Target& target) {
+      for (const std::vector<int>& region : RegionsOf(target)) moved |= MoveTogether(region, target);
+    };
+    for (const Target& target : Targets()) move(target);
+    move(Plain());
     if (moved) Sweep(all);
     return std::move(choices_);
   }
@@ -53,6 +56,12 @@ class Chooser {
   struct Use {
     int group;
     int operand;
+  };
+  // A layout that groups may take together.
+  struct Target {
+    mge_layout layout;
+    const Backend* backend;  // whose it is, where it is opaque
+    std::vector<int> seeds;  // groups that insist on it, or for plain on another
   };
   struct KnownReorder {
     mge_layout from, to;
@@ -65,8 +74,9 @@ class Chooser {
   // Of value v as it is made, for a reader on that device (null: the caller).
   double ReorderCost(ValueId v, const mge_layout& from, const mge_layout& to, Device* reader) const {
     Device* maker = producer_[v] < 0 ? nullptr : groups_[producer_[v]].device;
-    // Opaque layouts mean something to one backend only.
-    if (from.kind == MGE_LAYOUT_OPAQUE && !IsPlain(to) && maker && reader && &maker->backend() != &reader->backend()) {
+    // From one device to another what differs goes through plain order; so does what is opaque.
+    const bool differs = from.kind == MGE_LAYOUT_OPAQUE || !SameLayout(from, to);
+    if (differs && !IsPlain(from) && !IsPlain(to) && maker && reader && maker != reader) {
       return ReorderCost(v, from, PlainLayout(), reader) + ReorderCost(v, PlainLayout(), to, reader);
     }
     if (SameLayout(from, to)) return 0;
@@ -224,6 +234,39 @@ class Chooser {
 
   // ---- regions: where each group alone would pay for two reorders, all of them together may pay for none
 
+  // Those that some candidate insists on.
+  std::vector<Target> Targets() const {
+    std::vector<Target> out;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const Backend* backend = groups_[g].kind == Unit::Kind::kKernel ? &groups_[g].device->backend() : nullptr;
+      auto add = [&](const mge_layout& l) {
+        if (IsPlain(l) || IsAny(l)) return;
+        const bool opaque = l.kind == MGE_LAYOUT_OPAQUE;
+        auto at = std::find_if(out.begin(), out.end(), [&](const Target& t) {
+          return opaque ? t.backend == backend && Has(l, t.layout, {}) : SameLayout(t.layout, l);
+        });
+        if (at == out.end()) at = out.insert(at, {l, opaque ? backend : nullptr, {}});
+        if (at->seeds.empty() || at->seeds.back() != static_cast<int>(g)) at->seeds.push_back(static_cast<int>(g));
+      };
+      for (int index : order_[g]) {
+        const OwnedCandidate& c = groups_[g].candidates.offered[index];
+        std::for_each(c.inputs.begin(), c.inputs.end(), add);
+        std::for_each(c.outputs.begin(), c.outputs.end(), add);
+      }
+    }
+    return out;
+  }
+
+  // For groups that have taken something else.
+  Target Plain() const {
+    Target out = {PlainLayout(), nullptr, {}};
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      auto plain = [](const std::vector<mge_layout>& list) { return std::all_of(list.begin(), list.end(), IsPlain); };
+      if (!plain(choices_[g].inputs) || !plain(choices_[g].outputs)) out.seeds.push_back(static_cast<int>(g));
+    }
+    return out;
+  }
+
   // Whether a tensor of `dims` that lies as `l` has the layout. An opaque one takes other bytes for each size of tensor.
   static bool Has(const mge_layout& l, const mge_layout& layout, const Shape& dims) {
     if (layout.kind == MGE_LAYOUT_OPAQUE) return l.kind == MGE_LAYOUT_OPAQUE && l.opaque_id == layout.opaque_id;
@@ -231,55 +274,34 @@ class Chooser {
     return fits && SameLayout(l, Canonical(layout, dims));
   }
 
-  // Layouts that some candidate insists on; plain, which all know, last.
-  std::vector<mge_layout> Targets() const {
-    std::vector<mge_layout> out;
-    auto add = [&](const mge_layout& l) {
-      const bool one_of_many = l.kind == MGE_LAYOUT_OPAQUE &&
-                               std::any_of(out.begin(), out.end(), [&](const mge_layout& t) { return Has(l, t, {}); });
-      if (!IsPlain(l) && !one_of_many) AddNew(out, l);
-    };
-    for (size_t g = 0; g < groups_.size(); ++g) {
-      for (int index : order_[g]) {
-        const OwnedCandidate& c = groups_[g].candidates.offered[index];
-        std::for_each(c.inputs.begin(), c.inputs.end(), add);
-        std::for_each(c.outputs.begin(), c.outputs.end(), add);
-      }
-    }
-    if (!out.empty()) out.push_back(PlainLayout());
-    return out;
-  }
-
   // The best way of group g with an operand in that layout; candidate -1 if there is none.
-  GroupChoice In(int g, const mge_layout& layout) const {
+  GroupChoice In(int g, const Target& target) const {
     GroupChoice best;
-    if (groups_[g].kind != Unit::Kind::kKernel) return best;
-    for (GroupChoice& c : Options(g, {PlainLayout(), layout})) {
+    const Group& group = groups_[g];
+    if (group.kind != Unit::Kind::kKernel || (target.backend && target.backend != &group.device->backend())) return best;
+    for (GroupChoice& c : Options(g, {PlainLayout(), target.layout})) {
       auto has = [&](const std::vector<mge_layout>& laid, const std::vector<ValueId>& values) {
         for (size_t k = 0; k < laid.size(); ++k) {
-          if (!Constant(values[k]) && Has(laid[k], layout, graph_.value(values[k]).type.dims)) return true;
+          if (!Constant(values[k]) && Has(laid[k], target.layout, graph_.value(values[k]).type.dims)) return true;
         }
         return false;
       };
-      if (!has(c.inputs, groups_[g].inputs) && !has(c.outputs, groups_[g].outputs)) continue;
+      if (!has(c.inputs, group.inputs) && !has(c.outputs, group.outputs)) continue;
       if (best.candidate < 0 || c.cost_us < best.cost_us) best = std::move(c);
     }
     return best;
   }
 
-  // Groups that can take the layout, as far as one hands it to the next.
-  std::vector<std::vector<int>> RegionsOf(const mge_layout& layout) const {
-    std::vector<bool> left(groups_.size());  // can take it, and are in no region yet
-    for (size_t g = 0; g < groups_.size(); ++g) left[g] = In(static_cast<int>(g), layout).candidate >= 0;
+  // Groups that can take the layout, from its seeds on as far as one hands it to the next.
+  std::vector<std::vector<int>> RegionsOf(const Target& target) const {
     std::vector<std::vector<int>> regions;
-    for (size_t first = 0; first < groups_.size(); ++first) {
+    std::set<int> seen;
+    for (int seed : target.seeds) {
       std::vector<int> region;
       auto add = [&](int g) {
-        if (g < 0 || !left[g]) return;
-        left[g] = false;
-        region.push_back(g);
+        if (g >= 0 && seen.insert(g).second && In(g, target).candidate >= 0) region.push_back(g);
       };
-      add(static_cast<int>(first));
+      add(seed);
       for (size_t i = 0; i < region.size(); ++i) {
         const Group& group = groups_[region[i]];
         for (ValueId v : group.inputs) add(producer_[v]);
@@ -294,25 +316,26 @@ class Chooser {
   }
 
   // Takes the layout throughout the region, lets each group improve on that, and keeps it if the region costs less.
-  bool MoveTogether(const std::vector<int>& region, const mge_layout& layout) {
+  bool MoveTogether(const std::vector<int>& region, const Target& target) {
     const double before = CostOf(region);
     std::vector<GroupChoice> old;
     for (int g : region) {
       old.push_back(choices_[g]);
-      Set(g, In(g, layout));
+      Set(g, In(g, target));
     }
     Sweep(region);
     const double saved = before - CostOf(region);
+    const bool better = saved > kGainUs;
     for (size_t i = 0; i < region.size(); ++i) {
       GroupChoice& now = choices_[region[i]];
-      if (saved <= kGainUs || IsSame(now, old[i])) {
+      if (!better || IsSame(now, old[i])) {
         Set(region[i], std::move(old[i]));
       } else if (now.reason.empty()) {
         now.reason = fmt::format("with its neighbours, {} of which can be {}, {:.2f} us less than each for itself",
-                                 region.size(), LayoutText(layout), saved);
+                                 region.size(), LayoutText(target.layout), saved);
       }
     }
-    return saved > kGainUs;
+    return better;
   }
 
   const Graph& graph_;

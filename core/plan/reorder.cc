@@ -37,9 +37,16 @@ absl::StatusOr<OwnedCandidate> ChooseReorder(const PlanContext& context, Device&
   return ChooseReorder(device, type, from, to, context.threads, constraints, SelectModeOn(context, device));
 }
 
-double ReorderCostUs(const PlanContext& context, Device& device, const TensorType& type, const mge_layout& from,
-                     const mge_layout& to) {
-  absl::StatusOr<OwnedCandidate> best = ChooseReorder(context, device, type, from, to);
+double ReorderCosts::Us(Device& device, const TensorType& type, const mge_layout& from, const mge_layout& to) {
+  const std::string key =
+      fmt::format("{} {} {} {}", device.name(), type.ToString(), LayoutText(from), LayoutText(to));
+  auto [at, is_new] = known_.try_emplace(key, 0);
+  if (is_new) at->second = Ask(device, type, from, to);
+  return at->second;
+}
+
+double ReorderCosts::Ask(Device& device, const TensorType& type, const mge_layout& from, const mge_layout& to) const {
+  absl::StatusOr<OwnedCandidate> best = ChooseReorder(context_, device, type, from, to);
   if (!best.ok()) return kNeverUs;
   if (best->cost_us >= 0) return best->cost_us;
   return kCallUs + 2.0 * static_cast<double>(Elements(type.dims) * ElementBytes(type.dtype)) / kBytesPerUs;

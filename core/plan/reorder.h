@@ -2,6 +2,9 @@
 // The backend's way from one layout to another.
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "core/plan/abi_graph.h"
 #include "core/plan/candidate.h"
 #include "core/plan/program.h"
@@ -16,8 +19,18 @@ absl::StatusOr<OwnedCandidate> ChooseReorder(Device& device, const TensorType& t
 absl::StatusOr<OwnedCandidate> ChooseReorder(const PlanContext& context, Device& device, const TensorType& type,
                                              const mge_layout& from, const mge_layout& to);
 
-// What it is taken to cost: by the backend's estimate, or by the bytes where it gives none; very much where it offers none.
-double ReorderCostUs(const PlanContext& context, Device& device, const TensorType& type, const mge_layout& from,
-                     const mge_layout& to);
+// What reorders are taken to cost: by the backend's estimate, or by the bytes where it gives none; very much where it offers
+// none. Each is asked for once.
+class ReorderCosts {
+ public:
+  explicit ReorderCosts(const PlanContext& context) : context_(context) {}
+  double Us(Device& device, const TensorType& type, const mge_layout& from, const mge_layout& to);
+
+ private:
+  double Ask(Device& device, const TensorType& type, const mge_layout& from, const mge_layout& to) const;
+
+  const PlanContext& context_;
+  std::map<std::string, double> known_;
+};
 
 }  // namespace mge

@@ -152,7 +152,7 @@ absl::StatusOr<int32_t> Supply(Planning& p, ValueId v, const mge_layout& layout,
     // Numbers of opaque layouts mean something to one backend only.
     if (layout.kind == MGE_LAYOUT_OPAQUE) fits = fits && here && &item.device->backend() == &reader.backend();
     if (here && fits) return id;
-    if (here && same_space < 0) same_space = id;
+    if (here && (same_space < 0 || IsPlain(item.layout))) same_space = id;
     if (fits && same_layout < 0) same_layout = id;
   }
   if (same_space >= 0) {
@@ -162,11 +162,13 @@ absl::StatusOr<int32_t> Supply(Planning& p, ValueId v, const mge_layout& layout,
   }
   if (same_layout >= 0) return Cross(p, same_layout, space, reader);
   // The device that made it brings it into plain order; then it crosses; then the reader's device does the rest.
-  int32_t source = versions.front();
+  int32_t source = same_space >= 0 ? same_space : versions.front();
   if (!IsPlain(p.items[source].layout)) {
     MGE_ASSIGN_OR_RETURN(source, Supply(p, v, PlainLayout(), *p.items[source].device));
   }
-  MGE_ASSIGN_OR_RETURN(source, Cross(p, source, space, reader));
+  if (p.items[source].space != space) {
+    MGE_ASSIGN_OR_RETURN(source, Cross(p, source, space, reader));
+  }
   if (IsPlain(layout)) return source;
   return Reorder(p, source, layout, reader);
 }

@@ -14,6 +14,7 @@ namespace mge {
 namespace {
 
 constexpr uint64_t kMaxText = 4096;
+constexpr uint64_t kMaxDeviceText = 1 << 20;  // a driver's log, perhaps; what is longer than fits is cut
 
 // `required` names each slot that must be filled.
 template <typename Table, typename SlotsOf>
@@ -107,7 +108,7 @@ std::string CheckProfile(const mge_profile_api& profile) {
   });
 }
 
-bool IsText(const mge_text& text) { return text.size == 0 || (text.data && text.size <= kMaxText); }
+bool IsText(const mge_text& text, uint64_t most = kMaxText) { return text.size == 0 || (text.data && text.size <= most); }
 
 std::string CheckSettings(const mge_plugin& plugin) {
   for (uint64_t i = 0; i < plugin.setting_count; ++i) {
@@ -137,8 +138,8 @@ std::string WhyDeviceTextIsBad(const mge_device_info& device) {
                                                     {"fingerprint", device.fingerprint},  {"reason", device.reason},
                                                     {"device class", device.device_class}, {"driver", device.driver}};
   for (const auto& [what, text] : texts) {
-    if (!IsText(text))
-      return fmt::format("the {} of its device {} is missing or longer than {} bytes", what, device.index, kMaxText);
+    if (!IsText(text, kMaxDeviceText))
+      return fmt::format("the {} of its device {} is missing or longer than {} bytes", what, device.index, kMaxDeviceText);
   }
   return {};
 }

@@ -76,6 +76,15 @@ TEST(DoctorsChild, IsHeardAfterALineThatABackendHasNotEnded) {
   EXPECT_EQ(row["devices"].size(), 1u) << row;
 }
 
+TEST(DoctorsChild, IsWaitedForThoughWhoStartedTheCommandIgnoresSuchEnds) {
+  HostileFolder folder;
+  folder.AddHostile("quiet");
+  const std::string line = fmt::format("env --ignore-signal=CHLD XDG_STATE_HOME={0} MGE_PLUGIN_PATH={1} " MGE_BINARY_DIR
+                                       "/bin/mge doctor >{0}/said 2>&1 </dev/null",
+                                       folder.state(), folder.path());
+  EXPECT_EQ(std::system(line.c_str()), 0) << ReadAll(folder.state() + "/said");
+}
+
 TEST(DoctorsChild, LeavesNoDaemonBehind) {
   HostileFolder folder;
   folder.AddHostile("start_daemon");

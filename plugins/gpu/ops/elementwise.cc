@@ -115,7 +115,8 @@ class Builder {
     for (int k = 1; k < count; ++k) {
       if (n_.input(k).dtype() != type) return No("operands of different types");
     }
-    if (ElementBytes(type) == 2 && IsFloating(type) && (op.form == Form::kMean || (count > 2 && std::string_view(op.kernel) == "add"))) return WideSum(op);
+    const bool sums = op.form == Form::kMean || (count > 2 && std::string_view(op.kernel) == "add");
+    if (sums && IsFloating(type) && ElementBytes(type) == 2) return WideSum(op);
     for (int k = 1; k < count; ++k) {
       Side sum = k == 1 ? Side{In(0), n_.input(0)} : Side{Operand::Out(), y_, true};
       if (Result r = Binary(op.kernel, type, sum, {In(k), n_.input(k)}); !r.ok()) return r;

@@ -108,7 +108,7 @@ TEST(Named, TextsOfDevicesThatCannotBeReadAndTheRestIsJudged) {
       Judge(MGE_BINARY_DIR "/tests/mutants/name_without_end.so", {.quick = true, .only = {"device.", "life.start"}});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(Findings(*report),
-            "device.enumerate: : the name of its device 0 is missing or longer than 4096 bytes\n");
+            "device.enumerate: : the name of its device 0 is missing or longer than 1048576 bytes\n");
 }
 
 TEST(Named, StepsThatFailWithoutAText) {

@@ -16,7 +16,8 @@ constexpr int64_t kFourMegabytes = 1 << 20;  // elements; a reorder of theirs is
 std::string ChainOfNegs(int length) {
   std::string text = "input x : float32[?]\n";
   for (int i = 0; i < length; ++i) {
-    text += fmt::format("{} = Neg({})\n", i + 1 == length ? "y" : fmt::format("t{}", i), i == 0 ? "x" : fmt::format("t{}", i - 1));
+    const std::string from = i == 0 ? "x" : fmt::format("t{}", i - 1), to = i + 1 == length ? "y" : fmt::format("t{}", i);
+    text += fmt::format("{} = Neg({})\n", to, from);
   }
   return text + "output y\n";
 }
@@ -49,6 +50,21 @@ TEST(Layouts, ReordersCostWhatTheBackendSays) {
   EXPECT_THAT(KernelsOf("sealed_dear0", one, 64), ElementsAre("plain"));
   EXPECT_THAT(KernelsOf("sealed_dear0", ChainOfNegs(2), 64),
               ElementsAre("sealed_dear.reorder", "sealed", "sealed", "sealed_dear.reorder"));
+}
+
+TEST(Layouts, WhatOneBackendHasMadeGoesToAnotherInPlainOrder) {
+  Host host({}, "sealed_by_cost0,sealed_dear0");
+  auto plan = host.PlanOf("input x : float32[?]\na = Neg(x) on \"sealed_by_cost0\"\nb = Neg(a) on \"sealed_dear0\"\n"
+                          "y = Neg(b) on \"sealed_dear0\"\noutput y\n");
+  ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
+  EXPECT_THAT(Kernels(**plan), ElementsAre("sealed_by_cost.reorder", "sealed", "sealed_by_cost.reorder", "sealed_dear.reorder",
+                                           "sealed", "sealed", "sealed_dear.reorder"));
+  std::vector<HostValue> in(1), out(1);
+  in[0].tensor = *Tensor::Create(DType::kF32, {64});
+  for (size_t i = 0; float& x : in[0].tensor.MutableData<float>()) x = static_cast<float>(++i);
+  RunControl control;
+  ASSERT_TRUE(host.session->Run(in, out, control).ok());
+  EXPECT_EQ(out[0].tensor.Data<float>()[63], -64.0f);
 }
 
 }  // namespace

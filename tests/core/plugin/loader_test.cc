@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "does not declare the class gpu"},
         BadCase{"unknown_flag", Verdict::kRefused, VerdictCode::kBadDevice, "unknown flags"},
         BadCase{"endless_name", Verdict::kRefused, VerdictCode::kBadDevice,
-                "the name of its device 0 is missing or longer than 4096 bytes"},
+                "the name of its device 0 is missing or longer than 1048576 bytes"},
         BadCase{"throws", Verdict::kRefused, VerdictCode::kStartFailed, "the fake exploded"},
         BadCase{"fails", Verdict::kRefused, VerdictCode::kStartFailed, "no luck"},
         BadCase{"no_driver", Verdict::kSkipped, VerdictCode::kUnavailable,
