@@ -27,8 +27,7 @@ class Chooser {
   Chooser(const Graph& graph, const std::vector<Group>& groups, const std::vector<std::vector<int>>& order,
           const std::vector<std::vector<double>>& cost, const ReorderUs& reorder_us)
       : graph_(graph), groups_(groups), order_(order), cost_(cost), reorder_us_(reorder_us), choices_(groups.size()),
-        layout_(graph.value_count(), PlainLayout()), producer_(graph.value_count(), -1), consumers_(graph.value_count()),
-        known_(graph.value_count()) {
+        layout_(graph.value_count(), PlainLayout()), producer_(graph.value_count(), -1), consumers_(graph.value_count()) {
     for (size_t g = 0; g < groups.size(); ++g) {
       for (size_t k = 0; k < groups[g].inputs.size(); ++k) {
         consumers_[groups[g].inputs[k]].push_back({static_cast<int>(g), static_cast<int>(k)});
@@ -63,11 +62,6 @@ class Chooser {
     const Backend* backend;  // whose it is, where it is opaque
     std::vector<int> seeds;  // groups that insist on it, or for plain on another
   };
-  struct KnownReorder {
-    mge_layout from, to;
-    Device* device;
-    double us;
-  };
 
   // ---- costs
 
@@ -82,11 +76,7 @@ class Chooser {
     if (SameLayout(from, to)) return 0;
     Device* device = (IsPlain(to) && maker) || !reader ? maker : reader;
     if (!device) return 0;
-    for (const KnownReorder& k : known_[v]) {
-      if (k.device == device && SameLayout(k.from, from) && SameLayout(k.to, to)) return k.us;
-    }
-    known_[v].push_back({from, to, device, reorder_us_(*device, graph_.value(v).type, from, to)});
-    return known_[v].back().us;
+    return reorder_us_(*device, graph_.value(v).type, from, to);
   }
 
   // What the readers of v pay, each distinct layout made once, if it is made in `from`.
@@ -347,7 +337,6 @@ class Chooser {
   std::vector<mge_layout> layout_;
   std::vector<int> producer_;  // of each value: a group, or -1
   std::vector<std::vector<Use>> consumers_;
-  mutable std::vector<std::vector<KnownReorder>> known_;  // per value
 };
 
 }  // namespace

@@ -570,7 +570,7 @@ class ProgramBuilder {
 };
 
 Result Program::Build(const Problem& problem, Isa isa, bool channels_last, std::unique_ptr<Program>* out) {
-  for (uint32_t widest = sizeof(float);;) {
+  for (uint32_t widest = sizeof(float);;) {  // known of a program that is built, and tiles do not change it
     ProgramBuilder builder(problem, isa, channels_last, widest);
     if (Result r = builder.Run(out); !r.ok() || builder.Widest() == widest) return r;
     widest = builder.Widest();

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "mge/plugin.hpp"
+#include "test_device.h"
 
 #ifndef SEALED_NAME
 #define SEALED_NAME "sealed"
@@ -24,14 +25,6 @@
 namespace {
 
 constexpr uint64_t kSealed = 7, kHeader = 64;
-
-struct Device {
-  static mge::Result List(mge::DeviceList& list) {
-    list.Add({.name = "a device for tests", .flags = MGE_DEVICE_HOST_ACCESSIBLE | MGE_DEVICE_ONLY_BY_NAME});
-    return {};
-  }
-  explicit Device(uint32_t) {}
-};
 
 uint64_t SealedBytes(uint64_t elements) { return kHeader + 4 * elements; }
 

@@ -6,16 +6,9 @@
 #include <stdexcept>
 
 #include "mge/plugin.hpp"
+#include "test_device.h"
 
 namespace {
-
-struct Device {
-  static mge::Result List(mge::DeviceList& list) {
-    list.Add({.name = "a device for tests", .flags = MGE_DEVICE_HOST_ACCESSIBLE | MGE_DEVICE_ONLY_BY_NAME});
-    return {};
-  }
-  explicit Device(uint32_t) {}
-};
 
 struct Relu {
   static constexpr const char* kOp = "Relu";
