@@ -216,7 +216,8 @@ absl::StatusOr<DeviceList> ListDevices(const mge_plugin& plugin, const std::vect
                             auto text = [&](const mge_text& t) { return wild.empty() ? CopyText(t) : std::string(); };
                             to.devices.push_back({info->index, text(info->class_name), text(info->name),
                                                   text(info->fingerprint), text(info->device_class), text(info->reason),
-                                                  info->score, info->flags, info->memory_total});
+                                                  info->score, info->flags, info->memory_total, {},
+                                                  info->max_allocation});
                           }};
   MGE_RETURN_IF_ERROR(Call("listing devices", [&](mge_error* e) { return plugin.device->enumerate(&sink, e); }));
   for (size_t i = 0; i < list.devices.size() && list.fault.empty(); ++i) {

@@ -185,7 +185,8 @@ struct DeviceCollector {
                            .score = known.score,
                            .flags = known.flags,
                            .memory_total = known.memory_total,
-                           .driver = EscapeControl(CopyText(known.driver, 256))};
+                           .driver = EscapeControl(CopyText(known.driver, 256)),
+                           .max_allocation = known.max_allocation};
     auto declares = [&](std::string_view cls) {
       return std::find(classes->begin(), classes->end(), cls) != classes->end();
     };

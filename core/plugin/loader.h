@@ -28,6 +28,7 @@ struct DeviceDescription {
   uint32_t flags = 0;
   uint64_t memory_total = 0;
   std::string driver = {};
+  uint64_t max_allocation = 0;  // bytes of one slab of class DEVICE; 0: no limit
 };
 
 // A started backend. stop() is called when the last owner lets go; the library stays mapped for the life of the process.

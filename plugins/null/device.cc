@@ -20,6 +20,7 @@ mge::Result Device::List(mge::DeviceList& list) {
         // HOST_ACCESSIBLE if the host cannot read its memory, SURVIVES_FORK if its driver does not.
         .flags = MGE_DEVICE_HOST_ACCESSIBLE | MGE_DEVICE_SURVIVES_FORK | MGE_DEVICE_ONLY_BY_NAME,
         .memory_total = 0,  // bytes; 0: not known
+        // .max_allocation: most bytes of one slab, where the driver has such a limit; the host splits its arenas to fit.
     });
   }
   return {};

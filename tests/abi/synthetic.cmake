@@ -15,7 +15,7 @@ string(REPLACE ";" "%" text "${text}")
 set(older_mge_host 3)          # allocate, release, ready_made
 set(older_mge_layout 2)        # the opaque ones
 set(older_mge_value 1)         # version
-set(older_mge_device_info 2)   # memory_total, driver
+set(older_mge_device_info 3)   # memory_total, driver, max_allocation
 set(older_mge_link 1)
 set(older_mge_device_api 2)    # status, link
 set(older_mge_reservation 2)   # ready

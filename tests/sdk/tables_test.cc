@@ -35,7 +35,7 @@ void Say(const std::string& part) {
 struct Device {
   static mge::Result List(mge::DeviceList& list) {
     Say("list");
-    list.Add({.name = "first"});
+    list.Add({.name = "first", .max_allocation = 4096});
     list.Add({.name = "second", .class_name = "other", .score = 0, .reason = "broken"});
     return {};
   }
@@ -407,10 +407,10 @@ TEST_F(Tables, ListsDevicesWithWhatIsLeftOutMadeUp) {
                             static_cast<std::vector<std::string>*>(self)->push_back(
                                 std::to_string(d->index) + " " + std::string(mge::View(d->class_name)) + " " +
                                 std::string(mge::View(d->fingerprint)) + " " + std::to_string(d->score) +
-                                std::string(mge::View(d->reason)));
+                                std::string(mge::View(d->reason)) + " " + std::to_string(d->max_allocation));
                           }};
   ASSERT_EQ(kPlugin.device->enumerate(&sink, &error_), MGE_OK);
-  EXPECT_THAT(seen, ElementsAre("0 test test-0 50", "1 other other-1 0broken"));
+  EXPECT_THAT(seen, ElementsAre("0 test test-0 50 4096", "1 other other-1 0broken 0"));
 }
 
 TEST_F(Tables, AFailedInitLeavesNothingBehind) {

@@ -46,7 +46,7 @@ extern "C" {
 #endif
 
 #define MGE_ABI_MAJOR 0
-#define MGE_ABI_MINOR 5
+#define MGE_ABI_MINOR 6
 
 typedef struct mge_error mge_error;   /* host: a slot for one error */
 typedef struct mge_device mge_device; /* backend: an open device */
@@ -203,6 +203,9 @@ typedef struct mge_device_info {
   uint32_t flags;          /* MGE_DEVICE_... */
   uint64_t memory_total;   /* 0: unknown */
   mge_text driver;         /* version of what lies below the backend, such as a driver: measured times hold for one; may be "" */
+  /* Most bytes of one slab of class MGE_MEMORY_DEVICE; 0: no limit but the memory itself. The host asks slab_acquire for no more:
+   * it splits a plan's arenas and constants, and refuses a model with a single tensor or workspace that is larger. */
+  uint64_t max_allocation;
 } mge_device_info;
 
 typedef struct mge_device_sink {

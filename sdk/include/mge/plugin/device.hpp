@@ -30,6 +30,7 @@ struct DeviceInfo {
   uint32_t flags = 0;             // MGE_DEVICE_...
   uint64_t memory_total = 0;      // bytes; 0: unknown
   std::string driver = {};        // version of what lies below the backend: measured times hold for one
+  uint64_t max_allocation = 0;    // most bytes of one slab of device memory; 0: no limit but the memory itself
 };
 
 // Where List() puts the devices; the first gets index 0.
@@ -52,6 +53,7 @@ class DeviceList {
     raw.flags = info.flags;
     raw.memory_total = info.memory_total;
     raw.driver = Text(info.driver);
+    raw.max_allocation = info.max_allocation;
     sink_->device(sink_->self, &raw);
   }
 
