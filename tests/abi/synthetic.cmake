@@ -27,7 +27,7 @@ set(older_mge_memory_api 6)    # stream-ordered release, virtual memory
 set(older_mge_queue_api 5)     # capture and peers
 set(older_mge_problem 1)       # write_modes
 set(older_mge_candidate 4)     # layouts, in place
-set(older_mge_prepared 3)      # prepack, state
+set(older_mge_prepared 4)      # prepack, state, forms
 set(older_mge_binding 2)       # layouts
 set(older_mge_run 2)           # parallel_for
 set(older_mge_choice 1)

@@ -100,6 +100,7 @@ struct Counter {  // counts its runs in its state, packs its second input, adds 
     *static_cast<float*>(to) = -*static_cast<const float*>(from);
     return {};
   }
+  std::string prepack_form(int) const { return "negated"; }
   void Bind(const mge::Binding& b) {
     state = b.state_index();
     packed = b.input(1);
@@ -448,6 +449,9 @@ TEST_F(Tables, AKernelHasStatePacksItsConstantsAndAdds) {
   ASSERT_TRUE(prepared.prepack_bytes);
   EXPECT_EQ(prepared.prepack_bytes[0], 0u);
   EXPECT_EQ(prepared.prepack_bytes[1], 8u);
+  ASSERT_TRUE(prepared.prepack_forms);
+  EXPECT_EQ(mge::View(prepared.prepack_forms[0]), "");  // of what is not packed
+  EXPECT_EQ(mge::View(prepared.prepack_forms[1]), "negated");
   ASSERT_EQ(prepared.has_state, 1u);
   float weight = 3, packed = 0, y = 10;
   ASSERT_EQ(api.prepack(prepared.kernel, 1, &weight, &packed, &error_), MGE_OK);

@@ -50,6 +50,7 @@ struct Relu {
   // names the packed form from then on; 0 bytes: it stays as it is.
   //   uint64_t prepack_bytes(int input) const;
   //   mge::Result Prepack(int input, const void* from, void* to) const;
+  //   std::string prepack_form(int input) const;  // "panels of 16": equal names, equal bytes
   // Where runs that go on at once need something each, such as a handle of a library, that is the struct State: one is made
   // for every instance of a plan, and destroyed with it. Bind keeps binding.state_index(), and Launch reads
   // mge::StateOf<State>(run, index).

@@ -525,6 +525,10 @@ typedef struct mge_prepared {
   const uint64_t* prepack_bytes; /* per input: 0, or the size of the packed form of a constant; NULL: all 0. Lives as the kernel */
   uint32_t has_state;        /* 1: state_create is called once for every instance of a plan */
   uint32_t reserved;
+  /* Per input: the name of its packed form, at most 4096 bytes. Two kernels of one device that give equal names pack equal
+   * sources to equal bytes, so the host packs a constant once for all of them. Empty, or a NULL list: nothing is promised, and
+   * every kernel packs for itself. Lives as the kernel. */
+  const mge_text* prepack_forms;
 } mge_prepared;
 
 /* An operand of a step: an offset into one of the run's bases. Its address is a multiple of 64; but on a device without queues

@@ -146,6 +146,8 @@ class Kernel {
   // Size of the packed form of constant input i; 0: taken as it is.
   virtual uint64_t prepack_bytes(int) const { return 0; }
   virtual Result Prepack(int, const void*, void*) { return {MGE_UNIMPLEMENTED, "this kernel packs nothing"}; }
+  // The name of that form: kernels that give equal names pack equal sources to equal bytes. Empty: no promise.
+  virtual std::string prepack_form(int) const { return {}; }
   // Writes what a launch reads into `args`, of args_bytes(), and names the launch.
   virtual Result Bind(const Binding& binding, void* args, StepFn* step) = 0;
   // State of one plan instance (used by one run at a time).
@@ -158,6 +160,8 @@ class Kernel {
 
   // Filled by the glue.
   std::vector<uint64_t> prepack_list;
+  std::vector<std::string> form_names;
+  std::vector<mge_text> form_list;
   int inputs = 0, outputs = 0;
 };
 using KernelPtr = std::unique_ptr<Kernel>;
@@ -303,12 +307,16 @@ struct KernelTable {
       bool packs = false;
       for (int i = 0; i < p.input_count(); ++i) {
         kernel->prepack_list.push_back(kernel->prepack_bytes(i));
-        packs |= kernel->prepack_list.back() != 0;
+        const bool packed = kernel->prepack_list.back() != 0;
+        packs |= packed;
+        kernel->form_names.push_back(packed ? kernel->prepack_form(i) : std::string());
       }
+      for (const std::string& name : kernel->form_names) kernel->form_list.push_back(Text(name));
       mge_prepared made = {};
       made.args_bytes = kernel->args_bytes();
       made.workspace_bytes = kernel->workspace_bytes();
       made.prepack_bytes = packs ? kernel->prepack_list.data() : nullptr;
+      made.prepack_forms = packs ? kernel->form_list.data() : nullptr;
       made.has_state = kernel->has_state();
       made.kernel = reinterpret_cast<mge_kernel*>(kernel.release());
       Fill(out, made);

@@ -23,6 +23,7 @@
 //                                                      the constructor then takes (const Problem&, const Candidate&)
 //   uint64_t workspace_bytes() const                   exact; default: the candidate's bound
 //   uint64_t prepack_bytes(int input) const, Result Prepack(int input, const void* from, void* to) const
+//   std::string prepack_form(int input) const          names the packed form: plans share what has equal names
 //   struct State                                       one for each instance of a plan, of a default constructor;
 //                                                      Bind keeps state_index(), Launch reads StateOf<State>(run, index)
 #pragma once
@@ -87,6 +88,11 @@ constexpr void CheckSignatures() {
     static_assert(std::is_convertible_v<decltype(&K::Prepack), Result (K::*)(int, const void*, void*) const>,
                   "write: mge::Result Prepack(int input, const void* from, void* to) const");
   }
+  static_assert(!requires { &K::prepack_form; } || requires { &K::Prepack; }, "prepack_form names what Prepack writes");
+  if constexpr (requires { &K::prepack_form; }) {
+    static_assert(std::is_convertible_v<decltype(&K::prepack_form), std::string (K::*)(int) const>,
+                  "write: std::string prepack_form(int input) const");
+  }
 }
 
 template <typename K>
@@ -108,6 +114,10 @@ class StructKernel : public Kernel {
   Result Prepack(int input, const void* source, void* destination) override {
     if constexpr (requires { &K::Prepack; }) return kernel_.Prepack(input, source, destination);
     return Kernel::Prepack(input, source, destination);
+  }
+  std::string prepack_form([[maybe_unused]] int input) const override {
+    if constexpr (requires { &K::prepack_form; }) return kernel_.prepack_form(input);
+    return {};
   }
   Result Bind(const Binding& binding, void* args, StepFn* step) override {
     (new (args) K(kernel_))->Bind(binding);
