@@ -575,7 +575,9 @@ typedef struct mge_kernel_api {
   /* Offers every candidate for the problem within the constraints, and refuses the others with a reason. [any] */
   mge_code (*enumerate)(mge_device* device, const mge_problem* problem, const mge_constraints* constraints,
                         const mge_candidate_sink* sink, mge_error* error);
-  /* Makes a kernel of an offered candidate. The problem need not outlive the call; `binding` layouts are settled later. [any] */
+  /* Makes a kernel of an offered candidate. The problem need not outlive the call; `binding` layouts are settled later.
+   * MGE_UNIMPLEMENTED: it cannot after all. The host takes the next candidate, then the next device that the user allows, and
+   * does not offer this one again for that problem. Any other failure ends the planning. [any] */
   mge_code (*prepare)(mge_device* device, const mge_problem* problem, const mge_candidate* candidate, mge_prepared* out,
                       mge_error* error);
   /* [optional if no kernel packs] Packs input number `input` from plain host memory into host memory. [any] */
