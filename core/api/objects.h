@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +13,8 @@
 #include "core/engine/runtime.h"
 #include "core/engine/session.h"
 #include "core/engine/steering.h"
+#include "core/profile/profile.h"
+#include "core/profile/recorder.h"
 #include "mge/mge.h"
 
 // The texts belong to whoever made the object; see status.cc.
@@ -36,8 +40,14 @@ struct mge_session {
   std::shared_ptr<mge::Session> session;
 };
 
+struct mge_profile {
+  std::shared_ptr<mge::Profile> profile;  // with the controls on which it is set
+};
+
 struct mge_run_control {
   mge::Steering steering;
+  std::mutex mutex;
+  std::shared_ptr<mge::Profile> profile;  // nullable; guarded by `mutex`
 };
 
 namespace mge::api {
@@ -53,6 +63,9 @@ mge_status* Misuse(std::string_view function, std::string_view what);
 
 mge_string* NewString(std::string text);
 
+// A recorder for a run of the session with this control, which begins now; none where no profile is set.
+std::optional<Recorder> RecorderOf(mge_run_control* control, Session& session);  // nullable
+
 // The types of an array of tensors; NULL entries are a misuse.
 absl::StatusOr<std::vector<InputType>> TypesOf(const Session& session, mge_tensor* const* inputs, size_t count);
 
@@ -63,6 +76,7 @@ absl::StatusOr<std::string> SessionReport(Session& session, const Plan* plan, st
 absl::StatusOr<HostValue> ReadValue(const std::string& path, ValueKind kind);
 
 std::string PlanJson(const Plan& plan);
+std::string ProfileJson(const Recording& recording);  // "mge.profile/1"; profile.cc
 
 // "mge.plugins/1"; plugins.cc.
 std::string PluginsJson(std::span<const PluginFile> files, std::span<const PluginDirectory> directories,

@@ -146,7 +146,10 @@ mge_status* mge_session_run(mge_session* s, mge_tensor* const* inputs, size_t in
   for (size_t i = 0; i < output_count; ++i) {
     if (!outputs[i]) made[i] = std::make_unique<mge_tensor>();
   }
+  std::optional<mge::Recorder> recorder = mge::api::RecorderOf(control, *s->session);
+  if (recorder) run.control().observer = &*recorder;
   MGE_API_RETURN_IF_ERROR(s->session->Run(in, out, run.control()));
+  if (recorder) recorder->Keep();
   for (size_t i = 0; i < output_count; ++i) {
     if (made[i]) outputs[i] = made[i].release();
     outputs[i]->value = std::move(out[i]);
@@ -161,12 +164,15 @@ mge_status* mge_session_run_async(mge_session* s, mge_tensor* const* inputs, siz
   std::vector<mge::HostValue> in(input_count), out(mge_session_output_count(s));
   for (size_t i = 0; i < input_count; ++i) in[i] = inputs[i]->value;
   auto run = std::make_shared<mge::SteeredRun>(Of(control));
+  auto recorder = std::make_shared<std::optional<mge::Recorder>>(mge::api::RecorderOf(control, *s->session));
+  if (*recorder) run->control().observer = &**recorder;
   s->session->RunAsync(std::move(in), std::move(out), run->control(),
-                       [run, done, state](absl::Status status, std::vector<mge::HostValue> results) {
+                       [run, recorder, done, state](absl::Status status, std::vector<mge::HostValue> results) {
                          run->Leave();
                          std::vector<std::unique_ptr<mge_tensor>> made;
                          std::vector<mge_tensor*> tensors;
                          if (status.ok()) status = mge::NoThrow([&] {
+                           if (*recorder) (*recorder)->Keep();
                            for (mge::HostValue& v : results) {
                              made.push_back(std::make_unique<mge_tensor>());
                              made.back()->value = std::move(v);

@@ -35,6 +35,7 @@ struct Command {
 Action DeclareRun(CLI::App& app, const Globals& globals);
 Action DeclareCheck(CLI::App& app, const Globals& globals);
 Action DeclareBench(CLI::App& app, const Globals& globals);
+Action DeclareProfile(CLI::App& app, const Globals& globals);
 Action DeclarePlan(CLI::App& app, const Globals& globals);
 Action DeclareMemory(CLI::App& app, const Globals& globals);
 Action DeclareInspect(CLI::App& app, const Globals& globals);

@@ -15,6 +15,7 @@ constexpr Command kCommands[] = {
     {"run", "Runs a model once and shows or writes its outputs.", DeclareRun},
     {"check", "Runs folders of ONNX backend tests and compares with what they expect.", DeclareCheck},
     {"bench", "Measures latency, load time and memory of a model.", DeclareBench},
+    {"profile", "Shows where the time of a run goes: each step, each type of operator.", DeclareProfile},
     {"plan", "Shows what a model becomes: fusion, kernels, layouts; --why says why.", DeclarePlan},
     {"memory", "Compares planned with measured memory, and shows the largest buffers.", DeclareMemory},
     {"inspect", "Shows a model's inputs, outputs, operators and weights.", DeclareInspect},

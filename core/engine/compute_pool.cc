@@ -19,6 +19,8 @@ constexpr int kSpins = 4000;      // of an idle worker, about 100 us, before it 
 constexpr int kWaitSpins = 2000;  // of a caller for chunks that others have claimed, before it yields
 constexpr uint64_t kMaxChunks = 0xffffffffu;
 
+thread_local uint32_t this_thread = 0;
+
 inline void Pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -63,7 +65,7 @@ void ComputePool::StartWorkers() {
   // Without memory, or at a limit on threads: on with those that there are.
   try {
     workers_.reserve(static_cast<size_t>(workers_wanted_));
-    for (int i = 0; i < workers_wanted_; ++i) workers_.emplace_back([this] { Work(); });
+    for (int i = 0; i < workers_wanted_; ++i) workers_.emplace_back([this, i] { Work(static_cast<uint32_t>(i) + 1); });
   } catch (const std::system_error&) {
   } catch (const std::bad_alloc&) {
   }
@@ -96,7 +98,10 @@ bool ComputePool::HelpSomebody() {
   return helped;
 }
 
-void ComputePool::Work() {
+uint32_t ComputePool::ThisThread() { return this_thread; }
+
+void ComputePool::Work(uint32_t number) {
+  this_thread = number;
   int idle = 0;
   while (!stop_.load(std::memory_order_relaxed)) {
     uint32_t epoch = epoch_.load(std::memory_order_acquire);

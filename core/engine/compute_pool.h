@@ -31,6 +31,9 @@ class ComputePool {
   // context.
   void ParallelFor(uint64_t chunks, uint32_t width, Body body, void* context) noexcept;
 
+  // The calling thread's number: 1 and up for the pool's workers, 0 for any other thread.
+  static uint32_t ThisThread();
+
   // Threads that can work at once, a caller included.
   uint32_t thread_count() const { return static_cast<uint32_t>(workers_wanted_) + 1; }
 
@@ -47,7 +50,7 @@ class ComputePool {
   static constexpr int kJobs = 16;
 
   void StartWorkers();
-  void Work();
+  void Work(uint32_t number);
   bool HelpSomebody();
   static bool ClaimAndRun(Job& job);
 

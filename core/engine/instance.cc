@@ -64,10 +64,7 @@ void Instance::ArmRuns() {
     run.states = states_.data();
     run.error = &run_error_;
     run.pool = &run_pool_;
-    run.parallel_for = [](void* self, uint64_t chunks, void (*body)(void*, uint64_t), void* context) {
-      auto& p = *static_cast<RunPool*>(self);
-      p.pool->ParallelFor(chunks, p.width, body, context);
-    };
+    run.parallel_for = ParallelFor;
     runs_[i].environment = this;
     if (i == 0) continue;
     int32_t queue = static_cast<int32_t>(i) - 1;
@@ -182,17 +179,44 @@ absl::Status Instance::Collect(std::span<const HostValue> inputs, std::span<Host
   return absl::OkStatus();
 }
 
+void Instance::ParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), void* context) {
+  auto& p = *static_cast<RunPool*>(pool);
+  p.pool->ParallelFor(chunks, p.width, body, context);
+}
+
+void Instance::ObservedParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), void* context) {
+  auto& p = *static_cast<RunPool*>(pool);
+  struct Observed {
+    void (*body)(void*, uint64_t);
+    void* context;
+    RunObserver& observer;
+  } observed = {body, context, *p.observer};
+  auto chunk = [](void* self, uint64_t i) {
+    auto& o = *static_cast<Observed*>(self);
+    const uint32_t thread = ComputePool::ThisThread();
+    o.observer.BeginChunk(thread);
+    o.body(o.context, i);
+    o.observer.EndChunk(thread);
+  };
+  p.observer->BeginShare();
+  p.pool->ParallelFor(chunks, p.width, chunk, &observed);
+  p.observer->EndShare();
+}
+
 absl::Status Instance::RunSteps() {
-  run_pool_ = {control_->pool, control_->width};
+  run_pool_ = {control_->pool, control_->width, control_->observer};
   if (run_error_.code != MGE_OK) run_error_ = mge_error();
   for (HostRun& r : runs_) r.run.width = control_->width;
   runs_[0].run.cancel = reinterpret_cast<const int32_t*>(&control_->cancel);
+  runs_[0].run.parallel_for = control_->observer ? ObservedParallelFor : ParallelFor;
   if (guard_) guard_->BeginRun(*control_);
+  const bool watched = Watched();
   for (size_t i = 0; i < plan_.segments.size(); ++i) {
     const Segment& segment = plan_.segments[i];
     for (const FencePoint& point : segment.host_waits) MGE_RETURN_IF_ERROR(queues_->HostWait(point, *control_));
     if (segment.queue == kCallingThread) {
-      MGE_RETURN_IF_ERROR(RunInThisThread(segment));
+      runs_[0].run.host = segment.device->host();
+      MGE_RETURN_IF_ERROR(watched ? RunWatched(segment) : RunInThisThread(segment));
     } else {
       MGE_RETURN_IF_ERROR(control_->CheckStop());
       if (control_->deadline) control_->Enter(plan_.units[plan_.steps[segment.first_step].unit]);
@@ -203,35 +227,34 @@ absl::Status Instance::RunSteps() {
 }
 
 absl::Status Instance::RunInThisThread(const Segment& segment) {
-  mge_run& run = runs_[0].run;
-  run.host = segment.device->host();
-  bool timed = control_->deadline.has_value() || control_->on_step;
+  const mge_run& run = runs_[0].run;
   const Step* step = plan_.steps.data() + segment.first_step;
   for (const Step* end = step + segment.step_count; step != end; ++step) {
     if (control_->cancel.load(std::memory_order_relaxed)) return control_->CheckStop();
-    std::chrono::steady_clock::time_point begin;
-    if (timed) {
-      MGE_RETURN_IF_ERROR(control_->CheckStop());
-      control_->Enter(plan_.units[step->unit]);
-      begin = std::chrono::steady_clock::now();
-    }
-    if (guard_) MGE_RETURN_IF_ERROR(guard_->BeforeStep(*step));
-    mge_code code = CallStep(*step, run);
-    if (guard_) MGE_RETURN_IF_ERROR(guard_->AfterStep(*step));
-    if (code != MGE_OK) {
-      if (code == MGE_CANCELLED) error_ = control_->CheckStop();
-      if (error_.ok()) error_ = StatusOfKernel(code, run_error_);
-      return StepFailed(*step);
-    }
-    if (timed && control_->on_step) {
-      auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count();
-      control_->on_step(control_->on_step_self, plan_, static_cast<int>(step - plan_.steps.data()), ns);
-    }
+    if (mge_code code = CallStep(*step, run); code != MGE_OK) return StepFailed(*step, code);
   }
   return absl::OkStatus();
 }
 
-absl::Status Instance::StepFailed(const Step& step) {
+absl::Status Instance::RunWatched(const Segment& segment) {
+  const mge_run& run = runs_[0].run;
+  for (int32_t i = segment.first_step; i < segment.first_step + segment.step_count; ++i) {
+    const Step& step = plan_.steps[static_cast<size_t>(i)];
+    MGE_RETURN_IF_ERROR(control_->CheckStop());
+    control_->Enter(plan_.units[step.unit]);
+    if (guard_) MGE_RETURN_IF_ERROR(guard_->BeforeStep(step));
+    if (control_->observer) control_->observer->BeginStep(i);
+    mge_code code = CallStep(step, run);
+    if (control_->observer && code == MGE_OK) control_->observer->EndStep();
+    if (guard_) MGE_RETURN_IF_ERROR(guard_->AfterStep(step));
+    if (code != MGE_OK) return StepFailed(step, code);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Instance::StepFailed(const Step& step, mge_code code) {
+  if (code == MGE_CANCELLED) error_ = control_->CheckStop();
+  if (error_.ok()) error_ = StatusOfKernel(code, run_error_);
   absl::Status status = std::exchange(error_, absl::OkStatus());
   const Unit& unit = plan_.units[step.unit];
   return PartsOf(status).where.empty() ? AddWhere(std::move(status), StepPlace(unit)) : status;
@@ -248,15 +271,16 @@ HostValue Instance::ValueAt(const BoundValue& bound) {
 absl::StatusOr<std::vector<HostValue>> Instance::RunContinuation() {
   std::vector<HostValue> inputs;
   for (const BoundValue& bound : plan_.continuation->inputs) inputs.push_back(ValueAt(bound));
-  return RunProgram(*plan_.continuation->program, std::move(inputs));
+  return RunProgram(*plan_.continuation->program, "continuation", std::move(inputs));
 }
 
-absl::StatusOr<std::vector<HostValue>> Instance::RunProgram(Program& program, std::vector<HostValue> inputs) {
+absl::StatusOr<std::vector<HostValue>> Instance::RunProgram(Program& program, std::string_view name,
+                                                            std::vector<HostValue> inputs) {
   std::vector<InputType> types;
   for (const HostValue& v : inputs) types.push_back(TypeOfValue(v));
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program.PlanFor(types, control_));
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, PlanForRun(program, types, *control_));
   std::vector<HostValue> outputs(plan->outputs.size());
-  MGE_RETURN_IF_ERROR(RunPlan(*plan, inputs, outputs, *control_));
+  MGE_RETURN_IF_ERROR(RunPlan(plan, name, inputs, outputs, *control_));
   return outputs;
 }
 
@@ -336,12 +360,22 @@ void InstanceStore::Give(std::unique_ptr<Instance> instance) {
   }
 }
 
-absl::Status RunPlan(const Plan& plan, std::span<const HostValue> inputs, std::span<HostValue> outputs,
-                     RunControl& control) {
-  InstanceStore& store = InstanceStore::Of(plan);
+absl::StatusOr<std::shared_ptr<const Plan>> PlanForRun(Program& program, std::span<const InputType> inputs, RunControl& control) {
+  if (!control.observer) return program.PlanFor(inputs, &control);
+  control.observer->BeginPlanning();
+  absl::StatusOr<std::shared_ptr<const Plan>> plan = program.PlanFor(inputs, &control);
+  control.observer->EndPlanning();
+  return plan;
+}
+
+absl::Status RunPlan(const std::shared_ptr<const Plan>& plan, std::string_view body, std::span<const HostValue> inputs,
+                     std::span<HostValue> outputs, RunControl& control) {
+  if (control.observer) control.observer->BeginPlan(plan, body);
+  InstanceStore& store = InstanceStore::Of(*plan);
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Instance> instance, store.Take());
   absl::Status status = instance->Run(inputs, outputs, control);
   store.Give(std::move(instance));
+  if (control.observer) control.observer->EndPlan();
   return status;
 }
 

@@ -7,6 +7,8 @@
 #include <deque>
 #include <memory>
 #include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/tensor.h"
@@ -15,6 +17,7 @@
 #include "core/engine/run_control.h"
 #include "core/plan/host_step.h"
 #include "core/plan/plan.h"
+#include "core/plan/program.h"
 #include "core/plugin/host_services.h"
 #include "core/plugin/unfinished.h"
 
@@ -43,7 +46,9 @@ class Instance : public HostStepEnvironment, public Unfinished {
   HostValue& late(uint32_t index) override { return late_[index]; }
   absl::Status CheckStop() override { return control_->CheckStop(); }
   uint64_t NextSeed() override;
-  absl::StatusOr<std::vector<HostValue>> RunProgram(Program& program, std::vector<HostValue> inputs) override;
+  absl::StatusOr<std::vector<HostValue>> RunBody(const BodyProgram& body, std::vector<HostValue> inputs) override {
+    return RunProgram(*body.program, body.name, std::move(inputs));
+  }
   void SetError(absl::Status status) override { error_ = std::move(status); }
 
  private:
@@ -51,6 +56,7 @@ class Instance : public HostStepEnvironment, public Unfinished {
   struct RunPool {
     ComputePool* pool;
     uint32_t width;
+    RunObserver* observer;
   };
   struct ArenaMemory {
     Pool* pool;
@@ -75,9 +81,16 @@ class Instance : public HostStepEnvironment, public Unfinished {
   absl::Status Bind(std::span<const HostValue> inputs, std::span<HostValue> outputs);
   absl::Status RunSteps();
   absl::Status Collect(std::span<const HostValue> inputs, std::span<HostValue> outputs);
+  static void ParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), void* context);
+  static void ObservedParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), void* context);
+  // Whether somebody looks at single steps: decided once in a run.
+  bool Watched() const { return control_->deadline || control_->observer || guard_; }
   absl::Status RunInThisThread(const Segment& segment);
-  absl::Status StepFailed(const Step& step);
+  absl::Status RunWatched(const Segment& segment);
+  absl::Status StepFailed(const Step& step, mge_code code);
   absl::StatusOr<std::vector<HostValue>> RunContinuation();
+  // `name`: of the body for an observer.
+  absl::StatusOr<std::vector<HostValue>> RunProgram(Program& program, std::string_view name, std::vector<HostValue> inputs);
   HostValue ValueAt(const BoundValue& bound);
 
   const Plan& plan_;
@@ -134,8 +147,11 @@ class InstanceStore : public PlanAttachment {
   std::deque<Share> shares_;  // goes first
 };
 
-// Runs a plan once with an instance of its store.
-absl::Status RunPlan(const Plan& plan, std::span<const HostValue> inputs, std::span<HostValue> outputs,
-                     RunControl& control);
+// The plan of a program for a run.
+absl::StatusOr<std::shared_ptr<const Plan>> PlanForRun(Program& program, std::span<const InputType> inputs, RunControl& control);
+
+// Runs a plan once with an instance of its store. `body`: its name for an observer, empty for a model's.
+absl::Status RunPlan(const std::shared_ptr<const Plan>& plan, std::string_view body, std::span<const HostValue> inputs,
+                     std::span<HostValue> outputs, RunControl& control);
 
 }  // namespace mge

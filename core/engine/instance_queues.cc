@@ -68,15 +68,10 @@ absl::StatusOr<std::unique_ptr<InstanceQueues>> InstanceQueues::Create(const Pla
     Queue& q = out->queues_.emplace_back();
     q.device = wanted.device;
     q.api = wanted.device->queue_api();
-    auto make = [&](mge_fence** fence) {
-      return AskDevice(*q.device, "creating a fence",
-                       [&](mge_error* e) { return q.api->fence_create(q.device->handle(), fence, e); });
-    };
     MGE_RETURN_IF_ERROR(AskDevice(*q.device, "creating a queue", [&](mge_error* e) {
       return q.api->create(q.device->handle(), wanted.kind, &q.queue, e);
     }));
-    MGE_RETURN_IF_ERROR(make(&q.fence));
-    if (plan.guarded) MGE_RETURN_IF_ERROR(make(&q.steps));
+    MGE_RETURN_IF_ERROR(MakeFence(q, &q.fence));
   }
   for (const Segment& s : plan.segments) {
     bool recorded = !plan.guarded && s.queue != kCallingThread && CanCapture(s, *s.device->queue_api());
@@ -112,14 +107,23 @@ absl::Status InstanceQueues::RunSteps(const Segment& segment, const mge_run& run
   return absl::OkStatus();
 }
 
-absl::Status InstanceQueues::RunGuarded(const Segment& segment, const mge_run& run, const RunControl& control,
-                                        MemoryGuard& guard) {
-  const Step* step = plan_.steps.data() + segment.first_step;
-  for (const Step* end = step + segment.step_count; step != end; ++step) {
-    MGE_RETURN_IF_ERROR(guard.BeforeStep(*step));
-    MGE_RETURN_IF_ERROR(RunStep(*step, run));
-    MGE_RETURN_IF_ERROR(FinishStep(*step, queues_[static_cast<size_t>(segment.queue)], control));
-    MGE_RETURN_IF_ERROR(guard.AfterStep(*step));
+absl::Status InstanceQueues::MakeFence(const Queue& q, mge_fence** fence) {
+  return AskDevice(*q.device, "creating a fence",
+                   [&](mge_error* e) { return q.api->fence_create(q.device->handle(), fence, e); });
+}
+
+absl::Status InstanceQueues::RunWatched(const Segment& segment, const mge_run& run, const RunControl& control,
+                                        MemoryGuard* guard) {
+  Queue& q = queues_[static_cast<size_t>(segment.queue)];
+  if (!q.steps) MGE_RETURN_IF_ERROR(MakeFence(q, &q.steps));
+  for (int32_t i = segment.first_step; i < segment.first_step + segment.step_count; ++i) {
+    const Step& step = plan_.steps[static_cast<size_t>(i)];
+    if (guard) MGE_RETURN_IF_ERROR(guard->BeforeStep(step));
+    if (control.observer) control.observer->BeginStep(i);
+    MGE_RETURN_IF_ERROR(RunStep(step, run));
+    MGE_RETURN_IF_ERROR(FinishStep(step, q, control));
+    if (control.observer) control.observer->EndStep();
+    if (guard) MGE_RETURN_IF_ERROR(guard->AfterStep(step));
   }
   return absl::OkStatus();
 }
@@ -166,16 +170,17 @@ absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run, const Run
     mge_code code = q.api->wait(q.queue, queues_[static_cast<size_t>(point.queue)].fence, ValueOf(point), &error);
     if (code != MGE_OK) return FailureOf(q, code, error);
   }
-  if (record.state == Record::State::kWarm) Capture(segment, record, run);
-  if (record.state == Record::State::kRecorded) {
+  const bool watched = guard || control.observer;
+  if (record.state == Record::State::kWarm && !watched) Capture(segment, record, run);
+  if (record.state == Record::State::kRecorded && !watched) {
     mge_code code = q.api->replay(q.queue, record.record, &error);
     if (code != MGE_OK) {
       return AddWhere(StatusOfKernel(code, error),
                       StepsPlace(plan_, segment.first_step, segment.first_step + segment.step_count - 1));
     }
     ++replays_;
-  } else if (guard) {
-    MGE_RETURN_IF_ERROR(RunGuarded(segment, run, control, *guard));
+  } else if (watched) {
+    MGE_RETURN_IF_ERROR(RunWatched(segment, run, control, guard));
   } else {
     MGE_RETURN_IF_ERROR(RunSteps(segment, run));
     if (record.state == Record::State::kNew) record.state = Record::State::kWarm;

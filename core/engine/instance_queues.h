@@ -33,7 +33,7 @@ class InstanceQueues {
 
   // Enqueues one of the plan's segments: its waits, its steps or their record, its signal. The second run of a segment whose
   // steps are all capture-safe is captured, if the backend can; later ones replay it. A failing step's place is in the error.
-  // With a guard nothing is captured, and every step has ended before the next one is enqueued.
+  // With a guard or an observer nothing is captured, and every step has ended before the next one is enqueued.
   absl::Status Enqueue(size_t segment, const mge_run& run, const RunControl& control, MemoryGuard* guard);
   // Blocks until the point is reached. kCancelled and kTimeout with the place of the first steps that are not over, or the
   // failure that the fence carries with the place of the segment that it began in.
@@ -57,7 +57,7 @@ class InstanceQueues {
     mge_fence* fence = nullptr;
     uint64_t before = 0;       // value of the fence when the run began
     QueueEnd end;              // of a run that failed
-    mge_fence* steps = nullptr;  // of a guarded plan: counts the steps that ended
+    mge_fence* steps = nullptr;  // of a guarded plan or an observed run: counts the steps that ended
     uint64_t step_count = 0;
   };
   struct Record {
@@ -69,8 +69,9 @@ class InstanceQueues {
   uint64_t ValueOf(const FencePoint& point) const { return queues_[static_cast<size_t>(point.queue)].before + point.value; }
   absl::Status RunStep(const Step& step, const mge_run& run) const;
   absl::Status RunSteps(const Segment& segment, const mge_run& run) const;
-  absl::Status RunGuarded(const Segment& segment, const mge_run& run, const RunControl& control, MemoryGuard& guard);
+  absl::Status RunWatched(const Segment& segment, const mge_run& run, const RunControl& control, MemoryGuard* guard);
   absl::Status FinishStep(const Step& step, Queue& queue, const RunControl& control);
+  static absl::Status MakeFence(const Queue& queue, mge_fence** fence);
   bool Capture(const Segment& segment, Record& record, const mge_run& run);
   // The steps between two signals of a queue, and what its fence answers of the later one.
   struct Stretch {

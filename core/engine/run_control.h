@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/engine/compute_pool.h"
+#include "core/engine/run_observer.h"
 #include "core/plan/plan.h"
 #include "core/plugin/stop.h"
 
@@ -19,9 +20,7 @@ struct RunControl : StopControl {
   uint64_t seed = 0;
   uint32_t width = 1;  // threads of the compute pool
   ComputePool* pool = nullptr;
-  // Called after every step of the calling thread if set: for profiles. `ns` is the step's time.
-  void (*on_step)(void* self, const Plan& plan, int step, int64_t ns) = nullptr;
-  void* on_step_self = nullptr;
+  RunObserver* observer = nullptr;  // nullable
 
   // ---- for those who wait in vain for a run with a deadline, which is a kernel that does not look at its stop flag
   struct Overdue {

@@ -124,8 +124,8 @@ absl::Status Session::Run(std::span<const HostValue> inputs, std::span<HostValue
   };
   absl::InlinedVector<InputType, 8> types;
   for (const HostValue& v : inputs) types.push_back(TypeOfValue(v));
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program_->PlanFor(types, &control));
-  return RunPlan(*plan, inputs, outputs, control);
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, PlanForRun(*program_, types, control));
+  return RunPlan(plan, "", inputs, outputs, control);
 }
 
 void Session::RunAsync(std::vector<HostValue> inputs, std::vector<HostValue> outputs, RunControl& control,

@@ -79,6 +79,7 @@ absl::Status BindHost(Planning& p, size_t u, int32_t unit) {
     const GraphPtr* body = std::get_if<GraphPtr>(&attribute);
     if (!body || !*body) continue;
     MGE_ASSIGN_OR_RETURN(BodyProgram program, MakeBody(p, **body, args->node));
+    program.name = name;
     args->bodies.push_back(std::move(program));
   }
   if (d.unit.kind == Unit::Kind::kReference) ++p.plan->reference_steps;
@@ -96,6 +97,8 @@ void BindOutputCopies(Planning& p) {
     unit.kind = Unit::Kind::kCopy;
     unit.device = HostStepDevice(*p.context).name();
     unit.kernel = "copy";
+    unit.flops = 0;
+    unit.bytes = 2 * static_cast<double>(Elements(type.dims) * ElementBytes(type.dtype));
     unit.reason = c.item >= 0 && p.buffers[p.items[c.item].buffer].shared
                       ? "an output, from page-locked memory to where the caller wants it"
                       : "an output that is an input, a constant, or given twice";

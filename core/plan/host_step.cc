@@ -71,7 +71,7 @@ class StepContext : public EvalContext {
     for (const BodyProgram& b : args_.bodies) {
       if (b.body != &body) continue;
       for (int k : b.captures) inputs.push_back(Load(args_.captures[k]));
-      return env_.RunProgram(*b.program, std::move(inputs));
+      return env_.RunBody(b, std::move(inputs));
     }
     return Fail(errors::kInternal, fmt::format("{} runs a body that it does not have", NodePlace(args_.node)));
   }

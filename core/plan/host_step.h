@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/base/tensor.h"
@@ -17,6 +18,7 @@ class Program;
 
 // The body of a control-flow node, with captured constants built in.
 struct BodyProgram {
+  std::string name;                // of the attribute: "then_branch"
   const Graph* body;               // as the node's attribute holds it
   std::shared_ptr<Program> program;
   std::vector<int> captures;       // which of the node's captures are inputs of the program, in order
@@ -44,7 +46,7 @@ class HostStepEnvironment {
   virtual HostValue& late(uint32_t index) = 0;
   virtual absl::Status CheckStop() = 0;
   virtual uint64_t NextSeed() = 0;
-  virtual absl::StatusOr<std::vector<HostValue>> RunProgram(Program& program, std::vector<HostValue> inputs) = 0;
+  virtual absl::StatusOr<std::vector<HostValue>> RunBody(const BodyProgram& body, std::vector<HostValue> inputs) = 0;
   // Where a failing host step leaves its error.
   virtual void SetError(absl::Status status) = 0;
 };

@@ -90,6 +90,7 @@ struct Unit {
   Kind kind = Kind::kKernel;
   std::vector<std::string> nodes;  // names; empty for what the planner added
   std::vector<std::string> ops;
+  std::string main_op;  // the one of `ops` that asks for the most arithmetic; empty for what the planner added
   std::string device;
   std::string queue;   // "compute", "copy in", "copy out"; empty: the calling thread
   std::string placement;  // why on this device, where there was a choice
@@ -100,6 +101,8 @@ struct Unit {
   int64_t workspace_bytes = 0;
   double cost_us = -1;      // estimated
   double measured_us = -1;  // with the strategy profile; negative: it was not
+  double flops = -1;        // arithmetic operations that the nodes ask for; negative: known only in the run
+  double bytes = -1;        // read and written, each value once; negative: known only in the run
   std::vector<std::string> inputs;  // "x : float32[1,8,4,4] perm(0,2,3,1)"
   std::vector<std::string> outputs;
   std::vector<Alternative> alternatives;

@@ -1,8 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <set>
+
+#include "core/ops/flops.h"
 #include "core/plan/stages.h"
 #include "fmt/format.h"
 
 namespace mge {
+namespace {
+
+// Adds up counts; the sum is unknown (negative) if one of them is.
+void AddKnown(double& sum, double count) { sum = sum < 0 || count < 0 ? -1 : sum + count; }
+
+// The work of the group's nodes; values between them stay inside of a kernel.
+void RecordWork(const Planning& p, const Group& group, Unit& unit) {
+  unit.flops = unit.bytes = 0;
+  double most = -2;
+  std::set<ValueId> seen;  // made or read by a node before
+  for (NodeId id : group.nodes) {
+    const Node& node = p.graph.node(id);
+    std::vector<const TensorType*> inputs, outputs;
+    for (ValueId v : node.inputs) inputs.push_back(v == kNone ? nullptr : &p.value(v).type);
+    for (ValueId v : node.outputs) outputs.push_back(v == kNone ? nullptr : &p.value(v).type);
+    const NodeTypes types = {node, inputs, outputs};
+    const double flops = FlopsOf(types);
+    AddKnown(unit.flops, flops);
+    if (flops > most) unit.main_op = node.op, most = flops;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i] && seen.insert(node.inputs[i]).second) AddKnown(unit.bytes, BytesRead(types, static_cast<int>(i)));
+    }
+    seen.insert(node.outputs.begin(), node.outputs.end());
+  }
+  for (ValueId v : group.outputs) AddKnown(unit.bytes, BytesOf(p.value(v).type));
+}
+
+}  // namespace
 
 constexpr std::string_view kQueueNames[] = {"compute", "copy in", "copy out"};
 
@@ -24,8 +55,12 @@ void RecordUnit(const Planning& p, Draft& d) {
     for (size_t k = 0; k < d.group->inputs.size(); ++k) {
       unit.inputs.push_back(text(d.group->inputs[k], d.choice->inputs[k]));
     }
+    RecordWork(p, *d.group, unit);
+    if (unit.kind == Unit::Kind::kAlias && d.inputs[0] >= 0) unit.bytes = 0;  // nothing happens
   } else {
     unit.inputs.push_back(text(p.items[d.inputs[0]].value, d.from));
+    unit.flops = 0;
+    unit.bytes = 2 * BytesOf(p.value(p.items[d.inputs[0]].value).type);
   }
   for (int32_t item : d.outputs) unit.outputs.push_back(text(p.items[item].value, p.items[item].layout));
   if (d.unit.kind == Unit::Kind::kKernel || d.unit.kind == Unit::Kind::kReorder) {

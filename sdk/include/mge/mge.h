@@ -39,6 +39,7 @@ typedef struct mge_runtime mge_runtime;
 typedef struct mge_session mge_session;
 typedef struct mge_tensor mge_tensor;
 typedef struct mge_run_control mge_run_control;
+typedef struct mge_profile mge_profile;
 typedef struct mge_string mge_string; /* a text that the caller releases */
 
 /* ---------------------------------------------------------------- version */
@@ -223,6 +224,18 @@ MGE_API void mge_run_control_reset(mge_run_control* control); /* later ones run 
  * empty between steps and while a plan is made. For a watchdog, from any thread: a run ends soon after its limit but where a
  * kernel of the calling thread does not look at its stop flag. */
 MGE_API mge_status* mge_run_control_overdue(const mge_run_control* control, double* seconds, mge_string** place);
+
+/* ---------------------------------------------------------------- profiles: where the time of runs goes */
+
+/* Collects the times of the steps of every run that begins with a control on which it is set. Other runs pay nothing. Such a run waits
+ * for each step on a device's queue before it enqueues the next, so that a time is the step's own. */
+MGE_API mge_status* mge_profile_create(mge_profile** out);
+MGE_API void mge_profile_release(mge_profile* profile); /* controls on which it is set keep it alive */
+MGE_API void mge_profile_reset(mge_profile* profile);   /* forgets all runs */
+MGE_API void mge_run_control_set_profile(mge_run_control* control, mge_profile* profile /* nullable: no longer */);
+/* `format`: "mge.profile/1", the time of each step and of each type of operator, whose sum with what lies between steps is the wall
+ * time; or "trace", every step of every run as Chrome's and Perfetto's viewers read it. Both are JSON. */
+MGE_API mge_status* mge_profile_report(const mge_profile* profile, const char* format, mge_string** out);
 
 #ifdef __cplusplus
 }

@@ -246,6 +246,25 @@ class ContextScope {
   Status status_;
 };
 
+// Times of the steps of runs: RunControl::SetProfile() says of which.
+class Profile {
+ public:
+  Profile() {
+    mge_profile* p = nullptr;
+    mge_status_release(mge_profile_create(&p));
+    profile_.reset(p);
+  }
+  void Reset() { mge_profile_reset(get()); }
+  // "mge.profile/1", or "trace" for Chrome's and Perfetto's viewers.
+  Status Report(const std::string& format, std::string* out) const {
+    return internal::TakeText(out, [&](mge_string** text) { return mge_profile_report(get(), format.c_str(), text); });
+  }
+  mge_profile* get() const { return profile_.get(); }
+
+ private:
+  internal::Handle<mge_profile, mge_profile_release> profile_;
+};
+
 // Cancels runs, and limits their time. One may steer several runs, at the same time, too.
 class RunControl {
  public:
@@ -262,6 +281,8 @@ class RunControl {
   Status Overdue(double* seconds, std::string* place) const {
     return internal::TakeText(place, [&](mge_string** text) { return mge_run_control_overdue(get(), seconds, text); });
   }
+  // Runs that begin with this control add their times to it; null: no longer.
+  void SetProfile(const Profile* profile) { mge_run_control_set_profile(get(), profile ? profile->get() : nullptr); }
   mge_run_control* get() const { return control_.get(); }
 
  private:

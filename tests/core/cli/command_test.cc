@@ -36,7 +36,8 @@ TEST_F(Command, PutsTheSchemaFirstAndDataAloneOnStdout) {
       {"devices", "mge.devices/1"}, {"plugins", "mge.plugins/1"},        {"env", "mge.env/1"},
       {"version", "mge.version/1"}, {"run good.onnx", "mge.run/1"},      {"bench good.onnx --runs 3", "mge.bench/1"},
       {"demo", "mge.demo/1"},       {"memory good.onnx", "mge.memory/1"}, {"inspect good.onnx", "mge.inspect/1"},
-      {"plan good.onnx --why", "mge.plan/1"}, {"zoo", "mge.zoo/1"}};
+      {"plan good.onnx --why", "mge.plan/1"},
+      {"profile good.onnx --runs 3", "mge.profile/1"}, {"zoo", "mge.zoo/1"}};
   for (const auto& [args, schema] : rows) {
     Outcome o = Mge(std::string(args) + " --json");
     EXPECT_EQ(o.code, 0) << args << o.err;
@@ -74,6 +75,20 @@ TEST_F(Command, ExplainsAPlan) {
   EXPECT_EQ(o.code, 0);
   EXPECT_THAT(o.out, HasSubstr("device cpu0"));
   EXPECT_THAT(o.out, HasSubstr("us"));
+}
+
+TEST_F(Command, ProfilesAModel) {
+  Model("m.onnx", {ob::NodeProto("Exp", {"x"}, {"a"}, {.name = "first"}), ob::NodeProto("Softmax", {"a"}, {"y"}, {.name = "last"})});
+  Outcome o = Mge("profile m.onnx --runs 4");
+  EXPECT_EQ(o.code, 0) << o.err;
+  for (const char* text : {"device cpu0", "4 runs", "first", "last", "between steps", "sum: the wall time", "100.0 %", "Softmax"}) {
+    EXPECT_THAT(o.out, HasSubstr(text));
+  }
+  json report = json::parse(Mge("profile m.onnx --runs 4 --json").out);
+  double sum = report["planning_us"].get<double>() + report["between_steps_us"].get<double>();
+  for (const json& s : report["steps"]) sum += s["time_us"].get<double>();
+  EXPECT_NEAR(sum, report["wall_us"].get<double>(), 0.01);
+  EXPECT_EQ(report["steps"].size(), 2u);
 }
 
 TEST_F(Command, ShowsNamesOfAModelWithoutWhatSteersATerminal) {

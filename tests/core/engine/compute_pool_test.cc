@@ -62,6 +62,24 @@ TEST(ComputePool, ServesManyCallersAndNestedCalls) {
   EXPECT_EQ(total, 24 * 50 * 9);
 }
 
+TEST(ComputePool, NumbersItsWorkersFromOne) {
+  ComputePool pool(2);
+  EXPECT_EQ(ComputePool::ThisThread(), 0u);
+  struct Seen {
+    std::atomic<int> begun{0};
+    std::atomic<uint32_t> numbers{0};  // a bit for each
+  } seen;
+  pool.ParallelFor(3, 3,
+                   [](void* context, uint64_t) {
+                     auto& s = *static_cast<Seen*>(context);
+                     s.numbers.fetch_or(1u << ComputePool::ThisThread());
+                     ++s.begun;
+                     while (s.begun < 3) std::this_thread::yield();  // so that each thread takes one
+                   },
+                   &seen);
+  EXPECT_EQ(seen.numbers, 7u);
+}
+
 TEST(ComputePool, IsOneInTheProcessWhileSomebodyHoldsIt) {
   auto a = ComputePool::Shared(), b = ComputePool::Shared();
   EXPECT_EQ(a, b);

@@ -190,6 +190,40 @@ std::string Pipeline() {
   return text;
 }
 
+TEST_F(Queues, WaitForEachStepInARunThatIsObserved) {
+  struct Counter : RunObserver {
+    void BeginPlan(const std::shared_ptr<const Plan>&, std::string_view) override {}
+    void EndPlan() override {}
+    void BeginStep(int32_t) override { at_begin = control->kernels + control->copies_in + control->copies_out; }
+    void EndStep() override { done.push_back(control->kernels + control->copies_in + control->copies_out - at_begin); }
+    void BeginPlanning() override {}
+    void EndPlanning() override {}
+    void BeginShare() noexcept override {}
+    void EndShare() noexcept override {}
+    void BeginChunk(uint32_t) noexcept override {}
+    void EndChunk(uint32_t) noexcept override {}
+    mge_async_control* control = nullptr;
+    int64_t at_begin = 0;
+    std::vector<int64_t> done;  // by the device, within each step
+  };
+  Compare(kPerceptron, "async0", {Numbers({3, 4})});  // captured and replayed
+  const int64_t replays = control_->replays;
+  Counter counter;
+  counter.control = control_;
+  RunControl control;
+  control.observer = &counter;
+  auto plan = PlanOf({Numbers({3, 4})});
+  auto got = Run(*session_, {Numbers({3, 4})}, control);
+  ASSERT_TRUE(got.ok()) << FormatError(got.status());
+  EXPECT_EQ(control_->replays, replays);
+  EXPECT_EQ(counter.done.size(), plan->steps.size());
+  for (int64_t done : counter.done) EXPECT_LE(done, 1);
+  auto again = Run(*session_, {Numbers({3, 4})});
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(control_->replays, replays + 1);  // the record is still there
+  EXPECT_EQ(*again, *got);
+}
+
 TEST_F(Queues, CopyAndComputeAtTheSameTime) {
   std::vector<HostValue> in;
   for (int i = 0; i < 8; ++i) in.push_back(Numbers({64}, i));

@@ -95,6 +95,35 @@ int Overlaps(const Plan& plan) {
   return count;
 }
 
+// Overwrites every buffer whose life ends with the step that has just run.
+class Poison : public RunObserver {
+ public:
+  Poison(TunerRecord& record, uint64_t& count) : record_(record), count_(count) {}
+  void BeginPlan(const std::shared_ptr<const Plan>& plan, std::string_view) override { plan_ = plan; }
+  void EndPlan() override {}
+  void BeginStep(int32_t step) override { step_ = step; }
+  void EndStep() override {
+    const int32_t unit = plan_->steps[static_cast<size_t>(step_)].unit;
+    for (const PlacedBuffer& b : plan_->buffers) {
+      if (b.last != unit) continue;
+      std::memset(static_cast<char*>(record_.arena) + b.offset, 0xff, static_cast<size_t>(b.bytes));
+      ++count_;
+    }
+  }
+  void BeginPlanning() override {}
+  void EndPlanning() override {}
+  void BeginShare() noexcept override {}
+  void EndShare() noexcept override {}
+  void BeginChunk(uint32_t) noexcept override {}
+  void EndChunk(uint32_t) noexcept override {}
+
+ private:
+  TunerRecord& record_;
+  uint64_t& count_;
+  std::shared_ptr<const Plan> plan_;
+  int32_t step_ = 0;
+};
+
 TEST(RandomGraphs, GiveTheBitsOfAnExecutorThatSharesNothing) {
   const char* asked = std::getenv("MGE_TEST_RANDOM_GRAPHS");
   const unsigned count = asked ? static_cast<unsigned>(std::strtoul(asked, nullptr, 10)) : 400;
@@ -114,21 +143,9 @@ TEST(RandomGraphs, GiveTheBitsOfAnExecutorThatSharesNothing) {
     auto plan = *(*session)->PlanFor(types);
     ASSERT_EQ(Overlaps(*plan), 0) << "seed " << seed << "\n" << PlanText(*plan, true);
 
-    struct Poison {
-      TunerRecord* record;
-      uint64_t* count;
-    } poison = {&host.record(), &poisoned};
+    Poison poison(host.record(), poisoned);
     RunControl control;
-    control.on_step_self = &poison;
-    control.on_step = [](void* self, const Plan& p, int step, int64_t) {
-      auto& poison = *static_cast<Poison*>(self);
-      int32_t unit = p.steps[static_cast<size_t>(step)].unit;
-      for (const PlacedBuffer& b : p.buffers) {
-        if (b.last != unit) continue;
-        std::memset(static_cast<char*>(poison.record->arena) + b.offset, 0xff, static_cast<size_t>(b.bytes));
-        ++*poison.count;
-      }
-    };
+    control.observer = &poison;
     std::vector<HostValue> out(expected.size());
     absl::Status status = (*session)->Run(inputs, out, control);
     ASSERT_TRUE(status.ok()) << FormatError(status);

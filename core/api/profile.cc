@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/api/objects.h"
+#include "core/profile/summary.h"
+#include "core/profile/trace.h"
+#include "nlohmann/json.hpp"
+
+using mge::api::Misuse;
+
+namespace mge::api {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// null for what is not known, as a negative number says.
+Json Known(double value) { return value < 0 ? Json() : Json(value); }
+
+Json StepJson(const Recording& recording, const StepSummary& row) {
+  const ProfiledStep& step = recording.plans[static_cast<size_t>(row.plan)].steps[static_cast<size_t>(row.step)];
+  return {{"body", PathOf(recording, row.plan)},
+          {"unit", step.unit},
+          {"kind", UnitKindName(step.kind)},
+          {"label", step.label},
+          {"nodes", step.nodes},
+          {"operators", step.ops},
+          {"operator", step.main_op},
+          {"device", step.device},
+          {"queue", step.queue},
+          {"kernel", step.kernel},
+          {"calls", row.calls},
+          {"time_us", row.time_us},
+          {"share", row.share},
+          {"call_median_us", row.median_us},
+          {"call_min_us", row.least_us},
+          {"estimated_us", Known(step.estimated_us)},
+          {"estimate_off", row.off},
+          {"flops", Known(step.flops)},
+          {"bytes", Known(step.bytes)},
+          {"gflops_per_s", Known(row.gflops)},
+          {"gb_per_s", Known(row.gbytes)},
+          {"balance", Known(row.balance)},
+          {"busy", row.busy}};
+}
+
+}  // namespace
+
+std::string ProfileJson(const Recording& recording) {
+  const Summary s = Summarise(recording);
+  Json steps = Json::array(), operators = Json::array();
+  for (const StepSummary& row : s.steps) steps.push_back(StepJson(recording, row));
+  for (const OperatorSummary& row : s.operators) {
+    operators.push_back({{"operator", row.op}, {"steps", row.steps}, {"calls", row.calls}, {"time_us", row.time_us},
+                         {"share", row.share}, {"gflops_per_s", Known(row.gflops)}, {"gb_per_s", Known(row.gbytes)}});
+  }
+  const Json report = {{"schema", "mge.profile/1"},
+                       {"device", recording.plans.empty() ? "" : recording.plans.front().device},
+                       {"threads", s.width},
+                       {"runs", s.runs},
+                       {"counted_runs", s.counted},
+                       {"dropped_runs", recording.dropped},
+                       {"wall_us", s.wall_us},
+                       {"planning_us", s.planning_us},
+                       {"between_steps_us", s.between_us},
+                       {"estimated_us", s.estimated_us},
+                       {"estimated_steps_us", s.estimated_steps_us},
+                       {"estimate_off", s.off},
+                       {"steps", std::move(steps)},
+                       {"operators", std::move(operators)}};
+  return report.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+std::optional<Recorder> RecorderOf(mge_run_control* control, Session& session) {
+  if (!control) return std::nullopt;
+  std::lock_guard lock(control->mutex);
+  if (!control->profile) return std::nullopt;
+  return std::optional<Recorder>(std::in_place, control->profile, session.threads(), session.runtime().pool().thread_count());
+}
+
+}  // namespace mge::api
+
+mge_status* mge_profile_create(mge_profile** out) try {
+  if (!out) return Misuse("mge_profile_create", "a NULL argument");
+  *out = new mge_profile{std::make_shared<mge::Profile>()};
+  return nullptr;
+} MGE_API_CATCH
+
+void mge_profile_release(mge_profile* profile) { delete profile; }
+void mge_profile_reset(mge_profile* profile) { profile->profile->Reset(); }
+
+void mge_run_control_set_profile(mge_run_control* control, mge_profile* profile) {
+  std::shared_ptr<mge::Profile> given = profile ? profile->profile : nullptr;
+  std::lock_guard lock(control->mutex);
+  control->profile.swap(given);
+}
+
+mge_status* mge_profile_report(const mge_profile* profile, const char* format, mge_string** out) try {
+  if (!profile || !format || !out) return Misuse("mge_profile_report", "a NULL argument");
+  const std::string_view f = format;
+  if (f != "mge.profile/1" && f != "trace") {
+    return Misuse("mge_profile_report", "the format is \"mge.profile/1\" or \"trace\"");
+  }
+  const mge::Recording recording = profile->profile->Read();
+  *out = mge::api::NewString(f == "trace" ? mge::TraceText(recording) : mge::api::ProfileJson(recording));
+  return nullptr;
+} MGE_API_CATCH

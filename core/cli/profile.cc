@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// mge profile: where the time of a run goes, step by step and by type of operator.
+#include <algorithm>
+#include <chrono>
+
+#include "core/cli/common.h"
+#include "fmt/format.h"
+
+namespace mge::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  std::string model;
+  InputOptions inputs;
+  double seconds = 2;
+  int64_t runs = 0;
+  int64_t warm = 3;
+  std::vector<std::string> skip;
+  int64_t top = 0;
+  bool in_order = false;
+};
+
+// At most `width` characters, the last ones: names of exporters differ at the end.
+std::string Tail(const std::string& text, size_t width) {
+  return text.size() <= width ? text : "..." + text.substr(text.size() - (width - 3));
+}
+
+std::string Percent(double share) { return fmt::format("{:.1f} %", share * 100); }
+std::string Rate(const Json& value) { return value.is_null() || value == 0 ? "-" : fmt::format("{:.1f}", value.get<double>()); }
+
+std::string StepName(const Json& s) {
+  std::string name = s["label"];
+  if (s["nodes"].size() > 1) name += fmt::format(" (+{})", s["nodes"].size() - 1);
+  const std::string body = s["body"];
+  return Tail(body.empty() ? name : body + ": " + name, 48);
+}
+
+std::string Estimate(const Json& s) {
+  if (s["estimated_us"].is_null()) return "-";
+  return HumanTime(s["estimated_us"].get<double>() * s["calls"].get<double>()) + (s["estimate_off"] ? " !" : "");
+}
+
+std::string StepTable(const Json& report, const Options& o) {
+  std::vector<const Json*> steps;
+  for (const Json& s : report["steps"]) steps.push_back(&s);
+  auto time = [](const Json* s) { return (*s)["time_us"].get<double>(); };
+  if (!o.in_order) std::stable_sort(steps.begin(), steps.end(), [&](auto* a, auto* b) { return time(a) > time(b); });
+  std::vector<std::vector<std::string>> rows = {
+      {"STEP", "NAME", "OPERATORS", "KERNEL", "CALLS", "TIME", "SHARE", "ESTIMATE", "GFLOP/s", "GB/s", "BALANCE"}};
+  const size_t shown = o.top > 0 ? std::min(steps.size(), static_cast<size_t>(o.top)) : steps.size();
+  double rest = 0, rest_share = 0;
+  bool off = false;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Json& s = *steps[i];
+    off |= s["estimate_off"].get<bool>();
+    if (i >= shown) {
+      rest += time(&s);
+      rest_share += s["share"].get<double>();
+      continue;
+    }
+    std::vector<std::string> ops = s["operators"];
+    rows.push_back({std::to_string(s["unit"].get<int>()), StepName(s), Tail(ops.empty() ? s["kind"].get<std::string>() : fmt::format("{}", fmt::join(ops, "+")), 28),
+                    Tail(s["kernel"], 36), fmt::format("{:g}", s["calls"].get<double>()), HumanTime(time(&s)),
+                    Percent(s["share"].get<double>()), Estimate(s), Rate(s["gflops_per_s"]), Rate(s["gb_per_s"]),
+                    s["balance"].is_null() ? "-" : fmt::format("{:.0f} %", s["balance"].get<double>() * 100)});
+  }
+  const double wall = report["wall_us"];
+  auto add = [&](const std::string& name, double us) {
+    rows.push_back({"", name, "", "", "", HumanTime(us), Percent(us / wall), "", "", "", ""});
+  };
+  if (shown < steps.size()) add(fmt::format("{} other steps", steps.size() - shown), rest);
+  if (double us = report["planning_us"]; us > 0.005 * wall) {
+    add("planning in the run", us);
+    add("between steps", report["between_steps_us"]);
+  } else {
+    add("between steps", report["between_steps_us"].get<double>() + us);
+  }
+  add("sum: the wall time", wall);
+  std::string out = Table(rows);
+  if (off) out += "!: the planner's estimate is wrong by more than 4 times\n";
+  return out;
+}
+
+std::string Render(const Json& r, const Options& o) {
+  std::string out = fmt::format("device {}, {} {}, {} runs, means over the faster {}\n", Escape(r["device"].get<std::string>()),
+                                r["threads"].get<int>(), r["threads"] == 1 ? "thread" : "threads", r["runs"].get<int>(),
+                                r["counted_runs"].get<int>());
+  out += StepTable(r, o) + "\n";
+  std::vector<std::vector<std::string>> rows = {{"OPERATOR", "STEPS", "CALLS", "TIME", "SHARE", "GFLOP/s", "GB/s"}};
+  for (const Json& op : r["operators"]) {
+    rows.push_back({op["operator"], std::to_string(op["steps"].get<int>()), fmt::format("{:g}", op["calls"].get<double>()),
+                    HumanTime(op["time_us"]), Percent(op["share"]), Rate(op["gflops_per_s"]), Rate(op["gb_per_s"])});
+  }
+  out += Table(rows);
+  if (r["estimate_off"]) {
+    out += fmt::format("the planner estimated {} for steps that took {}\n", HumanTime(r["estimated_us"]),
+                       HumanTime(r["estimated_steps_us"]));
+  }
+  return out;
+}
+
+int Run(const Globals& globals, const Options& o) {
+  Runtime runtime;
+  Session session;
+  if (Status s = OpenModel(globals, o.model, &runtime, &session, o.skip); !s.ok()) return Report(globals, s);
+  std::vector<Tensor> inputs, outputs;
+  int usage = 0;
+  if (Status s = MakeInputs(globals, session, o.inputs, &inputs, &usage); !s.ok()) return Report(globals, s);
+  if (usage) return usage;
+  const std::vector<const Tensor*> in = Pointers(inputs);
+  Profile profile;
+  RunControl control;
+  for (int64_t i = 0; i < o.warm; ++i) {
+    if (Status s = session.Run(in, &outputs, &control); !s.ok()) return Report(globals, s);
+  }
+  control.SetProfile(&profile);
+  const auto begin = Clock::now();
+  Progress progress(globals, "running", static_cast<size_t>(std::max<int64_t>(o.runs, 1)));
+  auto more = [&](int64_t done) {
+    if (o.runs > 0) return done < o.runs;
+    return done < 3 || (done < 1000 && Clock::now() - begin < std::chrono::duration<double>(o.seconds));
+  };
+  for (int64_t done = 0; more(done); progress.Step(static_cast<size_t>(++done))) {
+    if (Status s = session.Run(in, &outputs, &control); !s.ok()) return Report(globals, s);
+  }
+  std::string text;
+  if (Status s = profile.Report("mge.profile/1", &text); !s.ok()) return Report(globals, s);
+  Print(globals.json ? text + "\n" : Render(Json::parse(text), o));
+  return kExitOk;
+}
+
+}  // namespace
+
+Action DeclareProfile(CLI::App& app, const Globals& globals) {
+  auto o = std::make_shared<Options>();
+  app.add_option("MODEL", o->model, "An ONNX file")->required()->type_name("FILE");
+  o->inputs.Declare(app);
+  app.add_option("--seconds", o->seconds, "How long to measure")->check(Between(1e-9, 1e9));
+  app.add_option("--runs", o->runs, "How many runs to measure, in place of --seconds")->check(CLI::NonNegativeNumber);
+  app.add_option("--warm", o->warm, "Runs before measuring")->check(CLI::NonNegativeNumber);
+  app.add_option("--top", o->top, "How many steps to show; 0: all")->check(CLI::NonNegativeNumber);
+  app.add_flag("--in-order", o->in_order, "Steps in the order of execution, not the longest first");
+  app.add_option("--skip", o->skip, "A pass, rewrite or fusion to leave out")->take_all()->allow_extra_args(false);
+  return [&globals, o] { return Run(globals, *o); };
+}
+
+}  // namespace mge::cli

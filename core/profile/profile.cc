@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/profile/profile.h"
+
+#include <algorithm>
+
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+// "reorder of x": a unit's first input is "x : float32[1,8]".
+std::string LabelOf(const Unit& unit) {
+  if (!unit.nodes.empty()) return unit.nodes.front();
+  const std::string kind(UnitKindName(unit.kind));
+  return unit.inputs.empty() ? kind : fmt::format("{} of {}", kind, unit.inputs[0].substr(0, unit.inputs[0].find(" : ")));
+}
+
+std::vector<ProfiledStep> StepsOf(const Plan& plan) {
+  std::vector<ProfiledStep> steps;
+  for (const Step& step : plan.steps) {
+    const Unit& u = plan.units[static_cast<size_t>(step.unit)];
+    ProfiledStep& out = steps.emplace_back();
+    out.unit = step.unit;
+    out.kind = u.kind;
+    out.nodes = u.nodes;
+    out.ops = u.ops;
+    out.label = LabelOf(u);
+    out.main_op = u.main_op.empty() ? std::string(UnitKindName(u.kind)) : u.main_op;
+    out.device = u.device;
+    out.queue = u.queue;
+    out.kernel = u.kernel;
+    out.estimated_us = u.cost_us;
+    out.flops = u.flops;
+    out.bytes = u.bytes;
+  }
+  return steps;
+}
+
+}  // namespace
+
+int32_t Profile::IndexOf(const std::shared_ptr<const Plan>& plan, int32_t parent, int32_t parent_step, std::string_view body) {
+  std::lock_guard lock(mutex_);
+  for (const Known& k : known_) {
+    if (k.parent == parent && k.parent_step == parent_step && k.body == body && k.plan.lock() == plan) return k.index;
+  }
+  // A plan that was forgotten and made again is the same to a reader.
+  ProfiledPlan fresh = {parent, parent_step, std::string(body), DeviceText(*plan), StepsOf(*plan)};
+  std::vector<ProfiledPlan>& plans = recording_.plans;
+  const auto index = static_cast<int32_t>(std::find(plans.begin(), plans.end(), fresh) - plans.begin());
+  if (index == static_cast<int32_t>(plans.size())) plans.push_back(std::move(fresh));
+  std::erase_if(known_, [](const Known& k) { return k.plan.expired(); });
+  known_.push_back({parent, parent_step, std::string(body), plan, index});
+  return index;
+}
+
+void Profile::Add(ProfiledRun run) {
+  std::lock_guard lock(mutex_);
+  if (spans_ >= kMostSpans) {
+    ++recording_.dropped;
+    return;
+  }
+  spans_ += run.spans.size();
+  recording_.runs.push_back(std::move(run));
+}
+
+Recording Profile::Read() const {
+  std::lock_guard lock(mutex_);
+  return recording_;
+}
+
+// Plans stay: a run that is under way has their indices.
+void Profile::Reset() {
+  std::lock_guard lock(mutex_);
+  recording_.runs.clear();
+  recording_.dropped = 0;
+  spans_ = 0;
+}
+
+}  // namespace mge

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Profiles as an application takes them.
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "mge/mge.hpp"
+#include "nlohmann/json.hpp"
+
+namespace mge {
+namespace {
+
+using nlohmann::json;
+
+class ApiProfile : public testing::Test {
+ protected:
+  void SetUp() override {
+    RuntimeOptions options;
+    options.built_in_plugins = options.environment = false;
+    ASSERT_TRUE(Runtime::Create(options, &runtime_).ok());
+    SessionOptions on_host;
+    on_host.device = "host";
+    Status loaded = Session::Load(runtime_, MGE_SOURCE_DIR "/packaging/digits/digits.onnx", on_host, &session_);
+    ASSERT_TRUE(loaded.ok()) << loaded.text();
+    std::vector<int64_t> dims;
+    for (int64_t d : session_.input_dims(0)) dims.push_back(d < 0 ? 1 : d);
+    ASSERT_TRUE(Tensor::Create(session_.input_dtype(0), dims, &input_).ok());
+  }
+  json Report(const Profile& profile, const std::string& format) {
+    std::string text;
+    Status s = profile.Report(format, &text);
+    EXPECT_TRUE(s.ok()) << s.text();
+    return json::parse(text);
+  }
+  Runtime runtime_;
+  Session session_;
+  Tensor input_;
+};
+
+TEST_F(ApiProfile, CollectsTheRunsOfTheControlsThatItIsSetOn) {
+  Profile profile;
+  RunControl with, without;
+  with.SetProfile(&profile);
+  std::vector<Tensor> outputs;
+  for (RunControl* c : {&with, &without, &with}) ASSERT_TRUE(session_.Run({&input_}, &outputs, c).ok());
+  json report = Report(profile, "mge.profile/1");
+  EXPECT_EQ(report["schema"], "mge.profile/1");
+  EXPECT_EQ(report["runs"], 2);
+  EXPECT_FALSE(report["steps"].empty());
+  EXPECT_FALSE(Report(profile, "trace")["traceEvents"].empty());
+  with.SetProfile(nullptr);
+  ASSERT_TRUE(session_.Run({&input_}, &outputs, &with).ok());
+  EXPECT_EQ(Report(profile, "mge.profile/1")["runs"], 2);
+  profile.Reset();
+  EXPECT_EQ(Report(profile, "mge.profile/1")["runs"], 0);
+}
+
+TEST_F(ApiProfile, MayBeReleasedWhileAControlHasIt) {
+  RunControl control;
+  {
+    Profile profile;
+    control.SetProfile(&profile);
+  }
+  std::vector<Tensor> outputs;
+  EXPECT_TRUE(session_.Run({&input_}, &outputs, &control).ok());
+}
+
+TEST_F(ApiProfile, RefusesAFormatThatItDoesNotKnow) {
+  Profile profile;
+  std::string text;
+  EXPECT_FALSE(profile.Report("mge.profile/9", &text).ok());
+}
+
+}  // namespace
+}  // namespace mge

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The work that nodes ask for, counted by hand.
+#include "core/ops/flops.h"
+
+#include <string>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "gtest/gtest.h"
+
+namespace mge {
+namespace {
+
+struct Work {
+  double flops, bytes;  // bytes: read of input 0
+};
+
+// Of the last node of a graph.
+Work WorkOfLast(const std::string& text) {
+  auto graph = ParseGraphText(text);
+  EXPECT_TRUE(graph.ok()) << FormatError(graph.status());
+  absl::Status inferred = InferTypes(*graph);
+  EXPECT_TRUE(inferred.ok()) << FormatError(inferred);
+  const Node& node = graph->node(graph->node_count() - 1);
+  std::vector<const TensorType*> inputs, outputs;
+  for (ValueId v : node.inputs) inputs.push_back(v == kNone ? nullptr : &graph->value(v).type);
+  for (ValueId v : node.outputs) outputs.push_back(v == kNone ? nullptr : &graph->value(v).type);
+  const NodeTypes types = {node, inputs, outputs};
+  return {FlopsOf(types), BytesRead(types, 0)};
+}
+
+TEST(Flops, HaveRowsOfOperatorsThatThereAre) {
+  for (const OpWork& row : AllOpWork()) EXPECT_NE(FindOp("", row.op), nullptr) << row.op;
+}
+
+TEST(Flops, OfConvolutionsAreTwoForEachWeightThatMeetsAnOutput) {
+  EXPECT_EQ(WorkOfLast("input x : float32[2,8,10,10]\ninput w : float32[16,8,3,3]\ny = Conv(x, w)\noutput y\n").flops,
+            2.0 * (2 * 16 * 8 * 8) * (8 * 3 * 3));
+  EXPECT_EQ(WorkOfLast("input x : float32[1,8,10,10]\ninput w : float32[8,1,3,3]\ny = Conv(x, w) {group=8}\noutput y\n").flops,
+            2.0 * (8 * 8 * 8) * 9);
+  EXPECT_EQ(WorkOfLast("input x : float32[1,8,5,5]\ninput w : float32[8,4,2,2]\ny = ConvTranspose(x, w) {strides=[2,2]}\noutput y\n").flops,
+            2.0 * (8 * 5 * 5) * (4 * 2 * 2));
+}
+
+TEST(Flops, OfProductsAreTwoForEachTerm) {
+  EXPECT_EQ(WorkOfLast("input a : float32[3,4,5]\ninput b : float32[5,6]\ny = MatMul(a, b)\noutput y\n").flops, 2.0 * 3 * 4 * 6 * 5);
+  EXPECT_EQ(WorkOfLast("input a : float32[5,4]\ninput b : float32[5,6]\ny = Gemm(a, b) {transA=1}\noutput y\n").flops,
+            2.0 * 4 * 6 * 5);
+  EXPECT_EQ(WorkOfLast("input a : float32[2,3,4]\ninput b : float32[2,4,5]\ny = Einsum(a, b) {equation=\"bij,bjk->bik\"}\noutput y\n").flops,
+            2.0 * 2 * 3 * 4 * 5);
+}
+
+TEST(Flops, OfAChainOfFactorsAreThoseOfItsProducts) {
+  EXPECT_EQ(WorkOfLast("input a : float32[2,3]\ninput b : float32[3,4]\ninput c : float32[4,5]\n"
+                       "y = Einsum(a, b, c) {equation=\"ij,jk,kl->il\"}\noutput y\n").flops,
+            2.0 * 2 * 3 * 4 + 2.0 * 2 * 4 * 5);
+}
+
+TEST(Flops, OfRecurrentLayersAreThoseOfTheirProducts) {
+  EXPECT_EQ(WorkOfLast("input x : float32[7,2,10]\ninput w : float32[1,16,10]\ninput r : float32[1,16,4]\n"
+                       "y = LSTM(x, w, r) {hidden_size=4}\noutput y\n").flops,
+            2.0 * 7 * 2 * (16 * 10 + 16 * 4));
+}
+
+TEST(Flops, OfElementwiseNodesAreOneForEachOutput) {
+  EXPECT_EQ(WorkOfLast("input a : float32[3,1]\ninput b : float32[1,6]\ny = Add(a, b)\noutput y\n").flops, 18);
+  EXPECT_EQ(WorkOfLast("input x : float32[1,2,8,8]\ny = MaxPool(x) {kernel_shape=[2,2], strides=[2,2]}\noutput y\n").flops, 2.0 * 16 * 4);
+}
+
+TEST(Flops, AreNoneWhereDataOnlyMoves) {
+  EXPECT_EQ(WorkOfLast("input x : float32[3,4]\ny = Transpose(x)\noutput y\n").flops, 0);
+  EXPECT_EQ(WorkOfLast("input x : float32[3,4]\ny = Identity(x)\noutput y\n").flops, 0);
+}
+
+TEST(Flops, AreUnknownWhereATypeIs) {
+  const Work w = WorkOfLast("input x : float32[3,N]\ny = Relu(x)\noutput y\n");
+  EXPECT_LT(w.flops, 0);
+  EXPECT_LT(w.bytes, 0);
+}
+
+TEST(Flops, CountOfATableOnlyTheRowsThatAreRead) {
+  EXPECT_EQ(WorkOfLast("input t : float32[1000,16]\ninput i : int64[5]\ny = Gather(t, i)\noutput y\n").bytes, 5 * 16 * 4);
+  EXPECT_EQ(WorkOfLast("input t : float32[1000,16]\ny = Relu(t)\noutput y\n").bytes, 1000 * 16 * 4);
+}
+
+}  // namespace
+}  // namespace mge
