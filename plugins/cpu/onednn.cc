@@ -1,242 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onednn.h"
 
-#include <dlfcn.h>
-#include <oneapi/dnnl/dnnl.h>
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
-#include <new>
 #include <string>
-#include <vector>
 
+#include "onednn_library.h"
 #include "support/library.h"
 
 namespace mge::cpu::onednn {
 namespace {
-
-// Functions by name: the library is not linked, so that it costs nothing where it is not used.
-#define MGE_DNNL_COMMON(X)                                                                                               \
-  X(dnnl_engine_create)                                                                                                  \
-  X(dnnl_stream_create) X(dnnl_stream_destroy) X(dnnl_memory_create) X(dnnl_memory_destroy)                              \
-  X(dnnl_memory_set_data_handle) X(dnnl_memory_desc_get_size) X(dnnl_primitive_attr_create)                              \
-  X(dnnl_primitive_attr_destroy) X(dnnl_primitive_attr_set_post_ops) X(dnnl_primitive_attr_set_scratchpad_mode)          \
-  X(dnnl_post_ops_create) X(dnnl_post_ops_destroy) X(dnnl_post_ops_append_eltwise) X(dnnl_post_ops_append_sum)           \
-  X(dnnl_primitive_desc_query_md) X(dnnl_primitive_desc_destroy) X(dnnl_primitive_create) X(dnnl_primitive_destroy)      \
-  X(dnnl_primitive_execute) X(dnnl_reorder_primitive_desc_create)
-#if DNNL_VERSION_MAJOR >= 3
-#define MGE_DNNL_VERSIONED(X)                                                                                            \
-  X(dnnl_memory_desc_create_with_strides) X(dnnl_memory_desc_create_with_tag) X(dnnl_memory_desc_clone)                  \
-  X(dnnl_memory_desc_destroy) X(dnnl_convolution_forward_primitive_desc_create) X(dnnl_matmul_primitive_desc_create)           \
-  X(dnnl_pooling_forward_primitive_desc_create)
-#else
-#define MGE_DNNL_VERSIONED(X)                                                                                            \
-  X(dnnl_memory_desc_init_by_strides) X(dnnl_memory_desc_init_by_tag) X(dnnl_primitive_desc_create)                      \
-  X(dnnl_dilated_convolution_forward_desc_init) X(dnnl_matmul_desc_init) X(dnnl_pooling_v2_forward_desc_init)
-#endif
-#define MGE_DNNL_FUNCTIONS(X) MGE_DNNL_COMMON(X) MGE_DNNL_VERSIONED(X)
-
-struct Library {
-#define X(name) decltype(&::name) name = nullptr;
-  MGE_DNNL_FUNCTIONS(X)
-#undef X
-  // Of the OpenMP that this build of oneDNN runs on; null if it runs on something else.
-  void (*omp_set_num_threads)(int) = nullptr;
-  int (*omp_get_max_threads)() = nullptr;
-  dnnl_engine_t engine = nullptr;  // lives as long as the process, as the library does
-  std::string reason;              // why it cannot be used
-};
-
-std::string Name() { return "libdnnl.so." + std::to_string(DNNL_VERSION_MAJOR); }
-
-Library Open() {
-  Library l;
-  std::string name = Name();
-  void* handle = OpenLibrary(name, &l.reason);
-  if (!handle) return l;
-#define X(function)                                                                \
-  l.function = reinterpret_cast<decltype(l.function)>(dlsym(handle, #function));   \
-  if (!l.function) l.reason = name + " has no " #function;
-  MGE_DNNL_FUNCTIONS(X)
-#undef X
-  l.omp_set_num_threads = reinterpret_cast<void (*)(int)>(dlsym(handle, "omp_set_num_threads"));
-  l.omp_get_max_threads = reinterpret_cast<int (*)()>(dlsym(handle, "omp_get_max_threads"));
-  if (!l.omp_get_max_threads) l.omp_set_num_threads = nullptr;
-  if (l.reason.empty() && l.dnnl_engine_create(&l.engine, dnnl_cpu, 0) != dnnl_success) l.reason = "oneDNN has no engine for this processor";
-  return l;
-}
-
-const Library& Lib() {
-  static const Library library = Open();
-  return library;
-}
-
-// While it lives, OpenMP uses the calling thread only.
-class OneThread {
- public:
-  OneThread() : set_(Lib().omp_set_num_threads) {
-    if (!set_) return;
-    before_ = Lib().omp_get_max_threads();
-    if (before_ == 1) set_ = nullptr;
-    else set_(1);
-  }
-  ~OneThread() {
-    if (set_) set_(before_);
-  }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
-
- private:
-  void (*set_)(int);
-  int before_ = 1;
-};
-
-// A lack of memory is thrown, as everywhere: it is no reason to take another kernel.
-Result Failed(std::string_view what, dnnl_status_t status) {
-  if (status == dnnl_out_of_memory) throw std::bad_alloc();
-  return {status == dnnl_unimplemented ? MGE_UNIMPLEMENTED : MGE_INTERNAL,
-          "oneDNN: " + std::string(what) + " failed with status " + std::to_string(static_cast<int>(status))};
-}
-
-// oneDNN 2.6 generates code into memory that it asks for, without a look whether it got any: a request that is larger than
-// all of those comes first.
-dnnl_status_t CreatePrimitive(dnnl_primitive_t* out, const_dnnl_primitive_desc_t desc) {
-  constexpr size_t kCode = 16 << 20;
-  void* probe = mmap(nullptr, kCode, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (probe == MAP_FAILED) return dnnl_out_of_memory;
-  munmap(probe, kCode);
-  return Lib().dnnl_primitive_create(out, desc);
-}
-
-using Dims = std::vector<dnnl_dim_t>;
-
-// A memory descriptor, in the form of this version of the library.
-class Desc {
- public:
-  Desc() = default;
-  Desc(Desc&& other) noexcept { *this = std::move(other); }
-#if DNNL_VERSION_MAJOR >= 3
-  using Raw = const_dnnl_memory_desc_t;
-  ~Desc() {
-    if (desc_) Lib().dnnl_memory_desc_destroy(desc_);
-  }
-  Desc& operator=(Desc&& other) noexcept {
-    std::swap(desc_, other.desc_);
-    return *this;
-  }
-  Raw raw() const { return desc_; }
-  bool empty() const { return !desc_; }
-  static Desc Copy(Raw raw) {
-    Desc d;
-    if (raw) Lib().dnnl_memory_desc_clone(&d.desc_, raw);
-    return d;
-  }
-  static Desc Strided(const Dims& dims, const Dims& strides) {
-    Desc d;
-    Lib().dnnl_memory_desc_create_with_strides(&d.desc_, static_cast<int>(dims.size()), dims.data(), dnnl_f32, strides.data());
-    return d;
-  }
-  static Desc Any(const Dims& dims) {
-    Desc d;
-    Lib().dnnl_memory_desc_create_with_tag(&d.desc_, static_cast<int>(dims.size()), dims.data(), dnnl_f32, dnnl_format_tag_any);
-    return d;
-  }
-
- private:
-  dnnl_memory_desc_t desc_ = nullptr;
-#else
-  using Raw = const dnnl_memory_desc_t*;
-  Desc& operator=(Desc&& other) noexcept = default;
-  Raw raw() const { return empty_ ? nullptr : &desc_; }
-  bool empty() const { return empty_; }
-  static Desc Copy(Raw raw) {
-    Desc d;
-    if (raw) d.desc_ = *raw;
-    d.empty_ = !raw;
-    return d;
-  }
-  static Desc Strided(const Dims& dims, const Dims& strides) {
-    Desc d;
-    d.empty_ = Lib().dnnl_memory_desc_init_by_strides(&d.desc_, static_cast<int>(dims.size()), dims.data(), dnnl_f32,
-                                                      strides.data()) != dnnl_success;
-    return d;
-  }
-  static Desc Any(const Dims& dims) {
-    Desc d;
-    d.empty_ = Lib().dnnl_memory_desc_init_by_tag(&d.desc_, static_cast<int>(dims.size()), dims.data(), dnnl_f32,
-                                                  dnnl_format_tag_any) != dnnl_success;
-    return d;
-  }
-
- private:
-  dnnl_memory_desc_t desc_ = {};
-  bool empty_ = true;
-#endif
- public:
-  uint64_t bytes() const { return empty() ? 0 : Lib().dnnl_memory_desc_get_size(raw()); }
-};
-
-// The row-major one.
-Desc Dense(const Dims& dims) {
-  Dims strides(dims.size(), 1);
-  for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
-  return Desc::Strided(dims, strides);
-}
-
-class Attributes {
- public:
-  ~Attributes() {
-    if (attr_) Lib().dnnl_primitive_attr_destroy(attr_);
-    if (ops_) Lib().dnnl_post_ops_destroy(ops_);
-  }
-  Attributes() = default;
-  Attributes(const Attributes&) = delete;
-  Attributes& operator=(const Attributes&) = delete;
-
-  Result Init(const Epilogue& e, bool adds) {
-    const Library& l = Lib();
-    if (auto s = l.dnnl_primitive_attr_create(&attr_); s != dnnl_success) return Failed("making attributes", s);
-    l.dnnl_primitive_attr_set_scratchpad_mode(attr_, dnnl_scratchpad_mode_user);
-    if (auto s = l.dnnl_post_ops_create(&ops_); s != dnnl_success) return Failed("making post-ops", s);
-    if (adds) l.dnnl_post_ops_append_sum(ops_, 1.0f);
-    if (Result r = Append(e); !r.ok()) return r;
-    if (auto s = l.dnnl_primitive_attr_set_post_ops(attr_, ops_); s != dnnl_success) return Failed("setting post-ops", s);
-    return {};
-  }
-  const_dnnl_primitive_attr_t get() const { return attr_; }
-
- private:
-  Result Append(const Epilogue& e) {
-    dnnl_alg_kind_t kind = dnnl_eltwise_relu;
-    float alpha = 0, beta = 0;
-    switch (e.activation) {
-      case Activation::kNone: return {};
-      case Activation::kClip:
-        if (e.lo != 0 || e.hi < 3e38f) {
-          kind = dnnl_eltwise_clip;
-          alpha = e.lo;
-          beta = e.hi;
-        }
-        break;
-      case Activation::kGelu: kind = dnnl_eltwise_gelu_erf; break;
-      case Activation::kGeluTanh: kind = dnnl_eltwise_gelu_tanh; break;
-      case Activation::kSigmoid: kind = dnnl_eltwise_logistic; break;
-      case Activation::kTanh: kind = dnnl_eltwise_tanh; break;
-      case Activation::kLeakyRelu: alpha = e.lo; break;
-      case Activation::kHardSwish: return {MGE_UNIMPLEMENTED, "oneDNN's versions differ in HardSwish"};
-    }
-#if DNNL_VERSION_MAJOR >= 3
-    auto s = Lib().dnnl_post_ops_append_eltwise(ops_, kind, alpha, beta);
-#else
-    auto s = Lib().dnnl_post_ops_append_eltwise(ops_, 1.0f, kind, alpha, beta);
-#endif
-    return s == dnnl_success ? Result() : Failed("appending an activation", s);
-  }
-
-  dnnl_primitive_attr_t attr_ = nullptr;
-  dnnl_post_ops_t ops_ = nullptr;
-};
 
 enum Role { kX, kWeights, kBias, kY, kScratch, kRoles };
 constexpr int kArguments[kRoles] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD};
@@ -263,8 +36,19 @@ class PrimitiveImpl : public Primitive {
     if (primitive_) Lib().dnnl_primitive_destroy(primitive_);
     if (desc_) Lib().dnnl_primitive_desc_destroy(desc_);
   }
+  std::string_view implementation() const override { return implementation_; }
   uint64_t packed_bytes() const override { return descs_[kWeights].bytes(); }
   uint64_t scratch_bytes() const override { return descs_[kScratch].bytes(); }
+  bool PacksAs(const Primitive& other) const override {
+    return descs_[kWeights] == static_cast<const PrimitiveImpl&>(other).descs_[kWeights];
+  }
+
+  Result Compile() override {
+    if (primitive_) return {};
+    OneThread one;  // the code depends on the number of threads
+    auto s = CreatePrimitive(&primitive_, desc_);
+    return s == dnnl_success ? Result() : Failed("compiling " + implementation_, s);
+  }
 
   Result Pack(const void* source, void* packed) const override {
     OneThread one;
@@ -319,13 +103,14 @@ class PrimitiveImpl : public Primitive {
   }
 
  protected:
-  const Desc& packed_desc() const { return descs_[kWeights]; }
-  static const Desc& PackedOf(const Primitive* p) { return static_cast<const PrimitiveImpl*>(p)->packed_desc(); }
-
-  // After desc_ is made: the primitive, and what it chose.
+  // Reads from desc_ what the library chose. kUnimplemented where that is its reference code, which is a thousand times slower
+  // than ours: a primitive of it never exists.
   Result Finish(bool has_bias) {
     const Library& l = Lib();
-    if (auto s = CreatePrimitive(&primitive_, desc_); s != dnnl_success) return Failed("making a primitive", s);
+    const char* name = nullptr;
+    l.dnnl_primitive_desc_query(desc_, dnnl_query_impl_info_str, 0, static_cast<void*>(&name));
+    implementation_ = name ? name : "ref:unnamed";
+    if (IsReference(implementation_)) return {MGE_UNIMPLEMENTED, "oneDNN has only " + implementation_ + " for it"};
     descs_[kX] = Desc::Copy(l.dnnl_primitive_desc_query_md(desc_, dnnl_query_src_md, 0));
     descs_[kWeights] = Desc::Copy(l.dnnl_primitive_desc_query_md(desc_, dnnl_query_weights_md, 0));  // empty for a pooling
     if (has_bias) descs_[kBias] = Desc::Copy(l.dnnl_primitive_desc_query_md(desc_, dnnl_query_weights_md, 1));
@@ -336,44 +121,67 @@ class PrimitiveImpl : public Primitive {
 
   dnnl_primitive_desc_t desc_ = nullptr;
   dnnl_primitive_t primitive_ = nullptr;
+  std::string implementation_;
   std::array<Desc, kRoles> descs_;
   Desc plain_weights_;
 };
 
-// What output rows y0..y1 read, and the padding around it.
-struct Rows {
-  Rows(const ConvWindows& w, int64_t y0, int64_t y1) {
-    int64_t top = y0 * w.sh - w.ph, bottom = (y1 - 1) * w.sh - w.ph + (w.kh - 1) * w.dh + 1;
-    int64_t in0 = std::max<int64_t>(0, top), in1 = std::min(w.h, bottom);
-    int64_t right = (w.ow - 1) * w.sw - w.pw + (w.kw - 1) * w.dw + 1 - w.w;
-    any = in1 > in0;
-    in_count = in1 - in0;
-    before = {in0 - top, w.pw};
-    after = {bottom - in1, right};
+// One axis of the images: what outputs o0..o1 of it read, and the padding around that.
+struct Span {
+  Span(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad, int64_t o0, int64_t o1) {
+    int64_t begin = o0 * stride - pad, end = (o1 - 1) * stride - pad + (kernel - 1) * dilation + 1;
+    first = std::max<int64_t>(0, begin);
+    count = std::min(in, end) - first;
+    before = first - begin;
+    after = std::max<int64_t>(0, end - in);
   }
+  // All of it, for what follows in memory lies behind its whole length. The last elements may be read by nobody.
+  void Widen(int64_t in) {
+    first = 0;
+    count = in;
+  }
+  int64_t first, count, before, after;
+};
+
+// What a band reads: rows and columns of each of its images. The library has its good code only for images that lie dense, so
+// that a band of several images reads whole ones.
+struct Reads {
+  Reads(const ConvWindows& w, const Band& b)
+      : rows(w.h, w.kh, w.sh, w.dh, w.ph, b.columns ? 0 : b.begin, b.columns ? w.oh : b.end),
+        columns(w.w, w.kw, w.sw, w.dw, w.pw, b.columns ? b.begin : 0, b.columns ? b.end : w.ow) {
+    any = rows.count > 0 && columns.count > 0;
+    if (!b.columns || b.images > 1) columns.Widen(w.w);
+    if (b.columns || b.images > 1) rows.Widen(w.h);
+    before = {rows.before, columns.before};
+    after = {rows.after, columns.after};
+  }
+  Span rows, columns;
   bool any;
-  int64_t in_count;
   Dims before, after;
 };
 
-// `rows` rows of images of `height` rows, channels innermost. Of one image the rows of the slice are all that counts.
-Desc Image(int64_t images, int64_t channels, int64_t rows, int64_t height, int64_t width) {
-  int64_t row = width * channels;
-  return Desc::Strided({images, channels, rows, width}, {(images == 1 ? rows : height) * row, 1, row, channels});
+Desc Image(int64_t images, int64_t channels, int64_t rows, int64_t columns) {
+  return Desc::Strided({images, channels, rows, columns}, {rows * columns * channels, 1, columns * channels, channels});
 }
+Desc Output(const ConvWindows& w, const Band& b, int64_t channels) {
+  int64_t count = b.end - b.begin;
+  return Image(b.images, channels, b.columns ? w.oh : count, b.columns ? count : w.ow);
+}
+
+constexpr const char* kPadsAlone = "a band that reads padding alone";
 
 class ConvolutionPrimitive : public PrimitiveImpl {
  public:
-  Result Init(const Convolution& c, int64_t y0, int64_t y1, const Primitive* first) {
+  Result Init(const Convolution& c, const Band& band) {
     const Library& l = Lib();
     const ConvWindows& w = c.windows;
-    Rows r(w, y0, y1);
-    if (!r.any) return {MGE_UNIMPLEMENTED, "a slice that reads padding alone"};
-    Desc x_desc = Image(c.images, c.channels, r.in_count, w.h, w.w), y_desc = Image(c.images, c.outputs, y1 - y0, w.oh, w.ow);
+    Reads r(w, band);
+    if (!r.any) return {MGE_UNIMPLEMENTED, kPadsAlone};
+    Desc x_desc = Image(band.images, c.channels, r.rows.count, r.columns.count), y_desc = Output(w, band, c.outputs);
     Dims filter = {c.outputs, w.channels, w.kh, w.kw};
     if (c.groups > 1) filter = {c.groups, c.outputs / c.groups, w.channels, w.kh, w.kw};
     plain_weights_ = Dense(filter);
-    Desc weights = first ? Desc::Copy(PackedOf(first).raw()) : Desc::Any(filter);
+    Desc weights = Desc::Any(filter);
     Desc bias = c.bias >= 0 ? Dense({c.outputs}) : Desc();
     Dims strides = {w.sh, w.sw}, dilates = {w.dh - 1, w.dw - 1};
     Attributes attributes;
@@ -396,12 +204,12 @@ class ConvolutionPrimitive : public PrimitiveImpl {
 
 class PoolingPrimitive : public PrimitiveImpl {
  public:
-  Result Init(const Pooling& p, int64_t y0, int64_t y1) {
+  Result Init(const Pooling& p, const Band& band) {
     const Library& l = Lib();
     const ConvWindows& w = p.windows;
-    Rows r(w, y0, y1);
-    if (!r.any) return {MGE_UNIMPLEMENTED, "a slice that reads padding alone"};
-    Desc x = Image(p.images, p.channels, r.in_count, w.h, w.w), y = Image(p.images, p.channels, y1 - y0, w.oh, w.ow);
+    Reads r(w, band);
+    if (!r.any) return {MGE_UNIMPLEMENTED, kPadsAlone};
+    Desc x = Image(band.images, p.channels, r.rows.count, r.columns.count), y = Output(w, band, p.channels);
     Dims strides = {w.sh, w.sw}, kernel = {w.kh, w.kw}, dilates = {w.dh - 1, w.dw - 1};
     dnnl_alg_kind_t kind = p.kind == PoolKind::kMax       ? dnnl_pooling_max
                            : p.kind == PoolKind::kAverage ? dnnl_pooling_avg_exclude_padding
@@ -425,13 +233,13 @@ class PoolingPrimitive : public PrimitiveImpl {
 
 class ProductPrimitive : public PrimitiveImpl {
  public:
-  Result Init(const Product& p, int64_t rows, const Primitive* first) {
+  Result Init(const Product& p, int64_t rows) {
     const Library& l = Lib();
     int64_t n = p.size.n, k = p.size.k;
     bool has_bias = p.start >= 0 || p.epilogue_bias >= 0;
     Desc x = Desc::Strided({rows, k}, {p.a_row, p.a_k}), y = Dense({rows, n});
     plain_weights_ = Desc::Strided({k, n}, {p.b_k, p.b_column});
-    Desc weights = first ? Desc::Copy(PackedOf(first).raw()) : Desc::Any({k, n});
+    Desc weights = Desc::Any({k, n});
     Desc bias = has_bias ? Dense({1, n}) : Desc();
     Attributes attributes;
     if (Result r = attributes.Init(p.epilogue, p.epilogue_add >= 0); !r.ok()) return r;
@@ -448,9 +256,9 @@ class ProductPrimitive : public PrimitiveImpl {
 };
 
 template <typename T, typename... A>
-Result Make(PrimitivePtr* out, const A&... args) {
+Result Describe(PrimitivePtr* out, const A&... args) {
   if (!Lib().reason.empty()) return {MGE_UNAVAILABLE, Lib().reason};
-  OneThread one;  // what is compiled depends on the number of threads
+  OneThread one;  // the choice depends on the number of threads
   auto p = std::make_unique<T>();
   if (Result r = p->Init(args...); !r.ok()) return r;
   *out = std::move(p);
@@ -460,24 +268,31 @@ Result Make(PrimitivePtr* out, const A&... args) {
 }  // namespace
 
 bool IsInstalled() {
-  static const bool installed = cpu::IsInstalled(Name());
+  static const bool installed = cpu::IsInstalled(LibraryName());
   return installed;
 }
 
-Result MakeConvolution(const Convolution& c, int64_t y0, int64_t y1, const Primitive* first, PrimitivePtr* out) {
-  return Make<ConvolutionPrimitive>(out, c, y0, y1, first);
+bool IsReference(std::string_view implementation) {
+  for (size_t begin = 0; begin <= implementation.size();) {
+    size_t end = std::min(implementation.find(':', begin), implementation.size());
+    if (implementation.substr(begin, end - begin).starts_with("ref")) return true;
+    begin = end + 1;
+  }
+  return false;
 }
 
-int64_t FirstInputRow(const ConvWindows& windows, int64_t y0) {
-  return std::max<int64_t>(0, y0 * windows.sh - windows.ph);
+Start StartOf(const ConvWindows& w, const Band& band) {
+  Reads r(w, band);
+  if (band.columns) return {r.columns.first, band.begin};
+  return {r.rows.first * w.w, band.begin * w.ow};
 }
 
-Result MakePooling(const Pooling& p, int64_t y0, int64_t y1, PrimitivePtr* out) {
-  return Make<PoolingPrimitive>(out, p, y0, y1);
+Result DescribeConvolution(const Convolution& c, const Band& band, PrimitivePtr* out) {
+  return Describe<ConvolutionPrimitive>(out, c, band);
 }
 
-Result MakeProduct(const Product& p, int64_t rows, const Primitive* first, PrimitivePtr* out) {
-  return Make<ProductPrimitive>(out, p, rows, first);
-}
+Result DescribePooling(const Pooling& p, const Band& band, PrimitivePtr* out) { return Describe<PoolingPrimitive>(out, p, band); }
+
+Result DescribeProduct(const Product& p, int64_t rows, PrimitivePtr* out) { return Describe<ProductPrimitive>(out, p, rows); }
 
 }  // namespace mge::cpu::onednn

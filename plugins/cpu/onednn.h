@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "mge/plugin.hpp"
 #include "support/convolution.h"
@@ -24,12 +25,17 @@ struct Operands {
   void* scratch;
 };
 
-// One slice. Immutable, and used by many threads; what a run changes is in an Instance.
+// One slice. Immutable once it is compiled, and used by many threads; what a run changes is in an Instance.
 class Primitive {
  public:
   virtual ~Primitive() = default;
+  // The library's own name of the code that it chose, "brgconv:avx512_core".
+  virtual std::string_view implementation() const = 0;
   virtual uint64_t packed_bytes() const = 0;
   virtual uint64_t scratch_bytes() const = 0;
+  virtual bool PacksAs(const Primitive& other) const = 0;
+  // Before everything below. Does nothing the second time. [one]
+  virtual Result Compile() = 0;
   // From the plain filter, or the plain matrix. [any]
   virtual Result Pack(const void* source, void* packed) const = 0;
   virtual Result MakeInstance(void** out) const = 0;
@@ -39,11 +45,25 @@ class Primitive {
 };
 using PrimitivePtr = std::unique_ptr<Primitive>;
 
-// Rows y0..y1 of the output of every image; x points to the first row that they read, y to the first that they write. With
-// `first`, the packed weights are of the form that it chose.
-Result MakeConvolution(const Convolution& c, int64_t y0, int64_t y1, const Primitive* first, PrimitivePtr* out);
-// The first row of the input that output row y0 reads.
-int64_t FirstInputRow(const ConvWindows& windows, int64_t y0);
+// A part of the output: rows begin..end of each of so many images, or, of images of height 1, columns. Of several images it holds
+// all rows.
+struct Band {
+  int64_t images = 1, begin = 0, end = 0;
+  bool columns = false;
+  bool operator==(const Band&) const = default;
+};
+// The first pixel of the input that a band reads, and the first of the output that it writes, from the beginning of its image.
+struct Start {
+  int64_t x, y;
+};
+Start StartOf(const ConvWindows& windows, const Band& band);
+
+// True if a name of the library's means its reference code, which nothing here ever runs.
+bool IsReference(std::string_view implementation);
+
+// Primitives that are not compiled yet. x points to the first pixel that the band reads, y to the first that it writes.
+// kUnimplemented where the library has only reference code.
+Result DescribeConvolution(const Convolution& c, const Band& band, PrimitivePtr* out);
 
 enum class PoolKind { kMax, kAverage, kAverageWithPads };
 // Float32, NHWC; the window is smaller than the padded image, pads are smaller than the window. Nothing is packed.
@@ -52,9 +72,9 @@ struct Pooling {
   int64_t images = 0, channels = 0;
   ConvWindows windows = {};
 };
-Result MakePooling(const Pooling& p, int64_t y0, int64_t y1, PrimitivePtr* out);
+Result DescribePooling(const Pooling& p, const Band& band, PrimitivePtr* out);
 
 // `rows` rows of a single product; B is constant, C of a Gemm absent or one element per column.
-Result MakeProduct(const Product& p, int64_t rows, const Primitive* first, PrimitivePtr* out);
+Result DescribeProduct(const Product& p, int64_t rows, PrimitivePtr* out);
 
 }  // namespace mge::cpu::onednn

@@ -217,7 +217,7 @@ struct Backend::Impl {
     }
     for (ValueId v : p.graph.outputs()) ++uses[v];
     p.abi = std::make_unique<AbiGraph>(p.graph, *order, uses);
-    p.problem = {sizeof(mge_problem), 2, p.abi->graph(), nullptr};
+    p.problem = {sizeof(mge_problem), owner->threads_, p.abi->graph(), nullptr};
     return true;
   }
 

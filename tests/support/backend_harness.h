@@ -54,6 +54,8 @@ class Backend {
 
   const mge_plugin& plugin() const { return *plugin_; }
   void Set(const std::string& key, const std::string& value) { settings_[key] = value; }
+  // The threads that problems are for, 2 unless set.
+  void SetThreads(uint32_t threads) { threads_ = threads; }
 
   struct Outcome {
     std::vector<std::string> candidates;  // ids, as offered
@@ -83,6 +85,7 @@ class Backend {
   const mge_plugin* plugin_ = nullptr;
   mge_device* device_ = nullptr;
   std::map<std::string, std::string> settings_;
+  uint32_t threads_ = 2;
   std::unique_ptr<Impl> impl_;
 };
 

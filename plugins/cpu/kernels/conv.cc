@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conv over one and two spatial dimensions, float32, channels last, alone or with an epilogue: as a product of matrices
 // whose rows are the windows of the image, and depthwise by loops of its own.
+#include <algorithm>
 #include <cmath>
 
 #include "kernel_table.h"
@@ -182,7 +183,7 @@ class GemmConvKernel : public ConvKernel {
 struct DepthwiseArgs {
   const DepthwiseTable* table;
   DepthwiseTask task;
-  Chunks chunks;  // of all rows of all images
+  Chunks chunks;  // of all parts of all rows
   bool packs, has_bias, has_add;
   Operands on;
 };
@@ -223,9 +224,12 @@ class DepthwiseKernel : public ConvKernel {
     args_.table = &Depthwise(isa);
     const ConvWindows& w = c.windows;
     args_.task = {nullptr, nullptr, nullptr, nullptr, nullptr, c.channels, w.h, w.w, w.kh, w.kw, w.sh, w.sw, w.ph, w.pw,
-                  w.dh, w.dw, w.oh, w.ow, c.epilogue.activation, c.epilogue.lo, c.epilogue.hi};
-    auto rows = static_cast<uint64_t>(c.images * w.oh);
-    args_.chunks = SplitWork(rows, DepthwiseUs(c, isa) / static_cast<double>(rows));
+                  w.dh, w.dw, w.oh, w.ow, 1, c.epilogue.activation, c.epilogue.lo, c.epilogue.hi};
+    int64_t rows = c.images * w.oh;
+    constexpr int64_t kLeastPixels = 16;  // of a part: its ends cost more than its middle
+    args_.task.parts = std::clamp<int64_t>(w.ow / kLeastPixels, 1, std::max<int64_t>(1, static_cast<int64_t>(kMaxChunks) / rows));
+    auto parts = static_cast<uint64_t>(rows * args_.task.parts);
+    args_.chunks = SplitWork(parts, DepthwiseUs(c, isa) / static_cast<double>(parts));
     args_.packs = !c.weights_constant;
     args_.has_bias = c.bias >= 0;
     args_.has_add = c.add >= 0;

@@ -2,6 +2,9 @@
 // oneDNN's convolutions and products beside our own.
 #include "onednn.h"
 
+#include <algorithm>
+#include <map>
+#include <memory>
 #include <string>
 
 #include "kernel_table.h"
@@ -23,29 +26,40 @@ double ConvUs(const Convolution& c) {
   return GemmSerialUs({c.rows(), c.outputs / c.groups, c.k(), c.groups}, isa, c.pointwise() ? 0.03 : 0);
 }
 
-OnednnImages ImagesOf(const Convolution& c) { return {c.images, c.channels, c.outputs, c.windows}; }
+OnednnCut CutOf(const Convolution& c) {
+  return [&c](int64_t ways, std::vector<OnednnSlice>* slices) {
+    auto describe = [&](const onednn::Band& band, onednn::PrimitivePtr* out) { return onednn::DescribeConvolution(c, band, out); };
+    return OnednnImages{c.images, c.channels, c.outputs, c.windows}.Cut(ways, describe, slices);
+  };
+}
 
-int64_t ConvWays(const Problem& p, const Convolution& c) { return ImagesOf(c).Ways(OnednnWays(p, ConvUs(c))); }
+OnednnChoice ChoiceOf(const Problem& p, const Convolution& c) {
+  const ConvWindows& w = c.windows;
+  std::vector<int64_t> problem = {'C', c.images, c.channels, c.outputs, c.groups, w.h, w.w, w.kh, w.kw, w.sh, w.sw,
+                                  w.ph, w.pw, w.dh, w.dw, w.oh, w.ow};
+  AppendEpilogue(c.epilogue, c.bias >= 0, c.add >= 0, problem);
+  return ChooseOnednn(std::move(problem), OnednnWays(p, ConvUs(c)), CutOf(c));
+}
 
 void OfferConv(const Problem& p, Offers& offers) {
   if (!Accept(p, offers, /*groups=*/true)) return;
   Convolution c;
   if (Result r = FindConvolution(p, &c); !r.ok()) return offers.Refuse("oneDNN: " + r.text());
-  if (c.rank != 4 || !c.weights_constant) return offers.Refuse("oneDNN: only images, and filters that can be packed in advance");
+  if (!c.weights_constant) return offers.Refuse("oneDNN: only filters that can be packed in advance");
   if (c.x_constant || c.add_constant) return offers.Refuse("oneDNN: no constant image or addend, which come plain");
-  if (c.epilogue.activation == Activation::kHardSwish) return offers.Refuse("oneDNN: HardSwish is our own kernels'");
   double us = ConvUs(c);
   if (!OnednnUsable(offers, us)) return;
-  int64_t ways = ConvWays(p, c);
-  Candidate candidate = {.id = "onednn.conv",
+  OnednnChoice choice = ChoiceOf(p, c);
+  if (choice.ways == 0) return offers.Refuse(choice.reason);
+  Candidate candidate = {.id = "onednn.conv." + choice.code,
                          .rank = kOnednnRank,
                          .attributes = kOnednnAttributes,
-                         .workspace = OnednnWorkspaceBound(p, ways),
-                         .cost_us = OnednnCostUs(us + (c.add >= 0 ? StreamUs(static_cast<double>(p.output(0).bytes())) : 0), ways)};
+                         .workspace = choice.workspace,
+                         .cost_us = OnednnCostUs(us + (c.add >= 0 ? StreamUs(static_cast<double>(p.output(0).bytes())) : 0), choice)};
   candidate.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
-  candidate.inputs[static_cast<size_t>(c.x)] = ChannelsLast(4);
-  if (c.add >= 0) candidate.inputs[static_cast<size_t>(c.add)] = ChannelsLast(4);
-  candidate.outputs = {ChannelsLast(4)};
+  candidate.inputs[static_cast<size_t>(c.x)] = ChannelsLast(c.rank);
+  if (c.add >= 0) candidate.inputs[static_cast<size_t>(c.add)] = ChannelsLast(c.rank);
+  candidate.outputs = {ChannelsLast(c.rank)};
   if (c.add >= 0 && c.add != c.x) candidate.in_place.push_back({0, static_cast<uint32_t>(c.add)});
   Add(offers, AllowedIsa(), std::move(candidate));
 }
@@ -53,15 +67,8 @@ void OfferConv(const Problem& p, Offers& offers) {
 KernelPtr MakeConv(const Problem& p, const Candidate& candidate) {
   Convolution c;
   if (!FindConvolution(p, &c).ok()) return nullptr;
-  auto make = [&](int64_t images, int64_t y0, int64_t y1, const onednn::Primitive* first, onednn::PrimitivePtr* out) {
-    Convolution part = c;
-    part.images = images;
-    return onednn::MakeConvolution(part, y0, y1, first, out);
-  };
-  std::vector<OnednnSlice> slices = CutImages(ImagesOf(c), ConvWays(p, c), make);
-  if (slices.empty()) return nullptr;
   OnednnPlaces places = {c.x, c.weights, c.bias, c.add, p.output(0).bytes()};
-  return MakeOnednnKernel(places, std::move(slices), candidate);
+  return MakeOnednnKernel(places, ChoiceOf(p, c), CutOf(c), candidate);
 }
 
 // ---------------------------------------------------------------- MatMul, Gemm
@@ -74,12 +81,36 @@ std::string_view WhyNot(const Product& p) {
   if (p.start >= 0 && (p.beta != 1 || p.start_value.elements() != static_cast<uint64_t>(p.size.n) || p.start_value.dim(-1) != p.size.n)) {
     return "oneDNN: only one addend per column";
   }
-  if (p.epilogue.activation == Activation::kHardSwish) return "oneDNN: HardSwish is our own kernels'";
   return {};
 }
 
-int64_t ProductWays(const Problem& p, const Product& product, double us) {
-  return std::min(OnednnWays(p, us), std::max<int64_t>(1, product.size.m / 8));
+OnednnCut CutOf(const Product& product) {
+  return [&product](int64_t ways, std::vector<OnednnSlice>* slices) -> Result {
+    std::map<int64_t, std::shared_ptr<onednn::Primitive>> made;  // by rows
+    int64_t m = product.size.m;
+    for (int64_t i = 0; i < ways; ++i) {
+      int64_t m0 = m * i / ways, rows = m * (i + 1) / ways - m0;
+      std::shared_ptr<onednn::Primitive>& primitive = made[rows];
+      if (!primitive) {
+        onednn::PrimitivePtr described;
+        if (Result r = onednn::DescribeProduct(product, rows, &described); !r.ok()) return r;
+        primitive = std::move(described);
+      }
+      slices->push_back({.primitive = primitive,
+                         .x = static_cast<uint64_t>(m0 * product.a_row) * sizeof(float),
+                         .y = static_cast<uint64_t>(m0 * product.size.n) * sizeof(float),
+                         .work = rows});
+    }
+    return {};
+  };
+}
+
+OnednnChoice ChoiceOf(const Problem& p, const Product& product) {
+  const GemmSize& s = product.size;
+  std::vector<int64_t> problem = {'M', s.m, s.n, s.k, product.a_row, product.a_k, product.b_k, product.b_column};
+  AppendEpilogue(product.epilogue, product.start >= 0 || product.epilogue_bias >= 0, product.epilogue_add >= 0, problem);
+  int64_t most = std::min(OnednnWays(p, GemmSerialUs(s, AllowedIsa())), std::max<int64_t>(1, s.m / 8));
+  return ChooseOnednn(std::move(problem), most, CutOf(product));
 }
 
 void OfferProduct(const Problem& p, Offers& offers) {
@@ -89,12 +120,13 @@ void OfferProduct(const Problem& p, Offers& offers) {
   if (std::string_view why = WhyNot(product); !why.empty()) return offers.Refuse(why);
   double us = GemmSerialUs(product.size, AllowedIsa());
   if (!OnednnUsable(offers, us)) return;
-  int64_t ways = ProductWays(p, product, us);
-  Candidate c = {.id = "onednn.matmul",
+  OnednnChoice choice = ChoiceOf(p, product);
+  if (choice.ways == 0) return offers.Refuse(choice.reason);
+  Candidate c = {.id = "onednn.matmul." + choice.code,
                  .rank = kOnednnRank,
                  .attributes = kOnednnAttributes,
-                 .workspace = OnednnWorkspaceBound(p, ways),
-                 .cost_us = OnednnCostUs(us * 1.02, ways)};
+                 .workspace = choice.workspace,
+                 .cost_us = OnednnCostUs(us * 1.02, choice)};
   if (product.epilogue_add >= 0 && product.epilogue_add != product.a) {
     c.in_place.push_back({0, static_cast<uint32_t>(product.epilogue_add)});
   }
@@ -104,20 +136,9 @@ void OfferProduct(const Problem& p, Offers& offers) {
 KernelPtr MakeProduct(const Problem& p, const Candidate& candidate) {
   Product product;
   if (!FindProduct(p, &product).ok() || !WhyNot(product).empty()) return nullptr;
-  int64_t m = product.size.m, ways = ProductWays(p, product, GemmSerialUs(product.size, AllowedIsa()));
-  std::vector<OnednnSlice> slices;
-  for (int64_t i = 0; i < ways; ++i) {
-    int64_t m0 = m * i / ways, m1 = m * (i + 1) / ways;
-    OnednnSlice s;
-    const onednn::Primitive* first = slices.empty() ? nullptr : slices[0].primitive.get();
-    if (!onednn::MakeProduct(product, m1 - m0, first, &s.primitive).ok()) return nullptr;
-    s.x = static_cast<uint64_t>(m0 * product.a_row) * sizeof(float);
-    s.y = static_cast<uint64_t>(m0 * product.size.n) * sizeof(float);
-    slices.push_back(std::move(s));
-  }
   OnednnPlaces places = {product.a, product.b, product.start >= 0 ? product.start : product.epilogue_bias, product.epilogue_add,
-                   p.output(0).bytes()};
-  return MakeOnednnKernel(places, std::move(slices), candidate);
+                         p.output(0).bytes()};
+  return MakeOnednnKernel(places, ChoiceOf(p, product), CutOf(product), candidate);
 }
 
 constexpr KernelRow kRows[] = {{"Conv", OfferConv, MakeConv}, {"MatMul", OfferProduct, MakeProduct}, {"Gemm", OfferProduct, MakeProduct}};

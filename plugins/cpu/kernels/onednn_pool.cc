@@ -37,9 +37,19 @@ double SerialUs(const Problem& p, const onednn::Pooling& pool) {
   return StreamUs(static_cast<double>(p.input(0).bytes() + p.output(0).bytes())) + 5e-5 * taps;
 }
 
-OnednnImages ImagesOf(const onednn::Pooling& p) { return {p.images, p.channels, p.channels, p.windows}; }
+OnednnCut CutOf(const onednn::Pooling& pool) {
+  return [&pool](int64_t ways, std::vector<OnednnSlice>* slices) {
+    auto describe = [&](const onednn::Band& band, onednn::PrimitivePtr* out) { return onednn::DescribePooling(pool, band, out); };
+    return OnednnImages{pool.images, pool.channels, pool.channels, pool.windows}.Cut(ways, describe, slices);
+  };
+}
 
-int64_t Ways(const Problem& p, const onednn::Pooling& pool) { return ImagesOf(pool).Ways(OnednnWays(p, SerialUs(p, pool))); }
+OnednnChoice ChoiceOf(const Problem& p, const onednn::Pooling& pool) {
+  const ConvWindows& w = pool.windows;
+  return ChooseOnednn({'P', static_cast<int64_t>(pool.kind), pool.images, pool.channels, w.h, w.w, w.kh, w.kw, w.sh, w.sw,
+                       w.ph, w.pw, w.dh, w.dw, w.oh, w.ow},
+                      OnednnWays(p, SerialUs(p, pool)), CutOf(pool));
+}
 
 void Offer(const Problem& p, Offers& offers) {
   if (!Accept(p, offers)) return;
@@ -49,12 +59,13 @@ void Offer(const Problem& p, Offers& offers) {
   if (Result r = Describe(n, &pool); !r.ok()) return offers.Refuse("oneDNN: " + r.text());
   double us = SerialUs(p, pool);
   if (!OnednnUsable(offers, us)) return;
-  int64_t ways = Ways(p, pool);
-  Add(offers, AllowedIsa(), {.id = "onednn.pool",
+  OnednnChoice choice = ChoiceOf(p, pool);
+  if (choice.ways == 0) return offers.Refuse(choice.reason);
+  Add(offers, AllowedIsa(), {.id = "onednn.pool." + choice.code,
                              .rank = kOnednnRank,
                              .attributes = kOnednnAttributes,
-                             .workspace = OnednnWorkspaceBound(p, ways),
-                             .cost_us = OnednnCostUs(us, ways),
+                             .workspace = choice.workspace,
+                             .cost_us = OnednnCostUs(us, choice),
                              .inputs = {ChannelsLast(4)},
                              .outputs = {ChannelsLast(4)}});
 }
@@ -62,14 +73,7 @@ void Offer(const Problem& p, Offers& offers) {
 KernelPtr Make(const Problem& p, const Candidate& candidate) {
   onednn::Pooling pool;
   if (!Describe(p.node(), &pool).ok()) return nullptr;
-  auto make = [&](int64_t images, int64_t y0, int64_t y1, const onednn::Primitive*, onednn::PrimitivePtr* out) {
-    onednn::Pooling part = pool;
-    part.images = images;
-    return onednn::MakePooling(part, y0, y1, out);
-  };
-  std::vector<OnednnSlice> slices = CutImages(ImagesOf(pool), Ways(p, pool), make);
-  if (slices.empty()) return nullptr;
-  return MakeOnednnKernel({.x = 0, .y_bytes = p.output(0).bytes()}, std::move(slices), candidate);
+  return MakeOnednnKernel({.x = 0, .y_bytes = p.output(0).bytes()}, ChoiceOf(p, pool), CutOf(pool), candidate);
 }
 
 constexpr KernelRow kRows[] = {{"MaxPool", Offer, Make}, {"AveragePool", Offer, Make}};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 
 namespace mge::cpu {
 namespace {
@@ -49,6 +50,8 @@ Result FindConvolution(const Problem& p, Convolution* out) {
   }
   Axis rows = spatial == 2 ? FindAxis(n, 0) : Axis{1, 1, 1, 1, 0, 1};
   Axis columns = FindAxis(n, spatial - 1);
+  // A column of pixels is a row of them: they lie in memory the same way, and rows are what kernels are fast at.
+  if (columns.in == 1 && columns.out == 1 && columns.kernel == 1) std::swap(rows, columns);
   out->windows = {rows.in,     columns.in,        out->channels,     w.dim(1),         rows.kernel, columns.kernel, rows.stride,
                   columns.stride, rows.pad_begin, columns.pad_begin, rows.dilation, columns.dilation, rows.out, columns.out};
   if (!FindEpilogue(p, ChannelAxis::kSecond, out->epilogue)) return {MGE_UNIMPLEMENTED, "what follows is no epilogue"};

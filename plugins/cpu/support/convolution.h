@@ -8,7 +8,7 @@
 
 namespace mge::cpu {
 
-// One spatial dimension is an image of height 1.
+// One spatial dimension is an image of height 1, and so is an image of width 1.
 struct Convolution {
   int64_t images = 0, channels = 0, outputs = 0;  // all groups together
   int64_t groups = 1;

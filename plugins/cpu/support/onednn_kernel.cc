@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/onednn_kernel.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
-#include <string>
+#include <map>
+#include <mutex>
+#include <utility>
 
 #include "settings.h"
 #include "support/kernel.h"
@@ -12,6 +16,8 @@ namespace {
 
 constexpr double kCallUs = 0.4;        // of one primitive
 constexpr double kLeastSerialUs = 20;  // below that a call is not worth it
+
+uint64_t Aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // Of one plan instance.
 struct State {
@@ -48,6 +54,7 @@ mge_code Launch(const Args& a, const mge_run* run) {
     onednn::Operands o = shared;
     o.x = x + s.x;
     o.y = y + s.y;
+    if (o.weights) o.weights = static_cast<const char*>(o.weights) + s.weights;
     o.scratch = workspace + s.scratch;
     state.codes[i] = s.primitive->Run(state.instances[i], o);
   });
@@ -60,15 +67,33 @@ mge_code Launch(const Args& a, const mge_run* run) {
 class OnednnKernel : public Kernel {
  public:
   OnednnKernel(const OnednnPlaces& places, std::vector<OnednnSlice> slices) : places_(places), slices_(std::move(slices)) {
-    for (OnednnSlice& s : slices_) {
+    for (size_t i = 0; i < slices_.size(); ++i) {
+      OnednnSlice& s = slices_[i];
       s.scratch = workspace_;
-      workspace_ += (s.primitive->scratch_bytes() + 63) / 64 * 64;
+      workspace_ += Aligned(s.primitive->scratch_bytes());
+      if (places.weights < 0) continue;
+      // Slices of different heights may want the filter in different forms: every form is packed once.
+      auto same = std::find_if(slices_.begin(), slices_.begin() + static_cast<std::ptrdiff_t>(i),
+                               [&](const OnednnSlice& other) { return other.primitive->PacksAs(*s.primitive); });
+      if (same != slices_.begin() + static_cast<std::ptrdiff_t>(i)) {
+        s.weights = same->weights;
+      } else {
+        s.weights = packed_;
+        packed_ += Aligned(s.primitive->packed_bytes());
+        forms_.push_back(i);
+      }
     }
   }
   uint32_t args_bytes() const override { return sizeof(Args); }
   uint64_t workspace_bytes() const override { return workspace_; }
-  uint64_t prepack_bytes(int input) const override { return input == places_.weights ? slices_[0].primitive->packed_bytes() : 0; }
-  Result Prepack(int, const void* source, void* out) override { return slices_[0].primitive->Pack(source, out); }
+  uint64_t prepack_bytes(int input) const override { return input == places_.weights ? packed_ : 0; }
+  Result Prepack(int, const void* source, void* out) override {
+    for (size_t i : forms_) {
+      const OnednnSlice& s = slices_[i];
+      if (Result r = s.primitive->Pack(source, static_cast<char*>(out) + s.weights); !r.ok()) return r;
+    }
+    return {};
+  }
   bool has_state() const override { return true; }
   Result CreateState(void** out) override {
     auto state = std::make_unique<State>();
@@ -109,12 +134,76 @@ class OnednnKernel : public Kernel {
  private:
   OnednnPlaces places_;
   std::vector<OnednnSlice> slices_;
-  uint64_t workspace_ = 0;
+  std::vector<size_t> forms_;  // slices, the first of every form of the filter
+  uint64_t workspace_ = 0, packed_ = 0;
 };
+
+// "brgconv:avx512_core" is brgconv, "x64:gemm:jit" is gemm, "ip:x64:gemm:jit" is ip.gemm.
+std::string ShortName(std::string_view implementation) {
+  std::string name;
+  for (size_t begin = 0; begin < implementation.size();) {
+    size_t end = std::min(implementation.find(':', begin), implementation.size());
+    std::string_view part = implementation.substr(begin, end - begin);
+    begin = end + 1;
+    if (part == "x64") continue;
+    name += name.empty() ? "" : ".";
+    name += part;
+    if (part != "ip") break;
+  }
+  return name;
+}
+
+OnednnChoice Choose(int64_t most, const OnednnCut& cut) {
+  OnednnChoice choice;
+  std::vector<OnednnSlice> slices;
+  for (int64_t ways : {most, int64_t{1}}) {
+    slices.clear();
+    if (Result r = cut(ways, &slices); !r.ok()) {
+      choice.reason = r.text();
+      continue;
+    }
+    choice.ways = ways;
+    break;
+  }
+  int64_t all = 0, largest = 0;
+  std::vector<std::string> names;
+  for (const OnednnSlice& s : slices) {
+    all += s.work;
+    largest = std::max(largest, s.work);
+    choice.workspace += Aligned(s.primitive->scratch_bytes());
+    std::string name = ShortName(s.primitive->implementation());
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  for (const std::string& name : names) choice.code += (choice.code.empty() ? "" : "+") + name;
+  if (choice.ways == 0) return choice;
+  int64_t rounds = (static_cast<int64_t>(slices.size()) + choice.ways - 1) / choice.ways;
+  choice.share = static_cast<double>(rounds * largest) / static_cast<double>(all);
+  return choice;
+}
 
 }  // namespace
 
-KernelPtr MakeOnednnKernel(const OnednnPlaces& places, std::vector<OnednnSlice> slices, const Candidate& candidate) {
+OnednnChoice ChooseOnednn(std::vector<int64_t> problem, int64_t most, const OnednnCut& cut) {
+  constexpr size_t kMostKept = 4096;
+  static std::mutex mutex;
+  static std::map<std::vector<int64_t>, OnednnChoice> kept;
+  problem.push_back(most);
+  {
+    std::lock_guard lock(mutex);
+    if (auto it = kept.find(problem); it != kept.end()) return it->second;
+  }
+  OnednnChoice choice = Choose(most, cut);
+  std::lock_guard lock(mutex);
+  if (kept.size() >= kMostKept) kept.clear();
+  return kept.emplace(std::move(problem), std::move(choice)).first->second;
+}
+
+KernelPtr MakeOnednnKernel(const OnednnPlaces& places, const OnednnChoice& choice, const OnednnCut& cut, const Candidate& candidate) {
+  std::vector<OnednnSlice> slices;
+  if (choice.ways == 0 || !cut(choice.ways, &slices).ok()) return nullptr;
+  for (const OnednnSlice& s : slices) {
+    if (!s.primitive->Compile().ok()) return nullptr;
+  }
   auto kernel = std::make_unique<OnednnKernel>(places, std::move(slices));
   if (kernel->workspace_bytes() > candidate.workspace) return nullptr;
   return kernel;
@@ -142,14 +231,48 @@ bool OnednnUsable(Offers& offers, double serial_us) {
 
 int64_t OnednnWays(const Problem& p, double serial_us) { return serial_us < 2 * kLeastSerialUs ? 1 : p.threads(); }
 
-double OnednnCostUs(double serial_us, int64_t ways) {
-  return kCallUs + (ways > 1 ? 1.0 : 0.0) + serial_us / static_cast<double>(ways);
+double OnednnCostUs(double serial_us, const OnednnChoice& choice) {
+  return kCallUs + (choice.ways > 1 ? 1.0 : 0.0) + serial_us * choice.share;
 }
 
-uint64_t OnednnWorkspaceBound(const Problem& p, int64_t ways) {
-  uint64_t bytes = p.output(0).bytes();
-  for (int i = 0; i < p.input_count(); ++i) bytes += p.input(i).bytes();
-  return 2 * bytes + static_cast<uint64_t>(ways) * (4 << 20);
+Result OnednnImages::Cut(int64_t ways, const Describe& describe, std::vector<OnednnSlice>* slices) const {
+  const ConvWindows& w = windows;
+  const bool columns = w.h == 1 && w.oh == 1;
+  const int64_t lines = columns ? w.ow : w.oh;
+  // The part of the threads' time that is lost at the end of the run if so many equal parts are handed out.
+  auto lost = [&](int64_t parts) { return 1 - static_cast<double>(parts) / static_cast<double>((parts + ways - 1) / ways * ways); };
+  constexpr double kMostLost = 0.13;
+  const bool grouped = images >= ways && lost(images) <= kMostLost;
+  int64_t bands = 1;
+  if (!grouped) {
+    for (int64_t b = 2; b <= std::min(ways, lines) && lost(images * bands) > kMostLost; ++b) {
+      if (lost(images * b) < lost(images * bands)) bands = b;
+    }
+  }
+  const int64_t parts = grouped ? ways : images;
+  const auto in_image = w.h * w.w, out_image = w.oh * w.ow;
+  std::vector<std::pair<onednn::Band, std::shared_ptr<onednn::Primitive>>> made;
+  for (int64_t i = 0; i < parts * bands; ++i) {
+    int64_t part = i / bands, at = i % bands, n0 = images * part / parts;
+    onednn::Band band = {images * (part + 1) / parts - n0, lines * at / bands, lines * (at + 1) / bands, columns};
+    auto equal = std::find_if(made.begin(), made.end(), [&](const auto& m) { return m.first == band; });
+    if (equal == made.end()) {
+      onednn::PrimitivePtr primitive;
+      if (Result r = describe(band, &primitive); !r.ok()) return r;
+      equal = made.emplace(made.end(), band, std::move(primitive));
+    }
+    onednn::Start start = onednn::StartOf(w, band);
+    auto bytes = [](int64_t pixels, int64_t each) { return static_cast<uint64_t>(pixels * each) * sizeof(float); };
+    slices->push_back({.primitive = equal->second,
+                       .x = bytes(n0 * in_image + start.x, channels),
+                       .y = bytes(n0 * out_image + start.y, outputs),
+                       .work = band.images * (band.end - band.begin)});
+  }
+  return {};
+}
+
+void AppendEpilogue(const Epilogue& e, bool bias, bool add, std::vector<int64_t>& problem) {
+  problem.insert(problem.end(), {static_cast<int64_t>(e.activation), std::bit_cast<int32_t>(e.lo), std::bit_cast<int32_t>(e.hi), bias, add});
 }
 
 }  // namespace mge::cpu

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel of oneDNN primitives: one for every thread, each on a slice of the rows. And when oneDNN is offered at all.
+// A kernel of oneDNN primitives, each on a slice of the output, for as many threads as the library has good code for. And when
+// oneDNN is offered at all.
 #pragma once
 
-#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "mge/plugin.hpp"
@@ -15,10 +18,27 @@ inline constexpr uint64_t kOnednnAttributes = MGE_KERNEL_DETERMINISTIC | MGE_KER
 inline constexpr int kOnednnRank = 20;
 
 struct OnednnSlice {
-  onednn::PrimitivePtr primitive;
-  uint64_t x = 0, y = 0;  // bytes from the operands' beginnings
-  uint64_t scratch = 0;   // in the workspace
+  std::shared_ptr<onednn::Primitive> primitive;  // equal slices share theirs
+  uint64_t x = 0, y = 0;                         // bytes from the operands' beginnings
+  int64_t work = 1;                              // beside that of the other slices
+  uint64_t weights = 0, scratch = 0;             // bytes from the beginnings of what is packed and of the workspace
 };
+
+// Describes a problem's slices for so many threads; fails if the library has no good code for one of them.
+using OnednnCut = std::function<Result(int64_t ways, std::vector<OnednnSlice>* slices)>;
+
+// The library's answer to a problem.
+struct OnednnChoice {
+  int64_t ways = 0;        // threads that its slices keep busy; 0: it has no good code
+  double share = 1;        // of the work, that the busiest thread does
+  std::string code;        // short names of the slices' implementations, "brgconv"
+  uint64_t workspace = 0;  // bytes
+  std::string reason;      // for no good code
+};
+
+// Cuts for `most` threads, and for one if the library has no code for such slices. `problem` is all that the answer depends on:
+// it is asked for once, since the planner asks for a node alone, and for every group that the node is part of.
+OnednnChoice ChooseOnednn(std::vector<int64_t> problem, int64_t most, const OnednnCut& cut);
 
 // Where a problem's operands are; -1: there is none.
 struct OnednnPlaces {
@@ -26,52 +46,26 @@ struct OnednnPlaces {
   uint64_t y_bytes = 0;
 };
 
-// Null if the slices need more workspace than the candidate promised.
-KernelPtr MakeOnednnKernel(const OnednnPlaces& places, std::vector<OnednnSlice> slices, const Candidate& candidate);
+// Compiles the slices that were chosen. Null if that fails, or they need more workspace than the candidate promised.
+KernelPtr MakeOnednnKernel(const OnednnPlaces& places, const OnednnChoice& choice, const OnednnCut& cut, const Candidate& candidate);
 
 // Refuses, and answers false, where oneDNN may not or cannot serve.
 bool OnednnUsable(Offers& offers, double serial_us);
 
 // Into how many slices work of that length is cut at most.
 int64_t OnednnWays(const Problem& p, double serial_us);
-double OnednnCostUs(double serial_us, int64_t ways);
+double OnednnCostUs(double serial_us, const OnednnChoice& choice);
 
-// More than any of its algorithms asks for: copies of the operands, padded, and some.
-uint64_t OnednnWorkspaceBound(const Problem& p, int64_t ways);
-
-// NHWC images under windows, and how they are cut: several images apart, one image by its rows.
+// NHWC images under windows. Whole images for every thread where that is balanced, else bands of every image.
 struct OnednnImages {
   int64_t images = 0, channels = 0, outputs = 0;
   ConvWindows windows = {};
 
-  int64_t Ways(int64_t most) const { return images == 1 ? std::min(most, windows.oh) : images >= most ? most : 1; }
+  using Describe = std::function<Result(const onednn::Band& band, onednn::PrimitivePtr* out)>;
+  Result Cut(int64_t ways, const Describe& describe, std::vector<OnednnSlice>* slices) const;
 };
 
-// make(images, y0, y1, first, &primitive) -> Result makes the primitive of a slice; `first` is that of the first slice, or null.
-// Empty if one cannot be made.
-template <typename F>
-std::vector<OnednnSlice> CutImages(const OnednnImages& all, int64_t ways, F&& make) {
-  const ConvWindows& w = all.windows;
-  auto in_row = static_cast<uint64_t>(w.w * all.channels) * sizeof(float), out_row = static_cast<uint64_t>(w.ow * all.outputs) * sizeof(float);
-  std::vector<OnednnSlice> slices;
-  for (int64_t i = 0; i < ways; ++i) {
-    const onednn::Primitive* first = slices.empty() ? nullptr : slices[0].primitive.get();
-    OnednnSlice s;
-    int64_t n0 = 0, n1 = 1, y0 = 0, y1 = w.oh, x0 = 0;
-    if (all.images == 1) {
-      y0 = w.oh * i / ways;
-      y1 = w.oh * (i + 1) / ways;
-      x0 = onednn::FirstInputRow(w, y0);
-    } else {
-      n0 = all.images * i / ways;
-      n1 = all.images * (i + 1) / ways;
-    }
-    if (!make(n1 - n0, y0, y1, first, &s.primitive).ok()) return {};
-    s.x = static_cast<uint64_t>(n0 * w.h + x0) * in_row;
-    s.y = static_cast<uint64_t>(n0 * w.oh + y0) * out_row;
-    slices.push_back(std::move(s));
-  }
-  return slices;
-}
+// The numbers of an epilogue that oneDNN's choice may depend on, behind those of `problem`.
+void AppendEpilogue(const Epilogue& e, bool bias, bool add, std::vector<int64_t>& problem);
 
 }  // namespace mge::cpu

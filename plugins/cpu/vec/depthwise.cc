@@ -81,12 +81,12 @@ __attribute__((noinline)) void Channels(const DepthwiseTask& t, const float* ima
 }
 
 template <int K, int Stride>
-void RowOf(const DepthwiseTask& t, int64_t row) {
+void RowOf(const DepthwiseTask& t, int64_t row, int64_t begin, int64_t end) {
   const float* image = t.x + row / t.oh * t.h * t.w * t.channels;
   int64_t oy = row % t.oh, span = (t.kw - 1) * t.dw + 1;
   int64_t at = row * t.ow * t.channels;
-  for (int64_t ox = 0; ox < t.ow;) {
-    int64_t left = t.ow - ox, pixels = left >= kPixels ? kPixels : 1;
+  for (int64_t ox = begin; ox < end;) {
+    int64_t left = end - ox, pixels = left >= kPixels ? kPixels : 1;
     int64_t x0 = ox * t.sw - t.pw, x1 = x0 + (pixels - 1) * t.sw + span;
     bool edge = x0 < 0 || x1 > t.w;
     const float* add = t.add ? t.add + at + ox * t.channels : nullptr;
@@ -100,17 +100,20 @@ void RowOf(const DepthwiseTask& t, int64_t row) {
     }
     ox += pixels;
   }
-  ActivateBlock(t.activation, t.y + at, t.channels, t.ow, t.channels, t.lo);
+  ActivateBlock(t.activation, t.y + at + begin * t.channels, t.channels, end - begin, t.channels, t.lo);
 }
 
-void Run(const DepthwiseTask& t, int64_t r0, int64_t r1) {
+void Run(const DepthwiseTask& t, int64_t p0, int64_t p1) {
   bool square = t.kh == t.kw && t.dh == 1 && t.dw == 1;
-  void (*row)(const DepthwiseTask&, int64_t) = RowOf<0, 0>;
+  void (*row)(const DepthwiseTask&, int64_t, int64_t, int64_t) = RowOf<0, 0>;
   if (square && t.kw == 3 && t.sw == 1) row = RowOf<3, 1>;
   if (square && t.kw == 3 && t.sw == 2) row = RowOf<3, 2>;
   if (square && t.kw == 5 && t.sw == 1) row = RowOf<5, 1>;
   if (square && t.kw == 5 && t.sw == 2) row = RowOf<5, 2>;
-  for (int64_t r = r0; r < r1; ++r) row(t, r);
+  for (int64_t p = p0; p < p1; ++p) {
+    int64_t part = p % t.parts;
+    row(t, p / t.parts, t.ow * part / t.parts, t.ow * (part + 1) / t.parts);
+  }
 }
 
 }  // namespace

@@ -14,13 +14,14 @@ struct DepthwiseTask {
   const float* add;      // as large as y, or null; may be y
   int64_t channels;
   int64_t h, w, kh, kw, sh, sw, ph, pw, dh, dw, oh, ow;
+  int64_t parts;         // into which every row of the output is cut
   Activation activation;
   float lo, hi;
 };
 
 struct DepthwiseTable {
-  // Rows r0..r1 of the output; row = image * oh + y.
-  void (*run)(const DepthwiseTask& task, int64_t r0, int64_t r1);
+  // Parts p0..p1 of the output's rows; part = (image * oh + y) * parts + number.
+  void (*run)(const DepthwiseTask& task, int64_t p0, int64_t p1);
 };
 
 MGE_CPU_DISPATCH(DepthwiseTable, Depthwise)
