@@ -15,6 +15,7 @@
 #include "core/engine/steering.h"
 #include "core/profile/profile.h"
 #include "core/profile/recorder.h"
+#include "core/profile/summary.h"
 #include "mge/mge.h"
 
 // The texts belong to whoever made the object; see status.cc.
@@ -75,7 +76,8 @@ absl::StatusOr<std::string> SessionReport(Session& session, const Plan* plan, st
 // A file as a value of that kind: .npy, .npz ("file.npz:name"), .pb. tensor.cc.
 absl::StatusOr<HostValue> ReadValue(const std::string& path, ValueKind kind);
 
-std::string PlanJson(const Plan& plan);
+// "mge.plan/1"; `times` and `summary` (nullable) of a profile.
+std::string PlanJson(const Plan& plan, const StepTimes& times = nullptr, const Summary* summary = nullptr);
 std::string ProfileJson(const Recording& recording);  // "mge.profile/1"; profile.cc
 
 // "mge.plugins/1"; plugins.cc.
@@ -85,8 +87,14 @@ std::string PluginsJson(std::span<const PluginFile> files, std::span<const Plugi
 // The options of a runtime as a caller of C gives them (nullable); the logger is left out. runtime.cc.
 absl::StatusOr<RuntimeOptions> OptionsOf(const mge_runtime_options* given);
 
-// Bytes that an instance of the plan really holds on its device, with the packed constants.
-absl::StatusOr<uint64_t> MeasuredPeakBytes(const Plan& plan);
+// The plan with those that its bodies ran with: bytes that an instance of each holds on its device, with the packed constants, as
+// planned and as they are; steps.
+struct PlanTotals {
+  uint64_t planned_peak_bytes = 0, measured_peak_bytes = 0;
+  int64_t arena_bytes = 0, packed_bytes = 0, uploaded_bytes = 0, constant_bytes = 0;
+  uint32_t steps = 0, reference_steps = 0;
+};
+absl::StatusOr<PlanTotals> TotalsOf(const Plan& plan);
 
 }  // namespace mge::api
 

@@ -4,6 +4,8 @@
 #include "core/base/errors.h"
 #include "core/base/nearest.h"
 #include "core/ops/op.h"
+#include "core/plan/bodies.h"
+#include "core/plan/program.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 
@@ -129,53 +131,102 @@ Json ArenasJson(const Plan& plan) {
   return rows;
 }
 
+// The plans that bodies ran with.
+Json BodiesMemory(const Plan& plan) {
+  Json rows = Json::array();
+  ForEachPlan(plan, [&](const Plan& p, const std::string& path) {
+    if (&p == &plan) return;
+    rows.push_back({{"body", path}, {"steps", p.steps.size()}, {"arena_bytes", p.arena_bytes},
+                    {"packed_constant_bytes", p.packed_bytes}, {"uploaded_constant_bytes", p.uploaded_bytes},
+                    {"buffers", BuffersJson(p)}});
+  });
+  return rows;
+}
+
 absl::StatusOr<Json> Memory(Session& session, const Plan* plan) {
   if (!plan) return Fail(errors::kApiMisuse, "mge.memory/1: nothing has run yet");
-  MGE_ASSIGN_OR_RETURN(uint64_t measured, MeasuredPeakBytes(*plan));
+  MGE_ASSIGN_OR_RETURN(const PlanTotals totals, TotalsOf(*plan));
   int64_t workspace = 0, activations = 0;
-  for (const PlacedBuffer& b : plan->buffers) (b.workspace ? workspace : activations) += b.bytes;
+  ForEachPlan(*plan, [&](const Plan& p, const std::string&) {
+    for (const PlacedBuffer& b : p.buffers) (b.workspace ? workspace : activations) += b.bytes;
+  });
   MemoryStats stats = session.device().Stats();
   return Json{{"schema", "mge.memory/1"},
               {"device", DeviceText(*plan)},
-              {"planned_peak_bytes", PlannedPeakBytes(*plan)},
-              {"measured_peak_bytes", measured},
-              {"arena_bytes", plan->arena_bytes},
+              {"planned_peak_bytes", totals.planned_peak_bytes},
+              {"measured_peak_bytes", totals.measured_peak_bytes},
+              {"arena_bytes", totals.arena_bytes},
               {"arena_lower_bound_bytes", plan->lower_bound_bytes},
               {"arenas", ArenasJson(*plan)},
-              {"packed_constant_bytes", plan->packed_bytes},
-              {"uploaded_constant_bytes", plan->uploaded_bytes},
-              {"constant_bytes", plan->constant_bytes},
+              {"packed_constant_bytes", totals.packed_bytes},
+              {"uploaded_constant_bytes", totals.uploaded_bytes},
+              {"constant_bytes", totals.constant_bytes},
               {"activation_bytes_without_sharing", activations},
               {"workspace_bytes_without_sharing", workspace},
               {"device_charged_bytes", stats.charged},
               {"device_peak_charged_bytes", stats.peak_charged},
               {"device_limit_bytes", stats.limit},
               {"steps", plan->units.size()},
-              {"buffers", BuffersJson(*plan)}};
+              {"buffers", BuffersJson(*plan)},
+              {"bodies", BodiesMemory(*plan)}};
+}
+
+Json PlanObject(const Plan& plan, const StepTimes& times);
+
+Json BodiesObject(const BodyPlans& body, const StepTimes& times) {
+  Json plans = Json::array();
+  for (const auto& nested : body.plans) plans.push_back(PlanObject(*nested, times));
+  return {{"name", body.body->name}, {"path", body.path}, {"nodes", body.body->program->graph().node_count()},
+          {"plans", std::move(plans)}, {"reason", body.reason}};
+}
+
+// What was measured of a unit; null if nothing was.
+Json TimeObject(const Plan& plan, size_t unit, const StepTimes& times) {
+  std::optional<StepTime> time = times ? times(plan, static_cast<int32_t>(unit)) : std::nullopt;
+  if (!time) return nullptr;
+  return {{"median_us", time->median_us}, {"share", time->share}, {"calls", time->calls}, {"estimate_off", time->off}};
+}
+
+Json PlanObject(const Plan& plan, const StepTimes& times) {
+  const std::vector<BodyPlans> bodies = PlansOfBodies(plan, /*make=*/true);
+  Json units = Json::array(), rest = Json::array();
+  for (size_t i = 0; i < plan.units.size(); ++i) {
+    const Unit& u = plan.units[i];
+    Json alternatives = Json::array(), within = Json::array();
+    for (const Alternative& a : u.alternatives) alternatives.push_back({{"id", a.id}, {"reason", a.reason}});
+    for (const BodyPlans& b : bodies) {
+      if (b.body->unit == static_cast<int32_t>(i)) within.push_back(BodiesObject(b, times));
+    }
+    units.push_back({{"kind", UnitKindName(u.kind)}, {"device", u.device}, {"kernel", u.kernel}, {"fusion", u.fusion},
+                     {"nodes", u.nodes}, {"operators", u.ops}, {"inputs", u.inputs}, {"outputs", u.outputs},
+                     {"reason", u.reason}, {"cost_us", u.cost_us}, {"measured_us", u.measured_us},
+                     {"workspace_bytes", u.workspace_bytes}, {"attributes", u.attributes}, {"in_place", u.in_place},
+                     {"queue", u.queue}, {"placement", u.placement}, {"alternatives", std::move(alternatives)},
+                     {"in_the_run", TimeObject(plan, i, times)}, {"bodies", std::move(within)}});
+  }
+  for (const BodyPlans& b : bodies) {
+    if (b.body->unit < 0) rest.push_back(BodiesObject(b, times));
+  }
+  Json dropped = Json::array();
+  for (const Alternative& a : plan.dropped_claims) dropped.push_back({{"id", a.id}, {"reason", a.reason}});
+  return {{"device", DeviceText(plan)}, {"steps", plan.steps.size()}, {"reference_steps", plan.reference_steps},
+          {"arena_bytes", plan.arena_bytes}, {"arena_lower_bound_bytes", plan.lower_bound_bytes},
+          {"packed_constant_bytes", plan.packed_bytes}, {"uploaded_constant_bytes", plan.uploaded_bytes},
+          {"arenas", ArenasJson(plan)}, {"constant_bytes", plan.constant_bytes}, {"units", std::move(units)},
+          {"dropped_claims", std::move(dropped)}, {"guard", plan.guard}, {"passes", plan.pass_log},
+          {"buffers", BuffersJson(plan)}, {"planned_in_the_run", plan.continuation != nullptr}, {"continuation", std::move(rest)}};
 }
 
 }  // namespace
 
-std::string PlanJson(const Plan& plan) {
-  Json units = Json::array();
-  for (const Unit& u : plan.units) {
-    Json alternatives = Json::array();
-    for (const Alternative& a : u.alternatives) alternatives.push_back({{"id", a.id}, {"reason", a.reason}});
-    units.push_back({{"kind", UnitKindName(u.kind)}, {"device", u.device}, {"kernel", u.kernel}, {"fusion", u.fusion},
-                     {"nodes", u.nodes}, {"operators", u.ops}, {"inputs", u.inputs}, {"outputs", u.outputs},
-                     {"reason", u.reason}, {"cost_us", u.cost_us}, {"measured_us", u.measured_us}, {"workspace_bytes", u.workspace_bytes},
-                     {"attributes", u.attributes}, {"in_place", u.in_place}, {"queue", u.queue},
-                     {"placement", u.placement}, {"alternatives", std::move(alternatives)}});
+std::string PlanJson(const Plan& plan, const StepTimes& times, const Summary* summary) {
+  Json report = {{"schema", "mge.plan/1"}};
+  report.update(PlanObject(plan, times));
+  if (summary) {
+    report["measured"] = {{"runs", summary->runs}, {"wall_us", summary->wall_us}, {"estimated_us", summary->estimated_us},
+                          {"estimated_steps_us", summary->estimated_steps_us}, {"estimate_off", summary->off}};
   }
-  Json dropped = Json::array();
-  for (const Alternative& a : plan.dropped_claims) dropped.push_back({{"id", a.id}, {"reason", a.reason}});
-  return Dump({{"schema", "mge.plan/1"}, {"device", DeviceText(plan)}, {"steps", plan.steps.size()},
-               {"reference_steps", plan.reference_steps}, {"arena_bytes", plan.arena_bytes},
-               {"arena_lower_bound_bytes", plan.lower_bound_bytes}, {"packed_constant_bytes", plan.packed_bytes},
-               {"uploaded_constant_bytes", plan.uploaded_bytes}, {"arenas", ArenasJson(plan)},
-               {"constant_bytes", plan.constant_bytes}, {"units", std::move(units)}, {"dropped_claims", std::move(dropped)},
-               {"guard", plan.guard}, {"passes", plan.pass_log}, {"buffers", BuffersJson(plan)},
-               {"planned_in_the_run", plan.continuation != nullptr}});
+  return Dump(report);
 }
 
 absl::StatusOr<std::string> RuntimeReport(Runtime& runtime, std::string_view schema) {

@@ -5,6 +5,7 @@
 #include "core/api/objects.h"
 #include "core/base/errors.h"
 #include "core/base/exception.h"
+#include "core/plan/bodies.h"
 #include "fmt/format.h"
 
 using mge::DType;
@@ -69,13 +70,25 @@ absl::StatusOr<std::vector<InputType>> TypesOf(const Session& session, mge_tenso
   return types;
 }
 
-absl::StatusOr<uint64_t> MeasuredPeakBytes(const Plan& plan) {
-  InstanceStore& store = InstanceStore::Of(plan);
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Instance> instance, store.Take());
-  uint64_t bytes = static_cast<uint64_t>(instance->arena_bytes());
-  store.Give(std::move(instance));
-  bytes += static_cast<uint64_t>(plan.measured_constant_bytes);
-  return bytes;
+absl::StatusOr<PlanTotals> TotalsOf(const Plan& plan) {
+  PlanTotals t;
+  absl::Status status;
+  ForEachPlan(plan, [&](const Plan& p, const std::string&) {
+    t.planned_peak_bytes += static_cast<uint64_t>(PlannedPeakBytes(p));
+    t.arena_bytes += p.arena_bytes;
+    t.packed_bytes += p.packed_bytes;
+    t.uploaded_bytes += p.uploaded_bytes;
+    t.constant_bytes += p.constant_bytes;
+    t.steps += static_cast<uint32_t>(p.steps.size());
+    t.reference_steps += static_cast<uint32_t>(p.reference_steps);
+    InstanceStore& store = InstanceStore::Of(p);
+    absl::StatusOr<std::unique_ptr<Instance>> instance = store.Take();
+    if (!instance.ok()) return status.Update(instance.status());
+    t.measured_peak_bytes += static_cast<uint64_t>((*instance)->arena_bytes() + p.measured_constant_bytes);
+    store.Give(*std::move(instance));
+  });
+  if (!status.ok()) return status;
+  return t;
 }
 
 }  // namespace mge::api
@@ -187,15 +200,39 @@ mge_status* mge_session_run_async(mge_session* s, mge_tensor* const* inputs, siz
   return nullptr;
 } MGE_API_CATCH
 
-mge_status* mge_session_plan(mge_session* s, mge_tensor* const* inputs, size_t input_count, const char* format, int32_t why,
-                             mge_string** out) try {
-  if (!s || !format || !out || (input_count && !inputs)) return Misuse("mge_session_plan", "a NULL argument");
+namespace {
+
+// `profile`: nullable.
+mge_status* ShowPlan(const char* function, mge_session* s, mge_tensor* const* inputs, size_t input_count,
+                     const mge_profile* profile, const char* format, int32_t why, mge_string** out) {
+  if (!s || !format || !out || (input_count && !inputs)) return Misuse(function, "a NULL argument");
   MGE_API_ASSIGN_OR_RETURN(std::vector<mge::InputType> types, mge::api::TypesOf(*s->session, inputs, input_count));
   MGE_API_ASSIGN_OR_RETURN(std::shared_ptr<const mge::Plan> plan, s->session->PlanFor(types));
   std::string_view f = format;
-  if (f != "text" && f != "mge.plan/1") return Misuse("mge_session_plan", "the format is \"text\" or \"mge.plan/1\"");
-  *out = mge::api::NewString(f == "text" ? mge::PlanText(*plan, why != 0) : mge::api::PlanJson(*plan));
+  if (f != "text" && f != "mge.plan/1") return Misuse(function, "the format is \"text\" or \"mge.plan/1\"");
+  mge::StepTimes times;
+  mge::Summary summary;
+  if (profile) {
+    const mge::Recording recording = profile->profile->Read();
+    summary = mge::Summarise(recording);
+    times = mge::TimesOf(*profile->profile, recording, summary);
+  }
+  *out = mge::api::NewString(f == "text" ? mge::PlanText(*plan, why != 0, times)
+                                         : mge::api::PlanJson(*plan, times, profile ? &summary : nullptr));
   return nullptr;
+}
+
+}  // namespace
+
+mge_status* mge_session_plan(mge_session* s, mge_tensor* const* inputs, size_t input_count, const char* format, int32_t why,
+                             mge_string** out) try {
+  return ShowPlan("mge_session_plan", s, inputs, input_count, nullptr, format, why, out);
+} MGE_API_CATCH
+
+mge_status* mge_session_plan_measured(mge_session* s, mge_tensor* const* inputs, size_t input_count, const mge_profile* profile,
+                                      const char* format, int32_t why, mge_string** out) try {
+  if (!profile) return Misuse("mge_session_plan_measured", "a NULL argument");
+  return ShowPlan("mge_session_plan_measured", s, inputs, input_count, profile, format, why, out);
 } MGE_API_CATCH
 
 mge_status* mge_session_report(mge_session* s, const char* schema, mge_string** out) try {
@@ -212,11 +249,12 @@ mge_status* mge_session_memory(mge_session* s, mge_memory_facts* out) try {
   if (!plan) return Misuse("mge_session_memory", "nothing has run yet");
   mge_memory_facts facts = {};
   facts.struct_size = sizeof(facts);
-  facts.planned_peak_bytes = static_cast<uint64_t>(mge::PlannedPeakBytes(*plan));
-  MGE_API_ASSIGN_OR_RETURN(facts.measured_peak_bytes, mge::api::MeasuredPeakBytes(*plan));
-  facts.constant_bytes = static_cast<uint64_t>(plan->constant_bytes);
-  facts.steps = static_cast<uint32_t>(plan->steps.size());
-  facts.reference_steps = static_cast<uint32_t>(plan->reference_steps);
+  MGE_API_ASSIGN_OR_RETURN(const mge::api::PlanTotals totals, mge::api::TotalsOf(*plan));
+  facts.planned_peak_bytes = totals.planned_peak_bytes;
+  facts.measured_peak_bytes = totals.measured_peak_bytes;
+  facts.constant_bytes = static_cast<uint64_t>(totals.constant_bytes);
+  facts.steps = totals.steps;
+  facts.reference_steps = totals.reference_steps;
   std::memcpy(out, &facts, std::min(out->struct_size, sizeof(facts)));
   return nullptr;
 } MGE_API_CATCH

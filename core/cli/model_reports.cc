@@ -12,11 +12,34 @@ struct Options {
   std::string model;
   InputOptions inputs;
   bool why = false;
+  bool measure = false;
   std::vector<std::string> skip;
   size_t top = 10;
 };
 
 std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+constexpr int kMeasuredRuns = 5;  // of which a step's time is the median
+
+Status Measure(Session& session, const std::vector<const Tensor*>& inputs, Profile* profile) {
+  std::vector<Tensor> outputs;
+  RunControl control;
+  for (int i = 0; i < 2 + kMeasuredRuns; ++i) {
+    if (i == 2) control.SetProfile(profile);
+    if (Status s = session.Run(inputs, &outputs, &control); !s.ok()) return s;
+  }
+  return Status();
+}
+
+std::string MeasuredText(const Json& r) {
+  const Json& steps = r["steps"];
+  const auto off = std::count_if(steps.begin(), steps.end(), [](const Json& s) { return s["estimate_off"].get<bool>(); });
+  std::string out = fmt::format("the run took {}; steps with an estimate took {}, estimated {}{}\n", HumanTime(r["wall_us"]),
+                                HumanTime(r["estimated_steps_us"]), HumanTime(r["estimated_us"]),
+                                r["estimate_off"] ? "  <-- OFF: more than 3 times" : "");
+  return out + fmt::format("{} of {} steps are off by more than 4 times (those of more than 1 % of the run and 20 us count)\n", off,
+                           steps.size());
+}
 
 int RunPlan(const Globals& globals, const Options& o) {
   Runtime runtime;
@@ -26,10 +49,18 @@ int RunPlan(const Globals& globals, const Options& o) {
   int usage = 0;
   if (Status s = MakeInputs(globals, session, o.inputs, &inputs, &usage); !s.ok()) return Report(globals, s);
   if (usage) return usage;
+  const std::vector<const Tensor*> in = Pointers(inputs);
+  Profile profile;
+  if (o.measure) {
+    if (Status s = Measure(session, in, &profile); !s.ok()) return Report(globals, s);
+  }
   std::string text;
-  if (Status s = session.Plan(Pointers(inputs), globals.json ? "mge.plan/1" : "text", o.why, &text); !s.ok())
-    return Report(globals, s);
+  Status s = session.Plan(in, globals.json ? "mge.plan/1" : "text", o.why, &text, o.measure ? &profile : nullptr);
+  if (!s.ok()) return Report(globals, s);
   Print(globals.json ? text + "\n" : text);
+  if (!o.measure || globals.json) return kExitOk;
+  if (s = profile.Report("mge.profile/1", &text); !s.ok()) return Report(globals, s);
+  Print(MeasuredText(Json::parse(text)));
   return kExitOk;
 }
 
@@ -68,7 +99,17 @@ std::string RenderMemory(const Json& r, size_t top) {
                 {"    workspaces without sharing", bytes("workspace_bytes_without_sharing")},
                 {"  packed constants", bytes("packed_constant_bytes")},
                 {"constants in the model's file", bytes("constant_bytes")}});
+  for (const Json& body : r["bodies"]) {
+    out += fmt::format("included: body {}, {} steps, arena {}\n", Escape(Text(body["body"])), Text(body["steps"]),
+                       HumanBytes(body["arena_bytes"].get<uint64_t>()));
+  }
   std::vector<Json> buffers(r["buffers"].begin(), r["buffers"].end());
+  for (const Json& body : r["bodies"]) {
+    for (Json b : body["buffers"]) {
+      b["name"] = fmt::format("{}: {}", Text(body["body"]), Text(b["name"]));
+      buffers.push_back(std::move(b));
+    }
+  }
   std::stable_sort(buffers.begin(), buffers.end(),
                    [](const Json& a, const Json& b) { return a["bytes"].get<int64_t>() > b["bytes"].get<int64_t>(); });
   if (buffers.size() > top) buffers.resize(top);
@@ -138,6 +179,7 @@ Action DeclarePlan(CLI::App& app, const Globals& globals) {
   app.add_option("MODEL", o->model, "An ONNX file")->required()->type_name("FILE");
   o->inputs.Declare(app);
   app.add_flag("--why", o->why, "Adds reasons, alternatives and where every buffer lies");
+  app.add_flag("--measure", o->measure, "Runs the model and adds the time of each step, the median of 5, to the estimates");
   app.add_option("--skip", o->skip, "A pass, rewrite or fusion to leave out")->take_all()->allow_extra_args(false);
   return [&globals, o] { return RunPlan(globals, *o); };
 }

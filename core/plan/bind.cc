@@ -80,6 +80,7 @@ absl::Status BindHost(Planning& p, size_t u, int32_t unit) {
     if (!body || !*body) continue;
     MGE_ASSIGN_OR_RETURN(BodyProgram program, MakeBody(p, **body, args->node));
     program.name = name;
+    p.plan->bodies.push_back({unit, name, program.program});
     args->bodies.push_back(std::move(program));
   }
   if (d.unit.kind == Unit::Kind::kReference) ++p.plan->reference_steps;

@@ -67,6 +67,7 @@ absl::Status MakeContinuation(Planning& p) {
     p.plan->outputs[i].location.index = outputs++;
   }
   MGE_ASSIGN_OR_RETURN(next->program, Program::Create(std::move(rest), p.context));
+  p.plan->bodies.push_back({-1, "continuation", next->program});
   p.plan->continuation = std::move(next);
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/base/status.h"
+#include "core/plan/bodies.h"
 #include "core/plan/host_step.h"
 #include "core/plan/program.h"
 #include "core/plugin/unfinished.h"
@@ -61,6 +62,12 @@ std::string_view UnitKindName(Unit::Kind kind) {
   return "?";
 }
 
+std::string UnitLabel(const Unit& unit) {
+  if (!unit.nodes.empty()) return unit.nodes.front();
+  const std::string kind(UnitKindName(unit.kind));
+  return unit.inputs.empty() ? kind : fmt::format("{} of {}", kind, unit.inputs[0].substr(0, unit.inputs[0].find(" : ")));
+}
+
 int64_t PlannedPeakBytes(const Plan& plan) { return plan.arena_bytes + plan.packed_bytes + plan.uploaded_bytes; }
 
 std::string DeviceText(const Plan& plan) {
@@ -88,49 +95,116 @@ mge_plan_summary SummaryOf(const Plan& plan, const Arena& arena) {
   return summary;
 }
 
-std::string PlanText(const Plan& plan, bool why) {
-  std::string out;
-  auto line = [&](const std::string& text) { out += EscapeControl(text) + "\n"; };
+namespace {
+
+// Writes a plan and those of its bodies, each further to the right.
+class PlanWriter {
+ public:
+  PlanWriter(bool why, const StepTimes& times) : why_(why), times_(times) {}
+  void Write(const Plan& plan);
+  std::string Take() { return std::move(out_); }
+
+ private:
+  void Line(const std::string& text) { out_ += indent_ + EscapeControl(text) + "\n"; }
+  void WriteHead(const Plan& plan);
+  void WriteUnit(const Plan& plan, size_t index);
+  void WriteWhy(const Unit& unit);
+  void WriteTime(const Plan& plan, int32_t unit);
+  void WriteBody(const BodyPlans& body);
+
+  const bool why_;
+  const StepTimes& times_;
+  std::string indent_, out_;
+};
+
+void PlanWriter::WriteHead(const Plan& plan) {
   const size_t views = plan.units.size() - plan.steps.size();
-  line(fmt::format("device {}: {} steps{}, arena {} bytes (lower bound {}), packed constants {} bytes, constants in place {} "
+  Line(fmt::format("device {}: {} steps{}, arena {} bytes (lower bound {}), packed constants {} bytes, constants in place {} "
                    "bytes",
                    DeviceText(plan), plan.steps.size(), views ? fmt::format(" and {} views, which take none", views) : "",
                    plan.arena_bytes, plan.lower_bound_bytes, plan.packed_bytes, plan.constant_bytes));
-  if (!plan.queues.empty()) out += MemoryText(plan);
+  if (!plan.queues.empty()) out_ += MemoryText(plan);
   for (const std::string& text : plan.guard) {
-    if (why) line(text);
+    if (why_) Line(text);
   }
+}
+
+void PlanWriter::WriteUnit(const Plan& plan, size_t index) {
+  const Unit& u = plan.units[index];
+  std::string what = u.fusion.empty() ? Join(u.ops, "+") : fmt::format("{}({})", u.fusion, Join(u.ops, "+"));
+  if (what.empty()) what = UnitKindName(u.kind);
+  std::string head = fmt::format("{:4} {:<9} {:<28} {}", index, UnitKindName(u.kind), what, u.kernel);
+  if (!u.in_place.empty()) head += fmt::format("  in place: {}", u.in_place);
+  if (!plan.queues.empty()) head += fmt::format("  on {}{}{}", u.device, u.queue.empty() ? "" : ", ", u.queue);
+  Line(head);
+  Line(fmt::format("       {} -> {}", Join(u.inputs, ", "), Join(u.outputs, ", ")));
+  if (why_) WriteWhy(u);
+  if (times_) WriteTime(plan, static_cast<int32_t>(index));
+}
+
+void PlanWriter::WriteWhy(const Unit& u) {
+  if (!u.nodes.empty()) Line(fmt::format("       nodes:   {}", Join(u.nodes, ", ")));
+  std::string reason = fmt::format("       on {}: {}", u.device, u.reason);
+  if (!u.placement.empty()) reason += fmt::format("; there because {}", u.placement);
+  if (u.cost_us >= 0) reason += fmt::format("; estimated {:.2f} us", u.cost_us);
+  if (u.measured_us >= 0) reason += fmt::format("; measured {:.2f} us", u.measured_us);
+  if (u.workspace_bytes) reason += fmt::format("; workspace {} bytes", u.workspace_bytes);
+  if (u.attributes) reason += fmt::format("; {}", AttributeText(u.attributes));
+  Line(reason);
+  for (const Alternative& a : u.alternatives) Line(fmt::format("       not {}: {}", a.id, a.reason));
+}
+
+void PlanWriter::WriteTime(const Plan& plan, int32_t unit) {
+  const double estimated = plan.units[static_cast<size_t>(unit)].cost_us;
+  std::optional<StepTime> time = times_(plan, unit);
+  if (!time) return;
+  std::string text = fmt::format("       time: {:.2f} us in the run", time->median_us);
+  if (estimated >= 0) text += fmt::format(", estimated {:.2f} us", estimated);
+  text += fmt::format("; {:.1f} % of it", time->share * 100);
+  if (time->calls != 1) text += fmt::format(", {:g} calls", time->calls);
+  if (time->off) {
+    const bool more = time->median_us > estimated;
+    text += fmt::format("  <-- OFF: {:.1f} times {} than estimated", more ? time->median_us / estimated : estimated / time->median_us,
+                        more ? "longer" : "shorter");
+  }
+  Line(text);
+}
+
+void PlanWriter::WriteBody(const BodyPlans& body) {
+  for (const auto& nested : body.plans) {
+    Line(fmt::format("     {}:", body.path));
+    indent_ += "       ";
+    Write(*nested);
+    indent_.resize(indent_.size() - 7);
+  }
+  if (body.plans.empty()) {
+    Line(fmt::format("     {}, {} nodes: {}", body.path, body.body->program->graph().node_count(), body.reason));
+  }
+}
+
+void PlanWriter::Write(const Plan& plan) {
+  WriteHead(plan);
+  const std::vector<BodyPlans> bodies = PlansOfBodies(plan, /*make=*/true);
+  auto body = bodies.begin();
   for (size_t i = 0; i < plan.units.size(); ++i) {
-    const Unit& u = plan.units[i];
-    std::string what = u.fusion.empty() ? Join(u.ops, "+") : fmt::format("{}({})", u.fusion, Join(u.ops, "+"));
-    if (what.empty()) what = UnitKindName(u.kind);
-    std::string head = fmt::format("{:4} {:<9} {:<28} {}", i, UnitKindName(u.kind), what, u.kernel);
-    if (!u.in_place.empty()) head += fmt::format("  in place: {}", u.in_place);
-    if (!plan.queues.empty()) head += fmt::format("  on {}{}{}", u.device, u.queue.empty() ? "" : ", ", u.queue);
-    line(head);
-    line(fmt::format("       {} -> {}", Join(u.inputs, ", "), Join(u.outputs, ", ")));
-    if (!why) continue;
-    if (!u.nodes.empty()) line(fmt::format("       nodes:   {}", Join(u.nodes, ", ")));
-    std::string reason = fmt::format("       on {}: {}", u.device, u.reason);
-    if (!u.placement.empty()) reason += fmt::format("; there because {}", u.placement);
-    if (u.cost_us >= 0) reason += fmt::format("; estimated {:.2f} us", u.cost_us);
-    if (u.measured_us >= 0) reason += fmt::format("; measured {:.2f} us", u.measured_us);
-    if (u.workspace_bytes) reason += fmt::format("; workspace {} bytes", u.workspace_bytes);
-    if (u.attributes) reason += fmt::format("; {}", AttributeText(u.attributes));
-    line(reason);
-    for (const Alternative& a : u.alternatives) line(fmt::format("       not {}: {}", a.id, a.reason));
+    WriteUnit(plan, i);
+    for (; body != bodies.end() && body->body->unit == static_cast<int32_t>(i); ++body) WriteBody(*body);
   }
-  if (plan.continuation) {
-    line(fmt::format("then {} nodes whose shapes are known only in the run; they are planned there",
-                     plan.continuation->program->graph().node_count()));
-  }
-  if (!why) return out;
-  for (const Alternative& a : plan.dropped_claims) line(fmt::format("dropped fusion {}: {}", a.id, a.reason));
-  for (const std::string& text : plan.pass_log) line(fmt::format("pass {}", text));
+  for (; body != bodies.end(); ++body) WriteBody(*body);
+  if (!why_) return;
+  for (const Alternative& a : plan.dropped_claims) Line(fmt::format("dropped fusion {}: {}", a.id, a.reason));
+  for (const std::string& text : plan.pass_log) Line(fmt::format("pass {}", text));
   for (const PlacedBuffer& b : plan.buffers) {
-    line(fmt::format("buffer {:>10} +{:<10} steps {}..{}  {}", b.offset, b.bytes, b.first, b.last, b.name));
+    Line(fmt::format("buffer {:>10} +{:<10} steps {}..{}  {}", b.offset, b.bytes, b.first, b.last, b.name));
   }
-  return out;
+}
+
+}  // namespace
+
+std::string PlanText(const Plan& plan, bool why, const StepTimes& times) {
+  PlanWriter writer(why, times);
+  writer.Write(plan);
+  return writer.Take();
 }
 
 }  // namespace mge

@@ -16,7 +16,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -109,6 +111,7 @@ struct Unit {
   std::string in_place;  // "over x", or empty
 };
 std::string_view UnitKindName(Unit::Kind kind);
+std::string UnitLabel(const Unit& unit);  // its first node, or "reorder of x" where the planner added it
 
 // A piece of an arena with a life of units [first, last].
 struct PlacedBuffer {
@@ -146,6 +149,13 @@ struct ConstantBase {
 struct LateConstant {
   uint32_t index;
   Tensor tensor;
+};
+
+// A program that a run of the plan may run: a body of control flow, within its unit; or the continuation, after all units.
+struct PlanBody {
+  int32_t unit = -1;  // -1: the continuation
+  std::string name;   // of the attribute that holds it, "then_branch"; "continuation"
+  std::shared_ptr<Program> program;
 };
 
 struct Continuation {
@@ -188,6 +198,7 @@ class Plan {
   std::vector<LateConstant> late_constants;
   uint32_t late_count = 0;
   std::unique_ptr<Continuation> continuation;
+  std::vector<PlanBody> bodies;  // for reports, in the order of units; the continuation last
 
   std::vector<Arena> arenas;
   // Around each buffer of an arena lie guards that nobody may write: kGuardBytes in front, and as many or a little more behind,
@@ -226,7 +237,17 @@ std::string DeviceText(const Plan& plan);
 // What the reserve policy of an arena's device is told of the plan.
 mge_plan_summary SummaryOf(const Plan& plan, const Arena& arena);
 
-// The plan in words. `why` adds alternatives, reasons and buffers.
-std::string PlanText(const Plan& plan, bool why);
+// What was measured of a step.
+struct StepTime {
+  double median_us = 0;  // of one call
+  double share = 0;      // of the run, all calls
+  double calls = 1;      // in a run
+  bool off = false;      // the step matters, and its estimate is wrong
+};
+// For a unit of a plan, bodies' plans included; none if it was not measured.
+using StepTimes = std::function<std::optional<StepTime>(const Plan& plan, int32_t unit)>;
+
+// The plan in words, with those of its bodies. `why` adds alternatives, reasons and buffers; `times` (nullable) what was measured.
+std::string PlanText(const Plan& plan, bool why, const StepTimes& times = nullptr);
 
 }  // namespace mge

@@ -104,6 +104,13 @@ std::shared_ptr<const Plan> Program::recent() const {
   return entries_.empty() ? nullptr : entries_.front()->plan;
 }
 
+std::vector<std::shared_ptr<const Plan>> Program::plans() const {
+  std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<const Plan>> out;
+  for (const auto& entry : entries_) out.push_back(entry->plan);
+  return out;
+}
+
 std::shared_ptr<const Plan> Program::Find(std::span<const InputType> inputs) {
   auto at = std::find_if(entries_.begin(), entries_.end(), [&](const auto& e) { return e->Fits(inputs); });
   if (at == entries_.end()) return nullptr;

@@ -80,6 +80,8 @@ class Program {
 
   // What PlanFor() answered last, for whomever; nullptr before.
   std::shared_ptr<const Plan> recent() const;
+  // Those that are kept, the one used last first.
+  std::vector<std::shared_ptr<const Plan>> plans() const;
 
  private:
   struct Entry {

@@ -3,17 +3,8 @@
 
 #include <algorithm>
 
-#include "fmt/format.h"
-
 namespace mge {
 namespace {
-
-// "reorder of x": a unit's first input is "x : float32[1,8]".
-std::string LabelOf(const Unit& unit) {
-  if (!unit.nodes.empty()) return unit.nodes.front();
-  const std::string kind(UnitKindName(unit.kind));
-  return unit.inputs.empty() ? kind : fmt::format("{} of {}", kind, unit.inputs[0].substr(0, unit.inputs[0].find(" : ")));
-}
 
 std::vector<ProfiledStep> StepsOf(const Plan& plan) {
   std::vector<ProfiledStep> steps;
@@ -24,7 +15,7 @@ std::vector<ProfiledStep> StepsOf(const Plan& plan) {
     out.kind = u.kind;
     out.nodes = u.nodes;
     out.ops = u.ops;
-    out.label = LabelOf(u);
+    out.label = UnitLabel(u);
     out.main_op = u.main_op.empty() ? std::string(UnitKindName(u.kind)) : u.main_op;
     out.device = u.device;
     out.queue = u.queue;
@@ -51,6 +42,14 @@ int32_t Profile::IndexOf(const std::shared_ptr<const Plan>& plan, int32_t parent
   std::erase_if(known_, [](const Known& k) { return k.plan.expired(); });
   known_.push_back({parent, parent_step, std::string(body), plan, index});
   return index;
+}
+
+int32_t Profile::Find(const Plan& plan) const {
+  std::lock_guard lock(mutex_);
+  for (const Known& k : known_) {
+    if (k.plan.lock().get() == &plan) return k.index;
+  }
+  return -1;
 }
 
 void Profile::Add(ProfiledRun run) {

@@ -81,6 +81,8 @@ class Profile {
   }
   // The index of a plan that runs now, in this place.
   int32_t IndexOf(const std::shared_ptr<const Plan>& plan, int32_t parent, int32_t parent_step, std::string_view body);
+  // The index of a plan that still lives, from any place in which it ran; -1 if it did not.
+  int32_t Find(const Plan& plan) const;
   // Keeps a run, unless there are kMostSpans spans already.
   void Add(ProfiledRun run);
 

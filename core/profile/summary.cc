@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "fmt/format.h"
@@ -85,6 +86,18 @@ std::string PathOf(const Recording& recording, int32_t plan) {
   const std::vector<ProfiledStep>& steps = recording.plans[static_cast<size_t>(p.parent)].steps;
   if (p.parent_step >= 0) path += (path.empty() ? "" : "/") + steps[static_cast<size_t>(p.parent_step)].label;
   return fmt::format("{}{}{}", path, path.empty() ? "" : ".", p.body);
+}
+
+StepTimes TimesOf(const Profile& profile, const Recording& recording, const Summary& summary) {
+  std::map<std::pair<int32_t, int32_t>, StepTime> times;  // by plan and unit
+  for (const StepSummary& s : summary.steps) {
+    const int32_t unit = recording.plans[static_cast<size_t>(s.plan)].steps[static_cast<size_t>(s.step)].unit;
+    times[{s.plan, unit}] = {s.median_us, s.share, s.calls, s.off};
+  }
+  return [&profile, times = std::move(times)](const Plan& plan, int32_t unit) -> std::optional<StepTime> {
+    auto at = times.find({profile.Find(plan), unit});
+    return at == times.end() ? std::nullopt : std::optional<StepTime>(at->second);
+  };
 }
 
 Summary Summarise(const Recording& recording) {

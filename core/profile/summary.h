@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/plan/plan.h"
 #include "core/profile/profile.h"
 
 namespace mge {
@@ -49,6 +50,9 @@ struct Summary {
   bool off = false;                        // the estimate of the whole is
 };
 Summary Summarise(const Recording& recording);
+
+// The measured times of units, for plans that still live. Valid while the profile lives.
+StepTimes TimesOf(const Profile& profile, const Recording& recording, const Summary& summary);
 
 // Where a plan belongs: "loop1.body"; empty for the model's own.
 std::string PathOf(const Recording& recording, int32_t plan);

@@ -201,7 +201,8 @@ MGE_API mge_status* mge_session_report(mge_session* session, const char* schema,
 
 typedef struct mge_memory_facts {
   size_t struct_size;
-  uint64_t planned_peak_bytes;   /* arena and packed constants of the plan that ran last */
+  /* Of the plan that ran last and of those that its bodies (If, Loop, Scan) ran with. */
+  uint64_t planned_peak_bytes;   /* arenas and packed constants */
   uint64_t measured_peak_bytes;  /* what was taken from the device for it */
   uint64_t constant_bytes;       /* used as they lie in the model's file */
   uint32_t steps;
@@ -227,12 +228,16 @@ MGE_API mge_status* mge_run_control_overdue(const mge_run_control* control, doub
 
 /* ---------------------------------------------------------------- profiles: where the time of runs goes */
 
-/* Collects the times of the steps of every run that begins with a control on which it is set. Other runs pay nothing. Such a run waits
+/* Collects the times of the steps, those of bodies included, of every run that begins with a control on which it is set. Other runs pay nothing. Such a run waits
  * for each step on a device's queue before it enqueues the next, so that a time is the step's own. */
 MGE_API mge_status* mge_profile_create(mge_profile** out);
 MGE_API void mge_profile_release(mge_profile* profile); /* controls on which it is set keep it alive */
 MGE_API void mge_profile_reset(mge_profile* profile);   /* forgets all runs */
 MGE_API void mge_run_control_set_profile(mge_run_control* control, mge_profile* profile /* nullable: no longer */);
+/* mge_session_plan with the times that a profile has of the plan's steps, beside the planner's estimates. A step that takes more
+ * than 1 % of the run and 20 us is marked where its estimate is wrong by more than 4 times. */
+MGE_API mge_status* mge_session_plan_measured(mge_session* session, mge_tensor* const* inputs, size_t input_count,
+                                              const mge_profile* profile, const char* format, int32_t why, mge_string** out);
 /* `format`: "mge.profile/1", the time of each step and of each type of operator, whose sum with what lies between steps is the wall
  * time; or "trace", every step of every run as Chrome's and Perfetto's viewers read it. Both are JSON. */
 MGE_API mge_status* mge_profile_report(const mge_profile* profile, const char* format, mge_string** out);

@@ -350,15 +350,15 @@ class Session {
     return Run(std::span<const Tensor* const>(inputs.begin(), inputs.size()), outputs, control);
   }
 
-  // The plan for such inputs: format "text" or "mge.plan/1".
-  Status Plan(std::span<const Tensor* const> inputs, const std::string& format, bool why, std::string* out) const {
+  // The plan for such inputs: format "text" or "mge.plan/1". With a profile, the times that it has of the steps.
+  Status Plan(std::span<const Tensor* const> inputs, const std::string& format, bool why, std::string* out,
+              const Profile* profile = nullptr) const {
     std::vector<mge_tensor*> in;
     for (const Tensor* t : inputs) in.push_back(t->get());
-    mge_string* text = nullptr;
-    Status s(mge_session_plan(get(), in.data(), in.size(), format.c_str(), why, &text));
-    if (text) out->assign(mge_string_data(text), mge_string_size(text));
-    mge_string_release(text);
-    return s;
+    return internal::TakeText(out, [&](mge_string** text) {
+      return profile ? mge_session_plan_measured(get(), in.data(), in.size(), profile->get(), format.c_str(), why, text)
+                     : mge_session_plan(get(), in.data(), in.size(), format.c_str(), why, text);
+    });
   }
   Status Report(const std::string& schema, std::string* out) const {
     mge_string* text = nullptr;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/engine/session.h"
+#include "core/plan/bodies.h"
 #include "core/profile/recorder.h"
 #include "core/profile/summary.h"
 #include "core/profile/trace.h"
@@ -140,6 +141,31 @@ TEST_F(Profiles, ShowTheStepsOfTheBranchThatRan) {
   for (const StepSummary& step : s.steps) sum += step.time_us;
   EXPECT_NEAR(sum, s.wall_us, 1e-6 * s.wall_us);
   EXPECT_GE(s.between_us, 0);
+}
+
+TEST_F(Profiles, GiveThePlansTextTheTimesOfItsSteps) {
+  auto session = Load(kBranches);
+  const std::vector<HostValue> in = {Numbers({4, 6}), Flag(true)};
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(Run(*session, in).ok());
+  const Recording r = profile_->Read();
+  const Summary s = Summarise(r);
+  const StepTimes times = TimesOf(*profile_, r, s);
+  std::vector<InputType> types;
+  for (const HostValue& v : in) types.push_back(TypeOfValue(v));
+  auto plan = *session->PlanFor(types);
+  for (size_t i = 0; i < plan->units.size(); ++i) {
+    std::optional<StepTime> time = times(*plan, static_cast<int32_t>(i));
+    ASSERT_TRUE(time) << i;
+    EXPECT_GT(time->median_us, 0);
+    EXPECT_EQ(time->calls, 1);
+  }
+  int measured = 0;
+  ForEachPlan(*plan, [&](const Plan& p, const std::string&) {
+    for (size_t i = 0; i < p.units.size(); ++i) measured += times(p, static_cast<int32_t>(i)).has_value();
+  });
+  EXPECT_EQ(measured, 4);  // Relu, If, Add, Exp
+  auto other = Load(kBranches);
+  EXPECT_FALSE(times(**other->PlanFor(types), 0));
 }
 
 TEST_F(Profiles, CountEveryCallOfALoopsBody) {
