@@ -86,6 +86,10 @@ Result Attributes::Append(const Epilogue& e) {
     case Activation::kGeluTanh: kind = dnnl_eltwise_gelu_tanh; break;
     case Activation::kSigmoid: kind = dnnl_eltwise_logistic; break;
     case Activation::kTanh: kind = dnnl_eltwise_tanh; break;
+    case Activation::kSwish:
+      kind = dnnl_eltwise_swish;
+      alpha = 1;
+      break;
     case Activation::kLeakyRelu: alpha = e.lo; break;
     case Activation::kHardSwish:  // version 2 knows no other slope and offset, and ignores these
       kind = dnnl_eltwise_hardswish;

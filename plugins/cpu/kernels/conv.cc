@@ -131,7 +131,7 @@ GemmSize SizeOf(const Convolution& c) { return {c.rows(), c.outputs / c.groups, 
 double GemmUs(const Convolution& c, Isa isa) {
   // Copying a window costs by its runs: short ones (few channels, a narrow filter) more per element.
   double run = static_cast<double>(c.groups == 1 && c.windows.dw == 1 ? c.windows.kw * c.windows.channels : c.windows.channels);
-  return GemmSerialUs(SizeOf(c), isa, c.pointwise() ? 0.03 : 0.05 + 2.0 / run);
+  return kGemmOwn * GemmSerialUs(SizeOf(c), isa, c.pointwise() ? 0.03 : 0.05 + 2.0 / run);
 }
 
 class GemmConvKernel : public ConvKernel {
@@ -215,7 +215,11 @@ double DepthwiseUs(const Convolution& c, Isa isa) {
   double channels = std::ceil(static_cast<double>(c.channels) / lanes) * lanes;
   double flops = 2.0 * static_cast<double>(c.rows() * c.windows.kh * c.windows.kw) * channels;
   double bytes = 4.0 * static_cast<double>(c.images * c.windows.h * c.windows.w * c.channels + c.rows() * c.channels);
-  return 0.1 + flops / (isa == Isa::kAvx512 ? 80e3 : isa == Isa::kAvx2 ? 40e3 : 10e3) + 0.5 * StreamUs(bytes);
+  // Loops of a known width keep every input in a register for all sums that need it.
+  const ConvWindows& w = c.windows;
+  bool unrolled = w.kh == w.kw && (w.kw == 3 || w.kw == 5) && w.sw <= 2 && w.dh == 1 && w.dw == 1;
+  double per_us = isa == Isa::kAvx512 ? 80e3 : isa == Isa::kAvx2 ? 40e3 : 10e3;
+  return 0.1 + flops / (unrolled ? per_us : 0.5 * per_us) + 0.5 * StreamUs(bytes);
 }
 
 class DepthwiseKernel : public ConvKernel {

@@ -309,7 +309,7 @@ void Offer(const Problem& p, Offers& offers) {
                       .variant = kPlainLoops});
     return;
   }
-  double serial = GemmSerialUs(product.size, isa) + StreamUs(static_cast<double>(product.epilogue_add >= 0 ? p.output(0).bytes() : 0));
+  double serial = kGemmOwn * GemmSerialUs(product.size, isa) + StreamUs(static_cast<double>(product.epilogue_add >= 0 ? p.output(0).bytes() : 0));
   auto offer = [&](Kind kind, std::string_view id, double us) {
     MatMulKernel kernel(product, {}, isa, kind == kInPlace);
     Candidate c = {.id = std::string(id),

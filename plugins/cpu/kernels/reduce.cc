@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reduce* over constant axes, ArgMax and ArgMin.
+#include <algorithm>
+
 #include "kernel_table.h"
 #include "support/kernel.h"
 #include "support/move.h"
@@ -113,9 +115,12 @@ Result Describe(const Problem& p, bool channels_last, ReduceSpec* spec) {
   return {};
 }
 
-double SerialUs(const Value& x, Isa isa, ReduceOp op) {
+double SerialUs(const Value& x, const ReduceSpec& spec, Isa isa, ReduceOp op) {
+  constexpr double kRowUs = 0.018;  // of a run of neighbours that are reduced to one
+  double rows = spec.inner_reduced ? static_cast<double>(x.elements()) / static_cast<double>(std::max<int64_t>(1, spec.inner)) : 0;
   double ns = op == ReduceOp::kLogSumExp ? 0.3 : IsFloating(x.dtype()) ? 0.03 : 0.2;
-  return StreamUs(static_cast<double>(x.bytes())) + 1e-3 * ns * (isa == Isa::kPortable ? 3 : 1) * static_cast<double>(x.elements());
+  return StreamUs(static_cast<double>(x.bytes())) + 1e-3 * ns * (isa == Isa::kPortable ? 3 : 1) * static_cast<double>(x.elements()) +
+         kRowUs * rows;
 }
 
 void Offer(const Problem& p, Offers& offers) {
@@ -137,7 +142,7 @@ void Offer(const Problem& p, Offers& offers) {
     }
     Candidate c = {.id = last ? "cpu.reduce.nhwc" : "cpu.reduce",
                    .attributes = kExact,
-                   .cost_us = RunUs(p, SerialUs(x, isa, op)),
+                   .cost_us = RunUs(p, SerialUs(x, spec, isa, op)),
                    .variant = last ? 1u : 0u};
     if (last) {
       c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
@@ -176,7 +181,7 @@ KernelPtr Make(const Problem& p, const Candidate& c) {
   if (!a.spec.inner_reduced && units) {
     units = units / a.spec.inner * ((a.spec.inner + kReduceColumns - 1) / kReduceColumns);
   }
-  a.chunks = SplitWork(static_cast<uint64_t>(units), units ? SerialUs(x, isa, op) / static_cast<double>(units) : 0);
+  a.chunks = SplitWork(static_cast<uint64_t>(units), units ? SerialUs(x, a.spec, isa, op) / static_cast<double>(units) : 0);
   return MakeSimple<Args, Launch>([a, xi = p.operand(0, 0)](const Binding& b) {
     Args out = a;
     out.x = b.input(xi);

@@ -48,7 +48,7 @@ Extent ExtentOf(const Value& x, int64_t axis, bool channels_last) {
 }
 
 double SerialUs(const Value& x, Isa isa) {
-  double ns = x.dtype() == MGE_DTYPE_F64 ? 10 : isa == Isa::kAvx512 ? 0.35 : isa == Isa::kAvx2 ? 0.7 : 1.8;
+  double ns = x.dtype() == MGE_DTYPE_F64 ? 10 : isa == Isa::kAvx512 ? 0.5 : isa == Isa::kAvx2 ? 1.0 : 2.5;
   return StreamUs(2.0 * static_cast<double>(x.bytes())) + 1e-3 * ns * static_cast<double>(x.elements());
 }
 

@@ -68,9 +68,29 @@ bool AbsorbActivation(const Node& next, Epilogue& e) {
   return false;
 }
 
+// x * Sigmoid(x): the product with what the sigmoid was made of.
+bool AbsorbSwish(const Node& next, Epilogue& e) {
+  if (e.activation != Activation::kSigmoid || !next.Is("Mul") || HasOwnMeaning(next) || !next.has_output(0)) return false;
+  int32_t a = next.input_id(0), b = next.input_id(1);
+  if (!(a == e.linear && b == e.output) && !(a == e.output && b == e.linear)) return false;
+  e.activation = Activation::kSwish;
+  e.output = next.output_id(0);
+  return true;
+}
+
+// By value: the Sigmoid that reads it, or -1.
+std::vector<int32_t> SigmoidsOf(const Graph& graph) {
+  std::vector<int32_t> found(graph.raw()->value_count, -1);
+  for (int i = 0; i < graph.node_count(); ++i) {
+    if (graph.node(i).Is("Sigmoid")) found[static_cast<size_t>(graph.node(i).input_id(0))] = i;
+  }
+  return found;
+}
+
 }  // namespace
 
 bool Absorb(const Graph& graph, const Node& next, ChannelAxis axis, Epilogue& e) {
+  if (AbsorbSwish(next, e)) return true;
   if (e.activation != Activation::kNone || HasOwnMeaning(next) || !next.has_output(0) || next.output_count() != 1) return false;
   Value x = graph.value(e.output), y = next.output(0);
   if (x.dtype() != MGE_DTYPE_F32 || y.dtype() != MGE_DTYPE_F32 || !y.is_static() || !SameDims(x, y)) return false;
@@ -91,6 +111,7 @@ bool Absorb(const Graph& graph, const Node& next, ChannelAxis axis, Epilogue& e)
     }
   } else {
     fits = next.input_id(0) == e.output && AbsorbActivation(next, grown);
+    grown.linear = e.output;
   }
   if (fits) e = grown;
   return fits;
@@ -116,6 +137,7 @@ bool FindEpilogue(const Problem& p, ChannelAxis axis, Epilogue& e) {
 
 void OfferEpilogues(const Pattern& pattern, const mge_claim_sink* sink, std::string_view name,
                     std::span<const std::string_view> ops, ChannelAxis axis) {
+  const std::vector<int32_t> sigmoids = SigmoidsOf(pattern.graph());
   for (int i = 0; i < pattern.graph().node_count(); ++i) {
     Node n = pattern.node(i);
     if (std::ranges::none_of(ops, [&](std::string_view op) { return n.Is(op); })) continue;
@@ -123,15 +145,25 @@ void OfferEpilogues(const Pattern& pattern, const mge_claim_sink* sink, std::str
     if (n.output(0).elements() == 0) continue;
     Epilogue e = StartOf(n);
     std::vector<int32_t> nodes = {i};
+    // Neither is the product written and read again, nor is the follower a step; a little more than what a chain of
+    // elementwise nodes claims to save, which could be had of the rest.
+    const double each = 1.2 * (0.1 + StreamUs(2.0 * static_cast<double>(n.output(0).bytes())));
     double saved = 0;
+    // The two nodes of x * Sigmoid(x) behind the group, which both read its result.
+    auto swish = [&]() {
+      int s = pattern.graph().value(e.output).uses() == 2 ? sigmoids[static_cast<size_t>(e.output)] : -1;
+      int product = s >= 0 ? pattern.Next(s) : -1;
+      if (product < 0 || !Absorb(pattern.graph(), pattern.node(s), axis, e) || !AbsorbSwish(pattern.node(product), e)) return;
+      nodes.insert(nodes.end(), {s, product});
+      OfferClaim(sink, name, nodes, saved + 3 * each);
+    };
     for (int next = pattern.Next(i); next >= 0; next = pattern.Next(next)) {
       if (!Absorb(pattern.graph(), pattern.node(next), axis, e)) break;
       nodes.push_back(next);
-      // Neither is the product written and read again, nor is the follower a step; a little more than what a chain of
-      // elementwise nodes claims to save, which could be had of the rest.
-      saved += 1.2 * (0.1 + StreamUs(2.0 * static_cast<double>(n.output(0).bytes())));
+      saved += each;
       OfferClaim(sink, name, nodes, saved);
     }
+    swish();
   }
 }
 

@@ -18,6 +18,7 @@ MGE_INLINE VF Activate(VF x, Activation activation, float slope) {
     case Activation::kSigmoid: return Sigmoid(x);
     case Activation::kTanh: return Tanh(x);
     case Activation::kHardSwish: return x * Clip(Fma(x, Splat(1.0f / 6), Splat(0.5f)), Splat(0.0f), Splat(1.0f));
+    case Activation::kSwish: return x * Sigmoid(x);
     case Activation::kLeakyRelu: return x < 0.0f ? x * slope : x;
     case Activation::kNone:
     case Activation::kClip: break;
@@ -42,6 +43,7 @@ static inline void ActivateBlock(Activation a, float* c, int64_t ldc, int64_t m,
     case Activation::kSigmoid: return ActivateRows<Activation::kSigmoid>(c, ldc, m, n, slope);
     case Activation::kTanh: return ActivateRows<Activation::kTanh>(c, ldc, m, n, slope);
     case Activation::kHardSwish: return ActivateRows<Activation::kHardSwish>(c, ldc, m, n, slope);
+    case Activation::kSwish: return ActivateRows<Activation::kSwish>(c, ldc, m, n, slope);
     case Activation::kLeakyRelu: return ActivateRows<Activation::kLeakyRelu>(c, ldc, m, n, slope);
     case Activation::kNone:
     case Activation::kClip: break;

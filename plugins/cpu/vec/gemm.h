@@ -11,7 +11,7 @@
 
 namespace mge::cpu {
 
-enum class Activation : uint8_t { kNone, kClip /* lo..hi, Relu among them */, kGelu, kGeluTanh, kSigmoid, kTanh, kHardSwish, kLeakyRelu };
+enum class Activation : uint8_t { kNone, kClip /* lo..hi, Relu among them */, kGelu, kGeluTanh, kSigmoid, kTanh, kHardSwish, kSwish, kLeakyRelu };
 
 // Windows of a channels-last image as the rows of a matrix: row (image, y, x), column (ky, kx, channel).
 struct ConvWindows {

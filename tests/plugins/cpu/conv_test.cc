@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CPU backend does not convolve.
+// What the CPU backend alone does with a convolution, and what it does not convolve.
+#include <algorithm>
+
 #include "gtest/gtest.h"
 #include "tests/plugins/cpu/under_test.h"
+#include "tests/support/chain.h"
 
 namespace mge::testing {
 namespace {
@@ -11,6 +14,50 @@ TEST(Conv, RefusesThreeSpatialDimensions) {
       OneNode("Conv", {Random(DType::kF32, {1, 2, 3, 4, 5}), Random(DType::kF32, {2, 2, 1, 1, 1})}, {}, {1}));
   EXPECT_TRUE(o.candidates.empty());
   EXPECT_FALSE(o.refusals.empty());
+}
+
+TEST(Conv, OfLongRowsIsRightWhereTheyAreCut) {
+  for (const Shape& x : {Shape{1, 20, 1, 301}, Shape{3, 20, 301, 1}, Shape{2, 20, 301}}) {
+    Shape filter = {20, 1, 5};
+    if (x.size() == 4) filter = x[3] == 1 ? Shape{20, 1, 5, 1} : Shape{20, 1, 1, 5};
+    const bool column = x.size() == 4 && x[3] == 1;
+    Case c = OneNode("Conv", {Random(DType::kF32, x, -1, 1, 1), Random(DType::kF32, filter, -1, 1, 2)},
+                     With({{"group", int64_t{20}},
+                           {"pads", x.size() == 3 ? Ints{2, 1} : column ? Ints{2, 0, 1, 0} : Ints{0, 2, 0, 1}}}),
+                     {1});
+    Then(c, "HardSwish");
+    OnEveryMachine([&](Backend& backend) { backend.Check(c, OfProducts(5)); });
+  }
+}
+
+// x * Sigmoid(x) of the result so far.
+void ThenSwish(Case& c) {
+  const ValueId x = c.graph.outputs()[0];
+  Then(c, "Sigmoid");
+  Then(c, "Mul");
+  c.graph.node(c.graph.node_count() - 1).inputs.push_back(x);
+}
+
+TEST(ConvEpilogue, HoldsAProductWithTheSigmoid) {
+  for (int64_t group : {1, 24}) {
+    for (bool adds : {false, true}) {
+      Case c = OneNode("Conv", {Random(DType::kF32, {1, 24, 20, 21}, -1, 1, 1), Random(DType::kF32, {24, 24 / group, 3, 3}, -1, 1, 2)},
+                       With({{"group", group}}), {1});
+      if (adds) Then(c, "Add", {Random(DType::kF32, {24, 1, 1}, -1, 1, 5)});
+      ThenSwish(c);
+      std::vector<std::string> claims = UnderTest().Claims(c);
+      const std::string whole = std::string("conv_epilogue: Conv ") + (adds ? "Add " : "") + "Sigmoid Mul";
+      EXPECT_NE(std::find(claims.begin(), claims.end(), whole), claims.end()) << claims.size();
+      OnEveryMachine([&](Backend& backend) { backend.Check(c, OfProducts(9 * 24 / group)); });
+    }
+  }
+}
+
+TEST(ConvEpilogue, LeavesAProductWithAnotherSigmoid) {
+  Case c = OneNode("Conv", {Random(DType::kF32, {1, 8, 9, 9}, -1, 1, 1), Random(DType::kF32, {8, 8, 1, 1}, -1, 1, 2)}, {}, {1});
+  Then(c, "Sigmoid");
+  Then(c, "Mul", {Random(DType::kF32, {1, 8, 9, 9}, -1, 1, 3)}, {}, false);
+  for (const std::string& claim : UnderTest().Claims(c)) EXPECT_NE(claim, "conv_epilogue: Conv Sigmoid Mul");
 }
 
 }  // namespace
