@@ -18,6 +18,7 @@ struct Options {
   std::string name;
   std::string output;
   uint64_t seed = 1;
+  int64_t batch = 1;
 };
 
 // Writes beside the target and renames, so that a failure leaves what was there.
@@ -55,22 +56,29 @@ int Run(const Globals& globals, const Options& o) {
   for (const Architecture& a : Architectures()) {
     names.push_back(a.name);
     if (o.name != a.name) continue;
-    std::string bytes = a.write(o.seed);
+    if (o.batch > 1 && !a.batched) {
+      return ReportUsage(globals, fmt::format("'{}' has no batch dimension: --batch {} cannot apply", o.name, o.batch),
+                         "leave --batch out, or take an architecture that `mge zoo` lists with one");
+    }
+    std::string bytes = a.write(o.seed, o.batch);
     std::string path = o.output.empty() ? o.name + ".onnx" : o.output;
     if (int code = WriteFile(globals, path, bytes)) return code;
     if (globals.json) {
-      PrintJson({{"schema", "mge.zoo/1"}, {"name", o.name}, {"file", path}, {"bytes", bytes.size()}, {"seed", o.seed}});
+      Json row = {{"schema", "mge.zoo/1"}, {"name", o.name}, {"file", path}, {"bytes", bytes.size()}, {"seed", o.seed}};
+      if (a.batched) row["batch"] = o.batch;
+      PrintJson(row);
     } else {
-      Talk(globals, fmt::format("wrote {} ({}, {})", path, a.doc, HumanBytes(bytes.size())));
+      Talk(globals, fmt::format("wrote {} ({}{}, {})", path, a.doc, a.batched ? fmt::format(", batch {}", o.batch) : "",
+                                HumanBytes(bytes.size())));
     }
     return kExitOk;
   }
   if (o.name.empty()) {
-    std::vector<std::vector<std::string>> rows = {{"NAME", "WHAT"}};
+    std::vector<std::vector<std::string>> rows = {{"NAME", "BATCH", "DESCRIPTION"}};
     Json list = Json::array();
     for (const Architecture& a : Architectures()) {
-      rows.push_back({a.name, a.doc});
-      list.push_back({{"name", a.name}, {"doc", a.doc}});
+      rows.push_back({a.name, a.batched ? "any" : "-", a.doc});
+      list.push_back({{"name", a.name}, {"batched", a.batched}, {"doc", a.doc}});
     }
     if (globals.json) {
       PrintJson({{"schema", "mge.zoo/1"}, {"architectures", std::move(list)}});
@@ -94,7 +102,9 @@ Action DeclareZoo(CLI::App& app, const Globals& globals) {
   app.add_option("NAME", o->name, "The architecture; without one, lists them")
       ->type_name(fmt::format("{{{}}}", fmt::join(names, ",")));
   app.add_option("-o,--output", o->output, "The file to write; default NAME.onnx")->type_name("FILE");
-  app.add_option("--seed", o->seed, "Start of the random weights");
+  app.add_option("--seed", o->seed, "Seed of the random weights");
+  app.add_option("--batch", o->batch, "Size of the batch dimension, where the architecture has one")
+      ->check(CLI::Range(1, 4096));
   return [&globals, o] { return Run(globals, *o); };
 }
 

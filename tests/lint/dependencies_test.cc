@@ -29,6 +29,7 @@ constexpr Use kUses[] = {
     {"libonnx-testdata", "", ""},
     {"abigail-tools", "", ""},
     {"hipcc", "", ""},
+    {"python3-venv", "", ""},
     {"libabsl-dev", "absl", "absl/"},
     {"libfmt-dev", "fmt", "fmt/"},
     {"libspdlog-dev", "spdlog", "spdlog/"},

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# run.sh, test.sh and common.sh: options, what happens where packages, root or apt are missing, and how results are
+# The scripts of packaging/ and tests/models/run.sh: options, what happens where packages, root or apt are missing, and how results are
 # counted. Commands such as apt-get are made up here; nothing is installed.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -55,6 +55,40 @@ for script in run.sh test.sh; do
     contains "$script $bad" "error: " "$text"
   done
 done
+
+for script in packaging/bench.sh tests/models/run.sh; do
+  run "$root/$script" --help
+  expect "$script --help" 0 "$code"
+  contains "$script --help" "usage: $script" "$text"
+  for bad in "--bogus" "--only" "--cache" "--build"; do
+    run "$root/$script" "$bad"
+    expect "$script $bad" 2 "$code"
+    contains "$script $bad" "error: " "$text"
+  done
+done
+
+# The peers' environment: made once; where it cannot be made, the models skip, the benchmark fails, and both say why.
+fresh
+for tool in cut flock ln mkdir rm sha256sum tail touch; do ln -s "$(command -v "$tool")" "$work/bin/$tool"; done
+fake python3 'echo "no network at all"; exit 1'
+offline() { run env -i PATH="$work/bin" HOME="$work" "$BASH" "$root/$1" --build "$work" --cache "$work/cache"; }
+offline tests/models/run.sh
+expect "models without peers" 77 "$code"
+contains "models without peers: the reason" "skipped: the packages of packaging/peers.txt cannot be installed: no network at all" "$text"
+offline packaging/bench.sh
+expect "bench.sh without peers" 5 "$code"
+contains "bench.sh without peers: the reason" "no network at all" "$text"
+contains "bench.sh without peers: what to do" "--python" "$text"
+# shellcheck disable=SC2016  # expanded by the fake command
+fake python3 'mkdir -p "$3/bin"; ln -s "'"$work"'/bin/environment" "$3/bin/python"'
+fake environment
+offline tests/models/run.sh
+expect "models with peers" 0 "$code"
+contains "models with peers: checked" "tests/models/check.py $work $work/cache" "$(tail -n 1 "$work/calls")"
+offline packaging/bench.sh
+expect "bench.sh with peers" 0 "$code"
+contains "bench.sh with peers: measured" "tests/bench/bench.py $work $work/cache" "$(tail -n 1 "$work/calls")"
+expect "the environment is made once" 1 "$(grep -c 'environment -m pip install' "$work/calls")"
 
 fresh
 in_common 'packages build'

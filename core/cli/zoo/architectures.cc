@@ -8,7 +8,7 @@ namespace mge::cli {
 namespace {
 
 // 200 unary operators on 16 numbers: what a call and a step cost.
-std::string WriteTinyOps(uint64_t seed) {
+std::string WriteTinyOps(uint64_t seed, int64_t) {
   static constexpr const char* kOps[] = {"Relu", "Sigmoid", "Tanh", "Abs", "Neg"};
   ModelWriter m("tiny-ops", seed);
   std::string x = m.Input("x", {16});
@@ -18,7 +18,7 @@ std::string WriteTinyOps(uint64_t seed) {
 }
 
 // 100 times a small product and a softmax over the first dimension.
-std::string WriteTinyMixed(uint64_t seed) {
+std::string WriteTinyMixed(uint64_t seed, int64_t) {
   ModelWriter m("tiny-mixed", seed);
   std::string x = m.Input("x", {16, 16});
   for (int i = 0; i < 100; ++i) {
@@ -29,7 +29,7 @@ std::string WriteTinyMixed(uint64_t seed) {
   return m.Finish();
 }
 
-std::string WriteOneOp(uint64_t seed) {
+std::string WriteOneOp(uint64_t seed, int64_t) {
   ModelWriter m("one-op", seed);
   m.Node("Relu", {m.Input("x", {16})}, {}, "y");
   m.Output("y", {16});
@@ -37,7 +37,7 @@ std::string WriteOneOp(uint64_t seed) {
 }
 
 // Ten elementwise operators on a million numbers: what fusion is worth.
-std::string WriteEltwiseChain(uint64_t seed) {
+std::string WriteEltwiseChain(uint64_t seed, int64_t) {
   constexpr int64_t kElements = 1 << 20;
   ModelWriter m("eltwise-chain", seed);
   std::string x = m.Input("x", {kElements}), b = m.Input("b", {kElements});
@@ -56,14 +56,14 @@ std::string WriteEltwiseChain(uint64_t seed) {
 }
 
 constexpr Architecture kArchitectures[] = {
-    {"resnet50", "ResNet-50 (version 1.5), batch 1, 224x224", WriteResNet50},
-    {"mobilenetv2", "MobileNetV2 1.0, batch 1, 224x224", WriteMobileNetV2},
-    {"bert-base", "BERT encoder of 12 layers of 768, 128 tokens", WriteBertBase},
-    {"bert-tiny", "BERT encoder of 2 layers of 128, 128 tokens", WriteBertTiny},
-    {"tiny-ops", "200 unary operators on 16 numbers", WriteTinyOps},
-    {"tiny-mixed", "100 times MatMul 16x16 and Softmax over axis 0", WriteTinyMixed},
-    {"one-op", "one Relu on 16 numbers", WriteOneOp},
-    {"eltwise-chain", "10 elementwise operators on a million numbers", WriteEltwiseChain},
+    {"resnet50", "ResNet-50 (version 1.5), 224x224", WriteResNet50, true},
+    {"mobilenetv2", "MobileNetV2 1.0, 224x224", WriteMobileNetV2, true},
+    {"bert-base", "BERT encoder of 12 layers of 768, 128 tokens", WriteBertBase, true},
+    {"bert-tiny", "BERT encoder of 2 layers of 128, 128 tokens", WriteBertTiny, true},
+    {"tiny-ops", "200 unary operators on 16 numbers", WriteTinyOps, false},
+    {"tiny-mixed", "100 times MatMul 16x16 and Softmax over axis 0", WriteTinyMixed, false},
+    {"one-op", "one Relu on 16 numbers", WriteOneOp, false},
+    {"eltwise-chain", "10 elementwise operators on a million numbers", WriteEltwiseChain, false},
 };
 
 }  // namespace

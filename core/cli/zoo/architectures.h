@@ -11,14 +11,15 @@ namespace mge::cli {
 struct Architecture {
   const char* name;
   const char* doc;
-  std::string (*write)(uint64_t seed);  // the model's bytes
+  std::string (*write)(uint64_t seed, int64_t batch);  // the model's bytes
+  bool batched;                                        // `batch` may be above 1
 };
 
 std::span<const Architecture> Architectures();
 
-std::string WriteResNet50(uint64_t seed);
-std::string WriteMobileNetV2(uint64_t seed);
-std::string WriteBertBase(uint64_t seed);
-std::string WriteBertTiny(uint64_t seed);
+std::string WriteResNet50(uint64_t seed, int64_t batch);
+std::string WriteMobileNetV2(uint64_t seed, int64_t batch);
+std::string WriteBertBase(uint64_t seed, int64_t batch);
+std::string WriteBertTiny(uint64_t seed, int64_t batch);
 
 }  // namespace mge::cli

@@ -26,18 +26,18 @@ std::string ConvNorm(ModelWriter& m, const std::string& x, const std::string& na
                 {{"epsilon", 1e-5f}});
 }
 
-void Classify(ModelWriter& m, const std::string& x, int64_t channels) {
+void Classify(ModelWriter& m, const std::string& x, int64_t channels, int64_t batch) {
   std::string y = m.Node("Flatten", {m.Node("GlobalAveragePool", {x})}, {{"axis", int64_t{1}}});
   float deviation = 1.0f / std::sqrt(static_cast<float>(channels));
   m.Node("Gemm", {y, m.Weight("fc.w", {1000, channels}, deviation), m.Weight("fc.b", {1000}, 0.01f)}, {{"transB", int64_t{1}}}, "logits");
-  m.Output("logits", {1, 1000});
+  m.Output("logits", {batch, 1000});
 }
 
 }  // namespace
 
-std::string WriteResNet50(uint64_t seed) {
+std::string WriteResNet50(uint64_t seed, int64_t batch) {
   ModelWriter m("resnet50", seed);
-  std::string x = m.Input("image", {1, 3, 224, 224});
+  std::string x = m.Input("image", {batch, 3, 224, 224});
   x = m.Node("Relu", {ConvNorm(m, x, "stem", 3, 64, 7, 2)});
   x = m.Node("MaxPool", {x}, {{"kernel_shape", std::vector<int64_t>{3, 3}}, {"strides", std::vector<int64_t>{2, 2}},
                               {"pads", std::vector<int64_t>{1, 1, 1, 1}}});
@@ -56,11 +56,11 @@ std::string WriteResNet50(uint64_t seed) {
       in = out;
     }
   }
-  Classify(m, x, 2048);
+  Classify(m, x, 2048, batch);
   return m.Finish();
 }
 
-std::string WriteMobileNetV2(uint64_t seed) {
+std::string WriteMobileNetV2(uint64_t seed, int64_t batch) {
   struct Stage {
     int64_t expand, channels, repeat, stride;
   };
@@ -69,7 +69,7 @@ std::string WriteMobileNetV2(uint64_t seed) {
   ModelWriter m("mobilenetv2", seed);
   std::string low = m.Scalar("zero", 0.0f), high = m.Scalar("six", 6.0f);
   auto relu6 = [&](const std::string& v) { return m.Node("Clip", {v, low, high}); };
-  std::string x = relu6(ConvNorm(m, m.Input("image", {1, 3, 224, 224}), "stem", 3, 32, 3, 2));
+  std::string x = relu6(ConvNorm(m, m.Input("image", {batch, 3, 224, 224}), "stem", 3, 32, 3, 2));
   int64_t in = 32;
   int block = 0;
   for (const Stage& stage : kStages) {
@@ -85,7 +85,7 @@ std::string WriteMobileNetV2(uint64_t seed) {
     }
   }
   x = relu6(ConvNorm(m, x, "head", in, 1280, 1, 1));
-  Classify(m, x, 1280);
+  Classify(m, x, 1280, batch);
   return m.Finish();
 }
 

@@ -70,6 +70,18 @@ TEST_F(Command, WritesEveryArchitectureOfTheZooThatIsSmall) {
   }
 }
 
+TEST_F(Command, WritesTheZooWithTheBatchThatIsAskedFor) {
+  ASSERT_EQ(Mge("zoo bert-tiny --batch 2 -o two.onnx").code, 0);
+  json report = json::parse(Mge("inspect two.onnx --json").out);
+  EXPECT_EQ(report["inputs"][0]["shape"], json::parse("[2, 128]")) << report["inputs"];
+  Outcome run = Mge("run two.onnx --json");
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(json::parse(run.out)["outputs"][0]["type"], "float32[2,128,128]");
+  Outcome none = Mge("zoo one-op --batch 2");
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, HasSubstr("'one-op' has no batch dimension"));
+}
+
 TEST_F(Command, ExplainsAPlan) {
   Model("m.onnx", {ob::NodeProto("Exp", {"x"}, {"a"}), ob::NodeProto("Relu", {"a"}, {"y"})});
   Outcome o = Mge("plan m.onnx --why");

@@ -44,7 +44,7 @@ absl::StatusOr<Tensor> Uniform(const Shape& shape, float low, float high, uint64
 }
 
 absl::StatusOr<onnx::Model> ReadZoo(const cli::Architecture& architecture) {
-  auto bytes = std::make_shared<std::string>(architecture.write(1));
+  auto bytes = std::make_shared<std::string>(architecture.write(1, 1));
   return onnx::ReadModelBytes({reinterpret_cast<const std::byte*>(bytes->data()), bytes->size()}, bytes);
 }
 
