@@ -7,7 +7,7 @@ namespace mge::cpu {
 namespace {
 
 void Offer(const Pattern& pattern, const mge_claim_sink* sink) {
-  constexpr std::string_view kOps[] = {"Conv"};
+  constexpr std::string_view kOps[] = {"Conv", "ConvTranspose"};
   OfferEpilogues(pattern, sink, "conv_epilogue", kOps, ChannelAxis::kSecond);
 }
 

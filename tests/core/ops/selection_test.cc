@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // NonZero, Unique, Compress, ReverseSequence, NonMaxSuppression, StringNormalizer, TfIdfVectorizer.
+#include <algorithm>
+#include <numeric>
+#include <random>
+
 #include "tests/core/ops/both_ways.h"
 
 namespace mge {
@@ -61,6 +65,66 @@ TEST(NonMaxSuppression, KeepsTheBestOfOverlappingBoxes) {
   EXPECT_EQ(Both("NonMaxSuppression", {boxes, scores, "int64[1]<3>", "float32[1]<0.5>", "float32[1]<0.6>"}),
             "int64[1,3]<0, 0, 1>");
   EXPECT_EQ(Both("NonMaxSuppression", {boxes, scores}), "int64[0,3]<>");
+}
+
+// What the definition says, pair by pair.
+std::vector<int64_t> KeptOneByOne(const std::vector<float>& boxes, const std::vector<float>& scores, float threshold) {
+  auto overlap = [&](int64_t a, int64_t b) {
+    auto at = [&](int64_t box, int i) { return boxes[static_cast<size_t>(box * 4 + i)]; };
+    auto low = [&](int64_t box, int i) { return std::min(at(box, i), at(box, i + 2)); };
+    auto high = [&](int64_t box, int i) { return std::max(at(box, i), at(box, i + 2)); };
+    auto area = [&](int64_t box) { return (high(box, 0) - low(box, 0)) * (high(box, 1) - low(box, 1)); };
+    float height = std::min(high(a, 0), high(b, 0)) - std::max(low(a, 0), low(b, 0));
+    float width = std::min(high(a, 1), high(b, 1)) - std::max(low(a, 1), low(b, 1));
+    if (height <= 0 || width <= 0) return 0.0f;
+    return height * width / (area(a) + area(b) - height * width);
+  };
+  std::vector<int64_t> order(scores.size()), kept;
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return scores[a] > scores[b]; });
+  for (int64_t c : order) {
+    if (std::none_of(kept.begin(), kept.end(), [&](int64_t k) { return overlap(c, k) > threshold; })) kept.push_back(c);
+  }
+  return kept;
+}
+
+TEST(NonMaxSuppression, KeepsOfManyBoxesWhatTheDefinitionSays) {
+  std::mt19937 random(3);
+  auto uniform = [&](float low, float high) { return std::uniform_real_distribution<float>(low, high)(random); };
+  for (float spread : {0.5f, 10.0f, 300.0f}) {  // boxes of 1 to 3, close together, beside each other, and far apart
+    const int64_t n = 700;
+    std::vector<float> boxes, scores;
+    for (int64_t i = 0; i < n; ++i) {
+      float y = uniform(-spread, spread), x = uniform(-spread, spread), y2 = y + uniform(1, 3), x2 = x + uniform(1, 3);
+      if (i % 5 == 0) std::swap(y, y2);
+      if (i % 7 == 0) std::swap(x, x2);
+      if (i % 11 == 0) x2 = x;  // no area
+      boxes.insert(boxes.end(), {y, x, y2, x2});
+      scores.push_back(std::round(uniform(-20, 20)) / 8);  // many are equal
+    }
+    for (float threshold : {0.0f, 0.3f, 0.7f}) {
+      Node node;
+      node.op = "NonMaxSuppression";
+      node.def = FindOp("", "NonMaxSuppression");
+      node.inputs = {0, 1, 2, 3};
+      node.outputs = {4};
+      auto floats = [](Shape shape, const std::vector<float>& values) {
+        Tensor t = *Tensor::Create(DType::kF32, std::move(shape));
+        std::copy(values.begin(), values.end(), t.MutableData<float>().begin());
+        return t;
+      };
+      std::vector<HostValue> inputs(4);
+      inputs[0].tensor = floats({1, n, 4}, boxes);
+      inputs[1].tensor = floats({1, 1, n}, scores);
+      inputs[2].tensor = Tensor::Scalar<int64_t>(n);
+      inputs[3].tensor = Tensor::Scalar<float>(threshold);
+      auto result = Evaluate(node, inputs);
+      ASSERT_TRUE(result.ok()) << FormatError(result.status());
+      std::vector<int64_t> rows = (*result)[0].tensor.ToInts(), kept;
+      for (size_t i = 2; i < rows.size(); i += 3) kept.push_back(rows[i]);
+      EXPECT_EQ(kept, KeptOneByOne(boxes, scores, threshold)) << spread << " " << threshold;
+    }
+  }
 }
 
 TEST(NonMaxSuppression, SurvivesJunk) {

@@ -60,5 +60,20 @@ TEST(ConvEpilogue, LeavesAProductWithAnotherSigmoid) {
   for (const std::string& claim : UnderTest().Claims(c)) EXPECT_NE(claim, "conv_epilogue: Conv Sigmoid Mul");
 }
 
+TEST(ConvTranspose, TakesWhatFollows) {
+  OnEveryMachine([](Backend& backend) {
+    for (int64_t outputs : {1, 18}) {
+      for (const char* op : {"Relu", "Sigmoid"}) {
+        Case c = OneNode("ConvTranspose", {Random(DType::kF32, {2, 6, 5, 6}), Random(DType::kF32, {6, outputs, 2, 2}), Random(DType::kF32, {outputs})},
+                         With({{"strides", Ints{2, 2}}}), {1, 2});
+        Then(c, "Add", {Random(DType::kF32, {2, outputs, 10, 12}, -1, 1, 5)}, {}, false);
+        Then(c, op);
+        EXPECT_FALSE(backend.Claims(c).empty());
+        backend.Check(c, OfProducts(24));
+      }
+    }
+  });
+}
+
 }  // namespace
 }  // namespace mge::testing

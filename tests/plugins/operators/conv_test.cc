@@ -114,6 +114,59 @@ TEST(Conv, LargeOnesOfManyForms) {
   UnderTest().Check(c, OfProducts(576));
 }
 
+// Transposed, float32, with every form of window; W is (channels, outputs / group, kernel).
+Case Transposed(Shape x, Shape w, Attributes attrs = {}, bool bias = true, bool constant = true) {
+  int64_t outputs = w[1] * attrs.Int("group", 1);
+  std::vector<Tensor> inputs = {Random(DType::kF32, x, -1, 1, 1), Random(DType::kF32, w, -1, 1, 2)};
+  if (bias) inputs.push_back(Random(DType::kF32, {outputs}, -1, 1, 3));
+  return OneNode("ConvTranspose", std::move(inputs), std::move(attrs), constant ? std::vector<int>{1, 2} : std::vector<int>{});
+}
+
+void CheckTransposed(Shape x, Shape w, Attributes attrs = {}) {
+  int64_t terms = x[1];
+  for (size_t d = 2; d < w.size(); ++d) terms *= w[d];
+  OnEveryMachine([&](Backend& backend) {
+    for (bool bias : {true, false}) {
+      for (bool constant : {true, false}) backend.Check(Transposed(x, w, attrs, bias, constant), OfProducts(terms));
+    }
+  });
+}
+
+TEST(ConvTranspose, StridesPadsAndOutputPadding) {
+  CheckTransposed({2, 4, 5, 6}, {4, 3, 3, 2});
+  CheckTransposed({1, 19, 5, 4}, {19, 37, 2, 2}, With({{"strides", Ints{2, 2}}}));
+  CheckTransposed({1, 5, 5, 6}, {5, 20, 4, 4}, With({{"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}}));
+  CheckTransposed({2, 4, 5, 6}, {4, 3, 3, 2},
+                  With({{"strides", Ints{3, 2}}, {"pads", Ints{1, 0, 2, 1}}, {"output_padding", Ints{2, 1}}}));
+  CheckTransposed({1, 3, 3, 4}, {3, 1, 2, 1}, With({{"strides", Ints{5, 3}}, {"output_padding", Ints{4, 2}}}));
+}
+
+TEST(ConvTranspose, DilationsAndGroups) {
+  CheckTransposed({1, 4, 5, 6}, {4, 3, 3, 2}, With({{"dilations", Ints{2, 3}}}));
+  CheckTransposed({1, 4, 6, 6}, {4, 18, 4, 5}, With({{"dilations", Ints{2, 4}}, {"strides", Ints{4, 6}}, {"pads", Ints{3, 0, 1, 5}}}));
+  CheckTransposed({2, 6, 5, 6}, {6, 5, 3, 3}, With({{"group", int64_t{3}}, {"strides", Ints{2, 1}}}));
+  CheckTransposed({1, 21, 4, 5}, {21, 1, 4, 4}, With({{"group", int64_t{21}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}}));
+}
+
+TEST(ConvTranspose, OneAndThreeSpatialDimensions) {
+  CheckTransposed({2, 5, 30}, {5, 19, 16}, With({{"strides", Ints{8}}, {"pads", Ints{4, 4}}}));
+  CheckTransposed({1, 2, 7}, {2, 1, 64}, With({{"strides", Ints{16}}}));
+  CheckTransposed({1, 2, 3, 4, 2}, {2, 18, 2, 1, 3});
+  CheckTransposed({2, 4, 3, 2, 4}, {4, 3, 3, 2, 3}, With({{"strides", Ints{2, 3, 2}}, {"pads", Ints{1, 0, 1, 1, 0, 0}}, {"group", int64_t{2}}}));
+}
+
+TEST(ConvTranspose, SizesThatWereAskedFor) {
+  CheckTransposed({2, 4, 5, 6}, {4, 3, 3, 2}, With({{"strides", Ints{3, 2}}, {"output_shape", Ints{16, 11}}}));
+  for (const char* pad : {"SAME_UPPER", "SAME_LOWER", "VALID"}) {
+    CheckTransposed({1, 4, 5, 6}, {4, 3, 3, 4}, With({{"strides", Ints{2, 2}}, {"auto_pad", std::string(pad)}}));
+  }
+}
+
+TEST(ConvTranspose, LargeEnoughToBeSplit) {
+  CheckTransposed({3, 16, 20, 20}, {16, 32, 4, 4}, With({{"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}}));
+  CheckTransposed({2, 64, 100}, {64, 32, 16}, With({{"strides", Ints{8}}}));
+}
+
 TEST(ConvEpilogue, ResidualAndActivation) {
   OnEveryMachine([](Backend& backend) {
     for (int64_t group : {1, 2, 18}) {

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The equation of an Einsum, read once for its shape rule, its evaluator and its rewrite.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/shape.h"
+
+namespace mge {
+
+// Labels of dimensions: a letter is itself, a dimension of the ellipsis is kEllipsisLabel + its position from the right.
+using Labels = std::vector<int>;
+inline constexpr int kEllipsisLabel = 256;
+
+struct EinsumEquation {
+  std::vector<Labels> terms;  // one for each input; a label that repeats asks for a diagonal
+  Labels output;              // each label once
+  // Size of each label. Dimensions of the ellipsis may be 1 in an input where others have this size.
+  std::map<int, int64_t> size;
+};
+
+// Reads "ij,jk->ik" for inputs of these shapes, whose sizes may be unknown. kInvalidNode says what does not fit.
+absl::StatusOr<EinsumEquation> ParseEinsum(const std::string& text, std::span<const Shape> shapes);
+
+}  // namespace mge

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/einsum.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/ops/movement.h"
+#include "core/ops/rewrites/pattern.h"
+
+namespace mge {
+namespace {
+
+// The operators that take the Einsum's place, before they are in the graph. The result of step i is the value ~i, less 1.
+struct Step {
+  std::string op;
+  std::vector<ValueId> inputs;
+  std::vector<Ints> constants = {};  // further inputs
+  std::vector<std::pair<std::string, AttributeValue>> attrs = {};
+};
+
+// A value on the way. Each dimension has a label of its own and that label's full size: dimensions of size 1 are dropped.
+struct Factor {
+  ValueId value = kNone;
+  Labels labels;
+  bool constant = false;  // moving its elements costs nothing in a run
+};
+
+bool Has(const Labels& labels, int label) { return std::find(labels.begin(), labels.end(), label) != labels.end(); }
+
+template <typename Keep>
+Labels Those(const Labels& labels, Keep keep) {
+  Labels out;
+  std::copy_if(labels.begin(), labels.end(), std::back_inserter(out), keep);
+  return out;
+}
+
+Labels Joined(Labels a, const Labels& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// The labels in the order in which `like` has them.
+Labels InOrderOf(const Labels& like, const Labels& labels) {
+  return Joined(Those(like, [&](int l) { return Has(labels, l); }), Those(labels, [&](int l) { return !Has(like, l); }));
+}
+
+class Expansion {
+ public:
+  explicit Expansion(EinsumEquation equation) : eq_(std::move(equation)) {}
+
+  std::vector<Step> steps;
+  int roundings = 0;  // steps that round their results
+
+  // The whole equation; true if it could be expanded.
+  bool Run(std::span<const ValueId> inputs, std::span<const Shape> shapes, std::span<const char> constant) {
+    std::vector<Factor> factors;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      std::optional<Factor> f = Taken(inputs[i], shapes[i], eq_.terms[i]);
+      if (!f) return false;
+      f->constant = constant[i];
+      factors.push_back(*std::move(f));
+    }
+    const Labels output = Those(eq_.output, [&](int l) { return eq_.size.at(l) != 1; });
+    while (factors.size() > 1) {
+      auto [i, j] = CheapestPair(factors);
+      Labels keep = output;
+      for (size_t k = 0; k < factors.size(); ++k) {
+        if (k != i && k != j) keep = Joined(keep, factors[k].labels);
+      }
+      factors[i] = Multiply(factors[i], factors[j], keep, factors.size() == 2 ? output : Labels());
+      factors.erase(factors.begin() + static_cast<std::ptrdiff_t>(j));
+    }
+    Factor result = Moved(SumOver(factors[0], output), output);
+    Shape dims = SizesOf(eq_.output);
+    if (dims != SizesOf(output)) result.value = Reshaped(result.value, dims);
+    if (steps.empty()) Add({"Identity", {result.value}});
+    return true;
+  }
+
+ private:
+  ValueId Add(Step step) {
+    steps.push_back(std::move(step));
+    return ~static_cast<ValueId>(steps.size());
+  }
+  Shape SizesOf(const Labels& labels) const {
+    Shape sizes;
+    for (int l : labels) sizes.push_back(eq_.size.at(l));
+    return sizes;
+  }
+  double ElementsOf(const Labels& labels) const {
+    double n = 1;
+    for (int l : labels) n *= static_cast<double>(eq_.size.at(l));
+    return n;
+  }
+  int64_t ProductOf(const Labels& labels) const { return Elements(SizesOf(labels)); }
+
+  ValueId Reshaped(ValueId value, std::span<const int64_t> dims) {
+    return Add({"Reshape", {value}, {Ints(dims.begin(), dims.end())}, {{"allowzero", int64_t{1}}}});
+  }
+  Factor Moved(Factor f, const Labels& labels) {
+    if (f.labels == labels) return f;
+    Ints perm;
+    for (int l : labels) perm.push_back(std::find(f.labels.begin(), f.labels.end(), l) - f.labels.begin());
+    return {Add({"Transpose", {f.value}, {}, {{"perm", perm}}}), labels, f.constant};
+  }
+  Factor SumOver(Factor f, const Labels& keep) {
+    Ints axes;
+    for (size_t d = 0; d < f.labels.size(); ++d) {
+      if (!Has(keep, f.labels[d])) axes.push_back(static_cast<int64_t>(d));
+    }
+    if (axes.empty()) return f;
+    ++roundings;
+    f.value = Add({"ReduceSum", {f.value}, {axes}, {{"keepdims", int64_t{0}}}});
+    f.labels = Those(f.labels, [&](int l) { return Has(keep, l); });
+    return f;
+  }
+
+  // An input without dimensions of size 1, and with the diagonal of each label that repeats.
+  std::optional<Factor> Taken(ValueId value, const Shape& shape, const Labels& term) {
+    Factor f = {value, {}};
+    Shape dims;
+    for (size_t d = 0; d < term.size(); ++d) {
+      if (shape[d] == 1) continue;
+      f.labels.push_back(term[d]);
+      dims.push_back(shape[d]);
+    }
+    if (dims.size() != shape.size()) f.value = Reshaped(f.value, dims);
+    for (size_t d = 0; d < f.labels.size();) {
+      int label = f.labels[d];
+      if (std::count(f.labels.begin(), f.labels.end(), label) == 1) {
+        ++d;
+        continue;
+      }
+      if (Elements(dims) == 0) return std::nullopt;
+      TakeDiagonal(f, dims, label);
+      d = 0;
+    }
+    return f;
+  }
+  // The first two dimensions of the label move to the end and become one of n * n elements, of which every (n+1)-th stays.
+  void TakeDiagonal(Factor& f, Shape& dims, int label) {
+    Ints perm, ends;
+    Labels labels;
+    Shape left;
+    for (size_t d = 0; d < f.labels.size(); ++d) {
+      bool moves = f.labels[d] == label && ends.size() < 2;
+      (moves ? ends : perm).push_back(static_cast<int64_t>(d));
+      if (moves) continue;
+      labels.push_back(f.labels[d]);
+      left.push_back(dims[d]);
+    }
+    const int64_t n = dims[static_cast<size_t>(ends[0])], axis = static_cast<int64_t>(left.size());
+    perm.insert(perm.end(), ends.begin(), ends.end());
+    if (!std::is_sorted(perm.begin(), perm.end())) f.value = Add({"Transpose", {f.value}, {}, {{"perm", perm}}});
+    left.push_back(n * n);
+    f.value = Reshaped(f.value, left);
+    f.value = Add({"Slice", {f.value}, {{0}, {n * n}, {axis}, {n + 1}}});
+    left.back() = n;
+    labels.push_back(label);
+    f.labels = labels;
+    dims = left;
+  }
+
+  // The pair whose product needs the least work; of equal ones the first.
+  std::pair<size_t, size_t> CheapestPair(const std::vector<Factor>& factors) const {
+    std::pair<size_t, size_t> best = {0, 1};
+    double least = std::numeric_limits<double>::infinity();
+    for (size_t i = 0; i < factors.size(); ++i) {
+      for (size_t j = i + 1; j < factors.size(); ++j) {
+        double work = ElementsOf(InOrderOf(factors[i].labels, Joined(factors[j].labels, factors[i].labels)));
+        if (work < least) {
+          least = work;
+          best = {i, j};
+        }
+      }
+    }
+    return best;
+  }
+
+  // The product of two factors, summed over what is not in `keep`. `target` is the order of dimensions that is wanted at last.
+  Factor Multiply(Factor x, Factor y, const Labels& keep, const Labels& target) {
+    x = SumOver(x, Joined(keep, y.labels));
+    y = SumOver(y, Joined(keep, x.labels));
+    const Labels summed = Those(x.labels, [&](int l) { return Has(y.labels, l) && !Has(keep, l); });
+    const bool whole = x.labels.size() == summed.size() && y.labels.size() == summed.size();
+    const bool pairs = x.labels.size() == y.labels.size() &&
+                       std::all_of(x.labels.begin(), x.labels.end(), [&](int l) { return Has(y.labels, l); });
+    if (!summed.empty() && (whole || !pairs)) return MatrixProduct(x, y, summed, target);
+    // Element by element: batches of scalar products, too, which are too small for matrices.
+    Labels order = InOrderOf(target, Joined(x.labels, Those(y.labels, [&](int l) { return !Has(x.labels, l); })));
+    ++roundings;
+    Factor product = {Add({"Mul", {Spread(x, order), Spread(y, order)}}), order};
+    return SumOver(product, keep);
+  }
+
+  // The factor in that order of labels, with dimensions of size 1 where it does not have one.
+  ValueId Spread(const Factor& f, const Labels& order) {
+    Factor moved = Moved(f, Those(order, [&](int l) { return Has(f.labels, l); }));
+    Shape dims;
+    for (int l : order) {
+      if (Has(f.labels, l) || !dims.empty()) dims.push_back(Has(f.labels, l) ? eq_.size.at(l) : 1);
+    }
+    return dims.size() == moved.labels.size() ? moved.value : Reshaped(moved.value, dims);
+  }
+
+  // How a factor becomes matrices: moved to (batch, first, second), or read transposed where it lies.
+  struct Matrices {
+    Labels order;
+    bool transposed = false;
+    double moved = 0;  // elements
+  };
+  Matrices PlanMatrices(const Factor& f, const Labels& batch, const Labels& first, const Labels& second) const {
+    Labels order = Joined(batch, Joined(first, second));
+    if (f.labels == order) return {order};
+    if (batch.empty() && f.labels == Joined(second, first)) return {f.labels, true};
+    return {order, false, f.constant ? 0 : ElementsOf(f.labels)};
+  }
+
+  // (batch, rows, summed) times (batch, summed, columns), with the factors and the labels in the order that moves least.
+  Factor MatrixProduct(const Factor& x, const Factor& y, const Labels& summed, const Labels& target) {
+    struct Arrangement {
+      const Factor *a = nullptr, *b = nullptr;
+      Matrices am = {}, bm = {};
+      Labels batch, rows, summed, columns, result;
+      double cost = std::numeric_limits<double>::infinity();
+    } best;
+    for (int choice = 0; choice < 64; ++choice) {
+      Arrangement now;
+      now.a = choice & 1 ? &y : &x;
+      now.b = choice & 1 ? &x : &y;
+      auto wish = [&](int bit, const Labels& own) { return InOrderOf(choice & bit ? target : own, own); };
+      now.summed = InOrderOf((choice & 2 ? now.b : now.a)->labels, summed);
+      now.batch = Those((choice & 4 ? now.b : now.a)->labels,
+                        [&](int l) { return Has(x.labels, l) && Has(y.labels, l) && !Has(summed, l); });
+      now.batch = wish(8, now.batch);
+      now.rows = wish(16, Those(now.a->labels, [&](int l) { return !Has(now.b->labels, l); }));
+      now.columns = wish(32, Those(now.b->labels, [&](int l) { return !Has(now.a->labels, l); }));
+      now.am = PlanMatrices(*now.a, now.batch, now.rows, now.summed);
+      now.bm = PlanMatrices(*now.b, now.batch, now.summed, now.columns);
+      now.result = Joined(now.batch, Joined(now.rows, now.columns));
+      now.cost = now.am.moved + now.bm.moved + (target.empty() || now.result == target ? 0 : ElementsOf(now.result));
+      if (now.cost < best.cost) best = now;
+    }
+    constexpr size_t kMostBatches = 3;  // more become one
+    const int64_t m = ProductOf(best.rows), k = ProductOf(best.summed), n = ProductOf(best.columns);
+    auto batched = [&](std::initializer_list<int64_t> matrix) {
+      Shape dims = best.batch.size() > kMostBatches ? Shape{ProductOf(best.batch)} : SizesOf(best.batch);
+      dims.insert(dims.end(), matrix);
+      return dims;
+    };
+    auto matrices = [&](const Factor& f, const Matrices& plan, int64_t rows, int64_t columns) {
+      Shape dims = plan.transposed ? batched({columns, rows}) : batched({rows, columns});
+      Factor moved = Moved(f, plan.order);
+      return SizesOf(moved.labels) == dims ? moved.value : Reshaped(moved.value, dims);
+    };
+    ValueId a = matrices(*best.a, best.am, m, k), b = matrices(*best.b, best.bm, k, n);
+    ++roundings;
+    Factor product = {kNone, best.result};
+    if (best.am.transposed || best.bm.transposed) {
+      Step gemm = {"Gemm", {a, b}};
+      if (best.am.transposed) gemm.attrs.emplace_back("transA", int64_t{1});
+      if (best.bm.transposed) gemm.attrs.emplace_back("transB", int64_t{1});
+      product.value = Add(std::move(gemm));
+    } else {
+      product.value = Add({"MatMul", {a, b}});
+    }
+    if (Shape split = SizesOf(best.result); batched({m, n}) != split) product.value = Reshaped(product.value, split);
+    return product;
+  }
+
+  const EinsumEquation eq_;
+};
+
+// Puts the steps in the node's place. `wide`: floats of 16 bits are computed as float32.
+void Emit(Graph& graph, NodeId id, const std::vector<Step>& steps, bool wide) {
+  const Node root = graph.node(id);
+  const auto narrow = static_cast<int64_t>(graph.value(root.inputs[0]).type.dtype);
+  auto add = [&](std::string op, std::vector<ValueId> inputs, bool last) {
+    Node node;
+    node.op = std::move(op);
+    node.name = root.name + "." + node.op;
+    node.device = root.device;
+    node.inputs = std::move(inputs);
+    node.outputs = {last ? root.outputs[0] : graph.AddTemporary(node.name)};
+    return node;
+  };
+  auto cast = [&](ValueId value, int64_t to, bool last) {
+    Node node = add("Cast", {value}, last);
+    node.attrs.Set("to", to);
+    return graph.node(graph.AddNode(std::move(node))).outputs[0];
+  };
+  std::map<ValueId, ValueId> widened;
+  std::vector<ValueId> results;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const bool last = i + 1 == steps.size() && !wide;
+    std::vector<ValueId> inputs;
+    for (ValueId v : steps[i].inputs) {
+      if (v < kNone) {
+        v = results[static_cast<size_t>(~v - 1)];
+      } else if (wide) {
+        auto [at, fresh] = widened.try_emplace(v, kNone);
+        if (fresh) at->second = cast(v, static_cast<int64_t>(DType::kF32), false);
+        v = at->second;
+      }
+      inputs.push_back(v);
+    }
+    Node node = add(steps[i].op, std::move(inputs), last);
+    for (const auto& [name, value] : steps[i].attrs) node.attrs.Set(name, value);
+    for (const Ints& list : steps[i].constants) {
+      SetConstantInput(graph, node, static_cast<int>(node.inputs.size()), "list", Tensor::Vector<int64_t>(list));
+    }
+    results.push_back(node.outputs[0]);
+    graph.AddNode(std::move(node));
+  }
+  if (wide) cast(results.back(), narrow, true);
+  graph.RemoveNode(id);
+}
+
+absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
+  const Node node = graph.node(id);
+  if (!IsOp(node, "Einsum")) return false;
+  std::vector<Shape> shapes;
+  std::vector<char> constant;
+  for (ValueId v : node.inputs) {
+    if (!graph.value(v).type.IsStatic()) return false;
+    shapes.push_back(graph.value(v).type.dims);
+    constant.push_back(IsConstant(graph, v));
+  }
+  constexpr TypeSet kTypes = kFloating | TypeSet{DType::kI32, DType::kI64, DType::kU32, DType::kU64};  // of MatMul
+  const DType dtype = graph.value(node.inputs[0]).type.dtype;
+  if (!kTypes.Contains(dtype)) return false;
+  MGE_ASSIGN_OR_RETURN(EinsumEquation equation, ParseEinsum(node.attrs.Text("equation"), shapes));
+  Expansion expansion(std::move(equation));
+  if (!expansion.Run(node.inputs, shapes, constant)) return false;
+  const bool half = dtype == DType::kF16 || dtype == DType::kBF16;
+  Emit(graph, id, expansion.steps, half && expansion.roundings > 1);
+  return true;
+}
+
+}  // namespace
+
+MGE_REWRITE(einsum) = {.name = "einsum",
+                       .doc = "An Einsum becomes products of matrices, with transposes, sums and reshapes around them.",
+                       .apply = Apply};
+
+}  // namespace mge

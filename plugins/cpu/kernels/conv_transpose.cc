@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// ConvTranspose over one to three spatial dimensions, float32, channels last, alone or with an epilogue: a product of
+// matrices makes what each input pixel contributes through each tap, and each output pixel sums what reaches it.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <unordered_map>
+
+#include "kernel_table.h"
+#include "support/epilogue.h"
+#include "support/gemm.h"
+#include "support/kernel.h"
+#include "vec/col2im.h"
+
+namespace mge::cpu {
+namespace {
+
+struct Axis {
+  int64_t in = 1, kernel = 1, out = 1, stride = 1, dilation = 1, pad = 0;
+};
+
+struct Transposed {
+  int64_t images = 0, channels = 0, outputs = 0, groups = 1;  // channels and outputs of one group
+  int rank = 4;                                               // of the operands
+  Axis axes[3];                                               // depth, height, width; those that are absent have size 1
+  int x = -1, weights = -1, bias = -1, add = -1;              // operands; bias and add are -1 where there is none
+  bool weights_constant = false;
+  Epilogue epilogue;
+
+  int64_t in_pixels() const { return axes[0].in * axes[1].in * axes[2].in; }
+  int64_t out_pixels() const { return axes[0].out * axes[1].out * axes[2].out; }
+  bool depthwise() const { return groups > 1 && channels == 1 && outputs == 1; }
+  int64_t taps() const { return axes[0].kernel * axes[1].kernel * axes[2].kernel; }
+  int64_t image_columns() const { return depthwise() ? 0 : in_pixels() * groups * taps() * outputs; }  // floats
+  // Images whose columns are made at once.
+  int64_t images_at_once() const {
+    constexpr int64_t kMostFloats = 4 << 20;
+    int64_t n = images;
+    while (n % 2 == 0 && n * image_columns() > kMostFloats) n /= 2;
+    return n * image_columns() > kMostFloats ? 1 : n;
+  }
+  GemmSize size() const { return {images_at_once() * in_pixels(), taps() * outputs, channels, groups}; }
+};
+
+Axis ReadAxis(const Node& n, int d, int axes) {
+  Value x = n.input(0), w = n.input(1), y = n.output(0);
+  auto at = [](std::span<const int64_t> list, int i, int64_t fallback) {
+    return static_cast<size_t>(i) < list.size() ? list[static_cast<size_t>(i)] : fallback;
+  };
+  Axis a = {x.dim(2 + d), w.dim(2 + d), y.dim(2 + d), at(n.Ints("strides"), d, 1), at(n.Ints("dilations"), d, 1), 0};
+  std::string_view automatic = n.Word("auto_pad", "NOTSET");
+  bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
+  if (same || !n.Ints("output_shape").empty()) {  // the pads follow from the size that was asked for
+    int64_t full = (a.in - 1) * a.stride + (a.kernel - 1) * a.dilation + 1 + at(n.Ints("output_padding"), d, 0);
+    int64_t total = std::max<int64_t>(0, full - a.out);
+    a.pad = automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
+  } else if (automatic == "NOTSET" && n.Ints("pads").size() == static_cast<size_t>(2 * axes)) {
+    a.pad = at(n.Ints("pads"), d, 0);
+  }
+  return a;
+}
+
+Result Find(const Problem& p, Transposed* out) {
+  Node n = p.node();
+  Value x = n.input(0), w = n.input(1), y = n.output(0);
+  int axes = x.rank() - 2;
+  if (axes < 1 || axes > 3) return {MGE_UNIMPLEMENTED, "only one to three spatial dimensions"};
+  if (x.dtype() != MGE_DTYPE_F32 || w.dtype() != MGE_DTYPE_F32) return {MGE_UNIMPLEMENTED, "only float32"};
+  if (w.rank() != x.rank()) return {MGE_INVALID_ARGUMENT, "the filter's rank is not the input's"};
+  if (y.elements() == 0 || w.elements() == 0 || x.elements() == 0) return {MGE_UNIMPLEMENTED, "an operand is empty"};
+  out->rank = x.rank();
+  out->groups = n.Int("group", 1);
+  if (out->groups < 1 || w.dim(0) != x.dim(1) || x.dim(1) % out->groups) {
+    return {MGE_INVALID_ARGUMENT, "the groups do not divide the channels"};
+  }
+  out->images = x.dim(0);
+  out->channels = x.dim(1) / out->groups;
+  out->outputs = w.dim(1);
+  for (int d = 0; d < axes; ++d) out->axes[3 - axes + d] = ReadAxis(n, d, axes);
+  for (const Axis& a : out->axes) {
+    if (a.stride < 1 || a.dilation < 1) return {MGE_INVALID_ARGUMENT, "a window attribute is not positive"};
+  }
+  if (!FindEpilogue(p, ChannelAxis::kSecond, out->epilogue)) return {MGE_UNIMPLEMENTED, "what follows is no epilogue"};
+  out->x = p.operand(0, 0);
+  out->weights = p.operand(0, 1);
+  out->bias = n.has_input(2) ? p.operand(0, 2) : p.operand(out->epilogue.bias);
+  out->add = p.operand(out->epilogue.add);
+  for (int other : {out->x, out->bias, out->add}) {
+    if (other == out->weights) return {MGE_UNIMPLEMENTED, "the filter serves twice"};
+  }
+  if (x.is_constant() || (out->add >= 0 && p.input(out->add).is_constant())) {
+    return {MGE_UNIMPLEMENTED, "no constant image or addend, which come plain"};
+  }
+  out->weights_constant = w.is_constant();
+  return {};
+}
+
+// The taps that reach each output position of an axis.
+std::vector<Col2ImTaps> TapsOf(const Axis& a, int64_t step, int64_t back) {
+  std::unordered_map<int64_t, int64_t> first;  // by the rest of the position, the least tap
+  for (int64_t k = 0; k < std::min(step, a.kernel); ++k) first.emplace(k * a.dilation % a.stride, k);
+  std::vector<Col2ImTaps> taps(static_cast<size_t>(a.out));
+  for (int64_t o = 0; o < a.out; ++o) {
+    int64_t at = o + a.pad, rest = ((at % a.stride) + a.stride) % a.stride;
+    auto found = first.find(rest);
+    if (found == first.end()) continue;
+    int64_t k = found->second, i = (at - k * a.dilation) / a.stride;
+    int64_t skipped = i < a.in ? 0 : (i - a.in) / back + 1;  // taps that would read behind the end
+    int64_t end = std::min(i < 0 ? 0 : i / back + 1, (a.kernel - 1 - k) / step + 1);
+    if (end > skipped) taps[static_cast<size_t>(o)] = {k + skipped * step, i - skipped * back, end - skipped};
+  }
+  return taps;
+}
+
+struct Args {
+  const GemmTable* gemm;
+  const Col2ImTable* col2im;
+  GemmTask product;  // of one group
+  Col2ImTask sums;
+  GemmSplit split;   // the batch is the groups
+  Chunks rows;       // of the output, of images_at_once
+  int64_t passes, pass_x, pass_y, group_floats;
+  bool packs, depthwise, has_bias, has_add;
+  uint64_t columns_offset, scratch_offset;
+  Slot x, weights, bias, add, y, workspace;
+};
+
+// W (group, channel, output, tap) becomes, for each group, the matrix (channel, (tap, output)), packed. A depthwise one
+// becomes (tap, group).
+void Pack(const Args& s, const float* source, float* scratch, float* out) {
+  const Col2ImTask& t = s.sums;
+  if (s.depthwise) {
+    for (int64_t k = 0; k < s.product.n; ++k) {
+      for (int64_t c = 0; c < t.channels; ++c) out[k * t.channels + c] = source[c * s.product.n + k];
+    }
+    return;
+  }
+  int64_t channels = s.product.k, outputs = t.channels, taps = s.product.n / outputs;
+  for (int64_t g = 0; g < t.groups; ++g) {
+    const float* from = source + g * channels * outputs * taps;
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t k = 0; k < taps; ++k) {
+        for (int64_t o = 0; o < outputs; ++o) scratch[(c * taps + k) * outputs + o] = from[(c * outputs + o) * taps + k];
+      }
+    }
+    s.gemm->pack(scratch, MGE_DTYPE_F32, s.product.n, 1, channels, s.product.n, 1.0f, out + g * s.group_floats, 0, s.split.panels);
+  }
+}
+
+mge_code Launch(const Args& s, const mge_run* run) {
+  char* workspace = At<char>(run, s.workspace);
+  const float* packed = At<float>(run, s.weights);
+  if (s.packs) {
+    auto* to = reinterpret_cast<float*>(workspace);
+    Pack(s, packed, reinterpret_cast<float*>(workspace + s.scratch_offset), to);
+    packed = to;
+  }
+  auto* columns = reinterpret_cast<float*>(workspace + s.columns_offset);
+  for (int64_t pass = 0; pass < s.passes; ++pass) {
+    const float* x = At<float>(run, s.x) + pass * s.pass_x;
+    Col2ImTask sums = s.sums;
+    sums.columns = s.depthwise ? x : columns;
+    if (s.depthwise) sums.weights = packed;
+    else ForGemmChunks(run, s.split, [&](int64_t group, int64_t m0, int64_t m1, int64_t p0, int64_t p1) {
+      GemmTask t = s.product;
+      t.a.data = x + group * t.k;
+      t.b = packed + group * s.group_floats;
+      t.c = columns + group * t.n;
+      s.gemm->run(t, m0, m1, p0, p1);
+    });
+    sums.y = At<float>(run, s.y) + pass * s.pass_y;
+    if (s.has_bias) sums.bias = At<float>(run, s.bias);
+    if (s.has_add) sums.add = At<float>(run, s.add) + pass * s.pass_y;
+    ForChunks(run, s.rows, [&](uint64_t begin, uint64_t end) {
+      s.col2im->run(sums, static_cast<int64_t>(begin), static_cast<int64_t>(end));
+    });
+  }
+  return MGE_OK;
+}
+
+double ProductUs(const Transposed& t, Isa isa) { return t.depthwise() ? 0 : GemmSerialUs(t.size(), isa); }
+
+double SumsUs(const Transposed& t, Isa isa) {
+  double lanes = isa == Isa::kAvx512 ? 16 : isa == Isa::kAvx2 ? 8 : 4;
+  int64_t together = t.depthwise() ? t.groups : t.outputs;  // channels that one loop sums
+  double vectors = together <= 2 && !t.depthwise() ? static_cast<double>(together) : std::ceil(static_cast<double>(together) / lanes);
+  double images = static_cast<double>(t.images_at_once() * (t.depthwise() ? 1 : t.groups));
+  double loads = images * static_cast<double>(t.in_pixels() * t.taps()) * vectors;
+  double stores = images * static_cast<double>(t.out_pixels()) * vectors;
+  double columns = 4.0 * static_cast<double>(t.images_at_once() * t.image_columns());
+  return loads * 0.8e-3 + stores * 3e-3 + StreamUs(columns);
+}
+
+class TransposedKernel : public Kernel {
+ public:
+  TransposedKernel(const Transposed& conv, Isa isa, bool will_run) : conv_(conv) {
+    const GemmTable& gemm = Gemm(isa);
+    const GemmSize size = conv.size();
+    Args& a = args_;
+    a.gemm = &gemm;
+    a.col2im = &Col2Im(isa);
+    a.split = SplitGemm(size, gemm.columns, ProductUs(conv, isa));
+    a.group_floats = PackedFloats(size.k, size.n, gemm.columns);
+    a.product.a = {nullptr, MGE_DTYPE_F32, conv.groups * conv.channels, 1, 1.0f, nullptr};
+    a.product.m = size.m;
+    a.product.n = size.n;
+    a.product.k = size.k;
+    a.product.ldc = conv.groups * size.n;
+    a.depthwise = conv.depthwise();
+    a.sums.groups = a.depthwise ? 1 : conv.groups;
+    a.sums.channels = a.depthwise ? conv.groups : conv.outputs;
+    a.sums.activation = conv.epilogue.activation;
+    a.sums.lo = conv.epilogue.lo;
+    a.sums.hi = conv.epilogue.hi;
+    for (size_t d = 0; d < 3; ++d) {
+      const Axis& axis = conv.axes[d];
+      int64_t common = std::gcd(axis.stride, axis.dilation), step = axis.stride / common, back = axis.dilation / common;
+      if (will_run) taps_[d] = TapsOf(axis, step, back);
+      a.sums.axes[d] = {axis.in, axis.kernel, axis.out, step, back, taps_[d].data()};
+    }
+    auto rows = static_cast<uint64_t>(conv.images_at_once() * conv.axes[0].out * conv.axes[1].out);
+    a.rows = SplitWork(rows, SumsUs(conv, isa) / static_cast<double>(rows));
+    a.passes = conv.images / conv.images_at_once();
+    a.pass_x = conv.images_at_once() * conv.in_pixels() * conv.groups * conv.channels;
+    a.pass_y = conv.images_at_once() * conv.out_pixels() * conv.groups * conv.outputs;
+    a.packs = !conv.weights_constant;
+    a.has_bias = conv.bias >= 0;
+    a.has_add = conv.add >= 0;
+    packed_bytes_ = Bytes(conv.groups * (a.depthwise ? size.n : a.group_floats));
+    if (a.packs) {
+      a.scratch_offset = packed_bytes_;
+      a.columns_offset = a.scratch_offset + Bytes(size.k * size.n);
+    }
+    workspace_ = a.columns_offset + Bytes(conv.images_at_once() * conv.image_columns());
+  }
+  uint32_t args_bytes() const override { return sizeof(Args); }
+  uint64_t workspace_bytes() const override { return workspace_; }
+  uint64_t prepack_bytes(int input) const override { return input == conv_.weights && !args_.packs ? packed_bytes_ : 0; }
+  std::string prepack_form(int) const override {
+    std::string form = args_.depthwise ? "cpu.conv_transpose.depthwise" : "cpu.conv_transpose." + std::to_string(args_.gemm->columns);
+    for (int64_t n : {conv_.groups, conv_.channels, conv_.outputs, conv_.taps()}) form += "." + std::to_string(n);
+    return form;
+  }
+  Result Prepack(int, const void* source, void* destination) override {
+    std::vector<float> scratch(static_cast<size_t>(args_.product.k * args_.product.n));
+    Pack(args_, static_cast<const float*>(source), scratch.data(), static_cast<float*>(destination));
+    return {};
+  }
+  Result Bind(const Binding& b, void* args, StepFn* step) override {
+    Args* a = new (args) Args(args_);
+    a->x = b.input(conv_.x);
+    a->weights = b.input(conv_.weights);
+    if (a->has_bias) a->bias = b.input(conv_.bias);
+    if (a->has_add) a->add = b.input(conv_.add);
+    a->y = b.output(0);
+    a->workspace = b.workspace();
+    *step = StepFn::Of<Launch>();
+    return {};
+  }
+
+ private:
+  static uint64_t Bytes(int64_t floats) { return (static_cast<uint64_t>(floats) * sizeof(float) + 63) / 64 * 64; }
+
+  const Transposed conv_;
+  Args args_ = {};
+  std::vector<Col2ImTaps> taps_[3];
+  uint64_t packed_bytes_ = 0, workspace_ = 0;
+};
+
+void Offer(const Problem& p, Offers& offers) {
+  if (!Accept(p, offers, /*groups=*/true)) return;
+  Transposed conv;
+  if (Result r = Find(p, &conv); !r.ok()) return offers.Refuse(r.text());
+  Isa isa = AllowedIsa();
+  Candidate c = {.id = "cpu.conv_transpose", .attributes = kExact, .workspace = TransposedKernel(conv, isa, false).workspace_bytes()};
+  c.cost_us = RunUs(p, static_cast<double>(conv.images / conv.images_at_once()) * (ProductUs(conv, isa) + SumsUs(conv, isa)));
+  c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
+  c.inputs[static_cast<size_t>(conv.x)] = ChannelsLast(conv.rank);
+  if (conv.add >= 0) c.inputs[static_cast<size_t>(conv.add)] = ChannelsLast(conv.rank);
+  c.outputs = {ChannelsLast(conv.rank)};
+  if (conv.add >= 0 && conv.add != conv.x) c.in_place.push_back({0, static_cast<uint32_t>(conv.add)});
+  Add(offers, isa, std::move(c));
+}
+
+KernelPtr Make(const Problem& p, const Candidate& c) {
+  Transposed conv;
+  if (!Find(p, &conv).ok()) return nullptr;
+  return std::make_unique<TransposedKernel>(conv, IsaOf(c), true);
+}
+
+constexpr KernelRow kRows[] = {{"ConvTranspose", Offer, Make}};
+
+}  // namespace
+
+MGE_CPU_KERNELS(conv_transpose) = kRows;
+
+}  // namespace mge::cpu
