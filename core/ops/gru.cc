@@ -17,7 +17,8 @@ absl::Status Run(EvalContext& ctx, const Recurrent& r) {
   const int64_t n = r.hidden;
   MGE_ASSIGN_OR_RETURN(Tensor scratch, Scratch<A>(ctx, n));
   A* gated = scratch.template MutableData<A>().data();
-  return RunRecurrent<T>(ctx, r, kKind, [&](const RecurrentCell<A>& cell, A* gates, A* h, A*) {
+  return RunRecurrent<T>(ctx, r, kKind, [&](const RecurrentCell<A>& cell, const RecurrentStep<A>& step) {
+    A *gates = step.gates, *h = step.h;
     for (int gate : {kUpdate, kReset}) {
       for (int64_t i = 0; i < n; ++i) {
         A& value = gates[gate * n + i];

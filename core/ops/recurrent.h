@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -132,17 +133,33 @@ struct RecurrentCell {
   }
 };
 
-// Runs all directions. step(cell, gates, h, c) reads gates [gates, hidden] = W x + its bias and
-// updates the state h (and c, if the kind has one) in place. T is the element type.
-template <typename T, typename Step>
-absl::Status RunRecurrent(EvalContext& ctx, const Recurrent& r, const RecurrentKind& kind,
-                          Step step) {
-  using A = Compute<T>;
+// Inputs 0..7 in the type that is computed in; undefined where absent, and for sequence_lens.
+inline absl::StatusOr<std::vector<Tensor>> RecurrentOperands(EvalContext& ctx) {
   std::vector<Tensor> in(8);
-  for (int i = 0; i < ctx.input_count(); ++i) {
+  for (int i = 0; i < std::min(ctx.input_count(), 8); ++i) {
     if (!ctx.has_input(i) || i == kLengths) continue;
     MGE_ASSIGN_OR_RETURN(in[i], ToComputeType(ctx.input(i), ctx.allocator()));
   }
+  return in;
+}
+
+// One sequence at one step: gates [gates, hidden] = W x + its bias, the state that the recurrent product reads, and the
+// state h (and c, if the kind has one), which the step updates. `seen` may be h.
+template <typename A>
+struct RecurrentStep {
+  A* gates;
+  const A* seen;
+  A* h;
+  A* c;
+};
+
+// Runs all directions. T is the element type, A the type of the operands. `see(h, active, seen)` writes what the recurrent
+// products read of the states [batch, hidden] of the active sequences; null: the states themselves.
+template <typename T, typename A>
+absl::Status RunRecurrent(EvalContext& ctx, const Recurrent& r, const RecurrentKind& kind,
+                          std::span<const Tensor> in,
+                          const std::function<void(const A*, const std::vector<bool>&, A*)>& see,
+                          const std::function<void(const RecurrentCell<A>&, const RecurrentStep<A>&)>& step) {
   MGE_ASSIGN_OR_RETURN(std::vector<int64_t> lengths, ReadLengths(ctx, r));
   const DType dtype = ctx.input(kSequenceX).dtype();
   Tensor* out[3] = {};
@@ -156,12 +173,15 @@ absl::Status RunRecurrent(EvalContext& ctx, const Recurrent& r, const RecurrentK
   if (out[0]) {
     std::fill_n(out[0]->MutableData<T>().data(), out[0]->elements(), static_cast<T>(0.0f));
   }
-  const int64_t rows = kind.gates * r.hidden;
-  MGE_ASSIGN_OR_RETURN(Tensor scratch, Scratch<A>(ctx, rows + 2 * r.hidden));
+  const int64_t rows = kind.gates * r.hidden, states = r.batch * r.hidden;
+  MGE_ASSIGN_OR_RETURN(Tensor scratch, Scratch<A>(ctx, rows + 3 * states));
   A* gates = scratch.MutableData<A>().data();
   A* h = gates + rows;
-  A* c = h + r.hidden;
+  A* c = h + states;
+  A* seen = see ? c + states : h;
   auto data = [&](int i) -> const A* { return in[i].defined() ? in[i].Data<A>().data() : nullptr; };
+  auto length = [&](int64_t b) { return lengths.empty() ? r.steps : lengths[b]; };
+  const int64_t longest = lengths.empty() ? r.steps : *std::max_element(lengths.begin(), lengths.end());
 
   for (int64_t d = 0; d < r.directions; ++d) {
     const bool backwards = d == 1 || r.reverse;
@@ -172,16 +192,23 @@ absl::Status RunRecurrent(EvalContext& ctx, const Recurrent& r, const RecurrentK
         r, std::span(r.activations).subspan(d * per_direction, per_direction),
         data(kRecurrence) + d * rows * r.hidden, w_bias ? w_bias + rows : nullptr,
         data(kPeepholes) ? data(kPeepholes) + d * 3 * r.hidden : nullptr};
+    auto state = [&](int64_t b) { return (r.batch_first ? b * r.directions + d : d * r.batch + b) * r.hidden; };
     for (int64_t b = 0; b < r.batch; ++b) {
-      const int64_t state = (r.batch_first ? b * r.directions + d : d * r.batch + b) * r.hidden;
       for (int64_t i = 0; i < r.hidden; ++i) {
-        h[i] = data(kInitialH) ? data(kInitialH)[state + i] : A(0);
-        c[i] = data(kInitialC) ? data(kInitialC)[state + i] : A(0);
+        h[b * r.hidden + i] = data(kInitialH) ? data(kInitialH)[state(b) + i] : A(0);
+        c[b * r.hidden + i] = data(kInitialC) ? data(kInitialC)[state(b) + i] : A(0);
       }
-      const int64_t length = lengths.empty() ? r.steps : lengths[b];
-      for (int64_t s = 0; s < length; ++s) {
+    }
+    std::vector<bool> active(see ? static_cast<size_t>(r.batch) : 0);
+    for (int64_t s = 0; s < longest; ++s) {
+      if (see) {
+        for (int64_t b = 0; b < r.batch; ++b) active[b] = s < length(b);
+        see(h, active, seen);
+      }
+      for (int64_t b = 0; b < r.batch; ++b) {
+        if (s >= length(b)) continue;
         MGE_RETURN_IF_ERROR(ctx.CheckStop());
-        const int64_t t = backwards ? length - 1 - s : s;
+        const int64_t t = backwards ? length(b) - 1 - s : s;
         const A* x =
             data(kSequenceX) + (r.batch_first ? b * r.steps + t : t * r.batch + b) * r.input;
         for (int64_t row = 0; row < rows; ++row) {
@@ -189,20 +216,32 @@ absl::Status RunRecurrent(EvalContext& ctx, const Recurrent& r, const RecurrentK
           for (int64_t i = 0; i < r.input; ++i) sum += w[row * r.input + i] * x[i];
           gates[row] = sum;
         }
-        step(cell, gates, h, c);
+        A* now = h + b * r.hidden;
+        step(cell, {gates, seen + b * r.hidden, now, c + b * r.hidden});
         if (!out[0]) continue;
         const int64_t place = r.batch_first ? (b * r.steps + t) * r.directions + d
                                             : (t * r.directions + d) * r.batch + b;
         for (int64_t i = 0; i < r.hidden; ++i)
-          out[0]->MutableData<T>()[place * r.hidden + i] = static_cast<T>(h[i]);
+          out[0]->MutableData<T>()[place * r.hidden + i] = static_cast<T>(now[i]);
       }
+    }
+    for (int64_t b = 0; b < r.batch; ++b) {
       for (int64_t i = 0; i < r.hidden; ++i) {
-        if (out[1]) out[1]->MutableData<T>()[state + i] = static_cast<T>(h[i]);
-        if (out[2]) out[2]->MutableData<T>()[state + i] = static_cast<T>(c[i]);
+        if (out[1]) out[1]->MutableData<T>()[state(b) + i] = static_cast<T>(h[b * r.hidden + i]);
+        if (out[2]) out[2]->MutableData<T>()[state(b) + i] = static_cast<T>(c[b * r.hidden + i]);
       }
     }
   }
   return absl::OkStatus();
+}
+
+// The same in the type that T is computed in; the products read the states as they are.
+template <typename T>
+absl::Status RunRecurrent(
+    EvalContext& ctx, const Recurrent& r, const RecurrentKind& kind,
+    const std::function<void(const RecurrentCell<Compute<T>>&, const RecurrentStep<Compute<T>>&)>& step) {
+  MGE_ASSIGN_OR_RETURN(std::vector<Tensor> in, RecurrentOperands(ctx));
+  return RunRecurrent<T, Compute<T>>(ctx, r, kind, in, nullptr, step);
 }
 
 // Resolves the node and calls run(TypeTag<T>, geometry) for the element type.

@@ -11,8 +11,17 @@ namespace {
 
 mge_text TextOf(std::string_view s) { return {s.data(), s.size()}; }
 
-// False for the attribute kinds that no backend sees (tensors, bodies, lists of texts).
-bool ToAbi(const std::string& name, const AttributeValue& value, mge_attr* out) {
+// "Sigmoid,Tanh": a list of texts as one text. False if the list could not be told from another one.
+bool Join(const Texts& texts, std::string* out) {
+  for (const std::string& text : texts) {
+    if (text.empty() || text.find(',') != std::string::npos) return false;
+    out->append(out->empty() ? "" : ",").append(text);
+  }
+  return true;
+}
+
+// False for an attribute that no backend sees (tensors, bodies). `joined` holds the text of a list of texts.
+bool ToAbi(const std::string& name, const AttributeValue& value, mge_attr* out, std::string* joined) {
   *out = {};
   out->struct_size = sizeof(mge_attr);
   out->name = TextOf(name);
@@ -25,6 +34,10 @@ bool ToAbi(const std::string& name, const AttributeValue& value, mge_attr* out) 
   } else if (const auto* t = std::get_if<std::string>(&value)) {
     out->type = MGE_ATTR_TEXT;
     out->text = TextOf(*t);
+  } else if (const auto* texts = std::get_if<Texts>(&value)) {
+    if (!Join(*texts, joined)) return false;
+    out->type = MGE_ATTR_TEXT;
+    out->text = TextOf(*joined);
   } else if (const auto* ints = std::get_if<Ints>(&value)) {
     out->type = MGE_ATTR_INTS;
     out->ints = ints->data();
@@ -112,7 +125,7 @@ AbiGraph::AbiGraph(const Graph& graph, std::span<const NodeId> nodes, std::span<
     auto& list = attr_lists_.emplace_back();
     for (const auto& [name, value] : n.attrs) {
       mge_attr attr;
-      if (ToAbi(name, value, &attr)) list.push_back(&attrs_.emplace_back(attr));
+      if (ToAbi(name, value, &attr, &texts_.emplace_back())) list.push_back(&attrs_.emplace_back(attr));
     }
     out.attrs = list.data();
     out.attr_count = list.size();
@@ -158,11 +171,12 @@ ReorderProblem::ReorderProblem(const TensorType& type, const mge_layout& from, c
 
 bool VisibleToBackends(const Graph& graph, const Node& node) {
   if (node.def == nullptr || node.def->Is(kHostOnly) || !node.captures.empty()) return false;
-  // An older operator set's meaning (see UpgradeFn), or an attribute that does not cross, such as the activations of an
-  // LSTM: a kernel that does not know of it would compute something else.
+  // An older operator set's meaning (see UpgradeFn), or an attribute that does not cross: a kernel that does not know of
+  // it would compute something else.
   for (const auto& [name, value] : node.attrs) {
     mge_attr crossed;
-    if (name.starts_with('_') || !ToAbi(name, value, &crossed)) return false;
+    std::string joined;
+    if (name.starts_with('_') || !ToAbi(name, value, &crossed, &joined)) return false;
   }
   auto fits = [&](ValueId id) {
     if (id == kNone) return true;

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/graph/graph.h"
@@ -34,6 +35,7 @@ class AbiGraph {
   std::deque<mge_value> values_;
   std::deque<mge_node> nodes_;
   std::deque<mge_attr> attrs_;
+  std::deque<std::string> texts_;  // lists of texts as they cross
   std::deque<std::vector<int32_t>> indices_;
   std::deque<std::vector<const mge_attr*>> attr_lists_;
   std::vector<const mge_value*> value_ptrs_;

@@ -62,6 +62,8 @@ const char* AttrText(AttrType type) {
       return "ints";
     case AttrType::kFloats:
       return "floats";
+    case AttrType::kTexts:
+      return "texts";
     default:
       return nullptr;  // does not cross to a backend
   }
@@ -123,7 +125,10 @@ std::string OperatorsMarkdown() {
       "- Every input and output is a tensor of a known type and shape. Control flow, sequences, optionals, strings, "
       "complex\n"
       "  numbers, sizes that only the data tell, and shape arithmetic stay in the host.\n"
-      "- Attributes that are tensors, graphs or lists of texts do not cross: a node that has one is not offered.\n\n"
+      "- Attributes that are tensors or graphs do not cross: a node that has one is not offered. A list of texts (`texts` "
+      "below)\n"
+      "  arrives as one text, its elements separated by commas; a node with an empty element or a comma in one is not "
+      "offered.\n\n"
       "Types: `floating` is float32, float64, float16 and bfloat16; `signed` int8 to int64; `unsigned` uint8 to uint64; "
       "`integer`\n"
       "both; `numeric` floating and integer; `index` int32 and int64; `any` numeric and bool. Which of them a kernel takes, "

@@ -29,15 +29,19 @@ struct GemmSplit {
 };
 GemmSplit SplitGemm(const GemmSize& size, int columns, double serial_us);
 
+// Runs body(batch index, m0, m1, p0, p1) for one chunk.
+template <typename F>
+void RunGemmChunk(const GemmSplit& s, uint64_t chunk, F&& body) {
+  int64_t c = static_cast<int64_t>(chunk);
+  int64_t column = c % s.column_chunks, row = c / s.column_chunks % s.row_chunks, batch = c / (s.column_chunks * s.row_chunks);
+  body(batch, s.m * row / s.row_chunks, s.m * (row + 1) / s.row_chunks, s.panels * column / s.column_chunks,
+       s.panels * (column + 1) / s.column_chunks);
+}
+
 // Runs body(batch index, m0, m1, p0, p1) for every chunk.
 template <typename F>
 void ForGemmChunks(const mge_run* run, const GemmSplit& s, F&& body) {
-  ParallelFor(run, s.chunks(), [&](uint64_t chunk) {
-    int64_t c = static_cast<int64_t>(chunk);
-    int64_t column = c % s.column_chunks, row = c / s.column_chunks % s.row_chunks, batch = c / (s.column_chunks * s.row_chunks);
-    body(batch, s.m * row / s.row_chunks, s.m * (row + 1) / s.row_chunks, s.panels * column / s.column_chunks,
-         s.panels * (column + 1) / s.column_chunks);
-  });
+  ParallelFor(run, s.chunks(), [&](uint64_t chunk) { RunGemmChunk(s, chunk, body); });
 }
 
 }  // namespace mge::cpu

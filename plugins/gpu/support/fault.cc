@@ -8,6 +8,9 @@ std::string FaultText(const Fault& f) {
     return "index " + std::to_string(f.value) + " is outside of [" + std::to_string(-f.bound) + ", " +
            std::to_string(f.bound) + ")";
   }
+  if (f.what == Fault::kLength) {
+    return "sequence length " + std::to_string(f.value) + " is outside of 0.." + std::to_string(f.bound);
+  }
   return "integer division of " + std::to_string(f.value) + " by " + std::to_string(f.bound) + " has no result";
 }
 

@@ -121,5 +121,40 @@ TEST(Lstm, KeepsACell) {
   EXPECT_THAT(run("", "float64[1,4]<1>", 1), HasSubstr("P has shape [1,4]; it must be [1,3]"));
 }
 
+// Hidden size 1, affine gates: in and out are 1 by their biases, forget 0, and the cell gate sees W x + R h.
+std::string Quantized(const std::vector<std::string>& x_w_r, const char* lengths, const char* h,
+                      const std::vector<std::string>& scales, int wanted = 0) {
+  std::vector<std::string> in = x_w_r;
+  in.insert(in.end(), {"float32[1,8]<1, 1, 0, 0, 0, 0, 0, 0>", lengths, h, "_", "_"});
+  in.insert(in.end(), scales.begin(), scales.end());
+  return Both("com.microsoft::DynamicQuantizeLSTM", in, "{hidden_size=1, activations=[\"Affine\", \"Affine\", \"Affine\"]}", 3,
+              wanted);
+}
+const std::vector<std::string> kOneEach = {"float32[1]<0.01>", "int8[1]<0>", "float32[1]<0.01>", "int8[1]<0>"};
+
+TEST(DynamicQuantizeLstm, QuantizesTheWholeInputByOneRange) {
+  // Range 0..2: 1 is 127 of 255.
+  const char* x = "float32[2,1,1]<1, 2>";
+  const char *w = "int8[1,1,4]<0, 0, 0, 100>", *none = "int8[1,1,4]<0>";
+  EXPECT_EQ(Quantized({x, w, none}, "_", "_", kOneEach), "float32[2,1,1,1]<0.9960785, 2.0>");
+  // What lies behind the longest sequence does not count.
+  EXPECT_EQ(Quantized({x, w, none}, "int32[1]<1>", "_", kOneEach), "float32[2,1,1,1]<1.0, 0.0>");
+}
+
+TEST(DynamicQuantizeLstm, QuantizesTheStatesOfAStepByOneRange) {
+  const char *x = "float32[1,2,1]<0, 0>", *none = "int8[1,1,4]<0>", *r = "int8[1,1,4]<0, 0, 0, 100>";
+  // Range -3..1, 0 at 191.
+  EXPECT_EQ(Quantized({x, none, r}, "_", "float32[1,2,1]<1, -3>", kOneEach, 1), "float32[1,2,1]<1.0039216, -2.9960785>");
+}
+
+TEST(DynamicQuantizeLstm, ScalesByDirectionOrColumn) {
+  const char *x = "float32[1,1,1]<255>", *none = "uint8[1,1,4]<7>", *w = "uint8[1,1,4]<7, 7, 7, 107>";
+  const char *column = "float32[1,4]<9, 9, 9, 0.25>", *seven = "uint8[1,4]<7>";
+  EXPECT_EQ(Quantized({x, w, none}, "_", "_", {column, seven, "float32[1]<1>", "uint8[1]<7>"}), "float32[1,1,1,1]<6375.0>");
+  EXPECT_THAT(Quantized({x, w, none}, "_", "_", {"float32[2]<1>", seven, column, seven}), HasSubstr("W_scale has shape [2]"));
+  EXPECT_THAT(Quantized({x, w, none}, "_", "_", {column, seven, column, "uint8[1,3]<7>"}), HasSubstr("R_zero_point has shape"));
+  EXPECT_THAT(Quantized({x, "uint8[1,2,4]<7>", none}, "_", "_", {column, seven, column, seven}), HasSubstr("W has shape"));
+}
+
 }  // namespace
 }  // namespace mge

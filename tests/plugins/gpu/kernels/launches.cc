@@ -8,6 +8,7 @@
 #include "plugins/gpu/kernels/index.h"
 #include "plugins/gpu/kernels/matmul.h"
 #include "plugins/gpu/kernels/norm.h"
+#include "plugins/gpu/kernels/recurrent.h"
 #include "plugins/gpu/kernels/reduce.h"
 #include "plugins/gpu/kernels/resize.h"
 
@@ -165,6 +166,34 @@ void Pools(Memory& m, const Check& check) {
   check("average", LaunchOf("average_pool_f32", pool, 64, 3));
 }
 
+void Recurrences(Memory& m, const Check& check) {
+  for (int32_t kind : {kRnn, kGru, kLstm}) {
+    const size_t gates = kind == kLstm ? 4 : kind == kGru ? 3 : 1, steps = 3, batch = 2, hidden = 70, width = gates * hidden;
+    RecurrentArgs args = {};
+    args.sums = m.Floats(2 * steps * batch * width);
+    args.weights = m.Floats(2 * hidden * width);
+    args.bias = m.Floats(2 * 2 * width);
+    args.initial_h = m.Floats(2 * batch * hidden);
+    args.y = m.Floats(steps * 2 * batch * hidden);
+    args.y_h = m.Floats(2 * batch * hidden);
+    if (kind == kLstm) {
+      args.initial_c = m.Floats(2 * batch * hidden);
+      args.peepholes = m.Floats(2 * 3 * hidden);
+      args.y_c = m.Floats(2 * batch * hidden);
+    }
+    args.work = m.Floats(2 * batch * (width + 3 * hidden));
+    args.fault = &m.fault;
+    args.steps = steps;
+    args.batch = batch;
+    args.hidden = hidden;
+    args.gates = static_cast<int64_t>(gates);
+    args.directions = 2;
+    args.kind = kind;
+    args.clip = 1;
+    check("steps", LaunchOf("recurrent_f32", args, 256, 3));
+  }
+}
+
 void Reductions(Memory& m, const Check& check) {
   ReduceArgs reduce = {};
   reduce.x = m.Floats(5 * 700);
@@ -256,8 +285,8 @@ void Unaries(Memory& m, const Check& check) {
 constexpr KernelFile kFiles[] = {{"binary", Binaries},   {"cast", Casts},        {"chain", Chains},
                                  {"conv", Convolutions}, {"copy", Copies},       {"gather", Gathers},
                                  {"matmul", Products},   {"norm", Norms},        {"pool", Pools},
-                                 {"reduce", Reductions}, {"resize", Resizes},    {"scan", Scans},
-                                 {"scatter", Scatters},  {"unary", Unaries}};
+                                 {"recurrent", Recurrences}, {"reduce", Reductions}, {"resize", Resizes},
+                                 {"scan", Scans},        {"scatter", Scatters},  {"unary", Unaries}};
 
 }  // namespace
 

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the gates of recurrent operators are ordered in packed weights.
+#pragma once
+
+#include <cstdint>
+
+#include "mge/plugin/recurrent.hpp"
+
+namespace mge::cpu {
+
+// The order of the columns of packed weights: blocks of `columns` units, the last filled up with zeros. All gates of a block
+// lie together but for a GRU, whose update and reset gates come first for all blocks, then its hidden gates.
+struct GateOrder {
+  Recurrence::Kind kind = Recurrence::Kind::kRnn;
+  int64_t gates = 1, hidden = 0, columns = 1, blocks = 0;
+
+  GateOrder() = default;
+  GateOrder(const Recurrence& r, int64_t columns_of_a_panel)
+      : kind(r.kind), gates(r.gates), hidden(r.hidden), columns(columns_of_a_panel),
+        blocks((r.hidden + columns_of_a_panel - 1) / columns_of_a_panel) {}
+  int64_t width() const { return gates * blocks * columns; }  // of a row of sums
+  int64_t Panel(int64_t block, int64_t gate) const {
+    if (kind != Recurrence::Kind::kGru) return block * gates + gate;
+    return gate < 2 ? block * 2 + gate : blocks * 2 + block;
+  }
+  // Element `unit` of gate `gate` for each column; `put(column, index in [gates, hidden])` is not called for padding.
+  template <typename F>
+  void ForColumns(F put) const {
+    for (int64_t b = 0; b < blocks; ++b) {
+      for (int64_t g = 0; g < gates; ++g) {
+        int64_t n = hidden - b * columns < columns ? hidden - b * columns : columns;
+        for (int64_t i = 0; i < n; ++i) put(Panel(b, g) * columns + i, g * hidden + b * columns + i);
+      }
+    }
+  }
+};
+
+}  // namespace mge::cpu

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arguments of the recurrent kernel.
+#pragma once
+
+#include <stdint.h>
+
+#include "mge/plugin/gate.hpp"
+#include "plugins/gpu/fault.h"
+
+namespace mge::gpu {
+
+enum RecurrentKind : int32_t { kRnn, kGru, kLstm };  // as Recurrence::Kind
+
+// All steps of RNN, GRU or LSTM; a chain is one sequence in one direction. Optional operands may be null.
+struct RecurrentArgs {
+  const void* sums;      // products of X and W, of the type that is computed in: [directions][rows of X][gates * hidden]
+  const void* weights;   // R transposed: [directions][hidden][gates * hidden]
+  const void* bias;      // [directions][2][gates * hidden]
+  const int32_t* lengths;
+  const void* initial_h;
+  const void* initial_c;
+  const void* peepholes;
+  void* y;
+  void* y_h;
+  void* y_c;
+  void* work;            // for each chain (gates + 3) * hidden elements of the type that is computed in
+  Fault* fault;
+  int64_t steps, batch, hidden, gates, directions;
+  int32_t kind, batch_first, reverse, input_forget, linear_before_reset;
+  float clip;
+  GateActivation f[2][3];  // by direction
+};
+
+}  // namespace mge::gpu

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// RNN, GRU and LSTM: one product for the inputs of all steps, then the steps in one launch.
+#include "plugins/gpu/kernels/recurrent.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "mge/plugin/recurrent.hpp"
+#include "plugins/gpu/kernels/copy.h"
+#include "plugins/gpu/kernels/matmul.h"
+#include "plugins/gpu/row_table.h"
+#include "plugins/gpu/support/moves.h"
+
+namespace mge::gpu {
+namespace {
+
+struct Sizes {
+  int64_t rows = 0, width = 0, chains = 0;  // of X, of the gates, and sequences in all directions
+  mge_dtype type = MGE_DTYPE_UNDEFINED;
+};
+
+Result Build(const Problem& p, Recipe& recipe, Recurrence* found, Sizes* sizes) {
+  Value x = p.node().input(0);
+  if (!IsFloating(x.dtype())) return Refusal("only floating types");
+  if (Result why = FindRecurrence(p, found); !why.ok()) return why;
+  const Recurrence& r = *found;
+  *sizes = {r.steps * r.batch, r.gates * r.hidden, r.directions * r.batch, x.dtype()};
+  if (sizes->chains * r.hidden == 0) return {};
+  const auto element = static_cast<int64_t>(ElementBytes(x.dtype())), computed = std::max<int64_t>(element, 4);
+  int64_t bytes = 0;
+  auto take = [&](int64_t n) { return Operand::Work(std::exchange(bytes, bytes + (n + 255) / 256 * 256)); };
+  const Operand sums = take(r.directions * sizes->rows * sizes->width * computed);
+  const Operand weights = take(r.directions * r.hidden * sizes->width * element);
+  const Operand work = take(sizes->chains * (sizes->width + 3 * r.hidden) * computed);
+  recipe.SetWorkspace(static_cast<uint64_t>(bytes));
+
+  const Operand null = Operand::Null();
+  if (sizes->rows) {
+    MatMulArgs product = {};
+    product.m = sizes->rows;
+    product.n = sizes->width;
+    product.k = r.input;
+    product.batch = product.batch_dims[0] = r.directions;
+    product.batch_rank = 1;
+    product.a_row = product.b_column = r.input;
+    product.a_k = product.b_k = 1;
+    product.b_batch[0] = sizes->width * r.input;
+    product.splits = 1;  // a part in the type that is computed in
+    const int64_t tiles = (product.m + 63) / 64 * ((product.n + 63) / 64) * product.batch;
+    recipe.Add(KernelFor("matmul_part", x.dtype()), Rows(tiles), product,
+               {Operand::In(r.x), Operand::In(r.w), null, null, null, sums});
+  }
+  const TransposeArgs transpose = {nullptr, nullptr, r.directions, sizes->width, r.hidden};
+  const int64_t tiles = transpose.batch * ((transpose.rows + 31) / 32) * ((transpose.columns + 31) / 32);
+  recipe.Add("transpose_" + std::to_string(element), Rows(tiles), transpose, {Operand::In(r.r), weights});
+
+  RecurrentArgs args = {};
+  args.steps = r.steps;
+  args.batch = r.batch;
+  args.hidden = r.hidden;
+  args.gates = r.gates;
+  args.directions = r.directions;
+  args.kind = static_cast<int32_t>(r.kind);
+  args.batch_first = r.batch_first;
+  args.reverse = r.reverse;
+  args.input_forget = r.input_forget;
+  args.linear_before_reset = r.linear_before_reset;
+  args.clip = r.clip;
+  std::copy_n(&r.f[0][0], 6, &args.f[0][0]);
+  auto in = [&](int operand) { return Operand::MaybeIn(operand); };
+  auto out = [&](int operand) { return operand < 0 ? null : Operand::Out(operand); };
+  recipe.Add(KernelFor("recurrent", x.dtype()), Rows(sizes->chains), args,
+             {sums, weights, in(r.b), in(r.lengths), in(r.h), in(r.c), in(r.p), out(r.y), out(r.y_h), out(r.y_c), work,
+              Operand::Faults()});
+  return {};
+}
+
+void Offer(const Problem& p, Offers& offers) {
+  if (!Accept(p, offers)) return;
+  Recipe recipe;
+  Recurrence r;
+  Sizes sizes;
+  if (Result why = Build(p, recipe, &r, &sizes); !why.ok()) return offers.Refuse(why.text());
+  // A block reads all recurrent weights of its direction in every step.
+  constexpr double kBlockBytesPerUs = 1e5, kBlocksAtOnce = 128;
+  const double weights = static_cast<double>(sizes.width * r.hidden) * static_cast<double>(ElementBytes(sizes.type));
+  const double waves = std::max(1.0, static_cast<double>(sizes.chains) / kBlocksAtOnce);
+  const double product = 2.0 * static_cast<double>(sizes.rows * r.directions * r.input) * static_cast<double>(sizes.width);
+  offers.Add({.id = "gpu.recurrent", .attributes = kExact, .workspace = recipe.workspace(),
+              .cost_us = GpuUs(2 * BytesOf(p), product, 3) +
+                         waves * static_cast<double>(r.steps) * (2 + weights / kBlockBytesPerUs)});
+}
+
+KernelPtr Make(const Problem& p, const Candidate&) {
+  Recipe recipe;
+  Recurrence r;
+  Sizes sizes;
+  return Build(p, recipe, &r, &sizes).ok() ? std::move(recipe).Make() : nullptr;
+}
+
+constexpr KernelRow kRows[] = {{"RNN", Offer, Make}, {"GRU", Offer, Make}, {"LSTM", Offer, Make}};
+
+}  // namespace
+
+MGE_GPU_OPS(recurrent) = kRows;
+
+}  // namespace mge::gpu

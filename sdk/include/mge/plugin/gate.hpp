@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activations of recurrent operators. Includes nothing of the C++ library, so that vector code and device compilers read it.
+#pragma once
+
+#include <stdint.h>
+
+namespace mge {
+
+enum class GateFunction : int32_t {
+  kRelu, kTanh, kSigmoid, kAffine, kLeakyRelu, kThresholdedRelu, kScaledTanh, kHardSigmoid, kElu, kSoftsign, kSoftplus
+};
+
+struct GateActivation {
+  GateFunction function = GateFunction::kTanh;
+  float alpha = 0, beta = 0;
+};
+
+}  // namespace mge

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// RNN, GRU and LSTM as a kernel sees them: sizes, operands, flags and activations of one node, read once for every backend.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mge/plugin/gate.hpp"
+#include "mge/plugin/graph.hpp"
+
+namespace mge __attribute__((visibility("hidden"))) {
+
+struct Recurrence {
+  enum class Kind : int32_t { kRnn, kGru, kLstm };
+  Kind kind = Kind::kRnn;
+  int gates = 1;                     // matrices in W and R
+  bool quantized = false;            // DynamicQuantizeLSTM: W is [directions, input, gates * hidden], R likewise
+  bool batch_first = false;          // attribute layout = 1
+  bool reverse = false;              // direction 0 runs backwards; direction 1 always does
+  bool input_forget = false, linear_before_reset = false;
+  float clip = std::numeric_limits<float>::infinity();  // bounds what activations read
+  int64_t directions = 1, steps = 0, batch = 0, input = 0, hidden = 0;
+  GateActivation f[2][3];            // by direction, in the operator's order
+  // Numbers of the problem's operands; -1 where absent.
+  int x = -1, w = -1, r = -1, b = -1, lengths = -1, h = -1, c = -1, p = -1;
+  int y = -1, y_h = -1, y_c = -1;
+
+  // Elements from one step, sequence, or direction of X and Y, and of the states, to the next.
+  int64_t x_step() const { return (batch_first ? 1 : batch) * input; }
+  int64_t x_row() const { return (batch_first ? steps : 1) * input; }
+  int64_t y_step() const { return (batch_first ? directions : directions * batch) * hidden; }
+  int64_t y_row() const { return (batch_first ? steps * directions : 1) * hidden; }
+  int64_t y_direction() const { return (batch_first ? 1 : batch) * hidden; }
+  int64_t state_row() const { return (batch_first ? directions : 1) * hidden; }
+  int64_t state_direction() const { return (batch_first ? 1 : batch) * hidden; }
+};
+
+namespace internal {
+
+struct GateFunctionRow {
+  std::string_view name;
+  bool takes_alpha, takes_beta;
+  float alpha, beta;  // where the node gives none
+};
+// In the order of GateFunction.
+inline constexpr GateFunctionRow kGateFunctions[] = {
+    {"relu", false, false, 0, 0},     {"tanh", false, false, 0, 0},            {"sigmoid", false, false, 0, 0},
+    {"affine", true, true, 1, 0},     {"leakyrelu", true, false, 0.01f, 0},    {"thresholdedrelu", true, false, 1, 0},
+    {"scaledtanh", true, true, 1, 1}, {"hardsigmoid", true, true, 0.2f, 0.5f}, {"elu", true, false, 1, 0},
+    {"softsign", false, false, 0, 0}, {"softplus", false, false, 0, 0}};
+
+inline constexpr std::string_view kRnnGates[] = {"tanh"};
+inline constexpr std::string_view kGruGates[] = {"sigmoid", "tanh"};
+inline constexpr std::string_view kLstmGates[] = {"sigmoid", "tanh", "tanh"};
+
+inline std::span<const float> FloatsOf(const Node& n, std::string_view name) {
+  const mge_attr* a = n.attr(name);
+  return a && a->type == MGE_ATTR_FLOATS ? std::span<const float>(a->floats, a->count) : std::span<const float>();
+}
+
+// The elements of a list of texts, which crosses as one text with commas between them.
+inline std::vector<std::string_view> WordsOf(const Node& n, std::string_view name) {
+  std::vector<std::string_view> words;
+  for (std::string_view left = n.Word(name); !left.empty();) {
+    const size_t comma = left.find(',');
+    words.push_back(left.substr(0, comma));
+    left.remove_prefix(comma == left.npos ? left.size() : comma + 1);
+  }
+  return words;
+}
+
+// Operand number of output k of the problem's node; -1 if it is absent.
+inline int OutputOperand(const Problem& p, int k) {
+  const int32_t id = p.node().output_id(k);
+  for (int o = 0; id >= 0 && o < p.output_count(); ++o) {
+    if (p.raw()->graph->outputs[o] == id) return o;
+  }
+  return -1;
+}
+
+// Values of activation_alpha and activation_beta belong, in order, to the functions that take one. Names have no case.
+inline Result ReadGates(const Node& n, std::span<const std::string_view> defaults, Recurrence* out) {
+  std::vector<std::string_view> names = WordsOf(n, "activations");
+  const size_t each = defaults.size();
+  if (names.empty()) {
+    for (int64_t d = 0; d < out->directions; ++d) names.insert(names.end(), defaults.begin(), defaults.end());
+  }
+  if (names.size() != each * static_cast<size_t>(out->directions)) {
+    return {MGE_UNIMPLEMENTED, std::to_string(names.size()) + " activations; the node needs " +
+                                   std::to_string(each * static_cast<size_t>(out->directions))};
+  }
+  std::span<const float> alphas = FloatsOf(n, "activation_alpha"), betas = FloatsOf(n, "activation_beta");
+  size_t alpha = 0, beta = 0;
+  for (size_t i = 0; i < names.size(); ++i) {
+    std::string lower(names[i]);
+    for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    const auto* row = std::find_if(std::begin(kGateFunctions), std::end(kGateFunctions),
+                                   [&](const GateFunctionRow& f) { return f.name == lower; });
+    if (row == std::end(kGateFunctions)) return {MGE_UNIMPLEMENTED, "no kernel for the activation " + lower};
+    GateActivation& f = out->f[i / each][i % each];
+    f = {static_cast<GateFunction>(row - kGateFunctions), row->alpha, row->beta};
+    if (row->takes_alpha && alpha < alphas.size()) f.alpha = alphas[alpha++];
+    if (row->takes_beta && beta < betas.size()) f.beta = betas[beta++];
+  }
+  return {};
+}
+
+}  // namespace internal
+
+// Reads the node of a problem, whose shapes are known; or says why no kernel computes it.
+inline Result FindRecurrence(const Problem& p, Recurrence* out) {
+  using Kind = Recurrence::Kind;
+  const Node n = p.node();
+  Recurrence& r = *out;
+  r.quantized = n.op() == "DynamicQuantizeLSTM";
+  r.kind = n.op() == "GRU" ? Kind::kGru : n.op() == "RNN" ? Kind::kRnn : Kind::kLstm;
+  r.gates = r.kind == Kind::kLstm ? 4 : r.kind == Kind::kGru ? 3 : 1;
+  r.batch_first = n.Int("layout", 0) == 1;
+  std::string_view direction = n.Word("direction", "forward");
+  r.reverse = direction == "reverse";
+  r.directions = direction == "bidirectional" ? 2 : 1;
+  r.input_forget = n.Int("input_forget", 0) != 0;
+  r.linear_before_reset = n.Int("linear_before_reset", 0) != 0;
+  r.clip = n.Float("clip", r.clip);
+  const Value x = n.input(0);
+  r.steps = x.dim(r.batch_first ? 1 : 0);
+  r.batch = x.dim(r.batch_first ? 0 : 1);
+  r.input = x.dim(2);
+  r.hidden = n.input(2).dim(r.quantized ? 1 : 2);
+  int* const inputs[] = {&r.x, &r.w, &r.r, &r.b, &r.lengths, &r.h, &r.c, &r.p};
+  for (int k = 0; k < (r.kind == Kind::kLstm ? 8 : 6); ++k) *inputs[k] = n.has_input(k) ? p.operand(0, k) : -1;
+  r.y = internal::OutputOperand(p, 0);
+  r.y_h = internal::OutputOperand(p, 1);
+  r.y_c = r.kind == Kind::kLstm ? internal::OutputOperand(p, 2) : -1;
+  if (r.kind == Kind::kLstm) return internal::ReadGates(n, internal::kLstmGates, out);
+  if (r.kind == Kind::kGru) return internal::ReadGates(n, internal::kGruGates, out);
+  return internal::ReadGates(n, internal::kRnnGates, out);
+}
+
+}  // namespace mge
