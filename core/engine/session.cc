@@ -27,6 +27,17 @@ absl::StatusOr<int> IndexOf(const Graph& graph, const std::vector<ValueId>& valu
                .fix = nearest.empty() ? "" : fmt::format("did you mean '{}'?", nearest)});
 }
 
+// Logs one warning for everything in the model that ONNX does not allow and that is accepted all the same.
+void WarnOfLiberties(const onnx::Model& model, const Logger& logger) {
+  constexpr size_t kNamed = 3;
+  const std::vector<std::string>& all = model.info.liberties;
+  if (all.empty()) return;
+  const size_t named = std::min(all.size(), kNamed);
+  logger.Warning("graph '{}' breaks rules of ONNX and is accepted: {}{}", model.graph.name,
+                 fmt::join(all.begin(), all.begin() + static_cast<int64_t>(named), "; "),
+                 named < all.size() ? fmt::format("; and {} more", all.size() - named) : "");
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Session>> Session::Load(std::shared_ptr<Runtime> runtime, const std::string& path,
@@ -74,6 +85,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
     return absl::OkStatus();
   };
 
+  WarnOfLiberties(model, runtime->logger());
   std::shared_ptr<Session> session(new Session);
   session->runtime_ = std::move(runtime);
   session->info_ = std::move(model.info);

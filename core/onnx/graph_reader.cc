@@ -93,7 +93,13 @@ absl::Status GraphReader::ReadInitializers(const GraphParts& parts, Scope& scope
   auto add = [&](absl::StatusOr<NamedTensor> read) -> absl::Status {
     MGE_RETURN_IF_ERROR(read.status());
     if (read->name.empty()) return Invalid("an initializer has no name");
-    if (scope.names.contains(read->name)) return DefinedTwice({}, read->name);
+    if (auto known = scope.names.find(read->name); known != scope.names.end()) {
+      info_.liberties.push_back(fmt::format("initializer '{}' is given twice: the last one is used", read->name));
+      Value& value = frames_[scope.frame].graph.value(known->second);
+      value.type = {read->tensor.dtype(), true, read->tensor.shape(), {}};
+      value.constant = std::move(read->tensor);
+      return absl::OkStatus();
+    }
     Value value;
     value.role = Role::kConstant;
     value.type = {read->tensor.dtype(), true, read->tensor.shape(), {}};
@@ -198,7 +204,6 @@ absl::Status GraphReader::DefinedTwice(const std::vector<Bytes>& nodes,
     for (; times > 0; --times) producers.push_back(fmt::format("node '{}' ({})", own, op));
     if (producers.size() >= 2) break;
   }
-  if (nodes.empty()) return Invalid(fmt::format("initializer '{}' is given twice", name));
   return Invalid(fmt::format("value '{}' is defined twice", name),
                  producers.size() >= 2
                      ? fmt::format("by {} and by {}", producers[0], producers[1])
@@ -282,12 +287,16 @@ absl::Status GraphReader::ReadNode(Bytes bytes, const Scope& scope) {
   node.device = std::move(parts.device);
   const Opsets& opsets = scope.call ? scope.call->function.opsets : model_.opsets;
   auto opset = opsets.find(node.domain);
-  if (opset == opsets.end()) {
+  const bool known = !node.domain.empty() && FindOp(node.domain, node.op);
+  if (opset == opsets.end() && known) {
+    info_.liberties.push_back(
+        fmt::format("{}: domain '{}' is not imported: version 1 is used", NodePlace(node), node.domain));
+  } else if (opset == opsets.end()) {
     return Invalid(fmt::format("{}: domain '{}' is not imported", NodePlace(node),
                                node.domain.empty() ? "ai.onnx" : node.domain),
                    "every domain that is used needs an entry in opset_import");
   }
-  node.version = static_cast<int>(opset->second);
+  node.version = opset == opsets.end() ? 1 : static_cast<int>(opset->second);
   for (std::string_view name : parts.inputs) {
     MGE_ASSIGN_OR_RETURN(ValueId id, Use(scope, name, node.name));
     node.inputs.push_back(id);
@@ -303,6 +312,12 @@ absl::Status GraphReader::ReadNode(Bytes bytes, const Scope& scope) {
   for (Bytes attribute : parts.attributes)
     MGE_RETURN_IF_ERROR(ReadAttribute(attribute, scope, node, bodies));
   MGE_RETURN_IF_ERROR(FinishBodies(std::move(bodies), node));
+  const Ints pads = node.attrs.IntList("pads");
+  const std::string auto_pad = node.attrs.Text("auto_pad", "NOTSET");
+  const bool has_pads = std::any_of(pads.begin(), pads.end(), [](int64_t p) { return p != 0; });
+  if (has_pads && !auto_pad.empty() && auto_pad != "NOTSET") {
+    info_.liberties.push_back(fmt::format("{} has auto_pad and pads: auto_pad is used", NodePlace(node)));
+  }
   Graph& graph = frames_.back().graph;
   return AddWhere(BindNode(graph, graph.AddNode(std::move(node))), model_.source.place);
 }
@@ -315,7 +330,7 @@ absl::Status GraphReader::ReadOutputs(const GraphParts& parts, const Scope& scop
       return Invalid(fmt::format("nothing computes output '{}' of the graph", output.name));
     }
     if (is_main && !seen.insert(output.name).second) {
-      return Invalid(fmt::format("output '{}' is listed twice", output.name));
+      info_.liberties.push_back(fmt::format("output '{}' is listed twice: it is given twice", output.name));
     }
     MGE_ASSIGN_OR_RETURN(ValueId id, Use(scope, output.name, "the graph's outputs"));
     if (id == kNone)

@@ -8,6 +8,14 @@
 namespace mge::onnx {
 namespace {
 
+// Names that exporters write for any unknown size. Two dimensions of such a name need not be equal.
+bool IsPlaceholder(std::string_view symbol) {
+  for (std::string_view name : {"?", "*", "-1", "None", "unknown"}) {
+    if (symbol == name) return true;
+  }
+  return symbol.starts_with("unk__");
+}
+
 absl::Status ReadDim(const WireSource& source, Bytes message, TensorType& type) {
   WireReader reader(source, "TensorShapeProto.Dimension", message);
   int64_t size = kUnknownDim;
@@ -34,7 +42,8 @@ absl::Status ReadDim(const WireSource& source, Bytes message, TensorType& type) 
     return Fail(errors::kInvalidTensor, fmt::format("a rank beyond {} is not supported", kMaxRank));
   }
   type.dims.push_back(size);
-  type.symbols.emplace_back(size == kUnknownDim ? symbol : std::string_view());
+  const bool named = size == kUnknownDim && !IsPlaceholder(symbol);
+  type.symbols.emplace_back(named ? symbol : std::string_view());
   return absl::OkStatus();
 }
 

@@ -7,12 +7,13 @@ namespace {
 absl::Status Infer(InferContext& ctx) {
   if (!ctx.has_input(0)) return ctx.Invalid("it has no input");
   DType dtype = ctx.input(0).dtype;
-  TensorType out = UnrankedType(dtype);
+  TensorType out;
   int64_t axis = 0;
   for (int i = 0; i < ctx.input_count(); ++i) {
     if (!ctx.has_input(i)) return ctx.Invalid(fmt::format("input {} is absent", i));
     const TensorType& x = ctx.input(i);
-    if (x.dtype != dtype) {
+    if (dtype == DType::kUndefined) dtype = x.dtype;
+    if (x.dtype != DType::kUndefined && x.dtype != dtype) {
       return ctx.Invalid(fmt::format("input {} is {}, input 0 is {}", i, DTypeName(x.dtype), DTypeName(dtype)));
     }
     if (x.has_rank && !out.has_rank) {
@@ -42,6 +43,7 @@ absl::Status Infer(InferContext& ctx) {
                                      ShapeText(x.dims), axis));
     }
   }
+  out.dtype = dtype;
   ctx.SetOutput(0, std::move(out));
   return absl::OkStatus();
 }

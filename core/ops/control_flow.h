@@ -17,6 +17,9 @@ absl::StatusOr<std::vector<ValueType>> InferCarried(InferContext& ctx, const Gra
                                                     std::vector<ValueType> inputs, int first_input,
                                                     int first_output, int count);
 
+// Returns true if a shape rule gave the error: nodes of a body do not fit these types and shapes, and might fit others.
+bool IsShapeFault(const absl::Status& status);
+
 // Wraps a value into an optional, or takes it out of one. kInvalidNode where that is impossible.
 absl::StatusOr<HostValue> AsKind(HostValue value, ValueKind kind);
 

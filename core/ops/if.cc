@@ -16,31 +16,40 @@ absl::Status CheckBranch(const Node& node, std::string_view name) {
   return absl::OkStatus();
 }
 
+// A branch need not be valid for these shapes unless it runs: exporters guard Squeeze that way, and models for several
+// rates or ranks. One that may run keeps its fault until it does.
 absl::Status Infer(InferContext& ctx) {
-  // A branch that is known not to be taken need not be valid for these shapes: exporters guard Squeeze that way.
   std::optional<bool> taken;
   if (const Tensor* condition = ctx.constant(0)) {
     MGE_ASSIGN_OR_RETURN(taken, ScalarBool("cond", *condition));
   }
   std::optional<std::vector<ValueType>> types;
+  absl::Status fault;
   for (int branch = 0; branch < 2; ++branch) {
     MGE_RETURN_IF_ERROR(CheckBranch(ctx.node(), kBranches[branch]));
     if (taken && *taken != (branch == 0)) continue;
     GraphPtr body = ctx.attrs().GraphOrNull(kBranches[branch]);
-    MGE_ASSIGN_OR_RETURN(std::vector<ValueType> found, ctx.InferBody(*body, {}));
-    if (!types) {
-      types = std::move(found);
+    absl::StatusOr<std::vector<ValueType>> found = ctx.InferBody(*body, {});
+    if (!found.ok()) {
+      if (taken || !IsShapeFault(found.status())) return found.status();
+      if (fault.ok()) fault = found.status();
       continue;
     }
-    for (size_t i = 0; i < found.size(); ++i) {
+    if (!types) {
+      types = *std::move(found);
+      continue;
+    }
+    for (size_t i = 0; i < found->size(); ++i) {
       ValueType& type = (*types)[i];
-      if (type.kind != found[i].kind || type.type.dtype != found[i].type.dtype) {
+      const ValueType& other = (*found)[i];
+      if (type.kind != other.kind || type.type.dtype != other.type.dtype) {
         return ctx.Invalid(fmt::format("output {} differs in type between the branches: {} and {}", i,
-                                       DTypeName(type.type.dtype), DTypeName(found[i].type.dtype)));
+                                       DTypeName(type.type.dtype), DTypeName(other.type.dtype)));
       }
-      type.type = Common(type.type, found[i].type);
+      type.type = Common(type.type, other.type);
     }
   }
+  if (!types) return fault;  // whichever branch runs, it fails
   for (int i = 0; i < ctx.output_count(); ++i) ctx.SetOutput(i, (*types)[i].type, (*types)[i].kind);
   return absl::OkStatus();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vector>
 
+#include "core/ops/broadcast.h"
 #include "core/ops/normalization.h"
 
 namespace mge {
@@ -13,12 +14,7 @@ absl::StatusOr<DType> StashType(const Attributes& attrs) {
 
 // Scale and bias are broadcast to the normalized dimensions.
 absl::Status CheckFits(std::string_view name, std::span<const int64_t> shape, std::span<const int64_t> x) {
-  absl::StatusOr<Shape> both = BroadcastShapes(x, shape);
-  if (both.ok() && both->size() == x.size()) {
-    bool same = true;
-    for (size_t d = 0; d < x.size(); ++d) same = same && (x[d] < 0 || (*both)[d] == x[d]);
-    if (same) return absl::OkStatus();
-  }
+  if (FitsBroadcastTo(shape, x)) return absl::OkStatus();
   return Fail(errors::kInvalidNode,
               fmt::format("{} {} cannot be broadcast to X {}", name, ShapeText(shape), ShapeText(x)));
 }

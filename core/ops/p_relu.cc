@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/binary.h"
+#include "core/ops/broadcast.h"
 
 namespace mge {
 namespace {
@@ -9,10 +10,7 @@ namespace {
 absl::StatusOr<Shape> SlopeShape(const Node& node, const Shape& slope, const Shape& x) {
   Shape aligned = slope;
   if (node.attrs.Int("_per_channel") != 0 && slope.size() == 1 && x.size() > 2) aligned.resize(x.size() - 1, 1);
-  absl::StatusOr<Shape> out = BroadcastShapes(x, aligned);
-  bool fits = out.ok() && out->size() == x.size();
-  for (size_t i = 0; fits && i < x.size(); ++i) fits = x[i] == (*out)[i] || x[i] == kUnknownDim;
-  if (fits) return aligned;
+  if (FitsBroadcastTo(aligned, x)) return aligned;
   return Fail(errors::kInvalidNode,
               fmt::format("PRelu: slope {} cannot be broadcast to X {}", ShapeText(slope), ShapeText(x)),
               {.where = NodePlace(node)});

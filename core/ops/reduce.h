@@ -12,7 +12,8 @@
 
 namespace mge {
 
-// Inputs: data, and axes (int64, optional; absent or empty: all axes, or none if noop_with_empty_axes).
+// Inputs: data, and axes (int64, optional; absent or empty: all axes, or none if noop_with_empty_axes). A reduction over no axes
+// still computes what it does to single elements: ReduceL1 gives |x|, ReduceLogSum log(x).
 inline constexpr Few<Attr, 16> kReduceAttrs = {{"keepdims", AttrType::kInt}, {"noop_with_empty_axes", AttrType::kInt}};
 inline constexpr Slot kReduceAxes = {"axes", {DType::kI64}, Arity::kOptional};
 
@@ -22,7 +23,6 @@ absl::Status ReduceInfer(InferContext& ctx);
 absl::Status UpgradeReduce(Graph& graph, Node& node);
 
 struct Reduction {
-  bool noop = false;   // the output is the input
   Shape kept;          // the input's shape with 1 in place of the reduced axes
   Shape out;           // the output's shape
   int64_t count = 1;   // elements that make one
@@ -64,7 +64,6 @@ template <typename Dispatch, typename Init, typename Step, typename Finish>
 absl::Status EvalReduce(EvalContext& ctx, Dispatch dispatch, Init init, Step step, Finish finish) {
   const Tensor& x = ctx.input(0);
   MGE_ASSIGN_OR_RETURN(Reduction r, ResolveReduction(ctx));
-  if (r.noop) return ctx.SetOutput(0, ctx.value(0));
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), r.out));
   absl::Status status;
   bool known = dispatch(x.dtype(), [&](auto tag) {

@@ -14,6 +14,9 @@
 namespace mge {
 namespace {
 
+// How the reference evaluators compute: plain loops in one thread, one output at a time.
+constexpr uint64_t kEvaluatorAttributes = MGE_KERNEL_REFERENCE | MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_BATCH_INVARIANT;
+
 class Coverer {
  public:
   Coverer(const Graph& graph, const PlanContext& context, std::span<const int32_t> uses, const ValueSizes& sizes)
@@ -251,12 +254,13 @@ class Coverer {
     }
     Group group;
     group.kind = visible && !node.def->Is(kRandom) ? Unit::Kind::kReference : Unit::Kind::kHost;
-    // What the core computes on host values it always computes alike; what a backend should have done is never taken over
-    // in silence when the strategy demands something of kernels.
-    if (group.kind == Unit::Kind::kReference && (context_.require || (context_.forbid & MGE_KERNEL_REFERENCE))) {
+    // The core's own steps always compute alike. The evaluator stands in for a missing kernel only if it has the attributes
+    // that the settings demand of kernels; the plan marks it as a reference step.
+    const bool may_stand_in = !(context_.require & ~kEvaluatorAttributes) && !(context_.forbid & kEvaluatorAttributes);
+    if (group.kind == Unit::Kind::kReference && !may_stand_in) {
       std::vector<std::string> why = context_.guard;
       for (const Refusal& r : refused_[id]) why.push_back(fmt::format("{}: {}", r.id, r.reason));
-      why.emplace_back("the reference evaluator does not stand in for a kernel then");
+      why.emplace_back("the settings rule out the reference evaluator, too");
       return Fail(errors::kUnsupportedFeature,
                   fmt::format("operator {} has no kernel with the attributes that were asked for", node.op),
                   {.what = fmt::format("{}", fmt::join(why, "; ")),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs within a plan: the bodies of control flow, and the continuation.
+#include "core/ops/control_flow.h"
 #include "core/ops/op.h"
 #include "core/plan/stages.h"
 
@@ -25,7 +26,11 @@ absl::StatusOr<BodyProgram> MakeBody(const Planning& p, const Graph& body, const
     }
   }
   copy.inputs() = std::move(inputs);
-  MGE_ASSIGN_OR_RETURN(out.program, Program::Create(std::move(copy), p.context));
+  absl::StatusOr<std::shared_ptr<Program>> program = Program::Create(copy, p.context);
+  if (!program.ok() && IsShapeFault(program.status())) {
+    program = Program::Unfit(std::move(copy), p.context, AddWhere(program.status(), NodePlace(node)));
+  }
+  MGE_ASSIGN_OR_RETURN(out.program, std::move(program));
   return out;
 }
 
@@ -45,7 +50,8 @@ absl::Status MakeContinuation(Planning& p) {
       Value temporary = {.name = source.name, .kind = source.kind, .type = source.type};
       id = rest.AddValue(std::move(temporary));
     } else {
-      id = rest.AddInput(source.name, {});
+      const bool tensor = source.kind == ValueKind::kTensor;
+      id = rest.AddInput(source.name, {.dtype = tensor ? source.type.dtype : DType::kUndefined});  // the run finds its shape
       rest.value(id).kind = source.kind;
       HostOperand o = p.OperandOf(v);
       next->inputs.push_back({source.name, source.kind, source.type, o.location});

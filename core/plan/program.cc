@@ -56,6 +56,12 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Create(Graph graph, std::share
   return program;
 }
 
+std::shared_ptr<Program> Program::Unfit(Graph graph, std::shared_ptr<const PlanContext> context, absl::Status fault) {
+  std::shared_ptr<Program> program(new Program(std::move(graph), std::move(context)));
+  program->fault_ = std::move(fault);
+  return program;
+}
+
 absl::Status Program::CheckInputs(std::span<const InputType> inputs) const {
   MGE_CHECK(inputs.size() == graph_.inputs().size());
   std::vector<std::pair<std::string_view, int64_t>> symbols;
@@ -132,6 +138,7 @@ bool Program::Forget() {
 }
 
 absl::StatusOr<std::shared_ptr<const Plan>> Program::Make(std::span<const InputType> inputs, const StopControl* stop) {
+  MGE_RETURN_IF_ERROR(fault_);
   MGE_RETURN_IF_ERROR(CheckInputs(inputs));
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<Plan> plan, BuildPlan(graph_, inputs, context_, stop, [this] { return Forget(); }));
   plan->pass_log.insert(plan->pass_log.begin(), pass_log_.begin(), pass_log_.end());

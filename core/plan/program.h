@@ -69,6 +69,9 @@ class Program {
   // context skips what does not exist.
   static absl::StatusOr<std::shared_ptr<Program>> Create(Graph graph, std::shared_ptr<const PlanContext> context);
 
+  // A program that makes no plan: PlanFor() fails with `fault`.
+  static std::shared_ptr<Program> Unfit(Graph graph, std::shared_ptr<const PlanContext> context, absl::Status fault);
+
   const Graph& graph() const { return graph_; }
   const PlanContext& context() const { return *context_; }
   const std::shared_ptr<const PlanContext>& shared_context() const { return context_; }
@@ -102,6 +105,7 @@ class Program {
 
   Graph graph_;
   std::shared_ptr<const PlanContext> context_;
+  absl::Status fault_;
   std::vector<std::string> pass_log_;
   mutable std::mutex mutex_;  // not held while a plan is made
   std::list<std::shared_ptr<const Entry>> entries_;   // most recent first

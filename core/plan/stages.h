@@ -33,7 +33,8 @@ absl::Status UploadConstants(Planning& p);
 // Cuts the steps into segments, with the waits and signals that order those on different queues.
 void FormSegments(Planning& p);
 
-// A body of a control-flow node as a program, with captures that are constants here built in.
+// A body of a control-flow node as a program, with captures that are constants here built in. A body whose nodes do not fit
+// the shapes keeps the error for the run that takes it.
 absl::StatusOr<BodyProgram> MakeBody(const Planning& p, const Graph& body, const Node& node);
 
 // The program of the deferred nodes, if there are any.

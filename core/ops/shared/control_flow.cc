@@ -64,6 +64,11 @@ absl::StatusOr<HostValue> AsKind(HostValue value, ValueKind kind) {
   return value;
 }
 
+bool IsShapeFault(const absl::Status& status) {
+  const int id = ErrorId(status);
+  return id == errors::kInvalidNode.id || id == errors::kInvalidGraph.id;
+}
+
 absl::StatusOr<bool> ScalarBool(std::string_view name, const Tensor& tensor) {
   if (tensor.dtype() != DType::kBool || tensor.elements() != 1) {
     return BadNode(fmt::format("{} is {}{}; one bool is expected", name, DTypeName(tensor.dtype()),

@@ -19,6 +19,9 @@ absl::StatusOr<PoolGeometry> ResolvePool(const Attributes& attrs, std::span<cons
   MGE_ASSIGN_OR_RETURN(g.window, ResolveWindow(attrs, in, kernel));
   for (size_t i = 0; i < in.size(); ++i) {
     const WindowAxis& axis = g.window[i];
+    if (axis.in == 0) {
+      return Invalid(fmt::format("there is nothing to pool in an input of shape {}", ShapeText(x)));
+    }
     if (std::max(axis.pad_begin, axis.pad_end) >= axis.Extent()) {
       return Invalid(fmt::format(
           "pads [{},{}] of spatial axis {} must be smaller than the window, which spans {}",

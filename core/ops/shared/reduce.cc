@@ -6,19 +6,13 @@
 namespace mge {
 namespace {
 
-struct Axes {
-  bool noop = false;
-  std::vector<char> reduced;
-};
-
-absl::StatusOr<Axes> ResolveAxes(const Node& node, const Ints& axes, int64_t rank) {
-  Axes out;
-  out.noop = axes.empty() && node.attrs.Int("noop_with_empty_axes") != 0;
-  out.reduced.resize(rank, 0);
-  if (out.noop) return out;
+// Which dimensions are reduced.
+absl::StatusOr<std::vector<char>> ReducedAxes(const Node& node, const Ints& axes, int64_t rank) {
+  std::vector<char> reduced(rank, 0);
+  if (axes.empty() && node.attrs.Int("noop_with_empty_axes") != 0) return reduced;
   MGE_ASSIGN_OR_RETURN(Ints all, NormalizeAxes(axes, rank));
-  for (int64_t a : all) out.reduced[a] = 1;
-  return out;
+  for (int64_t a : all) reduced[a] = 1;
+  return reduced;
 }
 
 }  // namespace
@@ -35,14 +29,15 @@ absl::Status ReduceInfer(InferContext& ctx) {
     ctx.SetOutput(0, RankedType(x.dtype, static_cast<int64_t>(x.dims.size())));
     return absl::OkStatus();
   }
-  MGE_ASSIGN_OR_RETURN(Axes which, ResolveAxes(ctx.node(), *axes, static_cast<int64_t>(x.dims.size())));
+  MGE_ASSIGN_OR_RETURN(std::vector<char> reduced,
+                       ReducedAxes(ctx.node(), *axes, static_cast<int64_t>(x.dims.size())));
   TensorType out;
   out.dtype = x.dtype;
   out.has_rank = true;
   for (size_t d = 0; d < x.dims.size(); ++d) {
-    if (which.reduced[d] && !keep) continue;
-    out.dims.push_back(which.reduced[d] ? 1 : x.dims[d]);
-    out.symbols.push_back(!which.reduced[d] && d < x.symbols.size() ? x.symbols[d] : "");
+    if (reduced[d] && !keep) continue;
+    out.dims.push_back(reduced[d] ? 1 : x.dims[d]);
+    out.symbols.push_back(!reduced[d] && d < x.symbols.size() ? x.symbols[d] : "");
   }
   ctx.SetOutput(0, std::move(out));
   return absl::OkStatus();
@@ -59,14 +54,13 @@ absl::StatusOr<Reduction> ResolveReduction(EvalContext& ctx) {
   if (ctx.has_input(1)) {
     MGE_ASSIGN_OR_RETURN(axes, IntsInput(ctx, 1));
   }
-  MGE_ASSIGN_OR_RETURN(Axes which, ResolveAxes(ctx.node(), axes, static_cast<int64_t>(shape.size())));
+  MGE_ASSIGN_OR_RETURN(std::vector<char> reduced, ReducedAxes(ctx.node(), axes, static_cast<int64_t>(shape.size())));
   bool keep = ctx.attrs().Int("keepdims", 1) != 0;
   Reduction r;
-  r.noop = which.noop;
   for (size_t d = 0; d < shape.size(); ++d) {
-    r.kept.push_back(which.reduced[d] ? 1 : shape[d]);
-    if (which.reduced[d]) r.count *= shape[d];
-    if (!which.reduced[d] || keep) r.out.push_back(r.kept.back());
+    r.kept.push_back(reduced[d] ? 1 : shape[d]);
+    if (reduced[d]) r.count *= shape[d];
+    if (!reduced[d] || keep) r.out.push_back(r.kept.back());
   }
   return r;
 }

@@ -73,16 +73,6 @@ void SplitPads(int64_t total, bool more_at_end, WindowAxis& axis) {
   axis.pad_end = total - axis.pad_begin;
 }
 
-// Pads written beside auto_pad must be zero or say the same.
-absl::Status CheckNoConflict(const Parameters& p, size_t i, const WindowAxis& axis) {
-  int64_t begin = p.pads[i], end = p.pads[i + p.strides.size()];
-  if ((begin == 0 && end == 0) || (begin == axis.pad_begin && end == axis.pad_end))
-    return absl::OkStatus();
-  return Invalid(
-      fmt::format("pads [{},{}] of spatial axis {} contradict auto_pad, which makes [{},{}]", begin,
-                  end, i, axis.pad_begin, axis.pad_end));
-}
-
 }  // namespace
 
 IndexRange WindowAxis::TapsInside(int64_t output) const {
@@ -128,9 +118,11 @@ absl::StatusOr<Window> ResolveWindow(const Attributes& attrs, std::span<const in
       int64_t total = std::max<int64_t>((axis.out - 1) * axis.stride + axis.Extent() - axis.in, 0);
       SplitPads(total, p.auto_pad == AutoPad::kSameUpper, axis);
     }
-    if (p.auto_pad != AutoPad::kNotSet) MGE_RETURN_IF_ERROR(CheckNoConflict(p, i, axis));
-    int64_t room = axis.in + axis.pad_begin + axis.pad_end - axis.Extent();
-    if (axis.in == 0 || room < 0) {
+    if (IsSame(p.auto_pad)) continue;
+    const int64_t room = axis.in + axis.pad_begin + axis.pad_end - axis.Extent();
+    axis.out = (ceil_mode ? CeilDiv(room, axis.stride) : room / axis.stride) + 1;
+    // Rounding up, a window may reach beyond the padded input, the first one, too; a size of 0 is a size.
+    if (room < 0 && (!ceil_mode || axis.out < 0)) {
       return Invalid(
           fmt::format("the kernel does not fit: {} taps with dilation {} span {}, but the input "
                       "has {} + pads [{},{}] = {} along "
@@ -138,8 +130,6 @@ absl::StatusOr<Window> ResolveWindow(const Attributes& attrs, std::span<const in
                       axis.kernel, axis.dilation, axis.Extent(), axis.in, axis.pad_begin,
                       axis.pad_end, axis.in + axis.pad_begin + axis.pad_end, i));
     }
-    if (IsSame(p.auto_pad)) continue;
-    axis.out = (ceil_mode ? CeilDiv(room, axis.stride) : room / axis.stride) + 1;
     // A window that ceil_mode adds must still begin inside of the input or its first pad.
     if (ceil_mode && axis.out > 1 && (axis.out - 1) * axis.stride >= axis.in + axis.pad_begin)
       --axis.out;
@@ -192,7 +182,6 @@ absl::StatusOr<Window> ResolveTransposedWindow(const Attributes& attrs, std::spa
     if (!output_shape.empty() || IsSame(p.auto_pad)) {
       if (output_shape.empty()) axis.in = axis.out * axis.stride;
       SplitPads(std::max<int64_t>(full - axis.in, 0), p.auto_pad == AutoPad::kSameUpper, axis);
-      if (IsSame(p.auto_pad)) MGE_RETURN_IF_ERROR(CheckNoConflict(p, i, axis));
     } else {
       axis.in = full - axis.pad_begin - axis.pad_end;
     }

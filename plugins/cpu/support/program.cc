@@ -32,6 +32,18 @@ struct Step {
 
 constexpr int kAbsent = -1;
 
+// True if the operator's results are values of the operands' 16-bit type already: it selects, or drops bits.
+bool KeepsHalf(const ElementwiseOp& op) {
+  if (op.form == Form::kWhere || op.form == Form::kClip) return true;
+  switch (op.tile) {
+    case TileOp::kAbs: case TileOp::kNeg: case TileOp::kSign: case TileOp::kRelu: case TileOp::kCeil: case TileOp::kFloor:
+    case TileOp::kRound: case TileOp::kMax: case TileOp::kMin:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 class ProgramBuilder {
@@ -249,10 +261,17 @@ class ProgramBuilder {
   int Source(const Node& n, int k) {
     int32_t id = n.input_id(k);
     if (int d = Find(computed_, id); d >= 0) return d;
-    int raw = Find(raw_, id);
-    int d = CastTo(raw, ComputeType(data_[raw].type));
+    int d = Find(unrounded_, id);
+    d = d >= 0 ? RoundTo(d, n.input(k).dtype()) : Widen(Find(raw_, id));
     computed_.emplace_back(id, d);
     return d;
+  }
+
+  int Widen(int raw) { return CastTo(raw, ComputeType(data_[raw].type)); }
+
+  int RoundTo(int datum, mge_dtype half) {
+    ns_ += TileOpNs(isa_, TileOp::kAdd, MGE_DTYPE_F32);
+    return Emit(FindTile(isa_, TileOp::kRoundTo, half, kTileVectors), MGE_DTYPE_F32, datum, -1, -1, kAbsent);
   }
 
   // Where a node's result should go: its output's memory if that has the type of computation.
@@ -263,10 +282,11 @@ class ProgramBuilder {
     return kAbsent;
   }
 
-  void Define(const Node& n, int datum) {
+  void Define(const Node& n, const ElementwiseOp& op, int datum) {
     mge_dtype own = n.output(0).dtype();
     if (data_[datum].type == own) raw_.emplace_back(n.output_id(0), datum);
-    if (data_[datum].type == ComputeType(own)) computed_.emplace_back(n.output_id(0), datum);
+    if (data_[datum].type != ComputeType(own)) return;
+    (IsHalf(own) && !KeepsHalf(op) ? unrounded_ : computed_).emplace_back(n.output_id(0), datum);
   }
 
   Result Unary(const Node& n, TileOp op, int a, mge_dtype result, int* out, int target, const float* params = nullptr) {
@@ -358,7 +378,7 @@ class ProgramBuilder {
         break;
     }
     if (!r.ok()) return r;
-    Define(n, out);
+    Define(n, *op, out);
     return {};
   }
 
@@ -366,9 +386,9 @@ class ProgramBuilder {
 
   // The output is another name of the input.
   void Alias(const Node& n) {
-    int raw = Find(raw_, n.input_id(0)), computed = Find(computed_, n.input_id(0));
-    if (raw >= 0) raw_.emplace_back(n.output_id(0), raw);
-    if (computed >= 0) computed_.emplace_back(n.output_id(0), computed);
+    for (auto* map : {&raw_, &computed_, &unrounded_}) {
+      if (int datum = Find(*map, n.input_id(0)); datum >= 0) map->emplace_back(n.output_id(0), datum);
+    }
   }
 
   Result Variadic(const Node& n, const ElementwiseOp& op, mge_dtype type, int* out, int target) {
@@ -462,6 +482,7 @@ class ProgramBuilder {
     int from = Find(raw_, id);
     if (from == output_data_[o]) return;
     if (from < 0) from = Find(computed_, id);
+    if (from < 0) from = Find(unrounded_, id);
     mge_dtype type = p_.output(o).dtype();
     if (data_[from].single) from = Whole(CastTo(from, type));
     CastTo(from, type, output_data_[o]);
@@ -566,6 +587,7 @@ class ProgramBuilder {
   std::vector<int> output_data_;
   std::vector<std::pair<int32_t, int>> raw_;       // value -> datum of its own type
   std::vector<std::pair<int32_t, int>> computed_;  // value -> datum of the type it is computed in
+  std::vector<std::pair<int32_t, int>> unrounded_; // the same for 16-bit values that are still to be rounded
   std::vector<Step> steps_;
 };
 

@@ -2,7 +2,8 @@
 // An elementwise program: one pass over memory that computes any number of connected elementwise nodes, tile by tile, by
 // the micro-kernels of vec/tile.h. A single operator is a program of one instruction.
 //
-// All nodes have outputs of one shape. An operand is broadcast to it. 16-bit floats are computed in float throughout.
+// All nodes have outputs of one shape. An operand is broadcast to it. 16-bit floats are computed in float; a result that
+// another node reads is first rounded to its type, so that a chain computes what its nodes one by one would.
 #pragma once
 
 #include <memory>

@@ -14,7 +14,8 @@ using TileFn = void (*)(const void* a, const void* b, const void* c, void* out, 
 enum class TileOp : uint8_t {
   kNone,
   kCopy,
-  kSplat,  // a is one element
+  kSplat,    // a is one element
+  kRoundTo,  // a and out are float32; out holds the nearest values of the 16-bit type that FindTile() is given
   // one operand, numeric
   kAbs, kNeg, kSign, kRelu,
   // one operand, floating
@@ -46,7 +47,8 @@ enum class TileOp : uint8_t {
 enum TileMode { kTileVectors = 0, kTileScalarA = 1, kTileScalarB = 2 };
 
 struct TileUnaryTable {
-  // Null if the operator does not exist for the type. 16-bit floats are computed in float: only kCopy knows them.
+  // Null if the operator does not exist for the type. 16-bit floats are computed in float: only kCopy, kSplat and kRoundTo
+  // know them.
   TileFn (*find)(TileOp op, mge_dtype type);
 };
 struct TileBinaryTable {

@@ -194,7 +194,26 @@ void SplatElement(const void* a, const void*, const void*, void* out, int64_t n,
   for (int64_t i = 0; i < n; ++i) y[i] = x;
 }
 
+// Rounds floats to the nearest values of H.
+template <typename H>
+void RoundTo(const void* a, const void*, const void*, void* out, int64_t n, const float*) {
+  auto* x = static_cast<const float*>(a);
+  auto* y = static_cast<float*>(out);
+  H lanes[kF];
+  int64_t i = 0;
+  for (; i + kF <= n; i += kF) {
+    Store(lanes, Load(x + i));
+    Store(y + i, Load(lanes));
+  }
+  if (i >= n) return;
+  Store(lanes, LoadN(x + i, static_cast<int>(n - i)));
+  StoreN(y + i, Load(lanes), static_cast<int>(n - i));
+}
+
 TileFn Find(TileOp op, mge_dtype type) {
+  if (op == TileOp::kRoundTo) {
+    return type == MGE_DTYPE_F16 ? RoundTo<F16> : type == MGE_DTYPE_BF16 ? RoundTo<BF16> : nullptr;
+  }
   if (op == TileOp::kSplat) {
     switch (SizeOf(type)) {
       case 1: return SplatElement<uint8_t>;

@@ -15,8 +15,9 @@ namespace {
 struct Reduction {
   std::string_view op;
   const char* kernel;
-  double of_nothing;      // what a reduction of no elements gives
-  bool needs_some = false;
+  double of_nothing;         // what a reduction of no elements gives
+  bool needs_some = false;   // that it is an error
+  bool keeps_one = true;     // a reduction of one element gives that element
 };
 constexpr double kInf = __builtin_inf();
 constexpr Reduction kReductions[] = {{"ReduceSum", "reduce_sum", 0},
@@ -24,11 +25,11 @@ constexpr Reduction kReductions[] = {{"ReduceSum", "reduce_sum", 0},
                                      {"ReduceMax", "reduce_max", 0, true},
                                      {"ReduceMin", "reduce_min", 0, true},
                                      {"ReduceProd", "reduce_prod", 1},
-                                     {"ReduceL1", "reduce_l1", 0},
-                                     {"ReduceL2", "reduce_l2", 0},
-                                     {"ReduceLogSum", "reduce_log_sum", -kInf},
+                                     {"ReduceL1", "reduce_l1", 0, false, false},
+                                     {"ReduceL2", "reduce_l2", 0, false, false},
+                                     {"ReduceLogSum", "reduce_log_sum", -kInf, false, false},
                                      {"ReduceLogSumExp", "reduce_log_sum_exp", -kInf},
-                                     {"ReduceSumSquare", "reduce_sum_square", 0},
+                                     {"ReduceSumSquare", "reduce_sum_square", 0, false, false},
                                      {"GlobalAveragePool", "reduce_mean", 0, true},
                                      {"GlobalMaxPool", "reduce_max", 0, true}};
 
@@ -44,7 +45,7 @@ enum Kind : uint32_t { kThread = 0, kBlock = 1, kAtomic = 2 };
 struct Described {
   ReduceArgs args = {};
   std::string base;
-  bool copies = false;  // nothing is reduced
+  bool copies = false;  // no axis is reduced, and the reduction of one element is that element
 };
 
 Result Axes(const Node& n, std::vector<bool>* reduced, bool* copies) {
@@ -58,8 +59,9 @@ Result Axes(const Node& n, std::vector<bool>* reduced, bool* copies) {
   }
   std::vector<int64_t> axes;
   if (n.has_input(1) && !ConstantInts(n, 1, axes)) return Refusal("the axes are not constant");
-  *copies = axes.empty() && n.Int("noop_with_empty_axes", 0);
-  reduced->assign(rank, axes.empty());
+  const bool none = axes.empty() && n.Int("noop_with_empty_axes", 0);
+  *copies = none && Find(n).keeps_one;
+  reduced->assign(rank, axes.empty() && !none);
   for (int64_t a : axes) {
     int64_t axis = AxisOf(a, x.rank());
     if (axis < 0) return Refusal("an axis is outside of the rank");

@@ -60,8 +60,16 @@ TEST(Selection, ReproducibleNeedsNoStopwatch) {
   EXPECT_EQ(host.record().launches, 0);
 }
 
-TEST(Selection, AnOperatorWithoutAReproducibleKernelIsAnErrorThatNamesIt) {
+TEST(Selection, TheReferenceEvaluatorStandsInMarkedWhereNoKernelIsReproducible) {
   Host host({Set("select.strategy", "reproducible")});
+  auto plan = *host.PlanOf(kNeg);
+  EXPECT_EQ(plan->reference_steps, 1);
+  EXPECT_EQ(plan->units[0].kind, Unit::Kind::kReference);
+  EXPECT_THAT(PlanText(*plan, true), HasSubstr("loose: its attributes are outside"));
+}
+
+TEST(Selection, AnOperatorWithoutAReproducibleOptimizedKernelIsAnErrorThatNamesIt) {
+  Host host({Set("select.strategy", "reproducible_optimized")});
   EXPECT_THAT(host.Chosen(kNeg), AllOf(HasSubstr("operator Neg has no kernel with the attributes"),
                                        HasSubstr("loose: its attributes are outside")));
 }

@@ -39,6 +39,16 @@ TEST(Reader, KnowsWhatTheModelSaysOfItself) {
   EXPECT_EQ(model->info.outputs[0].name, "y");
 }
 
+TEST(Reader, PlaceholdersOfExportersAreNotNamesOfDimensions) {
+  Proto bytes = ModelProto({.graph = GraphProto(
+      {.nodes = {NodeProto("Relu", {"x"}, {"y"})},
+       .inputs = {ValueInfo("x", DType::kF32, {"?", "unk__7", "-1", "", "*", "None", "unknown", "N"})},
+       .outputs = {ValueInfo("y", DType::kF32, {})}})});
+  auto model = Read(bytes);
+  ASSERT_TRUE(model.ok()) << FormatError(model.status());
+  EXPECT_EQ(model->graph.value(model->graph.inputs()[0]).type.ToString(), "float32[?,?,?,?,?,?,?,N]");
+}
+
 TEST(Reader, NodesMayComeInAnyOrder) {
   auto run = RunModel(
       ModelProto({.graph = GraphProto({.nodes = {NodeProto("Relu", {"t"}, {"y"}),

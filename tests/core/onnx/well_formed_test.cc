@@ -42,19 +42,34 @@ TEST(WellFormed, EveryValueHasOneProducer) {
               errors::kInvalidGraph, "by node 'n1' (Relu) and by node 'n2' (Add)");
   ExpectError(ReadNodes({NodeProto("Relu", {"x"}, {"x"}), NodeProto("Relu", {"x"}, {"y"})}),
               errors::kInvalidGraph, "value 'x' is defined twice");
-  ExpectError(ReadNodes({NodeProto("Relu", {"x"}, {"y"})},
-                        {FloatTensor("w", {1}, {1}), FloatTensor("w", {1}, {2})}),
-              errors::kInvalidGraph, "initializer 'w' is given twice");
   ExpectError(Read(ModelProto({.graph = GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"y"})},
                                                     .inputs = {kX, kX},
                                                     .outputs = {kY}})}))
                   .status(),
               errors::kInvalidGraph, "input 'x' is listed twice");
-  ExpectError(Read(ModelProto({.graph = GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"y"})},
-                                                    .inputs = {kX},
-                                                    .outputs = {kY, kY}})}))
-                  .status(),
-              errors::kInvalidGraph, "output 'y' is listed twice");
+}
+
+TEST(WellFormed, LibertiesOfExportersAreReadAndTold) {
+  auto model = Read(ModelProto({.graph = GraphProto(
+      {.nodes = {NodeProto("Add", {"x", "w"}, {"t"}),
+                 NodeProto("Gelu", {"t"}, {"y"}, {.name = "g", .domain = "com.microsoft"})},
+       .inputs = {kX},
+       .outputs = {kY, kY},
+       .initializers = {FloatTensor("w", {1}, {1}), FloatTensor("w", {2}, {2, 3})}})}));
+  ASSERT_TRUE(model.ok()) << FormatError(model.status());
+  EXPECT_THAT(model->info.liberties,
+              ::testing::ElementsAre("initializer 'w' is given twice: the last one is used",
+                                     HasSubstr("domain 'com.microsoft' is not imported: version 1 is used"),
+                                     "output 'y' is listed twice: it is given twice"));
+  EXPECT_EQ(model->graph.outputs().size(), 2u);
+  auto pool = Read(ModelProto({.graph = GraphProto(
+      {.nodes = {NodeProto("MaxPool", {"x"}, {"y"},
+                           {.name = "p", .attributes = {IntsAttr("kernel_shape", {3}), IntsAttr("pads", {1, 1}),
+                                                        Attribute("auto_pad", AttributeKind::kText, TextField(field::attribute::kText, "VALID"))}})},
+       .inputs = {ValueInfo("x", DType::kF32, {1, 1, 5})},
+       .outputs = {kY}})}));
+  ASSERT_TRUE(pool.ok()) << FormatError(pool.status());
+  EXPECT_THAT(pool->info.liberties, ::testing::ElementsAre("node 'p' (MaxPool) has auto_pad and pads: auto_pad is used"));
 }
 
 TEST(WellFormed, DanglingUsesAreNamed) {

@@ -5,6 +5,7 @@
 namespace mge {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::string Outputs(std::string_view text) {
@@ -31,6 +32,31 @@ TEST(If, IgnoresFaultsOfTheBranchThatIsKnownNotToRun) {
   const char* broken = "capture x\nconst a = int64[1]<0>\nv = Squeeze(x, a)\noutput v";
   EXPECT_EQ(If("bool[]<true>", broken), "int8[1,2]<1, 2>");
   EXPECT_THAT(If("bool[]<false>", broken), HasSubstr("only size 1 can be removed"));
+}
+
+// c is known only in the run.
+std::string IfOfInput(bool condition, std::string_view then, std::string_view otherwise) {
+  auto graph = ParseGraphText(fmt::format(
+      "input c : bool[]\ninput x : float32[2,3]\n"
+      "y = If(c) captures(x, x) {{then_branch=graph {{\ncapture x\n{}\noutput v\n}}, "
+      "else_branch=graph {{\ncapture x\n{}\noutput v\n}}}}\noutput y\n", then, otherwise));
+  if (!graph.ok()) return FormatError(graph.status());
+  if (absl::Status status = InferTypes(*graph); !status.ok()) return "at load: " + ErrorTitle(status);
+  HostValue c, x;
+  c.tensor = Tensor::Scalar<bool>(condition);
+  x.tensor = *Tensor::Create(DType::kF32, {2, 3});
+  for (float& f : x.tensor.MutableData<float>()) f = 7;
+  auto results = Interpret(*graph, {c, x});
+  return results.ok() ? TensorToText((*results)[0].tensor) : "in the run: " + ErrorTitle(results.status());
+}
+
+TEST(If, RaisesTheFaultOfABranchWhenThatBranchRuns) {
+  const char *good = "v = ReduceMax(x)", *bad = "const a = int64[1]<0>\nt = Squeeze(x, a)\nv = ReduceMax(t)";
+  EXPECT_EQ(IfOfInput(true, good, bad), "float32[1,1]<7.0>");
+  EXPECT_EQ(IfOfInput(false, bad, good), "float32[1,1]<7.0>");
+  EXPECT_THAT(IfOfInput(false, good, bad), AllOf(HasSubstr("in the run: "), HasSubstr("only size 1 can be removed")));
+  EXPECT_THAT(IfOfInput(true, bad, good), AllOf(HasSubstr("in the run: "), HasSubstr("only size 1 can be removed")));
+  EXPECT_THAT(IfOfInput(true, bad, bad), AllOf(HasSubstr("at load: "), HasSubstr("only size 1 can be removed")));
 }
 
 TEST(If, RefusesConditionsAndBranchesThatDoNotFit) {

@@ -42,6 +42,14 @@ TEST(MaxPool, RefusesBadWindows) {
   EXPECT_EQ(Both("MaxPool", {"float32[0,1,4]<>"}, "{kernel_shape=[2]}"), "float32[0,1,3]<>");
 }
 
+TEST(MaxPool, TakesWhatIsThereWhereCeilModeMakesTheKernelReachBeyond) {
+  const char* x = "float32[1,1,4]<-1, 0, 1, 2>";
+  EXPECT_EQ(Both("MaxPool", {x}, "{kernel_shape=[5], strides=[2], ceil_mode=1}"), "float32[1,1,1]<2.0>");
+  EXPECT_EQ(Both("AveragePool", {x}, "{kernel_shape=[5], strides=[2], ceil_mode=1}"), "float32[1,1,1]<0.5>");
+  EXPECT_EQ(Both("MaxPool", {x}, "{kernel_shape=[5], ceil_mode=1}"), "float32[1,1,0]<>");
+  EXPECT_THAT(Both("MaxPool", {"float32[1,1,0]<>"}, "{kernel_shape=[2], pads=[1,1]}"), HasSubstr("nothing to pool"));
+}
+
 TEST(AveragePool, CountsPaddingWhenAsked) {
   const char* x = "float32[1,1,3]<2, 4, 6>";
   EXPECT_EQ(Both("AveragePool", {x}, "{kernel_shape=[2], pads=[1,1]}"),

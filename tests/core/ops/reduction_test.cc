@@ -22,6 +22,17 @@ TEST(Reduce, NoopLeavesTheInputAlone) {
   EXPECT_EQ(RunOp("ReduceSum", {"float32[2]<1, 2>", "int64[0]<>"}), "float32[1]<3.0>");
 }
 
+TEST(Reduce, NoopStillComputesWhatTheReductionDoesToSingleElements) {
+  auto run = [](const char* op) { return RunOp(op, {"float32[2]<-2, 1>"}, "{noop_with_empty_axes=1}"); };
+  EXPECT_EQ(run("ReduceL1"), "float32[2]<2.0, 1.0>");
+  EXPECT_EQ(run("ReduceL2"), "float32[2]<2.0, 1.0>");
+  EXPECT_EQ(run("ReduceSumSquare"), "float32[2]<4.0, 1.0>");
+  EXPECT_EQ(run("ReduceLogSum"), "float32[2]<nan, 0.0>");
+  for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceLogSumExp"}) {
+    EXPECT_EQ(run(op), "float32[2]<-2.0, 1.0>") << op;
+  }
+}
+
 TEST(Reduce, EveryKind) {
   auto run = [](const char* op) { return RunOp(op, {"float32[3]<1, -2, 4>"}, "{keepdims=0}"); };
   EXPECT_EQ(run("ReduceMax"), "float32[]<4.0>");

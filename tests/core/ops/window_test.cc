@@ -78,6 +78,26 @@ TEST(Window, CeilModeKeepsAPartialWindowThatBeginsInside) {
       1);
 }
 
+TEST(Window, CeilModeTakesAKernelThatIsLargerThanTheInput) {
+  auto out = [](int64_t in, int64_t kernel, int64_t stride, int64_t pad) {
+    return Resolve(Attrs({{"ceil_mode", int64_t{1}}, {"strides", Ints{stride}}, {"pads", Ints{pad, pad}}}), in, kernel).out;
+  };
+  EXPECT_EQ(out(4, 5, 2, 0), 1);
+  EXPECT_EQ(out(3, 5, 3, 0), 1);
+  EXPECT_EQ(out(4, 7, 2, 1), 1);
+  EXPECT_EQ(out(3, 5, 2, 0), 0);
+  EXPECT_EQ(out(4, 5, 1, 0), 0);
+  EXPECT_THAT(ErrorOf(Attrs({{"ceil_mode", int64_t{1}}}), 1, 4), HasSubstr("does not fit"));
+  EXPECT_THAT(ErrorOf(Attrs({{"strides", Ints{2}}}), 4, 5), HasSubstr("does not fit"));
+}
+
+TEST(Window, AnEmptyInputWithEnoughPaddingHasOutputs) {
+  EXPECT_EQ(Resolve(Attrs({{"pads", Ints{1, 1}}}), 0, 1).out, 2);
+  EXPECT_EQ(Resolve(Attrs({{"pads", Ints{2, 2}}}), 0, 3).out, 2);
+  EXPECT_EQ(Resolve(Attrs({{"auto_pad", std::string("SAME_UPPER")}}), 0, 3).out, 0);
+  EXPECT_THAT(ErrorOf(Attrs({{"pads", Ints{1, 1}}}), 0, 3), HasSubstr("does not fit"));
+}
+
 TEST(Window, AutoPadKeepsTheSizeAndPlacesTheOddPad) {
   WindowAxis upper =
       Resolve(Attrs({{"auto_pad", std::string("SAME_UPPER")}, {"strides", Ints{2}}}), 5, 2);
@@ -91,8 +111,11 @@ TEST(Window, AutoPadKeepsTheSizeAndPlacesTheOddPad) {
   EXPECT_EQ(Resolve(Attrs({{"auto_pad", std::string("VALID")}}), 5, 2).out, 4);
   EXPECT_EQ(
       Resolve(Attrs({{"auto_pad", std::string("SAME_UPPER")}, {"pads", Ints{0, 0}}}), 5, 3).out, 5);
-  EXPECT_THAT(ErrorOf(Attrs({{"auto_pad", std::string("SAME_UPPER")}, {"pads", Ints{2, 0}}}), 5, 3),
-              HasSubstr("[2,0] of spatial axis 0 contradict auto_pad, which makes [1,1]"));
+}
+
+TEST(Window, AutoPadWinsOverPads) {
+  EXPECT_EQ(Resolve(Attrs({{"auto_pad", std::string("SAME_UPPER")}, {"pads", Ints{2, 0}}}), 5, 3).pad_begin, 1);
+  EXPECT_EQ(Resolve(Attrs({{"auto_pad", std::string("VALID")}, {"pads", Ints{2, 0}}}), 5, 3).out, 3);
 }
 
 TEST(Window, UnknownSizesStayUnknown) {

@@ -60,6 +60,29 @@ TEST(Elementwise, AGroupMayHaveSeveralOutputs) {
   OnEveryMachine([&](Backend& backend) { backend.Check(c, Closely); });
 }
 
+// The same nodes one by one: each result is rounded to its type before the next node reads it.
+TEST(Elementwise, AChainOfSixteenBitFloatsGivesTheBitsOfItsNodes) {
+  for (DType t : {DType::kF16, DType::kBF16}) {
+    for (int64_t n : {1, 5, 37, 3000}) {
+      Case c = OneNode("Mul", {Random(t, {n}, -4, 4, 1), Random(t, {n}, -4, 4, 2)});
+      ValueId product = c.graph.outputs()[0];
+      Then(c, "Add", {Random(t, {n}, -4, 4, 3)}, {}, false);
+      Then(c, "Relu");
+      Then(c, "Div", {Random(t, {1}, 1, 3, 4)});
+      Then(c, "Floor");
+      Then(c, "Sub", {Random(t, {n}, -4, 4, 5)}, {}, false);
+      c.graph.outputs().push_back(product);
+      OnEveryMachine([&](Backend& backend) {
+        EXPECT_THAT(backend.Claims(c), ::testing::Contains("elementwise_chain: Mul Add Relu Div Floor Sub"));
+        backend.Check(c, Exactly);
+      });
+    }
+    Case cast = OneNode("Mul", {Random(t, {2000}, -90, 90, 1), Random(t, {2000}, -90, 90, 2)});
+    Then(cast, "Cast", {}, With({{"to", int64_t{7}}}));
+    OnEveryMachine([&](Backend& backend) { backend.Check(cast, Exactly); });
+  }
+}
+
 TEST(Elementwise, AChainOfTwoHundredOperatorsIsOneGroup) {
   const char* kOps[] = {"Tanh", "Sigmoid", "Relu", "Abs", "Sqrt"};
   Case c = OneNode(kOps[0], {Random(DType::kF32, {16}, 0.1, 1)});

@@ -91,6 +91,12 @@ TEST(Conv, PadsFoundByTheNode) {
   });
 }
 
+TEST(Conv, OfNothingButPadding) {
+  CheckAll({1, 4, 0, 5}, 8, {.pads = {2, 1, 1, 1}});
+  CheckAll({2, 16, 0, 0}, 16, {.kernel = {1, 1}, .pads = {1, 1, 0, 1}});
+  CheckAll({1, 6, 0}, 6, {.kernel = {3}, .strides = {1}, .pads = {2, 2}, .dilations = {1}, .group = 6});
+}
+
 TEST(Conv, LargeEnoughToBeSplit) {
   OnEveryMachine([](Backend& backend) {
     backend.Check(Conv({1, 32, 28, 28}, 64, {}), OfProducts(288));

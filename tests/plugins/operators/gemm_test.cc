@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of matrices of every form, alone and with what follows them.
+#include <cmath>
+
 #include "gtest/gtest.h"
 #include "tests/support/chain.h"
 #include "under_test.h"
@@ -97,6 +99,21 @@ TEST(Gemm, TransposedScaledAndAdded) {
               OneNode("Gemm", {Random(t, ta ? Shape{5, 3} : Shape{3, 5}), Random(t, tb ? Shape{4, 5} : Shape{5, 4})},
                       With({{"transA", ta}, {"transB", tb}})),
               OfProducts(20));
+        }
+      }
+    }
+  });
+}
+
+TEST(Gemm, DoesNotReadWhatBetaZeroLeavesOut) {
+  OnEveryMachine([](Backend& backend) {
+    for (DType t : {DType::kF32, DType::kF64, DType::kF16}) {
+      for (Shape c : {Shape{}, Shape{23}, Shape{13, 1}, Shape{13, 23}}) {
+        Tensor nothing = Fill(t, c, std::vector<double>(static_cast<size_t>(Elements(c)), std::nan("")));
+        for (std::vector<int> constants : {std::vector<int>{}, {1}, {1, 2}}) {
+          backend.Check(OneNode("Gemm", {Random(t, {13, 31}, -1, 1), Random(t, {31, 23}, -1, 1), nothing},
+                                With({{"beta", 0.0f}}), constants),
+                        OfProducts(31));
         }
       }
     }

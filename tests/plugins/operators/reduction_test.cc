@@ -35,9 +35,11 @@ TEST(Reduction, EveryReductionOverEveryAxis) {
         backend.Check(OneNode(op, {Random(t, {4, 6, 5}, -3, 3), Integers({1})}, {}, {1}), Exactly);
       }
     }
-    backend.Check(
-        OneNode("ReduceSum", {Random(DType::kF32, {4, 6}), Integers({})}, With({{"noop_with_empty_axes", int64_t{1}}}), {1}),
-        Exactly);
+    for (const char* op : kOps) {
+      backend.Check(
+          OneNode(op, {Random(DType::kF32, {4, 6}, -1, 2), Integers({})}, With({{"noop_with_empty_axes", int64_t{1}}}), {1}),
+          Closely);
+    }
     backend.Check(OneNode("ReduceSum", {Random(DType::kF32, {4, 0, 3}), Integers({1})}, {}, {1}), Exactly);
     backend.Check(OneNode("ReduceSum", {Random(DType::kF32, {100000}), Integers({0})}, {}, {1}), OfSums);
   });
@@ -143,6 +145,23 @@ TEST(Reduction, PoolsWithPadsStridesAndDilation) {
     backend.Check(OneNode("MaxPool", {Random(DType::kF32, {1, 2, 3, 3000})},
                           With({{"kernel_shape", Ints{3, 5}}, {"strides", Ints{1, 3}}})),
                   Exactly);
+  });
+}
+
+TEST(Reduction, PoolsWhoseKernelIsLargerThanTheInput) {
+  OnEveryMachine([](Backend& backend) {
+    for (const char* op : {"MaxPool", "AveragePool"}) {
+      for (int64_t count : {0, 1}) {
+        Attributes a = With({{"kernel_shape", Ints{5, 3}},
+                             {"strides", Ints{2, 3}},
+                             {"pads", Ints{1, 0, 0, 0}},
+                             {"ceil_mode", int64_t{1}}});
+        if (std::string_view(op) == "AveragePool") a.Set("count_include_pad", count);
+        for (int64_t channels : {3, 16}) backend.Check(OneNode(op, {Random(DType::kF32, {2, channels, 3, 2})}, a), Closely);
+      }
+    }
+    backend.Check(OneNode("MaxPool", {Random(DType::kF32, {1, 8, 4, 4})},
+                          With({{"kernel_shape", Ints{5, 5}}, {"ceil_mode", int64_t{1}}})), Exactly);
   });
 }
 
