@@ -78,6 +78,7 @@ std::string PluginsJson(std::span<const PluginFile> files, std::span<const Plugi
                     {"reason", f.reason},
                     {"fix", f.fix},
                     {"warning", f.warning},
+                    {"device_count", f.devices < 0 ? Json() : Json(f.devices)},
                     {"name", f.name},
                     {"version", f.version},
                     {"abi", f.abi},

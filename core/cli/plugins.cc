@@ -25,6 +25,7 @@ std::string RenderFile(const Json& f) {
     out += fmt::format("\n         {} {} (interface {}, devices: {})", Escape(Text(f["name"])), Escape(Text(f["version"])),
                        Text(f["abi"]), Escape(classes));
   }
+  if (f["device_count"] == 0) out += "\n  note:  it lists no device on this machine";
   if (!Text(f["warning"]).empty()) out += fmt::format("\n  warn:  {}", Escape(Text(f["warning"])));
   if (!Text(f["reason"]).empty()) out += fmt::format("\n  why:   {} ({})", Escape(Text(f["reason"])), Text(f["code"]));
   if (!Text(f["fix"]).empty()) out += fmt::format("\n  fix:   {}", Escape(Text(f["fix"])));

@@ -57,7 +57,7 @@ constexpr Check kRows[] = {
     {kBatch, "Candidates that claim it answer the same bits for a row, whatever the other rows and their number."},
     {kInPlace, "An output may have the address of the input that a candidate names for it."},
     {kWriteAdd, "Where adding to an output is offered, it is done."},
-    {kPrepack, "Packing keeps to its size and reads the source during the call only."},
+    {kPrepack, "Packing keeps to its size, reads the source during the call only, and gives equal bytes for equal forms."},
     {kQueueOrder, "Kernels run on their queue, behind what was enqueued there before."},
     {kAlignment, "Without queues plain operands, constants too, may lie at any multiple of their elements' size."},
     {kConcurrent, "Runs of one kernel at the same time do not disturb each other."},

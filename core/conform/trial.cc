@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <string_view>
 #include <thread>
 
 #include "core/plan/candidate.h"
@@ -242,6 +244,8 @@ absl::Status Trial::Pack(const Options& options) {
     MGE_RETURN_IF_ERROR(Call(fmt::format("packing input {}", i), [&](mge_error* e) {
       return api.prepack(prepared_.kernel, static_cast<uint32_t>(i), source.data(), memory.data() + at, e);
     }));
+    const std::string name = prepared_.prepack_forms ? CopyText(prepared_.prepack_forms[i]) : std::string();
+    const std::string key = name + '\0' + std::string(source.begin(), source.end());
     std::fill(source.begin(), source.end(), 0x7f);
     auto kept = [](unsigned char c) { return c == kCanary; };
     if (!std::all_of(memory.begin(), memory.begin() + static_cast<ptrdiff_t>(at), kept) ||
@@ -249,6 +253,11 @@ absl::Status Trial::Pack(const Options& options) {
       packing_fault_ = fmt::format("prepack wrote outside of the {} bytes that it asked for input {}", packed, i);
     }
     Bytes form(memory.begin() + static_cast<ptrdiff_t>(at), memory.begin() + static_cast<ptrdiff_t>(at + packed));
+    const size_t hash = std::hash<std::string_view>()({reinterpret_cast<const char*>(form.data()), form.size()});
+    if (!name.empty() && bench_.forms.try_emplace(key, hash).first->second != hash) {
+      packing_fault_ = fmt::format("two kernels name the form of equal constants '{}', but pack them to different bytes",
+                                   EscapeControl(name));
+    }
     constants_.emplace_back(AddRegion(packed), std::move(form));
     input_regions_[i] = constants_.back().first;
   }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -62,6 +63,7 @@ struct Bench {
   uint64_t lane_bytes = 0;
   std::array<Transfer, kLanes> transfers = {};  // their work, which uses the slab, ends before it
   std::unique_ptr<Bench> aside = nullptr;
+  std::map<std::string, size_t> forms = {};  // hashes of packed constants, by the name of the form and the constant's bytes
 };
 
 // What a kernel reads or writes: `constant` is given at prepare time.

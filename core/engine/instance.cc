@@ -302,6 +302,17 @@ InstanceStore::~InstanceStore() {
   while (TakeKept()) continue;
 }
 
+int64_t InstanceStore::IdleBytes() const {
+  uint64_t bytes = 0;
+  for (const Share& share : shares_) bytes += share.bytes.load(std::memory_order_relaxed);
+  return static_cast<int64_t>(bytes) * KeptCount();
+}
+
+void InstanceStore::GiveUpIdle() {
+  if (Orphaned()) return;
+  while (TakeKept()) continue;
+}
+
 bool InstanceStore::Close() { return stuck_.Reclaim(kPatience); }
 
 std::unique_ptr<Instance> InstanceStore::TakeKept() {

@@ -122,6 +122,8 @@ class InstanceStore : public PlanAttachment {
   // Keeps it for the next run if it is fit for one.
   void Give(std::unique_ptr<Instance> instance);
   bool Close() override;
+  int64_t IdleBytes() const override;
+  void GiveUpIdle() override;
   static InstanceStore& Of(const Plan& plan) { return static_cast<InstanceStore&>(*plan.attachment); }
 
  private:

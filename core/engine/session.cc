@@ -75,12 +75,16 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   context->in_place = settings->Get<kPlanInplace>();
   context->skip = settings->Get<kPlannerSkip>();
   context->skip.insert(context->skip.end(), options.skip.begin(), options.skip.end());
-  context->cache_size = static_cast<int>(settings->Get<kPlanCacheSize>());
+  context->cache = {settings->Get<kPlanCacheSize>(), settings->Get<kPlanCacheMemory>().count};
+  context->logger = runtime->logger();
   context->on_plan = [recorder = runtime->selection().recorder](Plan& plan, const StopControl* stop) -> absl::Status {
     plan.attachment = std::make_unique<InstanceStore>(plan);
     if (recorder) MGE_RETURN_IF_ERROR(recorder->Flush(stop));
+    std::vector<Device*> told;
     for (const Arena& arena : plan.arenas) {
-      if (arena.memory_class == MGE_MEMORY_DEVICE) MGE_RETURN_IF_ERROR(arena.device->Reserve(SummaryOf(plan, arena)));
+      if (arena.memory_class != MGE_MEMORY_DEVICE || std::count(told.begin(), told.end(), arena.device)) continue;
+      told.push_back(arena.device);
+      MGE_RETURN_IF_ERROR(arena.device->Reserve(SummaryOf(plan, arena)));
     }
     return absl::OkStatus();
   };

@@ -60,13 +60,22 @@ inline constexpr Setting<bool> kPlanInplace = {
 };
 inline constexpr Setting<int64_t> kPlanCacheSize = {
     .key = "plan.cache_size",
-    .fallback = 8,
-    .range = Range<int64_t>{1, 4096},
+    .fallback = 0,
+    .range = Range<int64_t>{0, 1 << 20},
     .unit = "plans",
     .lifecycle = Lifecycle::kDynamic,
     .doc =
         "Plans that a session keeps, one per signature of input shapes; the least recently used "
-        "goes first.",
+        "goes first. 0 is no limit.",
+};
+inline constexpr Setting<ByteCount> kPlanCacheMemory = {
+    .key = "plan.cache_memory",
+    .fallback = ByteCount{256 << 20},
+    .range = Range<ByteCount>{{0}, {int64_t{1} << 50}},
+    .lifecycle = Lifecycle::kDynamic,
+    .doc =
+        "Memory that the plans of a session may hold beside the one used last: packed or uploaded constants that it does not "
+        "share, and buffers kept for the next run, which go first. 0 is no limit.",
 };
 inline constexpr Setting<TextList> kPlannerSkip = {
     .key = "planner.skip",
@@ -286,7 +295,7 @@ inline constexpr Setting<StaticMemory> kMemoryStaticPolicy = {
 };
 
 inline constexpr auto kPlanRows =
-    SettingRows(kPlanInplace, kPlanCacheSize, kPlannerSkip, kPlanMatchRange, kPlanNumTemp,
+    SettingRows(kPlanInplace, kPlanCacheSize, kPlanCacheMemory, kPlannerSkip, kPlanMatchRange, kPlanNumTemp,
                 kSelectStrategy, kSelectConvAutotune, kSelectDeterministic, kSelectProfilingTimeout, kSelectTime, kSelectMemory,
                 kSelectFreeze, kSelectFrozen,
                 kSelectCacheType, kSelectCacheDir, kSelectTensorCore, kSelectTensorCoreConversion,

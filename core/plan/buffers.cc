@@ -4,6 +4,7 @@
 #include "core/base/errors.h"
 #include "core/ops/op.h"
 #include "core/plan/place.h"
+#include "core/plan/room.h"
 #include "core/plan/stages.h"
 #include "fmt/format.h"
 
@@ -168,10 +169,21 @@ absl::Status CheckSizes(const Planning& p) {
   return absl::OkStatus();
 }
 
-void PlaceArenas(Planning& p) {
+// Another arena in the same memory as arena `a`.
+int32_t AddArena(Planning& p, size_t a) {
+  Arena part = p.plan->arenas[a];
+  part.base = p.plan->base_count++;
+  part.host_base = part.memory_class == MGE_MEMORY_PINNED ? p.plan->base_count++ : part.base;
+  p.plan->arenas.push_back(part);
+  return static_cast<int32_t>(p.plan->arenas.size()) - 1;
+}
+
+absl::Status PlaceArenas(Planning& p) {
   int32_t end = static_cast<int32_t>(p.drafts.size());
   const int64_t guard = p.plan->guarded ? kGuardBytes : 0;
-  for (size_t a = 0; a < p.plan->arenas.size(); ++a) {
+  for (size_t a = 0; a < p.spaces.size(); ++a) {
+    const Space& space = p.spaces[a];
+    const int64_t most = space.memory_class == MGE_MEMORY_DEVICE ? LargestPiece(*space.device) : INT64_MAX;
     std::vector<Interval> intervals;
     std::vector<int32_t> placed;
     for (size_t i = 0; i < p.buffers.size(); ++i) {
@@ -182,19 +194,23 @@ void PlaceArenas(Planning& p) {
       int64_t guards = b.bytes ? 2 * guard : 0;
       intervals.push_back({RoundUp(b.bytes) + guards, std::max(b.first - slack, 0), std::min(last + slack, end)});
       placed.push_back(static_cast<int32_t>(i));
+      if (intervals.back().bytes > most) return TooLargeAtOnce(*space.device, b.name, intervals.back().bytes);
     }
-    Placement placement = PlaceIntervals(intervals);
+    Placement placement = PlaceIntervals(intervals, most);
+    std::vector<int32_t> arenas = {static_cast<int32_t>(a)};  // of each part
+    while (arenas.size() < placement.part_bytes.size()) arenas.push_back(AddArena(p, a));
     for (size_t i = 0; i < placed.size(); ++i) {
       Buffer& b = p.buffers[placed[i]];
+      b.arena = arenas[placement.parts[i]];
       b.offset = placement.offsets[i] + (b.bytes ? guard : 0);
-      p.plan->buffers.push_back({b.name, b.bytes, intervals[i].first, intervals[i].last, b.offset, b.workspace,
-                                 static_cast<int32_t>(a)});
+      p.plan->buffers.push_back({b.name, b.bytes, intervals[i].first, intervals[i].last, b.offset, b.workspace, b.arena});
     }
-    p.plan->arenas[a].bytes = placement.total;
+    for (size_t part = 0; part < arenas.size(); ++part) p.plan->arenas[arenas[part]].bytes = placement.part_bytes[part];
     p.plan->arenas[a].lower_bound_bytes = placement.lower_bound;
     p.plan->arena_bytes += placement.total;
     p.plan->lower_bound_bytes += placement.lower_bound;
   }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -230,8 +246,7 @@ absl::Status AssignBuffers(Planning& p) {
     d.workspace_buffer = NewBuffer(p, std::move(b));
   }
   MGE_RETURN_IF_ERROR(CheckSizes(p));
-  PlaceArenas(p);
-  return absl::OkStatus();
+  return PlaceArenas(p);
 }
 
 }  // namespace mge

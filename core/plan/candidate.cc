@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/base/errors.h"
+#include "core/base/lines.h"
 #include "core/base/shape.h"
 #include "core/plan/layout.h"
 #include "core/plugin/guard.h"
@@ -22,7 +23,7 @@ namespace {
 constexpr size_t kMaxCandidates = 256;
 constexpr size_t kMaxRefusals = 256;
 
-std::string TextOf(const mge_text& t) { return EscapeControl(CopyText(t, 256)); }
+std::string TextOf(const mge_text& t) { return OneLine(CopyText(t, 256)); }
 
 std::span<const int64_t> DimsOf(const mge_value& v) { return {v.dims, static_cast<size_t>(std::max(v.rank, 0))}; }
 

@@ -2,7 +2,9 @@
 #include <algorithm>
 
 #include "core/plan/memory_limit.h"
+#include "core/plan/room.h"
 #include "core/plan/stages.h"
+#include "core/plugin/guard.h"
 #include "core/plugin/host_services.h"
 #include "fmt/format.h"
 
@@ -16,18 +18,31 @@ mge_slot Planning::AddConstant(Tensor tensor, int32_t space, bool packed) {
   }
   Device* device = spaces[space].device;
   auto& all = plan->device_constants;
-  const bool shared = DeviceConstants::IsShared(static_cast<uint64_t>(tensor.bytes()), packed);
-  auto fits = [&](const auto& c) { return &c->device() == device && !c->shared(); };
-  auto at = shared ? all.end() : std::find_if(all.begin(), all.end(), fits);
-  if (at == all.end()) at = all.insert(at, std::make_unique<DeviceConstants>(device, plan->base_count++, shared));
+  const auto bytes = static_cast<int64_t>(DeviceConstants::Aligned(static_cast<uint64_t>(tensor.bytes())));
+  auto at = std::find_if(all.begin(), all.end(), [&](const auto& c) {
+    return &c->device() == device && !c->shared() && c->bytes() <= LargestPiece(*device) - bytes;
+  });
+  if (at == all.end()) at = all.insert(at, std::make_unique<DeviceConstants>(device, plan->base_count++));
   uint64_t offset = (*at)->Add(std::move(tensor));
   return {(*at)->base(), 0, offset};
 }
 
+mge_slot Planning::AddSharedConstant(ConstantKey key, const Tensor& source, Tensor tensor, std::shared_ptr<ConstantBlock> block) {
+  auto constants = std::make_unique<DeviceConstants>(const_cast<Device*>(key.device), plan->base_count++);
+  constants->AddShared(std::move(key), source, std::move(tensor), std::move(block));
+  plan->device_constants.push_back(std::move(constants));
+  return {plan->device_constants.back()->base(), 0, 0};
+}
+
 mge_slot Planning::RawConstant(ValueId v, int32_t space) {
   auto [it, fresh] = raw_constants.try_emplace({v, space});
-  if (fresh) it->second = AddConstant(value(v).constant, space, false);
-  return it->second;
+  if (!fresh) return it->second;
+  const Tensor& tensor = value(v).constant;
+  if (space != kHostSpace && DeviceConstants::IsShared(static_cast<uint64_t>(tensor.bytes()), false, false)) {
+    ConstantKey key = {spaces[space].device, tensor.data(), tensor.bytes()};
+    return it->second = AddSharedConstant(std::move(key), tensor, tensor, nullptr);
+  }
+  return it->second = AddConstant(tensor, space, false);
 }
 
 Location Planning::LateConstant(ValueId v) {
@@ -38,35 +53,78 @@ Location Planning::LateConstant(ValueId v) {
   return location;
 }
 
+namespace {
+
+// Has the kernel of a draft pack operand k.
+absl::StatusOr<Tensor> Pack(Planning& p, const Draft& d, size_t k) {
+  const ValueId v = d.group->inputs[k];
+  const auto bytes = static_cast<int64_t>(d.prepared.prepack_bytes[k]);
+  auto create = [&] { return Tensor::Create(DType::kU8, {bytes}, d.device->host_allocator()); };
+  absl::StatusOr<Tensor> packed = create();
+  while (!packed.ok()) {
+    if (absl::Status over = p.MakeRoom(packed.status(), HostMemoryOf(p, *d.device).budget()); !over.ok()) {
+      return AddWhere(std::move(over), fmt::format("{}, the form of '{}' that kernel {} of device {} asks for", p.Place(d),
+                                                   p.value(v).name, d.candidate.id, d.device->name()));
+    }
+    packed = create();
+  }
+  mge_error error;
+  mge_code code = d.device->kernel_api().prepack(d.prepared.kernel, static_cast<uint32_t>(k), p.value(v).constant.data(),
+                                                 packed->mutable_data(), &error);
+  if (code != MGE_OK) {
+    return AddWhere(StatusOfBackend(code, error, fmt::format("packing '{}'", p.value(v).name)), p.Place(d));
+  }
+  return packed;
+}
+
+// The slot of operand k's packed form: one that this plan or another of the session has, or a new one.
+absl::StatusOr<mge_slot> PackedConstant(Planning& p, const Draft& d, size_t k) {
+  const Tensor& source = p.value(d.group->inputs[k]).constant;
+  ConstantKey key = PackedKey(p, d, k);
+  const bool named = !key.form.empty();
+  if (auto known = p.packed_forms.find(key); named && known != p.packed_forms.end()) return known->second;
+  SharedConstants* shared = p.context->shared_constants.get();
+  const int32_t space = p.SpaceOf(*d.device);
+  mge_slot slot = {};
+  if (space != kHostSpace) {
+    const bool own = DeviceConstants::IsShared(static_cast<uint64_t>(key.bytes), true, named);
+    std::shared_ptr<ConstantBlock> block = own && shared ? shared->Block(key, source) : nullptr;
+    Tensor packed;
+    if (!block) {
+      MGE_ASSIGN_OR_RETURN(packed, Pack(p, d, k));
+    }
+    slot = own ? p.AddSharedConstant(key, source, std::move(packed), std::move(block))
+               : p.AddConstant(std::move(packed), space, true);
+  } else {
+    Tensor packed = shared && named ? shared->Packed(key, source) : Tensor();
+    if (!packed.defined()) {
+      MGE_ASSIGN_OR_RETURN(packed, Pack(p, d, k));
+      if (!named) key.form = d.candidate.id;
+      if (shared) packed = shared->Add(key, source, std::move(packed));
+    }
+    slot = p.AddConstant(std::move(packed), space, true);
+  }
+  if (named) p.packed_forms[std::move(key)] = slot;
+  return slot;
+}
+
+}  // namespace
+
+ConstantKey PackedKey(const Planning& p, const Draft& d, size_t k) {
+  const mge_text* forms = d.prepared.prepack_forms;
+  return {d.device, p.value(d.group->inputs[k]).constant.data(), static_cast<int64_t>(d.prepared.prepack_bytes[k]),
+          forms ? CopyText(forms[k]) : std::string()};
+}
+
 absl::Status PackConstants(Planning& p) {
   for (size_t u = 0; u < p.drafts.size(); ++u) {
     Draft& d = p.drafts[u];
     if (!d.group || !d.prepared.prepack_bytes) continue;
     MGE_RETURN_IF_ERROR(p.CheckStop());
-    const mge_kernel_api& api = d.device->kernel_api();
     for (size_t k = 0; k < d.group->inputs.size(); ++k) {
-      uint64_t bytes = d.prepared.prepack_bytes[k];
-      ValueId v = d.group->inputs[k];
-      if (bytes == 0 || !p.IsConstant(v)) continue;
-      auto create = [&] { return Tensor::Create(DType::kU8, {static_cast<int64_t>(bytes)}, d.device->host_allocator()); };
-      absl::StatusOr<Tensor> packed = create();
-      while (!packed.ok()) {
-        if (absl::Status over = p.MakeRoom(packed.status(), HostMemoryOf(p, *d.device).budget()); !over.ok()) {
-          return AddWhere(std::move(over), fmt::format("{}, the form of '{}' that kernel {} of device {} asks for", p.Place(d),
-                                                       p.value(v).name, d.candidate.id, d.device->name()));
-        }
-        packed = create();
-      }
-      mge_error error;
-      mge_code code = api.prepack(d.prepared.kernel, static_cast<uint32_t>(k), p.value(v).constant.data(),
-                                  packed->mutable_data(), &error);
-      if (code != MGE_OK) {
-        return AddWhere(StatusOfBackend(code, error, fmt::format("packing '{}'", p.value(v).name)), p.Place(d));
-      }
-      const int32_t space = p.SpaceOf(*d.device);
-      SharedConstants* shared = p.context->shared_constants.get();
-      if (shared && space == kHostSpace) packed = shared->Packed(d.candidate.id, *std::move(packed));
-      p.packed[{u, k}] = p.AddConstant(*std::move(packed), space, true);
+      if (d.prepared.prepack_bytes[k] == 0 || !p.IsConstant(d.group->inputs[k])) continue;
+      MGE_ASSIGN_OR_RETURN(mge_slot slot, PackedConstant(p, d, k));
+      p.packed[{u, k}] = slot;
     }
   }
   return absl::OkStatus();

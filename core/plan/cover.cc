@@ -206,6 +206,12 @@ class Coverer {
     return consumers_;
   }
 
+  // Operands of kernels are tensors of known size.
+  int64_t PlainBytes(ValueId v) const {
+    const TensorType& type = graph_.value(v).type;
+    return Elements(type.dims) * ElementBytes(type.dtype);
+  }
+
   absl::StatusOr<bool> FillKernel(Group& group) {
     group.kind = Unit::Kind::kKernel;
     group.abi = std::make_unique<AbiGraph>(graph_, group.nodes, uses_);
@@ -215,9 +221,17 @@ class Coverer {
       group.candidates.refused.push_back({group.device->name(), "an operand fits into no memory"});
       return false;
     }
+    for (std::span<const ValueId> operands : {std::span<const ValueId>(group.inputs), std::span<const ValueId>(group.outputs)}) {
+      for (ValueId v : operands) {
+        if (PlainBytes(v) <= LargestPiece(*group.device)) continue;
+        absl::Status why = TooLargeAtOnce(*group.device, graph_.value(v).name, PlainBytes(v));
+        group.candidates.refused.push_back({group.device->name(), PartsOf(why).what});
+        return false;
+      }
+    }
     mge_problem problem = ProblemOf(group, context_.threads);
     MGE_ASSIGN_OR_RETURN(group.candidates,
-                         EnumerateCandidates(*group.device, problem, ConstraintsOn(context_, *group.device)));
+                         CandidatesOf(context_, *group.device, problem, ConstraintsOn(context_, *group.device)));
     return !group.candidates.offered.empty();
   }
 

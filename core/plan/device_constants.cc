@@ -14,6 +14,16 @@ absl::Status AtUpload(const Device& device, absl::Status status) {
   return status.ok() ? status : AddWhere(std::move(status), fmt::format("device {}, uploading constants", device.name()));
 }
 
+// Whether a form was made of this constant. Where its source is gone, another constant may lie at its place now.
+bool IsOf(const std::weak_ptr<const void>& made_of, const Tensor& source) {
+  return source.owner() && made_of.lock() == source.owner();
+}
+
+std::shared_ptr<ConstantBlock> LiveBlock(const std::weak_ptr<ConstantBlock>& known, const Tensor& source) {
+  std::shared_ptr<ConstantBlock> block = known.lock();
+  return block && IsOf(block->source, source) ? block : nullptr;
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<ConstantBlock>> ConstantBlock::Acquire(Device& device, uint64_t bytes) {
@@ -34,22 +44,55 @@ uint64_t DeviceConstants::Add(Tensor tensor) {
   return offset;
 }
 
-bool SharedConstants::Holds(const Device& device, const Tensor& constant) {
-  std::lock_guard lock(mutex);
-  auto known = blocks.find({&device, constant.data(), constant.bytes()});
-  return known != blocks.end() && !known->second.expired();
+void DeviceConstants::AddShared(ConstantKey key, Tensor source, Tensor tensor, std::shared_ptr<ConstantBlock> block) {
+  bytes_ = Aligned(static_cast<uint64_t>(key.bytes));
+  key_ = std::move(key);
+  source_ = std::move(source);
+  block_ = std::move(block);
+  if (!block_) pieces_.push_back({0, std::move(tensor)});
 }
 
-Tensor SharedConstants::Packed(const std::string& kernel, Tensor packed) {
+std::shared_ptr<ConstantBlock> SharedConstants::Block(const ConstantKey& key, const Tensor& source) {
+  std::lock_guard lock(mutex);
+  auto known = blocks.find(key);
+  return known == blocks.end() ? nullptr : LiveBlock(known->second, source);
+}
+
+// Undefined if its bytes are gone.
+Tensor SharedConstants::View(int64_t bytes, const Form& form) {
+  std::shared_ptr<const void> owner = form.owner.lock();
+  return owner ? Tensor::View(DType::kU8, {bytes}, form.data, std::move(owner)) : Tensor();
+}
+
+Tensor SharedConstants::Packed(const ConstantKey& key, const Tensor& source) {
   std::lock_guard lock(packed_mutex_);
-  std::vector<Form>& forms = packed_[{kernel, packed.bytes()}];
-  std::erase_if(forms, [](const Form& f) { return f.owner.expired(); });
-  for (const Form& f : forms) {
-    std::shared_ptr<const void> owner = f.owner.lock();
-    if (!owner || std::memcmp(f.data, packed.data(), static_cast<size_t>(packed.bytes())) != 0) continue;
-    return Tensor::View(packed.dtype(), packed.shape(), f.data, std::move(owner));
+  auto known = packed_.find(key);
+  return known == packed_.end() || !IsOf(known->second.source, source) ? Tensor() : View(key.bytes, known->second);
+}
+
+Tensor SharedConstants::Add(const ConstantKey& key, const Tensor& source, Tensor packed) {
+  std::lock_guard lock(packed_mutex_);
+  auto gone = [](const Form& f) { return f.owner.expired(); };
+  if (packed_.size() >= sweep_at_) {
+    std::erase_if(packed_, [&](const auto& p) { return gone(p.second) || p.second.source.expired(); });
+    for (auto& [form, alike] : by_bytes_) std::erase_if(alike, gone);
+    std::erase_if(by_bytes_, [](const auto& b) { return b.second.empty(); });
+    sweep_at_ = 2 * std::max<size_t>(packed_.size(), 32);
   }
-  forms.push_back({packed.owner(), packed.data()});
+  std::vector<Form>& alike = by_bytes_[{key.form, key.bytes}];
+  Form found = {{}, packed.owner(), packed.data()};
+  bool known = false;
+  for (const Form& f : alike) {
+    Tensor other = View(key.bytes, f);
+    if (!other.defined() || std::memcmp(f.data, packed.data(), static_cast<size_t>(packed.bytes())) != 0) continue;
+    found = f;
+    packed = std::move(other);
+    known = true;
+    break;
+  }
+  if (!known) alike.push_back(found);
+  found.source = source.owner();
+  packed_.insert_or_assign(key, std::move(found));
   return packed;
 }
 
@@ -67,12 +110,11 @@ absl::Status UploadAll(std::span<const std::unique_ptr<DeviceConstants>> constan
   std::map<Device*, std::unique_ptr<SyncQueue>> queues;
   std::vector<std::pair<std::weak_ptr<ConstantBlock>*, DeviceConstants*>> fresh;
   for (const auto& c : constants) {
-    if (c->bytes_ == 0) continue;
+    if (c->bytes_ == 0 || c->block_) continue;
     std::weak_ptr<ConstantBlock>* known = nullptr;
-    if (shared && c->shared_) {
-      const Tensor& tensor = c->pieces_.front().tensor;
-      known = &shared->blocks[{c->device_, tensor.data(), tensor.bytes()}];
-      if ((c->block_ = known->lock())) continue;
+    if (shared && c->key_) {
+      known = &shared->blocks[*c->key_];
+      if ((c->block_ = LiveBlock(*known, c->source_))) continue;
       auto twin = std::find_if(fresh.begin(), fresh.end(), [&](const auto& f) { return f.first == known; });
       if (twin != fresh.end()) {
         c->block_ = twin->second->block_;
@@ -99,10 +141,13 @@ absl::Status UploadAll(std::span<const std::unique_ptr<DeviceConstants>> constan
   }
   for (auto& [device, queue] : queues) MGE_RETURN_IF_ERROR(AtUpload(*device, queue->Finish(stop)));
   for (auto& [known, c] : fresh) {
-    c->block_->source = c->pieces_.front().tensor;
+    c->block_->source = c->source_.owner();
     *known = c->block_;
   }
-  for (const auto& c : constants) c->pieces_.clear();
+  for (const auto& c : constants) {
+    c->pieces_.clear();
+    c->source_ = {};
+  }
   return absl::OkStatus();
 }
 

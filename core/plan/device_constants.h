@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The constants of a plan that lie in a device's own memory: collected while steps are bound, uploaded once. Plans of one
-// session share the large ones, and what kernels packed in host memory.
+// session share the large ones, and what kernels packed.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -35,7 +35,7 @@ class ConstantBlock {
   ConstantBlock(const ConstantBlock&) = delete;
   ConstantBlock& operator=(const ConstantBlock&) = delete;
   const mge_reservation& memory() const { return memory_; }
-  Tensor source;  // of a shared one: its address is the key as long as the block lives
+  std::weak_ptr<const void> source;  // of a shared one: as long as it lives, no other constant lies at its place
 
  private:
   ConstantBlock(Device& device, Pool& pool) : device_(device), pool_(pool) {}
@@ -44,26 +44,42 @@ class ConstantBlock {
   mge_reservation memory_ = {};
 };
 
-// What the plans of a session have uploaded and packed. Safe on any thread.
+// A constant of the model as plans share it: by its place in host memory, and by the form into which a kernel packs it.
+struct ConstantKey {
+  const Device* device;
+  const void* source;
+  int64_t bytes;          // in that form
+  std::string form = {};  // mge_prepared.prepack_forms; empty: as it is
+  auto operator<=>(const ConstantKey&) const = default;
+};
+
+// The constants that plans of a session have uploaded and packed. Holds none of them: each goes with the last plan that uses it.
+// Safe on any thread.
 class SharedConstants {
  public:
-  using Key = std::tuple<const Device*, const void*, int64_t>;
   std::mutex mutex;
-  std::map<Key, std::weak_ptr<ConstantBlock>> blocks;  // by the place in host memory and the bytes
+  std::map<ConstantKey, std::weak_ptr<ConstantBlock>> blocks;  // in memory of devices
 
-  // Whether this one is on the device already.
-  bool Holds(const Device& device, const Tensor& constant);
-  // A constant in host memory as `kernel` packed it: what another plan keeps already, if its bytes are the same. (How a kernel
-  // packs may depend on anything in its problem, so the bytes alone tell.)
-  Tensor Packed(const std::string& kernel, Tensor packed);
+  // The block of a device with `source`, a constant whose bytes begin at key.source; nullptr if there is none.
+  std::shared_ptr<ConstantBlock> Block(const ConstantKey& key, const Tensor& source);
+
+  // Host memory with the packed form of such a constant; undefined if no plan has it.
+  Tensor Packed(const ConstantKey& key, const Tensor& source);
+  // Keeps a packed form for other plans to find. Returns the one that they have already if its bytes are the same: a constant
+  // that was computed while a plan was made lies at another place each time, and a kernel may promise nothing of its form
+  // (key.form is then its id).
+  Tensor Add(const ConstantKey& key, const Tensor& source, Tensor packed);
 
  private:
   struct Form {
-    std::weak_ptr<const void> owner;
+    std::weak_ptr<const void> source, owner;
     const void* data;
   };
+  static Tensor View(int64_t bytes, const Form& form);
   std::mutex packed_mutex_;
-  std::map<std::pair<std::string, int64_t>, std::vector<Form>> packed_;  // by kernel and bytes
+  std::map<ConstantKey, Form> packed_;
+  std::map<std::pair<std::string, int64_t>, std::vector<Form>> by_bytes_;  // by form and bytes
+  size_t sweep_at_ = 64;  // forms at which those that are gone are looked for
 };
 
 // What becomes of a failed request for memory that counts against a budget: OK asks again, anything else is the answer.
@@ -73,19 +89,25 @@ using WhenOver = std::function<absl::Status(absl::Status failed, const Budget& b
 class DeviceConstants {
  public:
   static constexpr uint64_t kAlignment = 256;  // what vector loads and copy engines of devices like best
-  // Whether a constant of so many bytes has a block of its own; and the bytes that it takes in any.
-  static bool IsShared(uint64_t bytes, bool packed) { return !packed && bytes >= kSharedConstantBytes; }
+  // Whether a constant of so many bytes has a block of its own, as other plans can find it; and the bytes that it takes in any.
+  // A packed one needs the name of its form.
+  static bool IsShared(uint64_t bytes, bool packed, bool named) {
+    return bytes >= kSharedConstantBytes && (!packed || named);
+  }
   static uint64_t Aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-  DeviceConstants(Device* device, uint32_t base, bool shared) : device_(device), base_(base), shared_(shared) {}
+  DeviceConstants(Device* device, uint32_t base) : device_(device), base_(base) {}
   DeviceConstants(const DeviceConstants&) = delete;
   DeviceConstants& operator=(const DeviceConstants&) = delete;
 
   // The offset at which it will lie. Before UploadAll() only.
   uint64_t Add(Tensor tensor);
+  // The only one of a base that plans share. `source` is the model's constant; `tensor` is what to upload, undefined if `block`
+  // is on the device already.
+  void AddShared(ConstantKey key, Tensor source, Tensor tensor, std::shared_ptr<ConstantBlock> block);
 
   Device& device() const { return *device_; }
-  bool shared() const { return shared_; }                         // one constant of the model, alone
+  bool shared() const { return key_.has_value(); }                // one constant of the model, alone
   uint32_t base() const { return base_; }                         // of a run that uses them
   int64_t bytes() const { return static_cast<int64_t>(bytes_); }  // alignment included
   // On the device, once uploaded; and the bytes as its pool rounded them.
@@ -97,7 +119,8 @@ class DeviceConstants {
                                 const WhenOver&);
   Device* device_;
   uint32_t base_;
-  bool shared_;
+  std::optional<ConstantKey> key_;
+  Tensor source_;
   uint64_t bytes_ = 0;
   std::vector<ConstantBlock::Piece> pieces_;
   std::shared_ptr<ConstantBlock> block_;

@@ -63,7 +63,7 @@ int64_t Planning::ItemBytes(const Item& item) const {
 mge_slot Planning::SlotOf(const Buffer& b, bool on_queue) const {
   MGE_CHECK(b.where != Buffer::Where::kLate);
   if (b.where != Buffer::Where::kArena) return {b.base, 0, 0};
-  const Arena& arena = plan->arenas[b.space];
+  const Arena& arena = plan->arenas[b.arena];
   return {on_queue ? arena.base : arena.host_base, 0, static_cast<uint64_t>(b.offset)};
 }
 

@@ -50,7 +50,8 @@ struct Buffer {
   int64_t bytes = 0;
   int32_t first = 0;   // units of its life, both included
   int32_t last = 0;
-  int64_t offset = 0;  // kArena, once placed
+  int32_t arena = 0;   // kArena, once placed: index into the plan's
+  int64_t offset = 0;
   std::string name = {};
   bool workspace = false;
   bool shared = false;  // units of several queues touch it, or one that is not the calling thread writes it for the host
@@ -104,6 +105,7 @@ struct Planning {
   std::vector<OutputCopy> output_copies;
   std::map<std::pair<ValueId, int32_t>, mge_slot> raw_constants;  // (value, space)
   std::map<std::pair<size_t, size_t>, mge_slot> packed;           // (draft, operand)
+  std::map<ConstantKey, mge_slot> packed_forms;                   // those that have a name
 
   const Value& value(ValueId v) const { return graph.value(v); }
   bool IsConstant(ValueId v) const { return value(v).role == Role::kConstant; }
@@ -126,10 +128,15 @@ struct Planning {
   mge_slot RawConstant(ValueId v, int32_t space = kHostSpace);
   // A new constant of the plan; `packed` if a kernel made it of one of the model's.
   mge_slot AddConstant(Tensor tensor, int32_t space, bool packed);
+  // The same for one that plans share: it has a base of its own, and is uploaded unless its block is there already.
+  mge_slot AddSharedConstant(ConstantKey key, const Tensor& source, Tensor tensor, std::shared_ptr<ConstantBlock> block);
   // The same for one without plain bytes (strings).
   Location LateConstant(ValueId v);
   // Where a step of the core finds a value.
   HostOperand OperandOf(ValueId v);
 };
+
+// The form into which the kernel of a draft packs its operand k, a constant. Without a name it is the kernel's own.
+ConstantKey PackedKey(const Planning& p, const Draft& d, size_t k);
 
 }  // namespace mge

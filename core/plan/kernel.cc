@@ -37,6 +37,12 @@ std::string WhyUnsound(const mge_kernel_api& api, const mge_prepared& answer, ui
                          "NULL", bytes, i);
     }
   }
+  for (uint64_t i = 0; answer.prepack_forms && i < input_count; ++i) {
+    const mge_text& form = answer.prepack_forms[i];
+    if (form.size > kMaxFormBytes || (form.size && !form.data)) {
+      return fmt::format("the name of the packed form of input {} is missing or longer than {} bytes", i, kMaxFormBytes);
+    }
+  }
   if (answer.has_state && !api.state_create) return "it has state, but slot 'state_create' of table 'kernel' is NULL";
   return {};
 }

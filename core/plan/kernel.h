@@ -17,6 +17,8 @@ namespace mge {
 // packed constants and workspaces above kMaxAskedBytes.
 inline constexpr uint64_t kMaxArgsBytes = uint64_t{16} << 20;
 
+inline constexpr uint64_t kMaxFormBytes = 4096;  // of the name of a packed form
+
 struct KernelDeleter {
   const mge_kernel_api* api = nullptr;
   void operator()(mge_kernel* kernel) const { api->destroy(kernel); }

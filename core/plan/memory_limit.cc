@@ -49,16 +49,20 @@ class Needs {
       }
     }
     std::set<std::pair<const Device*, ValueId>> uploaded;
+    std::set<ConstantKey> forms;
     for (const Draft& d : p_.drafts) {
       if (!d.group || d.unit.kind != Unit::Kind::kKernel) continue;
       for (size_t k = 0; k < d.group->inputs.size(); ++k) {
         ValueId v = d.group->inputs[k];
         if (!p_.IsConstant(v)) continue;
-        uint64_t packed = d.prepared.prepack_bytes ? d.prepared.prepack_bytes[k] : 0;
+        const uint64_t packed = d.prepared.prepack_bytes ? d.prepared.prepack_bytes[k] : 0;
+        const ConstantKey key = packed ? PackedKey(p_, d, k) : PlainKey(*d.device, v);
+        const bool named = packed && !key.form.empty();
+        if (named && !forms.insert(key).second) continue;
         if (HasQueues(*d.device)) {
           if (packed == 0 && !uploaded.emplace(d.device, v).second) continue;
-          MGE_RETURN_IF_ERROR(AddUpload(*d.device, v, packed));
-        } else if (packed) {
+          MGE_RETURN_IF_ERROR(AddUpload(*d.device, v, key, packed != 0, named));
+        } else if (packed && !(named && IsPacked(key, v))) {
           Need& need = OfHostMemory(*d.device);
           need.constants += packed;
           AddPiece(need, v, packed);
@@ -75,7 +79,10 @@ class Needs {
     }
     for (Need& need : needs_) {
       for (PoolNeed& of : need.pools) {
-        if (of.small) of.constants.push_back({of.small, DeviceConstants::kAlignment});
+        const auto most = static_cast<uint64_t>(LargestPiece(*need.device));
+        for (uint64_t left = of.small; left > 0; left -= std::min(left, most)) {
+          of.constants.push_back({std::min(left, most), DeviceConstants::kAlignment});
+        }
         of.all.insert(of.all.begin(), of.constants.begin(), of.constants.end());
         const uint64_t constants = of.pool->Footprint(of.constants);
         need.constants += constants;
@@ -105,12 +112,19 @@ class Needs {
     }
     return need.pools.emplace_back(PoolNeed{pool});
   }
-  absl::Status AddUpload(Device& device, ValueId v, uint64_t packed) {
-    const Tensor& constant = p_.value(v).constant;
-    const uint64_t bytes = packed ? packed : static_cast<uint64_t>(constant.bytes());
-    const bool shared = DeviceConstants::IsShared(bytes, packed != 0);
+  ConstantKey PlainKey(const Device& device, ValueId v) const {
+    return {&device, p_.value(v).constant.data(), p_.value(v).constant.bytes()};
+  }
+  // Whether another plan has the form already.
+  bool IsPacked(const ConstantKey& key, ValueId v) const {
     SharedConstants* known = p_.context->shared_constants.get();
-    if (shared && known && known->Holds(device, constant)) return absl::OkStatus();
+    return known && known->Packed(key, p_.value(v).constant).defined();
+  }
+  absl::Status AddUpload(Device& device, ValueId v, const ConstantKey& key, bool packed, bool named) {
+    const auto bytes = static_cast<uint64_t>(key.bytes);
+    const bool shared = DeviceConstants::IsShared(bytes, packed, named);
+    SharedConstants* known = p_.context->shared_constants.get();
+    if (shared && known && known->Block(key, p_.value(v).constant)) return absl::OkStatus();
     MGE_ASSIGN_OR_RETURN(Pool * pool, device.PoolOf());
     PoolNeed& of = PoolOf(Of(device), pool);
     if (shared) {

@@ -10,26 +10,49 @@ namespace {
 
 bool AliveTogether(const Interval& a, const Interval& b) { return a.first <= b.last && b.first <= a.last; }
 
-// Places in the given order, each at the smallest gap that fits among those already placed.
-Placement PlaceInOrder(std::span<const Interval> intervals, std::span<const int32_t> order) {
+// One part of the arena: the intervals placed so far, sorted by offset.
+using Part = std::vector<int32_t>;
+
+// The smallest gap that holds `x` among the intervals of a part that are alive with it, else the end of those.
+int64_t OffsetIn(const Part& part, const Interval& x, std::span<const Interval> intervals, const Placement& p) {
+  int64_t end = 0, best = -1, best_gap = std::numeric_limits<int64_t>::max();
+  for (int32_t other : part) {
+    if (!AliveTogether(x, intervals[other])) continue;
+    int64_t gap = p.offsets[other] - end;
+    if (gap >= x.bytes && gap < best_gap) {
+      best = end;
+      best_gap = gap;
+    }
+    end = std::max(end, p.offsets[other] + intervals[other].bytes);
+  }
+  return best >= 0 ? best : end;
+}
+
+// Places in the given order, each in the first part that holds it.
+Placement PlaceInOrder(std::span<const Interval> intervals, std::span<const int32_t> order, int64_t part_limit) {
   Placement p;
   p.offsets.assign(intervals.size(), 0);
-  std::vector<int32_t> placed;  // sorted by offset
+  p.parts.assign(intervals.size(), 0);
+  std::vector<Part> parts(1);
+  p.part_bytes = {0};
   for (int32_t id : order) {
     const Interval& x = intervals[id];
     if (x.bytes == 0) continue;
-    int64_t end = 0, best = -1, best_gap = std::numeric_limits<int64_t>::max();
-    for (int32_t other : placed) {
-      if (!AliveTogether(x, intervals[other])) continue;
-      int64_t gap = p.offsets[other] - end;
-      if (gap >= x.bytes && gap < best_gap) {
-        best = end;
-        best_gap = gap;
+    size_t in = 0;
+    int64_t offset = OffsetIn(parts[0], x, intervals, p);
+    while (offset > 0 && offset + x.bytes > part_limit) {
+      if (++in == parts.size()) {
+        parts.emplace_back();
+        p.part_bytes.push_back(0);
       }
-      end = std::max(end, p.offsets[other] + intervals[other].bytes);
+      offset = OffsetIn(parts[in], x, intervals, p);
     }
-    p.offsets[id] = best >= 0 ? best : end;
-    p.total = std::max(p.total, p.offsets[id] + x.bytes);
+    p.offsets[id] = offset;
+    p.parts[id] = static_cast<int32_t>(in);
+    p.total -= p.part_bytes[in];
+    p.part_bytes[in] = std::max(p.part_bytes[in], offset + x.bytes);
+    p.total += p.part_bytes[in];
+    Part& placed = parts[in];
     auto at = std::upper_bound(placed.begin(), placed.end(), id,
                                [&](int32_t a, int32_t b) { return p.offsets[a] < p.offsets[b]; });
     placed.insert(at, id);
@@ -52,7 +75,7 @@ int64_t MostAlive(std::span<const Interval> intervals) {
 
 }  // namespace
 
-Placement PlaceIntervals(std::span<const Interval> intervals) {
+Placement PlaceIntervals(std::span<const Interval> intervals, int64_t part_limit) {
   std::vector<int32_t> order(intervals.size());
   std::iota(order.begin(), order.end(), 0);
   auto life = [&](int32_t i) { return static_cast<int64_t>(intervals[i].last) - intervals[i].first + 1; };
@@ -64,7 +87,7 @@ Placement PlaceIntervals(std::span<const Interval> intervals) {
     if (!best.offsets.empty() && best.total == bound) return;
     std::vector<int32_t> sorted = order;
     std::stable_sort(sorted.begin(), sorted.end(), [&](int32_t a, int32_t b) { return key(a) > key(b); });
-    Placement p = PlaceInOrder(intervals, sorted);
+    Placement p = PlaceInOrder(intervals, sorted, part_limit);
     if (best.offsets.empty() || p.total < best.total) best = std::move(p);
   };
   attempt([&](int32_t i) { return bytes(i); });

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -16,12 +17,15 @@ struct Interval {
 
 struct Placement {
   std::vector<int64_t> offsets;
-  int64_t total = 0;        // size of the arena
-  int64_t lower_bound = 0;  // most bytes alive at one step: no placement can be smaller
+  std::vector<int32_t> parts;       // of each interval: the part of the arena in which it lies
+  std::vector<int64_t> part_bytes;  // one part, unless it would be larger than allowed
+  int64_t total = 0;                // size of the arena, all parts
+  int64_t lower_bound = 0;          // most bytes alive at one step: no placement can be smaller
 };
 
 // Best of several greedy best-fit orders (size; size x life; life; start), each searched among the gaps between the
-// buffers alive at the same time. Deterministic. O(n^2) in the number of intervals.
-Placement PlaceIntervals(std::span<const Interval> intervals);
+// buffers alive at the same time. Deterministic. O(n^2) in the number of intervals. No part is larger than `part_limit`, unless
+// a single interval is.
+Placement PlaceIntervals(std::span<const Interval> intervals, int64_t part_limit = std::numeric_limits<int64_t>::max());
 
 }  // namespace mge

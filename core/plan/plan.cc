@@ -70,13 +70,30 @@ std::string UnitLabel(const Unit& unit) {
 
 int64_t PlannedPeakBytes(const Plan& plan) { return plan.arena_bytes + plan.packed_bytes + plan.uploaded_bytes; }
 
+namespace {
+
+// Adds the devices of a plan's kernels and reference steps, those of the plans within it too, as they were made last.
+void AddWorkers(const Plan& plan, std::vector<std::string>& names) {
+  for (const Unit& u : plan.units) {
+    const bool works = u.kind == Unit::Kind::kKernel || u.kind == Unit::Kind::kReference;
+    if (works && std::find(names.begin(), names.end(), u.device) == names.end()) names.push_back(u.device);
+  }
+  auto add = [&](const std::shared_ptr<Program>& program) {
+    if (std::shared_ptr<const Plan> recent = program->recent()) AddWorkers(*recent, names);
+  };
+  for (const auto& args : plan.host_args) {
+    for (const BodyProgram& body : args->bodies) add(body.program);
+  }
+  if (plan.continuation) add(plan.continuation->program);
+}
+
+}  // namespace
+
 std::string DeviceText(const Plan& plan) {
   std::vector<std::string> names;
-  for (const Unit& u : plan.units) {
-    if (u.kind == Unit::Kind::kKernel && std::find(names.begin(), names.end(), u.device) == names.end()) {
-      names.push_back(u.device);
-    }
-  }
+  AddWorkers(plan, names);
+  // Shape arithmetic alone, or nothing at all.
+  if (names.empty() && !plan.units.empty()) names.push_back(plan.units.front().device);
   return names.empty() ? plan.device->name() : Join(names, "+");
 }
 
@@ -84,12 +101,15 @@ mge_plan_summary SummaryOf(const Plan& plan, const Arena& arena) {
   mge_plan_summary summary = {};
   summary.struct_size = sizeof(summary);
   summary.concurrency = 1;
-  summary.arena_bytes = static_cast<uint64_t>(arena.bytes);
+  auto same = [&](const Arena& other) { return other.device == arena.device && other.memory_class == arena.memory_class; };
+  for (const Arena& other : plan.arenas) {
+    if (same(other)) summary.arena_bytes += static_cast<uint64_t>(other.bytes);
+  }
   for (const auto& constants : plan.device_constants) {
     if (&constants->device() == arena.device) summary.constant_bytes += static_cast<uint64_t>(constants->bytes());
   }
   for (const PlacedBuffer& b : plan.buffers) {
-    if (!b.workspace || &plan.arenas[static_cast<size_t>(b.arena)] != &arena) continue;
+    if (!b.workspace || !same(plan.arenas[static_cast<size_t>(b.arena)])) continue;
     summary.workspace_bytes = std::max(summary.workspace_bytes, static_cast<uint64_t>(b.bytes));
   }
   return summary;

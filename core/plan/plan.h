@@ -70,14 +70,14 @@ struct Segment {
   uint64_t signal = 0;                      // value of the queue's fence when the segment is done; 0: nobody asks
 };
 
-// Temporaries and workspaces in one kind of memory.
+// Temporaries and workspaces in one kind of memory, or a part of them where the device gives less at once.
 struct Arena {
   Device* device = nullptr;  // whose pool it comes from
   int32_t memory_class = MGE_MEMORY_DEVICE;
   uint32_t base = 0;         // what steps and copies of a device are given
   uint32_t host_base = 0;    // what steps in the calling thread are given; equal to base but in pinned memory
   int64_t bytes = 0;
-  int64_t lower_bound_bytes = 0;  // no placement can be smaller
+  int64_t lower_bound_bytes = 0;  // no placement can be smaller; of the first part: together with the others
 };
 
 // Something that was not taken, and why.
@@ -170,6 +170,9 @@ class PlanAttachment {
   // Asked before the plan goes: false if a device that does not answer still works with its kernels and memory, which then
   // have to stay.
   virtual bool Close() = 0;
+  // Bytes of memory that is kept for the next run, and that goes with GiveUpIdle(). Both on any thread.
+  virtual int64_t IdleBytes() const = 0;
+  virtual void GiveUpIdle() = 0;
 };
 
 // What a plan takes of one budget, for as long as it or its results live.
@@ -231,10 +234,10 @@ class Plan {
 // Bytes that MGE takes from its devices for one instance, packed and uploaded constants: what budgets are compared with.
 int64_t PlannedPeakBytes(const Plan& plan);
 
-// The devices whose kernels it runs: "gpu0+gpu1"; the one preferred if it runs none.
+// The devices that do its work, "gpu0+gpu1": those of its kernels and of steps by reference, in the plans within it as well.
 std::string DeviceText(const Plan& plan);
 
-// What the reserve policy of an arena's device is told of the plan.
+// What the reserve policy of an arena's device is told of the plan, all arenas in the same memory included.
 mge_plan_summary SummaryOf(const Plan& plan, const Arena& arena);
 
 // What was measured of a step.

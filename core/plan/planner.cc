@@ -55,8 +55,8 @@ void BindInputs(Planning& p) {
   }
 }
 
-// Everything up to the size of the plan.
-absl::Status PlanMemory(Planning& p) {
+// Everything up to the size of the plan; false if it is to be made anew, as some kernels cannot be prepared.
+absl::StatusOr<bool> TryPlanMemory(Planning& p) {
   MGE_RETURN_IF_ERROR(p.CheckStop());
   MGE_RETURN_IF_ERROR(Specialise(p));
   MGE_RETURN_IF_ERROR(p.CheckStop());
@@ -64,11 +64,26 @@ absl::Status PlanMemory(Planning& p) {
   MGE_RETURN_IF_ERROR(p.CheckStop());
   MGE_RETURN_IF_ERROR(ChooseKernels(p));
   MGE_RETURN_IF_ERROR(ScheduleUnits(p));
-  MGE_RETURN_IF_ERROR(PrepareKernels(p));
+  MGE_ASSIGN_OR_RETURN(bool prepared, PrepareKernels(p));
+  if (!prepared) return false;
   MGE_RETURN_IF_ERROR(AssignBuffers(p));
   absl::Status fits = CheckMemoryLimits(p);
   while (ErrorId(fits) == errors::kOverBudget.id && p.make_room && (*p.make_room)()) fits = CheckMemoryLimits(p);
-  return fits;
+  MGE_RETURN_IF_ERROR(fits);
+  return true;
+}
+
+// A draft of which everything up to the size of the plan is settled. `make_room` is that of BuildPlan(); nullptr in an attempt.
+absl::StatusOr<std::unique_ptr<Planning>> PlanMemory(const Graph& graph, std::span<const InputType> inputs,
+                                                     const std::shared_ptr<const PlanContext>& context,
+                                                     const StopControl* stop, const std::function<bool()>* make_room) {
+  for (;;) {
+    auto p = std::make_unique<Planning>(graph, inputs, context);
+    p->stop = stop;
+    p->make_room = make_room;
+    MGE_ASSIGN_OR_RETURN(bool settled, TryPlanMemory(*p));
+    if (settled) return p;
+  }
 }
 
 uint64_t LiveBytes(const PlanContext& context) {
@@ -99,19 +114,16 @@ std::shared_ptr<const PlanContext> ForAttempts(const PlanContext& context) {
 absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& graph, std::span<const InputType> inputs,
                                                 const std::shared_ptr<const PlanContext>& context,
                                                 const StopControl* stop, const std::function<bool()>& make_room) {
-  Planning p(graph, inputs, context);
-  p.stop = stop;
-  p.make_room = &make_room;
-  if (absl::Status sized = PlanMemory(p); !sized.ok()) {
-    if (ErrorId(sized) != errors::kOverBudget.id) return sized;
-    sized = NameLargestBatch(sized, graph, inputs, [&](std::span<const InputType> others) {
-      Planning attempt(graph, others, ForAttempts(*context));
-      attempt.stop = stop;
-      return PlanMemory(attempt);
+  absl::StatusOr<std::unique_ptr<Planning>> sized = PlanMemory(graph, inputs, context, stop, &make_room);
+  if (ErrorId(sized.status()) == errors::kOverBudget.id) {
+    absl::Status over = NameLargestBatch(sized.status(), graph, inputs, [&](std::span<const InputType> others) {
+      return PlanMemory(graph, others, ForAttempts(*context), stop, nullptr).status();
     });
-    MGE_RETURN_IF_ERROR(p.CheckStop());  // no attempt fits once it is set
-    return sized;
+    if (stop) MGE_RETURN_IF_ERROR(stop->CheckStop());  // no attempt fits once it is set
+    return over;
   }
+  MGE_RETURN_IF_ERROR(sized.status());
+  Planning& p = **sized;
   MGE_RETURN_IF_ERROR(Growing(p, PackConstants));
   MGE_RETURN_IF_ERROR(BindSteps(p));
   FormSegments(p);

@@ -2,11 +2,12 @@
 #include "core/plan/program.h"
 
 #include <algorithm>
-#include <iterator>
+#include <chrono>
 
 #include "absl/cleanup/cleanup.h"
 #include "core/base/errors.h"
 #include "core/plan/pass.h"
+#include "core/plan/room.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -27,25 +28,13 @@ int32_t SelectModeOn(const PlanContext& context, const Device& device) {
 mge_constraints ConstraintsOn(const PlanContext& context, const Device& device) {
   const bool repeats = SelectModeOn(context, device) == MGE_SELECT_REPRODUCIBLE;
   const uint64_t require = context.require | (repeats ? MGE_KERNEL_DETERMINISTIC : 0);
-  return {sizeof(mge_constraints), 0, require, context.forbid, context.workspace_limit};
-}
-
-InputType TypeOfValue(const HostValue& value) {
-  InputType type;
-  type.kind = value.kind;
-  if (value.kind == ValueKind::kTensor) {
-    type.dtype = value.tensor.dtype();
-    type.shape = value.tensor.shape();
-  } else if (!value.sequence.empty()) {
-    type.dtype = value.sequence.front().dtype();
-  } else {
-    type.dtype = value.tensor.dtype();
-  }
-  return type;
+  uint64_t workspace = context.workspace_limit;
+  if (device.description().max_allocation) workspace = std::min(workspace, static_cast<uint64_t>(LargestPiece(device)));
+  return {sizeof(mge_constraints), 0, require, context.forbid, workspace};
 }
 
 Program::Program(Graph graph, std::shared_ptr<const PlanContext> context)
-    : graph_(std::move(graph)), context_(std::move(context)) {}
+    : graph_(std::move(graph)), context_(std::move(context)), cache_(context_->cache) {}
 
 absl::StatusOr<std::shared_ptr<Program>> Program::Create(Graph graph, std::shared_ptr<const PlanContext> context) {
   MGE_RETURN_IF_ERROR(CheckSkippedNames(context->skip));
@@ -107,34 +96,45 @@ absl::Status Program::CheckInputs(std::span<const InputType> inputs) const {
 
 std::shared_ptr<const Plan> Program::recent() const {
   std::lock_guard lock(mutex_);
-  return entries_.empty() ? nullptr : entries_.front()->plan;
+  return cache_.recent();
 }
 
 std::vector<std::shared_ptr<const Plan>> Program::plans() const {
   std::lock_guard lock(mutex_);
-  std::vector<std::shared_ptr<const Plan>> out;
-  for (const auto& entry : entries_) out.push_back(entry->plan);
-  return out;
-}
-
-std::shared_ptr<const Plan> Program::Find(std::span<const InputType> inputs) {
-  auto at = std::find_if(entries_.begin(), entries_.end(), [&](const auto& e) { return e->Fits(inputs); });
-  if (at == entries_.end()) return nullptr;
-  entries_.splice(entries_.begin(), entries_, at);
-  return entries_.front()->plan;
+  return cache_.plans();
 }
 
 bool Program::Forget() {
-  std::shared_ptr<const Entry> oldest;  // goes when the lock is no longer held
+  PlanCache::Evicted evicted;  // goes when the lock is no longer held
   std::lock_guard lock(mutex_);
-  for (auto at = entries_.end(); at != entries_.begin();) {
-    const Plan& plan = *(*--at)->plan;
-    if (plan.packed_bytes + plan.uploaded_bytes == 0 || (*at)->plan.use_count() > 1) continue;
-    oldest = *at;
-    entries_.erase(at);
-    return true;
+  return cache_.EvictOldest(evicted);
+}
+
+void Program::WarnOfPlanning(std::span<const InputType> inputs) {
+  constexpr int64_t kAgain = 3, kMany = 50;
+  auto shapes = [&] {
+    std::string text;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      text += fmt::format("{}{}{}", i ? ", " : "", graph_.value(graph_.inputs()[i]).name, ShapeText(inputs[i].shape));
+    }
+    return text;
+  };
+  const double ms = 1e3 * planning_s_ / static_cast<double>(std::max<int64_t>(cache_.made(), 1));
+  if (cache_.made_again() >= kAgain && !warned_of_eviction_) {
+    warned_of_eviction_ = true;
+    const PlanCacheLimits& limits = context_->cache;
+    context_->logger.Warning(
+        "plans are made over and over: {} of {} were made again after they had been evicted, the last for {}, in {:.1f} ms each. "
+        "The limits are plan.cache_size = {}{} and plan.cache_memory = {}{}: raise them, or call the model with fewer shapes",
+        cache_.made_again(), cache_.made(), shapes(), ms, limits.plans, limits.plans ? "" : " (no limit)", limits.bytes,
+        limits.bytes ? " bytes" : " (no limit)");
   }
-  return false;
+  if (cache_.made() >= kMany && 2 * cache_.made() > calls_ && !warned_of_shapes_) {
+    warned_of_shapes_ = true;
+    context_->logger.Warning(
+        "{} of {} runs had to make a plan first, as their shapes were new, the last {}, in {:.1f} ms each: pad inputs to a few "
+        "sizes to save that", cache_.made(), calls_, shapes(), ms);
+  }
 }
 
 absl::StatusOr<std::shared_ptr<const Plan>> Program::Make(std::span<const InputType> inputs, const StopControl* stop) {
@@ -148,9 +148,11 @@ absl::StatusOr<std::shared_ptr<const Plan>> Program::Make(std::span<const InputT
 
 absl::StatusOr<std::shared_ptr<const Plan>> Program::PlanFor(std::span<const InputType> inputs,
                                                              const StopControl* stop) {
+  PlanCache::Evicted evicted;  // goes when the lock is no longer held
   std::unique_lock lock(mutex_);
+  ++calls_;
   for (;; made_.wait_for(lock, kStopSlice)) {
-    if (std::shared_ptr<const Plan> known = Find(inputs)) return known;
+    if (std::shared_ptr<const Plan> known = cache_.Find(inputs, evicted)) return known;
     if (stop) MGE_RETURN_IF_ERROR(stop->CheckStop());
     if (!making_) break;
   }
@@ -160,15 +162,14 @@ absl::StatusOr<std::shared_ptr<const Plan>> Program::PlanFor(std::span<const Inp
     if (!lock.owns_lock()) lock.lock();
     making_ = false;
     made_.notify_all();
+    lock.unlock();
   };
+  const auto begin = std::chrono::steady_clock::now();
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Make(inputs, stop));
-  auto entry = std::make_shared<const Entry>(Entry{{inputs.begin(), inputs.end()}, plan});
-  std::list<std::shared_ptr<const Entry>> dropped;  // go when the lock is no longer held
-  const auto size = static_cast<size_t>(std::max(context_->cache_size, 1));
   lock.lock();
-  entries_.push_front(std::move(entry));
-  while (entries_.size() > size) dropped.splice(dropped.begin(), entries_, std::prev(entries_.end()));
-  lock.unlock();
+  planning_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  cache_.Add(inputs, plan, evicted);
+  WarnOfPlanning(inputs);
   return plan;
 }
 

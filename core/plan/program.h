@@ -2,10 +2,8 @@
 // A program: a graph and the plans made of it so far, one for each signature of inputs.
 #pragma once
 
-#include <algorithm>
 #include <condition_variable>
 #include <functional>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,9 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "core/base/log.h"
 #include "core/base/tensor.h"
 #include "core/graph/graph.h"
 #include "core/plan/plan.h"
+#include "core/plan/plan_cache.h"
+#include "core/plan/unable.h"
 #include "core/plugin/stop.h"
 
 namespace mge {
@@ -37,8 +38,10 @@ struct PlanContext {
   bool in_place = true;
   bool guarded = false;           // Plan::guarded
   std::vector<std::string> skip;  // passes, rewrites and claims (BACKEND.NAME) to leave out
-  int cache_size = 8;             // plans kept per program
+  PlanCacheLimits cache = {};     // of the plans that a program keeps
+  Logger logger = Logger();
   std::shared_ptr<SharedConstants> shared_constants;  // of plans that use the same devices; nullable
+  std::shared_ptr<UnableKernels> unable = std::make_shared<UnableKernels>();
   // Called once for every new plan; may set plan.attachment. With what PlanFor() was given to stop it.
   std::function<absl::Status(Plan&, const StopControl*)> on_plan;
 };
@@ -55,14 +58,6 @@ int32_t SelectModeOn(const PlanContext& context, const Device& device);
 // What is asked of kernels of the device.
 mge_constraints ConstraintsOn(const PlanContext& context, const Device& device);
 
-struct InputType {
-  ValueKind kind = ValueKind::kTensor;
-  DType dtype = DType::kUndefined;
-  Shape shape;
-  bool operator==(const InputType&) const = default;
-};
-InputType TypeOfValue(const HostValue& value);
-
 class Program {
  public:
   // Runs the passes that need no concrete shapes. Fails where the graph is wrong whatever its inputs, and where the
@@ -76,8 +71,8 @@ class Program {
   const PlanContext& context() const { return *context_; }
   const std::shared_ptr<const PlanContext>& shared_context() const { return context_; }
 
-  // The plan for these inputs (in the order of graph().inputs()), from the cache or made now. Thread-safe; a plan is
-  // made once, one at a time. Input types must agree with the declared ones: kBadInput prints expected against got.
+  // The plan for these inputs (in the order of graph().inputs()), from the cache or made now. Thread-safe; plans are made one
+  // at a time. Input types must agree with the declared ones: kBadInput prints expected against got.
   // `stop` (nullable) ends what is waited for meanwhile: kernels that are timed, uploads, a plan that another thread makes.
   absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs, const StopControl* stop = nullptr);
 
@@ -87,29 +82,25 @@ class Program {
   std::vector<std::shared_ptr<const Plan>> plans() const;
 
  private:
-  struct Entry {
-    std::vector<InputType> signature;
-    std::shared_ptr<const Plan> plan;
-    bool Fits(std::span<const InputType> inputs) const {
-      return std::equal(signature.begin(), signature.end(), inputs.begin(), inputs.end());
-    }
-  };
   Program(Graph graph, std::shared_ptr<const PlanContext> context);
   absl::Status CheckInputs(std::span<const InputType> inputs) const;
-  // Of entries_; nullptr if there is none. Under the lock.
-  std::shared_ptr<const Plan> Find(std::span<const InputType> inputs);
   // Not under the lock.
   absl::StatusOr<std::shared_ptr<const Plan>> Make(std::span<const InputType> inputs, const StopControl* stop);
   // Forgets the plan used longest ago of those that hold constants and that nobody uses; whether there was one.
   bool Forget();
+  // Warns, once each, of plans that are evicted and made again, and of runs that find no plan. Under the lock.
+  void WarnOfPlanning(std::span<const InputType> inputs);
 
   Graph graph_;
   std::shared_ptr<const PlanContext> context_;
   absl::Status fault_;
   std::vector<std::string> pass_log_;
   mutable std::mutex mutex_;  // not held while a plan is made
-  std::list<std::shared_ptr<const Entry>> entries_;   // most recent first
-  bool making_ = false;                               // a thread makes a plan
+  PlanCache cache_;
+  int64_t calls_ = 0;      // of PlanFor()
+  double planning_s_ = 0;  // in all
+  bool warned_of_eviction_ = false, warned_of_shapes_ = false;
+  bool making_ = false;  // a thread makes a plan
   std::condition_variable made_;
 };
 

@@ -15,9 +15,10 @@ constexpr double kNeverUs = 1e9;
 
 absl::StatusOr<OwnedCandidate> ChooseReorder(Device& device, const TensorType& type, const mge_layout& from,
                                              const mge_layout& to, uint32_t threads, const mge_constraints& constraints,
-                                             int32_t mode) {
+                                             int32_t mode, const UnableKernels* unable) {
   ReorderProblem problem(type, from, to, threads);
   MGE_ASSIGN_OR_RETURN(CandidateList list, EnumerateCandidates(device, *problem.problem(), constraints));
+  if (unable) unable->Remove(device, *problem.problem(), list);
   if (list.offered.empty()) {
     std::string what = fmt::format("{} to {} of {}", LayoutText(from), LayoutText(to), type.ToString());
     for (const Refusal& r : list.refused) what += fmt::format("; {}: {}", r.id, r.reason);
@@ -34,7 +35,8 @@ absl::StatusOr<OwnedCandidate> ChooseReorder(const PlanContext& context, Device&
                                              const mge_layout& from, const mge_layout& to) {
   mge_constraints constraints = ConstraintsOn(context, device);
   constraints.workspace_limit = UINT64_MAX;
-  return ChooseReorder(device, type, from, to, context.threads, constraints, SelectModeOn(context, device));
+  return ChooseReorder(device, type, from, to, context.threads, constraints, SelectModeOn(context, device),
+                       context.unable.get());
 }
 
 double ReorderCosts::Us(Device& device, const TensorType& type, const mge_layout& from, const mge_layout& to) {

@@ -11,10 +11,11 @@
 
 namespace mge {
 
-// The best of the device's candidates for that reorder of a tensor of `type`. kKernelFailed if it offers none.
+// The best of the device's candidates for that reorder of a tensor of `type`, without those that are known to be `unable`
+// (nullable). kKernelFailed if it offers none.
 absl::StatusOr<OwnedCandidate> ChooseReorder(Device& device, const TensorType& type, const mge_layout& from,
                                              const mge_layout& to, uint32_t threads, const mge_constraints& constraints,
-                                             int32_t mode);
+                                             int32_t mode, const UnableKernels* unable = nullptr);
 // As the plan's context has it, with any workspace.
 absl::StatusOr<OwnedCandidate> ChooseReorder(const PlanContext& context, Device& device, const TensorType& type,
                                              const mge_layout& from, const mge_layout& to);

@@ -29,6 +29,22 @@ std::string RoomText(const Room& room, uint64_t held) {
   return fmt::format("{} bytes are in use and {} {}", held, room.limited ? "the limit is" : "it has", room.bytes);
 }
 
+int64_t LargestPiece(const Device& device) {
+  constexpr uint64_t kAlignment = 256;
+  const uint64_t most = device.LargestAllocation();
+  if (most >= INT64_MAX) return INT64_MAX;
+  return static_cast<int64_t>(most > 2 * kAlignment ? most / kAlignment * kAlignment - kAlignment : most);
+}
+
+absl::Status TooLargeAtOnce(const Device& device, std::string_view name, int64_t bytes) {
+  return Fail(errors::kOverBudget, fmt::format("device {} cannot hold something so large in one piece", device.name()),
+              {.what = fmt::format("'{}' takes {} bytes; the most is {}, as its largest allocation is {}", name, bytes,
+                                   LargestPiece(device), device.LargestAllocation()),
+               .where = fmt::format("device {}", device.name()),
+               .fix = fmt::format("allow another device for such steps, as in --device {},cpu0, or take a smaller batch",
+                                  device.name())});
+}
+
 absl::Status DoesNotFit(const Room& room, std::string what, std::string fix) {
   const std::string& owner = room.device->budget().owner();
   return Fail(errors::kOverBudget,

@@ -139,7 +139,8 @@ absl::StatusOr<Pool*> Device::PoolLocked(int32_t memory_class) {
   if (memory.pool) return memory.pool.get();
   auto slabs =
       std::make_unique<DeviceSlabs>(name_, handle(), &memory_api(), queue_api(), memory_class,
-                                    BudgetOf(memory_class));
+                                    BudgetOf(memory_class),
+                                    memory_class == MGE_MEMORY_DEVICE ? LargestAllocation() : UINT64_MAX);
   MGE_ASSIGN_OR_RETURN(memory.pool, NewPool(memory_class, slabs.get()));
   memory.slabs = std::move(slabs);
   absl::Cleanup undo = [&] {
@@ -215,10 +216,18 @@ absl::Status Device::Reserve(const mge_plan_summary& plan) {
   uint64_t room = budget_->left();
   if (decision.cap) room = std::min(room, decision.cap - std::min(held, decision.cap));
   uint64_t more = std::min(decision.initial - held, room);
-  // The plan's own part by itself: the rest can then go back whole when something else needs the memory.
+  // The plan's own part by itself: the rest can then go back whole when something else needs the memory. No piece is larger than
+  // the device gives at once.
   auto parts = [&](uint64_t bytes) {
-    const uint64_t own = std::min(bytes, plan.arena_bytes);
-    return std::array<PoolRequest, 2>{{{own}, {bytes - own}}};
+    constexpr uint64_t kAlignment = 64;
+    const uint64_t most = std::max(LargestAllocation() / kAlignment, uint64_t{1}) * kAlignment;
+    std::vector<PoolRequest> pieces;
+    auto cut = [&](uint64_t part) {
+      for (; part > 0; part -= std::min(part, most)) pieces.push_back({std::min(part, most)});
+    };
+    cut(std::min(bytes, plan.arena_bytes));
+    cut(bytes - std::min(bytes, plan.arena_bytes));
+    return pieces;
   };
   if (pool->Footprint(parts(more)) > room) {  // the largest request that fits as it is rounded
     for (uint64_t least = 0, most = std::exchange(more, 0); least < most;) {
@@ -235,7 +244,6 @@ absl::Status Device::Reserve(const mge_plan_summary& plan) {
   std::vector<mge_reservation> taken;
   taken.reserve(parts(more).size());
   for (const PoolRequest& part : parts(more)) {
-    if (part.bytes == 0) continue;
     absl::StatusOr<mge_reservation> one = pool->Acquire(part.bytes);
     if (one.ok()) taken.push_back(*one);
     status.Update(one.status());

@@ -84,6 +84,8 @@ class Device {
   void Abandon() { abandoned_.store(true, std::memory_order_relaxed); }
 
   // ---- memory
+  // Most bytes that one slab of class DEVICE has; UINT64_MAX: no limit but the memory itself.
+  uint64_t LargestAllocation() const { return description_.max_allocation ? description_.max_allocation : UINT64_MAX; }
   Budget& budget(int32_t memory_class = MGE_MEMORY_DEVICE) { return *BudgetOf(memory_class); }
   // The pool of a memory class, made (and the device opened) at first use.
   absl::StatusOr<Pool*> PoolOf(int32_t memory_class = MGE_MEMORY_DEVICE);

@@ -118,6 +118,7 @@ absl::StatusOr<std::unique_ptr<Devices>> Devices::Create(DevicesOptions options)
     }
     out->files_.push_back(std::move(row));
     if (!backend) continue;
+    out->files_.back().devices = static_cast<int>(backend->devices().size());
     backend->services().Attach(out.get(), options.logger);
     out->backends_.push_back(std::move(backend));
   }
@@ -263,6 +264,9 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
   for (const auto& d : devices_) {
     if (any && !d->usable()) why += fmt::format("; {}: {}", d->name(), d->reason());
   }
+  for (const PluginFile& file : files_) {
+    if (any && file.devices == 0) why += fmt::format("; backend '{}' is loaded and lists no device on this machine", file.name);
+  }
   std::span<const std::string_view> known = WellKnownDeviceClasses();
   if (std::find(known.begin(), known.end(), cls) == known.end()) {
     std::vector<std::string> candidates(known.begin(), known.end());
@@ -287,7 +291,8 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
   std::string idle;
   for (const PluginFile& file : files_) {
     if (file.verdict != Verdict::kLoaded || !Contains(file.classes, cls)) continue;
-    idle += fmt::format("{}backend '{}' finds no such device on this machine", idle.empty() ? "" : "; ", file.name);
+    idle += fmt::format("{}backend '{}' is loaded and {}", idle.empty() ? "" : "; ", file.name,
+                        file.devices == 0 ? "lists no device on this machine" : "finds no such device on this machine");
     for (const std::shared_ptr<Backend>& backend : backends_) {
       if (backend->name() != file.name) continue;
       const bool some = std::any_of(devices_.begin(), devices_.end(),

@@ -10,6 +10,7 @@
 #include <new>
 
 #include "core/base/errors.h"
+#include "core/base/lines.h"
 #include "core/plugin/memory/budget.h"
 #include "core/plugin/memory/ready_made.h"
 #include "fmt/format.h"
@@ -146,7 +147,7 @@ void HostServices::Log(int32_t severity, std::string_view text) const {
   std::lock_guard lock(mutex_);
   if (loggers_.empty()) return;
   LogLevel level = static_cast<LogLevel>(std::clamp<int32_t>(severity, MGE_LOG_DEBUG, MGE_LOG_ERROR));
-  loggers_.front().second.Log(level, "backend {}: {}", backend_, text);
+  for (std::string_view line : LinesOf(text)) loggers_.front().second.Log(level, "backend {}: {}", backend_, line);
 }
 
 std::string CodeName(mge_code code) {
@@ -194,7 +195,7 @@ std::string CodeName(mge_code code) {
 
 std::string TextOfBackend(mge_code code, const mge_error& error) {
   if (error.text.empty()) return fmt::format("the backend gave no reason ({})", CodeName(code));
-  return EscapeControl(error.text);
+  return OneLine(error.text);
 }
 
 mge_code CodeForBackend(const absl::Status& status, mge_error* error) noexcept {

@@ -21,6 +21,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "core/base/lines.h"
 #include "core/plugin/guard.h"
 #include "core/plugin/needed.h"
 #include "core/plugin/note.h"
@@ -181,7 +182,7 @@ struct DeviceCollector {
                            .name = EscapeControl(CopyText(known.name, 256)),
                            .fingerprint = CopyText(known.fingerprint, 256),
                            .device_class = CopyText(known.device_class, 256),
-                           .reason = EscapeControl(CopyText(known.reason)),
+                           .reason = OneLine(CopyText(known.reason)),
                            .score = known.score,
                            .flags = known.flags,
                            .memory_total = known.memory_total,

@@ -64,6 +64,7 @@ struct PluginFile {
   std::string abi;     // "0.1"
   std::vector<std::string> classes;
   std::string build_id;  // hexadecimal
+  int devices = -1;      // that it lists on this machine, usable or not; -1: it is not loaded
 };
 
 // Fills verdict, code, reason and fix.

@@ -49,6 +49,10 @@ class PrimitiveImpl : public Primitive {
     auto s = CreatePrimitive(&primitive_, desc_);
     return s == dnnl_success ? Result() : Failed("compiling " + implementation_, s);
   }
+  std::string packed_form() const override {
+    const std::string from = plain_weights_.Text(), to = descs_[kWeights].Text();
+    return from.empty() || to.empty() ? std::string() : "onednn f32" + from + " to" + to;
+  }
 
   Result Pack(const void* source, void* packed) const override {
     OneThread one;

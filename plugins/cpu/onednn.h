@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "mge/plugin.hpp"
@@ -36,6 +37,8 @@ class Primitive {
   virtual bool PacksAs(const Primitive& other) const = 0;
   // Before everything below. Does nothing the second time. [one]
   virtual Result Compile() = 0;
+  // Names what Pack writes: equal names, equal bytes of equal sources. Empty where that cannot be told.
+  virtual std::string packed_form() const = 0;
   // From the plain filter, or the plain matrix. [any]
   virtual Result Pack(const void* source, void* packed) const = 0;
   virtual Result MakeInstance(void** out) const = 0;

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <new>
+#include <string_view>
 
 #include "support/library.h"
 
@@ -26,6 +27,12 @@ Library Open() {
   if (!l.omp_get_max_threads) l.omp_set_num_threads = nullptr;
   if (l.reason.empty() && l.dnnl_engine_create(&l.engine, dnnl_cpu, 0) != dnnl_success) l.reason = "oneDNN has no engine for this processor";
   return l;
+}
+
+std::string TextOf(std::string_view name, const dnnl_dim_t* dims, int count) {
+  std::string out(name);
+  for (int i = 0; i < count; ++i) out += (i ? "," : " ") + std::to_string(dims[i]);
+  return out;
 }
 
 }  // namespace
@@ -51,6 +58,31 @@ dnnl_status_t CreatePrimitive(dnnl_primitive_t* out, const_dnnl_primitive_desc_t
   if (probe == MAP_FAILED) return dnnl_out_of_memory;
   munmap(probe, kCode);
   return Lib().dnnl_primitive_create(out, desc);
+}
+
+std::string Desc::Text() const {
+  if (empty()) return {};
+#if DNNL_VERSION_MAJOR >= 3
+  // Pointers are into the descriptor.
+  auto ask = [&](dnnl_query_t what, auto* to) { return Lib().dnnl_memory_desc_query(raw(), what, to) == dnnl_success; };
+  int rank = 0, blocks = 0;
+  dnnl_format_kind_t kind = dnnl_format_kind_undef;
+  const dnnl_dims_t *dims = nullptr, *padded = nullptr, *strides = nullptr, *sizes = nullptr, *axes = nullptr;
+  if (!ask(dnnl_query_format_kind, &kind) || kind != dnnl_blocked || !ask(dnnl_query_ndims_s32, &rank) ||
+      !ask(dnnl_query_dims, &dims) || !ask(dnnl_query_padded_dims, &padded) || !ask(dnnl_query_strides, &strides) ||
+      !ask(dnnl_query_inner_nblks_s32, &blocks) || !ask(dnnl_query_inner_blks, &sizes) ||
+      !ask(dnnl_query_inner_idxs, &axes)) {
+    return {};
+  }
+  return TextOf("", *dims, rank) + TextOf(" padded", *padded, rank) + TextOf(" strides", *strides, rank) +
+         TextOf(" blocks", *sizes, blocks) + TextOf(" of", *axes, blocks);
+#else
+  if (desc_.format_kind != dnnl_blocked || desc_.extra.flags != dnnl_memory_extra_flag_none || desc_.offset0 != 0) return {};
+  const dnnl_blocking_desc_t& b = desc_.format_desc.blocking;
+  return TextOf("", desc_.dims, desc_.ndims) + TextOf(" padded", desc_.padded_dims, desc_.ndims) +
+         TextOf(" strides", b.strides, desc_.ndims) + TextOf(" blocks", b.inner_blks, b.inner_nblks) +
+         TextOf(" of", b.inner_idxs, b.inner_nblks);
+#endif
 }
 
 Desc Dense(const Dims& dims) {

@@ -26,8 +26,8 @@ namespace mge::cpu::onednn {
 #if DNNL_VERSION_MAJOR >= 3
 #define MGE_DNNL_VERSIONED(X)                                                                                            \
   X(dnnl_memory_desc_create_with_strides) X(dnnl_memory_desc_create_with_tag) X(dnnl_memory_desc_clone)                  \
-  X(dnnl_memory_desc_destroy) X(dnnl_convolution_forward_primitive_desc_create) X(dnnl_matmul_primitive_desc_create)           \
-  X(dnnl_pooling_forward_primitive_desc_create)
+  X(dnnl_memory_desc_destroy) X(dnnl_memory_desc_query) X(dnnl_convolution_forward_primitive_desc_create)                 \
+  X(dnnl_matmul_primitive_desc_create) X(dnnl_pooling_forward_primitive_desc_create)
 #else
 #define MGE_DNNL_VERSIONED(X)                                                                                            \
   X(dnnl_memory_desc_init_by_strides) X(dnnl_memory_desc_init_by_tag) X(dnnl_primitive_desc_create)                      \
@@ -144,6 +144,9 @@ class Desc {
     return empty() || other.empty() ? empty() == other.empty() : Lib().dnnl_memory_desc_equal(raw(), other.raw()) != 0;
   }
   uint64_t bytes() const { return empty() ? 0 : Lib().dnnl_memory_desc_get_size(raw()); }
+
+  // Says how the bytes lie, in words. Empty if strides and blocks do not say it all.
+  std::string Text() const;
 };
 
 // The row-major one.

@@ -23,6 +23,7 @@ mge_code Enumerate(const mge_device_sink* sink, mge_error* error) noexcept {
       info.score = o.problem.ok() ? 1 : 0;
       info.flags = MGE_DEVICE_ONLY_BY_NAME | (o.gpu ? MGE_DEVICE_GPU : 0);
       info.memory_total = o.device.memory_bytes;
+      info.max_allocation = o.max_allocation;
       sink->device(sink->self, &info);
     }
     return MGE_OK;

@@ -43,6 +43,11 @@ mge_code SlabAcquire(mge_device* device, int32_t memory_class, uint64_t bytes, m
     if (!pinned && memory_class != MGE_MEMORY_DEVICE) {
       return Report(error, MGE_UNIMPLEMENTED, "memory class " + std::to_string(memory_class) + " does not exist");
     }
+    const uint64_t most = CurrentOptions().max_allocation;
+    if (!pinned && most > 0 && bytes > most) {
+      return Report(error, MGE_RESOURCE_EXHAUSTED, std::to_string(bytes) + " bytes were asked for at once; the most is " +
+                                                       std::to_string(most) + " (virtual.max_allocation)");
+    }
     auto held = std::make_unique<Held>();
     held->release.emplace_back(0, [device, held = held.get()] { SlabRelease(device, &held->slab); });
     void* address = nullptr;

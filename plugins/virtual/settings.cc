@@ -8,7 +8,7 @@ namespace mge::virtual_gpu {
 namespace {
 
 enum Index : uint32_t {
-  kDevices, kGpu, kMemory, kLinks, kBandwidth, kLatency, kLaunchLatency, kFault, kPoison, kWarp, kThreadOrder, kWrongKernel,
+  kDevices, kGpu, kMemory, kMaxAllocation, kLinks, kBandwidth, kLatency, kLaunchLatency, kFault, kPoison, kWarp, kThreadOrder, kWrongKernel,
   kCount
 };
 
@@ -23,6 +23,7 @@ constexpr mge_setting kRows[kCount] = {
         "Number of GPUs in software: virtual0, virtual1 and so on.", 0, 64),
     Row(MGE_SETTING_BOOL, "virtual.gpu", "false", "", "Let the devices answer to gpu0, gpu1 and so on, too."),
     Row(MGE_SETTING_BYTES, "virtual.memory", "1GiB", "", "Memory of each device.", 1 << 16, 0x1p46),
+    Row(MGE_SETTING_BYTES, "virtual.max_allocation", "0", "", "Most bytes that a device gives at once; 0 is no limit.", 0, 0x1p46),
     Row(MGE_SETTING_TEXT, "virtual.links", "", "",
         "File with the link matrix of the devices, which may also say how they reach the host; without one all are peers at the "
         "speed of memory."),
@@ -74,6 +75,7 @@ Result ReadInto(Options& o) {
   o.gpu = values.IsOn(kGpu);
   o.wrong_kernel = values.IsOn(kWrongKernel);
   o.device.memory_bytes = values.Number<uint64_t>(kMemory);
+  o.max_allocation = values.Number<uint64_t>(kMaxAllocation);
   o.device.bandwidth_gb_s = values.Number<double>(kBandwidth);
   o.device.latency_us = values.Number<double>(kLatency);
   o.device.launch_latency_us = values.Number<double>(kLaunchLatency);
@@ -113,8 +115,9 @@ Result ReadInto(Options& o) {
 }  // namespace
 
 constexpr const mge_setting* const kSettingRows[] = {
-    &kRows[kDevices],       &kRows[kGpu],   &kRows[kMemory], &kRows[kLinks], &kRows[kBandwidth],   &kRows[kLatency],
-    &kRows[kLaunchLatency], &kRows[kFault], &kRows[kPoison], &kRows[kWarp],  &kRows[kThreadOrder], &kRows[kWrongKernel],
+    &kRows[kDevices],   &kRows[kGpu],           &kRows[kMemory], &kRows[kMaxAllocation], &kRows[kLinks],
+    &kRows[kBandwidth], &kRows[kLatency],       &kRows[kLaunchLatency], &kRows[kFault],  &kRows[kPoison],
+    &kRows[kWarp],      &kRows[kThreadOrder],   &kRows[kWrongKernel],
 };
 static_assert(std::size(kSettingRows) == kSettingCount && kCount == kSettingCount);
 

@@ -12,6 +12,11 @@ namespace mge {
 
 BucketPool::~BucketPool() { GiveBack(0, true); }
 
+uint64_t BucketPool::SlabBytes(uint64_t bytes, uint64_t alignment) const {
+  const uint64_t padded = PaddedSize(bytes, alignment);
+  return std::max(padded, std::min(round_(padded, options_), provider_->Largest()));
+}
+
 std::unique_ptr<BucketPool::Block> BucketPool::TakeCached(uint64_t size, const mge_fence_point* after, bool may_wait) {
   auto bucket = buckets_.find(size);
   if (bucket == buckets_.end()) return nullptr;
@@ -66,7 +71,7 @@ absl::StatusOr<mge_reservation> BucketPool::Take(uint64_t bytes, uint64_t alignm
   CheckRequest(alignment, flags);
   if (bytes == 0) return NoMemory();
   if (bytes > kLargestRequest) return TooLarge(bytes);
-  const uint64_t size = round_(PaddedSize(bytes, alignment), options_);
+  const uint64_t size = SlabBytes(bytes, alignment);
   std::lock_guard lock(mutex_);
   if (!caching_) GiveBack(0, false);
   std::unique_ptr<Block> block = caching_ ? TakeCached(size, after, flags & MGE_POOL_MAY_WAIT) : nullptr;
@@ -125,7 +130,7 @@ mge_pool_stats BucketPool::Stats() const {
 
 uint64_t BucketPool::Footprint(std::span<const PoolRequest> requests) const {
   uint64_t bytes = 0;
-  for (const PoolRequest& r : requests) bytes += r.bytes ? round_(PaddedSize(r.bytes, r.alignment), options_) : 0;
+  for (const PoolRequest& r : requests) bytes += r.bytes ? SlabBytes(r.bytes, r.alignment) : 0;
   return bytes;
 }
 

@@ -42,6 +42,8 @@ class BucketPool : public Pool {
     mge_slab slab;
     mge_fence_point last_use;
   };
+  // Size of the slab for a request: rounded, but not beyond what the provider gives at once.
+  uint64_t SlabBytes(uint64_t bytes, uint64_t alignment) const;
   // Gives cached blocks back until at most `retain` bytes are committed, the largest first. Blocks
   // whose last use is not over stay, unless `wait`.
   void GiveBack(uint64_t retain, bool wait);

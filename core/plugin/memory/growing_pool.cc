@@ -162,7 +162,8 @@ absl::Status GrowingPool::GrowBy(uint64_t size, uint64_t alignment, uint64_t wan
       return absl::OkStatus();
     }
   }
-  const uint64_t bytes = std::max(want, Padded(size, alignment));
+  const uint64_t bytes = std::max(std::min(want, provider_->Largest() / kDefaultAlignment * kDefaultAlignment),
+                                  Padded(size, alignment));
   auto slab = std::make_unique<mge_slab>();
   slabs_.reserve(slabs_.size() + 1);  // before it is taken, so that nothing is lost if this fails
   MGE_ASSIGN_OR_RETURN(*slab, provider_->Acquire(bytes));

@@ -38,13 +38,14 @@ void SlabProvider::Decommit(const mge_slab&, uint64_t, uint64_t) {}
 
 DeviceSlabs::DeviceSlabs(std::string name, mge_device* device, const mge_memory_api* memory,
                          const mge_queue_api* queue, int32_t memory_class,
-                         std::shared_ptr<Budget> budget)
+                         std::shared_ptr<Budget> budget, uint64_t largest)
     : name_(std::move(name)),
       device_(device),
       memory_(memory),
       queue_(queue),
       memory_class_(memory_class),
-      budget_(std::move(budget)) {
+      budget_(std::move(budget)),
+      largest_(largest) {
   table_ = {};
   table_.struct_size = sizeof(table_);
   table_.self = this;
@@ -126,6 +127,12 @@ absl::Status DeviceSlabs::Refused(mge_code code, const mge_error& error, uint64_
 }
 
 absl::StatusOr<mge_slab> DeviceSlabs::Acquire(uint64_t bytes) {
+  if (bytes > largest_) {
+    return Fail(errors::kOutOfMemory, fmt::format("device {} gives less memory at once", name_),
+                {.what = fmt::format("{} bytes were asked for; its largest allocation is {}", bytes, largest_),
+                 .where = fmt::format("device {}", name_),
+                 .fix = "run a smaller batch or model"});
+  }
   MGE_RETURN_IF_ERROR(Charge(bytes));
   mge_slab slab = {};
   slab.struct_size = sizeof(slab);

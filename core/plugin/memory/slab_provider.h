@@ -30,6 +30,7 @@ class SlabProvider {
   // Of the device, never more than what the budget leaves.
   virtual MemoryInfo Info() const = 0;
   virtual bool Limited() const { return false; }  // whether a budget binds
+  virtual uint64_t Largest() const { return UINT64_MAX; }  // most bytes that one Acquire can give
   // Whether the fence has reached its value, or failed; true without a fence. `wait` blocks until it has.
   virtual bool Reached(const mge_fence_point& point, bool wait) const = 0;
 
@@ -47,14 +48,15 @@ class SlabProvider {
 // Slabs of one memory class of an open device. The device outlives it.
 class DeviceSlabs : public SlabProvider {
  public:
-  // `queue` is nullptr on a device without queues. `name` is the device's, for messages.
+  // `queue` is nullptr on a device without queues. `name` is the device's, for messages. `largest`: bytes of one slab.
   DeviceSlabs(std::string name, mge_device* device, const mge_memory_api* memory, const mge_queue_api* queue,
-              int32_t memory_class, std::shared_ptr<Budget> budget);
+              int32_t memory_class, std::shared_ptr<Budget> budget, uint64_t largest = UINT64_MAX);
   ~DeviceSlabs() override;
   absl::StatusOr<mge_slab> Acquire(uint64_t bytes) override;
   void Release(const mge_slab& slab) override;
   MemoryInfo Info() const override;
   bool Limited() const override { return budget_->limit() != 0; }
+  uint64_t Largest() const override { return largest_; }
   bool Reached(const mge_fence_point& point, bool wait) const override;
   bool ReleaseAfter(const mge_slab& slab, const mge_fence_point& last_use) override;
   uint64_t RangeGranularity() const override;
@@ -91,6 +93,7 @@ class DeviceSlabs : public SlabProvider {
   const mge_queue_api* queue_;
   int32_t memory_class_;
   std::shared_ptr<Budget> budget_;
+  const uint64_t largest_;
   std::atomic<uint64_t> cap_{0}, held_{0};
   mge_slab_provider table_;
   std::mutex mutex_;

@@ -3,6 +3,8 @@
 // whose rows are the windows of the image, and depthwise by loops of its own.
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
+#include <string>
 
 #include "kernel_table.h"
 #include "support/convolution.h"
@@ -78,11 +80,24 @@ class ConvKernel : public Kernel {
     }
     return {};
   }
+  std::string prepack_form(int input) const override {
+    const ConvWindows& w = conv_.windows;
+    if (input == conv_.weights) return weights_form();
+    const bool image = input == conv_.x;
+    return FormOf("channels last", {conv_.images, image ? conv_.channels : conv_.outputs, image ? w.h * w.w : w.oh * w.ow});
+  }
 
  protected:
+  // "panels 64,3,3"
+  static std::string FormOf(std::string_view name, std::initializer_list<int64_t> sizes) {
+    std::string form(name);
+    for (int64_t size : sizes) form += (form.size() == name.size() ? " " : ",") + std::to_string(size);
+    return form;
+  }
   explicit ConvKernel(const Convolution& conv) : conv_(conv) {}
   static uint64_t BytesOf(int64_t floats) { return static_cast<uint64_t>(floats) * sizeof(float); }
   virtual void PackWeights(const float* source, float* out) = 0;
+  virtual std::string weights_form() const = 0;
 
   const Convolution conv_;
   uint64_t packed_bytes_ = 0;  // of the filter
@@ -173,6 +188,10 @@ class GemmConvKernel : public ConvKernel {
     std::vector<float> scratch(scratch_bytes_ / sizeof(float));
     PackFilter(*args_.table, conv_, source, scratch.data(), out);
   }
+  std::string weights_form() const override {
+    const ConvWindows& w = conv_.windows;
+    return FormOf("filter panels", {args_.table->columns, conv_.groups, args_.task.n, w.channels, w.kh * w.kw});
+  }
 
   GemmArgs args_ = {};
   uint64_t scratch_bytes_ = 0;
@@ -249,6 +268,9 @@ class DepthwiseKernel : public ConvKernel {
 
  private:
   void PackWeights(const float* source, float* out) override { PackDepthwise(args_.task, source, out); }
+  std::string weights_form() const override {
+    return FormOf("depthwise", {args_.task.channels, args_.task.kh * args_.task.kw});
+  }
 
   DepthwiseArgs args_ = {};
 };

@@ -2,7 +2,9 @@
 // MatMul and Gemm, alone or with an epilogue. float32 and 16-bit floats by the blocked product of vec/gemm.h, float64 and
 // integers by plain loops.
 #include <algorithm>
+#include <bit>
 #include <numeric>
+#include <string>
 
 #include "kernel_table.h"
 #include "support/epilogue.h"
@@ -172,6 +174,15 @@ class MatMulKernel : public Kernel {
                         static_cast<float*>(destination) + i * floats, 0, args_.split.panels);
     }
     return {};
+  }
+  std::string prepack_form(int) const override {
+    const Args& a = args_;
+    std::string form = "product panels";
+    for (int64_t n : {int64_t{a.b_type}, a.b_items, a.b_batch, a.b_row, a.b_column, a.task.k, a.task.n, int64_t{a.table->columns},
+                      int64_t{std::bit_cast<int32_t>(a.b_scale)}}) {
+      form += " " + std::to_string(n);
+    }
+    return form;
   }
   Result Bind(const Binding& binding, void* args, StepFn* step) override {
     Args* a = new (args) Args(args_);

@@ -94,6 +94,16 @@ class OnednnKernel : public Kernel {
     }
     return {};
   }
+  // The forms of all slices, one behind the other.
+  std::string prepack_form(int) const override {
+    std::string all;
+    for (size_t i : forms_) {
+      const std::string form = slices_[i].primitive->packed_form();
+      if (form.empty()) return {};
+      all += (all.empty() ? "" : "; ") + form;
+    }
+    return all;
+  }
   bool has_state() const override { return true; }
   Result CreateState(void** out) override {
     auto state = std::make_unique<State>();

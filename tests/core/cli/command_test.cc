@@ -437,7 +437,7 @@ TEST_F(Command, TellsHowToGetADeviceThatIsMadeOnDemand) {
   Good();
   Outcome o = Mge("run good.onnx", "MGE_DEFAULT_DEVICE=virtual0");
   EXPECT_EQ(o.code, 5);
-  EXPECT_THAT(o.err, HasSubstr("backend 'virtual' finds no such device on this machine"));
+  EXPECT_THAT(o.err, HasSubstr("backend 'virtual' is loaded and lists no device on this machine"));
   EXPECT_THAT(o.err, HasSubstr("virtual.devices=1 or MGE_VIRTUAL_DEVICES=1"));
   EXPECT_THAT(o.err, Not(HasSubstr("no backend that drives")));
   EXPECT_EQ(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=virtual0 MGE_VIRTUAL_DEVICES=1").code, 0);

@@ -49,7 +49,7 @@ class Queues : public ::testing::Test {
     }
     for (auto* number : {&control_->kernels, &control_->replays, &control_->captures, &control_->copies_in,
                          &control_->copies_out, &control_->peer_copies, &control_->copied_bytes_in, &control_->wrong_memory,
-                         &control_->most_at_once, &control_->kernel_us, &control_->copy_us, &control_->wait_us}) {
+                         &control_->most_at_once, &control_->packed, &control_->kernel_us, &control_->copy_us, &control_->wait_us}) {
       *number = 0;
     }
     control_->link_flags = 0;

@@ -51,6 +51,33 @@ output b
   EXPECT_EQ((*got)[8], Numbers({128, 128}).tensor.Data<float>()[0] + 2);
 }
 
+TEST_F(Queues, PackAndUploadAWeightOnceForThePlansOfASession) {
+  const std::string model = "input x : float32[N,128]\nconst w = float32[128,128]<2>\ny = MatMul(x, w)\noutput y\n";
+  session_ = Load(model, "async0");
+  auto host = Load(model, "host");
+  for (int64_t n : {1, 2, 3}) {
+    auto got = Run(*session_, {Numbers({n, 128})}), expected = Run(*host, {Numbers({n, 128})});
+    ASSERT_TRUE(got.ok()) << FormatError(got.status());
+    EXPECT_EQ(*got, *expected);
+  }
+  EXPECT_EQ(control_->packed, 1);
+  EXPECT_EQ(control_->copied_bytes_in, 65536 + (1 + 2 + 3) * 512);
+}
+
+TEST_F(Queues, PackAWeightOnceForTheStepsOfAPlan) {
+  session_ = Load(R"(
+input x : float32[2,4]
+const w = float32[4,4]<2>
+a = MatMul(x, w)
+b = MatMul(a, w)
+output b
+)", "async0");
+  auto got = Run(*session_, {Numbers({2, 4})});
+  ASSERT_TRUE(got.ok()) << FormatError(got.status());
+  EXPECT_EQ(control_->packed, 1);
+  EXPECT_EQ(control_->copied_bytes_in, 64 + 32);
+}
+
 TEST_F(Queues, GiveStepsWithoutAKernelToTheHostWithTheCopiesTheyNeed) {
   Compare(R"(
 input x : float32[4,6]

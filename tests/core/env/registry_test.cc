@@ -22,7 +22,8 @@ TEST(Registry, GivesDefaultsWhereNothingIsSet) {
   EXPECT_EQ(snapshot->Get<kCpuWorkers>(), 1);
   EXPECT_EQ(snapshot->Get<kCpuPriorityWorkers>(), 4);
   EXPECT_EQ(snapshot->Get<kSelectStrategy>(), Strategy::kHeuristic);
-  EXPECT_EQ(snapshot->Get<kPlanCacheSize>(), 8);
+  EXPECT_EQ(snapshot->Get<kPlanCacheSize>(), 0);
+  EXPECT_EQ(snapshot->Get<kPlanCacheMemory>(), ByteCount{256 << 20});
   EXPECT_EQ(snapshot->Get<kRunTimeout>(), Seconds(0));
   EXPECT_EQ(snapshot->Get<kMemoryLargeRound>(), ByteCount{2 << 20});
   EXPECT_TRUE(snapshot->Get<kPlanInplace>());
@@ -215,7 +216,7 @@ TEST(Registry, LeavesASnapshotAsItWas) {
 TEST(Registry, ChangesNothingOnAnError) {
   auto registry = MustCreate(FromEnvironment({{"MGE_STRICT_ENV", "1"}}));
   ASSERT_TRUE(registry->Set("plan.cache_size", "4").ok());
-  EXPECT_EQ(ErrorId(registry->Set("plan.cache_size", "0")), errors::kBadSetting.id);
+  EXPECT_EQ(ErrorId(registry->Set("plan.cache_size", "-1")), errors::kBadSetting.id);
   EXPECT_EQ(ErrorId(registry->Set("plan.match_range", "4")), errors::kLaterSetting.id);
   EXPECT_EQ(registry->snapshot()->Get<kPlanCacheSize>(), 4);
   EXPECT_EQ(registry->snapshot()->Get<kPlanMatchRange>(), 16);
@@ -255,7 +256,7 @@ TEST(Registry, MayBeReadWhileItIsChanged) {
   int64_t last = 0;
   for (int i = 0; i < 100; ++i) {
     int64_t now = registry->snapshot()->Get<kPlanCacheSize>();
-    if (now != 8) {  // the default, before the first change
+    if (now != 0) {  // the default, before the first change
       EXPECT_GE(now, last);
       last = now;
     }

@@ -26,6 +26,7 @@ void ExpectNoOverlap(const std::vector<Interval>& intervals, const Placement& pl
     for (size_t b = a + 1; b < intervals.size(); ++b) {
       bool together = intervals[a].first <= intervals[b].last && intervals[b].first <= intervals[a].last;
       if (!together || intervals[a].bytes == 0 || intervals[b].bytes == 0) continue;
+      if (placement.parts[a] != placement.parts[b]) continue;
       ASSERT_TRUE(placement.offsets[a] + intervals[a].bytes <= placement.offsets[b] ||
                   placement.offsets[b] + intervals[b].bytes <= placement.offsets[a])
           << "buffers " << a << " and " << b;
@@ -52,6 +53,42 @@ TEST(Place, BuffersAliveTogetherNeverOverlap) {
     EXPECT_EQ(again.offsets, placement.offsets);
     EXPECT_EQ(again.total, placement.total);
   }
+}
+
+TEST(Place, NoPartIsLargerThanAllowedAndLittleIsLost) {
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    std::mt19937 random(seed);
+    auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
+    const int32_t steps = 1 + static_cast<int32_t>(below(40));
+    std::vector<Interval> intervals(below(60));
+    for (Interval& i : intervals) {
+      i.bytes = 64 * below(20);
+      i.first = static_cast<int32_t>(below(steps));
+      i.last = i.first + static_cast<int32_t>(below(steps - i.first));
+    }
+    constexpr int64_t kLimit = 64 * 32;
+    const Placement whole = PlaceIntervals(intervals), placement = PlaceIntervals(intervals, kLimit);
+    ExpectNoOverlap(intervals, placement);
+    int64_t total = 0;
+    for (int64_t bytes : placement.part_bytes) {
+      EXPECT_LE(bytes, kLimit);
+      total += bytes;
+    }
+    for (size_t i = 0; i < intervals.size(); ++i) {
+      ASSERT_LE(placement.offsets[i] + intervals[i].bytes, placement.part_bytes[placement.parts[i]]);
+    }
+    EXPECT_EQ(placement.total, total);
+    EXPECT_EQ(placement.lower_bound, whole.lower_bound);
+    if (whole.total <= kLimit) {
+      EXPECT_EQ(placement.offsets, whole.offsets);
+      EXPECT_EQ(placement.part_bytes.size(), 1u);
+    }
+  }
+}
+
+TEST(Place, WhatIsLargerThanAllowedAloneHasAPartOfItsOwn) {
+  Placement placement = PlaceIntervals(std::vector<Interval>{{64, 0, 1}, {256, 0, 1}, {64, 0, 1}}, 128);
+  EXPECT_EQ(placement.part_bytes, (std::vector<int64_t>{256, 128}));
 }
 
 TEST(Place, AChainNeedsItsTwoLargestNeighbours) {

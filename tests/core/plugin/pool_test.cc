@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -30,6 +31,7 @@ class Driver : public SlabProvider {
 
   absl::StatusOr<mge_slab> Acquire(uint64_t bytes) override {
     std::lock_guard lock(mutex_);
+    EXPECT_LE(bytes, largest);
     if (bytes > total_ - held_) return Fail(errors::kOutOfMemory, "the device is full");
     held_ += bytes;
     acquired.push_back(bytes);
@@ -47,6 +49,7 @@ class Driver : public SlabProvider {
     std::erase_if(slabs_, [&](const mge_slab& s) { return s.address == slab.address; });
   }
   bool Limited() const override { return limited; }
+  uint64_t Largest() const override { return largest; }
   MemoryInfo Info() const override { return {total_ - held_, total_}; }
   bool Reached(const mge_fence_point& point, bool wait) const override {
     if (!point.fence) return true;
@@ -66,6 +69,7 @@ class Driver : public SlabProvider {
 
   std::vector<uint64_t> acquired, released;
   bool limited = false;
+  uint64_t largest = UINT64_MAX;  // bytes of one slab: more is not asked for
   uint64_t reached = 0;  // of every fence
   mutable int waits = 0;
 
@@ -100,6 +104,22 @@ void KeepFree(Pool& pool, uint64_t bytes) {
 }
 
 // ---------------------------------------------------------------- sizes
+
+TEST(Pools, AskForNoMoreThanTheDeviceGivesAtOnce) {
+  for (std::string_view name : PoolNames()) {
+    Driver driver;
+    driver.largest = 3'000'000;
+    auto pool = Make(name, driver);
+    KeepFree(*pool, 0);
+    for (uint64_t bytes : {64u, 1'000'000u, 2'500'000u, 3'000'000u}) {
+      mge_reservation r = Take(*pool, bytes);
+      EXPECT_GE(r.bytes, bytes) << name;
+      pool->Release(r);
+      EXPECT_LE(pool->Footprint(std::array<PoolRequest, 1>{{{bytes}}}), std::max<uint64_t>(driver.largest, 4096)) << name;
+    }
+    pool->Trim(MGE_TRIM_ALL);
+  }
+}
 
 TEST(NaivePool, RoundsAsPublished) {
   const std::pair<uint64_t, uint64_t> rows[] = {{1, 4096},          {5000, 5000},

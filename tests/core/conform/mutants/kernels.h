@@ -9,6 +9,7 @@
 #include <cfenv>
 #include <cmath>
 #include <future>
+#include <string>
 
 #include "devices.h"
 
@@ -237,7 +238,8 @@ struct MatMul {
     return Is("workspace_lies") ? exact - 4 : Is("workspace_over_bound") ? exact + 64 : exact;
   }
   uint64_t prepack_bytes(int input) const {
-    return input == 1 && packed && !Is("lays_out_constants") ? static_cast<uint64_t>(k * n) * sizeof(float) : 0;
+    const uint64_t more = Is("form_lies") ? 1 : 0;
+    return input == 1 && packed && !Is("lays_out_constants") ? (static_cast<uint64_t>(k * n) + more) * sizeof(float) : 0;
   }
   void Pack(const float* b, float* to) const {
     for (int64_t j = 0; j < n; ++j)
@@ -249,8 +251,11 @@ struct MatMul {
     else
       Pack(static_cast<const float*>(from), static_cast<float*>(to));
     if (Is("prepack_too_far")) static_cast<float*>(to)[k * n] = 1;
+    static std::atomic<int> times = 0;
+    if (Is("form_lies")) static_cast<float*>(to)[k * n] = static_cast<float>(++times);
     return {};
   }
+  std::string prepack_form(int) const { return "columns " + std::to_string(k) + "x" + std::to_string(n); }
   void Bind(const mge::Binding& b) { x = b.input(0), z = b.input(1), y = b.output(0), w = b.workspace(); }
   Result Launch(const mge_run* run) const {
     auto *a = mge::At<float>(run, x), *b = mge::At<float>(run, z), *c = mge::At<float>(run, y),

@@ -356,7 +356,9 @@ struct MatMul {
   uint64_t prepack_bytes(int input) const {
     return input == 1 && packed ? static_cast<uint64_t>(inner * columns) * sizeof(float) : 0;
   }
+  std::string prepack_form(int) const { return "columns " + std::to_string(inner) + "x" + std::to_string(columns); }
   mge::Result Prepack(int, const void* from, void* to) const {
+    ++g_control.packed;
     for (int64_t i = 0; i < inner; ++i) {
       for (int64_t j = 0; j < columns; ++j) {
         static_cast<float*>(to)[j * inner + i] = static_cast<const float*>(from)[i * columns + j];

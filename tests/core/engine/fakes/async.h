@@ -16,6 +16,7 @@ struct mge_async_control {
   std::atomic<int64_t> wrong_memory{0};  // copies that named an address of neither this device nor the host
   std::atomic<int64_t> most_at_once{0};  // queues that worked at one time
   std::atomic<int64_t> queues{0}, fences{0}, records{0};  // alive
+  std::atomic<int64_t> packed{0};                         // constants
   std::atomic<int64_t> hanging{0};  // kernels and copies that do not end now
   // What goes wrong from now on.
   std::atomic<bool> kernel_fails{false};  // the next kernel answers MGE_INTERNAL

@@ -235,7 +235,11 @@ mge_code Enumerate(mge_device*, const mge_problem* problem, const mge_constraint
   }
   return MGE_OK;
 }
-mge_code Prepare(mge_device*, const mge_problem* problem, const mge_candidate* candidate, mge_prepared* out, mge_error*) {
+mge_code Prepare(mge_device*, const mge_problem* problem, const mge_candidate* candidate, mge_prepared* out, mge_error* error) {
+  if (g_record.unable && std::strstr(g_record.unable, kVariants[candidate->token].id)) {
+    ++g_record.unable_asked;
+    return Fail(error, MGE_UNIMPLEMENTED, "the compiler said:\n  no such instruction\n");
+  }
   const mge_graph& g = *problem->graph;
   const mge_value& x = *g.values[g.inputs[0]];
   uint64_t elements = 1;

@@ -26,4 +26,6 @@ struct TunerRecord {
   uint64_t workspace;                       // that every kernel asks for
   uint64_t more_workspace;                  // that every candidate says beyond that, and no kernel asks for
   bool with_plain, plain_fails;
+  const char* unable;                       // kernels that are offered and cannot be prepared: "slow loose"; may be null
+  int64_t unable_asked;                     // how often one of them was to be prepared
 };

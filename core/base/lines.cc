@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/lines.h"
+
+#include <algorithm>
+
+#include "core/base/status.h"
+
+namespace mge {
+
+std::vector<std::string_view> LinesOf(std::string_view text) {
+  constexpr std::string_view kEnds = "\n\r", kBlanks = " \t";
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find_first_of(kEnds));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
+    line = line.substr(0, line.find_last_not_of(kBlanks) + 1);
+    if (!line.empty()) lines.push_back(line);
+  }
+  return lines;
+}
+
+std::string OneLine(std::string_view text) {
+  std::string out;
+  for (std::string_view line : LinesOf(text)) {
+    if (!out.empty()) out += " | ";
+    out += EscapeControl(line);
+  }
+  return out;
+}
+
+}  // namespace mge

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/plan_cache.h"
+
+#include <iterator>
+#include <utility>
+
+namespace mge {
+namespace {
+
+constexpr size_t kMostEvicted = 4096;  // signatures of evicted plans that are remembered
+
+size_t HashOf(std::span<const InputType> inputs) {
+  uint64_t hash = inputs.size();
+  auto mix = [&](uint64_t n) { hash = (hash ^ n) * 0x9e3779b97f4a7c15u + (hash >> 29); };
+  for (const InputType& in : inputs) {
+    mix(static_cast<uint64_t>(in.kind));
+    mix(static_cast<uint64_t>(in.dtype));
+    for (int64_t d : in.shape) mix(static_cast<uint64_t>(d));
+  }
+  return static_cast<size_t>(hash ^ (hash >> 32));
+}
+
+// Bytes of the constants that a plan made of the model's, or uploaded.
+int64_t ConstantBytes(const Plan& plan) { return plan.packed_bytes + plan.uploaded_bytes; }
+
+}  // namespace
+
+InputType TypeOfValue(const HostValue& value) {
+  InputType type;
+  type.kind = value.kind;
+  if (value.kind == ValueKind::kTensor) {
+    type.dtype = value.tensor.dtype();
+    type.shape = value.tensor.shape();
+  } else if (!value.sequence.empty()) {
+    type.dtype = value.sequence.front().dtype();
+  } else {
+    type.dtype = value.tensor.dtype();
+  }
+  return type;
+}
+
+PlanCache::Evicted::~Evicted() {
+  for (const auto& plan : idle_) {
+    if (plan->attachment) plan->attachment->GiveUpIdle();
+  }
+}
+
+PlanCache::Entries::iterator PlanCache::Locate(std::span<const InputType> inputs, size_t hash) {
+  auto [first, last] = by_hash_.equal_range(hash);
+  auto at = std::find_if(first, last, [&](const auto& known) { return known.second->Fits(inputs); });
+  return at == last ? entries_.end() : at->second;
+}
+
+std::shared_ptr<const Plan> PlanCache::Find(std::span<const InputType> inputs, Evicted& evicted) {
+  if (!entries_.empty() && entries_.front().Fits(inputs)) return entries_.front().plan;
+  auto at = Locate(inputs, HashOf(inputs));
+  if (at == entries_.end()) return nullptr;
+  entries_.splice(entries_.begin(), entries_, at);
+  Trim(evicted);
+  return entries_.front().plan;
+}
+
+void PlanCache::Add(std::span<const InputType> inputs, std::shared_ptr<const Plan> plan, Evicted& evicted) {
+  const size_t hash = HashOf(inputs);
+  ++made_;
+  if (evicted_.count(hash)) ++made_again_;
+  Count(*plan, 1);
+  entries_.push_front({{inputs.begin(), inputs.end()}, hash, std::move(plan)});
+  by_hash_.emplace(hash, entries_.begin());
+  Trim(evicted);
+}
+
+bool PlanCache::EvictOldest(Evicted& evicted) {
+  for (auto at = entries_.end(); at != entries_.begin();) {
+    --at;
+    if (ConstantBytes(*at->plan) == 0 || at->plan.use_count() > 1) continue;
+    Evict(at, evicted);
+    return true;
+  }
+  return false;
+}
+
+void PlanCache::Evict(Entries::iterator entry, Evicted& evicted) {
+  if (evicted_.size() >= kMostEvicted) evicted_.clear();
+  evicted_.insert(entry->hash);
+  auto [first, last] = by_hash_.equal_range(entry->hash);
+  by_hash_.erase(std::find_if(first, last, [&](const auto& known) { return known.second == entry; }));
+  Count(*entry->plan, -1);
+  evicted.plans_.push_back(std::move(entry->plan));
+  entries_.erase(entry);
+}
+
+int64_t PlanCache::Idle(const Entry& entry) const { return entry.plan->attachment ? entry.plan->attachment->IdleBytes() : 0; }
+
+// The memory of runs goes first, that of the plans used longest ago before the others': it is taken anew in no time.
+void PlanCache::Trim(Evicted& evicted) {
+  while (limits_.plans > 0 && entries_.size() > static_cast<size_t>(limits_.plans)) Evict(std::prev(entries_.end()), evicted);
+  if (limits_.bytes == 0 || entries_.size() < 2) return;
+  int64_t idle = 0;
+  for (auto at = std::next(entries_.begin()); at != entries_.end(); ++at) idle += Idle(*at);
+  auto excess = [&] { return constant_bytes_ - ConstantBytes(*entries_.front().plan) + idle > limits_.bytes; };
+  for (auto at = entries_.rbegin(); excess() && idle > 0 && at != std::prev(entries_.rend()); ++at) {
+    const int64_t bytes = Idle(*at);
+    if (bytes == 0) continue;
+    idle -= bytes;
+    evicted.idle_.push_back(at->plan);
+  }
+  while (excess() && entries_.size() > 1) Evict(std::prev(entries_.end()), evicted);
+}
+
+void PlanCache::Count(const Plan& plan, int by) {
+  auto count = [&](const void* place, int64_t bytes) {
+    Held& held = constants_[place];
+    if (held.plans == 0) constant_bytes_ += held.bytes = bytes;
+    held.plans += by;
+    if (held.plans > 0) return;
+    constant_bytes_ -= held.bytes;
+    constants_.erase(place);
+  };
+  for (const ConstantBase& c : plan.constants) {
+    if (c.packed) count(c.tensor.data(), c.tensor.bytes());
+  }
+  for (const auto& c : plan.device_constants) count(c->address(), c->bytes());
+}
+
+}  // namespace mge

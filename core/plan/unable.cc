@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/unable.h"
+
+#include "core/plan/problem_key.h"
+#include "core/plan/program.h"
+
+namespace mge {
+namespace {
+
+// A kernel's answer may depend on anything in its problem, but not on what is asked of attributes.
+std::string NameOf(const Device& device, const mge_problem& problem) { return KeyOf(device, problem, 0, 0).choice; }
+
+}  // namespace
+
+bool UnableKernels::Add(const Device& device, const mge_problem& problem, const std::string& kernel, std::string reason) {
+  std::string name = NameOf(device, problem);
+  std::lock_guard lock(mutex_);
+  any_.store(true, std::memory_order_release);
+  return reasons_.try_emplace({std::move(name), kernel}, std::move(reason)).second;
+}
+
+void UnableKernels::Remove(const Device& device, const mge_problem& problem, CandidateList& list) const {
+  if (!any_.load(std::memory_order_acquire)) return;
+  const std::string name = NameOf(device, problem);
+  std::lock_guard lock(mutex_);
+  std::erase_if(list.offered, [&](const OwnedCandidate& c) {
+    auto known = reasons_.find({name, c.id});
+    if (known == reasons_.end()) return false;
+    list.refused.push_back({c.id, known->second});
+    return true;
+  });
+}
+
+absl::StatusOr<CandidateList> CandidatesOf(const PlanContext& context, Device& device, const mge_problem& problem,
+                                           const mge_constraints& constraints) {
+  MGE_ASSIGN_OR_RETURN(CandidateList list, EnumerateCandidates(device, problem, constraints));
+  context.unable->Remove(device, problem, list);
+  return list;
+}
+
+}  // namespace mge

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions that are called with many shapes: which plans they keep, and the warnings where that does not work well.
+#include "tests/core/engine/tuner_test.h"
+#include "tests/support/session_values.h"
+
+namespace mge {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr char kRelu[] = "input x : float32[?]\ny = Relu(x)\noutput y\n";
+constexpr char kTwo[] = "input x : float32[?]\na = Relu(x)\nb = Neg(a)\ny = Relu(b)\noutput y\n";
+
+std::shared_ptr<const Plan> PlanOf(Session& session, int64_t n) {
+  std::vector<InputType> types = {{ValueKind::kTensor, DType::kF32, {n}}};
+  auto plan = session.PlanFor(types);
+  EXPECT_TRUE(plan.ok()) << FormatError(plan.status());
+  return plan.ok() ? *plan : nullptr;
+}
+
+TEST(PlansOfASession, AreMadeOnceForEachShapeHoweverMany) {
+  Host host;
+  host.record() = {};
+  auto session = *host.Make(kRelu);
+  std::vector<std::shared_ptr<const Plan>> plans;
+  for (int64_t n = 1; n <= 40; ++n) plans.push_back(PlanOf(*session, n));
+  for (int64_t n = 1; n <= 40; ++n) EXPECT_EQ(PlanOf(*session, n), plans[static_cast<size_t>(n - 1)]);
+  EXPECT_THAT(host.warnings, IsEmpty());
+}
+
+TEST(PlansOfASession, ThatAreMadeOverAndOverAreWorthOneWarning) {
+  Host host({Set("plan.cache_size", "2")});
+  host.record() = {};
+  auto session = *host.Make(kRelu);
+  for (int round = 0; round < 5; ++round) {
+    for (int64_t n : {1, 2, 3}) PlanOf(*session, n);
+  }
+  EXPECT_THAT(host.warnings, ElementsAre(AllOf(HasSubstr("plans are made over and over"), HasSubstr("x[3]"),
+                                               HasSubstr("plan.cache_size = 2"), HasSubstr("plan.cache_memory"))));
+}
+
+TEST(PlansOfASession, WhoseShapesNeverComeBackAreWorthOneWarning) {
+  Host host;
+  host.record() = {};
+  auto session = *host.Make(kRelu);
+  for (int64_t n = 1; n <= 120; ++n) PlanOf(*session, n);
+  EXPECT_THAT(host.warnings, ElementsAre(AllOf(HasSubstr("50 of 50 runs had to make a plan first"), HasSubstr("x[50]"))));
+}
+
+TEST(PlansOfASession, HoldLittleMoreThanTheirLimitBesideTheOneUsedLast) {
+  Host host({Set("plan.cache_memory", "64KiB")});
+  host.record() = {};
+  auto session = *host.Make(kTwo);
+  // An arena of 64 KiB and more for each.
+  for (int round = 0; round < 2; ++round) {
+    for (int64_t n = 16384; n < 16384 + 20; ++n) {
+      auto got = ResultsOf(*session, {Numbers({n})});
+      ASSERT_TRUE(got.ok()) << FormatError(got.status());
+      EXPECT_LE(host.record().held, 3 * (65536 + 4096)) << n;
+    }
+  }
+  EXPECT_THAT(host.warnings, IsEmpty());  // no plan had to go for that
+}
+
+TEST(PlansOfASession, KeepTheMemoryOfTheirRunsWithinTheLimit) {
+  Host host;
+  host.record() = {};
+  auto session = *host.Make(kTwo);
+  for (int64_t n = 1024; n < 1024 + 8; ++n) ASSERT_TRUE(ResultsOf(*session, {Numbers({n})}).ok());
+  const uint64_t held = host.record().held;
+  for (int64_t n = 1024; n < 1024 + 8; ++n) ASSERT_TRUE(ResultsOf(*session, {Numbers({n})}).ok());
+  EXPECT_EQ(host.record().held, held);
+}
+
+}  // namespace
+}  // namespace mge

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/plan_cache.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace mge {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// Memory kept for the next run of a plan.
+class Kept : public PlanAttachment {
+ public:
+  explicit Kept(int64_t bytes) : bytes_(bytes) {}
+  bool Close() override { return true; }
+  int64_t IdleBytes() const override { return bytes_; }
+  void GiveUpIdle() override { bytes_ = 0; }
+
+ private:
+  int64_t bytes_;
+};
+
+Tensor Constant(int64_t bytes) { return *Tensor::Create(DType::kU8, {bytes}); }
+
+// A plan that packs these constants and keeps so much memory.
+std::shared_ptr<const Plan> PlanWith(const std::vector<Tensor>& packed, int64_t kept = 0) {
+  auto plan = std::make_shared<Plan>();
+  for (const Tensor& t : packed) {
+    plan->constants.push_back({plan->base_count++, t, true});
+    plan->packed_bytes += t.bytes();
+  }
+  plan->attachment = std::make_unique<Kept>(kept);
+  return plan;
+}
+
+std::vector<InputType> Width(int64_t n) { return {{ValueKind::kTensor, DType::kF32, {1, n}}}; }
+
+class Cache {
+ public:
+  explicit Cache(const PlanCacheLimits& limits) : cache_(limits) {}
+  void Add(int64_t width, std::shared_ptr<const Plan> plan) {
+    PlanCache::Evicted evicted;
+    EXPECT_EQ(cache_.Find(Width(width), evicted), nullptr);
+    cache_.Add(Width(width), std::move(plan), evicted);
+  }
+  std::shared_ptr<const Plan> Find(int64_t width) {
+    PlanCache::Evicted evicted;
+    return cache_.Find(Width(width), evicted);
+  }
+  // Those of 0..9 that are there, the most recent one last. Finds them all.
+  std::vector<int64_t> Widths() {
+    std::vector<int64_t> out;
+    for (int64_t w = 0; w < 10; ++w) {
+      if (Find(w)) out.push_back(w);
+    }
+    return out;
+  }
+  const PlanCache& operator*() const { return cache_; }
+
+ private:
+  PlanCache cache_;
+};
+
+int64_t KeptBy(const std::shared_ptr<const Plan>& plan) { return plan->attachment->IdleBytes(); }
+
+TEST(PlanCache, HasNoLimitUnlessOneIsSet) {
+  Cache cache({});
+  for (int64_t w = 0; w < 1000; ++w) cache.Add(w, PlanWith({}, 1 << 30));
+  EXPECT_EQ((*cache).size(), 1000u);
+  for (int64_t w = 0; w < 1000; ++w) EXPECT_NE(cache.Find(w), nullptr);
+}
+
+TEST(PlanCache, TellsSignaturesApartByKindTypeAndShape) {
+  PlanCache cache({});
+  PlanCache::Evicted evicted;
+  cache.Add(Width(4), PlanWith({}), evicted);
+  EXPECT_NE(cache.Find(Width(4), evicted), nullptr);
+  EXPECT_EQ(cache.Find({}, evicted), nullptr);
+  for (const InputType& other : {InputType{ValueKind::kTensor, DType::kF64, {1, 4}},
+                                 InputType{ValueKind::kTensor, DType::kF32, {4, 1}},
+                                 InputType{ValueKind::kTensor, DType::kF32, {1, 4, 1}},
+                                 InputType{ValueKind::kSequence, DType::kF32, {1, 4}}}) {
+    EXPECT_EQ(cache.Find(std::span<const InputType>(&other, 1), evicted), nullptr);
+  }
+}
+
+TEST(PlanCache, EvictsThePlanUsedLongestAgoBeyondItsNumber) {
+  Cache cache({.plans = 2});
+  cache.Add(1, PlanWith({}));
+  cache.Add(2, PlanWith({}));
+  EXPECT_NE(cache.Find(1), nullptr);
+  cache.Add(3, PlanWith({}));
+  EXPECT_THAT(cache.Widths(), ElementsAre(1, 3));
+}
+
+TEST(PlanCache, TakesTheMemoryOfRunsBeforeItEvictsPlans) {
+  Cache cache({.bytes = 100});
+  auto first = PlanWith({}, 60), second = PlanWith({}, 60), third = PlanWith({}, 60);
+  cache.Add(1, first);
+  cache.Add(2, second);
+  EXPECT_EQ(KeptBy(first), 60);  // beside the one used last
+  cache.Add(3, third);
+  EXPECT_EQ(KeptBy(first), 0);
+  EXPECT_EQ(KeptBy(second), 60);
+  EXPECT_EQ(KeptBy(third), 60);
+  EXPECT_THAT(cache.Widths(), ElementsAre(1, 2, 3));
+}
+
+TEST(PlanCache, CountsAConstantThatPlansShareOnce) {
+  Cache cache({.bytes = 100});
+  const Tensor shared = Constant(1000);
+  for (int64_t w = 0; w < 5; ++w) cache.Add(w, PlanWith({shared}));
+  EXPECT_EQ((*cache).size(), 5u);  // all of it is the last one's
+}
+
+TEST(PlanCache, EvictsPlansWhoseOwnConstantsAreTooMuch) {
+  Cache cache({.bytes = 100});
+  const Tensor shared = Constant(1000);
+  cache.Add(1, PlanWith({shared, Constant(60)}));
+  cache.Add(2, PlanWith({shared, Constant(60)}));
+  cache.Add(3, PlanWith({shared, Constant(60)}));
+  EXPECT_THAT(cache.Widths(), ElementsAre(2, 3));
+  cache.Add(4, PlanWith({}));  // beside it there is too much, however it is divided
+  EXPECT_THAT(cache.Widths(), ElementsAre(4));
+}
+
+TEST(PlanCache, NeverEvictsThePlanInHand) {
+  Cache cache({.plans = 1, .bytes = 1});
+  auto plan = PlanWith({Constant(1000)}, 1000);
+  cache.Add(1, plan);
+  EXPECT_EQ(cache.Find(1), plan);
+  EXPECT_EQ(KeptBy(plan), 1000);
+}
+
+TEST(PlanCache, CountsPlansThatAreMadeAgain) {
+  Cache cache({.plans = 1});
+  for (int round = 0; round < 3; ++round) {
+    cache.Add(1, PlanWith({}));
+    cache.Add(2, PlanWith({}));
+  }
+  EXPECT_EQ((*cache).made(), 6);
+  EXPECT_EQ((*cache).made_again(), 4);
+}
+
+TEST(PlanCache, LetsGoOfThePlanUsedLongestAgoThatHoldsConstantsAndIsNotInUse) {
+  PlanCache cache({});
+  PlanCache::Evicted evicted;
+  cache.Add(Width(1), PlanWith({}), evicted);
+  cache.Add(Width(2), PlanWith({Constant(8)}), evicted);
+  auto used = PlanWith({Constant(8)});
+  cache.Add(Width(3), used, evicted);
+  EXPECT_TRUE(cache.EvictOldest(evicted));
+  EXPECT_FALSE(cache.EvictOldest(evicted));
+  EXPECT_NE(cache.Find(Width(1), evicted), nullptr);
+  EXPECT_EQ(cache.Find(Width(2), evicted), nullptr);
+  EXPECT_NE(cache.Find(Width(3), evicted), nullptr);
+}
+
+}  // namespace
+}  // namespace mge
