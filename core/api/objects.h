@@ -62,10 +62,28 @@ mge_status* Thrown(const char* function) noexcept;
 // A misuse of the API: an argument that must not be what it is.
 mge_status* Misuse(std::string_view function, std::string_view what);
 
+// The first of these arguments of a function that must not be NULL and is, as a misuse; NULL if there is none.
+struct Argument {
+  const char* name;
+  bool given;
+  Argument(const char* n, const void* pointer) : name(n), given(pointer != nullptr) {}
+  Argument(const char* n, bool is_given) : name(n), given(is_given) {}
+};
+mge_status* NullAmong(std::string_view function, std::initializer_list<Argument> arguments);
+
 mge_string* NewString(std::string text);
 
 // A recorder for a run of the session with this control, which begins now; none where no profile is set.
 std::optional<Recorder> RecorderOf(mge_run_control* control, Session& session);  // nullable
+
+// MGE_VALUE_... tensor.cc.
+int32_t PublicKind(ValueKind kind);
+
+// The declared type of an input that exists. session_values.cc.
+ValueType DeclaredInput(const mge_session& s, size_t i);
+
+// "NAME=VALUE" texts of a caller. runtime.cc.
+absl::StatusOr<std::vector<Assignment>> Assignments(const char* const* list, size_t count);
 
 // The types of an array of tensors; NULL entries are a misuse.
 absl::StatusOr<std::vector<InputType>> TypesOf(const Session& session, mge_tensor* const* inputs, size_t count);
@@ -115,3 +133,9 @@ absl::StatusOr<PlanTotals> TotalsOf(const Plan& plan);
   auto tmp = (expr);                                         \
   if (!tmp.ok()) return ::mge::api::Wrap(tmp.status());      \
   lhs = std::move(tmp).value()
+
+// Leaves the function with a misuse if one of these arguments is NULL: {"out", out}, {"data", size == 0 || data}.
+#define MGE_API_NEEDS(...)                                                                            \
+  do {                                                                                                \
+    if (mge_status* s_ = ::mge::api::NullAmong(__func__, {__VA_ARGS__})) return s_;                   \
+  } while (false)

@@ -109,7 +109,7 @@ std::string PluginsJson(std::span<const PluginFile> files, std::span<const Plugi
 }  // namespace mge::api
 
 mge_status* mge_plugins_judge(const mge_runtime_options* options, const char* file, mge_string** out) try {
-  if (!out) return Misuse("mge_plugins_judge", "a NULL argument");
+  MGE_API_NEEDS({"out", out});
   MGE_API_ASSIGN_OR_RETURN(mge::PluginSearch search, mge::api::SearchOf(options));
   std::vector<mge::PluginFile> files;
   if (file) {
@@ -126,7 +126,7 @@ mge_status* mge_plugins_judge(const mge_runtime_options* options, const char* fi
 } MGE_API_CATCH
 
 mge_status* mge_plugins_install(const mge_runtime_options* options, const char* file, mge_string** out) try {
-  if (!file || !out) return Misuse("mge_plugins_install", "a NULL argument");
+  MGE_API_NEEDS({"file", file}, {"out", out});
   MGE_API_ASSIGN_OR_RETURN(mge::PluginSearch search, mge::api::SearchOf(options));
   MGE_API_ASSIGN_OR_RETURN(std::string path,
                            mge::InstallPlugin(mge::api::Absolute(file), search.directories, mge::HostIsa(), search.rules));
@@ -135,7 +135,7 @@ mge_status* mge_plugins_install(const mge_runtime_options* options, const char* 
 } MGE_API_CATCH
 
 mge_status* mge_plugins_remove(const mge_runtime_options* options, const char* name, mge_string** out) try {
-  if (!name || !out) return Misuse("mge_plugins_remove", "a NULL argument");
+  MGE_API_NEEDS({"name", name}, {"out", out});
   MGE_API_ASSIGN_OR_RETURN(mge::PluginSearch search, mge::api::SearchOf(options));
   MGE_API_ASSIGN_OR_RETURN(std::string path, mge::RemovePlugin(name, search.directories));
   *out = mge::api::NewString(std::move(path));
@@ -143,13 +143,13 @@ mge_status* mge_plugins_remove(const mge_runtime_options* options, const char* n
 } MGE_API_CATCH
 
 mge_status* mge_plugins_quarantine(const mge_runtime_options* options, const char* file, const char* reason) try {
-  if (!file || !reason) return Misuse("mge_plugins_quarantine", "a NULL argument");
+  MGE_API_NEEDS({"file", file}, {"reason", reason});
   MGE_API_ASSIGN_OR_RETURN(mge::PluginSearch search, mge::api::SearchOf(options));
   return Wrap(mge::api::PutIntoQuarantine(search, file, reason));
 } MGE_API_CATCH
 
 mge_status* mge_plugins_readmit(const mge_runtime_options* options, const char* name) try {
-  if (!name) return Misuse("mge_plugins_readmit", "a NULL argument");
+  MGE_API_NEEDS({"name", name});
   MGE_API_ASSIGN_OR_RETURN(mge::PluginSearch search, mge::api::SearchOf(options));
   return Wrap(mge::api::Readmit(search, name));
 } MGE_API_CATCH

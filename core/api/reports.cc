@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Facts as JSON documents. The first field of each names its schema; the command prints them as they are.
+#include "core/api/json.h"
 #include "core/api/objects.h"
 #include "core/base/errors.h"
 #include "core/base/nearest.h"
@@ -7,15 +8,9 @@
 #include "core/plan/bodies.h"
 #include "core/plan/program.h"
 #include "fmt/format.h"
-#include "nlohmann/json.hpp"
 
 namespace mge::api {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-// Names come from files: what is no UTF-8 is replaced, not refused.
-std::string Dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
 
 Json Devices(Runtime& runtime) {
   Json rows = Json::array();
@@ -83,18 +78,7 @@ Json TypeJson(const ValueType& type) {
 
 Json Inspect(Session& session) {
   const onnx::ModelInfo& info = session.info();
-  Json opsets = Json::array(), inputs = Json::array(), outputs = Json::array(), ops = Json::object();
-  for (const onnx::OpsetImport& o : info.opsets) opsets.push_back({{"domain", o.domain}, {"version", o.version}});
-  for (const onnx::NamedType& t : info.inputs) {
-    Json row = {{"name", t.name}};
-    row.update(TypeJson(t.type));
-    inputs.push_back(std::move(row));
-  }
-  for (const onnx::NamedType& t : info.outputs) {
-    Json row = {{"name", t.name}};
-    row.update(TypeJson(t.type));
-    outputs.push_back(std::move(row));
-  }
+  Json ops = Json::object();
   const Graph& graph = session.graph();
   int64_t constants = 0, constant_bytes = 0;
   for (ValueId v = 0; v < graph.value_count(); ++v) {
@@ -108,8 +92,8 @@ Json Inspect(Session& session) {
     random |= graph.node(n).def->Is(kRandom);
   }
   return {{"schema", "mge.inspect/1"}, {"graph", graph.name}, {"ir_version", info.ir_version},
-          {"producer", info.producer_name}, {"producer_version", info.producer_version}, {"opsets", std::move(opsets)},
-          {"inputs", std::move(inputs)}, {"outputs", std::move(outputs)}, {"nodes", graph.node_count()},
+          {"producer", info.producer_name}, {"producer_version", info.producer_version}, {"opsets", OpsetsJson(info)},
+          {"inputs", TypesJson(info.inputs)}, {"outputs", TypesJson(info.outputs)}, {"nodes", graph.node_count()},
           {"operators", std::move(ops)}, {"random", random}, {"constants", constants}, {"constant_bytes", constant_bytes}};
 }
 
@@ -218,6 +202,22 @@ Json PlanObject(const Plan& plan, const StepTimes& times) {
 }
 
 }  // namespace
+
+Json TypesJson(const std::vector<onnx::NamedType>& types) {
+  Json rows = Json::array();
+  for (const onnx::NamedType& t : types) {
+    Json row = {{"name", t.name}};
+    row.update(TypeJson(t.type));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Json OpsetsJson(const onnx::ModelInfo& info) {
+  Json rows = Json::array();
+  for (const onnx::OpsetImport& o : info.opsets) rows.push_back({{"domain", o.domain}, {"version", o.version}});
+  return rows;
+}
 
 std::string PlanJson(const Plan& plan, const StepTimes& times, const Summary* summary) {
   Json report = {{"schema", "mge.plan/1"}};

@@ -21,19 +21,6 @@ T Copy(const T* options) {
   return out;
 }
 
-absl::StatusOr<std::vector<mge::Assignment>> Assignments(const char* const* list, size_t count) {
-  std::vector<mge::Assignment> out;
-  for (size_t i = 0; i < count; ++i) {
-    std::string_view text = list[i] ? list[i] : "";
-    size_t at = text.find('=');
-    if (at == std::string_view::npos || at == 0) {
-      return mge::Fail(mge::errors::kUsage, fmt::format("'{}' is no setting", text), {.fix = "write NAME=VALUE"});
-    }
-    out.push_back({std::string(text.substr(0, at)), std::string(text.substr(at + 1))});
-  }
-  return out;
-}
-
 // The user's callback behind the logger's sink.
 struct LogAdapter {
   void (*log)(void*, int32_t, const char*, size_t);
@@ -63,6 +50,19 @@ absl::StatusOr<mge::Context> Current(mge::Runtime& runtime) {
 
 }  // namespace
 
+absl::StatusOr<std::vector<mge::Assignment>> mge::api::Assignments(const char* const* list, size_t count) {
+  std::vector<mge::Assignment> out;
+  for (size_t i = 0; i < count; ++i) {
+    std::string_view text = list[i] ? list[i] : "";
+    size_t at = text.find('=');
+    if (at == std::string_view::npos || at == 0) {
+      return mge::Fail(mge::errors::kUsage, fmt::format("'{}' is not a setting", text), {.fix = "write NAME=VALUE"});
+    }
+    out.push_back({std::string(text.substr(0, at)), std::string(text.substr(at + 1))});
+  }
+  return out;
+}
+
 absl::StatusOr<mge::RuntimeOptions> mge::api::OptionsOf(const mge_runtime_options* given) {
   mge_runtime_options o = Copy(given);
   mge::RuntimeOptions options;
@@ -76,7 +76,7 @@ absl::StatusOr<mge::RuntimeOptions> mge::api::OptionsOf(const mge_runtime_option
 }
 
 mge_status* mge_runtime_create(const mge_runtime_options* given, mge_runtime** out) try {
-  if (!out) return Misuse("mge_runtime_create", "a NULL argument");
+  MGE_API_NEEDS({"out", out});
   mge_runtime_options o = Copy(given);
   MGE_API_ASSIGN_OR_RETURN(mge::RuntimeOptions options, mge::api::OptionsOf(given));
   auto owned = std::make_shared<OwnedRuntime>();
@@ -98,29 +98,29 @@ mge_status* mge_runtime_create(const mge_runtime_options* given, mge_runtime** o
 void mge_runtime_release(mge_runtime* runtime) { delete runtime; }
 
 mge_status* mge_runtime_set(mge_runtime* runtime, const char* name, const char* value) try {
-  if (!runtime || !name || !value) return Misuse("mge_runtime_set", "a NULL argument");
+  MGE_API_NEEDS({"runtime", runtime}, {"name", name}, {"value", value});
   return Wrap(runtime->runtime->registry().Set(name, value));
 } MGE_API_CATCH
 
 mge_status* mge_runtime_set_default_device(mge_runtime* runtime, const char* device) try {
-  if (!runtime || !device) return Misuse("mge_runtime_set_default_device", "a NULL argument");
+  MGE_API_NEEDS({"runtime", runtime}, {"device", device});
   return Wrap(runtime->runtime->SetDefaultDevice(device));
 } MGE_API_CATCH
 
 mge_status* mge_runtime_set_execution_strategy(mge_runtime* runtime, const char* strategy) try {
-  if (!runtime || !strategy) return Misuse("mge_runtime_set_execution_strategy", "a NULL argument");
+  MGE_API_NEEDS({"runtime", runtime}, {"strategy", strategy});
   return Wrap(runtime->runtime->registry().SetThrough("set_execution_strategy", mge::kSelectStrategy.key, strategy));
 } MGE_API_CATCH
 
 mge_status* mge_runtime_report(mge_runtime* runtime, const char* schema, mge_string** out) try {
-  if (!runtime || !schema || !out) return Misuse("mge_runtime_report", "a NULL argument");
+  MGE_API_NEEDS({"runtime", runtime}, {"schema", schema}, {"out", out});
   MGE_API_ASSIGN_OR_RETURN(std::string text, mge::api::RuntimeReport(*runtime->runtime, schema));
   *out = mge::api::NewString(std::move(text));
   return nullptr;
 } MGE_API_CATCH
 
 mge_status* mge_context_push(mge_runtime* runtime, const char* context) try {
-  if (!runtime || !context) return Misuse("mge_context_push", "a NULL argument");
+  MGE_API_NEEDS({"runtime", runtime}, {"context", context});
   MGE_API_ASSIGN_OR_RETURN(mge::Context c, mge::Context::FromString(context));
   Scopes().push_back(std::make_unique<mge::ContextScope>(std::move(c)));
   return nullptr;
@@ -133,7 +133,7 @@ mge_status* mge_context_pop(mge_runtime*) try {
 } MGE_API_CATCH
 
 mge_status* mge_context_current(mge_runtime* runtime, mge_string** out) try {
-  if (!runtime || !out) return Misuse("mge_context_current", "a NULL argument");
+  MGE_API_NEEDS({"runtime", runtime}, {"out", out});
   MGE_API_ASSIGN_OR_RETURN(mge::Context c, Current(*runtime->runtime));
   *out = mge::api::NewString(c.ToString());
   return nullptr;
@@ -142,7 +142,7 @@ mge_status* mge_context_current(mge_runtime* runtime, mge_string** out) try {
 int32_t mge_num_gpus(mge_runtime* runtime) { return runtime ? mge::NumGpus(runtime->runtime->devices()) : 0; }
 
 mge_status* mge_gpu_memory_info(mge_runtime* runtime, int32_t gpu, uint64_t* free_bytes, uint64_t* total_bytes) try {
-  if (!runtime || !free_bytes || !total_bytes) return Misuse("mge_gpu_memory_info", "a NULL argument");
+  MGE_API_NEEDS({"runtime", runtime}, {"free_bytes", free_bytes}, {"total_bytes", total_bytes});
   MGE_API_ASSIGN_OR_RETURN(mge::MemoryInfo info, mge::GpuMemoryInfo(runtime->runtime->devices(), gpu));
   *free_bytes = info.free_bytes;
   *total_bytes = info.total_bytes;
@@ -150,7 +150,7 @@ mge_status* mge_gpu_memory_info(mge_runtime* runtime, int32_t gpu, uint64_t* fre
 } MGE_API_CATCH
 
 mge_status* mge_empty_cache(mge_runtime* runtime, const char* context) try {
-  if (!runtime || !context) return Misuse("mge_empty_cache", "a NULL argument");
+  MGE_API_NEEDS({"runtime", runtime}, {"context", context});
   MGE_API_ASSIGN_OR_RETURN(mge::Context c, mge::Context::FromString(context));
   return Wrap(mge::EmptyCache(runtime->runtime->devices(), c));
 } MGE_API_CATCH

@@ -14,21 +14,16 @@ using mge::api::Wrap;
 
 namespace {
 
-mge::SessionOptions OptionsOf(const mge_session_options* given) {
+absl::StatusOr<mge::SessionOptions> OptionsOf(const mge_session_options* given) {
   mge_session_options o = {};
   if (given) std::memcpy(&o, given, std::min(given->struct_size, sizeof(o)));
   mge::SessionOptions options;
   if (o.device) options.device = o.device;
   options.threads = o.threads;
   for (size_t i = 0; i < o.skip_count; ++i) options.skip.push_back(o.skip[i]);
+  MGE_ASSIGN_OR_RETURN(options.settings, mge::api::Assignments(o.settings, o.setting_count));
+  for (size_t i = 0; i < o.output_count; ++i) options.outputs.push_back(o.outputs[i]);
   return options;
-}
-
-const mge::Value& Input(const mge_session* s, size_t i) {
-  return s->session->graph().value(s->session->graph().inputs()[i]);
-}
-const mge::Value& Output(const mge_session* s, size_t i) {
-  return s->session->graph().value(s->session->graph().outputs()[i]);
 }
 
 mge_session* New(std::shared_ptr<mge::Session> session) {
@@ -52,6 +47,30 @@ mge_status* ReadInto(const char* path, const mge::ValueType& declared, mge_tenso
 }
 
 mge::Steering* Of(mge_run_control* control) { return control ? &control->steering : nullptr; }
+
+// Runs into the given outputs; those that are NULL are made: all of them or none reach the caller.
+template <typename F>
+absl::Status RunInto(mge::Session& session, mge_tensor** outputs, size_t count, mge_run_control* control, F run_into) {
+  std::vector<mge::HostValue> out(count);
+  std::vector<std::unique_ptr<mge_tensor>> made(count);
+  for (size_t i = 0; i < count; ++i) {
+    if (outputs[i]) {
+      out[i] = outputs[i]->value;
+    } else {
+      made[i] = std::make_unique<mge_tensor>();
+    }
+  }
+  mge::SteeredRun run(Of(control));
+  std::optional<mge::Recorder> recorder = mge::api::RecorderOf(control, session);
+  if (recorder) run.control().observer = &*recorder;
+  MGE_RETURN_IF_ERROR(run_into(std::span<mge::HostValue>(out), run.control()));
+  if (recorder) recorder->Keep();
+  for (size_t i = 0; i < count; ++i) {
+    if (made[i]) outputs[i] = made[i].release();
+    outputs[i]->value = std::move(out[i]);
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -95,84 +114,98 @@ absl::StatusOr<PlanTotals> TotalsOf(const Plan& plan) {
 
 mge_status* mge_session_load(mge_runtime* runtime, const char* path, const mge_session_options* options,
                               mge_session** out) try {
-  if (!runtime || !path || !out) return Misuse("mge_session_load", "a NULL argument");
-  MGE_API_ASSIGN_OR_RETURN(std::shared_ptr<mge::Session> session,
-                           mge::Session::Load(runtime->runtime, path, OptionsOf(options)));
+  MGE_API_NEEDS({"runtime", runtime}, {"path", path}, {"out", out});
+  MGE_API_ASSIGN_OR_RETURN(mge::SessionOptions wanted, OptionsOf(options));
+  MGE_API_ASSIGN_OR_RETURN(std::shared_ptr<mge::Session> session, mge::Session::Load(runtime->runtime, path, wanted));
   *out = New(std::move(session));
   return nullptr;
 } MGE_API_CATCH
 
 mge_status* mge_session_load_bytes(mge_runtime* runtime, const void* data, uint64_t size, const mge_session_options* options,
                                    mge_session** out) try {
-  if (!runtime || !data || !out) return Misuse("mge_session_load_bytes", "a NULL argument");
+  MGE_API_NEEDS({"runtime", runtime}, {"data", data}, {"out", out});
+  MGE_API_ASSIGN_OR_RETURN(mge::SessionOptions wanted, OptionsOf(options));
   MGE_API_ASSIGN_OR_RETURN(mge::onnx::Model model,
                            mge::onnx::ReadModelBytes({static_cast<const std::byte*>(data), size}, nullptr));
   MGE_API_ASSIGN_OR_RETURN(std::shared_ptr<mge::Session> session,
-                           mge::Session::Create(runtime->runtime, std::move(model), OptionsOf(options)));
+                           mge::Session::Create(runtime->runtime, std::move(model), wanted));
   *out = New(std::move(session));
   return nullptr;
 } MGE_API_CATCH
 
 void mge_session_release(mge_session* session) { delete session; }
 
-size_t mge_session_input_count(const mge_session* s) { return static_cast<size_t>(s->session->input_count()); }
-size_t mge_session_output_count(const mge_session* s) { return static_cast<size_t>(s->session->output_count()); }
-const char* mge_session_input_name(const mge_session* s, size_t i) {
-  return i < mge_session_input_count(s) ? Input(s, i).name.c_str() : nullptr;
-}
-const char* mge_session_output_name(const mge_session* s, size_t i) {
-  return i < mge_session_output_count(s) ? Output(s, i).name.c_str() : nullptr;
-}
-mge_dtype mge_session_input_dtype(const mge_session* s, size_t i) {
-  return i < mge_session_input_count(s) ? static_cast<mge_dtype>(Input(s, i).type.dtype) : MGE_DTYPE_UNDEFINED;
-}
-int32_t mge_session_input_rank(const mge_session* s, size_t i) {
-  return i < mge_session_input_count(s) && Input(s, i).type.has_rank ? static_cast<int32_t>(Input(s, i).type.dims.size()) : -1;
-}
-const int64_t* mge_session_input_dims(const mge_session* s, size_t i) {
-  return i < mge_session_input_count(s) ? Input(s, i).type.dims.data() : nullptr;
-}
-
 mge_status* mge_session_read_input(mge_session* s, size_t i, const char* path, mge_tensor** out) try {
-  if (!s || !path || !out || i >= mge_session_input_count(s)) return Misuse("mge_session_read_input", "no such input");
-  return ReadInto(path, {Input(s, i).type, Input(s, i).kind}, out);
+  MGE_API_NEEDS({"session", s}, {"path", path}, {"out", out});
+  if (i >= mge_session_input_count(s)) {
+    return Misuse("mge_session_read_input", fmt::format("input {} of {} inputs", i, mge_session_input_count(s)));
+  }
+  return ReadInto(path, mge::api::DeclaredInput(*s, i), out);
 } MGE_API_CATCH
 
 mge_status* mge_session_read_output(mge_session* s, size_t i, const char* path, mge_tensor** out) try {
-  if (!s || !path || !out || i >= mge_session_output_count(s)) return Misuse("mge_session_read_output", "no such output");
-  const auto& declared = s->session->info().outputs;
-  return ReadInto(path, i < declared.size() ? declared[i].type : mge::ValueType{Output(s, i).type, Output(s, i).kind}, out);
+  MGE_API_NEEDS({"session", s}, {"path", path}, {"out", out});
+  if (i >= mge_session_output_count(s)) {
+    return Misuse("mge_session_read_output", fmt::format("output {} of {} outputs", i, mge_session_output_count(s)));
+  }
+  return ReadInto(path, s->session->output_types()[i], out);
 } MGE_API_CATCH
 
 mge_status* mge_session_run(mge_session* s, mge_tensor* const* inputs, size_t input_count, mge_tensor** outputs,
                             size_t output_count, mge_run_control* control) try {
-  if (!s || (input_count && !inputs) || (output_count && !outputs)) return Misuse("mge_session_run", "a NULL argument");
-  if (output_count != mge_session_output_count(s)) return Misuse("mge_session_run", "the number of outputs does not fit the model");
+  MGE_API_NEEDS({"session", s}, {"inputs", input_count == 0 || inputs != nullptr}, {"outputs", output_count == 0 || outputs != nullptr});
+  if (output_count != mge_session_output_count(s)) {
+    return Misuse("mge_session_run", fmt::format("output_count is {}, the model has {}", output_count, mge_session_output_count(s)));
+  }
   MGE_API_RETURN_IF_ERROR(mge::api::TypesOf(*s->session, inputs, input_count).status());
-  std::vector<mge::HostValue> in(input_count), out(output_count);
+  std::vector<mge::HostValue> in(input_count);
   for (size_t i = 0; i < input_count; ++i) in[i] = inputs[i]->value;
-  for (size_t i = 0; i < output_count; ++i) {
-    if (outputs[i]) out[i] = outputs[i]->value;
+  return Wrap(RunInto(*s->session, outputs, output_count, control, [&](std::span<mge::HostValue> out, mge::RunControl& run) {
+    return s->session->Run(in, out, run);
+  }));
+} MGE_API_CATCH
+
+mge_status* mge_session_run_named(mge_session* s, const char* const* input_names, mge_tensor* const* inputs, size_t input_count,
+                                  const char* const* output_names, mge_tensor** outputs, size_t output_count,
+                                  mge_run_control* control) try {
+  MGE_API_NEEDS({"session", s}, {"input_names", input_count == 0 || input_names != nullptr},
+                {"inputs", input_count == 0 || inputs != nullptr}, {"output_names", output_names}, {"outputs", outputs});
+  if (output_count == 0) return Misuse("mge_session_run_named", "no output is named");
+  const mge::Graph& graph = s->session->graph();
+  std::vector<mge::HostValue> in(graph.inputs().size());
+  std::vector<bool> given(in.size(), false);
+  for (size_t i = 0; i < input_count; ++i) {
+    if (!input_names[i] || !inputs[i]) return Misuse("mge_session_run_named", fmt::format("input {} or its name is NULL", i));
+    MGE_API_ASSIGN_OR_RETURN(const int place, s->session->InputIndex(input_names[i]));
+    if (given[static_cast<size_t>(place)]) {
+      return Misuse("mge_session_run_named", fmt::format("input '{}' is named twice", input_names[i]));
+    }
+    given[static_cast<size_t>(place)] = true;
+    in[static_cast<size_t>(place)] = inputs[i]->value;
   }
-  mge::SteeredRun run(Of(control));
-  std::vector<std::unique_ptr<mge_tensor>> made(output_count);  // all of them or none reach the caller
-  for (size_t i = 0; i < output_count; ++i) {
-    if (!outputs[i]) made[i] = std::make_unique<mge_tensor>();
+  if (auto missing = std::find(given.begin(), given.end(), false); missing != given.end()) {
+    const mge::Value& value = graph.value(graph.inputs()[static_cast<size_t>(missing - given.begin())]);
+    return Wrap(mge::Fail(mge::errors::kBadInput, fmt::format("input '{}' is not given", value.name),
+                          {.what = fmt::format("the model has {} inputs, {} are given", in.size(), input_count),
+                           .fix = fmt::format("give '{}' as {}", value.name, mge::TypeText(value.kind, value.type))}));
   }
-  std::optional<mge::Recorder> recorder = mge::api::RecorderOf(control, *s->session);
-  if (recorder) run.control().observer = &*recorder;
-  MGE_API_RETURN_IF_ERROR(s->session->Run(in, out, run.control()));
-  if (recorder) recorder->Keep();
+  std::vector<int> places;
   for (size_t i = 0; i < output_count; ++i) {
-    if (made[i]) outputs[i] = made[i].release();
-    outputs[i]->value = std::move(out[i]);
+    if (!output_names[i]) return Misuse("mge_session_run_named", fmt::format("the name of output {} is NULL", i));
+    MGE_API_ASSIGN_OR_RETURN(const int place, s->session->OutputIndex(output_names[i]));
+    if (std::find(places.begin(), places.end(), place) != places.end()) {
+      return Misuse("mge_session_run_named", fmt::format("output '{}' is named twice", output_names[i]));
+    }
+    places.push_back(place);
   }
-  return nullptr;
+  return Wrap(RunInto(*s->session, outputs, output_count, control, [&](std::span<mge::HostValue> out, mge::RunControl& run) {
+    return s->session->RunSome(in, places, out, run);
+  }));
 } MGE_API_CATCH
 
 mge_status* mge_session_run_async(mge_session* s, mge_tensor* const* inputs, size_t input_count, mge_run_control* control,
                                   mge_done_fn done, void* state) try {
-  if (!s || !done || (input_count && !inputs)) return Misuse("mge_session_run_async", "a NULL argument");
+  MGE_API_NEEDS({"session", s}, {"done", done != nullptr}, {"inputs", input_count == 0 || inputs != nullptr});
   MGE_API_RETURN_IF_ERROR(mge::api::TypesOf(*s->session, inputs, input_count).status());
   std::vector<mge::HostValue> in(input_count), out(mge_session_output_count(s));
   for (size_t i = 0; i < input_count; ++i) in[i] = inputs[i]->value;
@@ -205,7 +238,9 @@ namespace {
 // `profile`: nullable.
 mge_status* ShowPlan(const char* function, mge_session* s, mge_tensor* const* inputs, size_t input_count,
                      const mge_profile* profile, const char* format, int32_t why, mge_string** out) {
-  if (!s || !format || !out || (input_count && !inputs)) return Misuse(function, "a NULL argument");
+  if (mge_status* null = mge::api::NullAmong(function, {{"session", s}, {"inputs", input_count == 0 || inputs != nullptr}, {"format", format}, {"out", out}})) {
+    return null;
+  }
   MGE_API_ASSIGN_OR_RETURN(std::vector<mge::InputType> types, mge::api::TypesOf(*s->session, inputs, input_count));
   MGE_API_ASSIGN_OR_RETURN(std::shared_ptr<const mge::Plan> plan, s->session->PlanFor(types));
   std::string_view f = format;
@@ -231,12 +266,12 @@ mge_status* mge_session_plan(mge_session* s, mge_tensor* const* inputs, size_t i
 
 mge_status* mge_session_plan_measured(mge_session* s, mge_tensor* const* inputs, size_t input_count, const mge_profile* profile,
                                       const char* format, int32_t why, mge_string** out) try {
-  if (!profile) return Misuse("mge_session_plan_measured", "a NULL argument");
+  MGE_API_NEEDS({"profile", profile});
   return ShowPlan("mge_session_plan_measured", s, inputs, input_count, profile, format, why, out);
 } MGE_API_CATCH
 
 mge_status* mge_session_report(mge_session* s, const char* schema, mge_string** out) try {
-  if (!s || !schema || !out) return Misuse("mge_session_report", "a NULL argument");
+  MGE_API_NEEDS({"session", s}, {"schema", schema}, {"out", out});
   std::shared_ptr<const mge::Plan> plan = s->session->last_plan();
   MGE_API_ASSIGN_OR_RETURN(std::string text, mge::api::SessionReport(*s->session, plan.get(), schema));
   *out = mge::api::NewString(std::move(text));
@@ -244,7 +279,7 @@ mge_status* mge_session_report(mge_session* s, const char* schema, mge_string** 
 } MGE_API_CATCH
 
 mge_status* mge_session_memory(mge_session* s, mge_memory_facts* out) try {
-  if (!s || !out) return Misuse("mge_session_memory", "a NULL argument");
+  MGE_API_NEEDS({"session", s}, {"out", out});
   std::shared_ptr<const mge::Plan> plan = s->session->last_plan();
   if (!plan) return Misuse("mge_session_memory", "nothing has run yet");
   mge_memory_facts facts = {};
@@ -260,7 +295,7 @@ mge_status* mge_session_memory(mge_session* s, mge_memory_facts* out) try {
 } MGE_API_CATCH
 
 mge_status* mge_run_control_create(mge_run_control** out) try {
-  if (!out) return Misuse("mge_run_control_create", "a NULL argument");
+  MGE_API_NEEDS({"out", out});
   *out = new mge_run_control;
   return nullptr;
 } MGE_API_CATCH
@@ -272,7 +307,7 @@ void mge_run_control_cancel(mge_run_control* control) { control->steering.Cancel
 void mge_run_control_reset(mge_run_control* control) { control->steering.Reset(); }
 
 mge_status* mge_run_control_overdue(const mge_run_control* control, double* seconds, mge_string** place) try {
-  if (!control || !seconds) return Misuse("mge_run_control_overdue", "a NULL argument");
+  MGE_API_NEEDS({"control", control}, {"seconds", seconds});
   mge::RunControl::Overdue overdue = control->steering.LookAt();
   if (place) *place = mge::api::NewString(std::move(overdue.place));
   *seconds = overdue.seconds;

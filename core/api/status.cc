@@ -62,11 +62,21 @@ mge_status* Misuse(std::string_view function, std::string_view what) {
   return Wrap(Fail(errors::kApiMisuse, fmt::format("{}: {}", function, what)));
 }
 
+mge_status* NullAmong(std::string_view function, std::initializer_list<Argument> arguments) {
+  for (const Argument& a : arguments) {
+    if (!a.given) return Misuse(function, fmt::format("argument '{}' is NULL", a.name));
+  }
+  return nullptr;
+}
+
 mge_string* NewString(std::string text) { return new mge_string{std::move(text)}; }
 
 }  // namespace mge::api
 
-const char* mge_version(void) { return MGE_VERSION; }
+#define MGE_TEXT_OF(x) #x
+#define MGE_DOTTED(major, minor, patch) MGE_TEXT_OF(major) "." MGE_TEXT_OF(minor) "." MGE_TEXT_OF(patch)
+const char* mge_version(void) { return MGE_DOTTED(MGE_VERSION_MAJOR, MGE_VERSION_MINOR, MGE_VERSION_PATCH); }
+int32_t mge_version_number(void) { return MGE_VERSION; }
 
 int32_t mge_status_kind(const mge_status* status) { return status ? status->kind : 0; }
 int32_t mge_status_id(const mge_status* status) { return status ? status->id : 0; }

@@ -55,7 +55,7 @@ absl::StatusOr<HostValue> ReadValue(const std::string& text, ValueKind kind) {
     return std::move(named.value);
   }
   if (!path.ends_with(".npz") && !path.ends_with(".npy")) {
-    return Fail(errors::kBadInputFile, fmt::format("'{}' is no tensor file by its name", path),
+    return Fail(errors::kBadInputFile, fmt::format("'{}' is not a tensor file by its name", path),
                 {.fix = "use a file that ends in .npy, .npz or .pb"});
   }
   absl::StatusOr<Tensor> tensor = path.ends_with(".npz") ? ReadNpzMember(path, member) : ReadNpy(path);
@@ -68,7 +68,8 @@ absl::StatusOr<HostValue> ReadValue(const std::string& text, ValueKind kind) {
 }  // namespace mge::api
 
 mge_status* mge_tensor_create(mge_dtype dtype, const int64_t* dims, size_t rank, mge_tensor** out) try {
-  if (!out || (rank && !dims) || !Known(dtype)) return Misuse("mge_tensor_create", "no such element type, or a NULL argument");
+  MGE_API_NEEDS({"out", out}, {"dims", rank == 0 || dims != nullptr});
+  if (!Known(dtype)) return Misuse("mge_tensor_create", fmt::format("dtype {} is not an element type", dtype));
   MGE_API_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(static_cast<DType>(dtype), Shape(dims, dims + rank)));
   if (tensor.dtype() != DType::kString && tensor.bytes()) std::memset(tensor.mutable_data(), 0, static_cast<size_t>(tensor.bytes()));
   *out = New(std::move(tensor));
@@ -77,8 +78,9 @@ mge_status* mge_tensor_create(mge_dtype dtype, const int64_t* dims, size_t rank,
 
 mge_status* mge_tensor_wrap(mge_dtype dtype, const int64_t* dims, size_t rank, void* data, uint64_t bytes,
                              mge_tensor** out) try {
-  if (!out || (rank && !dims) || !Known(dtype) || dtype == MGE_DTYPE_STRING || (!data && bytes)) {
-    return Misuse("mge_tensor_wrap", "no such element type, or a NULL argument");
+  MGE_API_NEEDS({"out", out}, {"dims", rank == 0 || dims != nullptr}, {"data", bytes == 0 || data != nullptr});
+  if (!Known(dtype) || dtype == MGE_DTYPE_STRING) {
+    return Misuse("mge_tensor_wrap", fmt::format("dtype {} is not an element type of plain bytes", dtype));
   }
   Shape shape(dims, dims + rank);
   MGE_API_ASSIGN_OR_RETURN(int64_t expected, mge::NumBytes(static_cast<DType>(dtype), shape));
@@ -95,21 +97,21 @@ mge_status* mge_tensor_wrap(mge_dtype dtype, const int64_t* dims, size_t rank, v
 } MGE_API_CATCH
 
 mge_status* mge_tensor_read(const char* path, mge_tensor** out) try {
-  if (!path || !out) return Misuse("mge_tensor_read", "a NULL argument");
+  MGE_API_NEEDS({"path", path}, {"out", out});
   MGE_API_ASSIGN_OR_RETURN(mge::HostValue value, mge::api::ReadValue(path, mge::ValueKind::kTensor));
   *out = new mge_tensor{std::move(value)};
   return nullptr;
 } MGE_API_CATCH
 
 mge_status* mge_tensor_read_npy_bytes(const void* data, uint64_t size, mge_tensor** out) try {
-  if (!data || !out) return Misuse("mge_tensor_read_npy_bytes", "a NULL argument");
+  MGE_API_NEEDS({"data", data}, {"out", out});
   MGE_API_ASSIGN_OR_RETURN(Tensor tensor, mge::ReadNpyBytes({static_cast<const std::byte*>(data), size}, "memory"));
   *out = New(std::move(tensor));
   return nullptr;
 } MGE_API_CATCH
 
 mge_status* mge_tensor_write_npy(const mge_tensor* tensor, const char* path) try {
-  if (!tensor || !path) return Misuse("mge_tensor_write_npy", "a NULL argument");
+  MGE_API_NEEDS({"tensor", tensor}, {"path", path});
   return Wrap(mge::WriteNpy(path, tensor->value.tensor));
 } MGE_API_CATCH
 
@@ -143,15 +145,17 @@ mge_status* mge_tensor_set_string(mge_tensor* tensor, uint64_t index, const char
 
 const char* mge_dtype_name(mge_dtype dtype) { return mge::DTypeName(static_cast<DType>(dtype)).data(); }
 
-int32_t mge_tensor_kind(const mge_tensor* value) {
-  switch (value->value.kind) {
-    case mge::ValueKind::kTensor: return MGE_VALUE_TENSOR;
-    case mge::ValueKind::kSequence: return MGE_VALUE_SEQUENCE;
-    case mge::ValueKind::kOptional:
-    case mge::ValueKind::kOptionalSequence: break;
+int32_t mge::api::PublicKind(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::kTensor: return MGE_VALUE_TENSOR;
+    case ValueKind::kSequence: return MGE_VALUE_SEQUENCE;
+    case ValueKind::kOptional:
+    case ValueKind::kOptionalSequence: break;
   }
   return MGE_VALUE_OPTIONAL;
 }
+
+int32_t mge_tensor_kind(const mge_tensor* value) { return mge::api::PublicKind(value->value.kind); }
 
 size_t mge_tensor_part_count(const mge_tensor* value) {
   const mge::HostValue& v = value->value;

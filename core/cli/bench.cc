@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "core/cli/common.h"
+#include "core/cli/inputs.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
@@ -72,10 +72,13 @@ int Run(const Globals& globals, const Options& o) {
   double load_ms = Ms(Clock::now() - begin);
   std::vector<Tensor> inputs, outputs;
   int usage = 0;
-  if (Status s = MakeInputs(globals, session, o.inputs, &inputs, &usage); !s.ok()) return Report(globals, s);
+  InputFacts facts_of_inputs;
+  auto run = [&](const std::vector<Tensor>& now) { return session.Run(Pointers(now), &outputs); };
+  if (Status s = MakeInputsAndRun(globals, session, o.inputs, run, outputs, &inputs, &usage, &facts_of_inputs); !s.ok()) {
+    return Report(globals, s);
+  }
   if (usage) return usage;
   std::vector<const Tensor*> in = Pointers(inputs);
-  if (Status s = session.Run(in, &outputs); !s.ok()) return Report(globals, s);
   double first_ms = Ms(Clock::now() - begin);
   for (int64_t i = 1; i < o.warm; ++i) {
     if (Status s = session.Run(in, &outputs); !s.ok()) return Report(globals, s);
@@ -110,12 +113,13 @@ int Run(const Globals& globals, const Options& o) {
                               "`mge plan {} --why --measure` shows which",
                               HumanTime(profiled["estimated_us"]), HumanTime(profiled["estimated_steps_us"]), Escape(o.model)));
   }
-  int threads = globals.threads;
+  const int threads = session.threads();
   if (globals.json) {
     PrintJson(
         {{"schema", "mge.bench/1"},
          {"device", device},
          {"threads", threads},
+         {"inputs", std::move(facts_of_inputs.rows)},
          {"latency_us",
           {{"min", us.front()}, {"p50", Percentile(us, 50)}, {"p90", Percentile(us, 90)}, {"p99", Percentile(us, 99)}}},
          {"runs", us.size()},
@@ -132,10 +136,10 @@ int Run(const Globals& globals, const Options& o) {
          {"reference_steps", facts.reference_steps}});
     return kExitOk;
   }
-  Print(fmt::format("device          {}, {} threads\n", device, threads ? std::to_string(threads) : "all usable"));
-  Print(fmt::format("latency         min {:.1f} us, p50 {:.1f}, p90 {:.1f}, p99 {:.1f} ({} runs)\n", us.front(),
-                    Percentile(us, 50), Percentile(us, 90), Percentile(us, 99), us.size()));
-  Print(fmt::format("load            {:.1f} ms, first result after {:.1f} ms\n", load_ms, first_ms));
+  Print(fmt::format("device          {}, {} thread{}\n", device, threads, threads == 1 ? "" : "s"));
+  Print(fmt::format("latency         min {}, p50 {}, p90 {}, p99 {} ({} runs)\n", HumanTime(us.front()),
+                    HumanTime(Percentile(us, 50)), HumanTime(Percentile(us, 90)), HumanTime(Percentile(us, 99)), us.size()));
+  Print(fmt::format("load            {}, first result after {}\n", HumanTime(load_ms * 1000), HumanTime(first_ms * 1000)));
   Print(fmt::format("memory          planned {}, measured {}; process peak {}\n", HumanBytes(facts.planned_peak_bytes),
                     HumanBytes(facts.measured_peak_bytes), HumanBytes(PeakRss())));
   Print(fmt::format(
@@ -151,8 +155,8 @@ Action DeclareBench(CLI::App& app, const Globals& globals) {
   app.add_option("MODEL", o->model, "An ONNX file")->required()->type_name("FILE");
   o->inputs.Declare(app);
   app.add_option("--seconds", o->seconds, "How long to measure")->check(Between(1e-9, 1e9));
-  app.add_option("--runs", o->runs, "How many runs to measure, in place of --seconds")->check(CLI::NonNegativeNumber);
-  app.add_option("--warm", o->warm, "Runs before measuring")->check(CLI::NonNegativeNumber);
+  app.add_option("--runs", o->runs, "How many runs to measure, in place of --seconds")->check(Between(0, 1e9));
+  app.add_option("--warm", o->warm, "Runs before measuring")->check(Between(0, 1e9));
   app.add_option("--trace", o->trace, "Writes some more runs as a trace for Chrome's and Perfetto's viewers")->type_name("FILE");
   return [&globals, o] { return Run(globals, *o); };
 }

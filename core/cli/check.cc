@@ -9,6 +9,7 @@
 #include "core/cli/compare.h"
 #include "core/cli/data_set.h"
 #include "core/cli/gaps.h"
+#include "core/cli/inputs.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
@@ -79,7 +80,7 @@ Case RunCase(const Globals& globals, Runtime& runtime, const fs::path& folder, c
     }
     if (Status s = session.Run(Pointers(inputs), &outputs); !s.ok()) return fail(s);
     for (size_t i = 0; i < expected.size(); ++i) {
-      std::string difference = Difference(outputs[i], expected[i], o.tolerance);
+      std::string difference = Sentence(Compare(outputs[i], expected[i], o.tolerance));
       if (difference.empty()) continue;
       c.reason = fmt::format("output '{}' of {}: {}", session.output_name(i), data.filename().string(), difference);
       c.error = kMismatchId;

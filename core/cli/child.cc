@@ -74,7 +74,7 @@ struct Pipe {
 };
 
 // In a process group of its own. errno, or 0.
-int Spawn(const std::vector<std::string>& arguments, int report, int errors, pid_t* child) {
+int Spawn(const std::string& program, const std::vector<std::string>& arguments, int report, int errors, pid_t* child) {
   std::vector<char*> argv;
   for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
@@ -87,7 +87,7 @@ int Spawn(const std::vector<std::string>& arguments, int report, int errors, pid
   if (!error) error = posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
   if (!error) error = posix_spawn_file_actions_adddup2(&files, errors, 2);
   if (!error) error = posix_spawn_file_actions_adddup2(&files, report, kReportFd);
-  if (!error) error = posix_spawn(child, "/proc/self/exe", &files, &group, argv.data(), environ);
+  if (!error) error = posix_spawnp(child, program.c_str(), &files, &group, argv.data(), environ);
   posix_spawnattr_destroy(&group);
   posix_spawn_file_actions_destroy(&files);
   return error;
@@ -110,13 +110,18 @@ std::string ChildEnd::Describe() const {
 
 ChildEnd RunSelf(const std::vector<std::string>& arguments, double limit_s,
                  const std::function<bool(std::string_view)>& line) {
+  return RunChild("/proc/self/exe", arguments, limit_s, line);
+}
+
+ChildEnd RunChild(const std::string& program, const std::vector<std::string>& arguments, double limit_s,
+                  const std::function<bool(std::string_view)>& line) {
   ChildEnd end;
   Pipe report, errors;
   pid_t child = -1;
   Strays strays;
   end.not_started = report.Open();
   if (!end.not_started) end.not_started = errors.Open();
-  if (!end.not_started) end.not_started = Spawn(arguments, report.to_write.get(), errors.to_write.get(), &child);
+  if (!end.not_started) end.not_started = Spawn(program, arguments, report.to_write.get(), errors.to_write.get(), &child);
   if (end.not_started) return end;
   ChildGroup group(child);
   report.to_write = Fd();

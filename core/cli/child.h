@@ -23,9 +23,14 @@ struct ChildEnd {
   std::string Describe() const;  // "it was killed by signal 11 (Segmentation fault)"
 };
 
-// Runs this very program with other arguments, in a process group of its own, without stdin and stdout. `line` gets every
-// line that the child writes to kReportFd, and answers whether it is one of the child's own, and not a plugin's; whenever
-// none of those has come for `limit_s` seconds, the group is killed. What the child leaves behind ends with it.
+// Runs a program, a path or a name that PATH is searched for, in a process group of its own, without stdin and stdout.
+// `arguments` begin with the program's name. `line` gets every line that the child writes to kReportFd, and returns whether it is
+// one of the child's own, and not a plugin's; whenever none of those has come for `limit_s` seconds, the group is killed. Processes
+// that the child leaves behind end with it.
+ChildEnd RunChild(const std::string& program, const std::vector<std::string>& arguments, double limit_s,
+                  const std::function<bool(std::string_view)>& line);
+
+// The same for this very program.
 ChildEnd RunSelf(const std::vector<std::string>& arguments, double limit_s,
                  const std::function<bool(std::string_view)>& line);
 

@@ -30,9 +30,11 @@ struct Command {
   const char* name;
   const char* doc;
   Action (*declare)(CLI::App& app, const Globals& globals);  // adds options; the returned action reads them
+  const char* examples = "";  // command lines, one a line
 };
 
 Action DeclareRun(CLI::App& app, const Globals& globals);
+Action DeclareCompare(CLI::App& app, const Globals& globals);
 Action DeclareCheck(CLI::App& app, const Globals& globals);
 Action DeclareBench(CLI::App& app, const Globals& globals);
 Action DeclareProfile(CLI::App& app, const Globals& globals);
@@ -48,5 +50,7 @@ Action DeclareDemo(CLI::App& app, const Globals& globals);
 Action DeclareSdk(CLI::App& app, const Globals& globals);
 Action DeclareHelp(CLI::App& app, const Globals& globals);
 Action DeclareVersion(CLI::App& app, const Globals& globals);
+
+int PrintVersion(const Globals& globals);
 
 }  // namespace mge::cli

@@ -4,81 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
 
-#include "core/base/float16.h"
-#include "core/base/nearest.h"
 #include "core/base/status.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
-namespace {
-
-// A well-mixed number from a counter: inputs are the same on every machine.
-uint64_t Mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
-// Floats in [-1, 1), integers in 0..9, bools either way.
-void FillRandom(Tensor& tensor, uint64_t seed) {
-  auto unit = [&](uint64_t i) {
-    return static_cast<float>(static_cast<double>(Mix(seed * 0x100000001b3u + i) >> 11) * 0x1p-52 - 1.0);
-  };
-  auto fill = [&](auto span, auto value) {
-    for (size_t i = 0; i < span.size(); ++i) span[i] = value(i);
-  };
-  auto digit = [&](uint64_t i) { return Mix(seed * 0x100000001b3u + i) % 10; };
-  switch (tensor.dtype()) {
-    case MGE_DTYPE_F32: fill(tensor.data<float>(), unit); break;
-    case MGE_DTYPE_F64: fill(tensor.data<double>(), unit); break;
-    case MGE_DTYPE_F16:
-    case MGE_DTYPE_BF16: {
-      auto* bits = static_cast<uint16_t*>(tensor.raw_data());
-      auto to_bits = tensor.dtype() == MGE_DTYPE_BF16 ? FloatToBFloat16Bits : FloatToHalfBits;
-      for (uint64_t i = 0; i < tensor.elements(); ++i) bits[i] = to_bits(unit(i));
-      break;
-    }
-    case MGE_DTYPE_I8: fill(tensor.data<int8_t>(), digit); break;
-    case MGE_DTYPE_I16: fill(tensor.data<int16_t>(), digit); break;
-    case MGE_DTYPE_I32: fill(tensor.data<int32_t>(), digit); break;
-    case MGE_DTYPE_I64: fill(tensor.data<int64_t>(), digit); break;
-    case MGE_DTYPE_U8: fill(tensor.data<uint8_t>(), digit); break;
-    case MGE_DTYPE_U16: fill(tensor.data<uint16_t>(), digit); break;
-    case MGE_DTYPE_U32: fill(tensor.data<uint32_t>(), digit); break;
-    case MGE_DTYPE_U64: fill(tensor.data<uint64_t>(), digit); break;
-    case MGE_DTYPE_BOOL: fill(tensor.data<bool>(), [&](uint64_t i) { return digit(i) % 2 == 1; }); break;
-    default: break;
-  }
-}
-
-std::pair<std::string, std::string> SplitAt(const std::string& text, char at) {
-  size_t i = text.find(at);
-  if (i == std::string::npos) return {text, ""};
-  return {text.substr(0, i), text.substr(i + 1)};
-}
-
-// "1x3x224x224"
-bool ParseShape(const std::string& text, std::vector<int64_t>* out) {
-  size_t at = 0;
-  while (at <= text.size()) {
-    size_t end = std::min(text.find('x', at), text.size());
-    char* stop = nullptr;
-    std::string number = text.substr(at, end - at);
-    long long d = std::strtoll(number.c_str(), &stop, 10);
-    if (number.empty() || *stop || d < 0) return false;
-    out->push_back(d);
-    at = end + 1;
-  }
-  return true;
-}
-
-}  // namespace
 
 int Report(const Globals& globals, const Status& status) {
   if (status.ok()) return kExitOk;
@@ -136,7 +69,7 @@ Status MakeRuntime(const Globals& globals, Runtime* out) {
 }
 
 Status OpenModel(const Globals& globals, const std::string& path, Runtime* runtime, Session* session,
-                 const std::vector<std::string>& skip) {
+                 const std::vector<std::string>& skip, const std::vector<std::string>& outputs) {
   if (!runtime->get()) {
     if (Status s = MakeRuntime(globals, runtime); !s.ok()) return s;
   }
@@ -144,84 +77,33 @@ Status OpenModel(const Globals& globals, const std::string& path, Runtime* runti
   options.device = globals.device;
   options.threads = globals.threads;
   options.skip = skip;
+  options.outputs = outputs;
   return Session::Load(*runtime, path, options, session);
 }
 
-void InputOptions::Declare(CLI::App& app) {
-  app.add_option("--input", files, "An input from a .npy, .npz (FILE.npz:ARRAY) or .pb file; without NAME= in order")
-      ->type_name("NAME=FILE")->take_all()->allow_extra_args(false);
-  app.add_option("--shape", dims, "The shape of an input that is made up, such as data=1x3x224x224")
-      ->type_name("NAME=SHAPE")->take_all()->allow_extra_args(false);
-  app.add_option("--seed", seed, "Start of the numbers that inputs are made of");
-}
-
-Status MakeInputs(const Globals& globals, const Session& session, const InputOptions& options, std::vector<Tensor>* out,
-                  int* usage_error) {
-  *usage_error = 0;
-  size_t count = session.input_count();
-  std::vector<std::string> names, files(count), shapes(count);
-  for (size_t i = 0; i < count; ++i) names.emplace_back(session.input_name(i));
-  auto assign = [&](const std::vector<std::string>& given, std::vector<std::string>& to, const char* option) {
-    size_t next = 0;
-    for (const std::string& text : given) {
-      // A path may hold '=': a name counts only if the model has it, or if nothing else makes sense.
-      auto [name, value] = SplitAt(text, '=');
-      auto at = std::find(names.begin(), names.end(), name);
-      if (value.empty() && next < count) {
-        to[next++] = text;
-      } else if (at != names.end()) {
-        to[static_cast<size_t>(at - names.begin())] = value;
-      } else {
-        std::string_view near = Nearest(name, names);
-        *usage_error = ReportUsage(globals, fmt::format("{} {}: the model has no input '{}'", option, text, name),
-                                   near.empty() ? fmt::format("its inputs are: {}", fmt::join(names, ", "))
-                                                : fmt::format("did you mean '{}'?", near));
-        return;
-      }
-    }
-  };
-  assign(options.files, files, "--input");
-  if (!*usage_error) assign(options.dims, shapes, "--shape");
-  if (*usage_error) return Status();
-  for (size_t i = 0; i < count; ++i) {
-    Tensor tensor;
-    if (!files[i].empty()) {
-      if (Status s = session.ReadInput(i, files[i], &tensor); !s.ok()) return s;
-    } else {
-      std::vector<int64_t> dims;
-      if (!shapes[i].empty()) {
-        if (!ParseShape(shapes[i], &dims)) {
-          *usage_error = ReportUsage(globals, fmt::format("--shape {}: '{}' is no shape", names[i], shapes[i]),
-                                     "write sizes joined by x, as in 1x3x224x224");
-          return Status();
-        }
-      } else {
-        for (int64_t d : session.input_dims(i)) dims.push_back(d < 0 ? 1 : d);
-      }
-      if (Status s = Tensor::Create(session.input_dtype(i), dims, &tensor); !s.ok()) return s;
-      FillRandom(tensor, options.seed * 1000003 + i + 1);
-    }
-    out->push_back(std::move(tensor));
+Globals OnDevice(const Globals& globals, const std::string& device) {
+  Globals there = globals;
+  there.device = device;
+  if (device == "host") {
+    there.settings.insert(there.settings.end(), {"select.strategy=heuristic", "select.freeze=", "select.frozen="});
   }
-  return Status();
-}
-
-std::vector<const Tensor*> Pointers(const std::vector<Tensor>& tensors) {
-  std::vector<const Tensor*> out;
-  for (const Tensor& t : tensors) out.push_back(&t);
-  return out;
+  return there;
 }
 
 CLI::Validator Between(double least, double most) {
-  CLI::Range range(least, most);
-  auto check = [range, least, most](std::string& text) {
+  auto check = [least, most](std::string& text) -> std::string {
     double value = 0;
-    if (CLI::detail::lexical_cast(text, value) && std::isnan(value)) {
-      return fmt::format("Value {} not in range [{} - {}]", text, least, most);
-    }
-    return range(text);
+    if (!CLI::detail::lexical_cast(text, value)) return fmt::format("'{}' is not a number", Escape(text));
+    if (value >= least && value <= most) return {};  // not for NaN
+    return fmt::format("{} is not in {} to {}", text, least, most);
   };
-  return {check, range.get_description()};
+  return {check, fmt::format("{} to {}", least, most)};
+}
+
+std::string HumanTime(double us) {
+  if (us < 1000) return fmt::format("{:.1f} us", us);
+  if (us < 1e6) return fmt::format("{:.2f} ms", us / 1000);
+  return fmt::format("{:.2f} s", us / 1e6);
 }
 
 std::string HumanBytes(uint64_t bytes) {

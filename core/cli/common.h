@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the sub-commands share: errors, the runtime of the options, inputs, words for numbers.
+// What the sub-commands share: errors, the runtime of the options, words for numbers.
 #pragma once
 
 #include <chrono>
@@ -38,23 +38,16 @@ void Talk(const Globals& globals, std::string_view text);
 
 Status MakeRuntime(const Globals& globals, Runtime* out);
 // Runtime and session of a model with the device and threads of the options.
+// `outputs`: values to compute in place of the model's outputs.
 Status OpenModel(const Globals& globals, const std::string& path, Runtime* runtime, Session* session,
-                 const std::vector<std::string>& skip = {});
+                 const std::vector<std::string>& skip = {}, const std::vector<std::string>& outputs = {});
+// The options for a session on another device; "host" is the reference evaluators, of which no strategy asks anything.
+Globals OnDevice(const Globals& globals, const std::string& device);
 
-// NAME=FILE of --input. What is not named is made up: seeded, unknown dimensions 1 or as --dim NAME=SIZE says.
-struct InputOptions {
-  std::vector<std::string> files;
-  std::vector<std::string> dims;  // "input:0=8" or a whole shape "input=1x3x224x224"
-  uint64_t seed = 0;
-  void Declare(CLI::App& app);
-};
-Status MakeInputs(const Globals& globals, const Session& session, const InputOptions& options, std::vector<Tensor>* out,
-                  int* usage_error);
-std::vector<const Tensor*> Pointers(const std::vector<Tensor>& tensors);
-
-// For options that are numbers. CLI::Range takes "nan" for a number of every range.
+// For options that are numbers: CLI::Range takes "nan" for a number of every range, and any text for one outside of it.
 CLI::Validator Between(double least, double most);
 
+std::string HumanTime(double us);                      // "45.6 us", "12.30 ms", "7.01 s"
 std::string HumanBytes(uint64_t bytes);                // "97.5 MiB"
 std::string HumanTime(double us);                      // "12.3 us", "4.56 ms", "7.01 s"
 std::string ShapeText(std::span<const int64_t> dims);  // "[1,3,224,224]"

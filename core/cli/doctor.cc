@@ -160,7 +160,7 @@ std::string Render(const Json& report) {
     if (!Text(f["fix"]).empty()) out += fmt::format("  fix:   {}\n", Escape(Text(f["fix"])));
   }
   if (report["plugins"].empty()) out += "found     no backend: `mge plugins paths` says where was searched\n";
-  return out + fmt::format("{} passed, {} in trouble\n", report["passed"].get<int>(), report["troubled"].get<int>());
+  return out + fmt::format("{} passed, {} failed\n", report["passed"].get<int>(), report["troubled"].get<int>());
 }
 
 int Run(const Globals& globals, const Options& o) {

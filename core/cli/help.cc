@@ -72,7 +72,7 @@ int HelpOnError(const Globals& globals, int id) {
     }
     return kExitOk;
   }
-  return ReportUsage(globals, fmt::format("there is no error E{:04d}", id), "mge help errors");
+  return ReportUsage(globals, fmt::format("there is no error number E{:04d}", id), "`mge help errors` lists them");
 }
 
 int HelpOnErrors(const Globals& globals) {

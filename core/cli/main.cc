@@ -12,23 +12,52 @@ namespace mge::cli {
 namespace {
 
 constexpr Command kCommands[] = {
-    {"run", "Runs a model once and shows or writes its outputs.", DeclareRun},
-    {"check", "Runs folders of ONNX backend tests and compares with what they expect.", DeclareCheck},
-    {"bench", "Measures latency, load time and memory of a model.", DeclareBench},
-    {"profile", "Shows where the time of a run goes: each step, each type of operator.", DeclareProfile},
-    {"plan", "Shows what a model becomes: fusion, kernels, layouts; --why says why.", DeclarePlan},
-    {"memory", "Compares planned with measured memory, and shows the largest buffers.", DeclareMemory},
-    {"inspect", "Shows a model's inputs, outputs, operators and weights.", DeclareInspect},
-    {"devices", "Lists the devices of all backends.", DeclareDevices},
-    {"plugins", "Lists every backend file that was found, with a verdict; verifies, installs, removes.", DeclarePlugins},
-    {"doctor", "Tries every backend in a process of its own and runs an operator on each device.", DeclareDoctor},
-    {"env", "Lists every setting with its value and where that came from.", DeclareEnv},
-    {"zoo", "Writes a standard architecture with seeded random weights.", DeclareZoo},
-    {"demo", "Reads handwritten digits with a small network that is built in.", DeclareDemo},
-    {"sdk", "Commands for those who write backends.", DeclareSdk},
-    {"help", "Explains a command, or an error by its number.", DeclareHelp},
-    {"version", "Shows the version.", DeclareVersion},
+    {"run", "Runs a model once and shows or writes its outputs.", DeclareRun,
+     "mge run model.onnx\nmge run model.onnx --input x=x.npy --output-dir out\nmge run model.onnx --shape x=1x3x224x224 --device gpu0,cpu0"},
+    {"compare", "Compares two models, devices or runtimes, by their outputs or node by node.", DeclareCompare,
+     "mge compare model.onnx --device cpu0\nmge compare model.onnx quantized.onnx --rtol 0.05\nmge compare model.onnx --layers --with onnxruntime --python venv/bin/python"},
+    {"check", "Runs folders of ONNX backend tests and compares with what they expect.", DeclareCheck,
+     "mge check onnx/backend/test/data/node\nmge check test_relu --gaps none -v"},
+    {"bench", "Measures latency, load time and memory of a model.", DeclareBench,
+     "mge bench model.onnx --threads 2\nmge bench model.onnx --shape x=8x3x224x224 --runs 50 --json"},
+    {"profile", "Shows where the time of a run goes: each step, each type of operator.", DeclareProfile,
+     "mge profile model.onnx\nmge profile model.onnx --shape x=1x3x48x320 --threads 2"},
+    {"plan", "Shows what a model becomes: fusion, kernels, layouts; --why says why.", DeclarePlan,
+     "mge plan model.onnx --why --measure\nmge plan model.onnx --skip cpu.elementwise_chain"},
+    {"memory", "Compares planned with measured memory, and shows the largest buffers.", DeclareMemory,
+     "mge memory model.onnx --top 20"},
+    {"inspect", "Shows a model's inputs, outputs, operators and weights.", DeclareInspect,
+     "mge inspect model.onnx\nmge inspect model.onnx --json"},
+    {"devices", "Lists the devices of all backends.", DeclareDevices,
+     "mge devices"},
+    {"plugins", "Lists every backend file that was found, with a verdict; verifies, installs, removes.", DeclarePlugins,
+     "mge plugins\nmge plugins install libmge_demo.so"},
+    {"doctor", "Tries every backend in a process of its own and runs an operator on each device.", DeclareDoctor,
+     "mge doctor"},
+    {"env", "Lists every setting with its value and where that came from.", DeclareEnv,
+     "mge env\nmge env memory\nmge env --changed"},
+    {"zoo", "Writes a standard architecture with seeded random weights.", DeclareZoo,
+     "mge zoo\nmge zoo resnet50 -o rn50.onnx"},
+    {"demo", "Reads handwritten digits with a small network that is built in.", DeclareDemo,
+     "mge demo\nmge demo --device gpu0,cpu0"},
+    {"sdk", "Commands for those who write backends.", DeclareSdk,
+     "mge sdk new demo\nmge sdk test build/mge_demo.so"},
+    {"help", "Explains a command, or an error by its number.", DeclareHelp,
+     "mge help bench\nmge help E0502\nmge help errors"},
+    {"version", "Shows the version.", DeclareVersion,
+     "mge version --json"},
 };
+
+// "Examples:" and the lines, indented; nothing for no lines.
+std::string ExampleText(std::string_view lines) {
+  std::string out;
+  while (!lines.empty()) {
+    const size_t end = std::min(lines.find('\n'), lines.size());
+    out += fmt::format("{}\n  {}", out.empty() ? "Examples:" : "", lines.substr(0, end));
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
+  return out;
+}
 
 std::string Footer() {
   std::string codes = "Exit codes:";
@@ -91,10 +120,10 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   app.fallthrough();
   app.add_flag("--json", globals.json, "Data as JSON on stdout; the first field names the schema");
-  app.add_flag("-q,--quiet", globals.quiet, "No talk on stderr but errors");
+  app.add_flag("-q,--quiet", globals.quiet, "Print only errors to stderr");
   app.add_option("--device", globals.device, "cpu0, gpu1, \"gpu0,cpu0\" in order of preference; default: MGE_DEFAULT_DEVICE")
       ->type_name("DEVICE");
-  app.add_option("--threads", globals.threads, "Threads of a run; 0: what the process may use")->check(CLI::Range(0, 1024));
+  app.add_option("--threads", globals.threads, "Threads of a run; 0: what the process may use")->check(Between(0, 1024));
   app.add_option("--set", globals.settings, "A setting (see mge env)")
       ->type_name("NAME=VALUE")
       ->take_all()
@@ -103,17 +132,27 @@ int Main(int argc, char** argv) {
       ->type_name("FILE")
       ->take_all()
       ->allow_extra_args(false);
-  app.set_version_flag("--version", std::string("mge ") + mge_version());
+  bool version = false;
+  app.add_flag_callback("--version", [&version] {
+    version = true;
+    throw CLI::Success();  // no command is needed
+  }, "Display program version information and exit");
   std::vector<std::pair<CLI::App*, Action>> actions;
   for (const Command& c : kCommands) {
     CLI::App* sub = app.add_subcommand(c.name, c.doc);
+    sub->footer(ExampleText(c.examples));
     actions.emplace_back(sub, c.declare(*sub, globals));
   }
   RefuseEmptyArguments(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    if (version) {
+      // The options behind it are not parsed.
+      globals.json |= std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
+      return PrintVersion(globals);
+    }
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help
     return WrongCommandLine(globals, app, e, argc, argv);
   }
   for (auto& [sub, action] : actions) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sub-commands that show facts of a model: plan, memory, inspect.
+// Sub-commands that show what a model becomes: plan, memory.
 #include <algorithm>
 
-#include "core/cli/common.h"
+#include "core/cli/inputs.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
@@ -137,41 +137,6 @@ int RunMemory(const Globals& globals, const Options& o) {
   return kExitOk;
 }
 
-std::string RenderInspect(const Json& r) {
-  std::string out = fmt::format("graph '{}', IR {}, by {} {}\n", Escape(Text(r["graph"])), Text(r["ir_version"]),
-                                Escape(Text(r["producer"])), Escape(Text(r["producer_version"])));
-  for (const Json& o : r["opsets"]) {
-    std::string domain = Text(o["domain"]);
-    out += fmt::format("operator set {} {}\n", domain.empty() ? "ai.onnx" : Escape(domain), Text(o["version"]));
-  }
-  std::vector<std::vector<std::string>> rows = {{"", "NAME", "KIND", "TYPE", "SHAPE"}};
-  for (const char* key : {"inputs", "outputs"}) {
-    for (const Json& v : r[key]) {
-      std::string shape = v["shape"].is_null() ? "?" : v["shape"].dump();
-      rows.push_back({std::string(key).substr(0, std::string(key).size() - 1), Text(v["name"]), Text(v["kind"]),
-                      Text(v["dtype"]), shape});
-    }
-  }
-  out += Table(rows);
-  out += fmt::format("{} nodes after simplification, {} constants of {}\n", Text(r["nodes"]), Text(r["constants"]),
-                     HumanBytes(r["constant_bytes"].get<uint64_t>()));
-  std::vector<std::pair<int64_t, std::string>> ops;
-  for (const auto& [name, count] : r["operators"].items()) ops.emplace_back(-count.get<int64_t>(), name);
-  std::sort(ops.begin(), ops.end());
-  for (const auto& [count, name] : ops) out += fmt::format("  {:>6} {}\n", -count, Escape(name));
-  return out;
-}
-
-int RunInspect(const Globals& globals, const Options& o) {
-  Runtime runtime;
-  Session session;
-  if (Status s = OpenModel(globals, o.model, &runtime, &session); !s.ok()) return Report(globals, s);
-  std::string text;
-  if (Status s = session.Report("mge.inspect/1", &text); !s.ok()) return Report(globals, s);
-  Print(globals.json ? text + "\n" : RenderInspect(Json::parse(text)));
-  return kExitOk;
-}
-
 }  // namespace
 
 Action DeclarePlan(CLI::App& app, const Globals& globals) {
@@ -190,12 +155,6 @@ Action DeclareMemory(CLI::App& app, const Globals& globals) {
   o->inputs.Declare(app);
   app.add_option("--top", o->top, "How many of the largest buffers to show");
   return [&globals, o] { return RunMemory(globals, *o); };
-}
-
-Action DeclareInspect(CLI::App& app, const Globals& globals) {
-  auto o = std::make_shared<Options>();
-  app.add_option("MODEL", o->model, "An ONNX file")->required()->type_name("FILE");
-  return [&globals, o] { return RunInspect(globals, *o); };
 }
 
 }  // namespace mge::cli

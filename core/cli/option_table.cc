@@ -21,7 +21,7 @@ OptionRow ReadOption(const CLI::Option& option) {
   for (const std::string& name : option.get_snames()) row.names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) row.names.push_back("--" + name);
   if (row.names.empty()) row.place = option.get_name(true);
-  // CLI11 writes "INT:INT in [0 - 1024]": the type, then what the checks allow.
+  // CLI11 writes "INT:0 to 1024": the type, then what the checks allow.
   if (option.get_items_expected_max() > 0 && option.get_type_size_max() > 0) {
     row.value = option.get_type_name();
     if (size_t colon = row.value.find(':'); colon != std::string::npos) {

@@ -13,7 +13,7 @@ struct OptionRow {
   std::vector<std::string> names;  // "-o", "--output"; empty: an argument by its place
   std::string place;               // "MODEL": the name of such an argument
   std::string value;               // "FILE", "FOLDER", "TEXT"...; empty: a flag
-  std::string allowed;             // "INT in [0 - 1024]", or empty
+  std::string allowed;             // "0 to 1024", or empty
   std::string doc;
   std::vector<std::string> choices;  // the values there are, where they are few
   bool required = false;

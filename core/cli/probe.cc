@@ -105,7 +105,8 @@ Status RunOperator(Runtime& runtime, const std::string& device, const Operator& 
   options.device = device;
   Session session;
   if (Status s = Session::LoadBytes(runtime, bytes.data(), bytes.size(), options, &session); !s.ok()) return s;
-  Tensor input = Tensor::Of<float>({2, 2}, {kInput[0], kInput[1], kInput[2], kInput[3]});
+  Tensor input;
+  if (Status s = Tensor::OfSpan<float>(std::vector<int64_t>{2, 2}, kInput, &input); !s.ok()) return s;
   if (Status s = IsPlannedOn(device, session, input, offered); !s.ok() || !*offered) return s;
   // The output lies between guards: a kernel that the host can see must leave them alone.
   alignas(64) float memory[3 * kGuard];

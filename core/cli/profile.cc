@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "core/cli/common.h"
+#include "core/cli/inputs.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
@@ -138,9 +138,9 @@ Action DeclareProfile(CLI::App& app, const Globals& globals) {
   app.add_option("MODEL", o->model, "An ONNX file")->required()->type_name("FILE");
   o->inputs.Declare(app);
   app.add_option("--seconds", o->seconds, "How long to measure")->check(Between(1e-9, 1e9));
-  app.add_option("--runs", o->runs, "How many runs to measure, in place of --seconds")->check(CLI::NonNegativeNumber);
-  app.add_option("--warm", o->warm, "Runs before measuring")->check(CLI::NonNegativeNumber);
-  app.add_option("--top", o->top, "How many steps to show; 0: all")->check(CLI::NonNegativeNumber);
+  app.add_option("--runs", o->runs, "How many runs to measure, in place of --seconds")->check(Between(0, 1e9));
+  app.add_option("--warm", o->warm, "Runs before measuring")->check(Between(0, 1e9));
+  app.add_option("--top", o->top, "How many steps to show; 0: all")->check(Between(0, 1e9));
   app.add_flag("--in-order", o->in_order, "Steps in the order of execution, not the longest first");
   app.add_option("--skip", o->skip, "A pass, rewrite or fusion to leave out")->take_all()->allow_extra_args(false);
   return [&globals, o] { return Run(globals, *o); };

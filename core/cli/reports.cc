@@ -84,15 +84,17 @@ Action DeclareEnv(CLI::App& app, const Globals& globals) {
   };
 }
 
+int PrintVersion(const Globals& globals) {
+  if (globals.json) {
+    PrintJson({{"schema", "mge.version/1"}, {"version", mge_version()}});
+  } else {
+    Print(fmt::format("mge {}\n", mge_version()));
+  }
+  return kExitOk;
+}
+
 Action DeclareVersion(CLI::App&, const Globals& globals) {
-  return [&globals] {
-    if (globals.json) {
-      PrintJson({{"schema", "mge.version/1"}, {"version", mge_version()}});
-    } else {
-      Print(fmt::format("mge {}\n", mge_version()));
-    }
-    return kExitOk;
-  };
+  return [&globals] { return PrintVersion(globals); };
 }
 
 }  // namespace mge::cli

@@ -6,6 +6,7 @@
 #include "core/cli/common.h"
 #include "core/cli/compare.h"
 #include "core/cli/data_set.h"
+#include "core/cli/inputs.h"
 #include "core/cli/watchdog.h"
 #include "fmt/format.h"
 
@@ -83,26 +84,26 @@ int Run(const Globals& globals, const Options& o) {
   Session session, other;
   if (Status s = OpenModel(globals, o.model, &runtime, &session); !s.ok()) return Report(globals, s);
   if (!o.compare.empty()) {
-    Globals there = globals;
-    there.device = o.compare;
-    const bool reference = o.compare == "host";
-    // What the strategy asks of kernels is not asked of the reference evaluators, which are none.
-    if (reference) there.settings.insert(there.settings.end(), {"select.strategy=heuristic", "select.freeze=", "select.frozen="});
-    if (Status s = OpenModel(there, o.model, reference ? &alone : &runtime, &other); !s.ok()) return Report(globals, s);
+    Runtime* there = o.compare == "host" ? &alone : &runtime;  // its settings differ
+    if (Status s = OpenModel(OnDevice(globals, o.compare), o.model, there, &other); !s.ok()) return Report(globals, s);
   }
   std::vector<Tensor> inputs, outputs, expected;
+  InputFacts facts;
   if (!o.check.empty()) {
     if (Status s = ReadDataSet(session, o.check, &inputs, &expected); !s.ok()) return Report(globals, s);
     if (inputs.size() != session.input_count()) {
       return ReportUsage(
           globals, fmt::format("'{}' holds {} inputs, the model has {}", o.check, inputs.size(), session.input_count()));
     }
+    if (Status s = RunOnce(globals, o, session, inputs, &outputs); !s.ok()) return Report(globals, s);
   } else {
     int usage = 0;
-    if (Status s = MakeInputs(globals, session, o.inputs, &inputs, &usage); !s.ok()) return Report(globals, s);
+    auto run = [&](const std::vector<Tensor>& now) { return RunOnce(globals, o, session, now, &outputs); };
+    if (Status s = MakeInputsAndRun(globals, session, o.inputs, run, outputs, &inputs, &usage, &facts); !s.ok()) {
+      return Report(globals, s);
+    }
     if (usage) return usage;
   }
-  if (Status s = RunOnce(globals, o, session, inputs, &outputs); !s.ok()) return Report(globals, s);
   if (!o.compare.empty()) {
     if (Status s = RunOnce(globals, o, other, inputs, &expected); !s.ok()) return Report(globals, s);
   }
@@ -114,7 +115,7 @@ int Run(const Globals& globals, const Options& o) {
   const int reference = plan["reference_steps"], steps = plan["steps"];
 
   Json rows = Json::array();
-  std::vector<std::vector<std::string>> table = {{"OUTPUT", "TYPE", "VALUES"}};
+  std::vector<std::vector<std::string>> table = {{"OUTPUT", "TYPE", "VALUES"}}, compared = {ComparisonHead("OUTPUT")};
   if (!o.output_dir.empty()) {
     std::error_code ec;
     std::filesystem::create_directories(o.output_dir, ec);
@@ -131,26 +132,28 @@ int Run(const Globals& globals, const Options& o) {
       look += " -> " + path;
     }
     if (i < expected.size()) {
-      std::string difference = Difference(outputs[i], expected[i], o.tolerance());
-      row["difference"] = difference;
-      look += difference.empty() ? "  as expected" : "  DIFFERS: " + difference;
-      differs |= !difference.empty();
+      const Comparison c = Compare(outputs[i], expected[i], o.tolerance());
+      row["difference"] = Sentence(c);
+      row["comparison"] = ToJson(c);
+      compared.push_back(ComparisonRow(name, c));
+      differs |= !c.ok();
     }
     rows.push_back(std::move(row));
     table.push_back({name, TypeText(outputs[i]), look});
   }
   if (globals.json) {
     PrintJson({{"schema", "mge.run/1"}, {"device", device}, {"steps", steps}, {"reference_steps", reference},
-               {"outputs", std::move(rows)}});
+               {"inputs", std::move(facts.rows)}, {"outputs", std::move(rows)}});
   } else {
     Print(Table(table));
+    if (compared.size() > 1) Print("\n" + Table(compared));
     Talk(globals, "ran on " + device);
     if (reference) {
       Talk(globals, fmt::format("{} of {} steps by the slow REFERENCE evaluator; `mge plan MODEL --why` says why", reference,
                                 steps));
     }
   }
-  if (differs) Talk(globals, "mge: error[E0801] results differ from the expected ones");
+  if (differs) Talk(globals, "mge: error[E0801] results differ from the expected ones by more than the tolerance");
   return differs ? kExitMismatch : kExitOk;
 }
 

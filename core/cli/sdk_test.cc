@@ -40,7 +40,7 @@ Action DeclareSdkTest(CLI::App& app, const Globals& globals) {
   app.add_flag("--quick", o->quick, "Every kind of check, on five operators");
   app.add_option("--xfail", o->xfail, "A list of failures that are expected: CHECK | PART OF WHERE | reason");
   app.add_option("--only", o->only, "Checks or operators whose names begin so")->take_all()->allow_extra_args(false);
-  app.add_option("--jobs", o->jobs, "Checks at a time; 0: as many as processors, at most 4")->check(CLI::Range(0, 256));
+  app.add_option("--jobs", o->jobs, "Checks at a time; 0: as many as processors, at most 4")->check(Between(0, 256));
   app.add_option("--limit", o->seconds,
                  "Seconds for one check, up to five times as long where starting is slow; 0: 20, or 120 for all cases of an "
                  "operator")

@@ -104,7 +104,7 @@ Action DeclareZoo(CLI::App& app, const Globals& globals) {
   app.add_option("-o,--output", o->output, "The file to write; default NAME.onnx")->type_name("FILE");
   app.add_option("--seed", o->seed, "Seed of the random weights");
   app.add_option("--batch", o->batch, "Size of the batch dimension, where the architecture has one")
-      ->check(CLI::Range(1, 4096));
+      ->check(Between(1, 4096));
   return [&globals, o] { return Run(globals, *o); };
 }
 

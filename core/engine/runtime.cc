@@ -121,12 +121,11 @@ uint32_t Runtime::Threads() const {
   return threads > 0 ? static_cast<uint32_t>(threads) : pool_->thread_count();
 }
 
-absl::StatusOr<Resolution> Runtime::ResolveDevice(std::string_view call) const {
-  std::shared_ptr<const Snapshot> settings = registry_->snapshot();
+absl::StatusOr<Resolution> Runtime::ResolveDevice(std::string_view call, const Snapshot& settings) const {
   std::optional<DeviceSpec> fallback;
-  std::string where = call.empty() ? settings->OriginOf<kDefaultDevice>().Describe() : "the call";
-  if (settings->IsSet<kDefaultDevice>()) {
-    MGE_ASSIGN_OR_RETURN(fallback, ParseDeviceSpec(settings->Get<kDefaultDevice>(), where));
+  std::string where = call.empty() ? settings.OriginOf<kDefaultDevice>().Describe() : fmt::format("device '{}' of the session's options", call);
+  if (settings.IsSet<kDefaultDevice>()) {
+    MGE_ASSIGN_OR_RETURN(fallback, ParseDeviceSpec(settings.Get<kDefaultDevice>(), where));
   }
   MGE_ASSIGN_OR_RETURN(DeviceSpec spec, RequestedDevices(call, fallback));
   return devices_->Resolve(spec, where);

@@ -48,7 +48,7 @@ class Runtime {
   uint32_t Threads() const;
 
   // The devices of a call ("" for none named): call, else the scope of the thread, else the default device, else xpux.
-  absl::StatusOr<Resolution> ResolveDevice(std::string_view call) const;
+  absl::StatusOr<Resolution> ResolveDevice(std::string_view call, const Snapshot& settings) const;
 
   // Changes what MGE_DEFAULT_DEVICE set, for sessions made later.
   absl::Status SetDefaultDevice(std::string_view spec);

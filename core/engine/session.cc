@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 #include "absl/cleanup/cleanup.h"
 #include "core/base/errors.h"
@@ -38,6 +39,52 @@ void WarnOfLiberties(const onnx::Model& model, const Logger& logger) {
                  named < all.size() ? fmt::format("; and {} more", all.size() - named) : "");
 }
 
+constexpr size_t kMaxSubsets = 8;
+
+// Makes the named values the outputs of the model.
+absl::Status SelectOutputs(const std::vector<std::string>& names, onnx::Model& model) {
+  Graph& graph = model.graph;
+  std::unordered_map<std::string_view, ValueId> values;
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    if (!graph.value(v).dead) values.emplace(graph.value(v).name, v);
+  }
+  std::vector<ValueId> outputs;
+  std::vector<onnx::NamedType> declared;
+  for (const std::string& name : names) {
+    auto at = values.find(name);
+    if (at == values.end()) {
+      std::vector<std::string> known;
+      for (const auto& [other, id] : values) known.emplace_back(other);
+      return Fail(errors::kBadInput, fmt::format("the model has no value '{}'.{}", name, DidYouMean(Nearest(name, known))),
+                  {.where = "outputs of the session options"});
+    }
+    if (std::find(outputs.begin(), outputs.end(), at->second) != outputs.end()) {
+      return Fail(errors::kBadInput, fmt::format("value '{}' is named twice", name),
+                  {.where = "outputs of the session options", .fix = "name each value once"});
+    }
+    outputs.push_back(at->second);
+    auto same = std::find_if(model.info.outputs.begin(), model.info.outputs.end(),
+                             [&](const onnx::NamedType& t) { return t.name == name; });
+    declared.push_back(same == model.info.outputs.end() ? onnx::NamedType{name, {}} : *same);
+  }
+  graph.outputs() = std::move(outputs);
+  model.info.outputs = std::move(declared);
+  return absl::OkStatus();
+}
+
+std::vector<ValueType> OutputTypes(const Graph& graph, const onnx::ModelInfo& info) {
+  std::vector<ValueType> out;
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    const Value& v = graph.value(graph.outputs()[i]);
+    out.push_back({v.type, v.kind});
+    if (i >= info.outputs.size() || info.outputs[i].type.kind != v.kind) continue;
+    // A declared type is a claim: where it contradicts what follows from the inputs, that holds.
+    absl::StatusOr<TensorType> both = MergeTypes(info.outputs[i].type.type, v.type, v.name);
+    if (both.ok()) out.back().type = *std::move(both);
+  }
+  return out;
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Session>> Session::Load(std::shared_ptr<Runtime> runtime, const std::string& path,
@@ -50,9 +97,10 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Load(std::shared_ptr<Runtime> 
 
 absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime> runtime, onnx::Model model,
                                                          const SessionOptions& options) {
-  std::shared_ptr<const Snapshot> settings = runtime->registry().snapshot();
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Snapshot> settings, runtime->registry().SnapshotWith(options.settings));
+  if (!options.outputs.empty()) MGE_RETURN_IF_ERROR(SelectOutputs(options.outputs, model));
   auto context = std::make_shared<PlanContext>();
-  MGE_ASSIGN_OR_RETURN(Resolution resolution, runtime->ResolveDevice(options.device));
+  MGE_ASSIGN_OR_RETURN(Resolution resolution, runtime->ResolveDevice(options.device, *settings));
   std::vector<DeviceUse> uses = resolution.devices;
   uses.insert(uses.end(), resolution.fallbacks.begin(), resolution.fallbacks.end());
   for (size_t i = 0; i < uses.size(); ++i) {
@@ -96,6 +144,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   session->default_timeout_s_ = settings->Get<kRunTimeout>().count();
   session->seed_ = static_cast<uint64_t>(settings->Get<kSeed>());
   MGE_ASSIGN_OR_RETURN(session->program_, Program::Create(std::move(model.graph), std::move(context)));
+  session->output_types_ = OutputTypes(session->graph(), session->info_);
   return session;
 }
 
@@ -120,6 +169,40 @@ absl::Status Session::Run(std::span<const HostValue> inputs, std::span<HostValue
                 {.what = fmt::format("expected {} and {}, got {} and {}", input_count(), output_count(), inputs.size(),
                                      outputs.size())});
   }
+  return RunProgram(*program_, inputs, outputs, control);
+}
+
+absl::StatusOr<std::shared_ptr<Program>> Session::ProgramFor(std::span<const int> places) {
+  std::lock_guard lock(subsets_mutex_);
+  auto at = std::find_if(subsets_.begin(), subsets_.end(),
+                         [&](const Subset& s) { return std::equal(s.places.begin(), s.places.end(), places.begin(), places.end()); });
+  if (at != subsets_.end()) {
+    subsets_.splice(subsets_.begin(), subsets_, at);
+    return subsets_.front().program;
+  }
+  Graph graph = program_->graph();
+  std::vector<ValueId> outputs;
+  for (int place : places) outputs.push_back(graph.outputs()[static_cast<size_t>(place)]);
+  graph.outputs() = std::move(outputs);
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<Program> program, Program::Create(std::move(graph), program_->shared_context()));
+  subsets_.push_front({{places.begin(), places.end()}, program});
+  if (subsets_.size() > kMaxSubsets) subsets_.pop_back();
+  return program;
+}
+
+absl::Status Session::RunSome(std::span<const HostValue> inputs, std::span<const int> places, std::span<HostValue> outputs,
+                              RunControl& control) {
+  std::shared_ptr<Program> program = program_;
+  bool all = static_cast<int>(places.size()) == output_count();
+  for (size_t i = 0; all && i < places.size(); ++i) all = places[i] == static_cast<int>(i);
+  if (!all) {
+    MGE_ASSIGN_OR_RETURN(program, ProgramFor(places));
+  }
+  return RunProgram(*program, inputs, outputs, control);
+}
+
+absl::Status Session::RunProgram(Program& program, std::span<const HostValue> inputs, std::span<HostValue> outputs,
+                                 RunControl& control) {
   control.pool = &runtime_->pool();
   control.width = threads();
   if (control.seed == 0) control.seed = seed_;
@@ -140,7 +223,7 @@ absl::Status Session::Run(std::span<const HostValue> inputs, std::span<HostValue
   };
   absl::InlinedVector<InputType, 8> types;
   for (const HostValue& v : inputs) types.push_back(TypeOfValue(v));
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, PlanForRun(*program_, types, control));
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, PlanForRun(program, types, control));
   return RunPlan(plan, "", inputs, outputs, control);
 }
 

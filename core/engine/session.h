@@ -3,7 +3,9 @@
 #pragma once
 
 #include <functional>
+#include <list>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,6 +21,8 @@ struct SessionOptions {
   std::string device = {};  // "gpu0,cpu0"; empty: scope of the thread, else the default device
   int threads = 0;          // 0: as the settings say
   std::vector<std::string> skip = {};  // passes, rewrites, claims, beside those of the settings
+  std::vector<Assignment> settings = {};  // dynamic ones, for this session alone
+  std::vector<std::string> outputs = {};  // values of the model to compute; empty: the model's outputs
 };
 
 class Session : public std::enable_shared_from_this<Session> {
@@ -40,6 +44,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // Place of an input or output by name; kBadInput with the nearest name.
   absl::StatusOr<int> InputIndex(std::string_view name) const;
   absl::StatusOr<int> OutputIndex(std::string_view name) const;
+  // What is known of the outputs before a run: what the model declares and what follows from its inputs.
+  const std::vector<ValueType>& output_types() const { return output_types_; }
 
   // The plan for inputs of these types, made now if it is not yet.
   absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs) { return program_->PlanFor(inputs); }
@@ -49,6 +55,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // Inputs in order; outputs.size() == output_count(). A defined output tensor is the caller's memory for that result.
   // `control`: cancel, deadline (of the planning, too, if there is no plan yet) and seed; width and pool are filled in here.
   absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunControl& control);
+  // The same for some outputs, by their places, each once. What they do not need is not computed.
+  absl::Status RunSome(std::span<const HostValue> inputs, std::span<const int> places, std::span<HostValue> outputs,
+                       RunControl& control);
 
   // The same as an operation of the runtime's engine on the session's device: in the caller's thread with the naive engine,
   // else on a worker. `done` is called once, there. Inputs and outputs are shared; `control` outlives the call of `done`.
@@ -56,10 +65,22 @@ class Session : public std::enable_shared_from_this<Session> {
                 std::function<void(absl::Status, std::vector<HostValue>)> done);
 
  private:
+  struct Subset {
+    std::vector<int> places;
+    std::shared_ptr<Program> program;
+  };
   Session() = default;
+  absl::Status RunProgram(Program& program, std::span<const HostValue> inputs, std::span<HostValue> outputs,
+                          RunControl& control);
+  // The program that computes these outputs only. The last kMaxSubsets of them are kept.
+  absl::StatusOr<std::shared_ptr<Program>> ProgramFor(std::span<const int> places);
+
   std::shared_ptr<Runtime> runtime_;
   onnx::ModelInfo info_;
   std::shared_ptr<Program> program_;
+  std::vector<ValueType> output_types_;
+  std::mutex subsets_mutex_;
+  std::list<Subset> subsets_;  // most recent first; guarded by subsets_mutex_
   double default_timeout_s_ = 0;
   uint64_t seed_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "core/base/errors.h"
 #include "core/base/nearest.h"
 #include "core/env/registry_state.h"
@@ -182,6 +183,33 @@ absl::Status Registry::SetThrough(std::string_view function, std::string_view na
 
 std::shared_ptr<const Snapshot> Registry::snapshot() const {
   std::lock_guard lock(mutex_);
+  return state_->current;
+}
+
+absl::StatusOr<std::shared_ptr<const Snapshot>> Registry::SnapshotWith(std::span<const Assignment> assignments) {
+  std::lock_guard lock(mutex_);
+  constexpr size_t kCall = static_cast<size_t>(Source::kCall);
+  std::vector<std::pair<Entry*, std::optional<Assigned>>> before;
+  std::shared_ptr<const Snapshot> present = state_->current;
+  absl::Cleanup restore = [&] {
+    for (auto it = before.rbegin(); it != before.rend(); ++it) it->first->assigned[kCall] = std::move(it->second);
+    state_->current = std::move(present);
+  };
+  for (const Assignment& a : assignments) {
+    Entry* entry = state_->Find(a.name);
+    if (!entry) return UnknownSetting(state_->NearestName(a.name, State::Names::kAll), a.name, "session options");
+    const bool read_once = entry->row.lifecycle == Lifecycle::kFirstSet && entry->row.instead.empty();
+    if (read_once || entry->owner != kCoreOwner) {
+      return Fail(errors::kSettingTooLate, fmt::format("{} cannot be set for one session", entry->row.key),
+                  {.what = entry->owner == kCoreOwner ? "it is read once per runtime"
+                                                      : fmt::format("it belongs to the backend {}, which all sessions share",
+                                                                    entry->owner),
+                   .where = "session options",
+                   .fix = "set it for the runtime"});
+    }
+    before.emplace_back(entry, entry->assigned[kCall]);
+    MGE_RETURN_IF_ERROR(state_->SetByCall(*entry, a.name, a.text, "session options", logger_));
+  }
   return state_->current;
 }
 

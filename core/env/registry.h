@@ -122,6 +122,11 @@ class Registry {
   void set_tell_backend(TellBackend tell);
 
   std::shared_ptr<const Snapshot> snapshot() const;  // shared: outlives changes and the registry
+
+  // The snapshot as it were if these had been set by call, for one session; nothing is set. Fails like Set(), and with
+  // kSettingTooLate for first-set settings and those of a backend, which hold for the whole runtime.
+  absl::StatusOr<std::shared_ptr<const Snapshot>> SnapshotWith(std::span<const Assignment> assignments);
+
   std::vector<SettingInfo> List() const;  // the core's in the table's order, then each backend's
   const Logger& logger() const { return logger_; }  // at the level that the settings ask for
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "core/base/byte_size.h"
 #include "core/env/setting_checks.h"
 #include "fmt/format.h"
 
@@ -61,29 +62,6 @@ std::pair<std::string_view, std::string> SplitUnit(std::string_view text) {
     end = text.size();
   }
   return {Trim(text.substr(0, end)), Lower(Trim(text.substr(end)))};
-}
-
-std::optional<int64_t> ParseSize(std::string_view text) {
-  auto [number, unit] = SplitUnit(text);
-  constexpr std::string_view kUnits[] = {"k", "m", "g", "t"};
-  int shift = 0;
-  if (!unit.empty() && unit != "b") {
-    for (int i = 0; i < 4; ++i) {
-      std::string prefix(kUnits[i]);
-      if (unit == prefix || unit == prefix + "b" || unit == prefix + "ib") shift = 10 * (i + 1);
-    }
-    if (shift == 0) return std::nullopt;
-  }
-  if (auto whole = Number<int64_t>(number)) {
-    if (*whole < 0 || *whole > (INT64_MAX >> shift)) return std::nullopt;
-    return *whole << shift;
-  }
-  auto real = Number<double>(number);
-  if (!real || shift == 0 || *real < 0 || number.find_first_of("eE") != number.npos)
-    return std::nullopt;
-  double bytes = std::ldexp(*real, shift);
-  if (bytes >= 9.2e18) return std::nullopt;
-  return std::llround(bytes);
 }
 
 std::optional<double> ParseSeconds(std::string_view text) {
@@ -179,7 +157,7 @@ absl::StatusOr<SettingValue> ParseLimits(std::string_view text) {
       if (device.empty())
         return Bad(fmt::format("has the entry {} without a device", Quoted(part)));
     }
-    auto bytes = ParseSize(size);
+    auto bytes = ParseByteSize(size);
     if (!bytes || *bytes == 0)
       return Bad(fmt::format("has {} where a size of at least 1 is due", Quoted(size)));
     if (device.empty()) {
@@ -258,8 +236,8 @@ absl::StatusOr<SettingValue> ParseSetting(const SettingRow& row, std::string_vie
       return CheckRange(row, *value);
     }
     case SettingType::kBytes: {
-      auto value = ParseSize(text);
-      if (!value) return Bad("is not a size such as 4096, 512KiB, 256MiB or 2G");
+      auto value = ParseByteSize(text);
+      if (!value) return Bad("is not a size such as 4096, 512KiB, 2G (powers of 1024) or 64MB (of 1000)");
       return CheckRange(row, *value);
     }
     case SettingType::kSeconds: {
@@ -477,7 +455,7 @@ bool IsIdentifierWord(std::string_view text) {
 
 bool IsReserve(std::string_view text) {
   if (text == "0" || text == "1") return true;
-  return text.starts_with("b:") && ParseSize(text.substr(2)).has_value();
+  return text.starts_with("b:") && ParseByteSize(text.substr(2)).has_value();
 }
 
 bool IsOperatorTuning(std::string_view text) {

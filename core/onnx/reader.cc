@@ -6,6 +6,7 @@
 #include "core/base/errors.h"
 #include "core/onnx/fields.h"
 #include "core/onnx/graph_reader.h"
+#include "core/onnx/model_parts.h"
 #include "fmt/format.h"
 
 namespace mge::onnx {
@@ -46,12 +47,6 @@ absl::Status NotOnnx(const WireSource& source, const absl::Status& cause) {
               {.what = std::move(what), .where = source.place, .fix = std::move(fix)});
 }
 
-struct ModelParts {
-  Bytes graph;
-  bool has_graph = false;
-  std::vector<Bytes> opsets, functions;
-};
-
 absl::Status ReadMetadata(const WireSource& source, Bytes message, ModelInfo& info) {
   WireReader reader(source, "StringStringEntryProto", message);
   auto& [key, value] = info.metadata.emplace_back();
@@ -70,7 +65,9 @@ absl::Status ReadMetadata(const WireSource& source, Bytes message, ModelInfo& in
   return reader.status();
 }
 
-absl::StatusOr<ModelParts> Split(const WireSource& source, ModelInfo& info) {
+}  // namespace
+
+absl::StatusOr<ModelParts> SplitModel(const WireSource& source, ModelInfo& info) {
   ModelParts parts;
   WireReader reader(source, "ModelProto", source.bytes);
   while (reader.Next()) {
@@ -131,10 +128,12 @@ absl::StatusOr<ModelParts> Split(const WireSource& source, ModelInfo& info) {
   return parts;
 }
 
+namespace {
+
 absl::StatusOr<Model> Read(const WireSource& source, const std::string& directory,
                            const ReadOptions& options) {
   Model model;
-  MGE_ASSIGN_OR_RETURN(ModelParts parts, Split(source, model.info));
+  MGE_ASSIGN_OR_RETURN(ModelParts parts, SplitModel(source, model.info));
   if (model.info.ir_version < kOldestIrVersion || model.info.ir_version > kNewestIrVersion) {
     return Fail(
         errors::kUnsupportedVersion,
@@ -178,7 +177,7 @@ absl::StatusOr<Model> ReadModelBytes(Bytes bytes, std::shared_ptr<const void> ow
   return Read(source, model_directory, options);
 }
 
-absl::StatusOr<Model> ReadModel(const std::string& path, const ReadOptions& options) {
+absl::StatusOr<WireSource> OpenModel(const std::string& path, const ReadOptions& options) {
   MGE_ASSIGN_OR_RETURN(
       std::shared_ptr<const MappedFile> file,
       MappedFile::Open(path, options.max_file_bytes,
@@ -187,7 +186,12 @@ absl::StatusOr<Model> ReadModel(const std::string& path, const ReadOptions& opti
   source.place = path;
   source.bytes = file->bytes();
   source.file = file.get();
-  source.owner = file;
+  source.owner = std::move(file);
+  return source;
+}
+
+absl::StatusOr<Model> ReadModel(const std::string& path, const ReadOptions& options) {
+  MGE_ASSIGN_OR_RETURN(WireSource source, OpenModel(path, options));
   size_t slash = path.rfind('/');
   std::string directory =
       slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));

@@ -205,7 +205,7 @@ class Chooser {
     if (look_ahead && IsSame(choices_[g], next)) return false;
     if (groups_[g].kind == Unit::Kind::kKernel) {
       next.reason = options.size() == 1 ? "the only way that is offered"
-                                        : fmt::format("least of {} with {:.2f} us, reorders around it included",
+                                        : fmt::format("fastest of {} candidates: {:.2f} us including reorders",
                                                       options.size(), best);
     }
     Set(g, std::move(next));

@@ -141,7 +141,7 @@ void PlanWriter::WriteHead(const Plan& plan) {
   const size_t views = plan.units.size() - plan.steps.size();
   Line(fmt::format("device {}: {} steps{}, arena {} bytes (lower bound {}), packed constants {} bytes, constants in place {} "
                    "bytes",
-                   DeviceText(plan), plan.steps.size(), views ? fmt::format(" and {} views, which take none", views) : "",
+                   DeviceText(plan), plan.steps.size(), views ? fmt::format(" and {} views (no memory, no time)", views) : "",
                    plan.arena_bytes, plan.lower_bound_bytes, plan.packed_bytes, plan.constant_bytes));
   if (!plan.queues.empty()) out_ += MemoryText(plan);
   for (const std::string& text : plan.guard) {

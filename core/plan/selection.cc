@@ -58,7 +58,7 @@ absl::StatusOr<std::map<std::string, std::string>> KernelsIn(const std::string& 
 absl::StatusOr<std::shared_ptr<const FrozenSelection>> FrozenSelection::Read(const std::string& path) {
   constexpr char kFix[] = "write it anew: run the model once with select.strategy = profile and select.freeze = FILE";
   auto refuse = [&](std::string what) {
-    return Fail(errors::kConfigFile, fmt::format("'{}' is no selection of kernels", path),
+    return Fail(errors::kConfigFile, fmt::format("'{}' is not a selection of kernels", path),
                 {.what = std::move(what), .where = "select.frozen", .fix = kFix});
   };
   absl::StatusOr<std::vector<ConfigItem>> read = ReadConfigFile(path);

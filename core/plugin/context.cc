@@ -37,7 +37,7 @@ absl::StatusOr<Context> Context::Create(std::string_view device_type, int device
   std::string text = fmt::format("{}({})", device_type, device_id);
   absl::StatusOr<DeviceName> name = ParseDeviceName(text);
   if (!nearest.empty() || !name.ok() || device_type == "multithread" || device_type == "xpu") {
-    return Fail(errors::kBadDeviceName, fmt::format("'{}' is no context", EscapeControl(text)),
+    return Fail(errors::kBadDeviceName, fmt::format("'{}' is not a context", EscapeControl(text)),
                 {.what = fmt::format("the types are cpu, gpu, cpu_pinned, and the classes of "
                                      "devices; an id is 0 or more.{}",
                                      DidYouMean(nearest)),

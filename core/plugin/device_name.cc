@@ -202,6 +202,7 @@ absl::StatusOr<DeviceName> ParseDeviceName(std::string_view text, std::string_vi
   DeviceName name;
   if (std::optional<Wrong> wrong = Parse(Trim(text), name))
     return Bad(text, *std::move(wrong), where);
+  name.text = Trim(text);
   return name;
 }
 
@@ -220,6 +221,7 @@ absl::StatusOr<DeviceSpec> ParseDeviceSpec(std::string_view text, std::string_vi
     if (std::optional<Wrong> wrong = Parse(Trim(text.substr(begin, end - begin)), name)) {
       return Bad(text, *std::move(wrong), where);
     }
+    name.text = Trim(text.substr(begin, end - begin));
     spec.alternatives.back().push_back(std::move(name));
     if (end < text.size() && text[end] == ',') spec.alternatives.emplace_back();
     begin = end + 1;

@@ -29,9 +29,15 @@ struct DeviceName {
   bool synchronous = false;    // steps run in the calling thread
   bool context = false;        // written as cpu(0)
 
+  std::string text = {};       // as it was written, for messages
+
   // As it would be written; parses to an equal name.
   std::string ToString() const;
-  friend bool operator==(const DeviceName&, const DeviceName&) = default;
+  std::string Written() const { return text.empty() ? ToString() : text; }
+  friend bool operator==(const DeviceName& a, const DeviceName& b) {
+    return a.cls == b.cls && a.number == b.number && a.threads == b.threads && a.synchronous == b.synchronous &&
+           a.context == b.context;
+  }
 };
 
 // What a user asked for: alternatives in order of preference, each of one device or of several to split over.

@@ -232,7 +232,7 @@ std::vector<Device*> Devices::OfClass(std::string_view cls) const {
 
 absl::Status Devices::Unusable(const DeviceName& name, std::string why, std::string_view where,
                                std::string fix) const {
-  std::string wanted = name.ToString();
+  const std::string wanted = name.Written();
   std::vector<std::string> others;
   for (const auto& d : devices_) {
     if (d->usable() && !d->Is(MGE_DEVICE_ONLY_BY_NAME) && d->name() != wanted)
@@ -254,7 +254,7 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
   const bool any = cls == "xpu";
   for (const PluginFile& file : files_) {
     if (file.code != VerdictCode::kOutOfMemory || !(any || Contains(file.classes, cls))) continue;
-    return Fail(errors::kOutOfMemory, fmt::format("device '{}' cannot be used", name.ToString()),
+    return Fail(errors::kOutOfMemory, fmt::format("device '{}' cannot be used", name.Written()),
                 {.what = fmt::format("{}: {}", file.path, file.reason), .where = std::string(where), .fix = file.fix});
   }
   std::string why =
@@ -274,11 +274,12 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
     if (std::string_view nearest = Nearest(cls, candidates); !nearest.empty()) {
       DeviceName meant = name;
       meant.cls = nearest;
+      meant.text.clear();
       // A short class may well be another vendor's; a long one that is nearly right is a slip of
       // the pen.
       if (cls.size() > 3) {
         return Fail(errors::kBadDeviceName,
-                    fmt::format("'{}' does not name a device", name.ToString()),
+                    fmt::format("'{}' does not name a device", name.Written()),
                     {.what = fmt::format("no backend offers devices of class '{}'.{}", cls,
                                          DidYouMean(meant.ToString())),
                      .where = std::string(where),

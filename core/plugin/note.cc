@@ -170,7 +170,7 @@ bool IsBackendName(std::string_view name) { return WhyNoBackendName(name).empty(
 absl::Status CheckBackendName(std::string_view name) {
   const std::string_view why = WhyNoBackendName(name);
   if (why.empty()) return absl::OkStatus();
-  return Fail(errors::kUsage, fmt::format("'{}' is no name of a backend", name),
+  return Fail(errors::kUsage, fmt::format("'{}' is not the name of a backend", name),
               {.what = std::string(why), .fix = "take a name that mge plugins shows"});
 }
 

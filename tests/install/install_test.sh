@@ -20,8 +20,8 @@ cmake --install "$build" --prefix "$work/first" >"$work/install.log" || { cat "$
 mv "$work/first" "$work/moved"
 tree=$work/moved
 for file in bin/mge lib/libmge.so lib/libmge.so.0 include/mge/mge.h include/mge/mge.hpp include/mge/plugin.h \
-            include/mge/plugin.hpp include/mge/types.h include/mge/abi_hash.h lib/mge/plugins/mge_null.so \
-            lib/mge/plugins/mge_cpu.so lib/cmake/mge/mgeConfig.cmake lib/pkgconfig/mge.pc lib/pkgconfig/mge-plugin.pc \
+            include/mge/plugin.hpp include/mge/float16.hpp include/mge/types.h include/mge/abi_hash.h lib/mge/plugins/mge_null.so \
+            lib/mge/plugins/mge_cpu.so lib/cmake/mge/mgeConfig.cmake lib/pkgconfig/mge.pc lib/pkgconfig/mge-cpp.pc lib/pkgconfig/mge-plugin.pc \
             share/mge/digits/digits.onnx share/mge/mge.toml share/man/man1/mge.1 include/mge/plugin/backend.hpp \
             share/bash-completion/completions/mge share/zsh/site-functions/_mge share/fish/vendor_completions.d/mge.fish \
             share/mge/sdk/README.md share/mge/sdk/examples/relu/relu.cc; do
@@ -65,6 +65,21 @@ clean cmake -S "$here/project" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$tree" -DCM
 clean cmake --build "$work/cmake" >"$work/cmake.log" 2>&1 || { cat "$work/cmake.log"; fail "building by CMake"; }
 use CMake "$work/cmake/app" "$work/cmake/mge_outside.so"
 
+step "an application in C alone, by CMake"
+mkdir "$work/plain"
+cat >"$work/plain/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.25)
+project(plain LANGUAGES C)
+find_package(mge CONFIG REQUIRED)
+add_executable(plain ${source})
+target_link_libraries(plain PRIVATE mge::mge)
+CMAKE
+if ! { clean cmake -S "$work/plain" -B "$work/plain/build" -DCMAKE_PREFIX_PATH="$tree" -Dsource="$here/project/app.c" &&
+  clean cmake --build "$work/plain/build"; } >"$work/plain.log" 2>&1; then
+  cat "$work/plain.log"
+  fail "an application in C alone"
+fi
+
 step "version ranges of find_package"
 mkdir "$work/version"
 cat >"$work/version/CMakeLists.txt" <<'CMAKE'
@@ -81,17 +96,21 @@ for pair in 0.1:1 0.2:0 1.0:0; do
 done
 
 if command -v pkg-config >/dev/null; then
-  step "an application in C and a backend, by pkg-config"
+  step "applications in C and C++ and a backend, by pkg-config"
   export PKG_CONFIG_PATH=$tree/lib/pkgconfig
   [[ $(pkg-config --modversion mge) == 0.1.* ]] || fail "pkg-config: version of mge"
   mkdir "$work/pc"
   # shellcheck disable=SC2046  # flags are words
   cc -std=c99 -Wall -Wextra -Werror $(pkg-config --cflags mge) "$here/project/app.c" -o "$work/pc/app" \
     $(pkg-config --libs mge) -Wl,-rpath,"$(pkg-config --variable=libdir mge)" || fail "building by pkg-config: app.c"
+  # shellcheck disable=SC2046  # the standard comes from pkg-config
+  c++ -Wall -Wextra -Werror $(pkg-config --cflags mge-cpp) "$here/project/app.cc" -o "$work/pc/app_cc" \
+    $(pkg-config --libs mge-cpp) -Wl,-rpath,"$(pkg-config --variable=libdir mge)" || fail "building by pkg-config: app.cc"
   # shellcheck disable=SC2046
   c++ -std=c++20 -O1 $(pkg-config --cflags mge-plugin) "$here/project/backend.cc" -o "$work/pc/mge_outside.so" \
     $(pkg-config --libs mge-plugin) || fail "building by pkg-config: backend.cc"
   use pkg-config "$work/pc/app" "$work/pc/mge_outside.so"
+  use "pkg-config, C++" "$work/pc/app_cc" "$work/pc/mge_outside.so"
 else
   step "no pkg-config here: its part is left out"
 fi

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/base/byte_size.h"
 #include "core/base/errors.h"
 #include "core/base/nearest.h"
 #include "core/plugin/memory/bucket_pool.h"
@@ -28,22 +29,6 @@ absl::Status BadNumber(std::string_view what, uint64_t value, std::string allowe
   return Fail(errors::kBadSetting,
               fmt::format("the memory pool cannot work with a {} of {}", what, value),
               {.what = std::move(allowed)});
-}
-
-// "64MiB", "512K", "1000".
-std::optional<uint64_t> ParseBytes(std::string_view text) {
-  uint64_t n = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc()) return std::nullopt;
-  std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
-  if (unit.empty() || unit == "B") return n;
-  size_t power = std::string_view("KMGT").find(unit[0]);
-  unit.remove_prefix(1);
-  if (power == std::string_view::npos || !(unit.empty() || unit == "B" || unit == "iB"))
-    return std::nullopt;
-  int shift = 10 * (static_cast<int>(power) + 1);
-  if (n > UINT64_MAX >> shift) return std::nullopt;
-  return n << shift;
 }
 
 }  // namespace
@@ -129,9 +114,9 @@ absl::StatusOr<ReservePolicy> ReservePolicy::Parse(std::string_view text) {
     }
   }
   if (text.starts_with(kBytesPrefix)) {
-    if (std::optional<uint64_t> bytes = ParseBytes(text.substr(kBytesPrefix.size()))) {
+    if (std::optional<int64_t> bytes = ParseByteSize(text.substr(kBytesPrefix.size()))) {
       policy.kind_ = Kind::kBytes;
-      policy.amount_ = *bytes;
+      policy.amount_ = static_cast<uint64_t>(*bytes);
       return policy;
     }
   }

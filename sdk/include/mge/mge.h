@@ -44,7 +44,14 @@ typedef struct mge_string mge_string; /* a text that the caller releases */
 
 /* ---------------------------------------------------------------- version */
 
-MGE_API const char* mge_version(void); /* "0.1.0" */
+#define MGE_VERSION_MAJOR 0
+#define MGE_VERSION_MINOR 1
+#define MGE_VERSION_PATCH 0
+/* The version as one number, for #if: 0.1.0 is 100, 2.3.4 is 20304. */
+#define MGE_VERSION (MGE_VERSION_MAJOR * 10000 + MGE_VERSION_MINOR * 100 + MGE_VERSION_PATCH)
+
+MGE_API const char* mge_version(void);        /* "0.1.0": the library that runs, not the header */
+MGE_API int32_t mge_version_number(void);     /* the same as MGE_VERSION of that library */
 
 /* ---------------------------------------------------------------- status */
 
@@ -93,6 +100,11 @@ MGE_API mge_status* mge_runtime_set_execution_strategy(mge_runtime* runtime, con
 
 /* Facts as JSON: "mge.devices/1", "mge.plugins/1", "mge.env/1", "mge.operators/1". */
 MGE_API mge_status* mge_runtime_report(mge_runtime* runtime, const char* schema, mge_string** out);
+
+/* Facts of a model's file as JSON, also of a model that cannot be loaded: "mge.model/1" (inputs, outputs, operators with the
+ * number of their nodes, which operators are not supported and which backends have them), "mge.nodes/1" (the nodes of the main
+ * graph). Only the file's format must be right. */
+MGE_API mge_status* mge_model_report(mge_runtime* runtime, const char* path, const char* schema, mge_string** out);
 
 /* ---------------------------------------------------------------- backends as files
  * Nothing here opens a backend. `options` (nullable) say where backends are searched and what is let in, as for a runtime. */
@@ -156,6 +168,13 @@ typedef struct mge_session_options {
   int32_t reserved;
   const char* const* skip;   /* passes, rewrites and fusions to leave out */
   size_t skip_count;
+  /* Dynamic settings for this session alone, as "NAME=VALUE"; they win over those of the runtime. */
+  const char* const* settings;
+  size_t setting_count;
+  /* Names of the values that are the session's outputs, intermediate ones included, in place of the model's outputs. What none
+   * of them needs is not computed. NULL: the model's outputs. */
+  const char* const* outputs;
+  size_t output_count;
 } mge_session_options;
 
 MGE_API mge_status* mge_session_load(mge_runtime* runtime, const char* path, const mge_session_options* options /* nullable */,
@@ -169,10 +188,42 @@ MGE_API size_t mge_session_input_count(const mge_session* session);
 MGE_API size_t mge_session_output_count(const mge_session* session);
 MGE_API const char* mge_session_input_name(const mge_session* session, size_t index);
 MGE_API const char* mge_session_output_name(const mge_session* session, size_t index);
-/* As declared: dtype, rank (-1: unknown) and dimensions (-1: unknown). */
+/* Kind (MGE_VALUE_...), dtype, rank (-1: unknown) and dimensions (-1: unknown): inputs as declared, outputs as declared and
+ * inferred. `axis` of a name counts from 0; the name of a dimension is "" where it has none. */
+MGE_API int32_t mge_session_input_kind(const mge_session* session, size_t index);
 MGE_API mge_dtype mge_session_input_dtype(const mge_session* session, size_t index);
 MGE_API int32_t mge_session_input_rank(const mge_session* session, size_t index);
 MGE_API const int64_t* mge_session_input_dims(const mge_session* session, size_t index);
+MGE_API const char* mge_session_input_dim_name(const mge_session* session, size_t index, size_t axis);
+MGE_API int32_t mge_session_output_kind(const mge_session* session, size_t index);
+MGE_API mge_dtype mge_session_output_dtype(const mge_session* session, size_t index);
+MGE_API int32_t mge_session_output_rank(const mge_session* session, size_t index);
+MGE_API const int64_t* mge_session_output_dims(const mge_session* session, size_t index);
+MGE_API const char* mge_session_output_dim_name(const mge_session* session, size_t index, size_t axis);
+
+/* Key and value pairs that the model's author added (ONNX metadata_props); NULL beyond the count. */
+MGE_API size_t mge_session_metadata_count(const mge_session* session);
+MGE_API const char* mge_session_metadata_key(const mge_session* session, size_t index);
+MGE_API const char* mge_session_metadata_value(const mge_session* session, size_t index);
+
+MGE_API int32_t mge_session_threads(const mge_session* session); /* how many threads its runs use */
+
+typedef struct mge_example_options {
+  size_t struct_size;
+  uint64_t seed;
+  /* "NAME=1x3x224x224": shapes of inputs that are made up. Other unknown sizes are chosen so that the model's shapes fit. */
+  const char* const* shapes;
+  size_t shape_count;
+  /* 0: floats in [-1, 1). Higher values are for models that reject these or give NaN: 1: floats in (0, 1]; 2: all floats 1. */
+  int32_t variant;
+  int32_t reserved;
+} mge_example_options;
+
+/* Makes up the inputs that are NULL in `inputs`, to try or to time a model. The same options give the same values. `out` receives
+ * JSON "mge.inputs/1": for each input the shape, which sizes were chosen and why, and how its values were made. Fails with E0307
+ * if the model's shapes fit no sizes that were tried. */
+MGE_API mge_status* mge_session_example_inputs(mge_session* session, const mge_example_options* options /* nullable */,
+                                               mge_tensor** inputs, size_t input_count, mge_string** out);
 
 /* Reads a file (.npy, .npz, .pb) as the kind of value that this input or output declares. */
 MGE_API mge_status* mge_session_read_input(mge_session* session, size_t index, const char* path, mge_tensor** out);
@@ -185,7 +236,13 @@ MGE_API mge_status* mge_session_read_output(mge_session* session, size_t index, 
 MGE_API mge_status* mge_session_run(mge_session* session, mge_tensor* const* inputs, size_t input_count, mge_tensor** outputs,
                                     size_t output_count, mge_run_control* control);
 
-/* The same without waiting: on a worker of the engine, or in this thread where engine.type is naive. `done` is called once, from there, with
+/* mge_session_run by name: every input of the model once, in any order, and any of its outputs. What the named outputs do not need is
+ * not computed; each set of outputs gets a plan of its own. */
+MGE_API mge_status* mge_session_run_named(mge_session* session, const char* const* input_names, mge_tensor* const* inputs,
+                                          size_t input_count, const char* const* output_names, mge_tensor** outputs,
+                                          size_t output_count, mge_run_control* control);
+
+/* mge_session_run without waiting: on a worker of the engine, or in this thread where engine.type is naive. `done` is called once, from there, with
  * the status (the callee releases it) and, if that is NULL, the outputs, which the callee owns. Inputs may be released at once;
  * `control` (nullable) and the memory of wrapped tensors live until then. */
 typedef void (*mge_done_fn)(void* state, mge_status* status, mge_tensor** outputs, size_t output_count);

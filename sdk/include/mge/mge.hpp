@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// C++ over mge.h: header-only, standard library only, no exceptions. Objects own their handles and move.
+// C++20 over mge.h: header-only, standard library only, no exceptions. Objects own their handles and move.
 //
-//   mge::Runtime runtime;  mge::Session session;
+//   mge::Runtime runtime;  mge::Session session;  mge::Tensor x;
 //   if (auto s = mge::Runtime::Create({}, &runtime); !s.ok()) return Report(s);
 //   if (auto s = mge::Session::Load(runtime, "model.onnx", {}, &session); !s.ok()) return Report(s);
-//   mge::Tensor x = mge::Tensor::Of<float>({1, 4}, {1, 2, 3, 4});
+//   if (auto s = mge::Tensor::Of<float>({1, 4}, {1, 2, 3, 4}, &x); !s.ok()) return Report(s);
 //   std::vector<mge::Tensor> y;
 //   if (auto s = session.Run({&x}, &y); !s.ok()) return Report(s);
 #pragma once
+
+#if __cplusplus < 202002L
+#error "mge.hpp needs C++20: compile with -std=c++20, or use mge.h, which is plain C"
+#endif
 
 #include <cstdint>
 #include <cstring>
@@ -19,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "mge/float16.hpp"
 #include "mge/mge.h"
 
 namespace mge {
@@ -65,6 +70,8 @@ template <> inline constexpr mge_dtype kDtypeOf<uint16_t> = MGE_DTYPE_U16;
 template <> inline constexpr mge_dtype kDtypeOf<uint32_t> = MGE_DTYPE_U32;
 template <> inline constexpr mge_dtype kDtypeOf<uint64_t> = MGE_DTYPE_U64;
 template <> inline constexpr mge_dtype kDtypeOf<bool> = MGE_DTYPE_BOOL;
+template <> inline constexpr mge_dtype kDtypeOf<F16> = MGE_DTYPE_F16;
+template <> inline constexpr mge_dtype kDtypeOf<BF16> = MGE_DTYPE_BF16;
 
 // A dense tensor in host memory; also the sequences and optionals that some models give.
 class Tensor {
@@ -83,14 +90,22 @@ class Tensor {
   static Status Read(const std::string& path, Tensor* out) {
     return Take(out, [&](mge_tensor** t) { return mge_tensor_read(path.c_str(), t); });
   }
-  // A copy of the values; empty if they do not fill the shape.
+  // A copy of the values. Fails with E0305 if they do not fill the shape, and *out is empty then.
   template <typename T>
-  static Tensor Of(std::initializer_list<int64_t> dims, std::initializer_list<T> values) {
-    Tensor out;
-    Status s = Create(kDtypeOf<T>, std::span<const int64_t>(dims.begin(), dims.size()), &out);
-    if (!s.ok() || out.elements() != values.size()) return Tensor();
-    if (values.size()) std::memcpy(out.raw_data(), values.begin(), values.size() * sizeof(T));
-    return out;
+  static Status Of(std::initializer_list<int64_t> dims, std::initializer_list<T> values, Tensor* out) {
+    return OfSpan<T>({dims.begin(), dims.size()}, {values.begin(), values.size()}, out);
+  }
+  template <typename T>
+  static Status OfSpan(std::span<const int64_t> dims, std::span<const T> values, Tensor* out) {
+    static_assert(kDtypeOf<T> != MGE_DTYPE_UNDEFINED, "T is not the C++ type of an element type");
+    Tensor view;  // checks that values and shape fit
+    if (Status s = Wrap(kDtypeOf<T>, dims, const_cast<T*>(values.data()), values.size_bytes(), &view); !s.ok()) {
+      *out = Tensor();
+      return s;
+    }
+    Status s = Create(kDtypeOf<T>, dims, out);
+    if (s.ok() && !values.empty()) std::memcpy(out->raw_data(), values.data(), values.size_bytes());
+    return s;
   }
 
   explicit operator bool() const { return tensor_ != nullptr; }
@@ -222,6 +237,11 @@ class Runtime {
   Status Report(const std::string& schema, std::string* out) const {
     return internal::TakeText(out, [&](mge_string** text) { return mge_runtime_report(get(), schema.c_str(), text); });
   }
+  // Facts of a model's file, also of one that cannot be loaded: "mge.model/1", "mge.nodes/1".
+  Status ModelReport(const std::string& path, const std::string& schema, std::string* out) const {
+    return internal::TakeText(
+        out, [&](mge_string** text) { return mge_model_report(get(), path.c_str(), schema.c_str(), text); });
+  }
   int NumGpus() const { return mge_num_gpus(get()); }
   mge_runtime* get() const { return runtime_.get(); }
 
@@ -293,6 +313,15 @@ struct SessionOptions {
   std::string device = {};
   int threads = 0;
   std::vector<std::string> skip = {};
+  std::vector<std::string> settings = {};  // dynamic ones for this session alone: "NAME=VALUE"
+  std::vector<std::string> outputs = {};   // values to compute, intermediate ones included; empty: the model's outputs
+};
+
+// How inputs are made up; see mge_example_options.
+struct ExampleOptions {
+  uint64_t seed = 0;
+  std::vector<std::string> shapes = {};  // "NAME=1x3x224x224"
+  int variant = 0;
 };
 
 class Session {
@@ -314,12 +343,24 @@ class Session {
   size_t output_count() const { return mge_session_output_count(get()); }
   std::string_view input_name(size_t i) const { return mge_session_input_name(get(), i); }
   std::string_view output_name(size_t i) const { return mge_session_output_name(get(), i); }
+  // Kind (MGE_VALUE_...), element type, rank (-1: unknown), sizes (-1 where unknown) and names of dimensions ("": none).
+  int input_kind(size_t i) const { return mge_session_input_kind(get(), i); }
   mge_dtype input_dtype(size_t i) const { return mge_session_input_dtype(get(), i); }
-  int input_rank(size_t i) const { return mge_session_input_rank(get(), i); }  // -1: unknown
-  std::span<const int64_t> input_dims(size_t i) const {                         // -1 where unknown
-    int rank = input_rank(i);
-    return {mge_session_input_dims(get(), i), static_cast<size_t>(rank > 0 ? rank : 0)};
-  }
+  int input_rank(size_t i) const { return mge_session_input_rank(get(), i); }
+  std::span<const int64_t> input_dims(size_t i) const { return Dims(mge_session_input_dims(get(), i), input_rank(i)); }
+  std::string_view input_dim_name(size_t i, size_t axis) const { return Text(mge_session_input_dim_name(get(), i, axis)); }
+  int output_kind(size_t i) const { return mge_session_output_kind(get(), i); }
+  mge_dtype output_dtype(size_t i) const { return mge_session_output_dtype(get(), i); }
+  int output_rank(size_t i) const { return mge_session_output_rank(get(), i); }
+  std::span<const int64_t> output_dims(size_t i) const { return Dims(mge_session_output_dims(get(), i), output_rank(i)); }
+  std::string_view output_dim_name(size_t i, size_t axis) const { return Text(mge_session_output_dim_name(get(), i, axis)); }
+
+  // Key and value pairs that the model's author added.
+  size_t metadata_count() const { return mge_session_metadata_count(get()); }
+  std::string_view metadata_key(size_t i) const { return Text(mge_session_metadata_key(get(), i)); }
+  std::string_view metadata_value(size_t i) const { return Text(mge_session_metadata_value(get(), i)); }
+
+  int threads() const { return mge_session_threads(get()); }
 
   Status ReadInput(size_t i, const std::string& path, Tensor* out) const {
     mge_tensor* t = nullptr;
@@ -350,6 +391,53 @@ class Session {
     return Run(std::span<const Tensor* const>(inputs.begin(), inputs.size()), outputs, control);
   }
 
+  // By name: every input once, in any order, and any of the outputs; the others are not computed unless these need them.
+  using NamedInput = std::pair<std::string, const Tensor*>;
+  Status Run(std::span<const NamedInput> inputs, std::span<const std::string> output_names, std::vector<Tensor>* outputs,
+             RunControl* control = nullptr) {
+    std::vector<const char*> in_names, out_names;
+    std::vector<mge_tensor*> in, out(output_names.size(), nullptr);
+    for (const auto& [name, tensor] : inputs) {
+      in_names.push_back(name.c_str());
+      in.push_back(tensor->get());
+    }
+    for (const std::string& name : output_names) out_names.push_back(name.c_str());
+    outputs->resize(out.size());
+    for (size_t i = 0; i < out.size(); ++i) out[i] = (*outputs)[i].get();
+    Status s(mge_session_run_named(get(), in_names.data(), in.data(), in.size(), out_names.data(), out.data(), out.size(),
+                                   control ? control->get() : nullptr));
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (!(*outputs)[i]) (*outputs)[i] = Tensor(out[i]);
+    }
+    return s;
+  }
+  Status Run(std::initializer_list<NamedInput> inputs, std::initializer_list<std::string> output_names,
+             std::vector<Tensor>* outputs, RunControl* control = nullptr) {
+    return Run(std::span<const NamedInput>(inputs.begin(), inputs.size()),
+               std::span<const std::string>(output_names.begin(), output_names.size()), outputs, control);
+  }
+
+  // Makes up the inputs that are empty in `inputs` (one per input of the model, or none); `json` says how, "mge.inputs/1".
+  Status ExampleInputs(const ExampleOptions& options, std::vector<Tensor>* inputs, std::string* json) const {
+    std::vector<const char*> shapes;
+    for (const std::string& shape : options.shapes) shapes.push_back(shape.c_str());
+    mge_example_options o = {};
+    o.struct_size = sizeof(o);
+    o.seed = options.seed;
+    o.shapes = shapes.data();
+    o.shape_count = shapes.size();
+    o.variant = options.variant;
+    inputs->resize(input_count());
+    std::vector<mge_tensor*> in;
+    for (const Tensor& t : *inputs) in.push_back(t.get());
+    Status s = internal::TakeText(
+        json, [&](mge_string** text) { return mge_session_example_inputs(get(), &o, in.data(), in.size(), text); });
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (!(*inputs)[i]) (*inputs)[i] = Tensor(in[i]);
+    }
+    return s;
+  }
+
   // The plan for such inputs: format "text" or "mge.plan/1". With a profile, the times that it has of the steps.
   Status Plan(std::span<const Tensor* const> inputs, const std::string& format, bool why, std::string* out,
               const Profile* profile = nullptr) const {
@@ -374,16 +462,24 @@ class Session {
   mge_session* get() const { return session_.get(); }
 
  private:
+  static std::span<const int64_t> Dims(const int64_t* dims, int rank) { return {dims, static_cast<size_t>(rank > 0 ? rank : 0)}; }
+  static std::string_view Text(const char* text) { return text ? text : ""; }
   template <typename F>
   static Status Make(const SessionOptions& options, Session* out, F make) {
-    std::vector<const char*> skip;
+    std::vector<const char*> skip, settings, outputs;
     for (const std::string& s : options.skip) skip.push_back(s.c_str());
+    for (const std::string& s : options.settings) settings.push_back(s.c_str());
+    for (const std::string& s : options.outputs) outputs.push_back(s.c_str());
     mge_session_options o = {};
     o.struct_size = sizeof(o);
     o.device = options.device.empty() ? nullptr : options.device.c_str();
     o.threads = options.threads;
     o.skip = skip.data();
     o.skip_count = skip.size();
+    o.settings = settings.data();
+    o.setting_count = settings.size();
+    o.outputs = outputs.data();
+    o.output_count = outputs.size();
     mge_session* session = nullptr;
     Status s(make(&o, &session));
     out->session_.reset(session);

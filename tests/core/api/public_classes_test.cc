@@ -16,7 +16,8 @@ TEST(PublicClasses, AreOthersThanTheCoresOfTheSameNames) {
 }
 
 TEST(PublicClasses, WorkBesideTheCores) {
-  Tensor tensor = Tensor::Of<float>({3}, {1, 2, 3});
+  Tensor tensor;
+  ASSERT_TRUE(Tensor::Of<float>({3}, {1, 2, 3}, &tensor).ok());
   EXPECT_EQ(tensor.elements(), 3u);
   EXPECT_EQ(SumOfCoreTensor(3), 6);
   Runtime runtime;

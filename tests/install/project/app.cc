@@ -30,7 +30,8 @@ mge::Status ReadDigits(const mge::Runtime& runtime, const std::string& folder, i
 mge::Status Relu(const mge::Runtime& runtime, const std::string& model, const std::string& device, bool* good) {
   mge::Session session;
   if (auto s = mge::Session::Load(runtime, model, {.device = device}, &session); !s.ok()) return s;
-  mge::Tensor x = mge::Tensor::Of<float>({2, 3}, {-2, -1, 0, 1, 2, 3});
+  mge::Tensor x;
+  if (auto s = mge::Tensor::Of<float>({2, 3}, {-2, -1, 0, 1, 2, 3}, &x); !s.ok()) return s;
   std::vector<mge::Tensor> y;
   if (auto s = session.Run({&x}, &y); !s.ok()) return s;
   std::vector<float> wanted = {0, 0, 0, 1, 2, 3};

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cli/inputs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "core/base/nearest.h"
+#include "core/cli/compare.h"
+#include "fmt/format.h"
+
+namespace mge::cli {
+namespace {
+
+constexpr int kVariants = 3;           // of mge_example_options
+constexpr size_t kMostLines = 8;       // inputs described one by one
+constexpr int kInvalid = 3;            // kind of a status: the model or its input is invalid
+
+std::pair<std::string, std::string> SplitAt(const std::string& text, char at) {
+  size_t i = text.find(at);
+  if (i == std::string::npos) return {text, ""};
+  return {text.substr(0, i), text.substr(i + 1)};
+}
+
+// What an option gives to each input, by place. Returns the exit code of a usage error, or 0.
+int Assign(const Globals& globals, const std::vector<std::string>& names, const std::vector<std::string>& given,
+           const char* option, std::vector<std::string>* to) {
+  to->assign(names.size(), "");
+  size_t next = 0;
+  for (const std::string& text : given) {
+    auto [name, value] = SplitAt(text, '=');
+    auto at = std::find(names.begin(), names.end(), name);
+    std::error_code ec;
+    if (at != names.end() && !value.empty()) {
+      std::string& place = (*to)[static_cast<size_t>(at - names.begin())];
+      if (!place.empty()) return ReportUsage(globals, fmt::format("{} {}: input '{}' is given twice", option, text, name));
+      place = value;
+      continue;
+    }
+    // A path may hold '='.
+    if (!value.empty() && !std::filesystem::exists(text, ec)) {
+      std::string_view near = Nearest(name, names);
+      return ReportUsage(globals, fmt::format("{} {}: the model has no input '{}'", option, text, name),
+                         near.empty() ? fmt::format("its inputs are: {}", fmt::join(names, ", "))
+                                      : fmt::format("did you mean '{}'?", near));
+    }
+    while (next < names.size() && !(*to)[next].empty()) ++next;
+    if (next == names.size()) {
+      return ReportUsage(globals,
+                         fmt::format("{} {}: there is no input left for it; the model has {}", option, text, names.size()),
+                         fmt::format("its inputs are: {}", fmt::join(names, ", ")));
+    }
+    (*to)[next++] = text;
+  }
+  return 0;
+}
+
+// "x: float32[1,3,224,224], floats in [-1, 1); batch = 1 (a batch of 1), axis 2 = 224 (a usual size of images)"
+std::string Describe(const Json& row) {
+  std::string out = fmt::format("{}: {}{}, {}", Escape(row["name"].get<std::string>()), row["dtype"].get<std::string>(),
+                                row["shape"].dump(), row["values"].get<std::string>());
+  const char* before = "; ";
+  for (const Json& c : row["chosen"]) {
+    const std::string name = c["name"];
+    out += fmt::format("{}{} = {} ({})", std::exchange(before, ", "),
+                       name.empty() ? fmt::format("axis {}", c["axis"].get<int>()) : Escape(name), c["size"].get<int64_t>(),
+                       c["reason"].get<std::string>());
+  }
+  return out;
+}
+
+void Say(const Globals& globals, const InputFacts& facts) {
+  size_t made = 0;
+  for (const Json& row : facts.rows) {
+    if (row["given"].get<bool>()) continue;
+    if (++made <= kMostLines) Talk(globals, fmt::format("made up  {}", Describe(row)));
+  }
+  if (made > kMostLines) Talk(globals, fmt::format("made up  {} more inputs", made - kMostLines));
+}
+
+Status MakeVariant(const Globals& globals, const Session& session, const InputOptions& options, int variant,
+                   std::vector<Tensor>* out, int* usage_error, InputFacts* facts) {
+  *usage_error = 0;
+  const size_t count = session.input_count();
+  std::vector<std::string> names, files, shapes;
+  for (size_t i = 0; i < count; ++i) names.emplace_back(session.input_name(i));
+  if ((*usage_error = Assign(globals, names, options.files, "--input", &files))) return {};
+  if ((*usage_error = Assign(globals, names, options.shapes, "--shape", &shapes))) return {};
+  ExampleOptions example;
+  example.seed = options.seed;
+  example.variant = variant;
+  out->clear();
+  out->resize(count);
+  facts->made_up = false;
+  facts->variant = variant;
+  for (size_t i = 0; i < count; ++i) {
+    if (files[i].empty()) {
+      facts->made_up = true;
+      if (!shapes[i].empty()) example.shapes.push_back(names[i] + "=" + shapes[i]);
+    } else if (!shapes[i].empty()) {
+      *usage_error = ReportUsage(globals, fmt::format("--shape {}={}: the input is read from {}", names[i], shapes[i], files[i]),
+                                 "give either --input or --shape for an input");
+      return {};
+    } else if (Status s = session.ReadInput(i, files[i], &(*out)[i]); !s.ok()) {
+      return s;
+    }
+  }
+  std::string json;
+  if (Status s = session.ExampleInputs(example, out, &json); !s.ok()) return s;
+  facts->rows = Json::parse(json)["inputs"];
+  return {};
+}
+
+// The first output that holds NaN, or npos.
+size_t FirstWithNan(const std::vector<Tensor>& outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (HoldsNan(outputs[i])) return i;
+  }
+  return std::string::npos;
+}
+
+}  // namespace
+
+void InputOptions::Declare(CLI::App& app) {
+  app.add_option("--input", files, "An input from a .npy, .npz (FILE.npz:ARRAY) or .pb file; without NAME= in order")
+      ->type_name("NAME=FILE")->take_all()->allow_extra_args(false);
+  app.add_option("--shape", shapes, "The shape of an input that is made up, such as data=1x3x224x224")
+      ->type_name("NAME=SHAPE")->take_all()->allow_extra_args(false);
+  app.add_option("--seed", seed, "Seed of the random inputs");
+}
+
+Status MakeInputs(const Globals& globals, const Session& session, const InputOptions& options, std::vector<Tensor>* out,
+                  int* usage_error, InputFacts* facts) {
+  InputFacts own;
+  if (!facts) facts = &own;
+  Status s = MakeVariant(globals, session, options, 0, out, usage_error, facts);
+  if (s.ok() && !*usage_error) Say(globals, *facts);
+  return s;
+}
+
+Status MakeInputsAndRun(const Globals& globals, Session& session, const InputOptions& options,
+                        const std::function<Status(const std::vector<Tensor>& inputs)>& run, const std::vector<Tensor>& outputs,
+                        std::vector<Tensor>* inputs, int* usage_error, InputFacts* facts) {
+  Status first = MakeInputs(globals, session, options, inputs, usage_error, facts);
+  if (!first.ok() || *usage_error) return first;
+  first = run(*inputs);
+  if (!facts->made_up) return first;
+  // The first status that is no fault of the values ends the search, the last variant in any case.
+  std::string why;
+  for (int variant = 0;; ++variant) {
+    Status status;
+    if (variant > 0) {
+      if (Status s = MakeVariant(globals, session, options, variant, inputs, usage_error, facts); !s.ok()) return s;
+      status = run(*inputs);
+    }
+    const Status& now = variant ? status : first;
+    const bool last = variant + 1 == kVariants;
+    if (!now.ok()) {
+      if (!first.ok() && (last || now.kind() != kInvalid)) return first;
+      if (last || now.kind() != kInvalid) return status;
+      why = fmt::format("the model refuses the first values ({})", first.ok() ? now.title() : first.title());
+      continue;
+    }
+    const size_t nan = FirstWithNan(outputs);
+    if (nan == std::string::npos) break;
+    why = fmt::format("output '{}' holds NaN for the first values", Escape(session.output_name(nan)));
+    if (!last) continue;
+    Talk(globals, fmt::format("output '{}' holds NaN for every kind of made-up values; give real ones with --input",
+                              Escape(session.output_name(nan))));
+    return {};
+  }
+  if (facts->variant > 0) {
+    Talk(globals, why + "; the values are now:");
+    Say(globals, *facts);
+  }
+  return {};
+}
+
+std::vector<const Tensor*> Pointers(const std::vector<Tensor>& tensors) {
+  std::vector<const Tensor*> out;
+  for (const Tensor& t : tensors) out.push_back(&t);
+  return out;
+}
+
+}  // namespace mge::cli

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cli/onnxruntime.h"
+
+#include <stdlib.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "core/cli/child.h"
+#include "fmt/format.h"
+
+namespace mge::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kNoLimit = 1e9;    // seconds
+
+// A folder that only this user may enter; removed with all that is in it.
+class PrivateFolder {
+ public:
+  PrivateFolder() {
+    std::error_code ec;
+    fs::path parent = fs::temp_directory_path(ec);
+    std::string name = ((ec ? fs::path("/tmp") : parent) / "mge-compare-XXXXXX").string();
+    if (mkdtemp(name.data())) path_ = name;
+  }
+  ~PrivateFolder() {
+    std::error_code ec;
+    if (!path_.empty()) fs::remove_all(path_, ec);
+  }
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
+  bool ok() const { return !path_.empty(); }
+  std::string File(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+void AppendVarint(uint64_t value, std::string* out) {
+  for (; value >= 0x80; value >>= 7) out->push_back(static_cast<char>(value | 0x80));
+  out->push_back(static_cast<char>(value));
+}
+
+void AppendField(uint32_t field, std::string_view bytes, std::string* out) {
+  constexpr uint32_t kDelimited = 2;
+  AppendVarint(field << 3 | kDelimited, out);
+  AppendVarint(bytes.size(), out);
+  *out += bytes;
+}
+
+// A ModelProto that, put behind another, adds outputs to its graph.
+std::string ExtraOutputs(const std::vector<std::string>& names) {
+  constexpr uint32_t kModelGraph = 7, kGraphOutput = 12, kValueInfoName = 1;
+  std::string graph, model;
+  for (const std::string& name : names) {
+    std::string info;
+    AppendField(kValueInfoName, name, &info);
+    AppendField(kGraphOutput, info, &graph);
+  }
+  AppendField(kModelGraph, graph, &model);
+  return model;
+}
+
+bool WriteFile(const std::string& path, std::string_view bytes) {
+  std::ofstream out(path, std::ios::binary);
+  out << bytes;
+  out.close();
+  return !out.fail();
+}
+
+int CannotWrite(const Globals& globals, const std::string& path) {
+  return ReportError(globals, {.id = 702, .exit_code = 7, .title = fmt::format("'{}' cannot be written", path),
+                               .what = std::strerror(errno), .fix = "make room there, or set TMPDIR to another folder"});
+}
+
+// What went wrong by the process's end or the script's reply; 0 if nothing did.
+int Judge(const Globals& globals, const OnnxRuntimeRun& run, const ChildEnd& end, const Json& reply) {
+  const std::string other = "name the Python of an environment with onnxruntime: --python FOLDER/bin/python";
+  if (end.not_started != 0) {
+    return ReportError(globals, {.id = 201, .exit_code = kExitUsage, .title = fmt::format("'{}' cannot be started", run.python),
+                                 .what = std::strerror(end.not_started), .where = "--python", .fix = other});
+  }
+  if (reply.contains("missing")) {
+    return ReportError(globals, {.id = 201, .exit_code = kExitUsage,
+                                 .title = fmt::format("'{}' has no package {}", run.python, reply["missing"].get<std::string>()),
+                                 .where = "--python",
+                                 .fix = fmt::format("install it there: {} -m pip install onnxruntime; or {}", run.python, other)});
+  }
+  if (reply.contains("error")) {
+    return ReportError(globals, {.id = 403, .exit_code = 4, .title = "onnxruntime cannot run the model",
+                                 .what = reply["error"].get<std::string>(),
+                                 .where = fmt::format("onnxruntime {}, {}", reply["version"].get<std::string>(), run.model),
+                                 .fix = "compare with another device instead: --against host"});
+  }
+  if (end.fine() && reply.contains("outputs")) return 0;
+  return ReportError(globals, {.id = 505, .exit_code = 5, .title = fmt::format("'{}' gave no results", run.python),
+                               .what = end.Describe(), .where = "--python", .fix = other});
+}
+
+}  // namespace
+
+int RunInOnnxRuntime(const Globals& globals, const OnnxRuntimeRun& run, std::vector<NamedTensor>* results,
+                     std::string* version) {
+  PrivateFolder folder;
+  if (!folder.ok()) return CannotWrite(globals, "a private folder for temporary files");
+  Json inputs = Json::array();
+  for (size_t i = 0; i < run.inputs.size(); ++i) {
+    const std::string file = folder.File(fmt::format("input_{}.npy", i));
+    if (Status s = run.inputs[i]->WriteNpy(file); !s.ok()) return Report(globals, s);
+    inputs.push_back({{"name", run.input_names[i]}, {"file", file}});
+  }
+  std::string extra;
+  if (!run.outputs.empty()) {
+    extra = folder.File("extra_outputs.pb");
+    if (!WriteFile(extra, ExtraOutputs(run.outputs))) return CannotWrite(globals, extra);
+  }
+  const Json request = {{"model", run.model}, {"extra", extra}, {"inputs", std::move(inputs)}, {"outputs", run.outputs},
+                        {"threads", run.threads}};
+  const std::string request_file = folder.File("request.json");
+  if (!WriteFile(request_file, request.dump(2, ' ', false, Json::error_handler_t::replace))) {
+    return CannotWrite(globals, request_file);
+  }
+  const ChildEnd end = RunChild(run.python, {run.python, "-c", std::string(OnnxRuntimeScript()), folder.path()}, kNoLimit,
+                                [](std::string_view) { return true; });
+  std::ifstream in(folder.File("reply.json"), std::ios::binary);
+  Json reply = Json::parse(std::string(std::istreambuf_iterator<char>(in), {}), nullptr, false);
+  if (!reply.is_object()) reply = Json::object();
+  if (int code = Judge(globals, run, end, reply)) return code;
+  *version = reply["version"];
+  for (const Json& row : reply["outputs"]) {
+    NamedTensor& result = results->emplace_back();
+    result.name = row["name"];
+    const std::string file = row["file"];
+    if (file.empty()) continue;
+    if (Status s = Tensor::Read(file, &result.tensor); !s.ok()) return Report(globals, s);
+  }
+  return 0;
+}
+
+}  // namespace mge::cli

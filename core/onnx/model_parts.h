@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The outermost message of a model's file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/onnx/reader.h"
+#include "core/onnx/wire.h"
+
+namespace mge::onnx {
+
+struct ModelParts {
+  Bytes graph;
+  bool has_graph = false;
+  std::vector<Bytes> opsets, functions;
+};
+
+// Maps the file. kFileAccess, kLimit.
+absl::StatusOr<WireSource> OpenModel(const std::string& path, const ReadOptions& options);
+
+// Fills in what the model says of itself, but for its operator sets, inputs and outputs. kNotOnnx, kMalformedModel.
+absl::StatusOr<ModelParts> SplitModel(const WireSource& source, ModelInfo& info);
+
+}  // namespace mge::onnx

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/core/api/api_models.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+
+#include "core/base/float16.h"
+#include "mge/float16.hpp"
+#include "tests/support/onnx_builder.h"
+
+namespace mge {
+
+std::string api_models::TwoOutputs() {
+  using namespace onnx_builder;  // NOLINT: the words of a model
+  return ModelProto({.graph = GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"t"}), NodeProto("Neg", {"t"}, {"y"}),
+                                                    NodeProto("Gather", {"weights", "i"}, {"z"})},
+                                          .inputs = {ValueInfo("x", DType::kF32, {"batch", int64_t{2}}),
+                                                     ValueInfo("i", DType::kI64, {int64_t{1}})},
+                                          .outputs = {ValueInfo("y", DType::kF32, {"batch", int64_t{2}}),
+                                                      ValueInfo("z", DType::kF32, {int64_t{1}})},
+                                          .initializers = {FloatTensor("weights", {2}, {7, 8})}})}) +
+         TextField(field::model::kMetadata, Entry("author", "me"));
+}
+
+namespace {
+
+TEST(SixteenBits, ConvertLikeTheCores) {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    F16 half;
+    BF16 brain;
+    half.bits = brain.bits = static_cast<uint16_t>(bits);
+    const float h = HalfBitsToFloat(half.bits), b = BFloat16BitsToFloat(brain.bits);
+    ASSERT_EQ(std::bit_cast<uint32_t>(static_cast<float>(half)), std::bit_cast<uint32_t>(h)) << bits;
+    ASSERT_EQ(std::bit_cast<uint32_t>(static_cast<float>(brain)), std::bit_cast<uint32_t>(b)) << bits;
+    for (float value : {h, b, h * 1.0003f, b * 1.003f, std::nextafter(h, 1e9f), std::nextafter(b, -1e9f)}) {
+      ASSERT_EQ(F16(value).bits, FloatToHalfBits(value)) << value;
+      ASSERT_EQ(BF16(value).bits, FloatToBFloat16Bits(value)) << value;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mge

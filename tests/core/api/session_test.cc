@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions by the public C++ API: what they say of a model, runs by name, outputs and settings of one session.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "mge/mge.hpp"
+#include "tests/core/api/api_models.h"
+
+namespace mge {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class PublicSession : public testing::Test {
+ protected:
+  void SetUp() override {
+    RuntimeOptions options;
+    options.built_in_plugins = options.environment = false;
+    ASSERT_TRUE(Runtime::Create(options, &runtime_).ok());
+    model_ = api_models::TwoOutputs();
+    ASSERT_TRUE(Tensor::Of<float>({1, 2}, {-3, 4}, &x_).ok());
+    ASSERT_TRUE(Tensor::Of<int64_t>({1}, {1}, &good_).ok());
+    ASSERT_TRUE(Tensor::Of<int64_t>({1}, {5}, &bad_).ok());
+  }
+  Status Load(Session* out, SessionOptions options = {}) {
+    options.device = "host";
+    return Session::LoadBytes(runtime_, model_.data(), model_.size(), options, out);
+  }
+
+  Runtime runtime_;
+  std::string model_;
+  Tensor x_, good_, bad_;
+};
+
+TEST_F(PublicSession, SaysOfOutputsWhatItSaysOfInputs) {
+  Session session;
+  ASSERT_TRUE(Load(&session).ok());
+  EXPECT_EQ(session.output_dtype(0), MGE_DTYPE_F32);
+  EXPECT_EQ(session.output_kind(0), MGE_VALUE_TENSOR);
+  EXPECT_EQ(session.output_rank(0), 2);
+  EXPECT_THAT(session.output_dims(0), ElementsAre(-1, 2));
+  EXPECT_EQ(session.output_dim_name(0, 0), "batch");
+  EXPECT_EQ(session.output_dim_name(0, 1), "");
+  EXPECT_EQ(session.input_kind(1), MGE_VALUE_TENSOR);
+  EXPECT_EQ(session.input_dim_name(0, 0), "batch");
+  EXPECT_EQ(session.input_dim_name(0, 9), "");
+  EXPECT_EQ(session.output_dtype(9), MGE_DTYPE_UNDEFINED);
+  EXPECT_EQ(session.output_rank(9), -1);
+  ASSERT_EQ(session.metadata_count(), 1u);
+  EXPECT_EQ(session.metadata_key(0), "author");
+  EXPECT_EQ(session.metadata_value(0), "me");
+  EXPECT_EQ(session.metadata_key(1), "");
+  EXPECT_GE(session.threads(), 1);
+}
+
+TEST_F(PublicSession, RunsByNameInAnyOrder) {
+  Session session;
+  ASSERT_TRUE(Load(&session).ok());
+  std::vector<Tensor> out;
+  Status s = session.Run({{"i", &good_}, {"x", &x_}}, {"z", "y"}, &out);
+  ASSERT_TRUE(s.ok()) << s.text();
+  EXPECT_THAT(out[0].data<float>(), ElementsAre(8));
+  EXPECT_THAT(out[1].data<float>(), ElementsAre(0, -4));
+}
+
+TEST_F(PublicSession, ComputesOnlyTheOutputsThatARunNames) {
+  Session session;
+  ASSERT_TRUE(Load(&session).ok());
+  std::vector<Tensor> out;
+  EXPECT_FALSE(session.Run({&x_, &bad_}, &out).ok());
+  out.clear();
+  Status s = session.Run({{"x", &x_}, {"i", &bad_}}, {"y"}, &out);
+  ASSERT_TRUE(s.ok()) << s.text();
+  EXPECT_THAT(out[0].data<float>(), ElementsAre(0, -4));
+}
+
+TEST_F(PublicSession, NamesTheInputOrOutputThatIsWrong) {
+  Session session;
+  ASSERT_TRUE(Load(&session).ok());
+  std::vector<Tensor> out;
+  Status s = session.Run({{"x", &x_}}, {"y"}, &out);
+  EXPECT_EQ(s.id(), 307);
+  EXPECT_THAT(std::string(s.title()), HasSubstr("input 'i' is not given"));
+  s = session.Run({{"x", &x_}, {"x", &x_}}, {"y"}, &out);
+  EXPECT_THAT(std::string(s.text()), HasSubstr("'x' is named twice"));
+  s = session.Run({{"x", &x_}, {"ii", &good_}}, {"y"}, &out);
+  EXPECT_THAT(std::string(s.text()), HasSubstr("no input 'ii'"));
+  s = session.Run({{"x", &x_}, {"i", &good_}}, {"yy"}, &out);
+  EXPECT_THAT(std::string(s.text()), HasSubstr("no output 'yy'"));
+}
+
+TEST_F(PublicSession, GivesIntermediateValuesAsOutputs) {
+  Session session;
+  Status s = Load(&session, {.outputs = {"t", "y"}});
+  ASSERT_TRUE(s.ok()) << s.text();
+  std::vector<Tensor> out;
+  s = session.Run({&x_, &bad_}, &out);  // z is not computed
+  ASSERT_TRUE(s.ok()) << s.text();
+  EXPECT_EQ(session.output_name(0), "t");
+  EXPECT_THAT(out[0].data<float>(), ElementsAre(0, 4));
+  EXPECT_THAT(out[1].data<float>(), ElementsAre(0, -4));
+  EXPECT_THAT(std::string(Load(&session, {.outputs = {"tt"}}).text()), HasSubstr("no value 'tt'"));
+}
+
+TEST_F(PublicSession, HasSettingsOfItsOwn) {
+  Session limited, other;
+  ASSERT_TRUE(Load(&limited, {.settings = {"run.timeout=1e-9"}}).ok());
+  ASSERT_TRUE(Load(&other).ok());
+  std::vector<Tensor> out;
+  EXPECT_EQ(limited.Run({&x_, &good_}, &out).id(), 12401);
+  EXPECT_TRUE(other.Run({&x_, &good_}, &out).ok());
+  Status s = Load(&other, {.settings = {"threads=2"}});
+  EXPECT_EQ(s.id(), 204);
+  EXPECT_THAT(std::string(s.text()), HasSubstr("once per runtime"));
+  EXPECT_EQ(Load(&other, {.settings = {"run.timeuot=1"}}).id(), 203);
+  EXPECT_EQ(Load(&other, {.settings = {"run.timeout=soon"}}).id(), 202);
+  EXPECT_EQ(Load(&other, {.settings = {"run.timeout"}}).id(), 201);
+}
+
+TEST_F(PublicSession, MakesUpInputsThatFit) {
+  Session session;
+  ASSERT_TRUE(Load(&session).ok());
+  std::vector<Tensor> in, again, out;
+  std::string json;
+  Status s = session.ExampleInputs({}, &in, &json);
+  ASSERT_TRUE(s.ok()) << s.text();
+  EXPECT_THAT(in[0].dims(), ElementsAre(1, 2));
+  EXPECT_THAT(json, HasSubstr("a batch of 1"));
+  ASSERT_TRUE(session.ExampleInputs({.shapes = {"x=3x2"}}, &again, &json).ok());
+  EXPECT_THAT(again[0].dims(), ElementsAre(3, 2));
+  EXPECT_TRUE(session.Run({&in[0], &in[1]}, &out).ok());  // the index is one that exists
+  EXPECT_EQ(session.ExampleInputs({.shapes = {"w=3x2"}}, &again, &json).kind(), 2);
+  EXPECT_EQ(session.ExampleInputs({.shapes = {"x=3y2"}}, &again, &json).kind(), 2);
+}
+
+TEST_F(PublicSession, ReportsOnAFileThatItCannotLoad) {
+  std::string model = api_models::TwoOutputs();
+  for (size_t at; (at = model.find("Relu")) != std::string::npos;) model.replace(at, 4, "Rolu");
+  const std::string path = testing::TempDir() + "/unknown_operator.onnx";
+  std::ofstream(path, std::ios::binary) << model;
+  Session session;
+  EXPECT_EQ(Session::Load(runtime_, path, {.device = "host"}, &session).id(), 401);
+  std::string json;
+  Status s = runtime_.ModelReport(path, "mge.model/1", &json);
+  ASSERT_TRUE(s.ok()) << s.text();
+  EXPECT_THAT(json, HasSubstr("MGE has no operator 'Rolu'"));
+  EXPECT_THAT(json, HasSubstr("Relu"));  // the nearest
+  EXPECT_TRUE(runtime_.ModelReport(path, "mge.nodes/1", &json).ok());
+  EXPECT_EQ(runtime_.ModelReport(path, "mge.other/1", &json).id(), 207);
+  std::remove(path.c_str());
+}
+
+TEST(PublicTensor, SaysWhyValuesDoNotFillAShape) {
+  Tensor t;
+  Status s = Tensor::Of<float>({2, 3}, {1, 2}, &t);
+  EXPECT_EQ(s.id(), 305);
+  EXPECT_THAT(std::string(s.text()), HasSubstr("24 bytes"));
+  EXPECT_FALSE(t);
+  ASSERT_TRUE(Tensor::Of<F16>({2}, {F16(1.5f), F16(-2)}, &t).ok());
+  EXPECT_EQ(t.dtype(), MGE_DTYPE_F16);
+  EXPECT_EQ(t.data<F16>()[0], 1.5f);
+  ASSERT_TRUE(Tensor::Of<BF16>({1}, {BF16(3)}, &t).ok());
+  EXPECT_EQ(t.dtype(), MGE_DTYPE_BF16);
+}
+
+TEST(PublicVersion, IsThatOfTheLibrary) {
+  EXPECT_EQ(mge_version_number(), MGE_VERSION);
+  EXPECT_EQ(std::string(mge_version()), std::to_string(MGE_VERSION_MAJOR) + "." + std::to_string(MGE_VERSION_MINOR) + "." +
+                                            std::to_string(MGE_VERSION_PATCH));
+}
+
+TEST(PublicArguments, AreNamedWhereTheyAreNull) {
+  mge_tensor* t = nullptr;
+  Status s(mge_tensor_read(nullptr, &t));
+  EXPECT_EQ(s.id(), 207);
+  EXPECT_THAT(std::string(s.text()), HasSubstr("mge_tensor_read: argument 'path' is NULL"));
+  Status create(mge_tensor_create(99, nullptr, 0, &t));
+  EXPECT_THAT(std::string(create.text()), HasSubstr("dtype 99"));
+}
+
+}  // namespace
+}  // namespace mge

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inputs that mge makes up: sizes that fit the model, values that it takes, and words about both.
+#include "gmock/gmock.h"
+#include "nlohmann/json.hpp"
+#include "tests/core/cli/command.h"
+
+namespace mge {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+namespace ob = onnx_builder;
+
+class MadeUp : public Command {
+ protected:
+  // inputs -> nodes -> y
+  std::string Build(const std::string& name, const std::vector<std::string>& nodes, const std::vector<std::string>& inputs,
+                    const std::vector<std::string>& weights = {}) const {
+    return Write(name, ob::ModelProto({.graph = ob::GraphProto({.nodes = nodes,
+                                                                .inputs = inputs,
+                                                                .outputs = {ob::TextField(ob::field::value_info::kName, "y")},
+                                                                .initializers = weights})}));
+  }
+};
+
+TEST_F(MadeUp, InputsAreDescribed) {
+  Build("m.onnx", {ob::NodeProto("Relu", {"x"}, {"y"})}, {ob::ValueInfo("x", DType::kF32, {"batch", int64_t{3}})});
+  Outcome o = Mge("run m.onnx");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_THAT(o.err, HasSubstr("made up  x: float32[1,3], floats in [-1, 1); batch = 1 (a batch of 1)"));
+  EXPECT_THAT(Mge("run m.onnx --quiet").err, Not(HasSubstr("made up")));
+  for (const char* command : {"run", "bench --runs 3"}) {
+    const json inputs = json::parse(Mge(std::string(command) + " m.onnx --json --shape x=5x3").out)["inputs"];
+    ASSERT_EQ(inputs.size(), 1u);
+    EXPECT_EQ(inputs[0]["shape"], json({5, 3}));
+    EXPECT_EQ(inputs[0]["given"], false);
+  }
+}
+
+TEST_F(MadeUp, SizesFitTheModelsShapes) {
+  Build("m.onnx", {ob::NodeProto("MatMul", {"x", "w"}, {"y"})}, {ob::ValueInfo("x", DType::kF32, {"n", "k"})},
+        {ob::FloatTensor("w", {7, 2}, std::vector<float>(14, 1))});
+  Outcome o = Mge("run m.onnx");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_THAT(o.err, HasSubstr("float32[1,7]"));
+  EXPECT_THAT(o.err, HasSubstr("k = 7 (the first that fits the model's shapes)"));
+  o = Mge("run m.onnx --shape x=2x6");
+  EXPECT_EQ(o.code, 3) << o.err;
+}
+
+TEST_F(MadeUp, ValuesAreThoseThatTheModelTakes) {
+  Build("ids.onnx", {ob::NodeProto("Gather", {"w", "ids"}, {"e"}), ob::NodeProto("Cast", {"attention_mask"}, {"m"},
+                                                                               {.attributes = {ob::IntAttr("to", 1)}}),
+                     ob::NodeProto("Mul", {"e", "m"}, {"y"})},
+        {ob::ValueInfo("ids", DType::kI64, {int64_t{1}, "seq"}), ob::ValueInfo("attention_mask", DType::kI64, {int64_t{1}, "seq"})},
+        {ob::FloatTensor("w", {3}, {1, 2, 3})});
+  Outcome o = Mge("run ids.onnx");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_THAT(o.err, HasSubstr("ids: int64[1,16], integers in 0..2"));
+  EXPECT_THAT(o.err, HasSubstr("attention_mask: int64[1,16], all 1: a mask"));
+  Build("rate.onnx", {ob::NodeProto("Equal", {"sr", "rate"}, {"y"})}, {ob::ValueInfo("sr", DType::kI64, {})},
+        {ob::RawTensor("rate", DType::kI64, {}, std::string("\x80\x3e\0\0\0\0\0\0", 8))});
+  o = Mge("run rate.onnx");
+  EXPECT_THAT(o.err, HasSubstr("sr: int64[], all 16000: the model compares it with that"));
+}
+
+TEST_F(MadeUp, ValuesThatGiveNanAreReplaced) {
+  Model("log.onnx", {ob::NodeProto("Log", {"x"}, {"y"})});
+  for (const char* command : {"run", "bench --runs 3"}) {
+    Outcome o = Mge(std::string(command) + " log.onnx");
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_THAT(o.err, HasSubstr("output 'y' holds NaN for the first values"));
+    EXPECT_THAT(o.err, HasSubstr("floats in (0, 1]"));
+    EXPECT_THAT(o.out, Not(HasSubstr("nan")));
+  }
+  Model("nan.onnx", {ob::NodeProto("Sub", {"x", "x"}, {"z"}), ob::NodeProto("Div", {"z", "z"}, {"y"})});
+  Outcome o = Mge("run nan.onnx");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_THAT(o.err, HasSubstr("NaN for every kind of made-up values"));
+}
+
+TEST_F(MadeUp, OptionsThatNameNoInputAreQuoted) {
+  Good();
+  ASSERT_EQ(Mge("run good.onnx --output-dir out").code, 0);
+  Outcome o = Mge("run good.onnx --input out/y.npy --input other.npy");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_THAT(o.err, HasSubstr("--input other.npy: there is no input left for it; the model has 1"));
+  o = Mge("run good.onnx --input x=out/y.npy --input x=out/y.npy");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_THAT(o.err, HasSubstr("input 'x' is given twice"));
+  o = Mge("run good.onnx --input x=out/y.npy --shape x=2x3");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_THAT(o.err, HasSubstr("the input is read from out/y.npy"));
+  o = Mge("run good.onnx --shape x=2y3");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_THAT(o.err, HasSubstr("'2y3' is not a shape"));
+  o = Mge("run good.onnx --shape xx=2x3");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_THAT(o.err, HasSubstr("did you mean 'x'?"));
+}
+
+}  // namespace
+}  // namespace mge
