@@ -118,13 +118,6 @@ absl::Status BindSteps(Planning& p) {
     Draft& d = p.drafts[u];
     int32_t unit = static_cast<int32_t>(p.plan->units.size());
     RecordUnit(p, d);
-    if (getenv("EINSUM_DBG") && (d.unit.kind == Unit::Kind::kReference || d.unit.kind == Unit::Kind::kHost)) {  // XXX
-      std::string why;
-      for (auto& a : d.unit.alternatives) why += " | " + a.reason;
-      std::string ins;
-      for (auto& a : d.unit.inputs) ins += a + "; ";
-      fprintf(stderr, "DBG %s %s %s%s\n", d.unit.kind == Unit::Kind::kReference ? "REFERENCE" : "HOST", d.unit.ops[0].c_str(), ins.c_str(), why.c_str());
-    }
     switch (d.unit.kind) {
       case Unit::Kind::kKernel:
       case Unit::Kind::kReorder: MGE_RETURN_IF_ERROR(BindDraft(p, u, unit)); break;
