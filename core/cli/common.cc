@@ -100,12 +100,6 @@ CLI::Validator Between(double least, double most) {
   return {check, fmt::format("{} to {}", least, most)};
 }
 
-std::string HumanTime(double us) {
-  if (us < 1000) return fmt::format("{:.1f} us", us);
-  if (us < 1e6) return fmt::format("{:.2f} ms", us / 1000);
-  return fmt::format("{:.2f} s", us / 1e6);
-}
-
 std::string HumanBytes(uint64_t bytes) {
   const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);

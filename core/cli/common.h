@@ -47,7 +47,6 @@ Globals OnDevice(const Globals& globals, const std::string& device);
 // For options that are numbers: CLI::Range takes "nan" for a number of every range, and any text for one outside of it.
 CLI::Validator Between(double least, double most);
 
-std::string HumanTime(double us);                      // "45.6 us", "12.30 ms", "7.01 s"
 std::string HumanBytes(uint64_t bytes);                // "97.5 MiB"
 std::string HumanTime(double us);                      // "12.3 us", "4.56 ms", "7.01 s"
 std::string ShapeText(std::span<const int64_t> dims);  // "[1,3,224,224]"
