@@ -23,7 +23,7 @@ from process start to the first result, peak memory, and the machine's measured 
   -j, --jobs N      compilers at a time (default: one a core, less where memory is short)
   -h, --help        this text
 
-Exit codes: 0 all well; 1 a build or a measurement failed; 2 usage; 5 something is missing and cannot be installed.
+Exit codes: 0 all well; 1 a build failed, or MGE failed to run a model; 2 usage; 5 something is missing and cannot be installed.
 TEXT
 }
 

@@ -13,7 +13,8 @@ Installs the missing packages of packaging/dependencies.txt, builds, and runs th
 
   (default)      every test of the preset `release`; under 30 minutes on two cores, from nothing
   --sanitize     the same, then the unit tests of core/ with address and undefined-behaviour sanitizers (preset `asan`)
-  --full         all tests of `release`, `minimal`, `asan` and `tsan`, and the long forms (label `long`)
+  --full         all tests of `release`, `minimal`, `asan` and `tsan`, and the long forms (label `long`), which
+                 download the models of tests/models once
 
   --only REGEX   only the tests whose names match, in each preset
   --no-install   install nothing; take what is there
@@ -61,7 +62,9 @@ run_tests() {
   if ((code != 0 && failed == before)); then failed=$((failed + 1)); fi
 }
 
-ensure_packages build test
+groups=(build test)
+if [[ $mode == full ]]; then groups+=(bench); fi
+ensure_packages "${groups[@]}"
 configure release -DMGE_TESTS=ON
 build release
 run_tests release

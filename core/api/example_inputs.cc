@@ -34,7 +34,8 @@ Json Rows(const mge::Graph& graph, const std::vector<mge::ExampleInput>& made) {
     for (const mge::ChosenSize& c : made[i].chosen) {
       chosen.push_back({{"axis", c.axis}, {"name", c.name}, {"size", c.size}, {"reason", c.reason}});
     }
-    rows.push_back({{"name", value.name}, {"dtype", mge::DTypeName(value.type.dtype)}, {"shape", std::vector<int64_t>(made[i].shape.begin(), made[i].shape.end())},
+    const std::vector<int64_t> shape(made[i].shape.begin(), made[i].shape.end());
+    rows.push_back({{"name", value.name}, {"dtype", mge::DTypeName(value.type.dtype)}, {"shape", shape},
                     {"given", made[i].given}, {"chosen", std::move(chosen)}, {"values", made[i].values}});
   }
   return rows;
@@ -46,7 +47,8 @@ mge_status* mge_session_example_inputs(mge_session* s, const mge_example_options
                                        mge_string** out) try {
   MGE_API_NEEDS({"session", s}, {"inputs", count == 0 || inputs != nullptr}, {"out", out});
   if (count != mge_session_input_count(s)) {
-    return Misuse("mge_session_example_inputs", fmt::format("the model has {} inputs, input_count is {}", mge_session_input_count(s), count));
+    return Misuse("mge_session_example_inputs",
+                  fmt::format("the model has {} inputs, input_count is {}", mge_session_input_count(s), count));
   }
   MGE_API_ASSIGN_OR_RETURN(mge::ExampleOptions options, OptionsOf(given));
   const mge::Graph& graph = s->session->graph();

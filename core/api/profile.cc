@@ -78,7 +78,7 @@ std::optional<Recorder> RecorderOf(mge_run_control* control, Session& session) {
 }  // namespace mge::api
 
 mge_status* mge_profile_create(mge_profile** out) try {
-  if (!out) return Misuse("mge_profile_create", "a NULL argument");
+  MGE_API_NEEDS({"out", out});
   *out = new mge_profile{std::make_shared<mge::Profile>()};
   return nullptr;
 } MGE_API_CATCH
@@ -93,7 +93,7 @@ void mge_run_control_set_profile(mge_run_control* control, mge_profile* profile)
 }
 
 mge_status* mge_profile_report(const mge_profile* profile, const char* format, mge_string** out) try {
-  if (!profile || !format || !out) return Misuse("mge_profile_report", "a NULL argument");
+  MGE_API_NEEDS({"profile", profile}, {"format", format}, {"out", out});
   const std::string_view f = format;
   if (f != "mge.profile/1" && f != "trace") {
     return Misuse("mge_profile_report", "the format is \"mge.profile/1\" or \"trace\"");

@@ -153,9 +153,11 @@ mge_status* mge_session_read_output(mge_session* s, size_t i, const char* path, 
 
 mge_status* mge_session_run(mge_session* s, mge_tensor* const* inputs, size_t input_count, mge_tensor** outputs,
                             size_t output_count, mge_run_control* control) try {
-  MGE_API_NEEDS({"session", s}, {"inputs", input_count == 0 || inputs != nullptr}, {"outputs", output_count == 0 || outputs != nullptr});
+  MGE_API_NEEDS({"session", s}, {"inputs", input_count == 0 || inputs != nullptr},
+                {"outputs", output_count == 0 || outputs != nullptr});
   if (output_count != mge_session_output_count(s)) {
-    return Misuse("mge_session_run", fmt::format("output_count is {}, the model has {}", output_count, mge_session_output_count(s)));
+    return Misuse("mge_session_run",
+                  fmt::format("output_count is {}, the model has {}", output_count, mge_session_output_count(s)));
   }
   MGE_API_RETURN_IF_ERROR(mge::api::TypesOf(*s->session, inputs, input_count).status());
   std::vector<mge::HostValue> in(input_count);
@@ -238,7 +240,8 @@ namespace {
 // `profile`: nullable.
 mge_status* ShowPlan(const char* function, mge_session* s, mge_tensor* const* inputs, size_t input_count,
                      const mge_profile* profile, const char* format, int32_t why, mge_string** out) {
-  if (mge_status* null = mge::api::NullAmong(function, {{"session", s}, {"inputs", input_count == 0 || inputs != nullptr}, {"format", format}, {"out", out}})) {
+  if (mge_status* null = mge::api::NullAmong(function, {{"session", s}, {"inputs", input_count == 0 || inputs != nullptr},
+                                                        {"format", format}, {"out", out}})) {
     return null;
   }
   MGE_API_ASSIGN_OR_RETURN(std::vector<mge::InputType> types, mge::api::TypesOf(*s->session, inputs, input_count));

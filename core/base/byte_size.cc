@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/byte_size.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <string>

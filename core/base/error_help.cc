@@ -102,7 +102,7 @@ constexpr ErrorHelp kHelp[] = {
      "Build the backend again with the headers of this version, or install its build for this version."},
 
     {&kTimeout, "The run took longer than --timeout or the caller's limit allows, or a loop of the model does not end.",
-     "Allow more time, or look for slow steps with `mge plan MODEL --why`."},
+     "Allow more time, or look for slow steps with `mge profile MODEL`."},
     {&kCancelled, "The user or the program cancelled the run.", "Nothing: the session can run again."},
 };
 

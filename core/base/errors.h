@@ -10,7 +10,7 @@ using Kind = ErrorKind;
 using Code = absl::StatusCode;
 
 inline constexpr ErrorRow kInternal = {101, Kind::kOther, Code::kInternal,
-    "MGE broke a promise of its own. Please report it with the text of the error."};
+    "Internal error in MGE. Please report it with the text of the error."};
 
 inline constexpr ErrorRow kUsage = {201, Kind::kUsage, Code::kInvalidArgument,
     "The command line is not understood."};

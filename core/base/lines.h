@@ -8,10 +8,10 @@
 
 namespace mge {
 
-// The lines of a text, without blanks at their ends, and without those that are empty then.
+// Returns the lines of a text without blanks at their ends. Leaves out empty lines.
 std::vector<std::string_view> LinesOf(std::string_view text);
 
-// All of them as one line that can be read: joined by " | ", the rest as EscapeControl.
+// Returns the lines joined by " | ", with control characters escaped.
 std::string OneLine(std::string_view text);
 
 }  // namespace mge

@@ -42,7 +42,7 @@ uint64_t PeakRss() {
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
 
-// A few more runs, which are profiled: they cost time, so that what is measured before has none of it.
+// A few more runs, with a profile. They come after everything that is measured, because a profile costs time and memory.
 Status ProfileRuns(Session& session, const std::vector<const Tensor*>& in, std::vector<Tensor>* outputs, double us,
                    Profile* profile) {
   const int runs = us < 1e6 ? 3 : 1;
@@ -73,13 +73,17 @@ int Run(const Globals& globals, const Options& o) {
   std::vector<Tensor> inputs, outputs;
   int usage = 0;
   InputFacts facts_of_inputs;
-  auto run = [&](const std::vector<Tensor>& now) { return session.Run(Pointers(now), &outputs); };
+  double first_ms = 0;
+  auto run = [&](const std::vector<Tensor>& now) {
+    Status s = session.Run(Pointers(now), &outputs);
+    if (s.ok() && first_ms == 0) first_ms = Ms(Clock::now() - begin);
+    return s;
+  };
   if (Status s = MakeInputsAndRun(globals, session, o.inputs, run, outputs, &inputs, &usage, &facts_of_inputs); !s.ok()) {
     return Report(globals, s);
   }
   if (usage) return usage;
   std::vector<const Tensor*> in = Pointers(inputs);
-  double first_ms = Ms(Clock::now() - begin);
   for (int64_t i = 1; i < o.warm; ++i) {
     if (Status s = session.Run(in, &outputs); !s.ok()) return Report(globals, s);
   }
@@ -100,6 +104,7 @@ int Run(const Globals& globals, const Options& o) {
   std::string plan;
   if (Status s = session.Plan(in, "mge.plan/1", false, &plan); !s.ok()) return Report(globals, s);
   std::string device = Json::parse(plan)["device"];
+  const uint64_t peak_rss = PeakRss();
   Profile profile;
   if (Status s = ProfileRuns(session, in, &outputs, Percentile(us, 50), &profile); !s.ok()) return Report(globals, s);
   if (!o.trace.empty()) {
@@ -125,7 +130,7 @@ int Run(const Globals& globals, const Options& o) {
          {"runs", us.size()},
          {"load_ms", load_ms},
          {"first_result_ms", first_ms},
-         {"peak_rss_bytes", PeakRss()},
+         {"peak_rss_bytes", peak_rss},
          {"planned_peak_bytes", facts.planned_peak_bytes},
          {"measured_peak_bytes", facts.measured_peak_bytes},
          {"estimate",
@@ -141,7 +146,7 @@ int Run(const Globals& globals, const Options& o) {
                     HumanTime(Percentile(us, 50)), HumanTime(Percentile(us, 90)), HumanTime(Percentile(us, 99)), us.size()));
   Print(fmt::format("load            {}, first result after {}\n", HumanTime(load_ms * 1000), HumanTime(first_ms * 1000)));
   Print(fmt::format("memory          planned {}, measured {}; process peak {}\n", HumanBytes(facts.planned_peak_bytes),
-                    HumanBytes(facts.measured_peak_bytes), HumanBytes(PeakRss())));
+                    HumanBytes(facts.measured_peak_bytes), HumanBytes(peak_rss)));
   Print(fmt::format(
       "steps           {}{}\n", facts.steps,
       facts.reference_steps ? fmt::format(", {} of them by the slow REFERENCE evaluator", facts.reference_steps) : ""));
@@ -156,8 +161,8 @@ Action DeclareBench(CLI::App& app, const Globals& globals) {
   o->inputs.Declare(app);
   app.add_option("--seconds", o->seconds, "How long to measure")->check(Between(1e-9, 1e9));
   app.add_option("--runs", o->runs, "How many runs to measure, in place of --seconds")->check(Between(0, 1e9));
-  app.add_option("--warm", o->warm, "Runs before measuring")->check(Between(0, 1e9));
-  app.add_option("--trace", o->trace, "Writes some more runs as a trace for Chrome's and Perfetto's viewers")->type_name("FILE");
+  app.add_option("--warm", o->warm, "Runs before measuring, at least 1")->check(Between(0, 1e9));
+  app.add_option("--trace", o->trace, "Writes a few more runs as a trace for Chrome's and Perfetto's viewers")->type_name("FILE");
   return [&globals, o] { return Run(globals, *o); };
 }
 

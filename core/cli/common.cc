@@ -112,6 +112,7 @@ std::string HumanBytes(uint64_t bytes) {
 }
 
 std::string HumanTime(double us) {
+  if (us < 10) return fmt::format("{:.2f} us", us);
   if (us < 1000) return fmt::format("{:.1f} us", us);
   if (us < 1e6) return fmt::format("{:.2f} ms", us / 1000);
   return fmt::format("{:.2f} s", us / 1e6);

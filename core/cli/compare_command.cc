@@ -166,6 +166,7 @@ std::string Parting(const std::vector<Row>& layers, const Row* first, bool outpu
     return fmt::format("they part at {}, value '{}': {}\n", NodeText(first->place), Escape(first->place.value),
                        Sentence(first->comparison));
   }
+  if (layers.empty()) return "no node of A computes a value whose name B has\n";
   if (!outputs_differ) return fmt::format("none of {} values differs\n", layers.size());
   return fmt::format("none of {} values differs when every value is kept: the difference comes from computing several nodes "
                      "together; --skip PASS shows which ({})\n", layers.size(), "`mge plan MODEL --why` names them");
@@ -273,10 +274,13 @@ Action DeclareCompare(CLI::App& app, const Globals& globals) {
       app.add_option("--against", o->against,
                      "The device of the other side; default: host, the reference evaluators, or with B that of --device")
           ->type_name("DEVICE");
-  app.add_option("--with", o->with, "Runs the other side in another runtime")->type_name("{onnxruntime}")->excludes(against);
-  app.add_option("--python", o->python, "The Python that has the package of --with; default: python3")->type_name("FILE");
-  app.add_flag("--layers", o->layers, "Compares the results of every node, and says where they part");
-  app.add_flag("--all", o->all, "With --layers: lists every node, not only those that differ");
+  CLI::Option* with =
+      app.add_option("--with", o->with, "Runs the other side in another runtime")->type_name("{onnxruntime}")->excludes(against);
+  app.add_option("--python", o->python, "The Python that has the package of --with; default: python3")
+      ->type_name("FILE")
+      ->needs(with);
+  CLI::Option* layers = app.add_flag("--layers", o->layers, "Compares the results of every node, and says where they part");
+  app.add_flag("--all", o->all, "With --layers: lists every node, not only those that differ")->needs(layers);
   app.add_option("--skip", o->skip, "A pass, rewrite or fusion to leave out")->take_all()->allow_extra_args(false);
   app.add_option("--rtol", o->tolerance.relative, "Relative tolerance")->check(Between(0, 1e9));
   app.add_option("--atol", o->tolerance.absolute, "Absolute tolerance")->check(Between(0, 1e9));

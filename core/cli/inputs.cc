@@ -144,36 +144,43 @@ Status MakeInputsAndRun(const Globals& globals, Session& session, const InputOpt
   Status first = MakeInputs(globals, session, options, inputs, usage_error, facts);
   if (!first.ok() || *usage_error) return first;
   first = run(*inputs);
-  if (!facts->made_up) return first;
-  // The first status that is no fault of the values ends the search, the last variant in any case.
+  if (!facts->made_up || (!first.ok() && first.kind() != kInvalid)) return first;
   std::string why;
-  for (int variant = 0;; ++variant) {
-    Status status;
-    if (variant > 0) {
-      if (Status s = MakeVariant(globals, session, options, variant, inputs, usage_error, facts); !s.ok()) return s;
-      status = run(*inputs);
-    }
-    const Status& now = variant ? status : first;
-    const bool last = variant + 1 == kVariants;
-    if (!now.ok()) {
-      if (!first.ok() && (last || now.kind() != kInvalid)) return first;
-      if (last || now.kind() != kInvalid) return status;
-      why = fmt::format("the model refuses the first values ({})", first.ok() ? now.title() : first.title());
-      continue;
-    }
-    const size_t nan = FirstWithNan(outputs);
-    if (nan == std::string::npos) break;
+  if (!first.ok()) {
+    why = fmt::format("the model refuses the first values ({})", Escape(first.title()));
+  } else if (const size_t nan = FirstWithNan(outputs); nan != std::string::npos) {
     why = fmt::format("output '{}' holds NaN for the first values", Escape(session.output_name(nan)));
-    if (!last) continue;
-    Talk(globals, fmt::format("output '{}' holds NaN for every kind of made-up values; give real ones with --input",
-                              Escape(session.output_name(nan))));
+  } else {
     return {};
   }
-  if (facts->variant > 0) {
-    Talk(globals, why + "; the values are now:");
-    Say(globals, *facts);
+  // Takes the first variant without an error and without NaN, else the first one without an error.
+  int with_nan = first.ok() ? 0 : -1;
+  for (int variant = 1; variant < kVariants; ++variant) {
+    if (Status s = MakeVariant(globals, session, options, variant, inputs, usage_error, facts); !s.ok()) return s;
+    if (Status s = run(*inputs); !s.ok()) {
+      if (s.kind() != kInvalid) return s;
+      continue;
+    }
+    if (FirstWithNan(outputs) == std::string::npos) {
+      Talk(globals, why + "; the values are now:");
+      Say(globals, *facts);
+      return {};
+    }
+    if (with_nan < 0) with_nan = variant;
   }
+  if (with_nan < 0) return first;
+  if (Status s = MakeVariant(globals, session, options, with_nan, inputs, usage_error, facts); !s.ok()) return s;
+  if (Status s = run(*inputs); !s.ok()) return s;
+  Talk(globals, fmt::format("output '{}' holds NaN for every kind of made-up values that the model takes; give real ones with "
+                            "--input", Escape(session.output_name(FirstWithNan(outputs)))));
   return {};
+}
+
+Status MakeInputsAndRun(const Globals& globals, Session& session, const InputOptions& options, std::vector<Tensor>* outputs,
+                        std::vector<Tensor>* inputs, int* usage_error) {
+  InputFacts facts;
+  auto run = [&](const std::vector<Tensor>& now) { return session.Run(Pointers(now), outputs); };
+  return MakeInputsAndRun(globals, session, options, run, *outputs, inputs, usage_error, &facts);
 }
 
 std::vector<const Tensor*> Pointers(const std::vector<Tensor>& tensors) {

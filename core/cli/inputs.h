@@ -31,10 +31,14 @@ struct InputFacts {
 Status MakeInputs(const Globals& globals, const Session& session, const InputOptions& options, std::vector<Tensor>* out,
                   int* usage_error, InputFacts* facts = nullptr);
 
-// MakeInputs and the first run, done by `run`. Where the model refuses made-up values or gives NaN for them, other values are tried.
+// MakeInputs and the first run, done by `run`. If the model refuses made-up values or gives NaN for them, tries other values.
 Status MakeInputsAndRun(const Globals& globals, Session& session, const InputOptions& options,
                         const std::function<Status(const std::vector<Tensor>& inputs)>& run, const std::vector<Tensor>& outputs,
                         std::vector<Tensor>* inputs, int* usage_error, InputFacts* facts);
+
+// The same for commands that run the session as it is and do not say in their data how inputs came about.
+Status MakeInputsAndRun(const Globals& globals, Session& session, const InputOptions& options, std::vector<Tensor>* outputs,
+                        std::vector<Tensor>* inputs, int* usage_error);
 
 std::vector<const Tensor*> Pointers(const std::vector<Tensor>& tensors);
 

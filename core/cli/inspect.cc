@@ -81,7 +81,8 @@ std::string Unsupported(const Json& file) {
                     u["version"] == 0 ? "-" : Text(u["version"]), Text(u["count"]), Text(u["first_node"]),
                     backends.empty() ? "none" : backends, Text(u["reason"])});
   }
-  return fmt::format("\n{} operators are not supported:\n{}", file["unsupported"].size(), Table(rows));
+  const size_t count = file["unsupported"].size();
+  return fmt::format("\n{} not supported:\n{}", count == 1 ? "1 operator is" : fmt::format("{} operators are", count), Table(rows));
 }
 
 std::string Render(const Json& file, const Json& loaded, const Json& problem) {

@@ -13,13 +13,15 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"run", "Runs a model once and shows or writes its outputs.", DeclareRun,
-     "mge run model.onnx\nmge run model.onnx --input x=x.npy --output-dir out\nmge run model.onnx --shape x=1x3x224x224 --device gpu0,cpu0"},
+     "mge run model.onnx\nmge run model.onnx --input x=x.npy --output-dir out\n"
+     "mge run model.onnx --shape x=1x3x224x224 --device gpu0,cpu0"},
     {"compare", "Compares two models, devices or runtimes, by their outputs or node by node.", DeclareCompare,
-     "mge compare model.onnx --device cpu0\nmge compare model.onnx quantized.onnx --rtol 0.05\nmge compare model.onnx --layers --with onnxruntime --python venv/bin/python"},
+     "mge compare model.onnx --device cpu0\nmge compare model.onnx quantized.onnx --rtol 0.05\n"
+     "mge compare model.onnx --layers --with onnxruntime --python venv/bin/python"},
     {"check", "Runs folders of ONNX backend tests and compares with what they expect.", DeclareCheck,
      "mge check onnx/backend/test/data/node\nmge check test_relu --gaps none -v"},
     {"bench", "Measures latency, load time and memory of a model.", DeclareBench,
-     "mge bench model.onnx --threads 2\nmge bench model.onnx --shape x=8x3x224x224 --runs 50 --json"},
+     "mge bench model.onnx --threads 2\nmge bench model.onnx --shape x=8x3x224x224 --runs 50 --json\nmge bench model.onnx --trace trace.json"},
     {"profile", "Shows where the time of a run goes: each step, each type of operator.", DeclareProfile,
      "mge profile model.onnx\nmge profile model.onnx --shape x=1x3x48x320 --threads 2"},
     {"plan", "Shows what a model becomes: fusion, kernels, layouts; --why says why.", DeclarePlan,

@@ -50,20 +50,20 @@ std::string StepTable(const Json& report, const Options& o) {
   std::vector<std::vector<std::string>> rows = {
       {"STEP", "NAME", "OPERATORS", "KERNEL", "CALLS", "TIME", "SHARE", "ESTIMATE", "GFLOP/s", "GB/s", "BALANCE"}};
   const size_t shown = o.top > 0 ? std::min(steps.size(), static_cast<size_t>(o.top)) : steps.size();
-  double rest = 0, rest_share = 0;
+  double rest = 0;
   bool off = false;
   for (size_t i = 0; i < steps.size(); ++i) {
     const Json& s = *steps[i];
     off |= s["estimate_off"].get<bool>();
     if (i >= shown) {
       rest += time(&s);
-      rest_share += s["share"].get<double>();
       continue;
     }
     std::vector<std::string> ops = s["operators"];
-    rows.push_back({std::to_string(s["unit"].get<int>()), StepName(s), Tail(ops.empty() ? s["kind"].get<std::string>() : fmt::format("{}", fmt::join(ops, "+")), 28),
-                    Tail(s["kernel"], 36), fmt::format("{:g}", s["calls"].get<double>()), HumanTime(time(&s)),
-                    Percent(s["share"].get<double>()), Estimate(s), Rate(s["gflops_per_s"]), Rate(s["gb_per_s"]),
+    const std::string what = ops.empty() ? s["kind"].get<std::string>() : fmt::format("{}", fmt::join(ops, "+"));
+    rows.push_back({std::to_string(s["unit"].get<int>()), StepName(s), Tail(what, 28), Tail(s["kernel"], 36),
+                    fmt::format("{:g}", s["calls"].get<double>()), HumanTime(time(&s)), Percent(s["share"].get<double>()),
+                    Estimate(s), Rate(s["gflops_per_s"]), Rate(s["gb_per_s"]),
                     s["balance"].is_null() ? "-" : fmt::format("{:.0f} %", s["balance"].get<double>() * 100)});
   }
   const double wall = report["wall_us"];
@@ -107,12 +107,12 @@ int Run(const Globals& globals, const Options& o) {
   if (Status s = OpenModel(globals, o.model, &runtime, &session, o.skip); !s.ok()) return Report(globals, s);
   std::vector<Tensor> inputs, outputs;
   int usage = 0;
-  if (Status s = MakeInputs(globals, session, o.inputs, &inputs, &usage); !s.ok()) return Report(globals, s);
+  if (Status s = MakeInputsAndRun(globals, session, o.inputs, &outputs, &inputs, &usage); !s.ok()) return Report(globals, s);
   if (usage) return usage;
   const std::vector<const Tensor*> in = Pointers(inputs);
   Profile profile;
   RunControl control;
-  for (int64_t i = 0; i < o.warm; ++i) {
+  for (int64_t i = 1; i < o.warm; ++i) {
     if (Status s = session.Run(in, &outputs, &control); !s.ok()) return Report(globals, s);
   }
   control.SetProfile(&profile);
@@ -139,7 +139,7 @@ Action DeclareProfile(CLI::App& app, const Globals& globals) {
   o->inputs.Declare(app);
   app.add_option("--seconds", o->seconds, "How long to measure")->check(Between(1e-9, 1e9));
   app.add_option("--runs", o->runs, "How many runs to measure, in place of --seconds")->check(Between(0, 1e9));
-  app.add_option("--warm", o->warm, "Runs before measuring")->check(Between(0, 1e9));
+  app.add_option("--warm", o->warm, "Runs before measuring, at least 1")->check(Between(0, 1e9));
   app.add_option("--top", o->top, "How many steps to show; 0: all")->check(Between(0, 1e9));
   app.add_flag("--in-order", o->in_order, "Steps in the order of execution, not the longest first");
   app.add_option("--skip", o->skip, "A pass, rewrite or fusion to leave out")->take_all()->allow_extra_args(false);

@@ -110,9 +110,10 @@ int Run(const Globals& globals, const Options& o) {
 
   std::string plan_text;
   if (Status s = session.Plan(Pointers(inputs), "mge.plan/1", false, &plan_text); !s.ok()) return Report(globals, s);
-  const Json plan = Json::parse(plan_text);
-  std::string device = plan["device"];
-  const int reference = plan["reference_steps"], steps = plan["steps"];
+  const std::string device = Json::parse(plan_text)["device"];
+  mge_memory_facts totals = {};  // of bodies, too
+  if (Status s = session.Memory(&totals); !s.ok()) return Report(globals, s);
+  const uint32_t reference = totals.reference_steps, steps = totals.steps;
 
   Json rows = Json::array();
   std::vector<std::vector<std::string>> table = {{"OUTPUT", "TYPE", "VALUES"}}, compared = {ComparisonHead("OUTPUT")};

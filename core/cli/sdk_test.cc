@@ -50,7 +50,7 @@ Action DeclareSdkTest(CLI::App& app, const Globals& globals) {
     for (const std::string& text : globals.settings) {
       size_t equals = text.find('=');
       if (equals == std::string::npos)
-        return ReportUsage(globals, fmt::format("'{}' is no setting", text), "--set NAME=VALUE");
+        return ReportUsage(globals, fmt::format("'{}' is not a setting", text), "--set NAME=VALUE");
       settings[text.substr(0, equals)] = text.substr(equals + 1);
     }
     Json asked = {{"path", o->file},       {"report", o->report},   {"xfail", o->xfail},

@@ -371,7 +371,8 @@ void InstanceStore::Give(std::unique_ptr<Instance> instance) {
   }
 }
 
-absl::StatusOr<std::shared_ptr<const Plan>> PlanForRun(Program& program, std::span<const InputType> inputs, RunControl& control) {
+absl::StatusOr<std::shared_ptr<const Plan>> PlanForRun(Program& program, std::span<const InputType> inputs,
+                                                       RunControl& control) {
   if (!control.observer) return program.PlanFor(inputs, &control);
   control.observer->BeginPlanning();
   absl::StatusOr<std::shared_ptr<const Plan>> plan = program.PlanFor(inputs, &control);

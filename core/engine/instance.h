@@ -150,7 +150,8 @@ class InstanceStore : public PlanAttachment {
 };
 
 // The plan of a program for a run.
-absl::StatusOr<std::shared_ptr<const Plan>> PlanForRun(Program& program, std::span<const InputType> inputs, RunControl& control);
+absl::StatusOr<std::shared_ptr<const Plan>> PlanForRun(Program& program, std::span<const InputType> inputs,
+                                                       RunControl& control);
 
 // Runs a plan once with an instance of its store. `body`: its name for an observer, empty for a model's.
 absl::Status RunPlan(const std::shared_ptr<const Plan>& plan, std::string_view body, std::span<const HostValue> inputs,

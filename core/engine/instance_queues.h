@@ -32,8 +32,8 @@ class InstanceQueues {
   mge_queue* queue(int32_t index) const { return queues_[static_cast<size_t>(index)].queue; }
 
   // Enqueues one of the plan's segments: its waits, its steps or their record, its signal. The second run of a segment whose
-  // steps are all capture-safe is captured, if the backend can; later ones replay it. A failing step's place is in the error.
-  // With a guard or an observer nothing is captured, and every step has ended before the next one is enqueued.
+  // steps are all capture-safe is captured, if the backend can; later ones replay it. A failing step's place is in the
+  // error. With a guard or an observer nothing is captured, and every step has ended before the next one is enqueued.
   absl::Status Enqueue(size_t segment, const mge_run& run, const RunControl& control, MemoryGuard* guard);
   // Blocks until the point is reached. kCancelled and kTimeout with the place of the first steps that are not over, or the
   // failure that the fence carries with the place of the segment that it began in.

@@ -13,8 +13,8 @@
 
 namespace mge {
 
-// The run's own thread makes the calls, but for those of chunks. They come in pairs that nest; once a run has failed, ends may be
-// missing.
+// The run's own thread makes the calls, but for those of chunks. They come in pairs that nest; once a run has failed, ends
+// may be missing.
 class RunObserver {
  public:
   virtual ~RunObserver() = default;

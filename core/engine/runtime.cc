@@ -123,7 +123,8 @@ uint32_t Runtime::Threads() const {
 
 absl::StatusOr<Resolution> Runtime::ResolveDevice(std::string_view call, const Snapshot& settings) const {
   std::optional<DeviceSpec> fallback;
-  std::string where = call.empty() ? settings.OriginOf<kDefaultDevice>().Describe() : fmt::format("device '{}' of the session's options", call);
+  std::string where = call.empty() ? settings.OriginOf<kDefaultDevice>().Describe()
+                                   : fmt::format("device '{}' of the session's options", call);
   if (settings.IsSet<kDefaultDevice>()) {
     MGE_ASSIGN_OR_RETURN(fallback, ParseDeviceSpec(settings.Get<kDefaultDevice>(), where));
   }

@@ -78,7 +78,7 @@ std::vector<ValueType> OutputTypes(const Graph& graph, const onnx::ModelInfo& in
     const Value& v = graph.value(graph.outputs()[i]);
     out.push_back({v.type, v.kind});
     if (i >= info.outputs.size() || info.outputs[i].type.kind != v.kind) continue;
-    // A declared type is a claim: where it contradicts what follows from the inputs, that holds.
+    // A declared type that contradicts the inferred one is ignored.
     absl::StatusOr<TensorType> both = MergeTypes(info.outputs[i].type.type, v.type, v.name);
     if (both.ok()) out.back().type = *std::move(both);
   }
@@ -174,8 +174,9 @@ absl::Status Session::Run(std::span<const HostValue> inputs, std::span<HostValue
 
 absl::StatusOr<std::shared_ptr<Program>> Session::ProgramFor(std::span<const int> places) {
   std::lock_guard lock(subsets_mutex_);
-  auto at = std::find_if(subsets_.begin(), subsets_.end(),
-                         [&](const Subset& s) { return std::equal(s.places.begin(), s.places.end(), places.begin(), places.end()); });
+  auto at = std::find_if(subsets_.begin(), subsets_.end(), [&](const Subset& s) {
+    return std::equal(s.places.begin(), s.places.end(), places.begin(), places.end());
+  });
   if (at != subsets_.end()) {
     subsets_.splice(subsets_.begin(), subsets_, at);
     return subsets_.front().program;

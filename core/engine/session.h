@@ -44,7 +44,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Place of an input or output by name; kBadInput with the nearest name.
   absl::StatusOr<int> InputIndex(std::string_view name) const;
   absl::StatusOr<int> OutputIndex(std::string_view name) const;
-  // What is known of the outputs before a run: what the model declares and what follows from its inputs.
+  // The outputs' types as known before a run: declared by the model, and inferred from its inputs.
   const std::vector<ValueType>& output_types() const { return output_types_; }
 
   // The plan for inputs of these types, made now if it is not yet.
@@ -55,7 +55,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Inputs in order; outputs.size() == output_count(). A defined output tensor is the caller's memory for that result.
   // `control`: cancel, deadline (of the planning, too, if there is no plan yet) and seed; width and pool are filled in here.
   absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunControl& control);
-  // The same for some outputs, by their places, each once. What they do not need is not computed.
+  // The same for some outputs, by their places, each once. Skips the nodes that they do not need.
   absl::Status RunSome(std::span<const HostValue> inputs, std::span<const int> places, std::span<HostValue> outputs,
                        RunControl& control);
 

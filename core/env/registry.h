@@ -123,8 +123,8 @@ class Registry {
 
   std::shared_ptr<const Snapshot> snapshot() const;  // shared: outlives changes and the registry
 
-  // The snapshot as it were if these had been set by call, for one session; nothing is set. Fails like Set(), and with
-  // kSettingTooLate for first-set settings and those of a backend, which hold for the whole runtime.
+  // Returns a snapshot in which these are set by call, for one session. The registry does not change. Fails like Set(), and
+  // with kSettingTooLate for first-set settings and those of a backend, which hold for the whole runtime.
   absl::StatusOr<std::shared_ptr<const Snapshot>> SnapshotWith(std::span<const Assignment> assignments);
 
   std::vector<SettingInfo> List() const;  // the core's in the table's order, then each backend's

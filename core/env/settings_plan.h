@@ -71,11 +71,11 @@ inline constexpr Setting<int64_t> kPlanCacheSize = {
 inline constexpr Setting<ByteCount> kPlanCacheMemory = {
     .key = "plan.cache_memory",
     .fallback = ByteCount{256 << 20},
-    .range = Range<ByteCount>{{0}, {int64_t{1} << 50}},
+    .unit = "bytes",
     .lifecycle = Lifecycle::kDynamic,
     .doc =
         "Memory that the plans of a session may hold beside the one used last: packed or uploaded constants that it does not "
-        "share, and buffers kept for the next run, which go first. 0 is no limit.",
+        "share, 4 KiB for each step, and buffers kept for the next run, which go first. 0 is no limit.",
 };
 inline constexpr Setting<TextList> kPlannerSkip = {
     .key = "planner.skip",

@@ -314,6 +314,7 @@ absl::Status GraphReader::ReadNode(Bytes bytes, const Scope& scope) {
   MGE_RETURN_IF_ERROR(FinishBodies(std::move(bodies), node));
   const Ints pads = node.attrs.IntList("pads");
   const std::string auto_pad = node.attrs.Text("auto_pad", "NOTSET");
+  if (auto_pad.empty()) node.attrs.Remove("auto_pad");  // exporters write it for NOTSET
   const bool has_pads = std::any_of(pads.begin(), pads.end(), [](int64_t p) { return p != 0; });
   if (has_pads && !auto_pad.empty() && auto_pad != "NOTSET") {
     info_.liberties.push_back(fmt::format("{} has auto_pad and pads: auto_pad is used", NodePlace(node)));
@@ -330,7 +331,7 @@ absl::Status GraphReader::ReadOutputs(const GraphParts& parts, const Scope& scop
       return Invalid(fmt::format("nothing computes output '{}' of the graph", output.name));
     }
     if (is_main && !seen.insert(output.name).second) {
-      info_.liberties.push_back(fmt::format("output '{}' is listed twice: it is given twice", output.name));
+      info_.liberties.push_back(fmt::format("output '{}' is listed twice: it is returned twice", output.name));
     }
     MGE_ASSIGN_OR_RETURN(ValueId id, Use(scope, output.name, "the graph's outputs"));
     if (id == kNone)

@@ -16,10 +16,11 @@ struct ModelParts {
   std::vector<Bytes> opsets, functions;
 };
 
-// Maps the file. kFileAccess, kLimit.
+// Maps the file. Fails with kFileAccess or kLimit.
 absl::StatusOr<WireSource> OpenModel(const std::string& path, const ReadOptions& options);
 
-// Fills in what the model says of itself, but for its operator sets, inputs and outputs. kNotOnnx, kMalformedModel.
+// Splits the outermost message. Fills `info` except operator sets, inputs and outputs. Fails with kNotOnnx or
+// kMalformedModel.
 absl::StatusOr<ModelParts> SplitModel(const WireSource& source, ModelInfo& info);
 
 }  // namespace mge::onnx

@@ -139,7 +139,7 @@ class OutlineReader {
     return size->name;
   }
 
-  // A type that MGE does not know is a note; the name is listed without one.
+  // Adds a note instead of the type if MGE does not know the type.
   void ReadValue(Bytes message, std::string_view what, std::vector<NamedType>* to) {
     absl::StatusOr<DeclaredValue> value = ReadValueInfo(source_, message);
     if (value.ok()) {

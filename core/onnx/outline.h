@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model's file says, read without asking whether MGE can run it: unknown operators, operator sets and types are facts
-// here, not errors. Weights are not read.
+// Reads a model's file whether or not MGE can run the model: unknown operators, operator sets and types are no errors here.
+// Weights are not read.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ namespace mge::onnx {
 struct OperatorUse {
   std::string domain;  // "" is ai.onnx
   std::string name;
-  int64_t version = 0;     // of its domain, as imported; 0: the domain is not imported
-  int64_t count = 0;
-  int64_t in_bodies = 0;   // of these in bodies of control flow
-  std::string first_node;  // its name, or that of its first output
-  bool is_function = false;  // the model defines it itself
+  int64_t version = 0;       // the imported version of the domain; 0: the domain is not imported
+  int64_t count = 0;         // nodes
+  int64_t in_bodies = 0;     // the nodes among them in bodies of control flow
+  std::string first_node;    // the name of the first node, or of its first output if it has no name
+  bool is_function = false;  // the model defines the operator itself
 };
 
 struct OutlineNode {
@@ -30,17 +30,17 @@ struct OutlineNode {
 struct Outline {
   ModelInfo info;  // without fixed_inputs
   std::string graph_name;
-  std::vector<OutlineNode> nodes;  // of the main graph, in the file's order
+  std::vector<OutlineNode> nodes;  // the main graph's, in the file's order
   int64_t body_nodes = 0;
   int64_t body_count = 0;
   int64_t function_count = 0;
-  std::vector<OperatorUse> operators;  // by domain and name
+  std::vector<OperatorUse> operators;  // sorted by domain and name
   int64_t weight_count = 0;            // initializers, those of bodies included
-  int64_t weight_bytes = 0;            // where their type and shape are known
-  std::vector<std::string> notes;      // what could not be read, in sentences
+  int64_t weight_bytes = 0;            // sum over the weights whose type and shape are known
+  std::vector<std::string> notes;      // sentences about parts that could not be read
 };
 
-// kFileAccess, kNotOnnx, kMalformedModel, and kLimit for what nests too deep.
+// Fails with kFileAccess, kNotOnnx or kMalformedModel, and with kLimit if bodies nest too deep.
 absl::StatusOr<Outline> ReadOutline(const std::string& path, const ReadOptions& options = {});
 
 }  // namespace mge::onnx

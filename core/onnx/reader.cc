@@ -118,7 +118,8 @@ absl::StatusOr<ModelParts> SplitModel(const WireSource& source, ModelInfo& info)
     return NotOnnx(source, Fail(errors::kNotOnnx, "",
                                 {.what = end + " without a version and without a graph"}));
   }
-  if (!parts.has_graph || info.ir_version == 0 || parts.opsets.empty()) {
+  const bool needs_opset = parts.opsets.empty() && info.ir_version >= kFirstIrWithOpsets;
+  if (!parts.has_graph || info.ir_version == 0 || needs_opset) {
     std::string_view missing = !parts.has_graph       ? "a graph"
                                : info.ir_version == 0 ? "an IR version"
                                                       : "an operator set";
@@ -144,6 +145,12 @@ absl::StatusOr<Model> Read(const WireSource& source, const std::string& director
   }
   Opsets opsets;
   for (Bytes message : parts.opsets) MGE_RETURN_IF_ERROR(ReadOpsetImport(source, message, opsets));
+  if (opsets.empty()) {
+    opsets.emplace("", 1);  // the only one before operator sets had versions
+  } else if (model.info.ir_version < kFirstIrWithOpsets) {
+    model.info.liberties.push_back(
+        fmt::format("IR version {} has no operator sets: those that the model imports are used", model.info.ir_version));
+  }
   for (const auto& [domain, version] : opsets) model.info.opsets.push_back({domain, version});
   std::sort(model.info.opsets.begin(), model.info.opsets.end(),
             [](const OpsetImport& a, const OpsetImport& b) { return a.domain < b.domain; });

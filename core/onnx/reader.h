@@ -31,6 +31,7 @@
 namespace mge::onnx {
 
 inline constexpr int64_t kOldestIrVersion = 1;
+inline constexpr int64_t kFirstIrWithOpsets = 3;
 inline constexpr int64_t kNewestIrVersion = 13;
 inline constexpr int64_t kNewestOpset = 26;  // of ai.onnx
 
@@ -70,7 +71,7 @@ struct ModelInfo {
   // Inputs with a default value in the model. They are constants of the graph and take no value
   // from the caller.
   std::vector<std::string> fixed_inputs;
-  // Rules of ONNX that the model breaks and that exporters are known to break: what was found, and how it is read.
+  // Sentences about rules of ONNX that the model breaks, as exporters do: what was found, and how it is read.
   std::vector<std::string> liberties;
 };
 

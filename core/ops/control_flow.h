@@ -17,7 +17,7 @@ absl::StatusOr<std::vector<ValueType>> InferCarried(InferContext& ctx, const Gra
                                                     std::vector<ValueType> inputs, int first_input,
                                                     int first_output, int count);
 
-// Returns true if a shape rule gave the error: nodes of a body do not fit these types and shapes, and might fit others.
+// Returns true if a shape rule gave the error: the body's nodes do not fit these types and shapes, but might fit others.
 bool IsShapeFault(const absl::Status& status);
 
 // Wraps a value into an optional, or takes it out of one. kInvalidNode where that is impossible.

@@ -7,10 +7,10 @@ namespace {
 
 enum QuantizedInput { kWeightScale = 8, kWeightZero, kRecurrenceScale, kRecurrenceZero };
 
-// W and R are stored as [directions, size of what they multiply, 4 * hidden]: the shape that LSTM has for them.
+// Turns the stored shape of W or R, [directions, k, 4 * hidden], into LSTM's: [directions, 4 * hidden, k].
 Shape Turned(const Shape& shape) { return shape.size() == 3 ? Shape{shape[0], shape[2], shape[1]} : shape; }
 
-// A scale or zero point: one for each direction, or one for each direction and column.
+// Checks the shape of a scale or zero point: one for each direction, or one for each direction and column.
 absl::Status CheckScale(std::string_view name, const Shape& shape, const Recurrent& r) {
   if (shape.size() == 1) return RequireShape(name, shape, Shape{r.directions});
   const int64_t columns = r.hidden == kUnknownDim ? kUnknownDim : 4 * r.hidden;
@@ -52,14 +52,14 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-// The scale and zero point of DynamicQuantizeLinear for a range, which is made to hold 0.
+// The quantization of DynamicQuantizeLinear: one range, which always contains 0.
 struct Quantizer {
   float low = 0, high = 0;
   void Cover(float x) {
     low = std::min(low, x);
     high = std::max(high, x);
   }
-  // x as the quantized number stands for it.
+  // Returns x quantized and dequantized.
   double Rounded(float x) const {
     const float scale = high == low ? 1.0f : (high - low) / 255.0f;
     const double zero = std::nearbyint(std::clamp(0.0f - low / scale, 0.0f, 255.0f));
@@ -73,7 +73,7 @@ absl::StatusOr<Tensor> AsDouble(EvalContext& ctx, const Tensor& x) {
   return out;
 }
 
-// The numbers that quantized weights [directions, k, columns] stand for, as [directions, columns, k].
+// Dequantizes weights [directions, k, columns] to [directions, columns, k].
 absl::StatusOr<Tensor> Weights(EvalContext& ctx, int input) {
   const Tensor& q = ctx.input(input);
   const Tensor& scales = ctx.input(input == kWeights ? kWeightScale : kRecurrenceScale);
@@ -99,7 +99,7 @@ absl::StatusOr<Tensor> Weights(EvalContext& ctx, int input) {
   return out;
 }
 
-// X as it is quantized: one range for the steps up to the end of the longest sequence.
+// Quantizes and dequantizes X, with one range for the steps up to the end of the longest sequence.
 absl::StatusOr<Tensor> Input(EvalContext& ctx, const Recurrent& r) {
   const Tensor& x = ctx.input(kSequenceX);
   MGE_ASSIGN_OR_RETURN(std::vector<int64_t> lengths, ReadLengths(ctx, r));
@@ -123,7 +123,7 @@ absl::Status Eval(EvalContext& ctx) {
     if (!ctx.has_input(i)) continue;
     MGE_ASSIGN_OR_RETURN(in[i], AsDouble(ctx, ctx.input(i)));
   }
-  // The states of a step share one range; a sequence that has ended counts as zeros.
+  // The states of a step share one range. Sequences that have ended do not count.
   auto see = [&](const double* h, const std::vector<bool>& active, double* seen) {
     Quantizer quantizer;
     for (int64_t i = 0; i < r.batch * r.hidden; ++i) {

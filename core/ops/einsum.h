@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The equation of an Einsum, read once for its shape rule, its evaluator and its rewrite.
+// The equation of an Einsum, for its shape rule, its evaluator, its rewrite and the count of its operations.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace mge {
 
-// Labels of dimensions: a letter is itself, a dimension of the ellipsis is kEllipsisLabel + its position from the right.
+// The labels of dimensions: a letter's own code, or kEllipsisLabel + the position from the right in the ellipsis.
 using Labels = std::vector<int>;
 inline constexpr int kEllipsisLabel = 256;
 
@@ -22,7 +22,7 @@ struct EinsumEquation {
   std::map<int, int64_t> size;
 };
 
-// Reads "ij,jk->ik" for inputs of these shapes, whose sizes may be unknown. kInvalidNode says what does not fit.
+// Reads "ij,jk->ik" for inputs of these shapes. Sizes may be unknown. Fails with kInvalidNode if the shapes do not fit.
 absl::StatusOr<EinsumEquation> ParseEinsum(const std::string& text, std::span<const Shape> shapes);
 
 }  // namespace mge

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The work of nodes, for reports: arithmetic operations, and bytes read. shared/flops.cc has a row for each operator whose work
+// The work of nodes, for reports: arithmetic operations and bytes read. shared/flops.cc has a row for each operator whose work
 // does not follow from its traits.
 //
-// A multiplication and an addition count as two operations, a comparison or an exponential as one. Counts tell how much a model
-// asks for, whatever a kernel does instead (Winograd, a fused constant).
+// A multiplication and an addition count as two operations, a comparison or an exponential as one. The counts are those of the
+// operator's definition, even if a kernel does less (Winograd, a fused constant).
 #pragma once
 
 #include <span>
@@ -19,18 +19,20 @@ struct NodeTypes {
   std::span<const TensorType* const> inputs, outputs;
 };
 
-// Operations of a node; 0 if it only moves data, -1 if a type is not static.
+// Returns the operations of a node: 0 if it only moves data, -1 if a type is not static.
 double FlopsOf(const NodeTypes& types);
 
-// Bytes that a node has to read of input `i`, or -1 if a type is not static.
+// Returns the bytes that a node reads of input `i`, or -1 if a type is not static.
 double BytesRead(const NodeTypes& types, int i);
-double BytesOf(const TensorType& type);  // 0 for strings
+// Returns the bytes of a tensor: 0 for strings, -1 if the type is not static.
+double BytesOf(const TensorType& type);
 
-// A row, for operators of the domain "".
+// A row of the table.
 struct OpWork {
   std::string_view op;
   double (*flops)(const NodeTypes& types) = nullptr;  // requires static types; nullptr: none
-  bool reads_part = false;                            // of input 0 it reads no more than it gives out
+  bool reads_part = false;                            // it reads at most as many bytes of input 0 as it writes
+  std::string_view domain = "";
 };
 std::span<const OpWork> AllOpWork();
 

@@ -70,7 +70,7 @@ absl::Status EvalTyped(EvalContext& ctx, const Sizes& s, Tensor& y) {
   MGE_ASSIGN_OR_RETURN(Tensor a, Prepared<T>(ctx, ctx.input(0), ctx.attrs().Int("transA") != 0));
   MGE_ASSIGN_OR_RETURN(Tensor b, Prepared<T>(ctx, ctx.input(1), ctx.attrs().Int("transB") != 0));
   float alpha = ctx.attrs().Float("alpha", 1.0f), beta = ctx.attrs().Float("beta", 1.0f);
-  const bool has_c = ctx.has_input(2) && beta != 0;  // with beta 0, C is not read: its NaN stays out
+  const bool has_c = ctx.has_input(2) && beta != 0;  // with beta 0, C is not read, so its NaNs do not count
   Shape strides = has_c ? BroadcastStrides(ctx.input(2).shape(), y.shape()) : Shape{0, 0};
   const T* c = has_c ? ctx.input(2).Data<T>().data() : nullptr;
   T* out = y.MutableData<T>().data();

@@ -16,8 +16,8 @@ absl::Status CheckBranch(const Node& node, std::string_view name) {
   return absl::OkStatus();
 }
 
-// A branch need not be valid for these shapes unless it runs: exporters guard Squeeze that way, and models for several
-// rates or ranks. One that may run keeps its fault until it does.
+// Accepts a branch that is not valid for these shapes: exporters guard Squeeze that way, and models for several rates or ranks.
+// The branch's error is raised when it runs, or here if it is known to run.
 absl::Status Infer(InferContext& ctx) {
   std::optional<bool> taken;
   if (const Tensor* condition = ctx.constant(0)) {
@@ -49,7 +49,7 @@ absl::Status Infer(InferContext& ctx) {
       type.type = Common(type.type, other.type);
     }
   }
-  if (!types) return fault;  // whichever branch runs, it fails
+  if (!types) return fault;  // both branches fail
   for (int i = 0; i < ctx.output_count(); ++i) ctx.SetOutput(i, (*types)[i].type, (*types)[i].kind);
   return absl::OkStatus();
 }

@@ -9,7 +9,7 @@ namespace mge {
 inline constexpr std::string_view kLstmActivations[] = {"Sigmoid", "Tanh", "Tanh"};
 inline constexpr RecurrentKind kLstmKind = {.gates = 4, .activations = kLstmActivations, .has_cell = true};
 
-// One step; gates, biases and weights are stored in the order in, out, forget, cell, peepholes in the order in, out, forget.
+// Computes one step. Gates, biases and weights are in the order in, out, forget, cell; peepholes in the order in, out, forget.
 template <typename A>
 void StepLstm(const RecurrentCell<A>& cell, const RecurrentStep<A>& s, bool input_forget) {
   enum Gate { kIn, kOut, kForget, kCell };

@@ -13,7 +13,7 @@ namespace {
 struct Box {
   float y1, x1, y2, x2;
   float Area() const { return (y2 - y1) * (x2 - x1); }
-  // Only such a box overlaps others.
+  // Returns whether the box has an area. Only such a box overlaps others.
   bool IsSolid() const { return y2 > y1 && x2 > x1 && Area() > 0; }
 };
 
@@ -23,18 +23,19 @@ Box ReadBox(const float* b, bool center) {
   return {std::min(b[0], b[2]), std::min(b[1], b[3]), std::max(b[0], b[2]), std::max(b[1], b[3])};
 }
 
-// Sorts as the scores descend, and equal ones as the indices ascend.
+// Returns a key that sorts by descending score, then by ascending index.
 uint64_t SortKey(float score, int64_t index) {
   auto bits = std::bit_cast<uint32_t>(score + 0.0f);  // one zero only
   uint32_t ascending = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
   return static_cast<uint64_t>(~ascending) << 32 | static_cast<uint32_t>(index);
 }
 
-// The solid boxes kept so far, in cells along x that are at least as wide as every box: those that overlap a box begin in its
-// cell or at most two cells away. Exporters move the boxes of each class to a place of their own, so that few are compared.
+// The solid boxes kept so far, sorted into cells along x by their left edge. A cell is at least as wide as every box, so a box
+// overlaps only boxes from two cells before its left edge (one for rounding) to the cell of its right edge. Exporters move the
+// boxes of each class apart, so few are compared.
 class KeptBoxes {
  public:
-  // For lists of at most n boxes.
+  // Allocates memory for lists of at most n boxes.
   static absl::StatusOr<KeptBoxes> Create(EvalContext& ctx, int64_t n, float threshold) {
     KeptBoxes kept;
     kept.threshold_ = threshold;
@@ -45,7 +46,7 @@ class KeptBoxes {
     return kept;
   }
 
-  // Begins with none of these boxes.
+  // Starts a list: sizes the cells for these boxes and keeps none of them yet.
   template <typename BoxOf>
   void Reset(int64_t count, BoxOf box_of) {
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -77,7 +78,7 @@ class KeptBoxes {
     const float values[] = {b.y1, b.x1, b.y2, b.x2, b.Area()};
     for (int k = 0; k < 5; ++k) columns_[k].MutableData<float>()[at] = values[k];
   }
-  // Whether the intersection of the box and a kept one is more than the threshold of their union.
+  // Returns whether the box and a kept one intersect in more than the threshold's share of their union.
   bool Suppress(const Box& b) const {
     if (!b.IsSolid()) return false;
     const size_t own = CellOf(b.x1), last = CellOf(b.x2);

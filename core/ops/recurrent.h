@@ -133,7 +133,7 @@ struct RecurrentCell {
   }
 };
 
-// Inputs 0..7 in the type that is computed in; undefined where absent, and for sequence_lens.
+// Returns inputs 0..7 in the type of the computation. Absent inputs and sequence_lens are undefined.
 inline absl::StatusOr<std::vector<Tensor>> RecurrentOperands(EvalContext& ctx) {
   std::vector<Tensor> in(8);
   for (int i = 0; i < std::min(ctx.input_count(), 8); ++i) {
@@ -143,7 +143,7 @@ inline absl::StatusOr<std::vector<Tensor>> RecurrentOperands(EvalContext& ctx) {
   return in;
 }
 
-// One sequence at one step: gates [gates, hidden] = W x + its bias, the state that the recurrent product reads, and the
+// One sequence at one step: gates [gates, hidden] = W x + its bias; `seen`, the state that the recurrent product reads; the
 // state h (and c, if the kind has one), which the step updates. `seen` may be h.
 template <typename A>
 struct RecurrentStep {
@@ -153,8 +153,8 @@ struct RecurrentStep {
   A* c;
 };
 
-// Runs all directions. T is the element type, A the type of the operands. `see(h, active, seen)` writes what the recurrent
-// products read of the states [batch, hidden] of the active sequences; null: the states themselves.
+// Runs all directions. T is the element type, A the type of the operands. `see(h, active, seen)` writes to `seen` the states
+// that the recurrent products read instead of h [batch, hidden]. If `see` is null, they read h.
 template <typename T, typename A>
 absl::Status RunRecurrent(EvalContext& ctx, const Recurrent& r, const RecurrentKind& kind,
                           std::span<const Tensor> in,
@@ -235,7 +235,7 @@ absl::Status RunRecurrent(EvalContext& ctx, const Recurrent& r, const RecurrentK
   return absl::OkStatus();
 }
 
-// The same in the type that T is computed in; the products read the states as they are.
+// Does the same in the type that T is computed in, without `see`.
 template <typename T>
 absl::Status RunRecurrent(
     EvalContext& ctx, const Recurrent& r, const RecurrentKind& kind,

@@ -51,8 +51,8 @@ inline constexpr int64_t kMaxWindowParameter = (int64_t{1} << 31) - 1;
 
 // Reads auto_pad, pads, strides, dilations and ceil_mode. `in` and `kernel` hold the spatial sizes
 // (kUnknownDim allowed). Pads beside auto_pad are ignored. kInvalidNode for lists of a wrong length,
-// values out of range, and a kernel that does not fit the padded input (with ceil_mode the formula
-// alone decides: a kernel that is too large by less than a stride has one output).
+// values out of range, and a kernel that does not fit the padded input. With ceil_mode the output's
+// formula decides: a kernel that is too large by less than a stride has one output.
 absl::StatusOr<Window> ResolveWindow(const Attributes& attrs, std::span<const int64_t> in,
                                      std::span<const int64_t> kernel);
 

@@ -12,14 +12,14 @@
 namespace mge {
 
 struct BodyPlans {
-  const PlanBody* body = nullptr;  // the plan's
-  std::string path;                // "loop1.body", within the plan
+  const PlanBody* body = nullptr;                  // of Plan::bodies
+  std::string path;                                // "loop1.body", within the plan
   std::vector<std::shared_ptr<const Plan>> plans;  // made so far, the one used last first
-  std::string reason;              // why there is none, if there is none
+  std::string reason;                              // why there is no plan
 };
 
-// With `make`, a body that has no plan gets one now where its types follow from the plan's. Bodies whose types only a run tells,
-// and those that cannot be planned for these types, have a reason in place of it.
+// Returns the plans of each body. With `make`, plans a body that has none if its types follow from the plan's. A body whose
+// types are known only in a run, or that cannot be planned, has a reason instead.
 std::vector<BodyPlans> PlansOfBodies(const Plan& plan, bool make);
 
 // Calls visit(plan, path) for the plan itself (path "") and for all plans made so far of bodies within it.

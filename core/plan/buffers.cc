@@ -169,11 +169,10 @@ absl::Status CheckSizes(const Planning& p) {
   return absl::OkStatus();
 }
 
-// Another arena in the same memory as arena `a`.
+// Adds an arena in the same device memory as arena `a`. Returns its index.
 int32_t AddArena(Planning& p, size_t a) {
   Arena part = p.plan->arenas[a];
-  part.base = p.plan->base_count++;
-  part.host_base = part.memory_class == MGE_MEMORY_PINNED ? p.plan->base_count++ : part.base;
+  part.base = part.host_base = p.plan->base_count++;
   p.plan->arenas.push_back(part);
   return static_cast<int32_t>(p.plan->arenas.size()) - 1;
 }

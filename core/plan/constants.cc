@@ -27,7 +27,8 @@ mge_slot Planning::AddConstant(Tensor tensor, int32_t space, bool packed) {
   return {(*at)->base(), 0, offset};
 }
 
-mge_slot Planning::AddSharedConstant(ConstantKey key, const Tensor& source, Tensor tensor, std::shared_ptr<ConstantBlock> block) {
+mge_slot Planning::AddSharedConstant(ConstantKey key, const Tensor& source, Tensor tensor,
+                                     std::shared_ptr<ConstantBlock> block) {
   auto constants = std::make_unique<DeviceConstants>(const_cast<Device*>(key.device), plan->base_count++);
   constants->AddShared(std::move(key), source, std::move(tensor), std::move(block));
   plan->device_constants.push_back(std::move(constants));

@@ -14,9 +14,6 @@
 namespace mge {
 namespace {
 
-// How the reference evaluators compute: plain loops in one thread, one output at a time.
-constexpr uint64_t kEvaluatorAttributes = MGE_KERNEL_REFERENCE | MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_BATCH_INVARIANT;
-
 class Coverer {
  public:
   Coverer(const Graph& graph, const PlanContext& context, std::span<const int32_t> uses, const ValueSizes& sizes)
@@ -221,7 +218,8 @@ class Coverer {
       group.candidates.refused.push_back({group.device->name(), "an operand fits into no memory"});
       return false;
     }
-    for (std::span<const ValueId> operands : {std::span<const ValueId>(group.inputs), std::span<const ValueId>(group.outputs)}) {
+    for (std::span<const ValueId> operands :
+         {std::span<const ValueId>(group.inputs), std::span<const ValueId>(group.outputs)}) {
       for (ValueId v : operands) {
         if (PlainBytes(v) <= LargestPiece(*group.device)) continue;
         absl::Status why = TooLargeAtOnce(*group.device, graph_.value(v).name, PlainBytes(v));

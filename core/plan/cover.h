@@ -15,6 +15,10 @@
 
 namespace mge {
 
+// The attributes of steps by reference: plain loops in one thread, one output at a time.
+inline constexpr uint64_t kEvaluatorAttributes =
+    MGE_KERNEL_REFERENCE | MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_BATCH_INVARIANT;
+
 struct Group {
   Unit::Kind kind = Unit::Kind::kKernel;  // kKernel, kReference, kHost or kAlias
   std::vector<NodeId> nodes;              // in topological order

@@ -106,7 +106,10 @@ absl::Status UploadAll(std::span<const std::unique_ptr<DeviceConstants>> constan
     }
   };
   std::unique_lock<std::mutex> lock;
-  if (shared) lock = std::unique_lock(shared->mutex);  // two plans never upload the same
+  if (shared) {
+    lock = std::unique_lock(shared->mutex);  // two plans never upload the same
+    std::erase_if(shared->blocks, [](const auto& known) { return known.second.expired(); });
+  }
   std::map<Device*, std::unique_ptr<SyncQueue>> queues;
   std::vector<std::pair<std::weak_ptr<ConstantBlock>*, DeviceConstants*>> fresh;
   for (const auto& c : constants) {

@@ -53,8 +53,8 @@ struct ConstantKey {
   auto operator<=>(const ConstantKey&) const = default;
 };
 
-// The constants that plans of a session have uploaded and packed. Holds none of them: each goes with the last plan that uses it.
-// Safe on any thread.
+// The constants that plans of a session have uploaded and packed. Holds none of them: each goes with the last plan that uses
+// it. Safe on any thread.
 class SharedConstants {
  public:
   std::mutex mutex;
@@ -65,9 +65,9 @@ class SharedConstants {
 
   // Host memory with the packed form of such a constant; undefined if no plan has it.
   Tensor Packed(const ConstantKey& key, const Tensor& source);
-  // Keeps a packed form for other plans to find. Returns the one that they have already if its bytes are the same: a constant
-  // that was computed while a plan was made lies at another place each time, and a kernel may promise nothing of its form
-  // (key.form is then its id).
+  // Keeps a packed form for other plans to find. Returns the one that they have already if its bytes are the same: a
+  // constant that was computed while a plan was made lies at another place each time, and a kernel may promise nothing of
+  // its form (key.form is then its id).
   Tensor Add(const ConstantKey& key, const Tensor& source, Tensor packed);
 
  private:
@@ -89,8 +89,8 @@ using WhenOver = std::function<absl::Status(absl::Status failed, const Budget& b
 class DeviceConstants {
  public:
   static constexpr uint64_t kAlignment = 256;  // what vector loads and copy engines of devices like best
-  // Whether a constant of so many bytes has a block of its own, as other plans can find it; and the bytes that it takes in any.
-  // A packed one needs the name of its form.
+  // Whether a constant of so many bytes has a block of its own, as other plans can find it; and the bytes that it takes in
+  // any. A packed one needs the name of its form.
   static bool IsShared(uint64_t bytes, bool packed, bool named) {
     return bytes >= kSharedConstantBytes && (!packed || named);
   }
@@ -102,8 +102,8 @@ class DeviceConstants {
 
   // The offset at which it will lie. Before UploadAll() only.
   uint64_t Add(Tensor tensor);
-  // The only one of a base that plans share. `source` is the model's constant; `tensor` is what to upload, undefined if `block`
-  // is on the device already.
+  // The only one of a base that plans share. `source` is the model's constant; `tensor` is what to upload, undefined if
+  // `block` is on the device already.
   void AddShared(ConstantKey key, Tensor source, Tensor tensor, std::shared_ptr<ConstantBlock> block);
 
   Device& device() const { return *device_; }

@@ -50,7 +50,7 @@ struct Buffer {
   int64_t bytes = 0;
   int32_t first = 0;   // units of its life, both included
   int32_t last = 0;
-  int32_t arena = 0;   // kArena, once placed: index into the plan's
+  int32_t arena = 0;  // kArena, once placed: index into the plan's
   int64_t offset = 0;
   std::string name = {};
   bool workspace = false;

@@ -204,9 +204,9 @@ class Chooser {
     GroupChoice& next = options[at];
     if (look_ahead && IsSame(choices_[g], next)) return false;
     if (groups_[g].kind == Unit::Kind::kKernel) {
-      next.reason = options.size() == 1 ? "the only way that is offered"
-                                        : fmt::format("fastest of {} candidates: {:.2f} us including reorders",
-                                                      options.size(), best);
+      next.reason = options.size() == 1
+                        ? "the only way that is offered"
+                        : fmt::format("fastest of {} candidates: {:.2f} us including reorders", options.size(), best);
     }
     Set(g, std::move(next));
     return true;

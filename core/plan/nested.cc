@@ -3,6 +3,7 @@
 #include "core/ops/control_flow.h"
 #include "core/ops/op.h"
 #include "core/plan/stages.h"
+#include "fmt/format.h"
 
 namespace mge {
 
@@ -26,7 +27,8 @@ absl::StatusOr<BodyProgram> MakeBody(const Planning& p, const Graph& body, const
     }
   }
   copy.inputs() = std::move(inputs);
-  absl::StatusOr<std::shared_ptr<Program>> program = Program::Create(copy, p.context);
+  absl::StatusOr<std::shared_ptr<Program>> program =
+      Program::Create(copy, p.context, fmt::format("a body of {}", NodePlace(node)));
   if (!program.ok() && IsShapeFault(program.status())) {
     program = Program::Unfit(std::move(copy), p.context, AddWhere(program.status(), NodePlace(node)));
   }
@@ -72,7 +74,7 @@ absl::Status MakeContinuation(Planning& p) {
     rest.outputs().push_back(map.at(p.graph.outputs()[i]));
     p.plan->outputs[i].location.index = outputs++;
   }
-  MGE_ASSIGN_OR_RETURN(next->program, Program::Create(std::move(rest), p.context));
+  MGE_ASSIGN_OR_RETURN(next->program, Program::Create(std::move(rest), p.context, "the nodes whose shapes depend on data"));
   p.plan->bodies.push_back({-1, "continuation", next->program});
   p.plan->continuation = std::move(next);
   return absl::OkStatus();

@@ -24,8 +24,8 @@ struct Placement {
 };
 
 // Best of several greedy best-fit orders (size; size x life; life; start), each searched among the gaps between the
-// buffers alive at the same time. Deterministic. O(n^2) in the number of intervals. No part is larger than `part_limit`, unless
-// a single interval is.
+// buffers alive at the same time. Deterministic. O(n^2) in the number of intervals. No part is larger than `part_limit`,
+// unless a single interval is.
 Placement PlaceIntervals(std::span<const Interval> intervals, int64_t part_limit = std::numeric_limits<int64_t>::max());
 
 }  // namespace mge

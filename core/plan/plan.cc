@@ -68,6 +68,19 @@ std::string UnitLabel(const Unit& unit) {
   return unit.inputs.empty() ? kind : fmt::format("{} of {}", kind, unit.inputs[0].substr(0, unit.inputs[0].find(" : ")));
 }
 
+int64_t IdleBytes(const Plan& plan) {
+  int64_t bytes = plan.attachment ? plan.attachment->IdleBytes() : 0;
+  for (const PlanBody& body : plan.bodies) bytes += body.program->IdleBytes();
+  return bytes;
+}
+
+void GiveUpIdle(const Plan& plan) {
+  if (plan.attachment) plan.attachment->GiveUpIdle();
+  for (const PlanBody& body : plan.bodies) {
+    for (const auto& nested : body.program->plans()) GiveUpIdle(*nested);
+  }
+}
+
 int64_t PlannedPeakBytes(const Plan& plan) { return plan.arena_bytes + plan.packed_bytes + plan.uploaded_bytes; }
 
 namespace {
@@ -78,13 +91,9 @@ void AddWorkers(const Plan& plan, std::vector<std::string>& names) {
     const bool works = u.kind == Unit::Kind::kKernel || u.kind == Unit::Kind::kReference;
     if (works && std::find(names.begin(), names.end(), u.device) == names.end()) names.push_back(u.device);
   }
-  auto add = [&](const std::shared_ptr<Program>& program) {
-    if (std::shared_ptr<const Plan> recent = program->recent()) AddWorkers(*recent, names);
-  };
-  for (const auto& args : plan.host_args) {
-    for (const BodyProgram& body : args->bodies) add(body.program);
+  for (const PlanBody& body : plan.bodies) {
+    if (std::shared_ptr<const Plan> recent = body.program->recent()) AddWorkers(*recent, names);
   }
-  if (plan.continuation) add(plan.continuation->program);
 }
 
 }  // namespace
@@ -139,10 +148,11 @@ class PlanWriter {
 
 void PlanWriter::WriteHead(const Plan& plan) {
   const size_t views = plan.units.size() - plan.steps.size();
-  Line(fmt::format("device {}: {} steps{}, arena {} bytes (lower bound {}), packed constants {} bytes, constants in place {} "
-                   "bytes",
-                   DeviceText(plan), plan.steps.size(), views ? fmt::format(" and {} views (no memory, no time)", views) : "",
-                   plan.arena_bytes, plan.lower_bound_bytes, plan.packed_bytes, plan.constant_bytes));
+  Line(
+      fmt::format("device {}: {} steps{}, arena {} bytes (lower bound {}), packed constants {} bytes, constants in place {} "
+                  "bytes",
+                  DeviceText(plan), plan.steps.size(), views ? fmt::format(" and {} views (no memory, no time)", views) : "",
+                  plan.arena_bytes, plan.lower_bound_bytes, plan.packed_bytes, plan.constant_bytes));
   if (!plan.queues.empty()) out_ += MemoryText(plan);
   for (const std::string& text : plan.guard) {
     if (why_) Line(text);
@@ -184,8 +194,8 @@ void PlanWriter::WriteTime(const Plan& plan, int32_t unit) {
   if (time->calls != 1) text += fmt::format(", {:g} calls", time->calls);
   if (time->off) {
     const bool more = time->median_us > estimated;
-    text += fmt::format("  <-- OFF: {:.1f} times {} than estimated", more ? time->median_us / estimated : estimated / time->median_us,
-                        more ? "longer" : "shorter");
+    text += fmt::format("  <-- OFF: {:.1f} times {} than estimated",
+                        more ? time->median_us / estimated : estimated / time->median_us, more ? "longer" : "shorter");
   }
   Line(text);
 }

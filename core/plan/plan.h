@@ -231,6 +231,10 @@ class Plan {
   ~Plan();
 };
 
+// Bytes of memory that a plan and the plans within it keep for their next runs; and gives that memory back. Any thread.
+int64_t IdleBytes(const Plan& plan);
+void GiveUpIdle(const Plan& plan);
+
 // Bytes that MGE takes from its devices for one instance, packed and uploaded constants: what budgets are compared with.
 int64_t PlannedPeakBytes(const Plan& plan);
 
@@ -250,7 +254,8 @@ struct StepTime {
 // For a unit of a plan, bodies' plans included; none if it was not measured.
 using StepTimes = std::function<std::optional<StepTime>(const Plan& plan, int32_t unit)>;
 
-// The plan in words, with those of its bodies. `why` adds alternatives, reasons and buffers; `times` (nullable) what was measured.
+// The plan in words, with those of its bodies. `why` adds alternatives, reasons and buffers; `times` (nullable) what was
+// measured.
 std::string PlanText(const Plan& plan, bool why, const StepTimes& times = nullptr);
 
 }  // namespace mge

@@ -20,8 +20,10 @@ size_t HashOf(std::span<const InputType> inputs) {
   return static_cast<size_t>(hash ^ (hash >> 32));
 }
 
-// Bytes of the constants that a plan made of the model's, or uploaded.
+// Bytes of the constants that a plan packed or uploaded.
 int64_t ConstantBytes(const Plan& plan) { return plan.packed_bytes + plan.uploaded_bytes; }
+
+int64_t StepBytes(const Plan& plan) { return PlanCache::kStepBytes * static_cast<int64_t>(plan.steps.size()); }
 
 }  // namespace
 
@@ -40,9 +42,7 @@ InputType TypeOfValue(const HostValue& value) {
 }
 
 PlanCache::Evicted::~Evicted() {
-  for (const auto& plan : idle_) {
-    if (plan->attachment) plan->attachment->GiveUpIdle();
-  }
+  for (const auto& plan : idle_) GiveUpIdle(*plan);
 }
 
 PlanCache::Entries::iterator PlanCache::Locate(std::span<const InputType> inputs, size_t hash) {
@@ -90,17 +90,24 @@ void PlanCache::Evict(Entries::iterator entry, Evicted& evicted) {
   entries_.erase(entry);
 }
 
-int64_t PlanCache::Idle(const Entry& entry) const { return entry.plan->attachment ? entry.plan->attachment->IdleBytes() : 0; }
+int64_t PlanCache::IdleBytes() const {
+  int64_t bytes = 0;
+  for (const Entry& entry : entries_) bytes += mge::IdleBytes(*entry.plan);
+  return bytes;
+}
 
 // The memory of runs goes first, that of the plans used longest ago before the others': it is taken anew in no time.
 void PlanCache::Trim(Evicted& evicted) {
-  while (limits_.plans > 0 && entries_.size() > static_cast<size_t>(limits_.plans)) Evict(std::prev(entries_.end()), evicted);
+  while (limits_.plans > 0 && entries_.size() > static_cast<size_t>(limits_.plans)) {
+    Evict(std::prev(entries_.end()), evicted);
+  }
   if (limits_.bytes == 0 || entries_.size() < 2) return;
   int64_t idle = 0;
-  for (auto at = std::next(entries_.begin()); at != entries_.end(); ++at) idle += Idle(*at);
-  auto excess = [&] { return constant_bytes_ - ConstantBytes(*entries_.front().plan) + idle > limits_.bytes; };
+  for (auto at = std::next(entries_.begin()); at != entries_.end(); ++at) idle += mge::IdleBytes(*at->plan);
+  const Plan& last = *entries_.front().plan;
+  auto excess = [&] { return held_bytes_ - ConstantBytes(last) - StepBytes(last) + idle > limits_.bytes; };
   for (auto at = entries_.rbegin(); excess() && idle > 0 && at != std::prev(entries_.rend()); ++at) {
-    const int64_t bytes = Idle(*at);
+    const int64_t bytes = mge::IdleBytes(*at->plan);
     if (bytes == 0) continue;
     idle -= bytes;
     evicted.idle_.push_back(at->plan);
@@ -111,16 +118,17 @@ void PlanCache::Trim(Evicted& evicted) {
 void PlanCache::Count(const Plan& plan, int by) {
   auto count = [&](const void* place, int64_t bytes) {
     Held& held = constants_[place];
-    if (held.plans == 0) constant_bytes_ += held.bytes = bytes;
+    if (held.plans == 0) held_bytes_ += held.bytes = bytes;
     held.plans += by;
     if (held.plans > 0) return;
-    constant_bytes_ -= held.bytes;
+    held_bytes_ -= held.bytes;
     constants_.erase(place);
   };
   for (const ConstantBase& c : plan.constants) {
     if (c.packed) count(c.tensor.data(), c.tensor.bytes());
   }
   for (const auto& c : plan.device_constants) count(c->address(), c->bytes());
+  held_bytes_ += by * StepBytes(plan);
 }
 
 }  // namespace mge

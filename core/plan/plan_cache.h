@@ -27,15 +27,18 @@ InputType TypeOfValue(const HostValue& value);
 
 struct PlanCacheLimits {
   int64_t plans = 0;  // 0: any number
-  // Bytes that are held beside those of the plan that was used last: constants of which it has none, and memory kept for the
-  // next run. 0: any number.
+  // Bytes that are held beside those of the plan that was used last: constants of which it has none, memory kept for the
+  // next run, and kStepBytes for each step. 0: any number.
   int64_t bytes = 0;
 };
 
-// The caller locks it, and unlocks before what was evicted goes.
+// Not thread-safe. The caller holds a lock, and releases it before the Evicted object is destroyed.
 class PlanCache {
  public:
-  // Leaves the cache: plans, and memory that plans keep for their next run.
+  // An estimate of what a step takes of a plan itself: its kernel, arguments and texts.
+  static constexpr int64_t kStepBytes = 4096;
+
+  // Plans that left the cache, and plans whose memory for the next run is given up. The destructor frees both.
   class Evicted {
    public:
     ~Evicted();
@@ -47,13 +50,14 @@ class PlanCache {
 
   explicit PlanCache(const PlanCacheLimits& limits) : limits_(limits) {}
 
-  // The plan for these inputs, which is the most recent one from now on; nullptr if there is none.
+  // Returns the plan for these inputs and makes it the most recent one; nullptr if there is none.
   std::shared_ptr<const Plan> Find(std::span<const InputType> inputs, Evicted& evicted);
-  // A plan that was made because Find() had none.
+  // Adds a plan for inputs for which Find() has none.
   void Add(std::span<const InputType> inputs, std::shared_ptr<const Plan> plan, Evicted& evicted);
   // Evicts the plan used longest ago of those that hold constants and that nobody uses. False if there is none.
   bool EvictOldest(Evicted& evicted);
 
+  int64_t IdleBytes() const;  // of all plans
   std::shared_ptr<const Plan> recent() const { return entries_.empty() ? nullptr : entries_.front().plan; }
   // All of them, the most recent one first.
   std::vector<std::shared_ptr<const Plan>> plans() const {
@@ -61,7 +65,7 @@ class PlanCache {
     for (const Entry& entry : entries_) out.push_back(entry.plan);
     return out;
   }
-  // How many plans were made, and how many of them had been evicted before.
+  // The number of plans that were added, and of those among them that had been evicted before.
   int64_t made() const { return made_; }
   int64_t made_again() const { return made_again_; }
   size_t size() const { return entries_.size(); }
@@ -80,8 +84,7 @@ class PlanCache {
   Entries::iterator Locate(std::span<const InputType> inputs, size_t hash);
   void Evict(Entries::iterator entry, Evicted& evicted);
   void Trim(Evicted& evicted);
-  int64_t Idle(const Entry& entry) const;
-  // Counts the constants of a plan in (1) or out (-1).
+  // Counts the constants and steps of a plan in (1) or out (-1).
   void Count(const Plan& plan, int by);
 
   const PlanCacheLimits limits_;
@@ -91,7 +94,7 @@ class PlanCache {
     int64_t plans = 0, bytes = 0;
   };
   std::unordered_map<const void*, Held> constants_;  // packed and uploaded ones, by place
-  int64_t constant_bytes_ = 0;                       // of all of them
+  int64_t held_bytes_ = 0;                           // of all of them, and of all steps
   std::unordered_set<size_t> evicted_;               // hashes of signatures
   int64_t made_ = 0, made_again_ = 0;
 };

@@ -73,7 +73,8 @@ absl::StatusOr<bool> TryPlanMemory(Planning& p) {
   return true;
 }
 
-// A draft of which everything up to the size of the plan is settled. `make_room` is that of BuildPlan(); nullptr in an attempt.
+// Returns a draft in which everything up to the size of the plan is settled. Begins anew for as long as kernels prove to be
+// unable. `make_room` is that of BuildPlan(); nullptr in an attempt.
 absl::StatusOr<std::unique_ptr<Planning>> PlanMemory(const Graph& graph, std::span<const InputType> inputs,
                                                      const std::shared_ptr<const PlanContext>& context,
                                                      const StopControl* stop, const std::function<bool()>* make_room) {
@@ -81,8 +82,12 @@ absl::StatusOr<std::unique_ptr<Planning>> PlanMemory(const Graph& graph, std::sp
     auto p = std::make_unique<Planning>(graph, inputs, context);
     p->stop = stop;
     p->make_room = make_room;
+    const size_t known = context->unable->count();
     MGE_ASSIGN_OR_RETURN(bool settled, TryPlanMemory(*p));
     if (settled) return p;
+    if (context->unable->count() == known) {
+      return Fail(errors::kInternal, "a kernel that cannot be prepared was chosen again");
+    }
   }
 }
 

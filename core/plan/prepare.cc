@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
-#include "core/base/errors.h"
 #include "core/plan/kernel.h"
 #include "core/plan/stages.h"
 #include "fmt/format.h"
@@ -23,26 +22,24 @@ struct DraftProblem {
   mge_problem problem;
 };
 
-// Remembers a kernel that answered MGE_UNIMPLEMENTED; fails where that was known already, as planning anew would not help.
-absl::Status Remember(Planning& p, const Draft& d, const mge_problem& problem, const absl::Status& why) {
-  const std::string text = PartsOf(why).what;
-  if (p.context->unable->Add(*d.device, problem, d.candidate.id, fmt::format("it cannot be prepared: {}", text))) {
-    return absl::OkStatus();
-  }
-  return AddWhere(why, p.Place(d));
-}
-
 }  // namespace
 
 absl::StatusOr<bool> PrepareKernels(Planning& p) {
+  UnableKernels& unable = *p.context->unable;
   bool all = true;
   for (Draft& d : p.drafts) {
     MGE_RETURN_IF_ERROR(p.CheckStop());
     if (d.unit.kind != Unit::Kind::kKernel && d.unit.kind != Unit::Kind::kReorder) continue;
     const DraftProblem of(p, d);
+    // An equal step of this plan, or another thread's plan, may have tried the kernel since this one was chosen.
+    if (unable.Knows(*d.device, of.problem, d.candidate.id)) {
+      all = false;
+      continue;
+    }
     absl::StatusOr<KernelHandle> kernel = PrepareKernel(*d.device, of.problem, d.candidate, d.prepared);
     if (!kernel.ok() && kernel.status().code() == absl::StatusCode::kUnimplemented) {
-      MGE_RETURN_IF_ERROR(Remember(p, d, of.problem, kernel.status()));
+      unable.Add(*d.device, of.problem, d.candidate.id,
+                 fmt::format("it cannot be prepared: {}", PartsOf(kernel.status()).what));
       all = false;
       continue;
     }

@@ -33,12 +33,13 @@ mge_constraints ConstraintsOn(const PlanContext& context, const Device& device) 
   return {sizeof(mge_constraints), 0, require, context.forbid, workspace};
 }
 
-Program::Program(Graph graph, std::shared_ptr<const PlanContext> context)
-    : graph_(std::move(graph)), context_(std::move(context)), cache_(context_->cache) {}
+Program::Program(Graph graph, std::shared_ptr<const PlanContext> context, std::string part)
+    : graph_(std::move(graph)), context_(std::move(context)), part_(std::move(part)), cache_(context_->cache) {}
 
-absl::StatusOr<std::shared_ptr<Program>> Program::Create(Graph graph, std::shared_ptr<const PlanContext> context) {
+absl::StatusOr<std::shared_ptr<Program>> Program::Create(Graph graph, std::shared_ptr<const PlanContext> context,
+                                                         std::string part) {
   MGE_RETURN_IF_ERROR(CheckSkippedNames(context->skip));
-  std::shared_ptr<Program> program(new Program(std::move(graph), std::move(context)));
+  std::shared_ptr<Program> program(new Program(std::move(graph), std::move(context), std::move(part)));
   PassContext passes = {.allocator = &program->context_->devices.front()->host_allocator(),
                         .skip = program->context_->skip};
   MGE_RETURN_IF_ERROR(RunPasses(program->graph_, passes, &program->pass_log_));
@@ -104,6 +105,11 @@ std::vector<std::shared_ptr<const Plan>> Program::plans() const {
   return cache_.plans();
 }
 
+int64_t Program::IdleBytes() const {
+  std::lock_guard lock(mutex_);
+  return cache_.IdleBytes();
+}
+
 bool Program::Forget() {
   PlanCache::Evicted evicted;  // goes when the lock is no longer held
   std::lock_guard lock(mutex_);
@@ -119,21 +125,24 @@ void Program::WarnOfPlanning(std::span<const InputType> inputs) {
     }
     return text;
   };
+  const std::string place = part_.empty() ? "" : part_ + ": ";
   const double ms = 1e3 * planning_s_ / static_cast<double>(std::max<int64_t>(cache_.made(), 1));
   if (cache_.made_again() >= kAgain && !warned_of_eviction_) {
     warned_of_eviction_ = true;
     const PlanCacheLimits& limits = context_->cache;
     context_->logger.Warning(
-        "plans are made over and over: {} of {} were made again after they had been evicted, the last for {}, in {:.1f} ms each. "
-        "The limits are plan.cache_size = {}{} and plan.cache_memory = {}{}: raise them, or call the model with fewer shapes",
-        cache_.made_again(), cache_.made(), shapes(), ms, limits.plans, limits.plans ? "" : " (no limit)", limits.bytes,
-        limits.bytes ? " bytes" : " (no limit)");
+        "{}plans are made over and over: {} of {} were made again after they had been evicted, the last for {}, in {:.1f} ms "
+        "each. The limits are plan.cache_size = {}{} and plan.cache_memory = {}{}: raise them, or call the model with fewer "
+        "shapes",
+        place, cache_.made_again(), cache_.made(), shapes(), ms, limits.plans, limits.plans ? "" : " (no limit)",
+        limits.bytes, limits.bytes ? " bytes" : " (no limit)");
   }
-  if (cache_.made() >= kMany && 2 * cache_.made() > calls_ && !warned_of_shapes_) {
+  const int64_t fresh = cache_.made() - cache_.made_again();
+  if (fresh >= kMany && 2 * fresh > calls_ && !warned_of_shapes_) {
     warned_of_shapes_ = true;
     context_->logger.Warning(
-        "{} of {} runs had to make a plan first, as their shapes were new, the last {}, in {:.1f} ms each: pad inputs to a few "
-        "sizes to save that", cache_.made(), calls_, shapes(), ms);
+        "{}{} of {} runs had to make a plan first, as their shapes were new, the last {}, in {:.1f} ms each{}", place,
+        fresh, calls_, shapes(), ms, part_.empty() ? ": pad inputs to a few sizes to save that" : "");
   }
 }
 

@@ -61,28 +61,31 @@ mge_constraints ConstraintsOn(const PlanContext& context, const Device& device);
 class Program {
  public:
   // Runs the passes that need no concrete shapes. Fails where the graph is wrong whatever its inputs, and where the
-  // context skips what does not exist.
-  static absl::StatusOr<std::shared_ptr<Program>> Create(Graph graph, std::shared_ptr<const PlanContext> context);
+  // context skips what does not exist. `part` names the program in warnings if it is a part of a model.
+  static absl::StatusOr<std::shared_ptr<Program>> Create(Graph graph, std::shared_ptr<const PlanContext> context,
+                                                         std::string part = {});
 
-  // A program that makes no plan: PlanFor() fails with `fault`.
+  // Returns a program that makes no plan: PlanFor() fails with `fault`.
   static std::shared_ptr<Program> Unfit(Graph graph, std::shared_ptr<const PlanContext> context, absl::Status fault);
 
   const Graph& graph() const { return graph_; }
   const PlanContext& context() const { return *context_; }
   const std::shared_ptr<const PlanContext>& shared_context() const { return context_; }
 
-  // The plan for these inputs (in the order of graph().inputs()), from the cache or made now. Thread-safe; plans are made one
-  // at a time. Input types must agree with the declared ones: kBadInput prints expected against got.
-  // `stop` (nullable) ends what is waited for meanwhile: kernels that are timed, uploads, a plan that another thread makes.
+  // The plan for these inputs (in the order of graph().inputs()), from the cache or made now. Thread-safe; plans are made
+  // one at a time. Input types must agree with the declared ones: kBadInput prints expected against got. `stop` (nullable)
+  // ends what is waited for meanwhile: kernels that are timed, uploads, a plan that another thread makes.
   absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs, const StopControl* stop = nullptr);
 
   // What PlanFor() answered last, for whomever; nullptr before.
   std::shared_ptr<const Plan> recent() const;
   // Those that are kept, the one used last first.
   std::vector<std::shared_ptr<const Plan>> plans() const;
+  // Bytes of memory that its plans keep for their next runs.
+  int64_t IdleBytes() const;
 
  private:
-  Program(Graph graph, std::shared_ptr<const PlanContext> context);
+  Program(Graph graph, std::shared_ptr<const PlanContext> context, std::string part = {});
   absl::Status CheckInputs(std::span<const InputType> inputs) const;
   // Not under the lock.
   absl::StatusOr<std::shared_ptr<const Plan>> Make(std::span<const InputType> inputs, const StopControl* stop);
@@ -93,6 +96,7 @@ class Program {
 
   Graph graph_;
   std::shared_ptr<const PlanContext> context_;
+  const std::string part_;  // empty: the model
   absl::Status fault_;
   std::vector<std::string> pass_log_;
   mutable std::mutex mutex_;  // not held while a plan is made

@@ -72,7 +72,7 @@ void RecordUnit(const Planning& p, Draft& d) {
     unit.workspace_bytes = static_cast<int64_t>(d.prepared.workspace_bytes);
   } else if (d.unit.kind != Unit::Kind::kCopy) {
     unit.kernel = d.unit.kind == Unit::Kind::kAlias ? "view" : "reference";
-    if (d.unit.kind == Unit::Kind::kReference) unit.attributes = MGE_KERNEL_REFERENCE | MGE_KERNEL_DETERMINISTIC;
+    if (d.unit.kind == Unit::Kind::kReference) unit.attributes = kEvaluatorAttributes;
   }
 }
 

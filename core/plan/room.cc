@@ -37,7 +37,7 @@ int64_t LargestPiece(const Device& device) {
 }
 
 absl::Status TooLargeAtOnce(const Device& device, std::string_view name, int64_t bytes) {
-  return Fail(errors::kOverBudget, fmt::format("device {} cannot hold something so large in one piece", device.name()),
+  return Fail(errors::kOverBudget, fmt::format("device {} cannot allocate so many bytes in one piece", device.name()),
               {.what = fmt::format("'{}' takes {} bytes; the most is {}, as its largest allocation is {}", name, bytes,
                                    LargestPiece(device), device.LargestAllocation()),
                .where = fmt::format("device {}", device.name()),

@@ -30,11 +30,11 @@ std::string LargestOf(std::vector<NamedBytes> all);
 // "8 bytes are in use and the limit is 64"
 std::string RoomText(const Room& room, uint64_t held);
 
-// Most bytes of one arena in the memory of a device, or of constants behind one base: its largest allocation, less what pools
-// need to align it.
+// Most bytes of one arena in the memory of a device, or of constants behind one base: its largest allocation, less what
+// pools need to align it.
 int64_t LargestPiece(const Device& device);
 
-// kOverBudget: so many bytes of one thing do not fit into it.
+// Returns kOverBudget: `name` takes more bytes than LargestPiece().
 absl::Status TooLargeAtOnce(const Device& device, std::string_view name, int64_t bytes);
 
 // kOverBudget of that device.

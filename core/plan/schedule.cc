@@ -26,9 +26,10 @@ void Explain(const Group& group, const GroupChoice& choice, Draft& draft) {
     for (const Refusal& r : group.candidates.refused) draft.unit.alternatives.push_back({r.id, r.reason});
   } else {
     for (const Refusal& r : group.refused) draft.unit.alternatives.push_back({r.id, r.reason});
-    draft.unit.reason = group.kind == Unit::Kind::kAlias ? "the same bytes under another shape"
-                        : group.kind == Unit::Kind::kReference ? "no backend offers a kernel"
-                                                               : "the core computes it on host values";
+    draft.unit.reason = group.kind == Unit::Kind::kAlias  ? "the same bytes under another shape"
+                        : group.kind == Unit::Kind::kHost ? "the core computes it on host values"
+                        : group.refused.empty()           ? "no backend offers a kernel"
+                                                          : "the backends refuse all kernels that they have for it";
   }
 }
 

@@ -13,8 +13,8 @@ absl::Status ChooseKernels(Planning& p);
 // The units in order, with reorders where layouts differ and copies between memories; who reads what, and until when.
 absl::Status ScheduleUnits(Planning& p);
 
-// Prepares the kernels: exact workspace, packed forms, state. False if some cannot be prepared after all: the context knows
-// them now, and the plan is to be made anew without them.
+// Prepares the kernels: exact workspace, packed forms, state. Returns false if some cannot be prepared: the context
+// remembers them, and the caller plans anew without them.
 absl::StatusOr<bool> PrepareKernels(Planning& p);
 
 // A buffer for every item and workspace, in place where that is safe, and an offset in its arena for each. kOverBudget for

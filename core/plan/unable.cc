@@ -12,15 +12,22 @@ std::string NameOf(const Device& device, const mge_problem& problem) { return Ke
 
 }  // namespace
 
-bool UnableKernels::Add(const Device& device, const mge_problem& problem, const std::string& kernel, std::string reason) {
+void UnableKernels::Add(const Device& device, const mge_problem& problem, const std::string& kernel, std::string reason) {
   std::string name = NameOf(device, problem);
   std::lock_guard lock(mutex_);
-  any_.store(true, std::memory_order_release);
-  return reasons_.try_emplace({std::move(name), kernel}, std::move(reason)).second;
+  reasons_.try_emplace({std::move(name), kernel}, std::move(reason));
+  count_.store(reasons_.size(), std::memory_order_release);
+}
+
+bool UnableKernels::Knows(const Device& device, const mge_problem& problem, const std::string& kernel) const {
+  if (count() == 0) return false;
+  std::pair<std::string, std::string> key = {NameOf(device, problem), kernel};
+  std::lock_guard lock(mutex_);
+  return reasons_.contains(key);
 }
 
 void UnableKernels::Remove(const Device& device, const mge_problem& problem, CandidateList& list) const {
-  if (!any_.load(std::memory_order_acquire)) return;
+  if (count() == 0) return;
   const std::string name = NameOf(device, problem);
   std::lock_guard lock(mutex_);
   std::erase_if(list.offered, [&](const OwnedCandidate& c) {

@@ -34,8 +34,8 @@ struct ProfiledStep {
 struct ProfiledPlan {
   int32_t parent = -1;       // index of the other plan; -1: the model's
   int32_t parent_step = -1;  // in it; -1: the continuation, which runs after all steps
-  std::string body;          // "then_branch", "continuation"; empty: the model's
-  std::string device;
+  std::string body = {};     // "then_branch", "continuation"; empty: the model's
+  std::string device = {};
   std::vector<ProfiledStep> steps;
   bool operator==(const ProfiledPlan&) const = default;
 };

@@ -14,7 +14,7 @@ namespace mge {
 
 class Recorder : public RunObserver {
  public:
-  // `width`: threads that the run may use; `pool_threads`: ComputePool::thread_count(). The run begins with the first call of the engine.
+  // `width`: threads that the run may use; `pool_threads`: ComputePool::thread_count(). The run begins with the engine's first call.
   Recorder(std::shared_ptr<Profile> profile, uint32_t width, uint32_t pool_threads);
 
   // The run has ended well and is added to the profile; without it nothing is added.

@@ -155,7 +155,7 @@ Summary Summarise(const Recording& recording) {
     row.off = row.share > kOffLeastShare && row.median_us > kOffLeastUs && Off(step.estimated_us, row.median_us, kOffFactor);
     out.steps.push_back(std::move(row));
   }
-  out.off = Off(out.estimated_us, out.estimated_steps_us, kPlanOffFactor);
+  out.off = out.estimated_steps_us > kOffLeastUs && Off(out.estimated_us, out.estimated_steps_us, kPlanOffFactor);
   out.operators = ByOperator(recording, out);
   return out;
 }

@@ -11,8 +11,8 @@
 
 namespace mge {
 
-// An estimate is off if it is wrong by more than this factor, for steps that matter: by share of the wall time and by time of one
-// call. A whole plan is off by a factor of its own.
+// The estimate of a step is off if it is wrong by more than kOffFactor and the step matters: by its share of the wall time, and by
+// the time of one call. The estimate of a plan is off beyond kPlanOffFactor, if its steps take more than kOffLeastUs.
 inline constexpr double kOffFactor = 4;
 inline constexpr double kOffLeastShare = 0.01;
 inline constexpr double kOffLeastUs = 20;

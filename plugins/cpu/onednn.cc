@@ -107,8 +107,8 @@ class PrimitiveImpl : public Primitive {
   }
 
  protected:
-  // Reads from desc_ what the library chose. kUnimplemented where that is its reference code, which is a thousand times slower
-  // than ours: a primitive of it never exists.
+  // Reads from desc_ what the library chose. Fails with MGE_UNIMPLEMENTED if that is its reference code, which is a thousand
+  // times slower than ours.
   Result Finish(bool has_bias) {
     const Library& l = Lib();
     const char* name = nullptr;
@@ -130,7 +130,7 @@ class PrimitiveImpl : public Primitive {
   Desc plain_weights_;
 };
 
-// One axis of the images: what outputs o0..o1 of it read, and the padding around that.
+// One axis of the images: the inputs that outputs o0..o1 read, and the padding around them.
 struct Span {
   Span(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad, int64_t o0, int64_t o1) {
     int64_t begin = o0 * stride - pad, end = (o1 - 1) * stride - pad + (kernel - 1) * dilation + 1;
@@ -139,7 +139,7 @@ struct Span {
     before = first - begin;
     after = std::max<int64_t>(0, end - in);
   }
-  // All of it, for what follows in memory lies behind its whole length. The last elements may be read by nobody.
+  // Takes the whole axis, because what follows in memory lies behind its whole length. The last elements may be unread.
   void Widen(int64_t in) {
     first = 0;
     count = in;
@@ -147,8 +147,8 @@ struct Span {
   int64_t first, count, before, after;
 };
 
-// What a band reads: rows and columns of each of its images. The library has its good code only for images that lie dense, so
-// that a band of several images reads whole ones.
+// The rows and columns of each image that a band reads. The library has good code only for images that lie dense, so a band of
+// several images reads whole images.
 struct Reads {
   Reads(const ConvWindows& w, const Band& b)
       : rows(w.h, w.kh, w.sh, w.dh, w.ph, b.columns ? 0 : b.begin, b.columns ? w.oh : b.end),

@@ -30,14 +30,14 @@ struct Operands {
 class Primitive {
  public:
   virtual ~Primitive() = default;
-  // The library's own name of the code that it chose, "brgconv:avx512_core".
+  // The library's name for the code that it chose, such as "brgconv:avx512_core".
   virtual std::string_view implementation() const = 0;
   virtual uint64_t packed_bytes() const = 0;
   virtual uint64_t scratch_bytes() const = 0;
   virtual bool PacksAs(const Primitive& other) const = 0;
-  // Before everything below. Does nothing the second time. [one]
+  // Generates the code. Must come before the calls below; does nothing the second time. [one]
   virtual Result Compile() = 0;
-  // Names what Pack writes: equal names, equal bytes of equal sources. Empty where that cannot be told.
+  // Returns the name of the form that Pack writes: equal names give equal bytes for equal sources. Empty if unknown.
   virtual std::string packed_form() const = 0;
   // From the plain filter, or the plain matrix. [any]
   virtual Result Pack(const void* source, void* packed) const = 0;
@@ -48,24 +48,24 @@ class Primitive {
 };
 using PrimitivePtr = std::unique_ptr<Primitive>;
 
-// A part of the output: rows begin..end of each of so many images, or, of images of height 1, columns. Of several images it holds
+// A part of the output: rows begin..end of each image, or columns if the images have height 1. A band of several images holds
 // all rows.
 struct Band {
   int64_t images = 1, begin = 0, end = 0;
   bool columns = false;
   bool operator==(const Band&) const = default;
 };
-// The first pixel of the input that a band reads, and the first of the output that it writes, from the beginning of its image.
+// The first input pixel that a band reads and the first output pixel that it writes, counted from the start of its image.
 struct Start {
   int64_t x, y;
 };
 Start StartOf(const ConvWindows& windows, const Band& band);
 
-// True if a name of the library's means its reference code, which nothing here ever runs.
+// Returns true if the library's name of an implementation means its reference code, which is never run.
 bool IsReference(std::string_view implementation);
 
-// Primitives that are not compiled yet. x points to the first pixel that the band reads, y to the first that it writes.
-// kUnimplemented where the library has only reference code.
+// Creates primitives that are not compiled yet. Their x points to the first pixel that the band reads, y to the first that it
+// writes. Fails with MGE_UNIMPLEMENTED if the library has only reference code.
 Result DescribeConvolution(const Convolution& c, const Band& band, PrimitivePtr* out);
 
 enum class PoolKind { kMax, kAverage, kAverageWithPads };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of oneDNN by name, and its descriptors as objects. For the sources that hold its primitives alone: others see
-// onednn.h.
+// oneDNN's functions, loaded by name, and its descriptors as objects. Only the sources of its primitives include this file;
+// others include onednn.h.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.h>
@@ -14,14 +14,15 @@
 
 namespace mge::cpu::onednn {
 
-// Functions by name: the library is not linked, so that it costs nothing where it is not used.
+// The library is not linked but loaded at its first use, so that it costs nothing where it is not used.
 #define MGE_DNNL_COMMON(X)                                                                                               \
   X(dnnl_engine_create)                                                                                                  \
   X(dnnl_stream_create) X(dnnl_stream_destroy) X(dnnl_memory_create) X(dnnl_memory_destroy)                              \
   X(dnnl_memory_set_data_handle) X(dnnl_memory_desc_get_size) X(dnnl_primitive_attr_create)                              \
   X(dnnl_primitive_attr_destroy) X(dnnl_primitive_attr_set_post_ops) X(dnnl_primitive_attr_set_scratchpad_mode)          \
   X(dnnl_post_ops_create) X(dnnl_post_ops_destroy) X(dnnl_post_ops_append_eltwise) X(dnnl_post_ops_append_sum)           \
-  X(dnnl_primitive_desc_query) X(dnnl_primitive_desc_query_md) X(dnnl_memory_desc_equal) X(dnnl_primitive_desc_destroy) X(dnnl_primitive_create) X(dnnl_primitive_destroy)      \
+  X(dnnl_primitive_desc_query) X(dnnl_primitive_desc_query_md) X(dnnl_memory_desc_equal) X(dnnl_primitive_desc_destroy)    \
+  X(dnnl_primitive_create) X(dnnl_primitive_destroy)                                                                     \
   X(dnnl_primitive_execute) X(dnnl_reorder_primitive_desc_create)
 #if DNNL_VERSION_MAJOR >= 3
 #define MGE_DNNL_VERSIONED(X)                                                                                            \
@@ -39,15 +40,15 @@ struct Library {
 #define X(name) decltype(&::name) name = nullptr;
   MGE_DNNL_FUNCTIONS(X)
 #undef X
-  // Of the OpenMP that this build of oneDNN runs on; null if it runs on something else.
+  // Functions of the OpenMP runtime that this build of oneDNN uses; null if it uses none.
   void (*omp_set_num_threads)(int) = nullptr;
   int (*omp_get_max_threads)() = nullptr;
   dnnl_engine_t engine = nullptr;  // lives as long as the process, as the library does
-  std::string reason;              // why it cannot be used
+  std::string reason;              // why the library cannot be used; empty if it can
 };
 
 std::string LibraryName();
-// Opened at the first call, for as long as the process lives.
+// Returns the library. The first call opens it; it stays open until the process ends.
 const Library& Lib();
 
 // While it lives, OpenMP uses the calling thread only.
@@ -70,9 +71,9 @@ class OneThread {
   int before_ = 1;
 };
 
-// A lack of memory is thrown, as everywhere: it is no reason to take another kernel.
+// Returns the error for a status. Throws std::bad_alloc for a lack of memory, which is no reason to use another kernel.
 Result Failed(std::string_view what, dnnl_status_t status);
-// Compiles.
+// Creates a primitive and generates its code.
 dnnl_status_t CreatePrimitive(dnnl_primitive_t* out, const_dnnl_primitive_desc_t desc);
 
 using Dims = std::vector<dnnl_dim_t>;
@@ -145,11 +146,11 @@ class Desc {
   }
   uint64_t bytes() const { return empty() ? 0 : Lib().dnnl_memory_desc_get_size(raw()); }
 
-  // Says how the bytes lie, in words. Empty if strides and blocks do not say it all.
+  // Returns a text that describes the layout completely, or an empty one if strides and blocks do not.
   std::string Text() const;
 };
 
-// The row-major one.
+// Returns the row-major descriptor.
 Desc Dense(const Dims& dims);
 
 class Attributes {
@@ -162,7 +163,7 @@ class Attributes {
   Attributes(const Attributes&) = delete;
   Attributes& operator=(const Attributes&) = delete;
 
-  // The epilogue, after the sum with what is in the output if it `adds`.
+  // Sets the epilogue. If `adds`, first adds the output's old content.
   Result Init(const Epilogue& e, bool adds);
   const_dnnl_primitive_attr_t get() const { return attr_; }
 

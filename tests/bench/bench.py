@@ -27,6 +27,7 @@ class Bench:
         self.args, self.out = args, out
         self.runtimes = [runtimes.Mge(args.build), runtimes.onnxruntime(args.build), runtimes.openvino(args.build)]
         self.peers = [runtime.name for runtime in self.runtimes[1:]]
+        self.failures = {}  # (model, runtime) -> the first error
         roof = subprocess.run([args.build / "tests" / "bench_roof", *map(str, args.threads)], check=True, capture_output=True)
         self.report = {"schema": "mge.peers/1", "processor": processor(), "roof": json.loads(roof.stdout), "rounds": args.rounds,
                        "seconds": args.seconds, "versions": {r.name: r.version() for r in self.runtimes}, "rows": [], "starts": []}
@@ -56,6 +57,7 @@ class Bench:
         for name, outcomes in found.items():
             if isinstance(outcomes, runtimes.Failed):
                 entry["runtimes"][name] = {"failed": str(outcomes)}
+                self.failures.setdefault((row.name, name), str(outcomes))
                 cells += ["failed", "-"]
                 continue
             least, median = runtimes.latency(outcomes)
@@ -96,8 +98,11 @@ class Bench:
                 found = runtimes.interleaved(self.runtimes, self.args.rounds, lambda r: r.first(model, inputs, threads))
             entry = {"model": row.name, "real": row.real, "threads": threads, "runtimes": {}}
             for name, outcomes in found.items():
-                failed = isinstance(outcomes, runtimes.Failed)
-                entry["runtimes"][name] = {"failed": str(outcomes)} if failed else {"first_result_ms": min(o.first_ms for o in outcomes)}
+                if isinstance(outcomes, runtimes.Failed):
+                    entry["runtimes"][name] = {"failed": str(outcomes)}
+                    self.failures.setdefault((row.name, name), str(outcomes))
+                else:
+                    entry["runtimes"][name] = {"first_result_ms": min(o.first_ms for o in outcomes)}
             firsts = {name: values.get("first_result_ms") for name, values in entry["runtimes"].items()}
             if firsts["mge"] and firsts["onnxruntime"]:
                 entry["ratio"] = firsts["mge"] / firsts["onnxruntime"]
@@ -105,6 +110,12 @@ class Bench:
             table.row([row.name] + [us(f * 1000) if f else "failed" for f in firsts.values()] +
                       [f"{entry['ratio']:.2f}" if "ratio" in entry else "-"] +
                       [mib(peak) if peak else "-" for peak in self.peaks(row.name, threads)])
+
+    def finish(self):
+        """Says what failed. A peer may refuse a model; MGE may not."""
+        for (model, name), text in self.failures.items():
+            print(f"FAILED: {model} in {name}: {text}", file=sys.stderr)
+        return 1 if any(name == "mge" for _, name in self.failures) else 0
 
     def peaks(self, model, threads):
         for row in self.report["rows"]:
@@ -138,7 +149,7 @@ def main():
     if args.json:
         json.dump(bench.report, sys.stdout, indent=2)
         print()
-    return 0
+    return bench.finish()
 
 
 if __name__ == "__main__":

@@ -204,6 +204,7 @@ expect "test.sh: both presets count" "2 passed, 0 failed, 0 skipped" "$(tail -n 
 whole --full
 expect "test.sh --full: all presets count" "4 passed, 0 failed, 0 skipped" "$(tail -n 1 <<<"$text")"
 expect "test.sh --full: long forms run" "" "$(grep label-exclude "$work/calls" || true)"
+expect "test.sh --full: what the real models need is installed" 1 "$(grep -c 'dpkg-query .* python3-venv$' "$work/calls")"
 
 # shellcheck disable=SC2016
 printf '%s\n' 'echo "<testcase name=\"a\" x=\"\" status=\"notrun\">" >"$out"' 'exit 8' >"$work/outcome"

@@ -14,7 +14,7 @@
 namespace mge {
 namespace {
 
-// The operators that take the Einsum's place, before they are in the graph. The result of step i is the value ~i, less 1.
+// An operator that takes part in replacing the Einsum, before it is in the graph. Step i, counted from 1, has the value ~i.
 struct Step {
   std::string op;
   std::vector<ValueId> inputs;
@@ -22,7 +22,7 @@ struct Step {
   std::vector<std::pair<std::string, AttributeValue>> attrs = {};
 };
 
-// A value on the way. Each dimension has a label of its own and that label's full size: dimensions of size 1 are dropped.
+// An intermediate value. Each dimension has its own label and that label's full size: dimensions of size 1 are dropped.
 struct Factor {
   ValueId value = kNone;
   Labels labels;
@@ -43,7 +43,7 @@ Labels Joined(Labels a, const Labels& b) {
   return a;
 }
 
-// The labels in the order in which `like` has them.
+// Returns the labels in the order of `like`, followed by those that `like` does not have.
 Labels InOrderOf(const Labels& like, const Labels& labels) {
   return Joined(Those(like, [&](int l) { return Has(labels, l); }), Those(labels, [&](int l) { return !Has(like, l); }));
 }
@@ -55,7 +55,7 @@ class Expansion {
   std::vector<Step> steps;
   int roundings = 0;  // steps that round their results
 
-  // The whole equation; true if it could be expanded.
+  // Expands the whole equation. Returns whether that was possible.
   bool Run(std::span<const ValueId> inputs, std::span<const Shape> shapes, std::span<const char> constant) {
     std::vector<Factor> factors;
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -119,7 +119,7 @@ class Expansion {
     return f;
   }
 
-  // An input without dimensions of size 1, and with the diagonal of each label that repeats.
+  // Drops an input's dimensions of size 1 and takes the diagonal of each label that repeats. Null for an empty diagonal.
   std::optional<Factor> Taken(ValueId value, const Shape& shape, const Labels& term) {
     Factor f = {value, {}};
     Shape dims;
@@ -141,7 +141,7 @@ class Expansion {
     }
     return f;
   }
-  // The first two dimensions of the label move to the end and become one of n * n elements, of which every (n+1)-th stays.
+  // Moves the label's first two dimensions to the end, joins them to n * n elements and keeps every (n+1)-th.
   void TakeDiagonal(Factor& f, Shape& dims, int label) {
     Ints perm, ends;
     Labels labels;
@@ -165,7 +165,7 @@ class Expansion {
     dims = left;
   }
 
-  // The pair whose product needs the least work; of equal ones the first.
+  // Returns the first pair whose product needs the least work.
   std::pair<size_t, size_t> CheapestPair(const std::vector<Factor>& factors) const {
     std::pair<size_t, size_t> best = {0, 1};
     double least = std::numeric_limits<double>::infinity();
@@ -181,7 +181,7 @@ class Expansion {
     return best;
   }
 
-  // The product of two factors, summed over what is not in `keep`. `target` is the order of dimensions that is wanted at last.
+  // Returns the product of two factors, summed over labels that are not in `keep`. `target` is the wanted order of labels.
   Factor Multiply(Factor x, Factor y, const Labels& keep, const Labels& target) {
     x = SumOver(x, Joined(keep, y.labels));
     y = SumOver(y, Joined(keep, x.labels));
@@ -190,14 +190,14 @@ class Expansion {
     const bool pairs = x.labels.size() == y.labels.size() &&
                        std::all_of(x.labels.begin(), x.labels.end(), [&](int l) { return Has(y.labels, l); });
     if (!summed.empty() && (whole || !pairs)) return MatrixProduct(x, y, summed, target);
-    // Element by element: batches of scalar products, too, which are too small for matrices.
+    // Multiplies element by element. Batches of scalar products come here too: they are too small for matrices.
     Labels order = InOrderOf(target, Joined(x.labels, Those(y.labels, [&](int l) { return !Has(x.labels, l); })));
     ++roundings;
     Factor product = {Add({"Mul", {Spread(x, order), Spread(y, order)}}), order};
     return SumOver(product, keep);
   }
 
-  // The factor in that order of labels, with dimensions of size 1 where it does not have one.
+  // Returns the factor in that order of labels, with dimensions of size 1 for labels that it does not have.
   ValueId Spread(const Factor& f, const Labels& order) {
     Factor moved = Moved(f, Those(order, [&](int l) { return Has(f.labels, l); }));
     Shape dims;
@@ -207,7 +207,7 @@ class Expansion {
     return dims.size() == moved.labels.size() ? moved.value : Reshaped(moved.value, dims);
   }
 
-  // How a factor becomes matrices: moved to (batch, first, second), or read transposed where it lies.
+  // A factor read as matrices: moved to (batch, first, second), or read transposed in place.
   struct Matrices {
     Labels order;
     bool transposed = false;
@@ -220,7 +220,7 @@ class Expansion {
     return {order, false, f.constant ? 0 : ElementsOf(f.labels)};
   }
 
-  // (batch, rows, summed) times (batch, summed, columns), with the factors and the labels in the order that moves least.
+  // Multiplies (batch, rows, summed) by (batch, summed, columns), with factors and labels in the order that moves least.
   Factor MatrixProduct(const Factor& x, const Factor& y, const Labels& summed, const Labels& target) {
     struct Arrangement {
       const Factor *a = nullptr, *b = nullptr;

@@ -15,7 +15,7 @@ absl::Status BadEquation(const std::string& text, std::string why) {
   return Fail(errors::kInvalidNode, fmt::format("equation '{}': {}", text.substr(0, 200), why));
 }
 
-// One term; `rank` is that of its input, or -1 for the output, whose ellipsis has `ellipsis` dimensions.
+// Reads one term. `rank` is its input's, or -1 for the output, whose ellipsis has `ellipsis` dimensions.
 absl::StatusOr<Labels> ParseTerm(const std::string& text, std::string_view term, int64_t rank, int64_t ellipsis) {
   Labels labels;
   size_t dots = term.find("...");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes for the dimensions that a model leaves open: a usual one for what the dimension seems to be, then, where the model's
-// shapes do not fit together, whatever brings type inference furthest.
+// Chooses sizes for the dimensions that a model leaves open: first a usual size by the dimension's name and place. If the
+// shapes then do not fit together, searches for the sizes with which type inference comes furthest.
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -24,10 +24,10 @@ std::vector<Shape> Forms() { return {{}, {1}, {1, kLength}, {1, kLength, kLength
 constexpr size_t kMostModelSizes = 32;
 constexpr int64_t kLargestModelSize = 1 << 16;
 constexpr int kRounds = 3;
-// Type inferences that a search may take: fewer for a large graph.
+// Returns the limit of type inferences in a search: fewer for a large graph.
 int Tries(const Graph& graph) { return std::clamp(400'000 / std::max(graph.node_count(), 1), 24, 600); }
 
-// One size that is open: a dimension, or all dimensions of one name.
+// An open size: one dimension, or all dimensions of one name.
 struct Unknown {
   std::string name;
   std::vector<std::pair<size_t, int>> places;  // input, axis
@@ -68,7 +68,7 @@ void Guess(const TensorType& type, int axis, Unknown* out) {
   set(kLength, "a small size");
 }
 
-// Sizes that occur in the model: dimensions of its constants and its small integers, the most frequent first.
+// Returns the sizes in the model, the most frequent first: dimensions of its constants, and elements of its small constants.
 std::vector<int64_t> ModelSizes(const Graph& graph) {
   std::map<int64_t, int> counts;
   auto add = [&](int64_t size) {
@@ -93,7 +93,7 @@ class Search {
  public:
   Search(const Graph& graph, const ExampleOptions& options, std::span<const HostValue> given, std::vector<ExampleInput>* inputs)
       : graph_(graph), inputs_(*inputs) {
-    std::map<std::string, int64_t> bound;  // sizes of named dimensions that the caller chose
+    std::map<std::string, int64_t> bound;  // the caller's sizes of named dimensions
     for (int pass = 0; pass < 2; ++pass) {
       for (size_t i = 0; i < inputs_.size(); ++i) {
         const Value& value = graph.value(graph.inputs()[i]);
@@ -176,7 +176,7 @@ class Search {
     }
   }
 
-  // How far inference comes with the present sizes: values whose size is known. The whole way sets last_ to OK.
+  // Infers types with the present sizes. Returns the number of values whose size is then known. Sets last_ to the status.
   int64_t Try(Graph* typed) {
     --tries_;
     for (const Unknown& unknown : unknowns_) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of inputs that are made up: by the input's name, by what the graph does with it, else plain random numbers.
+// Makes up the values of inputs: by the input's name, by the nodes that read it, or else random numbers.
 #include <algorithm>
 #include <cctype>
 #include <limits>
@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kSmallIntegers = 10;  // integers are 0..9 where nothing else is known
 constexpr int kMostSteps = 64;          // nodes that are followed from an input
 
-// A well-mixed number from a counter: inputs are the same on every machine.
+// Returns a pseudorandom number for a counter, the same on every machine.
 uint64_t Mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -24,7 +24,7 @@ uint64_t Mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// What the values should be like.
+// The rule for the values of an input.
 struct Recipe {
   enum class Kind { kUniform, kDigits, kSame, kCount } kind = Kind::kUniform;
   double low = -1, high = 1;      // kUniform
@@ -37,10 +37,10 @@ Recipe Same(double value, std::string why) {
   return {.kind = Recipe::Kind::kSame, .value = value, .words = fmt::format("all {}: {}", value, why)};
 }
 
-// What the nodes that read a value ask of it.
+// The demands of the nodes that read a value.
 struct Uses {
-  std::optional<int64_t> limit;   // it is an index below this
-  std::optional<double> equal_to; // it is compared with this constant
+  std::optional<int64_t> limit;    // the value is an index below this
+  std::optional<double> equal_to;  // the value is compared with this constant
 };
 
 bool KeepsElements(const Node& node) {

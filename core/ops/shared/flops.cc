@@ -2,10 +2,10 @@
 #include "core/ops/flops.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
-#include <string>
 #include <vector>
+
+#include "core/ops/einsum.h"
 
 namespace mge {
 namespace {
@@ -16,7 +16,7 @@ bool AllStatic(std::span<const TensorType* const> types) {
   return std::all_of(types.begin(), types.end(), [](const TensorType* t) { return !t || t->IsStatic(); });
 }
 
-// kCount operations for each element of input 0.
+// Counts kCount operations for each element of input 0.
 template <int kCount>
 double PerInput(const NodeTypes& t) {
   return kCount * Count(*t.inputs[0]);
@@ -47,39 +47,26 @@ double Gemm(const NodeTypes& t) {
   return a.size() != 2 ? 0 : 2 * Count(*t.outputs[0]) * static_cast<double>(a[transposed ? 0 : 1]);
 }
 
-// Factor by factor, two for each combination of the labels that the product has so far. -1 with an ellipsis.
+// Multiplies factor by factor: two operations for each combination of the labels so far.
 double Einsum(const NodeTypes& t) {
-  std::string equation = t.node.attrs.Text("equation");
-  std::erase(equation, ' ');
-  if (equation.find('.') != equation.npos) return -1;
-  std::map<char, double> sizes;
-  std::vector<std::set<char>> terms(1);
-  size_t dim = 0;
-  const size_t arrow = std::min(equation.find("->"), equation.size());
-  for (char c : equation.substr(0, arrow)) {
-    if (c == ',') {
-      terms.emplace_back();
-      dim = 0;
-      continue;
-    }
-    const Shape& dims = t.inputs[std::min(terms.size(), t.inputs.size()) - 1]->dims;
-    if (dim < dims.size()) sizes[c] = static_cast<double>(dims[dim++]);
-    terms.back().insert(c);
-  }
-  auto combinations = [&](const std::set<char>& labels) {
+  std::vector<Shape> shapes;
+  for (const TensorType* input : t.inputs) shapes.push_back(input ? input->dims : Shape());
+  const absl::StatusOr<EinsumEquation> equation = ParseEinsum(t.node.attrs.Text("equation"), shapes);
+  if (!equation.ok()) return -1;
+  auto combinations = [&](const std::set<int>& labels) {
     double product = 1;
-    for (char label : labels) product *= sizes[label];
+    for (int label : labels) product *= static_cast<double>(equation->size.at(label));
     return product;
   };
-  const std::string output = equation.substr(std::min(arrow + 2, equation.size()));
-  std::set<char> product = terms[0];
+  const std::vector<Labels>& terms = equation->terms;
+  std::set<int> product(terms[0].begin(), terms[0].end());
   double flops = terms.size() == 1 ? combinations(product) : 0;
   for (size_t i = 1; i < terms.size(); ++i) {
     product.insert(terms[i].begin(), terms[i].end());
     flops += 2 * combinations(product);
-    std::set<char> wanted(output.begin(), output.end());  // later
+    std::set<int> wanted(equation->output.begin(), equation->output.end());  // labels that are read later
     for (size_t j = i + 1; j < terms.size(); ++j) wanted.insert(terms[j].begin(), terms[j].end());
-    if (arrow < equation.size()) std::erase_if(product, [&](char label) { return !wanted.contains(label); });
+    std::erase_if(product, [&](int label) { return !wanted.contains(label); });
   }
   return flops;
 }
@@ -90,7 +77,9 @@ double Recurrent(const NodeTypes& t) {
   return x.size() != 3 ? 0 : 2 * static_cast<double>(x[0] * x[1]) * (Count(*t.inputs[1]) + Count(*t.inputs[2]));
 }
 
-double Pool(const NodeTypes& t) { return Count(*t.outputs[0]) * static_cast<double>(Elements(t.node.attrs.IntList("kernel_shape"))); }
+double Pool(const NodeTypes& t) {
+  return Count(*t.outputs[0]) * static_cast<double>(Elements(t.node.attrs.IntList("kernel_shape")));
+}
 
 constexpr OpWork kRows[] = {
     {"Conv", Conv<1>},
@@ -105,6 +94,7 @@ constexpr OpWork kRows[] = {
     {"LSTM", Recurrent},
     {"GRU", Recurrent},
     {"RNN", Recurrent},
+    {.op = "DynamicQuantizeLSTM", .flops = Recurrent, .domain = "com.microsoft"},
     {"AveragePool", Pool},
     {"MaxPool", Pool},
     {"LpPool", Pool},
@@ -143,8 +133,8 @@ constexpr OpWork kRows[] = {
 };
 
 /*nullable*/ const OpWork* Row(const Node& node) {
-  if (!node.domain.empty()) return nullptr;
-  const auto* row = std::find_if(std::begin(kRows), std::end(kRows), [&](const OpWork& r) { return r.op == node.op; });
+  const auto* row = std::find_if(std::begin(kRows), std::end(kRows),
+                                 [&](const OpWork& r) { return r.op == node.op && r.domain == node.domain; });
   return row == std::end(kRows) ? nullptr : row;
 }
 

@@ -6,7 +6,7 @@
 namespace mge {
 namespace {
 
-// Which dimensions are reduced.
+// Returns for each dimension whether it is reduced.
 absl::StatusOr<std::vector<char>> ReducedAxes(const Node& node, const Ints& axes, int64_t rank) {
   std::vector<char> reduced(rank, 0);
   if (axes.empty() && node.attrs.Int("noop_with_empty_axes") != 0) return reduced;

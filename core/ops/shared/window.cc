@@ -117,11 +117,11 @@ absl::StatusOr<Window> ResolveWindow(const Attributes& attrs, std::span<const in
       axis.out = CeilDiv(axis.in, axis.stride);
       int64_t total = std::max<int64_t>((axis.out - 1) * axis.stride + axis.Extent() - axis.in, 0);
       SplitPads(total, p.auto_pad == AutoPad::kSameUpper, axis);
+      continue;
     }
-    if (IsSame(p.auto_pad)) continue;
     const int64_t room = axis.in + axis.pad_begin + axis.pad_end - axis.Extent();
     axis.out = (ceil_mode ? CeilDiv(room, axis.stride) : room / axis.stride) + 1;
-    // Rounding up, a window may reach beyond the padded input, the first one, too; a size of 0 is a size.
+    // With ceil_mode even the first window may reach beyond the padded input, and an output of size 0 is valid.
     if (room < 0 && (!ceil_mode || axis.out < 0)) {
       return Invalid(
           fmt::format("the kernel does not fit: {} taps with dilation {} span {}, but the input "

@@ -128,7 +128,7 @@ absl::Status DeviceSlabs::Refused(mge_code code, const mge_error& error, uint64_
 
 absl::StatusOr<mge_slab> DeviceSlabs::Acquire(uint64_t bytes) {
   if (bytes > largest_) {
-    return Fail(errors::kOutOfMemory, fmt::format("device {} gives less memory at once", name_),
+    return Fail(errors::kOutOfMemory, fmt::format("device {} cannot allocate so many bytes at once", name_),
                 {.what = fmt::format("{} bytes were asked for; its largest allocation is {}", bytes, largest_),
                  .where = fmt::format("device {}", name_),
                  .fix = "run a smaller batch or model"});

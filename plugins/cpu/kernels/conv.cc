@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conv over one and two spatial dimensions, float32, channels last, alone or with an epilogue: as a product of matrices
+// Conv over one to three spatial dimensions, float32, channels last, alone or with an epilogue: as a product of matrices
 // whose rows are the windows of the image, and depthwise by loops of its own.
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@
 namespace mge::cpu {
 namespace {
 
-// (outputs, channels, kh, kw) to (kh, kw, channels, outputs), which is the matrix that the product reads.
+// (outputs, channels, taps) to (taps, channels, outputs), which is the matrix that the product reads.
 void TransposeFilter(const float* source, int64_t outputs, int64_t channels, int64_t taps, float* out) {
   for (int64_t t = 0; t < taps; ++t) {
     for (int64_t c = 0; c < channels; ++c) {
@@ -27,7 +27,7 @@ void TransposeFilter(const float* source, int64_t outputs, int64_t channels, int
 
 // Packs all groups. Without a transposed copy if a tap's filter is the whole filter.
 void PackFilter(const GemmTable& table, const Convolution& c, const float* source, float* scratch, float* out) {
-  int64_t n = c.outputs / c.groups, k = c.k(), taps = c.windows.kh * c.windows.kw;
+  int64_t n = c.outputs / c.groups, k = c.k(), taps = c.taps();
   int64_t panels = (n + table.columns - 1) / table.columns, floats = PackedFloats(k, n, table.columns);
   for (int64_t g = 0; g < c.groups; ++g) {
     const float* filter = source + g * n * k;
@@ -61,30 +61,26 @@ Operands OperandsOf(const Convolution& c, const Binding& b) {
 class ConvKernel : public Kernel {
  public:
   uint64_t prepack_bytes(int input) const override {
-    const ConvWindows& w = conv_.windows;
     if (input == conv_.weights) return conv_.weights_constant ? packed_bytes_ : 0;
-    if (input == conv_.x && conv_.x_constant) return BytesOf(conv_.images * conv_.channels * w.h * w.w);
+    if (input == conv_.x && conv_.x_constant) return BytesOf(conv_.images * conv_.in_pixels() * conv_.channels);
     if (input == conv_.add && conv_.add_constant) return BytesOf(conv_.rows() * conv_.outputs);
     return 0;
   }
   Result Prepack(int input, const void* source, void* destination) override {
-    const ConvWindows& w = conv_.windows;
     auto* from = static_cast<const float*>(source);
     auto* to = static_cast<float*>(destination);
     if (input == conv_.weights) {
       PackWeights(from, to);
     } else if (input == conv_.x) {
-      PackImages(from, conv_.images, conv_.channels, w.h * w.w, to);
+      PackImages(from, conv_.batch, conv_.channels, PixelsOf(input), to);
     } else {
-      PackImages(from, conv_.images, conv_.outputs, w.oh * w.ow, to);
+      PackImages(from, conv_.batch, conv_.outputs, PixelsOf(input), to);
     }
     return {};
   }
   std::string prepack_form(int input) const override {
-    const ConvWindows& w = conv_.windows;
     if (input == conv_.weights) return weights_form();
-    const bool image = input == conv_.x;
-    return FormOf("channels last", {conv_.images, image ? conv_.channels : conv_.outputs, image ? w.h * w.w : w.oh * w.ow});
+    return FormOf("channels last", {conv_.batch, input == conv_.x ? conv_.channels : conv_.outputs, PixelsOf(input)});
   }
 
  protected:
@@ -96,6 +92,10 @@ class ConvKernel : public Kernel {
   }
   explicit ConvKernel(const Convolution& conv) : conv_(conv) {}
   static uint64_t BytesOf(int64_t floats) { return static_cast<uint64_t>(floats) * sizeof(float); }
+  // Pixels of one element of the batch, of the image or the addend.
+  int64_t PixelsOf(int input) const {
+    return conv_.images / conv_.batch * (input == conv_.x ? conv_.in_pixels() : conv_.out_pixels());
+  }
   virtual void PackWeights(const float* source, float* out) = 0;
   virtual std::string weights_form() const = 0;
 
@@ -171,7 +171,7 @@ class GemmConvKernel : public ConvKernel {
     t.lo = conv.epilogue.lo;
     t.hi = conv.epilogue.hi;
     packed_bytes_ = BytesOf(args_.group_floats * conv.groups);
-    scratch_bytes_ = conv.windows.kh * conv.windows.kw == 1 ? 0 : BytesOf(size.k * size.n);
+    scratch_bytes_ = conv.taps() == 1 ? 0 : BytesOf(size.k * size.n);
     args_.packs = !conv.weights_constant;
     args_.scratch_offset = (packed_bytes_ + 63) / 64 * 64;
   }
@@ -189,8 +189,7 @@ class GemmConvKernel : public ConvKernel {
     PackFilter(*args_.table, conv_, source, scratch.data(), out);
   }
   std::string weights_form() const override {
-    const ConvWindows& w = conv_.windows;
-    return FormOf("filter panels", {args_.table->columns, conv_.groups, args_.task.n, w.channels, w.kh * w.kw});
+    return FormOf("filter panels", {args_.table->columns, conv_.groups, args_.task.n, conv_.windows.channels, conv_.taps()});
   }
 
   GemmArgs args_ = {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ConvTranspose over one to three spatial dimensions, float32, channels last, alone or with an epilogue: a product of
-// matrices makes what each input pixel contributes through each tap, and each output pixel sums what reaches it.
+// ConvTranspose over one to three spatial dimensions, float32, channels last, alone or with an epilogue. A product of matrices
+// computes the contribution of each input pixel through each tap; then each output pixel sums its contributions.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -23,7 +23,7 @@ struct Axis {
 struct Transposed {
   int64_t images = 0, channels = 0, outputs = 0, groups = 1;  // channels and outputs of one group
   int rank = 4;                                               // of the operands
-  Axis axes[3];                                               // depth, height, width; those that are absent have size 1
+  Axis axes[3];                                               // depth, height, width; absent ones have size 1
   int x = -1, weights = -1, bias = -1, add = -1;              // operands; bias and add are -1 where there is none
   bool weights_constant = false;
   Epilogue epilogue;
@@ -33,7 +33,7 @@ struct Transposed {
   bool depthwise() const { return groups > 1 && channels == 1 && outputs == 1; }
   int64_t taps() const { return axes[0].kernel * axes[1].kernel * axes[2].kernel; }
   int64_t image_columns() const { return depthwise() ? 0 : in_pixels() * groups * taps() * outputs; }  // floats
-  // Images whose columns are made at once.
+  // Number of images whose columns are computed at once.
   int64_t images_at_once() const {
     constexpr int64_t kMostFloats = 4 << 20;
     int64_t n = images;
@@ -96,9 +96,9 @@ Result Find(const Problem& p, Transposed* out) {
   return {};
 }
 
-// The taps that reach each output position of an axis.
+// Returns the taps that reach each output position of an axis.
 std::vector<Col2ImTaps> TapsOf(const Axis& a, int64_t step, int64_t back) {
-  std::unordered_map<int64_t, int64_t> first;  // by the rest of the position, the least tap
+  std::unordered_map<int64_t, int64_t> first;  // position modulo stride -> smallest tap
   for (int64_t k = 0; k < std::min(step, a.kernel); ++k) first.emplace(k * a.dilation % a.stride, k);
   std::vector<Col2ImTaps> taps(static_cast<size_t>(a.out));
   for (int64_t o = 0; o < a.out; ++o) {
@@ -119,15 +119,14 @@ struct Args {
   GemmTask product;  // of one group
   Col2ImTask sums;
   GemmSplit split;   // the batch is the groups
-  Chunks rows;       // of the output, of images_at_once
+  Chunks rows;       // rows of the output of images_at_once images
   int64_t passes, pass_x, pass_y, group_floats;
   bool packs, depthwise, has_bias, has_add;
   uint64_t columns_offset, scratch_offset;
   Slot x, weights, bias, add, y, workspace;
 };
 
-// W (group, channel, output, tap) becomes, for each group, the matrix (channel, (tap, output)), packed. A depthwise one
-// becomes (tap, group).
+// Packs W (group, channel, output, tap): into a matrix (channel, (tap, output)) per group, or (tap, group) if depthwise.
 void Pack(const Args& s, const float* source, float* scratch, float* out) {
   const Col2ImTask& t = s.sums;
   if (s.depthwise) {

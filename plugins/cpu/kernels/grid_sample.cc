@@ -32,7 +32,7 @@ double Reflect(double x, double low, double high) {
   return (x < low) == even ? low + rest : high - rest;
 }
 
-// What a point reads along one axis: places, -1 for a zero, and their weights.
+// The places that a point reads along one axis, and their weights. Place -1 is a zero.
 struct Taps {
   int64_t place[2] = {-1, -1};
   double weight[2] = {0, 0};
@@ -40,7 +40,7 @@ struct Taps {
 
 Taps TapsOf(const Args& a, float normalized, int64_t size) {
   const auto length = static_cast<float>(size);
-  // In float, as the definition computes it: what is rounded depends on it.
+  // In float, like the definition: rounding to the nearest place depends on it.
   float at_float = a.align_corners ? (normalized + 1) / 2 * (length - 1) : ((normalized + 1) * length - 1) / 2;
   if (a.nearest) at_float = std::nearbyint(at_float);
   const double low = a.align_corners ? 0 : -0.5, high = static_cast<double>(size) - (a.align_corners ? 1 : 0.5);

@@ -26,9 +26,9 @@ double ConvUs(const Convolution& c) {
   return GemmSerialUs({c.rows(), c.outputs / c.groups, c.k(), c.groups}, isa, c.pointwise() ? 0.03 : 0);
 }
 
-// Beside what the implementations do whose slices are most of the work.
+// Returns the factor by which an implementation is slower than the estimate.
 double SlownessOf(const OnednnChoice& choice, const Convolution& c) {
-  if (choice.code == "gemm") return 4;                                             // the windows are written out first
+  if (choice.code == "gemm") return 4;                                             // it copies the windows first
   return choice.code.find("jit") != std::string::npos && c.groups > 1 && !c.depthwise() ? 1.5 : 1;  // half empty vectors
 }
 
@@ -51,6 +51,7 @@ void OfferConv(const Problem& p, Offers& offers) {
   if (!Accept(p, offers, /*groups=*/true)) return;
   Convolution c;
   if (Result r = FindConvolution(p, &c); !r.ok()) return offers.Refuse("oneDNN: " + r.text());
+  if (c.volume()) return offers.Refuse("oneDNN: only images");
   if (!c.weights_constant) return offers.Refuse("oneDNN: only filters that can be packed in advance");
   if (c.x_constant || c.add_constant) return offers.Refuse("oneDNN: no constant image or addend, which come plain");
   double us = ConvUs(c);

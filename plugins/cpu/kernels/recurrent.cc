@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// RNN, GRU and LSTM of float32, and DynamicQuantizeLSTM: an LSTM whose weights, inputs and states are rounded to what 8 bits
-// can say.
+// RNN, GRU and LSTM of float32, and DynamicQuantizeLSTM, an LSTM whose weights, inputs and states are quantized to 8 bits.
 #include "support/recurrent_chain.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -16,7 +17,7 @@ namespace {
 
 using Kind = Recurrence::Kind;
 
-// Quantizes X, up to the end of the longest sequence, to bytes or to the numbers that these stand for.
+// Quantizes X up to the end of the longest sequence: to bytes if int8, otherwise to the numbers that the bytes represent.
 void QuantizeInput(const RecurrentArgs& a, const mge_run* run, float* out) {
   const auto* x = At<const float>(run, a.x);
   const auto* lengths = a.r.lengths >= 0 ? At<const int32_t>(run, a.lengths) : nullptr;
@@ -101,12 +102,20 @@ class RecurrentKernel : public Kernel {
   }
   std::string prepack_form(int input) const override {
     const RecurrentArgs& a = args_;
-    if (a.r.quantized && input != a.r.b) return {};  // the scales are not in the name
-    std::string form = input == a.r.b ? "recurrent.bias" : "recurrent.weights";
+    const bool bytes = a.r.quantized && input != a.r.b;
+    std::string form = input == a.r.b ? "recurrent.bias" : !bytes ? "recurrent.weights" : a.int8 ? "recurrent.int8" : "recurrent.scaled";
     for (int64_t fact : {static_cast<int64_t>(a.r.kind), a.r.directions, a.r.hidden, input == a.r.w ? a.r.input : a.r.hidden,
                          a.order.columns, static_cast<int64_t>(a.separate_bias())}) {
       form += '.' + std::to_string(fact);
     }
+    if (!bytes) return form;
+    // Scales and zero points are part of the packed form. Those of every column would make the name too long.
+    constexpr size_t kMostNamed = 16;
+    const int which = input == a.r.w ? 0 : 1;
+    if (std::max(scales_[which].size(), zeros_[which].size()) > kMostNamed) return {};
+    form += a.signed_weights[which] ? ".i8" : ".u8";
+    for (float scale : scales_[which]) form += ".s" + std::to_string(std::bit_cast<uint32_t>(scale));
+    for (uint8_t zero : zeros_[which]) form += ".z" + std::to_string(zero);
     return form;
   }
   Result Prepack(int input, const void* source, void* destination) override {
@@ -156,12 +165,12 @@ class RecurrentKernel : public Kernel {
     return {};
   }
 
-  // Estimates, one thread: the whole, and how many threads it can use.
+  // The estimated time on one thread, and the number of threads that the work can use.
   double serial_us() const { return serial_us_; }
   double ways() const { return ways_; }
 
  private:
-  // Scales and zero points; weights can be packed in advance only if these are known too.
+  // Finds scales and zero points. Weights can be packed in advance only if these are constant, too.
   void FindScales(const Problem& p) {
     RecurrentArgs& a = args_;
     const Node n = p.node();
@@ -181,8 +190,8 @@ class RecurrentKernel : public Kernel {
     }
   }
 
-  // Groups of sequences large enough that arithmetic outweighs the reading of weights; chains side by side where a core's
-  // second cache holds the recurrent weights of one.
+  // Makes groups of sequences so large that arithmetic takes longer than reading the weights. Chains run in parallel if the
+  // second-level cache of a core holds the recurrent weights of one.
   void Cut() {
     RecurrentArgs& a = args_;
     const Recurrence& r = a.r;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RoiAlign, float32, of a channels-last image: all channels of a sample point at once.
+// RoiAlign of channels-last images of float32. All channels of a sample point are computed at once.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,7 +13,7 @@
 namespace mge::cpu {
 namespace {
 
-constexpr double kMostPoints = 1 << 20;  // along an axis of a region: the evaluator refuses more
+constexpr double kMostPoints = 1 << 20;  // along an axis of a region; the evaluator has the same limit
 
 struct Args {
   const BlendTable* table;
@@ -47,7 +47,7 @@ Span SpanOf(const Args& a, double begin, double end, int64_t bins) {
   return s;
 }
 
-// The two pixels around a place, and the weight of each; no weight outside of the image.
+// The two pixels around a place and their weights, which are 0 outside of the image.
 struct Neighbours {
   int64_t low = 0, high = 0;
   double low_weight = 0, high_weight = 0;
@@ -139,7 +139,7 @@ Result Build(const Problem& p, bool plain, Isa isa, Args* a) {
   if (x.elements() == 0 || y.elements() == 0) return {MGE_UNIMPLEMENTED, "an operand is empty"};
   std::string_view mode = n.Word("mode", "avg"), shift = n.Word("coordinate_transformation_mode", "half_pixel");
   if ((mode != "avg" && mode != "max") || (shift != "half_pixel" && shift != "output_half_pixel")) {
-    return {MGE_UNIMPLEMENTED, "that mode"};
+    return {MGE_UNIMPLEMENTED, "only modes avg and max, half_pixel and output_half_pixel"};
   }
   *a = {};
   a->table = &Blend(isa);

@@ -11,7 +11,9 @@ namespace {
 
 // One spatial dimension's numbers.
 struct Axis {
-  int64_t in, kernel, stride, dilation, pad_begin, out;
+  int64_t in = 1, kernel = 1, stride = 1, dilation = 1, pad_begin = 0, out = 1;
+  // Returns true if output i depends on input i alone.
+  bool pointwise() const { return kernel == 1 && stride == 1 && pad_begin == 0 && out == in; }
 };
 
 int64_t At(std::span<const int64_t> list, size_t i, int64_t fallback) { return i < list.size() ? list[i] : fallback; }
@@ -36,24 +38,34 @@ Result FindConvolution(const Problem& p, Convolution* out) {
   Node n = p.node();
   Value x = n.input(0), w = n.input(1), y = n.output(0);
   int spatial = x.rank() - 2;
-  if (spatial != 1 && spatial != 2) return {MGE_UNIMPLEMENTED, "only one and two spatial dimensions"};
+  if (spatial < 1 || spatial > 3) return {MGE_UNIMPLEMENTED, "only one to three spatial dimensions"};
   if (x.dtype() != MGE_DTYPE_F32 || w.dtype() != MGE_DTYPE_F32) return {MGE_UNIMPLEMENTED, "only float32"};
   if (w.rank() != x.rank()) return {MGE_INVALID_ARGUMENT, "the filter's rank is not the input's"};
-  if (y.elements() == 0 || w.elements() == 0 || x.elements() == 0) return {MGE_UNIMPLEMENTED, "an operand is empty"};
+  // An image without pixels may have padding to convolve.
+  if (y.elements() == 0 || w.elements() == 0) return {MGE_UNIMPLEMENTED, "an operand is empty"};
   out->rank = x.rank();
-  out->images = x.dim(0);
+  out->batch = out->images = x.dim(0);
   out->channels = x.dim(1);
   out->outputs = w.dim(0);
   out->groups = n.Int("group", 1);
   if (out->groups < 1 || out->channels != out->groups * w.dim(1) || out->outputs % out->groups) {
     return {MGE_INVALID_ARGUMENT, "the groups do not divide the channels"};
   }
-  Axis rows = spatial == 2 ? FindAxis(n, 0) : Axis{1, 1, 1, 1, 0, 1};
+  Axis depth = spatial == 3 ? FindAxis(n, 0) : Axis();
+  Axis rows = spatial >= 2 ? FindAxis(n, spatial - 2) : Axis();
   Axis columns = FindAxis(n, spatial - 1);
-  // A column of pixels is a row of them: they lie in memory the same way, and rows are what kernels are fast at.
+  if (depth.pointwise()) {  // every layer is an image
+    out->images *= depth.in;
+    depth = Axis();
+  } else if (rows.pointwise() && columns.pointwise()) {  // layers are rows
+    columns.in = columns.out = rows.in * columns.in;
+    rows = std::exchange(depth, Axis());
+  }
+  // A column of pixels lies in memory like a row, and kernels are faster at rows.
   if (columns.in == 1 && columns.out == 1 && columns.kernel == 1) std::swap(rows, columns);
   out->windows = {rows.in,     columns.in,        out->channels,     w.dim(1),         rows.kernel, columns.kernel, rows.stride,
-                  columns.stride, rows.pad_begin, columns.pad_begin, rows.dilation, columns.dilation, rows.out, columns.out};
+                  columns.stride, rows.pad_begin, columns.pad_begin, rows.dilation, columns.dilation, rows.out, columns.out,
+                  depth.in, depth.kernel, depth.stride, depth.pad_begin, depth.dilation, depth.out};
   if (!FindEpilogue(p, ChannelAxis::kSecond, out->epilogue)) return {MGE_UNIMPLEMENTED, "what follows is no epilogue"};
   out->x = p.operand(0, 0);
   out->weights = p.operand(0, 1);

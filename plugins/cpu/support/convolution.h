@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conv over one or two spatial dimensions, with or without an epilogue, as numbers.
+// Conv over one to three spatial dimensions, with or without an epilogue, as numbers.
 #pragma once
 
 #include "mge/plugin.hpp"
@@ -8,9 +8,12 @@
 
 namespace mge::cpu {
 
-// One spatial dimension is an image of height 1, and so is an image of width 1.
+// One spatial dimension is an image of height 1, and so is an image of width 1. Of three dimensions, those that the filter
+// does not mix are merged into others, so that depth is 1 where it can be.
 struct Convolution {
-  int64_t images = 0, channels = 0, outputs = 0;  // all groups together
+  int64_t batch = 0;                              // of the operands
+  int64_t images = 0;                             // the batch, times the layers if each is convolved alone
+  int64_t channels = 0, outputs = 0;              // all groups together
   int64_t groups = 1;
   ConvWindows windows = {};                       // of one group; pixel = channels
   int rank = 4;                                   // of the operands
@@ -18,13 +21,18 @@ struct Convolution {
   bool x_constant = false, weights_constant = false, add_constant = false;  // they come plain
   Epilogue epilogue;
 
-  int64_t rows() const { return images * windows.oh * windows.ow; }
-  int64_t k() const { return windows.kh * windows.kw * windows.channels; }
-  bool depthwise() const { return groups == channels && outputs == channels && groups > 1; }
+  // Returns true if depth could not be merged.
+  bool volume() const { return windows.d != 1 || windows.kd != 1 || windows.od != 1 || windows.pd != 0; }
+  int64_t in_pixels() const { return windows.d * windows.h * windows.w; }  // of an image
+  int64_t out_pixels() const { return windows.od * windows.oh * windows.ow; }
+  int64_t taps() const { return windows.kd * windows.kh * windows.kw; }
+  int64_t rows() const { return images * out_pixels(); }
+  int64_t k() const { return taps() * windows.channels; }
+  bool depthwise() const { return groups == channels && outputs == channels && groups > 1 && !volume(); }
   // True if the input's pixels are the rows of the product as they lie.
   bool pointwise() const {
     const ConvWindows& w = windows;
-    return w.kh == 1 && w.kw == 1 && w.sh == 1 && w.sw == 1 && w.oh == w.h && w.ow == w.w && w.ph == 0 && w.pw == 0;
+    return taps() == 1 && w.sh == 1 && w.sw == 1 && w.oh == w.h && w.ow == w.w && w.ph == 0 && w.pw == 0 && !volume();
   }
 };
 

@@ -68,7 +68,7 @@ bool AbsorbActivation(const Node& next, Epilogue& e) {
   return false;
 }
 
-// x * Sigmoid(x): the product with what the sigmoid was made of.
+// Absorbs the product of x * Sigmoid(x), where the epilogue already holds Sigmoid(x).
 bool AbsorbSwish(const Node& next, Epilogue& e) {
   if (e.activation != Activation::kSigmoid || !next.Is("Mul") || HasOwnMeaning(next) || !next.has_output(0)) return false;
   int32_t a = next.input_id(0), b = next.input_id(1);
@@ -78,7 +78,7 @@ bool AbsorbSwish(const Node& next, Epilogue& e) {
   return true;
 }
 
-// By value: the Sigmoid that reads it, or -1.
+// Returns, for each value, the Sigmoid that reads it, or -1.
 std::vector<int32_t> SigmoidsOf(const Graph& graph) {
   std::vector<int32_t> found(graph.raw()->value_count, -1);
   for (int i = 0; i < graph.node_count(); ++i) {
@@ -145,11 +145,11 @@ void OfferEpilogues(const Pattern& pattern, const mge_claim_sink* sink, std::str
     if (n.output(0).elements() == 0) continue;
     Epilogue e = StartOf(n);
     std::vector<int32_t> nodes = {i};
-    // Neither is the product written and read again, nor is the follower a step; a little more than what a chain of
-    // elementwise nodes claims to save, which could be had of the rest.
+    // A claim saves writing and reading the product, and a step. The factor makes it win over a chain of the elementwise nodes
+    // alone.
     const double each = 1.2 * (0.1 + StreamUs(2.0 * static_cast<double>(n.output(0).bytes())));
     double saved = 0;
-    // The two nodes of x * Sigmoid(x) behind the group, which both read its result.
+    // Claims x * Sigmoid(x), whose two nodes both read the result of the group.
     auto swish = [&]() {
       int s = pattern.graph().value(e.output).uses() == 2 ? sigmoids[static_cast<size_t>(e.output)] : -1;
       int product = s >= 0 ? pattern.Next(s) : -1;

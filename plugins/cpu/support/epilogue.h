@@ -18,7 +18,7 @@ struct Epilogue {
   Activation activation = Activation::kNone;
   float lo = 0, hi = 0;
   int32_t output = -1;  // of the last node
-  int32_t linear = -1;  // of the last node before the activation
+  int32_t linear = -1;  // output of the last node before the activation
 };
 
 // The dimension that a bias runs along: 1 for a convolution, the last one for a matrix.

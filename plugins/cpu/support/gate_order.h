@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the gates of recurrent operators are ordered in packed weights.
+// The order of the gates of recurrent operators in packed weights.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace mge::cpu {
 
-// The order of the columns of packed weights: blocks of `columns` units, the last filled up with zeros. All gates of a block
-// lie together but for a GRU, whose update and reset gates come first for all blocks, then its hidden gates.
+// The order of the columns of packed weights: blocks of `columns` units. The last block is padded with zeros. All gates of a
+// block lie together. A GRU is different: its update and reset gates come first for all blocks, then its hidden gates.
 struct GateOrder {
   Recurrence::Kind kind = Recurrence::Kind::kRnn;
   int64_t gates = 1, hidden = 0, columns = 1, blocks = 0;
@@ -23,7 +23,7 @@ struct GateOrder {
     if (kind != Recurrence::Kind::kGru) return block * gates + gate;
     return gate < 2 ? block * 2 + gate : blocks * 2 + block;
   }
-  // Element `unit` of gate `gate` for each column; `put(column, index in [gates, hidden])` is not called for padding.
+  // Calls put(column, index in [gates, hidden]) for each column that is not padding.
   template <typename F>
   void ForColumns(F put) const {
     for (int64_t b = 0; b < blocks; ++b) {

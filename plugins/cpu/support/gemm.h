@@ -17,7 +17,7 @@ struct GemmSize {
 // Time of one thread for the arithmetic and for reading what is not in the caches. `copies` is the time, in ns per element
 // of A, that bringing A into place takes.
 double GemmSerialUs(const GemmSize& size, Isa isa, double copies_ns = 0.03);
-// Times that, for our own product beside a library's.
+// Factor on that time for our own product, compared with a library's.
 inline constexpr double kGemmOwn = 1.15;
 
 // A batch of products in chunks of rows and panels of columns; a function of the size alone.

@@ -14,12 +14,12 @@
 namespace mge::cpu {
 namespace {
 
-constexpr double kCallUs = 0.4;        // of one primitive
-constexpr double kLeastSerialUs = 20;  // below that a call is not worth it
+constexpr double kCallUs = 0.4;        // overhead of one primitive
+constexpr double kLeastSerialUs = 20;  // shorter work is not worth a call
 
 uint64_t Aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// Of one plan instance.
+// The state of one plan instance.
 struct State {
   std::vector<void*> instances;
   std::vector<mge_code> codes;
@@ -72,7 +72,7 @@ class OnednnKernel : public Kernel {
       s.scratch = workspace_;
       workspace_ += Aligned(s.primitive->scratch_bytes());
       if (places.weights < 0) continue;
-      // Slices of different heights may want the filter in different forms: every form is packed once.
+      // Slices of different heights may read the filter in different forms. Each form is packed once.
       auto same = std::find_if(slices_.begin(), slices_.begin() + static_cast<std::ptrdiff_t>(i),
                                [&](const OnednnSlice& other) { return other.primitive->PacksAs(*s.primitive); });
       if (same != slices_.begin() + static_cast<std::ptrdiff_t>(i)) {
@@ -94,7 +94,7 @@ class OnednnKernel : public Kernel {
     }
     return {};
   }
-  // The forms of all slices, one behind the other.
+  // Joins the forms of all slices.
   std::string prepack_form(int) const override {
     std::string all;
     for (size_t i : forms_) {
@@ -166,15 +166,13 @@ std::string ShortName(std::string_view implementation) {
 OnednnChoice Choose(int64_t most, const OnednnCut& cut) {
   OnednnChoice choice;
   std::vector<OnednnSlice> slices;
-  for (int64_t ways : {most, int64_t{1}}) {
+  for (int64_t ways = most; ways >= 1 && choice.ways == 0; ways /= 2) {
     slices.clear();
-    if (Result r = cut(ways, &slices); !r.ok()) {
-      choice.reason = r.text();
-      continue;
-    }
-    choice.ways = ways;
-    break;
+    Result r = cut(ways, &slices);
+    if (r.ok()) choice.ways = ways;
+    else choice.reason = r.text();
   }
+  if (choice.ways == 0) return choice;
   int64_t all = 0, largest = 0;
   std::vector<std::string> names;
   for (const OnednnSlice& s : slices) {
@@ -185,7 +183,6 @@ OnednnChoice Choose(int64_t most, const OnednnCut& cut) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   for (const std::string& name : names) choice.code += (choice.code.empty() ? "" : "+") + name;
-  if (choice.ways == 0) return choice;
   int64_t rounds = (static_cast<int64_t>(slices.size()) + choice.ways - 1) / choice.ways;
   choice.share = static_cast<double>(rounds * largest) / static_cast<double>(all);
   return choice;
@@ -249,7 +246,7 @@ Result OnednnImages::Cut(int64_t ways, const Describe& describe, std::vector<One
   const ConvWindows& w = windows;
   const bool columns = w.h == 1 && w.oh == 1;
   const int64_t lines = columns ? w.ow : w.oh;
-  // The part of the threads' time that is lost at the end of the run if so many equal parts are handed out.
+  // Returns the share of the threads' time that is idle if `parts` equal parts are handed out.
   auto lost = [&](int64_t parts) { return 1 - static_cast<double>(parts) / static_cast<double>((parts + ways - 1) / ways * ways); };
   constexpr double kMostLost = 0.13;
   const bool grouped = images >= ways && lost(images) <= kMostLost;

@@ -32,7 +32,7 @@ struct Step {
 
 constexpr int kAbsent = -1;
 
-// True if the operator's results are values of the operands' 16-bit type already: it selects, or drops bits.
+// Returns true if the operator's results need no rounding to the operands' 16-bit type: it selects a value or drops bits.
 bool KeepsHalf(const ElementwiseOp& op) {
   if (op.form == Form::kWhere || op.form == Form::kClip) return true;
   switch (op.tile) {
@@ -587,7 +587,7 @@ class ProgramBuilder {
   std::vector<int> output_data_;
   std::vector<std::pair<int32_t, int>> raw_;       // value -> datum of its own type
   std::vector<std::pair<int32_t, int>> computed_;  // value -> datum of the type it is computed in
-  std::vector<std::pair<int32_t, int>> unrounded_; // the same for 16-bit values that are still to be rounded
+  std::vector<std::pair<int32_t, int>> unrounded_; // likewise, for 16-bit values that are not rounded yet
   std::vector<Step> steps_;
 };
 

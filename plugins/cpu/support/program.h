@@ -3,7 +3,7 @@
 // the micro-kernels of vec/tile.h. A single operator is a program of one instruction.
 //
 // All nodes have outputs of one shape. An operand is broadcast to it. 16-bit floats are computed in float; a result that
-// another node reads is first rounded to its type, so that a chain computes what its nodes one by one would.
+// another node reads is first rounded to its type, so that a chain gives the same bits as its nodes one by one.
 #pragma once
 
 #include <memory>

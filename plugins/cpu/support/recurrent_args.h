@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the steps of recurrent operators share: arguments, and how quantized weights and rows lie.
+// The arguments of recurrent operators, and the form of quantized weights and rows.
 #pragma once
 
 #include <algorithm>
@@ -22,17 +22,17 @@ struct RecurrentArgs {
   const RecurrentTable* cells;
   const Int8Table* bytes;
   Isa isa;
-  bool int8;  // of a quantized recurrence: products of bytes; else of the numbers that they stand for
+  bool int8;  // a quantized recurrence multiplies bytes; otherwise the numbers that the bytes represent
   Slot x, w, u, b, lengths, h, c, p, y, y_h, y_c, workspace;  // u: the recurrent weights
   Slot w_scale, w_zero, u_scale, u_zero;                      // of quantized weights
   bool scale_columns[2], zero_columns[2];                     // of W, R: one for each column, not for each direction
   bool signed_weights[2];
-  bool packs_w, packs_u, sums_bias;  // in the run: the operand is no constant
+  bool packs_w, packs_u, sums_bias;  // during the run, because the operand is not constant
   int64_t group;        // sequences of a chain
   int64_t block_steps;  // steps whose inputs one product computes
-  bool at_once;         // chains run side by side; else one after the other, each on all threads
-  int64_t unit_chunks;  // of a step of a chain that has all threads
-  // Offsets in the workspace, in floats. x_at: X as it is quantized; int8: a RowHead, then rows of bytes.
+  bool at_once;         // chains run in parallel; otherwise one after the other, each on all threads
+  int64_t unit_chunks;  // chunks of a step of a chain that has all threads
+  // Offsets in the workspace, in floats. x_at: quantized X; with int8 a RowHead, then rows of bytes.
   int64_t x_at, bias_at, w_at, u_at, rows_at, chains_at, chain_floats;
 
   int64_t groups() const { return group ? (r.batch + group - 1) / group : 0; }
@@ -44,7 +44,7 @@ struct RecurrentArgs {
   int64_t packed_bytes(int64_t k) const { return order.width() * (int8 ? Int8Bytes(k) + 12 : 4 * k); }
 };
 
-// Weights as bytes: the panels, then for each column the sum of its bytes, its zero point and its scale.
+// Weights as bytes: the panels, then the sum of the bytes, the zero point and the scale of each column.
 struct Int8Weights {
   int8_t* panels;
   int32_t *sums, *zeros;
@@ -70,7 +70,7 @@ struct RowHead {
   float scale, zero, reserved[14];
 };
 
-// The numbers that x, quantized with this range, stands for. The range is made to hold 0.
+// Quantizes to 8 bits with a range that covers all values seen, and 0.
 struct Quantizer {
   const RecurrentTable& table;
   float low = 0, high = 0;

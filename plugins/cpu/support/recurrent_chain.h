@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a recurrence runs. Directions and groups of sequences are chains, which need nothing of each other. A chain computes
-// the products of its inputs for a block of steps at once; then each step multiplies the state with the recurrent weights
-// and runs the cells. A unit's sum is made in one order, however its chain is cut: results do not depend on it.
+// The run of a recurrence. A chain is one direction of a group of sequences; chains are independent. A chain computes the
+// products of its inputs for a block of steps at once. Then each step multiplies the state with the recurrent weights and runs
+// the cells. The terms of a sum are always added in the same order, so results do not depend on how a chain is cut.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace mge::cpu {
 
-// How the work of a chain is spread: over the threads, or not at all.
+// Where the work of a chain runs: on all threads, or on the calling thread.
 struct OnAllThreads {
   const mge_run* run;
   template <typename F>
@@ -95,15 +95,15 @@ class Chain {
     }
   }
 
-  // All sequences of a step lie together in X, and run through the same steps at the same time.
+  // Returns true if the sequences of a step lie together in X and all are at the same step.
   bool Together() const { return !r_.batch_first && rows_ == r_.batch && !(lengths_ && backwards_); }
-  // Row of the sums of sequence i at step s, of a block that begins with s0. They lie in the order of X.
+  // Returns the sums of sequence i at step s of the block that begins with s0. Rows lie in the order of X.
   float* Sums(int64_t i, int64_t s, int64_t s0) const {
     const int64_t first = backwards_ ? Time(i, std::min(s0 + a_.block_steps, Length(i)) - 1) : s0, at = Time(i, s) - first;
     return sums_ + (Together() ? at * rows_ + i : i * a_.block_steps + at) * width_;
   }
 
-  // A product of rows of X, by their numbers in it, with the weights of the input.
+  // A product of some rows of X with the weights of the input.
   struct Part {
     int64_t row, step, m;
     float* c;
@@ -142,7 +142,7 @@ class Chain {
     t.c = part.c;
     a_.gemm->run(t, m0, m1, p0, p1);
   }
-  // Without a bias the product is added to c.
+  // Adds the product to c if there is no bias.
   void MultiplyBytes(const Int8Rows& rows, int64_t row, int64_t step, float* weights, const float* bias, float* c, int64_t m0,
                      int64_t m1, int64_t p0, int64_t p1) {
     const Int8Weights w(weights, rows.k, width_);
@@ -151,7 +151,7 @@ class Chain {
                   m0, m1, p0, p1);
   }
 
-  // gates = start + state times the recurrent weights, for panels p0..p1. start: the sums of the step, or one row for all.
+  // Computes gates = start + state times the recurrent weights for panels p0..p1. If `start` is null, uses the sums of the step.
   void Recur(int64_t s, int64_t s0, const float* state, int64_t p0, int64_t p1, const float* start) {
     const int64_t first = p0 * a_.order.columns, n = (p1 - p0) * a_.order.columns;
     for (int64_t i = 0; i < rows_; ++i) {
@@ -180,7 +180,7 @@ class Chain {
     }
   }
 
-  // The state of a sequence that has ended stays.
+  // Copies the state of the sequences that have ended.
   void KeepEnded(int64_t s, int64_t b0, int64_t b1) {
     const int64_t u0 = b0 * a_.order.columns, u1 = std::min(b1 * a_.order.columns, r_.hidden);
     for (int64_t i = 0; lengths_ && i < rows_; ++i) {
@@ -188,7 +188,7 @@ class Chain {
     }
   }
 
-  // The states as they are quantized, those that have not ended by one range.
+  // Returns the states, quantized if the operator is. One range covers all sequences that have not ended.
   const float* Seen(int64_t s) {
     if (!r_.quantized) return h_;
     Quantizer quantizer = {*a_.cells};
@@ -233,7 +233,7 @@ class Chain {
         hidden(b0, b1);
       });
     }
-    each(gates);  // the reset gate of every unit is needed before
+    each(gates);  // computes the reset gates of all units, which the next line reads
     each(hidden);
   }
 

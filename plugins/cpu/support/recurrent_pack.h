@@ -19,14 +19,14 @@ struct Quantized {
   }
 };
 
-// Packs the matrices [gates * hidden, k] of all directions. `rows` is room for one, width * k floats.
+// Packs the matrices [gates * hidden, k] of all directions. `rows` is scratch memory of width * k floats.
 void PackMatrices(const RecurrentArgs& a, int64_t k, const float* source, float* rows, float* packed);
 
-// Packs quantized matrices, as bytes or as the numbers that they stand for (a.int8).
+// Packs quantized matrices: as bytes if a.int8, otherwise as the numbers that the bytes represent.
 void PackQuantized(const RecurrentArgs& a, int64_t k, const Quantized& q, float* rows, void* packed);
 
-// Sums the biases of input and state, [directions, 2, gates * hidden]. A GRU that resets after the product keeps the hidden
-// gate's bias of the state apart. Without `source` all are zero.
+// Sums the biases of input and state, [directions, 2, gates * hidden]. For a GRU with linear_before_reset, the state's
+// bias of the hidden gate is kept apart. If `source` is null, all are zero.
 void SumBiases(const RecurrentArgs& a, /*nullable*/ const float* source, float* out);
 
 }  // namespace mge::cpu

@@ -12,7 +12,7 @@ struct Row {
   const float* columns;  // of the image
 };
 
-// Calls f(what lies at the input pixel for channel 0, its weight or null) for each tap of a pixel and group.
+// Calls f(address of channel 0 of the input pixel, its weight or null) for each tap of a pixel and group.
 template <bool Weighs, typename F>
 MGE_INLINE void ForTaps(const Col2ImTask& t, const Row& row, const Col2ImTaps& x, int64_t group, F&& f) {
   const Col2ImAxis *az = &t.axes[0], *ay = &t.axes[1], *ax = &t.axes[2];
@@ -34,7 +34,7 @@ MGE_INLINE void ForTaps(const Col2ImTask& t, const Row& row, const Col2ImTaps& x
   }
 }
 
-// One vector of channels, the first n of it if Tail.
+// Computes one vector of channels, or its first n channels if Tail.
 template <bool Weighs, bool Tail>
 MGE_INLINE void Channels(const Col2ImTask& t, const Row& row, const Col2ImTaps& x, int64_t group, int64_t c, int n,
                          const float* add, float* y) {
@@ -49,7 +49,7 @@ MGE_INLINE void Channels(const Col2ImTask& t, const Row& row, const Col2ImTaps& 
   else Store(y + c, sum);
 }
 
-// Where vectors would hold a channel or two.
+// Computes one or two channels, too few for vectors.
 void FewChannels(const Col2ImTask& t, const Row& row, const Col2ImTaps& x, int64_t group, const float* add, float* y) {
   for (int64_t c = 0; c < t.channels; ++c) {
     float sum = t.bias ? t.bias[group * t.channels + c] : 0.0f;

@@ -20,7 +20,7 @@ struct Col2ImAxis {
 
 struct Col2ImTask {
   const float* columns;  // (input pixel, group, tap, channel of the group); with weights: the image (input pixel, channel)
-  const float* weights;  // (tap, channel), or null: of a depthwise convolution, whose contributions are made here; one group
+  const float* weights;  // (tap, channel) of a depthwise convolution, which has one group here; otherwise null
   float* y;              // (output pixel, group, channel of the group)
   const float* bias;     // per channel of all groups, or null
   const float* add;      // as large as y, or null; may be y

@@ -175,26 +175,31 @@ void CopyWindows(const GemmA& a, int64_t m0, int64_t m1, int64_t k0, int64_t k1,
   // With all channels and neighbouring taps, a whole row of the window is one run of memory.
   bool whole = g.dw == 1 && g.pixel == g.channels;
   int64_t taps = whole ? g.kw : 1, run = taps * g.channels;
-  int64_t x = m0 % g.ow, y = m0 / g.ow % g.oh, n = m0 / (g.ow * g.oh);
+  int64_t x = m0 % g.ow, y = m0 / g.ow % g.oh, z = m0 / (g.ow * g.oh) % g.od, n = m0 / (g.ow * g.oh * g.od);
+  int64_t plane = g.h * g.w * g.pixel;
   int64_t first = k0 / run, runs = (k1 - k0) / run;
-  bool entire = first * run == k0 && runs * run == k1 - k0 && whole;
+  bool entire = first * run == k0 && runs * run == k1 - k0 && whole && g.kd == 1;
   for (int64_t i = m0; i < m1; ++i, out += kStride) {
-    const float* base = image + n * g.h * g.w * g.pixel;
+    const float* base = image + n * g.d * plane;
     int64_t t = first, k = k0;
     float* o = out;
     // The usual case: inside of the image, and the block begins and ends with a row of the window.
-    int64_t left = x * g.sw - g.pw, top = y * g.sh - g.ph + first * g.dh;
-    if (entire && left >= 0 && left + g.kw <= g.w && top >= 0 && top + (runs - 1) * g.dh < g.h) {
-      const float* in = base + (top * g.w + left) * g.pixel;
+    int64_t left = x * g.sw - g.pw, top = y * g.sh - g.ph + first * g.dh, front = z * g.sd - g.pd;
+    if (entire && front >= 0 && front < g.d && left >= 0 && left + g.kw <= g.w && top >= 0 && top + (runs - 1) * g.dh < g.h) {
+      const float* in = base + front * plane + (top * g.w + left) * g.pixel;
       for (int64_t r = 0; r < runs; ++r, in += g.dh * g.w * g.pixel, o += run) CopyFloats(o, in, run);
       k = k1;
     }
     for (; k < k1; ++t) {
       int64_t begin = k - t * run, end = (k1 - t * run < run ? k1 - t * run : run);
-      int64_t ky = whole ? t : t / g.kw, kx = whole ? 0 : t % g.kw;
+      int64_t ky = whole ? t : t / g.kw, kx = whole ? 0 : t % g.kw, iz = front;
+      if (g.kd > 1) {
+        iz += ky / g.kh * g.dd;
+        ky %= g.kh;
+      }
       int64_t iy = y * g.sh - g.ph + ky * g.dh, ix = x * g.sw - g.pw + kx * g.dw;
       int64_t low = ix < 0 ? -ix : 0, high = g.w - ix < taps ? g.w - ix : taps;  // taps inside of the image
-      if (iy < 0 || iy >= g.h || low >= high) {
+      if (iz < 0 || iz >= g.d || iy < 0 || iy >= g.h || low >= high) {
         ZeroFloats(o, end - begin);
       } else {
         low *= g.channels;
@@ -204,7 +209,7 @@ void CopyWindows(const GemmA& a, int64_t m0, int64_t m1, int64_t k0, int64_t k1,
           ZeroFloats(o, end - begin);
         } else {
           if (from > begin) ZeroFloats(o, from - begin);
-          CopyFloats(o + (from - begin), base + (iy * g.w + ix) * g.pixel + from, to - from);
+          CopyFloats(o + (from - begin), base + iz * plane + (iy * g.w + ix) * g.pixel + from, to - from);
           if (to < end) ZeroFloats(o + (to - begin), end - to);
         }
       }
@@ -215,7 +220,10 @@ void CopyWindows(const GemmA& a, int64_t m0, int64_t m1, int64_t k0, int64_t k1,
       x = 0;
       if (++y == g.oh) {
         y = 0;
-        ++n;
+        if (++z == g.od) {
+          z = 0;
+          ++n;
+        }
       }
     }
   }

@@ -13,13 +13,15 @@ namespace mge::cpu {
 
 enum class Activation : uint8_t { kNone, kClip /* lo..hi, Relu among them */, kGelu, kGeluTanh, kSigmoid, kTanh, kHardSwish, kSwish, kLeakyRelu };
 
-// Windows of a channels-last image as the rows of a matrix: row (image, y, x), column (ky, kx, channel).
+// Windows of a channels-last image as the rows of a matrix: row (image, z, y, x), column (kz, ky, kx, channel). An image of two
+// dimensions has depth 1.
 struct ConvWindows {
   int64_t h, w;            // input
   int64_t pixel;           // floats from one pixel to the next (all channels)
   int64_t channels;        // that the product reads
   int64_t kh, kw, sh, sw, ph, pw, dh, dw;
   int64_t oh, ow;          // output
+  int64_t d = 1, kd = 1, sd = 1, pd = 0, dd = 1, od = 1;  // depth
 };
 
 struct GemmA {

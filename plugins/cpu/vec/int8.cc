@@ -10,7 +10,7 @@ namespace {
 #define MGE_VNNI __attribute__((target("avx512vnni")))
 #define MGE_UNROLL _Pragma("GCC unroll 16")
 
-// One row times `Panels` panels of B: their sums of 16 columns each are independent chains.
+// Multiplies `Rows` rows with `Panels` panels of B. The sums of each 16 columns are independent of each other.
 template <int Rows, int Panels>
 MGE_VNNI __attribute__((noinline)) void Tile(const Int8Task& t, int64_t row, int64_t panel) {
   constexpr int kVectors = 2 * Panels;

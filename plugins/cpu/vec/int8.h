@@ -30,9 +30,9 @@ struct Int8Task {
 };
 
 struct Int8Table {
-  // Rows m0..m1 and panels p0..p1; null without instructions for it.
+  // Computes rows m0..m1 of panels p0..p1. Null if the instruction set has no such products.
   void (*run)(const Int8Task& task, int64_t m0, int64_t m1, int64_t p0, int64_t p1);
-  // x as bytes of this scale and zero point, with zeros up to Int8Bytes(n); returns their sum.
+  // Writes x as bytes of this scale and zero point, with zeros up to Int8Bytes(n). Returns the sum of the bytes.
   int32_t (*quantize)(const float* x, int64_t n, float scale, float zero, uint8_t* out);
 };
 

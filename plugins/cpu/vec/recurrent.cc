@@ -26,7 +26,7 @@ __attribute__((noinline)) VF Uncommon(VF x, const GateActivation& a) {
   return x;
 }
 
-// Activation number k of what is clipped first.
+// Clips x, then applies activation number k.
 MGE_INLINE VF Activate(const CellTask& t, int k, VF x) {
   x = Clip(x, Splat(-t.clip), Splat(t.clip));
   const GateActivation& a = t.f[k];
@@ -102,7 +102,7 @@ MGE_INLINE void ForVectors(int64_t n, F body) {
   for (int64_t i = 0; i < n; i += kF) body(i, static_cast<int>(n - i < kF ? n - i : kF));
 }
 
-// NaN does not count.
+// Ignores NaN.
 void Cover(const float* x, int64_t n, float* low, float* high) {
   VF least = Splat(*low), most = Splat(*high);
   ForVectors(n, [&](int64_t i, int lanes) {

@@ -11,12 +11,12 @@
 
 namespace mge::cpu {
 
-// The facts of one direction.
+// The parameters of one direction.
 struct CellTask {
   int64_t hidden;
   int64_t columns;           // units of a block
   int64_t blocks;
-  float clip;                // bounds what activations read; infinity: no bound
+  float clip;                // bounds the inputs of activations; infinity: no bound
   GateActivation f[3];       // in the operator's order
   const float* peepholes;    // LSTM: [in, out, forget][hidden], or null
   bool input_forget;         // LSTM
@@ -42,7 +42,7 @@ struct RecurrentTable {
   void (*lstm)(const CellTask&, const CellRow&, int64_t b0, int64_t b1);
   // Widens the range low..high so that it holds x[0..n).
   void (*cover)(const float* x, int64_t n, float* low, float* high);
-  // out = the numbers that x, quantized to 8 bits with scale and zero point, stands for.
+  // Quantizes x to 8 bits with scale and zero point, and writes the numbers that the bytes represent.
   void (*requantize)(const float* x, int64_t n, float scale, float zero, float* out);
 };
 

@@ -15,7 +15,7 @@ enum class TileOp : uint8_t {
   kNone,
   kCopy,
   kSplat,    // a is one element
-  kRoundTo,  // a and out are float32; out holds the nearest values of the 16-bit type that FindTile() is given
+  kRoundTo,  // a and out are float32; out gets the nearest values of the 16-bit type passed to FindTile()
   // one operand, numeric
   kAbs, kNeg, kSign, kRelu,
   // one operand, floating

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RNN, GRU and LSTM after the product of their inputs. A block takes a chain (a sequence in one direction) through all its
-// steps, so that nothing but a barrier lies between two of them.
+// RNN, GRU and LSTM after the product of their inputs. One block runs all steps of a chain (a sequence in one
+// direction), so that only a barrier separates two steps.
 #include "plugins/gpu/kernels/recurrent.h"
 
 #include <math.h>
@@ -90,7 +90,7 @@ struct RecurrentChain {
     }
   }
 
-  // gates[j] for columns first <= j < end: the product of `state` with the recurrent weights, and what is added to it.
+  // Computes gates[j] for first <= j < end: the product of `state` with the recurrent weights, plus sums and biases.
   GPU_DEVICE void Multiply(int64_t s, const C* state, int64_t first, int64_t end, int thread) {
     const T* __restrict__ weights = static_cast<const T*>(args.weights) + direction * args.hidden * width;
     const C* sums = Sums(s);

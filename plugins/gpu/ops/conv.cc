@@ -34,7 +34,8 @@ Result Find(const Problem& p, Convolution* out) {
     return Refusal("operands of several types");
   if (w.rank() != x.rank()) return Refusal("the filter's rank is not the input's");
   if (Result r = ReadWindow(n, w.dims().subspan(2), out->args.axis); !r.ok()) return r;
-  if (y.elements() == 0 || w.elements() == 0 || x.elements() == 0) return Refusal("an operand is empty");
+  // An image without pixels may have padding to convolve.
+  if (y.elements() == 0 || w.elements() == 0) return Refusal("an operand is empty");
   ConvArgs& a = out->args;
   a.images = x.dim(0);
   a.channels = x.dim(1);
@@ -68,7 +69,8 @@ void Offer(const Problem& p, Offers& offers) {
               .cost_us = GpuUs(BytesOf(p), 12 * flops),
               .variant = kDirect,
               .in_place = in_place});
-  if (a.axis[0].in != 1 || a.axis[0].kernel != 1) return;
+  const WindowAxis& depth = a.axis[0];
+  if (depth.in != 1 || depth.kernel != 1 || depth.out != 1 || depth.pad_begin != 0) return;
   // Tiles are filled with zeros where a group has few outputs or a short sum.
   double filled = static_cast<double>(conv.tiles() * 64 * 64) * static_cast<double>((conv.depth() + 15) / 16 * 16) * 2.0;
   offers.Add({.id = "gpu.conv.product", .attributes = kExact, .cost_us = GpuUs(BytesOf(p), filled), .variant = kProduct,

@@ -15,9 +15,9 @@ namespace {
 struct Reduction {
   std::string_view op;
   const char* kernel;
-  double of_nothing;         // what a reduction of no elements gives
-  bool needs_some = false;   // that it is an error
-  bool keeps_one = true;     // a reduction of one element gives that element
+  double of_nothing;         // result of a reduction of no elements
+  bool needs_some = false;   // a reduction of no elements is an error
+  bool keeps_one = true;     // a reduction of one element returns that element
 };
 constexpr double kInf = __builtin_inf();
 constexpr Reduction kReductions[] = {{"ReduceSum", "reduce_sum", 0},

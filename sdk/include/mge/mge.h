@@ -236,15 +236,15 @@ MGE_API mge_status* mge_session_read_output(mge_session* session, size_t index, 
 MGE_API mge_status* mge_session_run(mge_session* session, mge_tensor* const* inputs, size_t input_count, mge_tensor** outputs,
                                     size_t output_count, mge_run_control* control);
 
-/* mge_session_run by name: every input of the model once, in any order, and any of its outputs. What the named outputs do not need is
- * not computed; each set of outputs gets a plan of its own. */
+/* Runs by name: every input of the model once, in any order, and any of its outputs. Does not compute what the named outputs do
+ * not need. Each set of outputs gets a plan of its own. */
 MGE_API mge_status* mge_session_run_named(mge_session* session, const char* const* input_names, mge_tensor* const* inputs,
                                           size_t input_count, const char* const* output_names, mge_tensor** outputs,
                                           size_t output_count, mge_run_control* control);
 
-/* mge_session_run without waiting: on a worker of the engine, or in this thread where engine.type is naive. `done` is called once, from there, with
- * the status (the callee releases it) and, if that is NULL, the outputs, which the callee owns. Inputs may be released at once;
- * `control` (nullable) and the memory of wrapped tensors live until then. */
+/* Runs without waiting: on a worker of the engine, or in this thread where engine.type is naive. `done` is called once, from
+ * there, with the status (the callee releases it) and, if that is NULL, the outputs, which the callee owns. Inputs may be released
+ * at once; `control` (nullable) and the memory of wrapped tensors live until then. */
 typedef void (*mge_done_fn)(void* state, mge_status* status, mge_tensor** outputs, size_t output_count);
 MGE_API mge_status* mge_session_run_async(mge_session* session, mge_tensor* const* inputs, size_t input_count,
                                           mge_run_control* control, mge_done_fn done, void* state);
@@ -285,18 +285,18 @@ MGE_API mge_status* mge_run_control_overdue(const mge_run_control* control, doub
 
 /* ---------------------------------------------------------------- profiles: where the time of runs goes */
 
-/* Collects the times of the steps, those of bodies included, of every run that begins with a control on which it is set. Other runs pay nothing. Such a run waits
- * for each step on a device's queue before it enqueues the next, so that a time is the step's own. */
+/* Collects the times of the steps of every run that begins with a control on which it is set, bodies included. Other runs pay
+ * nothing. A run with a profile waits for each step of a device's queue before it enqueues the next, so a time is the step's own. */
 MGE_API mge_status* mge_profile_create(mge_profile** out);
 MGE_API void mge_profile_release(mge_profile* profile); /* controls on which it is set keep it alive */
 MGE_API void mge_profile_reset(mge_profile* profile);   /* forgets all runs */
 MGE_API void mge_run_control_set_profile(mge_run_control* control, mge_profile* profile /* nullable: no longer */);
-/* mge_session_plan with the times that a profile has of the plan's steps, beside the planner's estimates. A step that takes more
- * than 1 % of the run and 20 us is marked where its estimate is wrong by more than 4 times. */
+/* Shows the plan like mge_session_plan, with the times that a profile has of its steps beside the planner's estimates. Marks a step
+ * that takes more than 1 % of the run and 20 us if its estimate is wrong by more than 4 times. */
 MGE_API mge_status* mge_session_plan_measured(mge_session* session, mge_tensor* const* inputs, size_t input_count,
                                               const mge_profile* profile, const char* format, int32_t why, mge_string** out);
-/* `format`: "mge.profile/1", the time of each step and of each type of operator, whose sum with what lies between steps is the wall
- * time; or "trace", every step of every run as Chrome's and Perfetto's viewers read it. Both are JSON. */
+/* Returns the profile as JSON. `format` "mge.profile/1": the time of each step and of each type of operator; the steps, planning
+ * and what lies between steps add up to the wall time. "trace": every step of every run, for Chrome's and Perfetto's viewers. */
 MGE_API mge_status* mge_profile_report(const mge_profile* profile, const char* format, mge_string** out);
 
 #ifdef __cplusplus

@@ -449,11 +449,7 @@ class Session {
     });
   }
   Status Report(const std::string& schema, std::string* out) const {
-    mge_string* text = nullptr;
-    Status s(mge_session_report(get(), schema.c_str(), &text));
-    if (text) out->assign(mge_string_data(text), mge_string_size(text));
-    mge_string_release(text);
-    return s;
+    return internal::TakeText(out, [&](mge_string** text) { return mge_session_report(get(), schema.c_str(), text); });
   }
   Status Memory(mge_memory_facts* out) const {
     out->struct_size = sizeof(*out);

@@ -203,8 +203,9 @@ typedef struct mge_device_info {
   uint32_t flags;          /* MGE_DEVICE_... */
   uint64_t memory_total;   /* 0: unknown */
   mge_text driver;         /* version of what lies below the backend, such as a driver: measured times hold for one; may be "" */
-  /* Most bytes of one slab of class MGE_MEMORY_DEVICE; 0: no limit but the memory itself. The host asks slab_acquire for no more:
-   * it splits a plan's arenas and constants, and refuses a model with a single tensor or workspace that is larger. */
+  /* Largest slab of class MGE_MEMORY_DEVICE in bytes; 0: no limit but the memory itself. The host asks slab_acquire for no more:
+   * it splits a plan's arenas and constants. A kernel with a larger tensor or workspace goes to the next device that the user
+   * allows; without one, planning fails. */
   uint64_t max_allocation;
 } mge_device_info;
 

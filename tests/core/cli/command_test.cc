@@ -2,7 +2,6 @@
 // The mge command as a user meets it: what it prints where, exit codes, and errors in four parts.
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cstdio>
 
 #include "gmock/gmock.h"
@@ -88,72 +87,6 @@ TEST_F(Command, ExplainsAPlan) {
   EXPECT_EQ(o.code, 0);
   EXPECT_THAT(o.out, HasSubstr("device cpu0"));
   EXPECT_THAT(o.out, HasSubstr("us"));
-}
-
-TEST_F(Command, ProfilesAModel) {
-  Model("m.onnx", {ob::NodeProto("Exp", {"x"}, {"a"}, {.name = "first"}), ob::NodeProto("Softmax", {"a"}, {"y"}, {.name = "last"})});
-  Outcome o = Mge("profile m.onnx --runs 4");
-  EXPECT_EQ(o.code, 0) << o.err;
-  for (const char* text : {"device cpu0", "4 runs", "first", "last", "between steps", "sum: the wall time", "100.0 %", "Softmax"}) {
-    EXPECT_THAT(o.out, HasSubstr(text));
-  }
-  json report = json::parse(Mge("profile m.onnx --runs 4 --json").out);
-  double sum = report["planning_us"].get<double>() + report["between_steps_us"].get<double>();
-  for (const json& s : report["steps"]) sum += s["time_us"].get<double>();
-  EXPECT_NEAR(sum, report["wall_us"].get<double>(), 0.01);
-  EXPECT_EQ(report["steps"].size(), 2u);
-}
-
-// x -> Relu -> If(sum(x) > 0) {Exp, Neg} : Tanh -> y
-std::string BranchModel() {
-  const std::string then_branch = ob::GraphProto({.nodes = {ob::NodeProto("Exp", {"a"}, {"e"}), ob::NodeProto("Neg", {"e"}, {"t"})},
-                                                  .outputs = {ob::TextField(onnx::field::value_info::kName, "t")}});
-  const std::string else_branch = ob::GraphProto({.nodes = {ob::NodeProto("Tanh", {"a"}, {"f"})},
-                                                  .outputs = {ob::TextField(onnx::field::value_info::kName, "f")}});
-  return ob::NodeProto("If", {"go"}, {"y"}, {.name = "choice", .attributes = {ob::GraphAttr("then_branch", then_branch),
-                                                                               ob::GraphAttr("else_branch", else_branch)}});
-}
-
-TEST_F(Command, ShowsBodiesAsPartsOfTheModel) {
-  Model("m.onnx", {ob::NodeProto("Relu", {"x"}, {"a"}, {.name = "first"}),
-                   ob::NodeProto("ReduceSum", {"x"}, {"s"}, {.attributes = {ob::IntAttr("keepdims", 0)}}),
-                   ob::NodeProto("Cast", {"s"}, {"go"}, {.attributes = {ob::IntAttr("to", 9)}}), BranchModel()});
-  Outcome o = Mge("plan m.onnx");
-  EXPECT_EQ(o.code, 0) << o.err;
-  for (const char* text : {"choice.then_branch:", "choice.else_branch:", "Exp", "Tanh"}) EXPECT_THAT(o.out, HasSubstr(text));
-  o = Mge("profile m.onnx --runs 3");
-  EXPECT_EQ(o.code, 0) << o.err;
-  EXPECT_THAT(o.out, HasSubstr("choice.then_branch: "));
-  json memory = json::parse(Mge("memory m.onnx --json").out);
-  EXPECT_EQ(memory["planned_peak_bytes"], memory["measured_peak_bytes"]);
-  ASSERT_EQ(memory["bodies"].size(), 1u);
-  EXPECT_EQ(memory["bodies"][0]["body"], "choice.then_branch");
-  json bench = json::parse(Mge("bench m.onnx --runs 3 --json").out);
-  json plan = json::parse(Mge("plan m.onnx --json").out);
-  EXPECT_GT(bench["steps"], plan["steps"]);
-  EXPECT_EQ(bench["planned_peak_bytes"], bench["measured_peak_bytes"]);
-}
-
-TEST_F(Command, MeasuresTheStepsOfAPlan) {
-  Model("m.onnx", {ob::NodeProto("Exp", {"x"}, {"a"}, {.name = "first"}), ob::NodeProto("Softmax", {"a"}, {"y"}, {.name = "last"})});
-  Outcome o = Mge("plan m.onnx --why --measure");
-  EXPECT_EQ(o.code, 0) << o.err;
-  for (const char* text : {"us in the run, estimated", "the run took", "0 of 2 steps are off"}) EXPECT_THAT(o.out, HasSubstr(text));
-  json report = json::parse(Mge("plan m.onnx --measure --json").out);
-  EXPECT_EQ(report["schema"], "mge.plan/1");
-  EXPECT_EQ(report["measured"]["runs"], 5);
-  for (const json& unit : report["units"]) EXPECT_GT(unit["in_the_run"]["median_us"], 0);
-}
-
-TEST_F(Command, WritesATraceOfABench) {
-  Good();
-  Outcome o = Mge("bench good.onnx --runs 3 --trace t.json --json");
-  EXPECT_EQ(o.code, 0) << o.err;
-  EXPECT_TRUE(json::parse(o.out).contains("estimate"));
-  json trace = json::parse(Read("t.json"));
-  EXPECT_GE(std::count_if(trace["traceEvents"].begin(), trace["traceEvents"].end(),
-                          [](const json& e) { return e["ph"] == "X" && e["cat"] == "step"; }), 3);
-  EXPECT_EQ(Mge("bench good.onnx --runs 3 --trace nowhere/t.json").code, 7);
 }
 
 TEST_F(Command, ShowsNamesOfAModelWithoutWhatSteersATerminal) {

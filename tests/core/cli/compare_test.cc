@@ -63,6 +63,26 @@ TEST_F(Compare, SaysHowFarAndAtWhichNodeTwoModelsPart) {
   EXPECT_EQ(t["worst"]["expected"], "18");
 }
 
+TEST_F(Compare, SaysThatTwoModelsHaveNoNamesInCommon) {
+  Model("a.onnx", {ob::NodeProto("Relu", {"x"}, {"t"}), ob::NodeProto("Neg", {"t"}, {"y"})});
+  Write("b.onnx", ob::ModelProto({.graph = ob::GraphProto({.nodes = {ob::NodeProto("Relu", {"in"}, {"out"})},
+                                                           .inputs = {ob::ValueInfo("in", DType::kF32, {int64_t{2}, int64_t{3}})},
+                                                           .outputs = {ob::ValueInfo("out", DType::kF32, {int64_t{2}, int64_t{3}})}})}));
+  Outcome o = Mge("compare a.onnx b.onnx --layers");
+  EXPECT_EQ(o.code, 8) << o.err;  // inputs and outputs are matched by place
+  EXPECT_THAT(o.out, HasSubstr("no node of A computes a value whose name B has"));
+}
+
+TEST_F(Compare, RefusesOptionsWithoutTheOptionThatTheyBelongTo) {
+  Good();
+  Outcome o = Mge("compare good.onnx --all");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_THAT(o.err, HasSubstr("--layers"));
+  o = Mge("compare good.onnx --python ./python");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_THAT(o.err, HasSubstr("--with"));
+}
+
 TEST_F(Compare, ShowsTheErrorsOfEachOutputOfARun) {
   Good();
   Outcome o = Mge("run good.onnx --compare host");

@@ -80,6 +80,32 @@ TEST_F(MadeUp, ValuesThatGiveNanAreReplaced) {
   EXPECT_THAT(o.err, HasSubstr("NaN for every kind of made-up values"));
 }
 
+TEST_F(MadeUp, ValuesThatGiveNanStayWhereAllOthersAreRefused) {
+  // The number of positive elements is an index, which is out of range if all of them are positive.
+  Model("m.onnx", {ob::NodeProto("Ceil", {"x"}, {"c"}),
+                   ob::NodeProto("ReduceSum", {"c"}, {"s"}, {.attributes = {ob::IntAttr("keepdims", 0)}}),
+                   ob::NodeProto("Cast", {"s"}, {"i"}, {.attributes = {ob::IntAttr("to", 7)}}),
+                   ob::NodeProto("Gather", {"w", "i"}, {"g"}), ob::NodeProto("Log", {"x"}, {"l"}),
+                   ob::NodeProto("Add", {"l", "g"}, {"y"})},
+        {ob::FloatTensor("w", {6}, {1, 2, 3, 4, 5, 6})});
+  Outcome o = Mge("run m.onnx");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_THAT(o.err, HasSubstr("NaN for every kind of made-up values"));
+}
+
+TEST_F(MadeUp, EveryCommandThatRunsAModelReplacesValuesThatItRefuses) {
+  // An index of floor(x) - 1 into one element: -2, of a negative x, is out of range.
+  Model("m.onnx", {ob::NodeProto("Floor", {"x"}, {"f"}), ob::NodeProto("Sub", {"f", "one"}, {"g"}),
+                   ob::NodeProto("Cast", {"g"}, {"i"}, {.attributes = {ob::IntAttr("to", 7)}}),
+                   ob::NodeProto("Gather", {"w", "i"}, {"y"})},
+        {ob::FloatTensor("one", {1}, {1}), ob::FloatTensor("w", {1}, {1})});
+  for (const char* command : {"run", "bench --runs 3", "profile --runs 3", "memory", "plan --measure", "compare"}) {
+    Outcome o = Mge(std::string(command) + " m.onnx");
+    EXPECT_EQ(o.code, 0) << command << o.err;
+    EXPECT_THAT(o.err, HasSubstr("the model refuses the first values")) << command;
+  }
+}
+
 TEST_F(MadeUp, OptionsThatNameNoInputAreQuoted) {
   Good();
   ASSERT_EQ(Mge("run good.onnx --output-dir out").code, 0);

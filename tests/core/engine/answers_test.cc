@@ -9,11 +9,13 @@
 #include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/ops/ops_test_util.h"
 
 namespace mge {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 constexpr char kPlugins[] = MGE_BINARY_DIR "/lib/mge/plugins";
@@ -165,6 +167,17 @@ TEST(Answers, AConvolutionOfNothingButPaddingGivesItsBias) {
       {Floats({1, 1, 0, 4}, {})}, "float32[1,1,1,1]<0.0>");
 }
 
+TEST(Answers, AutoPadWinsOverPads) {
+  const HostValue x = Floats({1, 1, 4}, {1, 2, 3, 4});
+  ExpectEverywhere(
+      "input x : float32[1,1,4]\ny = AveragePool(x) {kernel_shape=[2], auto_pad=\"VALID\", pads=[1,1]}\noutput y\n", {x},
+      "float32[1,1,3]<1.5, 2.5, 3.5>");
+  ExpectEverywhere(
+      "input x : float32[1,1,4]\nconst w = float32[1,1,2]<1>\ny = Conv(x, w) {auto_pad=\"SAME_UPPER\", pads=[1,0]}\n"
+      "output y\n",
+      {x}, "float32[1,1,4]<3.0, 5.0, 7.0, 4.0>");
+}
+
 TEST(Answers, GemmWithBetaZeroDoesNotReadItsThirdInput) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const char* c : {"input c : float32[2]", "const c = float32[2]<nan, 1>"}) {
@@ -196,6 +209,31 @@ TEST(Answers, TheFaultOfABranchIsRaisedByTheRunThatTakesIt) {
     EXPECT_THAT(model({Truth(false), x}), AllOf(HasSubstr("only size 1 can be removed"), HasSubstr("which"))) << device;
     EXPECT_EQ(model({Truth(true), x}), "float32[1,3]<1.0, 2.0, 3.0>") << device;
   }
+}
+
+TEST(Answers, AnOutputThatIsListedTwiceIsReturnedTwice) {
+  ExpectEverywhere("input x : float32[2]\ny = Neg(x)\noutput y, y\n", {Floats({2}, {1, 2})},
+                   "float32[2]<-1.0, -2.0> float32[2]<-1.0, -2.0>");
+  ExpectEverywhere("input x : float32[?,2]\ny = NonZero(x)\noutput y, y\n", {Floats({1, 2}, {0, 1})},
+                   "int64[2,1]<0, 1> int64[2,1]<0, 1>");
+}
+
+TEST(Liberties, OfAModelAreOneWarning) {
+  std::vector<std::string> warnings;
+  RuntimeOptions options;
+  options.built_in_plugins = false;
+  options.logger = Logger(
+      LogLevel::kWarning,
+      [](void* to, LogLevel, std::string_view text) { static_cast<std::vector<std::string>*>(to)->emplace_back(text); },
+      &warnings);
+  auto runtime = Runtime::Create(std::move(options));
+  ASSERT_TRUE(runtime.ok()) << FormatError(runtime.status());
+  onnx::Model model;
+  model.graph = *ParseGraphText("input x : float32[2]\ny = Neg(x)\noutput y\n");
+  model.info.liberties = {"a", "b", "c", "d", "e"};
+  auto session = Session::Create(*runtime, std::move(model), {.device = "host"});
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  EXPECT_THAT(warnings, Contains(HasSubstr("breaks rules of ONNX and is accepted: a; b; c; and 2 more")).Times(1));
 }
 
 }  // namespace

@@ -77,7 +77,8 @@ class Bodies : public testing::Test {
 TEST_F(Bodies, StandInThePlansTextBeforeAnyRun) {
   auto session = Load(kNested);
   const std::string text = PlanText(*PlanFor(*session, {Numbers({4, 6}), Flag(true)}), /*why=*/true);
-  for (const char* word : {".then_branch:", ".else_branch:", ".body:", "Exp", "Neg", "Tanh"}) EXPECT_THAT(text, HasSubstr(word));
+  for (const char* word : {".then_branch:", ".else_branch:", ".body:", "Exp", "Neg", "Tanh"})
+    EXPECT_THAT(text, HasSubstr(word));
 }
 
 TEST_F(Bodies, BelongToAPlanOnceTheyHaveRun) {
@@ -92,6 +93,31 @@ TEST_F(Bodies, BelongToAPlanOnceTheyHaveRun) {
   EXPECT_TRUE(paths[2].starts_with(paths[1] + "/") && paths[2].ends_with(".body")) << paths[2];
   ASSERT_TRUE(ResultsOf(*session, {in[0], Flag(false)}).ok());
   EXPECT_EQ(Paths(*plan).size(), 4u);
+}
+
+TEST_F(Bodies, KeepMemoryForTheNextRunThatCountsAsThePlans) {
+  auto session = Load(R"(
+input x : float32[4,6]
+input go : bool[]
+b = If(go) captures(x, x) {then_branch=graph {
+  capture x
+  n = Exp(x)
+  r = Add(n, n)
+  output r
+}, else_branch=graph {
+  capture x
+  n = Tanh(x)
+  output n
+}} : float32[4,6]
+output b
+)");
+  const std::vector<HostValue> in = {Numbers({4, 6}), Flag(true)};
+  auto plan = PlanFor(*session, in);
+  ASSERT_TRUE(ResultsOf(*session, in).ok());
+  EXPECT_GT(IdleBytes(*plan), plan->attachment->IdleBytes());
+  GiveUpIdle(*plan);
+  EXPECT_EQ(IdleBytes(*plan), 0);
+  EXPECT_TRUE(ResultsOf(*session, in).ok());
 }
 
 TEST_F(Bodies, WhoseTypesOnlyARunTellsHaveAReasonUntilThen) {

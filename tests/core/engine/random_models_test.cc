@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random models over many operators and types: what the CPU and the virtual GPU make of a whole model, fused and placed,
-// against the reference evaluators node by node. Results of exact arithmetic must be equal in every bit.
+// Compares random models over many operators and types on the CPU and the virtual GPU, where a model is fused and placed as a
+// whole, with the reference evaluators node by node. Results of exact arithmetic must be equal in every bit.
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -116,7 +116,7 @@ class RandomModel {
     return Some(fits, OneOf({DType::kF32, DType::kF16, DType::kI64, DType::kI32, DType::kI8, DType::kBool}),
                 AnyShape(least, most));
   }
-  // Broadcasts to x.
+  // Returns a value that can be broadcast to x.
   Known Beside(const Known& x) {
     Shape shape = x.tensor.shape();
     for (int64_t& d : shape) d = Below(4) ? d : 1;
@@ -218,6 +218,7 @@ class RandomModel {
       case 13: {
         Known x = Any(1, 4);
         int64_t axis = Below(static_cast<int>(x.tensor.rank())), size = x.tensor.shape()[static_cast<size_t>(axis)];
+        if (size == 0) return;
         return Add("Slice", {x, Ints({Below(static_cast<int>(size))}), Ints({size}), Ints({axis}), Ints({1 + Below(2)})});
       }
       case 14: {
@@ -279,7 +280,7 @@ class RandomModel {
   std::vector<Known> known_;
 };
 
-// "" if the result is what was expected, as far as its arithmetic promises.
+// Returns "" if the result is equal to the expected one, within a tolerance where its arithmetic rounds.
 std::string Difference(const RandomModel::Known& expected, const Tensor& got) {
   const Tensor& want = expected.tensor;
   if (got.dtype() != want.dtype() || got.shape() != want.shape()) {

@@ -36,6 +36,15 @@ TEST(UnableKernels, AreNotAskedForTheSameProblemAgain) {
   EXPECT_EQ(host.record().unable_asked, 2);  // once for each size
 }
 
+TEST(UnableKernels, AreAskedOnceForAllEqualNodesOfAModel) {
+  Host host;
+  host.record() = {.unable = "slow wrong"};
+  auto plan = host.PlanOf("input x : float32[?]\na = Relu(x)\nb = Exp(a)\ny = Relu(b)\noutput y\n");
+  ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
+  EXPECT_THAT(Kernels(**plan), ElementsAre("steady", "reference", "steady"));
+  EXPECT_EQ(host.record().unable_asked, 2);  // "slow", then "wrong"
+}
+
 TEST(UnableKernels, LeaveTheirNodeToTheNextDeviceThatIsAllowed) {
   Host host({}, "tuner0,host");
   host.record() = {.unable = kAll};

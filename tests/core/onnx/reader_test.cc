@@ -61,6 +61,20 @@ TEST(Reader, NodesMayComeInAnyOrder) {
   EXPECT_THAT(*run, ElementsAre(4, 0));
 }
 
+TEST(Reader, BeforeIrVersion3TheOperatorSetIsTheFirst) {
+  Proto graph = GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"y"})}, .inputs = {kX}, .outputs = {kY}});
+  auto model = Read(ModelProto({.graph = graph, .ir_version = 2, .opsets = {}}));
+  ASSERT_TRUE(model.ok()) << FormatError(model.status());
+  EXPECT_EQ(model->info.opsets[0].version, 1);
+  EXPECT_THAT(model->info.liberties, ElementsAre());
+  model = Read(ModelProto({.graph = graph, .ir_version = 1, .opsets = {{"", 9}}}));
+  ASSERT_TRUE(model.ok()) << FormatError(model.status());
+  EXPECT_EQ(model->info.opsets[0].version, 9);
+  EXPECT_THAT(model->info.liberties, ElementsAre(HasSubstr("IR version 1 has no operator sets")));
+  ExpectError(Read(ModelProto({.graph = graph, .ir_version = 3, .opsets = {}})).status(), errors::kMalformedModel,
+              "the model has not an operator set");
+}
+
 TEST(Reader, InputsWithInitializersAreConstants) {
   for (int64_t ir : {3, 8}) {
     Proto bytes =

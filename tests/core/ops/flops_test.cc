@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The work that nodes ask for, counted by hand.
+// Compares the work of nodes with counts made by hand.
 #include "core/ops/flops.h"
 
 #include <string>
@@ -15,7 +15,7 @@ struct Work {
   double flops, bytes;  // bytes: read of input 0
 };
 
-// Of the last node of a graph.
+// Returns the work of the last node of a graph.
 Work WorkOfLast(const std::string& text) {
   auto graph = ParseGraphText(text);
   EXPECT_TRUE(graph.ok()) << FormatError(graph.status());
@@ -30,41 +30,63 @@ Work WorkOfLast(const std::string& text) {
 }
 
 TEST(Flops, HaveRowsOfOperatorsThatThereAre) {
-  for (const OpWork& row : AllOpWork()) EXPECT_NE(FindOp("", row.op), nullptr) << row.op;
+  for (const OpWork& row : AllOpWork()) EXPECT_NE(FindOp(row.domain, row.op), nullptr) << row.op;
 }
 
 TEST(Flops, OfConvolutionsAreTwoForEachWeightThatMeetsAnOutput) {
   EXPECT_EQ(WorkOfLast("input x : float32[2,8,10,10]\ninput w : float32[16,8,3,3]\ny = Conv(x, w)\noutput y\n").flops,
             2.0 * (2 * 16 * 8 * 8) * (8 * 3 * 3));
-  EXPECT_EQ(WorkOfLast("input x : float32[1,8,10,10]\ninput w : float32[8,1,3,3]\ny = Conv(x, w) {group=8}\noutput y\n").flops,
-            2.0 * (8 * 8 * 8) * 9);
-  EXPECT_EQ(WorkOfLast("input x : float32[1,8,5,5]\ninput w : float32[8,4,2,2]\ny = ConvTranspose(x, w) {strides=[2,2]}\noutput y\n").flops,
-            2.0 * (8 * 5 * 5) * (4 * 2 * 2));
+  EXPECT_EQ(
+      WorkOfLast("input x : float32[1,8,10,10]\ninput w : float32[8,1,3,3]\ny = Conv(x, w) {group=8}\noutput y\n").flops,
+      2.0 * (8 * 8 * 8) * 9);
+  EXPECT_EQ(
+      WorkOfLast(
+          "input x : float32[1,8,5,5]\ninput w : float32[8,4,2,2]\ny = ConvTranspose(x, w) {strides=[2,2]}\noutput y\n")
+          .flops,
+      2.0 * (8 * 5 * 5) * (4 * 2 * 2));
 }
 
 TEST(Flops, OfProductsAreTwoForEachTerm) {
-  EXPECT_EQ(WorkOfLast("input a : float32[3,4,5]\ninput b : float32[5,6]\ny = MatMul(a, b)\noutput y\n").flops, 2.0 * 3 * 4 * 6 * 5);
+  EXPECT_EQ(WorkOfLast("input a : float32[3,4,5]\ninput b : float32[5,6]\ny = MatMul(a, b)\noutput y\n").flops,
+            2.0 * 3 * 4 * 6 * 5);
   EXPECT_EQ(WorkOfLast("input a : float32[5,4]\ninput b : float32[5,6]\ny = Gemm(a, b) {transA=1}\noutput y\n").flops,
             2.0 * 4 * 6 * 5);
-  EXPECT_EQ(WorkOfLast("input a : float32[2,3,4]\ninput b : float32[2,4,5]\ny = Einsum(a, b) {equation=\"bij,bjk->bik\"}\noutput y\n").flops,
-            2.0 * 2 * 3 * 4 * 5);
+  EXPECT_EQ(
+      WorkOfLast(
+          "input a : float32[2,3,4]\ninput b : float32[2,4,5]\ny = Einsum(a, b) {equation=\"bij,bjk->bik\"}\noutput y\n")
+          .flops,
+      2.0 * 2 * 3 * 4 * 5);
 }
 
 TEST(Flops, OfAChainOfFactorsAreThoseOfItsProducts) {
   EXPECT_EQ(WorkOfLast("input a : float32[2,3]\ninput b : float32[3,4]\ninput c : float32[4,5]\n"
-                       "y = Einsum(a, b, c) {equation=\"ij,jk,kl->il\"}\noutput y\n").flops,
+                       "y = Einsum(a, b, c) {equation=\"ij,jk,kl->il\"}\noutput y\n")
+                .flops,
             2.0 * 2 * 3 * 4 + 2.0 * 2 * 4 * 5);
+  EXPECT_EQ(
+      WorkOfLast("input a : float32[2,3,4]\ninput b : float32[4,5]\ny = Einsum(a, b) {equation=\"...j,jk\"}\noutput y\n")
+          .flops,
+      2.0 * 2 * 3 * 4 * 5);
 }
 
 TEST(Flops, OfRecurrentLayersAreThoseOfTheirProducts) {
   EXPECT_EQ(WorkOfLast("input x : float32[7,2,10]\ninput w : float32[1,16,10]\ninput r : float32[1,16,4]\n"
-                       "y = LSTM(x, w, r) {hidden_size=4}\noutput y\n").flops,
+                       "y = LSTM(x, w, r) {hidden_size=4}\noutput y\n")
+                .flops,
             2.0 * 7 * 2 * (16 * 10 + 16 * 4));
+  EXPECT_EQ(
+      WorkOfLast(
+          "input x : float32[7,2,10]\ninput w : int8[1,10,16]\ninput r : int8[1,4,16]\ninput s : float32[1]\n"
+          "input z : int8[1]\ny = com.microsoft::DynamicQuantizeLSTM(x, w, r, _, _, _, _, _, s, z, s, z) {hidden_size=4}\n"
+          "output y\n")
+          .flops,
+      2.0 * 7 * 2 * (16 * 10 + 16 * 4));
 }
 
 TEST(Flops, OfElementwiseNodesAreOneForEachOutput) {
   EXPECT_EQ(WorkOfLast("input a : float32[3,1]\ninput b : float32[1,6]\ny = Add(a, b)\noutput y\n").flops, 18);
-  EXPECT_EQ(WorkOfLast("input x : float32[1,2,8,8]\ny = MaxPool(x) {kernel_shape=[2,2], strides=[2,2]}\noutput y\n").flops, 2.0 * 16 * 4);
+  EXPECT_EQ(WorkOfLast("input x : float32[1,2,8,8]\ny = MaxPool(x) {kernel_shape=[2,2], strides=[2,2]}\noutput y\n").flops,
+            2.0 * 16 * 4);
 }
 
 TEST(Flops, AreNoneWhereDataOnlyMoves) {

@@ -67,7 +67,7 @@ TEST(NonMaxSuppression, KeepsTheBestOfOverlappingBoxes) {
   EXPECT_EQ(Both("NonMaxSuppression", {boxes, scores}), "int64[0,3]<>");
 }
 
-// What the definition says, pair by pair.
+// Applies the definition, pair by pair.
 std::vector<int64_t> KeptOneByOne(const std::vector<float>& boxes, const std::vector<float>& scores, float threshold) {
   auto overlap = [&](int64_t a, int64_t b) {
     auto at = [&](int64_t box, int i) { return boxes[static_cast<size_t>(box * 4 + i)]; };

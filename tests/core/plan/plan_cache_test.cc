@@ -78,10 +78,9 @@ TEST(PlanCache, TellsSignaturesApartByKindTypeAndShape) {
   cache.Add(Width(4), PlanWith({}), evicted);
   EXPECT_NE(cache.Find(Width(4), evicted), nullptr);
   EXPECT_EQ(cache.Find({}, evicted), nullptr);
-  for (const InputType& other : {InputType{ValueKind::kTensor, DType::kF64, {1, 4}},
-                                 InputType{ValueKind::kTensor, DType::kF32, {4, 1}},
-                                 InputType{ValueKind::kTensor, DType::kF32, {1, 4, 1}},
-                                 InputType{ValueKind::kSequence, DType::kF32, {1, 4}}}) {
+  for (const InputType& other :
+       {InputType{ValueKind::kTensor, DType::kF64, {1, 4}}, InputType{ValueKind::kTensor, DType::kF32, {4, 1}},
+        InputType{ValueKind::kTensor, DType::kF32, {1, 4, 1}}, InputType{ValueKind::kSequence, DType::kF32, {1, 4}}}) {
     EXPECT_EQ(cache.Find(std::span<const InputType>(&other, 1), evicted), nullptr);
   }
 }
@@ -124,6 +123,20 @@ TEST(PlanCache, EvictsPlansWhoseOwnConstantsAreTooMuch) {
   EXPECT_THAT(cache.Widths(), ElementsAre(2, 3));
   cache.Add(4, PlanWith({}));  // beside it there is too much, however it is divided
   EXPECT_THAT(cache.Widths(), ElementsAre(4));
+}
+
+TEST(PlanCache, EvictsPlansOfTooManySteps) {
+  auto plan_of = [](size_t steps) {
+    auto plan = std::make_shared<Plan>();
+    plan->steps.resize(steps);
+    return plan;
+  };
+  Cache cache({.bytes = 10 * PlanCache::kStepBytes});
+  for (int64_t w = 0; w < 6; ++w) cache.Add(w, plan_of(4));
+  EXPECT_THAT(cache.Widths(), ElementsAre(3, 4, 5));  // two beside the one used last
+  cache.Add(6, plan_of(100));
+  EXPECT_EQ((*cache).size(), 3u);               // the steps of the one used last do not count
+  EXPECT_THAT(cache.Widths(), ElementsAre(4));  // those of any other do
 }
 
 TEST(PlanCache, NeverEvictsThePlanInHand) {

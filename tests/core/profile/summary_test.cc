@@ -25,7 +25,7 @@ ProfiledStep Step(const std::string& op, double estimated_us = -1, double flops 
 }
 
 // A run whose steps take so many microseconds, with `between` before each.
-ProfiledRun Run(const std::vector<int64_t>& steps_us, int64_t between_us = 0) {
+ProfiledRun RunOf(const std::vector<int64_t>& steps_us, int64_t between_us = 0) {
   ProfiledRun run;
   int64_t now = 0;
   int32_t i = 0;
@@ -42,7 +42,7 @@ ProfiledRun Run(const std::vector<int64_t>& steps_us, int64_t between_us = 0) {
 TEST(Summary, IsTheMeanOfTheFasterHalfAndTheMedianOfAll) {
   Recording r;
   r.plans = {{.steps = {Step("Conv"), Step("Relu")}}};
-  r.runs = {Run({10, 2}), Run({500, 2}), Run({20, 2}), Run({30, 2}), Run({900, 2})};
+  r.runs = {RunOf({10, 2}), RunOf({500, 2}), RunOf({20, 2}), RunOf({30, 2}), RunOf({900, 2})};
   const Summary s = Summarise(r);
   EXPECT_EQ(s.counted, 3u);
   EXPECT_DOUBLE_EQ(s.steps[0].time_us, 20);
@@ -55,7 +55,7 @@ TEST(Summary, IsTheMeanOfTheFasterHalfAndTheMedianOfAll) {
 TEST(Summary, LeavesWhatIsNoStepBetweenThem) {
   Recording r;
   r.plans = {{.steps = {Step("Conv"), Step("Relu")}}};
-  r.runs = {Run({10, 5}, 3)};
+  r.runs = {RunOf({10, 5}, 3)};
   const Summary s = Summarise(r);
   EXPECT_DOUBLE_EQ(s.wall_us, 21);
   EXPECT_DOUBLE_EQ(s.between_us, 6);
@@ -88,7 +88,7 @@ TEST(Summary, GivesABodysTimeToItsStepsAndNotToTheStepThatRunsIt) {
 TEST(Summary, GivesRatesOfWorkThatIsKnown) {
   Recording r;
   r.plans = {{.steps = {Step("Conv", -1, 3e6, 4e4), Step("Conv", -1, 1e6, -1), Step("NonZero", -1, -1, -1)}}};
-  r.runs = {Run({10, 30, 5})};
+  r.runs = {RunOf({10, 30, 5})};
   const Summary s = Summarise(r);
   EXPECT_DOUBLE_EQ(s.steps[0].gflops, 300);
   EXPECT_DOUBLE_EQ(s.steps[0].gbytes, 4);
@@ -102,7 +102,7 @@ TEST(Summary, GivesRatesOfWorkThatIsKnown) {
 TEST(Summary, MarksAnEstimateThatIsWrongWhereTheStepMatters) {
   Recording r;
   r.plans = {{.steps = {Step("Slow", 100), Step("Good", 100), Step("Tiny", 0.5), Step("Rare", 1), Step("None")}}};
-  r.runs = {Run({3000, 350, 15, 25, 400})};  // Tiny is short, Rare is less than a hundredth
+  r.runs = {RunOf({3000, 350, 15, 25, 400})};  // Tiny is short, Rare is less than a hundredth
   const Summary s = Summarise(r);
   EXPECT_TRUE(s.steps[0].off);
   EXPECT_FALSE(s.steps[1].off);
@@ -116,6 +116,15 @@ TEST(Summary, MarksAnEstimateThatIsWrongWhereTheStepMatters) {
   EXPECT_FALSE(Summarise(r).off);
   r.plans[0].steps[0].estimated_us = 12001;  // too high is wrong, too
   EXPECT_TRUE(Summarise(r).steps[0].off);
+}
+
+TEST(Summary, MarksNoPlanThatIsTooShortToBeEstimated) {
+  Recording r;
+  r.plans = {{.steps = {Step("Relu", 1)}}};
+  r.runs = {RunOf({19})};
+  EXPECT_FALSE(Summarise(r).off);
+  r.runs = {RunOf({21})};
+  EXPECT_TRUE(Summarise(r).off);
 }
 
 TEST(Summary, OfNothingIsEmpty) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CPU backend alone does with a convolution, and what it does not convolve.
+// Convolutions of the CPU backend alone.
 #include <algorithm>
 
 #include "gtest/gtest.h"
@@ -9,11 +9,15 @@
 namespace mge::testing {
 namespace {
 
-TEST(Conv, RefusesThreeSpatialDimensions) {
-  Backend::Outcome o = UnderTest().Offers(
-      OneNode("Conv", {Random(DType::kF32, {1, 2, 3, 4, 5}), Random(DType::kF32, {2, 2, 1, 1, 1})}, {}, {1}));
-  EXPECT_TRUE(o.candidates.empty());
-  EXPECT_FALSE(o.refusals.empty());
+// Of three dimensions, those that the filter does not mix are merged, also where an operand is packed in advance.
+TEST(Conv, OfConstantVolumes) {
+  for (const Shape& kernel : {Shape{1, 3, 3}, Shape{3, 1, 1}, Shape{2, 3, 2}}) {
+    Tensor filter = Random(DType::kF32, {9, 5, kernel[0], kernel[1], kernel[2]}, -1, 1, 2);
+    Case c = OneNode("Conv", {Random(DType::kF32, {2, 5, 4, 6, 7}, -1, 1, 1), std::move(filter)}, {}, {0, 1});
+    Then(c, "Add", {Random(DType::kF32, {2, 9, 5 - kernel[0], 7 - kernel[1], 8 - kernel[2]}, -1, 1, 3)}, {});
+    Then(c, "Relu");
+    OnEveryMachine([&](Backend& backend) { backend.Check(c, OfProducts(60)); });
+  }
 }
 
 TEST(Conv, OfLongRowsIsRightWhereTheyAreCut) {

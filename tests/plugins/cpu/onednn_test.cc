@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code that oneDNN runs for us: never its reference code, and right however the work is cut.
+// oneDNN's kernels: never its reference code, and right results however the work is cut.
 #include <algorithm>
 
 #include "gtest/gtest.h"
@@ -13,7 +13,7 @@ struct Grid {
   int64_t images, channels, outputs, group, h, w, kernel_h, kernel_w, stride, pad, dilation;
 };
 
-// The node alone; only the filter has data if `constant_only`.
+// Returns a case of one Conv. If `constant_only`, the tensors have no data.
 Case Conv(const Grid& g, bool constant_only = false) {
   auto tensor = [&](Shape shape, uint64_t seed, bool data) {
     return data ? Random(DType::kF32, std::move(shape), -1, 1, seed) : *Tensor::Create(DType::kF32, std::move(shape));
@@ -80,7 +80,7 @@ TEST(Onednn, NeverOffersReferenceCodeForAConvolution) {
     UnderTest().SetThreads(threads);
     ForEachConvolution([&](const Grid& g, const Shape& y) {
       double flops = 2.0 * static_cast<double>(y[0] * y[1] * y[2] * y[3] * g.channels / g.group * g.kernel_h * g.kernel_w);
-      if (flops < 2e7) return;  // oneDNN is not asked for what is quickly done
+      if (flops < 2e7) return;  // too little work for oneDNN
       expected[0] = *Tensor::Create(DType::kF32, y);
       Backend::Outcome o = UnderTest().Offers(Conv(g, /*constant_only=*/true), &expected);
       ++asked;
@@ -123,8 +123,8 @@ TEST(Onednn, NeverOffersReferenceCodeForAProductOrAPooling) {
 
 TEST(Onednn, IsRightHoweverTheImagesAreCut) {
   const Grid grids[] = {
-      {1, 64, 64, 1, 15, 15, 3, 3, 2, 1, 1},     // the last row of the image is read by nobody
-      {2, 64, 96, 1, 14, 14, 1, 1, 2, 0, 1},     // and several images
+      {1, 64, 64, 1, 15, 15, 3, 3, 2, 1, 1},     // the last row of the image is not read
+      {2, 64, 96, 1, 14, 14, 1, 1, 2, 0, 1},     // the same with several images
       {3, 32, 48, 1, 15, 13, 3, 3, 2, 0, 1},     // more images than threads, and not a multiple
       {5, 64, 64, 1, 9, 9, 3, 3, 1, 1, 1},
       {1, 256, 128, 1, 7, 7, 3, 3, 1, 0, 1},     // bands that want the filter in different forms
@@ -132,7 +132,7 @@ TEST(Onednn, IsRightHoweverTheImagesAreCut) {
       {3, 96, 96, 96, 31, 31, 3, 3, 2, 1, 1},    // depthwise
       {1, 64, 64, 1, 200, 1, 3, 1, 1, 1, 1},     // columns
       {3, 64, 64, 1, 77, 1, 5, 1, 2, 2, 2},
-      {2, 64, 64, 1, 14, 14, 3, 3, 1, 12, 2},    // bands that read padding alone
+      {2, 64, 64, 1, 14, 14, 3, 3, 1, 12, 2},    // bands that read only padding
   };
   for (uint32_t threads : {1u, 2u, 3u, 8u}) {
     UnderTest().SetThreads(threads);
@@ -178,6 +178,16 @@ TEST(Onednn, TakesConvolutionsOfOneDimension) {
   bool found = false;
   for (const std::string& id : UnderTest().Check(c, OfProducts(192)).candidates) found |= id.starts_with("onednn.conv");
   EXPECT_EQ(found, MGE_HAS_ONEDNN);
+}
+
+TEST(Onednn, TakesVolumesWhoseLayersOrPixelsAreConvolvedAlone) {
+  for (const Shape& kernel : {Shape{1, 3, 3}, Shape{3, 1, 1}}) {
+    Case c = OneNode("Conv", {Random(DType::kF32, {2, 64, 6, 14, 15}, -1, 1, 1),
+                              Random(DType::kF32, {96, 64, kernel[0], kernel[1], kernel[2]}, -1, 1, 2)}, {}, {1});
+    bool found = false;
+    for (const std::string& id : UnderTest().Check(c, OfProducts(576)).candidates) found |= id.starts_with("onednn.conv");
+    EXPECT_EQ(found, MGE_HAS_ONEDNN);
+  }
 }
 
 TEST(Onednn, CutsAColumnOfPixelsForEveryThread) {

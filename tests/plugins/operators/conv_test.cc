@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of one and two spatial dimensions, alone and with what follows them.
+// Convolutions of one to three spatial dimensions, alone and with what follows them.
 #include "gtest/gtest.h"
 #include "tests/support/chain.h"
 #include "under_test.h"
@@ -89,6 +89,21 @@ TEST(Conv, PadsFoundByTheNode) {
       }
     }
   });
+}
+
+TEST(Conv, ThreeSpatialDimensions) {
+  const Ints none(6, 0), one(3, 1);
+  CheckAll({2, 5, 4, 6, 7}, 18, {.kernel = {3, 3, 3}, .strides = one, .pads = Ints(6, 1), .dilations = one});
+  CheckAll({1, 5, 7, 6, 8}, 17, {.kernel = {3, 2, 3}, .strides = {2, 1, 3}, .pads = {2, 0, 1, 1, 1, 0}, .dilations = {2, 1, 2}});
+  CheckAll({1, 6, 5, 6, 7}, 8, {.kernel = {2, 3, 2}, .strides = one, .pads = none, .dilations = one, .group = 2});
+  CheckAll({1, 18, 5, 6, 7}, 18, {.kernel = {3, 3, 3}, .strides = one, .pads = Ints(6, 1), .dilations = one, .group = 18});
+  CheckAll({2, 18, 3, 9, 8}, 18,
+           {.kernel = {1, 3, 3}, .strides = {1, 2, 1}, .pads = {0, 1, 1, 0, 1, 1}, .dilations = one, .group = 18});
+  CheckAll({2, 6, 5, 4, 3}, 18, {.kernel = {3, 1, 1}, .strides = {2, 1, 1}, .pads = {1, 0, 0, 1, 0, 0}, .dilations = one});
+  CheckAll({2, 6, 5, 4, 3}, 18, {.kernel = one, .strides = one, .pads = none, .dilations = one});
+  CheckAll({2, 6, 5, 4, 3}, 18, {.kernel = one, .strides = {2, 1, 1}, .pads = {1, 0, 0, 1, 0, 0}, .dilations = one});
+  CheckAll({1, 2, 1, 4, 5}, 3, {.kernel = one, .strides = {2, 1, 1}, .pads = {1, 0, 0, 0, 0, 0}, .dilations = one});
+  CheckAll({1, 16, 4, 10, 10}, 32, {.kernel = {3, 3, 3}, .strides = one, .pads = Ints(6, 1), .dilations = one});
 }
 
 TEST(Conv, OfNothingButPadding) {

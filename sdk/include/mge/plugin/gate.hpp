@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activations of recurrent operators. Includes nothing of the C++ library, so that vector code and device compilers read it.
+// Activations of recurrent operators. Includes no C++ library header, so that vector code and device compilers can include it.
 #pragma once
 
 #include <stdint.h>

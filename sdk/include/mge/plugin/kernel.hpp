@@ -146,7 +146,7 @@ class Kernel {
   // Size of the packed form of constant input i; 0: taken as it is.
   virtual uint64_t prepack_bytes(int) const { return 0; }
   virtual Result Prepack(int, const void*, void*) { return {MGE_UNIMPLEMENTED, "this kernel packs nothing"}; }
-  // The name of that form: kernels that give equal names pack equal sources to equal bytes. Empty: no promise.
+  // Returns the name of that form. Kernels with equal names pack equal sources to equal bytes. Empty: no promise.
   virtual std::string prepack_form(int) const { return {}; }
   // Writes what a launch reads into `args`, of args_bytes(), and names the launch.
   virtual Result Bind(const Binding& binding, void* args, StepFn* step) = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RNN, GRU and LSTM as a kernel sees them: sizes, operands, flags and activations of one node, read once for every backend.
+// Reads RNN, GRU, LSTM and DynamicQuantizeLSTM nodes: sizes, operands, flags and activations.
 #pragma once
 
 #include <algorithm>
@@ -24,14 +24,14 @@ struct Recurrence {
   bool batch_first = false;          // attribute layout = 1
   bool reverse = false;              // direction 0 runs backwards; direction 1 always does
   bool input_forget = false, linear_before_reset = false;
-  float clip = std::numeric_limits<float>::infinity();  // bounds what activations read
+  float clip = std::numeric_limits<float>::infinity();  // bounds the inputs of activations
   int64_t directions = 1, steps = 0, batch = 0, input = 0, hidden = 0;
   GateActivation f[2][3];            // by direction, in the operator's order
   // Numbers of the problem's operands; -1 where absent.
   int x = -1, w = -1, r = -1, b = -1, lengths = -1, h = -1, c = -1, p = -1;
   int y = -1, y_h = -1, y_c = -1;
 
-  // Elements from one step, sequence, or direction of X and Y, and of the states, to the next.
+  // Strides in elements: of a step, sequence (row) and direction of X and Y, and of the states.
   int64_t x_step() const { return (batch_first ? 1 : batch) * input; }
   int64_t x_row() const { return (batch_first ? steps : 1) * input; }
   int64_t y_step() const { return (batch_first ? directions : directions * batch) * hidden; }
@@ -46,7 +46,7 @@ namespace internal {
 struct GateFunctionRow {
   std::string_view name;
   bool takes_alpha, takes_beta;
-  float alpha, beta;  // where the node gives none
+  float alpha, beta;  // defaults
 };
 // In the order of GateFunction.
 inline constexpr GateFunctionRow kGateFunctions[] = {
@@ -64,7 +64,7 @@ inline std::span<const float> FloatsOf(const Node& n, std::string_view name) {
   return a && a->type == MGE_ATTR_FLOATS ? std::span<const float>(a->floats, a->count) : std::span<const float>();
 }
 
-// The elements of a list of texts, which crosses as one text with commas between them.
+// Returns the elements of a list of texts. The host passes it as one text with commas.
 inline std::vector<std::string_view> WordsOf(const Node& n, std::string_view name) {
   std::vector<std::string_view> words;
   for (std::string_view left = n.Word(name); !left.empty();) {
@@ -75,7 +75,7 @@ inline std::vector<std::string_view> WordsOf(const Node& n, std::string_view nam
   return words;
 }
 
-// Operand number of output k of the problem's node; -1 if it is absent.
+// Returns the operand number of output k of the problem's node; -1 if it is absent.
 inline int OutputOperand(const Problem& p, int k) {
   const int32_t id = p.node().output_id(k);
   for (int o = 0; id >= 0 && o < p.output_count(); ++o) {
@@ -84,7 +84,8 @@ inline int OutputOperand(const Problem& p, int k) {
   return -1;
 }
 
-// Values of activation_alpha and activation_beta belong, in order, to the functions that take one. Names have no case.
+// Reads the activations. The values of activation_alpha and activation_beta belong, in order, to the functions that take one.
+// The case of names is ignored.
 inline Result ReadGates(const Node& n, std::span<const std::string_view> defaults, Recurrence* out) {
   std::vector<std::string_view> names = WordsOf(n, "activations");
   const size_t each = defaults.size();
@@ -113,7 +114,7 @@ inline Result ReadGates(const Node& n, std::span<const std::string_view> default
 
 }  // namespace internal
 
-// Reads the node of a problem, whose shapes are known; or says why no kernel computes it.
+// Reads the node of a problem whose shapes are known. Fails with MGE_UNIMPLEMENTED if an activation is unknown.
 inline Result FindRecurrence(const Problem& p, Recurrence* out) {
   using Kind = Recurrence::Kind;
   const Node n = p.node();
