@@ -177,7 +177,9 @@ Json PlanObject(const Plan& plan, const StepTimes& times) {
   for (size_t i = 0; i < plan.units.size(); ++i) {
     const Unit& u = plan.units[i];
     Json alternatives = Json::array(), within = Json::array();
-    for (const Alternative& a : u.alternatives) alternatives.push_back({{"id", a.id}, {"reason", a.reason}});
+    for (const Alternative& a : u.alternatives) {
+      alternatives.push_back({{"id", a.id}, {"reason", a.reason}, {"cost_us", a.cost_us}, {"measured_us", a.measured_us}});
+    }
     for (const BodyPlans& b : bodies) {
       if (b.body->unit == static_cast<int32_t>(i)) within.push_back(BodiesObject(b, times));
     }

@@ -45,7 +45,7 @@ class TypeSet {
   constexpr TypeSet(std::initializer_list<DType> list) {
     for (DType d : list) bits_ |= 1u << static_cast<int>(d);
   }
-  constexpr bool Contains(DType d) const { return (bits_ >> static_cast<int>(d)) & 1u; }
+  constexpr bool Contains(DType d) const { return static_cast<unsigned>(d) < 32 && ((bits_ >> static_cast<int>(d)) & 1u); }
   constexpr TypeSet operator|(TypeSet other) const {
     TypeSet r;
     r.bits_ = bits_ | other.bits_;

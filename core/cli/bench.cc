@@ -116,7 +116,7 @@ int Run(const Globals& globals, const Options& o) {
   if (profiled["estimate_off"]) {
     Talk(globals, fmt::format("mge: warning: the planner estimated {} for steps that took {}, wrong by more than 3 times; "
                               "`mge plan {} --why --measure` shows which",
-                              HumanTime(profiled["estimated_us"]), HumanTime(profiled["estimated_steps_us"]), Escape(o.model)));
+                              DurationText(profiled["estimated_us"]), DurationText(profiled["estimated_steps_us"]), Escape(o.model)));
   }
   const int threads = session.threads();
   if (globals.json) {
@@ -142,9 +142,9 @@ int Run(const Globals& globals, const Options& o) {
     return kExitOk;
   }
   Print(fmt::format("device          {}, {} thread{}\n", device, threads, threads == 1 ? "" : "s"));
-  Print(fmt::format("latency         min {}, p50 {}, p90 {}, p99 {} ({} runs)\n", HumanTime(us.front()),
-                    HumanTime(Percentile(us, 50)), HumanTime(Percentile(us, 90)), HumanTime(Percentile(us, 99)), us.size()));
-  Print(fmt::format("load            {}, first result after {}\n", HumanTime(load_ms * 1000), HumanTime(first_ms * 1000)));
+  Print(fmt::format("latency         min {}, p50 {}, p90 {}, p99 {} ({} runs)\n", DurationText(us.front()),
+                    DurationText(Percentile(us, 50)), DurationText(Percentile(us, 90)), DurationText(Percentile(us, 99)), us.size()));
+  Print(fmt::format("load            {}, first result after {}\n", DurationText(load_ms * 1000), DurationText(first_ms * 1000)));
   Print(fmt::format("memory          planned {}, measured {}; process peak {}\n", HumanBytes(facts.planned_peak_bytes),
                     HumanBytes(facts.measured_peak_bytes), HumanBytes(peak_rss)));
   Print(fmt::format(

@@ -111,13 +111,6 @@ std::string HumanBytes(uint64_t bytes) {
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
 }
 
-std::string HumanTime(double us) {
-  if (us < 10) return fmt::format("{:.2f} us", us);
-  if (us < 1000) return fmt::format("{:.1f} us", us);
-  if (us < 1e6) return fmt::format("{:.2f} ms", us / 1000);
-  return fmt::format("{:.2f} s", us / 1e6);
-}
-
 std::string ShapeText(std::span<const int64_t> dims) { return fmt::format("[{}]", fmt::join(dims, ",")); }
 
 std::string TypeText(const Tensor& tensor) {

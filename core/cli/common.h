@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/duration_text.h"
 #include "core/cli/command.h"
 #include "mge/mge.hpp"
 #include "nlohmann/json.hpp"
@@ -48,7 +49,6 @@ Globals OnDevice(const Globals& globals, const std::string& device);
 CLI::Validator Between(double least, double most);
 
 std::string HumanBytes(uint64_t bytes);                // "97.5 MiB"
-std::string HumanTime(double us);                      // "0.45 us", "12.3 us", "4.56 ms", "7.01 s"
 std::string ShapeText(std::span<const int64_t> dims);  // "[1,3,224,224]"
 std::string TypeText(const Tensor& tensor);            // "float32[1,10]"
 std::string Escape(std::string_view text);             // control characters made visible

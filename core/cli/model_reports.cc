@@ -35,8 +35,8 @@ Status Measure(Session& session, const std::vector<const Tensor*>& inputs, Profi
 std::string MeasuredText(const Json& r) {
   const Json& steps = r["steps"];
   const auto off = std::count_if(steps.begin(), steps.end(), [](const Json& s) { return s["estimate_off"].get<bool>(); });
-  std::string out = fmt::format("the run took {}; steps with an estimate took {}, estimated {}{}\n", HumanTime(r["wall_us"]),
-                                HumanTime(r["estimated_steps_us"]), HumanTime(r["estimated_us"]),
+  std::string out = fmt::format("the run took {}; steps with an estimate took {}, estimated {}{}\n", DurationText(r["wall_us"]),
+                                DurationText(r["estimated_steps_us"]), DurationText(r["estimated_us"]),
                                 r["estimate_off"] ? "  <-- OFF: more than 3 times" : "");
   return out + fmt::format("{} of {} steps are off by more than 4 times (those of more than 1 % of the run and 20 us count)\n", off,
                            steps.size());

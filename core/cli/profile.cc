@@ -39,7 +39,7 @@ std::string StepName(const Json& s) {
 
 std::string Estimate(const Json& s) {
   if (s["estimated_us"].is_null()) return "-";
-  return HumanTime(s["estimated_us"].get<double>() * s["calls"].get<double>()) + (s["estimate_off"] ? " !" : "");
+  return DurationText(s["estimated_us"].get<double>() * s["calls"].get<double>()) + (s["estimate_off"] ? " !" : "");
 }
 
 std::string StepTable(const Json& report, const Options& o) {
@@ -62,13 +62,13 @@ std::string StepTable(const Json& report, const Options& o) {
     std::vector<std::string> ops = s["operators"];
     const std::string what = ops.empty() ? s["kind"].get<std::string>() : fmt::format("{}", fmt::join(ops, "+"));
     rows.push_back({std::to_string(s["unit"].get<int>()), StepName(s), Tail(what, 28), Tail(s["kernel"], 36),
-                    fmt::format("{:g}", s["calls"].get<double>()), HumanTime(time(&s)), Percent(s["share"].get<double>()),
+                    fmt::format("{:g}", s["calls"].get<double>()), DurationText(time(&s)), Percent(s["share"].get<double>()),
                     Estimate(s), Rate(s["gflops_per_s"]), Rate(s["gb_per_s"]),
                     s["balance"].is_null() ? "-" : fmt::format("{:.0f} %", s["balance"].get<double>() * 100)});
   }
   const double wall = report["wall_us"];
   auto add = [&](const std::string& name, double us) {
-    rows.push_back({"", name, "", "", "", HumanTime(us), Percent(us / wall), "", "", "", ""});
+    rows.push_back({"", name, "", "", "", DurationText(us), Percent(us / wall), "", "", "", ""});
   };
   if (shown < steps.size()) add(fmt::format("{} other steps", steps.size() - shown), rest);
   if (double us = report["planning_us"]; us > 0.005 * wall) {
@@ -91,12 +91,12 @@ std::string Render(const Json& r, const Options& o) {
   std::vector<std::vector<std::string>> rows = {{"OPERATOR", "STEPS", "CALLS", "TIME", "SHARE", "GFLOP/s", "GB/s"}};
   for (const Json& op : r["operators"]) {
     rows.push_back({op["operator"], std::to_string(op["steps"].get<int>()), fmt::format("{:g}", op["calls"].get<double>()),
-                    HumanTime(op["time_us"]), Percent(op["share"]), Rate(op["gflops_per_s"]), Rate(op["gb_per_s"])});
+                    DurationText(op["time_us"]), Percent(op["share"]), Rate(op["gflops_per_s"]), Rate(op["gb_per_s"])});
   }
   out += Table(rows);
   if (r["estimate_off"]) {
-    out += fmt::format("the planner estimated {} for steps that took {}\n", HumanTime(r["estimated_us"]),
-                       HumanTime(r["estimated_steps_us"]));
+    out += fmt::format("the planner estimated {} for steps that took {}\n", DurationText(r["estimated_us"]),
+                       DurationText(r["estimated_steps_us"]));
   }
   return out;
 }

@@ -108,12 +108,12 @@ int Run(const Globals& globals, const Options& o) {
     if (Status s = RunOnce(globals, o, other, inputs, &expected); !s.ok()) return Report(globals, s);
   }
 
+  mge_memory_facts totals = {};  // before Plan(), which plans bodies that did not run
+  if (Status s = session.Memory(&totals); !s.ok()) return Report(globals, s);
+  const uint32_t reference = totals.reference_steps, steps = totals.steps;
   std::string plan_text;
   if (Status s = session.Plan(Pointers(inputs), "mge.plan/1", false, &plan_text); !s.ok()) return Report(globals, s);
   const std::string device = Json::parse(plan_text)["device"];
-  mge_memory_facts totals = {};  // of bodies, too
-  if (Status s = session.Memory(&totals); !s.ok()) return Report(globals, s);
-  const uint32_t reference = totals.reference_steps, steps = totals.steps;
 
   Json rows = Json::array();
   std::vector<std::vector<std::string>> table = {{"OUTPUT", "TYPE", "VALUES"}}, compared = {ComparisonHead("OUTPUT")};

@@ -46,7 +46,8 @@ absl::StatusOr<std::vector<ExampleInput>> MakeExampleInputs(const Graph& graph, 
 // Reads "1x3x224x224". Fails with kUsage.
 absl::StatusOr<Shape> ParseShapeText(std::string_view text);
 
-// The two parts of MakeExampleInputs. Sets `typed` to a copy of the graph with the chosen types, the others inferred.
+// The two parts of MakeExampleInputs. Sets `typed` to a copy of the graph with the chosen types, the others inferred;
+// leaves it alone if all inputs are given.
 absl::Status ChooseExampleShapes(const Graph& graph, const ExampleOptions& options, std::span<const HostValue> given,
                                  std::vector<ExampleInput>* out, Graph* typed);
 // Returns values for one input. Sets `words` to a description of them.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "core/base/duration_text.h"
 #include "core/base/errors.h"
 #include "core/ops/op.h"
 #include "core/plan/measure.h"
@@ -80,7 +81,7 @@ class Selector {
     if (!tools_.recorder || !several_) return;
     auto note = [&](std::string key, const OwnedCandidate& c) {
       tools_.recorder->Note(key, c.id, key_.text,
-                            c.measured_us >= 0 ? fmt::format("measured {:.2f} us", c.measured_us) : "not measured");
+                            c.measured_us >= 0 ? fmt::format("measured {}", DurationText(c.measured_us)) : "not measured");
     };
     auto repeats = [&](int c) { return (offered()[c].attributes & MGE_KERNEL_DETERMINISTIC) != 0; };
     note(key_.choice, offered()[chosen]);

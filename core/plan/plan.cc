@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/base/duration_text.h"
 #include "core/base/status.h"
 #include "core/plan/bodies.h"
 #include "core/plan/host_step.h"
@@ -63,7 +64,7 @@ std::string_view UnitKindName(Unit::Kind kind) {
 }
 
 std::string UnitLabel(const Unit& unit) {
-  if (!unit.nodes.empty()) return unit.nodes.front();
+  if (!unit.nodes.empty()) return unit.nodes.front().empty() ? unit.main_op : unit.nodes.front();
   const std::string kind(UnitKindName(unit.kind));
   return unit.inputs.empty() ? kind : fmt::format("{} of {}", kind, unit.inputs[0].substr(0, unit.inputs[0].find(" : ")));
 }
@@ -176,8 +177,8 @@ void PlanWriter::WriteWhy(const Unit& u) {
   if (!u.nodes.empty()) Line(fmt::format("       nodes:   {}", Join(u.nodes, ", ")));
   std::string reason = fmt::format("       on {}: {}", u.device, u.reason);
   if (!u.placement.empty()) reason += fmt::format("; there because {}", u.placement);
-  if (u.cost_us >= 0) reason += fmt::format("; estimated {:.2f} us", u.cost_us);
-  if (u.measured_us >= 0) reason += fmt::format("; measured {:.2f} us", u.measured_us);
+  if (u.cost_us >= 0) reason += fmt::format("; estimated {}", DurationText(u.cost_us));
+  if (u.measured_us >= 0) reason += fmt::format("; measured {}", DurationText(u.measured_us));
   if (u.workspace_bytes) reason += fmt::format("; workspace {} bytes", u.workspace_bytes);
   if (u.attributes) reason += fmt::format("; {}", AttributeText(u.attributes));
   Line(reason);
@@ -188,8 +189,8 @@ void PlanWriter::WriteTime(const Plan& plan, int32_t unit) {
   const double estimated = plan.units[static_cast<size_t>(unit)].cost_us;
   std::optional<StepTime> time = times_(plan, unit);
   if (!time) return;
-  std::string text = fmt::format("       time: {:.2f} us in the run", time->median_us);
-  if (estimated >= 0) text += fmt::format(", estimated {:.2f} us", estimated);
+  std::string text = fmt::format("       time: {} in the run", DurationText(time->median_us));
+  if (estimated >= 0) text += fmt::format(", estimated {}", DurationText(estimated));
   text += fmt::format("; {:.1f} % of it", time->share * 100);
   if (time->calls != 1) text += fmt::format(", {:g} calls", time->calls);
   if (time->off) {

@@ -81,9 +81,12 @@ struct Arena {
 };
 
 // Something that was not taken, and why.
+// A candidate that was not chosen, or was refused.
 struct Alternative {
   std::string id;
   std::string reason;
+  double cost_us = -1;      // estimated; negative: refused, or no estimate
+  double measured_us = -1;  // negative: not measured
 };
 
 // What is computed together, and the record of how that was decided (for --why).
@@ -111,7 +114,7 @@ struct Unit {
   std::string in_place;  // "over x", or empty
 };
 std::string_view UnitKindName(Unit::Kind kind);
-std::string UnitLabel(const Unit& unit);  // its first node, or "reorder of x" where the planner added it
+std::string UnitLabel(const Unit& unit);  // its first node, its operator if that has no name, or "reorder of x"
 
 // A piece of an arena with a life of units [first, last].
 struct PlacedBuffer {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "core/base/duration_text.h"
 #include "core/plan/stages.h"
 #include "core/plan/supply.h"
 #include "fmt/format.h"
@@ -18,14 +19,14 @@ void Explain(const Group& group, const GroupChoice& choice, Draft& draft) {
     for (size_t c = 0; c < group.candidates.offered.size(); ++c) {
       const OwnedCandidate& other = group.candidates.offered[c];
       if (static_cast<int>(c) == choice.candidate) continue;
-      std::string reason = other.cost_us < 0 ? "no estimate" : fmt::format("estimated {:.2f} us", other.cost_us);
-      if (other.measured_us >= 0) reason += fmt::format(", measured {:.2f} us", other.measured_us);
+      std::string reason = other.cost_us < 0 ? "no estimate" : fmt::format("estimated {}", DurationText(other.cost_us));
+      if (other.measured_us >= 0) reason += fmt::format(", measured {}", DurationText(other.measured_us));
       if (!other.fault.empty()) reason += ", " + other.fault;
-      draft.unit.alternatives.push_back({other.id, std::move(reason)});
+      draft.unit.alternatives.push_back({other.id, std::move(reason), other.cost_us, other.measured_us});
     }
-    for (const Refusal& r : group.candidates.refused) draft.unit.alternatives.push_back({r.id, r.reason});
+    for (const Refusal& r : group.candidates.refused) draft.unit.alternatives.push_back({.id = r.id, .reason = r.reason});
   } else {
-    for (const Refusal& r : group.refused) draft.unit.alternatives.push_back({r.id, r.reason});
+    for (const Refusal& r : group.refused) draft.unit.alternatives.push_back({.id = r.id, .reason = r.reason});
     draft.unit.reason = group.kind == Unit::Kind::kAlias  ? "the same bytes under another shape"
                         : group.kind == Unit::Kind::kHost ? "the core computes it on host values"
                         : group.refused.empty()           ? "no backend offers a kernel"

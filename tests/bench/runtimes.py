@@ -40,7 +40,7 @@ def run(command):
     return Outcome(json.loads(text[at:]) if at >= 0 else {}, first_ms)
 
 
-def _inputs(inputs):
+def input_options(inputs):
     return [part for name, file in inputs.items() for part in ("--input", f"{name}={file}")]
 
 
@@ -54,14 +54,14 @@ class Mge:
         return run([self.command, "version", "--json"]).report.get("version", "")
 
     def bench(self, model, inputs, threads, seconds):
-        return run([self.command, "bench", model, "--json", "--threads", threads, "--seconds", seconds, *_inputs(inputs)])
+        return run([self.command, "bench", model, "--json", "--threads", threads, "--seconds", seconds, *input_options(inputs)])
 
     def first(self, model, inputs, threads):
-        return run([self.command, "run", model, "--quiet", "--threads", threads, *_inputs(inputs)])
+        return run([self.command, "run", model, "--quiet", "--threads", threads, *input_options(inputs)])
 
     def outputs(self, model, inputs, threads, folder):
         """Files of the outputs in the model's order; None for one that is no tensor."""
-        done = run([self.command, "run", model, "--json", "--threads", threads, "--output-dir", folder, *_inputs(inputs)])
+        done = run([self.command, "run", model, "--json", "--threads", threads, "--output-dir", folder, *input_options(inputs)])
         return [output.get("file") for output in done.report["outputs"]]
 
 
@@ -80,13 +80,13 @@ class Peer:
         return importlib.metadata.version(self.name)
 
     def bench(self, model, inputs, threads, seconds):
-        return run([*self.command, model, "--threads", threads, "--seconds", seconds, *_inputs(inputs)])
+        return run([*self.command, model, "--threads", threads, "--seconds", seconds, *input_options(inputs)])
 
     def first(self, model, inputs, threads):
         return self.bench(model, inputs, threads, 0)
 
     def outputs(self, model, inputs, threads, folder):
-        done = run([*self.command, model, "--threads", threads, "--seconds", 0, "--output-dir", folder, *_inputs(inputs)])
+        done = run([*self.command, model, "--threads", threads, "--seconds", 0, "--output-dir", folder, *input_options(inputs)])
         return [file and os.path.join(folder, file) for file in done.report["outputs"]]
 
 

@@ -6,6 +6,7 @@
 
 #include "core/cli/common.h"
 #include "core/cli/compare.h"
+#include "core/cli/inputs.h"
 #include "fmt/format.h"
 #include "tests/fuzz/mutants.h"
 
@@ -85,7 +86,7 @@ std::string Compare(const Mutant& mutant) {
   }
   if (!host.status.ok() || host.random) return "";
   for (size_t i = 0; i < host.outputs.size(); ++i) {
-    std::string difference = cli::Difference(cpu.outputs[i], host.outputs[i], kTolerance);
+    std::string difference = cli::Sentence(cli::Compare(cpu.outputs[i], host.outputs[i], kTolerance));
     if (!difference.empty()) return fmt::format("output {}: {}", i, difference);
   }
   return "";

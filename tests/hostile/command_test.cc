@@ -52,7 +52,7 @@ TEST(PluginsCommand, RemovesNothingForAnEmptyName) {
   EXPECT_EQ(folder.Mge("plugins remove ''").code, 2);
   Outcome none = folder.Mge("plugins remove ..");
   EXPECT_EQ(none.code, 2);
-  EXPECT_THAT(none.err, HasSubstr("'..' is no name of a backend"));
+  EXPECT_THAT(none.err, HasSubstr("'..' is not the name of a backend"));
   EXPECT_TRUE(std::filesystem::exists(folder.At("libhelper.so")));
 }
 

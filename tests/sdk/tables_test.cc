@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "mge/plugin.hpp"
+#include "tests/sdk/test_graph.h"
 
 struct mge_error {
   mge_code code = MGE_OK;
@@ -137,60 +138,6 @@ struct Backend : mge::BackendDefaults {
   static void Stop() { Say("stop"); }
 };
 constexpr const mge_plugin& kPlugin = mge::internal::Tables<Backend>::kPlugin;
-
-// ---- graphs of float32[4]: a node is "Op in1 in2 -> out"
-
-struct TestNode {
-  std::string op;
-  std::vector<int32_t> inputs;
-  int32_t output;
-};
-
-struct TestGraph {
-  TestGraph(std::vector<TestNode> list, int32_t values, std::vector<int32_t> graph_outputs)
-      : nodes(std::move(list)), outputs(std::move(graph_outputs)), value(static_cast<size_t>(values)) {
-    std::vector<bool> made(value.size());
-    for (TestNode& n : nodes) {
-      mge_node raw = {};
-      raw.struct_size = sizeof(raw);
-      raw.op = {n.op.data(), n.op.size()};
-      raw.inputs = n.inputs.data();
-      raw.input_count = n.inputs.size();
-      raw.outputs = &n.output;
-      raw.output_count = 1;
-      raw_nodes.push_back(raw);
-      made[static_cast<size_t>(n.output)] = true;
-      for (int32_t i : n.inputs) ++value[static_cast<size_t>(i)].uses;
-    }
-    for (int32_t i : outputs) ++value[static_cast<size_t>(i)].uses;
-    for (mge_value& v : value) {
-      v.struct_size = sizeof(v);
-      v.dtype = MGE_DTYPE_F32;
-      v.rank = 1;
-      v.dims = &dim;
-      value_list.push_back(&v);
-    }
-    for (const mge_node& n : raw_nodes) node_list.push_back(&n);
-    for (int32_t i = 0; i < values; ++i) {
-      if (!made[static_cast<size_t>(i)]) inputs.push_back(i);
-    }
-    graph = {sizeof(graph), 0, node_list.data(), node_list.size(), value_list.data(), value_list.size(),
-             inputs.data(), inputs.size(), outputs.data(), outputs.size()};
-    problem = {sizeof(problem), 1, &graph, &mode};
-  }
-  TestGraph(const TestGraph&) = delete;
-
-  std::vector<TestNode> nodes;
-  std::vector<int32_t> inputs, outputs;
-  std::vector<mge_value> value;
-  std::vector<mge_node> raw_nodes;
-  std::vector<const mge_node*> node_list;
-  std::vector<const mge_value*> value_list;
-  int64_t dim = 4;
-  int32_t mode = MGE_WRITE_ADD;
-  mge_graph graph;
-  mge_problem problem;
-};
 
 struct Answers {
   std::vector<std::string> offers, refusals;
@@ -561,42 +508,6 @@ TEST_F(Tables, ReadyMadePartsOfAnOlderHostAreSaidToBeMissing) {
   host_.struct_size = 16;  // a host that ends before that member
   host_.ready_made = reinterpret_cast<const mge_ready_made*>(1);
   EXPECT_EQ(mge::ReadyMade(), nullptr);
-}
-
-// ---- the matcher
-
-std::vector<std::vector<int32_t>> Find(const TestGraph& graph, const mge::PatternNode& pattern) {
-  std::vector<std::vector<int32_t>> out;
-  for (const mge::Match& m : mge::Pattern(&graph.graph).FindAll(pattern)) out.push_back(m.nodes);
-  return out;
-}
-
-TEST(PatternNode, FindsATreeAndListsItsNodesProducersFirst) {
-  TestGraph graph({{"MatMul", {0, 1}, 2}, {"Add", {2, 3}, 4}, {"Relu", {4}, 5}, {"Relu", {5}, 6}}, 7, {6});
-  EXPECT_THAT(Find(graph, mge::Op("Relu", {mge::Op("Add", {mge::Op("MatMul")})})), ElementsAre(ElementsAre(0, 1, 2)));
-  EXPECT_THAT(Find(graph, mge::Op("Relu")), ElementsAre(ElementsAre(2), ElementsAre(3)));
-  EXPECT_THAT(Find(graph, mge::Op("Relu", {mge::Op("Relu", {mge::Op("MatMul")})})), IsEmpty());
-}
-
-TEST(PatternNode, AValueThatOthersReadEndsAMatch) {
-  TestGraph twice({{"Add", {0, 1}, 2}, {"Relu", {2}, 3}, {"Neg", {2}, 4}}, 5, {3, 4});
-  EXPECT_THAT(Find(twice, mge::Op("Relu", {mge::Op("Add")})), IsEmpty());
-  TestGraph output({{"Add", {0, 1}, 2}, {"Relu", {2}, 3}}, 4, {2, 3});
-  EXPECT_THAT(Find(output, mge::Op("Relu", {mge::Op("Add")})), IsEmpty());
-}
-
-TEST(PatternNode, CommutesWhereItSaysSo) {
-  TestGraph graph({{"MatMul", {0, 1}, 2}, {"Add", {3, 2}, 4}}, 5, {4});  // the product is the second input
-  EXPECT_THAT(Find(graph, mge::Op("Add", {mge::Op("MatMul"), mge::Any()})), IsEmpty());
-  EXPECT_THAT(Find(graph, mge::Op("Add", {mge::Any(), mge::Op("MatMul")})), ElementsAre(ElementsAre(0, 1)));
-  EXPECT_THAT(Find(graph, mge::Op("Add", {mge::Op("MatMul"), mge::Any()}).Commutes()), ElementsAre(ElementsAre(0, 1)));
-}
-
-TEST(PatternNode, AsksThePredicateAndTheDomain) {
-  TestGraph graph({{"Relu", {0}, 1}, {"Relu", {1}, 2}}, 3, {2});
-  auto last = [](const mge::Node& n) { return n.output_id(0) == 2; };
-  EXPECT_THAT(Find(graph, mge::Op("Relu").Where(last)), ElementsAre(ElementsAre(1)));
-  EXPECT_THAT(Find(graph, mge::Op("Relu").In("com.example")), IsEmpty());
 }
 
 }  // namespace

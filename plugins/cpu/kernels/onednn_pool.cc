@@ -34,7 +34,7 @@ Result Describe(const Node& n, onednn::Pooling* out) {
 
 double SerialUs(const Problem& p, const onednn::Pooling& pool) {
   double taps = static_cast<double>(p.output(0).elements() * static_cast<uint64_t>(pool.windows.kh * pool.windows.kw));
-  return 0.5 * StreamUs(static_cast<double>(p.input(0).bytes() + p.output(0).bytes())) + 2e-5 * taps;
+  return 0.5 * StreamUs(static_cast<double>(p.input(0).bytes() + p.output(0).bytes())) + 7e-5 * taps;
 }
 
 OnednnCut CutOf(const onednn::Pooling& pool) {

@@ -119,6 +119,18 @@ inline const ElementwiseOp* FindElementwise(std::string_view op, std::string_vie
   return nullptr;
 }
 
+// Returns true if the operator's results need no rounding to the operands' 16-bit type: it selects a value or drops bits.
+inline bool KeepsHalf(const ElementwiseOp& op) {
+  if (op.form == Form::kWhere || op.form == Form::kClip) return true;
+  switch (op.tile) {
+    case TileOp::kAbs: case TileOp::kNeg: case TileOp::kSign: case TileOp::kRelu: case TileOp::kCeil: case TileOp::kFloor:
+    case TileOp::kRound: case TileOp::kMax: case TileOp::kMin:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // One thread's time for one element, nanoseconds, beyond moving it.
 inline double TileOpNs(Isa isa, TileOp op, mge_dtype type) {
   double width = (isa == Isa::kAvx512 ? 1.0 : isa == Isa::kAvx2 ? 2.0 : 4.0) * (SizeOf(type) == 8 ? 2.0 : 1.0);

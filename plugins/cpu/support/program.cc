@@ -2,7 +2,6 @@
 #include "support/program.h"
 
 #include <cstring>
-#include <new>
 
 #include "support/elementwise_ops.h"
 #include "support/kernel.h"
@@ -31,18 +30,6 @@ struct Step {
 };
 
 constexpr int kAbsent = -1;
-
-// Returns true if the operator's results need no rounding to the operands' 16-bit type: it selects a value or drops bits.
-bool KeepsHalf(const ElementwiseOp& op) {
-  if (op.form == Form::kWhere || op.form == Form::kClip) return true;
-  switch (op.tile) {
-    case TileOp::kAbs: case TileOp::kNeg: case TileOp::kSign: case TileOp::kRelu: case TileOp::kCeil: case TileOp::kFloor:
-    case TileOp::kRound: case TileOp::kMax: case TileOp::kMin:
-      return true;
-    default:
-      return false;
-  }
-}
 
 }  // namespace
 
@@ -597,26 +584,6 @@ Result Program::Build(const Problem& problem, Isa isa, bool channels_last, std::
     if (Result r = builder.Run(out); !r.ok() || builder.Widest() == widest) return r;
     widest = builder.Widest();
   }
-}
-
-uint32_t Program::args_bytes() const {
-  return static_cast<uint32_t>(sizeof(ProgramHeader) + (operands_.size() + outputs_.size()) * sizeof(ProgramOperand) +
-                               steps_.size() * sizeof(ProgramStep));
-}
-
-void Program::Write(const Binding& binding, void* args) const {
-  auto* h = new (args) ProgramHeader(header_);
-  auto* op = reinterpret_cast<ProgramOperand*>(h + 1);
-  for (size_t i = 0; i < operands_.size(); ++i, ++op) {
-    new (op) ProgramOperand(operands_[i]);
-    op->slot = binding.input(operand_inputs_[i]);
-  }
-  for (size_t o = 0; o < outputs_.size(); ++o, ++op) {
-    new (op) ProgramOperand(outputs_[o]);
-    op->slot = binding.output(static_cast<int>(o));
-  }
-  auto* step = reinterpret_cast<ProgramStep*>(op);
-  for (const ProgramStep& s : steps_) new (step++) ProgramStep(s);
 }
 
 }  // namespace mge::cpu

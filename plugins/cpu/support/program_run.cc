@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
+#include <new>
 
 #include "support/program.h"
 
@@ -137,6 +138,26 @@ void RunTiles(const View& v, const mge_run* run, uint64_t first, uint64_t last) 
 }
 
 }  // namespace
+
+uint32_t Program::args_bytes() const {
+  return static_cast<uint32_t>(sizeof(ProgramHeader) + (operands_.size() + outputs_.size()) * sizeof(ProgramOperand) +
+                               steps_.size() * sizeof(ProgramStep));
+}
+
+void Program::Write(const Binding& binding, void* args) const {
+  auto* h = new (args) ProgramHeader(header_);
+  auto* op = reinterpret_cast<ProgramOperand*>(h + 1);
+  for (size_t i = 0; i < operands_.size(); ++i, ++op) {
+    new (op) ProgramOperand(operands_[i]);
+    op->slot = binding.input(operand_inputs_[i]);
+  }
+  for (size_t o = 0; o < outputs_.size(); ++o, ++op) {
+    new (op) ProgramOperand(outputs_[o]);
+    op->slot = binding.output(static_cast<int>(o));
+  }
+  auto* step = reinterpret_cast<ProgramStep*>(op);
+  for (const ProgramStep& s : steps_) new (step++) ProgramStep(s);
+}
 
 mge_code LaunchProgram(const ProgramHeader& header, const mge_run* run) {
   View v = ViewOf(header);

@@ -48,7 +48,7 @@ struct RecurrentChain {
     width = a.gates * a.hidden;
     length = a.lengths ? a.lengths[sequence] : a.steps;
     if (length < 0 || length > a.steps) length = 0;  // a fault, see Begin
-    gates = static_cast<C*>(a.work) + number * (width + 3 * a.hidden);
+    gates = static_cast<C*>(a.work) + number * a.chain_work;
     h = gates + width;
     c = h + a.hidden;
     reset = c + a.hidden;

@@ -23,12 +23,16 @@ struct RecurrentArgs {
   void* y;
   void* y_h;
   void* y_c;
-  void* work;            // for each chain (gates + 3) * hidden elements of the type that is computed in
+  void* work;            // chain_work elements for each chain, of the type that is computed in
   Fault* fault;
   int64_t steps, batch, hidden, gates, directions;
+  int64_t chain_work;    // RecurrentWork()
   int32_t kind, batch_first, reverse, input_forget, linear_before_reset;
   float clip;
   GateActivation f[2][3];  // by direction
 };
+
+// Elements of `work` for one chain: gates, h, c, and for a GRU the state after its reset gate.
+inline int64_t RecurrentWork(int32_t kind, int64_t gates, int64_t hidden) { return (gates + (kind == kGru ? 3 : 2)) * hidden; }
 
 }  // namespace mge::gpu

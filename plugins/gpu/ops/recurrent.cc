@@ -30,9 +30,10 @@ Result Build(const Problem& p, Recipe& recipe, Recurrence* found, Sizes* sizes) 
   const auto element = static_cast<int64_t>(ElementBytes(x.dtype())), computed = std::max<int64_t>(element, 4);
   int64_t bytes = 0;
   auto take = [&](int64_t n) { return Operand::Work(std::exchange(bytes, bytes + (n + 255) / 256 * 256)); };
+  const int64_t chain_work = RecurrentWork(static_cast<int32_t>(r.kind), r.gates, r.hidden);
   const Operand sums = take(r.directions * sizes->rows * sizes->width * computed);
   const Operand weights = take(r.directions * r.hidden * sizes->width * element);
-  const Operand work = take(sizes->chains * (sizes->width + 3 * r.hidden) * computed);
+  const Operand work = take(sizes->chains * chain_work * computed);
   recipe.SetWorkspace(static_cast<uint64_t>(bytes));
 
   const Operand null = Operand::Null();
@@ -61,6 +62,7 @@ Result Build(const Problem& p, Recipe& recipe, Recurrence* found, Sizes* sizes) 
   args.hidden = r.hidden;
   args.gates = r.gates;
   args.directions = r.directions;
+  args.chain_work = chain_work;
   args.kind = static_cast<int32_t>(r.kind);
   args.batch_first = r.batch_first;
   args.reverse = r.reverse;

@@ -53,7 +53,7 @@ TEST_F(Inspect, ShowsWhatAModelHolds) {
                                                                                                    ob::GraphAttr("else_branch", body)}})},
                                                            .inputs = {ob::ValueInfo("p", DType::kBool, {}), ob::ValueInfo("x", DType::kF32, {int64_t{2}})},
                                                            .outputs = {ob::ValueInfo("y", DType::kF32, {int64_t{2}})}})}) +
-                      ob::TextField(ob::field::model::kMetadata, ob::Entry("author", "me")));
+                      ob::TextField(ob::field::model::kProducerName, "") + ob::TextField(ob::field::model::kMetadata, ob::Entry("author", "me")));
   Outcome o = Mge("inspect m.onnx");
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_THAT(o.out, HasSubstr("1 nodes and 2 in 2 bodies"));

@@ -23,7 +23,7 @@ input go : bool[]
 a = Relu(x)
 b = If(go) captures(a, a) {then_branch=graph {
   capture a
-  const yes = bool[]<1>
+  const yes = bool[]<true>
   const n = int64[]<3>
   r = Loop(n, yes, a) {body=graph {
     input i : int64[]
@@ -157,7 +157,7 @@ TEST_F(Bodies, ShowMeasuredTimesWhereThereAreSome) {
     return StepTime{.median_us = 120, .share = 0.25, .calls = 1, .off = false};
   };
   const std::string text = PlanText(*plan, false, times);
-  EXPECT_THAT(text, HasSubstr("time: 120.00 us in the run"));
+  EXPECT_THAT(text, HasSubstr("time: 120.0 us in the run"));
   EXPECT_THAT(text, HasSubstr("25.0 % of it"));
   EXPECT_THAT(text, Not(HasSubstr("OFF")));
 }

@@ -58,7 +58,7 @@ TEST(SettingText, ReadsSizesWithUnits) {
   EXPECT_EQ(Parsed(row, "1000"), "1000");
   EXPECT_EQ(Parsed(row, "512MiB"), "512MiB");
   EXPECT_EQ(Parsed(row, "2G"), "2GiB");
-  EXPECT_EQ(Parsed(row, "5GB"), "5GiB");
+  EXPECT_EQ(Parsed(row, "5GB"), "5000000000");
   EXPECT_EQ(Parsed(row, "1.5 gib"), "1536MiB");
   EXPECT_EQ(Parsed(row, "7b"), "7");
   EXPECT_EQ(Parsed(row, "0"), "0");

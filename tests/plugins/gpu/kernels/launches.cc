@@ -181,7 +181,8 @@ void Recurrences(Memory& m, const Check& check) {
       args.peepholes = m.Floats(2 * 3 * hidden);
       args.y_c = m.Floats(2 * batch * hidden);
     }
-    args.work = m.Floats(2 * batch * (width + 3 * hidden));
+    args.chain_work = RecurrentWork(kind, static_cast<int64_t>(gates), hidden);
+    args.work = m.Floats(2 * batch * static_cast<size_t>(args.chain_work));
     args.fault = &m.fault;
     args.steps = steps;
     args.batch = batch;
