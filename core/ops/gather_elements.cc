@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/movement.h"
 #include "core/ops/op_helpers.h"
+#include "core/ops/scatter.h"
 
 namespace mge {
 namespace {
@@ -10,8 +11,7 @@ absl::Status Infer(InferContext& ctx) {
   const TensorType& indices = ctx.input(1);
   if (x.has_rank) {
     MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis"), x.dims.size()));
-    (void)axis;
-    if (indices.has_rank) MGE_RETURN_IF_ERROR(RequireRank("indices", indices.dims, x.dims.size()));
+    if (indices.has_rank) MGE_RETURN_IF_ERROR(RequireIndicesWithin(x.dims, indices.dims, axis));
   }
   TensorType out = indices;
   out.dtype = x.dtype;
@@ -23,13 +23,7 @@ absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
   const Tensor& indices = ctx.input(1);
   MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis"), x.rank()));
-  MGE_RETURN_IF_ERROR(RequireRank("indices", indices.shape(), x.rank()));
-  for (int64_t d = 0; d < x.rank(); ++d) {
-    if (d != axis && indices.shape()[d] > x.shape()[d]) {
-      return ctx.Invalid(fmt::format("indices of shape {} reach beyond the data of shape {} in dimension {}",
-                                     ShapeText(indices.shape()), ShapeText(x.shape()), d));
-    }
-  }
+  MGE_RETURN_IF_ERROR(RequireIndicesWithin(x.shape(), indices.shape(), axis));
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), indices.shape()));
   if (y->elements() == 0) return absl::OkStatus();
   IndexView index(indices);

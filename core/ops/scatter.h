@@ -12,6 +12,10 @@ namespace mge {
 // Schema check of attribute "reduction": none, add, mul, max, min.
 absl::Status CheckReduction(const Attributes& attrs);
 
+// Checks the indices of GatherElements and ScatterElements: they have the data's rank, and are not larger in a dimension other than
+// `axis`. Unknown sizes are negative and pass.
+absl::Status RequireIndicesWithin(const Shape& data, const Shape& indices, int64_t axis);
+
 // The evaluator of ScatterElements, and of its older name Scatter.
 absl::Status EvalScatterElements(EvalContext& ctx);
 absl::Status InferScatterElements(InferContext& ctx);

@@ -138,6 +138,10 @@ void Fill(const Recipe& recipe, uint64_t seed, Tensor& tensor) {
     std::span<T> out = tensor.MutableData<T>();
     for (int64_t i = 0; i < tensor.elements(); ++i) out[static_cast<size_t>(i)] = convert(value(i));
   };
+  auto fill_pairs = [&](auto part) {  // real and imaginary parts
+    auto* out = static_cast<decltype(part)*>(tensor.mutable_data());
+    for (int64_t i = 0; i < 2 * tensor.elements(); ++i) out[i] = static_cast<decltype(part)>(value(i));
+  };
   switch (tensor.dtype()) {
     case DType::kF32: fill([](double v) { return static_cast<float>(v); }); break;
     case DType::kF64: fill([](double v) { return v; }); break;
@@ -155,6 +159,8 @@ void Fill(const Recipe& recipe, uint64_t seed, Tensor& tensor) {
     case DType::kString:
       for (int64_t i = 0; i < tensor.elements(); ++i) tensor.MutableData<std::string>()[static_cast<size_t>(i)] = "a";
       break;
+    case DType::kC64: fill_pairs(float()); break;
+    case DType::kC128: fill_pairs(double()); break;
     default: break;
   }
 }

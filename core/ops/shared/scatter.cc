@@ -9,13 +9,23 @@ absl::Status CheckReduction(const Attributes& attrs) {
   return ReadChoice(attrs, "reduction", "none", {"none", "add", "mul", "max", "min"}).status();
 }
 
+absl::Status RequireIndicesWithin(const Shape& data, const Shape& indices, int64_t axis) {
+  MGE_RETURN_IF_ERROR(RequireRank("indices", indices, data.size()));
+  for (size_t d = 0; d < data.size(); ++d) {
+    if (static_cast<int64_t>(d) == axis || data[d] < 0 || indices[d] <= data[d]) continue;
+    return Fail(errors::kInvalidNode, fmt::format("indices of shape {} reach beyond the data of shape {} in dimension {}",
+                                                  ShapeText(indices), ShapeText(data), d));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status InferScatterElements(InferContext& ctx) {
   const TensorType& x = ctx.input(0);
   MGE_RETURN_IF_ERROR(CheckReduction(ctx.attrs()));
   MGE_RETURN_IF_ERROR(SameElementTypes(ctx, {0, 2}));
   if (x.has_rank) {
-    MGE_RETURN_IF_ERROR(NormalizeAxis(ctx.attrs().Int("axis"), x.dims.size()).status());
-    if (ctx.input(1).has_rank) MGE_RETURN_IF_ERROR(RequireRank("indices", ctx.input(1).dims, x.dims.size()));
+    MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis"), x.dims.size()));
+    if (ctx.input(1).has_rank) MGE_RETURN_IF_ERROR(RequireIndicesWithin(x.dims, ctx.input(1).dims, axis));
   }
   if (ctx.input(1).has_rank && ctx.input(2).has_rank) {
     MGE_RETURN_IF_ERROR(RequireShape("updates", ctx.input(2).dims, ctx.input(1).dims));
@@ -30,14 +40,8 @@ absl::Status EvalScatterElements(EvalContext& ctx) {
   const Tensor& updates = ctx.input(2);
   MGE_RETURN_IF_ERROR(CheckReduction(ctx.attrs()));
   MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis"), x.rank()));
-  MGE_RETURN_IF_ERROR(RequireRank("indices", indices.shape(), x.rank()));
+  MGE_RETURN_IF_ERROR(RequireIndicesWithin(x.shape(), indices.shape(), axis));
   MGE_RETURN_IF_ERROR(RequireShape("updates", updates.shape(), indices.shape()));
-  for (int64_t d = 0; d < x.rank(); ++d) {
-    if (d != axis && indices.shape()[d] > x.shape()[d]) {
-      return ctx.Invalid(fmt::format("indices of shape {} reach beyond the data of shape {} in dimension {}",
-                                     ShapeText(indices.shape()), ShapeText(x.shape()), d));
-    }
-  }
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), x.shape()));
   CopyElements(x, 0, *y, 0, x.elements());
   if (indices.elements() == 0) return absl::OkStatus();

@@ -57,7 +57,7 @@ TEST(PlansOfASession, NameTheBodyWhoseShapesNeverComeBack) {
   auto session = *host.Make(R"(
 input x : float32[?]
 const n = int64[]<60>
-const go = bool[]<1>
+const go = bool[]<true>
 y = Loop(n, go, x) {body=graph {
   input i : int64[]
   input c : bool[]

@@ -165,7 +165,7 @@ TEST(ReducedPrecision, IsNeverTimedWhereItIsNotAllowed) {
 
 TEST(ReducedPrecision, ReproducibleKeepsToIt) {
   const Assignment reproducible = Set("select.strategy", "reproducible");
-  EXPECT_THAT(Host({reproducible}).Chosen(kNeg), AllOf(HasSubstr("operator Neg has no kernel"), HasSubstr(kNotAllowed)));
+  EXPECT_EQ(Host({reproducible}).Chosen(kNeg), "reference");
   EXPECT_EQ(Host({reproducible, kConversion}).Chosen(kNeg), "rough");
 }
 
@@ -528,7 +528,7 @@ TEST(OwnParts, TheModeThatTheUserNamesHoldsBeforeTheBackends) {
     Host timed({kProfile}, device);
     EXPECT_EQ(timed.Chosen(kRelu), "loose") << device;
     Host repeats({Set("select.strategy", "reproducible")}, device);
-    EXPECT_THAT(repeats.Chosen(kNeg), HasSubstr("operator Neg has no kernel")) << device;
+    EXPECT_EQ(repeats.Chosen(kNeg), "reference") << device;
   }
   // A strategy that names no mode leaves it to the backend.
   Host host({Set("select.strategy", "optimized")}, "tuner_profile0");
