@@ -35,28 +35,28 @@ def exceptions():
 
 def steps_that_matter(report):
     """A profile's steps with a kernel of a backend, which take a part of the run worth a better choice."""
-    return [s for s in report["steps"] if s["share"] > LEAST_SHARE and s["median_us"] > LEAST_US and s["estimated_us"] is not None]
+    return [s for s in report["steps"] if s["share"] > LEAST_SHARE and s["call_median_us"] > LEAST_US and s["estimated_us"] is not None]
 
 
 def estimates(profile):
     for step in steps_that_matter(profile):
         if step["estimate_off"]:
             yield (f"estimate {step['kernel']} {'+'.join(step['operators'])} of {step['label']}: {step['estimated_us']:.0f} us, "
-                   f"took {step['median_us']:.0f} us")
+                   f"took {step['call_median_us']:.0f} us")
 
 
 def choices(profile, measured_plan):
-    """Compares kernels that the heuristic chose with the times that the strategy `profile` measured for the same nodes."""
-    times = {}
-    for unit in measured_plan["units"]:
-        candidates = [(unit["kernel"], unit["measured_us"])] + [(a["id"], a["measured_us"]) for a in unit["alternatives"]]
-        times[tuple(unit["nodes"])] = {name: us for name, us in candidates if us > 0}
+    """Compares kernels that the heuristic chose with those that the strategy `profile` chose for the same nodes."""
+    units = {tuple(unit["nodes"]): unit for unit in measured_plan["units"] if unit["nodes"]}
     for step in steps_that_matter(profile):
-        offered = times.get(tuple(step["nodes"]), {})
-        chosen, best = offered.get(step["kernel"]), min(offered, key=offered.get, default=None)
-        if step["nodes"] and chosen and chosen > SLOWER * offered[best]:
+        unit = units.get(tuple(step["nodes"]))
+        if not unit or unit["kernel"] == step["kernel"]:
+            continue
+        times = {a["id"]: a["measured_us"] for a in unit["alternatives"] if a["measured_us"] > 0}
+        chosen, best = times.get(step["kernel"], 0), unit["measured_us"]
+        if best > 0 and chosen > SLOWER * best:
             yield (f"choice {step['kernel']} {'+'.join(step['operators'])} of {step['label']}: {chosen:.0f} us, "
-                   f"{best} {offered[best]:.0f} us")
+                   f"{unit['kernel']} {best:.0f} us")
 
 
 class Costs:

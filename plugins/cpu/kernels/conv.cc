@@ -143,10 +143,14 @@ mge_code LaunchGemm(const GemmArgs& s, const mge_run* run) {
 
 GemmSize SizeOf(const Convolution& c) { return {c.rows(), c.outputs / c.groups, c.k(), c.groups}; }
 
+double ActivationUs(const Convolution& c, Isa isa) {
+  return ActivationUs(c.epilogue.activation, static_cast<double>(c.rows() * c.outputs), isa);
+}
+
 double GemmUs(const Convolution& c, Isa isa) {
   // Copying a window costs by its runs: short ones (few channels, a narrow filter) more per element.
   double run = static_cast<double>(c.groups == 1 && c.windows.dw == 1 ? c.windows.kw * c.windows.channels : c.windows.channels);
-  return kGemmOwn * GemmSerialUs(SizeOf(c), isa, c.pointwise() ? 0.03 : 0.05 + 2.0 / run);
+  return kGemmOwn * GemmSerialUs(SizeOf(c), isa, c.pointwise() ? 0.03 : 0.05 + 2.0 / run) + ActivationUs(c, isa);
 }
 
 class GemmConvKernel : public ConvKernel {
@@ -237,7 +241,7 @@ double DepthwiseUs(const Convolution& c, Isa isa) {
   const ConvWindows& w = c.windows;
   bool unrolled = w.kh == w.kw && (w.kw == 3 || w.kw == 5) && w.sw <= 2 && w.dh == 1 && w.dw == 1;
   double per_us = isa == Isa::kAvx512 ? 80e3 : isa == Isa::kAvx2 ? 40e3 : 10e3;
-  return 0.1 + flops / (unrolled ? per_us : 0.5 * per_us) + 0.5 * StreamUs(bytes);
+  return 0.1 + flops / (unrolled ? per_us : 0.5 * per_us) + 0.5 * StreamUs(bytes) + ActivationUs(c, isa);
 }
 
 class DepthwiseKernel : public ConvKernel {

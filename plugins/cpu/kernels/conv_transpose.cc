@@ -188,7 +188,9 @@ double SumsUs(const Transposed& t, Isa isa) {
   double loads = images * static_cast<double>(t.in_pixels() * t.taps()) * vectors;
   double stores = images * static_cast<double>(t.out_pixels()) * vectors;
   double columns = 4.0 * static_cast<double>(t.images_at_once() * t.image_columns());
-  return loads * 0.8e-3 + stores * 3e-3 + StreamUs(columns);
+  double store_ns = together <= 2 && !t.depthwise() ? 12 : 3;
+  double outputs = static_cast<double>(t.images_at_once() * t.out_pixels() * t.groups * t.outputs);
+  return loads * 0.8e-3 + stores * store_ns * 1e-3 + StreamUs(columns) + ActivationUs(t.epilogue.activation, outputs, isa);
 }
 
 class TransposedKernel : public Kernel {

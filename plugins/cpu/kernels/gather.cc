@@ -78,6 +78,12 @@ int64_t Product(std::span<const int64_t> dims) {
   return n;
 }
 
+// A piece of a table that no cache holds waits for memory.
+double SerialUs(const Value& x, const Value& y, uint64_t pieces) {
+  double piece_us = x.bytes() > (8 << 20) ? 0.08 : 5e-3;
+  return StreamUs(2.0 * static_cast<double>(y.bytes())) + piece_us * static_cast<double>(pieces);
+}
+
 // The pieces of the output; fails with the reason.
 Result Describe(const Problem& p, Args* a) {
   Node n = p.node();
@@ -135,7 +141,7 @@ Result Describe(const Problem& p, Args* a) {
     }
   }
   if (y.elements() == 0) units = 0;
-  double us = StreamUs(2.0 * static_cast<double>(y.bytes())) + 5e-3 * static_cast<double>(units);
+  double us = SerialUs(x, y, units);
   a->chunks = SplitWork(units, units ? us / static_cast<double>(units) : 0);
   return {};
 }
@@ -144,7 +150,7 @@ void Offer(const Problem& p, Offers& offers) {
   if (!Accept(p, offers)) return;
   Args a;
   if (Result r = Describe(p, &a); !r.ok()) return offers.Refuse(r.text());
-  double us = StreamUs(2.0 * static_cast<double>(p.node().output(0).bytes())) + 5e-3 * static_cast<double>(a.chunks.items);
+  double us = SerialUs(p.node().input(0), p.node().output(0), a.chunks.items);
   offers.Add({.id = "cpu.gather", .attributes = kExact, .cost_us = RunUs(p, us)});
 }
 

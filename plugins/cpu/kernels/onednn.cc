@@ -19,11 +19,12 @@ namespace {
 
 double ConvUs(const Convolution& c) {
   Isa isa = AllowedIsa();
+  const double activation = ActivationUs(c.epilogue.activation, static_cast<double>(c.rows() * c.outputs), isa);
   if (c.depthwise()) {
     double flops = 2.0 * static_cast<double>(c.rows() * c.outputs * c.windows.kh * c.windows.kw);
-    return flops / 75e3 + 0.5 * StreamUs(4.0 * static_cast<double>(c.images * c.channels * c.windows.h * c.windows.w + c.rows() * c.outputs));
+    return flops / 75e3 + 0.5 * StreamUs(4.0 * static_cast<double>(c.images * c.channels * c.windows.h * c.windows.w + c.rows() * c.outputs)) + activation;
   }
-  return GemmSerialUs({c.rows(), c.outputs / c.groups, c.k(), c.groups}, isa, c.pointwise() ? 0.03 : 0);
+  return GemmSerialUs({c.rows(), c.outputs / c.groups, c.k(), c.groups}, isa, c.pointwise() ? 0.03 : 0) + activation;
 }
 
 // Returns the factor by which an implementation is slower than the estimate.

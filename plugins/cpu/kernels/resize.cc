@@ -2,11 +2,13 @@
 // Resize: nearest along any dimensions, linear along any dimensions of floats (all taps of an output at once).
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "kernel_table.h"
 #include "support/index_map.h"
 #include "support/move.h"
 #include "support/move_rule.h"
+#include "vec/blend.h"
 
 namespace mge::cpu {
 namespace {
@@ -124,54 +126,100 @@ struct LinearArgs {
   int64_t outer;                       // dimensions before the first resampled one
   int64_t in[kMaxLinear], out[kMaxLinear];
   int64_t inner;
+  const BlendTable* blend;             // mixes pieces of many elements
   Chunks chunks;                       // of (outer, all resampled positions but the last dimension's)
 };
+
+// The rows of the input that one row of the output mixes.
+template <typename C>
+struct MixedRows {
+  int count = 1;
+  int64_t rows[1 << (kMaxLinear - 1)] = {0};
+  C weights[1 << (kMaxLinear - 1)] = {1};
+};
+
+// Pieces of one element: mixes the rows first, then resamples the row that they make.
+template <typename T, typename C>
+void ResampleRow(const LinearArgs& args, const MixedRows<C>& mix, const Tap* taps, const T* x, T* to) {
+  constexpr int64_t kMost = 2048;  // elements of a row that fit on the stack
+  const int64_t in = args.in[args.linear - 1], out = args.out[args.linear - 1];
+  C row[kMost];
+  for (int64_t begin = 0; begin < out;) {
+    // A part of the output whose inputs fit. Places do not decrease.
+    const int64_t first = taps[begin].low;
+    int64_t end = begin, last = first;
+    for (; end < out && taps[end].low >= first && taps[end].high - first < kMost; ++end) last = std::max(last, taps[end].high);
+    for (int64_t c = first; c <= last; ++c) row[c - first] = mix.weights[0] * Widen(x[mix.rows[0] * in + c]);
+    for (int k = 1; k < mix.count; ++k) {
+      const T* other = x + mix.rows[k] * in;
+      for (int64_t c = first; c <= last; ++c) row[c - first] += mix.weights[k] * Widen(other[c]);
+    }
+    for (int64_t i = begin; i < end; ++i) {
+      const C b = static_cast<C>(taps[i].weight);
+      to[i] = Narrow<T>((1 - b) * row[taps[i].low - first] + b * row[taps[i].high - first]);
+    }
+    begin = end;
+  }
+}
+
+// Pieces of several elements, one by one.
+template <typename T, typename C>
+void ResamplePieces(const LinearArgs& args, const MixedRows<C>& mix, const Tap* taps, const T* x, T* to) {
+  const int64_t in = args.in[args.linear - 1], out = args.out[args.linear - 1];
+  for (int64_t i = 0; i < out; ++i, to += args.inner) {
+    const Tap& t = taps[i];
+    const C b = static_cast<C>(t.weight), a = 1 - b;
+    if constexpr (std::is_same_v<T, float>) {
+      std::fill_n(to, args.inner, 0.0f);
+      for (int k = 0; k < mix.count; ++k) {
+        const T* row = x + mix.rows[k] * in * args.inner;
+        args.blend->add({2, {row + t.low * args.inner, row + t.high * args.inner}, {mix.weights[k] * a, mix.weights[k] * b}},
+                        args.inner, to);
+      }
+      continue;
+    }
+    for (int64_t c = 0; c < args.inner; ++c) {
+      C sum = 0;
+      for (int k = 0; k < mix.count; ++k) {
+        const T* row = x + mix.rows[k] * in * args.inner + c;
+        sum += mix.weights[k] * (a * Widen(row[t.low * args.inner]) + b * Widen(row[t.high * args.inner]));
+      }
+      to[c] = Narrow<T>(sum);
+    }
+  }
+}
 template <typename T>
 mge_code LaunchLinear(const LinearArgs& args, const mge_run* run) {
   using C = Compute<T>;
-  const Tap* taps = args.taps;
   auto* x = At<const T>(run, args.x);
   auto* y = At<T>(run, args.y);
   int last = args.linear - 1;
-  const Tap* last_taps = taps;
+  const Tap* last_taps = args.taps;
   for (int d = 0; d < last; ++d) last_taps += args.out[d];
   ForChunks(run, args.chunks, [&](uint64_t first, uint64_t end) {
     for (auto u = static_cast<int64_t>(first); u < static_cast<int64_t>(end); ++u) {
-      // Rows of the input that this row of the output mixes.
-      int64_t rest = u, rows[1 << (kMaxLinear - 1)] = {0};
-      C weights[1 << (kMaxLinear - 1)] = {1};
-      int count = 1;
-      int64_t index[kMaxLinear] = {};
+      int64_t rest = u, index[kMaxLinear] = {};
       for (int d = last - 1; d >= 0; --d) {
         index[d] = rest % args.out[d];
         rest /= args.out[d];
       }
-      rows[0] = rest;
-      const Tap* list = taps;
+      MixedRows<C> mix;
+      mix.rows[0] = rest;
+      const Tap* list = args.taps;
       for (int d = 0; d < last; ++d) {
         const Tap& t = list[index[d]];
         list += args.out[d];
-        for (int k = 0; k < count; ++k) {
-          rows[count + k] = rows[k] * args.in[d] + t.high;
-          weights[count + k] = weights[k] * static_cast<C>(t.weight);
-          rows[k] = rows[k] * args.in[d] + t.low;
-          weights[k] *= 1 - static_cast<C>(t.weight);
+        for (int k = 0; k < mix.count; ++k) {
+          mix.rows[mix.count + k] = mix.rows[k] * args.in[d] + t.high;
+          mix.weights[mix.count + k] = mix.weights[k] * static_cast<C>(t.weight);
+          mix.rows[k] = mix.rows[k] * args.in[d] + t.low;
+          mix.weights[k] *= 1 - static_cast<C>(t.weight);
         }
-        count *= 2;
+        mix.count *= 2;
       }
       T* to = y + u * args.out[last] * args.inner;
-      for (int64_t i = 0; i < args.out[last]; ++i, to += args.inner) {
-        const Tap& t = last_taps[i];
-        C b = static_cast<C>(t.weight), a = 1 - b;
-        for (int64_t c = 0; c < args.inner; ++c) {
-          C sum = 0;
-          for (int k = 0; k < count; ++k) {
-            const T* row = x + rows[k] * args.in[last] * args.inner + c;
-            sum += weights[k] * (a * Widen(row[t.low * args.inner]) + b * Widen(row[t.high * args.inner]));
-          }
-          to[c] = Narrow<T>(sum);
-        }
-      }
+      if (args.inner == 1) ResampleRow(args, mix, last_taps, x, to);
+      else ResamplePieces(args, mix, last_taps, x, to);
     }
   });
   return MGE_OK;
@@ -233,7 +281,7 @@ Result DescribeLinear(const Node& n, bool channels_last, Linear* out) {
     if (i + 1 < end) lines *= static_cast<uint64_t>(from.out);
   }
   Value y = n.output(0);
-  double per_element = (channels_last ? 0.4 : 2.0) * (1 << a.linear) / 4.0;
+  double per_element = a.inner > 1 ? 0.3 * (1 << a.linear) / 4.0 : 0.8;
   out->us = StreamUs(static_cast<double>(y.bytes() + n.input(0).bytes())) + 1e-3 * per_element * static_cast<double>(y.elements());
   if (y.elements() == 0) lines = 0;
   a.chunks = SplitWork(lines, lines ? out->us / static_cast<double>(lines) : 0);
@@ -287,7 +335,7 @@ void Offer(const Problem& p, Offers& offers) {
       c.inputs[static_cast<size_t>(p.operand(0, 0))] = ChannelsLast(x.rank());
       c.outputs = {ChannelsLast(x.rank())};
     }
-    offers.Add(c);
+    Add(offers, AllowedIsa(), std::move(c));
   }
 }
 
@@ -301,6 +349,7 @@ KernelPtr Make(const Problem& p, const Candidate& c) {
   }
   Linear linear;
   if (!DescribeLinear(n, last, &linear).ok()) return nullptr;
+  linear.args.blend = &Blend(IsaOf(c));
   StepFn step;
   DispatchFloating(n.input(0).dtype(), [&](auto tag) { step = StepFn::Of<LaunchLinear<typename decltype(tag)::type>>(); });
   return std::make_unique<LinearKernel>(linear, p.operand(0, 0), step);

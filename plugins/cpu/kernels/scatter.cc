@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ScatterElements and ScatterND. Updates are applied in order on one thread: of equal indices the last one wins, and sums
-// are always formed in the same order.
+// ScatterElements and ScatterND. Updates of one place are applied in order on one thread: of equal indices the last one wins, and
+// sums are always formed in the same order. Threads divide a dimension that the indices do not choose; ScatterND has none.
 #include "kernel_table.h"
 #include "support/index.h"
 #include "support/kernel.h"
@@ -26,6 +26,8 @@ struct Args {
   int64_t count;              // pieces of the updates
   int64_t n;                  // ScatterElements: along the axis
   int32_t rank, axis;
+  int32_t split;              // ScatterElements: the dimension that threads divide
+  Chunks chunks;              // of it
   int64_t dims[kMaxRank];     // of the indices, or of the indexed dimensions
   int64_t strides[kMaxRank];  // of y, elements
 };
@@ -82,32 +84,79 @@ ApplyFn FindApply(Reduction r, mge_dtype type) {
   return f;
 }
 
-mge_code Launch(const Args& a, const mge_run* run) {
+mge_code LaunchTuples(const Args& a, const mge_run* run) {
   auto* x = At<const char>(run, a.x);
   auto* updates = At<const char>(run, a.updates);
   auto* y = At<char>(run, a.y);
   IndexList indices = {At<const char>(run, a.indices), a.wide};
   if (x != y) std::memcpy(y, x, a.bytes);
   IndexGuard guard;
-  for (int64_t u = 0; u < a.count; ++u) {
+  for (int64_t u = 0; u < a.count && !guard.failed(); ++u) {
     int64_t offset = 0;
-    if (a.tuples) {
-      for (int k = 0; k < a.rank; ++k) {
-        int64_t i = guard.Checked(indices[u * a.rank + k], a.dims[k]);
-        offset += i * a.strides[k];
-      }
-    } else {
-      int64_t rest = u;
-      for (int d = a.rank - 1; d >= 0; --d) {
-        if (d != a.axis) offset += rest % a.dims[d] * a.strides[d];
-        rest /= a.dims[d];
-      }
-      offset += guard.Checked(indices[u], a.n) * a.strides[a.axis];
-    }
-    if (guard.failed()) break;
-    a.apply(y + offset * a.element, updates + u * a.piece * a.element, a.piece);
+    for (int k = 0; k < a.rank; ++k) offset += guard.Checked(indices[u * a.rank + k], a.dims[k]) * a.strides[k];
+    if (!guard.failed()) a.apply(y + offset * a.element, updates + u * a.piece * a.element, a.piece);
   }
   return guard.Answer(run, a.name);
+}
+
+// Applies the updates whose coordinate along a.split is in [begin, end). Index is int32_t or int64_t; Put(to, from) applies one.
+template <typename Index, typename Put>
+void ScatterElements(const Args& a, IndexGuard& guard, const Index* indices, const char* updates, char* y, int64_t begin,
+                     int64_t end, Put put) {
+  const int last = a.rank - 1;
+  int64_t at[kMaxRank] = {}, rows = 1, steps[kMaxRank];  // steps: of the updates, elements
+  for (int64_t d = last, step = 1; d >= 0; step *= a.dims[d--]) steps[d] = step;
+  auto first = [&](int d) { return d == a.split ? begin : 0; };
+  auto limit = [&](int d) { return d == a.split ? end : a.dims[d]; };
+  int64_t u = 0, base = 0;
+  for (int d = 0; d <= last; ++d) {
+    at[d] = first(d);
+    u += at[d] * steps[d];
+    if (d != a.axis) base += at[d] * a.strides[d];
+    if (d < last) rows *= limit(d) - first(d);
+  }
+  const int64_t n = limit(last) - first(last), along = a.axis == last ? 0 : 1;
+  for (; rows > 0 && !guard.failed(); --rows) {
+    for (int64_t j = 0; j < n; ++j) {
+      const int64_t i = guard.Checked(indices[u + j], a.n);
+      if (i < 0) return;
+      put(y + (base + j * along + i * a.strides[a.axis]) * a.element, updates + (u + j) * a.element);
+    }
+    for (int d = last - 1; d >= 0; --d) {
+      const int64_t place = d == a.axis ? 0 : a.strides[d];
+      u += steps[d];
+      base += place;
+      if (++at[d] < limit(d)) break;
+      u -= (at[d] - first(d)) * steps[d];
+      base -= (at[d] - first(d)) * place;
+      at[d] = first(d);
+    }
+  }
+}
+
+mge_code LaunchElements(const Args& a, const mge_run* run) {
+  auto* x = At<const char>(run, a.x);
+  auto* updates = At<const char>(run, a.updates);
+  auto* indices = At<const char>(run, a.indices);
+  auto* y = At<char>(run, a.y);
+  if (x != y) std::memcpy(y, x, a.bytes);
+  IndexGuard guard;
+  ForChunks(run, a.chunks, [&](uint64_t b, uint64_t e) {
+    const auto begin = static_cast<int64_t>(b), end = static_cast<int64_t>(e);
+    auto run_with = [&](auto put) {
+      if (a.wide) ScatterElements(a, guard, reinterpret_cast<const int64_t*>(indices), updates, y, begin, end, put);
+      else ScatterElements(a, guard, reinterpret_cast<const int32_t*>(indices), updates, y, begin, end, put);
+    };
+    if (a.apply == Put<4>) run_with([](char* to, const char* from) { std::memcpy(to, from, 4); });
+    else run_with([&](char* to, const char* from) { a.apply(to, from, 1); });
+  });
+  return guard.Answer(run, a.name);
+}
+
+// Estimate of one thread's time.
+double SerialUs(const Args& a) {
+  return StreamUs(2.0 * static_cast<double>(a.bytes)) + (a.tuples ? 8e-3 : 2e-3) * static_cast<double>(a.count) +
+         StreamUs(2.0 * static_cast<double>(a.count * a.piece * a.element));
 }
 
 Result Describe(const Problem& p, Args* a) {
@@ -160,6 +209,13 @@ Result Describe(const Problem& p, Args* a) {
     }
   }
   if (x.elements() == 0) a->count = 0;
+  if (a->tuples) return {};
+  for (int d = 0; d < rank; ++d) {
+    if (a->split == a->axis || (d != a->axis && a->dims[d] > a->dims[a->split])) a->split = d;
+  }
+  const auto parts = static_cast<uint64_t>(a->count ? a->dims[a->split] : 0);
+  a->chunks = SplitWork(parts, parts ? SerialUs(*a) / static_cast<double>(parts) : 0);
+  if (a->split == a->axis && parts) a->chunks = {parts, parts, 1};  // a vector: in order, on one thread
   return {};
 }
 
@@ -167,26 +223,25 @@ void Offer(const Problem& p, Offers& offers) {
   if (!Accept(p, offers)) return;
   Args a;
   if (Result r = Describe(p, &a); !r.ok()) return offers.Refuse(r.text());
-  double us = StreamUs(2.0 * static_cast<double>(a.bytes)) + 8e-3 * static_cast<double>(a.count) +
-              StreamUs(2.0 * static_cast<double>(a.count * a.piece * a.element));
   offers.Add({.id = "cpu.scatter",
               .attributes = MGE_KERNEL_DETERMINISTIC,
-              .cost_us = us,
+              .cost_us = a.tuples || a.split == a.axis ? SerialUs(a) : RunUs(p, SerialUs(a)),
               .in_place = {{0, static_cast<uint32_t>(p.operand(0, 0))}}});
 }
 
 KernelPtr Make(const Problem& p, const Candidate&) {
   Args a;
   if (!Describe(p, &a).ok()) return nullptr;
-  return MakeSimple<Args, Launch>(
-      [a, x = p.operand(0, 0), indices = p.operand(0, 1), updates = p.operand(0, 2)](const Binding& b) {
-        Args out = a;
-        out.x = b.input(x);
-        out.indices = b.input(indices);
-        out.updates = b.input(updates);
-        out.y = b.output(0);
-        return out;
-      });
+  auto bind = [a, x = p.operand(0, 0), indices = p.operand(0, 1), updates = p.operand(0, 2)](const Binding& b) {
+    Args out = a;
+    out.x = b.input(x);
+    out.indices = b.input(indices);
+    out.updates = b.input(updates);
+    out.y = b.output(0);
+    return out;
+  };
+  if (a.tuples) return MakeSimple<Args, LaunchTuples>(bind);
+  return MakeSimple<Args, LaunchElements>(bind);
 }
 
 constexpr KernelRow kRows[] = {{"ScatterElements", Offer, Make}, {"ScatterND", Offer, Make}};

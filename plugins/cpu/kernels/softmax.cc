@@ -47,9 +47,16 @@ Extent ExtentOf(const Value& x, int64_t axis, bool channels_last) {
   return e;
 }
 
-double SerialUs(const Value& x, Isa isa) {
+Extent ExtentIn(const Problem& p, bool channels_last) {
+  Value x = p.node().input(0);
+  return x.rank() == 0 ? Extent() : ExtentOf(x, AxisOf(p.node().Int("axis", -1), x.rank()), channels_last);
+}
+
+double SerialUs(const Value& x, const Extent& e, Isa isa) {
+  constexpr double kRowUs = 0.03;  // of a row that lies together
+  double rows = e.inner == 1 ? static_cast<double>(e.outer) : 0;
   double ns = x.dtype() == MGE_DTYPE_F64 ? 10 : isa == Isa::kAvx512 ? 0.5 : isa == Isa::kAvx2 ? 1.0 : 2.5;
-  return StreamUs(2.0 * static_cast<double>(x.bytes())) + 1e-3 * ns * static_cast<double>(x.elements());
+  return StreamUs(2.0 * static_cast<double>(x.bytes())) + 1e-3 * ns * static_cast<double>(x.elements()) + kRowUs * rows;
 }
 
 void Offer(const Problem& p, Offers& offers) {
@@ -62,7 +69,7 @@ void Offer(const Problem& p, Offers& offers) {
     if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;
     Candidate c = {.id = last ? "cpu.softmax.nhwc" : "cpu.softmax",
                    .attributes = kExact,
-                   .cost_us = RunUs(p, SerialUs(x, isa)),
+                   .cost_us = RunUs(p, SerialUs(x, ExtentIn(p, last), isa)),
                    .variant = last ? 1u : 0u,
                    .in_place = {{0, 0}}};
     if (last) c.inputs = c.outputs = {ChannelsLast(x.rank())};
@@ -72,12 +79,12 @@ void Offer(const Problem& p, Offers& offers) {
 
 KernelPtr Make(const Problem& p, const Candidate& c) {
   Value x = p.node().input(0);
-  Extent e = x.rank() == 0 ? Extent() : ExtentOf(x, AxisOf(p.node().Int("axis", -1), x.rank()), KindOf(c) == 1);
+  Extent e = ExtentIn(p, KindOf(c) == 1);
   Isa isa = IsaOf(c);
   int64_t lanes = (isa == Isa::kAvx512 ? 64 : isa == Isa::kAvx2 ? 32 : 16) / (x.dtype() == MGE_DTYPE_F64 ? 8 : 4);
   int64_t units = e.inner == 1 ? e.outer : e.outer * ((e.inner + lanes - 1) / lanes);
   if (x.elements() == 0) units = 0;
-  Chunks chunks = SplitWork(static_cast<uint64_t>(units), units ? SerialUs(x, isa) / static_cast<double>(units) : 0);
+  Chunks chunks = SplitWork(static_cast<uint64_t>(units), units ? SerialUs(x, e, isa) / static_cast<double>(units) : 0);
   bool log = p.node().op() == "LogSoftmax";
   SoftmaxFn fn = Rows(isa).softmax[FloatIndex(x.dtype())];
   return MakeSimple<Args, Launch>([=](const Binding& b) {

@@ -117,6 +117,22 @@ bool Absorb(const Graph& graph, const Node& next, ChannelAxis axis, Epilogue& e)
   return fits;
 }
 
+double ActivationUs(Activation activation, double elements, Isa isa) {
+  const double width = isa == Isa::kAvx512 ? 1 : isa == Isa::kAvx2 ? 2 : 4;
+  switch (activation) {
+    case Activation::kNone:
+    case Activation::kClip: return 0;
+    case Activation::kHardSwish:
+    case Activation::kLeakyRelu: return 0.06e-3 * width * elements;
+    case Activation::kSigmoid:
+    case Activation::kSwish: return 0.27e-3 * width * elements;
+    case Activation::kTanh:
+    case Activation::kGelu:
+    case Activation::kGeluTanh: return 0.5e-3 * width * elements;
+  }
+  return 0;
+}
+
 Epilogue StartOf(const Node& product) {
   Epilogue e;
   e.output = product.output_id(0);

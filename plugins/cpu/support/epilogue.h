@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "mge/plugin.hpp"
+#include "isa.h"
 #include "vec/gemm.h"
 
 namespace mge::cpu {
@@ -20,6 +21,9 @@ struct Epilogue {
   int32_t output = -1;  // of the last node
   int32_t linear = -1;  // output of the last node before the activation
 };
+
+// Estimate of one thread's time to apply an activation to so many elements, microseconds.
+double ActivationUs(Activation activation, double elements, Isa isa);
 
 // The dimension that a bias runs along: 1 for a convolution, the last one for a matrix.
 enum class ChannelAxis { kSecond, kLast };

@@ -61,7 +61,8 @@ class Moves {
   std::vector<CopyArgs> copies_;
   std::vector<std::pair<int32_t, int32_t>> operands_;  // input, output of each
   Isa isa_ = Isa::kPortable;
-  double us_ = 0;
+  double us_ = 0;     // without the traffic of memory
+  double bytes_ = 0;  // read and written
 };
 
 }  // namespace mge::cpu

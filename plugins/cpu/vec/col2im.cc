@@ -88,7 +88,7 @@ void Run(const Col2ImTask& t, int64_t r0, int64_t r1) {
         else AllChannels<false>(t, row, x, g, a, y + at);
       }
     }
-    ActivateBlock(t.activation, y, all, ax->out, all, t.lo);
+    ActivateBlock(t.activation, y, 0, 1, ax->out * all, t.lo);  // the row lies together
   }
 }
 
