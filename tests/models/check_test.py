@@ -9,6 +9,7 @@ import zipfile
 import numpy
 
 import check
+import costs
 import rows
 
 
@@ -79,6 +80,29 @@ class List(unittest.TestCase):
         self.assertTrue(((a >= 0) & (a <= 1)).all())
         with self.assertRaisesRegex(SystemExit, "is not an input"):
             rows.make_inputs(["x=1x2"], "")
+
+
+class Costs(unittest.TestCase):
+    STEP = {"nodes": ["a"], "operators": ["Conv"], "label": "a", "kernel": "slow", "share": 0.5, "call_median_us": 100,
+            "estimated_us": 10, "estimate_off": True}
+
+    def plan(self, kernel, us):
+        return {"units": [{"nodes": ["a"], "kernel": kernel, "measured_us": us,
+                           "alternatives": [{"id": "slow", "measured_us": 100}, {"id": "refused", "measured_us": -1}]}]}
+
+    def test_an_estimate_that_is_off_is_found_where_it_matters(self):
+        self.assertEqual(costs.estimates({"steps": [self.STEP]}), {"estimate slow Conv of a": "10 us, took 100 us"})
+        for change in ({"estimate_off": False}, {"share": 0.001}, {"call_median_us": 5}, {"estimated_us": None}):
+            self.assertEqual(costs.estimates({"steps": [{**self.STEP, **change}]}), {})
+
+    def test_a_choice_is_wrong_if_another_one_is_measured_as_much_faster(self):
+        profile = {"steps": [self.STEP]}
+        self.assertEqual(costs.choices(profile, self.plan("fast", 50)), {"choice slow Conv of a, not fast": "100 us, 50 us"})
+        self.assertEqual(costs.choices(profile, self.plan("fast", 90)), {})
+        self.assertEqual(costs.choices(profile, self.plan("slow", 100)), {})
+
+    def test_every_exception_has_a_reason(self):
+        self.assertTrue(all(reason for _, reason in costs.exceptions()))
 
 
 if __name__ == "__main__":

