@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs that are made up, and the document that says how: "mge.inputs/1".
+// Generation of example inputs, and the report "mge.inputs/1" that describes them.
 #include <cstring>
 
 #include "core/api/json.h"
@@ -59,7 +59,7 @@ mge_status* mge_session_example_inputs(mge_session* s, const mge_example_options
   MGE_API_ASSIGN_OR_RETURN(std::vector<mge::ExampleInput> made, mge::MakeExampleInputs(graph, options, values));
   auto text = std::unique_ptr<mge_string>(
       mge::api::NewString(mge::api::Dump({{"schema", "mge.inputs/1"}, {"inputs", Rows(graph, made)}})));
-  std::vector<std::unique_ptr<mge_tensor>> tensors(count);  // all of them or none reach the caller
+  std::vector<std::unique_ptr<mge_tensor>> tensors(count);  // on error the caller gets none of them
   for (size_t i = 0; i < count; ++i) {
     if (!inputs[i]) tensors[i] = std::make_unique<mge_tensor>(mge_tensor{std::move(values[i])});
   }

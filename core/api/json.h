@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the reports share: documents, and the types of a model in them.
+// Functions that all JSON reports use.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace mge::api {
 
 using Json = nlohmann::ordered_json;
 
-// Names come from files: bytes that are not UTF-8 are replaced.
+// Returns the text of a report. Names read from files may not be valid UTF-8; invalid bytes are replaced.
 inline std::string Dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
 
-Json TypesJson(const std::vector<onnx::NamedType>& types);  // name, kind, dtype, shape
+Json TypesJson(const std::vector<onnx::NamedType>& types);  // rows with name, kind, dtype and shape
 Json OpsetsJson(const onnx::ModelInfo& info);
 
 }  // namespace mge::api

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts of a model's file, whether it can be loaded or not: "mge.model/1" and "mge.nodes/1".
+// The reports "mge.model/1" and "mge.nodes/1" on a model's file, also for a model that cannot be loaded.
 #include "core/api/json.h"
 #include "core/api/objects.h"
 #include "core/base/errors.h"
@@ -14,7 +14,7 @@ using mge::api::Misuse;
 namespace mge::api {
 namespace {
 
-// Why no node of the operator can be loaded; empty if MGE has it.
+// Returns the reason why MGE does not support the operator, or "" if it does.
 std::string WhyUnsupported(const onnx::OperatorUse& use) {
   if (use.is_function) return {};
   const OpDef* op = FindOp(use.domain, use.name);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the handles of the C API point to, and the way from a Status to one of them.
+// The structs behind the handles of the C API, and the functions that its sources share. The caller of the C API owns the
+// objects that it gets, and frees them with the release functions in mge.h.
 #pragma once
 
 #include <memory>
@@ -18,7 +19,7 @@
 #include "core/profile/summary.h"
 #include "mge/mge.h"
 
-// The texts belong to whoever made the object; see status.cc.
+// A status. Its texts are owned by a derived struct, or are constants; see status.cc.
 struct mge_status {
   int32_t kind;
   int32_t id;
@@ -42,7 +43,7 @@ struct mge_session {
 };
 
 struct mge_profile {
-  std::shared_ptr<mge::Profile> profile;  // with the controls on which it is set
+  std::shared_ptr<mge::Profile> profile;  // shared with the run controls that use it
 };
 
 struct mge_run_control {
@@ -53,16 +54,16 @@ struct mge_run_control {
 
 namespace mge::api {
 
-// NULL for OK, else a status for the caller. One that there is no memory for is a constant that says so.
+// Returns NULL for OK, else a new status. If there is no memory for it, returns a constant status for kOutOfMemory.
 mge_status* Wrap(const absl::Status& status) noexcept;
 
-// The exception that is being handled, as the status of the function that it would leave.
+// Converts the exception that is being handled into the status that `function` returns.
 mge_status* Thrown(const char* function) noexcept;
 
-// A misuse of the API: an argument that must not be what it is.
+// Returns a kApiMisuse status: `function` was called with an invalid argument or in a wrong state.
 mge_status* Misuse(std::string_view function, std::string_view what);
 
-// The first of these arguments of a function that must not be NULL and is, as a misuse; NULL if there is none.
+// Returns a kApiMisuse status that names the first argument that is NULL, or NULL if all are given.
 struct Argument {
   const char* name;
   bool given;
@@ -73,40 +74,41 @@ mge_status* NullAmong(std::string_view function, std::initializer_list<Argument>
 
 mge_string* NewString(std::string text);
 
-// A recorder for a run of the session with this control, which begins now; none where no profile is set.
+// Returns a recorder for a run that begins now, or nullopt if `control` is NULL or has no profile.
 std::optional<Recorder> RecorderOf(mge_run_control* control, Session& session);  // nullable
 
-// MGE_VALUE_... tensor.cc.
+// Returns the MGE_VALUE_... constant of a kind. Defined in tensor.cc.
 int32_t PublicKind(ValueKind kind);
 
-// The declared type of an input that exists. session_values.cc.
+// Returns the declared type of input `i`, which must exist. Defined in session_values.cc.
 ValueType DeclaredInput(const mge_session& s, size_t i);
 
-// "NAME=VALUE" texts of a caller. runtime.cc.
+// Parses a caller's texts "NAME=VALUE". Defined in runtime.cc.
 absl::StatusOr<std::vector<Assignment>> Assignments(const char* const* list, size_t count);
 
-// The types of an array of tensors; NULL entries are a misuse.
+// Returns the types of the inputs. Fails with kBadInput for a wrong number and with kApiMisuse for a NULL entry.
 absl::StatusOr<std::vector<InputType>> TypesOf(const Session& session, mge_tensor* const* inputs, size_t count);
 
-// The reports; reports.cc.
+// Return a report as JSON. Fail with kApiMisuse for an unknown schema. Defined in reports.cc.
 absl::StatusOr<std::string> RuntimeReport(Runtime& runtime, std::string_view schema);
 absl::StatusOr<std::string> SessionReport(Session& session, const Plan* plan, std::string_view schema);
-// A file as a value of that kind: .npy, .npz ("file.npz:name"), .pb. tensor.cc.
+
+// Reads a value from a file: .npy, .npz ("file.npz:name") or .pb. Defined in tensor.cc.
 absl::StatusOr<HostValue> ReadValue(const std::string& path, ValueKind kind);
 
-// "mge.plan/1"; `times` and `summary` (nullable) of a profile.
+// Returns an "mge.plan/1" report. `times` and `summary` come from a profile and may be null. Defined in reports.cc.
 std::string PlanJson(const Plan& plan, const StepTimes& times = nullptr, const Summary* summary = nullptr);
-std::string ProfileJson(const Recording& recording);  // "mge.profile/1"; profile.cc
+std::string ProfileJson(const Recording& recording);  // "mge.profile/1"; defined in profile.cc
 
-// "mge.plugins/1"; plugins.cc.
+// Returns an "mge.plugins/1" report. Defined in plugins.cc.
 std::string PluginsJson(std::span<const PluginFile> files, std::span<const PluginDirectory> directories,
                         const Quarantine& quarantine);
 
-// The options of a runtime as a caller of C gives them (nullable); the logger is left out. runtime.cc.
+// Converts the options of a C caller, except the logger. `given` may be NULL. Defined in runtime.cc.
 absl::StatusOr<RuntimeOptions> OptionsOf(const mge_runtime_options* given);
 
-// The plan with those that its bodies ran with: bytes that an instance of each holds on its device, with the packed constants, as
-// planned and as they are; steps.
+// Sums over a plan and the plans of its bodies. The peaks are the device memory of one instance of each plan, constants
+// included.
 struct PlanTotals {
   uint64_t planned_peak_bytes = 0, measured_peak_bytes = 0;
   int64_t arena_bytes = 0, packed_bytes = 0, uploaded_bytes = 0, constant_bytes = 0;
@@ -116,13 +118,13 @@ absl::StatusOr<PlanTotals> TotalsOf(const Plan& plan);
 
 }  // namespace mge::api
 
-// Ends the function-try-block of a function of the API: no exception leaves it.
+// Ends the function-try-block of an API function: converts an exception into the returned status.
 #define MGE_API_CATCH \
   catch (...) {       \
     return ::mge::api::Thrown(__func__); \
   }
 
-// Runs an expression that gives a Status and leaves the function if it failed.
+// Evaluates an expression of type Status and, if it failed, returns it from the API function.
 #define MGE_API_RETURN_IF_ERROR(expr)                                             \
   do {                                                                            \
     if (absl::Status s_ = (expr); !s_.ok()) return ::mge::api::Wrap(s_);          \
@@ -134,7 +136,7 @@ absl::StatusOr<PlanTotals> TotalsOf(const Plan& plan);
   if (!tmp.ok()) return ::mge::api::Wrap(tmp.status());      \
   lhs = std::move(tmp).value()
 
-// Leaves the function with a misuse if one of these arguments is NULL: {"out", out}, {"data", size == 0 || data}.
+// Returns a kApiMisuse status from the API function if an argument is NULL: {"out", out}, {"data", size == 0 || data}.
 #define MGE_API_NEEDS(...)                                                                            \
   do {                                                                                                \
     if (mge_status* s_ = ::mge::api::NullAmong(__func__, {__VA_ARGS__})) return s_;                   \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backends as files: judged, installed, removed, kept away. Nothing here opens one.
+// The API functions that check, install, remove and quarantine backends' files. They do not load a backend.
 #include <unistd.h>
 
 #include "core/api/objects.h"
@@ -25,7 +25,7 @@ absl::StatusOr<PluginSearch> SearchOf(const mge_runtime_options* given) {
   return PluginSearchOf(options, environment, *registry);
 }
 
-// A relative name is the user's own, from where they stand; nothing is ever searched that way.
+// Converts a relative path of the user to an absolute path, based on the working directory. Searches use no relative paths.
 std::string Absolute(const std::string& file) {
   if (file.starts_with('/')) return file;
   std::string here(4096, '\0');
@@ -46,7 +46,8 @@ absl::Status PutIntoQuarantine(const PluginSearch& search, const std::string& pa
   return search.rules.quarantine.Add({key, file.name, file.path, reason});
 }
 
-// By its entries, and by its files: an entry that is damaged names nobody.
+// Removes a backend from quarantine: the entries with its name, and the entries of its files. An entry that is damaged has
+// no name and is found only by its file.
 absl::Status Readmit(const PluginSearch& search, const std::string& name) {
   MGE_RETURN_IF_ERROR(CheckBackendName(name));
   const Quarantine& quarantine = search.rules.quarantine;
@@ -98,7 +99,7 @@ std::string PluginsJson(std::span<const PluginFile> files, std::span<const Plugi
   for (const Quarantine::Entry& e : quarantine.All()) {
     kept.push_back({{"name", e.name}, {"path", e.path}, {"reason", e.reason}, {"key", e.key}});
   }
-  // Names come from files: what is no UTF-8 is replaced, not refused.
+  // Names read from files may not be valid UTF-8; invalid bytes are replaced.
   return Json{{"schema", "mge.plugins/1"},
               {"files", std::move(rows)},
               {"directories", std::move(searched)},
@@ -113,7 +114,7 @@ mge_status* mge_plugins_judge(const mge_runtime_options* options, const char* fi
   MGE_API_ASSIGN_OR_RETURN(mge::PluginSearch search, mge::api::SearchOf(options));
   std::vector<mge::PluginFile> files;
   if (file) {
-    // A name that leads to no file is an error of the call, not a verdict.
+    // A missing file is an error of the call, not a verdict on a backend.
     std::string path = mge::api::Absolute(file);
     MGE_API_RETURN_IF_ERROR(mge::OpenRegularFile(path).status());
     files.push_back(mge::JudgePluginFile(path, mge::HostIsa(), search.rules).file);

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// null for what is not known, as a negative number says.
+// Returns null for a negative number, which means that the value is unknown.
 Json Known(double value) { return value < 0 ? Json() : Json(value); }
 
 Json StepJson(const Recording& recording, const StepSummary& row) {

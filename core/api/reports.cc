@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts as JSON documents. The first field of each names its schema; the command prints them as they are.
+// Reports on a runtime or session as JSON. The first field of each names its schema. The command prints them unchanged.
 #include "core/api/json.h"
 #include "core/api/objects.h"
 #include "core/base/errors.h"
@@ -115,7 +115,7 @@ Json ArenasJson(const Plan& plan) {
   return rows;
 }
 
-// The plans that bodies ran with.
+// Returns one row for each plan of a body.
 Json BodiesMemory(const Plan& plan) {
   Json rows = Json::array();
   ForEachPlan(plan, [&](const Plan& p, const std::string& path) {
@@ -164,7 +164,7 @@ Json BodiesObject(const BodyPlans& body, const StepTimes& times) {
           {"plans", std::move(plans)}, {"reason", body.reason}};
 }
 
-// What was measured of a unit; null if nothing was.
+// Returns the measured times of a unit, or null if it was not measured.
 Json TimeObject(const Plan& plan, size_t unit, const StepTimes& times) {
   std::optional<StepTime> time = times ? times(plan, static_cast<int32_t>(unit)) : std::nullopt;
   if (!time) return nullptr;
@@ -239,7 +239,7 @@ absl::StatusOr<std::string> RuntimeReport(Runtime& runtime, std::string_view sch
   }
   if (schema == "mge.env/1") return Dump(Env(runtime));
   if (schema == "mge.operators/1") return Dump(Operators());
-  return Fail(errors::kApiMisuse, fmt::format("mge_runtime_report: no schema '{}'", schema));
+  return Fail(errors::kApiMisuse, fmt::format("mge_runtime_report: unknown schema '{}'", schema));
 }
 
 absl::StatusOr<std::string> SessionReport(Session& session, const Plan* plan, std::string_view schema) {
@@ -248,7 +248,7 @@ absl::StatusOr<std::string> SessionReport(Session& session, const Plan* plan, st
     MGE_ASSIGN_OR_RETURN(Json json, Memory(session, plan));
     return Dump(json);
   }
-  return Fail(errors::kApiMisuse, fmt::format("mge_session_report: no schema '{}'", schema));
+  return Fail(errors::kApiMisuse, fmt::format("mge_session_report: unknown schema '{}'", schema));
 }
 
 }  // namespace mge::api

@@ -13,7 +13,7 @@ using mge::api::Wrap;
 
 namespace {
 
-// Option structs of older callers are shorter: what they lack is zero.
+// Copies an option struct. The struct of an older caller may be shorter; the missing members are zero.
 template <typename T>
 T Copy(const T* options) {
   T out = {};
@@ -21,19 +21,19 @@ T Copy(const T* options) {
   return out;
 }
 
-// The user's callback behind the logger's sink.
+// The state of the logger's sink: the user's callback.
 struct LogAdapter {
   void (*log)(void*, int32_t, const char*, size_t);
   void* state;
 };
 
-// The adapter lives as long as the last session that may log.
+// Owns a runtime and the adapter to which it logs. Sessions share it, so the adapter outlives the last of them.
 struct OwnedRuntime {
   LogAdapter adapter;
-  std::shared_ptr<mge::Runtime> runtime;  // goes first
+  std::shared_ptr<mge::Runtime> runtime;  // destroyed before `adapter`
 };
 
-// The innermost scopes of this thread that mge_context_push began.
+// Returns this thread's open scopes of mge_context_push, outermost first.
 std::vector<std::unique_ptr<mge::ContextScope>>& Scopes() {
   thread_local std::vector<std::unique_ptr<mge::ContextScope>> scopes;
   return scopes;

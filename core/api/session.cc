@@ -32,7 +32,7 @@ mge_session* New(std::shared_ptr<mge::Session> session) {
   return out;
 }
 
-// Files of ONNX's tests and of NumPy hold bfloat16 as uint16: what the model declares decides.
+// Converts uint16 to bfloat16 if the model declares bfloat16. Files of ONNX's tests and of NumPy store bfloat16 as uint16.
 void TakeAs(DType declared, mge::Tensor& tensor) {
   if (declared == DType::kBF16 && tensor.dtype() == DType::kU16) {
     tensor = mge::Tensor::View(DType::kBF16, tensor.shape(), tensor.data(), tensor.owner());
@@ -48,7 +48,7 @@ mge_status* ReadInto(const char* path, const mge::ValueType& declared, mge_tenso
 
 mge::Steering* Of(mge_run_control* control) { return control ? &control->steering : nullptr; }
 
-// Runs into the given outputs; those that are NULL are made: all of them or none reach the caller.
+// Runs with the given outputs and creates those that are NULL. On error, `outputs` does not change.
 template <typename F>
 absl::Status RunInto(mge::Session& session, mge_tensor** outputs, size_t count, mge_run_control* control, F run_into) {
   std::vector<mge::HostValue> out(count);
@@ -78,7 +78,7 @@ namespace mge::api {
 
 absl::StatusOr<std::vector<InputType>> TypesOf(const Session& session, mge_tensor* const* inputs, size_t count) {
   if (static_cast<int>(count) != session.input_count()) {
-    return Fail(errors::kBadInput, "the number of inputs does not fit the model",
+    return Fail(errors::kBadInput, "the number of inputs does not match the model",
                 {.what = fmt::format("expected {}, got {}", session.input_count(), count)});
   }
   std::vector<InputType> types;
@@ -237,7 +237,7 @@ mge_status* mge_session_run_async(mge_session* s, mge_tensor* const* inputs, siz
 
 namespace {
 
-// `profile`: nullable.
+// Returns the plan for these inputs in *out. `profile` may be null.
 mge_status* ShowPlan(const char* function, mge_session* s, mge_tensor* const* inputs, size_t input_count,
                      const mge_profile* profile, const char* format, int32_t why, mge_string** out) {
   if (mge_status* null = mge::api::NullAmong(function, {{"session", s}, {"inputs", input_count == 0 || inputs != nullptr},

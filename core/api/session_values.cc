@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session says of its inputs and outputs, and of the model's metadata.
+// The API functions on a session's inputs and outputs and on the model's metadata.
 #include "core/api/objects.h"
 
 namespace {

@@ -8,7 +8,7 @@
 namespace mge::api {
 namespace {
 
-// A status with the memory of its texts.
+// A status that owns its texts.
 struct OwnStatus : mge_status {
   explicit OwnStatus(const absl::Status& status)
       : mge_status{},
@@ -28,9 +28,9 @@ struct OwnStatus : mge_status {
   const std::string own_title, own_text, own_fix;
 };
 
-// Where there is no memory for any other. It is never freed.
+// The status that is returned if there is no memory for another one. It is never freed.
 #define MGE_NO_MEMORY_TITLE "the process has no host memory left"
-#define MGE_NO_MEMORY_WHAT "not even the error could be described"
+#define MGE_NO_MEMORY_WHAT "there was no memory to describe the error"
 #define MGE_NO_MEMORY_FIX "end other programs, or use a smaller model or batch"
 constinit mge_status g_no_memory = {
     static_cast<int32_t>(ErrorKind::kMemory),
@@ -48,7 +48,7 @@ mge_status* Wrap(const absl::Status& status) noexcept {
   const bool bare = absl::IsResourceExhausted(status) && status.message().empty();
   try {
     if (!bare) return new OwnStatus(status);
-  } catch (const std::bad_alloc&) {  // the constant says it
+  } catch (const std::bad_alloc&) {  // return the constant
   }
   return &g_no_memory;
 }

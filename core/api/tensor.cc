@@ -23,7 +23,7 @@ mge_tensor* New(Tensor tensor) {
 
 bool Known(mge_dtype dtype) { return mge::kAnyType.Contains(static_cast<DType>(dtype)) && dtype > 0; }
 
-// "file.npz:name" in two; the name is empty if there is none.
+// Splits "file.npz:name" into the path and the name, which is "" if there is none.
 std::pair<std::string, std::string> SplitMember(const std::string& path) {
   size_t at = path.rfind(".npz:");
   if (at == std::string::npos) return {path, ""};
@@ -85,8 +85,8 @@ mge_status* mge_tensor_wrap(mge_dtype dtype, const int64_t* dims, size_t rank, v
   Shape shape(dims, dims + rank);
   MGE_API_ASSIGN_OR_RETURN(int64_t expected, mge::NumBytes(static_cast<DType>(dtype), shape));
   if (static_cast<uint64_t>(expected) != bytes) {
-    return Wrap(mge::Fail(mge::errors::kInvalidTensor, "memory and shape do not fit together",
-                          {.what = fmt::format("{}{} takes {} bytes, given were {}", mge::DTypeName(static_cast<DType>(dtype)),
+    return Wrap(mge::Fail(mge::errors::kInvalidTensor, "the size of the memory does not match the shape",
+                          {.what = fmt::format("{}{} needs {} bytes, got {}", mge::DTypeName(static_cast<DType>(dtype)),
                                                mge::ShapeText(shape), expected, bytes)}));
   }
   if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(std::min<int64_t>(mge::ElementBytes(static_cast<DType>(dtype)), 8))) {
@@ -137,7 +137,7 @@ mge_text mge_tensor_string(const mge_tensor* tensor, uint64_t index) {
 mge_status* mge_tensor_set_string(mge_tensor* tensor, uint64_t index, const char* text, size_t size) try {
   Tensor& t = tensor->value.tensor;
   if (t.dtype() != DType::kString || index >= static_cast<uint64_t>(t.elements()) || (!text && size)) {
-    return Misuse("mge_tensor_set_string", "no string tensor, or an index outside of it");
+    return Misuse("mge_tensor_set_string", "the tensor has no strings, or the index is out of range");
   }
   t.MutableData<std::string>()[index].assign(text, size);
   return nullptr;

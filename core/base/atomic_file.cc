@@ -25,8 +25,8 @@ absl::Status CannotWrite(std::string_view path, std::string what, std::string fi
 
 std::string Reason(int error) { return std::generic_category().message(error); }
 
-// A write beyond RLIMIT_FSIZE raises SIGXFSZ, which ends the process; while this lives the thread
-// gets EFBIG.
+// Blocks SIGXFSZ on this thread, and removes it if it is pending at the end. A write beyond RLIMIT_FSIZE
+// then fails with EFBIG; otherwise the signal would end the process.
 class NoSizeSignal {
  public:
   NoSizeSignal() {
@@ -59,7 +59,7 @@ absl::Status WriteRange(int fd, int64_t offset, Bytes bytes, std::string_view pa
       const int error = n < 0 ? errno : EIO;
       return CannotWrite(path,
                          fmt::format("{}: {} bytes were written, {} more are needed", Reason(error), at, bytes.size() - done),
-                         error == ENOSPC || error == EDQUOT ? "make room on the device"
+                         error == ENOSPC || error == EDQUOT ? "free space on the device"
                          : error == EFBIG                   ? "raise the limit of the process (ulimit -f)"
                                                             : "");
     }
@@ -70,13 +70,13 @@ absl::Status WriteRange(int fd, int64_t offset, Bytes bytes, std::string_view pa
 
 absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, FileMode mode) {
   if (path.empty() || path.find('\0') != std::string::npos)
-    return CannotWrite(path, "the name is not usable");
+    return CannotWrite(path, "the name is empty or holds a zero byte");
   std::string target = path;
   struct stat st;
   if (stat(path.c_str(), &st) == 0) {
     if (!S_ISREG(st.st_mode))
       return CannotWrite(path, "something that is not a regular file is there");
-    // Through a symbolic link, the file that it names is replaced, not the link.
+    // If the path is a symbolic link, replace its target, not the link.
     char* real = realpath(path.c_str(), nullptr);
     if (!real) return CannotWrite(path, Reason(errno));
     target = real;
@@ -125,7 +125,7 @@ absl::Status AtomicFile::Commit() {
   }
   temporary_.clear();
   fsync(directory_
-            .get());  // the file is whole either way; this makes the new name survive a power loss
+            .get());  // makes the rename survive a power loss; without it the old file would be back
   return absl::OkStatus();
 }
 

@@ -9,7 +9,7 @@
 namespace mge {
 namespace {
 
-// Bytes of "", "b", "k", "kib", "kb" and so on; 0 if it is not a unit.
+// Returns the number of bytes in a lower-case unit: "", "b", "k", "kib", "kb" and so on. Returns 0 for any other text.
 int64_t UnitOf(std::string_view unit) {
   if (unit.empty() || unit == "b") return 1;
   const size_t power = std::string_view("kmgt").find(unit[0]);

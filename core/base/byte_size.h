@@ -8,8 +8,9 @@
 
 namespace mge {
 
-// "4096", "512K", "64MiB", "1.5GiB": K, M, G and T alone or with iB are powers of 1024. "64MB": with B they are powers of
-// 1000. Case does not matter. Nothing for other texts, for fractions of bytes and for sizes beyond 63 bits.
+// Parses "4096", "512K", "64MiB", "1.5GiB" or "64MB" into bytes. K, M, G and T, alone or followed by "iB", are powers of
+// 1024; followed by "B", they are powers of 1000. Case is ignored.
+// Returns nullopt for any other text, for a fraction of a byte, and for a size above 63 bits.
 std::optional<int64_t> ParseByteSize(std::string_view text);
 
 }  // namespace mge

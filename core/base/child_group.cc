@@ -12,20 +12,20 @@
 namespace mge {
 namespace {
 
-constexpr int kPlaces = 1024;  // groups at a time; a signal does not end those beyond
+constexpr int kPlaces = 1024;  // maximum number of registered groups; a signal does not kill any further group
 std::atomic<pid_t> leaders[kPlaces];
-static_assert(std::atomic<pid_t>::is_always_lock_free);  // a signal's handler reads them
+static_assert(std::atomic<pid_t>::is_always_lock_free);  // the signal handler reads them
 
 void EndGroupsFirst(int number) {
   for (const std::atomic<pid_t>& leader : leaders) {
     if (const pid_t group = leader) kill(-group, SIGKILL);
   }
-  raise(number);  // which ends the process when the handler returns
+  raise(number);  // ends the process when the handler returns, because SA_RESETHAND restored the default action
 }
 
 constexpr int kEnding[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-// What is ignored stays so, as under nohup.
+// Installs the handler for each ending signal that has the default action. An ignored signal stays ignored (nohup).
 void WatchSignals() {
   for (int number : kEnding) {
     struct sigaction present = {}, ours = {};
@@ -68,7 +68,7 @@ pid_t ChildGroup::Fork(std::optional<ChildGroup>& group) {
 }
 
 ChildGroup::ChildGroup(pid_t leader) : leader_(leader), place_(Enter(leader)) {
-  setpgid(leader, leader);  // where the child has not come to it yet
+  setpgid(leader, leader);  // the child may not have called it yet
 }
 
 ChildGroup::~ChildGroup() {
@@ -83,10 +83,10 @@ std::optional<int> ChildGroup::Ended() {
   return status_;
 }
 
-// While the leader is not waited for, no other process or group can have its number.
+// The process id cannot be reused before waitpid returns, so kill() reaches only this group.
 int ChildGroup::Kill() {
   kill(-leader_, SIGKILL);
-  kill(leader_, SIGKILL);  // it may have gone over to another group
+  kill(leader_, SIGKILL);  // the leader may have moved to another group
   if (place_ >= 0) leaders[place_] = 0;
   int status = 0;
   while (waitpid(leader_, &status, 0) < 0 && errno == EINTR) {

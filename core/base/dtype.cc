@@ -11,7 +11,7 @@ struct Row {
   std::string_view name;
 };
 
-// Indexed by the number of the type.
+// Indexed by the value of DType.
 constexpr Row kRows[kDTypeCount] = {
     {0, "undefined"},  {4, "float32"}, {1, "uint8"},   {1, "int8"},   {2, "uint16"},     {2, "int16"},
     {4, "int32"},      {8, "int64"},   {sizeof(std::string), "string"}, {1, "bool"}, {2, "float16"},

@@ -32,10 +32,10 @@ enum class DType : int32_t {
 };
 inline constexpr int kDTypeCount = 17;
 
-// Bytes of one element; a string counts as one std::string on the host. 0 for kUndefined.
+// Returns the size of one element in bytes: sizeof(std::string) for a string, 0 for kUndefined and unknown values.
 int64_t ElementBytes(DType dtype);
 
-// "float32", "bfloat16", ...; "undefined" for anything unknown.
+// Returns "float32", "bfloat16" and so on, or "undefined" for an unknown value.
 std::string_view DTypeName(DType dtype);
 
 // A set of element types.
@@ -66,7 +66,7 @@ inline constexpr TypeSet kBoolean = {DType::kBool};
 inline constexpr TypeSet kStrings = {DType::kString};
 inline constexpr TypeSet kComplex = {DType::kC64, DType::kC128};
 inline constexpr TypeSet kIndex = {DType::kI32, DType::kI64};
-inline constexpr TypeSet kFixedSize = kNumeric | kBoolean;             // what a backend may see
+inline constexpr TypeSet kFixedSize = kNumeric | kBoolean;             // the types that backends support
 inline constexpr TypeSet kAnyType = kFixedSize | kStrings | kComplex;
 
 template <typename T>
@@ -96,7 +96,8 @@ bool DispatchImpl(DType dtype, F& f) {
 }
 }  // namespace internal
 
-// Calls f(TypeTag<T>{}) for the C++ type of `dtype`. False if the group does not hold it.
+// The Dispatch functions call f(TypeTag<T>{}) with the C++ type T of `dtype`. They return false, without a call, if `dtype`
+// is not in the group of types that the function's name gives.
 template <typename F>
 bool DispatchFloating(DType dtype, F&& f) {
   return internal::DispatchImpl<F, float, double, Half, BFloat16>(dtype, f);
@@ -110,15 +111,17 @@ template <typename F>
 bool DispatchNumeric(DType dtype, F&& f) {
   return DispatchFloating(dtype, f) || DispatchInteger(dtype, f);
 }
-// Numeric and bool.
+// Dispatches the numeric types and bool.
 template <typename F>
 bool DispatchFixedSize(DType dtype, F&& f) {
   return DispatchNumeric(dtype, f) || internal::DispatchImpl<F, bool>(dtype, f);
 }
-// By element size only (1, 2, 4, 8 or 16 bytes): for moving data without looking at it. Not for strings.
+// A placeholder for an element of 16 bytes.
 struct Bytes16 {
   uint64_t lo, hi;
 };
+// Dispatches by element size only, with an unsigned type of that size. Use it to copy elements without reading them.
+// Returns false for strings.
 template <typename F>
 bool DispatchBytes(DType dtype, F&& f) {
   if (dtype == DType::kString) return false;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Durations as users read them.
+// Durations as text with a suitable unit.
 #pragma once
 
 #include <string>
 
 namespace mge {
 
-// Returns "0.45 us", "12.3 us", "4.56 ms" or "7.01 s" for a number of microseconds.
+// Formats a duration in microseconds, for example as "0.45 us", "12.3 us", "4.56 ms" or "7.01 s".
 std::string DurationText(double us);
 
 }  // namespace mge

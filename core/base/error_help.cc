@@ -9,13 +9,13 @@ namespace {
 using namespace errors;  // NOLINT: the rows
 
 constexpr ErrorHelp kHelp[] = {
-    {&kInternal, "Two parts of MGE disagree. This is a defect of MGE, not of your model.",
-     "Report the whole text of the error and, if you can, the model. `mge plan MODEL --skip PASS` may avoid it: leave out one "
-     "pass after another."},
+    {&kInternal, "This is a defect of MGE, not of your model.",
+     "Report the whole text of the error and, if you can, the model. `mge plan MODEL --skip PASS` may avoid the error: skip "
+     "one pass at a time."},
     {&kUsage, "A command or an option is misspelt, an argument is missing, or a value is outside of an option's range.",
      "Run `mge COMMAND --help`: it lists the arguments and options of the command."},
-    {&kBadSetting, "The value in a variable, an option or a configuration file is not one that this setting allows.",
-     "Give an allowed value: `mge env NAME` lists them. An empty value leaves the setting unset."},
+    {&kBadSetting, "A variable, an option or a configuration file has a value that this setting does not allow.",
+     "Use an allowed value: `mge env NAME` lists them. An empty value leaves the setting unset."},
     {&kUnknownSetting, "The key or variable is misspelt, or it belongs to a backend that is not loaded.",
      "Run `mge env` to list all settings. The settings of a backend are known only while it is loaded: see `mge plugins`."},
     {&kSettingTooLate, "The setting is read once, when the runtime is created, and was changed afterwards.",
@@ -23,87 +23,89 @@ constexpr ErrorHelp kHelp[] = {
      "first-set."},
     {&kLaterSetting, "The setting has no effect in this version of MGE, and MGE_STRICT_ENV makes that an error.",
      "Unset the variable, or unset MGE_STRICT_ENV. `mge env` marks these settings with (later)."},
-    {&kConfigFile, "The TOML has a mistake, a key is written twice, no setting has the key, or the file exceeds its limit.",
-     "Correct the line and column that the message gives. The file configs/mge.toml holds every key with its default."},
+    {&kConfigFile, "The file is not valid TOML, has a duplicate or unknown key, or exceeds the size limit.",
+     "Correct the line that the message names. The file configs/mge.toml has every key with its default."},
     {&kApiMisuse, "An argument is NULL or out of range, an object is used after a failed call, or calls are in the wrong order.",
      "Correct the argument that the message names; mge.h states what each function requires."},
 
     {&kNotOnnx,
-     "The file has another format under the name .onnx, is empty, or is a download that holds an error page or a Git LFS pointer.",
+     "The file is empty or has another format. A failed download may be an error page or a Git LFS pointer.",
      "Check the file's size and first bytes. Save the model in ONNX's binary format, not as text."},
     {&kMalformedModel, "The file is truncated or damaged, or its exporter writes fields in a wrong encoding.",
      "Compare the file's size or checksum with its source, then download or export it again."},
-    {&kInvalidGraph, "A node reads a value that nothing computes, two nodes write one name, or nodes depend on each other in a ring.",
-     "Correct the value that the message names where the model is exported, and check it there (in Python: "
-     "onnx.checker.check_model)."},
-    {&kInvalidNode, "An input is missing, an attribute has a value that the operator forbids, or shapes do not go together.",
-     "Correct this node in the model; if an exporter wrote it, report it to the exporter. If the shape of an input causes it, "
-     "give another one with --shape."},
+    {&kInvalidGraph, "A node reads an undefined value, two nodes write the same value, or nodes form a cycle.",
+     "In the program that exports the model, correct the value that the message names. Check the model in Python with "
+     "onnx.checker.check_model."},
+    {&kInvalidNode, "An input is missing, an attribute has a value that the operator forbids, or shapes do not match.",
+     "Correct this node in the model. If an exporter wrote it, report it to the author of the exporter. If the shape of an "
+     "input causes it, give another one with --shape."},
     {&kInvalidTensor, "A weight has too few or too many bytes for its shape, or an element type that the format does not have.",
      "Export the model again. Editing a model by hand often causes this."},
-    {&kExternalData, "The files of the weights were not copied with the model, were moved, or lie outside of its directory.",
-     "Put the files of the weights beside the model, under the names that it gives. Links and paths that leave the directory are "
-     "refused."},
-    {&kBadInput, "The name is wrong, the element type differs, or the model fixes a size that differs.",
+    {&kExternalData, "The files of the weights were not copied with the model, were moved, or are outside of its directory.",
+     "Put the files of the weights into the model's directory, under the names in the model. Links and paths out of the "
+     "directory are not allowed."},
+    {&kBadInput, "The name is wrong, or the element type or a size differs from the model's.",
      "Run `mge inspect MODEL`: it shows names, types and shapes of the inputs."},
-    {&kBadInputFile, "A .npy, .npz or .pb file is damaged, or holds Python objects, which are never read.",
+    {&kBadInputFile, "A .npy, .npz or .pb file is damaged, or has Python objects, which MGE never reads.",
      "Write the file again as a plain array: numpy.save(FILE, array, allow_pickle=False)."},
     {&kIndexOutOfRange, "Gather, Scatter, OneHot, Slice or another operator got an index beyond the size of the tensor it indexes.",
      "Check the data that becomes the index. Token numbers beyond the vocabulary are the usual cause."},
-    {&kLimit, "The model nests or repeats far more than models do.",
-     "Simplify the model where it is exported; if you wrote the program that reads it, raise the limit there."},
+    {&kLimit, "The model has unusually deep nesting, unusually many nodes, or very large data.",
+     "Simplify the model when it is exported. A program that uses the API can raise the limit."},
 
     {&kUnsupportedOp, "The operator is newer than this version of MGE, belongs to a vendor's domain, or is misspelt.",
      "Run `mge inspect MODEL` to list every unsupported operator. Export for an older operator set, or let the exporter use other "
      "operators."},
     {&kUnsupportedType, "The operator exists, but not for this element type.",
      "Cast to one of the allowed types, in the model or when it is exported."},
-    {&kUnsupportedFeature, "The model uses a rare mode or attribute of an operator, or the program a call that is not offered.",
+    {&kUnsupportedFeature, "The model uses a rare mode or attribute of an operator, or a program uses a missing feature.",
      "Use another mode of the operator, or export for an older operator set."},
     {&kUnsupportedVersion, "The model was written by an exporter that is newer than this version of MGE.",
      "Export the model for an operator set that the message allows."},
 
-    {&kBadDeviceName, "The text does not follow the form of device names. Other engines write cuda:0.",
-     "Write cpu0, gpu1 or cuda0. `mge devices` lists the devices of this machine."},
+    {&kBadDeviceName, "The text is not a device name; the form cuda:0 of other engines is not allowed.",
+     "Use a name such as cpu0, gpu1 or cuda0. `mge devices` lists the devices of this machine."},
     {&kDeviceUnusable,
      "The machine has no such device, no backend for it is loaded, or a driver or library that the backend needs is missing.",
-     "Run `mge devices` and `mge plugins`: they show what was found, and why the rest cannot be used. To allow another device, name "
-     "it: MGE_DEFAULT_DEVICE=gpu0,cpu0."},
+     "Run `mge devices` and `mge plugins`: they list the devices and backends, with the reason if one cannot be used. To "
+     "allow another device, name it: MGE_DEFAULT_DEVICE=gpu0,cpu0."},
     {&kPluginRefused,
-     "The file has the wrong owner or mode, a library is missing, the processor is unfit, or the backend breaks the interface.",
-     "Run `mge plugins`: it gives reason and remedy for each file."},
+     "The file has a wrong owner or mode, a library is missing, the processor is not supported, or the backend violates the "
+     "plugin interface.",
+     "Run `mge plugins`: it shows the reason and the remedy for each file."},
     {&kDeviceLost, "The driver reset the device, the device was unplugged, or a kernel crashed it.",
      "Start the process again. If it happens again, read the driver's messages in the system's log."},
-    {&kKernelFailed, "The backend, or a library that it calls, failed while it planned or ran.",
-     "Run the model on another device to see whether the model is at fault: mge run --device host MODEL. Then report it to the "
-     "author of the backend."},
-    {&kForked, "A process used a device, forked, and the child went on using it.",
+    {&kKernelFailed, "The backend, or a library that it uses, failed during planning or a run.",
+     "Run the model on the reference device to check the model: mge run --device host MODEL. If that works, report the "
+     "error to the author of the backend."},
+    {&kForked, "A process used a device and forked, and the child process used the device again.",
      "Create the runtime in the child, or start the child before the runtime is created (in Python: the spawn method)."},
 
-    {&kOutOfMemory, "The model, its batch or its weights need more memory than is free. Another process may hold the rest.",
-     "Run `mge memory MODEL` to see what takes how much. Use a smaller batch or another device."},
-    {&kOverBudget, "The run needs more than MGE_MEMORY_LIMIT, the limit of one device, or all memory of a device.",
-     "Run `mge memory MODEL` to see what is needed. Raise the limit, or use a smaller batch or another device."},
-    {&kGrowthRequired, "A backend requested memory with MGE_POOL_NO_GROWTH and returned the pool's refusal.",
-     "In the backend, request again without the flag. Or reserve more beforehand, for example with memory.reserve=bytes:64MiB."},
+    {&kOutOfMemory, "The model, its batch or its weights need more memory than is free. Other processes may use the rest.",
+     "Run `mge memory MODEL` to see the memory of each part. Use a smaller batch or another device."},
+    {&kOverBudget, "The run needs more memory than MGE_MEMORY_LIMIT allows, or than the device has.",
+     "Run `mge memory MODEL` to see the needed memory. Raise the limit, or use a smaller batch or another device."},
+    {&kGrowthRequired, "A backend requested memory with MGE_POOL_NO_GROWTH and returned the pool's error.",
+     "In the backend, request again without the flag. Or reserve more memory before, for example with "
+     "memory.reserve=bytes:64MiB."},
     {&kOverCap, "The reserve policy of the backend allows its pool less than the run needs.",
      "Choose another policy (memory.reserve), or use a smaller batch or another device."},
 
     {&kFileAccess, "The path is misspelt, this user may not read the file, or it is not a plain file.",
      "Check the path and its permissions. Paths are relative to the working directory."},
     {&kFileWrite, "The directory does not exist, this user may not write to it, or the disk is full.",
-     "Give another path, or free space. A file is written beside its place and then renamed, so the old file is whole."},
+     "Use another path, or free space. An existing file is unchanged, because MGE writes a temporary file first."},
 
-    {&kMismatch, "Another device or library sums in another order, or a kernel is wrong.",
+    {&kMismatch, "Another device or library adds numbers in another order, or a kernel is wrong.",
      "Look at the largest errors. If they are small, allow them with --rtol and --atol. If they are large, run `mge compare MODEL "
-     "--layers`: it says at which node the results part."},
+     "--layers`: it shows the first node that differs."},
 
     {&kAbiMismatch, "The backend was built with the headers of another version of MGE.",
      "Build the backend again with the headers of this version, or install its build for this version."},
 
-    {&kTimeout, "The run took longer than --timeout or the caller's limit allows, or a loop of the model does not end.",
+    {&kTimeout, "The run exceeded --timeout or the caller's time limit, or a loop of the model does not end.",
      "Allow more time, or look for slow steps with `mge profile MODEL`."},
-    {&kCancelled, "The user or the program cancelled the run.", "Nothing: the session can run again."},
+    {&kCancelled, "The user or the program cancelled the run.", "No action is needed: the session can run again."},
 };
 
 constexpr bool IsComplete() {

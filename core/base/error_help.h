@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mge help E0502` adds to a row of core/base/errors.h: why the error usually comes up, and what to do about it.
+// The help text of each documented error (core/base/errors.h): its usual causes and its remedy, for `mge help E0502`.
 #pragma once
 
 #include <span>
@@ -12,14 +12,14 @@ namespace mge {
 
 struct ErrorHelp {
   const ErrorRow* row;
-  std::string_view causes;  // usual ones, in sentences
-  std::string_view remedy;
+  std::string_view causes;  // full sentences
+  std::string_view remedy;  // full sentences, imperative
 };
 
-// One for each of errors::kAll, in its order.
+// Returns the help of each error in errors::kAll, in the same order.
 std::span<const ErrorHelp> AllErrorHelp();
 
-// What the user can do: the error's own words, else the usual remedy of its row. FormatError shows it.
+// Returns the fix that FormatError prints: the error's own fix if it has one, else the remedy of its row, else "".
 std::string FixOf(const absl::Status& status);
 
 }  // namespace mge

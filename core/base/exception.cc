@@ -19,9 +19,9 @@ absl::Status Describe() {
     return Fail(resource ? errors::kOutOfMemory : errors::kInternal, "the system refused a thread or a lock",
                 {.what = e.what()});
   } catch (const std::exception& e) {
-    return Fail(errors::kInternal, "an exception that nobody expected", {.what = e.what()});
+    return Fail(errors::kInternal, "unexpected exception", {.what = e.what()});
   } catch (...) {
-    return Fail(errors::kInternal, "an exception of an unknown type that nobody expected");
+    return Fail(errors::kInternal, "unexpected exception of an unknown type");
   }
 }
 
@@ -39,13 +39,14 @@ absl::Status OutOfHostMemory() noexcept {
   }
 }
 
-// Made while there is memory, and before there are threads: the child of a fork would wait for ever for one that is half made.
+// Creates the status while memory is available and before threads exist. If a fork interrupted its creation, the child
+// would wait for it forever.
 [[maybe_unused]] const absl::Status made_at_load = OutOfHostMemory();
 
 absl::Status StatusOfException() noexcept {
   try {
     return Describe();
-  } catch (const std::bad_alloc&) {  // while it was described
+  } catch (const std::bad_alloc&) {  // thrown by Describe() itself
     return OutOfHostMemory();
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where an exception has to end: at the C API, in a task of another thread, before frames that cannot be unwound. In
-// between they travel: a std::bad_alloc that a container throws is an ordinary way out of the core.
+// Conversion of exceptions into statuses. Exceptions, mostly std::bad_alloc from containers, may propagate inside the core.
+// They must be caught at the C API, in tasks on other threads, and before stack frames that cannot be unwound.
 #pragma once
 
 #include <utility>
@@ -9,15 +9,15 @@
 
 namespace mge {
 
-// kOutOfMemory for the memory of the process. Made once and then shared, so that it needs no memory where there is none; if
-// even the first call finds none, a bare kResourceExhausted without a text.
+// Returns kOutOfMemory for the memory of the process. The status is created when the library is loaded, so that a call
+// needs no memory. If its creation failed, returns kResourceExhausted without a text.
 absl::Status OutOfHostMemory() noexcept;
 
-// What the exception that is being handled means: kOutOfMemory where memory or threads ran out, else kInternal with its
-// text.
+// Converts the exception that is being handled: kOutOfMemory if memory or threads ran out, else kInternal with the
+// exception's text. Must be called inside of a catch block.
 absl::Status StatusOfException() noexcept;
 
-// f() answers a status; so does what it throws.
+// Returns the status of f(). If f() throws, returns StatusOfException().
 template <typename F>
 absl::Status NoThrow(F&& f) noexcept {
   try {

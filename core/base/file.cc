@@ -60,7 +60,7 @@ bool NameIsPlain(const std::string& name) {
   return true;
 }
 
-// openat for a plain name that follows no symbolic link in any component.
+// Calls openat for a plain name. Fails if any component is a symbolic link.
 int OpenWithoutLinks(int directory, const std::string& name, int flags) {
   open_how how = {};
   how.flags = static_cast<uint64_t>(flags);
@@ -69,7 +69,7 @@ int OpenWithoutLinks(int directory, const std::string& name, int flags) {
   if (fd >= 0 || (errno != ENOSYS && errno != EPERM && errno != EINVAL))
     return static_cast<int>(fd);
 
-  // An older kernel, or a sandbox that does not know the call: one component at a time.
+  // openat2 is not available (older kernel or sandbox): open one component at a time.
   Fd at;
   size_t begin = 0;
   for (size_t slash; (slash = name.find('/', begin)) != std::string::npos; begin = slash + 1) {
@@ -90,7 +90,7 @@ Fd::~Fd() {
 
 absl::StatusOr<RegularFile> OpenRegularFile(const std::string& path) {
   if (path.find('\0') != std::string::npos) return CannotRead(path, "the name holds a zero byte");
-  // O_PATH opens nothing: a device's driver must not notice that we looked.
+  // O_PATH does not call the driver of a device file; opening one may have side effects.
   Fd probe(open(path.c_str(), O_PATH | O_CLOEXEC));
   if (!probe.valid()) return CannotRead(path, Reason(errno));
   MGE_RETURN_IF_ERROR(CheckRegular(std::move(probe), path).status());
@@ -111,7 +111,7 @@ absl::StatusOr<RegularFile> OpenBeneath(int directory, const std::string& name) 
   }
   Fd probe(OpenWithoutLinks(directory, name, O_PATH | O_CLOEXEC));
   if (!probe.valid()) {
-    return CannotRead(name, errno == ELOOP ? "a symbolic link is on the way" : Reason(errno));
+    return CannotRead(name, errno == ELOOP ? "the path has a symbolic link" : Reason(errno));
   }
   struct stat st;
   if (fstat(probe.get(), &st) != 0) return CannotRead(name, Reason(errno));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that others wrote, opened without risk, and files of our own, written whole or not at all.
+// Safe reading of files that others wrote, and atomic writing of own files.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ inline std::string_view AsText(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// An owned file descriptor, closed at the end of its life. -1 when empty.
+// Owns a file descriptor and closes it on destruction. -1 if empty.
 class Fd {
  public:
   Fd() = default;
@@ -41,44 +41,45 @@ class Fd {
   int fd_ = -1;
 };
 
-// A regular file, open for reading, and its size when it was opened.
+// A regular file that is open for reading, and its size in bytes when it was opened.
 struct RegularFile {
   Fd fd;
   int64_t size = 0;
 };
 
-// Opens a regular file. Anything else (FIFO, directory, device, socket) is refused at once: the
-// call never waits for another process. kFileAccess.
+// Opens a regular file. Fails with kFileAccess for anything else (FIFO, directory, device, socket).
+// Never waits for another process.
 absl::StatusOr<RegularFile> OpenRegularFile(const std::string& path);
 
-// Opens a directory for OpenBeneath. kFileAccess.
+// Opens a directory for OpenBeneath. Errors: kFileAccess.
 absl::StatusOr<Fd> OpenDirectory(const std::string& path);
 
-// Opens the regular file `name` beneath `directory`: no "..", no absolute path, no symbolic link on
-// the way, one hard link only. What fails these rules is never opened for reading. kFileAccess says
-// which rule it was.
+// Opens the regular file `name` beneath `directory`. `name` must be a relative path without ".." and
+// without symbolic links, and the file must have one hard link only. Otherwise the file is not
+// opened for reading, and kFileAccess names the violated rule.
 absl::StatusOr<RegularFile> OpenBeneath(int directory, const std::string& name);
 
-// Why someone else than root and the present user could change the open file or directory, or
-// replace it or a directory above it (a sticky directory of root passes there). Empty if nobody could.
+// Checks whether another user (not root) could change or replace the open file or directory, or replace
+// a directory above it. Returns the reason if one could, else "". A sticky directory of root (/tmp) is
+// accepted above the file.
 std::string WhyNotTrusted(int fd);
 
-// Reads [offset, offset+out.size()) whole. kFileAccess if the file ends before.
+// Reads out.size() bytes from `offset` on. Fails with kFileAccess if the file ends before. `path` is for messages.
 absl::Status ReadRange(int fd, int64_t offset, std::span<std::byte> out, std::string_view path);
 
-// Writes bytes from an offset on. kFileWrite; beyond a limit of the process (ulimit -f), too, without its signal.
+// Writes `bytes` at `offset`. Errors: kFileWrite, also if the file would exceed the process's limit (ulimit -f); SIGXFSZ is
+// not raised. `path` is for messages.
 absl::Status WriteRange(int fd, int64_t offset, Bytes bytes, std::string_view path);
 
-// The bytes of a file in memory. Mapped where nobody else could change them under us, else read
-// into memory. Its owner's truncating a mapped file during a run is outside of what we guard
-// against.
+// The read-only bytes of a file. The file is mapped if no other user could change it, else read into memory.
+// If the owner truncates a mapped file while it is in use, the process may crash.
 class MappedFile {
  public:
-  // kLimit if the file is larger than max_bytes. The fix names `limit_fix`.
+  // Errors: kFileAccess; kLimit, with `limit_fix` as its fix, if the file is larger than `max_bytes`.
   static absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path,
                                                                 int64_t max_bytes,
                                                                 std::string limit_fix = {});
-  // The same for a file that is open already; `path` is for messages.
+  // Does the same for an open file, without a size limit. `path` is for messages.
   static absl::StatusOr<std::shared_ptr<const MappedFile>> FromFile(RegularFile file,
                                                                     const std::string& path);
 
@@ -89,7 +90,7 @@ class MappedFile {
   Bytes bytes() const { return bytes_; }
   bool is_mapped() const { return mapped_; }
 
-  // Tells the system that the pages inside of `range` are not needed soon; they stay readable.
+  // Lets the system release the whole pages in `range`. They stay readable: the system loads them again on access.
   void ReleasePages(Bytes range) const;
 
  private:
@@ -99,11 +100,11 @@ class MappedFile {
   std::shared_ptr<std::byte> memory_;  // if not mapped
 };
 
-// Who may read a file that we write: kPrivate is 0600, kShared what the umask leaves of 0666.
+// Access mode of a written file: kPrivate is 0600; kShared is 0666 minus the umask.
 enum class FileMode { kPrivate, kShared };
 
-// A file that appears under its name whole, at Commit(), or not at all: it is written beside its
-// place under a random name. Errors are kFileWrite, and what was there before is unchanged.
+// Writes a file atomically: to a temporary file in the same directory, which Commit() renames to the
+// final name. Until then an existing file is unchanged. Errors: kFileWrite.
 //
 //   MGE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create("y.npy"));
 //   MGE_RETURN_IF_ERROR(file.Append(bytes));
@@ -114,10 +115,10 @@ class AtomicFile {
                                            FileMode mode = FileMode::kShared);
   AtomicFile(AtomicFile&&) noexcept = default;
   AtomicFile& operator=(AtomicFile&&) = delete;
-  ~AtomicFile();  // without Commit: removes what was written
+  ~AtomicFile();  // removes the temporary file if Commit() did not succeed
 
   absl::Status Append(Bytes bytes);
-  absl::Status Commit();  // flushes to the disk, then renames
+  absl::Status Commit();  // flushes the file to the disk, then renames it
 
  private:
   AtomicFile() = default;
@@ -129,7 +130,7 @@ class AtomicFile {
   int64_t written_ = 0;
 };
 
-// Create, Append, Commit.
+// Writes a whole file with an AtomicFile.
 absl::Status WriteFileAtomically(const std::string& path, Bytes bytes,
                                  FileMode mode = FileMode::kShared);
 

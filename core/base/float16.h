@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storage types for IEEE 754 binary16 and for bfloat16. Arithmetic happens in float; rounding is to nearest even.
+// Storage types for IEEE 754 binary16 and for bfloat16. Arithmetic is done in float. Conversions round to nearest, ties to
+// even.
 #pragma once
 
 #include <bit>
@@ -25,7 +26,7 @@ inline uint16_t FloatToHalfBits(float value) {
   uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return sign | 0x7e00u | static_cast<uint16_t>((magnitude >> 13) & 0x3ffu);
   if (magnitude >= 0x477ff000u) return sign | 0x7c00u;  // rounds to infinity
-  if (magnitude < 0x38800000u) {  // subnormal: let the float unit round at 2^-24
+  if (magnitude < 0x38800000u) {  // subnormal: adding 0.5f rounds to a multiple of 2^-24
     float scaled = std::bit_cast<float>(magnitude) + 0.5f;
     return sign | static_cast<uint16_t>(std::bit_cast<uint32_t>(scaled) - 0x3f000000u);
   }
@@ -55,7 +56,7 @@ struct BFloat16 {
   operator float() const { return BFloat16BitsToFloat(bits); }
 };
 
-// The type in which an operator computes with T.
+// The type in which operators compute with elements of type T.
 template <typename T> struct ComputeType { using type = T; };
 template <> struct ComputeType<Half> { using type = float; };
 template <> struct ComputeType<BFloat16> { using type = float; };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts of several lines, such as a compiler's log, where a message has one.
+// Conversion of texts of several lines, such as a compiler's log, for messages of one line.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace mge {
 
-// Returns the lines of a text without blanks at their ends. Leaves out empty lines.
+// Returns the lines of a text, each without blanks at both ends. Empty lines are left out. The result refers to `text`.
 std::vector<std::string_view> LinesOf(std::string_view text);
 
 // Returns the lines joined by " | ", with control characters escaped.

@@ -9,7 +9,7 @@ namespace mge {
 namespace {
 
 void WriteToStandardError(void*, LogLevel level, std::string_view message) {
-  // One call, so that lines of several threads do not mix.
+  // One call per line, so that the lines of several threads do not mix.
   std::string line = fmt::format("mge: {}: {}\n", LogLevelName(level), message);
   std::fwrite(line.data(), 1, line.size(), stderr);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logger: where messages go that are no errors. A value that is passed down; nothing is written
-// when the library is loaded.
+// Log messages that are not returned as errors. A Logger is a value that is passed to each layer; there is
+// no global logger.
 #pragma once
 
 #include <new>
@@ -18,12 +18,12 @@ std::string_view LogLevelName(LogLevel level);  // "warning"
 
 class Logger {
  public:
-  // Receives one message without a line break, control characters escaped. May be called on any
-  // thread at a time, and must not throw. `state` is borrowed and outlives every copy of the
-  // logger.
+  // A callback for one message, which has no line break and whose control characters are escaped. It may be
+  // called by several threads at a time and must not throw. `state` is not owned; it must outlive every copy
+  // of the logger.
   using Sink = void (*)(void* state, LogLevel level, std::string_view message);
 
-  // Writes "mge: warning: ..." to standard error, from `level` upwards.
+  // Creates a logger that writes messages of at least `level` to standard error, as "mge: warning: ...".
   explicit Logger(LogLevel level = LogLevel::kWarning);
   Logger(LogLevel level, Sink sink, void* state) : level_(level), sink_(sink), state_(state) {}
 
@@ -31,8 +31,8 @@ class Logger {
   void set_level(LogLevel level) { level_ = level; }  // of this copy only
   bool On(LogLevel level) const { return level >= level_ && level < LogLevel::kSilent; }
 
-  // The message is built only if it is wanted. One that there is no memory for is lost: it must not end the work that it
-  // is about.
+  // Formats and writes the message if `level` is enabled. If there is no memory for the message, drops it: a log message
+  // must not make the caller's work fail.
   template <typename... Args>
   void Log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) const noexcept {
     if (!On(level)) return;

@@ -9,7 +9,7 @@
 namespace mge {
 namespace {
 
-constexpr size_t kLongest = 128;  // longer texts are no typos of a name, and would cost quadratic time
+constexpr size_t kLongest = 128;  // longer texts are not compared: the time is quadratic in the length
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
@@ -22,7 +22,7 @@ std::string_view NearestOf(std::string_view wrong, const Names& candidates) {
     int distance = EditDistance(wrong, candidate, limit);
     if (distance <= limit) {
       best = candidate;
-      limit = distance - 1;  // only a nearer one replaces it
+      limit = distance - 1;  // only a nearer candidate replaces this one
     }
     if (limit < 0) break;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "Did you mean": the known name that is nearest to a wrong one.
+// Suggestions for misspelt names ("Did you mean ...?").
 #pragma once
 
 #include <span>
@@ -9,16 +9,16 @@
 
 namespace mge {
 
-// Edits between two texts, compared without case: insertions, deletions, replacements and swaps of
-// neighbours. Stops counting beyond `limit` and returns limit + 1.
+// Returns the number of edits between two texts, ignoring case. An edit is an insertion, a deletion, a replacement or
+// a swap of two neighbours (optimal string alignment distance). Returns limit + 1 if there are more than `limit` edits.
 int EditDistance(std::string_view a, std::string_view b, int limit);
 
-// The candidate with the fewest edits, at most one per three characters of the wrong name (one for two characters); the
-// first of several. Empty if none is near. The result views into `candidates`.
+// Returns the candidate with the fewest edits, the first one of several. Allows one edit per three characters of the
+// wrong name, and one edit for two characters. Returns "" if no candidate is near. The result refers to `candidates`.
 std::string_view Nearest(std::string_view wrong, std::span<const std::string_view> candidates);
 std::string_view Nearest(std::string_view wrong, const std::vector<std::string>& candidates);
 
-// " Did you mean "NAME"?", or nothing: to be put behind a sentence.
+// Returns " Did you mean "NAME"?" to append to a sentence, or "" if `nearest` is empty.
 std::string DidYouMean(std::string_view nearest);
 
 }  // namespace mge

@@ -23,14 +23,16 @@ absl::Status Bad(std::string_view place, std::string what, std::string fix = {})
               {.what = std::move(what), .where = std::string(place), .fix = std::move(fix)});
 }
 
-// One unit of data is what byte order applies to: half of a complex number, one character of text.
+// Reverses the bytes of each unit. A unit is the part to which byte order applies: half of a complex number, or one
+// character of text.
 void SwapUnits(std::span<std::byte> data, size_t unit) {
   for (size_t i = 0; unit > 1 && i + unit <= data.size(); i += unit) {
     std::reverse(data.begin() + i, data.begin() + i + unit);
   }
 }
 
-// The element at the row-major index `i` lies at this place of a column-major array.
+// Iterates over a column-major array in row-major order. The i-th call of Next() returns the position of the element with
+// the row-major index i.
 class ColumnMajor {
  public:
   explicit ColumnMajor(std::span<const int64_t> shape)
@@ -49,7 +51,7 @@ class ColumnMajor {
   Shape shape_, index_;
 };
 
-// Characters of NumPy's text: UTF-32, padded with zeros.
+// Appends NumPy's text, which is UTF-32 padded with zeros, to `out` as UTF-8. Returns false for an invalid character.
 bool DecodeText(Bytes data, bool big_endian, std::string& out) {
   for (size_t i = 0; i + 4 <= data.size(); i += 4) {
     std::byte unit[4];
@@ -80,7 +82,7 @@ absl::StatusOr<Tensor> ReadNpyBytes(Bytes bytes, std::string_view place, HostAll
   size_t version = byte(6), prefix = version == 1 ? 10 : 12;
   if (version < 1 || version > 3 || byte(7) != 0) {
     return Bad(place,
-               fmt::format("format version {}.{}; known are 1.0, 2.0 and 3.0", version, byte(7)));
+               fmt::format("format version {}.{} is not supported; supported are 1.0, 2.0 and 3.0", version, byte(7)));
   }
   if (bytes.size() < prefix)
     return Bad(place, fmt::format("it ends at byte {}, inside of the header", bytes.size()));
@@ -107,7 +109,7 @@ absl::StatusOr<Tensor> ReadNpyBytes(Bytes bytes, std::string_view place, HostAll
                                   ShapeText(header->shape), header->descr, wanted, data.size()));
   }
   if (text && header->element_bytes == 0 && *n > (1 << 20)) {
-    return Bad(place, fmt::format("{} empty texts without a byte of data", *n));
+    return Bad(place, fmt::format("{} empty strings without any data", *n));
   }
   MGE_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(header->dtype, header->shape, allocator));
   bool column_major = header->fortran_order && out.rank() > 1;
@@ -121,7 +123,7 @@ absl::StatusOr<Tensor> ReadNpyBytes(Bytes bytes, std::string_view place, HostAll
       if (!text) {
         std::memcpy(to + static_cast<size_t>(i) * width, element.data(), width);
       } else if (!DecodeText(element, header->big_endian, out.MutableData<std::string>()[i])) {
-        return Bad(place, fmt::format("element {} holds what is no Unicode character", i));
+        return Bad(place, fmt::format("element {} has an invalid Unicode character", i));
       }
     }
   } else if (!data.empty()) {
@@ -163,7 +165,7 @@ absl::StatusOr<std::string> NpyBytes(const Tensor& tensor) {
       if (!wide) {
         return Fail(
             errors::kUnsupportedType,
-            fmt::format("element {} is not UTF-8, so that npy cannot hold it", texts.size()));
+            fmt::format("element {} is not valid UTF-8; npy cannot store it", texts.size()));
       }
       longest = std::max(longest, wide->size());
       texts.push_back(*std::move(wide));

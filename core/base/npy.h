@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// NumPy's .npy and .npz files. Never a pickle: object arrays are refused by name.
+// Reading and writing of NumPy's .npy and .npz files. Pickles are never read: object arrays fail with
+// kUnsupportedType.
 //
 // Element types: bool, integers, floats of 16 to 64 bits, complex, and unicode text. Column-major
-// and big-endian arrays are converted. bfloat16 has no name in this format: reading '<V2' is
-// refused, and writing widens to float32. Errors: kFileAccess, kBadInputFile (says where),
-// kUnsupportedType, kLimit, kFileWrite, and what `allocator` answers.
+// and big-endian arrays are converted. The format has no name for bfloat16: reading '<V2' fails,
+// and writing converts to float32. Errors: kFileAccess, kBadInputFile (with the place in the file),
+// kUnsupportedType, kLimit, kFileWrite, and the errors of `allocator`.
 #pragma once
 
 #include <string>
@@ -17,17 +18,17 @@
 
 namespace mge {
 
-// `place` is the file's name for messages. The tensor does not refer to `bytes`.
+// Reads one array. `place` is the file's name for messages. The tensor does not refer to `bytes`.
 absl::StatusOr<Tensor> ReadNpyBytes(Bytes bytes, std::string_view place,
                                     HostAllocator& allocator = UnlimitedHostAllocator());
 absl::StatusOr<Tensor> ReadNpy(const std::string& path,
                                HostAllocator& allocator = UnlimitedHostAllocator());
 
-// The arrays of an archive by name ("x" for the member "x.npy"), in the archive's order.
+// The arrays of an archive with their names ("x" for the member "x.npy"), in the archive's order.
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 struct NpzLimits {
   int64_t max_members = 10'000;
-  int64_t max_total_bytes = int64_t{16} << 30;  // of all arrays, unpacked
+  int64_t max_total_bytes = int64_t{16} << 30;  // total of all arrays, unpacked
 };
 absl::StatusOr<NamedTensors> ReadNpzBytes(Bytes bytes, std::string_view place,
                                           const NpzLimits& limits = {},
@@ -35,7 +36,7 @@ absl::StatusOr<NamedTensors> ReadNpzBytes(Bytes bytes, std::string_view place,
 absl::StatusOr<NamedTensors> ReadNpz(const std::string& path, const NpzLimits& limits = {},
                                      HostAllocator& allocator = UnlimitedHostAllocator());
 
-// Format 1.0, little-endian, row-major.
+// Writes format 1.0, little-endian, row-major.
 absl::StatusOr<std::string> NpyBytes(const Tensor& tensor);
 absl::Status WriteNpy(const std::string& path, const Tensor& tensor);
 

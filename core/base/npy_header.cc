@@ -11,7 +11,7 @@ namespace mge {
 namespace {
 
 struct DescrRow {
-  std::string_view code;  // kind and bytes
+  std::string_view code;  // kind of type and size in bytes
   DType dtype;
 };
 constexpr DescrRow kDescrs[] = {
@@ -21,7 +21,8 @@ constexpr DescrRow kDescrs[] = {
     {"c8", DType::kC64}, {"c16", DType::kC128},
 };
 
-// A cursor over the literal; every Take answers false and leaves the error to the caller.
+// A parser of the literal. Every Take function skips blanks and returns false if the text does not match; the caller
+// reports the error.
 class Cursor {
  public:
   explicit Cursor(std::string_view text) : text_(text) {}
@@ -52,7 +53,7 @@ class Cursor {
     auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), *out);
     if (error != std::errc()) return false;
     at_ = static_cast<size_t>(end - text_.data());
-    if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // Python 2 wrote long integers so
+    if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // suffix of Python 2's long integers
     return true;
   }
   bool AtEnd() {
@@ -101,7 +102,7 @@ absl::Status ReadDescr(NpyHeader& header) {
                        "save a plain numeric array");
   }
   if (code == "<V2" || code == "|V2" || code == ">V2") {
-    return Unsupported(header.descr, "this is how NumPy saves bfloat16, without saying so",
+    return Unsupported(header.descr, "NumPy saves bfloat16 as these two raw bytes, without naming the type",
                        "save the array as float32: x.astype('float32')");
   }
   char order = code.empty() ? '\0' : code[0];
@@ -124,7 +125,7 @@ absl::Status ReadDescr(NpyHeader& header) {
   }
   return Unsupported(
       header.descr,
-      "known are bool, integers, floats and complex numbers of up to 8 bytes a part, and "
+      "supported are bool, integers, floats, complex numbers of up to 8 bytes per part, and "
       "unicode text",
       "convert the array with x.astype");
 }
@@ -141,7 +142,7 @@ absl::StatusOr<NpyHeader> ParseNpyHeader(std::string_view text) {
     bool ok = cursor.TakeString(&key) && cursor.Take(':');
     if (ok && key == "descr" && !has_descr) {
       if (cursor.Take('['))
-        return Unsupported("structured", "records of several fields are no tensor",
+        return Unsupported("structured", "records of several fields are not a tensor",
                            "save one field");
       ok = has_descr = cursor.TakeString(&header.descr);
     } else if (ok && key == "fortran_order" && !has_order) {
@@ -153,7 +154,7 @@ absl::StatusOr<NpyHeader> ParseNpyHeader(std::string_view text) {
       ok = false;
     }
     if (!ok)
-      return Bad(fmt::format("key '{}' at character {} is unknown, twice or not well formed", key,
+      return Bad(fmt::format("key '{}' at character {} is unknown, duplicate or malformed", key,
                              cursor.position()));
     if (!cursor.Take(',')) {
       if (!cursor.Take('}'))
@@ -162,9 +163,9 @@ absl::StatusOr<NpyHeader> ParseNpyHeader(std::string_view text) {
     }
   }
   if (!cursor.AtEnd())
-    return Bad(fmt::format("something follows at character {}", cursor.position()));
+    return Bad(fmt::format("unexpected text at character {}", cursor.position()));
   if (!has_descr || !has_order || !has_shape)
-    return Bad("descr, fortran_order and shape are needed");
+    return Bad("descr, fortran_order and shape are required");
   MGE_RETURN_IF_ERROR(ReadDescr(header));
   return header;
 }

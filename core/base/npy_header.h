@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header of .npy files: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }, a Python
-// literal.
+// The header of .npy files, a Python literal: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }.
+// The format is specified in NumPy's numpy.lib.format.
 #pragma once
 
 #include <optional>
@@ -13,22 +13,22 @@
 namespace mge {
 
 struct NpyHeader {
-  std::string descr;  // as written: "<f4"
+  std::string descr;  // as in the file: "<f4"
   DType dtype = DType::kUndefined;
-  int64_t element_bytes = 0;  // in the file; of text, 4 a character
+  int64_t element_bytes = 0;  // size in the file; for text, 4 per character
   bool big_endian = false;
   bool fortran_order = false;
   Shape shape;
 };
 
-// Reads the one form of literal that NumPy writes, with any spacing and order of its keys.
-// kBadInputFile, and kUnsupportedType for element types that exist but cannot be read.
+// Parses a header. Accepts any spacing and any order of the three keys, but no other Python syntax.
+// Errors: kBadInputFile; kUnsupportedType for NumPy types that have no DType.
 absl::StatusOr<NpyHeader> ParseNpyHeader(std::string_view text);
 
-// "<f4"; empty for types without a name in NumPy.
+// Returns NumPy's name of a type, such as "<f4", or "" if NumPy has no such type.
 std::string NpyDescr(DType dtype);
 
-// nullopt if `text` is not UTF-8.
+// Returns nullopt if `text` is not valid UTF-8.
 std::optional<std::u32string> Utf8ToUtf32(std::string_view text);
 
 }  // namespace mge

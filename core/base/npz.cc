@@ -13,7 +13,7 @@ namespace mge {
 namespace {
 
 constexpr int64_t kMaxFileBytes = int64_t{16} << 30;
-constexpr int64_t kDeflateRatio = 1032;  // deflate cannot do better
+constexpr int64_t kDeflateRatio = 1032;  // the best ratio that deflate can reach
 constexpr size_t kEndBytes = 22, kCentralBytes = 46, kLocalBytes = 30, kEnd64LocatorBytes = 20,
                  kEnd64Bytes = 56;
 
@@ -22,7 +22,7 @@ absl::Status Bad(std::string_view place, std::string what, std::string fix = {})
               {.what = std::move(what), .where = std::string(place), .fix = std::move(fix)});
 }
 
-// A little-endian number of `size` bytes; the caller has checked that they are there.
+// Returns the little-endian number of `size` bytes at `at`. The caller checks that the bytes exist.
 uint64_t Number(Bytes bytes, size_t at, size_t size) {
   uint64_t value = 0;
   for (size_t i = 0; i < size; ++i) value |= std::to_integer<uint64_t>(bytes[at + i]) << (8 * i);
@@ -44,7 +44,7 @@ struct Directory {
 };
 
 absl::StatusOr<Directory> FindDirectory(Bytes file, std::string_view place) {
-  // The end record is the last thing but a comment of at most 64 KiB.
+  // Only a comment of at most 64 KiB may follow the end record.
   size_t at = file.size();
   if (file.size() >= kEndBytes) {
     size_t lowest = file.size() > kEndBytes + 0xffff ? file.size() - kEndBytes - 0xffff : 0;
@@ -66,7 +66,8 @@ absl::StatusOr<Directory> FindDirectory(Bytes file, std::string_view place) {
   return Directory{Number(file, end64 + 32, 8), Number(file, end64 + 48, 8)};
 }
 
-// Sizes beyond 4 GiB stand in an extra field, in this order, where the plain ones are all ones.
+// Reads sizes and offsets of 4 GiB and above from the extra field with id 1. The field holds, in this order, only the
+// values whose 32-bit form is 0xffffffff. Returns false if the field is cut off.
 bool ReadZip64(Bytes extra, Member& member) {
   uint64_t* wide[] = {&member.unpacked, &member.packed, &member.offset};
   bool needed =
@@ -121,9 +122,9 @@ absl::StatusOr<std::vector<Member>> ReadDirectory(Bytes file, std::string_view p
     if (!ReadZip64(file.subspan(at + kCentralBytes + name, extra), member)) {
       return Bad(place, fmt::format("member '{}' has a broken 64-bit size", member.name));
     }
-    // Members that share bytes, or unpack to more than deflate can hold, are bombs.
+    // A member that shares bytes with another, or exceeds deflate's best ratio, is an attack (zip bomb).
     if (member.packed > file.size() - packed || member.unpacked / kDeflateRatio > member.packed) {
-      return Bad(place, fmt::format("member '{}' claims {} bytes in {}", member.name,
+      return Bad(place, fmt::format("member '{}' claims to unpack {} bytes from {}", member.name,
                                     member.unpacked, member.packed));
     }
     packed += member.packed;
@@ -139,13 +140,13 @@ absl::StatusOr<std::vector<Member>> ReadDirectory(Bytes file, std::string_view p
   return members;
 }
 
-// Unpacks exactly out.size() bytes; false if there are more or fewer, or the stream is broken.
+// Unpacks exactly out.size() bytes. Returns false if there are more or fewer bytes, or the stream is malformed.
 bool Inflate(Bytes packed, std::span<std::byte> out) {
   z_stream stream = {};
   if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return false;
   constexpr size_t kChunk = std::numeric_limits<uInt>::max();
   int result = Z_OK;
-  std::byte spare;  // a stream that fills `out` and goes on writes here
+  std::byte spare;  // receives output beyond `out`, to detect that there is more
   size_t in_at = 0, out_at = 0;
   while (result == Z_OK) {
     size_t in_now = std::min(packed.size() - in_at, kChunk);
@@ -187,7 +188,7 @@ absl::StatusOr<Tensor> ReadMember(Bytes file, std::string_view place, const Memb
   } else if (member.method != 0 || member.packed != member.unpacked) {
     return Bad(
         place,
-        fmt::format("member '{}' is packed by method {}; known are 0 (stored) and 8 (deflated)",
+        fmt::format("member '{}' is packed by method {}; supported are 0 (stored) and 8 (deflated)",
                     member.name, member.method));
   }
   if (crc32_z(0, reinterpret_cast<const Bytef*>(data.data()), data.size()) != member.crc) {
@@ -204,12 +205,12 @@ absl::StatusOr<NamedTensors> ReadNpzBytes(Bytes bytes, std::string_view place,
   NamedTensors out;
   for (const Member& member : members) {
     if (!member.name.ends_with(".npy")) {
-      return Bad(place, fmt::format("member '{}' is no .npy file", member.name),
+      return Bad(place, fmt::format("member '{}' is not a .npy file", member.name),
                  "save arrays only: numpy.savez");
     }
     std::string name = member.name.substr(0, member.name.size() - 4);
     for (const auto& [other, tensor] : out) {
-      if (other == name) return Bad(place, fmt::format("member '{}' is there twice", member.name));
+      if (other == name) return Bad(place, fmt::format("member '{}' is duplicate", member.name));
     }
     MGE_ASSIGN_OR_RETURN(Tensor tensor, ReadMember(bytes, place, member, allocator));
     out.emplace_back(std::move(name), std::move(tensor));

@@ -13,7 +13,7 @@ namespace mge {
 void HoldStandardFiles() {
   for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(fd, F_GETFD) >= 0) continue;
-    // The lowest number that is free is this one.
+    // open() returns the lowest free descriptor, which is `fd`.
     if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
   }
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The standard files of a command: what it prints arrives, or it says that it did not.
+// The standard files of a command: a failed write to stdout is always reported.
 #pragma once
 
 namespace mge {
 
-// Takes the number of a standard file that is closed, so that no other file is opened in its place. To use it still fails.
+// Opens /dev/null on each standard descriptor (0, 1, 2) that is closed, in the wrong direction. No other file can then get
+// the descriptor, and reading or writing it still fails.
 void HoldStandardFiles();
 
-// The exit code of a command that ends with `code`. If something that was printed to stdout has not arrived, stderr says so,
-// and 0 becomes the code of that error.
+// Flushes stdout and returns the exit code of a command whose result is `code`. If a write to stdout failed, prints an error
+// to stderr and returns that error's exit code in place of 0.
 int FlushOutput(int code);
 
 }  // namespace mge

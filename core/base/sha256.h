@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 of a file: what an allow-list names it by.
+// SHA-256 of a file, which identifies it in an allow-list.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 
 namespace mge {
 
-// 64 hexadecimal digits, as sha256sum prints them. The file's position does not matter and stays. kFileAccess names `path`.
+// Returns the hash of the whole file as 64 hexadecimal digits, like sha256sum. The file position is ignored and unchanged.
+// Errors: kFileAccess; `path` is for its message.
 absl::StatusOr<std::string> Sha256OfFile(int fd, std::string_view path);
 
 }  // namespace mge

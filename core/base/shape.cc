@@ -17,7 +17,7 @@ bool CheckedAdd(int64_t a, int64_t b, int64_t* out) {
 }
 
 absl::StatusOr<int64_t> NumElements(std::span<const int64_t> shape) {
-  int64_t n = 1;  // as if a dimension of 0 were 1: an empty tensor's strides must not overflow either
+  int64_t n = 1;  // counts a dimension of 0 as 1, because the strides of an empty tensor must not overflow either
   bool empty = false;
   for (int64_t d : shape) {
     if (d < 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes: dimensions of a tensor, outermost first, with arithmetic that cannot overflow in silence.
+// Shapes of tensors, outermost dimension first, and arithmetic with overflow checks.
 #pragma once
 
 #include <cstdint>
@@ -12,37 +12,38 @@
 
 namespace mge {
 
-// Dimensions. In a type, -1 stands for a size that is not known yet; in a tensor all are >= 0.
+// The dimensions of a type or tensor. In a type, kUnknownDim is a size that is not known; in a tensor all are >= 0.
 using Shape = absl::InlinedVector<int64_t, 6>;
 
 inline constexpr int64_t kUnknownDim = -1;
 inline constexpr int kMaxRank = 64;
 
-// a*b and a+b; false on overflow or a negative operand.
+// Computes a*b or a+b. Returns false on overflow or if an operand is negative.
 bool CheckedMul(int64_t a, int64_t b, int64_t* out);
 bool CheckedAdd(int64_t a, int64_t b, int64_t* out);
 
-// Product of the dimensions; kInvalidTensor on overflow or a negative dimension. Empty shape: 1.
+// Returns the product of the dimensions, 1 for a scalar. Fails with kInvalidTensor on overflow or a negative dimension.
 absl::StatusOr<int64_t> NumElements(std::span<const int64_t> shape);
 
-// Bytes of a dense tensor; kInvalidTensor on overflow.
+// Returns the bytes of a dense tensor. Fails like NumElements.
 absl::StatusOr<int64_t> NumBytes(DType dtype, std::span<const int64_t> shape);
 
-// The product for a shape that is known to be valid (a tensor's).
+// Returns the product without checks. The shape must be valid, such as a tensor's.
 int64_t Elements(std::span<const int64_t> shape);
 
-// Row-major strides in elements.
+// Returns the row-major strides in elements.
 Shape Strides(std::span<const int64_t> shape);
 
 bool IsStatic(std::span<const int64_t> shape);
 
-// "[1,3,224,224]", unknown as "?"
+// Returns text such as "[1,3,224,224]", with "?" for an unknown dimension.
 std::string ShapeText(std::span<const int64_t> shape);
 
-// Numpy broadcasting; kInvalidNode names both shapes. Unknown dimensions stay unknown unless the other one is > 1.
+// Returns the shape that both shapes broadcast to by NumPy's rules. An unknown dimension stays unknown unless the other one
+// is > 1. Fails with kInvalidNode if they cannot be broadcast.
 absl::StatusOr<Shape> BroadcastShapes(std::span<const int64_t> a, std::span<const int64_t> b);
 
-// Maps axis in [-rank, rank) to [0, rank).
+// Maps an axis in [-rank, rank) to [0, rank). Fails with kInvalidNode if it is out of range.
 absl::StatusOr<int64_t> NormalizeAxis(int64_t axis, int64_t rank);
 
 }  // namespace mge

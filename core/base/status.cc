@@ -28,7 +28,8 @@ void SetPayload(absl::Status& status, absl::string_view key, const std::string& 
   if (!text.empty()) status.SetPayload(key, absl::Cord(text));
 }
 
-// A name in a file may be a megabyte long; the end of a message matters as much as its beginning.
+// Escapes `text` and leaves out the middle of a very long one, because a name read from a file may be a megabyte long.
+// Keeps the end, which matters as much as the beginning.
 std::string Shown(std::string_view text) {
   constexpr size_t kHead = 1600, kTail = 400;
   if (text.size() <= kHead + kTail) return EscapeControl(text);
@@ -94,7 +95,7 @@ std::string EscapeControl(std::string_view text) {
       text.remove_prefix(1);
       continue;
     }
-    // Controls of both kinds; what turns the direction of text or is not seen; ends of lines.
+    // Zero-width characters, line and paragraph separators, direction marks and the byte order mark.
     bool invisible = (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) ||
                      c == 0x061c || c == 0xfeff;
     if (c < 0x20 || c == 0x7f) {

@@ -11,7 +11,7 @@
 
 namespace mge {
 
-// What went wrong, from the user's side. The number is the exit code of the `mge` command.
+// The kind of an error. The value is the exit code of the `mge` command.
 enum class ErrorKind : int {
   kNone = 0,
   kOther = 1,
@@ -29,7 +29,7 @@ enum class ErrorKind : int {
   kInterrupted = 130,
 };
 
-// A documented error. Rows live in core/base/errors.h; the id is printed as E0502.
+// A documented error. All rows are in core/base/errors.h; the id is printed as E0502.
 struct ErrorRow {
   int id;
   ErrorKind kind;
@@ -37,30 +37,31 @@ struct ErrorRow {
   std::string_view doc;  // shown by `mge help E0502`
 };
 
-// The parts of an error beside its title. Empty parts are not printed.
+// The parts of an error in addition to its title. Empty parts are not printed.
 struct ErrorParts {
   std::string what = {};   // the value and the limit
-  std::string where = {};  // file, node, variable: the place
-  std::string fix = {};    // what the user can do
+  std::string where = {};  // the file, node or variable
+  std::string fix = {};    // the remedy, as an imperative
 };
 
-// An error with all its parts. `title` is one sentence that names the thing.
+// Creates an error. `title` is one sentence that names the object that failed.
 absl::Status Fail(const ErrorRow& row, std::string title, ErrorParts parts = {});
 
-// Adds `where` to an error that names no place yet, else puts it in front of the present one.
+// Puts `where` in front of the error's place. Returns an OK status unchanged.
 absl::Status AddWhere(absl::Status status, std::string_view where);
 
-// Accessors. An error that Fail() did not make has id 0, its message as title, and a kind derived from its code.
+// Accessors. An error that Fail() did not create has id 0, its message as title, and a kind derived from its code.
 int ErrorId(const absl::Status& status);
 ErrorKind KindOf(const absl::Status& status);
 std::string ErrorTitle(const absl::Status& status);
 ErrorParts PartsOf(const absl::Status& status);
 
-// "error[E0502] title\n  what: ...\n  where: ...\n  fix: ..."; control characters are escaped.
+// Returns "error[E0502] title\n  what: ...\n  where: ...\n  fix: ...". Escapes control characters and shortens parts of
+// more than 2000 bytes. The fix is FixOf(status).
 std::string FormatError(const absl::Status& status);
 
-// Escapes control characters, invisible and direction-turning ones, and bytes that are no UTF-8, so that a name
-// from a file cannot steer a terminal. FormatError also leaves out the middle of what is very long.
+// Escapes control characters, invisible characters, characters that change the text direction, and invalid UTF-8. A name
+// read from a file then cannot control the terminal or mislead the reader.
 std::string EscapeControl(std::string_view text);
 
 inline std::string_view Std(absl::string_view s) { return {s.data(), s.size()}; }
@@ -82,7 +83,7 @@ inline absl::string_view Absl(std::string_view s) { return {s.data(), s.size()};
   if (!tmp.ok()) return std::move(tmp).status();   \
   lhs = std::move(tmp).value()
 
-// For our own mistakes only; never reachable by a user's data.
+// Aborts the process if `cond` is false. Only for defects of MGE: no user's data may make it fail.
 #define MGE_CHECK(cond)                                              \
   do {                                                               \
     if (!(cond)) ::mge::CheckFailed(#cond, __FILE__, __LINE__);      \

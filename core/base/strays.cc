@@ -23,17 +23,17 @@ std::vector<pid_t> ChildProcesses() {
 
 Strays::Strays() {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  signal(SIGCHLD, SIG_DFL);  // where who has started this process ignores it, nobody can be waited for
+  signal(SIGCHLD, SIG_DFL);  // it may be inherited as ignored; waitpid then gets no status
   for (pid_t child : ChildProcesses()) known_.insert(child);
 }
 
-// What a stray has started is one when that has ended.
+// Repeats the search: when an orphan ends, its own children become orphans.
 void Strays::End() const {
   for (bool found = true; found;) {
     found = false;
     for (pid_t stray : ChildProcesses()) {
       if (known_.contains(stray)) continue;
-      const bool ends = kill(stray, SIGKILL) == 0;  // one that has other rights by now does not
+      const bool ends = kill(stray, SIGKILL) == 0;  // fails for an orphan that changed its user id
       found |= waitpid(stray, nullptr, ends ? 0 : WNOHANG) == stray;
     }
   }

@@ -23,7 +23,7 @@ class Unlimited : public HostAllocator {
 }  // namespace
 
 HostAllocator& UnlimitedHostAllocator() {
-  static Unlimited& allocator = *new Unlimited;  // threads may use it while the process exits
+  static Unlimited& allocator = *new Unlimited;  // never destroyed: threads may use it while the process exits
   return allocator;
 }
 

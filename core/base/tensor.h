@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense tensors in host memory, and the sequences and optionals that ONNX builds of them.
+// Dense tensors in host memory, and ONNX's sequences and optionals of tensors.
 #pragma once
 
 #include <cstddef>
@@ -15,31 +15,33 @@
 
 namespace mge {
 
-// Where host memory comes from. The budget of a run binds here: over it, kOverBudget.
+// An allocator of host memory. An implementation may enforce a memory budget.
 class HostAllocator {
  public:
   virtual ~HostAllocator() = default;
-  // 64-byte aligned, uninitialised; the deleter gives it back. `bytes` may be 0.
+  // Returns uninitialised memory, aligned to 64 bytes, which the deleter frees. `bytes` may be 0. Errors: kOutOfMemory, and
+  // kOverBudget if the memory would exceed the budget.
   virtual absl::StatusOr<std::shared_ptr<std::byte>> Allocate(int64_t bytes) = 0;
 };
 
-// The allocator without a limit (it still answers kOutOfMemory rather than throw).
+// Returns the allocator without a budget. It fails with kOutOfMemory and never throws. Thread-safe.
 HostAllocator& UnlimitedHostAllocator();
 
-// Row-major elements in host memory, shared: copies of a Tensor refer to the same bytes.
-// A string tensor's elements are std::string objects.
+// A dense row-major tensor in host memory. Copies share the same bytes, which live until the last copy is destroyed.
+// The elements of a string tensor are std::string objects.
 class Tensor {
  public:
   Tensor() = default;
 
-  // Uninitialised (strings: empty). Fails on overflow and on memory.
+  // Creates an uninitialised tensor; strings are empty. Errors: kInvalidTensor on overflow, and those of `allocator`.
   static absl::StatusOr<Tensor> Create(DType dtype, Shape shape,
                                        HostAllocator& allocator = UnlimitedHostAllocator());
 
-  // A view of bytes that `owner` keeps alive (nullptr: the caller does). `data` is suitably aligned.
+  // Creates a tensor that refers to `data`, without a copy. `owner` keeps `data` alive; if it is null, the caller does.
+  // `data` must be aligned for the element type.
   static Tensor View(DType dtype, Shape shape, const void* data, std::shared_ptr<const void> owner);
 
-  // A small one with these values, of unlimited memory; std::bad_alloc if there is none.
+  // Creates a small tensor with these values, not charged to any budget. Throws std::bad_alloc if there is no memory.
   template <typename T>
   static Tensor Of(Shape shape, std::span<const T> values);
   template <typename T>
@@ -55,19 +57,19 @@ class Tensor {
   bool defined() const { return dtype_ != DType::kUndefined; }
 
   const void* data() const { return data_; }
-  void* mutable_data() { return data_; }  // for the one who created it, before sharing
+  void* mutable_data() { return data_; }  // for the creator only, before the tensor is shared
   const std::shared_ptr<const void>& owner() const { return owner_; }
 
-  // Elements as T, which must be the C++ type of dtype() (std::string for strings).
+  // Returns the elements as T, which must be the C++ type of dtype() (std::string for strings). This is not checked.
   template <typename T>
   std::span<const T> Data() const { return {static_cast<const T*>(data_), static_cast<size_t>(elements_)}; }
   template <typename T>
   std::span<T> MutableData() { return {static_cast<T*>(data_), static_cast<size_t>(elements_)}; }
 
-  // The same bytes under another shape with equally many elements.
+  // Returns a tensor with the same bytes and another shape, which must have the same number of elements.
   Tensor Reshaped(Shape shape) const;
 
-  // Integers (any width, bool too) as int64; for shape arithmetic. Empty for other types.
+  // Returns the elements of an integer or bool tensor as int64. Returns an empty vector for other types.
   std::vector<int64_t> ToInts() const;
 
  private:
@@ -88,9 +90,10 @@ Tensor Tensor::Of(Shape shape, std::span<const T> values) {
   return *std::move(tensor);
 }
 
-// What flows along an edge of a graph at run time.
+// The kind of a value at run time.
 enum class ValueKind { kTensor, kSequence, kOptional, kOptionalSequence };
 
+// A value at run time, in host memory.
 struct HostValue {
   ValueKind kind = ValueKind::kTensor;
   Tensor tensor;                 // kTensor, kOptional

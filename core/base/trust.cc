@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who else could change a file: owner, mode and access list of it and of every directory above.
+// Check whether another user could change a file, by the owner, mode and access list of the file and of every directory
+// above it.
 #include <grp.h>
 #include <pwd.h>
 #include <sys/stat.h>
@@ -24,8 +25,8 @@ namespace {
 
 std::string Reason(int error) { return std::generic_category().message(error); }
 
-// Debian gives every user a group of the same name with nobody else in it, and a umask of 0002 then makes files that
-// this group may write: nobody but their owner can. Whether `group` is such a group of `owner`.
+// Returns whether `group` is the user-private group of `owner`. Debian creates for each user a group of the same name with
+// no other member. With a umask of 0002, files are then writable by the group, but only their owner is in it.
 bool IsPrivateGroup(uid_t owner, gid_t group) {
   std::vector<char> user_text(1 << 14), group_text(1 << 16);
   passwd user_row, *user = nullptr;
@@ -38,8 +39,8 @@ bool IsPrivateGroup(uid_t owner, gid_t group) {
   for (char** member = row->gr_mem; *member; ++member) {
     if (name != *member) return false;
   }
-  // Another user may have it as the first group, which no list of members shows. Directory services cannot be asked for
-  // all their users; the local ones can.
+  // Another user may have `group` as primary group, which the list of members does not show. Only local users are checked:
+  // a directory service may not list all its users.
   std::unique_ptr<FILE, int (*)(FILE*)> users(std::fopen("/etc/passwd", "re"), std::fclose);
   if (!users) return false;
   std::vector<char> text(1 << 14);
@@ -50,15 +51,17 @@ bool IsPrivateGroup(uid_t owner, gid_t group) {
   return true;
 }
 
-// With an access list the group's bits of the mode bound what the list gives to anybody.
+// Returns whether the file has an access list. Then the group bits of its mode are the maximum that the list grants, not the
+// rights of the group.
 bool HasAccessList(const std::string& path) { return getxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) > 0; }
 
-// A sticky directory keeps what is in it from others, not others out of it: root's passes above, not as the thing itself.
+// The role of a path in the check. In a sticky directory others cannot replace existing files, but can create new ones.
+// Therefore a sticky directory of root is accepted above the checked path, but not as that path.
 enum class Place { kItself, kAbove };
 
 std::string WhyNotTrusted(const struct stat& st, const std::string& path, Place place) {
   if (st.st_uid != 0 && st.st_uid != geteuid()) {
-    return fmt::format("'{}' belongs to user {}, not to root or the present user", path, st.st_uid);
+    return fmt::format("'{}' belongs to user {}, not to root or the current user", path, st.st_uid);
   }
   if (place == Place::kAbove && (st.st_mode & S_ISVTX) && st.st_uid == 0) return {};
   if (st.st_mode & S_IWOTH) return fmt::format("'{}' is writable by others (mode {:o})", path, st.st_mode & 07777);

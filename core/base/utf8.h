@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// UTF-8, one character at a time.
+// Decoding and encoding of single UTF-8 characters.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace mge {
 
-// Takes one character from the front of `text`. False, and nothing taken, if the bytes there are no
-// UTF-8: cut off, overlong, a surrogate, or beyond U+10FFFF.
+// Removes one character from the front of `text`. Returns false, without a change, if the bytes there are
+// not valid UTF-8: cut off, overlong, a surrogate, or beyond U+10FFFF.
 bool TakeUtf8(std::string_view* text, uint32_t* character);
 
 void AppendUtf8(uint32_t character, std::string& out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mge bench: latency of warm runs, time to load and to the first result, peak memory.
+// mge bench: measures the latency of warm runs, the time to load and to the first result, and the peak memory.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -31,7 +31,8 @@ double Percentile(const std::vector<double>& sorted, double p) {
   return sorted[std::min(i, sorted.size() - 1)];
 }
 
-// The process's largest resident size. getrusage() would count that of the process that started this one too.
+// Returns the peak resident size of the process in bytes. getrusage() is only the fallback: after exec it includes the peak
+// of the previous program.
 uint64_t PeakRss() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -42,7 +43,7 @@ uint64_t PeakRss() {
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
 
-// A few more runs, with a profile. They come after everything that is measured, because a profile costs time and memory.
+// Does a few additional runs with a profile. To be called after all measurements, because a profile costs time and memory.
 Status ProfileRuns(Session& session, const std::vector<const Tensor*>& in, std::vector<Tensor>* outputs, double us,
                    Profile* profile) {
   const int runs = us < 1e6 ? 3 : 1;
@@ -87,7 +88,7 @@ int Run(const Globals& globals, const Options& o) {
   for (int64_t i = 1; i < o.warm; ++i) {
     if (Status s = session.Run(in, &outputs); !s.ok()) return Report(globals, s);
   }
-  // Outputs of known size are written into the same memory every time.
+  // Outputs of known size are written to the same memory in every run.
   std::vector<double> us;
   auto start = Clock::now();
   Progress progress(globals, "running", static_cast<size_t>(std::max<int64_t>(o.runs, 1)));
@@ -115,7 +116,7 @@ int Run(const Globals& globals, const Options& o) {
   const Json profiled = Json::parse(profile_text);
   if (profiled["estimate_off"]) {
     Talk(globals, fmt::format("mge: warning: the planner estimated {} for steps that took {}, wrong by more than 3 times; "
-                              "`mge plan {} --why --measure` shows which",
+                              "`mge plan {} --why --measure` shows the steps",
                               DurationText(profiled["estimated_us"]), DurationText(profiled["estimated_steps_us"]), Escape(o.model)));
   }
   const int threads = session.threads();
@@ -159,10 +160,11 @@ Action DeclareBench(CLI::App& app, const Globals& globals) {
   auto o = std::make_shared<Options>();
   app.add_option("MODEL", o->model, "An ONNX file")->required()->type_name("FILE");
   o->inputs.Declare(app);
-  app.add_option("--seconds", o->seconds, "How long to measure")->check(Between(1e-9, 1e9));
-  app.add_option("--runs", o->runs, "How many runs to measure, in place of --seconds")->check(Between(0, 1e9));
-  app.add_option("--warm", o->warm, "Runs before measuring, at least 1")->check(Between(0, 1e9));
-  app.add_option("--trace", o->trace, "Writes a few more runs as a trace for Chrome's and Perfetto's viewers")->type_name("FILE");
+  app.add_option("--seconds", o->seconds, "Measuring time in seconds")->check(Between(1e-9, 1e9));
+  app.add_option("--runs", o->runs, "Number of runs to measure, instead of --seconds")->check(Between(0, 1e9));
+  app.add_option("--warm", o->warm, "Number of runs before measuring, at least 1")->check(Between(0, 1e9));
+  app.add_option("--trace", o->trace, "Writes a trace of a few additional runs for the viewers of Chrome and Perfetto")
+      ->type_name("FILE");
   return [&globals, o] { return Run(globals, *o); };
 }
 

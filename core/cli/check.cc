@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mge check: runs folders of ONNX backend tests (model.onnx beside test_data_set_N) and says passed, failed or unsupported.
-// What is known not to pass stands in a gap file.
+// mge check: runs folders of ONNX backend tests (model.onnx beside test_data_set_N) and reports each as passed, failed or
+// unsupported. A gap file lists the tests that are known to fail.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -22,7 +22,7 @@ constexpr int kMismatchId = 801;  // E0801: results differ by more than the tole
 
 struct Options {
   std::vector<std::string> folders;
-  std::string gaps;  // a file, "none", or empty: those of ONNX's own tests
+  std::string gaps;  // a gap file, "none", or empty for the gaps of ONNX's own tests
   Tolerance tolerance;
   bool verbose = false;
 };
@@ -31,10 +31,10 @@ struct Case {
   std::string name;
   std::string status;  // passed, failed, unsupported
   std::string reason;
-  int error = 0;  // the id of what it ended in
+  int error = 0;  // the id of its error
 };
 
-// Absolute folders below `name` that hold a model.onnx, sorted.
+// Returns the folders with a model.onnx at or below `name`, as sorted absolute paths.
 std::vector<fs::path> FindCases(const std::string& name) {
   std::vector<fs::path> out;
   std::error_code ec;
@@ -74,7 +74,7 @@ Case RunCase(const Globals& globals, Runtime& runtime, const fs::path& folder, c
     std::vector<Tensor> inputs, outputs, expected;
     if (Status s = ReadDataSet(session, data.string(), &inputs, &expected); !s.ok()) return fail(s);
     if (inputs.size() != session.input_count() || expected.size() != session.output_count()) {
-      c.reason = fmt::format("{} holds {} inputs and {} outputs, the model has {} and {}", data.filename().string(),
+      c.reason = fmt::format("{} has {} inputs and {} outputs, the model has {} and {}", data.filename().string(),
                              inputs.size(), expected.size(), session.input_count(), session.output_count());
       return c;
     }
@@ -95,11 +95,11 @@ Case RunCase(const Globals& globals, Runtime& runtime, const fs::path& folder, c
   return c;
 }
 
-// A known gap is no failure as long as it is as it was when it was written down.
+// Changes the status of a test with a known gap: unsupported if it failed with the listed error, else failed.
 void Judge(const Gap& gap, Case* c) {
   if (c->status == "passed") {
     c->status = "failed";
-    c->reason = fmt::format("it passes, yet it is listed as a gap ({}): remove it from the gap file", gap.reason);
+    c->reason = fmt::format("it passes, but it is listed as a gap ({}): remove it from the gap file", gap.reason);
   } else if (c->error == gap.error) {
     c->status = "unsupported";
     c->reason = fmt::format("{}; {}", gap.reason, c->reason);
@@ -109,7 +109,7 @@ void Judge(const Gap& gap, Case* c) {
   }
 }
 
-// False after a usage error, whose exit code is in `code`.
+// Reads the gaps. Returns false after a reported usage error, whose exit code is in `code`.
 bool ReadGaps(const Globals& globals, const std::string& path, std::vector<Gap>* out, int* code) {
   if (path == "none") return true;
   std::string text(OnnxGaps()), error;
@@ -122,7 +122,7 @@ bool ReadGaps(const Globals& globals, const std::string& path, std::vector<Gap>*
     }
   }
   if (ParseGaps(text, out, &error)) return true;
-  *code = ReportUsage(globals, fmt::format("gap file '{}': {}", path, error), "one test a line: PATH ERROR REASON");
+  *code = ReportUsage(globals, fmt::format("gap file '{}': {}", path, error), "write one test per line: PATH ERROR REASON");
   return false;
 }
 
@@ -180,11 +180,11 @@ Action DeclareCheck(CLI::App& app, const Globals& globals) {
   auto o = std::make_shared<Options>();
   app.add_option("DIR", o->folders, "Folders of tests, at any depth")->required()->type_name("FOLDER");
   app.add_option("--gaps", o->gaps,
-                 "A file of tests known not to pass: PATH ERROR REASON a line; none; default: of ONNX's own tests")
+                 "A file of tests that are known to fail, with lines PATH ERROR REASON, or none; default: ONNX's own tests")
       ->type_name("FILE");
   app.add_option("--rtol", o->tolerance.relative, "Relative tolerance")->check(Between(0, 1e9));
   app.add_option("--atol", o->tolerance.absolute, "Absolute tolerance")->check(Between(0, 1e9));
-  app.add_flag("-v,--verbose", o->verbose, "Lists what passed, too");
+  app.add_flag("-v,--verbose", o->verbose, "Also lists the passed tests");
   return [&globals, o] { return Run(globals, *o); };
 }
 

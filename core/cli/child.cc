@@ -27,14 +27,14 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMaxLine = 1 << 20;
 
-// One end of a pipe, borrowed, that is read without waiting.
+// Reads lines from a pipe without blocking. Does not own the descriptor.
 class Stream {
  public:
   explicit Stream(int fd) : fd_(fd) { fcntl(fd_, F_SETFL, O_NONBLOCK); }
 
   int fd() const { return open_ ? fd_ : -1; }
 
-  // Hands every whole line on that is not empty.
+  // Calls `line` for every complete line that is not empty.
   void Drain(const std::function<void(std::string_view)>& line) {
     char buffer[4096];
     for (ssize_t n; (n = read(fd_, buffer, sizeof(buffer))) != 0;) {
@@ -60,10 +60,11 @@ class Stream {
   std::string text_;
 };
 
-// The end to write is above the numbers that the child gets, so that none of them is another's there.
+// A pipe whose write end has a number above kReportFd, so that it does not collide with the descriptors that Spawn() assigns
+// in the child.
 struct Pipe {
   Fd to_read, to_write;
-  int Open() {  // errno, or 0
+  int Open() {  // returns 0 or errno
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return errno;
     to_read = Fd(ends[0]);
@@ -73,7 +74,7 @@ struct Pipe {
   }
 };
 
-// In a process group of its own. errno, or 0.
+// Starts the program in its own process group. Returns 0 or errno.
 int Spawn(const std::string& program, const std::vector<std::string>& arguments, int report, int errors, pid_t* child) {
   std::vector<char*> argv;
   for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
@@ -99,13 +100,13 @@ std::string ChildEnd::Describe() const {
   std::string out;
   if (not_started != 0) return fmt::format("a child process could not be started: {}", strerror(not_started));
   if (timed_out) {
-    out = "it did not answer";
+    out = "it did not respond";
   } else if (signal != 0) {
     out = fmt::format("it was killed by signal {} ({})", signal, strsignal(signal));
   } else {
     out = fmt::format("it ended the process with exit code {}", exit_code);
   }
-  return last_words.empty() ? out : fmt::format("{}; its last words: {}", out, last_words);
+  return last_words.empty() ? out : fmt::format("{}; last line on stderr: {}", out, last_words);
 }
 
 ChildEnd RunSelf(const std::vector<std::string>& arguments, double limit_s,
@@ -155,7 +156,7 @@ ChildEnd RunChild(const std::string& program, const std::vector<std::string>& ar
   return end;
 }
 
-// The second way there has a number that no loop over those in use comes to.
+// The spare descriptor has a high number, because plugins that close foreign descriptors usually close the low ones.
 Reporter::Reporter() {
   struct stat st;
   if (fstat(kReportFd, &st) != 0) return;
@@ -183,7 +184,7 @@ bool Reporter::Tell(const std::string& line) const {
   for (size_t done = 0; done < text.size();) {
     ssize_t n = write(fd, text.data() + done, text.size() - done);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return true;  // nobody listens any more
+    if (n <= 0) return true;  // the parent has closed the pipe
     done += static_cast<size_t>(n);
   }
   return true;

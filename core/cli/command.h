@@ -23,14 +23,14 @@ struct Globals {
   std::vector<std::string> config_files;  // --config
 };
 
-// What a sub-command does once the command line is read: the exit code.
+// The action of a sub-command, called after the command line was parsed. Returns the exit code.
 using Action = std::function<int()>;
 
 struct Command {
   const char* name;
   const char* doc;
-  Action (*declare)(CLI::App& app, const Globals& globals);  // adds options; the returned action reads them
-  const char* examples = "";  // command lines, one a line
+  Action (*declare)(CLI::App& app, const Globals& globals);  // adds the options, which the returned action uses
+  const char* examples = "";  // command lines, one per line
 };
 
 Action DeclareRun(CLI::App& app, const Globals& globals);

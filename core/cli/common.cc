@@ -52,7 +52,7 @@ int ReportError(const Globals& globals, const ErrorText& e) {
 
 void Print(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);  // a backend that is closed later may end the process; FlushOutput() tells of what could not be written
+  std::fflush(stdout);  // now, because a backend may end the process when it is closed; FlushOutput() reports errors
 }
 
 void PrintJson(const Json& json) { Print(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"); }
@@ -94,7 +94,7 @@ CLI::Validator Between(double least, double most) {
   auto check = [least, most](std::string& text) -> std::string {
     double value = 0;
     if (!CLI::detail::lexical_cast(text, value)) return fmt::format("'{}' is not a number", Escape(text));
-    if (value >= least && value <= most) return {};  // not for NaN
+    if (value >= least && value <= most) return {};  // false for NaN
     return fmt::format("{} is not in {} to {}", text, least, most);
   };
   return {check, fmt::format("{} to {}", least, most)};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the sub-commands share: errors, the runtime of the options, words for numbers.
+// Functions that the sub-commands share: errors, output, creation of runtimes and sessions, formatting.
 #pragma once
 
 #include <chrono>
@@ -21,10 +21,10 @@ inline constexpr int kExitUsage = 2;
 inline constexpr int kExitMismatch = 8;
 inline constexpr int kExitTimeout = 124;
 
-// Writes an error in its four parts to stderr (with --json also as "mge.error/1" to stdout) and answers the exit code.
+// Writes an error with its four parts to stderr, with --json also as "mge.error/1" to stdout. Returns the exit code.
 int Report(const Globals& globals, const Status& status);
 int ReportUsage(const Globals& globals, std::string_view title, std::string_view fix = {});
-// An error of the command itself.
+// An error that the command itself detects.
 struct ErrorText {
   int id = 0;         // 702 is E0702
   int exit_code = 1;
@@ -32,34 +32,36 @@ struct ErrorText {
 };
 int ReportError(const Globals& globals, const ErrorText& error);
 
-// Data: to stdout. Talk: to stderr, unless --quiet.
+// Print functions write data to stdout. Talk() writes a message to stderr, unless --quiet is given.
 void Print(std::string_view text);
 void PrintJson(const Json& json);
 void Talk(const Globals& globals, std::string_view text);
 
 Status MakeRuntime(const Globals& globals, Runtime* out);
-// Runtime and session of a model with the device and threads of the options.
-// `outputs`: values to compute in place of the model's outputs.
+// Creates a runtime and a session with the device and threads of the options. The session computes `outputs` in place of
+// the model's outputs, if `outputs` is not empty.
 Status OpenModel(const Globals& globals, const std::string& path, Runtime* runtime, Session* session,
                  const std::vector<std::string>& skip = {}, const std::vector<std::string>& outputs = {});
-// The options for a session on another device; "host" is the reference evaluators, of which no strategy asks anything.
+// Returns the options for a session on another device. For "host" (the reference evaluators), also resets the settings that
+// choose kernels.
 Globals OnDevice(const Globals& globals, const std::string& device);
 
-// For options that are numbers: CLI::Range takes "nan" for a number of every range, and any text for one outside of it.
+// Returns a validator for numbers in [least, most]. CLI::Range is not used: it accepts "nan", and reports a text that is not
+// a number as out of range.
 CLI::Validator Between(double least, double most);
 
 std::string HumanBytes(uint64_t bytes);                // "97.5 MiB"
 std::string ShapeText(std::span<const int64_t> dims);  // "[1,3,224,224]"
 std::string TypeText(const Tensor& tensor);            // "float32[1,10]"
-std::string Escape(std::string_view text);             // control characters made visible
+std::string Escape(std::string_view text);             // escapes control characters
 
-// Lines of at most 100 characters, each behind `indent` blanks, with a line break at the end.
+// Wraps a text into lines of at most 100 characters, each indented by `indent` blanks and ended by a line break.
 std::string Wrapped(std::string_view text, size_t indent);
 
-// A table with aligned columns; the first row is the head.
+// Formats a table with aligned columns. The first row is the head.
 std::string Table(const std::vector<std::vector<std::string>>& rows);
 
-// Shows "text 12/345" on stderr while something takes long; nothing when stderr is no terminal or with --quiet.
+// Shows the progress "text 12/345" of a long operation on stderr. Shows nothing if stderr is not a terminal or with --quiet.
 class Progress {
  public:
   Progress(const Globals& globals, std::string text, size_t total);

@@ -13,7 +13,7 @@ namespace {
 
 bool Floating(mge_dtype d) { return d == MGE_DTYPE_F32 || d == MGE_DTYPE_F64 || d == MGE_DTYPE_F16 || d == MGE_DTYPE_BF16; }
 
-// Calls visit(elements as a pointer to their C++ type); false for a type without one here.
+// Calls visit(pointer to the elements as their C++ type). Returns false for other types.
 template <typename F>
 bool Visit(const Tensor& t, F visit) {
   const void* data = t.raw_data();
@@ -45,7 +45,7 @@ std::string PlaceText(const Tensor& t, uint64_t index) {
   return ShapeText(place);
 }
 
-// Gathers what the parts of a value say.
+// Compares the parts of a value and collects the results.
 class Comparer {
  public:
   explicit Comparer(const Tolerance& tolerance) : tolerance_(tolerance) {}
@@ -81,7 +81,8 @@ class Comparer {
     if (out_.mismatch.empty()) out_.mismatch = fmt::format("{}got {}, expected {}", part, TypeText(got), TypeText(expected));
   }
 
-  // `excess`: how far the error is beyond the tolerance, relative to it.
+  // Keeps the element with the largest `excess`. For a wrong element, `excess` is the amount by which the error exceeds the
+  // tolerance.
   template <typename Words>
   void Worst(double excess, const Tensor& t, uint64_t index, const std::string& part, Words words) {
     if (out_.differs && !(excess > worst_excess_)) return;
@@ -94,7 +95,7 @@ class Comparer {
 
   template <typename T>
   void Numbers(const T* got, const T* expected, const Tensor& t, const std::string& part) {
-    // A stored bfloat16 cannot be nearer than its own rounding.
+    // The rounding of bfloat16 itself has a relative error of up to 2^-8.
     const double relative = std::is_same_v<T, BF16> ? std::max(tolerance_.relative, 1e-2) : tolerance_.relative;
     const bool floating = Floating(t.dtype());
     for (uint64_t i = 0; i < t.elements(); ++i) {
@@ -116,7 +117,7 @@ class Comparer {
       const bool wrong = !(error <= allowed);
       out_.wrong += wrong;
       out_.not_finite += wrong && !std::isfinite(error);
-      // Right elements rank below all wrong ones, by their absolute errors.
+      // Right elements rank below all wrong ones, ordered by their absolute errors.
       const double excess = !std::isfinite(error) ? INFINITY : wrong ? error - allowed : -1 / (1 + error) - 1;
       Worst(excess, t, i, part, [&] { return std::pair(Number(got[i]), Number(expected[i])); });
     }
@@ -139,7 +140,7 @@ class Comparer {
     }
   }
 
-  // Complex numbers, bit for bit.
+  // Compares complex numbers bit by bit.
   void Bytes(const Tensor& got, const Tensor& expected, const std::string& part) {
     const uint64_t size = got.elements() ? got.bytes() / got.elements() : 0;
     for (uint64_t i = 0; i < got.elements(); ++i) {
@@ -157,7 +158,7 @@ class Comparer {
   uint64_t counted_ = 0, counted_rel_ = 0;
 };
 
-// NaN and infinities are not JSON.
+// Returns null for NaN and infinities, which JSON does not have.
 Json Finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mge compare: the outputs of a model beside those of another model, device or runtime; with --layers, node by node.
+// mge compare: compares the outputs of a model with those of another model, device or runtime. With --layers, compares the
+// values of all nodes.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -28,7 +29,7 @@ struct Place {
   std::string value, node, op;
 };
 
-// What a model gave, by name.
+// The results of one model, by name.
 struct Side {
   std::string title;  // "a.onnx on cpu0"
   std::vector<NamedTensor> values;
@@ -46,7 +47,7 @@ struct Row {
   Comparison comparison;
 };
 
-// The first model's inputs, and what is wanted of both.
+// The options, and the inputs of the first model, which both models get.
 struct Task {
   const Globals& globals;
   const Options& o;
@@ -75,14 +76,14 @@ std::vector<std::string> Names(const std::vector<Place>& places) {
   return out;
 }
 
-// The device that a session's last run used.
+// Returns the device that the session uses for these inputs.
 std::string DeviceOf(const Session& session, const std::vector<const Tensor*>& inputs) {
   std::string text;
   if (!session.Plan(inputs, "mge.plan/1", false, &text).ok()) return "?";
   return Json::parse(text)["device"];
 }
 
-// Runs in MGE; inputs are matched by name, and by place where the names differ.
+// Runs a model in MGE. Inputs are matched by name, or by position if the name is not found.
 Status RunHere(const Task& task, const Globals& globals, const std::string& model, const std::vector<std::string>& outputs,
                Side* out) {
   Runtime runtime;
@@ -120,7 +121,8 @@ int RunThere(const Task& task, const std::vector<std::string>& outputs, Side* ou
   return 0;
 }
 
-// Both sides with these outputs; empty: their models' own. Returns 0, or the exit code of a reported error.
+// Runs both sides and gets these outputs, or the models' own ones if `outputs` is empty. Returns 0, or the exit code of a
+// reported error.
 int RunBoth(const Task& task, const std::vector<std::string>& outputs, Side* a, Side* b) {
   const Options& o = task.o;
   if (Status s = RunHere(task, task.globals, o.first, outputs, a); !s.ok()) return Report(task.globals, s);
@@ -133,7 +135,7 @@ int RunBoth(const Task& task, const std::vector<std::string>& outputs, Side* a, 
   return 0;
 }
 
-// Values of both sides by name; by place where the second side has none of that name.
+// Compares the values of both sides by name, or by position if B has no value of that name and `by_place` is true.
 std::vector<Row> CompareSides(const Side& a, const Side& b, bool by_place, const std::vector<Place>& places,
                               const Tolerance& tolerance) {
   std::map<std::string, const Place*> known;
@@ -160,15 +162,15 @@ std::string NodeText(const Place& p) {
   return p.node.empty() ? fmt::format("{} '{}'", p.op, Escape(p.value)) : fmt::format("node '{}' ({})", Escape(p.node), p.op);
 }
 
-// Where the layers part, in one paragraph.
+// Returns a paragraph that describes the first difference of the layers.
 std::string Parting(const std::vector<Row>& layers, const Row* first, bool outputs_differ) {
   if (first) {
-    return fmt::format("they part at {}, value '{}': {}\n", NodeText(first->place), Escape(first->place.value),
+    return fmt::format("first difference at {}, value '{}': {}\n", NodeText(first->place), Escape(first->place.value),
                        Sentence(first->comparison));
   }
-  if (layers.empty()) return "no node of A computes a value whose name B has\n";
+  if (layers.empty()) return "no computed value of A has the name of a value of B\n";
   if (!outputs_differ) return fmt::format("none of {} values differs\n", layers.size());
-  return fmt::format("none of {} values differs when every value is kept: the difference comes from computing several nodes "
+  return fmt::format("none of {} values differs if every value is kept: the difference comes from computing several nodes "
                      "together; --skip PASS shows which ({})\n", layers.size(), "`mge plan MODEL --why` names them");
 }
 
@@ -197,7 +199,7 @@ void PrintText(const Options& o, const Side& a, const Side& b, const std::vector
 
 int Run(const Globals& globals, const Options& o) {
   if (!o.with.empty() && o.with != "onnxruntime") {
-    return ReportUsage(globals, fmt::format("--with {}: that runtime is not known", o.with), "the one there is: onnxruntime");
+    return ReportUsage(globals, fmt::format("--with {}: unknown runtime", o.with), "use --with onnxruntime");
   }
   Task task = {globals, o};
   Runtime runtime;
@@ -222,7 +224,7 @@ int Run(const Globals& globals, const Options& o) {
   const std::vector<Row> outputs = CompareSides(a, b, true, places, o.tolerance);
   if (outputs.empty()) {
     return ReportError(globals, {.id = 801, .exit_code = kExitMismatch, .title = "there is nothing to compare",
-                                 .what = fmt::format("A gives {} values, B {}", a.values.size(), b.values.size())});
+                                 .what = fmt::format("A has {} values, B has {}", a.values.size(), b.values.size())});
   }
   bool differs = a.values.size() != b.values.size();
   for (const Row& row : outputs) differs |= !row.comparison.ok();
@@ -256,9 +258,9 @@ int Run(const Globals& globals, const Options& o) {
   } else {
     PrintText(o, a, b, outputs, layers, first, differs);
     if (a.values.size() != b.values.size()) {
-      Print(fmt::format("A gives {} outputs, B {}\n", a.values.size(), b.values.size()));
+      Print(fmt::format("A has {} outputs, B has {}\n", a.values.size(), b.values.size()));
     }
-    if (differs && !o.layers) Talk(globals, "--layers shows at which node they part");
+    if (differs && !o.layers) Talk(globals, "--layers shows the first node that differs");
   }
   return differs || first ? kExitMismatch : kExitOk;
 }
@@ -268,20 +270,20 @@ int Run(const Globals& globals, const Options& o) {
 Action DeclareCompare(CLI::App& app, const Globals& globals) {
   auto o = std::make_shared<Options>();
   app.add_option("A", o->first, "An ONNX file; it runs on the device of --device")->required()->type_name("FILE");
-  app.add_option("B", o->second, "Another model with equal inputs; default: A")->type_name("FILE");
+  app.add_option("B", o->second, "Another model with the same inputs; default: A")->type_name("FILE");
   o->inputs.Declare(app);
   CLI::Option* against =
       app.add_option("--against", o->against,
-                     "The device of the other side; default: host, the reference evaluators, or with B that of --device")
+                     "The device for B; default: the device of --device if B is given, else host (the reference evaluators)")
           ->type_name("DEVICE");
   CLI::Option* with =
-      app.add_option("--with", o->with, "Runs the other side in another runtime")->type_name("{onnxruntime}")->excludes(against);
-  app.add_option("--python", o->python, "The Python that has the package of --with; default: python3")
+      app.add_option("--with", o->with, "Runs B in another runtime")->type_name("{onnxruntime}")->excludes(against);
+  app.add_option("--python", o->python, "The Python interpreter with the package of --with; default: python3")
       ->type_name("FILE")
       ->needs(with);
-  CLI::Option* layers = app.add_flag("--layers", o->layers, "Compares the results of every node, and says where they part");
+  CLI::Option* layers = app.add_flag("--layers", o->layers, "Compares every node and shows the first that differs");
   app.add_flag("--all", o->all, "With --layers: lists every node, not only those that differ")->needs(layers);
-  app.add_option("--skip", o->skip, "A pass, rewrite or fusion to leave out")->take_all()->allow_extra_args(false);
+  app.add_option("--skip", o->skip, "A pass, rewrite or fusion to skip")->take_all()->allow_extra_args(false);
   app.add_option("--rtol", o->tolerance.relative, "Relative tolerance")->check(Between(0, 1e9));
   app.add_option("--atol", o->tolerance.absolute, "Absolute tolerance")->check(Between(0, 1e9));
   return [&globals, o] { return Run(globals, *o); };

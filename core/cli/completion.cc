@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completion for shells: functions that know the option table, made once; nothing of `mge` runs while a user types.
+// Completion for shells: scripts generated from the option table. They do not run `mge` while a user types.
 #include <algorithm>
 
 #include "core/cli/option_table.h"
@@ -10,7 +10,7 @@ namespace {
 
 std::string Joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
 
-// Within '...' of any of the three shells.
+// Escapes a text for '...' in a shell; `quote_as` is the shell's form of a single quote.
 std::string Quoted(const std::string& text, const std::string& quote_as) {
   std::string out;
   for (char c : text) out += c == '\'' ? quote_as : std::string(1, c);
@@ -31,7 +31,7 @@ std::vector<std::string> CommandNames(const CommandRow& command) {
   return out;
 }
 
-// The command and all below it.
+// Calls visit for the command and all its sub-commands.
 template <typename Visit>
 void ForEach(const CommandRow& command, const Visit& visit) {
   visit(command);
@@ -52,7 +52,7 @@ std::string ZshAction(const OptionRow& o) {
   return " ";
 }
 
-// The inside of [...] in an _arguments specification.
+// Escapes a text for [...] in an _arguments specification.
 std::string ZshDoc(const std::string& doc) {
   std::string out;
   for (char c : doc) {
@@ -95,7 +95,7 @@ std::string BashCompletion(const CommandRow& root) {
     std::string here = Joined(CommandNames(c)), argument = ":";
     for (const OptionRow& o : c.options) {
       if (o.names.empty()) {
-        argument = BashAction(o);  // the last one stands for all
+        argument = BashAction(o);  // bash completes all arguments like the last one
       } else if (!o.value.empty()) {
         for (const std::string& name : o.names) {
           values += fmt::format("    {} {}') {}; return ;;\n", c.path.empty() ? "*'" : "'" + c.path, name, BashAction(o));
@@ -156,7 +156,7 @@ std::string ZshCompletion(const CommandRow& root) {
 std::string FishCompletion(const CommandRow& root) {
   std::string out = "# Completion of mge for fish, made by `mge help --format fish`.\ncomplete -c mge -f\n";
   ForEach(root, [&](const CommandRow& c) {
-    // Where this command is the innermost one that was typed.
+    // The condition that this command is the innermost one that was typed.
     std::string typed, rest;
     for (size_t at = 0; at < c.path.size();) {
       size_t end = std::min(c.path.find(' ', at), c.path.size());
@@ -181,7 +181,7 @@ std::string FishCompletion(const CommandRow& root) {
       } else if (o.value == "FOLDER") {
         line += " -a '(__fish_complete_directories)'";
       } else if (o.names.empty()) {
-        continue;  // words that nobody can list
+        continue;  // the possible words are not known
       }
       out += fmt::format("{} -d '{}'\n", line, Quoted(o.doc, "\\'"));
     }

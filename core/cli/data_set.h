@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folders of ONNX's backend tests: input_0.pb, input_1.pb... and output_0.pb...
+// Reading of the data folders of ONNX's backend tests: input_0.pb, input_1.pb... and output_0.pb...
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace mge::cli {
 
-// Reads inputs and expected outputs as the kinds of value that the model declares.
+// Reads the inputs and expected outputs. Each file is read as the kind of value that the model declares.
 Status ReadDataSet(const Session& session, const std::string& folder, std::vector<Tensor>* inputs,
                    std::vector<Tensor>* outputs);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mge demo: the main job. Reads handwritten digits with a small network that is built in, and shows what did the work.
+// mge demo: reads handwritten digits with a small embedded network, and shows the device and kernels that ran it.
 #include <algorithm>
 #include <chrono>
 
@@ -14,7 +14,7 @@ constexpr size_t kPixels = 64;
 constexpr size_t kShown = 8;
 constexpr int kTimedRuns = 200;
 
-// Images side by side, a character for the ink of each pixel.
+// Returns images side by side, one character per pixel.
 std::string Pictures(std::span<const float> images, size_t count) {
   static constexpr char kInk[] = " .:-=+*#%@";
   std::string out;
@@ -96,7 +96,7 @@ int Run(const Globals& globals) {
     Print(fmt::format("  {:<8} {:<6} {}\n", f["verdict"].get<std::string>(), Escape(f["name"].get<std::string>()),
                       Escape(f["verdict"] == "loaded" ? f["path"].get<std::string>() : f["reason"].get<std::string>())));
   }
-  if (plugins["files"].empty()) Print("  none; the built-in reference device does the work\n");
+  if (plugins["files"].empty()) Print("  none; the built-in reference device runs the model\n");
   Print(fmt::format("\nDevice chosen: {}\n", device));
   for (const Json& u : plan["units"]) {
     std::string ops;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mge demo` runs, as bytes inside the command: a network for handwritten digits and images it was not trained on.
-// Made from packaging/digits by mge_embed_digits(); the bytes live as long as the process.
+// The data of `mge demo`, embedded into the command: a network for handwritten digits, and images that were not used for its
+// training. mge_embed_digits() generates it from packaging/digits.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mge doctor: tries every backend in a process of its own, and keeps away what ends or hangs one.
+// mge doctor: tests every backend in its own process, and puts a backend that crashes or hangs at its start into quarantine.
 #include <algorithm>
 #include <initializer_list>
 
@@ -12,9 +12,9 @@ namespace mge::cli {
 namespace {
 
 constexpr int kExitDevice = 5;
-constexpr std::string_view kStart = "starting";           // the stage whose failure brings a file into quarantine
-constexpr std::string_view kEnd = "leaving the process";  // the last one
-constexpr size_t kMostShown = 100;                        // bytes of a line that a backend writes
+constexpr std::string_view kStart = "starting";           // a failure in this stage puts a file into quarantine
+constexpr std::string_view kEnd = "leaving the process";  // the last stage
+constexpr size_t kMostShown = 100;                        // maximum bytes of a backend's line in a message
 
 struct Options {
   double timeout_s = 5;
@@ -31,20 +31,20 @@ RuntimeOptions OptionsOf(const Globals& globals) {
 
 std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
-// A JSON object that has all of these as texts.
+// Returns whether the value is an object with a text for each of the keys.
 bool HasTexts(const Json& value, std::initializer_list<const char*> keys) {
   return value.is_object() &&
          std::all_of(keys.begin(), keys.end(), [&](const char* key) { return value.contains(key) && value[key].is_string(); });
 }
 
-// What the child of a backend said.
+// The report of the child process so far.
 struct Heard {
-  std::string stage;      // the last one
-  std::string closed_at;  // the stage in which the backend closed the way of all this
-  std::string foreign;    // a line that the backend itself has written there
+  std::string stage;      // the last stage
+  std::string closed_at;  // the stage in which the backend closed the report's descriptor; empty if it did not
+  std::string foreign;    // a line that the backend itself wrote to the report's descriptor
 };
 
-// Enters a line into the row; false if it is none of the child's.
+// Adds a line of the report to the row. Returns false if the line does not come from the child's test.
 bool Enter(std::string_view line, Heard& heard, Json& row) {
   const Json said = Json::parse(line, nullptr, false);
   if (!said.is_object() || said.size() != 1) return false;
@@ -67,14 +67,14 @@ bool Enter(std::string_view line, Heard& heard, Json& row) {
   return true;
 }
 
-// What the backend did to descriptors that are not its own, as a sentence; empty if nothing.
+// Returns a sentence if the backend closed or wrote to a descriptor that it does not own, else "".
 std::string Trespass(const Heard& heard) {
   if (!heard.closed_at.empty()) return fmt::format("it closed descriptors that are not its own, while {}", heard.closed_at);
   if (heard.foreign.empty()) return {};
   return fmt::format("it wrote to a descriptor that is not its own: '{}'", heard.foreign);
 }
 
-// Probes an accepted file and completes its row: verdict, devices, state.
+// Tests an accepted file in a child process and completes its row: verdict, devices, state.
 void Probe(const Globals& globals, const Options& o, Json& row) {
   std::string path = Text(row["path"]);
   std::vector<std::string> arguments = {"mge", "doctor", "--probe", path};
@@ -91,7 +91,7 @@ void Probe(const Globals& globals, const Options& o, Json& row) {
   const std::string& stage = heard.stage;
   const std::string trespass = Trespass(heard);
   bool loaded = Text(row["verdict"]) == "loaded";
-  bool whole = end.fine() && stage == kEnd;  // a plugin that calls exit(0) does not get there
+  bool whole = end.fine() && stage == kEnd;  // false if a plugin called exit(0)
   bool failed = false, ran = false;
   for (const Json& d : row["devices"]) {
     failed |= d["troubled"].get<bool>();
@@ -100,24 +100,24 @@ void Probe(const Globals& globals, const Options& o, Json& row) {
   const bool sound = whole && trespass.empty();
   row["state"] = !loaded ? "found" : sound && ran && !failed ? "passed" : "loadable";
   row["troubled"] = !sound || failed || Text(row["verdict"]) == "refused";
-  const bool threw = Text(row["code"]) == "open_threw";  // which no process gets over, as if it had ended
+  const bool threw = Text(row["code"]) == "open_threw";  // handled like a crash, because it would end any process
   if (sound && !threw) return;
   if ((whole || unheard) && !threw) {
     if (Text(row["verdict"]) == "refused") return;
     row["code"] = "foreign_descriptor";
-    row["reason"] = trespass + (unheard ? ", and could be tried no further" : "");
-    row["fix"] = fmt::format("report it to the author of backend '{}': it can take files and connections from a program "
+    row["reason"] = trespass + (unheard ? ", and the test could not continue" : "");
+    row["fix"] = fmt::format("report it to the author of backend '{}': it can damage files and connections of a program "
                              "that loads it",
                              Text(row["name"]));
     return;
   }
 
-  std::string what = end.timed_out ? fmt::format("it did not answer within {} s", o.timeout_s) : end.Describe();
-  if (end.timed_out && !end.last_words.empty()) what += fmt::format("; its last words: {}", end.last_words);
-  if (stage.empty()) {  // nothing of the backend has run
+  std::string what = end.timed_out ? fmt::format("it did not respond within {} s", o.timeout_s) : end.Describe();
+  if (end.timed_out && !end.last_words.empty()) what += fmt::format("; last line on stderr: {}", end.last_words);
+  if (stage.empty()) {  // no code of the backend has run
     row["code"] = "not_probed";
-    row["reason"] = fmt::format("it could not be tried: {}, before anything of the backend ran", what);
-    row["fix"] = "run mge doctor where a process may have more (ulimit -n, -u and -v say how much)";
+    row["reason"] = fmt::format("it could not be tested: {}, before any code of the backend ran", what);
+    row["fix"] = "raise the limits of the process (see ulimit -n, -u and -v), then run mge doctor again";
     return;
   }
   if (!threw) {
@@ -133,7 +133,7 @@ void Probe(const Globals& globals, const Options& o, Json& row) {
   row["verdict"] = "refused";
   row["code"] = "quarantined";
   row["quarantined"] = true;
-  row["fix"] = fmt::format("install another build of it; to try this one again: mge doctor --release {}", Text(row["name"]));
+  row["fix"] = fmt::format("install another build; to test this one again: mge doctor --release {}", Text(row["name"]));
   if (end.timed_out && !threw) {
     row["fix"] = fmt::format("{} --timeout {:.0f}, if it is only slow", Text(row["fix"]), 10 * o.timeout_s);
   }
@@ -152,14 +152,14 @@ std::string Render(const Json& report) {
       if (!Text(d["fix"]).empty()) out += fmt::format("  fix:   {}\n", Escape(Text(d["fix"])));
     }
     if (std::string set = Text(f["on_demand"]); !set.empty()) {
-      out += fmt::format("  it has a device on demand only: tried with --set {}\n", set);
+      out += fmt::format("  it creates devices only on demand: tested with --set {}\n", set);
     }
-    if (Text(f["verdict"]) == "loaded" && f["devices"].empty() && !f["troubled"].get<bool>()) out += "  it drives no device now\n";
+    if (Text(f["verdict"]) == "loaded" && f["devices"].empty() && !f["troubled"].get<bool>()) out += "  it has no device\n";
     if (!Text(f["warning"]).empty()) out += fmt::format("  warn:  {}\n", Escape(Text(f["warning"])));
     if (!Text(f["reason"]).empty()) out += fmt::format("  why:   {} ({})\n", Escape(Text(f["reason"])), Text(f["code"]));
     if (!Text(f["fix"]).empty()) out += fmt::format("  fix:   {}\n", Escape(Text(f["fix"])));
   }
-  if (report["plugins"].empty()) out += "found     no backend: `mge plugins paths` says where was searched\n";
+  if (report["plugins"].empty()) out += "found     no backend: `mge plugins paths` lists the searched directories\n";
   return out + fmt::format("{} passed, {} failed\n", report["passed"].get<int>(), report["troubled"].get<int>());
 }
 
@@ -168,7 +168,7 @@ int Run(const Globals& globals, const Options& o) {
   RuntimeOptions options = OptionsOf(globals);
   if (!o.release.empty()) {
     if (Status s = Plugins::Readmit(options, o.release); !s.ok()) return Report(globals, s);
-    Talk(globals, fmt::format("{} is out of quarantine\n", Escape(o.release)));
+    Talk(globals, fmt::format("removed {} from quarantine\n", Escape(o.release)));
   }
   std::string text;
   if (Status s = Plugins::Judge(options, "", &text); !s.ok()) return Report(globals, s);
@@ -205,10 +205,10 @@ int Run(const Globals& globals, const Options& o) {
 
 Action DeclareDoctor(CLI::App& app, const Globals& globals) {
   auto o = std::make_shared<Options>();
-  app.add_option("--timeout", o->timeout_s, "Seconds that a backend may take for its start, and for each operator")
+  app.add_option("--timeout", o->timeout_s, "Time limit in seconds for the start of a backend and for each operator")
       ->check(Between(0.1, 3600));
-  app.add_option("--release", o->release, "NAME: lets this backend out of quarantine first");
-  app.add_option("--probe", o->probe, "FILE: the child's part")->group("");
+  app.add_option("--release", o->release, "NAME: removes this backend from quarantine first");
+  app.add_option("--probe", o->probe, "FILE: runs the test of one file in this process")->group("");
   return [&globals, o] { return Run(globals, *o); };
 }
 

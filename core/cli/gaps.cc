@@ -8,7 +8,7 @@
 namespace mge::cli {
 namespace {
 
-// Takes the next word, or what is left of the line.
+// Removes the next word from the front of the line, with the blanks after it, and returns it.
 std::string_view TakeWord(std::string_view& line) {
   size_t end = std::min(line.find(' '), line.size());
   std::string_view word = line.substr(0, end);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gap files of `mge check`: the tests that are known not to pass, each with the error that it ends in and a reason.
+// Gap files of `mge check`: lists of tests that are known to fail, each with its error and a reason.
 //
-// A line is "PATH ERROR REASON", such as "node/test_bernoulli E0801 expects another generator's numbers"; empty lines
-// and those that begin with # do not count. PATH is the end of the test's folder. A gap holds only while the test ends
-// in that very error: a test that passes, or fails in another way, counts as failed.
+// A line is "PATH ERROR REASON", such as "node/test_bernoulli E0801 expects another generator's numbers". Empty lines
+// and lines that begin with # are ignored. PATH is the end of the path of the test's folder. A listed test must fail
+// with exactly this error: if it passes or fails with another error, it counts as failed.
 #pragma once
 
 #include <string>
@@ -18,13 +18,13 @@ struct Gap {
   std::string reason;
 };
 
-// False if a line is malformed or names a test twice; `error` says which.
+// Parses a gap file. Returns false if a line is malformed or duplicate, and describes it in `error`.
 bool ParseGaps(std::string_view text, std::vector<Gap>* out, std::string* error);
 
-// The gap of the test in `folder` (absolute), or null.
+// Returns the gap of the test in `folder`, an absolute path, or null if there is none.
 const Gap* FindGap(const std::vector<Gap>& gaps, std::string_view folder);
 
-// The gaps of ONNX's own backend tests: onnx_gaps.txt.
+// Returns the gap file for ONNX's own backend tests: onnx_gaps.txt.
 std::string_view OnnxGaps();
 
 }  // namespace mge::cli

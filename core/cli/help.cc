@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mge help: a command, or an error by its number; also the pages that are made of the same table.
+// mge help: explains a command or an error number, and prints the man page and completion scripts.
 #include <charconv>
 
 #include "core/base/error_help.h"
@@ -22,7 +22,7 @@ struct Page {
 };
 constexpr Page kPages[] = {{"man", ManPage}, {"bash", BashCompletion}, {"zsh", ZshCompletion}, {"fish", FishCompletion}};
 
-// 502 of "E0502", "e502" or "502"; -1 if the text is no number of an error.
+// Returns 502 for "E0502", "e502" or "502", and -1 if the text is not an error number.
 int ErrorNumber(std::string_view text) {
   if (!text.empty() && (text[0] == 'E' || text[0] == 'e')) text.remove_prefix(1);
   int id = -1;
@@ -99,7 +99,7 @@ int HelpOnCommand(const Globals& globals, const CLI::App& root, const std::vecto
     std::vector<std::string> topics = {"errors"};
     AddPaths(table, &topics);
     std::string_view near = Nearest(path, topics);
-    return ReportUsage(globals, fmt::format("there is no command '{}' to help with", path),
+    return ReportUsage(globals, fmt::format("there is no command '{}'", path),
                        near.empty() ? "mge help" : fmt::format("did you mean '{}'?", near));
   }
   if (globals.json) {
@@ -108,7 +108,7 @@ int HelpOnCommand(const Globals& globals, const CLI::App& root, const std::vecto
   }
   const CLI::App* app = &root;
   for (const std::string& name : topic) app = app->get_subcommand(name);
-  // App::help() would turn to the command that was parsed, which is this one.
+  // App::help() is not used: it would print the help of the parsed command, `mge help`.
   Print(app->get_formatter()->make_help(app, path.empty() ? root.get_name() : root.get_name() + " " + path, {}));
   return kExitOk;
 }
@@ -116,7 +116,7 @@ int HelpOnCommand(const Globals& globals, const CLI::App& root, const std::vecto
 int Run(const Globals& globals, const CLI::App& root, const Options& o) {
   for (const Page& page : kPages) {
     if (o.format != page.name) continue;
-    if (!o.topic.empty()) return ReportUsage(globals, "--format is for the page of all commands", "leave the topic out");
+    if (!o.topic.empty()) return ReportUsage(globals, "--format prints a page of all commands", "omit the topic");
     Print(page.make(ReadOptionTable(root)));
     return kExitOk;
   }
@@ -134,7 +134,7 @@ Action DeclareHelp(CLI::App& app, const Globals& globals) {
   std::vector<std::string> formats;
   for (const Page& page : kPages) formats.push_back(page.name);
   app.add_option("TOPIC", o->topic, "A command, an error such as E0502, or errors");
-  app.add_option("--format", o->format, "The page of all commands for man, or completion for a shell")
+  app.add_option("--format", o->format, "Prints the man page of all commands, or the completion script of a shell")
       ->check(CLI::Validator(CLI::IsMember(formats)).description(""))
       ->type_name(fmt::format("{{{}}}", fmt::join(formats, ",")));
   const CLI::App* root = app.get_parent();

@@ -12,8 +12,8 @@
 namespace mge::cli {
 namespace {
 
-constexpr int kVariants = 3;           // of mge_example_options
-constexpr size_t kMostLines = 8;       // inputs described one by one
+constexpr int kVariants = 3;           // number of values of mge_example_options::variant
+constexpr size_t kMostLines = 8;       // maximum number of inputs that are described one by one
 constexpr int kInvalid = 3;            // kind of a status: the model or its input is invalid
 
 std::pair<std::string, std::string> SplitAt(const std::string& text, char at) {
@@ -22,7 +22,7 @@ std::pair<std::string, std::string> SplitAt(const std::string& text, char at) {
   return {text.substr(0, i), text.substr(i + 1)};
 }
 
-// What an option gives to each input, by place. Returns the exit code of a usage error, or 0.
+// Assigns the values of an option to the inputs, by name or by position. Returns 0, or the exit code of a usage error.
 int Assign(const Globals& globals, const std::vector<std::string>& names, const std::vector<std::string>& given,
            const char* option, std::vector<std::string>* to) {
   to->assign(names.size(), "");
@@ -37,7 +37,7 @@ int Assign(const Globals& globals, const std::vector<std::string>& names, const 
       place = value;
       continue;
     }
-    // A path may hold '='.
+    // A path may contain '='.
     if (!value.empty() && !std::filesystem::exists(text, ec)) {
       std::string_view near = Nearest(name, names);
       return ReportUsage(globals, fmt::format("{} {}: the model has no input '{}'", option, text, name),
@@ -47,7 +47,7 @@ int Assign(const Globals& globals, const std::vector<std::string>& names, const 
     while (next < names.size() && !(*to)[next].empty()) ++next;
     if (next == names.size()) {
       return ReportUsage(globals,
-                         fmt::format("{} {}: there is no input left for it; the model has {}", option, text, names.size()),
+                         fmt::format("{} {}: more values than inputs; the model has {}", option, text, names.size()),
                          fmt::format("its inputs are: {}", fmt::join(names, ", ")));
     }
     (*to)[next++] = text;
@@ -55,7 +55,8 @@ int Assign(const Globals& globals, const std::vector<std::string>& names, const 
   return 0;
 }
 
-// "x: float32[1,3,224,224], floats in [-1, 1); batch = 1 (a batch of 1), axis 2 = 224 (a usual size of images)"
+// Describes a generated input, for example as
+// "x: float32[1,3,224,224], floats in [-1, 1); batch = 1 (a batch of 1), axis 2 = 224 (a usual size of images)".
 std::string Describe(const Json& row) {
   std::string out = fmt::format("{}: {}{}, {}", Escape(row["name"].get<std::string>()), row["dtype"].get<std::string>(),
                                 row["shape"].dump(), row["values"].get<std::string>());
@@ -73,9 +74,9 @@ void Say(const Globals& globals, const InputFacts& facts) {
   size_t made = 0;
   for (const Json& row : facts.rows) {
     if (row["given"].get<bool>()) continue;
-    if (++made <= kMostLines) Talk(globals, fmt::format("made up  {}", Describe(row)));
+    if (++made <= kMostLines) Talk(globals, fmt::format("generated input {}", Describe(row)));
   }
-  if (made > kMostLines) Talk(globals, fmt::format("made up  {} more inputs", made - kMostLines));
+  if (made > kMostLines) Talk(globals, fmt::format("generated {} more inputs", made - kMostLines));
 }
 
 Status MakeVariant(const Globals& globals, const Session& session, const InputOptions& options, int variant,
@@ -111,7 +112,7 @@ Status MakeVariant(const Globals& globals, const Session& session, const InputOp
   return {};
 }
 
-// The first output that holds NaN, or npos.
+// Returns the index of the first output with a NaN, or npos.
 size_t FirstWithNan(const std::vector<Tensor>& outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (HoldsNan(outputs[i])) return i;
@@ -124,7 +125,7 @@ size_t FirstWithNan(const std::vector<Tensor>& outputs) {
 void InputOptions::Declare(CLI::App& app) {
   app.add_option("--input", files, "An input from a .npy, .npz (FILE.npz:ARRAY) or .pb file; without NAME= in order")
       ->type_name("NAME=FILE")->take_all()->allow_extra_args(false);
-  app.add_option("--shape", shapes, "The shape of an input that is made up, such as data=1x3x224x224")
+  app.add_option("--shape", shapes, "The shape of a generated input, such as data=1x3x224x224")
       ->type_name("NAME=SHAPE")->take_all()->allow_extra_args(false);
   app.add_option("--seed", seed, "Seed of the random inputs");
 }
@@ -147,13 +148,13 @@ Status MakeInputsAndRun(const Globals& globals, Session& session, const InputOpt
   if (!facts->made_up || (!first.ok() && first.kind() != kInvalid)) return first;
   std::string why;
   if (!first.ok()) {
-    why = fmt::format("the model refuses the first values ({})", Escape(first.title()));
+    why = fmt::format("the model fails for the first values ({})", Escape(first.title()));
   } else if (const size_t nan = FirstWithNan(outputs); nan != std::string::npos) {
     why = fmt::format("output '{}' holds NaN for the first values", Escape(session.output_name(nan)));
   } else {
     return {};
   }
-  // Takes the first variant without an error and without NaN, else the first one without an error.
+  // Uses the first variant without an error and without NaN, else the first one without an error.
   int with_nan = first.ok() ? 0 : -1;
   for (int variant = 1; variant < kVariants; ++variant) {
     if (Status s = MakeVariant(globals, session, options, variant, inputs, usage_error, facts); !s.ok()) return s;
@@ -162,7 +163,7 @@ Status MakeInputsAndRun(const Globals& globals, Session& session, const InputOpt
       continue;
     }
     if (FirstWithNan(outputs) == std::string::npos) {
-      Talk(globals, why + "; the values are now:");
+      Talk(globals, why + "; other values are used:");
       Say(globals, *facts);
       return {};
     }
@@ -171,8 +172,8 @@ Status MakeInputsAndRun(const Globals& globals, Session& session, const InputOpt
   if (with_nan < 0) return first;
   if (Status s = MakeVariant(globals, session, options, with_nan, inputs, usage_error, facts); !s.ok()) return s;
   if (Status s = run(*inputs); !s.ok()) return s;
-  Talk(globals, fmt::format("output '{}' holds NaN for every kind of made-up values that the model takes; give real ones with "
-                            "--input", Escape(session.output_name(FirstWithNan(outputs)))));
+  Talk(globals, fmt::format("output '{}' holds NaN for all generated values for which the model runs; give real ones "
+                            "with --input", Escape(session.output_name(FirstWithNan(outputs)))));
   return {};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inputs of a run: read from files, or made up and said so.
+// The inputs of a run, read from files or generated.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace mge::cli {
 
-// --input, --shape and --seed.
+// The options --input, --shape and --seed.
 struct InputOptions {
   std::vector<std::string> files;   // "NAME=FILE", or a file for the next input
   std::vector<std::string> shapes;  // "NAME=1x3x224x224", or a shape for the next input
@@ -19,24 +19,25 @@ struct InputOptions {
   void Declare(CLI::App& app);
 };
 
-// How each input came about: rows of "mge.inputs/1".
+// The origin of each input.
 struct InputFacts {
-  Json rows = Json::array();
-  bool made_up = false;  // at least one
-  int variant = 0;       // of mge_example_options
+  Json rows = Json::array();  // the rows of "mge.inputs/1"
+  bool made_up = false;       // at least one input was generated
+  int variant = 0;            // mge_example_options::variant of the generated inputs
 };
 
-// Reads the inputs that the options name and makes up the others, which it says on stderr. A wrong option is reported, and its
-// exit code is in *usage_error.
+// Reads the inputs that the options name, generates the others, and describes those on stderr. If an option is wrong,
+// reports it and sets *usage_error to the exit code.
 Status MakeInputs(const Globals& globals, const Session& session, const InputOptions& options, std::vector<Tensor>* out,
                   int* usage_error, InputFacts* facts = nullptr);
 
-// MakeInputs and the first run, done by `run`. If the model refuses made-up values or gives NaN for them, tries other values.
+// Calls MakeInputs and does the first run by calling `run`. If the model fails for generated values or returns NaN, tries
+// other values.
 Status MakeInputsAndRun(const Globals& globals, Session& session, const InputOptions& options,
                         const std::function<Status(const std::vector<Tensor>& inputs)>& run, const std::vector<Tensor>& outputs,
                         std::vector<Tensor>* inputs, int* usage_error, InputFacts* facts);
 
-// The same for commands that run the session as it is and do not say in their data how inputs came about.
+// Does the same with a plain run of the session, without the facts.
 Status MakeInputsAndRun(const Globals& globals, Session& session, const InputOptions& options, std::vector<Tensor>* outputs,
                         std::vector<Tensor>* inputs, int* usage_error);
 

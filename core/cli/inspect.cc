@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mge inspect: what a model's file says, and whether MGE can run it. Works for models that it cannot run.
+// mge inspect: shows the contents of a model's file, and whether MGE can run it. Also works for models that MGE cannot run.
 #include <algorithm>
 
 #include "core/cli/common.h"
@@ -12,7 +12,7 @@ std::string Text(const Json& value) { return value.is_string() ? value.get<std::
 
 std::string DomainText(const Json& domain) { return domain == "" ? "ai.onnx" : Escape(Text(domain)); }
 
-// What keeps the model from being loaded; null if nothing does. Fills `loaded` with the session's report.
+// Loads the model. Returns the error as JSON, or null and the session's report in `loaded`.
 Json ProblemOf(const Globals& globals, const std::string& model, Runtime* runtime, Json* loaded) {
   Session session;
   std::string text;
@@ -119,7 +119,7 @@ int Run(const Globals& globals, const std::string& model) {
     Print(Render(file, loaded, problem));
     return kExitOk;
   }
-  // The facts of the loaded model, where it can be loaded; those of the file beside them.
+  // The report on the loaded model, if it could be loaded, replaces that on the file.
   Json out = {{"schema", "mge.inspect/1"}};
   for (const char* key : {"graph", "ir_version", "producer", "producer_version", "opsets", "inputs", "outputs"}) out[key] = file[key];
   if (!loaded.is_null()) out.update(loaded);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The `mge` command: reads the command line, runs one sub-command, answers its exit code.
+// The `mge` command: parses the command line, runs one sub-command and returns its exit code.
 #include "core/base/nearest.h"
 #include "core/base/output.h"
 #include "core/cli/command.h"
@@ -18,13 +18,13 @@ constexpr Command kCommands[] = {
     {"compare", "Compares two models, devices or runtimes, by their outputs or node by node.", DeclareCompare,
      "mge compare model.onnx --device cpu0\nmge compare model.onnx quantized.onnx --rtol 0.05\n"
      "mge compare model.onnx --layers --with onnxruntime --python venv/bin/python"},
-    {"check", "Runs folders of ONNX backend tests and compares with what they expect.", DeclareCheck,
+    {"check", "Runs folders of ONNX backend tests and compares the results with the expected ones.", DeclareCheck,
      "mge check onnx/backend/test/data/node\nmge check test_relu --gaps none -v"},
     {"bench", "Measures latency, load time and memory of a model.", DeclareBench,
      "mge bench model.onnx --threads 2\nmge bench model.onnx --shape x=8x3x224x224 --runs 50 --json\nmge bench model.onnx --trace trace.json"},
-    {"profile", "Shows where the time of a run goes: each step, each type of operator.", DeclareProfile,
+    {"profile", "Shows the time of each step and of each type of operator in a run.", DeclareProfile,
      "mge profile model.onnx\nmge profile model.onnx --shape x=1x3x48x320 --threads 2"},
-    {"plan", "Shows what a model becomes: fusion, kernels, layouts; --why says why.", DeclarePlan,
+    {"plan", "Shows the plan of a model: fusions, kernels, layouts; --why adds the reasons.", DeclarePlan,
      "mge plan model.onnx --why --measure\nmge plan model.onnx --skip cpu.elementwise_chain"},
     {"memory", "Compares planned with measured memory, and shows the largest buffers.", DeclareMemory,
      "mge memory model.onnx --top 20"},
@@ -32,17 +32,17 @@ constexpr Command kCommands[] = {
      "mge inspect model.onnx\nmge inspect model.onnx --json"},
     {"devices", "Lists the devices of all backends.", DeclareDevices,
      "mge devices"},
-    {"plugins", "Lists every backend file that was found, with a verdict; verifies, installs, removes.", DeclarePlugins,
+    {"plugins", "Lists all backend files with a verdict; also verifies, installs and removes files.", DeclarePlugins,
      "mge plugins\nmge plugins install libmge_demo.so"},
-    {"doctor", "Tries every backend in a process of its own and runs an operator on each device.", DeclareDoctor,
+    {"doctor", "Tests every backend in its own process and runs an operator on each device.", DeclareDoctor,
      "mge doctor"},
-    {"env", "Lists every setting with its value and where that came from.", DeclareEnv,
+    {"env", "Lists every setting with its value and origin.", DeclareEnv,
      "mge env\nmge env memory\nmge env --changed"},
     {"zoo", "Writes a standard architecture with seeded random weights.", DeclareZoo,
      "mge zoo\nmge zoo resnet50 -o rn50.onnx"},
-    {"demo", "Reads handwritten digits with a small network that is built in.", DeclareDemo,
+    {"demo", "Reads handwritten digits with a small built-in network.", DeclareDemo,
      "mge demo\nmge demo --device gpu0,cpu0"},
-    {"sdk", "Commands for those who write backends.", DeclareSdk,
+    {"sdk", "Commands for authors of backends.", DeclareSdk,
      "mge sdk new demo\nmge sdk test build/mge_demo.so"},
     {"help", "Explains a command, or an error by its number.", DeclareHelp,
      "mge help bench\nmge help E0502\nmge help errors"},
@@ -50,7 +50,7 @@ constexpr Command kCommands[] = {
      "mge version --json"},
 };
 
-// "Examples:" and the lines, indented; nothing for no lines.
+// Returns "Examples:" and the indented lines, or "" if there are none.
 std::string ExampleText(std::string_view lines) {
   std::string out;
   while (!lines.empty()) {
@@ -69,7 +69,7 @@ std::string Footer() {
   return out;
 }
 
-// The sub-command or option that CLI11 did not know, and the nearest one that it does.
+// Reports a wrong command line: the unknown sub-command or option with the nearest known one, else CLI11's message.
 int WrongCommandLine(const Globals& globals, CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   std::vector<std::string> words;
   CLI::App* at = &app;
@@ -99,7 +99,7 @@ int WrongCommandLine(const Globals& globals, CLI::App& app, const CLI::ParseErro
     bool option = word.starts_with("-");
     if (known || (!option && subs.empty()) || (!option && i <= depth)) continue;
     if (std::string_view near = Nearest(word, words); !near.empty()) {
-      return ReportUsage(globals, fmt::format("'{}' is not known here", word),
+      return ReportUsage(globals, fmt::format("unknown option or command '{}'", word),
                          fmt::format("did you mean '{}'? ({})", near, fix));
     }
     if (!option && i == depth + 1) return ReportUsage(globals, fmt::format("there is no command '{}'", word), fix);
@@ -107,10 +107,11 @@ int WrongCommandLine(const Globals& globals, CLI::App& app, const CLI::ParseErro
   return ReportUsage(globals, error.what(), fix);
 }
 
-// An empty argument is a variable of a script that is not set; as one that is left out, it would mean all there is.
+// Makes empty arguments an error. An empty argument usually comes from an unset variable of a script; if it were treated
+// like an omitted one, a command could apply to everything.
 void RefuseEmptyArguments(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
-    option->check([](const std::string& text) { return text.empty() ? "it may not be empty" : std::string(); });
+    option->check([](const std::string& text) { return text.empty() ? "it must not be empty" : std::string(); });
   }
   for (CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; })) RefuseEmptyArguments(*sub);
 }
@@ -125,12 +126,12 @@ int Main(int argc, char** argv) {
   app.add_flag("-q,--quiet", globals.quiet, "Print only errors to stderr");
   app.add_option("--device", globals.device, "cpu0, gpu1, \"gpu0,cpu0\" in order of preference; default: MGE_DEFAULT_DEVICE")
       ->type_name("DEVICE");
-  app.add_option("--threads", globals.threads, "Threads of a run; 0: what the process may use")->check(Between(0, 1024));
+  app.add_option("--threads", globals.threads, "Threads per run; 0: all that the process may use")->check(Between(0, 1024));
   app.add_option("--set", globals.settings, "A setting (see mge env)")
       ->type_name("NAME=VALUE")
       ->take_all()
       ->allow_extra_args(false);
-  app.add_option("--config", globals.config_files, "A TOML file of settings; a later one wins")
+  app.add_option("--config", globals.config_files, "A TOML file of settings; a later file wins")
       ->type_name("FILE")
       ->take_all()
       ->allow_extra_args(false);
@@ -150,7 +151,7 @@ int Main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     if (version) {
-      // The options behind it are not parsed.
+      // The options after --version were not parsed.
       globals.json |= std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
       return PrintVersion(globals);
     }

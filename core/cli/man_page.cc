@@ -6,7 +6,7 @@
 namespace mge::cli {
 namespace {
 
-// Text as troff takes it: no escapes, no requests, and hyphens that can be copied.
+// Escapes a text for troff: backslashes, leading dots and quotes, and hyphens (so that they can be copied).
 std::string Troff(std::string_view text) {
   std::string out;
   for (char c : text) {
@@ -65,7 +65,7 @@ std::string ManPage(const CommandRow& root) {
       ".SH NAME\nmge \\- run ONNX models on backends that are plugins\n"
       ".SH SYNOPSIS\n.B mge\n[\\fIoptions\\fR] \\fIcommand\\fR [\\fIarguments\\fR]\n"
       ".SH DESCRIPTION\n{}\n"
-      "Data goes to standard output, talk to standard error. With \\fB\\-\\-json\\fR standard output holds one JSON value, "
+      "Data goes to standard output, messages to standard error. With \\fB\\-\\-json\\fR standard output is one JSON value, "
       "whose\n"
       "first field names its schema.\n"
       ".SH OPTIONS\nEvery command takes these.\n{}"
@@ -74,13 +74,13 @@ std::string ManPage(const CommandRow& root) {
   AddCommands(root, &out);
   out += ".SH EXIT STATUS\n";
   for (const ExitCode& e : kExitCodes) out += fmt::format(".TP\n.B {}\n{}\n", e.code, Troff(e.meaning));
-  out += ".SH ERRORS\nAn error has a number; \\fBmge help E0502\\fR explains that one.\n";
+  out += ".SH ERRORS\nEvery error has a number; \\fBmge help E0502\\fR explains error E0502.\n";
   for (const ErrorHelp& e : AllErrorHelp()) out += fmt::format(".TP\n.B E{:04d}\n{}\n", e.row->id, Troff(e.row->doc));
   out +=
       ".SH ENVIRONMENT\n"
-      "Every setting has a variable; \\fBmge env\\fR lists them with their values and where those came from. Among them:\n"
+      "Every setting has a variable; \\fBmge env\\fR lists them with their values and origins. Examples:\n"
       ".TP\n.B MGE_DEFAULT_DEVICE\nThe device, such as cpu0, or an order of preference, such as gpu0,cpu0.\n"
-      ".TP\n.B MGE_PLUGIN_PATH\nMore directories with backends, separated by colons.\n"
+      ".TP\n.B MGE_PLUGIN_PATH\nAdditional directories with backends, separated by colons.\n"
       ".TP\n.B MGE_CONFIG\nTOML files of settings, separated by colons.\n"
       ".SH EXAMPLES\n.nf\n";
   for (const char* example : kExamples) out += Troff(example) + "\n";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sub-commands that show what a model becomes: plan, memory.
+// The sub-commands plan and memory, which show the plan of a model.
 #include <algorithm>
 
 #include "core/cli/inputs.h"
@@ -19,9 +19,9 @@ struct Options {
 
 std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
-constexpr int kMeasuredRuns = 5;  // of which a step's time is the median
+constexpr int kMeasuredRuns = 5;  // a step's time is the median of these runs
 
-// After a first run, which the caller has done.
+// Measures runs into the profile. The caller must have done a first run.
 Status Measure(Session& session, const std::vector<const Tensor*>& inputs, Profile* profile) {
   std::vector<Tensor> outputs;
   RunControl control;
@@ -37,9 +37,9 @@ std::string MeasuredText(const Json& r) {
   const auto off = std::count_if(steps.begin(), steps.end(), [](const Json& s) { return s["estimate_off"].get<bool>(); });
   std::string out = fmt::format("the run took {}; steps with an estimate took {}, estimated {}{}\n", DurationText(r["wall_us"]),
                                 DurationText(r["estimated_steps_us"]), DurationText(r["estimated_us"]),
-                                r["estimate_off"] ? "  <-- OFF: more than 3 times" : "");
-  return out + fmt::format("{} of {} steps are off by more than 4 times (those of more than 1 % of the run and 20 us count)\n", off,
-                           steps.size());
+                                r["estimate_off"] ? "  <-- wrong by more than 3 times" : "");
+  return out + fmt::format("{} of {} steps have an estimate that is wrong by more than 4 times (only steps above 1 % of the "
+                           "run and 20 us are counted)\n", off, steps.size());
 }
 
 int RunPlan(const Globals& globals, const Options& o) {
@@ -67,7 +67,7 @@ int RunPlan(const Globals& globals, const Options& o) {
   return kExitOk;
 }
 
-// Bytes alive in the arena over the steps, as bars.
+// Returns bars that show the bytes in use in the arena at each step.
 std::string Timeline(const Json& report) {
   int64_t end = 0;
   for (const Json& b : report["buffers"]) end = std::max(end, b["last_step"].get<int64_t>() + 1);
@@ -80,7 +80,7 @@ std::string Timeline(const Json& report) {
       alive[static_cast<size_t>(s)] += b["bytes"].get<int64_t>();
   }
   int64_t most = *std::max_element(alive.begin(), alive.end());
-  std::string out = "alive in the arena, by step:\n";
+  std::string out = "used bytes of the arena, by step:\n";
   for (int64_t r = 0; r < rows; ++r) {
     int64_t from = r * end / rows, to = std::max(from + 1, (r + 1) * end / rows);
     int64_t peak = *std::max_element(alive.begin() + from, alive.begin() + to);
@@ -97,7 +97,7 @@ std::string RenderMemory(const Json& r, size_t top) {
                 {"planned peak", bytes("planned_peak_bytes")},
                 {"measured peak", bytes("measured_peak_bytes")},
                 {"  arena", bytes("arena_bytes")},
-                {"    no placement can be below", bytes("arena_lower_bound_bytes")},
+                {"    lower bound of the arena", bytes("arena_lower_bound_bytes")},
                 {"    activations without sharing", bytes("activation_bytes_without_sharing")},
                 {"    workspaces without sharing", bytes("workspace_bytes_without_sharing")},
                 {"  packed constants", bytes("packed_constant_bytes")},
@@ -145,9 +145,9 @@ Action DeclarePlan(CLI::App& app, const Globals& globals) {
   auto o = std::make_shared<Options>();
   app.add_option("MODEL", o->model, "An ONNX file")->required()->type_name("FILE");
   o->inputs.Declare(app);
-  app.add_flag("--why", o->why, "Adds reasons, alternatives and where every buffer lies");
+  app.add_flag("--why", o->why, "Adds reasons, alternatives and the place of every buffer");
   app.add_flag("--measure", o->measure, "Runs the model and adds the time of each step, the median of 5, to the estimates");
-  app.add_option("--skip", o->skip, "A pass, rewrite or fusion to leave out")->take_all()->allow_extra_args(false);
+  app.add_option("--skip", o->skip, "A pass, rewrite or fusion to skip")->take_all()->allow_extra_args(false);
   return [&globals, o] { return RunPlan(globals, *o); };
 }
 
@@ -155,7 +155,7 @@ Action DeclareMemory(CLI::App& app, const Globals& globals) {
   auto o = std::make_shared<Options>();
   app.add_option("MODEL", o->model, "An ONNX file")->required()->type_name("FILE");
   o->inputs.Declare(app);
-  app.add_option("--top", o->top, "How many of the largest buffers to show");
+  app.add_option("--top", o->top, "Number of buffers to show, the largest first");
   return [&globals, o] { return RunMemory(globals, *o); };
 }
 

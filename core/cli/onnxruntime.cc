@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr double kNoLimit = 1e9;    // seconds
 
-// A folder that only this user may enter; removed with all that is in it.
+// A temporary folder that only this user can access. The destructor removes it with its contents.
 class PrivateFolder {
  public:
   PrivateFolder() {
@@ -53,7 +53,7 @@ void AppendField(uint32_t field, std::string_view bytes, std::string* out) {
   *out += bytes;
 }
 
-// A ModelProto that, put behind another, adds outputs to its graph.
+// Returns a ModelProto that adds outputs to the graph of another model when its bytes are appended to that model.
 std::string ExtraOutputs(const std::vector<std::string>& names) {
   constexpr uint32_t kModelGraph = 7, kGraphOutput = 12, kValueInfoName = 1;
   std::string graph, model;
@@ -75,12 +75,12 @@ bool WriteFile(const std::string& path, std::string_view bytes) {
 
 int CannotWrite(const Globals& globals, const std::string& path) {
   return ReportError(globals, {.id = 702, .exit_code = 7, .title = fmt::format("'{}' cannot be written", path),
-                               .what = std::strerror(errno), .fix = "make room there, or set TMPDIR to another folder"});
+                               .what = std::strerror(errno), .fix = "free space there, or set TMPDIR to another folder"});
 }
 
-// What went wrong by the process's end or the script's reply; 0 if nothing did.
+// Reports an error of the process or of the script. Returns its exit code, or 0 if there was none.
 int Judge(const Globals& globals, const OnnxRuntimeRun& run, const ChildEnd& end, const Json& reply) {
-  const std::string other = "name the Python of an environment with onnxruntime: --python FOLDER/bin/python";
+  const std::string other = "name a Python interpreter that has onnxruntime: --python FOLDER/bin/python";
   if (end.not_started != 0) {
     return ReportError(globals, {.id = 201, .exit_code = kExitUsage, .title = fmt::format("'{}' cannot be started", run.python),
                                  .what = std::strerror(end.not_started), .where = "--python", .fix = other});
@@ -98,7 +98,7 @@ int Judge(const Globals& globals, const OnnxRuntimeRun& run, const ChildEnd& end
                                  .fix = "compare with another device instead: --against host"});
   }
   if (end.fine() && reply.contains("outputs")) return 0;
-  return ReportError(globals, {.id = 505, .exit_code = 5, .title = fmt::format("'{}' gave no results", run.python),
+  return ReportError(globals, {.id = 505, .exit_code = 5, .title = fmt::format("'{}' returned no results", run.python),
                                .what = end.Describe(), .where = "--python", .fix = other});
 }
 

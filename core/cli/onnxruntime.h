@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a model in onnxruntime, in a Python that the user names, to compare with.
+// Runs a model in onnxruntime for comparison, with a Python interpreter that the user names.
 #pragma once
 
 #include <string>
@@ -11,23 +11,24 @@
 
 namespace mge::cli {
 
-// The script that the Python runs; onnxruntime_run.py.
+// Returns the script that the Python interpreter runs: onnxruntime_run.py.
 std::string_view OnnxRuntimeScript();
 
 struct NamedTensor {
   std::string name;
-  Tensor tensor;  // empty: a value that is no tensor of numbers
+  Tensor tensor;  // empty for a value that is not a tensor of numbers
 };
 
 struct OnnxRuntimeRun {
   std::string python, model;
   std::vector<std::string> input_names;
   std::vector<const Tensor*> inputs;
-  std::vector<std::string> outputs;  // empty: the model's own; others are added to the model
+  std::vector<std::string> outputs;  // names of the returned values, also intermediate ones; empty: the model's outputs
   int threads = 1;
 };
 
-// Returns 0, or the exit code of an error that it has reported. Files lie in a private folder that is removed at the end.
+// Runs the model. Exchanges files with the script in a private temporary folder, which it removes. Returns 0, or the exit
+// code of a reported error.
 int RunInOnnxRuntime(const Globals& globals, const OnnxRuntimeRun& run, std::vector<NamedTensor>* results, std::string* version);
 
 }  // namespace mge::cli

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs a model once in onnxruntime for `mge compare --with onnxruntime`: python -c SCRIPT FOLDER.
-# FOLDER/request.json says what to run; FOLDER/reply.json and FOLDER/output_N.npy are the answer.
+# It reads FOLDER/request.json, and writes FOLDER/reply.json and FOLDER/output_N.npy.
 import json
 import os
 import sys
@@ -17,7 +17,7 @@ def run(folder, request):
     options.log_severity_level = 3
     model = request["model"]
     if request["extra"]:
-        # A second `graph` field adds its outputs to those of the first: messages of protobuf merge.
+        # A second `graph` field adds its outputs to the first one, because protobuf merges repeated messages.
         with open(model, "rb") as first, open(request["extra"], "rb") as second:
             model = first.read() + second.read()
         options.add_session_config_entry("session.model_external_initializers_file_folder_path",
@@ -28,7 +28,7 @@ def run(folder, request):
         names = [o.name for o in session.get_outputs()]
         wanted = [n for n in request["outputs"] if n in names] or names
         values = session.run(wanted, inputs)
-    except Exception as error:  # whatever it raises is its answer
+    except Exception as error:  # any exception is reported as the reply
         return {"version": onnxruntime.__version__, "error": str(error)}
     outputs = []
     for place, (name, value) in enumerate(zip(wanted, values)):

@@ -4,7 +4,7 @@
 namespace mge::cli {
 namespace {
 
-// "{a,b,c}" -> a, b, c
+// Splits "{a,b,c}" into a, b and c.
 std::vector<std::string> Choices(const std::string& value) {
   std::vector<std::string> out;
   if (value.size() < 2 || value.front() != '{' || value.back() != '}') return out;
@@ -21,7 +21,7 @@ OptionRow ReadOption(const CLI::Option& option) {
   for (const std::string& name : option.get_snames()) row.names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) row.names.push_back("--" + name);
   if (row.names.empty()) row.place = option.get_name(true);
-  // CLI11 writes "INT:0 to 1024": the type, then what the checks allow.
+  // CLI11's type name is a text such as "INT:0 to 1024": the type, then the allowed values.
   if (option.get_items_expected_max() > 0 && option.get_type_size_max() > 0) {
     row.value = option.get_type_name();
     if (size_t colon = row.value.find(':'); colon != std::string::npos) {
@@ -39,7 +39,7 @@ OptionRow ReadOption(const CLI::Option& option) {
 CommandRow ReadCommand(const CLI::App& app, const std::string& path) {
   CommandRow row = {path, app.get_description(), {}, {}};
   for (const CLI::Option* option : app.get_options({})) {
-    bool is_help = option == app.get_help_ptr();  // the root's row stands for all
+    bool is_help = option == app.get_help_ptr();  // only the root's row has --help
     bool is_hidden = option->get_group().empty();
     if ((!is_help || path.empty()) && !is_hidden) row.options.push_back(ReadOption(*option));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands and options of `mge` as plain rows: what help, the man page and completion are made of.
+// The commands and options of `mge` as plain rows, from which help, the man page and completion are generated.
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@
 namespace mge::cli {
 
 struct OptionRow {
-  std::vector<std::string> names;  // "-o", "--output"; empty: an argument by its place
-  std::string place;               // "MODEL": the name of such an argument
-  std::string value;               // "FILE", "FOLDER", "TEXT"...; empty: a flag
-  std::string allowed;             // "0 to 1024", or empty
+  std::vector<std::string> names;  // "-o", "--output"; empty for a positional argument
+  std::string place;               // the name of a positional argument, such as "MODEL"
+  std::string value;               // "FILE", "FOLDER", "TEXT"...; empty for a flag
+  std::string allowed;             // the allowed values, such as "0 to 1024"; may be empty
   std::string doc;
-  std::vector<std::string> choices;  // the values there are, where they are few
+  std::vector<std::string> choices;  // all allowed values, if there are few
   bool required = false;
   bool repeats = false;
 };
 
 struct CommandRow {
-  std::string path;  // "bench", "sdk new"; "" for mge itself, whose options every command takes
+  std::string path;  // "bench", "sdk new"; "" for mge itself, whose options apply to every command
   std::string doc;
   std::vector<OptionRow> options;
   std::vector<CommandRow> commands;
@@ -29,7 +29,7 @@ struct CommandRow {
 
 CommandRow ReadOptionTable(const CLI::App& root);
 
-// The row of "sdk new", or null.
+// Returns the row of a command such as "sdk new", or null if there is none.
 const CommandRow* FindCommand(const CommandRow& root, const std::string& path);
 
 struct ExitCode {
@@ -57,7 +57,7 @@ inline constexpr const char* kExamples[] = {
     "MGE_DEFAULT_DEVICE=cpu0 mge run rn50.onnx",
 };
 
-// Pages made of the table.
+// Pages that are generated from the table.
 std::string ManPage(const CommandRow& root);  // troff, section 1
 std::string BashCompletion(const CommandRow& root);
 std::string ZshCompletion(const CommandRow& root);

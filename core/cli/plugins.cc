@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mge plugins: lists backend files with their verdicts; paths, verify, install and remove work on files and open none.
+// mge plugins: lists backend files with their verdicts. The sub-commands paths, verify, install and remove work on files and
+// do not load a backend.
 #include "core/cli/common.h"
 #include "fmt/format.h"
 
@@ -45,7 +46,7 @@ std::string RenderAll(const Json& report) {
     out += fmt::format("searched {} ({})\n", Escape(Text(d["path"])), Escape(Text(d["origin"])));
   }
   for (const Json& f : report["files"]) out += RenderFile(f);
-  if (report["files"].empty()) out += "no backend was found; `mge env plugin.path` says where else to look\n";
+  if (report["files"].empty()) out += "no backend was found; `mge env plugin.path` shows how to add directories\n";
   return out;
 }
 
@@ -84,7 +85,7 @@ int Verify(const Globals& globals, const std::string& file) {
   return Text(row["verdict"]) == "accepted" ? kExitOk : kExitDevice;
 }
 
-// Says what happened to which file.
+// Reports the change of a file, or the error.
 int Done(const Globals& globals, const Status& status, const char* what, const std::string& path) {
   if (!status.ok()) return Report(globals, status);
   if (globals.json) {
@@ -105,13 +106,13 @@ Action DeclarePlugins(CLI::App& app, const Globals& globals) {
   app.require_subcommand(0, 1);
   CLI::App* paths =
       app.add_subcommand("paths", "Lists the directories that are searched, in order, and whether they can be used");
-  CLI::App* verify = app.add_subcommand("verify", "Judges one file without opening it");
+  CLI::App* verify = app.add_subcommand("verify", "Checks one file without loading it");
   verify->add_option("FILE", o->file, "The backend's .so")->required();
   CLI::App* install =
       app.add_subcommand("install", "Verifies a file and copies it into the first directory that can be written");
   install->add_option("FILE", o->file, "The backend's .so")->required();
   CLI::App* remove = app.add_subcommand("remove", "Removes an installed backend's file");
-  remove->add_option("NAME", o->name, "The backend, as mge plugins names it")->required();
+  remove->add_option("NAME", o->name, "The backend's name, as mge plugins shows it")->required();
   return [&globals, o, paths, verify, install, remove] {
     std::string path;
     if (paths->parsed()) return Paths(globals);

@@ -20,15 +20,16 @@
 namespace mge::cli {
 namespace {
 
-// Without a tolerance they are small whole numbers: every type that a device may compute in holds them exactly.
+// An operator with its expected results. Results without a tolerance are small whole numbers, which every floating-point
+// type represents exactly.
 struct Operator {
   const char* name;
-  int inputs;  // all of them are kInput
+  int inputs;  // number of inputs; each is kInput
   float expected[4];
-  float tolerance = 0;  // relative for what is larger than 1
+  float tolerance = 0;  // absolute up to 1, relative above 1
 };
 constexpr float kInput[4] = {-1, 2, -3, 4};
-constexpr float kInexact = 0.02f;  // twice what bfloat16 loses
+constexpr float kInexact = 0.02f;  // several times the rounding error of bfloat16
 constexpr Operator kOperators[] = {
     {"Relu", 1, {0, 2, 0, 4}},
     {"Add", 2, {-2, 4, -6, 8}},
@@ -45,9 +46,9 @@ constexpr Operator kOperators[] = {
 };
 constexpr size_t kGuard = 16;  // elements before and after an output
 constexpr float kGuardValue = 12345;
-constexpr int kUnsupported = 4;  // the kind of an error: no kernel is as the settings want it, nor may the host do it
+constexpr int kUnsupported = 4;  // kind of a status: the settings allow no kernel for the operator
 
-// Nobody hears a word any more: the end itself says so.
+// Ends the process by UnheardSignal(), which tells the parent that the report cannot be written.
 [[noreturn]] void EndUnheard() {
   sigset_t all;
   sigfillset(&all);
@@ -75,7 +76,7 @@ class Teller {
   bool closed_ = false;
 };
 
-// Whether the plan leaves the model to a kernel of the device, and nothing to the host's reference evaluator.
+// Sets *out to whether the plan runs the model on a kernel of the device, and not on the host's reference evaluator.
 Status IsPlannedOn(const std::string& device, const Session& session, const Tensor& input, bool* out) {
   std::string text;
   const Tensor* inputs[] = {&input};
@@ -94,7 +95,7 @@ bool IsNear(float got, const Operator& op, size_t i) {
   return std::abs(got - op.expected[i]) <= op.tolerance * std::max(1.0f, std::abs(op.expected[i]));
 }
 
-// Runs the operator if the device offers it. Fills `wrong` if the numbers are.
+// Runs the operator if the device has a kernel for it (*offered). Describes a wrong result in *wrong.
 Status RunOperator(Runtime& runtime, const std::string& device, const Operator& op, bool* offered, std::string* wrong) {
   ModelWriter model(op.name, 0);
   std::string x = model.Input("x", {2, 2});
@@ -108,7 +109,7 @@ Status RunOperator(Runtime& runtime, const std::string& device, const Operator& 
   Tensor input;
   if (Status s = Tensor::OfSpan<float>(std::vector<int64_t>{2, 2}, kInput, &input); !s.ok()) return s;
   if (Status s = IsPlannedOn(device, session, input, offered); !s.ok() || !*offered) return s;
-  // The output lies between guards: a kernel that the host can see must leave them alone.
+  // The output is between red zones, which a kernel with access to host memory must not change.
   alignas(64) float memory[3 * kGuard];
   std::fill(std::begin(memory), std::end(memory), kGuardValue);
   float* got = memory + kGuard;
@@ -127,7 +128,7 @@ Status RunOperator(Runtime& runtime, const std::string& device, const Operator& 
   return {};
 }
 
-// The first operator that the device offers decides.
+// Tests a device with the first operator of kOperators for which it has a kernel.
 Json TryDevice(Runtime& runtime, const Json& device, const std::string& file) {
   std::string name = device["name"].get<std::string>(), none;
   Json row = {{"name", name}, {"class", device["class"]}, {"state", "loadable"}, {"troubled", true}, {"operator", ""},
@@ -154,8 +155,8 @@ Json TryDevice(Runtime& runtime, const Json& device, const std::string& file) {
     return row;
   }
   row["troubled"] = false;
-  row["reason"] = fmt::format("it offers no kernel for any of {}, so that nothing was run", none);
-  row["fix"] = fmt::format("to judge the kernels that it has: mge sdk test '{}'", file);
+  row["reason"] = fmt::format("it has no kernel for any of {}, so nothing was run", none);
+  row["fix"] = fmt::format("to test the kernels that it has: mge sdk test '{}'", file);
   return row;
 }
 
@@ -163,7 +164,7 @@ bool HasDevices(const Json& report) {
   return std::any_of(report["devices"].begin(), report["devices"].end(), [](const Json& d) { return d["name"] != "host"; });
 }
 
-// "NAME=1" for the backend's setting that says how many devices there are, if it is a default that says none.
+// Sets `assignment` to "NAME=1" if the backend has a setting for its number of devices whose default is 0 and is in use.
 Status AskForADevice(const Runtime& runtime, std::string* assignment) {
   std::string text;
   if (Status s = runtime.Report("mge.env/1", &text); !s.ok()) return s;
@@ -175,7 +176,7 @@ Status AskForADevice(const Runtime& runtime, std::string* assignment) {
   return {};
 }
 
-// Fills the report on the devices. A backend that has none, but makes them on demand, is started anew with one.
+// Gets the report on the devices. If the backend has none but can create devices on demand, starts it again with one.
 Status ListDevices(RuntimeOptions options, Teller& teller, Runtime* runtime, Json* devices) {
   std::string text, assignment;
   if (Status s = runtime->Report("mge.devices/1", &text); !s.ok()) return s;
@@ -191,8 +192,8 @@ Status ListDevices(RuntimeOptions options, Teller& teller, Runtime* runtime, Jso
   return {};
 }
 
-// Makes a runtime that opens this file and no other. The other backends are found, and left out by their names, so that what
-// is set for them is nothing unknown.
+// Creates a runtime that loads only this file. The other backends are excluded by plugin.skip, so that their settings are
+// not reported as unknown.
 Status StartAlone(const Globals& globals, const std::string& file, RuntimeOptions* options, Runtime* runtime) {
   options->command_line = globals.settings;
   options->config_files = globals.config_files;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mge profile: where the time of a run goes, step by step and by type of operator.
+// mge profile: shows the time of each step and of each type of operator in a run.
 #include <algorithm>
 #include <chrono>
 
@@ -22,7 +22,7 @@ struct Options {
   bool in_order = false;
 };
 
-// At most `width` characters, the last ones: names of exporters differ at the end.
+// Returns at most the last `width` characters, because exporters' names differ at the end.
 std::string Tail(const std::string& text, size_t width) {
   return text.size() <= width ? text : "..." + text.substr(text.size() - (width - 3));
 }
@@ -137,12 +137,12 @@ Action DeclareProfile(CLI::App& app, const Globals& globals) {
   auto o = std::make_shared<Options>();
   app.add_option("MODEL", o->model, "An ONNX file")->required()->type_name("FILE");
   o->inputs.Declare(app);
-  app.add_option("--seconds", o->seconds, "How long to measure")->check(Between(1e-9, 1e9));
-  app.add_option("--runs", o->runs, "How many runs to measure, in place of --seconds")->check(Between(0, 1e9));
-  app.add_option("--warm", o->warm, "Runs before measuring, at least 1")->check(Between(0, 1e9));
-  app.add_option("--top", o->top, "How many steps to show; 0: all")->check(Between(0, 1e9));
-  app.add_flag("--in-order", o->in_order, "Steps in the order of execution, not the longest first");
-  app.add_option("--skip", o->skip, "A pass, rewrite or fusion to leave out")->take_all()->allow_extra_args(false);
+  app.add_option("--seconds", o->seconds, "Measuring time in seconds")->check(Between(1e-9, 1e9));
+  app.add_option("--runs", o->runs, "Number of runs to measure, instead of --seconds")->check(Between(0, 1e9));
+  app.add_option("--warm", o->warm, "Number of runs before measuring, at least 1")->check(Between(0, 1e9));
+  app.add_option("--top", o->top, "Number of steps to show; 0: all")->check(Between(0, 1e9));
+  app.add_flag("--in-order", o->in_order, "Shows the steps in the order of execution, instead of the longest first");
+  app.add_option("--skip", o->skip, "A pass, rewrite or fusion to skip")->take_all()->allow_extra_args(false);
   return [&globals, o] { return Run(globals, *o); };
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sub-commands that show facts of the runtime: devices, env, version.
+// The sub-commands devices, env and version, which show reports on the runtime.
 #include "core/cli/common.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
 namespace {
 
-// A backend that was refused has neither devices nor settings, and its user may look for them.
+// Names the refused backends on stderr, because a user may search for their devices or settings in vain.
 int SayWhoWasRefused(const Globals& globals, const Runtime& runtime) {
   std::string text;
   if (Status s = runtime.Report("mge.plugins/1", &text); !s.ok()) return Report(globals, s);
@@ -19,7 +19,7 @@ int SayWhoWasRefused(const Globals& globals, const Runtime& runtime) {
   return kExitOk;
 }
 
-// Prints the report as it is, or what `render` makes of it.
+// Prints a report, with --json unchanged, else as the text that `render` returns.
 int Show(const Globals& globals, const char* schema, const std::function<std::string(const Json&)>& render) {
   Runtime runtime;
   if (Status s = MakeRuntime(globals, &runtime); !s.ok()) return Report(globals, s);
@@ -36,7 +36,7 @@ std::string RenderDevices(const Json& report) {
   for (const Json& d : report["devices"]) {
     std::string what = Text(d["state"]) == "loadable" ? Text(d["description"]) : Text(d["reason"]);
     if (!Text(d["alias"]).empty()) what = fmt::format("({}) {}", Text(d["alias"]), what);
-    const uint64_t total = d["memory_total"], free = d["memory_free"];  // 0 of 0: not known
+    const uint64_t total = d["memory_total"], free = d["memory_free"];  // both 0 if unknown
     rows.push_back({Text(d["name"]), Text(d["state"]), Text(d["plugin"]), total ? HumanBytes(total) : "-",
                     total ? HumanBytes(free) : "-", what});
   }
@@ -56,7 +56,7 @@ Action DeclareEnv(CLI::App& app, const Globals& globals) {
   };
   auto o = std::make_shared<Options>();
   app.add_option("FILTER", o->filter, "Part of a key, variable or alias");
-  app.add_flag("--changed", o->changed, "Only what differs from its default");
+  app.add_flag("--changed", o->changed, "Lists only settings that differ from their defaults");
   return [&globals, o] {
     auto matches = [o](const Json& s) {
       if (o->changed && Text(s["origin"]) == "default") return false;

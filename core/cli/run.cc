@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mge run: one run, outputs shown, written, or compared with a test_data_set folder or another device's.
+// mge run: runs a model once, and shows its outputs, writes them, or compares them with a test_data_set folder or with
+// another device's outputs.
 #include <filesystem>
 #include <optional>
 
@@ -27,7 +28,7 @@ struct Options {
   }
 };
 
-// The first values of a tensor, for a look.
+// Returns the first values of a tensor as text.
 std::string Glance(const Tensor& t) {
   if (t.kind() != MGE_VALUE_TENSOR) return "";
   std::string out;
@@ -60,7 +61,7 @@ std::string Glance(const Tensor& t) {
   return shown < t.elements() ? out + " ..." : out;
 }
 
-// A file name made of an output's name: what could leave the directory or steer a terminal becomes '_'.
+// Returns a file name for an output. Replaces characters that could leave the directory or control a terminal by '_'.
 std::string FileName(std::string_view name) {
   std::string out;
   for (char c : name) {
@@ -84,7 +85,7 @@ int Run(const Globals& globals, const Options& o) {
   Session session, other;
   if (Status s = OpenModel(globals, o.model, &runtime, &session); !s.ok()) return Report(globals, s);
   if (!o.compare.empty()) {
-    Runtime* there = o.compare == "host" ? &alone : &runtime;  // its settings differ
+    Runtime* there = o.compare == "host" ? &alone : &runtime;  // "host" has other settings
     if (Status s = OpenModel(OnDevice(globals, o.compare), o.model, there, &other); !s.ok()) return Report(globals, s);
   }
   std::vector<Tensor> inputs, outputs, expected;
@@ -93,7 +94,7 @@ int Run(const Globals& globals, const Options& o) {
     if (Status s = ReadDataSet(session, o.check, &inputs, &expected); !s.ok()) return Report(globals, s);
     if (inputs.size() != session.input_count()) {
       return ReportUsage(
-          globals, fmt::format("'{}' holds {} inputs, the model has {}", o.check, inputs.size(), session.input_count()));
+          globals, fmt::format("'{}' has {} inputs, the model has {}", o.check, inputs.size(), session.input_count()));
     }
     if (Status s = RunOnce(globals, o, session, inputs, &outputs); !s.ok()) return Report(globals, s);
   } else {
@@ -108,7 +109,7 @@ int Run(const Globals& globals, const Options& o) {
     if (Status s = RunOnce(globals, o, other, inputs, &expected); !s.ok()) return Report(globals, s);
   }
 
-  mge_memory_facts totals = {};  // before Plan(), which plans bodies that did not run
+  mge_memory_facts totals = {};  // read before Plan(), which also plans bodies that did not run
   if (Status s = session.Memory(&totals); !s.ok()) return Report(globals, s);
   const uint32_t reference = totals.reference_steps, steps = totals.steps;
   std::string plan_text;
@@ -150,8 +151,8 @@ int Run(const Globals& globals, const Options& o) {
     if (compared.size() > 1) Print("\n" + Table(compared));
     Talk(globals, "ran on " + device);
     if (reference) {
-      Talk(globals, fmt::format("{} of {} steps by the slow REFERENCE evaluator; `mge plan MODEL --why` says why", reference,
-                                steps));
+      Talk(globals, fmt::format("{} of {} steps by the slow REFERENCE evaluator; `mge plan MODEL --why` shows why",
+                                reference, steps));
     }
   }
   if (differs) Talk(globals, "mge: error[E0801] results differ from the expected ones by more than the tolerance");
@@ -166,12 +167,12 @@ Action DeclareRun(CLI::App& app, const Globals& globals) {
   o->inputs.Declare(app);
   app.add_option("--output-dir", o->output_dir, "Writes every output there as .npy")->type_name("FOLDER");
   CLI::Option* check =
-      app.add_option("--check", o->check, "A test_data_set folder: its inputs are run and its outputs expected")
+      app.add_option("--check", o->check, "A test_data_set folder with the inputs and the expected outputs")
           ->type_name("FOLDER");
-  app.add_option("--compare", o->compare, "A device whose outputs are expected; host: those of the reference evaluators")
+  app.add_option("--compare", o->compare, "A device whose outputs are the expected ones; host: the reference evaluators")
       ->type_name("DEVICE")
       ->excludes(check);
-  app.add_option("--timeout", o->timeout, "Seconds after which the run, planning included, ends with an error")
+  app.add_option("--timeout", o->timeout, "Time limit of the run in seconds, planning included")
       ->check(Between(0, 1e9));
   const Tolerance check_default;
   auto tolerance = [&](const char* name, std::optional<double>& value, std::string what, double one, double other) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mge sdk`: commands for who writes a backend. Each is one row here and one file.
+// `mge sdk`: commands for authors of backends. Each is one row here and one file.
 #include "core/cli/sdk.h"
 
 namespace mge::cli {
@@ -7,7 +7,7 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"new", "Writes the project of a new backend: sources, build, tests.", DeclareSdkNew},
-    {"test", "Judges a backend's file by the conformance kit and writes a report.", DeclareSdkTest},
+    {"test", "Checks a backend's file with the conformance kit and writes a report.", DeclareSdkTest},
 };
 
 }  // namespace

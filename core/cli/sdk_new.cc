@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mge sdk new: the project of a new backend, from the template that this command carries (plugins/null).
+// mge sdk new: writes the project of a new backend from the embedded template (plugins/null).
 #include <cctype>
 #include <cerrno>
 #include <cstring>
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kTemplate = "null";  // the name that stands in the template
+constexpr std::string_view kTemplate = "null";  // the backend's name in the template
 
 struct Options {
   std::string name;
@@ -30,7 +30,7 @@ std::string Upper(std::string text) {
   return text;
 }
 
-// The text with the template's name replaced where it is a word: null, null0, mge_null, MGE_NULL_DEVICES, but not nullptr.
+// Replaces the template's name where it is a word: null, null0, mge_null, MGE_NULL_DEVICES, but not nullptr.
 std::string Renamed(std::string_view text, const std::string& name) {
   const std::string lower(kTemplate), variable = "MGE_" + Upper(lower) + "_";
   std::string out;
@@ -49,7 +49,7 @@ std::string Renamed(std::string_view text, const std::string& name) {
   return out;
 }
 
-// What the file system says about the folder; nothing is written unless it is new or empty.
+// Checks that the folder is empty or does not exist. Returns kExitOk or the exit code of a reported error.
 int CheckFolder(const Globals& globals, const std::string& folder) {
   std::error_code ec;
   fs::file_status status = fs::status(folder, ec);
@@ -57,21 +57,21 @@ int CheckFolder(const Globals& globals, const std::string& folder) {
   std::string what = ec.message();
   if (!ec) {
     if (!fs::is_directory(status)) {
-      what = "something that is not a folder is there";
+      what = "it exists and is not a folder";
     } else if (bool empty = fs::is_empty(folder, ec); ec) {
       what = ec.message();
     } else if (empty) {
       return kExitOk;
     } else {
-      what = "the folder is not empty; nothing in it was touched";
+      what = "the folder is not empty; nothing in it was changed";
     }
   }
   return ReportError(globals, {.id = 702,
                                .exit_code = 7,
-                               .title = fmt::format("no project can be written to '{}'", folder),
+                               .title = fmt::format("cannot write a project to '{}'", folder),
                                .what = what,
                                .where = "DIR of mge sdk new",
-                               .fix = "name a folder that is empty or not there yet"});
+                               .fix = "give a folder that is empty or does not exist"});
 }
 
 int Write(const Globals& globals, const Options& o) {
@@ -99,12 +99,12 @@ int Write(const Globals& globals, const Options& o) {
                                  .title = fmt::format("'{}' cannot be written", path.string()),
                                  .what = ec.message(),
                                  .where = "DIR of mge sdk new",
-                                 .fix = "name a folder where you may write, on a disk with room"});
+                                 .fix = "give a folder with write permission and free space"});
   }
   return kExitOk;
 }
 
-// The backend of that name that is found already; empty: none. Of two of one name only one is loaded.
+// Returns the path of an existing backend with this name, or "". MGE loads only one of two backends with the same name.
 std::string Namesake(const Globals& globals, const std::string& name) {
   RuntimeOptions options;
   options.command_line = globals.settings;
@@ -118,7 +118,7 @@ std::string Namesake(const Globals& globals, const std::string& name) {
   return {};
 }
 
-// Where an installation of this very command keeps what CMake looks for; empty where it is not installed.
+// Returns the prefix of the installation that contains this executable, for CMAKE_PREFIX_PATH, or "" if it is not installed.
 std::string Prefix() {
   std::error_code ec;
   fs::path command = fs::read_symlink("/proc/self/exe", ec);
@@ -129,22 +129,22 @@ std::string Prefix() {
 
 int Run(const Globals& globals, const Options& o) {
   std::string_view why = WhyNoBackendName(o.name);
-  if (why.empty()) why = WhyNoClassList(o.name);  // in the template a backend and its devices have one name
+  if (why.empty()) why = WhyNoClassList(o.name);  // in the template, the backend and its devices have the same name
   if (!why.empty()) {
     return ReportError(globals, {.id = 201,
                                  .exit_code = kExitUsage,
-                                 .title = fmt::format("'{}' is no name for a backend", o.name),
+                                 .title = fmt::format("'{}' is not a valid name for a backend", o.name),
                                  .what = std::string(why),
                                  .where = "NAME of mge sdk new",
-                                 .fix = "take a word of a-z and _ that does not end in x, such as mydev"});
+                                 .fix = "use a word of a-z and _ that does not end in x, such as mydev"});
   }
   if (std::string path = Namesake(globals, o.name); !path.empty()) {
     return ReportError(globals, {.id = 201,
                                  .exit_code = kExitUsage,
-                                 .title = fmt::format("there is a backend '{}' already", o.name),
-                                 .what = fmt::format("it is {}; of two backends of one name only one is loaded", path),
+                                 .title = fmt::format("a backend '{}' already exists", o.name),
+                                 .what = fmt::format("it is {}; MGE loads only one backend of each name", path),
                                  .where = "NAME of mge sdk new",
-                                 .fix = "take another name"});
+                                 .fix = "use another name"});
   }
   if (int code = CheckFolder(globals, o.folder)) return code;
   if (int code = Write(globals, o)) return code;
@@ -163,9 +163,9 @@ int Run(const Globals& globals, const Options& o) {
   }
   Talk(globals, fmt::format("wrote the backend '{}' to {} ({} files)\n"
                             "build it and run its tests:  cd '{}' && {}\n"
-                            "see what the host thinks:    MGE_PLUGIN_PATH=\"$PWD/build\" mge plugins",
+                            "check that MGE loads it:     MGE_PLUGIN_PATH=\"$PWD/build\" mge plugins",
                             o.name, o.folder, TemplateFiles().size(), o.folder, build));
-  if (prefix.empty()) Talk(globals, "this mge is not installed: set CMAKE_PREFIX_PATH to where MGE is (cmake --install)");
+  if (prefix.empty()) Talk(globals, "mge is not installed: set CMAKE_PREFIX_PATH to an installed MGE (cmake --install)");
   return kExitOk;
 }
 
@@ -173,8 +173,8 @@ int Run(const Globals& globals, const Options& o) {
 
 Action DeclareSdkNew(CLI::App& app, const Globals& globals) {
   auto o = std::make_shared<Options>();
-  app.add_option("NAME", o->name, "Of the backend and its devices: of a-z and _, not ending in x")->required();
-  app.add_option("DIR", o->folder, "The folder to write; it must be empty or not there yet")
+  app.add_option("NAME", o->name, "The name of the backend and of its devices: a-z and _, not ending in x")->required();
+  app.add_option("DIR", o->folder, "The folder to write; it must be empty or not exist")
       ->type_name("FOLDER")
       ->required();
   return [&globals, o] { return Run(globals, *o); };

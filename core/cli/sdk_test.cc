@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mge sdk test FILE.so`: becomes mge-conform, which lies beside libmge.
+// `mge sdk test FILE.so`: executes the program mge-conform, which is installed in the folder mge/ beside libmge.
 #include "core/cli/sdk.h"
 
 #include <dlfcn.h>
@@ -15,7 +15,7 @@
 namespace mge::cli {
 namespace {
 
-// The program in the folder mge/ beside libmge, so that a moved tree works.
+// Returns the path of mge-conform. It is relative to libmge's, so that an installation can be moved.
 std::string ToolPath() {
   Dl_info info = {};
   if (!dladdr(reinterpret_cast<const void*>(&mge_version), &info) || !info.dli_fname) return {};
@@ -37,13 +37,15 @@ Action DeclareSdkTest(CLI::App& app, const Globals& globals) {
   auto o = std::make_shared<Options>();
   app.add_option("FILE", o->file, "The backend's .so")->required();
   app.add_option("--report", o->report, "A folder for report.json and report.md");
-  app.add_flag("--quick", o->quick, "Every kind of check, on five operators");
-  app.add_option("--xfail", o->xfail, "A list of failures that are expected: CHECK | PART OF WHERE | reason");
-  app.add_option("--only", o->only, "Checks or operators whose names begin so")->take_all()->allow_extra_args(false);
-  app.add_option("--jobs", o->jobs, "Checks at a time; 0: as many as processors, at most 4")->check(Between(0, 256));
+  app.add_flag("--quick", o->quick, "Runs every kind of check, but only on five operators");
+  app.add_option("--xfail", o->xfail, "A list of expected failures: CHECK | PART OF WHERE | reason");
+  app.add_option("--only", o->only, "Runs only checks or operators whose names begin with this text")
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("--jobs", o->jobs, "Checks to run at a time; 0: as many as processors, at most 4")->check(Between(0, 256));
   app.add_option("--limit", o->seconds,
-                 "Seconds for one check, up to five times as long where starting is slow; 0: 20, or 120 for all cases of an "
-                 "operator")
+                 "Time limit per check in seconds, up to 5 times longer if starting is slow; 0: 20, or 120 for all cases of "
+                 "an operator")
       ->check(Between(0, 86400));
   return [&globals, o] {
     Json settings = Json::object();
@@ -65,7 +67,7 @@ Action DeclareSdkTest(CLI::App& app, const Globals& globals) {
                                  .exit_code = 7,
                                  .title = tool + " cannot be run",
                                  .what = std::strerror(errno),
-                                 .fix = "it lies beside libmge: install MGE whole, or build its target `product`"});
+                                 .fix = "install all of MGE, or build its target `product`"});
   };
 }
 

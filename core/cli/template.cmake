@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# mge_embed_template(mge_cli): puts the files of plugins/null into a target, for the function that template.h declares.
+# mge_embed_template(mge_cli): embeds the files of plugins/null into a target. Generates the function declared in template.h.
 function(mge_embed_template target)
   set(folder ${PROJECT_SOURCE_DIR}/plugins/null)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${folder} ${folder}/*)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of plugins/null, which `mge sdk new` makes a project of; embedded when the command is built (template.cmake).
+// The files of plugins/null, from which `mge sdk new` creates a project. The build embeds them (template.cmake).
 #pragma once
 
 #include <span>

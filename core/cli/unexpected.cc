@@ -20,23 +20,23 @@ void SayNoMemory() {
   if (write(STDERR_FILENO, kText, sizeof(kText) - 1) < 0) return;  // nobody reads it
 }
 
-// A destructor that needs memory (those of JSON values do) cannot throw: the library ends the process by this.
+// The terminate handler. It is called if a destructor that needs memory (such as that of a JSON value) throws.
 [[noreturn]] void Terminate() {
   try {
     if (std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
   } catch (const std::bad_alloc&) {
     SayNoMemory();
     _exit(static_cast<int>(ErrorKind::kMemory));
-  } catch (...) {  // a fault of ours: the core dump shows where
+  } catch (...) {  // a defect of MGE: abort with a core dump
   }
   std::abort();
 }
 
-// A backend may end the process. That cannot be undone, but where to look can be said.
+// The handler of fault signals. A backend may have caused the fault, so it names the commands that find the backend.
 void SayWhereToLook(int) {
   constexpr char kText[] =
-      "mge: a fault in the process ends it. `mge doctor` tries every backend in a child and names one that is to blame; "
-      "`mge sdk test FILE` runs every kernel of one in a child\n";
+      "mge: a fault ended the process. `mge doctor` tests every backend in a child process and names a faulty one; "
+      "`mge sdk test FILE` tests every kernel of a backend in child processes\n";
   if (write(STDERR_FILENO, kText, sizeof(kText) - 1) < 0) return;  // nobody reads it
 }
 
@@ -45,9 +45,9 @@ constexpr int kFaults[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV};
 void WatchFaults() {
   for (int signal : kFaults) {
     struct sigaction present = {}, ours = {};
-    if (sigaction(signal, nullptr, &present) != 0 || present.sa_handler != SIG_DFL) continue;  // a sanitizer's
+    if (sigaction(signal, nullptr, &present) != 0 || present.sa_handler != SIG_DFL) continue;  // a sanitizer has a handler
     ours.sa_handler = SayWhereToLook;
-    ours.sa_flags = static_cast<int>(SA_RESETHAND);  // what it returns to then ends the process as without it
+    ours.sa_flags = static_cast<int>(SA_RESETHAND);  // after the handler, the fault occurs again and ends the process
     sigaction(signal, &ours, nullptr);
   }
 }

@@ -13,7 +13,7 @@
 namespace mge::cli {
 namespace {
 
-constexpr double kGraceSeconds = 5;  // a run whose time is up waits for its devices before it answers
+constexpr double kGraceSeconds = 5;  // a run that exceeded its limit waits for its devices before it returns
 
 }  // namespace
 
@@ -39,11 +39,11 @@ void Watchdog::Watch() {
         globals_, {.id = 12401,
                    .exit_code = kExitTimeout,
                    .title = "the run took longer than its time limit and does not stop",
-                   .what = fmt::format("{:.0f} s after its end it is still {}, so the process ends here", seconds,
-                                       place.empty() ? "at work on the host" : "in a kernel that does not look at its stop flag"),
+                   .what = fmt::format("{:.0f} s after the limit it is still {}, so the process ends", seconds,
+                                       place.empty() ? "running on the host" : "in a kernel that ignores its stop flag"),
                    .where = place,
                    .fix = place.empty() ? "allow more time"
-                                        : "tell whoever makes the backend, or choose another device or kernel"});
+                                        : "report it to the author of the backend, or use another device or kernel"});
     std::fflush(nullptr);
     _exit(code);
   }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends the process when a run is far past its time limit: a kernel that does not look at its stop flag cannot be stopped
-// otherwise.
+// Ends the process if a run is far beyond its time limit. There is no other way to stop a kernel that ignores its stop flag.
 #pragma once
 
 #include <condition_variable>
@@ -12,7 +11,7 @@
 
 namespace mge::cli {
 
-// Watches the runs of `control` as long as it lives.
+// Watches the runs of `control` on its own thread until it is destroyed. Both arguments must outlive it.
 class Watchdog {
  public:
   Watchdog(const Globals& globals, const RunControl& control);
@@ -28,7 +27,7 @@ class Watchdog {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool end_ = false;
-  std::thread thread_;  // last: it uses all the others
+  std::thread thread_;  // the last member, because the thread uses the others
 };
 
 }  // namespace mge::cli

@@ -21,7 +21,7 @@ struct Options {
   int64_t batch = 1;
 };
 
-// Writes beside the target and renames, so that a failure leaves what was there.
+// Writes a temporary file beside the target and renames it, so that an existing file is unchanged on error.
 int WriteFile(const Globals& globals, const std::string& path, const std::string& bytes) {
   std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
   auto fail = [&](const char* what) {
@@ -58,7 +58,7 @@ int Run(const Globals& globals, const Options& o) {
     if (o.name != a.name) continue;
     if (o.batch > 1 && !a.batched) {
       return ReportUsage(globals, fmt::format("'{}' has no batch dimension: --batch {} cannot apply", o.name, o.batch),
-                         "leave --batch out, or take an architecture that `mge zoo` lists with one");
+                         "omit --batch, or use an architecture that `mge zoo` lists with a batch dimension");
     }
     std::string bytes = a.write(o.seed, o.batch);
     std::string path = o.output.empty() ? o.name + ".onnx" : o.output;
@@ -90,7 +90,7 @@ int Run(const Globals& globals, const Options& o) {
   std::string_view near = Nearest(o.name, names);
   return ReportUsage(
       globals, fmt::format("there is no architecture '{}'", o.name),
-      near.empty() ? fmt::format("there are: {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near));
+      near.empty() ? fmt::format("use one of: {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near));
 }
 
 }  // namespace
@@ -99,11 +99,11 @@ Action DeclareZoo(CLI::App& app, const Globals& globals) {
   auto o = std::make_shared<Options>();
   std::vector<std::string> names;
   for (const Architecture& a : Architectures()) names.push_back(a.name);
-  app.add_option("NAME", o->name, "The architecture; without one, lists them")
+  app.add_option("NAME", o->name, "The architecture; if omitted, lists all architectures")
       ->type_name(fmt::format("{{{}}}", fmt::join(names, ",")));
   app.add_option("-o,--output", o->output, "The file to write; default NAME.onnx")->type_name("FILE");
   app.add_option("--seed", o->seed, "Seed of the random weights");
-  app.add_option("--batch", o->batch, "Size of the batch dimension, where the architecture has one")
+  app.add_option("--batch", o->batch, "Size of the batch dimension, if the architecture has one")
       ->check(Between(1, 4096));
   return [&globals, o] { return Run(globals, *o); };
 }

@@ -23,7 +23,7 @@ constinit thread_local AllocationFailure* t_failure = nullptr;
 constinit thread_local bool t_all_succeed = false;
 constinit thread_local Side t_side = Side::kKit;
 constinit std::atomic<int64_t> g_objects{0};
-constinit std::atomic<bool> g_seen{false};  // there is an allocator that asks
+constinit std::atomic<bool> g_seen{false};  // whether the program's allocator calls AllocationFails()
 constinit const link_map* g_backend = nullptr;
 constinit const link_map* g_languages[2] = {};  // the libraries of C++ and C
 
@@ -36,7 +36,7 @@ bool IsOfLanguage(const link_map* library) {
   return std::find(std::begin(g_languages), std::end(g_languages), library) != std::end(g_languages);
 }
 
-// The library for which memory is asked for at `caller`, past those of C and C++.
+// Returns the library that requests memory: that of `caller`, or the first caller outside of the C and C++ libraries.
 const link_map* AskingLibrary(const void* caller) {
   struct Walk {
     const void* caller;
@@ -62,9 +62,10 @@ class Failures {
   static constexpr int kTimes = 32;
   Failures(Subject& subject, const std::function<absl::Status()>& work) : subject_(subject), work_(work) {}
 
-  // Whether allocation n was reached.
+  // Runs the work with failing allocation n until no object is left behind. Returns whether allocation n was reached, or
+  // Broken().
   absl::StatusOr<bool> Try(uint64_t n, bool for_ever) {
-    // What is kept for the next time is kept once, or given up now and then; what is lost is lost every time.
+    // A cache grows once and may shrink again. A leak grows in every round, so it is reported only after 2 * kTimes rounds.
     for (bool anew : {false, true}) {
       const int64_t before = g_objects.load();
       for (int i = 0; i < kTimes; ++i) {
@@ -81,7 +82,7 @@ class Failures {
     return Broken(fmt::format("memory is lost each time {}", where_));
   }
 
-  // The same without a look at what is left: before the first use has filled any cache.
+  // Runs the work once with failing allocation n and checks its status. Does not look for leaks.
   absl::Status Fail(uint64_t n, bool for_ever, bool* reached) {
     std::string here;
     AllocationFailure failure(n, for_ever, [&](std::string_view call) {
@@ -158,7 +159,8 @@ absl::Status SurvivesFailures(Subject& subject, const std::function<absl::Status
   using Clock = std::chrono::steady_clock;
   if (!AllocationsAreSeen()) return NotOffered("this program does not see allocations");
   Failures failures(subject, work);
-  // Many things are made on first use only: each failure of that one, before any of them is whole.
+  // Many objects are created only at the first use. Lets each allocation of the first use fail before any of them is
+  // complete.
   Clock::time_point begin = Clock::now();
   auto gone = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
   uint64_t n = 1;
@@ -179,7 +181,7 @@ absl::Status SurvivesFailures(Subject& subject, const std::function<absl::Status
       MGE_ASSIGN_OR_RETURN(bool reached, failures.Try(n, for_ever));
       if (!reached) return absl::OkStatus();
     }
-    // Of those that are left, as many as there is time for.
+    // Skips allocations if there is not enough time for all that are left.
     const double left = static_cast<double>(count - std::min(n, count));
     const double fit = std::max<double>((seconds / gone() - 1) * tried, least);
     n += std::max<uint64_t>(1, static_cast<uint64_t>(left / fit));

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocations that fail on demand: those that the backend makes in the thread of the kit that calls it. What its threads and
-// the libraries of its driver allocate is left alone: no call answers for the former, and the latter are not under test.
+// Allocation failures: makes allocations of the backend fail, and checks that the backend reports the error and recovers.
 //
-// They are seen by what takes the place of operator new and malloc in a program: tool/allocator.cc. Without it there are
-// none.
+// Why: a backend that crashes or leaks when memory runs out ends or degrades the user's process, and no normal test shows
+// it.
+//
+// Algorithm (SurvivesFailures): run the work with its n-th allocation failing, then with all allocations from the n-th on
+// failing, for n = 1, 2, ... After each failure run the same work with memory, and compare the number of live objects.
+// A failure is repeated before it counts as a leak, because a cache may be filled once.
+//
+// Only allocations that the backend itself makes in the kit's calling thread fail. Allocations of its own threads do not
+// fail, because no call could report them. Allocations of the driver's libraries do not fail, because they are not under
+// test. For this, a program must link tool/allocator.cc, which replaces operator new and malloc. In a program without it, no
+// allocation is seen. SQLite's out-of-memory tests use the same method.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +26,23 @@ namespace mge::conform {
 
 class Subject;
 
-// Does the work again and again, with each of its allocations failing once, and with all from there on. The work calls the
-// backend (Call, InBackend), leaves nothing behind, and hands errors up. Broken() unless every call answers MGE_OK or
-// MGE_RESOURCE_EXHAUSTED with a text, nothing is lost, and the same work succeeds afterwards. NotOffered() if no allocation
-// is seen. `seconds`: what it may take about; some of the allocations are left out where all take longer.
+// Repeats the work with failing allocations (see above). The work must call the backend through Call() or InBackend(), leave
+// no object behind, and return errors. Returns Broken() unless every call returns MGE_OK, or MGE_RESOURCE_EXHAUSTED with a
+// text, nothing leaks, and the same work succeeds afterwards. Returns NotOffered() if no allocation is seen. `seconds` is
+// the approximate time limit; if all allocations would take longer, some are skipped.
 absl::Status SurvivesFailures(Subject& subject, const std::function<absl::Status()>& work, double seconds = 0.5);
 
-// That `what` was answered with MGE_RESOURCE_EXHAUSTED after an allocation has failed, as it should.
+// Returns the status for a call that correctly failed with MGE_RESOURCE_EXHAUSTED after an allocation failure.
 absl::Status WithoutMemory(std::string_view what);
 
-// Whether this program sees allocations.
+// Returns whether this program sees allocations.
 bool AllocationsAreSeen();
 
-// While it lives, allocations of the backend in this thread are counted, and the n-th fails, with `for_ever` all later ones
-// as well; 0: none. One at a time.
+// A scope in which the backend's allocations in this thread are counted and the n-th fails. With `for_ever` all later ones
+// fail too. If `n` is 0, none fails. Only one object per thread may exist at a time.
 class AllocationFailure {
  public:
-  using Entering = std::function<void(std::string_view call)>;  // told of each call of the backend
+  using Entering = std::function<void(std::string_view call)>;  // called before each call of the backend
   AllocationFailure(uint64_t n, bool for_ever, Entering entering);
   ~AllocationFailure();
   AllocationFailure(const AllocationFailure&) = delete;
@@ -42,7 +50,7 @@ class AllocationFailure {
 
   uint64_t seen() const { return seen_; }
   bool happened() const { return n_ && seen_ >= n_; }
-  static bool Happened();  // of the one in this thread; false if there is none
+  static bool Happened();  // happened() of this thread's object; false if there is none
 
  private:
   friend class Within;
@@ -53,8 +61,8 @@ class AllocationFailure {
   uint64_t seen_ = 0;
 };
 
-// While it lives, none fails in this thread and none is counted, nor of those that the host makes for the backend: for what
-// has to be waited for.
+// A scope in which no allocation of this thread fails or is counted, including those that the host makes for the backend.
+// Used while enqueued work is waited for.
 class AllocationsSucceed {
  public:
   AllocationsSucceed();
@@ -68,8 +76,8 @@ class AllocationsSucceed {
   const bool before_;
 };
 
-// Where this thread is, as long as it lives; in the backend with the name of the call, see calls.h, from which it comes back
-// as it went, see thread_modes.h.
+// A scope that marks whether this thread runs code of the kit or of the backend. Entering the backend records the name of
+// the call (calls.h). Leaving it checks the thread's floating-point modes (thread_modes.h).
 enum class Side { kKit, kBackend };
 class Within {
  public:
@@ -85,22 +93,22 @@ class Within {
   const ThreadModes modes_;
 };
 
-// Calls f, which does nothing but call the backend.
+// Calls f inside Side::kBackend. f must only call the backend.
 template <typename F>
 auto InBackend(std::string_view call, F&& f) {
   Within within(Side::kBackend, call);
   return f();
 }
 
-// Whose allocations are the backend's from now on: those that code of this library (a handle of dlopen) asks for, directly
-// or through the libraries of C and C++.
+// Sets the library (a handle of dlopen) whose allocations count as the backend's: those that its code requests directly or
+// through the C and C++ libraries.
 void CountAllocationsOf(void* library);
 
-// ---- for the allocator of the program
+// ---- functions for the allocator of the program
 
-// Whether this allocation, asked for by the code at `caller`, is to fail.
+// Returns whether an allocation that the code at `caller` requests must fail.
 bool AllocationFails(const void* caller) noexcept;
-// An object was allocated (1) or freed (-1), by whomever.
+// Counts an object that was allocated (1) or freed (-1) by any code of the process.
 void CountObject(int change) noexcept;
 
 }  // namespace mge::conform

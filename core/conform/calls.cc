@@ -12,8 +12,8 @@
 namespace mge::conform {
 namespace {
 
-constexpr int kPlaces = 16;       // calls at a time; those beyond are not written
-constexpr size_t kLongest = 100;  // of a name
+constexpr int kPlaces = 16;       // largest number of recorded calls at a time
+constexpr size_t kLongest = 100;  // longest recorded name in bytes
 
 }  // namespace
 

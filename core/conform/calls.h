@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of the backend that a child is in, in memory which its parent reads when the child has ended: a hang or a crash
-// has the name of a call.
+// The backend calls in progress in a child process, in memory shared with its parent. After a crash or a hang, the parent
+// can name the call.
 #pragma once
 
 #include <string>
@@ -8,23 +8,25 @@
 
 namespace mge::conform {
 
+// A shared list of the calls in progress, one object per child process.
 class CallBoard {
  public:
-  CallBoard();  // in the parent, before there is a child
+  CallBoard();  // must be created in the parent before the child is forked
   ~CallBoard();
   CallBoard(const CallBoard&) = delete;
   CallBoard& operator=(const CallBoard&) = delete;
-  void Serve() const;         // in the child: calls are written here from now on
-  std::string Calls() const;  // "launching, waiting on a queue"; "" if there are none
+  void Serve() const;         // called in the child: makes Enter() write to this object
+  std::string Calls() const;  // returns "launching, waiting on a queue", or "" if there are none
 
-  // A thread is in a call from Enter, which answers its place, to Leave. Takes no memory. [any thread]
+  // Enter() records a call of this thread and returns its place. Leave() frees the place. Neither allocates memory.
+  // Thread-safe.
   static int Enter(std::string_view call);
   static void Leave(int place);
 
  private:
   struct Places;
-  static Places* served_;  // of this process, if it is a child
-  Places* places_;         // NULL: there is no memory, and nothing is written
+  static Places* served_;  // the places of this process if it is a child, else NULL
+  Places* places_;         // NULL if there was not enough memory; then no call is recorded
 };
 
 }  // namespace mge::conform

@@ -15,15 +15,15 @@
 namespace mge::conform {
 namespace {
 
-constexpr int kVersion = 24;  // the operator set that nodes claim to be of, if the operator is in it
+constexpr int kVersion = 24;  // the operator set version of the nodes, if the operator exists in it
 constexpr std::string_view kQuickOps[] = {"Relu", "Add", "MatMul", "ReduceSum", "Conv"};
 
 struct Operand {
   std::string type;    // "T[3,5]" or "int64[2]"
-  std::string values;  // between < and >
+  std::string values;  // the text between < and >
   bool absent = false, constant = false, ranged = false, special = false;
   double low = 0, high = 0;
-  int same_as = -1;  // the operand that it is again
+  int same_as = -1;  // the operand that is used again; -1: none
 };
 
 struct Recipe {
@@ -88,7 +88,7 @@ Recipe ParseRecipe(std::string_view text) {
   return r;
 }
 
-// The values of operand number `operand`: those of several operands meet each other.
+// Returns a tensor of special values for operand number `operand`. Over several operands, all combinations of values occur.
 Tensor SpecialTensor(const TensorType& type, size_t operand, size_t first) {
   static constexpr float kInf = std::numeric_limits<float>::infinity();
   static constexpr float kValues[] = {std::numeric_limits<float>::quiet_NaN(), 1.5f, -kInf, -0.0f, -2.5f, kInf, 0.0f};
@@ -100,7 +100,7 @@ Tensor SpecialTensor(const TensorType& type, size_t operand, size_t first) {
   return *std::move(t);
 }
 
-// Makes up data for the graph's inputs and runs the reference.
+// Generates data for the graph's inputs and computes the reference results.
 absl::Status Finish(Case& c, const std::vector<Operand>& ranges) {
   MGE_RETURN_IF_ERROR(InferTypes(c.graph));
   for (NodeId n = 0; n < c.graph.node_count(); ++n) {
@@ -131,7 +131,7 @@ absl::Status Finish(Case& c, const std::vector<Operand>& ranges) {
 
 int VersionOf(const OpDef& def) { return def.domain.empty() ? std::min(kVersion, def.until) : std::max(1, def.since); }
 
-// Operands of the schema under some shapes; the reference drops what is not allowed.
+// Adds recipes with the operands of the schema and several shapes. MakeCase() later fails for those that are not allowed.
 void AddFromSchema(const OpDef& def, std::vector<std::string>& out) {
   static constexpr const char* kAlone[] = {"[3,7]", "[67]@special", "[1]",           "[]",
                                            "[0,3]", "[2,3,5,7]",    "[37]@-100:100", "[70001]"};
@@ -142,7 +142,7 @@ void AddFromSchema(const OpDef& def, std::vector<std::string>& out) {
   for (const Slot& slot : def.inputs) required += slot.arity == Arity::kRequired;
   auto operand = [&](int i, std::string_view shape) {
     if (shape.starts_with('=')) return std::string(shape);
-    bool same = true;  // of the same types as the first operand: then T
+    bool same = true;  // whether the operand allows the same types as the first one; then its type is T
     for (int d = 0; d < kDTypeCount; ++d) {
       same &= def.inputs[i].types.Contains(static_cast<DType>(d)) == def.inputs[0].types.Contains(static_cast<DType>(d));
     }
@@ -273,7 +273,7 @@ absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& 
       Value& v = c.graph.value(inputs[i]);
       v.role = Role::kConstant;
       if (operands[i].special) {
-        v.constant = SpecialTensor(v.type, std::max<size_t>(i, 1), 0);  // operand 0 is the first that is free
+        v.constant = SpecialTensor(v.type, std::max<size_t>(i, 1), 0);  // 0 is the number of the first free operand
         continue;
       }
       bool floating = kFloating.Contains(v.type.dtype);
@@ -379,7 +379,7 @@ std::string CompareWithReference(const Tensor& got, const Tensor& want, bool red
   if (reduced) tolerance = std::max(tolerance, 2e-2);
   bool floating = kFloating.Contains(want.dtype());
   if (!floating) tolerance = 0;
-  double scale = 0;  // of the whole tensor: sums of numbers that cancel out are excused
+  double scale = 0;  // the largest value of the tensor: the error of a sum whose terms cancel is relative to it
   for (int64_t i = 0; floating && i < want.elements(); ++i) {
     double w = std::abs(ElementAt(want, i));
     if (std::isfinite(w)) scale = std::max(scale, w);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A check: one row of a table. What it answers:
-//   OK            the backend keeps the promise
-//   Broken()      it does not; the text says what was seen
-//   NotOffered()  there is nothing to check, and why
-// A check runs in a process of its own, with the backend loaded, and as far as `needs` says, started and opened.
+// Checks: one table row per check. A check returns one of:
+//   OK            the backend obeys the contract
+//   Broken()      it does not; the text says what was observed
+//   NotOffered()  there is nothing to check; the text says why
+// A check runs in its own process. The backend is loaded, started and its device opened as far as `needs` says.
 #pragma once
 
 #include <span>
@@ -16,22 +16,22 @@ namespace mge::conform {
 
 class Subject;
 
-// kLives: as kTable; the check starts the backend and opens devices by itself. kProcesses: as kFile; it does all that, and loads,
-// in processes of its own.
+// The state of the backend that a check needs. kLives is like kTable, but the check itself starts the backend and opens
+// devices. kProcesses is like kFile, but the check loads, starts and opens the backend in child processes.
 enum class Needs { kFile, kProcesses, kTable, kLives, kStarted, kDevice };
 
 struct Check {
   const char* name;    // "queue.order"
-  const char* proves;  // one sentence
+  const char* proves;  // the rule that the check proves, one sentence
   Needs needs = Needs::kDevice;
-  absl::Status (*run)(Subject&) = nullptr;  // nullptr: judged operator by operator, see kernel_checks.h
+  absl::Status (*run)(Subject&) = nullptr;  // nullptr: checked operator by operator, see kernel_checks.h
 };
 
 absl::Status Broken(std::string_view what);
 absl::Status NotOffered(std::string_view reason);
 bool IsNotOffered(const absl::Status& status);
 
-// All rows: those of each family, in the order of the report.
+// Returns the rows of all families in the order of the report.
 std::span<const Check* const> AllChecks();
 
 std::span<const Check> AbiChecks();

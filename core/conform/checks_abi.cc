@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file, its identity and its table; structs that are too short or too long; bits that nobody knows.
+// Checks of the file, its identity note and its table, of structs that are too short or too long, and of unknown values.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -20,8 +20,8 @@
 namespace mge::conform {
 namespace {
 
-// A copy of the first `covered` bytes of a struct, with that as its struct_size, that ends where readable memory ends (or up
-// to 7 bytes before, to be aligned).
+// A copy of the first `covered` bytes of a struct, with that struct_size. It ends at an unreadable page (or up to 7 bytes
+// before, for alignment), so that reading beyond it crashes.
 template <typename T>
 class Truncated {
  public:
@@ -41,7 +41,7 @@ class Truncated {
   T* at_;
 };
 
-// A struct as a newer host would pass it: longer, with members that this interface does not know.
+// A struct of a newer host: it is longer and has members that this interface does not know.
 template <typename T>
 struct Oversized {
   T value;
@@ -86,7 +86,7 @@ absl::Status CheckImports(Subject& s) {
     if (!exported && host && ours.empty()) ours = name;
   }));
   if (ours.empty()) return absl::OkStatus();
-  return Broken(fmt::format("it needs the symbol {} of the host; services come in the table mge_host", ours));
+  return Broken(fmt::format("it imports the symbol {} of the host; use the services of the table mge_host", ours));
 }
 
 absl::Status CheckQueryPure(Subject& s) {
@@ -99,7 +99,7 @@ absl::Status CheckQueryPure(Subject& s) {
     if (s.query()(&copy, &out) != MGE_OK)
       return Broken(fmt::format("call {} of {} is refused", i + 2, MGE_PLUGIN_QUERY_SYMBOL));
     if (out.plugin != &s.plugin())
-      return Broken(fmt::format("call {} of {} answers another table", i + 2, MGE_PLUGIN_QUERY_SYMBOL));
+      return Broken(fmt::format("call {} of {} returns another table", i + 2, MGE_PLUGIN_QUERY_SYMBOL));
     if (std::memcmp(&copy, &in, sizeof(in)) != 0) return Broken("it writes to what the host passes in");
   }
   if (table != std::string_view(reinterpret_cast<const char*>(&s.plugin()), sizeof(mge_plugin))) {
@@ -151,10 +151,10 @@ absl::Status CheckTable(Subject& s) {
 absl::Status CheckExtensions(Subject& s) {
   if (!s.plugin().extension) return NotOffered("the backend has no extensions");
   if (s.plugin().extension("mge.conform.no_such_extension", 1))
-    return Broken("it answers a table for an extension that does not exist");
-  if (s.plugin().extension("", 0)) return Broken("it answers a table for the empty name");
+    return Broken("it returns a table for an extension that does not exist");
+  if (s.plugin().extension("", 0)) return Broken("it returns a table for the empty name");
   if (s.plugin().extension(MGE_FAULTS_EXTENSION, UINT32_MAX))
-    return Broken("it answers " MGE_FAULTS_EXTENSION " in a version that does not exist");
+    return Broken("it returns " MGE_FAULTS_EXTENSION " in a version that does not exist");
   return absl::OkStatus();
 }
 
@@ -168,7 +168,7 @@ absl::Status CheckShortStructs(Subject& s) {
   s.At("mge_query_out of 8 bytes");
   Truncated<mge_query_out> short_out(empty, 8);
   mge_query_in copy = in;
-  if (s.query()(&copy, short_out.get()) == MGE_OK) return Broken("a mge_query_out of 8 bytes is said to be filled");
+  if (s.query()(&copy, short_out.get()) == MGE_OK) return Broken("a mge_query_out of 8 bytes is accepted");
 
   MGE_RETURN_IF_ERROR(s.Prepare(Needs::kDevice));
   Offers offers;
@@ -212,7 +212,7 @@ absl::Status CheckLongStructs(Subject& s) {
   Oversized<mge_constraints> limits(kNoConstraints);
   MGE_ASSIGN_OR_RETURN(Offers again, Enumerate(s, longer.value, limits.value));
   if (again.offered.size() != offers.offered.size())
-    return Broken("a mge_problem that is longer than known gets other candidates");
+    return Broken("for a mge_problem that is longer than known, other candidates are offered");
   return absl::OkStatus();
 }
 
@@ -239,16 +239,16 @@ absl::Status CheckUnknownBits(Subject& s) {
 }
 
 constexpr Check kRows[] = {
-    {"abi.note", "The file says who it is before any of its code can run.", Needs::kFile, CheckNote},
-    {"abi.exports", "The file exports one symbol.", Needs::kFile, CheckExports},
-    {"abi.imports", "The file needs nothing from the host.", Needs::kFile, CheckImports},
+    {"abi.note", "The file has a valid identity note, which is readable without running its code.", Needs::kFile, CheckNote},
+    {"abi.exports", "The file exports only its entry point.", Needs::kFile, CheckExports},
+    {"abi.imports", "The file imports no symbol of the host.", Needs::kFile, CheckImports},
     {"abi.table", "The table is complete and agrees with the identity note.", Needs::kTable, CheckTable},
-    {"abi.query_pure", "The table may be asked for many times, without side effects.", Needs::kTable, CheckQueryPure},
-    {"abi.query_refuses", "A host that it does not fit is refused with a reason.", Needs::kTable, CheckQueryRefuses},
-    {"abi.extensions", "Unknown extensions and versions are not answered.", Needs::kTable, CheckExtensions},
+    {"abi.query_pure", "The table can be queried many times without side effects.", Needs::kTable, CheckQueryPure},
+    {"abi.query_refuses", "An incompatible host is refused with a reason.", Needs::kTable, CheckQueryRefuses},
+    {"abi.extensions", "For unknown extensions and versions NULL is returned.", Needs::kTable, CheckExtensions},
     {"abi.short_structs", "Structs that are too short are refused, and not read beyond their end.", Needs::kLives,
      CheckShortStructs},
-    {"abi.long_structs", "Structs of a newer host are taken, and not written beyond what is known.", Needs::kLives,
+    {"abi.long_structs", "Structs of a newer host are accepted, and not written beyond the known members.", Needs::kLives,
      CheckLongStructs},
     {"abi.unknown_values", "Kinds, classes and modes that do not exist are refused with a text.", Needs::kDevice,
      CheckUnknownBits},

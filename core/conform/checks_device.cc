@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings and devices.
+// Checks of settings and devices.
 #include <algorithm>
 #include <chrono>
 #include <set>
@@ -29,7 +29,7 @@ absl::Status CheckSettings(Subject& s) {
       return bad("its lifecycle is unknown");
     if (row.min > row.max) return bad("its range is empty");
     if (row.type == MGE_SETTING_CHOICE && choices.find("|" + fallback + "|") == std::string::npos)
-      return bad("its default is none of its choices");
+      return bad("its default is not one of its choices");
     if (absl::StatusOr<std::string> plain = PlainSetting(row, fallback); !plain.ok()) {
       return bad(fmt::format("its default '{}' {}", fallback, Std(plain.status().message())));
     }
@@ -42,7 +42,7 @@ absl::Status CheckSettings(Subject& s) {
   return registered.ok() ? absl::OkStatus() : Broken(FormatError(registered.status()));
 }
 
-// Every word of a choice and both sides of a truth let the backend start, or are refused with a text.
+// Checks that with each value of a choice and of a boolean the backend starts, or fails with a text.
 absl::Status CheckSettingValues(Subject& s) {
   const mge_plugin& p = s.plugin();
   struct Value {
@@ -61,7 +61,7 @@ absl::Status CheckSettingValues(Subject& s) {
     }
     for (std::string& text : texts) values.push_back({CopyText(row.key), std::move(text)});
   }
-  if (values.empty()) return NotOffered("no setting is a choice or a truth");
+  if (values.empty()) return NotOffered("no setting is a choice or a boolean");
   auto start_with = [&s](const Value& v) {
     s.At(fmt::format("{}={}", v.key, v.text));
     s.Try({{v.key, v.text}});
@@ -89,7 +89,7 @@ absl::Status CheckEnumerate(Subject& s) {
     return a.index == b.index && a.fingerprint == b.fingerprint && a.score == b.score;
   };
   if (!std::ranges::equal(first.devices, second.devices, alike))
-    return Broken("other devices are listed when it is asked again");
+    return Broken("a second enumeration lists other devices");
   return absl::OkStatus();
 }
 
@@ -99,7 +99,7 @@ absl::Status CheckOpenClose(Subject& s) {
       mge_device* device = nullptr;
       MGE_RETURN_IF_ERROR(Call(fmt::format("opening device {} for the {}. time", d.index, i + 1),
                                [&](mge_error* e) { return s.plugin().device->open(d.index, &device, e); }));
-      if (!device) return Broken("opening a device answered MGE_OK, but no device");
+      if (!device) return Broken("opening a device returned MGE_OK, but no device");
       s.plugin().device->close(device);
     }
   }
@@ -171,18 +171,19 @@ absl::Status CheckAllocations(Subject& s) {
 }
 
 constexpr Check kRows[] = {
-    {"settings.declared", "Settings are declared so that the host can judge what a user gives.", Needs::kTable,
+    {"settings.declared", "Settings are declared completely, so that the host can check the user's values.", Needs::kTable,
      CheckSettings},
-    {"settings.values", "The backend starts with every declared choice, or says why not.", Needs::kLives,
+    {"settings.values", "The backend starts with every declared choice, or fails with a reason.", Needs::kLives,
      CheckSettingValues},
-    {"device.enumerate", "Devices are described in full, and the same ones every time.", Needs::kStarted, CheckEnumerate},
-    {"device.open_close", "A device can be opened and closed again and again.", Needs::kStarted, CheckOpenClose},
-    {"device.bad_index", "A device that is not listed is refused with a text.", Needs::kStarted, CheckBadIndex},
-    {"device.no_error_slot", "Errors are answered where the host has no slot for their text.", Needs::kDevice,
+    {"device.enumerate", "Devices are described completely, and the same ones are listed every time.", Needs::kStarted,
+     CheckEnumerate},
+    {"device.open_close", "A device can be opened and closed repeatedly.", Needs::kStarted, CheckOpenClose},
+    {"device.bad_index", "Opening a device that is not listed fails with a text.", Needs::kStarted, CheckBadIndex},
+    {"device.no_error_slot", "Errors are returned even if the host passes NULL for the error.", Needs::kDevice,
      CheckNullError},
-    {"device.status", "A device that works says so.", Needs::kDevice, CheckStatus},
-    {"device.links", "Links between devices are described by known flags and sane numbers.", Needs::kDevice, CheckLinks},
-    {"device.allocations", "Starting, listing, opening and closing survive every allocation that fails.", Needs::kDevice,
+    {"device.status", "The status of a working device is MGE_OK.", Needs::kDevice, CheckStatus},
+    {"device.links", "Links between devices have known flags and no negative numbers.", Needs::kDevice, CheckLinks},
+    {"device.allocations", "Starting, listing, opening and closing survive every failing allocation.", Needs::kDevice,
      CheckAllocations},
 };
 

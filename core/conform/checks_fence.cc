@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fences: values, order between queues, threads, failures that travel, limits of time.
+// Checks of fences: values, order between queues, threads, propagation of failures, timeouts.
 #include <atomic>
 #include <thread>
 
@@ -10,7 +10,7 @@
 namespace mge::conform {
 namespace {
 
-constexpr uint64_t kShortNs = 20'000'000;  // for what must not happen
+constexpr uint64_t kShortNs = 20'000'000;  // the wait for an event that must not happen, in nanoseconds
 
 absl::Status Signal(Queue& queue, const Fence& fence, uint64_t value) {
   return Call("signalling a fence", [&](mge_error* e) { return queue.Signal(fence, value, e); });
@@ -21,16 +21,16 @@ absl::Status CheckValues(Subject& s) {
   MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
   if (fence.Ask(0, 0) != MGE_OK) return Broken("a fresh fence has not reached 0");
   if (mge_code code = fence.Ask(1, kShortNs); code != MGE_DEADLINE_EXCEEDED) {
-    return Broken(fmt::format("waiting for 1 on a fence that nobody has signalled answers {}", CodeName(code)));
+    return Broken(fmt::format("waiting for 1 on a fence that nobody has signalled returns {}", CodeName(code)));
   }
   MGE_RETURN_IF_ERROR(Signal(queue, fence, 5));
   MGE_RETURN_IF_ERROR(fence.Await(5));
   if (fence.Ask(3, 0) != MGE_OK) return Broken("a fence at 5 has not reached 3");
   if (mge_code code = fence.Ask(6, kShortNs); code != MGE_DEADLINE_EXCEEDED) {
-    return Broken(fmt::format("a fence that was signalled with 5 answers {} to who waits for 6", CodeName(code)));
+    return Broken(fmt::format("waiting for 6 on a fence that was signalled with 5 returns {}", CodeName(code)));
   }
   MGE_ASSIGN_OR_RETURN(Fence after, Fence::Create(s));
-  MGE_RETURN_IF_ERROR(Signal(queue, fence, 2));  // a counter that only grows
+  MGE_RETURN_IF_ERROR(Signal(queue, fence, 2));  // must not decrease the fence
   MGE_RETURN_IF_ERROR(Signal(queue, after, 1));
   MGE_RETURN_IF_ERROR(after.Await(1));
   if (fence.Ask(5, 0) != MGE_OK) return Broken("a fence went back to a smaller value");
@@ -47,9 +47,10 @@ absl::Status CheckTimeout(Subject& s) {
     std::string text;
     if (mge_code code = fence.Ask(1, timeout, &text); code != MGE_DEADLINE_EXCEEDED) {
       return Broken(
-          fmt::format("a wait of {} ns in vain answers {}; MGE_DEADLINE_EXCEEDED is due", timeout, CodeName(code)));
+          fmt::format("a wait of {} ns that times out returns {}; MGE_DEADLINE_EXCEEDED is required", timeout,
+                      CodeName(code)));
     }
-    if (text.empty()) return Broken("a wait in vain ends without a text");
+    if (text.empty()) return Broken("a wait that times out has no error text");
   }
   return absl::OkStatus();
 }
@@ -76,7 +77,7 @@ absl::Status CheckWait(Subject& s) {
   MGE_RETURN_IF_ERROR(done.Await(1));
   if (ran) return Broken("a copy ran before the fence that its queue waits for");
   if (early != MGE_DEADLINE_EXCEEDED)
-    return Broken(fmt::format("a fence behind a wait that was not over answers {}", CodeName(early)));
+    return Broken(fmt::format("a fence behind an unfinished wait returns {}", CodeName(early)));
   MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), to, kBytes));
   std::string d = Difference(got, fresh);
   return d.empty() ? absl::OkStatus() : Broken("a copy behind a wait read what the memory held before: " + d);
@@ -142,7 +143,7 @@ absl::Status CheckPingPong(Subject& s) {
   MGE_ASSIGN_OR_RETURN(Fence pong, Fence::Create(s));
   Bytes want = Pattern(kBytes, 6), got(kBytes);
   MGE_RETURN_IF_ERROR(transfer.ToDevice(slab.address(), want.data(), kBytes));
-  // Every other link of a chain of copies is made by the other queue; each in a thread of its own, as a host would.
+  // The two queues alternate in a chain of copies. Each is used from its own thread, as by the host.
   auto play = [&](Queue& queue, const Fence& mine, const Fence& theirs, uint64_t begin) {
     return Call("passing work between queues", [&](mge_error* e) -> mge_code {
       for (uint64_t i = begin; i < kRounds; i += 2) {
@@ -171,7 +172,7 @@ absl::Status CheckFailure(Subject& s) {
   if (!s.plugin().queue) return NotOffered("the backend has no queues: its steps run in the calling thread");
   const void* table = s.plugin().extension ? s.plugin().extension(MGE_FAULTS_EXTENSION, 1) : nullptr;
   if (!table)
-    return NotOffered("the backend does not offer the extension " MGE_FAULTS_EXTENSION ", by which work is told to fail");
+    return NotOffered("the backend does not offer the extension " MGE_FAULTS_EXTENSION ", which makes work fail");
   const auto& faults = *static_cast<const mge_faults_api*>(table);
   MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 4096));
   MGE_ASSIGN_OR_RETURN(Queue a, Queue::Create(s));
@@ -183,10 +184,10 @@ absl::Status CheckFailure(Subject& s) {
   MGE_RETURN_IF_ERROR(Call("asking for a failure", [&](mge_error* e) {
     return faults.fail_next(a, MGE_DATA_LOSS, {kText.data(), kText.size()}, e);
   }));
-  mge_error ignored;  // a queue that runs at once may answer the failure here; the fence must carry it all the same
+  mge_error ignored;  // a queue that runs in the calling thread may report the failure here; the fence must carry it too
   s.plugin().queue->copy(a, slab.address() + 2048, slab.address(), 1024, &ignored);
   MGE_RETURN_IF_ERROR(Signal(a, first, 1));
-  MGE_RETURN_IF_ERROR(Signal(a, later, 1));  // before the host is told, after which a queue may begin anew
+  MGE_RETURN_IF_ERROR(Signal(a, later, 1));  // before the host reads the failure, after which a queue may work again
   MGE_RETURN_IF_ERROR(Signal(a, later, 2));
   b.Wait(first, 1, &ignored);
   MGE_RETURN_IF_ERROR(Signal(b, second, 1));
@@ -194,7 +195,7 @@ absl::Status CheckFailure(Subject& s) {
     std::string text;
     mge_code code = fence.Ask(value, kPatienceNs, &text);
     if (code != MGE_DATA_LOSS)
-      return Broken(fmt::format("{} answers {}; the work before it failed with MGE_DATA_LOSS", which, CodeName(code)));
+      return Broken(fmt::format("{} returns {}; the work before it failed with MGE_DATA_LOSS", which, CodeName(code)));
     if (text.find(kText) == std::string::npos)
       return Broken(fmt::format("{} carries the text '{}'; the failure's was '{}'", which, text, kText));
     return absl::OkStatus();
@@ -205,20 +206,19 @@ absl::Status CheckFailure(Subject& s) {
   MGE_RETURN_IF_ERROR(carries(later, "a fence that is signalled once more behind work that failed", 2));
   MGE_ASSIGN_OR_RETURN(Queue c, Queue::Create(s));
   MGE_ASSIGN_OR_RETURN(Fence third, Fence::Create(s));
-  c.Wait(first, 1, &ignored);  // the host knows of the failure by now, and what comes next must not run all the same
+  c.Wait(first, 1, &ignored);  // the host has already read the failure, but dependent work must still not run
   MGE_RETURN_IF_ERROR(Signal(c, third, 1));
   return carries(third, "a fence of a queue that waits for a fence which has failed already");
 }
 
 constexpr Check kRows[] = {
-    {"fence.values", "A fence grows, and is reached by what was signalled, not before and not beyond.", Needs::kDevice,
-     CheckValues},
-    {"fence.timeout", "A wait in vain ends at its limit, and says so.", Needs::kDevice, CheckTimeout},
-    {"fence.wait", "What stands behind a wait runs after the fence is reached.", Needs::kDevice, CheckWait},
-    {"fence.signal_order", "A fence is reached when the work before it is done.", Needs::kDevice, CheckSignalOrder},
-    {"fence.threads", "Many threads may wait for one fence.", Needs::kDevice, CheckThreads},
+    {"fence.values", "A fence never decreases, and reaches exactly the signalled values.", Needs::kDevice, CheckValues},
+    {"fence.timeout", "A wait that times out returns MGE_DEADLINE_EXCEEDED with a text.", Needs::kDevice, CheckTimeout},
+    {"fence.wait", "Work behind a wait runs only after the fence is reached.", Needs::kDevice, CheckWait},
+    {"fence.signal_order", "A fence is reached only when the work before it is done.", Needs::kDevice, CheckSignalOrder},
+    {"fence.threads", "Many threads can wait for one fence.", Needs::kDevice, CheckThreads},
     {"fence.queues", "Queues can pass work to each other.", Needs::kDevice, CheckPingPong},
-    {"fence.failure", "A failure travels with every fence behind it, with its code and text.", Needs::kDevice, CheckFailure},
+    {"fence.failure", "A failure reaches every dependent fence, with its code and text.", Needs::kDevice, CheckFailure},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of things: what is left behind, starting again, devices that are lost.
+// Checks of start and stop: leaks, restart, process exit, lost devices.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -15,7 +15,8 @@
 namespace mge::conform {
 namespace {
 
-// One whole life, with a queue, a kernel and a run where there are some. `used`: of the device's memory, at its begin.
+// Starts the backend, uses a queue and a kernel if there are any, and stops it. `used` (optional) is set to the used bytes
+// of the device's memory after the start.
 absl::Status LiveOnce(Subject& s, int64_t* used = nullptr) {
   MGE_RETURN_IF_ERROR(s.Start());
   MGE_RETURN_IF_ERROR(s.Open());
@@ -43,7 +44,7 @@ absl::Status LiveOnce(Subject& s, int64_t* used = nullptr) {
   return absl::OkStatus();
 }
 
-// The seconds that it took.
+// Runs LiveOnce() in a new thread and returns its duration in seconds.
 absl::StatusOr<double> FirstLife(Subject& s) {
   auto begin = std::chrono::steady_clock::now();
   absl::Status status;
@@ -58,10 +59,10 @@ absl::Status NoChildIsLeft() {
 }
 
 absl::Status CheckStop(Subject& s) {
-  // The first lives may set up what stays for good, such as a driver's own threads; but not what would outlive the process.
+  // The first start may create permanent objects, such as threads of a driver. It must not leave a process.
   MGE_ASSIGN_OR_RETURN(double seconds, FirstLife(s));
   MGE_RETURN_IF_ERROR(NoChildIsLeft());
-  constexpr int kSpans = 15;  // at most, with the time that some of them wait
+  constexpr int kSpans = 15;  // largest number of spans in LossesOf(), including the time that some of them wait
   int64_t used = 0;
   int lives = 0;
   ProcessCounts begin;
@@ -99,7 +100,7 @@ absl::Status CheckLost(Subject& s) {
   const void* table = s.plugin().extension ? s.plugin().extension(MGE_FAULTS_EXTENSION, 1) : nullptr;
   if (!table)
     return NotOffered("the backend does not offer the extension " MGE_FAULTS_EXTENSION
-                      ", by which it is told to lose a device");
+                      ", which makes it lose a device");
   const auto& faults = *static_cast<const mge_faults_api*>(table);
   MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 4096));
   MGE_RETURN_IF_ERROR(Call("losing the device", [&](mge_error* e) { return faults.lose(s.device(), e); }));
@@ -107,7 +108,7 @@ absl::Status CheckLost(Subject& s) {
     mge_error error;
     mge_code code = f(&error);
     return code == MGE_DEVICE_LOST ? absl::OkStatus()
-                                   : Broken(fmt::format("{} on a lost device answers {}", what, CodeName(code)));
+                                   : Broken(fmt::format("{} on a lost device returns {}", what, CodeName(code)));
   };
   for (int i = 0; i < 3; ++i) {
     mge_slab more = {};
@@ -139,7 +140,7 @@ absl::Status CheckHostKept(Subject& s) {
   auto kept = [&](std::string_view what) {
     std::string changed = HostState::Now().ChangedSince(s.before());
     if (changed.empty()) return absl::OkStatus();
-    return Broken(fmt::format("{} changes what is the host's: {}; leave it as it is", what, changed));
+    return Broken(fmt::format("{} changes state that belongs to the host: {}; do not change it", what, changed));
   };
   MGE_RETURN_IF_ERROR(kept("loading"));
   MGE_RETURN_IF_ERROR(s.Start());
@@ -148,7 +149,7 @@ absl::Status CheckHostKept(Subject& s) {
   return kept("working, closing and stopping");
 }
 
-// As every program does: what the library has for the end of the process runs.
+// Checks that exit() works after a stop: static destructors and exit handlers of the library run.
 absl::Status CheckExit(Subject& s) {
   MGE_RETURN_IF_ERROR(LiveOnce(s));
   s.At("exit() after the stop");
@@ -157,17 +158,17 @@ absl::Status CheckExit(Subject& s) {
   std::exit(0);
 }
 
-absl::Status CheckStart(Subject&) { return absl::OkStatus(); }  // which is what it needs
+absl::Status CheckStart(Subject&) { return absl::OkStatus(); }  // Needs::kStarted has done the check
 
 constexpr Check kRows[] = {
     {"life.start", "The backend starts, lists its devices, and stops.", Needs::kStarted, CheckStart},
-    {"life.host_kept", "Signals, locale, working folder, environment, limits and umask stay as the host has them.",
+    {"life.host_kept", "Signals, locale, working folder, environment, limits and umask are not changed.",
      Needs::kLives, CheckHostKept},
     {"life.restart", "After a stop the backend starts and works again.", Needs::kLives, CheckRestart},
-    {"life.leaks", "Nothing is left behind: no memory of the host or the device, no thread, no process, no file, no heap.",
+    {"life.leaks", "A stop leaves no memory of host, device or heap, no thread, no process and no open file.",
      Needs::kLives, CheckStop},
-    {"life.exit", "A process that has loaded, used and stopped the backend comes to its end.", Needs::kLives, CheckExit},
-    {"life.device_lost", "A lost device stays lost, and the others work on.", Needs::kDevice, CheckLost},
+    {"life.exit", "A process that has loaded, used and stopped the backend can exit.", Needs::kLives, CheckExit},
+    {"life.device_lost", "A lost device stays lost, and other devices keep working.", Needs::kDevice, CheckLost},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slabs, what happens where there is no memory, stream-ordered release, ranges of virtual memory.
+// Checks of slabs, of failures for lack of memory, of stream-ordered release, and of ranges of virtual memory.
 #include <algorithm>
 #include <chrono>
 
@@ -75,9 +75,9 @@ absl::Status CheckTooMuch(Subject& s) {
     mge_code code = s.plugin().memory->slab_acquire(s.device(), MGE_MEMORY_DEVICE, bytes, &slab, &error);
     if (code != MGE_RESOURCE_EXHAUSTED) {
       return Broken(
-          fmt::format("a slab of {} bytes is answered with {}; MGE_RESOURCE_EXHAUSTED is due", bytes, CodeName(code)));
+          fmt::format("acquiring {} bytes returns {}; MGE_RESOURCE_EXHAUSTED is required", bytes, CodeName(code)));
     }
-    if (error.text.empty()) return Broken("memory is exhausted, and no text says so");
+    if (error.text.empty()) return Broken("the error MGE_RESOURCE_EXHAUSTED has no text");
   }
   return CheckSlabs(s);
 }
@@ -85,12 +85,13 @@ absl::Status CheckTooMuch(Subject& s) {
 absl::Status CheckInfo(Subject& s) {
   uint64_t free = UINT64_MAX, total = UINT64_MAX;
   s.plugin().memory->memory_info(s.device(), &free, &total);
-  if (free == UINT64_MAX || total == UINT64_MAX) return Broken("it does not fill both numbers");
+  if (free == UINT64_MAX || total == UINT64_MAX) return Broken("memory_info does not write both numbers");
   if (total == 0) return NotOffered("the backend does not know how much memory there is");
-  return free <= total ? absl::OkStatus() : Broken(fmt::format("{} of {} bytes are said to be free", free, total));
+  return free <= total ? absl::OkStatus() : Broken(fmt::format("it reports {} free bytes of {} in total", free, total));
 }
 
-// What a session does with a backend, from start to stop, each part undone whatever failed.
+// Uses a backend like a session: starts it, opens a device, and uses memory, a queue and a kernel. Frees everything on
+// failure too.
 absl::Status UseEverything(Subject& s) {
   MGE_RETURN_IF_ERROR(s.Start());
   MGE_RETURN_IF_ERROR(s.Open());
@@ -123,7 +124,7 @@ absl::Status CheckHostFailures(Subject& s) {
   s.Stop();
   if (requests == 0) return NotOffered("the backend takes no memory from the host");
   double life = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  // As many of the requests as there is time for, the first and the last among them.
+  // If there is not enough time for all requests, selects evenly spaced ones, including the first and the last.
   int count = s.witness().Fit(static_cast<int>(std::min<uint64_t>(requests, 500)), 2 * life);
   for (int i = 0; i < count; ++i) {
     uint64_t n = 1 + (count > 1 ? static_cast<uint64_t>(i) * (requests - 1) / static_cast<uint64_t>(count - 1) : 0);
@@ -222,7 +223,7 @@ absl::Status CheckRanges(Subject& s) {
   return absl::OkStatus();
 }
 
-// What has been acquired is given back, in stream order where that is offered.
+// Acquires and releases memory of a class, in stream order if the backend offers it.
 absl::Status UseMemory(Subject& s, int32_t memory_class) {
   const mge_memory_api& m = *s.plugin().memory;
   MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 70001, memory_class));
@@ -256,19 +257,19 @@ absl::Status CheckAllocations(Subject& s) {
 }
 
 constexpr Check kRows[] = {
-    {"memory.slabs", "Slabs are aligned, disjoint, as large as asked for, and hold what is written, also by the host.",
+    {"memory.slabs", "Slabs are aligned, disjoint and large enough, and keep their content, also if the host writes it.",
      Needs::kDevice, CheckSlabs},
     {"memory.pinned", "Pinned memory can be read and written by the host.", Needs::kDevice, CheckPinned},
-    {"memory.too_much", "More memory than there is, is refused as such, and the device works on.", Needs::kDevice,
-     CheckTooMuch},
-    {"memory.info", "No more memory is free than there is.", Needs::kDevice, CheckInfo},
-    {"memory.host_failures", "Wherever the host has no memory, an error is answered and the next use works.", Needs::kLives,
+    {"memory.too_much", "A request for too much memory fails with MGE_RESOURCE_EXHAUSTED, and the device keeps working.",
+     Needs::kDevice, CheckTooMuch},
+    {"memory.info", "The free memory does not exceed the total memory.", Needs::kDevice, CheckInfo},
+    {"memory.host_failures", "If the host has no memory, an error is returned, and the next use works.", Needs::kLives,
      CheckHostFailures},
-    {"memory.allocations", "Acquiring and releasing memory survives every allocation that fails.", Needs::kDevice,
+    {"memory.allocations", "Acquiring and releasing memory survives every failing allocation.", Needs::kDevice,
      CheckAllocations},
     {"memory.release_after", "A slab released in stream order is not reused before its last use.", Needs::kDevice,
      CheckReleaseAfter},
-    {"memory.ranges", "Ranges of virtual memory hold what is committed.", Needs::kDevice, CheckRanges},
+    {"memory.ranges", "Committed parts of virtual memory ranges keep their content.", Needs::kDevice, CheckRanges},
 };
 
 }  // namespace

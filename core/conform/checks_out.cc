@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Out structs of hosts that are older or newer than the backend's headers.
+// Checks of output structs of hosts that are older or newer than the backend's headers.
 #include <cstddef>
 
 #include "core/conform/out_struct.h"
@@ -22,7 +22,7 @@ absl::Status CheckSlabs(Subject& s) {
       MGE_RETURN_IF_ERROR(Call("acquiring a slab",
                                [&](mge_error* e) { return m.slab_acquire(s.device(), memory_class, 4096, room.get(), e); }));
       mge_slab slab = room.Whole();
-      if (!slab.address || slab.memory_class != memory_class) return Broken("members of mge_slab that are known stay empty");
+      if (!slab.address || slab.memory_class != memory_class) return Broken("known members of mge_slab are not written");
       slab.bytes = usual.bytes;
       m.slab_release(s.device(), &slab);
       return absl::OkStatus();
@@ -34,7 +34,7 @@ absl::Status CheckSlabs(Subject& s) {
     MGE_RETURN_IF_ERROR(
         Call("reserving a range", [&](mge_error* e) { return m.range_reserve(s.device(), bytes, room.get(), e); }));
     mge_slab range = room.Whole();
-    if (!range.address) return Broken("the address of a range, which is known, stays empty");
+    if (!range.address) return Broken("the address of a range, which is a known member, is not written");
     range.bytes = bytes;
     m.range_release(s.device(), &range);
     return absl::OkStatus();
@@ -84,7 +84,7 @@ absl::Status CheckKernel(Subject& s) {
         MGE_RETURN_IF_ERROR(Call(
             "preparing", [&](mge_error* e) { return api.prepare(s.device(), problem.get(), &candidate, room.get(), e); }));
         mge_kernel* kernel = room.Whole().kernel;
-        if (!kernel) return Broken("the kernel of a mge_prepared, which is known, stays empty");
+        if (!kernel) return Broken("the kernel of a mge_prepared, which is a known member, is not written");
         api.destroy(kernel);
         return absl::OkStatus();
       });
@@ -98,7 +98,7 @@ absl::Status CheckOutStructs(Subject& s) {
 }
 
 constexpr Check kRows[] = {
-    {"abi.out_structs", "Out structs are written as far as struct_size covers what both sides know, which stays.",
+    {"abi.out_structs", "In output structs only the members within struct_size are written; struct_size is not changed.",
      Needs::kDevice, CheckOutStructs},
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decisions: the reserve policy and the strategy of selection. They are pure.
+// Checks of decisions: the reserve policy and the selection strategy. Both must be pure functions.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -22,10 +22,10 @@ absl::Status CheckDecision(Subject& s, const mge_plan_summary& plan) {
   }
   if (std::memcmp(&plan, &before, sizeof(plan)) != 0) return Broken("it writes to the plan's summary");
   if (std::memcmp(&first, &second, sizeof(first)) != 0) {
-    return Broken("the same plan gets another decision when it is asked again");
+    return Broken("a second request for the same plan gets another decision");
   }
   if (plan.memory_total && (first.keep_free > plan.memory_total || first.initial > plan.memory_total))
-    return Broken(fmt::format("more than the device's {} bytes are decided on", plan.memory_total));
+    return Broken(fmt::format("the decision exceeds the device's {} bytes", plan.memory_total));
   if (first.cap && first.initial > first.cap) {
     return Broken(fmt::format("{} bytes are to be taken before the first run, and {} at most at any time", first.initial,
                               first.cap));
@@ -37,10 +37,10 @@ absl::Status CheckReserve(Subject& s) {
   if (!s.plugin().memory->own_reserve) return NotOffered("the backend uses a reserve policy of the host's");
   for (uint64_t device : {uint64_t{0}, uint64_t{4} << 20, uint64_t{1} << 30, uint64_t{80} << 30}) {
     for (uint64_t budget : {uint64_t{0}, uint64_t{64} << 20}) {
-      const uint64_t total = device && budget ? std::min(device, budget) : device + budget;  // as far as the budget leaves it
+      const uint64_t total = device && budget ? std::min(device, budget) : device + budget;  // limited by the budget
       for (uint32_t pressure : {MGE_PRESSURE_NONE, MGE_PRESSURE_MODERATE, MGE_PRESSURE_CRITICAL}) {
         mge_plan_summary plan = {sizeof(plan), 1, 0, 0, 0, total / 2, total, budget, pressure, MGE_MEMORY_DEVICE};
-        MGE_RETURN_IF_ERROR(CheckDecision(s, plan));  // the pool has just been made
+        MGE_RETURN_IF_ERROR(CheckDecision(s, plan));  // as for a new pool, before any plan
         plan.concurrency = 2;
         plan.arena_bytes = 10 << 20, plan.constant_bytes = 5 << 20, plan.workspace_bytes = 1 << 20;
         MGE_RETURN_IF_ERROR(CheckDecision(s, plan));
@@ -50,7 +50,7 @@ absl::Status CheckReserve(Subject& s) {
   return absl::OkStatus();
 }
 
-// Candidates that were made up: a strategy may look at their fields, not at who they are.
+// Checks a strategy with invented candidates, because it may use only their fields and must not know their ids.
 absl::Status CheckStrategy(Subject& s) {
   const mge_strategy_api* api = OwnOrder(s.plugin());
   if (!api) return NotOffered("the backend uses the host's order");
@@ -82,7 +82,7 @@ absl::Status CheckStrategy(Subject& s) {
     std::vector<uint32_t> sorted = out, all(kCount);
     std::sort(sorted.begin(), sorted.end());
     std::iota(all.begin(), all.end(), 0u);
-    if (sorted != all) return Broken(fmt::format("in mode {} the answer is no order of the {} candidates", mode, kCount));
+    if (sorted != all) return Broken(fmt::format("in mode {} the result is no permutation of {} candidates", mode, kCount));
     return out;
   };
   for (int32_t mode : {MGE_SELECT_HEURISTIC, MGE_SELECT_PROFILE, MGE_SELECT_REPRODUCIBLE}) {
@@ -90,17 +90,17 @@ absl::Status CheckStrategy(Subject& s) {
     MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> first, order(mode, measured));
     MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> second, order(mode, measured));
     if (first != second)
-      return Broken(fmt::format("in mode {} the same candidates get another order when it is asked again", mode));
+      return Broken(fmt::format("in mode {} a second request for the same candidates gets another order", mode));
   }
   MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> one, order(MGE_SELECT_REPRODUCIBLE, quick.data()));
   MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> other, order(MGE_SELECT_REPRODUCIBLE, slow.data()));
-  if (one != other) return Broken("REPRODUCIBLE depends on times that were measured");
-  // The place of a candidate in the list is no property of it.
+  if (one != other) return Broken("the mode REPRODUCIBLE depends on measured times");
+  // The order must not depend on the positions in the list.
   std::reverse(list.begin(), list.end());
   MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> reversed, order(MGE_SELECT_REPRODUCIBLE, nullptr));
   for (size_t i = 0; i < kCount; ++i) {
     if (kCount - 1 - reversed[i] != one[i])
-      return Broken("REPRODUCIBLE depends on the order in which candidates are listed");
+      return Broken("the mode REPRODUCIBLE depends on the order in which candidates are listed");
   }
   return absl::OkStatus();
 }
@@ -139,11 +139,11 @@ absl::Status CheckAllocations(Subject& s) {
 }
 
 constexpr Check kRows[] = {
-    {"reserve.pure", "A reserve decision depends on the plan alone, and is no more than there is.", Needs::kDevice,
+    {"reserve.pure", "A reserve decision depends only on the plan, and does not exceed the device's memory.", Needs::kDevice,
      CheckReserve},
-    {"strategy.order", "The strategy orders all candidates, alike every time; REPRODUCIBLE looks at no clock.",
+    {"strategy.order", "The strategy orders all candidates, always in the same way; the mode REPRODUCIBLE uses no times.",
      Needs::kDevice, CheckStrategy},
-    {"strategy.allocations", "Deciding and ordering survive every allocation that fails.", Needs::kDevice, CheckAllocations},
+    {"strategy.allocations", "Deciding and ordering survive every failing allocation.", Needs::kDevice, CheckAllocations},
 };
 
 }  // namespace

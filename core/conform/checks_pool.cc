@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool of the backend's own.
+// Checks of a backend's own pool.
+//
+// Method: the pool gets the host's real slab provider, on top of a Provider that counts slabs and can refuse them. Blocks
+// are acquired and released at random, and each new block is compared with all others. A block with an unfinished last use
+// is offered to requests with every combination of flags and fence points; the rules of the contract say which of them may
+// get it.
 #include <algorithm>
 #include <cstddef>
 #include <map>
@@ -20,8 +25,8 @@ namespace {
 
 constexpr uint64_t kPlenty = uint64_t{256} << 20;
 
-// The host's own provider, over slabs of the backend that are counted, and that can be made to fail. To the host it is a
-// device: the handle is a pointer to it.
+// The host's slab provider on top of the backend's slabs, which are counted and can be made to fail. For the host this
+// object is a device: its handle is a pointer to it.
 class Provider {
  public:
   Provider(Subject& subject, uint64_t budget) : subject_(subject), total_(budget) {
@@ -43,9 +48,9 @@ class Provider {
     std::lock_guard lock(mutex_);
     return held_;
   }
-  uint64_t calls() const { return calls_; }  // for a slab, within the budget
+  uint64_t calls() const { return calls_; }  // number of requests for a slab that the budget allowed
   size_t slabs() const { return held_slabs_.size(); }
-  static const std::string& fault() { return fault_; }  // of all of the process, which runs one check
+  static const std::string& fault() { return fault_; }  // of the whole process, because a process runs one check
   void FailAt(uint64_t n) { calls_ = 0, fail_at_ = n; }
   bool Covers(const void* address, uint64_t bytes) {
     std::lock_guard lock(mutex_);
@@ -71,7 +76,7 @@ class Provider {
     std::lock_guard lock(mutex_);
     auto at = held_slabs_.find(slab->address);
     if (at == held_slabs_.end()) {
-      fault_ = "the pool releases a slab that it does not have, or has released before";
+      fault_ = "the pool releases a slab that it does not own, or has already released";
       return;
     }
     held_ -= at->second;
@@ -98,7 +103,7 @@ class Pool {
     MGE_RETURN_IF_ERROR(Call("creating the pool", [&](mge_error* e) {
       return api->create(subject.device(), MGE_MEMORY_DEVICE, pool->provider_.table(), &pool->pool_, e);
     }));
-    if (!pool->pool_) return Broken("creating the pool answered MGE_OK, but no pool");
+    if (!pool->pool_) return Broken("creating the pool returned MGE_OK, but no pool");
     return pool;
   }
   ~Pool() { Destroy(); }
@@ -125,7 +130,7 @@ class Pool {
       return Broken(fmt::format("a block of {} bytes is not aligned to {}", bytes, alignment));
     if (r.bytes < bytes) return Broken(fmt::format("{} bytes were asked for, the block says {}", bytes, r.bytes));
     if (!provider_.Covers(r.address, bytes))
-      return Broken(fmt::format("a block of {} bytes lies in no slab of the host: it is outside of the budget", bytes));
+      return Broken(fmt::format("a block of {} bytes is not in a slab of the host, so the budget does not count it", bytes));
     return r;
   }
   void Release(const mge_reservation& r, const mge_fence_point* last_use = nullptr) {
@@ -186,8 +191,8 @@ absl::Status CheckBlocks(Subject& s) {
   return absl::OkStatus();
 }
 
-// Whether `busy`, whose last use is not over, is handed out by the rules to a request with such flags and such an `after`.
-// What is handed out beside it goes to `held`.
+// Requests a block while `busy` is released but in use until `last`. Checks that the pool hands out `busy` only if `flags`
+// and `after` allow it. Adds any other block to `held`.
 absl::Status CheckWhileBusy(Subject& s, Pool& pool, const mge_reservation& busy, const mge_fence_point& last, uint32_t flags,
                             const mge_fence_point* after, std::vector<mge_reservation>* held) {
   mge_reservation r;
@@ -195,12 +200,12 @@ absl::Status CheckWhileBusy(Subject& s, Pool& pool, const mge_reservation& busy,
   const mge_code code = pool.TryAcquire(busy.bytes, 64, &r, &text, flags, after);
   const bool may_wait = flags & MGE_POOL_MAY_WAIT;
   const bool comes_later = after && after->fence == last.fence && after->value >= last.value;
-  if (code == MGE_NEEDS_WAIT && !may_wait) return Broken("the pool answers MGE_NEEDS_WAIT to a request without MAY_WAIT");
+  if (code == MGE_NEEDS_WAIT && !may_wait) return Broken("the pool returns MGE_NEEDS_WAIT to a request without MAY_WAIT");
   if (code != MGE_OK && code != MGE_NEEDS_WAIT)
     return Broken(fmt::format("acquiring {} bytes failed: {} ({})", busy.bytes, text, CodeName(code)));
   const bool overlaps = !Disjoint({busy, r}).ok();
   if (code == MGE_NEEDS_WAIT) {
-    if (!r.ready) return Broken("the pool answers MGE_NEEDS_WAIT, and names no fence in `ready`");
+    if (!r.ready) return Broken("the pool returns MGE_NEEDS_WAIT, but names no fence in `ready`");
     if (overlaps && s.plugin().queue->host_wait(r.ready, r.ready_value, 0, nullptr) != MGE_DEADLINE_EXCEEDED)
       return Broken("the fence in `ready` is reached before the block's last use is over");
   } else if (overlaps && !comes_later) {
@@ -209,7 +214,7 @@ absl::Status CheckWhileBusy(Subject& s, Pool& pool, const mge_reservation& busy,
                            : "a block was handed out again before the fence of its last use was reached");
   }
   if (overlaps) {
-    pool.Release(r, &last);  // in use until then, as it was
+    pool.Release(r, &last);  // restores the state before the request
   } else {
     held->push_back(r);
   }
@@ -217,9 +222,9 @@ absl::Status CheckWhileBusy(Subject& s, Pool& pool, const mge_reservation& busy,
 }
 
 absl::Status CheckFences(Subject& s) {
-  if (!s.plugin().queue) return NotOffered("the backend has no queues, so that nothing is in use behind the host's back");
+  if (!s.plugin().queue) return NotOffered("the backend has no queues: its steps run in the calling thread");
   if (!s.plugin().memory->own_pool) return Pool::Create(s).status();
-  // The fences outlive the pool, and what is enqueued on the queues ends before both.
+  // The fences must outlive the pool, and the enqueued work must end before both are destroyed.
   MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
   MGE_ASSIGN_OR_RETURN(Fence other, Fence::Create(s));
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
@@ -261,21 +266,21 @@ absl::Status CheckBudget(Subject& s) {
     std::string text;
     mge_code code = pool->TryAcquire(600'000, 64, &r, &text);
     if (code == MGE_OVER_BUDGET) {
-      if (text.empty()) return Broken("the budget is used up, and no text says so");
+      if (text.empty()) return Broken("the error MGE_OVER_BUDGET has no text");
       break;
     }
     if (code != MGE_OK) {
-      return Broken(fmt::format("where the host says MGE_OVER_BUDGET, the pool answers {}", CodeName(code)));
+      return Broken(fmt::format("after the host's error MGE_OVER_BUDGET, the pool returns {}", CodeName(code)));
     }
     held.push_back(r);
     if (held.size() * 600'000 > kBudget)
       return Broken(fmt::format("{} bytes are handed out, the budget is {}", held.size() * 600'000, kBudget));
   }
-  if (held.empty()) return Broken(fmt::format("of a budget of {} bytes, not one block of 600000 is handed out", kBudget));
+  if (held.empty()) return Broken(fmt::format("with a budget of {} bytes, no block of 600000 bytes is handed out", kBudget));
   for (const mge_reservation& r : held) pool->Release(r);
   MGE_ASSIGN_OR_RETURN(mge_reservation again, pool->Acquire(600'000));
   pool->Release(again);
-  // What is cached must give way to a block of another size.
+  // The pool must free cached blocks if a block of another size needs the memory.
   MGE_ASSIGN_OR_RETURN(mge_reservation large, pool->Acquire(6 << 20));
   pool->Release(large);
   return absl::OkStatus();
@@ -293,7 +298,7 @@ absl::Status CheckFailures(Subject& s) {
       if (code == MGE_OK)
         held.push_back(r);
       else if (code != MGE_RESOURCE_EXHAUSTED)
-        return Broken(fmt::format("where the host says MGE_RESOURCE_EXHAUSTED, the pool answers {}", CodeName(code)));
+        return Broken(fmt::format("after the host's error MGE_RESOURCE_EXHAUSTED, the pool returns {}", CodeName(code)));
     }
     pool->provider().FailAt(0);
     MGE_RETURN_IF_ERROR(Disjoint(held));
@@ -317,7 +322,7 @@ absl::Status CheckAllocations(Subject& s) {
     }
     for (const mge_reservation& r : held) pool->Release(r);
     if (uint64_t left = pool->Stats().in_use; left > 0)
-      return Broken(fmt::format("every block is released, and {} bytes are said to be in use", left));
+      return Broken(fmt::format("every block is released, but the pool reports {} bytes in use", left));
     pool->Trim(MGE_TRIM_ALL);
     if (uint64_t left = pool->provider().held(); left > 0)
       return Broken(fmt::format("every block is released, and after a trim the pool keeps {} bytes", left));
@@ -333,7 +338,7 @@ absl::Status CheckTrim(Subject& s) {
     MGE_ASSIGN_OR_RETURN(mge_reservation r, pool->Acquire(50000u + static_cast<uint64_t>(i) * 977));
     held.push_back(r);
   }
-  MGE_ASSIGN_OR_RETURN(mge_reservation behind, pool->Acquire(75000));  // in a slab that comes after those which are freed
+  MGE_ASSIGN_OR_RETURN(mge_reservation behind, pool->Acquire(75000));  // probably in a slab behind the freed ones
   for (const mge_reservation& r : held) pool->Release(r);
   pool->Trim(MGE_TRIM_EXCESS);
   pool->Trim(MGE_TRIM_ALL);
@@ -382,15 +387,15 @@ absl::Status CheckStats(Subject& s) {
   }
   mge_reservation r;
   mge_pool_stats stats = pool->Stats();
-  if (stats.presence == 0) return NotOffered("the pool tells no numbers");
+  if (stats.presence == 0) return NotOffered("the pool keeps no statistics");
   const bool tells_largest = stats.presence >> 6 & 1;
   const bool any = tells_largest && stats.largest_free;
   if (pool->TryAcquire(any ? stats.largest_free : 1, 64, &r, nullptr, MGE_POOL_NO_GROWTH) == MGE_OK) {
     pool->Release(r);
     peak = std::max(peak, r.bytes);
-    if (tells_largest && !any) return Broken("the pool says that nothing is free, and gives a block without growth");
+    if (tells_largest && !any) return Broken("the pool reports no free block, but hands out a block without growth");
   } else if (any) {
-    return Broken(fmt::format("the pool says that it has {} bytes free in one piece, and does not give them without growth",
+    return Broken(fmt::format("the pool reports a free block of {} bytes, but does not hand it out without growth",
                               stats.largest_free));
   }
   pool->Trim(MGE_TRIM_ALL);
@@ -420,20 +425,21 @@ absl::Status CheckFlags(Subject& s) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
   mge_reservation r;
   if (mge_code code = pool->TryAcquire(100, 64, &r, nullptr, 1u << 31); code != MGE_UNIMPLEMENTED) {
-    return Broken(fmt::format("an unknown flag of acquire is answered with {}; MGE_UNIMPLEMENTED is due", CodeName(code)));
+    return Broken(fmt::format("acquiring with an unknown flag returns {}; MGE_UNIMPLEMENTED is required", CodeName(code)));
   }
   uint64_t calls = pool->provider().calls();
   mge_code code = pool->TryAcquire(1 << 20, 64, &r, nullptr, MGE_POOL_NO_GROWTH);
-  if (pool->provider().calls() != calls) return Broken("NO_GROWTH was said, and the pool asked for a slab");
+  if (pool->provider().calls() != calls) return Broken("the pool acquires a slab for a request with NO_GROWTH");
   if (code == MGE_OK) {
     pool->Release(r);
   } else if (code != MGE_GROWTH_REQUIRED) {
-    return Broken(fmt::format("an empty pool that may not grow answers {}; MGE_GROWTH_REQUIRED is due", CodeName(code)));
+    return Broken(fmt::format("an empty pool returns {} for a request with NO_GROWTH; MGE_GROWTH_REQUIRED is required",
+                              CodeName(code)));
   }
   code = pool->TryAcquire(100, 64, &r, nullptr, MGE_POOL_MAY_WAIT);
   if (code != MGE_OK)
-    return Broken(fmt::format("with MAY_WAIT, and nothing to wait for, the pool answers {}", CodeName(code)));
-  if (r.ready) return Broken("the pool names a fence to wait for, and answers MGE_OK");
+    return Broken(fmt::format("with MAY_WAIT and no block to wait for, the pool returns {}", CodeName(code)));
+  if (r.ready) return Broken("the pool names a fence to wait for, but returns MGE_OK");
   pool->Release(r);
   return absl::OkStatus();
 }
@@ -442,7 +448,7 @@ absl::Status CheckPolicy(Subject& s) {
   const mge_pool_api* api = s.plugin().memory->own_pool;
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
   if (!mge::Covers(api, &mge_pool_api::set_policy) || !api->set_policy)
-    return NotOffered("the pool judges by itself what is excess");
+    return NotOffered("the pool has no function set_policy");
   for (uint64_t retain : {UINT64_MAX, uint64_t{200'000}, uint64_t{0}}) {
     mge_reserve_decision decision = {};
     decision.struct_size = sizeof(decision);
@@ -502,7 +508,7 @@ absl::Status CheckThreads(Subject& s) {
 absl::Status CheckOutStructs(Subject& s) {
   const mge_pool_api* api = s.plugin().memory->own_pool;
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
-  // The last member of a reservation is the token, without which nothing can be released.
+  // A shorter reservation could lack the token, without which the block cannot be released.
   MGE_RETURN_IF_ERROR(TryOutStruct<mge_reservation>(s, "mge_reservation", 0, [&](OutRoom<mge_reservation>& room) {
     MGE_RETURN_IF_ERROR(Call("acquiring a block",
                              [&](mge_error* e) { return api->acquire(pool->raw(), 1000, 64, nullptr, 0, room.get(), e); }));
@@ -516,7 +522,7 @@ absl::Status CheckOutStructs(Subject& s) {
   });
 }
 
-// What the pool did to its slabs comes before what follows from it.
+// Runs a check. If the pool misused a slab, reports that instead of the check's own result, which is only a consequence.
 template <absl::Status (*kCheck)(Subject&)>
 absl::Status Judged(Subject& s) {
   absl::Status status = kCheck(s);
@@ -524,25 +530,25 @@ absl::Status Judged(Subject& s) {
 }
 
 constexpr Check kRows[] = {
-    {"pool.blocks", "Blocks are aligned, disjoint, lie in slabs of the host, and have its address for them or none.",
+    {"pool.blocks", "Blocks are aligned, disjoint, in slabs of the host, and have the correct host address or none.",
      Needs::kDevice, Judged<CheckBlocks>},
-    {"pool.last_use", "A block is not handed out again before the fence of its last use, but to who says to wait.",
+    {"pool.last_use", "A block is not handed out before the fence of its last use, unless the request may wait.",
      Needs::kDevice, Judged<CheckFences>},
-    {"pool.budget", "The host's budget binds; what is full says so, and works again after a release.", Needs::kDevice,
-     Judged<CheckBudget>},
-    {"pool.failures", "Where the host refuses a slab, an error is answered and nothing is lost.", Needs::kDevice,
+    {"pool.budget", "The pool keeps the host's budget, reports MGE_OVER_BUDGET, and works again after a release.",
+     Needs::kDevice, Judged<CheckBudget>},
+    {"pool.failures", "If the host refuses a slab, an error is returned and nothing leaks.", Needs::kDevice,
      Judged<CheckFailures>},
-    {"pool.allocations", "A pool survives every allocation that fails, and loses no block.", Needs::kDevice,
+    {"pool.allocations", "A pool survives every failing allocation and loses no block.", Needs::kDevice,
      Judged<CheckAllocations>},
-    {"pool.trim", "Trimming gives back what is not in use, and only that.", Needs::kDevice, Judged<CheckTrim>},
-    {"pool.stats", "The numbers that the pool tells are true.", Needs::kDevice, Judged<CheckStats>},
-    {"pool.destroy", "A pool that is destroyed gives back every slab.", Needs::kDevice, Judged<CheckDestroy>},
-    {"pool.out_structs", "Its out structs are written as far as struct_size covers what both sides know.", Needs::kDevice,
+    {"pool.trim", "Trimming releases all memory that is not in use, and no other.", Needs::kDevice, Judged<CheckTrim>},
+    {"pool.stats", "The pool's statistics are correct.", Needs::kDevice, Judged<CheckStats>},
+    {"pool.destroy", "Destroying a pool releases every slab.", Needs::kDevice, Judged<CheckDestroy>},
+    {"pool.out_structs", "In output structs only the members within struct_size are written.", Needs::kDevice,
      Judged<CheckOutStructs>},
-    {"pool.flags", "Unknown flags are refused, and NO_GROWTH is kept and answered as such.", Needs::kDevice,
-     Judged<CheckFlags>},
-    {"pool.policy", "Trimming the excess leaves what the reserve policy retains.", Needs::kDevice, Judged<CheckPolicy>},
-    {"pool.threads", "Several threads may acquire and release at once.", Needs::kDevice, Judged<CheckThreads>},
+    {"pool.flags", "Unknown flags are refused, and NO_GROWTH is obeyed.", Needs::kDevice, Judged<CheckFlags>},
+    {"pool.policy", "Trimming the excess keeps the bytes that the reserve policy retains.", Needs::kDevice,
+     Judged<CheckPolicy>},
+    {"pool.threads", "Several threads can acquire and release concurrently.", Needs::kDevice, Judged<CheckThreads>},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues: copies in every direction, order, capture, peers, time stamps.
+// Checks of queues: copies in every direction, order, destruction, capture, peers, time stamps.
 #include <algorithm>
 #include <chrono>
 #include <future>
@@ -24,7 +24,7 @@ absl::Status CheckCreate(Subject& s) {
   return absl::OkStatus();
 }
 
-// A buffer between sentinels: on the device, in pinned memory, or in the host's own.
+// A buffer with guard bytes on both sides: on the device, in pinned memory, or in ordinary host memory.
 struct Place {
   std::string name;
   Slab slab;
@@ -32,7 +32,8 @@ struct Place {
   unsigned char* address = nullptr;
 };
 
-// Copies over `queue` and checks every byte of source and destination, and those beside them.
+// A set of buffers for copies. Check() copies over a queue and checks every byte of source and destination and their guard
+// bytes.
 class Copies {
  public:
   static absl::StatusOr<std::unique_ptr<Copies>> Create(Subject& s, size_t largest) {
@@ -115,7 +116,7 @@ absl::Status CheckCopies(Subject& s) {
   MGE_ASSIGN_OR_RETURN(Queue out, Queue::Create(s, MGE_QUEUE_COPY_OUT));
   for (size_t from = 0; from < copies->places(); ++from) {
     for (size_t to = 0; to < copies->places(); ++to) {
-      bool to_host = to >= 2, from_host = from >= 2;  // pinned memory is the host's, too
+      bool to_host = to >= 2, from_host = from >= 2;  // pinned memory counts as host memory
       if (from == to || (from_host && to_host)) continue;
       for (size_t bytes : {0, 1, 3, 64, 257, 4097, (1 << 20) + 3}) {
         MGE_RETURN_IF_ERROR(copies->Check(to_host ? out : from_host ? in : queue, from, to, bytes, bytes % 7));
@@ -125,7 +126,7 @@ absl::Status CheckCopies(Subject& s) {
   return absl::OkStatus();
 }
 
-// A row of copies, each of which reads what the one before wrote, so that only all of them in order give the right bytes.
+// A chain of copies, each of which reads the destination of the one before. Only if all run in order is the end correct.
 class Chain {
  public:
   static absl::StatusOr<Chain> Create(Subject& s) {
@@ -147,7 +148,7 @@ class Chain {
     return absl::OkStatus();
   }
   absl::Status Drain(Queue& queue) { return transfer_.Drain(queue); }
-  // How the end of the chain differs from what it has to be, or "".
+  // Returns how the end of the chain differs from the expected bytes, or "".
   absl::StatusOr<std::string> Fault() {
     Bytes got(kBytes);
     MGE_RETURN_IF_ERROR(transfer_.ToHost(got.data(), slab_.address() + kLinks * kBytes, kBytes));
@@ -185,7 +186,7 @@ absl::Status CheckDestroy(Subject& s) {
       MGE_RETURN_IF_ERROR(chain.Enqueue(queue, round));
     }
     MGE_ASSIGN_OR_RETURN(std::string fault, chain.Fault());
-    if (!fault.empty()) return Broken("a queue was destroyed, but what was enqueued on it is not done: " + fault);
+    if (!fault.empty()) return Broken("a queue was destroyed before its work was done: " + fault);
   }
   s.At("destroying a queue that waits for a fence which nobody signals");
   MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
@@ -194,13 +195,13 @@ absl::Status CheckDestroy(Subject& s) {
   auto waits = std::async(std::launch::async, [&] {
     return Call("waiting on a queue", [&](mge_error* e) { return queue.Wait(fence, 1, e); });
   });
-  if (waits.wait_for(std::chrono::milliseconds(100)) == std::future_status::timeout) {  // a queue that does so in the caller
+  if (waits.wait_for(std::chrono::milliseconds(100)) == std::future_status::timeout) {  // it waits in the calling thread
     MGE_RETURN_IF_ERROR(Call("signalling a fence", [&](mge_error* e) { return other.Signal(fence, 1, e); }));
   }
   return waits.get();
 }
 
-// A queue that waits for another one's work is destroyed; the more work, the surer is that it is not done yet.
+// Destroys a queue that waits for another queue's work. The amount of work is increased until it is surely not done by then.
 absl::Status CheckDestroyWaits(Subject& s) {
   const mge_queue_api* api = s.plugin().queue;
   if (!api) return NotOffered("the backend has no queues: its steps run in the calling thread");
@@ -229,7 +230,7 @@ absl::Status CheckDestroyWaits(Subject& s) {
     waits = Queue();
     std::string text;
     if (mge_code code = waited.Ask(1, 0, &text); code != MGE_OK) {
-      return Broken(fmt::format("a queue was destroyed, but the fence that it signals behind a wait answers {}: {}",
+      return Broken(fmt::format("a queue was destroyed, but the fence that it signals behind a wait returns {}: {}",
                                 CodeName(code), text));
     }
     MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), c, kBytes));
@@ -256,7 +257,7 @@ struct Record {
 absl::Status CheckCapture(Subject& s) {
   const mge_queue_api* api = s.plugin().queue;
   if (!api) return NotOffered("the backend has no queues: its steps run in the calling thread");
-  if (!api->capture_begin) return NotOffered("the backend captures nothing");
+  if (!api->capture_begin) return NotOffered("the backend does not support captures");
   constexpr size_t kBytes = 5000;
   MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 3 * kBytes));
   Record record{s};
@@ -271,10 +272,10 @@ absl::Status CheckCapture(Subject& s) {
   MGE_RETURN_IF_ERROR(Call("copying", [&](mge_error* e) { return api->copy(queue, b, a, kBytes, e); }));
   MGE_RETURN_IF_ERROR(Call("copying", [&](mge_error* e) { return api->copy(queue, c, b, kBytes, e); }));
   MGE_RETURN_IF_ERROR(Call("ending a capture", [&](mge_error* e) { return api->capture_end(queue, &record.raw, e); }));
-  if (!record.raw) return Broken("ending a capture answered MGE_OK, but no record");
+  if (!record.raw) return Broken("ending a capture returned MGE_OK, but no record");
   MGE_RETURN_IF_ERROR(transfer.Drain(queue));
   MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), c, kBytes));
-  if (got != Bytes(kBytes, 0)) return Broken("what is captured was run");
+  if (got != Bytes(kBytes, 0)) return Broken("captured work ran during the capture");
   for (unsigned round = 0; round < 3; ++round) {
     Bytes now = Pattern(kBytes, 10 + round);
     MGE_RETURN_IF_ERROR(transfer.ToDevice(a, now.data(), kBytes));
@@ -282,22 +283,22 @@ absl::Status CheckCapture(Subject& s) {
     MGE_RETURN_IF_ERROR(transfer.Drain(queue));
     MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), c, kBytes));
     if (std::string d = Difference(got, now); !d.empty())
-      return Broken(fmt::format("replay {} gives something else than a run: {}", round + 1, d));
+      return Broken(fmt::format("replay {} differs from a direct run: {}", round + 1, d));
   }
   record.Destroy();
-  // The queue is an ordinary one again.
+  // After the capture the queue must run work directly again.
   Bytes last = Pattern(kBytes, 99);
   MGE_RETURN_IF_ERROR(transfer.ToDevice(a, last.data(), kBytes));
   MGE_RETURN_IF_ERROR(Call("copying", [&](mge_error* e) { return api->copy(queue, b, a, kBytes, e); }));
   MGE_RETURN_IF_ERROR(transfer.Drain(queue));
   MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), b, kBytes));
-  return got == last ? absl::OkStatus() : Broken("after a capture the queue does not run what is enqueued");
+  return got == last ? absl::OkStatus() : Broken("after a capture the queue does not run enqueued work");
 }
 
 absl::Status CheckCaptureMisuse(Subject& s) {
   const mge_queue_api* api = s.plugin().queue;
   if (!api) return NotOffered("the backend has no queues: its steps run in the calling thread");
-  if (!api->capture_begin) return NotOffered("the backend captures nothing");
+  if (!api->capture_begin) return NotOffered("the backend does not support captures");
   Record record{s};
   MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
   MGE_RETURN_IF_ERROR(MustRefuse("ending a capture that was not begun",
@@ -315,7 +316,8 @@ absl::Status CheckCaptureMisuse(Subject& s) {
 
 absl::Status CheckPeers(Subject& s) {
   const mge_queue_api* api = s.plugin().queue;
-  if (!api || !api->copy_peer || !s.plugin().device->link) return NotOffered("the backend copies nothing between devices");
+  if (!api || !api->copy_peer || !s.plugin().device->link)
+    return NotOffered("the backend does not support copies between devices");
   if (s.devices().size() < 2) return NotOffered("the backend shows one device");
   mge_device* other = nullptr;
   MGE_RETURN_IF_ERROR(Call("opening the second device",
@@ -360,11 +362,12 @@ absl::StatusOr<Stamp> CreateStamp(Subject& s) {
   const mge_profile_api& api = *s.plugin().profile;
   mge_stamp* made = nullptr;
   MGE_RETURN_IF_ERROR(Call("creating a stamp", [&](mge_error* e) { return api.stamp_create(s.device(), &made, e); }));
-  if (!made) return Broken("creating a stamp answered MGE_OK, but no stamp");
+  if (!made) return Broken("creating a stamp returned MGE_OK, but no stamp");
   return Stamp(made, {api.stamp_destroy, "destroying a stamp"});
 }
 
-// Two stamps, and between them a wait of the queue's that the host ends after a while. Times are microseconds.
+// Takes two stamps with a wait between them that the host ends after 20 ms. Compares their difference, in microseconds, with
+// the host's clock.
 absl::Status CheckSpan(Subject& s) {
   using Clock = std::chrono::steady_clock;
   constexpr auto kSpan = std::chrono::milliseconds(20);
@@ -391,11 +394,11 @@ absl::Status CheckSpan(Subject& s) {
   double us = 0;
   MGE_RETURN_IF_ERROR(Call("asking for a time",
                            [&](mge_error* e) { return api->elapsed_us(stamps[0].get(), stamps[1].get(), &us, e); }));
-  const double slack = std::chrono::duration<double, std::micro>(kSpan).count() / 2;  // of two clocks
+  const double slack = std::chrono::duration<double, std::micro>(kSpan).count() / 2;  // the tolerance between two clocks
   if (us >= least - slack && us <= 2 * most) return absl::OkStatus();
-  return Broken(fmt::format("the time between two stamps, of which the second stands behind a wait, is {} us; by the host's "
-                            "clock it is between {:.0f} and {:.0f} us. A stamp is taken when what was enqueued before it is "
-                            "done, and times are microseconds",
+  return Broken(fmt::format("the time between two stamps with a wait between them is {} us; by the host's clock it is "
+                            "between {:.0f} and {:.0f} us. Take a stamp when the work enqueued before it is done, and "
+                            "return microseconds",
                             us, least, most));
 }
 
@@ -431,7 +434,8 @@ absl::Status CheckStamps(Subject& s) {
   return CheckSpan(s);
 }
 
-// What one queue is used for. It has ended when this succeeds, else when the queue is destroyed.
+// Copies, signals and waits on a queue. On success all its work is done; on failure it may still run until the queue is
+// destroyed.
 absl::Status UseQueue(Subject& s, Queue& queue, const Fence& fence, unsigned char* memory, uint64_t value) {
   MGE_RETURN_IF_ERROR(
       Call("copying", [&](mge_error* e) { return s.plugin().queue->copy(queue, memory + 64, memory, 64, e); }));
@@ -440,7 +444,8 @@ absl::Status UseQueue(Subject& s, Queue& queue, const Fence& fence, unsigned cha
   return fence.Await(value);
 }
 
-// And what one may offer beside that. Records and stamps outlive the queue, which may still use them.
+// Uses a new queue with the optional functions: captures and stamps. Records and stamps must outlive the queue, which may
+// use them.
 absl::Status UseExtras(Subject& s, const Fence& fence, unsigned char* memory, uint64_t value) {
   const mge_queue_api& api = *s.plugin().queue;
   const mge_profile_api* profile = s.plugin().profile;
@@ -457,7 +462,7 @@ absl::Status UseExtras(Subject& s, const Fence& fence, unsigned char* memory, ui
     absl::Status copied = Call("copying", [&](mge_error* e) { return api.copy(queue, memory + 64, memory, 64, e); });
     MGE_RETURN_IF_ERROR(Call("ending a capture", [&](mge_error* e) { return api.capture_end(queue, &record.raw, e); }));
     MGE_RETURN_IF_ERROR(copied);
-    if (!record.raw) return Broken("ending a capture answered MGE_OK, but no record");
+    if (!record.raw) return Broken("ending a capture returned MGE_OK, but no record");
     MGE_RETURN_IF_ERROR(Call("replaying", [&](mge_error* e) { return api.replay(queue, record.raw, e); }));
   }
   MGE_RETURN_IF_ERROR(UseQueue(s, queue, fence, memory, value));
@@ -473,7 +478,7 @@ absl::Status CheckAllocations(Subject& s) {
   MGE_ASSIGN_OR_RETURN(Fence last, Fence::Create(s));
   uint64_t value = 0;
   return SurvivesFailures(s, [&]() -> absl::Status {
-    // A queue goes on working when a call for it has failed.
+    // A queue must keep working after a call for it has failed.
     MGE_RETURN_IF_ERROR(UseQueue(s, kept, last, slab.address(), ++value));
     MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
     return UseExtras(s, fence, slab.address(), 1);
@@ -482,20 +487,21 @@ absl::Status CheckAllocations(Subject& s) {
 
 constexpr Check kRows[] = {
     {"queue.create", "Queues of every kind can be created and destroyed, several at once.", Needs::kDevice, CheckCreate},
-    {"queue.copies", "Copies in every direction move every byte, and no other.", Needs::kDevice, CheckCopies},
-    {"queue.order", "What is enqueued on one queue runs in order.", Needs::kDevice, CheckOrder},
-    {"queue.destroy", "Destroying a queue waits for what was enqueued on it, and for no fence that nobody signals.",
+    {"queue.copies", "Copies in every direction write all bytes of the destination, and no others.", Needs::kDevice,
+     CheckCopies},
+    {"queue.order", "Work on one queue runs in order.", Needs::kDevice, CheckOrder},
+    {"queue.destroy", "Destroying a queue waits for its work, but not for a fence that is never signalled.",
      Needs::kDevice, CheckDestroy},
-    {"queue.destroy_waits", "Destroying a queue waits for a fence that another queue has still to signal.", Needs::kDevice,
+    {"queue.destroy_waits", "Destroying a queue waits for a fence that another queue will signal.", Needs::kDevice,
      CheckDestroyWaits},
-    {"queue.capture", "A captured run of copies is not run, and each replay equals a direct run.", Needs::kDevice,
+    {"queue.capture", "Captured copies do not run during the capture, and each replay equals a direct run.", Needs::kDevice,
      CheckCapture},
-    {"queue.capture_misuse", "Captures that are not begun, or begun twice, are refused.", Needs::kDevice,
+    {"queue.capture_misuse", "Ending a capture that was not begun, and beginning one twice, are refused.", Needs::kDevice,
      CheckCaptureMisuse},
-    {"queue.allocations", "Queues, fences, captures and stamps survive every allocation that fails.", Needs::kDevice,
+    {"queue.allocations", "Queues, fences, captures and stamps survive every failing allocation.", Needs::kDevice,
      CheckAllocations},
-    {"queue.peers", "Copies between devices that are peers arrive.", Needs::kDevice, CheckPeers},
-    {"profile.stamps", "Stamps wait for what is before them; times between them add up, and are the host's microseconds.",
+    {"queue.peers", "Copies between peer devices are correct.", Needs::kDevice, CheckPeers},
+    {"profile.stamps", "A stamp is taken after the work before it; times are additive and in microseconds.",
      Needs::kDevice, CheckStamps},
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claims: groups of nodes that a backend offers to compute as one.
+// Checks of claims: groups of nodes that a backend offers to compute with one kernel.
 #include <algorithm>
 #include <optional>
 
@@ -16,12 +16,12 @@ constexpr const char* kGroups = "graph.groups";
 constexpr const char* kAllocations = "graph.allocations";
 
 constexpr Check kRows[] = {
-    {kClaims, "Groups have a name, a benefit, two nodes and more that exist, twice none, and are the same every time."},
-    {kGroups, "What computes a group gives what its nodes give one by one."},
-    {kAllocations, "Claiming survives every allocation that fails."},
+    {kClaims, "Groups have a name, a benefit and at least two different existing nodes, and are the same every time."},
+    {kGroups, "The kernel of a group gives the same results as its nodes one by one."},
+    {kAllocations, "Claiming survives every failing allocation."},
 };
 
-// Chains that backends like to fuse. The kit varies what a constant is filled with.
+// Graphs with groups that backends often fuse. The kit replaces the values of the constants by random ones near them.
 struct Chain {
   const char* name;
   const char* text;
@@ -83,7 +83,7 @@ std::string WhyMalformed(const Claim& group, int node_count) {
   std::vector<int32_t> sorted = group.nodes;
   std::sort(sorted.begin(), sorted.end());
   if (group.name.empty()) return "has no name";
-  if (sorted.size() < 2) return fmt::format("names {} nodes; two and more are a group", sorted.size());
+  if (sorted.size() < 2) return fmt::format("names {} nodes; a group has at least two", sorted.size());
   if (sorted.front() < 0 || sorted.back() >= node_count) return "names nodes that do not exist";
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) return "names a node twice";
   return {};
@@ -98,7 +98,7 @@ void JudgeClaimAllocations(Subject& s, const std::string& chain, const mge_graph
   if (!status.ok()) w.Found(kAllocations, chain, Std(status.message()));
 }
 
-// The nodes of a group as a graph of their own, with the data that its edges have in the whole.
+// Creates a case from the nodes of a group. Constants keep their values.
 absl::StatusOr<Case> CaseOfGroup(const Case& whole, const Claim& group) {
   Graph graph;
   std::vector<ValueId> map(static_cast<size_t>(whole.graph.value_count()), kNone);
@@ -139,7 +139,7 @@ absl::StatusOr<Case> CaseOfGroup(const Case& whole, const Claim& group) {
   return CaseOfGraph(std::move(graph), fmt::format("{} of {}", group.name, whole.recipe), DType::kF32);
 }
 
-// `failure_seconds`: for allocations that fail; 0: none does.
+// Checks the kernels of a group. `failure_seconds` is the time for allocation failures; 0: no allocation fails.
 absl::Status JudgeGroup(Subject& s, Bench& bench, const Case& c, double failure_seconds) {
   AbiProblem problem(c, MGE_WRITE);
   MGE_ASSIGN_OR_RETURN(Offers offers, Enumerate(s, *problem.get()));
@@ -183,7 +183,7 @@ absl::Status JudgeChain(Subject& s, Bench& bench, const Case& c, double failure_
   MGE_ASSIGN_OR_RETURN(std::vector<Claim> groups, ClaimsOf(s, *problem.get()->graph));
   MGE_ASSIGN_OR_RETURN(std::vector<Claim> again, ClaimsOf(s, *problem.get()->graph));
   w.Applied(kClaims);
-  if (groups != again) w.Found(kClaims, c.recipe, "other groups are offered when it is asked again");
+  if (groups != again) w.Found(kClaims, c.recipe, "a second request for claims gets other groups");
   for (const Claim& g : groups) {
     if (std::string why = WhyMalformed(g, c.graph.node_count()); !why.empty()) {
       w.Found(kClaims, c.recipe, fmt::format("group '{}': {}", g.name, why));
@@ -207,14 +207,14 @@ absl::Status JudgeChain(Subject& s, Bench& bench, const Chain& chain, double fai
     value.constant = RandomTensor(DType::kF32, value.constant.shape(), 0.5 * fill, 1.5 * fill, 41 + static_cast<uint64_t>(v));
   }
   MGE_ASSIGN_OR_RETURN(Case c, CaseOfGraph(std::move(graph), chain.name, DType::kF32));
-  MGE_RETURN_IF_ERROR(JudgeChain(s, bench, c, failure_seconds));  // first, so that its faults are told from those below
+  MGE_RETURN_IF_ERROR(JudgeChain(s, bench, c, failure_seconds));  // before claiming with failing allocations
   JudgeClaimAllocations(s, chain.name, *AbiProblem(c, MGE_WRITE).get()->graph);
   return absl::OkStatus();
 }
 
-// ---- two operators in a row, the second one elementwise: what the chains above do not foresee
+// ---- pairs of operators, the second one elementwise, to find claims that the graphs above do not contain
 
-// The first case of an operator that has one tensor of float32 to go on with.
+// Returns the first case of an operator, or nullopt unless it has exactly one output and that is float32.
 std::optional<Case> FirstCase(const OpDef& def) {
   absl::StatusOr<Case> c = MakeCase(def, DType::kF32, RecipesFor(def).front());
   if (!c.ok() || c->graph.outputs().size() != 1) return std::nullopt;
@@ -232,7 +232,7 @@ bool IsElementwise(const Case& c) {
          });
 }
 
-// `second` behind `first`, with an input of its own if it takes two.
+// Returns the graph of `first` followed by the operator of `second`. If that has two inputs, the other one is a graph input.
 absl::StatusOr<Graph> Follow(const Case& first, const Case& second) {
   Graph graph = first.graph;
   const ValueId between = graph.outputs()[0];
@@ -258,7 +258,7 @@ absl::Status JudgePairs(Subject& s, Bench& bench, const std::vector<const OpDef*
     if (!first) continue;
     for (const Case& second : followers) {
       absl::StatusOr<Graph> graph = Follow(*first, second);
-      if (!graph.ok()) continue;  // the second one takes no such shape
+      if (!graph.ok()) continue;  // the second operator does not accept this shape
       Case unfilled;
       unfilled.graph = *graph;
       AbiProblem problem(unfilled, MGE_WRITE);

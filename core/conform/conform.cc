@@ -26,7 +26,7 @@ namespace mge::conform {
 namespace {
 
 constexpr double kCheckSeconds = 20, kOperatorSeconds = 120;
-constexpr size_t kMostFindings = 40;  // of one check, in the report
+constexpr size_t kMostFindings = 40;  // largest number of findings per check in the report
 constexpr const char* kOpening = "abi.table";
 
 void Record(Subject& subject, const Check& check, const absl::Status& status, std::string_view where) {
@@ -36,7 +36,7 @@ void Record(Subject& subject, const Check& check, const absl::Status& status, st
   if (!status.ok()) w.Found(check.name, where, Std(status.message()));
 }
 
-// What a call has changed in the thread of its caller, and no kernel was blamed for.
+// Reports a change of floating-point modes that was not already reported for a kernel.
 void RecordModes(Witness& w) {
   if (std::string changed = TakeModeChange(); !changed.empty()) w.Found("kernel.thread_modes", "", changed);
 }
@@ -51,7 +51,7 @@ Task TaskOf(const Check& check, const std::string& path, const Options& options)
             if (status.ok()) status = check.run(subject);
             Record(subject, check, status, "");
             RecordModes(w);
-            // What a broken check leaves behind must not be mistaken for a fault of closing.
+            // Exits without closing the device: objects that a failed check has left could make closing fail too.
             if (!status.ok() && !IsNotOffered(status)) {
               w.End();
               _exit(0);
@@ -60,25 +60,26 @@ Task TaskOf(const Check& check, const std::string& path, const Options& options)
           seconds};
 }
 
-// What checks build on. Tried once, before them: what fails here is one finding, and not one of each check.
+// A stage that checks depend on. All stages are tried once before the checks, so that a failing stage is one finding, and
+// not one per check.
 struct Stage {
   Needs needs;
-  const char* check;    // whose finding it is
-  const char* failure;  // what is said of the checks that are not tried then
+  const char* check;    // the check that gets the finding
+  const char* failure;  // the reason given for the checks that are then not tried
   void (Subject::*undo)() = nullptr;
 };
 constexpr Stage kStages[] = {
-    {Needs::kTable, kOpening, "the table cannot be had"},
+    {Needs::kTable, kOpening, "the table cannot be read"},
     {Needs::kStarted, "life.start", "the backend does not start and stop", &Subject::Stop},
     {Needs::kDevice, "device.open_close", "the device cannot be opened and closed", &Subject::Close}};
 
-// Whether the check needs that much, or is the one that has failed already.
+// Returns whether a check cannot run because it needs the failed stage, or because it already has the finding of that stage.
 bool IsLost(const Check& check, const Stage& failed) {
   return check.needs >= failed.needs || check.needs == Needs::kProcesses ||
          (check.needs == Needs::kLives && failed.needs > Needs::kTable) || check.name == std::string_view(failed.check);
 }
 
-// What the head of the report says of the file, and of the devices of a backend that has started.
+// Records the facts about the file for the head of the report.
 void TellFile(Subject& subject) {
   absl::StatusOr<NoteReading> reading = NoteOf(subject.path());
   if (!reading.ok()) return;  // a finding of abi.note
@@ -148,7 +149,7 @@ bool Wanted(const Options& options, std::string_view name) {
          std::any_of(options.only.begin(), options.only.end(), [&](const std::string& o) { return name.starts_with(o); });
 }
 
-// Without those that a failed stage makes useless; nullptr if all went well.
+// Creates the tasks of the requested checks. Leaves out those that need the failed stage (nullptr: none has failed).
 std::vector<Task> MakeTasks(const std::string& path, const Options& options, const Stage* failed) {
   std::vector<Task> tasks;
   bool kernels = false;
@@ -170,7 +171,7 @@ std::vector<Task> MakeTasks(const std::string& path, const Options& options, con
   return tasks;
 }
 
-// Every word of --only names something.
+// Checks that every word of --only is a prefix of a check's or an operator's name.
 absl::Status JudgeNames(const Options& options) {
   std::vector<std::string> names, families;  // "queue.order", "queue"
   for (const Check* check : AllChecks()) {
@@ -191,23 +192,23 @@ absl::Status JudgeNames(const Options& options) {
   return absl::OkStatus();
 }
 
-// Children that cannot open a file would blame the backend.
+// Checks the limit on open files. If it were reached in a child, the kit would report the error as the backend's.
 absl::Status JudgeLimits(int jobs) {
   const rlim_t needed = 32 + 2 * static_cast<rlim_t>(jobs);
   rlimit files = {};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= needed) return absl::OkStatus();
-  return Fail(errors::kOutOfMemory, "the limit on open files is too low to judge a backend",
+  return Fail(errors::kOutOfMemory, "the limit on open files is too low to test a backend",
               {.what = fmt::format("it is {}; {} are needed for {} checks at a time", files.rlim_cur, needed, jobs),
                .fix = "raise it (ulimit -n), or lower --jobs"});
 }
 
-// Tells the user, once, of settings that the backend does not have and values that it does not take.
+// Checks the user's settings in a child process. Fails if one is unknown or its value is invalid; passes on warnings.
 absl::Status JudgeSettings(const std::string& path, const Options& options) {
   if (options.given.empty()) return absl::OkStatus();
   Task task = {"settings", kOpening,
                [&](Witness& w) {
                  Subject subject(path, options.given, w);
-                 if (!subject.Load().ok()) return;  // which is a finding later on
+                 if (!subject.Load().ok()) return;  // reported later as a finding
                  absl::Status status = JudgeGiven(subject.plugin(), options.given, [&w](auto& text) { w.Warning(text); });
                  if (status.ok()) return;
                  ErrorParts parts = PartsOf(status);
@@ -232,7 +233,7 @@ absl::Status JudgeSettings(const std::string& path, const Options& options) {
   return misuse;
 }
 
-// Puts the records of all tasks together.
+// Collects the records of all tasks in a report.
 class Collector {
  public:
   Collector(const Options& options, Report& report, std::vector<Expected> expected)
@@ -264,7 +265,7 @@ class Collector {
     }
   }
 
-  // The stage in which something was found, or nullptr.
+  // Returns the first stage with a finding, or nullptr.
   const Stage* FailedStage() {
     for (const Stage& stage : kStages) {
       if (Of(stage.check)->found) return &stage;
@@ -279,7 +280,7 @@ class Collector {
     }
   }
 
-  // `whole`: everything was checked, so that what is expected to fail had its chance.
+  // Sets the outcomes. `whole`: all checks were requested, so each expected failure must have occurred.
   void Finish(bool whole) {
     for (CheckResult& c : report_.checks) {
       bool unexpected =
@@ -289,7 +290,7 @@ class Collector {
       else if (applied_.contains(c.name))
         c.outcome = Outcome::kPassed;
       else if (c.reason.empty())
-        c.reason = "nothing that was tried reaches it";
+        c.reason = "no test case applies to it";
       if (c.outcome != Outcome::kUnsupported) c.reason.clear();
     }
     std::erase_if(report_.checks,
@@ -311,7 +312,7 @@ class Collector {
   }
 
  private:
-  // Why no kernel was tested, though some were asked for; "" if one was.
+  // Returns the reason if kernels were requested but none was tested, else "".
   std::string WhyNoKernel() const {
     auto reaches = [&](std::string_view word) {
       return std::any_of(report_.support.begin(), report_.support.end(),
@@ -326,7 +327,7 @@ class Collector {
     std::span<const Check* const> all = AllChecks();
     const bool asked = std::any_of(all.begin(), all.end(), [&](auto* c) { return !c->run && Wanted(options_, c->name); });
     if (!asked || reaches("") || applied_.contains("graph.groups")) return {};
-    if (!options_.quick) return "it has none for any operator; are the names right that its rows give (kOp)?";
+    if (!options_.quick) return "it has none for any operator; check the operator names in its rows (kOp)";
     return fmt::format("it has none for the operators of --quick, which are {}",
                        fmt::join(tried | std::views::transform([](const OpDef* def) { return def->name; }), ", "));
   }
@@ -336,7 +337,7 @@ class Collector {
     }
     return nullptr;
   }
-  // Several processes may tell the same.
+  // Adds a fact once, because several processes may record the same one.
   void Note(std::pair<std::string, std::string> fact) {
     auto& facts = report_.facts;
     if (std::find(facts.begin(), facts.end(), fact) == facts.end()) facts.push_back(std::move(fact));
@@ -354,7 +355,7 @@ class Collector {
       matched_[i] = true;
       finding.expected = expected_[i].reason;
     }
-    // One that is not expected is never crowded out by those that are.
+    // The limit applies to expected findings first, so that unexpected ones are kept.
     if (c->findings.size() < kMostFindings || finding.expected.empty()) c->findings.push_back(std::move(finding));
     if (c->findings.size() > 2 * kMostFindings) c->findings.pop_back();
   }
@@ -364,7 +365,7 @@ class Collector {
   std::vector<Expected> expected_;
   std::vector<bool> matched_;
   std::set<std::string> applied_;
-  const Stage* failed_ = nullptr;  // after which nothing more was tried
+  const Stage* failed_ = nullptr;  // the failed stage, or nullptr
 };
 
 std::string_view Strip(std::string_view s) {

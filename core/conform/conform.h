@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The conformance kit: judges any backend's file through the ABI alone. Every check runs in a process of its own, so that a
-// crash or a hang is a finding and the rest goes on.
+// The conformance kit: checks any backend's file through the plugin ABI alone.
+//
+// Why: the host trusts a backend to keep many rules (order, bounds, ownership, errors) that it cannot check while it runs a
+// model.
+//
+// Algorithm: first load, start, open, close and stop the backend once. If this fails, only the checks that do not depend on
+// it run. Then run each check, and all cases of each operator, in a child process with a time limit. A crash, an exit or a
+// hang of the child is a finding of that check, and the other checks go on. Kernel results are compared with the reference
+// evaluators.
 #pragma once
 
 #include <functional>
@@ -13,13 +20,14 @@
 
 namespace mge::conform {
 
+// The options of `mge sdk test`.
 struct Options {
-  bool quick = false;                  // every kind of check, on five operators
-  int jobs = 0;                        // child processes at a time; 0: as many as processors, at most 4
-  double seconds = 0;                  // limit of one check, see task.h; 0: 20, or 120 for all cases of one operator
-  std::string expected_failures = {};  // path of a list, see ReadExpected; empty for none
-  std::vector<std::string> only = {};  // names of checks or operators, or beginnings of them; empty for all
-  Given given = {};                    // settings of the backend
+  bool quick = false;                  // run every kind of check, but only on five operators
+  int jobs = 0;                        // child processes at a time; 0: the number of processors, at most 4
+  double seconds = 0;                  // time limit of one check, see task.h; 0: 20 s, or 120 s for all cases of an operator
+  std::string expected_failures = {};  // path of a list, see ReadExpected; empty: none
+  std::vector<std::string> only = {};  // names of checks or operators, or prefixes of them; empty: all
+  Given given = {};                    // the user's settings of the backend
   std::function<void(size_t done, size_t total)> progress = {};
   std::function<void(const std::string&)> warn = {};
 };
@@ -27,57 +35,63 @@ struct Options {
 enum class Outcome { kPassed, kFailed, kUnsupported, kExpectedFailure };
 std::string_view OutcomeName(Outcome outcome);  // "passed"
 
+// One observed violation of the contract.
 struct Finding {
-  std::string where;  // the case, or what was being done
+  std::string where;  // the case, or the action during which it was observed
   std::string what;
-  std::string expected;  // why the list of expected failures has it; empty if it does not
-  size_t times = 1;      // that it was found
+  std::string expected;  // the reason from the list of expected failures; empty: not in the list
+  size_t times = 1;      // the number of occurrences
 };
 
+// The result of one check.
 struct CheckResult {
   std::string name, proves;
   Outcome outcome = Outcome::kUnsupported;
-  std::string reason;  // why it is unsupported
+  std::string reason;  // the reason for kUnsupported
   std::vector<Finding> findings;
-  size_t found = 0;  // all of them; `findings` holds the first ones, each once
+  size_t found = 0;  // the number of all occurrences; `findings` holds the first different ones
 };
 
 // One cell of the support matrix.
 struct Support {
   std::string op, dtype;
   bool supported = false;
-  std::string what;  // candidates, or the reason of the refusal
+  std::string what;  // the candidates, or the reason for the refusal
 };
 
+// The result of a run of the kit.
 struct Report {
   std::string path;
   bool quick = false;
-  double seconds = 0;
-  // name, version, interface, build_id, classes, device...; on_demand: a setting that the kit chose so that there are
-  // devices; no_device: why there is none to test; no_kernel: why none was tested.
+  double seconds = 0;  // duration of the run
+  // Pairs of name and value: name, version, interface, build_id, classes, device (several). `on_demand` is a setting that
+  // the kit chose to get devices. `no_device` and `no_kernel` are the reasons why no device or no kernel was tested.
   std::vector<std::pair<std::string, std::string>> facts;
-  std::vector<CheckResult> checks;  // without those that were not asked for
+  std::vector<CheckResult> checks;  // the requested checks
   std::vector<Support> support;
-  std::vector<std::string> unexpected_passes;  // lines of the list of expected failures that nothing matched
+  std::vector<std::string> unexpected_passes;  // lines of the list of expected failures that matched no finding
 
   size_t Count(Outcome outcome) const;
-  std::string Fact(std::string_view name) const;  // the first of that name; empty if there is none
-  // Of the whole: "failed", "incomplete" where a device or a kernel was missing for what was to be tested, or "passed".
+  std::string Fact(std::string_view name) const;  // the first fact with this name, or ""
+  // Returns the result of the run: "failed", "incomplete" if a requested test lacked a device or a kernel, or "passed".
   std::string_view Result() const;
   bool passed() const { return Result() == "passed"; }
 };
 
-// Errors are about what the user gave: a file or list that cannot be read, names and settings that do not exist; what the
-// backend does wrong stands in the report. The process must have one thread only.
+// Runs the kit on a backend's file. The process must have only one thread, because the kit forks. Faults of the backend are
+// findings in the report. Fails if the user's input is invalid (an unreadable file or list, an unknown name or setting).
+// Fails if no child process can be started.
 absl::StatusOr<Report> Judge(const std::string& path, const Options& options);
 
-// A line of the list: "CHECK | PART OF WHERE | reason"; an empty part matches everything; '#' begins a comment.
+// A line of the list of expected failures: "CHECK | PART OF WHERE | reason". An empty part matches every finding of the
+// check. '#' begins a comment.
 struct Expected {
   std::string check, where, reason, line;
 };
+// Reads a list. Fails with kUsage and the line number if a line is malformed or names an unknown check.
 absl::StatusOr<std::vector<Expected>> ReadExpected(const std::string& path);
 
-std::string ReportJson(const Report& report);      // "mge.sdk-test/1"
-std::string ReportMarkdown(const Report& report);  // with the support matrix
+std::string ReportJson(const Report& report);      // schema "mge.sdk-test/1"
+std::string ReportMarkdown(const Report& report);  // for people, with the support matrix
 
 }  // namespace mge::conform

@@ -65,7 +65,7 @@ absl::StatusOr<Queue> Queue::Create(Subject& subject, int32_t kind) {
   if (!api) return NotOffered("the backend has no queues: its steps run in the calling thread");
   mge_queue* raw = nullptr;
   MGE_RETURN_IF_ERROR(Call("creating a queue", [&](mge_error* e) { return api->create(subject.device(), kind, &raw, e); }));
-  if (!raw) return Broken("creating a queue answered MGE_OK, but no queue");
+  if (!raw) return Broken("creating a queue returned MGE_OK, but no queue");
   Queue queue;
   queue.api_ = api;
   queue.queue_ = {raw, {api->destroy, "destroying a queue"}};
@@ -91,7 +91,7 @@ absl::StatusOr<Fence> Fence::Create(Subject& subject) {
   if (!api) return NotOffered("the backend has no queues: its steps run in the calling thread");
   mge_fence* raw = nullptr;
   MGE_RETURN_IF_ERROR(Call("creating a fence", [&](mge_error* e) { return api->fence_create(subject.device(), &raw, e); }));
-  if (!raw) return Broken("creating a fence answered MGE_OK, but no fence");
+  if (!raw) return Broken("creating a fence returned MGE_OK, but no fence");
   Fence fence;
   fence.api_ = api;
   fence.fence_ = {raw, Destroyer<mge_fence>{api->fence_destroy, "destroying a fence"}};
@@ -127,7 +127,7 @@ absl::StatusOr<std::unique_ptr<Gated>> Gated::Enqueue(Subject& subject, Queue& q
     MGE_RETURN_IF_ERROR(Call("waiting on a queue", [&](mge_error* e) { return queue.Wait(g->gate_, 1, e); }));
     return Call("enqueuing behind a wait", then);
   });
-  // A queue that does not wait in the calling thread has it all by then.
+  // A queue that does not wait in the calling thread has got all work by then.
   gated->enqueued_.wait_for(std::chrono::milliseconds(100));
   return gated;
 }
@@ -189,7 +189,7 @@ absl::Status Transfer::Drain(Queue& queue) {
 }
 
 absl::StatusOr<mge_code> Transfer::Settle(Queue& queue, std::string* text) {
-  AllocationsSucceed at_work;  // what is enqueued uses memory and a run of the caller's
+  AllocationsSucceed at_work;  // the wait must succeed, because the enqueued work uses memory of the caller
   ++value_;
   MGE_RETURN_IF_ERROR(Call("signalling a fence", [&](mge_error* e) { return queue.Signal(*fence_, value_, e); }));
   mge_code code = fence_->Ask(value_, kPatienceNs, text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory, queues and fences of the device under test, owned; and the way of bytes to the device and back.
+// Owning wrappers for memory, queues and fences of the device under test, and copies between host and device.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,18 @@
 
 namespace mge::conform {
 
-inline constexpr uint64_t kPatienceNs = 5'000'000'000;  // for work that is due at once
+inline constexpr uint64_t kPatienceNs = 5'000'000'000;  // time limit for work that should end at once, in nanoseconds
 
 using Bytes = std::vector<unsigned char>;
-// Bytes that differ from their neighbours, other ones for every seed.
+// Returns `n` pseudo-random bytes that depend on the seed.
 Bytes Pattern(size_t n, unsigned seed);
-// "byte 17 is 0x00, expected 0x5a", or "" if all are equal.
+// Returns "" if all bytes are equal, else a text such as "byte 17 of 64 is 0x00, expected 0x5a (3 differ)".
 std::string Difference(std::span<const unsigned char> got, std::span<const unsigned char> want);
 
-// Whether the device has memory of that class; of class DEVICE it has some.
+// Returns whether the device has memory of a class. Memory of class DEVICE always exists.
 bool HasMemory(Subject& subject, int32_t memory_class);
 
+// An owned slab of the device.
 class Slab {
  public:
   Slab() = default;
@@ -36,7 +37,7 @@ class Slab {
   ~Slab() { Reset(); }
   static absl::StatusOr<Slab> Acquire(Subject& subject, uint64_t bytes, int32_t memory_class = MGE_MEMORY_DEVICE);
   void Reset();
-  void Forget() { subject_ = nullptr; }  // somebody else releases it
+  void Forget() { subject_ = nullptr; }  // gives up ownership without releasing the slab
   unsigned char* address() const { return static_cast<unsigned char*>(slab_.address); }
   const mge_slab& raw() const { return slab_; }
 
@@ -45,7 +46,7 @@ class Slab {
   mge_slab slab_ = {};
 };
 
-// Destroys a handle of the backend.
+// A deleter for a handle of the backend.
 template <typename Handle>
 struct Destroyer {
   void (*destroy)(Handle*) = nullptr;
@@ -55,13 +56,15 @@ struct Destroyer {
   }
 };
 
+// An owned fence of the device.
 class Fence {
  public:
   static absl::StatusOr<Fence> Create(Subject& subject);
   operator mge_fence*() const { return fence_.get(); }
-  // Until `value` is reached. Broken() if it is not within kPatienceNs, or carries a failure.
+  // Waits until `value` is reached. Returns Broken() if that takes longer than kPatienceNs, or if the fence carries a
+  // failure.
   absl::Status Await(uint64_t value) const;
-  // The answer of host_wait, with its text.
+  // Returns the code of host_wait, and its text in `*text` (optional).
   mge_code Ask(uint64_t value, uint64_t timeout_ns, std::string* text = nullptr) const;
 
  private:
@@ -70,8 +73,8 @@ class Fence {
   std::shared_ptr<mge_fence> fence_;
 };
 
-// Destroying it waits for its work. The fences of that work it keeps by itself; memory, records and stamps are made before
-// the queue, so that they go after it.
+// An owned queue of the device. Its destructor waits for its work. It keeps the fences of its work alive. Memory, records
+// and stamps that the work uses must be created before the queue, so that they are destroyed after it.
 class Queue {
  public:
   static absl::StatusOr<Queue> Create(Subject& subject, int32_t kind = MGE_QUEUE_COMPUTE);
@@ -86,7 +89,7 @@ class Queue {
   operator mge_queue*() const { return queue_.get(); }
   mge_code Signal(const Fence& fence, uint64_t value, mge_error* error);
   mge_code Wait(const Fence& fence, uint64_t value, mge_error* error);
-  void HasEnded() { fences_.clear(); }  // all that was enqueued
+  void HasEnded() { fences_.clear(); }  // releases the fences; call it when all enqueued work is done
 
  private:
   void Keep(const Fence& fence);
@@ -95,17 +98,17 @@ class Queue {
   std::unique_ptr<mge_queue, Destroyer<mge_queue>> queue_;
 };
 
-// Work behind a gate that nobody has opened yet. It is enqueued in a thread of its own: a queue may wait in the calling
-// thread.
+// Work on a queue that waits for a fence (the gate) until Open() signals it. It is enqueued in a separate thread, because
+// some queues wait in the calling thread.
 class Gated {
  public:
-  // `then` enqueues on `queue` what comes behind the gate.
+  // Makes `queue` wait for the gate, then calls `then`, which enqueues the work on `queue`.
   static absl::StatusOr<std::unique_ptr<Gated>> Enqueue(Subject& subject, Queue& queue,
                                                         std::function<mge_code(mge_error*)> then);
   ~Gated() { (void)Open(); }
   Gated(const Gated&) = delete;
   Gated& operator=(const Gated&) = delete;
-  absl::Status Open();  // what enqueuing answered, the first time
+  absl::Status Open();  // signals the gate; the first call returns the status of enqueuing, later calls do nothing
 
  private:
   Gated(Fence gate, Queue opener) : gate_(std::move(gate)), opener_(std::move(opener)) {}
@@ -114,20 +117,21 @@ class Gated {
   std::future<absl::Status> enqueued_;
 };
 
-// Copies between host and device memory, by the host where it can reach the slab, else over a queue of its own.
+// Copies between host and device memory: by the host if it can access the device's memory, else over an own queue.
 class Transfer {
  public:
   static absl::StatusOr<Transfer> Create(Subject& subject);
   absl::Status ToDevice(void* to, const void* from, size_t bytes);
   absl::Status ToHost(void* to, const void* from, size_t bytes);
-  // Broken() unless the host reaches memory of the device at `host_address`, both ways; nothing is asked of NULL.
+  // Checks that `host_address` is the same memory as `address`, by writing and reading both. Returns Broken() if it is not.
+  // If `host_address` is NULL, checks nothing.
   absl::Status JudgeHostAddress(void* address, void* host_address, size_t bytes, std::string_view what);
-  // Waits until everything that was enqueued on `queue` before is done. Broken() if it failed.
+  // Waits until all work enqueued on `queue` is done. Returns Broken() if it failed.
   absl::Status Drain(Queue& queue);
-  // The same, but a failure is an answer, with its text. A queue of its own that has failed is replaced: it may go on
-  // failing.
+  // Waits like Drain(), but returns a failure of the work as a code, with its text. If the own queue has failed, replaces
+  // it, because it may keep failing.
   absl::StatusOr<mge_code> Settle(Queue& queue, std::string* text);
-  Queue& queue() const { return *queue_; }  // only if has_queue()
+  Queue& queue() const { return *queue_; }  // requires has_queue()
   bool has_queue() const { return queue_ != nullptr; }
 
  private:

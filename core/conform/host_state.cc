@@ -32,7 +32,7 @@ HostState HostState::Now() {
   pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
   for (int i = 1; i < NSIG; ++i) {
     struct sigaction action = {};
-    if (sigaction(i, nullptr, &action) != 0) continue;  // one of the library of C
+    if (sigaction(i, nullptr, &action) != 0) continue;  // reserved by the C library
     const auto handler = action.sa_handler;
     parts["the handler of " + SignalName(i)] = handler == SIG_DFL   ? "the default"
                                                : handler == SIG_IGN ? "ignored"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process has once, and the host alone decides on: signals, locale, folder, environment, limits.
+// The process-wide state that belongs to the host: signal handlers and masks, locale, working folder, environment, limits,
+// umask.
 #pragma once
 
 #include <map>
@@ -7,14 +8,15 @@
 
 namespace mge::conform {
 
+// A copy of this state at one moment.
 class HostState {
  public:
   static HostState Now();
-  // "the handler of SIGINT, the locale (was C, is C.UTF-8)", or "".
+  // Returns the differences, such as "the locale (was C, is C.UTF-8)", or "".
   std::string ChangedSince(const HostState& before) const;
 
  private:
-  std::map<std::string, std::string> parts_;  // by what they are called
+  std::map<std::string, std::string> parts_;  // name -> value
 };
 
 }  // namespace mge::conform

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that kernels take from the heap: each allocation fails once, and a launch takes none.
+// Checks of heap memory in kernels: each allocation fails once, and a launch must not allocate.
 #include <algorithm>
 
 #include "core/conform/kernel_checks.h"
@@ -8,7 +8,7 @@
 namespace mge::conform {
 namespace {
 
-constexpr int kLaunches = 100;  // until one takes nothing: a queue that keeps its entries has to make them first
+constexpr int kLaunches = 100;  // attempts to find one without allocations: a queue that reuses entries allocates them first
 
 }  // namespace
 
@@ -64,8 +64,8 @@ absl::Status JudgeLaunchMemory(Trial& trial, const Case& c) {
   }
   if (least == 0) return absl::OkStatus();
   return Broken(
-      fmt::format("every launch takes memory from the heap, {} times; take it when the kernel is made, ask for "
-                  "workspace, or say MGE_KERNEL_ALLOCATES",
+      fmt::format("every launch allocates heap memory, at least {} times; allocate it when the kernel is prepared, request "
+                  "workspace, or set MGE_KERNEL_ALLOCATES",
                   least));
 }
 

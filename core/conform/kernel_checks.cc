@@ -40,39 +40,39 @@ constexpr const char* kLeaks = "kernel.leaks";
 constexpr const char* kRoundTrip = "layout.round_trip";
 constexpr const char* kDescribe = "layout.describe";
 
-constexpr size_t kQuickRecipes = 4;  // of an operator, from the first on
+constexpr size_t kQuickRecipes = 4;  // number of recipes per operator with --quick
 
 constexpr Check kRows[] = {
-    {kOffers, "Candidates are well formed, the same ones every time, and what is not offered is refused with a reason."},
-    {"kernel.stable_ids", "Candidates have the same ids in another process, which finds them in caches.", Needs::kProcesses,
+    {kOffers, "Candidates are well formed and the same every time; other problems are refused with a reason."},
+    {"kernel.stable_ids", "Candidates have the same ids in every process: caches name them by id.", Needs::kProcesses,
      CheckStableIds},
     {kConstraints, "No candidate is offered that the constraints exclude; unknown write modes are refused."},
-    {kPrepare, "What is offered can be prepared and bound, and arguments keep to their size."},
-    {kNumerics, "Results are those of the reference evaluators, within the rounding of the element type."},
+    {kPrepare, "Every offered candidate can be prepared and bound, and its arguments fit their size."},
+    {kNumerics, "Results equal those of the reference evaluators within the tolerance of the element type."},
     {kBounds, "No byte outside of the operands is written."},
-    {kInputs, "Inputs and constants are left as they are."},
-    {kWorkspace, "Workspace is no larger than the bound, and not a byte behind it is used."},
-    {kRepeatable, "A second run, on other data at other addresses, is as right as the first."},
-    {kDeterministic, "Candidates that claim it answer the same bits, whatever the threads, addresses and stale memory."},
-    {kBatch, "Candidates that claim it answer the same bits for a row, whatever the other rows and their number."},
-    {kInPlace, "An output may have the address of the input that a candidate names for it."},
-    {kWriteAdd, "Where adding to an output is offered, it is done."},
-    {kPrepack, "Packing keeps to its size, reads the source during the call only, and gives equal bytes for equal forms."},
-    {kQueueOrder, "Kernels run on their queue, behind what was enqueued there before."},
-    {kAlignment, "Without queues plain operands, constants too, may lie at any multiple of their elements' size."},
-    {kConcurrent, "Runs of one kernel at the same time do not disturb each other."},
-    {kCancel, "A run that is cancelled ends in good order, and the next one is right."},
-    {kCapture, "What is captured is not run; a replay is a run on what the memory holds by then."},
-    {kModes, "A launch leaves the rounding and the flushing of tiny numbers in the calling thread as they were."},
-    {kNoAllocation, "A launch takes no heap memory, unless the candidate says MGE_KERNEL_ALLOCATES."},
-    {kLeaks, "Preparing, running and destroying a kernel again and again takes no memory, of the host or of the device."},
-    {kKernelAllocations, "Offering, making, launching and destroying a kernel survive every allocation that fails."},
-    {kRoundTrip, "A tensor comes back unchanged from every layout that a candidate names."},
-    {kDescribe, "Layouts of the backend's own have a name, and the size that candidates say; others are refused."},
+    {kInputs, "Inputs and constants are not changed."},
+    {kWorkspace, "The workspace is not larger than its bound, and no byte behind it is written."},
+    {kRepeatable, "A second run with other data at other addresses is correct, too."},
+    {kDeterministic, "Deterministic candidates give the same bits for any threads, addresses and stale memory."},
+    {kBatch, "Batch-invariant candidates give the same bits for a row, for any number and content of other rows."},
+    {kInPlace, "An output can share memory with the input that the candidate names for it."},
+    {kWriteAdd, "A kernel that offers to add to an output does so."},
+    {kPrepack, "Packing keeps to its size, reads the source only during the call, and gives equal bytes for equal forms."},
+    {kQueueOrder, "Kernels run on their queue, after the work that was enqueued before."},
+    {kAlignment, "Without queues, plain operands and constants may be aligned only to the size of their elements."},
+    {kConcurrent, "Concurrent runs of one kernel do not disturb each other."},
+    {kCancel, "A cancelled run ends normally, and the next run is correct."},
+    {kCapture, "A captured step does not run during the capture; a replay uses the current content of the memory."},
+    {kModes, "A launch does not change the floating-point modes of the calling thread."},
+    {kNoAllocation, "A launch allocates no heap memory, unless the candidate has the attribute MGE_KERNEL_ALLOCATES."},
+    {kLeaks, "Repeatedly preparing, running and destroying a kernel leaks no memory of the host or the device."},
+    {kKernelAllocations, "Offering, preparing, launching and destroying a kernel survive every failing allocation."},
+    {kRoundTrip, "A tensor is unchanged after conversion to every layout that a candidate names, and back."},
+    {kDescribe, "The backend's own layouts have a name and the size that candidates state; unknown ones are refused."},
 };
 
-// Whether all operands but constants that a candidate takes in any layout have one rank, of 3 and more: they may lie with
-// channels last.
+// Returns whether all non-constant operands with the layout ANY have the same rank, from 3 to 8. Then `*out` is the layout
+// with channels last.
 bool TakesChannelsLast(const mge_problem& problem, const Candidate& k, mge_layout* out) {
   int32_t rank = 0;
   const mge_graph& g = *problem.graph;
@@ -107,7 +107,7 @@ bool SameBits(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   return a.size() == b.size();
 }
 
-// Row 0 of every tensor whose dimension 0 is `rows`.
+// Returns row 0 of each tensor whose dimension 0 is `rows`.
 std::vector<Tensor> FirstRows(const std::vector<Tensor>& tensors, int64_t rows) {
   std::vector<Tensor> out;
   for (const Tensor& t : tensors) {
@@ -119,7 +119,7 @@ std::vector<Tensor> FirstRows(const std::vector<Tensor>& tensors, int64_t rows) 
   return out;
 }
 
-// `other` with the first row of `t`.
+// Returns a tensor with the first row of `t` and the other rows of `other`.
 Tensor WithFirstRow(const Tensor& t, const Tensor& other) {
   Tensor out = RandomTensor(t.dtype(), t.shape(), 0, 1, 1);
   size_t row = static_cast<size_t>(t.bytes() / t.shape()[0]);
@@ -129,22 +129,25 @@ Tensor WithFirstRow(const Tensor& t, const Tensor& other) {
   return out;
 }
 
+// The checks of one operator. Findings are written to the subject's witness.
 class Judge {
  public:
   Judge(Subject& subject, Bench& bench, bool quick)
       : subject_(subject), w_(subject.witness()), bench_(bench), quick_(quick) {}
 
-  // All checks of one case. True if a candidate is offered.
+  // Runs all checks on one case. Returns whether a candidate is offered. `support` is set to the candidates or to the reason
+  // of the refusal.
   bool JudgeCase(const Case& c, bool first, std::string* support);
-  // Keeps the case for the candidates that have none with more work; then what needs long runs is checked on those.
+  // Keep() remembers, for each candidate, the case with the most work. JudgeLongest() runs the checks that need long runs on
+  // them.
   void Keep(const Case& c);
   void JudgeLongest();
-  // A case that got no answer, though others of the operator did: some row has it, and says nothing.
+  // Reports a case that was neither offered nor refused, if other cases of the operator were.
   void JudgeSilence();
 
  private:
   void Found(const char* check, const std::string& what) { w_.Found(check, where_, what); }
-  // What a judge of its own says of `check`.
+  // Records the result of a function that performs `check`.
   void Judged(const char* check, const std::function<absl::Status()>& judge) {
     w_.Begin(check);
     absl::Status status = judge();
@@ -152,7 +155,7 @@ class Judge {
     w_.Applied(check);
     Fine(check, status);
   }
-  // Reports an error of a helper against `check`; true if there was none.
+  // Reports an error status as a finding of `check`. Returns whether the status is OK.
   bool Fine(const char* check, const absl::Status& status) {
     if (!status.ok()) Found(check, std::string(status.message()));
     return status.ok();
@@ -163,10 +166,10 @@ class Judge {
   }
   void CheckOffers(const mge_problem& problem, const Offers& offers);
   void CheckConstraints(const Case& c, const AbiProblem& problem, const Offers& offers);
-  // `any`: what operands in any layout get; nullptr: plain.
+  // Runs all checks on one candidate. `any` is the layout for operands with the layout ANY; nullptr: plain.
   void JudgeCandidate(const Case& c, const Candidate& candidate, bool first, const mge_layout* any);
   std::unique_ptr<Trial> Make(const Case& c, const Candidate& candidate, Trial::Options options, int32_t mode = MGE_WRITE);
-  // A run whose surroundings are checked; nullopt if it cannot be used.
+  // Runs the trial and reports writes outside of the outputs. Returns nullopt if the run failed.
   std::optional<RunResult> RunChecked(const char* check, Trial& trial, int lane, const std::vector<Tensor>& inputs,
                                       uint32_t width, unsigned char fill, const std::vector<Tensor>& before = {});
   bool Right(const char* check, const RunResult& r, const std::vector<Tensor>& want, const Candidate& candidate);
@@ -186,9 +189,9 @@ class Judge {
   std::string where_;
   const mge_layout* any_ = nullptr;
   std::set<std::string> layouts_seen_;
-  std::map<std::string, Case> longest_;  // by candidate
-  bool answered_ = false;                // some case was
-  std::string silent_;                   // the first case that was not
+  std::map<std::string, Case> longest_;  // by id of the candidate
+  bool answered_ = false;                // whether any case was offered or refused
+  std::string silent_;                   // the first case that was neither offered nor refused
 };
 
 void Judge::CheckOffers(const mge_problem& problem, const Offers& offers) {
@@ -201,7 +204,7 @@ void Judge::CheckOffers(const mge_problem& problem, const Offers& offers) {
     same =
         again->offered[i].id == offers.offered[i].id && again->offered[i].raw.attributes == offers.offered[i].raw.attributes;
   }
-  if (!same) Found(kOffers, "other candidates are offered when it is asked again");
+  if (!same) Found(kOffers, "a second enumeration offers other candidates");
 }
 
 void Judge::CheckConstraints(const Case& c, const AbiProblem& problem, const Offers& offers) {
@@ -232,7 +235,7 @@ void Judge::CheckConstraints(const Case& c, const AbiProblem& problem, const Off
   AbiProblem unknown(c, 77);
   absl::StatusOr<Offers> some = Enumerate(subject_, *unknown.get());
   if (some.ok() && !some->offered.empty()) {
-    Found(kConstraints, fmt::format("'{}' is offered for the write mode 77, which is none", some->offered[0].id));
+    Found(kConstraints, fmt::format("'{}' is offered for the write mode 77, which does not exist", some->offered[0].id));
   }
 }
 
@@ -273,13 +276,13 @@ void Judge::CheckBatch(const Case& c, const Candidate& candidate, Trial& trial, 
   int64_t rows = input.shape()[0];
   std::vector<Tensor> kept = FirstRows(whole.outputs, rows), reference = FirstRows(c.expected[0], rows);
   if (kept.empty()) return;
-  absl::StatusOr<Case> alone = FirstRowOf(c);  // the reference says whether rows are independent here
+  absl::StatusOr<Case> alone = FirstRowOf(c);  // its reference results show whether the rows are independent
   if (!alone.ok() || !SameBits(FirstRows(alone->expected[0], 1), reference)) return;
   Begin(kBatch);
   std::vector<Tensor> mixed = c.inputs[0];
   mixed[0] = WithFirstRow(input, c.inputs[1][0]);
   std::optional<RunResult> r = RunChecked(kBatch, trial, 0, mixed, 1, 0xff);
-  if (r && !SameBits(FirstRows(r->outputs, rows), kept)) Found(kBatch, "row 0 has other bits where the other rows differ");
+  if (r && !SameBits(FirstRows(r->outputs, rows), kept)) Found(kBatch, "row 0 has other bits if the other rows differ");
   AbiProblem problem(*alone, MGE_WRITE);
   absl::StatusOr<Offers> offers = Enumerate(subject_, *problem.get());
   const Candidate* same = offers.ok() ? offers->Find(candidate.id) : nullptr;
@@ -288,18 +291,18 @@ void Judge::CheckBatch(const Case& c, const Candidate& candidate, Trial& trial, 
   if (!single) return;
   r = RunChecked(kBatch, *single, 0, alone->inputs[0], 1, 0xff);
   if (r && !SameBits(FirstRows(r->outputs, 1), kept))
-    Found(kBatch, fmt::format("row 0 has other bits where it is one of {} rows", rows));
+    Found(kBatch, fmt::format("row 0 has other bits if it is one of {} rows", rows));
 }
 
 void Judge::CheckInPlace(const Case& c, const Candidate& candidate) {
   AbiProblem problem(c, MGE_WRITE);
   const mge_graph& g = *problem.get()->graph;
   for (const mge_in_place& pair : candidate.in_place) {
-    if (g.values[g.inputs[pair.input]]->data) continue;  // the next run needs a constant, too
+    if (g.values[g.inputs[pair.input]]->data) continue;  // a constant must not be overwritten
     Begin(kInPlace);
     std::unique_ptr<Trial> trial = Make(c, candidate, {.in_place = &pair});
     if (!trial) continue;
-    // The input is an output as well here, so that its change is no fault.
+    // The input is an output too, so RunChecked(), which reports a changed input, cannot be used.
     absl::StatusOr<RunResult> r = trial->Run(0, c.inputs[0], 2, 0xff);
     if (!Fine(kInPlace, r.status()) || !Fine(kInPlace, r->Answered())) continue;
     if (Right(kInPlace, *r, c.expected[0], candidate) && !r->outside.empty()) Found(kInPlace, r->outside);
@@ -309,7 +312,7 @@ void Judge::CheckInPlace(const Case& c, const Candidate& candidate) {
 void Judge::CheckWriteAdd(const Case& c) {
   AbiProblem problem(c, MGE_WRITE_ADD);
   absl::StatusOr<Offers> offers = Enumerate(subject_, *problem.get());
-  if (!offers.ok()) return;  // a refusal
+  if (!offers.ok()) return;  // the write mode is refused
   for (const Candidate& candidate : offers->offered) {
     Begin(kWriteAdd);
     std::unique_ptr<Trial> trial = Make(c, candidate, {}, MGE_WRITE_ADD);
@@ -333,7 +336,7 @@ void Judge::CheckWriteAdd(const Case& c) {
 
 void Judge::JudgeSilence() {
   if (answered_ && !silent_.empty())
-    w_.Found(kOffers, silent_, "it is neither offered nor refused; a refusal is due, whose reason users read");
+    w_.Found(kOffers, silent_, "the problem is neither offered nor refused; refuse it with a reason for the user");
 }
 
 void Judge::Keep(const Case& c) {
@@ -362,7 +365,7 @@ void Judge::JudgeLongest() {
     std::optional<RunResult> alone = RunChecked(kNumerics, *trial, 0, c.inputs[0], 1, 0xff);
     if (!alone || !Right(kNumerics, *alone, c.expected[0], *candidate)) continue;
     Judged(kQueueOrder, [&] { return JudgeQueueOrder(bench_, *trial, c, *candidate); });
-    CheckCancel(c, *candidate, *trial);  // a short run may be over before it looks
+    CheckCancel(c, *candidate, *trial);  // a short run may end before it checks the flag
     Judged(kConcurrent, [&] { return JudgeTogether(*trial, c, *candidate); });
   }
   longest_.clear();
@@ -370,7 +373,7 @@ void Judge::JudgeLongest() {
 
 void Judge::CheckAlignment(const Case& c, const Candidate& candidate) {
   if (bench_.transfers[0].has_queue())
-    return w_.NotOffered(kAlignment, "it has queues: every operand lies at a multiple of 64");
+    return w_.NotOffered(kAlignment, "it has queues: every operand is aligned to 64 bytes");
   Begin(kAlignment);
   std::unique_ptr<Trial> trial = Make(c, candidate, {.shifted = true});
   std::optional<RunResult> r = trial ? RunChecked(kAlignment, *trial, 0, c.inputs[0], 2, 0xff) : std::nullopt;
@@ -421,7 +424,7 @@ void Judge::CheckLeaks(const Case& c, const Candidate& candidate) {
     MGE_RETURN_IF_ERROR(trial->Stage(0, c.inputs[0], 0xff));
     std::string text;
     mge_code code = trial->Launch(0, 1, &text);
-    MGE_RETURN_IF_ERROR(trial->Drain(0));  // what was enqueued before it failed, too
+    MGE_RETURN_IF_ERROR(trial->Drain(0));  // also if the launch failed after enqueuing work
     return Answer(code, {code, text, {}}, "the step, run again,");
   };
   int64_t blocks = 0;
@@ -433,7 +436,7 @@ void Judge::CheckLeaks(const Case& c, const Candidate& candidate) {
   absl::StatusOr<Losses> lost = LossesOf(plan);
   if (!Fine(kLeaks, lost.status())) return;
   auto each = [](int64_t bytes, std::string_view what) {
-    return fmt::format("{} bytes of {} are lost with every kernel that is prepared, run and destroyed", bytes, what);
+    return fmt::format("{} bytes of {} leak with every kernel that is prepared, run and destroyed", bytes, what);
   };
   if (int64_t more = subject_.host().outstanding() - blocks; more > 0) {
     Found(kLeaks, fmt::format("{} blocks of the host's memory are not released when all kernels are destroyed", more));

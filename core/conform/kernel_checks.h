@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is judged operator by operator: every candidate of every case, by every check of the family `kernel`.
+// The checks that run operator by operator: every check of the family `kernel` on every candidate of every case.
+//
+// Algorithm for one candidate: prepare and bind it, and place its operands between guard bytes (trial.h). Run it on two sets
+// of data, at different addresses, with different numbers of threads and different stale memory. Compare results with the
+// reference evaluators, then compare all other bytes with their values before the run. Then check what the candidate claims:
+// bits that do not vary, independence of the batch, in-place pairs, capture. The case with the most work is also used to
+// check order on the queue, cancellation and concurrent runs: short runs show few of these faults.
 #pragma once
 
 #include "core/conform/check.h"
@@ -8,30 +14,34 @@
 
 namespace mge::conform {
 
-// Runs in a child with the device open; what it finds goes to the subject's witness. An error only if it cannot go on.
+// Checks an operator. Must run in a child process with the device open. Findings are written to the subject's witness. Fails
+// only if it cannot continue.
 absl::Status JudgeOperator(Subject& subject, const OpDef& def, bool quick);
 
-// Whether candidates have the same ids in two processes, which are made for that.
+// Checks that candidates have the same ids in two child processes.
 absl::Status CheckStableIds(Subject& subject);
 
-// Runs of one kernel at the same time. Broken() if they disturb each other.
+// Runs one kernel several times concurrently. Returns Broken() if the runs disturb each other.
 absl::Status JudgeTogether(Trial& trial, const Case& c, const Candidate& candidate);
 
-// A run whose input arrives over the queue, long after the launch. NotOffered() without queues.
+// Runs a kernel whose input arrives over the queue after the launch. Returns Broken() if the kernel does not wait for it,
+// and NotOffered() if the backend has no queues.
 absl::Status JudgeQueueOrder(Bench& bench, Trial& trial, const Case& c, const Candidate& candidate);
-// inputs[0] lie there before, inputs[1] arrive; "" if the result is that of the latter.
+// Does the same with given inputs: inputs[0] are in memory at the launch, inputs[1] arrive over the queue. `what_is_wrong`
+// returns "" if a result is that of inputs[1].
 absl::Status JudgeQueueOrder(Bench& bench, Trial& trial, const std::vector<Tensor> (&inputs)[2],
                              const std::function<std::string(const RunResult&)>& what_is_wrong);
 
-// One candidate of a case, made and launched with every allocation failing; see SurvivesFailures.
+// Prepares and launches a candidate of a case with failing allocations; see SurvivesFailures(). `seconds` is the time limit.
 inline double FailureSeconds(bool quick) { return quick ? 0.05 : 0.2; }
 inline constexpr const char* kKernelAllocations = "kernel.allocations";
 void JudgeAllocations(Bench& bench, const Case& c, const Candidate& candidate, double seconds);
 
-// Broken() if no launch does without memory of the heap. NotOffered() in a program that does not see allocations.
+// Returns Broken() if every launch allocates heap memory, and NotOffered() in a program that does not see allocations.
 absl::Status JudgeLaunchMemory(Trial& trial, const Case& c);
 
-// Groups of nodes that claims may fuse: offers are checked, and what computes them is judged like an operator.
+// Checks the groups of nodes that the backend claims, and the kernels that compute them. Findings are written to the
+// witness.
 absl::Status JudgeClaims(Subject& subject, bool quick);
 
 }  // namespace mge::conform

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts of tensors on the host, independent of the backend's own reorders.
+// Layouts: conversion of tensors on the host, and checks of the backend's own layouts and reorders.
 #include <cstddef>
 #include <cstring>
 
@@ -39,7 +39,7 @@ absl::Status Described(Subject& subject, const mge_layout& layout, DType dtype, 
   info.struct_size = sizeof(info);
   MGE_RETURN_IF_ERROR(Call("describing " + name, [&](mge_error* e) { return describe(layout, &info, e); }));
   if (info.bytes != layout.opaque_bytes) {
-    return Broken(fmt::format("{} takes {} bytes by its description and {} by the candidate's", name, info.bytes,
+    return Broken(fmt::format("{} has {} bytes in its description, but {} in the candidate", name, info.bytes,
                               layout.opaque_bytes));
   }
   if (CopyText(info.name).empty()) return Broken(fmt::format("{} is described without a name", name));
@@ -101,7 +101,7 @@ absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype
   }
   Bytes laid = BytesOf(result.outputs[0]);
   if (!judged) return laid;
-  // What lies between the elements of an opaque layout is the backend's own, and may be left as it was.
+  // An opaque layout may contain bytes that are no elements and that a reorder does not write. Compares only the elements.
   auto elements = [&](const Bytes& bytes) -> absl::StatusOr<Bytes> {
     if (to.kind != MGE_LAYOUT_OPAQUE) return bytes;
     return Reorder(*aside, bytes, dtype, shape, to, PlainLayout());

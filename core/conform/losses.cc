@@ -19,7 +19,7 @@ Losses Held(const LossPlan& plan) {
   return {now.heap, plan.device_used(), now.mapped};
 }
 
-// What some rounds take. Stretched: it lasts some three times as long as they do.
+// Returns the memory that some rounds lose. If `stretched`, the span lasts about three times as long as the rounds.
 absl::StatusOr<Losses> SpanOf(const LossPlan& plan, int rounds, bool stretched) {
   auto begin = std::chrono::steady_clock::now();
   const Losses before = Held(plan);
@@ -36,7 +36,7 @@ absl::StatusOr<Losses> SpanOf(const LossPlan& plan, int rounds, bool stretched) 
   return Losses{after.heap - before.heap, after.device - before.device, after.mapped - before.mapped};
 }
 
-// The least of both.
+// Returns the smaller value of each member.
 Losses Least(const Losses& a, const Losses& b) {
   return {std::min(a.heap, b.heap), std::min(a.device, b.device), std::min(a.mapped, b.mapped)};
 }
@@ -44,7 +44,7 @@ Losses Least(const Losses& a, const Losses& b) {
 }  // namespace
 
 absl::StatusOr<Losses> LossesOf(const LossPlan& plan) {
-  const int64_t noise = plan.rounds * int64_t{16};  // bytes of the heap
+  const int64_t noise = plan.rounds * int64_t{16};  // smaller losses of heap bytes are ignored
   MGE_RETURN_IF_ERROR(SpanOf(plan, plan.first, false).status());
   plan.began();
   Losses least = {INT64_MAX, INT64_MAX, INT64_MAX}, plain, stretched;
@@ -54,8 +54,8 @@ absl::StatusOr<Losses> LossesOf(const LossPlan& plan) {
     MGE_ASSIGN_OR_RETURN(Losses span, SpanOf(plan, plan.rounds, false));
     least = Least(least, span);
   }
-  // Once more, and longer: threads that only free keep some blocks of every size, which fills up slowly. And a device may
-  // have other users: what they take follows the clock, what a leak takes follows the rounds.
+  // Measures again, and longer. A thread that only frees memory caches some blocks of every size, and this cache fills
+  // slowly. The device may have other users: their use grows with time, a leak grows with the rounds.
   for (int i = 0; i < 8 && !nothing(); ++i) {
     MGE_ASSIGN_OR_RETURN(Losses span, SpanOf(plan, plan.rounds, i % 2));
     least = Least(least, span);

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every round of some work loses for good.
+// Leak measurement: the memory that each round of some work loses.
+//
+// Algorithm: run some rounds to fill caches. Then measure the growth of several spans of rounds and take the smallest one: a
+// cache grows once, a leak grows equally in every span. For device memory, which other programs may use, compare longer
+// spans with shorter ones. The use of others grows with time, a leak grows with the rounds.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +13,22 @@
 
 namespace mge::conform {
 
+// Bytes lost per round; 0 if nothing is lost, or not in every span.
 struct Losses {
-  int64_t heap = 0, device = 0;  // bytes of every round; 0: nothing, or not every time
-  int64_t mapped = 0;            // the same of the process, where the heap loses nothing
+  int64_t heap = 0, device = 0;
+  int64_t mapped = 0;  // address space of the process; set only if `heap` is 0
 };
 
+// The work to measure.
 struct LossPlan {
-  int first = 1;   // rounds that fill caches, and are not looked at
-  int rounds = 1;  // of each of the spans that are compared
+  int first = 1;   // number of rounds before the measurement
+  int rounds = 1;  // number of rounds per span
   std::function<absl::Status()> round;
-  std::function<void()> began;           // called after the first rounds
-  std::function<int64_t()> device_used;  // bytes; by all who use the device
+  std::function<void()> began;           // called between the first rounds and the measurement
+  std::function<int64_t()> device_used;  // returns the used bytes of the device, by all programs
 };
 
-// Runs the rounds and compares: what grows once is a cache, a leak grows as much in every span. Nothing else in the process
-// may take memory meanwhile.
+// Measures the losses. Returns the first error of a round. No other code of the process may allocate memory meanwhile.
 absl::StatusOr<Losses> LossesOf(const LossPlan& plan);
 
 }  // namespace mge::conform

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Out structs of older and newer hosts: shorter and longer ones, with a pattern behind what a backend may write.
+// Output structs of older and newer hosts: shorter and longer ones, followed by a pattern that the backend must not
+// overwrite.
 #pragma once
 
 #include <algorithm>
@@ -13,23 +14,24 @@
 
 namespace mge::conform {
 
+// Memory for an output struct whose struct_size differs from this host's.
 template <typename T>
 class OutRoom {
  public:
-  // Of an older host, which knows the first `covered` bytes.
+  // Creates the struct of an older host, which knows the first `covered` bytes.
   explicit OutRoom(size_t covered) : OutRoom(covered, covered) {}
-  // Of a newer one, which knows more than these headers.
+  // Creates the struct of a newer host, which knows more members than these headers.
   static OutRoom Longer() { return OutRoom(sizeof(T), sizeof(T) + kMore); }
 
   T* get() { return reinterpret_cast<T*>(bytes_); }
-  // As far as both sides know it, the rest zero.
+  // Returns a copy of the members that both sides know; the rest is zero.
   T Whole() const {
     T whole = {};
     whole.struct_size = sizeof(T);
     std::memcpy(reinterpret_cast<char*>(&whole) + kHead, bytes_ + kHead, known_ - kHead);
     return whole;
   }
-  // Broken() if anything but the members that both know was written.
+  // Returns Broken() if other bytes than the members that both sides know were written.
   absl::Status Intact(std::string_view name) const {
     uint32_t size;
     std::memcpy(&size, bytes_, sizeof(size));
@@ -56,8 +58,9 @@ class OutRoom {
   uint32_t size_;
 };
 
-// Calls f(OutRoom<T>&) -> absl::Status with a shorter and a longer struct, and looks at them afterwards. 0: no shorter one,
-// where what is created could not be given back.
+// Calls f(OutRoom<T>&) -> absl::Status with a shorter and with a longer struct and checks them afterwards. `shorter` is the
+// size of the shorter struct. If it is 0, only the longer one is tried: a shorter struct would lack the handle needed for
+// the release.
 template <typename T, typename F>
 absl::Status TryOutStruct(Subject& s, std::string_view name, size_t shorter, F&& f) {
   for (bool longer : {false, true}) {

@@ -36,7 +36,7 @@ int64_t MappedBytes() {
 
 ProcessCounts ProcessCounts::Now() {
   struct mallinfo2 heap = mallinfo2();
-  // Large blocks are mapped each on its own, and counted apart.
+  // mallinfo2() counts large blocks, which are mapped separately, in hblkhd.
   return {EntriesOf("/proc/self/task"), EntriesOf("/proc/self/fd"), static_cast<int64_t>(heap.uordblks + heap.hblkhd),
           MappedBytes()};
 }

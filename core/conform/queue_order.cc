@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels on their queue: the input comes over it, from behind a gate that opens after the launch.
+// Checks that kernels run in order on their queue. The kernel's input is copied over the queue, behind a fence that is
+// signalled only after the launch. A kernel that does not run on the queue reads the old input.
 #include <chrono>
 #include <thread>
 
@@ -9,7 +10,7 @@
 namespace mge::conform {
 namespace {
 
-// For what must not happen: work that is on its way past the queue arrives meanwhile.
+// The wait for work that bypasses the queue, which must not happen.
 constexpr auto kShort = std::chrono::milliseconds(1);
 
 }  // namespace
@@ -30,7 +31,7 @@ absl::Status JudgeQueueOrder(Bench& bench, Trial& trial, const std::vector<Tenso
   std::string text;
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Gated> gated,
                        Gated::Enqueue(bench.subject, bench.transfers[kLane].queue(), [&](mge_error* e) {
-                         // Over the outputs, too: what was computed before is gone.
+                         // Overwrites the outputs too, so that earlier results are lost.
                          mge_code code = trial.EnqueueCopy(kSource, kLane, e);
                          if (code == MGE_OK) launched = trial.Launch(kLane, 1, &text);
                          return code;
@@ -43,9 +44,8 @@ absl::Status JudgeQueueOrder(Bench& bench, Trial& trial, const std::vector<Tenso
   std::string wrong = what_is_wrong(r);
   if (wrong.empty()) return absl::OkStatus();
   return Broken(
-      fmt::format("the kernel does not run on run->queue in order: it did not see a copy to its input that was "
-                  "enqueued there before it ({}); enqueue its work on run->queue, not in the calling thread or on "
-                  "another stream",
+      fmt::format("the kernel does not run in order on run->queue: it did not read the input that a copy enqueued before "
+                  "it writes ({}); enqueue its work on run->queue, not in the calling thread or on another stream",
                   wrong));
 }
 

@@ -5,7 +5,7 @@ namespace mge::conform {
 namespace {
 
 constexpr const char* kRecipes[] = {
-    // Elementwise with more to say than a shape.
+    // Elementwise operators with attributes, ranges or constants.
     "Acosh(T[3,7]@1:4)",
     "Acosh(T[70001]@1:4)",
     "Acosh(T[67]@special)",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report, for programs and for people.
+// The report as JSON (for programs) and as Markdown (for people).
 #include <algorithm>
 #include <map>
 #include <set>
@@ -13,9 +13,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kShown = 5;  // findings of a check for people
+constexpr size_t kShown = 5;  // number of findings per check in the Markdown report
 
-// Within a cell of a table.
+// Escapes a text for a cell of a Markdown table.
 std::string Cell(std::string_view text) {
   std::string out;
   for (char c : text) {
@@ -58,18 +58,18 @@ std::string Matrix(const Report& report) {
   }
   std::string out = body.empty() ? "" : head + "\n" + line + "\n" + body;
   if (!none.empty()) out += fmt::format("\nWithout a kernel: {}.\n", none);
-  if (!reasons.empty()) out += "\nWhat is refused, and why:\n\n" + reasons;
+  if (!reasons.empty()) out += "\nRefused problems, with the reason:\n\n" + reasons;
   return out;
 }
 
-// What a reader sees last: "failed: pool.last_use (1), kernel.bounds (14)".
+// Returns the last line of the report: "failed: pool.last_use (1), kernel.bounds (14)".
 std::string LastLine(const Report& report) {
   std::string what;
   for (const CheckResult& c : report.checks) {
     if (c.outcome == Outcome::kFailed) what += fmt::format("{}{} ({})", what.empty() ? ": " : ", ", c.name, c.found);
   }
   if (size_t n = report.unexpected_passes.size()) {
-    what += fmt::format("{}passes that were not expected ({})", what.empty() ? ": " : ", ", n);
+    what += fmt::format("{}unexpected passes ({})", what.empty() ? ": " : ", ", n);
   }
   if (report.Result() == "incomplete") {
     what = report.Fact("no_device").empty() ? ": no kernel was tested" : ": there was no device to test";
@@ -141,7 +141,8 @@ std::string ReportMarkdown(const Report& report) {
                      report.Count(Outcome::kUnsupported), report.quick ? "a sample" : "all", report.seconds);
   for (const auto& [key, value] : report.facts) {
     if (key == "device") out += fmt::format("- device {}\n", EscapeControl(value));
-    if (key == "on_demand") out += fmt::format("- it makes devices on demand: tested with {}\n", EscapeControl(value));
+    if (key == "on_demand")
+      out += fmt::format("- the number of devices is a setting: tested with {}\n", EscapeControl(value));
   }
   std::string findings;
   for (const CheckResult& c : report.checks) {
@@ -155,11 +156,11 @@ std::string ReportMarkdown(const Report& report) {
                               f.expected.empty() ? "" : fmt::format(" (expected: {})", f.expected));
       more -= f.times;
     }
-    if (more) findings += fmt::format("- and {} more; all of them stand in the JSON\n", more);
+    if (more) findings += fmt::format("- and {} more; see the JSON report\n", more);
   }
-  if (!findings.empty()) out += "\n## What was found\n" + findings;
+  if (!findings.empty()) out += "\n## Findings\n" + findings;
   if (!report.unexpected_passes.empty()) {
-    out += "\n## Passes that were not expected\n\nRemove these lines from the list of expected failures:\n\n";
+    out += "\n## Unexpected passes\n\nRemove these lines from the list of expected failures:\n\n";
     for (const std::string& line : report.unexpected_passes) out += fmt::format("- `{}`\n", EscapeControl(line));
   }
   if (!report.checks.empty()) out += "\n## Checks\n\n| check | result | what it proves |\n|---|---|---|\n";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows under a name that no operator has, such as "Tahn". A table of kernels does not tell its rows, but their names stand
-// in the file: words of it that are nearly an operator are asked for as if they were one.
+// Finds kernel rows with a misspelt operator, such as "Tahn". A kernel table does not list its rows, but their operator
+// names are strings in the file. Each string that is similar to an operator's name is requested as if it were an operator.
 #include <cctype>
 #include <fstream>
 #include <iterator>
@@ -13,10 +13,10 @@
 namespace mge::conform {
 namespace {
 
-constexpr size_t kLongest = 40;  // of a name
-constexpr int kMostEdits = 2;    // of a misspelling; what differs by more may be an operator that the host does not have
+constexpr size_t kLongest = 40;  // longest name in bytes
+constexpr int kMostEdits = 2;    // more edits may be an operator that this host does not know, and not a misspelling
 
-// Capitalised words of a file that a zero ends, as C writes names.
+// Returns the capitalised, zero-terminated words of a file.
 absl::StatusOr<std::set<std::string>> WordsOf(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return Broken("it cannot be read");
@@ -32,7 +32,7 @@ absl::StatusOr<std::set<std::string>> WordsOf(const std::string& path) {
   return words;
 }
 
-// Whether the backend offers or refuses the problem of a case with another operator in its place.
+// Returns whether the backend offers or refuses the problem of a case after its operator is replaced by `op`.
 absl::StatusOr<bool> Answers(Subject& s, const Case& c, const std::string& op) {
   s.At(fmt::format("{} as \"{}\"", c.Name(), op));
   AbiProblem problem(c, MGE_WRITE);
@@ -43,14 +43,14 @@ absl::StatusOr<bool> Answers(Subject& s, const Case& c, const std::string& op) {
   graph.nodes = nodes;
   problem.get()->graph = &graph;
   absl::StatusOr<Offers> offers = Enumerate(s, *problem.get());
-  if (!offers.ok()) return false;  // an operator that does not exist may be an error
+  if (!offers.ok()) return false;  // an error is allowed for an unknown operator
   return !offers->offered.empty() || !offers->refused.empty();
 }
 
 absl::Status CheckNames(Subject& s) {
   std::set<std::string_view> known;
   for (const OpDef* def : AllOps()) known.insert(def->name);
-  std::vector<std::string> names;  // that can be asked for
+  std::vector<std::string> names;  // operators that a case can be made for
   for (const OpDef* def : CheckableOps()) {
     if (def->domain.empty()) names.emplace_back(def->name);
   }
@@ -66,15 +66,15 @@ absl::Status CheckNames(Subject& s) {
     MGE_ASSIGN_OR_RETURN(bool answers, Answers(s, *c, word));
     if (!answers) continue;
     MGE_ASSIGN_OR_RETURN(bool answers_all, Answers(s, *c, "NoSuchOperator"));
-    if (answers_all) return NotOffered("it refuses operators that do not exist as it refuses others");
-    wrong += fmt::format("{}a row takes \"{}\", which no operator is called.{}", wrong.empty() ? "" : " ", word,
+    if (answers_all) return NotOffered("the backend refuses unknown operators like known ones");
+    wrong += fmt::format("{}a kernel row names the operator \"{}\", which does not exist.{}", wrong.empty() ? "" : " ", word,
                          DidYouMean(near));
   }
   return wrong.empty() ? absl::OkStatus() : Broken(wrong);
 }
 
 constexpr Check kRows[] = {
-    {"kernel.names", "No row takes an operator that does not exist.", Needs::kDevice, CheckNames},
+    {"kernel.names", "No kernel row names an operator that does not exist.", Needs::kDevice, CheckNames},
 };
 
 }  // namespace

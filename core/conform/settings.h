@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings of the backend under test: what the user gave, and the values that come of it, by the rules of the registry.
+// The settings of the backend under test: the user's input, and the values that result by the rules of the settings
+// registry.
 #pragma once
 
 #include <functional>
@@ -15,28 +16,31 @@ namespace mge::conform {
 
 using SettingValues = std::map<std::string, std::string>;  // key -> text
 
+// The user's input.
 struct Given {
-  SettingValues command_line = {};  // of --set; a name may be a key or a variable
+  SettingValues command_line = {};  // values of --set; a name may be a key or a variable
   std::vector<std::string> config_files = {};
   Environment environment = {};
 
   bool empty() const { return command_line.empty() && config_files.empty() && environment.variables.empty(); }
 };
 
+// The resulting values.
 struct ResolvedSettings {
   std::vector<std::string> values;  // in the order of the table, as the backend gets them
-  std::string on_demand;            // "virtual.devices=2", which the kit chose so that there are devices; or empty
+  std::string on_demand;            // "virtual.devices=2": a setting that the kit chose to get devices; else empty
 };
 
-// `tried`: what a check sets, before all that was given. kPluginRefused if a declaration is wrong; other errors are the
-// user's.
+// Resolves the values of all declared settings. `tried` are values that a check sets; they take precedence over the user's.
+// Fails with kPluginRefused if a declaration is wrong, and with another error if the user's input is invalid.
 absl::StatusOr<ResolvedSettings> ResolveSettings(const mge_plugin& plugin, const Given& given, const SettingValues& tried);
 
-// An error if the command line names a setting that the backend does not have, or a value of what was given is bad. A
-// variable of the backend's that it does not know is warned of, or an error with MGE_STRICT_ENV.
+// Checks the user's input. Fails if the command line names a setting that the backend does not have, or if a value is
+// invalid. For an unknown variable with the backend's prefix, calls `warn`, or fails if MGE_STRICT_ENV is set.
 absl::Status JudgeGiven(const mge_plugin& plugin, const Given& given, const std::function<void(const std::string&)>& warn);
 
-// Whether it says how many devices there are, and says none by default: a whole number in "devices". The kit asks for two.
+// Returns whether a setting is the number of devices and is 0 by default: an integer with the unit "devices". The kit sets
+// such a setting to 2.
 bool MakesDevices(const mge_setting& setting);
 
 }  // namespace mge::conform

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ids of candidates name them in caches, which other processes read: two that know nothing of each other are asked for them.
+// Checks that the ids of candidates are the same in two independent processes. Caches on disk name candidates by id, and
+// later processes read them.
 #include <map>
 #include <string>
 #include <vector>
@@ -12,11 +13,11 @@
 namespace mge::conform {
 namespace {
 
-constexpr double kSeconds = 10;  // of a process
+constexpr double kSeconds = 10;  // time limit of one process
 
-using Ids = std::map<std::string, std::string>;  // by operator
+using Ids = std::map<std::string, std::string>;  // operator -> ids
 
-// Tells what is offered for each case, as far as it comes: a failure is the finding of other checks.
+// Records the offered candidates of each case. Failures are ignored, because other checks report them.
 void Tell(Subject& subject, const std::vector<Case>& cases) {
   if (!subject.Prepare(Needs::kDevice).ok()) return;
   for (const Case& c : cases) {
@@ -53,8 +54,8 @@ absl::Status CheckStableIds(Subject& s) {
   for (const auto& [op, ids] : first) {
     auto other = second.find(op);
     if (other == second.end() || other->second == ids) continue;
-    return Broken(fmt::format("for {} one process is offered '{}', another one '{}'; caches, which later processes read, "
-                              "name candidates by their id",
+    return Broken(fmt::format("for {} one process is offered '{}', another one '{}'; use the same ids in every process, "
+                              "because caches on disk contain them",
                               op, ids, other->second));
   }
   return absl::OkStatus();

@@ -93,7 +93,7 @@ absl::Status Subject::Load() {
   if (mge_code code = query_(&in, &out); code != MGE_OK) {
     return Broken(fmt::format("it declines to work with this host: {} ({})", CopyText(out.reason), CodeName(code)));
   }
-  if (!out.plugin) return Broken("it hands over no table (NULL)");
+  if (!out.plugin) return Broken("it returns no table (NULL)");
   if (std::string why = WhyTableIsBad(*out.plugin); !why.empty()) return Broken(why);
   plugin_ = out.plugin;
   return absl::OkStatus();
@@ -131,7 +131,7 @@ absl::StatusOr<std::vector<std::string>> Subject::Values() const {
     return std::move(resolved->values);
   }
   if (ErrorId(resolved.status()) != errors::kPluginRefused.id) return Broken(FormatError(resolved.status()));
-  // A declaration is wrong, which device.settings says; the rest can be judged with the defaults.
+  // A declaration is wrong, which the check settings.declared reports. The other checks use the default values.
   std::vector<std::string> values;
   for (uint64_t i = 0; i < plugin_->setting_count; ++i) {
     const mge_setting& row = *plugin_->settings[i];
@@ -145,14 +145,14 @@ std::string Subject::WhyNoDevice() const {
   if (!unusable_.empty()) return unusable_;
   for (uint64_t i = 0; i < plugin_->setting_count; ++i) {
     std::string key = CopyText(plugin_->settings[i]->key);
-    if (MakesDevices(*plugin_->settings[i])) return fmt::format("it lists none; --set {}=2 asks for two", key);
+    if (MakesDevices(*plugin_->settings[i])) return fmt::format("it lists none; --set {}=2 requests two", key);
   }
   return "it lists none";
 }
 
 absl::Status Subject::Open(size_t position) {
   if (devices_.empty()) {
-    if (AllocationFailure::Happened()) return Broken("no device is listed that can be used; MGE_RESOURCE_EXHAUSTED is due");
+    if (AllocationFailure::Happened()) return Broken("no usable device is listed; MGE_RESOURCE_EXHAUSTED is required");
     witness_.Fact("no_device", WhyNoDevice());
     return NotOffered("the backend has no usable device on this machine");
   }
@@ -161,11 +161,11 @@ absl::Status Subject::Open(size_t position) {
   MGE_RETURN_IF_ERROR(Call("opening the device",
                            [&](mge_error* e) { return plugin_->device->open(devices_[position].index, &device_, e); }));
   At("working on a device");
-  return device_ ? absl::OkStatus() : Broken("opening the device answered MGE_OK, but no device");
+  return device_ ? absl::OkStatus() : Broken("opening the device returned MGE_OK, but no device");
 }
 
 int64_t Subject::device_memory_used() const {
-  if (host_accessible()) return 0;  // memory of the machine, which everybody uses; of this process the heap tells
+  if (host_accessible()) return 0;  // host memory: all programs use it, and leaks of this process show in the heap
   uint64_t free = 0, total = 0;
   plugin_->memory->memory_info(device_, &free, &total);
   return total > free ? static_cast<int64_t>(total - free) : 0;

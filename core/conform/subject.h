@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend under test, loaded into this (child) process and driven through its table alone.
+// The backend under test, loaded into this (child) process and used only through its table.
 #pragma once
 
 #include <atomic>
@@ -22,14 +22,14 @@
 
 namespace mge::conform {
 
-// What the backend gets as its host: the core's services, with allocations that fail on demand.
+// The host services for the backend: those of the core, with allocations that can be made to fail.
 class KitHost {
  public:
   explicit KitHost(std::vector<std::string> settings);
   const mge_host* table() const { return &table_; }
-  int64_t outstanding() const { return inner_.allocations(); }  // blocks taken and not released
+  int64_t outstanding() const { return inner_.allocations(); }  // number of blocks that are not released
   uint64_t requests() const { return requests_; }
-  // The n-th request from now on fails (1 is the next); 0 for none.
+  // Makes the n-th next request fail (1 is the next one); 0: none.
   void FailAt(uint64_t n) { requests_ = 0, fail_at_ = n; }
 
  private:
@@ -38,18 +38,20 @@ class KitHost {
   mge_host table_;
 };
 
+// The loaded backend. Its destructor closes the device and stops the backend; the library stays loaded.
 class Subject {
  public:
+  // `given` and `witness` must outlive this object.
   Subject(std::string path, const Given& given, Witness& witness)
       : path_(std::move(path)), given_(given), witness_(witness) {}
   ~Subject();
   Subject(const Subject&) = delete;
   Subject& operator=(const Subject&) = delete;
 
-  absl::Status Prepare(Needs needs);
-  absl::Status Load();                     // opens the library and asks for its table
-  absl::Status Start();                    // and lists the devices
-  absl::Status Open(size_t position = 0);  // the position-th usable device becomes device()
+  absl::Status Prepare(Needs needs);       // calls Load(), Start() and Open() as far as needed
+  absl::Status Load();                     // opens the library and gets its table
+  absl::Status Start();                    // starts the backend and lists the devices
+  absl::Status Open(size_t position = 0);  // opens the position-th usable device as device()
   void Close();
   void Stop();
 
@@ -60,20 +62,20 @@ class Subject {
   mge_plugin_query_fn query() const { return query_; }
   const mge_plugin& plugin() const { return *plugin_; }
   KitHost& host() { return *host_; }
-  const std::vector<DeviceDescription>& devices() const { return devices_; }  // the usable ones
+  const std::vector<DeviceDescription>& devices() const { return devices_; }  // the usable devices
   const DeviceDescription& description() const { return devices_[position_]; }
   mge_device* device() const { return device_; }
-  const HostState& before() const { return before_; }  // the library was opened
-  int64_t device_memory_used() const;  // by all who use the device; 0: not known
+  const HostState& before() const { return before_; }  // the state before the library was opened
+  int64_t device_memory_used() const;  // bytes used by all programs; 0: unknown, or memory of the host
   bool host_accessible() const { return description().flags & MGE_DEVICE_HOST_ACCESSIBLE; }
-  // For checks that try values, none to end that; while stopped.
+  // Sets values of settings for the next start; an empty map removes them. The backend must be stopped.
   void Try(SettingValues values) {
     tried_ = std::move(values);
     host_.reset();
   }
 
  private:
-  absl::StatusOr<std::vector<std::string>> Values() const;  // of the declared settings, as the backend gets them
+  absl::StatusOr<std::vector<std::string>> Values() const;  // values of the declared settings, as the backend gets them
   std::string WhyNoDevice() const;
 
   std::string path_;
@@ -85,19 +87,20 @@ class Subject {
   const mge_plugin* plugin_ = nullptr;
   std::unique_ptr<KitHost> host_;
   std::vector<DeviceDescription> devices_;
-  std::string unusable_;  // devices that are listed, but cannot be used, and why
+  std::string unusable_;  // the listed devices that cannot be used, with the reasons
   HostState before_;
   size_t position_ = 0;
   mge_device* device_ = nullptr;
   bool started_ = false;
 };
 
-// Broken() if the file has no identity note that can be read.
+// Reads the identity note of a file. Returns Broken() if there is none or it is invalid.
 absl::StatusOr<NoteReading> NoteOf(const std::string& path);
 
-// OK, or Broken("WHAT failed: text (CODE)"); WithoutMemory() where an allocation has failed, and this says so.
+// Converts the result of a call to OK or Broken("WHAT failed: text (CODE)"). Returns WithoutMemory() if the call reports,
+// with a text, an allocation failure that the kit has caused.
 absl::Status Answer(mge_code code, const mge_error& error, std::string_view what);
-// Calls f(mge_error*), which does nothing but call the backend.
+// Calls f(mge_error*) inside Side::kBackend and converts its result. f must only call the backend. An exception is Broken().
 template <typename F>
 absl::Status Call(std::string_view what, F&& f) {
   mge_error error;
@@ -105,28 +108,30 @@ absl::Status Call(std::string_view what, F&& f) {
     mge_code code = InBackend(what, [&] { return f(&error); });
     return Answer(code, error, what);
   } catch (const std::exception& e) {
-    return Broken(fmt::format("{} throws an exception, which none may do across the boundary: {}", what, e.what()));
+    return Broken(fmt::format("{} throws an exception, which the contract forbids: {}", what, e.what()));
   } catch (...) {
-    return Broken(fmt::format("{} throws, which none may do across the boundary", what));
+    return Broken(fmt::format("{} throws, which the contract forbids", what));
   }
 }
-// Broken unless f(mge_error*) answers an error, with a text.
+// Returns Broken() unless f(mge_error*) fails with a text.
 template <typename F>
 absl::Status MustRefuse(std::string_view what, F&& f) {
   mge_error error;
-  if (f(&error) == MGE_OK) return Broken(fmt::format("{} was accepted; an error is due", what));
+  if (f(&error) == MGE_OK) return Broken(fmt::format("{} was accepted; an error is required", what));
   if (error.text.empty()) return Broken(fmt::format("{} was refused without a text", what));
   return absl::OkStatus();
 }
 
-// A value as the host hands it to the backend: truth as 1 or 0, sizes in bytes. An error's message follows on "NAME = TEXT".
+// Converts a value to the form that the backend gets: booleans as 1 or 0, sizes in bytes. The message of an error continues
+// the sentence "NAME = TEXT ...".
 absl::StatusOr<std::string> PlainSetting(const mge_setting& setting, std::string_view text);
 
+// The listed devices.
 struct DeviceList {
-  std::vector<DeviceDescription> devices;  // unusable ones too; without texts where one of them cannot be read
-  std::string fault;                       // how a description breaks the rules; "" if none does
+  std::vector<DeviceDescription> devices;  // includes unusable devices; texts are empty if one of a device is invalid
+  std::string fault;                       // the first violation of the rules in a description; "" if there is none
 };
-// `classes`: those of the identity note, for a fault.
+// Lists the devices of a started backend and checks their descriptions. `classes` (optional) are the allowed classes.
 absl::StatusOr<DeviceList> ListDevices(const mge_plugin& plugin, const std::vector<std::string>* classes = nullptr);
 
 }  // namespace mge::conform

@@ -32,7 +32,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kLastWords = 600;  // bytes of a dead child's output that are shown
+constexpr size_t kLastWords = 600;  // bytes at the end of a child's output that a finding shows
 
 struct Child {
   const Task* task = nullptr;
@@ -40,19 +40,19 @@ struct Child {
   std::optional<ChildGroup> group;
   Fd records, output;
   Clock::time_point begin;
-  double seconds = 0;  // its limit
-  std::string text, said;
-  std::string check, where;  // the last Begin and At
+  double seconds = 0;  // the time limit
+  std::string text, said;    // unread records, and the output of the child
+  std::string check, where;  // from the last Begin() and At()
   CallBoard calls;
-  std::string thrown;   // what came out of its task
-  bool silent = false;  // it has closed its records
+  std::string thrown;   // text of the exception that its task threw
+  bool silent = false;  // whether it has closed the pipe of records
   bool complete = false, stopped = false;
 };
 
 [[noreturn]] void BeChild(const Task& task, int records, int output, const CallBoard& calls) {
   calls.Serve();
-  prctl(PR_SET_CHILD_SUBREAPER, 1);  // what its children leave behind becomes its own
-  mallopt(M_ARENA_MAX, 1);  // one heap for all threads, so that what is in use can be compared
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphaned grandchildren become its children
+  mallopt(M_ARENA_MAX, 1);  // one heap for all threads, so that the bytes in use are comparable
   rlimit no_core = {0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM}) signal(number, SIG_DFL);
@@ -67,14 +67,14 @@ struct Child {
   } catch (const std::exception& e) {
     witness.Thrown(e.what());
   } catch (...) {
-    witness.Thrown("it is no std::exception");
+    witness.Thrown("it is not a std::exception");
   }
   _exit(0);
 }
 
 struct Pipe {
   Fd to_read, to_write;
-  int Open() {  // errno, or 0
+  int Open() {  // returns 0 or an errno
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return errno;
     to_read = Fd(ends[0]);
@@ -83,7 +83,7 @@ struct Pipe {
   }
 };
 
-// errno, or 0.
+// Starts a child process for a task. Returns 0 or an errno.
 int Spawn(const Task& task, Child& child) {
   Pipe records, output;
   if (int error = records.Open()) return error;
@@ -105,7 +105,7 @@ int Spawn(const Task& task, Child& child) {
   return 0;
 }
 
-// False at the end of the stream.
+// Reads all available bytes. Returns false at the end of the stream.
 bool Drain(const Fd& fd, std::string& into) {
   char buffer[4096];
   for (;;) {
@@ -133,22 +133,22 @@ void Hear(Child& child, const OnRecord& on_record) {
   }
 }
 
-// How the child ended, if that is not how it should have.
+// Returns a sentence about how the child ended, or "" if it ended normally.
 std::string Ending(const Child& child, int status) {
-  if (child.stopped) return fmt::format("did not come back within {:g} s", child.seconds);
+  if (child.stopped) return fmt::format("did not end within {:g} s", child.seconds);
   if (WIFSIGNALED(status)) {
     int signal = WTERMSIG(status);
     const char* name = sigabbrev_np(signal);
     return fmt::format("crashed the process (SIG{})", name ? name : std::to_string(signal));
   }
-  if (!child.thrown.empty()) return "threw an exception, which none may do across the boundary: " + child.thrown;
+  if (!child.thrown.empty()) return "threw an exception, which the contract forbids: " + child.thrown;
   if (!child.complete || WEXITSTATUS(status) != 0)
     return fmt::format("ended the process (exit code {})", WEXITSTATUS(status));
   return {};
 }
 
-// How the child ended, once it has, or once it was stopped because its time is over. Closed pipes say nothing: a child can
-// close them and stay.
+// Returns the exit status of a child that has ended, else nullopt. If the time limit is over, kills the child first. A
+// closed pipe does not mean that the child has ended.
 std::optional<int> Ended(Child& child) {
   if (std::optional<int> status = child.group->Ended()) return status;
   if (Clock::now() - child.begin <= std::chrono::duration<double>(child.seconds)) return std::nullopt;
@@ -164,7 +164,7 @@ void Finish(Child& child, int status, const OnRecord& on_record, const OnDone& o
     if (std::string calls = child.calls.Calls(); !calls.empty()) ending += ", while " + calls;
     if (!child.said.empty()) {
       size_t from = child.said.size() > kLastWords ? child.said.size() - kLastWords : 0;
-      ending += "; it said: " + child.said.substr(from);
+      ending += "; its output: " + child.said.substr(from);
     }
     on_record(*child.task, {RecordKind::kFound, child.check, child.where, EscapeControl(ending)});
   }
@@ -181,7 +181,7 @@ absl::Status RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRec
     while (next < tasks.size() && running.size() < static_cast<size_t>(std::max(at_a_time, 1))) {
       auto child = std::make_unique<Child>();
       if (int error = Spawn(tasks[next], *child)) {
-        if (!running.empty()) break;  // there is room when one of them has ended
+        if (!running.empty()) break;  // try again when a child has ended
         return Fail(errors::kOutOfMemory, "a child process for the checks cannot be started",
                     {.what = std::strerror(error), .fix = "allow more processes and open files (ulimit -u and -n)"});
       }
@@ -194,7 +194,7 @@ absl::Status RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRec
     for (const auto& child : running) {
       polls.push_back({child->silent ? -1 : child->records.get(), POLLIN, 0});
       polls.push_back({child->silent ? -1 : child->output.get(), POLLIN, 0});
-      if (child->silent) patience_ms = 2;  // its end, near as a rule, wakes nobody
+      if (child->silent) patience_ms = 2;  // poll() does not report its end, which is usually near
     }
     poll(polls.data(), polls.size(), patience_ms);
     for (size_t i = 0; i < running.size();) {

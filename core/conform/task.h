@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs dangerous work in child processes, some at a time: a crash, an exit or a hang is an answer like any other.
+// Runs tasks in child processes, several at a time. A crash, an exit or a hang of a child becomes a finding of its task.
+//
+// Method: each task runs in a forked child of its own process group, with a pipe for its records (witness.h) and one for its
+// output. When the time limit is over, the whole group is killed.
 #pragma once
 
 #include <functional>
@@ -13,17 +16,18 @@ namespace mge::conform {
 
 struct Task {
   std::string name;
-  std::string check;                        // whose fault it is if the child ends before its first Begin()
+  std::string check;                        // the check that gets the finding if the child ends before its first Begin()
   std::function<void(Witness&)> body;       // runs in the child
-  double seconds = 0;                       // limit; Witness::Fit may ask for kMostLimits times as long
+  double seconds = 0;                       // time limit; Witness::Fit() may extend it up to kMostLimits times
 };
 
-// Called in this process for every record of a task, in the task's order. A child that dies or is stopped adds a kFound.
+// A callback for every record of a task, in the task's order. It runs in this process. If a child dies or is killed, a
+// record of kind kFound is added.
 using OnRecord = std::function<void(const Task&, const Record&)>;
 using OnDone = std::function<void(const Task&, double seconds)>;
 
-// The process must have one thread only, because it forks. What a child starts ends with it. kOutOfMemory if no child can be
-// started, which says nothing of its task.
+// Runs all tasks, at most `at_a_time` at once. The process must have only one thread, because it forks. Processes that a
+// child starts are killed when it ends. Fails with kOutOfMemory if no child process can be started.
 absl::Status RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRecord& on_record, const OnDone& on_done);
 
 }  // namespace mge::conform

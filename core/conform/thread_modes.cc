@@ -14,7 +14,7 @@
 namespace mge::conform {
 namespace {
 
-constexpr uint32_t kSseFlags = 0x3f;  // of MXCSR: what has happened, which any computation may set
+constexpr uint32_t kSseFlags = 0x3f;  // exception flags of MXCSR, which any computation may set
 
 std::mutex g_mutex;
 std::string g_change;

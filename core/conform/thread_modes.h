@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a thread computes with floating point: the direction of rounding, and what becomes of tiny numbers. It is the host's,
-// and a call of the backend hands it back as it was.
+// The floating-point modes of a thread: the rounding direction and the handling of subnormal numbers. They belong to the
+// host. A call of the backend must leave them unchanged.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 namespace mge::conform {
 
 struct ThreadModes {
-  int rounding = 0;  // of fegetround
+  int rounding = 0;  // the value of fegetround()
   uint32_t sse = 0;  // control bits of MXCSR; 0 on other processors
-  uint16_t x87 = 0;  // control word
+  uint16_t x87 = 0;  // x87 control word; 0 on other processors
 
   static ThreadModes Now();
   void Restore() const;
   bool operator==(const ThreadModes&) const = default;
 };
 
-// Puts right what a call has changed in this thread since `before`, and keeps it for TakeModeChange. [any thread]
+// Restores the modes of this thread if they differ from `before`, and records the change for TakeModeChange(). Thread-safe.
 void NoteModes(const ThreadModes& before, std::string_view call);
-// What the first call since the last time has changed, as a sentence; "" if none has. [any thread]
+// Returns the first change since the last call, of any thread, as a sentence, or "". Thread-safe.
 std::string TakeModeChange();
 
 }  // namespace mge::conform

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of one kernel that meet: several lanes run it again and again, each with data of its own, and every run must give
-// what it gave alone.
+// Checks concurrent runs of one kernel. Several lanes run it repeatedly, each with its own data. Each run must give the
+// result that the lane gave when it ran alone.
 #include <atomic>
 #include <chrono>
 #include <system_error>
@@ -14,18 +14,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Runs that met others.
+// Numbers of runs that overlapped others.
 constexpr int kEnough = 1000;
-constexpr int kFew = 30;  // worth a longer wait, where other processes take the time
+constexpr int kFew = 30;  // below this, the time limit is extended, because other processes may use the processors
 
-// How long is waited for them. Types beside float32 are, as a rule, the same source again.
+// Returns the time limit. It is shorter for types other than float32, which usually share its source code.
 Clock::duration TimeFor(const Case& c) { return std::chrono::milliseconds(c.dtype == DType::kF32 ? 100 : 30); }
 
 class Together {
  public:
   Together(Trial& trial, const Case& c, const Candidate& candidate) : trial_(trial), case_(c), candidate_(candidate) {}
 
-  // What each lane gives while it is the only one. NotOffered() if that is wrong, which is said elsewhere.
+  // Runs each lane alone and stores its outputs. Returns NotOffered() if a result is wrong, which other checks report.
   absl::Status Alone() {
     for (int lane = 0; lane < kLanes; ++lane) {
       MGE_ASSIGN_OR_RETURN(RunResult r, trial_.Run(lane, case_.inputs[lane % 2], 1, 0xff));
@@ -40,14 +40,15 @@ class Together {
     return met_ >= kEnough || Clock::now() - begin_ >= TimeFor(case_) * (met_ < kFew ? 5 : 1);
   }
 
-  // Until that is over, or a lane gives something else, which may be another rounding.
+  // Runs all lanes concurrently until over() is true or a lane gives other bytes. Then compares with the reference, because
+  // other bytes may be a different rounding. Returns Broken() if a result is wrong.
   absl::Status Run() {
     stop_ = false;
     absl::Status status[kLanes];
     std::vector<std::thread> others;
     try {
       for (int lane = 1; lane < kLanes; ++lane) others.emplace_back([&, lane] { status[lane] = RunLane(lane); });
-    } catch (const std::system_error&) {  // a limit on threads: with those that there are
+    } catch (const std::system_error&) {  // the limit on threads: continue with those that were started
     }
     status[0] = RunLane(0);
     for (std::thread& t : others) t.join();
@@ -70,7 +71,7 @@ class Together {
     }
     return status;
   }
-  // Whether it gave what it gave alone.
+  // Runs the lane once. Returns whether its outputs equal those of the run alone.
   absl::StatusOr<bool> RunOnce(int lane, uint32_t width) {
     MGE_RETURN_IF_ERROR(trial_.ResetOutputs(lane));
     const uint64_t mine = ++begun_;

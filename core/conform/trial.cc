@@ -21,7 +21,8 @@ constexpr uint64_t kGuard = 192;  // bytes between operands, a multiple of the a
 constexpr uint64_t kAlignment = 64;
 constexpr unsigned char kCanary = 0xa5;
 
-// One thread takes chunks from the last to the first; more share them in any order.
+// The parallel_for of a run. With width 1 it runs the chunks from last to first, else several threads share them in any
+// order.
 void ParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), void* context) {
   uint32_t width = *static_cast<uint32_t*>(pool);
   if (width <= 1 || chunks <= 1) {
@@ -38,7 +39,7 @@ void ParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), voi
   for (std::thread& t : threads) t.join();
 }
 
-// How far behind a multiple of the alignment an operand begins.
+// Returns the offset in bytes of an operand behind a multiple of the alignment.
 uint64_t ShiftOf(const Trial::Options& options, DType dtype, const mge_layout& layout) {
   return options.shifted && layout.kind == MGE_LAYOUT_PLAIN ? static_cast<uint64_t>(ElementBytes(dtype)) : 0;
 }
@@ -288,7 +289,7 @@ absl::StatusOr<std::unique_ptr<Trial>> Trial::Create(Bench& bench, const mge_pro
   if (std::string why = WhyUnsound(api, t->prepared_, problem.graph->input_count); !why.empty()) return Broken(why);
   if (prepared) prepared();
 
-  // A layout of PLAIN is said by NULL, as the host does.
+  // The plain layout is passed as NULL, as the host does.
   auto settle = [&](std::vector<mge_layout> list) {
     for (mge_layout& l : list) {
       if (l.kind == MGE_LAYOUT_ANY) l = options.any ? *options.any : PlainLayout();
@@ -330,7 +331,7 @@ absl::StatusOr<std::unique_ptr<Trial>> Trial::Create(Bench& bench, const mge_pro
   std::vector<mge_slot> in_slots, out_slots;
   for (const Region& r : t->input_regions_) in_slots.push_back({0, 0, r.offset});
   for (const Region& r : t->output_regions_) out_slots.push_back({0, 0, r.offset});
-  in_slots.push_back({0, 0, 0});  // who takes one operand too many gets wrong data, and not by chance the right ones
+  in_slots.push_back({0, 0, 0});  // a kernel that reads one operand too many gets wrong data
   in_layouts.push_back(nullptr);
   mge_binding binding = {
       sizeof(binding),   0, in_slots.data(), out_slots.data(), {0, 0, t->workspace_.offset}, in_layouts.data(),
@@ -341,7 +342,7 @@ absl::StatusOr<std::unique_ptr<Trial>> Trial::Create(Bench& bench, const mge_pro
   std::memset(args, kCanary, units * sizeof(std::max_align_t));
   MGE_RETURN_IF_ERROR(
       Call("binding", [&](mge_error* e) { return api.bind(t->prepared_.kernel, &binding, args, &t->fn_, e); }));
-  if (!t->fn_) return Broken("binding answered MGE_OK, but no function");
+  if (!t->fn_) return Broken("binding returned MGE_OK, but no function");
   for (size_t i = t->prepared_.args_bytes; i < units * sizeof(std::max_align_t); ++i) {
     if (args[i] != kCanary)
       t->args_fault_ = fmt::format("bind wrote behind the {} bytes of arguments that it asked for", t->prepared_.args_bytes);
@@ -452,7 +453,7 @@ absl::StatusOr<RunResult> Trial::Collect(int index) {
     MGE_ASSIGN_OR_RETURN(Tensor t, FromLayout(bench_, laid, outputs_[o].dtype, outputs_[o].shape, laid_out_[o]));
     result.outputs.push_back(std::move(t));
   }
-  // What may have changed is made equal; the rest must be.
+  // Outputs and workspace may have changed, so they are made equal. All other bytes must be unchanged.
   std::vector<Region> own = output_regions_;
   own.push_back(workspace_);
   for (const Region& r : own)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One candidate, prepared and bound as the engine would do it, with its operands in one block of device memory between
-// guards, so that every byte that it must not touch is seen again afterwards.
+// Trials: one kernel candidate, prepared and bound as the engine does it, with its operands in one block of device memory.
+//
+// Method: operands are separated by guard bytes. After a run the whole block is compared with its content before the run.
+// This finds each write outside of the outputs and the workspace. Packed constants and arguments have guard bytes too.
 #pragma once
 
 #include <array>
@@ -17,13 +19,13 @@
 
 namespace mge::conform {
 
-// A case in the form that a backend gets, with constants of its own that can be spoilt.
+// A case in the form of the ABI, with its own copies of the constants.
 class AbiProblem {
  public:
   AbiProblem(const Case& c, int32_t write_mode);
   const mge_problem* get() const { return &problem_; }
   mge_problem* get() { return &problem_; }
-  void SpoilConstants();  // what the contract lets die after prepare()
+  void SpoilConstants();  // overwrites the constants, which a backend must not read after prepare()
 
  private:
   Graph graph_;
@@ -32,18 +34,20 @@ class AbiProblem {
   mge_problem problem_ = {};
 };
 
+// A copy of a candidate that the backend offers.
 struct Candidate {
-  mge_candidate raw;  // its id and lists are replaced by those below
+  mge_candidate raw;  // its pointers are invalid; use the members below
   std::string id;
   std::vector<mge_layout> inputs, outputs;
   std::vector<mge_in_place> in_place;
   bool Has(uint64_t attribute) const { return raw.attributes & attribute; }
 };
 
+// The result of enumerating candidates.
 struct Offers {
   std::vector<Candidate> offered;
   std::vector<std::string> refused;  // "kernel: reason"
-  std::string malformed;             // the first breach of the contract
+  std::string malformed;             // the first violation of the contract; "" if there is none
   const Candidate* Find(const std::string& id) const;
 };
 
@@ -51,50 +55,53 @@ inline constexpr mge_constraints kNoConstraints = {sizeof(mge_constraints), 0, 0
 absl::StatusOr<Offers> Enumerate(Subject& subject, const mge_problem& problem,
                                  const mge_constraints& constraints = kNoConstraints);
 
-// Device memory and queues for trials; a lane for each run at a time.
+// Device memory and queues for trials. Each lane serves one run at a time; the lanes can be used concurrently.
 inline constexpr int kLanes = 4;
 struct Bench {
   static absl::StatusOr<std::unique_ptr<Bench>> Create(Subject& subject);
-  absl::Status Reserve(uint64_t bytes);  // for each lane
+  absl::Status Reserve(uint64_t bytes);  // makes each lane at least this large; may discard its content
   unsigned char* lane(int i) { return slab.address() + static_cast<uint64_t>(i) * lane_bytes; }
-  absl::StatusOr<Bench*> Aside();  // another one, for what is done between the steps of a trial on this one
+  absl::StatusOr<Bench*> Aside();  // a second bench, for reorders between the steps of a trial on this one
   Subject& subject;
   Slab slab = {};
   uint64_t lane_bytes = 0;
-  std::array<Transfer, kLanes> transfers = {};  // their work, which uses the slab, ends before it
+  std::array<Transfer, kLanes> transfers = {};  // declared after the slab, which their work uses
   std::unique_ptr<Bench> aside = nullptr;
-  std::map<std::string, size_t> forms = {};  // hashes of packed constants, by the name of the form and the constant's bytes
+  std::map<std::string, size_t> forms = {};  // hashes of packed constants; key: name of the form and bytes of the constant
 };
 
-// What a kernel reads or writes: `constant` is given at prepare time.
+// An operand of a kernel. `constant` is defined if the value is given at prepare time.
 struct Operand {
   DType dtype;
   Shape shape;
   Tensor constant;
 };
 
+// The result of one run. The texts are "" if no fault was found.
 struct RunResult {
-  mge_code code = MGE_OK;  // of the step, or of the fence behind what it enqueued
+  mge_code code = MGE_OK;  // the code of the step, or of the fence behind its enqueued work
   std::string text;
   absl::Status Answered(std::string_view step = "the step") const { return Answer(code, {code, text, {}}, step); }
-  std::vector<Tensor> outputs;  // plain
-  std::string changed_input;    // "input 1: byte ..."
-  std::string outside;          // bytes between the operands that were overwritten
-  std::string beyond_workspace;
+  std::vector<Tensor> outputs;   // in the plain layout
+  std::string changed_input;     // "input 1 was changed: byte ..."
+  std::string outside;           // a write outside of all operands
+  std::string beyond_workspace;  // a write behind the workspace
 };
 
-// "output 0: ...", or "" if all are right.
+// Compares the outputs with the expected ones. Returns "output 0: ...", or "" if all are right.
 std::string WhatIsWrong(const RunResult& r, const std::vector<Tensor>& want, const Candidate& candidate);
 
+// A prepared and bound candidate. Not thread-safe, except for the functions marked [any thread].
 class Trial {
  public:
   struct Options {
-    const mge_in_place* in_place = nullptr;
-    bool raw = false;                 // operands are lists of bytes, in the candidate's layouts already
-    const mge_layout* any = nullptr;  // what ANY is settled to; NULL: plain
-    bool shifted = false;  // plain operands, constants too, lie as without queues: on multiples of their elements' size only
+    const mge_in_place* in_place = nullptr;  // the output and the input that share memory; optional
+    bool raw = false;                 // operands are byte arrays that are already in the candidate's layouts
+    const mge_layout* any = nullptr;  // the layout used for ANY; NULL: plain
+    bool shifted = false;  // plain operands and constants are aligned only to the size of their elements
   };
-  // `prepared` is called as soon as prepare() has returned: from then on the problem may be spoilt.
+  // Prepares, packs the constants and binds. `prepared` is called directly after prepare() has returned; it may overwrite
+  // the problem. Returns Broken() if a call fails or its result breaks the contract. `bench` must outlive the trial.
   static absl::StatusOr<std::unique_ptr<Trial>> Create(Bench& bench, const mge_problem& problem, const Candidate& candidate,
                                                        std::vector<Operand> inputs, std::vector<Operand> outputs,
                                                        const Options& options, const std::function<void()>& prepared = {});
@@ -103,23 +110,24 @@ class Trial {
   Trial& operator=(const Trial&) = delete;
 
   const mge_prepared& prepared() const { return prepared_; }
-  const std::string& packing_fault() const { return packing_fault_; }  // bytes written around a packed form
-  const std::string& args_fault() const { return args_fault_; }        // bytes written behind the arguments
+  const std::string& packing_fault() const { return packing_fault_; }  // a fault of prepack(); "" if there is none
+  const std::string& args_fault() const { return args_fault_; }        // a write behind the arguments; "" if there is none
 
-  // Lays out inputs (those that are no constants, in order) and, for ADD, what the outputs hold before.
+  // Copies the inputs (all operands that are not constants, in order) to the lane, and the outputs' previous values `before`
+  // for the write mode ADD. All other bytes are set to `fill`.
   absl::Status Stage(int lane, const std::vector<Tensor>& inputs, unsigned char fill,
                      const std::vector<Tensor>& before = {});
-  // Enqueues a copy of what Stage() laid out for another lane, on the lane's queue; only where there are queues.
+  // Enqueues a copy of the staged lane `from` to `lane`, on the queue of `lane`. The backend must have queues.
   mge_code EnqueueCopy(int from, int lane, mge_error* error);
-  // Calls the step. [any thread], one lane each.
+  // Calls the step. [any thread], one lane per thread.
   mge_code Launch(int lane, uint32_t width, std::string* text, int32_t cancel = 0);
-  absl::Status Drain(int lane);  // until what Launch() enqueued is done; Broken() if it failed
-  absl::StatusOr<RunResult> Collect(int lane);
-  absl::StatusOr<Bytes> Outputs(int lane);  // as they lie. [any thread], one lane each
-  absl::Status ResetOutputs(int lane);      // to what Stage() left there. [any thread], one lane each
-  // The lane's memory is still as Stage() left it.
+  absl::Status Drain(int lane);  // waits for the enqueued work of Launch(); returns Broken() if it failed
+  absl::StatusOr<RunResult> Collect(int lane);  // reads the outputs and checks all other bytes
+  absl::StatusOr<Bytes> Outputs(int lane);  // the bytes of the outputs in memory. [any thread], one lane per thread
+  absl::Status ResetOutputs(int lane);      // restores the outputs as staged. [any thread], one lane per thread
+  // Returns whether the lane's memory is unchanged since Stage().
   absl::StatusOr<bool> Untouched(int lane);
-  // All of it.
+  // Calls Stage() and Launch(), waits, and calls Collect().
   absl::StatusOr<RunResult> Run(int lane, const std::vector<Tensor>& inputs, uint32_t width, unsigned char fill,
                                 const std::vector<Tensor>& before = {}, int32_t cancel = 0);
 
@@ -136,18 +144,18 @@ class Trial {
     mge_error error;
   };
   explicit Trial(Bench& bench) : bench_(bench) {}
-  Region AddRegion(uint64_t bytes, uint64_t shift = 0);  // from a multiple of the alignment
+  Region AddRegion(uint64_t bytes, uint64_t shift = 0);  // begins `shift` bytes behind a multiple of the alignment
   absl::Status Pack(const Options& options);
 
   Bench& bench_;
   Candidate candidate_;
-  std::vector<mge_layout> settled_in_, settled_out_;  // ANY resolved
-  std::vector<mge_layout> laid_in_, laid_out_;        // from which operands are brought into memory: plain if raw
+  std::vector<mge_layout> settled_in_, settled_out_;  // the candidate's layouts with ANY replaced
+  std::vector<mge_layout> laid_in_, laid_out_;        // the layouts used by Stage() and Collect(); plain if Options::raw
   std::vector<Operand> inputs_, outputs_;
   mge_prepared prepared_ = {};
   std::vector<Region> input_regions_, output_regions_;
   Region workspace_;
-  std::vector<std::pair<Region, Bytes>> constants_;  // packed or not
+  std::vector<std::pair<Region, Bytes>> constants_;  // packed or plain bytes
   uint64_t total_ = 0;
   std::vector<std::max_align_t> args_;
   mge_step_fn fn_ = nullptr;
@@ -155,19 +163,21 @@ class Trial {
   std::string packing_fault_, args_fault_;
 };
 
-// How a plain tensor lies in a layout, and back. Opaque layouts go through the backend's own reorder.
+// Convert a plain tensor to the bytes of a layout, and back. Opaque layouts are converted by the backend's own reorder.
 absl::StatusOr<Bytes> ToLayout(Bench& bench, const Tensor& plain, const mge_layout& layout);
 absl::StatusOr<Tensor> FromLayout(Bench& bench, const Bytes& laid, DType dtype, const Shape& shape,
                                   const mge_layout& layout);
-// Whether the backend describes an opaque layout that a candidate names, and refuses others.
+// Returns Broken() unless the backend describes an opaque layout that a candidate names, and refuses an unknown one.
 absl::Status Described(Subject& subject, const mge_layout& layout, DType dtype, const Shape& shape);
-// The backend's own reorder, by the first candidate that it offers; `judged`: its order on the queue, too.
+// Runs the backend's own reorder with its first candidate. `judged`: checks its order on the queue, too.
 absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype, const Shape& shape, const mge_layout& from,
                               const mge_layout& to, bool judged = false);
 
-// A case that the backend offers candidates for, with these; NotOffered() if it has no kernel for any operator.
+// Returns the first case for which the backend offers candidates, and these in `*offers`. Returns NotOffered() if it has no
+// kernel for any operator.
 absl::StatusOr<Case> FirstSupportedCase(Subject& subject, Offers* offers);
 
+// Return the operands of a problem and of a case.
 std::vector<Operand> InputsOf(const mge_problem& problem);
 std::vector<Operand> OutputsOf(const Case& c);
 

@@ -10,7 +10,7 @@
 namespace mge::conform {
 namespace {
 
-constexpr size_t kLongest = 1000;  // of a field; a record stays below PIPE_BUF, so that threads cannot mix theirs
+constexpr size_t kLongest = 1000;  // longest field in bytes: a record is shorter than PIPE_BUF, so writes are atomic
 
 void AppendField(std::string& line, std::string_view field) {
   for (char c : field.substr(0, kLongest)) line += c == '\t' || c == '\n' ? ' ' : c;
@@ -28,19 +28,19 @@ void Witness::Write(RecordKind kind, std::string_view check, std::string_view wh
   for (size_t at = 0; at < line.size();) {
     ssize_t n = write(fd_, line.data() + at, line.size() - at);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;  // nobody listens any more
+    if (n <= 0) return;  // the reader has closed the pipe
     at += static_cast<size_t>(n);
   }
 }
 
 void Witness::EndWithExit() {
-  std::FILE* file = fdopen(fd_, "w");  // exit() writes what is buffered when all else is done
+  std::FILE* file = fdopen(fd_, "w");  // exit() writes the buffer after all exit handlers
   if (file) std::fprintf(file, "%c\t\t\t\n", static_cast<char>(RecordKind::kEnd));
 }
 
 int Witness::Fit(int wanted, double seconds) {
   double gone = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-  // A busy machine may make the next piece slower than the first.
+  // The factor 2 allows for a busy machine, on which later pieces are slower.
   double asked = gone + 2 * wanted * seconds;
   if (asked > seconds_) {
     asked = std::min(asked, kMostLimits * seconds_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The account that a check gives while it runs, in a process of its own: what was written before a crash is not lost.
+// The records that a check writes to a pipe while it runs in a child process. Records written before a crash are not lost.
 #pragma once
 
 #include <chrono>
@@ -10,19 +10,19 @@
 namespace mge::conform {
 
 enum class RecordKind : char {
-  kBegin = 'B',       // from here on a crash is the fault of `check`
-  kAt = 'A',          // what is being done, in `where`
-  kApplied = 'P',     // `check` was put to the test
-  kFound = 'F',       // a breach of the contract
+  kBegin = 'B',       // a later crash is a finding of `check`
+  kAt = 'A',          // the current action, in `where`
+  kApplied = 'P',     // `check` was applied
+  kFound = 'F',       // a violation of the contract
   kNotOffered = 'U',  // `check` has nothing to test; `what` is the reason
   kSupported = 'S',   // operator `check`, element type `where`, candidates `what`
-  kRefused = 'R',     // the same, with the reason
+  kRefused = 'R',     // operator `check`, element type `where`, reason of the refusal `what`
   kFact = 'I',        // a fact for the head of the report: `where` is its name
-  kMisuse = 'M',      // what was given to the kit is wrong: id of the error `check`, title `where`, fix `what`
-  kWarning = 'W',     // `what` is for the user, not for the report
-  kTime = 'T',        // the process asks for `what` seconds in all
-  kThrown = 'X',      // an exception, `what`, came out of the task
-  kEnd = 'E',         // the process did not end before its time
+  kMisuse = 'M',      // the user's input is invalid: id of the error `check`, title `where`, fix `what`
+  kWarning = 'W',     // a warning `what` for the user; not part of the report
+  kTime = 'T',        // the process requests a time limit of `what` seconds in total
+  kThrown = 'X',      // the task threw an exception with the text `what`
+  kEnd = 'E',         // the task has ended normally
 };
 
 struct Record {
@@ -30,13 +30,13 @@ struct Record {
   std::string check, where, what;
 };
 
-// How many times its limit a check may get that asks for more time.
+// The factor by which a check may extend its time limit.
 inline constexpr double kMostLimits = 5;
 
-// Writes records to a pipe. [any thread]
+// A writer of records to a pipe. Thread-safe.
 class Witness {
  public:
-  // `seconds`: the limit of the process, which begins now.
+  // `seconds` is the time limit of the process, counted from this call. `fd` is not owned.
   Witness(int fd, double seconds) : fd_(fd), seconds_(seconds), begin_(std::chrono::steady_clock::now()) {}
 
   void Begin(std::string_view check) { Write(RecordKind::kBegin, check, {}, {}); }
@@ -56,9 +56,9 @@ class Witness {
   void Thrown(std::string_view what) { Write(RecordKind::kThrown, {}, {}, what); }
   void Warning(std::string_view what) { Write(RecordKind::kWarning, {}, {}, what); }
   void End() { Write(RecordKind::kEnd, {}, {}, {}); }
-  void EndWithExit();  // End(), as the last thing that exit() does
-  // How many of `wanted` pieces of work, of some `seconds` each, there is time for; at least one. Asks for more time if the
-  // limit is too short for all.
+  void EndWithExit();  // makes exit() write the kEnd record as its last action
+  // Returns how many of `wanted` pieces of work, of about `seconds` each, fit into the time limit; at least 1. Requests more
+  // time if the limit is too short for all.
   int Fit(int wanted, double seconds);
 
  private:
@@ -68,7 +68,7 @@ class Witness {
   std::chrono::steady_clock::time_point begin_;
 };
 
-// Takes complete records off the front of `text`.
+// Removes the complete records from the front of `text` and returns them.
 std::vector<Record> TakeRecords(std::string& text);
 
 }  // namespace mge::conform

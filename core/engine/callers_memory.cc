@@ -20,7 +20,7 @@ bool Overlap(const Tensor& a, const HostValue& b) {
   return Overlap(a, b.tensor) || std::any_of(b.sequence.begin(), b.sequence.end(), [&](const Tensor& t) { return Overlap(a, t); });
 }
 
-// Bytes that can be copied.
+// Returns true for a tensor whose elements can be copied as bytes.
 bool IsPlain(const HostValue& value) {
   return value.kind == ValueKind::kTensor && value.tensor.defined() && value.tensor.dtype() != DType::kString;
 }

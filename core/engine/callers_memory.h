@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that the caller of a run gives for its outputs.
+// Memory that the caller of a run provides for outputs.
 #pragma once
 
 #include <span>
@@ -11,14 +11,17 @@
 
 namespace mge {
 
-// Output number `i` is written while others are, and while inputs are read: its memory, where it has some, is its own. kBadInput.
+// Checks that the memory of output number `i` overlaps no input and no earlier output. The run writes it while it reads
+// inputs and writes other outputs. Fails with kBadInput.
 absl::Status CheckOwnMemory(const Plan& plan, std::span<const HostValue> inputs, std::span<const HostValue> outputs, size_t i);
 
-// Whether `given` can take such a tensor. kBadInput.
+// Checks that `given` has that type and shape. `output` is its name. Fails with kBadInput.
 absl::Status CheckFits(const std::string& output, DType dtype, const Shape& shape, const Tensor& given);
 
-// Hands over output number `i`, which a run has made elsewhere: into the caller's memory where there is some, but a tensor that
-// owns its memory is replaced where that does not fit, as only the run tells what does; else the value itself; of tensors that share memory with inputs or other outputs a copy, as the caller may write to what he gets.
+// Stores `value` as output number `i`. The run has computed it in other memory.
+// If the caller provided memory, copies the value there. If it does not fit, replaces a tensor that owns its memory, and
+// fails with kBadInput for one that does not. Without memory of the caller, outputs[i] becomes the value itself. If the
+// value shares memory with an input or an earlier output, outputs[i] becomes a copy, since the caller may write to outputs.
 absl::Status HandOver(const Plan& plan, HostValue value, std::span<const HostValue> inputs, std::span<HostValue> outputs,
                       size_t i, HostAllocator& allocator);
 

@@ -15,8 +15,8 @@
 namespace mge {
 namespace {
 
-constexpr int kSpins = 4000;      // of an idle worker, about 100 us, before it sleeps
-constexpr int kWaitSpins = 2000;  // of a caller for chunks that others have claimed, before it yields
+constexpr int kSpins = 4000;      // tries of an idle worker before it sleeps, about 100 us
+constexpr int kWaitSpins = 2000;  // tries of a caller that waits for claimed chunks before it yields
 constexpr uint64_t kMaxChunks = 0xffffffffu;
 
 thread_local uint32_t this_thread = 0;
@@ -34,7 +34,7 @@ struct SharedState {
 };
 
 SharedState& State() {
-  static SharedState* state = new SharedState;  // outlives every thread that may still ask
+  static SharedState* state = new SharedState;  // never destroyed, since threads may use it until the process ends
   return *state;
 }
 
@@ -62,7 +62,7 @@ ComputePool::~ComputePool() {
 
 void ComputePool::StartWorkers() {
   if (started_.exchange(true)) return;
-  // Without memory, or at a limit on threads: on with those that there are.
+  // If memory or threads are exhausted, continues with the workers that were started.
   try {
     workers_.reserve(static_cast<size_t>(workers_wanted_));
     for (int i = 0; i < workers_wanted_; ++i) workers_.emplace_back([this, i] { Work(static_cast<uint32_t>(i) + 1); });
@@ -71,7 +71,7 @@ void ComputePool::StartWorkers() {
   }
 }
 
-// What the job holds may be read after a successful claim: the job cannot end before the claimed chunk is done.
+// The members of the job may be read after a successful claim, since the job cannot end before the claimed chunk has ended.
 bool ComputePool::ClaimAndRun(Job& job) {
   uint64_t ticket = job.ticket.load(std::memory_order_acquire);
   while (ticket & 0xffffffffu) {
@@ -139,7 +139,7 @@ void ComputePool::ParallelFor(uint64_t chunks, uint32_t width, Body body, void* 
   job->body = body;
   job->context = context;
   job->done.store(0, std::memory_order_relaxed);
-  // A worker that looked at an earlier job may still hold a seat; seats are therefore only added to.
+  // A worker that found no chunk in an earlier job may still hold a seat, so seats are added, not set.
   int32_t helpers = static_cast<int32_t>(std::min<uint64_t>(chunks - 1, width - 1));
   job->seats.fetch_add(helpers, std::memory_order_acq_rel);
   uint64_t generation = (job->ticket.load(std::memory_order_relaxed) >> 32) + 1;

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compute pool: the threads that share the work of kernels. One in the process, by counted references.
+// The compute pool: the threads that share the work of kernels. A process has one, with counted references.
 //
-// Work is claimed chunk by chunk, and the caller helps: nobody ever waits for a thread that has claimed nothing, so a busy
-// machine costs no more than running alone. Idle threads spin for a short while after work, then sleep.
+// If each session had a pool, there would be more threads than processors. If each worker had a fixed share of a loop, the
+// loop would wait for workers that the system does not run. Algorithm:
+//   - A job is a loop of chunks. Its ticket, an atomic counter, holds the number of chunks that no thread has claimed. The
+//     caller and the workers decrement it to claim one chunk after the other, so fast threads do more chunks.
+//   - The caller works too, and then waits only for chunks that workers have claimed. A worker that has claimed nothing
+//     delays nobody. On a busy machine the call takes about as long as on one thread.
+//   - A generation number in the ticket keeps a late worker from claiming a chunk of the next job in the same slot.
+//   - A worker without work spins for about 100 us, then sleeps until the next job.
+// Chunk boundaries are the caller's, so results do not depend on the number of threads.
 #pragma once
 
 #include <atomic>
@@ -13,45 +20,49 @@
 
 namespace mge {
 
+// Safe on any thread.
 class ComputePool {
  public:
   using Body = void (*)(void* context, uint64_t chunk);
 
-  // The process's pool, made at first use and gone with its last owner. After a fork the child gets a fresh one.
+  // Returns the process's pool. The first call creates it, and its last owner destroys it. A forked child gets a new one.
   static std::shared_ptr<ComputePool> Shared();
 
-  // A pool of its own, for tests. Workers start at the first call that can use them.
+  // Creates a separate pool, for tests. Workers start at the first ParallelFor() that can use them. If the system refuses a
+  // thread, the pool has fewer workers.
   explicit ComputePool(int workers);
-  ~ComputePool();
+  ~ComputePool();  // waits for the workers; no call of ParallelFor() may be running
   ComputePool(const ComputePool&) = delete;
   ComputePool& operator=(const ComputePool&) = delete;
 
-  // Calls body(context, i) for every i < chunks, in any order, on at most `width` threads, this one among them. Returns
-  // when all are done. Safe from any thread, also from within a body. A body does not throw: it keeps what it caught in its
-  // context.
+  // Calls body(context, i) for every i < chunks, in any order, on at most `width` threads including this one. Returns when
+  // all calls have ended. A body may call ParallelFor(). A body must not throw; it stores its errors in its context.
   void ParallelFor(uint64_t chunks, uint32_t width, Body body, void* context) noexcept;
 
-  // The calling thread's number: 1 and up for the pool's workers, 0 for any other thread.
+  // Returns the number of the calling thread: 1 and up for workers of a pool, 0 for any other thread.
   static uint32_t ThisThread();
 
-  // Threads that can work at once, a caller included.
+  // Returns the number of threads that can work on one loop, the caller included.
   uint32_t thread_count() const { return static_cast<uint32_t>(workers_wanted_) + 1; }
 
  private:
+  // A loop that threads share.
   struct alignas(64) Job {
-    std::atomic<uint64_t> ticket{0};  // generation << 32 | chunks not yet claimed
-    std::atomic<uint32_t> done{0};
-    std::atomic<int32_t> seats{0};    // workers that may still join
-    std::atomic<bool> taken{false};   // by a caller
+    std::atomic<uint64_t> ticket{0};  // generation << 32 | number of chunks that are not claimed
+    std::atomic<uint32_t> done{0};    // chunks that have ended
+    std::atomic<int32_t> seats{0};    // number of workers that may still join
+    std::atomic<bool> taken{false};   // true while a caller uses the slot
     uint64_t chunks = 0;
     Body body = nullptr;
     void* context = nullptr;
   };
-  static constexpr int kJobs = 16;
+  static constexpr int kJobs = 16;  // loops at the same time; a further loop runs in its caller alone
 
   void StartWorkers();
   void Work(uint32_t number);
+  // Runs chunks of all jobs that have some. Returns false if there were none.
   bool HelpSomebody();
+  // Claims one chunk and runs it. Returns false if all are claimed.
   static bool ClaimAndRun(Job& job);
 
   const int workers_wanted_;
@@ -63,7 +74,8 @@ class ComputePool {
   std::vector<std::thread> workers_;
 };
 
-// Threads that this process may use: its affinity within its control group's quota; at least 1.
+// Returns the number of threads that this process may use: the lower of its CPU affinity and its control group's CPU quota,
+// at least 1.
 int UsableThreads();
 
 }  // namespace mge

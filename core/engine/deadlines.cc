@@ -12,7 +12,7 @@
 
 namespace mge {
 
-// The watches of one process and the thread that waits for the first of them.
+// The watches of one process, and the thread that waits for the earliest deadline.
 struct Deadlines::Keeper {
   Keeper() : thread([this] { Work(); }) {}
   ~Keeper() {
@@ -25,11 +25,11 @@ struct Deadlines::Keeper {
   }
   std::mutex mutex;
   std::condition_variable changed;
-  Watch* first = nullptr;  // in no order: there are as many as runs at once
+  Watch* first = nullptr;  // a list without order; it is short: one per running run
   Clock::time_point wake = Clock::time_point::max();
   bool end = false;
   const pid_t process = getpid();
-  std::thread thread;  // last: it uses all the others
+  std::thread thread;  // last: it uses the other members
 
   void Work() {
     std::unique_lock lock(mutex);
@@ -55,7 +55,7 @@ struct Deadlines::Keeper {
 
 Deadlines::~Deadlines() {
   Keeper* keeper = keeper_.load();
-  // After a fork it is the parent's: its thread is not here, its lock is in any state.
+  // After a fork the keeper belongs to the parent: this process has no such thread, and the mutex may be locked.
   if (keeper && keeper->process == getpid()) delete keeper;
 }
 
@@ -66,7 +66,7 @@ Deadlines::Keeper* Deadlines::KeeperOfThisProcess() {
     auto fresh = std::make_unique<Keeper>();
     return keeper_.compare_exchange_strong(keeper, fresh.get(), std::memory_order_acq_rel) ? fresh.release() : keeper;
   } catch (const std::system_error&) {
-    return nullptr;  // a limit on threads
+    return nullptr;  // no more threads are allowed
   }
 }
 

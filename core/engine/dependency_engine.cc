@@ -13,14 +13,14 @@
 namespace mge {
 namespace {
 
-thread_local bool in_operation = false;  // of an engine, on this thread
+thread_local bool in_operation = false;  // true while this thread runs an operation of any engine
 
 }  // namespace
 
-// An operation on its way: it runs when every variable has granted access. All that it needs until its end is allocated with
-// it, so that nothing that waits can be lost for want of memory.
+// An operation that has not ended. It runs when all its accesses are granted. Everything that it needs is allocated here, so
+// that later steps cannot fail for lack of memory.
 struct DependencyEngine::Pending {
-  // A place in the queue of a variable.
+  // An entry in the queue of a variable.
   struct Access {
     Pending* pending;
     EngineVariable* variable;
@@ -37,12 +37,12 @@ struct DependencyEngine::Pending {
 
   Operation operation;
   std::vector<Access> accesses;
-  std::atomic<int> waits;  // grants that are missing, and one for whoever asks for them
-  bool inherits = true;    // errors of its variables; false for waits, which only look
-  Pending* next = nullptr;  // in a ReadyList
+  std::atomic<int> waits;  // number of missing grants, plus one while Ask() requests them
+  bool inherits = true;    // true: fails if a variable has an error; false for WaitForVariable()
+  Pending* next = nullptr;  // next in a ReadyList
 };
 
-// Operations one after the other, linked through themselves.
+// A queue of operations, linked through Pending::next, so that it allocates nothing.
 class DependencyEngine::ReadyList {
  public:
   void Add(Pending* pending) {
@@ -56,13 +56,14 @@ class DependencyEngine::ReadyList {
   Pending *first_ = nullptr, *last_ = nullptr;
 };
 
-// Accesses in the order of pushes. Reads at the front of the queue run together; a write at the front runs alone.
+// A variable: a queue of accesses in the order of the pushes. Reads at its front are granted together, a write is granted
+// alone.
 class EngineVariable {
  public:
   using Pending = DependencyEngine::Pending;
   using Access = Pending::Access;
 
-  // Asks for access; true if it is granted at once.
+  // Requests access. Returns true if it is granted at once.
   bool Append(Access& access) {
     std::lock_guard lock(mutex_);
     if (!first_ && !writing_ && (!access.write || readers_ == 0)) {
@@ -74,7 +75,7 @@ class EngineVariable {
     return false;
   }
 
-  // Gives access back; what may run now is added to `ready`.
+  // Releases access. Adds the operations that become ready to `ready`.
   void Release(bool write, const absl::Status& status, DependencyEngine::ReadyList& ready) {
     std::lock_guard lock(mutex_);
     if (write) {
@@ -115,14 +116,15 @@ class EngineVariable {
   }
 
   std::mutex mutex_;
-  Access *first_ = nullptr, *last_ = nullptr;  // those that wait
+  Access *first_ = nullptr, *last_ = nullptr;  // accesses that are not granted
   int readers_ = 0;
   bool writing_ = false;
   uint64_t version_ = 0;
   absl::Status error_;
 };
 
-// Threads over one queue: first in first out, or by priority (equal ones in order).
+// Threads that share one queue of operations: first in, first out, or by priority. Equal priorities run in the order of
+// Add().
 class DependencyEngine::WorkerPool {
  public:
   WorkerPool(DependencyEngine& engine, int workers, bool by_priority)
@@ -136,7 +138,7 @@ class DependencyEngine::WorkerPool {
       if (threads_.empty()) throw;
     }
   }
-  // An operation may hold the last reference to what owns the engine: then this runs on one of its own threads.
+  // An operation may hold the last reference to the engine's owner. This destructor then runs on a thread of this pool.
   ~WorkerPool() {
     {
       std::lock_guard lock(state_->mutex);
@@ -168,7 +170,7 @@ class DependencyEngine::WorkerPool {
       return priority != other.priority ? priority < other.priority : order > other.order;
     }
   };
-  // Outlives the pool in a thread that is detached.
+  // The state that threads share. A detached thread keeps it alive after the pool was destroyed.
   struct State {
     std::mutex mutex;
     std::condition_variable wake;
@@ -185,7 +187,7 @@ class DependencyEngine::WorkerPool {
       Pending* pending = state.queue.top().pending;
       state.queue.pop();
       lock.unlock();
-      engine.Execute(pending);  // the engine may be gone when this returns
+      engine.Execute(pending);  // may destroy the engine
       lock.lock();
     }
   }
@@ -195,12 +197,12 @@ class DependencyEngine::WorkerPool {
   std::vector<std::thread> threads_;
 };
 
-// What happens to all engines of the process when it forks.
+// The handlers of fork() for all engines of the process.
 class DependencyEngine::Forks {
  public:
   static Forks& Instance() {
     static Forks* forks = [] {
-      auto* made = new Forks;  // handlers cannot be taken back
+      auto* made = new Forks;  // never destroyed, since handlers of fork() cannot be removed
       pthread_atfork([] { Instance().Prepare(); }, [] { Instance().Resume(); }, [] { Instance().StartAfresh(); });
       return made;
     }();
@@ -216,7 +218,7 @@ class DependencyEngine::Forks {
   }
 
  private:
-  // Nothing is on its way, and nothing begins, until the fork is over.
+  // Waits until no operation is pending, and blocks new ones until the fork has ended.
   void Prepare() {
     mutex_.lock();
     for (DependencyEngine* e : engines_) {
@@ -233,7 +235,7 @@ class DependencyEngine::Forks {
     }
     mutex_.unlock();
   }
-  // The parent's workers do not exist here. What they left is not touched, not even to free it.
+  // The child has none of the parent's threads. Leaks the pools: their mutexes may be locked, so they cannot be destroyed.
   void StartAfresh() {
     for (DependencyEngine* e : engines_) {
       for (auto& [name, pool] : e->pools_) (void)pool.release();
@@ -281,7 +283,7 @@ void DependencyEngine::Ask(Pending* pending, bool here) noexcept {
   }
   int granted = 1;
   for (Pending::Access& access : pending->accesses) granted += access.variable->Append(access);
-  if (pending->waits.fetch_sub(granted) != granted) return;  // it may be gone already
+  if (pending->waits.fetch_sub(granted) != granted) return;  // another thread may have deleted it
   if (here || !Enqueue(pending)) Execute(pending);
 }
 
@@ -307,8 +309,8 @@ DependencyEngine::WorkerPool& DependencyEngine::PoolOf(const Operation& operatio
   return *pool;
 }
 
-// Runs an operation, and after it those that become ready and find no pool; not one within the other, so that a long chain
-// is no deep stack.
+// Runs an operation, then those that become ready and have no pool. A loop in place of recursion keeps the stack small for
+// long chains.
 void DependencyEngine::Execute(Pending* pending) noexcept {
   ReadyList here, done;
   here.Add(pending);
@@ -316,7 +318,7 @@ void DependencyEngine::Execute(Pending* pending) noexcept {
     Run(*next, here);
     done.Add(next);
   }
-  while (Pending* next = done.Take()) delete next;  // it may hold the last reference to the engine's owner
+  while (Pending* next = done.Take()) delete next;  // deleted last: may hold the last reference to the engine's owner
 }
 
 void DependencyEngine::Run(Pending& pending, ReadyList& here) {
@@ -340,7 +342,7 @@ void DependencyEngine::Run(Pending& pending, ReadyList& here) {
 }
 
 absl::Status DependencyEngine::WaitForVariable(const Variable& variable) {
-  // An operation that reads the variable, run by whoever finishes the last write before it.
+  // An operation that reads the variable. It runs in the thread that ends the last write before it, or in this one.
   std::mutex mutex;
   std::condition_variable done;
   bool reached = false;

@@ -76,10 +76,10 @@ void Instance::ArmRuns() {
 
 Instance::~Instance() {
   if (queues_ && queues_->Orphaned()) {
-    (void)queues_.release();  // all of it is the parent's to give back
+    (void)queues_.release();  // the parent process owns the queues, states and memory
     return;
   }
-  queues_.reset();  // nothing touches the memory any more
+  queues_.reset();  // first: queues may use states and memory
   for (size_t i = 0; i < states_.size(); ++i) plan_.state_apis[i]->state_destroy(plan_.states[i], states_[i]);
   for (ArenaMemory& a : arenas_) a.pool->Release(a.reservation);
 }
@@ -88,7 +88,7 @@ bool Instance::Over(std::chrono::nanoseconds patience) noexcept {
   if (queues_->Orphaned()) return true;
   const auto end = std::chrono::steady_clock::now() + patience;
   state_ = queues_->Drain(patience);
-  if (guard_ && state_ != InstanceQueues::State::kStuck) {  // its queues may have failed
+  if (guard_ && state_ != InstanceQueues::State::kStuck) {  // the guard's queues may have failed
     const bool over = guard_->Over(end - std::chrono::steady_clock::now());
     state_ = over ? InstanceQueues::State::kBroken : InstanceQueues::State::kStuck;
   }
@@ -137,7 +137,7 @@ absl::Status Instance::Run(std::span<const HostValue> inputs, std::span<HostValu
 }
 
 absl::Status Instance::Bind(std::span<const HostValue> inputs, std::span<HostValue> outputs) {
-  uint64_t made = 0;  // bytes of outputs
+  uint64_t made = 0;  // bytes of the outputs created here
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Location& at = plan_.inputs[i].location;
     if (at.kind == Location::Kind::kLate) {
@@ -323,7 +323,6 @@ std::unique_ptr<Instance> InstanceStore::TakeKept() {
   return nullptr;
 }
 
-// What a parent process has is not this one's to give.
 bool InstanceStore::Orphaned() const {
   return std::any_of(plan_.queues.begin(), plan_.queues.end(), [](const PlanQueue& q) { return q.device->Orphaned(); });
 }
@@ -335,7 +334,8 @@ int InstanceStore::KeptCount() const {
   }));
 }
 
-// To make an instance anew takes longer than to refill a pool: not before something fails without.
+// Creating an instance takes longer than refilling a pool, so idle instances are kept until a request would fail without
+// them.
 uint64_t InstanceStore::GiveBack(const Budget& budget, uint32_t pressure) {
   if (pressure < MGE_PRESSURE_CRITICAL || Orphaned()) return 0;
   uint64_t bytes = 0;
@@ -347,7 +347,7 @@ uint64_t InstanceStore::GiveBack(const Budget& budget, uint32_t pressure) {
 
 absl::StatusOr<std::unique_ptr<Instance>> InstanceStore::Take() {
   for (const PlanQueue& q : plan_.queues) {
-    if (q.device->Orphaned()) MGE_RETURN_IF_ERROR(q.device->Open());  // says why not
+    if (q.device->Orphaned()) MGE_RETURN_IF_ERROR(q.device->Open());  // fails with the reason
   }
   if (std::unique_ptr<Instance> kept = TakeKept()) return kept;
   stuck_.Reclaim({});

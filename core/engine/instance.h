@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An instance: the memory and kernel state of one run of a plan at a time. Kept with the plan and used again.
+// An instance: the memory and kernel state for one run of a plan at a time. It is kept with the plan, and later runs reuse
+// it.
 #pragma once
 
 #include <atomic>
@@ -23,23 +24,27 @@
 
 namespace mge {
 
+// An instance of a plan. Owns the arenas, the queues and the kernels' states. Not thread-safe. The plan must outlive it.
 class Instance : public HostStepEnvironment, public Unfinished {
  public:
+  // Allocates the arenas and creates queues and states. Fails with kOverBudget, kOutOfMemory or a backend's error.
   static absl::StatusOr<std::unique_ptr<Instance>> Create(const Plan& plan);
   ~Instance() override;
 
-  // inputs and outputs in the plan's order. An output tensor that is defined is memory of the caller's for the result (its
-  // type must be the plan's); others are made here. Late inputs are taken as they are. Whatever is thrown on the way ends
-  // here as an error, once nothing that was enqueued works in this memory any more.
+  // Runs the plan. `inputs` and `outputs` are in the plan's order. A defined output tensor is memory of the caller for the
+  // result and must have the plan's type. Other output tensors are created. Exceptions become errors. After an error, waits
+  // up to kPatience for enqueued work and then sets state().
   absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunControl& control) noexcept;
 
-  // Bytes held in all arenas; and in those that count against a budget.
+  // Returns the bytes of all arenas.
   int64_t arena_bytes() const;
+  // Returns the bytes of the arenas that are charged to that budget.
   uint64_t BytesOf(const Budget& budget) const;
-  // Whether it may serve another run. After a run that failed on a queue it may not; one that is stuck may not even be
-  // destroyed, as the device still works in its memory.
+  // Returns whether the instance can serve another run. An instance that is kBroken must be destroyed. An instance that is
+  // kStuck must not be destroyed, since a device still uses its memory.
   InstanceQueues::State state() const { return state_; }
-  bool Over(std::chrono::nanoseconds patience) noexcept override;  // of one that is stuck
+  // Waits at most `patience` for the enqueued work of a failed run. Returns false if the instance is still stuck.
+  bool Over(std::chrono::nanoseconds patience) noexcept override;
   uint64_t replays() const { return queues_ ? queues_->replays() : 0; }
 
   HostAllocator& allocator() override { return allocator_; }
@@ -52,7 +57,7 @@ class Instance : public HostStepEnvironment, public Unfinished {
   void SetError(absl::Status status) override { error_ = std::move(status); }
 
  private:
-  // What mge_run.pool points to.
+  // The object that mge_run::pool points to.
   struct RunPool {
     ComputePool* pool;
     uint32_t width;
@@ -64,7 +69,7 @@ class Instance : public HostStepEnvironment, public Unfinished {
     mge_reservation reservation;
   };
 
-  // For what host steps make beside the planned memory; a refusal tells of the plan.
+  // The allocator for values that host steps create beside the planned memory. A refusal names the plan's needs.
   class StepAllocator : public HostAllocator {
    public:
     explicit StepAllocator(const Instance& of) : of_(of) {}
@@ -75,51 +80,56 @@ class Instance : public HostStepEnvironment, public Unfinished {
   };
 
   explicit Instance(const Plan& plan);
-  Budget& HostBudget() const;  // that outputs count against
+  Budget& HostBudget() const;  // the budget to which outputs are charged
   absl::Status TakeArenas();
+  // Fills the members of runs_ that do not change between runs.
   void ArmRuns();
+  // Sets the bases of inputs and outputs. Creates output tensors.
   absl::Status Bind(std::span<const HostValue> inputs, std::span<HostValue> outputs);
   absl::Status RunSteps();
+  // Runs the continuation, if there is one, and stores the outputs that no step has written in place.
   absl::Status Collect(std::span<const HostValue> inputs, std::span<HostValue> outputs);
   static void ParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), void* context);
   static void ObservedParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), void* context);
-  // Whether somebody looks at single steps: decided once in a run.
+  // Returns true if single steps must be reported or checked. Evaluated once in a run.
   bool Watched() const { return control_->deadline || control_->observer || guard_; }
   absl::Status RunInThisThread(const Segment& segment);
   absl::Status RunWatched(const Segment& segment);
   absl::Status StepFailed(const Step& step, mge_code code);
   absl::StatusOr<std::vector<HostValue>> RunContinuation();
-  // `name`: of the body for an observer.
+  // Runs a body or the continuation. `name` is passed to the observer.
   absl::StatusOr<std::vector<HostValue>> RunProgram(Program& program, std::string_view name, std::vector<HostValue> inputs);
   HostValue ValueAt(const BoundValue& bound);
 
   const Plan& plan_;
   StepAllocator allocator_{*this};
   std::vector<ArenaMemory> arenas_;
-  std::unique_ptr<InstanceQueues> queues_;  // nullptr where the plan has none
-  std::unique_ptr<MemoryGuard> guard_;      // nullptr where the plan is not guarded
+  std::unique_ptr<InstanceQueues> queues_;  // nullptr if the plan has no queues
+  std::unique_ptr<MemoryGuard> guard_;      // nullptr if the plan is not guarded
   InstanceQueues::State state_ = InstanceQueues::State::kGood;
   std::vector<void*> bases_;
   std::vector<void*> states_;
   std::vector<HostValue> late_;
-  // What steps are given: of the calling thread, then of each queue. They stay where they are, as records may point to them.
+  // The mge_run of the steps in the calling thread, then one for each queue. Never moved: records may point to them.
   std::vector<HostRun> runs_;
   RunPool run_pool_ = {};
   mge_error run_error_;
-  std::atomic<int32_t> stop_{0};  // the cancel flag of what is enqueued: it may outlive the control of a run
+  std::atomic<int32_t> stop_{0};  // cancel flag for enqueued steps, which may outlive the RunControl
   RunControl* control_ = nullptr;
   uint64_t random_steps_ = 0;
   absl::Status error_;
 };
 
-// The instances of one plan: taken and given back without a lock. What it keeps for later goes before a request for memory of
-// the same devices fails, whoever asks.
+// The idle instances of one plan. Thread-safe; Take() and Give() use no lock while no instance is stuck. If a request for
+// memory of the same devices would fail, the budget makes the store release its idle instances first.
 class InstanceStore : public PlanAttachment {
  public:
   explicit InstanceStore(const Plan& plan);
   ~InstanceStore() override;
+  // Returns an idle instance, or a new one.
   absl::StatusOr<std::unique_ptr<Instance>> Take();
-  // Keeps it for the next run if it is fit for one.
+  // Keeps an instance for the next run. Destroys it if it is broken, or if enough are kept. Keeps a stuck instance aside
+  // until its device stops.
   void Give(std::unique_ptr<Instance> instance);
   bool Close() override;
   int64_t IdleBytes() const override;
@@ -127,7 +137,7 @@ class InstanceStore : public PlanAttachment {
   static InstanceStore& Of(const Plan& plan) { return static_cast<InstanceStore&>(*plan.attachment); }
 
  private:
-  // In what counts against one budget.
+  // The store's registration with one budget. The budget calls it to release memory.
   class Share {
    public:
     Share(InstanceStore& store, Budget& budget);
@@ -135,25 +145,28 @@ class InstanceStore : public PlanAttachment {
     Share(const Share&) = delete;
     Share& operator=(const Share&) = delete;
     Budget& budget;
-    std::atomic<uint64_t> bytes{0};  // of one instance, as the pools round them
+    std::atomic<uint64_t> bytes{0};  // bytes of one instance in this budget, as the pools rounded them
   };
-  static constexpr int kKept = 16;
+  static constexpr int kKept = 16;  // limit of idle instances
+  // Takes an idle instance out of the store. Returns nullptr if there is none.
   std::unique_ptr<Instance> TakeKept();
   int KeptCount() const;
+  // Returns true if the instances belong to the parent process. This process must then not release them.
   bool Orphaned() const;
+  // Destroys the idle instances if the pressure is critical. Returns the bytes released from that budget.
   uint64_t GiveBack(const Budget& budget, uint32_t pressure);
 
   const Plan& plan_;
   std::atomic<Instance*> kept_[kKept] = {};
   UnfinishedList stuck_;
-  std::deque<Share> shares_;  // goes first
+  std::deque<Share> shares_;  // destroyed first
 };
 
-// The plan of a program for a run.
+// Returns the plan of a program for a run. Reports the planning to the run's observer.
 absl::StatusOr<std::shared_ptr<const Plan>> PlanForRun(Program& program, std::span<const InputType> inputs,
                                                        RunControl& control);
 
-// Runs a plan once with an instance of its store. `body`: its name for an observer, empty for a model's.
+// Runs a plan once with an instance of its store. `body` is the name for an observer; it is empty for a model's plan.
 absl::Status RunPlan(const std::shared_ptr<const Plan>& plan, std::string_view body, std::span<const HostValue> inputs,
                      std::span<HostValue> outputs, RunControl& control);
 

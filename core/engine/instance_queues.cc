@@ -14,21 +14,22 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kLeastCaptured = 2;  // steps of a segment that is worth a record
+constexpr int kLeastCaptured = 2;  // least number of steps for which a record saves time
 
 bool CanCapture(const Segment& segment, const mge_queue_api& api) {
   return segment.capture_safe && segment.step_count >= kLeastCaptured && api.capture_begin && api.capture_end &&
          api.replay && api.record_destroy;
 }
 
-// "between node 'a' (Relu) and node 'b' (Add)": the steps [first, last], and what tells them apart.
+// Returns the steps [first, last] as text: "between node 'a' (Relu) and node 'b' (Add)", and the setting that tells them
+// apart.
 std::string StepsPlace(const Plan& plan, int32_t first, int32_t last) {
   auto place = [&](int32_t step) { return UnitPlace(plan.units[plan.steps[step].unit]); };
   if (first == last) return place(first);
-  return fmt::format("between {} and {} (MGE_DEBUG_CHECK_MEMORY=1 names the one)", place(first), place(last));
+  return fmt::format("between {} and {} (MGE_DEBUG_CHECK_MEMORY=1 names the exact node)", place(first), place(last));
 }
 
-// What failed stays so, and says why.
+// Returns the error of a failed fence. The failure is permanent, so waiting again returns it.
 mge_error ReasonOf(const mge_queue_api& api, mge_fence* fence, uint64_t value) {
   mge_error error;
   (void)api.host_wait(fence, value, 0, &error);
@@ -43,7 +44,7 @@ mge_code AnswerOfException(const Step& step, mge_error& error) {
 }
 
 absl::Status StatusOfKernel(mge_code code, const mge_error& error) {
-  // A kernel that refuses the data it was given (an index outside of its tensor) is the data's fault.
+  // A kernel that refuses its input data (an index outside of a tensor) did not fail: the data are wrong.
   if (code == MGE_OUT_OF_RANGE || code == MGE_INVALID_ARGUMENT) {
     return Fail(errors::kIndexOutOfRange, TextOfBackend(code, error));
   }
@@ -84,11 +85,11 @@ InstanceQueues::~InstanceQueues() {
   for (Queue& q : queues_) {
     if (q.queue) q.api->destroy(q.queue);
   }
-  for (size_t i = 0; i < records_.size(); ++i) {  // after a failure a replay may have been under way
+  for (size_t i = 0; i < records_.size(); ++i) {  // after the queues, which may have been replaying a record
     const Device* device = plan_.segments[i].device;
     if (records_[i].record) device->queue_api()->record_destroy(device->handle(), records_[i].record);
   }
-  for (Queue& q : queues_) {  // other queues may have waited for it
+  for (Queue& q : queues_) {  // after all queues, which may wait for fences of others
     for (mge_fence* fence : {q.fence, q.steps}) {
       if (fence) q.api->fence_destroy(fence);
     }
@@ -145,7 +146,7 @@ absl::Status InstanceQueues::FinishStep(const Step& step, Queue& q, const RunCon
   return AddWhere(StatusOfKernel(code, error), place());
 }
 
-// Whatever goes wrong here goes wrong again, with a reason, when the steps are enqueued one by one.
+// Ignores errors: the caller then enqueues the steps one by one, which reports the error with its reason.
 bool InstanceQueues::Capture(const Segment& segment, Record& record, const mge_run& run) {
   const Queue& q = queues_[static_cast<size_t>(segment.queue)];
   record.state = Record::State::kNever;
@@ -211,7 +212,7 @@ absl::Status InstanceQueues::FinishRun(const RunControl& control) {
 }
 
 std::optional<InstanceQueues::Stretch> InstanceQueues::FirstThat(bool (*wanted)(mge_code)) const {
-  std::vector<int32_t> begin(queues_.size(), -1);  // of each queue: the step after its last signal
+  std::vector<int32_t> begin(queues_.size(), -1);  // per queue: the first step after its last signal; -1: none
   for (const Segment& s : plan_.segments) {
     if (s.queue == kCallingThread) continue;
     int32_t& first = begin[static_cast<size_t>(s.queue)];
@@ -244,7 +245,7 @@ InstanceQueues::State InstanceQueues::Drain(std::chrono::nanoseconds patience) {
     mge_code code = q.end.Wait(*q.device, q.queue, end - Clock::now());
     if (code == MGE_DEADLINE_EXCEEDED) return State::kStuck;
     if (code != MGE_OK) state = State::kBroken;
-    // A value that was never signalled is not reached and did not fail either.
+    // MGE_DEADLINE_EXCEEDED means that the signal was never enqueued, which is not a failure of the queue.
     mge_error error;
     q.before += plan_.queues[i].signals;
     code = q.api->host_wait(q.fence, q.before, 0, &error);

@@ -1,5 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queues of an instance: enqueues segments, orders them by fences, captures what can be replayed, and waits.
+// The queues of an instance: enqueues segments, orders them by fences, captures and replays them, and waits for them.
+//
+// Launching a kernel takes microseconds of the calling thread, which limits models with many small kernels. Backends can
+// record the work of a segment once (capture) and enqueue the record as one unit (replay). Devices also run while the host
+// continues, so errors appear later, and a device may never finish. Algorithm:
+//   - Each queue has one fence. It grows by PlanQueue::signals in each run, so FencePoint values need no reset between runs.
+//   - Enqueue() enqueues the segment's waits, then its steps or their record, then its signal.
+//   - The first run of a segment enqueues its steps, which lets kernels allocate and load what they need. The second run
+//     captures them, if all are capture-safe. Later runs replay the record. If capturing fails, the segment is never
+//     captured again.
+//   - If a fence reports a failure, FailureOf() finds the first signal in the plan's order that failed. The steps since the
+//     signal before it are the place in the error.
+//   - After a failed run, Drain() waits until the queues have stopped, and decides whether the instance can be used again.
 #pragma once
 
 #include <chrono>
@@ -17,36 +29,36 @@
 
 namespace mge {
 
-// For one run at a time, from one thread. Every queue has a fence, which grows by PlanQueue::signals in each run.
+// The queues for one run at a time. Used by one thread at a time. The plan must outlive it.
 class InstanceQueues {
  public:
-  // A queue and a fence for each of the plan's.
+  // Creates a queue and a fence for each queue of the plan.
   static absl::StatusOr<std::unique_ptr<InstanceQueues>> Create(const Plan& plan);
-  // Nothing may be enqueued any more.
+  // All enqueued work must have ended.
   ~InstanceQueues();
   InstanceQueues(const InstanceQueues&) = delete;
   InstanceQueues& operator=(const InstanceQueues&) = delete;
 
-  // Whether they are those of the process that this one was forked from.
+  // Returns true if the queues belong to the parent process. This process must then not use or destroy them.
   bool Orphaned() const { return !queues_.empty() && queues_.front().device->Orphaned(); }
   mge_queue* queue(int32_t index) const { return queues_[static_cast<size_t>(index)].queue; }
 
-  // Enqueues one of the plan's segments: its waits, its steps or their record, its signal. The second run of a segment whose
-  // steps are all capture-safe is captured, if the backend can; later ones replay it. A failing step's place is in the
-  // error. With a guard or an observer nothing is captured, and every step has ended before the next one is enqueued.
+  // Enqueues a segment of the plan, or its record. With a guard (nullable) or an observer, captures and replays nothing, and
+  // waits for each step before it enqueues the next one. Errors name the step or steps that failed.
   absl::Status Enqueue(size_t segment, const mge_run& run, const RunControl& control, MemoryGuard* guard);
-  // Blocks until the point is reached. kCancelled and kTimeout with the place of the first steps that are not over, or the
-  // failure that the fence carries with the place of the segment that it began in.
+  // Waits until the point is reached. Fails with kCancelled or kTimeout, which name the first steps that have not ended.
+  // Fails with the failure of a queue, which names the steps in which it began.
   absl::Status HostWait(const FencePoint& point, const RunControl& control);
-  // Waits for all queues. Every run ends with it, or with Drain.
+  // Waits for all queues. Each run must end with FinishRun() or Drain().
   absl::Status FinishRun(const RunControl& control);
 
-  // After a run that failed: waits until nothing is enqueued any more, at most so long. kStuck: something still runs, so that
-  // the instance's memory may not be touched; kBroken: a queue carries a failure; else it may be used again.
+  // The condition after a failed run. kGood: the queues can be used again. kBroken: a queue has failed, and the instance
+  // must be destroyed. kStuck: a device still works, so the instance's memory must not be used or released.
   enum class State { kGood, kBroken, kStuck };
+  // Waits at most `patience` until all enqueued work has ended.
   State Drain(std::chrono::nanoseconds patience);
 
-  // Segments replayed so far.
+  // Returns the number of replays.
   uint64_t replays() const { return replays_; }
 
  private:
@@ -56,42 +68,50 @@ class InstanceQueues {
     mge_queue* queue = nullptr;
     mge_fence* fence = nullptr;
     uint64_t before = 0;       // value of the fence when the run began
-    QueueEnd end;              // of a run that failed
-    mge_fence* steps = nullptr;  // of a guarded plan or an observed run: counts the steps that ended
+    QueueEnd end;              // waits for the end of a failed run
+    mge_fence* steps = nullptr;  // fence that counts single steps; created for a guarded plan or an observed run
     uint64_t step_count = 0;
   };
+  // The record of a segment. kNew: not run yet. kWarm: has run once, to be captured. kNever: cannot be captured.
   struct Record {
     enum class State { kNew, kWarm, kRecorded, kNever } state = State::kNever;
     void* record = nullptr;
   };
 
   explicit InstanceQueues(const Plan& plan) : plan_(plan) {}
+  // Returns the value of the queue's fence that corresponds to a point in this run.
   uint64_t ValueOf(const FencePoint& point) const { return queues_[static_cast<size_t>(point.queue)].before + point.value; }
   absl::Status RunStep(const Step& step, const mge_run& run) const;
   absl::Status RunSteps(const Segment& segment, const mge_run& run) const;
+  // Runs the steps of a segment one by one, with the guard and the observer.
   absl::Status RunWatched(const Segment& segment, const mge_run& run, const RunControl& control, MemoryGuard* guard);
+  // Waits until the step that was enqueued last has ended.
   absl::Status FinishStep(const Step& step, Queue& queue, const RunControl& control);
   static absl::Status MakeFence(const Queue& queue, mge_fence** fence);
+  // Captures the steps of a segment. Returns false if that failed.
   bool Capture(const Segment& segment, Record& record, const mge_run& run);
-  // The steps between two signals of a queue, and what its fence answers of the later one.
+  // The steps between two signals of a queue, with the state of the fence at the second signal.
   struct Stretch {
-    mge_code answer;
+    mge_code answer;   // result of host_wait() without waiting
     mge_error reason;
     std::string place;
   };
-  // The first of the plan whose answer is wanted. Nothing is waited for.
+  // Returns the first stretch, in the plan's order, for which wanted(answer) is true. Does not wait.
   std::optional<Stretch> FirstThat(bool (*wanted)(mge_code answer)) const;
+  // Returns the first failure of the run. `code` and `error` are used if no fence reports one.
   absl::Status FailureOf(const Queue& queue, mge_code code, const mge_error& error) const;
 
   const Plan& plan_;
   std::vector<Queue> queues_;
-  std::vector<Record> records_;  // of each segment
+  std::vector<Record> records_;  // one per segment
   uint64_t replays_ = 0;
 };
 
-// The answer of a step that has thrown, in the handler of the exception.
+// Converts the exception that a step threw to a code and `error`. Must be called in the exception's handler. Throws the
+// exception again if the step is a host step.
 mge_code AnswerOfException(const Step& step, mge_error& error);
-// Calls a step. MGE_INTERNAL with a text where a backend throws across the boundary; what a step of the core throws goes on.
+// Calls a step and returns its code. If a backend's step throws, returns MGE_INTERNAL with a text. Exceptions of host steps
+// are not caught.
 inline mge_code CallStep(const Step& step, const mge_run& run) {
   try {
     return step.fn(step.args, &run);
@@ -99,9 +119,11 @@ inline mge_code CallStep(const Step& step, const mge_run& run) {
     return AnswerOfException(step, *run.error);
   }
 }
-// What a backend's answer to a step means, and where in the plan that was.
+// Returns the error of a step that failed with that code.
 absl::Status StatusOfKernel(mge_code code, const mge_error& error);
+// Returns the nodes of a unit for messages: "node 'conv1' (Conv) and 2 more".
 std::string UnitPlace(const Unit& unit);
-std::string StepPlace(const Unit& unit);  // with device and kernel, where a kernel does it
+// Returns the same, with device and kernel in front if the unit has a kernel.
+std::string StepPlace(const Unit& unit);
 
 }  // namespace mge

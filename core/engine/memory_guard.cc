@@ -12,9 +12,9 @@
 namespace mge {
 namespace {
 
-constexpr std::byte kFill{0xc5};  // repeated, no number that kernels write often
+constexpr std::byte kFill{0xc5};  // a pattern that kernels rarely write
 
-using Guard = std::array<std::byte, kGuardBytes + kBufferAlignment>;  // and none is larger
+using Guard = std::array<std::byte, kGuardBytes + kBufferAlignment>;  // size of the largest red zone
 
 }  // namespace
 
@@ -100,7 +100,7 @@ absl::Status MemoryGuard::Look(const Step& step, const Watched& watched, const c
               {.what = fmt::format("{} of the {} bytes {} the buffer '{}' ({} bytes) were overwritten", changed, seen.size(),
                                    side, b.name, b.bytes),
                .where = UnitPlace(unit),
-               .fix = "report it to the author of the backend, who finds it with `mge sdk test`"});
+               .fix = "report it to the author of the backend, who can find it with `mge sdk test`"});
 }
 
 }  // namespace mge

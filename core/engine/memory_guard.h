@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds out which kernel writes outside of its memory (debug.check_memory): fills the guards of a plan's buffers when they
-// begin to live, and looks at them after every step.
+// Finds the kernel that writes outside of its memory (debug.check_memory). Fills the red zones around each buffer of a plan
+// when the buffer's life begins, and checks them after every step.
 #pragma once
 
 #include <chrono>
@@ -16,23 +16,27 @@
 
 namespace mge {
 
-// For one run at a time of a plan that is guarded, from one thread. `bases` are the instance's. A step on a queue has ended
-// before AfterStep.
+// The red zones of one instance of a guarded plan (Plan::guarded). Used for one run at a time, by one thread.
 class MemoryGuard {
  public:
+  // `bases` are the bases of the instance's arenas. The plan and the arenas must outlive the result.
   static absl::StatusOr<std::unique_ptr<MemoryGuard>> Create(const Plan& plan, std::span<void* const> bases);
 
+  // Starts a run. `stop` must live until the run ends.
   void BeginRun(const StopControl& stop);
+  // Fills the red zones of buffers whose life begins with this step.
   absl::Status BeforeStep(const Step& step);
-  // kKernelFailed: names the kernel, and the buffer beside which it wrote.
+  // Checks the red zones. The step must have ended, also on its queue. Fails with kKernelFailed, which names the kernel and
+  // the buffer beside which it wrote.
   absl::Status AfterStep(const Step& step);
-  // Whether it touches nothing of the instance's any more. After a failed run; waits, at most so long.
+  // Waits, after a failed run, at most `patience` for the guard's own copies. Returns false if they have not ended.
   bool Over(std::chrono::nanoseconds patience);
 
  private:
+  // A buffer with its two red zones.
   struct Watched {
     const PlacedBuffer* buffer;
-    SyncQueue* queue;  // nullptr: in memory that the host reaches
+    SyncQueue* queue;  // nullptr: the host can access the memory
     std::span<std::byte> front, behind;
   };
   explicit MemoryGuard(const Plan& plan) : plan_(plan) {}
@@ -40,11 +44,11 @@ class MemoryGuard {
   absl::Status Look(const Step& step, const Watched& watched, const char* side, std::span<std::byte> guard) const;
 
   const Plan& plan_;
-  std::vector<std::unique_ptr<SyncQueue>> queues_;  // of each arena; nullptr where the host reaches its memory
-  std::vector<Watched> buffers_;                    // by the step at which their lives begin
-  std::vector<size_t> alive_;                       // indices
-  const StopControl* stop_ = nullptr;               // of the run
-  size_t next_ = 0;                                 // of those that did not live yet
+  std::vector<std::unique_ptr<SyncQueue>> queues_;  // one per arena; nullptr if the host can access its memory
+  std::vector<Watched> buffers_;                    // sorted by the unit at which the life begins
+  std::vector<size_t> alive_;                       // indices of the buffers that are alive
+  const StopControl* stop_ = nullptr;               // stop flag of the run
+  size_t next_ = 0;                                 // index of the first buffer whose life has not begun
 };
 
 }  // namespace mge

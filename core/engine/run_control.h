@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What steers one run and all runs nested in it.
+// The control of one run and of all runs nested in it: cancel flag, deadline, seed, threads.
 #pragma once
 
 #include <atomic>
@@ -16,27 +16,31 @@
 
 namespace mge {
 
+// The control of a run. The caller owns it, and it must outlive the run.
 struct RunControl : StopControl {
   uint64_t seed = 0;
-  uint32_t width = 1;  // threads of the compute pool
+  uint32_t width = 1;  // threads of the compute pool that the run may use
   ComputePool* pool = nullptr;
   RunObserver* observer = nullptr;  // nullable
 
-  // ---- for those who wait in vain for a run with a deadline, which is a kernel that does not look at its stop flag
+  // ---- for a caller that waits for a run past its deadline, because a kernel does not read its stop flag
   struct Overdue {
-    double seconds = 0;  // past the deadline of the run that is on
-    std::string place;   // the step that it is in, or the first of those enqueued last; empty between steps and in planning
+    double seconds = 0;  // time since the deadline of the present run; 0 if there is no run or deadline
+    std::string place;   // the present step, or the first step of the latest enqueued segment; empty outside of steps
   };
-  Overdue LookAt() const;  // any thread
+  // Returns how long the run is past its deadline, and where. Safe on any thread.
+  Overdue LookAt() const;
 
-  // The run's own: it begins and ends, and is in a unit of a plan that lives until it has left it.
+  // ---- for the thread of the run
+  // Marks the beginning and the end of a run with a deadline.
   void Begin();
   void End();
+  // Sets the present unit. It must stay valid until Leave() or the next Enter().
   void Enter(const Unit& unit) { at_.store(&unit, std::memory_order_release); }
   void Leave();
 
  private:
-  mutable std::mutex mutex_;  // of the time, and of what `at_` points to
+  mutable std::mutex mutex_;  // guards due_, and keeps *at_ alive in LookAt()
   std::optional<std::chrono::steady_clock::time_point> due_;
   std::atomic<const Unit*> at_{nullptr};
 };

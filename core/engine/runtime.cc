@@ -12,7 +12,7 @@
 namespace mge {
 namespace {
 
-// Registers what a backend declares and answers the values in the same order.
+// Registers the settings that a backend declares. Returns their values in the same order.
 absl::StatusOr<std::vector<std::string>> Declare(Registry& registry, std::string_view backend,
                                                  std::span<const mge_setting* const> rows) {
   return registry.RegisterBackend(backend, DeclaredSettings(rows));

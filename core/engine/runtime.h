@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runtime: settings, backends, devices and the compute pool. Several may live in one process.
+// The runtime: settings, backends, devices and the compute pool. A process may have several runtimes.
 #pragma once
 
 #include <memory>
@@ -15,42 +15,45 @@
 
 namespace mge {
 
+// The options of a runtime.
 struct RuntimeOptions {
-  Sources sources = {};
-  std::vector<std::string> plugin_directories = {};  // before those of the settings; absolute
-  bool built_in_plugins = true;                      // search mge/plugins beside the library
+  Sources sources = {};                              // sources of settings
+  std::vector<std::string> plugin_directories = {};  // absolute; searched before the directories of the settings
+  bool built_in_plugins = true;                      // true: search mge/plugins beside the library
   Logger logger = Logger();
 };
 
-// Where a runtime of these options looks for backends, and what it lets in.
+// The directories that a runtime searches for backends, and the rules by which it accepts a file.
 struct PluginSearch {
   std::vector<PluginDirectory> directories;  // in order of precedence
   PluginRules rules;
 };
-// Asks the settings that `registry` was made of; what is wrong with them is an error.
+// Returns the search for these options and the settings of `registry`. Fails if the allow list cannot be read.
 absl::StatusOr<PluginSearch> PluginSearchOf(const RuntimeOptions& options, const Environment& environment,
                                             const Registry& registry);
 
-// Safe on any thread. Sessions hold a reference.
+// A runtime. Safe on any thread. Each session holds a reference.
 class Runtime {
  public:
+  // Reads the settings, finds the backends and starts the engine. Opens no device. Fails if a setting is invalid.
   static absl::StatusOr<std::shared_ptr<Runtime>> Create(RuntimeOptions options);
 
   Registry& registry() { return *registry_; }
   Devices& devices() { return *devices_; }
   ComputePool& pool() { return *pool_; }
-  DependencyEngine& engine() { return *engine_; }  // of asynchronous runs
+  DependencyEngine& engine() { return *engine_; }  // for asynchronous runs
   Deadlines& deadlines() { return deadlines_; }
   const RuntimeSelection& selection() const { return selection_; }
   const Logger& logger() const { return registry_->logger(); }
 
-  // Threads that a run may use now: the setting, else what the process may use.
+  // Returns the number of threads that a run may use: the setting, else the number that the process may use.
   uint32_t Threads() const;
 
-  // The devices of a call ("" for none named): call, else the scope of the thread, else the default device, else xpux.
+  // Returns the devices for a call that names `call` ("": names none). The first of these that is set decides: the call, the
+  // thread's scope, the default device, "xpux".
   absl::StatusOr<Resolution> ResolveDevice(std::string_view call, const Snapshot& settings) const;
 
-  // Changes what MGE_DEFAULT_DEVICE set, for sessions made later.
+  // Changes the default device (MGE_DEFAULT_DEVICE) for sessions that are created later.
   absl::Status SetDefaultDevice(std::string_view spec);
 
  private:
@@ -60,7 +63,7 @@ class Runtime {
   std::unique_ptr<Devices> devices_;
   RuntimeSelection selection_;
   Deadlines deadlines_;
-  std::unique_ptr<DependencyEngine> engine_;  // last: its operations use all the others
+  std::unique_ptr<DependencyEngine> engine_;  // last, so destroyed first: its operations use the other members
 };
 
 }  // namespace mge

@@ -50,9 +50,9 @@ absl::Status ApplyStrategy(const Snapshot& settings, const RuntimeSelection& run
   if (reproducible) {
     if (profile && !runtime.frozen) {
       return Fail(errors::kBadSetting, "select.strategy = profile_reproducible needs a frozen selection",
-                  {.what = "REPRODUCIBLE forbids to choose by time",
+                  {.what = "the strategy REPRODUCIBLE does not permit a choice by time",
                    .where = settings.OriginOf<kSelectStrategy>().Describe(),
-                   .fix = "name one with select.frozen, as select.freeze has written it; or set reproducible alone"});
+                   .fix = "set select.frozen to a file of select.freeze, or set select.strategy = reproducible"});
     }
     tools->only_frozen = profile;
     out.select_mode = MGE_SELECT_REPRODUCIBLE;
@@ -60,7 +60,7 @@ absl::Status ApplyStrategy(const Snapshot& settings, const RuntimeSelection& run
     say("required", MGE_KERNEL_DETERMINISTIC, kSelectStrategy.key, settings.OriginOf<kSelectStrategy>());
   } else if (profile) {
     out.select_mode = MGE_SELECT_PROFILE;
-    // Both: by recorded times where there are some, else by heuristic.
+    // PROFILE and HEURISTIC together: use stored times if there are some, else the heuristic. Measure none.
     tools->may_measure = !strategy.Has(Strategy::kHeuristic);
   } else if (strategy.Has(Strategy::kHeuristic) && settings.IsSet<kSelectStrategy>()) {
     out.select_mode = MGE_SELECT_HEURISTIC;
@@ -68,7 +68,8 @@ absl::Status ApplyStrategy(const Snapshot& settings, const RuntimeSelection& run
     for (const Device* device : out.devices) {
       const int32_t mode = SelectModeOn(out, *device);
       if (mode == MGE_SELECT_HEURISTIC) continue;
-      out.guard.push_back(fmt::format("kernels of {} are chosen by {}: its backend names it, and select.strategy no mode",
+      out.guard.push_back(fmt::format("kernels of {} are chosen by {}: its backend's default, as select.strategy names no "
+                                      "mode",
                                       device->name(), mode == MGE_SELECT_PROFILE ? "profile" : "reproducible"));
     }
   }

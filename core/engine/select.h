@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How kernels are chosen, from settings: the parts that a runtime shares between its sessions, and those of one session.
+// The choice of kernels, from settings: the parts that all sessions of a runtime share, and the parts of one session.
 #pragma once
 
 #include <memory>
@@ -13,20 +13,21 @@ namespace mge {
 
 struct PlanContext;  // core/plan/program.h
 
-// Of a runtime.
+// The parts that all sessions of a runtime share.
 struct RuntimeSelection {
   std::shared_ptr<TuningCache> cache;
-  std::shared_ptr<const FrozenSelection> frozen;  // nullptr: none
-  std::shared_ptr<SelectionRecorder> recorder;    // nullptr: nothing is written
+  std::shared_ptr<const FrozenSelection> frozen;  // nullptr: select.frozen is not set
+  std::shared_ptr<SelectionRecorder> recorder;    // nullptr: select.freeze is not set
 };
-// Reads the frozen selection. kConfigFile.
+// Creates the parts from settings and reads the frozen selection. Fails with kConfigFile if a selection file is invalid.
 absl::StatusOr<RuntimeSelection> MakeSelection(const Snapshot& settings, const std::string& user_cache_directory,
                                                const Logger& logger);
 
-// $XDG_CACHE_HOME, else .cache in $HOME, else empty.
+// Returns $XDG_CACHE_HOME, else .cache in $HOME, else "". Ignores paths that are not absolute.
 std::string UserCacheDirectory(const Environment& environment);
 
-// Fills what the strategy decides: mode, attributes, tools. kBadSetting for a strategy that contradicts itself.
+// Sets the members of `out` that depend on the strategy: mode, attributes, tools. Fails with kBadSetting if the strategy
+// contradicts itself.
 absl::Status ApplyStrategy(const Snapshot& settings, const RuntimeSelection& runtime, const Logger& logger,
                            PlanContext& out);
 

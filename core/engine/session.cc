@@ -28,7 +28,7 @@ absl::StatusOr<int> IndexOf(const Graph& graph, const std::vector<ValueId>& valu
                .fix = nearest.empty() ? "" : fmt::format("did you mean '{}'?", nearest)});
 }
 
-// Logs one warning for everything in the model that ONNX does not allow and that is accepted all the same.
+// Logs one warning about all parts of the model that ONNX forbids but MGE accepts.
 void WarnOfLiberties(const onnx::Model& model, const Logger& logger) {
   constexpr size_t kNamed = 3;
   const std::vector<std::string>& all = model.info.liberties;
@@ -41,7 +41,7 @@ void WarnOfLiberties(const onnx::Model& model, const Logger& logger) {
 
 constexpr size_t kMaxSubsets = 8;
 
-// Makes the named values the outputs of the model.
+// Replaces the outputs of the model by the named values.
 absl::Status SelectOutputs(const std::vector<std::string>& names, onnx::Model& model) {
   Graph& graph = model.graph;
   std::unordered_map<std::string_view, ValueId> values;
@@ -151,7 +151,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
 Session::~Session() {
   if (!program_) return;
   const std::shared_ptr<const PlanContext> context = program_->shared_context();
-  program_.reset();  // whoever holds a plan of it keeps that one's memory
+  program_.reset();  // plans that others still hold keep their memory
   for (Device* device : context->devices) device->TrimIdle();
 }
 
@@ -207,7 +207,7 @@ absl::Status Session::RunProgram(Program& program, std::span<const HostValue> in
   control.pool = &runtime_->pool();
   control.width = threads();
   if (control.seed == 0) control.seed = seed_;
-  // The default is this run's alone: the next one has its own.
+  // The default deadline is for this run only, so the caller's value is restored.
   absl::Cleanup restore = [&control, asked = control.deadline] { control.deadline = asked; };
   if (!control.deadline && default_timeout_s_ > 0) {
     control.deadline = std::chrono::steady_clock::now() +
@@ -234,7 +234,7 @@ void Session::RunAsync(std::vector<HostValue> inputs, std::vector<HostValue> out
               done = std::move(done)]() mutable {
     absl::Status status = NoThrow([&] { return self->Run(inputs, outputs, control); });
     done(std::move(status), std::move(outputs));
-    return absl::OkStatus();  // the caller has been told
+    return absl::OkStatus();  // `done` has received the status
   };
   Operation operation = {.run = std::move(run), .device = device().name()};
   runtime_->engine().Push(std::move(operation));

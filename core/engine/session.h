@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session: a model on devices, ready to run. Any number of threads may run it at once.
+// A session: a model on devices, ready to run.
 #pragma once
 
 #include <functional>
@@ -17,19 +17,24 @@
 
 namespace mge {
 
+// The options of a session.
 struct SessionOptions {
-  std::string device = {};  // "gpu0,cpu0"; empty: scope of the thread, else the default device
-  int threads = 0;          // 0: as the settings say
-  std::vector<std::string> skip = {};  // passes, rewrites, claims, beside those of the settings
-  std::vector<Assignment> settings = {};  // dynamic ones, for this session alone
+  std::string device = {};  // "gpu0,cpu0"; empty: the device of the thread's scope, else the default device
+  int threads = 0;          // 0: the number in the settings
+  std::vector<std::string> skip = {};  // passes, rewrites and claims to skip, in addition to those of the settings
+  std::vector<Assignment> settings = {};  // dynamic settings for this session only
   std::vector<std::string> outputs = {};  // values of the model to compute; empty: the model's outputs
 };
 
+// A session. Any number of threads may run it at the same time.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  ~Session();  // what its devices' pools keep then is what their reserve policies retain
+  // Releases the session's plans. The devices' pools then keep only the memory that their reserve policies retain.
+  ~Session();
+  // Reads a model from a file and creates a session.
   static absl::StatusOr<std::shared_ptr<Session>> Load(std::shared_ptr<Runtime> runtime, const std::string& path,
                                                        const SessionOptions& options);
+  // Creates a session for a model that has been read.
   static absl::StatusOr<std::shared_ptr<Session>> Create(std::shared_ptr<Runtime> runtime, onnx::Model model,
                                                          const SessionOptions& options);
 
@@ -41,26 +46,27 @@ class Session : public std::enable_shared_from_this<Session> {
   Runtime& runtime() { return *runtime_; }
   int input_count() const { return static_cast<int>(graph().inputs().size()); }
   int output_count() const { return static_cast<int>(graph().outputs().size()); }
-  // Place of an input or output by name; kBadInput with the nearest name.
+  // Returns the index of the input or output with that name. Fails with kBadInput, which names the nearest name.
   absl::StatusOr<int> InputIndex(std::string_view name) const;
   absl::StatusOr<int> OutputIndex(std::string_view name) const;
-  // The outputs' types as known before a run: declared by the model, and inferred from its inputs.
+  // Returns the outputs' types as far as they are known before a run: declared by the model, or inferred from its inputs.
   const std::vector<ValueType>& output_types() const { return output_types_; }
 
-  // The plan for inputs of these types, made now if it is not yet.
+  // Returns the plan for inputs of these types. Creates it if there is none.
   absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs) { return program_->PlanFor(inputs); }
-  // Of the last run, or what PlanFor() answered since; nullptr before.
+  // Returns the plan that Run() or PlanFor() used last, or nullptr if there is none.
   std::shared_ptr<const Plan> last_plan() const { return program_->recent(); }
 
-  // Inputs in order; outputs.size() == output_count(). A defined output tensor is the caller's memory for that result.
-  // `control`: cancel, deadline (of the planning, too, if there is no plan yet) and seed; width and pool are filled in here.
+  // Runs the model. `inputs` are in the model's order. `outputs` has output_count() elements. A defined output tensor is
+  // memory of the caller for that result. The caller sets the cancel flag, the deadline and the seed of `control`; the
+  // deadline includes planning. This function sets its width and pool.
   absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunControl& control);
-  // The same for some outputs, by their places, each once. Skips the nodes that they do not need.
+  // Runs the model for some outputs only. `places` are their indices, each once. Skips nodes that these outputs do not need.
   absl::Status RunSome(std::span<const HostValue> inputs, std::span<const int> places, std::span<HostValue> outputs,
                        RunControl& control);
 
-  // The same as an operation of the runtime's engine on the session's device: in the caller's thread with the naive engine,
-  // else on a worker. `done` is called once, there. Inputs and outputs are shared; `control` outlives the call of `done`.
+  // Runs the model as an operation of the runtime's engine on the session's device. The naive engine uses the calling
+  // thread, others a worker. Calls `done` once, in that thread. `control` must live until `done` has returned.
   void RunAsync(std::vector<HostValue> inputs, std::vector<HostValue> outputs, RunControl& control,
                 std::function<void(absl::Status, std::vector<HostValue>)> done);
 
@@ -72,7 +78,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Session() = default;
   absl::Status RunProgram(Program& program, std::span<const HostValue> inputs, std::span<HostValue> outputs,
                           RunControl& control);
-  // The program that computes these outputs only. The last kMaxSubsets of them are kept.
+  // Returns the program that computes these outputs only. The kMaxSubsets most recently used ones are kept.
   absl::StatusOr<std::shared_ptr<Program>> ProgramFor(std::span<const int> places);
 
   std::shared_ptr<Runtime> runtime_;

@@ -41,7 +41,7 @@ SteeredRun::SteeredRun(Steering* by) : by_(by) {
   if (!by) return;
   std::lock_guard lock(by->mutex_);
   control_.seed = by->seed_;
-  constexpr double kLongest = 1e9;  // what a clock of 64 bits and nanoseconds can add
+  constexpr double kLongest = 1e9;  // seconds; larger values overflow a 64-bit count of nanoseconds
   if (by->timeout_s_ > 0 && by->timeout_s_ <= kLongest) {
     const std::chrono::duration<double> limit(by->timeout_s_);
     control_.deadline =

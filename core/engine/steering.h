@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A control of the API and the runs that it steers, one after another or at once.
+// The run control of the API. One control may govern several runs, one after another or at the same time.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,18 @@ namespace mge {
 
 class SteeredRun;
 
+// A control object of the API. Thread-safe. It must outlive its runs, up to SteeredRun::Leave().
 class Steering {
  public:
-  void SetTimeout(double seconds);  // none if it is not above 0, or above 1e9
+  // Sets the time limit of later runs, in seconds. Values <= 0 or > 1e9 disable it.
+  void SetTimeout(double seconds);
+  // Sets the seed of later runs.
   void SetSeed(uint64_t seed);
+  // Cancels the present runs and, until Reset(), all later ones.
   void Cancel();
   void Reset();
-  RunControl::Overdue LookAt() const;  // of the run that is furthest past its limit
+  // Returns the state of the run that is furthest past its deadline.
+  RunControl::Overdue LookAt() const;
 
  private:
   friend class SteeredRun;
@@ -28,14 +33,15 @@ class Steering {
   SteeredRun* runs_ = nullptr;
 };
 
-// One run: begins with what is set now, and its time limit begins, too.
+// One run under a control. It uses the settings of the control at its creation, and its time limit starts then.
 class SteeredRun {
  public:
-  explicit SteeredRun(Steering* by);  // nullptr: nobody steers it
+  explicit SteeredRun(Steering* by);  // nullptr: no control, no time limit
   ~SteeredRun() { Leave(); }
   SteeredRun(const SteeredRun&) = delete;
   SteeredRun& operator=(const SteeredRun&) = delete;
-  void Leave();  // the control may go from now on
+  // Removes the run from the control, which may then be destroyed.
+  void Leave();
   RunControl& control() { return control_; }
 
  private:

@@ -11,7 +11,7 @@ namespace {
 
 std::string TextOf(const mge_text& t) { return t.data ? std::string(t.data, t.size) : std::string(); }
 
-// Text is the default; a number that means nothing was refused with the table.
+// Converts the type. An unknown type cannot occur: the check of the backend's table rejects it.
 SettingType TypeOf(int32_t type) {
   switch (type) {
     case MGE_SETTING_BOOL: return SettingType::kBool;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a backend's table declares, as the registry takes it.
+// Conversion of the settings in a backend's table (mge/plugin.h) into the registry's form.
 #pragma once
 
 #include <span>
@@ -10,6 +10,7 @@
 
 namespace mge {
 
+// Converts the rows, which must have passed the check of the backend's table.
 std::vector<BackendSetting> DeclaredSettings(std::span<const mge_setting* const> rows);
 
 }  // namespace mge

@@ -12,7 +12,7 @@
 #define TOML_EXCEPTIONS 0
 #define TOML_HEADER_ONLY 1
 #define TOML_ENABLE_FORMATTERS 0
-#define TOML_MAX_NESTED_VALUES 4  // with the limit on a line: how deep a table may lie
+#define TOML_MAX_NESTED_VALUES 4  // together with kConfigLineLimit, limits the nesting of tables
 #include "toml++/toml.h"
 
 namespace mge {
@@ -36,12 +36,12 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
   if (file->size > kConfigFileLimit) {
     return Refuse(fmt::format("the configuration file {} is too large", Quoted(path)), path,
                   fmt::format("{} bytes; at most {} are read", file->size, kConfigFileLimit),
-                  "a configuration file holds settings only; generated ones belong elsewhere");
+                  "keep only settings in the configuration file");
   }
   std::string text(static_cast<size_t>(file->size), '\0');
   MGE_RETURN_IF_ERROR(ReadRange(file->fd.get(), 0,
                                 std::as_writable_bytes(std::span(text.data(), text.size())), path));
-  // A line's length bounds how deep its tables nest, and so the stack that freeing them takes.
+  // The limit on a line's length limits how deep its tables nest. toml++ frees nested tables recursively.
   int64_t line = 1;
   size_t begin = 0;
   while (begin <= text.size()) {
@@ -64,7 +64,7 @@ absl::StatusOr<ConfigValue> ConvertArray(const toml::array& array, const std::st
   for (const toml::node& node : array) {
     const auto* text = node.as_string();
     if (!text) {
-      return Refuse(fmt::format("{} has an array of something else than strings", key), place, "",
+      return Refuse(fmt::format("{} has an array with elements that are not strings", key), place, "",
                     "write a list as [\"a\", \"b\"]");
     }
     entries.push_back(text->get());
@@ -79,7 +79,7 @@ absl::StatusOr<ConfigValue> Convert(const toml::node& node, const std::string& k
   if (const auto* real = node.as_floating_point()) return ConfigValue(real->get());
   if (const auto* text = node.as_string()) return ConfigValue(text->get());
   if (const auto* array = node.as_array()) return ConvertArray(*array, key, place);
-  return Refuse(fmt::format("{} is a date or a time", key), place, "no setting is of such a type",
+  return Refuse(fmt::format("{} is a date or a time", key), place, "no setting has this type",
                 "");
 }
 
@@ -93,7 +93,7 @@ absl::StatusOr<std::vector<ConfigItem>> ReadConfigFile(const std::string& path) 
     return Refuse("the configuration file is not valid TOML",
                   fmt::format("{}:{}", path, error.source().begin.line),
                   std::string(error.description()),
-                  "write one `key = value` per line; a key stands once");
+                  "write one `key = value` per line, and each key only once");
   }
 
   std::vector<std::pair<int64_t, ConfigItem>> found;
@@ -116,12 +116,12 @@ absl::StatusOr<std::vector<ConfigItem>> ReadConfigFile(const std::string& path) 
   std::stable_sort(found.begin(), found.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
 
-  // "a.b" in quotes and a.b are two keys to TOML, but one to us.
+  // In TOML, a quoted "a.b" and a.b are two keys; here they are the same one.
   std::vector<ConfigItem> items;
   std::set<std::string> keys;
   for (auto& [line, item] : found) {
     if (!keys.insert(item.key).second) {
-      return Refuse(fmt::format("{} stands twice", Quoted(item.key)), item.place, "",
+      return Refuse(fmt::format("the key {} is set twice", Quoted(item.key)), item.place, "",
                     "remove one of the lines");
     }
     items.push_back(std::move(item));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a configuration file (TOML) into a flat list of keys with their values and lines. The one
-// file that calls toml++.
+// Reads a configuration file (TOML) into a flat list of keys with their values and lines. Only
+// config_file.cc uses toml++.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@
 
 namespace mge {
 
-inline constexpr int64_t kConfigFileLimit = 1 << 20;  // bytes of a file
-inline constexpr int64_t kConfigLineLimit = 4096;     // bytes of a line
+inline constexpr int64_t kConfigFileLimit = 1 << 20;  // maximum bytes per file
+inline constexpr int64_t kConfigLineLimit = 4096;     // maximum bytes per line
 
-// One `key = value`, its tables joined by dots: [engine] type = "naive" is engine.type.
+// One `key = value`. The names of its tables are joined by dots: [engine] type = "naive" has the key engine.type.
 struct ConfigItem {
   std::string key;
   ConfigValue value;
   std::string place;  // "path:line"
 };
 
-// Fails with kConfigFile: not a regular file, too large, not TOML (a key that stands twice too), a
-// value of a type that no setting has. In the order of lines.
+// Returns the items in the order of their lines. Errors: kConfigFile for a file that is not regular, is too large or is not
+// valid TOML; for a duplicate key; for a value of a type that no setting has.
 absl::StatusOr<std::vector<ConfigItem>> ReadConfigFile(const std::string& path);
 
 }  // namespace mge

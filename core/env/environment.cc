@@ -31,7 +31,7 @@ std::optional<std::string_view> Environment::Find(std::string_view name) const {
 }
 
 std::string StateDirectory(const Environment& environment) {
-  // As the XDG specification has it: what is not absolute is not set.
+  // The XDG Base Directory Specification requires absolute paths; a relative path is ignored.
   if (auto state = environment.Find("XDG_STATE_HOME"); state && state->starts_with('/')) return std::string(*state) + "/mge";
   if (auto home = environment.Find("HOME"); home && home->starts_with('/')) return std::string(*home) + "/.local/state/mge";
   return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Environment: the variables of the process as they were when they were captured. The only door to
-// them in the whole tree.
+// Environment: a copy of the process's variables. Only CaptureEnvironment() reads them; no other code calls
+// getenv().
 #pragma once
 
 #include <optional>
@@ -12,19 +12,19 @@
 namespace mge {
 
 struct Environment {
-  std::vector<std::pair<std::string, std::string>> variables;  // name, value; tests write their own
+  std::vector<std::pair<std::string, std::string>> variables;  // name, value
 
-  // The value of a variable; nothing if it is not set or empty.
+  // Returns the value of a variable, or nullopt if it is unset or empty.
   std::optional<std::string_view> Find(std::string_view name) const;
 };
 
-// Where this user's state lies, such as the quarantine: $XDG_STATE_HOME/mge, else ~/.local/state/mge; empty if there is
-// neither.
+// Returns the directory of this user's persistent state, such as the quarantine: $XDG_STATE_HOME/mge, else
+// ~/.local/state/mge. Returns "" if neither variable is an absolute path.
 std::string StateDirectory(const Environment& environment);
 
-// Reads the environment once: the names of settings, those with a prefix of ours, and HOME, XDG_CACHE_HOME and
-// XDG_STATE_HOME for the places of caches and state; nothing else is copied. Empty in a process that runs
-// with raised rights (AT_SECURE). Must not run beside setenv().
+// Copies the variables of settings, those with a prefix in kVariablePrefixes, and HOME, XDG_CACHE_HOME and
+// XDG_STATE_HOME, which locate caches and state. The result is empty in a process with raised privileges
+// (AT_SECURE). Must not run while another thread calls setenv().
 Environment CaptureEnvironment();
 
 }  // namespace mge

@@ -12,7 +12,7 @@
 namespace mge {
 namespace {
 
-// The tables of a configuration file in the order in which rows first name them; "" holds keys
+// Returns the areas (the parts of keys before the first dot) in the order of their first rows. "" is the area of keys
 // without a dot.
 std::vector<std::string_view> Areas() {
   std::vector<std::string_view> areas = {""};
@@ -32,7 +32,7 @@ std::string_view AreaOf(const SettingRow& row) {
 
 std::string Default(const SettingRow& row) { return FormatSetting(row, FallbackOf(row)); }
 
-// In a cell of a table: `|` would end it.
+// Escapes `|`, which would end the cell of a Markdown table.
 std::string Cell(std::string_view text) {
   std::string out;
   for (char c : text) out += c == '|' ? std::string("\\|") : std::string(1, c);
@@ -75,19 +75,20 @@ std::string TomlDefault(const SettingRow& row) {
 std::string SettingsMarkdown() {
   std::string out =
       "# Settings\n\n"
-      "Generated from the table in `core/env`; [README.md](README.md) says how to write it anew. "
+      "Generated from the table in `core/env`; see [README.md](README.md) for how to generate it. "
       "Backends add settings of "
       "their own, which `mge env` shows.\n\n"
-      "A value comes from, highest first: a call, the command line (`--set key=value`), the "
+      "The sources of a value are, highest precedence first: a call, the command line (`--set key=value`), the "
       "environment (the variable before "
       "its aliases), a configuration file (`--config`, `MGE_CONFIG`; a later file wins), the "
       "default. An empty value sets "
       "nothing.\n\n"
       "*first-set*: read once per runtime. *dynamic*: read when a session or a plan is made. "
-      "*later*: the name is known and "
-      "its value is checked, but it has no effect yet; setting it warns, and is an error with "
+      "*later*: the value is checked, "
+      "but it has no effect in this version. Using the setting causes a warning, or an error with "
       "`MGE_STRICT_ENV=1`.\n\n"
-      "Sizes are written `4096`, `512KiB`, `2G` (powers of 1024), times `1.5`, `500ms`, `3min`.\n";
+      "Examples of sizes: `4096`, `512KiB`, `2G` (powers of 1024), `64MB` (powers of 1000). Examples of times: `1.5` "
+      "(seconds), `500ms`, `3min`.\n";
   for (std::string_view area : Areas()) {
     out += fmt::format("\n## {}\n\n", area.empty() ? "general" : area);
     out +=
@@ -110,7 +111,7 @@ std::string SettingsToml() {
   std::string out =
       "# Every setting of MGE with its default, commented out. Generated from the table in "
       "core/env.\n"
-      "# Copy what you change into a file of your own and name that with --config or MGE_CONFIG.\n";
+      "# Copy the lines that you want to change into your own file, and name that file with --config or MGE_CONFIG.\n";
   for (std::string_view area : Areas()) {
     if (!area.empty()) out += fmt::format("\n[{}]\n", area);
     for (const SettingRow& row : kSettings) {

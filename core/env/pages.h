@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pages that are generated from the table of settings and checked in under configs/.
+// Generation of the pages under configs/ from the table of settings.
 #pragma once
 
 #include <string>
 
 namespace mge {
 
-std::string SettingsMarkdown();  // configs/SETTINGS.md
-std::string SettingsToml();      // configs/mge.toml: every key with its default, commented out
+std::string SettingsMarkdown();  // returns the text of configs/SETTINGS.md
+std::string SettingsToml();      // returns the text of configs/mge.toml: every key with its default, commented out
 
 }  // namespace mge

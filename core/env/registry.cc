@@ -36,8 +36,8 @@ absl::Status UnknownSetting(std::string_view nearest, std::string_view name,
               {.where = std::string(where), .fix = "`mge env` lists all settings"});
 }
 
-// The backend that a name belongs to by its form: virtual.devices and MGE_VIRTUAL_DEVICES to
-// `virtual`. Empty if to none.
+// Returns the backend whose name is the prefix of a key or variable: `virtual` for virtual.devices and
+// MGE_VIRTUAL_DEVICES. Returns "" if there is none.
 std::string_view OwnerAmong(std::span<const std::string> backends, std::string_view name) {
   for (const std::string& backend : backends) {
     if (name.starts_with(backend + ".") || name.starts_with("MGE_" + Upper(backend) + "_"))
@@ -69,7 +69,7 @@ absl::StatusOr<std::unique_ptr<Registry>> Registry::Create(Sources sources, Logg
   state.command_line = Statements(std::move(sources.command_line));
   state.environment = Statements(std::move(sources.environment.variables));
 
-  // What decides how to speak and how strict to be comes first.
+  // Read the log level and the strict mode first: they apply while the other settings are read.
   MGE_RETURN_IF_ERROR(state.ReadConfigFiles(std::move(sources.config_files), logger));
   for (std::string_view key : {kLogLevel.key, kLogOverride.key, kStrictEnv.key}) {
     MGE_RETURN_IF_ERROR(state.TakeAll(state.Core(key), logger));
@@ -84,7 +84,7 @@ absl::StatusOr<std::unique_ptr<Registry>> Registry::Create(Sources sources, Logg
     MGE_RETURN_IF_ERROR(state.TakeAll(entry, registry->logger_));
     MGE_RETURN_IF_ERROR(state.JudgeLater(entry, registry->logger_));
   }
-  // These have been read just now.
+  // These settings have taken effect above, so they are fixed.
   for (std::string_view key : {kConfigFiles.key, kStrictEnv.key, kLogLevel.key, kLogOverride.key}) {
     state.Core(key).read = true;
   }
@@ -96,7 +96,7 @@ absl::Status Registry::JudgeUnknown(std::span<const std::string> absent) {
   std::lock_guard lock(mutex_);
   State& state = *state_;
   const auto& left_out = state.current->Get<kPluginSkip>();
-  // Whether the name is one of an absent backend, which is said, and no more; not even that where the user wants it so.
+  // Returns whether the name belongs to a backend in plugin.skip or in `absent`. Warns if it is in `absent`.
   auto waits = [&](std::string_view name, std::string_view origin) {
     if (!OwnerAmong(left_out, name).empty()) return true;
     std::string_view backend = OwnerAmong(absent, name);
@@ -114,7 +114,7 @@ absl::Status Registry::JudgeUnknown(std::span<const std::string> absent) {
     if (state.strict) {
       return Fail(errors::kUnknownSetting,
                   fmt::format("the variable {} is unknown.{}", Quoted(name), hint),
-                  {.what = "MGE_STRICT_ENV refuses unknown variables with a prefix of ours",
+                  {.what = "MGE_STRICT_ENV makes unknown variables with a prefix of MGE an error",
                    .where = fmt::format("environment {}", name),
                    .fix = "unset it; `mge env` lists all settings"});
     }
@@ -124,7 +124,7 @@ absl::Status Registry::JudgeUnknown(std::span<const std::string> absent) {
     if (taken) continue;
     taken = true;
     if (waits(item.key, item.place)) continue;
-    const Entry* meant = state.Find(item.key);  // by a name that is no key
+    const Entry* meant = state.Find(item.key);  // the file may name a variable or an alias
     std::string hint = meant ? fmt::format(" Its key is \"{}\".", meant->row.key)
                              : DidYouMean(state.NearestName(item.key, State::Names::kKeys));
     return Fail(errors::kConfigFile,

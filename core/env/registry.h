@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registry: gathers every setting of one runtime from its sources, keeps each one's origin, and
+// Registry: reads every setting of one runtime from its sources, records the origin of each value, and
 // enforces its lifecycle.
 //
 //   MGE_ASSIGN_OR_RETURN(auto registry, Registry::Create({.environment = CaptureEnvironment()},
-//   logger));
+//                                                        logger));
 //   ... find backends; for each: registry->RegisterBackend(name, rows) ...
 //   MGE_RETURN_IF_ERROR(registry->JudgeUnknown(names of backends that were found but not loaded));
-//   registry->MarkRead();                                   // from here on first-set settings stay
-//   as they are int64_t threads = registry->snapshot()->Get<kThreads>();
+//   registry->MarkRead();  // after this call, first-set settings cannot change
+//   int64_t threads = registry->snapshot()->Get<kThreads>();
 #pragma once
 
 #include <functional>
@@ -25,26 +25,26 @@
 
 namespace mge {
 
-// NAME=TEXT from a call or the command line. The name is a key, a variable or an alias; an empty
+// NAME=TEXT from a call or the command line. The name is a key, a variable or an alias. An empty
 // text sets nothing.
 struct Assignment {
   std::string name;
   std::string text;
   std::string option =
-      {};  // as the user wrote it, for the origin: "--threads 2"; empty means "--set NAME=TEXT"
+      {};  // the option as the user wrote it, for the origin: "--threads 2"; empty means "--set NAME=TEXT"
 };
 
-// Everything that sets settings. Precedence: call > command line > environment > configuration
-// files, of which a later one wins.
+// The sources of values. Precedence: call > command line > environment > configuration
+// files (a later file wins over an earlier one).
 struct Sources {
   std::vector<Assignment> call = {};
   std::vector<Assignment> command_line = {};
   std::vector<std::string> config_files =
-      {};  // of --config; if there are any, MGE_CONFIG is not read
+      {};  // from --config; if not empty, MGE_CONFIG is ignored
   Environment environment = {};
 };
 
-// One setting that a backend declares. Texts are parsed as a user's would be.
+// A setting that a backend declares. Its default and its limits are parsed like a user's text.
 struct BackendSetting {
   std::string key;  // begins with the backend's name and a dot
   SettingType type = SettingType::kText;
@@ -52,13 +52,13 @@ struct BackendSetting {
   std::string min = {};  // numbers, bytes and seconds only; empty means unlimited
   std::string max = {};
   std::vector<std::string> choices =
-      {};  // of kChoice and kFlags; a value is the place in the list, or the sum of 1 << place
+      {};  // for kChoice and kFlags; a value is the index in the list, or the sum of 1 << index
   std::string unit = {};
   Lifecycle lifecycle = Lifecycle::kFirstSet;
   std::string doc = {};  // one sentence
 };
 
-// One row of `mge env`.
+// A setting as `mge env` lists it.
 struct SettingInfo {
   std::string key;
   std::string variable;
@@ -67,7 +67,7 @@ struct SettingInfo {
   std::string fallback;
   std::string value;
   std::string origin;
-  std::string allowed;  // in words or as a range; empty if anything is
+  std::string allowed;  // allowed values as text, such as a range; empty if all are allowed
   std::string unit;
   std::string lifecycle;  // "first-set" or "dynamic"
   std::string doc;
@@ -75,13 +75,13 @@ struct SettingInfo {
   std::string status;  // "built" or "later"
 };
 
-// Safe to use on several threads. Writes warnings to the logger, each once.
+// Thread-safe. Writes each warning to the logger once.
 class Registry {
  public:
-  // Reads all sources. Fails on a bad value (kBadSetting), on a file that cannot be used
-  // (kConfigFile), and in strict mode on a setting whose effect is not built (kLaterSetting). Names
-  // that it does not know wait for RegisterBackend and JudgeUnknown. The logger keeps its level
-  // unless log.level or log.override is set.
+  // Reads all sources. Errors: kBadSetting for a bad value, kConfigFile for an unusable file, and in
+  // strict mode kLaterSetting for a setting without effect. Unknown names are kept for
+  // RegisterBackend and JudgeUnknown. The logger keeps its level unless log.level or log.override
+  // is set.
   static absl::StatusOr<std::unique_ptr<Registry>> Create(Sources sources,
                                                           Logger logger = Logger());
 
@@ -89,46 +89,47 @@ class Registry {
   Registry& operator=(const Registry&) = delete;
   ~Registry();
 
-  // Adds a backend's settings, reads what the sources say of them, and answers their values in the
-  // order of `rows` as text: truth as 1 or 0, sizes in bytes, times in seconds, choices as
-  // declared. Snapshot::Backend has them typed. Fails with kPluginRefused if the declaration is
-  // wrong (a key that is not under `name`, one that is taken, a default outside of its range),
-  // kBadSetting or kConfigFile if what a source says is; nothing is added then.
+  // Adds a backend's settings and reads their values from the sources. Returns the values in the
+  // order of `rows` as text: booleans as 1 or 0, sizes in bytes, times in seconds, choices as
+  // declared. Snapshot::Backend has them as typed values. Errors: kPluginRefused for a wrong
+  // declaration, such as a key that does not begin with `name` or a default out of range;
+  // kBadSetting and kConfigFile for a bad value in a source. On error nothing is added.
   absl::StatusOr<std::vector<std::string>> RegisterBackend(std::string_view name,
                                                            std::vector<BackendSetting> rows);
 
-  // To be called when all backends that can be loaded are registered. A name that nobody knows is
-  // then a typo: in the environment it is reported once with the nearest known name (in strict mode
-  // an error, kUnknownSetting), elsewhere it is an error. Names under one of `absent`, backends
-  // that were found but not loaded, are only said to have no effect; of those under a backend that
-  // plugin.skip leaves out, nothing is said.
+  // Reports unknown names; call it when all backends are registered. An unknown variable causes a
+  // warning with the nearest known name, or kUnknownSetting in strict mode. An unknown name in
+  // another source fails with kUnknownSetting or kConfigFile. A setting of a backend in `absent`
+  // (found but not loaded) causes a warning that it has no effect. A setting of a backend in
+  // plugin.skip is ignored.
   absl::Status JudgeUnknown(std::span<const std::string> absent = {});
 
-  // The runtime begins to read first-set settings.
+  // Fixes the first-set settings: Set() fails for them afterwards.
   void MarkRead();
 
-  // Sets a value by call; an empty text takes back what a call has set. Fails with kSettingTooLate
-  // if the setting is first-set and read already, kUnknownSetting, kBadSetting, or in strict mode
-  // kLaterSetting. Sessions and plans made later see it.
+  // Sets a value by call. An empty text removes the value that an earlier call set. The value
+  // applies to sessions and plans that are created later. Errors: kSettingTooLate if the setting is
+  // first-set and fixed, kUnknownSetting, kBadSetting, and in strict mode kLaterSetting.
   absl::Status Set(std::string_view name, std::string_view text);
 
-  // The same for the function that a row names as the way to change it later, such as
-  // "set_default_device".
+  // Sets a value also if it is fixed. `function` must be the one that the setting's row names in
+  // `instead`, such as "set_default_device".
   absl::Status SetThrough(std::string_view function, std::string_view name, std::string_view text);
 
-  // Whom Set() tells that a backend's setting has another value, as text like RegisterBackend's. Called under the registry's
-  // lock.
+  // A callback by which Set() reports the value of a backend's setting, as text in RegisterBackend's form. Set() holds the
+  // registry's lock during the call, so the callback must not call the registry.
   using TellBackend = std::function<void(std::string_view backend, std::string_view key, std::string value)>;
   void set_tell_backend(TellBackend tell);
 
-  std::shared_ptr<const Snapshot> snapshot() const;  // shared: outlives changes and the registry
+  std::shared_ptr<const Snapshot> snapshot() const;  // the current one; stays valid after changes and without the registry
 
-  // Returns a snapshot in which these are set by call, for one session. The registry does not change. Fails like Set(), and
-  // with kSettingTooLate for first-set settings and those of a backend, which hold for the whole runtime.
+  // Returns a snapshot with these values set by call, for one session. The registry does not change. Fails like Set(), and
+  // with kSettingTooLate for first-set settings without `instead` and for settings of a backend, which apply to the whole
+  // runtime.
   absl::StatusOr<std::shared_ptr<const Snapshot>> SnapshotWith(std::span<const Assignment> assignments);
 
   std::vector<SettingInfo> List() const;  // the core's in the table's order, then each backend's
-  const Logger& logger() const { return logger_; }  // at the level that the settings ask for
+  const Logger& logger() const { return logger_; }  // with the level from the settings
 
  private:
   struct State;

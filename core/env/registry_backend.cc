@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings that a backend declares: checked like a row of the core, though only at run time.
+// Settings that a backend declares. They are checked like the core's rows, but at run time.
 #include <cmath>
 #include <cstdint>
 
@@ -15,8 +15,8 @@ namespace {
 constexpr size_t kLongestKey = 64;
 constexpr size_t kMostFlags = 31;
 
-// Reads one of the declaration's own texts into `into`, by the rules for a user's value. Answers
-// what is wrong with it.
+// Parses the default or a limit of the declaration, by the rules for a user's text. Returns the
+// problem, or "".
 std::string ReadLiteral(const SettingRow& row, const std::string& text, SettingLiteral& into) {
   auto parsed = ParseSetting(row, text);
   if (!parsed.ok()) return fmt::format("{} {}", Quoted(text), Std(parsed.status().message()));
@@ -27,8 +27,8 @@ std::string ReadLiteral(const SettingRow& row, const std::string& text, SettingL
   return {};
 }
 
-// Makes the row of a declaration, which views into `text`. Answers what is wrong with the
-// declaration.
+// Creates the row of a declaration. The row refers to `text`. Returns the problem of the
+// declaration, or "".
 std::string MakeRow(std::string_view backend, BackendText& text, SettingRow& row) {
   const BackendSetting& setting = text.setting;
   const SettingType type = setting.type;
@@ -69,9 +69,9 @@ std::string MakeRow(std::string_view backend, BackendText& text, SettingRow& row
     if (!problem.empty()) return "its default " + problem;
   }
   if (!ValidSetting(row)) {
-    return "its key is not of small letters, digits, _ and dots, its text is not a sentence, its "
+    return "its key has characters other than small letters, digits, _ and dots, its doc is not a sentence, its "
            "default is missing or "
-           "outside of its range, or its choices do not fit its type";
+           "outside of its range, or its choices do not match its type";
   }
   return {};
 }
@@ -91,17 +91,17 @@ absl::StatusOr<std::vector<std::string>> Registry::RegisterBackend(
 
   std::vector<std::unique_ptr<BackendText>> texts;
   std::vector<Entry> entries;
-  // Whose name the last of `entries` takes away.
+  // Returns a text that names the setting with which the last of `entries` shares a name, or "".
   auto conflict = [&]() -> std::string {
     const Entry& last = entries.back();
     for (const Entry& other : state.entries) {
       if (other.HasName(last.row.key) || other.HasName(last.variable)) {
-        return fmt::format("its name belongs to {} of {}", other.row.key, other.owner);
+        return fmt::format("its name is already used by {} of {}", other.row.key, other.owner);
       }
     }
     for (size_t i = 0; i + 1 < entries.size(); ++i) {
       if (entries[i].variable == last.variable)
-        return fmt::format("its name belongs to {} too", entries[i].row.key);
+        return fmt::format("its name is also that of {}", entries[i].row.key);
     }
     return {};
   };
@@ -118,9 +118,9 @@ absl::StatusOr<std::vector<std::string>> Registry::RegisterBackend(
     if (!problem.empty()) {
       return Fail(
           errors::kPluginRefused,
-          fmt::format("the backend {} declares the setting {} wrongly", name,
+          fmt::format("the backend {} declares an invalid setting {}", name,
                       Quoted(text.setting.key)),
-          {.what = std::move(problem), .fix = "this is the backend's mistake; tell its author"});
+          {.what = std::move(problem), .fix = "report this defect to the author of the backend"});
     }
   }
   for (Entry& entry : entries) {

@@ -22,7 +22,7 @@ absl::Status BadSetting(const Entry& entry, std::string_view name, std::string_v
                            ? ""
                            : fmt::format("allowed: {}", allowed),
                .where = origin.Describe(),
-               .fix = fmt::format("give it an allowed value, or leave it out for the default{}",
+               .fix = fmt::format("use an allowed value, or remove the setting to use the default{}",
                                   fallback.empty() ? "" : fmt::format(", which is {}", fallback))});
 }
 
@@ -92,8 +92,8 @@ absl::Status Registry::State::TakeAssignments(Entry& entry,
   return absl::OkStatus();
 }
 
-// The canonical variable wins over aliases, and an earlier alias over a later one. All of them are
-// checked.
+// Uses the setting's own variable before its aliases, and an earlier alias before a later one. Checks the values of all of
+// them.
 absl::Status Registry::State::TakeEnvironment(Entry& entry, const Logger& logger) {
   std::optional<Assigned>& slot = entry.assigned[static_cast<size_t>(Source::kEnvironment)];
   std::vector<std::string> names = {entry.variable};
@@ -154,8 +154,8 @@ absl::Status Registry::State::ReadConfigFiles(std::vector<std::string> files_of_
     for (ConfigItem& item : items) {
       if (item.key == "include" || item.key == entry.row.key) {
         return Fail(errors::kConfigFile,
-                    fmt::format("\"{}\" cannot stand in a configuration file", item.key),
-                    {.what = "a configuration file does not name others",
+                    fmt::format("the key \"{}\" is not allowed in a configuration file", item.key),
+                    {.what = "a configuration file cannot include other files",
                      .where = item.place,
                      .fix = "name every file with --config, or in MGE_CONFIG separated by colons"});
       }
@@ -170,9 +170,9 @@ absl::Status Registry::State::JudgeLater(Entry& entry, const Logger& logger) {
   if (entry.row.status != SettingStatus::kLater || !assigned) return absl::OkStatus();
   if (strict) {
     return Fail(errors::kLaterSetting, fmt::format("{} has no effect yet", entry.row.key),
-                {.what = "MGE_STRICT_ENV refuses settings whose effect is not built",
+                {.what = "MGE_STRICT_ENV makes settings without effect an error",
                  .where = assigned->origin.Describe(),
-                 .fix = "leave it out"});
+                 .fix = "remove the setting"});
   }
   if (!std::exchange(entry.warned_later, true)) {
     logger.Warning("{} has no effect yet ({})", entry.row.key, assigned->origin.Describe());
@@ -202,7 +202,7 @@ void Registry::State::Publish() {
     }
   }
   std::sort(dynamic.begin(),
-            dynamic.end());  // the order in which backends are registered does not matter
+            dynamic.end());  // makes the key independent of the order in which backends are registered
   for (const std::string& part : dynamic) next->dynamic_key_ += part;
   current = std::move(next);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a registry keeps: every setting with all that was said of it, and what the sources say that
-// nobody has taken yet. Private to the registry, which guards it with its mutex.
+// The state of a registry: every setting with its values from all sources, and the statements of the sources that no setting
+// has used yet. Private to the registry, whose mutex guards it.
 #pragma once
 
 #include <algorithm>
@@ -20,24 +20,24 @@
 namespace mge {
 
 inline constexpr size_t kSourceCount = 5;
-inline constexpr std::string_view kCoreOwner = "core";  // where no backend owns the setting
+inline constexpr std::string_view kCoreOwner = "core";  // the owner of settings that no backend declares
 
-// What one source says of a setting.
+// The value of a setting from one source.
 struct Assigned {
   SettingValue value;
   Origin origin;
 };
 
-// A setting of the core or of a backend, and all that was said of it.
+// A setting of the core or of a backend, with its values from all sources.
 struct Entry {
   SettingRow row;
   std::string owner = {};
   std::string variable = {};
   std::vector<std::string> aliases = {};
   SettingValue fallback = {};
-  std::array<std::optional<Assigned>, kSourceCount> assigned = {};  // by Source
-  bool read = false;  // a first-set setting that the runtime has read
-  bool warned_later = false;
+  std::array<std::optional<Assigned>, kSourceCount> assigned = {};  // indexed by Source
+  bool read = false;          // fixed: a first-set setting that the runtime has read
+  bool warned_later = false;  // the warning of JudgeLater was written
 
   const Assigned* Highest() const {
     for (size_t i = kSourceCount; i-- > 0;) {
@@ -55,13 +55,13 @@ struct Entry {
   }
 };
 
-// The texts that a backend's row views into.
+// Owns the texts to which a backend's row refers.
 struct BackendText {
   BackendSetting setting;
   std::vector<Choice> choices;
 };
 
-// Something that a source says, and whether anybody took it.
+// An assignment from a source, and whether a setting has used it.
 template <typename T>
 struct Statement {
   T what;
@@ -85,31 +85,35 @@ struct Registry::State {
   bool marked_read = false;
   std::shared_ptr<const Snapshot> current;  // shared with its readers
 
-  Entry* Find(const std::string& name) const;  // nullptr if nothing has the name
+  Entry* Find(const std::string& name) const;  // by key, variable or alias; nullptr if there is none
   Entry& Core(std::string_view key) { return *Find(std::string(key)); }
   void Add(Entry entry);
-  void Remove(std::string_view owner);  // what a backend declared that did not start: another of its name may be tried
-  void LetGo(const Entry& entry);       // what the sources say of it is for whoever declares it next
 
-  // Reads what each source says of the setting.
+  // Removes the settings of a backend that failed to start. Another file of the same backend may then declare them.
+  void Remove(std::string_view owner);
+
+  // Marks the statements about the setting as unused, for the next entry with its name.
+  void LetGo(const Entry& entry);
+
+  // Reads the setting's values from all sources.
   absl::Status TakeAll(Entry& entry, const Logger& logger);
 
-  // Which files to read is itself a setting, of every source but a file.
+  // Reads the configuration files that the setting `config` names. A file cannot set `config`.
   absl::Status ReadConfigFiles(std::vector<std::string> files_of_command_line,
                                const Logger& logger);
 
-  // A value whose setting has no effect yet is said so once, or refused.
+  // If the setting has a value but no effect yet, warns once, or fails with kLaterSetting in strict mode.
   absl::Status JudgeLater(Entry& entry, const Logger& logger);
 
-  // Makes the snapshot of all present values the current one.
+  // Creates a snapshot of all values and makes it the current one.
   void Publish();
 
-  // Sets (or with an empty text takes back) the value of a call and publishes it. On error nothing
+  // Sets the value of a call, or removes it if the text is empty, and publishes a snapshot. On error nothing
   // changes.
   absl::Status SetByCall(Entry& entry, std::string_view name, std::string_view text,
                          std::string_view function, const Logger& logger);
 
-  // A wrong name's nearest known one: among keys, among variables and aliases, or both.
+  // Returns the known name nearest to a wrong one, or "" if none is near. kVariables includes the aliases.
   enum class Names { kKeys, kVariables, kAll };
   std::string_view NearestName(std::string_view wrong, Names among) const;
 

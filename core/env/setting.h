@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Setting<T>: how one setting is declared. The rows stand in settings_*.h; everything else about a
+// Setting<T>: the declaration of a setting. The declarations (rows) are in settings_*.h; everything else about a
 // setting is derived from its row.
 #pragma once
 
@@ -16,12 +16,12 @@
 
 namespace mge {
 
-// When a setting may change. First-set: read once per runtime. Dynamic: read when a session or a
-// plan is made, and part of the plan's key.
+// The time at which a setting may change. First-set: it is read once per runtime. Dynamic: it is read when a session or a
+// plan is created, and is part of the plan's key.
 enum class Lifecycle : uint8_t { kFirstSet, kDynamic };
 
-// Later: the name is known and its value is checked, but its effect is not built; setting it warns
-// once, or fails in strict mode.
+// The state of a setting's implementation. kLater: the value is checked but has no effect; using the setting causes one
+// warning, or an error in strict mode.
 enum class SettingStatus : uint8_t { kBuilt, kLater };
 
 enum class SettingType : uint8_t {
@@ -39,11 +39,11 @@ enum class SettingType : uint8_t {
   kMemoryLimits,
 };
 
-// One allowed value of a kChoice or kFlags setting. Names and spellings are compared without case.
+// An allowed value of a kChoice or kFlags setting. Names and spellings are compared without case.
 struct Choice {
   int64_t value;
-  std::string_view name;       // canonical
-  std::string_view spellings;  // others that are accepted, separated by spaces
+  std::string_view name;       // the canonical name
+  std::string_view spellings;  // other accepted names, separated by spaces
 
   template <typename E>
   constexpr Choice(E v, std::string_view n, std::string_view s = {})
@@ -56,15 +56,15 @@ struct Range {
   T max;
 };
 
-// A number or a text, as a row holds its default and its limits.
+// A number or a text: a default or a limit in a row.
 struct SettingLiteral {
   int64_t whole = 0;
   double real = 0;
   std::string_view text = {};
 };
 
-// A setting without its C++ type: what parsing, printing and checking work on, for the core's rows
-// and a backend's alike.
+// A setting without its C++ type. Parsing, printing and checking use this form, both for the core's rows and for those of
+// backends. The members are described at Setting.
 struct SettingRow {
   std::string_view key;
   SettingType type = SettingType::kText;
@@ -89,9 +89,9 @@ namespace setting_internal {
 template <SettingType kT, typename Constant, typename Result, typename Stored>
 struct TraitsBase {
   static constexpr SettingType kType = kT;
-  using ConstantType = Constant;  // of the default and the range in the row
-  using ResultType = Result;      // of Snapshot::Get
-  using StoredType = Stored;      // in SettingValue
+  using ConstantType = Constant;  // type of the default and the range in the row
+  using ResultType = Result;      // type that Snapshot::Get returns
+  using StoredType = Stored;      // alternative of SettingValue
 };
 
 template <typename T>
@@ -142,7 +142,7 @@ struct Traits<Flags<E>> : TraitsBase<SettingType::kFlags, Flags<E>, Flags<E>, in
 
 }  // namespace setting_internal
 
-// One setting. `engine.type` is the variable MGE_ENGINE_TYPE unless `variable` names another.
+// The declaration of a setting. The variable of the key `engine.type` is MGE_ENGINE_TYPE unless `variable` names another.
 template <typename T>
 struct Setting {
   using Type = T;
@@ -151,18 +151,18 @@ struct Setting {
 
   std::string_view key = {};
   Constant fallback = {};
-  std::optional<Range<Constant>> range = {};  // both ends are allowed; numbers only
-  std::span<const Choice> choices = {};       // enums and flags only
-  // A further rule on text, and on every entry of a list; then `allowed` says in words what it allows.
+  std::optional<Range<Constant>> range = {};  // both ends are allowed; for numbers only
+  std::span<const Choice> choices = {};       // for enums and flags only
+  // An additional check of a text, or of each entry of a list. `allowed` then describes the allowed texts.
   bool (*check)(std::string_view text) = nullptr;
   std::string_view allowed = {};
   std::string_view unit = {};
   Lifecycle lifecycle = Lifecycle::kFirstSet;
-  std::string_view doc = {};      // one sentence
+  std::string_view doc = {};      // one or two sentences, shown by `mge env` and in the generated pages
   std::string_view aliases = {};  // other names, separated by spaces
   SettingStatus status = SettingStatus::kBuilt;
   std::string_view variable = {};
-  std::string_view instead = {};  // the function that changes a first-set setting later
+  std::string_view instead = {};  // the function that can change a first-set setting after MarkRead
 
   constexpr SettingRow Row() const {
     return {.key = key,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules on text that a row may name as its `check`. A list is checked entry by entry; an empty text
-// is never checked.
+// Checks of texts, for the member `check` of a row. The entries of a list are checked one by one. An empty text
+// is not checked.
 #pragma once
 
 #include <string_view>
@@ -8,9 +8,9 @@
 namespace mge {
 
 bool IsAbsolutePath(std::string_view text);
-bool IsIdentifierWord(std::string_view text);  // letters, digits, `_`, `-`, `.`
+bool IsIdentifierWord(std::string_view text);  // only letters, digits, `_`, `-` and `.`
 bool IsReserve(std::string_view text);         // 0, 1, or b:BYTES
 bool IsOperatorTuning(std::string_view text);  // 0, 1, or element types separated by commas
-bool IsUrl(std::string_view text);             // http://, https:// or file:///
+bool IsUrl(std::string_view text);             // begins with http://, https:// or file:///
 
 }  // namespace mge

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules that a table of settings keeps, checked when it is compiled.
+// Checks of a table of settings, evaluated at compile time.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace mge {
 
-// The name of a variable, in place: MGE_ENGINE_TYPE of engine.type.
+// The name of a row's variable, such as MGE_ENGINE_TYPE for engine.type, in a fixed array.
 struct VariableName {
   static constexpr size_t kLongest = 96;
   char text[kLongest] = {};
@@ -35,7 +35,7 @@ struct VariableName {
 
 namespace setting_table_internal {
 
-// Takes the next word off the front of `text`.
+// Removes the next word from the front of `text` and returns it.
 constexpr std::string_view NextWord(std::string_view& text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
   std::string_view word = text.substr(0, text.find(' '));
@@ -87,8 +87,8 @@ constexpr bool FallbackFits(const SettingRow& row) {
 
 }  // namespace setting_table_internal
 
-// A row by itself: a key of small letters, digits, `_` and dots; a doc that is a sentence; a
-// default inside of its range; choices for enums and flags only.
+// Returns whether a row is valid: its key has only small letters, digits, `_` and dots; its doc is a sentence; its
+// default is in its range; only enums and flags have choices.
 constexpr bool ValidSetting(const SettingRow& row) {
   using namespace setting_table_internal;
   bool enumerated = row.type == SettingType::kChoice || row.type == SettingType::kFlags;
@@ -97,10 +97,10 @@ constexpr bool ValidSetting(const SettingRow& row) {
          (row.instead.empty() || row.lifecycle == Lifecycle::kFirstSet);
 }
 
-// Every row is valid, and no two rows share a name, be it a key, a variable or an alias.
+// Returns whether every row is valid and no two rows share a key, variable or alias.
 template <size_t kSize>
 constexpr bool ValidSettings(const std::array<SettingRow, kSize>& rows) {
-  std::vector<VariableName> variables;  // first, so that views into it hold
+  std::vector<VariableName> variables;  // complete before views into it are taken
   for (const SettingRow& row : rows) {
     if (!ValidSetting(row)) return false;
     variables.emplace_back(row);

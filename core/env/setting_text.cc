@@ -30,7 +30,7 @@ std::string Lower(std::string_view text) {
   return out;
 }
 
-// The parts between separators, trimmed, empty ones left out.
+// Splits a text at any of the separators. Removes white space around the parts and leaves out empty parts.
 std::vector<std::string> Split(std::string_view text, std::string_view separators) {
   std::vector<std::string> parts;
   while (!text.empty()) {
@@ -53,10 +53,10 @@ std::optional<T> Number(std::string_view text) {
   return value;
 }
 
-// Splits "1.5GiB" into its number and its unit in small letters.
+// Splits a text such as "1.5GiB" into its number and its unit, converted to lower case.
 std::pair<std::string_view, std::string> SplitUnit(std::string_view text) {
   size_t end = std::min(text.find_first_not_of("+-.0123456789"), text.size());
-  // An exponent belongs to the number: 1e3 is a thousand, not one of the unit "e3".
+  // An exponent belongs to the number: 1e3 is 1000, not 1 with the unit "e3".
   if (end + 1 < text.size() && (text[end] == 'e' || text[end] == 'E') &&
       text.substr(end + 1).find_first_not_of("+-0123456789") == text.npos) {
     end = text.size();
@@ -126,7 +126,7 @@ absl::StatusOr<SettingValue> CheckList(const SettingRow& row, std::vector<std::s
     if (entry.empty()) return Bad("has an empty entry");
     if (auto checked = CheckText(row, entry); !checked.ok()) {
       return Bad(fmt::format("has the entry {}, which {}; allowed: {}", Quoted(entry),
-                             row.check ? "does not fit" : Std(checked.status().message()),
+                             row.check ? "is not allowed" : Std(checked.status().message()),
                              AllowedText(row)));
     }
   }
@@ -138,10 +138,10 @@ absl::StatusOr<SettingValue> ParseFlags(const SettingRow& row, std::string_view 
   for (const std::string& part : Split(text, "_|,+")) {
     const Choice* choice = FindChoice(row, part);
     if (!choice)
-      return Bad(fmt::format("contains {}, which is none of {}", Quoted(part), AllowedText(row)));
+      return Bad(fmt::format("contains {}, which is not one of {}", Quoted(part), AllowedText(row)));
     bits |= choice->value;
   }
-  if (bits == 0) return Bad(fmt::format("names none of {}", AllowedText(row)));
+  if (bits == 0) return Bad(fmt::format("does not name any of {}", AllowedText(row)));
   return SettingValue(bits);
 }
 
@@ -159,7 +159,7 @@ absl::StatusOr<SettingValue> ParseLimits(std::string_view text) {
     }
     auto bytes = ParseByteSize(size);
     if (!bytes || *bytes == 0)
-      return Bad(fmt::format("has {} where a size of at least 1 is due", Quoted(size)));
+      return Bad(fmt::format("has {} in place of a size of at least 1", Quoted(size)));
     if (device.empty()) {
       if (limits.all) return Bad("has two sizes for every device");
       limits.all = ByteCount{*bytes};
@@ -250,7 +250,7 @@ absl::StatusOr<SettingValue> ParseSetting(const SettingRow& row, std::string_vie
       return CheckText(row, std::string(text));
     case SettingType::kChoice: {
       const Choice* choice = FindChoice(row, text);
-      if (!choice) return Bad(fmt::format("is none of {}", AllowedText(row)));
+      if (!choice) return Bad(fmt::format("is not one of {}", AllowedText(row)));
       return SettingValue(choice->value);
     }
     case SettingType::kFlags:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A setting's value as text and back: the one place that knows how each type is written.
+// Conversion of settings' values from text and to text. No other code knows the text form of a type.
 #pragma once
 
 #include <cstdint>
@@ -13,42 +13,42 @@
 
 namespace mge {
 
-// A value as a configuration file holds it.
+// A value in a configuration file.
 using ConfigValue = std::variant<bool, int64_t, double, std::string, std::vector<std::string>>;
 
 std::string_view TypeName(SettingType type);          // "bool", "bytes", "choice", ...
 std::string_view LifecycleName(Lifecycle lifecycle);  // "first-set", "dynamic"
 std::string_view StatusName(SettingStatus status);    // "built", "later"
 
-// Reads a value as it stands in a variable, on the command line or in a call. White space around it
-// is dropped; it must not be empty, for empty means unset. The message of an error goes on where
-// "NAME = TEXT" ends: "is not a whole number".
+// Parses a value from a variable, the command line or a call. White space around it is removed. It must
+// not be empty: an empty text means that the setting is unset. The message of an error continues the
+// text "NAME = TEXT", for example "is not a whole number".
 absl::StatusOr<SettingValue> ParseSetting(const SettingRow& row, std::string_view text);
 
-// Reads a value of a configuration file. A wrong type is kFailedPrecondition, a bad value
-// kInvalidArgument; messages as above.
+// Converts a value of a configuration file. Fails with kFailedPrecondition for a wrong type and with
+// kInvalidArgument for a bad value. Messages have the form described above.
 absl::StatusOr<SettingValue> ReadConfigValue(const SettingRow& row, const ConfigValue& value);
 bool IsEmpty(const ConfigValue& value);            // "" or []: the key sets nothing
 std::string ConfigText(const ConfigValue& value);  // for messages
 
-// Writes a value so that ParseSetting reads it again.
+// Formats a value. ParseSetting parses the result to the same value.
 std::string FormatSetting(const SettingRow& row, const SettingValue& value);
 
-// The same for a backend, which has no parser of ours: truth as 1 or 0, sizes and times as plain
-// numbers.
+// Formats a value for a backend, which has no parser for settings: booleans as 1 or 0, sizes in bytes,
+// times in seconds.
 std::string PlainText(const SettingRow& row, const SettingValue& value);
 
-// The default as a value.
+// Returns the default of a row as a value.
 SettingValue FallbackOf(const SettingRow& row);
 
-// What is allowed: "0..1024", "naive, threaded, threaded_per_device", or the row's own words. Empty
-// if anything is.
+// Describes the allowed values: "0..1024", "naive, threaded, threaded_per_device", or the row's `allowed`. Returns ""
+// if all values are allowed.
 std::string AllowedText(const SettingRow& row);
 
-// A text in quotes for a message: control characters escaped, cut after 80.
+// Returns a text in quotes for a message. Escapes control characters and cuts the text after 80 bytes.
 std::string Quoted(std::string_view text);
 
-// The words of a text that is separated by spaces.
+// Splits a text at spaces. The result refers to `text`.
 std::vector<std::string_view> Words(std::string_view text);
 
 }  // namespace mge

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The types of settings' values: what a consumer reads from a snapshot.
+// The types of settings' values, as Snapshot::Get returns them.
 #pragma once
 
 #include <chrono>
@@ -14,26 +14,26 @@
 
 namespace mge {
 
-// A size in bytes. Written plainly or with a unit: 4096, 512KiB, 2G (K, M, G, T are powers of 1024
-// with and without B or iB).
+// A size in bytes. Text forms: 4096, 512KiB, 2G (K, M, G and T, alone or with iB, are powers of 1024), 64MB (with B, powers
+// of 1000).
 struct ByteCount {
   int64_t count = 0;
   friend constexpr auto operator<=>(ByteCount, ByteCount) = default;
 };
 
-using Seconds = std::chrono::duration<double>;  // written 1.5, 500ms, 2s, 3min, 1h
+using Seconds = std::chrono::duration<double>;  // text forms: 1.5, 500ms, 2s, 3min, 1h
 
-// Budgets of device memory: one for every device, or one per device by name.
+// Limits of device memory: one that applies to every device, and limits of single devices by name.
 struct MemoryLimits {
   std::optional<ByteCount> all;
   std::vector<std::pair<std::string, ByteCount>>
-      by_device;  // in the order they were written; names are not checked here
+      by_device;  // in the order of the text; names are not checked here
 
-  std::optional<ByteCount> For(std::string_view device) const;  // the device's own, else `all`
+  std::optional<ByteCount> For(std::string_view device) const;  // the device's own limit, else `all`
   friend bool operator==(const MemoryLimits&, const MemoryLimits&) = default;
 };
 
-// Several values of an enum whose values are bits, written joined by `_`, `|`, `,` or `+`.
+// A set of values of an enum whose values are bits. In text they are joined by `_`, `|`, `,` or `+`.
 template <typename E>
 struct Flags {
   uint32_t bits = 0;
@@ -44,13 +44,13 @@ struct Flags {
   friend constexpr bool operator==(Flags, Flags) = default;
 };
 
-// Tags for types whose default is written as text and whose value owns memory.
+// Tags for types whose default is a text and whose value owns memory. The comments name the type of the value.
 struct Text {};      // std::string
 struct Path {};      // std::string; `~` is not expanded
-struct TextList {};  // std::vector<std::string>, written with commas
-struct PathList {};  // std::vector<std::string>, written with colons
+struct TextList {};  // std::vector<std::string>, separated by commas
+struct PathList {};  // std::vector<std::string>, separated by colons
 
-// What a setting holds at run time: enums, flags and bytes as int64_t, seconds as double.
+// The value of a setting at run time: enums, flags and bytes as int64_t, seconds as double.
 using SettingValue =
     std::variant<bool, int64_t, double, std::string, std::vector<std::string>, MemoryLimits>;
 

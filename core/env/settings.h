@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of all settings of the core. To add one, declare it in the settings_*.h of its area and
-// name it in the rows there.
+// list it in the rows there.
 //
-//   if (snapshot->Get<kPlanInplace>()) ...   // a bool; the place in the snapshot is known to the
-//   compiler
+//   if (snapshot->Get<kPlanInplace>()) ...   // a bool; its index in the snapshot is a constant
 #pragma once
 
 #include "core/env/setting.h"
@@ -18,7 +17,7 @@ namespace mge {
 inline constexpr auto kSettings =
     JoinSettingRows(kRuntimeRows, kEngineRows, kPlanRows, kComputeRows, kTrainRows);
 
-// The place of a setting in kSettings. Does not compile for a setting that is declared but not
+// Returns the index of a setting in kSettings. Does not compile for a setting that is declared but not
 // listed.
 consteval size_t SettingIndex(std::string_view key) {
   for (size_t i = 0; i < kSettings.size(); ++i) {
@@ -27,21 +26,21 @@ consteval size_t SettingIndex(std::string_view key) {
   throw "the setting is declared but not listed in the rows of its area";
 }
 
-// A variable that begins so and that no row knows is reported as a probable typo.
+// Prefixes of variables. A variable with one of them that no row has is reported as a probable typo.
 inline constexpr std::string_view kVariablePrefixes[] = {"MGE_", "MXNET_", "NNVM_", "MEGENGINE_",
                                                          "MGB_"};
 
-// Variables with such a prefix that are no settings, and what reads them.
+// A variable with such a prefix that is not a setting, and its reader.
 struct IgnoredVariable {
   std::string_view name;
   std::string_view reader;
 };
 inline constexpr IgnoredVariable kIgnoredVariables[] = {
     {"MGE_TEST_DATA", "the tests: a directory of data that is not in the repository"},
-    {"MGE_TEST_UPDATE", "the tests: 1 writes generated files anew instead of comparing them"},
+    {"MGE_TEST_UPDATE", "the tests: 1 writes generated files again instead of comparing them"},
 };
 
-// The variable of a row: its own, else MGE_ and the key in capitals with `_` for dots.
+// Returns the variable of a row: its `variable`, else MGE_ and the key in capitals with `_` for dots.
 std::string VariableOf(const SettingRow& row);
 
 }  // namespace mge

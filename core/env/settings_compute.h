@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings of kernels' libraries, of kernels compiled at run time, of profiles and of debugging.
+// Settings of kernel libraries, of kernels compiled at run time, of profiles and of debugging.
 #pragma once
 
 #include "core/env/setting.h"
@@ -24,7 +24,7 @@ inline constexpr Setting<int64_t> kComputeNnpackThreads = {
     .range = Range<int64_t>{1, 1024},
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Threads of the accelerated convolutions on the CPU that stand in for NNPACK.",
+    .doc = "Number of threads for the accelerated CPU convolutions that replace NNPACK.",
     .aliases = "MXNET_CPU_NNPACK_NTHREADS",
     .status = SettingStatus::kLater,
 };
@@ -32,7 +32,7 @@ inline constexpr Setting<bool> kComputeMkldnn = {
     .key = "compute.mkldnn",
     .fallback = true,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Allows kernels of oneDNN on the CPU.",
+    .doc = "Allows oneDNN kernels on the CPU.",
     .aliases = "MXNET_MKLDNN_ENABLED",
     .status = SettingStatus::kLater,
 };
@@ -43,7 +43,7 @@ inline constexpr Setting<int64_t> kComputeMkldnnCache = {
     .unit = "primitives",
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Prepared oneDNN primitives that are kept, the least recently used going first; -1 keeps "
+        "Maximum number of prepared oneDNN primitives that are kept; the least recently used is dropped first. -1 keeps "
         "all.",
     .aliases = "MXNET_MKLDNN_CACHE_NUM",
     .status = SettingStatus::kLater,
@@ -54,7 +54,7 @@ inline constexpr Setting<int64_t> kComputeParallelCopy = {
     .range = Range<int64_t>{0, INT64_MAX},
     .unit = "elements",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Copies on the CPU of at least so many elements use several threads.",
+    .doc = "Minimum number of elements for which a copy on the CPU uses several threads.",
     .aliases = "MXNET_CPU_PARALLEL_COPY_SIZE",
     .status = SettingStatus::kLater,
 };
@@ -65,8 +65,8 @@ inline constexpr Setting<Text> kComputeOperatorTuning = {
     .allowed = "0, 1, or a list of float32, float64, float16, int8, uint8, int32, int64",
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Element types whose operators use several threads only where a measured model says that "
-        "it pays.",
+        "Element types whose operators use several threads only if a measured cost model predicts that "
+        "this is faster.",
     .aliases = "MXNET_USE_OPERATOR_TUNING MXNET_ENABLE_OPERATOR_TUNING",
     .status = SettingStatus::kLater,
 };
@@ -77,7 +77,7 @@ inline constexpr Setting<int64_t> kComputeTuningCores = {
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Largest number of threads that operator tuning measures; -1 takes half of the processors.",
+        "Maximum number of threads that operator tuning measures; -1 means half of the processors.",
     .aliases = "MXNET_USE_NUM_CORES_OPERATOR_TUNING",
     .status = SettingStatus::kLater,
 };
@@ -86,7 +86,7 @@ inline constexpr Setting<JitBackend> kJitBackend = {
     .fallback = JitBackend::kAuto,
     .choices = setting_choices::kJitBackends,
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Generator of code for fused kernels; one that is absent is an error.",
+    .doc = "Code generator for fused kernels; an error if it is not available.",
     .aliases = "MGB_JIT_BACKEND",
     .status = SettingStatus::kLater,
 };
@@ -94,7 +94,7 @@ inline constexpr Setting<bool> kJitKeepFiles = {
     .key = "jit.keep_files",
     .fallback = false,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Keeps the files that the generation of kernels makes.",
+    .doc = "Keeps the intermediate files of kernel generation.",
     .aliases = "MGB_JIT_KEEP_INTERM",
     .status = SettingStatus::kLater,
 };
@@ -102,14 +102,14 @@ inline constexpr Setting<Path> kJitWorkDir = {
     .key = "jit.work_dir",
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Directory of the files that the generation of kernels makes; empty makes a temporary one.",
+        "Directory for the intermediate files of kernel generation; if empty, a temporary directory.",
     .aliases = "MGB_JIT_WORKDIR",
     .status = SettingStatus::kLater,
 };
 inline constexpr Setting<Path> kJitCudaPath = {
     .key = "jit.cuda_path",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Directory of nvcc, from which the headers of CUDA are found too; empty searches PATH.",
+    .doc = "Directory of nvcc, also used to find the CUDA headers; if empty, PATH is searched.",
     .aliases = "CUDA_BIN_PATH",
     .status = SettingStatus::kLater,
 };
@@ -117,7 +117,7 @@ inline constexpr Setting<bool> kProfileAutostart = {
     .key = "profile.autostart",
     .fallback = false,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Starts the profiler with the runtime.",
+    .doc = "Starts the profiler when the runtime is created.",
     .aliases = "MXNET_PROFILER_AUTOSTART",
     .status = SettingStatus::kLater,
 };
@@ -127,9 +127,9 @@ inline constexpr Setting<int64_t> kProfileMode = {
     .range = Range<int64_t>{0, 15},
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Events that the profiler records: 0 planned steps, 1 all operators, from 2 a sum of 1 "
-        "planned, 2 eager, 4 calls "
-        "and 8 memory.",
+        "Events that the profiler records: 0 for planned steps, 1 for all operators, from 2 on a sum of 1 "
+        "(planned), 2 (eager), 4 (calls) "
+        "and 8 (memory).",
     .aliases = "MXNET_PROFILER_MODE",
     .status = SettingStatus::kLater,
 };
@@ -137,7 +137,7 @@ inline constexpr Setting<bool> kProfileOnlyWait = {
     .key = "profile.only_wait",
     .fallback = false,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Records only steps that wait for another queue, and copies.",
+    .doc = "Records only copies and steps that wait for another queue.",
     .aliases = "MGB_PROFILE_ONLY_WAIT",
     .status = SettingStatus::kLater,
 };
@@ -147,8 +147,8 @@ inline constexpr Setting<int64_t> kDebugWatchValue = {
     .range = Range<int64_t>{-1, INT64_MAX},
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Id of a value whose bytes are checked again after every step, to find who overwrites "
-        "them; -1 watches none.",
+        "Id of a value whose bytes are checked after every step, to find the step that overwrites "
+        "them; -1 checks no value.",
     .aliases = "MGB_DEBUG_VAR_SANITY_CHECK_LOG",
     .status = SettingStatus::kLater,
 };
@@ -156,7 +156,7 @@ inline constexpr Setting<bool> kDebugExternalAllocations = {
     .key = "debug.external_allocations",
     .fallback = false,
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Logs each allocation that an external engine such as TensorRT asks for.",
+    .doc = "Logs each allocation of an external engine such as TensorRT.",
     .aliases = "MGB_LOG_TRT_MEM_ALLOC",
     .status = SettingStatus::kLater,
 };
@@ -172,7 +172,7 @@ inline constexpr Setting<bool> kDebugDumpInputs = {
     .key = "debug.dump_inputs",
     .fallback = false,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Writes the inputs of each operator too when values are dumped.",
+    .doc = "Includes the inputs of each operator when values are dumped.",
     .aliases = "MGB_DUMP_INPUT",
     .status = SettingStatus::kLater,
 };
@@ -182,8 +182,8 @@ inline constexpr Setting<bool> kDebugCheckMemory = {
     .fallback = false,
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Watches the bytes beside every buffer of a run and names the kernel that writes there; devices with queues then work "
-        "step by step.",
+        "Checks the red zones beside every buffer of a run and names the kernel that writes there. Devices with queues then "
+        "run one step at a time.",
 };
 
 inline constexpr auto kComputeRows =

@@ -24,8 +24,8 @@ inline constexpr Setting<EngineType> kEngineType = {
     .choices = setting_choices::kEngineTypes,
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Engine that runs operations: in the caller's thread, on one pool of threads, or on "
-        "workers per device.",
+        "Engine that runs operations: in the caller's thread (naive), on one pool of threads (threaded), or on "
+        "workers for each device (threaded_per_device).",
     .aliases = "MXNET_ENGINE_TYPE",
 };
 inline constexpr Setting<int64_t> kCpuWorkers = {
@@ -34,7 +34,7 @@ inline constexpr Setting<int64_t> kCpuWorkers = {
     .range = kWorkerRange,
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Workers of each CPU device in the engine threaded_per_device.",
+    .doc = "Number of workers for each CPU device, with the engine threaded_per_device.",
     .aliases = "MXNET_CPU_WORKER_NTHREADS",
 };
 inline constexpr Setting<int64_t> kCpuPriorityWorkers = {
@@ -43,7 +43,7 @@ inline constexpr Setting<int64_t> kCpuPriorityWorkers = {
     .range = kWorkerRange,
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Workers for prioritized operations on the CPU in the engine threaded_per_device.",
+    .doc = "Number of workers for prioritized operations on the CPU, with the engine threaded_per_device.",
     .aliases = "MXNET_CPU_PRIORITY_NTHREADS",
 };
 inline constexpr Setting<int64_t> kGpuWorkers = {
@@ -52,7 +52,7 @@ inline constexpr Setting<int64_t> kGpuWorkers = {
     .range = kWorkerRange,
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Workers, each with a stream of its own, of each GPU in the engine threaded_per_device.",
+    .doc = "Number of workers for each GPU, each with its own stream, with the engine threaded_per_device.",
     .aliases = "MXNET_GPU_WORKER_NTHREADS",
     .status = SettingStatus::kLater,
 };
@@ -62,7 +62,7 @@ inline constexpr Setting<int64_t> kGpuCopyWorkers = {
     .range = kWorkerRange,
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Workers that copy to and from each GPU in the engine threaded_per_device.",
+    .doc = "Number of workers that copy to and from each GPU, with the engine threaded_per_device.",
     .aliases = "MXNET_GPU_COPY_NTHREADS",
     .status = SettingStatus::kLater,
 };
@@ -72,7 +72,7 @@ inline constexpr Setting<int64_t> kForkWorkers = {
     .range = kWorkerRange,
     .unit = "threads",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Takes the place of engine.cpu_worker_nthreads in the child of a fork.",
+    .doc = "Replaces engine.cpu_worker_nthreads in the child process after a fork.",
     .aliases = "MXNET_MP_WORKER_NTHREADS",
     .status = SettingStatus::kLater,
 };
@@ -80,7 +80,7 @@ inline constexpr Setting<bool> kBulkInference = {
     .key = "engine.bulk_inference",
     .fallback = true,
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Runs an inference plan as one engine operation per device instead of one per step.",
+    .doc = "Runs an inference plan as one engine operation per device, instead of one per step.",
     .aliases = "MXNET_EXEC_BULK_EXEC_INFERENCE",
     .status = SettingStatus::kLater,
 };
@@ -88,7 +88,7 @@ inline constexpr Setting<bool> kBulkTrain = {
     .key = "engine.bulk_train",
     .fallback = true,
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Runs a training plan in bulk segments instead of step by step.",
+    .doc = "Runs a training plan in segments of several nodes, instead of step by step.",
     .aliases = "MXNET_EXEC_BULK_EXEC_TRAIN",
     .status = SettingStatus::kLater,
 };
@@ -98,7 +98,7 @@ inline constexpr Setting<int64_t> kBulkTrainNodes = {
     .range = Range<int64_t>{0, 1'000'000},
     .unit = "nodes",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Most nodes in one bulk segment of a training plan; 0 and 1 mean one node each.",
+    .doc = "Maximum number of nodes in one bulk segment of a training plan; 0 and 1 mean one node.",
     .aliases = "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN",
     .status = SettingStatus::kLater,
 };

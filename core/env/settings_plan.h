@@ -7,9 +7,9 @@
 
 namespace mge {
 
-// How kernels are chosen. Heuristic: by rank and cost estimate. Profile: by time. Both: by recorded
-// times where there are some, else by heuristic, never timing anew. Reproducible: only kernels that
-// repeat their bits. Optimized: no kernel that is marked as reference.
+// The way in which kernels are chosen. kHeuristic: by rank and estimated cost. kProfile: by measured time. Both together: by
+// recorded times if there are any, else by heuristic, without new measurements. kReproducible: only kernels with
+// bit-identical results. kOptimized: no kernels that are marked as reference.
 enum class Strategy : uint32_t { kHeuristic = 1, kProfile = 2, kReproducible = 4, kOptimized = 8 };
 
 enum class ConvAutotune { kOff = 0, kLimited = 1, kFastest = 2 };
@@ -55,7 +55,7 @@ inline constexpr Setting<bool> kPlanInplace = {
     .key = "plan.inplace",
     .fallback = true,
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Lets an output take over the memory of an input that is needed no more.",
+    .doc = "Lets an output reuse the memory of an input that is not used afterwards.",
     .aliases = "MXNET_EXEC_ENABLE_INPLACE",
 };
 inline constexpr Setting<int64_t> kPlanCacheSize = {
@@ -65,8 +65,8 @@ inline constexpr Setting<int64_t> kPlanCacheSize = {
     .unit = "plans",
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Plans that a session keeps, one per signature of input shapes; the least recently used "
-        "goes first. 0 is no limit.",
+        "Maximum number of plans that a session keeps, one per signature of input shapes; the least recently used "
+        "plan is dropped first. 0 sets no limit.",
 };
 inline constexpr Setting<ByteCount> kPlanCacheMemory = {
     .key = "plan.cache_memory",
@@ -74,8 +74,8 @@ inline constexpr Setting<ByteCount> kPlanCacheMemory = {
     .unit = "bytes",
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Memory that the plans of a session may hold beside the one used last: packed or uploaded constants that it does not "
-        "share, 4 KiB for each step, and buffers kept for the next run, which go first. 0 is no limit.",
+        "Maximum memory of a session's plans, without the one used last: packed or uploaded constants that are not shared "
+        "with it, 4 KiB for each step, and buffers kept for the next run, which are freed first. 0 sets no limit.",
 };
 inline constexpr Setting<TextList> kPlannerSkip = {
     .key = "planner.skip",
@@ -83,8 +83,8 @@ inline constexpr Setting<TextList> kPlannerSkip = {
     .allowed = "names of passes, rewrites and fusions separated by commas",
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Passes, rewrites and backends' fusions (BACKEND.NAME) that the planner leaves out; what does "
-        "not exist cannot be left out.",
+        "Passes, rewrites and backends' fusions (BACKEND.NAME) that the planner does not run; an unknown "
+        "name is an error.",
 };
 inline constexpr Setting<int64_t> kPlanMatchRange = {
     .key = "plan.match_range",
@@ -92,9 +92,9 @@ inline constexpr Setting<int64_t> kPlanMatchRange = {
     .range = Range<int64_t>{0, 4096},
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Largest ratio of sizes between a buffer and a freed one that it takes over; the best of 1 "
-        "to this is used, "
-        "and 0 leaves in-place sharing only.",
+        "Maximum ratio of sizes between a new buffer and a freed one that it reuses. The planner tries the ratios from 1 "
+        "to this one and uses the best; "
+        "0 allows in-place sharing only.",
     .aliases = "NNVM_EXEC_MATCH_RANGE",
     .status = SettingStatus::kLater,
 };
@@ -104,7 +104,7 @@ inline constexpr Setting<int64_t> kPlanNumTemp = {
     .range = Range<int64_t>{1, 1024},
     .unit = "workspaces",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Most workspaces per device, and with them lanes that may run side by side.",
+    .doc = "Maximum number of workspaces per device, and so of steps that may run in parallel.",
     .aliases = "MXNET_EXEC_NUM_TEMP",
     .status = SettingStatus::kLater,
 };
@@ -114,7 +114,9 @@ inline constexpr Setting<Flags<Strategy>> kSelectStrategy = {
     .fallback = Strategy::kHeuristic,
     .choices = setting_choices::kStrategies,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "How kernels are chosen, instead of what a backend names; values are joined by \"_\", as in profile_reproducible.",
+    .doc =
+        "The way in which kernels are chosen; replaces the backend's default. Join values by \"_\", as in "
+        "profile_reproducible.",
     .aliases = "MEGENGINE_EXECUTION_STRATEGY",
     .instead = "set_execution_strategy",
 };
@@ -124,8 +126,8 @@ inline constexpr Setting<ConvAutotune> kSelectConvAutotune = {
     .choices = setting_choices::kConvAutotune,
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Choice of GPU convolutions: by heuristic, by time within the workspace limit, or by time "
-        "alone.",
+        "The way in which GPU convolutions are chosen: by heuristic, by time within the workspace limit, or only "
+        "by time.",
     .aliases = "MXNET_CUDNN_AUTOTUNE_DEFAULT",
     .status = SettingStatus::kLater,
 };
@@ -133,7 +135,7 @@ inline constexpr Setting<bool> kSelectDeterministic = {
     .key = "select.deterministic",
     .fallback = false,
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Allows deterministic kernels only; an operator that has none is an error.",
+    .doc = "Allows only deterministic kernels; an operator without one is an error.",
     .aliases = "MXNET_ENFORCE_DETERMINISM",
     .status = SettingStatus::kLater,
 };
@@ -143,7 +145,7 @@ inline constexpr Setting<Seconds> kSelectProfilingTimeout = {
     .range = Range<Seconds>{Seconds(0), Seconds(1e6)},
     .unit = "seconds",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Time after which the timing of one candidate is given up; 0 sets no limit.",
+    .doc = "Time limit for measuring one candidate; 0 sets no limit.",
     .aliases = "MGB_CONV_PROFILING_TIMEOUT",
     .status = SettingStatus::kLater,
 };
@@ -153,46 +155,48 @@ inline constexpr Setting<Seconds> kSelectTime = {
     .range = Range<Seconds>{Seconds(0), Seconds(1e6)},
     .unit = "seconds",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Time after which no further run of a candidate begins when kernels are timed; each runs once at least.",
+    .doc =
+        "Time after which no further run of a candidate starts when kernels are measured; each candidate runs at least "
+        "once.",
 };
 inline constexpr Setting<ByteCount> kSelectMemory = {
     .key = "select.memory",
     .fallback = ByteCount{0},
     .unit = "bytes",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Most device memory that the timing of one candidate may take; 0 sets no limit but memory.limit.",
+    .doc = "Maximum device memory for measuring one candidate; 0 sets no limit except memory.limit.",
 };
 inline constexpr Setting<Path> kSelectFreeze = {
     .key = "select.freeze",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "File to which the chosen kernels are written, beside those that it holds, for select.frozen to repeat.",
+    .doc = "File to which the chosen kernels are added, for use as select.frozen in later runs.",
 };
 inline constexpr Setting<Path> kSelectFrozen = {
     .key = "select.frozen",
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Selection file whose kernels are taken; what it does not hold is chosen by select.strategy, and is an error with "
-        "profile_reproducible.",
+        "Selection file with the kernels to use. For operators that are not in the file, select.strategy chooses, or fails "
+        "if it is profile_reproducible.",
 };
 inline constexpr Setting<TuningStore> kSelectCacheType = {
     .key = "select.cache_type",
     .fallback = TuningStore::kFile,
     .choices = setting_choices::kTuningCaches,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Where measured times are kept: in files, or in memory until the runtime ends.",
+    .doc = "Place for measured times: files, or memory until the runtime ends.",
     .variable = "MGE_FASTRUN_CACHE_TYPE",
 };
 inline constexpr Setting<Path> kSelectCacheDir = {
     .key = "select.cache_dir",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Directory of the files of measured times; empty takes mge/tuning in the user's cache directory.",
+    .doc = "Directory for the files of measured times; if empty, mge/tuning in the user's cache directory.",
     .variable = "MGE_FASTRUN_CACHE_DIR",
 };
 inline constexpr Setting<bool> kSelectTensorCore = {
     .key = "select.tensor_core",
     .fallback = true,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Allows kernels that use the tensor cores of a GPU; without it select.tensor_core_conversion allows nothing.",
+    .doc = "Allows kernels that use the tensor cores of a GPU. If false, select.tensor_core_conversion has no effect.",
     .aliases = "MXNET_CUDA_ALLOW_TENSOR_CORE",
 };
 inline constexpr Setting<bool> kSelectTensorCoreConversion = {
@@ -200,8 +204,8 @@ inline constexpr Setting<bool> kSelectTensorCoreConversion = {
     .fallback = false,
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Allows kernels that compute in less than the element type (float32 rounded to float16, bfloat16 or TF32), on "
-        "every device, where select.tensor_core is on.",
+        "Allows kernels that compute with less precision than the element type (float32 rounded to float16, bfloat16 or "
+        "TF32), on every device, if select.tensor_core is true.",
     .aliases = "MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION",
 };
 
@@ -210,21 +214,21 @@ inline constexpr Setting<MemoryPool> kMemoryPool = {
     .fallback = MemoryPool::kBackend,
     .choices = setting_choices::kMemoryPools,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Pool of every device's memory: what its backend brings or names, or one of the host's in its place.",
+    .doc = "Memory pool of every device: the backend's own or default pool (backend), or one of MGE's pools in its place.",
 };
 inline constexpr Setting<Text> kMemoryReserve = {
     .key = "memory.reserve",
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "What the pool of a device takes before the first run and is left with when no session remains (bytes:SIZE, all), or "
-        "leaves of the device to others (percent:N), or none; empty for what its backend brings or names.",
+        "Memory that the pool of a device allocates before the first run and keeps without sessions (bytes:SIZE, all), or "
+        "share of the device that it leaves free for others (percent:N), or none; if empty, the backend's default.",
 };
 inline constexpr Setting<GpuPool> kMemoryGpuPool = {
     .key = "memory.gpu_pool",
     .fallback = GpuPool::kNaive,
     .choices = setting_choices::kGpuPools,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Pool of GPU memory; a value that was set wins over a backend's own pool.",
+    .doc = "Pool of GPU memory; if set, it replaces a backend's own pool.",
     .aliases = "MXNET_GPU_MEM_POOL_TYPE",
     .status = SettingStatus::kLater,
 };
@@ -235,8 +239,8 @@ inline constexpr Setting<int64_t> kMemoryGpuReserve = {
     .unit = "percent",
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Share of a GPU's memory that stays free: beyond it, cached blocks are given back before "
-        "more is taken.",
+        "Share of a GPU's memory that stays free. To keep it free, the pool releases cached blocks before "
+        "it allocates more.",
     .aliases = "MXNET_GPU_MEM_POOL_RESERVE",
     .status = SettingStatus::kLater,
 };
@@ -246,8 +250,8 @@ inline constexpr Setting<int64_t> kMemoryRoundCutoff = {
     .range = Range<int64_t>{20, 34},
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "In the pool round, sizes up to 2 to this power become powers of two, larger ones "
-        "multiples of that power.",
+        "In the pool round, sizes up to 2 to the power of this value are rounded up to powers of two, larger sizes "
+        "to multiples of that power.",
     .aliases = "MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF",
     .status = SettingStatus::kLater,
 };
@@ -258,7 +262,7 @@ inline constexpr Setting<ByteCount> kMemoryLargeRound = {
     .unit = "bytes",
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "In the pool naive, larger sizes are rounded up to a multiple of this; 1 rounds nothing.",
+        "In the pool naive, sizes above this value are rounded up to a multiple of it; 1 disables rounding.",
     .aliases = "MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE",
     .status = SettingStatus::kLater,
 };
@@ -268,7 +272,7 @@ inline constexpr Setting<Text> kMemoryReserveCuda = {
     .check = IsReserve,
     .allowed = "0, 1, or b: and a number of bytes",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Takes the memory of CUDA devices at start: nothing, nearly all, or so many bytes.",
+    .doc = "Memory of CUDA devices that is allocated at start: nothing (0), nearly all (1), or a number of bytes (b:BYTES).",
     .aliases = "MGB_CUDA_RESERVE_MEMORY",
     .status = SettingStatus::kLater,
 };
@@ -278,7 +282,7 @@ inline constexpr Setting<Text> kMemoryReserveRocm = {
     .check = IsReserve,
     .allowed = "0, 1, or b: and a number of bytes",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Takes the memory of ROCm devices at start: nothing, nearly all, or so many bytes.",
+    .doc = "Memory of ROCm devices that is allocated at start: nothing (0), nearly all (1), or a number of bytes (b:BYTES).",
     .aliases = "MGB_ROCM_RESERVE_MEMORY",
     .status = SettingStatus::kLater,
 };
@@ -288,8 +292,8 @@ inline constexpr Setting<StaticMemory> kMemoryStaticPolicy = {
     .choices = setting_choices::kStaticMemory,
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Memory shared between plans: none, among those of static shape, pages mapped on demand, "
-        "or both.",
+        "Memory shared between plans: none (off), between plans of static shape (static), pages mapped on demand "
+        "(dynamic), or both.",
     .aliases = "GE_USE_STATIC_MEMORY ge.exec.staticMemoryPolicy static_memory_policy",
     .status = SettingStatus::kLater,
 };

@@ -9,7 +9,7 @@
 namespace mge {
 
 
-// What `log.override` may say beside a level.
+// The value of `log.override` that does not override log.level.
 inline constexpr int kNoLogOverride = -1;
 enum class LogOverride : int {
   kNone = kNoLogOverride,
@@ -40,9 +40,8 @@ inline constexpr Setting<Text> kDefaultDevice = {
     .fallback = "xpux",
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Device that runs a model when neither the call nor a scope names one; \"a,b\" is an order "
-        "of preference and "
-        "\"a+b\" splits the model over both.",
+        "Device that runs a model if neither the call nor a scope names one: xpux is the best device present, \"a,b\" an "
+        "order of preference, and \"a+b\" splits the model over both.",
     .variable = "MGE_DEFAULT_DEVICE",
     .instead = "set_default_device",
 };
@@ -51,21 +50,21 @@ inline constexpr Setting<PathList> kPluginPath = {
     .check = IsAbsolutePath,
     .allowed = "absolute directories separated by colons",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Directories searched for backends, before the built-in one; an entry may also be one file.",
+    .doc = "Directories that are searched for backends before the built-in one; an entry may also be a single file.",
 };
 inline constexpr Setting<Path> kPluginAllow = {
     .key = "plugin.allow",
     .check = IsAbsolutePath,
     .allowed = "an absolute path",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "A list written by sha256sum; only backends whose content is on it are opened.",
+    .doc = "Allow-list of backends, a file written by sha256sum; a backend's file whose hash is not in it is not opened.",
 };
 inline constexpr Setting<TextList> kPluginSkip = {
     .key = "plugin.skip",
     .check = IsIdentifierWord,
     .allowed = "names of backends separated by commas",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Backends that are left out wherever they are found; what is set for them then has no effect.",
+    .doc = "Backends that are not loaded, wherever they are found; their settings have no effect.",
 };
 inline constexpr Setting<int64_t> kThreads = {
     .key = "threads",
@@ -74,7 +73,7 @@ inline constexpr Setting<int64_t> kThreads = {
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Width of the compute pool; 0 takes what the process may use by affinity and cgroup quota.",
+        "Number of threads of the compute pool; 0 means the number that the CPU affinity and cgroup quota allow.",
 };
 inline constexpr Setting<MemoryLimits> kMemoryLimit = {
     .key = "memory.limit",
@@ -83,7 +82,7 @@ inline constexpr Setting<MemoryLimits> kMemoryLimit = {
     .unit = "bytes",
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Hard budget of the memory that MGE takes on a device; without one, the device's own size "
+        "Hard limit of the memory that MGE allocates on a device; if empty, the device's own size "
         "is the limit.",
 };
 inline constexpr Setting<int64_t> kSeed = {
@@ -91,7 +90,7 @@ inline constexpr Setting<int64_t> kSeed = {
     .fallback = 0,
     .range = Range<int64_t>{0, INT64_MAX},
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Start of the random numbers of operators and of inputs that are made up.",
+    .doc = "Seed of the random numbers of operators and of generated inputs.",
 };
 inline constexpr Setting<Seconds> kRunTimeout = {
     .key = "run.timeout",
@@ -99,7 +98,7 @@ inline constexpr Setting<Seconds> kRunTimeout = {
     .range = Range<Seconds>{Seconds(0), Seconds(1e9)},
     .unit = "seconds",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Time after which a run is ended with an error, the making of its plan included; 0 sets no limit.",
+    .doc = "Time limit per run, planning included; a longer run fails. 0 sets no limit.",
 };
 inline constexpr Setting<PathList> kConfigFiles = {
     .key = "config",
@@ -111,7 +110,7 @@ inline constexpr Setting<bool> kStrictEnv = {
     .key = "env.strict",
     .fallback = false,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Makes unknown variables, and settings whose effect is not built yet, an error.",
+    .doc = "Makes unknown variables, and settings without effect in this version, an error.",
     .variable = "MGE_STRICT_ENV",
 };
 inline constexpr Setting<LogLevel> kLogLevel = {
@@ -119,7 +118,7 @@ inline constexpr Setting<LogLevel> kLogLevel = {
     .fallback = LogLevel::kWarning,
     .choices = setting_choices::kLogLevels,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Least important kind of message that is written.",
+    .doc = "Lowest level of messages that are written.",
     .aliases = "MEGENGINE_LOGGING_LEVEL",
 };
 inline constexpr Setting<LogOverride> kLogOverride = {
@@ -127,14 +126,14 @@ inline constexpr Setting<LogOverride> kLogOverride = {
     .fallback = LogOverride::kNone,
     .choices = setting_choices::kLogOverrides,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Level of messages that wins over log.level wherever that was set.",
+    .doc = "Level of messages that replaces log.level, whatever its source.",
     .aliases = "RUNTIME_OVERRIDE_LOG_LEVEL",
 };
 inline constexpr Setting<bool> kLogStorageFallback = {
     .key = "log.storage_fallback",
     .fallback = true,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Writes once when an operator handles a sparse tensor through a dense copy.",
+    .doc = "Logs a message once when an operator converts a sparse tensor to a dense copy.",
     .aliases = "MXNET_STORAGE_FALLBACK_LOG_VERBOSE",
     .status = SettingStatus::kLater,
 };
@@ -143,7 +142,7 @@ inline constexpr Setting<Path> kLibraryPath = {
     .check = IsAbsolutePath,
     .allowed = "an absolute path",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "The libmge that a language binding loads.",
+    .doc = "Path of the libmge that a language binding loads.",
     .aliases = "MXNET_LIBRARY_PATH",
     .status = SettingStatus::kLater,
 };

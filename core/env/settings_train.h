@@ -12,7 +12,7 @@ inline constexpr Setting<bool> kTrainMirror = {
     .fallback = false,
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Computes cheap forward operators again in the backward pass instead of keeping their "
+        "Recomputes cheap forward operators in the backward pass instead of keeping their "
         "results.",
     .aliases = "MXNET_BACKWARD_DO_MIRROR",
     .status = SettingStatus::kLater,
@@ -31,8 +31,8 @@ inline constexpr Setting<int64_t> kSublinearTries = {
     .range = Range<int64_t>{0, 1'000'000},
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Thresholds tried in each of the linear and the local search for a plan of sublinear "
-        "memory.",
+        "Number of thresholds that the linear search and the local search for a plan of sublinear "
+        "memory each try.",
     .aliases = "MGB_SUBLINEAR_MEMORY_THRESH_NR_TRY",
     .status = SettingStatus::kLater,
 };
@@ -41,7 +41,7 @@ inline constexpr Setting<int64_t> kSublinearGenerations = {
     .fallback = 0,
     .range = Range<int64_t>{0, 1'000'000},
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Rounds of the genetic search for a plan of sublinear memory.",
+    .doc = "Number of rounds of the genetic search for a plan of sublinear memory.",
     .aliases = "MGB_SUBLINEAR_MEMORY_GENETIC_NR_ITER",
     .status = SettingStatus::kLater,
 };
@@ -50,7 +50,7 @@ inline constexpr Setting<int64_t> kSublinearPopulation = {
     .fallback = 20,
     .range = Range<int64_t>{1, 1'000'000},
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Plans that survive each round of the genetic search for a plan of sublinear memory.",
+    .doc = "Number of plans kept after each round of the genetic search for a plan of sublinear memory.",
     .aliases = "MGB_SUBLINEAR_MEMORY_GENETIC_POOL_SIZE",
     .status = SettingStatus::kLater,
 };
@@ -61,7 +61,7 @@ inline constexpr Setting<int64_t> kSublinearLowerBound = {
     .unit = "MiB",
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Peak below which the search for a plan of sublinear memory does not trade speed any more.",
+        "Peak memory below which the search for a plan of sublinear memory stops trading speed for memory.",
     .aliases = "MGB_SUBLINEAR_MEMORY_LOWER_BOUND_MB",
     .status = SettingStatus::kLater,
 };
@@ -71,7 +71,7 @@ inline constexpr Setting<int64_t> kSublinearWorkers = {
     .range = Range<int64_t>{0, 4096},
     .unit = "threads",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Threads of the search for a plan of sublinear memory; 0 takes half of the processors.",
+    .doc = "Number of threads of the search for a plan of sublinear memory; 0 means half of the processors.",
     .aliases = "MGB_SUBLINEAR_MEMORY_WORKERS",
     .status = SettingStatus::kLater,
 };
@@ -80,7 +80,7 @@ inline constexpr Setting<bool> kEagerHostCompute = {
     .key = "eager.host_compute",
     .fallback = true,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Computes small operators on the host when their inputs are known there.",
+    .doc = "Computes small operators on the host if their inputs are available there.",
     .aliases = "MEGENGINE_HOST_COMPUTE",
     .status = SettingStatus::kLater,
 };
@@ -90,8 +90,8 @@ inline constexpr Setting<int64_t> kEagerAsyncLevel = {
     .range = Range<int64_t>{0, 2},
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Parallelism of eager mode: 0 serial, 1 waits where shapes are not known, 2 caller and "
-        "devices run apart.",
+        "Parallelism of eager mode: 0 is serial, 1 waits only if shapes are unknown, 2 runs caller and "
+        "devices asynchronously.",
     .aliases = "MEGENGINE_INTERP_ASYNC_LEVEL",
     .status = SettingStatus::kLater,
 };
@@ -101,7 +101,7 @@ inline constexpr Setting<int64_t> kEagerQueueSize = {
     .range = Range<int64_t>{1, 100'000'000},
     .unit = "commands",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Commands that eager mode queues before the caller waits.",
+    .doc = "Maximum number of commands that eager mode queues before the caller must wait.",
     .aliases = "MEGENGINE_ASYNC_QUEUE_SIZE",
     .status = SettingStatus::kLater,
 };
@@ -110,8 +110,8 @@ inline constexpr Setting<bool> kEagerCatchErrors = {
     .fallback = true,
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Catches errors in the worker of eager mode and reports them later, instead of ending "
-        "where they arise.",
+        "Catches errors in the worker of eager mode and reports them later, instead of ending the process "
+        "at once.",
     .aliases = "MEGENGINE_CATCH_WORKER_EXEC",
     .status = SettingStatus::kLater,
 };
@@ -119,7 +119,7 @@ inline constexpr Setting<bool> kEagerRecordPath = {
     .key = "eager.record_computing_path",
     .fallback = false,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Records how tensors were computed, so that they can be computed again.",
+    .doc = "Records how tensors were computed, so that they can be recomputed.",
     .aliases = "MEGENGINE_RECORD_COMPUTING_PATH",
     .status = SettingStatus::kLater,
 };
@@ -135,7 +135,7 @@ inline constexpr Setting<bool> kEagerDrop = {
     .key = "eager.drop",
     .fallback = false,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Allows tensors to be dropped and computed again.",
+    .doc = "Allows tensors to be dropped and recomputed.",
     .aliases = "MEGENGINE_ENABLE_DROP",
     .status = SettingStatus::kLater,
 };
@@ -144,7 +144,7 @@ inline constexpr Setting<bool> kEagerDtr = {
     .fallback = false,
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Drops tensors by itself when memory is short; turns on eager.drop and "
+        "Drops tensors automatically if memory is short; turns on eager.drop and "
         "eager.record_computing_path.",
     .aliases = "MEGENGINE_DTR_AUTO_DROP",
     .status = SettingStatus::kLater,
@@ -154,7 +154,7 @@ inline constexpr Setting<ByteCount> kEagerDtrThreshold = {
     .fallback = ByteCount{0},
     .unit = "bytes",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Device memory in use beyond which tensors are dropped; 0 sets no threshold.",
+    .doc = "Amount of used device memory above which tensors are dropped automatically; 0 sets no threshold.",
     .aliases = "MEGENGINE_DTR_EVICTION_THRESHOLD",
     .status = SettingStatus::kLater,
 };
@@ -163,7 +163,7 @@ inline constexpr Setting<ByteCount> kEagerDtrMinimum = {
     .fallback = ByteCount{1 << 20},
     .unit = "bytes",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Tensors up to this size are never dropped by themselves.",
+    .doc = "Tensors up to this size are never dropped automatically.",
     .aliases = "MEGENGINE_DTR_EVICTEE_MINIMUM_SIZE",
     .status = SettingStatus::kLater,
 };
@@ -172,7 +172,7 @@ inline constexpr Setting<bool> kEagerStaticInputShape = {
     .fallback = false,
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Takes the shapes of a traced function's inputs as fixed, so that memory is planned ahead.",
+        "Treats the input shapes of a traced function as fixed, so that memory is planned in advance.",
     .aliases = "MEGENGINE_INPUT_NODE_USE_STATIC_SHAPE",
     .status = SettingStatus::kLater,
 };
@@ -183,7 +183,7 @@ inline constexpr Setting<int64_t> kKvstoreThreads = {
     .range = Range<int64_t>{1, 1024},
     .unit = "threads",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Threads that add up a big array on the CPU.",
+    .doc = "Number of threads that add up a big array on the CPU.",
     .aliases = "MXNET_KVSTORE_REDUCTION_NTHREADS",
     .status = SettingStatus::kLater,
 };
@@ -194,7 +194,7 @@ inline constexpr Setting<int64_t> kKvstoreBigArray = {
     .unit = "elements",
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Arrays of at least so many elements are added up by several threads and spread over "
+        "Minimum number of elements for which an array is added up by several threads and distributed over "
         "servers.",
     .aliases = "MXNET_KVSTORE_BIGARRAY_BOUND",
     .status = SettingStatus::kLater,
@@ -203,7 +203,7 @@ inline constexpr Setting<bool> kKvstoreTree = {
     .key = "kvstore.tree",
     .fallback = false,
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Adds up arrays of several devices along trees made for the links between them.",
+    .doc = "Adds up the arrays of several devices along trees that match the links between the devices.",
     .aliases = "MXNET_KVSTORE_USETREE",
     .status = SettingStatus::kLater,
 };
@@ -211,7 +211,7 @@ inline constexpr Setting<bool> kKvstoreLogTree = {
     .key = "kvstore.log_tree",
     .fallback = false,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Logs the trees and the links that they use.",
+    .doc = "Logs the reduction trees and the links that they use.",
     .aliases = "MXNET_KVSTORE_LOGTREE",
     .status = SettingStatus::kLater,
 };
@@ -222,8 +222,8 @@ inline constexpr Setting<int64_t> kKvstoreTreeArray = {
     .unit = "elements",
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Larger arrays whose first dimension is at least twice the number of devices use one tree "
-        "per device.",
+        "Number of elements above which an array uses one tree per device, if its first dimension is at least twice the "
+        "number of devices.",
     .aliases = "MXNET_KVSTORE_TREE_ARRAY_BOUND",
     .status = SettingStatus::kLater,
 };
@@ -231,7 +231,7 @@ inline constexpr Setting<bool> kKvstoreBacktrack = {
     .key = "kvstore.tree_backtrack",
     .fallback = false,
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Searches trees by backtracking instead of Kernighan-Lin.",
+    .doc = "Searches reduction trees by backtracking instead of the Kernighan-Lin algorithm.",
     .aliases = "MXNET_KVSTORE_TREE_BACKTRACK",
     .status = SettingStatus::kLater,
 };
@@ -240,7 +240,7 @@ inline constexpr Setting<double> kKvstorePenalty = {
     .fallback = 0.7,
     .range = Range<double>{0.001, 1.0},
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Factor on the worth of a link for each tree that uses it already.",
+    .doc = "Factor by which the weight of a link is multiplied for each tree that already uses it.",
     .aliases = "MXNET_KVSTORE_TREE_LINK_USAGE_PENALTY",
     .status = SettingStatus::kLater,
 };
@@ -248,7 +248,7 @@ inline constexpr Setting<bool> kKvstoreP2p = {
     .key = "kvstore.gpu_p2p",
     .fallback = true,
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Lets GPUs copy to each other directly.",
+    .doc = "Allows direct copies between GPUs.",
     .aliases = "MXNET_ENABLE_GPU_P2P",
     .status = SettingStatus::kLater,
 };
@@ -257,7 +257,7 @@ inline constexpr Setting<Path> kDataHome = {
     .key = "data.home",
     .fallback = "~/.mxnet",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Directory of downloaded models and data sets.",
+    .doc = "Directory for downloaded models and data sets.",
     .aliases = "MXNET_HOME",
     .status = SettingStatus::kLater,
 };
@@ -267,7 +267,7 @@ inline constexpr Setting<Text> kDataRepository = {
     .check = IsUrl,
     .allowed = "an address that begins with https://, http:// or file:///",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Address under which models and data sets are found.",
+    .doc = "Base address from which models and data sets are downloaded.",
     .aliases = "MXNET_GLUON_REPO",
     .status = SettingStatus::kLater,
 };
@@ -276,7 +276,7 @@ inline constexpr Setting<ByteCount> kDataSharedMemory = {
     .fallback = ByteCount{4'000'000'000},
     .unit = "bytes",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Shared memory between the processes of a data loader; 0 uses none.",
+    .doc = "Size of the shared memory between the processes of a data loader; 0 disables it.",
     .status = SettingStatus::kLater,
     .variable = "MGE_PLASMA_MEMORY",
 };
@@ -284,7 +284,7 @@ inline constexpr Setting<bool> kDataSharedMemoryDebug = {
     .key = "data.shared_memory_debug",
     .fallback = false,
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Shows the messages of a data loader's shared memory.",
+    .doc = "Shows debug messages of a data loader's shared memory.",
     .status = SettingStatus::kLater,
     .variable = "MGE_DATALOADER_PLASMA_DEBUG",
 };
@@ -295,8 +295,8 @@ inline constexpr Setting<int64_t> kDataDecodeThreads = {
     .unit = "threads",
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Threads that decode images in each process of a data loader; 0 decodes in the process's "
-        "own thread.",
+        "Number of threads that decode images in each process of a data loader; 0 decodes in the process's "
+        "main thread.",
     .aliases = "MXNET_MP_OPENCV_NUM_THREADS",
     .status = SettingStatus::kLater,
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Snapshot: the value and the origin of every setting at one moment. Immutable; may be read on any
-// thread.
+// Snapshot: an immutable copy of the value and the origin of every setting. Thread-safe.
 #pragma once
 
 #include <array>
@@ -16,15 +15,15 @@
 
 namespace mge {
 
-// Where a value came from, lowest precedence first.
+// The source of a value, lowest precedence first.
 enum class Source : uint8_t { kDefault, kConfigFile, kEnvironment, kCommandLine, kCall };
 
 struct Origin {
   Source source = Source::kDefault;
   std::string detail = {};
 
-  // "default", "/etc/mge.toml:12", "environment MGE_THREADS", "command line --set threads=2",
-  // "call".
+  // Returns "default", "/etc/mge.toml:12", "environment MGE_THREADS", "command line --set threads=2",
+  // "call" or "call NAME".
   std::string Describe() const;
 };
 
@@ -36,8 +35,8 @@ struct SettingSlot {
 
 class Snapshot {
  public:
-  // The value: bool, int64_t, double, ByteCount, Seconds, the enum, Flags of it, or a reference
-  // into the snapshot for what owns memory.
+  // Returns the value: a bool, int64_t, double, ByteCount, Seconds, enum or Flags. For types that own
+  // memory, returns a reference that is valid as long as the snapshot.
   template <const auto& kSetting>
   decltype(auto) Get() const {
     using Traits = typename std::remove_cvref_t<decltype(kSetting)>::Traits;
@@ -57,20 +56,20 @@ class Snapshot {
   const Origin& OriginOf() const {
     return Slot<kSetting>().origin;
   }
-  // Whether anybody set it, be it to its default.
+  // Returns whether any source set the value, even to its default.
   template <const auto& kSetting>
   bool IsSet() const {
     return OriginOf<kSetting>().source != Source::kDefault;
   }
 
-  // The level that messages need to be written: log.override if it is set, else log.level.
+  // Returns the lowest level of messages that are written: log.override if it is set, else log.level.
   LogLevel LogThreshold() const;
 
-  // A backend's values in the order in which it declared them; nullptr before it is registered.
+  // Returns a backend's values in the order of its declarations, or nullptr if it is not registered.
   const std::vector<SettingSlot>* Backend(std::string_view name) const;
 
-  // All dynamic settings that are not at their default, as "key=value;...": the settings' part of a
-  // plan's key.
+  // Returns all dynamic settings that differ from their defaults, as "key=LENGTH:value;...". The text is
+  // part of a plan's key.
   const std::string& DynamicKey() const { return dynamic_key_; }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of a node: named constants, among them the bodies of control-flow operators.
+// Attributes of a node: named constants, including the bodies of control-flow operators.
 #pragma once
 
 #include <memory>
@@ -20,13 +20,12 @@ using Floats = std::vector<float>;
 using Texts = std::vector<std::string>;
 using GraphPtr = std::shared_ptr<const Graph>;
 
-// ONNX's other kinds are brought into these: a type attribute is text, "tensor(float32)" or
-// "seq(tensor(float32))" (by DTypeName, without shape); a sparse tensor is made dense.
-// ONNX's attributes of kind TYPE_PROTO are text: "optional(seq(tensor(float32)))".
+// The value of an attribute. The reader converts ONNX's other kinds: a sparse tensor becomes dense; a type (TYPE_PROTO)
+// becomes text without the shape, such as "tensor(float32)" or "optional(seq(tensor(float32)))".
 using AttributeValue =
     std::variant<int64_t, float, std::string, Ints, Floats, Texts, Tensor, std::vector<Tensor>, GraphPtr>;
 
-// A few attributes, in the order of the model. Look-up is linear: nodes have fewer than ten.
+// The attributes of a node, in the order of the model. Find() is linear: most nodes have fewer than ten attributes.
 class Attributes {
  public:
   const AttributeValue* Find(std::string_view name) const {
@@ -37,7 +36,8 @@ class Attributes {
   }
   bool Has(std::string_view name) const { return Find(name) != nullptr; }
 
-  // The attribute if it is there and of type T, else the default. The schema check has judged types before.
+  // The getters return the attribute if it exists and has the type, else the default. The schema check has checked the types
+  // before. Pointers are valid until the attributes change.
   int64_t Int(std::string_view name, int64_t fallback = 0) const { return Or<int64_t>(name, fallback); }
   float Float(std::string_view name, float fallback = 0) const { return Or<float>(name, fallback); }
   std::string Text(std::string_view name, std::string fallback = "") const {

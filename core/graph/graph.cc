@@ -32,7 +32,7 @@ absl::StatusOr<TensorType> MergeTypes(const TensorType& declared, const TensorTy
                                       std::string_view where) {
   auto contradiction = [&] {
     return Fail(errors::kInvalidGraph,
-                fmt::format("the declared type of '{}' contradicts what is computed", where),
+                fmt::format("the declared type of '{}' contradicts the computed type", where),
                 {.what = fmt::format("declared {}, computed {}", declared.ToString(), inferred.ToString()),
                  .fix = "remove or correct the model's type information for this value"});
   };
@@ -188,7 +188,7 @@ absl::StatusOr<std::vector<NodeId>> Graph::TopologicalOrder() const {
   }
   if (static_cast<int>(order.size()) == live) return order;
 
-  // Every node that still waits has a producer that waits too: walking back must come round.
+  // Finds a cycle. Every waiting node has a producer that waits too, so walking back must reach a visited node.
   auto waits = [&](NodeId id) { return id != kNone && !nodes_[id].dead && waiting[id] > 0; };
   NodeId at = 0;
   while (!waits(at)) ++at;

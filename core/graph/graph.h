@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph: nodes that compute values. Every value has one producer (a node, the caller, or a constant).
+// The graph: nodes that compute values. A value has one producer, or it is an input or a constant.
 //
-// Values and nodes are named by index. Removing one leaves a hole until Compact(); ids never change before.
-// A body of a control-flow operator is a Graph of its own. What it uses of the graph around it is listed in
-// the owning node's `captures` and appears in the body as inputs marked kCapture, after its formal inputs. A node
-// with several bodies lists the captures of its first body, then those of the next. Constants are not captured by
-// the reader but repeated in the body (the bytes are shared). A body's output may be one of its inputs, a capture
-// or a constant.
+// The ids of values and nodes are indices. A removed value or node stays as a dead entry until Compact(); only
+// Compact() changes ids.
+//
+// A body of a control-flow operator is a Graph. The values of the outer graph that it uses (its captures) are listed
+// in the owning node's `captures`. In the body they are inputs with the role kCapture, after the formal inputs. A
+// node with several bodies lists the captures of the first body, then those of the next. The ONNX reader does not
+// capture constants; it copies them into the body (the bytes are shared). A body's output may be one of its inputs,
+// a capture or a constant.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +29,9 @@ struct OpDef;  // core/ops/op.h
 
 using ValueId = int32_t;
 using NodeId = int32_t;
-inline constexpr int32_t kNone = -1;  // an optional input or output that is absent; no producer
+inline constexpr int32_t kNone = -1;  // no value (an absent optional input or output), or no producer
 
-// Type of a value. dims holds -1 where a size is unknown; symbols (if not empty) names such dimensions.
+// The type of a tensor. `dims` has kUnknownDim for an unknown size; `symbols`, if not empty, has the names of such sizes.
 struct TensorType {
   DType dtype = DType::kUndefined;
   bool has_rank = false;
@@ -40,7 +42,7 @@ struct TensorType {
   std::string ToString() const;  // "float32[1,3,?,?]"
 };
 
-// All that is known of a value before a run. `type` is that of the elements where kind is a sequence or optional.
+// The type of a value. For a sequence or optional, `type` is the type of its elements.
 struct ValueType {
   TensorType type;
   ValueKind kind = ValueKind::kTensor;
@@ -48,10 +50,10 @@ struct ValueType {
 
 enum class Role {
   kTemporary,  // computed by a node
-  kInput,      // given by the caller of the graph
-  kCapture,    // body only: given by the graph around it
-  kConstant,   // known now
-  kState,      // parameters and optimizer state: lives between runs (training)
+  kInput,      // passed by the caller of the graph
+  kCapture,    // only in a body: passed by the outer graph
+  kConstant,   // known before the run
+  kState,      // parameters and optimizer state, which persist between runs (training)
 };
 
 struct Value {
@@ -60,22 +62,22 @@ struct Value {
   TensorType type = {};
   Role role = Role::kTemporary;
   NodeId producer = kNone;
-  Tensor constant = {};  // role kConstant
+  Tensor constant = {};  // for the role kConstant
   bool dead = false;
 };
 
 struct Node {
   std::string op = {};      // "Conv"
-  std::string domain = {};  // "" is ai.onnx; "mge" holds operators that rewrites make
-  std::string name = {};    // from the model, or made up; unique for messages only
-  int version = 0;     // the operator set of `domain` that the model imports; 0 means the newest form
-  const OpDef* def = nullptr;
+  std::string domain = {};  // "" is ai.onnx; "mge" has the operators that rewrites create
+  std::string name = {};    // from the model or generated; for messages only
+  int version = 0;     // the version of `domain` that the model imports; 0 means the newest version
+  const OpDef* def = nullptr;  // not owned
   std::vector<ValueId> inputs = {};  // kNone where an optional input is absent
   std::vector<ValueId> outputs = {};
-  // What the bodies use of this graph, see above.
+  // Values of this graph that the bodies use, see above.
   std::vector<ValueId> captures = {};
   Attributes attrs = {};
-  std::string device = {};  // annotation: where it must run; empty for no wish
+  std::string device = {};  // the device on which the node should run; empty for any
   bool dead = false;
 };
 
@@ -86,9 +88,9 @@ class Graph {
   ValueId AddValue(Value value);
   ValueId AddInput(std::string name, TensorType type);
   ValueId AddConstant(std::string name, Tensor tensor);
-  // Adds a node and marks it as the producer of its outputs.
+  // Adds a node and makes it the producer of its outputs.
   NodeId AddNode(Node node);
-  // A fresh temporary with a name not yet in use.
+  // Adds a temporary with an unused name that begins with `stem`.
   ValueId AddTemporary(std::string_view stem, TensorType type = {});
 
   Value& value(ValueId id) { return values_[id]; }
@@ -103,19 +105,21 @@ class Graph {
   std::vector<ValueId>& outputs() { return outputs_; }
   const std::vector<ValueId>& outputs() const { return outputs_; }
 
-  // Consumers of every value (nodes reading it as input or capture; a node once per use).
+  // Returns, for each value, the nodes that read it as an input or capture. A node is listed once per use.
   std::vector<std::vector<NodeId>> Consumers() const;
-  // Times a value is a graph output.
+  // Returns how often the value is listed as a graph output.
   int OutputUses(ValueId id) const;
 
-  // Every use of `from` (inputs, captures, graph outputs) becomes `to`.
+  // Replaces every use of `from` (in inputs, captures and graph outputs) by `to`.
   void ReplaceUses(ValueId from, ValueId to);
-  void RemoveNode(NodeId id);  // its outputs become dead
+  // Marks the node and its outputs as dead.
+  void RemoveNode(NodeId id);
 
-  // Live nodes so that producers come before consumers (stable in node order). kInvalidGraph names a cycle.
+  // Returns the live nodes, producers before consumers, otherwise in the order of their ids. Fails with kInvalidGraph, which
+  // describes the cycle, if there is one.
   absl::StatusOr<std::vector<NodeId>> TopologicalOrder() const;
 
-  // Drops dead nodes and values, and sorts nodes topologically. Ids change.
+  // Removes dead nodes and values, and sorts the nodes topologically. Changes ids. Fails like TopologicalOrder().
   absl::Status Compact();
 
  private:
@@ -123,25 +127,29 @@ class Graph {
   std::vector<Node> nodes_;
   std::vector<ValueId> inputs_;
   std::vector<ValueId> outputs_;
-  std::unordered_set<std::string> names_;  // names given so far, for AddTemporary
+  std::unordered_set<std::string> names_;  // used names, for AddTemporary
 };
 
-// "?" if nothing is known, "float32" without rank, "float32[1,N,?]" else; sequences and optionals named in front.
+// Returns "?" if nothing is known, "float32" if the rank is unknown, else text such as "float32[1,N,?]". The prefix is
+// "seq ", "optional " or "optional seq " for other kinds than tensors.
 std::string TypeText(ValueKind kind, const TensorType& type);
 
-// What both types say together; kInvalidGraph where they contradict each other. `where` names the value.
+// Returns the combined information of both types. Fails with kInvalidGraph if they contradict each other. `where` is the
+// value's name for the message.
 absl::StatusOr<TensorType> MergeTypes(const TensorType& declared, const TensorType& inferred, std::string_view where);
 
-// What `body`, one of the node's bodies, captures: the k-th is given to the k-th of the body's capture inputs.
+// Returns the part of the node's `captures` that belongs to `body`, one of its bodies. The k-th value is passed to the k-th
+// capture input of the body.
 std::span<const ValueId> CapturesOf(const Node& node, const Graph& body);
 
-// Structure only: ids in range, one producer each, no cycle, no dangling use. Bodies too.
+// Checks the structure of a graph and of its bodies: ids in range, one producer per value, no cycle, no use of a removed
+// value. Does not check operators or types. Fails with kInvalidGraph.
 absl::Status VerifyGraph(const Graph& graph);
 
-// The text form, one node a line: `y = Conv(x, w) {strides=[1,1]} : float32[1,8,4,4]`. For tests and --why.
+// Returns the text form, one node per line: `y = Conv(x, w) {strides=[1,1]} : float32[1,8,4,4]`. For tests and --why.
 std::string GraphText(const Graph& graph);
 
-// Reads the text form (see graph_parse.cc for the grammar). For tests.
+// Parses the text form (see graph_parse.cc for the grammar). For tests. Fails with kInvalidGraph.
 absl::StatusOr<Graph> ParseGraphText(std::string_view text);
 
 }  // namespace mge

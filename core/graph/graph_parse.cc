@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the text form of a graph. One statement a line, '#' begins a comment:
+// Parses the text form of a graph: one statement per line; '#' begins a comment.
 //
 //   name "g"
-//   input x : float32[1,N,?]              also: capture, state; types: ?, float32, seq float32[?], optional [seq] ...
-//   const w = float32[2]<1, 2.5>          a single element fills the whole shape
+//   input x : float32[1,N,?]              also: capture, state. Types: ?, float32, seq float32[?], optional [seq] ...
+//   const w = float32[2]<1, 2.5>          a single element is repeated for the whole shape
 //   y, _ = Domain::Op@13(x, _, w) captures(a) {k=1, a=0.5, s="t", l=[1,2], t=int64[1]<3>, b=graph {
 //     input z : float32
 //     output z
 //   }} : float32[1], _ as "node name" on "gpu0"
 //   output y
 //
-// Names are letters, digits and _./- or quoted; "_" is an absent value. Version, captures, attributes, types and what
-// follows may be left out. Values may be used before the line that produces them. Empty lists of other types than
-// integers are written floats[], texts[], tensors[].
+// Names consist of letters, digits and _./- or are quoted; "_" is an absent value. Version, captures, attributes, types,
+// "as" and "on" are optional. A value may be used before the line that produces it. Empty lists of types other than
+// integers are written floats[], texts[] and tensors[].
 #include <charconv>
 #include <unordered_map>
 
@@ -97,7 +97,7 @@ class Parser {
         out += c;
       }
     }
-    if (at_ >= text_.size()) return Error("a string does not end");
+    if (at_ >= text_.size()) return Error("a string has no closing quote");
     ++at_;
     return out;
   }
@@ -111,7 +111,7 @@ class Parser {
     return std::string(text_.substr(begin, at_ - begin));
   }
 
-  // A word that may be part of a number, "inf", "true".
+  // Reads a word that may be a number, "inf", "true" and so on.
   std::string_view ScalarText() {
     SkipBlanks();
     size_t begin = at_;
@@ -194,7 +194,7 @@ class Parser {
     if (n == 1) {
       for (T& o : out) o = out[0];
     } else if (n != out.size()) {
-      return Error(fmt::format("{} elements were given for a tensor of {}", n, out.size()));
+      return Error(fmt::format("{} elements for a tensor of {} elements", n, out.size()));
     }
     return *std::move(tensor);
   }
@@ -370,7 +370,7 @@ class Parser {
       if (TakeWord(word)) {
         SkipBlanks();
         if (at_ < text_.size() && text_[at_] != '=' && text_[at_] != ',') return ParseDeclaration(graph, names, role);
-        at_ = begin;  // a value of this name
+        at_ = begin;  // the word is the name of a value
       }
     }
     if (TakeWord("name")) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the text form; graph_parse.cc holds its grammar.
+// Writes the text form; graph_parse.cc describes its grammar.
 #include <cmath>
 
 #include "core/graph/graph.h"

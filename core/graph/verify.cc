@@ -23,7 +23,7 @@ absl::Status VerifyUse(const Graph& graph, ValueId id, const std::string& user) 
   if (v.dead) return Broken(fmt::format("{} uses value '{}', which was removed", user, v.name));
   if (v.producer == kNone && v.role == Role::kTemporary) {
     return Broken(fmt::format("{} uses value '{}', which nothing produces", user, v.name),
-                  "it is no input, no constant and no node's output");
+                  "it is not an input, a constant or a node's output");
   }
   return absl::OkStatus();
 }
@@ -53,7 +53,7 @@ absl::Status VerifyOne(const Graph& graph, std::vector<const Graph*>& bodies) {
     if (id < 0 || id >= graph.value_count()) return Broken(fmt::format("input number {} does not exist", id));
     const Value& v = graph.value(id);
     if (v.dead || v.producer != kNone || (v.role != Role::kInput && v.role != Role::kCapture)) {
-      return Broken(fmt::format("'{}' is listed as an input but is none", v.name));
+      return Broken(fmt::format("'{}' is listed as an input but is not one", v.name));
     }
     if (v.role == Role::kCapture) {
       captures_began = true;
@@ -71,7 +71,7 @@ absl::Status VerifyOne(const Graph& graph, std::vector<const Graph*>& bodies) {
     if (v.role == Role::kConstant) {
       if (!v.constant.defined()) return Broken(fmt::format("constant '{}' has no tensor", v.name));
       if (v.constant.dtype() != v.type.dtype || !v.type.has_rank || v.constant.shape() != v.type.dims) {
-        return Broken(fmt::format("constant '{}' does not have its type {}", v.name, v.type.ToString()),
+        return Broken(fmt::format("constant '{}' does not match its type {}", v.name, v.type.ToString()),
                       fmt::format("its tensor is {}{}", DTypeName(v.constant.dtype()), ShapeText(v.constant.shape())));
       }
     }

@@ -10,15 +10,16 @@ namespace mge::onnx {
 
 namespace f = field::attribute;
 
+// The decoded scalar fields of an AttributeProto, and the bytes of its other fields.
 struct GraphReader::AttributeHead {
   std::string_view name;
-  std::string_view reference;  // the function's attribute that it stands for
+  std::string_view reference;  // the attribute of the function whose value is used; empty if there is none
   AttributeKind kind = AttributeKind::kUndefined;
   Bytes bytes;  // the whole AttributeProto
   int64_t number = 0;
   float real = 0;
   std::string_view text;
-  Bytes message;  // of a tensor, graph or type
+  Bytes message;  // a tensor, graph or type
 };
 
 namespace {
@@ -113,7 +114,7 @@ absl::StatusOr<GraphReader::AttributeHead> GraphReader::ReadAttributeHead(Bytes 
   }
   MGE_RETURN_IF_ERROR(reader.status());
   if (head.name.empty()) return reader.Error("an attribute has no name");
-  // Files of the first versions do not name the kind.
+  // Files of the first IR versions do not have the kind.
   if (head.kind == AttributeKind::kUndefined) head.kind = present;
   switch (head.kind) {
     case AttributeKind::kTensor:
@@ -213,8 +214,8 @@ absl::Status GraphReader::ReadAttribute(Bytes attribute, const Scope& scope, Nod
                 fmt::format("{}: attribute '{}' is given twice", NodePlace(node), name),
                 {.where = model_.source.place});
   }
-  // A reference leads to the call of the function, whose attribute may be a reference again, one
-  // function further out.
+  // A reference is resolved with the attributes of the function's call. The attribute there may be a
+  // reference to an attribute of the next outer function.
   const Scope* at = &scope;
   while (!head.reference.empty()) {
     if (!at->call) {
@@ -236,7 +237,7 @@ absl::Status GraphReader::ReadAttribute(Bytes attribute, const Scope& scope, Nod
       found = fallback->second;
       is_default = true;
     } else {
-      return absl::OkStatus();  // not given: the operator's own default holds
+      return absl::OkStatus();  // the call has no such attribute: the operator's default applies
     }
     MGE_RETURN_IF_ERROR(CountExpansion(static_cast<int64_t>(found.size())));
     MGE_ASSIGN_OR_RETURN(head, ReadAttributeHead(found));

@@ -51,7 +51,7 @@ absl::StatusOr<Location> ParseLocation(const ExternalEntries& entries, std::stri
                  "remove the key 'checksum' from the tensor");
     } else {
       return Bad(tensor,
-                 fmt::format("key '{}' is unknown; known are location, offset, length", key));
+                 fmt::format("key '{}' is unknown; supported are location, offset, length", key));
     }
   }
   if (location.file.empty()) return Bad(tensor, "no location is given");
@@ -113,8 +113,8 @@ absl::StatusOr<Tensor> ExternalFiles::Read(const ExternalEntries& entries, std::
     }
     MGE_RETURN_IF_ERROR(check_range(file->size));
     if (!WhyNotTrusted(file->fd.get()).empty()) {
-      // Others can change this file while we look: only the bytes that are needed, once, into our
-      // own memory.
+      // Other users can change this file at any time. Read only the needed bytes, and only once, into own
+      // memory.
       MGE_ASSIGN_OR_RETURN(std::shared_ptr<std::byte> memory, allocator.Allocate(bytes));
       std::span<std::byte> out(memory.get(), static_cast<size_t>(bytes));
       if (absl::Status status = ReadRange(file->fd.get(), location.offset, out, location.file);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors whose bytes lie in files beside the model. Names come from the model and are not trusted.
+// Tensors whose bytes are in other files than the model. The files' names come from the model and are not trusted.
 #pragma once
 
 #include <string>
@@ -16,11 +16,11 @@ namespace mge::onnx {
 // The keys and values of TensorProto.external_data.
 using ExternalEntries = std::vector<std::pair<std::string_view, std::string_view>>;
 
-// Opens files strictly beneath the model's directory (OpenBeneath), each once. Errors are
-// kExternalData and name the tensor and the file.
+// Opens files beneath the model's directory only (OpenBeneath), and maps each file once. Errors: kExternalData, which
+// names the tensor and the file, and the errors of `allocator`.
 class ExternalFiles {
  public:
-  // An empty directory refuses all external data.
+  // If `directory` is empty, Read() fails for all external data.
   explicit ExternalFiles(std::string directory) : directory_(std::move(directory)) {}
 
   absl::StatusOr<Tensor> Read(const ExternalEntries& entries, std::string_view tensor, DType dtype,
@@ -32,9 +32,9 @@ class ExternalFiles {
   std::unordered_map<std::string, std::shared_ptr<const MappedFile>> mapped_;
 };
 
-// A tensor of `bytes`, whose length the caller has checked: a view if `owner` is given and the
-// address is aligned for the type, else a copy (after which the pages of `file` are released).
-// Refuses bytes that are no bool.
+// Creates a tensor from `bytes`. The caller must have checked their number. The tensor is a view of the bytes, which keeps
+// `owner` alive, if `may_view` is true and the address is aligned for the type. Else it is a copy, and the pages of
+// `file` are released. Fails with kInvalidTensor if a bool is neither 0 nor 1.
 absl::StatusOr<Tensor> TensorFromRaw(DType dtype, const Shape& shape, Bytes bytes, bool may_view,
                                      const std::shared_ptr<const void>& owner,
                                      /*nullable*/ const MappedFile* file, HostAllocator& allocator);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Field numbers and enumerations of onnx.proto, of what is read or written here.
+// The field numbers and enumerations of onnx.proto that are read or written here.
 #pragma once
 
 #include <cstdint>

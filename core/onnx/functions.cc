@@ -10,7 +10,7 @@
 namespace mge::onnx {
 namespace {
 
-// Operator sets whose versions are known; others are judged by the operators that are used of them.
+// The operator sets whose versions are checked. For other domains only the used operators are checked.
 struct KnownOpset {
   std::string_view domain;
   int64_t newest;
@@ -130,7 +130,7 @@ absl::Status GraphReader::BindCall(const Call& call, const NodeParts& node, Scop
   const Function& function = call.function;
   if (node.inputs.size() > function.inputs.size() ||
       node.outputs.size() > function.outputs.size()) {
-    return Invalid(fmt::format("node '{}' does not fit function '{}'", node.name, function.Title()),
+    return Invalid(fmt::format("node '{}' does not match function '{}'", node.name, function.Title()),
                    fmt::format("it has {} inputs and {} outputs; the function has {} and {}",
                                node.inputs.size(), node.outputs.size(), function.inputs.size(),
                                function.outputs.size()));
@@ -184,8 +184,8 @@ absl::Status GraphReader::Inline(const Function& function, NodeParts node, const
   scope.call = &call;
   MGE_RETURN_IF_ERROR(BindCall(call, node, scope));
 
-  // A result of the function is the caller's value itself, unless the function hands an input or a
-  // result through that is bound already: that takes an Identity.
+  // An output of the function becomes the caller's value directly. If the output is an input of the function or
+  // is listed twice, an Identity node copies it to the caller's value.
   auto caller_output = [&](size_t i) {
     return i < node.outputs.size() && !node.outputs[i].empty() ? site.names.at(node.outputs[i])
                                                                : kNone;

@@ -62,20 +62,20 @@ absl::Status GraphReader::ReadGraph(Bytes bytes, Scope& scope, bool is_main) {
   frames_.back().graph.name = std::string(parts.name);
   MGE_RETURN_IF_ERROR(ReadInitializers(parts, scope));
   MGE_RETURN_IF_ERROR(ReadInputs(parts, scope, is_main));
-  // All names are known before the first node is read, so nodes may come in any order.
+  // Declare all names before the first node is read, because some exporters do not sort the nodes.
   MGE_RETURN_IF_ERROR(DeclareOutputs(parts.nodes, scope));
   for (Bytes node : parts.nodes) MGE_RETURN_IF_ERROR(ReadNode(node, scope));
   return ReadOutputs(parts, scope, is_main);
 }
 
-// Where there is no memory for one of the weights: what all of them take.
+// Adds the total size of all weights to `refused`, the error of the allocation of one weight.
 absl::Status GraphReader::TooLittleMemory(absl::Status refused, std::span<const Bytes> weights) const {
   constexpr size_t kNamed = 3;
   std::vector<TensorDecoder::Size> sizes;
   int64_t total = 0;
   for (Bytes weight : weights) {
     absl::StatusOr<TensorDecoder::Size> size = model_.tensors.SizeOf(weight);
-    if (!size.ok() || !CheckedAdd(total, size->bytes, &total)) return refused;  // the model is wrong as well
+    if (!size.ok() || !CheckedAdd(total, size->bytes, &total)) return refused;  // a weight is invalid: the total is unknown
     sizes.push_back(*size);
   }
   std::stable_sort(sizes.begin(), sizes.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
@@ -84,8 +84,8 @@ absl::Status GraphReader::TooLittleMemory(absl::Status refused, std::span<const 
     largest += fmt::format("{}'{}' ({} bytes)", i ? ", " : "", sizes[i].name, sizes[i].bytes);
   }
   ErrorParts parts = PartsOf(refused);
-  parts.what += fmt::format("; the model's weights take {} bytes, the largest are {}", total, largest);
-  parts.fix = fmt::format("a limit of memory.limit=host={}, beside what is in use already, is enough to read them", total);
+  parts.what += fmt::format("; the model's weights need {} bytes, the largest are {}", total, largest);
+  parts.fix = fmt::format("set memory.limit=host={} or more, plus the memory that is already in use", total);
   return Fail(errors::kOverBudget, ErrorTitle(refused), std::move(parts));
 }
 
@@ -94,7 +94,7 @@ absl::Status GraphReader::ReadInitializers(const GraphParts& parts, Scope& scope
     MGE_RETURN_IF_ERROR(read.status());
     if (read->name.empty()) return Invalid("an initializer has no name");
     if (auto known = scope.names.find(read->name); known != scope.names.end()) {
-      info_.liberties.push_back(fmt::format("initializer '{}' is given twice: the last one is used", read->name));
+      info_.liberties.push_back(fmt::format("initializer '{}' is duplicate: the last one is used", read->name));
       Value& value = frames_[scope.frame].graph.value(known->second);
       value.type = {read->tensor.dtype(), true, read->tensor.shape(), {}};
       value.constant = std::move(read->tensor);
@@ -145,13 +145,13 @@ absl::Status GraphReader::ReadInputs(const GraphParts& parts, Scope& scope, bool
     }
     if (is_main && type.dtype == DType::kUndefined) {
       return Invalid(fmt::format("input '{}' has no type", input.name),
-                     "an element type is needed");
+                     "an element type is required");
     }
     Value value;
     value.role = Role::kInput;
     value.kind = input.type.kind;
-    // What a body is given depends on the node around it: sizes that the body claims are not taken
-    // on trust.
+    // The values passed to a body depend on its node, so the sizes that the body declares are
+    // ignored.
     value.type = is_main ? type : TensorType{type.dtype, false, {}, {}};
     MGE_ASSIGN_OR_RETURN(ValueId id, NewValue(scope.frame, input.name, std::move(value)));
     scope.names[input.name] = id;
@@ -165,11 +165,11 @@ absl::Status GraphReader::DeclareOutputs(const std::vector<Bytes>& nodes, Scope&
   auto declare = [&](std::string_view name) -> absl::Status {
     if (scope.names.contains(name)) return DefinedTwice(nodes, name);
     if (auto [frame, id] = Find(scope.parent, name); frame >= 0 && id != kNone) {
-      // What the graph around it computes later is no conflict: the name is not in use yet.
+      // A value that the outer graph computes later is not a conflict: its name is not in use yet.
       const Value& outer = frames_[frame].graph.value(id);
       if (outer.role != Role::kTemporary || outer.producer != kNone) {
-        return Invalid(fmt::format("value '{}' of a body hides one of the graph around it", name),
-                       "names of computed values must be unique through all bodies");
+        return Invalid(fmt::format("value '{}' of a body has the name of a value of the outer graph", name),
+                       "names of computed values must be unique in the graph and all its bodies");
       }
     }
     MGE_ASSIGN_OR_RETURN(scope.names[name], NewValue(scope.frame, name, Value{}));
@@ -294,7 +294,7 @@ absl::Status GraphReader::ReadNode(Bytes bytes, const Scope& scope) {
   } else if (opset == opsets.end()) {
     return Invalid(fmt::format("{}: domain '{}' is not imported", NodePlace(node),
                                node.domain.empty() ? "ai.onnx" : node.domain),
-                   "every domain that is used needs an entry in opset_import");
+                   "each used domain needs an entry in opset_import");
   }
   node.version = opset == opsets.end() ? 1 : static_cast<int>(opset->second);
   for (std::string_view name : parts.inputs) {
@@ -314,7 +314,7 @@ absl::Status GraphReader::ReadNode(Bytes bytes, const Scope& scope) {
   MGE_RETURN_IF_ERROR(FinishBodies(std::move(bodies), node));
   const Ints pads = node.attrs.IntList("pads");
   const std::string auto_pad = node.attrs.Text("auto_pad", "NOTSET");
-  if (auto_pad.empty()) node.attrs.Remove("auto_pad");  // exporters write it for NOTSET
+  if (auto_pad.empty()) node.attrs.Remove("auto_pad");  // some exporters write "" for NOTSET
   const bool has_pads = std::any_of(pads.begin(), pads.end(), [](int64_t p) { return p != 0; });
   if (has_pads && !auto_pad.empty() && auto_pad != "NOTSET") {
     info_.liberties.push_back(fmt::format("{} has auto_pad and pads: auto_pad is used", NodePlace(node)));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns GraphProto into Graph: names become ids, functions are inlined, bodies get their captures.
+// Converts a GraphProto into a Graph: replaces names by ids, inlines functions, and adds the captures of bodies.
 //
-// Two kinds of nesting meet here. A *frame* is a Graph under construction: the main graph, or a
-// body within it. A *scope* is a set of names: that of a graph, or that of an inlined function,
-// which lives in its caller's frame. A name is looked up from scope to scope; where it is found in
-// an outer frame, it is captured frame by frame.
+// There are two kinds of nesting. A *frame* is a Graph under construction: the main graph or a body.
+// A *scope* is a set of names: those of a graph, or those of an inlined function, whose values are in
+// its caller's frame. A name is looked up in the innermost scope first. If it is found in an outer
+// frame, every frame between captures the value.
 #pragma once
 
 #include <span>
@@ -23,23 +23,23 @@
 
 namespace mge::onnx {
 
-using Opsets = std::unordered_map<std::string, int64_t>;  // version by domain
+using Opsets = std::unordered_map<std::string, int64_t>;  // domain -> version
 
-// A model-local function: what a call needs, its nodes not decoded yet.
+// A model-local function. Its nodes are decoded at each call.
 struct Function {
   std::string_view domain, name, overload;
   std::vector<std::string_view> inputs, outputs;
-  std::vector<std::string_view> attributes;                  // those without a default
-  std::vector<std::pair<std::string_view, Bytes>> defaults;  // AttributeProto by name
+  std::vector<std::string_view> attributes;                  // names of the attributes without a default
+  std::vector<std::pair<std::string_view, Bytes>> defaults;  // name and AttributeProto of the others
   std::vector<Bytes> nodes;
   Opsets opsets;
 
   static std::string Key(std::string_view domain, std::string_view name, std::string_view overload);
   std::string Title() const;  // "domain.name"
 };
-using Functions = std::unordered_map<std::string, Function>;  // by Key
+using Functions = std::unordered_map<std::string, Function>;  // by Function::Key()
 
-// What a model file holds beside its graph.
+// The parts of a model file that reading its graph needs. All members must outlive the reader.
 struct ModelContext {
   const WireSource& source;
   const TensorDecoder& tensors;
@@ -52,30 +52,30 @@ class GraphReader {
  public:
   GraphReader(const ModelContext& model, ModelInfo& info) : model_(model), info_(info) {}
 
-  // The main graph, well-formed, bound and in topological order; sets inputs, outputs and
-  // fixed_inputs of the info.
+  // Reads the main graph. The result is well-formed, bound and in topological order. Sets `inputs`, `outputs` and
+  // `fixed_inputs` of the info. May be called once.
   absl::StatusOr<Graph> ReadMain(Bytes graph);
 
  private:
   struct Frame {
     Graph graph;
-    std::vector<ValueId> captures;                // ids in the frame around it
-    std::unordered_map<ValueId, ValueId> inner;  // id in the frame around it -> id here
+    std::vector<ValueId> captures;                // ids in the outer frame
+    std::unordered_map<ValueId, ValueId> inner;  // id in the outer frame -> id in this frame
     std::unordered_map<std::string, int>
-        names;  // of values, and the suffix to try next for an equal one
+        names;  // names of values -> suffix that UniqueName tries next
   };
   struct Scope;
-  struct Call {  // a function being inlined
+  struct Call {  // a function that is being inlined
     const Function& function;
-    const Scope& site;                                           // of the calling node
-    std::vector<std::pair<std::string_view, Bytes>> attributes;  // AttributeProto by name
-    std::string prefix;                                          // of names
-    std::string device;
+    const Scope& site;                                           // the scope of the calling node
+    std::vector<std::pair<std::string_view, Bytes>> attributes;  // name and AttributeProto
+    std::string prefix;                                          // prefix of the names of inlined nodes
+    std::string device;                                          // device of inlined nodes that name none
   };
   struct Scope {
-    int frame = 0;
+    int frame = 0;                  // index in frames_
     const Scope* parent = nullptr;  // null for the main graph and for functions
-    const Call* call = nullptr;     // the function that this is in
+    const Call* call = nullptr;     // the function that contains the scope; null outside of functions
     std::unordered_map<std::string_view, ValueId> names;
   };
   struct NodeParts {
@@ -88,7 +88,6 @@ class GraphReader {
     std::string_view name;
     std::vector<Bytes> nodes, initializers, sparse_initializers, inputs, outputs;
   };
-  // The head of an AttributeProto and where its value is.
   struct AttributeHead;
   struct Body {
     std::string attribute;
@@ -110,10 +109,10 @@ class GraphReader {
   // scope.cc
   absl::StatusOr<ValueId> NewValue(int frame, std::string_view name, Value value);
   static std::string UniqueName(Frame& frame, std::string_view name);
-  // The innermost definition of a name: {frame, id}; frame is -1 if there is none.
+  // Returns the innermost definition of a name as {frame, id}; frame is -1 if there is none.
   std::pair<int, ValueId> Find(const Scope* scope, std::string_view name) const;
-  // The value as an id of the top frame, captured as needed. kNone for "" and for absent function
-  // inputs.
+  // Returns the id of a value in the top frame. Captures the value if it belongs to an outer frame. Returns kNone for
+  // "" and for absent inputs of functions.
   absl::StatusOr<ValueId> Use(const Scope& scope, std::string_view name, std::string_view user);
   absl::StatusOr<ValueId> Capture(int frame, ValueId outer);
   absl::Status CountExpansion(int64_t bytes);
@@ -125,7 +124,7 @@ class GraphReader {
                              std::vector<Body>& bodies);
   absl::StatusOr<AttributeValue> ReadAttributeValue(const AttributeHead& head) const;
   absl::StatusOr<Body> ReadBody(Bytes graph, const Scope& scope, std::string_view attribute);
-  // Lists the bodies' captures as their last inputs and in the node, and gives the node its bodies.
+  // Appends the captures to the bodies' inputs and to the node's `captures`, and sets the bodies as the node's attributes.
   absl::Status FinishBodies(std::vector<Body> bodies, Node& node);
 
   // functions.cc
@@ -136,20 +135,20 @@ class GraphReader {
 
   const ModelContext& model_;
   ModelInfo& info_;
-  std::vector<Frame> frames_;  // the main graph, then bodies; the last one is being built
-  int depth_ = 0;              // of bodies and functions
+  std::vector<Frame> frames_;  // the main graph and the open bodies, outermost first
+  int depth_ = 0;              // nesting of bodies and functions
   int64_t nodes_ = 0;
   int64_t values_ = 0;
   int64_t expansions_ = 0;
   int64_t expanded_bytes_ = 0;
 };
 
-// Reads OperatorSetIdProto into `opsets`. kUnsupportedVersion, kMalformedModel.
+// Reads an OperatorSetIdProto and adds it to `opsets`. Errors: kUnsupportedVersion, kMalformedModel, kInvalidGraph.
 absl::Status ReadOpsetImport(const WireSource& source, Bytes message, Opsets& opsets);
 
 absl::StatusOr<Function> ReadFunction(const WireSource& source, Bytes message);
 
-// Calls visit(name) for each result of a NodeProto that has a name, until that fails.
+// Calls visit(name) for each non-empty output name of a NodeProto. Stops at the first error and returns it.
 template <typename Visit>
 absl::Status ForEachOutput(const WireSource& source, Bytes node, Visit visit) {
   WireReader reader(source, "NodeProto", node);
@@ -163,7 +162,7 @@ absl::Status ForEachOutput(const WireSource& source, Bytes node, Visit visit) {
   return reader.status();
 }
 
-// "" for "ai.onnx".
+// Returns "" for "ai.onnx", and other domains unchanged.
 inline std::string_view PlainDomain(std::string_view domain) {
   return domain == "ai.onnx" ? "" : domain;
 }

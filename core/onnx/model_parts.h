@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The outermost message of a model's file.
+// The outermost message (ModelProto) of a model's file.
 #pragma once
 
 #include <string>
@@ -10,6 +10,7 @@
 
 namespace mge::onnx {
 
+// The undecoded parts of a ModelProto; they refer to the source's bytes.
 struct ModelParts {
   Bytes graph;
   bool has_graph = false;

@@ -139,7 +139,7 @@ class OutlineReader {
     return size->name;
   }
 
-  // Adds a note instead of the type if MGE does not know the type.
+  // Reads a ValueInfoProto. If MGE does not support its type, adds a note instead.
   void ReadValue(Bytes message, std::string_view what, std::vector<NamedType>* to) {
     absl::StatusOr<DeclaredValue> value = ReadValueInfo(source_, message);
     if (value.ok()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a model's file whether or not MGE can run the model: unknown operators, operator sets and types are no errors here.
-// Weights are not read.
+// Reads the structure of a model's file, also if MGE cannot run the model: unknown operators, operator sets and types are
+// not errors. Weights are not read.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct OperatorUse {
   std::string name;
   int64_t version = 0;       // the imported version of the domain; 0: the domain is not imported
   int64_t count = 0;         // nodes
-  int64_t in_bodies = 0;     // the nodes among them in bodies of control flow
+  int64_t in_bodies = 0;     // number of those nodes in bodies of control flow
   std::string first_node;    // the name of the first node, or of its first output if it has no name
   bool is_function = false;  // the model defines the operator itself
 };
@@ -37,7 +37,7 @@ struct Outline {
   std::vector<OperatorUse> operators;  // sorted by domain and name
   int64_t weight_count = 0;            // initializers, those of bodies included
   int64_t weight_bytes = 0;            // sum over the weights whose type and shape are known
-  std::vector<std::string> notes;      // sentences about parts that could not be read
+  std::vector<std::string> notes;      // one sentence per part that could not be read
 };
 
 // Fails with kFileAccess, kNotOnnx or kMalformedModel, and with kLimit if bodies nest too deep.

@@ -12,7 +12,7 @@
 namespace mge::onnx {
 namespace {
 
-// What people pass by mistake, by its first bytes.
+// A file format that users pass by mistake, recognised by its first bytes.
 struct Magic {
   std::string_view bytes;
   std::string_view what;
@@ -109,7 +109,7 @@ absl::StatusOr<ModelParts> SplitModel(const WireSource& source, ModelInfo& info)
     }
   }
   if (!reader.status().ok()) {
-    // Without a version or a graph there is no sign that this is a model at all.
+    // If the error came before a valid version, the file is probably not an ONNX model.
     bool looks_like_one = info.ir_version >= 1 && info.ir_version <= 1000;
     return looks_like_one ? reader.status() : NotOnnx(source, reader.status());
   }
@@ -123,7 +123,7 @@ absl::StatusOr<ModelParts> SplitModel(const WireSource& source, ModelInfo& info)
     std::string_view missing = !parts.has_graph       ? "a graph"
                                : info.ir_version == 0 ? "an IR version"
                                                       : "an operator set";
-    return Fail(errors::kMalformedModel, fmt::format("the model has not {}", missing),
+    return Fail(errors::kMalformedModel, fmt::format("the model lacks {}", missing),
                 {.what = end, .where = source.place});
   }
   return parts;
@@ -146,7 +146,7 @@ absl::StatusOr<Model> Read(const WireSource& source, const std::string& director
   Opsets opsets;
   for (Bytes message : parts.opsets) MGE_RETURN_IF_ERROR(ReadOpsetImport(source, message, opsets));
   if (opsets.empty()) {
-    opsets.emplace("", 1);  // the only one before operator sets had versions
+    opsets.emplace("", 1);  // the only version before IR version 3
   } else if (model.info.ir_version < kFirstIrWithOpsets) {
     model.info.liberties.push_back(
         fmt::format("IR version {} has no operator sets: those that the model imports are used", model.info.ir_version));

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads ONNX models: foreign bytes in, a bound and well-formed Graph out, or an error that says
-// what and where.
+// Reads ONNX models: converts the bytes of a file into a bound and well-formed Graph, or returns an error that
+// names the problem and its place.
 //
 //   MGE_ASSIGN_OR_RETURN(onnx::Model model, onnx::ReadModel("resnet50.onnx"));
 //   model.graph.inputs(); model.info.opsets;
 //
-// Weights are views of the file's bytes wherever their alignment allows, and keep the file's memory
-// alive. Model-local functions are inlined; bodies of control-flow nodes become Graphs of their own
-// with captures (core/graph/graph.h). Types are those that the model declares for its inputs; what
-// nodes compute is left to InferTypes, for a declared type of an intermediate value is a claim that
-// nobody has checked.
+// Weights are views of the file's bytes if the alignment allows, and keep the file's memory alive.
+// Model-local functions are inlined. Bodies of control-flow nodes become Graphs with captures
+// (core/graph/graph.h). Only the declared types of inputs are used. Declared types of other values
+// may be wrong and are ignored; InferTypes computes them.
 //
-// Training information and quantization annotations do not concern a run and are skipped.
+// Training information and quantization annotations are skipped, because a run does not need them.
 //
-// Errors: kFileAccess, kNotOnnx, kMalformedModel (names the byte offset), kInvalidGraph,
+// Errors: kFileAccess, kNotOnnx, kMalformedModel (with the byte offset), kInvalidGraph,
 // kInvalidNode, kInvalidTensor, kExternalData, kLimit, kUnsupportedVersion, kUnsupportedOp,
-// kUnsupportedType, kUnsupportedFeature, and what `allocator` answers.
+// kUnsupportedType, kUnsupportedFeature, and the errors of `allocator`.
 #pragma once
 
 #include <cstdint>
@@ -38,11 +37,11 @@ inline constexpr int64_t kNewestOpset = 26;  // of ai.onnx
 struct ReadOptions {
   int64_t max_file_bytes = (int64_t{1} << 31) - 1;  // protobuf's own limit for a message
   int64_t max_nodes = 4'000'000;
-  // What the reader makes beyond the nodes of the file: nodes of inlined functions, captured
-  // values.
+  // Maximum number of objects that the reader adds to those of the file: nodes of inlined functions and
+  // captured values.
   int64_t max_expansions = 1'000'000;
-  int max_depth = 100;                 // bodies within bodies, functions within functions
-  HostAllocator* allocator = nullptr;  // for tensors that cannot be views; null: without a limit
+  int max_depth = 100;                 // nesting of bodies and functions
+  HostAllocator* allocator = nullptr;  // for tensors that cannot be views; null: no budget; not owned
 };
 
 struct OpsetImport {
@@ -55,7 +54,7 @@ struct NamedType {
   ValueType type;
 };
 
-// What a model says of itself.
+// The metadata of a model.
 struct ModelInfo {
   int64_t ir_version = 0;
   std::string producer_name;
@@ -67,11 +66,11 @@ struct ModelInfo {
   std::vector<std::pair<std::string, std::string>> metadata;
   std::vector<NamedType> inputs;  // as declared, in the order of graph.inputs()
   std::vector<NamedType>
-      outputs;  // as declared, in the order of graph.outputs(); a claim, see above
-  // Inputs with a default value in the model. They are constants of the graph and take no value
-  // from the caller.
+      outputs;  // as declared (not checked), in the order of graph.outputs()
+  // Names of inputs with a default value in the model. They are constants of the graph; the caller cannot
+  // set them.
   std::vector<std::string> fixed_inputs;
-  // Sentences about rules of ONNX that the model breaks, as exporters do: what was found, and how it is read.
+  // One sentence for each tolerated violation of ONNX's rules: the violation, and how the reader interprets it.
   std::vector<std::string> liberties;
 };
 
@@ -82,9 +81,9 @@ struct Model {
 
 absl::StatusOr<Model> ReadModel(const std::string& path, const ReadOptions& options = {});
 
-// The same from memory. `owner` keeps `bytes` alive (nullptr: the caller does, longer than the
-// model lives). External data is looked for in `model_directory`; if that is empty, a model that
-// has some is refused.
+// Reads a model from memory. `owner` keeps `bytes` alive; if it is null, `bytes` must outlive the model.
+// External data is read from `model_directory`; if that is empty, a model with external data fails with
+// kExternalData.
 absl::StatusOr<Model> ReadModelBytes(Bytes bytes, std::shared_ptr<const void> owner,
                                      const std::string& model_directory = {},
                                      const ReadOptions& options = {});

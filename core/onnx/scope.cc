@@ -7,7 +7,7 @@ namespace mge::onnx {
 std::string GraphReader::UniqueName(Frame& frame, std::string_view name) {
   std::string out(name);
   auto [it, is_new] = frame.names.emplace(out, 2);
-  int& count = it->second;  // goes on where it ended, else a thousand equal names would take a million steps
+  int& count = it->second;  // continues at the last suffix, so that n equal names need O(n) steps
   while (!is_new) {
     out = fmt::format("{}_{}", name, count++);
     is_new = frame.names.emplace(out, 2).second;
@@ -16,7 +16,7 @@ std::string GraphReader::UniqueName(Frame& frame, std::string_view name) {
 }
 
 absl::StatusOr<ValueId> GraphReader::NewValue(int frame, std::string_view name, Value value) {
-  // Every node has few values; far more of them than nodes are allowed are no model's.
+  // Limits memory use: in a valid model, most nodes have only a few values.
   if (++values_ > 4 * model_.options.max_nodes) {
     return Fail(errors::kLimit,
                 fmt::format("the model has more than {} values", 4 * model_.options.max_nodes),
@@ -70,13 +70,13 @@ absl::StatusOr<ValueId> GraphReader::Capture(int frame, ValueId outer) {
 }
 
 absl::Status GraphReader::CountExpansion(int64_t bytes) {
-  // Inlined nodes are decoded once more for every call, so their bytes count too.
+  // Inlined nodes are decoded again for every call, so their bytes are limited too.
   int64_t max_bytes = static_cast<int64_t>(model_.source.bytes.size()) + (int64_t{256} << 20);
   expanded_bytes_ += bytes;
   if (++expansions_ <= model_.options.max_expansions && expanded_bytes_ <= max_bytes)
     return absl::OkStatus();
-  return Fail(errors::kLimit, "the model grows beyond bounds when its functions are inlined",
-              {.what = fmt::format("limits are {} nodes and {} bytes of them",
+  return Fail(errors::kLimit, "the model becomes too large when its functions are inlined",
+              {.what = fmt::format("the limits are {} nodes and {} bytes",
                                    model_.options.max_expansions, max_bytes),
                .where = model_.source.place});
 }

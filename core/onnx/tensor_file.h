@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Single values in ONNX's wire format: the input_0.pb and output_0.pb files of test data.
 //
-// Such a file does not say whether it holds a tensor, a sequence or an optional; the model that
-// reads it does. Errors: kFileAccess, kBadInputFile (names the byte offset), kInvalidTensor,
-// kUnsupportedType, kLimit.
+// The file does not tell whether it has a tensor, a sequence or an optional; the caller must know it
+// from the model. Errors: kFileAccess, kBadInputFile (with the byte offset), kInvalidTensor,
+// kUnsupportedType, kLimit, and the errors of `allocator`.
 #pragma once
 
 #include <string>
@@ -19,19 +19,19 @@ struct NamedValue {
   HostValue value;
 };
 
-// Reads a TensorProto, SequenceProto or OptionalProto, as `kind` says. Sizes and element types are
-// those of the file: whether they fit the model is for the caller to judge. The value does not
-// refer to the file.
+// Reads a TensorProto, SequenceProto or OptionalProto, depending on `kind`. Sizes and element types are
+// those of the file; the caller must check that they match the model. The value does not refer to
+// the file.
 absl::StatusOr<NamedValue> ReadValueFile(const std::string& path,
                                          ValueKind kind = ValueKind::kTensor,
                                          HostAllocator& allocator = UnlimitedHostAllocator());
 absl::StatusOr<NamedValue> ReadValueBytes(Bytes bytes, ValueKind kind = ValueKind::kTensor,
                                           HostAllocator& allocator = UnlimitedHostAllocator());
 
-// A TensorProto's bytes.
+// Returns the bytes of a TensorProto.
 std::string TensorBytes(const Tensor& tensor, std::string_view name);
 
-// Writes a TensorProto. kFileWrite.
+// Writes a TensorProto. Errors: kFileWrite.
 absl::Status WriteTensorFile(const std::string& path, const Tensor& tensor, std::string_view name);
 
 }  // namespace mge::onnx

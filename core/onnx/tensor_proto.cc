@@ -12,7 +12,7 @@ namespace {
 
 namespace f = field::tensor;
 
-// A TensorProto before its data is looked at.
+// The fields of a TensorProto, with its data not decoded.
 struct Parts {
   std::string_view name;
   Ints dims;
@@ -147,7 +147,7 @@ absl::StatusOr<Parts> ReadParts(const WireSource& source, Bytes message) {
   return parts;
 }
 
-// Numbers of a varint field into elements of type T; each must lie in [low, high].
+// Decodes the numbers of a varint field into elements of type T. Each must be in [low, high].
 template <typename T, typename Wide>
 absl::Status DecodeRuns(const Parts& parts, Wide low, Wide high, std::span<T> out) {
   size_t n = 0;
@@ -181,7 +181,7 @@ template <typename T>
 absl::Status DecodeAs(const Parts& parts, Tensor& out) {
   using Limits = std::numeric_limits<T>;
   using Wide = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
-  // int32_data is signed on the wire whatever it stands for.
+  // int32_data is signed on the wire, also for unsigned element types.
   if constexpr (sizeof(T) < 4 && !std::is_signed_v<T>) {
     return DecodeRuns<T, int64_t>(parts, 0, Limits::max(), out.MutableData<T>());
   } else {
@@ -224,7 +224,7 @@ absl::StatusOr<Tensor> DecodeTyped(const Parts& parts, DType dtype, const Shape&
                                       TypedFieldName(parts.typed_field), TypedFieldName(wanted)));
   }
   int64_t present =
-      0;  // bytes; for varints at least one an element. Checked before anything of size n is made.
+      0;  // number of bytes; a varint has at least one. Checked before memory for n elements is allocated.
   for (Bytes run : parts.runs) present += static_cast<int64_t>(run.size());
   if (wanted == f::kTexts) {
     present = static_cast<int64_t>(parts.texts.size());
@@ -273,7 +273,7 @@ absl::StatusOr<Tensor> Decode(const Parts& parts, const WireSource& source, Exte
                    fmt::format("it holds both raw_data and {}", TypedFieldName(parts.typed_field)));
   }
   if (parts.location == kLocationExternal) {
-    if (has_raw || has_typed) return Invalid(parts, "it is external and holds data too");
+    if (has_raw || has_typed) return Invalid(parts, "it is external but also holds data");
     if (!external)
       return Fail(errors::kExternalData,
                   fmt::format("tensor '{}' must hold its data itself", parts.name));

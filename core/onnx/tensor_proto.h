@@ -16,24 +16,24 @@ struct NamedTensor {
 
 class TensorDecoder {
  public:
-  // All outlive the decoder. Without `external`, tensors with external data are refused. With
-  // `may_view`, tensors refer to the source's bytes where alignment allows.
+  // All arguments must outlive the decoder. If `external` is null, tensors with external data fail. If
+  // `may_view` is true, tensors refer to the source's bytes if the alignment allows.
   TensorDecoder(const WireSource& source, /*nullable*/ ExternalFiles* external,
                 HostAllocator& allocator, bool may_view)
       : source_(source), external_(external), allocator_(allocator), may_view_(may_view) {}
 
-  // kInvalidTensor names the tensor: expected and present sizes, two kinds of data, values outside
-  // of the type.
+  // Decodes a TensorProto. Errors: kInvalidTensor if the size of the data does not match the shape, if there
+  // are two kinds of data, or if a value is out of range; those of external data and of the allocator.
   absl::StatusOr<NamedTensor> Dense(Bytes message) const;
 
-  // What Dense() will have to hold.
+  // The name of a tensor, and the bytes that Dense() will return for it.
   struct Size {
     std::string_view name;
     int64_t bytes;
   };
   absl::StatusOr<Size> SizeOf(Bytes message) const;
 
-  // A sparse tensor as a dense one, of at most kMaxDensifiedBytes.
+  // Decodes a SparseTensorProto into a dense tensor of at most kMaxDensifiedBytes.
   absl::StatusOr<NamedTensor> Sparse(Bytes message) const;
 
  private:
@@ -45,8 +45,8 @@ class TensorDecoder {
 
 inline constexpr int64_t kMaxDensifiedBytes = int64_t{1} << 30;
 
-// TensorProto.DataType to an element type. kUnsupportedType names what exists but is not
-// implemented.
+// Converts TensorProto.DataType. Fails with kUnsupportedType for types of ONNX that MGE does not implement, and
+// with kInvalidTensor for unknown numbers.
 absl::StatusOr<DType> ElementType(int64_t data_type);
 
 }  // namespace mge::onnx

@@ -8,7 +8,7 @@
 namespace mge::onnx {
 namespace {
 
-// Names that exporters write for any unknown size. Two dimensions of such a name need not be equal.
+// Returns whether exporters use the name for any unknown size. Two dimensions with such a name may differ.
 bool IsPlaceholder(std::string_view symbol) {
   for (std::string_view name : {"?", "*", "-1", "None", "unknown"}) {
     if (symbol == name) return true;
@@ -36,7 +36,7 @@ absl::Status ReadDim(const WireSource& source, Bytes message, TensorType& type) 
   if (size < kUnknownDim) {
     return Fail(errors::kInvalidTensor,
                 fmt::format("size overflow: dimension {} is {}", type.dims.size(), size),
-                {.what = "expected 0 or more, or -1 where it is unknown"});
+                {.what = "expected 0 or more, or -1 if it is unknown"});
   }
   if (static_cast<int>(type.dims.size()) >= kMaxRank) {
     return Fail(errors::kInvalidTensor, fmt::format("a rank beyond {} is not supported", kMaxRank));
@@ -86,7 +86,7 @@ absl::Status Unsupported(std::string_view what) {
 
 absl::StatusOr<ValueType> ReadTypeProto(const WireSource& source, Bytes message) {
   ValueType out;
-  // optional(sequence(tensor)) is the deepest type there is; each turn goes one level down.
+  // optional(sequence(tensor)) is the deepest supported type. Each iteration goes one level down.
   for (int level = 0;; ++level) {
     uint32_t kind = 0;
     Bytes inner;

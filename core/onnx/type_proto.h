@@ -16,12 +16,12 @@ struct DeclaredValue {
   ValueType type;
 };
 
-// kInvalidTensor for impossible sizes, kUnsupportedType for maps, sparse tensors and nested
-// sequences.
+// Decodes a TypeProto or ValueInfoProto. Fails with kInvalidTensor for invalid sizes, and with kUnsupportedType for
+// maps, sparse tensors and nested sequences.
 absl::StatusOr<ValueType> ReadTypeProto(const WireSource& source, Bytes message);
 absl::StatusOr<DeclaredValue> ReadValueInfo(const WireSource& source, Bytes message);
 
-// "optional(seq(tensor(float32)))"
+// Returns text such as "optional(seq(tensor(float32)))".
 std::string ValueTypeText(const ValueType& type);
 
 }  // namespace mge::onnx

@@ -10,8 +10,8 @@
 namespace mge::onnx {
 namespace {
 
-// protozero's pbf_reader cuts lengths and tags to 32 bits in silence, so fields are walked here,
-// with its varints.
+// protozero's pbf_reader silently truncates lengths and tags to 32 bits. Therefore this file reads the fields itself and
+// uses only protozero's varints.
 constexpr uint32_t kVarint = static_cast<uint32_t>(protozero::pbf_wire_type::varint);
 constexpr uint32_t kFixed64 = static_cast<uint32_t>(protozero::pbf_wire_type::fixed64);
 constexpr uint32_t kDelimited = static_cast<uint32_t>(protozero::pbf_wire_type::length_delimited);

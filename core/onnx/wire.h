@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks one protobuf message field by field. Bad bytes are an error with their offset, never an
-// exception.
+// Reads a protobuf message field by field. Malformed bytes cause an error with their offset; no function
+// throws.
 //
 //   WireReader reader(source, "TensorProto", bytes);
 //   while (reader.Next()) {
@@ -11,9 +11,8 @@
 //   }
 //   MGE_RETURN_IF_ERROR(reader.status());
 //
-// An error sticks: after it, getters answer empty values and Next() answers false. A field that is
-// known with another wire type is an error; unknown fields are skipped as bytes, whatever they
-// hold.
+// After an error, getters return empty values and Next() returns false. A known field with a wrong wire
+// type is an error. Unknown fields are skipped, and their contents are not checked.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +26,12 @@
 
 namespace mge::onnx {
 
-// Where bytes come from: what an error needs to name the place, and what a view needs to keep them
-// alive.
+// The source of the bytes: its name and size for errors, and the owner of its memory for views.
 struct WireSource {
   std::string place;  // the file's name; may be empty
   Bytes bytes;        // the whole file
   std::shared_ptr<const void> owner;
-  /*nullable*/ const MappedFile* file = nullptr;  // what `owner` keeps, if it is a file
+  /*nullable*/ const MappedFile* file = nullptr;  // the same object as `owner`, if that is a file
   const ErrorRow* error = &errors::kMalformedModel;
 
   int64_t OffsetOf(Bytes part) const { return part.data() - bytes.data(); }
@@ -41,10 +39,12 @@ struct WireSource {
 
 class WireReader {
  public:
-  // `message` is a part of source.bytes. `type` names the message in errors. Both outlive the
-  // reader.
+  // `message` must be a part of source.bytes. `type` is the name of the message for errors. All arguments must
+  // outlive the reader.
   WireReader(const WireSource& source, const char* type, Bytes message);
 
+  // Goes to the next field. Returns false at the end of the message and after an error. Exactly one of the functions
+  // below must then read or skip the field's value.
   bool Next();
   uint32_t field() const { return field_; }
 
@@ -54,16 +54,16 @@ class WireReader {
   Bytes Message();
   void Skip();
 
-  // The value's bytes without tag and length: of a repeated number, one element or a packed run of
-  // them. `element` is the wire type of an unpacked element.
+  // Returns the bytes of a repeated number's field, without tag and length: one element or a packed run of elements.
+  // `element` is the wire type of an unpacked element.
   enum class Packed { kVarint, kFixed32, kFixed64 };
   Bytes Run(Packed element);
-  // The same, decoded and appended.
+  // Decodes the same and appends the elements to `out`.
   void AppendInts(Ints& out);
   void AppendFloats(Floats& out);
 
   const absl::Status& status() const { return status_; }
-  // An error of this message's, at its first byte.
+  // Returns an error about this message. Its place is the message's first byte.
   absl::Status Error(std::string title, std::string what = {}) const;
 
  private:
@@ -76,17 +76,17 @@ class WireReader {
   const WireSource& source_;
   const char* type_;
   Bytes message_;
-  Bytes rest_;  // from the present field's value on
+  Bytes rest_;  // from the current field's value to the end of the message
   uint32_t field_ = 0;
   uint32_t wire_type_ = 0;
   absl::Status status_;
 };
 
-// One varint from the front of `run`, which it shortens; false if it is cut off or longer than ten
+// Removes one varint from the front of `run`. Returns false if the varint is cut off or longer than ten
 // bytes.
 bool TakeVarint(Bytes* run, uint64_t* value);
 
-// Decodes varints to the end of `run`, or until out(value) answers false; false if one is cut off
+// Calls out(value) for each varint in `run`, until out returns false. Returns false if a varint is cut off
 // or too long.
 template <typename F>
 bool ForEachVarint(Bytes run, F out) {

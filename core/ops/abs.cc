@@ -13,7 +13,7 @@ absl::Status Eval(EvalContext& ctx) {
     if constexpr (std::is_floating_point_v<T>) {
       return std::abs(x);
     } else if constexpr (std::is_signed_v<T>) {
-      // In unsigned arithmetic, because the lowest number has no positive counterpart; it stays itself.
+      // Unsigned arithmetic, because the lowest number has no positive counterpart. The result is that number itself.
       using U = std::make_unsigned_t<T>;
       return x < 0 ? static_cast<T>(U(0) - static_cast<U>(x)) : x;
     } else {
@@ -26,7 +26,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(abs) = {
     .name = "Abs",
-    .doc = "|x|; the lowest number of a signed integer type stays itself.",
+    .doc = "|x|. The lowest number of a signed integer type is returned unchanged.",
     .inputs = {{"X", kNumeric}},
     .outputs = {{"Y"}},
     .infer = SameTypeAsFirst,

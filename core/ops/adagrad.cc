@@ -29,7 +29,7 @@ MGE_OP(adagrad) = {
     .name = "Adagrad",
     .domain = "ai.onnx.preview.training",
     .doc =
-        "One step of Adagrad: inputs R, T, then all X, all G, all H; outputs all new X, all new H.",
+        "One step of Adagrad. Inputs: R, T, all X, all G, all H. Outputs: all new X, all new H.",
     .inputs = {{"R", {DType::kF32, DType::kF64}},
                {"T", {DType::kI64}},
                {"inputs", {DType::kF32, DType::kF64}, Arity::kVariadic}},

@@ -34,7 +34,7 @@ MGE_OP(adam) = {
     .name = "Adam",
     .domain = "ai.onnx.preview.training",
     .doc =
-        "One step of Adam: inputs R, T, then all X, all G, all V, all H; outputs all new X, all "
+        "One step of Adam. Inputs: R, T, all X, all G, all V, all H. Outputs: all new X, all "
         "new V, all new H.",
     .inputs = {{"R", {DType::kF32, DType::kF64}},
                {"T", {DType::kI64}},

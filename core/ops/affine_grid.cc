@@ -5,12 +5,12 @@
 namespace mge {
 namespace {
 
-// theta [N, axes, axes + 1]; size holds N, C and the spatial sizes. The grid is [N, spatial
-// sizes..., axes].
+// Returns the shape of the grid: [N, spatial sizes..., axes]. theta is [N, axes, axes + 1]. size holds N, C and the
+// spatial sizes.
 absl::StatusOr<Shape> OutputShape(std::span<const int64_t> theta, std::span<const int64_t> size) {
   if (size.size() != 4 && size.size() != 5) {
     return Fail(errors::kInvalidNode,
-                fmt::format("input size has {} values; it must have 4 or 5", size.size()));
+                fmt::format("input 'size' has {} values; it must have 4 or 5", size.size()));
   }
   const int64_t axes = static_cast<int64_t>(size.size()) - 2;
   MGE_RETURN_IF_ERROR(RequireShape("theta", theta, Shape{size[0], axes, axes + 1}));
@@ -46,8 +46,8 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-// The middle of element i of n on [-1, 1], or, with corners aligned, -1 for the first and 1 for the
-// last.
+// Returns the coordinate in [-1, 1] of element i of n: its middle, or with `align_corners` -1 for the first element and
+// 1 for the last.
 double Coordinate(int64_t i, int64_t n, bool align_corners) {
   const double at = static_cast<double>(i), size = static_cast<double>(n);
   if (align_corners) return n > 1 ? 2 * at / (size - 1) - 1 : 0;
@@ -70,7 +70,7 @@ absl::Status Eval(EvalContext& ctx) {
       const T* matrix = theta.Data<T>().data() + index[0] * axes * (axes + 1);
       for (int64_t row = 0; row < axes; ++row, matrix += axes + 1) {
         double sum = static_cast<Compute<T>>(matrix[axes]);
-        for (int64_t d = 0; d < axes; ++d) {  // x, the innermost axis, comes first
+        for (int64_t d = 0; d < axes; ++d) {  // x, the innermost axis, is first
           sum += static_cast<Compute<T>>(matrix[d]) *
                  Coordinate(index[axes - d], points[axes - d], align_corners);
         }

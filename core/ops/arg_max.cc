@@ -12,7 +12,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(arg_max) = {
     .name = "ArgMax",
-    .doc = "Position of the largest element along an axis; the first of equals unless the attribute says the last.",
+    .doc = "Position of the largest element along an axis. If several are equal, the first one or the last.",
     .inputs = {{"data", kNumeric}},
     .outputs = {{"reduced"}},
     .attrs = {{"axis", AttrType::kInt}, {"keepdims", AttrType::kInt}, {"select_last_index", AttrType::kInt}},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The position of the best element along an axis.
+// Operators that find the position of the best element along an axis.
 #pragma once
 
 #include "core/ops/infer_checks.h"
@@ -7,16 +7,17 @@
 
 namespace mge {
 
-// Output 0 is int64: input 0's shape without the attribute "axis", or with 1 there if "keepdims".
+// Sets output 0 to int64 with input 0's shape. The dimension "axis" is removed, or has size 1 with "keepdims".
 absl::Status ArgReduceInfer(InferContext& ctx);
 
-// A dimension as outer, itself, and inner steps.
+// A shape split at one axis: the elements before it, its size, and the elements after it.
 struct AxisSplit {
   int64_t outer = 1, size = 1, inner = 1;
 };
 AxisSplit SplitAtAxis(std::span<const int64_t> shape, int64_t axis);
 
-// better(a, b): a is preferred to b. NaN is preferred to everything. Of equals the first, or the last by attribute.
+// Evaluates ArgMax or ArgMin. better(a, b) returns true if a is preferred to b. NaN is preferred to every number. Among
+// equal elements, chooses the first, or the last with "select_last_index".
 template <typename Better>
 absl::Status EvalArgReduce(EvalContext& ctx, Better better) {
   const Tensor& x = ctx.input(0);

@@ -4,7 +4,7 @@
 namespace mge {
 namespace {
 
-// Taps of an output inside of the padded input. A last window of ceil_mode may reach beyond it.
+// Returns the number of taps inside of the padded input. With ceil_mode, the last window may exceed it.
 int64_t PaddedTaps(const WindowAxis& axis, int64_t output) {
   const int64_t room = axis.in + axis.pad_end - 1 - axis.Position(output, 0);
   return std::min(axis.kernel, room / axis.dilation + 1);
@@ -28,7 +28,7 @@ absl::Status Pool(EvalContext& ctx, const PoolGeometry& g, const T* x, T* y) {
         for (size_t d = out.size(); d-- > 0; rest /= out[d])
           count *= PaddedTaps(g.window[d], rest % out[d]);
       }
-      // With dilation, a window can miss the input altogether; it then averages padding.
+      // With dilation, a window may read no input element. Its average is then that of the padding, 0.
       y[plane * out_size + output] =
           static_cast<T>(static_cast<Compute<T>>(count ? sum / static_cast<double>(count) : 0));
     });
@@ -53,7 +53,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(average_pool) = {
     .name = "AveragePool",
-    .doc = "The mean of every window, padding counted or not.",
+    .doc = "The mean of every window. The attribute count_include_pad includes the padding.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
     .attrs = {{"auto_pad", AttrType::kText},

@@ -11,7 +11,7 @@ constexpr std::string_view kNames[] = {"X", "scale", "B", "input_mean", "input_v
 absl::Status Infer(InferContext& ctx) {
   const TensorType& x = ctx.input(0);
   if (x.has_rank) {
-    if (x.dims.empty()) return ctx.Invalid("X is a scalar; it needs a batch dimension");
+    if (x.dims.empty()) return ctx.Invalid("X is a scalar; a batch dimension is required");
     for (int i = 1; i < 5; ++i) {
       if (ctx.input(i).has_rank) MGE_RETURN_IF_ERROR(CheckPerChannel(x.dims, kNames[i], ctx.input(i).dims));
     }
@@ -19,7 +19,7 @@ absl::Status Infer(InferContext& ctx) {
   ctx.SetOutput(0, x);
   bool training = ctx.attrs().Int("training_mode") != 0;
   if (!training && (ctx.has_output(1) || ctx.has_output(2))) {
-    return ctx.Invalid("running statistics are outputs of training_mode = 1 only");
+    return ctx.Invalid("outputs of running statistics require training_mode = 1");
   }
   ctx.SetOutput(1, ctx.input(3));
   ctx.SetOutput(2, ctx.input(4));
@@ -47,7 +47,7 @@ void Normalize(const Tensor& x, Tensor& y, const Channels& c, const std::vector<
   }
 }
 
-// Mean and population variance of each channel over batch and space.
+// Computes the mean and population variance of each channel over batch and space.
 template <typename T>
 void Statistics(const Tensor& x, const Channels& c, std::vector<double>& mean, std::vector<double>& var) {
   const T* in = x.Data<T>().data();
@@ -84,7 +84,7 @@ absl::Status StoreRunning(EvalContext& ctx, int output, const Tensor& old, const
 
 absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
-  if (x.rank() < 1) return ctx.Invalid("X is a scalar; it needs a batch dimension");
+  if (x.rank() < 1) return ctx.Invalid("X is a scalar; a batch dimension is required");
   for (int i = 1; i < 5; ++i) MGE_RETURN_IF_ERROR(CheckPerChannel(x.shape(), kNames[i], ctx.input(i).shape()));
   Channels c{x.shape()[0], x.rank() > 1 ? x.shape()[1] : 1, 1};
   for (int64_t d = 2; d < x.rank(); ++d) c.inner *= x.shape()[d];
@@ -124,7 +124,7 @@ absl::Status Upgrade(Graph&, Node& node) {
 
 MGE_OP(batch_normalization) = {
     .name = "BatchNormalization",
-    .doc = "Each channel shifted and scaled by running statistics, or by its own in training, which updates them.",
+    .doc = "Normalizes each channel with running statistics. In training, uses the batch's own and updates them.",
     .inputs = {{"X", kFloating}, {"scale", kFloating}, {"B", kFloating}, {"input_mean", kFloating},
                {"input_var", kFloating}},
     .outputs = {{"Y"}, {"running_mean", kAnyType, Arity::kOptional}, {"running_var", kAnyType, Arity::kOptional}},

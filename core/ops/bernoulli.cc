@@ -38,7 +38,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(bernoulli) = {
     .name = "Bernoulli",
-    .doc = "1 with the probability that the input tells, else 0.",
+    .doc = "1 with the probability that the input gives, else 0.",
     .inputs = {{"input", kFloating}},
     .outputs = {{"output"}},
     .attrs = {{"dtype", AttrType::kInt}, {"seed", AttrType::kFloat}},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators with two broadcast inputs share.
+// Helpers of the operators with two broadcast inputs.
 #pragma once
 
 #include <type_traits>
@@ -8,22 +8,22 @@
 
 namespace mge {
 
-// Brings the attributes "axis" and "broadcast" of operator sets before 7 into today's form, in which B's shape is
-// aligned by itself: B gets trailing dimensions of 1 through a change of its constant, or "_axis" for `infer` and
-// `eval` to read.
+// Removes the attributes "axis" and "broadcast" of operator sets before 7. If B's dimensions start at an axis of A,
+// keeps that axis in the attribute "_axis" for `infer`, `eval` and the rewrite old_broadcast.
 absl::Status UpgradeOldBroadcast(Graph& graph, Node& node);
 
-// Input 1 with the dimensions that "_axis" asks for; without the attribute, input 1 itself.
+// Returns input 1 with the trailing dimensions of size 1 that "_axis" requires. Without the attribute, returns input 1.
 absl::StatusOr<Tensor> AlignedSecond(EvalContext& ctx);
 
-// The same for a shape; `rank` is that of input 0.
+// Does the same for a shape. `rank` is the rank of input 0. Fails with kInvalidNode if B does not fit into A at that
+// axis.
 absl::StatusOr<Shape> AlignedShape(const Node& node, const Shape& b, int64_t rank);
 
-// Shape rules that know "_axis".
+// Set output 0 to the broadcast shape of both inputs and respect "_axis". CompareInfer gives a bool output.
 absl::Status BinaryInfer(InferContext& ctx);
 absl::Status CompareInfer(InferContext& ctx);
 
-// Wraps around where a signed type would overflow; floating types are left alone.
+// Returns f(a, b). Integers are computed in an unsigned type, so that overflow wraps around.
 template <typename T, typename F>
 T Wrapping(T a, T b, F f) {
   if constexpr (std::is_integral_v<T>) {
@@ -35,7 +35,8 @@ T Wrapping(T a, T b, F f) {
   }
 }
 
-// f(i, a, b) for every element i of `out` with its offsets into operands of shapes `x` and `y`, which broadcast to it.
+// Calls f(i, a, b) for every element i of `out`. `a` and `b` are the offsets in operands of shapes `x` and `y`, which
+// must be broadcastable to `out`.
 template <typename F>
 void ForBroadcast(std::span<const int64_t> x, std::span<const int64_t> y, std::span<const int64_t> out, F f) {
   int64_t n = Elements(out);
@@ -55,8 +56,8 @@ void ForBroadcast(std::span<const int64_t> x, std::span<const int64_t> y, std::s
   }
 }
 
-// z = f(x, y) over the broadcast of inputs 0 and 1, for the types of `Dispatch`; f works in Compute<T>.
-// R: the output's type, void for the inputs' own.
+// Computes z = f(x, y) over the broadcast of inputs 0 and 1, for the types of `Dispatch`. `f` computes in Compute<T>. R
+// is the output's element type; void means that of the inputs.
 template <typename R = void, typename Dispatch, typename F>
 absl::Status EvalBinary(EvalContext& ctx, Dispatch dispatch, F f) {
   const Tensor& x = ctx.input(0);
@@ -81,7 +82,7 @@ absl::Status EvalBinary(EvalContext& ctx, Dispatch dispatch, F f) {
   return known ? absl::OkStatus() : ctx.Unsupported(std::string(DTypeName(x.dtype())));
 }
 
-// Group dispatchers as values, for EvalBinary.
+// Dispatchers as function objects, for EvalBinary.
 inline constexpr auto kForFloating = [](DType d, auto&& f) { return DispatchFloating(d, f); };
 inline constexpr auto kForInteger = [](DType d, auto&& f) { return DispatchInteger(d, f); };
 inline constexpr auto kForNumeric = [](DType d, auto&& f) { return DispatchNumeric(d, f); };

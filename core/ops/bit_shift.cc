@@ -25,7 +25,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(bit_shift) = {
     .name = "BitShift",
-    .doc = "A shifted by B bits, with broadcasting; 0 if that is all of them.",
+    .doc = "X shifted by Y bits, with broadcasting. The result is 0 if Y is at least the number of bits.",
     .inputs = {{"X", kUnsigned}, {"Y", kUnsigned}},
     .outputs = {{"Z"}},
     .attrs = {{"direction", AttrType::kText, true}},

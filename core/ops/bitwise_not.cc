@@ -15,7 +15,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(bitwise_not) = {
     .name = "BitwiseNot",
-    .doc = "Every bit inverted.",
+    .doc = "Inverts every bit.",
     .inputs = {{"X", kInteger}},
     .outputs = {{"Y"}},
     .infer = SameTypeAsFirst,

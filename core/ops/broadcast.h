@@ -7,7 +7,7 @@
 
 namespace mge {
 
-// Returns whether `shape` can be broadcast to `target` without changing the target. Sizes that are unknown fit.
+// Returns true if `shape` can be broadcast to `target` without changing `target`. Unknown sizes always fit.
 bool FitsBroadcastTo(std::span<const int64_t> shape, std::span<const int64_t> target);
 
 }  // namespace mge

@@ -30,7 +30,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 absl::Status Upgrade(Graph&, Node& node) {
   if (node.version >= 6) return absl::OkStatus();
-  // The target was a name such as "FLOAT".
+  // The target type was a name such as "FLOAT".
   constexpr std::pair<std::string_view, DType> kNames[] = {
       {"FLOAT", DType::kF32},   {"DOUBLE", DType::kF64}, {"FLOAT16", DType::kF16}, {"INT8", DType::kI8},
       {"INT16", DType::kI16},   {"INT32", DType::kI32},  {"INT64", DType::kI64},   {"UINT8", DType::kU8},
@@ -38,7 +38,7 @@ absl::Status Upgrade(Graph&, Node& node) {
       {"STRING", DType::kString}};
   const AttributeValue* to = node.attrs.Find("to");
   const std::string* name = to ? std::get_if<std::string>(to) : nullptr;
-  if (!name) return absl::OkStatus();  // absent, or a number already
+  if (!name) return absl::OkStatus();  // absent, or already a number
   for (auto [known, dtype] : kNames) {
     if (known == *name) {
       node.attrs.Set("to", static_cast<int64_t>(dtype));
@@ -53,10 +53,10 @@ absl::Status Upgrade(Graph&, Node& node) {
 
 MGE_OP(cast) = {
     .name = "Cast",
-    .doc = "Every element as another type. Reals become integers towards zero and saturate; NaN becomes 0.",
+    .doc = "Converts every element to another type. Reals are truncated and saturated to integers. NaN becomes 0.",
     .inputs = {{"input", kTypes}},
     .outputs = {{"output"}},
-    .attrs = {{"to", AttrType::kInt, true}, {"saturate", AttrType::kInt}},  // saturate concerns float8 only
+    .attrs = {{"to", AttrType::kInt, true}, {"saturate", AttrType::kInt}},  // saturate affects float8 only
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,

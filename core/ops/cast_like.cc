@@ -21,10 +21,10 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(cast_like) = {
     .name = "CastLike",
-    .doc = "Every element as the type of the second input, whose elements do not matter.",
+    .doc = "Converts every element to the type of the second input. The elements of that input are ignored.",
     .inputs = {{"input", kFixedSize | kStrings}, {"target_type", kFixedSize | kStrings}},
     .outputs = {{"output"}},
-    .attrs = {{"saturate", AttrType::kInt}},  // concerns float8 only
+    .attrs = {{"saturate", AttrType::kInt}},  // affects float8 only
     .infer = Infer,
     .eval = Eval,
     .since = 15,

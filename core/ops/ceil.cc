@@ -14,7 +14,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(ceil) = {
     .name = "Ceil",
-    .doc = "The smallest integer that is not below x.",
+    .doc = "The smallest integer that is not less than x.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
     .infer = SameTypeAsFirst,

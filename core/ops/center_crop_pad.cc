@@ -4,7 +4,7 @@
 namespace mge {
 namespace {
 
-// Axes that `shape` speaks of: attribute "axes", or all.
+// Returns the axes whose sizes `shape` gives: the attribute "axes", or all.
 absl::StatusOr<Ints> AxesOf(const Attributes& attrs, int64_t rank) {
   Ints axes;
   std::vector<bool> seen(rank, false);
@@ -58,7 +58,7 @@ absl::Status Eval(EvalContext& ctx) {
   Shape in = Strides(x.shape()), out = Strides(shape), extents;
   int64_t from = 0, to = 0;
   for (int64_t d = 0; d < x.rank(); ++d) {
-    // What is cut or added in odd numbers is cut or added at the end.
+    // If the difference is odd, the end is cropped or padded by one more than the beginning.
     int64_t size = std::min(x.shape()[d], shape[d]);
     extents.push_back(size);
     if (size == 0) return absl::OkStatus();
@@ -72,7 +72,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(center_crop_pad) = {.name = "CenterCropPad",
-                           .doc = "Crops or pads dimensions to given sizes around their middle.",
+                           .doc = "Crops or pads dimensions to given sizes, centred.",
                            .inputs = {{"input_data"}, {"shape", kIndex}},
                            .outputs = {{"output_data"}},
                            .attrs = {{"axes", AttrType::kInts}},

@@ -26,7 +26,7 @@ absl::StatusOr<T> Limit(EvalContext& ctx, int i, T fallback) {
   const Tensor& limit = ctx.input(i);
   if (limit.elements() != 1) return ctx.Invalid("a limit must have one element");
   T out = fallback;
-  // Limits that were attributes before operator set 11 are float32 whatever X is.
+  // Before operator set 11 the limits were attributes. They are float32 for every type of X.
   DispatchNumeric(limit.dtype(), [&](auto tag) {
     out = Convert<T>(limit.Data<typename decltype(tag)::type>()[0]);
   });
@@ -45,7 +45,7 @@ absl::Status EvalTyped(EvalContext& ctx, const Tensor& x) {
   MapUnary<T>(x, *y, [&](C v) {
     if (undefined) return std::numeric_limits<C>::quiet_NaN();
     C raised = v < low ? low : v;
-    return raised > high ? high : raised;  // max wins where the limits cross
+    return raised > high ? high : raised;  // if the limits cross, max is used
   });
   return absl::OkStatus();
 }
@@ -70,7 +70,7 @@ absl::Status Upgrade(Graph& graph, Node& node) {
 
 MGE_OP(clip) = {
     .name = "Clip",
-    .doc = "min(max(x, lowest), highest); absent limits do not limit, NaN among them makes all NaN.",
+    .doc = "min(max(x, lowest), highest). Absent limits are ignored. If a limit is NaN, all results are NaN.",
     .inputs = {{"input", kNumeric}, {"min", kNumeric, Arity::kOptional}, {"max", kNumeric, Arity::kOptional}},
     .outputs = {{"output"}},
     .infer = Infer,

@@ -4,7 +4,7 @@
 namespace mge {
 namespace {
 
-// Sizes of the windows; all lists have one entry for each spatial dimension.
+// The sizes of the windows. All lists have one entry for each spatial dimension.
 struct Geometry {
   Ints image, block, dilations, pads, strides;
   int64_t windows = 1;  // columns of the input
@@ -16,7 +16,7 @@ absl::StatusOr<Geometry> Resolve(const Attributes& attrs, const Ints& image, con
   Geometry g{image, block, attrs.IntList("dilations", Ints(n, 1)), attrs.IntList("pads", Ints(2 * n, 0)),
              attrs.IntList("strides", Ints(n, 1))};
   if (n == 0 || block.size() != n || g.dilations.size() != n || g.pads.size() != 2 * n || g.strides.size() != n) {
-    return BadNode(fmt::format("image {}, block {}, dilations {}, pads {} and strides {} do not fit together",
+    return BadNode(fmt::format("image {}, block {}, dilations {}, pads {} and strides {} do not match",
                                ShapeText(image), ShapeText(block), ShapeText(g.dilations), ShapeText(g.pads),
                                ShapeText(g.strides)));
   }
@@ -26,8 +26,8 @@ absl::StatusOr<Geometry> Resolve(const Attributes& attrs, const Ints& image, con
                 CheckedMul(block[d] - 1, g.dilations[d], &reach) && CheckedAdd(g.pads[d], g.pads[n + d], &pads) &&
                 CheckedAdd(image[d], pads, &padded) && reach < padded;
     if (!good) {
-      return BadNode(fmt::format("dimension {}: a block of {} with dilation {}, stride {} and pads {} and {} has no "
-                                 "place in an image of {}", d, block[d], g.dilations[d], g.strides[d], g.pads[d],
+      return BadNode(fmt::format("dimension {}: a block of {} with dilation {}, stride {} and pads {} and {} does not "
+                                 "fit into an image of {}", d, block[d], g.dilations[d], g.strides[d], g.pads[d],
                                  g.pads[n + d], image[d]));
     }
     if (!CheckedMul(g.windows, (padded - reach - 1) / g.strides[d] + 1, &g.windows) ||
@@ -42,7 +42,7 @@ absl::StatusOr<Shape> Result(std::span<const int64_t> x, const Geometry& g) {
   MGE_RETURN_IF_ERROR(RequireRank("input", x, 3));
   MGE_RETURN_IF_ERROR(RequireSize("the number of blocks", x[2], g.windows));
   if (x[1] != kUnknownDim && x[1] % g.kernel != 0) {
-    return BadNode(fmt::format("{} rows are no multiple of a block's {} elements", x[1], g.kernel));
+    return BadNode(fmt::format("{} rows are not a multiple of a block's {} elements", x[1], g.kernel));
   }
   Shape out = {x[0], x[1] == kUnknownDim ? kUnknownDim : x[1] / g.kernel};
   out.insert(out.end(), g.image.begin(), g.image.end());
@@ -100,7 +100,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(col2_im) = {.name = "Col2Im",
-                   .doc = "Adds up blocks, laid out as columns, into the image that they were cut from.",
+                   .doc = "Adds blocks, stored as columns, to the image from which they were taken.",
                    .inputs = {{"input", kFixedSize | kComplex}, {"image_shape", {DType::kI64}}, {"block_shape", {DType::kI64}}},
                    .outputs = {{"output"}},
                    .attrs = {{"dilations", AttrType::kInts}, {"pads", AttrType::kInts}, {"strides", AttrType::kInts}},

@@ -54,7 +54,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(compress) = {.name = "Compress",
-                    .doc = "The slices along `axis` (or the elements) for which the condition is true.",
+                    .doc = "The slices along `axis`, or the elements if there is no axis, for which the condition is true.",
                     .inputs = {{"input"}, {"condition", kBoolean}},
                     .outputs = {{"output"}},
                     .attrs = {{"axis", AttrType::kInt}},

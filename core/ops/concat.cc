@@ -5,7 +5,7 @@ namespace mge {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
-  if (!ctx.has_input(0)) return ctx.Invalid("it has no input");
+  if (!ctx.has_input(0)) return ctx.Invalid("the node has no input");
   DType dtype = ctx.input(0).dtype;
   TensorType out;
   int64_t axis = 0;
@@ -39,7 +39,7 @@ absl::Status Infer(InferContext& ctx) {
       }
     }
     if (!fits) {
-      return ctx.Invalid(fmt::format("input {} of shape {} does not fit beside the others along axis {}", i,
+      return ctx.Invalid(fmt::format("input {} of shape {} does not match the others for axis {}", i,
                                      ShapeText(x.dims), axis));
     }
   }
@@ -59,7 +59,7 @@ absl::Status Eval(EvalContext& ctx) {
       fits = d == axis ? CheckedAdd(shape[d], other[d], &shape[d]) : other[d] == shape[d];
     }
     if (!fits) {
-      return ctx.Invalid(fmt::format("input {} of shape {} does not fit beside {} along axis {}", i,
+      return ctx.Invalid(fmt::format("input {} of shape {} does not match {} for axis {}", i,
                                      ShapeText(other), ShapeText(first.shape()), axis));
     }
   }
@@ -85,7 +85,7 @@ absl::Status Upgrade(Graph&, Node& node) {
 }  // namespace
 
 MGE_OP(concat) = {.name = "Concat",
-                  .doc = "Inputs one after another along `axis`.",
+                  .doc = "Concatenates the inputs along `axis`.",
                   .inputs = {{"inputs", kAnyType, Arity::kVariadic}},
                   .outputs = {{"concat_result"}},
                   .attrs = {{"axis", AttrType::kInt, true}},

@@ -42,7 +42,7 @@ absl::Status Eval(EvalContext& ctx) {
       fits = d == axis ? CheckedAdd(shape[d], other[d], &shape[d]) : shape[d] == other[d];
     }
     if (!fits) {
-      return ctx.Invalid(fmt::format("element {} is {}{} and does not fit beside {}{}", i,
+      return ctx.Invalid(fmt::format("element {} is {}{} and does not match {}{}", i,
                                      DTypeName(parts[i].dtype()), ShapeText(parts[i].shape()),
                                      DTypeName(first.dtype()), ShapeText(first.shape())));
     }
@@ -62,7 +62,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(concat_from_sequence) = {.name = "ConcatFromSequence",
-                                .doc = "The tensors of a sequence one after another along `axis`, or stacked.",
+                                .doc = "Concatenates the tensors of a sequence along `axis`, or stacks them.",
                                 .inputs = {{.name = "input_sequence", .kind = ValueKind::kSequence}},
                                 .outputs = {{"concat_result"}},
                                 .attrs = {{"axis", AttrType::kInt, true}, {"new_axis", AttrType::kInt}},

@@ -6,7 +6,7 @@ namespace {
 
 absl::StatusOr<Tensor> ValueOf(const Attributes& attrs) {
   if (attrs.size() != 1) {
-    return BadNode(fmt::format("{} attributes; exactly one gives the value", attrs.size()));
+    return BadNode(fmt::format("the node has {} attributes; it must have exactly one", attrs.size()));
   }
   const auto& [name, value] = *attrs.begin();
   if (const auto* t = std::get_if<Tensor>(&value)) return *t;
@@ -16,7 +16,7 @@ absl::StatusOr<Tensor> ValueOf(const Attributes& attrs) {
   if (const auto* f = std::get_if<Floats>(&value)) return Tensor::Vector<float>(*f);
   if (const auto* i = std::get_if<Ints>(&value)) return Tensor::Vector<int64_t>(*i);
   if (const auto* s = std::get_if<Texts>(&value)) return Tensor::Vector<std::string>(*s);
-  return BadNode(fmt::format("attribute {} is no value", name));
+  return BadNode(fmt::format("attribute {} does not hold a value", name));
 }
 
 absl::Status Infer(InferContext& ctx) {
@@ -34,7 +34,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(constant) = {.name = "Constant",
-                    .doc = "A tensor that stands in an attribute.",
+                    .doc = "A tensor stored in an attribute.",
                     .outputs = {{"output"}},
                     .attrs = {{"value", AttrType::kTensor},
                               {"sparse_value", AttrType::kTensor},

@@ -4,12 +4,12 @@
 namespace mge {
 namespace {
 
-// The attribute, or a float32 zero.
+// Returns the attribute "value", or a float32 zero if it is absent.
 absl::StatusOr<Tensor> ValueOf(const Attributes& attrs) {
   const Tensor* value = attrs.TensorOrNull("value");
   if (!value) return Tensor::Scalar<float>(0);
   if (value->elements() != 1) {
-    return BadNode(fmt::format("value has shape {}; one element is expected", ShapeText(value->shape())));
+    return BadNode(fmt::format("attribute value has shape {}; it must have one element", ShapeText(value->shape())));
   }
   return *value;
 }
@@ -40,7 +40,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(constant_of_shape) = {.name = "ConstantOfShape",
-                             .doc = "A tensor of a given shape, filled with one value (a float32 0 by default).",
+                             .doc = "A tensor of a given shape, filled with one value (default: a float32 0).",
                              .inputs = {{"input", {DType::kI64}}},
                              .outputs = {{"output"}},
                              .attrs = {{"value", AttrType::kTensor}},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the operators that run bodies: what flows into them, and types of values that are carried along.
+// Helpers of the operators that run bodies (If, Loop, Scan): kinds and types of values that enter and leave a body.
 #pragma once
 
 #include <vector>
@@ -8,19 +8,21 @@
 
 namespace mge {
 
-// How many inputs of a body are formal ones (the others are captures).
+// Returns the number of formal inputs of a body. Its other inputs are captures.
 int FormalInputs(const Graph& body);
 
-// Types of a body's outputs when `count` of them, from `first_output`, are fed back into its inputs from
-// `first_input`. Those inputs are widened until they hold for every iteration; so are the outputs returned.
+// Infers the types of a body's outputs for a loop that feeds `count` of them back into its inputs. The fed-back outputs
+// start at `first_output`, the inputs at `first_input`. Their types are widened until they are valid for every
+// iteration. Returns the widened types.
 absl::StatusOr<std::vector<ValueType>> InferCarried(InferContext& ctx, const Graph& body,
                                                     std::vector<ValueType> inputs, int first_input,
                                                     int first_output, int count);
 
-// Returns true if a shape rule gave the error: the body's nodes do not fit these types and shapes, but might fit others.
+// Returns true if a shape rule caused the error. The body may then be valid for other types and shapes.
 bool IsShapeFault(const absl::Status& status);
 
-// Wraps a value into an optional, or takes it out of one. kInvalidNode where that is impossible.
+// Converts a value to `kind`: wraps it into an optional or unwraps it. Fails with kInvalidNode if the optional is
+// empty.
 absl::StatusOr<HostValue> AsKind(HostValue value, ValueKind kind);
 
 inline bool IsOptional(ValueKind kind) {
@@ -30,17 +32,21 @@ inline bool IsSequence(ValueKind kind) {
   return kind == ValueKind::kSequence || kind == ValueKind::kOptionalSequence;
 }
 
-// The one element of a bool tensor.
+// Returns the element of a bool tensor. Fails with kInvalidNode unless the tensor has exactly one element.
 absl::StatusOr<bool> ScalarBool(std::string_view name, const Tensor& tensor);
 
-// An empty result of a known type: unknown sizes become 0. kInvalidNode if its element type is not known.
+// Allocates an empty output of the inferred type; unknown sizes become 0. Fails with kInvalidNode if the element type
+// is unknown.
 absl::StatusOr<Tensor*> EmptyOutput(EvalContext& ctx, int output);
 
-// Tensors of one type and shape, stacked along a new first dimension; memory doubles as they come.
+// A buffer that collects tensors of one type and shape along a new first dimension. Its capacity doubles when it is
+// full.
 class Stack {
  public:
+  // Appends a tensor. Fails with kInvalidNode if its type or shape differs from the first one. `what` is its name in
+  // the error.
   absl::Status Append(EvalContext& ctx, std::string_view what, const Tensor& tensor);
-  // Writes output `i`. With nothing appended, an empty one of the inferred type.
+  // Writes the stacked tensors to output `output`. If there are none, the output is empty and has the inferred type.
   absl::Status Finish(EvalContext& ctx, int output) const;
 
  private:

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes of a convolution, resolved once for shape rules and evaluators, and the loops that compute
-// one.
+// The shapes of a convolution, resolved once for shape rules and evaluators, and the reference loops.
 #pragma once
 
 #include <vector>
@@ -11,12 +10,12 @@
 
 namespace mge {
 
-// Of all operators that convolve forwards.
+// The attributes of all forward convolutions.
 inline constexpr Few<Attr, 16> kConvAttrs = {{"auto_pad", AttrType::kText},     {"dilations", AttrType::kInts},
                                             {"group", AttrType::kInt},         {"kernel_shape", AttrType::kInts},
                                             {"pads", AttrType::kInts},         {"strides", AttrType::kInts}};
 
-// X [batch, group*in_channels, in...] convolved with W [out_channels, in_channels, kernel...].
+// The sizes of a convolution of X [batch, group * in_channels, in...] with W [out_channels, in_channels, kernel...].
 struct ConvGeometry {
   int64_t batch = 0;
   int64_t group = 1;
@@ -27,28 +26,25 @@ struct ConvGeometry {
   Shape OutputShape() const;
 };
 
-// Reads group, kernel_shape and the window attributes. Sizes may be unknown. kInvalidNode where
-// shapes disagree.
+// Reads group, kernel_shape and the window attributes. Sizes may be unknown. Fails with kInvalidNode if shapes do not
+// match.
 absl::StatusOr<ConvGeometry> ResolveConv(const Attributes& attrs, std::span<const int64_t> x,
                                          std::span<const int64_t> w);
 
-// The transpose of a convolution: X [batch, in_channels_total, in...], W [in_channels_total,
-// out/group, kernel...]. In the result, in_channels is that of one group, and the window is that of
-// ResolveTransposedWindow.
+// Resolves a transposed convolution: X [batch, all in_channels, in...], W [all in_channels, out_channels / group,
+// kernel...]. In the result, in_channels is that of one group, and the window comes from ResolveTransposedWindow.
 absl::StatusOr<ConvGeometry> ResolveConvTranspose(const Attributes& attrs,
                                                   std::span<const int64_t> x,
                                                   std::span<const int64_t> w);
 
-// The shape rule of Conv, ConvInteger, QLinearConv: sets output 0 from the shapes of inputs x and
-// w.
+// Sets the type of output 0 from the shapes of inputs `x` and `w`. The shape rule of Conv, ConvInteger and QLinearConv.
 absl::Status InferConv(InferContext& ctx, int x, int w, DType result);
 
-// Merges the axes of a pointwise window, so that rows are long.
+// Merges all axes of a pointwise window into one, so that rows are long. Returns other windows unchanged.
 Window FlattenPointwise(const Window& window);
 
-// Adds to B output rows (of B neighbouring output channels) what one input row contributes through
-// one row of taps. Rows of `acc` and weights of neighbouring channels are acc_stride and w_stride
-// apart.
+// Adds the products of one input row with one row of taps to B output rows. The rows belong to B consecutive output
+// channels. `acc_stride` and `w_stride` are the distances between channels in `acc` and in the weights.
 template <int B, typename A>
 void AccumulateRow(const WindowAxis& axis, std::span<const IndexRange> ranges,
                    const A* __restrict x, const A* w, int64_t w_stride, A* __restrict acc,
@@ -70,13 +66,13 @@ void AccumulateRow(const WindowAxis& axis, std::span<const IndexRange> ranges,
   }
 }
 
-// Computes every output row in type A (float, double, uint32_t: wrapping) and hands it to
-// emit(channel, offset of the row in the output, row). Rows run along the last spatial axis. The
-// output is not empty.
+// Computes every output row in type A: float, double, or uint32_t, which wraps around. Calls emit(channel, offset, row)
+// for each row, where `offset` is the row's offset in the output. Rows run along the last spatial axis. Output and
+// window must not be empty.
 template <typename A, typename Emit>
 absl::Status ConvolveRows(EvalContext& ctx, const ConvGeometry& g, const A* x, const A* w,
                           Emit emit) {
-  constexpr int kBlock = 4;  // channels that share what is read of the input
+  constexpr int kBlock = 4;  // channels computed together, so that an input row is read once
   const Window window = FlattenPointwise(g.window);
   const WindowAxis& last = window.back();
   const int64_t in_size = Elements(WindowInputs(window)),

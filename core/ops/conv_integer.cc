@@ -45,7 +45,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(conv_integer) = {
     .name = "ConvInteger",
-    .doc = "Convolution of 8-bit integers less their zero points, summed in int32.",
+    .doc = "Convolution of 8-bit integers minus their zero points, summed in int32.",
     .inputs = {{"x", kQuantized8},
                {"w", kQuantized8},
                {"x_zero_point", kQuantized8, Arity::kOptional},

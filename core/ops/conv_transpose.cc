@@ -27,8 +27,7 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-// Adds to one output plane what every element of the group's input planes contributes through its
-// taps.
+// Adds the contributions of the group's input planes to one output plane.
 template <typename A>
 void AccumulatePlane(const ConvGeometry& g, const A* x, const A* w, int64_t group_out, A* plane) {
   const WindowAxis& last = g.window.back();

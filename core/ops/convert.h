@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions between element types that are defined for every value.
+// Conversions between element types. They are defined for every value.
 #pragma once
 
 #include <bit>
@@ -12,8 +12,8 @@
 
 namespace mge {
 
-// A double as float with the lost bits remembered in the last one, so that rounding once more, to a shorter type,
-// gives what rounding the double at once would.
+// Returns a double as float, rounded to odd. A second rounding to a shorter type then gives the same result as one
+// rounding of the double.
 inline float RoundToOdd(double value) {
   float nearest = static_cast<float>(value);
   if (static_cast<double>(nearest) == value || !std::isfinite(nearest)) return nearest;
@@ -22,7 +22,8 @@ inline float RoundToOdd(double value) {
   return std::bit_cast<float>(bits | 1u);
 }
 
-// A real number as To. Integers: towards zero, saturating, 0 for NaN; bool: not zero.
+// Converts a real number to To. To an integer, it truncates and saturates; NaN becomes 0. To bool, it returns value !=
+// 0.
 template <typename To, typename From>
 To FromReal(From value) {
   if constexpr (std::is_same_v<To, bool>) {
@@ -44,7 +45,7 @@ To FromReal(From value) {
   }
 }
 
-// Any numeric or bool element as any other; integers wrap around, as the bits do.
+// Converts any numeric or bool element to another type. Integers wrap around.
 template <typename To, typename From>
 To Convert(From value) {
   if constexpr (std::is_same_v<To, From>) {

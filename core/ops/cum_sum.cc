@@ -45,7 +45,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(cum_sum) = {
     .name = "CumSum",
-    .doc = "Running sum along an axis; integers wrap around.",
+    .doc = "Running sum along an axis. Integers wrap around.",
     .inputs = {{"x", kNumeric}, {"axis", kIndex}},
     .outputs = {{"y"}},
     .attrs = {{"exclusive", AttrType::kInt}, {"reverse", AttrType::kInt}},

@@ -7,11 +7,11 @@ namespace {
 absl::StatusOr<Shape> Result(std::span<const int64_t> x, int64_t block) {
   MGE_RETURN_IF_ERROR(RequireRank("input", x, 4));
   int64_t square;
-  if (block < 1 || !CheckedMul(block, block, &square)) return BadNode(fmt::format("blocksize is {}", block));
+  if (block < 1 || !CheckedMul(block, block, &square)) return BadNode(fmt::format("blocksize {} is out of range", block));
   Shape out(x.begin(), x.end());
   if (x[1] != kUnknownDim) {
     if (x[1] % square != 0) {
-      return BadNode(fmt::format("{} channels are no multiple of {} (blocksize squared)", x[1], square));
+      return BadNode(fmt::format("{} channels are not a multiple of {} (blocksize squared)", x[1], square));
     }
     out[1] = x[1] / square;
   }
@@ -39,7 +39,7 @@ absl::Status Eval(EvalContext& ctx) {
   Shape extents = {shape[0], channels, h, b, w, b};
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), std::move(shape)));
   const int64_t plane = h * w;
-  // DCR: the input's channel is (row, column, channel); CRD: (channel, row, column).
+  // DCR: the input's channel is (row, column, channel). CRD: it is (channel, row, column).
   Shape strides = mode == 0 ? Shape{x.shape()[1] * plane, plane, w, b * channels * plane, 1, channels * plane}
                             : Shape{x.shape()[1] * plane, b * b * plane, w, b * plane, 1, plane};
   CopyRegion(x, 0, strides, *y, 0, Strides(extents), extents);

@@ -12,7 +12,7 @@ namespace {
 absl::Status CheckSquare(std::span<const int64_t> shape) {
   size_t r = shape.size();
   if (r >= 2 && (shape[r - 1] == shape[r - 2] || shape[r - 1] < 0 || shape[r - 2] < 0)) return absl::OkStatus();
-  return Fail(errors::kInvalidNode, fmt::format("shape {} holds no square matrices", ShapeText(shape)));
+  return Fail(errors::kInvalidNode, fmt::format("shape {} does not hold square matrices", ShapeText(shape)));
 }
 
 absl::Status Infer(InferContext& ctx) {
@@ -26,7 +26,7 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-// By elimination with the largest pivot of each column.
+// Returns the determinant by elimination with the largest pivot of each column. Destroys `a`.
 double Determinant(std::vector<double>& a, int64_t n) {
   double det = 1;
   for (int64_t c = 0; c < n; ++c) {

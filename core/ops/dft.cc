@@ -10,7 +10,7 @@ enum Input { kSignal, kLength, kAxis };
 
 constexpr int64_t kMaxLength = int64_t{1} << 39;
 
-// Until operator set 19 the axis was an attribute.
+// Before operator set 20 the axis was an attribute.
 absl::Status Upgrade(Graph& graph, Node& node) {
   if (node.version >= 20) return absl::OkStatus();
   node.inputs.resize(3, kNone);
@@ -22,14 +22,14 @@ absl::Status Upgrade(Graph& graph, Node& node) {
 
 struct Plan {
   int64_t axis = 0;
-  int64_t length = 0;    // of the transform; kUnknownDim while unknown
-  bool complex = false;  // the input has imaginary parts
+  int64_t length = 0;    // length of the transform; kUnknownDim if unknown
+  bool complex = false;  // true if the input has imaginary parts
   bool inverse = false;
   bool one_sided = false;
   Shape output;
 };
 
-// `length` and `axis` are nullptr where absent; known says whether a present length is known yet.
+// Resolves the plan of a node. `length` is null if absent or unknown. `known` tells whether a present length is known.
 absl::StatusOr<Plan> Resolve(const Attributes& attrs, std::span<const int64_t> x,
                              const Tensor* length, bool known, int64_t axis) {
   Plan p;
@@ -40,7 +40,7 @@ absl::StatusOr<Plan> Resolve(const Attributes& attrs, std::span<const int64_t> x
   }
   MGE_ASSIGN_OR_RETURN(p.axis, NormalizeAxis(axis, rank));
   if (p.axis == rank - 1)
-    return Fail(errors::kInvalidNode, "the axis is that of real and imaginary parts");
+    return Fail(errors::kInvalidNode, "the axis must not be that of real and imaginary parts");
   if (x.back() != 1 && x.back() != 2 && x.back() != kUnknownDim) {
     return Fail(
         errors::kInvalidNode,
@@ -51,8 +51,8 @@ absl::StatusOr<Plan> Resolve(const Attributes& attrs, std::span<const int64_t> x
   p.one_sided = attrs.Int("onesided") != 0;
   if (p.one_sided && x.back() != kUnknownDim && p.complex != p.inverse) {
     return Fail(errors::kInvalidNode, p.inverse
-                                          ? "a one-sided inverse transform needs complex input"
-                                          : "a one-sided transform needs real input");
+                                          ? "a one-sided inverse transform requires complex input"
+                                          : "a one-sided transform requires real input");
   }
   const int64_t size = x[p.axis];
   if (!known) {
@@ -153,7 +153,7 @@ absl::Status Eval(EvalContext& ctx) {
 MGE_OP(dft) = {
     .name = "DFT",
     .doc =
-        "Discrete Fourier transform along an axis; the last dimension holds real and imaginary "
+        "Discrete Fourier transform along an axis. The last dimension holds real and imaginary "
         "parts.",
     .inputs = {{"input", kFloating},
                {"dft_length", kIndex, Arity::kOptional},

@@ -18,7 +18,7 @@ absl::Status Eval(EvalContext& ctx) {
       }
       if constexpr (std::is_signed_v<T>) {
         if (b == T(-1) && a == std::numeric_limits<T>::min()) {
-          fault = "the lowest integer is divided by -1, and the type cannot hold the result";
+          fault = "the lowest integer is divided by -1; the type cannot hold the result";
           return T(0);
         }
       }
@@ -32,7 +32,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(div) = {
     .name = "Div",
-    .doc = "A / B, with broadcasting; integers are divided towards zero.",
+    .doc = "A / B, with broadcasting. Integers are rounded towards zero.",
     .inputs = {{"A", kNumeric}, {"B", kNumeric}},
     .outputs = {{"C"}},
     .attrs = {{"_axis", AttrType::kInt}},

@@ -13,7 +13,7 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-// The share of elements that is dropped; 0 outside of training.
+// Returns the fraction of elements that is dropped: 0 outside of training.
 absl::StatusOr<double> Ratio(EvalContext& ctx) {
   if (!ctx.has_input(2)) return 0.0;
   const Tensor& training = ctx.input(2);
@@ -55,7 +55,7 @@ absl::Status Eval(EvalContext& ctx) {
   return absl::OkStatus();
 }
 
-// Before operator set 12 the ratio was an attribute, and models meant inference.
+// Before operator set 12 the ratio was an attribute. These nodes are treated as inference.
 absl::Status Upgrade(Graph& graph, Node& node) {
   if (node.version >= 12) return absl::OkStatus();
   node.attrs.Remove("consumed_inputs");
@@ -69,7 +69,7 @@ absl::Status Upgrade(Graph& graph, Node& node) {
 
 MGE_OP(dropout) = {
     .name = "Dropout",
-    .doc = "The input itself; in training, elements are dropped at random and the others scaled up.",
+    .doc = "The input unchanged. In training, random elements become 0 and the others are scaled up.",
     .inputs = {{"data", kFloating}, {"ratio", kFloating, Arity::kOptional},
                {"training_mode", kBoolean, Arity::kOptional}},
     .outputs = {{"output"}, {"mask", kAnyType, Arity::kOptional}},

@@ -19,7 +19,7 @@ absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(Tensor * y_scale, ctx.Output(1, DType::kF32, {}));
   MGE_ASSIGN_OR_RETURN(Tensor * y_zero, ctx.Output(2, DType::kU8, {}));
   std::span<const float> in = x.Data<float>();
-  float low = 0, high = 0;  // the range always holds zero, so that zero is exact
+  float low = 0, high = 0;  // the range always contains 0, so that 0 is exact
   for (float v : in) {
     low = std::min(low, v);
     high = std::max(high, v);
@@ -38,7 +38,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(dynamic_quantize_linear) = {
     .name = "DynamicQuantizeLinear",
-    .doc = "Quantizes to uint8 with the scale and zero point that cover the data's own range.",
+    .doc = "Quantizes to uint8 with the scale and zero point that cover the range of the data.",
     .inputs = {{"x", {DType::kF32}}},
     .outputs = {{"y"}, {"y_scale"}, {"y_zero_point"}},
     .infer = Infer,

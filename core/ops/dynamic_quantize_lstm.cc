@@ -7,7 +7,7 @@ namespace {
 
 enum QuantizedInput { kWeightScale = 8, kWeightZero, kRecurrenceScale, kRecurrenceZero };
 
-// Turns the stored shape of W or R, [directions, k, 4 * hidden], into LSTM's: [directions, 4 * hidden, k].
+// Converts the stored shape of W or R, [directions, k, 4 * hidden], to LSTM's: [directions, 4 * hidden, k].
 Shape Turned(const Shape& shape) { return shape.size() == 3 ? Shape{shape[0], shape[2], shape[1]} : shape; }
 
 // Checks the shape of a scale or zero point: one for each direction, or one for each direction and column.
@@ -123,7 +123,7 @@ absl::Status Eval(EvalContext& ctx) {
     if (!ctx.has_input(i)) continue;
     MGE_ASSIGN_OR_RETURN(in[i], AsDouble(ctx, ctx.input(i)));
   }
-  // The states of a step share one range. Sequences that have ended do not count.
+  // The states of a step share one range. Sequences that have ended are ignored.
   auto see = [&](const double* h, const std::vector<bool>& active, double* seen) {
     Quantizer quantizer;
     for (int64_t i = 0; i < r.batch * r.hidden; ++i) {
@@ -143,7 +143,7 @@ constexpr TypeSet kFloat = {DType::kF32};
 MGE_OP(dynamic_quantize_lstm) = {
     .name = "DynamicQuantizeLSTM",
     .domain = "com.microsoft",
-    .doc = "LSTM with 8-bit weights; X as a whole, and the state at each step, are quantized to uint8 by their own range.",
+    .doc = "LSTM with 8-bit weights. Quantizes X and the state of each step to uint8 by their own range.",
     .inputs = {{"X", kFloat}, {"W", kQuantized8}, {"R", kQuantized8}, {"B", kFloat, Arity::kOptional},
                {"sequence_lens", {DType::kI32}, Arity::kOptional}, {"initial_h", kFloat, Arity::kOptional},
                {"initial_c", kFloat, Arity::kOptional}, {"P", kFloat, Arity::kOptional}, {"W_scale", kFloat},

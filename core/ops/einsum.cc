@@ -31,15 +31,15 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-// A factor with a label for each dimension; labels may repeat (diagonals).
+// A factor with a label for each dimension. Labels may repeat (diagonals).
 template <typename A>
 struct Factor {
-  Tensor data;  // of A
+  Tensor data;  // element type A
   Labels labels;
   Shape shape;
 };
 
-// Strides of a factor along `labels`: 0 where it does not have one or is broadcast.
+// Returns the strides of a factor along `labels`: 0 for labels that it does not have or broadcasts.
 template <typename A>
 Shape StridesAlong(const Factor<A>& f, const Labels& labels) {
   Shape own = Strides(f.shape), out(labels.size(), 0);
@@ -50,7 +50,8 @@ Shape StridesAlong(const Factor<A>& f, const Labels& labels) {
   return out;
 }
 
-// The product of two factors, summed over all labels that are not in `keep`. Time: product of all sizes involved.
+// Returns the product of two factors, summed over labels that are not in `keep`. The time is the product of all sizes
+// involved.
 template <typename A>
 absl::StatusOr<Factor<A>> Contract(EvalContext& ctx, EinsumEquation& eq, const Factor<A>& x, const Factor<A>& y,
                                    const Labels& keep) {
@@ -61,7 +62,7 @@ absl::StatusOr<Factor<A>> Contract(EvalContext& ctx, EinsumEquation& eq, const F
       out.shape.push_back(eq.size[label]);
     }
   }
-  Labels labels = out.labels;  // then those that are summed over
+  Labels labels = out.labels;  // followed by the labels that are summed over
   for (const Labels* from : {&x.labels, &y.labels}) {
     for (int label : *from) {
       if (!std::count(labels.begin(), labels.end(), label)) labels.push_back(label);
@@ -151,7 +152,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(einsum) = {
     .name = "Einsum",
-    .doc = "Einstein summation: products of inputs, summed over the labels that the output does not have.",
+    .doc = "Einstein summation: products of the inputs, summed over the labels that are absent from the output.",
     .inputs = {{"Input", kNumeric}, {"Inputs", kNumeric, Arity::kVariadic}},
     .outputs = {{"Output"}},
     .attrs = {{"equation", AttrType::kText, true}},

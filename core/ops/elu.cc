@@ -19,7 +19,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(elu) = {
     .name = "Elu",
-    .doc = "x where it is positive, else alpha * (exp(x) - 1).",
+    .doc = "x if it is positive, else alpha * (exp(x) - 1).",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
     .attrs = {{"alpha", AttrType::kFloat}},

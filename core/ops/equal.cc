@@ -15,7 +15,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(equal) = {
     .name = "Equal",
-    .doc = "Whether A equals B, with broadcasting; false for NaN.",
+    .doc = "True if A equals B, with broadcasting. False for NaN.",
     .inputs = {{"A", kFixedSize | kStrings}, {"B", kFixedSize | kStrings}},
     .outputs = {{"C"}},
     .attrs = {{"_axis", AttrType::kInt}},

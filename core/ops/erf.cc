@@ -22,7 +22,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(erf) = {
     .name = "Erf",
-    .doc = "The error function; towards zero for integers.",
+    .doc = "The error function. Integers are rounded towards zero.",
     .inputs = {{"X", kNumeric}},
     .outputs = {{"Y"}},
     .infer = SameTypeAsFirst,

@@ -44,7 +44,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(flatten) = {.name = "Flatten",
-                   .doc = "A matrix: the dimensions before `axis` are its rows, the others its columns.",
+                   .doc = "Reshapes the input to a matrix. Dimensions before `axis` form the rows, the others the columns.",
                    .inputs = {{"input"}},
                    .outputs = {{"output"}},
                    .attrs = {{"axis", AttrType::kInt}},

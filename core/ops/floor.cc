@@ -14,7 +14,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(floor) = {
     .name = "Floor",
-    .doc = "The largest integer that is not above x.",
+    .doc = "The largest integer that is not greater than x.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
     .infer = SameTypeAsFirst,

@@ -47,7 +47,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(gather) = {.name = "Gather",
-                  .doc = "Slices of the data along `axis`, chosen by indices; negative ones count from the end.",
+                  .doc = "Slices of the data along `axis`, selected by indices. Negative indices count from the end.",
                   .inputs = {{"data"}, {"indices", kIndex}},
                   .outputs = {{"output"}},
                   .attrs = {{"axis", AttrType::kInt}},

@@ -4,10 +4,10 @@
 namespace mge {
 namespace {
 
-// The output's shape; -1 where unknown.
+// Returns the output's shape; unknown sizes are -1.
 absl::StatusOr<Shape> Gathered(std::span<const int64_t> x, std::span<const int64_t> indices, int64_t batch) {
   int64_t r = static_cast<int64_t>(x.size()), q = static_cast<int64_t>(indices.size());
-  if (r < 1 || q < 1) return BadNode("data and indices need at least one dimension");
+  if (r < 1 || q < 1) return BadNode("data and indices must have at least one dimension");
   if (batch < 0 || batch >= std::min(r, q)) {
     return BadNode(fmt::format("batch_dims {} is outside of [0, {})", batch, std::min(r, q)));
   }
@@ -19,7 +19,7 @@ absl::StatusOr<Shape> Gathered(std::span<const int64_t> x, std::span<const int64
   }
   int64_t depth = indices.back();
   if (depth != kUnknownDim && (depth < 1 || depth > r - batch)) {
-    return BadNode(fmt::format("indices of {} coordinates; the data of shape {} takes 1 to {} after {} batch "
+    return BadNode(fmt::format("indices have {} coordinates; data of shape {} allows 1 to {} after {} batch "
                                "dimensions", depth, ShapeText(x), r - batch, batch));
   }
   Shape out(indices.begin(), indices.end() - 1);
@@ -68,7 +68,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(gather_nd) = {.name = "GatherND",
-                     .doc = "Slices of the data, chosen by vectors of coordinates.",
+                     .doc = "Slices of the data, selected by vectors of coordinates.",
                      .inputs = {{"data"}, {"indices", {DType::kI64}}},
                      .outputs = {{"output"}},
                      .attrs = {{"batch_dims", AttrType::kInt}},

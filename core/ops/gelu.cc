@@ -15,7 +15,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(gelu) = {
     .name = "Gelu",
-    .doc = "x times the Gaussian distribution function of x; approximate = tanh for the older formula.",
+    .doc = "x times the Gaussian distribution function of x. With approximate = tanh, the approximation by tanh.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
     .attrs = {{"approximate", AttrType::kText}},

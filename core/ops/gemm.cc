@@ -18,7 +18,7 @@ absl::StatusOr<Sizes> Resolve(const Node& node, std::span<const int64_t> a, std:
   int64_t rows = b[tb];
   if (s.k == kUnknownDim) s.k = rows;
   if (rows != kUnknownDim && rows != s.k) {
-    return Fail(errors::kInvalidNode, fmt::format("A {} and B {} cannot be multiplied: {} columns meet {} rows",
+    return Fail(errors::kInvalidNode, fmt::format("A {} and B {} cannot be multiplied: {} columns do not match {} rows",
                                                   ShapeText(a), ShapeText(b), s.k, rows));
   }
   if (c) {
@@ -48,7 +48,7 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-// op(x) in the compute type, row-major.
+// Returns op(x) in the compute type, row-major.
 template <typename T>
 absl::StatusOr<Tensor> Prepared(EvalContext& ctx, const Tensor& x, bool transpose) {
   using C = Compute<T>;
@@ -70,7 +70,7 @@ absl::Status EvalTyped(EvalContext& ctx, const Sizes& s, Tensor& y) {
   MGE_ASSIGN_OR_RETURN(Tensor a, Prepared<T>(ctx, ctx.input(0), ctx.attrs().Int("transA") != 0));
   MGE_ASSIGN_OR_RETURN(Tensor b, Prepared<T>(ctx, ctx.input(1), ctx.attrs().Int("transB") != 0));
   float alpha = ctx.attrs().Float("alpha", 1.0f), beta = ctx.attrs().Float("beta", 1.0f);
-  const bool has_c = ctx.has_input(2) && beta != 0;  // with beta 0, C is not read, so its NaNs do not count
+  const bool has_c = ctx.has_input(2) && beta != 0;  // with beta 0, C is not read, so that its NaNs have no effect
   Shape strides = has_c ? BroadcastStrides(ctx.input(2).shape(), y.shape()) : Shape{0, 0};
   const T* c = has_c ? ctx.input(2).Data<T>().data() : nullptr;
   T* out = y.MutableData<T>().data();
@@ -116,7 +116,7 @@ constexpr TypeSet kTypes = kFloating | TypeSet{DType::kI32, DType::kI64, DType::
 
 MGE_OP(gemm) = {
     .name = "Gemm",
-    .doc = "alpha * op(A) * op(B) + beta * C, where op transposes if asked and C is broadcast.",
+    .doc = "alpha * op(A) * op(B) + beta * C, where op transposes if transA or transB is set. C is broadcast.",
     .inputs = {{"A", kTypes}, {"B", kTypes}, {"C", kTypes, Arity::kOptional}},
     .outputs = {{"Y"}},
     .attrs = {{"alpha", AttrType::kFloat}, {"beta", AttrType::kFloat}, {"transA", AttrType::kInt},

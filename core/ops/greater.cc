@@ -12,7 +12,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(greater) = {
     .name = "Greater",
-    .doc = "Whether A is above B, with broadcasting; false for NaN.",
+    .doc = "True if A is greater than B, with broadcasting. False for NaN.",
     .inputs = {{"A", kNumeric}, {"B", kNumeric}},
     .outputs = {{"C"}},
     .attrs = {{"_axis", AttrType::kInt}},

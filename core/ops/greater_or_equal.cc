@@ -12,7 +12,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(greater_or_equal) = {
     .name = "GreaterOrEqual",
-    .doc = "Whether A is above or equal to B, with broadcasting; false for NaN.",
+    .doc = "True if A is greater than or equal to B, with broadcasting. False for NaN.",
     .inputs = {{"A", kNumeric}, {"B", kNumeric}},
     .outputs = {{"C"}},
     .infer = CompareInfer,

@@ -10,7 +10,7 @@
 namespace mge {
 namespace {
 
-constexpr size_t kMaxAxes = 8;  // cubic reads 4^axes elements a point
+constexpr size_t kMaxAxes = 8;  // cubic mode reads 4^axes elements per point
 constexpr double kCubicA = -0.75;
 
 enum class Mode { kLinear, kNearest, kCubic };
@@ -22,7 +22,7 @@ struct Options {
   bool align_corners = false;
 };
 
-// The modes were named after two axes, when there were no more.
+// Before operator set 20 the modes were named after two axes.
 absl::Status Upgrade(Graph&, Node& node) {
   if (node.version >= 20) return absl::OkStatus();
   if (node.attrs.Text("mode") == "bilinear") node.attrs.Set("mode", std::string("linear"));
@@ -81,13 +81,14 @@ double Reflect(double x, double low, double high) {
   return (x < low) == even ? low + rest : high - rest;
 }
 
+// An input element and its weight.
 struct Tap {
-  int64_t index = -1;  // -1: a zero
+  int64_t index = -1;  // -1: the element is 0
   double weight = 0;
 };
 
-// What a point reads along one axis. `G` is the type in which the grid's coordinates are computed,
-// as rounding to the nearest depends on it.
+// Computes the taps of a point along one axis and returns their number. `G` is the type of the grid's coordinates;
+// rounding to the nearest element depends on it.
 template <typename G>
 int AxisTaps(const Options& o, G normalized, int64_t size, Tap* taps) {
   const G length = static_cast<G>(size);
@@ -100,7 +101,7 @@ int AxisTaps(const Options& o, G normalized, int64_t size, Tap* taps) {
   const double far = static_cast<double>(size) + 4;
   double at = std::isnan(place) ? -1.0 : static_cast<double>(place);
   if (o.padding == Padding::kReflection) at = std::isinf(at) ? low : Reflect(at, low, high);
-  // Everything further away looks the same: zeros, or the border for every tap.
+  // Limits the coordinate. Beyond that distance, all points read zeros or the border.
   at = std::clamp(at, -far, far);
   auto resolve = [&](int64_t index) -> int64_t {
     if (index >= 0 && index < size) return index;
@@ -132,7 +133,7 @@ int AxisTaps(const Options& o, G normalized, int64_t size, Tap* taps) {
   return 4;
 }
 
-// All elements of a plane that one point reads.
+// Computes all elements of a plane that one point reads.
 template <typename T>
 void PointTaps(const Options& o, std::span<const T> point, std::span<const int64_t> sizes,
                std::vector<Tap>& all) {
@@ -140,7 +141,7 @@ void PointTaps(const Options& o, std::span<const T> point, std::span<const int64
   std::vector<Tap> next;
   for (size_t d = 0; d < sizes.size(); ++d) {
     Tap taps[4];
-    // The grid names the innermost axis first.
+    // The grid's coordinates start with the innermost axis.
     const int count = AxisTaps<Compute<T>>(o, point[sizes.size() - 1 - d], sizes[d], taps);
     next.clear();
     for (const Tap& outer : all) {
@@ -201,7 +202,7 @@ absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), std::move(shape)));
   if (y->elements() == 0) return absl::OkStatus();
   if (x.elements() == 0)
-    return ctx.Invalid("there is nothing to sample in an input of shape " + ShapeText(x.shape()));
+    return ctx.Invalid("nothing can be sampled from an input of shape " + ShapeText(x.shape()));
   absl::Status status;
   auto pick = [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -234,7 +235,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(grid_sample) = {
     .name = "GridSample",
-    .doc = "Samples X at the places that a grid of coordinates in [-1, 1] names.",
+    .doc = "Samples X at the positions given by a grid of coordinates in [-1, 1].",
     .inputs = {{"X", kAnyType}, {"grid", kFloating}},
     .outputs = {{"Y"}},
     .attrs = {{"align_corners", AttrType::kInt},

@@ -57,7 +57,7 @@ absl::Status Eval(EvalContext& ctx) {
   return absl::OkStatus();
 }
 
-// Until operator set 21 scale and bias had one element a group.
+// Before operator set 21 scale and bias had one element per group.
 absl::Status Upgrade(Graph&, Node& node) {
   if (node.version < 21) node.attrs.Set("_per_group", int64_t{1});
   return absl::OkStatus();
@@ -67,11 +67,11 @@ absl::Status Upgrade(Graph&, Node& node) {
 
 MGE_OP(group_normalization) = {
     .name = "GroupNormalization",
-    .doc = "Each group of channels of each sample to mean 0 and variance 1, then scaled and shifted.",
+    .doc = "Normalizes each group of channels of each sample to mean 0 and variance 1, then scales and shifts.",
     .inputs = {{"X", kFloating}, {"scale", kFloating}, {"bias", kFloating}},
     .outputs = {{"Y"}},
     .attrs = {{"epsilon", AttrType::kFloat}, {"num_groups", AttrType::kInt, true},
-              {"stash_type", AttrType::kInt}, {"_per_group", AttrType::kInt}},  // statistics are always in double
+              {"stash_type", AttrType::kInt}, {"_per_group", AttrType::kInt}},  // statistics are always double
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,

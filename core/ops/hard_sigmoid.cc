@@ -13,7 +13,7 @@ absl::Status Eval(EvalContext& ctx) {
     using T = decltype(x);
     T alpha = attr_alpha;
     T beta = attr_beta;
-    return std::clamp(alpha * x + beta, T(0), T(1));  // NaN stays
+    return std::clamp(alpha * x + beta, T(0), T(1));  // NaN stays NaN
   });
 }
 
@@ -21,7 +21,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(hard_sigmoid) = {
     .name = "HardSigmoid",
-    .doc = "max(0, min(1, alpha * x + beta)); NaN stays.",
+    .doc = "max(0, min(1, alpha * x + beta)). NaN stays NaN.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
     .attrs = {{"alpha", AttrType::kFloat}, {"beta", AttrType::kFloat}},

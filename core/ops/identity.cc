@@ -12,7 +12,7 @@ absl::Status Upgrade(Graph& graph, Node& node) { return DropConsumedInputs(graph
 
 MGE_OP(identity) = {
     .name = "Identity",
-    .doc = "The input itself, of any kind.",
+    .doc = "The input unchanged: a tensor, sequence or optional.",
     .inputs = {{.name = "input", .any_kind = true}},
     .outputs = {{"output"}},
     .infer = SameTypeAsFirst,

@@ -8,7 +8,7 @@ constexpr std::string_view kBranches[] = {"then_branch", "else_branch"};
 
 absl::Status CheckBranch(const Node& node, std::string_view name) {
   GraphPtr body = node.attrs.GraphOrNull(name);
-  if (FormalInputs(*body) != 0) return BadNode(fmt::format("{} has inputs; a branch takes none", name));
+  if (FormalInputs(*body) != 0) return BadNode(fmt::format("{} has inputs; a branch must not have any", name));
   if (body->outputs().size() != node.outputs.size()) {
     return BadNode(fmt::format("{} has {} outputs, the node has {}", name, body->outputs().size(),
                                node.outputs.size()));
@@ -16,8 +16,9 @@ absl::Status CheckBranch(const Node& node, std::string_view name) {
   return absl::OkStatus();
 }
 
-// Accepts a branch that is not valid for these shapes: exporters guard Squeeze that way, and models for several rates or ranks.
-// The branch's error is raised when it runs, or here if it is known to run.
+// Accepts one branch that is not valid for these shapes. Exporters protect Squeeze with such an If, and models for
+// several rates or ranks contain them too. The branch's error is reported when the branch runs, or here if it is known
+// to run.
 absl::Status Infer(InferContext& ctx) {
   std::optional<bool> taken;
   if (const Tensor* condition = ctx.constant(0)) {
@@ -69,7 +70,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(if) = {.name = "If",
-              .doc = "Runs one of two bodies.",
+              .doc = "Runs one of two bodies, selected by the condition.",
               .inputs = {{"cond", kBoolean}},
               .outputs = {{"outputs", {}, Arity::kVariadic}},
               .attrs = {{"then_branch", AttrType::kGraph, true}, {"else_branch", AttrType::kGraph, true}},

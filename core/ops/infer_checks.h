@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small checks that the shape rules and evaluators of convolution, pooling, quantization and signal
-// share. All errors are kInvalidNode; whoever runs the rule adds the node's place.
+// Checks that the shape rules and evaluators of several operators share (convolution, pooling, quantization, signals).
+// Unless a comment says otherwise, they fail with kInvalidNode. The caller of the rule adds the node's name to the
+// error.
 #pragma once
 
 #include <initializer_list>
@@ -10,46 +11,46 @@
 
 namespace mge {
 
-// The present ones of these inputs have one element type (where it is known).
+// Checks that the present inputs among `inputs` have one element type. Unknown types are ignored.
 absl::Status SameElementTypes(InferContext& ctx, std::initializer_list<int> inputs);
 
-// A type of known rank.
+// Returns a type of known rank.
 TensorType MakeType(DType dtype, Shape dims);
 
-// A type of which only the elements are known.
+// Returns a type of unknown rank.
 TensorType UnrankedType(DType dtype);
 
-// The named shape has `rank` dimensions.
+// Checks that the shape has `rank` dimensions. `name` is its name in the error.
 absl::Status RequireRank(std::string_view name, std::span<const int64_t> shape, size_t rank);
 
-// Two sizes agree; an unknown one agrees with everything.
+// Checks that the two sizes are equal. An unknown size equals every size.
 absl::Status RequireSize(std::string_view name, int64_t size, int64_t wanted);
 
-// The shape agrees with `wanted` in rank and in every known size.
+// Checks that the shape equals `wanted` in rank and in every known size.
 absl::Status RequireShape(std::string_view name, std::span<const int64_t> shape,
                           std::span<const int64_t> wanted);
 
-// A text attribute is one of these; the index of the one it is.
+// Returns the index in `choices` of a text attribute's value. `fallback` is the value if the attribute is absent.
 absl::StatusOr<int> ReadChoice(const Attributes& attrs, std::string_view name,
                                std::string_view fallback,
                                std::initializer_list<std::string_view> choices);
 
-// The element type that an attribute such as output_datatype names by ONNX's number, if `allowed`
-// holds it.
+// Returns the element type of an attribute that holds ONNX's number for one, such as output_datatype. Fails if
+// `allowed` does not contain it, and with kUnsupportedType if MGE does not implement it.
 absl::StatusOr<DType> ReadDType(const Attributes& attrs, std::string_view name, DType fallback,
                                 TypeSet allowed);
 
-// The one element of a tensor of any integer type; kInvalidNode if it has not exactly one.
+// Returns the element of an integer tensor of any type. Fails unless the tensor has exactly one element.
 absl::StatusOr<int64_t> ScalarInt(std::string_view name, const Tensor& tensor);
 
-// The one element of a tensor of any floating type.
+// Returns the element of a floating tensor of any type. Fails unless the tensor has exactly one element.
 absl::StatusOr<double> ScalarFloat(std::string_view name, const Tensor& tensor);
 
-// Elements of a floating tensor as float32 or float64 (float64 stays itself): what
-// reduced-precision types compute with. No copy where nothing changes.
+// Returns float16 and bfloat16 tensors as float32, the type in which they are computed. Returns other tensors without a
+// copy.
 absl::StatusOr<Tensor> ToComputeType(const Tensor& tensor, HostAllocator& allocator);
 
-// Uninitialised scratch memory that counts towards the budget of the run.
+// Allocates uninitialised scratch memory, which counts towards the memory limit of the run.
 template <typename T>
 absl::StatusOr<Tensor> Scratch(EvalContext& ctx, int64_t count) {
   return Tensor::Create(kDTypeOf<T>, {count}, ctx.allocator());

@@ -49,7 +49,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(instance_normalization) = {
     .name = "InstanceNormalization",
-    .doc = "Each channel of each sample to mean 0 and variance 1, then scaled and shifted.",
+    .doc = "Normalizes each channel of each sample to mean 0 and variance 1, then scales and shifts.",
     .inputs = {{"input", kFloating}, {"scale", kFloating}, {"B", kFloating}},
     .outputs = {{"output"}},
     .attrs = {{"epsilon", AttrType::kFloat}},

@@ -26,7 +26,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(is_inf) = {
     .name = "IsInf",
-    .doc = "Whether an element is infinite, of the signs that the attributes ask for.",
+    .doc = "True if an element is infinite with a sign that the attributes select.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
     .attrs = {{"detect_negative", AttrType::kInt}, {"detect_positive", AttrType::kInt}},

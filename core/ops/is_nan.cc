@@ -21,7 +21,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(is_nan) = {
     .name = "IsNaN",
-    .doc = "Whether an element is not a number.",
+    .doc = "True if an element is NaN.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
     .infer = BoolOfFirst,

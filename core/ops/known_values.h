@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Type inference that also tells which elements it knows.
+// Type inference that also returns the element values it could compute. Algorithm: shared/infer_types.cc.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,9 @@
 
 namespace mge {
 
-// InferTypes; `known` gets, by value, the small tensors that follow from types and constants alone, such as what
-// Shape yields for a static input. Undefined where a value is big or depends on what is not known yet.
+// Infers types as InferTypes() does. Sets `known`, indexed by value, to the small tensors that follow from types and
+// constants alone. An example is the result of Shape for a static input. Other entries are undefined tensors. `known`
+// must not be null.
 absl::Status InferKnownValues(Graph& graph, std::vector<Tensor>* known);
 
 }  // namespace mge

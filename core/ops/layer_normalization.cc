@@ -7,12 +7,12 @@
 namespace mge {
 namespace {
 
-// The type of the outputs Mean and InvStdDev.
+// Returns the type of the outputs Mean and InvStdDev.
 absl::StatusOr<DType> StashType(const Attributes& attrs) {
   return ReadDType(attrs, "stash_type", DType::kF32, kFloating);
 }
 
-// Scale and bias are broadcast to the normalized dimensions.
+// Checks that scale or bias can be broadcast to the normalized dimensions.
 absl::Status CheckFits(std::string_view name, std::span<const int64_t> shape, std::span<const int64_t> x) {
   if (FitsBroadcastTo(shape, x)) return absl::OkStatus();
   return Fail(errors::kInvalidNode,
@@ -95,7 +95,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(layer_normalization) = {
     .name = "LayerNormalization",
-    .doc = "Everything from an axis on to mean 0 and variance 1, then scaled and shifted.",
+    .doc = "Normalizes all dimensions from an axis on to mean 0 and variance 1, then scales and shifts.",
     .inputs = {{"X", kFloating}, {"Scale", kFloating}, {"B", kFloating, Arity::kOptional}},
     .outputs = {{"Y"}, {"Mean", kAnyType, Arity::kOptional}, {"InvStdDev", kAnyType, Arity::kOptional}},
     .attrs = {{"axis", AttrType::kInt}, {"epsilon", AttrType::kFloat}, {"stash_type", AttrType::kInt}},

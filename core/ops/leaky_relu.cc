@@ -17,7 +17,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(leaky_relu) = {
     .name = "LeakyRelu",
-    .doc = "x where it is not negative, else alpha * x.",
+    .doc = "x if it is not negative, else alpha * x.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
     .attrs = {{"alpha", AttrType::kFloat}},

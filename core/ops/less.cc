@@ -12,7 +12,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(less) = {
     .name = "Less",
-    .doc = "Whether A is below B, with broadcasting; false for NaN.",
+    .doc = "True if A is less than B, with broadcasting. False for NaN.",
     .inputs = {{"A", kNumeric}, {"B", kNumeric}},
     .outputs = {{"C"}},
     .attrs = {{"_axis", AttrType::kInt}},

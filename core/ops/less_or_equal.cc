@@ -12,7 +12,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(less_or_equal) = {
     .name = "LessOrEqual",
-    .doc = "Whether A is below or equal to B, with broadcasting; false for NaN.",
+    .doc = "True if A is less than or equal to B, with broadcasting. False for NaN.",
     .inputs = {{"A", kNumeric}, {"B", kNumeric}},
     .outputs = {{"C"}},
     .infer = CompareInfer,

@@ -4,7 +4,8 @@
 namespace mge {
 namespace {
 
-// Body inputs: iteration number, condition, states. Body outputs: condition, states, scan outputs.
+// The numbers of carried values. Body inputs: iteration number, condition, states. Body outputs: condition, states,
+// scan outputs.
 struct Counts {
   int states = 0;
   int scans = 0;
@@ -19,12 +20,13 @@ absl::StatusOr<Counts> Count(const Node& node, const Graph& body) {
                                FormalInputs(body), body.outputs().size()));
   }
   if (static_cast<int>(node.outputs.size()) > c.states + c.scans) {
-    return BadNode(fmt::format("{} outputs, but the body yields only {}", node.outputs.size(), c.states + c.scans));
+    return BadNode(fmt::format("{} outputs, but the body has only {}", node.outputs.size(), c.states + c.scans));
   }
   return c;
 }
 
-// Number and condition are scalars, or vectors of one where the body says so.
+// Returns the shape of the iteration number or the condition: a scalar, or a vector of one element if the body declares
+// that.
 Shape ScalarShape(const Graph& body, int input) {
   const TensorType& type = body.value(body.inputs()[input]).type;
   return type.has_rank && type.dims.size() == 1 ? Shape{1} : Shape{};
@@ -44,7 +46,7 @@ absl::Status Infer(InferContext& ctx) {
   for (int i = c.states; i < c.states + c.scans; ++i) {
     TensorType& type = outputs[1 + i].type;
     if (outputs[1 + i].kind != ValueKind::kTensor) {
-      return ctx.Invalid(fmt::format("scan output {} of the body is no tensor", i - c.states));
+      return ctx.Invalid(fmt::format("scan output {} of the body is not a tensor", i - c.states));
     }
     if (type.has_rank) {
       type.dims.insert(type.dims.begin(), kUnknownDim);
@@ -107,7 +109,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(loop) = {.name = "Loop",
-                .doc = "Runs a body M times, or while its condition holds, carrying values along.",
+                .doc = "Runs a body M times, or while its condition is true. Passes values from iteration to iteration.",
                 .inputs = {{"M", {DType::kI64}, Arity::kOptional},
                            {"cond", kBoolean, Arity::kOptional},
                            {.name = "v_initial", .arity = Arity::kVariadic, .any_kind = true}},

@@ -50,7 +50,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(lp_normalization) = {
     .name = "LpNormalization",
-    .doc = "Elements divided by the L1 or L2 norm along an axis; zeros stay zeros.",
+    .doc = "Divides elements by the L1 or L2 norm along an axis. Zeros stay zeros.",
     .inputs = {{"input", kFloating}},
     .outputs = {{"output"}},
     .attrs = {{"axis", AttrType::kInt}, {"p", AttrType::kInt}},

@@ -53,7 +53,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(lrn) = {
     .name = "LRN",
-    .doc = "Local response normalization: each element damped by the squares of its neighbours across channels.",
+    .doc = "Local response normalization: divides each element by a function of the squares in neighbouring channels.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
     .attrs = {{"alpha", AttrType::kFloat}, {"beta", AttrType::kFloat}, {"bias", AttrType::kFloat},

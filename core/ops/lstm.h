@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cell of LSTM and of its quantized form.
+// The cell of LSTM and DynamicQuantizeLSTM.
 #pragma once
 
 #include "core/ops/recurrent.h"
@@ -9,7 +9,8 @@ namespace mge {
 inline constexpr std::string_view kLstmActivations[] = {"Sigmoid", "Tanh", "Tanh"};
 inline constexpr RecurrentKind kLstmKind = {.gates = 4, .activations = kLstmActivations, .has_cell = true};
 
-// Computes one step. Gates, biases and weights are in the order in, out, forget, cell; peepholes in the order in, out, forget.
+// Computes one step. The gates of biases and weights are in the order input, output, forget, cell. The peepholes are in
+// the order input, output, forget.
 template <typename A>
 void StepLstm(const RecurrentCell<A>& cell, const RecurrentStep<A>& s, bool input_forget) {
   enum Gate { kIn, kOut, kForget, kCell };

@@ -15,19 +15,19 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-// x - zero as int32. A zero point belongs to all elements, or to each row of A, or to each column of B.
+// Returns x - zero as int32. The zero point is one number, or one per row of A, or one per column of B.
 absl::StatusOr<Tensor> Shifted(EvalContext& ctx, int which) {
   const Tensor& x = ctx.input(which);
   MGE_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(DType::kI32, x.shape(), ctx.allocator()));
   Tensor zero;
   if (ctx.has_input(which + 2)) {
     zero = ctx.input(which + 2);
-    if (zero.dtype() != x.dtype()) return ctx.Invalid("a zero point must have its matrix's type");
+    if (zero.dtype() != x.dtype()) return ctx.Invalid("a zero point must have the type of its matrix");
     Shape shape = zero.shape();
     if (which == 0 && shape.size() == 1 && shape[0] != 1) shape.push_back(1);
     absl::StatusOr<Shape> both = BroadcastShapes(x.shape(), shape);
     if (!both.ok() || *both != x.shape()) {
-      return ctx.Invalid(fmt::format("a zero point of shape {} does not fit a matrix of shape {}",
+      return ctx.Invalid(fmt::format("a zero point of shape {} is not valid for a matrix of shape {}",
                                      ShapeText(zero.shape()), ShapeText(x.shape())));
     }
     zero = zero.Reshaped(std::move(shape));

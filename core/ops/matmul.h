@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices: the shape rule of NumPy's matmul and a loop that is kind to caches.
+// Products of matrices: the shape rule of NumPy's matmul and a loop in cache-friendly order.
 #pragma once
 
 #include <algorithm>
@@ -10,21 +10,23 @@
 
 namespace mge {
 
-// Shapes of a product; a vector counts as a row on the left and as a column on the right, and its dimension of 1
-// is not in `out`. Unknown dimensions stay unknown.
+// The shapes of a product. A vector is a row on the left and a column on the right; its dimension of 1 is not in `out`.
+// Unknown sizes stay unknown.
 struct MatMulShape {
   Shape out;
-  Shape batch;               // of the output
-  Shape batch_a, batch_b;    // of the inputs
+  Shape batch;               // batch dimensions of the output
+  Shape batch_a, batch_b;    // batch dimensions of the inputs
   int64_t m = 1, k = 1, n = 1;
 };
+// Resolves the shapes of a product. Fails with kInvalidNode if they do not match.
 absl::StatusOr<MatMulShape> ResolveMatMul(std::span<const int64_t> a, std::span<const int64_t> b);
 
-// What sums of products are made in: float32 sums in double, integers modulo 2^bits.
+// The type in which products are summed: double for floating types, the unsigned type (modulo 2^bits) for integers.
 template <typename T>
 using ProductSum = std::conditional_t<kIsFloating<T>, double, std::make_unsigned_t<std::conditional_t<kIsFloating<T>, int, T>>>;
 
-// c[m,n] = a[m,k] · b[k,n], row-major. `sums` has room for n. `store(index in c, sum)` takes the results.
+// Computes c[m,n] = a[m,k] · b[k,n], row-major. `sums` must have at least n elements. `store(index in c, sum)` receives
+// each result.
 template <typename T, typename Store>
 absl::Status MultiplyMatrices(EvalContext& ctx, const T* a, const T* b, int64_t m, int64_t k, int64_t n,
                               std::vector<ProductSum<T>>& sums, Store store) {
@@ -42,7 +44,7 @@ absl::Status MultiplyMatrices(EvalContext& ctx, const T* a, const T* b, int64_t 
   return absl::OkStatus();
 }
 
-// All products of a batch. `store(offset in the output, sum)`.
+// Computes all products of a batch. `store(offset in the output, sum)` receives each result.
 template <typename T, typename Store>
 absl::Status MultiplyBatches(EvalContext& ctx, const MatMulShape& s, const T* a, const T* b, Store store) {
   std::vector<ProductSum<T>> sums(s.n);

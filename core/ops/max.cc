@@ -12,7 +12,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(max) = {
     .name = "Max",
-    .doc = "The largest of all inputs, with broadcasting; NaN if any is.",
+    .doc = "The largest of all inputs, with broadcasting. NaN if one of them is NaN.",
     .inputs = {{"data_0", kNumeric}, {"data", kNumeric, Arity::kVariadic}},
     .outputs = {{"max"}},
     .infer = BroadcastInfer,

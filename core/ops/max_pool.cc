@@ -6,7 +6,7 @@
 namespace mge {
 namespace {
 
-// The position of a row-major offset in a plane that is stored with its first axis fastest.
+// Converts a row-major offset in a plane to the offset in column-major order.
 int64_t ColumnMajor(const Window& window, int64_t offset) {
   int64_t result = 0, size = 1;
   for (const WindowAxis& axis : window) size *= axis.in;
@@ -23,7 +23,7 @@ absl::Status CheckStorageOrder(const Attributes& attrs) {
   int64_t order = attrs.Int("storage_order");
   if (order == 0 || order == 1) return absl::OkStatus();
   return Fail(errors::kInvalidNode,
-              fmt::format("attribute storage_order = {} is neither 0 nor 1", order));
+              fmt::format("attribute storage_order = {} must be 0 or 1", order));
 }
 
 absl::Status Infer(InferContext& ctx) {
@@ -49,7 +49,7 @@ absl::Status Pool(EvalContext& ctx, const PoolGeometry& g, const T* x, T* y, int
       T best = lowest;
       int64_t at = offsets.empty() ? 0 : offsets[0];
       for (int64_t offset : offsets) {
-        if (in[offset] > best || in[offset] != in[offset]) {  // a NaN wins, as elsewhere
+        if (in[offset] > best || in[offset] != in[offset]) {  // NaN is larger than every number
           best = in[offset];
           at = offset;
         }
@@ -87,7 +87,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(max_pool) = {
     .name = "MaxPool",
-    .doc = "The largest element of every window; optionally where it stands in the flat input.",
+    .doc = "The largest element of every window and, optionally, its index in the flattened input.",
     .inputs = {{"X", kFloating | TypeSet{DType::kI8, DType::kU8}}},
     .outputs = {{"Y"}, {.name = "Indices", .arity = Arity::kOptional}},
     .attrs = {{"auto_pad", AttrType::kText},

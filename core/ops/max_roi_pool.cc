@@ -34,8 +34,8 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-// [begin, end) of bin `i` out of `bins` along an axis of `size`; start and stop are the region's
-// rounded borders.
+// The range [begin, end) of bin `i` out of `bins` along an axis of `size`. `start` and `stop` are the region's rounded
+// borders.
 struct Bin {
   int64_t begin, end;
 };
@@ -61,7 +61,7 @@ absl::Status Pool(EvalContext& ctx, const Tensor& x, const Tensor& rois, Tensor&
     if (!(batch >= 0 && batch < static_cast<double>(x.shape()[0]))) {
       return Fail(
           errors::kIndexOutOfRange,
-          fmt::format("region {} is of image {}, but the batch has {}", r, batch, x.shape()[0]));
+          fmt::format("region {} belongs to image {}, but the batch has {}", r, batch, x.shape()[0]));
     }
     double border[4];
     for (int i = 0; i < 4; ++i) {
@@ -108,7 +108,7 @@ absl::Status Eval(EvalContext& ctx) {
 MGE_OP(max_roi_pool) = {
     .name = "MaxRoiPool",
     .doc =
-        "Divides every region [image, x1, y1, x2, y2] into bins and takes the largest element of "
+        "Divides every region [image, x1, y1, x2, y2] into bins and returns the largest element of "
         "each.",
     .inputs = {{"X", kFloating}, {"rois", kFloating}},
     .outputs = {{"Y"}},

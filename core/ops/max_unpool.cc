@@ -8,11 +8,11 @@ namespace {
 
 struct Geometry {
   Shape
-      pooled;  // what the kernel, strides and pads say that was pooled: indices count in this shape
-  Shape output;  // the same, or the larger shape that was asked for
+      pooled;  // the input shape of the pooling, computed from kernel, strides and pads; indices refer to it
+  Shape output;  // equal to `pooled`, or the larger shape given by input output_shape
 };
 
-// `wanted` is the value of input output_shape, empty if absent.
+// Resolves the shapes. `wanted` is the value of input output_shape, or empty if absent.
 absl::StatusOr<Geometry> Resolve(const Attributes& attrs, std::span<const int64_t> x,
                                  std::span<const int64_t> indices,
                                  std::span<const int64_t> wanted) {
@@ -36,7 +36,7 @@ absl::StatusOr<Geometry> Resolve(const Attributes& attrs, std::span<const int64_
     if (g.pooled[i] == kUnknownDim) continue;
     if (i < 2 ? g.output[i] != g.pooled[i] : g.output[i] < g.pooled[i]) {
       return Fail(errors::kInvalidNode,
-                  fmt::format("output_shape {} does not hold the unpooled shape {}",
+                  fmt::format("output_shape {} is smaller than the unpooled shape {}",
                               ShapeText(wanted), ShapeText(g.pooled)));
     }
   }
@@ -62,7 +62,7 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-// The offset in `output` of the element that has offset `flat` in `pooled`.
+// Returns the offset in `output` of the element at offset `flat` in `pooled`.
 int64_t Relocate(const Geometry& g, int64_t flat) {
   int64_t offset = 0, stride = 1;
   for (size_t d = g.pooled.size(); d-- > 0;) {
@@ -103,7 +103,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(max_unpool) = {
     .name = "MaxUnpool",
-    .doc = "Puts the maxima of a MaxPool back where they were; all else is zero.",
+    .doc = "Restores the maxima of a MaxPool at their original positions. All other elements are zero.",
     .inputs = {{"X", kFloating},
                {"I", {DType::kI64}},
                {"output_shape", {DType::kI64}, Arity::kOptional}},

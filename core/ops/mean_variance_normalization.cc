@@ -7,7 +7,7 @@
 namespace mge {
 namespace {
 
-constexpr double kEpsilon = 1e-9;  // the operator's own, added to the standard deviation
+constexpr double kEpsilon = 1e-9;  // defined by the operator, added to the standard deviation
 
 absl::StatusOr<Ints> AxesOf(const Node& node, int64_t rank) {
   Ints axes = node.attrs.IntList("axes", {0, 2, 3});
@@ -54,7 +54,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(mean_variance_normalization) = {
     .name = "MeanVarianceNormalization",
-    .doc = "(x - mean) / standard deviation over the given axes, by default all but channels.",
+    .doc = "(x - mean) / standard deviation over the given axes. Default: all axes but the channels.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
     .attrs = {{"axes", AttrType::kInts}},

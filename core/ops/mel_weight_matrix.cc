@@ -39,7 +39,7 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-// The rows at which the triangles begin, peak and end: triangle i spans edges i, i+1, i+2.
+// Returns the rows at which the triangles begin, peak and end. Triangle i spans edges i, i+1 and i+2.
 absl::StatusOr<std::vector<int64_t>> Edges(int64_t bins, int64_t length, int64_t rate, double low,
                                            double high) {
   auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
@@ -53,7 +53,7 @@ absl::StatusOr<std::vector<int64_t>> Edges(int64_t bins, int64_t length, int64_t
         std::floor(static_cast<double>(length + 1) * frequency / static_cast<double>(rate));
     if (!(row >= 0 && row < rows)) {
       return Invalid(
-          fmt::format("the range {}..{} Hz does not fit a transform of length {} at sample rate {}",
+          fmt::format("the range {}..{} Hz is not valid for a transform of length {} at sample rate {}",
                       low, high, length, rate));
     }
     edges.push_back(static_cast<int64_t>(row));
@@ -96,7 +96,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(mel_weight_matrix) = {
     .name = "MelWeightMatrix",
-    .doc = "Triangles that gather a spectrum's bins into bins of the mel scale.",
+    .doc = "Triangular weights that map a spectrum's bins to bins of the mel scale.",
     .inputs = {{"num_mel_bins", kIndex},
                {"dft_length", kIndex},
                {"sample_rate", kIndex},

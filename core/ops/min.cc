@@ -12,7 +12,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(min) = {
     .name = "Min",
-    .doc = "The smallest of all inputs, with broadcasting; NaN if any is.",
+    .doc = "The smallest of all inputs, with broadcasting. NaN if one of them is NaN.",
     .inputs = {{"data_0", kNumeric}, {"data", kNumeric, Arity::kVariadic}},
     .outputs = {{"min"}},
     .infer = BroadcastInfer,

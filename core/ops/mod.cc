@@ -13,7 +13,7 @@ T Remainder(T a, T b, bool sign_of_dividend) {
     return std::fmod(a, b);
   } else {
     if constexpr (std::is_signed_v<T>) {
-      if (b == T(-1)) return T(0);  // the lowest integer % -1 traps on some machines
+      if (b == T(-1)) return T(0);  // the lowest integer % -1 causes a trap on some machines
     }
     T r = static_cast<T>(a % b);
     return !sign_of_dividend && r != 0 && (r < 0) != (b < 0) ? static_cast<T>(r + b) : r;
@@ -22,7 +22,7 @@ T Remainder(T a, T b, bool sign_of_dividend) {
 
 absl::Status CheckMode(const Node& node, DType dtype) {
   if (node.attrs.Int("fmod") != 0 || !kFloating.Contains(dtype)) return absl::OkStatus();
-  return Fail(errors::kInvalidNode, "Mod: floating types need fmod = 1", {.where = NodePlace(node)});
+  return Fail(errors::kInvalidNode, "Mod: floating types require fmod = 1", {.where = NodePlace(node)});
 }
 
 absl::Status Infer(InferContext& ctx) {
@@ -42,14 +42,14 @@ absl::Status Eval(EvalContext& ctx) {
     }
     return Remainder<T>(a, b, sign_of_dividend);
   }));
-  return by_zero ? ctx.Invalid("the remainder of an integer division by zero") : absl::OkStatus();
+  return by_zero ? ctx.Invalid("integer remainder of a division by zero") : absl::OkStatus();
 }
 
 }  // namespace
 
 MGE_OP(mod) = {
     .name = "Mod",
-    .doc = "Remainder with the sign of B; with fmod = 1, of A.",
+    .doc = "Remainder with the sign of B. With fmod = 1, it has the sign of A.",
     .inputs = {{"A", kNumeric}, {"B", kNumeric}},
     .outputs = {{"C"}},
     .attrs = {{"fmod", AttrType::kInt}},

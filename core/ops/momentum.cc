@@ -14,7 +14,7 @@ absl::Status Eval(EvalContext& ctx) {
   const double norm = ctx.attrs().Float("norm_coefficient");
   const bool nesterov = ctx.attrs().Text("mode") == "nesterov";
   return EvalOptimizer<1>(ctx, [&](double rate, int64_t step, auto& set) {
-    const double adjusted = step > 0 ? beta : 1;  // the first gradient counts in full
+    const double adjusted = step > 0 ? beta : 1;  // the first step uses the full gradient
     for (size_t i = 0; i < set.x.size(); ++i) {
       const double x = set.x[i], g = norm * x + set.g[i];
       const double v = alpha * set.state[0][i] + adjusted * g;
@@ -30,8 +30,8 @@ MGE_OP(momentum) = {
     .name = "Momentum",
     .domain = "ai.onnx.preview.training",
     .doc =
-        "One step of gradient descent with momentum: inputs R, T, then all X, all G, all V; "
-        "outputs all new X, all new V.",
+        "One step of gradient descent with momentum. Inputs: R, T, all X, all G, all V. "
+        "Outputs: all new X, all new V.",
     .inputs = {{"R", {DType::kF32, DType::kF64}},
                {"T", {DType::kI64}},
                {"inputs", {DType::kF32, DType::kF64}, Arity::kVariadic}},

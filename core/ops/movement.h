@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the operators that move, index or build data: strided copies, checked indices, integer inputs.
+// Helpers of the operators that move, index or create data: strided copies, checked indices, integer inputs.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace mge {
 
-// Calls f(TypeTag<T>{}) with a type of the element's size that can be copied; std::string for strings.
+// Calls f(TypeTag<T>{}), where T has the element's size and can be copied. T is std::string for strings.
 template <typename F>
 void DispatchCopy(DType dtype, F&& f) {
   if (dtype == DType::kString) {
@@ -23,21 +23,21 @@ void DispatchCopy(DType dtype, F&& f) {
   }
 }
 
-// dst[dst_offset + Σ i·dst_strides] = src[src_offset + Σ i·src_strides] for every multi-index i of `extents`.
-// Strides are in elements and may be 0 or negative. The caller has checked that all of it lies inside.
+// Copies dst[dst_offset + Σ i·dst_strides] = src[src_offset + Σ i·src_strides] for every multi-index i of `extents`.
+// Strides are in elements and may be 0 or negative. The caller guarantees that all accesses are inside of the tensors.
 void CopyRegion(const Tensor& src, int64_t src_offset, std::span<const int64_t> src_strides, Tensor& dst,
                 int64_t dst_offset, std::span<const int64_t> dst_strides, std::span<const int64_t> extents);
 
-// The same into the whole of `dst`, in order.
+// Does the same into all elements of `dst`, in row-major order.
 void CopyStrided(const Tensor& src, int64_t src_offset, std::span<const int64_t> src_strides, Tensor& dst);
 
-// `count` neighbouring elements.
+// Copies `count` consecutive elements.
 void CopyElements(const Tensor& src, int64_t src_at, Tensor& dst, int64_t dst_at, int64_t count);
 
-// Every element becomes the one element of `value`; zero, false or "" if it is null.
+// Sets every element to the one element of `value`, or to zero, false or "" if `value` is null.
 void Fill(Tensor& dst, /*nullable*/ const Tensor* value);
 
-// Elements of an int32 or int64 tensor, read as int64.
+// A view of an int32 or int64 tensor that returns its elements as int64. The tensor must outlive it.
 class IndexView {
  public:
   explicit IndexView(const Tensor& t) : data_(t.data()), wide_(t.dtype() == DType::kI64) {}
@@ -50,7 +50,8 @@ class IndexView {
   bool wide_;
 };
 
-// Maps an index in [-bound, bound) to [0, bound). kIndexOutOfRange names the node, the index and the bound.
+// Maps an index in [-bound, bound) to [0, bound). Fails with kIndexOutOfRange; the error names the node, the index and
+// the bound.
 absl::Status IndexError(const EvalContext& ctx, std::string_view what, int64_t index, int64_t bound);
 inline absl::Status CheckIndex(const EvalContext& ctx, std::string_view what, int64_t bound, int64_t* index) {
   if (*index < -bound || *index >= bound) return IndexError(ctx, what, *index, bound);
@@ -58,33 +59,34 @@ inline absl::Status CheckIndex(const EvalContext& ctx, std::string_view what, in
   return absl::OkStatus();
 }
 
-// kInvalidNode without a place; whoever runs the rule adds it.
+// Returns a kInvalidNode error without a place. The caller of the rule adds the node's name.
 absl::Status BadNode(std::string what);
 
-// The elements of integer input i where a shape rule knows them.
+// Returns the elements of integer input `i` if the shape rule knows them.
 std::optional<Ints> KnownInts(const InferContext& ctx, int i);
 
-// The elements of integer input i, a scalar or a vector of at most `limit`.
+// Returns the elements of integer input `i`. Fails unless it is a scalar or a vector of at most `limit` elements.
 absl::StatusOr<Ints> IntsInput(const EvalContext& ctx, int i, int64_t limit = kMaxRank);
 
-// A size per dimension: none negative, not more than kMaxRank of them.
+// Returns the sizes as a shape. Fails if a size is negative or there are more than kMaxRank.
 absl::StatusOr<Shape> CheckedShape(const Ints& dims);
 
-// A type of known rank and unknown sizes.
+// Returns a type of known rank with unknown sizes.
 TensorType RankedType(DType dtype, int64_t rank);
 
-// What two branches or iterations agree on: unknown where they differ.
+// Returns the type that holds for both: element type, rank and sizes that differ become unknown.
 TensorType Common(const TensorType& a, const TensorType& b);
 
-// Merges a dimension that two sources know; false if they contradict each other.
+// Replaces `*dim` by `other` if it is unknown. Returns false if both are known and differ.
 bool MergeDim(int64_t* dim, int64_t other);
 
-// For `upgrade`: attribute `name` (an int, ints, a float or floats) becomes constant input `slot`; nothing if absent.
+// Moves attribute `name` to constant input `slot`, for `upgrade` functions. Accepts int, ints, float and floats. Does
+// nothing if the attribute is absent.
 void MoveAttributeToInput(Graph& graph, Node& node, std::string_view name, int slot);
-// A constant becomes input `slot`, in place of what is there.
+// Sets input `slot` of the node to a new constant.
 void SetConstantInput(Graph& graph, Node& node, int slot, std::string_view stem, Tensor tensor);
 
-// The product of dims[begin, end) of a tensor.
+// Returns the product of dims[begin, end).
 inline int64_t Product(std::span<const int64_t> dims, int64_t begin, int64_t end) {
   return Elements(dims.subspan(begin, end - begin));
 }

@@ -12,7 +12,7 @@ absl::Status Infer(InferContext& ctx) {
   const TensorType& x = ctx.input(0);
   if (x.has_rank) MGE_RETURN_IF_ERROR(RequireRank("the input", x.dims, 2));
   int64_t samples = ctx.attrs().Int("sample_size", 1);
-  if (samples < 0) return ctx.Invalid(fmt::format("sample_size is {}", samples));
+  if (samples < 0) return ctx.Invalid(fmt::format("sample_size is {}; it must not be negative", samples));
   ctx.SetOutput(0, MakeType(dtype, {x.has_rank ? x.dims[0] : kUnknownDim, samples}));
   return absl::OkStatus();
 }
@@ -22,9 +22,9 @@ absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "dtype", DType::kI32, kIndex));
   MGE_RETURN_IF_ERROR(RequireRank("the input", x.shape(), 2));
   int64_t samples = ctx.attrs().Int("sample_size", 1);
-  if (samples < 0) return ctx.Invalid(fmt::format("sample_size is {}", samples));
+  if (samples < 0) return ctx.Invalid(fmt::format("sample_size is {}; it must not be negative", samples));
   int64_t batch = x.shape()[0], classes = x.shape()[1];
-  if (classes == 0 && batch * samples > 0) return ctx.Invalid("there are no classes to choose from");
+  if (classes == 0 && batch * samples > 0) return ctx.Invalid("the input has no classes");
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, dtype, {batch, samples}));
   RandomStream stream(ctx.seed());
   std::vector<double> cumulative(classes);
@@ -53,7 +53,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(multinomial) = {
     .name = "Multinomial",
-    .doc = "Classes drawn with the probabilities that unnormalized logarithms tell.",
+    .doc = "Random classes with probabilities given by unnormalized logarithms.",
     .inputs = {{"input", kFloating}},
     .outputs = {{"output"}},
     .attrs = {{"dtype", AttrType::kInt}, {"sample_size", AttrType::kInt}, {"seed", AttrType::kFloat}},

@@ -22,7 +22,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(neg) = {
     .name = "Neg",
-    .doc = "-x; the lowest number of a signed integer type stays itself.",
+    .doc = "-x. The lowest number of a signed integer type is returned unchanged.",
     .inputs = {{"X", kFloating | kSigned}},
     .outputs = {{"Y"}},
     .infer = SameTypeAsFirst,

@@ -13,26 +13,26 @@ namespace {
 struct Box {
   float y1, x1, y2, x2;
   float Area() const { return (y2 - y1) * (x2 - x1); }
-  // Returns whether the box has an area. Only such a box overlaps others.
+  // Returns true if the box has an area. A box without an area overlaps no other.
   bool IsSolid() const { return y2 > y1 && x2 > x1 && Area() > 0; }
 };
 
 Box ReadBox(const float* b, bool center) {
   if (center) return {b[1] - b[3] / 2, b[0] - b[2] / 2, b[1] + b[3] / 2, b[0] + b[2] / 2};
-  // The corners may be any two that lie across.
+  // The two corners may be any pair of opposite corners.
   return {std::min(b[0], b[2]), std::min(b[1], b[3]), std::max(b[0], b[2]), std::max(b[1], b[3])};
 }
 
 // Returns a key that sorts by descending score, then by ascending index.
 uint64_t SortKey(float score, int64_t index) {
-  auto bits = std::bit_cast<uint32_t>(score + 0.0f);  // one zero only
+  auto bits = std::bit_cast<uint32_t>(score + 0.0f);  // adding 0 converts -0 to +0
   uint32_t ascending = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
   return static_cast<uint64_t>(~ascending) << 32 | static_cast<uint32_t>(index);
 }
 
-// The solid boxes kept so far, sorted into cells along x by their left edge. A cell is at least as wide as every box, so a box
-// overlaps only boxes from two cells before its left edge (one for rounding) to the cell of its right edge. Exporters move the
-// boxes of each class apart, so few are compared.
+// The solid boxes kept so far, sorted into cells along x by their left edge. A cell is at least as wide as every box.
+// Therefore a box overlaps only boxes from two cells before its left edge (one for rounding) to the cell of its right
+// edge. Exporters place the boxes of different classes apart, so few boxes are compared.
 class KeptBoxes {
  public:
   // Allocates memory for lists of at most n boxes.
@@ -46,7 +46,7 @@ class KeptBoxes {
     return kept;
   }
 
-  // Starts a list: sizes the cells for these boxes and keeps none of them yet.
+  // Starts a list: computes the cells for these boxes and removes all kept boxes.
   template <typename BoxOf>
   void Reset(int64_t count, BoxOf box_of) {
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -78,7 +78,7 @@ class KeptBoxes {
     const float values[] = {b.y1, b.x1, b.y2, b.x2, b.Area()};
     for (int k = 0; k < 5; ++k) columns_[k].MutableData<float>()[at] = values[k];
   }
-  // Returns whether the box and a kept one intersect in more than the threshold's share of their union.
+  // Returns true if the intersection with a kept box is larger than the threshold's fraction of their union.
   bool Suppress(const Box& b) const {
     if (!b.IsSolid()) return false;
     const size_t own = CellOf(b.x1), last = CellOf(b.x2);
@@ -91,7 +91,7 @@ class KeptBoxes {
  private:
   static constexpr int kMostCells = 1024;
   struct Cell {
-    int64_t begin = 0, end = 0;  // places in the columns
+    int64_t begin = 0, end = 0;  // positions in the columns
   };
 
   size_t CellOf(float x) const {
@@ -99,7 +99,7 @@ class KeptBoxes {
     return static_cast<size_t>(std::clamp((x - low_) / cell_width_, 0.0f, static_cast<float>(kMostCells - 1)));
   }
   bool Overlaps(const Box& b, int64_t begin, int64_t end) const {
-    constexpr int64_t kTogether = 16;  // compared without a branch
+    constexpr int64_t kTogether = 16;  // boxes compared together, without branches
     const float *y1 = columns_[0].Data<float>().data(), *x1 = columns_[1].Data<float>().data(),
                 *y2 = columns_[2].Data<float>().data(), *x2 = columns_[3].Data<float>().data(),
                 *area = columns_[4].Data<float>().data();
@@ -160,14 +160,14 @@ absl::Status Eval(EvalContext& ctx) {
     MGE_ASSIGN_OR_RETURN(score_threshold, ScalarFloat("score_threshold", ctx.input(4)));
   }
   if (!(iou_threshold >= 0 && iou_threshold <= 1)) {
-    return ctx.Invalid(fmt::format("iou_threshold is {}, outside of [0, 1]", iou_threshold));
+    return ctx.Invalid(fmt::format("iou_threshold is {}; it must be in [0, 1]", iou_threshold));
   }
   const bool center = ctx.attrs().Int("center_point_box") == 1;
   const int64_t batches = scores.shape()[0], classes = scores.shape()[1], n = scores.shape()[2];
   const int64_t limit = std::clamp<int64_t>(most, 0, n);
   if (n > std::numeric_limits<uint32_t>::max()) return ctx.Unsupported("more than 2^32 boxes");
 
-  // At most `limit` of each class are kept: the memory is bounded by that of the scores.
+  // Keeps at most `limit` boxes of each class. The scores' size limits the memory.
   MGE_ASSIGN_OR_RETURN(Tensor order_tensor, Scratch<uint64_t>(ctx, n));
   MGE_ASSIGN_OR_RETURN(Tensor kept_tensor, Scratch<int64_t>(ctx, limit ? scores.elements() : 0));
   MGE_ASSIGN_OR_RETURN(Tensor count_tensor, Scratch<int64_t>(ctx, n ? batches * classes : 0));
@@ -215,7 +215,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(non_max_suppression) = {
     .name = "NonMaxSuppression",
-    .doc = "Boxes by descending score, without those that overlap a better one too much; rows of (batch, class, box).",
+    .doc = "Boxes by descending score, without those that overlap a better one too much. Rows are (batch, class, box).",
     .inputs = {{"boxes", {DType::kF32}},
                {"scores", {DType::kF32}},
                {"max_output_boxes_per_class", {DType::kI64}, Arity::kOptional},

@@ -61,7 +61,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(non_zero) = {.name = "NonZero",
-                    .doc = "Coordinates of the elements that are not zero, a column for each.",
+                    .doc = "Coordinates of the elements that are not zero, one column per element.",
                     .inputs = {{"X"}},
                     .outputs = {{"Y"}},
                     .infer = Infer,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What normalizations share.
+// Helpers of the normalization operators.
 #pragma once
 
 #include <cmath>
@@ -13,8 +13,8 @@ struct Moments {
   double mean = 0, variance = 0;
 };
 
-// Mean and population variance of x[0], x[step], ..., n elements; two passes, so that large means lose nothing.
-// NaN for n = 0.
+// Returns mean and population variance of the n elements x[0], x[step], ... Uses two passes, so that a large mean does
+// not reduce precision. Returns NaN for n = 0.
 template <typename T>
 Moments MomentsOf(const T* x, int64_t n, int64_t step = 1) {
   double sum = 0, squares = 0;
@@ -32,7 +32,7 @@ T Rounded(double value) {
   return static_cast<T>(static_cast<Compute<T>>(value));
 }
 
-// A floating tensor's elements as double, whatever its type; for parameters such as scale and bias.
+// Returns the elements of a floating tensor as double. For parameters such as scale and bias.
 inline std::vector<double> Doubles(const Tensor& tensor) {
   std::vector<double> out(tensor.elements());
   DispatchFloating(tensor.dtype(), [&](auto tag) {
@@ -42,7 +42,7 @@ inline std::vector<double> Doubles(const Tensor& tensor) {
   return out;
 }
 
-// Inputs `first`.. of rank 1 with as many elements as input 0 has channels (dimension 1).
+// Checks that a parameter has shape [channels], where channels is dimension 1 of `x`. Fails with kInvalidNode.
 inline absl::Status CheckPerChannel(std::span<const int64_t> x, std::string_view name, std::span<const int64_t> shape) {
   int64_t channels = x.size() > 1 ? x[1] : 1;
   if (shape.size() == 1 && (shape[0] == channels || shape[0] < 0 || channels < 0)) return absl::OkStatus();

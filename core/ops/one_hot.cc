@@ -6,9 +6,9 @@
 namespace mge {
 namespace {
 
-// The one element of `depth`, of any numeric type.
+// Returns the one element of `depth`, which may have any numeric type.
 absl::StatusOr<int64_t> DepthOf(const Tensor& t) {
-  absl::StatusOr<int64_t> depth = BadNode(fmt::format("depth has shape {}; one element is expected",
+  absl::StatusOr<int64_t> depth = BadNode(fmt::format("depth has shape {}; it must have one element",
                                                       ShapeText(t.shape())));
   if (t.elements() != 1) return depth;
   DispatchNumeric(t.dtype(), [&](auto tag) {
@@ -17,7 +17,7 @@ absl::StatusOr<int64_t> DepthOf(const Tensor& t) {
     if (value >= 0 && value < 0x1p62) {
       depth = static_cast<int64_t>(value);
     } else {
-      depth = BadNode(fmt::format("depth is {}; a number that is not negative is expected", value));
+      depth = BadNode(fmt::format("depth is {}; it must not be negative", value));
     }
   });
   return depth;
@@ -60,7 +60,7 @@ absl::Status Eval(EvalContext& ctx) {
     using T = typename decltype(tag)::type;
     auto in = indices.Data<T>();
     for (int64_t i = 0; i < indices.elements(); ++i) {
-      // An index that is no integer is truncated; one outside of the range leaves its row "off".
+      // A fractional index is truncated. An index out of range leaves all its values "off".
       double wide = std::trunc(static_cast<double>(static_cast<Compute<T>>(in[i])));
       if (!(wide >= (wraps ? -static_cast<double>(depth) : 0.0) && wide < static_cast<double>(depth))) continue;
       int64_t at = static_cast<int64_t>(wide);
@@ -72,7 +72,7 @@ absl::Status Eval(EvalContext& ctx) {
 }
 
 absl::Status Upgrade(Graph&, Node& node) {
-  // Before operator set 11 a negative index was one outside of the range.
+  // Before operator set 11 negative indices were out of range.
   if (node.version < 11) node.attrs.Set("_only_positive", int64_t{1});
   return absl::OkStatus();
 }
@@ -80,7 +80,7 @@ absl::Status Upgrade(Graph&, Node& node) {
 }  // namespace
 
 MGE_OP(one_hot) = {.name = "OneHot",
-                   .doc = "A new dimension of size `depth` that is \"on\" at the index and \"off\" elsewhere.",
+                   .doc = "Adds a dimension of size `depth` that is \"on\" at the index and \"off\" elsewhere.",
                    .inputs = {{"indices", kNumeric}, {"depth", kNumeric}, {"values"}},
                    .outputs = {{"output"}},
                    .attrs = {{"axis", AttrType::kInt}, {"_only_positive", AttrType::kInt}},

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an operator is declared: one OpDef, alone in its file, holding schema, shape rule and reference evaluator.
+// Declares operators: one OpDef per source file, with the operator's schema, shape rule and reference evaluator.
 //
 //   // core/ops/relu.cc
 //   MGE_OP(relu) = {.name = "Relu", .doc = "max(x, 0).",
 //                   .inputs = {{"X", kNumeric}}, .outputs = {{"Y"}},
 //                   .infer = SameTypeAsFirst, .eval = Eval, .in_place = {{0, 0}}, .traits = kElementwise};
 //
-// The table of all operators is derived from the files of this folder.
+// The table of all operators (AllOps) is generated from the file names of this folder. OpDefs are immutable constants.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace mge {
 
-// A list with room for N entries, so that an OpDef is a constant without heap.
+// A list of at most N entries without heap memory, so that an OpDef is a compile-time constant.
 template <typename T, int N>
 struct Few {
   T items[N] = {};
@@ -37,13 +37,13 @@ struct Few {
   constexpr int size() const { return count; }
 };
 
-enum class Arity { kRequired, kOptional, kVariadic };  // kVariadic: last only, zero or more further ones
+enum class Arity { kRequired, kOptional, kVariadic };  // kVariadic: last slot only; it stands for zero or more values
 
 struct Slot {
   std::string_view name;
-  TypeSet types = kAnyType;             // of inputs; outputs are set by `infer`
+  TypeSet types = kAnyType;             // inputs only; `infer` sets the types of outputs
   Arity arity = Arity::kRequired;
-  ValueKind kind = ValueKind::kTensor;  // not checked if any_kind
+  ValueKind kind = ValueKind::kTensor;  // ignored if any_kind is true
   bool any_kind = false;
 };
 
@@ -57,23 +57,24 @@ struct Attr {
 
 struct InPlacePair {
   int output;
-  int input;  // the output may use the input's bytes if nothing reads them afterwards
+  int input;  // the output may reuse the input's memory if no later node reads the input
 };
 
-// Facts about an operator that the planner uses without knowing its name.
+// Properties of an operator that the planner uses, so that it needs no operator names.
 enum Trait : uint32_t {
   kElementwise = 1,        // output element i depends on element i of the (broadcast) inputs only
   kIdentity = 2,           // output 0 is input 0, bit for bit
   kView = 4,               // output 0 has the bytes of input 0 under another shape
-  kHostOnly = 8,           // control flow, sequences, strings, shape arithmetic: runs in the core, not on a backend
-  kRandom = 16,            // not to be folded or merged
+  kHostOnly = 8,           // control flow, sequences, strings, shape arithmetic: runs in the core, never on a backend
+  kRandom = 16,            // the planner neither folds nor merges such nodes
   kDynamicShape = 32,      // output sizes depend on the data even if the inputs' shapes are known
   kTranspose = 64,         // moves dimensions by attribute "perm" and nothing else
-  kNoFold = 128,           // folding would only make constants bigger (ConstantOfShape, Expand, Tile...)
+  kNoFold = 128,           // not folded: the constant would be larger than its source (Expand, Tile)
   kCommutative = 256,
 };
 
-// What a shape rule sees. Types of inputs may lack rank or sizes; rules then give what they know.
+// The interface between type inference and a shape rule. The rank or sizes of an input may be unknown. The rule then
+// sets the part of the output types that it can derive.
 class InferContext {
  public:
   virtual ~InferContext() = default;
@@ -85,22 +86,26 @@ class InferContext {
   bool has_output(int i) const { return i < output_count() && node().outputs[i] != kNone; }
   virtual const TensorType& input(int i) const = 0;          // requires has_input(i)
   virtual ValueKind input_kind(int i) const = 0;
-  // The input's elements where they are known now (constants; small integers computed from shapes).
+  // Returns the elements of input `i` if they are known at this time, else null. They are known for constants and for
+  // small integers that follow from shapes. Requires has_input(i). The tensor is valid until the rule returns.
   virtual /*nullable*/ const Tensor* constant(int i) const = 0;
   virtual void SetOutput(int i, TensorType type, ValueKind kind = ValueKind::kTensor) = 0;  // ignored if absent
-  // The output's elements where they follow from types alone (Shape, Size). Ignored if absent or big.
+  // Sets the elements of an output that follow from types alone (Shape, Size). Ignored if output `i` is absent or large.
   virtual void SetConstant(int i, Tensor value) = 0;
-  // Types of a body's outputs for given types of its formal inputs (captures are known to the context).
+  // Returns the types of a body's outputs for the given types of its formal inputs. The context supplies the captures'
+  // types.
   virtual absl::StatusOr<std::vector<ValueType>> InferBody(const Graph& body,
                                                            std::span<const ValueType> inputs) = 0;
 
-  // A fault of this node: kInvalidNode with the node's name.
+  // Returns a kInvalidNode error that names the node. Unsupported() returns a kUnsupportedFeature error.
   absl::Status Invalid(std::string what) const;
   absl::Status Unsupported(std::string what) const;
 };
 
-// What a reference evaluator sees: plain host tensors. `infer` has just accepted their types and shapes (but for
-// operators with bodies, on sequences or on optionals); everything that depends on data is checked here.
+// The interface between a reference evaluator and the run. All tensors are in host memory. `infer` has already accepted
+// the inputs' types and shapes, except for operators with bodies, sequences or optionals. The evaluator checks
+// everything that depends on data. The context owns inputs and outputs; references to inputs are valid until the
+// evaluator returns.
 class EvalContext {
  public:
   virtual ~EvalContext() = default;
@@ -112,18 +117,20 @@ class EvalContext {
   bool has_output(int i) const { return i < output_count() && node().outputs[i] != kNone; }
   virtual const HostValue& value(int i) const = 0;           // requires has_input(i)
   const Tensor& input(int i) const { return value(i).tensor; }
-  // What `infer` found for output i; kUndefined if absent or unknown. For what the data cannot tell (a Loop without
-  // a single iteration still has scan outputs of a type).
+  // Returns the type that type inference found for output `i`; its dtype is kUndefined if that is unknown. An evaluator
+  // needs it where no data defines the type, as in the scan outputs of a Loop with no iteration.
   virtual TensorType output_type(int i) const = 0;
-  // Memory for output i, uninitialised. Call once for every present output. kOverBudget beyond the limit.
+  // Allocates output `i` without initialising it. The context owns the tensor. For an absent output, returns scratch
+  // memory. Fails with kOverBudget beyond the memory limit. The evaluator must call Output() or SetOutput() for every
+  // present output.
   virtual absl::StatusOr<Tensor*> Output(int i, DType dtype, Shape shape) = 0;
-  // Sets an output to a finished value (sequences, optionals, shared tensors).
+  // Sets an output to a complete value (sequence, optional, or tensor that shares memory).
   virtual absl::Status SetOutput(int i, HostValue value) = 0;
-  // Runs a body; `inputs` are its formal inputs, captures are bound by the context.
+  // Runs a body on the values of its formal inputs. The context supplies the captures.
   virtual absl::StatusOr<std::vector<HostValue>> RunBody(const Graph& body, std::vector<HostValue> inputs) = 0;
-  // kCancelled or kTimeout once the run should stop; to be asked in long loops.
+  // Returns kCancelled or kTimeout if the run must stop. Evaluators call it regularly in long loops.
   virtual absl::Status CheckStop() = 0;
-  // Seed for random operators: the node's own attribute wins.
+  // Returns the seed for a random operator: the node's own attribute if present.
   virtual uint64_t seed() = 0;
   virtual HostAllocator& allocator() = 0;
 
@@ -133,9 +140,9 @@ class EvalContext {
 
 using InferFn = absl::Status (*)(InferContext&);
 using EvalFn = absl::Status (*)(EvalContext&);
-// Brings a node of an older operator set (node.version) into the newest form (attributes that became inputs, changed
-// defaults). May add constants; adding a node would move `node`. Meaning that no newer form has is kept in attributes
-// whose names begin with "_"; models may not use such names.
+// Converts a node of an older operator set (`node.version`) to the newest form, for example an attribute that became an
+// input. It may add constants. It must not add nodes, because that would move `node`. A meaning that the newest form
+// cannot express is kept in attributes whose names begin with "_"; models must not use such names.
 using UpgradeFn = absl::Status (*)(Graph&, Node&);
 
 struct OpDef {
@@ -150,41 +157,43 @@ struct OpDef {
   UpgradeFn upgrade = nullptr;
   Few<InPlacePair, 2> in_place = {};
   uint32_t traits = 0;
-  int since = 1;    // first operator set that has it
-  int until = 999;  // last operator set that has it
+  int since = 1;    // first operator set that contains it
+  int until = 999;  // last operator set that contains it
 
   constexpr bool Is(Trait trait) const { return (traits & trait) != 0; }
   constexpr bool KeepsBytes() const { return Is(kView) || Is(kIdentity); }  // output 0 has the bytes of input 0
 };
 
-// Declares the operator of this file; the name is the file's.
+// Declares the operator of a source file. `id` must be the file's name without .cc.
 #define MGE_OP(id)                 \
   extern const OpDef mge_op_##id;  \
   constexpr OpDef mge_op_##id
 
-// All operators, by file name.
+// Returns all operators, ordered by file name.
 std::span<const OpDef* const> AllOps();
 
-// The operator of that name; nullptr if there is none. "ai.onnx" means "".
+// Returns the operator with this name, or null if there is none. The domain "ai.onnx" is the same as "".
 /*nullable*/ const OpDef* FindOp(std::string_view domain, std::string_view name);
 
-// Binds node.def, upgrades the node (once, and only if it has a version), and checks arity, attributes and input
-// types against the schema.
-// kUnsupportedOp (with the nearest name), kUnsupportedVersion, kUnsupportedType, kInvalidNode.
+// Sets node.def and upgrades the node to the newest form. Then checks the number of inputs and outputs, the attributes
+// and the input types against the schema. Upgrades only once, and only a node with a version. Fails with kUnsupportedOp
+// (with the most similar name), kUnsupportedVersion, kUnsupportedType or kInvalidNode.
 absl::Status BindNode(Graph& graph, NodeId node);
 
-// The nearest of `known` to `name` by edit distance, or "" if nothing is near. For did-you-mean.
+// Returns the element of `known` that is closest to `name` by edit distance, or "" if none is close.
 std::string NearestName(std::string_view name, std::span<const std::string> known);
 
-// Runs the reference evaluator of one node on host values; no bodies, no budget. For tests and constant folding.
+// Runs the reference evaluator of one node without a graph. Bodies are not supported. For tests and constant folding.
 absl::StatusOr<std::vector<HostValue>> Evaluate(const Node& node, std::span<const HostValue> inputs,
                                                 HostAllocator& allocator = UnlimitedHostAllocator());
 
-// Infers types through a whole graph, in order. Input types are taken from the graph's values; known small
-// integer values are propagated so that Reshape(x, Concat(Shape(x), ...)) gets a static shape.
+// Infers the types of all values of a graph and of its bodies, and stores them in the graph. Binds nodes that are not
+// bound. Small integers that follow from shapes are computed too, so that Reshape(x, Concat(Shape(x), ...)) gets a
+// static shape. Fails if an operator's rule or a declared type is violated; the error names the node. Algorithm:
+// shared/infer_types.cc.
 absl::Status InferTypes(Graph& graph);
 
-// "node 'conv1' (Conv)": the place for messages.
+// Returns the place of a node for error messages, such as "node 'conv1' (Conv)".
 std::string NodePlace(const Node& node);
 
 }  // namespace mge

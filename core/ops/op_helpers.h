@@ -7,26 +7,27 @@
 
 namespace mge {
 
-// Output 0 has the type and shape of input 0.
+// Sets output 0 to the type and shape of input 0.
 absl::Status SameTypeAsFirst(InferContext& ctx);
 
-// Output 0 has input 0's element type and all inputs' broadcast shape. Element types must agree.
+// Sets output 0 to input 0's element type and the broadcast shape of all inputs. Fails if element types differ.
 absl::Status BroadcastInfer(InferContext& ctx);
 
-// The same with a bool output (comparisons, logic).
+// Does the same with a bool output, for comparisons and logic.
 absl::Status BroadcastBoolInfer(InferContext& ctx);
 
-// Axis attributes and axes inputs: normalised, unique, sorted. Empty optional means "all axes".
+// Returns the axes as sorted indices in [0, rank). An empty list means all axes. Fails if an axis is out of range or
+// repeated.
 absl::StatusOr<Ints> NormalizeAxes(const Ints& axes, int64_t rank);
 
-// Walks a broadcast: for every output index, the offset into each input. `strides` are those of the inputs,
-// 0 along broadcast dimensions, aligned to the output's rank.
+// Returns the stride of each output dimension in an input of shape `shape`, in elements. Dimensions that are broadcast
+// have stride 0. The rank of `out` must not be smaller than that of `shape`.
 Shape BroadcastStrides(std::span<const int64_t> shape, std::span<const int64_t> out);
 
-// Increments a multi-index; false after the last one.
+// Advances a multi-index in row-major order. Returns false after the last one, with all indices 0 again.
 bool NextIndex(std::span<const int64_t> shape, std::span<int64_t> index);
 
-// y[i] = f(x[i]) in T's compute type, for input 0 and output 0. `Group` picks the types (DispatchFloating...).
+// Sets y[i] = f(x[i]) for all elements. `f` computes in T's compute type.
 template <typename T, typename F>
 void MapUnary(const Tensor& x, Tensor& y, F f) {
   auto in = x.Data<T>();
@@ -34,7 +35,7 @@ void MapUnary(const Tensor& x, Tensor& y, F f) {
   for (size_t i = 0; i < in.size(); ++i) out[i] = static_cast<T>(f(static_cast<Compute<T>>(in[i])));
 }
 
-// Evaluator body for elementwise floating operators: y = f(x), f generic over float and double.
+// Evaluates an elementwise operator for floating types: y = f(x). `f` must accept float and double.
 template <typename F>
 absl::Status EvalUnaryFloating(EvalContext& ctx, F f) {
   const Tensor& x = ctx.input(0);
@@ -46,7 +47,7 @@ absl::Status EvalUnaryFloating(EvalContext& ctx, F f) {
   return ok ? absl::OkStatus() : ctx.Unsupported(std::string(DTypeName(x.dtype())));
 }
 
-// Evaluator body for elementwise numeric operators.
+// Evaluates an elementwise operator for numeric types: y = f(x). `f` must accept every compute type.
 template <typename F>
 absl::Status EvalUnaryNumeric(EvalContext& ctx, F f) {
   const Tensor& x = ctx.input(0);
@@ -58,7 +59,7 @@ absl::Status EvalUnaryNumeric(EvalContext& ctx, F f) {
   return ok ? absl::OkStatus() : ctx.Unsupported(std::string(DTypeName(x.dtype())));
 }
 
-// out[i] = f(a[..], b[..]) with broadcasting; T in, R out.
+// Sets out[i] = f(a[..], b[..]) with broadcasting. T is the inputs' element type, R that of the output.
 template <typename T, typename R, typename F>
 void BroadcastBinary(const Tensor& a, const Tensor& b, Tensor& out, F f) {
   auto x = a.Data<T>();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page for authors of backends that is generated from the schemas and checked in under sdk/.
+// Generates the operator reference for backend authors. A test compares it with the checked-in sdk/OPERATORS.md.
 #pragma once
 
 #include <string>
 
 namespace mge {
 
-std::string OperatorsMarkdown();  // sdk/OPERATORS.md: each operator that a backend may be offered
+std::string OperatorsMarkdown();  // returns sdk/OPERATORS.md: every operator offered to backends
 
 }  // namespace mge

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Adagrad, Adam and Momentum share: inputs R, T, then groups of equally many tensors X, G and
-// states; outputs are the new X and the new states.
+// Helpers of Adagrad, Adam and Momentum. The inputs are R, T, then one group of tensors each for X, G and every state.
+// The outputs are one group each for the new X and the new states. All groups have the same number of tensors.
 #pragma once
 
 #include "core/ops/infer_checks.h"
 
 namespace mge {
 
-// Checks that the tensors after R and T are `groups` groups (X, G, states...) with equal shapes
-// within each set, and types the groups - 1 groups of outputs.
+// Checks that the tensors after R and T form `groups` groups, and that X, G and states of one set have equal shapes.
+// Sets the types of the `groups` - 1 groups of outputs.
 absl::Status InferOptimizer(InferContext& ctx, int groups);
 
-// One tensor of each group.
+// One set: a tensor of each group.
 template <typename T, int kStates>
 struct OptimizerSet {
   std::span<const T> x, g;
@@ -20,7 +20,7 @@ struct OptimizerSet {
   std::span<T> new_state[kStates];
 };
 
-// Calls update(rate, step, set) for every set, with element type T of the tensors.
+// Calls update(rate, step, set) for every set. The element type of a set is that of its tensors.
 template <int kStates, typename Update>
 absl::Status EvalOptimizer(EvalContext& ctx, Update update) {
   constexpr int kGroups = kStates + 2;

@@ -4,7 +4,7 @@
 namespace mge {
 namespace {
 
-// What attribute "type" names, such as "seq(tensor(float32))".
+// Returns the type that attribute "type" names, such as "seq(tensor(float32))".
 absl::StatusOr<ValueType> ContentOf(const std::string& text) {
   std::string_view rest = text;
   auto strip = [&](std::string_view prefix) {
@@ -22,7 +22,7 @@ absl::StatusOr<ValueType> ContentOf(const std::string& text) {
       }
     }
   }
-  return BadNode(fmt::format("attribute type = \"{}\" names no type of a tensor or a sequence of tensors",
+  return BadNode(fmt::format("attribute type = \"{}\" is not the type of a tensor or of a sequence of tensors",
                              EscapeControl(text)));
 }
 
@@ -32,7 +32,7 @@ absl::Status Infer(InferContext& ctx) {
     ctx.SetOutput(0, ctx.input(0), sequence ? ValueKind::kOptionalSequence : ValueKind::kOptional);
     return absl::OkStatus();
   }
-  if (!ctx.attrs().Has("type")) return ctx.Invalid("it has neither an input nor attribute \"type\"");
+  if (!ctx.attrs().Has("type")) return ctx.Invalid("the node has neither an input nor attribute \"type\"");
   MGE_ASSIGN_OR_RETURN(ValueType content, ContentOf(ctx.attrs().Text("type")));
   ctx.SetOutput(0, std::move(content.type), content.kind);
   return absl::OkStatus();
@@ -54,7 +54,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(optional) = {.name = "Optional",
-                    .doc = "An optional that holds the input, or that is empty and of attribute `type`.",
+                    .doc = "An optional that holds the input, or an empty one of the type in attribute `type`.",
                     .inputs = {{.name = "input", .arity = Arity::kOptional, .any_kind = true}},
                     .outputs = {{"output"}},
                     .attrs = {{"type", AttrType::kText}},

@@ -19,7 +19,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(optional_get_element) = {.name = "OptionalGetElement",
-                                .doc = "What an optional holds; anything else is passed on.",
+                                .doc = "The content of an optional. Other inputs are returned unchanged.",
                                 .inputs = {{.name = "input", .any_kind = true}},
                                 .outputs = {{"output"}},
                                 .infer = Infer,

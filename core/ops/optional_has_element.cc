@@ -20,7 +20,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(optional_has_element) = {.name = "OptionalHasElement",
-                                .doc = "Whether an optional holds something.",
+                                .doc = "True if an optional is not empty.",
                                 .inputs = {{.name = "input", .arity = Arity::kOptional, .any_kind = true}},
                                 .outputs = {{"output"}},
                                 .infer = Infer,

@@ -5,8 +5,8 @@
 namespace mge {
 namespace {
 
-// The slope may be broadcast to X, but not X to the slope. Before operator set 7 a slope of one dimension
-// belonged to axis 1.
+// Returns the slope's shape aligned to X. The slope may be broadcast to X, but not X to the slope. Before operator set
+// 7 a slope of one dimension belonged to axis 1.
 absl::StatusOr<Shape> SlopeShape(const Node& node, const Shape& slope, const Shape& x) {
   Shape aligned = slope;
   if (node.attrs.Int("_per_channel") != 0 && slope.size() == 1 && x.size() > 2) aligned.resize(x.size() - 1, 1);
@@ -54,7 +54,7 @@ constexpr TypeSet kTypes = kFloating | TypeSet{DType::kI32, DType::kI64, DType::
 
 MGE_OP(p_relu) = {
     .name = "PRelu",
-    .doc = "x where it is not negative, else slope * x; the slope is broadcast to X.",
+    .doc = "x if it is not negative, else slope * x. The slope is broadcast to X.",
     .inputs = {{"X", kTypes}, {"slope", kTypes}},
     .outputs = {{"Y"}},
     .attrs = {{"_per_channel", AttrType::kInt}},

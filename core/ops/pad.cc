@@ -12,11 +12,11 @@ absl::StatusOr<Mode> ModeOf(const Attributes& attrs) {
   return static_cast<Mode>(mode);
 }
 
-constexpr int64_t kMaxPad = int64_t{1} << 47;  // beyond any memory; keeps sums of coordinates from overflowing
+constexpr int64_t kMaxPad = int64_t{1} << 47;  // larger than any memory; keeps sums of coordinates from overflowing
 
 struct Pads {
   Shape begin, end;
-  Shape out;  // -1 where the input's size is unknown
+  Shape out;  // -1 if the input's size is unknown
 };
 
 absl::StatusOr<Pads> Resolve(std::span<const int64_t> in, const Ints& pads, /*nullable*/ const Ints* axes) {
@@ -24,7 +24,7 @@ absl::StatusOr<Pads> Resolve(std::span<const int64_t> in, const Ints& pads, /*nu
   Pads p{Shape(rank, 0), Shape(rank, 0), Shape(in.begin(), in.end())};
   size_t count = axes ? axes->size() : in.size();
   if (pads.size() != 2 * count) {
-    return BadNode(fmt::format("{} pads for {} axes; two for each are needed", pads.size(), count));
+    return BadNode(fmt::format("{} pads for {} axes; each axis requires two", pads.size(), count));
   }
   std::vector<bool> seen(rank, false);
   for (size_t i = 0; i < count; ++i) {
@@ -32,13 +32,13 @@ absl::StatusOr<Pads> Resolve(std::span<const int64_t> in, const Ints& pads, /*nu
     if (seen[axis]) return BadNode(fmt::format("axis {} is given twice", axis));
     seen[axis] = true;
     for (int64_t pad : {pads[i], pads[i + count]}) {
-      if (pad < -kMaxPad || pad > kMaxPad) return BadNode(fmt::format("pad {} is beyond any memory", pad));
+      if (pad < -kMaxPad || pad > kMaxPad) return BadNode(fmt::format("pad {} is too large", pad));
     }
     p.begin[axis] = pads[i];
     p.end[axis] = pads[i + count];
     if (in[axis] == kUnknownDim) continue;
     if (__builtin_add_overflow(in[axis], pads[i] + pads[i + count], &p.out[axis]) || p.out[axis] < 0) {
-      return BadNode(fmt::format("pads {} and {} leave no valid size of {} elements along axis {}", pads[i],
+      return BadNode(fmt::format("pads {} and {} are not valid for {} elements along axis {}", pads[i],
                                  pads[i + count], in[axis], axis));
     }
   }
@@ -63,7 +63,7 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-// The coordinate in [0, size) that a coordinate outside shows. size > 0.
+// Returns the coordinate in [0, size) whose element is used for a coordinate outside. `size` must be positive.
 int64_t Source(Mode mode, int64_t at, int64_t size) {
   if (mode == kEdge) return std::clamp<int64_t>(at, 0, size - 1);
   int64_t period = mode == kWrap ? size : std::max<int64_t>(2 * (size - 1), 1);
@@ -72,11 +72,11 @@ int64_t Source(Mode mode, int64_t at, int64_t size) {
   return at < size ? at : period - at;
 }
 
-// The fill value as a tensor of one element of the data's type.
+// Returns the fill value as a tensor of one element of the data's type.
 absl::StatusOr<Tensor> FillValue(EvalContext& ctx, DType dtype) {
   if (ctx.has_input(2)) {
     if (ctx.input(2).elements() != 1) {
-      return ctx.Invalid(fmt::format("constant_value has shape {}; one element is expected",
+      return ctx.Invalid(fmt::format("constant_value has shape {}; it must have one element",
                                      ShapeText(ctx.input(2).shape())));
     }
     return ctx.input(2);
@@ -101,7 +101,7 @@ absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(Pads p, Resolve(x.shape(), pads, ctx.has_input(3) ? &axes : nullptr));
   for (int64_t d = 0; mode != kConstant && d < x.rank(); ++d) {
     if (x.shape()[d] == 0 && p.out[d] > 0) {
-      return ctx.Invalid(fmt::format("dimension {} of {} is empty and has nothing to pad with", d,
+      return ctx.Invalid(fmt::format("dimension {} of {} is empty; it has no elements to repeat", d,
                                      ShapeText(x.shape())));
     }
   }
@@ -145,7 +145,7 @@ absl::Status Eval(EvalContext& ctx) {
 absl::Status Upgrade(Graph& graph, Node& node) {
   if (node.version >= 11) return absl::OkStatus();
   MoveAttributeToInput(graph, node, node.version < 2 ? "paddings" : "pads", 1);
-  if (node.attrs.Has("value")) {  // a float whatever the data's type
+  if (node.attrs.Has("value")) {  // a float for every type of data
     node.attrs.Set("_value", node.attrs.Float("value"));
     node.attrs.Remove("value");
   }
@@ -155,7 +155,7 @@ absl::Status Upgrade(Graph& graph, Node& node) {
 }  // namespace
 
 MGE_OP(pad) = {.name = "Pad",
-               .doc = "Adds (or, if negative, removes) elements at the ends of dimensions.",
+               .doc = "Adds elements at the ends of dimensions. Negative pads remove elements.",
                .inputs = {{"data"},
                           {"pads", {DType::kI64}},
                           {"constant_value", kAnyType, Arity::kOptional},

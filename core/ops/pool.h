@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the pooling operators share: shapes, and the walk over all windows of a plane.
+// Helpers of the pooling operators: shapes, and a loop over all windows of a plane.
 #pragma once
 
 #include <cmath>
@@ -11,27 +11,26 @@
 
 namespace mge {
 
-// X [batch, channels, in...] pooled to [batch, channels, out...].
+// The sizes of a pooling of X [batch, channels, in...] to [batch, channels, out...].
 struct PoolGeometry {
-  int64_t planes = 0;  // batch * channels; 0 while unknown
+  int64_t planes = 0;  // batch * channels; 0 if unknown
   Shape output;
   Window window;
 };
 
-// Reads kernel_shape and the window attributes. Pads as large as the window are refused: a window
+// Reads kernel_shape and the window attributes. Fails with kInvalidNode if a pad is as large as the window: a window
 // must not lie in padding alone.
 absl::StatusOr<PoolGeometry> ResolvePool(const Attributes& attrs, std::span<const int64_t> x);
 
-// The shape rule: every present output has the pooled shape, output 0 with x's element type, output
-// 1 int64.
+// Sets every present output to the pooled shape. Output 0 has X's element type, output 1 is int64.
 absl::Status InferPool(InferContext& ctx);
 
-// The shape rule of global pools, [batch, channels, 1...], which fails where there is nothing to
-// pool.
+// Sets output 0 to [batch, channels, 1...], the shape of a global pool. Fails if the spatial part of the input is
+// empty.
 absl::Status InferGlobalPool(InferContext& ctx);
 
-// Calls visit(output, offsets) for all outputs of one plane in order; `offsets` are those of the
-// taps inside of the input, ascending per axis.
+// Calls visit(output, offsets) for all outputs of one plane in order. `offsets` are the plane offsets of the taps that
+// read the input, in row-major order.
 template <typename Visit>
 void ForEachWindow(const Window& window, Visit visit) {
   const WindowAxis& last = window.back();
@@ -55,7 +54,7 @@ void ForEachWindow(const Window& window, Visit visit) {
   } while (NextIndex(outer, std::span<int64_t>(index.data(), index.size())) && !index.empty());
 }
 
-// The evaluator of global pools: y = reduce(elements of one plane), for T's span, in double.
+// Evaluates a global pool: y = reduce(elements of one plane). `reduce` takes a span and returns a double.
 template <typename Reduce>
 absl::Status EvalGlobalPool(EvalContext& ctx, Reduce reduce) {
   const Tensor& x = ctx.input(0);
@@ -79,10 +78,10 @@ absl::Status EvalGlobalPool(EvalContext& ctx, Reduce reduce) {
   return known ? absl::OkStatus() : ctx.Unsupported(std::string(DTypeName(x.dtype())));
 }
 
-// The exponent of an Lp pool: attribute p, which must be positive.
+// Returns the exponent of an Lp pool: attribute p. Fails if it is not positive.
 absl::StatusOr<int64_t> ReadNorm(const Attributes& attrs);
 
-// Before operator set 2, p was a floating number.
+// Converts attribute p from float to integer; it was a float before operator set 2.
 absl::Status UpgradeNorm(Node& node);
 
 }  // namespace mge

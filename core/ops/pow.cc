@@ -9,7 +9,7 @@
 namespace mge {
 namespace {
 
-// Exact, modulo 2^bits.
+// Returns the exact power modulo 2^bits.
 template <typename T, typename E>
 T IntegerPower(T base, E exponent, bool* fault) {
   using U = std::conditional_t<sizeof(T) < 4, uint32_t, std::make_unsigned_t<T>>;
@@ -68,14 +68,14 @@ absl::Status Eval(EvalContext& ctx) {
       });
     });
   });
-  return fault ? ctx.Invalid("integer zero to a negative power") : absl::OkStatus();
+  return fault ? ctx.Invalid("integer zero is raised to a negative power") : absl::OkStatus();
 }
 
 }  // namespace
 
 MGE_OP(pow) = {
     .name = "Pow",
-    .doc = "X to the power of Y, with broadcasting, in X's type; integers wrap around.",
+    .doc = "X to the power of Y, with broadcasting, in X's type. Integers wrap around.",
     .inputs = {{"X", kNumeric}, {"Y", kNumeric}},
     .outputs = {{"Z"}},
     .attrs = {{"_axis", AttrType::kInt}},

@@ -7,7 +7,7 @@ namespace {
 
 enum Input { kX, kXScale, kXZero, kW, kWScale, kWZero, kYScale, kYZero, kBias };
 
-// Checks the shapes of all scales and zero points. shape_of(i) is nullptr where unknown or absent.
+// Checks the shapes of all scales and zero points. shape_of(i) is null if unknown or absent.
 template <typename ShapeOf>
 absl::Status CheckParameters(int64_t channels, ShapeOf shape_of) {
   struct Row {
@@ -78,7 +78,7 @@ absl::Status Eval(EvalContext& ctx) {
 MGE_OP(q_linear_conv) = {
     .name = "QLinearConv",
     .doc =
-        "Convolution of quantized tensors: integer sums, then rescaled and rounded into the "
+        "Convolution of quantized tensors: integer sums, rescaled and rounded to the "
         "output's quantization.",
     .inputs = {{"x", kQuantized8},
                {"x_scale", {DType::kF32}},

@@ -11,16 +11,16 @@ enum Input { kA, kAScale, kAZero, kB, kBScale, kBZero, kYScale, kYZero };
 
 constexpr TypeSet kScales = {DType::kF32, DType::kF16, DType::kBF16};
 
-// Operands as matrices: a vector on the left is a row, one on the right a column.
+// The operands as matrices. A vector on the left is a row, one on the right a column.
 struct Geometry {
   Shape a, b;    // at least two dimensions
   Shape batch;   // broadcast of all dimensions but the last two
-  Shape output;  // without the dimensions that vectors do not have
+  Shape output;  // without the dimensions added to vectors
 };
 
 absl::StatusOr<Geometry> Resolve(std::span<const int64_t> a, std::span<const int64_t> b) {
   if (a.empty() || b.empty())
-    return Fail(errors::kInvalidNode, "a scalar cannot be multiplied as a matrix");
+    return Fail(errors::kInvalidNode, "a scalar is not a matrix");
   Geometry g{
       .a = Shape(a.begin(), a.end()), .b = Shape(b.begin(), b.end()), .batch = {}, .output = {}};
   if (a.size() == 1) g.a.insert(g.a.begin(), 1);
@@ -34,8 +34,8 @@ absl::StatusOr<Geometry> Resolve(std::span<const int64_t> a, std::span<const int
   return g;
 }
 
-// A scale or zero point as something that broadcasts over its matrix: one number, a vector of one
-// number a row (for a) or a column (for b), or that with the batch dimensions in front.
+// Returns a shape in which a scale or zero point broadcasts over its matrix. It is one number, a vector of one number
+// per row (for a) or column (for b), or such a vector after the batch dimensions.
 absl::StatusOr<Shape> ParameterShape(std::string_view name, std::span<const int64_t> shape,
                                      const Shape& matrix, bool per_row) {
   Shape wanted = matrix, result(shape.begin(), shape.end());
@@ -76,7 +76,7 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-// Strides of a parameter over its matrix, 0 where it has one value for all.
+// Returns the strides of a parameter over its matrix. They are 0 along dimensions with one value for all.
 absl::StatusOr<Shape> ParameterStrides(const Tensor& parameter, const Shape& matrix, bool per_row) {
   MGE_ASSIGN_OR_RETURN(Shape shape,
                        ParameterShape("a scale or zero point", parameter.shape(), matrix, per_row));
@@ -89,7 +89,7 @@ int64_t Offset(std::span<const int64_t> index, std::span<const int64_t> strides)
   return offset;
 }
 
-// Elements less their zero points, as wrapping 32-bit integers.
+// Returns the elements minus their zero points as 32-bit integers that wrap around.
 absl::StatusOr<Tensor> Centre(EvalContext& ctx, const Tensor& q, const Tensor& zero,
                               const Shape& matrix, bool per_row) {
   MGE_ASSIGN_OR_RETURN(Tensor wide, SubtractZeroPoint(ctx, q, nullptr, 0));
@@ -103,11 +103,11 @@ absl::StatusOr<Tensor> Centre(EvalContext& ctx, const Tensor& q, const Tensor& z
   return wide;
 }
 
-// What one matrix of the batch needs of an operand.
+// One operand of a product.
 struct Operand {
   Tensor values;  // centred
   Tensor scales;  // float32
-  Shape strides;  // of the matrices, 0 along broadcast dimensions
+  Shape strides;  // strides of the matrices, 0 along broadcast dimensions
   Shape scale_strides;
 };
 
@@ -118,7 +118,7 @@ absl::StatusOr<Operand> MakeOperand(EvalContext& ctx, int first, const Shape& ma
                        Centre(ctx, ctx.input(first), ctx.input(first + 2), matrix, per_row));
   MGE_ASSIGN_OR_RETURN(o.scales, ToComputeType(ctx.input(first + 1), ctx.allocator()));
   MGE_ASSIGN_OR_RETURN(o.scale_strides, ParameterStrides(o.scales, matrix, per_row));
-  // Strides of the matrix's dimensions, aligned to the batch that all operands share.
+  // The strides of the matrix's dimensions, aligned to the common batch.
   Shape full = g.batch;
   full.insert(full.end(), matrix.end() - 2, matrix.end());
   o.strides = BroadcastStrides(matrix, full);
@@ -180,7 +180,7 @@ absl::Status Eval(EvalContext& ctx) {
 MGE_OP(q_linear_mat_mul) = {
     .name = "QLinearMatMul",
     .doc =
-        "Matrix product of quantized tensors: integer sums, then rescaled and rounded into the "
+        "Matrix product of quantized tensors: integer sums, rescaled and rounded to the "
         "output's quantization.",
     .inputs = {{"a", kQuantized8},
                {"a_scale", kScales},

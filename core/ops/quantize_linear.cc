@@ -7,13 +7,13 @@ namespace {
 
 constexpr TypeSet kResults = {DType::kU8, DType::kI8, DType::kU16, DType::kI16};
 
-// `zero_point` is nullptr if absent; its type may be unknown.
+// Returns the output's type. `zero_point` is null if absent; its type may be unknown.
 absl::StatusOr<DType> ResultType(const Attributes& attrs, const DType* zero_point) {
   if (attrs.Int("output_dtype") == 0) return zero_point ? *zero_point : DType::kU8;
   MGE_ASSIGN_OR_RETURN(DType wanted, ReadDType(attrs, "output_dtype", DType::kU8, kResults));
   if (zero_point && *zero_point != DType::kUndefined && *zero_point != wanted) {
     return Fail(errors::kInvalidNode,
-                fmt::format("attribute output_dtype says {}, but the zero point has type {}",
+                fmt::format("attribute output_dtype is {}, but the zero point has type {}",
                             DTypeName(wanted), DTypeName(*zero_point)));
   }
   return wanted;
@@ -41,7 +41,7 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-// Rounds a quotient to the precision in which the division is said to happen.
+// Rounds a quotient to the precision that attribute precision requires for the division.
 float RoundTo(DType dtype, float value) {
   if (dtype == DType::kF16) return static_cast<float>(Half(value));
   if (dtype == DType::kBF16) return static_cast<float>(BFloat16(value));
@@ -104,13 +104,13 @@ absl::Status Eval(EvalContext& ctx) {
 MGE_OP(quantize_linear) = {
     .name = "QuantizeLinear",
     .doc =
-        "y = saturate(round(x / scale) + zero point), per tensor, per axis or per block; halves "
+        "y = saturate(round(x / scale) + zero point), per tensor, per axis or per block. Halves "
         "round to even.",
     .inputs = {{"x", {DType::kF32, DType::kF16, DType::kBF16, DType::kI32}},
                {"y_scale", {DType::kF32, DType::kF16, DType::kBF16}},
                {"y_zero_point", kResults, Arity::kOptional}},
     .outputs = {{"y"}},
-    // `saturate` has an effect on 8-bit floating types only, none of which is an element type here.
+    // `saturate` affects 8-bit floating types only. MGE has none.
     .attrs = {{"axis", AttrType::kInt},
               {"block_size", AttrType::kInt},
               {"output_dtype", AttrType::kInt},

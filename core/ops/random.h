@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers for operators: the same on every machine for a seed, and independent of threads.
+// Random numbers for operators. They depend only on the seed, not on the machine or on threads.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace mge {
 
-// SplitMix64: passes the usual tests, has no state beyond a counter.
+// A SplitMix64 generator. Its only state is a counter.
 class RandomStream {
  public:
   explicit RandomStream(uint64_t seed) : state_(seed) {}
@@ -22,9 +22,9 @@ class RandomStream {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
   }
-  // In [0, 1), 53 bits.
+  // Returns a number in [0, 1) with 53 random bits.
   double Uniform() { return static_cast<double>(Next() >> 11) * 0x1p-53; }
-  // Mean 0, variance 1 (Box-Muller).
+  // Returns a number with mean 0 and variance 1 (Box-Muller).
   double Normal() {
     double u = 1 - Uniform();  // never 0
     return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * Uniform());
@@ -34,10 +34,11 @@ class RandomStream {
   uint64_t state_;
 };
 
-// Output 0: the attribute "dtype" (else input 0's type, else float32), and the attribute "shape" or input 0's shape.
+// Sets the type of output 0. Its element type is the attribute "dtype", else input 0's type, else float32. Its shape is
+// the attribute "shape", or input 0's shape if there is an input.
 absl::Status RandomInfer(InferContext& ctx);
 
-// Fills output 0, of the type and shape that RandomInfer tells, with draw(stream).
+// Fills output 0 with draw(stream). Its type and shape are those of RandomInfer.
 absl::Status EvalRandom(EvalContext& ctx, double (*draw)(RandomStream& stream, const Attributes& attrs));
 
 }  // namespace mge

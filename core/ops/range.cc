@@ -9,7 +9,7 @@ namespace {
 constexpr TypeSet kTypes = {DType::kF32, DType::kF64, DType::kI16, DType::kI32, DType::kI64,
                             DType::kF16, DType::kBF16};
 
-// Number of elements: ceil((limit - start) / delta), at least 0.
+// Returns the number of elements: ceil((limit - start) / delta), at least 0.
 template <typename T>
 absl::StatusOr<int64_t> Count(T start, T limit, T delta) {
   if (delta == T(0)) return BadNode("delta is 0");
@@ -31,11 +31,11 @@ absl::StatusOr<int64_t> Count(T start, T limit, T delta) {
 absl::StatusOr<int64_t> CountOf(const Tensor& start, const Tensor& limit, const Tensor& delta) {
   for (const Tensor* t : {&start, &limit, &delta}) {
     if (t->elements() != 1 || t->dtype() != start.dtype()) {
-      return BadNode(fmt::format("start, limit and delta must be single elements of one type; one is {}{}",
+      return BadNode(fmt::format("start, limit and delta must have one element each and one type; one of them is {}{}",
                                  DTypeName(t->dtype()), ShapeText(t->shape())));
     }
   }
-  absl::StatusOr<int64_t> n = BadNode("no number");
+  absl::StatusOr<int64_t> n = BadNode("start, limit and delta must be numbers");
   DispatchNumeric(start.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = Compute<T>;
@@ -77,7 +77,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(range) = {.name = "Range",
-                 .doc = "start, start + delta, ... up to but not including limit.",
+                 .doc = "start, start + delta, ... below limit, which is not included.",
                  .inputs = {{"start", kTypes}, {"limit", kTypes}, {"delta", kTypes}},
                  .outputs = {{"output"}},
                  .infer = Infer,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What RNN, GRU and LSTM share: most of the schema, shapes, activations, and the walk over directions, batch and steps.
+// Shared parts of RNN, GRU and LSTM: the schema, shapes, activations, and the loop over directions, steps and batch.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace mge {
 
-// One of ONNX's activations of recurrent operators, with its parameters.
+// An ONNX activation function of recurrent operators, with its parameters.
 struct Activation {
   enum Kind {
     kRelu,
@@ -34,14 +34,14 @@ struct Activation {
   double operator()(double x) const;
 };
 
-// The facts of one kind of recurrent operator.
+// The properties of one kind of recurrent operator.
 struct RecurrentKind {
-  int gates;                                      // matrices in W and R: 1, 3, 4
-  std::span<const std::string_view> activations;  // the defaults of one direction
-  bool has_cell = false;                          // LSTM: initial_c, P, Y_c
+  int gates;                                      // matrices in W and R: 1, 3 or 4
+  std::span<const std::string_view> activations;  // defaults for one direction
+  bool has_cell = false;                          // LSTM only: initial_c, P, Y_c
 };
 
-// The schema, with what one of the three has beyond it.
+// Return the common schema, extended by `more`.
 constexpr Few<Slot, 14> RecurrentInputs(std::initializer_list<Slot> more = {}) {
   Few<Slot, 14> out = {{"X", kFloating},
                        {"W", kFloating},
@@ -69,21 +69,22 @@ constexpr Few<Attr, 16> RecurrentAttrs(std::initializer_list<Attr> more = {}) {
   return out;
 }
 
+// The attributes and sizes of one recurrent node.
 struct Recurrent {
-  // Attribute layout = 1: X [batch, steps, input], Y [batch, steps, directions, hidden].
+  // Attribute layout = 1: X is [batch, steps, input], Y is [batch, steps, directions, hidden].
   bool batch_first = false;
   bool reverse = false;  // direction 0 runs backwards (direction 1 always does)
   int64_t directions = 1;
   int64_t steps = 0, batch = 0, input = 0, hidden = 0;
-  double clip = std::numeric_limits<double>::infinity();  // bounds what activations read
+  double clip = std::numeric_limits<double>::infinity();  // limit of the activations' arguments
   std::vector<Activation> activations;                    // of all directions
 
-  Shape SequenceShape() const;  // of Y
-  Shape StateShape() const;     // of Y_h, Y_c and the initial states
+  Shape SequenceShape() const;  // shape of Y
+  Shape StateShape() const;     // shape of Y_h, Y_c and the initial states
   double Clip(double x) const { return std::isnan(x) ? x : std::min(std::max(x, -clip), clip); }
 };
 
-// Inputs of all three operators.
+// The input indices of all three operators.
 enum RecurrentInput {
   kSequenceX,
   kWeights,
@@ -95,32 +96,32 @@ enum RecurrentInput {
   kPeepholes
 };
 
-// The shape of each input, nullptr where it is absent or unknown. X, W and R must be there.
+// The shape of each input; null if absent or unknown. X, W and R must be present.
 using RecurrentShapes = std::vector<const Shape*>;
 
-// Reads the attributes and checks all shapes; sizes may be unknown.
+// Reads the attributes and checks all shapes. Sizes may be unknown. Fails with kInvalidNode.
 absl::StatusOr<Recurrent> ResolveRecurrent(const Attributes& attrs, const RecurrentKind& kind,
                                            const RecurrentShapes& shapes);
 
 absl::Status InferRecurrent(InferContext& ctx, const RecurrentKind& kind);
 
-// Removes an attribute that operator sets before 7 had and that said what output 0's presence says.
+// Removes the attribute output_sequence of operator sets before 7. The presence of output 0 replaces it.
 absl::Status UpgradeRecurrent(Graph& graph, Node& node);
 
-// sequence_lens, empty where absent (all have `steps`); kInvalidNode for a length outside of
-// 0..steps.
+// Returns sequence_lens, or an empty list if absent (all sequences have `steps` steps). Fails with kInvalidNode if a
+// length is not in 0..steps.
 absl::StatusOr<std::vector<int64_t>> ReadLengths(EvalContext& ctx, const Recurrent& r);
 
-// One direction's parameters in compute type A. Biases and peepholes may be null.
+// The parameters of one direction in compute type A. `bias` and `peepholes` may be null. All memory is borrowed.
 template <typename A>
 struct RecurrentCell {
   const Recurrent& r;
   std::span<const Activation> activations;
   const A* recurrence;  // [gates, hidden, hidden]
-  const A* bias;        // [gates, hidden]: the recurrent half
+  const A* bias;        // [gates, hidden]: the recurrent half of B
   const A* peepholes;   // [3, hidden]
 
-  // Row `unit` of gate `gate` of R times h, without bias.
+  // Returns the product of h with row `unit` of gate `gate` in R, without bias.
   A Recur(int64_t gate, int64_t unit, const A* h) const {
     const A* row = recurrence + (gate * r.hidden + unit) * r.hidden;
     A sum = 0;
@@ -133,7 +134,7 @@ struct RecurrentCell {
   }
 };
 
-// Returns inputs 0..7 in the type of the computation. Absent inputs and sequence_lens are undefined.
+// Returns inputs 0 to 7 in the compute type. Absent inputs and sequence_lens are undefined tensors.
 inline absl::StatusOr<std::vector<Tensor>> RecurrentOperands(EvalContext& ctx) {
   std::vector<Tensor> in(8);
   for (int i = 0; i < std::min(ctx.input_count(), 8); ++i) {
@@ -143,8 +144,8 @@ inline absl::StatusOr<std::vector<Tensor>> RecurrentOperands(EvalContext& ctx) {
   return in;
 }
 
-// One sequence at one step: gates [gates, hidden] = W x + its bias; `seen`, the state that the recurrent product reads; the
-// state h (and c, if the kind has one), which the step updates. `seen` may be h.
+// The memory of one sequence at one step. `gates` is [gates, hidden] = W x + its bias. `seen` is the state that the
+// recurrent product reads; it may be equal to `h`. The step updates the state `h`, and `c` if the kind has one.
 template <typename A>
 struct RecurrentStep {
   A* gates;
@@ -153,8 +154,8 @@ struct RecurrentStep {
   A* c;
 };
 
-// Runs all directions. T is the element type, A the type of the operands. `see(h, active, seen)` writes to `seen` the states
-// that the recurrent products read instead of h [batch, hidden]. If `see` is null, they read h.
+// Runs all directions. T is the element type, A the type of the operands. `see(h, active, seen)` writes to `seen` the
+// states that the recurrent products read instead of h [batch, hidden]. If `see` is null, they read h.
 template <typename T, typename A>
 absl::Status RunRecurrent(EvalContext& ctx, const Recurrent& r, const RecurrentKind& kind,
                           std::span<const Tensor> in,
@@ -235,7 +236,7 @@ absl::Status RunRecurrent(EvalContext& ctx, const Recurrent& r, const RecurrentK
   return absl::OkStatus();
 }
 
-// Does the same in the type that T is computed in, without `see`.
+// Does the same in T's compute type, without `see`.
 template <typename T>
 absl::Status RunRecurrent(
     EvalContext& ctx, const Recurrent& r, const RecurrentKind& kind,
@@ -244,7 +245,8 @@ absl::Status RunRecurrent(
   return RunRecurrent<T, Compute<T>>(ctx, r, kind, in, nullptr, step);
 }
 
-// Resolves the node and calls run(TypeTag<T>, geometry) for the element type.
+// Resolves the node and calls run(TypeTag<T>, recurrent) for its element type. Fails with kUnsupportedType for other
+// types.
 template <typename Run>
 absl::Status EvalRecurrent(EvalContext& ctx, const RecurrentKind& kind, Run run) {
   RecurrentShapes shapes(8, nullptr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What reductions share: which axes, the shape rule, the loop.
+// Helpers of the reductions: the axes, the shape rule and the loop.
 #pragma once
 
 #include <cmath>
@@ -12,24 +12,26 @@
 
 namespace mge {
 
-// Inputs: data, and axes (int64, optional; absent or empty: all axes, or none if noop_with_empty_axes). A reduction over no axes
-// still computes what it does to single elements: ReduceL1 gives |x|, ReduceLogSum log(x).
+// The attributes of a reduction. Its inputs are the data and, optionally, the axes (int64). If the axes are absent or
+// empty, all axes are reduced, or none with noop_with_empty_axes. A reduction over no axes still transforms each
+// element: ReduceL1 returns |x|, ReduceLogSum log(x).
 inline constexpr Few<Attr, 16> kReduceAttrs = {{"keepdims", AttrType::kInt}, {"noop_with_empty_axes", AttrType::kInt}};
 inline constexpr Slot kReduceAxes = {"axes", {DType::kI64}, Arity::kOptional};
 
 absl::Status ReduceInfer(InferContext& ctx);
 
-// The attribute "axes" of older operator sets becomes input 1.
+// Moves the attribute "axes" of older operator sets to input 1.
 absl::Status UpgradeReduce(Graph& graph, Node& node);
 
+// The shapes of a reduction.
 struct Reduction {
   Shape kept;          // the input's shape with 1 in place of the reduced axes
   Shape out;           // the output's shape
-  int64_t count = 1;   // elements that make one
+  int64_t count = 1;   // number of elements reduced to one
 };
 absl::StatusOr<Reduction> ResolveReduction(EvalContext& ctx);
 
-// Wide enough for sums: double, or 64 bits that wrap around.
+// The type of sums: double, or 64-bit integers that wrap around.
 template <typename T>
 using Accumulator = std::conditional_t<kIsFloating<T>, double,
                                        std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
@@ -43,8 +45,8 @@ A MulWrapping(A a, A b) {
   return Wrapping(a, b, [](auto x, auto y) { return x * y; });
 }
 
-// out[o] = finish(step(...step(init, x)..., x)) over the elements x that o is made of; all in A.
-// init(T{}) gives the start for elements of type T.
+// Sets out[o] = finish(step(...step(init, x)..., x)) over the elements x that are reduced to o. Computes in A.
+// init(T{}) returns the start value for elements of type T.
 template <typename T, typename A, typename Init, typename Step, typename Finish>
 absl::Status ReduceTyped(EvalContext& ctx, const Reduction& r, const Tensor& x, Tensor& y, Init init, Step step,
                          Finish finish) {
@@ -59,7 +61,7 @@ absl::Status ReduceTyped(EvalContext& ctx, const Reduction& r, const Tensor& x, 
   return absl::OkStatus();
 }
 
-// A whole evaluator: `step(sum, element, output index)` and `finish(sum)` in the accumulator's type.
+// Evaluates a reduction with `step(sum, element, output index)` and `finish(sum)` in the accumulator's type.
 template <typename Dispatch, typename Init, typename Step, typename Finish>
 absl::Status EvalReduce(EvalContext& ctx, Dispatch dispatch, Init init, Step step, Finish finish) {
   const Tensor& x = ctx.input(0);

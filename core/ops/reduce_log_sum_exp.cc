@@ -6,7 +6,7 @@
 namespace mge {
 namespace {
 
-// In two passes, with the largest element taken out of the exponentials, so that nothing overflows.
+// Evaluates in two passes. Subtracting the largest element before the exponentials prevents overflow.
 template <typename T>
 absl::Status EvalTyped(EvalContext& ctx, const Reduction& r, const Tensor& x, Tensor& y) {
   MGE_ASSIGN_OR_RETURN(Tensor largest, Scratch<double>(ctx, y.elements()));

@@ -7,7 +7,7 @@ namespace {
 absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(Reduction r, ResolveReduction(ctx));
   if (r.count == 0 && Elements(r.out) > 0 && !kFloating.Contains(ctx.input(0).dtype())) {
-    return ctx.Invalid("the mean of no integers");
+    return ctx.Invalid("the mean of zero integers is not defined");
   }
   return EvalReduce(
       ctx, kForNumeric, [](auto) { return 0; },
@@ -19,7 +19,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(reduce_mean) = {
     .name = "ReduceMean",
-    .doc = "Mean along axes; of integers, towards zero.",
+    .doc = "Mean along axes. Integers are rounded towards zero.",
     .inputs = {{"data", kNumeric}, kReduceAxes},
     .outputs = {{"reduced"}},
     .attrs = kReduceAttrs,

@@ -23,7 +23,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(reduce_min) = {
     .name = "ReduceMin",
-    .doc = "The smallest element along axes; NaN if any is.",
+    .doc = "The smallest element along axes. NaN if one of them is NaN.",
     .inputs = {{"data", kFixedSize}, kReduceAxes},
     .outputs = {{"reduced"}},
     .attrs = kReduceAttrs,

@@ -15,7 +15,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(reduce_prod) = {
     .name = "ReduceProd",
-    .doc = "Product along axes; integers wrap around.",
+    .doc = "Product along axes. Integers wrap around.",
     .inputs = {{"data", kNumeric}, kReduceAxes},
     .outputs = {{"reduced"}},
     .attrs = kReduceAttrs,

@@ -15,7 +15,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(reduce_sum) = {
     .name = "ReduceSum",
-    .doc = "Sum along axes; integers wrap around.",
+    .doc = "Sum along axes. Integers wrap around.",
     .inputs = {{"data", kNumeric}, kReduceAxes},
     .outputs = {{"reduced"}},
     .attrs = kReduceAttrs,

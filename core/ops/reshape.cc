@@ -4,8 +4,8 @@
 namespace mge {
 namespace {
 
-// `in` is null where the rank is not known. Dimensions that a 0 copies cancel out before -1 is computed, so that
-// [0,5] becomes [0,5] under {0,-1}.
+// Returns the output shape. `in` is null if the rank is unknown. Dimensions copied by a 0 are divided out before -1 is
+// computed, so that {0,-1} maps [0,5] to [0,5].
 absl::StatusOr<Shape> Target(/*nullable*/ const Shape* in, const Ints& wanted, bool allow_zero) {
   if (static_cast<int64_t>(wanted.size()) > kMaxRank) {
     return BadNode(fmt::format("the target has {} dimensions; at most {} are supported", wanted.size(), kMaxRank));
@@ -38,7 +38,7 @@ absl::StatusOr<Shape> Target(/*nullable*/ const Shape* in, const Ints& wanted, b
     }
   }
   if (inferred && allow_zero && std::find(wanted.begin(), wanted.end(), 0) != wanted.end()) {
-    return BadNode(fmt::format("target {}: 0 and -1 together with allowzero", ShapeText(wanted)));
+    return BadNode(fmt::format("target {}: 0 and -1 must not be combined if allowzero is set", ShapeText(wanted)));
   }
   if (!in) return out;
   int64_t rest = 1;
@@ -52,7 +52,7 @@ absl::StatusOr<Shape> Target(/*nullable*/ const Shape* in, const Ints& wanted, b
   }
   if (inferred) {
     if (product == 0 || rest % product != 0) {
-      return BadNode(fmt::format("{} cannot become {}: -1 has no size that fits", ShapeText(*in),
+      return BadNode(fmt::format("{} cannot become {}: no size is valid for -1", ShapeText(*in),
                                  ShapeText(wanted)));
     }
     out[*inferred] = rest / product;
@@ -92,7 +92,7 @@ absl::Status Eval(EvalContext& ctx) {
 absl::Status Upgrade(Graph& graph, Node& node) {
   if (node.version < 5) {
     MoveAttributeToInput(graph, node, "shape", 1);
-    node.attrs.Remove("consumed_inputs");  // a hint of operator set 1 without a meaning
+    node.attrs.Remove("consumed_inputs");  // a hint of operator set 1, ignored
   }
   return absl::OkStatus();
 }
@@ -100,7 +100,7 @@ absl::Status Upgrade(Graph& graph, Node& node) {
 }  // namespace
 
 MGE_OP(reshape) = {.name = "Reshape",
-                   .doc = "The same elements under another shape; 0 copies a size, one -1 is computed.",
+                   .doc = "The same elements with another shape. A size of 0 copies the input's, a size of -1 is computed.",
                    .inputs = {{"data"}, {"shape", {DType::kI64}}},
                    .outputs = {{"reshaped"}},
                    .attrs = {{"allowzero", AttrType::kInt}},

@@ -14,7 +14,7 @@ enum Input { kX, kRoi, kScales, kSizes };
 
 absl::Status Invalid(std::string title) { return Fail(errors::kInvalidNode, std::move(title)); }
 
-// Operator set 10 had (X, scales) only.
+// Operator set 10 had only the inputs X and scales.
 absl::Status Upgrade(Graph&, Node& node) {
   if (node.version >= 11) return absl::OkStatus();
   node.inputs.insert(node.inputs.begin() + std::min<size_t>(1, node.inputs.size()), kNone);
@@ -23,7 +23,7 @@ absl::Status Upgrade(Graph&, Node& node) {
   return absl::OkStatus();
 }
 
-// Dimensions that roi, scales and sizes speak of, in their order.
+// Returns the dimensions to which roi, scales and sizes refer, in their order.
 absl::StatusOr<Ints> ReadAxes(const Attributes& attrs, int64_t rank) {
   Ints axes = attrs.IntList("axes");
   if (axes.empty()) {
@@ -99,20 +99,20 @@ absl::Status FromSizes(const Attributes& attrs, const Tensor& sizes, const Ints&
 
 bool Given(/*nullable*/ const Tensor* tensor) { return tensor && tensor->elements() > 0; }
 
-// `scales` and `sizes` are nullptr or empty where absent; exactly one is given.
+// Resolves all axes. `scales` and `sizes` are null or empty if absent. Exactly one must be given.
 absl::StatusOr<std::vector<ResizeAxis>> Resolve(const Attributes& attrs, std::span<const int64_t> x,
                                                 const Tensor* scales, const Tensor* sizes) {
   MGE_ASSIGN_OR_RETURN(Ints axes, ReadAxes(attrs, static_cast<int64_t>(x.size())));
   std::vector<ResizeAxis> result(x.size());
   for (size_t i = 0; i < x.size(); ++i) result[i].in = result[i].out = x[i];
   if (Given(scales) && Given(sizes))
-    return Invalid("both scales and sizes are given; only one may be");
+    return Invalid("both scales and sizes are given; give only one");
   if (Given(scales)) {
     MGE_RETURN_IF_ERROR(FromScales(*scales, axes, result));
   } else if (Given(sizes)) {
     MGE_RETURN_IF_ERROR(FromSizes(attrs, *sizes, axes, result));
   } else if (!x.empty()) {
-    return Invalid("neither scales nor sizes is given");
+    return Invalid("neither scales nor sizes is given; give one");
   }
   MGE_RETURN_IF_ERROR(CheckResizeAxes(result));
   return result;
@@ -144,7 +144,7 @@ absl::Status Infer(InferContext& ctx) {
 
 absl::Status ReadRegion(EvalContext& ctx, std::vector<ResizeAxis>& axes) {
   if (!ctx.has_input(kRoi) || ctx.input(kRoi).elements() == 0) {
-    return ctx.Invalid("coordinates tf_crop_and_resize need input roi");
+    return ctx.Invalid("coordinate_transformation_mode tf_crop_and_resize requires input roi");
   }
   MGE_ASSIGN_OR_RETURN(Ints named, ReadAxes(ctx.attrs(), static_cast<int64_t>(axes.size())));
   MGE_ASSIGN_OR_RETURN(std::vector<double> roi, FloatValues(ctx.input(kRoi)));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resampling along axes, for Resize and Upsample: where an output looks in the input, and with
-// which weights.
+// Resampling along axes, for Resize and Upsample: the input positions and weights of each output.
 #pragma once
 
 #include <vector>
@@ -31,8 +30,7 @@ struct ResizeOptions {
   double extrapolation = 0;
 };
 
-// One axis: sizes, scale (output / input, as given or computed), and the region that
-// crop_and_resize reads.
+// One axis: its sizes, its scale (output / input, given or computed), and the region for tf_crop_and_resize.
 struct ResizeAxis {
   int64_t in = 0;
   int64_t out = 0;
@@ -41,17 +39,17 @@ struct ResizeAxis {
   double roi_end = 1;
 };
 
-// Attributes mode, coordinate_transformation_mode, nearest_mode, antialias, ... checked.
+// Reads and checks the attributes mode, coordinate_transformation_mode, nearest_mode, antialias and others.
 absl::StatusOr<ResizeOptions> ReadResizeOptions(const Attributes& attrs);
 
-// floor(size * scale), the way exporters compute it (in float32). kInvalidNode for scales that are
-// not positive and finite, and for results that do not fit.
+// Returns floor(size * scale), computed in float32 as exporters do. Fails with kInvalidNode if the scale is not
+// positive and finite, or if the result is too large.
 absl::StatusOr<int64_t> ScaledSize(int64_t size, float scale);
 
-// Nothing can be sampled from an empty axis.
+// Fails with kInvalidNode if an axis of size 0 must grow.
 absl::Status CheckResizeAxes(std::span<const ResizeAxis> axes);
 
-// Resamples x (axes.size() dimensions) into output 0. Any element type for mode nearest.
+// Resamples input 0 (axes.size() dimensions) into output 0. Mode nearest supports every element type.
 absl::Status EvalResize(EvalContext& ctx, const ResizeOptions& options,
                         std::span<const ResizeAxis> axes);
 

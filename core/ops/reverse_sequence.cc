@@ -10,7 +10,7 @@ struct Axes {
 
 absl::StatusOr<Axes> AxesOf(const Attributes& attrs, std::span<const int64_t> x, std::span<const int64_t> lengths) {
   Axes axes{attrs.Int("batch_axis", 1), attrs.Int("time_axis", 0)};
-  if (x.size() < 2) return BadNode(fmt::format("input has shape {}; at least two dimensions are needed", ShapeText(x)));
+  if (x.size() < 2) return BadNode(fmt::format("input has shape {}; it must have at least two dimensions", ShapeText(x)));
   if (!((axes.batch == 0 && axes.time == 1) || (axes.batch == 1 && axes.time == 0))) {
     return BadNode(fmt::format("batch_axis is {} and time_axis is {}; one must be 0, the other 1", axes.batch,
                                axes.time));
@@ -37,7 +37,7 @@ absl::Status Eval(EvalContext& ctx) {
   const int64_t block = Product(x.shape(), 2, x.rank());
   for (int64_t b = 0; b < batch; ++b) {
     if (lengths[b] < 0 || lengths[b] > time) {
-      return ctx.Invalid(fmt::format("sequence_lens[{}] is {}, outside of [0, {}]", b, lengths[b], time));
+      return ctx.Invalid(fmt::format("sequence_lens[{}] is {}; it must be in [0, {}]", b, lengths[b], time));
     }
     if (y->elements() == 0) continue;
     auto at = [&](int64_t t) { return (axes.batch == 0 ? b * time + t : t * batch + b) * block; };

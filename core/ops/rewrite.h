@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rewrite: replaces a small pattern of named operators by an equal, cheaper one. One file each in rewrites/.
+// Declares rewrites: rules that replace a small pattern of operators by an equivalent, cheaper one.
+//
+// Exporters write many operators as long chains of simple ones, and models of old operator sets use forms for which
+// backends have no kernels. Rewrites restore the forms that backends run fast. Each file in rewrites/ defines one
+// rewrite. In each round of passes, the planner tries every rewrite on every node in topological order. It repeats the
+// rounds until nothing changes.
 #pragma once
 
 #include <span>
@@ -10,18 +15,21 @@
 
 namespace mge {
 
+// A row of the table of rewrites.
 struct Rewrite {
-  std::string_view name;  // shown by --why, may be skipped by name
+  std::string_view name;  // shown by `--why`; the setting planner.skip disables rewrites by name
   std::string_view doc;
-  // Tries the pattern that ends at `node`. True if the graph changed. New nodes are bound and typed by the caller. New
-  // constants come from `allocator`; where it has no memory left, the graph is unchanged.
+  // Replaces the pattern whose last node is `node`. Returns true if the graph changed. The caller binds the new nodes
+  // and infers their types. `allocator` supplies the memory of new constants. If it fails, the graph must be unchanged.
   absl::StatusOr<bool> (*apply)(Graph& graph, NodeId node, HostAllocator& allocator);
 };
 
+// Declares the rewrite of a source file. `id` must be the file's name without .cc.
 #define MGE_REWRITE(id)                     \
   extern const Rewrite mge_rewrite_##id;    \
   constexpr Rewrite mge_rewrite_##id
 
+// Returns all rewrites, ordered by file name.
 std::span<const Rewrite* const> AllRewrites();
 
 }  // namespace mge

@@ -9,8 +9,7 @@
 namespace mge {
 namespace {
 
-// A grid of more points per bin than this is refused: a region that large is a mistake and would
-// never end.
+// The maximum number of grid points per bin. A larger region is a mistake and would take too long.
 constexpr double kMaxGrid = 1 << 20;
 
 struct Options {
@@ -73,7 +72,7 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-// The two neighbours of a coordinate and their weights; both weights are 0 outside of the plane.
+// The two neighbours of a coordinate and their weights. Both weights are 0 outside of the plane.
 struct Neighbours {
   int64_t low = 0, high = 0;
   double low_weight = 0, high_weight = 0;
@@ -88,9 +87,9 @@ Neighbours Find(double at, int64_t size) {
   return {low, low + 1, 1 - rest, rest};
 }
 
-// One axis of a region: the neighbours of all sample points, bin by bin.
+// The samples along one axis of a region: the neighbours of all sample points, bin by bin.
 struct Samples {
-  int64_t grid = 0;  // points in a bin
+  int64_t grid = 0;  // points per bin
   std::vector<Neighbours> points;
 };
 
@@ -104,7 +103,7 @@ absl::StatusOr<Samples> Sample(const Options& o, double begin, double end, int64
   const double grid = o.sampling_ratio > 0 ? static_cast<double>(o.sampling_ratio) : std::ceil(bin);
   if (!(grid * static_cast<double>(bins) <= kMaxGrid)) {
     return Fail(errors::kInvalidNode,
-                fmt::format("a region from {} to {} needs more than {} sample points", begin,
+                fmt::format("a region from {} to {} requires more than {} sample points", begin,
                             begin + extent, kMaxGrid));
   }
   Samples samples;
@@ -135,7 +134,7 @@ double PoolBin(const T* plane, int64_t width, std::span<const Neighbours> ys,
       const double c = y.high_weight * x.low_weight * at(y.high, x.low);
       const double d = y.high_weight * x.high_weight * at(y.high, x.high);
       sum += a + b + c + d;
-      // ONNX takes the maximum of the weighted neighbours, not of their sum.
+      // ONNX defines the maximum over the weighted neighbours, not over their sum.
       const double largest = std::max({a, b, c, d});
       best = first ? largest : std::max(best, largest);
       first = false;

@@ -14,7 +14,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(round) = {
     .name = "Round",
-    .doc = "The nearest integer; halves go to the even one.",
+    .doc = "The nearest integer. Halves are rounded to even.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
     .infer = SameTypeAsFirst,

@@ -4,10 +4,10 @@
 namespace mge {
 namespace {
 
-// Node inputs: states, then sequences to scan. Operator set 8 has the lengths of a batch's sequences before them,
-// and a batch dimension in front of all (attribute "_batched").
+// The numbers of inputs and outputs. Node inputs: states, then the scanned sequences. Operator set 8 has an input with
+// the sequences' lengths before them, and a batch dimension in front of all dimensions (attribute "_batched").
 struct Layout {
-  int first = 0;  // input that holds the first state
+  int first = 0;  // index of the first state
   int states = 0;
   int scans_in = 0;
   int scans_out = 0;
@@ -21,7 +21,7 @@ absl::StatusOr<Layout> LayoutOf(const Node& node, const Graph& body) {
   int inputs = static_cast<int>(node.inputs.size()) - l.first;
   int64_t scans = node.attrs.Int("num_scan_inputs");
   if (scans < 1 || scans > inputs) {
-    return BadNode(fmt::format("num_scan_inputs is {}, outside of [1, {}]", scans, inputs));
+    return BadNode(fmt::format("num_scan_inputs is {}; it must be in [1, {}]", scans, inputs));
   }
   l.scans_in = static_cast<int>(scans);
   l.states = inputs - l.scans_in;
@@ -31,7 +31,7 @@ absl::StatusOr<Layout> LayoutOf(const Node& node, const Graph& body) {
                                l.scans_in, FormalInputs(body), body.outputs().size()));
   }
   if (static_cast<int>(node.outputs.size()) > l.states + l.scans_out) {
-    return BadNode(fmt::format("{} outputs, but the body yields only {}", node.outputs.size(),
+    return BadNode(fmt::format("the node has {} outputs, but the body has only {}", node.outputs.size(),
                                l.states + l.scans_out));
   }
   for (int i = 0; i < inputs; ++i) {
@@ -40,23 +40,23 @@ absl::StatusOr<Layout> LayoutOf(const Node& node, const Graph& body) {
   return l;
 }
 
-// Entry i of a list of axes or directions, with its default.
+// Returns entry i of a list of axes or directions; 0 if the attribute is absent.
 absl::StatusOr<int64_t> Entry(const Attributes& attrs, std::string_view name, int i, int count) {
   if (!attrs.Has(name)) return 0;
   Ints list = attrs.IntList(name);
   if (static_cast<int>(list.size()) != count) {
-    return BadNode(fmt::format("{} has {} entries; {} are expected", name, list.size(), count));
+    return BadNode(fmt::format("{} has {} entries; it must have {}", name, list.size(), count));
   }
   return list[i];
 }
 
 absl::StatusOr<bool> Reversed(const Attributes& attrs, std::string_view name, int i, int count) {
   MGE_ASSIGN_OR_RETURN(int64_t direction, Entry(attrs, name, i, count));
-  if (direction != 0 && direction != 1) return BadNode(fmt::format("{}: {} is neither 0 nor 1", name, direction));
+  if (direction != 0 && direction != 1) return BadNode(fmt::format("{}: {} is not allowed; use 0 or 1", name, direction));
   return direction == 1;
 }
 
-// The dimension along which input i is cut, in the whole tensor.
+// Returns the dimension of input i, batch included, along which it is scanned.
 absl::StatusOr<int64_t> InputAxis(const Attributes& attrs, const Layout& l, int i, int64_t rank) {
   if (l.batched) {
     if (rank < 2) return BadNode(fmt::format("scanned input {} has no batch and sequence dimensions", i));
@@ -90,7 +90,7 @@ absl::Status Infer(InferContext& ctx) {
     if (type.has_rank) {
       MGE_ASSIGN_OR_RETURN(int64_t axis, InputAxis(ctx.attrs(), l, i, type.dims.size()));
       if (!MergeDim(&steps, type.dims[axis])) {
-        return ctx.Invalid(fmt::format("scanned input {} has {} steps, another one {}", i, type.dims[axis], steps));
+        return ctx.Invalid(fmt::format("scanned input {} has {} steps, but another one has {}", i, type.dims[axis], steps));
       }
       type.dims.erase(type.dims.begin() + axis);
       if (l.batched) {
@@ -118,11 +118,11 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-// A tensor that is cut along an axis, or filled along it: where step t of one sequence lies.
+// The location of the steps of one sequence in a tensor that is scanned or filled along an axis.
 struct Track {
   int64_t offset = 0;
-  int64_t stride = 0;  // from step to step
-  Shape shape, strides;  // of one step
+  int64_t stride = 0;  // distance between steps, in elements
+  Shape shape, strides;  // shape and strides of one step
 };
 
 Track TrackOf(std::span<const int64_t> shape, int64_t axis, bool batched, int64_t batch) {
@@ -138,6 +138,7 @@ Track TrackOf(std::span<const int64_t> shape, int64_t axis, bool batched, int64_
   return track;
 }
 
+// The evaluation of one Scan node.
 class Scanner {
  public:
   Scanner(EvalContext& ctx, const Graph& body, Layout layout) : ctx_(ctx), body_(body), l_(layout) {}
@@ -160,7 +161,7 @@ class Scanner {
   int64_t batches_ = 1;
   Ints in_axes_, out_axes_;
   std::vector<bool> in_reversed_, out_reversed_;
-  std::vector<Tensor*> outputs_;  // scan outputs, and the states of a batch; null before the first value
+  std::vector<Tensor*> outputs_;  // scan outputs and batched states; null before the first value
 };
 
 absl::Status Scanner::Prepare() {
@@ -175,7 +176,7 @@ absl::Status Scanner::Prepare() {
       steps_ = shape[axis];
       if (l_.batched) batches_ = shape[0];
     } else if (shape[axis] != steps_ || (l_.batched && shape[0] != batches_)) {
-      return ctx_.Invalid(fmt::format("scanned input {} has shape {}; {} steps are expected along axis {}", i,
+      return ctx_.Invalid(fmt::format("scanned input {} has shape {}; it must have {} steps along axis {}", i,
                                       ShapeText(shape), steps_, axis));
     }
   }
@@ -216,12 +217,12 @@ absl::Status Scanner::Store(int scan, int64_t batch, int64_t step, const Tensor&
     if (l_.batched) shape.insert(shape.begin(), batches_);
     shape.insert(shape.begin() + axis, steps_);
     MGE_ASSIGN_OR_RETURN(y, ctx_.Output(output, value.dtype(), std::move(shape)));
-    if (l_.batched) Fill(*y, nullptr);  // shorter sequences are padded
+    if (l_.batched) Fill(*y, nullptr);  // pads shorter sequences with zeros
   }
   bool fits = y->rank() == value.rank() + (l_.batched ? 2 : 1) && y->dtype() == value.dtype();
   Track track = fits ? TrackOf(y->shape(), axis, l_.batched, batch) : Track();
   if (!fits || track.shape != value.shape()) {
-    return ctx_.Invalid(fmt::format("scan output {} is {}{} in step {}, unlike before", scan,
+    return ctx_.Invalid(fmt::format("scan output {} is {}{} in step {}; it differs from earlier steps", scan,
                                     DTypeName(value.dtype()), ShapeText(value.shape()), step));
   }
   CopyRegion(value, 0, Strides(value.shape()), *y, track.offset + step * track.stride, track.strides, track.shape);
@@ -238,7 +239,7 @@ absl::Status Scanner::StoreState(int state, int64_t batch, const Tensor& value) 
   }
   if (y->rank() != value.rank() + 1 || y->dtype() != value.dtype() ||
       !std::equal(value.shape().begin(), value.shape().end(), y->shape().begin() + 1)) {
-    return ctx_.Invalid(fmt::format("state {} of batch entry {} ends as {}{}, unlike the others", state, batch,
+    return ctx_.Invalid(fmt::format("state {} of batch entry {} ends as {}{}; it differs from other entries", state, batch,
                                     DTypeName(value.dtype()), ShapeText(value.shape())));
   }
   CopyElements(value, 0, *y, batch * value.elements(), value.elements());
@@ -292,11 +293,11 @@ absl::Status Scanner::Run() {
   for (int64_t b = 0; b < batches_; ++b) {
     int64_t length = has_lengths ? ctx_.input(0).Data<int64_t>()[b] : steps_;
     if (length < 0 || length > steps_) {
-      return ctx_.Invalid(fmt::format("sequence_lens[{}] is {}, outside of [0, {}]", b, length, steps_));
+      return ctx_.Invalid(fmt::format("sequence_lens[{}] is {}; it must be in [0, {}]", b, length, steps_));
     }
     MGE_RETURN_IF_ERROR(RunSequence(b, length));
   }
-  for (int i = 0; i < l_.states + l_.scans_out; ++i) {  // nothing was stored: no step, or an empty batch
+  for (int i = 0; i < l_.states + l_.scans_out; ++i) {  // no value was stored: no step, or an empty batch
     if (!ctx_.has_output(i) || outputs_[i] || (i < l_.states && !l_.batched)) continue;
     MGE_ASSIGN_OR_RETURN(Tensor * y, EmptyOutput(ctx_, i));
     Fill(*y, nullptr);
@@ -324,8 +325,8 @@ absl::Status Upgrade(Graph&, Node& node) {
 }  // namespace
 
 MGE_OP(scan) = {.name = "Scan",
-                .doc = "Runs a body for every step of sequences, carrying states along.",
-                // The first one may be absent: before operator set 9 it holds lengths of sequences.
+                .doc = "Runs a body for every step of sequences. Passes states from step to step.",
+                // The first input may be absent. Before operator set 9 it holds the lengths of the sequences.
                 .inputs = {{"first", kAnyType, Arity::kOptional},
                            {"initial_state_and_scan_inputs", kAnyType, Arity::kVariadic}},
                 .outputs = {{"final_state_and_scan_outputs", {}, Arity::kVariadic}},

@@ -4,7 +4,7 @@
 namespace mge {
 
 MGE_OP(scatter) = {.name = "Scatter",
-                   .doc = "The older name of ScatterElements.",
+                   .doc = "An older name of ScatterElements.",
                    .inputs = {{"data"}, {"indices", kIndex}, {"updates"}},
                    .outputs = {{"output"}},
                    .attrs = {{"axis", AttrType::kInt}},

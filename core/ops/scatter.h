@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the scattering operators share: how an update joins the element that it meets.
+// Helpers of the scattering operators: the combination of an update with the existing element.
 #pragma once
 
 #include <complex>
@@ -9,19 +9,19 @@
 
 namespace mge {
 
-// Schema check of attribute "reduction": none, add, mul, max, min.
+// Checks that the attribute "reduction" is none, add, mul, max or min.
 absl::Status CheckReduction(const Attributes& attrs);
 
 // Checks the indices of GatherElements and ScatterElements: they have the data's rank, and are not larger in a dimension other than
 // `axis`. Unknown sizes are negative and pass.
 absl::Status RequireIndicesWithin(const Shape& data, const Shape& indices, int64_t axis);
 
-// The evaluator of ScatterElements, and of its older name Scatter.
+// Evaluates ScatterElements and its older name Scatter.
 absl::Status EvalScatterElements(EvalContext& ctx);
 absl::Status InferScatterElements(InferContext& ctx);
 
 namespace internal {
-// Calls f(TypeTag<T>{}) for all types with an arithmetic.
+// Calls f(TypeTag<T>{}) for all types that support addition and multiplication. Returns false for other types.
 template <typename F>
 bool DispatchArithmetic(DType dtype, F&& f) {
   if (dtype == DType::kC64) {
@@ -34,7 +34,7 @@ bool DispatchArithmetic(DType dtype, F&& f) {
   return true;
 }
 
-// Integers wrap; on bool, adding is "or" and multiplying is "and".
+// Adds. Integers wrap around; bool uses "or". Mul() uses "and" for bool.
 template <typename T>
 T Add(T a, T b) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -55,7 +55,7 @@ T Mul(T a, T b) {
     return static_cast<T>(a * b);
   }
 }
-// NaN wins.
+// Returns the larger element, or NaN if either is NaN. Min() does the same for the smaller element.
 template <typename T>
 T Max(T a, T b) {
   return a != a || a > b ? a : b;
@@ -66,8 +66,8 @@ T Min(T a, T b) {
 }
 }  // namespace internal
 
-// Calls f(TypeTag<T>{}, join) where join(old, update) is the new element. kUnsupportedType for types without
-// that arithmetic (strings; the order of complex numbers).
+// Calls f(TypeTag<T>{}, join), where join(old, update) returns the new element. Fails with kUnsupportedType if the type
+// does not support the reduction (strings, the order of complex numbers).
 template <typename F>
 absl::Status DispatchReduction(const EvalContext& ctx, DType dtype, const std::string& reduction, F&& f) {
   bool known = true;

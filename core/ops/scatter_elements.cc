@@ -4,7 +4,7 @@
 namespace mge {
 
 MGE_OP(scatter_elements) = {.name = "ScatterElements",
-                            .doc = "The data with single elements set, or joined by `reduction`, where indices say.",
+                            .doc = "The data with elements set, or combined by `reduction`, at the indices.",
                             .inputs = {{"data"}, {"indices", kIndex}, {"updates"}},
                             .outputs = {{"output"}},
                             .attrs = {{"axis", AttrType::kInt}, {"reduction", AttrType::kText}},

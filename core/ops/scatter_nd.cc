@@ -4,13 +4,13 @@
 namespace mge {
 namespace {
 
-// The shape that the updates must have; -1 where unknown.
+// Returns the required shape of the updates; unknown sizes are -1.
 absl::StatusOr<Shape> UpdateShape(std::span<const int64_t> x, std::span<const int64_t> indices) {
   int64_t r = static_cast<int64_t>(x.size());
-  if (r < 1 || indices.empty()) return BadNode("data and indices need at least one dimension");
+  if (r < 1 || indices.empty()) return BadNode("data and indices must have at least one dimension");
   int64_t depth = indices.back();
   if (depth < 1 || depth > r) {
-    return BadNode(fmt::format("indices of {} coordinates; the data of shape {} takes 1 to {}", depth, ShapeText(x),
+    return BadNode(fmt::format("indices have {} coordinates; data of shape {} allows 1 to {}", depth, ShapeText(x),
                                r));
   }
   Shape out(indices.begin(), indices.end() - 1);
@@ -68,7 +68,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(scatter_nd) = {.name = "ScatterND",
-                      .doc = "The data with slices set, or joined by `reduction`, where vectors of coordinates say.",
+                      .doc = "The data with slices set, or combined by `reduction`, at vectors of coordinates.",
                       .inputs = {{"data"}, {"indices", {DType::kI64}}, {"updates"}},
                       .outputs = {{"output"}},
                       .attrs = {{"reduction", AttrType::kText}},

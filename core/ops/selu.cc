@@ -29,7 +29,7 @@ absl::Status Upgrade(Graph&, Node& node) {
 
 MGE_OP(selu) = {
     .name = "Selu",
-    .doc = "gamma * (x where it is positive, else alpha * (exp(x) - 1)).",
+    .doc = "gamma * (x if it is positive, else alpha * (exp(x) - 1)).",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
     .attrs = {{"alpha", AttrType::kFloat}, {"gamma", AttrType::kFloat}},

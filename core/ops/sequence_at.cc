@@ -19,7 +19,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(sequence_at) = {.name = "SequenceAt",
-                       .doc = "The tensor at a position of a sequence; negative ones count from the end.",
+                       .doc = "The tensor at a position of a sequence. Negative positions count from the end.",
                        .inputs = {{.name = "input_sequence", .kind = ValueKind::kSequence}, {"position", kIndex}},
                        .outputs = {{"tensor"}},
                        .infer = Infer,

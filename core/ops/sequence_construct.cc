@@ -5,7 +5,7 @@ namespace mge {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
-  if (!ctx.has_input(0)) return ctx.Invalid("it has no input; SequenceEmpty makes an empty sequence");
+  if (!ctx.has_input(0)) return ctx.Invalid("the node has no input; use SequenceEmpty for an empty sequence");
   TensorType type = ctx.input(0);
   for (int i = 1; i < ctx.input_count(); ++i) {
     MGE_RETURN_IF_ERROR(SameElementTypes(ctx, {0, i}));

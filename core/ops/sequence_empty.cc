@@ -10,7 +10,7 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-// Not inlined: gcc 12 would warn of the inline storage of a shape that is moved while empty.
+// Not inlined: if it is, gcc 12 reports a false warning about the inline storage of a moved empty shape.
 [[gnu::noinline]] HostValue EmptySequence() {
   HostValue out;
   out.kind = ValueKind::kSequence;
@@ -22,7 +22,7 @@ absl::Status Eval(EvalContext& ctx) { return ctx.SetOutput(0, EmptySequence()); 
 }  // namespace
 
 MGE_OP(sequence_empty) = {.name = "SequenceEmpty",
-                          .doc = "A sequence without an element; `dtype` is the type of those to come.",
+                          .doc = "An empty sequence for tensors of type `dtype`.",
                           .outputs = {{"output"}},
                           .attrs = {{"dtype", AttrType::kInt}},
                           .infer = Infer,

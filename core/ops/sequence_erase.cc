@@ -23,7 +23,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(sequence_erase) = {.name = "SequenceErase",
-                          .doc = "A sequence without the tensor at a position, or without the last one.",
+                          .doc = "A sequence without the tensor at a position (default: the last one).",
                           .inputs = {{.name = "input_sequence", .kind = ValueKind::kSequence},
                                      {"position", kIndex, Arity::kOptional}},
                           .outputs = {{"output_sequence"}},

@@ -23,7 +23,7 @@ absl::Status Eval(EvalContext& ctx) {
     if (at < 0) at += size;
   }
   if (size > 0 && out.sequence[0].dtype() != ctx.input(1).dtype()) {
-    return ctx.Invalid(fmt::format("a {} tensor for a sequence of {}", DTypeName(ctx.input(1).dtype()),
+    return ctx.Invalid(fmt::format("a {} tensor cannot be inserted into a sequence of {}", DTypeName(ctx.input(1).dtype()),
                                    DTypeName(out.sequence[0].dtype())));
   }
   out.sequence.insert(out.sequence.begin() + at, ctx.input(1));
@@ -33,7 +33,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(sequence_insert) = {.name = "SequenceInsert",
-                           .doc = "A sequence with one more tensor before a position, or at the end.",
+                           .doc = "A sequence with a tensor inserted before a position (default: at the end).",
                            .inputs = {{.name = "input_sequence", .kind = ValueKind::kSequence},
                                       {"tensor"},
                                       {"position", kIndex, Arity::kOptional}},

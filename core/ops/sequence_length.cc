@@ -18,7 +18,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(sequence_length) = {.name = "SequenceLength",
-                           .doc = "The number of a sequence's tensors.",
+                           .doc = "The number of tensors in a sequence.",
                            .inputs = {{.name = "input_sequence", .kind = ValueKind::kSequence}},
                            .outputs = {{"length"}},
                            .infer = Infer,

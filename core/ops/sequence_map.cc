@@ -7,7 +7,7 @@ namespace {
 absl::Status CheckBody(const Node& node, const Graph& body) {
   if (FormalInputs(body) != static_cast<int>(node.inputs.size()) ||
       body.outputs().size() != node.outputs.size()) {
-    return BadNode(fmt::format("the body has {} inputs and {} outputs, the node {} and {}", FormalInputs(body),
+    return BadNode(fmt::format("the body has {} inputs and {} outputs, the node has {} and {}", FormalInputs(body),
                                body.outputs().size(), node.inputs.size(), node.outputs.size()));
   }
   return absl::OkStatus();
@@ -23,7 +23,7 @@ absl::Status Infer(InferContext& ctx) {
   }
   MGE_ASSIGN_OR_RETURN(std::vector<ValueType> outputs, ctx.InferBody(*body, inputs));
   for (int i = 0; i < ctx.output_count(); ++i) {
-    if (outputs[i].kind != ValueKind::kTensor) return ctx.Invalid(fmt::format("output {} of the body is no tensor", i));
+    if (outputs[i].kind != ValueKind::kTensor) return ctx.Invalid(fmt::format("output {} of the body is not a tensor", i));
     ctx.SetOutput(i, std::move(outputs[i].type), ValueKind::kSequence);
   }
   return absl::OkStatus();

@@ -4,7 +4,7 @@
 namespace mge {
 namespace {
 
-// The dimensions from attribute "start" to "end", both clamped.
+// Returns the dimensions from attribute "start" to "end". Both are clamped to the rank.
 Shape Part(const Attributes& attrs, std::span<const int64_t> dims) {
   int64_t rank = static_cast<int64_t>(dims.size());
   auto place = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank); };

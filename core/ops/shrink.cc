@@ -14,7 +14,7 @@ absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), x.shape()));
   DispatchNumeric(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    // Integers are shrunk as real numbers: lambd and bias need not be whole.
+    // Integers are computed as reals, because lambd and bias may be fractional.
     using Real = std::conditional_t<std::is_integral_v<T>, double, Compute<T>>;
     Real lambd = attr_lambd, bias = attr_bias;
     MapUnary<T>(x, *y, [&](auto v) {
@@ -29,7 +29,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(shrink) = {
     .name = "Shrink",
-    .doc = "x + bias below -lambd, x - bias above lambd, else 0.",
+    .doc = "x + bias if x < -lambd, x - bias if x > lambd, else 0.",
     .inputs = {{"X", kNumeric}},
     .outputs = {{"Y"}},
     .attrs = {{"bias", AttrType::kFloat}, {"lambd", AttrType::kFloat}},

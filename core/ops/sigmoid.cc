@@ -9,7 +9,7 @@ namespace {
 absl::Status Eval(EvalContext& ctx) {
   return EvalUnaryFloating(ctx, [](auto x) {
     using T = decltype(x);
-    T e = std::exp(-std::abs(x));  // never above 1, so that neither side overflows
+    T e = std::exp(-std::abs(x));  // at most 1, so that neither branch overflows
     return x < 0 ? e / (1 + e) : 1 / (1 + e);
   });
 }

@@ -21,7 +21,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(sign) = {
     .name = "Sign",
-    .doc = "-1, 0 or 1 as x is below, equal to or above zero; NaN stays NaN.",
+    .doc = "-1, 0 or 1 if x is negative, zero or positive. NaN stays NaN.",
     .inputs = {{"X", kNumeric}},
     .outputs = {{"Y"}},
     .infer = SameTypeAsFirst,

@@ -23,7 +23,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(size) = {.name = "Size",
-                .doc = "The number of the input's elements.",
+                .doc = "The number of elements of the input.",
                 .inputs = {{"data"}},
                 .outputs = {{"size"}},
                 .infer = Infer,

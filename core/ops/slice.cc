@@ -10,10 +10,11 @@ struct Range {
   int64_t count = 0;
 };
 
-// Python's rules: negative positions count from the end, positions outside are clamped. No operand can overflow.
+// Resolves one dimension by Python's rules: negative positions count from the end, positions out of range are clamped.
+// Cannot overflow.
 absl::StatusOr<Range> Resolve(int64_t size, int64_t start, int64_t end, int64_t step) {
   if (step == 0) return BadNode("a step is 0");
-  // A longer step takes one element only, as does a step of the whole size.
+  // A step of the whole size selects one element, as every longer step does.
   int64_t longest = std::max<int64_t>(size, 1);
   Range r{.step = std::clamp(step, -longest, longest)};
   if (start < 0) start += size;
@@ -30,14 +31,14 @@ absl::StatusOr<Range> Resolve(int64_t size, int64_t start, int64_t end, int64_t 
   return r;
 }
 
-// Ranges for all dimensions; those of unknown size get an unknown count.
+// Returns the ranges of all dimensions. The count is unknown if the size is.
 absl::StatusOr<std::vector<Range>> Ranges(std::span<const int64_t> shape, const Ints& starts, const Ints& ends,
                                           /*nullable*/ const Ints* axes, /*nullable*/ const Ints* steps) {
   std::vector<Range> ranges(shape.size());
   for (size_t i = 0; i < shape.size(); ++i) ranges[i].count = shape[i];
   if (ends.size() != starts.size() || (axes && axes->size() != starts.size()) ||
       (steps && steps->size() != starts.size()) || (!axes && starts.size() > shape.size())) {
-    return BadNode(fmt::format("starts, ends, axes and steps of {}, {}, {} and {} elements do not fit together",
+    return BadNode(fmt::format("starts, ends, axes and steps of {}, {}, {} and {} elements do not match",
                                starts.size(), ends.size(), axes ? axes->size() : starts.size(),
                                steps ? steps->size() : starts.size()));
   }
@@ -112,7 +113,7 @@ absl::Status Upgrade(Graph& graph, Node& node) {
 }  // namespace
 
 MGE_OP(slice) = {.name = "Slice",
-                 .doc = "x[start:end:step] along the given axes, by Python's rules.",
+                 .doc = "x[start:end:step] along the given axes, with Python's rules.",
                  .inputs = {{"data"},
                             {"starts", kIndex},
                             {"ends", kIndex},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Softmax, LogSoftmax and Hardmax share: which elements belong together.
+// Helpers of Softmax, LogSoftmax and Hardmax: the elements that are normalised together.
 #pragma once
 
 #include "core/ops/arg_reduce.h"
@@ -9,16 +9,17 @@ namespace mge {
 
 inline constexpr Few<Attr, 16> kSoftmaxAttrs = {{"axis", AttrType::kInt}, {"_flatten", AttrType::kInt}};
 
-// Checks the axis; output 0 is like input 0.
+// Checks the axis and sets output 0 to input 0's type.
 absl::Status SoftmaxInfer(InferContext& ctx);
 
-// Before operator set 13 the axis was 1 unless given, and everything from it on made one row ("_flatten").
+// Sets the axis of operator sets before 13, whose default was 1. Unless it is -1, also sets "_flatten": all dimensions
+// from the axis on then form one row.
 absl::Status UpgradeSoftmax(Graph& graph, Node& node);
 
-// Rows of a tensor of this shape; a scalar is a row of one element.
+// Returns the rows of a tensor of this shape. A scalar is a row of one element.
 absl::StatusOr<AxisSplit> SoftmaxRows(const Node& node, std::span<const int64_t> shape);
 
-// row(in, out, n, stride) for each row, in T's compute type for reading and T for writing.
+// Calls row(in, out, n, stride) for each row of n elements, `stride` elements apart.
 template <typename RowFn>
 absl::Status EvalRows(EvalContext& ctx, RowFn row) {
   const Tensor& x = ctx.input(0);

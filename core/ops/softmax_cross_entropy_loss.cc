@@ -12,7 +12,7 @@ absl::Status Infer(InferContext& ctx) {
   return InferLoss(ctx);
 }
 
-// In place: x[n, :, d] -= log(sum(exp(x[n, :, d]))).
+// Computes x[n, :, d] -= log(sum(exp(x[n, :, d]))) in place.
 void LogSoftmax(const Shape& shape, std::span<double> x) {
   const int64_t classes = shape[1];
   int64_t inner = 1;
@@ -54,7 +54,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(softmax_cross_entropy_loss) = {
     .name = "SoftmaxCrossEntropyLoss",
-    .doc = "The (weighted) negative log-likelihood of labels under the softmax of scores.",
+    .doc = "The (weighted) negative log-likelihood of labels for the softmax of scores.",
     .inputs = {{"scores", kFloating}, {"labels", kIndex}, {"weights", kFloating, Arity::kOptional}},
     .outputs = {{"output"}, {.name = "log_prob", .arity = Arity::kOptional}},
     .attrs = {{"ignore_index", AttrType::kInt}, {"reduction", AttrType::kText}},

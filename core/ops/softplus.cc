@@ -15,7 +15,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(softplus) = {
     .name = "Softplus",
-    .doc = "log(1 + exp(x)), without overflow.",
+    .doc = "log(1 + exp(x)), computed without overflow.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
     .infer = SameTypeAsFirst,

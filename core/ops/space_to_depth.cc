@@ -7,12 +7,14 @@ namespace {
 absl::StatusOr<Shape> Result(std::span<const int64_t> x, int64_t block) {
   MGE_RETURN_IF_ERROR(RequireRank("input", x, 4));
   int64_t square;
-  if (block < 1 || !CheckedMul(block, block, &square)) return BadNode(fmt::format("blocksize is {}", block));
+  if (block < 1 || !CheckedMul(block, block, &square)) return BadNode(fmt::format("blocksize {} is out of range", block));
   Shape out(x.begin(), x.end());
   if (x[1] != kUnknownDim && !CheckedMul(x[1], square, &out[1])) return BadNode("size overflow");
   for (int d : {2, 3}) {
     if (x[d] == kUnknownDim) continue;
-    if (x[d] % block != 0) return BadNode(fmt::format("dimension {} of {} is no multiple of blocksize {}", d, ShapeText(x), block));
+    if (x[d] % block != 0) {
+      return BadNode(fmt::format("dimension {} of {} is not a multiple of blocksize {}", d, ShapeText(x), block));
+    }
     out[d] = x[d] / block;
   }
   return out;

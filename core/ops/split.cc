@@ -4,7 +4,7 @@
 namespace mge {
 namespace {
 
-// Sizes of the parts of a dimension. `lengths` is null if the node gives none.
+// Returns the sizes of the parts of a dimension. `lengths` is null if the node does not give them.
 absl::StatusOr<Ints> Parts(const Node& node, int64_t size, /*nullable*/ const Ints* lengths) {
   int64_t count = static_cast<int64_t>(node.outputs.size());
   if (lengths) {
@@ -13,10 +13,10 @@ absl::StatusOr<Ints> Parts(const Node& node, int64_t size, /*nullable*/ const In
     }
     int64_t sum = 0;
     for (int64_t n : *lengths) {
-      if (!CheckedAdd(sum, n, &sum)) return BadNode(fmt::format("the lengths {} are no sizes", ShapeText(*lengths)));
+      if (!CheckedAdd(sum, n, &sum)) return BadNode(fmt::format("the lengths {} are not valid sizes", ShapeText(*lengths)));
     }
     if (sum != size) {
-      return BadNode(fmt::format("the lengths {} add up to {}, the dimension has {}", ShapeText(*lengths), sum, size));
+      return BadNode(fmt::format("the lengths {} add up to {}, but the dimension has {}", ShapeText(*lengths), sum, size));
     }
     return *lengths;
   }
@@ -34,7 +34,7 @@ absl::StatusOr<Ints> Parts(const Node& node, int64_t size, /*nullable*/ const In
 }
 
 absl::Status CheckOutputs(const Node& node) {
-  if (node.outputs.empty()) return BadNode("it has no output");
+  if (node.outputs.empty()) return BadNode("the node has no output");
   int64_t wanted = node.attrs.Int("num_outputs", node.outputs.size());
   if (wanted != static_cast<int64_t>(node.outputs.size())) {
     return BadNode(fmt::format("num_outputs is {}, but the node has {} outputs", wanted, node.outputs.size()));
@@ -99,7 +99,7 @@ absl::Status Upgrade(Graph& graph, Node& node) {
 }  // namespace
 
 MGE_OP(split) = {.name = "Split",
-                 .doc = "Cuts the input along `axis` into parts of given or of equal lengths.",
+                 .doc = "Splits the input along `axis` into parts of given or equal lengths.",
                  .inputs = {{"input"}, {"split", {DType::kI64}, Arity::kOptional}},
                  .outputs = {{"outputs", kAnyType, Arity::kVariadic}},
                  .attrs = {{"axis", AttrType::kInt}, {"num_outputs", AttrType::kInt}},

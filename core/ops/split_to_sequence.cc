@@ -4,9 +4,9 @@
 namespace mge {
 namespace {
 
-constexpr int64_t kMaxParts = 1 << 24;  // tensors in one sequence
+constexpr int64_t kMaxParts = 1 << 24;  // maximum number of tensors in a sequence
 
-// Lengths of the parts: 1 each, chunks of `split`, or a list.
+// Returns the lengths of the parts: 1 each, chunks of `split`, or a list.
 absl::StatusOr<Ints> Parts(EvalContext& ctx, int64_t size) {
   Ints parts;
   if (!ctx.has_input(1)) {
@@ -16,7 +16,7 @@ absl::StatusOr<Ints> Parts(EvalContext& ctx, int64_t size) {
   MGE_ASSIGN_OR_RETURN(parts, IntsInput(ctx, 1, kMaxParts));
   if (ctx.input(1).rank() == 0) {
     int64_t chunk = parts[0];
-    if (chunk < 1) return ctx.Invalid(fmt::format("split is {}; a positive length is expected", chunk));
+    if (chunk < 1) return ctx.Invalid(fmt::format("split is {}; it must be positive", chunk));
     int64_t count = size / chunk + (size % chunk != 0);
     if (count > kMaxParts) return ctx.Invalid(fmt::format("{} parts; at most {} are supported", count, kMaxParts));
     parts.assign(count, chunk);
@@ -25,9 +25,9 @@ absl::StatusOr<Ints> Parts(EvalContext& ctx, int64_t size) {
   }
   int64_t sum = 0;
   for (int64_t n : parts) {
-    if (!CheckedAdd(sum, n, &sum)) return ctx.Invalid(fmt::format("split holds {}, which is no length", n));
+    if (!CheckedAdd(sum, n, &sum)) return ctx.Invalid(fmt::format("split holds {}; lengths must not be negative", n));
   }
-  if (sum != size) return ctx.Invalid(fmt::format("the lengths add up to {}, the dimension has {}", sum, size));
+  if (sum != size) return ctx.Invalid(fmt::format("the lengths add up to {}, but the dimension has {}", sum, size));
   return parts;
 }
 

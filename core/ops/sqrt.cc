@@ -14,7 +14,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(sqrt) = {
     .name = "Sqrt",
-    .doc = "Square root; NaN for negative numbers.",
+    .doc = "Square root. NaN for negative numbers.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
     .infer = SameTypeAsFirst,

@@ -4,7 +4,7 @@
 namespace mge {
 namespace {
 
-// `axes` is null for "every dimension of size 1".
+// Returns the shape without the given axes. If `axes` is null, removes every dimension of size 1.
 absl::StatusOr<Shape> Squeezed(std::span<const int64_t> in, /*nullable*/ const Ints* axes) {
   std::vector<bool> drop(in.size(), false);
   if (!axes) {

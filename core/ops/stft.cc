@@ -16,7 +16,7 @@ struct Frames {
 
 absl::Status Invalid(std::string title) { return Fail(errors::kInvalidNode, std::move(title)); }
 
-// All sizes are known here; `length` is that of input frame_length, or kUnknownDim if that is
+// Resolves the frames. All sizes must be known. `length` is the value of input frame_length, or kUnknownDim if it is
 // absent.
 absl::StatusOr<Frames> Resolve(const Attributes& attrs, std::span<const int64_t> x, int64_t step,
                                /*nullable*/ const Shape* window, int64_t length) {
@@ -25,14 +25,14 @@ absl::StatusOr<Frames> Resolve(const Attributes& attrs, std::span<const int64_t>
     return Invalid(fmt::format("the last dimension is {}; it must be 1 or 2", x[2]));
   const bool one_sided = attrs.Int("onesided", 1) != 0;
   if (one_sided && x[2] == 2)
-    return Invalid("a one-sided transform (attribute onesided = 1) needs a real signal");
+    return Invalid("a one-sided transform (attribute onesided = 1) requires a real signal");
   if (step < 1) return Invalid(fmt::format("frame_step = {} must be at least 1", step));
   Frames f;
   f.step = step;
   f.length = length != kUnknownDim ? length : window && !window->empty() ? (*window)[0] : x[1];
   if (f.length < 1 || f.length > x[1]) {
     return Invalid(
-        fmt::format("frame_length = {} is outside of 1..{}, the signal's length", f.length, x[1]));
+        fmt::format("frame_length = {} is outside of 1..{} (the signal's length)", f.length, x[1]));
   }
   if (window) MGE_RETURN_IF_ERROR(RequireShape("the window", *window, Shape{f.length}));
   f.output = {x[0], (x[1] - f.length) / step + 1, one_sided ? f.length / 2 + 1 : f.length, 2};

@@ -11,7 +11,7 @@ namespace {
 
 enum Case { kNone, kLower, kUpper };
 
-// One code point and its length; length 0 where the text is no UTF-8.
+// A code point and its length in bytes. The length is 0 if the text is not valid UTF-8.
 struct CodePoint {
   uint32_t value = 0;
   int length = 0;
@@ -43,7 +43,7 @@ void Encode(uint32_t value, std::string& out) {
   while (more-- > 0) out += static_cast<char>(0x80 | ((value >> (6 * more)) & 0x3f));
 }
 
-// Changes case code point by code point. The mapping is Unicode's, the same in every locale that is accepted.
+// Changes the case of each code point. The mapping is Unicode's and the same for all accepted locales.
 class Folder {
  public:
   Folder() : locale_(newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr)) {}
@@ -58,12 +58,12 @@ class Folder {
     std::string out;
     while (!text.empty()) {
       CodePoint c = Decode(text);
-      if (c.length == 0) return BadNode("a string of the input is no UTF-8");
+      if (c.length == 0) return BadNode("a string of the input is not valid UTF-8");
       if (c.value < 0x80) {
         bool change = to == kLower ? c.value >= 'A' && c.value <= 'Z' : c.value >= 'a' && c.value <= 'z';
         out += static_cast<char>(change ? c.value ^ 0x20 : c.value);
       } else if (!locale_) {
-        return Fail(errors::kUnsupportedFeature, "the case of letters beyond ASCII, since the system has no C.UTF-8");
+        return Fail(errors::kUnsupportedFeature, "changing non-ASCII letters requires the locale C.UTF-8");
       } else {
         Encode(to == kLower ? towlower_l(c.value, locale_) : towupper_l(c.value, locale_), out);
       }
@@ -80,7 +80,7 @@ absl::StatusOr<Case> ActionOf(const Attributes& attrs) {
   MGE_ASSIGN_OR_RETURN(int action, ReadChoice(attrs, "case_change_action", "NONE", {"NONE", "LOWER", "UPPER"}));
   std::string language = attrs.Text("locale", "en_US").substr(0, 2);
   if (language == "tr" || language == "az" || language == "lt") {
-    return Fail(errors::kUnsupportedFeature, fmt::format("locale \"{}\" has rules of its own for the case of letters",
+    return Fail(errors::kUnsupportedFeature, fmt::format("locale \"{}\" has special case rules, which are not implemented",
                                                          EscapeControl(attrs.Text("locale"))));
   }
   return static_cast<Case>(action);
@@ -124,7 +124,7 @@ absl::Status Eval(EvalContext& ctx) {
     MGE_ASSIGN_OR_RETURN(std::string changed, folder.Fold(word, action));
     kept.push_back(std::move(changed));
   }
-  if (kept.empty()) kept.emplace_back();  // the schema's way to say "nothing"
+  if (kept.empty()) kept.emplace_back();  // the schema requires one empty string if nothing is left
   Shape shape = {static_cast<int64_t>(kept.size())};
   if (x.rank() == 2) shape.insert(shape.begin(), 1);
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, DType::kString, std::move(shape)));

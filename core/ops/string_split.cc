@@ -6,7 +6,8 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\n\v\f\r";
 
-// Python's str.split: runs of blanks separate if there is no delimiter, and those at the ends count for nothing.
+// Splits like Python's str.split. Without a delimiter, runs of blanks separate parts, and blanks at the ends are
+// ignored.
 std::vector<std::string_view> SplitText(std::string_view text, std::string_view delimiter, int64_t max_splits) {
   std::vector<std::string_view> parts;
   const bool blanks = delimiter.empty();
@@ -42,7 +43,7 @@ absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
   const std::string delimiter = ctx.attrs().Text("delimiter");
   const int64_t limit = ctx.attrs().Has("maxsplit") ? ctx.attrs().Int("maxsplit") : INT64_MAX;
-  if (limit < 0) return ctx.Invalid(fmt::format("maxsplit is {}", limit));
+  if (limit < 0) return ctx.Invalid(fmt::format("maxsplit is {}; it must not be negative", limit));
   std::span<const std::string> in = x.Data<std::string>();
   int64_t most = 0;
   for (const std::string& text : in) {
@@ -63,7 +64,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(string_split) = {.name = "StringSplit",
-                        .doc = "Splits strings at a delimiter or at blanks; rows are filled up with empty strings.",
+                        .doc = "Splits strings at a delimiter or at blanks. Rows are padded with empty strings.",
                         .inputs = {{"X", kStrings}},
                         .outputs = {{"Y"}, {"Z", {}, Arity::kOptional}},
                         .attrs = {{"delimiter", AttrType::kText}, {"maxsplit", AttrType::kInt}},

@@ -14,7 +14,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(sub) = {
     .name = "Sub",
-    .doc = "A - B, with broadcasting; integers wrap around.",
+    .doc = "A - B, with broadcasting. Integers wrap around.",
     .inputs = {{"A", kNumeric}, {"B", kNumeric}},
     .outputs = {{"C"}},
     .attrs = {{"_axis", AttrType::kInt}},

@@ -8,14 +8,14 @@ namespace {
 
 enum Mode { kTf, kIdf, kTfIdf };
 
-// The attributes, checked. Token 0, 1, ... are the strings of the pool; numbers stand for themselves.
+// The checked attributes. For a pool of strings, tokens 0, 1, ... are its strings. Numbers are their own tokens.
 struct Settings {
   Mode mode = kTf;
   int64_t shortest = 1, longest = 1, max_skip = 0;
   Ints pool;
   std::unordered_map<std::string, int64_t> tokens;
-  Ints counts;   // where in the pool the 1-grams, 2-grams, ... begin
-  Ints indexes;  // of an n-gram in the output
+  Ints counts;   // positions in the pool at which the 1-grams, 2-grams, ... begin
+  Ints indexes;  // output index of each n-gram
   Floats weights;
   int64_t width = 0;
 };
@@ -31,14 +31,14 @@ absl::StatusOr<Settings> Read(const Attributes& attrs) {
   s.indexes = attrs.IntList("ngram_indexes");
   s.weights = attrs.FloatList("weights");
   if (attrs.Has("pool_strings") == attrs.Has("pool_int64s")) {
-    return BadNode("exactly one of pool_strings and pool_int64s is needed");
+    return BadNode("exactly one of pool_strings and pool_int64s must be given");
   }
   s.pool = attrs.IntList("pool_int64s");
   for (std::string& word : attrs.TextList("pool_strings")) {
     s.pool.push_back(s.tokens.emplace(std::move(word), static_cast<int64_t>(s.tokens.size())).first->second);
   }
   if (s.shortest < 1 || s.longest < s.shortest || s.max_skip < 0) {
-    return BadNode(fmt::format("n-grams of {} to {} tokens with up to {} skipped", s.shortest, s.longest, s.max_skip));
+    return BadNode(fmt::format("invalid n-grams: {} to {} tokens, up to {} skipped", s.shortest, s.longest, s.max_skip));
   }
   if (s.longest > static_cast<int64_t>(s.counts.size())) {
     return BadNode(fmt::format("max_gram_length is {}, but ngram_counts has {} entries", s.longest, s.counts.size()));
@@ -48,7 +48,7 @@ absl::StatusOr<Settings> Read(const Attributes& attrs) {
   for (size_t i = 0; i < s.counts.size(); ++i) {
     int64_t end = i + 1 < s.counts.size() ? s.counts[i + 1] : size;
     if (s.counts[i] < 0 || end < s.counts[i] || end > size || (end - s.counts[i]) % (i + 1) != 0) {
-      return BadNode(fmt::format("ngram_counts {} do not cut a pool of {} tokens into n-grams", ShapeText(s.counts),
+      return BadNode(fmt::format("ngram_counts {} do not divide a pool of {} tokens into n-grams", ShapeText(s.counts),
                                  size));
     }
     grams += (end - s.counts[i]) / (i + 1);
@@ -59,7 +59,7 @@ absl::StatusOr<Settings> Read(const Attributes& attrs) {
                                grams));
   }
   for (int64_t i : s.indexes) {
-    if (i < 0 || i == INT64_MAX) return BadNode(fmt::format("ngram_indexes holds {}", i));
+    if (i < 0 || i == INT64_MAX) return BadNode(fmt::format("ngram_indexes holds {}, which is not a valid index", i));
     s.width = std::max(s.width, i + 1);
   }
   return s;
@@ -75,7 +75,7 @@ absl::Status Infer(InferContext& ctx) {
   MGE_ASSIGN_OR_RETURN(Settings s, Read(ctx.attrs()));
   const TensorType& x = ctx.input(0);
   if (x.dtype != DType::kUndefined && (x.dtype == DType::kString) != ctx.attrs().Has("pool_strings")) {
-    return ctx.Invalid(fmt::format("the input is {}, unlike the pool", DTypeName(x.dtype)));
+    return ctx.Invalid(fmt::format("the input is {}; its type differs from the pool's", DTypeName(x.dtype)));
   }
   if (!x.has_rank) {
     ctx.SetOutput(0, UnrankedType(DType::kF32));
@@ -90,7 +90,7 @@ std::string Key(const Ints& gram) {
   return std::string(reinterpret_cast<const char*>(gram.data()), gram.size() * sizeof(int64_t));
 }
 
-// Number of every n-gram of the pool, in order.
+// Returns the number of every n-gram of the pool, in order.
 std::unordered_map<std::string, int64_t> Number(const Settings& s) {
   std::unordered_map<std::string, int64_t> numbers;
   int64_t number = 0;
@@ -109,7 +109,7 @@ absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(Shape shape, Result(x.shape(), s.width));
   const bool strings = x.dtype() == DType::kString;
   if (strings != ctx.attrs().Has("pool_strings")) {
-    return ctx.Invalid(fmt::format("the input is {}, unlike the pool", DTypeName(x.dtype())));
+    return ctx.Invalid(fmt::format("the input is {}; its type differs from the pool's", DTypeName(x.dtype())));
   }
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, DType::kF32, std::move(shape)));
   Fill(*y, nullptr);
@@ -127,7 +127,7 @@ absl::Status Eval(EvalContext& ctx) {
     for (int64_t i = 0; i < length; ++i) words[i] = token(row * length + i);
     float* out = y->MutableData<float>().data() + row * s.width;
     for (int64_t n = s.shortest; n <= std::min(s.longest, length); ++n) {
-      // A single token skips nothing: it counts once.
+      // Skips do not apply to a single token: it counts once.
       for (int64_t skip = 0; skip <= (n == 1 ? 0 : std::min(s.max_skip, length)); ++skip) {
         for (int64_t i = 0; i + (n - 1) * (skip + 1) < length; ++i) {
           gram.clear();
@@ -147,7 +147,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(tf_idf_vectorizer) = {.name = "TfIdfVectorizer",
-                             .doc = "Counts the n-grams of a pool in sequences of tokens, weighted if wanted.",
+                             .doc = "Counts the n-grams of a pool in sequences of tokens, optionally weighted.",
                              .inputs = {{"X", kIndex | kStrings}},
                              .outputs = {{"Y"}},
                              .attrs = {{"max_gram_length", AttrType::kInt, true},

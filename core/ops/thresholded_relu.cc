@@ -17,7 +17,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(thresholded_relu) = {
     .name = "ThresholdedRelu",
-    .doc = "x where it is above alpha, else 0.",
+    .doc = "x if it is greater than alpha, else 0.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
     .attrs = {{"alpha", AttrType::kFloat}},

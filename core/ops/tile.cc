@@ -4,12 +4,12 @@
 namespace mge {
 namespace {
 
-// Repeats per dimension; `axis` is of operator set 1 only, where one dimension was repeated.
+// Returns the repeats per dimension. `axis` exists in operator set 1 only, where one dimension was repeated.
 absl::StatusOr<Ints> RepeatsOf(const Tensor& repeats, /*nullable*/ const Tensor* axis, int64_t rank) {
   auto number = [](std::string_view name, const Tensor& t) -> absl::StatusOr<int64_t> {
     if (!kFloating.Contains(t.dtype())) return ScalarInt(name, t);
     MGE_ASSIGN_OR_RETURN(double value, ScalarFloat(name, t));
-    if (!(value > -1e9 && value < 1e15)) return BadNode(fmt::format("{} is {}, no valid number", name, value));
+    if (!(value > -1e9 && value < 1e15)) return BadNode(fmt::format("{} is {}, which is out of range", name, value));
     return static_cast<int64_t>(value);
   };
   Ints out(rank, 1);
@@ -19,13 +19,13 @@ absl::StatusOr<Ints> RepeatsOf(const Tensor& repeats, /*nullable*/ const Tensor*
     MGE_ASSIGN_OR_RETURN(out[at], number("tiles", repeats));
   } else {
     if (repeats.dtype() != DType::kI64 || repeats.rank() != 1 || repeats.elements() != rank) {
-      return BadNode(fmt::format("repeats is {}{}; int64[{}] is expected, one for each dimension",
+      return BadNode(fmt::format("repeats is {}{}; it must be int64[{}], one for each dimension",
                                  DTypeName(repeats.dtype()), ShapeText(repeats.shape()), rank));
     }
     out = repeats.ToInts();
   }
   for (int64_t r : out) {
-    if (r < 0) return BadNode(fmt::format("repeats {} holds a negative number", ShapeText(out)));
+    if (r < 0) return BadNode(fmt::format("repeats {} must not be negative", ShapeText(out)));
   }
   return out;
 }
@@ -66,7 +66,7 @@ absl::Status Eval(EvalContext& ctx) {
   }
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), shape));
   if (y->elements() == 0) return absl::OkStatus();
-  // Every dimension becomes two: the copies (stride 0), then the elements.
+  // Each dimension is copied as two: the repeats (stride 0), then the elements.
   Shape out = Strides(shape);
   Shape extents, in_strides, out_strides;
   for (int64_t d = 0; d < x.rank(); ++d) {
@@ -82,14 +82,14 @@ absl::Status Eval(EvalContext& ctx) {
 }
 
 absl::Status Upgrade(Graph&, Node& node) {
-  if (node.version >= 6 && node.inputs.size() > 2) return BadNode("a third input; it belongs to operator set 1");
+  if (node.version >= 6 && node.inputs.size() > 2) return BadNode("a third input is allowed in operator set 1 only");
   return absl::OkStatus();
 }
 
 }  // namespace
 
 MGE_OP(tile) = {.name = "Tile",
-                .doc = "The data repeated along its dimensions.",
+                .doc = "Repeats the data along its dimensions.",
                 .inputs = {{"input"}, {"repeats", kNumeric}, {"axis", kNumeric, Arity::kOptional}},
                 .outputs = {{"output"}},
                 .infer = Infer,

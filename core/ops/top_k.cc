@@ -21,14 +21,14 @@ absl::Status Infer(InferContext& ctx) {
   auto k = KnownInts(ctx, 1);
   dims[axis] = k && k->size() == 1 ? (*k)[0] : kUnknownDim;
   if (k && (dims[axis] < 0 || (x.dims[axis] >= 0 && dims[axis] > x.dims[axis]))) {
-    return ctx.Invalid(fmt::format("K is {}, the axis has {} elements", dims[axis], x.dims[axis]));
+    return ctx.Invalid(fmt::format("K is {}, but the axis has {} elements", dims[axis], x.dims[axis]));
   }
   ctx.SetOutput(0, MakeType(x.dtype, dims));
   ctx.SetOutput(1, MakeType(DType::kI64, std::move(dims)));
   return absl::OkStatus();
 }
 
-// NaN counts as the largest. Of equal elements the earlier one comes first.
+// Returns true if `a` is larger than `b`. NaN is the largest.
 template <typename C>
 bool Above(C a, C b) {
   return a > b || (a != a && b == b);
@@ -40,7 +40,7 @@ absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis", -1), x.rank()));
   bool largest = ctx.attrs().Int("largest", 1) != 0;
   AxisSplit split = SplitAtAxis(x.shape(), axis);
-  if (k < 0 || k > split.size) return ctx.Invalid(fmt::format("K is {}, the axis has {} elements", k, split.size));
+  if (k < 0 || k > split.size) return ctx.Invalid(fmt::format("K is {}, but the axis has {} elements", k, split.size));
   Shape shape = x.shape();
   shape[axis] = k;
   MGE_ASSIGN_OR_RETURN(Tensor * values, ctx.Output(0, x.dtype(), shape));

@@ -4,7 +4,7 @@
 namespace mge {
 namespace {
 
-// The attribute, or the reverse order; every axis once.
+// Returns the attribute "perm", or the axes in reverse order. Fails unless it holds every axis once.
 absl::StatusOr<Ints> Permutation(const Attributes& attrs, int64_t rank) {
   Ints perm = attrs.IntList("perm");
   if (!attrs.Has("perm")) {
@@ -20,7 +20,7 @@ absl::StatusOr<Ints> Permutation(const Attributes& attrs, int64_t rank) {
     good = !seen[p];
     seen[p] = true;
   }
-  if (!good) return BadNode(fmt::format("perm {} is no permutation of {} axes", ShapeText(perm), rank));
+  if (!good) return BadNode(fmt::format("perm {} is not a permutation of {} axes", ShapeText(perm), rank));
   return perm;
 }
 
@@ -57,7 +57,7 @@ absl::Status Eval(EvalContext& ctx) {
 }  // namespace
 
 MGE_OP(transpose) = {.name = "Transpose",
-                     .doc = "Output dimension i is input dimension perm[i]; without perm, all reversed.",
+                     .doc = "Output dimension i is input dimension perm[i]. Without perm, the order is reversed.",
                      .inputs = {{"data"}},
                      .outputs = {{"transposed"}},
                      .attrs = {{"perm", AttrType::kInts}},

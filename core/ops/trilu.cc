@@ -28,7 +28,7 @@ absl::Status Eval(EvalContext& ctx) {
   }
   bool upper = ctx.attrs().Int("upper", 1) != 0;
   int64_t rows = x.shape()[x.rank() - 2], columns = x.shape()[x.rank() - 1];
-  k = std::clamp(k, -rows - 1, columns + 1);  // beyond that nothing changes
+  k = std::clamp(k, -rows - 1, columns + 1);  // larger values of k have the same result
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), x.shape()));
   DispatchCopy(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -46,7 +46,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(trilu) = {
     .name = "Trilu",
-    .doc = "The upper or lower triangle of matrices from diagonal k on; zero elsewhere.",
+    .doc = "The upper or lower triangle of matrices from diagonal k on. Other elements are zero.",
     .inputs = {{"input"}, {"k", {DType::kI64}, Arity::kOptional}},
     .outputs = {{"output"}},
     .attrs = {{"upper", AttrType::kInt}},

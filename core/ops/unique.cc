@@ -6,7 +6,8 @@
 namespace mge {
 namespace {
 
-// One "item" is an element, or a slice along `axis`: `outer` runs of `block` neighbouring elements.
+// The compared items: elements, or slices along `axis`. An item consists of `outer` runs of `block` consecutive
+// elements.
 struct Items {
   int64_t count = 0, outer = 1, block = 1;
   int64_t At(int64_t item, int64_t o) const { return (o * count + item) * block; }
@@ -16,7 +17,7 @@ template <typename T>
 int CompareElements(const T& a, const T& b) {
   if (a < b) return -1;
   if (b < a) return 1;
-  if constexpr (kIsFloating<T>) {  // NaN equals NaN and comes last
+  if constexpr (kIsFloating<T>) {  // NaN equals NaN and is last
     bool a_nan = a != a, b_nan = b != b;
     return a_nan == b_nan ? 0 : a_nan ? 1 : -1;
   } else {
@@ -79,8 +80,8 @@ absl::Status Eval(EvalContext& ctx) {
   const int64_t n = items.count;
 
   MGE_ASSIGN_OR_RETURN(Tensor order_tensor, Scratch<int64_t>(ctx, n));
-  MGE_ASSIGN_OR_RETURN(Tensor group_tensor, Scratch<int64_t>(ctx, n));  // of an item, in sorted order
-  MGE_ASSIGN_OR_RETURN(Tensor first_tensor, Scratch<int64_t>(ctx, n));  // the first item of a group
+  MGE_ASSIGN_OR_RETURN(Tensor group_tensor, Scratch<int64_t>(ctx, n));  // group of an item, in sorted order
+  MGE_ASSIGN_OR_RETURN(Tensor first_tensor, Scratch<int64_t>(ctx, n));  // first item of a group
   auto order = order_tensor.MutableData<int64_t>();
   auto group = group_tensor.MutableData<int64_t>();
   auto first = first_tensor.MutableData<int64_t>();
@@ -108,7 +109,7 @@ absl::Status Eval(EvalContext& ctx) {
     }
   });
 
-  if (ctx.attrs().Int("sorted", 1) == 0) {  // number the groups by their first appearance
+  if (ctx.attrs().Int("sorted", 1) == 0) {  // numbers the groups by their first appearance
     MGE_ASSIGN_OR_RETURN(Tensor renamed_tensor, Scratch<int64_t>(ctx, groups));
     auto renamed = renamed_tensor.MutableData<int64_t>();
     std::sort(first.begin(), first.begin() + groups);

@@ -6,7 +6,7 @@ namespace {
 
 absl::StatusOr<Shape> Unsqueezed(std::span<const int64_t> in, const Ints& axes) {
   int64_t rank = static_cast<int64_t>(in.size() + axes.size());
-  if (rank > kMaxRank) return BadNode(fmt::format("a result of {} dimensions; at most {}", rank, kMaxRank));
+  if (rank > kMaxRank) return BadNode(fmt::format("the result has {} dimensions; at most {} are supported", rank, kMaxRank));
   std::vector<bool> added(rank, false);
   for (int64_t axis : axes) {
     MGE_ASSIGN_OR_RETURN(int64_t a, NormalizeAxis(axis, rank));
@@ -52,7 +52,7 @@ absl::Status Upgrade(Graph& graph, Node& node) {
 }  // namespace
 
 MGE_OP(unsqueeze) = {.name = "Unsqueeze",
-                     .doc = "Adds dimensions of size 1; `axes` are their places in the result.",
+                     .doc = "Adds dimensions of size 1. `axes` are their positions in the result.",
                      .inputs = {{"data"}, {"axes", {DType::kI64}}},
                      .outputs = {{"expanded"}},
                      .infer = Infer,

@@ -6,8 +6,8 @@
 namespace mge {
 namespace {
 
-// Scales were attributes: height_scale and width_scale at first, then a list; since operator set 9
-// they are an input.
+// Converts the scales to an input. Before operator set 7 they were the attributes height_scale and width_scale, then a
+// list until operator set 9.
 absl::Status Upgrade(Graph& graph, Node& node) {
   if (node.version >= 9) return absl::OkStatus();
   Floats scales = node.attrs.FloatList("scales");
@@ -19,7 +19,7 @@ absl::Status Upgrade(Graph& graph, Node& node) {
     scales = {1, 1, node.attrs.Float("height_scale"), node.attrs.Float("width_scale")};
     node.attrs.Remove("height_scale");
     node.attrs.Remove("width_scale");
-    // It was called bilinear, over the two axes that there were.
+    // The mode was called bilinear, because only two axes could be resized.
     if (node.attrs.Text("mode") == "bilinear") node.attrs.Set("mode", std::string("linear"));
   }
   node.attrs.Remove("scales");
@@ -79,7 +79,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(upsample) = {
     .name = "Upsample",
-    .doc = "Enlarges along axes, by nearest or linear interpolation. Resize took its place.",
+    .doc = "Enlarges along axes, by nearest or linear interpolation. Replaced by Resize.",
     .inputs = {{"X", kAnyType}, {"scales", {DType::kF32}}},
     .outputs = {{"Y"}},
     .attrs = {{"mode", AttrType::kText}},

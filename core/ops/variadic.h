@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators with any number of broadcast inputs share.
+// Helpers of the operators with any number of broadcast inputs.
 #pragma once
 
 #include "core/ops/binary.h"
@@ -12,7 +12,7 @@ inline absl::Status UpgradeVariadic(Graph&, Node& node) {
   return absl::OkStatus();
 }
 
-// y = finish(f(f(x0, x1), x2)...), in the compute type.
+// Computes y = finish(f(f(x0, x1), x2)...) in the compute type.
 template <typename Dispatch, typename F, typename Finish = std::identity>
 absl::Status EvalVariadic(EvalContext& ctx, Dispatch dispatch, F f, Finish finish = {}) {
   const Tensor& first = ctx.input(0);

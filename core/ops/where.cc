@@ -31,7 +31,8 @@ absl::Status Eval(EvalContext& ctx) {
   DispatchCopy(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     auto out = z->MutableData<T>();
-    // Two walks over pairs instead of one over three: the elements of Y first, those of X on top.
+    // Copies in two passes over two operands each, instead of one pass over three: first the elements of Y, then those
+    // of X.
     ForBroadcast(c.shape(), y.shape(), z->shape(), [&](int64_t i, int64_t at, int64_t from) {
       if (!condition[at]) out[i] = y.Data<T>()[from];
     });
@@ -46,7 +47,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(where) = {
     .name = "Where",
-    .doc = "X where the condition holds, else Y, with broadcasting.",
+    .doc = "X if the condition is true, else Y, with broadcasting.",
     .inputs = {{"condition", kBoolean}, {"X"}, {"Y"}},
     .outputs = {{"output"}},
     .infer = Infer,

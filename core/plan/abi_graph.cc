@@ -11,7 +11,7 @@ namespace {
 
 mge_text TextOf(std::string_view s) { return {s.data(), s.size()}; }
 
-// "Sigmoid,Tanh": a list of texts as one text. False if the list could not be told from another one.
+// Joins a list of texts into one text: "Sigmoid,Tanh". Returns false if another list would give the same text.
 bool Join(const Texts& texts, std::string* out) {
   for (const std::string& text : texts) {
     if (text.empty() || text.find(',') != std::string::npos) return false;
@@ -20,7 +20,8 @@ bool Join(const Texts& texts, std::string* out) {
   return true;
 }
 
-// False for an attribute that no backend sees (tensors, bodies). `joined` holds the text of a list of texts.
+// Converts an attribute. Returns false for one that is not passed to backends (tensors, bodies). `joined` receives the text
+// of a list of texts, to which `out` then points.
 bool ToAbi(const std::string& name, const AttributeValue& value, mge_attr* out, std::string* joined) {
   *out = {};
   out->struct_size = sizeof(mge_attr);
@@ -67,7 +68,7 @@ int32_t AbiRole(Role role) {
 
 AbiGraph::AbiGraph(const Graph& graph, std::span<const NodeId> nodes, std::span<const int32_t> uses)
     : node_ids_(nodes.begin(), nodes.end()) {
-  std::unordered_map<ValueId, int32_t> index;  // into values_
+  std::unordered_map<ValueId, int32_t> index;  // index in values_, by ValueId
   std::vector<uint32_t> inner_uses;
   std::vector<bool> produced, external;
   auto value_index = [&](ValueId id) {
@@ -130,7 +131,7 @@ AbiGraph::AbiGraph(const Graph& graph, std::span<const NodeId> nodes, std::span<
     out.attrs = list.data();
     out.attr_count = list.size();
   }
-  // An output that nobody reads is an operand too: the kernel writes it.
+  // An output without readers is an operand too: the kernel writes it.
   for (size_t i = 0; i < values_.size(); ++i) {
     uint32_t all = static_cast<uint32_t>(uses[value_ids_[i]]);
     if (produced[i] && (all == 0 || all > inner_uses[i])) outputs_.push_back(static_cast<int32_t>(i));
@@ -171,8 +172,8 @@ ReorderProblem::ReorderProblem(const TensorType& type, const mge_layout& from, c
 
 bool VisibleToBackends(const Graph& graph, const Node& node) {
   if (node.def == nullptr || node.def->Is(kHostOnly) || !node.captures.empty()) return false;
-  // An older operator set's meaning (see UpgradeFn), or an attribute that does not cross: a kernel that does not know of
-  // it would compute something else.
+  // Two kinds of attributes are not passed on. Some give a node the meaning of an older operator set (see UpgradeFn). For
+  // others the ABI has no type. A kernel that does not see them would compute something else.
   for (const auto& [name, value] : node.attrs) {
     mge_attr crossed;
     std::string joined;

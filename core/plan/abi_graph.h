@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of a Graph in the form in which a backend sees it (mge_graph, mge_problem).
+// A part of a Graph as structs of the plugin ABI (mge_graph, mge_problem).
 #pragma once
 
 #include <deque>
@@ -12,19 +12,22 @@
 
 namespace mge {
 
-// Owns the structs and the arrays that they point to; names, shapes and constants stay in the Graph, which must outlive it.
+// A list of nodes as an mge_graph. Owns the structs and their arrays. Names, shapes and constants stay in the Graph, which
+// must outlive this object. Immutable.
 class AbiGraph {
  public:
-  // `nodes` in topological order. `uses[v]` counts the consumers of v in the whole graph, graph outputs included.
+  // `nodes` must be in topological order. uses[v] is the number of uses of v in the whole graph, graph outputs included.
   AbiGraph(const Graph& graph, std::span<const NodeId> nodes, std::span<const int32_t> uses);
   AbiGraph(const AbiGraph&) = delete;
   AbiGraph& operator=(const AbiGraph&) = delete;
 
   const mge_graph* graph() const { return &graph_; }
 
-  // The Graph's ids of the operands, and of the node with that index.
+  // Returns the Graph's ids of the inputs, in the order of mge_graph::inputs.
   const std::vector<ValueId>& inputs() const { return input_ids_; }
+  // Returns the Graph's ids of the outputs, in the order of mge_graph::outputs.
   const std::vector<ValueId>& outputs() const { return output_ids_; }
+  // Returns the Graph's id of the node with that index in mge_graph::nodes.
   NodeId node(int32_t index) const { return node_ids_[index]; }
 
  private:
@@ -35,7 +38,7 @@ class AbiGraph {
   std::deque<mge_value> values_;
   std::deque<mge_node> nodes_;
   std::deque<mge_attr> attrs_;
-  std::deque<std::string> texts_;  // lists of texts as they cross
+  std::deque<std::string> texts_;  // attributes that are lists of texts, joined with commas
   std::deque<std::vector<int32_t>> indices_;
   std::deque<std::vector<const mge_attr*>> attr_lists_;
   std::vector<const mge_value*> value_ptrs_;
@@ -45,7 +48,7 @@ class AbiGraph {
   mge_graph graph_ = {};
 };
 
-// The reorder of one value between two layouts, as a problem of the operator mge.Reorder.
+// The reorder of one value between two layouts, as a problem of the operator mge.Reorder. Owns its structs. Immutable.
 class ReorderProblem {
  public:
   ReorderProblem(const TensorType& type, const mge_layout& from, const mge_layout& to, uint32_t threads);
@@ -65,7 +68,8 @@ class ReorderProblem {
   mge_problem problem_ = {};
 };
 
-// True if a backend may see the node: every operand a tensor of static shape and fixed element size, no body.
+// Returns true if backends can see the node. Its operands must be tensors of static shape and fixed element size. It must
+// have no body, and its attributes must have types that the ABI can pass.
 bool VisibleToBackends(const Graph& graph, const Node& node);
 
 }  // namespace mge

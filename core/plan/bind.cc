@@ -51,7 +51,7 @@ absl::Status BindDraft(Planning& p, size_t u, int32_t unit) {
   return absl::OkStatus();
 }
 
-// A copy that the schedule added, on a queue or in the calling thread.
+// Creates the step of a copy that the schedule added, on a queue or in the calling thread.
 void BindTransfer(Planning& p, const Draft& d, int32_t unit) {
   mge_slot from = p.SlotOf(d, d.inputs[0]), to = p.SlotOf(d, d.outputs[0]);
   int64_t bytes = p.ItemBytes(p.items[d.outputs[0]]);
@@ -89,7 +89,7 @@ absl::Status BindHost(Planning& p, size_t u, int32_t unit) {
   return absl::OkStatus();
 }
 
-// The last steps: copies into outputs that no step could write itself.
+// Adds the last steps: copies into outputs that no step could write itself.
 void BindOutputCopies(Planning& p) {
   for (const OutputCopy& c : p.output_copies) {
     const TensorType& type = p.value(c.value).type;

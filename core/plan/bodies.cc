@@ -9,7 +9,7 @@
 namespace mge {
 namespace {
 
-// The types that every run gives the body, as far as they are known before one.
+// Returns the types of the body's inputs if they are the same in every run, else nullopt.
 std::optional<std::vector<InputType>> KnownTypes(const Graph& body) {
   std::vector<InputType> types;
   for (ValueId v : body.inputs()) {
@@ -23,7 +23,7 @@ std::optional<std::vector<InputType>> KnownTypes(const Graph& body) {
 void Make(BodyPlans& out) {
   std::optional<std::vector<InputType>> types = KnownTypes(out.body->program->graph());
   if (!types) {
-    out.reason = "planned in the run, which tells the shapes";
+    out.reason = "planned during the run, since its shapes depend on data";
     return;
   }
   absl::StatusOr<std::shared_ptr<const Plan>> plan = out.body->program->PlanFor(*types);

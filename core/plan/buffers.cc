@@ -26,12 +26,12 @@ int32_t NewLate(Planning& p, ValueId v) {
   return NewBuffer(p, std::move(b));
 }
 
-// The buffer of an input that output k may overwrite, or -1.
+// Returns the buffer of an input that output k may overwrite, or -1.
 int32_t TryInPlace(Planning& p, int32_t u, size_t k, const std::vector<int32_t>& taken) {
   Draft& d = p.drafts[u];
   std::vector<mge_in_place> pairs = d.in_place;
   if (d.unit.kind == Unit::Kind::kReference) {
-    // The evaluator's pairs name slots; operands here are the present ones, in order.
+    // The evaluator's pairs count all inputs of the node, but d.inputs has only the present ones.
     const Node& node = p.graph.node(d.group->nodes[0]);
     for (const InPlacePair& pair : node.def->in_place) {
       if (pair.output == static_cast<int>(k) && pair.input < static_cast<int>(node.inputs.size()) &&
@@ -90,8 +90,8 @@ void AssignOutputs(Planning& p, int32_t u) {
   }
 }
 
-// An output that the calling thread computes is written straight into the caller's memory; anything else is copied there at
-// the end.
+// Sets the location of each output. The calling thread writes its outputs directly to the caller's memory. All others are
+// copied there after the last unit.
 void GiveOutputsTheirMemory(Planning& p) {
   for (ValueId v : p.graph.outputs()) {
     BoundValue out;
@@ -141,7 +141,7 @@ void MarkShared(Planning& p) {
       if (queue[b] != kNobody && queue[b] != d.queue) p.buffers[b].shared = true;
       queue[b] = d.queue;
     };
-    if (d.unit.kind == Unit::Kind::kAlias && d.inputs[0] >= 0) continue;  // nothing happens
+    if (d.unit.kind == Unit::Kind::kAlias && d.inputs[0] >= 0) continue;  // no step touches the buffer
     for (int32_t item : d.inputs) touch(item);
     for (int32_t item : d.outputs) touch(item);
   }
@@ -150,19 +150,19 @@ void MarkShared(Planning& p) {
   }
 }
 
-// So many units around its life a buffer keeps its memory if several queues touch it: otherwise a copy ahead of its time
-// would wait for the memory of what it should overlap with.
+// The number of units by which the life of a buffer is extended at both ends if several queues use it. Without it, a copy
+// could not start early: it would wait until the memory of the units that it should overlap with is free.
 constexpr int32_t kOverlapUnits = 16;
 
-// Sums of sizes are reckoned in 64 bits from here on.
+// Checks that sums of sizes fit into 64 bits. Later code adds them without checks.
 absl::Status CheckSizes(const Planning& p) {
   constexpr int64_t kMost = int64_t{1} << 60;
   int64_t left = kMost;
   for (const Buffer& b : p.buffers) {
     if (b.bytes > left) {
       return Fail(errors::kOverBudget, "the model's tensors are larger than any memory",
-                  {.what = fmt::format("'{}' takes {} bytes; in all {} are possible", b.name, b.bytes, kMost),
-                   .fix = "look for the node that makes such a shape, or take a smaller input"});
+                  {.what = fmt::format("'{}' takes {} bytes; the limit for all tensors is {} bytes", b.name, b.bytes, kMost),
+                   .fix = "find the node that produces this shape, or use a smaller input"});
     }
     left -= b.bytes;
   }
@@ -196,7 +196,7 @@ absl::Status PlaceArenas(Planning& p) {
       if (intervals.back().bytes > most) return TooLargeAtOnce(*space.device, b.name, intervals.back().bytes);
     }
     Placement placement = PlaceIntervals(intervals, most);
-    std::vector<int32_t> arenas = {static_cast<int32_t>(a)};  // of each part
+    std::vector<int32_t> arenas = {static_cast<int32_t>(a)};  // index of the arena of each part
     while (arenas.size() < placement.part_bytes.size()) arenas.push_back(AddArena(p, a));
     for (size_t i = 0; i < placed.size(); ++i) {
       Buffer& b = p.buffers[placed[i]];

@@ -53,7 +53,7 @@ struct Collector {
   const mge_problem* problem;
   const mge_constraints* constraints;
   CandidateList list = {};
-  size_t unlisted = 0;  // refusals
+  size_t unlisted = 0;  // number of refusals beyond kMaxRefusals
   Deferred deferred = {};
 
   void Drop(std::string id, std::string reason) {
@@ -124,7 +124,7 @@ struct Collector {
     absl::Status described = Describe(*device, layout, dtype, dims, info);
     if (!described.ok()) return fmt::format("its opaque layout {}: {}", layout.opaque_id, ErrorTitle(described));
     if (info.bytes == layout.opaque_bytes) return {};
-    return fmt::format("its layout {} takes {} bytes by its own description and {} by the candidate's",
+    return fmt::format("its layout {} takes {} bytes in its own description, but {} bytes in the candidate",
                        CopyText(info.name, 64), info.bytes, layout.opaque_bytes);
   }
 };
@@ -172,7 +172,7 @@ absl::StatusOr<CandidateList> EnumerateCandidates(Device& device, const mge_prob
   if (code != MGE_OK) return StatusOfBackend(code, error, fmt::format("device {}: enumerating kernels", device.name()));
   if (size_t n = collector.unlisted) {
     collector.list.refused.push_back({fmt::format("{} others", n),
-                                      fmt::format("of the refusals for one problem {} are kept", kMaxRefusals)});
+                                      fmt::format("only {} refusals per problem are kept", kMaxRefusals)});
   }
   return std::move(collector.list);
 }
@@ -207,7 +207,7 @@ absl::StatusOr<std::vector<int>> OrderCandidates(Device& device, const mge_probl
   for (size_t i = 0; i < sorted.size(); ++i) {
     if (sorted[i] == static_cast<int>(i)) continue;
     return Fail(errors::kKernelFailed,
-                fmt::format("the strategy of device {} answered something that is no order of its candidates",
+                fmt::format("the strategy of device {} did not return each candidate once",
                             device.name()));
   }
   return order;
@@ -261,7 +261,7 @@ absl::StatusOr<int64_t> LayoutBytes(const mge_layout& layout, int64_t element_by
                 fmt::format("the layout {} does not fit a tensor of shape {}: {}", LayoutText(layout), ShapeText(dims), why));
   };
   if (layout.kind < MGE_LAYOUT_PLAIN || layout.kind > MGE_LAYOUT_OPAQUE) {
-    return misfit(fmt::format("its kind {} is none", layout.kind));
+    return misfit(fmt::format("its kind {} is unknown", layout.kind));
   }
   if (layout.kind == MGE_LAYOUT_OPAQUE) {
     if (layout.opaque_bytes <= kMaxAskedBytes) return static_cast<int64_t>(layout.opaque_bytes);
@@ -280,7 +280,7 @@ absl::StatusOr<int64_t> LayoutBytes(const mge_layout& layout, int64_t element_by
     Shape block_of(dims.size(), 1);
     for (int32_t i = 0; i < layout.block_count; ++i) {
       if (layout.block_axis[i] < 0 || layout.block_axis[i] >= rank || layout.block_size[i] < 1) {
-        return misfit(fmt::format("its block {} is none", i));
+        return misfit(fmt::format("its block {} is invalid", i));
       }
       block_of[layout.block_axis[i]] *= layout.block_size[i];
     }

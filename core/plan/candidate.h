@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Candidates of a problem: what a backend offers, copied, with the reasons of what it refused.
+// Candidates of a problem: the kernels that a backend offers, copied into objects of the core, and its reasons for refusals.
 #pragma once
 
 #include <span>
@@ -12,9 +12,11 @@
 
 namespace mge {
 
-// Of a constant's packed form, a workspace, a tensor in an opaque layout: more than any model needs. Above it is a wild number.
+// Size limit, in bytes, of a packed constant, a workspace, or a tensor in an opaque layout. No model needs more; a larger
+// number is a fault of the backend.
 inline constexpr uint64_t kMaxAskedBytes = uint64_t{1} << 40;
 
+// A copy of mge_candidate that owns its arrays.
 struct OwnedCandidate {
   std::string id;
   int32_t rank = 0;
@@ -22,13 +24,13 @@ struct OwnedCandidate {
   uint64_t workspace = 0;  // upper bound, bytes
   double cost_us = -1;     // negative: unknown
   double measured_us = -1; // negative: not timed, or it failed
-  std::string fault;       // why it could not be timed, or its results not be checked
-  uint64_t token = 0;
-  std::vector<mge_layout> inputs;   // per operand of the problem
-  std::vector<mge_layout> outputs;
+  std::string fault;       // the reason why it was not timed, or why its results were not checked
+  uint64_t token = 0;      // the backend's own number
+  std::vector<mge_layout> inputs;   // one per input of the problem
+  std::vector<mge_layout> outputs;  // one per output of the problem
   std::vector<mge_in_place> in_place;
 
-  // The same in the backend's form; points into this object.
+  // The candidate as the struct of the plugin ABI. It points into the OwnedCandidate, which must outlive it.
   struct Abi {
     std::vector<const mge_layout*> inputs, outputs;
     mge_candidate candidate;
@@ -36,40 +38,44 @@ struct OwnedCandidate {
   Abi ToAbi() const;
 };
 
+// A kernel that cannot be used, with the reason.
 struct Refusal {
   std::string id;
   std::string reason;
 };
 
+// The offers and refusals of a backend for one problem.
 struct CandidateList {
   std::vector<OwnedCandidate> offered;
   std::vector<Refusal> refused;
 };
 
-// Asks the device's backend. Unknown attribute bits, wrong in-place pairs, layouts that it does not describe or that a constant
-// cannot have, and wild sizes are the backend's fault: such an offer is dropped and stands among the refusals.
+// Returns the candidates of the device's backend. Checks each offer: attribute bits, constraints, in-place pairs, layouts
+// and sizes. An invalid offer becomes a refusal. Fails if the backend fails.
 absl::StatusOr<CandidateList> EnumerateCandidates(Device& device, const mge_problem& problem,
                                                   const mge_constraints& constraints);
 
-// The order of the candidates, best first: by the backend's own strategy, else by the host's (core/plugin/strategy.h). The
-// backend sees measured times with PROFILE only. kKernelFailed if it answers what is no order of them.
+// Returns the indices of the candidates, best first. Uses the backend's own strategy if it has one, else the host's
+// (core/plugin/strategy.h). The strategy receives measured times only in the mode MGE_SELECT_PROFILE. Fails with
+// kKernelFailed if the strategy does not return each index once.
 absl::StatusOr<std::vector<int>> OrderCandidates(Device& device, const mge_problem& problem,
                                                  const std::vector<OwnedCandidate>& candidates, int32_t mode);
 
-// "nchw"-like words for messages: "plain", "perm(0,2,3,1)", "any", "opaque(3)".
+// Returns the layout as text for messages: "plain", "perm(0,2,3,1)", "any", "opaque(3)".
 std::string LayoutText(const mge_layout& layout);
-// The same, an opaque layout by the name that its backend gives it.
+// Returns the same, but an opaque layout by the name that its backend gives it.
 std::string LayoutText(Device& device, const mge_layout& layout, DType dtype, std::span<const int64_t> dims);
 
 inline bool IsPlain(const mge_layout& layout) { return layout.kind == MGE_LAYOUT_PLAIN; }
 bool SameLayout(const mge_layout& a, const mge_layout& b);
 mge_layout PlainLayout();
 
-// Whether a problem's input can be given in that layout: constants are always given plain.
+// Returns true if a problem's input can have that layout. A constant must be plain, since constants are always passed plain.
 bool CanBeGiven(const mge_value& input, const mge_layout& layout);
 
-// Bytes of a tensor in that layout: blocked dimensions are padded, to a multiple of both blocks if both are of one. kKernelFailed
-// if the layout does not fit the rank or says that it takes more than kMaxAskedBytes, kInvalidTensor if the size overflows.
+// Returns the bytes of a tensor in that layout. A blocked dimension is padded to a multiple of its block size, or of the
+// product of its block sizes if two blocks divide it. Fails with kKernelFailed if the layout does not fit the rank or takes
+// more than kMaxAskedBytes, and with kInvalidTensor if the size overflows.
 absl::StatusOr<int64_t> LayoutBytes(const mge_layout& layout, int64_t element_bytes, std::span<const int64_t> dims);
 
 }  // namespace mge

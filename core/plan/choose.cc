@@ -16,12 +16,12 @@ namespace mge {
 namespace {
 
 constexpr double kUnknownUs = 1000;  // cost of a candidate without an estimate
-constexpr double kNeverUs = 1e9;     // cost of a candidate that could not be run
-constexpr std::string_view kDeterministic = "-deterministic";  // behind the key of the best one that is
+constexpr double kNeverUs = 1e9;     // cost of a candidate that failed
+constexpr std::string_view kDeterministic = "-deterministic";  // suffix of the key for the best deterministic candidate
 constexpr std::string_view kFreezeAnew =
-    "freeze it anew with these shapes, threads and settings (select.strategy = profile, select.freeze = FILE)";
+    "create it again with these shapes, threads and settings (select.strategy = profile, select.freeze = FILE)";
 
-// The choice of one group's kernel.
+// The choice of the kernel of one group: by the selection file, else by measured or estimated cost.
 class Selector {
  public:
   Selector(const Planning& p, Group& group, const SelectionTools& tools)
@@ -53,11 +53,11 @@ class Selector {
     return absl::OkStatus();
   }
 
-  // The candidates that reorders between layouts may decide between, best first: those that an order by cost is of, but the
-  // first alone where the backend's strategy goes by something else.
+  // Returns the candidates among which the layout choice may choose, best first. If the backend's strategy does not order by
+  // cost, this is only its first candidate.
   std::vector<int> Eligible() const { return {order_.begin(), decided_ ? order_.begin() + 1 : order_.end()}; }
 
-  // What each candidate is taken to cost: its time, but never less than those that the strategy has put before it.
+  // Returns the cost of each candidate: its time, but at least the cost of the candidates that the strategy put before it.
   std::vector<double> Costs() const {
     std::vector<double> cost(offered().size(), kNeverUs);
     double least = 0;
@@ -73,10 +73,10 @@ class Selector {
   }
 
   bool several() const { return several_; }
-  bool frozen() const { return !frozen_.empty(); }  // the selection file says something of this problem
+  bool frozen() const { return !frozen_.empty(); }  // true: the selection file has an entry for this problem
   const std::string& text() const { return key_.text; }
 
-  // Tells the recorder.
+  // Records the choice. If it is not deterministic, also records the best deterministic candidate.
   void Note(int chosen) const {
     if (!tools_.recorder || !several_) return;
     auto note = [&](std::string key, const OwnedCandidate& c) {
@@ -96,8 +96,8 @@ class Selector {
   std::vector<OwnedCandidate>& offered() { return group_.candidates.offered; }
   const Node& node() const { return p_.graph.node(group_.nodes.front()); }
 
-  // What the selection file says, if it says something of this problem. It is asked about a sole candidate too: others may
-  // have been right where it was written.
+  // Takes the candidate of the selection file. Returns false if it has no entry, or none that is offered. Looks up a single
+  // candidate too: the machine that wrote the file may have had others.
   absl::StatusOr<bool> TakeFrozen() {
     if (!tools_.frozen) return false;
     if (constraints_.require & MGE_KERNEL_DETERMINISTIC) frozen_ = tools_.frozen->Find(DeterministicKey());
@@ -120,12 +120,12 @@ class Selector {
     return Fail(errors::kBadSetting, fmt::format("the frozen selection has no kernel for operator {}", node().op),
                 {.what = frozen() ? fmt::format("'{}' names '{}', which is not offered for {} under this strategy",
                                                 tools_.frozen->path(), frozen_, key_.text)
-                                  : fmt::format("'{}' says nothing of {}", tools_.frozen->path(), key_.text),
+                                  : fmt::format("'{}' has no entry for {}", tools_.frozen->path(), key_.text),
                  .where = NodePlace(node()),
                  .fix = std::string(kFreezeAnew)});
   }
 
-  // Times from the cache, and those that are missing by measurement. Candidates with wrong results are taken out.
+  // Sets the measured times: from the cache, else by measuring. Moves candidates with wrong results to the refusals.
   absl::Status TakeTimes() {
     if (!several_) return absl::OkStatus();
     TuningRecord record;
@@ -176,7 +176,7 @@ class Selector {
     });
     if (!offered().empty()) return absl::OkStatus();
     return Fail(errors::kKernelFailed,
-                fmt::format("no kernel of device {} computes operator {} rightly", group_.device->name(), node().op),
+                fmt::format("no kernel of device {} computes operator {} correctly", group_.device->name(), node().op),
                 {.what = group_.candidates.refused.back().id + ": " + group_.candidates.refused.back().reason,
                  .where = NodePlace(node()),
                  .fix = "report it to the author of the backend, or choose another device"});
@@ -193,16 +193,16 @@ class Selector {
   const int32_t mode_;
   const mge_constraints constraints_;
   const mge_problem problem_;
-  const bool several_;  // before those with wrong results are taken out
+  const bool several_;  // counted before candidates with wrong results are removed
   ProblemKey key_;
   std::string_view frozen_;  // the id in the selection file
   std::vector<int> order_;
-  bool decided_ = false;  // by the backend's strategy: the first is taken
+  bool decided_ = false;  // true: the backend's strategy decides, so the first candidate is used
 };
 
-using Selectors = std::vector<std::pair<size_t, Selector>>;  // with the indices of their groups
+using Selectors = std::vector<std::pair<size_t, Selector>>;  // pairs of group index and selector
 
-// A selection file for other shapes, threads or devices decides nothing.
+// Warns if the selection file has no entry for any group, since it was written for other shapes, threads or devices.
 void WarnIfUnused(const SelectionTools& tools, const Selectors& selectors) {
   const Selector* choice = nullptr;
   for (const auto& [g, selector] : selectors) {
@@ -210,8 +210,8 @@ void WarnIfUnused(const SelectionTools& tools, const Selectors& selectors) {
     if (selector.several() && !choice) choice = &selector;
   }
   if (!tools.frozen || !choice) return;
-  tools.logger.Warning("'{}' (select.frozen) says nothing of this plan's kernels, such as that of {}: select.strategy chooses "
-                       "them; {}", tools.frozen->path(), choice->text(), kFreezeAnew);
+  tools.logger.Warning("'{}' (select.frozen) has no entry for this plan's kernels, such as that of {}; select.strategy "
+                       "chooses them; {}", tools.frozen->path(), choice->text(), kFreezeAnew);
 }
 
 }  // namespace

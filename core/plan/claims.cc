@@ -13,14 +13,14 @@
 namespace mge {
 namespace {
 
-constexpr uint64_t kMaxClaimsPerNode = 64;    // of what a device sees, on average
-constexpr uint64_t kMaxNamedPerNode = 1024;   // and nodes in them
+constexpr uint64_t kMaxClaimsPerNode = 64;    // limit of claims per node that the device sees
+constexpr uint64_t kMaxNamedPerNode = 1024;   // limit of nodes in claims, per node that the device sees
 
 struct Collector {
-  uint64_t node_count;  // of the graph
+  uint64_t node_count;  // nodes of the graph
   std::vector<Claim> claims = {};
-  uint64_t named = 0;   // nodes in them
-  uint64_t excess = 0;  // claims
+  uint64_t named = 0;   // number of nodes in `claims`
+  uint64_t excess = 0;  // number of claims beyond the limits
   Deferred deferred = {};
 
   void Add(const mge_claim* c) {
@@ -44,7 +44,7 @@ Claim ReadClaim(const mge_claim* c, uint64_t node_count) {
   if (!known.nodes || known.node_count == 0) {
     claim.fault = "names no nodes";
   } else if (!std::isfinite(known.benefit_us) || known.benefit_us < 0) {
-    claim.fault = fmt::format("says a benefit of {} us; a number that is not negative is due", known.benefit_us);
+    claim.fault = fmt::format("states a benefit of {} us; it must be finite and not negative", known.benefit_us);
   } else if (known.node_count > node_count) {
     claim.fault = fmt::format("names {} nodes; the graph has {}", known.node_count, node_count);
   } else {
@@ -69,7 +69,8 @@ absl::StatusOr<std::vector<Claim>> OfferedClaims(Device& device, const AbiGraph&
   std::vector<Claim> claims = std::move(collector.claims);
   if (collector.excess) {
     claims.push_back({.name = "?",
-                      .fault = fmt::format("{} more claims than a device may offer: for each node {}, with {} nodes in them",
+                      .fault = fmt::format("{} more claims than a device may offer; the limits per node are {} claims and "
+                                           "{} nodes",
                                            collector.excess, kMaxClaimsPerNode, kMaxNamedPerNode)});
   }
   for (Claim& claim : claims) claim.name = device.backend().name() + "." + claim.name;

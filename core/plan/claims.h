@@ -12,19 +12,21 @@
 
 namespace mge {
 
+// A copy of a backend's claim.
 struct Claim {
-  std::string name;                 // with the backend's in front: "cpu.elementwise_chain"
-  std::vector<int32_t> nodes = {};  // indices of the AbiGraph, as the backend gave them
+  std::string name;                 // "BACKEND.NAME", as in "cpu.elementwise_chain"
+  std::vector<int32_t> nodes = {};  // indices in the AbiGraph, not checked; empty if there is a fault
   double benefit_us = 0;
-  std::string fault = {};           // why it is no claim, and has no nodes; else empty
+  std::string fault = {};           // the reason why the claim is invalid; empty if it is valid
   bool operator==(const Claim&) const = default;
 };
 
-// As a backend offers it, of a graph of that many nodes; no byte is read beyond struct_size.
+// Copies a claim for a graph of `node_count` nodes. Reads no byte beyond claim->struct_size. `claim` may be null or too
+// short; the result then has a fault. The name has no backend in front.
 Claim ReadClaim(const mge_claim* claim, uint64_t node_count);
 
-// What the device's backend offers for the graph, the greatest benefit first; nothing if it claims no groups. What breaks
-// the contract is there too, with its fault.
+// Returns the claims of the device's backend for the graph, the greatest benefit first. Invalid claims are included, with
+// their faults. Returns an empty list if the backend has no claims. Fails if the backend fails.
 absl::StatusOr<std::vector<Claim>> OfferedClaims(Device& device, const AbiGraph& graph);
 
 }  // namespace mge

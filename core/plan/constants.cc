@@ -56,7 +56,7 @@ Location Planning::LateConstant(ValueId v) {
 
 namespace {
 
-// Has the kernel of a draft pack operand k.
+// Packs operand k with the kernel of a draft. If a budget refuses the memory, releases other plans and tries again.
 absl::StatusOr<Tensor> Pack(Planning& p, const Draft& d, size_t k) {
   const ValueId v = d.group->inputs[k];
   const auto bytes = static_cast<int64_t>(d.prepared.prepack_bytes[k]);
@@ -78,7 +78,8 @@ absl::StatusOr<Tensor> Pack(Planning& p, const Draft& d, size_t k) {
   return packed;
 }
 
-// The slot of operand k's packed form: one that this plan or another of the session has, or a new one.
+// Returns the slot of the packed form of operand k. Uses the form of this plan or of another plan of the session, if there
+// is one.
 absl::StatusOr<mge_slot> PackedConstant(Planning& p, const Draft& d, size_t k) {
   const Tensor& source = p.value(d.group->inputs[k]).constant;
   ConstantKey key = PackedKey(p, d, k);

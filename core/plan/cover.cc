@@ -31,7 +31,7 @@ class Coverer {
       MGE_RETURN_IF_ERROR(TakeClaims(static_cast<int>(d)));
       MGE_RETURN_IF_ERROR(TakeNodes(static_cast<int>(d), true));
     }
-    // What a node's own device cannot do goes to the next one that can, and at last to the core.
+    // Nodes that their own device cannot compute go to the next device that can, else to the core.
     for (size_t d = 0; d < context_.devices.size(); ++d) {
       if (IsReady(static_cast<int>(d), false)) MGE_RETURN_IF_ERROR(TakeNodes(static_cast<int>(d), false));
     }
@@ -44,7 +44,8 @@ class Coverer {
   }
 
  private:
-  // Nodes left that a backend may see: those that may go to that device, or those that should go to another.
+  // Returns the nodes without a group that backends can see. With `its_own`, these are the nodes that may go to the device
+  // (kAnyDevice: all), else the nodes that should go to another one.
   std::vector<NodeId> Visible(int device, bool its_own = true) const {
     std::vector<NodeId> nodes;
     for (NodeId id : order_) {
@@ -54,7 +55,8 @@ class Coverer {
     }
     return nodes;
   }
-  // A fallback is opened when there is something left for it; the nodes know why if that fails.
+  // Opens a device if there are nodes for it. Returns false if there are none or if opening fails; the nodes then get the
+  // reason.
   bool IsReady(int number, bool its_own) {
     std::vector<NodeId> left = Visible(number, its_own);
     if (std::all_of(left.begin(), left.end(), [&](NodeId id) { return IsAlias(graph_.node(id)); })) return false;
@@ -72,7 +74,8 @@ class Coverer {
     return node.def->KeepsBytes() && OnlyFirstOutput(node);
   }
 
-  // Another shape of the same bytes costs nothing and belongs to no device, unless a fusion took it.
+  // Makes aliases of nodes that only change the shape. They cost nothing and belong to no device. Claims take such nodes
+  // first.
   void TakeAliases() {
     for (NodeId id : Visible(kAnyDevice)) {
       const Node& node = graph_.node(id);
@@ -87,7 +90,7 @@ class Coverer {
     }
   }
 
-  // A node waits for the continuation if it reads a tensor whose shape is not known, or something that waits.
+  // Defers nodes that read a tensor of unknown shape, and nodes that depend on deferred ones.
   void Defer() {
     deferred_.assign(graph_.node_count(), false);
     for (NodeId id : order_) {
@@ -122,10 +125,10 @@ class Coverer {
     return absl::OkStatus();
   }
 
-  // "" if the claim became a group.
+  // Makes a group of a claim. Returns "" if it did, else the reason why not.
   absl::StatusOr<std::string> TryClaim(Device& device, const AbiGraph& abi, const Claim& claim) {
     if (!claim.fault.empty()) return claim.fault;
-    if (Skipped(claim.name)) return std::string("left out by setting");
+    if (Skipped(claim.name)) return std::string("skipped by a setting (planner.skip)");
     std::vector<NodeId> nodes;
     for (int32_t index : claim.nodes) {
       if (index < 0 || index >= static_cast<int64_t>(abi.graph()->node_count)) {
@@ -138,7 +141,7 @@ class Coverer {
     for (NodeId id : nodes) {
       if (group_of_[id] >= 0) {
         const Group& other = cover_.groups[group_of_[id]];
-        return fmt::format("node '{}' went to {}", graph_.node(id).name,
+        return fmt::format("node '{}' belongs to {}", graph_.node(id).name,
                            other.claim.empty() ? "another group" : "'" + other.claim + "'");
       }
     }
@@ -150,7 +153,7 @@ class Coverer {
     group.placement = wishes_[nodes.front()].reason;
     MGE_ASSIGN_OR_RETURN(bool taken, FillKernel(group));
     if (!taken) {
-      std::string reason = "no kernel takes the group";
+      std::string reason = "no kernel can compute the group";
       for (const Refusal& r : group.candidates.refused) reason += fmt::format("; {}: {}", r.id, r.reason);
       return reason;
     }
@@ -158,12 +161,14 @@ class Coverer {
     return std::string();
   }
 
-  // No path from the group through the outside (other groups taken as one) back into it.
+  // Returns true if no path leaves `nodes` and enters them again. Each existing group counts as one node, since it runs as
+  // one step.
   bool Convex(const std::vector<NodeId>& nodes) {
     std::vector<char> inside(graph_.node_count(), 0), reached(graph_.node_count(), 0);
     for (NodeId id : nodes) inside[id] = 1;
     int32_t first = position_[nodes.front()], last = position_[nodes.back()];
-    // With whole groups as hubs the order of nodes no longer bounds paths, so fall back on a full walk then.
+    // Through a group, a path may go back in the order of nodes. The range [first, last] therefore bounds paths only if
+    // there are no groups.
     bool hubs = !cover_.groups.empty();
     std::vector<NodeId> work;
     auto expand = [&](NodeId id) {
@@ -203,7 +208,7 @@ class Coverer {
     return consumers_;
   }
 
-  // Operands of kernels are tensors of known size.
+  // Returns the bytes of a kernel's operand, which is a tensor of known size.
   int64_t PlainBytes(ValueId v) const {
     const TensorType& type = graph_.value(v).type;
     return Elements(type.dims) * ElementBytes(type.dtype);
@@ -215,7 +220,7 @@ class Coverer {
     group.inputs = group.abi->inputs();
     group.outputs = group.abi->outputs();
     if (!sizes_.Fit(group.inputs) || !sizes_.Fit(group.outputs)) {
-      group.candidates.refused.push_back({group.device->name(), "an operand fits into no memory"});
+      group.candidates.refused.push_back({group.device->name(), "an operand is larger than any memory"});
       return false;
     }
     for (std::span<const ValueId> operands :
@@ -233,7 +238,8 @@ class Coverer {
     return !group.candidates.offered.empty();
   }
 
-  // One by one, what the device has a kernel for: of the nodes that may go there, or of those that should go to another.
+  // Makes a group of each node for which the device has a kernel. With `its_own`, tries nodes that may go there, else nodes
+  // that should go to another device.
   absl::Status TakeNodes(int number, bool its_own) {
     for (NodeId id : Visible(number, its_own)) {
       if (IsAlias(graph_.node(id))) continue;
@@ -245,7 +251,7 @@ class Coverer {
         if (!taken) refused_[id].push_back(std::move(r));
       }
       if (!taken) continue;
-      group.placement = its_own ? wishes_[id].reason : "no device that it should go to has a kernel for it";
+      group.placement = its_own ? wishes_[id].reason : "the device chosen for it has no kernel";
       if (its_own && group.placement.empty() && number > 0) {
         group.placement = fmt::format("{} has no kernel for it", context_.devices.front()->name());
         for (const Refusal& r : refused_[id]) group.placement += fmt::format("; {}: {}", r.id, r.reason);
@@ -255,7 +261,7 @@ class Coverer {
     return absl::OkStatus();
   }
 
-  // The reference evaluator does it, in host memory.
+  // Makes a group that the reference evaluator computes in host memory.
   absl::Status TakeByHost(NodeId id) {
     const Node& node = graph_.node(id);
     MGE_RETURN_IF_ERROR(sizes_.Check(node));
@@ -266,18 +272,18 @@ class Coverer {
     }
     Group group;
     group.kind = visible && !node.def->Is(kRandom) ? Unit::Kind::kReference : Unit::Kind::kHost;
-    // The core's own steps always compute alike. The evaluator stands in for a missing kernel only if it has the attributes
-    // that the settings demand of kernels; the plan marks it as a reference step.
+    // Host steps have no other implementation and are always allowed. A reference step replaces a missing kernel, so it must
+    // have the attributes that the settings demand of kernels.
     const bool may_stand_in = !(context_.require & ~kEvaluatorAttributes) && !(context_.forbid & kEvaluatorAttributes);
     if (group.kind == Unit::Kind::kReference && !may_stand_in) {
       std::vector<std::string> why = context_.guard;
       for (const Refusal& r : refused_[id]) why.push_back(fmt::format("{}: {}", r.id, r.reason));
-      why.emplace_back("the settings rule out the reference evaluator, too");
+      why.emplace_back("the settings also exclude the reference evaluator");
       return Fail(errors::kUnsupportedFeature,
-                  fmt::format("operator {} has no kernel with the attributes that were asked for", node.op),
+                  fmt::format("operator {} has no kernel that the settings allow", node.op),
                   {.what = fmt::format("{}", fmt::join(why, "; ")),
                    .where = NodePlace(node),
-                   .fix = "name a further device that has such a kernel, as in --device gpu0,cpu0, or drop what demands it"});
+                   .fix = "name another device with such a kernel, as in --device gpu0,cpu0, or change the setting"});
     }
     group.nodes = {id};
     group.device = &HostStepDevice(context_);
@@ -305,7 +311,8 @@ class Coverer {
     cover_.groups.push_back(std::move(group));
   }
 
-  // Kahn's algorithm over groups, earliest first node first.
+  // Sorts the groups topologically (Kahn's algorithm). If several groups are ready, takes the one with the earliest first
+  // node.
   absl::Status SortGroups() {
     size_t n = cover_.groups.size();
     std::vector<std::vector<int32_t>> next(n);
@@ -334,7 +341,7 @@ class Coverer {
       }
       sorted.push_back(std::move(cover_.groups[g]));
     }
-    MGE_CHECK(sorted.size() == n);  // Convex() kept the groups free of cycles
+    MGE_CHECK(sorted.size() == n);  // Convex() ensures that the groups have no cycle
     cover_.groups = std::move(sorted);
     return absl::OkStatus();
   }
@@ -347,8 +354,8 @@ class Coverer {
   std::vector<int32_t> position_;
   std::vector<bool> deferred_;
   std::vector<int32_t> group_of_;
-  std::vector<DeviceWish> wishes_;                // of each node
-  std::vector<std::vector<Refusal>> refused_;     // of each node: by the devices that were asked
+  std::vector<DeviceWish> wishes_;                // by NodeId
+  std::vector<std::vector<Refusal>> refused_;     // refusals by devices, by NodeId
   std::vector<std::vector<NodeId>> consumers_;
   Cover cover_;
 };

@@ -1,5 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cover: which nodes are computed together, on which device, and the candidates of each group.
+// Cover: groups of nodes that one kernel computes, the device of each group, and its candidates.
+//
+// A backend may compute several nodes in one kernel (a claim), and no backend may be able to compute a node. This stage
+// decides both, such that every node belongs to exactly one group and the groups form no cycle. Algorithm, greedy:
+//   1. Defers the nodes that need a tensor of unknown shape, and all nodes that depend on those (the continuation).
+//   2. Assigns devices to the other nodes that backends can see (partition.h).
+//   3. For each device in order of preference: tries its claims, the greatest benefit first. A claim becomes a group if its
+//      nodes are free, no path leaves it and enters it again, and the backend has a kernel. Then each node of the device
+//      that is still free becomes a group of its own if the device has a kernel.
+//   4. Offers the nodes that their own device cannot compute to the other devices, in order of preference.
+//   5. Nodes that only change the shape become aliases. The core computes the rest with the reference evaluators.
+//   6. Sorts the groups topologically (Kahn's algorithm, 1962).
 #pragma once
 
 #include <memory>
@@ -15,37 +26,40 @@
 
 namespace mge {
 
-// The attributes of steps by reference: plain loops in one thread, one output at a time.
+// The attributes of a reference evaluator: plain loops in one thread, one output at a time.
 inline constexpr uint64_t kEvaluatorAttributes =
     MGE_KERNEL_REFERENCE | MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_BATCH_INVARIANT;
 
+// Nodes that are computed together.
 struct Group {
   Unit::Kind kind = Unit::Kind::kKernel;  // kKernel, kReference, kHost or kAlias
   std::vector<NodeId> nodes;              // in topological order
   Device* device = nullptr;
-  std::string placement;                  // why there, if there was a choice
-  std::string claim;
-  std::vector<ValueId> inputs;            // operands, present ones only; captures of a host node last
+  std::string placement;                  // reason for the device; empty if there was no choice
+  std::string claim;                      // name of the claim; empty for a single node
+  std::vector<ValueId> inputs;            // operands without absent ones; captures of a host node last
   std::vector<ValueId> outputs;
-  std::unique_ptr<AbiGraph> abi;          // kKernel
-  CandidateList candidates;               // kKernel: never empty
-  std::vector<Refusal> refused;           // kReference: why no backend does it
-  std::string reason;                     // why its kernel, if that is not by cost
+  std::unique_ptr<AbiGraph> abi;          // kKernel: the nodes as the backend sees them
+  CandidateList candidates;               // kKernel: `offered` is never empty
+  std::vector<Refusal> refused;           // kReference: reasons of the backends
+  std::string reason;                     // reason for the kernel if it was not chosen by cost
 };
 
+// The result of CoverGraph().
 struct Cover {
-  std::vector<Group> groups;              // in an order in which producers come first
-  std::vector<NodeId> deferred;           // the continuation's nodes
+  std::vector<Group> groups;              // in topological order
+  std::vector<NodeId> deferred;           // nodes of the continuation
   std::vector<Alternative> dropped_claims;
 };
 
-// uses[v]: consumers of v in the graph, uses as a graph output included.
+// Returns the number of uses of each value: as an input or capture of a node, and as an output of the graph.
 std::vector<int32_t> CountUses(const Graph& graph);
 
-// The problem of a group, for enumerate and prepare.
+// Returns the problem of a group for enumerate() and prepare(). It points into group.abi.
 mge_problem ProblemOf(const Group& group, uint32_t threads);
 
-// kOverBudget for a value that no memory holds, unless a claimed group spares it.
+// Returns the cover of the graph. Fails with kOverBudget if a value fits into no memory and is not inside of a claimed
+// group. Fails with kUnsupportedOp or kUnsupportedFeature if neither a backend nor the core may compute a node.
 absl::StatusOr<Cover> CoverGraph(const Graph& graph, const PlanContext& context, std::span<const int32_t> uses,
                                  const ValueSizes& sizes);
 

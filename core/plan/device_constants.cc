@@ -14,7 +14,7 @@ absl::Status AtUpload(const Device& device, absl::Status status) {
   return status.ok() ? status : AddWhere(std::move(status), fmt::format("device {}, uploading constants", device.name()));
 }
 
-// Whether a form was made of this constant. Where its source is gone, another constant may lie at its place now.
+// Returns true if a form was packed from this constant. If its source was freed, another constant may have the same address.
 bool IsOf(const std::weak_ptr<const void>& made_of, const Tensor& source) {
   return source.owner() && made_of.lock() == source.owner();
 }
@@ -58,7 +58,7 @@ std::shared_ptr<ConstantBlock> SharedConstants::Block(const ConstantKey& key, co
   return known == blocks.end() ? nullptr : LiveBlock(known->second, source);
 }
 
-// Undefined if its bytes are gone.
+// Returns an undefined tensor if the bytes were freed.
 Tensor SharedConstants::View(int64_t bytes, const Form& form) {
   std::shared_ptr<const void> owner = form.owner.lock();
   return owner ? Tensor::View(DType::kU8, {bytes}, form.data, std::move(owner)) : Tensor();
@@ -107,7 +107,7 @@ absl::Status UploadAll(std::span<const std::unique_ptr<DeviceConstants>> constan
   };
   std::unique_lock<std::mutex> lock;
   if (shared) {
-    lock = std::unique_lock(shared->mutex);  // two plans never upload the same
+    lock = std::unique_lock(shared->mutex);  // prevents two plans from uploading the same constant
     std::erase_if(shared->blocks, [](const auto& known) { return known.second.expired(); });
   }
   std::map<Device*, std::unique_ptr<SyncQueue>> queues;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The constants of a plan that lie in a device's own memory: collected while steps are bound, uploaded once. Plans of one
-// session share the large ones, and what kernels packed.
+// The constants of a plan in a device's own memory. They are collected while steps are bound, and uploaded once. Plans of
+// one session share large constants and packed constants.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,13 @@
 
 namespace mge {
 
-// From this size on a constant of the model has memory of its own, which plans can share.
+// The least size, in bytes, of a constant that has its own block, so that plans can share it.
 inline constexpr uint64_t kSharedConstantBytes = 64 << 10;
 
-// Memory of a device, with constants in it. Borrows the device.
+// A block of a device's memory that holds constants. Owns the memory and returns it to the pool. The device must outlive it.
 class ConstantBlock {
  public:
+  // Constants to upload, with their offsets in the block.
   struct Piece {
     uint64_t offset;
     Tensor tensor;
@@ -35,7 +36,7 @@ class ConstantBlock {
   ConstantBlock(const ConstantBlock&) = delete;
   ConstantBlock& operator=(const ConstantBlock&) = delete;
   const mge_reservation& memory() const { return memory_; }
-  std::weak_ptr<const void> source;  // of a shared one: as long as it lives, no other constant lies at its place
+  std::weak_ptr<const void> source;  // owner of a shared constant's bytes; while it lives, their address is not reused
 
  private:
   ConstantBlock(Device& device, Pool& pool) : device_(device), pool_(pool) {}
@@ -44,33 +45,34 @@ class ConstantBlock {
   mge_reservation memory_ = {};
 };
 
-// A constant of the model as plans share it: by its place in host memory, and by the form into which a kernel packs it.
+// The identity of a constant that plans share: device, address in host memory, and packed form.
 struct ConstantKey {
   const Device* device;
   const void* source;
-  int64_t bytes;          // in that form
-  std::string form = {};  // mge_prepared.prepack_forms; empty: as it is
+  int64_t bytes;          // size in that form
+  std::string form = {};  // element of mge_prepared.prepack_forms; empty: not packed
   auto operator<=>(const ConstantKey&) const = default;
 };
 
-// The constants that plans of a session have uploaded and packed. Holds none of them: each goes with the last plan that uses
-// it. Safe on any thread.
+// The constants that plans of a session have uploaded or packed. Holds weak references: a constant is freed with the last
+// plan that uses it. Safe on any thread.
 class SharedConstants {
  public:
-  std::mutex mutex;
-  std::map<ConstantKey, std::weak_ptr<ConstantBlock>> blocks;  // in memory of devices
+  std::mutex mutex;  // guards blocks
+  std::map<ConstantKey, std::weak_ptr<ConstantBlock>> blocks;  // blocks in devices' memory
 
-  // The block of a device with `source`, a constant whose bytes begin at key.source; nullptr if there is none.
+  // Returns the block that holds `source`, a constant whose bytes begin at key.source, or nullptr if there is none.
   std::shared_ptr<ConstantBlock> Block(const ConstantKey& key, const Tensor& source);
 
-  // Host memory with the packed form of such a constant; undefined if no plan has it.
+  // Returns the packed form of such a constant in host memory, or an undefined tensor if no plan has it.
   Tensor Packed(const ConstantKey& key, const Tensor& source);
-  // Keeps a packed form for other plans to find. Returns the one that they have already if its bytes are the same: a
-  // constant that was computed while a plan was made lies at another place each time, and a kernel may promise nothing of
-  // its form (key.form is then its id).
+  // Adds a packed form, so that other plans find it. If a plan already has a form with the same bytes, returns that one,
+  // else `packed`. Keys alone do not find all equal forms. A constant that planning computes has a new address each time. A
+  // kernel may give its form no name; key.form is then the kernel's id.
   Tensor Add(const ConstantKey& key, const Tensor& source, Tensor packed);
 
  private:
+  // A packed form in host memory. Does not own it.
   struct Form {
     std::weak_ptr<const void> source, owner;
     const void* data;
@@ -78,40 +80,42 @@ class SharedConstants {
   static Tensor View(int64_t bytes, const Form& form);
   std::mutex packed_mutex_;
   std::map<ConstantKey, Form> packed_;
-  std::map<std::pair<std::string, int64_t>, std::vector<Form>> by_bytes_;  // by form and bytes
-  size_t sweep_at_ = 64;  // forms at which those that are gone are looked for
+  std::map<std::pair<std::string, int64_t>, std::vector<Form>> by_bytes_;  // by name of the form and number of bytes
+  size_t sweep_at_ = 64;  // size of packed_ at which expired forms are removed
 };
 
-// What becomes of a failed request for memory that counts against a budget: OK asks again, anything else is the answer.
+// Callback for a request of memory that a budget refused. Returns OK to try again, else the error to return.
 using WhenOver = std::function<absl::Status(absl::Status failed, const Budget& budget)>;
 
-// Constants behind one base of a run.
+// The constants behind one base of a run.
 class DeviceConstants {
  public:
-  static constexpr uint64_t kAlignment = 256;  // what vector loads and copy engines of devices like best
-  // Whether a constant of so many bytes has a block of its own, as other plans can find it; and the bytes that it takes in
-  // any. A packed one needs the name of its form.
+  static constexpr uint64_t kAlignment = 256;  // suits vector loads and copy engines of devices
+  // Returns true if a constant of that many bytes has its own block, which plans can share. A packed constant must have a
+  // named form for that.
   static bool IsShared(uint64_t bytes, bool packed, bool named) {
     return bytes >= kSharedConstantBytes && (!packed || named);
   }
+  // Returns the bytes that a constant takes in a block.
   static uint64_t Aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
   DeviceConstants(Device* device, uint32_t base) : device_(device), base_(base) {}
   DeviceConstants(const DeviceConstants&) = delete;
   DeviceConstants& operator=(const DeviceConstants&) = delete;
 
-  // The offset at which it will lie. Before UploadAll() only.
+  // Adds a constant and returns its offset from the base. Must be called before UploadAll().
   uint64_t Add(Tensor tensor);
-  // The only one of a base that plans share. `source` is the model's constant; `tensor` is what to upload, undefined if
-  // `block` is on the device already.
+  // Sets the only constant of a base that plans share. `source` is the model's constant. `tensor` holds the bytes to upload.
+  // If the constant is on the device already, `block` holds it and `tensor` is undefined.
   void AddShared(ConstantKey key, Tensor source, Tensor tensor, std::shared_ptr<ConstantBlock> block);
 
   Device& device() const { return *device_; }
-  bool shared() const { return key_.has_value(); }                // one constant of the model, alone
-  uint32_t base() const { return base_; }                         // of a run that uses them
+  bool shared() const { return key_.has_value(); }                // true: holds one constant, which plans share
+  uint32_t base() const { return base_; }                         // index of the base in a run
   int64_t bytes() const { return static_cast<int64_t>(bytes_); }  // alignment included
-  // On the device, once uploaded; and the bytes as its pool rounded them.
+  // Returns the address on the device, or nullptr before the upload.
   void* address() const { return block_ ? block_->memory().address : nullptr; }
+  // Returns the bytes that the pool reserved, or 0 before the upload.
   uint64_t held_bytes() const { return block_ ? block_->memory().bytes : 0; }
 
  private:
@@ -126,8 +130,8 @@ class DeviceConstants {
   std::shared_ptr<ConstantBlock> block_;
 };
 
-// Takes memory from the devices' pools and copies everything there through page-locked memory, but for what another plan has
-// uploaded already. `shared` and `stop` may be nullptr. Lets go of the tensors.
+// Allocates memory from the devices' pools and copies the constants there through page-locked memory. Skips constants that
+// another plan has uploaded. Releases the tensors. `shared` and `stop` may be null. Holds shared->mutex during the upload.
 absl::Status UploadAll(std::span<const std::unique_ptr<DeviceConstants>> constants, SharedConstants* shared,
                        const StopControl* stop, const WhenOver& when_over);
 

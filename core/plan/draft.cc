@@ -14,7 +14,7 @@ Planning::Planning(const Graph& graph, std::span<const InputType> inputs, std::s
     : graph(graph), input_types(inputs), context(std::move(context)), plan(std::make_shared<Plan>()) {
   plan->device = this->context->devices.front();
   spaces.push_back({plan->device, MGE_MEMORY_DEVICE});
-  // Copy queues reach page-locked memory best, and the calling thread works in it as in any other.
+  // Copy queues are fastest with page-locked memory. The calling thread uses it like other host memory.
   for (Device* device : this->context->devices) {
     if (!HasQueues(*device)) continue;
     spaces.front() = {device, MGE_MEMORY_PINNED};
@@ -56,7 +56,7 @@ int32_t Planning::HostItem(ValueId v) const {
 int64_t Planning::ItemBytes(const Item& item) const {
   const TensorType& type = value(item.value).type;
   auto bytes = LayoutBytes(item.layout, ElementBytes(type.dtype), type.dims);
-  MGE_CHECK(bytes.ok());  // as a plain one (ValueSizes), and when the candidate was offered
+  MGE_CHECK(bytes.ok());  // ValueSizes checked the plain layout, EnumerateCandidates() the others
   return *bytes;
 }
 

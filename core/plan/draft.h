@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The draft of a plan: what the stages of planning (stages.h) hand from one to the next.
+// The draft of a plan: the data that the stages of planning (stages.h) pass to each other.
 #pragma once
 
 #include <limits>
@@ -19,51 +19,51 @@
 
 namespace mge {
 
-inline constexpr int32_t kEnd = std::numeric_limits<int32_t>::max();  // read after the last unit
+inline constexpr int32_t kEnd = std::numeric_limits<int32_t>::max();  // the time after the last unit
 
 inline constexpr int32_t kHostSpace = 0;
 
-// Memory that items lie in: the host's, which is the first, or that of one device.
+// A memory that holds items: host memory (index kHostSpace), or the memory of one device.
 struct Space {
-  Device* device = nullptr;  // of the host's: where its arena comes from
+  Device* device = nullptr;  // owner of the pool for the arena
   int32_t memory_class = MGE_MEMORY_DEVICE;
 };
 
-// A value in one layout and one space: what a unit writes and others read.
+// A value in one layout and one space. One unit writes it, and other units read it.
 struct Item {
   ValueId value = kNone;
   mge_layout layout = PlainLayout();
   int32_t space = kHostSpace;
-  Device* device = nullptr;  // whose unit made it; nullptr: an input of the graph
-  int32_t made_by = -1;   // unit; -1: an input of the graph
+  Device* device = nullptr;  // device of the unit that writes it; nullptr: an input of the graph
+  int32_t made_by = -1;   // unit that writes it; -1: an input of the graph
   int32_t last_use = -1;  // unit, or kEnd
   int32_t buffer = -1;
-  std::vector<int32_t> uses = {};  // units, and kEnd
+  std::vector<int32_t> uses = {};  // units that read it, and kEnd
 };
 
-// Memory that one or several items occupy, one after the other.
+// Memory for one item, or for several items one after the other.
 struct Buffer {
   enum class Where { kArena, kOutput, kBase, kLate } where = Where::kArena;
   int32_t space = kHostSpace;
   uint32_t base = 0;   // kOutput, kBase
   uint32_t late = 0;   // kLate: index
   int64_t bytes = 0;
-  int32_t first = 0;   // units of its life, both included
+  int32_t first = 0;   // first and last unit that use it, both included
   int32_t last = 0;
-  int32_t arena = 0;  // kArena, once placed: index into the plan's
+  int32_t arena = 0;  // kArena: index into Plan::arenas, valid after AssignBuffers()
   int64_t offset = 0;
   std::string name = {};
   bool workspace = false;
-  bool shared = false;  // units of several queues touch it, or one that is not the calling thread writes it for the host
+  bool shared = false;  // true: units of several queues use it, or a queue uses it in host memory
 };
 
 // A unit while it is planned.
 struct Draft {
   Unit unit;
   Device* device = nullptr;
-  int32_t queue = kCallingThread;       // index into the plan's
-  const Group* group = nullptr;         // nullptr: the planner added it
-  const GroupChoice* choice = nullptr;  // where there is a group
+  int32_t queue = kCallingThread;       // index into Plan::queues, or kCallingThread
+  const Group* group = nullptr;         // nullptr: the planner added the unit
+  const GroupChoice* choice = nullptr;  // nullptr if there is no group
   std::vector<int32_t> inputs;          // items; -1: a constant operand
   std::vector<int32_t> outputs;
   mge_layout from = {}, to = {};        // kReorder
@@ -72,17 +72,18 @@ struct Draft {
   std::vector<mge_in_place> in_place;
   int32_t workspace_buffer = -1;
   uint32_t state_index = 0;
-  bool peer = false;                    // kCopy: from the memory of another device
+  bool peer = false;                    // kCopy: the source is the memory of another device
 };
 
-// A copy into an output's memory at the end: of an input, a constant, or what another output has already.
+// A copy into an output's memory after all units. The source is an input, a constant, or a value that no step can write
+// there.
 struct OutputCopy {
-  int32_t output;
-  int32_t item;  // -1: the constant `value`
+  int32_t output;  // index into Plan::outputs
+  int32_t item;    // index into Planning::items; -1: the constant `value`
   ValueId value;
 };
 
-// One planning. Stages fill it from top to bottom.
+// The state of creating one plan. The stages fill it from top to bottom. Used by one thread.
 struct Planning {
   Planning(const Graph& graph, std::span<const InputType> inputs, std::shared_ptr<const PlanContext> context);
 
@@ -90,53 +91,60 @@ struct Planning {
   std::span<const InputType> input_types;
   std::shared_ptr<const PlanContext> context;
   std::shared_ptr<Plan> plan;
-  const StopControl* stop = nullptr;  // of the run that the plan is for
-  const std::function<bool()>* make_room = nullptr;  // of BuildPlan(); nullptr in an attempt
-  int64_t denied_bytes = 0;          // of constants that the host memory's limit left no room to compute
-  std::vector<int32_t> uses;         // of each value
+  const StopControl* stop = nullptr;  // stop flag of the run that waits for the plan; nullable
+  const std::function<bool()>* make_room = nullptr;  // argument of BuildPlan(); nullptr while only the size is wanted
+  int64_t denied_bytes = 0;          // bytes of constants that were not folded because of the host memory's limit
+  std::vector<int32_t> uses;         // number of uses, by value
   Cover cover;
-  std::vector<NodeId> deferred;      // of the cover, sorted
-  std::vector<GroupChoice> choices;  // of each group
+  std::vector<NodeId> deferred;      // cover.deferred, sorted by id
+  std::vector<GroupChoice> choices;  // one for each group
   std::vector<Draft> drafts;         // one for each unit, in the order of execution
   std::vector<Item> items;
-  std::unordered_map<ValueId, std::vector<int32_t>> versions;  // items of a value, the made one first
+  std::unordered_map<ValueId, std::vector<int32_t>> versions;  // items of a value; the first is the one its producer writes
   std::vector<Space> spaces;
   std::vector<Buffer> buffers;
   std::vector<OutputCopy> output_copies;
   std::map<std::pair<ValueId, int32_t>, mge_slot> raw_constants;  // (value, space)
   std::map<std::pair<size_t, size_t>, mge_slot> packed;           // (draft, operand)
-  std::map<ConstantKey, mge_slot> packed_forms;                   // those that have a name
+  std::map<ConstantKey, mge_slot> packed_forms;                   // packed constants whose form has a name
 
   const Value& value(ValueId v) const { return graph.value(v); }
   bool IsConstant(ValueId v) const { return value(v).role == Role::kConstant; }
-  bool IsDeferred(ValueId v) const;  // made by the continuation
-  // A tensor of known size and plain memory; anything else that a host step makes is late.
+  // Returns true if the continuation computes the value.
+  bool IsDeferred(ValueId v) const;
+  // Returns true for a tensor of known size whose elements are plain bytes. Other values are late values.
   bool HasSlot(ValueId v) const;
-  int32_t HostItem(ValueId v) const;  // plain, in host memory; -1: there is none
+  // Returns the item of the value that is plain and in host memory, or -1 if there is none.
+  int32_t HostItem(ValueId v) const;
   int64_t ItemBytes(const Item& item) const;
-  int32_t SpaceOf(Device& device);    // where the device's units work
+  // Returns the space in which the device's units work. Adds it if it is new.
+  int32_t SpaceOf(Device& device);
   bool OnQueue(const Draft& d) const { return d.queue != kCallingThread; }
-  // As a step on a queue or in the calling thread sees it.
+  // Returns the slot of a buffer for a step on a queue, or for a step in the calling thread.
   mge_slot SlotOf(const Buffer& buffer, bool on_queue) const;
   mge_slot SlotOf(const Draft& d, int32_t item) const { return SlotOf(buffers[items[item].buffer], OnQueue(d)); }
-  // A budget has refused memory for constants: OK if something was given up for them and it may be asked again.
+  // Handles `over`, the refusal of memory for constants by `budget`. Returns OK if memory was released and the caller should
+  // try again, else the error with the plan's needs.
   absl::Status MakeRoom(absl::Status over, const Budget& budget) const;
   absl::Status CheckStop() const { return stop ? stop->CheckStop() : absl::OkStatus(); }
-  std::string Place(const Draft& draft) const;  // for messages: node, or value
+  // Returns the node of a draft, or the value of an added unit, for messages.
+  std::string Place(const Draft& draft) const;
 
-  // The slot of a constant as it is, in that space.
+  // Returns the slot of a constant in its plain form, in that space. Adds it to the plan at the first call.
   mge_slot RawConstant(ValueId v, int32_t space = kHostSpace);
-  // A new constant of the plan; `packed` if a kernel made it of one of the model's.
+  // Adds a constant to the plan and returns its slot. `packed`: a kernel packed it from a constant of the model.
   mge_slot AddConstant(Tensor tensor, int32_t space, bool packed);
-  // The same for one that plans share: it has a base of its own, and is uploaded unless its block is there already.
+  // Adds a constant that plans share and returns its slot. It has its own base. If `block` is not nullptr, the constant is
+  // on the device already, else UploadConstants() uploads `tensor`.
   mge_slot AddSharedConstant(ConstantKey key, const Tensor& source, Tensor tensor, std::shared_ptr<ConstantBlock> block);
-  // The same for one without plain bytes (strings).
+  // Adds a constant without plain bytes (strings) and returns its location.
   Location LateConstant(ValueId v);
-  // Where a step of the core finds a value.
+  // Returns the operand by which a host step reads or writes the value.
   HostOperand OperandOf(ValueId v);
 };
 
-// The form into which the kernel of a draft packs its operand k, a constant. Without a name it is the kernel's own.
+// Returns the key of the packed form of operand k, a constant, for the kernel of a draft. If the kernel gives the form no
+// name, ConstantKey::form is empty.
 ConstantKey PackedKey(const Planning& p, const Draft& d, size_t k);
 
 }  // namespace mge

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Locks between processes, for what is read, merged and written again.
+// Locks between processes, for files that are read, merged and written again.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace mge {
 
-// Locks an open file or directory until it is closed. Waits for another holder: ten seconds, or until `stop` (nullable) says
-// that nobody waits any more. kFileWrite names `path`; kCancelled, kTimeout.
+// Locks an open file or directory until it is closed. If another process holds the lock, waits up to ten seconds, or until
+// `stop` (nullable) is set. Fails with kFileWrite, which names `path`, kCancelled or kTimeout.
 absl::Status LockFile(const Fd& fd, const std::string& path, const StopControl* stop);
 
 }  // namespace mge

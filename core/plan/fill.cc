@@ -8,7 +8,7 @@
 namespace mge {
 namespace {
 
-// Values that are neither zero nor all alike, where the fill allows it.
+// Fills the tensor with values that are not zero and not all equal, if `fill` permits that.
 void FillSeeded(Tensor& tensor, uint64_t seed, const TrialFill& fill) {
   uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
   auto next = [&] {

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data that kernels are tried on: seeded, the same on every machine.
+// Input data for trials of kernels.
+//
+// Trials time kernels and compare their results with a reference, before any real data is known. The data must therefore be
+// valid for every operator. They must not be uniform, since a wrong kernel could then pass. They must be the same on every
+// machine, so that results can be repeated. Algorithm: a 64-bit xorshift generator (G. Marsaglia, 2003), seeded by
+// TrialFill::seed and the operand's number, gives 8 bits per element. MeasureCandidates() tries one TrialFill after another
+// until the operators accept the integers and the results can tell a right kernel from a wrong one.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +16,20 @@
 
 namespace mge {
 
+// The kind of values.
 struct TrialFill {
-  // Integers may be indices, divisors or conditions, of which operators accept only some. kPositive takes them from 1 to 8,
-  // kWide from as far as the floats.
+  // Ranges of integers. Integers may be indices, divisors or conditions, and operators accept only some values. kBits: 0 and
+  // 1. kPositive: 1 to 8. kOnes, kZeros: one value. kWide: the range of the floats, rounded to zero.
   enum class Integers { kBits, kPositive, kOnes, kZeros, kWide };
   Integers integers = Integers::kBits;
   uint64_t seed = 0;
-  float reach = 0.5f;    // floats lie between it and its negative; a negative one mirrors them
-  bool special = false;  // three floats of four are not a number, or infinite
+  float reach = 0.5f;    // floats lie between -reach and reach; a negative reach changes their signs
+  bool special = false;  // three of four floats are NaN or infinite
   bool positive = false;  // no float is below 0
 };
 
-// Values for the inputs of a group; its constants are as they are.
+// Returns values for the inputs of a group. Constants of the model keep their values. Fails with kOutOfMemory or
+// kOverBudget.
 absl::StatusOr<std::vector<TrialInput>> MakeInputs(const Graph& graph, const Group& group, const TrialFill& fill);
 
 }  // namespace mge

@@ -10,7 +10,8 @@
 namespace mge {
 namespace {
 
-// A folded value of more bytes than this stays a node: the model's file stays small in memory.
+// The size limit of a folded value, in bytes. A larger value stays a node, so that a model with a small file takes little
+// memory.
 constexpr int64_t kMaxFoldedBytes = int64_t{1} << 30;
 
 bool HasBody(const Node& node) {
@@ -28,19 +29,19 @@ bool Foldable(const Graph& graph, const Node& node) {
       auto bytes = NumBytes(out.type.dtype, out.type.dims);
       if (!bytes.ok() || *bytes > kMaxFoldedBytes) return false;
     } else if (node.def->Is(kNoFold)) {
-      return false;  // size unknown, and made to grow
+      return false;  // the size is unknown, and the result may be much larger than the inputs
     }
   }
   return true;
 }
 
-// Values that would be constants if there were memory for them, and for those that they are made of.
+// The values that were not folded for lack of memory, and the values computed from them.
 class Denied {
  public:
   explicit Denied(const Graph& graph) : graph_(graph), denied_(static_cast<size_t>(graph.value_count())) {}
 
   bool Has(ValueId v) const { return static_cast<size_t>(v) < denied_.size() && denied_[v]; }
-  // Marks the outputs; their bytes, as far as they are known.
+  // Marks the outputs of a node. Returns the sum of their known sizes.
   int64_t Add(const Node& node) {
     int64_t bytes = 0;
     for (ValueId v : node.outputs) {
@@ -77,8 +78,8 @@ std::vector<HostValue> ConstantsOf(const Graph& graph, const Node& node) {
   return out;
 }
 
-// Replaces what shape inference already knows, such as Shape(x) of a static x: no evaluator could fold it, for x is no
-// constant. Nothing is computed here.
+// Replaces values that shape inference knows, such as Shape(x) of a static x. Evaluators cannot fold them, since x is not a
+// constant. Computes nothing.
 absl::StatusOr<int> ReplaceKnown(Graph& graph) {
   bool arithmetic = false;
   for (NodeId id = 0; id < graph.node_count(); ++id) {
@@ -135,7 +136,7 @@ absl::StatusOr<int> FoldConstants(Graph& graph, const PassContext& context) {
         continue;
       }
       MGE_RETURN_IF_ERROR(context.CheckStop());
-      // What fails stays a node: the run reports it where the user can see the node.
+      // A node whose evaluation fails stays in the graph. The run then reports the error with the node.
       if (ErrorId(results.status()) != errors::kOverBudget.id) continue;
     }
     *context.denied_bytes += denied.Add(node);

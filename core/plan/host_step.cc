@@ -30,7 +30,7 @@ class StepContext : public EvalContext {
   TensorType output_type(int i) const override { return args_.outputs[i].type; }
 
   absl::StatusOr<Tensor*> Output(int i, DType dtype, Shape shape) override {
-    if (!has_output(i)) {  // evaluators may compute what nobody asked for
+    if (!has_output(i)) {  // evaluators may compute outputs that the node does not have
       MGE_ASSIGN_OR_RETURN(Tensor unused, Tensor::Create(dtype, std::move(shape), env_.allocator()));
       unused_.push_back(std::move(unused));
       return &unused_.back();
@@ -59,7 +59,7 @@ class StepContext : public EvalContext {
       if (tensor->bytes()) std::memmove(tensor->mutable_data(), value.tensor.data(), static_cast<size_t>(tensor->bytes()));
       return absl::OkStatus();
     }
-    // A value that lies in the run's own memory may be overwritten before this one dies: take a copy.
+    // Later steps may overwrite the run's own memory while this value is alive, so copy it.
     MGE_RETURN_IF_ERROR(Own(value.tensor));
     for (Tensor& t : value.sequence) MGE_RETURN_IF_ERROR(Own(t));
     outputs_[i] = std::move(value);
@@ -86,7 +86,7 @@ class StepContext : public EvalContext {
     return CheckInputs(args_.node, *args_.node.def, present);
   }
 
-  // Hands late outputs to the run.
+  // Moves late outputs to the run. Fails if the evaluator left an output unset.
   absl::Status Finish() {
     for (size_t i = 0; i < outputs_.size(); ++i) {
       const HostOperand& o = args_.outputs[i];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that the core computes itself by an operator's reference evaluator: what no backend claimed, and what no backend
-// should have to repeat (control flow, sequences, shape arithmetic).
+// Steps that the core computes itself, with an operator's reference evaluator. These are nodes without a kernel, and
+// operators that backends need not implement (control flow, sequences, shape arithmetic). Also copies between slots.
 #pragma once
 
 #include <memory>
@@ -16,58 +16,63 @@ namespace mge {
 
 class Program;
 
-// The body of a control-flow node, with captured constants built in.
+// The program of a body of a control-flow node. Captured constants are constants of the program.
 struct BodyProgram {
-  std::string name;                // of the attribute: "then_branch"
-  const Graph* body;               // as the node's attribute holds it
+  std::string name;                // name of the attribute: "then_branch"
+  const Graph* body;               // the graph in the node's attribute
   std::shared_ptr<Program> program;
-  std::vector<int> captures;       // which of the node's captures are inputs of the program, in order
+  std::vector<int> captures;       // indices of the node's captures that are inputs of the program, in order
 };
 
+// An operand of a host step.
 struct HostOperand {
-  bool present = false;
+  bool present = false;  // false: the operand is absent
   ValueKind kind = ValueKind::kTensor;
-  TensorType type;  // static for a slot
+  TensorType type;  // static if the location is a slot
   Location location;
 };
 
+// The arguments of RunHostStep(). The plan owns them.
 struct HostStepArgs {
   Node node;
   std::vector<HostOperand> inputs, outputs, captures;
   std::vector<BodyProgram> bodies;
-  bool check_inputs = false;  // some types are known only in the run: they are judged there
+  bool check_inputs = false;  // true: some input types are known only during the run, so the step checks them
 };
 
-// What a host step needs of the run that it is part of. The executor implements it.
+// The services that a run provides to its host steps. The executor implements it.
 class HostStepEnvironment {
  public:
   virtual ~HostStepEnvironment() = default;
   virtual HostAllocator& allocator() = 0;
+  // Returns the late value with that index.
   virtual HostValue& late(uint32_t index) = 0;
   virtual absl::Status CheckStop() = 0;
+  // Returns the seed for the next random operator of the run.
   virtual uint64_t NextSeed() = 0;
   virtual absl::StatusOr<std::vector<HostValue>> RunBody(const BodyProgram& body, std::vector<HostValue> inputs) = 0;
-  // Where a failing host step leaves its error.
+  // Receives the error of a host step that fails.
   virtual void SetError(absl::Status status) = 0;
 };
 
-// A run as host steps see it: `run` comes first, so that a pointer to it is a pointer to the whole.
+// The mge_run of a host step with its environment. `run` is the first member, so a pointer to it also points to the HostRun.
 struct HostRun {
   mge_run run;
   HostStepEnvironment* environment;
 };
 
-// The function of every host step; args is a HostStepArgs.
+// Runs a host step. `args` must point to a HostStepArgs and `run` to a HostRun. Passes its error to SetError().
 mge_code RunHostStep(const void* args, const mge_run* run);
 
-// Copies bytes between two slots.
+// The arguments of RunCopyStep(), which copies bytes between two slots in host memory.
 struct CopyStepArgs {
   mge_slot from, to;
   uint64_t bytes;
 };
 mge_code RunCopyStep(const void* args, const mge_run* run);
 
-// Enqueues a copy on the run's queue: within a device, between it and the host, or from a peer if devices are named.
+// The arguments of RunQueueCopyStep(), which enqueues a copy on the run's queue. The copy is within a device, or between it
+// and the host. If `from_device` is not null, it is from that device.
 struct QueueCopyArgs {
   mge_slot from, to;
   uint64_t bytes;

@@ -20,7 +20,7 @@ absl::Status Unusable(const Device& device, const OwnedCandidate& candidate, std
 }  // namespace
 
 std::string WhyUnsound(const mge_kernel_api& api, const mge_prepared& answer, uint64_t input_count) {
-  if (!answer.kernel) return "prepare answered MGE_OK, but no kernel";
+  if (!answer.kernel) return "prepare returned MGE_OK, but no kernel";
   if (answer.args_bytes > kMaxArgsBytes) {
     return fmt::format("it asks for {} bytes of arguments; the limit is {}", answer.args_bytes, kMaxArgsBytes);
   }
@@ -72,7 +72,7 @@ absl::StatusOr<mge_step_fn> BindKernel(Device& device, const OwnedCandidate& can
   MGE_RETURN_IF_ERROR(AskDevice(device, "binding " + candidate.id, [&](mge_error* e) {
     return device.kernel_api().bind(kernel, &binding, args, &fn, e);
   }));
-  if (!fn) return Unusable(device, candidate, "bind answered MGE_OK, but no function");
+  if (!fn) return Unusable(device, candidate, "bind returned MGE_OK, but no function");
   return fn;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel of a candidate: prepared and bound, its backend's answers held against the contract.
+// Kernels: calls prepare() and bind() of a backend for a candidate, and checks the results against the plugin contract.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +13,29 @@
 
 namespace mge {
 
-// More than a kernel with hundreds of thousands of operands needs for its arguments. What lies above is a wild number, as are
-// packed constants and workspaces above kMaxAskedBytes.
+// Size limit of a kernel's arguments, in bytes: enough for hundreds of thousands of operands.
 inline constexpr uint64_t kMaxArgsBytes = uint64_t{16} << 20;
 
-inline constexpr uint64_t kMaxFormBytes = 4096;  // of the name of a packed form
+inline constexpr uint64_t kMaxFormBytes = 4096;  // size limit of the name of a packed form
 
+// Owns a kernel of a backend. The backend must outlive it.
 struct KernelDeleter {
   const mge_kernel_api* api = nullptr;
   void operator()(mge_kernel* kernel) const { api->destroy(kernel); }
 };
 using KernelHandle = std::unique_ptr<mge_kernel, KernelDeleter>;
 
-// "" or a sentence: why nobody can work with what prepare() wrote. What the candidate promised is not looked at.
+// Checks the result of prepare() on its own, without the candidate's promises. Returns the fault as a sentence, or "" if the
+// result is valid.
 std::string WhyUnsound(const mge_kernel_api& api, const mge_prepared& answer, uint64_t input_count);
 
-// Makes the kernel and fills `out`, which names it too. Errors are those of the backend, and kKernelFailed if it asks for
-// what it may not have.
+// Creates the kernel and fills `out`; out.kernel points to the same kernel. Fails with the backend's error, or with
+// kKernelFailed if the result is invalid or needs more workspace than the candidate promised.
 absl::StatusOr<KernelHandle> PrepareKernel(Device& device, const mge_problem& problem, const OwnedCandidate& candidate,
                                            mge_prepared& out);
 
-// Has a prepared kernel write its arguments, and answers the function that takes them.
+// Binds a prepared kernel: the backend writes its arguments to `args`. Returns the function to call with them. `args` has
+// mge_prepared::args_bytes and must live as long as the function is called. Fails like PrepareKernel().
 absl::StatusOr<mge_step_fn> BindKernel(Device& device, const OwnedCandidate& candidate, mge_kernel* kernel,
                                        const mge_binding& binding, void* args);
 

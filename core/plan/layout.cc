@@ -13,7 +13,7 @@ namespace mge {
 namespace {
 
 constexpr int kSweeps = 8;
-constexpr double kGainUs = 1e-6;  // less is a rounding
+constexpr double kGainUs = 1e-6;  // smaller gains are rounding errors
 
 bool IsAny(const mge_layout& l) { return l.kind == MGE_LAYOUT_ANY; }
 
@@ -56,19 +56,21 @@ class Chooser {
     int group;
     int operand;
   };
-  // A layout that groups may take together.
+  // A layout to try for whole regions of groups.
   struct Target {
     mge_layout layout;
-    const Backend* backend;  // whose it is, where it is opaque
-    std::vector<int> seeds;  // groups that insist on it, or for plain on another
+    const Backend* backend;  // owner of an opaque layout; else nullptr
+    std::vector<int> seeds;  // groups where regions start: those that require the layout; for plain, those that use another
   };
 
   // ---- costs
 
-  // Of value v as it is made, for a reader on that device (null: the caller).
+  // Returns the cost of reordering value v from the layout of its producer, for a reader on that device (nullptr: the
+  // caller).
   double ReorderCost(ValueId v, const mge_layout& from, const mge_layout& to, Device* reader) const {
     Device* maker = producer_[v] < 0 ? nullptr : groups_[producer_[v]].device;
-    // From one device to another what differs goes through plain order; so does what is opaque.
+    // Between two devices, a reorder from one non-plain layout to another goes through the plain layout. Opaque layouts do
+    // so always.
     const bool differs = from.kind == MGE_LAYOUT_OPAQUE || !SameLayout(from, to);
     if (differs && !IsPlain(from) && !IsPlain(to) && maker && reader && maker != reader) {
       return ReorderCost(v, from, PlainLayout(), reader) + ReorderCost(v, PlainLayout(), to, reader);
@@ -79,7 +81,8 @@ class Chooser {
     return reorder_us_(*device, graph_.value(v).type, from, to);
   }
 
-  // What the readers of v pay, each distinct layout made once, if it is made in `from`.
+  // Returns the cost of the reorders for all readers of v if its producer writes the layout `from`. Each layout is counted
+  // once. Without `look_ahead`, counts only the use as an output of the graph.
   double ReadersCost(ValueId v, const mge_layout& from, bool look_ahead) const {
     std::vector<mge_layout> made;
     double total = 0;
@@ -95,7 +98,7 @@ class Chooser {
     return total;
   }
 
-  // Of these groups as they are chosen now, and of the reorders of all that they read and write.
+  // Returns the cost of the groups' current choices plus every reorder of the values that they read and write.
   double CostOf(const std::vector<int>& groups) const {
     double total = 0;
     std::vector<ValueId> values;
@@ -115,7 +118,7 @@ class Chooser {
 
   // ---- single groups
 
-  // Every way to run group g: a candidate, with its ANY operands plain or at one of `tries`.
+  // Returns every way to run group g: each candidate, with its ANY operands in one of the layouts `tries`.
   std::vector<GroupChoice> Options(int g, std::vector<mge_layout> tries) const {
     const Group& group = groups_[g];
     std::vector<GroupChoice> out;
@@ -144,7 +147,7 @@ class Chooser {
           return fits ? Canonical(r, dims) : PlainLayout();
         };
         for (size_t k = 0; k < group.inputs.size(); ++k) {
-          // Constants come plain; a kernel that wants them otherwise packs them.
+          // Constants are always passed plain. A kernel that needs another form packs them.
           c.inputs.push_back(Constant(group.inputs[k]) ? PlainLayout() : resolve(candidate.inputs[k], group.inputs[k]));
         }
         for (size_t k = 0; k < group.outputs.size(); ++k) {
@@ -167,7 +170,8 @@ class Chooser {
     return total;
   }
 
-  // The layouts that the neighbours of group g have or want.
+  // Returns the layouts of the values that group g reads and, with `look_ahead`, those that its readers want. Plain is the
+  // first.
   std::vector<mge_layout> Around(int g, bool look_ahead) const {
     std::vector<mge_layout> out = {PlainLayout()};
     for (ValueId v : groups_[g].inputs) {
@@ -205,14 +209,14 @@ class Chooser {
     if (look_ahead && IsSame(choices_[g], next)) return false;
     if (groups_[g].kind == Unit::Kind::kKernel) {
       next.reason = options.size() == 1
-                        ? "the only way that is offered"
+                        ? "the only candidate and layout"
                         : fmt::format("fastest of {} candidates: {:.2f} us including reorders", options.size(), best);
     }
     Set(g, std::move(next));
     return true;
   }
 
-  // Backwards and forwards over `groups`, which lie in order, until nothing changes.
+  // Improves each of `groups`, which are in topological order, backwards and forwards until nothing changes.
   void Sweep(const std::vector<int>& groups) {
     for (int sweep = 0; sweep < kSweeps; ++sweep) {
       bool changed = false;
@@ -224,7 +228,7 @@ class Chooser {
 
   // ---- regions: where each group alone would pay for two reorders, all of them together may pay for none
 
-  // Those that some candidate insists on.
+  // Returns the layouts, other than plain, that some candidate requires.
   std::vector<Target> Targets() const {
     std::vector<Target> out;
     for (size_t g = 0; g < groups_.size(); ++g) {
@@ -247,7 +251,7 @@ class Chooser {
     return out;
   }
 
-  // For groups that have taken something else.
+  // Returns the plain layout. Its seeds are the groups that use another layout.
   Target Plain() const {
     Target out = {PlainLayout(), nullptr, {}};
     for (size_t g = 0; g < groups_.size(); ++g) {
@@ -257,14 +261,15 @@ class Chooser {
     return out;
   }
 
-  // Whether a tensor of `dims` that lies as `l` has the layout. An opaque one takes other bytes for each size of tensor.
+  // Returns true if the layout `l` of a tensor of `dims` is `layout`. Opaque layouts are compared without their sizes, which
+  // depend on the tensor.
   static bool Has(const mge_layout& l, const mge_layout& layout, const Shape& dims) {
     if (layout.kind == MGE_LAYOUT_OPAQUE) return l.kind == MGE_LAYOUT_OPAQUE && l.opaque_id == layout.opaque_id;
     const bool fits = layout.kind != MGE_LAYOUT_PERMUTED || layout.rank == static_cast<int32_t>(dims.size());
     return fits && SameLayout(l, Canonical(layout, dims));
   }
 
-  // The best way of group g with an operand in that layout; candidate -1 if there is none.
+  // Returns the cheapest way to run group g with an operand in that layout. `candidate` is -1 if there is none.
   GroupChoice In(int g, const Target& target) const {
     GroupChoice best;
     const Group& group = groups_[g];
@@ -282,7 +287,7 @@ class Chooser {
     return best;
   }
 
-  // Groups that can take the layout, from its seeds on as far as one hands it to the next.
+  // Returns the connected sets of groups that can use the layout and contain a seed.
   std::vector<std::vector<int>> RegionsOf(const Target& target) const {
     std::vector<std::vector<int>> regions;
     std::set<int> seen;
@@ -305,7 +310,8 @@ class Chooser {
     return regions;
   }
 
-  // Takes the layout throughout the region, lets each group improve on that, and keeps it if the region costs less.
+  // Gives the layout to all groups of the region, and improves each. Keeps the result if the region then costs less. Returns
+  // true if it did.
   bool MoveTogether(const std::vector<int>& region, const Target& target) {
     const double before = CostOf(region);
     std::vector<GroupChoice> old;
@@ -321,7 +327,7 @@ class Chooser {
       if (!better || IsSame(now, old[i])) {
         Set(region[i], std::move(old[i]));
       } else if (now.reason.empty()) {
-        now.reason = fmt::format("with its neighbours, {} of which can be {}, {:.2f} us less than each for itself",
+        now.reason = fmt::format("chosen together with its neighbours: {} groups can use layout {}, which saves {:.2f} us",
                                  region.size(), LayoutText(target.layout), saved);
       }
     }
@@ -335,7 +341,7 @@ class Chooser {
   const ReorderUs& reorder_us_;
   std::vector<GroupChoice> choices_;
   std::vector<mge_layout> layout_;
-  std::vector<int> producer_;  // of each value: a group, or -1
+  std::vector<int> producer_;  // group that writes each value, or -1
   std::vector<std::vector<Use>> consumers_;
 };
 

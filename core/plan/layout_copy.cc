@@ -7,11 +7,11 @@
 namespace mge {
 namespace {
 
-// Calls f(place of the element in the plain tensor, its place in the layout), both in elements.
+// Calls f(index of an element in the plain tensor, its index in the layout) for all elements.
 template <typename F>
 void ForEachElement(const Shape& dims, const mge_layout& layout, F&& f) {
   const size_t rank = dims.size();
-  // Outermost first: the permuted dimensions, the blocked ones divided, then the blocks.
+  // The order in memory, outermost first: the permuted dimensions, each divided by its blocks; then the blocks.
   std::vector<int64_t> outer_stride(rank), block_stride(static_cast<size_t>(layout.block_count));
   std::vector<int64_t> block_of(rank, 1);
   int64_t stride = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plain tensor's bytes in another layout and back, on the host.
+// Copies of tensors between the plain layout and other layouts, on the host.
 #pragma once
 
 #include <span>
@@ -9,8 +9,10 @@
 
 namespace mge {
 
-// PLAIN and PERMUTED layouts only; the padding of blocks becomes zero. `laid` has LayoutBytes() bytes.
+// Copies a plain tensor to `laid`, which must have LayoutBytes() bytes. Sets the padding of blocks to zero. `layout` must be
+// PLAIN or PERMUTED.
 void CopyToLayout(const Tensor& plain, const mge_layout& layout, std::span<std::byte> laid);
+// Copies `laid` back to a plain tensor. The same conditions apply.
 void CopyFromLayout(std::span<const std::byte> laid, const mge_layout& layout, Tensor& plain);
 
 }  // namespace mge

@@ -21,12 +21,12 @@ constexpr int kTimedRuns = 8;
 
 using Integers = TrialFill::Integers;
 
-// Tried where what is right for small values is the same throughout: the reach of comparisons, roundings and saturations,
-// each also with the signs turned, and what only special values tell.
+// Inputs to try if small values give an output that is one value throughout. Wider ranges reach comparisons, roundings and
+// saturations, each with both signs. Special values reach predicates.
 constexpr TrialFill kWider[] = {{Integers::kWide, 1, 8},    {Integers::kWide, 1, -8},      {Integers::kWide, 2, 100},
                                 {Integers::kWide, 2, -100}, {Integers::kWide, 3, 8, true}};
 
-// What the reference evaluators of the group's nodes make of these inputs, per output.
+// Returns the outputs that the reference evaluators of the group's nodes compute from these inputs.
 absl::StatusOr<std::vector<Tensor>> Expected(const Graph& graph, const Group& group, std::span<const TrialInput> inputs,
                                              const StopControl* stop) {
   const StopCheck check = [&] { return stop ? stop->CheckStop() : absl::OkStatus(); };
@@ -46,7 +46,8 @@ absl::StatusOr<std::vector<Tensor>> Expected(const Graph& graph, const Group& gr
   return out;
 }
 
-// Says nothing of the candidate: what does not fit into memory today may fit tomorrow, and a lost device comes back.
+// Returns true for an error that says nothing about the candidate: too little memory, or a lost device. It may not occur
+// again.
 bool IsOfThisDay(const absl::Status& status) {
   return status.code() == absl::StatusCode::kResourceExhausted || status.code() == absl::StatusCode::kUnavailable;
 }
@@ -57,25 +58,26 @@ std::string TextOf(const absl::Status& status) {
   return out;
 }
 
-// Inputs, and what is right for them.
+// Inputs with the expected outputs.
 struct Sample {
   std::vector<TrialInput> inputs;
-  std::vector<Tensor> expected;  // empty: nothing to compare with
+  std::vector<Tensor> expected;  // empty: no reference
 };
 
 struct Case {
-  Sample timed;                  // of small values
-  std::vector<Sample> wider;     // checked as well, where the first cannot tell
-  std::string expected_of;       // the kernel whose results they are; empty: the reference evaluators'
-  std::string unchecked;         // why the results say nothing of a candidate, though they should
-  bool unchecked_today = false;  // it may be otherwise at another time, or with other weights
+  Sample timed;                  // small values; also used for timing
+  std::vector<Sample> wider;     // further samples, if an output of `timed` is one value throughout
+  std::string expected_of;       // the kernel that computed the expected outputs; empty: the reference evaluators
+  std::string unchecked;         // the reason why wrong results might not be noticed; empty: results are checked
+  bool unchecked_today = false;  // true: checks may succeed at another time or with other weights
   std::vector<const OpDef*> ops;
 };
 
-// What is right for these inputs.
+// A function that returns the expected outputs for its inputs.
 using Truth = std::function<absl::StatusOr<std::vector<Tensor>>(std::span<const TrialInput>)>;
 
-// Empty if the last run of a trial with these inputs was right; an error if the results could not be read.
+// Compares the outputs of the trial's last run with the sample. Returns "" if they agree, else the difference. Fails if the
+// outputs cannot be read.
 absl::StatusOr<std::string> WhyWrong(Trial& trial, const Sample& sample, const OwnedCandidate& candidate, const Case& data) {
   for (size_t i = 0; i < sample.expected.size(); ++i) {
     MGE_ASSIGN_OR_RETURN(Tensor got, trial.Output(i));
@@ -88,7 +90,7 @@ absl::StatusOr<std::string> WhyWrong(Trial& trial, const Sample& sample, const O
   return std::string();
 }
 
-// With a layout wherever it would take any.
+// Returns the candidate with PLAIN in place of ANY layouts.
 OwnedCandidate Settled(OwnedCandidate candidate) {
   for (std::vector<mge_layout>* list : {&candidate.inputs, &candidate.outputs}) {
     for (mge_layout& l : *list) {
@@ -98,15 +100,15 @@ OwnedCandidate Settled(OwnedCandidate candidate) {
   return candidate;
 }
 
-// Empty if the candidate's trial keeps to the limit, else why not.
+// Returns "" if the candidate's trial stays within the memory limit, else the reason.
 absl::StatusOr<std::string> WhyTooLarge(const mge_problem& problem, const OwnedCandidate& candidate,
                                         const MeasureLimits& limits) {
   MGE_ASSIGN_OR_RETURN(uint64_t bytes, Trial::Bytes(problem, candidate));
   if (!limits.bytes || bytes <= limits.bytes) return std::string();
-  return fmt::format("not timed: it takes {} bytes, the timing of kernels may take {}", bytes, limits.bytes);
+  return fmt::format("not timed: it takes {} bytes; the limit for timing is {} bytes", bytes, limits.bytes);
 }
 
-// The outputs of one run.
+// Runs a candidate once and returns its outputs.
 absl::StatusOr<std::vector<Tensor>> ResultsOf(const Group& group, const mge_problem& problem, const OwnedCandidate& offered,
                                               std::span<const TrialInput> inputs, const MeasureLimits& limits) {
   const OwnedCandidate candidate = Settled(offered);
@@ -123,7 +125,8 @@ absl::StatusOr<std::vector<Tensor>> ResultsOf(const Group& group, const mge_prob
   return out;
 }
 
-// Where the host cannot say what the results are, the backend's own reference does, if it has one.
+// Sets the expected outputs with a kernel that is marked as reference. Returns a function for further samples. If there is
+// no such kernel or it fails, returns nullptr and sets data.unchecked.
 Truth ExpectOfReference(const Group& group, const mge_problem& problem, const MeasureLimits& limits, const std::string& why,
                         Case& data) {
   std::string none = "no kernel is marked as the reference";
@@ -143,7 +146,8 @@ Truth ExpectOfReference(const Group& group, const mge_problem& problem, const Me
   return nullptr;
 }
 
-// Whether a node makes integers of real numbers: what those out of the integers' range become ONNX leaves open.
+// Returns true if a node converts floats to integers. ONNX does not define the result for floats outside of the integer
+// range.
 bool MakesIntegersOfReals(const Graph& graph, const Group& group) {
   auto type = [&](ValueId v) { return v == kNone ? DType::kUndefined : graph.value(v).type.dtype; };
   return std::any_of(group.nodes.begin(), group.nodes.end(), [&](NodeId id) {
@@ -153,8 +157,8 @@ bool MakesIntegersOfReals(const Graph& graph, const Group& group) {
   });
 }
 
-// A kernel that writes one value, whatever it reads, is right wherever that value is. So samples are added until what is
-// right for each output is not one value in all of them. `integers`: a kind that the operators accept.
+// Adds samples until no expected output is the same single value in all of them, since a kernel that always writes that
+// value would pass. `integers`: a kind that the operators accept.
 void AddWider(const Graph& graph, const Group& group, const Truth& truth, Integers integers, const StopControl* stop,
               Case& data) {
   const std::vector<Tensor>& first = data.timed.expected;
@@ -174,15 +178,15 @@ void AddWider(const Graph& graph, const Group& group, const Truth& truth, Intege
   const std::vector<TrialInput>& inputs = data.timed.inputs;
   auto varies = [](const TrialInput& in) { return !in.constant && in.tensor.elements() != 0; };
   if (std::none_of(inputs.begin(), inputs.end(), varies)) return;
-  // What evaluators do not accept they refuse; kernels are not asked for that.
+  // An evaluator reports inputs that it does not accept. A kernel may not, so it gets only kinds that are known to be valid.
   const bool may_refuse = data.expected_of.empty();
   auto blind = [&] { return static_cast<size_t>(std::find(same.begin(), same.end(), true) - same.begin()); };
-  const bool positive = MakesIntegersOfReals(graph, group);  // and below 128, which every integer type holds
+  const bool positive = MakesIntegersOfReals(graph, group);  // non-negative values below 128, which every integer type holds
   for (TrialFill fill : kWider) {
     fill.positive = positive;
     for (Integers kind : {fill.integers, integers}) {
       if (blind() == same.size() || (stop && !stop->CheckStop().ok())) return;
-      // Only of predicates: kernels may differ in what they make of special values.
+      // Special values are for predicates only: other kernels may differ in their results for them.
       if (fill.special && first[blind()].dtype() != DType::kBool) break;
       if (kind == Integers::kWide && !may_refuse) continue;
       fill.integers = kind;
@@ -199,9 +203,9 @@ void AddWider(const Graph& graph, const Group& group, const Truth& truth, Intege
     }
   }
   if (blind() == same.size()) return;
-  // Times are remembered for all weights.
+  // Times are stored for a problem with any weights, but these weights may be the cause.
   data.unchecked_today |= std::any_of(inputs.begin(), inputs.end(), [](const TrialInput& in) { return in.constant; });
-  data.unchecked = fmt::format("its results were not checked: output {} is the same for all the data that was tried",
+  data.unchecked = fmt::format("its results were not checked: output {} was the same for all inputs that were tried",
                                blind());
 }
 
@@ -263,7 +267,7 @@ absl::StatusOr<std::vector<Measurement>> MeasureCandidates(const Graph& graph, c
                                                            const MeasureLimits& limits) {
   Case data;
   bool random = false;
-  std::string why;  // the evaluators give no results
+  std::string why;  // the reason why the evaluators give no results
   for (NodeId id : group.nodes) {
     data.ops.push_back(graph.node(id).def);
     random |= data.ops.back()->Is(kRandom);
@@ -282,7 +286,7 @@ absl::StatusOr<std::vector<Measurement>> MeasureCandidates(const Graph& graph, c
     }
     why = TextOf(expected.status());
     data.unchecked_today = IsOfThisDay(expected.status());
-    if (data.unchecked_today) break;  // too large for the evaluators; the candidates may still fit
+    if (data.unchecked_today) break;  // too little memory for the evaluators; the candidates may still fit
   }
   mge_problem problem = ProblemOf(group, threads);
   if (!random && data.timed.expected.empty()) truth = ExpectOfReference(group, problem, limits, why, data);
@@ -293,7 +297,7 @@ absl::StatusOr<std::vector<Measurement>> MeasureCandidates(const Graph& graph, c
     if (stopped()) break;
     MGE_ASSIGN_OR_RETURN(std::unique_ptr<TrialBench> bench, TrialBench::Create(*group.device, limits.stop));
     Measurement m = MeasureOne(*bench, problem, group.candidates.offered[c], data, limits);
-    if (m.us < 0 && stopped()) break;  // which is not the candidate's fault
+    if (m.us < 0 && stopped()) break;  // the run was stopped; the candidate did not fail
     out.push_back(std::move(m));
   }
   return out;

@@ -18,16 +18,16 @@
 namespace mge {
 namespace {
 
-// What a plan takes of one pool.
+// The memory that a plan requests from one pool.
 struct PoolNeed {
   Pool* pool;
   std::vector<PoolRequest> constants = {}, all = {};
-  uint64_t small = 0;  // of the constants that share a block
+  uint64_t small = 0;  // bytes of constants that share blocks
 };
 
-// What is known of it while a plan is made.
+// A MemoryNeed with the data from which it is computed.
 struct Need : MemoryNeed {
-  uint64_t staging = 0;  // while constants are uploaded; arenas may come to lie there, and it stays
+  uint64_t staging = 0;  // bytes for uploads, which the pool keeps and arenas may reuse
   std::vector<PoolNeed> pools = {};
   std::vector<NamedBytes> pieces = {};
 };
@@ -115,7 +115,7 @@ class Needs {
   ConstantKey PlainKey(const Device& device, ValueId v) const {
     return {&device, p_.value(v).constant.data(), p_.value(v).constant.bytes()};
   }
-  // Whether another plan has the form already.
+  // Returns true if another plan has packed this form.
   bool IsPacked(const ConstantKey& key, ValueId v) const {
     SharedConstants* known = p_.context->shared_constants.get();
     return known && known->Packed(key, p_.value(v).constant).defined();
@@ -144,24 +144,26 @@ class Needs {
   }
 
   const Planning& p_;
-  std::deque<Need> needs_;  // never moved
-  std::set<Pool*> staging_;  // whose least is counted
+  std::deque<Need> needs_;  // a deque, since references to elements must stay valid
+  std::set<Pool*> staging_;  // pools whose staging memory has been counted
 };
 
-// How much more than it is asked for a pool of the backend's own takes is not known.
+// Returns a sentence that names the smallest sufficient limit. A pool of the backend's own may take more than is requested,
+// so the sentence then gives a lower bound only.
 std::string LeastLimit(Device& device, uint64_t least) {
   const Budget& budget = device.budget();
   if (!device.memory_api().own_pool) return fmt::format("the smallest limit that fits is {}={}", budget.owner(), least);
-  return fmt::format("a limit that fits is above {}={}, by what the pool of backend {} takes beside", budget.owner(),
-                     std::max(least, budget.limit()), device.backend().name());
+  return fmt::format("a limit that fits is above {}={}: the pool of backend {} may take more than is requested",
+                     budget.owner(), std::max(least, budget.limit()), device.backend().name());
 }
 
-// With more memory more constants are computed ahead, each held once as it is and once as a kernel wants it.
+// Returns the sentence about the limit. If constants were not folded for lack of memory, adds twice their bytes. With a
+// higher limit each is held twice: plain and packed.
 std::string HowMuch(Device& device, uint64_t least, uint64_t denied) {
   if (denied == 0) return LeastLimit(device, least);
   const std::string& owner = device.budget().owner();
-  return fmt::format("a limit that fits is {}={}: {} for this plan, and room for constants of {} bytes that could not be "
-                     "computed ahead within the present one",
+  return fmt::format("a limit that fits is {}={}: {} bytes for this plan, and memory for constants of {} bytes that "
+                     "could not be computed within the present limit",
                      owner, least + 2 * denied, least, denied);
 }
 
@@ -172,7 +174,7 @@ std::string PeakText(const MemoryNeed& need, const Room& room, uint64_t held) {
                      need.arena, need.constants, need.outputs, RoomText(room, held), need.largest);
 }
 
-// Of that budget, where it is the one that refused.
+// Returns the plan's need of `budget` if `over` is kOverBudget, else nullptr.
 const MemoryNeed* NeedOf(const absl::Status& over, const Plan& plan, const Budget& budget) {
   if (ErrorId(over) != errors::kOverBudget.id) return nullptr;
   auto need = std::find_if(plan.needs.begin(), plan.needs.end(),
@@ -187,17 +189,17 @@ absl::Status RunDoesNotFit(const Budget& budget, std::string what, std::string f
               {.what = std::move(what), .where = fmt::format("memory.limit of {}", budget.owner()), .fix = std::move(fix)});
 }
 
-// `denied`: Planning::denied_bytes, where this budget is the one that denied them.
+// Checks one budget. `denied` is Planning::denied_bytes if this budget refused them, else 0.
 absl::Status Check(const Need& need, uint64_t denied) {
   MGE_ASSIGN_OR_RETURN(Room room, RoomOf(*need.device));
   MemoryNeed now = need;
   now.arena = std::max(need.arena, need.staging);
   const uint64_t needed = PeakOf(now);
-  const uint64_t held = need.device->LiveBytes();  // what is kept for later is given back before a request fails
+  const uint64_t held = need.device->LiveBytes();  // without idle memory, which is released before a request fails
   if (held <= room.bytes && needed <= room.bytes - held) return absl::OkStatus();
   return DoesNotFit(room, PeakText(now, room, held),
                     room.limited ? HowMuch(*need.device, held + needed, denied)
-                                 : fmt::format("take a device with {} bytes, or a smaller batch or model", held + needed));
+                                 : fmt::format("use a device with {} bytes, or a smaller batch or model", held + needed));
 }
 
 }  // namespace
@@ -231,7 +233,7 @@ absl::Status NameConstants(absl::Status over, const Plan& plan, const Budget& bu
 absl::Status NamePlan(absl::Status over, const Plan& plan, const Budget& budget, uint64_t taken) {
   const MemoryNeed* need = NeedOf(over, plan, budget);
   if (!need) return over;
-  // What could be given back has been; the plan's constants are among the rest.
+  // Everything reclaimable has been released; what remains includes the plan's constants.
   const uint64_t charged = budget.in_use(), held = charged - std::min(taken, charged);
   return RunDoesNotFit(budget, PeakText(*need, {need->device, budget.limit(), true}, held),
                        fmt::format("{}; or run it on fewer threads at a time",
@@ -243,16 +245,16 @@ absl::Status NameLate(absl::Status over, const Plan& plan, const Budget& budget,
   if (!need) return over;
   const uint64_t held = budget.in_use();
   return RunDoesNotFit(budget,
-                       fmt::format("{} bytes are asked for by a step whose memory is not planned, since only its run tells "
-                                   "how much it takes; {}",
+                       fmt::format("{} bytes were requested by a step whose memory is not planned, since its size is known "
+                                   "only during the run; {}",
                                    bytes, PeakText(*need, {need->device, budget.limit(), true}, held)),
-                       fmt::format("the smallest limit with which it goes on is {}={}; or take a smaller batch", budget.owner(),
+                       fmt::format("the smallest limit for this step is {}={}; or use a smaller batch", budget.owner(),
                                    held + bytes));
 }
 
 absl::Status NameLargestBatch(absl::Status over, const Graph& graph, std::span<const InputType> inputs,
                               const std::function<absl::Status(std::span<const InputType>)>& check) {
-  std::vector<size_t> batched;  // inputs whose first dimension the caller chooses, all of one size
+  std::vector<size_t> batched;  // indices of inputs with a free first dimension that equals `batch`
   int64_t batch = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TensorType& declared = graph.value(graph.inputs()[i]).type;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds the draft of a plan against the memory limits of its devices, or what they have where none is set, before anything is
-// packed or computed.
+// Compares the memory needs of a plan with the memory limits of its devices, before constants are packed. If a device has no
+// limit, its whole memory is the limit.
 #pragma once
 
 #include <functional>
@@ -10,26 +10,27 @@
 
 namespace mge {
 
-// Whose budget host tensors of work on the device count against.
+// Returns the device whose budget is charged for host tensors used by work on `device`.
 Device& HostMemoryOf(const Planning& p, Device& device);
 
-// After the buffers have their places. kOverBudget with the planned peak, the largest buffers and the smallest limit that
-// would do.
+// Checks the limits. Must be called after AssignBuffers(). Sets plan->needs. Fails with kOverBudget, which names the planned
+// peak, the largest buffers and the smallest sufficient limit.
 absl::Status CheckMemoryLimits(Planning& p);
 
-// `over`: memory for the plan's constants was refused by a budget. kOverBudget then says the same as above; another error stays
-// as it is.
+// Adds the plan's needs to `over`, the refusal of memory for the plan's constants by `budget`. Returns errors other than
+// kOverBudget unchanged.
 absl::Status NameConstants(absl::Status over, const Plan& plan, const Budget& budget);
 
-// `over`: an arena or output of a run was refused by a budget, of which the run holds `taken` bytes already. kOverBudget then
-// says the same as above of its plan; another error stays as it is.
+// Adds the plan's needs to `over`, the refusal of memory for an arena or output of a run by `budget`. `taken` is the number
+// of bytes that the run has charged to the budget before. Returns errors other than kOverBudget unchanged.
 absl::Status NamePlan(absl::Status over, const Plan& plan, const Budget& budget, uint64_t taken);
 
-// `over`: so many bytes were refused that no plan knows of: what a host step makes as it runs.
+// Adds the plan's needs to `over`, the refusal of `bytes` that a host step requested while it ran. The plan does not include
+// them. Returns errors other than kOverBudget unchanged.
 absl::Status NameLate(absl::Status over, const Plan& plan, const Budget& budget, uint64_t bytes);
 
-// The same error with the largest batch that fits, found by planning: `check` plans for other inputs and answers as
-// CheckMemoryLimits. Where the model's first dimensions are fixed, the error stays as it is.
+// Adds the largest batch that fits to `over`. Finds it by bisection: `check` plans for other inputs and returns OK if they
+// fit. Returns `over` unchanged if the first dimensions of the model's inputs are fixed.
 absl::Status NameLargestBatch(absl::Status over, const Graph& graph, std::span<const InputType> inputs,
                               const std::function<absl::Status(std::span<const InputType>)>& check);
 

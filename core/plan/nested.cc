@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs within a plan: the bodies of control flow, and the continuation.
+// Creates the programs within a plan: the bodies of control flow, and the continuation.
 #include "core/ops/control_flow.h"
 #include "core/ops/op.h"
 #include "core/plan/stages.h"
@@ -53,7 +53,7 @@ absl::Status MakeContinuation(Planning& p) {
       id = rest.AddValue(std::move(temporary));
     } else {
       const bool tensor = source.kind == ValueKind::kTensor;
-      id = rest.AddInput(source.name, {.dtype = tensor ? source.type.dtype : DType::kUndefined});  // the run finds its shape
+      id = rest.AddInput(source.name, {.dtype = tensor ? source.type.dtype : DType::kUndefined});  // shape unknown
       rest.value(id).kind = source.kind;
       HostOperand o = p.OperandOf(v);
       next->inputs.push_back({source.name, source.kind, source.type, o.location});

@@ -10,7 +10,7 @@
 namespace mge {
 namespace {
 
-// A graph of one node, in the backends' form. Points into itself.
+// An mge_graph of one node. It has pointers into itself, so it is not copyable.
 class OneNode {
  public:
   explicit OneNode(const OperatorShape& op)

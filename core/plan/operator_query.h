@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks backends for an operator by its name alone: for operators that the core does not know.
+// Queries backends for an operator by its name, for operators that the core does not know.
 #pragma once
 
 #include <span>
@@ -11,15 +11,16 @@
 
 namespace mge {
 
+// The name and the number of operands of an operator.
 struct OperatorShape {
   std::string_view domain, name;
   int version = 0;
   int inputs = 1, outputs = 1;
 };
 
-// Names of the backends, each once, that offer a kernel for such a node or say why they refuse it. The node's operands are
-// small float32 vectors, so that "offers" says no more than that the backend has kernels of that name. Devices that cannot
-// be opened are left out.
+// Returns the names, each once, of the backends that offer or refuse a kernel for such a node. The node's operands are
+// float32 vectors of one element, so the result shows only that a backend has kernels of that name. Ignores devices that
+// cannot be opened.
 std::vector<std::string> BackendsWithOperator(std::span<const std::unique_ptr<Device>> devices, const OperatorShape& op);
 
 }  // namespace mge

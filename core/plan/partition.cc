@@ -14,8 +14,8 @@
 namespace mge {
 namespace {
 
-constexpr double kTolerance = 0.15;       // of a device's share: how far a cut may move to where fewer bytes cross
-constexpr double kBytesPerUs = 10000;     // cost of a kernel without an estimate: by the bytes that it touches
+constexpr double kTolerance = 0.15;       // range of a cut around its ideal place, as a fraction of a device's share
+constexpr double kBytesPerUs = 10000;     // assumed speed of a kernel without an estimate
 
 class Partition {
  public:
@@ -53,7 +53,7 @@ class Partition {
     }
   }
 
-  // cost_[i][d]: of node i on device d; infinite where it has no kernel.
+  // Sets cost_[i][d], the cost of nodes_[i] on device d in microseconds. It is infinite if the device has no kernel.
   absl::Status Estimate() {
     cost_.assign(nodes_.size(), std::vector<double>(context_.split, 0));
     for (size_t i = 0; i < nodes_.size(); ++i) {
@@ -95,7 +95,7 @@ class Partition {
       auto able = [](double cost) { return std::isfinite(cost); };
       if (std::count_if(cost_[i].begin(), cost_[i].end(), able) != 1) continue;
       wish.device = static_cast<int>(std::find_if(cost_[i].begin(), cost_[i].end(), able) - cost_[i].begin());
-      wish.reason = "it alone of the devices has a kernel";
+      wish.reason = "it is the only device with a kernel";
     }
   }
 
@@ -104,8 +104,8 @@ class Partition {
     return std::isfinite(cost_[i][device]) ? cost_[i][device] : 0;
   }
 
-  // bytes[c]: what nodes before place c make and nodes from c on read; infinite where a cut parts a group that a device
-  // offers to compute together.
+  // Returns, for each place c, the bytes of values that nodes before c write and nodes from c on read. Infinite if a cut at
+  // c divides a group that a device offers to compute together.
   absl::StatusOr<std::vector<double>> BytesAcross() const {
     std::vector<int> place(graph_.node_count(), -1);
     for (size_t i = 0; i < nodes_.size(); ++i) place[nodes_[i]] = static_cast<int>(i);
@@ -135,8 +135,8 @@ class Partition {
     return change;
   }
 
-  // Free nodes go to the devices in turn, contiguous in topological order. A device that others' wishes have loaded already
-  // gets less.
+  // Gives each device a contiguous range, in topological order, of the nodes without a wish. A device that has nodes already
+  // gets a smaller range.
   void CutTheRest(const std::vector<double>& across) {
     std::vector<double> load(context_.split, 0);
     std::vector<size_t> free;
@@ -166,8 +166,8 @@ class Partition {
     }
   }
 
-  // The end of the part that begins at free[begin]: near `wanted` of cost, where least crosses; else the nearest that parts
-  // no group; else the nearest.
+  // Returns the end of the part that begins at free[begin]. Within the tolerance around the cost `wanted`, chooses the place
+  // where the fewest bytes cross. If there is none, chooses the nearest place that divides no group, else the nearest place.
   size_t CutAfter(const std::vector<size_t>& free, size_t begin, int device, double wanted, double share,
                   const std::vector<double>& across) const {
     enum Rank { kUnset, kAnywhere, kWhole, kNear } best_rank = kUnset;

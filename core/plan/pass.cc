@@ -16,15 +16,15 @@ constexpr int kMaxRounds = 8;
 
 constexpr Pass kPasses[] = {
     {"infer_types", "Gives every value its element type and as much of its shape as is known.", RunInferTypes},
-    {"fold_constants", "Computes what depends on constants only.", FoldConstants},
-    {"remove_identities", "Drops nodes whose output is their input.", RemoveIdentities},
-    {"rewrite", "Replaces small patterns by cheaper equals (core/ops/rewrites).", RunRewrites},
-    {"merge_transposes", "Composes a transpose of a transpose, and drops those that move nothing.", MergeTransposes},
-    {"merge_equal", "Computes equal things once.", MergeEqualNodes},
-    {"remove_dead", "Drops what nothing reads.", RemoveDeadNodes},
+    {"fold_constants", "Computes nodes that depend on constants only.", FoldConstants},
+    {"remove_identities", "Removes nodes whose output equals their input.", RemoveIdentities},
+    {"rewrite", "Replaces small patterns by cheaper equivalents (core/ops/rewrites).", RunRewrites},
+    {"merge_transposes", "Merges consecutive transposes, and removes those that move nothing.", MergeTransposes},
+    {"merge_equal", "Computes equal nodes once.", MergeEqualNodes},
+    {"remove_dead", "Removes nodes whose outputs nothing reads.", RemoveDeadNodes},
 };
 
-// Adds up what a budget refuses.
+// An allocator that adds up the bytes that the budget refuses.
 class DenialCounter : public HostAllocator {
  public:
   DenialCounter(HostAllocator& allocator, int64_t& denied) : allocator_(allocator), denied_(denied) {}
@@ -54,7 +54,7 @@ absl::Status CheckSkippedNames(std::span<const std::string> names) {
   for (const std::string& name : names) {
     if (name.find('.') != std::string::npos || std::find(known.begin(), known.end(), name) != known.end()) continue;
     return Fail(errors::kBadSetting, fmt::format("planner.skip: '{}' is not a pass, rewrite or fusion", name),
-                {.what = fmt::format("There is nothing of this name to leave out.{}", DidYouMean(Nearest(name, known))),
+                {.what = fmt::format("No pass or rewrite has this name.{}", DidYouMean(Nearest(name, known))),
                  .fix = "`mge plan MODEL --why` shows what is done; a backend's fusion is named with the backend, as in "
                         "cpu.elementwise_chain"});
   }
@@ -69,7 +69,7 @@ absl::Status RunPasses(Graph& graph, const PassContext& given, std::vector<std::
   if (!context.denied_bytes) context.denied_bytes = &unused;
   for (int round = 0; round < kMaxRounds; ++round) {
     int changes = 0;
-    *context.denied_bytes = 0;  // what a round could not compute, the next one tries again
+    *context.denied_bytes = 0;  // each round counts from zero, since it tries all of them again
     for (size_t i = 0; i < std::size(kPasses); ++i) {
       const Pass& pass = kPasses[i];
       if (context.Skips(pass.name)) continue;
@@ -109,7 +109,7 @@ absl::StatusOr<int> RunRewrites(Graph& graph, const PassContext& context) {
       if (context.Skips(rewrite->name)) continue;
       int32_t first_new = graph.node_count();
       absl::StatusOr<bool> changed = rewrite->apply(graph, id, allocator);
-      // What does not fit the budget stays as it is.
+      // Rewrites that would exceed the budget are skipped.
       if (changed.status().code() == absl::StatusCode::kResourceExhausted) continue;
       if (!changed.ok()) return changed.status();
       if (!*changed) continue;

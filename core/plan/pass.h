@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes: what the planner does to a graph before it looks at devices. Rows in one table, run by one runner.
+// Passes: changes of the graph before devices are considered. They are rows of one table, and RunPasses() runs them.
 #pragma once
 
 #include <span>
@@ -14,15 +14,15 @@
 namespace mge {
 
 struct PassContext {
-  HostAllocator* allocator = nullptr;      // for folded constants
-  // Gets the bytes of constants that could be computed now, had the allocator's budget room for them; nullable.
+  HostAllocator* allocator = nullptr;      // memory for folded constants; must not be null
+  // Receives the bytes of constants that were not folded because the allocator's budget refused them; nullable.
   int64_t* denied_bytes = nullptr;
-  std::span<const std::string> skip = {};  // names of passes and rewrites to leave out
-  // Called after every pass that changed something; for --dump and tests. May be empty.
+  std::span<const std::string> skip = {};  // names of passes and rewrites to skip
+  // Callback after every pass that changed the graph, for --dump and tests; optional.
   void (*trace)(void* self, std::string_view pass, int changes, const Graph& graph) = nullptr;
   void* trace_self = nullptr;
-  const StopControl* stop = nullptr;       // of the run that the graph is simplified for; nullable
-  std::vector<int>* rewrite_counts = nullptr;  // gets the changes of each row of AllRewrites()
+  const StopControl* stop = nullptr;       // stop flag of the run that waits for the graph; nullable
+  std::vector<int>* rewrite_counts = nullptr;  // receives the number of changes of each row of AllRewrites()
 
   bool Skips(std::string_view name) const;
   absl::Status CheckStop() const { return stop ? stop->CheckStop() : absl::OkStatus(); }
@@ -31,19 +31,20 @@ struct PassContext {
 struct Pass {
   std::string_view name;
   std::string_view doc;
-  // The number of changes made.
+  // Returns the number of changes.
   absl::StatusOr<int> (*run)(Graph& graph, const PassContext& context);
 };
 
-// In the order in which they run.
+// Returns the passes in the order in which they run.
 std::span<const Pass> AllPasses();
 
-// Runs all passes until nothing changes (at most eight rounds), verifying the graph after each one that changed it.
-// Appends "name: n changes" to `log` (nullable), rewrites one by one. Ends with Compact().
+// Runs all passes in rounds until a round changes nothing, at most eight rounds. Verifies the graph after each pass that
+// changed it. Appends "name: n changes" to `log` (nullable), with one line per rewrite. Ends with graph.Compact(), so ids
+// change.
 absl::Status RunPasses(Graph& graph, const PassContext& context, std::vector<std::string>* log);
 
-// kBadSetting unless every name is that of a pass, of a rewrite or, with a dot, of a backend's fusion
-// ("cpu.elementwise_chain"), which only that backend knows.
+// Fails with kBadSetting unless every name is a pass, a rewrite, or a backend's fusion. A name with a dot
+// ("cpu.elementwise_chain") is taken for a fusion without a check, since only the backend knows its fusions.
 absl::Status CheckSkippedNames(std::span<const std::string> names);
 
 // The passes, one file each.

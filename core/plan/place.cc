@@ -10,10 +10,11 @@ namespace {
 
 bool AliveTogether(const Interval& a, const Interval& b) { return a.first <= b.last && b.first <= a.last; }
 
-// One part of the arena: the intervals placed so far, sorted by offset.
+// The intervals in one part of the arena, sorted by offset.
 using Part = std::vector<int32_t>;
 
-// The smallest gap that holds `x` among the intervals of a part that are alive with it, else the end of those.
+// Returns the start of the smallest gap that holds `x`, between the part's intervals that are alive with it. If there is
+// none, returns their end.
 int64_t OffsetIn(const Part& part, const Interval& x, std::span<const Interval> intervals, const Placement& p) {
   int64_t end = 0, best = -1, best_gap = std::numeric_limits<int64_t>::max();
   for (int32_t other : part) {
@@ -28,7 +29,7 @@ int64_t OffsetIn(const Part& part, const Interval& x, std::span<const Interval> 
   return best >= 0 ? best : end;
 }
 
-// Places in the given order, each in the first part that holds it.
+// Places the intervals in the given order, each in the first part that has a place for it.
 Placement PlaceInOrder(std::span<const Interval> intervals, std::span<const int32_t> order, int64_t part_limit) {
   Placement p;
   p.offsets.assign(intervals.size(), 0);

@@ -25,7 +25,7 @@ std::string Join(const std::vector<std::string>& items, std::string_view between
   return out;
 }
 
-// Where a plan's memory lies if not all of it is the host's.
+// Returns one line per arena and per device with constants, for a plan that uses queues.
 std::string MemoryText(const Plan& plan) {
   std::string out;
   for (const Arena& a : plan.arenas) {
@@ -86,7 +86,7 @@ int64_t PlannedPeakBytes(const Plan& plan) { return plan.arena_bytes + plan.pack
 
 namespace {
 
-// Adds the devices of a plan's kernels and reference steps, those of the plans within it too, as they were made last.
+// Adds the devices of a plan's kernels and reference steps, and those of the most recent plan of each body.
 void AddWorkers(const Plan& plan, std::vector<std::string>& names) {
   for (const Unit& u : plan.units) {
     const bool works = u.kind == Unit::Kind::kKernel || u.kind == Unit::Kind::kReference;
@@ -102,7 +102,7 @@ void AddWorkers(const Plan& plan, std::vector<std::string>& names) {
 std::string DeviceText(const Plan& plan) {
   std::vector<std::string> names;
   AddWorkers(plan, names);
-  // Shape arithmetic alone, or nothing at all.
+  // The plan has only host steps, or no steps.
   if (names.empty() && !plan.units.empty()) names.push_back(plan.units.front().device);
   return names.empty() ? plan.device->name() : Join(names, "+");
 }
@@ -127,7 +127,7 @@ mge_plan_summary SummaryOf(const Plan& plan, const Arena& arena) {
 
 namespace {
 
-// Writes a plan and those of its bodies, each further to the right.
+// A writer of the text of a plan. The plans of its bodies have more indentation.
 class PlanWriter {
  public:
   PlanWriter(bool why, const StepTimes& times) : why_(why), times_(times) {}

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan: the steps that compute a graph for one signature of input shapes, with every buffer placed.
-// Immutable and shared; what changes during a run belongs to an instance (core/engine/instance.h).
+// A plan: the steps that compute a graph for one signature of input shapes, with an offset for every buffer.
+// A plan is immutable and shared. State that changes during a run belongs to an instance (core/engine/instance.h).
 //
-// Memory of a run is a list of bases; an operand is an offset into one of them. Every arena (temporaries and workspaces in one
-// kind of memory), every graph input and output and every constant in host memory has a base of its own; so have all constants
-// together that were uploaded to one device.
+// The memory of a run is a list of base addresses. An operand is an offset from one base. Each arena (temporaries and
+// workspaces in one kind of memory), graph input and graph output has a base. So has each constant in host memory, and each
+// large constant in a device's memory. The small constants that were uploaded to one device share a base.
 //
-// Devices without queues work in host memory and in the calling thread. Those with queues have memory of their own: their
-// steps are enqueued, copies between memories are steps on copy queues, and fences order what lies on different queues.
+// A device without queues works in host memory and in the calling thread. A device with queues has its own memory. Its steps
+// are enqueued, copies between memories are steps on copy queues, and fences order steps on different queues.
 //
-// A late value is one whose size or kind is known only when it has been computed: a host step makes it, and only host
-// steps read it.
-// What depends on late values of unknown shape is the continuation: a program of its own, planned when they are known.
+// A late value is a value whose size or kind is known only after it has been computed. Host steps write and read late
+// values. Nodes that need a late value of unknown shape form the continuation, a separate program that is planned during the
+// run.
 #pragma once
 
 #include <cstddef>
@@ -34,25 +34,25 @@ namespace mge {
 class Program;
 struct HostStepArgs;
 
-inline constexpr int64_t kBufferAlignment = 64;
-inline constexpr int64_t kGuardBytes = kBufferAlignment;
+inline constexpr int64_t kBufferAlignment = 64;           // bytes
+inline constexpr int64_t kGuardBytes = kBufferAlignment;  // size of the red zone in front of a buffer (Plan::guarded)
 inline constexpr int32_t kCallingThread = -1;  // in place of a queue
 
-// One call, in the order of execution.
+// One call of a function. Plan::steps holds them in the order of execution.
 struct Step {
   mge_step_fn fn = nullptr;
   const void* args = nullptr;  // owned by the plan
   int32_t unit = -1;           // index into Plan::units
 };
 
-// A queue that an instance makes for itself, with a fence of its own.
+// A queue that each instance creates, together with one fence.
 struct PlanQueue {
   Device* device = nullptr;
   int32_t kind = MGE_QUEUE_COMPUTE;  // MGE_QUEUE_...
-  uint64_t signals = 0;              // of one run: its fence grows by so much
+  uint64_t signals = 0;              // number of signals in one run, by which the fence grows
 };
 
-// A place on a queue that others wait for: values count from 1 in each run.
+// A point on a queue that another queue or the calling thread waits for. Values count from 1 in each run.
 struct FencePoint {
   int32_t queue = 0;
   uint64_t value = 0;
@@ -65,23 +65,23 @@ struct Segment {
   int32_t first_step = 0;
   int32_t step_count = 0;
   bool capture_safe = false;
-  std::vector<FencePoint> host_waits = {};  // of the calling thread, before anything of the segment
-  std::vector<FencePoint> waits = {};       // of the queue
-  uint64_t signal = 0;                      // value of the queue's fence when the segment is done; 0: nobody asks
+  std::vector<FencePoint> host_waits = {};  // points that the calling thread waits for before it starts the segment
+  std::vector<FencePoint> waits = {};       // points that the queue waits for
+  uint64_t signal = 0;                      // value of the queue's fence when the segment is done; 0: no signal
 };
 
-// Temporaries and workspaces in one kind of memory, or a part of them where the device gives less at once.
+// The memory of temporaries and workspaces in one kind of memory. If one allocation of the device is too small, there are
+// several arenas, called parts.
 struct Arena {
-  Device* device = nullptr;  // whose pool it comes from
+  Device* device = nullptr;  // owner of the pool that provides the memory
   int32_t memory_class = MGE_MEMORY_DEVICE;
-  uint32_t base = 0;         // what steps and copies of a device are given
-  uint32_t host_base = 0;    // what steps in the calling thread are given; equal to base but in pinned memory
+  uint32_t base = 0;         // base for steps and copies of a device
+  uint32_t host_base = 0;    // base for steps in the calling thread; differs from `base` only in pinned memory
   int64_t bytes = 0;
-  int64_t lower_bound_bytes = 0;  // no placement can be smaller; of the first part: together with the others
+  int64_t lower_bound_bytes = 0;  // the most bytes alive at one time; the first part holds the bound of all parts
 };
 
-// Something that was not taken, and why.
-// A candidate that was not chosen, or was refused.
+// A candidate or claim that was refused or not chosen, with the reason.
 struct Alternative {
   std::string id;
   std::string reason;
@@ -89,36 +89,37 @@ struct Alternative {
   double measured_us = -1;  // negative: not measured
 };
 
-// What is computed together, and the record of how that was decided (for --why).
+// A group of nodes computed together, or a reorder or copy that the planner added. Holds the reasons for --why.
 struct Unit {
   enum class Kind { kKernel, kReference, kHost, kAlias, kReorder, kCopy };
   Kind kind = Kind::kKernel;
   std::vector<std::string> nodes;  // names; empty for what the planner added
   std::vector<std::string> ops;
-  std::string main_op;  // the one of `ops` that asks for the most arithmetic; empty for what the planner added
+  std::string main_op;  // the element of `ops` with the most arithmetic; empty for units that the planner added
   std::string device;
   std::string queue;   // "compute", "copy in", "copy out"; empty: the calling thread
-  std::string placement;  // why on this device, where there was a choice
+  std::string placement;  // the reason for this device; empty if there was no choice
   std::string kernel;  // the candidate's id
   std::string fusion;  // the claim's name
-  std::string reason;  // why this candidate
+  std::string reason;  // the reason for this candidate
   uint64_t attributes = 0;
   int64_t workspace_bytes = 0;
   double cost_us = -1;      // estimated
-  double measured_us = -1;  // with the strategy profile; negative: it was not
-  double flops = -1;        // arithmetic operations that the nodes ask for; negative: known only in the run
-  double bytes = -1;        // read and written, each value once; negative: known only in the run
+  double measured_us = -1;  // measured by the strategy PROFILE; negative: not measured
+  double flops = -1;        // arithmetic operations of the nodes; negative: known only during a run
+  double bytes = -1;        // bytes read and written, each value counted once; negative: known only during a run
   std::vector<std::string> inputs;  // "x : float32[1,8,4,4] perm(0,2,3,1)"
   std::vector<std::string> outputs;
   std::vector<Alternative> alternatives;
   std::string in_place;  // "over x", or empty
 };
 std::string_view UnitKindName(Unit::Kind kind);
-std::string UnitLabel(const Unit& unit);  // its first node, its operator if that has no name, or "reorder of x"
+// Returns the name of the unit's first node, or its main operator if that node has no name, or "reorder of x".
+std::string UnitLabel(const Unit& unit);
 
-// A piece of an arena with a life of units [first, last].
+// A range of an arena that is in use from unit `first` to unit `last`, both included.
 struct PlacedBuffer {
-  std::string name;  // of its first value, or "workspace of ..."
+  std::string name;  // name of its first value, or "workspace of ..."
   int64_t bytes = 0;
   int32_t first = 0;
   int32_t last = 0;
@@ -127,13 +128,14 @@ struct PlacedBuffer {
   int32_t arena = 0;
 };
 
-// Where a value is during a run.
+// The place of a value during a run.
 struct Location {
   enum class Kind { kSlot, kLate, kContinuation } kind = Kind::kSlot;
   mge_slot slot = {};  // kSlot
-  uint32_t index = 0;  // kLate: of the late value; kContinuation: of its output
+  uint32_t index = 0;  // kLate: index of the late value; kContinuation: index of the continuation's output
 };
 
+// An input or output of the plan, or an input of its continuation.
 struct BoundValue {
   std::string name;
   ValueKind kind = ValueKind::kTensor;
@@ -148,49 +150,52 @@ struct ConstantBase {
   bool packed = false;
 };
 
-// A constant without plain bytes (strings): a late value that is there from the start.
+// A constant without plain bytes (strings). It is a late value that is set before the first step.
 struct LateConstant {
   uint32_t index;
   Tensor tensor;
 };
 
-// A program that a run of the plan may run: a body of control flow, within its unit; or the continuation, after all units.
+// A program that a run of the plan may run: a body of control flow within its unit, or the continuation after all units.
 struct PlanBody {
   int32_t unit = -1;  // -1: the continuation
-  std::string name;   // of the attribute that holds it, "then_branch"; "continuation"
+  std::string name;   // name of the attribute that holds the body ("then_branch"), or "continuation"
   std::shared_ptr<Program> program;
 };
 
+// The program of the nodes whose shapes depend on data, with the values that it reads from this plan.
 struct Continuation {
   std::shared_ptr<Program> program;
   std::vector<BoundValue> inputs;
 };
 
-// What an executor keeps with a plan (a store of instances). Destroyed before the plan's kernels.
+// Data that an executor attaches to a plan (a store of instances). The plan owns it and destroys it before its kernels.
 class PlanAttachment {
  public:
   virtual ~PlanAttachment() = default;
-  // Asked before the plan goes: false if a device that does not answer still works with its kernels and memory, which then
-  // have to stay.
+  // Waits for work that is still on the devices. The plan's destructor calls it. Returns false if a device that does not
+  // respond still uses the plan's kernels and memory. The plan then leaks them.
   virtual bool Close() = 0;
-  // Bytes of memory that is kept for the next run, and that goes with GiveUpIdle(). Both on any thread.
+  // Returns the bytes of memory kept for the next run. Safe on any thread.
   virtual int64_t IdleBytes() const = 0;
+  // Releases that memory. Safe on any thread.
   virtual void GiveUpIdle() = 0;
 };
 
-// What a plan takes of one budget, for as long as it or its results live.
+// The bytes that a plan charges to one budget. They stay charged while the plan or its results live.
 struct MemoryNeed {
-  Device* device;  // whose budget it is
+  Device* device;  // owner of the budget
   uint64_t arena = 0, constants = 0, outputs = 0;
-  uint64_t in_use = 0;       // of that budget by others, when the plan was made
-  std::string largest = {};  // of its buffers, in words
+  uint64_t in_use = 0;       // bytes that others had charged to the budget when the plan was created
+  std::string largest = {};  // the plan's largest buffers as text: "x (8 bytes), y (4 bytes)"
 };
 
+// A plan (see the top of this file). The destructor waits for devices that still use its memory.
 class Plan {
  public:
-  Device* device = nullptr;  // the one preferred
+  Device* device = nullptr;  // the first device in the order of preference
   std::vector<Segment> segments;
-  std::vector<PlanQueue> queues;  // empty: everything happens in the calling thread
+  std::vector<PlanQueue> queues;  // empty: all steps run in the calling thread
   std::vector<Step> steps;
   std::vector<Unit> units;
 
@@ -199,7 +204,7 @@ class Plan {
   uint32_t base_count = 0;
   std::vector<ConstantBase> constants;
   std::vector<std::unique_ptr<DeviceConstants>> device_constants;
-  std::vector<mge_kernel*> states;     // kernels that want a state per instance, by state index
+  std::vector<mge_kernel*> states;     // kernels that need a state per instance, by state index
   std::vector<const mge_kernel_api*> state_apis;
   std::vector<LateConstant> late_constants;
   uint32_t late_count = 0;
@@ -207,21 +212,21 @@ class Plan {
   std::vector<PlanBody> bodies;  // for reports, in the order of units; the continuation last
 
   std::vector<Arena> arenas;
-  // Around each buffer of an arena lie guards that nobody may write: kGuardBytes in front, and as many or a little more behind,
-  // up to a multiple of kBufferAlignment. Outputs are computed in arenas, too.
+  // True: each buffer of an arena lies between two red zones that no kernel may write. The zone in front has kGuardBytes.
+  // The zone behind has kGuardBytes plus the padding to a multiple of kBufferAlignment. Outputs are computed in arenas too.
   bool guarded = false;
-  int64_t arena_bytes = 0;        // of all arenas
-  int64_t lower_bound_bytes = 0;
+  int64_t arena_bytes = 0;        // sum over all arenas
+  int64_t lower_bound_bytes = 0;  // sum over all arenas; no placement can be smaller
   std::vector<PlacedBuffer> buffers;
-  std::vector<MemoryNeed> needs;  // of each budget
-  int64_t constant_bytes = 0;  // used as they are (mostly views of the model's file)
-  int64_t packed_bytes = 0;    // of packed ones in host memory
-  int64_t uploaded_bytes = 0;  // in memory of devices, packed or not
-  // By how much the budgets of its devices grew while constants were packed and uploaded: measured, not planned. Exact while
-  // nobody else plans or runs on those devices.
+  std::vector<MemoryNeed> needs;  // one per budget
+  int64_t constant_bytes = 0;  // constants in host memory that are not packed (mostly views of the model's file)
+  int64_t packed_bytes = 0;    // packed constants in host memory
+  int64_t uploaded_bytes = 0;  // constants in devices' memory, packed or not
+  // Measured growth of the devices' budgets while constants were packed and uploaded. Exact if no other thread planned or
+  // ran on those devices meanwhile.
   int64_t measured_constant_bytes = 0;
   int reference_steps = 0;
-  std::vector<std::string> guard;  // which kernels were not to be taken, and by which setting
+  std::vector<std::string> guard;  // for --why: kernel attributes that settings require or forbid
   std::vector<Alternative> dropped_claims;
   std::vector<std::string> pass_log;
 
@@ -234,31 +239,32 @@ class Plan {
   ~Plan();
 };
 
-// Bytes of memory that a plan and the plans within it keep for their next runs; and gives that memory back. Any thread.
+// Returns the bytes of memory that a plan and the plans of its bodies keep for their next runs. Safe on any thread.
 int64_t IdleBytes(const Plan& plan);
+// Releases that memory. Safe on any thread.
 void GiveUpIdle(const Plan& plan);
 
-// Bytes that MGE takes from its devices for one instance, packed and uploaded constants: what budgets are compared with.
+// Returns the bytes of device and host memory for one instance, packed constants and uploaded constants.
 int64_t PlannedPeakBytes(const Plan& plan);
 
-// The devices that do its work, "gpu0+gpu1": those of its kernels and of steps by reference, in the plans within it as well.
+// Returns the devices of the plan's kernels and reference steps, those of its bodies included: "gpu0+gpu1".
 std::string DeviceText(const Plan& plan);
 
-// What the reserve policy of an arena's device is told of the plan, all arenas in the same memory included.
+// Returns the summary of the plan for the reserve policy of the arena's device. It covers all arenas in the same memory.
 mge_plan_summary SummaryOf(const Plan& plan, const Arena& arena);
 
-// What was measured of a step.
+// Measured times of one step.
 struct StepTime {
-  double median_us = 0;  // of one call
-  double share = 0;      // of the run, all calls
-  double calls = 1;      // in a run
-  bool off = false;      // the step matters, and its estimate is wrong
+  double median_us = 0;  // time of one call
+  double share = 0;      // all calls, as a fraction of the run's time
+  double calls = 1;      // number of calls in one run
+  bool off = false;      // true: the step takes a notable share, and its estimate is wrong
 };
-// For a unit of a plan, bodies' plans included; none if it was not measured.
+// Returns the times of a unit of a plan or of a body's plan, or nullopt if it was not measured.
 using StepTimes = std::function<std::optional<StepTime>(const Plan& plan, int32_t unit)>;
 
-// The plan in words, with those of its bodies. `why` adds alternatives, reasons and buffers; `times` (nullable) what was
-// measured.
+// Returns the plan and the plans of its bodies as text. `why` adds alternatives, reasons and buffers. `times` (optional)
+// adds measured times.
 std::string PlanText(const Plan& plan, bool why, const StepTimes& times = nullptr);
 
 }  // namespace mge

@@ -7,7 +7,7 @@
 namespace mge {
 namespace {
 
-constexpr size_t kMostEvicted = 4096;  // signatures of evicted plans that are remembered
+constexpr size_t kMostEvicted = 4096;  // limit of the signatures in evicted_
 
 size_t HashOf(std::span<const InputType> inputs) {
   uint64_t hash = inputs.size();
@@ -20,7 +20,7 @@ size_t HashOf(std::span<const InputType> inputs) {
   return static_cast<size_t>(hash ^ (hash >> 32));
 }
 
-// Bytes of the constants that a plan packed or uploaded.
+// Returns the bytes of the constants that a plan packed or uploaded.
 int64_t ConstantBytes(const Plan& plan) { return plan.packed_bytes + plan.uploaded_bytes; }
 
 int64_t StepBytes(const Plan& plan) { return PlanCache::kStepBytes * static_cast<int64_t>(plan.steps.size()); }
@@ -96,7 +96,8 @@ int64_t PlanCache::IdleBytes() const {
   return bytes;
 }
 
-// The memory of runs goes first, that of the plans used longest ago before the others': it is taken anew in no time.
+// Releases idle memory before it evicts plans, since such memory is quickly allocated again. Both in least recently used
+// order.
 void PlanCache::Trim(Evicted& evicted) {
   while (limits_.plans > 0 && entries_.size() > static_cast<size_t>(limits_.plans)) {
     Evict(std::prev(entries_.end()), evicted);

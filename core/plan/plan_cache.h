@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plans of a program that are kept, one for each signature of inputs, within a number and a size.
+// The plan cache: the plans of a program, one for each signature of inputs, limited in number and bytes.
+//
+// A plan takes long to create, so a program keeps its plans. A model that is called with many shapes would otherwise keep
+// the constants and arenas of all of them. Algorithm: least recently used. If there are too many plans, the cache evicts
+// some. If the bytes exceed the limit, it first releases the memory that plans keep for their next runs, since such memory
+// is quickly allocated again. If that is not enough, it evicts whole plans. Each step begins with the least recently used
+// plan. The limits never evict the most recently used plan. Constants that several plans share are counted once.
 #pragma once
 
 #include <algorithm>
@@ -17,28 +23,31 @@
 
 namespace mge {
 
+// The type of one input. A signature is a list of them.
 struct InputType {
   ValueKind kind = ValueKind::kTensor;
   DType dtype = DType::kUndefined;
   Shape shape;
   bool operator==(const InputType&) const = default;
 };
+// Returns the type of a value. A sequence has the element type of its first tensor and no shape.
 InputType TypeOfValue(const HostValue& value);
 
+// The limits of a plan cache.
 struct PlanCacheLimits {
-  int64_t plans = 0;  // 0: any number
-  // Bytes that are held beside those of the plan that was used last: constants of which it has none, memory kept for the
-  // next run, and kStepBytes for each step. 0: any number.
+  int64_t plans = 0;  // number of plans; 0: no limit
+  // Bytes held beside those of the most recently used plan: packed and uploaded constants, memory kept for the next run, and
+  // kStepBytes per step. 0: no limit.
   int64_t bytes = 0;
 };
 
 // Not thread-safe. The caller holds a lock, and releases it before the Evicted object is destroyed.
 class PlanCache {
  public:
-  // An estimate of what a step takes of a plan itself: its kernel, arguments and texts.
+  // The estimated bytes of a step in a plan: its kernel, arguments and texts.
   static constexpr int64_t kStepBytes = 4096;
 
-  // Plans that left the cache, and plans whose memory for the next run is given up. The destructor frees both.
+  // Plans that left the cache, and plans whose memory for the next run is to be released. The destructor releases both.
   class Evicted {
    public:
     ~Evicted();
@@ -50,23 +59,25 @@ class PlanCache {
 
   explicit PlanCache(const PlanCacheLimits& limits) : limits_(limits) {}
 
-  // Returns the plan for these inputs and makes it the most recent one; nullptr if there is none.
+  // Returns the plan for these inputs and makes it the most recently used one. Returns nullptr if there is none.
   std::shared_ptr<const Plan> Find(std::span<const InputType> inputs, Evicted& evicted);
-  // Adds a plan for inputs for which Find() has none.
+  // Adds a plan for inputs for which Find() returned nullptr.
   void Add(std::span<const InputType> inputs, std::shared_ptr<const Plan> plan, Evicted& evicted);
-  // Evicts the plan used longest ago of those that hold constants and that nobody uses. False if there is none.
+  // Evicts the least recently used plan that holds packed or uploaded constants and has no other user. Returns false if
+  // there is none.
   bool EvictOldest(Evicted& evicted);
 
-  int64_t IdleBytes() const;  // of all plans
+  int64_t IdleBytes() const;  // bytes that all plans keep for their next runs
   std::shared_ptr<const Plan> recent() const { return entries_.empty() ? nullptr : entries_.front().plan; }
-  // All of them, the most recent one first.
+  // Returns all plans, the most recently used one first.
   std::vector<std::shared_ptr<const Plan>> plans() const {
     std::vector<std::shared_ptr<const Plan>> out;
     for (const Entry& entry : entries_) out.push_back(entry.plan);
     return out;
   }
-  // The number of plans that were added, and of those among them that had been evicted before.
+  // Returns the number of plans that were added.
   int64_t made() const { return made_; }
+  // Returns how many of them had been evicted before.
   int64_t made_again() const { return made_again_; }
   size_t size() const { return entries_.size(); }
 
@@ -84,7 +95,7 @@ class PlanCache {
   Entries::iterator Locate(std::span<const InputType> inputs, size_t hash);
   void Evict(Entries::iterator entry, Evicted& evicted);
   void Trim(Evicted& evicted);
-  // Counts the constants and steps of a plan in (1) or out (-1).
+  // Adds the constants and steps of a plan to the counts (by = 1), or removes them (by = -1).
   void Count(const Plan& plan, int by);
 
   const PlanCacheLimits limits_;
@@ -93,9 +104,9 @@ class PlanCache {
   struct Held {
     int64_t plans = 0, bytes = 0;
   };
-  std::unordered_map<const void*, Held> constants_;  // packed and uploaded ones, by place
-  int64_t held_bytes_ = 0;                           // of all of them, and of all steps
-  std::unordered_set<size_t> evicted_;               // hashes of signatures
+  std::unordered_map<const void*, Held> constants_;  // packed and uploaded constants, by address
+  int64_t held_bytes_ = 0;                           // bytes of these constants and of all steps
+  std::unordered_set<size_t> evicted_;               // hashes of signatures whose plans were evicted
   int64_t made_ = 0, made_again_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// BuildPlan: the graph made special for its inputs and simplified, then the stages of planning one after the other.
+// BuildPlan(): specialises the graph for its inputs, simplifies it, and runs the stages of planning.
 #include <algorithm>
 
 #include "core/base/errors.h"
@@ -11,7 +11,7 @@
 namespace mge {
 namespace {
 
-// The graph for exactly these inputs, simplified.
+// Sets the types of the graph's inputs and runs the passes.
 absl::Status Specialise(Planning& p) {
   for (size_t i = 0; i < p.input_types.size(); ++i) {
     Value& v = p.graph.value(p.graph.inputs()[i]);
@@ -55,7 +55,8 @@ void BindInputs(Planning& p) {
   }
 }
 
-// Everything up to the size of the plan; false if it is to be made anew, as some kernels cannot be prepared.
+// Runs the stages up to the check of the memory limits. Returns false if some kernels cannot be prepared; the caller then
+// starts again.
 absl::StatusOr<bool> TryPlanMemory(Planning& p) {
   MGE_RETURN_IF_ERROR(p.CheckStop());
   MGE_RETURN_IF_ERROR(Specialise(p));
@@ -73,8 +74,8 @@ absl::StatusOr<bool> TryPlanMemory(Planning& p) {
   return true;
 }
 
-// Returns a draft in which everything up to the size of the plan is settled. Begins anew for as long as kernels prove to be
-// unable. `make_room` is that of BuildPlan(); nullptr in an attempt.
+// Returns a draft after the check of the memory limits. Starts again while kernels prove to be unable. `make_room` is the
+// argument of BuildPlan(), or nullptr if only the size is wanted.
 absl::StatusOr<std::unique_ptr<Planning>> PlanMemory(const Graph& graph, std::span<const InputType> inputs,
                                                      const std::shared_ptr<const PlanContext>& context,
                                                      const StopControl* stop, const std::function<bool()>* make_room) {
@@ -97,7 +98,7 @@ uint64_t LiveBytes(const PlanContext& context) {
   return bytes;
 }
 
-// A stage that takes memory for constants.
+// Runs a stage that allocates memory for constants, and adds the growth to measured_constant_bytes.
 absl::Status Growing(Planning& p, absl::Status (*stage)(Planning&)) {
   const uint64_t before = LiveBytes(*p.context);
   absl::Status done = stage(p);
@@ -105,7 +106,7 @@ absl::Status Growing(Planning& p, absl::Status (*stage)(Planning&)) {
   return done;
 }
 
-// What would be decided without a stopwatch and without traces of the attempt.
+// Returns the context for planning other batch sizes: it measures no kernels and stores nothing.
 std::shared_ptr<const PlanContext> ForAttempts(const PlanContext& context) {
   auto out = std::make_shared<PlanContext>(context);
   auto tools = std::make_shared<SelectionTools>();
@@ -124,7 +125,7 @@ absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& graph, std::span<co
     absl::Status over = NameLargestBatch(sized.status(), graph, inputs, [&](std::span<const InputType> others) {
       return PlanMemory(graph, others, ForAttempts(*context), stop, nullptr).status();
     });
-    if (stop) MGE_RETURN_IF_ERROR(stop->CheckStop());  // no attempt fits once it is set
+    if (stop) MGE_RETURN_IF_ERROR(stop->CheckStop());  // a stopped attempt looks like one that does not fit
     return over;
   }
   MGE_RETURN_IF_ERROR(sized.status());

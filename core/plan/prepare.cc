@@ -8,7 +8,7 @@
 namespace mge {
 namespace {
 
-// The problem of a kernel's or reorder's draft, and what it points to.
+// The problem of a kernel's or reorder's draft. Owns the structs of a reorder; those of a group belong to the group.
 struct DraftProblem {
   DraftProblem(const Planning& p, const Draft& d) {
     if (d.group) {
@@ -31,7 +31,7 @@ absl::StatusOr<bool> PrepareKernels(Planning& p) {
     MGE_RETURN_IF_ERROR(p.CheckStop());
     if (d.unit.kind != Unit::Kind::kKernel && d.unit.kind != Unit::Kind::kReorder) continue;
     const DraftProblem of(p, d);
-    // An equal step of this plan, or another thread's plan, may have tried the kernel since this one was chosen.
+    // Since this kernel was chosen, an equal step of this plan, or a plan of another thread, may have failed to prepare it.
     if (unable.Knows(*d.device, of.problem, d.candidate.id)) {
       all = false;
       continue;

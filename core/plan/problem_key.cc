@@ -19,17 +19,19 @@
 namespace mge {
 namespace {
 
-// The way in which results are checked when kernels are timed (measure.h): verdicts of another are not believed.
+// The version of the checks in measure.h. Times that were measured with another version are not used.
 constexpr int64_t kChecks = 2;
 
-// Kernels are chosen by axes, pads and single numbers, such as an exponent. More than one fraction, and long lists, are weights.
-constexpr uint64_t kMostConstantBytes = 4096;
+constexpr uint64_t kMostConstantBytes = 4096;  // size limit of a list of integers that is not a weight
+// Returns true if a kernel may be chosen by the value of a constant: axes, pads, or a single number such as an exponent.
+// Longer lists, and more than one float, are weights.
 bool DecidesByValue(const mge_value& v) {
   const DType dtype = static_cast<DType>(v.dtype);
   return v.data && v.data_bytes <= (kFloating.Contains(dtype) ? static_cast<uint64_t>(ElementBytes(dtype)) : kMostConstantBytes);
 }
 
-// Bytes that say one thing in one way: numbers little-endian, texts and lists behind their length.
+// A writer of bytes to hash. Different data give different bytes: numbers are little-endian, texts and lists follow their
+// lengths.
 class Writer {
  public:
   void Number(int64_t n) {

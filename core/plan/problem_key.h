@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of problems: equal for equal problems on devices on which equal choices are right, in every process.
+// Keys of problems, for files of choices and times. Two problems have equal keys if the same choice is right for both, in
+// every process.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +11,16 @@
 
 namespace mge {
 
+// The keys of a problem: hashes in hex digits.
 struct ProblemKey {
-  std::string choice;  // what a choice is a function of: problem, device class, the backend's set of candidates
-  // What measured times hold for: that, how results are checked, what was asked of candidates, the very build of the
-  // backend, and the driver.
+  std::string choice;  // hash of the problem, the device class and the version of the backend's kernel set
+  // Hash of the same, the way in which results are checked, the constraints, the build of the backend, and the driver.
+  // Measured times are valid for equal keys only.
   std::string timing;
-  std::string text;    // in words: "Conv+Relu float32[1,3,8,8] float32[4,3,3,3] with 8 threads"
+  std::string text;    // for messages: "Conv+Relu float32[1,3,8,8] float32[4,3,3,3] with 8 threads"
 };
 
-// Hex digits. Names of nodes and values do not count, nor the values of weights.
+// Returns the keys. They do not depend on the names of nodes and values, nor on the values of weights.
 ProblemKey KeyOf(const Device& device, const mge_problem& problem, uint64_t require, uint64_t forbid);
 
 }  // namespace mge

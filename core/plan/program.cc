@@ -111,7 +111,7 @@ int64_t Program::IdleBytes() const {
 }
 
 bool Program::Forget() {
-  PlanCache::Evicted evicted;  // goes when the lock is no longer held
+  PlanCache::Evicted evicted;  // destroyed after the lock is released
   std::lock_guard lock(mutex_);
   return cache_.EvictOldest(evicted);
 }
@@ -131,7 +131,7 @@ void Program::WarnOfPlanning(std::span<const InputType> inputs) {
     warned_of_eviction_ = true;
     const PlanCacheLimits& limits = context_->cache;
     context_->logger.Warning(
-        "{}plans are made over and over: {} of {} were made again after they had been evicted, the last for {}, in {:.1f} ms "
+        "{}plans are created repeatedly: {} of {} were created again after an eviction, the last for {}, in {:.1f} ms "
         "each. The limits are plan.cache_size = {}{} and plan.cache_memory = {}{}: raise them, or call the model with fewer "
         "shapes",
         place, cache_.made_again(), cache_.made(), shapes(), ms, limits.plans, limits.plans ? "" : " (no limit)",
@@ -141,8 +141,8 @@ void Program::WarnOfPlanning(std::span<const InputType> inputs) {
   if (fresh >= kMany && 2 * fresh > calls_ && !warned_of_shapes_) {
     warned_of_shapes_ = true;
     context_->logger.Warning(
-        "{}{} of {} runs had to make a plan first, as their shapes were new, the last {}, in {:.1f} ms each{}", place,
-        fresh, calls_, shapes(), ms, part_.empty() ? ": pad inputs to a few sizes to save that" : "");
+        "{}{} of {} runs had to create a plan first, since their shapes were new (last: {}), in {:.1f} ms each{}", place,
+        fresh, calls_, shapes(), ms, part_.empty() ? ": pad inputs to a few sizes to avoid that" : "");
   }
 }
 
@@ -157,7 +157,7 @@ absl::StatusOr<std::shared_ptr<const Plan>> Program::Make(std::span<const InputT
 
 absl::StatusOr<std::shared_ptr<const Plan>> Program::PlanFor(std::span<const InputType> inputs,
                                                              const StopControl* stop) {
-  PlanCache::Evicted evicted;  // goes when the lock is no longer held
+  PlanCache::Evicted evicted;  // destroyed after the lock is released
   std::unique_lock lock(mutex_);
   ++calls_;
   for (;; made_.wait_for(lock, kStopSlice)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program: a graph and the plans made of it so far, one for each signature of inputs.
+// A program: a graph and the plans created for it so far, one for each signature of inputs.
 #pragma once
 
 #include <condition_variable>
@@ -23,75 +23,76 @@ namespace mge {
 
 struct SelectionTools;  // core/plan/selection.h
 
-// What a plan depends on beside graph and shapes. Immutable while programs use it.
+// The inputs of planning beside graph and shapes: devices and settings. Immutable while programs use it.
 struct PlanContext {
   std::vector<Device*> devices;  // in order of preference; never empty
-  size_t split = 1;              // the model is divided among the first `split` of them; the others take what those cannot do
-  Device* host = nullptr;        // the built-in device: steps of the core beside devices with queues
+  size_t split = 1;              // number of devices that share the model; the rest compute what these cannot
+  Device* host = nullptr;        // the built-in device; it runs the core's steps if every other device has queues
   uint32_t threads = 1;
-  std::optional<int32_t> select_mode = {};  // MGE_SELECT_..., the user's; none: what each device's backend names
+  std::optional<int32_t> select_mode = {};  // MGE_SELECT_..., set by the user; nullopt: the mode of each device's backend
   uint64_t require = 0;  // attributes that every chosen kernel must have
-  uint64_t forbid = 0;   // and those that none may have
-  std::vector<std::string> guard = {};  // the same in words, with the settings that say so
-  std::shared_ptr<const SelectionTools> selection = nullptr;  // nullptr: times are taken, and neither remembered nor frozen
-  uint64_t workspace_limit = UINT64_MAX;
+  uint64_t forbid = 0;   // attributes that no chosen kernel may have
+  std::vector<std::string> guard = {};  // `require` and `forbid` as text, with the settings they come from
+  std::shared_ptr<const SelectionTools> selection = nullptr;  // nullptr: kernels may be timed; times are not stored
+  uint64_t workspace_limit = UINT64_MAX;  // bytes per kernel
   bool in_place = true;
   bool guarded = false;           // Plan::guarded
   std::vector<std::string> skip;  // passes, rewrites and claims (BACKEND.NAME) to leave out
-  PlanCacheLimits cache = {};     // of the plans that a program keeps
+  PlanCacheLimits cache = {};     // limits of each program's plan cache
   Logger logger = Logger();
-  std::shared_ptr<SharedConstants> shared_constants;  // of plans that use the same devices; nullable
+  std::shared_ptr<SharedConstants> shared_constants;  // constants that plans on the same devices share; nullable
   std::shared_ptr<UnableKernels> unable = std::make_shared<UnableKernels>();
-  // Called once for every new plan; may set plan.attachment. With what PlanFor() was given to stop it.
+  // Callback for every new plan; it may set plan.attachment. Receives the `stop` of PlanFor(), which may be nullptr.
   std::function<absl::Status(Plan&, const StopControl*)> on_plan;
 };
 
-// Whether the device has queues, and so memory of its own.
+// Returns true if the device has queues. A device with queues has memory of its own.
 inline bool HasQueues(const Device& device) { return device.queue_api() != nullptr; }
 
-// The device in whose name steps of the core run: the first without queues, else the built-in one.
+// Returns the device to which the core's own steps belong: the first device without queues, else the built-in one.
 Device& HostStepDevice(const PlanContext& context);
 
-// How kernels of the device are chosen. MGE_SELECT_...
+// Returns the mode (MGE_SELECT_...) by which kernels of the device are chosen.
 int32_t SelectModeOn(const PlanContext& context, const Device& device);
 
-// What is asked of kernels of the device.
+// Returns the constraints for kernels of the device: required and forbidden attributes, and the workspace limit.
 mge_constraints ConstraintsOn(const PlanContext& context, const Device& device);
 
+// A graph and its plans. Thread-safe.
 class Program {
  public:
-  // Runs the passes that need no concrete shapes. Fails where the graph is wrong whatever its inputs, and where the
-  // context skips what does not exist. `part` names the program in warnings if it is a part of a model.
+  // Runs the passes that need no concrete shapes. Fails if the graph is invalid for every input, or with kBadSetting if
+  // context->skip names an unknown pass. `part` names the program in warnings; it is empty for a whole model.
   static absl::StatusOr<std::shared_ptr<Program>> Create(Graph graph, std::shared_ptr<const PlanContext> context,
                                                          std::string part = {});
 
-  // Returns a program that makes no plan: PlanFor() fails with `fault`.
+  // Returns a program whose PlanFor() always fails with `fault`.
   static std::shared_ptr<Program> Unfit(Graph graph, std::shared_ptr<const PlanContext> context, absl::Status fault);
 
   const Graph& graph() const { return graph_; }
   const PlanContext& context() const { return *context_; }
   const std::shared_ptr<const PlanContext>& shared_context() const { return context_; }
 
-  // The plan for these inputs (in the order of graph().inputs()), from the cache or made now. Thread-safe; plans are made
-  // one at a time. Input types must agree with the declared ones: kBadInput prints expected against got. `stop` (nullable)
-  // ends what is waited for meanwhile: kernels that are timed, uploads, a plan that another thread makes.
+  // Returns the plan for these inputs, which are in the order of graph().inputs(). Creates it if the cache has none. Plans
+  // are created one at a time. Fails with kBadInput if a type disagrees with the declared one. Fails with kCancelled or
+  // kTimeout if `stop` (nullable) is set while it measures, uploads, or waits for another thread's plan.
   absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs, const StopControl* stop = nullptr);
 
-  // What PlanFor() answered last, for whomever; nullptr before.
+  // Returns the plan that PlanFor() returned last to any caller, or nullptr if there is none.
   std::shared_ptr<const Plan> recent() const;
-  // Those that are kept, the one used last first.
+  // Returns the plans in the cache, the most recently used one first.
   std::vector<std::shared_ptr<const Plan>> plans() const;
-  // Bytes of memory that its plans keep for their next runs.
+  // Returns the bytes of memory that the plans keep for their next runs.
   int64_t IdleBytes() const;
 
  private:
   Program(Graph graph, std::shared_ptr<const PlanContext> context, std::string part = {});
   absl::Status CheckInputs(std::span<const InputType> inputs) const;
-  // Not under the lock.
+  // Creates a plan. The caller must not hold mutex_.
   absl::StatusOr<std::shared_ptr<const Plan>> Make(std::span<const InputType> inputs, const StopControl* stop);
-  // Forgets the plan used longest ago of those that hold constants and that nobody uses; whether there was one.
+  // Evicts the least recently used plan that holds constants and has no user. Returns false if there is none.
   bool Forget();
-  // Warns, once each, of plans that are evicted and made again, and of runs that find no plan. Under the lock.
+  // Warns, once each, about plans that are evicted and created again, and about runs that find no plan. Holds mutex_.
   void WarnOfPlanning(std::span<const InputType> inputs);
 
   Graph graph_;
@@ -99,17 +100,17 @@ class Program {
   const std::string part_;  // empty: the model
   absl::Status fault_;
   std::vector<std::string> pass_log_;
-  mutable std::mutex mutex_;  // not held while a plan is made
+  mutable std::mutex mutex_;  // not held while a plan is created
   PlanCache cache_;
-  int64_t calls_ = 0;      // of PlanFor()
-  double planning_s_ = 0;  // in all
+  int64_t calls_ = 0;      // calls of PlanFor()
+  double planning_s_ = 0;  // total planning time
   bool warned_of_eviction_ = false, warned_of_shapes_ = false;
-  bool making_ = false;  // a thread makes a plan
+  bool making_ = false;  // true while a thread creates a plan
   std::condition_variable made_;
 };
 
-// Makes a plan of a copy of `graph` whose inputs have these types. Where it does not fit into memory, `make_room` is called for
-// as long as it answers that something has been given up. Used by Program.
+// Creates a plan of a copy of `graph` whose inputs have these types. If the plan does not fit into memory, calls `make_room`
+// and tries again, until it fits or `make_room` returns false (it released nothing). Used by Program.
 absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& graph, std::span<const InputType> inputs,
                                                 const std::shared_ptr<const PlanContext>& context,
                                                 const StopControl* stop, const std::function<bool()>& make_room);

@@ -8,14 +8,14 @@
 namespace mge {
 namespace {
 
-// Adds up counts; the sum is unknown (negative) if one of them is.
+// Adds `count` to `sum`. The sum becomes unknown (negative) if either is.
 void AddKnown(double& sum, double count) { sum = sum < 0 || count < 0 ? -1 : sum + count; }
 
-// The work of the group's nodes; values between them stay inside of a kernel.
+// Records the arithmetic and the bytes of the group. Values between its nodes stay inside of the kernel and are not counted.
 void RecordWork(const Planning& p, const Group& group, Unit& unit) {
   unit.flops = unit.bytes = 0;
   double most = -2;
-  std::set<ValueId> seen;  // made or read by a node before
+  std::set<ValueId> seen;  // values that an earlier node of the group wrote or read
   for (NodeId id : group.nodes) {
     const Node& node = p.graph.node(id);
     std::vector<const TensorType*> inputs, outputs;
@@ -56,7 +56,7 @@ void RecordUnit(const Planning& p, Draft& d) {
       unit.inputs.push_back(text(d.group->inputs[k], d.choice->inputs[k]));
     }
     RecordWork(p, *d.group, unit);
-    if (unit.kind == Unit::Kind::kAlias && d.inputs[0] >= 0) unit.bytes = 0;  // nothing happens
+    if (unit.kind == Unit::Kind::kAlias && d.inputs[0] >= 0) unit.bytes = 0;  // no step runs
   } else {
     unit.inputs.push_back(text(p.items[d.inputs[0]].value, d.from));
     unit.flops = 0;

@@ -7,7 +7,7 @@
 namespace mge {
 namespace {
 
-constexpr double kBytesPerUs = 8000;  // read and write
+constexpr double kBytesPerUs = 8000;  // bytes read and written per microsecond
 constexpr double kCallUs = 1;
 constexpr double kNeverUs = 1e9;
 
@@ -25,7 +25,7 @@ absl::StatusOr<OwnedCandidate> ChooseReorder(Device& device, const TensorType& t
     return Fail(errors::kKernelFailed, fmt::format("device {} offers a layout but no reorder for it", device.name()),
                 {.what = std::move(what)});
   }
-  // A reorder is never worth a measurement.
+  // Measuring a reorder would take longer than it saves.
   if (mode == MGE_SELECT_PROFILE) mode = MGE_SELECT_HEURISTIC;
   MGE_ASSIGN_OR_RETURN(std::vector<int> order, OrderCandidates(device, *problem.problem(), list.offered, mode));
   return std::move(list.offered[order[0]]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend's way from one layout to another.
+// Reorders: kernels of a backend that copy a tensor from one layout to another.
 #pragma once
 
 #include <map>
@@ -11,20 +11,21 @@
 
 namespace mge {
 
-// The best of the device's candidates for that reorder of a tensor of `type`, without those that are known to be `unable`
-// (nullable). kKernelFailed if it offers none.
+// Returns the device's best candidate for the reorder of a tensor of `type`. Leaves out the candidates in `unable`
+// (nullable). Never measures: the mode PROFILE counts as HEURISTIC. Fails with kKernelFailed if there is no candidate.
 absl::StatusOr<OwnedCandidate> ChooseReorder(Device& device, const TensorType& type, const mge_layout& from,
                                              const mge_layout& to, uint32_t threads, const mge_constraints& constraints,
                                              int32_t mode, const UnableKernels* unable = nullptr);
-// As the plan's context has it, with any workspace.
+// Does the same with the threads, constraints and mode of the context, without a limit of the workspace.
 absl::StatusOr<OwnedCandidate> ChooseReorder(const PlanContext& context, Device& device, const TensorType& type,
                                              const mge_layout& from, const mge_layout& to);
 
-// What reorders are taken to cost: by the backend's estimate, or by the bytes where it gives none; very much where it offers
-// none. Each is asked for once.
+// Estimated times of reorders. Asks the backend once per reorder and stores the result. Not thread-safe.
 class ReorderCosts {
  public:
   explicit ReorderCosts(const PlanContext& context) : context_(context) {}
+  // Returns the estimated time in microseconds: the backend's estimate, else one computed from the bytes. If the backend has
+  // no such reorder, returns a time that no plan accepts (1e9).
   double Us(Device& device, const TensorType& type, const mge_layout& from, const mge_layout& to);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that a pass puts in place of others. A walk over the graph for each of them would make a pass quadratic, so
-// there is one at the end; a pass that visits nodes in topological order updates each node as it comes to it.
+// Replacements of values by a pass. One walk over the graph per replacement would take quadratic time, so Finish() updates
+// all nodes in one walk. A pass that visits nodes in topological order calls Update() for each node that it visits.
 #pragma once
 
 #include <vector>
@@ -9,25 +9,26 @@
 
 namespace mge {
 
+// The replacements of one pass. The graph must outlive this object.
 class Replacements {
  public:
   explicit Replacements(Graph& graph);
 
-  // Whether the graph gives the value to its caller.
+  // Returns true if the value is an output of the graph.
   bool GivenOut(ValueId v) const { return given_out_[v]; }
-  // From now on `to` stands for `from`, a value that the graph had when this object was made.
+  // Replaces `from` by `to`. `from` must have been in the graph when this object was created.
   void Replace(ValueId from, ValueId to) { stand_ins_[from] = Resolve(to); }
-  // What stands for the value now: itself, if nothing does. kNone for kNone.
+  // Returns the replacement of `v`, or `v` itself if it was not replaced. Returns kNone for kNone.
   ValueId Resolve(ValueId v) const;
-  // Makes a node read what stands for its inputs and captures.
+  // Replaces the inputs and captures of a node.
   void Update(Node& node) const;
-  // Does that to all nodes, and to the graph's outputs.
+  // Updates all nodes and the graph's outputs. The pass must call it at its end.
   void Finish();
 
  private:
   Graph& graph_;
   std::vector<bool> given_out_;
-  std::vector<ValueId> stand_ins_;  // by value; kNone where there is none
+  std::vector<ValueId> stand_ins_;  // replacement of each value; kNone if there is none
 };
 
 }  // namespace mge

@@ -41,7 +41,7 @@ absl::Status TooLargeAtOnce(const Device& device, std::string_view name, int64_t
               {.what = fmt::format("'{}' takes {} bytes; the most is {}, as its largest allocation is {}", name, bytes,
                                    LargestPiece(device), device.LargestAllocation()),
                .where = fmt::format("device {}", device.name()),
-               .fix = fmt::format("allow another device for such steps, as in --device {},cpu0, or take a smaller batch",
+               .fix = fmt::format("allow another device for such steps, as in --device {},cpu0, or use a smaller batch",
                                   device.name())});
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much there may be in the memory of a device, and the words for what does not fit.
+// The memory available to a plan on a device, and the errors for plans that do not fit.
 #pragma once
 
 #include <cstdint>
@@ -11,33 +11,34 @@
 
 namespace mge {
 
-// The limit that is set for a device, or what it has where none is.
+// The memory available on a device.
 struct Room {
   Device* device = nullptr;
-  uint64_t bytes = 0;  // UINT64_MAX: it does not tell
-  bool limited = false;
+  uint64_t bytes = 0;  // the memory limit, or the size of the memory if there is no limit; UINT64_MAX: unknown
+  bool limited = false;  // true: `bytes` is the memory limit
 };
-absl::StatusOr<Room> RoomOf(Device& device);  // opens it where no limit is set
+// Returns the memory available on a device. Opens the device if it has no limit, and fails if that fails.
+absl::StatusOr<Room> RoomOf(Device& device);
 
-// Something that takes memory.
+// A buffer or constant with its size, for messages.
 struct NamedBytes {
   std::string name;
   uint64_t bytes;
 };
-// In words, of the largest few: "x (8 bytes), y (4 bytes)".
+// Returns the largest three as text: "x (8 bytes), y (4 bytes)".
 std::string LargestOf(std::vector<NamedBytes> all);
 
-// "8 bytes are in use and the limit is 64"
+// Returns "8 bytes are in use and the limit is 64".
 std::string RoomText(const Room& room, uint64_t held);
 
-// Most bytes of one arena in the memory of a device, or of constants behind one base: its largest allocation, less what
-// pools need to align it.
+// Returns the size limit of one arena, or of the constants behind one base, on the device. It is the device's largest
+// allocation minus the bytes that pools need for alignment.
 int64_t LargestPiece(const Device& device);
 
 // Returns kOverBudget: `name` takes more bytes than LargestPiece().
 absl::Status TooLargeAtOnce(const Device& device, std::string_view name, int64_t bytes);
 
-// kOverBudget of that device.
+// Returns kOverBudget: the model does not fit into the memory or memory limit of room.device.
 absl::Status DoesNotFit(const Room& room, std::string what, std::string fix);
 
 }  // namespace mge

@@ -9,7 +9,7 @@
 namespace mge {
 namespace {
 
-// Why this candidate, and why not the others.
+// Records the reason for the chosen candidate, and the reasons against the others.
 void Explain(const Group& group, const GroupChoice& choice, Draft& draft) {
   draft.unit.placement = group.placement;
   if (group.kind == Unit::Kind::kKernel) {
@@ -34,7 +34,7 @@ void Explain(const Group& group, const GroupChoice& choice, Draft& draft) {
   }
 }
 
-// Another shape of the same bytes lies where they lie.
+// Returns the device in whose memory the alias's input is. The alias shares its bytes.
 Device& DeviceOfAlias(const Planning& p, const Group& group) {
   if (p.IsConstant(group.inputs[0])) return HostStepDevice(*p.context);
   Device* made_by = p.items[p.versions.at(group.inputs[0]).front()].device;
@@ -68,7 +68,7 @@ absl::Status ScheduleGroup(Planning& p, const Group& group, const GroupChoice& c
   return absl::OkStatus();
 }
 
-// Outputs are plain and in host memory, each in memory of its own; so is what the continuation reads.
+// Adds the reorders and copies for the outputs and for the inputs of the continuation. Both are plain and in host memory.
 absl::Status ScheduleEnds(Planning& p) {
   auto read = [&](ValueId v) -> absl::Status {
     if (v == kNone || p.IsConstant(v) || p.IsDeferred(v)) return absl::OkStatus();

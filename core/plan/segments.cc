@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order among queues. Units of one queue run in the order of the plan; what one needs of another queue is a wait for the
-// latest unit there that it depends on. A clock for each queue tells which waits are implied by earlier ones.
+// Forms segments and orders queues with vector clocks. stages.h describes the algorithm.
 #include <algorithm>
 
 #include "core/plan/stages.h"
@@ -10,7 +9,7 @@ namespace {
 
 constexpr size_t kHostLane = 0;  // lane q + 1 is queue q
 
-// The latest unit of each lane that is known to be over; -1: none.
+// For each lane, the latest unit that is known to have ended; -1: none.
 using Clock = std::vector<int32_t>;
 
 void Join(Clock& clock, const Clock& other) {
@@ -18,8 +17,8 @@ void Join(Clock& clock, const Clock& other) {
 }
 
 struct UnitWaits {
-  Clock host;   // of the calling thread, per lane; empty: none
-  Clock queue;  // of the unit's queue
+  Clock host;   // units that the calling thread waits for, per lane; empty: none
+  Clock queue;  // units that the unit's queue waits for, per lane; empty: none
 };
 
 class Segmenter {
@@ -39,14 +38,14 @@ class Segmenter {
 
  private:
   bool IsDraft(size_t u) const { return u < p_.drafts.size(); }
-  // An alias is the same buffer and does nothing, but for one of a constant, which is copied.
+  // Returns true if unit u has a step. An alias has none, except an alias of a constant, which is copied.
   bool HasStep(size_t u) const {
     return !IsDraft(u) || plan_.units[u].kind != Unit::Kind::kAlias || p_.drafts[u].inputs[0] < 0;
   }
   size_t LaneOf(size_t u) const { return IsDraft(u) ? static_cast<size_t>(p_.drafts[u].queue + 1) : kHostLane; }
   const Backend& BackendOf(size_t lane) const { return plan_.queues[lane - 1].device->backend(); }
 
-  // What unit u must wait for: who wrote what it reads, and who touched the memory that it writes.
+  // Returns the units on which unit u depends: the writers of its inputs, and the units that used the memory that it writes.
   Clock Needs(int32_t u) {
     Clock needs(lanes_, -1);
     if (!IsDraft(u)) {
@@ -68,7 +67,7 @@ class Segmenter {
     const Buffer& b = p_.buffers[buffer];
     if (!fresh_[buffer] || b.where != Buffer::Where::kArena) return;
     fresh_[buffer] = false;
-    for (int32_t other : started_) {  // those that had this memory before
+    for (int32_t other : started_) {  // buffers that had this memory before
       const Buffer& o = p_.buffers[other];
       if (o.space == b.space && o.offset < b.offset + b.bytes && b.offset < o.offset + o.bytes) Join(needs, touched_[other]);
     }
@@ -84,7 +83,7 @@ class Segmenter {
     for (int32_t item : d.outputs) {
       int32_t b = p_.items[item].buffer;
       touched_[b][lane] = u;
-      written_[b].assign(lanes_, -1);  // the writer waited for everybody before
+      written_[b].assign(lanes_, -1);  // the writer has waited for all earlier users
       written_[b][lane] = u;
     }
     if (d.workspace_buffer >= 0) touched_[d.workspace_buffer][lane] = u;
@@ -93,12 +92,12 @@ class Segmenter {
   void Order(int32_t u) {
     size_t lane = LaneOf(u);
     Clock needs = Needs(u);
-    // What the calling thread has seen to be over is over for all that it enqueues later.
+    // If the calling thread knows that a unit has ended, all that it enqueues later may assume so too.
     Clock& known = known_[lane];
     if (lane != kHostLane) Join(known, known_[kHostLane]);
     for (size_t m = 1; m < lanes_; ++m) {
       if (m == lane || needs[m] <= known[m]) continue;
-      bool by_host = lane == kHostLane || &BackendOf(lane) != &BackendOf(m);  // a fence means nothing to another backend
+      bool by_host = lane == kHostLane || &BackendOf(lane) != &BackendOf(m);  // fences are per backend
       Clock& waits = by_host ? waits_[u].host : waits_[u].queue;
       if (waits.empty()) waits.assign(lanes_, -1);
       waits[m] = needs[m];
@@ -112,16 +111,16 @@ class Segmenter {
     Touch(u, lane);
   }
 
-  // Segments end where others wait and begin where they wait themselves.
+  // Cuts the steps into segments. A segment begins at a wait and ends at a unit that others wait for.
   void Cut() {
     std::vector<int32_t> last(lanes_, -1);
     for (size_t u = 0; u < plan_.units.size(); ++u) {
       if (HasStep(u)) last[LaneOf(u)] = static_cast<int32_t>(u);
     }
     for (size_t m = 1; m < lanes_; ++m) {
-      if (last[m] >= 0) asked_[last[m]] = true;  // a run ends when all queues are done
+      if (last[m] >= 0) asked_[last[m]] = true;  // the end of a run waits for all queues
     }
-    std::vector<uint64_t> value(plan_.units.size(), 0);  // of the signal after the unit
+    std::vector<uint64_t> value(plan_.units.size(), 0);  // fence value of the signal after each unit
     bool open = false;
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
       int32_t u = plan_.steps[i].unit;
@@ -161,14 +160,14 @@ class Segmenter {
   Planning& p_;
   Plan& plan_;
   size_t lanes_;
-  std::vector<Clock> known_;    // of each lane
-  std::vector<Clock> touched_;  // of each buffer: the latest unit of each lane that read or wrote it
-  std::vector<Clock> written_;  // of each buffer: the unit that wrote it last
-  std::vector<bool> fresh_;     // buffers that nobody has written yet
+  std::vector<Clock> known_;    // units known to have ended, per lane
+  std::vector<Clock> touched_;  // per buffer: the latest unit of each lane that read or wrote it
+  std::vector<Clock> written_;  // per buffer: the unit that wrote it last
+  std::vector<bool> fresh_;     // buffers that no unit has written yet
   std::vector<int32_t> started_;
   std::vector<UnitWaits> waits_;
-  std::vector<Clock> over_;     // what is known to be over when the unit is
-  std::vector<bool> asked_;     // somebody waits for the unit
+  std::vector<Clock> over_;     // units known to have ended when the unit has ended
+  std::vector<bool> asked_;     // units that others wait for
 };
 
 }  // namespace

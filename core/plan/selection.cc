@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kFormat = "mge.selection/1";
 constexpr std::string_view kTable = "kernels.";
 
-// A string of TOML.
+// Returns the text as a TOML string with quotes.
 std::string TomlString(std::string_view text) {
   std::string out = "\"";
   for (unsigned char c : text) {
@@ -43,20 +43,20 @@ std::string Comment(std::string_view text) {
   return out;
 }
 
-// What a file holds that select.freeze adds to: ids by key; nothing where there is none yet.
+// Returns the ids, by key, in a file to which select.freeze adds. The map is empty if the file is missing or empty.
 absl::StatusOr<std::map<std::string, std::string>> KernelsIn(const std::string& path) {
   std::error_code none;
   if (std::filesystem::file_size(path, none) == 0 || none) return std::map<std::string, std::string>();
   absl::StatusOr<std::shared_ptr<const FrozenSelection>> before = FrozenSelection::Read(path);
   if (before.ok()) return (*before)->kernels();
-  return Fail(errors::kConfigFile, fmt::format("'{}' is there and holds something else, which is not written over", path),
+  return Fail(errors::kConfigFile, fmt::format("'{}' exists and is not a selection of kernels; it is not overwritten", path),
               {.what = PartsOf(before.status()).what, .where = "select.freeze", .fix = "name another file, or remove this one"});
 }
 
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const FrozenSelection>> FrozenSelection::Read(const std::string& path) {
-  constexpr char kFix[] = "write it anew: run the model once with select.strategy = profile and select.freeze = FILE";
+  constexpr char kFix[] = "create it again: run the model once with select.strategy = profile and select.freeze = FILE";
   auto refuse = [&](std::string what) {
     return Fail(errors::kConfigFile, fmt::format("'{}' is not a selection of kernels", path),
                 {.what = std::move(what), .where = "select.frozen", .fix = kFix});
@@ -82,12 +82,12 @@ absl::StatusOr<std::shared_ptr<const FrozenSelection>> FrozenSelection::Read(con
     } else if (const auto* id = std::get_if<std::string>(&item.value); id && item.key.starts_with(kTable)) {
       selection->kernels_[item.key.substr(kTable.size())] = *id;
     } else {
-      return refuse(fmt::format("{}: '{}' has no place in it", item.place, item.key));
+      return refuse(fmt::format("{}: '{}' is not an entry of a selection", item.place, item.key));
     }
   }
   if (!format) return refuse("it does not name its format");
   if (count != static_cast<int64_t>(selection->kernels_.size())) {
-    return refuse(fmt::format("it holds {} kernels and says that there are {}", selection->kernels_.size(), count));
+    return refuse(fmt::format("it holds {} kernels, but its count is {}", selection->kernels_.size(), count));
   }
   return selection;
 }
@@ -122,7 +122,7 @@ absl::Status SelectionRecorder::Flush(const StopControl* stop) {
     std::lock_guard lock(mutex_);
     if (!changed_) return absl::OkStatus();
   }
-  // The directory is locked, for the file itself is replaced.
+  // Locks the directory, since the file itself is replaced.
   const std::filesystem::path parent = std::filesystem::path(path_).parent_path();
   const std::string directory = parent.empty() ? std::string(1, '.') : parent.string();
   const Fd file_lock(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selections: which kernel was chosen for which problem, recorded to a file and read back, so that a choice by time can be
-// repeated without a stopwatch.
+// Selections: files that hold the chosen kernel of each problem. A choice by measured time can be repeated from such a file
+// without measuring.
 #pragma once
 
 #include <cstdint>
@@ -18,33 +18,35 @@
 
 namespace mge {
 
-// A selection file, read once. Immutable.
+// The contents of a selection file. Immutable.
 class FrozenSelection {
  public:
-  // kConfigFile names file and line; a file that was cut short is refused.
+  // Reads a file. Fails with kConfigFile, which names file and line, if it is invalid or incomplete.
   static absl::StatusOr<std::shared_ptr<const FrozenSelection>> Read(const std::string& path);
-  // The candidate's id; empty if the file says nothing about the problem. `key` is ProblemKey::choice.
+  // Returns the id of the chosen candidate, or "" if the file has no entry. `key` is a ProblemKey::choice. The result is
+  // valid as long as this object.
   std::string_view Find(const std::string& key) const;
   const std::string& path() const { return path_; }
-  const std::map<std::string, std::string>& kernels() const { return kernels_; }  // ids by key
+  const std::map<std::string, std::string>& kernels() const { return kernels_; }  // ids of candidates by key
 
  private:
   std::string path_;
   std::map<std::string, std::string> kernels_;
 };
 
-// Collects what sessions choose, and writes it all to one file. Processes that write to one file at a time lose nothing.
-// Thread-safe.
+// A writer of a selection file. Collects the choices of all sessions. Several processes may write the same file; each keeps
+// the entries of the others. Thread-safe.
 class SelectionRecorder {
  public:
-  // kConfigFile where the file holds something else, which is not written over.
+  // Fails with kConfigFile if the file exists and is not a selection file. Does not change the file.
   static absl::StatusOr<std::shared_ptr<SelectionRecorder>> Create(std::string path);
-  // `text` and `why` become a comment.
+  // Records the candidate `id` for a problem. `text` and `why` become a comment in the file.
   void Note(const std::string& key, std::string id, std::string_view text, std::string_view why);
-  // Nothing is to be written for this problem, whatever was before.
+  // Removes the entry of a problem, also from the file at the next Flush().
   void Forget(const std::string& key);
-  // Writes the file whole, the first time and when something was noted since: what it holds stays but where something else
-  // was noted. Waits while another process does that, until `stop` (nullable) says otherwise. kFileWrite, kConfigFile.
+  // Writes the file atomically if it is the first call or if an entry changed. Entries of the file stay unless Note() or
+  // Forget() changed them. If another process writes, waits until it has finished or `stop` (nullable) is set. Fails with
+  // kFileWrite, kConfigFile, kCancelled or kTimeout.
   absl::Status Flush(const StopControl* stop);
 
  private:
@@ -54,25 +56,25 @@ class SelectionRecorder {
   explicit SelectionRecorder(std::string path) : path_(std::move(path)) {}
 
   const std::string path_;
-  std::mutex mutex_;  // not held while another process is waited for
-  std::map<std::string, std::optional<Entry>> noted_;  // nullopt: forgotten
+  std::mutex mutex_;  // not held while this process waits for another one
+  std::map<std::string, std::optional<Entry>> noted_;  // nullopt: Forget() was called
   bool changed_ = true;
 };
 
-// Bounds of the timing of one candidate.
+// The limits for timing one candidate.
 struct MeasureLimits {
-  double seconds = 0.05;  // the run that is on is finished
-  uint64_t bytes = 0;     // of device memory; 0: what the budget leaves
-  const StopControl* stop = nullptr;  // of the run that the kernels are for
+  double seconds = 0.05;  // no new run starts after that time
+  uint64_t bytes = 0;     // device memory of a trial; 0: limited by the budget only
+  const StopControl* stop = nullptr;  // stop flag of the run that waits for the kernels; nullable
 };
 
-// What the choice of kernels works with, beside the mode.
+// The files and limits that the choice of kernels uses.
 struct SelectionTools {
-  bool may_measure = true;  // false: times that are in the cache are used, none are taken
+  bool may_measure = true;  // false: uses times of the cache and measures none
   MeasureLimits limits = {};
-  std::shared_ptr<TuningCache> cache;             // nullptr: nothing is remembered
+  std::shared_ptr<TuningCache> cache;             // nullptr: times are not stored
   std::shared_ptr<const FrozenSelection> frozen;  // nullable
-  bool only_frozen = false;                       // what the file does not hold is an error
+  bool only_frozen = false;                       // true: planning fails if `frozen` has no entry for a problem
   std::shared_ptr<SelectionRecorder> recorder;    // nullable
   Logger logger = Logger();
 };

@@ -12,7 +12,7 @@
 namespace mge {
 namespace {
 
-// Puts `with` in place of output 0 of the node, unless the graph gives that output to its caller.
+// Removes a node and replaces its output 0 by `with`. Returns false if that output is an output of the graph.
 bool Bypass(Graph& graph, Replacements& replacements, NodeId id, ValueId with) {
   ValueId out = graph.node(id).outputs[0];
   if (replacements.GivenOut(out)) return false;
@@ -34,7 +34,8 @@ bool SameStaticType(const Value& a, const Value& b) {
   return a.type.IsStatic() && b.type.IsStatic() && a.type.dtype == b.type.dtype && a.type.dims == b.type.dims;
 }
 
-// What has the bytes and the shape of the view's output, looking back through views of views; kNone if nothing has.
+// Returns the value with the bytes and shape of the view's output, found through chains of views. Returns kNone if there is
+// none.
 ValueId SameBytes(const Graph& graph, const Node& view) {
   const Value& out = graph.value(view.outputs[0]);
   for (const Node* node = &view;;) {
@@ -47,7 +48,7 @@ ValueId SameBytes(const Graph& graph, const Node& view) {
   }
 }
 
-// The permutation of a transpose; empty if its rank is unknown.
+// Returns the permutation of a transpose, or an empty list if its rank is unknown.
 Ints PermOf(const Graph& graph, const Node& node) {
   const TensorType& type = graph.value(node.inputs[0]).type;
   if (!type.has_rank) return {};
@@ -58,7 +59,7 @@ Ints PermOf(const Graph& graph, const Node& node) {
   return perm;
 }
 
-// A text that is equal for equal attributes; empty if the node must not be merged.
+// Returns a text that is equal for equal nodes, or "" if the node must not be merged.
 std::string NodeKey(const Node& node) {
   std::string key = fmt::format("{}|{}|{}|", node.domain, node.op, node.version);
   for (ValueId v : node.inputs) key += fmt::format("{},", v);
@@ -187,7 +188,7 @@ absl::StatusOr<int> RemoveDeadNodes(Graph& graph, const PassContext&) {
   for (ValueId v = 0; v < graph.value_count(); ++v) {
     Value& value = graph.value(v);
     if (value.role != Role::kConstant || uses[v] > 0) continue;
-    value.constant = Tensor();  // its memory is not held until the ids may change
+    value.constant = Tensor();  // releases the memory before Compact() removes the value
     value.dead = true;
   }
   return changes;

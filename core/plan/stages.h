@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stages of planning, in the order in which BuildPlan calls them after the cover. Each fills its part of the draft.
+// The stages of planning, in the order in which BuildPlan() calls them after the cover.
+// Each stage fills its part of Planning. The stages run in one thread. An error leaves the Planning unusable.
 #pragma once
 
 #include "core/base/status.h"
@@ -7,38 +8,60 @@
 
 namespace mge {
 
-// A candidate and layouts for every group: by estimated cost, or by measured one with the strategy PROFILE.
+// Chooses a candidate and layouts for every group. The strategy PROFILE compares measured times, the others estimated costs.
 absl::Status ChooseKernels(Planning& p);
 
-// The units in order, with reorders where layouts differ and copies between memories; who reads what, and until when.
+// Puts the units in order. Adds reorders where layouts differ, and copies between memories. Records the uses of each item.
 absl::Status ScheduleUnits(Planning& p);
 
-// Prepares the kernels: exact workspace, packed forms, state. Returns false if some cannot be prepared: the context
-// remembers them, and the caller plans anew without them.
+// Prepares the kernels of the drafts, which sets their exact workspace, packed forms and state. An estimate of the workspace
+// is not enough to place buffers, so this stage runs before AssignBuffers().
+// Algorithm: calls prepare() once per kernel or reorder, in the order of the drafts. If the backend returns
+// MGE_UNIMPLEMENTED, adds the kernel to PlanContext::unable and continues with the next draft. Returns false if there was
+// such a kernel. The caller then discards this Planning and starts again; CandidatesOf() leaves out the kernels that were
+// added. Each attempt adds at least one kernel, so the attempts end. Other errors are returned with the place of the node.
 absl::StatusOr<bool> PrepareKernels(Planning& p);
 
-// A buffer for every item and workspace, in place where that is safe, and an offset in its arena for each. kOverBudget for
-// more bytes than there are addresses.
+// Gives every item and workspace a buffer, and every buffer an offset in its arena.
+// Two buffers may use the same bytes if their lives, counted in units, do not overlap. This keeps the arena far smaller than
+// the sum of all values. Algorithm:
+//   1. Visits the units in order. An alias uses the buffer of its input. An output overwrites an input if the kernel allows
+//      the pair, the sizes are equal and this unit is the last reader. Any other output gets a new buffer.
+//   2. Marks the buffers that several queues use. Their lives are extended at both ends, so that a copy can run before the
+//      unit that needs it.
+//   3. Moves outputs of the graph that the calling thread computes from the arena to the caller's memory.
+//   4. Places the buffers of each arena with PlaceIntervals() (place.h).
+// Fails with kOverBudget if the buffers take more than 2^60 bytes, or if one is larger than the device can allocate.
 absl::Status AssignBuffers(Planning& p);
 
-// Packs the constants that kernels want in a form of their own.
+// Packs the constants for which a kernel asks for its own form.
 absl::Status PackConstants(Planning& p);
 
-// The steps, with their arguments, and the record of each unit for --why.
+// Creates the steps with their arguments, and the record of each unit for --why.
 absl::Status BindSteps(Planning& p);
+// Fills the description of a unit: nodes, operands, kernel, work.
 void RecordUnit(const Planning& p, Draft& draft);
 
-// Everything that lies in devices' own memories is there from now on.
+// Uploads the plan's constants to the devices that have memory of their own. Returns when the uploads have ended.
 absl::Status UploadConstants(Planning& p);
 
-// Cuts the steps into segments, with the waits and signals that order those on different queues.
+// Cuts the steps into segments, and adds the waits and signals that order segments on different queues.
+// A device runs the steps of one queue in order, but steps on two queues have no order. Each wait costs time, so this stage
+// leaves out waits that earlier waits imply. Algorithm: vector clocks (C. J. Fidge, 1988; F. Mattern, 1989), with one entry
+// per queue and one for the calling thread.
+//   1. For each unit, finds the latest unit of each queue on which it depends. A unit depends on the writers of its inputs,
+//      and on every earlier unit that used the memory that it writes.
+//   2. Drops each dependency that the clock of the unit's queue covers. For each remaining one adds a wait, and joins the
+//      clock of the unit that is waited for.
+//   3. Starts a new segment at each wait, at each change of queue or device, and after each unit that others wait for.
+// If the two queues belong to different backends, the calling thread waits in place of the queue.
 void FormSegments(Planning& p);
 
-// A body of a control-flow node as a program, with captures that are constants here built in. A body whose nodes do not fit
-// the shapes keeps the error for the run that takes it.
+// Creates the program of a body of a control-flow node. Captures that are constants in this graph become constants of the
+// body. If the body's nodes do not fit the shapes, the program holds the error, and only a run that enters the body fails.
 absl::StatusOr<BodyProgram> MakeBody(const Planning& p, const Graph& body, const Node& node);
 
-// The program of the deferred nodes, if there are any.
+// Creates the program of the deferred nodes, if there are any.
 absl::Status MakeContinuation(Planning& p);
 
 }  // namespace mge

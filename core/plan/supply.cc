@@ -9,7 +9,7 @@
 namespace mge {
 namespace {
 
-// The draft of what the planner adds between units: reads item `source`, makes the same value of another layout or space.
+// Returns the draft of an added unit, which reads item `source` and writes the same value in another layout or space.
 Draft Between(Planning& p, Unit::Kind kind, int32_t source, Device& device) {
   Draft draft;
   draft.unit.kind = kind;
@@ -44,7 +44,7 @@ std::string SpaceName(const Planning& p, int32_t space) {
   return space == kHostSpace ? "the host" : p.spaces[space].device->name();
 }
 
-// One copy between two memories.
+// Adds one copy between two memories and returns the new item.
 int32_t Copy(Planning& p, int32_t source, int32_t space, const Device& reader, std::string_view way, double cost_us) {
   int32_t from = p.items[source].space;
   bool peer = from != kHostSpace && space != kHostSpace;
@@ -60,7 +60,7 @@ int32_t Copy(Planning& p, int32_t source, int32_t space, const Device& reader, s
   return Add(p, std::move(draft), space);
 }
 
-// The way between two devices, if there is a direct one. kKernelFailed for one that this host does not understand.
+// Returns true and fills `link` if the devices have a direct link. Fails with kKernelFailed if the link has unknown flags.
 absl::StatusOr<bool> DirectLink(Device& from, Device& to, mge_link& link) {
   const mge_device_api& api = *from.backend().plugin().device;
   const mge_queue_api& queues = *to.queue_api();
@@ -79,7 +79,7 @@ absl::StatusOr<bool> DirectLink(Device& from, Device& to, mge_link& link) {
   return (link.flags & MGE_LINK_PEER) != 0;
 }
 
-// Whether the item lies in the caller's memory: an input of the graph, or another shape of one.
+// Returns true if the item is in the caller's memory: an input of the graph, or an alias of one.
 bool IsCallers(const Planning& p, int32_t item) {
   for (int32_t unit; (unit = p.items[item].made_by) >= 0; item = p.drafts[unit].inputs[0]) {
     if (p.drafts[unit].unit.kind != Unit::Kind::kAlias || p.drafts[unit].inputs[0] < 0) return false;
@@ -87,7 +87,8 @@ bool IsCallers(const Planning& p, int32_t item) {
   return true;
 }
 
-// What lies in the caller's memory is reached badly by copy queues, or not at all: it is staged first.
+// Returns `source`. If it is in the caller's memory, returns a copy in page-locked memory, since copy queues access the
+// caller's memory slowly or not at all.
 int32_t Stage(Planning& p, int32_t source, Device& device) {
   if (!IsCallers(p, source)) return source;
   for (int32_t id : p.versions[p.items[source].value]) {
@@ -149,7 +150,7 @@ absl::StatusOr<int32_t> Supply(Planning& p, ValueId v, const mge_layout& layout,
   for (int32_t id : versions) {
     const Item& item = p.items[id];
     bool here = item.space == space, fits = SameLayout(item.layout, layout);
-    // Numbers of opaque layouts mean something to one backend only.
+    // The ids of opaque layouts are valid within one backend only.
     if (layout.kind == MGE_LAYOUT_OPAQUE) fits = fits && here && &item.device->backend() == &reader.backend();
     if (here && fits) return id;
     if (here && (same_space < 0 || IsPlain(item.layout))) same_space = id;
@@ -161,7 +162,7 @@ absl::StatusOr<int32_t> Supply(Planning& p, ValueId v, const mge_layout& layout,
     if (IsPlain(layout)) return Reorder(p, same_space, layout, *item.device);
   }
   if (same_layout >= 0) return Cross(p, same_layout, space, reader);
-  // The device that made it brings it into plain order; then it crosses; then the reader's device does the rest.
+  // The producer's device reorders the value to plain, a copy moves it, and the reader's device reorders it again.
   int32_t source = same_space >= 0 ? same_space : versions.front();
   if (!IsPlain(p.items[source].layout)) {
     MGE_ASSIGN_OR_RETURN(source, Supply(p, v, PlainLayout(), *p.items[source].device));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings a value where a unit wants it: the reorders between layouts and the copies between memories of a plan.
+// Adds the reorders and copies that bring a value to the layout and memory that a unit needs.
 #pragma once
 
 #include "core/base/status.h"
@@ -7,14 +7,15 @@
 
 namespace mge {
 
-// What draft number `unit` makes of v (-1: an input of the graph).
+// Adds an item of v and returns its index. Draft number `unit` writes it; -1 is an input of the graph.
 int32_t NewItem(Planning& p, ValueId v, const mge_layout& layout, int32_t space, Device* device, int32_t unit);
 
-// The item that holds v in that layout, in the memory in which `reader` works; units that make it are added to the drafts.
-// -1 for a constant. Between two devices a copy goes directly where their link says so, else through the host.
+// Returns the item that holds v in that layout, in the memory in which `reader` works. If there is none, adds the units that
+// create it to the drafts. Returns -1 for a constant. A copy between two devices is direct if their link allows it, else it
+// goes through the host. Fails with kKernelFailed if a backend has no reorder or an invalid link.
 absl::StatusOr<int32_t> Supply(Planning& p, ValueId v, const mge_layout& layout, Device& reader);
 
-// The queue of that kind (MGE_QUEUE_...) on a device: an index into the plan's.
+// Returns the index in Plan::queues of the device's queue of that kind (MGE_QUEUE_...). Adds the queue if it is new.
 int32_t QueueOf(Planning& p, Device& device, int32_t kind);
 
 }  // namespace mge

@@ -13,19 +13,19 @@ namespace {
 
 struct Row {
   DType dtype;
-  double elementwise;  // some units in the last place
-  double sums;         // many terms, in any order, or by a transform such as Winograd's
+  double elementwise;  // a few units in the last place
+  double sums;         // sums of many terms in any order, or transforms such as Winograd's
 };
 constexpr Row kRows[] = {
     {DType::kF64, 1e-12, 1e-8}, {DType::kF32, 1e-5, 1e-3}, {DType::kF16, 4e-3, 3e-2}, {DType::kBF16, 3e-2, 1e-1}};
-constexpr double kReduced = 3e-2;  // computed in 8 or 10 bits
+constexpr double kReduced = 3e-2;  // arithmetic with 8 to 10 bits of precision
 
 template <typename T>
 double AsDouble(T v) {
   return static_cast<double>(v);
 }
 
-// The first element that does not agree; their number if there is none. `got` gives each of its elements.
+// Returns the index of the first element that differs, or the number of elements if none does. got(i) is element i.
 template <typename T, typename Got>
 size_t FirstDifference(Got got, std::span<const T> expected, double tolerance) {
   double squares = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far two results of one problem may lie apart when different kernels have computed them.
+// Tolerances for comparing the results that different kernels compute for one problem.
 #pragma once
 
 #include <span>
@@ -10,14 +10,16 @@
 
 namespace mge {
 
-// The share of a value, and of the typical size of its tensor's values, by which it may differ. It depends on the type, on
-// the operators (those that compute element by element add up no rounding), and on what the candidate says of itself.
+// Returns the relative tolerance t. An element may differ from the expected value y by t * (|y| + r), where r is the root
+// mean square of the finite expected values. Depends on the type, on the operators (elementwise ones do not accumulate
+// rounding errors), and on the candidate's attributes. Returns 0 for types that are not floating-point.
 double ToleranceOf(std::span<const OpDef* const> ops, DType dtype, uint64_t attributes);
 
-// "" if the tensors agree, else the first element that does not. Integers, bools and not-a-numbers must be equal.
+// Returns "" if the tensors agree, else a description of the first element that differs. NaN agrees only with NaN.
 std::string WhyDifferent(const Tensor& got, const Tensor& expected, double tolerance);
 
-// Whether a tensor that is the first element of `got` throughout would agree. `got` has one, and the type of `expected`.
+// Returns true if a tensor filled with the first element of `got` would agree. `got` must not be empty, and must have the
+// type of `expected`.
 bool AgreesWithFirst(const Tensor& got, const Tensor& expected, double tolerance);
 
 }  // namespace mge

@@ -23,7 +23,7 @@ absl::StatusOr<uint64_t> BytesOf(const TensorType& type, const mge_layout& layou
   return static_cast<uint64_t>(bytes);
 }
 
-// The same tensor in another layout, by the backend's own reorder: what an opaque layout means, only it knows.
+// Returns a tensor's bytes in another layout. Uses the backend's reorder, since only the backend knows its opaque layouts.
 absl::StatusOr<std::shared_ptr<const std::byte>> Reordered(TrialBench& bench, const TensorType& type, const mge_layout& from,
                                                            const mge_layout& to, std::span<const std::byte> bytes) {
   constexpr uint32_t kThreads = 1;
@@ -130,7 +130,7 @@ absl::StatusOr<uint64_t> Trial::Bytes(const mge_problem& problem, const OwnedCan
     total = sum(total, bytes);
     if (layout.kind != MGE_LAYOUT_OPAQUE) continue;
     MGE_ASSIGN_OR_RETURN(uint64_t plain, BytesOf(type, PlainLayout()));
-    reorder = std::max(reorder, plain + bytes);  // one after the other
+    reorder = std::max(reorder, plain + bytes);  // reorders run one after the other
   }
   return sum(total, reorder);
 }
@@ -207,7 +207,7 @@ absl::Status Trial::SetUp(const mge_problem& problem, std::span<const TrialInput
     TensorType type = TypeOf(*g.values[g.outputs[i]]);
     MGE_ASSIGN_OR_RETURN(uint64_t bytes, BytesOf(type, candidate_.outputs[i]));
     MGE_ASSIGN_OR_RETURN(mge_slot slot, Take(bytes));
-    // What is not written must not look like a result.
+    // Fills the output, so that bytes that the kernel leaves unwritten do not look like a result.
     MGE_ASSIGN_OR_RETURN(std::shared_ptr<std::byte> poison, Stage(slot, bytes));
     std::fill_n(poison.get(), bytes, std::byte{0xa5});
     MGE_RETURN_IF_ERROR(Fill(slot, {poison.get(), bytes}));

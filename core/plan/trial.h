@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of one candidate outside of any plan: with memory of its own from the device's pool, on a queue where the device has
-// them. For measuring, so it is run as a plan would: what may be captured is, and is replayed from then on.
+// Trials: runs of one candidate outside of any plan, for measuring. A trial has its own memory from the device's pool, and
+// uses a queue if the device has queues. It can be captured and replayed, as a plan does with its segments.
 #pragma once
 
 #include <memory>
@@ -17,27 +17,29 @@
 
 namespace mge {
 
-// A device's queue and stamps for the trials of one candidate, one after the other.
+// A device's queue and time stamps for trials, which use them one after the other. Not thread-safe.
 class TrialBench {
  public:
-  // `stop` (nullable): of whoever waits for the trials; it outlives the bench.
+  // Opens the device and creates the queue. `stop` (nullable) ends waits for trials; it must outlive the bench.
   static absl::StatusOr<std::unique_ptr<TrialBench>> Create(Device& device, const StopControl* stop = nullptr);
   TrialBench(const TrialBench&) = delete;
   TrialBench& operator=(const TrialBench&) = delete;
 
   Device& device() { return device_; }
-  mge_queue* queue() const { return queue_ ? queue_->handle() : nullptr; }  // nullptr on devices without queues
-  const int32_t* cancel() const;                                            // for mge_run
+  mge_queue* queue() const { return queue_ ? queue_->handle() : nullptr; }  // nullptr if the device has no queues
+  const int32_t* cancel() const;                                            // stop flag for mge_run::cancel
 
-  // Where the host reaches what a pool of the device gave; nullptr: nowhere.
+  // Returns the address by which the host accesses memory of the device's pool, or nullptr if it cannot.
   std::byte* HostAddressOf(const mge_reservation& memory) const;
-  // Between host memory and what a pool of the device gave. Here and in Time() `owner` of the device's memory is kept for as
-  // long as work that failed may still touch it.
+  // Copies from host memory to memory of the device's pool, and waits. `owner` of the device's memory is kept alive while
+  // work that failed may still use it.
   absl::Status ToDevice(std::shared_ptr<void> owner, const mge_reservation& to, const void* from, size_t bytes);
+  // Copies from memory of the device's pool to host memory, and waits. The same applies to `owner`.
   absl::Status ToHost(std::shared_ptr<void> owner, void* to, const mge_reservation& from, size_t bytes);
 
-  // Runs `launch` once and answers its microseconds: by stamps on the queue if the device takes them, else by the clock.
-  // kTimeout if the queue does not finish within a minute. After an error the bench is of no further use.
+  // Runs `launch` once and returns its time in microseconds: by stamps on the queue if the device has them, else by the
+  // clock. Fails with kTimeout if the queue does not finish within a minute. After an error the bench must not be used. The
+  // same applies to `owner`.
   template <typename F>
   absl::StatusOr<double> Time(std::shared_ptr<void> owner, F&& launch) {
     if (queue_) queue_->Uses(std::move(owner));
@@ -60,38 +62,42 @@ class TrialBench {
 
   Device& device_;
   const StopControl* stop_;
-  StopControl never_;  // where there is neither a stop nor a queue
+  StopControl never_;  // stop flag that is never set, if there is neither a stop nor a queue
   std::unique_ptr<SyncQueue> queue_;
-  std::shared_ptr<Stamps> stamps_;  // nullptr where the clock does
+  std::shared_ptr<Stamps> stamps_;  // nullptr: the clock is used
   uint64_t began_ns_ = 0;
 };
 
-// What a trial reads: constants as the backend was given them, everything else plain; or bytes in the candidate's layout.
+// An input of a trial: a plain tensor, or bytes that have the candidate's layout already.
 struct TrialInput {
   Tensor tensor = {};
   bool constant = false;
-  std::optional<std::span<const std::byte>> laid = {};  // in place of the tensor
+  std::optional<std::span<const std::byte>> laid = {};  // if set, used in place of the tensor
 };
 
+// A candidate with its memory, ready to run.
 class Trial : public std::enable_shared_from_this<Trial> {
  public:
-  // Prepares, packs and binds. The candidate has no ANY layouts. Errors are those of the backend, kOutOfMemory, kOverBudget.
+  // Prepares the kernel, packs constants, copies the inputs to the device and binds. The candidate must have no ANY layouts.
+  // Fails with the backend's error, kOutOfMemory or kOverBudget.
   static absl::StatusOr<std::shared_ptr<Trial>> Create(TrialBench& bench, const mge_problem& problem,
                                                        const OwnedCandidate& candidate, std::span<const TrialInput> inputs);
   ~Trial();
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
 
-  absl::StatusOr<double> Run();  // microseconds
-  // From the next run on the step is replayed instead of launched, if it is capture-safe and the device can.
+  // Runs once and returns the time in microseconds.
+  absl::StatusOr<double> Run();
+  // Captures the step if it is capture-safe and the device can capture. Later runs then replay the record.
   void Capture();
-  // Output number i of the last run, plain; and as it lies there: the bytes themselves where the host reaches them, for as long
-  // as the trial is not run again.
+  // Returns output number i of the last run as a plain tensor.
   absl::StatusOr<Tensor> Output(size_t i);
+  // Returns the bytes of output number i in the candidate's layout. They may be the device's own bytes, which are valid
+  // until the next run.
   absl::StatusOr<std::shared_ptr<const std::byte>> Laid(size_t i);
 
-  // Device memory that such a trial takes, before anything is prepared; with the reorders of opaque operands. UINT64_MAX: more
-  // than can be counted.
+  // Returns the estimated device memory of such a trial, before its kernel is prepared. Includes reorders of opaque
+  // operands. Returns UINT64_MAX if the sum overflows.
   static absl::StatusOr<uint64_t> Bytes(const mge_problem& problem, const OwnedCandidate& candidate);
 
  private:
@@ -100,7 +106,8 @@ class Trial : public std::enable_shared_from_this<Trial> {
   mge_code Launch();
   absl::Status SetUp(const mge_problem& problem, std::span<const TrialInput> inputs);
   absl::StatusOr<mge_slot> Take(uint64_t bytes);
-  // Host memory to fill a slot from: its own, or what counts against the device's budget. Uninitialised.
+  // Returns host memory from which Fill() fills a slot: the slot's own if the host can access it, else new memory.
+  // Uninitialised.
   absl::StatusOr<std::shared_ptr<std::byte>> Stage(const mge_slot& slot, uint64_t bytes);
   absl::Status Fill(const mge_slot& slot, std::span<const std::byte> bytes);
 
@@ -110,7 +117,7 @@ class Trial : public std::enable_shared_from_this<Trial> {
     uint64_t bytes;
   };
 
-  TrialBench& bench_;  // may be gone when the trial ends
+  TrialBench& bench_;  // may be destroyed before the trial; the destructor does not use it
   Device& device_;
   const OwnedCandidate candidate_;
   Pool* pool_ = nullptr;
@@ -122,7 +129,7 @@ class Trial : public std::enable_shared_from_this<Trial> {
   std::vector<mge_reservation> memory_;
   std::vector<void*> bases_;
   std::vector<Operand> outputs_;
-  mge_run run_ = {};  // stays where it is: a record may point to it
+  mge_run run_ = {};  // never moved: a record may point to it
   mge_error error_;
   void* record_ = nullptr;
 };

@@ -29,7 +29,7 @@ namespace {
 constexpr std::string_view kHead = "mge.tuning/2";
 constexpr int64_t kMostBytes = int64_t{1} << 20;
 
-// One line, no tabs.
+// Returns the first 1024 bytes of the text, with control characters replaced by spaces.
 std::string OneLine(std::string_view text) {
   std::string out(text.substr(0, 1024));
   std::replace_if(out.begin(), out.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
@@ -47,8 +47,9 @@ absl::Status Damaged(std::string what) { return Fail(errors::kFileAccess, std::m
 
 std::string Reason(int error) { return std::generic_category().message(error); }
 
-// Held while a record is read, merged and written. The file stays: removing it would let two processes hold "the" lock.
-// Nothing is ever read from it or written to it, so that the right to read is enough where another user has made it.
+// Locks the directory's lock file, which is held while a record is read, merged and written. The file is never removed: two
+// processes could then hold the lock on different files. It has no contents, so a file of another user needs to be readable
+// only.
 absl::StatusOr<Fd> LockDirectory(const std::string& directory, const StopControl* stop) {
   const std::string path = fmt::format("{}/lock", directory);
   auto fail = [&](std::string what, std::string fix) {
@@ -56,7 +57,7 @@ absl::StatusOr<Fd> LockDirectory(const std::string& directory, const StopControl
   };
   constexpr int kFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   Fd fd(open(path.c_str(), O_RDWR | O_CREAT | kFlags, 0666));
-  // The kernel may refuse O_CREAT on another user's file in a directory for all, whatever its mode.
+  // Linux may refuse O_CREAT for another user's file in a world-writable directory (fs.protected_regular).
   if (!fd.valid() && errno != ELOOP) {
     const int first = errno;
     fd = Fd(open(path.c_str(), O_RDONLY | kFlags));
@@ -64,18 +65,18 @@ absl::StatusOr<Fd> LockDirectory(const std::string& directory, const StopControl
   }
   if (!fd.valid()) {
     return fail(fmt::format("'{}': {}", path, Reason(errno)),
-                errno == ELOOP ? "remove that link" : "let all who share the directory write to it, and read its files");
+                errno == ELOOP ? "remove that link" : "let all users of the directory write to it and read its files");
   }
   struct stat st;
   if (fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode)) {
-    return fail(fmt::format("'{}' is no regular file", path), "remove it");
+    return fail(fmt::format("'{}' is not a regular file", path), "remove it");
   }
   MGE_RETURN_IF_ERROR(LockFile(fd, path, stop));
   return fd;
 }
 
-// Puts a file under that name, whole. What has the name gives way to it even if it is a link, which others may have laid
-// where they share the directory: it is never followed.
+// Writes a file atomically: a temporary file is renamed to `path`. A symbolic link at `path`, which another user of the
+// directory may have created, is replaced and never followed.
 absl::Status Publish(const std::string& directory, const std::string& path, std::string_view text) {
   uint64_t random[2];
   if (getrandom(random, sizeof(random), 0) != sizeof(random)) return Fail(errors::kFileWrite, Reason(errno));
@@ -119,10 +120,10 @@ std::string TuningText(const std::string& key, const TuningRecord& record) {
 absl::StatusOr<TuningRecord> ParseTuningText(const std::string& key, std::string_view text) {
   size_t last = text.rfind("sum\t");
   if (text.substr(0, text.find('\n')) != kHead) {
-    return Damaged("it is no file of measured times, or one of another version");
+    return Damaged("it is not a file of measured times, or it has another version");
   }
   if (last == text.npos || text.substr(last) != fmt::format("sum\t{:016x}\n", XXH3_64bits(text.data(), last))) {
-    return Damaged("its checksum is not that of its contents");
+    return Damaged("its checksum does not match its contents");
   }
   TuningRecord record;
   std::string_view rest = text.substr(0, last);
@@ -141,7 +142,7 @@ absl::StatusOr<TuningRecord> ParseTuningText(const std::string& key, std::string
         const std::string_view us = TakeUntil(line, '\t');
         auto [end, error] = std::from_chars(us.data(), us.data() + us.size(), t.us);
         bool number = error == std::errc() && end == us.data() + us.size() && t.us >= 0;
-        if (!number) return Damaged("a time in it is no number");
+        if (!number) return Damaged("a time in it is not a number");
         t.fault = line;
       } else if (word == "wrong" || word == "fails") {
         t.wrong = word == "wrong";
@@ -177,7 +178,7 @@ std::optional<TuningRecord> TuningCache::Read(const std::string& key) {
   }();
   if (record.ok()) return *std::move(record);
   if (damaged_.insert(key).second) {
-    logger_.Warning("measured times in '{}' are ignored and measured anew: {}", path, ErrorTitle(record.status()));
+    logger_.Warning("measured times in '{}' are ignored and measured again: {}", path, ErrorTitle(record.status()));
   }
   return std::nullopt;
 }
@@ -194,7 +195,7 @@ absl::Status TuningCache::Write(const StopControl* stop) {
   std::error_code ec;
   std::filesystem::create_directories(directory_, ec);
   if (ec) {
-    return Fail(errors::kFileWrite, fmt::format("cannot make '{}'", directory_), {.what = ec.message()});
+    return Fail(errors::kFileWrite, fmt::format("cannot create '{}'", directory_), {.what = ec.message()});
   }
   MGE_ASSIGN_OR_RETURN(Fd file_lock, LockDirectory(directory_, stop));
   std::lock_guard lock(mutex_);
@@ -223,8 +224,8 @@ void TuningCache::Add(const std::string& key, const TuningRecord& record, const 
   unwritten_.clear();
   if (!std::exchange(writable_, false)) return;
   const ErrorParts parts = PartsOf(written);
-  logger_.Warning("the directory of measured times, '{}', is read but not written any more: {}; {}, or name another one in "
-                  "select.cache_dir",
+  logger_.Warning("cannot write to '{}', the directory of measured times, so new times are not stored: {}; {}, or name "
+                  "another directory in select.cache_dir",
                   directory_, parts.what.empty() ? ErrorTitle(written) : parts.what,
                   parts.fix.empty() ? "give yourself the right to write there" : parts.fix);
 }

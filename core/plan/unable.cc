@@ -7,7 +7,7 @@
 namespace mge {
 namespace {
 
-// A kernel's answer may depend on anything in its problem, but not on what is asked of attributes.
+// Returns the key of a problem without constraints: prepare() does not receive them, so its result cannot depend on them.
 std::string NameOf(const Device& device, const mge_problem& problem) { return KeyOf(device, problem, 0, 0).choice; }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that a backend offered for a problem and then could not prepare (MGE_UNIMPLEMENTED). Plans of a session leave them
-// out.
+// Kernels that a backend offered for a problem, but whose prepare() returned MGE_UNIMPLEMENTED. Later plans of the session
+// leave them out.
 #pragma once
 
 #include <atomic>
@@ -17,24 +17,25 @@ namespace mge {
 
 struct PlanContext;
 
-// Safe on any thread.
+// A set of such kernels with their problems. Safe on any thread.
 class UnableKernels {
  public:
-  // Remembers that the kernel cannot be prepared for the problem.
+  // Adds a kernel that cannot be prepared for the problem.
   void Add(const Device& device, const mge_problem& problem, const std::string& kernel, std::string reason);
+  // Returns true if the kernel was added for an equal problem.
   bool Knows(const Device& device, const mge_problem& problem, const std::string& kernel) const;
-  // Moves the candidates that are known to be unable from the offers to the refusals.
+  // Moves the kernels of this set from list.offered to list.refused.
   void Remove(const Device& device, const mge_problem& problem, CandidateList& list) const;
-  // The number of kernels and problems that were added.
+  // Returns the number of pairs of kernel and problem.
   size_t count() const { return count_.load(std::memory_order_acquire); }
 
  private:
-  std::atomic<size_t> count_{0};  // of reasons_
+  std::atomic<size_t> count_{0};  // size of reasons_
   mutable std::mutex mutex_;
   std::map<std::pair<std::string, std::string>, std::string> reasons_;  // by problem and kernel
 };
 
-// The candidates that the device offers for a problem within the constraints, without those that proved to be unable.
+// Returns the device's candidates for a problem within the constraints, without the kernels of context.unable.
 absl::StatusOr<CandidateList> CandidatesOf(const PlanContext& context, Device& device, const mge_problem& problem,
                                            const mge_constraints& constraints);
 

@@ -11,8 +11,8 @@
 namespace mge {
 namespace {
 
-// Up to this size kernels are asked for whatever the limit: the refusal of the whole plan then tells its exact peak. Beyond,
-// the tables that a backend may make for its answer are a burden.
+// The size, in bytes, up to which backends are asked for kernels whatever the limit. The error for the whole plan can then
+// state its exact peak. Above it, a backend might allocate large tables for its kernel.
 constexpr uint64_t kPlannedAnyway = 64 << 20;
 
 bool HasStaticSize(const Value& v) { return v.kind == ValueKind::kTensor && v.type.IsStatic(); }
@@ -20,15 +20,16 @@ bool HasStaticSize(const Value& v) { return v.kind == ValueKind::kTensor && v.ty
 absl::StatusOr<uint64_t> BytesOf(const Value& v, const std::string& place) {
   absl::StatusOr<int64_t> bytes = NumBytes(v.type.dtype, v.type.dims);
   if (bytes.ok()) return static_cast<uint64_t>(*bytes);
-  return Fail(errors::kInvalidTensor, "a tensor is larger than any can be",
+  return Fail(errors::kInvalidTensor, "a tensor is too large",
               {.what = fmt::format("'{}' is {}; its dimensions that are not 0, and the bytes of an element, must multiply to "
                                    "less than 2^63",
                                    v.name, v.type.ToString()),
                .where = place,
-               .fix = "look for the node that makes such a shape, or take smaller inputs"});
+               .fix = "find the node that produces this shape, or use smaller inputs"});
 }
 
-// The largest memory of the plan, or one of so many bytes. What cannot be opened holds nothing.
+// Returns the largest memory of the plan, or the first one with at least `enough` bytes. Ignores devices that cannot be
+// opened.
 Room LargestRoom(const PlanContext& context, uint64_t enough) {
   std::vector<Device*> devices = context.devices;
   if (context.host && std::any_of(devices.begin(), devices.end(), [](Device* d) { return HasQueues(*d); })) {
@@ -87,11 +88,12 @@ absl::Status ValueSizes::Check(const Node& node) const {
     const uint64_t held = room_.device->LiveBytes();
     return DoesNotFit(
         room_,
-        fmt::format("the planned peak is at least the {} bytes of '{}' : {}, which {} makes; {}; the largest are {}", bytes_[v],
-                    value.name, value.type.ToString(), NodePlace(node), RoomText(room_, held), LargestOf(std::move(all))),
-        room_.limited ? fmt::format("the smallest limit that holds it is {}={}, and what else is alive then needs more",
+        fmt::format("the planned peak is at least the {} bytes of '{}' : {}, which {} writes; {}; the largest are {}",
+                    bytes_[v], value.name, value.type.ToString(), NodePlace(node), RoomText(room_, held),
+                    LargestOf(std::move(all))),
+        room_.limited ? fmt::format("set a limit above {}={}, which holds this value alone",
                                     room_.device->budget().owner(), held + bytes_[v])
-                      : fmt::format("take a device with more than {} bytes, or a smaller batch or model", held + bytes_[v]));
+                      : fmt::format("use a device with more than {} bytes, or a smaller batch or model", held + bytes_[v]));
   }
   return absl::OkStatus();
 }

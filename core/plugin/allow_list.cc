@@ -19,8 +19,9 @@ constexpr size_t kDigits = 64;
 absl::StatusOr<AllowList> AllowList::Read(const std::string& path) {
   MGE_ASSIGN_OR_RETURN(RegularFile file, OpenRegularFile(path));
   if (std::string why = WhyNotTrusted(file.fd.get()); !why.empty()) {
-    return Fail(errors::kBadSetting, fmt::format("the list of allowed backends '{}' is not to be trusted", path),
-                {.what = std::move(why), .where = "plugin.allow", .fix = "chown it to yourself and chmod go-w it"});
+    return Fail(errors::kBadSetting, fmt::format("the list of allowed backends '{}' is not trusted", path),
+                {.what = std::move(why), .where = "plugin.allow",
+                 .fix = "make yourself its owner (chown), and remove write permission of group and others (chmod go-w)"});
   }
   if (file.size > kMaxBytes) {
     return Fail(errors::kBadSetting, fmt::format("the list of allowed backends '{}' is too large", path),
@@ -36,7 +37,7 @@ absl::StatusOr<AllowList> AllowList::Read(const std::string& path) {
     std::string_view row = std::string_view(text).substr(at, end - at);
     at = end + 1;
     ++line;
-    row.remove_prefix(std::min(row.find_first_not_of(" \t\r\\"), row.size()));  // sha256sum marks odd names by '\'
+    row.remove_prefix(std::min(row.find_first_not_of(" \t\r\\"), row.size()));  // sha256sum puts '\' before escaped names
     if (row.empty() || row[0] == '#') continue;
     std::string hash(row.substr(0, kDigits));
     for (char& c : hash) c = c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -46,7 +47,7 @@ absl::StatusOr<AllowList> AllowList::Read(const std::string& path) {
       return Fail(errors::kBadSetting, fmt::format("the list of allowed backends '{}' cannot be read", path),
                   {.what = fmt::format("line {} does not begin with the 64 digits of a SHA-256", line),
                    .where = "plugin.allow",
-                   .fix = "write it by sha256sum FILE.so > LIST"});
+                   .fix = "create it with: sha256sum FILE.so > LIST"});
     }
     out.hashes_.insert(std::move(hash));
   }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Calls to functions of a device's backend, with the result as an absl::Status.
 #pragma once
 
 #include <string_view>
@@ -9,7 +10,8 @@
 
 namespace mge {
 
-// Calls f(mge_error*), a slot of the device's backend, and answers what it answered; an error says that it is about `what`.
+// Calls f(mge_error*), a function of the device's backend, and converts its code to a status. The error text names the
+// device and `what`, for example "creating a queue". Must not be used on the hot path.
 template <typename F>
 absl::Status AskDevice(const Device& device, std::string_view what, F&& f) {
   mge_error error;

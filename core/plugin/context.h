@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts: a device type and an id, and the thread's stack of them; which device work goes to when nobody says.
+// Contexts: a device type plus an id, and a stack of contexts per thread. The current context is the device of work for
+// which the caller names no device.
 //
 //   ContextScope scope(Gpu(1));
 //   CurrentContext().ToString();   // "gpu(1)"
@@ -18,20 +19,21 @@
 
 namespace mge {
 
-// A value; whether the device exists is judged when it is used.
+// A device type and an id. A plain value: whether the device exists is checked when the context is used.
 class Context {
  public:
   Context() = default;  // cpu(0)
-  // "cpu", "gpu", "cpu_pinned", or the class of a backend's device. kBadDeviceName.
+  // Creates a context. The type is "cpu", "gpu", "cpu_pinned", or the class of a backend's device. Otherwise fails with
+  // kBadDeviceName.
   static absl::StatusOr<Context> Create(std::string_view device_type, int device_id = 0);
-  // "gpu(1)"; also any name of one device, such as "cuda0". kBadDeviceName.
+  // Parses "gpu(1)" or any other name of one device, such as "cuda0". Fails with kBadDeviceName.
   static absl::StatusOr<Context> FromString(std::string_view text);
   static Context Of(const DeviceName& name);
 
   const std::string& device_type() const { return type_; }
   int device_id() const { return id_; }
   std::string ToString() const;  // "gpu(1)"
-  DeviceName name() const;       // what Devices resolves
+  DeviceName name() const;       // the name to pass to Devices::Find() or Locate()
   friend bool operator==(const Context&, const Context&) = default;
 
  private:
@@ -48,8 +50,8 @@ Context Cpu(int device_id = 0);
 Context Gpu(int device_id = 0);
 Context CpuPinned(int device_id = 0);
 
-// Makes a context the thread's current one for a while. Nests; one context may be entered several times; scopes may end in
-// any order, but on the thread that began them.
+// A scope in which a context is the thread's current one. Scopes nest, and one context may be entered several times. Scopes
+// may end in any order, but each must end on the thread that created it.
 class ContextScope {
  public:
   explicit ContextScope(Context context);
@@ -61,21 +63,22 @@ class ContextScope {
   uint64_t id_;
 };
 
-// The innermost scope of this thread, if there is one.
+// Returns the context of this thread's innermost scope, or nullopt if there is no scope.
 std::optional<Context> ScopedContext();
 
-// The innermost scope, else the default device if one is set, else cpu(0). Of a list the first name counts, and "xpux" is
-// the device that it resolves to.
+// Returns the context of the innermost scope, else the default device if one is set, else cpu(0). If the default device is a
+// list, its first name is used. "xpux" is resolved to a device, which is opened. Fails if that device cannot be used.
 absl::StatusOr<Context> CurrentContext(const Devices& devices, const std::optional<DeviceSpec>& default_device);
 
-// Where work goes: what the call says (unless empty), else the scope, else the default device, else xpux.
+// Returns the devices for a piece of work: `call` unless it is empty, else the innermost scope, else the default device,
+// else "xpux". Fails with kBadDeviceName if `call` is malformed.
 absl::StatusOr<DeviceSpec> RequestedDevices(std::string_view call, const std::optional<DeviceSpec>& default_device);
 
-int NumGpus(const Devices& devices);  // 0 where there is no driver or no device; never an error
-// Free and total bytes of gpuN. kDeviceUnusable if there is none.
+// Returns the number of usable GPUs: 0 if there is no driver or no device. Never fails.
+int NumGpus(const Devices& devices);
+// Returns the free and total bytes of gpuN. Opens the device. Fails with kDeviceUnusable if gpuN does not exist.
 absl::StatusOr<MemoryInfo> GpuMemoryInfo(const Devices& devices, int device_id = 0);
-// Gives the cached memory of the context's device back to its driver; what is in use stays. A device that was never used has
-// nothing cached.
+// Returns the cached memory of the context's device to its driver. Memory in use is not affected. Does not open the device.
 absl::Status EmptyCache(const Devices& devices, const Context& context);
 
 }  // namespace mge

@@ -12,7 +12,7 @@
 namespace mge {
 namespace {
 
-// Bytes that a pool keeps for later.
+// Returns the bytes that a pool keeps for later.
 uint64_t Idle(const Pool& pool) {
   const mge_pool_stats stats = pool.Stats();
   return stats.committed - std::min(stats.in_use, stats.committed);
@@ -34,7 +34,7 @@ Device::~Device() {
   const bool abandoned = !orphaned && abandoned_.load(std::memory_order_relaxed);
   for (ClassMemory& memory : classes_) {
     if (memory.pool) BudgetOf(ClassOf(memory))->Leave(memory.pool.get());
-    // A forked child may not touch the parent's driver; the memory is the parent's to give back.
+    // A forked child must not use the parent's driver. The parent frees the memory.
     if (abandoned && memory.pool) Lose(std::move(memory.pool), std::move(memory.slabs));
     if (orphaned) {
       (void)memory.pool.release();
@@ -85,14 +85,14 @@ absl::Status Device::OpenLocked() {
     handle_.store(opened, std::memory_order_release);
     return absl::OkStatus();
   }
-  if (code == MGE_OK) error.text = "the backend answered success without a device";
+  if (code == MGE_OK) error.text = "the backend returned MGE_OK, but no device";
   if (code == MGE_DEVICE_LOST || code == MGE_FORKED || code == MGE_RESOURCE_EXHAUSTED) {
     return StatusOfBackend(code, error, fmt::format("opening device '{}'", name_));
   }
   return Fail(
       errors::kDeviceUnusable, fmt::format("device '{}' cannot be opened", name_),
       {.what = fmt::format("backend '{}': {}", backend_->name(), TextOfBackend(code, error)),
-       .fix = "choose another device, or mend what the backend names"});
+       .fix = "choose another device, or remove the cause that the backend names"});
 }
 
 absl::Status Device::Health() const {
@@ -155,7 +155,8 @@ absl::StatusOr<Pool*> Device::PoolLocked(int32_t memory_class) {
   return memory.pool.get();
 }
 
-// The plan as the policy is to see it now, and the decision with `retain` resolved.
+// Completes the plan with the current memory figures and asks the policy. A `retain` of 0 becomes "no limit", except under
+// memory pressure.
 absl::StatusOr<mge_reserve_decision> Device::Ask(const ClassMemory& memory, mge_plan_summary plan) const {
   const MemoryInfo info = memory.slabs->Info();
   plan.struct_size = sizeof(plan);
@@ -182,7 +183,7 @@ absl::StatusOr<mge_reserve_decision> Device::Follow(ClassMemory& memory, mge_pla
   return decision;
 }
 
-// For this once: the usual decision holds again afterwards.
+// Applies the policy's decision for `pressure` once, trims the pool, and restores the previous decision.
 uint64_t Device::GiveBack(ClassMemory& memory, uint32_t pressure) noexcept {
   if (Orphaned()) return 0;
   std::lock_guard lock(memory.mutex);
@@ -194,7 +195,7 @@ uint64_t Device::GiveBack(ClassMemory& memory, uint32_t pressure) noexcept {
     memory.pool->SetPolicy(decision);
     return absl::OkStatus();
   });
-  // A policy that cannot answer has no say in what is kept.
+  // If the policy fails, everything is trimmed.
   memory.pool->Trim(asked.ok() && pressure < MGE_PRESSURE_CRITICAL ? MGE_TRIM_EXCESS : MGE_TRIM_ALL);
   memory.pool->SetPolicy(memory.decision);
   memory.slabs->Settle(false);
@@ -216,8 +217,8 @@ absl::Status Device::Reserve(const mge_plan_summary& plan) {
   uint64_t room = budget_->left();
   if (decision.cap) room = std::min(room, decision.cap - std::min(held, decision.cap));
   uint64_t more = std::min(decision.initial - held, room);
-  // The plan's own part by itself: the rest can then go back whole when something else needs the memory. No piece is larger than
-  // the device gives at once.
+  // The arenas of the plan are reserved separately, so that the rest can be given back as whole slabs later. No piece
+  // exceeds the device's largest allocation.
   auto parts = [&](uint64_t bytes) {
     constexpr uint64_t kAlignment = 64;
     const uint64_t most = std::max(LargestAllocation() / kAlignment, uint64_t{1}) * kAlignment;
@@ -229,7 +230,7 @@ absl::Status Device::Reserve(const mge_plan_summary& plan) {
     cut(bytes - std::min(bytes, plan.arena_bytes));
     return pieces;
   };
-  if (pool->Footprint(parts(more)) > room) {  // the largest request that fits as it is rounded
+  if (pool->Footprint(parts(more)) > room) {  // binary search for the largest request that fits after rounding
     for (uint64_t least = 0, most = std::exchange(more, 0); least < most;) {
       const uint64_t middle = most - (most - least) / 2;
       if (pool->Footprint(parts(middle)) <= room) {
@@ -239,7 +240,7 @@ absl::Status Device::Reserve(const mge_plan_summary& plan) {
       }
     }
   }
-  // What a pool takes for a reservation that ends at once, it keeps.
+  // The pool keeps the memory of reservations that are released at once.
   absl::Status status;
   std::vector<mge_reservation> taken;
   taken.reserve(parts(more).size());
@@ -288,7 +289,8 @@ void Device::Trim(int32_t how) {
 
 absl::Status CheckHostReaches(const Device& device, const mge_reservation& memory) {
   if (memory.host_address) return absl::OkStatus();
-  return Fail(errors::kKernelFailed, fmt::format("device {} gave page-locked memory that the host cannot reach", device.name()));
+  return Fail(errors::kKernelFailed,
+              fmt::format("device {} returned page-locked memory that the host cannot access", device.name()));
 }
 
 void Device::TrimIdle() {

@@ -22,23 +22,23 @@
 
 namespace mge {
 
-// What the user set about memory; empty texts leave the choice to the backend.
+// The user's memory settings. If a text is empty, the backend chooses.
 struct MemoryOptions {
   std::string pool = {};     // "naive", ...
   std::string reserve = {};  // "percent:5", ...
   PoolOptions numbers = {};
 };
 
-// What a device holds at one moment.
+// The memory of a device at one moment, in bytes.
 struct MemoryStats {
-  MemoryInfo device;           // what the driver says
-  uint64_t limit = 0;          // 0: none
-  uint64_t charged = 0;        // bytes held from the driver, host tensors of a host-accessible device included
+  MemoryInfo device;           // as the driver reports it
+  uint64_t limit = 0;          // 0: no limit
+  uint64_t charged = 0;        // bytes held from the driver, including host tensors of a host-accessible device
   uint64_t peak_charged = 0;
-  mge_pool_stats pool = {};    // of the default memory class; zero before its first use
+  mge_pool_stats pool = {};    // statistics of the pool of class DEVICE; zero before its first use
 };
 
-// Safe on any thread. Borrowed from Devices, which outlives every use.
+// One device of one backend. Thread-safe. Owned by Devices, which must outlive every use.
 class Device {
  public:
   Device(std::shared_ptr<Backend> backend, DeviceDescription description, MemoryOptions memory);
@@ -46,25 +46,27 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  // ---- identity; constant
+  // ---- identity: constant after Devices::Create()
   const std::string& name() const { return name_; }        // "cuda0"
-  const std::string& gpu_name() const { return gpu_name_; }  // "gpu0" if it answers to that, else empty
+  const std::string& gpu_name() const { return gpu_name_; }  // "gpu0" if it is numbered as a GPU, else empty
   const std::string& class_name() const { return description_.class_name; }
   int number() const { return number_; }
   const DeviceDescription& description() const { return description_; }
   const Backend& backend() const { return *backend_; }
   bool Is(uint32_t flag) const { return (description_.flags & flag) != 0; }  // MGE_DEVICE_...
-  // Whether it can be asked for, and why not. Opening may still fail.
+  // Returns whether the device can be requested. If not, reason() says why. Opening a usable device may still fail.
   bool usable() const { return reason_.empty(); }
   const std::string& reason() const { return reason_; }
 
   // ---- use
-  // Opens it unless it is open. kDeviceUnusable, kForked in a child process where it does not survive, kDeviceLost.
+  // Opens the device unless it is open. Fails with kDeviceUnusable, kDeviceLost, kOutOfMemory, or kForked (in a forked child
+  // process if the device does not survive a fork).
   absl::Status Open();
   mge_device* handle() const { return handle_.load(std::memory_order_acquire); }  // nullptr before Open()
-  // kDeviceLost once the backend says so; OK before Open().
+  // Returns kDeviceLost after the backend has reported the device as lost. Returns OK before Open().
   absl::Status Health() const;
-  // Whether its handles are those of a parent process, which do not work here: nothing of them may be touched.
+  // Returns whether the handles of this device belong to the parent of a forked process. They must not be used or freed
+  // here.
   bool Orphaned() const;
 
   const mge_kernel_api& kernel_api() const { return *backend_->plugin().kernel; }
@@ -74,44 +76,46 @@ class Device {
   const mge_strategy_api* strategy_api() const { return backend_->plugin().strategy; }  // nullable
   const mge_layout_api* layout_api() const { return backend_->plugin().layout; }        // nullable
   const mge_profile_api* profile_api() const { return backend_->plugin().profile; }     // nullable
-  const mge_host* host() const { return backend_->host(); }  // what goes into mge_run.host
+  const mge_host* host() const { return backend_->host(); }  // the value for mge_run.host
 
-  // Keeps aside what the device may still touch, until it is over: looked at whenever more is kept, for every plan, and when
-  // a session ends.
+  // Takes ownership of unfinished work and keeps it until the work is over. Finished work is freed at the next Keep(),
+  // Reserve() or TrimIdle().
   void Keep(std::unique_ptr<Unfinished> work);
-  // Something that it or another device of the same plan was given never ends: from now on it is not closed when all else is,
-  // its backend not stopped, and what it holds is lost. Not taken back.
+  // Marks the device as one whose work never ends. Its destructor then leaks the device, its memory and its started backend
+  // on purpose. Closing would wait, or would free memory that the device still writes. Cannot be undone.
   void Abandon() { abandoned_.store(true, std::memory_order_relaxed); }
 
   // ---- memory
-  // Most bytes that one slab of class DEVICE has; UINT64_MAX: no limit but the memory itself.
+  // Returns the largest size of one slab of class DEVICE in bytes. UINT64_MAX: no limit but the memory itself.
   uint64_t LargestAllocation() const { return description_.max_allocation ? description_.max_allocation : UINT64_MAX; }
   Budget& budget(int32_t memory_class = MGE_MEMORY_DEVICE) { return *BudgetOf(memory_class); }
-  // The pool of a memory class, made (and the device opened) at first use.
+  // Returns the pool of a memory class. Creates it, and opens the device, at the first use. The pool lives as long as the
+  // device.
   absl::StatusOr<Pool*> PoolOf(int32_t memory_class = MGE_MEMORY_DEVICE);
-  // Asks the reserve policy about a plan and acts on it: the pool learns what to keep free and to retain, and takes `initial`
-  // bytes now. Called before a plan's first run.
+  // Applies the reserve policy to a plan. The pool gets the limits `keep_free` and `retain`, and acquires up to `initial`
+  // bytes at once. Called before a plan's first run. Fails with kOutOfMemory or kOverBudget.
   absl::Status Reserve(const mge_plan_summary& plan);
-  // Host tensors that belong to work on this device: charged to its budget if the host can reach its memory, else to that
-  // of the host device.
+  // Returns the allocator of host tensors for work on this device. If the host can access the device's memory, they are
+  // charged to the device's budget, else to the budget of the host device.
   HostAllocator& host_allocator() { return *host_allocator_; }
   absl::StatusOr<MemoryInfo> QueryMemory();  // opens the device
   MemoryStats Stats();
-  // Bytes of the device's budget that somebody uses now: what pools and plans keep for later is left out.
+  // Returns the bytes of the device's budget that are in use. Memory that pools and plans keep for later is not counted.
   uint64_t LiveBytes() const;
-  void Trim(int32_t how);  // all pools; MGE_TRIM_EXCESS, MGE_TRIM_ALL
-  void TrimIdle();         // pools of which nothing is in use, to what the policy retains; frees what was kept and is over
+  void Trim(int32_t how);  // trims all pools: MGE_TRIM_EXCESS or MGE_TRIM_ALL
+  // Trims each pool of which nothing is in use to the policy's `retain` bytes, and frees kept work that is over.
+  void TrimIdle();
 
  private:
   friend class Devices;
-  // A pool, and what its policy said last about which plan.
+  // The pool of one memory class, with the policy's last decision and the plan that it was made for.
   struct ClassMemory {
     std::unique_ptr<DeviceSlabs> slabs;
     std::unique_ptr<Pool> pool;
-    std::mutex mutex;  // of what follows; nothing of the device or of a budget is locked under it
+    std::mutex mutex;  // guards the members below; must not be held while a lock of the device or a budget is acquired
     mge_plan_summary plan = {};
     mge_reserve_decision decision = {};
-    uint64_t cap = 0;  // the largest that was decided for a plan
+    uint64_t cap = 0;  // the largest `cap` of all decisions for plans
   };
   absl::Status OpenLocked();
   absl::StatusOr<Pool*> PoolLocked(int32_t memory_class);
@@ -121,7 +125,7 @@ class Device {
     return memory_class == MGE_MEMORY_DEVICE ? budget_ : host_budget_;
   }
   int32_t ClassOf(const ClassMemory& memory) const { return static_cast<int32_t>(&memory - classes_.data()); }
-  // Asks the policy about a plan, and has the pool act on it.
+  // Asks the policy about a plan and passes its decision to the pool.
   absl::StatusOr<mge_reserve_decision> Follow(ClassMemory& memory, mge_plan_summary plan);
   absl::StatusOr<mge_reserve_decision> Ask(const ClassMemory& memory, mge_plan_summary plan) const;
   uint64_t GiveBack(ClassMemory& memory, uint32_t pressure) noexcept;
@@ -132,7 +136,7 @@ class Device {
   std::string name_, gpu_name_, reason_;
   int number_ = 0;
   std::shared_ptr<Budget> budget_;       // shared: host tensors may outlive the device
-  std::shared_ptr<Budget> host_budget_;  // of pinned memory
+  std::shared_ptr<Budget> host_budget_;  // the budget of pinned memory
   std::unique_ptr<HostAllocator> host_allocator_;
 
   mutable std::mutex mutex_;
@@ -142,7 +146,7 @@ class Device {
   std::atomic<bool> abandoned_{false};
 };
 
-// Of page-locked memory: it is of no use where the host has no address for it. kKernelFailed.
+// Checks that page-locked memory of the device has a host address. Fails with kKernelFailed if it has none.
 absl::Status CheckHostReaches(const Device& device, const mge_reservation& memory);
 
 }  // namespace mge

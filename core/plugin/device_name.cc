@@ -28,7 +28,7 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
-// Digits only, without a sign; nothing beyond kMaxNumber.
+// Parses a number of digits without a sign. Returns nullopt above kMaxNumber.
 std::optional<int> ParseNumber(std::string_view text) {
   if (text.empty() || text.size() > 6) return std::nullopt;
   int value = 0;
@@ -43,7 +43,7 @@ bool IsWellKnown(std::string_view cls) {
   return std::find(std::begin(kWellKnown), std::end(kWellKnown), cls) != std::end(kWellKnown);
 }
 
-// What is wrong with a name, and what would be right.
+// The error of a name: the problem and the fix.
 struct Wrong {
   std::string what;
   std::string fix;
@@ -64,8 +64,7 @@ Wrong NotAName(std::string_view text) {
   return {fmt::format("'{}' is not the name of a device", text), std::string(kForms)};
 }
 
-// The class, and what follows it: digits, x, or nothing. Nullopt if the head is no class with a
-// number.
+// The parts of a name such as "gpu1", "gpux" or "gpu". ParseHead() returns nullopt if the text does not have that form.
 struct Head {
   std::string_view cls;
   int number = kLowestUsable;
@@ -155,7 +154,7 @@ std::optional<Wrong> Parse(std::string_view text, DeviceName& out) {
                    fmt::format("write {}:0, or leave the colon out", text.substr(0, colon))};
     }
     if (*stream != 0) {
-      return Wrong{fmt::format("'{}' names stream {}; streams cannot be chosen, as every run makes the queues that it needs",
+      return Wrong{fmt::format("'{}' names stream {}; streams cannot be chosen, because every run creates its own queues",
                                text, *stream),
                    fmt::format("write {}", text.substr(0, colon))};
     }

@@ -25,8 +25,8 @@ std::string AsVariable(std::string key) {
   return key;
 }
 
-// What makes the backend offer the device, if a setting of it does: a number of devices, or NAME.gpu where it has some, but
-// none that answers to gpu.
+// Returns the fix for a device that a setting of the backend would enable, or "". The setting is the number of devices, or
+// NAME.gpu if the backend has devices but none is numbered as a GPU.
 std::string HowToOffer(const Backend& backend, bool has_devices, const DeviceName& device) {
   const mge_plugin& plugin = backend.plugin();
   const bool gpu = device.cls == "gpu";
@@ -34,26 +34,25 @@ std::string HowToOffer(const Backend& backend, bool has_devices, const DeviceNam
     const mge_setting& s = *plugin.settings[i];
     const std::string key = CopyText(s.key);
     if (gpu && has_devices && s.type == MGE_SETTING_BOOL && key == backend.name() + ".gpu") {
-      return fmt::format("let devices of {0} answer to gpu, with {1}=true or MGE_{2}=1", backend.name(), key,
+      return fmt::format("make the devices of {0} available as gpu: set {1}=true or MGE_{2}=1", backend.name(), key,
                          AsVariable(key));
     }
     if (!gpu && s.type == MGE_SETTING_INT && CopyText(s.unit) == "devices") {
-      return fmt::format("say how many there are, with {0}={2} or MGE_{1}={2}", key, AsVariable(key),
+      return fmt::format("set the number of devices: {0}={2} or MGE_{1}={2}", key, AsVariable(key),
                          std::max(device.number, 0) + 1);
     }
   }
   return {};
 }
 
-// The order in which devices are numbered. What can be used comes first, so that 0..count-1 can be.
+// Returns the key by which devices are numbered. Usable devices come first, so that the numbers 0..count-1 are usable.
 auto NumberingKey(const Device* d) {
   return std::tuple(!d->usable(), d->backend().name(), d->description().fingerprint,
                     d->description().index);
 }
 bool NumberedBefore(const Device* a, const Device* b) { return NumberingKey(a) < NumberingKey(b); }
 
-// Of devices that are the same hardware, the one that counts: the highest score, then the backend's
-// name.
+// Returns whether `a` is preferred to `b` if both are the same hardware: by score, then backend name, then index.
 bool Outranks(const Device* a, const Device* b) {
   return std::tuple(-static_cast<int64_t>(a->description().score), a->backend().name(),
                     a->description().index) <
@@ -61,8 +60,7 @@ bool Outranks(const Device* a, const Device* b) {
                     b->description().index);
 }
 
-// Splits off those that are the same hardware as a higher-ranking device of the list: (loser,
-// winner).
+// Removes the devices that are the same hardware as a preferred device of the list. Returns the pairs (removed, preferred).
 std::vector<std::pair<Device*, Device*>> RemoveTwins(std::vector<Device*>& list) {
   std::map<std::string, Device*> winners;
   for (Device* d : list) {
@@ -81,7 +79,7 @@ std::vector<std::pair<Device*, Device*>> RemoveTwins(std::vector<Device*>& list)
   return losers;
 }
 
-// Of backends with one name, the first that loads has it.
+// Returns whether an earlier file has loaded a backend with this name. If so, sets the verdict of `file` to skipped.
 bool IsTaken(std::span<const PluginFile> before, PluginFile& file) {
   auto first = std::find_if(before.begin(), before.end(), [&](const PluginFile& other) {
     return other.verdict == Verdict::kLoaded && other.name == file.name;
@@ -202,7 +200,7 @@ int Devices::gpu_count() const {
       std::count_if(gpus_.begin(), gpus_.end(), [](const Device* d) { return d->usable(); }));
 }
 
-// ---------------------------------------------------------------- from names to devices
+// ---------------------------------------------------------------- resolving names to devices
 
 std::vector<Device*> Devices::BestFirst() const {
   std::vector<Device*> best = gpus_, others;
@@ -240,11 +238,11 @@ absl::Status Devices::Unusable(const DeviceName& name, std::string why, std::str
   }
   if (others.empty() && fix.empty()) fix = "see `mge devices`";
   if (!others.empty()) {
-    fix += fmt::format("{}choose a device that is here ({})", fix.empty() ? "" : "; or ",
+    fix += fmt::format("{}choose an available device ({})", fix.empty() ? "" : "; or ",
                        fmt::join(others, ", "));
   }
   if (Contains(others, "cpu0"))
-    fix += fmt::format(", or allow another by an order of preference: {},cpu0", wanted);
+    fix += fmt::format(", or allow a fallback: {},cpu0", wanted);
   return Fail(errors::kDeviceUnusable, fmt::format("device '{}' cannot be used", wanted),
               {.what = std::move(why), .where = std::string(where), .fix = std::move(fix)});
 }
@@ -258,7 +256,7 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
                 {.what = fmt::format("{}: {}", file.path, file.reason), .where = std::string(where), .fix = file.fix});
   }
   std::string why =
-      any ? "no backend offers a device that may be taken without being named"
+      any ? "no backend offers a device that xpu may choose"
           : fmt::format("no backend that drives devices of class '{}' is loaded", cls);
   std::string fix;
   for (const auto& d : devices_) {
@@ -275,8 +273,7 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
       DeviceName meant = name;
       meant.cls = nearest;
       meant.text.clear();
-      // A short class may well be another vendor's; a long one that is nearly right is a slip of
-      // the pen.
+      // A short unknown class may be the class of a backend that is not installed. A long one is treated as a typing error.
       if (cls.size() > 3) {
         return Fail(errors::kBadDeviceName,
                     fmt::format("'{}' does not name a device", name.Written()),
@@ -302,7 +299,7 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
     }
   }
   if (!idle.empty()) why = std::move(idle);
-  int unknown = 0;  // left out before it could be known what they drive
+  int unknown = 0;  // files that were rejected before their device classes were known
   for (const PluginFile& file : files_) {
     if (file.verdict == Verdict::kLoaded) continue;
     bool nameless = file.classes.empty();
@@ -312,7 +309,7 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
       if (fix.empty()) fix = file.fix;
     }
   }
-  if (unknown > 1) why += fmt::format("; {} more files were left out, see `mge plugins`", unknown - 1);
+  if (unknown > 1) why += fmt::format("; {} more files were not loaded, see `mge plugins`", unknown - 1);
   if (fix.empty()) {
     std::vector<std::string> searched;
     for (const PluginDirectory& directory : directories_) searched.push_back(directory.path);
@@ -323,12 +320,12 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
   return Unusable(name, std::move(why), where, std::move(fix));
 }
 
-// The devices that a name allows, the best first; at least one.
+// Returns the devices that a name allows, best first. Returns at least one, or fails.
 absl::StatusOr<std::vector<Device*>> Devices::Candidates(const DeviceName& name,
                                                          std::string_view where) const {
   std::vector<Device*> group = name.cls == "xpu" ? BestFirst() : OfClass(name.cls);
   if (group.empty()) return NoSuchClass(name, where);
-  // A CPU has one memory and one set of cores: the id of cpu(3) only tells contexts apart.
+  // A CPU has one memory and one set of cores, so the id of a context such as cpu(3) selects no device.
   bool any = name.number == kLowestUsable || (name.context && group[0]->class_name() == "cpu");
   if (any) {
     std::string reasons;
@@ -340,7 +337,7 @@ absl::StatusOr<std::vector<Device*>> Devices::Candidates(const DeviceName& name,
     if (group.empty()) return Unusable(name, std::move(reasons), where);
     return group;
   }
-  if (name.cls == "xpu") {  // a number counts within the class of the best
+  if (name.cls == "xpu") {  // the number selects within the class of the best device
     const Device* best = group[0];
     std::erase_if(group, [&](const Device* d) {
       return best->gpu_name().empty() ? d->class_name() != best->class_name()
@@ -356,7 +353,7 @@ absl::StatusOr<std::vector<Device*>> Devices::Candidates(const DeviceName& name,
         where);
   }
   Device* device = group[static_cast<size_t>(name.number)];
-  if (!device->usable()) return Unusable(name, device->reason(), where, "mend that");
+  if (!device->usable()) return Unusable(name, device->reason(), where, "remove this cause");
   return std::vector<Device*>{device};
 }
 
@@ -419,7 +416,7 @@ absl::StatusOr<Resolution> Devices::Resolve(const DeviceSpec& spec, std::string_
       uses.push_back(*use);
     }
     if (ErrorId(failed) == errors::kBadDeviceName.id)
-      return failed;  // a slip of the pen is never passed over
+      return failed;  // a typing error must not be hidden by a fallback
     if (!failed.ok()) {
       out.passed_over.push_back(
           fmt::format("{}: {}", DeviceSpec{{alternative}}.ToString(), PartsOf(failed).what));

@@ -30,7 +30,7 @@ FileIdentity IdentityOf(const struct stat& st) {
           static_cast<int64_t>(st.st_ctim.tv_sec) * 1'000'000'000 + st.st_ctim.tv_nsec};
 }
 
-// Empty if there is none.
+// Returns the path without links, or "" if there is no file.
 std::string RealPath(const std::string& path) {
   char* resolved = realpath(path.c_str(), nullptr);
   if (!resolved && errno == ENOMEM) throw std::bad_alloc();
@@ -40,16 +40,17 @@ std::string RealPath(const std::string& path) {
   return out;
 }
 
-// Who named a directory, for the end of a sentence.
+// Returns " (from SETTING)" for the end of a message about a directory, or "".
 std::string From(const PluginDirectory& directory) {
   return directory.origin.empty() ? "" : fmt::format(" (from {})", directory.origin);
 }
 
 constexpr std::string_view kTrustFix =
-    "chown it (and the directories above) to root or to yourself and take write permission from group and others: "
-    "chmod go-w; in a directory that all share, such as /tmp, make one of your own";
+    "make root or yourself the owner of it and of the directories above (chown), and remove write permission of group and "
+    "others (chmod go-w); below a shared directory such as /tmp, create your own directory";
 
-// Names of the directory's *.so, sorted, so that the order of the file system never matters. 0, or why it cannot be listed.
+// Lists the names of the directory's *.so files, sorted so that results do not depend on the file system. Returns 0 or an
+// errno.
 int LibrariesIn(const std::string& path, std::vector<std::string>& names) {
   DIR* dir = opendir(path.c_str());
   if (!dir && errno == ENOMEM) throw std::bad_alloc();
@@ -64,14 +65,14 @@ int LibrariesIn(const std::string& path, std::vector<std::string>& names) {
   return error;
 }
 
-// Whether the user's own rules let an open file in, which has passed all others.
+// Applies the user's rules to an open file that has passed all other checks.
 void JudgeByRules(int fd, const PluginRules& rules, PluginFile& file) {
   if (std::find(rules.skip.begin(), rules.skip.end(), file.name) != rules.skip.end()) {
     return Judge(file, Verdict::kSkipped, VerdictCode::kLeftOut, fmt::format("plugin.skip names backend '{}'", file.name),
-                 "to use it, take it off that list: `mge env plugin.skip` says where it is set");
+                 "to use it, remove it from plugin.skip: `mge env plugin.skip` shows where that is set");
   }
   auto unreadable = [&](const absl::Status& status) {
-    Judge(file, Verdict::kRefused, VerdictCode::kUnreadable, PartsOf(status).what, "make it a file that you may read");
+    Judge(file, Verdict::kRefused, VerdictCode::kUnreadable, PartsOf(status).what, "make the file readable for you");
   };
   if (rules.allow) {
     absl::StatusOr<std::string> hash = Sha256OfFile(fd, file.path);
@@ -91,7 +92,7 @@ void JudgeByRules(int fd, const PluginRules& rules, PluginFile& file) {
   }
 }
 
-// Judges one file of a directory that holds no symbolic link.
+// Checks one file. `real_directory` must hold no symbolic link.
 FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name, uint32_t isa, const PluginRules& rules) {
   FoundPlugin found;
   PluginFile& file = found.file;
@@ -104,7 +105,7 @@ FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name
   }
   if (real.substr(0, real.rfind('/')) != (real_directory == "/" ? "" : real_directory)) {
     Judge(file, Verdict::kRefused, VerdictCode::kLinkOutside,
-          fmt::format("it is a symbolic link that leaves its directory, to '{}'", real),
+          fmt::format("it is a symbolic link to '{}', outside of its directory", real),
           "put the file itself here, or add its own directory to MGE_PLUGIN_PATH");
     return found;
   }
@@ -114,7 +115,7 @@ FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name
     ErrorParts parts = PartsOf(open.status());
     Judge(file, Verdict::kRefused, VerdictCode::kUnreadable,
           parts.what.empty() ? ErrorTitle(open.status()) : parts.what,
-          "make it a regular file that you may read");
+          "replace it by a regular file that you can read");
     return found;
   }
   if (std::string why = WhyNotTrusted(open->fd.get()); !why.empty()) {
@@ -130,8 +131,8 @@ FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name
   const PluginNote& note = found.note;
   if (reading.code == VerdictCode::kNoNote) {
     Judge(file, Verdict::kSkipped, reading.code, reading.reason,
-          "move it elsewhere, or build it as a backend: MGE_BACKEND(...) of mge/plugin.hpp once in its sources, in C "
-          "MGE_PLUGIN_NOTE");
+          "move it to another directory; if it is a backend, add MGE_BACKEND(...) of mge/plugin.hpp (in C: "
+          "MGE_PLUGIN_NOTE) to one of its sources");
     return found;
   }
   if (reading.code != VerdictCode::kOk && reading.code != VerdictCode::kBadNote) {
@@ -171,7 +172,7 @@ FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name
   return found;
 }
 
-// Takes a judged file in, unless an earlier one is the same library.
+// Adds a checked file to the result. Skips it if an earlier file is the same library.
 void Enter(Discovery& out, FoundPlugin found) {
   PluginFile& file = found.file;
   if (file.verdict != Verdict::kAccepted) return out.rejected.push_back(std::move(file));
@@ -180,7 +181,7 @@ void Enter(Discovery& out, FoundPlugin found) {
            (!file.build_id.empty() && other.file.build_id == file.build_id);
   };
   auto twin = std::find_if(out.accepted.begin(), out.accepted.end(), same_file);
-  if (twin != out.accepted.end() && twin->file.path == file.path) return;  // named twice, no conflict with itself
+  if (twin != out.accepted.end() && twin->file.path == file.path) return;  // the same path was named twice
   if (twin != out.accepted.end()) {
     Judge(file, Verdict::kSkipped, VerdictCode::kDuplicateFile,
           fmt::format("it is the same library as '{}', which comes first", twin->file.path), "remove one of the two");
@@ -199,7 +200,7 @@ FileIdentity IdentityOf(const std::string& path) {
 
 FoundPlugin JudgePluginFile(const std::string& path, uint32_t isa, const PluginRules& rules) {
   std::string real = RealPath(path);
-  if (real.empty()) real = path;  // JudgeFile finds out why
+  if (real.empty()) real = path;  // JudgeFile() reports the reason
   size_t slash = real.rfind('/');
   return JudgeFile(real.substr(0, std::max<size_t>(slash, 1)), real.substr(slash + 1), isa, rules);
 }
@@ -212,15 +213,15 @@ PluginFile JudgeDirectory(const PluginDirectory& directory, std::string* real) {
     Judge(row, Verdict::kRefused, VerdictCode::kDirectoryNotAbsolute,
           directory.path.empty() ? fmt::format("the name of the directory is empty{}", from)
                                  : fmt::format("the directory is not absolute{}", from),
-          "write the whole path, from /");
+          "write an absolute path, which begins with /");
     return row;
   }
   absl::StatusOr<Fd> open = OpenDirectory(directory.path);
   std::string resolved = RealPath(directory.path);
   if (!open.ok() || resolved.empty()) {
     Judge(row, Verdict::kSkipped, VerdictCode::kDirectoryMissing,
-          fmt::format("there is no such directory, or it may not be entered{}", from),
-          "create it, or take it off the list");
+          fmt::format("the directory does not exist or cannot be opened{}", from),
+          "create it, or remove it from the list");
     return row;
   }
   if (std::string why = WhyNotTrusted(open->get()); !why.empty()) {
@@ -247,14 +248,14 @@ Discovery DiscoverPlugins(std::span<const PluginDirectory> directories, uint32_t
       out.rejected.push_back(std::move(row));
       continue;
     }
-    // A directory that is named twice is searched once; nothing in it is a conflict with itself.
+    // A directory that is named twice is searched once, so that its files are not reported as duplicates.
     if (std::find(searched.begin(), searched.end(), real) != searched.end()) continue;
     searched.push_back(real);
     std::vector<std::string> names;
     if (int error = LibrariesIn(real, names); error != 0) {
       Judge(row, Verdict::kRefused, VerdictCode::kUnreadable,
-            fmt::format("what lies there cannot be listed: {}{}", std::strerror(error), From(directory)),
-            "let yourself read it, or take it off the list");
+            fmt::format("its files cannot be listed: {}{}", std::strerror(error), From(directory)),
+            "make it readable for you, or remove it from the list");
       out.rejected.push_back(std::move(row));
     }
     for (const std::string& name : names) Enter(out, JudgeFile(real, name, isa, rules));

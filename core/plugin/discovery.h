@@ -1,5 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the files that may be backends, and judges each without running any of its code.
+// Discovery: finds the files that may be backends and checks each without running any of its code.
+//
+// Why: dlopen() runs code of a file with all rights of the process. A file must therefore pass every check before it is
+// opened.
+//
+// Algorithm: for each directory in order, check its owner and mode, then check every *.so in it, sorted by name:
+//   1. Resolve symbolic links; the file must stay in its directory.
+//   2. Open it; the file and every directory above it must be writable only by root and the current user.
+//   3. Read the identity note from the open file (note.h): format, ABI version, instruction sets.
+//   4. Check where the dynamic linker would find its libraries (search_path.h).
+//   5. Apply the user's rules: plugin.skip, then plugin.allow, then the quarantine.
+// Every file gets one verdict (verdict.h). A second path to an accepted library is skipped.
 #pragma once
 
 #include <sys/types.h>
@@ -17,29 +28,29 @@
 
 namespace mge {
 
-// A directory to search, or one file to take whatever its name; and who named it ("built-in", "MGE_PLUGIN_PATH").
+// A directory to search, or one file (with any name), and the setting that named it ("built-in", "MGE_PLUGIN_PATH").
 struct PluginDirectory {
   std::string path;
   std::string origin;
 };
 
-// What a user lets in beyond what every file must pass.
+// The user's rules. A file must pass them in addition to all other checks.
 struct PluginRules {
   std::vector<std::string> skip = {};   // names of backends
-  std::optional<AllowList> allow = {};  // absent: every file
+  std::optional<AllowList> allow = {};  // absent: every file is allowed
   Quarantine quarantine = {};
 };
 
-// What tells whether a file is still the one that was judged.
+// The identity of a file's content. Used to detect that a file was replaced or changed after its check.
 struct FileIdentity {
   dev_t device = 0;
   ino_t inode = 0;
   int64_t size = 0;
-  int64_t changed_ns = 0;
+  int64_t changed_ns = 0;  // st_ctim, in nanoseconds
   friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
 
-// A file that passed: `file.path` is absolute and holds no symbolic link.
+// A checked file. If it is accepted, `file.path` is absolute and holds no symbolic link.
 struct FoundPlugin {
   PluginFile file;
   PluginNote note;
@@ -47,24 +58,26 @@ struct FoundPlugin {
 };
 
 struct Discovery {
-  std::vector<FoundPlugin> accepted;  // in order: directories as given, then file names
-  std::vector<PluginFile> rejected;   // directories that cannot be used, and files, in the same order
+  std::vector<FoundPlugin> accepted;  // in the order of the directories, then by file name
+  std::vector<PluginFile> rejected;   // directories that cannot be used and files that are not accepted, in the same order
 };
 
-// Judges every *.so of every directory; no recursion. Of two paths to one file the first in order is taken; of backends with
-// one name all are, for the first may not load. `isa` is what the machine offers (HostIsa()).
+// Checks every *.so of every directory. Subdirectories are not searched. If two paths lead to one library, only the first is
+// accepted. All backends with the same name are accepted, because the first may fail to load. `isa` are the instruction sets
+// of the machine (HostIsa()). Never fails; may throw std::bad_alloc.
 Discovery DiscoverPlugins(std::span<const PluginDirectory> directories, uint32_t isa, const PluginRules& rules = {});
 
-// The verdict on one file, whatever its name, as DiscoverPlugins gives it to those of a directory.
+// Checks one file, with any name, like a file of a searched directory.
 FoundPlugin JudgePluginFile(const std::string& path, uint32_t isa, const PluginRules& rules = {});
 
-// The verdict on a directory itself: kAccepted if its files may be looked at. `real` (nullable) is then its path without links.
+// Checks a directory itself. kAccepted: its files may be checked, and `*real` (optional) is set to its path without links.
 PluginFile JudgeDirectory(const PluginDirectory& directory, std::string* real = nullptr);
 
-// mge/plugins beside the library that holds this code, so that a moved tree works; empty if its place is not known.
+// Returns the directory mge/plugins beside the library that contains this code, so that a relocated tree works. Returns ""
+// if the library's path is unknown.
 std::string BuiltInPluginDirectory();
 
-// The identity of the file behind a path; all zero if there is none.
+// Returns the identity of the file at a path, or all zeros if there is no file.
 FileIdentity IdentityOf(const std::string& path);
 
 }  // namespace mge

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An open ELF file, read in bounded pieces and never mapped: one that is cut short meanwhile ends no process.
+// Reads an open ELF file in bounded pieces with pread(). The file is never mapped: if another process truncates a mapped
+// file, access raises SIGBUS.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +12,15 @@
 
 namespace mge {
 
-// What is beyond the file's end, or cannot be read, is not there.
+// A reader of an open file. Bytes beyond the end of the file and bytes that cannot be read are treated as absent.
 class ElfReader {
  public:
-  explicit ElfReader(int fd) : fd_(fd) {}  // borrowed
+  explicit ElfReader(int fd) : fd_(fd) {}  // `fd` is not owned
 
-  // How many of the bytes from an offset on are there.
+  // Copies up to `bytes` bytes from an offset. Returns the number of bytes that could be read.
   size_t Read(uint64_t offset, void* out, size_t bytes) const;
 
-  // A struct, if it is all there.
+  // Returns the struct at an offset, or nullopt if the file does not contain all of it.
   template <typename T>
   std::optional<T> At(uint64_t offset) const {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -27,7 +28,7 @@ class ElfReader {
     return Read(offset, &out, sizeof(out)) == sizeof(out) ? std::optional<T>(out) : std::nullopt;
   }
 
-  // Structs or characters that lie side by side: as many as are there, `most` at most.
+  // Returns up to `most` consecutive elements from an offset; fewer if the file ends before.
   template <typename T>
   std::vector<T> Table(uint64_t offset, size_t most) const {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -36,7 +37,7 @@ class ElfReader {
     return out;
   }
 
-  // A text that ends within `most` bytes.
+  // Returns the text at an offset without its terminating NUL, or nullopt if there is no NUL within `most` bytes.
   std::optional<std::string> TextAt(uint64_t offset, uint64_t most) const;
 
  private:

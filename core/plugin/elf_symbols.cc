@@ -21,7 +21,7 @@ namespace {
 constexpr uint64_t kMostSymbols = 1 << 17;
 constexpr size_t kLongestName = 256;
 constexpr uint64_t kMostNameBytes = kMostSymbols * kLongestName;
-constexpr size_t kNamed = 5;  // of the symbols that should not be there
+constexpr size_t kNamed = 5;  // number of unexpected symbols named in a message
 
 std::string_view TextAt(const std::vector<char>& names, uint64_t offset) {
   if (offset >= names.size()) return {};
@@ -40,7 +40,7 @@ absl::Status ReadElfSymbols(const std::string& path, const std::function<void(st
   const ElfReader file(open.fd.get());
   std::optional<Elf64_Ehdr> head = file.At<Elf64_Ehdr>(0);
   if (!head || std::memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 || head->e_ident[EI_CLASS] != ELFCLASS64) {
-    return NotSound(path, "it is no 64-bit ELF file");
+    return NotSound(path, "it is not a 64-bit ELF file");
   }
   const std::vector<Elf64_Shdr> sections = file.Table<Elf64_Shdr>(head->e_shoff, head->e_shnum);
   for (const Elf64_Shdr& section : sections) {
@@ -71,7 +71,7 @@ absl::StatusOr<std::string> MoreThanOneExport(const std::string& path) {
     if (++count <= kNamed) named.emplace_back(name);
   }));
   if (count == 0) return std::string();
-  return fmt::format("it exports {} symbol{} besides " MGE_PLUGIN_QUERY_SYMBOL ": {}{}; link it by mge_backend()", count,
+  return fmt::format("it exports {} symbol{} besides " MGE_PLUGIN_QUERY_SYMBOL ": {}{}; link it with mge_backend()", count,
                      count == 1 ? "" : "s", fmt::join(named, ", "), count > kNamed ? ", ..." : "");
 }
 

@@ -10,11 +10,13 @@
 
 namespace mge {
 
-// Calls take(name, exported) for each symbol of a 64-bit ELF file that is defined there and visible, or is to be found
-// elsewhere. Nothing in the file is trusted; of a long name its beginning is told.
+// Calls take(name, exported) for each dynamic symbol of a 64-bit ELF file that the file exports (`exported` true) or imports
+// (`exported` false). Accepts any content: sizes and offsets are checked. Names are cut at 256 bytes. Fails with
+// kPluginRefused if the file has no readable symbol table, with kFileAccess if it cannot be opened.
 absl::Status ReadElfSymbols(const std::string& path, const std::function<void(std::string_view, bool)>& take);
 
-// "" if a backend exports no symbol but its entry, else a sentence.
+// Returns "" if a backend exports only its entry point, else a sentence that names the other symbols. Fails like
+// ReadElfSymbols().
 absl::StatusOr<std::string> MoreThanOneExport(const std::string& path);
 
 }  // namespace mge

@@ -12,7 +12,7 @@ void Describe(std::string& text) {
   } catch (const std::exception& e) {
     text = std::string("the backend threw an exception across the boundary: ") + e.what();
   } catch (...) {
-    text = "the backend threw something across the boundary";
+    text = "the backend threw an exception across the boundary that is not a std::exception";
   }
 }
 
@@ -26,7 +26,7 @@ mge_code CodeOfThrown(mge_error& error) noexcept {
   } catch (...) {
     try {
       Describe(error.text);
-    } catch (const std::bad_alloc&) {  // the code alone says it
+    } catch (const std::bad_alloc&) {  // the code is reported without a text
       error.text.clear();
     }
   }

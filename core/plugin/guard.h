@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The boundary to a backend, which no exception crosses: calls into it outside of the hot path, and what it calls back.
+// The guard around calls across the plugin ABI: no exception crosses the boundary in either direction.
+//
+// Why: backend and host may be built by different compilers and share only a C interface. An exception that unwinds through
+// frames of the other side is undefined behaviour, and must not end the process.
+//
+// Method: CallBackend() wraps each call from the host into a backend and converts an exception to an error code.
+// AnswerBackend() wraps each function of a host table that a backend calls and converts an exception to an error code.
+// Deferred wraps callbacks that cannot return an error: it stores the exception until the backend has returned. On the hot
+// path, calls are not wrapped one by one: the engine has one try block around many calls.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +22,12 @@
 
 namespace mge {
 
-// Inside of a handler: what a backend threw, as it should have reported it. A std::bad_alloc says that the process has no
-// memory, whoever asked for it; anything else is MGE_INTERNAL.
+// Returns the error code for the exception that is being handled, and writes its text into `error`. A std::bad_alloc becomes
+// MGE_RESOURCE_EXHAUSTED, any other exception MGE_INTERNAL. Must be called inside a catch block.
 mge_code CodeOfThrown(mge_error& error) noexcept;
 
-// f(mge_error*) answers a code. The contract forbids to throw; a backend that does is told so, and
-// the process lives on.
+// Calls f(mge_error*), which calls a function of a backend and returns its code. Returns that code, and stores it in
+// `error.code`. The contract forbids a backend to throw; an exception becomes a code and a text (see CodeOfThrown).
 template <typename F>
 mge_code CallBackend(mge_error& error, F&& f) noexcept {
   try {
@@ -29,15 +37,17 @@ mge_code CallBackend(mge_error& error, F&& f) noexcept {
   }
 }
 
-// The other way: a function of a table that the host hands to a backend. f() answers a status; what it throws becomes one.
+// Calls f(), the body of a host function that a backend has called, and returns its status as a code. An exception becomes
+// an error status. `error` is optional.
 template <typename F>
 mge_code AnswerBackend(mge_error* error, F&& f) noexcept {
   return CodeForBackend(NoThrow(f), error);
 }
 
-// The same for a callback that has no answer: what it throws waits until the backend has returned.
+// Stores an exception of a callback that returns nothing, until the backend has returned. Not thread-safe.
 class Deferred {
  public:
+  // Calls f() and stores its exception. After an exception, later calls do nothing.
   template <typename F>
   void Run(F&& f) noexcept {
     if (thrown_) return;
@@ -47,7 +57,7 @@ class Deferred {
       thrown_ = std::current_exception();
     }
   }
-  // In the host's own frames.
+  // Throws the stored exception, if there is one. Must be called after the backend has returned.
   void Rethrow() const {
     if (thrown_) std::rethrow_exception(thrown_);
   }
@@ -56,7 +66,7 @@ class Deferred {
   std::exception_ptr thrown_;
 };
 
-// A text of a backend, at most `limit` bytes of it.
+// Returns a copy of a backend's text, cut at `limit` bytes.
 inline std::string CopyText(const mge_text& text, uint64_t limit = 4096) {
   if (!text.data) return {};
   return std::string(text.data, static_cast<size_t>(text.size < limit ? text.size : limit));

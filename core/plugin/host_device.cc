@@ -40,7 +40,7 @@ mge_code Enumerate(const mge_device_sink* sink, mge_error*) {
   return MGE_OK;
 }
 
-// The device has no state; its handle is only told apart from NULL.
+// Opens the device. It has no state; the handle only has to differ from NULL.
 mge_code Open(uint32_t index, mge_device** out, mge_error* error) {
   static char handle;
   if (index != 0) return FailWith(error, MGE_NOT_FOUND, "there is one host device");
@@ -52,7 +52,7 @@ void Close(mge_device*) {}
 mge_code SlabAcquire(mge_device*, int32_t, uint64_t bytes, mge_slab* out, mge_error* error) {
   uint64_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   void* address = rounded >= bytes ? std::aligned_alloc(kAlignment, rounded) : nullptr;
-  if (!address) return FailWith(error, MGE_RESOURCE_EXHAUSTED, "the system gives no more memory");
+  if (!address) return FailWith(error, MGE_RESOURCE_EXHAUSTED, "the system has no memory left");
   out->address = out->host_address = out->handle = address;
   out->bytes = bytes;
   return MGE_OK;
@@ -70,10 +70,10 @@ mge_code EnumerateNothing(mge_device*, const mge_problem*, const mge_constraints
 }
 mge_code PrepareNothing(mge_device*, const mge_problem*, const mge_candidate*, mge_prepared*,
                         mge_error* error) {
-  return FailWith(error, MGE_UNIMPLEMENTED, "the host device was made without kernels");
+  return FailWith(error, MGE_UNIMPLEMENTED, "the host device was created without kernels");
 }
 mge_code BindNothing(mge_kernel*, const mge_binding*, void*, mge_step_fn*, mge_error* error) {
-  return FailWith(error, MGE_UNIMPLEMENTED, "the host device was made without kernels");
+  return FailWith(error, MGE_UNIMPLEMENTED, "the host device was created without kernels");
 }
 void DestroyNothing(mge_kernel*) {}
 

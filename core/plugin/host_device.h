@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The built-in device `host`: host memory behind the same tables as a plugin's, so that nothing treats it specially.
+// The built-in device `host`: host memory with the same tables as a plugin, so that no code needs a special case for it.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,11 @@
 
 namespace mge {
 
-// A table for Backend::FromTable. `kernels` (nullable: no kernel is offered) comes from a layer that knows operators, and
-// outlives the table.
+// The plugin table of the device `host`, for Backend::FromTable().
 class HostDevice {
  public:
+  // `kernels` is optional, is not owned and must outlive this object. Without it the device offers no kernel. It is passed
+  // in because this layer does not know operators.
   explicit HostDevice(const mge_kernel_api* kernels);
   HostDevice(const HostDevice&) = delete;
   HostDevice& operator=(const HostDevice&) = delete;

@@ -37,7 +37,7 @@ uint64_t Clock(void*) {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// What the contract calls an error of the host.
+// Returns the contract's code for a status of the host.
 mge_code CodeOf(const absl::Status& status) {
   const int id = status.ok() ? 0 : ErrorId(status);
   if (IsOverBudget(status)) return MGE_OVER_BUDGET;
@@ -189,7 +189,7 @@ std::string CodeName(mge_code code) {
     case MGE_NEEDS_WAIT:
       return "MGE_NEEDS_WAIT";
     default:
-      return fmt::format("{}, which is no code of MGE's", code);
+      return fmt::format("{}, which is not an MGE code", code);
   }
 }
 
@@ -216,7 +216,7 @@ absl::Status StatusOfBackend(mge_code code, const mge_error& error, std::string_
   };
   switch (code) {
     case MGE_DEVICE_LOST:
-      return fail(errors::kDeviceLost, "restart the process; other devices go on working");
+      return fail(errors::kDeviceLost, "restart the process; other devices keep working");
     case MGE_FORKED:
       return fail(errors::kForked, "create the runtime in the child process");
     case MGE_RESOURCE_EXHAUSTED:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host gives a backend: the mge_host table, the slot for errors, and the values of the backend's own settings.
+// Host services: the mge_host table that a backend gets, the error object that it fills, and the values of its settings.
 #pragma once
 
 #include <atomic>
@@ -20,16 +20,17 @@
 #include "mge/log_level.h"
 #include "mge/plugin.h"
 
-// The slot that a backend's function may fill; one per call, on the caller's stack.
+// The error that a function of a backend may fill through mge_host.fail. One object per call, on the caller's stack.
 struct mge_error {
   mge_code code = MGE_OK;
   std::string text;
-  absl::Status origin;  // an error of the host itself that went through the backend, such as kOverBudget
+  absl::Status origin;  // the original error, if a host function called by the backend has failed (for example kOverBudget)
 };
 
 namespace mge {
 
-// The compute pool, which lives in a higher layer. `owner` keeps `self` alive. By default bodies run in the calling thread.
+// Functions of the compute pool, which is part of a higher layer. `owner` keeps `self` alive. If a function is null, bodies
+// run in the calling thread.
 struct ComputeFunctions {
   std::shared_ptr<void> owner;
   void* self = nullptr;
@@ -37,11 +38,13 @@ struct ComputeFunctions {
   uint32_t (*thread_count)(void* self) = nullptr;
 };
 
-// Judges the settings that a backend declares and answers their values as text, in the same order.
+// Checks the settings that a backend declares, and returns their values as text in the same order. Fails if a setting is
+// declared wrongly or if the user gave an invalid value.
 using DeclareSettings = std::function<absl::StatusOr<std::vector<std::string>>(
     std::string_view backend, std::span<const mge_setting* const> settings)>;
 
-// The host's side of one loaded backend. Its table lives as long as it does.
+// The host's side of one loaded backend. The table is valid for the lifetime of this object. Thread-safe, except that
+// SetSettings() must be called before the backend starts.
 class HostServices {
  public:
   HostServices(std::string backend, ComputeFunctions compute);
@@ -51,20 +54,22 @@ class HostServices {
 
   const mge_host* table() const { return &table_; }
 
-  // Of all settings, before the backend starts; and of one of them, at any time.
+  // Sets all values. Must be called once, before the backend starts.
   void SetSettings(std::vector<std::string> values);
+  // Sets one value at any time. Texts that the backend has read earlier stay valid.
   void SetSetting(size_t index, std::string value);
   std::vector<std::string> settings() const;
 
-  // Blocks of host memory that the backend has taken and not released.
+  // Returns the number of host memory blocks that the backend has allocated and not released.
   int64_t allocations() const { return allocations_.load(std::memory_order_relaxed); }
 
-  // Where messages go. A backend may serve several runtimes: the one that attached first and is still there gets them.
+  // Adds and removes the logger of one runtime, identified by `user`. Several runtimes may share a backend. Messages go to
+  // the runtime that attached first among those still attached.
   void Attach(const void* user, const Logger& logger);
   void Detach(const void* user);
 
-  // After stop(): reports what the backend has not released as a leak, and lets go of all but the table, so that a late
-  // call is harmless. Work then runs in the calling thread.
+  // Warns about host memory that the backend leaked, and releases the loggers and the compute pool. Called after stop(). The
+  // table stays valid: a late call of parallel_for runs in the calling thread, and a late message is dropped.
   void Retire();
 
  private:
@@ -75,26 +80,28 @@ class HostServices {
   std::string backend_;
   ComputeFunctions compute_;
   std::vector<std::atomic<const std::string*>> settings_;
-  std::mutex setting_mutex_;             // of what follows; nothing is called under it
-  std::set<std::string> setting_texts_;  // all that a setting has had: a backend may still hold one
+  std::mutex setting_mutex_;             // guards setting_texts_
+  std::set<std::string> setting_texts_;  // every value ever set, because a backend may still refer to an old one
   mutable std::atomic<int64_t> allocations_{0};
   mutable std::mutex mutex_;
   std::vector<std::pair<const void*, Logger>> loggers_;
-  std::optional<Logger> last_logger_;  // of the user that detached last
+  std::optional<Logger> last_logger_;  // the logger that was detached last
   mge_host table_;
   mge_log_level_api log_level_;
 };
 
-// What a backend's answer means to a user. `what` names the call: "backend cuda: open device 0".
+// Converts an error code of a backend to a status for the user. `what` names the call: "backend cuda: open device 0". If the
+// code is that of `error.origin`, returns `error.origin` unchanged.
 absl::Status StatusOfBackend(mge_code code, const mge_error& error, std::string_view what);
 
-// The other way: what a backend is told of an error of the host. The slot (nullable) keeps the status, which comes back from
-// StatusOfBackend if the backend passes the code on.
+// Converts an error of the host to a code for a backend. `error` (optional) keeps the status, so that StatusOfBackend()
+// returns it if the backend passes the code on.
 mge_code CodeForBackend(const absl::Status& status, mge_error* error) noexcept;
 
 std::string CodeName(mge_code code);  // "MGE_DEVICE_LOST"
 
-// "the backend gave no reason (MGE_INTERNAL)" if the slot is empty; control characters escaped, cut at 4096 bytes.
+// Returns the error text of a backend on one line, with control characters escaped. If the text is empty, returns
+// "the backend gave no reason (MGE_INTERNAL)".
 std::string TextOfBackend(mge_code code, const mge_error& error);
 
 }  // namespace mge

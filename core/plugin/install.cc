@@ -27,7 +27,7 @@ absl::Status CannotWrite(const std::string& path, std::string fix = {}) {
               {.what = std::generic_category().message(errno), .fix = std::move(fix)});
 }
 
-// The first directory that may be written, without links.
+// Returns the first writable directory that is accepted, without symbolic links.
 absl::StatusOr<std::string> Destination(std::span<const PluginDirectory> directories) {
   std::vector<std::string> why;
   for (const PluginDirectory& directory : directories) {
@@ -38,11 +38,11 @@ absl::StatusOr<std::string> Destination(std::span<const PluginDirectory> directo
         fmt::format("'{}': {}", directory.path, row.reason.empty() ? std::generic_category().message(errno) : row.reason));
   }
   return Fail(errors::kFileWrite, "no directory for backends can be written",
-              {.what = why.empty() ? "none is searched" : fmt::format("{}", fmt::join(why, "; ")),
-               .fix = "make one with mode 0755 and name it in MGE_PLUGIN_PATH"});
+              {.what = why.empty() ? "no directory is searched" : fmt::format("{}", fmt::join(why, "; ")),
+               .fix = "create one with mode 0755 and add it to MGE_PLUGIN_PATH"});
 }
 
-// A file in `directory` that has no name yet that anyone looks for; unlinked unless Keep() is called.
+// A temporary file in `directory` with a name that discovery ignores. It is removed unless Keep() is called.
 class Temporary {
  public:
   explicit Temporary(const std::string& directory) : path_(directory + "/.mge-install-XXXXXX") {
@@ -62,7 +62,7 @@ class Temporary {
   Fd fd_;
 };
 
-// `target` is what the copy will be called, for messages.
+// Copies a file. `target` is the final name of the copy, for messages.
 absl::Status Copy(const RegularFile& from, const std::string& path, int to, const std::string& target) {
   std::vector<std::byte> buffer(1 << 20);
   for (int64_t at = 0; at < from.size;) {
@@ -75,13 +75,13 @@ absl::Status Copy(const RegularFile& from, const std::string& path, int to, cons
   return absl::OkStatus();
 }
 
-// Why what is there under that path must not be replaced by the backend `name`: only an older file of it may be.
+// Checks that `target` does not exist or is a file of the backend `name`; no other file may be replaced.
 absl::Status MayReplace(const std::string& file, const std::string& target, const std::string& name, uint32_t isa) {
   struct stat st;
   if (lstat(target.c_str(), &st) != 0) return absl::OkStatus();
   auto taken = [&](std::string_view what, std::string_view first) {
     return Fail(errors::kPluginRefused, fmt::format("'{}' cannot be installed", file),
-                {.what = fmt::format("it is backend '{}', and '{}' is there already{}", name, target, what),
+                {.what = fmt::format("it is backend '{}', and '{}' already exists{}", name, target, what),
                  .fix = fmt::format("name the file mge_{}.so, or first {}", name, first)});
   };
   if (absl::Status open = OpenRegularFile(target).status(); !open.ok()) {
@@ -93,7 +93,7 @@ absl::Status MayReplace(const std::string& file, const std::string& target, cons
   return taken(fmt::format(" with backend '{}'", there.name), fmt::format("mge plugins remove '{}'", there.name));
 }
 
-// The file is installed alone: the libraries that lie beside it have to lie beside its copy.
+// Checks that the libraries which the file finds by $ORIGIN exist in `directory`; they are not copied.
 absl::Status HasItsLibraries(const std::string& file, const std::string& directory) {
   std::vector<std::string> missing = LibrariesBeside(file);
   std::erase_if(missing, [&](const std::string& library) {
@@ -102,10 +102,10 @@ absl::Status HasItsLibraries(const std::string& file, const std::string& directo
   if (missing.empty()) return absl::OkStatus();
   const std::string home = file.substr(0, file.rfind('/'));
   return Fail(errors::kPluginRefused, fmt::format("'{}' cannot be installed", file),
-              {.what = fmt::format("it finds libraries beside itself ($ORIGIN) that are not there in '{}': {}", directory,
+              {.what = fmt::format("it finds libraries beside itself ($ORIGIN) that do not exist in '{}': {}", directory,
                                    fmt::join(missing, ", ")),
-               .fix = fmt::format("put them there first: cd '{}' && cp -L --parents {} '{}'; or leave all where it is and "
-                                  "name '{}' in MGE_PLUGIN_PATH",
+               .fix = fmt::format("copy them first: cd '{}' && cp -L --parents {} '{}'; or keep all files where they are "
+                                  "and add '{}' to MGE_PLUGIN_PATH",
                                   home, fmt::join(missing, " "), directory, home)});
 }
 
@@ -123,7 +123,7 @@ absl::StatusOr<std::string> InstallPlugin(const std::string& file, std::span<con
   std::string base = file.substr(file.rfind('/') + 1);
   if (!base.ends_with(".so") || base.starts_with(".")) {
     return Fail(errors::kPluginRefused, fmt::format("'{}' cannot be installed", file),
-                {.what = "only files named *.so are looked at", .fix = "name it mge_NAME.so"});
+                {.what = "the name of a backend's file must end with .so", .fix = "rename it to mge_NAME.so"});
   }
   MGE_ASSIGN_OR_RETURN(std::string directory, Destination(directories));
   const std::string target = directory + "/" + base;
@@ -132,7 +132,7 @@ absl::StatusOr<std::string> InstallPlugin(const std::string& file, std::span<con
   MGE_RETURN_IF_ERROR(Copy(source, file, copy.fd(), target));
   PluginFile row = JudgePluginFile(copy.path(), isa, rules).file;
   if (row.verdict != Verdict::kAccepted) {
-    for (std::string* text : {&row.reason, &row.fix}) {  // the copy's name means nothing to the user
+    for (std::string* text : {&row.reason, &row.fix}) {  // name the user's file and not the temporary copy
       if (size_t at = text->find(copy.path()); at != text->npos) text->replace(at, copy.path().size(), file);
     }
     return Refused(file, row);
@@ -142,7 +142,7 @@ absl::StatusOr<std::string> InstallPlugin(const std::string& file, std::span<con
   for (const FoundPlugin& other : DiscoverPlugins(std::span(&there, 1), isa, {}).accepted) {
     if (other.note.name != row.name || other.file.path == target) continue;
     return Fail(errors::kPluginRefused, fmt::format("'{}' cannot be installed", file),
-                {.what = fmt::format("backend '{}' is already there, as '{}'", row.name, other.file.path),
+                {.what = fmt::format("backend '{}' is already installed as '{}'", row.name, other.file.path),
                  .fix = fmt::format("mge plugins remove {}", row.name)});
   }
   MGE_RETURN_IF_ERROR(MayReplace(file, target, row.name, isa));
@@ -162,12 +162,12 @@ absl::StatusOr<std::string> RemovePlugin(const std::string& name, std::span<cons
     files.insert(files.end(), found.rejected.begin(), found.rejected.end());
     for (const PluginFile& file : files) {
       if (file.name != name) continue;
-      if (unlink(file.path.c_str()) != 0) return CannotWrite(file.path, "ask who owns the directory");
+      if (unlink(file.path.c_str()) != 0) return CannotWrite(file.path, "ask the owner of the directory");
       return file.path;
     }
   }
   return Fail(errors::kPluginRefused, fmt::format("no backend '{}' is installed", name),
-              {.what = "no file of the directories that are searched carries this name", .fix = "see mge plugins"});
+              {.what = "no file in the searched directories has this name", .fix = "see `mge plugins`"});
 }
 
 }  // namespace mge

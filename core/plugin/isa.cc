@@ -26,8 +26,8 @@ uint32_t HostIsa() {
   if (!__get_cpuid(1, &a, &b, &c, &d)) return 0;
   constexpr uint32_t kBase = bit_FMA | bit_XSAVE | bit_OSXSAVE | bit_AVX | bit_F16C;
   if ((c & kBase) != kBase) return 0;
-  // The processor's bits alone are not enough: under a kernel that does not save the wide registers
-  // they are lost.
+  // The processor's bits are not sufficient: if the operating system does not save the wide registers, their content is
+  // lost.
   uint64_t saved = SavedRegisters();
   constexpr uint64_t kAvxState = 0x6, kAvx512State = 0xe6;
   if ((saved & kAvxState) != kAvxState) return 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which instruction sets a backend may use here: processor bits, and register state that the system saves.
+// The instruction sets that a backend may use on this machine: those of the processor whose registers the operating system
+// saves.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +8,11 @@
 
 namespace mge {
 
-// MGE_ISA_ bits of this machine.
+// Returns the MGE_ISA_ bits of this machine.
 uint32_t HostIsa();
 
-// "AVX2 with FMA and F16C, AVX-512 (F, BW, DQ, VL, CD)"; unknown bits by number.
+// Returns the names of instruction sets: "AVX2 with FMA and F16C, AVX-512 (F, BW, DQ, VL, CD)". Unknown bits are given as a
+// number.
 std::string IsaNames(uint32_t isa);
 
 }  // namespace mge

@@ -35,51 +35,52 @@ namespace {
 constexpr size_t kMaxDevices = 1024;
 constexpr uint32_t kMaxScore = 100;
 
-// One library of the process. It is never unmapped: threads, handlers and static objects of a
-// driver may outlive stop().
+// One library of the process. It is never unmapped, because threads, handlers and static objects of a driver may outlive
+// stop().
 struct Library {
   FileIdentity identity;
   std::string build_id;  // empty: unknown
   boost::dll::shared_library handle = {};
   std::weak_ptr<Backend> backend = {};
-  std::string thrown = {};        // what its static objects threw: they are half made
-  const Backend* user = nullptr;  // from before it is opened or started until stop() has returned
-  pid_t user_in = 0;              // whose threads end that; those of a parent do not exist here
+  std::string thrown = {};        // the text of the exception that its static objects threw, else ""
+  const Backend* user = nullptr;  // set before the library is opened or started, reset after stop() has returned
+  pid_t user_in = 0;              // the process that set `user`; threads of a parent process do not exist in a forked child
   std::unique_ptr<HostServices> retired = {};
 
-  // Its static objects may still call the host when the process ends.
+  // Keeps the services, because static objects of the library may call the host when the process ends.
   void Retire(std::unique_ptr<HostServices> services) {
     services->Retire();
     retired = std::move(services);
   }
 };
 
-// A library holds one host table, so that "started" is a fact of the process, not of a runtime. No code of a backend runs
-// under the mutex: one that starts slowly keeps nobody from the others.
+// The libraries of the process. No code of a backend runs while the mutex is held, so a slow start does not delay the
+// loading of other backends.
 struct Process {
   std::mutex mutex;
-  std::condition_variable unused;  // a library has no user any more
+  std::condition_variable unused;  // notified when `user` of a library is reset
   std::list<Library> libraries;
 };
 
-// Not destroyed at exit: backends may still be in use by other threads then. It takes no memory: a destructor asks for it.
+// Returns the record of this process. It is not destroyed at exit, because other threads may still use backends. It needs no
+// heap memory, because a destructor calls this function.
 Process& TheProcess() {
   alignas(Process) static std::byte memory[sizeof(Process)];
   static Process* process = [] {
     auto* made = new (memory) Process;
     pthread_atfork([] { TheProcess().mutex.lock(); }, [] { TheProcess().mutex.unlock(); },
                    [] {
-                     new (&TheProcess().unused) std::condition_variable;  // those that wait for it stayed in the parent
+                     new (&TheProcess().unused) std::condition_variable;  // the waiting threads exist only in the parent
                      TheProcess().mutex.unlock();
                    });
     return made;
   }();
   return *process;
 }
-// Made before there are threads: the child of a fork would wait for ever for one that is half made.
+// Creates the record before there are threads. A process forked during its creation would wait for it forever.
 [[maybe_unused]] const Process& made_at_load = TheProcess();
 
-// What a machine lacks is no fault of the file.
+// Skips a file that this machine cannot use at present: no driver, no device, or no memory.
 void JudgeLack(PluginFile& file, VerdictCode code, std::string reason) {
   Judge(file, Verdict::kSkipped, code, std::move(reason),
         code == VerdictCode::kUnavailable
@@ -87,14 +88,14 @@ void JudgeLack(PluginFile& file, VerdictCode code, std::string reason) {
             : "end other programs, or raise the limit of this one (ulimit -v, its control group), and try again");
 }
 
-// What dlopen says, in words of the user's. "libfoo.so.1: cannot open shared object file: No such
-// file or directory"
+// Converts the text of a failed dlopen() to a verdict, for example "libfoo.so.1: cannot open shared object file: No such
+// file or directory". There is no error code, so the English texts of glibc are compared.
 void JudgeOpenFailure(PluginFile& file, std::string text) {
   constexpr std::string_view kNoFile = ": cannot open shared object file: No such file";
-  // The dynamic linker says so too of a file that is there, if it has no memory for its name.
+  // The dynamic linker reports an existing file as missing if it has no memory for its name.
   const bool there = text.starts_with(fmt::format("{}{}", file.path, kNoFile)) && access(file.path.c_str(), F_OK) == 0;
   if (there || text.ends_with(std::strerror(ENOMEM)) || text.ends_with("out of memory")) {
-    return JudgeLack(file, VerdictCode::kOutOfMemory, fmt::format("it cannot be opened for lack of memory: {}", text));
+    return JudgeLack(file, VerdictCode::kOutOfMemory, fmt::format("there is not enough memory to open it: {}", text));
   }
   constexpr std::string_view kNoSymbol = "undefined symbol: ";
   constexpr std::string_view kNoVersion = ": version `";
@@ -115,7 +116,7 @@ void JudgeOpenFailure(PluginFile& file, std::string text) {
     std::string symbol = text.substr(at + kNoSymbol.size());
     symbol = symbol.substr(0, symbol.find_first_of(", ("));
     return Judge(file, Verdict::kRefused, VerdictCode::kMissingSymbol,
-                 fmt::format("{} needs the symbol {}, which no library offers", who, symbol),
+                 fmt::format("{} needs the symbol {}, which no library provides", who, symbol),
                  "install the versions of its libraries that it was built with, or build it again");
   }
   if (text.find(kNoVersion) != std::string::npos) {
@@ -128,16 +129,17 @@ void JudgeOpenFailure(PluginFile& file, std::string text) {
         "install it again, or build it again for this system");
 }
 
-// The dynamic linker's lock stays with the thread that such an exception went through: whoever else opens a library waits
-// for it.
+// Refuses a library whose static objects threw. The exception leaves the dynamic linker's lock with this thread, so other
+// threads that open a library wait forever.
 void JudgeThrown(PluginFile& file, const std::string& thrown) {
   Judge(file, Verdict::kRefused, VerdictCode::kOpenThrew, "while it was being opened, " + thrown,
-        fmt::format("run `mge doctor`, which tries it in a process of its own and keeps it away from then on, or leave it "
-                    "out with MGE_PLUGIN_SKIP={}: other threads of this process wait for ever where they open a library",
+        fmt::format("run `mge doctor` to put it into quarantine, or set MGE_PLUGIN_SKIP={} to leave it out; then restart "
+                    "this process, in which other threads wait forever when they open a library",
                     file.name));
 }
 
-// Opens the file. Without a handle there is a verdict in `file`; with one, `thrown` says what its static objects threw.
+// Opens the file. If it cannot be opened, returns an empty handle and sets the verdict in `file`. If its static objects
+// threw, returns a handle and sets `thrown` to the text of the exception.
 boost::dll::shared_library Open(PluginFile& file, std::string& thrown) {
   namespace mode = boost::dll::load_mode;
   const std::filesystem::path path(file.path);
@@ -148,7 +150,7 @@ boost::dll::shared_library Open(PluginFile& file, std::string& thrown) {
     handle.load(path, mode::rtld_now | mode::rtld_local, code);
     return MGE_OK;
   });
-  if (error.code != MGE_OK) {  // by whom? The library is there only if it was its own code.
+  if (error.code != MGE_OK) {  // the library is loaded only if its own code threw, else dlopen() or Boost.DLL did
     handle.load(path, mode::rtld_now | mode::rtld_local | static_cast<mode::type>(RTLD_NOLOAD), code);
     if (handle.is_loaded()) {
       thrown = TextOfBackend(error.code, error);
@@ -162,7 +164,7 @@ boost::dll::shared_library Open(PluginFile& file, std::string& thrown) {
   return handle;
 }
 
-// Collects what enumerate() reports.
+// The receiver of the devices that enumerate() reports. `bad` is the first error, else "".
 struct DeviceCollector {
   std::vector<DeviceDescription> devices;
   std::string bad;
@@ -172,7 +174,7 @@ struct DeviceCollector {
   void Add(const mge_device_info* info) {
     if (!bad.empty()) return;
     if (!info || info->struct_size < offsetof(mge_device_info, memory_total)) {
-      bad = "it describes a device by a struct that is NULL or too short";
+      bad = "it describes a device with a struct that is NULL or too short";
       return;
     }
     mge_device_info known = Widen(*info);
@@ -198,7 +200,7 @@ struct DeviceCollector {
                         EscapeControl(d.class_name), fmt::join(*classes, ", "));
     } else if ((d.flags & MGE_DEVICE_GPU) && !declares("gpu")) {
       bad =
-          "it reports a device that answers to gpu, but its identity note does not declare the "
+          "it reports a device as a GPU, but its identity note does not declare the "
           "class gpu";
     } else if (d.flags & ~MGE_DEVICE_KNOWN_BITS) {
       bad = fmt::format("it sets unknown flags of a device ({:#x})",
@@ -215,13 +217,13 @@ struct DeviceCollector {
   }
 };
 
-// The verdict on a backend that answers an error: `fault`, unless it is the machine that lacks something.
+// Returns the verdict for an error of a backend: `fault`, unless the machine lacks a driver, a device or memory.
 VerdictCode VerdictOn(mge_code code, VerdictCode fault) {
   if (code == MGE_UNAVAILABLE) return VerdictCode::kUnavailable;
   return code == MGE_RESOURCE_EXHAUSTED ? VerdictCode::kOutOfMemory : fault;
 }
 
-// Asks a started backend for its devices. A code that is not kOk comes with a reason.
+// Lists the devices of a started backend. Returns kOk, or another code with a reason.
 std::pair<VerdictCode, std::string> Enumerate(const mge_plugin& plugin,
                                               const std::vector<std::string>& classes,
                                               std::vector<DeviceDescription>& out) {
@@ -251,13 +253,13 @@ void JudgeFailure(PluginFile& file, VerdictCode code, std::string reason) {
   Judge(file, Verdict::kRefused, code, std::move(reason), AuthorFix(file));
 }
 
-// The entry of an open library asked for its tables; nullptr with a verdict in `file`.
+// Calls the entry point of an open library and copies its tables. On failure returns nullptr and sets the verdict in `file`.
 std::unique_ptr<const BackendTables> Query(const Library& library, const FoundPlugin& found, PluginFile& file) {
   auto refuse = [&](VerdictCode code, std::string reason, std::string fix) -> std::unique_ptr<const BackendTables> {
     Judge(file, Verdict::kRefused, code, std::move(reason), std::move(fix));
     return nullptr;
   };
-  // dlsym by name: the symbol's type is the contract's, and a library without it is no exception.
+  // has() is called first, because get() throws for a missing symbol.
   if (!library.handle.has(MGE_PLUGIN_QUERY_SYMBOL)) {
     return refuse(VerdictCode::kNoEntry, "it does not export " MGE_PLUGIN_QUERY_SYMBOL,
                   "build it with MGE_PLUGIN_ENTRY of the SDK and export that symbol");
@@ -269,7 +271,7 @@ std::unique_ptr<const BackendTables> Query(const Library& library, const FoundPl
   mge_error error;
   mge_code code = CallBackend(error, [&](mge_error*) { return query(&in, &out); });
   if (code == MGE_RESOURCE_EXHAUSTED) {
-    JudgeLack(file, VerdictCode::kOutOfMemory, "it cannot be asked for its table: " + TextOfBackend(code, error));
+    JudgeLack(file, VerdictCode::kOutOfMemory, "it cannot return its table: " + TextOfBackend(code, error));
     return nullptr;
   }
   if (code != MGE_OK) {
@@ -280,10 +282,10 @@ std::unique_ptr<const BackendTables> Query(const Library& library, const FoundPl
   }
   const mge_plugin* plugin = out.plugin;
   if (!plugin)
-    return refuse(VerdictCode::kBadTable, "it hands over no table (NULL)", AuthorFix(file));
+    return refuse(VerdictCode::kBadTable, "it returns no table (NULL)", AuthorFix(file));
   if (plugin->struct_size < offsetof(mge_plugin, settings)) {
     return refuse(VerdictCode::kBadTable,
-                  fmt::format("its table says {} bytes (struct_size), too few to say what it is; this host's has {}",
+                  fmt::format("its table has {} bytes (struct_size), which is too short; this host's table has {}",
                               plugin->struct_size, sizeof(mge_plugin)),
                   AuthorFix(file));
   }
@@ -321,7 +323,7 @@ absl::StatusOr<std::vector<std::string>> ValuesOfSettings(const mge_plugin& plug
   return values;
 }
 
-// A setting that the user got wrong is the user's to mend, and named as such.
+// Refuses a backend because of a setting. The fix is the setting's own, because usually the user's value is wrong.
 void JudgeSettings(PluginFile& file, const absl::Status& status) {
   ErrorParts parts = PartsOf(status);
   std::string reason = ErrorTitle(status);
@@ -357,7 +359,7 @@ bool Backend::InForkedChild() const { return started_in_ != getpid(); }
 
 Backend::~Backend() {
   if (!started_in_) return;
-  // In a forked child the backend's threads do not exist; stopping it there would wait for them.
+  // In a forked child the backend's threads do not exist, and stop() would wait for them.
   if (!InForkedChild()) Stop(plugin());
   Process& process = TheProcess();
   std::lock_guard lock(process.mutex);
@@ -388,13 +390,13 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
     if (library->user_in != getpid()) {
       Judge(file, Verdict::kRefused, VerdictCode::kStartFailed,
             "the process was forked while it was being started or stopped by another thread",
-            "fork before there are threads that make runtimes, or start a new program in the child (exec)");
+            "fork before other threads create runtimes, or execute a new program in the child (exec)");
       return nullptr;
     }
     process.unused.wait(lock);
   }
   if (shared) {
-    lock.unlock();  // letting go of the last owner takes the lock
+    lock.unlock();  // ~Backend() of the last owner acquires the lock
     absl::StatusOr<std::vector<std::string>> values =
         ValuesOfSettings(shared->plugin(), shared->name_, settings);
     if (!values.ok()) {
@@ -403,8 +405,8 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
     }
     if (*values != shared->services_->settings()) {
       logger.Warning(
-          "backend {} was started by another runtime of this process with other settings; those "
-          "hold",
+          "backend {} was started by another runtime of this process with other settings, which "
+          "stay in effect",
           shared->name_);
     }
     Judge(file, Verdict::kLoaded, VerdictCode::kOk, "");
@@ -427,7 +429,7 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
   }
   absl::StatusOr<std::string> build = BuildOf(found.file.path, found.file.build_id);
   if (!build.ok()) {
-    Judge(file, Verdict::kRefused, VerdictCode::kUnreadable, PartsOf(build.status()).what, "make it a file that you may read");
+    Judge(file, Verdict::kRefused, VerdictCode::kUnreadable, PartsOf(build.status()).what, "make the file readable for you");
     return nullptr;
   }
   SlowStart watch(logger, found.file);
@@ -436,12 +438,12 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
     boost::dll::shared_library handle = Open(file, thrown);
     if (!handle.is_loaded()) return nullptr;
     lock.lock();
-    // The system's loader knows libraries by their paths: it may answer what lay there before.
+    // The dynamic linker identifies libraries by path, so dlopen() may return an older file of the same path.
     auto older = std::find_if(process.libraries.begin(), process.libraries.end(), [&](const Library& l) {
       return l.handle.is_loaded() && l.handle.native() == handle.native();
     });
     if (older == process.libraries.end()) {
-      library->handle = std::move(handle);  // its code may have run: from here on it is never unmapped
+      library->handle = std::move(handle);  // its code may have run, so it must never be unmapped
       library->thrown = std::move(thrown);
       lock.unlock();
     } else if (!older->build_id.empty() && older->build_id == found.file.build_id) {
@@ -452,8 +454,8 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
     } else {
       lock.unlock();
       Judge(file, Verdict::kRefused, VerdictCode::kOlderInUse,
-            "this process has opened another build that lay at the same path, and keeps it until it ends",
-            "start the process anew to use this one");
+            "this process has already opened another build from the same path, which stays open until it ends",
+            "restart the process to use this build");
       return nullptr;
     }
     if (IdentityOf(found.file.path) != found.identity) {
@@ -512,7 +514,7 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
   backend->started_in_ = getpid();
   lock.lock();
   library->backend = backend;
-  process.unused.notify_all();  // who waits may share it
+  process.unused.notify_all();  // waiting threads can share the backend
   return backend;
 }
 

@@ -1,5 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens an accepted file, checks its table, starts the backend, and asks which devices it drives.
+// Loader: opens an accepted file, checks its tables, starts the backend and lists its devices.
+//
+// Why a process-wide record: a library holds one host table, so a backend can be started only once per process. Several
+// runtimes of one process share the started backend.
+//
+// Algorithm of LoadBackend():
+//   1. Find the library in the process-wide record by file identity. If another runtime has started it, share it. If another
+//      thread is starting or stopping it, wait.
+//   2. Check that the file has not changed since discovery, dlopen() it, and check again.
+//   3. Call mge_plugin_query(), copy the tables (tables.h), and compare them with the identity note and the contract.
+//   4. Pass the settings, call start(), and enumerate the devices.
+// A failure at any step undoes the earlier steps and becomes a verdict. A library is never unmapped, because threads and
+// handlers of a driver may outlive stop(). No code of a backend runs while the record is locked.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +28,7 @@
 
 namespace mge {
 
-// A device as its backend describes it; texts copied and bounded.
+// A device as described by its backend. Texts are copied and limited in length.
 struct DeviceDescription {
   uint32_t index = 0;
   std::string class_name;
@@ -31,8 +43,8 @@ struct DeviceDescription {
   uint64_t max_allocation = 0;  // bytes of one slab of class DEVICE; 0: no limit
 };
 
-// A started backend. stop() is called when the last owner lets go; the library stays mapped for the life of the process.
-// Shared, because a library holds one host table: two runtimes of one process use one started backend.
+// A started backend, shared by the runtimes of a process. stop() is called when the last owner releases it. The library
+// stays mapped until the process ends. Thread-safe.
 class Backend {
  public:
   ~Backend();
@@ -42,16 +54,17 @@ class Backend {
   const std::string& name() const { return name_; }
   const std::string& version() const { return version_; }
   const std::string& path() const { return path_; }          // "built-in" for a table of the core itself
-  const std::string& build() const { return build_; }        // BuildOf() its file; empty for the core itself
-  const mge_plugin& plugin() const { return tables_->plugin(); }  // as this host knows it
+  const std::string& build() const { return build_; }        // BuildOf() of its file; empty for a table of the core itself
+  const mge_plugin& plugin() const { return tables_->plugin(); }  // the host's copy of the table
   const mge_host* host() const { return services_->table(); }
   HostServices& services() { return *services_; }
   const std::vector<DeviceDescription>& devices() const { return devices_; }
-  // A setting of the backend has another value from now on, for every runtime that shares it. Any thread.
+  // Sets a setting of the backend for every runtime that shares it. An unknown key is ignored.
   void Set(std::string_view key, std::string value);
-  bool InForkedChild() const;  // of the process that started it
+  bool InForkedChild() const;  // whether this process is a forked child of the one that started the backend
 
-  // A backend whose table is part of the core. `classes` are those that its devices may have.
+  // Starts a backend whose table is part of the core. `classes` are the allowed classes of its devices. Fails with
+  // kPluginRefused or kOutOfMemory.
   static absl::StatusOr<std::shared_ptr<Backend>> FromTable(const mge_plugin* plugin, std::vector<std::string> classes,
                                                            const ComputeFunctions& compute);
 
@@ -67,11 +80,13 @@ class Backend {
   int started_in_ = 0;  // process id
 };
 
-// Writes the verdict into `file`; nullptr unless it is kLoaded. Serialised within the process.
+// Loads and starts the backend of an accepted file, or shares the one that is already started. Writes the verdict into
+// `file`. Returns nullptr unless the verdict is kLoaded. Thread-safe. If another thread is starting or stopping the same
+// library, waits for it.
 std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunctions& compute,
                                      const DeclareSettings& settings, const Logger& logger, PluginFile& file);
 
-// Checks a plugin's table against the contract: "" or a sentence that names the table and the slot.
+// Checks a plugin's table against the contract. Returns "" or a sentence that names the table and the function.
 std::string WhyTableIsBad(const mge_plugin& plugin);
 
 }  // namespace mge

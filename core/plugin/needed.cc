@@ -17,13 +17,13 @@ namespace mge {
 namespace {
 
 constexpr size_t kMostSegments = 256;
-constexpr uint64_t kMostRows = 4096;  // of the dynamic section
+constexpr uint64_t kMostRows = 4096;  // limit on rows of the dynamic section
 constexpr uint64_t kLongestText = 1 << 16;
 constexpr size_t kMostLibraries = 256;
 constexpr size_t kMostPaths = 8;
-constexpr size_t kMostElements = 256;  // of all paths
+constexpr size_t kMostElements = 256;  // limit on directories in all lists together
 
-// From an address of the loaded object to the end of its segment, in the file.
+// A range of the file: from an address of the loaded object to the end of its segment.
 struct Range {
   uint64_t offset = 0, bytes = 0;
 };
@@ -46,17 +46,18 @@ std::optional<std::string> TextAt(const ElfReader& file, Range strings, uint64_t
 
 absl::StatusOr<ElfNeeds> ReadElfNeeds(const std::string& path) {
   auto unsound = [&](std::string_view why) {
-    return Fail(errors::kPluginRefused, fmt::format("what '{}' needs cannot be read", path), {.what = std::string(why)});
+    return Fail(errors::kPluginRefused, fmt::format("the dynamic section of '{}' cannot be read", path),
+                {.what = std::string(why)});
   };
   MGE_ASSIGN_OR_RETURN(RegularFile open, OpenRegularFile(path));
   const ElfReader file(open.fd.get());
   std::optional<Elf64_Ehdr> header = file.At<Elf64_Ehdr>(0);
   if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64) {
-    return unsound("it is no 64-bit ELF file");
+    return unsound("it is not a 64-bit ELF file");
   }
   const std::vector<Elf64_Phdr> segments = file.Table<Elf64_Phdr>(header->e_phoff, header->e_phnum);
   if (segments.size() != header->e_phnum || segments.size() > kMostSegments) {
-    return unsound("its program headers lie outside of the file, or are too many");
+    return unsound("its program headers are outside of the file, or there are too many");
   }
   std::vector<Elf64_Dyn> rows;
   std::optional<uint64_t> strings_at;
@@ -66,7 +67,7 @@ absl::StatusOr<ElfNeeds> ReadElfNeeds(const std::string& path) {
     const std::vector<Elf64_Dyn> table = file.Table<Elf64_Dyn>(segment.p_offset, std::min(count, kMostRows - rows.size()));
     auto end = std::find_if(table.begin(), table.end(), [](const Elf64_Dyn& row) { return row.d_tag == DT_NULL; });
     if (end == table.end() && table.size() < count) {
-      return unsound("its dynamic section has no end, or lies outside of the file");
+      return unsound("its dynamic section has no end, or is outside of the file");
     }
     rows.insert(rows.end(), table.begin(), end);
   }
@@ -81,7 +82,7 @@ absl::StatusOr<ElfNeeds> ReadElfNeeds(const std::string& path) {
     const bool library = row.d_tag == DT_NEEDED || row.d_tag == DT_FILTER || row.d_tag == DT_AUXILIARY;
     if (!library && row.d_tag != DT_RUNPATH && row.d_tag != DT_RPATH) continue;
     std::optional<std::string> text = TextAt(file, strings, row.d_un.d_val);
-    if (!text) return unsound("a name in its dynamic section has no end, or lies outside of the file");
+    if (!text) return unsound("a name in its dynamic section has no end, or is outside of the file");
     if (library) {
       if (out.libraries.size() == kMostLibraries) out.beyond = fmt::format("{} libraries that it needs", kMostLibraries);
       out.libraries.push_back(*std::move(text));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a shared object asks the dynamic linker for: the libraries that it needs, and where they are to be looked for.
+// The dynamic section of a shared object: the libraries that it needs and the directories in which the dynamic linker looks
+// for them. Format: System V gABI, "Dynamic Linking".
 #pragma once
 
 #include <string>
@@ -9,25 +10,27 @@
 
 namespace mge {
 
-// A list of directories in an ELF file, as it stands there: "$ORIGIN/../lib:/opt/lib".
+// A list of directories, unchanged from the ELF file: "$ORIGIN/../lib:/opt/lib".
 struct ElfSearchPath {
   const char* kind;  // "RUNPATH" or "RPATH"
   std::string text;
 };
 
 struct ElfNeeds {
-  std::vector<std::string> libraries;  // DT_NEEDED, and what DT_FILTER and DT_AUXILIARY load, in the file's order
+  std::vector<std::string> libraries;  // DT_NEEDED, DT_FILTER and DT_AUXILIARY, in the file's order
   std::vector<ElfSearchPath> paths;
-  std::string beyond = {};  // of what it has more than any honest file: the rest is left out here, and not by the linker
+  std::string beyond = {};  // the limit of this reader that the file exceeds, else ""; then both lists are incomplete
 };
 
-// Of a 64-bit ELF file; nothing in it is trusted. An object that is linked statically needs nothing.
+// Reads the needs of a 64-bit ELF file. Accepts any content: sizes and offsets are checked. A statically linked object needs
+// nothing. Fails with kPluginRefused if the file is malformed, with kFileAccess if it cannot be read.
 absl::StatusOr<ElfNeeds> ReadElfNeeds(const std::string& path);
 
-// Its libraries alone; none if the file cannot be read.
+// Returns only the libraries. Returns an empty list if the file cannot be read.
 std::vector<std::string> NeededLibraries(const std::string& path);
 
-// The parts of a list of directories, as the dynamic linker sees them: nothing in a list that is empty.
+// Splits a list of directories at each ':' as the dynamic linker does. An empty list has no elements; an element may be
+// empty.
 std::vector<std::string> ElementsOf(const ElfSearchPath& path);
 
 }  // namespace mge

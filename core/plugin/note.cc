@@ -71,7 +71,7 @@ std::string KindOfElf(uint16_t type) {
   }
 }
 
-// A text of a fixed field: terminated, and every byte allowed.
+// Reads a text of a field of fixed size. Returns false if it is not terminated or a character is not allowed.
 template <size_t kSize>
 bool TextOf(const char (&field)[kSize], bool (*allowed)(char), std::string& out) {
   const void* end = std::memchr(field, 0, kSize);
@@ -90,11 +90,10 @@ std::string ParseNote(std::span<const std::byte> bytes, PluginNote& out) {
   uint32_t size = 0;
   if (bytes.size() < sizeof(size)) return "its identity note is cut off";
   std::memcpy(&size, bytes.data(), sizeof(size));
-  // A note of another ABI major is still read as far as its versions, so that the message can name
-  // them.
+  // The versions of a note are read even if its ABI major differs, so that the message can name them.
   constexpr size_t kVersions = offsetof(mge_note, isa);
   if (size > bytes.size() || size < kVersions) {
-    return fmt::format("its identity note says {} bytes and has {}", size, bytes.size());
+    return fmt::format("its identity note has {1} bytes, but its size field is {0}", size, bytes.size());
   }
   mge_note raw = {};
   std::memcpy(&raw, bytes.data(), std::min<size_t>(size, sizeof(raw)));
@@ -134,8 +133,8 @@ NoteReading& Deny(NoteReading& reading, VerdictCode code, std::string reason) {
   return reading;
 }
 
-// Looks at the notes of one segment, in which a descriptor and the next note begin at multiples of the alignment from its
-// begin. False if they break the format.
+// Reads the notes of one segment. Each descriptor and each note begins at a multiple of `alignment` from the segment's
+// begin. Returns false if the format is broken. `why` is set if the identity note is invalid.
 bool ScanNotes(std::span<const std::byte> segment, uint64_t alignment, NoteReading& out,
                bool& found, std::string& why) {
   uint64_t at = 0;
@@ -171,7 +170,7 @@ absl::Status CheckBackendName(std::string_view name) {
   const std::string_view why = WhyNoBackendName(name);
   if (why.empty()) return absl::OkStatus();
   return Fail(errors::kUsage, fmt::format("'{}' is not the name of a backend", name),
-              {.what = std::string(why), .fix = "take a name that mge plugins shows"});
+              {.what = std::string(why), .fix = "use a name that `mge plugins` shows"});
 }
 
 bool IsClassName(std::string_view name) {
@@ -194,7 +193,7 @@ NoteReading ReadNote(int fd) {
     return Deny(out, VerdictCode::kUnreadable, "the file cannot be read");
   }
   if (std::memcmp(magic, ELFMAG, SELFMAG) != 0) {
-    return Deny(out, VerdictCode::kNotElf, "it is no ELF file, so no shared library");
+    return Deny(out, VerdictCode::kNotElf, "it is not an ELF file, so it is not a shared library");
   }
   if (file_bytes < sizeof(header)) {
     return Deny(out, VerdictCode::kDamaged,
@@ -207,7 +206,7 @@ NoteReading ReadNote(int fd) {
     std::string machine =
         magic[EI_DATA] == ELFDATA2LSB ? MachineName(header.e_machine) : "a big-endian machine";
     return Deny(out, VerdictCode::kWrongMachine,
-                fmt::format("it is made for {}{}; this host is {}", machine,
+                fmt::format("it is built for {}{}; this host is {}", machine,
                             magic[EI_CLASS] == ELFCLASS64 ? "" : " (32-bit format)",
                             MachineName(kMachine)));
   }
@@ -220,7 +219,7 @@ NoteReading ReadNote(int fd) {
       header.e_phnum > kMaxProgramHeaders || header.e_phoff > file_bytes ||
       table_bytes > file_bytes - header.e_phoff) {
     return Deny(out, VerdictCode::kDamaged,
-                "its program headers lie outside of the file, or are not sound");
+                "its program headers are invalid or outside of the file");
   }
   std::vector<Elf64_Phdr> segments(header.e_phnum);
   if (!read(header.e_phoff, segments.data(), table_bytes)) {
@@ -242,7 +241,7 @@ NoteReading ReadNote(int fd) {
       return Deny(out, VerdictCode::kUnreadable, "the file cannot be read");
     }
     if (!ScanNotes(bytes, segment.p_align == 8 ? 8 : 4, out, found, why)) {
-      return Deny(out, VerdictCode::kDamaged, "its notes are not sound");
+      return Deny(out, VerdictCode::kDamaged, "its ELF notes are malformed");
     }
   }
   if (!found) {
@@ -255,11 +254,11 @@ NoteReading ReadNote(int fd) {
 
 std::string WhyAbiDiffers(const PluginNote& note) {
   if (note.abi_major != MGE_ABI_MAJOR) {
-    return fmt::format("it was built for plugin interface {}.{}; this host speaks {}.{}",
+    return fmt::format("it was built for plugin interface {}.{}; this host supports {}.{}",
                        note.abi_major, note.abi_minor, MGE_ABI_MAJOR, MGE_ABI_MINOR);
   }
   if (note.abi_minor_min > MGE_ABI_MINOR) {
-    return fmt::format("it needs plugin interface {}.{} or newer; this host speaks {}.{}",
+    return fmt::format("it needs plugin interface {}.{} or newer; this host supports {}.{}",
                        note.abi_major, note.abi_minor_min, MGE_ABI_MAJOR, MGE_ABI_MINOR);
   }
   if (MGE_ABI_MAJOR == 0 && note.header_hash != MGE_ABI_HASH) {

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The identity of a backend's file: its ELF note and build id, read from the open file before any of its code can run.
+// The identity of a backend's file: its ELF note and build id.
+//
+// Why: the host must know name, ABI version and instruction sets before it opens the file, because dlopen() runs code of it.
+//
+// Algorithm: check the ELF header (64-bit, little-endian, this machine, shared object). Check that each segment is within
+// the file. Read every PT_NOTE segment and parse the notes with owner MGE_NOTE_OWNER (identity) and "GNU" (build id). Each
+// offset and size is checked before it is used. Formats: System V gABI, and sdk/include/mge/plugin.h for the identity note.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +18,7 @@
 
 namespace mge {
 
-// What the note says, checked: texts are terminated and of the allowed characters.
+// The content of an identity note. Texts are checked: terminated, and only allowed characters.
 struct PluginNote {
   std::string name;
   std::string version;
@@ -24,31 +30,33 @@ struct PluginNote {
   uint32_t isa = 0;  // MGE_ISA_ bits
 };
 
-// The answer of ReadNote. `code` is kOk, or the reason why the file is no backend that this machine could open.
+// The result of ReadNote(). If `code` is not kOk, `reason` says why this machine cannot open the file as a backend.
 struct NoteReading {
   VerdictCode code = VerdictCode::kOk;
   std::string reason;
   PluginNote note;
-  std::string build_id;  // filled whenever it could be read
+  std::string build_id;  // hexadecimal; set even for an error if it could be read
 };
 
-// Reads headers and notes with bounded pread; nothing in the file is trusted.
+// Reads the headers and notes of an open file. `fd` is not owned. Accepts any content.
 NoteReading ReadNote(int fd);
 
-// What tells an open file from any other build of it: `build_id`, or "sha256-" and the file's hash where that is empty.
-// kFileAccess.
+// Returns the identifier of a build: `build_id`, or "sha256-" plus the hash of the open file if `build_id` is empty. Fails
+// with kFileAccess if the file cannot be read.
 absl::StatusOr<std::string> BuildOf(int fd, std::string_view path, std::string_view build_id);
-absl::StatusOr<std::string> BuildOf(const std::string& path, std::string_view build_id);  // opens it
+absl::StatusOr<std::string> BuildOf(const std::string& path, std::string_view build_id);  // opens the file
 
-// Whether host and backend understand each other: "" or a sentence that names both sides.
+// Returns "" if the backend's ABI version works with this host, else a sentence that names both versions.
 std::string WhyAbiDiffers(const PluginNote& note);
 
-// Whether a machine that offers the instruction sets `isa` may open it: "" or a sentence that names what is missing.
+// Returns "" if a machine with the instruction sets `isa` can run the backend, else a sentence that names the missing ones.
 std::string WhyIsaIsMissing(const PluginNote& note, uint32_t isa);
 
-// a-z first, then a-z, 0-9 and '_'; device classes hold no digits. A name of the host's own is a class here, too.
+// Returns whether a name is valid for a backend: first a-z, then a-z, 0-9 and '_'.
 bool IsBackendName(std::string_view name);
-absl::Status CheckBackendName(std::string_view name);  // the same of what a user typed: kUsage, with the reason
+// Checks a backend name that a user typed. Fails with kUsage and the reason.
+absl::Status CheckBackendName(std::string_view name);
+// Returns whether a name is valid for a device class: a-z and '_'. Classes of the host itself ("multithread") are valid.
 bool IsClassName(std::string_view name);
 
 }  // namespace mge

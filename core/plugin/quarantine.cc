@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kFirstLine = "mge.quarantine/1";
 constexpr int64_t kMaxBytes = 1 << 16;
 
-// Keys become names of files.
+// Returns whether a key is a safe file name.
 bool IsKey(std::string_view key) {
   return !key.empty() && key.size() <= 128 && key.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz-") == key.npos;
 }
@@ -50,7 +50,7 @@ std::optional<Quarantine::Entry> Quarantine::Find(const std::string& key) const 
   if (directory_.empty() || !IsKey(key)) return std::nullopt;
   std::string path = directory_ + "/" + key;
   if (access(path.c_str(), F_OK) != 0) return std::nullopt;
-  Entry entry = {key, {}, {}, "the reason was not written down"};
+  Entry entry = {key, {}, {}, "the reason was not recorded"};
   std::vector<std::string> lines = Lines(path);
   if (lines.size() >= 4 && lines[0] == kFirstLine) entry = {key, lines[1], lines[2], lines[3]};
   return entry;
@@ -73,7 +73,7 @@ std::vector<Quarantine::Entry> Quarantine::All() const {
 absl::Status Quarantine::Add(const Entry& entry) const {
   if (directory_.empty() || !IsKey(entry.key)) {
     return Fail(errors::kFileWrite, fmt::format("'{}' cannot be put into quarantine", entry.path),
-                {.what = directory_.empty() ? "there is no folder for state" : "its build id is no name of a file",
+                {.what = directory_.empty() ? "there is no state folder" : "its build id cannot be a file name",
                  .fix = "set HOME or XDG_STATE_HOME"});
   }
   std::error_code code;

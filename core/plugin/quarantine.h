@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The quarantine: files whose start ended or hung a process once, and are not opened again until someone lets them go.
+// The quarantine: builds of backends whose start crashed or hung a process. They are not opened again until the user
+// releases them.
 #pragma once
 
 #include <optional>
@@ -11,27 +12,29 @@
 
 namespace mge {
 
-// A folder with one small file per entry, so that an entry is complete or absent and processes need no lock. The key is
-// BuildOf() the file: what is built anew has another one.
+// A folder with one small file per entry. Entries are written atomically, so several processes need no lock. The key of an
+// entry is BuildOf() of the file, so a rebuilt backend is not affected.
 class Quarantine {
  public:
   struct Entry {
     std::string key;
-    std::string name;    // of the backend
-    std::string path;    // where the file was
+    std::string name;    // the backend's name
+    std::string path;    // the path of the file when it was added
     std::string reason;  // a sentence
   };
 
-  Quarantine() = default;  // holds nothing, and takes nothing
+  Quarantine() = default;  // an empty quarantine; Add() fails
   explicit Quarantine(std::string directory) : directory_(std::move(directory)) {}
 
   const std::string& directory() const { return directory_; }
 
   bool empty() const;
-  std::optional<Entry> Find(const std::string& key) const;  // an entry that cannot be read still holds
-  std::vector<Entry> All() const;                           // by key
-  absl::Status Add(const Entry& entry) const;               // kFileWrite
-  absl::Status Remove(const std::string& key) const;        // kFileWrite
+  // Returns the entry of a key. If its file exists but cannot be read, returns an entry with a generic reason.
+  std::optional<Entry> Find(const std::string& key) const;
+  std::vector<Entry> All() const;              // sorted by key
+  absl::Status Add(const Entry& entry) const;  // fails with kFileWrite
+  // Removes an entry. Succeeds if there is none. Fails with kFileWrite.
+  absl::Status Remove(const std::string& key) const;
 
  private:
   std::string directory_;

@@ -14,7 +14,7 @@ absl::StatusOr<mge_code> WaitForFence(const mge_queue_api& api, mge_fence* fence
     const auto slice = static_cast<uint64_t>(std::clamp<std::chrono::nanoseconds>(left, {}, kStopSlice).count());
     mge_error error;
     const mge_code code = CallBackend(error, [&](mge_error*) {
-      return api.host_wait(fence, value, slice, nullptr);  // the text of a wait in vain would take memory
+      return api.host_wait(fence, value, slice, nullptr);  // without an error: a text per slice would allocate memory
     });
     if (code != MGE_DEADLINE_EXCEEDED || left <= kStopSlice) return code;
     if (stop) MGE_RETURN_IF_ERROR(stop->CheckStop());

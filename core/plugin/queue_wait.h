@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the host waits for a queue.
+// Functions with which the host waits for a fence and for the end of a queue. They wait in short slices, so that a run can
+// be cancelled although the backend's own wait cannot.
 #pragma once
 
 #include <chrono>
@@ -11,20 +12,22 @@
 
 namespace mge {
 
-// Until the fence answers, or `stop` (nullable) says that the work may not go on. MGE_DEADLINE_EXCEEDED after `limit`.
+// Waits for a fence in slices of kStopSlice. Returns the code of the fence, or MGE_DEADLINE_EXCEEDED after `limit`. Fails
+// with the status of `stop` (optional) if the work must stop.
 absl::StatusOr<mge_code> WaitForFence(const mge_queue_api& api, mge_fence* fence, uint64_t value, const StopControl* stop,
                                       std::chrono::nanoseconds limit = std::chrono::nanoseconds::max());
 
-// The end of all that a queue was given. Of a queue that has failed, too: a fence that carries a failure answers at once, so
-// this one is fresh.
+// The end of the work on a queue, also of a queue that has failed. It uses a new fence, because the fences of a failed queue
+// are reached at once. Not thread-safe.
 class QueueEnd {
  public:
-  // MGE_DEADLINE_EXCEEDED: not yet. Else it is over, or could not be asked for want of memory, and the queue may be destroyed,
-  // which waits. What it was given after the first call that said "not yet" is not reckoned with.
+  // Waits up to `patience`. Returns MGE_DEADLINE_EXCEEDED if the work is not over. Any other code means that the work is
+  // over, or that no fence could be created; then the queue may be destroyed (destroying it waits). Work that is enqueued
+  // after the first call is not waited for.
   mge_code Wait(const Device& device, mge_queue* queue, std::chrono::nanoseconds patience);
 
  private:
-  mge_fence* fence_ = nullptr;  // the queue holds it until it answers
+  mge_fence* fence_ = nullptr;  // in use by the queue until it is reached
 };
 
 }  // namespace mge

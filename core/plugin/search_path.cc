@@ -22,17 +22,18 @@
 namespace mge {
 namespace {
 
-constexpr int kMostLinks = 40;        // as the kernel
+constexpr int kMostLinks = 40;        // the limit of the Linux kernel
 constexpr size_t kMostLibraries = 256;
 
-// Why somebody else could put a file into this directory, which is reached without links, or replace it if it is a file.
+// Returns the reason if another user could write a file or directory, else "". The path must hold no symbolic link.
 std::string WhyOthersMayWrite(const std::string& at) {
   Fd fd(open(at.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  return fd.valid() ? WhyNotTrusted(fd.get()) : fmt::format("'{}' cannot be looked at", at);
+  return fd.valid() ? WhyNotTrusted(fd.get()) : fmt::format("'{}' cannot be opened", at);
 }
 
-// The same of an absolute path as the kernel walks it: where it ends, or where it ends as long as the rest is not made, and
-// wherever a link on the way lies.
+// Returns the reason if another user could decide what an absolute path leads to, else "". Walks the path like the kernel
+// does. Checks each directory that holds a symbolic link of the path, and the end of the path, or its last existing
+// directory.
 std::string WhyOthersMayPut(const std::string& path) {
   std::string at = "/";
   std::vector<std::string> todo;  // components, last first
@@ -65,7 +66,7 @@ std::string WhyOthersMayPut(const std::string& path) {
     char target[PATH_MAX];
     const ssize_t size = readlink(next.c_str(), target, sizeof(target));
     if (++links > kMostLinks || size <= 0 || size == sizeof(target)) {
-      return fmt::format("'{}' is a link without an end", next);
+      return fmt::format("'{}' is a symbolic link that cannot be resolved", next);
     }
     if (target[0] == '/') at.resize(1);
     push({target, static_cast<size_t>(size)});
@@ -73,8 +74,8 @@ std::string WhyOthersMayPut(const std::string& path) {
   return WhyOthersMayWrite(at);
 }
 
-// An absolute path for "/opt/lib", "$ORIGIN/lib" and "${ORIGIN}/lib"; nothing for what the working directory, or the
-// machine, would decide.
+// Returns the absolute path of "/opt/lib", "$ORIGIN/lib" or "${ORIGIN}/lib". Returns nullopt for a relative path and for
+// other variables, whose meaning depends on the working directory or the machine.
 std::optional<std::string> Resolved(const std::string& text, const std::string& origin) {
   std::string_view rest = text;
   std::string out;
@@ -89,7 +90,8 @@ std::optional<std::string> Resolved(const std::string& text, const std::string& 
   return out.append(rest);
 }
 
-// Where an object in `origin` finds a library by $ORIGIN; "" if it is found otherwise, or not.
+// Returns the path at which an object in the directory `origin` finds a library by $ORIGIN. Returns "" if it finds the
+// library in another way or not at all.
 std::string FoundByOrigin(const ElfNeeds& needs, const std::string& origin, const std::string& name) {
   if (name.find('/') != name.npos) return name.starts_with('$') ? Resolved(name, origin).value_or("") : "";
   for (const ElfSearchPath& path : needs.paths) {
@@ -105,25 +107,25 @@ std::string FoundByOrigin(const ElfNeeds& needs, const std::string& origin, cons
 
 SearchJudgement Relative(const std::string& file, std::string reason) {
   return {VerdictCode::kSearchPath, std::move(reason),
-          fmt::format("link it with -Wl,-rpath,'$ORIGIN' or with no path at all (in CMake: BUILD_WITH_INSTALL_RPATH, for a "
-                      "path that is replaced at installation is padded by a colon), or mend it: patchelf --set-rpath "
-                      "'$ORIGIN' '{}'",
+          fmt::format("link it with -Wl,-rpath,'$ORIGIN' or without an rpath (in CMake set BUILD_WITH_INSTALL_RPATH, "
+                      "because CMake pads a path that it replaces at installation with colons), or correct the file: patchelf "
+                      "--set-rpath '$ORIGIN' '{}'",
                       EscapeControl(file))};
 }
 
 SearchJudgement Writable(std::string reason) {
   return {VerdictCode::kUntrusted, std::move(reason),
-          "take write permission from group and others (chmod go-w), chown it to root or to yourself, or link the backend "
-          "without that directory"};
+          "remove write permission of group and others (chmod go-w) and make root or yourself the owner (chown), or link "
+          "the backend without that directory"};
 }
 
-// A directory in which libraries are looked for. What lies in one for some machines alone may not be taken.
+// A directory in which the dynamic linker looks for libraries. If `any_machine` is false, only some processors use it.
 struct Place {
   std::string directory;
   bool any_machine = true;
 };
 
-// One element of a list: the directory, and those below it that glibc prefers on a machine that can.
+// Adds a directory, and its glibc-hwcaps subdirectories, which glibc prefers on processors that support them.
 void AddPlaces(const std::string& directory, std::vector<Place>& places) {
   places.push_back({directory});
   if (access((directory + "/glibc-hwcaps").c_str(), F_OK) != 0) return;
@@ -132,19 +134,20 @@ void AddPlaces(const std::string& directory, std::vector<Place>& places) {
   }
 }
 
-// A file, and where the RPATH of those that load it has its libraries looked for.
+// A library, and the directories that it inherits from the RPATH of the objects that load it.
 struct Loaded {
   std::string file;
   std::vector<Place> inherited = {};
 };
 
-// One file; `libraries` gets those that it would load from a place of its own, or of those that load it.
+// Checks one object. Adds to `libraries` those that it would load through its own or inherited directories. `first`: the
+// object is the backend itself.
 SearchJudgement JudgeOne(const Loaded& loaded, bool first, std::vector<Loaded>& libraries) {
   const std::string& file = loaded.file;
   const std::string it = first ? "it" : fmt::format("the library '{}', which it loads,", EscapeControl(file));
   absl::StatusOr<ElfNeeds> needs = ReadElfNeeds(file);
   if (!needs.ok()) {
-    if (!first) return {};  // the dynamic linker will say why it cannot be loaded
+    if (!first) return {};  // dlopen() will report why the library cannot be loaded
     const ErrorParts parts = PartsOf(needs.status());
     return {VerdictCode::kDamaged, parts.what.empty() ? ErrorTitle(needs.status()) : parts.what, "install it again"};
   }
@@ -152,7 +155,7 @@ SearchJudgement JudgeOne(const Loaded& loaded, bool first, std::vector<Loaded>& 
     return {VerdictCode::kDamaged, fmt::format("{} has more than {}", it, needs->beyond), "install it again"};
   }
   const std::string origin = file.substr(0, file.rfind('/'));
-  bool runpath = false;  // then no RPATH counts
+  bool runpath = false;  // if true, the dynamic linker ignores every RPATH
   std::vector<Place> places;
   for (const ElfSearchPath& path : needs->paths) {
     runpath |= path.kind == std::string_view("RUNPATH");
@@ -165,8 +168,9 @@ SearchJudgement JudgeOne(const Loaded& loaded, bool first, std::vector<Loaded>& 
                                           it, path.kind, whole));
       }
       if (!place) {
-        return Relative(file, fmt::format("{} looks for libraries where the working directory or the machine decides: '{}' "
-                                          "in its {} '{}' begins with neither '/' nor '$ORIGIN', or holds another variable",
+        return Relative(file, fmt::format("{} looks for libraries in a directory that depends on the working directory or "
+                                          "the machine: '{}' in its {} '{}' begins with neither '/' nor '$ORIGIN', or "
+                                          "contains another variable",
                                           it, EscapeControl(element), path.kind, whole));
       }
       AddPlaces(*place, places);
@@ -191,7 +195,7 @@ SearchJudgement JudgeOne(const Loaded& loaded, bool first, std::vector<Loaded>& 
     }
     std::vector<std::string> found;
     if (there) found.push_back(*std::move(there));
-    bool over = path;  // a name with a slash is looked for nowhere
+    bool over = path;  // a name with a slash is not searched for
     for (size_t i = 0; i < searched.size() && !(over && searched[i].any_machine); ++i) {
       std::string candidate = fmt::format("{}/{}", searched[i].directory, name);
       if (access(candidate.c_str(), F_OK) != 0) continue;
@@ -203,7 +207,7 @@ SearchJudgement JudgeOne(const Loaded& loaded, bool first, std::vector<Loaded>& 
         return Writable(fmt::format("{} needs the library '{}', which others may replace: {}", it, EscapeControl(library),
                                     why));
       }
-      libraries.push_back({std::move(library), passed_on});  // as it is named: that is where its own $ORIGIN is
+      libraries.push_back({std::move(library), passed_on});  // links are not resolved, because $ORIGIN refers to this path
     }
   }
   return {};
@@ -230,7 +234,7 @@ std::vector<std::string> LibrariesBeside(const std::string& file) {
   std::vector<std::filesystem::path> found = {std::filesystem::canonical(file, ec)};
   for (size_t i = 0; i < found.size() && i < kMostLibraries; ++i) {
     absl::StatusOr<ElfNeeds> needs = ReadElfNeeds(found[i]);
-    if (!needs.ok()) continue;  // the dynamic linker will say why it cannot be loaded
+    if (!needs.ok()) continue;  // dlopen() will report why the library cannot be loaded
     for (const std::string& name : needs->libraries) {
       std::filesystem::path library = FoundByOrigin(*needs, found[i].parent_path(), name);
       library = library.lexically_normal();

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the dynamic linker would look for the libraries of a backend: by the rules that hold for the backend itself.
+// Checks where the dynamic linker would look for the libraries of a backend.
+//
+// Why: a backend that passes every check can still load a library that another user has written, or one from the working
+// directory. The checks of the backend's own file are therefore applied to its libraries.
+//
+// Algorithm: read RUNPATH, RPATH and the needed libraries (needed.h). Each directory must begin with '/' or $ORIGIN. Walk
+// each path like the kernel does, link by link. Only root and the current user may write the directories on the way. If the
+// end does not exist, this holds for the last existing directory. Repeat for each library found there. Rules: ld.so(8), "The
+// dynamic linker".
 #pragma once
 
 #include <string>
@@ -9,18 +17,18 @@
 
 namespace mge {
 
-// kOk, or why a library that somebody else has put somewhere could be loaded with the backend.
+// The result of the check: kOk, or why another user could make the backend load a library of theirs.
 struct SearchJudgement {
   VerdictCode code = VerdictCode::kOk;
   std::string reason, fix;
 };
 
-// Judges the file's RUNPATH, RPATH and needed libraries, and those of the libraries that lie where these say. `file` is
-// absolute and holds no link. What the system's own list of directories gives is not followed: it is root's.
+// Checks the RUNPATH, RPATH and needed libraries of a file, and of the libraries that it finds through them. `file` must be
+// absolute and hold no symbolic link. Libraries in the system's own directories are not checked, because root owns them.
 SearchJudgement JudgeSearchPath(const std::string& file);
 
-// The libraries that the file finds by $ORIGIN, and those that they find so in turn: what it brings along. Relative to its
-// directory: "lib/libfoo.so.1".
+// Returns the libraries that the file finds by $ORIGIN, and those that they find by $ORIGIN in turn. These libraries must be
+// copied with the file. Paths are relative to the file's directory: "lib/libfoo.so.1".
 std::vector<std::string> LibrariesBeside(const std::string& file);
 
 }  // namespace mge

@@ -7,7 +7,7 @@
 namespace mge {
 namespace {
 
-constexpr std::chrono::seconds kPatience(6);  // more than `mge doctor` has, which judges for itself
+constexpr std::chrono::seconds kPatience(6);  // above the 5 s of `mge doctor`, which reports a slow start itself
 
 }  // namespace
 
@@ -31,8 +31,8 @@ SlowStart::~SlowStart() {
 void SlowStart::Watch(const Logger& logger, const PluginFile& file) {
   std::unique_lock lock(mutex_);
   if (changed_.wait_for(lock, kPatience, [&] { return over_; })) return;
-  logger.Warning("backend '{0}' ({1}) has been starting for {2} s: if it never ends, `mge doctor` keeps it away, and "
-                 "MGE_PLUGIN_SKIP={0} leaves it out",
+  logger.Warning("backend '{0}' ({1}) has been starting for {2} s: if it does not end, run `mge doctor` to put it into "
+                 "quarantine, or set MGE_PLUGIN_SKIP={0} to leave it out",
                  file.name, file.path, kPatience.count());
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speaks up where the start of a backend takes long: it may never end, and then nobody else says why nothing happens.
+// A warning for a backend whose start takes long. Without it, the user would not learn why a process hangs.
 #pragma once
 
 #include <condition_variable>
@@ -11,10 +11,10 @@
 
 namespace mge {
 
-// Warns once if it lives for long. Where no thread can be started, it says nothing.
+// Logs one warning if this object exists for longer than 6 s. Uses a thread. If no thread can be started, logs nothing.
 class SlowStart {
  public:
-  SlowStart(const Logger& logger, const PluginFile& file);  // borrowed
+  SlowStart(const Logger& logger, const PluginFile& file);  // both must outlive this object
   ~SlowStart();
   SlowStart(const SlowStart&) = delete;
   SlowStart& operator=(const SlowStart&) = delete;
@@ -25,7 +25,7 @@ class SlowStart {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool over_ = false;
-  std::thread thread_;  // last: it uses all the others
+  std::thread thread_;  // last, because it uses the other members
 };
 
 }  // namespace mge

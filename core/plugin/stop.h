@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether work that somebody waits for may go on.
+// The cancel flag and the deadline of a run.
 #pragma once
 
 #include <atomic>
@@ -11,17 +11,17 @@
 
 namespace mge {
 
-// Values of a stop flag; what a kernel sees is only whether it is zero.
+// Values of the cancel flag. A kernel checks only whether the flag is zero.
 inline constexpr int32_t kGoOn = 0, kStopAsked = 1, kTimeIsUp = 2;
-inline constexpr std::chrono::milliseconds kStopSlice{10};  // whoever waits looks at it so often
+inline constexpr std::chrono::milliseconds kStopSlice{10};  // the interval at which a waiting thread checks the flag
 
-// Owned by whoever waits; cancel may be set from any thread, to kStopAsked.
+// The stop request of one run. Owned by the thread that waits for the run. Any thread may set `cancel` to kStopAsked.
 struct StopControl {
   std::atomic<int32_t> cancel{kGoOn};
   std::optional<std::chrono::steady_clock::time_point> deadline;
 
-  absl::Status CheckStop() const;  // kCancelled, kTimeout
-  const int32_t* flag() const { return reinterpret_cast<const int32_t*>(&cancel); }  // as mge_run.cancel
+  absl::Status CheckStop() const;  // fails with kCancelled or kTimeout if the run must stop
+  const int32_t* flag() const { return reinterpret_cast<const int32_t*>(&cancel); }  // the value for mge_run.cancel
 };
 
 }  // namespace mge

@@ -14,10 +14,10 @@ namespace mge {
 
 absl::Status OrderByHost(const mge_choice& choice, uint32_t* out_order) {
   if (choice.mode < MGE_SELECT_HEURISTIC || choice.mode > MGE_SELECT_REPRODUCIBLE) {
-    return Fail(errors::kApiMisuse, fmt::format("{} is no mode of selection", choice.mode));
+    return Fail(errors::kApiMisuse, fmt::format("{} is not a selection mode", choice.mode));
   }
   if (choice.mode == MGE_SELECT_PROFILE && !choice.measured_us) {
-    return Fail(errors::kApiMisuse, "an order by time was asked for, but nothing was measured");
+    return Fail(errors::kApiMisuse, "the selection mode profile requires measured times, but there are none");
   }
   auto known = [](double us) { return us >= 0 ? us : std::numeric_limits<double>::infinity(); };
   auto key = [&](uint32_t i) {

@@ -16,13 +16,13 @@
 namespace mge {
 namespace {
 
-constexpr std::chrono::minutes kLimit{1};  // of one wait
-constexpr size_t kPiece = 4 << 20;         // the most that is staged at once
+constexpr std::chrono::minutes kLimit{1};  // the time limit of one wait
+constexpr size_t kPiece = 4 << 20;         // the largest piece of a copy in bytes
 constexpr size_t kLeastPiece = SyncQueue::kLeastStaging / 2;
 
 }  // namespace
 
-// All that work on the queue touches, and the queue itself.
+// The queue and all memory that its work accesses.
 struct SyncQueue::State final : Unfinished {
   explicit State(Device& device) : device(device), api(*device.queue_api()) {}
   ~State() override {
@@ -43,15 +43,15 @@ struct SyncQueue::State final : Unfinished {
   const mge_queue_api& api;
   mge_queue* queue = nullptr;
   mge_fence* fence = nullptr;
-  uint64_t value = 0;  // of the fence, when all is done
+  uint64_t value = 0;  // the fence's value when all enqueued work is done
   QueueEnd end;
   std::atomic<int32_t> cancel{0};
   std::vector<std::shared_ptr<void>> used;
   Pool* pool = nullptr;
   mge_reservation staging = {};
-  size_t piece = 0;           // half of it
-  size_t wanted = 0;          // which may have been more than there is memory for
-  uint64_t half_use[2] = {};  // the fence's value when each half is free again
+  size_t piece = 0;           // bytes of one half of `staging`
+  size_t wanted = 0;          // the requested size of one half; larger than `piece` if memory was short
+  uint64_t half_use[2] = {};  // the fence's value when the use of each half is over
 };
 
 SyncQueue::SyncQueue(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -59,10 +59,10 @@ SyncQueue::SyncQueue(std::unique_ptr<State> state) : state_(std::move(state)) {}
 absl::StatusOr<std::unique_ptr<SyncQueue>> SyncQueue::Create(Device& device, int32_t kind) {
   MGE_RETURN_IF_ERROR(device.Open());
   auto state = std::make_unique<State>(device);
-  MGE_RETURN_IF_ERROR(AskDevice(device, "making a queue", [&](mge_error* e) {
+  MGE_RETURN_IF_ERROR(AskDevice(device, "creating a queue", [&](mge_error* e) {
     return state->api.create(device.handle(), kind, &state->queue, e);
   }));
-  MGE_RETURN_IF_ERROR(AskDevice(device, "making a fence", [&](mge_error* e) {
+  MGE_RETURN_IF_ERROR(AskDevice(device, "creating a fence", [&](mge_error* e) {
     return state->api.fence_create(device.handle(), &state->fence, e);
   }));
   return std::unique_ptr<SyncQueue>(new SyncQueue(std::move(state)));
@@ -70,7 +70,7 @@ absl::StatusOr<std::unique_ptr<SyncQueue>> SyncQueue::Create(Device& device, int
 
 SyncQueue::~SyncQueue() {
   if (state_->device.Orphaned()) {
-    (void)state_.release();  // the parent's
+    (void)state_.release();  // it belongs to the parent process
     return;
   }
   state_->cancel.store(1);
@@ -94,7 +94,7 @@ absl::Status SyncQueue::Wait(uint64_t value, const StopControl* stop) {
   State& s = *state_;
   MGE_ASSIGN_OR_RETURN(mge_code code, WaitForFence(s.api, s.fence, value, stop, kLimit));
   if (code == MGE_OK) return absl::OkStatus();
-  // Why not.
+  // Gets the text of the error.
   return AskDevice(s.device, "waiting for a queue", [&](mge_error* e) { return s.api.host_wait(s.fence, value, 0, e); });
 }
 
@@ -128,7 +128,7 @@ absl::Status SyncQueue::Upload(void* to, const void* from, size_t bytes, const S
   const auto* source = static_cast<const char*>(from);
   for (size_t done = 0, part; done < bytes; done += part) {
     part = std::min(bytes - done, s.piece);
-    uint64_t& free_at = s.half_use[s.half_use[0] > s.half_use[1]];  // the half that was used longer ago
+    uint64_t& free_at = s.half_use[s.half_use[0] > s.half_use[1]];  // the half whose last use is older
     const size_t half = &free_at == s.half_use ? 0 : s.piece;
     MGE_RETURN_IF_ERROR(Wait(free_at, stop));
     std::memcpy(static_cast<char*>(s.staging.host_address) + half, source + done, part);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue of a device for work whose end the caller waits for: uploads, trials of kernels, and looks at memory that only the
-// device reaches.
+// A device queue for work that the caller waits for: uploads, timing of kernels, and reading memory that only the device can
+// access.
 #pragma once
 
 #include <chrono>
@@ -14,33 +14,34 @@
 
 namespace mge {
 
-// For one thread at a time. Borrows the device. After an error of Finish() or a copy it is of no further use: it goes on
-// failing, or something on it does not end.
+// A queue with staging memory for copies. Not thread-safe. The device must outlive it. After an error of Finish(), Upload()
+// or Download() the queue must be destroyed: it keeps failing, or its work does not end.
 class SyncQueue {
  public:
-  // Bytes of page-locked memory that copies need at least; they take more where there is more.
+  // The minimum of page-locked memory that a copy needs, in bytes. A copy uses up to 8 MiB if that much is available.
   static constexpr size_t kLeastStaging = 8 << 10;
 
-  // Opens the device, which has queues.
+  // Opens the device and creates a queue. The device must have a queue table.
   static absl::StatusOr<std::unique_ptr<SyncQueue>> Create(Device& device, int32_t kind = MGE_QUEUE_COMPUTE);
-  // What does not end although it has been told to is kept aside by the device.
+  // Sets the cancel flag and waits up to kPatience. Work that has not ended then is passed to Device::Keep().
   ~SyncQueue();
   SyncQueue(const SyncQueue&) = delete;
   SyncQueue& operator=(const SyncQueue&) = delete;
 
   mge_queue* handle() const;
-  const int32_t* cancel() const;  // for mge_run: set when nobody waits any more
+  const int32_t* cancel() const;  // the value for mge_run.cancel; set by the destructor
 
-  // Whether all that was enqueued is; waits for it, at most so long. Also of a queue that failed.
+  // Waits up to `patience` for all enqueued work, also of a queue that failed. Returns whether it is over.
   bool Over(std::chrono::nanoseconds patience);
-  // What is enqueued before the next Finish() or the end of the next Download() may touch it.
+  // Keeps `memory` alive until the next Finish() or Download() has succeeded. Use it for memory that enqueued work accesses.
   void Uses(std::shared_ptr<void> memory);
-  // Waits until everything that was enqueued is done. kTimeout after a minute; what `stop` (nullable) says.
+  // Waits until all enqueued work is done. Fails if a wait exceeds one minute, with the status of `stop` (optional), or with
+  // the error of the device.
   absl::Status Finish(const StopControl* stop = nullptr);
-  // From host memory to the device's, in pieces through page-locked memory of the queue's own: while one is on its way, the
-  // next one is staged. Done after Finish(), `from` is free at once.
+  // Copies host memory to the device, in pieces through two halves of page-locked memory: while one half is copied, the
+  // other is filled. The copy is done after Finish(). `from` is not accessed after the return.
   absl::Status Upload(void* to, const void* from, size_t bytes, const StopControl* stop = nullptr);
-  // The other way. Done when it returns.
+  // Copies device memory to the host. The copy is done at the return.
   absl::Status Download(void* to, const void* from, size_t bytes, const StopControl* stop = nullptr);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables that a backend hands over, widened, held against the contract.
+// Checks a backend's tables against the contract, after Widen().
 #include <initializer_list>
 #include <string_view>
 #include <utility>
@@ -14,9 +14,9 @@ namespace mge {
 namespace {
 
 constexpr uint64_t kMaxText = 4096;
-constexpr uint64_t kMaxDeviceText = 1 << 20;  // a driver's log, perhaps; what is longer than fits is cut
+constexpr uint64_t kMaxDeviceText = 1 << 20;  // may hold a driver's log; the loader cuts it later
 
-// `required` names each slot that must be filled.
+// Checks a table. `required` calls its argument for each required function.
 template <typename Table, typename SlotsOf>
 std::string CheckTable(std::string_view name, const Table* table, SlotsOf&& required) {
   if (!table) return fmt::format("table '{}' is NULL", name);
@@ -31,7 +31,7 @@ std::string CheckTable(std::string_view name, const Table* table, SlotsOf&& requ
   return bad;
 }
 
-// Slots of which a table has all or none.
+// A function of a group that a table must provide completely or not at all.
 struct GroupSlot {
   std::string_view name;
   bool filled;
@@ -40,7 +40,7 @@ std::string CheckGroup(std::string_view table, std::initializer_list<GroupSlot> 
   const GroupSlot *there = nullptr, *missing = nullptr;
   for (const GroupSlot& slot : slots) (slot.filled ? there : missing) = &slot;
   if (!there || !missing) return {};
-  return fmt::format("slot '{}' of table '{}' is NULL, but '{}' is not: a backend has both or neither", missing->name,
+  return fmt::format("slot '{}' of table '{}' is NULL, but '{}' is not: a backend must fill both or neither", missing->name,
                      table, there->name);
 }
 
@@ -76,7 +76,7 @@ std::string CheckMemory(const mge_memory_api& memory) {
   }
   absl::StatusOr<ReservePolicy> policy = ReservePolicy::Parse(CopyText(memory.reserve, 64));
   if (!policy.ok())
-    return fmt::format("table 'memory' names a reserve policy that is none: {}",
+    return fmt::format("table 'memory' names an invalid reserve policy: {}",
                        ErrorTitle(policy.status()));
   return {};
 }
@@ -150,7 +150,7 @@ std::string WhyWidenedTableIsBad(const mge_plugin& plugin) {
     need("stop", plugin.stop != nullptr);
   });
   if (!bad.empty()) return bad;
-  if (!IsText(plugin.name) || !IsText(plugin.version)) return "its name or version is no text";
+  if (!IsText(plugin.name) || !IsText(plugin.version)) return "its name or version is not a valid text";
   bad = CheckTable("device", plugin.device, [&](auto&& need) {
     need("enumerate", plugin.device->enumerate != nullptr);
     need("open", plugin.device->open != nullptr);
@@ -175,7 +175,7 @@ std::string WhyWidenedTableIsBad(const mge_plugin& plugin) {
                                 {"state_destroy", plugin.kernel->state_destroy != nullptr}});
   }
   if (!bad.empty()) return bad;
-  if (!IsText(plugin.kernel->set_version)) return "set_version of table 'kernel' is no text";
+  if (!IsText(plugin.kernel->set_version)) return "set_version of table 'kernel' is not a valid text";
   if (plugin.queue) bad = CheckQueue(*plugin.queue);
   if (bad.empty() && plugin.graph) {
     bad = CheckTable("graph", plugin.graph,
@@ -197,7 +197,7 @@ std::string WhyWidenedTableIsBad(const mge_plugin& plugin) {
   }
   if (bad.empty() && plugin.profile) bad = CheckProfile(*plugin.profile);
   if (bad.empty() && plugin.profile && !plugin.queue)
-    bad = "it has a table 'profile', which takes times on queues, but no table 'queue'";
+    bad = "it has a table 'profile', which measures times on queues, but no table 'queue'";
   return bad.empty() ? CheckSettings(plugin) : bad;
 }
 

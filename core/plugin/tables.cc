@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint64_t kMaxSettings = 1024;
 
-// Copies a table, if there is one, and puts the copy in its place.
+// Copies a table, if there is one, and replaces the pointer by a pointer to the copy.
 template <typename Table>
 void Take(const Table*& table, Table& copy) {
   if (!table) return;

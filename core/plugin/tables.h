@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend's tables as this host knows them: what an older backend's structs lack is zero, what a newer one's have more is
-// left out. The rest of the host reads these copies and never asks for a struct_size.
+// Copies of a backend's tables with the layout of this host. Members that an older backend does not have are zero. Members
+// that only a newer backend has are dropped. The rest of the host uses these copies and need not check struct_size.
 #pragma once
 
 #include <string>
@@ -11,7 +11,8 @@
 
 namespace mge {
 
-// A struct that begins with struct_size, as far as both sides know it. Keeps the struct_size that was given.
+// Returns a copy of a struct that begins with struct_size: the members that both sides know, the rest zero. The copy keeps
+// the given struct_size.
 template <typename T>
 T Widen(const T& given) {
   T out = Whole(given);
@@ -19,14 +20,14 @@ T Widen(const T& given) {
   return out;
 }
 
-// Not to be moved: the tables point at each other.
+// The copied tables of one backend. Not movable, because the tables point to each other.
 class BackendTables {
  public:
   BackendTables() = default;
   BackendTables(const BackendTables&) = delete;
   BackendTables& operator=(const BackendTables&) = delete;
 
-  // Copies the tables and holds them against the contract: "" or a sentence that names the table and the slot.
+  // Copies the tables and checks them against the contract. Returns "" or a sentence that names the table and the function.
   std::string Read(const mge_plugin& given);
 
   const mge_plugin& plugin() const { return plugin_; }
@@ -47,10 +48,12 @@ class BackendTables {
   std::vector<const mge_setting*> setting_list_;
 };
 
-// "" or a sentence that names the table and the slot. Every struct is a copy made by Widen, the settings too.
+// Checks copied tables against the contract. Returns "" or a sentence that names the table and the function. Every struct,
+// settings included, must be a copy made by Widen().
 std::string WhyWidenedTableIsBad(const mge_plugin& plugin);
 
-// The same for the texts of a device, a copy made by Widen: a sentence that names the device and the text.
+// Checks the texts of a device description. Returns "" or a sentence that names the device and the text. The struct must be
+// a copy made by Widen().
 std::string WhyDeviceTextIsBad(const mge_device_info& device);
 
 }  // namespace mge

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work of a device that the host has stopped waiting for: kept aside, with all memory that it may still touch, until it ends.
+// Unfinished work: work of a device that the host has stopped waiting for, with the memory that it may still access. Freeing
+// that memory before the work ends would let the device write to memory of another owner.
 #pragma once
 
 #include <atomic>
@@ -14,13 +15,14 @@
 
 namespace mge {
 
-// What has been told to stop gets so long before it counts as stuck.
+// The time that cancelled work gets to end. After it, the work is considered stuck.
 inline constexpr std::chrono::seconds kPatience{1};
 
+// A piece of unfinished work. Owns all that the work may access. Must be destroyed only when the work is over.
 class Unfinished {
  public:
-  virtual ~Unfinished() = default;  // only when it is over
-  // Whether it is; waits for it, at most so long.
+  virtual ~Unfinished() = default;
+  // Waits up to `patience` for the work. Returns whether it is over.
   virtual bool Over(std::chrono::nanoseconds patience) noexcept = 0;
 
  private:
@@ -28,18 +30,19 @@ class Unfinished {
   std::unique_ptr<Unfinished> next_;
 };
 
-// Safe on any thread. Takes no memory.
+// An owning list of unfinished work. Thread-safe. Never allocates memory.
 class UnfinishedList {
  public:
   UnfinishedList() = default;
   UnfinishedList(const UnfinishedList&) = delete;
   UnfinishedList& operator=(const UnfinishedList&) = delete;
-  ~UnfinishedList();  // what is in it then is lost
+  ~UnfinishedList();  // moves the remaining work to Lost()
   void Add(std::unique_ptr<Unfinished> work);
-  // Frees what is over; whether that was all. `patience` is for all together. Takes no lock where there is nothing.
+  // Frees the work that is over. Returns whether the list is then empty. `patience` is the wait for all work together. If
+  // the list is empty, acquires no lock.
   bool Reclaim(std::chrono::nanoseconds patience);
 
-  // Of what is lost, which is on purpose: memory that a hung device may write to is better lost than given to somebody else.
+  // Returns the list of leaked work. Its content is leaked on purpose, because a hung device may still write to the memory.
   static UnfinishedList& Lost();
 
  private:
@@ -48,7 +51,7 @@ class UnfinishedList {
   std::atomic<int> count_{0};
 };
 
-// Whatever else such work touches is lost with it.
+// Leaks the given objects on purpose: moves them to UnfinishedList::Lost(), where they are never destroyed.
 template <typename... T>
 void Lose(T&&... what) noexcept {
   static_assert((!std::is_reference_v<T> && ...));
@@ -59,7 +62,7 @@ void Lose(T&&... what) noexcept {
   };
   if (std::unique_ptr<Things> things(new (std::nothrow) Things(std::move(what)...)); things) {
     UnfinishedList::Lost().Add(std::move(things));
-  } else {  // without memory: what is never destroyed is lost as well
+  } else {  // no memory for a list entry: an object that is never destroyed is leaked as well
     alignas(Things) std::byte nowhere[sizeof(Things)];
     new (nowhere) Things(std::move(what)...);
   }

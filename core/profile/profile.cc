@@ -34,7 +34,7 @@ int32_t Profile::IndexOf(const std::shared_ptr<const Plan>& plan, int32_t parent
   for (const Known& k : known_) {
     if (k.parent == parent && k.parent_step == parent_step && k.body == body && k.plan.lock() == plan) return k.index;
   }
-  // A plan that was forgotten and made again is the same to a reader.
+  // A plan that was dropped from the cache and created again has the same index.
   ProfiledPlan fresh = {parent, parent_step, std::string(body), DeviceText(*plan), StepsOf(*plan)};
   std::vector<ProfiledPlan>& plans = recording_.plans;
   const auto index = static_cast<int32_t>(std::find(plans.begin(), plans.end(), fresh) - plans.begin());
@@ -67,7 +67,7 @@ Recording Profile::Read() const {
   return recording_;
 }
 
-// Plans stay: a run that is under way has their indices.
+// Keeps the plans, because a run in progress uses their indices.
 void Profile::Reset() {
   std::lock_guard lock(mutex_);
   recording_.runs.clear();

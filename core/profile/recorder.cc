@@ -25,7 +25,7 @@ void Recorder::BeginPlan(const std::shared_ptr<const Plan>& plan, std::string_vi
   const int32_t step = frames_.empty() ? -1 : frames_.back().step;
   const int64_t begin = profile_->Now();
   Frame frame = {.plan = profile_->IndexOf(plan, this->plan(), step, body), .begin = begin};
-  run_.spans.reserve(run_.spans.size() + plan->steps.size() + 1);  // not between two steps
+  run_.spans.reserve(run_.spans.size() + plan->steps.size() + 1);  // avoids allocations between steps
   frames_.push_back(frame);
 }
 
@@ -56,7 +56,7 @@ void Recorder::EndStep() {
 
 void Recorder::TakeShares(ProfiledSpan& span) {
   span.first_share = static_cast<uint32_t>(run_.shares.size());
-  // The run's own thread is busy wherever it does not wait for others.
+  // The calling thread is busy except between BeginShare() and EndShare(), where only its chunks count.
   Slot& own = slots_[0];
   own.busy += span.own() - shared_;
   own.begin = span.begin;
@@ -87,7 +87,7 @@ void Recorder::EndPlanning() {
   AddNested(end - planning_begin_);
 }
 
-// Work that a chunk shares again is part of that chunk.
+// Ignores work that is shared from inside of a chunk: its time belongs to that chunk.
 void Recorder::BeginShare() noexcept {
   if (ComputePool::ThisThread() != 0 || slots_[0].depth > 0) return;
   share_begin_ = profile_->Now();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recorder: observes one run and adds it to a profile.
+// Recorder: an observer that records one run and adds it to a profile.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,14 @@
 
 namespace mge {
 
+// The Share and Chunk functions may be called by several threads at a time, the others only by the run's calling thread.
 class Recorder : public RunObserver {
  public:
-  // `width`: threads that the run may use; `pool_threads`: ComputePool::thread_count(). The run begins with the engine's first call.
+  // `width` is the maximum number of threads of the run, `pool_threads` is ComputePool::thread_count(). The run's time
+  // begins with the engine's first call.
   Recorder(std::shared_ptr<Profile> profile, uint32_t width, uint32_t pool_threads);
 
-  // The run has ended well and is added to the profile; without it nothing is added.
+  // Ends the run and adds it to the profile. To be called if the run succeeded; without this call nothing is added.
   void Keep();
 
   void BeginPlan(const std::shared_ptr<const Plan>& plan, std::string_view body) override;
@@ -32,16 +34,16 @@ class Recorder : public RunObserver {
   void EndChunk(uint32_t thread) noexcept override;
 
  private:
-  // A plan that has begun, with its step that has.
+  // A running plan and its running step (-1 if there is none).
   struct Frame {
     int32_t plan;
     int32_t step = -1;
     int64_t begin = 0, step_begin = 0;
-    int64_t nested = 0;  // of the step so far
+    int64_t nested = 0;  // time of bodies and planning in the step
   };
-  // A thread within the step that has begun. Only that thread writes here; the pool orders it before the step's end.
+  // The work of one thread in the running step. Only that thread writes it. The pool synchronises it with the step's end.
   struct alignas(64) Slot {
-    int depth = 0;  // chunks within chunks
+    int depth = 0;  // nesting of chunks
     int64_t chunk_begin = 0;
     int64_t begin = -1, end = 0, busy = 0;
   };
@@ -52,10 +54,10 @@ class Recorder : public RunObserver {
   std::shared_ptr<Profile> profile_;
   ProfiledRun run_;
   std::vector<Frame> frames_;
-  std::vector<Slot> slots_;  // of each thread, the run's own first
+  std::vector<Slot> slots_;  // one per thread, the calling thread first
   int64_t planning_begin_ = 0;
   int64_t share_begin_ = 0;
-  int64_t shared_ = 0;  // time of the step within BeginShare() and EndShare()
+  int64_t shared_ = 0;  // time of the step between BeginShare() and EndShare()
 };
 
 }  // namespace mge

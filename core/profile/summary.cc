@@ -12,19 +12,19 @@
 namespace mge {
 namespace {
 
-constexpr double kUs = 1e-3;  // of a nanosecond
+constexpr double kUs = 1e-3;  // microseconds per nanosecond
 
 bool Off(double estimated, double measured, double factor) {
   return estimated > 0 && (estimated > factor * measured || measured > factor * estimated);
 }
 
-// `count` operations or bytes in so many microseconds, in 10^9 per second.
+// Returns the rate of `count` operations or bytes in `us` microseconds, in 10^9 per second; -1 if it is unknown.
 double Rate(double count, double us) { return count < 0 || us <= 0 ? -1 : count / us * 1e-3; }
 
-// What is added up of a step.
+// The sums over the calls of a step.
 struct Sums {
-  std::vector<double> calls_us;  // of every call in every run
-  double time_us = 0, calls = 0;  // of the runs that count
+  std::vector<double> calls_us;  // times of every call in every run
+  double time_us = 0, calls = 0;  // over the faster half of the runs
   std::vector<double> busy_us;
 };
 

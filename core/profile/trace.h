@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A profile as a trace, which the viewers of Chrome and Perfetto open.
+// Export of a profile as a trace for the viewers of Chrome and Perfetto.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace mge {
 
-// JSON in Chrome's trace-event format. Each thread that called runs is a process there: its first row has runs, plans and steps
-// within each other, and one row for each worker of the compute pool shows when it helped in which step.
+// Returns JSON in Chrome's trace-event format. Each thread that called runs is shown as a process. Its first row has the
+// nested runs, plans and steps. A further row per worker of the compute pool shows the steps in which the worker took part.
 std::string TraceText(const Recording& recording);
 
 }  // namespace mge

@@ -4,7 +4,7 @@
 #include "isa.h"
 #include "memory.h"
 
-// Nothing has to be kept for an open device: the processor is there anyway.
+// An open device has no state.
 struct mge_device {};
 
 namespace mge::cpu {

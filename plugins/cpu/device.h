@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one device of this backend: the processor, as cpu0.
+// The only device of this backend: the processor, as cpu0.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace mge::cpu {
 
-// Key of tuning results: machines on which equal choices are right.
+// Returns the key of tuning results: equal for machines where the same choices are best.
 const std::string& DeviceClass();
 
 extern const mge_device_api kDeviceApi;

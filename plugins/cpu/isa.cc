@@ -28,7 +28,7 @@ Leaf Cpuid(uint32_t leaf, uint32_t sub = 0) {
 
 bool Bit(uint32_t word, int bit) { return (word >> bit) & 1u; }
 
-// Register state that the system saves on a context switch.
+// Returns the register state that the system saves on a context switch.
 uint64_t EnabledState() {
   uint32_t low, high;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
@@ -47,14 +47,14 @@ std::string BrandName() {
   return name.substr(begin, name.find_last_not_of(' ') - begin + 1);
 }
 
-// Data caches by leaf 4 (Intel) or 0x8000001d (AMD), which have one form.
+// Finds the data caches from leaf 4 (Intel) or 0x8000001d (AMD), which have the same format.
 void FindCaches(Processor& p) {
   for (uint32_t leaf : {4u, 0x8000001du}) {
     for (uint32_t i = 0; i < 8; ++i) {
       Leaf l = Cpuid(leaf, i);
       uint32_t type = l.a & 31u, level = (l.a >> 5) & 7u;
       if (type == 0) break;
-      if (type == 2) continue;  // instructions only
+      if (type == 2) continue;  // instruction cache
       uint32_t bytes = ((l.b >> 22) + 1) * (((l.b >> 12) & 0x3ffu) + 1) * ((l.b & 0xfffu) + 1) * (l.c + 1);
       if (level == 1) p.l1_bytes = bytes;
       if (level == 2) p.l2_bytes = bytes;

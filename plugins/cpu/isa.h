@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processor: what its CPUID bits say it can do, and which of that the kernels may use.
+// The processor's features by CPUID, and the instruction set that kernels may use.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,18 @@
 
 namespace mge::cpu {
 
-// Instruction sets for which the vector code (vec/) is compiled, each a superset of the one before.
-// A set counts only if every instruction that the compiler may emit for it is there and the system saves its registers.
+// Instruction sets that the vector code (vec/) is compiled for, each a superset of the one before. A set is used only if the
+// processor has every instruction that the compiler may emit for it, and the system saves its registers.
 enum class Isa : uint8_t {
   kPortable = 0,  // the base of the architecture
   kAvx2 = 1,      // AVX2 FMA F16C BMI1 BMI2 LZCNT MOVBE POPCNT
   kAvx512 = 2,    // the same and AVX-512 F BW DQ VL CD
 };
 
+// The features, caches and name of a processor.
 struct Processor {
   Isa isa = Isa::kPortable;
-  bool avx512_vnni = false;  // these only with kAvx512
+  bool avx512_vnni = false;  // the following only with kAvx512
   bool avx512_bf16 = false;
   bool avx512_fp16 = false;
   bool amx_bf16 = false;     // only if the system has granted tile registers
@@ -30,10 +31,11 @@ struct Processor {
   std::string name = "CPU";
 };
 
-// This machine's, found once by CPUID bits; vendor and model serve only as a name and as a key of tuning results.
+// Returns this machine's processor, determined once from CPUID. Vendor and model are used only as a name and as a key of
+// tuning results.
 const Processor& ThisProcessor();
 
-// The processor's instruction set, capped by the setting cpu.isa. [any]
+// Returns the processor's instruction set, limited by the setting cpu.isa. [any]
 Isa AllowedIsa();
 
 std::string_view IsaName(Isa isa);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How kernels and claims are declared. The tables are derived from the files of kernels/ and claims/.
+// Declares kernels and claims. The tables are generated from the files of kernels/ and claims/.
 //
 //   // kernels/relu.cc
 //   constexpr KernelRow kRows[] = {{"Relu", Offer, Make}};
@@ -17,23 +17,24 @@ namespace mge::cpu {
 
 using KernelFamily = std::span<const KernelRow>;
 
+// A fusion.
 struct ClaimRow {
   const char* name;
-  // Offers every group of this fusion in the graph. A group must be what a kernel row then really offers.
+  // Offers every group of this fusion in the graph. Each group must be supported by a kernel row.
   void (*offer)(const Pattern& graph, const mge_claim_sink* sink);
 };
 
-// The rows of file kernels/ID.cc; the name is the file's.
+// Declares the rows of file kernels/ID.cc. ID must be the file's name.
 #define MGE_CPU_KERNELS(id)                        \
   extern const KernelFamily mge_cpu_kernels_##id;  \
   constexpr KernelFamily mge_cpu_kernels_##id
 
-// The fusion of file claims/ID.cc; the name is the file's.
+// Declares the fusion of file claims/ID.cc. ID must be the file's name.
 #define MGE_CPU_CLAIM(id)                     \
   extern const ClaimRow mge_cpu_claim_##id;   \
   constexpr ClaimRow mge_cpu_claim_##id
 
-// All rows of all families.
+// Returns all rows of all families.
 const KernelRow* const* KernelRows(uint64_t* count);
 
 mge_code OfferClaims(mge_device* device, const mge_graph* graph, const mge_claim_sink* sink, mge_error* error) noexcept;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kHugePage = uint64_t{2} << 20;
 
-// Slabs of at least a huge page are mapped, aligned to one; smaller ones come from the heap.
+// Allocates a slab. Slabs of at least one huge page are mapped and aligned to it; smaller ones come from the heap.
 mge_code SlabAcquire(mge_device*, int32_t memory_class, uint64_t bytes, mge_slab* out, mge_error* error) noexcept {
   return Guard(error, [&]() -> mge_code {
     if (memory_class < 0 || memory_class >= MGE_MEMORY_CLASS_COUNT) {
@@ -36,13 +36,13 @@ mge_code SlabAcquire(mge_device*, int32_t memory_class, uint64_t bytes, mge_slab
         if (begin + mapped > end) munmap(reinterpret_cast<void*>(end), begin + mapped - end);
         mapped = end - aligned;
         address = reinterpret_cast<void*>(aligned);
-        if (SettingIsOn(kSettingHugePages)) (void)madvise(address, mapped, MADV_HUGEPAGE);  // advice: may be declined
+        if (SettingIsOn(kSettingHugePages)) (void)madvise(address, mapped, MADV_HUGEPAGE);  // a hint; failure is ignored
       }
     } else {
       address = std::aligned_alloc(64, (std::max<uint64_t>(bytes, 1) + 63) / 64 * 64);
     }
     if (!address) {
-      return Report(error, MGE_RESOURCE_EXHAUSTED, "the system gave no " + std::to_string(bytes) + " bytes of memory");
+      return Report(error, MGE_RESOURCE_EXHAUSTED, "cannot allocate " + std::to_string(bytes) + " bytes of memory");
     }
     Fill(out, MakeSlab(memory_class, bytes, address, address, reinterpret_cast<void*>(mapped)));
     return MGE_OK;
@@ -58,7 +58,7 @@ void SlabRelease(mge_device*, const mge_slab* slab) noexcept {
 }
 
 void MemoryInfo(mge_device*, uint64_t* free_bytes, uint64_t* total_bytes) noexcept {
-  MemoryAmount amount = Quietly([] { return HostMemoryAmount(); });  // zero: not known
+  MemoryAmount amount = Quietly([] { return HostMemoryAmount(); });  // zero: unknown
   if (free_bytes) *free_bytes = amount.free_bytes;
   if (total_bytes) *total_bytes = amount.total_bytes;
 }

@@ -14,7 +14,7 @@ namespace {
 enum Role { kX, kWeights, kBias, kY, kScratch, kRoles };
 constexpr int kArguments[kRoles] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD};
 
-// Memory objects whose addresses a run sets, in the order of the arguments.
+// Memory objects in the order of the arguments. Each run sets their addresses.
 struct Instance {
   dnnl_stream_t stream = nullptr;
   std::array<dnnl_memory_t, kRoles> memory = {};
@@ -45,7 +45,7 @@ class PrimitiveImpl : public Primitive {
 
   Result Compile() override {
     if (primitive_) return {};
-    OneThread one;  // the code depends on the number of threads
+    OneThread one;  // the generated code depends on the number of threads
     auto s = CreatePrimitive(&primitive_, desc_);
     return s == dnnl_success ? Result() : Failed("compiling " + implementation_, s);
   }
@@ -107,8 +107,8 @@ class PrimitiveImpl : public Primitive {
   }
 
  protected:
-  // Reads from desc_ what the library chose. Fails with MGE_UNIMPLEMENTED if that is its reference code, which is a thousand
-  // times slower than ours.
+  // Reads the library's choice from desc_. Fails with MGE_UNIMPLEMENTED if it is reference code, which is a thousand times
+  // slower than our kernels.
   Result Finish(bool has_bias) {
     const Library& l = Lib();
     const char* name = nullptr;
@@ -139,7 +139,7 @@ struct Span {
     before = first - begin;
     after = std::max<int64_t>(0, end - in);
   }
-  // Takes the whole axis, because what follows in memory lies behind its whole length. The last elements may be unread.
+  // Extends the range to the whole axis, because memory strides assume its whole length. The last elements may be unread.
   void Widen(int64_t in) {
     first = 0;
     count = in;
@@ -147,7 +147,7 @@ struct Span {
   int64_t first, count, before, after;
 };
 
-// The rows and columns of each image that a band reads. The library has good code only for images that lie dense, so a band of
+// The rows and columns of each image that a band reads. The library has fast code only for dense images, so a band of
 // several images reads whole images.
 struct Reads {
   Reads(const ConvWindows& w, const Band& b)

@@ -50,7 +50,7 @@ Result Failed(std::string_view what, dnnl_status_t status) {
           "oneDNN: " + std::string(what) + " failed with status " + std::to_string(static_cast<int>(status))};
 }
 
-// oneDNN 2.6 writes generated code into memory without checking that it got any. A larger request comes first, to find out.
+// oneDNN 2.6 does not check whether memory for generated code was allocated. So a larger mapping is tried first.
 dnnl_status_t CreatePrimitive(dnnl_primitive_t* out, const_dnnl_primitive_desc_t desc) {
   constexpr size_t kCode = 16 << 20;
   void* probe = mmap(nullptr, kCode, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -62,7 +62,7 @@ dnnl_status_t CreatePrimitive(dnnl_primitive_t* out, const_dnnl_primitive_desc_t
 std::string Desc::Text() const {
   if (empty()) return {};
 #if DNNL_VERSION_MAJOR >= 3
-  // The pointers that are returned point into the descriptor.
+  // The queries return pointers into the descriptor.
   auto ask = [&](dnnl_query_t what, auto* to) { return Lib().dnnl_memory_desc_query(raw(), what, to) == dnnl_success; };
   int rank = 0, blocks = 0;
   dnnl_format_kind_t kind = dnnl_format_kind_undef;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN's functions, loaded by name, and its descriptors as objects. Only the sources of its primitives include this file;
-// others include onednn.h.
+// oneDNN's functions, loaded by name, and its descriptors as objects. Only the sources of its primitives include this file.
+// Other files include onednn.h.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.h>
@@ -14,7 +14,8 @@
 
 namespace mge::cpu::onednn {
 
-// The library is not linked but loaded at its first use, so that it costs nothing where it is not used.
+// The functions that are loaded. The library is loaded at its first use, not linked, so that it costs nothing if it is
+// unused.
 #define MGE_DNNL_COMMON(X)                                                                                               \
   X(dnnl_engine_create)                                                                                                  \
   X(dnnl_stream_create) X(dnnl_stream_destroy) X(dnnl_memory_create) X(dnnl_memory_destroy)                              \
@@ -36,6 +37,7 @@ namespace mge::cpu::onednn {
 #endif
 #define MGE_DNNL_FUNCTIONS(X) MGE_DNNL_COMMON(X) MGE_DNNL_VERSIONED(X)
 
+// The loaded library.
 struct Library {
 #define X(name) decltype(&::name) name = nullptr;
   MGE_DNNL_FUNCTIONS(X)
@@ -43,7 +45,7 @@ struct Library {
   // Functions of the OpenMP runtime that this build of oneDNN uses; null if it uses none.
   void (*omp_set_num_threads)(int) = nullptr;
   int (*omp_get_max_threads)() = nullptr;
-  dnnl_engine_t engine = nullptr;  // lives as long as the process, as the library does
+  dnnl_engine_t engine = nullptr;  // never destroyed: the library is never unloaded
   std::string reason;              // why the library cannot be used; empty if it can
 };
 
@@ -51,7 +53,7 @@ std::string LibraryName();
 // Returns the library. The first call opens it; it stays open until the process ends.
 const Library& Lib();
 
-// While it lives, OpenMP uses the calling thread only.
+// While it exists, OpenMP uses only the calling thread.
 class OneThread {
  public:
   OneThread() : set_(Lib().omp_set_num_threads) {
@@ -71,7 +73,7 @@ class OneThread {
   int before_ = 1;
 };
 
-// Returns the error for a status. Throws std::bad_alloc for a lack of memory, which is no reason to use another kernel.
+// Returns the error for a status. Throws std::bad_alloc if memory ran out, because another kernel would not help.
 Result Failed(std::string_view what, dnnl_status_t status);
 // Creates a primitive and generates its code.
 dnnl_status_t CreatePrimitive(dnnl_primitive_t* out, const_dnnl_primitive_desc_t desc);
@@ -153,6 +155,7 @@ class Desc {
 // Returns the row-major descriptor.
 Desc Dense(const Dims& dims);
 
+// The attributes of a primitive, with its epilogue.
 class Attributes {
  public:
   ~Attributes() {

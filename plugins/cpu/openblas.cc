@@ -10,14 +10,14 @@
 namespace mge::cpu::openblas {
 namespace {
 
-// The C interface of BLAS with 32-bit integers, as every distribution builds it.
+// The C interface of BLAS with 32-bit integers, as distributions build it.
 constexpr char kName[] = "libopenblas.so.0";
 constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112;
 
 struct Library {
   void (*sgemm)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*, int) = nullptr;
   void (*dgemm)(int, int, int, int, int, int, double, const double*, int, const double*, int, double, double*, int) = nullptr;
-  std::string reason;  // why it cannot be used
+  std::string reason;  // why the library cannot be used
 };
 
 Library Open() {
@@ -31,7 +31,7 @@ Library Open() {
     l.reason = std::string(kName) + " lacks a function that we need";
     return l;
   }
-  set_threads(1);  // the parallel loop is ours
+  set_threads(1);  // the host's compute pool runs in parallel instead
   return l;
 }
 

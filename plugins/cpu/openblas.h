@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenBLAS behind one function. The library is opened at its first use, and held to the calling thread.
+// OpenBLAS behind one function. The library is opened at its first use, and runs on the calling thread only.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace mge::cpu::openblas {
 
-// True if the library lies where the loader would find it. Opens nothing.
+// Returns whether the library is in a directory of the loader. Opens nothing.
 bool IsInstalled();
-// Opens the library if that has not been tried yet; says why it cannot be used.
+// Opens the library on the first call. Fails with the reason if it cannot be used.
 Result Load();
 
-// C = alpha A B + beta C for row-major A (m by k), B (k by n), C (m by n) with the given distances between rows; a
-// transposed operand lies as its transpose. float, or double if `wide`. [any] once Load() has answered well.
+// C = alpha A B + beta C for row-major A (m by k), B (k by n), C (m by n) with the given row strides. A transposed operand
+// is stored as its transpose. float, or double if `wide`. [any] after a successful Load().
 struct Product {
   bool wide;
   bool transposed_a, transposed_b;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU backend: its note, its table, its entry.
+// The CPU backend: its note, table and entry point.
 #include "device.h"
 #include "kernel_table.h"
 #include "memory.h"

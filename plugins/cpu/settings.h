@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings that this backend declares, and their values in a snapshot of the host's.
+// The settings of this backend and their values.
 #pragma once
 
 #include <string_view>
@@ -19,7 +19,7 @@ enum SettingIndex : uint32_t {
 
 extern const mge_setting* const kSettingRows[kSettingCount];
 
-// The value as text; the default if the host has none. [any]
+// Returns the value as text, or the default if the host has none. [any]
 std::string_view Setting(SettingIndex index);
 bool SettingIsOn(SettingIndex index);
 

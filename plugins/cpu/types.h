@@ -7,7 +7,7 @@
 
 #include "mge/types.h"
 
-// Always inlined: vec/ is compiled for instruction sets that not every machine has, and the linker keeps one copy only.
+// Always inlined: vec/ is compiled for instruction sets that not every machine has, and the linker keeps only one copy.
 #define MGE_CPU_INLINE inline __attribute__((always_inline))
 
 namespace mge::cpu {
@@ -71,13 +71,13 @@ template <> inline constexpr mge_dtype kTypeOf<uint32_t> = MGE_DTYPE_U32;
 template <> inline constexpr mge_dtype kTypeOf<uint64_t> = MGE_DTYPE_U64;
 template <> inline constexpr mge_dtype kTypeOf<bool> = MGE_DTYPE_BOOL;
 
-// The type in which T is computed.
+// The type used to compute with T.
 template <typename T> struct ComputeOf { using type = T; };
 template <> struct ComputeOf<F16> { using type = float; };
 template <> struct ComputeOf<BF16> { using type = float; };
 template <typename T> using Compute = typename ComputeOf<T>::type;
 
-// One element to the type it is computed in, and back.
+// Convert one element to its compute type and back.
 template <typename T>
 MGE_CPU_INLINE Compute<T> Widen(T x) { return x; }
 MGE_CPU_INLINE float Widen(F16 x) { return ToFloat(x); }
@@ -98,7 +98,7 @@ MGE_CPU_INLINE constexpr bool IsInteger(mge_dtype t) {
 }
 MGE_CPU_INLINE constexpr bool IsSupported(mge_dtype t) { return IsFloating(t) || IsInteger(t) || t == MGE_DTYPE_BOOL; }
 
-// An element is moved by its size alone.
+// Returns the size of an element. Elements are moved by size, whatever their type.
 MGE_CPU_INLINE constexpr uint32_t SizeOf(mge_dtype t) {
   switch (t) {
     case MGE_DTYPE_U8: case MGE_DTYPE_I8: case MGE_DTYPE_BOOL: return 1;
@@ -114,7 +114,7 @@ struct Tag {
   using type = T;
 };
 
-// Calls f(Tag<T>{}) for the C++ type of `dtype` among Ts; false if it is none of them.
+// Calls f(Tag<T>{}) for the type among Ts that matches `dtype`. Returns false if there is none.
 template <typename... Ts, typename F>
 MGE_CPU_INLINE bool DispatchTo(mge_dtype dtype, F&& f) {
   return ((kTypeOf<Ts> == dtype ? (f(Tag<Ts>{}), true) : false) || ...);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel found in the data that it cannot compute with. Read by device compilers too.
+// A fault: an input value that a kernel cannot compute with, such as an index out of range. Also compiled for devices.
 #pragma once
 
 #include <stdint.h>
 
 namespace mge::gpu {
 
-// Lies in memory of the device, zeroed by the backend. The first thread that finds something fills it; kernels go on
-// without touching memory that is not theirs.
+// Device memory, zeroed by the backend. The first thread that finds a fault fills it. Kernels continue without accessing
+// invalid memory.
 struct Fault {
   enum What : uint32_t { kNone = 0, kIndex = 1, kDivision = 2, kLength = 3 };
   uint32_t what;
   uint32_t reserved;
   int64_t value;  // kIndex: the index; kDivision: the dividend; kLength: the length of a sequence
-  int64_t bound;  // kIndex: it must lie in [-bound, bound); kDivision: the divisor; kLength: the steps
+  int64_t bound;  // kIndex: must be in [-bound, bound); kDivision: the divisor; kLength: the number of steps
 };
 
 }  // namespace mge::gpu

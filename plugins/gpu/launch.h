@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seam between the operators of plugins/gpu and the backend that links them: rows go up, launches come down.
+// The interface between the operators of plugins/gpu and the backend that links them. The operators provide rows, the
+// backend runs launches.
 #pragma once
 
 #include <cstdint>
@@ -11,39 +12,39 @@
 
 namespace mge::gpu {
 
-// One kernel over a grid of blocks of threads.
+// A launch: one kernel over a grid of blocks.
 struct Launch {
   uint32_t kernel = 0;                // number given by FindKernel
   uint32_t grid[3] = {1, 1, 1};       // blocks
-  uint32_t block[3] = {1, 1, 1};      // threads; a multiple of 64 in all
-  uint32_t shared_bytes = 0;          // dynamic shared memory of a block
-  const void* args = nullptr;         // the kernel's one argument, a plain struct; copied by Enqueue
+  uint32_t block[3] = {1, 1, 1};      // threads; the product is a multiple of 64
+  uint32_t shared_bytes = 0;          // dynamic shared memory per block
+  const void* args = nullptr;         // the kernel's argument, a plain struct; Enqueue copies it
   uint32_t args_bytes = 0;            // at most kMaxArgsBytes
 };
 inline constexpr uint32_t kMaxArgsBytes = 4096;
 inline constexpr uint32_t kNoKernel = ~0u;
 
-// The sentence for a fault that was raised.
+// Returns the error text for a fault.
 std::string FaultText(const Fault& fault);
 
-// ---------------------------------------------------------------- what the backend gives
+// ---------------------------------------------------------------- implemented by the backend
 
-// All enqueue on run->queue and answer at once; text of an error goes to run->error.
+// Each enqueues on run->queue and returns at once. On failure returns a code and writes the text to run->error.
 mge_code Enqueue(const mge_run* run, const Launch& launch);
 mge_code EnqueueFill(const mge_run* run, void* destination, int byte, uint64_t bytes);
 mge_code EnqueueCopy(const mge_run* run, void* destination, const void* source, uint64_t bytes);  // device to device
-// Where kernels of the run's queue report; lives as long as the queue. The backend looks at it before it signals a
-// fence: if it is raised, the fence fails with MGE_OUT_OF_RANGE and FaultText, and the fault is cleared.
+// Returns where kernels on the run's queue report faults; valid as long as the queue. The backend checks it before it
+// signals a fence. If it is set, the fence fails with MGE_OUT_OF_RANGE and FaultText, and the backend clears the fault.
 Fault* FaultOf(const mge_run* run);
-// Number of a kernel in the backend's image of plugins/gpu/kernels; kNoKernel if there is none. For kernels that are
-// emulated plugins/gpu provides it (emulation/emulator.h).
+// Returns the number of a kernel in the backend's image of plugins/gpu/kernels, or kNoKernel. plugins/gpu provides this
+// function for emulated kernels (emulation/emulator.h).
 uint32_t FindKernel(std::string_view name);
 
-// ---------------------------------------------------------------- what the operators give
+// ---------------------------------------------------------------- implemented by the operators
 
-// All rows of ops/, for mge::KernelTable.
+// Returns all rows of ops/, for mge::KernelTable.
 const KernelRow* const* KernelRows(uint64_t* count);
-// All groups that a row computes as one, for mge_graph_api.claim.
+// Offers all groups that one row computes, for mge_graph_api.claim.
 mge_code OfferClaims(mge_device* device, const mge_graph* graph, const mge_claim_sink* sink, mge_error* error) noexcept;
 
 }  // namespace mge::gpu

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common subset of CUDA and HIP C++: the only platform header of a kernel. nvcc, hipcc and, through the emulation,
-// any C++ compiler take one branch each.
+// The common subset of CUDA and HIP C++: the only platform header of a kernel. It has a branch for nvcc, for hipcc, and for
+// any C++ compiler with the emulation.
 //
 // Rules for kernels
-//   - GPU_SHARED stands at the kernel's top level, the same in all threads; blocks are multiples of 64 threads.
-//   - Operations of a warp are executed by all of its threads; lane masks have 64 bits; the warp size is GPU_WARP.
-//   - 16-bit floats are storage: compute in float.
-//   - A kernel takes one plain struct that begins with its pointers (kernels/*.h).
-//   - In a phased kernel what stands between barriers is in GPU_PHASE, and what a thread keeps is GPU_STATE: the
-//     emulation then runs loops instead of fibers.
+// - Put GPU_SHARED at the kernel's top level, in the same order in all threads. Blocks are multiples of 64 threads.
+// - All threads of a warp must execute its operations. Lane masks have 64 bits. The warp size is GPU_WARP.
+// - 16-bit floats are for storage only: compute in float.
+// - A kernel has one argument, a plain struct that begins with its pointers (kernels/*.h).
+// - In a phased kernel, put code between barriers into GPU_PHASE, and variables that a thread keeps into GPU_STATE. The
+//   emulation then runs loops instead of fibers.
 #pragma once
 
 #include <stdint.h>
@@ -24,7 +24,7 @@
 #if defined(__AMDGCN_WAVEFRONT_SIZE)
 #define GPU_WARP __AMDGCN_WAVEFRONT_SIZE
 #else
-#define GPU_WARP 64  // the host's pass
+#define GPU_WARP 64  // the compilation for the host
 #endif
 #define GPU_BY_VALUE const
 #endif
@@ -47,7 +47,7 @@
 
 namespace mge::gpu {
 
-// Storage of 16-bit floats, the same in all three worlds.
+// Storage of 16-bit floats, the same for all three compilers.
 struct f16 {
   uint16_t bits;
 };
@@ -69,7 +69,7 @@ GPU_DEVICE To BitCast(From from) {
 GPU_DEVICE float Widen(float x) { return x; }
 GPU_DEVICE double Widen(double x) { return x; }
 GPU_DEVICE float Widen(bf16 x) { return BitCast<float>(static_cast<uint32_t>(x.bits) << 16); }
-GPU_DEVICE bf16 NarrowToBf16(float x) {  // to nearest, ties to even
+GPU_DEVICE bf16 NarrowToBf16(float x) {  // round to nearest, ties to even
   uint32_t bits = BitCast<uint32_t>(x);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return {static_cast<uint16_t>((bits >> 16) | 0x40u)};
   return {static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
@@ -82,7 +82,7 @@ GPU_DEVICE float Widen(f16 x) { return emulation::HalfToFloat(x.bits); }
 GPU_DEVICE f16 NarrowToF16(float x) { return {emulation::FloatToHalf(x)}; }
 #endif
 
-// The type in which T is computed, and the way back.
+// The type used to compute with T. Narrow<T> converts back.
 template <typename T> struct ComputeOf { using type = T; };
 template <> struct ComputeOf<f16> { using type = float; };
 template <> struct ComputeOf<bf16> { using type = float; };
@@ -100,7 +100,7 @@ template <> struct Narrow<bf16> {
   template <typename C> static GPU_DEVICE bf16 Of(C x) { return NarrowToBf16(static_cast<float>(x)); }
 };
 
-// Position and number of threads of the whole grid, one dimension.
+// Return the thread's index in the grid and the grid's number of threads, in one dimension.
 GPU_DEVICE int64_t GridThread() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
 GPU_DEVICE int64_t GridThreads() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How operators are declared. The table is derived from the files of ops/.
+// Declares operators. The table is generated from the files of ops/.
 //
 //   // ops/relu.cc
 //   constexpr KernelRow kRows[] = {{"Relu", Offer, Make}};
@@ -14,7 +14,7 @@ namespace mge::gpu {
 
 using OpFamily = std::span<const KernelRow>;
 
-// The rows of file ops/ID.cc; the name is the file's.
+// Declares the rows of file ops/ID.cc. ID must be the file's name.
 #define MGE_GPU_OPS(id)                    \
   extern const OpFamily mge_gpu_ops_##id; \
   constexpr OpFamily mge_gpu_ops_##id

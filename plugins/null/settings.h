@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings of this backend. A key begins with the backend's name: the user sets MGE_NULL_DEVICES, or null.devices in a file;
-// `mge env` shows it. The host judges type and range. A backend never reads the environment itself.
+// Settings of this backend. A key begins with the backend's name: the user sets MGE_NULL_DEVICES, or null.devices in a file.
+// `mge env` shows it. The host checks type and range. A backend never reads the environment itself.
 #pragma once
 
 #include "mge/plugin.hpp"

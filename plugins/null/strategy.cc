@@ -3,9 +3,9 @@
 
 namespace backend {
 
-// Writes the candidates' numbers, best first. They have passed the host's filters (determinism, workspace, budget), and in the
-// mode PROFILE they have been timed; whatever is not an order of them all is refused. This is the host's own order: by the
-// clock, by the estimate, or in the mode REPRODUCIBLE by rank and name alone. Put before it what you know better.
+// Writes the candidates' numbers, best first. They have passed the host's filters (determinism, workspace, budget), and are
+// timed in the mode PROFILE. The host rejects anything that is not a permutation of them. ReadyOrder writes the host's own
+// order: by measured time, by estimate, or in the mode REPRODUCIBLE by rank and id only. Change it where you know better.
 mge::Result Strategy::Order(Device&, const mge::Choice& choice, std::span<uint32_t> order) {
   return mge::ReadyOrder(choice, order);
 }

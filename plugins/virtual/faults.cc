@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults that the conformance kit asks for; those that a user asks for are the setting virtual.fault.
+// Faults requested by the conformance kit. Faults requested by the user come from the setting virtual.fault.
 #include "mge/faults.h"
 
 #include <string>
@@ -23,7 +23,7 @@ mge_code Lose(mge_device* device, mge_error* error) noexcept {
   });
 }
 
-constexpr uint32_t kFaultsVersion = 1;  // of mge/faults.h
+constexpr uint32_t kFaultsVersion = 1;  // version of mge/faults.h
 constexpr mge_faults_api kFaults = Table<mge_faults_api>([](auto& t) {
   t.fail_next = FailNext;
   t.lose = Lose;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is behind the contract's handles, and the tables of this backend.
+// The objects behind the handles of plugin.h, and the tables of this backend.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ struct mge_queue {
   mge::software::Stream stream;
 };
 struct mge_fence {
-  std::shared_ptr<mge::software::Event> event;  // shared with streams that have still to raise it
+  std::shared_ptr<mge::software::Event> event;  // shared with streams that will signal it
 };
 struct mge_stamp {
   std::shared_ptr<mge::software::Stamp> stamp;
@@ -24,7 +24,7 @@ struct mge_stamp {
 
 namespace mge::virtual_gpu {
 
-// As set by the user; between start() and stop().
+// Returns the settings. Valid between start() and stop().
 const Options& CurrentOptions();
 
 const void* Extension(const char* name, uint32_t min_version);

@@ -14,7 +14,8 @@ using software::Memory;
 
 constexpr uint64_t kPinnedAlignment = 4096;
 
-// Behind a slab's handle: the slab, and what releases it behind a fence, made beforehand as nothing may fail then.
+// The handle of a slab: the slab, and the action that releases it after a fence, allocated in advance because releasing must
+// not fail.
 struct Held {
   mge_slab slab;
   software::Event::Actions release;
@@ -34,7 +35,7 @@ Result AcquirePinned(mge_device* device, uint64_t bytes, void** out) {
   uint64_t rounded = (std::max<uint64_t>(bytes, 1) + kPinnedAlignment - 1) / kPinnedAlignment * kPinnedAlignment;
   *out = rounded < bytes ? nullptr : std::aligned_alloc(kPinnedAlignment, rounded);
   if (*out) return {};
-  return {MGE_RESOURCE_EXHAUSTED, "the system gives no " + std::to_string(bytes) + " bytes of host memory"};
+  return {MGE_RESOURCE_EXHAUSTED, "cannot allocate " + std::to_string(bytes) + " bytes of host memory"};
 }
 
 mge_code SlabAcquire(mge_device* device, int32_t memory_class, uint64_t bytes, mge_slab* out, mge_error* error) noexcept {
@@ -45,7 +46,7 @@ mge_code SlabAcquire(mge_device* device, int32_t memory_class, uint64_t bytes, m
     }
     const uint64_t most = CurrentOptions().max_allocation;
     if (!pinned && most > 0 && bytes > most) {
-      return Report(error, MGE_RESOURCE_EXHAUSTED, std::to_string(bytes) + " bytes were asked for at once; the most is " +
+      return Report(error, MGE_RESOURCE_EXHAUSTED, std::to_string(bytes) + " bytes in one allocation; the limit is " +
                                                        std::to_string(most) + " (virtual.max_allocation)");
     }
     auto held = std::make_unique<Held>();

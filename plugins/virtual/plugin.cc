@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The virtual GPU: the software GPU of plugins/gpu behind the contract.
+// The virtual GPU: connects the software GPU of plugins/gpu to plugin.h.
 #include <optional>
 
 #include "handles.h"
@@ -19,7 +19,7 @@ mge_code Start(const mge_host* host, mge_error* error) noexcept {
   Host() = host;
   return Guard(error, [&] {
     const Options& o = TheOptions().emplace(ReadOptions());
-    if (o.devices == 0 && !o.problem.ok()) {  // with devices, each of them says it
+    if (o.devices == 0 && !o.problem.ok()) {  // with devices, each of them reports the problem
       std::string_view text = o.problem.text();
       host->log(host->self, MGE_LOG_WARNING, text.data(), text.size());
     }
@@ -46,7 +46,7 @@ constexpr mge_plugin kPlugin = Table<mge_plugin>([](auto& t) {
   t.queue = &kQueueTable;
   t.kernel = &kKernelTable;
   t.graph = &kGraphTable;
-  t.strategy = nullptr;  // the host's
+  t.strategy = nullptr;  // the host's strategy is used
   t.extension = Extension;
   t.profile = &kProfileTable;
 });

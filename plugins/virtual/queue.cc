@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues and fences are streams and events; what the operators of plugins/gpu enqueue goes the same way.
+// Queues and fences, implemented with streams and events. The operators of plugins/gpu enqueue on the same streams.
 #include <string>
 
 #include "handles.h"
@@ -72,7 +72,7 @@ mge_code CaptureBegin(mge_queue* queue, mge_error* error) noexcept {
 
 mge_code CaptureEnd(mge_queue* queue, void** out_record, mge_error* error) noexcept {
   return Guard(error, [&]() -> mge_code {
-    RecordHandle record;  // the capture is over whatever comes next
+    RecordHandle record;  // the capture ends also if an error follows
     if (Result r = queue->stream.EndCapture(&record); !r.ok()) return Report(error, r);
     *out_record = new RecordHandle(std::move(record));
     return MGE_OK;

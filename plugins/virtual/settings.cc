@@ -21,35 +21,37 @@ constexpr mge_setting Row(int32_t type, std::string_view key, std::string_view f
 constexpr mge_setting kRows[kCount] = {
     Row(MGE_SETTING_INT, "virtual.devices", "0", "devices",
         "Number of GPUs in software: virtual0, virtual1 and so on.", 0, 64),
-    Row(MGE_SETTING_BOOL, "virtual.gpu", "false", "", "Let the devices answer to gpu0, gpu1 and so on, too."),
+    Row(MGE_SETTING_BOOL, "virtual.gpu", "false", "", "Make the devices also available as gpu0, gpu1 and so on."),
     Row(MGE_SETTING_BYTES, "virtual.memory", "1GiB", "", "Memory of each device.", 1 << 16, 0x1p46),
-    Row(MGE_SETTING_BYTES, "virtual.max_allocation", "0", "", "Most bytes that a device gives at once; 0 is no limit.", 0, 0x1p46),
+    Row(MGE_SETTING_BYTES, "virtual.max_allocation", "0", "", "Largest single allocation in bytes; 0 means no limit.", 0,
+        0x1p46),
     Row(MGE_SETTING_TEXT, "virtual.links", "", "",
-        "File with the link matrix of the devices, which may also say how they reach the host; without one all are peers at the "
+        "File with the link matrix of the devices, with optional links to the host; without a file all are peers at the "
         "speed of memory."),
     Row(MGE_SETTING_DOUBLE, "virtual.bandwidth", "0", "GB/s",
-        "Modelled bandwidth between host and device, each way; 0 is the speed of memory.", 0, 1e6),
-    Row(MGE_SETTING_DOUBLE, "virtual.latency", "0", "us", "Modelled latency of a copy between host and device.", 0, 1e6),
-    Row(MGE_SETTING_DOUBLE, "virtual.launch_latency", "0", "us", "Modelled time from a kernel's turn on its queue to its begin.",
+        "Simulated bandwidth between host and device per direction; 0 means the speed of memory.", 0, 1e6),
+    Row(MGE_SETTING_DOUBLE, "virtual.latency", "0", "us", "Simulated latency of a copy between host and device.", 0, 1e6),
+    Row(MGE_SETTING_DOUBLE, "virtual.launch_latency", "0", "us",
+        "Simulated delay from a kernel's turn on its queue to its start.",
         0, 1e6),
     Row(MGE_SETTING_TEXT, "virtual.fault", "", "",
-        "Faults on demand, as copy@2=fail or 1:kernel@5+=slow(20ms): allocation, copy, kernel or any; fail, slow(TIME), "
+        "Injected faults, such as copy@2=fail or 1:kernel@5+=slow(20ms): allocation, copy, kernel or any; fail, slow(TIME), "
         "hang or lost."),
     Row(MGE_SETTING_BOOL, "virtual.poison", "false", "", "Fill new device memory with NaN instead of zeros."),
     Row(MGE_SETTING_CHOICE, "virtual.warp", "32", "threads", "Threads of a warp.", 0, 0, "32|64"),
     Row(MGE_SETTING_CHOICE, "virtual.thread_order", "forward", "",
-        "Order in which the threads of a block begin; no right kernel depends on it.", 0, 0, "forward|reverse|shuffled"),
+        "Order in which the threads of a block begin; no correct kernel depends on it.", 0, 0, "forward|reverse|shuffled"),
     Row(MGE_SETTING_BOOL, "virtual.wrong_kernel", "false", "",
-        "Offer for every problem a kernel that seems fast and computes nothing, to test how kernels are selected."),
+        "Offer for every problem a kernel with a low estimate that computes nothing, to test how kernels are selected."),
 };
 
-// Values as the host gives them; the first that makes no sense is the problem.
+// Reads the host's values. The first invalid one becomes the problem.
 struct Values {
   Result problem;
 
   std::string Text(Index index) {
     mge_text text = {};
-    if (Host()->setting(Host()->self, index, &text) != MGE_OK) Complain(index, " has no value: the host gives none");
+    if (Host()->setting(Host()->self, index, &text) != MGE_OK) Complain(index, " has no value from the host");
     return std::string(View(text));
   }
   template <typename T>
@@ -58,10 +60,10 @@ struct Values {
     T value{};
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error == std::errc() && end == text.data() + text.size()) return value;
-    Complain(index, " is '" + text + "', which is no such number as the host gives");
+    Complain(index, " is '" + text + "', which is not a number");
     return {};
   }
-  bool IsOn(Index index) { return Text(index) == "1"; }  // as the host writes truth
+  bool IsOn(Index index) { return Text(index) == "1"; }  // the host writes true as 1
 
  private:
   void Complain(Index index, const std::string& what) {
@@ -98,15 +100,15 @@ Result ReadInto(Options& o) {
   if (!path.empty()) {
     if (Result r = software::LinkMatrix::Read(path, &o.device.links); !r.ok()) return {r.code(), "virtual.links: " + r.text()};
     if (o.device.links.size() < o.devices) {
-      return {MGE_INVALID_ARGUMENT, "virtual.links: the matrix " + path + " is of " + std::to_string(o.device.links.size()) +
+      return {MGE_INVALID_ARGUMENT, "virtual.links: the matrix " + path + " has " + std::to_string(o.device.links.size()) +
                                         " devices, but virtual.devices is " + std::to_string(o.devices)};
     }
     bool set = o.device.bandwidth_gb_s > 0 || o.device.latency_us > 0;
     for (int i = 0; i < o.devices && set; ++i) {
       if (!o.device.links.to_host(i)) continue;
-      return {MGE_INVALID_ARGUMENT, "virtual.bandwidth, virtual.latency: the matrix " + path + " says already how virtual" +
-                                        std::to_string(i) + " reaches the host; leave both at 0, or write 0 in place of its "
-                                        "cells over the host"};
+      return {MGE_INVALID_ARGUMENT, "virtual.bandwidth, virtual.latency: the matrix " + path +
+                                        " already contains the link of virtual" + std::to_string(i) +
+                                        " to the host; set both to 0, or write 0 instead of its cells over the host"};
     }
   }
   return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings of this backend, and the devices that they ask for.
+// The settings of this backend, and the devices that they describe.
 #pragma once
 
 #include <string>
@@ -12,16 +12,17 @@ namespace mge::virtual_gpu {
 extern const mge_setting* const kSettingRows[];
 inline constexpr uint64_t kSettingCount = 13;
 
+// The values of the settings.
 struct Options {
   int devices = 0;
-  bool gpu = false;           // devices answer to gpu0, gpu1...
-  bool wrong_kernel = false;  // a candidate that is fast and wrong is offered
-  uint64_t max_allocation = 0;  // bytes of one slab; 0: no limit
-  software::DeviceOptions device;  // of each, but for number and name
-  Result problem;             // what is wrong with a setting; the devices are then listed as unusable
+  bool gpu = false;           // devices are also available as gpu0, gpu1...
+  bool wrong_kernel = false;  // offer a candidate with a low estimate that computes nothing
+  uint64_t max_allocation = 0;  // bytes per slab; 0: no limit
+  software::DeviceOptions device;  // for every device, except number and name
+  Result problem;             // the invalid setting, if any; the devices are then listed as unusable
 };
 
-// Reads them from the host; between start() and stop().
+// Reads the settings from the host. Call it between start() and stop().
 Options ReadOptions();
 
 }  // namespace mge::virtual_gpu

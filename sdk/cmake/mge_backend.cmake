@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-# One function for who writes a backend, inside this tree or outside of it.
+# Functions for authors of backends, inside this tree or outside of it.
 include_guard(GLOBAL)
 
 # mge_backend(NAME demo [SOURCES a.cc b.cc] [LINK libs] [MISSING "why it cannot be built here"])
 #
-# Builds mge_demo.so (target mge_backend_demo) in the build folder, or in MGE_BACKEND_DIRECTORY if that is set, such that
-#   - the one exported symbol is mge_plugin_query, nothing is left undefined, static libraries in it stay private;
-#   - it carries a build id, and mode 0755 whatever the umask (a host refuses a library, or a folder, that others may write);
-#   - it sees the SDK's headers and its own folder.
-# SOURCES defaults to every C and C++ source of the folder and of its kernels/. With a non-empty MISSING nothing is built.
-# Either way the configure step prints one line, and the property MGE_BACKENDS of the project lists what is built.
+# Builds mge_demo.so (target mge_backend_demo) in the build folder, or in MGE_BACKEND_DIRECTORY if that is set. The library
+#   - exports only mge_plugin_query, has no undefined symbols, and keeps its static libraries private;
+#   - has a build id, and mode 0755 whatever the umask (a host refuses a library, or a folder, that others can write);
+#   - is compiled with the SDK's headers and its own folder as include directories.
+# SOURCES defaults to every C and C++ source of the folder and of its kernels/. If MISSING is not empty, nothing is built.
+# Either way the configure step prints one line. The global property MGE_BACKENDS lists what is built.
 function(mge_backend)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;MISSING" "SOURCES;LINK")
   if(NOT arg_NAME MATCHES "^[a-z][a-z0-9_]*$")
     message(FATAL_ERROR "mge_backend: NAME \"${arg_NAME}\" must be of a-z, 0-9 and _")
   endif()
   if(arg_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "mge_backend(${arg_NAME}): what is \"${arg_UNPARSED_ARGUMENTS}\"?")
+    message(FATAL_ERROR "mge_backend(${arg_NAME}): unknown argument \"${arg_UNPARSED_ARGUMENTS}\"")
   endif()
   if(arg_MISSING)
     message(STATUS "backend ${arg_NAME}: not built: ${arg_MISSING}")
@@ -61,9 +61,9 @@ function(mge_backend)
   message(STATUS "backend ${arg_NAME}: built")
 endfunction()
 
-# mge_backend_test(NAME demo): adds the tests that a backend outside of MGE's tree wants: the host loads it, and the
-# conformance kit passes (mge sdk test --quick), skipped where there is no device, or no kernel for an operator of --quick.
-# MGE_COMMAND is the mge command that they use.
+# mge_backend_test(NAME demo): adds tests for a backend outside of MGE's tree: the host loads it, and the conformance kit
+# passes (mge sdk test --quick). The second is skipped without a device, or without a kernel for an operator of --quick.
+# MGE_COMMAND is the mge command to use.
 function(mge_backend_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "")
   add_test(NAME ${arg_NAME}/loaded COMMAND ${MGE_COMMAND} plugins)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Backends built from other versions of the headers, and the interfaces against those that were written down.
+# Backends built from other versions of the headers, and a comparison of the interfaces with their checked-in descriptions.
 
-# SOURCE_AGE.so from SOURCE.c and the headers of that age, which stand before the SDK's own.
+# Builds SOURCE_AGE.so from SOURCE.c and the headers of that age, which come before the SDK's in the include path.
 function(mge_backend_of_age source age)
   set(name ${source}_${age})
   add_library(mge_${name} MODULE abi/${source}.c)
@@ -33,7 +33,7 @@ foreach(backend IN ITEMS relu/older relu/same relu/newer queues/older_tables que
   mge_backend_of_age(${source_and_age})
 endforeach()
 
-# Everything that an application or a backend can be handed, with debug information.
+# A library whose debug information describes the whole interface of applications and backends.
 set(stub ${CMAKE_CURRENT_BINARY_DIR}/abi/interfaces.c)
 add_custom_command(OUTPUT ${stub}
   COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/abi

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backends built from older and newer headers, the header hash apart, run on this host.
+// Backends built from older and newer headers run on this host. Only the header hash is that of this host.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ namespace {
 namespace ob = onnx_builder;
 using testing::ElementsAre;
 
-// A runtime with one backend, and a model on its device.
+// A runtime with one backend of the synthetic headers, and a model on its device.
 class OtherHeaders : public testing::TestWithParam<const char*> {
  protected:
   void Load(const std::string& backend, std::vector<Assignment> settings = {}) {
@@ -41,7 +41,7 @@ class OtherHeaders : public testing::TestWithParam<const char*> {
   }
   const mge_plugin& plugin() const { return runtime_->devices().all()[0]->backend().plugin(); }
 
-  // What these nodes make of `x` as y.
+  // Runs the model x -> nodes -> y on the device. Stores the result in `y`.
   void Run(const std::string& device, const std::vector<std::string>& nodes, const std::vector<float>& x,
            std::vector<float>* y) {
     const std::string path = testing::TempDir() + "mge_abi_" + device + "_" + GetParam() + ".onnx";
@@ -74,7 +74,7 @@ TEST_P(OtherHeaders, LoadAndRunAModel) {
   std::vector<float> y;
   ASSERT_NO_FATAL_FAILURE(Run("relu0", {ob::NodeProto("Relu", {"x"}, {"y"})}, {-1, 1, -1, 1}, &y));
   EXPECT_THAT(y, ElementsAre(0, 1, 0, 1));
-  // What the backend does not know is absent, what only a later host would know is not looked at.
+  // Tables that the backend's headers lack are absent. Members that only a later host knows are ignored.
   EXPECT_EQ(plugin().queue, nullptr);
   EXPECT_EQ(plugin().strategy, nullptr);
   EXPECT_EQ(plugin().profile, nullptr);
@@ -96,11 +96,12 @@ TEST_P(OtherHeaders, MayHaveQueuesClaimsLayoutsAndPartsOfTheirOwn) {
   for (const Unit& u : session_->last_plan()->units) {
     if (u.kind == Unit::Kind::kKernel || u.kind == Unit::Kind::kReorder) kernels.push_back(u.kernel);
   }
-  EXPECT_THAT(kernels, ElementsAre("turn", "neg_relu.backwards", "turn"));  // as its claim, strategy and layout have it
+  // The backend's claim, strategy and layout led to these kernels.
+  EXPECT_THAT(kernels, ElementsAre("turn", "neg_relu.backwards", "turn"));
   const auto* asked = static_cast<const Asked*>(plugin().extension(MGE_TEST_ASKED, 1));
   ASSERT_NE(asked, nullptr);
   for (; asked->slot; ++asked) EXPECT_GT(asked->times, 0u) << asked->slot;
-  // The tables are shorter or longer than this host's, and what they lack is absent.
+  // The tables are shorter or longer than this host's. Missing slots are absent.
   EXPECT_EQ(plugin().queue->capture_begin, nullptr);
   EXPECT_EQ(plugin().strategy->flags, 0u);
   for (auto [theirs, ours] : {std::pair(plugin().queue->struct_size, sizeof(mge_queue_api)),
@@ -111,7 +112,7 @@ TEST_P(OtherHeaders, MayHaveQueuesClaimsLayoutsAndPartsOfTheirOwn) {
   }
 }
 
-// Names that a library exports, its version node apart.
+// Returns the names that a library exports, without its version node, one per line.
 std::string Exports(const std::string& library) {
   std::string out;
   FILE* pipe = popen(("nm -D --defined-only '" + library + "'").c_str(), "r");
@@ -121,7 +122,7 @@ std::string Exports(const std::string& library) {
     std::string text = line, name = text.substr(text.rfind(' ') + 1);
     name = name.substr(0, name.find_first_of("@\n"));
     bool by_linker = name == "__bss_start" || name == "_edata" || name == "_end";
-    if (!by_linker && text.find(" A ") == std::string::npos) names.insert(name);  // A: the node itself
+    if (!by_linker && text.find(" A ") == std::string::npos) names.insert(name);  // "A" marks the version node
   }
   EXPECT_EQ(pclose(pipe), 0);
   for (const std::string& name : names) out += name + "\n";
@@ -133,7 +134,7 @@ std::string ReadText(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-TEST(Symbols, OfTheLibraryAreThoseThatAreWrittenDown) {
+TEST(Symbols, OfTheLibraryAreThoseOfTheCheckedInList) {
   std::string now = Exports(MGE_BINARY_DIR "/lib/libmge.so");
   std::ofstream(MGE_BINARY_DIR "/tests/libmge_symbols.txt") << now;
   EXPECT_EQ(now, ReadText(MGE_SOURCE_DIR "/tests/abi/libmge_symbols.txt"))

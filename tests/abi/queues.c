@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A backend in plain C with the optional tables: queues that do everything at once, stamps, a claim, a strategy, a layout, a
- * pool and a reserve policy of its own. It computes Relu(Neg(x)), plain or backwards, and counts what it is asked. */
+ * A backend in plain C with the optional tables: queues that work in the calling thread, stamps, a claim, a strategy, a
+ * layout, a pool and a reserve policy. It computes Relu(Neg(x)), plain or in reverse order, and counts its calls. */
 #include "queues.h"
 
 #include <sched.h>
@@ -70,7 +70,7 @@ static void MemoryInfo(mge_device* device, uint64_t* free_bytes, uint64_t* total
   *free_bytes = *total_bytes = UINT64_C(1) << 30;
 }
 
-/* ---- a pool that keeps nothing: each block is a slab, and its last use is over once it is enqueued */
+/* ---- a pool that caches nothing: each block is a slab; work is finished once it is enqueued, so release frees at once */
 
 struct mge_pool {
   const mge_slab_provider* slabs;
@@ -194,7 +194,7 @@ static mge_code ElapsedUs(mge_stamp* from, mge_stamp* to, double* out, mge_error
   return MGE_OK;
 }
 
-/* ---- kernels: Relu(Neg(x)), and the way to and from the layout in which the last element comes first */
+/* ---- kernels: Relu(Neg(x)), and reorders to and from the layout with the elements in reverse order */
 
 enum { kBackwards = 1 }; /* number of the layout, and token of the candidate that has it */
 

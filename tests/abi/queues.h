@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the host has asked of the backend queues.c: the table that it has under this name, up to an entry without one. */
+ * Counters of the calls that the host made to the backend queues.c. Its extension slot returns them under the name
+ * MGE_TEST_ASKED, as an array that ends with an entry without a name. */
 #ifndef MGE_TESTS_ABI_QUEUES_H_
 #define MGE_TESTS_ABI_QUEUES_H_
 

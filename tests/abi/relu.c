@@ -18,7 +18,7 @@ struct mge_kernel {
 static const mge_host* host;
 
 static mge_code Start(const mge_host* given, mge_error* error) {
-  /* A newer backend asks whether this host has what it would like. */
+  /* A newer backend asks for an optional service of the host. */
 #ifdef MGE_TEST_NEWER
   if (given->struct_size >= sizeof(mge_host)) return given->fail(given->self, error, MGE_INTERNAL, "a host from the future", 22);
 #endif

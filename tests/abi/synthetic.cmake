@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # Writes plugin.h as another version of it would be, under the same header hash, so that a host loads what is built from it.
-#   older: structs lack their last members, as if those had been added since
-#   older_tables: the same but for the structs that hold the newest tables and layouts
-#   newer: every struct that begins with its size has two members more, and the minor is higher
+#   older: structs lack their last members, as if these had been added later
+#   older_tables: like older, but structs with the newest tables and layouts keep all members
+#   newer: every struct that begins with its size has two more members, and the minor version is higher
 # Run with -DHEADER=... -DAGE=older|older_tables|newer -DOUTPUT=...
 file(READ ${HEADER} text)
-# What means something in a CMake list must not stand in one; comments hold semicolons, too.
+# Replaces characters that have a meaning in CMake lists. Comments contain semicolons, too.
 string(REPLACE "[" "<" text "${text}")
 string(REPLACE "]" ">" text "${text}")
 string(REGEX REPLACE "/\\*([^*]|\\*+[^*/])*\\*+/" "" text "${text}")
 string(REPLACE ";" "%" text "${text}")
 
-# The last members that a host must be able to do without, for each struct that has some.
+# The last members of each struct that may be missing in an older backend.
 set(older_mge_host 3)          # allocate, release, ready_made
 set(older_mge_layout 2)        # the opaque ones
 set(older_mge_value 1)         # version

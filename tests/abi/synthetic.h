@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the backends of this folder share. They are built from the headers of this host and from those of synthetic.cmake:
- * they use only what all of them have, write the members of what they are handed one by one, and fill what is newer with
- * rubbish. */
+ * Utilities of the backends of this folder. Each backend is built from the headers of this host and from those that
+ * synthetic.cmake writes. Backends use only members that all headers have, and write out structs member by member. They fill
+ * newer members with invalid values, which the host must ignore. */
 #ifndef MGE_TESTS_ABI_SYNTHETIC_H_
 #define MGE_TESTS_ABI_SYNTHETIC_H_
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speed, start and memory of MGE, ONNX Runtime and OpenVINO on the same models, with the machine's roof beside them.
+"""Measures speed, start time and memory of MGE, ONNX Runtime and OpenVINO on the same models, and the machine's limits.
 
-Every runtime is called through its C interface from a process of its own, so no row holds the cost of Python.
+Every runtime is called through its C interface in a separate process, so no row contains the cost of Python.
 """
 import argparse
 import json
@@ -112,7 +112,7 @@ class Bench:
                       [mib(peak) if peak else "-" for peak in self.peaks(row.name, threads)])
 
     def finish(self):
-        """Says what failed. A peer may refuse a model; MGE may not."""
+        """Prints the failures. Returns 1 if MGE failed; a peer may refuse a model."""
         for (model, name), text in self.failures.items():
             print(f"FAILED: {model} in {name}: {text}", file=sys.stderr)
         return 1 if any(name == "mge" for _, name in self.failures) else 0

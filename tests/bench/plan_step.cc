@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step of a plan costs beyond the call of its kernel. A chain of kernels that do next to nothing is run by the engine,
-// and by a bare loop that calls the same functions with the same arguments; the two take turns, so that both see the same
-// machine. A long and a short chain tell the cost of a step from that of a run.
+// Measures the cost of a step beyond the call of its kernel.
+//
+// The engine runs a chain of kernels that do almost nothing. A bare loop calls the same functions with the same
+// arguments. The two alternate, so that other work on the machine affects both. A long and a short chain separate the
+// cost per step from the cost per run.
 //
 //   bench_plan_step [ROUNDS]     default 200
 #include <algorithm>
@@ -32,7 +34,7 @@ void Check(const absl::Status& status) {
   if (!status.ok()) Stop(status);
 }
 
-// A chain of `steps` kernels, ready to be run both ways.
+// A chain of `steps` kernels that the engine and the bare loop can run.
 class Chain {
  public:
   Chain(std::shared_ptr<Runtime> runtime, int steps) : in_(1), out_(1) {
@@ -94,7 +96,7 @@ double Median(std::vector<double> of) {
   return of[of.size() / 2];
 }
 
-// Median nanoseconds of a run by the engine, and of the bare loop.
+// Median times of a run in nanoseconds, by the engine and by the bare loop.
 struct Times {
   double engine, direct;
 };

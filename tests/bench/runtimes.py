@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MGE and its peers as processes: one measurement is one process, so that none can disturb or help the next one."""
+"""Runs MGE and its peers as processes. Each measurement is a separate process, so that it cannot affect the next one."""
 import dataclasses
 import importlib.metadata
 import importlib.util
@@ -60,13 +60,13 @@ class Mge:
         return run([self.command, "run", model, "--quiet", "--threads", threads, *input_options(inputs)])
 
     def outputs(self, model, inputs, threads, folder):
-        """Files of the outputs in the model's order; None for one that is no tensor."""
+        """Returns the files of the outputs in the model's order; None for an output that is not a tensor."""
         done = run([self.command, "run", model, "--json", "--threads", threads, "--output-dir", folder, *input_options(inputs)])
         return [output.get("file") for output in done.report["outputs"]]
 
 
 class Peer:
-    """A runtime of a wheel that this Python has installed."""
+    """A runtime from a wheel that is installed in this Python environment."""
 
     def __init__(self, build, name, pattern):
         self.name = name

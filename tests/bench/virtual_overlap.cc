@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How well copies and kernels of the virtual GPU overlap: 8 copies in alone, 8 kernels alone, and as a pipeline in which
-// each kernel waits for its copy; the ratio is that of the pipeline to the longer of the two (9/8 if both take equally long
-// and nothing is lost). Best of several rounds. Once with kernels whose time is modelled, as that of the copies is, and once
-// with kernels that keep a processor busy, which need one that is free.
+// Measures how well copies and kernels of the virtual GPU overlap.
+//
+// Times 8 copies to the device, 8 kernels, and a pipeline in which each kernel waits for its copy. Prints the ratio of the
+// pipeline to the longer of the other two; the ideal is 9/8 if both take equally long. Takes the best of several rounds.
+// Measures kernels with modelled time, like that of the copies, and kernels that keep a processor busy, which need a free
+// one.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -49,7 +51,7 @@ struct Pipeline {
 
 void Measure(const char* what, int64_t n, Settings settings) {
   Pipeline p(n, std::move(settings));
-  p.Ms(true, true);  // memory is touched for the first time
+  p.Ms(true, true);  // warm-up: the first access to memory is slow
   double copies = 1e9, kernels = 1e9, both = 1e9;
   for (int round = 0; round < kRounds; ++round) {
     copies = std::min(copies, p.Ms(true, false));

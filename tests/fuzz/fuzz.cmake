@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# mge_fuzz(onnx LINK mge_onnx): fuzz_onnx of onnx_fuzz.cc; its corpus is a test.
+# mge_fuzz(onnx LINK mge_onnx): builds fuzz_onnx from onnx_fuzz.cc and adds a test that runs its corpus.
 function(mge_fuzz name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINK")
   add_executable(fuzz_${name} ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/${name}_fuzz.cc)
@@ -19,7 +19,7 @@ endfunction()
 mge_fuzz(onnx LINK mge_onnx)
 mge_fuzz(npy LINK mge_onnx)
 
-# Changed models of ONNX's tests: thousands in every run, minutes of them in the long one.
+# Mutants of the models of ONNX's tests: thousands in the normal test, minutes in the long one.
 find_package(fmt REQUIRED)
 add_library(fuzz_mutator STATIC fuzz/mutants.cc fuzz/mutator.cc fuzz/proto_tree.cc)
 target_include_directories(fuzz_mutator PUBLIC ${PROJECT_SOURCE_DIR})
@@ -37,7 +37,7 @@ add_executable(fuzz_mutants fuzz/mutants_run.cc)
 target_link_libraries(fuzz_mutants PRIVATE mge_onnx)
 mge_mutants(fuzz_mutants 50000)
 
-# Through the public API, with what the command has to make inputs and to compare results.
+# fuzz_devices uses the public API, and the command's sources that generate inputs and compare results.
 if(TARGET mge_backend_cpu)
   find_package(CLI11 REQUIRED)
   set(command ${PROJECT_SOURCE_DIR}/core/cli)

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Small ones only: faults are in how a model is read and planned, not in how large it is.
+// Adds the small models below `folder`. Large ones are skipped, because reading and planning do not depend on the size.
 void AddModels(const std::string& folder, std::vector<Model>* out) {
   constexpr uintmax_t kMaxBytes = 1 << 16;
   std::error_code ec;
@@ -61,7 +61,7 @@ Mutant Make(const std::vector<Model>& models, const std::vector<std::string>& op
   return out;
 }
 
-char crashed[64];  // for the handler of a crash, which may do little
+char crashed[64];  // text that the crash handler prints; the handler may not allocate
 
 void OnCrash(int signal) {
   [[maybe_unused]] ssize_t n = write(STDERR_FILENO, crashed, std::strlen(crashed));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mutants of a run: models of ONNX's tests with one to four changes each, numbered, the same on every machine.
+// Mutants: numbered models of ONNX's tests with one to four changes each. A number gives the same mutant on every machine.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ struct Model {
 };
 
 struct Mutant {
-  std::string about;  // "test_relu: a dimension, an element type"
+  std::string about;  // model and changes: "test_relu: a dimension, an element type"
   std::string bytes;
 };
 
-// --count=N, --seconds=S (in place of the count), --seed=N, --only=N (one mutant), --data=DIR.
+// Options of the command line: --count=N, --seconds=S (instead of --count), --seed=N, --only=N (one mutant), --data=DIR.
 struct Options {
   int64_t count = 50'000;
   int64_t seconds = 0;
@@ -28,8 +28,8 @@ struct Options {
 };
 bool ParseOptions(int argc, char** argv, Options* out);
 
-// Calls judge(mutant) for each, with "" or what was wrong as the answer; names every mutant that was wrong, and the one
-// that ends the process. Answers the exit code. With --only, writes the mutant to mutant.onnx.
+// Calls judge(mutant) for each mutant, which returns "" or the error that it found. Prints every mutant with an error,
+// and the mutant that crashes the process. Returns the exit code. With --only, writes the mutant to mutant.onnx.
 int Judge(const Options& options, std::vector<Model> more_models, std::string (*judge)(const Mutant& mutant));
 
 }  // namespace mge::fuzz

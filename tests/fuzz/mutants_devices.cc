@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs each mutant on the reference evaluators and on cpu0: both give the same numbers, or both refuse it. Through the
-// public API, as an application would.
+// Runs each mutant on the reference evaluators and on cpu0, through the public API. Both must give the same numbers, or both
+// must refuse the mutant.
 #include <algorithm>
 #include <cmath>
 
@@ -13,8 +13,8 @@
 namespace mge::fuzz {
 namespace {
 
-constexpr int64_t kMostElements = 1 << 20;  // of an input that is made up
-// Sums of random numbers cancel, and what is left of them depends on their order.
+constexpr int64_t kMostElements = 1 << 20;  // largest number of elements of a generated input
+// A wide tolerance, because sums of random numbers cancel and the rest depends on the order of the terms.
 constexpr cli::Tolerance kTolerance = {.relative = 2e-2, .absolute = 2e-3};
 constexpr int kInternalId = 101, kIndexId = 309;
 
@@ -55,7 +55,7 @@ Outcome RunOn(Runtime& runtime, const Mutant& mutant, const std::string& device,
   return out;
 }
 
-// Limits of memory and time are met at other places on other devices.
+// Checks for an error of memory or time. Devices reach these limits at different nodes, so the two may differ.
 bool IsLimit(const Status& status) { return status.kind() == 6 || status.kind() == 124; }
 
 std::string Compare(const Mutant& mutant) {
@@ -75,7 +75,7 @@ std::string Compare(const Mutant& mutant) {
   for (const Outcome* o : {&host, &cpu}) {
     if (o->status.id() == kInternalId) return std::string(o->status.text());
   }
-  // An index by which nothing is read is refused by some and passed over by others.
+  // If no element is read, some implementations refuse a bad index and others ignore it.
   auto is_empty = [](const Tensor& t) { return t.bytes() == 0; };
   if (host.status.id() == kIndexId && cpu.status.ok() && std::all_of(cpu.outputs.begin(), cpu.outputs.end(), is_empty)) {
     return "";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads each mutant and runs it once within bounds, on the reference evaluators: nothing but a documented error may come
-// of it.
+// Reads each mutant and runs it once on the reference evaluators, with limited memory. It must succeed or fail with a
+// documented error.
 #include "tests/fuzz/mutants.h"
 #include "tests/support/read_and_run.h"
 #include "tests/support/small_models.h"

@@ -35,10 +35,10 @@ constexpr int64_t kIntegers[] = {0,
                                  int64_t{1} << 40,
                                  std::numeric_limits<int64_t>::max(),
                                  std::numeric_limits<int64_t>::min()};
-// None that overflows in a product: where that happens is a matter of the order of the sums.
+// Values for attributes and tensors. No product of them overflows, because an overflow would depend on the order of sums.
 constexpr float kFloats[] = {0.0f, -0.0f, 1.0f, -1.0f, 0.5f, 1e-30f, 1e6f, -3.0f, 100.0f, std::numeric_limits<float>::quiet_NaN()};
 
-size_t Below(size_t n, Random& random) { return static_cast<size_t>(random() % n); }  // not std::...distribution: portable
+size_t Below(size_t n, Random& random) { return static_cast<size_t>(random() % n); }  // std distributions are not portable
 
 int64_t AnyInteger(Random& random) {
   return random() % 4 == 0 ? static_cast<int64_t>(random() % 40) - 10 : kIntegers[Below(std::size(kIntegers), random)];
@@ -95,7 +95,7 @@ std::string MutateTensor(Message& tensor, Random& random) {
                                                          .varint = static_cast<uint64_t>(AnyInteger(random))};
       return "size of a tensor";
     case 2: {
-      // Elements that become shapes, axes, indices.
+      // Changes an element of 8 bytes, which may be part of a shape, an axis or an index.
       Field* raw = tensor.Find(field::tensor::kRaw);
       if (!raw || raw->bytes.size() < 8) return "";
       int64_t value = AnyInteger(random);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of a model that keep it a model: another attribute, shape, type or wiring, as an exporter with a fault would
-// write it. What a change does follows from the random numbers alone.
+// Changes a model as a faulty exporter might: another attribute, shape, type or connection. The result is still valid
+// protobuf. A change depends only on the random numbers.
 #pragma once
 
 #include <random>
@@ -13,8 +13,8 @@ namespace mge::fuzz {
 
 using Random = std::mt19937_64;  // the same numbers on every machine
 
-// Makes one change somewhere, and says which; `operators` are names that a node may get. "" if the place that was drawn
-// offered nothing.
+// Makes one random change. Returns its description, or "" if the chosen place cannot be changed. `operators` are names
+// that a node may get.
 std::string Mutate(Message& model, const std::vector<std::string>& operators, Random& random);
 
 }  // namespace mge::fuzz

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as .npy, .npz and .pb. What is read as .npy must survive being written and read again.
+// Reads any bytes as .npy, .npz and .pb. An array read as .npy must be equal after it was written and read again.
 #include <cstdio>
 #include <cstdlib>
 

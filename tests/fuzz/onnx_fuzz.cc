@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a model: read, verify, infer, run once. Nothing but a documented error may come of
-// it.
+// Treats any bytes as a model: reads, verifies, infers types and runs once. It must succeed or fail with a documented error.
 #include <cstdio>
 #include <cstdlib>
 

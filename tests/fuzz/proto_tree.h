@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An ONNX model as a tree of its messages, to be changed and written again. Knows which fields hold messages; the rest
-// stays bytes.
+// An ONNX model as a tree of its messages, which can be changed and written again. Fields that are not messages stay bytes.
 #pragma once
 
 #include <cstdint>
@@ -42,17 +41,17 @@ struct Message {
   std::vector<Field> fields;
 
   Field* Find(uint32_t number);
-  std::vector<size_t> All(uint32_t number) const;  // places in `fields`
+  std::vector<size_t> All(uint32_t number) const;  // indices of the fields with this number
   std::string Text(uint32_t number) const;
   void SetVarint(uint32_t number, uint64_t value);
   void SetBytes(uint32_t number, std::string value);
 };
 
-// Nothing if the bytes are not protobuf.
+// Parses a message. Returns nullopt if the bytes are not protobuf.
 std::optional<Message> ParseMessage(std::string_view bytes, MessageType type);
 std::string Serialize(const Message& message);
 
-// The message and all within it.
+// Appends the message and all nested messages to `out`.
 void Collect(Message& message, std::vector<Message*>* out);
 
 }  // namespace mge::fuzz

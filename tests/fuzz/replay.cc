@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a fuzz harness over files: the corpus as a plain test, with any compiler.
+// Runs a fuzz harness over the files given as arguments, so that the corpus is a test with any compiler.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
       text << in.rdbuf();
       std::string bytes = text.str();
       std::printf("%s\n", entry.path().c_str());
-      std::fflush(stdout);  // the last line names the file that did it
+      std::fflush(stdout);  // after a crash, the last line names the file
       LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
       ++files;
     }

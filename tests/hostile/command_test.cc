@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mge plugins paths, verify, install and remove, over good files and bad ones. None of them opens a backend.
+// Tests of `mge plugins paths`, `verify`, `install` and `remove`, with good and bad files. These commands open no backend.
 #include <gmock/gmock.h>
 
 #include "tests/hostile/hostile.h"
@@ -10,7 +10,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-TEST(PluginsCommand, ListsTheDirectoriesInOrderAndWhichCanBeWritten) {
+TEST(PluginsCommand, ListsTheDirectoriesInOrderAndMarksWritableOnes) {
   HostileFolder folder;
   Outcome o = folder.Mge("plugins paths --json", "MGE_PLUGIN_PATH=" + folder.path() + ":/no/such/folder");
   ASSERT_EQ(o.code, 0) << o.err;
@@ -20,7 +20,7 @@ TEST(PluginsCommand, ListsTheDirectoriesInOrderAndWhichCanBeWritten) {
   EXPECT_EQ(rows[0]["path"], folder.path());
   EXPECT_EQ(rows[0]["writable"], true);
   EXPECT_EQ(rows[1]["usable"], false);
-  EXPECT_THAT(rows[1]["reason"].get<std::string>(), HasSubstr("no such directory"));
+  EXPECT_THAT(rows[1]["reason"].get<std::string>(), HasSubstr("does not exist"));
   EXPECT_EQ(rows[2]["origin"], "built-in");
   EXPECT_THAT(folder.Mge("plugins paths").out, HasSubstr(folder.path() + " (environment MGE_PLUGIN_PATH): can be written"));
 }
@@ -28,7 +28,7 @@ TEST(PluginsCommand, ListsTheDirectoriesInOrderAndWhichCanBeWritten) {
 TEST(PluginsCommand, VerifiesInstallsAndRemovesWithoutOpening) {
   HostileFolder folder;
   PluginFolder source;
-  // It would end the process that opens it.
+  // This backend would crash the process that opens it.
   source.Write("mge_start_abort.so", HostileBytes("start_abort"));
   std::string file = source.At("mge_start_abort.so");
   Outcome verified = folder.Mge("plugins verify --json " + file);
@@ -72,14 +72,14 @@ TEST(PluginsCommand, ASecondExportedSymbolIsAWarning) {
   }
 }
 
-TEST(PluginsCommand, SaysWhyAFileIsRefusedAndWhatToDo) {
+TEST(PluginsCommand, NamesTheReasonAndTheFixForARefusedFile) {
   HostileFolder folder;
   PluginFolder source;
   source.Write("mge_text.so", "no library");
   source.Write("mge_old.so", WithNote(HostileBytes("quiet"), [](mge_note& n) { n.abi_major += 1; }));
   Outcome text = folder.Mge("plugins verify " + source.At("mge_text.so"));
   EXPECT_EQ(text.code, 5);
-  EXPECT_THAT(text.out, HasSubstr("no ELF file"));
+  EXPECT_THAT(text.out, HasSubstr("not an ELF file"));
   EXPECT_EQ(folder.Mge("plugins verify " + source.At("absent.so")).code, 7);
   EXPECT_EQ(folder.Mge("plugins install " + source.At("mge_text.so")).code, 5);
   Outcome old = folder.Mge("plugins install --json " + source.At("mge_old.so"));
@@ -89,7 +89,7 @@ TEST(PluginsCommand, SaysWhyAFileIsRefusedAndWhatToDo) {
   EXPECT_EQ(folder.Mge("plugins frobnicate").code, 2);
 }
 
-TEST(PluginsCommand, TheListOfAllowedFilesBindsRuntimesAndInstallation) {
+TEST(PluginsCommand, TheListOfAllowedFilesAppliesToRuntimesAndInstallation) {
   HostileFolder folder;
   PluginFolder source;
   folder.AddHostile("quiet");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mge doctor and a backend that meddles with the process in which it is tried: with its descriptors, and with what it leaves
-// behind.
+// `mge doctor` with backends that damage the child process in which they are tried: they close its file descriptors, or
+// leave processes behind.
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -14,7 +14,8 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// The row of the backend of that name, which is in trouble and not in quarantine; "quiet" beside it passes.
+// Runs `mge doctor`. Returns the row of the backend `name`, which must have failed without quarantine. Expects also that the
+// backend "quiet" passes.
 Json RowBesideAQuietOne(const HostileFolder& folder, const std::string& name) {
   Outcome o = folder.Mge("doctor --json --timeout 5");
   EXPECT_EQ(o.code, 5) << o.err;
@@ -32,7 +33,7 @@ Json RowBesideAQuietOne(const HostileFolder& folder, const std::string& name) {
   return row;
 }
 
-TEST(DoctorsChild, TriesABackendThatClosesDescriptorsToTheEndAndSaysSo) {
+TEST(DoctorsChild, TriesABackendThatClosesDescriptorsCompletelyAndReportsIt) {
   HostileFolder folder;
   folder.AddHostile("start_closes");
   folder.AddHostile("quiet");
@@ -45,18 +46,18 @@ TEST(DoctorsChild, TriesABackendThatClosesDescriptorsToTheEndAndSaysSo) {
   EXPECT_EQ(ReadAll(folder.state() + "/taken"), "");
 }
 
-TEST(DoctorsChild, BlamesABackendThatClosesEveryDescriptorForThatAlone) {
+TEST(DoctorsChild, ReportsOnlyTheFaultOfABackendThatClosesEveryDescriptor) {
   HostileFolder folder;
   folder.AddHostile("start_closes_all");
   folder.AddHostile("quiet");
   Json row = RowBesideAQuietOne(folder, "start_closes_all");
   EXPECT_EQ(row["state"], "found") << row;
-  EXPECT_EQ(row["reason"], "it closed descriptors that are not its own, while starting, and could be tried no further");
+  EXPECT_EQ(row["reason"], "it closed descriptors that are not its own, while starting, and the test could not continue");
   EXPECT_TRUE(std::filesystem::exists(folder.state() + "/taken"));
   EXPECT_EQ(ReadAll(folder.state() + "/taken"), "");
 }
 
-TEST(DoctorsChild, TakesNoRowsOfABackendForItsOwn) {
+TEST(DoctorsChild, IgnoresReportLinesThatABackendWrites) {
   HostileFolder folder;
   folder.AddHostile("kernel_row");
   folder.AddHostile("quiet");
@@ -67,7 +68,7 @@ TEST(DoctorsChild, TakesNoRowsOfABackendForItsOwn) {
   EXPECT_EQ(row["devices"][0]["name"], "hostile0");
 }
 
-TEST(DoctorsChild, IsHeardAfterALineThatABackendHasNotEnded) {
+TEST(DoctorsChild, ReportsCorrectlyAfterAnUnfinishedLineOfABackend) {
   HostileFolder folder;
   folder.AddHostile("start_part");
   folder.AddHostile("quiet");
@@ -76,7 +77,7 @@ TEST(DoctorsChild, IsHeardAfterALineThatABackendHasNotEnded) {
   EXPECT_EQ(row["devices"].size(), 1u) << row;
 }
 
-TEST(DoctorsChild, IsWaitedForThoughWhoStartedTheCommandIgnoresSuchEnds) {
+TEST(DoctorsChild, IsWaitedForEvenIfTheCommandIgnoresTheSignalOfItsEnd) {
   HostileFolder folder;
   folder.AddHostile("quiet");
   const std::string line = fmt::format("env --ignore-signal=CHLD XDG_STATE_HOME={0} MGE_PLUGIN_PATH={1} " MGE_BINARY_DIR

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mge doctor: what ends or hangs a process is survived in a child, named, and kept away afterwards.
+// Tests of `mge doctor`: a backend that crashes or hangs does so in a child process, is named, and is quarantined.
 #include <gmock/gmock.h>
 
 #include "tests/hostile/hostile.h"
@@ -20,7 +20,7 @@ struct Deadly {
 
 class DeadlyStart : public testing::TestWithParam<Deadly> {};
 
-TEST_P(DeadlyStart, IsSurvivedInAChildNamedAndKeptAwayUntilReleased) {
+TEST_P(DeadlyStart, HappensInAChildIsNamedAndQuarantinesUntilReleased) {
   HostileFolder folder;
   std::string name = GetParam().name;
   folder.AddHostile(name);
@@ -36,7 +36,7 @@ TEST_P(DeadlyStart, IsSurvivedInAChildNamedAndKeptAwayUntilReleased) {
   EXPECT_THAT(row["fix"].get<std::string>(), HasSubstr("mge doctor --release " + name));
   EXPECT_EQ(RowOf(o.json()["plugins"], "quiet")["state"], "passed");
 
-  // Now it is no danger to any command.
+  // Other commands do not open the quarantined backend.
   Outcome listed = folder.Mge("plugins --json");
   ASSERT_EQ(listed.code, 0) << listed.err;
   Json kept = RowOf(listed.json()["files"], name);
@@ -50,16 +50,16 @@ INSTANTIATE_TEST_SUITE_P(Doctor, DeadlyStart,
                          testing::Values(Deadly{"load_abort", "signal 6"}, Deadly{"load_exit", "exit code 3"},
                                          Deadly{"query_exit", "exit code 3"}, Deadly{"query_abort", "signal 6"},
                                          Deadly{"query_segfault", "signal 11"},
-                                         Deadly{"query_loop", "did not answer within 1 s"},
+                                         Deadly{"query_loop", "did not respond within 1 s"},
                                          Deadly{"start_exit", "exit code 3"}, Deadly{"start_leave", "exit code 0"},
                                          Deadly{"start_abort", "signal 6"}, Deadly{"start_segfault", "signal 11"},
                                          Deadly{"start_illegal", "signal 4"},
-                                         Deadly{"start_loop", "did not answer within 1 s"},
-                                         Deadly{"start_chatter", "did not answer within 1 s"},
-                                         Deadly{"enumerate_loop", "did not answer within 1 s"}),
+                                         Deadly{"start_loop", "did not respond within 1 s"},
+                                         Deadly{"start_chatter", "did not respond within 1 s"},
+                                         Deadly{"enumerate_loop", "did not respond within 1 s"}),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(Doctor, KeepsAwayWhoseStaticObjectsThrowForTheProcessDoesNotGetOverIt) {
+TEST(Doctor, QuarantinesABackendWhoseStaticObjectsThrow) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "no exception gets through a sanitizer's dlopen";
 #endif
@@ -88,7 +88,7 @@ TEST(Doctor, KeepsAwayWhoseStaticObjectsThrowForTheProcessDoesNotGetOverIt) {
   EXPECT_EQ(after.err, "");
 }
 
-TEST(Doctor, IsNamedWhereABackendEndsACommand) {
+TEST(Doctor, IsSuggestedWhenABackendCrashesACommand) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer speaks there";
 #endif
@@ -102,7 +102,7 @@ TEST(Doctor, IsNamedWhereABackendEndsACommand) {
   }
 }
 
-TEST(Doctor, IsNamedWhereABackendHangsACommandWithTheWayToLeaveItOut) {
+TEST(Doctor, IsSuggestedWhenABackendHangsACommandWithTheSettingToSkipIt) {
   HostileFolder folder;
   folder.AddHostile("start_loop");
   Outcome o = folder.Mge("devices", "timeout -k 1 10");
@@ -114,7 +114,7 @@ TEST(Doctor, IsNamedWhereABackendHangsACommandWithTheWayToLeaveItOut) {
   EXPECT_EQ(without.err, "");
 }
 
-TEST(Doctor, AStartThatIsOnlySlowPassesAndTheWayOutOfAHastyVerdictIsNamed) {
+TEST(Doctor, ASlowStartPassesWithALongerTimeLimitWhichTheFixNames) {
   HostileFolder folder;
   folder.AddHostile("start_slow");
   Outcome hasty = folder.Mge(kQuick);
@@ -127,7 +127,7 @@ TEST(Doctor, AStartThatIsOnlySlowPassesAndTheWayOutOfAHastyVerdictIsNamed) {
   EXPECT_EQ(RowOf(patient.json()["plugins"], "start_slow")["state"], "passed");
 }
 
-TEST(Doctor, WhatOnlyFailsOrThrowsIsRefusedWithoutQuarantine) {
+TEST(Doctor, AStartThatFailsOrThrowsIsRefusedWithoutQuarantine) {
   HostileFolder folder;
   for (const char* name : {"query_throw", "query_error", "start_throw", "start_error"}) folder.AddHostile(name);
   Outcome o = folder.Mge(kQuick);
@@ -135,7 +135,7 @@ TEST(Doctor, WhatOnlyFailsOrThrowsIsRefusedWithoutQuarantine) {
   const Json report = o.json();
   int judged = 0;
   for (const Json& row : report["plugins"]) {
-    if (!row["path"].get<std::string>().starts_with(folder.path())) continue;  // a backend of the house
+    if (!row["path"].get<std::string>().starts_with(folder.path())) continue;  // a backend of the built-in directory
     ++judged;
     EXPECT_EQ(row["state"], "found") << row;
     EXPECT_EQ(row["verdict"], "refused") << row;
@@ -147,7 +147,7 @@ TEST(Doctor, WhatOnlyFailsOrThrowsIsRefusedWithoutQuarantine) {
               HasSubstr("thrown by the hostile backend"));
 }
 
-TEST(Doctor, ABackendThatCouldNotBeTriedIsNotBlamedForIt) {
+TEST(Doctor, ABackendThatCouldNotBeTriedIsNotReportedAsFaulty) {
   int untried = 0;
   for (int files = 6; files <= 16; ++files) {
     HostileFolder folder;
@@ -155,25 +155,26 @@ TEST(Doctor, ABackendThatCouldNotBeTriedIsNotBlamedForIt) {
     Outcome o = folder.Mge(kQuick, fmt::format("prlimit --nofile={}", files));
     EXPECT_FALSE(std::filesystem::exists(folder.state() + "/mge/quarantine")) << files << ": " << o.out;
     const Json report = o.json();
-    if (!report.is_object() || !report.contains("plugins")) continue;  // the command itself had too few
+    if (!report.is_object() || !report.contains("plugins")) continue;  // the limit was too low for the command itself
     for (const Json& row : report["plugins"]) {
       EXPECT_EQ(row["quarantined"], false) << row;
       if (row["code"] != "not_probed") continue;
       ++untried;
       EXPECT_EQ(o.code, 5);
       EXPECT_EQ(row["verdict"], "accepted");
-      EXPECT_THAT(row["reason"].get<std::string>(), AllOf(HasSubstr("could not be tried"), HasSubstr("Too many open files")));
+      EXPECT_THAT(row["reason"].get<std::string>(),
+                  AllOf(HasSubstr("could not be tested"), HasSubstr("Too many open files")));
       EXPECT_THAT(row["fix"].get<std::string>(), HasSubstr("ulimit -n"));
     }
   }
   EXPECT_GT(untried, 0);
 }
 
-TEST(Doctor, AfterItsReleaseABackendIsTriedAgain) {
+TEST(Doctor, ABackendIsTriedAgainAfterItsRelease) {
   HostileFolder folder;
   folder.AddHostile("start_abort");
   ASSERT_EQ(folder.Mge(kQuick).code, 5);
-  Outcome again = folder.Mge(kQuick);  // not tried: the row is that of the loader
+  Outcome again = folder.Mge(kQuick);  // the backend is not tried; its row comes from the loader
   EXPECT_THAT(RowOf(again.json()["plugins"], "start_abort")["reason"].get<std::string>(), HasSubstr("it is in quarantine"));
   Outcome released = folder.Mge(std::string(kQuick) + " --release start_abort");
   EXPECT_THAT(RowOf(released.json()["plugins"], "start_abort")["reason"].get<std::string>(), HasSubstr("it was killed"));
@@ -182,7 +183,7 @@ TEST(Doctor, AfterItsReleaseABackendIsTriedAgain) {
   EXPECT_THAT(none.err, HasSubstr("no backend 'nobody' is in quarantine"));
 }
 
-TEST(Doctor, ABuildThatIsNewIsTriedAgain) {
+TEST(Doctor, ANewBuildIsTriedAgain) {
   HostileFolder folder;
   folder.AddHostile("start_abort", 1);
   ASSERT_EQ(folder.Mge(kQuick).code, 5);
@@ -191,7 +192,7 @@ TEST(Doctor, ABuildThatIsNewIsTriedAgain) {
   EXPECT_EQ(judged.json()["verdict"], "accepted") << judged.out;
 }
 
-TEST(Doctor, AnEntryOfTheQuarantineThatIsDamagedStillHoldsUntilReleased) {
+TEST(Doctor, ADamagedQuarantineEntryAppliesUntilReleased) {
   HostileFolder folder;
   folder.AddHostile("start_abort");
   ASSERT_EQ(folder.Mge(kQuick).code, 5);
@@ -205,7 +206,7 @@ TEST(Doctor, AnEntryOfTheQuarantineThatIsDamagedStillHoldsUntilReleased) {
   EXPECT_THAT(RowOf(released.json()["plugins"], "start_abort")["reason"].get<std::string>(), HasSubstr("it was killed"));
 }
 
-TEST(Doctor, WithoutAPlaceForStateItSaysThatNothingWasKept) {
+TEST(Doctor, WithoutAStateDirectoryItReportsThatNothingWasRecorded) {
   HostileFolder folder;
   folder.AddHostile("start_abort");
   Outcome o = folder.Mge(kQuick, "XDG_STATE_HOME=/proc/nowhere");
@@ -222,8 +223,8 @@ struct LaterFault {
 };
 class Later : public testing::TestWithParam<LaterFault> {};
 
-// What fails after the start is told, but a device that nobody asks for harms nobody: no quarantine.
-TEST_P(Later, FaultsAreToldWithTheStageAndWithoutQuarantine) {
+// A fault after the start is reported without quarantine: it affects only users of that device.
+TEST_P(Later, FaultsAreReportedWithTheStageAndWithoutQuarantine) {
   HostileFolder folder;
   folder.AddHostile(GetParam().name);
   Outcome o = folder.Mge(kQuick);
@@ -232,7 +233,7 @@ TEST_P(Later, FaultsAreToldWithTheStageAndWithoutQuarantine) {
   EXPECT_EQ(row["state"], "loadable") << row;
   EXPECT_EQ(row["quarantined"], false);
   EXPECT_THAT(row.dump(), HasSubstr(GetParam().reason));
-  EXPECT_THAT(folder.Mge("doctor --timeout 2").out, AllOf(Not(HasSubstr("(ok)")), Not(HasSubstr("drives no device"))));
+  EXPECT_THAT(folder.Mge("doctor --timeout 2").out, AllOf(Not(HasSubstr("(ok)")), Not(HasSubstr("it has no device"))));
 }
 
 INSTANTIATE_TEST_SUITE_P(Doctor, Later,
@@ -274,9 +275,9 @@ TEST(Doctor, TriesOperatorsUntilOneRunsOnTheDeviceItself) {
   EXPECT_EQ(row["devices"][0]["operator"], "Neg") << row;
 }
 
-TEST(Doctor, ADeviceOnWhichNothingRanHasNotPassedAndIsInNoTrouble) {
+TEST(Doctor, ADeviceThatRanNoOperatorNeitherPassedNorFailed) {
   HostileFolder folder;
-  folder.AddHostile("kernel_erf");  // the one operator that it has is none of those that are tried
+  folder.AddHostile("kernel_erf");  // its only operator, Erf, is not tried
   Outcome o = folder.Mge("doctor --json");
   EXPECT_EQ(o.code, 0) << o.out << o.err;
   EXPECT_EQ(o.json()["troubled"], 0);
@@ -290,7 +291,7 @@ TEST(Doctor, ADeviceOnWhichNothingRanHasNotPassedAndIsInNoTrouble) {
   EXPECT_THAT(device["fix"].get<std::string>(), HasSubstr("mge sdk test '" + folder.At("mge_kernel_erf.so") + "'"));
 }
 
-TEST(Doctor, WhatIsSetForOneBackendIsNoFaultOfTheOthers) {
+TEST(Doctor, ABadSettingOfOneBackendDoesNotFailTheOthers) {
   if (!std::filesystem::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
   HostileFolder folder;
   folder.AddHostile("quiet");
@@ -308,7 +309,7 @@ TEST(Doctor, WhatIsSetForOneBackendIsNoFaultOfTheOthers) {
   }
 }
 
-TEST(Doctor, ABackendIsTriedWhereverItLies) {
+TEST(Doctor, TriesABackendInADirectoryWithSpecialCharacters) {
   HostileFolder folder;
   std::filesystem::create_directory(folder.At("a:b,c d"));
   folder.Mode("a:b,c d", 0755);
@@ -319,7 +320,7 @@ TEST(Doctor, ABackendIsTriedWhereverItLies) {
   EXPECT_EQ(RowOf(o.json()["plugins"], "quiet")["state"], "passed");
 }
 
-TEST(Doctor, ABackendThatMakesDevicesOnDemandIsTriedWithOneAndTheReportSaysSo) {
+TEST(Doctor, TriesABackendWithDevicesOnDemandWithOneDeviceAndReportsIt) {
   HostileFolder folder;
   if (!std::filesystem::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
   Json row = RowOf(folder.Mge("doctor --json").json()["plugins"], "virtual");
@@ -328,8 +329,8 @@ TEST(Doctor, ABackendThatMakesDevicesOnDemandIsTriedWithOneAndTheReportSaysSo) {
   ASSERT_EQ(row["devices"].size(), 1u);
   EXPECT_EQ(row["devices"][0]["operator"], "Relu");
   Outcome text = folder.Mge("doctor");
-  EXPECT_THAT(text.out, HasSubstr("Relu runs\n  it has a device on demand only: tried with --set virtual.devices=1"));
-  // What the user set is left as it is.
+  EXPECT_THAT(text.out, HasSubstr("Relu runs\n  it creates devices only on demand: tested with --set virtual.devices=1"));
+  // A number of devices that the user set is kept.
   row = RowOf(folder.Mge("doctor --json --set virtual.devices=2").json()["plugins"], "virtual");
   EXPECT_EQ(row["devices"].size(), 2u);
   EXPECT_EQ(row["on_demand"], "");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend that does one thing wrong, named by its own identity note: "start_abort" calls abort() in start(). A test writes
-// the name into a copy of the file, so that one build serves every case; with any other name it behaves.
+// A backend with one fault, which the name in its identity note selects: "start_abort" calls abort() in start().
+// A test writes the name, POINT_ACT, into a copy of the file, so one build serves every case. Other names have no fault.
 //
 //   point   load query start enumerate open claim enqueue prepare kernel stop unload
-//   act     throw exit leave abort segfault illegal slow loop chatter row part closes closes_all daemon error lost, and those
-//           that one point alone has
+//   act     throw exit leave abort segfault illegal slow loop chatter row part closes closes_all daemon error lost, and acts
+//           that only one point has
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,13 +26,13 @@ struct mge_device {
   std::atomic<bool> lost{false};
 };
 
-// A name that every copy exports: the host must keep them apart.
+// A variable that every copy exports. The host must keep the copies separate.
 extern "C" MGE_EXPORT int mge_test_own_address;
 int mge_test_own_address = 0;
 
 namespace {
 
-// The note as it is in the file now, which the compiler does not know.
+// Returns the name in the note. It is read at run time, because a test changes it in the file.
 std::string_view Name() {
   const volatile char* name = mge_note_.note.name;
   asm volatile("" : "+r"(name));
@@ -40,10 +40,10 @@ std::string_view Name() {
 }
 bool Is(std::string_view name) { return Name() == name; }
 
-// Where `mge doctor` listens.
+// Writes to file descriptor 3, from which `mge doctor` reads the reports of its child.
 bool Say(std::string_view text) { return write(3, text.data(), text.size()) > 0; }
 
-// Leaves a process in a session of its own, and its number in the file "daemon" of the working directory.
+// Starts a daemon in a separate session. Writes its process id into the file "daemon" of the working directory.
 void Daemon() {
   pid_t between = fork();
   if (between > 0) waitpid(between, nullptr, 0);
@@ -74,7 +74,7 @@ mge_code Misbehave(std::string_view point, mge_error* error = nullptr) {
   }
   if (act == "row") Say("{\"plugin\":7}\n{\"device\":{\"name\":[]}}\n{\"stage\":{}}\n");
   if (act == "part") Say("begun");
-  if (act.starts_with("closes")) {  // as some do before they start a program, and what is opened next has these numbers
+  if (act.starts_with("closes")) {  // as some libraries do before they start a program; files opened later get these numbers
     close_range(3, act == "closes_all" ? ~0u : 63, 0);
     for (int i = 0; i < 3; ++i) (void)!open("taken", O_WRONLY | O_CREAT | O_APPEND, 0644);
   }
@@ -84,7 +84,7 @@ mge_code Misbehave(std::string_view point, mge_error* error = nullptr) {
   return MGE_OK;
 }
 
-// Static objects live before start() and after stop().
+// Static objects are alive before start() and after stop().
 const mge_host* g_host = nullptr;
 struct AtUnload {
   AtUnload() { Misbehave("load"); }
@@ -145,20 +145,20 @@ mge_code SlabAcquire(mge_device*, int32_t memory_class, uint64_t bytes, mge_slab
 void SlabRelease(mge_device*, const mge_slab* slab) { std::free(slab->address); }
 void MemoryInfo(mge_device*, uint64_t* free_bytes, uint64_t* total_bytes) { *free_bytes = *total_bytes = 1 << 30; }
 
-// ---- one kernel: Relu of float32, which is PRelu where the slopes are 0, or what the name says in its place
+// ---- one kernel: Relu of float32, or PRelu with slopes of 0, or the fault that the name selects
 
 struct Args {
   mge_slot x, y;
   uint64_t n;
 };
-std::atomic<bool> g_lost{false};  // for ever, as a card that fell off the bus
+std::atomic<bool> g_lost{false};  // never reset, as for a card that left the bus
 
 mge_code Launch(const Args& a, const mge_run* run) {
   if (g_lost) return mge::Report(run->error, MGE_DEVICE_LOST, "the hostile card fell off the bus");
   mge_code code = Misbehave("kernel", run->error);
   if (code == MGE_DEVICE_LOST) g_lost = true;
   if (code != MGE_OK) return code;
-  while (Is("kernel_waits")) {  // for the user, as long work should
+  while (Is("kernel_waits")) {  // until the user cancels the run
     if (mge::StopAsked(run)) return MGE_CANCELLED;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -175,7 +175,7 @@ void Offer(const mge::Problem& p, mge::Offers& offers) {
   if (p.input(0).dtype() != MGE_DTYPE_F32 || !p.is_static()) return offers.Refuse("only float32 of a known shape");
   offers.Add({.id = "hostile.relu", .attributes = MGE_KERNEL_DETERMINISTIC | (Is("enqueue_flags") ? UINT64_C(1) << 60 : 0),
               .workspace = Is("prepare_workspace_wild") ? UINT64_MAX : 0});
-  if (Name().starts_with("prepare_")) offers.Add({.id = "hostile.second", .rank = 1});  // which behaves
+  if (Name().starts_with("prepare_")) offers.Add({.id = "hostile.second", .rank = 1});  // a second candidate without a fault
 }
 mge::KernelPtr Make(const mge::Problem& p, const mge::Candidate&) {
   return mge::MakeSimple<Args, Launch>([n = p.input(0).elements()](const mge::Binding& b) {
@@ -267,7 +267,7 @@ constexpr auto kMemory = mge::Table<mge_memory_api>([](auto& t) {
   t.pool = mge::Text("naive");
   t.reserve = mge::Text("none");
 });
-constexpr auto kKernel = [] {  // what no kernel needs is left out
+constexpr auto kKernel = [] {  // optional slots are empty
   mge_kernel_api api = Kernels::Api("1");
   api.enumerate = EnumerateKernels;
   api.prepare = Prepare;
@@ -296,7 +296,7 @@ extern "C" MGE_EXPORT mge_code mge_plugin_query(const mge_query_in*, mge_query_o
   g_plugin.name = mge::Text(Name());
   if (Is("query_settings")) g_plugin.setting_count = UINT64_MAX;
   if (Is("query_text")) g_plugin.version = {"1.0", UINT64_C(1) << 60};
-  if (Is("query_twice") && mge_test_own_address != 1) return MGE_INTERNAL;  // somebody else counted
+  if (Is("query_twice") && mge_test_own_address != 1) return MGE_INTERNAL;  // another copy changed the variable
   if (!Is("query_null")) out->plugin = &g_plugin;
   return MGE_OK;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The backend of which the hostile set is made, and the tests that meet it.
+# The hostile backend, and the tests that use it.
 add_library(mge_hostile MODULE hostile/hostile.cc)
 target_link_libraries(mge_hostile PRIVATE mge_sdk)
 target_link_options(mge_hostile PRIVATE -Wl,--build-id)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folders of hostile backends, and the mge command as a user runs it over them.
+// Folders of hostile backends, and the mge command run with them.
 #pragma once
 
 #include <sys/wait.h>
@@ -17,7 +17,7 @@ namespace mge {
 
 using Json = nlohmann::json;
 
-// The bytes of tests/hostile/hostile.cc under this name, with a build id of its own.
+// Returns the bytes of the hostile backend with this name in its note. The build id depends on `name` and `build`.
 inline std::string HostileBytes(const std::string& name, int build = 0) {
   std::string bytes = WithNote(ReadAll(FakeFile("hostile")), [&](mge_note& n) {
     std::memset(n.name, 0, sizeof(n.name));
@@ -36,7 +36,7 @@ struct Outcome {
   Json json() const { return Json::parse(out, nullptr, false); }
 };
 
-// A folder of backends beside a home of its own.
+// A temporary folder of backends, with a temporary home directory.
 class HostileFolder : public PluginFolder {
  public:
   std::string AddHostile(const std::string& name, int build = 0) {
@@ -44,7 +44,7 @@ class HostileFolder : public PluginFolder {
   }
   std::string state() const { return home_.path(); }
 
-  // Runs `ENV mge ARGS` from the home, with this folder as the only one that is searched beside the built-in one.
+  // Runs `ENV mge ARGS` in the home directory. Only this folder and the built-in one are searched for backends.
   Outcome Mge(const std::string& args, const std::string& env = "") const {
     std::string line = fmt::format(
         "cd {0} && env -i PATH=$PATH HOME={0} XDG_STATE_HOME={0} MGE_PLUGIN_PATH={1} ASAN_OPTIONS=$ASAN_OPTIONS"
@@ -62,7 +62,7 @@ class HostileFolder : public PluginFolder {
   PluginFolder home_;
 };
 
-// The row of the backend of that name in a report's list.
+// Returns the row of the backend `name` in a report's list.
 inline Json RowOf(const Json& rows, const std::string& name) {
   for (const Json& row : rows) {
     if (row.value("name", "") == name) return row;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backends that go wrong while a model runs, while sessions live, and when the process ends.
+// Backends that fail while a model runs, while sessions are alive, and when the process ends.
 #include <gmock/gmock.h>
 
 #include <thread>
@@ -17,7 +17,8 @@ using testing::HasSubstr;
 using testing::Not;
 namespace ob = onnx_builder;
 
-// x -> Relu, named "middle" -> y; or the same as a PRelu, which has a constant
+// Returns the model x -> Relu -> y, whose node is named "middle". With `with_constant`, the node is a PRelu with constant
+// slopes.
 std::string Model(bool with_constant = false) {
   std::string node = with_constant ? ob::NodeProto("PRelu", {"x", "slope"}, {"y"}) : ob::NodeProto("Relu", {"x"}, {"y"});
   node += ob::TextField(ob::field::node::kName, "middle");
@@ -65,7 +66,7 @@ TEST(HostileRun, AKernelThatFailsIsNamedWithItsDeviceAndNodeAndOtherDevicesGoOn)
   auto runtime = NewRuntime(folder.path());
   auto session = NewSession(runtime, "hostile0");
   ASSERT_TRUE(session.ok()) << FormatError(session.status());
-  for (int i = 0; i < 2; ++i) {  // and the same session can be tried again
+  for (int i = 0; i < 2; ++i) {  // the same session can run again
     absl::Status status = RunOnce(**session);
     EXPECT_EQ(ErrorId(status), errors::kKernelFailed.id);
     EXPECT_THAT(FormatError(status), AllOf(HasSubstr("the hostile backend gives up"),
@@ -128,7 +129,7 @@ TEST(HostileRun, AKernelThatWaitsEndsWhenTheRunIsCancelled) {
   EXPECT_EQ(ErrorId(status), errors::kCancelled.id) << FormatError(status);
 }
 
-TEST(HostileRun, AKernelThatWaitsEndsWhenItsTimeIsUpAndTheControlServesAgain) {
+TEST(HostileRun, AKernelThatWaitsEndsAtTheTimeLimitAndTheControlIsReusable) {
   HostileFolder folder;
   folder.AddHostile("kernel_waits");
   auto runtime = NewRuntime(folder.path());
@@ -142,26 +143,26 @@ TEST(HostileRun, AKernelThatWaitsEndsWhenItsTimeIsUpAndTheControlServesAgain) {
   }
 }
 
-TEST(HostileRun, TheCommandEndsAtItsTimeLimitThoughAKernelDoesNot) {
+TEST(HostileRun, TheCommandEndsAtItsTimeLimitIfAKernelHangs) {
   HostileFolder folder;
   folder.AddHostile("kernel_endless");
   PluginFolder models;
   std::string model = models.Write("m.onnx", Model());
   Outcome o = folder.Mge(fmt::format("run {} --device hostile0 --timeout 0.1", model));
   EXPECT_EQ(o.code, 124) << o.err;
-  EXPECT_THAT(o.err, AllOf(HasSubstr("E12401"), HasSubstr("does not look at its stop flag"),
+  EXPECT_THAT(o.err, AllOf(HasSubstr("E12401"), HasSubstr("ignores its stop flag"),
                            HasSubstr("device hostile0, kernel hostile.relu, node 'middle' (Relu)")));
 }
 
-// What runs on a queue can be left alone: the command ends by itself.
-TEST(HostileRun, TheCommandEndsAtItsTimeLimitThoughADeviceDoesNot) {
+// The command does not wait for work on a queue after its time limit, so it ends by itself.
+TEST(HostileRun, TheCommandEndsAtItsTimeLimitIfADeviceHangs) {
   HostileFolder folder;
   if (!std::filesystem::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "no virtual backend";
   struct {
     const char *fault, *settings, *place;
   } cases[] = {{"copy@1=hang", "", "device virtual0"},
                {"kernel@1=hang", "", "device virtual0, between node 'conv1' (Conv)"},
-               {"kernel@1=hang", "", "(MGE_DEBUG_CHECK_MEMORY=1 names the one)"},
+               {"kernel@1=hang", "", "(MGE_DEBUG_CHECK_MEMORY=1 names the exact node)"},
                {"kernel@1=hang", "--set debug.check_memory=1", "kernel gpu.conv"},
                {"copy@3=hang", "--set select.strategy=profile", "timing the kernels of"},
                {"kernel@2=hang", "--set select.strategy=profile --set virtual.wrong_kernel=1", "timing the kernels of"}};
@@ -170,11 +171,11 @@ TEST(HostileRun, TheCommandEndsAtItsTimeLimitThoughADeviceDoesNot) {
                                        " --set virtual.devices=1 {}", c.settings),
                            fmt::format("MGE_VIRTUAL_FAULT={}", c.fault));
     EXPECT_EQ(o.code, 124) << c.fault << "\n" << o.err;
-    EXPECT_THAT(o.err, AllOf(HasSubstr("E12401"), HasSubstr(c.place), Not(HasSubstr("the process ends here")))) << c.fault;
+    EXPECT_THAT(o.err, AllOf(HasSubstr("E12401"), HasSubstr(c.place), Not(HasSubstr("so the process ends")))) << c.fault;
   }
 }
 
-TEST(HostileRun, WhatACommandHasFoundIsPrintedThoughABackendEndsTheProcessWhenItIsStopped) {
+TEST(HostileRun, ResultsArePrintedEvenIfABackendCrashesWhenItStops) {
   HostileFolder folder;
   folder.AddHostile("stop_abort");
   Outcome o = folder.Mge("devices");
@@ -182,13 +183,13 @@ TEST(HostileRun, WhatACommandHasFoundIsPrintedThoughABackendEndsTheProcessWhenIt
   EXPECT_THAT(o.out, HasSubstr("a hostile device"));
 }
 
-// What a kernel asks for when it is prepared or bound, and may not have.
+// A request of a kernel, when it is prepared or bound, that the host must refuse.
 struct Request {
   const char *backend, *says;
 };
 class HostileRequests : public testing::TestWithParam<Request> {};
 
-TEST_P(HostileRequests, AreAnErrorThatNamesTheKernelAndWhatItAskedFor) {
+TEST_P(HostileRequests, AreAnErrorThatNamesTheKernelAndTheRequest) {
   HostileFolder folder;
   folder.AddHostile(GetParam().backend);
   auto session = NewSession(NewRuntime(folder.path()), "hostile0", Model(true));
@@ -199,7 +200,7 @@ TEST_P(HostileRequests, AreAnErrorThatNamesTheKernelAndWhatItAskedFor) {
                                          HasSubstr(fmt::format("the author of backend {}", GetParam().backend))));
 }
 
-TEST_P(HostileRequests, CostTheKernelItsPlaceWhereKernelsAreTimed) {
+TEST_P(HostileRequests, ExcludeTheKernelIfKernelsAreTimed) {
   HostileFolder folder;
   folder.AddHostile(GetParam().backend);
   auto runtime = NewRuntime(folder.path(), {{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}});
@@ -216,14 +217,14 @@ TEST_P(HostileRequests, CostTheKernelItsPlaceWhereKernelsAreTimed) {
 }
 INSTANTIATE_TEST_SUITE_P(
     Hostile, HostileRequests,
-    testing::Values(Request{"prepare_nothing", "prepare answered MGE_OK, but no kernel"},
+    testing::Values(Request{"prepare_nothing", "prepare returned MGE_OK, but no kernel"},
                     Request{"prepare_state", "has state, but slot 'state_create' of table 'kernel' is NULL"},
                     Request{"prepare_packed", "64 bytes for the packed form of input 1, but slot 'prepack' of table"},
                     Request{"prepare_pack_wild", "18446744073709551615 bytes for the packed form of input 1; the limit is"},
                     Request{"prepare_args", "4294967295 bytes of arguments; the limit is 16777216"},
                     Request{"prepare_workspace", "1 bytes of workspace, but promised 0 at most"},
                     Request{"prepare_workspace_wild", "9223372036854775808 bytes of workspace; the limit is 1099511627776"},
-                    Request{"prepare_unbound", "bind answered MGE_OK, but no function"}),
+                    Request{"prepare_unbound", "bind returned MGE_OK, but no function"}),
     [](const auto& info) { return std::string(info.param.backend); });
 
 struct ClaimCase {
@@ -231,7 +232,7 @@ struct ClaimCase {
 };
 class HostileClaims : public testing::TestWithParam<ClaimCase> {};
 
-TEST_P(HostileClaims, StandAmongTheDroppedOnesWithAReason) {
+TEST_P(HostileClaims, AreDroppedWithAReason) {
   HostileFolder folder;
   folder.AddHostile(GetParam().backend);
   PluginFolder models;
@@ -246,19 +247,20 @@ INSTANTIATE_TEST_SUITE_P(
                     ClaimCase{"claim_short", "?: a claim is described by a struct that is NULL or too short"},
                     ClaimCase{"claim_empty", "group: names no nodes"},
                     ClaimCase{"claim_wild", "group: names 18446744073709551615 nodes; the graph has 1"},
-                    ClaimCase{"claim_loss", "group: says a benefit of -5 us; a number that is not negative is due"},
-                    ClaimCase{"claim_endless", "group: says a benefit of inf us; a number that is not negative is due"},
-                    ClaimCase{"claim_many", "?: 936 more claims than a device may offer: for each node 64, with 1024 nodes in them"}),
+                    ClaimCase{"claim_loss", "group: states a benefit of -5 us; it must be finite and not negative"},
+                    ClaimCase{"claim_endless", "group: states a benefit of inf us; it must be finite and not negative"},
+                    ClaimCase{"claim_many",
+                              "?: 936 more claims than a device may offer; the limits per node are 64 claims and 1024 nodes"}),
     [](const auto& info) { return std::string(info.param.backend); });
 
-TEST(HostileRun, RefusalsWithoutEndAreCounted) {
+TEST(HostileRun, TooManyRefusalsAreCountedAndNotStored) {
   HostileFolder folder;
   folder.AddHostile("enqueue_refusals");
   PluginFolder models;
   Outcome o = folder.Mge(fmt::format("plan {} --device hostile0 --why", models.Write("m.onnx", Model())));
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_THAT(o.out, AllOf(HasSubstr("not hostile.other: not today"),
-                           HasSubstr("not 744 others: of the refusals for one problem 256 are kept")));
+                           HasSubstr("not 744 others: only 256 refusals per problem are kept")));
 }
 
 class HostileCandidates : public testing::TestWithParam<const char*> {};
@@ -309,22 +311,22 @@ TEST(HostileRun, ADeviceThatDoesNotOpenIsAnErrorAndOthersWork) {
   }
 }
 
-TEST(HostileLife, ABackendStaysUntilItsLastSessionIsGone) {
+TEST(HostileLife, ABackendStaysLoadedUntilItsLastSessionIsReleased) {
   HostileFolder folder;
   folder.AddHostile("quiet");
   auto runtime = NewRuntime(folder.path());
   auto session = *NewSession(runtime, "hostile0");
   std::weak_ptr<Runtime> gone = runtime;
   runtime.reset();
-  EXPECT_FALSE(gone.expired());  // the session holds it
+  EXPECT_FALSE(gone.expired());  // the session owns it
   std::vector<float> y;
   EXPECT_TRUE(RunOnce(*session, &y).ok());
   session.reset();
   EXPECT_TRUE(gone.expired());
 }
 
-// Each ends the process, in a child.
-TEST(HostileLifeDeathTest, StaticObjectsMayCallTheHostAfterTheEnd) {
+// Each case ends a child process.
+TEST(HostileLifeDeathTest, StaticObjectsMayCallTheHostDuringExit) {
   HostileFolder folder;
   folder.AddHostile("unload_host");
   EXPECT_EXIT(

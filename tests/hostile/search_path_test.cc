@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the dynamic linker looks: never where somebody else could put a library, be it for a backend or for us.
+// Search paths of the dynamic linker, for backends and for the files of MGE: no directory that other users can write to.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
@@ -26,12 +26,13 @@ std::string Replaced(std::string bytes, const std::string& from, const std::stri
   return bytes.replace(at, to.size(), to);
 }
 
-// A backend that needs kNeeded and looks for it there.
+// Returns the bytes of a backend that needs kNeeded, with `places` as its search path.
 std::string Searching(const std::string& places) {
   return Replaced(ReadAll(FakeFile("searches")), kWritten, places);
 }
 
-// The library with the rows of its dynamic section changed by `edit(Elf64_Dyn&)`, which says whether it changed one.
+// Returns the library after `edit(Elf64_Dyn&)` was called for each row of its dynamic section. `edit` returns true if it
+// changed the row; it must change at least one.
 template <typename F>
 std::string WithRow(std::string bytes, F&& edit) {
   Elf64_Ehdr head;
@@ -51,7 +52,7 @@ std::string WithRow(std::string bytes, F&& edit) {
   return bytes;
 }
 
-// The library with another tag in place of DT_RUNPATH.
+// Returns the library with another tag instead of DT_RUNPATH.
 std::string WithTag(const std::string& bytes, int64_t tag) {
   return WithRow(bytes, [&](Elf64_Dyn& row) {
     if (row.d_tag != DT_RUNPATH) return false;
@@ -66,7 +67,7 @@ PluginFile Judged(const PluginFolder& folder, const std::string& name) {
   return found.accepted.empty() ? found.rejected.at(0) : found.accepted[0].file;
 }
 
-TEST(SearchPath, ThatTheWorkingDirectoryOrTheMachineDecidesIsRefused) {
+TEST(SearchPath, ThatDependsOnTheWorkingDirectoryOrTheMachineIsRefused) {
   PluginFolder folder;
   for (const char* places : {".", "lib", "..", ":", ":/usr/lib", "/usr/lib:", "/usr/lib::/lib", "$ORIGIN/../lib:",
                              "$ORIGIN:lib", "$LIB", "$ORIGINAL/lib", "${ORIGIN/lib", "$ORIGIN.d", "/usr/$LIB",
@@ -82,7 +83,7 @@ TEST(SearchPath, ThatTheWorkingDirectoryOrTheMachineDecidesIsRefused) {
   }
 }
 
-TEST(SearchPath, OfPlacesThatNobodyElseMayWriteIsAccepted) {
+TEST(SearchPath, OfDirectoriesThatOnlyTheUserMayWriteIsAccepted) {
   PluginFolder folder;
   std::filesystem::create_directory(folder.At("lib"));
   folder.Mode("lib", 0755);
@@ -94,7 +95,7 @@ TEST(SearchPath, OfPlacesThatNobodyElseMayWriteIsAccepted) {
   }
 }
 
-TEST(SearchPath, OfAPlaceWhereOthersMayPutFilesIsRefused) {
+TEST(SearchPath, OfADirectoryThatOthersMayWriteIsRefused) {
   PluginFolder folder, open;
   std::filesystem::create_directory(open.At("sticky"));
   open.Mode("sticky", 01777);
@@ -116,7 +117,7 @@ TEST(SearchPath, OfAPlaceWhereOthersMayPutFilesIsRefused) {
   }
 }
 
-TEST(SearchPath, OfALibraryThatComesWithTheBackendIsJudgedToo) {
+TEST(SearchPath, OfALibraryShippedWithTheBackendIsCheckedToo) {
   PluginFolder folder;
   std::filesystem::create_directory(folder.At("lib"));
   folder.Mode("lib", 0755);
@@ -127,7 +128,7 @@ TEST(SearchPath, OfALibraryThatComesWithTheBackendIsJudgedToo) {
   EXPECT_EQ(VerdictCodeName(row.code), "search_path") << row.reason;
   EXPECT_THAT(row.reason, HasSubstr(fmt::format("the library '{}', which it loads, looks for libraries",
                                                 folder.At(library))));
-  folder.Write(library, Searching("$ORIGIN"));  // it needs itself, which ends
+  folder.Write(library, Searching("$ORIGIN"));  // the library needs itself; the check must end
   EXPECT_EQ(Judged(folder, "mge_x.so").verdict, Verdict::kAccepted) << Judged(folder, "mge_x.so").reason;
   folder.Mode(library, 0757);
   row = Judged(folder, "mge_x.so");
@@ -135,8 +136,8 @@ TEST(SearchPath, OfALibraryThatComesWithTheBackendIsJudgedToo) {
   EXPECT_THAT(row.reason, AllOf(HasSubstr("others may replace"), HasSubstr("mode 757")));
 }
 
-// On a machine that can, glibc takes these before the directory that is named.
-TEST(SearchPath, OfALibraryForSomeMachinesIsJudgedToo) {
+// glibc prefers subdirectories for the machine's instruction set (glibc-hwcaps) to the named directory.
+TEST(SearchPath, OfALibraryForSomeInstructionSetsIsCheckedToo) {
   PluginFolder folder;
   folder.Write("mge_x.so", Searching("$ORIGIN"));
   std::filesystem::create_directories(folder.At("glibc-hwcaps/x86-64-v3"));
@@ -159,15 +160,15 @@ TEST(SearchPath, OfALibraryForSomeMachinesIsJudgedToo) {
   }
 }
 
-// An old tag counts for all that the object loads, unless what is loaded has a new one.
-TEST(SearchPath, OfABackendHoldsForItsLibrariesIfItIsAnRpath) {
+// DT_RPATH also applies to the libraries that the object loads, unless these have a DT_RUNPATH.
+TEST(SearchPath, OfABackendAppliesToItsLibrariesIfItIsAnRpath) {
   PluginFolder folder;
   for (const char* place : {"lib", "more"}) {
     std::filesystem::create_directory(folder.At(place));
     folder.Mode(place, 0755);
   }
   const std::string first = Replaced(ReadAll(FakeFile("searches")), kNeeded, "first.so");
-  folder.Write("lib/first.so", WithTag(Searching(""), DT_DEBUG));  // it needs kNeeded, and has no path
+  folder.Write("lib/first.so", WithTag(Searching(""), DT_DEBUG));  // needs kNeeded and has no search path
   folder.Write(fmt::format("more/{}", kNeeded), ReadAll(FakeFile("good")));
   folder.Mode(fmt::format("more/{}", kNeeded), 0757);
   auto judged = [&](bool old) {
@@ -182,7 +183,7 @@ TEST(SearchPath, OfABackendHoldsForItsLibrariesIfItIsAnRpath) {
   EXPECT_EQ(judged(true).verdict, Verdict::kAccepted) << judged(true).reason;
 }
 
-TEST(SearchPath, OfWhatIsInstalledHoldsTheLibrariesThatItFoundBesideItself) {
+TEST(SearchPath, OfAnInstalledBackendFindsTheLibrariesThatWereBesideIt) {
   PluginFolder from, to;
   PluginDirectory directory = {to.path(), "the test"};
   auto install = [&] {
@@ -193,19 +194,19 @@ TEST(SearchPath, OfWhatIsInstalledHoldsTheLibrariesThatItFoundBesideItself) {
   from.Write("mge_x.so", Searching("$ORIGIN/lib"));
   const std::string library = fmt::format("lib/{}", kNeeded);
   from.Write(library, Replaced(Searching("$ORIGIN"), kNeeded, "libother.so"));
-  from.Write("lib/libother.so", Searching("$ORIGIN"));  // in a circle
+  from.Write("lib/libother.so", Searching("$ORIGIN"));  // a cycle of libraries
   const std::string text = FormatError(install());
-  EXPECT_THAT(text, HasSubstr(fmt::format("not there in '{}': {}, lib/libother.so\n", to.path(), library)));
-  EXPECT_THAT(text, HasSubstr(fmt::format("name '{}' in MGE_PLUGIN_PATH", from.path())));
+  EXPECT_THAT(text, HasSubstr(fmt::format("do not exist in '{}': {}, lib/libother.so\n", to.path(), library)));
+  EXPECT_THAT(text, HasSubstr(fmt::format("add '{}' to MGE_PLUGIN_PATH", from.path())));
   EXPECT_TRUE(std::filesystem::is_empty(to.path()));
   std::filesystem::copy(from.At("lib"), to.At("lib"));
   EXPECT_TRUE(install().ok()) << FormatError(install());
   std::filesystem::remove_all(to.At("lib"));
-  from.Write("mge_x.so", Searching(from.At("lib")));  // which is the same place for the copy
+  from.Write("mge_x.so", Searching(from.At("lib")));  // an absolute path, which is valid for the copy, too
   EXPECT_TRUE(install().ok()) << FormatError(install());
 }
 
-TEST(SearchPath, AndTheNameOfALibraryMayNotBeRelative) {
+TEST(SearchPath, TheNameOfANeededLibraryMayNotBeARelativePath) {
   PluginFolder folder;
   folder.Write("mge_x.so", Replaced(Searching("$ORIGIN"), kNeeded, "lib/gone.so"));
   PluginFile row = Judged(folder, "mge_x.so");
@@ -225,11 +226,11 @@ TEST(SearchPath, ThatCannotBeReadIsRefused) {
     }));
     PluginFile row = Judged(folder, "mge_x.so");
     EXPECT_EQ(VerdictCodeName(row.code), "damaged") << tag << ": " << row.reason;
-    EXPECT_THAT(row.reason, HasSubstr("lies outside of the file")) << tag;
+    EXPECT_THAT(row.reason, HasSubstr("is outside of the file")) << tag;
   }
 }
 
-TEST(SearchPath, OfABackendBringsNothingFromTheWorkingDirectory) {
+TEST(SearchPath, OfABackendLoadsNothingFromTheWorkingDirectory) {
   HostileFolder folder;
   folder.Write("mge_dot.so", WithNote(Searching("."), [](mge_note& n) { std::strcpy(n.name, "dot"); }));
   std::filesystem::copy(MGE_BINARY_DIR "/tests/gone/libmge_test_gone.so", folder.state());
@@ -241,7 +242,7 @@ TEST(SearchPath, OfABackendBringsNothingFromTheWorkingDirectory) {
   EXPECT_EQ(RowOf(o.json()["files"], "dot")["code"], "search_path");
 }
 
-// ---------------------------------------------------------------- ours
+// ---------------------------------------------------------------- files of MGE
 
 bool IsElf(const std::string& path) {
   char magic[SELFMAG] = {};
@@ -249,7 +250,7 @@ bool IsElf(const std::string& path) {
   return std::memcmp(magic, ELFMAG, SELFMAG) == 0;
 }
 
-TEST(SearchPath, OfWhatWeBuildForUseNeverNamesTheWorkingDirectory) {
+TEST(SearchPath, OfOurBinariesNeverNamesTheWorkingDirectory) {
   std::set<std::string> seen;
   for (const char* folder : {"/bin", "/lib"}) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(std::string(MGE_BINARY_DIR) + folder)) {
@@ -272,7 +273,7 @@ TEST(SearchPath, OfWhatWeBuildForUseNeverNamesTheWorkingDirectory) {
   for (const char* name : {"mge", "libmge.so.0", "mge-conform", "mge_null.so"}) EXPECT_EQ(seen.count(name), 1u) << name;
 }
 
-TEST(SearchPath, OfTheCommandOpensNoDecoyInTheWorkingDirectory) {
+TEST(SearchPath, OfTheCommandOpensNoLibraryInTheWorkingDirectory) {
   HostileFolder folder;
   absl::StatusOr<ElfNeeds> needs = ReadElfNeeds(MGE_BINARY_DIR "/bin/mge");
   ASSERT_TRUE(needs.ok());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What surrounds the process: decoys where nobody may look, raised rights, and other libraries.
+// The environment of the process: decoy libraries in directories that must not be searched, raised privileges, and other
+// libraries in the process.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -28,10 +29,10 @@ TEST(Decoys, AreNeverOpenedFromTheWorkingDirectoryOrTheLibraryPath) {
     EXPECT_FALSE(here.Opened(name));
     EXPECT_FALSE(there.Opened(name));
   }
-  EXPECT_TRUE(here.Opened("stdout.txt"));  // the watch sees what is opened
+  EXPECT_TRUE(here.Opened("stdout.txt"));  // proves that the watch records opened files
 }
 
-TEST(Decoys, ARelativeOrEmptyEntryOfThePathIsAnErrorAndSearchesNothing) {
+TEST(Decoys, RelativeAndEmptyEntriesOfThePathAreNotSearched) {
   HostileFolder folder;
   std::filesystem::create_directory(folder.state() + "/plugins");
   std::ofstream(folder.state() + "/plugins/mge_decoy.so") << HostileBytes("start_abort");
@@ -42,7 +43,7 @@ TEST(Decoys, ARelativeOrEmptyEntryOfThePathIsAnErrorAndSearchesNothing) {
   Outcome both = folder.Mge("plugins", "MGE_PLUGIN_PATH=" + folder.path() + ":plugins");
   EXPECT_EQ(both.code, 2);
   Outcome empty = folder.Mge("plugins --json", "MGE_PLUGIN_PATH=:" + folder.path() + "::");
-  EXPECT_EQ(empty.code, 0) << empty.err;  // an empty entry names nothing, the working directory least of all
+  EXPECT_EQ(empty.code, 0) << empty.err;  // an empty entry is ignored; it does not mean the working directory
   const Json searched = empty.json();
   EXPECT_GE(searched["directories"].size(), 1u);
   for (const Json& d : searched["directories"]) EXPECT_TRUE(d["path"].get<std::string>().starts_with("/"));
@@ -58,7 +59,8 @@ TEST(Elevated, AProcessWithRaisedRightsReadsNoVariable) {
   auto run = [](bool elevated) {
     pid_t child = fork();
     if (child == 0) {
-      // The real user is nobody, the effective one root: what exec() then starts has AT_SECURE, as a setuid program has.
+      // The real user is nobody, the effective user root. A program that exec() starts now has AT_SECURE, like a setuid
+      // program.
       if (elevated && setresuid(65534, 0, 0) != 0) _exit(2);
       setenv("MGE_PLUGIN_PATH", "/tmp", 1);
       setenv("HOME", "/tmp", 1);
@@ -70,11 +72,12 @@ TEST(Elevated, AProcessWithRaisedRightsReadsNoVariable) {
     EXPECT_EQ(waitpid(child, &status, 0), child);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   };
-  EXPECT_EQ(run(false), 1);  // an ordinary process sees them
+  EXPECT_EQ(run(false), 1);  // an ordinary process reads the variables
   EXPECT_EQ(run(true), 0);
 }
 
-// libmge has no protocol buffers of its own, so that those of another library in the process are no matter.
+// Runs a model in a child process that also loads `library`, before or after libmge. libmge contains no protocol buffers, so
+// those of another library must not matter.
 int RunBeside(const char* library, bool before) {
   void* other = before ? dlopen(library, RTLD_NOW | RTLD_GLOBAL) : nullptr;
   void* mge = dlopen(MGE_BINARY_DIR "/lib/libmge.so", RTLD_NOW | RTLD_LOCAL);
@@ -96,7 +99,7 @@ int RunBeside(const char* library, bool before) {
   mge_tensor* image = nullptr;
   mge_tensor* result = nullptr;
   if (make(MGE_DTYPE_F32, dims, 4, &image) || run(session, &image, 1, &result, 1, nullptr)) return 13;
-  // The answer as an exit code: the digit that a white sheet looks like most.
+  // Returns the result as exit code: the most likely digit for a white image.
   const float* p = static_cast<const float*>(data(result));
   int best = 0;
   for (int i = 1; i < 10; ++i) best = p[i] > p[best] ? i : best;

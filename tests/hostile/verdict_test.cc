@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that the host itself survives: each gets its verdict, the others still load, the process lives.
+// Files and tables that the host checks in its own process: each gets its verdict, the others still load, nothing crashes.
 #include <gmock/gmock.h>
 
 #include <chrono>
@@ -25,11 +25,11 @@ struct Case {
 
 std::string Noted(const std::function<void(mge_note&)>& edit) { return WithNote(HostileBytes("quiet", 1), edit); }
 
-// What is not accepted here was never given to dlopen.
+// Damaged files and their verdicts. A file that is not accepted is never passed to dlopen().
 const Case kFiles[] = {
     {"empty", [] { return std::string(); }, Verdict::kRefused, VerdictCode::kNotElf, "empty"},
     {"text", [] { return std::string("#!/bin/sh\necho I am no library\n"); }, Verdict::kRefused, VerdictCode::kNotElf,
-     "no ELF file"},
+     "not an ELF file"},
     {"cut_in_header", [] { return HostileBytes("quiet").substr(0, 40); }, Verdict::kRefused, VerdictCode::kDamaged,
      "byte 40"},
     {"cut_in_the_middle", [] { return HostileBytes("quiet").substr(0, 9000); }, Verdict::kRefused, VerdictCode::kDamaged,
@@ -45,18 +45,18 @@ const Case kFiles[] = {
     {"note_without_an_end", [] { return Noted([](mge_note& n) { std::memset(n.version, 'x', sizeof(n.version)); }); },
      Verdict::kRefused, VerdictCode::kBadNote, "version"},
     {"older_major", [] { return Noted([](mge_note& n) { n.abi_major = MGE_ABI_MAJOR - 1; }); }, Verdict::kRefused,
-     VerdictCode::kAbiMismatch, "this host speaks"},
+     VerdictCode::kAbiMismatch, "this host supports"},
     {"newer_major", [] { return Noted([](mge_note& n) { n.abi_major = MGE_ABI_MAJOR + 1; }); }, Verdict::kRefused,
-     VerdictCode::kAbiMismatch, "this host speaks"},
+     VerdictCode::kAbiMismatch, "this host supports"},
     {"needs_a_newer_minor", [] { return Noted([](mge_note& n) { n.abi_minor_min = MGE_ABI_MINOR + 1; }); },
-     Verdict::kRefused, VerdictCode::kAbiMismatch, "or newer; this host speaks"},
+     Verdict::kRefused, VerdictCode::kAbiMismatch, "or newer; this host supports"},
     {"other_headers", [] { return Noted([](mge_note& n) { n.hash_low ^= 1; }); }, Verdict::kRefused,
      VerdictCode::kAbiMismatch, "before interface 1.0 both must be equal"},
     {"newer_minor", [] { return Noted([](mge_note& n) { n.abi_minor = MGE_ABI_MINOR + 7; }); }, Verdict::kAccepted,
      VerdictCode::kOk, ""},
 };
 
-TEST(HostileFiles, AreJudgedWithoutBeingOpenedAndTheOthersAreFound) {
+TEST(HostileFiles, GetAVerdictWithoutBeingOpenedAndOthersAreFound) {
   HostileFolder folder;
   folder.AddHostile("neighbour");
   for (const Case& c : kFiles) folder.Write(std::string(c.name) + ".so", c.bytes());
@@ -74,18 +74,18 @@ TEST(HostileFiles, AreJudgedWithoutBeingOpenedAndTheOthersAreFound) {
     }
   }
   EXPECT_EQ(found.accepted.size(), 2u);
-  // Judging opens nothing, so that nothing of it is mapped.
+  // Discovery does not open the files, so none is mapped.
   EXPECT_EQ(ReadAll("/proc/self/maps").find(folder.path()), std::string::npos);
 }
 
-TEST(HostileFiles, AreTruncatedAnywhereWithoutHarm) {
+TEST(HostileFiles, TruncatedAnywhereAreRefusedOrHarmless) {
   PluginFolder folder;
   std::string bytes = HostileBytes("quiet");
   for (size_t size = 0; size < bytes.size(); size += size < 2048 ? 7 : 997) {
     folder.Write("mge_cut.so", bytes.substr(0, size));
     PluginDirectory directory = {folder.path(), "the test"};
     Discovery found = DiscoverPlugins(std::span(&directory, 1), HostIsa());
-    // What lies behind the last segment (section headers, symbols for debuggers) is not needed to load it.
+    // Only section headers and debug symbols follow the last segment. Loading does not need them.
     if (found.accepted.empty()) {
       EXPECT_NE(found.rejected.at(0).reason, "") << size;
     }
@@ -118,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(
                     TableCase{"query_error", VerdictCode::kQueryRefused, "declines"},
                     TableCase{"query_null", VerdictCode::kBadTable, "NULL"},
                     TableCase{"query_settings", VerdictCode::kBadTable, "declares 18446744073709551615 settings"},
-                    TableCase{"query_text", VerdictCode::kBadTable, "is no text"},
+                    TableCase{"query_text", VerdictCode::kBadTable, "is not a valid text"},
                     TableCase{"start_throw", VerdictCode::kStartFailed, "thrown by the hostile backend"},
                     TableCase{"start_error", VerdictCode::kStartFailed, "gives up"},
                     TableCase{"enumerate_throw", VerdictCode::kBadDevice, "thrown by the hostile backend"},
@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(
                     TableCase{"enumerate_short", VerdictCode::kBadDevice, "too short"}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// In a child, for the dynamic linker's lock stays with the thread that the exception went through.
+// Runs in a child process, because the thread keeps the dynamic linker's lock after the exception.
 TEST(HostileTable, AStaticObjectThatThrowsIsRefusedEachTimeAndTheNeighbourLoads) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "no exception gets through a sanitizer's dlopen";
@@ -136,7 +136,7 @@ TEST(HostileTable, AStaticObjectThatThrowsIsRefusedEachTimeAndTheNeighbourLoads)
   folder.AddHostile("load_throw");
   folder.AddHostile("quiet");
   const int end = InChild([&] {
-    for (int i = 0; i < 2; ++i) {  // what is half made stays mapped, and is not taken for whole
+    for (int i = 0; i < 2; ++i) {  // the library stays mapped after the first attempt and must not be accepted
       std::unique_ptr<Devices> devices = Load({folder.path()});
       PluginFile row = FileNamed(devices->files(), "mge_load_throw.so");
       EXPECT_EQ(row.verdict, Verdict::kRefused);
@@ -150,7 +150,7 @@ TEST(HostileTable, AStaticObjectThatThrowsIsRefusedEachTimeAndTheNeighbourLoads)
   EXPECT_EQ(end, 0);
 }
 
-TEST(HostileTable, AFileThatNeedsWhatIsMissingNamesItAndWhoNeedsIt) {
+TEST(HostileTable, TheErrorNamesAMissingLibraryAndTheFileThatNeedsIt) {
   PluginFolder folder;
   folder.Add("missing_library");
   folder.Add("missing_in_turn");
@@ -167,10 +167,10 @@ TEST(HostileTable, AFileThatNeedsWhatIsMissingNamesItAndWhoNeedsIt) {
   EXPECT_THAT(symbol.reason, AllOf(HasSubstr("mge_missing_symbol.so"), HasSubstr("mge_test_symbol_that_nobody_has")));
 }
 
-TEST(HostileTable, ASecondExportedSymbolStaysTheBackendsOwn) {
+TEST(HostileTable, ExportedVariablesAreSeparateInEachBackend) {
   HostileFolder folder;
   folder.AddHostile("quiet");
-  folder.AddHostile("query_twice");  // counts in an exported variable of the same name
+  folder.AddHostile("query_twice");  // changes an exported variable of the same name
   std::unique_ptr<Devices> devices = Load({folder.path()});
   for (const PluginFile& file : devices->files()) EXPECT_EQ(file.verdict, Verdict::kLoaded) << file.path << file.reason;
 }
@@ -188,7 +188,7 @@ TEST(HostileTable, AHundredBackendsLoadInTheOrderOfTheirNames) {
   EXPECT_EQ(devices->all().size(), 101u);
 }
 
-// A line to read; 5 ms is what is hoped for.
+// Prints the time to examine 20 backends. The goal is 5 ms; the test does not check it.
 TEST(Discovery, OfTwentyBackendsWithoutOpeningThem) {
   HostileFolder folder;
   for (int i = 0; i < 20; ++i) folder.AddHostile(fmt::format("q{:02}", i));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files of a directory are opened, whoever does it.
+// Watches which files of a directory are opened, by any process.
 #pragma once
 
 #include <gtest/gtest.h>

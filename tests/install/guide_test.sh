@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# guide_test.sh BUILD_DIRECTORY: installs MGE, moves the tree, and does what the SDK's guide says: every block of shell commands
-# in it, in order. Then builds each example against the installed tree.
+# guide_test.sh BUILD_DIRECTORY: installs MGE, moves the tree, and runs all shell commands of the SDK's guide in order.
+# Then builds each example against the installed tree.
 set -euo pipefail
 build=$1
 work=$(mktemp -d)

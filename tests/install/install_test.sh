@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# install_test.sh BUILD_DIRECTORY: installs MGE, moves the tree, and uses it as others do: the command as it is, an
-# application and a backend built from outside by CMake and by pkg-config, a backend dropped in.
+# install_test.sh BUILD_DIRECTORY: installs MGE, moves the tree, and uses it: runs the command, builds an application and
+# a backend with CMake and with pkg-config, and copies a backend into the plugin directory.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source_tree=$(cd "$here/../.." && pwd)
@@ -12,7 +12,7 @@ umask 022
 
 step() { printf '== %s\n' "$*"; }
 fail() { printf 'FAILED: %s\n' "$*"; exit 1; }
-# With nothing of the caller's environment but what a compiler needs.
+# Runs a command with only those variables of the caller's environment that a compiler needs.
 clean() { env -i PATH="$PATH" HOME="$work" LC_ALL=C "$@"; }
 
 step "install, then move"
@@ -53,7 +53,7 @@ for name in null cpu; do
 done
 clean "$tree/bin/mge" demo >"$work/demo.txt" 2>&1 || { cat "$work/demo.txt"; fail "mge demo"; }
 
-# use WHAT APPLICATION BACKEND: the application runs the digits on cpu0, and Relu on the backend that it is told of.
+# use WHAT APPLICATION BACKEND: runs the application, which uses cpu0 for the digits and BACKEND for a Relu.
 use() {
   clean MGE_PLUGIN_PATH="$(dirname "$3")" "$2" "$tree/share/mge/digits" "$here/project/relu.onnx" outside0 ||
     fail "$1: the application"

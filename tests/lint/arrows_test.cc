@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrows point down: what a folder may include.
+// Allowed includes: a folder may include only lower layers.
 #include <set>
 
 #include "gmock/gmock.h"
@@ -14,10 +14,10 @@ using testing::IsEmpty;
 
 struct Layers {
   std::vector<std::string> order;                        // lowest first
-  std::map<std::string, std::set<std::string>> may_use;  // with what the used ones use
+  std::map<std::string, std::set<std::string>> may_use;  // includes indirect uses
 };
 
-// Read from the lists that CMake goes by: MGE_LAYERS, and DEPS of every mge_layer().
+// Reads the layers from CMake's lists: MGE_LAYERS, and DEPS of every mge_layer().
 Layers ReadLayers(const Tree& tree) {
   Layers layers;
   std::smatch match;
@@ -45,11 +45,11 @@ Layers ReadLayers(const Tree& tree) {
     if (!std::regex_search(all, match, row) || match[1] != layer) continue;
     std::string arguments = match[2];
     if (!std::regex_search(arguments, match, deps)) continue;
-    for (const std::string& used : words(match[1])) {  // lower layers are complete already
+    for (const std::string& used : words(match[1])) {  // lower layers are already complete
       layers.may_use[layer].insert(layers.may_use[used].begin(), layers.may_use[used].end());
     }
   }
-  // The command is written on the public API and the conformance kit; with the core it shares the words of errors.
+  // The command uses the public API and the conformance kit. From the core it uses only base, for error texts.
   layers.may_use["cli"] = {"cli", "conform", "base"};
   return layers;
 }
@@ -68,7 +68,7 @@ Violations CheckArrows(const Tree& tree) {
     if (layer.empty() || !IsCpp(file.path)) continue;
     auto row = layers.may_use.find(layer);
     if (row == layers.may_use.end()) {
-      out.push_back(file.path + ": core/" + layer + " is no layer of MGE_LAYERS");
+      out.push_back(file.path + ": core/" + layer + " is not a layer of MGE_LAYERS");
       continue;
     }
     for (const auto& [line, path] : Includes(file)) {
@@ -83,7 +83,7 @@ Violations CheckArrows(const Tree& tree) {
   return out;
 }
 
-// A backend sees sdk/, its own folder, and the kernels that GPUs share; sdk/ sees itself and the standard library.
+// A backend may include sdk/, its own folder, and the shared GPU kernels. sdk/ may include itself and the standard library.
 Violations CheckBackendsAndSdk(const Tree& tree) {
   Violations out;
   for (const File& file : tree.files()) {
@@ -123,22 +123,22 @@ Violations CheckVendorHeaders(const Tree& tree) {
   return out;
 }
 
-TEST(Arrows, PointDown) {
+TEST(Includes, PointToLowerLayers) {
   Violations violations = CheckArrows(Tree::Read(MGE_SOURCE_DIR));
   EXPECT_THAT(violations, IsEmpty()) << Join(violations);
 }
 
-TEST(Arrows, BackendsSeeTheSdkAndThemselvesOnly) {
+TEST(Includes, OfBackendsAreOfTheSdkAndTheirOwnFolder) {
   Violations violations = CheckBackendsAndSdk(Tree::Read(MGE_SOURCE_DIR));
   EXPECT_THAT(violations, IsEmpty()) << Join(violations);
 }
 
-TEST(Arrows, VendorHeadersStayInBackends) {
+TEST(Includes, OfVendorHeadersAreInBackendsOnly) {
   Violations violations = CheckVendorHeaders(Tree::Read(MGE_SOURCE_DIR));
   EXPECT_THAT(violations, IsEmpty()) << Join(violations);
 }
 
-TEST(Arrows, LayersAreReadFromCMake) {
+TEST(Includes, LayersAreReadFromCMake) {
   Layers layers = ReadLayers(Tree::Read(MGE_SOURCE_DIR));
   ASSERT_GE(layers.order.size(), 9u);
   EXPECT_EQ(layers.order.front(), "base");
@@ -152,7 +152,7 @@ const std::pair<const std::string, std::string> kGraph = {"core/graph/CMakeLists
 const std::pair<const std::string, std::string> kOps = {"core/ops/CMakeLists.txt",
                                                         "mge_layer(ops DEPS graph\n  LINK fmt::fmt)\n"};
 
-TEST(ArrowsCheck, RefusesAnUpwardInclude) {
+TEST(IncludesCheck, FindsAnIncludeOfAHigherLayer) {
   Tree tree = {kLayers, kGraph, kOps,
                {"core/graph/a.cc", "// #include \"core/ops/c.h\"\n#include \"core/base/x.h\"\n#include \"core/ops/b.h\"\n"},
                {"core/ops/deep/a.cc", "#include \"core/base/x.h\"\n#include \"core/plan/b.h\"\n"},
@@ -163,10 +163,10 @@ TEST(ArrowsCheck, RefusesAnUpwardInclude) {
               ElementsAre("core/base/a.cc:1: core may not include plugins/cpu/device.h",
                           "core/cli/main.cc:1: cli may not use plan", "core/graph/a.cc:3: graph may not use ops",
                           "core/ops/deep/a.cc:2: ops may not use plan",
-                          "core/other/a.cc: core/other is no layer of MGE_LAYERS"));
+                          "core/other/a.cc: core/other is not a layer of MGE_LAYERS"));
 }
 
-TEST(ArrowsCheck, RefusesABackendThatLooksElsewhere) {
+TEST(IncludesCheck, FindsABackendThatIncludesOtherFolders) {
   Tree tree = {{"plugins/cuda/a.cu", "#include \"plugins/gpu/k.h\"\n#include \"plugins/cpu/d.h\"\n"},
                {"plugins/cpu/a.cc", "#include \"device.h\"\n#include \"core/base/status.h\"\n#include \"../null/d.h\"\n"},
                {"sdk/include/mge/plugin.h", "#include <stdint.h>\n#include \"mge/types.h\"\n#include <absl/x.h>\n"}};
@@ -177,7 +177,7 @@ TEST(ArrowsCheck, RefusesABackendThatLooksElsewhere) {
                           "sdk/include/mge/plugin.h:3: sdk stands alone; it may not include absl/x.h"));
 }
 
-TEST(ArrowsCheck, RefusesVendorHeaders) {
+TEST(IncludesCheck, FindsVendorHeadersOutsideOfBackends) {
   Tree tree = {{"core/base/a.cc", "#include <cuda_runtime.h>\nopen(\"libcudnn.so.9\");\n"},
                {"core/base/b.cc", "#include <oneapi/dnnl/dnnl.hpp>\n"},
                {"plugins/cpu/a.cc", "#include <cblas.h>\n"}};

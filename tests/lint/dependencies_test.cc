@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// packaging/dependencies.txt says what the tree uses: no more, no less.
+// packaging/dependencies.txt lists exactly the packages that the tree uses.
 #include <set>
 
 #include "gmock/gmock.h"
@@ -15,11 +15,11 @@ using testing::IsEmpty;
 struct Use {
   const char* package;
   const char* cmake;    // name in find_package() or pkg_check_modules(), "" if it is found otherwise
-  const char* include;  // how its headers begin, "" if it has none
-  const char* opened = "";  // how its shared library begins, "" if nothing opens that by name
+  const char* include;  // regular expression of the beginning of its headers, "" if it has none
+  const char* opened = "";  // beginning of its shared library's name, "" if no code opens it by name
 };
 
-// How each package shows in the tree. Tools that no file of ours names have neither.
+// How each package is visible in the tree. Tools that no file names have empty members.
 constexpr Use kUses[] = {
     {"g++", "", ""},
     {"cmake", "", ""},
@@ -50,7 +50,7 @@ constexpr Use kUses[] = {
     {"libbenchmark-dev", "benchmark", "benchmark/"},
 };
 
-// Found by CMake without a Debian package of its own.
+// Packages of CMake without a corresponding Debian package.
 const std::set<std::string> kBuiltIn = {"Threads", "mge", "PkgConfig", "Python3"};
 
 bool Includes(const Tree& tree, const std::string& prefix) {
@@ -73,13 +73,13 @@ bool Opens(const Tree& tree, const std::string& library) {
   return false;
 }
 
-// Whether a file of the tree names it.
+// Checks whether a file of the tree uses the package.
 bool IsUsed(const Tree& tree, const std::map<std::string, std::string>& found, const Use& use) {
   return (*use.cmake != 0 && found.contains(use.cmake)) || (*use.include != 0 && Includes(tree, use.include)) ||
          (*use.opened != 0 && Opens(tree, use.opened));
 }
 
-std::map<std::string, std::string> FoundByCMake(const Tree& tree) {  // name -> place
+std::map<std::string, std::string> FoundByCMake(const Tree& tree) {  // name -> file and line
   static const std::regex find(R"(^\s*find_package\s*\(\s*([A-Za-z0-9_]+))");
   static const std::regex check(R"(pkg_check_modules\s*\(\s*\S+\s+((REQUIRED|QUIET|IMPORTED_TARGET)\s+)*([a-z0-9_+-]+))");
   std::map<std::string, std::string> found;
@@ -133,12 +133,12 @@ Violations CheckDependencies(const Tree& tree) {
   return out;
 }
 
-TEST(Dependencies, TheListIsWhatTheTreeUses) {
+TEST(Dependencies, TheListHasExactlyThePackagesThatTheTreeUses) {
   Violations violations = CheckDependencies(Tree::Read(MGE_SOURCE_DIR));
   EXPECT_THAT(violations, IsEmpty()) << Join(violations);
 }
 
-TEST(DependenciesCheck, FindsWhatIsMissingAndWhatIsTooMuch) {
+TEST(DependenciesCheck, FindsMissingAndUnusedPackages) {
   Tree tree = {{"packaging/dependencies.txt",
                 "# all\n[build]\ng++ # compiler\nlibabsl-dev # Status\nlibelf-dev # notes\ncowsay # fun\ncmake\n"},
                {"core/CMakeLists.txt", "find_package(absl REQUIRED)\nfind_package(fmt)\nfind_package(Qt5)\n"},

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every header of core/, sdk/ and plugins/ compiles alone: one source for each, that includes it twice and nothing else.
-# The sources are built by the test, not by the build of everything.
+# Tests that every header of core/, sdk/ and plugins/ compiles alone: one source per header includes it twice and nothing
+# else. The test builds these sources, the normal build does not.
 
-# mge_headers(FOLDER ROOT...): the headers below FOLDER, seen with the include directories ROOT... and the SDK's.
+# mge_headers(FOLDER ROOT...): adds the headers below FOLDER. Include directories are ROOT... and the SDK's.
 function(mge_headers folder)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
        ${PROJECT_SOURCE_DIR}/${folder}/*.h ${PROJECT_SOURCE_DIR}/${folder}/*.hpp)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shape of the tree: sizes of files, a README in every folder, links that lead somewhere.
+// The shape of the tree: sizes of files, a README in every folder, valid links, the files of the top level.
 #include <set>
 
 #include "gmock/gmock.h"
@@ -14,7 +14,8 @@ using testing::IsEmpty;
 
 constexpr size_t kLongest = 600;
 
-// Rows of tests/lint/long_files.txt: "path  why it is one thing". A row that is no longer needed is a violation.
+// Finds files that are too long. Rows of tests/lint/long_files.txt, "path  reason", allow longer files. A row that is not
+// needed is a violation.
 Violations CheckSizes(const Tree& tree) {
   Violations out;
   std::set<std::string> allowed;
@@ -39,7 +40,7 @@ Violations CheckSizes(const Tree& tree) {
   return out;
 }
 
-// Folders that a person may enter: the top ones and those just below core/ and plugins/.
+// Finds folders without a README: those of the top level, and those directly below core/ and plugins/.
 Violations CheckReadmes(const Tree& tree) {
   std::set<std::string> folders;
   for (const File& file : tree.files()) {
@@ -90,7 +91,7 @@ Violations CheckLinks(const Tree& tree) {
   return out;
 }
 
-// The top level holds these and nothing else but files whose names begin with a dot.
+// Finds files and folders of the top level that are neither in this list nor begin with a dot.
 Violations CheckTopLevel(const Tree& tree) {
   static const std::set<std::string> known = {"sdk",     "core",           "plugins",   "configs", "tests",
                                               "packaging", "CMakeLists.txt", "README.md", "LICENSE", "CMakePresets.json"};
@@ -109,8 +110,8 @@ Violations CheckTopLevel(const Tree& tree) {
 
 TEST(Shape, LongFilesHaveAReason) { EXPECT_CLEAN(CheckSizes); }
 TEST(Shape, EveryFolderHasAReadme) { EXPECT_CLEAN(CheckReadmes); }
-TEST(Shape, LinksLeadSomewhere) { EXPECT_CLEAN(CheckLinks); }
-TEST(Shape, TheTopLevelIsAsDesigned) { EXPECT_CLEAN(CheckTopLevel); }
+TEST(Shape, LinksAreValid) { EXPECT_CLEAN(CheckLinks); }
+TEST(Shape, TheTopLevelHasOnlyKnownFiles) { EXPECT_CLEAN(CheckTopLevel); }
 
 TEST(ShapeCheck, FindsLongFilesAndNeedlessReasons) {
   Tree tree = {{"core/a.cc", std::string(601, '\n')},
@@ -136,7 +137,7 @@ TEST(ShapeCheck, FindsDeadLinks) {
   EXPECT_THAT(CheckLinks(tree), ElementsAre("core/README.md:1: leads nowhere: gone.md"));
 }
 
-TEST(ShapeCheck, FindsStrangersAtTheTop) {
+TEST(ShapeCheck, FindsUnknownFilesAtTheTopLevel) {
   Tree tree = {{"docs/a.md", ""}, {".ci/run", ""}, {"core/a.cc", ""}};
   EXPECT_THAT(CheckTopLevel(tree), ElementsAre("docs: not a part of the top level"));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code in the guides of sdk/ is cut out of sources that the tests build and run.
+// Code in the guides of sdk/ must equal regions of sources that the tests build and run.
 //
 //   <!-- sdk/examples/relu/relu.cc [kernel] -->      in a guide, before a block of C++:
 //   ```cpp                                           equal to the lines between two lines "// [kernel]" of that file
@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// The lines between the two lines that hold nothing but the marker.
+// Returns the lines between the two lines that contain only the marker.
 std::vector<std::string> Region(const File& file, const std::string& name) {
   std::vector<std::string> out;
   bool inside = false, closed = false;
@@ -30,7 +30,7 @@ std::vector<std::string> Region(const File& file, const std::string& name) {
   return closed ? out : std::vector<std::string>();
 }
 
-// A Markdown file of sdk/: every block of C++ has its marker, and equals what the marker names.
+// Checks every block of C++ in the Markdown files of sdk/: it must have a marker and equal the region that the marker names.
 Violations CheckSnippets(const Tree& tree) {
   static const std::regex marker(R"(<!-- (\S+) \[([a-z_]+)\] -->)");
   Violations out;
@@ -60,16 +60,16 @@ Violations CheckSnippets(const Tree& tree) {
   return out;
 }
 
-TEST(Snippets, OfTheGuidesAreCutOutOfSources) {
+TEST(Snippets, OfTheGuidesEqualTheirSources) {
   Violations violations = CheckSnippets(Tree::Read(MGE_SOURCE_DIR));
   EXPECT_THAT(violations, IsEmpty()) << Join(violations);
 }
 
-TEST(SnippetsCheck, FindsBlocksThatDifferOrComeFromNowhere) {
+TEST(SnippetsCheck, FindsBlocksThatDifferOrHaveNoSource) {
   Tree tree = {{"sdk/a.cc", "x\n// [one]\nint a;\n  int b;\n// [one]\n// [open]\nint c;\n"},
-               {"sdk/README.md", "<!-- sdk/a.cc [one] -->\n```cpp\nint a;\n  int b;\n```\n"      // right
+               {"sdk/README.md", "<!-- sdk/a.cc [one] -->\n```cpp\nint a;\n  int b;\n```\n"      // correct
                                  "<!-- sdk/a.cc [one] -->\n```cpp\nint a;\n  int c;\n```\n"      // line 9 differs
-                                 "```cpp\nint a;\n```\n"                                         // line 11: from nowhere
+                                 "```cpp\nint a;\n```\n"                                         // line 11: no source
                                  "<!-- sdk/a.cc [open] -->\n```cpp\nint c;\n```\n"               // line 15: never closed
                                  "<!-- sdk/b.cc [one] -->\n```cpp\nint c;\n```\n```sh\nls\n```\n"}};  // line 19
   EXPECT_THAT(CheckSnippets(tree), ElementsAre("sdk/README.md:9: differs from sdk/a.cc [one]",

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the checks of this folder see: the files of a source tree, and a tree made up to prove that a check can fail.
+// The input of the checks of this folder: the files of a source tree, or an in-memory tree that proves that a check can
+// fail.
 //
-// A check takes a Tree and gives one line for each violation: "core/base/a.cc:2: base may not use plan".
+// A check takes a Tree and returns one line per violation: "core/base/a.cc:2: base may not use plan".
 #pragma once
 
 #include <algorithm>
@@ -20,8 +21,8 @@ using Violations = std::vector<std::string>;
 
 struct File {
   std::string path;                // relative to the root, with '/'
-  std::vector<std::string> lines;  // as they stand
-  std::vector<std::string> code;   // C and C++ only: the same lines with comments blanked
+  std::vector<std::string> lines;  // unchanged
+  std::vector<std::string> code;   // C and C++ only: the same lines, with comments replaced by spaces
 };
 
 inline bool StartsWith(const std::string& text, const std::string& prefix) {
@@ -46,7 +47,7 @@ inline std::vector<std::string> SplitLines(const std::string& text) {
   return lines;
 }
 
-// Blanks comments, keeps everything else and the number of lines. Raw strings are kept whole.
+// Replaces comments by spaces. Everything else, raw strings included, and the positions of all characters stay.
 inline std::string WithoutComments(const std::string& text) {
   std::string out = text;
   auto blank = [&](size_t from, size_t to) {
@@ -87,7 +88,7 @@ inline std::string WithoutComments(const std::string& text) {
 
 class Tree {
  public:
-  // Reads every text file below `root` but those of build trees and of version control.
+  // Reads every text file below `root` except those of build trees and version control.
   static Tree Read(const std::filesystem::path& root) {
     namespace fs = std::filesystem;
     std::map<std::string, std::string> texts;
@@ -109,7 +110,7 @@ class Tree {
     return tree;
   }
 
-  // A made-up tree.
+  // Creates an in-memory tree from pairs of path and content.
   Tree(std::initializer_list<std::pair<const std::string, std::string>> texts) { Add(texts); }
 
   const std::vector<File>& files() const { return files_; }
@@ -119,7 +120,7 @@ class Tree {
     }
     return nullptr;
   }
-  // Files and folders, data included.
+  // Checks whether a file or folder exists, data files included.
   bool Exists(const std::string& path) const {
     for (const std::string& entry : all_) {
       if (entry == path || StartsWith(entry, path + "/")) return true;
@@ -146,7 +147,7 @@ class Tree {
     }
   }
 
-  std::vector<File> files_;  // by path
+  std::vector<File> files_;  // sorted by path
   std::vector<std::string> all_;
 };
 
@@ -154,7 +155,7 @@ inline std::string At(const File& file, size_t line, const std::string& what) {
   return file.path + ":" + std::to_string(line + 1) + ": " + what;
 }
 
-// One violation for each line of code (comments left out) in which `pattern` is found.
+// Adds a violation to `out` for each of the `lines` that contains `pattern`.
 inline void Search(const File& file, const std::vector<std::string>& lines, const std::regex& pattern,
                    const std::string& what, Violations& out) {
   for (size_t i = 0; i < lines.size(); ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may not be written, and where: the environment, operators' names, notes to ourselves, a machine's paths.
+// Forbidden text: access to the environment, operators' names in the planner, TO-DO notes, paths of a machine.
 #include <set>
 
 #include "gmock/gmock.h"
@@ -28,7 +28,7 @@ Violations CheckEnvironment(const Tree& tree) {
   return out;
 }
 
-// Names of operators, from the rows of core/ops.
+// Returns the names of all operators, from the rows of core/ops.
 std::set<std::string> OperatorNames(const Tree& tree) {
   static const std::regex row(R"re(MGE_OP\([^)]*\)[^;]*?\.name = "([A-Za-z0-9]+)")re");
   std::set<std::string> names;
@@ -67,7 +67,7 @@ Violations CheckOutput(const Tree& tree) {
 }
 
 Violations CheckNotes(const Tree& tree) {
-  // In pieces, so that this file passes its own check.
+  // The words are split, so that this file passes its own check.
   static const std::regex note("\\b(TO" "DO|FIX" "ME|XX" "X|HA" "CK)\\b");
   static const std::regex place("(^|[^A-Za-z0-9_.$}])/(wo" "rk|ro" "ot|ho" "me)/|/tm" "p/mge/");
   Violations out;
@@ -102,7 +102,7 @@ Violations CheckLicence(const Tree& tree) {
 TEST(Words, OnlyCoreEnvReadsTheEnvironment) { EXPECT_CLEAN(CheckEnvironment); }
 TEST(Words, ThePlannerNamesNoOperator) { EXPECT_CLEAN(CheckOperatorNames); }
 TEST(Words, LibrariesDoNotPrint) { EXPECT_CLEAN(CheckOutput); }
-TEST(Words, NoNotesToOurselvesAndNoPathsOfAMachine) { EXPECT_CLEAN(CheckNotes); }
+TEST(Words, NoFileHasTodoNotesOrPathsOfAMachine) { EXPECT_CLEAN(CheckNotes); }
 TEST(Words, EverySourceNamesTheLicenceFirst) { EXPECT_CLEAN(CheckLicence); }
 
 TEST(WordsCheck, FindsReadsOfTheEnvironment) {
@@ -141,7 +141,7 @@ TEST(WordsCheck, FindsFilesWithoutALicence) {
   EXPECT_THAT(CheckLicence(tree), SizeIs(2));
 }
 
-TEST(WordsCheck, CommentsAreToldFromText) {
+TEST(WordsCheck, DistinguishesCommentsFromStrings) {
   EXPECT_EQ(WithoutComments("a \"// no\" // yes\nb"), "a \"// no\"       \nb");
   EXPECT_EQ(WithoutComments("1'000 /* x\ny */ '\"' // z"), "1'000     \n     '\"'     ");
   EXPECT_EQ(WithoutComments("R\"x(// \" in)x\" //"), "R\"x(// \" in)x\"   ");

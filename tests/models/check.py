@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs real models and the zoo in MGE and in ONNX Runtime: are the outputs the same, and how do times and memory compare?
 
-Exit codes: 0 all outputs agree and no real model has a step by reference; 1 otherwise; 77 something cannot be had (a skip).
+Exit codes: 0 if all outputs agree and no real model runs a step on the reference evaluators, 77 if something needed is not
+available (a skip), 1 otherwise.
 """
 import argparse
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the cost model to the truth: the planner's estimates against measured times, its choices against measured ones.
+"""Compares the cost model with measurements: the planner's estimates with measured times, its choices with the fastest ones.
 
 Runs the real models and the zoo at 1 and 2 threads. An estimate is off if it is wrong by more than 4 times, for a step that takes
 more than 1 % of the run and more than 20 us (median of 5 runs). A choice is wrong if another candidate that was offered for the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nine well-known architectures with constant weights, whole, on the reference evaluators.
+// Nine well-known architectures with constant weights, run as whole models on the reference evaluators.
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Element i of n is i/n; unknown dimensions are 1.
+// Returns a tensor whose element i of n is i/n. Unknown dimensions are 1.
 absl::StatusOr<HostValue> Ramp(const TensorType& type) {
   Shape shape = type.dims;
   for (int64_t& d : shape) d = d < 0 ? 1 : d;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs ONNX's backend tests on the reference evaluators, without plans and devices: every case passes, or stands in
+// Runs ONNX's backend tests on the reference evaluators, without plans and devices. Every case must pass or be listed in
 // core/cli/onnx_gaps.txt with a reason.
 //
 //   test_onnx_suite [--data=DIR] [--only=TEXT]
 //
-// DIR holds node/, simple/, pytorch-converted/ and pytorch-operator/ with one folder a case. --only runs the cases whose
-// name contains TEXT and prints each.
+// DIR contains node/, simple/, pytorch-converted/ and pytorch-operator/ with one folder per case. --only runs and prints the
+// cases whose name contains TEXT.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -36,7 +36,7 @@ struct Flags {
 
 constexpr auto kTimeLimit = std::chrono::seconds(60);
 
-// Test data hold bfloat16 as uint16: what the model declares decides.
+// Reads a value in the type that the model declares, because the test data store bfloat16 as uint16.
 absl::StatusOr<HostValue> ReadAs(const fs::path& file, const ValueType& declared) {
   MGE_ASSIGN_OR_RETURN(onnx::NamedValue read, onnx::ReadValueFile(file, declared.kind));
   Tensor& t = read.value.tensor;
@@ -77,7 +77,7 @@ absl::Status RunCase(const fs::path& folder) {
   return sets > 0 ? absl::OkStatus() : Fail(errors::kFileAccess, "the case has no test_data_set_0");
 }
 
-// The kind of the error that each known gap ends in, by name. The format is that of `mge check --gaps`.
+// Returns the error kind of each known gap, by name. The file has the format of `mge check --gaps`.
 std::map<std::string, int> ReadGaps() {
   std::map<std::string, int> gaps;
   std::ifstream in(std::string(MGE_SOURCE_DIR) + "/core/cli/onnx_gaps.txt");

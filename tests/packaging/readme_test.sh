@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# readme_test.sh BUILD_DIRECTORY: runs every `mge` command that the README shows, in the order in which it shows them.
-# A line whose comment says "an error" must fail, with what to do; every other line must succeed.
+# readme_test.sh BUILD_DIRECTORY: runs every `mge` command of the README in order.
+# A line with the comment "an error" must fail and print a fix. Every other line must succeed.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 export PATH=$1/bin:$PATH

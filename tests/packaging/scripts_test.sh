@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The scripts of packaging/ and tests/models/run.sh: options, what happens where packages, root or apt are missing, and how results are
-# counted. Commands such as apt-get are made up here; nothing is installed.
+# Tests the scripts of packaging/ and tests/models/run.sh: options, missing packages, missing root privileges, missing
+# apt, and the counting of results. Fake commands replace apt-get and others; nothing is installed.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failures=0
 
-# expect WHAT WANTED GOT
+# expect WHAT EXPECTED ACTUAL
 expect() {
   if [[ $2 != "$3" ]]; then
     printf 'FAILED: %s\n  wanted: %s\n  got:    %s\n' "$1" "$2" "$3"
@@ -24,10 +24,10 @@ contains() {
   fi
 }
 
-# run COMMAND...: its exit code in $code, all that it prints in $text.
+# run COMMAND...: stores the exit code in $code and the output in $text.
 run() { code=0; text=$("$@" 2>&1 </dev/null) || code=$?; }
 
-# fake NAME [LINE...]: a command of that name in front of PATH; it notes its arguments in $work/calls.
+# fake NAME [LINE...]: creates a command in front of PATH that writes its arguments to $work/calls and runs the LINEs.
 fake() {
   { echo "#!$BASH"; echo "echo \"$1 \$*\" >>'$work/calls'"; printf '%s\n' "${@:2}"; } >"$work/bin/$1"
   chmod +x "$work/bin/$1"
@@ -41,7 +41,7 @@ fresh() {
   for tool in awk bash cat dirname env nproc sed; do ln -s "$(command -v "$tool")" "$work/bin/$tool"; done
 }
 
-# in_common SCRIPT: runs it after common.sh, with the fake commands alone.
+# in_common SCRIPT: runs SCRIPT after common.sh, with only the fake commands in PATH.
 in_common() { run env -i PATH="$work/bin" "$BASH" -c "set -euo pipefail; source '$root/packaging/common.sh'; $1"; }
 
 for script in run.sh test.sh; do
@@ -67,7 +67,8 @@ for script in packaging/bench.sh tests/models/run.sh; do
   done
 done
 
-# The peers' environment: made once; where it cannot be made, the models skip, the benchmark fails, and both say why.
+# The Python environment of the other runtimes is created once. If that fails, the models are skipped and the benchmark
+# fails, both with the reason.
 fresh
 for tool in cut flock ln mkdir rm sha256sum tail touch; do ln -s "$(command -v "$tool")" "$work/bin/$tool"; done
 fake python3 'echo "no network at all"; exit 1'
@@ -116,7 +117,7 @@ contains "no apt: says what to do" "--no-install" "$text"
 in_common 'install_packages=no; ensure_packages build'
 expect "--no-install" 0 "$code"
 
-# A package is missing. As root apt-get is called; otherwise sudo; without it the command is shown.
+# A package is missing: the script calls apt-get as root, uses sudo otherwise, and prints the command if there is no sudo.
 fresh
 # shellcheck disable=SC2016  # expanded by the fake command
 fake dpkg-query '[[ ${!#} == cmake ]] && exit 1; printf installed'
@@ -178,7 +179,7 @@ run bash -c "set -euo pipefail; source '$root/packaging/common.sh'; count_result
              echo \$passed \$failed \$skipped"
 expect "results" "6 3 3" "$text"
 
-# test.sh as a whole, in a tree of its own, with a ctest that says what $work/outcome holds.
+# test.sh as a whole, in a temporary tree, with a fake ctest that runs the script $work/outcome.
 fresh
 tree=$work/tree
 mkdir -p "$tree/packaging"

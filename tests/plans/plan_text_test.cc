@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every *.plan of this folder: a graph, `---`, and the graph that the passes make of it. A line `# skip: a, b` above
-// names passes and rewrites to leave out. MGE_TEST_UPDATE=1 writes what the passes make today.
+// Tests every *.plan file of this folder: a graph, `---`, and the graph that the passes must produce.
+// A line `# skip: a, b` at the top names passes and rewrites to skip. With MGE_TEST_UPDATE=1 the test writes the produced
+// graph into the file.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -55,7 +56,7 @@ std::string Simplified(const std::string& text) {
 
 class PlanText : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(PlanText, IsWhatThePassesMake) {
+TEST_P(PlanText, IsTheResultOfThePasses) {
   constexpr std::string_view kRule = "---\n";
   std::filesystem::path path = std::filesystem::path(MGE_TEST_DIR) / GetParam();
   std::string text = ReadAll(path);
@@ -70,7 +71,7 @@ TEST_P(PlanText, IsWhatThePassesMake) {
   EXPECT_EQ(made, below) << "MGE_TEST_UPDATE=1 test_plans rewrites the file";
 }
 
-TEST_P(PlanText, StaysAsItIsWhenSimplifiedAgain) {
+TEST_P(PlanText, DoesNotChangeIfSimplifiedAgain) {
   std::string text = ReadAll(std::filesystem::path(MGE_TEST_DIR) / GetParam());
   std::string above = text.substr(0, text.find("\n---\n") + 1);
   auto graph = ParseGraphText(above);

@@ -28,7 +28,7 @@ std::string Written() {
   return out;
 }
 
-TEST(PluginAbi, IsTheOneThatIsWrittenDown) {
+TEST(PluginAbi, IsTheOneOfTheCheckedInFile) {
   std::string now = Written();
   std::ofstream(MGE_BINARY_DIR "/tests/plugin_abi.txt") << now;
   std::ifstream in(MGE_SOURCE_DIR "/tests/abi/plugin_abi.txt");
@@ -37,7 +37,7 @@ TEST(PluginAbi, IsTheOneThatIsWrittenDown) {
                             "/tests/plugin_abi.txt to tests/abi/";
 }
 
-TEST(PluginAbi, EveryStructAndEveryKindOfConstantIsDerived) {
+TEST(PluginAbi, TheDerivedListHasEveryStructAndEveryKindOfConstant) {
   size_t sized = 0;
   std::set<std::string> names;
   for (const AbiRow& row : AbiRows()) {
@@ -52,8 +52,8 @@ TEST(PluginAbi, EveryStructAndEveryKindOfConstantIsDerived) {
   }
 }
 
-// What grows begins with its size. Exceptions are embedded by value for ever: texts, slots, pairs,
-// and the ELF section.
+// Every struct that may grow begins with its size. The exceptions can never grow, because other structs contain them by
+// value: texts, slots, pairs and the ELF section.
 TEST(PluginAbi, StructsBeginWithTheirSize) {
   const std::set<std::string> fixed = {"mge_text", "mge_slot", "mge_in_place", "mge_note_section"};
   for (size_t i = 0; i + 1 < AbiRows().size(); ++i) {
@@ -63,7 +63,7 @@ TEST(PluginAbi, StructsBeginWithTheirSize) {
   }
 }
 
-// Lines that a command prints.
+// Runs a command. Returns the lines that it prints.
 std::vector<std::string> Lines(const std::string& command) {
   std::vector<std::string> out;
   FILE* pipe = popen(command.c_str(), "r");

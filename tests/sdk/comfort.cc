@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// plugin.hpp with every part replaced by one's own, and each ready-made, with and without exceptions: compiled, never run.
+// A backend that replaces every part of plugin.hpp, and one that uses each ready-made part. Compiled with and without
+// exceptions, never run.
 #include "mge/plugin.hpp"
 
 namespace {
@@ -81,7 +82,7 @@ struct Layouts {
   }
 };
 
-// A kernel with everything that a row may have.
+// A kernel with every optional member of a row.
 struct Sum {
   static constexpr const char* kOp = "Add";
   static constexpr const char* kId = "comfort.sum";
@@ -110,7 +111,7 @@ struct Sum {
 };
 constexpr mge::KernelRow kSum = mge::Row<Sum>();
 
-// Several candidates of one row.
+// A row that offers several candidates.
 struct Product {
   static constexpr const char* kOp = "MatMul";
   static void Offer(const mge::Problem&, mge::Offers& offers) {
@@ -165,7 +166,7 @@ struct Backend : mge::BackendDefaults {
   static const void* Extension(std::string_view, uint32_t) { return nullptr; }
 };
 
-// Optional slots are there for the classes that have them, and only for those.
+// Checks whether a table has the slot. Optional slots must exist exactly for the classes that implement them.
 constexpr bool Has(auto* slot) { return slot != nullptr; }
 constexpr const mge_plugin& kWhole = mge::internal::Tables<Backend>::kPlugin;
 static_assert(Has(kWhole.queue->capture_begin) && Has(kWhole.queue->copy_peer));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limits of a machine and its control groups, made of files in a directory.
+// Limits of a machine and its control groups (cgroups), simulated by files in a temporary directory.
 #include "mge/plugin/host_limits.hpp"
 
 #include <gtest/gtest.h>
@@ -16,9 +16,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kMiB = 1 << 20;
-const std::string kNoLimit = "9223372036854771712\n";  // as version 1 writes it
+const std::string kNoLimit = "9223372036854771712\n";  // the text of cgroup version 1
 
-// A machine of 8000 MiB, of which 6000 could be had.
+// A machine with 8000 MiB of memory, 6000 of them available.
 class HostLimits : public testing::Test {
  protected:
   void SetUp() override {
@@ -32,7 +32,7 @@ class HostLimits : public testing::Test {
     fs::create_directories(fs::path(root_ + "/" + path).parent_path());
     std::ofstream(root_ + "/" + path) << text;
   }
-  // A group of version 2 or 1 below sys/fs/cgroup, of so many MiB.
+  // Unified() writes a group of cgroup version 2, Old() one of version 1. Limit and use are in MiB.
   void Unified(const std::string& group, uint64_t limit, uint64_t used) {
     Write("sys/fs/cgroup" + group + "/memory.max", std::to_string(limit * kMiB) + "\n");
     Write("sys/fs/cgroup" + group + "/memory.current", std::to_string(used * kMiB) + "\n");
@@ -50,14 +50,14 @@ class HostLimits : public testing::Test {
   std::string root_;
 };
 
-TEST_F(HostLimits, OfAMachineWithoutGroupsAreItsOwn) {
+TEST_F(HostLimits, WithoutGroupsAreThoseOfTheMachine) {
   ExpectMemory(6000, 8000);
   EXPECT_GT(HostProcessorLimit(root_), 1e9);
-  Write("proc/self/cgroup", "0::/user.slice\n");  // a group without files
+  Write("proc/self/cgroup", "0::/user.slice\n");  // a group without limit files
   ExpectMemory(6000, 8000);
 }
 
-TEST_F(HostLimits, AreNotKnownWhereNothingCanBeRead) {
+TEST_F(HostLimits, AreUnknownIfNoFileCanBeRead) {
   fs::remove_all(root_);
   ExpectMemory(0, 0);
   Write("proc/meminfo", "nonsense\nMemTotal:\nMemAvailable: many kB\n");
@@ -66,23 +66,23 @@ TEST_F(HostLimits, AreNotKnownWhereNothingCanBeRead) {
   EXPECT_GT(HostProcessorLimit(root_), 1e9);
 }
 
-TEST_F(HostLimits, OfVersion2AreTheLeastOfTheGroupAndThoseAroundIt) {
+TEST_F(HostLimits, OfVersion2AreTheLeastOfTheGroupAndItsParents) {
   Write("proc/self/cgroup", "0::/outer/middle/inner\n");
   Unified("/outer", 4000, 1000);
   ExpectMemory(3000, 4000);
   Unified("/outer/middle/inner", 1000, 300);
   ExpectMemory(700, 1000);
-  Unified("/outer/middle", 500, 100);  // less than the one inside of it
+  Unified("/outer/middle", 500, 100);  // less than its child group
   ExpectMemory(400, 500);
   Unified("/outer/elsewhere", 10, 10);
   ExpectMemory(400, 500);
-  Unified("/outer", 4000, 3900);  // others have filled it
+  Unified("/outer", 4000, 3900);  // other processes use almost all of it
   ExpectMemory(100, 500);
   Unified("/outer", 4000, 4100);
   ExpectMemory(0, 500);
 }
 
-TEST_F(HostLimits, OfVersion2AreThoseOfTheRootInAContainerThatSeesNoOther) {
+TEST_F(HostLimits, OfVersion2AreThoseOfTheRootInAContainer) {
   for (const char* group : {"0::/\n", "0::/docker/0123456789ab\n", "0::/../../host\n"}) {
     Write("proc/self/cgroup", group);
     Unified("", 2000, 500);
@@ -95,7 +95,7 @@ TEST_F(HostLimits, WithoutALimitAreThoseOfTheMachine) {
   Unified("/a", 1000, 900);
   Write("sys/fs/cgroup/a/memory.max", "max\n");
   ExpectMemory(6000, 8000);
-  Unified("/a", 9000, 100);  // more than there is
+  Unified("/a", 9000, 100);  // more than the machine has
   ExpectMemory(6000, 8000);
   Write("sys/fs/cgroup/a/memory.max", "99999999999999999999999\n");
   ExpectMemory(6000, 8000);
@@ -106,7 +106,7 @@ TEST_F(HostLimits, WithoutALimitAreThoseOfTheMachine) {
   ExpectMemory(6000, 8000);
 }
 
-TEST_F(HostLimits, OfVersion1AreReadWhereItsControllerIs) {
+TEST_F(HostLimits, OfVersion1AreReadFromItsMemoryController) {
   Write("proc/self/cgroup", "9:name=systemd:/a\n5:hugetlb,memory:/outer/inner\n2:cpu,cpuacct:/b\n0::/c\n");
   Old("", 8000, 0);
   Write("sys/fs/cgroup/memory/memory.limit_in_bytes", kNoLimit);
@@ -115,11 +115,11 @@ TEST_F(HostLimits, OfVersion1AreReadWhereItsControllerIs) {
   Old("/outer/inner", 3500, 3400);
   ExpectMemory(100, 3000);
   Old("/b", 10, 0);
-  Unified("/c", 2000, 1950);  // both versions at once
+  Unified("/c", 2000, 1950);  // both versions at the same time
   ExpectMemory(50, 2000);
 }
 
-TEST_F(HostLimits, DoNotCountFilesThatTheGroupHasReadAsUsed) {
+TEST_F(HostLimits, DoNotCountTheFileCacheAsUsed) {
   Write("proc/self/cgroup", "0::/a\n");
   Unified("/a", 1000, 900);
   Write("sys/fs/cgroup/a/memory.stat", "anon 5\nfile 700\nactive_file 100\ninactive_file " + std::to_string(600 * kMiB) + "\n");
@@ -131,13 +131,13 @@ TEST_F(HostLimits, DoNotCountFilesThatTheGroupHasReadAsUsed) {
   ExpectMemory(300, 1000);
 }
 
-TEST_F(HostLimits, AGroupThatDoesNotTellWhatItUsesHasItsLimitLeft) {
+TEST_F(HostLimits, AGroupWithoutAUsageFileHasItsWholeLimitFree) {
   Write("proc/self/cgroup", "0::/a\n");
   Write("sys/fs/cgroup/a/memory.max", std::to_string(1000 * kMiB));
   ExpectMemory(1000, 1000);
 }
 
-TEST_F(HostLimits, OfProcessorsAreTheLeastOfTheGroupAndThoseAroundIt) {
+TEST_F(HostLimits, OfProcessorsAreTheLeastOfTheGroupAndItsParents) {
   Write("proc/self/cgroup", "0::/outer/inner\n");
   Write("sys/fs/cgroup/outer/inner/cpu.max", "max 100000\n");
   EXPECT_GT(HostProcessorLimit(root_), 1e9);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend that compiles as it is, and with the mistakes of sdk.cmake does not: the compiler says the rule.
+// A backend that compiles without macros. Each macro of sdk.cmake adds a mistake, and the compiler error must name the rule.
 #include "mge/plugin.hpp"
 
 namespace {

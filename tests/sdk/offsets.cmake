@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# Reads the structs and constants of the headers of the plugin interface and writes a source with the size of each struct, the
-# offset of each member and the value of each constant, so that no second list of them exists. How many structs begin in the
-# text is counted too, by another pattern. Run with -DHEADERS=... -DOUTPUT=...
+# Writes a source with the size of each struct, the offset of each member and the value of each constant of the plugin
+# interface. Reads them from the headers, so that no second list exists. Counts the structs with another pattern, too, as
+# a check. Run with -DHEADERS=... -DOUTPUT=...
 set(rows "")
 set(begun 0)
 foreach(header IN LISTS HEADERS)
   file(READ ${header} text)
-  # What means something in a CMake list must not stand in one; comments hold semicolons, too.
+  # Replaces characters that have a meaning in CMake lists. Comments contain semicolons, too.
   string(REPLACE "[" "<" text "${text}")
   string(REPLACE "]" ">" text "${text}")
   string(REGEX REPLACE "/\\*([^*]|\\*+[^*/])*\\*+/" "" text "${text}")

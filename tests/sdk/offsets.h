@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-// A struct's size (member ""), a member's offset, or a constant's value (member "="), in the order of the headers.
+// One value of the interface: a struct's size (member ""), a member's offset, or a constant's value (member "=").
 struct AbiRow {
   const char* type;
   const char* member;
@@ -13,5 +13,5 @@ struct AbiRow {
 };
 
 const std::vector<AbiRow>& AbiRows();
-// How often the headers declare a member struct_size.
+// Returns how often the headers declare a member struct_size.
 size_t AbiSizedStructs();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matcher that claims are written with.
+// The pattern matcher of plugin.hpp, with which backends write claims.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,21 +26,21 @@ TEST(PatternNode, FindsATreeAndListsItsNodesProducersFirst) {
   EXPECT_THAT(Find(graph, mge::Op("Relu", {mge::Op("Relu", {mge::Op("MatMul")})})), IsEmpty());
 }
 
-TEST(PatternNode, AValueThatOthersReadEndsAMatch) {
+TEST(PatternNode, DoesNotMatchIfOtherNodesReadAnInnerValue) {
   TestGraph twice({{"Add", {0, 1}, 2}, {"Relu", {2}, 3}, {"Neg", {2}, 4}}, 5, {3, 4});
   EXPECT_THAT(Find(twice, mge::Op("Relu", {mge::Op("Add")})), IsEmpty());
   TestGraph output({{"Add", {0, 1}, 2}, {"Relu", {2}, 3}}, 4, {2, 3});
   EXPECT_THAT(Find(output, mge::Op("Relu", {mge::Op("Add")})), IsEmpty());
 }
 
-TEST(PatternNode, CommutesWhereItSaysSo) {
+TEST(PatternNode, MatchesSwappedInputsIfItIsCommutative) {
   TestGraph graph({{"MatMul", {0, 1}, 2}, {"Add", {3, 2}, 4}}, 5, {4});  // the product is the second input
   EXPECT_THAT(Find(graph, mge::Op("Add", {mge::Op("MatMul"), mge::Any()})), IsEmpty());
   EXPECT_THAT(Find(graph, mge::Op("Add", {mge::Any(), mge::Op("MatMul")})), ElementsAre(ElementsAre(0, 1)));
   EXPECT_THAT(Find(graph, mge::Op("Add", {mge::Op("MatMul"), mge::Any()}).Commutes()), ElementsAre(ElementsAre(0, 1)));
 }
 
-TEST(PatternNode, AsksThePredicateAndTheDomain) {
+TEST(PatternNode, ChecksThePredicateAndTheDomain) {
   TestGraph graph({{"Relu", {0}, 1}, {"Relu", {1}, 2}}, 3, {2});
   auto last = [](const mge::Node& n) { return n.output_id(0) == 2; };
   EXPECT_THAT(Find(graph, mge::Op("Relu").Where(last)), ElementsAre(ElementsAre(1)));

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The SDK's headers in the dialects that authors use, and the offsets that tests/abi holds.
+# Compiles the SDK's headers in the language versions that authors use, and builds the test of the offsets of tests/abi.
 set(abi_headers_names types.h plugin.h faults.h log_level.h)
 set(offsets ${CMAKE_CURRENT_BINARY_DIR}/abi_offsets.cc)
 list(TRANSFORM abi_headers_names PREPEND ${PROJECT_SOURCE_DIR}/sdk/include/mge/ OUTPUT_VARIABLE abi_headers)
@@ -19,11 +19,11 @@ endforeach()
 
 mge_test(sdk/asserts LINK mge_sdk)
 
-# mge_dialect(NAME SOURCE OPTIONS...): compiles, and that is the test.
+# mge_dialect(NAME SOURCE OPTIONS...): compiles SOURCE with OPTIONS. The test is that it compiles.
 function(mge_dialect name source)
   add_library(test_sdk_${name} OBJECT ${source})
   target_link_libraries(test_sdk_${name} PRIVATE mge_sdk)
-  # With the undefined-behaviour sanitizer, GCC 12 takes the address of a function for no constant.
+  # With the undefined-behaviour sanitizer, GCC 12 does not accept the address of a function as a constant.
   target_compile_options(test_sdk_${name} PRIVATE ${ARGN} -Werror -fno-sanitize=undefined)
   add_dependencies(test_sdk test_sdk_${name})
 endfunction()
@@ -36,7 +36,8 @@ mge_dialect(no_mistake sdk/mistakes.cc -std=c++20 -pedantic)
 get_target_property(headers mge_sdk INTERFACE_INCLUDE_DIRECTORIES)
 list(TRANSFORM headers PREPEND -I)
 
-# mge_mistakes(NAME MACROS MESSAGES): with those macros mistakes.cc is refused, by assertions that say so in this order.
+# mge_mistakes(NAME MACROS MESSAGES): tests that mistakes.cc does not compile with MACROS, and that the compiler prints
+# MESSAGES in this order.
 function(mge_mistakes name macros messages)
   list(TRANSFORM macros PREPEND -D)
   list(JOIN messages ".*assert[a-z]* failed[^\n]*" pattern)
@@ -58,7 +59,7 @@ if(MGE_CLANG)
   endforeach()
 endif()
 
-# The examples, as backends that the tests alone see.
+# The examples as backends, in a directory that only the tests search.
 get_property(listed GLOBAL PROPERTY MGE_BACKENDS)
 mge_test(sdk/examples LINK mge_onnx mge_plugin)
 block(SCOPE_FOR VARIABLES)

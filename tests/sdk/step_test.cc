@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step of a kernel that is a class of its own, called as a host calls it.
+// The step that plugin.hpp creates from a kernel class, called as a host calls it.
 #include <gtest/gtest.h>
 
 #include <new>
@@ -68,20 +68,20 @@ struct Bound {
   mge_code code;
 };
 
-TEST(Step, OfAKernelClassAnswersWhatItsLaunchAnswers) {
+TEST(Step, OfAKernelClassReturnsTheResultOfItsLaunch) {
   EXPECT_EQ(Bound("nothing").Run(), MGE_OK);
   EXPECT_EQ(Bound("an index", /*refuses=*/true).Run(), MGE_OUT_OF_RANGE);
 }
 
-TEST(Step, OfAKernelClassLetsNoExceptionOut) {
+TEST(Step, OfAKernelClassCatchesExceptions) {
   EXPECT_EQ(Bound("memory").Run(), MGE_RESOURCE_EXHAUSTED);
   EXPECT_EQ(Bound("exception").Run(), MGE_INTERNAL);
   EXPECT_EQ(Bound("number").Run(), MGE_INTERNAL);
 }
 
-TEST(Step, OfAKernelClassAnswersThatItsRunWasStopped) { EXPECT_EQ(Bound("nothing").Run(1), MGE_CANCELLED); }
+TEST(Step, OfAKernelClassReturnsCancelledIfItsRunWasStopped) { EXPECT_EQ(Bound("nothing").Run(1), MGE_CANCELLED); }
 
-TEST(Step, OfAKernelThatCannotBeBoundIsNone) {
+TEST(Step, DoesNotExistIfTheKernelCannotBeBound) {
   Bound bound(nullptr);
   EXPECT_EQ(bound.code, MGE_UNIMPLEMENTED);
   EXPECT_EQ(bound.step, nullptr);

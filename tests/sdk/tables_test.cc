@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plugin.hpp makes of classes, called as a host calls it.
+// The tables that plugin.hpp creates from classes, called as a host calls them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,9 +24,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// ---- a backend of which every part can be told to throw
+// ---- a backend whose parts throw on request
 
-std::string g_throw;  // the part that throws now
+std::string g_throw;  // name of the part that throws
 void Say(const std::string& part) {
   if (g_throw == part) throw std::runtime_error(part + " exploded");
   if (g_throw == part + " memory") throw std::bad_alloc();
@@ -48,7 +48,7 @@ struct Device {
   }
   ~Device() { --open; }
   uint32_t index;
-  static inline int open = 1;  // Init counts up, the destructor down, also after a failed Init
+  static inline int open = 1;  // incremented by Init, decremented by the destructor, also after a failed Init
 };
 
 struct Pool {
@@ -82,7 +82,7 @@ struct Strategy {
   }
 };
 
-struct Counter {  // counts its runs in its state, packs its second input, adds to its output
+struct Counter {  // a kernel with state, a packed second input, and an output to which it adds
   static constexpr const char* kOp = "Count";
   static constexpr const char* kId = "test.count";
   struct State {
@@ -176,7 +176,8 @@ class Tables : public testing::Test {
     EXPECT_EQ(kPlugin.device->open(0, &device, &error_), MGE_OK);
     return device;
   }
-  // `call` answers INTERNAL with the text of the exception of `part`, and RESOURCE_EXHAUSTED if memory or threads ran out there.
+  // Lets `part` throw. Expects that `call` returns INTERNAL with the exception's text, or RESOURCE_EXHAUSTED for lack of
+  // memory or threads.
   template <typename F>
   void ExpectCaught(const std::string& part, F&& call) {
     g_throw = part;
@@ -190,7 +191,7 @@ class Tables : public testing::Test {
   }
   mge_host host_;
   mge_error error_;
-  std::string log_;  // the last line
+  std::string log_;  // the last logged line
 };
 
 TEST_F(Tables, NoExceptionLeavesAnyPart) {
@@ -224,7 +225,7 @@ TEST_F(Tables, NoExceptionLeavesAnyPart) {
   mge_reservation reservation = {};
   reservation.struct_size = sizeof(reservation);
   ExpectCaught("pool", [&] { return kPlugin.memory->own_pool->acquire(pool, 1, 64, nullptr, 0, &reservation, &error_); });
-  // What has no code to answer goes to the log.
+  // Functions that return no code log the exception.
   const mge_pool_api& own = *kPlugin.memory->own_pool;
   mge_pool_stats stats = {};
   stats.struct_size = sizeof(stats);
@@ -245,7 +246,7 @@ TEST_F(Tables, NoExceptionLeavesAnyPart) {
   kPlugin.device->close(device);
 }
 
-// A host's struct that ends somewhere else than the headers of the backend say, with bytes behind it that are not the call's.
+// A host's struct whose size differs from the backend's headers. The bytes behind it must not be written.
 template <typename T>
 class Elsewhere {
  public:
@@ -266,7 +267,7 @@ class Elsewhere {
   alignas(T) unsigned char bytes_[2 * sizeof(T) + 64];
 };
 
-TEST_F(Tables, WriteOfAHostsStructWhatItHasRoomForAndNoMore) {
+TEST_F(Tables, WriteOnlyMembersThatTheHostsStructHas) {
   mge_device* device = Open();
   const mge_memory_api& memory = *kPlugin.memory;
   mge_pool* pool = nullptr;
@@ -277,7 +278,7 @@ TEST_F(Tables, WriteOfAHostsStructWhatItHasRoomForAndNoMore) {
     return MGE_OK;
   };
   ASSERT_EQ(memory.own_pool->create(device, 0, &provider, &pool, &error_), MGE_OK);
-  for (size_t off : {0, 8, 16}) {  // of an older host
+  for (size_t off : {0, 8, 16}) {  // the struct of an older host
     Elsewhere<mge_slab> slab(sizeof(mge_slab) - off);
     ASSERT_EQ(memory.slab_acquire(device, 0, 100, slab.get(), &error_), MGE_OK);
     slab.Expect();
@@ -303,7 +304,7 @@ TEST_F(Tables, WriteOfAHostsStructWhatItHasRoomForAndNoMore) {
   kPlugin.device->close(device);
 }
 
-struct Copied : Counter {  // and its kId, too
+struct Copied : Counter {  // inherits its kId
   using Counter::Counter;
   static constexpr const char* kOp = "Recount";
 };
@@ -318,14 +319,14 @@ TEST_F(Tables, TwoRowsOfOneIdAreRefusedByTheirNames) {
   ASSERT_EQ(kPlugin.start(&host_, &error_), MGE_OK);
 }
 
-TEST_F(Tables, ASettingThatIsNotDeclaredIsSaidToKeepItsDefault) {
+TEST_F(Tables, AWarningSaysThatAnUndeclaredSettingKeepsItsDefault) {
   static constexpr mge_setting kForgotten = mge::IntSetting("test.forgotten", "3", 0, 9, "", "Not in kSettings.");
   EXPECT_EQ(mge::SettingOf(kForgotten), "3");
   EXPECT_THAT(log_, HasSubstr("'test.forgotten'"));
   EXPECT_THAT(log_, HasSubstr("kSettings"));
 }
 
-TEST_F(Tables, AFenceOfTheHostsStructsIsTheBackendsOwn) {
+TEST_F(Tables, AFencePointOfTheHostRefersToTheBackendsFence) {
   struct Fence {
   } own;
   mge_fence* raw = mge::internal::HandleOf<mge_fence>(&own);
@@ -336,7 +337,7 @@ TEST_F(Tables, AFenceOfTheHostsStructsIsTheBackendsOwn) {
   EXPECT_EQ(mge::FenceOf<Fence>(none), nullptr);
 }
 
-TEST_F(Tables, FindTheHostsReadyMadePartsOnAnyHostThatHasThem) {
+TEST_F(Tables, FindReadyMadePartsOnEveryHostThatHasThem) {
   kPlugin.stop();
   mge_ready_made parts = {};
   host_.ready_made = &parts;
@@ -349,7 +350,7 @@ TEST_F(Tables, FindTheHostsReadyMadePartsOnAnyHostThatHasThem) {
   ASSERT_EQ(kPlugin.start(&host_, &error_), MGE_OK);
 }
 
-TEST_F(Tables, ListsDevicesWithWhatIsLeftOutMadeUp) {
+TEST_F(Tables, DevicesGetDefaultsForMissingMembers) {
   std::vector<std::string> seen;
   mge_device_sink sink = {sizeof(sink), 0, &seen, [](void* self, const mge_device_info* d) {
                             static_cast<std::vector<std::string>*>(self)->push_back(
@@ -361,7 +362,7 @@ TEST_F(Tables, ListsDevicesWithWhatIsLeftOutMadeUp) {
   EXPECT_THAT(seen, ElementsAre("0 test test-0 50 4096", "1 other other-1 0broken 0"));
 }
 
-TEST_F(Tables, AFailedInitLeavesNothingBehind) {
+TEST_F(Tables, AFailedInitLeaksNothing) {
   mge_device* device = nullptr;
   EXPECT_EQ(kPlugin.device->open(1, &device, &error_), MGE_UNAVAILABLE);
   EXPECT_EQ(error_.text, "it does not answer");
@@ -369,15 +370,15 @@ TEST_F(Tables, AFailedInitLeavesNothingBehind) {
   EXPECT_EQ(Device::open, 0);  // the destructor ran
 }
 
-TEST_F(Tables, ADeviceThatIsNotListedIsNeverMade) {
+TEST_F(Tables, ADeviceThatIsNotListedIsNeverCreated) {
   mge_device* device = nullptr;
   EXPECT_EQ(kPlugin.device->open(2, &device, &error_), MGE_NOT_FOUND);
   EXPECT_EQ(error_.text, "there is no device 2");
   EXPECT_EQ(kPlugin.device->open(2, &device, nullptr), MGE_NOT_FOUND);
-  EXPECT_EQ(Device::open, 1);  // neither made nor ended
+  EXPECT_EQ(Device::open, 1);  // no device was created or destroyed
 }
 
-TEST_F(Tables, AKernelHasStatePacksItsConstantsAndAdds) {
+TEST_F(Tables, AKernelMayHaveStatePackConstantsAndAddToItsOutput) {
   mge_device* device = Open();
   const mge_kernel_api& api = *kPlugin.kernel;
   TestGraph graph({{"Count", {0, 1}, 2}}, 3, {2});
@@ -397,7 +398,7 @@ TEST_F(Tables, AKernelHasStatePacksItsConstantsAndAdds) {
   EXPECT_EQ(prepared.prepack_bytes[0], 0u);
   EXPECT_EQ(prepared.prepack_bytes[1], 8u);
   ASSERT_TRUE(prepared.prepack_forms);
-  EXPECT_EQ(mge::View(prepared.prepack_forms[0]), "");  // of what is not packed
+  EXPECT_EQ(mge::View(prepared.prepack_forms[0]), "");  // an input that is not packed has no form
   EXPECT_EQ(mge::View(prepared.prepack_forms[1]), "negated");
   ASSERT_EQ(prepared.has_state, 1u);
   float weight = 3, packed = 0, y = 10;
@@ -446,14 +447,14 @@ TEST_F(Tables, RefusalsCarryTheirReason) {
   EXPECT_THAT(narrow.refusals, ElementsAre(HasSubstr("100 bytes of workspace")));
   constraints = {sizeof(constraints), 0, MGE_KERNEL_CAPTURE_SAFE, 0, UINT64_MAX};
   kPlugin.kernel->enumerate(device, &graph.problem, &constraints, &strict.sink, &error_);
-  EXPECT_THAT(strict.refusals, ElementsAre(HasSubstr("it lacks what is required: capture-safe")));
+  EXPECT_THAT(strict.refusals, ElementsAre(HasSubstr("required attributes are missing: capture-safe")));
   EXPECT_THAT(strict.offers, IsEmpty());
   TestGraph empty({}, 1, {0});
   EXPECT_EQ(kPlugin.kernel->enumerate(device, &empty.problem, nullptr, &plain.sink, &error_), MGE_INVALID_ARGUMENT);
   kPlugin.device->close(device);
 }
 
-TEST_F(Tables, ThePoolHandsOnTheWordsOfTheHost) {
+TEST_F(Tables, ThePoolPassesOnErrorsOfTheHost) {
   mge_device* device = Open();
   const mge_pool_api& api = *kPlugin.memory->own_pool;
   mge_slab_provider provider = {};
@@ -493,19 +494,19 @@ TEST_F(Tables, AnUnknownModeOfSelectionIsRefused) {
   mge_choice choice = {sizeof(choice), MGE_SELECT_PROFILE, nullptr, list, 2, nullptr};
   uint32_t order[2] = {9, 9};
   EXPECT_EQ(kPlugin.strategy->order(device, &choice, order, &error_), MGE_OK);
-  EXPECT_THAT(order, ElementsAre(1, 0));  // it came as 0, 1 and was swapped
+  EXPECT_THAT(order, ElementsAre(1, 0));  // the strategy swapped the candidates
   choice.mode = 17;
   EXPECT_EQ(kPlugin.strategy->order(device, &choice, order, &error_), MGE_UNIMPLEMENTED);
   kPlugin.device->close(device);
 }
 
-TEST_F(Tables, ReadyMadePartsOfAnOlderHostAreSaidToBeMissing) {
+TEST_F(Tables, TheErrorNamesReadyMadePartsThatAnOlderHostLacks) {
   mge_plan_summary plan = {};
   mge_reserve_decision decision = {};
   EXPECT_EQ(mge::ReadyReserve("none", plan, &decision).code(), MGE_UNIMPLEMENTED);
   mge_choice choice = {};
   EXPECT_EQ(mge::ReadyOrder(mge::Choice(&choice), {}).code(), MGE_UNIMPLEMENTED);
-  host_.struct_size = 16;  // a host that ends before that member
+  host_.struct_size = 16;  // the host's struct lacks that member
   host_.ready_made = reinterpret_cast<const mge_ready_made*>(1);
   EXPECT_EQ(mge::ReadyMade(), nullptr);
 }

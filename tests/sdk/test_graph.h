@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs of float32[4] as a backend sees them.
+// Graphs of float32[4] values in the form that a backend receives.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 #include "mge/plugin.h"
 
-// A node is "op inputs -> output".
+// A node: an operator, the numbers of its input values, and the number of its output value.
 struct TestNode {
   std::string op;
   std::vector<int32_t> inputs;

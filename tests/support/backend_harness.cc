@@ -24,7 +24,7 @@ constexpr unsigned char kCanary = 0xa5;
 
 std::string Words(const mge_text& t) { return {t.data, static_cast<size_t>(t.size)}; }
 
-// Bytes with canaries on both sides.
+// A buffer with canary bytes on both sides.
 class Guarded {
  public:
   explicit Guarded(int64_t bytes) : bytes_(bytes), memory_(static_cast<size_t>(bytes + 3 * kGuard), kCanary) {
@@ -48,15 +48,15 @@ class Guarded {
 
 struct Dimension {
   int64_t size;
-  int64_t stride;  // of the plain form, in elements; blocks inside of it
+  int64_t stride;  // stride of the plain form, in elements
 };
 
-// Copies a plain tensor into a permuted layout, or back.
+// Copies a plain tensor into a permuted layout, or back if `to_plain`.
 void Relayout(unsigned char* plain, unsigned char* laid, const Shape& dims, int64_t element, const mge_layout& l,
               bool to_plain) {
   Shape plain_strides = Strides(dims);
   int rank = static_cast<int>(dims.size());
-  // Position of every element: outer coordinates in the order of perm, then the blocks.
+  // The position of an element: first its outer coordinates in the order of `perm`, then the blocks.
   Shape outer(dims.begin(), dims.end());
   for (int b = 0; b < l.block_count; ++b) {
     outer[l.block_axis[b]] = (dims[l.block_axis[b]] + l.block_size[b] - 1) / l.block_size[b];
@@ -119,7 +119,7 @@ struct Pool {
 void ParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), void* context) {
   int width = static_cast<Pool*>(pool)->width;
   if (width <= 1) {
-    for (uint64_t i = chunks; i-- > 0;) body(context, i);  // any order must do
+    for (uint64_t i = chunks; i-- > 0;) body(context, i);  // reverse order, because any order must be correct
     return;
   }
   std::atomic<uint64_t> next = 0;
@@ -171,13 +171,13 @@ struct Backend::Impl {
   Pool pool;
 
   struct Prepared {
-    Graph graph;  // with types
+    Graph graph;  // with inferred types
     std::vector<Tensor> values;
     std::unique_ptr<AbiGraph> abi;
     mge_problem problem = {};
   };
 
-  // Computes every value by the reference, so that all types are known.
+  // Computes every value with the reference evaluators, so that all types are known.
   bool Prepare(const Case& c, Prepared& p, const std::vector<Tensor>* expected) {
     p.graph = c.graph;
     p.values.resize(static_cast<size_t>(p.graph.value_count()));
@@ -253,7 +253,7 @@ struct Backend::Impl {
     return r;
   }
 
-  // A prepared candidate with its operands in memory.
+  // A prepared and bound candidate, with its operands in memory.
   struct Bound {
     mge_prepared prepared = {};
     std::vector<std::unique_ptr<Guarded>> buffers;  // inputs, outputs, workspace, packed forms
@@ -356,7 +356,7 @@ struct Backend::Impl {
     return Compare(got, want, t);
   }
 
-  // Every float rounded to the 8 bits of bfloat16; undefined if there are none in more.
+  // Rounds every float to the 8 significant bits of bfloat16. Returns an undefined tensor for types without more bits.
   static Tensor Rounded(const Tensor& t) {
     Tensor r;
     if (t.dtype() != DType::kF32 && t.dtype() != DType::kF64) return r;
@@ -372,8 +372,8 @@ struct Backend::Impl {
     return r;
   }
 
-  // How far from the reference each output of a kernel may be that computes in 8 bits: as far as it goes if its inputs are
-  // rounded, one after another, and twice that for what rounding both of a product's factors adds.
+  // Returns, per output, the allowed error of a kernel that computes in 8 bits. It is the sum of the changes that
+  // rounding one input after another causes, doubled to allow for rounding both factors of a product.
   std::vector<double> ReducedErrors(const Case& c, const std::vector<ValueId>& outputs,
                                     const std::vector<const Tensor*>& want) {
     std::vector<double> errors(want.size());

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drives a backend's kernels through its table, without planner or engine: every candidate of a problem is prepared, bound
-// and run, alone and on several threads, in place where it says it can, with canaries round every buffer, and its results
-// are compared with those of the reference evaluators.
+// Tests a backend's kernels through its table, without planner and engine.
+//
+// Every candidate of a problem is prepared, bound and run: on one thread, on several, and in place if the candidate
+// allows it. Canary bytes surround every buffer. The results are compared with those of the reference evaluators.
 #pragma once
 
 #include <functional>
@@ -15,18 +16,19 @@
 
 namespace mge::testing {
 
-// How far a result may be from the reference: |a - b| <= absolute + relative * |b|. Integers and bool must be equal.
+// The allowed difference of a result a from the reference b: |a - b| <= absolute + relative * |b|. Integers and bool must be
+// equal.
 struct Tolerance {
   double absolute = 0;
   double relative = 0;
 };
-// What rounding in the element type excuses, times `factor`.
+// Returns the tolerance for rounding in the element type, times `factor`.
 Tolerance ToleranceOf(DType dtype, double factor = 4);
 inline Tolerance Exactly(DType) { return {}; }
 inline Tolerance Closely(DType t) { return ToleranceOf(t, 4); }
 inline Tolerance Roughly(DType t) { return ToleranceOf(t, 40); }
 
-// A graph with its inputs' tensors; `constant[i]` makes input i known to the backend at once.
+// A test case: a graph and its input tensors. `constant[i]` makes input i a constant, known to the backend at enumeration.
 struct Case {
   Graph graph;
   std::vector<Tensor> inputs;
@@ -35,11 +37,11 @@ struct Case {
 
 Attributes With(std::initializer_list<std::pair<const char*, AttributeValue>> list);
 
-// One node. Inputs may be undefined tensors (absent). Those whose number is in `constants` are constants.
+// Returns a case of one node. An undefined tensor is an absent input. `constants` lists the numbers of constant inputs.
 Case OneNode(std::string op, std::vector<Tensor> inputs, Attributes attrs = {}, std::vector<int> constants = {},
              int outputs = 1, std::string domain = "");
 
-// Deterministic values: floats in [low, high], integers the same, rounded.
+// Returns pseudo-random values in [low, high], rounded for integers. Equal arguments give equal values.
 Tensor Random(DType dtype, Shape shape, double low = -2, double high = 2, uint64_t seed = 1);
 Tensor Integers(std::vector<int64_t> values);
 Tensor Fill(DType dtype, Shape shape, const std::vector<double>& values);
@@ -54,29 +56,29 @@ class Backend {
 
   const mge_plugin& plugin() const { return *plugin_; }
   void Set(const std::string& key, const std::string& value) { settings_[key] = value; }
-  // The threads that problems are for, 2 unless set.
+  // Sets the number of threads in the problems' constraints; 2 by default.
   void SetThreads(uint32_t threads) { threads_ = threads; }
 
   struct Outcome {
-    std::vector<std::string> candidates;  // ids, as offered
-    std::vector<uint64_t> attributes;     // of the candidates; by Offers() only
+    std::vector<std::string> candidates;  // ids in the order of the offers
+    std::vector<uint64_t> attributes;     // attributes of the candidates; set by Offers() only
     std::vector<std::string> refusals;    // "kernel: reason"
-    std::vector<int32_t> codes;           // of the runs of candidate i
+    std::vector<int32_t> codes;           // result codes of the runs of candidate i
     std::vector<std::string> errors;
-    std::vector<double> us;               // Measure() only
+    std::vector<double> us;               // best times in microseconds; set by Measure() only
   };
-  // Runs every candidate and adds test failures where results differ. Without `expected`, the reference evaluators' results
-  // are expected.
+  // Runs every candidate and adds a test failure for each wrong result. If `expected` is null, expects the results of the
+  // reference evaluators.
   Outcome Check(const Case& c, std::function<Tolerance(DType)> tolerance, const std::vector<Tensor>* expected = nullptr);
-  // Every candidate, on one thread and on several, in a run that is stopped before it begins.
+  // Runs every candidate, on one thread and on several, in a run that was cancelled before it began.
   Outcome RunStopped(const Case& c);
-  // The best time of every candidate on this thread.
+  // Measures the best time of every candidate on the calling thread.
   Outcome Measure(const Case& c, int repeat = 20);
-  // Enumerates only; touches no element of `expected` and of inputs that are not constant.
+  // Enumerates the candidates without running them. Accesses no element of `expected` or of inputs that are not constant.
   Outcome Offers(const Case& c, const std::vector<Tensor>* expected = nullptr);
-  // Groups offered by claims, as "name: op op op".
+  // Returns the groups that the backend claims, as "name: op op op".
   std::vector<std::string> Claims(const Case& c);
-  // Runs a reorder between two layouts of a tensor and compares with a plain permutation.
+  // Runs a reorder between two layouts of a tensor and compares the result with a plain permutation.
   void CheckReorder(const Tensor& t, const mge_layout& from, const mge_layout& to);
 
  private:

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of nodes that follow one another, for tests of fusions.
+// Chains of nodes, for tests of fusions.
 #pragma once
 
 #include "tests/support/backend_harness.h"
 
 namespace mge::testing {
 
-// One more node: reads the result so far, then `more`; those of `more` are constants if `constant`. Its output is the
-// case's only one.
+// Appends a node to the case. Its inputs are the current output and `more`, which are constants if `constant`. Its output
+// becomes the only output of the case.
 inline void Then(Case& c, std::string op, std::vector<Tensor> more = {}, Attributes attrs = {}, bool constant = true) {
   Node node;
   node.op = op;
@@ -30,7 +30,7 @@ inline void Then(Case& c, std::string op, std::vector<Tensor> more = {}, Attribu
   c.graph.AddNode(std::move(node));
 }
 
-// Sums of k products of numbers of about 1.
+// Returns the tolerance for sums of k products of numbers of about 1.
 inline std::function<Tolerance(DType)> OfProducts(int64_t k) {
   return [k](DType t) {
     Tolerance r = ToleranceOf(t, 8);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares results with expected ones as ONNX's own test runner does. Errors are kMismatch and name
-// the element.
+// Compares results with expected values as ONNX's own test runner does. A difference is the error kMismatch, which names the
+// element.
 #pragma once
 
 #include <cmath>
@@ -14,12 +14,12 @@
 
 namespace mge {
 
-inline constexpr double kRelative = 1e-3, kAbsolute = 1e-7;  // those of ONNX's own runner
-inline constexpr double kRelativeBF16 = 1e-2;  // a stored bfloat16 cannot be nearer than its own rounding
+inline constexpr double kRelative = 1e-3, kAbsolute = 1e-7;  // tolerances of ONNX's own runner
+inline constexpr double kRelativeBF16 = 1e-2;  // larger than the rounding error of a bfloat16
 
 inline absl::Status Differ(std::string what) { return Fail(errors::kMismatch, std::move(what)); }
 
-// The real and imaginary parts as doubles, for any type that counts.
+// Returns the elements as doubles, for any numeric type; real and imaginary parts of complex types.
 inline std::vector<double> ToDoubles(const Tensor& t) {
   std::vector<double> out;
   DispatchFixedSize(t.dtype(), [&](auto tag) {

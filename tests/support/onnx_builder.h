@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds ONNX models in memory, well-formed or not: every function answers an encoded message.
+// Builds ONNX models in memory, well-formed or not. Every function returns an encoded message.
 //
 //   Proto model = ModelProto({.graph = GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"y"})},
 //                                        .inputs = {ValueInfo("x", DType::kF32, {2, 3})},
@@ -25,7 +25,7 @@ using Proto = std::string;
 using Names = std::vector<std::string>;
 namespace field = onnx::field;
 
-// One field, to be appended to a message.
+// Returns one encoded field, which can be appended to a message.
 inline Proto IntField(uint32_t number, int64_t value) {
   Proto out;
   protozero::pbf_writer(out).add_int64(number, value);
@@ -52,7 +52,7 @@ inline Proto PackedFloatField(uint32_t number, const std::vector<float>& values)
   return out;
 }
 
-// TensorProto with any declared dims and data, without a look at whether they fit.
+// Returns a TensorProto with any dims and data. Does not check that they fit.
 inline Proto RawTensor(const std::string& name, DType dtype, const std::vector<int64_t>& dims,
                        const std::string& raw) {
   return PackedIntField(field::tensor::kDims, dims) +
@@ -77,7 +77,7 @@ inline Proto IntTensor(const std::string& name, const std::vector<int64_t>& valu
 inline Proto Entry(const std::string& key, const std::string& value) {
   return TextField(field::entry::kKey, key) + TextField(field::entry::kValue, value);
 }
-// A tensor whose data lies in a file; `entries` as they are.
+// Returns a tensor with external data. `entries` are written unchecked.
 inline Proto ExternalTensor(const std::string& name, DType dtype, const std::vector<int64_t>& dims,
                             const std::vector<std::pair<std::string, std::string>>& entries) {
   Proto out = TensorHead(name, dtype, dims);
@@ -125,7 +125,7 @@ inline Proto TensorAttr(const std::string& name, const Proto& tensor) {
 inline Proto GraphAttr(const std::string& name, const Proto& graph) {
   return Attribute(name, onnx::AttributeKind::kGraph, TextField(field::attribute::kGraph, graph));
 }
-// Within a function: stands for the function's attribute `reference`.
+// Returns an attribute, for a node of a function, that refers to the function's attribute `reference`.
 inline Proto ReferenceAttr(const std::string& name, onnx::AttributeKind kind,
                            const std::string& reference) {
   return Attribute(name, kind, TextField(field::attribute::kReference, reference));
@@ -195,7 +195,7 @@ inline Proto ModelProto(const ModelSpec& spec) {
   return out + TextFields(field::model::kFunctions, spec.functions);
 }
 
-// The smallest model: y = Relu(x).
+// Returns a minimal model: y = Relu(x).
 inline Proto ReluModel() {
   return ModelProto({.graph = GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"y"})},
                                           .inputs = {ValueInfo("x", DType::kF32, {2})},

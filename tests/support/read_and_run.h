@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a model of any bytes and runs it once within bounds: what the mutation tests and the fuzz
-// harness share.
+// Reads any bytes as a model and runs it once with limited memory. The mutation tests and the fuzz harness use it.
 #pragma once
 
 #include <chrono>
@@ -14,7 +13,7 @@
 
 namespace mge {
 
-// Refuses beyond a number of bytes in all, freed or not: bounds time as well as memory.
+// An allocator that fails once the total of all allocations, freed ones included, exceeds a limit. This limits time, too.
 class BoundedAllocator : public HostAllocator {
  public:
   explicit BoundedAllocator(int64_t bytes) : left_(bytes) {}
@@ -28,7 +27,7 @@ class BoundedAllocator : public HostAllocator {
   int64_t left_;
 };
 
-// A tensor of small numbers that differ from each other.
+// Returns a tensor of small numbers that differ from each other.
 inline absl::StatusOr<Tensor> SmallNumbers(DType dtype, const Shape& shape,
                                            HostAllocator& allocator) {
   MGE_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(dtype, shape, allocator));
@@ -42,9 +41,8 @@ inline absl::StatusOr<Tensor> SmallNumbers(DType dtype, const Shape& shape,
   return out;
 }
 
-// Reads, verifies, infers and runs. Any documented error is a good answer; kInternal and an
-// ill-formed graph are not:
-// `*promise_kept` is false then. Unknown dimensions of inputs become 1.
+// Reads, verifies, infers types and runs. Unknown dimensions of inputs become 1. Returns the first error.
+// Sets `*promise_kept` to false if the error is kInternal or the reader returned an ill-formed graph.
 inline absl::Status ReadAndRun(Bytes bytes, bool* promise_kept) {
   *promise_kept = true;
   constexpr int64_t kBudget = 32 << 20;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs for sessions, their results, and a model of blocks that backends fuse.
+// Inputs and results of sessions, and a model with blocks that backends fuse.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace mge {
 
-// Between -2 and 2, and others for another seed.
+// Returns pseudo-random numbers between -2 and 2, which depend on the seed.
 inline HostValue Numbers(Shape shape, int seed = 1) {
   HostValue v;
   v.tensor = *Tensor::Create(DType::kF32, std::move(shape));
@@ -18,7 +18,7 @@ inline HostValue Numbers(Shape shape, int seed = 1) {
   return v;
 }
 
-// Every output, one after the other; all of float32.
+// Runs the session. Returns the elements of all outputs, which must be float32, in order.
 inline absl::StatusOr<std::vector<float>> ResultsOf(Session& session, const std::vector<HostValue>& in, RunControl& control) {
   std::vector<HostValue> out(static_cast<size_t>(session.output_count()));
   MGE_RETURN_IF_ERROR(session.Run(in, out, control));
@@ -35,7 +35,7 @@ inline absl::StatusOr<std::vector<float>> ResultsOf(Session& session, const std:
   return ResultsOf(session, in, control);
 }
 
-// Products, each with what a fusion takes as one behind it.
+// Returns a model of `count` blocks: a matrix product followed by nodes that a backend fuses with it.
 inline std::string Blocks(int count) {
   std::string text = "input x : float32[8,8]\nconst w = float32[8,8]<0.25>\n", last = "x";
   for (int i = 0; i < count; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A few small models that touch every part of the reader: seeds for mutations and for fuzzing.
+// A few small models that together use every part of the reader: seeds for mutations and for fuzzing.
 #pragma once
 
 #include <string>

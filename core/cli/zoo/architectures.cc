@@ -7,7 +7,7 @@
 namespace mge::cli {
 namespace {
 
-// 200 unary operators on 16 numbers: what a call and a step cost.
+// Writes 200 unary operators on 16 numbers, to measure the overhead of a call and of a step.
 std::string WriteTinyOps(uint64_t seed, int64_t) {
   static constexpr const char* kOps[] = {"Relu", "Sigmoid", "Tanh", "Abs", "Neg"};
   ModelWriter m("tiny-ops", seed);
@@ -17,7 +17,7 @@ std::string WriteTinyOps(uint64_t seed, int64_t) {
   return m.Finish();
 }
 
-// 100 times a small product and a softmax over the first dimension.
+// Writes 100 pairs of a small matrix product and a softmax over the first dimension.
 std::string WriteTinyMixed(uint64_t seed, int64_t) {
   ModelWriter m("tiny-mixed", seed);
   std::string x = m.Input("x", {16, 16});
@@ -36,7 +36,7 @@ std::string WriteOneOp(uint64_t seed, int64_t) {
   return m.Finish();
 }
 
-// Ten elementwise operators on a million numbers: what fusion is worth.
+// Writes ten elementwise operators on a million numbers, to measure the gain of fusion.
 std::string WriteEltwiseChain(uint64_t seed, int64_t) {
   constexpr int64_t kElements = 1 << 20;
   ModelWriter m("eltwise-chain", seed);

@@ -11,7 +11,7 @@ namespace mge::cli {
 struct Architecture {
   const char* name;
   const char* doc;
-  std::string (*write)(uint64_t seed, int64_t batch);  // the model's bytes
+  std::string (*write)(uint64_t seed, int64_t batch);  // returns the model's bytes
   bool batched;                                        // `batch` may be above 1
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BERT encoders (J. Devlin et al., 2018), written with the elementary operators that exporters use: layer normalisation
-// and GELU are spelled out, so that a planner has to recognise them.
+// BERT encoders (J. Devlin et al., 2018). Layer normalisation and GELU consist of elementary operators, as exporters write
+// them, so that the planner must recognise them.
 #include <cmath>
 
 #include "core/cli/zoo/architectures.h"

@@ -9,7 +9,7 @@
 namespace mge::cli {
 namespace {
 
-// Field numbers of onnx.proto.
+// The field numbers of onnx.proto.
 namespace model { constexpr uint32_t kIrVersion = 1, kProducer = 2, kGraph = 7, kOpset = 8; }
 namespace opset { constexpr uint32_t kVersion = 2; }
 namespace graph { constexpr uint32_t kNode = 1, kName = 2, kInitializer = 5, kInput = 11, kOutput = 12; }
@@ -65,7 +65,8 @@ void ModelWriter::AddTensor(const std::string& name, const std::vector<int64_t>&
   protozero::pbf_writer(weights_).add_message(graph::kInitializer, bytes);
 }
 
-// Box and Muller's method on a counter that is mixed well: the same numbers on every machine.
+// Returns a normally distributed number by the Box-Muller method. The uniform numbers come from SplitMix64 (G. Steele et
+// al., 2014), so they are the same on every machine.
 double ModelWriter::NextNormal() {
   auto uniform = [this] {
     uint64_t x = seed_ += 0x9e3779b97f4a7c15u;
@@ -132,7 +133,7 @@ std::string ModelWriter::Node(const std::string& op, const std::vector<std::stri
 }
 
 std::string ModelWriter::Finish() const {
-  // Nodes, weights, inputs and outputs are encoded fields of the graph already: they are put one behind the other.
+  // Nodes, weights, inputs and outputs are already encoded fields of the graph, so they are concatenated.
   std::string graph_bytes = nodes_;
   protozero::pbf_writer(graph_bytes).add_string(graph::kName, name_);
   graph_bytes += weights_ + inputs_ + outputs_;

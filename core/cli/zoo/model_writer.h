@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes ONNX models: nodes, weights made of seeded numbers, inputs and outputs, in the wire form of protocol buffers.
+// Writes ONNX models with seeded random weights, in the protobuf wire format.
 #pragma once
 
 #include <cstdint>
@@ -21,20 +21,20 @@ class ModelWriter {
  public:
   ModelWriter(std::string name, uint64_t seed) : name_(std::move(name)), seed_(seed) {}
 
-  // A float32 input or output with these dimensions.
+  // Add an input or output. `dtype` is a TensorProto.DataType; 1 is float32. Input() returns the name.
   std::string Input(const std::string& name, const std::vector<int64_t>& dims, int32_t dtype = 1);
   void Output(const std::string& name, const std::vector<int64_t>& dims, int32_t dtype = 1);
 
-  // A float32 weight, normally distributed with this deviation (0: all equal to `mean`). Its name.
+  // Adds a float32 weight with normally distributed elements; with deviation 0, all are equal to `mean`. Returns the name.
   std::string Weight(const std::string& name, const std::vector<int64_t>& dims, float deviation, float mean = 0);
   std::string Ints(const std::string& name, const std::vector<int64_t>& values);   // int64[n]
   std::string Scalar(const std::string& name, float value);
 
-  // One node with one output, whose name is returned: NAME_out, or `output` if given.
+  // Adds a node with one output and returns the output's name: `output`, or a generated name if that is empty.
   std::string Node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<AttributeRow>& attrs = {},
                    const std::string& output = {});
 
-  // The model's bytes: IR 8, operator set 17.
+  // Returns the model's bytes, with IR version 8 and operator set 17.
   std::string Finish() const;
 
  private:

@@ -9,7 +9,8 @@
 namespace mge::cli {
 namespace {
 
-// Convolution and batch normalisation. Weights keep the variance; `last` scales the branch of a residual block down.
+// Adds a convolution and a batch normalisation. The random weights preserve the variance of the activations. `gain` scales
+// the result; a small gain is used at the end of a residual block's branch.
 std::string ConvNorm(ModelWriter& m, const std::string& x, const std::string& name, int64_t in, int64_t out, int64_t kernel,
                      int64_t stride, int64_t groups = 1, float gain = 1.0f) {
   int64_t pad = kernel / 2;

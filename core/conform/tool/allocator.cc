@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes the place of operator new and malloc in the program that it is linked into, for every library that this opens: what
-// the kit wants to fail fails, and objects are counted. Under a sanitizer, which has a malloc of its own, only operator new
-// is taken.
+// Replaces operator new and malloc in the program that links this file, and in all libraries that the program opens.
+// Allocations fail if the kit says so (allocations.h), and objects are counted. With a sanitizer, which replaces malloc
+// itself, only operator new is replaced.
 #include <malloc.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 
 #if MGE_TAKES_MALLOC
 extern "C" {
-// glibc's own, under the names that it has for whoever takes malloc's place.
+// The functions of glibc, under the names that it offers to replacements of malloc.
 void* __libc_malloc(size_t) noexcept;
 void* __libc_calloc(size_t, size_t) noexcept;
 void* __libc_realloc(void*, size_t) noexcept;
@@ -99,7 +99,7 @@ void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcep
 #if MGE_TAKES_MALLOC
 namespace {
 
-// What malloc and its kin answer for want of memory.
+// Returns whether a malloc function must fail, and sets errno if so.
 bool Refuses(const void* caller) noexcept {
   if (!AllocationFails(caller)) return false;
   errno = ENOMEM;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mge-conform, which `mge sdk test` becomes. A program of its own, because it forks for every check, must have one thread
-// only, and holds the reference evaluators. Its one argument is what was asked for, as JSON.
+// mge-conform, the program that `mge sdk test` executes. It is a separate program because it forks for every check, must
+// have only one thread, and contains the reference evaluators. Its only argument is the request as JSON.
 #include <unistd.h>
 
 #include <cstdio>
@@ -30,12 +30,12 @@ int Fail(const absl::Status& status, bool json) {
   return code;
 }
 
-// Where the report goes; found out before there is one.
+// Creates the folder of the report and checks that it is writable, before any check runs.
 absl::Status PrepareFolder(const std::string& folder) {
   std::error_code code;
   std::filesystem::create_directories(folder, code);
   if (code) {
-    return Fail(errors::kFileWrite, fmt::format("the folder '{}' cannot be made", folder),
+    return Fail(errors::kFileWrite, fmt::format("the folder '{}' cannot be created", folder),
                 {.what = code.message(), .fix = "give --report a folder that you may write to"});
   }
   absl::Status status = AtomicFile::Create(folder + "/report.json").status();
@@ -52,7 +52,7 @@ absl::Status WriteReport(const std::string& folder, const std::string& json, con
 int Main(int argc, char** argv) {
   Json asked = Json::parse(argc == 2 ? argv[1] : "", nullptr, false);
   if (!asked.is_object()) {
-    std::fprintf(stderr, "mge-conform is run by `mge sdk test FILE.so`\n");
+    std::fprintf(stderr, "mge-conform is an internal program; run `mge sdk test FILE.so`\n");
     return 2;
   }
   bool json = asked.value("json", false), quiet = asked.value("quiet", false);

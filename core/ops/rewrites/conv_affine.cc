@@ -4,8 +4,8 @@
 namespace mge {
 namespace {
 
-// One number for each channel of a result of that rank, from a constant that has one for all or one for each;
-// empty if it differs along another dimension.
+// Returns one number per channel from a constant operand of a result of that rank. The constant holds one number, or
+// one per channel. Returns an empty list if it varies along another dimension.
 std::vector<double> PerChannel(const Tensor& tensor, int64_t rank, int64_t channels) {
   if (!kFloating.Contains(tensor.dtype()) || tensor.rank() > rank || rank < 2) return {};
   if (tensor.elements() == 1) return std::vector<double>(channels, Doubles(tensor)[0]);
@@ -42,7 +42,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
 }  // namespace
 
 MGE_REWRITE(conv_affine) = {.name = "conv_affine",
-                            .doc = "Scales and shifts of channels by constants go into the convolution before them.",
+                            .doc = "Folds constant per-channel scales and shifts into the convolution before them.",
                             .apply = Apply};
 
 }  // namespace mge

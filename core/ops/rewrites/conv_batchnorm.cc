@@ -28,7 +28,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
 }  // namespace
 
 MGE_REWRITE(conv_batchnorm) = {.name = "conv_batchnorm",
-                               .doc = "Batch normalization by constants goes into the convolution before it.",
+                               .doc = "Folds a batch normalization with constant parameters into the convolution before it.",
                                .apply = Apply};
 
 }  // namespace mge

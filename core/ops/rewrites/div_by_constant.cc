@@ -4,7 +4,7 @@
 namespace mge {
 namespace {
 
-// 1/x where it is exact and normal, so that the product is the quotient, bit for bit; else 0.
+// Returns 1/x if it is exact and a normal number, else 0. The product is then bitwise equal to the quotient.
 double ExactReciprocal(double x, DType dtype) {
   int exponent = 0;
   int limit = dtype == DType::kF64 ? 1020 : dtype == DType::kF16 ? 13 : 124;
@@ -39,7 +39,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
 }  // namespace
 
 MGE_REWRITE(div_by_constant) = {.name = "div_by_constant",
-                                .doc = "Division by constant powers of two becomes multiplication, which is as exact.",
+                                .doc = "Replaces division by constant powers of two by an equal multiplication.",
                                 .apply = Apply};
 
 }  // namespace mge

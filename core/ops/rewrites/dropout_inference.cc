@@ -43,7 +43,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
 }  // namespace
 
 MGE_REWRITE(dropout_inference) = {.name = "dropout_inference",
-                                  .doc = "A Dropout outside of training, with a mask that nobody reads, is its input.",
+                                  .doc = "Replaces a Dropout outside of training by its input if its mask is unused.",
                                   .apply = Apply};
 
 }  // namespace mge

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// Replaces an Einsum by matrix products, for which backends have fast kernels.
+//
+// Algorithm: multiplies two factors at a time, the pair with the least work first, until one factor is left. A product
+// that sums over labels becomes a MatMul or Gemm; transposes and reshapes bring its operands into matrix form. Other
+// products are computed element by element. Diagonals and sums over the labels of one factor are removed before. If
+// 16-bit floats would be rounded more than once, all steps compute in float32.
 #include "core/ops/einsum.h"
 
 #include <algorithm>
@@ -14,19 +20,20 @@
 namespace mge {
 namespace {
 
-// An operator that takes part in replacing the Einsum, before it is in the graph. Step i, counted from 1, has the value ~i.
+// A planned operator of the replacement, before it is in the graph. The output of step i, counted from 1, has the value
+// id ~i.
 struct Step {
   std::string op;
   std::vector<ValueId> inputs;
-  std::vector<Ints> constants = {};  // further inputs
+  std::vector<Ints> constants = {};  // more inputs
   std::vector<std::pair<std::string, AttributeValue>> attrs = {};
 };
 
-// An intermediate value. Each dimension has its own label and that label's full size: dimensions of size 1 are dropped.
+// An intermediate value. Each dimension has its own label and that label's full size. Dimensions of size 1 are removed.
 struct Factor {
   ValueId value = kNone;
   Labels labels;
-  bool constant = false;  // moving its elements costs nothing in a run
+  bool constant = false;  // a transpose of it costs nothing in a run
 };
 
 bool Has(const Labels& labels, int label) { return std::find(labels.begin(), labels.end(), label) != labels.end(); }
@@ -43,19 +50,21 @@ Labels Joined(Labels a, const Labels& b) {
   return a;
 }
 
-// Returns the labels in the order of `like`, followed by those that `like` does not have.
+// Returns the labels in the order of `like`, followed by those that are not in `like`.
 Labels InOrderOf(const Labels& like, const Labels& labels) {
   return Joined(Those(like, [&](int l) { return Has(labels, l); }), Those(labels, [&](int l) { return !Has(like, l); }));
 }
 
+// Plans the steps that compute an equation. Multiplies the cheapest pair of factors until one is left. Each product
+// sums the labels that are not needed later, as a matrix product where possible, else element by element.
 class Expansion {
  public:
   explicit Expansion(EinsumEquation equation) : eq_(std::move(equation)) {}
 
   std::vector<Step> steps;
-  int roundings = 0;  // steps that round their results
+  int roundings = 0;  // number of steps that round their results
 
-  // Expands the whole equation. Returns whether that was possible.
+  // Plans the whole equation. Returns false if that is not possible; the graph is not changed.
   bool Run(std::span<const ValueId> inputs, std::span<const Shape> shapes, std::span<const char> constant) {
     std::vector<Factor> factors;
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -119,7 +128,8 @@ class Expansion {
     return f;
   }
 
-  // Drops an input's dimensions of size 1 and takes the diagonal of each label that repeats. Null for an empty diagonal.
+  // Removes an input's dimensions of size 1 and takes the diagonal of each repeated label. Returns nullopt for an empty
+  // diagonal.
   std::optional<Factor> Taken(ValueId value, const Shape& shape, const Labels& term) {
     Factor f = {value, {}};
     Shape dims;
@@ -141,7 +151,8 @@ class Expansion {
     }
     return f;
   }
-  // Moves the label's first two dimensions to the end, joins them to n * n elements and keeps every (n+1)-th.
+  // Moves the first two dimensions of `label` to the end, merges them to n * n elements and keeps every (n+1)-th
+  // element.
   void TakeDiagonal(Factor& f, Shape& dims, int label) {
     Ints perm, ends;
     Labels labels;
@@ -165,7 +176,7 @@ class Expansion {
     dims = left;
   }
 
-  // Returns the first pair whose product needs the least work.
+  // Returns the pair whose product needs the least work; the first one if several are equal.
   std::pair<size_t, size_t> CheapestPair(const std::vector<Factor>& factors) const {
     std::pair<size_t, size_t> best = {0, 1};
     double least = std::numeric_limits<double>::infinity();
@@ -181,7 +192,8 @@ class Expansion {
     return best;
   }
 
-  // Returns the product of two factors, summed over labels that are not in `keep`. `target` is the wanted order of labels.
+  // Returns the product of two factors, summed over labels that are not in `keep`. `target` is the preferred order of
+  // labels.
   Factor Multiply(Factor x, Factor y, const Labels& keep, const Labels& target) {
     x = SumOver(x, Joined(keep, y.labels));
     y = SumOver(y, Joined(keep, x.labels));
@@ -190,14 +202,14 @@ class Expansion {
     const bool pairs = x.labels.size() == y.labels.size() &&
                        std::all_of(x.labels.begin(), x.labels.end(), [&](int l) { return Has(y.labels, l); });
     if (!summed.empty() && (whole || !pairs)) return MatrixProduct(x, y, summed, target);
-    // Multiplies element by element. Batches of scalar products come here too: they are too small for matrices.
+    // Multiplies element by element. That includes batches of scalar products, which are too small for matrix products.
     Labels order = InOrderOf(target, Joined(x.labels, Those(y.labels, [&](int l) { return !Has(x.labels, l); })));
     ++roundings;
     Factor product = {Add({"Mul", {Spread(x, order), Spread(y, order)}}), order};
     return SumOver(product, keep);
   }
 
-  // Returns the factor in that order of labels, with dimensions of size 1 for labels that it does not have.
+  // Returns the factor with its labels in the given order, and dimensions of size 1 for labels that it does not have.
   ValueId Spread(const Factor& f, const Labels& order) {
     Factor moved = Moved(f, Those(order, [&](int l) { return Has(f.labels, l); }));
     Shape dims;
@@ -207,11 +219,11 @@ class Expansion {
     return dims.size() == moved.labels.size() ? moved.value : Reshaped(moved.value, dims);
   }
 
-  // A factor read as matrices: moved to (batch, first, second), or read transposed in place.
+  // A factor as matrices: transposed to (batch, first, second), or used as it is with a transposing Gemm.
   struct Matrices {
     Labels order;
     bool transposed = false;
-    double moved = 0;  // elements
+    double moved = 0;  // number of elements to transpose
   };
   Matrices PlanMatrices(const Factor& f, const Labels& batch, const Labels& first, const Labels& second) const {
     Labels order = Joined(batch, Joined(first, second));
@@ -220,7 +232,8 @@ class Expansion {
     return {order, false, f.constant ? 0 : ElementsOf(f.labels)};
   }
 
-  // Multiplies (batch, rows, summed) by (batch, summed, columns), with factors and labels in the order that moves least.
+  // Multiplies (batch, rows, summed) by (batch, summed, columns). Tries all 64 orders of factors and labels, and uses
+  // the one that transposes the fewest elements.
   Factor MatrixProduct(const Factor& x, const Factor& y, const Labels& summed, const Labels& target) {
     struct Arrangement {
       const Factor *a = nullptr, *b = nullptr;
@@ -245,7 +258,7 @@ class Expansion {
       now.cost = now.am.moved + now.bm.moved + (target.empty() || now.result == target ? 0 : ElementsOf(now.result));
       if (now.cost < best.cost) best = now;
     }
-    constexpr size_t kMostBatches = 3;  // more become one
+    constexpr size_t kMostBatches = 3;  // more batch dimensions are merged into one
     const int64_t m = ProductOf(best.rows), k = ProductOf(best.summed), n = ProductOf(best.columns);
     auto batched = [&](std::initializer_list<int64_t> matrix) {
       Shape dims = best.batch.size() > kMostBatches ? Shape{ProductOf(best.batch)} : SizesOf(best.batch);
@@ -275,7 +288,7 @@ class Expansion {
   const EinsumEquation eq_;
 };
 
-// Puts the steps in the node's place. `wide`: floats of 16 bits are computed as float32.
+// Replaces the node by the steps. With `wide`, computes 16-bit floats in float32.
 void Emit(Graph& graph, NodeId id, const std::vector<Step>& steps, bool wide) {
   const Node root = graph.node(id);
   const auto narrow = static_cast<int64_t>(graph.value(root.inputs[0]).type.dtype);
@@ -330,7 +343,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
     shapes.push_back(graph.value(v).type.dims);
     constant.push_back(IsConstant(graph, v));
   }
-  constexpr TypeSet kTypes = kFloating | TypeSet{DType::kI32, DType::kI64, DType::kU32, DType::kU64};  // of MatMul
+  constexpr TypeSet kTypes = kFloating | TypeSet{DType::kI32, DType::kI64, DType::kU32, DType::kU64};  // types of MatMul
   const DType dtype = graph.value(node.inputs[0]).type.dtype;
   if (!kTypes.Contains(dtype)) return false;
   MGE_ASSIGN_OR_RETURN(EinsumEquation equation, ParseEinsum(node.attrs.Text("equation"), shapes));
@@ -344,7 +357,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
 }  // namespace
 
 MGE_REWRITE(einsum) = {.name = "einsum",
-                       .doc = "An Einsum becomes products of matrices, with transposes, sums and reshapes around them.",
+                       .doc = "Replaces an Einsum by matrix products with transposes, sums and reshapes.",
                        .apply = Apply};
 
 }  // namespace mge

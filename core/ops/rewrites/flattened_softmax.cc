@@ -17,8 +17,9 @@ NodeId AddStep(Graph& graph, const Node& like, std::string op, std::vector<Value
   return graph.AddNode(std::move(step));
 }
 
-// Softmax, LogSoftmax and Hardmax from before operator set 13: one row from the axis on. Where that is one
-// dimension it is today's form; else the input is flattened and brought back.
+// Converts Softmax, LogSoftmax and Hardmax of operator sets before 13, where all dimensions from the axis on form one
+// row. If only one of them is larger than 1, the newest form means the same. Otherwise flattens the input and restores
+// the shape.
 absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   const Node node = graph.node(id);
   if (!node.attrs.Has("_flatten")) return false;
@@ -47,7 +48,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
 }  // namespace
 
 MGE_REWRITE(flattened_softmax) = {.name = "flattened_softmax",
-                                  .doc = "Softmax over several dimensions, from before operator set 13, becomes today's.",
+                                  .doc = "Converts Softmax over several dimensions, from operator sets before 13.",
                                   .apply = Apply};
 
 }  // namespace mge

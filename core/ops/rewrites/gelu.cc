@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The spelled-out forms differ in the order of factors and in where constants stand, so the expression is expanded
-// into a polynomial of x and of t = erf(..) or tanh(..), and that is compared.
+// Recognises Gelu written as simple operators. Exporters differ in the order of factors and the place of constants.
+// Therefore the expression is expanded into a polynomial of x and t = erf(..) or tanh(..), and its coefficients are
+// compared.
 #include <array>
 #include <numbers>
 
@@ -9,10 +10,10 @@
 namespace mge {
 namespace {
 
-constexpr int kDegree = 3;  // of x; that of t is at most 1
+constexpr int kDegree = 3;  // maximum power of x; that of t is 1
 
 struct Polynomial {
-  std::array<std::array<double, 2>, kDegree + 1> at = {};  // at[i][j]: of x^i t^j
+  std::array<std::array<double, 2>, kDegree + 1> at = {};  // at[i][j]: coefficient of x^i t^j
 
   bool IsNumber() const {
     for (int i = 0; i <= kDegree; ++i) {
@@ -45,7 +46,7 @@ std::optional<Polynomial> Product(const Polynomial& a, const Polynomial& b) {
   return out;
 }
 
-// Expands what lies between x, t and a value.
+// Expands the expression of a value as a polynomial of x and t.
 class Expansion {
  public:
   Expansion(const Graph& graph, ValueId x, ValueId t) : graph_(graph), x_(x), t_(t) {}
@@ -93,10 +94,10 @@ class Expansion {
   const Graph& graph_;
   ValueId x_, t_;
   int visits_ = 0;
-  std::vector<ValueId> inner_;  // values that were expanded
+  std::vector<ValueId> inner_;  // expanded values, the first one is the result
 };
 
-// Values within a few steps of arithmetic before `value`, nearest first; `value` itself is not among them.
+// Returns the values a few arithmetic operators before `value`, nearest first, without `value` itself.
 std::vector<ValueId> Nearby(const Graph& graph, ValueId value) {
   constexpr size_t kLimit = 16;
   std::vector<ValueId> found = {value};
@@ -160,7 +161,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
 }  // namespace
 
 MGE_REWRITE(gelu) = {.name = "gelu",
-                     .doc = "0.5 x (1 + erf(x / sqrt(2))), or its form with tanh, spelled out in any order, is a Gelu.",
+                     .doc = "Replaces 0.5 x (1 + erf(x / sqrt(2))), or its tanh form, by a Gelu.",
                      .apply = Apply};
 
 }  // namespace mge

@@ -7,14 +7,14 @@
 namespace mge {
 namespace {
 
-// The branch that a known condition takes; null if it is not known.
+// Returns the branch that a constant condition selects, or null if the condition is not known.
 GraphPtr TakenBranch(const Graph& graph, const Node& node) {
   const Value& condition = graph.value(node.inputs[0]);
   if (condition.role != Role::kConstant || condition.constant.elements() != 1) return nullptr;
   return node.attrs.GraphOrNull(condition.constant.Data<bool>()[0] ? "then_branch" : "else_branch");
 }
 
-// Copies the branch's values and nodes into the graph; what the If yielded is then produced by them.
+// Copies the values and nodes of the branch into the graph. They then produce the outputs of the If.
 absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   const Node node = graph.node(id);
   if (node.op != "If" || !node.domain.empty()) return false;
@@ -24,7 +24,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   std::vector<ValueId> map(body->value_count(), kNone);
   std::span<const ValueId> captures = CapturesOf(node, *body);
   for (size_t k = 0; k < captures.size(); ++k) map[body->inputs()[k]] = captures[k];
-  // An output that a node of the branch produces takes the If's own value; others are passed on.
+  // If a node of the branch produces an output, it produces the If's output directly. Other outputs get an Identity.
   std::vector<size_t> passed_on;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     ValueId inner = body->outputs()[i];
@@ -68,7 +68,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
 }  // namespace
 
 MGE_REWRITE(inline_if) = {.name = "inline_if",
-                          .doc = "An If whose condition is known becomes the branch that it takes.",
+                          .doc = "Replaces an If with a known condition by the selected branch.",
                           .apply = Apply};
 
 }  // namespace mge

@@ -7,10 +7,10 @@ namespace {
 struct Normalized {
   ValueId x = kNone;
   double epsilon = 0;
-  std::vector<ValueId> inner;  // what lies between x and the normalised value
+  std::vector<ValueId> inner;  // the values between x and the normalised value
 };
 
-// What the value is the mean of over the last axis, which must stay as one of size 1; kNone if it is no such mean.
+// If the value is a ReduceMean over the last axis that keeps the axis, returns its input, else kNone.
 ValueId MeanOverLastAxis(const Graph& graph, ValueId value) {
   const Node* mean = Producer(graph, value, "ReduceMean");
   if (!mean || mean->inputs.size() != 2 || !IsConstant(graph, mean->inputs[1])) return kNone;
@@ -27,7 +27,7 @@ bool IsSquareOf(const Graph& graph, ValueId value, ValueId x) {
   return pow && pow->inputs[0] == x && ConstantNumber(graph, pow->inputs[1]) == 2.0;
 }
 
-// centred / sqrt(mean(centred^2) + epsilon), or centred times the reciprocal.
+// Matches centred / sqrt(mean(centred^2) + epsilon), or centred multiplied by the reciprocal.
 std::optional<Normalized> MatchNormalized(const Graph& graph, ValueId value) {
   ValueId centred = kNone, root = kNone;
   Normalized out;
@@ -60,13 +60,13 @@ std::optional<Normalized> MatchNormalized(const Graph& graph, ValueId value) {
   return std::nullopt;
 }
 
-// Whether the value has one element for each place of the last axis of x.
+// Returns true if the value has one element for each position of x's last axis.
 bool FitsLastAxis(const Value& value, const Value& x) {
   return value.type.dtype == x.type.dtype && value.type.has_rank && value.type.dims.size() == 1 &&
          !x.type.dims.empty() && value.type.dims[0] >= 0 && value.type.dims[0] == x.type.dims.back();
 }
 
-// normalised * gamma
+// Matches normalised * gamma.
 absl::StatusOr<bool> MatchScale(Graph& graph, NodeId id) {
   for (int i = 0; i < 2; ++i) {
     const Node& mul = graph.node(id);
@@ -86,7 +86,7 @@ absl::StatusOr<bool> MatchScale(Graph& graph, NodeId id) {
   return false;
 }
 
-// LayerNormalization(x, gamma) + beta
+// Matches LayerNormalization(x, gamma) + beta.
 absl::StatusOr<bool> MatchShift(Graph& graph, NodeId id) {
   for (int i = 0; i < 2; ++i) {
     const Node& add = graph.node(id);
@@ -117,7 +117,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
 }  // namespace
 
 MGE_REWRITE(layer_norm) = {.name = "layer_norm",
-                           .doc = "Mean, variance, scale and shift over the last axis, spelled out, become one operator.",
+                           .doc = "Replaces mean, variance, scale and shift over the last axis by one LayerNormalization.",
                            .apply = Apply};
 
 }  // namespace mge

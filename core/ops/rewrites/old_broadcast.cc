@@ -6,8 +6,8 @@
 namespace mge {
 namespace {
 
-// Where A's rank is known, B gets its trailing dimensions by an Unsqueeze, and the operator its newest form,
-// which backends have kernels for.
+// Converts an operator that broadcasts B from an axis on to its newest form, for which backends have kernels. An
+// Unsqueeze gives B its trailing dimensions. Requires known ranks.
 absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   const Node& node = graph.node(id);
   bool per_channel = node.attrs.Has("_per_channel");
@@ -22,7 +22,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
     int64_t axis = node.attrs.Int("_axis");
     trailing = rank - own - (axis < 0 ? axis + rank : axis);
   }
-  if (trailing < 0) return false;  // the shape rule has refused it
+  if (trailing < 0) return false;  // the shape rule reports this error
   if (trailing > 0) {
     Ints axes;
     for (int64_t d = 0; d < trailing; ++d) axes.push_back(own + d);
@@ -45,7 +45,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
 }  // namespace
 
 MGE_REWRITE(old_broadcast) = {.name = "old_broadcast",
-                              .doc = "Broadcasting by an axis, from before operator set 7, becomes today's.",
+                              .doc = "Converts broadcasting from an axis (before operator set 7) to its newest form.",
                               .apply = Apply};
 
 }  // namespace mge

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rewrites share: looking backwards through a graph, and constants that are equal up to rounding.
+// Helpers of the rewrites: matching a pattern backwards through a graph, and comparing constants up to rounding errors.
 #pragma once
 
 #include <algorithm>
@@ -14,13 +14,13 @@
 
 namespace mge {
 
-// Whether the node is this ONNX operator in today's form.
+// Returns true if the node is this ONNX operator in its newest form.
 inline bool IsOp(const Node& node, std::string_view op) {
   return !node.dead && node.domain.empty() && node.op == op &&
          std::none_of(node.attrs.begin(), node.attrs.end(), [](const auto& a) { return a.first.starts_with('_'); });
 }
 
-// The node that yields the value as its first output; nullptr if that is not this operator.
+// Returns the node whose first output is `value`, or null if it is not this operator.
 inline /*nullable*/ const Node* Producer(const Graph& graph, ValueId value, std::string_view op) {
   if (value == kNone || graph.value(value).producer == kNone) return nullptr;
   const Node& node = graph.node(graph.value(value).producer);
@@ -31,7 +31,7 @@ inline bool IsConstant(const Graph& graph, ValueId value) {
   return value != kNone && graph.value(value).role == Role::kConstant;
 }
 
-// The number that a constant of one element holds.
+// Returns the number in a constant of one element.
 inline std::optional<double> ConstantNumber(const Graph& graph, ValueId value) {
   if (!IsConstant(graph, value) || graph.value(value).constant.elements() != 1) return std::nullopt;
   const Tensor& tensor = graph.value(value).constant;
@@ -42,21 +42,22 @@ inline std::optional<double> ConstantNumber(const Graph& graph, ValueId value) {
   return number;
 }
 
-// Equal but for a few roundings of that type. Zero is near to itself only.
+// Returns true if the numbers differ only by a few rounding errors of the type. Only 0 is near 0.
 inline bool Near(double a, double b, DType dtype) {
   double tolerance = dtype == DType::kF64 ? 1e-12 : dtype == DType::kF32 ? 1e-6 : dtype == DType::kF16 ? 2e-3 : 1.6e-2;
   return std::abs(a - b) <= tolerance * std::abs(b);
 }
 
-// Same element type and rank, both known: what a pattern of elementwise operators with one-element constants
-// needs so that its result has the shape of its input.
+// Returns true if both are floating tensors of the same type and known rank. If the other operands of an elementwise
+// pattern are one-element constants, its result then has the shape of its input.
 inline bool SameTypeAndRank(const Value& a, const Value& b) {
   return a.kind == ValueKind::kTensor && b.kind == ValueKind::kTensor && a.type.dtype == b.type.dtype &&
          kFloating.Contains(a.type.dtype) && a.type.has_rank && b.type.has_rank &&
          a.type.dims.size() == b.type.dims.size();
 }
 
-// Whether the values serve nothing but `root` and each other: they vanish when root is replaced.
+// Returns true if only `root` and the producers of `values` read the values. They are then unused after `root` is
+// replaced.
 inline bool ServeOnly(const Graph& graph, std::span<const ValueId> values, NodeId root) {
   auto listed = [&](ValueId v) { return std::find(values.begin(), values.end(), v) != values.end(); };
   if (std::any_of(graph.outputs().begin(), graph.outputs().end(), listed)) return false;
@@ -70,7 +71,7 @@ inline bool ServeOnly(const Graph& graph, std::span<const ValueId> values, NodeI
   return true;
 }
 
-// A constant with a name of its own.
+// Adds a constant with a unique name that starts with `stem`.
 inline ValueId AddFreshConstant(Graph& graph, std::string stem, Tensor tensor) {
   ValueId id = graph.AddTemporary(stem, {.dtype = tensor.dtype(), .has_rank = true, .dims = tensor.shape()});
   graph.value(id).role = Role::kConstant;
@@ -78,7 +79,7 @@ inline ValueId AddFreshConstant(Graph& graph, std::string stem, Tensor tensor) {
   return id;
 }
 
-// Puts a node that yields output 0 of `root` in root's place. Attributes are the caller's to set.
+// Replaces `root` by a node that produces its output 0. The caller sets the attributes. Returns the new node.
 inline NodeId Replace(Graph& graph, NodeId root, std::string op, std::vector<ValueId> inputs) {
   Node node;
   node.op = std::move(op);
@@ -87,7 +88,7 @@ inline NodeId Replace(Graph& graph, NodeId root, std::string op, std::vector<Val
   node.inputs = std::move(inputs);
   node.outputs = {graph.node(root).outputs[0]};
   NodeId id = graph.AddNode(std::move(node));
-  graph.RemoveNode(root);  // its output has a new producer and lives on
+  graph.RemoveNode(root);  // its output stays alive: it has a new producer
   return id;
 }
 

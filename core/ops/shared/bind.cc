@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds operators and checks nodes against their schemas.
+// Finds operators by name and checks nodes against the operators' schemas.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -75,7 +75,7 @@ absl::Status CheckArity(const Node& node, std::span<const Slot> slots, const std
       return InvalidNode(node, fmt::format("{} {} ('{}') is required but absent", direction, i, slots[i].name));
     }
   }
-  // The list of a variadic input begins at the last slot; there, every one is read.
+  // A variadic input starts at the last slot. All of its values must be present.
   bool is_input = &given == &node.inputs;
   for (size_t i = slots.size() - (variadic && is_input ? 1 : 0); i < given.size(); ++i) {
     if (given[i] == kNone) return InvalidNode(node, fmt::format("{} {} may not be absent", direction, i));
@@ -116,7 +116,7 @@ std::string NodePlace(const Node& node) {
 }
 
 std::string NearestName(std::string_view name, std::span<const std::string> known) {
-  constexpr size_t kLongest = 64;  // nobody mistypes more; keeps hostile names cheap
+  constexpr size_t kLongest = 64;  // longer names are no typing errors; limits the work for hostile names
   if (name.empty() || name.size() > kLongest) return "";
   auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   size_t best = std::max<size_t>(1, name.size() / 3) + 1;

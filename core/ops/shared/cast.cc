@@ -23,7 +23,7 @@ bool ParseExact(std::string_view s, T* out) {
   return !s.empty() && result.ptr == s.data() + s.size() && result.ec == std::errc();
 }
 
-// from_chars refuses what overflows or underflows; ONNX follows NumPy, where that is infinity or zero.
+// Parses a real number. from_chars fails on overflow and underflow, but ONNX follows NumPy: infinity or zero.
 bool ParseReal(std::string_view s, double* out) {
   auto result = std::from_chars(s.data(), s.data() + s.size(), *out);
   if (s.empty() || result.ptr != s.data() + s.size()) return false;
@@ -48,7 +48,7 @@ bool FromText(std::string_view text, T* out) {
     *out = FromReal<T>(real);
     return true;
   } else if constexpr (std::is_same_v<T, float>) {
-    if (ParseExact(s, out)) return true;  // rounded once, not through double
+    if (ParseExact(s, out)) return true;  // rounds once; a conversion through double would round twice
     double real = 0;
     if (!ParseReal(s, &real)) return false;
     *out = static_cast<float>(real);
@@ -71,7 +71,7 @@ std::string ToText(T value) {
     auto v = static_cast<Compute<T>>(value);
     if (std::isnan(v)) return "NaN";
     if (std::isinf(v)) return v < 0 ? "-INF" : "INF";
-    return fmt::format("{}", v);  // the shortest text that reads back as the same number
+    return fmt::format("{}", v);  // shortest text that converts back to the same number
   }
 }
 

@@ -4,7 +4,7 @@
 namespace mge {
 namespace {
 
-constexpr int kExactRounds = 4;  // then a type that still changes loses its shape
+constexpr int kExactRounds = 4;  // rounds with exact ranks; later, a type that still changes loses its shape
 
 bool SameType(const TensorType& a, const TensorType& b) {
   return a.dtype == b.dtype && a.has_rank == b.has_rank && a.dims == b.dims;
@@ -22,7 +22,7 @@ absl::StatusOr<std::vector<ValueType>> InferCarried(InferContext& ctx, const Gra
                                                     std::vector<ValueType> inputs, int first_input,
                                                     int first_output, int count) {
   for (int i = 0; i < count; ++i) {
-    // A formal input that is declared optional takes a plain value too.
+    // A formal input that is declared optional also accepts a plain value.
     ValueType& in = inputs[first_input + i];
     ValueKind formal = body.value(body.inputs()[first_input + i]).kind;
     if (IsOptional(formal) && IsSequence(formal) == IsSequence(in.kind)) in.kind = formal;
@@ -58,7 +58,7 @@ absl::StatusOr<std::vector<ValueType>> InferCarried(InferContext& ctx, const Gra
 absl::StatusOr<HostValue> AsKind(HostValue value, ValueKind kind) {
   if (value.kind == kind || IsSequence(value.kind) != IsSequence(kind)) return value;
   if (IsOptional(value.kind) && !value.present) {
-    return BadNode("an optional value holds nothing where its content is needed");
+    return BadNode("an optional value is empty, but its content is required");
   }
   value.kind = kind;
   return value;
@@ -80,7 +80,7 @@ absl::StatusOr<bool> ScalarBool(std::string_view name, const Tensor& tensor) {
 absl::StatusOr<Tensor*> EmptyOutput(EvalContext& ctx, int output) {
   TensorType type = ctx.output_type(output);
   if (type.dtype == DType::kUndefined) {
-    return ctx.Invalid(fmt::format("output {} is empty, and the model does not tell its type", output));
+    return ctx.Invalid(fmt::format("output {} is empty, and the model does not declare its type", output));
   }
   Shape shape = type.has_rank ? type.dims : Shape{0};
   std::replace(shape.begin(), shape.end(), kUnknownDim, int64_t{0});

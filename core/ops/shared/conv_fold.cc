@@ -6,17 +6,17 @@ namespace {
 
 constexpr TypeSet kFoldable = {DType::kF32, DType::kF64, DType::kF16};
 
-// Weights of a convolution as rows (dimension 0) of columns (dimension 1) of `inner` elements.
+// The weights of a convolution as `rows` (dimension 0) x `columns` (dimension 1) x `inner` elements.
 struct Weights {
   int64_t rows, columns, inner;
-  int64_t rows_per_group;  // ConvTranspose: each group of rows has output channels of its own; else 0
+  int64_t rows_per_group;  // ConvTranspose: rows of one group, which has its own output channels; else 0
 
   int64_t Channel(int64_t row, int64_t column) const {
     return rows_per_group ? row / rows_per_group * columns + column : row;
   }
 };
 
-// False if a number does not fit T.
+// Scales the weights by channel. Returns false if a result overflows T.
 template <typename T>
 bool Scale(const Weights& w, const T* in, std::span<const double> scale, T* out) {
   bool finite = true;
@@ -51,7 +51,7 @@ const Node* FoldableConvolution(const Graph& graph, ValueId value, NodeId root, 
 absl::StatusOr<bool> FoldIntoConvolution(Graph& graph, NodeId root, const Node& convolution,
                                          std::span<const double> scale, std::span<const double> shift,
                                          HostAllocator& allocator) {
-  const Node conv = convolution;  // the graph grows below
+  const Node conv = convolution;  // a copy: adding nodes moves `convolution`
   const Value& w = graph.value(conv.inputs[1]);
   const Shape& shape = w.constant.shape();
   const DType dtype = w.constant.dtype();

@@ -8,8 +8,7 @@ namespace {
 
 absl::Status Invalid(std::string title) { return Fail(errors::kInvalidNode, std::move(title)); }
 
-// What both directions of a convolution check: ranks, group, kernel_shape. Gives the spatial sizes
-// of the weights.
+// Checks ranks, group and kernel_shape for both directions of a convolution. Returns the spatial sizes of the weights.
 absl::StatusOr<Shape> KernelSizes(const Attributes& attrs, std::span<const int64_t> x,
                                   std::span<const int64_t> w) {
   if (x.size() < 3 || w.size() != x.size()) {
@@ -49,7 +48,7 @@ absl::StatusOr<ConvGeometry> ResolveConv(const Attributes& attrs, std::span<cons
   if (g.in_channels == kUnknownDim) g.in_channels = Divide(x[1], g.group);
   if (x[1] != kUnknownDim && (x[1] % g.group != 0 || x[1] / g.group != g.in_channels)) {
     return Invalid(fmt::format(
-        "the input has {} channels, but weights {} with group = {} ask for {} per group", x[1],
+        "the input has {} channels, but weights {} with group = {} require {} per group", x[1],
         ShapeText(w), g.group, g.in_channels));
   }
   if (g.out_channels != kUnknownDim && g.out_channels % g.group != 0) {

@@ -15,7 +15,8 @@ absl::Status BadEquation(const std::string& text, std::string why) {
   return Fail(errors::kInvalidNode, fmt::format("equation '{}': {}", text.substr(0, 200), why));
 }
 
-// Reads one term. `rank` is its input's, or -1 for the output, whose ellipsis has `ellipsis` dimensions.
+// Parses one term. `rank` is the rank of its input. For the output it is -1, and `ellipsis` is the ellipsis's number of
+// dimensions.
 absl::StatusOr<Labels> ParseTerm(const std::string& text, std::string_view term, int64_t rank, int64_t ellipsis) {
   Labels labels;
   size_t dots = term.find("...");
@@ -73,7 +74,7 @@ absl::StatusOr<EinsumEquation> ParseEinsum(const std::string& text, std::span<co
       if (at->second == kUnknownDim || (broadcast && at->second == 1)) {
         at->second = size;
       } else if (size != kUnknownDim && !(broadcast && size == 1)) {
-        return BadEquation(text, fmt::format("sizes {} and {} meet in one dimension", at->second, size));
+        return BadEquation(text, fmt::format("one dimension has both size {} and size {}", at->second, size));
       }
     }
     eq.terms.push_back(std::move(labels));

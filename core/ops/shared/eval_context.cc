@@ -10,7 +10,7 @@
 namespace mge {
 namespace {
 
-// The shape rule's view of a node whose inputs are all there.
+// An InferContext for a node whose inputs all have values.
 class ConcreteInferContext : public InferContext {
  public:
   ConcreteInferContext(const Node& node, const std::vector<const HostValue*>& inputs)

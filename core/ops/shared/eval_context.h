@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The EvalContext over host values in a vector. Without bodies; the interpreter adds them.
+// An EvalContext for one node, with its values in host memory. It runs no bodies; the interpreter derives a class that
+// does.
 #pragma once
 
 #include <deque>
@@ -10,12 +11,13 @@
 
 namespace mge {
 
-// Judges inputs that are all there by the schema and by the shape rule, so that no evaluator meets some that do not fit
-// together. `inputs` as the node's, nullptr for an absent one. Operators with bodies, on sequences or on optionals check for
-// themselves.
+// Checks the inputs against the schema and the shape rule, so that no evaluator receives inputs that do not match.
+// `inputs` are parallel to the node's inputs; null for an absent one. Does not check operators with bodies, sequences
+// or optionals.
 absl::Status CheckInputs(const Node& node, const OpDef& def, const std::vector<const HostValue*>& inputs);
 
-// Inputs and `stop` are borrowed; Run() moves the outputs out.
+// The context of one evaluation. `node`, the inputs, `allocator` and `stop` are borrowed. It owns the outputs until
+// Run() returns them.
 class HostEvalContext : public EvalContext {
  public:
   HostEvalContext(const Node& node, std::vector<const HostValue*> inputs, HostAllocator& allocator, const StopCheck& stop,
@@ -33,7 +35,7 @@ class HostEvalContext : public EvalContext {
   uint64_t seed() override { return seed_; }
   HostAllocator& allocator() override { return allocator_; }
 
-  // Runs the node's evaluator, checks that every present output was set, and gives the errors a place.
+  // Runs the node's evaluator and checks that it set every present output. Adds the node's name to errors.
   absl::StatusOr<std::vector<HostValue>> Run();
 
  private:
@@ -44,7 +46,7 @@ class HostEvalContext : public EvalContext {
   uint64_t seed_;
   std::vector<HostValue> outputs_;
   std::vector<char> set_;
-  std::deque<Tensor> unused_;  // what an evaluator writes for outputs that nobody asked for
+  std::deque<Tensor> unused_;  // memory for absent outputs, which an evaluator may write
 };
 
 }  // namespace mge

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses sizes for the dimensions that a model leaves open: first a usual size by the dimension's name and place. If the
-// shapes then do not fit together, searches for the sizes with which type inference comes furthest.
+// Chooses sizes for the dimensions that a model leaves open.
+//
+// First tries a common size for each dimension, chosen by its name and position. If type inference fails, searches:
+// changes one dimension at a time and keeps the size for which inference determines the most types. Candidates are
+// sizes that occur in the model and common sizes. The search ends after kRounds rounds or a number of attempts that
+// depends on the graph's size.
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -19,15 +23,15 @@ namespace {
 constexpr int64_t kImageSize = 224, kLength = 16;
 constexpr int64_t kUsualSizes[] = {1, 16, 224, 2, 4, 8, 32, 64, 128, 256, 512, 1024, 3, 48, 80, 96, 160, 192, 320, 384,
                                    448, 640, 768, 1280, 1536, 2048, 4096, 16000};
-// Shapes of inputs that declare no rank.
+// Returns the shapes to try for inputs that declare no rank.
 std::vector<Shape> Forms() { return {{}, {1}, {1, kLength}, {1, kLength, kLength}, {1, 3, kImageSize, kImageSize}}; }
 constexpr size_t kMostModelSizes = 32;
 constexpr int64_t kLargestModelSize = 1 << 16;
 constexpr int kRounds = 3;
-// Returns the limit of type inferences in a search: fewer for a large graph.
+// Returns the maximum number of type inferences in a search. It is smaller for larger graphs.
 int Tries(const Graph& graph) { return std::clamp(400'000 / std::max(graph.node_count(), 1), 24, 600); }
 
-// An open size: one dimension, or all dimensions of one name.
+// An open size: one dimension, or all dimensions with one name.
 struct Unknown {
   std::string name;
   std::vector<std::pair<size_t, int>> places;  // input, axis
@@ -68,7 +72,8 @@ void Guess(const TensorType& type, int axis, Unknown* out) {
   set(kLength, "a small size");
 }
 
-// Returns the sizes in the model, the most frequent first: dimensions of its constants, and elements of its small constants.
+// Returns sizes that occur in the model, the most frequent first: its constants' dimensions and the elements of small
+// constants.
 std::vector<int64_t> ModelSizes(const Graph& graph) {
   std::map<int64_t, int> counts;
   auto add = [&](int64_t size) {
@@ -93,7 +98,7 @@ class Search {
  public:
   Search(const Graph& graph, const ExampleOptions& options, std::span<const HostValue> given, std::vector<ExampleInput>* inputs)
       : graph_(graph), inputs_(*inputs) {
-    std::map<std::string, int64_t> bound;  // the caller's sizes of named dimensions
+    std::map<std::string, int64_t> bound;  // sizes of named dimensions that the caller chose
     for (int pass = 0; pass < 2; ++pass) {
       for (size_t i = 0; i < inputs_.size(); ++i) {
         const Value& value = graph.value(graph.inputs()[i]);
@@ -116,7 +121,7 @@ class Search {
     }
   }
 
-  // Leaves the graph with the best sizes in `typed`, unless all inputs are given: the run checks those.
+  // Searches for sizes. Sets `typed` to the graph with the best ones, unless the caller supplied all inputs.
   absl::Status Run(Graph* typed) {
     if (std::all_of(inputs_.begin(), inputs_.end(), [](const ExampleInput& i) { return i.given; })) return absl::OkStatus();
     tries_ = Tries(graph_);
@@ -137,7 +142,7 @@ class Search {
     if (last_.ok()) return last_;
     if (unknowns_.empty() && rankless_.empty()) return first;
     ErrorParts parts = PartsOf(first);
-    return Fail(errors::kBadInput, "no sizes were found that the model's shapes fit",
+    return Fail(errors::kBadInput, "found no input sizes that are valid for the model",
                 {.what = fmt::format("tried first: {}: {}", Words(), ErrorTitle(first)), .where = parts.where,
                  .fix = "give the shapes with --shape NAME=1x3x224x224, or real inputs with --input"});
   }
@@ -177,7 +182,8 @@ class Search {
     }
   }
 
-  // Infers types with the present sizes. Returns the number of values whose size is then known. Sets last_ to the status.
+  // Infers types with the current sizes. Returns the number of values whose size is then known. Sets last_ to the
+  // status.
   int64_t Try(Graph* typed) {
     --tries_;
     for (const Unknown& unknown : unknowns_) {
@@ -194,7 +200,7 @@ class Search {
     return known;
   }
 
-  // Keeps the form of all inputs without a rank with which inference comes furthest.
+  // Tries all forms for the inputs without a rank. Keeps the form for which inference determines the most types.
   void ChooseForm(int64_t* best, Graph* typed) {
     auto use = [&](const Shape& form) {
       for (size_t i : rankless_) inputs_[i].shape = form;
@@ -211,7 +217,7 @@ class Search {
     use(chosen);
   }
 
-  // Keeps the size with which inference comes furthest.
+  // Tries all sizes for one dimension. Keeps the size for which inference determines the most types.
   void Improve(Unknown& unknown, const std::vector<int64_t>& sizes, int64_t* best, Graph* typed) {
     const int64_t present = unknown.size;
     int64_t chosen = present;
@@ -230,7 +236,7 @@ class Search {
       if (!last_.ok() && known <= *best) continue;
       *best = known;
       chosen = size;
-      unknown.reason = "the first that fits the model's shapes";
+      unknown.reason = "the first size that is valid for the model";
       if (last_.ok()) return;
     }
     unknown.size = chosen;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes up the values of inputs: by the input's name, by the nodes that read it, or else random numbers.
+// Generates the values of inputs. Considers the input's name, then the nodes that read it. Otherwise uses random
+// numbers.
 #include <algorithm>
 #include <cctype>
 #include <limits>
@@ -13,10 +14,10 @@
 namespace mge {
 namespace {
 
-constexpr int64_t kSmallIntegers = 10;  // integers are 0..9 where nothing else is known
-constexpr int kMostSteps = 64;          // nodes that are followed from an input
+constexpr int64_t kSmallIntegers = 10;  // integers are 0..9 by default
+constexpr int kMostSteps = 64;          // maximum number of nodes followed from an input
 
-// Returns a pseudorandom number for a counter, the same on every machine.
+// Returns a pseudorandom number for a counter. It is the same on every machine.
 uint64_t Mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -28,7 +29,7 @@ uint64_t Mix(uint64_t x) {
 struct Recipe {
   enum class Kind { kUniform, kDigits, kSame, kCount } kind = Kind::kUniform;
   double low = -1, high = 1;      // kUniform
-  int64_t limit = kSmallIntegers; // kDigits, kCount: below it
+  int64_t limit = kSmallIntegers; // kDigits, kCount: values are below it
   double value = 0;               // kSame
   std::string words;
 };
@@ -37,9 +38,9 @@ Recipe Same(double value, std::string why) {
   return {.kind = Recipe::Kind::kSame, .value = value, .words = fmt::format("all {}: {}", value, why)};
 }
 
-// The demands of the nodes that read a value.
+// Requirements of the nodes that read a value.
 struct Uses {
-  std::optional<int64_t> limit;    // the value is an index below this
+  std::optional<int64_t> limit;    // the value is an index below this limit
   std::optional<double> equal_to;  // the value is compared with this constant
 };
 
@@ -94,13 +95,13 @@ Recipe RecipeFor(const Value& input, const Uses& uses, int64_t elements, int var
   const bool floating = IsFloating(input.type.dtype);
   if (Contains(name, {"mask"})) return Same(1, "a mask");
   if (!floating && Contains(name, {"token_type", "segment"})) return Same(0, "one segment");
-  if (elements == 1 && uses.equal_to) return Same(*uses.equal_to, "the model compares it with that");
+  if (elements == 1 && uses.equal_to) return Same(*uses.equal_to, "the model compares it with this value");
   if (floating) {
     if (Contains(name, {"threshold"})) return Same(0.5, "a threshold");
     if (elements <= 8 && Contains(name, {"scale", "ratio", "temperature"})) return Same(1, "a factor");
     if (variant == 0) return {.words = "floats in [-1, 1)"};
     if (variant == 1) return {.low = 0x1p-20, .high = 1, .words = "floats in (0, 1]"};
-    return Same(1, "a value that most models take");
+    return Same(1, "a value that most models accept");
   }
   if (input.type.dtype == DType::kBool) {
     if (elements == 1) return Same(1, "a condition");
@@ -123,7 +124,7 @@ void Fill(const Recipe& recipe, uint64_t seed, Tensor& tensor) {
     const uint64_t random = Mix(seed * 0x100000001b3u + static_cast<uint64_t>(i));
     switch (recipe.kind) {
       case Recipe::Kind::kUniform: {
-        // In double: the largest number below the end stays below it when it is rounded to float.
+        // Computed in double: rounding to float then keeps the largest number below the end of the range.
         const double unit = static_cast<double>(random >> 40) * 0x1p-24;
         return recipe.low + unit * (recipe.high - recipe.low);
       }

@@ -43,7 +43,7 @@ absl::StatusOr<Fft> Fft::Create(int64_t length, HostAllocator& allocator) {
   Complex* chirp = Elements(fft.chirp_);
   Complex* filter = Elements(fft.filter_);
   std::fill_n(filter, fft.padded_, Complex(0));
-  uint64_t square = 0;  // n^2 modulo 2 * length: the angle needs no more, and stays exact
+  uint64_t square = 0;  // n^2 modulo 2 * length: keeps the angle exact
   for (int64_t n = 0; n < length; ++n) {
     chirp[n] = Root(static_cast<double>(square) / static_cast<double>(2 * length));
     filter[n] = std::conj(chirp[n]);
@@ -75,7 +75,7 @@ void Fft::Radix2(Complex* data) const {
 }
 
 void Fft::Transform(std::span<Complex> data, bool inverse) {
-  // The inverse is the conjugate of the forward transform of the conjugate.
+  // The inverse transform is the conjugate of the forward transform of the conjugate.
   if (inverse) {
     for (Complex& v : data) v = std::conj(v);
   }

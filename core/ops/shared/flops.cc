@@ -22,20 +22,22 @@ double PerInput(const NodeTypes& t) {
   return kCount * Count(*t.inputs[0]);
 }
 
-// Each output element meets the weights of its channel: input kW is [out channels, in channels / group, kernel...].
+// Returns the operations of a convolution. Each output element uses all weights of its channel. Input kW is [out
+// channels, in channels / group, kernel...].
 template <int kW>
 double Conv(const NodeTypes& t) {
   const Shape& w = t.inputs[kW]->dims;
   return w.empty() || w[0] == 0 ? 0 : 2 * Count(*t.outputs[0]) * static_cast<double>(Elements(w) / w[0]);
 }
 
-// Each input element meets the weights of its channel: W is [in channels, out channels / group, kernel...].
+// Returns the operations of a transposed convolution. Each input element uses all weights of its channel. W is [in
+// channels, out channels / group, kernel...].
 double ConvTranspose(const NodeTypes& t) {
   const Shape& w = t.inputs[1]->dims;
   return w.empty() || w[0] == 0 ? 0 : 2 * Count(*t.inputs[0]) * static_cast<double>(Elements(w) / w[0]);
 }
 
-// A's last dimension is summed over.
+// Returns the operations of a product that sums over A's last dimension.
 double MatMul(const NodeTypes& t) {
   const Shape& a = t.inputs[0]->dims;
   return a.empty() ? 0 : 2 * Count(*t.outputs[0]) * static_cast<double>(a.back());
@@ -47,7 +49,7 @@ double Gemm(const NodeTypes& t) {
   return a.size() != 2 ? 0 : 2 * Count(*t.outputs[0]) * static_cast<double>(a[transposed ? 0 : 1]);
 }
 
-// Multiplies factor by factor: two operations for each combination of the labels so far.
+// Returns the operations of multiplying factor by factor: two for each combination of the labels used so far.
 double Einsum(const NodeTypes& t) {
   std::vector<Shape> shapes;
   for (const TensorType* input : t.inputs) shapes.push_back(input ? input->dims : Shape());
@@ -64,14 +66,15 @@ double Einsum(const NodeTypes& t) {
   for (size_t i = 1; i < terms.size(); ++i) {
     product.insert(terms[i].begin(), terms[i].end());
     flops += 2 * combinations(product);
-    std::set<int> wanted(equation->output.begin(), equation->output.end());  // labels that are read later
+    std::set<int> wanted(equation->output.begin(), equation->output.end());  // labels that are used later
     for (size_t j = i + 1; j < terms.size(); ++j) wanted.insert(terms[j].begin(), terms[j].end());
     std::erase_if(product, [&](int label) { return !wanted.contains(label); });
   }
   return flops;
 }
 
-// One layer: products with W (input 1) and R (input 2) at every step of X [steps, batch, features].
+// Returns the operations of one layer: products with W (input 1) and R (input 2) at every step of X [steps, batch,
+// features].
 double Recurrent(const NodeTypes& t) {
   const Shape& x = t.inputs[0]->dims;
   return x.size() != 3 ? 0 : 2 * static_cast<double>(x[0] * x[1]) * (Count(*t.inputs[1]) + Count(*t.inputs[2]));

@@ -66,7 +66,7 @@ absl::StatusOr<int> ReadChoice(const Attributes& attrs, std::string_view name,
     if (text == choice) return i;
     ++i;
   }
-  return Fail(errors::kInvalidNode, fmt::format("attribute {} = \"{}\" is none of {}", name,
+  return Fail(errors::kInvalidNode, fmt::format("attribute {} = \"{}\" is not one of {}", name,
                                                 EscapeControl(text), fmt::join(choices, ", ")));
 }
 
@@ -75,7 +75,7 @@ absl::StatusOr<DType> ReadDType(const Attributes& attrs, std::string_view name, 
   int64_t code = attrs.Int(name, static_cast<int64_t>(fallback));
   if (code > 0 && code < kDTypeCount && allowed.Contains(static_cast<DType>(code)))
     return static_cast<DType>(code);
-  // 17 and more are the types of 8 bits and fewer that have no DType.
+  // ONNX's codes from 17 on are types of at most 8 bits. They have no DType.
   if (code >= kDTypeCount) {
     return Fail(
         errors::kUnsupportedType,

@@ -1,5 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types of all values of a graph, bodies included.
+// Infers the types of all values of a graph, its bodies included.
+//
+// Planning needs static shapes, but a model declares only the types of its inputs and constants. Many models also
+// compute shapes with nodes, for example Reshape(x, Concat(Shape(x), ...)).
+//
+// Algorithm: visits the nodes in topological order. The shape rule of each operator sets the types of the node's
+// outputs. They are merged with the types that the model declares; a contradiction is an error. If all inputs of a node
+// have known elements and its outputs are small, the node's evaluator computes the outputs. Later shape rules use these
+// elements. Bodies are inferred as copies with the types that the operator passes in; the operator may repeat that with
+// wider types.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -12,10 +21,10 @@
 namespace mge {
 namespace {
 
-constexpr int64_t kSmall = 1024;              // elements of a value that is worth knowing
-constexpr int64_t kSmallBytes = 64 << 10;     // memory that learning one may take
-constexpr int kMaxDepth = 100;                // bodies within bodies; each level uses the thread's stack
-constexpr int64_t kMaxBodyNodes = 2'000'000;  // loops infer their bodies more than once: bounds the product
+constexpr int64_t kSmall = 1024;              // maximum number of elements of a known value
+constexpr int64_t kSmallBytes = 64 << 10;     // maximum memory for the computation of a known value
+constexpr int kMaxDepth = 100;                // levels of nested bodies; each level uses the thread's stack
+constexpr int64_t kMaxBodyNodes = 2'000'000;  // in all inferred bodies together; loops infer their bodies more than once
 
 struct Budget {
   int depth = 0;
@@ -44,7 +53,7 @@ bool HasBody(const Node& node) {
                      [](const auto& item) { return std::holds_alternative<GraphPtr>(item.second); });
 }
 
-// What the model declared of a value stays; what was found is added.
+// Merges an inferred type into the declared type of `v`. Fails with kInvalidGraph if they contradict each other.
 absl::Status MergeInto(Value& v, const TensorType& type, ValueKind kind) {
   if (v.type.dtype != DType::kUndefined && v.kind != kind) {
     return Fail(errors::kInvalidGraph,
@@ -72,7 +81,7 @@ class Inference {
 
   Graph& graph_;
   Budget& budget_;
-  std::vector<Tensor> known_;  // by value: elements known although no constant
+  std::vector<Tensor> known_;  // by value: elements that are known although the value is not a constant
 };
 
 class Inference::Context : public InferContext {
@@ -105,7 +114,7 @@ class Inference::Context : public InferContext {
 
   absl::Status Finish(absl::Status status) { return status.ok() ? status_ : status; }
 
-  // Bodies with the types that the last InferBody found.
+  // The bodies with the types that the last InferBody call found.
   std::vector<std::pair<const Graph*, GraphPtr>> typed_bodies;
 
  private:
@@ -229,7 +238,7 @@ std::vector<Tensor> EvaluateSmall(const Node& node, std::span<const HostValue> i
   SmallAllocator allocator(max_bytes);
   absl::StatusOr<std::vector<HostValue>> results = Evaluate(node, inputs, allocator);
   std::vector<Tensor> out;
-  if (!results.ok()) return out;  // the run will report it, if it ever gets there
+  if (!results.ok()) return out;  // not an error here: the run reports it if the node runs
   for (HostValue& v : *results) out.push_back(std::move(v.tensor));
   return out;
 }

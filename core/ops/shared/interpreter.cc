@@ -8,7 +8,7 @@
 namespace mge {
 namespace {
 
-constexpr int kMaxDepth = 100; // bodies within bodies; each level uses the thread's stack
+constexpr int kMaxDepth = 100; // levels of nested bodies; each level uses the thread's stack
 
 absl::Status CheckProduced(const Value& declared, const HostValue& value) {
   if (value.kind != ValueKind::kTensor || declared.kind != ValueKind::kTensor) return absl::OkStatus();

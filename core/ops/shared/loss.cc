@@ -20,7 +20,7 @@ struct Sums {
   double loss = 0, weight = 0;
 };
 
-// The weighted loss of every label into `each` (if not null), and the sums.
+// Returns the sums of weighted losses and weights. If `each` is not null, sets it to the weighted loss of every label.
 template <typename Label>
 absl::StatusOr<Sums> Accumulate(const Shape& shape, std::span<const Label> labels,
                                 const double* log_probabilities, const double* weights,
@@ -122,7 +122,7 @@ absl::Status EvalLoss(EvalContext& ctx, const Tensor& log_probabilities) {
   };
   MGE_ASSIGN_OR_RETURN(Sums sums, labels.dtype() == DType::kI32 ? run(labels.Data<int32_t>())
                                                                 : run(labels.Data<int64_t>()));
-  // The mean of nothing is not a number, as everywhere else.
+  // The mean of no labels is NaN.
   const double total = reduction == Reduction::kMean ? sums.loss / sums.weight : sums.loss;
   DispatchFloating(loss->dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;

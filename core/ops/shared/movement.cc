@@ -80,7 +80,7 @@ absl::Status BadNode(std::string what) { return Fail(errors::kInvalidNode, std::
 std::optional<Ints> KnownInts(const InferContext& ctx, int i) {
   if (!ctx.has_input(i)) return std::nullopt;
   const Tensor* t = ctx.constant(i);
-  constexpr int64_t kLongest = 1 << 16;  // a longer list is no shape; the evaluator judges it
+  constexpr int64_t kLongest = 1 << 16;  // shapes are shorter; the evaluator checks longer lists
   if (!t || t->elements() > kLongest || !(kInteger | kBoolean).Contains(t->dtype())) return std::nullopt;
   return t->ToInts();
 }
@@ -147,7 +147,7 @@ void MoveAttributeToInput(Graph& graph, Node& node, std::string_view name, int s
   } else if (const auto* floats = std::get_if<Floats>(value)) {
     tensor = Tensor::Vector<float>(*floats);
   } else {
-    return;  // of a wrong kind: the schema check refuses it by name
+    return;  // wrong kind of attribute: the schema check reports it
   }
   SetConstantInput(graph, node, slot, name, std::move(tensor));
   node.attrs.Remove(name);

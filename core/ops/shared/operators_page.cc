@@ -19,7 +19,7 @@ constexpr TypeGroup kGroups[] = {
     {"signed", kSigned}, {"unsigned", kUnsigned}, {"index", kIndex},
 };
 
-// "floating, bool": groups first, then what is left. Types that no backend sees do not count.
+// Returns a text such as "floating, bool": groups first, then single types. Ignores types that no backend receives.
 std::string TypesText(TypeSet types) {
   std::vector<std::string> words;
   TypeSet left;
@@ -65,7 +65,7 @@ const char* AttrText(AttrType type) {
     case AttrType::kTexts:
       return "texts";
     default:
-      return nullptr;  // does not cross to a backend
+      return nullptr;  // not offered to backends
   }
 }
 
@@ -89,14 +89,14 @@ std::string OpText(const OpDef& op) {
   for (const Attr& attr : op.attrs) {
     if (attr.name.starts_with('_')) continue;
     if (const char* type = AttrText(attr.type)) {
-      words.push_back(fmt::format("`{}` {}{}", attr.name, type, attr.required ? " (always there)" : ""));
+      words.push_back(fmt::format("`{}` {}{}", attr.name, type, attr.required ? " (required)" : ""));
     } else {
       hidden.push_back(fmt::format("`{}`", attr.name));
     }
   }
   if (!words.empty()) out += fmt::format("- attributes: {}\n", fmt::join(words, ", "));
-  if (!hidden.empty()) out += fmt::format("- not offered with: {}\n", fmt::join(hidden, ", "));
-  if (op.until < 999) out += fmt::format("- of operator sets {} to {} only\n", op.since, op.until);
+  if (!hidden.empty()) out += fmt::format("- not offered with attribute: {}\n", fmt::join(hidden, ", "));
+  if (op.until < 999) out += fmt::format("- only in operator sets {} to {}\n", op.since, op.until);
   return out + "\n";
 }
 
@@ -112,31 +112,33 @@ std::string OperatorsMarkdown() {
   });
   std::string out =
       "# Operators as a backend sees them\n\n"
-      "Generated from the schemas in `core/ops`; a test keeps it fresh. Shapes and meaning are those of ONNX's newest "
-      "operator set.\n\n"
-      "What the host has done before a node reaches a backend:\n\n"
-      "- The node is in the form given here, whatever operator set the model was written for: attributes that became inputs "
-      "are\n"
-      "  inputs, changed defaults are spelt out. `mge_node.version` is 0, or the set that the model imports. A node whose "
-      "old set\n"
-      "  has a meaning that this form cannot say is not offered to backends.\n"
-      "- Inputs, attributes, types and shapes are checked. An optional attribute that the model leaves out does not arrive: the\n"
-      "  kernel takes ONNX's default for it.\n"
-      "- Every input and output is a tensor of a known type and shape. Control flow, sequences, optionals, strings, "
-      "complex\n"
-      "  numbers, sizes that only the data tell, and shape arithmetic stay in the host.\n"
-      "- Attributes that are tensors or graphs do not cross: a node that has one is not offered. A list of texts (`texts` "
-      "below)\n"
-      "  arrives as one text, its elements separated by commas; a node with an empty element or a comma in one is not "
-      "offered.\n\n"
-      "Types: `floating` is float32, float64, float16 and bfloat16; `signed` int8 to int64; `unsigned` uint8 to uint64; "
-      "`integer`\n"
-      "both; `numeric` floating and integer; `index` int32 and int64; `any` numeric and bool. Which of them a kernel takes, "
-      "its row\n"
-      "says; the types of outputs follow from the inputs.\n\n"
-      "Beside these there is `mge::Reorder`, one input and one output of equal type and shape in two layouts: a kernel of "
-      "it moves\n"
-      "a tensor from one to the other.\n\n";
+      "This page is generated from the schemas in `core/ops`; a test compares it with them. Shapes and semantics "
+      "are those of\n"
+      "ONNX's newest operator set.\n\n"
+      "The host prepares every node before it offers the node to a backend:\n\n"
+      "- The host converts the node to the form on this page, for every operator set of the model. Attributes that "
+      "became\n"
+      "  inputs are inputs, and changed defaults are explicit. `mge_node.version` is 0, or the operator set that "
+      "the model\n"
+      "  imports. A node whose old meaning this form cannot express is not offered to backends.\n"
+      "- The host checks inputs, attributes, types and shapes. An optional attribute that is absent in the model "
+      "is also absent\n"
+      "  here: the kernel uses ONNX's default.\n"
+      "- Every input and output is a tensor of known type and shape. These stay on the host: control flow, "
+      "sequences,\n"
+      "  optionals, strings, complex numbers, shape arithmetic, and tensors whose sizes depend on data.\n"
+      "- A node with an attribute that is a tensor or a graph is not offered. A list of strings (`texts` below) is "
+      "passed as\n"
+      "  one string of comma-separated elements. A node with an empty element, or with a comma in an element, is "
+      "not offered.\n\n"
+      "Types: `floating` is float32, float64, float16 and bfloat16; `signed` is int8 to int64; `unsigned` is uint8 "
+      "to uint64;\n"
+      "`integer` is both; `numeric` is floating and integer; `index` is int32 and int64; `any` is numeric and "
+      "bool. A kernel's\n"
+      "row declares the types that it supports. The types of outputs follow from the inputs.\n\n"
+      "There is one more operator: `mge::Reorder` copies a tensor from one layout to another. Its input and output "
+      "have the\n"
+      "same type and shape.\n\n";
   for (const OpDef* op : ops) out += OpText(*op);
   out.pop_back();  // no empty line at the end
   return out;

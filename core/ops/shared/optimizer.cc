@@ -9,10 +9,10 @@ absl::Status InferOptimizer(InferContext& ctx, int groups) {
   const int tensors = ctx.input_count() - 2, sets = tensors / groups;
   if (sets == 0 || tensors % groups != 0) {
     return ctx.Invalid(fmt::format(
-        "{} tensors follow R and T; there must be {} for each that is updated", tensors, groups));
+        "{} tensors follow R and T; {} are required for each updated tensor", tensors, groups));
   }
   if (ctx.output_count() != (groups - 1) * sets) {
-    return ctx.Invalid(fmt::format("{} outputs; {} updated tensors give {}", ctx.output_count(),
+    return ctx.Invalid(fmt::format("{} outputs; {} updated tensors require {}", ctx.output_count(),
                                    sets, (groups - 1) * sets));
   }
   for (int i = 2; i < ctx.input_count(); ++i) {
@@ -27,7 +27,7 @@ absl::Status InferOptimizer(InferContext& ctx, int groups) {
       if (x.has_rank && other.has_rank) {
         MGE_RETURN_IF_ERROR(RequireShape(fmt::format("input {}", i), other.dims, x.dims));
       }
-      // The gradient has no successor.
+      // The gradient (group 1) has no output.
       if (group != 1) ctx.SetOutput((group == 0 ? 0 : group - 1) * sets + s, x);
     }
   }

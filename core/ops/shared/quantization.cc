@@ -12,7 +12,7 @@ bool IsOne(std::span<const int64_t> shape) {
   return shape.empty() || (shape.size() == 1 && shape[0] == 1);
 }
 
-// Sizes multiplied modulo 2^64: a declared shape may be absurd, a tensor's never is.
+// Returns the product of the sizes modulo 2^64. A declared shape may overflow; the shape of a tensor cannot.
 int64_t Product(std::span<const int64_t> sizes) {
   uint64_t product = 1;
   for (int64_t size : sizes) product *= static_cast<uint64_t>(size);

@@ -17,7 +17,7 @@ struct ActivationRow {
   double alpha, beta;  // defaults
 };
 
-// In the order of Activation::Kind.
+// The rows are in the order of Activation::Kind.
 constexpr ActivationRow kActivations[] = {
     {"relu", false, false, 0, 0},         {"tanh", false, false, 0, 0},
     {"sigmoid", false, false, 0, 0},      {"affine", true, true, 1, 0},
@@ -26,8 +26,8 @@ constexpr ActivationRow kActivations[] = {
     {"elu", true, false, 1, 0},           {"softsign", false, false, 0, 0},
     {"softplus", false, false, 0, 0}};
 
-// Names are compared without case. Values of alpha and beta belong, in order, to the activations
-// that take one.
+// Reads the activations. Names are case-insensitive. The values of alpha and beta belong, in order, to the activations
+// that have that parameter.
 absl::StatusOr<std::vector<Activation>> ReadActivations(const Attributes& attrs,
                                                         const RecurrentKind& kind,
                                                         int64_t directions) {
@@ -134,7 +134,7 @@ absl::StatusOr<Recurrent> ResolveRecurrent(const Attributes& attrs, const Recurr
   r.reverse = direction == 1;
   const int64_t layout = attrs.Int("layout");
   if (layout != 0 && layout != 1)
-    return Invalid(fmt::format("attribute layout = {} is neither 0 nor 1", layout));
+    return Invalid(fmt::format("attribute layout = {} must be 0 or 1", layout));
   r.batch_first = layout == 1;
   if (attrs.Has("clip")) {
     r.clip = attrs.Float("clip");

@@ -14,10 +14,10 @@ using Coordinates = ResizeOptions::Coordinates;
 using Mode = ResizeOptions::Mode;
 using Nearest = ResizeOptions::Nearest;
 
-// What the outputs of one axis read: `taps` inputs each, with weights. A negative index marks an
-// output that lies outside of the region (crop_and_resize): all its taps are marked.
+// The inputs of one axis's outputs: `taps` indices and weights for each. If an output is outside of the region of
+// tf_crop_and_resize, all its indices are -1.
 struct AxisTable {
-  int64_t taps = 0;  // 0: every output is the input at its own place
+  int64_t taps = 0;  // 0: every output is equal to the input at its position
   Tensor indices;    // int64 [out * taps]
   Tensor weights;    // float64 [out * taps]
 
@@ -34,10 +34,10 @@ bool IsIdentity(const ResizeOptions& o, const ResizeAxis& a) {
          (o.coordinates != Coordinates::kTfCropAndResize || (a.roi_begin == 0 && a.roi_end == 1));
 }
 
-// The place in the input, in elements, of output `x`.
+// Returns the position in the input, in elements, of output `x`.
 double Source(Coordinates mode, const ResizeAxis& a, int64_t x) {
   const double at = static_cast<double>(x), in = static_cast<double>(a.in);
-  const double length = a.scale * in;  // of the output; not whole where it comes from a scale
+  const double length = a.scale * in;  // length of the output; may be fractional if it comes from a scale
   switch (mode) {
     case Coordinates::kHalfPixel:
       return (at + 0.5) / a.scale - 0.5;
@@ -82,13 +82,13 @@ int64_t NearestOffset(Nearest mode, double fraction) {
   return 0;
 }
 
-// The taps of an interpolating filter around position `at`. Weights are the caller's [taps], so are
-// the indices.
+// Computes the taps of an interpolating filter around position `at`. The caller owns `index` and `weight`, each of
+// `taps` elements.
 void FilterTaps(const ResizeOptions& o, const ResizeAxis& a, double at, double shrink,
                 int64_t first, int64_t taps, int64_t* index, double* weight) {
   const int64_t base = static_cast<int64_t>(std::floor(at));
   const double fraction = at - static_cast<double>(base);
-  // An antialiasing filter on a whole position takes one more input to the left than to the right.
+  // At a whole position, an antialiasing filter reads one more input on the left than on the right.
   const bool left = o.antialias && fraction == 0;
   double sum = 0;
   for (int64_t t = 0; t < taps; ++t) {
@@ -135,7 +135,7 @@ absl::StatusOr<AxisTable> MakeTable(EvalContext& ctx, const ResizeOptions& o, co
   return table;
 }
 
-// Sizes around axis d while the axes before it have their output size already.
+// The number of elements before and after axis d. The axes before d already have their output size.
 struct Pass {
   int64_t outer = 1, inner = 1;
 };
@@ -146,7 +146,7 @@ Pass PassOf(std::span<const ResizeAxis> axes, size_t d) {
   return pass;
 }
 
-// Moves elements of type T; `fill` is for what lies outside of the region.
+// Copies one element of type T to each output; `fill` is the value outside of the region.
 template <typename T>
 void Pick(std::span<const ResizeAxis> axes, std::span<const AxisTable> tables, const T* x, T* y,
           const T& fill) {
@@ -206,9 +206,8 @@ absl::Status EvalNearest(EvalContext& ctx, const ResizeOptions& o, std::span<con
   return absl::OkStatus();
 }
 
-// One axis after the other, in double. Outside of the region, everything that an output reads is
-// the extrapolation value by the time the last axis is done, since the value passes through the
-// weights of later axes unchanged.
+// Interpolates one axis after the other, in double. An output outside of the region gets the extrapolation value. The
+// weights of later axes sum to 1 and keep it.
 absl::StatusOr<Tensor> Interpolate(EvalContext& ctx, const ResizeOptions& o,
                                    std::span<const ResizeAxis> axes, Tensor data) {
   for (size_t d = 0; d < axes.size(); ++d) {

@@ -13,7 +13,7 @@ absl::Status RequireIndicesWithin(const Shape& data, const Shape& indices, int64
   MGE_RETURN_IF_ERROR(RequireRank("indices", indices, data.size()));
   for (size_t d = 0; d < data.size(); ++d) {
     if (static_cast<int64_t>(d) == axis || data[d] < 0 || indices[d] <= data[d]) continue;
-    return Fail(errors::kInvalidNode, fmt::format("indices of shape {} reach beyond the data of shape {} in dimension {}",
+    return Fail(errors::kInvalidNode, fmt::format("indices of shape {} exceed the data's shape {} in dimension {}",
                                                   ShapeText(indices), ShapeText(data), d));
   }
   return absl::OkStatus();

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What binding, type inference and interpretation share about nodes. Not for operators.
+// Functions on nodes that binding, type inference and the interpreter share. Operators do not use them.
 #pragma once
 
 #include "core/ops/op.h"
 
 namespace mge {
 
-// Element types (where known) against the schema; kinds too if they are final. node.def must be bound.
+// Checks known element types against the schema, and kinds too if `kinds_known`. node.def must not be null.
 absl::Status CheckInputTypes(const Graph& graph, const Node& node, bool kinds_known);
 
-// The seed of a random node: its own attribute, else `fallback`.
+// Returns the node's attribute "seed", or `fallback` if it has none.
 uint64_t NodeSeed(const Node& node, uint64_t fallback);
 
-// Runs an evaluator on known values to learn a small result; empty if it fails or needs more than `max_bytes`.
+// Evaluates a node on known values. Returns an empty list if that fails or needs more than `max_bytes` bytes.
 std::vector<Tensor> EvaluateSmall(const Node& node, std::span<const HostValue> inputs, int64_t max_bytes);
 
 }  // namespace mge

@@ -25,7 +25,7 @@ absl::Status UpgradeSoftmax(Graph&, Node& node) {
   if (node.version >= 13) return absl::OkStatus();
   int64_t axis = node.attrs.Int("axis", 1);
   node.attrs.Set("axis", axis);
-  if (axis != -1) node.attrs.Set("_flatten", int64_t{1});  // the last axis means the same in both
+  if (axis != -1) node.attrs.Set("_flatten", int64_t{1});  // the last axis means the same in both forms
   return absl::OkStatus();
 }
 

@@ -21,17 +21,18 @@ absl::StatusOr<AutoPad> ReadAutoPad(const Attributes& attrs) {
   if (text == "SAME_UPPER") return AutoPad::kSameUpper;
   if (text == "SAME_LOWER") return AutoPad::kSameLower;
   return Invalid(
-      fmt::format("attribute auto_pad = \"{}\" is none of NOTSET, VALID, SAME_UPPER, SAME_LOWER",
+      fmt::format("attribute auto_pad = \"{}\" is not one of NOTSET, VALID, SAME_UPPER, SAME_LOWER",
                   EscapeControl(text)));
 }
 
-// The attribute's values, or `fallback` for every entry.
+// Returns the attribute's values, or `count` times `fallback` if it is absent. Fails if a value is below `low` or too
+// large.
 absl::StatusOr<Ints> ReadList(const Attributes& attrs, std::string_view name, size_t count,
                               int64_t fallback, int64_t low) {
   Ints values = attrs.IntList(name);
   if (values.empty()) return Ints(count, fallback);
   if (values.size() != count) {
-    return Invalid(fmt::format("attribute {} has {} values; the input's rank asks for {}", name,
+    return Invalid(fmt::format("attribute {} has {} values; the input's rank requires {}", name,
                                values.size(), count));
   }
   for (int64_t v : values) {
@@ -67,7 +68,7 @@ absl::StatusOr<Parameters> ReadParameters(const Attributes& attrs,
 
 bool IsSame(AutoPad mode) { return mode == AutoPad::kSameUpper || mode == AutoPad::kSameLower; }
 
-// Splits a total; where it is odd, the mode says which end has one more.
+// Splits the total padding. If it is odd, `more_at_end` selects the end that gets one more.
 void SplitPads(int64_t total, bool more_at_end, WindowAxis& axis) {
   axis.pad_begin = more_at_end ? total / 2 : total - total / 2;
   axis.pad_end = total - axis.pad_begin;
@@ -121,7 +122,7 @@ absl::StatusOr<Window> ResolveWindow(const Attributes& attrs, std::span<const in
     }
     const int64_t room = axis.in + axis.pad_begin + axis.pad_end - axis.Extent();
     axis.out = (ceil_mode ? CeilDiv(room, axis.stride) : room / axis.stride) + 1;
-    // With ceil_mode even the first window may reach beyond the padded input, and an output of size 0 is valid.
+    // With ceil_mode, even the first window may exceed the padded input. An output of size 0 is valid.
     if (room < 0 && (!ceil_mode || axis.out < 0)) {
       return Invalid(
           fmt::format("the kernel does not fit: {} taps with dilation {} span {}, but the input "
@@ -130,7 +131,7 @@ absl::StatusOr<Window> ResolveWindow(const Attributes& attrs, std::span<const in
                       axis.kernel, axis.dilation, axis.Extent(), axis.in, axis.pad_begin,
                       axis.pad_end, axis.in + axis.pad_begin + axis.pad_end, i));
     }
-    // A window that ceil_mode adds must still begin inside of the input or its first pad.
+    // With ceil_mode, the last window must begin in the input or in the padding before it.
     if (ceil_mode && axis.out > 1 && (axis.out - 1) * axis.stride >= axis.in + axis.pad_begin)
       --axis.out;
   }
@@ -143,12 +144,12 @@ absl::StatusOr<Window> ResolveTransposedWindow(const Attributes& attrs, std::spa
   const size_t n = in.size();
   MGE_ASSIGN_OR_RETURN(Parameters p, ReadParameters(attrs, kernel));
   MGE_ASSIGN_OR_RETURN(Ints output_padding, ReadList(attrs, "output_padding", n, 0, 0));
-  // Some exporters write the whole output shape, batch and channels included.
+  // Some exporters write the complete output shape, with batch and channels.
   Ints output_shape = attrs.IntList("output_shape");
   if (output_shape.size() == n + 2)
     output_shape.erase(output_shape.begin(), output_shape.begin() + 2);
   if (!output_shape.empty() && output_shape.size() != n) {
-    return Invalid(fmt::format("attribute output_shape has {} values; the input's rank asks for {}",
+    return Invalid(fmt::format("attribute output_shape has {} values; the input's rank requires {}",
                                output_shape.size(), n));
   }
   Window window(n);
@@ -187,7 +188,7 @@ absl::StatusOr<Window> ResolveTransposedWindow(const Attributes& attrs, std::spa
     }
     if (axis.in < 1) {
       return Invalid(
-          fmt::format("nothing is left along spatial axis {}: {} outputs less pads [{},{}] = {}", i,
+          fmt::format("the output is empty along spatial axis {}: {} - pads [{},{}] = {}", i,
                       full, axis.pad_begin, axis.pad_end, axis.in));
     }
   }

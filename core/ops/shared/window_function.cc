@@ -38,12 +38,12 @@ absl::Status EvalWindowFunction(EvalContext& ctx, double a0, double a1, double a
     using T = typename decltype(tag)::type;
     std::span<T> out = y->MutableData<T>();
     for (size_t n = 0; n < out.size(); ++n) {
-      // A symmetric window of one element is its middle.
+      // A symmetric window of one element consists of its middle.
       const double turn =
           period > 0 ? 2 * std::numbers::pi * static_cast<double>(n) / static_cast<double>(period)
                      : std::numbers::pi;
       const double value = a0 - a1 * std::cos(turn) + a2 * std::cos(2 * turn);
-      // Rounding may leave a tiny negative number, which has no place in an unsigned type.
+      // Rounding may produce a tiny negative number. An unsigned type cannot hold it.
       out[n] =
           static_cast<T>(static_cast<Compute<T>>(kIsFloating<T> ? value : std::max(value, 0.0)));
     }

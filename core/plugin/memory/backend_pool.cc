@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool of the backend's own, behind the host's interface.
+// A backend's own pool with the interface of the host's pools.
 #include <atomic>
 #include <iterator>
 #include <utility>
@@ -34,7 +34,7 @@ class BackendPool : public Pool {
     for (size_t i = 0; i < std::size(members); ++i) {
       if (!(stats.presence >> i & 1)) *members[i] = 0;
     }
-    if (!(stats.presence & 1)) stats.in_use = stats.committed;  // none of it is known to be idle
+    if (!(stats.presence & 1)) stats.in_use = stats.committed;  // unknown, so no memory is reported as idle
     stats.over_budget = over_budget();
     stats.presence |= uint32_t{1} << (std::size(members) - 1);
     return stats;
@@ -52,7 +52,7 @@ class BackendPool : public Pool {
     if (bytes == 0) return NoMemory();
     if (bytes > kLargestRequest) return TooLarge(bytes);
     if (!LeavesTooLittle(bytes)) return Ask(bytes, alignment, after, flags);
-    // The pool must not grow while it keeps something, nor lose what fits.
+    // Tries the cached memory first. Only if it has no block, trims the pool and lets it grow.
     absl::StatusOr<mge_reservation> held = Ask(bytes, alignment, after, flags | MGE_POOL_NO_GROWTH);
     if ((flags & MGE_POOL_NO_GROWTH) || ErrorId(held.status()) != errors::kGrowthRequired.id) return held;
     api_->trim(pool_, MGE_TRIM_ALL);
@@ -103,7 +103,7 @@ absl::StatusOr<std::unique_ptr<Pool>> MakeBackendPool(const mge_pool_api* api, m
     return api->create(device, memory_class, slabs->table(), &pool, e);
   });
   if (code == MGE_OK && !pool) {
-    error.text = "it answered success without a pool";
+    error.text = "it returned MGE_OK, but no pool";
     code = MGE_INTERNAL;
   }
   if (code != MGE_OK)

@@ -34,14 +34,14 @@ std::unique_ptr<BucketPool::Block> BucketPool::TakeCached(uint64_t size, const m
 }
 
 absl::StatusOr<std::unique_ptr<BucketPool::Block>> BucketPool::NewBlock(uint64_t size) {
-  auto block = std::make_unique<Block>();  // before the slab, so that nothing is lost if this fails
+  auto block = std::make_unique<Block>();  // allocated first: if it fails, no slab leaks
   Bucket& bucket = buckets_[size];
   if (bucket.cached.capacity() <= bucket.slabs) bucket.cached.reserve(2 * bucket.slabs + 1);
-  ++bucket.slabs;  // so that it stays while others are given back
+  ++bucket.slabs;  // so that GiveBack() does not erase the bucket
   absl::Cleanup undo = [&] { --bucket.slabs; };
   absl::StatusOr<mge_slab> slab = provider_->Acquire(size);
   if (!slab.ok() && absl::IsResourceExhausted(slab.status()) && stats_.committed > stats_.in_use) {
-    // What the pool keeps for later must never be why a request fails now.
+    // Cached memory must never be the reason that a request fails.
     GiveBack(0, true);
     slab = provider_->Acquire(size);
   }
@@ -80,8 +80,7 @@ absl::StatusOr<mge_reservation> BucketPool::Take(uint64_t bytes, uint64_t alignm
   } else {
     if (flags & MGE_POOL_NO_GROWTH) return GrowthForbidden(name_, bytes);
     if (MemoryInfo info = provider_->Info(); info.total_bytes) {
-      // Only the release is triggered here; whether the device has the memory is the provider's to
-      // say.
+      // Only triggers the release of cached slabs. The provider decides whether the request succeeds.
       if (info.free_bytes <= policy_.keep_free || size > info.free_bytes - policy_.keep_free)
         GiveBack(0, false);
     }

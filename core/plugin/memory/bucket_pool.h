@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pools that hand out whole slabs and keep them by size: naive, round, unpooled.
+// The pools that hand out whole slabs and cache them by size: naive, round, unpooled.
+//
+// Algorithm: round the request to a slab size. If a cached slab of exactly that size is free, return it. Otherwise acquire a
+// slab from the provider. If the provider has no memory, release the cached slabs and try once more. The three pools differ
+// in the rounding (NaiveRound, LogRound, none), and "unpooled" caches nothing. Source of naive and round: the pooled storage
+// managers of MXNet.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +19,12 @@
 
 namespace mge {
 
-// One slab per reservation. A released slab waits in a list of its size, and the last one released
-// is given first.
+// A pool with one slab per reservation. Released slabs are kept in one list per size; the slab released last is reused
+// first.
 class BucketPool : public Pool {
  public:
-  // `round`: the size of the slab for a request. Without `caching` a slab goes back as soon as its
-  // last use is over.
+  // `round` computes the slab size for a request. Without `caching`, a slab is returned to the provider when its last use is
+  // over. `provider` is not owned and must outlive the pool.
   BucketPool(std::string_view name, uint64_t (*round)(uint64_t, const PoolOptions&), bool caching,
              const PoolOptions& options, SlabProvider* provider)
       : name_(name), round_(round), caching_(caching), options_(options), provider_(provider) {}
@@ -42,17 +47,18 @@ class BucketPool : public Pool {
     mge_slab slab;
     mge_fence_point last_use;
   };
-  // Size of the slab for a request: rounded, but not beyond what the provider gives at once.
+  // Returns the slab size for a request: rounded, but not above the provider's largest slab unless the request itself is.
   uint64_t SlabBytes(uint64_t bytes, uint64_t alignment) const;
-  // Gives cached blocks back until at most `retain` bytes are committed, the largest first. Blocks
-  // whose last use is not over stay, unless `wait`.
+  // Releases cached blocks to the provider, the largest first, until at most `retain` bytes are committed. If `wait` is
+  // false, blocks whose last use is not over are kept; else their last use is waited for.
   void GiveBack(uint64_t retain, bool wait);
-  // Slabs of one size. There is room for every one of them among the cached, so that releasing takes no memory.
+  // The slabs of one size. `cached` has capacity for all of them, so that Release() need not allocate memory.
   struct Bucket {
     std::vector<std::unique_ptr<Block>> cached;
-    size_t slabs = 0;  // cached or handed out
+    size_t slabs = 0;  // number of cached and handed-out slabs
   };
-  // The one released last that is free by then; with `may_wait` the one released first, whose last use ends soonest.
+  // Takes the most recently released block that is free at `after`. If there is none and `may_wait` is true, takes the block
+  // released first, because its last use ends soonest. Otherwise returns nullptr.
   std::unique_ptr<Block> TakeCached(uint64_t size, const mge_fence_point* after, bool may_wait);
   absl::StatusOr<std::unique_ptr<Block>> NewBlock(uint64_t size);
 
@@ -62,7 +68,7 @@ class BucketPool : public Pool {
   const PoolOptions options_;
   SlabProvider* const provider_;
   mutable std::mutex mutex_;
-  std::map<uint64_t, Bucket> buckets_;  // by size of the slab
+  std::map<uint64_t, Bucket> buckets_;  // by slab size in bytes
   mge_reserve_decision policy_ = {};
   mge_pool_stats stats_ = NoStats();
 };

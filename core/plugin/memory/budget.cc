@@ -107,7 +107,7 @@ absl::StatusOr<std::shared_ptr<std::byte>> BudgetedHostAllocator::Take(int64_t b
   };
   try {
     return std::shared_ptr<std::byte>(address, std::move(refund));
-  } catch (const std::bad_alloc&) {  // the deleter has run by then
+  } catch (const std::bad_alloc&) {  // shared_ptr has already called the deleter
     return Fail(errors::kOutOfMemory, "the system has no memory left",
                 {.what = fmt::format("{} bytes were asked for", charge)});
   }

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Budget: the hard limit of the memory that MGE takes on one device, and the allocator of host tensors that charges it.
+// Budget: the hard limit of the memory that MGE uses on one device, and the allocator of host tensors that is charged to it.
+//
+// Why: several pools and plans share one device. Memory that one of them keeps for later must not make a request of another
+// fail.
+//
+// Algorithm: each holder of memory charges its bytes before it acquires them. If a request fails for lack of memory, Press()
+// asks the other registered keepers to give back idle memory. It retries with moderate and then with critical pressure.
 #pragma once
 
 #include <sys/types.h>
@@ -20,15 +26,16 @@
 
 namespace mge {
 
-// Counts bytes taken from a device, and knows who could give some back. Safe on any thread; counting takes no lock.
+// A counter of the bytes acquired from a device, with a list of keepers that can give memory back. Thread-safe. Counting is
+// lock-free.
 class Budget {
  public:
-  // `limit` 0: none. `owner` is the device's name, for messages.
+  // `limit` is in bytes; 0: no limit. `owner` is the device's name, for messages.
   explicit Budget(std::string owner, uint64_t limit = 0) : owner_(std::move(owner)), limit_(limit) {}
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
 
-  // kOverBudget, naming device, bytes asked for, in use and limit; nothing is charged then.
+  // Charges bytes. If the limit would be exceeded, charges nothing and fails with kOverBudget.
   absl::Status Charge(uint64_t bytes);
   void Refund(uint64_t bytes) { in_use_.fetch_sub(bytes, std::memory_order_relaxed); }
 
@@ -37,21 +44,23 @@ class Budget {
   uint64_t in_use() const { return in_use_.load(std::memory_order_relaxed); }
   uint64_t peak() const { return peak_.load(std::memory_order_relaxed); }
   void ResetPeak() { peak_.store(in_use(), std::memory_order_relaxed); }
-  // Bytes that may still be charged; UINT64_MAX without a limit.
+  // Returns the bytes that can still be charged; UINT64_MAX without a limit.
   uint64_t left() const;
 
-  // Somebody who keeps memory for later that is charged here. Called from any thread, but under no lock of a pool; it may
-  // neither join nor leave meanwhile.
+  // The callbacks of an object that keeps charged memory for later. They are called on any thread, while no lock of a pool
+  // is held. They must not call Join() or Leave().
   struct Keeper {
-    std::function<uint64_t(uint32_t pressure)> give_back;  // for a MGE_PRESSURE_ level; answers the bytes that came back
-    std::function<uint64_t()> idle;                        // bytes that it could give back
+    std::function<uint64_t(uint32_t pressure)> give_back;  // gets a MGE_PRESSURE_ level; returns the bytes given back
+    std::function<uint64_t()> idle;                        // returns the bytes that could be given back
   };
-  // Who joined last is asked first: who keeps reservations of a pool joins after it, so that it can give on what comes back.
+  // Registers the keeper `who`. The keeper registered last is asked first. A keeper that holds reservations of a pool must
+  // register after that pool. The pool is then asked later, and can give back what the keeper released.
   void Join(const void* who, Keeper keeper);
-  void Leave(const void* who);  // returns when no call of it is under way
-  uint64_t idle() const;        // of all keepers
-  // `taken` is the StatusOr that take() has answered. Where it says that memory ran out for `bytes`, everybody but `who` is
-  // asked to give back, and if somebody does, take() is called again.
+  // Removes the keeper `who`. Waits for a callback of it that is running.
+  void Leave(const void* who);
+  uint64_t idle() const;  // the idle bytes of all keepers
+  // Retries a failed request. `taken` is the result of take(). If it says that `bytes` bytes could not be acquired, asks all
+  // keepers except `who` to give memory back. If they give back any, calls take() again and stores its result in `taken`.
   template <typename T, typename F>
   void Press(const void* who, uint64_t bytes, absl::StatusOr<T>& taken, F&& take) {
     for (uint32_t pressure : {MGE_PRESSURE_MODERATE, MGE_PRESSURE_CRITICAL}) {
@@ -63,8 +72,8 @@ class Budget {
  private:
   bool CanHelp(const absl::Status& refusal, uint64_t bytes) const;
   uint64_t AskBack(const void* but, uint32_t pressure);
-  // In a process forked from the one that made the budget, a lock that was held then is never free: it is not waited for
-  // longer than others would hold it.
+  // Locks the mutex. In a forked child the mutex may have been held by a thread that does not exist there. Then gives up
+  // after kPatience and returns a lock that owns nothing.
   std::unique_lock<std::mutex> Lock() const;
 
   const std::string owner_;
@@ -73,18 +82,18 @@ class Budget {
   std::atomic<uint64_t> peak_{0};
   const pid_t process_ = getpid();
   mutable std::mutex mutex_;
-  mutable std::atomic<bool> lost_{false};  // the mutex, by the fork
+  mutable std::atomic<bool> lost_{false};  // whether the mutex can never be locked again after a fork
   std::vector<std::pair<const void*, Keeper>> keepers_;
 };
 
-// Whether it says that a limit was in the way: of the budget, or of a pool.
+// Returns whether a status is kOverBudget or kOverCap: a budget or the cap of a reserve policy was the limit.
 bool IsOverBudget(const absl::Status& status);
 
-// Requests above this are refused by every pool: no device has as much, and sums with it stay in range.
+// The largest request of a pool in bytes. It is larger than any device, and sums with it do not overflow.
 inline constexpr uint64_t kLargestRequest = uint64_t{1} << 62;
 
-// Host tensors whose bytes count against a budget until the last view of them is gone, which may be after the allocator
-// itself is.
+// An allocator of host tensors that charges a budget. A tensor is charged until its last view is destroyed, which may be
+// after the allocator is destroyed. Thread-safe. Fails with kOverBudget or kOutOfMemory.
 class BudgetedHostAllocator : public HostAllocator {
  public:
   explicit BudgetedHostAllocator(std::shared_ptr<Budget> budget) : budget_(std::move(budget)) {}

@@ -11,10 +11,10 @@ namespace mge {
 namespace {
 
 constexpr uint64_t kLargestGrowth = uint64_t{64} << 20;
-constexpr uint64_t kLargestStep = uint64_t{1} << 60;  // that a policy asks for: beyond any device, and sums stay in range
-constexpr size_t kMore = 6;  // blocks that one request adds at most: both ends of a split, twice, what is committed, itself
+constexpr uint64_t kLargestStep = uint64_t{1} << 60;  // limit for a policy's `step`; sums with it do not overflow
+constexpr size_t kMore = 6;  // most blocks that one request adds: two ends of a split, twice; the committed memory; itself
 
-// Of a block that begins anywhere.
+// Returns a size in which the request fits, wherever the block begins.
 uint64_t Padded(uint64_t bytes, uint64_t alignment) { return AlignUp(PaddedSize(bytes, alignment), kDefaultAlignment); }
 
 }  // namespace
@@ -77,7 +77,7 @@ void GrowingPool::SettleRecent() {
   recent_count_ = 0;
 }
 
-// The one released last of exactly this size.
+// Takes the block of recent_ with exactly this size that was released last. Returns false if there is none.
 bool GrowingPool::TakeRecent(uint64_t bytes, uint64_t alignment, Piece& out) {
   for (int i = recent_count_; i-- > 0;) {
     const Recent found = recent_[i];
@@ -113,7 +113,8 @@ bool GrowingPool::TakeFree(uint64_t bytes, uint64_t alignment, Piece& out) {
   return false;
 }
 
-// Of a block that the same fence has freed by the time of its next use, or else of one that is to be waited for.
+// Takes a part of a pending block: one that the same fence frees before `after`, or if `may_wait` one to wait for. Prefers
+// the former, then the smallest. Returns false if there is none.
 bool GrowingPool::TakePending(uint64_t bytes, uint64_t alignment, const mge_fence_point* after, bool may_wait,
                               Piece& out) {
   if (!after && !may_wait) return false;
@@ -142,19 +143,19 @@ void GrowingPool::AddCommitted(uintptr_t address, Block block) {
   AddFree(address, block);
 }
 
-// Takes what the request needs, or `want` bytes where that is more, from the range or as a slab.
+// Grows by the request's size, or by `want` bytes if that is more. Uses the range if there is one, else acquires a slab.
 absl::Status GrowingPool::GrowBy(uint64_t size, uint64_t alignment, uint64_t want) {
   if (range_) {
     const mge_slab* range = range_->slab();
     const auto base = reinterpret_cast<uintptr_t>(range->address);
-    uint64_t tail = 0;  // a free block that reaches the end only has to be made longer
+    uint64_t tail = 0;  // bytes of the free block that ends at the range's end; it only needs to be extended
     if (auto last = free_.lower_bound(base + range_->end()); last != free_.begin()) {
       --last;
       if (last->second.slab == range && last->first + last->second.bytes == base + range_->end())
         tail = last->second.bytes;
     }
     const uintptr_t begin = base + range_->end() - tail;
-    const bool aligned = alignment <= range_->granularity() && base % alignment == 0;  // elsewhere than at the end, too
+    const bool aligned = alignment <= range_->granularity() && base % alignment == 0;  // each granule is aligned
     const uint64_t least = aligned ? AlignUp(begin, alignment) - begin + size : Padded(size, alignment);
     MGE_ASSIGN_OR_RETURN(auto piece, range_->Commit(std::max(want, least), want > least ? 0 : tail));
     if (piece) {
@@ -165,7 +166,7 @@ absl::Status GrowingPool::GrowBy(uint64_t size, uint64_t alignment, uint64_t wan
   const uint64_t bytes = std::max(std::min(want, provider_->Largest() / kDefaultAlignment * kDefaultAlignment),
                                   Padded(size, alignment));
   auto slab = std::make_unique<mge_slab>();
-  slabs_.reserve(slabs_.size() + 1);  // before it is taken, so that nothing is lost if this fails
+  slabs_.reserve(slabs_.size() + 1);  // before Acquire(): if it fails, no slab leaks
   MGE_ASSIGN_OR_RETURN(*slab, provider_->Acquire(bytes));
   slabs_.push_back(std::move(slab));
   AddCommitted(reinterpret_cast<uintptr_t>(slabs_.back()->address), {bytes, slabs_.back().get()});
@@ -185,7 +186,7 @@ absl::Status GrowingPool::Grow(uint64_t size, uint64_t alignment) {
   auto exhausted = [&] { return grown.code() == absl::StatusCode::kResourceExhausted; };
   if (exhausted() && want > 0) grown = GrowBy(size, alignment, 0);
   if (exhausted() && stats_.committed > stats_.in_use) {
-    // What the pool keeps for later must never be why a request fails now.
+    // Cached memory must never be the reason that a request fails.
     Sweep(true);
     GiveBack(0);
     grown = GrowBy(size, alignment, 0);
@@ -215,7 +216,7 @@ absl::StatusOr<mge_reservation> GrowingPool::Take(uint64_t bytes, uint64_t align
   }
   if (flags & MGE_POOL_NO_GROWTH) return GrowthForbidden(name(), bytes);
   absl::Status grown = Grow(size, alignment);
-  // Growing may have waited for blocks that now serve, though the device has nothing more to give.
+  // Even if growing failed, it may have waited for pending blocks that are free afterwards.
   if (TakeFree(size, alignment, out)) return Hand(out);
   MGE_CHECK(!grown.ok());
   return grown;
@@ -243,7 +244,8 @@ void GrowingPool::Release(const mge_reservation& reservation, const mge_fence_po
 
 void GrowingPool::GiveBackOfRange(uint64_t retain) {
   const auto base = reinterpret_cast<uintptr_t>(range_->slab()->address);
-  // The largest first, and of the last one no more than is needed, from its end; what is left of a block is smaller than it.
+  // Decommits the largest blocks first, and the last one only as far as needed, from its end. Each rest is smaller than its
+  // block, so the loop ends.
   std::pair<uint64_t, uintptr_t> last = {UINT64_MAX, UINTPTR_MAX};
   for (auto next = free_by_size_.lower_bound(last); next != free_by_size_.begin(); next = free_by_size_.lower_bound(last)) {
     last = *std::prev(next);
@@ -251,7 +253,7 @@ void GrowingPool::GiveBackOfRange(uint64_t retain) {
     auto [bytes, address] = last;
     auto at = free_.find(address);
     if (at->second.slab != range_->slab()) continue;
-    const uint64_t granules = (address + bytes - base) & ~(range_->granularity() - 1);  // of the range, to the block's last
+    const uint64_t granules = (address + bytes - base) & ~(range_->granularity() - 1);  // end of the block's last granule
     const uint64_t excess = std::min(AlignUp(stats_.committed - retain, range_->granularity()), granules);
     const uintptr_t cut = std::max(address, base + granules - excess);
     GrowingRange::Piece gone = range_->Decommit(cut - base, address + bytes - cut);

@@ -1,5 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pool "growing": few large slabs, or one growing range of addresses, cut by best fit, joined with free neighbours.
+// The pool "growing": a best-fit allocator over few large slabs, or over one growing range of addresses.
+//
+// Why: a pool with one slab per request fragments the device's memory when sizes vary, as with dynamic shapes.
+//
+// Algorithm:
+//   1. If one of the 8 blocks released last has exactly the requested size, reuse it. Sizes tend to repeat.
+//   2. Otherwise use the smallest free block that is large enough. The rest of it stays free. Free neighbours are joined.
+//   3. Otherwise use a released block that the same fence has freed by `after`, or one to wait for if the caller allows it.
+//   4. Otherwise grow: by the request's size, or by the growth step (1 MiB, doubling up to 64 MiB) if that is larger.
+// If the device has virtual memory, step 4 commits memory at the end of one reserved range, so that it joins the last free
+// block. PyTorch's expandable segments use the same method. Otherwise it acquires a slab. If a budget binds, a slab is no
+// larger than the request or the policy's `step`, because part of a slab cannot be given back.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +30,7 @@
 
 namespace mge {
 
-// A request is served by the smallest free block that holds it; what is left of the block stays free. Where nothing fits, a
-// slab is taken: of the request's size, or larger while the pool is young (1 MiB, doubling up to 64 MiB). Where the device
-// has virtual memory, that much more of one range is committed instead, next to what is committed already; where it has none
-// and a budget binds, no more than the request or the policy's step, as what is left of a slab cannot go back. The blocks
-// released last are kept whole for a while: their sizes are likely to be asked for again.
+// The pool "growing". Thread-safe. `provider` is not owned and must outlive the pool.
 class GrowingPool : public Pool {
  public:
   explicit GrowingPool(SlabProvider* provider)
@@ -52,19 +59,20 @@ class GrowingPool : public Pool {
     Block block;
   };
   static constexpr int kRecent = 8;
-  // Released, but the last use is not known to be over.
+  // A released block whose last use is not known to be over.
   struct Pending {
     uintptr_t address;
     Block block;
     mge_fence_point last_use;
   };
 
-  // Memory to note that everything which is in use becomes free, and a few blocks more. False where there is none.
+  // Allocates the bookkeeping memory for the release of every block in use and for one request. After that, releasing cannot
+  // fail for lack of memory. Returns false if there is not enough memory.
   bool Stock() noexcept;
-  void AddFree(uintptr_t address, Block block) noexcept;  // joins neighbours of one slab; takes nodes that were stocked
+  void AddFree(uintptr_t address, Block block) noexcept;  // joins free neighbours in the slab; uses nodes from Stock()
   void RemoveFree(std::map<uintptr_t, Block>::iterator at) noexcept;
-  void Sweep(bool wait);  // pending blocks that are over become free
-  void SettleRecent();    // the blocks released last become free
+  void Sweep(bool wait);  // makes pending blocks free whose last use is over; `wait` waits for all
+  void SettleRecent();    // makes the blocks of recent_ free
   bool TakeRecent(uint64_t bytes, uint64_t alignment, Piece& out);
   bool TakeFree(uint64_t bytes, uint64_t alignment, Piece& out);
   bool TakePending(uint64_t bytes, uint64_t alignment, const mge_fence_point* after, bool may_wait, Piece& out);
@@ -76,11 +84,11 @@ class GrowingPool : public Pool {
   absl::StatusOr<mge_reservation> Hand(const Piece& piece);
 
   SlabProvider* const provider_;
-  const std::unique_ptr<GrowingRange> range_;  // nullptr without virtual memory
+  const std::unique_ptr<GrowingRange> range_;  // nullptr if the device has no virtual memory
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<mge_slab>> slabs_;
   std::map<uintptr_t, Block> free_;                        // by address
-  std::set<std::pair<uint64_t, uintptr_t>> free_by_size_;  // the same: size, address
+  std::set<std::pair<uint64_t, uintptr_t>> free_by_size_;  // the blocks of free_ as (size, address)
   SpareNodes<std::map<uintptr_t, Block>> spare_;
   SpareNodes<std::set<std::pair<uint64_t, uintptr_t>>> spare_by_size_;
   size_t handed_out_ = 0;

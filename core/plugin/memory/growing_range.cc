@@ -11,7 +11,7 @@
 namespace mge {
 namespace {
 
-// Addresses cost next to nothing, but a driver may keep tables for them.
+// Addresses need almost no memory, but a driver may keep tables for them, so their number is limited.
 constexpr uint64_t kAddressesPerByte = 16;
 constexpr uint64_t kMostAddresses = uint64_t{1} << 44;
 constexpr uint64_t kAddressesOfUnknown = uint64_t{1} << 40;

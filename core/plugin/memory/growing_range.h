@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// GrowingRange: one range of addresses with memory under the parts that are needed, for the pool "growing".
+// GrowingRange: one reserved range of addresses in which parts are committed as needed. Used by the pool "growing".
+//
+// Why: in one range, committed memory always extends the memory before it. A large request can use the joined memory,
+// although it was committed in small steps.
+//
+// Algorithm: reserve 16 times the device's memory as addresses. Commit() uses the smallest hole (decommitted part) that is
+// large enough, else commits at the end. Because addresses are plentiful, holes need not be filled before the end grows.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +18,7 @@
 
 namespace mge {
 
-// Addresses far beyond the device's size, so that what is committed next always follows what was committed last, and holes
-// that were given back need not be filled again for a large request to fit. Not thread-safe.
+// A range of addresses of a device with virtual memory. All sizes are in bytes. Not thread-safe.
 class GrowingRange {
  public:
   struct Piece {
@@ -21,22 +26,24 @@ class GrowingRange {
     uint64_t bytes;
   };
 
-  // nullptr where the provider has no virtual memory, or gives no addresses.
+  // Reserves a range. Returns nullptr if the provider has no virtual memory or no addresses. `provider` must outlive the
+  // range.
   static std::unique_ptr<GrowingRange> Reserve(SlabProvider* provider);
-  ~GrowingRange();  // what is still committed goes back
+  ~GrowingRange();  // decommits all memory and releases the addresses
 
-  // The addresses; lives as long as this object.
+  // The reserved addresses. Valid for the lifetime of this object.
   const mge_slab* slab() const { return &range_; }
 
-  // Memory so that a free block of `bytes` exists, when the last `tail` bytes before the end of what is committed are free.
-  // The piece is whole granules: at the end, or a hole. kOutOfMemory, kOverBudget; nullopt if the addresses are used up.
+  // Commits memory such that a free block of `bytes` exists. `tail` is the free memory directly before end(). The result is
+  // whole granules, in a hole or at the end. Returns nullopt if the addresses are used up. Fails with kOutOfMemory or
+  // kOverBudget.
   absl::StatusOr<std::optional<Piece>> Commit(uint64_t bytes, uint64_t tail);
-  // Gives the whole granules inside of [offset, offset + bytes) back and answers them; bytes 0 if there are none, or no
-  // memory to note that they are gone.
+  // Decommits the whole granules inside [offset, offset + bytes) and returns them. Returns 0 bytes if there are none, or if
+  // there is no memory to record the hole.
   Piece Decommit(uint64_t offset, uint64_t bytes) noexcept;
 
   uint64_t granularity() const { return granularity_; }
-  uint64_t end() const { return end_; }  // what lies beyond was never committed, or is not any more
+  uint64_t end() const { return end_; }  // nothing at or beyond this offset is committed
 
  private:
   GrowingRange(SlabProvider* provider, const mge_slab& range, uint64_t granularity)
@@ -46,7 +53,7 @@ class GrowingRange {
   const mge_slab range_;
   const uint64_t granularity_;
   uint64_t end_ = 0;
-  std::map<uint64_t, uint64_t> holes_;  // below end_: offset, bytes; never two side by side
+  std::map<uint64_t, uint64_t> holes_;  // decommitted parts below end_: offset, bytes; adjacent holes are joined
 };
 
 }  // namespace mge

@@ -27,7 +27,7 @@ uint64_t RoundUp(uint64_t n, uint64_t multiple) { return (n + multiple - 1) / mu
 
 absl::Status BadNumber(std::string_view what, uint64_t value, std::string allowed) {
   return Fail(errors::kBadSetting,
-              fmt::format("the memory pool cannot work with a {} of {}", what, value),
+              fmt::format("the memory pool does not support a {} of {}", what, value),
               {.what = std::move(allowed)});
 }
 
@@ -71,7 +71,7 @@ absl::StatusOr<std::unique_ptr<Pool>> MakePool(std::string_view name, const Pool
   if (name == "unpooled")
     return std::make_unique<BucketPool>(kPoolNames[2], Exactly, false, options, provider);
   if (options.page_bytes < kLeastPage) {
-    return BadNumber("page", options.page_bytes, fmt::format("the least is {}", kLeastPage));
+    return BadNumber("page", options.page_bytes, fmt::format("the minimum is {}", kLeastPage));
   }
   if (name == "naive") {
     if (options.large_round_bytes == 0)
@@ -80,7 +80,7 @@ absl::StatusOr<std::unique_ptr<Pool>> MakePool(std::string_view name, const Pool
   }
   if (name == "round") {
     if (!std::has_single_bit(options.page_bytes)) {
-      return BadNumber("page", options.page_bytes, "of the pool 'round' it must be a power of two");
+      return BadNumber("page", options.page_bytes, "for the pool 'round' it must be a power of two");
     }
     int least = std::max(20, static_cast<int>(std::bit_width(options.page_bytes)) - 1);
     if (options.linear_cutoff < least || options.linear_cutoff > 34) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ready-made pools share: checks of a request, alignment, and when a released block may be
-// given again.
+// Functions that all pools use: checks of a request, alignment, and the rule for when a released block may be reused.
 #pragma once
 
 #include <bit>
@@ -19,7 +18,7 @@ inline bool IsGoodRequest(uint64_t alignment, uint32_t flags) {
          (flags & ~MGE_POOL_KNOWN_BITS) == 0;
 }
 
-// Alignment and flags come from our own code.
+// Checks a request of MGE's own code. An invalid request is a bug in MGE.
 inline void CheckRequest(uint64_t alignment, uint32_t flags) { MGE_CHECK(IsGoodRequest(alignment, flags)); }
 
 inline uintptr_t AlignUp(uintptr_t n, uint64_t alignment) {
@@ -32,13 +31,14 @@ inline mge_reservation NoMemory() {
   return none;
 }
 
-// A size that holds `bytes` at any alignment, when slabs begin at multiples of kDefaultAlignment.
-// `bytes` is at most kLargestRequest.
+// Returns a size in which `bytes` fit at the alignment, if the slab begins at a multiple of kDefaultAlignment. `bytes` must
+// be at most kLargestRequest.
 inline uint64_t PaddedSize(uint64_t bytes, uint64_t alignment) {
   return alignment > kDefaultAlignment ? bytes + (alignment - kDefaultAlignment) : bytes;
 }
 
-// What a pool hands out: `bytes` of a slab from `address` on, to be used once `ready` (nullptr: at once) is reached.
+// A part of a slab that a pool hands out: `bytes` from `address` on. It may be used when `ready` has reached `ready_value`,
+// or at once if `ready` is nullptr.
 struct Piece {
   const mge_slab* slab;
   uintptr_t address;
@@ -47,7 +47,8 @@ struct Piece {
   uint64_t ready_value = 0;
 };
 
-// Written where the caller of the pool reads it: a struct that is copied as soon as its members are stored waits for them.
+// Converts a piece to a reservation. Builds it directly in the returned object: copying a struct right after its members
+// were stored would wait for those stores.
 inline absl::StatusOr<mge_reservation> Reservation(const Piece& piece, const void* token) {
   absl::StatusOr<mge_reservation> out(mge_reservation{});
   const uintptr_t offset = piece.address - reinterpret_cast<uintptr_t>(piece.slab->address);
@@ -61,7 +62,7 @@ inline absl::StatusOr<mge_reservation> Reservation(const Piece& piece, const voi
   return out;
 }
 
-// Whether memory whose last use is `last` may be used again by who comes after `after`.
+// Returns whether memory with the last use `last` may be reused by work that starts after `after` (optional).
 inline bool IsFree(const mge_fence_point& last, const mge_fence_point* after,
                    const SlabProvider& provider) {
   if (after && after->fence && after->fence == last.fence && after->value >= last.value)
@@ -69,7 +70,8 @@ inline bool IsFree(const mge_fence_point& last, const mge_fence_point* after,
   return provider.Reached(last, false);
 }
 
-// Until when a released reservation is in use. One that was to be waited for may come back without.
+// Returns the fence point until which a released reservation is in use. If `last_use` is nullptr, that is the point that the
+// reservation itself had to wait for, because it may be released without having waited.
 inline mge_fence_point LastUseOf(const mge_reservation& reservation, const mge_fence_point* last_use) {
   if (last_use) return *last_use;
   return {sizeof(mge_fence_point), 0, reservation.ready, reservation.ready_value};

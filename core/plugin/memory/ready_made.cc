@@ -25,7 +25,7 @@ mge_code Create(mge_device*, int32_t, const mge_slab_provider* provider, mge_poo
     DeviceSlabs* slabs = provider ? DeviceSlabs::Behind(provider) : nullptr;
     if (!slabs) {
       return Fail(errors::kUnsupportedFeature, "a ready-made pool needs the provider that the host gave",
-                  {.what = "it knows the fences of the device; wrap the pool in place of the provider"});
+                  {.what = "only that provider knows the fences of the device; wrap the pool, not the provider"});
     }
     MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, MakePool(PoolNames()[kName], {}, slabs));
     *out = reinterpret_cast<mge_pool*>(pool.release());
@@ -40,10 +40,10 @@ mge_code Acquire(mge_pool* pool, uint64_t bytes, uint64_t alignment, const mge_f
   bool waits = false;
   const mge_code code = AnswerBackend(error, [&]() -> absl::Status {
     if (!IsGoodRequest(alignment, flags)) {
-      return Fail(errors::kUnsupportedFeature, "a pool was asked for an alignment or a flag that is none",
+      return Fail(errors::kUnsupportedFeature, "a request to a pool has an invalid alignment or flag",
                   {.what = fmt::format("alignment {}, flags {:#x}", alignment, flags)});
     }
-    if (!Covers(out, &mge_reservation::ready_value)) flags &= ~uint32_t{MGE_POOL_MAY_WAIT};  // nowhere to say for what
+    if (!Covers(out, &mge_reservation::ready_value)) flags &= ~uint32_t{MGE_POOL_MAY_WAIT};  // `out` lacks `ready`
     MGE_ASSIGN_OR_RETURN(mge_reservation reservation, Of(pool)->Acquire(bytes, alignment, after, flags));
     waits = reservation.ready != nullptr;
     Fill(out, reservation);

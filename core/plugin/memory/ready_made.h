@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host offers to a backend that wraps a ready-made part in one of its own: pools, reserve policies, strategy.
+// The table through which a backend can use the host's ready-made pools, reserve policies and strategy inside its own ones.
 #pragma once
 
 #include "mge/plugin.h"
 
 namespace mge {
 
-// The same for every backend, and without state. Pools work over the provider that the host gave to the backend's own pool,
-// for the device's fences are known through it: a pool is wrapped, not its provider.
+// Returns the table. It is stateless, the same for every backend, and valid until the process ends. A pool created through
+// it requires the slab provider that the host gave to the backend's own pool, because that provider knows the device's
+// fences. A backend can therefore wrap a pool, but not the provider.
 const mge_ready_made* ReadyMade();
 
 }  // namespace mge

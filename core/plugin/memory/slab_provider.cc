@@ -221,7 +221,7 @@ void DeviceSlabs::Decommit(const mge_slab& range, uint64_t offset, uint64_t byte
 
 MemoryInfo DeviceSlabs::Info() const {
   MemoryInfo info;
-  // Which tells of the default class.
+  // memory_info() reports only the class DEVICE.
   if (memory_class_ == MGE_MEMORY_DEVICE) memory_->memory_info(device_, &info.free_bytes, &info.total_bytes);
   if (uint64_t limit = budget_->limit()) {
     info.free_bytes = info.total_bytes ? std::min(info.free_bytes, budget_->left()) : budget_->left();
@@ -232,7 +232,7 @@ MemoryInfo DeviceSlabs::Info() const {
 
 bool DeviceSlabs::Reached(const mge_fence_point& point, bool wait) const {
   if (!point.fence || !queue_) return true;
-  // A fence that failed is over as well: nothing that waits for it will run.
+  // A failed fence counts as reached: no work that waits for it will run.
   return queue_->host_wait(point.fence, point.value, wait ? UINT64_MAX : 0, nullptr) !=
          MGE_DEADLINE_EXCEEDED;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slab providers: where pools get their memory. The only way to a backend's driver calls, and the place where the budget binds.
+// Slab providers: the source of a pool's memory. All driver calls for memory go through a provider, which enforces the
+// budget.
 #pragma once
 
 #include <atomic>
@@ -20,35 +21,39 @@ struct MemoryInfo {
   uint64_t total_bytes = 0;  // 0: unknown
 };
 
-// Safe on any thread.
+// A source of slabs. Thread-safe.
 class SlabProvider {
  public:
   virtual ~SlabProvider() = default;
-  // kOverBudget or kOutOfMemory. The address is 64-byte aligned at least; `bytes` > 0.
+  // Acquires a slab. `bytes` must be above 0. The address is aligned to 64 bytes or more. Fails with kOverBudget or
+  // kOutOfMemory.
   virtual absl::StatusOr<mge_slab> Acquire(uint64_t bytes) = 0;
   virtual void Release(const mge_slab& slab) = 0;
-  // Of the device, never more than what the budget leaves.
+  // Returns the free and total bytes of the device, limited by the budget.
   virtual MemoryInfo Info() const = 0;
-  virtual bool Limited() const { return false; }  // whether a budget binds
-  virtual uint64_t Largest() const { return UINT64_MAX; }  // most bytes that one Acquire can give
-  // Whether the fence has reached its value, or failed; true without a fence. `wait` blocks until it has.
+  virtual bool Limited() const { return false; }  // whether the budget has a limit
+  virtual uint64_t Largest() const { return UINT64_MAX; }  // the largest slab in bytes
+  // Returns whether the fence has reached its value or has failed; true if there is no fence. `wait` waits until it has.
   virtual bool Reached(const mge_fence_point& point, bool wait) const = 0;
 
-  // Gives a slab back that is read until `last_use`, without waiting. False, and nothing happens, where the device cannot.
+  // Releases a slab that is in use until `last_use`, without waiting. If the device does not support this, does nothing and
+  // returns false.
   virtual bool ReleaseAfter(const mge_slab& slab, const mge_fence_point& last_use);
 
-  // Virtual memory: a range of addresses, and memory under the parts of it that are committed. 0: there is none.
+  // Virtual memory: a range of addresses, in which parts can be committed (get memory). RangeGranularity() is the unit of
+  // offsets and sizes in bytes; 0: the device has no virtual memory.
   virtual uint64_t RangeGranularity() const { return 0; }
   virtual absl::StatusOr<mge_slab> ReserveRange(uint64_t bytes);
-  virtual void ReleaseRange(const mge_slab& range);  // nothing of it is committed any more
-  virtual absl::Status Commit(const mge_slab& range, uint64_t offset, uint64_t bytes);  // errors as Acquire
+  virtual void ReleaseRange(const mge_slab& range);  // all of it must be decommitted
+  virtual absl::Status Commit(const mge_slab& range, uint64_t offset, uint64_t bytes);  // fails like Acquire()
   virtual void Decommit(const mge_slab& range, uint64_t offset, uint64_t bytes);
 };
 
-// Slabs of one memory class of an open device. The device outlives it.
+// The provider of one memory class of an open device. The device must outlive it.
 class DeviceSlabs : public SlabProvider {
  public:
-  // `queue` is nullptr on a device without queues. `name` is the device's, for messages. `largest`: bytes of one slab.
+  // `queue` is nullptr for a device without queues. `name` is the device's name, for messages. `largest` is the largest slab
+  // in bytes.
   DeviceSlabs(std::string name, mge_device* device, const mge_memory_api* memory, const mge_queue_api* queue,
               int32_t memory_class, std::shared_ptr<Budget> budget, uint64_t largest = UINT64_MAX);
   ~DeviceSlabs() override;
@@ -65,25 +70,26 @@ class DeviceSlabs : public SlabProvider {
   absl::Status Commit(const mge_slab& range, uint64_t offset, uint64_t bytes) override;
   void Decommit(const mge_slab& range, uint64_t offset, uint64_t bytes) override;
 
-  // Bytes that may be held at a time, beside what the budget allows; 0: any number.
+  // Sets the cap of the reserve policy: the largest number of bytes held at a time, in addition to the budget. 0: no cap.
   void SetCap(uint64_t bytes) { cap_.store(bytes, std::memory_order_relaxed); }
   uint64_t held() const { return held_.load(std::memory_order_relaxed); }
-  // Refunds the slabs that have left; `wait`: at least one. False if none did.
+  // Refunds the slabs of ReleaseAfter() whose last use is over. `wait` waits for one of them. Returns whether any was
+  // refunded.
   bool Settle(bool wait);
 
-  // The same as a C table, for a pool of the backend's own; lives as long as this object.
+  // This provider as a C table, for a backend's own pool. Valid for the lifetime of this object.
   const mge_slab_provider* table() const { return &table_; }
-  // The object behind such a table; nullptr if the table is somebody else's.
+  // Returns the object of a table made by table(), or nullptr for any other table.
   static DeviceSlabs* Behind(const mge_slab_provider* table);
 
  private:
-  // Slabs whose release the driver has queued: their memory is the device's again when the fence is reached.
+  // A slab whose release the driver has queued. Its memory is free when the fence is reached.
   struct Leaving {
     uint64_t bytes;
     mge_fence_point last_use;
   };
   absl::Status ChargeOnce(uint64_t bytes);
-  absl::Status Charge(uint64_t bytes);  // waits for what is leaving
+  absl::Status Charge(uint64_t bytes);  // charges budget and cap; if they are full, waits for queued releases
   void Refund(uint64_t bytes);
   absl::Status Refused(mge_code code, const mge_error& error, uint64_t bytes) const;
 

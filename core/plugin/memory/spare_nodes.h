@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes of a map or a set kept for later, so that what is given back can be noted when there is no memory.
+// Spare nodes of a map or a set, allocated in advance. With them, a pool can record released memory when no host memory is
+// left.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +10,17 @@
 
 namespace mge {
 
+// A stock of nodes of one container type. Not thread-safe.
 template <typename Container>
 class SpareNodes {
  public:
   using Node = typename Container::node_type;
 
-  // Whether `count` spare nodes are there, which takes memory if there are fewer.
+  // Allocates nodes until `count` are in stock. Returns false if there is not enough memory.
   bool Stock(size_t count) noexcept {
     try {
       while (nodes_.size() < count) {
-        if (nodes_.capacity() == made_) nodes_.reserve(2 * made_ + 8);  // room for every node there is
+        if (nodes_.capacity() == made_) nodes_.reserve(2 * made_ + 8);  // Put() must not allocate
         Container one;
         one.emplace();
         nodes_.push_back(one.extract(one.begin()));
@@ -30,7 +32,7 @@ class SpareNodes {
     }
   }
 
-  // A node that Stock() made.
+  // Takes a node out of stock. There must be one.
   Node Take() noexcept {
     Node node = std::move(nodes_.back());
     nodes_.pop_back();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A convolution with what follows it: bias, the addition of a tensor, an activation.
+// Claims a convolution with the nodes that follow it: bias, addition of a tensor, activation.
 #include "kernel_table.h"
 #include "support/epilogue.h"
 

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connected elementwise nodes with outputs of one shape: computed in one pass, tile by tile (support/program.h).
+// Claims connected elementwise nodes with outputs of one shape. A tile program computes them in one pass
+// (support/program.h).
+//
+// Algorithm: starting at each node that fits, the group grows forward in topological order. A node joins if it reads a
+// member, fits, and does not depend on the group through a node outside of it. If one program cannot compute the group, it
+// is halved.
 #include <algorithm>
 #include <vector>
 
@@ -13,7 +18,7 @@ namespace mge::cpu {
 namespace {
 
 constexpr int kMaxGroup = 256;     // nodes
-constexpr int kMaxLookahead = 256; // nodes after the last one that joined
+constexpr int kMaxLookahead = 256; // nodes to examine after the last one that joined
 
 bool SameDims(const Value& a, const Value& b) { return std::ranges::equal(a.dims(), b.dims()); }
 
@@ -26,7 +31,7 @@ class Finder {
     tainted_.assign(fits_.size(), false);
   }
 
-  // Every maximal group, and those that remain if another fusion takes the first nodes of one.
+  // Offers every maximal group, and the rest of each in case another fusion takes its first nodes.
   void OfferAll(const mge_claim_sink* sink) {
     std::vector<bool> covered(fits_.size(), false);
     for (int i = 0; i < graph_.node_count(); ++i) {
@@ -54,8 +59,8 @@ class Finder {
     return y.is_static() && y.rank() <= kMaxDims && IsSupported(y.dtype()) && y.elements() > 0;
   }
 
-  // The largest group that begins with node `first`, in topological order. A node that depends on the group by way of a
-  // node outside of it is tainted, and stays out: the group is computed as one.
+  // Returns the largest group that begins with node `first`, in topological order. A node that depends on the group through
+  // a node outside of it is tainted. It must not join, because the group is computed as one step.
   std::vector<int32_t> Grow(int first) {
     std::vector<int32_t> group = {first};
     std::vector<int32_t> touched;
@@ -90,8 +95,8 @@ class Finder {
     return group;
   }
 
-  // Nodes between `first` and i that only node i reads and that fit too: the other branch of a gate, say. They depend on
-  // nothing of the group, or they would be in it or tainted.
+  // Adds fitting nodes between `first` and i that only node i reads, such as the other branch of a gate. They do not depend
+  // on the group: otherwise they would be members or tainted.
   int AddSiblings(int i, int first, const Value& shape, std::vector<int32_t>& group) {
     int inputs = 0;
     std::vector<int> open = {i};
@@ -112,7 +117,7 @@ class Finder {
     return inputs;
   }
 
-  // The group, or as many of its first nodes as one program can compute.
+  // Returns the group, or as many of its first nodes as one program can compute.
   std::vector<int32_t> Buildable(std::vector<int32_t> group) const {
     while (group.size() >= 2 && !Builds(group)) group.resize(group.size() / 2);
     return group;
@@ -148,7 +153,7 @@ class Finder {
     return Program::Build(Problem(&problem), AllowedIsa(), /*channels_last=*/false, &program).ok();
   }
 
-  // What is gained: the values between the nodes are neither written nor read again, and the steps are one.
+  // Estimates the time saved: values between the nodes are not written and read, and there are fewer steps.
   void Offer(const std::vector<int32_t>& group, const mge_claim_sink* sink) const {
     double saved = 0;
     for (size_t k = 0; k + 1 < group.size(); ++k) {

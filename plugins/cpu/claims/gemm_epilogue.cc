@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product of matrices with what follows it: scale, bias, the addition of a tensor, an activation.
+// Claims a matrix product with the nodes that follow it: scale, bias, addition of a tensor, activation.
 #include "kernel_table.h"
 #include "support/epilogue.h"
 

@@ -44,7 +44,7 @@ void Offer(const Problem& p, Offers& offers) {
   Node n = p.node();
   Value x = n.input(0);
   if (n.Int("training_mode", 0)) return offers.Refuse("not for training");
-  if (FloatIndex(x.dtype()) < 0 || x.rank() < 2) return offers.Refuse("floating types with channels only");
+  if (FloatIndex(x.dtype()) < 0 || x.rank() < 2) return offers.Refuse("only floating types with a channel dimension");
   for (int k = 1; k < 5; ++k) {
     if (n.input(k).dtype() != x.dtype()) return offers.Refuse("parameters of another type");
     if (static_cast<int64_t>(n.input(k).elements()) != x.dim(1)) return offers.Refuse("parameters are not one per channel");
@@ -123,7 +123,7 @@ void OfferLrn(const Problem& p, Offers& offers) {
   if (!Accept(p, offers)) return;
   Node n = p.node();
   Value x = n.input(0);
-  if (FloatIndex(x.dtype()) < 0 || x.rank() < 2) return offers.Refuse("floating types with channels only");
+  if (FloatIndex(x.dtype()) < 0 || x.rank() < 2) return offers.Refuse("only floating types with a channel dimension");
   if (n.Int("size", 0) < 1) return offers.Refuse("the size is not positive");
   if (n.Float("bias", 1.0f) <= 0 || n.Float("alpha", 1e-4f) < 0) return offers.Refuse("the base of the power could be negative");
   Add(offers, AllowedIsa(), {.id = "cpu.lrn", .attributes = kExact, .cost_us = RunUs(p, LrnUs(n))});

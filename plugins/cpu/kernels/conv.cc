@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conv over one to three spatial dimensions, float32, channels last, alone or with an epilogue: as a product of matrices
-// whose rows are the windows of the image, and depthwise by loops of its own.
+// Conv with one to three spatial dimensions, float32, channels last, alone or with an epilogue. Either a matrix product
+// whose rows are the windows of the image, or depthwise loops.
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
@@ -15,7 +15,7 @@
 namespace mge::cpu {
 namespace {
 
-// (outputs, channels, taps) to (taps, channels, outputs), which is the matrix that the product reads.
+// Transposes (outputs, channels, taps) to (taps, channels, outputs), the matrix that the product reads.
 void TransposeFilter(const float* source, int64_t outputs, int64_t channels, int64_t taps, float* out) {
   for (int64_t t = 0; t < taps; ++t) {
     for (int64_t c = 0; c < channels; ++c) {
@@ -25,7 +25,7 @@ void TransposeFilter(const float* source, int64_t outputs, int64_t channels, int
   }
 }
 
-// Packs all groups. Without a transposed copy if a tap's filter is the whole filter.
+// Packs all groups. If there is a single tap, no transposed copy is needed.
 void PackFilter(const GemmTable& table, const Convolution& c, const float* source, float* scratch, float* out) {
   int64_t n = c.outputs / c.groups, k = c.k(), taps = c.taps();
   int64_t panels = (n + table.columns - 1) / table.columns, floats = PackedFloats(k, n, table.columns);
@@ -40,7 +40,7 @@ void PackFilter(const GemmTable& table, const Convolution& c, const float* sourc
   }
 }
 
-// (images, channels, pixels) to (images, pixels, channels).
+// Transposes (images, channels, pixels) to (images, pixels, channels).
 void PackImages(const float* source, int64_t images, int64_t channels, int64_t pixels, float* out) {
   for (int64_t i = 0; i < images; ++i) {
     int64_t at = i * channels * pixels;
@@ -49,7 +49,7 @@ void PackImages(const float* source, int64_t images, int64_t channels, int64_t p
 }
 
 struct Operands {
-  Slot x, weights, bias, add, y, workspace;  // bias and add: where the convolution has them
+  Slot x, weights, bias, add, y, workspace;  // bias and add: only if the convolution has them
 };
 
 Operands OperandsOf(const Convolution& c, const Binding& b) {
@@ -57,7 +57,7 @@ Operands OperandsOf(const Convolution& c, const Binding& b) {
           b.output(0), b.workspace()};
 }
 
-// Packs what is constant in advance, as the loops read it.
+// The base of both kernels. Packs constants in advance, in the order in which the loops read them.
 class ConvKernel : public Kernel {
  public:
   uint64_t prepack_bytes(int input) const override {
@@ -84,7 +84,7 @@ class ConvKernel : public Kernel {
   }
 
  protected:
-  // "panels 64,3,3"
+  // Returns the name of a packed form, such as "panels 64,3,3".
   static std::string FormOf(std::string_view name, std::initializer_list<int64_t> sizes) {
     std::string form(name);
     for (int64_t size : sizes) form += (form.size() == name.size() ? " " : ",") + std::to_string(size);
@@ -92,7 +92,7 @@ class ConvKernel : public Kernel {
   }
   explicit ConvKernel(const Convolution& conv) : conv_(conv) {}
   static uint64_t BytesOf(int64_t floats) { return static_cast<uint64_t>(floats) * sizeof(float); }
-  // Pixels of one element of the batch, of the image or the addend.
+  // Returns the pixels per element of the batch, for the image or the addend.
   int64_t PixelsOf(int input) const {
     return conv_.images / conv_.batch * (input == conv_.x ? conv_.in_pixels() : conv_.out_pixels());
   }
@@ -100,7 +100,7 @@ class ConvKernel : public Kernel {
   virtual std::string weights_form() const = 0;
 
   const Convolution conv_;
-  uint64_t packed_bytes_ = 0;  // of the filter
+  uint64_t packed_bytes_ = 0;  // bytes of the packed filter
 };
 
 // ---------------------------------------------------------------- as a product
@@ -108,7 +108,7 @@ class ConvKernel : public Kernel {
 struct GemmArgs {
   const GemmTable* table;
   const Convolution* conv;
-  GemmTask task;   // of one group
+  GemmTask task;   // for one group
   GemmSplit split; // the batch is the groups
   int64_t group_outputs, group_floats;
   bool pointwise, packs;
@@ -148,7 +148,8 @@ double ActivationUs(const Convolution& c, Isa isa) {
 }
 
 double GemmUs(const Convolution& c, Isa isa) {
-  // Copying a window costs by its runs: short ones (few channels, a narrow filter) more per element.
+  // The cost of copying a window depends on its contiguous runs: short ones (few channels, a narrow filter) cost more per
+  // element.
   double run = static_cast<double>(c.groups == 1 && c.windows.dw == 1 ? c.windows.kw * c.windows.channels : c.windows.channels);
   return kGemmOwn * GemmSerialUs(SizeOf(c), isa, c.pointwise() ? 0.03 : 0.05 + 2.0 / run) + ActivationUs(c, isa);
 }
@@ -205,7 +206,7 @@ class GemmConvKernel : public ConvKernel {
 struct DepthwiseArgs {
   const DepthwiseTable* table;
   DepthwiseTask task;
-  Chunks chunks;  // of all parts of all rows
+  Chunks chunks;  // chunks of all parts of all rows
   bool packs, has_bias, has_add;
   Operands on;
 };
@@ -237,7 +238,7 @@ double DepthwiseUs(const Convolution& c, Isa isa) {
   double channels = std::ceil(static_cast<double>(c.channels) / lanes) * lanes;
   double flops = 2.0 * static_cast<double>(c.rows() * c.windows.kh * c.windows.kw) * channels;
   double bytes = 4.0 * static_cast<double>(c.images * c.windows.h * c.windows.w * c.channels + c.rows() * c.channels);
-  // Loops of a known width keep every input in a register for all sums that need it.
+  // Loops of a known width keep every input in a register for all sums that use it.
   const ConvWindows& w = c.windows;
   bool unrolled = w.kh == w.kw && (w.kw == 3 || w.kw == 5) && w.sw <= 2 && w.dh == 1 && w.dw == 1;
   double per_us = isa == Isa::kAvx512 ? 80e3 : isa == Isa::kAvx2 ? 40e3 : 10e3;
@@ -253,7 +254,7 @@ class DepthwiseKernel : public ConvKernel {
     args_.task = {nullptr, nullptr, nullptr, nullptr, nullptr, c.channels, w.h, w.w, w.kh, w.kw, w.sh, w.sw, w.ph, w.pw,
                   w.dh, w.dw, w.oh, w.ow, 1, c.epilogue.activation, c.epilogue.lo, c.epilogue.hi};
     int64_t rows = c.images * w.oh;
-    constexpr int64_t kLeastPixels = 16;  // of a part: its ends cost more than its middle
+    constexpr int64_t kLeastPixels = 16;  // per part: its ends cost more than its middle
     args_.task.parts = std::clamp<int64_t>(w.ow / kLeastPixels, 1, std::max<int64_t>(1, static_cast<int64_t>(kMaxChunks) / rows));
     auto parts = static_cast<uint64_t>(rows * args_.task.parts);
     args_.chunks = SplitWork(parts, DepthwiseUs(c, isa) / static_cast<double>(parts));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ConvTranspose over one to three spatial dimensions, float32, channels last, alone or with an epilogue. A product of matrices
-// computes the contribution of each input pixel through each tap; then each output pixel sums its contributions.
+// ConvTranspose with one to three spatial dimensions, float32, channels last, alone or with an epilogue. A matrix product
+// computes the contribution of each input pixel through each tap. Then each output pixel sums its contributions.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -21,10 +21,10 @@ struct Axis {
 };
 
 struct Transposed {
-  int64_t images = 0, channels = 0, outputs = 0, groups = 1;  // channels and outputs of one group
-  int rank = 4;                                               // of the operands
-  Axis axes[3];                                               // depth, height, width; absent ones have size 1
-  int x = -1, weights = -1, bias = -1, add = -1;              // operands; bias and add are -1 where there is none
+  int64_t images = 0, channels = 0, outputs = 0, groups = 1;  // channels and outputs per group
+  int rank = 4;                                               // rank of the operands
+  Axis axes[3];                                               // depth, height, width; missing ones have size 1
+  int x = -1, weights = -1, bias = -1, add = -1;              // operand numbers; bias and add are -1 if absent
   bool weights_constant = false;
   Epilogue epilogue;
 
@@ -32,8 +32,8 @@ struct Transposed {
   int64_t out_pixels() const { return axes[0].out * axes[1].out * axes[2].out; }
   bool depthwise() const { return groups > 1 && channels == 1 && outputs == 1; }
   int64_t taps() const { return axes[0].kernel * axes[1].kernel * axes[2].kernel; }
-  int64_t image_columns() const { return depthwise() ? 0 : in_pixels() * groups * taps() * outputs; }  // floats
-  // Number of images whose columns are computed at once.
+  int64_t image_columns() const { return depthwise() ? 0 : in_pixels() * groups * taps() * outputs; }  // in floats
+  // Returns the number of images whose columns are computed at once.
   int64_t images_at_once() const {
     constexpr int64_t kMostFloats = 4 << 20;
     int64_t n = images;
@@ -51,7 +51,7 @@ Axis ReadAxis(const Node& n, int d, int axes) {
   Axis a = {x.dim(2 + d), w.dim(2 + d), y.dim(2 + d), at(n.Ints("strides"), d, 1), at(n.Ints("dilations"), d, 1), 0};
   std::string_view automatic = n.Word("auto_pad", "NOTSET");
   bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
-  if (same || !n.Ints("output_shape").empty()) {  // the pads follow from the size that was asked for
+  if (same || !n.Ints("output_shape").empty()) {  // the pads are derived from the requested size
     int64_t full = (a.in - 1) * a.stride + (a.kernel - 1) * a.dilation + 1 + at(n.Ints("output_padding"), d, 0);
     int64_t total = std::max<int64_t>(0, full - a.out);
     a.pad = automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
@@ -81,16 +81,16 @@ Result Find(const Problem& p, Transposed* out) {
   for (const Axis& a : out->axes) {
     if (a.stride < 1 || a.dilation < 1) return {MGE_INVALID_ARGUMENT, "a window attribute is not positive"};
   }
-  if (!FindEpilogue(p, ChannelAxis::kSecond, out->epilogue)) return {MGE_UNIMPLEMENTED, "what follows is no epilogue"};
+  if (!FindEpilogue(p, ChannelAxis::kSecond, out->epilogue)) return {MGE_UNIMPLEMENTED, "unsupported epilogue"};
   out->x = p.operand(0, 0);
   out->weights = p.operand(0, 1);
   out->bias = n.has_input(2) ? p.operand(0, 2) : p.operand(out->epilogue.bias);
   out->add = p.operand(out->epilogue.add);
   for (int other : {out->x, out->bias, out->add}) {
-    if (other == out->weights) return {MGE_UNIMPLEMENTED, "the filter serves twice"};
+    if (other == out->weights) return {MGE_UNIMPLEMENTED, "the filter is also another operand"};
   }
   if (x.is_constant() || (out->add >= 0 && p.input(out->add).is_constant())) {
-    return {MGE_UNIMPLEMENTED, "no constant image or addend, which come plain"};
+    return {MGE_UNIMPLEMENTED, "constant image or addend, which is always plain"};
   }
   out->weights_constant = w.is_constant();
   return {};
@@ -106,7 +106,7 @@ std::vector<Col2ImTaps> TapsOf(const Axis& a, int64_t step, int64_t back) {
     auto found = first.find(rest);
     if (found == first.end()) continue;
     int64_t k = found->second, i = (at - k * a.dilation) / a.stride;
-    int64_t skipped = i < a.in ? 0 : (i - a.in) / back + 1;  // taps that would read behind the end
+    int64_t skipped = i < a.in ? 0 : (i - a.in) / back + 1;  // taps that would read beyond the end
     int64_t end = std::min(i < 0 ? 0 : i / back + 1, (a.kernel - 1 - k) / step + 1);
     if (end > skipped) taps[static_cast<size_t>(o)] = {k + skipped * step, i - skipped * back, end - skipped};
   }
@@ -116,17 +116,17 @@ std::vector<Col2ImTaps> TapsOf(const Axis& a, int64_t step, int64_t back) {
 struct Args {
   const GemmTable* gemm;
   const Col2ImTable* col2im;
-  GemmTask product;  // of one group
+  GemmTask product;  // for one group
   Col2ImTask sums;
   GemmSplit split;   // the batch is the groups
-  Chunks rows;       // rows of the output of images_at_once images
+  Chunks rows;       // output rows of images_at_once images
   int64_t passes, pass_x, pass_y, group_floats;
   bool packs, depthwise, has_bias, has_add;
   uint64_t columns_offset, scratch_offset;
   Slot x, weights, bias, add, y, workspace;
 };
 
-// Packs W (group, channel, output, tap): into a matrix (channel, (tap, output)) per group, or (tap, group) if depthwise.
+// Packs W (group, channel, output, tap) into a matrix (channel, (tap, output)) per group, or into (tap, group) if depthwise.
 void Pack(const Args& s, const float* source, float* scratch, float* out) {
   const Col2ImTask& t = s.sums;
   if (s.depthwise) {
@@ -182,7 +182,7 @@ double ProductUs(const Transposed& t, Isa isa) { return t.depthwise() ? 0 : Gemm
 
 double SumsUs(const Transposed& t, Isa isa) {
   double lanes = isa == Isa::kAvx512 ? 16 : isa == Isa::kAvx2 ? 8 : 4;
-  int64_t together = t.depthwise() ? t.groups : t.outputs;  // channels that one loop sums
+  int64_t together = t.depthwise() ? t.groups : t.outputs;  // channels per loop
   double vectors = together <= 2 && !t.depthwise() ? static_cast<double>(together) : std::ceil(static_cast<double>(together) / lanes);
   double images = static_cast<double>(t.images_at_once() * (t.depthwise() ? 1 : t.groups));
   double loads = images * static_cast<double>(t.in_pixels() * t.taps()) * vectors;

@@ -6,7 +6,7 @@
 namespace mge::cpu {
 namespace {
 
-// Both walk (n, c, block row, block column, h, w) with channels c of the shallow side.
+// Both operators copy over (n, c, block row, block column, h, w), where c are the channels of the wide tensor.
 Result Build(MoveBuild& b, bool to_space) {
   Node n = b.node();
   Value deep = to_space ? n.input(0) : n.output(0), wide = to_space ? n.output(0) : n.input(0);

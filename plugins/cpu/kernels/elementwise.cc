@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every elementwise operator, alone or in a group: one pass by a tile program.
+// All elementwise operators, alone or in a group: one pass by a tile program.
 #include <array>
 
 #include "kernel_table.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expand and Tile: elements repeated along dimensions.
+// Expand and Tile: repeat elements along dimensions.
 #include "kernel_table.h"
 #include "support/move_rule.h"
 
@@ -20,7 +20,7 @@ Result BuildExpand(MoveBuild& b) {
   return b.Add(copy) ? Result() : TooManyDimensions();
 }
 
-// Every dimension is walked as (repeat, position).
+// Splits every dimension into (repeat, position).
 Result BuildTile(MoveBuild& b) {
   Node n = b.node();
   Value x = n.input(0), y = n.output(0);

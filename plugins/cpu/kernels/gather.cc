@@ -10,19 +10,19 @@ namespace {
 
 constexpr int kMaxRank = 8;
 
-// Output piece u is `bytes` bytes from an offset that its index tuple gives.
+// Output piece u is `bytes` bytes of x, at an offset given by its index tuple.
 struct Args {
   enum Kind { kAlong, kElements, kTuples } kind;
   const char* name;
   Slot x, indices, y;
   bool wide;
-  int64_t bytes;              // of a piece
-  int64_t n, m;               // kAlong: along the axis of x, of the indices
-  int64_t element;            // bytes of an element of x
+  int64_t bytes;              // bytes per piece
+  int64_t n, m;               // kAlong: size along the axis of x, of the indices
+  int64_t element;            // bytes per element of x
   int32_t rank, axis;         // kElements
-  int64_t dims[kMaxRank];     // kElements: of the indices; kTuples: of the indexed dimensions of x
-  int64_t strides[kMaxRank];  // of x, elements
-  int64_t tuples, batch_stride;  // kTuples: per batch; of x, elements
+  int64_t dims[kMaxRank];     // kElements: of the indices; kTuples: the indexed dimensions of x
+  int64_t strides[kMaxRank];  // of x, in elements
+  int64_t tuples, batch_stride;  // kTuples: tuples per batch; elements of x per batch
   Chunks chunks;
 };
 
@@ -43,7 +43,7 @@ mge_code Launch(const Args& a, const mge_run* run) {
   IndexGuard guard;
   ForChunks(run, a.chunks, [&](uint64_t first, uint64_t last) {
     for (auto u = static_cast<int64_t>(first); u < static_cast<int64_t>(last); ++u) {
-      int64_t from = 0;  // bytes
+      int64_t from = 0;  // in bytes
       if (a.kind == Args::kAlong) {
         int64_t i = guard.Checked(indices[u % a.m], a.n);
         from = (u / a.m * a.n + i) * a.bytes;
@@ -84,12 +84,12 @@ double SerialUs(const Value& x, const Value& y, uint64_t pieces) {
   return StreamUs(2.0 * static_cast<double>(y.bytes())) + piece_us * static_cast<double>(pieces);
 }
 
-// The pieces of the output; fails with the reason.
+// Describes the pieces of the output. Fails with the reason if the node is not supported.
 Result Describe(const Problem& p, Args* a) {
   Node n = p.node();
   Value x = n.input(0), indices = n.input(1), y = n.output(0);
   int rank = x.rank();
-  if (indices.dtype() != MGE_DTYPE_I64 && indices.dtype() != MGE_DTYPE_I32) return {MGE_UNIMPLEMENTED, "indices of that type"};
+  if (indices.dtype() != MGE_DTYPE_I64 && indices.dtype() != MGE_DTYPE_I32) return {MGE_UNIMPLEMENTED, "wrong index type"};
   if (rank > kMaxRank) return {MGE_UNIMPLEMENTED, "more than 8 dimensions"};
   *a = {};
   a->wide = indices.dtype() == MGE_DTYPE_I64;

@@ -26,7 +26,7 @@ mge_code Launch(const Args& a, const mge_run* run) {
 
 ReduceOp OpOf(const Node& n) { return n.op() == "GlobalMaxPool" ? ReduceOp::kMax : ReduceOp::kMean; }
 
-// A plane that lies together costs a start of its own.
+// Estimates the time on one thread. Each contiguous plane adds a fixed cost.
 double SerialUs(const Value& x, Isa isa, bool channels_last) {
   double planes = channels_last ? 0 : static_cast<double>(x.dim(0) * x.dim(1));
   return StreamUs(static_cast<double>(x.bytes())) + 12e-3 * planes +

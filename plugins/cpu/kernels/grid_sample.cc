@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GridSample over two spatial dimensions, linear and nearest, float32, of a channels-last image.
+// GridSample with two spatial dimensions, linear and nearest, float32, channels last.
 #include <algorithm>
 #include <cmath>
 
@@ -16,10 +16,10 @@ enum class Padding : uint8_t { kZeros, kBorder, kReflection };
 struct Args {
   const BlendTable* table;
   Slot x, grid, y;
-  int64_t channels, height, width, points;  // points of one image
+  int64_t channels, height, width, points;  // points per image
   bool nearest, align_corners;
   Padding padding;
-  Chunks chunks;  // of the points of all images
+  Chunks chunks;  // chunks of the points of all images
 };
 
 double Reflect(double x, double low, double high) {
@@ -32,7 +32,7 @@ double Reflect(double x, double low, double high) {
   return (x < low) == even ? low + rest : high - rest;
 }
 
-// The places that a point reads along one axis, and their weights. Place -1 is a zero.
+// The positions that a point reads along one axis, and their weights. Position -1 means zero.
 struct Taps {
   int64_t place[2] = {-1, -1};
   double weight[2] = {0, 0};
@@ -40,11 +40,11 @@ struct Taps {
 
 Taps TapsOf(const Args& a, float normalized, int64_t size) {
   const auto length = static_cast<float>(size);
-  // In float, like the definition: rounding to the nearest place depends on it.
+  // Uses float, like the definition, because rounding to the nearest position depends on it.
   float at_float = a.align_corners ? (normalized + 1) / 2 * (length - 1) : ((normalized + 1) * length - 1) / 2;
   if (a.nearest) at_float = std::nearbyint(at_float);
   const double low = a.align_corners ? 0 : -0.5, high = static_cast<double>(size) - (a.align_corners ? 1 : 0.5);
-  const double far = static_cast<double>(size) + 4;  // everything further away looks the same
+  const double far = static_cast<double>(size) + 4;  // positions further away give the same result
   double at = std::isnan(at_float) ? -1.0 : static_cast<double>(at_float);
   if (a.padding == Padding::kReflection) at = std::isinf(at) ? low : Reflect(at, low, high);
   at = std::clamp(at, -far, far);
@@ -95,8 +95,8 @@ Result Build(const Problem& p, Isa isa, Args* a, double* us) {
   if (x.rank() != 4 || x.dtype() != MGE_DTYPE_F32 || grid.dtype() != MGE_DTYPE_F32) {
     return {MGE_UNIMPLEMENTED, "only two spatial dimensions of float32"};
   }
-  if (x.is_constant()) return {MGE_UNIMPLEMENTED, "no constant image, which comes plain"};
-  if (p.operand(0, 0) == p.operand(0, 1)) return {MGE_UNIMPLEMENTED, "the image is its own grid"};
+  if (x.is_constant()) return {MGE_UNIMPLEMENTED, "the image is a constant, which is always plain"};
+  if (p.operand(0, 0) == p.operand(0, 1)) return {MGE_UNIMPLEMENTED, "image and grid are the same value"};
   if (x.elements() == 0 || y.elements() == 0) return {MGE_UNIMPLEMENTED, "an operand is empty"};
   std::string_view mode = n.Word("mode", "linear"), padding = n.Word("padding_mode", "zeros");
   if (mode != "linear" && mode != "nearest") return {MGE_UNIMPLEMENTED, "only the modes linear and nearest"};

@@ -10,7 +10,7 @@ namespace {
 
 struct Args {
   Slot x, y, scale, bias;
-  int64_t groups, channels, n;  // channels of a group
+  int64_t groups, channels, n;  // channels per group
   bool channels_last;
   int64_t bytes;
   double epsilon;
@@ -56,7 +56,7 @@ void Offer(const Problem& p, Offers& offers) {
   }
   Isa isa = AllowedIsa();
   for (bool last : {false, true}) {
-    // Groups of few channels read little of every cache line when channels lie last.
+    // With channels last, groups of few channels use little of every cache line.
     if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant() || channels / groups < 4)) continue;
     Candidate c = {.id = last ? "cpu.group_norm.nhwc" : "cpu.group_norm",
                    .attributes = kExact,

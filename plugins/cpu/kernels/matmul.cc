@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatMul and Gemm, alone or with an epilogue. float32 and 16-bit floats by the blocked product of vec/gemm.h, float64 and
-// integers by plain loops.
+// MatMul and Gemm, alone or with an epilogue. float32 and 16-bit floats use the blocked product of vec/gemm.h; float64 and
+// integers use plain loops.
 #include <algorithm>
 #include <bit>
 #include <numeric>
@@ -16,12 +16,12 @@
 namespace mge::cpu {
 namespace {
 
-// Where one product of a batch begins, in elements.
+// The position of one product of a batch, in elements.
 struct BatchItem {
   int64_t a, b, c;
 };
 
-// The way from C of a Gemm, or the operands of an epilogue, into the sums.
+// How C of a Gemm, or an epilogue's operand, enters the sums.
 enum class Start : uint8_t { kNone, kBias, kRowBias, kMatrix };
 
 struct Args {
@@ -32,7 +32,7 @@ struct Args {
   Slot a, b, c, bias, add, workspace;
   bool has_bias, has_add;
   bool row_bias;
-  // Packing of B in the run.
+  // B is packed in the run.
   bool packs;
   mge_dtype b_type;
   int64_t b_row, b_column, b_batch, b_items;
@@ -44,7 +44,7 @@ struct Args {
   float start_scale;
   int64_t start_elements;
   uint64_t start_offset;
-  // 16-bit outputs are made of float sums in the workspace.
+  // 16-bit outputs are converted from float sums in the workspace.
   mge_dtype c_type;
   uint64_t sums_offset;
 };
@@ -110,7 +110,7 @@ Start StartOfMatrix(const Value& v, int64_t m, int64_t n, int64_t* row_stride) {
 
 class MatMulKernel : public Kernel {
  public:
-  // `items`: the product's; an offer, which asks for the workspace alone, needs none.
+  // `items` is the product's list; empty if only the workspace is needed for an offer.
   MatMulKernel(Product product, const std::vector<Product::Item>& items, Isa isa, bool in_place_b) {
     const GemmTable& table = Gemm(isa);
     const Product& p = product;
@@ -240,7 +240,7 @@ struct PlainArgs {
   bool has_start;
   uint32_t bytes;
   int64_t m;
-  Chunks chunks;  // of all rows of the batch
+  Chunks chunks;  // chunks of all rows of the batch
 };
 
 mge_code LaunchPlain(const PlainArgs& s, const mge_run* run) {
@@ -311,7 +311,7 @@ void Offer(const Problem& p, Offers& offers) {
     if (!GemmPlain(isa).find(product.type)) return offers.Refuse("no product of " + std::string(TypeName(product.type)));
     if (p.node_count() > 1) return offers.Refuse("an epilogue is computed for float32 only");
     if (IsInteger(product.type) && (product.alpha != 1 || product.beta != 1)) {
-      return offers.Refuse("integers know no alpha and beta");
+      return offers.Refuse("alpha and beta are not supported for integers");
     }
     Add(offers, isa, {.id = "cpu.matmul.loops",
                       .rank = 10,
@@ -337,7 +337,7 @@ void Offer(const Problem& p, Offers& offers) {
   double b_bytes = 4.0 * static_cast<double>(product.b_items * product.size.k * product.size.n);
   offer(kPacked, "cpu.matmul.packed", serial + (product.b_constant ? 0 : 2.5 * StreamUs(b_bytes) + 0.05));
   if (product.b_constant || product.type != MGE_DTYPE_F32 || product.b_column != 1) return;
-  // Rows of B that lie far apart cost page look-ups and cache sets; few rows of A never pay for packing.
+  // Distant rows of B cost TLB misses and share cache sets. With few rows of A, packing never pays.
   bool far = product.size.n >= 512 && product.size.k >= 64;
   offer(kInPlace, "cpu.matmul.in_place", serial * (far ? 1.7 : 1.15));
 }

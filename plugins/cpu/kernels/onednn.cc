@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN's convolutions and products beside our own.
+// oneDNN's convolutions and products, offered beside our own kernels.
 #include "onednn.h"
 
 #include <algorithm>
@@ -30,7 +30,8 @@ double ConvUs(const Convolution& c) {
 // Returns the factor by which an implementation is slower than the estimate.
 double SlownessOf(const OnednnChoice& choice, const Convolution& c) {
   if (choice.code == "gemm") return 4;                                             // it copies the windows first
-  return choice.code.find("jit") != std::string::npos && c.groups > 1 && !c.depthwise() ? 1.5 : 1;  // half empty vectors
+  // half of each vector is empty
+  return choice.code.find("jit") != std::string::npos && c.groups > 1 && !c.depthwise() ? 1.5 : 1;
 }
 
 OnednnCut CutOf(const Convolution& c) {
@@ -54,7 +55,7 @@ void OfferConv(const Problem& p, Offers& offers) {
   if (Result r = FindConvolution(p, &c); !r.ok()) return offers.Refuse("oneDNN: " + r.text());
   if (c.volume()) return offers.Refuse("oneDNN: only images");
   if (!c.weights_constant) return offers.Refuse("oneDNN: only filters that can be packed in advance");
-  if (c.x_constant || c.add_constant) return offers.Refuse("oneDNN: no constant image or addend, which come plain");
+  if (c.x_constant || c.add_constant) return offers.Refuse("oneDNN: constant image or addend, which is always plain");
   double us = ConvUs(c);
   if (!OnednnUsable(offers, us)) return;
   OnednnChoice choice = ChoiceOf(p, c);
@@ -81,7 +82,7 @@ KernelPtr MakeConv(const Problem& p, const Candidate& candidate) {
 
 // ---------------------------------------------------------------- MatMul, Gemm
 
-// Why oneDNN's product is not offered for p; empty if it is.
+// Returns why oneDNN's product is not offered for p; empty if it is.
 std::string_view WhyNot(const Product& p) {
   if (p.type != MGE_DTYPE_F32) return "oneDNN: only float32";
   if (p.size.batch != 1 || !p.b_constant || p.size.k == 0) return "oneDNN: only one product with a constant B";
@@ -94,7 +95,7 @@ std::string_view WhyNot(const Product& p) {
 
 OnednnCut CutOf(const Product& product) {
   return [&product](int64_t ways, std::vector<OnednnSlice>* slices) -> Result {
-    std::map<int64_t, std::shared_ptr<onednn::Primitive>> made;  // by rows
+    std::map<int64_t, std::shared_ptr<onednn::Primitive>> made;  // by number of rows
     int64_t m = product.size.m;
     for (int64_t i = 0; i < ways; ++i) {
       int64_t m0 = m * i / ways, rows = m * (i + 1) / ways - m0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN's pooling beside our own.
+// oneDNN's pooling, offered beside our own kernels.
 #include <string>
 
 #include "kernel_table.h"
@@ -14,7 +14,7 @@ namespace {
 Result Describe(const Node& n, onednn::Pooling* out) {
   Value x = n.input(0), y = n.output(0);
   if (x.rank() != 4 || x.dtype() != MGE_DTYPE_F32) return {MGE_UNIMPLEMENTED, "only images of float32"};
-  if (x.is_constant()) return {MGE_UNIMPLEMENTED, "no constant image, which comes plain"};
+  if (x.is_constant()) return {MGE_UNIMPLEMENTED, "the image is a constant, which is always plain"};
   std::vector<WindowAxis> window;
   if (Result r = ReadWindow(n, x.dims().subspan(2), y.dims().subspan(2), n.Ints("kernel_shape"), &window); !r.ok()) return r;
   const WindowAxis &v = window[0], &h = window[1];

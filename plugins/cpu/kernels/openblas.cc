@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenBLAS's products beside our own: float32 and float64, without an epilogue, B as it lies.
+// OpenBLAS's products, offered beside our own kernels: float32 and float64, without an epilogue, B unpacked.
 #include "openblas.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace mge::cpu {
 namespace {
 
-// The library takes buffers of its own when it first runs on a thread.
+// The library allocates buffers when it first runs on a thread.
 constexpr uint64_t kAttributes = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_ALLOCATES;
 constexpr double kLeastSerialUs = 20;
 constexpr int kRank = 21;
@@ -26,13 +26,13 @@ struct Args {
   Slot a, b, c, start;
   bool has_start;
   int64_t start_row, start_column;
-  int64_t row_a;  // elements of A from one row to the next
+  int64_t row_a;  // elements between rows of A
   int64_t b_elements;
   uint32_t bytes;
   int64_t m, batch, row_chunks;
 };
 
-// Rows m0..m1 of C become those of the addend.
+// Copies the addend to rows m0..m1 of C.
 template <typename T>
 void Fill(const Args& s, const void* start, void* c, int64_t m0, int64_t m1) {
   const T* from = static_cast<const T*>(start);
@@ -63,7 +63,7 @@ mge_code Launch(const Args& s, const mge_run* run) {
 }
 
 double SerialUs(const Product& p) {
-  // Of the processor's peak the library reaches a part that depends on whether it knows the processor: half of it is safe.
+  // The library reaches more of the processor's peak if it knows the processor. Half of the peak is a safe estimate.
   double us = 2 * GemmSerialUs(p.size, ThisProcessor().isa);
   return p.type == MGE_DTYPE_F64 ? 2 * us : us;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pad with constant pads: mode constant as copies, the other modes as a map of places.
+// Pad with constant pads: mode constant as copies, the other modes as an index map.
 #include "kernel_table.h"
 #include "support/index_map.h"
 #include "support/move_rule.h"
@@ -8,7 +8,7 @@ namespace mge::cpu {
 namespace {
 
 struct Pads {
-  std::vector<int64_t> before, after;  // per dimension; negative ones crop
+  std::vector<int64_t> before, after;  // per dimension; negative numbers crop
 };
 
 Result ReadPads(const Node& n, Pads* out) {
@@ -20,7 +20,7 @@ Result ReadPads(const Node& n, Pads* out) {
   } else {
     for (int d = 0; d < rank; ++d) axes.push_back(d);
   }
-  if (pads.size() != 2 * axes.size()) return Refusal("the number of pads does not fit");
+  if (pads.size() != 2 * axes.size()) return Refusal("the number of pads does not match the rank");
   out->before.assign(static_cast<size_t>(rank), 0);
   out->after.assign(static_cast<size_t>(rank), 0);
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -40,7 +40,7 @@ Result BuildConstant(MoveBuild& b) {
   auto in = n.input(0).dims(), out = n.output(0).dims();
   size_t rank = in.size();
   std::vector<int64_t> from = b.InputStrides(0), to = b.OutputStrides();
-  std::vector<int64_t> begin(rank), count(rank);  // of the output that the input fills
+  std::vector<int64_t> begin(rank), count(rank);  // part of the output that the input fills
   Copy body = {.input = b.Input(0), .output = b.Output(), .from_strides = from, .to_strides = to};
   for (size_t d = 0; d < rank; ++d) {
     begin[d] = std::clamp<int64_t>(pads.before[d], 0, out[d]);
@@ -51,7 +51,8 @@ Result BuildConstant(MoveBuild& b) {
   }
   body.dims = count;
   if (!b.Add(body)) return TooManyDimensions();
-  // What is around: in dimensions before d the filled part, in d what is outside of it, after d everything.
+  // Fills the border. For dimension d: in dimensions before d only the input's part, in d only the padding, after d
+  // everything.
   for (size_t d = 0; d < rank; ++d) {
     for (bool after : {false, true}) {
       Copy fill = {.output = b.Output(), .dims = {out.begin(), out.end()}, .from_strides = std::vector<int64_t>(rank, 0),
@@ -71,7 +72,7 @@ Result BuildConstant(MoveBuild& b) {
 
 constexpr MoveRule kPad = {.id = "cpu.pad", .build = BuildConstant, .channels_last = true};
 
-// The place that position `i` of a padded dimension shows.
+// Returns the input position for position `i` of a padded dimension.
 int64_t PlaceOf(int64_t i, int64_t size, std::string_view mode) {
   if (mode == "edge" || size == 1) return std::clamp<int64_t>(i, 0, size - 1);
   if (mode == "wrap") return ((i % size) + size) % size;

@@ -109,7 +109,7 @@ class RecurrentKernel : public Kernel {
       form += '.' + std::to_string(fact);
     }
     if (!bytes) return form;
-    // Scales and zero points are part of the packed form. Those of every column would make the name too long.
+    // Scales and zero points are part of the packed form's name. With one per column, the name would be too long.
     constexpr size_t kMostNamed = 16;
     const int which = input == a.r.w ? 0 : 1;
     if (std::max(scales_[which].size(), zeros_[which].size()) > kMostNamed) return {};
@@ -165,12 +165,12 @@ class RecurrentKernel : public Kernel {
     return {};
   }
 
-  // The estimated time on one thread, and the number of threads that the work can use.
+  // Return the estimated time on one thread, and the number of threads that the work can use.
   double serial_us() const { return serial_us_; }
   double ways() const { return ways_; }
 
  private:
-  // Finds scales and zero points. Weights can be packed in advance only if these are constant, too.
+  // Finds scales and zero points. Weights can be packed in advance only if these are constant too.
   void FindScales(const Problem& p) {
     RecurrentArgs& a = args_;
     const Node n = p.node();
@@ -190,8 +190,8 @@ class RecurrentKernel : public Kernel {
     }
   }
 
-  // Makes groups of sequences so large that arithmetic takes longer than reading the weights. Chains run in parallel if the
-  // second-level cache of a core holds the recurrent weights of one.
+  // Chooses the groups: large enough that arithmetic takes longer than reading the weights. Chains run in parallel if a
+  // core's second-level cache holds the recurrent weights of one.
   void Cut() {
     RecurrentArgs& a = args_;
     const Recurrence& r = a.r;
@@ -199,13 +199,13 @@ class RecurrentKernel : public Kernel {
     constexpr int64_t kGroup = 8, kCacheBytes = 2 << 20, kSumBytes = 1 << 20, kLeastSteps = 16;
     constexpr double kUnitChunkUs = 4;
     const int64_t width = a.order.width(), weights = a.packed_bytes(r.hidden);
-    const int64_t groups = r.quantized ? 1 : std::max<int64_t>(1, r.batch / kGroup);  // quantized states share a range
+    const int64_t groups = r.quantized ? 1 : std::max<int64_t>(1, r.batch / kGroup);  // quantized states share one range
     a.group = (r.batch + groups - 1) / groups;
     a.at_once = groups > 1 || (r.directions > 1 && weights <= kCacheBytes);
     const int64_t row = std::max<int64_t>(1, a.group * width * static_cast<int64_t>(sizeof(float)));
     a.block_steps = std::clamp<int64_t>(kSumBytes / row, std::min(kLeastSteps, r.steps), r.steps);
     const double cells_ns = (isa == Isa::kAvx512 ? 0.6 : isa == Isa::kAvx2 ? 1.2 : 3) * static_cast<double>(r.gates);
-    const double bytes = a.int8 ? 0.3 : 1;  // of the time of a product of floats
+    const double bytes = a.int8 ? 0.3 : 1;  // relative to a product of floats
     const double step_us = bytes * GemmSerialUs({a.group, width, r.hidden, 1}, isa) + 0.05 +
                            1e-3 * cells_ns * static_cast<double>(a.group * r.hidden);
     a.unit_chunks = step_us < 2 * kUnitChunkUs
@@ -230,7 +230,7 @@ class RecurrentKernel : public Kernel {
   }
 
   RecurrentArgs args_ = {};
-  int operands_[4] = {-1, -1, -1, -1};  // scale and zero point of W, of R
+  int operands_[4] = {-1, -1, -1, -1};  // scale and zero point of W and R
   std::vector<float> scales_[2];
   std::vector<uint8_t> zeros_[2];
   int64_t floats_ = 0;

@@ -25,7 +25,7 @@ struct Args {
   Slot x, y;
   ReduceSpec spec;
   ReduceFn fn;
-  bool empty;  // nothing is reduced: y is filled with `start`
+  bool empty;  // nothing to reduce: y is filled with `start`
   uint64_t start;
   uint32_t bytes;
   uint64_t elements;
@@ -65,7 +65,7 @@ ReduceOp OpOf(const Node& n) {
   return ReduceOp::kSum;
 }
 
-// The walk over x, lying plainly or with channels last; y lies densely over the kept dimensions in the same order.
+// Describes the reduction of x, plain or with channels last. y is dense over the kept dimensions in the same order.
 Result Describe(const Problem& p, bool channels_last, ReduceSpec* spec) {
   Node n = p.node();
   Value x = n.input(0);
@@ -88,7 +88,7 @@ Result Describe(const Problem& p, bool channels_last, ReduceSpec* spec) {
     if (!reduced[d]) {
       bool keeps = n.Int("keepdims", 1) != 0;
       if (channels_last && !keeps && static_cast<int>(d) < before) {
-        return {MGE_UNIMPLEMENTED, "the result would not lie plainly"};
+        return {MGE_UNIMPLEMENTED, "the result would not have the plain layout"};
       }
       before = static_cast<int>(d);
     }
@@ -116,7 +116,7 @@ Result Describe(const Problem& p, bool channels_last, ReduceSpec* spec) {
 }
 
 double SerialUs(const Value& x, const ReduceSpec& spec, Isa isa, ReduceOp op) {
-  constexpr double kRowUs = 0.018;  // of a run of neighbours that are reduced to one
+  constexpr double kRowUs = 0.018;  // per run of neighbours that are reduced to one element
   double rows = spec.inner_reduced ? static_cast<double>(x.elements()) / static_cast<double>(std::max<int64_t>(1, spec.inner)) : 0;
   double ns = op == ReduceOp::kLogSumExp ? 0.3 : IsFloating(x.dtype()) ? 0.03 : 0.2;
   return StreamUs(static_cast<double>(x.bytes())) + 1e-3 * ns * (isa == Isa::kPortable ? 3 : 1) * static_cast<double>(x.elements()) +
@@ -153,7 +153,7 @@ void Offer(const Problem& p, Offers& offers) {
   }
 }
 
-// What a reduction of nothing gives, in the bits of the type: 0, 1 for a product, minus infinity for a logarithm.
+// Returns the result for zero elements as bits: 0, 1 for a product, minus infinity for a logarithm.
 uint64_t EmptyResult(ReduceOp op, mge_dtype type) {
   bool log = op == ReduceOp::kLogSum || op == ReduceOp::kLogSumExp, one = op == ReduceOp::kProd;
   if (!log && !one) return 0;

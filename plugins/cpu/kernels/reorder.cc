@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mge.Reorder: the same elements in another layout. Both sides are walked by their strides; a blocked side is cut where
-// its last block is not full, and the rest of that block is set to zero.
+// mge.Reorder: copies elements to another layout by strides. A blocked dimension is cut at its last, partial block, and the
+// rest of that block is set to zero.
 #include <array>
 
 #include "kernel_table.h"
@@ -9,7 +9,7 @@
 namespace mge::cpu {
 namespace {
 
-// Strides of a layout: of whole steps along a dimension, and of the positions in its block.
+// The strides of a layout: between blocks of a dimension, and between positions in a block.
 struct Laid {
   std::vector<int64_t> outer, inner, block;  // per dimension; block 1: not blocked
 };
@@ -44,7 +44,8 @@ struct Piece {
   int64_t begin, count, block;
 };
 
-// A dimension of `size` in pieces that both sides walk with fixed strides. False if their blocks do not fit together.
+// Cuts a dimension of `size` into pieces with fixed strides on both sides. Returns false if their blocks do not fit
+// together.
 bool Cut(int64_t size, int64_t a, int64_t b, std::vector<Piece>& out) {
   if (a != 1 && b != 1 && a != b) return false;
   int64_t block = std::max(a, b), full = size / block;
@@ -57,7 +58,7 @@ Result Build(MoveBuild& b) {
   Value x = b.node().input(0), y = b.node().output(0);
   auto dims = x.dims();
   size_t rank = dims.size();
-  if (!Understood(x.layout(), rank) || !Understood(y.layout(), rank)) return Refusal("a layout is not ours");
+  if (!Understood(x.layout(), rank) || !Understood(y.layout(), rank)) return Refusal("unsupported layout");
   Laid from = StridesOf(dims, x.layout()), to = StridesOf(dims, y.layout());
   if (y.elements() == 0) return {};
 
@@ -65,7 +66,8 @@ Result Build(MoveBuild& b) {
   for (size_t d = 0; d < rank; ++d) {
     if (!Cut(dims[d], from.block[d], to.block[d], pieces[d])) return Refusal("blocks of different sizes");
   }
-  // A dimension of a side as (step, position): where a side has no block both walk by its stride.
+  // Returns a dimension of one side as strides (between blocks, within a block). Without blocks both come from the same
+  // stride.
   auto walk = [](const Laid& l, size_t d, int64_t block) {
     return l.block[d] == 1 ? std::pair(l.outer[d] * block, l.outer[d]) : std::pair(l.outer[d], l.inner[d]);
   };
@@ -88,7 +90,8 @@ Result Build(MoveBuild& b) {
     while (d < rank && ++choice[d] == pieces[d].size()) choice[d++] = 0;
     if (d == rank) break;
   }
-  // Padding: dimensions before d over what exists, d over its padding, those after d over everything.
+  // Zeroes the padding. For dimension d: dimensions before d only where elements exist, d only its padding, later ones
+  // everything.
   for (size_t d = 0; d < rank; ++d) {
     int64_t rest = dims[d] % to.block[d];
     if (to.block[d] == 1 || rest == 0) continue;
@@ -103,7 +106,8 @@ Result Build(MoveBuild& b) {
         zero.dims.insert(zero.dims.end(), {steps, block});
         zero.to_strides.insert(zero.to_strides.end(), {to.outer[k], block == 1 ? 0 : to.inner[k]});
       } else {
-        // An earlier blocked dimension with padding of its own: only its full blocks and the filled part of the last.
+        // An earlier blocked dimension has padding too. Zeroing would need its full blocks and the filled part of its last
+        // block.
         return Refusal("two blocked dimensions, both with padding");
       }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same bytes under another shape: Reshape, Flatten, Squeeze, Unsqueeze. Nothing is done in place.
+// Reshape, Flatten, Squeeze and Unsqueeze: the same bytes with another shape. The output may use the input's memory.
 #include "kernel_table.h"
 #include "support/move_rule.h"
 

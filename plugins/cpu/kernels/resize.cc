@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resize: nearest along any dimensions, linear along any dimensions of floats (all taps of an output at once).
+// Resize: nearest along any dimensions; linear along any dimensions of floats (all taps of an output at once).
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
@@ -52,10 +52,10 @@ Result ReadAxes(const Node& n, std::vector<Axis>* out) {
   return {};
 }
 
-// The place in the input of output position `at`, in elements.
+// Returns the position of output `at` in the input, in elements.
 using SourceFn = double (*)(const Axis& a, double at);
 
-// Null for a transformation that is not ours.
+// Returns null for an unsupported transformation.
 SourceFn FindSource(const Node& n) {
   std::string_view mode = n.Word("coordinate_transformation_mode", "half_pixel");
   if (mode == "half_pixel") return [](const Axis& a, double at) { return (at + 0.5) / a.scale - 0.5; };
@@ -83,7 +83,7 @@ double PlaceOf(SourceFn source, const Axis& a, int64_t i) {
   return a.identity ? static_cast<double>(i) : std::clamp(source(a, static_cast<double>(i)), -(in + 1), 2 * (in + 1));
 }
 
-// Whether a place between two becomes the upper one.
+// Returns whether a position between two elements is rounded up.
 using UpFn = bool (*)(double fraction);
 
 UpFn FindRounding(const Node& n) {
@@ -98,7 +98,7 @@ Result BuildNearest(const Node& n, IndexMap* map) {
   std::vector<Axis> axes;
   if (Result r = ReadAxes(n, &axes); !r.ok()) return r;
   SourceFn source = FindSource(n);
-  if (!source) return Refusal("that transformation");
+  if (!source) return Refusal("unsupported coordinate_transformation_mode");
   UpFn up = FindRounding(n);
   for (const Axis& a : axes) {
     map->place.push_back([=](int64_t i) {
@@ -109,25 +109,25 @@ Result BuildNearest(const Node& n, IndexMap* map) {
   return {};
 }
 
-constexpr int kMaxLinear = 3;  // dimensions that are really resampled
+constexpr int kMaxLinear = 3;  // dimensions that change
 
-// What of two places next to each other an output takes.
+// The two neighbouring positions that an output reads, and their weights.
 struct Tap {
-  int64_t low, high;  // places
-  double weight;      // of high
+  int64_t low, high;  // positions
+  double weight;      // weight of high
 };
 
-// An output is the weighted sum of 2^linear inputs. Dimensions in the order of memory; those after the last resampled one
-// form a piece of `inner` elements.
+// An output is the weighted sum of 2^linear inputs. Dimensions are in memory order; those after the last resampled one form
+// a piece of `inner` elements.
 struct LinearArgs {
   Slot x, y;
-  const Tap* taps;                     // the kernel's: for every resampled dimension's positions
+  const Tap* taps;                     // owned by the kernel: taps for the positions of every resampled dimension
   int32_t linear;
-  int64_t outer;                       // dimensions before the first resampled one
+  int64_t outer;                       // product of the dimensions before the first resampled one
   int64_t in[kMaxLinear], out[kMaxLinear];
   int64_t inner;
   const BlendTable* blend;             // mixes pieces of many elements
-  Chunks chunks;                       // of (outer, all resampled positions but the last dimension's)
+  Chunks chunks;                       // chunks of (outer, all resampled positions except the last dimension's)
 };
 
 // The rows of the input that one row of the output mixes.
@@ -254,7 +254,7 @@ Result DescribeLinear(const Node& n, bool channels_last, Linear* out) {
   if (Result r = ReadAxes(n, &axes); !r.ok()) return r;
   if (n.Int("exclude_outside", 0)) return Refusal("exclude_outside");
   out->source = FindSource(n);
-  if (!out->source) return Refusal("that transformation");
+  if (!out->source) return Refusal("unsupported coordinate_transformation_mode");
   int rank = static_cast<int>(axes.size());
   mge_layout last = ChannelsLast(rank);
   LinearArgs& a = out->args;
@@ -266,7 +266,7 @@ Result DescribeLinear(const Node& n, bool channels_last, Linear* out) {
     first = std::min(first, i);
     end = i + 1;
   }
-  if (first == rank) first = rank - 1, end = rank;  // nothing is resampled: one dimension with weights 0
+  if (first == rank) first = rank - 1, end = rank;  // nothing changes: one dimension with weights 0
   if (end - first > kMaxLinear || rank == 0) return Refusal("more than three dimensions are resampled");
   for (int i = 0; i < rank; ++i) {
     if (i < first) a.outer *= axis(i).out;

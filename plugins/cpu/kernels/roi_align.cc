@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RoiAlign of channels-last images of float32. All channels of a sample point are computed at once.
+// RoiAlign of channels-last images, float32. All channels of a sample point are computed at once.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,30 +13,30 @@
 namespace mge::cpu {
 namespace {
 
-constexpr double kMostPoints = 1 << 20;  // along an axis of a region; the evaluator has the same limit
+constexpr double kMostPoints = 1 << 20;  // limit along an axis of a region; the reference evaluator has the same
 
 struct Args {
   const BlendTable* table;
   Slot x, rois, images, y, workspace;
   int64_t batch, channels, height, width, regions;
-  int64_t rows, columns;  // bins of a region
-  int64_t ratio;          // points of a bin along an axis; 0: one per pixel
+  int64_t rows, columns;  // bins per region
+  int64_t ratio;          // points per bin along an axis; 0: one per pixel
   double scale, offset;
-  bool average, at_least_one;  // at_least_one: a region is never smaller than a pixel
+  bool average, at_least_one;  // at_least_one: a region is at least one pixel large
   bool plain;                  // the output is (region, channel, row, column)
-  Chunks chunks;               // of regions
+  Chunks chunks;               // chunks of regions
 };
 
 // One axis of a region.
 struct Span {
   double begin, bin;
-  int64_t points;  // of a bin
+  int64_t points;  // per bin
   double at(int64_t i, int64_t g) const {
     return begin + static_cast<double>(i) * bin + (static_cast<double>(g) + 0.5) * bin / static_cast<double>(points);
   }
 };
 
-// points is -1 if there are too many.
+// Returns the axis of a region. `points` is -1 if there are too many.
 Span SpanOf(const Args& a, double begin, double end, int64_t bins) {
   begin = begin * a.scale - a.offset;
   double extent = end * a.scale - a.offset - begin;
@@ -47,7 +47,7 @@ Span SpanOf(const Args& a, double begin, double end, int64_t bins) {
   return s;
 }
 
-// The two pixels around a place and their weights, which are 0 outside of the image.
+// The two pixels around a position and their weights, which are 0 outside of the image.
 struct Neighbours {
   int64_t low = 0, high = 0;
   double low_weight = 0, high_weight = 0;
@@ -61,7 +61,7 @@ Neighbours Around(double at, int64_t size) {
   return {low, low + 1, 1 - rest, rest};
 }
 
-// All channels of one bin.
+// Computes all channels of one bin.
 void PoolBin(const Args& a, const float* image, const Span& ys, const Span& xs, int64_t i, int64_t j, float* out) {
   int64_t count = ys.points * xs.points;
   std::fill_n(out, a.channels, a.average || count == 0 ? 0.0f : -std::numeric_limits<float>::infinity());
@@ -135,7 +135,7 @@ Result Build(const Problem& p, bool plain, Isa isa, Args* a) {
   if (x.dtype() != MGE_DTYPE_F32 || rois.dtype() != MGE_DTYPE_F32 || images.dtype() != MGE_DTYPE_I64) {
     return {MGE_UNIMPLEMENTED, "only float32"};
   }
-  if (x.is_constant()) return {MGE_UNIMPLEMENTED, "no constant image, which comes plain"};
+  if (x.is_constant()) return {MGE_UNIMPLEMENTED, "the image is a constant, which is always plain"};
   if (x.elements() == 0 || y.elements() == 0) return {MGE_UNIMPLEMENTED, "an operand is empty"};
   std::string_view mode = n.Word("mode", "avg"), shift = n.Word("coordinate_transformation_mode", "half_pixel");
   if ((mode != "avg" && mode != "max") || (shift != "half_pixel" && shift != "output_half_pixel")) {

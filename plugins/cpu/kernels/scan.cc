@@ -23,7 +23,7 @@ struct SumArgs {
   Slot x, y;
   Extent e;
   bool exclusive, reverse;
-  Chunks chunks;  // of (outer, inner)
+  Chunks chunks;  // chunks of (outer, inner)
 };
 
 template <typename T>
@@ -101,13 +101,13 @@ struct TopArgs {
   Chunks chunks;
 };
 
-// NaN counts as the largest; of equal elements the earlier one comes first.
+// Returns whether a > b; NaN is the largest value. Equal elements keep their order.
 template <typename C>
 MGE_CPU_INLINE bool Above(C a, C b) {
   return a > b || (a != a && b == b);
 }
 
-// A heap in the outputs themselves whose root is the element to leave next.
+// Finds the k best with a heap in the outputs. Its root is the worst of the elements kept so far.
 template <typename T>
 mge_code LaunchTop(const TopArgs& a, const mge_run* run) {
   auto* x = At<const T>(run, a.x);
@@ -120,7 +120,7 @@ mge_code LaunchTop(const TopArgs& a, const mge_run* run) {
       const T* in = x + block * a.e.n * step + column;
       T* v = values + block * k * step + column;
       int64_t* at = indices + block * k * step + column;
-      auto comes_before = [&](int64_t i, int64_t j) {  // element i of x is better than element j
+      auto comes_before = [&](int64_t i, int64_t j) {  // whether element i of x ranks before element j
         auto p = Widen(in[i * step]), q = Widen(in[j * step]);
         if (a.largest ? Above(p, q) : Above(q, p)) return true;
         if (a.largest ? Above(q, p) : Above(p, q)) return false;
@@ -145,7 +145,7 @@ mge_code LaunchTop(const TopArgs& a, const mge_run* run) {
         at[0] = i;
         sink(0, k);
       }
-      for (int64_t size = k - 1; size > 0; --size) {  // the worst goes to the end
+      for (int64_t size = k - 1; size > 0; --size) {  // moves the worst element to the end
         std::swap(at[0], at[size * step]);
         sink(0, size);
       }

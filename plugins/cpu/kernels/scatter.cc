@@ -21,15 +21,15 @@ struct Args {
   Slot x, indices, updates, y;
   bool wide, tuples;
   ApplyFn apply;
-  uint64_t bytes;             // of y
-  int64_t element, piece;     // bytes; elements that an index moves
+  uint64_t bytes;             // bytes of y
+  int64_t element, piece;     // bytes per element; elements per index
   int64_t count;              // pieces of the updates
-  int64_t n;                  // ScatterElements: along the axis
+  int64_t n;                  // ScatterElements: size along the axis
   int32_t rank, axis;
   int32_t split;              // ScatterElements: the dimension that threads divide
   Chunks chunks;              // of it
-  int64_t dims[kMaxRank];     // of the indices, or of the indexed dimensions
-  int64_t strides[kMaxRank];  // of y, elements
+  int64_t dims[kMaxRank];     // of the indices, or the indexed dimensions
+  int64_t strides[kMaxRank];  // of y, in elements
 };
 
 template <typename C>
@@ -163,14 +163,14 @@ Result Describe(const Problem& p, Args* a) {
   Node n = p.node();
   Value x = n.input(0), indices = n.input(1), updates = n.input(2);
   int rank = x.rank();
-  if (indices.dtype() != MGE_DTYPE_I64 && indices.dtype() != MGE_DTYPE_I32) return {MGE_UNIMPLEMENTED, "indices of that type"};
+  if (indices.dtype() != MGE_DTYPE_I64 && indices.dtype() != MGE_DTYPE_I32) return {MGE_UNIMPLEMENTED, "wrong index type"};
   if (rank > kMaxRank || rank == 0) return {MGE_UNIMPLEMENTED, "one to eight dimensions only"};
   std::string_view word = n.Word("reduction", "none");
   Reduction r = word == "add" ? Reduction::kAdd : word == "mul" ? Reduction::kMul : word == "max" ? Reduction::kMax
                 : word == "min" ? Reduction::kMin : Reduction::kNone;
   *a = {};
   a->apply = FindApply(r, x.dtype());
-  if (!a->apply) return {MGE_UNIMPLEMENTED, "no such reduction for " + std::string(TypeName(x.dtype()))};
+  if (!a->apply) return {MGE_UNIMPLEMENTED, "this reduction does not support " + std::string(TypeName(x.dtype()))};
   a->wide = indices.dtype() == MGE_DTYPE_I64;
   a->element = SizeOf(x.dtype());
   a->bytes = x.bytes();

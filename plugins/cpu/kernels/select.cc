@@ -15,7 +15,7 @@ struct HotArgs {
   int64_t outer, depth, inner;
   uint32_t bytes;
   bool wide;
-  Chunks chunks;  // of outer
+  Chunks chunks;  // chunks of outer
 };
 
 template <typename T>
@@ -30,7 +30,8 @@ mge_code LaunchHot(const HotArgs& a, const mge_run* run) {
       for (int64_t i = 0; i < a.inner; ++i) {
         int64_t at = indices[o * a.inner + i];
         if (at < 0) at += a.depth;
-        if (at >= 0 && at < a.depth) block[at * a.inner + i] = values[1];  // outside: off everywhere, says ONNX
+        // out of range: ONNX defines the "off" value everywhere
+        if (at >= 0 && at < a.depth) block[at * a.inner + i] = values[1];
       }
     }
   });
@@ -41,8 +42,8 @@ void OfferHot(const Problem& p, Offers& offers) {
   if (!Accept(p, offers)) return;
   Node n = p.node();
   mge_dtype type = n.input(0).dtype();
-  if (type != MGE_DTYPE_I64 && type != MGE_DTYPE_I32) return offers.Refuse("indices of that type");
-  if (n.input(2).elements() != 2) return offers.Refuse("values are not two");
+  if (type != MGE_DTYPE_I64 && type != MGE_DTYPE_I32) return offers.Refuse("wrong index type");
+  if (n.input(2).elements() != 2) return offers.Refuse("values must have two elements");
   if (AxisOf(n.Int("axis", -1), n.output(0).rank()) < 0) return offers.Refuse("the axis is outside of the rank");
   offers.Add({.id = "cpu.one_hot",
               .attributes = kExact,
@@ -83,7 +84,7 @@ struct TriluArgs {
   Slot x, y;
   int64_t rows, columns, k, bytes;
   bool upper;
-  Chunks chunks;  // of rows of all matrices
+  Chunks chunks;  // chunks of the rows of all matrices
 };
 
 mge_code LaunchTrilu(const TriluArgs& a, const mge_run* run) {
@@ -92,7 +93,7 @@ mge_code LaunchTrilu(const TriluArgs& a, const mge_run* run) {
   int64_t line = a.columns * a.bytes;
   ForChunks(run, a.chunks, [&](uint64_t begin, uint64_t end) {
     for (auto u = static_cast<int64_t>(begin); u < static_cast<int64_t>(end); ++u) {
-      // Columns [0, split) are below the diagonal (upper) or on and below it (lower).
+      // Columns [0, split) are below the diagonal (upper), or on and below it (lower).
       int64_t row = u % a.rows;
       int64_t shift = std::clamp<int64_t>(a.k, -a.rows - 1, a.columns + 1);
       int64_t split = std::clamp<int64_t>(row + shift + (a.upper ? 0 : 1), 0, a.columns) * a.bytes;

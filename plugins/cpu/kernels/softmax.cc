@@ -26,7 +26,7 @@ mge_code Launch(const Args& a, const mge_run* run) {
   return MGE_OK;
 }
 
-// The axis among the dimensions as they lie: `outer` blocks of n by inner elements.
+// The axis among the dimensions in memory order: `outer` blocks of n by inner elements.
 struct Extent {
   int64_t outer = 1, n = 1, inner = 1;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transpose, between any of the plain layout and channels last on either side: where a model changes the order of
-// dimensions that only a layout stands for, nothing is left to do.
+// Transpose, with the plain layout or channels last on either side. If a model only changes the order of dimensions that a
+// layout already represents, no copy is needed.
 #include "kernel_table.h"
 #include "support/kernel.h"
 #include "support/move.h"
@@ -12,7 +12,7 @@ enum Kind : uint32_t { kPlain = 0, kFromLast = 1, kToLast = 2 };
 
 struct Built {
   Moves moves;
-  bool identity = true;  // the bytes stay where they are
+  bool identity = true;  // the bytes keep their order
 };
 
 Result Build(const Problem& p, Isa isa, uint32_t kind, Built* out) {

@@ -9,10 +9,10 @@
 namespace mge::cpu {
 namespace {
 
-// One spatial dimension's numbers.
+// The numbers of one spatial dimension.
 struct Axis {
   int64_t in = 1, kernel = 1, stride = 1, dilation = 1, pad_begin = 0, out = 1;
-  // Returns true if output i depends on input i alone.
+  // Returns whether output i depends only on input i.
   bool pointwise() const { return kernel == 1 && stride == 1 && pad_begin == 0 && out == in; }
 };
 
@@ -41,7 +41,7 @@ Result FindConvolution(const Problem& p, Convolution* out) {
   if (spatial < 1 || spatial > 3) return {MGE_UNIMPLEMENTED, "only one to three spatial dimensions"};
   if (x.dtype() != MGE_DTYPE_F32 || w.dtype() != MGE_DTYPE_F32) return {MGE_UNIMPLEMENTED, "only float32"};
   if (w.rank() != x.rank()) return {MGE_INVALID_ARGUMENT, "the filter's rank is not the input's"};
-  // An image without pixels may have padding to convolve.
+  // An image without pixels can still have padding, so only empty outputs and filters are refused.
   if (y.elements() == 0 || w.elements() == 0) return {MGE_UNIMPLEMENTED, "an operand is empty"};
   out->rank = x.rank();
   out->batch = out->images = x.dim(0);
@@ -61,18 +61,18 @@ Result FindConvolution(const Problem& p, Convolution* out) {
     columns.in = columns.out = rows.in * columns.in;
     rows = std::exchange(depth, Axis());
   }
-  // A column of pixels lies in memory like a row, and kernels are faster at rows.
+  // A column of pixels is stored like a row, and kernels are faster for rows.
   if (columns.in == 1 && columns.out == 1 && columns.kernel == 1) std::swap(rows, columns);
   out->windows = {rows.in,     columns.in,        out->channels,     w.dim(1),         rows.kernel, columns.kernel, rows.stride,
                   columns.stride, rows.pad_begin, columns.pad_begin, rows.dilation, columns.dilation, rows.out, columns.out,
                   depth.in, depth.kernel, depth.stride, depth.pad_begin, depth.dilation, depth.out};
-  if (!FindEpilogue(p, ChannelAxis::kSecond, out->epilogue)) return {MGE_UNIMPLEMENTED, "what follows is no epilogue"};
+  if (!FindEpilogue(p, ChannelAxis::kSecond, out->epilogue)) return {MGE_UNIMPLEMENTED, "unsupported epilogue"};
   out->x = p.operand(0, 0);
   out->weights = p.operand(0, 1);
   out->bias = n.has_input(2) ? p.operand(0, 2) : p.operand(out->epilogue.bias);
   out->add = p.operand(out->epilogue.add);
   for (int other : {out->x, out->bias, out->add}) {
-    if (other == out->weights) return {MGE_UNIMPLEMENTED, "the filter serves twice"};
+    if (other == out->weights) return {MGE_UNIMPLEMENTED, "the filter is also another operand"};
   }
   out->x_constant = x.is_constant();
   out->weights_constant = w.is_constant();

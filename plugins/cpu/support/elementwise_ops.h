@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The elementwise operators of ONNX and how each becomes instructions. The one list: kernel rows and claims derive from it.
+// The elementwise operators of ONNX and their instructions. This is the only list: kernel rows and claims derive from it.
 #pragma once
 
 #include <string_view>
@@ -8,13 +8,14 @@
 
 namespace mge::cpu {
 
+// The form in which an operator becomes instructions.
 enum class Form : uint8_t {
   kUnary,      // y = op(x); attributes p0, p1 are parameters
-  kPredicate,  // the same, y is bool
+  kPredicate,  // like kUnary; y is bool
   kBinary,     // y = op(a, b)
-  kCompare,    // the same, y is bool
+  kCompare,    // like kBinary; y is bool
   kVariadic,   // y = op(op(a, b), c)...
-  kMean,       // the sum of all, divided by their number
+  kMean,       // the sum of all inputs divided by their number
   kWhere,
   kCast,
   kClip,
@@ -26,6 +27,7 @@ enum class Form : uint8_t {
   kIsInf,
 };
 
+// An operator and its instruction.
 struct ElementwiseOp {
   const char* name;
   Form form;
@@ -110,7 +112,7 @@ inline constexpr ElementwiseOp kElementwiseOps[] = {
     {"Xor", Form::kBinary, TileOp::kXor},
 };
 
-// The row of an operator of ai.onnx; null if it is not elementwise.
+// Returns the row of an operator of ai.onnx, or null if it is not elementwise.
 inline const ElementwiseOp* FindElementwise(std::string_view op, std::string_view domain) {
   if (!domain.empty()) return nullptr;
   for (const ElementwiseOp& row : kElementwiseOps) {
@@ -119,7 +121,8 @@ inline const ElementwiseOp* FindElementwise(std::string_view op, std::string_vie
   return nullptr;
 }
 
-// Returns true if the operator's results need no rounding to the operands' 16-bit type: it selects a value or drops bits.
+// Returns whether the operator's results need no rounding to the operands' 16-bit type, because it selects a value or drops
+// bits.
 inline bool KeepsHalf(const ElementwiseOp& op) {
   if (op.form == Form::kWhere || op.form == Form::kClip) return true;
   switch (op.tile) {
@@ -131,7 +134,7 @@ inline bool KeepsHalf(const ElementwiseOp& op) {
   }
 }
 
-// One thread's time for one element, nanoseconds, beyond moving it.
+// Returns one thread's time per element in nanoseconds, without memory accesses.
 inline double TileOpNs(Isa isa, TileOp op, mge_dtype type) {
   double width = (isa == Isa::kAvx512 ? 1.0 : isa == Isa::kAvx2 ? 2.0 : 4.0) * (SizeOf(type) == 8 ? 2.0 : 1.0);
   switch (op) {

@@ -12,14 +12,14 @@ namespace {
 
 bool SameDims(const Value& a, const Value& b) { return std::ranges::equal(a.dims(), b.dims()); }
 
-// A constant of one float. False if the value is anything else.
+// Reads a constant of one float32. Returns false for any other value.
 bool Scalar(const Value& v, float* out) {
   if (v.dtype() != MGE_DTYPE_F32 || !v.is_constant() || !v.is_static() || v.elements() != 1) return false;
   *out = v.data<float>()[0];
   return true;
 }
 
-// True if the value broadcasts along all dimensions of y but the channels'.
+// Returns whether the value broadcasts along all dimensions of y except the channels.
 bool IsPerChannel(const Value& v, const Value& y, ChannelAxis axis) {
   int channel = axis == ChannelAxis::kLast ? y.rank() - 1 : 1;
   if (v.rank() > y.rank()) return false;
@@ -68,7 +68,7 @@ bool AbsorbActivation(const Node& next, Epilogue& e) {
   return false;
 }
 
-// Absorbs the product of x * Sigmoid(x), where the epilogue already holds Sigmoid(x).
+// Adds the product x * Sigmoid(x) to an epilogue that already contains Sigmoid(x).
 bool AbsorbSwish(const Node& next, Epilogue& e) {
   if (e.activation != Activation::kSigmoid || !next.Is("Mul") || HasOwnMeaning(next) || !next.has_output(0)) return false;
   int32_t a = next.input_id(0), b = next.input_id(1);
@@ -78,7 +78,7 @@ bool AbsorbSwish(const Node& next, Epilogue& e) {
   return true;
 }
 
-// Returns, for each value, the Sigmoid that reads it, or -1.
+// Returns, for each value, the Sigmoid node that reads it, or -1.
 std::vector<int32_t> SigmoidsOf(const Graph& graph) {
   std::vector<int32_t> found(graph.raw()->value_count, -1);
   for (int i = 0; i < graph.node_count(); ++i) {
@@ -161,11 +161,11 @@ void OfferEpilogues(const Pattern& pattern, const mge_claim_sink* sink, std::str
     if (n.output(0).elements() == 0) continue;
     Epilogue e = StartOf(n);
     std::vector<int32_t> nodes = {i};
-    // A claim saves writing and reading the product, and a step. The factor makes it win over a chain of the elementwise nodes
-    // alone.
+    // A claim saves a step, and writing and reading the product. The factor makes it win over a chain of only the
+    // elementwise nodes.
     const double each = 1.2 * (0.1 + StreamUs(2.0 * static_cast<double>(n.output(0).bytes())));
     double saved = 0;
-    // Claims x * Sigmoid(x), whose two nodes both read the result of the group.
+    // Claims x * Sigmoid(x), where both nodes read the group's result.
     auto swish = [&]() {
       int s = pattern.graph().value(e.output).uses() == 2 ? sigmoids[static_cast<size_t>(e.output)] : -1;
       int product = s >= 0 ? pattern.Next(s) : -1;

@@ -8,8 +8,8 @@
 
 namespace mge::cpu {
 
-// The order of the columns of packed weights: blocks of `columns` units. The last block is padded with zeros. All gates of a
-// block lie together. A GRU is different: its update and reset gates come first for all blocks, then its hidden gates.
+// The column order of packed weights: blocks of `columns` units, the last one padded with zeros. All gates of a block are
+// contiguous. For a GRU, the update and reset gates of all blocks come first, then the hidden gates.
 struct GateOrder {
   Recurrence::Kind kind = Recurrence::Kind::kRnn;
   int64_t gates = 1, hidden = 0, columns = 1, blocks = 0;
@@ -18,7 +18,7 @@ struct GateOrder {
   GateOrder(const Recurrence& r, int64_t columns_of_a_panel)
       : kind(r.kind), gates(r.gates), hidden(r.hidden), columns(columns_of_a_panel),
         blocks((r.hidden + columns_of_a_panel - 1) / columns_of_a_panel) {}
-  int64_t width() const { return gates * blocks * columns; }  // of a row of sums
+  int64_t width() const { return gates * blocks * columns; }  // floats per row of sums
   int64_t Panel(int64_t block, int64_t gate) const {
     if (kind != Recurrence::Kind::kGru) return block * gates + gate;
     return gate < 2 ? block * 2 + gate : blocks * 2 + block;

@@ -13,7 +13,7 @@ double GemmSerialUs(const GemmSize& s, Isa isa, double copies_ns) {
   };
   Speed speed = isa == Isa::kAvx512 ? Speed{160e3, 14, 16} : isa == Isa::kAvx2 ? Speed{85e3, 6, 8} : Speed{22e3, 6, 4};
   double m = static_cast<double>(s.m), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
-  // A tile of few rows or columns costs as if it had some more: sums wait for each other.
+  // A tile with few rows or columns costs as much as a larger one, because its sums wait for each other.
   double columns = static_cast<double>((s.n + speed.lanes - 1) / speed.lanes * speed.lanes);
   double rows = std::max(m, std::min(4.0, 8.0 * static_cast<double>(speed.lanes) / columns));
   double arithmetic = 2.0 * rows * columns * k / speed.flops_per_us;
@@ -29,7 +29,8 @@ GemmSplit SplitGemm(const GemmSize& s, int columns, double serial_us) {
   constexpr double kChunkUs = 20;
   double wanted = std::min(static_cast<double>(kMaxChunks), std::max(2.0, serial_us / kChunkUs)) / static_cast<double>(s.batch);
   if (wanted <= 1) return split;
-  // Rows first: their copy is then made once. Columns where rows are few: enough of them to be worth the copy.
+  // Splits rows first, because their copy is then made only once. Splits columns if there are few rows, with enough columns
+  // per chunk to pay for the copy.
   constexpr int64_t kLeastColumns = 128;
   auto ways = static_cast<int64_t>(std::ceil(wanted));
   split.row_chunks = std::clamp<int64_t>(s.m / kGemmMaxRows, 1, ways);

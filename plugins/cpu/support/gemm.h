@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a product of matrices is cut into chunks, and what it costs.
+// Splits a matrix product into chunks and estimates its time.
 #pragma once
 
 #include "isa.h"
@@ -9,18 +9,19 @@
 
 namespace mge::cpu {
 
+// The size of a batch of matrix products.
 struct GemmSize {
   int64_t m = 0, n = 0, k = 0;
   int64_t batch = 1;
 };
 
-// Time of one thread for the arithmetic and for reading what is not in the caches. `copies` is the time, in ns per element
-// of A, that bringing A into place takes.
+// Returns one thread's time for arithmetic and for reading data that is not cached. `copies_ns` is the time per element of
+// A, in nanoseconds, for copying A.
 double GemmSerialUs(const GemmSize& size, Isa isa, double copies_ns = 0.03);
-// Factor on that time for our own product, compared with a library's.
+// Factor on that time for our own product, relative to a library's.
 inline constexpr double kGemmOwn = 1.15;
 
-// A batch of products in chunks of rows and panels of columns; a function of the size alone.
+// A batch of products split into chunks of rows and panels of columns. Depends only on the size.
 struct GemmSplit {
   int64_t m = 0, panels = 0, batch = 1;
   int64_t row_chunks = 1, column_chunks = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Indices that come as data: checked against their bound, counted from the end if negative.
+// Indices in tensors: checked against their range; negative indices count from the end.
 #pragma once
 
 #include <atomic>
@@ -9,10 +9,10 @@
 
 namespace mge::cpu {
 
-// The first index that was outside, found by any chunk.
+// Stores the first index out of range, found by any chunk.
 class IndexGuard {
  public:
-  // The index counted from 0; 0, remembered as a fault, if it is outside of [-bound, bound).
+  // Returns the index counted from 0. If it is outside of [-bound, bound), stores it and returns 0.
   int64_t Checked(int64_t index, int64_t bound) {
     int64_t i = index < 0 ? index + bound : index;
     if (i >= 0 && i < bound) [[likely]] return i;
@@ -25,7 +25,7 @@ class IndexGuard {
   }
   bool failed() const { return failed_.load(std::memory_order_relaxed); }
 
-  // MGE_OK, or MGE_OUT_OF_RANGE with a text that names index and bound. After all chunks.
+  // Returns MGE_OK, or MGE_OUT_OF_RANGE with a text with index and bound. Call it after all chunks.
   mge_code Answer(const mge_run* run, const char* op) const {
     if (!failed()) return MGE_OK;
     char text[160];
@@ -39,7 +39,7 @@ class IndexGuard {
   int64_t index_ = 0, bound_ = 0;
 };
 
-// Index number i of an int32 or int64 tensor.
+// Reads an int32 or int64 tensor of indices.
 struct IndexList {
   const void* data;
   bool wide;

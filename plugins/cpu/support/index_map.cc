@@ -14,11 +14,11 @@ constexpr int kMaxRank = 8;
 
 struct Args {
   Slot x, y;
-  const int64_t* offsets;  // the kernel's: in bytes, for every dimension's positions, in the order of memory
+  const int64_t* offsets;  // owned by the kernel: byte offsets for the positions of every dimension, in memory order
   int32_t rank;
-  int64_t dims[kMaxRank];  // of the output; the last one is walked innermost
-  int64_t piece;           // bytes that are moved at a time
-  Chunks chunks;           // of lines along the last dimension
+  int64_t dims[kMaxRank];  // dimensions of the output; the last one is innermost
+  int64_t piece;           // bytes per copy
+  Chunks chunks;           // chunks of lines along the last dimension
 };
 
 template <typename T>
@@ -92,14 +92,14 @@ KernelPtr IndexMap::MakeKernel(const Problem& p, bool channels_last) const {
   int rank = x.rank();
   int64_t element = SizeOf(x.dtype());
   mge_layout last = ChannelsLast(rank);
-  auto axis = [&](int i) { return static_cast<size_t>(channels_last ? last.perm[i] : i); };  // of dimension i in memory
+  auto axis = [&](int i) { return static_cast<size_t>(channels_last ? last.perm[i] : i); };  // memory position -> dimension
   Args a = {};
   a.rank = 1;
   a.dims[0] = 1;
   a.piece = element;
   std::vector<int64_t> offsets = {0};  // of a scalar
   if (y.elements() > 0 && rank > 0) {
-    // Innermost dimensions that are copied as they are become part of the piece.
+    // Innermost dimensions that are copied unchanged become part of the piece.
     auto whole = [&](size_t d) {
       bool same = x.dims()[d] == y.dims()[d];
       for (int64_t k = 0; same && k < y.dims()[d]; ++k) same = place[d](k) == k;

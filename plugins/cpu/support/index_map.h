@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outputs whose element (i, j, ...) is the input's element (map0[i], map1[j], ...): pads by reflection, nearest resampling.
+// Operators whose output element (i, j, ...) is the input's element (map0[i], map1[j], ...): pads by reflection, nearest
+// resampling.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +11,12 @@
 
 namespace mge::cpu {
 
-// The place in the input for a position of the output, one function a logical dimension. Asked for every position when a
-// kernel is made, and never before.
+// Maps an output position to an input position, one function per logical dimension. The functions are called for every
+// position when a kernel is created, and not before.
 struct IndexMap {
   std::vector<std::function<int64_t(int64_t)>> place;
 
-  // For the problem's first node, its input 0 and output 0 both lying plainly or both with channels last.
+  // Creates a kernel for the problem's first node, with input 0 and output 0 both plain or both with channels last.
   KernelPtr MakeKernel(const Problem& p, bool channels_last) const;
 };
 

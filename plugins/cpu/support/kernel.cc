@@ -10,7 +10,7 @@ bool Accept(const Problem& p, Offers& offers, bool groups) {
   }
   for (int i = 0; i < p.node_count(); ++i) {
     if (!HasOwnMeaning(p.node(i))) continue;
-    offers.Refuse("an operator of an old set whose meaning has changed");
+    offers.Refuse("the node is from an old operator set in which it has another meaning");
     return false;
   }
   if (!p.is_static()) {
@@ -19,7 +19,7 @@ bool Accept(const Problem& p, Offers& offers, bool groups) {
   }
   for (int i = 0; i < p.output_count(); ++i) {
     if (p.adds(i)) {
-      offers.Refuse("does not add to what is there");
+      offers.Refuse("cannot add to its output");
       return false;
     }
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every kernel row of this backend does: judge the plain facts of a problem, and remember the instruction set.
+// Helpers for kernel rows: check a problem and keep the instruction set.
 #pragma once
 
 #include <string>
@@ -13,16 +13,16 @@ namespace mge::cpu {
 
 inline constexpr uint64_t kExact = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_BATCH_INVARIANT;
 
-// Refuses, and answers false, unless all shapes are known, all outputs are plainly written, all types are ours, and the
-// problem is one node (any number if `groups`).
+// Returns whether rows support the problem's form; refuses it otherwise. All shapes must be known, no output may accumulate,
+// all types must be supported. The problem must be one node, unless `groups`.
 bool Accept(const Problem& p, Offers& offers, bool groups = false);
 
-// True for a node that the host could not bring into the newest form: attributes that begin with '_' say how the meaning of
-// its old operator set differs. Accept() refuses such nodes.
+// Returns whether the node has attributes that begin with '_'. They describe how its old operator set differs, because the
+// host could not convert it to the newest form. Accept() refuses such nodes.
 bool HasOwnMeaning(const Node& node);
 
-// A candidate's variant holds the row's own number (24 bits) and the instruction set of its vector code, which also
-// ends its id: what was measured or frozen for one set never serves another.
+// Adds a candidate. Its variant contains the row's own number (24 bits) and the instruction set of its vector code. The id
+// ends with the set's name, so that measured times of one set are not used for another.
 inline void Add(Offers& offers, Isa isa, Candidate c) {
   c.id += '.';
   c.id += IsaName(isa);
@@ -32,13 +32,13 @@ inline void Add(Offers& offers, Isa isa, Candidate c) {
 inline Isa IsaOf(const Candidate& c) { return static_cast<Isa>(c.variant >> 24); }
 inline uint32_t KindOf(const Candidate& c) { return static_cast<uint32_t>(c.variant & 0xffffffu); }
 
-// An axis attribute counted from the front; -1 if it is outside of the rank.
+// Returns an axis attribute counted from the front, or -1 if it is out of range.
 inline int64_t AxisOf(int64_t axis, int rank) {
   if (axis < 0) axis += rank;
   return axis >= 0 && axis < rank ? axis : -1;
 }
 
-// Integers of a constant operand (int32 or int64) of the node. False if the operand is absent or not constant.
+// Reads the integers of a constant operand (int32 or int64). Returns false if the operand is absent or not constant.
 bool ConstantInts(const Node& node, int input, std::vector<int64_t>& out);
 
 std::string_view TypeName(mge_dtype type);

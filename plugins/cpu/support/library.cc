@@ -31,7 +31,7 @@ bool IsInstalled(const std::string& name) {
   return found;
 #else
   (void)name;
-  return true;  // the loader alone knows
+  return true;  // not known; only the loader can tell
 #endif
 }
 
@@ -39,7 +39,7 @@ void* OpenLibrary(const std::string& name, std::string* reason) {
   if (void* handle = dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL)) return handle;
   const char* text = dlerror();
   std::string_view why = text ? text : "";
-  // The loader tells a lack of memory by its words alone.
+  // The loader reports a lack of memory only in its text.
   for (std::string_view words : {"failed to map segment", "annot allocate memory", "cannot create shared object"}) {
     if (why.find(words) != why.npos) throw std::bad_alloc();
   }

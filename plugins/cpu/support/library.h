@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared libraries that may be there: asked for by name before anything is loaded.
+// Optional shared libraries: checks whether a library is installed, and opens it.
 #pragma once
 
 #include <string>
 
 namespace mge::cpu {
 
-// True if one of the loader's directories holds a file of that name ("libopenblas.so.0"). Opens nothing.
+// Returns whether one of the loader's directories contains a file with that name ("libopenblas.so.0"). Opens nothing.
 bool IsInstalled(const std::string& name);
 
-// Opens one for ever; NULL with the reason if that fails. std::bad_alloc where there is no memory for it now.
+// Opens a library that is never closed. Returns NULL and sets *reason if that fails. Throws std::bad_alloc if memory ran
+// out.
 void* OpenLibrary(const std::string& name, std::string* reason);
 
 }  // namespace mge::cpu

@@ -20,8 +20,8 @@ struct MoveHeader {
 
 int BytesIndex(int bytes) { return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3; }
 
-constexpr int64_t kLineBytes = 32 << 10;   // longer lines are cut into units
-constexpr int64_t kTransposeRows = 64;     // of a unit
+constexpr int64_t kLineBytes = 32 << 10;   // longer lines are split into units
+constexpr int64_t kTransposeRows = 64;     // rows per unit
 constexpr int64_t kTransposeElements = 16 << 10;  // of a unit with fewer rows
 
 template <typename T>
@@ -58,7 +58,7 @@ inline void CopyLine(const char* __restrict from, char* __restrict to, size_t n)
 void Line(const CopyArgs& c, const char* from, char* to, const MoveHeader& h) {
   switch (c.shape) {
     case CopyArgs::kLines:
-      if (from == to) return;  // in place
+      if (from == to) return;  // in place: nothing to do
       CopyLine(from, to, static_cast<size_t>(c.n) * c.bytes);
       return;
     case CopyArgs::kSplat: {
@@ -84,7 +84,7 @@ void Line(const CopyArgs& c, const char* from, char* to, const MoveHeader& h) {
   }
 }
 
-// Units [first, last) of one copy: lines by the index of the outer dimensions.
+// Runs units [first, last) of one copy: lines, numbered over the outer dimensions.
 void RunUnits(const CopyArgs& c, const mge_run* run, const MoveHeader& h, uint64_t first, uint64_t last) {
   const char* from = c.has_value ? reinterpret_cast<const char*>(&c.value) : At<const char>(run, c.from) + c.from_offset;
   char* to = At<char>(run, c.to) + c.to_offset;
@@ -198,7 +198,7 @@ bool Moves::Add(const Copy& copy, uint32_t bytes, Isa isa) {
     if (copy.dims[d] > 1) dims.push_back({copy.dims[d], copy.input == kValue ? 0 : copy.from_strides[d], copy.to_strides[d]});
   }
   std::stable_sort(dims.begin(), dims.end(), [](const Dim& a, const Dim& b) { return std::abs(a.to) > std::abs(b.to); });
-  for (size_t d = dims.size(); d-- > 1;) {  // neighbours that both sides walk as one
+  for (size_t d = dims.size(); d-- > 1;) {  // merges neighbours that are contiguous on both sides
     Dim &outer = dims[d - 1], &inner = dims[d];
     if (outer.from == inner.from * inner.size && outer.to == inner.to * inner.size) {
       inner.size *= outer.size;
@@ -260,7 +260,7 @@ bool Moves::Add(const Copy& copy, uint32_t bytes, Isa isa) {
   if (c.has_value) c.shape = inner.to == 1 ? CopyArgs::kSplat : CopyArgs::kStrided;
   for (const Dim& d : dims) push_outer(d.size, d.from, d.to);
 
-  // Cut what is long, so that even one box keeps several threads busy.
+  // Splits long copies, so that a single box can use several threads.
   std::vector<CopyArgs> parts = {c};
   int64_t limit = c.shape == CopyArgs::kTranspose ? kTransposeRows : std::max<int64_t>(1, kLineBytes / b);
   if (c.n >= 2 * limit && c.rank < kMaxCopyDims) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel rows whose operators are lists of copies: one function from a problem to its copies, and the rest follows.
+// Kernel rows for operators that are lists of copies. Each needs one function from a problem to its copies.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace mge::cpu {
 
-// The copies of one node, while they are found. In the variant with channels last all data operands lie so.
+// Collects the copies of one node. With channels last, all data operands have that layout.
 class MoveBuild {
  public:
   MoveBuild(const Problem& p, Isa isa, bool channels_last) : p_(p), isa_(isa), last_(channels_last) {}
@@ -19,13 +19,13 @@ class MoveBuild {
   Node node() const { return p_.node(); }
   bool channels_last() const { return last_; }
 
-  // Strides of the node's input k (a data operand) or of its output k as they will lie.
+  // Return the strides of the node's input k (a data operand) or output k in the chosen layout.
   std::vector<int64_t> InputStrides(int k) const {
     return StridesIn(node().input(k).dims(), last_ && !node().input(k).is_constant());
   }
   std::vector<int64_t> OutputStrides(int k = 0) const { return StridesIn(node().output(k).dims(), last_); }
 
-  // Numbers among the problem's operands.
+  // Return operand numbers of the problem.
   int Input(int k) const { return p_.operand(node().input_id(k)); }
   int Output(int k = 0) const {
     for (int o = 0; o < p_.output_count(); ++o) {
@@ -46,11 +46,12 @@ class MoveBuild {
 inline Result Refusal(std::string why) { return {MGE_UNIMPLEMENTED, std::move(why)}; }
 inline Result TooManyDimensions() { return Refusal("too many dimensions"); }
 
+// An operator that is a list of copies.
 struct MoveRule {
   const char* id;
   Result (*build)(MoveBuild&);
-  bool channels_last = false;  // offered in that layout too; every data operand has the output's rank
-  int data_inputs = 1;         // the node's first so many inputs are data; -1: all
+  bool channels_last = false;  // also offered with channels last; every data operand has the output's rank
+  int data_inputs = 1;         // number of leading inputs that are data; -1: all
   bool in_place = false;       // the output has the bytes of the first input
 };
 

@@ -14,12 +14,12 @@
 namespace mge::cpu {
 namespace {
 
-constexpr double kCallUs = 0.4;        // overhead of one primitive
+constexpr double kCallUs = 0.4;        // overhead per primitive call
 constexpr double kLeastSerialUs = 20;  // shorter work is not worth a call
 
 uint64_t Aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// The state of one plan instance.
+// The state of a plan instance.
 struct State {
   std::vector<void*> instances;
   std::vector<mge_code> codes;
@@ -39,7 +39,7 @@ mge_code Launch(const Args& a, const mge_run* run) {
   const char* x = At<char>(run, a.x);
   char* y = At<char>(run, a.y);
   const char* add = a.has_add ? At<char>(run, a.add) : y;
-  if (add != y) {  // the primitives add to what is in y
+  if (add != y) {  // the primitives add to the content of y
     uint64_t part = (a.y_bytes / slices.size() + 63) / 64 * 64;
     ParallelFor(run, slices.size(), [&](uint64_t i) {
       uint64_t begin = std::min(a.y_bytes, i * part), end = std::min(a.y_bytes, begin + part);
@@ -94,7 +94,7 @@ class OnednnKernel : public Kernel {
     }
     return {};
   }
-  // Joins the forms of all slices.
+  // Concatenates the forms of all slices.
   std::string prepack_form(int) const override {
     std::string all;
     for (size_t i : forms_) {
@@ -144,11 +144,11 @@ class OnednnKernel : public Kernel {
  private:
   OnednnPlaces places_;
   std::vector<OnednnSlice> slices_;
-  std::vector<size_t> forms_;  // slices, the first of every form of the filter
+  std::vector<size_t> forms_;  // index of the first slice of each form of the filter
   uint64_t workspace_ = 0, packed_ = 0;
 };
 
-// "brgconv:avx512_core" is brgconv, "x64:gemm:jit" is gemm, "ip:x64:gemm:jit" is ip.gemm.
+// Returns a short name: "brgconv:avx512_core" is brgconv, "x64:gemm:jit" is gemm, "ip:x64:gemm:jit" is ip.gemm.
 std::string ShortName(std::string_view implementation) {
   std::string name;
   for (size_t begin = 0; begin < implementation.size();) {
@@ -246,7 +246,7 @@ Result OnednnImages::Cut(int64_t ways, const Describe& describe, std::vector<One
   const ConvWindows& w = windows;
   const bool columns = w.h == 1 && w.oh == 1;
   const int64_t lines = columns ? w.ow : w.oh;
-  // Returns the share of the threads' time that is idle if `parts` equal parts are handed out.
+  // Returns the share of idle thread time if `parts` equal parts are distributed.
   auto lost = [&](int64_t parts) { return 1 - static_cast<double>(parts) / static_cast<double>((parts + ways - 1) / ways * ways); };
   constexpr double kMostLost = 0.13;
   constexpr int64_t kGroups = 4;  // for a thread, at most

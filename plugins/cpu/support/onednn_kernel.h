@@ -1,5 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel of oneDNN primitives. Each computes a slice of the output, so that the slices run on several threads.
+// A kernel that consists of oneDNN primitives. Each computes a slice of the output.
+//
+// The stage exists because oneDNN is limited to one thread: the slices run in parallel on the host's threads.
+//
+// Algorithm
+//   - ChooseOnednn describes the slices for the wanted number of threads to the library, without generating code.
+//   - If the library has only reference code for a slice, it repeats this with half the threads, down to one. If that fails,
+//     the kernel is not offered.
+//   - Images are cut into whole images per thread if that is balanced, otherwise into bands of rows or columns
+//     (OnednnImages).
+//   - Equal slices share a primitive, and each form of the packed filter is stored once.
 #pragma once
 
 #include <functional>
@@ -12,51 +22,52 @@
 
 namespace mge::cpu {
 
-// May take heap memory while it runs; its code is compiled for the thread count and the machine.
+// May allocate heap memory while it runs. The code depends on the number of threads and on the machine.
 inline constexpr uint64_t kOnednnAttributes = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_ALLOCATES;
 inline constexpr int kOnednnRank = 20;
 
+// A part of the output, computed by one primitive.
 struct OnednnSlice {
-  std::shared_ptr<onednn::Primitive> primitive;  // equal slices share theirs
-  uint64_t x = 0, y = 0;                         // bytes from the operands' beginnings
+  std::shared_ptr<onednn::Primitive> primitive;  // equal slices share one primitive
+  uint64_t x = 0, y = 0;                         // byte offsets in the operands
   int64_t work = 1;                              // relative to the other slices
-  uint64_t weights = 0, scratch = 0;             // bytes from the beginnings of what is packed and of the workspace
+  uint64_t weights = 0, scratch = 0;             // byte offsets in the packed constant and in the workspace
 };
 
 // Describes a problem's slices for `ways` threads. Fails if the library has only reference code for one of them.
 using OnednnCut = std::function<Result(int64_t ways, std::vector<OnednnSlice>* slices)>;
 
-// The library's answer to a problem.
+// The slices chosen for a problem.
 struct OnednnChoice {
-  int64_t ways = 0;        // threads that the slices are cut for; 0: the library has only reference code
-  double share = 1;        // part of the work that the busiest thread does
-  std::string code;        // short names of the slices' implementations, "brgconv"
+  int64_t ways = 0;        // number of threads; 0: the library has only reference code
+  double share = 1;        // share of the work of the busiest thread
+  std::string code;        // short names of the implementations, "brgconv"
   uint64_t workspace = 0;  // bytes
-  std::string reason;      // if ways is 0
+  std::string reason;      // set if ways is 0
 };
 
-// Cuts for `most` threads. If the library has only reference code for these slices, tries half as many threads, down to one.
-// `problem` holds all numbers that the answer depends on. Answers are kept, because the planner asks about a node alone and
-// about every group that contains it.
+// Chooses slices for at most `most` threads. If the library has only reference code for them, tries half as many threads,
+// down to one. `problem` must contain all numbers that the result depends on. Results are cached, because the planner asks
+// about a node and about every group that contains it.
 OnednnChoice ChooseOnednn(std::vector<int64_t> problem, int64_t most, const OnednnCut& cut);
 
-// Where a problem's operands are; -1: there is none.
+// The operand numbers of a problem; -1: absent.
 struct OnednnPlaces {
   int x = -1, weights = -1, bias = -1, add = -1;
   uint64_t y_bytes = 0;
 };
 
-// Compiles the slices that were chosen. Null if that fails, or they need more workspace than the candidate promised.
+// Compiles the chosen slices. Returns null if that fails, or if they need more workspace than the candidate promised.
 KernelPtr MakeOnednnKernel(const OnednnPlaces& places, const OnednnChoice& choice, const OnednnCut& cut, const Candidate& candidate);
 
-// Returns true if oneDNN may be used; otherwise refuses with the reason.
+// Returns whether oneDNN may be used; otherwise refuses with the reason.
 bool OnednnUsable(Offers& offers, double serial_us);
 
-// Returns the largest number of threads that work of that length is cut for.
+// Returns the largest number of threads for work of that length.
 int64_t OnednnWays(const Problem& p, double serial_us);
 double OnednnCostUs(double serial_us, const OnednnChoice& choice);
 
-// NHWC images under windows. Threads get whole images if that is balanced, otherwise bands of each image.
+// NHWC images with windows. Threads get whole images if that is balanced, otherwise bands of each image.
 struct OnednnImages {
   int64_t images = 0, channels = 0, outputs = 0;
   ConvWindows windows = {};
@@ -65,7 +76,7 @@ struct OnednnImages {
   Result Cut(int64_t ways, const Describe& describe, std::vector<OnednnSlice>* slices) const;
 };
 
-// Appends the numbers of an epilogue that oneDNN's choice may depend on to `problem`.
+// Appends to `problem` the numbers of an epilogue that oneDNN's choice may depend on.
 void AppendEpilogue(const Epilogue& e, bool bias, bool add, std::vector<int64_t>& problem);
 
 }  // namespace mge::cpu

@@ -10,10 +10,10 @@ namespace {
 
 Result FindGemm(const Node& n, Product* out) {
   Value a = n.input(0), b = n.input(1);
-  if (a.rank() != 2 || b.rank() != 2) return {MGE_INVALID_ARGUMENT, "Gemm takes matrices"};
+  if (a.rank() != 2 || b.rank() != 2) return {MGE_INVALID_ARGUMENT, "Gemm needs matrices"};
   bool ta = n.Int("transA", 0) != 0, tb = n.Int("transB", 0) != 0;
   out->size = {a.dim(ta ? 1 : 0), b.dim(tb ? 0 : 1), a.dim(ta ? 0 : 1), 1};
-  if (b.dim(tb ? 1 : 0) != out->size.k) return {MGE_INVALID_ARGUMENT, "the matrices do not fit"};
+  if (b.dim(tb ? 1 : 0) != out->size.k) return {MGE_INVALID_ARGUMENT, "the matrix sizes do not match"};
   out->a_row = ta ? 1 : a.dim(1);
   out->a_k = ta ? a.dim(1) : 1;
   out->b_k = tb ? 1 : b.dim(1);
@@ -25,9 +25,9 @@ Result FindGemm(const Node& n, Product* out) {
 
 Result FindMatMul(const Node& n, Product* out) {
   Value a = n.input(0), b = n.input(1);
-  if (a.rank() < 1 || b.rank() < 1) return {MGE_INVALID_ARGUMENT, "MatMul takes no scalars"};
+  if (a.rank() < 1 || b.rank() < 1) return {MGE_INVALID_ARGUMENT, "MatMul needs operands with at least one dimension"};
   int64_t m = a.rank() == 1 ? 1 : a.dim(-2), k = a.dim(-1), columns = b.rank() == 1 ? 1 : b.dim(-1);
-  if ((b.rank() == 1 ? b.dim(0) : b.dim(-2)) != k) return {MGE_INVALID_ARGUMENT, "the matrices do not fit"};
+  if ((b.rank() == 1 ? b.dim(0) : b.dim(-2)) != k) return {MGE_INVALID_ARGUMENT, "the matrix sizes do not match"};
   out->a_row = k;
   out->a_k = 1;
   out->b_k = columns;
@@ -43,7 +43,7 @@ Result FindMatMul(const Node& n, Product* out) {
     batch *= size;
   }
   out->b_items = b_stride;
-  if (b_stride == 1 && a_stride == batch * m * k) {  // one B for all: the rows of all batches are one matrix
+  if (b_stride == 1 && a_stride == batch * m * k) {  // the same B for all batches: the rows of all batches form one matrix
     m *= batch;
     batch = 1;
     out->batch_axes.clear();
@@ -91,10 +91,11 @@ Result FindProduct(const Problem& p, Product* out) {
     out->start_row = rows ? (columns ? start.dim(1) : 1) : 0;
     out->start_column = columns ? 1 : 0;
   }
-  if (!FindEpilogue(p, ChannelAxis::kLast, out->epilogue)) return {MGE_UNIMPLEMENTED, "what follows is no epilogue"};
+  if (!FindEpilogue(p, ChannelAxis::kLast, out->epilogue)) return {MGE_UNIMPLEMENTED, "unsupported epilogue"};
   out->epilogue_bias = p.operand(out->epilogue.bias);
   out->epilogue_add = p.operand(out->epilogue.add);
-  if (n.input(0).dtype() != out->type || n.input(1).dtype() != out->type) return {MGE_UNIMPLEMENTED, "operands of several types"};
+  if (n.input(0).dtype() != out->type || n.input(1).dtype() != out->type)
+    return {MGE_UNIMPLEMENTED, "operands of different types"};
   bool again = out->b == out->a || out->b == out->start || out->b == out->epilogue_bias || out->b == out->epilogue_add;
   out->b_constant = n.input(1).is_constant() && !again;
   return {};

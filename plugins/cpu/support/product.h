@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatMul and Gemm, with or without an epilogue, as one batch of products of matrices.
+// MatMul and Gemm, with or without an epilogue, as one batch of matrix products.
 #pragma once
 
 #include <vector>
@@ -10,32 +10,33 @@
 
 namespace mge::cpu {
 
+// A batch of matrix products.
 struct Product {
-  // Of one product: elements of A and C; for B the number of its matrix.
+  // The position of one product: elements of A and C, and the number of the matrix of B.
   struct Item {
     int64_t a, b, c;
   };
   mge_dtype type = MGE_DTYPE_UNDEFINED;
   GemmSize size;
-  int a = -1, b = -1;  // operands
+  int a = -1, b = -1;  // operand numbers
   int64_t a_row = 0, a_k = 0, b_k = 0, b_column = 0;  // strides in elements
-  bool b_constant = false;                            // and packed in advance
-  int64_t b_items = 1;                                // matrices of B
+  bool b_constant = false;                            // B is constant and packed in advance
+  int64_t b_items = 1;                                // number of matrices of B
   struct BatchAxis {
-    int64_t size, a, b;                               // steps from one product to the next, as in Item
+    int64_t size, a, b;                               // steps between products, as in Item
   };
-  std::vector<BatchAxis> batch_axes;                  // outermost first; none: one product
+  std::vector<BatchAxis> batch_axes;                  // outermost first; empty: one product
   float alpha = 1, beta = 1;
-  int start = -1;                                     // C of a Gemm
+  int start = -1;                                     // operand C of a Gemm
   Value start_value = Value(nullptr);
-  int64_t start_row = 0, start_column = 0;            // its strides, 0 where it is broadcast
+  int64_t start_row = 0, start_column = 0;            // its strides; 0 if broadcast
   Epilogue epilogue;
-  int epilogue_bias = -1, epilogue_add = -1;          // operands
+  int epilogue_bias = -1, epilogue_add = -1;          // operand numbers
 
-  std::vector<Item> Items() const;  // of the whole batch: for a kernel that will run
+  std::vector<Item> Items() const;  // returns the whole batch; call it only for a kernel that will run
 };
 
-// The product that a problem asks for, or why it is none of ours. All shapes must be known.
+// Reads the product of a problem. Fails with the reason if it is not supported. All shapes must be known.
 Result FindProduct(const Problem& p, Product* out);
 
 }  // namespace mge::cpu

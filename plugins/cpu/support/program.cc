@@ -11,20 +11,20 @@ namespace {
 
 mge_dtype ComputeType(mge_dtype t) { return IsHalf(t) ? MGE_DTYPE_F32 : t; }
 
-// Something that instructions read or write.
+// A value that instructions read or write.
 struct Datum {
   enum Kind : uint8_t { kOperand, kOutput, kBuffer } kind = kBuffer;
   mge_dtype type = MGE_DTYPE_UNDEFINED;
-  int index = 0;        // of the operand or output
-  bool once = false;    // equal for every tile
-  bool single = false;  // one element stands for the tile
+  int index = 0;        // of an operand or output
+  bool once = false;    // the same for every tile
+  bool single = false;  // one element, used for the whole tile
   int place = -1;
-  int last_use = -1;    // a step
+  int last_use = -1;    // index of the last step that reads it
 };
 
 struct Step {
   TileFn fn = nullptr;
-  int a = -1, b = -1, c = -1, out = -1;  // data
+  int a = -1, b = -1, c = -1, out = -1;  // indices into data_
   bool once = false;
   float params[2] = {};
 };
@@ -35,7 +35,7 @@ constexpr int kAbsent = -1;
 
 class ProgramBuilder {
  public:
-  // `widest`: the bytes of the largest element that a tile of a buffer will hold.
+  // `widest` is the size in bytes of the largest element in a tile buffer.
   ProgramBuilder(const Problem& problem, Isa isa, bool channels_last, uint32_t widest)
       : p_(problem), isa_(isa), channels_last_(channels_last), widest_(widest), program_(std::make_unique<Program>()) {}
 
@@ -51,7 +51,7 @@ class ProgramBuilder {
     return {};
   }
 
-  // Of what the instructions of a program that was built read and write.
+  // Returns the size of the largest element that the built program reads or writes.
   uint32_t Widest() const {
     uint32_t widest = 1;
     for (const Datum& d : data_) widest = std::max(widest, SizeOf(d.type));
@@ -63,12 +63,12 @@ class ProgramBuilder {
 
   // ------------------------------------------------------------ shapes, tiles, access
 
-  // Strides by which a value of `dims`, lying plainly or with channels last, is read in the order of iteration.
+  // Returns the strides of a value, plain or (`last`) with channels last, in the order of iteration.
   std::vector<int64_t> StridesOf(const Value& v, bool last) const {
     int rank = static_cast<int>(dims_.size()), own = v.rank();
     std::vector<int64_t> strides(rank, 0);
     std::vector<int> order(own);
-    for (int i = 0; i < own; ++i) order[i] = last ? order_[i] : i;  // dimensions, outermost first, as they lie
+    for (int i = 0; i < own; ++i) order[i] = last ? order_[i] : i;  // dimensions in memory order, outermost first
     int64_t step = 1;
     for (int i = own - 1; i >= 0; --i) {
       int axis = order[i];
@@ -113,13 +113,13 @@ class ProgramBuilder {
     return {};
   }
 
-  // An operand of the full rank comes with channels last; constants are always plain.
+  // Returns whether the input has channels last: it must have the full rank. Constants are always plain.
   bool TakesChannelsLast(int input) const {
     Value v = p_.input(input);
     return channels_last_ && v.rank() == static_cast<int>(dims_.size()) && !v.is_constant();
   }
 
-  // Drops dimensions of one element and joins neighbours that every operand walks as one.
+  // Removes dimensions of one element and merges neighbours that are contiguous in every operand.
   static void Collapse(std::vector<int64_t>& dims, std::vector<std::vector<int64_t>>& strides) {
     for (size_t d = dims.size(); d-- > 0;) {
       bool drop = dims[d] == 1;
@@ -205,7 +205,7 @@ class ProgramBuilder {
     return static_cast<int>(data_.size()) - 1;
   }
 
-  // The datum of a value in its own type, or in the type it is computed in; kAbsent if not made yet.
+  // Returns the datum of a value in one of the maps, or kAbsent.
   static int Find(const std::vector<std::pair<int32_t, int>>& map, int32_t value) {
     for (const auto& [id, datum] : map) {
       if (id == value) return datum;
@@ -213,11 +213,11 @@ class ProgramBuilder {
     return kAbsent;
   }
 
-  // out = fn(a, b, c). `out` kAbsent: a new datum of `type`.
+  // Appends out = fn(a, b, c) and returns its datum. If `out` is kAbsent, creates a datum of `type`.
   int Emit(TileFn fn, mge_dtype type, int a, int b, int c, int out, const float* params = nullptr) {
     bool once = data_[a].once && (b < 0 || data_[b].once) && (c < 0 || data_[c].once);
     bool single = data_[a].single && (b < 0 || data_[b].single) && (c < 0 || data_[c].single);
-    if (out < 0 || single) {  // an output is a whole tile: Finish() will fill it
+    if (out < 0 || single) {  // an output is a whole tile, which Finish() fills
       out = Add({.type = type, .once = once, .single = single});
     } else {
       once = false;
@@ -235,7 +235,7 @@ class ProgramBuilder {
     return Emit(from == to ? TileUnary(isa_).find(TileOp::kCopy, to) : FindCast(isa_, from, to), to, datum, -1, -1, out);
   }
 
-  // A whole tile of a datum.
+  // Returns a datum that fills whole tiles with the value of `datum`.
   int Whole(int datum) {
     if (!data_[datum].single) return datum;
     int out = Add({.type = data_[datum].type, .once = data_[datum].once});
@@ -244,7 +244,7 @@ class ProgramBuilder {
     return out;
   }
 
-  // The value of input k in its compute type.
+  // Returns the value of input k in its compute type, rounded if necessary.
   int Source(const Node& n, int k) {
     int32_t id = n.input_id(k);
     if (int d = Find(computed_, id); d >= 0) return d;
@@ -261,7 +261,7 @@ class ProgramBuilder {
     return Emit(FindTile(isa_, TileOp::kRoundTo, half, kTileVectors), MGE_DTYPE_F32, datum, -1, -1, kAbsent);
   }
 
-  // Where a node's result should go: its output's memory if that has the type of computation.
+  // Returns the node's output datum if it has the compute type, so that the result is written there. Otherwise kAbsent.
   int Target(const Node& n, mge_dtype type) const {
     for (int o = 0; o < p_.output_count(); ++o) {
       if (p_.raw()->graph->outputs[o] == n.output_id(0) && p_.output(o).dtype() == type) return output_data_[o];
@@ -371,7 +371,7 @@ class ProgramBuilder {
 
   static bool IsFalse(const Value& v) { return v.is_constant() && v.elements() == 1 && !v.data<uint8_t>()[0]; }
 
-  // The output is another name of the input.
+  // Makes the output another name of the input.
   void Alias(const Node& n) {
     for (auto* map : {&raw_, &computed_, &unrounded_}) {
       if (int datum = Find(*map, n.input_id(0)); datum >= 0) map->emplace_back(n.output_id(0), datum);
@@ -410,7 +410,7 @@ class ProgramBuilder {
     return {};
   }
 
-  // The exponents that models have are cheap; the others go through the library's function.
+  // Uses cheap instructions for common exponents, and the library's function for the others.
   Result Pow(const Node& n, mge_dtype type, int* out, int target) {
     Value e = n.input(1);
     if (e.is_constant() && e.elements() == 1) {
@@ -436,13 +436,14 @@ class ProgramBuilder {
     return r;
   }
 
-  // Division of integers: a divisor of 0, or of -1 for the lowest number, is an error that a program cannot report.
+  // Refuses integer divisors that may be 0 or -1: a division by 0, or of the lowest number by -1, is an error that a program
+  // cannot report.
   Result Divide(const Node& n, TileOp op, mge_dtype type, int* out, int target) {
     if (IsInteger(type) && !HoldsNoneBelow(n.input(1), 1)) return No("an integer divisor that could be zero or negative");
     return Binary(n, op, Source(n, 0), Source(n, 1), type, out, target);
   }
 
-  // True for a constant of integers that are all at least `least`.
+  // Returns whether v is an integer constant whose elements are all >= `least`.
   static bool HoldsNoneBelow(const Value& v, int64_t least) {
     if (!v.is_constant()) return v.elements() == 0;
     bool good = true;
@@ -463,7 +464,7 @@ class ProgramBuilder {
     }
   }
 
-  // Brings an output's value into its memory if no instruction wrote it there.
+  // Copies an output's value into its memory if no instruction wrote it there.
   void Finish(int o) {
     int32_t id = p_.raw()->graph->outputs[o];
     int from = Find(raw_, id);
@@ -505,7 +506,7 @@ class ProgramBuilder {
       if (d.kind != Datum::kOperand) continue;
       ProgramOperand& op = program_->operands_[d.index];
       bool gathered = op.access == Access::kGather || op.access == Access::kGatherOnce;
-      if (gathered && d.last_use < 0) op.access = Access::kElement, gathered = false;  // nobody reads it
+      if (gathered && d.last_use < 0) op.access = Access::kElement, gathered = false;  // never read
       d.place = gathered ? take() : d.index;
       if (d.place < 0) return No("too many operands that are broadcast along short rows");
       op.place = static_cast<int16_t>(d.place);
@@ -514,14 +515,14 @@ class ProgramBuilder {
       Step& s = steps_[i];
       Datum& out = data_[s.out];
       if (out.kind == Datum::kBuffer) {
-        // Takes over the buffer of an operand that ends here, if the types are equal.
+        // Reuses the buffer of an operand whose last use is here, if the types are equal.
         for (int d : {s.a, s.b, s.c}) {
           if (d < 0 || out.place >= 0) continue;
           Datum& in = data_[d];
           if (ends(in, i) && !s.once && in.single == out.single && in.type == out.type) out.place = in.place;
         }
         if (out.place < 0) out.place = take();
-        if (out.place < 0) return No("too many values live at one time");
+        if (out.place < 0) return No("too many values in use at the same time");
       }
       for (int d : {s.a, s.b, s.c}) {
         if (d >= 0 && ends(data_[d], i) && data_[d].place != out.place) busy[data_[d].place - count] = false;
@@ -566,20 +567,20 @@ class ProgramBuilder {
   bool channels_last_;
   const uint32_t widest_;
   std::unique_ptr<Program> program_;
-  std::vector<int64_t> dims_;   // of every output, logical
-  std::vector<int> order_;      // dimensions in the order of memory, outermost first
+  std::vector<int64_t> dims_;   // logical dimensions of every output
+  std::vector<int> order_;      // dimensions in memory order, outermost first
   int64_t tiles_ = 0;
-  double ns_ = 0;               // work on one element
+  double ns_ = 0;               // time per element
   std::vector<Datum> data_;
   std::vector<int> output_data_;
-  std::vector<std::pair<int32_t, int>> raw_;       // value -> datum of its own type
-  std::vector<std::pair<int32_t, int>> computed_;  // value -> datum of the type it is computed in
-  std::vector<std::pair<int32_t, int>> unrounded_; // likewise, for 16-bit values that are not rounded yet
+  std::vector<std::pair<int32_t, int>> raw_;       // value -> datum in the value's type
+  std::vector<std::pair<int32_t, int>> computed_;  // value -> datum in the compute type
+  std::vector<std::pair<int32_t, int>> unrounded_; // like computed_, for 16-bit values that are not rounded yet
   std::vector<Step> steps_;
 };
 
 Result Program::Build(const Problem& problem, Isa isa, bool channels_last, std::unique_ptr<Program>* out) {
-  for (uint32_t widest = sizeof(float);;) {  // known of a program that is built, and tiles do not change it
+  for (uint32_t widest = sizeof(float);;) {  // the built program knows it; tile sizes do not change it
     ProgramBuilder builder(problem, isa, channels_last, widest);
     if (Result r = builder.Run(out); !r.ok() || builder.Widest() == widest) return r;
     widest = builder.Widest();

@@ -41,7 +41,7 @@ int64_t RowOffset(const ProgramHeader& h, const ProgramOperand& op, int64_t row)
   return offset;
 }
 
-// Fills `to` with the operand's elements for `n` output elements from position `begin` of row `row` on.
+// Fills `to` with the operand's elements for `n` output elements, beginning at position `begin` of row `row`.
 template <typename T>
 void Gather(const ProgramHeader& h, const ProgramOperand& op, const char* base, int64_t row, int64_t begin, int64_t n,
             void* to) {

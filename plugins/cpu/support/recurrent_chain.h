@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The run of a recurrence. A chain is one direction of a group of sequences; chains are independent. A chain computes the
-// products of its inputs for a block of steps at once. Then each step multiplies the state with the recurrent weights and runs
-// the cells. The terms of a sum are always added in the same order, so results do not depend on how a chain is cut.
+// The run of a recurrence.
+//
+// Algorithm: a chain is one direction of a group of sequences; chains are independent. A chain computes the products of its
+// inputs for a block of steps at once. Then each step multiplies the state by the recurrent weights and runs the cells. The
+// terms of a sum are always added in the same order, so results do not depend on how the work is cut.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +14,7 @@
 
 namespace mge::cpu {
 
-// Where the work of a chain runs: on all threads, or on the calling thread.
+// The threads of a chain: all threads, or only the calling one.
 struct OnAllThreads {
   const mge_run* run;
   template <typename F>
@@ -95,15 +97,15 @@ class Chain {
     }
   }
 
-  // Returns true if the sequences of a step lie together in X and all are at the same step.
+  // Returns whether the sequences of a step are contiguous in X and all at the same step.
   bool Together() const { return !r_.batch_first && rows_ == r_.batch && !(lengths_ && backwards_); }
-  // Returns the sums of sequence i at step s of the block that begins with s0. Rows lie in the order of X.
+  // Returns the sums of sequence i at step s of the block that begins with s0. Rows have the order of X.
   float* Sums(int64_t i, int64_t s, int64_t s0) const {
     const int64_t first = backwards_ ? Time(i, std::min(s0 + a_.block_steps, Length(i)) - 1) : s0, at = Time(i, s) - first;
     return sums_ + (Together() ? at * rows_ + i : i * a_.block_steps + at) * width_;
   }
 
-  // A product of some rows of X with the weights of the input.
+  // A product of some rows of X with the input weights.
   struct Part {
     int64_t row, step, m;
     float* c;
@@ -142,7 +144,7 @@ class Chain {
     t.c = part.c;
     a_.gemm->run(t, m0, m1, p0, p1);
   }
-  // Adds the product to c if there is no bias.
+  // Multiplies rows of bytes. Adds the product to c if there is no bias.
   void MultiplyBytes(const Int8Rows& rows, int64_t row, int64_t step, float* weights, const float* bias, float* c, int64_t m0,
                      int64_t m1, int64_t p0, int64_t p1) {
     const Int8Weights w(weights, rows.k, width_);
@@ -151,7 +153,8 @@ class Chain {
                   m0, m1, p0, p1);
   }
 
-  // Computes gates = start + state times the recurrent weights for panels p0..p1. If `start` is null, uses the sums of the step.
+  // Computes gates = start + state times the recurrent weights for panels p0..p1. If `start` is null, starts from the sums
+  // of the step.
   void Recur(int64_t s, int64_t s0, const float* state, int64_t p0, int64_t p1, const float* start) {
     const int64_t first = p0 * a_.order.columns, n = (p1 - p0) * a_.order.columns;
     for (int64_t i = 0; i < rows_; ++i) {
@@ -180,7 +183,7 @@ class Chain {
     }
   }
 
-  // Copies the state of the sequences that have ended.
+  // Copies the state of sequences that have ended.
   void KeepEnded(int64_t s, int64_t b0, int64_t b1) {
     const int64_t u0 = b0 * a_.order.columns, u1 = std::min(b1 * a_.order.columns, r_.hidden);
     for (int64_t i = 0; lengths_ && i < rows_; ++i) {

@@ -6,7 +6,7 @@
 namespace mge::cpu {
 namespace {
 
-// Packs the bytes themselves. Subtracts 128 from unsigned bytes and their zero points.
+// Packs bytes. Subtracts 128 from unsigned bytes and from their zero points.
 void PackInt8(const RecurrentArgs& a, int64_t k, const Quantized& q, char* packed) {
   const int64_t columns = a.r.gates * a.r.hidden, panel = Int8Bytes(k) * kInt8Columns;
   const int moved = q.is_signed ? 0 : 128;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights and biases of recurrent operators in the order in which the steps read them.
+// Packs weights and biases of recurrent operators in the order in which the steps read them.
 #pragma once
 
 #include "support/recurrent_args.h"
@@ -25,8 +25,8 @@ void PackMatrices(const RecurrentArgs& a, int64_t k, const float* source, float*
 // Packs quantized matrices: as bytes if a.int8, otherwise as the numbers that the bytes represent.
 void PackQuantized(const RecurrentArgs& a, int64_t k, const Quantized& q, float* rows, void* packed);
 
-// Sums the biases of input and state, [directions, 2, gates * hidden]. For a GRU with linear_before_reset, the state's
-// bias of the hidden gate is kept apart. If `source` is null, all are zero.
+// Adds the biases of input and state, [directions, 2, gates * hidden]. For a GRU with linear_before_reset, the state's bias
+// of the hidden gate is stored separately. If `source` is null, all are zero.
 void SumBiases(const RecurrentArgs& a, /*nullable*/ const float* source, float* out);
 
 }  // namespace mge::cpu

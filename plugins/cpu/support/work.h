@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How work is cut into chunks, and what it will cost.
+// Splits work into chunks and estimates its time.
 #pragma once
 
 #include <algorithm>
@@ -9,11 +9,11 @@
 
 namespace mge::cpu {
 
-// Below this much work (one thread) nothing is split; a chunk of split work takes at least about half of it.
+// Work shorter than this on one thread is not split. A chunk takes at least about half of it.
 inline constexpr double kSplitUs = 4.0;
 inline constexpr uint64_t kMaxChunks = 64;
 
-// `items` cut into `count` runs of `per_chunk` items, the last one shorter. A function of the problem's size alone.
+// `items` split into `count` ranges of `per_chunk` items; the last one may be shorter. Depends only on the problem's size.
 struct Chunks {
   uint64_t items = 0;
   uint64_t per_chunk = 1;
@@ -40,13 +40,13 @@ void ForChunks(const mge_run* run, const Chunks& c, F&& body) {
   ParallelFor(run, c.count, [&](uint64_t chunk) { body(c.begin(chunk), c.end(chunk)); });
 }
 
-// One thread's time to stream so many bytes, by the cache that they fit in.
+// Returns one thread's time to stream so many bytes, depending on the cache that they fit into.
 inline double StreamUs(double bytes) {
   double per_us = bytes <= (32 << 10) ? 150e3 : bytes <= (2 << 20) ? 65e3 : bytes <= (16 << 20) ? 30e3 : 12e3;
   return bytes / per_us;
 }
 
-// Estimate for a run of `serial_us` of work, split by SplitWork, on the problem's threads.
+// Estimates a run of `serial_us` of work, split by SplitWork, on the problem's threads.
 inline double RunUs(const Problem& p, double serial_us) {
   constexpr double kCallUs = 0.02, kForkUs = 1.0;
   if (serial_us < kSplitUs || p.threads() < 2) return kCallUs + serial_us;

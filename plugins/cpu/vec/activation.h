@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activations of a vector. Included by vec/*.cc only.
+// Activations of vectors. Included by vec/*.cc only.
 #pragma once
 
 #include "vec/gemm.h"
@@ -7,10 +7,10 @@
 
 namespace mge::cpu::MGE_CPU_ISA {
 
-// Bounds that leave a NaN as it is.
+// Limits x; NaN stays NaN.
 MGE_INLINE VF Clip(VF x, VF lo, VF hi) { return MinRaw(hi, MaxRaw(lo, x)); }
 
-// Any but kNone and kClip.
+// Applies any activation except kNone and kClip.
 MGE_INLINE VF Activate(VF x, Activation activation, float slope) {
   switch (activation) {
     case Activation::kGelu: return 0.5f * x * (1.0f + Erf(x * 0.707106781f));
@@ -35,7 +35,8 @@ static void ActivateRows(float* c, int64_t ldc, int64_t m, int64_t n, float slop
   }
 }
 
-// The first n of every ldc floats, m times; nothing for kNone and kClip, which the sums' own loops do.
+// Applies the activation to the first n of every ldc floats, m times. Does nothing for kNone and kClip, which the loops of
+// the sums apply.
 static inline void ActivateBlock(Activation a, float* c, int64_t ldc, int64_t m, int64_t n, float slope) {
   switch (a) {
     case Activation::kGelu: return ActivateRows<Activation::kGelu>(c, ldc, m, n, slope);

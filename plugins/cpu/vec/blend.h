@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pixels of a channels-last image, weighted and blended for all channels at once.
+// Weighted sums and maxima of pixels of a channels-last image, for all channels at once.
 #pragma once
 
 #include "types.h"
@@ -9,16 +9,17 @@ namespace mge::cpu {
 
 inline constexpr int kMostPixels = 4;
 
+// Pixels and their weights.
 struct Pixels {
   int count;                        // at most kMostPixels
-  const float* pixel[kMostPixels];  // their channels
+  const float* pixel[kMostPixels];  // each points to a pixel's channels
   float weight[kMostPixels];
 };
 
 struct BlendTable {
   // Adds the weighted pixels to sums[0..channels).
   void (*add)(const Pixels& pixels, int64_t channels, float* sums);
-  // Raises largest[0..channels) to the greatest weighted pixel.
+  // Raises largest[0..channels) to the maximum with each weighted pixel.
   void (*raise)(const Pixels& pixels, int64_t channels, float* largest);
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators along the channels: batch normalisation at inference, local response normalisation.
+// Operators per channel: batch normalisation for inference, local response normalisation.
 #pragma once
 
 #include "types.h"
@@ -7,11 +7,11 @@
 
 namespace mge::cpu {
 
-// y = (x - mean) / sqrt(variance + epsilon) * scale + bias; all parameters of x's type, one a channel.
+// y = (x - mean) / sqrt(variance + epsilon) * scale + bias. All parameters have x's type and one element per channel.
 struct BatchNormSpec {
   const void *x, *scale, *bias, *mean, *variance;
   void* y;
-  int64_t channels, n;  // n: elements of a plane
+  int64_t channels, n;  // n: elements per plane
   double epsilon;
 };
 
@@ -23,14 +23,14 @@ struct LrnSpec {
   double alpha, beta, bias;
 };
 
-inline constexpr int64_t kChannelRows = 64;  // rows of one unit if channels lie last
+inline constexpr int64_t kChannelRows = 64;  // rows per unit if channels are last
 
 struct ChannelTable {
-  // Units: planes (image, channel).
+  // Units are planes (image, channel).
   void (*batch_norm[4])(const BatchNormSpec& s, int64_t begin, int64_t end);  // by FloatIndex (vec/rows.h)
-  // Units: blocks of kChannelRows pixels; `pixels` of them in all.
+  // Units are blocks of kChannelRows pixels. `pixels` is the total number of pixels.
   void (*batch_norm_last[4])(const BatchNormSpec& s, int64_t pixels, int64_t begin, int64_t end);
-  // Units: images.
+  // Units are images.
   void (*lrn[4])(const LrnSpec& s, int64_t begin, int64_t end);
 };
 

@@ -6,10 +6,10 @@
 namespace mge::cpu::MGE_CPU_ISA {
 namespace {
 
-// The rows of taps of one output row.
+// The taps and the image of one output row.
 struct Row {
   Col2ImTaps z, y;
-  const float* columns;  // of the image
+  const float* columns;  // columns of the image
 };
 
 // Calls f(address of channel 0 of the input pixel, its weight or null) for each tap of a pixel and group.
@@ -34,7 +34,7 @@ MGE_INLINE void ForTaps(const Col2ImTask& t, const Row& row, const Col2ImTaps& x
   }
 }
 
-// Computes one vector of channels, or its first n channels if Tail.
+// Computes one vector of channels; only its first n channels if Tail.
 template <bool Weighs, bool Tail>
 MGE_INLINE void Channels(const Col2ImTask& t, const Row& row, const Col2ImTaps& x, int64_t group, int64_t c, int n,
                          const float* add, float* y) {

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sums of a transposed convolution: each output pixel gathers what input pixels contribute to it through the taps.
+// The sums of a transposed convolution: each output pixel sums the contributions of input pixels through the taps.
 #pragma once
 
 #include "vec/gemm.h"
 
 namespace mge::cpu {
 
-// The taps through which one output position is reached: first_tap + t * step from input first - t * back, for t < count.
+// The taps that reach one output position: tap first_tap + t * step from input first - t * back, for t < count.
 struct Col2ImTaps {
   int64_t first_tap, first, count;
 };
 
-// Depth, height or width.
+// One spatial axis: depth, height or width.
 struct Col2ImAxis {
   int64_t in, kernel, out;
   int64_t step, back;
-  const Col2ImTaps* taps;  // of each output position
+  const Col2ImTaps* taps;  // for each output position
 };
 
 struct Col2ImTask {
-  const float* columns;  // (input pixel, group, tap, channel of the group); with weights: the image (input pixel, channel)
+  // (input pixel, group, tap, channel of the group); if `weights` is set, the image (input pixel, channel)
+  const float* columns;
   const float* weights;  // (tap, channel) of a depthwise convolution, which has one group here; otherwise null
   float* y;              // (output pixel, group, channel of the group)
   const float* bias;     // per channel of all groups, or null
-  const float* add;      // as large as y, or null; may be y
+  const float* add;      // same shape as y, or null; may be y
   Col2ImAxis axes[3];
   int64_t groups, channels;
   Activation activation;
@@ -31,7 +32,7 @@ struct Col2ImTask {
 };
 
 struct Col2ImTable {
-  // Rows r0..r1 of the output; row = (image * depth + z) * height + y.
+  // Computes rows r0..r1 of the output; row = (image * depth + z) * height + y.
   void (*run)(const Col2ImTask& task, int64_t r0, int64_t r1);
 };
 

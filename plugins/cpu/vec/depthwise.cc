@@ -8,7 +8,7 @@ namespace {
 
 #define MGE_UNROLL _Pragma("GCC unroll 16")
 
-// Outputs side by side whose sums stay in registers.
+// Neighbouring outputs whose sums stay in registers.
 constexpr int kPixels = 4;
 
 template <bool Tail>
@@ -16,8 +16,9 @@ MGE_INLINE VF LoadEdge(const float* p, int n) {
   return Tail ? LoadN(p, n) : Load(p);
 }
 
-// `Pixels` neighbours of one vector of channels (n of them), row `oy` from column `ox`. K and Stride: a square filter of
-// that width without dilation, its columns unrolled; 0: as the task says. Edge: columns may lie outside of the image.
+// Computes `Pixels` neighbours of one vector of channels (n of them), in row `oy` from column `ox`. K and Stride: a square
+// filter of that width without dilation, with unrolled columns; 0: taken from the task. Edge: columns may be outside the
+// image.
 template <int K, int Stride, int Pixels, bool Edge, bool Tail>
 MGE_INLINE void Pixel(const DepthwiseTask& t, const float* image, int64_t oy, int64_t ox, int64_t c, int n, const float* add,
                       float* y) {
@@ -41,7 +42,7 @@ MGE_INLINE void Pixel(const DepthwiseTask& t, const float* image, int64_t oy, in
       for (int kx = 0; kx < K; ++kx) w[kx] = LoadEdge<Tail>(weights + kx * t.channels, n);
       constexpr int kSpan = (Pixels - 1) * Stride + K;
       MGE_UNROLL
-      for (int i = 0; i < kSpan; ++i) {  // every input once, to all sums that need it
+      for (int i = 0; i < kSpan; ++i) {  // loads each input once for all sums that use it
         int64_t ix = x0 + i;
         if (Edge && (ix < 0 || ix >= t.w)) continue;
         VF v = LoadEdge<Tail>(row + ix * t.channels, n);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the namespaces into which vec/ is compiled to one function that picks among them.
+// Selects a function table by instruction set. Each source of vec/ is compiled into one namespace per instruction set.
 //
 //   // vec/softmax.h                                   // vec/softmax.cc (compiled once per instruction set)
 //   struct SoftmaxTable { RowsFn rows; };              namespace mge::cpu::MGE_CPU_ISA {

@@ -8,19 +8,20 @@
 namespace mge::cpu::MGE_CPU_ISA {
 namespace {
 
-// Tiles are as large as the register file allows: kRows x 2 vectors of sums, two of B and one of A.
+// Tiles use the whole register file: kRows x 2 vectors of sums, two of B and one of A.
 #if defined(__AVX512F__)
 constexpr int kRows = 14;
 #else
 constexpr int kRows = 6;
 #endif
 constexpr int kColumns = 2 * kF;
-constexpr int64_t kAhead = 24;  // rows of B
-constexpr int64_t kStride = kGemmMaxK + 16;  // of the copy of A: no power of two, or its rows would share cache sets
+constexpr int64_t kAhead = 24;  // prefetch distance in rows of B
+// row stride of the copy of A; not a power of two, so that rows do not share cache sets
+constexpr int64_t kStride = kGemmMaxK + 16;
 
 #define MGE_UNROLL _Pragma("GCC unroll 16")
 
-// What a sum starts from and ends as.
+// The start values and the final steps of the sums of a tile.
 struct Edges {
   const float* bias;
   const float* row_bias;
@@ -36,7 +37,8 @@ MGE_INLINE VF LoadEdge(const float* p, int n) {
   return Tail ? LoadN(p, n) : Load(p);
 }
 
-// Rows of A (in the copy) times `Panels` panels of B, `vectors` of each panel; Tail: the last vector holds `last` columns.
+// Computes rows of A (in the copy) times `Panels` panels of B, `Vectors` vectors of each. Tail: the last vector has `last`
+// columns.
 template <int Rows, int Vectors, int Panels, bool Tail>
 __attribute__((noinline)) void Tile(const float* a, const float* b, int64_t ldb, int64_t panel_stride, int64_t kc, float* c,
                                     int64_t ldc, const Edges& e, int last) {
@@ -72,7 +74,7 @@ __attribute__((noinline)) void Tile(const float* a, const float* b, int64_t ldb,
     for (int v = 0; v < kN; ++v) {
       const float* p = b + (v / Vectors) * panel_stride + (v % Vectors) * kF;
       w[v] = Tail && v == kN - 1 ? LoadEdge<Tail>(p, last) : Load(p);
-      __builtin_prefetch(p + kAhead * kColumns);  // B streams from afar, and the processor stops at a page's end
+      __builtin_prefetch(p + kAhead * kColumns);  // B comes from memory, and the hardware prefetcher stops at page ends
     }
     b += ldb;
     MGE_UNROLL
@@ -104,7 +106,7 @@ __attribute__((noinline)) void Tile(const float* a, const float* b, int64_t ldb,
 
 using TileFn = void (*)(const float*, const float*, int64_t, int64_t, int64_t, float*, int64_t, const Edges&, int);
 
-// By rows - 1; one and two vectors, whole and with a tail.
+// Indexed by rows - 1, vectors - 1, and whether the last vector is partial.
 struct Tiles {
   TileFn fn[kRows][2][2];
 };
@@ -125,13 +127,14 @@ constexpr Tiles MakeTiles() {
 }
 constexpr Tiles kTiles = MakeTiles();
 
-// Few rows leave a tile's chain of sums too short: these take several panels at once.
+// With few rows, a tile has too few independent sums to hide latency, so these tiles compute several panels at once.
 constexpr int kWidePanels[3] = {4, 2, 2};
 constexpr TileFn kWideTiles[3] = {Tile<1, 2, 4, false>, Tile<2, 2, 2, false>, Tile<3, 2, 2, false>};
 
 // ---------------------------------------------------------------- copies of A
 
-// What follows in the row is written later, and a row has 16 floats to spare: whole vectors may run over.
+// Copies n floats. May write up to a whole vector beyond the end: rows have 16 spare floats, and later elements overwrite
+// them.
 MGE_INLINE void CopyFloats(float* out, const float* in, int64_t n) {
   int64_t i = 0;
   for (; i + kF <= n; i += kF) Store(out + i, Load(in + i));
@@ -159,7 +162,7 @@ void CopyRows(const GemmA& a, int64_t m0, int64_t m1, int64_t k0, int64_t k1, fl
         for (; k + kF <= k1 - k0; k += kF) Store(out + k, Load(row + k));
         for (; k < k1 - k0; ++k) out[k] = Widen(row[k]);
       }
-    } else if (i == m0) {  // transposed: whole columns of the copy, where the source is dense
+    } else if (i == m0) {  // transposed: copies by columns, because the source is contiguous in that direction
       for (int64_t k = 0; k < k1 - k0; ++k) {
         const T* column = row + k * a.k_stride;
         for (int64_t r = 0; r < m1 - m0; ++r) out[r * kStride + k] = Widen(column[r * a.row_stride]);
@@ -172,7 +175,7 @@ void CopyRows(const GemmA& a, int64_t m0, int64_t m1, int64_t k0, int64_t k1, fl
 void CopyWindows(const GemmA& a, int64_t m0, int64_t m1, int64_t k0, int64_t k1, float* out) {
   const ConvWindows& g = *a.windows;
   const float* image = static_cast<const float*>(a.data);
-  // With all channels and neighbouring taps, a whole row of the window is one run of memory.
+  // If all channels are read and taps are neighbours, a whole row of the window is contiguous.
   bool whole = g.dw == 1 && g.pixel == g.channels;
   int64_t taps = whole ? g.kw : 1, run = taps * g.channels;
   int64_t x = m0 % g.ow, y = m0 / g.ow % g.oh, z = m0 / (g.ow * g.oh) % g.od, n = m0 / (g.ow * g.oh * g.od);
@@ -183,7 +186,7 @@ void CopyWindows(const GemmA& a, int64_t m0, int64_t m1, int64_t k0, int64_t k1,
     const float* base = image + n * g.d * plane;
     int64_t t = first, k = k0;
     float* o = out;
-    // The usual case: inside of the image, and the block begins and ends with a row of the window.
+    // The common case: inside the image, and the block begins and ends with a row of the window.
     int64_t left = x * g.sw - g.pw, top = y * g.sh - g.ph + first * g.dh, front = z * g.sd - g.pd;
     if (entire && front >= 0 && front < g.d && left >= 0 && left + g.kw <= g.w && top >= 0 && top + (runs - 1) * g.dh < g.h) {
       const float* in = base + front * plane + (top * g.w + left) * g.pixel;
@@ -198,7 +201,7 @@ void CopyWindows(const GemmA& a, int64_t m0, int64_t m1, int64_t k0, int64_t k1,
         ky %= g.kh;
       }
       int64_t iy = y * g.sh - g.ph + ky * g.dh, ix = x * g.sw - g.pw + kx * g.dw;
-      int64_t low = ix < 0 ? -ix : 0, high = g.w - ix < taps ? g.w - ix : taps;  // taps inside of the image
+      int64_t low = ix < 0 ? -ix : 0, high = g.w - ix < taps ? g.w - ix : taps;  // range of taps inside the image
       if (iz < 0 || iz >= g.d || iy < 0 || iy >= g.h || low >= high) {
         ZeroFloats(o, end - begin);
       } else {
@@ -266,7 +269,7 @@ void Rows(const GemmTask& t, int64_t m0, int64_t m1, int64_t p0, int64_t p1, flo
   int64_t rows = m1 - m0, tiles = (rows + kRows - 1) / kRows, step = GemmKBlock(t.k);
   int64_t padded = (t.n + kColumns - 1) / kColumns * kColumns;
   int64_t k0 = 0;
-  do {  // once even if k is 0
+  do {  // at least once, also if k is 0
     int64_t k1 = k0 + step < t.k ? k0 + step : t.k, kc = k1 - k0;
     bool first = k0 == 0, final = k1 == t.k;
     CopyA(t.a, m0, m1, k0, k1, copy);
@@ -314,7 +317,7 @@ void PackPanel(const T* source, int64_t rs, int64_t cs, int64_t kc, int64_t n, f
     }
     return;
   }
-  for (int64_t k0 = 0; k0 < kc; k0 += 16) {  // a cache line of every column at a time
+  for (int64_t k0 = 0; k0 < kc; k0 += 16) {  // one cache line of every column at a time
     int64_t k1 = k0 + 16 < kc ? k0 + 16 : kc;
     for (int64_t j = 0; j < n; ++j) {
       for (int64_t k = k0; k < k1; ++k) out[k * kColumns + j] = Widen(source[k * rs + j * cs]) * scale;

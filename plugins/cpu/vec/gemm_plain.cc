@@ -4,7 +4,7 @@
 namespace mge::cpu::MGE_CPU_ISA {
 namespace {
 
-// Columns whose sums stay in the first-level cache while k runs.
+// Columns whose sums fit into the first-level cache while k runs.
 constexpr int64_t kBlock = 512;
 
 template <typename T>

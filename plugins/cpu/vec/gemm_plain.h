@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices of float64 and integers: row after row of C, as plain loops.
+// Products of float64 and integer matrices with plain loops, one row of C after another.
 #pragma once
 
 #include "types.h"
@@ -7,7 +7,7 @@
 
 namespace mge::cpu {
 
-// C = alpha A B + beta init, strides in elements; init may be null. Integers wrap around, and know no alpha and beta.
+// C = alpha A B + beta init, with strides in elements. init may be null. Integers wrap around and ignore alpha and beta.
 struct PlainGemm {
   const void* a;
   int64_t a_row, a_k;
@@ -22,7 +22,7 @@ struct PlainGemm {
 };
 
 struct GemmPlainTable {
-  // Rows m0..m1. Null if there is none for the type.
+  // Returns the function that computes rows m0..m1, or null if the type is not supported.
   void (*(*find)(mge_dtype type))(const PlainGemm& g, int64_t m0, int64_t m1);
 };
 

@@ -10,7 +10,7 @@ namespace {
 #define MGE_VNNI __attribute__((target("avx512vnni")))
 #define MGE_UNROLL _Pragma("GCC unroll 16")
 
-// Multiplies `Rows` rows with `Panels` panels of B. The sums of each 16 columns are independent of each other.
+// Multiplies `Rows` rows with `Panels` panels of B. Each group of 16 columns has its own sums.
 template <int Rows, int Panels>
 MGE_VNNI __attribute__((noinline)) void Tile(const Int8Task& t, int64_t row, int64_t panel) {
   constexpr int kVectors = 2 * Panels;

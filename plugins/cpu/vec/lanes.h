@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One way to write a kernel for every element type: vectors of floats, single integers. Included by vec/*.cc only.
+// Lets one template serve all element types: vectors of floats and single integers. Included by vec/*.cc only.
 #pragma once
 
 #include <type_traits>
@@ -11,7 +11,7 @@ namespace mge::cpu::MGE_CPU_ISA {
 template <typename T> inline constexpr bool kFloat =
     std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, F16> || std::is_same_v<T, BF16>;
 
-// A lane type and a vector type for T; integers are computed element by element (the compiler makes vectors).
+// The lane type and vector type for T. Integers are processed one by one; the compiler vectorises them.
 template <typename T, bool Float = kFloat<T>>
 struct LaneOf {
   using C = Compute<T>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementary functions of a vector. float: own polynomials, at most 4 units in the last place off; double: the C library,
-// lane by lane. Coefficients are minimax fits of the reduced functions. Included by vec/*.cc only.
+// Elementary functions of vectors. float: polynomials with an error of at most 4 units in the last place. double: the C
+// library, lane by lane. Coefficients are minimax fits of the reduced functions. Included by vec/*.cc only.
 #pragma once
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 namespace mge::cpu::MGE_CPU_ISA {
 
-// Horner's rule, lowest coefficient first.
+// Evaluates a polynomial by Horner's rule, lowest coefficient first.
 template <int N>
 MGE_INLINE VF Polynomial(VF x, const float (&c)[N]) {
   VF r = Splat(c[N - 1]);
@@ -17,7 +17,7 @@ MGE_INLINE VF Polynomial(VF x, const float (&c)[N]) {
   return r;
 }
 
-// x * 2^n for whole -252 <= n <= 254; results may be subnormal.
+// Returns x * 2^n for integers -252 <= n <= 254. Results may be subnormal.
 #if defined(__AVX512F__)
 MGE_INLINE VF ScaleByPowerOfTwo(VF x, VF n) { return (VF)_mm512_scalef_ps((__m512)x, (__m512)n); }
 #else
@@ -37,8 +37,8 @@ MGE_INLINE VF Exp(VF x) {
 }
 
 MGE_INLINE VF Log(VF x) {
-  VF tiny = x < 1.17549435e-38f ? x * 8388608.0f : x;  // subnormals become normal
-  VI shifted = (VI)((VU)tiny - 0x3f3504f3u);            // sqrt(1/2) begins a new exponent
+  VF tiny = x < 1.17549435e-38f ? x * 8388608.0f : x;  // makes subnormals normal
+  VI shifted = (VI)((VU)tiny - 0x3f3504f3u);            // exponents begin at sqrt(1/2)
   VF e = ToVF((shifted >> 23) - (x < 1.17549435e-38f ? SplatI(23) : SplatI(0)));
   VF m = (VF)((shifted & 0x007fffff) + 0x3f3504f3);
   VF f = m - 1.0f;
@@ -54,7 +54,7 @@ MGE_INLINE VF Log(VF x) {
   return x < 0.0f ? Splat(__builtin_nanf("")) : x != x ? x : r;
 }
 
-// log(1 + y) for y >= 0: the rounding of 1 + y is put right to first order.
+// Returns log(1 + y) for y >= 0, with a first-order correction of the rounding of 1 + y.
 MGE_INLINE VF Log1pPositive(VF y) {
   VF u = 1.0f + y;
   return Log(u) + (y - (u - 1.0f)) / u;
@@ -87,7 +87,7 @@ MGE_INLINE VF Erf(VF x) {
 
 MGE_INLINE VF Softplus(VF x) { return Max(x, Splat(0.0f)) + Log1pPositive(Exp(-Abs(x))); }
 
-// e^x - 1 without cancellation.
+// Returns e^x - 1 without cancellation.
 MGE_INLINE VF Expm1(VF x) {
   VF t = Tanh(x * 0.5f);           // e^x - 1 = 2 t / (1 - t)
   VF near_zero = (t + t) / (1.0f - t);

@@ -18,9 +18,9 @@ MGE_INLINE V Join(V a, V b) {
   return static_cast<V>(a + b);
 }
 
-// Taps of an output inside of the input.
+// The range of taps of an output inside the input.
 struct Taps {
-  int64_t begin, end, first;  // first: position of tap 0
+  int64_t begin, end, first;  // first: input position of tap 0
 };
 MGE_INLINE Taps Inside(const PoolAxis& a, int64_t output) {
   int64_t at = output * a.stride - a.pad_begin;
@@ -31,7 +31,8 @@ MGE_INLINE Taps Inside(const PoolAxis& a, int64_t output) {
   }
   return {begin, end < a.kernel ? end : a.kernel, at};
 }
-// Taps that an average with padding counts: a last window of ceil_mode may reach beyond the padding.
+// Returns the number of taps that an average with padding counts. In ceil_mode the last window may extend beyond the
+// padding.
 MGE_INLINE int64_t Counted(const PoolAxis& a, int64_t output) {
   int64_t room = a.in + a.pad_end - 1 - (output * a.stride - a.pad_begin);
   int64_t taps = (a.dilation == 1 ? room : room / a.dilation) + 1;
@@ -99,9 +100,9 @@ void ChannelsLast(const PoolSpec& s, const void* source, void* target, int64_t b
   }
 }
 
-// Rows of the output, in pieces. The input's rows of a piece's windows are joined first, then neighbours along the width at
-// every position, both by vectors; the windows' results are then picked by the stride. Padding is held as elements that
-// change nothing.
+// Computes rows of the output in pieces. First combines the input rows of a window vertically, then neighbours along the
+// width at every position, both with vectors. Then picks the results at multiples of the stride. Padding is represented by
+// neutral elements.
 template <PoolOp Op, typename T>
 void Plain(const PoolSpec& s, const void* source, void* target, int64_t begin, int64_t end) {
   using L = LaneOf<T>;
@@ -109,7 +110,7 @@ void Plain(const PoolSpec& s, const void* source, void* target, int64_t begin, i
   using C = typename L::C;
   using Line = LaneOf<C>;
   constexpr int W = L::kWidth;
-  constexpr int64_t kSpan = 1024;  // positions of the padded input's row at one time
+  constexpr int64_t kSpan = 1024;  // positions of the padded input row per piece
   const PoolAxis &ad = s.axis[0], &ah = s.axis[1], &aw = s.axis[2];
   int64_t extent = (aw.kernel - 1) * aw.dilation + 1;
   bool wide = extent > kSpan;
@@ -129,7 +130,7 @@ void Plain(const PoolSpec& s, const void* source, void* target, int64_t begin, i
     };
     for (int64_t first = 0; first < aw.out; first += piece) {
       int64_t count = first + piece < aw.out ? piece : aw.out - first;
-      int64_t origin = first * aw.stride - aw.pad_begin;  // position of joined[0]
+      int64_t origin = first * aw.stride - aw.pad_begin;  // input position of joined[0]
       if (wide) {
         Taps tw = Inside(aw, first);
         C best = Start<Op, C>();

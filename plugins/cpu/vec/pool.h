@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling by windows over up to three spatial axes.
+// Pooling over windows with up to three spatial axes.
 #pragma once
 
 #include "types.h"
@@ -13,13 +13,13 @@ struct PoolAxis {
   int64_t in = 1, out = 1, kernel = 1, stride = 1, dilation = 1, pad_begin = 0, pad_end = 0;
 };
 
-// Axes: depth, height, width; what a problem lacks has size 1.
+// Axes are depth, height, width; missing axes have size 1.
 struct PoolSpec {
   PoolAxis axis[3];
-  int64_t channels = 1;  // channels last only; planes are units otherwise
+  int64_t channels = 1;  // channels last only; otherwise planes are units
 };
 
-// Units [begin, end): rows of the output, counted over (plane or image, depth, height).
+// Computes units [begin, end): rows of the output, numbered over (plane or image, depth, height).
 using PoolFn = void (*)(const PoolSpec& s, const void* x, void* y, int64_t begin, int64_t end);
 
 struct PoolTable {

@@ -102,11 +102,11 @@ MGE_INLINE void ForVectors(int64_t n, F body) {
   for (int64_t i = 0; i < n; i += kF) body(i, static_cast<int>(n - i < kF ? n - i : kF));
 }
 
-// Ignores NaN.
+// Widens the range to include x; ignores NaN.
 void Cover(const float* x, int64_t n, float* low, float* high) {
   VF least = Splat(*low), most = Splat(*high);
   ForVectors(n, [&](int64_t i, int lanes) {
-    VF v = Lane::Get(x + i, lanes);  // zeros beyond the end: the range holds 0
+    VF v = Lane::Get(x + i, lanes);  // zeros beyond the end: the range always includes 0
     least = MinRaw(v, least);
     most = MaxRaw(v, most);
   });

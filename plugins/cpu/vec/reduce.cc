@@ -9,8 +9,8 @@
 namespace mge::cpu::MGE_CPU_ISA {
 namespace {
 
-// As LaneOf, but integers are counted in 64 bits: a mean of narrow numbers must not overflow, and GCC 12 makes wrong vectors
-// of several narrow sums in one loop at -O3.
+// Like LaneOf, but integers are summed in 64 bits: a mean of narrow numbers must not overflow, and GCC 12 at -O3 miscompiles
+// several narrow sums in one loop.
 template <typename T, bool Float = kFloat<T>>
 struct ReduceLane : LaneOf<T> {};
 template <typename T>
@@ -23,7 +23,7 @@ struct ReduceLane<T, false> {
   MGE_INLINE V All(C x) { return x; }
 };
 
-// The start, the contribution of an element, and how two are joined. `shift` is used by LogSumExp alone.
+// The start value, the contribution of an element, and the combination of two values. Only LogSumExp uses `shift`.
 template <ReduceOp Op, typename C>
 MGE_INLINE C Start() {
   if constexpr (Op == ReduceOp::kProd) return 1;
@@ -102,7 +102,7 @@ MGE_INLINE typename L::C FoldLanes(typename L::V v) {
   }
 }
 
-// One element of y: four accumulators of vectors over lines that lie together.
+// Computes one element of y with four vector accumulators over contiguous lines.
 template <ReduceOp Op, typename T>
 MGE_INLINE typename ReduceLane<T>::C ReduceLines(const ReduceSpec& s, const T* x, typename ReduceLane<T>::C shift) {
   using L = ReduceLane<T>;
@@ -132,7 +132,7 @@ MGE_INLINE typename ReduceLane<T>::C ReduceLines(const ReduceSpec& s, const T* x
   return Join<Op, typename L::C>(FoldLanes<Op, L>(Join<Op, V>(Join<Op, V>(a, b), Join<Op, V>(c, d))), rest);
 }
 
-// Up to kReduceColumns neighbours of y.
+// Computes up to kReduceColumns neighbours of y.
 template <ReduceOp Op, typename T>
 MGE_INLINE void ReduceColumns(const ReduceSpec& s, const T* x, T* y, int64_t columns) {
   using L = ReduceLane<T>;
@@ -181,7 +181,7 @@ void Run(const ReduceSpec& s, const void* source, void* target, int64_t begin, i
     C shift = 0;
     if constexpr (Op == ReduceOp::kLogSumExp) {
       shift = ReduceLines<ReduceOp::kMax>(s, from, C{0});
-      if (shift - shift != 0) shift = shift != shift ? shift : C{0};  // infinite: e^x alone says it
+      if (shift - shift != 0) shift = shift != shift ? shift : C{0};  // infinite: use e^x without shift
     }
     C r = ReduceLines<Op>(s, from, shift);
     typename L::V result = Finish<Op, typename L::V, C>(L::All(r), L::All(shift), s.count, C{});
@@ -222,7 +222,7 @@ ReduceFn Find(ReduceOp op, mge_dtype type) {
   return f;
 }
 
-// NaN is larger, and smaller, than every number.
+// Finds the extreme element. NaN is larger, and smaller, than every number.
 template <typename T>
 void Arg(const ArgSpec& s, const void* source, int64_t* y, int64_t begin, int64_t end) {
   for (int64_t u = begin; u < end; ++u) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over any dimensions, and searches for the extreme element.
+// Reductions over any dimensions, and ArgMax and ArgMin.
 #pragma once
 
 #include "types.h"
@@ -12,38 +12,39 @@ inline constexpr int kReduceOps = 10;
 
 inline constexpr int kMaxReduceDims = 8;
 
-// Dimensions outermost first, strides of x in elements; y is dense over the kept dimensions. Either the innermost reduced
-// dimension (inner_reduced) or the innermost kept one has stride 1 in x, and is not in the lists but in `inner`.
+// Dimensions outermost first, with strides of x in elements. y is dense over the kept dimensions. One dimension has stride 1
+// in x and is described by `inner` instead of the lists. It is the innermost reduced dimension (inner_reduced) or the
+// innermost kept one.
 struct ReduceSpec {
   int32_t kept = 0, reduced = 0;
   bool inner_reduced = false;
   int64_t inner = 1;
-  int64_t count = 1;  // elements reduced to one
+  int64_t count = 1;  // elements per result
   int64_t kept_dims[kMaxReduceDims] = {}, kept_strides[kMaxReduceDims] = {};
   int64_t reduced_dims[kMaxReduceDims] = {}, reduced_strides[kMaxReduceDims] = {};
 };
 
-// Columns of y that one unit computes if the innermost dimension is kept.
+// Columns of y per unit if the innermost dimension is kept.
 inline constexpr int64_t kReduceColumns = 64;
 
-// Units [begin, end): elements of y, or blocks of kReduceColumns of its innermost dimension.
+// Computes units [begin, end): elements of y, or blocks of kReduceColumns of its innermost dimension.
 using ReduceFn = void (*)(const ReduceSpec& s, const void* x, void* y, int64_t begin, int64_t end);
 
-// The index along an axis of n elements, `inner` apart. Units: elements of y.
+// A search along an axis of n elements, `inner` apart. Units are elements of y.
 struct ArgSpec {
   int64_t n, inner;
-  bool minimum, last;  // last: of equal elements the last one
+  bool minimum, last;  // last: of equal elements, return the last
 };
 using ArgFn = void (*)(const ArgSpec& s, const void* x, int64_t* y, int64_t begin, int64_t end);
 
 struct ReduceTable {
-  ReduceFn (*find)(ReduceOp op, mge_dtype type);  // null: not for this type
+  ReduceFn (*find)(ReduceOp op, mge_dtype type);  // returns null for an unsupported type
   ArgFn (*arg)(mge_dtype type);
 };
 
 MGE_CPU_DISPATCH(ReduceTable, Reduce)
 
-// The kernel for an instruction set; integers and searches have one, for all.
+// Returns the kernel for an instruction set. Integers and searches have one kernel for all sets.
 inline ReduceFn FindReduce(Isa isa, ReduceOp op, mge_dtype type) {
   ReduceFn f = Reduce(isa).find(op, type);
   return f ? f : Reduce(Isa::kPortable).find(op, type);

@@ -12,7 +12,7 @@ template <typename T> inline constexpr int kL = kLanes<Compute<T>>;
 template <typename C>
 MGE_INLINE Vec<C> SplatC(C x) { return Splat(x); }
 
-// A lane mask of the first n lanes.
+// Returns a mask of the first n lanes.
 template <typename C>
 MGE_INLINE typename VectorOf<C>::mask FirstLanes(int64_t n) {
   typename VectorOf<C>::mask lane;
@@ -45,7 +45,7 @@ void SoftmaxLine(const T* x, T* y, int64_t n, bool log) {
     }
     return;
   }
-  constexpr bool kKeeps = sizeof(T) == sizeof(C);  // y can hold e^(x - max) without rounding
+  constexpr bool kKeeps = sizeof(T) == sizeof(C);  // y can store e^(x - max) without rounding
   for (int64_t i = 0; i < whole; i += L) {
     V<T> e = Exp(Load(x + i) - shift);
     if constexpr (kKeeps) Store(y + i, e);
@@ -69,7 +69,7 @@ void SoftmaxLine(const T* x, T* y, int64_t n, bool log) {
   }
 }
 
-// `columns` neighbouring softmaxes along an axis of stride `inner`; at most one vector of them.
+// Computes `columns` neighbouring softmaxes along an axis of stride `inner`; at most one vector of them.
 template <typename T>
 void SoftmaxColumns(const T* x, T* y, int64_t n, int64_t inner, int columns, bool log) {
   using C = Compute<T>;
@@ -106,7 +106,7 @@ void Softmax(const SoftmaxRows& s, int64_t begin, int64_t end) {
   }
 }
 
-// Mean and 1 / sqrt(variance + epsilon) in two passes: no cancellation.
+// Mean and 1 / sqrt(variance + epsilon), computed in two passes to avoid cancellation.
 template <typename T>
 struct Moments {
   Compute<T> mean, inv_std;

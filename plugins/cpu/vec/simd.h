@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectors of one register, in the width of the instruction set that this file is compiled for. Included by vec/*.cc only.
+// Vectors of one register, with the width of the instruction set that this file is compiled for. Included by vec/*.cc only.
 //
-// A vector is a GCC vector: + - * / and comparisons work lane by lane, `mask ? a : b` selects, scalars broadcast.
-// What the language lacks has a function here. Everything lies in the namespace of the instruction set, so that no two
-// versions of a function can be merged by the linker.
+// A vector is a GCC vector: + - * / and comparisons work lane by lane, `mask ? a : b` selects, scalars broadcast. Functions
+// below add the missing operations. Everything is in the namespace of the instruction set, so that the linker cannot merge
+// two versions of a function.
 #pragma once
 
 #include <stdint.h>
@@ -15,7 +15,7 @@
 #endif
 
 #if !defined(MGE_CPU_ISA)
-#define MGE_CPU_ISA portable  // the build names it for vec/*.cc
+#define MGE_CPU_ISA portable  // the build defines it for vec/*.cc
 #endif
 
 namespace mge::cpu::MGE_CPU_ISA {
@@ -28,7 +28,8 @@ inline constexpr int kVectorBytes = 32;
 inline constexpr int kVectorBytes = 16;
 #endif
 
-// Integer operators are compiled for the base set alone: they are bound by memory, and would triple the library.
+// Integer operators are compiled for the base set only: memory limits their speed, and more versions would triple the
+// library's size.
 inline constexpr bool kWithIntegers = kVectorBytes == 16;
 
 typedef float VF __attribute__((vector_size(kVectorBytes)));
@@ -41,7 +42,7 @@ inline constexpr int kD = kVectorBytes / 8;
 
 #define MGE_INLINE static inline __attribute__((always_inline))
 
-// The vector that computes with C.
+// The vector type for the compute type C.
 template <typename C> struct VectorOf;
 template <> struct VectorOf<float> { using type = VF; using mask = VI; };
 template <> struct VectorOf<double> { using type = VD; using mask = VL; };
@@ -92,7 +93,7 @@ MGE_INLINE void Store(BF16* p, VF v) {
 #endif
 }
 
-// The first n lanes (0 <= n <= lanes); the others are zero, and are not stored.
+// Load or store the first n lanes (0 <= n <= lanes). The other lanes are loaded as zero and not stored.
 #if defined(__AVX512F__)
 MGE_INLINE VF LoadN(const float* p, int n) { return (VF)_mm512_maskz_loadu_ps((__mmask16)_bzhi_u32(0xffffu, n), p); }
 MGE_INLINE void StoreN(float* p, VF v, int n) { _mm512_mask_storeu_ps(p, (__mmask16)_bzhi_u32(0xffffu, n), (__m512)v); }
@@ -136,7 +137,7 @@ MGE_INLINE VF Sqrt(VF a) { return (VF)_mm512_sqrt_ps((__m512)a); }
 MGE_INLINE VF RoundEven(VF a) { return (VF)_mm512_roundscale_ps((__m512)a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 MGE_INLINE VF Floor(VF a) { return (VF)_mm512_roundscale_ps((__m512)a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
 MGE_INLINE VF Ceil(VF a) { return (VF)_mm512_roundscale_ps((__m512)a, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC); }
-// The processor's: b where either is NaN.
+// The processor's operations: return b if either operand is NaN.
 MGE_INLINE VF MinRaw(VF a, VF b) { return (VF)_mm512_min_ps((__m512)a, (__m512)b); }
 MGE_INLINE VF MaxRaw(VF a, VF b) { return (VF)_mm512_max_ps((__m512)a, (__m512)b); }
 #elif defined(__AVX2__)
@@ -152,7 +153,7 @@ MGE_INLINE VF MaxRaw(VF a, VF b) { return (VF)_mm256_max_ps((__m256)a, (__m256)b
 MGE_INLINE VF Fma(VF a, VF b, VF c) { return a * b + c; }
 MGE_INLINE VD Fma(VD a, VD b, VD c) { return a * b + c; }
 MGE_INLINE VF Sqrt(VF a) { for (int i = 0; i < kF; ++i) a[i] = __builtin_sqrtf(a[i]); return a; }
-MGE_INLINE VF RoundEven(VF a) {  // adding 1.5 * 2^23 rounds; larger values are whole already
+MGE_INLINE VF RoundEven(VF a) {  // adding 2^23 rounds; larger values are integers already
   VI sign = (VI)a & static_cast<int32_t>(0x80000000u);
   VF magnitude = (VF)((VI)a & 0x7fffffff);
   VF rounded = (magnitude + 8388608.0f) - 8388608.0f;
@@ -177,7 +178,7 @@ MGE_INLINE VD Ceil(VD a) { for (int i = 0; i < kD; ++i) a[i] = __builtin_ceil(a[
 MGE_INLINE VD MinRaw(VD a, VD b) { return a < b ? a : b; }
 MGE_INLINE VD MaxRaw(VD a, VD b) { return a > b ? a : b; }
 
-// NaN if either is NaN.
+// Return NaN if either operand is NaN.
 template <typename V> MGE_INLINE V Min(V a, V b) { return a != a ? a : MinRaw(a, b); }
 template <typename V> MGE_INLINE V Max(V a, V b) { return a != a ? a : MaxRaw(a, b); }
 

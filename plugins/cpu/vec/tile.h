@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Micro-kernels over a tile: a few hundred to thousand elements, dense. Elementwise operators, single or fused, are
-// programs of them.
+// Micro-kernels for a tile: a few hundred to a few thousand contiguous elements. Elementwise operators, single or fused, are
+// programs that call them.
 #pragma once
 
 #include "types.h"
@@ -8,14 +8,15 @@
 
 namespace mge::cpu {
 
-// out[i] = f(a[i], b[i], c[i]) for i < n. `out` may be an operand of the same type (hence `ivdep` on the loops). Operators with parameters read them from params.
+// Computes out[i] = f(a[i], b[i], c[i]) for i < n. `out` may be an operand of the same type (hence `ivdep` on the loops).
+// Operators with parameters read them from params.
 using TileFn = void (*)(const void* a, const void* b, const void* c, void* out, int64_t n, const float* params);
 
 enum class TileOp : uint8_t {
   kNone,
   kCopy,
   kSplat,    // a is one element
-  kRoundTo,  // a and out are float32; out gets the nearest values of the 16-bit type passed to FindTile()
+  kRoundTo,  // a and out are float32; rounds to the 16-bit type passed to FindTile()
   // one operand, numeric
   kAbs, kNeg, kSign, kRelu,
   // one operand, floating
@@ -23,7 +24,7 @@ enum class TileOp : uint8_t {
   kMish, kHardSwish, kSquare, kCube, kPowHalf, kIsNaN,
   kSin, kCos, kTan, kAsin, kAcos, kAtan, kSinh, kCosh, kAsinh, kAcosh, kAtanh,
   // with parameters
-  kIsInf,            // 1: positive counts, 2: negative counts
+  kIsInf,            // 1: detect positive, 2: detect negative
   kLeakyRelu,        // alpha
   kElu,              // alpha
   kCelu,             // alpha
@@ -43,16 +44,16 @@ enum class TileOp : uint8_t {
   kWhere,
 };
 
-// One operand of a binary kernel may be a single element.
+// The form of the operands. One operand of a binary kernel may be a single element.
 enum TileMode { kTileVectors = 0, kTileScalarA = 1, kTileScalarB = 2 };
 
 struct TileUnaryTable {
-  // Null if the operator does not exist for the type. 16-bit floats are computed in float: only kCopy, kSplat and kRoundTo
-  // know them.
+  // Returns null if the operator does not exist for the type. 16-bit floats are computed in float: only kCopy, kSplat and
+  // kRoundTo accept them.
   TileFn (*find)(TileOp op, mge_dtype type);
 };
 struct TileBinaryTable {
-  TileFn (*find)(TileOp op, mge_dtype type, int mode);  // operands have `type`; comparisons give bool
+  TileFn (*find)(TileOp op, mge_dtype type, int mode);  // operands have `type`; comparisons return bool
 };
 struct TileCastTable {
   TileFn (*find)(mge_dtype from, mge_dtype to);
@@ -63,8 +64,8 @@ MGE_CPU_DISPATCH(TileBinaryTable, TileBinary)
 MGE_CPU_DISPATCH(TileBinaryTable, TileLogic)
 MGE_CPU_DISPATCH(TileCastTable, TileCast)
 
-// The micro-kernel for an instruction set, else the one for all (integers have but one); the second operand of kWhere is of
-// that type.
+// Returns the micro-kernel for an instruction set, or the portable one (integers have no other). For kWhere, `type` is the
+// type of the second operand.
 inline TileFn FindTile(Isa isa, TileOp op, mge_dtype type, int mode) {
   for (Isa i : {isa, Isa::kPortable}) {
     if (mode == kTileVectors) {

@@ -69,7 +69,8 @@ MGE_INLINE T WrappingPower(T base, T exponent) {
   return static_cast<T>(r);
 }
 
-// Programs are built for divisors that are neither 0 nor -1 (support/program.cc); what else comes must not trap.
+// Returns x / y, or 0 for the divisors 0 and -1, which would trap. Programs with other than positive constant divisors are
+// refused (support/program.cc).
 template <typename T>
 MGE_INLINE T Quotient(T x, T y) {
   if (y == 0) return 0;

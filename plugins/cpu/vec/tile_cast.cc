@@ -9,12 +9,12 @@
 namespace mge::cpu::MGE_CPU_ISA {
 namespace {
 
-// Floats to integers: towards zero; what does not fit, NaN too, takes the nearest end, NaN gives 0.
+// Converts a float to an integer: truncates towards zero, saturates, NaN becomes 0.
 template <typename To, typename From>
 MGE_INLINE To FloatToInteger(From x) {
   constexpr bool kSignedTo = static_cast<To>(-1) < 0;
   constexpr int kBits = sizeof(To) * 8 - (kSignedTo ? 1 : 0);
-  constexpr From kEnd = static_cast<From>(2) * static_cast<From>(1ull << (kBits - 1));  // first that is too large
+  constexpr From kEnd = static_cast<From>(2) * static_cast<From>(1ull << (kBits - 1));  // first value that is too large
   constexpr To kHighest = static_cast<To>((1ull << (kBits - 1)) - 1 + (1ull << (kBits - 1)));
   constexpr To kLowest = kSignedTo ? static_cast<To>(1ull << (sizeof(To) * 8 - 1)) : To{0};
   if (!(x < kEnd)) return x != x ? To{0} : kHighest;
@@ -22,8 +22,8 @@ MGE_INLINE To FloatToInteger(From x) {
   return static_cast<To>(x);
 }
 
-// A double as float with the lost bits remembered in the last one: rounding once more, to 16 bits, then gives what
-// rounding at once would.
+// Converts a double to float, rounding to odd: the last bit records that bits were lost. Rounding the result to 16 bits then
+// gives the same value as rounding the double directly.
 MGE_INLINE float RoundToOdd(double x) {
   float f = static_cast<float>(x);
   if (static_cast<double>(f) == x || f - f != 0) return f;

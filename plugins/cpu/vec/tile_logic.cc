@@ -24,7 +24,7 @@ MGE_INLINE void MapPairs(int mode, const void* a, const void* b, void* out, int6
   }
 }
 
-// T is unsigned: bits have no sign.
+// Finds the bitwise operators. T is unsigned.
 template <typename T, int Mode>
 TileFn FindBits(TileOp op) {
   constexpr T kBits = sizeof(T) * 8;

@@ -7,7 +7,7 @@
 namespace mge::cpu::MGE_CPU_ISA {
 namespace {
 
-// An operator on vectors of floats: a functor of V (VF or VD) and the parameters.
+// Applies an operator to vectors of floats. Op is a functor of V (VF or VD) and the parameters.
 template <typename C, typename Op>
 void MapFloat(const void* a, const void*, const void*, void* out, int64_t n, const float* params) {
   auto* x = static_cast<const C*>(a);
@@ -18,7 +18,7 @@ void MapFloat(const void* a, const void*, const void*, void* out, int64_t n, con
   if (i < n) StoreN(y + i, op(LoadN(x + i, static_cast<int>(n - i))), static_cast<int>(n - i));
 }
 
-// An operator on single elements; the compiler makes vectors where it can.
+// Applies an operator to single elements; the compiler vectorises it if possible.
 template <typename T, typename R, typename F>
 void MapEach(const void* a, void* out, int64_t n, F f) {
   auto* x = static_cast<const T*>(a);
@@ -46,11 +46,11 @@ void MapEach(const void* a, void* out, int64_t n, F f) {
     float alpha, beta;                                          \
   };
 
-// A parameter as a vector like x.
+// Returns a parameter as a vector of x's type.
 MGE_INLINE VF Same(VF, float value) { return Splat(value); }
 MGE_INLINE VD Same(VD, float value) { return Splat(static_cast<double>(value)); }
 
-// sqrt(1/2), sqrt(2/pi) and the cubic coefficient of GELU's approximation, in the precision of x.
+// Return sqrt(1/2), sqrt(2/pi) and the cubic coefficient of GELU's approximation, in the precision of x.
 MGE_INLINE float HalfRoot(VF) { return 0.707106781f; }
 MGE_INLINE double HalfRoot(VD) { return 0.70710678118654752; }
 MGE_INLINE float RootOfTwoOverPi(VF) { return 0.797884561f; }
@@ -167,7 +167,7 @@ TileFn FindInteger(TileOp op) {
     return [](const void* a, const void*, const void*, void* out, int64_t n, const float*) {  \
       MapEach<T, R>(a, out, n, [](T x) { return static_cast<R>(expression); });               \
     }
-  // Unsigned arithmetic wraps; negating the lowest number gives itself.
+  // Unsigned arithmetic wraps around; negating the lowest number returns the same number.
   using U = decltype(0ull + T{});
   switch (op) {
     MGE_EACH(kAbs, T, x < 0 ? static_cast<T>(U{0} - static_cast<U>(x)) : x);

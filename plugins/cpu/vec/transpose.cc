@@ -66,7 +66,7 @@ void Interleave(const T* __restrict from, int64_t fs, T* __restrict to, int64_t 
 template <typename T>
 void Run(const void* source, int64_t fs, void* target, int64_t ts, int64_t rows, int64_t columns) {
   constexpr int kBlock = sizeof(T) == 4 ? kBlock4 : 8;
-  constexpr int64_t kRows = 64;  // lines of the source that are read together: they stay in the first cache
+  constexpr int64_t kRows = 64;  // source lines read together; they fit into the first-level cache
   auto* from = static_cast<const T*>(source);
   auto* to = static_cast<T*>(target);
   if (rows == ts && rows >= 2 && rows <= 4) {

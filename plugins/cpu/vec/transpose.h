@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transposes of a matrix in memory.
+// Transposes matrices in memory.
 #pragma once
 
 #include <stdint.h>
@@ -8,7 +8,7 @@
 
 namespace mge::cpu {
 
-// to[c * to_stride + r] = from[r * from_stride + c] for r < rows, c < columns; strides in elements.
+// Writes to[c * to_stride + r] = from[r * from_stride + c] for r < rows, c < columns. Strides are in elements.
 using TransposeFn = void (*)(const void* from, int64_t from_stride, void* to, int64_t to_stride, int64_t rows,
                              int64_t columns);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nvcc and hipcc give a kernel, for a C++ compiler: included by port.h only.
+// CUDA's built-in names and the GPU_ macros of port.h, implemented for a C++ compiler. Included by port.h only.
 #pragma once
 
 #include <math.h>
@@ -13,33 +13,36 @@ struct Index3 {
   uint32_t x, y, z;
 };
 
-// What the running thread sees; the emulator changes it with every thread.
+// The state of the running thread. The emulator updates it when it switches threads.
 struct State {
   Index3 thread, block, block_size, grid;
-  uint32_t linear;       // number of the thread in its block
-  uint32_t shared_used;  // bytes of shared memory that it has named so far
-  uint32_t warp;         // size
+  uint32_t linear;       // index of the thread in its block
+  uint32_t shared_used;  // bytes of shared memory that the thread has declared so far
+  uint32_t warp;         // threads per warp
   bool whole_reductions;
 };
-// constinit: nobody looks for an initialiser, in this library or in another.
+// constinit: needs no dynamic initialisation, also when used from another library.
 extern constinit thread_local State state __attribute__((tls_model("initial-exec")));
 
-// Begins the next thread of the block on this fiber; false if there is none.
+// Begins the next thread of the block on this fiber. Returns false if none is left.
 bool NextThread();
 void Barrier(const char* file, int line);
 enum class WarpOp : uint8_t { kShuffleXor, kShuffleDown, kShuffle, kBallot };
 uint64_t Warp(WarpOp op, uint64_t bits, int argument, const char* file, int line);
-// The thread's next piece of the block's shared memory; the dynamic part.
+// Returns the memory of a static shared array. Threads must declare their arrays in the same order. SharedDynamic() returns
+// the dynamic part.
 void* SharedStatic(size_t bytes, const char* name);
 void* SharedDynamic();
-// What the threads of a phased kernel keep between phases.
+// Returns memory for the state that each thread of a phased kernel keeps between phases.
 void* PhaseState(size_t bytes);
 void BeginPhase(int thread);
-// One 8-byte slot per thread and one for the result. LastOfReduction: all other threads wait at the barrier that follows.
+// A block reduction has one 8-byte slot per thread and one for the result. LastOfReduction() returns whether all other
+// threads wait at the barrier that follows.
 uint64_t* ReductionSlots();
 bool LastOfReduction();
 void FlipReduction();
 
+// A kernel of this binary. The linker lists all of them.
 struct Kernel {
   const char* name;
   uint32_t max_threads;
@@ -83,7 +86,7 @@ inline uint16_t FloatToHalf(float x) {
   return static_cast<uint16_t>(sign | ((magnitude + 0xfffu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13));
 }
 
-// Atomics are real ones, since blocks may run on several threads; the race checker must not see inside.
+// Atomics are real atomics, because several threads may run blocks. They are hidden from the race checker.
 #define GPU_EMULATED_ATOMIC __attribute__((no_sanitize("thread"))) inline
 template <typename T, typename F>
 GPU_EMULATED_ATOMIC T Exchange(T* p, F next) {
@@ -123,7 +126,7 @@ GPU_EMULATED_ATOMIC T Exchange(T* p, F next) {
   for (int thread = 0, thread##_end = static_cast<int>(blockDim.x); thread < thread##_end; ++thread) \
     if (GPU_BEGIN_PHASE(thread); true)
 
-// A pointer to each kernel lies in a section of its own: the linker makes the list, nothing runs before main.
+// A pointer to each kernel is placed in its own section. The linker creates the list, so no code runs before main.
 #define GPU_ENTRY(name, max_threads, Args, phased, ...)                                                              \
   static void name##_run(const void* gpu_args) {                                                                     \
     const Args& args = *static_cast<const Args*>(gpu_args);                                                          \

@@ -32,11 +32,12 @@ using emulation::WarpOp;
 namespace {
 
 constexpr size_t kStackBytes = 64 << 10;
-constexpr size_t kGuardBytes = kStackBytes;      // below each: a multiple of any page, and more than a frame
+// below each stack: a multiple of every page size, larger than a stack frame
+constexpr size_t kGuardBytes = kStackBytes;
 constexpr size_t kSlotBytes = kGuardBytes + kStackBytes;
-constexpr int kMostGuards = 12 << 10;            // of the process: a guard is two of the 65530 mappings that Linux allows
+constexpr int kMostGuards = 12 << 10;            // limit per process: a guard needs two mappings, and Linux allows 65530
 constexpr size_t kSharedBytes = 228 << 10;       // as on sm_90
-constexpr size_t kStaticBytes = 48 << 10;        // what a kernel may name without asking for dynamic memory
+constexpr size_t kStaticBytes = 48 << 10;        // limit for static shared arrays
 constexpr uint32_t kMaxThreads = 1024, kMaxWarps = kMaxThreads / 32, kMaxWarpThreads = 64;
 #if defined(__SANITIZE_ADDRESS__)
 constexpr size_t kRedZone = 128;
@@ -47,12 +48,12 @@ constexpr size_t kSharedRoom = kSharedBytes + 16 * kRedZone;
 
 std::atomic<int> guards = 0;
 
-// A fiber and what differs between the threads of a block; lies just above its stack.
+// A fiber and the state that differs between threads. Placed just above its stack.
 struct Runner {
   Fiber fiber;
   Index3 thread = {};
   uint32_t shared_used = 0, linear = 0;
-  const char* file = nullptr;  // where it waits
+  const char* file = nullptr;  // place where it waits
   int line = 0;
 
   Runner() = default;
@@ -60,7 +61,7 @@ struct Runner {
 };
 
 struct WarpState {
-  std::array<std::array<uint64_t, kMaxWarpThreads>, 2> slots;  // of this operation and of the one before
+  std::array<std::array<uint64_t, kMaxWarpThreads>, 2> slots;  // [parity]: the current operation and the one before
   std::array<Runner*, kMaxWarpThreads> waiting;
   uint32_t waiting_count = 0, arrived = 0, parity = 0;
   WarpOp op = WarpOp::kBallot;
@@ -70,38 +71,38 @@ struct WarpState {
 
 }  // namespace
 
-// The block that runs, and the memory that all blocks use one after another.
+// The running block, and memory that all blocks reuse.
 struct Emulator::Block {
   EmulatorSettings settings;
   const emulation::Kernel* kernel = nullptr;
   const void* args = nullptr;
   uint32_t threads = 0, begun = 0, done = 0;
-  bool in_thread = false;              // the current fiber is inside of a thread
+  bool in_thread = false;              // the current fiber is inside a thread, not between threads
   bool phased = false;
-  std::vector<uint32_t> order;         // in which threads begin; empty: forward
-  // At the block's barrier.
+  std::vector<uint32_t> order;         // order in which threads begin; empty: forward
+  // The block's barrier.
   uint32_t arrived = 0;
   const char* file = nullptr;
   int line = 0;
   std::array<Runner*, kMaxThreads> waiting;
   uint32_t waiting_count = 0;
   std::array<WarpState, kMaxWarps> warps;
-  // Fibers.
+  // The fibers.
   Runner* current = nullptr;
   Runner* main = nullptr;
   std::vector<Runner*> runners, idle;
-  std::array<Runner*, kMaxThreads + 1> ready;  // a ring of those that may go on
+  std::array<Runner*, kMaxThreads + 1> ready;  // ring buffer of fibers that can continue
   uint32_t ready_head = 0, ready_tail = 0;
   char* stacks = nullptr;
-  size_t guarded = 0;                  // slots whose guard was seen to
+  size_t guarded = 0;                  // number of slots whose guard was set up
   int own_guards = 0;
   // Shared memory.
-  size_t dynamic_used = 0, dynamic_bytes = 0;  // without and with what parts it from the arrays
+  size_t dynamic_used = 0, dynamic_bytes = 0;  // bytes without and with the padding before the static arrays
   size_t named = 0, state_used = 0;
   std::vector<char> phase_state;
   std::array<std::array<uint64_t, kMaxThreads + 1>, 2> reduction;
   uint32_t reduction_parity = 0;
-  std::thread::id thread;              // that ran last
+  std::thread::id thread;              // the thread that ran last
   bool failed = false;
   std::string error;
   uint64_t switches = 0;
@@ -111,7 +112,7 @@ struct Emulator::Block {
     DropFibers();
     if (stacks) {
 #if defined(__SANITIZE_ADDRESS__)
-      __asan_unpoison_memory_region(stacks, kSlotBytes * kMaxThreads);  // for whoever is given these addresses next
+      __asan_unpoison_memory_region(stacks, kSlotBytes * kMaxThreads);  // the addresses may be reused by another mapping
 #endif
       munmap(stacks, kSlotBytes * kMaxThreads);
     }
@@ -160,7 +161,7 @@ void Emulator::Block::Fail(const char* format, ...) {
   error = std::string(kernel ? kernel->name : "launch") + ": " + text;
 }
 
-// Seen to once, since stacks are used again. Without a guard left to take, a stack does without.
+// Sets up a stack's guard once; stacks are reused. If the process has reached its limit of guards, the stack has none.
 void Emulator::Block::Guard(size_t slot) {
   if (slot < guarded) return;
   guarded = slot + 1;
@@ -188,9 +189,9 @@ Runner* Emulator::Block::NewRunner() {
   char* stack = stacks + i * kSlotBytes + kGuardBytes;
   Guard(i);
 #if defined(__SANITIZE_ADDRESS__)
-  __asan_unpoison_memory_region(stack, kStackBytes);  // marks of a fiber that was dropped here
+  __asan_unpoison_memory_region(stack, kStackBytes);  // clears the marks of an earlier fiber on this stack
 #endif
-  size_t shift = (i * 448) & 4032;  // else all stacks would fall on the same sets of the cache
+  size_t shift = (i * 448) & 4032;  // spreads the stacks over different cache sets
   char* top = stack + kStackBytes - shift - ((sizeof(Runner) + 63) & ~size_t{63});
   auto* r = new (top) Runner(stack, static_cast<size_t>(top - stack), Entry);
   runners.push_back(r);
@@ -224,7 +225,7 @@ Runner* Emulator::Block::Pick() {
 void Emulator::Block::Stuck() {
   if (failed) return;
   std::string text =
-      "threads wait for each other for ever; " + std::to_string(done) + " of " + std::to_string(threads) + " have ended";
+      "deadlock: threads wait for each other; " + std::to_string(done) + " of " + std::to_string(threads) + " have ended";
   for (uint32_t i = 0; i < std::min(waiting_count, 3u); ++i) {
     const Runner& r = *waiting[i];
     text += "; thread " + std::to_string(r.linear) + " at the barrier " + r.file + ":" + std::to_string(r.line);
@@ -238,7 +239,7 @@ void Emulator::Block::Stuck() {
   Fail("%s", text.c_str());
 }
 
-// The current fiber waits: something else runs.
+// Suspends the current fiber and runs another.
 void Emulator::Block::Wait() {
   in_thread = false;
   Runner* next = Pick();
@@ -254,7 +255,7 @@ void Emulator::Block::Entry() {
   Fiber::Entered();
   for (;;) {
     Block& b = *running;
-    b.kernel->run(b.args);  // until no thread is left to begin
+    b.kernel->run(b.args);  // returns when no thread is left to begin
     b.idle.push_back(b.current);
     Runner* next = nullptr;
     if (b.ready_head != b.ready_tail) {
@@ -287,7 +288,7 @@ bool NextThread() {
 
 void Barrier(const char* file, int line) {
   Emulator::Block& b = *running;
-  if (b.phased) {  // the loops are the barriers
+  if (b.phased) {  // the kernel's loops act as the barrier
     races::Barrier();
     return;
   }
@@ -359,10 +360,10 @@ void* SharedStatic(size_t bytes, const char* name) {
   if (offset + room > kSharedRoom || state.shared_used + bytes > kStaticBytes + 8 * kRedZone) {
     b.Fail("%s does not fit into shared memory", name);
     b.Unpoison();
-    return b.shared;  // big enough for any one array that a compiler takes
+    return b.shared;  // large enough for any static array that a compiler accepts
   }
   state.shared_used += static_cast<uint32_t>(room);
-  if (state.shared_used > b.named) {  // the first thread to come here
+  if (state.shared_used > b.named) {  // true only in the first thread
     b.named = state.shared_used;
 #if defined(__SANITIZE_ADDRESS__)
     __asan_unpoison_memory_region(b.shared + offset, bytes);
@@ -379,7 +380,7 @@ void* PhaseState(size_t bytes) {
   size_t offset = b.state_used;
   b.state_used += (bytes + 63) & ~size_t{63};
   if (b.state_used > b.phase_state.size()) {
-    b.Fail("the threads keep more than %zu bytes", b.phase_state.size());
+    b.Fail("the state of the threads exceeds %zu bytes", b.phase_state.size());
     return b.phase_state.data();
   }
   return b.phase_state.data() + offset;
@@ -422,7 +423,7 @@ void Emulator::Block::RunBlock(uint64_t number) {
 Emulator::Emulator(const EmulatorSettings& settings) : block_(std::make_unique<Block>()) {
   block_->settings = settings;
   block_->phase_state.resize(512 << 10);
-  block_->runners.reserve(kMaxThreads);  // on a fiber, which cannot be unwound, nothing may ask for memory
+  block_->runners.reserve(kMaxThreads);  // code on a fiber must not throw, so it must not allocate
   block_->idle.reserve(kMaxThreads);
   races::PrivateMemory(block_->phase_state.data(), block_->phase_state.size());
 }
@@ -432,13 +433,13 @@ const std::string& Emulator::error() const { return block_->error; }
 uint64_t Emulator::switches() const { return block_->switches; }
 
 namespace {
-// The linker's bounds of the section that GPU_ENTRY fills.
+// The bounds of the section that GPU_ENTRY fills, defined by the linker.
 extern "C" {
 __attribute__((visibility("hidden"), weak)) extern const emulation::Kernel* const __start_mge_gpu_kernels[];
 __attribute__((visibility("hidden"), weak)) extern const emulation::Kernel* const __stop_mge_gpu_kernels[];
 }
 
-// In the order of their names.
+// Returns the kernels sorted by name.
 const std::vector<const emulation::Kernel*>& Kernels() {
   static const auto kernels = [] {
     std::vector<const emulation::Kernel*> all(__start_mge_gpu_kernels, __stop_mge_gpu_kernels);
@@ -490,7 +491,7 @@ bool Emulator::Run(const Launch& launch, uint64_t first, uint64_t count) {
       std::swap(b.order[i], b.order[(s >> 8) % (i + 1)]);
     }
   }
-  if (b.thread != std::this_thread::get_id()) b.DropFibers();  // they hold addresses of the other thread's variables
+  if (b.thread != std::this_thread::get_id()) b.DropFibers();  // they contain addresses of the other thread's variables
   b.thread = std::this_thread::get_id();
   running = &b;
   state.block_size = {launch.block[0], launch.block[1], launch.block[2]};
@@ -503,7 +504,7 @@ bool Emulator::Run(const Launch& launch, uint64_t first, uint64_t count) {
   races::BeginLaunch(state.warp, __builtin_frame_address(0));
   for (uint64_t i = first; i < first + count && !b.failed; ++i) b.RunBlock(i);
   races::EndLaunch();
-  if (b.failed) b.DropFibers();  // some are still inside of the kernel
+  if (b.failed) b.DropFibers();  // some fibers have stopped inside the kernel
   b.Unpoison();
   b.main = nullptr;
   running = nullptr;

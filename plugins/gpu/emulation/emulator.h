@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the kernels of plugins/gpu on the CPU. Blocks are a loop. The threads of a block run one after another; where one
-// waits for others (a barrier, an operation of its warp), a fiber is begun for those that have not run yet.
+// Runs the kernels of plugins/gpu on the CPU, so that they can be tested, and used by the software GPU, without a GPU.
+//
+// Algorithm
+//   - Blocks run in a loop, one after another.
+//   - The threads of a block run one after another on one fiber, each to its end. If a thread has to wait (barrier, warp
+//     operation), its fiber stops there, and a second fiber runs the threads that have not begun. The last thread to arrive
+//     makes all waiting fibers ready. So a kernel without waits costs only a loop, and kernels do not declare whether they
+//     wait.
+//   - A phased kernel (GPU_PHASE in port.h) contains the loops over threads itself and needs no fibers.
+//   - If no fiber is ready and no thread is left to begin, the block is in a deadlock: the launch fails and names the
+//     places. Threads at different barriers are reported as divergent.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +21,19 @@
 
 namespace mge::gpu {
 
-// What a real device leaves open, and tests therefore vary. Results of a right kernel depend on `warp` by rounding alone.
+// Properties that differ between real devices. Tests vary them: a correct kernel's results depend on `warp` only by
+// rounding.
 struct EmulatorSettings {
   enum class Order { kForward, kReverse, kShuffled };
-  Order order = Order::kForward;  // in which the threads of a block begin
-  uint32_t seed = 1;              // of kShuffled
-  uint32_t warp = 32;             // threads of a warp: 32 or 64
-  bool poison = true;             // shared memory begins as 0xff bytes, not as what the block before left
-  bool whole_reductions = true;   // block reductions in one wait; false: by the shuffles that a GPU executes
+  Order order = Order::kForward;  // order in which the threads of a block begin
+  uint32_t seed = 1;              // seed for kShuffled
+  uint32_t warp = 32;             // threads per warp: 32 or 64
+  bool poison = true;             // fills shared memory with 0xff bytes before each block
+  bool whole_reductions = true;   // true: a block reduction waits once; false: it uses shuffles, as on a GPU
 };
 
-// One streaming multiprocessor: runs one block at a time in the calling thread. Not thread-safe; several emulators may
-// run blocks of one launch side by side.
+// One streaming multiprocessor: runs one block at a time in the calling thread. Not thread-safe, but several emulators may
+// run blocks of one launch in parallel.
 class Emulator {
  public:
   explicit Emulator(const EmulatorSettings& settings = {});
@@ -34,13 +44,12 @@ class Emulator {
   static uint64_t BlockCount(const Launch& launch) {
     return uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
   }
-  // Runs blocks [first, first + count), counted with x fastest. False with error() set if the launch does not fit the
-  // kernel or the kernel breaks a rule of the machine: divergent barriers, threads that wait for ever, too much shared
-  // memory.
+  // Runs blocks [first, first + count), where x varies fastest. Returns false and sets error() if the launch does not match
+  // the kernel, or if the kernel breaks a rule: divergent barriers, a deadlock, too much shared memory.
   bool Run(const Launch& launch, uint64_t first, uint64_t count);
   bool Run(const Launch& launch) { return Run(launch, 0, BlockCount(launch)); }
   const std::string& error() const;
-  // Switches between fibers so far.
+  // Returns the number of switches between fibers so far.
   uint64_t switches() const;
 
   struct Block;  // internal
@@ -49,7 +58,7 @@ class Emulator {
   std::unique_ptr<Block> block_;
 };
 
-// The kernels that this binary holds, by number.
+// The kernels of this binary, numbered from 0.
 uint32_t KernelCount();
 std::string_view KernelName(uint32_t kernel);
 

@@ -11,7 +11,7 @@
 #endif
 
 #if defined(__x86_64__)
-// Saves what a function must preserve (but for the floating point's control words, which no kernel changes).
+// Saves the registers that a function must preserve, except floating-point control words, which kernels never change.
 extern "C" void mge_gpu_switch_stack(void** save, void* to);
 asm(R"(
 .text
@@ -66,9 +66,9 @@ Fiber::~Fiber() {
 
 #if defined(__SANITIZE_ADDRESS__)
 namespace {
-thread_local Fiber* left = nullptr;  // by the last switch of this thread
+thread_local Fiber* left = nullptr;  // the fiber that this thread left in its last switch
 
-// The stack of the calling thread becomes known when it is left for the first time.
+// Completes a switch for the sanitizer. Records the stack of the calling thread when it is left for the first time.
 void Finish(void* shadow, const void*& stack, size_t& bytes) {
   const void* old_stack;
   size_t old_bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread of execution with a stack of its own, switched to by hand.
+// A fiber: a thread of execution with its own stack. The program switches between fibers explicitly.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,20 @@
 
 namespace mge::gpu {
 
+// A fiber. One thread at a time uses it.
 class Fiber {
  public:
-  // The calling thread itself, before its first switch away.
+  // Represents the calling thread. Use it as `from` in the first switch.
   Fiber() = default;
-  // Will call entry(), which never returns, on [stack, stack + bytes).
+  // Creates a fiber that calls entry() on [stack, stack + bytes). entry() must not return. Does not own the stack.
   Fiber(char* stack, size_t bytes, void (*entry)());
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // Leaves `from`, which runs now, for `to`; returns when somebody switches back.
+  // Switches from the running fiber `from` to `to`. Returns when another switch goes back to `from`.
   static void Switch(Fiber& from, Fiber& to);
-  // To be called first by a fiber's entry.
+  // Must be the first call in a fiber's entry().
   static void Entered();
 
  private:
@@ -31,7 +32,7 @@ class Fiber {
 #else
   ucontext_t context_ = {};
 #endif
-  // For the sanitizers.
+  // Data for the sanitizers.
   const void* stack_ = nullptr;
   size_t bytes_ = 0;
   void* shadow_ = nullptr;

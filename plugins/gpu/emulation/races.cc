@@ -8,23 +8,23 @@
 namespace mge::gpu::races {
 namespace {
 
-// Who touched a byte, and after how many barriers.
+// The origin of an access: the thread, and how many barriers it had passed.
 struct Who {
   uint32_t block = 0, thread = 0, barriers = 0, warp_barriers = 0;
 };
 struct Byte {
   uintptr_t address = 0;
-  uint64_t generation = 0;     // of the launch, or of the block for shared memory
-  Who writer, reader;          // the last ones
+  uint64_t generation = 0;     // number of the launch, or of the block for shared memory
+  Who writer, reader;          // the latest ones
   bool written = false, read = false;
-  bool many = false;           // others read since the last barrier that `reader` came through
+  bool many = false;           // several threads have read since the last barrier before `reader`
 };
 struct Region {
   uintptr_t begin, end;
   bool has(uintptr_t a) const { return a >= begin && a < end; }
 };
 
-constexpr size_t kBits = 20;  // bytes that are remembered; more recent ones push out older ones
+constexpr size_t kBits = 20;  // log2 of the number of bytes stored; newer ones replace older ones
 std::vector<Byte> bytes;
 std::vector<Region> own;
 Region shared = {0, 0}, stack = {0, 0};
@@ -124,7 +124,7 @@ void PrivateMemoryFreed(const void* begin) {
 
 }  // namespace mge::gpu::races
 
-// What -fsanitize=thread calls.
+// The functions that code compiled with -fsanitize=thread calls.
 #define MGE_GPU_ACCESSES(n)                                                                                \
   void __tsan_read##n(void* p) { mge::gpu::races::Access(p, n, false); }                                   \
   void __tsan_write##n(void* p) { mge::gpu::races::Access(p, n, true); }                                   \

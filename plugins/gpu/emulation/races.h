@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The race checker of test builds (MGE_GPU_RACES, races.cc): kernels are compiled with -fsanitize=thread and linked
-// with a runtime of our own, which knows blocks, threads and barriers of the emulated machine. Elsewhere these hooks
-// vanish.
+// The race checker of test builds (MGE_GPU_RACES, races.cc). Kernels are compiled with -fsanitize=thread and linked with
+// this runtime instead of libtsan. It knows the blocks, threads and barriers of the emulated machine. In other builds these
+// functions are empty.
 //
-// A race: two accesses to the same byte, one of them a write, by different threads of one launch, with no barrier (or
-// operation of their warp) between them; or by threads of different blocks. Atomic operations are not seen.
+// A race is two accesses to the same byte, at least one a write, by different threads of one launch, without a barrier (or
+// an operation of their common warp) between them. Accesses by threads of different blocks always race. Atomic operations
+// are not checked.
+//
+// Algorithm: a hash table stores for each byte the last writer and the last reader, with their block, thread and number of
+// barriers passed. Each access is compared with them. The table has a fixed size; new bytes replace old ones, so a race can
+// be missed.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +19,17 @@
 namespace mge::gpu::races {
 
 #ifdef MGE_GPU_RACES
-// From the last BeginLaunch on; text tells of the first.
+// Return the number of races since the last BeginLaunch, and the description of the first.
 uint64_t Count();
 const std::string& Text();
 
-void BeginLaunch(uint32_t warp, const void* stack_top);  // the calling thread's stack below is its own
+void BeginLaunch(uint32_t warp, const void* stack_top);  // the calling thread's stack below stack_top is private
 void EndLaunch();
 void BeginBlock(uint64_t block);
-void Barrier();                     // of the whole block
-void WarpBarrier(uint32_t thread);  // of the thread's warp
-void Thread(uint32_t thread);       // runs from now on
-// Where shared memory lies (it is another one in every block), and what belongs to the threads alone until it is freed.
+void Barrier();                     // all threads of the block pass it
+void WarpBarrier(uint32_t thread);  // the thread's warp passes it
+void Thread(uint32_t thread);       // `thread` runs from this call on
+// Register shared memory, which is new in every block, and memory that is private to one thread until it is freed.
 void SharedMemory(const void* begin, size_t bytes);
 void PrivateMemory(const void* begin, size_t bytes);
 void PrivateMemoryFreed(const void* begin);

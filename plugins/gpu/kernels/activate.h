@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activations on the device. Included by kernels only.
+// Applies activations on the device. Included by kernels only.
 #pragma once
 
 #include <math.h>

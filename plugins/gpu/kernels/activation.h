@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a product or a convolution may do to a result before it is stored. Read by kernels and operators.
+// Activations that a product or a convolution applies before it stores a result. Used by kernels and operators.
 #pragma once
 
 #include <stdint.h>
@@ -8,9 +8,10 @@ namespace mge::gpu {
 
 enum ActivationKind : int32_t { kNoActivation, kRelu, kClip, kSigmoid, kTanh, kGelu, kGeluTanh, kHardSwish, kLeakyRelu };
 
+// An activation and its parameters.
 struct Activation {
   int32_t kind;
-  float low, high;  // kClip: the limits; kLeakyRelu: the slope in low
+  float low, high;  // kClip: the limits; kLeakyRelu: low is the slope
 };
 
 }  // namespace mge::gpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// z = f(x, y) with broadcasting, comparisons, choices between two, limits. 16-bit floats are computed in float;
-// integers wrap around.
+// Functions of two operands with broadcasting, comparisons, Where, Clip. 16-bit floats are computed in float; integers wrap
+// around.
 #include "plugins/gpu/kernels/binary_functions.h"
 #include "plugins/gpu/port.h"
 
@@ -106,7 +106,7 @@ GPU_COMPARES(greater, Greater)
 GPU_COMPARES(greater_or_equal, GreaterOrEqual)
 GPU_COMPARES(less, Less)
 GPU_COMPARES(less_or_equal, LessOrEqual)
-// By the size of an element.
+// Where by element size.
 GPU_KERNEL(where_1, 256, WhereArgs, Where<uint8_t>)
 GPU_KERNEL(where_2, 256, WhereArgs, Where<uint16_t>)
 GPU_KERNEL(where_4, 256, WhereArgs, Where<uint32_t>)

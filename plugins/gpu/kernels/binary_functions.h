@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of two operands, as objects that kernels are made of; broadcasting. Included by kernels only.
+// Functions of two operands as types that kernels are instantiated with, and broadcasting. Included by kernels only.
 #pragma once
 
 #include <math.h>
@@ -10,7 +10,7 @@
 
 namespace mge::gpu {
 
-// Arithmetic of integers in an unsigned type of at least 32 bits.
+// The type for integer arithmetic: unsigned, at least 32 bits.
 template <typename T> struct WideOf { using type = T; };
 template <> struct WideOf<int8_t> { using type = uint32_t; };
 template <> struct WideOf<int16_t> { using type = uint32_t; };
@@ -42,7 +42,7 @@ struct Mul {
     return static_cast<C>(static_cast<W>(a) * static_cast<W>(b));
   }
 };
-// True if an integer division by b is not defined; reported.
+// Returns true and reports a fault if the integer division a / b is undefined.
 template <typename C>
 GPU_DEVICE bool NoDivisor(C a, C b, Fault* fault) {
   bool bad = b == C(0);
@@ -127,7 +127,7 @@ GPU_COMPARISON(LessOrEqual, a <= b)
 #undef GPU_BINARY
 #undef GPU_COMPARISON
 
-// Offset of an operand at element i of the output.
+// Returns the offset of an operand at element i of the output.
 GPU_DEVICE int64_t Offset(const Walk& w, const int64_t* strides, int64_t i) {
   int64_t offset = 0;
   for (int d = w.rank - 1; d >= 0; --d) {

@@ -8,12 +8,13 @@
 
 namespace mge::gpu {
 
-// Values joined by `Join`, which begins with Start: the same tree always, whatever the order of the threads.
+// Sums values; the reduction starts with Start(). The tree of additions is always the same, whatever the order of the
+// threads.
 struct JoinSum {
   template <typename C> static GPU_DEVICE C Start() { return C(0); }
   template <typename C> static GPU_DEVICE C Of(C a, C b) { return a + b; }
 };
-// NaN if any is.
+// Maximum; NaN if any value is NaN.
 struct JoinMax {
   template <typename C> static GPU_DEVICE C Start() { return -C(INFINITY); }
   template <typename C> static GPU_DEVICE C Of(C a, C b) { return a > b || a != a ? a : b; }
@@ -26,7 +27,7 @@ GPU_DEVICE C WarpReduce(C v) {
 }
 
 #ifdef GPU_EMULATED
-// The same tree in one wait: the last thread that comes joins what all have left.
+// Computes the same tree with a single wait: the last thread to arrive combines the values of all threads.
 template <typename Join, typename C>
 C WholeBlockReduce(C v, const char* file, int line) {
   static_assert(sizeof(C) <= 8);
@@ -60,7 +61,8 @@ C WholeBlockReduce(C v, const char* file, int line) {
 }
 #endif
 
-// All threads get the result. `part`: shared memory for 32 values, free for use again after the next barrier.
+// Reduces v over the block. All threads get the result. `part` is shared memory for 32 values; it can be reused after the
+// next barrier.
 template <typename Join, typename C>
 GPU_DEVICE C BlockReduce(C v, C* part) {
 #ifdef GPU_EMULATED
@@ -70,7 +72,7 @@ GPU_DEVICE C BlockReduce(C v, C* part) {
   const int warps = static_cast<int>(blockDim.x) / GPU_WARP;
   v = WarpReduce<Join>(v);
   if (warps == 1) return v;
-  GPU_BARRIER();  // the reduction before may still read
+  GPU_BARRIER();  // threads may still read the previous result
   if (lane == 0) part[warp] = v;
   GPU_BARRIER();
   v = lane < warps ? part[lane] : Join::template Start<C>();

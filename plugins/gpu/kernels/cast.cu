@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions between element types, see cast.h; to bool: not zero.
+// Conversions between element types, see cast.h. A conversion to bool tests for non-zero.
 #include "plugins/gpu/kernels/cast.h"
 
 #include "mge/types.h"

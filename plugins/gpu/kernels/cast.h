@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One number in another type. Real to integer: towards zero, saturating, 0 for NaN; integers wrap around; to 16-bit floats
-// rounded once.
+// Converts a number to another type. Real to integer: truncates towards zero, saturates, NaN becomes 0. Integers wrap
+// around. Conversions to 16-bit floats round once.
 #pragma once
 
 #include <math.h>
@@ -9,8 +9,8 @@
 
 namespace mge::gpu {
 
-// A double as float with the lost bits remembered in the last one, so that rounding once more, to a shorter type, gives
-// what rounding the double at once would.
+// Converts a double to float, rounding to odd: the last bit records that bits were lost. Rounding the result to a shorter
+// type then gives the same value as rounding the double directly.
 GPU_DEVICE float RoundToOdd(double value) {
   const float nearest = static_cast<float>(value);
   if (static_cast<double>(nearest) == value || !(fabs(static_cast<double>(nearest)) < INFINITY)) return nearest;

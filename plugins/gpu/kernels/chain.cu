@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A chain of elementwise functions in one pass over memory. All threads of a warp take the same way.
+// Runs a chain of elementwise functions in one pass over memory. All threads of a warp take the same branches.
 #include "plugins/gpu/kernels/chain.h"
 
 #include "plugins/gpu/kernels/binary_functions.h"

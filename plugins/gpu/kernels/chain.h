@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A chain of elementwise functions of float32 as a program that one kernel interprets. Read by kernels and operators.
+// A chain of elementwise float32 functions as a program, which one kernel interprets. Used by kernels and operators.
 #pragma once
 
 #include <stdint.h>
@@ -8,7 +8,7 @@
 
 namespace mge::gpu {
 
-// Names of kernels, and the function objects of unary_functions.h and binary_functions.h.
+// Kernel names and the function types of unary_functions.h and binary_functions.h.
 #define GPU_CHAIN_UNARY(F)                                                                                              \
   F(relu, Relu) F(sign, Sign) F(abs, AbsFloat) F(neg, NegFloat) F(ceil, Ceil) F(floor, Floor) F(round, Round)           \
   F(sqrt, Sqrt) F(reciprocal, Reciprocal) F(exp, Exp) F(log, Log) F(tanh, Tanh) F(sigmoid, Sigmoid) F(erf, Erf)         \
@@ -24,20 +24,21 @@ enum ChainCode : int32_t { GPU_CHAIN_UNARY(GPU_CHAIN_CODE) GPU_CHAIN_BINARY(GPU_
 
 constexpr int kMaxChainInputs = 8, kMaxChainSteps = 32;
 
-// Value number inputs + s of an element is f(value x, value y), or f(value x) with parameters a and b.
+// One step. Value number inputs + s of an element is f(value x, value y), or f(value x) with parameters a and b.
 struct ChainStep {
   int32_t code;
   int16_t x, y;
   float a, b;
 };
 
+// The arguments of a chain: a program of steps and its operands.
 struct ChainArgs {
   const float* inputs[kMaxChainInputs];
-  float* output;  // the last value
+  float* output;  // receives the last value
   int64_t n;
   Walk walk;
   int64_t strides[kMaxChainInputs][8];
-  int64_t steps_of[kMaxChainInputs];  // rank 0 of the walk: step of each input
+  int64_t steps_of[kMaxChainInputs];  // if the walk has rank 0: step of each input
   int32_t input_count, step_count;
   ChainStep steps[kMaxChainSteps];
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions: as a product of the filter and the windows of the image, which are never stored (implicit GEMM, phased,
-// two spatial axes), directly (any number of axes; depthwise), and transposed.
+// Convolutions in three forms. Implicit GEMM (phased, two spatial axes): a product of the filter and the windows of the
+// image, which are never stored. Direct: any number of axes, and depthwise. Transposed.
 #include "plugins/gpu/kernels/conv.h"
 
 #include "plugins/gpu/kernels/activate.h"
@@ -16,7 +16,8 @@ GPU_DEVICE void Store(const ConvArgs& args, C sum, int64_t output, int64_t place
   static_cast<T*>(args.y)[place] = Narrow<T>::Of(Activate(args.activation, sum));
 }
 
-// Rows are outputs of a group, columns the pixels of an image, k the taps of all channels of the group.
+// Computes tiles of the product. Rows are outputs of a group, columns are pixels of an image, k runs over the taps of all
+// channels of the group.
 template <typename T>
 GPU_DEVICE void ConvProduct(const ConvArgs& args) {
   using C = Compute<T>;
@@ -44,7 +45,7 @@ GPU_DEVICE void ConvProduct(const ConvArgs& args) {
           const int e = t + i * kTileThreads, row = e / kTileK, k = e % kTileK;
           a[k][row] = row0 + row < outputs && k0 + k < depth ? Widen(filter[(row0 + row) * depth + k0 + k]) : C(0);
         }
-        // A thread keeps to one pixel.
+        // Each thread loads one pixel.
         const int column = t % kTileColumns;
         const int64_t pixel = pixel0 + column, y0 = pixel / w.out * h.stride - h.pad_begin,
                       x0 = pixel % w.out * w.stride - w.pad_begin;
@@ -77,7 +78,7 @@ GPU_DEVICE void ConvProduct(const ConvArgs& args) {
   }
 }
 
-// A thread for each output.
+// Computes one output per thread.
 template <typename T>
 GPU_DEVICE void ConvDirect(const ConvArgs& args) {
   using C = Compute<T>;
@@ -112,14 +113,14 @@ GPU_DEVICE void ConvDirect(const ConvArgs& args) {
   }
 }
 
-// The input that lies under tap k of output o; false if none does.
+// Finds the input position at tap k of output o. Returns false if there is none.
 GPU_DEVICE bool Under(const WindowAxis& a, int64_t o, int64_t k, int64_t* i) {
   const int64_t at = o + a.pad_begin - k * a.dilation;
   *i = at / a.stride;
   return at >= 0 && *i * a.stride == at && *i < a.in;
 }
 
-// A thread for each output of a transposed convolution; w is (channels, outputs / groups, window).
+// Computes one output of a transposed convolution per thread. w is (channels, outputs / groups, window).
 template <typename T>
 GPU_DEVICE void ConvTransposed(const ConvArgs& args) {
   using C = Compute<T>;

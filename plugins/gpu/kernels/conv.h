@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments of convolutions and pools: up to three spatial axes, the absent ones in front have size 1. Tensors are dense,
-// (images, channels, spatial axes).
+// Arguments of convolutions and pools. There are up to three spatial axes; missing leading axes have size 1. Tensors are
+// dense, (images, channels, spatial axes).
 #pragma once
 
 #include <stdint.h>
@@ -9,8 +9,8 @@
 
 namespace mge::gpu {
 
-// Output o reads the input at o * stride - pad_begin + k * dilation for k < kernel; what lies outside of [0, in) is
-// padding.
+// One axis of a window. Output o reads the input at o * stride - pad_begin + k * dilation for k < kernel. Positions outside
+// of [0, in) are padding.
 struct WindowAxis {
   int64_t in, out, kernel, stride, dilation, pad_begin, pad_end;
 };
@@ -29,14 +29,15 @@ struct ConvArgs {
   int32_t reserved;
 };
 
+// The arguments of MaxPool and AveragePool.
 struct PoolArgs {
   const void* x;
   void* y;
-  int64_t* indices;  // of the largest, may be null
-  int64_t n;         // outputs
+  int64_t* indices;  // indices of the maxima; may be null
+  int64_t n;         // number of outputs
   WindowAxis axis[3];
-  int32_t count_pads;   // averages divide by the whole window
-  int32_t column_major; // how indices count
+  int32_t count_pads;   // averages divide by the size of the whole window
+  int32_t column_major; // indices count in column-major order
 };
 
 }  // namespace mge::gpu

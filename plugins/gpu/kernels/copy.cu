@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moving elements: strided copies, transposes through a tile, pads that repeat the input.
+// Moves elements: strided copies, transposes through a tile, pads that repeat the input.
 #include "plugins/gpu/kernels/copy.h"
 
 #include "plugins/gpu/port.h"
@@ -28,7 +28,7 @@ GPU_DEVICE void Fill(const FillArgs& args) {
   for (int64_t i = GridThread(); i < args.n; i += GridThreads()) y[i] = static_cast<T>(args.bits);
 }
 
-// Blocks of 256 threads take tiles of 32 x 32, so that both sides are touched by whole lines.
+// Transposes tiles of 32 x 32 with blocks of 256 threads, so that both sides are accessed by whole lines.
 template <typename T>
 GPU_DEVICE void Transpose(const TransposeArgs& args) {
   GPU_SHARED(T, tile, [32][33]);

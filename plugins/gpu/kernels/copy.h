@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments of the kernels that move elements by their size. Strides in elements, of any sign.
+// Arguments of kernels that move elements of a given size. Strides are in elements and may be negative.
 #pragma once
 
 #include <stdint.h>
@@ -18,7 +18,7 @@ struct CopyArgs {
   int64_t dims[kMaxCopyDims], x_strides[kMaxCopyDims], y_strides[kMaxCopyDims];
 };
 
-// y[i] = the low bits of `bits`.
+// y[i] = the low bits of `bits`, as many as an element has.
 struct FillArgs {
   void* y;
   int64_t n;
@@ -32,13 +32,13 @@ struct TransposeArgs {
   int64_t batch, rows, columns;
 };
 
-// Outputs whose place in every dimension depends on the position there alone: pads and resamplings by nearest.
+// Operators whose source position in each dimension depends only on the output position in that dimension: pads.
 struct PlacesArgs {
   const void* x;
   void* y;
   int64_t n;
   int32_t rank;
-  int32_t mode;                      // of pads: 0 edge, 1 reflect, 2 wrap
+  int32_t mode;                      // 0 edge, 1 reflect, 2 wrap
   int64_t dims[8], in[8], strides[8], before[8];
 };
 

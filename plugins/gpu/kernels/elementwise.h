@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments of the elementwise kernels. All: threads go over n elements in strides of the grid.
+// Arguments of the elementwise kernels. In each, threads process n elements in strides of the grid.
 #pragma once
 
 #include <stdint.h>
@@ -16,8 +16,8 @@ struct UnaryArgs {
   float a, b;
 };
 
-// How an operand is walked beside the output's n elements: dims of the output, outermost first, and its own strides in
-// elements (0: repeated). Rank 0: dense (step 1) or one element (step 0).
+// Access to an operand beside the output's n elements: dims of the output, outermost first, and the operand's strides in
+// elements (0: repeated). Rank 0: the operand is dense (step 1) or one element (step 0).
 struct Walk {
   int32_t rank;
   int32_t reserved;
@@ -33,7 +33,7 @@ struct BinaryArgs {
   int64_t n;
   Walk walk;
   int64_t x_strides[8], y_strides[8];
-  int64_t x_step, y_step;  // rank 0
+  int64_t x_step, y_step;  // steps if the rank is 0
 };
 
 // z = c ? x : y
@@ -45,10 +45,10 @@ struct WhereArgs {
   int64_t n;
   Walk walk;
   int64_t c_strides[8], x_strides[8], y_strides[8];
-  int64_t c_step, x_step, y_step;  // rank 0
+  int64_t c_step, x_step, y_step;  // steps if the rank is 0
 };
 
-// y = min(max(x, *low), *high); a limit that is null does not limit.
+// y = min(max(x, *low), *high); a null limit is ignored.
 struct ClipArgs {
   const void* x;
   const void* low;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How kernels report data that they cannot compute with. Included by kernels only.
+// Reports input data that a kernel cannot compute with. Included by kernels only.
 #pragma once
 
 #include "plugins/gpu/fault.h"
@@ -13,7 +13,7 @@ GPU_DEVICE void Raise(Fault* fault, Fault::What what, int64_t value, int64_t bou
   fault->bound = bound;
 }
 
-// The index counted from 0; 0, reported as a fault, if it is outside of [-bound, bound).
+// Returns the index counted from 0. If it is outside of [-bound, bound), reports a fault and returns 0.
 GPU_DEVICE int64_t CheckedIndex(Fault* fault, int64_t index, int64_t bound) {
   int64_t i = index < 0 ? index + bound : index;
   if (i >= 0 && i < bound) return i;
@@ -21,7 +21,7 @@ GPU_DEVICE int64_t CheckedIndex(Fault* fault, int64_t index, int64_t bound) {
   return 0;
 }
 
-// Element i of a list of int32 or int64 indices.
+// Returns element i of a list of int32 or int64 indices.
 GPU_DEVICE int64_t IndexAt(const void* list, bool wide, int64_t i) {
   return wide ? static_cast<const int64_t*>(list)[i] : static_cast<const int32_t*>(list)[i];
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gather, GatherElements, GatherND, OneHot, Trilu: by the size of an element.
+// Gather, GatherElements, GatherND, OneHot and Trilu, by element size.
 #include "plugins/gpu/kernels/fault.h"
 #include "plugins/gpu/kernels/index.h"
 #include "plugins/gpu/port.h"
@@ -50,7 +50,7 @@ GPU_DEVICE void OneHot(const OneHotArgs& args) {
   for (int64_t i = GridThread(); i < args.n; i += GridThreads()) {
     const int64_t inner = i % args.inner, depth = i / args.inner % args.depth, outer = i / args.inner / args.depth;
     int64_t at = IndexAt(args.indices, args.wide, outer * args.inner + inner);
-    if (at < 0) at += args.depth;  // outside: off everywhere, says ONNX
+    if (at < 0) at += args.depth;  // out of range: ONNX defines the "off" value everywhere
     y[i] = values[at == depth ? 1 : 0];
   }
 }

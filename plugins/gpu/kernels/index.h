@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments of the kernels that read or write where indices say. `wide`: int64 indices, else int32. Indices count from
-// the end if negative; those outside of their bound are faults.
+// Arguments of kernels with index operands. `wide`: int64 indices, otherwise int32. Negative indices count from the end.
+// Indices out of range are faults.
 #pragma once
 
 #include <stdint.h>
@@ -9,8 +9,8 @@
 
 namespace mge::gpu {
 
-// Output piece u is the `piece` elements of x at the place that index tuple u names. Gather: x is (outer, bound,
-// piece), the indices are m. GatherND: see tuple.
+// Output piece u is the `piece` elements of x at index tuple u. Gather: x is (outer, bound, piece), and there are m indices.
+// GatherND: see `tuple`.
 struct GatherArgs {
   const void* x;
   const void* indices;
@@ -19,9 +19,9 @@ struct GatherArgs {
   int64_t n;             // elements of y
   int64_t piece;
   int64_t m, bound;      // Gather
-  int64_t per_batch, batch_stride;  // GatherND: tuples of a batch; elements of x
-  int64_t dims[8], strides[8];      // GatherND: of the indexed dimensions of x
-  int32_t tuple;         // GatherND: indices of a tuple; Gather: -1
+  int64_t per_batch, batch_stride;  // GatherND: tuples per batch; elements of x per batch
+  int64_t dims[8], strides[8];      // GatherND: the indexed dimensions of x
+  int32_t tuple;         // GatherND: indices per tuple; Gather: -1
   int32_t wide;
 };
 
@@ -36,16 +36,16 @@ struct GatherElementsArgs {
   int32_t rank, axis, wide, reserved;
 };
 
-// Updates of y, which holds x already. ScatterElements: a thread takes all updates of one line along the axis, in
-// order; ScatterND: a thread takes one element of the pieces and walks all tuples, in order. So of equal indices the
-// last one wins, and sums are formed in the same order always.
+// Updates of y, which already contains x. ScatterElements: one thread does all updates of one line along the axis, in order.
+// ScatterND: one thread does one element of the pieces for all tuples, in order. So with equal indices the last update wins,
+// and sums always have the same order.
 struct ScatterArgs {
   const void* indices;
   const void* updates;
   void* y;
   Fault* fault;
-  int64_t lines;         // threads with work
-  int64_t along;         // updates of a line, or tuples
+  int64_t lines;         // number of threads needed
+  int64_t along;         // updates per line, or number of tuples
   int64_t bound;         // ScatterElements
   int64_t dims[8],
       strides[8];  // ScatterElements: of the indices, of y; ScatterND: bounds and strides of the tuple's indices

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices: by tiles (phased), by tiles cut along k, in the precision of bfloat16, and plainly for integers.
+// Matrix products: tiled (phased), tiled and split along k, with bfloat16 factors, and without tiles for integers.
 #include "plugins/gpu/kernels/matmul.h"
 
 #include "plugins/gpu/kernels/activate.h"
@@ -23,12 +23,12 @@ GPU_DEVICE BatchOffsets OffsetsOf(const MatMulArgs& args, int64_t batch) {
   return o;
 }
 
-// What T is multiplied as.
+// Factors in the compute type of T.
 template <typename T>
 struct AsItIs {
   static GPU_DEVICE Compute<T> Of(T x) { return Widen(x); }
 };
-// As a tensor core does with bfloat16 operands: factors are rounded, sums are not.
+// Factors rounded to bfloat16, as in a tensor core; sums stay float.
 struct AsBf16 {
   static GPU_DEVICE float Of(float x) { return Widen(NarrowToBf16(x)); }
 };
@@ -45,7 +45,7 @@ GPU_DEVICE T Finished(const MatMulArgs& args, const BatchOffsets& at, C sum, int
   return Narrow<T>::Of(Activate(args.activation, v));
 }
 
-// Fills the shared tiles of steps [k0, k0 + kTileK), zeros outside of [.., k1).
+// Fills the shared tiles of steps [k0, k0 + kTileK) with elements, and with zeros from k1 on.
 template <typename T, typename Factor, typename C>
 GPU_DEVICE void LoadTiles(const MatMulArgs& args, const BatchOffsets& at, TileA<C>& a, TileB<C>& b, int64_t row0,
                           int64_t column0, int64_t k0, int64_t k1, int thread) {
@@ -63,7 +63,7 @@ GPU_DEVICE void LoadTiles(const MatMulArgs& args, const BatchOffsets& at, TileA<
   }
 }
 
-// Blocks: tiles of all batches and, if Parts, of all parts of k, which are stored as they are.
+// Computes the tiles of all batches. If Parts, also of all parts of k, and stores the sums without an epilogue.
 template <typename T, typename Factor, bool Parts>
 GPU_DEVICE void MatMul(const MatMulArgs& args) {
   using C = Compute<T>;
@@ -103,7 +103,7 @@ GPU_DEVICE void MatMul(const MatMulArgs& args) {
   }
 }
 
-// Joins the parts, in their order.
+// Adds the parts in their order and applies the epilogue.
 template <typename T>
 GPU_DEVICE void JoinParts(const MatMulArgs& args) {
   using C = Compute<T>;
@@ -117,7 +117,7 @@ GPU_DEVICE void JoinParts(const MatMulArgs& args) {
   }
 }
 
-// A thread for each output; integers wrap around.
+// Computes one output per thread. Integers wrap around.
 template <typename T>
 GPU_DEVICE void MatMulPlain(const MatMulArgs& args) {
   const int64_t n = args.batch * args.m * args.n;
@@ -142,7 +142,7 @@ GPU_PRODUCTS(f64, double)
 GPU_PRODUCTS(f16, f16)
 GPU_PRODUCTS(bf16, bf16)
 GPU_PHASED_KERNEL(matmul_as_bf16_f32, kTileThreads, MatMulArgs, (MatMul<float, AsBf16, false>))
-GPU_KERNEL(matmul_plain_u32, 256, MatMulArgs, MatMulPlain<uint32_t>)  // int32 too
-GPU_KERNEL(matmul_plain_u64, 256, MatMulArgs, MatMulPlain<uint64_t>)  // int64 too
+GPU_KERNEL(matmul_plain_u32, 256, MatMulArgs, MatMulPlain<uint32_t>)  // also int32
+GPU_KERNEL(matmul_plain_u64, 256, MatMulArgs, MatMulPlain<uint64_t>)  // also int64
 
 }  // namespace mge::gpu

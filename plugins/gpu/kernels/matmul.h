@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments of the matrix products. Strides in elements; 0 repeats.
+// Arguments of matrix products. Strides are in elements; 0 repeats an operand.
 #pragma once
 
 #include <stdint.h>
@@ -8,8 +8,8 @@
 
 namespace mge::gpu {
 
-// For every batch index: y = f(alpha * a b + beta * c + bias + residual), where a is m x k, b k x n, y m x n dense. c,
-// bias (one per column, or one in all) and residual (as y) may be null.
+// For every batch index: y = f(alpha * a b + beta * c + bias + residual), where a is m x k, b is k x n, y is dense m x n. c,
+// bias (one per column, or a single one) and residual (shaped like y) may be null.
 struct MatMulArgs {
   const void* a;
   const void* b;
@@ -24,10 +24,10 @@ struct MatMulArgs {
   int64_t batch_dims[6], a_batch[6], b_batch[6], residual_batch[6], residual_row, residual_column;
   float alpha, beta;
   Activation activation;
-  int32_t splits;     // matmul_part: parts of k
+  int32_t splits;     // matmul_part: number of parts of k
 };
 
-// y = f(sum of `splits` parts of so many elements, + ...): the end of a product that was cut along k. The same struct:
-// `a` is the parts, [split][batch][m][n] of the accumulator's type.
+// The last step of a product split along k: y = f(sum of `splits` parts + ...). Uses the same struct: `a` contains the
+// parts, [split][batch][m][n], in the accumulator's type.
 
 }  // namespace mge::gpu

@@ -9,7 +9,7 @@
 
 namespace mge::gpu {
 
-// A block takes a row.
+// Computes one row per block.
 template <typename T>
 GPU_DEVICE void SoftmaxBlock(const SoftmaxArgs& args) {
   using C = Compute<T>;
@@ -32,7 +32,7 @@ GPU_DEVICE void SoftmaxBlock(const SoftmaxArgs& args) {
   }
 }
 
-// A thread takes a row.
+// Computes one row per thread.
 template <typename T>
 GPU_DEVICE void SoftmaxThread(const SoftmaxArgs& args) {
   using C = Compute<T>;
@@ -51,7 +51,7 @@ GPU_DEVICE void SoftmaxThread(const SoftmaxArgs& args) {
   }
 }
 
-// A block takes a row. The mean first, then the squares round it. Stat: the type of mean and inv_std.
+// Normalises one row per block: first the mean, then the squared differences from it. Stat is the type of mean and inv_std.
 template <typename T>
 GPU_DEVICE void Norm(const NormArgs& args) {
   using C = Compute<T>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments of softmax and of the normalisations.
+// Arguments of softmax and of normalisations.
 #pragma once
 
 #include <stdint.h>
@@ -14,9 +14,9 @@ struct SoftmaxArgs {
   int32_t log, reserved;
 };
 
-// Rows of n elements that lie together: y = (x - mean) / sqrt(variance + epsilon) * scale + bias. A row belongs to
-// group row % groups; element i of it has scale number group * group_channels + i / channel_elements. With `centred` 0
-// the mean is taken for 0. scale, bias, mean (of a row) and inv_std may be null.
+// Normalises contiguous rows of n elements: y = (x - mean) / sqrt(variance + epsilon) * scale + bias. A row belongs to group
+// row % groups. Its element i has scale number group * group_channels + i / channel_elements. If `centred` is 0, the mean is
+// taken as 0. scale, bias, mean (per row) and inv_std may be null.
 struct NormArgs {
   const void* x;
   const void* scale;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MaxPool and AveragePool: a thread for each output.
+// MaxPool and AveragePool: one thread per output.
 #include "plugins/gpu/kernels/conv.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 namespace mge::gpu {
 
-// Calls visit(place in the plane) for every tap inside of the input.
+// Calls visit(position in the plane) for every tap inside the input.
 template <typename Visit>
 GPU_DEVICE void ForTaps(const PoolArgs& args, int64_t od, int64_t oh, int64_t ow, Visit visit) {
   const WindowAxis &d = args.axis[0], &h = args.axis[1], &w = args.axis[2];
@@ -63,7 +63,8 @@ GPU_DEVICE void MaxPool(const PoolArgs& args) {
   }
 }
 
-// Taps that an average with padding counts: a last window of ceil_mode may reach beyond the padding.
+// Returns the number of taps that an average with padding counts. In ceil_mode the last window may extend beyond the
+// padding.
 GPU_DEVICE int64_t Counted(const WindowAxis& a, int64_t output) {
   const int64_t taps = (a.in + a.pad_end - 1 - (output * a.stride - a.pad_begin)) / a.dilation + 1;
   return taps < a.kernel ? taps : a.kernel;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RNN, GRU and LSTM after the product of their inputs. One block runs all steps of a chain (a sequence in one
-// direction), so that only a barrier separates two steps.
+// The steps of RNN, GRU and LSTM, after the product of inputs and W. One block runs all steps of a chain (a sequence in one
+// direction), so that a barrier is enough between two steps.
 #include "plugins/gpu/kernels/recurrent.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ GPU_DEVICE C Gate(const GateActivation& f, float clip, C x) {
   }
 }
 
-// The places of a chain's data.
+// The addresses of one chain's data.
 template <typename T>
 struct RecurrentChain {
   using C = Compute<T>;
@@ -47,7 +47,7 @@ struct RecurrentChain {
     backwards = direction == 1 || a.reverse;
     width = a.gates * a.hidden;
     length = a.lengths ? a.lengths[sequence] : a.steps;
-    if (length < 0 || length > a.steps) length = 0;  // a fault, see Begin
+    if (length < 0 || length > a.steps) length = 0;  // a fault, reported in Begin
     gates = static_cast<C*>(a.work) + number * a.chain_work;
     h = gates + width;
     c = h + a.hidden;
@@ -66,7 +66,7 @@ struct RecurrentChain {
     const int64_t t = Time(s), row = args.batch_first ? sequence * args.steps + t : t * args.batch + sequence;
     return static_cast<const C*>(args.sums) + (direction * args.steps * args.batch + row) * width;
   }
-  // Bias of column j; half 0 belongs to the input, half 1 to the state.
+  // Returns the bias of column j. Half 0 is for the input, half 1 for the state.
   GPU_DEVICE C Bias(int half, int64_t j) const {
     return args.bias ? C(Widen(static_cast<const T*>(args.bias)[(direction * 2 + half) * width + j])) : C(0);
   }
@@ -136,7 +136,7 @@ struct RecurrentChain {
 
 template <typename T>
 GPU_DEVICE void RunRecurrent(const RecurrentArgs& args) {
-  const bool two = args.kind == kGru && !args.linear_before_reset;  // the reset gates come before a second product
+  const bool two = args.kind == kGru && !args.linear_before_reset;  // the reset gates are needed before the second product
   for (int64_t number = blockIdx.x; number < args.directions * args.batch; number += gridDim.x) {
     RecurrentChain<T> chain(args, number);
     GPU_PHASE(t) chain.Begin(t);

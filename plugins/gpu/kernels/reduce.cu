@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over any dimensions: a thread for each output, or a block for each. Both are deterministic; reduce_atomic,
-// which gives several blocks to an output, is not.
+// Reductions over any dimensions, with one thread or one block per output. Both are deterministic. reduce_atomic uses
+// several blocks per output and is not.
 #include "plugins/gpu/kernels/reduce.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 namespace mge::gpu {
 
-// Integers are summed modulo 2^64; float16 and bfloat16 in float.
+// The type of a sum: integers modulo 2^64; float16 and bfloat16 in float.
 template <typename T> struct SumOf { using type = uint64_t; };
 template <> struct SumOf<float> { using type = float; };
 template <> struct SumOf<double> { using type = double; };
@@ -31,7 +31,7 @@ GPU_DEVICE T Highest() {
   if constexpr (kIsReal<T>) return T(INFINITY);
   else return static_cast<T>(~Lowest<T>());
 }
-// A sum as a number that has a quotient and a logarithm.
+// Returns a sum as a floating number, for quotients and logarithms.
 template <typename T>
 GPU_DEVICE double Real(uint64_t sum) {
   return static_cast<T>(-1) < T(0) ? static_cast<double>(static_cast<int64_t>(sum)) : static_cast<double>(sum);
@@ -39,7 +39,8 @@ GPU_DEVICE double Real(uint64_t sum) {
 template <typename T> GPU_DEVICE float Real(float sum) { return sum; }
 template <typename T> GPU_DEVICE double Real(double sum) { return sum; }
 
-// A reduction of T: an accumulator A, where it starts, what an element is in it, how two are joined, what the result is.
+// Reductions of T. Each has an accumulator type A, a start value, a map of elements, a combining function and a final
+// function.
 template <typename T>
 struct Sum {
   using A = typename SumOf<T>::type;
@@ -107,7 +108,7 @@ GPU_DEVICE int64_t Offset(const ReduceWalk& w, int64_t i) {
   }
   return offset;
 }
-// The part of an output's elements that lies in one line when a walk has a single dimension.
+// Returns the offset of element i among an output's elements. Short form for walks with a single dimension.
 GPU_DEVICE int64_t ReducedOffset(const ReduceWalk& w, int64_t i) { return w.rank == 1 ? i * w.strides[0] : Offset(w, i); }
 
 template <typename T, template <typename> class R>
@@ -139,7 +140,7 @@ GPU_DEVICE void ReduceBlock(const ReduceArgs& args) {
   }
 }
 
-// log(sum(exp(x))), without overflow.
+// Computes log(sum(exp(x))) without overflow.
 template <typename T>
 GPU_DEVICE void LogSumExpThread(const ReduceArgs& args) {
   using C = Compute<T>;
@@ -157,7 +158,7 @@ GPU_DEVICE void LogSumExpThread(const ReduceArgs& args) {
   }
 }
 
-// Several blocks add their parts to an output, which is zero before: the order of the additions is not fixed.
+// Adds parts of an output from several blocks. The output must be zero before. The order of the additions is not fixed.
 GPU_DEVICE void ReduceAtomicSum(const ReduceArgs& args) {
   GPU_SHARED(float, part, [32]);
   const float* __restrict__ x = static_cast<const float*>(args.x);

@@ -15,16 +15,17 @@ struct ReduceWalk {
   int64_t dims[8], strides[8];
 };
 
-// y[i] = f of the `count` elements of x that output i names.
+// y[i] = f of the `count` elements of x that belong to output i.
 struct ReduceArgs {
   const void* x;
   void* y;
   int64_t outputs, count;
   ReduceWalk kept, reduced;
-  int64_t splits;  // reduce_atomic: blocks for an output
+  int64_t splits;  // reduce_atomic: blocks per output
 };
 
-// y (outer, inner) int64 = position along n of the largest (smallest) of x (outer, n, inner). NaN counts as such.
+// y (outer, inner), int64 = position along n of the maximum (minimum) of x (outer, n, inner). NaN counts as the extreme
+// value.
 struct ArgReduceArgs {
   const void* x;
   void* y;
@@ -32,25 +33,25 @@ struct ArgReduceArgs {
   int32_t smallest, last;
 };
 
-// y = running sums of x along the dimension *axis (counted from the end if negative), int64 or (wide 0) int32.
+// y = running sums of x along the dimension *axis (negative: from the end), which is int64, or int32 if `wide` is 0.
 struct RunningSumArgs {
   const void* x;
   const void* axis;
   void* y;
   Fault* fault;
-  int64_t n;             // elements
+  int64_t n;             // number of elements
   int64_t dims[8];
   int32_t rank, wide, exclusive, reverse;
 };
 
-// y = 1 at the first largest of x (outer, n, inner) along n, else 0; rows = outer * inner.
+// y = 1 at the first maximum of x (outer, n, inner) along n, else 0; rows = outer * inner.
 struct HardmaxArgs {
   const void* x;
   void* y;
   int64_t rows, n, inner;
 };
 
-// The k largest (smallest) of x (outer, n, inner) along n, in order; of equals the earlier first. values may be null.
+// The k largest (smallest) elements of x (outer, n, inner) along n, sorted; equal ones in their order. values may be null.
 struct TopKArgs {
   const void* x;
   void* values;

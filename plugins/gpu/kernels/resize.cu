@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resize: nearest by the size of an element; linear and cubic over up to kMaxTaps dimensions that are really resampled.
+// Resize: nearest by element size; linear and cubic over up to kMaxTaps dimensions that change.
 #include "plugins/gpu/kernels/resize.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 namespace mge::gpu {
 
-// Where output i lies in the input, in elements; at most a little outside.
+// Returns the position of output i in the input, in elements. It may be slightly outside.
 GPU_DEVICE double PlaceOf(const ResizeAxis& a, int coordinates, int64_t i) {
   const double at = static_cast<double>(i), in = static_cast<double>(a.in), length = a.scale * in;
   double place = (at + 0.5) / a.scale - 0.5;
@@ -45,7 +45,7 @@ GPU_DEVICE void ResizeNearest(const ResizeArgs& args) {
   }
 }
 
-// Places and weights of one position's taps: 2 (linear) or 4 (cubic).
+// Computes positions and weights of the taps for one output position. Returns their number: 2 (linear) or 4 (cubic).
 template <typename C>
 GPU_DEVICE int Taps(const ResizeArgs& args, const ResizeAxis& a, int64_t i, int64_t* places, C* weights) {
   const double exact = PlaceOf(a, args.coordinates, i), base = floor(exact);

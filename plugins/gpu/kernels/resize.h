@@ -10,7 +10,7 @@ enum ResizeMode : int32_t { kNearestFloor, kNearestCeil, kNearestPreferFloor, kN
 
 enum ResizeCoordinates : int32_t { kHalfPixel, kPytorchHalfPixel, kAlignCorners, kAsymmetric, kHalfPixelSymmetric };
 
-// One dimension; an identical one is copied.
+// One dimension. A dimension with `identical` set is copied.
 struct ResizeAxis {
   int64_t in, out, stride;  // stride of x
   double scale;

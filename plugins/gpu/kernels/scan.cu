@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a thread does alone along an axis: positions of extremes, running sums, the k largest, Hardmax.
+// Operators with one thread per line along an axis: ArgMax and ArgMin, running sums, TopK, Hardmax.
 #include "plugins/gpu/kernels/fault.h"
 #include "plugins/gpu/kernels/reduce.h"
 #include "plugins/gpu/port.h"
 
 namespace mge::gpu {
 
-// NaN counts as the largest.
+// Returns whether a > b; NaN is the largest value.
 template <typename C>
 GPU_DEVICE bool Above(C a, C b) { return a > b || (a != a && b == b); }
-// NaN counts as the smallest.
+// Returns whether a < b; NaN is the smallest value.
 template <typename C>
 GPU_DEVICE bool Below(C a, C b) { return a < b || (a != a && b == b); }
 
@@ -75,7 +75,7 @@ GPU_DEVICE void Hardmax(const HardmaxArgs& args) {
   }
 }
 
-// A heap in the outputs whose root is the element to leave next.
+// A heap in the outputs. Its root is the worst of the elements kept so far.
 template <typename T>
 struct TopK {
   const T* x;
@@ -83,7 +83,7 @@ struct TopK {
   int64_t step;
   bool largest;
 
-  // Element i of the line is better than element j.
+  // Returns whether element i of the line ranks before element j.
   GPU_DEVICE bool Before(int64_t i, int64_t j) const {
     const auto p = Widen(x[i * step]), q = Widen(x[j * step]);
     if (largest ? Above(p, q) : Above(q, p)) return true;
@@ -114,7 +114,7 @@ GPU_DEVICE void SelectTop(const TopKArgs& args) {
       heap.at[0] = i;
       heap.Sink(0, args.k);
     }
-    for (int64_t size = args.k - 1; size > 0; --size) {  // the worst goes to the end
+    for (int64_t size = args.k - 1; size > 0; --size) {  // moves the worst element to the end
       const int64_t worst = heap.at[0];
       heap.at[0] = heap.at[size * heap.step];
       heap.at[size * heap.step] = worst;

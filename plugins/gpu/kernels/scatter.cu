@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ScatterElements and ScatterND. No two threads write to one place.
+// ScatterElements and ScatterND. No two threads write to the same element.
 #include "plugins/gpu/kernels/fault.h"
 #include "plugins/gpu/kernels/index.h"
 #include "plugins/gpu/port.h"
@@ -36,7 +36,8 @@ GPU_DEVICE void ScatterElements(const ScatterArgs& args) {
   const T* __restrict__ updates = static_cast<const T*>(args.updates);
   T* __restrict__ y = static_cast<T*>(args.y);
   for (int64_t line = GridThread(); line < args.lines; line += GridThreads()) {
-    int64_t rest = line, from = 0, to = 0, step = 1, along = 1;  // of updates, of y; a step of updates along the axis
+    // offsets in updates and y; stride and number of updates along the axis
+    int64_t rest = line, from = 0, to = 0, step = 1, along = 1;
     for (int d = args.rank - 1; d >= 0; step *= args.dims[d--]) {
       if (d == args.axis) {
         along = step;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tile that products of matrices and convolutions share: 64 x 64 outputs by 256 threads, 4 x 4 each, 16 steps of k
-// at a time. Included by kernels only.
+// The tile used by matrix products and convolutions: 256 threads compute 64 x 64 outputs, 4 x 4 each, in steps of 16 along
+// k. Included by kernels only.
 #pragma once
 
 #include "plugins/gpu/port.h"
@@ -12,7 +12,7 @@ constexpr int kTileRows = 64, kTileColumns = 64, kTileK = 16, kTilePad = 4, kTil
 template <typename C> using TileA = C[kTileK][kTileRows + kTilePad];
 template <typename C> using TileB = C[kTileK][kTileColumns];
 
-// Adds the product of the two shared tiles to a thread's 4 x 4.
+// Adds the product of the two shared tiles to a thread's 4 x 4 sums.
 template <typename C>
 GPU_DEVICE void MultiplyTile(C (&sum)[4][4], const TileA<C>& a, const TileB<C>& b, int thread) {
   const int row = thread / 16 * 4, column = thread % 16 * 4;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = f(x). 16-bit floats are computed in float.
+// Elementwise functions of one operand. 16-bit floats are computed in float.
 #include "plugins/gpu/kernels/elementwise.h"
 #include "plugins/gpu/kernels/unary_functions.h"
 #include "plugins/gpu/port.h"

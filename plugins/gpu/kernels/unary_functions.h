@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of one operand, as objects that kernels are made of. Included by kernels only.
+// Functions of one operand as types that kernels are instantiated with. Included by kernels only.
 #pragma once
 
 #include <math.h>
@@ -14,7 +14,7 @@ template <> struct UnsignedOf<int16_t> { using type = uint32_t; };
 template <> struct UnsignedOf<int32_t> { using type = uint32_t; };
 template <> struct UnsignedOf<int64_t> { using type = uint64_t; };
 
-// One function object for each operator: x, and the operator's parameters a and b.
+// Defines the function of an operator: of x and the operator's parameters a and b.
 #define GPU_UNARY(Name, ...)                                                                 \
   struct Name {                                                                              \
     template <typename C>                                                                    \
@@ -65,7 +65,7 @@ GPU_UNARY(ThresholdedRelu, return x > a ? x : C(0);)
 GPU_UNARY(Shrink, return x < -a ? x + b : x > a ? x - b : C(0);)
 GPU_UNARY(Swish, const C e = exp(-fabs(a * x)); return x * (a * x < C(0) ? e / (C(1) + e) : C(1) / (C(1) + e));)
 GPU_UNARY(DivideBy, return x / a;)
-// Predicates, to bool.
+// Predicates with a bool result.
 GPU_UNARY(IsNaN, return static_cast<C>(x != x);)
 GPU_UNARY(IsInf, return static_cast<C>((x == C(INFINITY) && a != C(0)) || (x == -C(INFINITY) && b != C(0)));)
 #undef GPU_UNARY

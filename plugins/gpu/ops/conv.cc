@@ -15,7 +15,7 @@ enum Kind : uint32_t { kProduct = 0, kDirect = 1 };
 struct Convolution {
   ConvArgs args = {};
   mge_dtype type = MGE_DTYPE_UNDEFINED;
-  int x = -1, w = -1, bias = -1, residual = -1;  // operands
+  int x = -1, w = -1, bias = -1, residual = -1;  // operand numbers
 
   int64_t taps() const { return args.axis[0].kernel * args.axis[1].kernel * args.axis[2].kernel; }
   int64_t pixels() const { return args.axis[0].out * args.axis[1].out * args.axis[2].out; }
@@ -31,10 +31,10 @@ Result Find(const Problem& p, Convolution* out) {
   out->type = x.dtype();
   if (!IsFloating(x.dtype())) return Refusal("only floating types");
   if (w.dtype() != x.dtype() || (n.has_input(2) && n.input(2).dtype() != x.dtype()))
-    return Refusal("operands of several types");
+    return Refusal("operands of different types");
   if (w.rank() != x.rank()) return Refusal("the filter's rank is not the input's");
   if (Result r = ReadWindow(n, w.dims().subspan(2), out->args.axis); !r.ok()) return r;
-  // An image without pixels may have padding to convolve.
+  // An image without pixels can still have padding, so only empty outputs and filters are refused.
   if (y.elements() == 0 || w.elements() == 0) return Refusal("an operand is empty");
   ConvArgs& a = out->args;
   a.images = x.dim(0);
@@ -44,7 +44,7 @@ Result Find(const Problem& p, Convolution* out) {
   if (a.groups < 1 || a.channels != a.groups * w.dim(1) || a.outputs % a.groups)
     return Refusal("the groups do not divide the channels");
   Epilogue e;
-  if (!FindEpilogue(p, ChannelAxis::kSecond, &e)) return Refusal("what follows is no epilogue");
+  if (!FindEpilogue(p, ChannelAxis::kSecond, &e)) return Refusal("unsupported epilogue");
   out->x = InputOf(p, 0);
   out->w = InputOf(p, 1);
   out->bias = p.operand(e.bias);
@@ -71,7 +71,7 @@ void Offer(const Problem& p, Offers& offers) {
               .in_place = in_place});
   const WindowAxis& depth = a.axis[0];
   if (depth.in != 1 || depth.kernel != 1 || depth.out != 1 || depth.pad_begin != 0) return;
-  // Tiles are filled with zeros where a group has few outputs or a short sum.
+  // Tiles are padded with zeros if a group has few outputs or a short sum.
   double filled = static_cast<double>(conv.tiles() * 64 * 64) * static_cast<double>((conv.depth() + 15) / 16 * 16) * 2.0;
   offers.Add({.id = "gpu.conv.product", .attributes = kExact, .cost_us = GpuUs(BytesOf(p), filled), .variant = kProduct,
               .in_place = in_place});

@@ -15,7 +15,7 @@ Result Build(const Problem& p, Recipe& recipe) {
   Value x = n.input(0), w = n.input(1), y = n.output(0);
   if (!IsFloating(x.dtype())) return Refusal("only floating types");
   if (w.dtype() != x.dtype() || (n.has_input(2) && n.input(2).dtype() != x.dtype()))
-    return Refusal("operands of several types");
+    return Refusal("operands of different types");
   if (w.rank() != x.rank()) return Refusal("the filter's rank is not the input's");
   ConvArgs args = {};
   if (Result r = ReadWindow(n, w.dims().subspan(2), args.axis); !r.ok()) return r;
@@ -26,7 +26,7 @@ Result Build(const Problem& p, Recipe& recipe) {
   args.outputs = w.dim(1) * args.groups;
   if (args.groups < 1 || args.channels % args.groups || w.dim(0) != args.channels)
     return Refusal("the groups do not divide the channels");
-  // Where the size of the output was asked for, the pads follow from it.
+  // If the node specifies the output's size, the pads are derived from it.
   std::string_view automatic = n.Word("auto_pad", "NOTSET");
   bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
   auto extra = n.Ints("output_padding");

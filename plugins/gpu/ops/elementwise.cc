@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every elementwise operator as launches, and chains of them as one. Which types an operator takes is what its kernels
-// are compiled for.
+// Elementwise operators and chains of them as launches. An operator supports the types that its kernels are compiled for.
 #include "plugins/gpu/kernels/elementwise.h"
 
 #include <array>
@@ -16,7 +15,7 @@
 namespace mge::gpu {
 namespace {
 
-// The node as launches; refuses with a reason. Used to offer and to make, so that the two cannot differ.
+// Builds the launches of a node, or refuses with a reason. Used for the offer and for the kernel, so that both agree.
 class Builder {
  public:
   Builder(const Problem& p, Recipe* recipe) : p_(p), n_(p.node()), y_(n_.output(0)), recipe_(*recipe) {}
@@ -44,10 +43,10 @@ class Builder {
     }
     return No("unknown");
   }
-  // Inputs whose place the output may take.
+  // Returns the inputs whose memory the output may use.
   std::vector<mge_in_place> InPlace() const {
     std::vector<mge_in_place> out;
-    if (n_.input_count() > 2) return out;  // of several steps, a later one still reads its input
+    if (n_.input_count() > 2) return out;  // with several launches, a later one still reads its input
     for (int k = 0; k < n_.input_count(); ++k) {
       if (!n_.has_input(k) || n_.input(k).bytes() != y_.bytes() || n_.input(k).elements() != y_.elements()) continue;
       out.push_back({0, static_cast<uint32_t>(InputOf(p_, k))});
@@ -76,7 +75,7 @@ class Builder {
   struct Side {
     Operand operand;
     Value value;
-    bool whole = false;  // has the output's shape, whatever `value` has
+    bool whole = false;  // has the output's shape, whatever shape `value` has
   };
   Result Binary(std::string_view base, mge_dtype type, const Side& x, const Side& y, Operand to = Operand::Out()) {
     std::string kernel = KernelFor(base, type);
@@ -125,7 +124,7 @@ class Builder {
     return Unary("divide_by", static_cast<float>(count), 0, Operand::Out(), Operand::Out(), type);
   }
 
-  // 16-bit floats are summed as float, and brought back once.
+  // Sums 16-bit floats in float and rounds once.
   Result WideSum(const ElementwiseOp& op) {
     const mge_dtype type = y_.dtype();
     uint64_t most = 0;
@@ -148,7 +147,7 @@ class Builder {
     return Cast(sum, MGE_DTYPE_F32, y_.elements(), type, Operand::Out());
   }
 
-  // Operands of different types are computed as float64 and brought back.
+  // Converts operands of different types to float64, computes, and converts back.
   Result Pow() {
     mge_dtype type = n_.input(0).dtype(), exponent = n_.input(1).dtype();
     if (type == exponent) return BinaryOfInputs("pow");

@@ -20,7 +20,7 @@ std::string Sized(std::string_view base, const Value& v) {
 Result Gather(const Problem& p, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0), indices = n.input(1), y = n.output(0);
-  if (!IsIndex(indices)) return Refusal("indices of that type");
+  if (!IsIndex(indices)) return Refusal("wrong index type");
   GatherArgs args = {};
   args.n = static_cast<int64_t>(y.elements());
   args.wide = indices.dtype() == MGE_DTYPE_I64;
@@ -59,7 +59,7 @@ Result Gather(const Problem& p, Recipe& recipe) {
 Result GatherElements(const Problem& p, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0), indices = n.input(1);
-  if (!IsIndex(indices)) return Refusal("indices of that type");
+  if (!IsIndex(indices)) return Refusal("wrong index type");
   int64_t axis = AxisOf(n.Int("axis", 0), x.rank());
   if (axis < 0 || indices.rank() != x.rank()) return Refusal("axis or indices outside of the rank");
   GatherElementsArgs args = {};
@@ -83,8 +83,8 @@ Result GatherElements(const Problem& p, Recipe& recipe) {
 Result OneHot(const Problem& p, Recipe& recipe) {
   Node n = p.node();
   Value indices = n.input(0), y = n.output(0);
-  if (!IsIndex(indices)) return Refusal("indices of that type");
-  if (n.input(2).elements() != 2) return Refusal("values are not two");
+  if (!IsIndex(indices)) return Refusal("wrong index type");
+  if (n.input(2).elements() != 2) return Refusal("values must have two elements");
   int64_t axis = AxisOf(n.Int("axis", -1), y.rank());
   if (axis < 0) return Refusal("the axis is outside of the rank");
   Extent e = ExtentOf(y, axis);

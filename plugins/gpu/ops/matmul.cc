@@ -17,20 +17,20 @@ constexpr int64_t kTile = 64;
 struct Product {
   MatMulArgs args = {};
   mge_dtype type = MGE_DTYPE_UNDEFINED;
-  int a = -1, b = -1, c = -1, bias = -1, residual = -1;  // operands
+  int a = -1, b = -1, c = -1, bias = -1, residual = -1;  // operand numbers
   int64_t tiles() const { return (args.m + kTile - 1) / kTile * ((args.n + kTile - 1) / kTile) * args.batch; }
   double flops() const { return 2.0 * static_cast<double>(args.m * args.n * args.batch) * static_cast<double>(args.k); }
 };
 
 Result FindGemm(const Node& n, MatMulArgs* args) {
   Value a = n.input(0), b = n.input(1);
-  if (a.rank() != 2 || b.rank() != 2) return Refusal("Gemm takes matrices");
+  if (a.rank() != 2 || b.rank() != 2) return Refusal("Gemm needs matrices");
   bool ta = n.Int("transA", 0) != 0, tb = n.Int("transB", 0) != 0;
   args->m = a.dim(ta ? 1 : 0);
   args->k = a.dim(ta ? 0 : 1);
   args->n = b.dim(tb ? 0 : 1);
   args->batch = 1;
-  if (b.dim(tb ? 1 : 0) != args->k) return Refusal("the matrices do not fit");
+  if (b.dim(tb ? 1 : 0) != args->k) return Refusal("the matrix sizes do not match");
   args->a_row = ta ? 1 : a.dim(1);
   args->a_k = ta ? a.dim(1) : 1;
   args->b_k = tb ? 1 : b.dim(1);
@@ -47,11 +47,11 @@ Result FindGemm(const Node& n, MatMulArgs* args) {
 
 Result FindMatMul(const Node& n, MatMulArgs* args) {
   Value a = n.input(0), b = n.input(1);
-  if (a.rank() < 1 || b.rank() < 1) return Refusal("MatMul takes no scalars");
+  if (a.rank() < 1 || b.rank() < 1) return Refusal("MatMul needs operands with at least one dimension");
   args->m = a.rank() == 1 ? 1 : a.dim(-2);
   args->k = a.dim(-1);
   args->n = b.rank() == 1 ? 1 : b.dim(-1);
-  if ((b.rank() == 1 ? b.dim(0) : b.dim(-2)) != args->k) return Refusal("the matrices do not fit");
+  if ((b.rank() == 1 ? b.dim(0) : b.dim(-2)) != args->k) return Refusal("the matrix sizes do not match");
   args->a_row = args->k;
   args->b_k = args->n;
   args->a_k = args->b_column = args->alpha = 1;
@@ -72,7 +72,7 @@ Result FindMatMul(const Node& n, MatMulArgs* args) {
   }
   bool same_b = std::all_of(args->b_batch, args->b_batch + rank, [](int64_t s) { return s == 0; });
   if (rank && same_b &&
-      a_step == args->batch * args->m * args->k) {  // one B for all: the rows of all batches are one matrix
+      a_step == args->batch * args->m * args->k) {  // the same B for all batches: the rows of all batches form one matrix
     args->m *= args->batch;
     args->batch = 1;
     args->batch_rank = 0;
@@ -90,10 +90,10 @@ Result Find(const Problem& p, Product* out) {
   if (gemm && n.has_input(2) && out->args.beta != 0) out->c = InputOf(p, 2);
   if (n.input(0).dtype() != out->type || n.input(1).dtype() != out->type ||
       (out->c >= 0 && n.input(2).dtype() != out->type)) {
-    return Refusal("operands of several types");
+    return Refusal("operands of different types");
   }
   Epilogue e;
-  if (!FindEpilogue(p, ChannelAxis::kLast, &e)) return Refusal("what follows is no epilogue");
+  if (!FindEpilogue(p, ChannelAxis::kLast, &e)) return Refusal("unsupported epilogue");
   out->bias = p.operand(e.bias);
   out->residual = p.operand(e.residual);
   out->args.bias_column = out->bias >= 0 && p.input(out->bias).elements() > 1;
@@ -104,7 +104,7 @@ Result Find(const Problem& p, Product* out) {
 }
 
 int64_t SplitsOf(const Product& product) {
-  constexpr int64_t kBlocks = 128;  // of a device that is full
+  constexpr int64_t kBlocks = 128;  // number of blocks that keep a device busy
   return std::min<int64_t>({(product.args.k + 255) / 256, kBlocks / std::max<int64_t>(1, product.tiles()), 16});
 }
 uint64_t PartBytes(const Product& product) {
@@ -129,7 +129,7 @@ void Offer(const Problem& p, Offers& offers) {
                        .variant = kPlainLoops});
   }
   if (!IsFloating(product.type)) return offers.Refuse("no kernel for " + std::string(TypeName(product.type)));
-  // A tile is one block's: few tiles leave the device idle.
+  // Each tile is computed by one block, so few tiles leave the device idle.
   double tile_us = 0.05 * static_cast<double>((args.k + 15) / 16),
          waves = static_cast<double>((product.tiles() + 127) / 128);
   double us = GpuUs(BytesOf(p), product.flops()) + tile_us * waves;
@@ -141,7 +141,7 @@ void Offer(const Problem& p, Offers& offers) {
                            tile_us / static_cast<double>(splits),
                 .variant = kSplitK, .in_place = in_place});
   }
-  if (product.type == MGE_DTYPE_F32) {  // what matrix units compute, by plain instructions
+  if (product.type == MGE_DTYPE_F32) {  // the result of matrix units, computed with ordinary instructions
     offers.Add({.id = "gpu.matmul.as_bf16",
                 .rank = 20,
                 .attributes = kExact | MGE_KERNEL_REDUCED_PRECISION | MGE_KERNEL_TENSOR_CORE,

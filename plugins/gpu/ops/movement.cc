@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that are lists of strided copies.
+// Operators implemented as lists of strided copies.
 #include <algorithm>
 
 #include "plugins/gpu/row_table.h"
@@ -37,7 +37,7 @@ Result Expand(const Problem& p, Recipe& recipe) {
       ElementBytes(x.dtype())));
 }
 
-// Every dimension is walked as (repeat, position).
+// Splits every dimension into (repeat, position).
 Result Tile(const Problem& p, Recipe& recipe) {
   Value x = p.node().input(0), y = p.node().output(0);
   std::vector<int64_t> from = StridesOf(x.dims()), to = StridesOf(y.dims());
@@ -125,7 +125,7 @@ Result Slice(const Problem& p, Recipe& recipe) {
   return Added(AddMove(recipe, copy, ElementBytes(x.dtype())));
 }
 
-// Both walk (n, c, block row, block column, h, w) with channels c of the shallow side.
+// Both directions copy over (n, c, block row, block column, h, w), where c are the channels of the wide tensor.
 Result DepthSpace(const Problem& p, Recipe& recipe, bool to_space) {
   Node n = p.node();
   Value deep = to_space ? n.input(0) : n.output(0), wide = to_space ? n.output(0) : n.input(0);
@@ -145,7 +145,7 @@ Result DepthSpace(const Problem& p, Recipe& recipe, bool to_space) {
 Result DepthToSpace(const Problem& p, Recipe& recipe) { return DepthSpace(p, recipe, true); }
 Result SpaceToDepth(const Problem& p, Recipe& recipe) { return DepthSpace(p, recipe, false); }
 
-// Another layout: permutations only.
+// Changes the layout. Supports permutations only.
 Result Reorder(const Problem& p, Recipe& recipe) {
   Value x = p.node().input(0), y = p.node().output(0);
   auto strides = [&](const mge_layout* l, std::vector<int64_t>* out) {
@@ -161,11 +161,11 @@ Result Reorder(const Problem& p, Recipe& recipe) {
   };
   Copy copy = {.input = InputOf(p, 0), .dims = DimsOf(x)};
   if (!strides(x.layout(), &copy.from_strides) || !strides(y.layout(), &copy.to_strides))
-    return Refusal("a layout is not ours");
+    return Refusal("unsupported layout");
   return Added(AddMove(recipe, copy, ElementBytes(x.dtype())));
 }
 
-// The same bytes under another shape; nothing is done in place.
+// Copies the bytes. If the output uses the input's memory, nothing is copied.
 void OfferReshape(const Problem& p, Offers& offers) {
   if (!Accept(p, offers)) return;
   if (p.node().input(0).bytes() != p.node().output(0).bytes()) return offers.Refuse("the sizes differ");

@@ -19,7 +19,7 @@ Result Softmax(const Problem& p, Recipe& recipe) {
   if (x.elements() == 0) return {};
   Extent e = ExtentOf(x, axis);
   SoftmaxArgs args = {nullptr, nullptr, e.outer * e.inner, e.n, e.inner, n.op() == "LogSoftmax", 0};
-  bool alone = e.n < 64;  // a block would be mostly idle
+  bool alone = e.n < 64;  // most threads of a block would be idle
   recipe.Add(KernelFor(alone ? "softmax_thread" : "softmax_block", x.dtype()),
              alone ? Spread(args.rows) : Rows(args.rows), args, {Operand::In(InputOf(p, 0)), Operand::Out()});
   return {};
@@ -27,7 +27,7 @@ Result Softmax(const Problem& p, Recipe& recipe) {
 
 // ---------------------------------------------------------------- rows
 
-// Scale and bias of the input's type with so many elements.
+// Checks that inputs first..last have the input's type and `elements` elements.
 Result CheckParameters(const Node& n, int first, int last, int64_t elements) {
   for (int k = first; k <= last; ++k) {
     if (!n.has_input(k)) continue;
@@ -81,7 +81,7 @@ Result BatchNorm(const Problem& p, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0);
   if (n.Int("training_mode", 0)) return Refusal("not for training");
-  if (!IsFloating(x.dtype()) || x.rank() < 2) return Refusal("floating types with channels only");
+  if (!IsFloating(x.dtype()) || x.rank() < 2) return Refusal("only floating types with a channel dimension");
   if (Result r = CheckParameters(n, 1, 4, x.dim(1)); !r.ok()) return r;
   auto elements = static_cast<int64_t>(x.elements());
   if (elements == 0) return {};
@@ -95,7 +95,7 @@ Result BatchNorm(const Problem& p, Recipe& recipe) {
 Result Lrn(const Problem& p, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0);
-  if (!IsFloating(x.dtype()) || x.rank() < 2) return Refusal("floating types with channels only");
+  if (!IsFloating(x.dtype()) || x.rank() < 2) return Refusal("only floating types with a channel dimension");
   if (n.Int("size", 0) < 1) return Refusal("the size is not positive");
   auto elements = static_cast<int64_t>(x.elements());
   if (elements == 0) return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pad with constant pads: mode constant as a fill and a copy, the other modes by places.
+// Pad with constant pads. Mode constant is a fill and a copy; the other modes use the kernels for places.
 #include <algorithm>
 
 #include "plugins/gpu/kernels/copy.h"
@@ -9,7 +9,7 @@
 namespace mge::gpu {
 namespace {
 
-// How many elements lie before the input in every dimension; negative ones crop.
+// Reads the number of elements before the input in every dimension. Negative numbers crop.
 Result ReadPads(const Node& n, std::vector<int64_t>* before) {
   int rank = n.input(0).rank();
   std::vector<int64_t> pads, axes;
@@ -19,7 +19,7 @@ Result ReadPads(const Node& n, std::vector<int64_t>* before) {
   } else {
     for (int d = 0; d < rank; ++d) axes.push_back(d);
   }
-  if (pads.size() != 2 * axes.size()) return Refusal("the number of pads does not fit");
+  if (pads.size() != 2 * axes.size()) return Refusal("the number of pads does not match the rank");
   before->assign(static_cast<size_t>(rank), 0);
   for (size_t i = 0; i < axes.size(); ++i) {
     int64_t axis = AxisOf(axes[i], rank);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RNN, GRU and LSTM: one product for the inputs of all steps, then the steps in one launch.
+// RNN, GRU and LSTM: one product for the inputs of all steps, then one launch for all steps.
 #include "plugins/gpu/kernels/recurrent.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace mge::gpu {
 namespace {
 
 struct Sizes {
-  int64_t rows = 0, width = 0, chains = 0;  // of X, of the gates, and sequences in all directions
+  int64_t rows = 0, width = 0, chains = 0;  // rows of X, columns of the gates, sequences in all directions
   mge_dtype type = MGE_DTYPE_UNDEFINED;
 };
 
@@ -47,7 +47,7 @@ Result Build(const Problem& p, Recipe& recipe, Recurrence* found, Sizes* sizes) 
     product.a_row = product.b_column = r.input;
     product.a_k = product.b_k = 1;
     product.b_batch[0] = sizes->width * r.input;
-    product.splits = 1;  // a part in the type that is computed in
+    product.splits = 1;  // a single part, stored in the compute type
     const int64_t tiles = (product.m + 63) / 64 * ((product.n + 63) / 64) * product.batch;
     recipe.Add(KernelFor("matmul_part", x.dtype()), Rows(tiles), product,
                {Operand::In(r.x), Operand::In(r.w), null, null, null, sums});

@@ -15,8 +15,8 @@ namespace {
 struct Reduction {
   std::string_view op;
   const char* kernel;
-  double of_nothing;         // result of a reduction of no elements
-  bool needs_some = false;   // a reduction of no elements is an error
+  double of_nothing;         // result for zero elements
+  bool needs_some = false;   // a reduction of zero elements is an error
   bool keeps_one = true;     // a reduction of one element returns that element
 };
 constexpr double kInf = __builtin_inf();
@@ -45,7 +45,7 @@ enum Kind : uint32_t { kThread = 0, kBlock = 1, kAtomic = 2 };
 struct Described {
   ReduceArgs args = {};
   std::string base;
-  bool copies = false;  // no axis is reduced, and the reduction of one element is that element
+  bool copies = false;  // no axis is reduced, and the reduction of one element returns it
 };
 
 Result Axes(const Node& n, std::vector<bool>* reduced, bool* copies) {
@@ -115,7 +115,7 @@ void Offer(const Problem& p, Offers& offers) {
   if (Result r = Describe(p, &d); !r.ok()) return offers.Refuse(r.text());
   const ReduceArgs& a = d.args;
   double bytes = BytesOf(p), count = static_cast<double>(a.count);
-  // A thread that sums alone leaves the device idle when outputs are few.
+  // With few outputs, one thread per output leaves the device idle.
   offers.Add({.id = "gpu.reduce.thread", .attributes = kExact,
               .cost_us = GpuUs(bytes, 4.0 * count * static_cast<double>(a.outputs)) + count * 2e-3, .variant = kThread});
   if (d.copies || a.count == 0 || FindKernel(KernelFor(d.base + "_block", p.node().input(0).dtype())) == kNoKernel) return;
@@ -130,7 +130,7 @@ void Offer(const Problem& p, Offers& offers) {
   }
 }
 
-// One element of `value` in the bits of the type.
+// Returns the bits of `value` (0, 1 or minus infinity) in the type.
 uint64_t BitsOf(double value, mge_dtype type) {
   switch (type) {
     case MGE_DTYPE_F32: return value == 1 ? 0x3f800000u : value == 0 ? 0 : 0xff800000u;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resize: nearest along any dimensions; linear and cubic along at most three, of floats.
+// Resize: nearest along any dimensions; linear and cubic of floats along at most three dimensions.
 #include "plugins/gpu/kernels/resize.h"
 
 #include "plugins/gpu/row_table.h"
@@ -34,14 +34,14 @@ Result Build(const Problem& p, Recipe& recipe) {
   std::string_view mode = n.Word("mode", "nearest");
   bool nearest = mode == "nearest";
   if (nearest && !Find(kRoundings, n.Word("nearest_mode", "round_prefer_floor"), &args.mode))
-    return Refusal("that rounding");
+    return Refusal("unsupported nearest_mode");
   if (!nearest) {
     if (mode != "linear" && mode != "cubic") return Refusal("no mode " + std::string(mode));
     if (!IsFloating(x.dtype())) return Refusal("only floating types");
     args.mode = mode == "linear" ? kLinear : kCubic;
   }
   if (!Find(kCoordinates, n.Word("coordinate_transformation_mode", "half_pixel"), &args.coordinates))
-    return Refusal("that transformation");
+    return Refusal("unsupported coordinate_transformation_mode");
   args.cubic_a = n.Float("cubic_coeff_a", -0.75f);
   args.exclude_outside = n.Int("exclude_outside", 0) != 0;
   if (args.exclude_outside && args.mode == kLinear) return Refusal("exclude_outside of mode linear");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ScatterElements and ScatterND: the data is copied, then updated in the order of the updates.
+// ScatterElements and ScatterND: copies the data, then applies the updates in their order.
 #include "plugins/gpu/kernels/index.h"
 #include "plugins/gpu/row_table.h"
 #include "plugins/gpu/support/moves.h"
@@ -17,12 +17,12 @@ Result Build(const Problem& p, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0), indices = n.input(1), updates = n.input(2);
   int rank = x.rank();
-  if (indices.dtype() != MGE_DTYPE_I64 && indices.dtype() != MGE_DTYPE_I32) return Refusal("indices of that type");
+  if (indices.dtype() != MGE_DTYPE_I64 && indices.dtype() != MGE_DTYPE_I32) return Refusal("wrong index type");
   if (rank == 0) return Refusal("a scalar");
   ScatterArgs args = {};
   args.reduction = ReductionOf(n);
   args.wide = indices.dtype() == MGE_DTYPE_I64;
-  if (x.dtype() == MGE_DTYPE_BOOL && args.reduction != kScatterNone) return Refusal("no such reduction of bool");
+  if (x.dtype() == MGE_DTYPE_BOOL && args.reduction != kScatterNone) return Refusal("this reduction does not support bool");
   mge_dtype type = x.dtype() == MGE_DTYPE_BOOL ? MGE_DTYPE_U8 : x.dtype();
   std::vector<int64_t> strides = StridesOf(x.dims());
   bool tuples = n.op() == "ScatterND";

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses of device memory, which nothing on the host can use.
+// Device addresses that the host cannot access.
 //
-// The address that the host is given is that of the mapping behind it with its upper 16 bits set to a tag that no processor
-// accepts in an address: to touch it faults, in every thread and at any time. Sums, differences, order and alignment are
-// those of the mapping, so that pools and steps compute with it as with any other. Only work that runs "on the device"
-// turns it back.
+// Each device address is the address of a host mapping, with its upper 16 bits set to a tag. No processor accepts this tag
+// in an address: any access faults, in every thread. Sums, differences, order and alignment are the same as in the mapping,
+// so pools and steps can compute with device addresses. Only work that runs "on the device" removes the tag.
 //
-// The tag is not a number in any other sense either: read as float, half or bfloat16 it is a NaN, read as an integer it is
-// next to the largest. So an aligned word of a kernel's arguments that has the tag is an address.
+// A tagged word is not a plausible number either. As float, half or bfloat16 it is a NaN; as an integer it is very large. So
+// an aligned word of a kernel's arguments that has the tag is an address.
 #pragma once
 
 #include <cstdint>

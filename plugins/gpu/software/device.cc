@@ -7,7 +7,7 @@
 namespace mge::software {
 namespace {
 
-// What the matrix says of the way to the host stands for what the options say.
+// Returns the options with the link to the host from the matrix, if the matrix contains it.
 DeviceOptions WithWayToHost(DeviceOptions options) {
   if (const Link* link = options.links.to_host(options.number)) {
     options.bandwidth_gb_s = link->bandwidth_gb_s;
@@ -36,7 +36,7 @@ Result SoftwareDevice::CountAllocation() {
   switch (fault->effect) {
     case Effect::kSlow: std::this_thread::sleep_for(fault->delay); return {};
     case Effect::kLost: Lose("the fault " + fault->text); return Health();
-    default: return {MGE_RESOURCE_EXHAUSTED, name() + " refuses the allocation, as the fault " + fault->text + " asks"};
+    default: return {MGE_RESOURCE_EXHAUSTED, name() + " fails the allocation, as the fault " + fault->text + " asks"};
   }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SoftwareDevice: a GPU that exists in software. Its memory cannot be touched by the host (address.h), its streams are
-// threads (stream.h), its kernels are those of plugins/gpu, run by the emulator, and what it does wrong is on demand
-// (faults.h).
+// SoftwareDevice: a GPU in software. The host cannot access its memory (address.h). Its streams are threads (stream.h). The
+// emulator runs its kernels, those of plugins/gpu. Faults can be injected (faults.h).
 #pragma once
 
 #include <chrono>
@@ -20,31 +19,32 @@
 
 namespace mge::software {
 
-// Threads that help with a kernel: runs body(context, i) for every i < chunks and returns when all are done. [any]
+// Helper threads for a kernel: parallel_for calls body(context, i) for every i < chunks and returns when all are done. [any]
 struct Helpers {
   uint32_t width = 1;
   void (*parallel_for)(void* self, uint64_t chunks, void (*body)(void* context, uint64_t chunk), void* context) = nullptr;
   void* self = nullptr;
 };
 
+// The properties of a device.
 struct DeviceOptions {
   int number = 0;
-  std::string name;                  // for messages: "virtual0"
+  std::string name;                  // used in messages: "virtual0"
   uint64_t memory_bytes = 1 << 30;
-  bool poison = false;               // new memory holds NaN
-  double bandwidth_gb_s = 0;         // of the way to the host, each direction, unless `links` says it; 0: as fast as memory
-  double latency_us = 0;             // of a copy on it
-  double launch_latency_us = 0;      // from a kernel's turn on its stream to its begin
-  std::vector<FaultRule> faults = {};  // of all devices
+  bool poison = false;               // new memory is filled with NaN
+  double bandwidth_gb_s = 0;         // to and from the host, per direction, unless `links` sets it; 0: the speed of memory
+  double latency_us = 0;             // latency of a copy to or from the host
+  double launch_latency_us = 0;      // delay between a kernel's turn on its stream and its start
+  std::vector<FaultRule> faults = {};  // rules for all devices
   LinkMatrix links = {};             // without rows: all devices are peers at the speed of memory
   gpu::EmulatorSettings emulator = {};
   Helpers helpers = {};              // none: the stream's thread runs all blocks
 };
 
-// A way that copies share: they follow one another on it.
+// A connection that copies share: one copy at a time uses it.
 class Channel {
  public:
-  // Takes the way for so long, from `begin` or from when it is free; answers when that ends. [any]
+  // Reserves the channel for `duration`, beginning at `begin` or when it is free. Returns the end time. [any]
   Clock::time_point Occupy(Clock::time_point begin, Clock::duration duration);
 
  private:
@@ -52,7 +52,7 @@ class Channel {
   Clock::time_point free_at_;
 };
 
-// [any], but for the destructor: streams are gone by then, and nothing names its memory.
+// The device. Its streams must be destroyed before it. All other functions are [any].
 class SoftwareDevice {
  public:
   explicit SoftwareDevice(DeviceOptions options);
@@ -62,7 +62,7 @@ class SoftwareDevice {
   const DeviceOptions& options() const { return options_; }
   const std::string& name() const { return options_.name; }
 
-  // Counts an allocation of any memory, and fails it if a fault says so. Allocate() and Commit() do.
+  // Counts an allocation of any memory, and fails it if a fault rule matches. Allocate() and Commit() call it.
   Result CountAllocation();
   Result Allocate(uint64_t bytes, void** out);
   Result Commit(const void* range, uint64_t offset, uint64_t bytes);
@@ -71,18 +71,19 @@ class SoftwareDevice {
 
   std::shared_ptr<Event> MakeEvent();
 
-  // Null, or why it is lost. A lost device fails everything from then on, events that were made before among it.
+  // Returns null, or the reason why the device is lost. A lost device fails all later work and all events, also earlier
+  // ones.
   FailurePtr lost() const;
   Result Health() const;  // the same as a result
   FailurePtr Lose(std::string_view why);
 
-  // The way from this device to another of the same machine; lives as long as this device.
+  // Returns the link to another device of the same machine; valid as long as this device.
   const Link& LinkTo(const SoftwareDevice& to) const;
-  // How long a copy of so many bytes takes at least.
+  // Returns the minimum duration of a copy.
   static Clock::duration Duration(uint64_t bytes, double bandwidth_gb_s, double latency_us);
   Channel& from_host() { return from_host_; }
   Channel& to_host() { return to_host_; }
-  Channel& from_peer(int number);  // one for each direction of each pair
+  Channel& from_peer(int number);  // one channel per direction of each pair
 
  private:
   const DeviceOptions options_;

@@ -10,7 +10,7 @@ Event::~Event() {
   for (auto& [value, action] : actions_) action();
 }
 
-// The lock is held; they are done without it.
+// Removes and returns the actions that are due. The caller holds the lock, and runs them without it.
 Event::Actions Event::TakeDue() {
   Actions due;
   for (auto at = actions_.begin(); at != actions_.end();) {
@@ -65,7 +65,7 @@ Event::Answer Event::HostWait(uint64_t value, uint64_t timeout_ns) {
   if (timeout_ns == UINT64_MAX) {
     changed_.wait(lock, over);
   } else {
-    // Longer than a year would overflow the clock.
+    // A timeout longer than a year would overflow the clock.
     std::chrono::nanoseconds timeout(std::min<uint64_t>(timeout_ns, UINT64_C(31'536'000'000'000'000)));
     changed_.wait_for(lock, timeout, over);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Event: a counter that streams raise and wait for, and that carries the failure of the work before it.
+// Event: a counter that streams signal and wait for. It carries the failure of the work before the signal.
 #pragma once
 
 #include <atomic>
@@ -19,41 +19,42 @@ namespace mge::software {
 
 using Clock = std::chrono::steady_clock;
 
-// Why work on a device did not happen. One failure travels from stream to stream through events.
+// The reason why work on a device was not done. Events pass it from stream to stream.
 struct Failure {
   Failure(mge_code c, std::string why) : code(c), text(std::move(why)) {}
   const mge_code code;
   const std::string text;
-  // When a host thread was first told of it. A stream begins anew with what was enqueued after that.
+  // The time when a host thread first received the failure. Work enqueued on a stream after that runs again.
   std::atomic<Clock::rep> told{Clock::duration::max().count()};
 };
 using FailurePtr = std::shared_ptr<Failure>;
 
-// A failed event stays failed: values that it had reached stay reached, every other answers the failure. [any]
+// A counter that may fail. A failed event stays failed: values that it had reached stay reached, all others return the
+// failure. [any]
 class Event {
  public:
-  // How a wait ended: reached, failed (`failure` is set), or neither.
+  // The result of a wait: reached, failed (`failure` is set), or neither.
   struct Answer {
     bool reached = false;
     FailurePtr failure = nullptr;
   };
 
   Event() = default;
-  ~Event();  // what was to be done then is done now
+  ~Event();  // runs the remaining actions
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
   bool IsOver(uint64_t value) const;  // reached or failed
   void Signal(uint64_t value);
-  void Fail(const FailurePtr& failure);  // the first failure stays
-  // Blocks a host thread, UINT64_MAX for ever, and notes that the host was told of the failure.
+  void Fail(const FailurePtr& failure);  // only the first failure is stored
+  // Blocks a host thread (UINT64_MAX: without a limit). If it returns a failure, marks the failure as received by the host.
   Answer HostWait(uint64_t value, uint64_t timeout_ns);
-  // Blocks a stream until the event is reached or failed or `give_up` is set, after which Wake() is called.
+  // Blocks a stream until the event is reached or failed, or `give_up` is set and Wake() is called.
   Answer Wait(uint64_t value, const std::atomic<bool>& give_up);
   void Wake();
   using Actions = std::list<std::pair<uint64_t, std::function<void()>>>;
-  // Does them when the event is reached or failed, in the thread that raises it; at once if it is already. The list is made
-  // beforehand, and this takes no memory; the values in it are replaced.
+  // Runs the actions when the event is reached or failed, in the thread that signals it, or at once if it already is. The
+  // caller allocates the list, so this function allocates nothing. It overwrites the values in the list.
   void Then(uint64_t value, Actions actions) noexcept;
 
  private:

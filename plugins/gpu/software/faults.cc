@@ -34,7 +34,7 @@ std::optional<std::chrono::microseconds> Time(std::string_view text) {
     break;
   }
   std::optional<double> value = Number<double>(text);
-  if (unit == 0 || !value || !(*value >= 0) || *value * unit > 86400e6) return std::nullopt;  // at most a day
+  if (unit == 0 || !value || !(*value >= 0) || *value * unit > 86400e6) return std::nullopt;  // at most one day
   return std::chrono::microseconds(std::llround(*value * unit));
 }
 
@@ -51,14 +51,14 @@ Result ParseRule(std::string_view text, FaultRule* rule) {
                    effect = Trim(rest.substr(equals + 1));
   if (size_t colon = what.find(':'); colon != what.npos) {
     std::optional<int> device = Number<int>(Trim(what.substr(0, colon)));
-    if (!device || *device < 0) return Bad(text, "has no number of a device before ':'");
+    if (!device || *device < 0) return Bad(text, "has no device number before ':'");
     rule->device = *device;
     what = Trim(what.substr(colon + 1));
   }
   int operation = 0;
   while (operation < kOperations && what != kOperationNames[operation]) ++operation;
   if (operation == kOperations) {
-    return Bad(text, "names the operation '" + std::string(what) + "'; there are allocation, copy, kernel, any");
+    return Bad(text, "has the operation '" + std::string(what) + "'; allowed: allocation, copy, kernel, any");
   }
   rule->operation = static_cast<Operation>(operation);
 
@@ -66,7 +66,7 @@ Result ParseRule(std::string_view text, FaultRule* rule) {
   if (onwards) when.remove_suffix(1);
   std::optional<uint64_t> n = Number<uint64_t>(when);
   if (!n || *n == 0) {
-    return Bad(text, "counts '" + std::string(when) + "'; N is a number from 1, with '+' for it and all later ones");
+    return Bad(text, "has the count '" + std::string(when) + "'; N must be a number >= 1, '+' includes all later ones");
   }
   rule->from = *n;
   rule->to = onwards ? UINT64_MAX : *n;
@@ -81,10 +81,10 @@ Result ParseRule(std::string_view text, FaultRule* rule) {
     if (!delay) return Bad(text, "has the time '" + std::string(time) + "'; write 20us, 50ms or 1.5s, at most a day");
     rule->delay = *delay;
   } else {
-    return Bad(text, "has the effect '" + std::string(effect) + "'; there are fail, slow(TIME), hang, lost");
+    return Bad(text, "has the effect '" + std::string(effect) + "'; allowed: fail, slow(TIME), hang, lost");
   }
   if (rule->operation == Operation::kAllocation && rule->effect == Effect::kHang) {
-    return Bad(text, "lets an allocation hang, which nothing could end; there are fail, slow(TIME), lost");
+    return Bad(text, "makes an allocation hang, which is not supported; allowed: fail, slow(TIME), lost");
   }
   return {};
 }

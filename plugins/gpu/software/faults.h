@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults on demand: what goes wrong on a software GPU, and when.
+// Injected faults: which operation of a software GPU fails, and how.
 #pragma once
 
 #include <array>
@@ -14,27 +14,30 @@
 
 namespace mge::software {
 
-// What is counted, per device and from 1: allocations as they are asked for (slabs of device and page-locked memory, memory
-// under a range), copies (fills among them) and kernels as they begin on the device, and copies and kernels together.
+// The operations that are counted, per device and from 1. Allocations (slabs of device and page-locked memory, commits of
+// ranges) are counted on request, copies (fills included) and kernels when they begin on the device. kAny counts copies and
+// kernels together.
 enum class Operation : uint8_t { kAllocation, kCopy, kKernel, kAny };
 inline constexpr int kOperations = 4;
 
+// The effect of a fault on an operation.
 enum class Effect : uint8_t {
   kNone,
   kFail,  // the operation does nothing and fails
-  kSlow,  // it takes so much longer
+  kSlow,  // it takes longer by `delay`
   kHang,  // it never ends; destroying its stream ends it
-  kLost,  // the device is lost from here on
+  kLost,  // the device is lost
 };
 
+// A fault: the operations that it affects, by number, and its effect.
 struct FaultRule {
-  int device = -1;  // -1: each
+  int device = -1;  // -1: every device
   Operation operation = Operation::kAny;
   uint64_t from = 1;
   uint64_t to = 1;
   Effect effect = Effect::kFail;
   std::chrono::microseconds delay{0};  // kSlow
-  std::string text;                    // as written
+  std::string text;                    // the rule as written by the user
 };
 
 // Reads a list of rules separated by ',' or ';':
@@ -43,7 +46,7 @@ struct FaultRule {
 //                                       EFFECT:    fail, slow(TIME), hang, lost; TIME: 20us, 50ms, 1.5s
 //
 // "copy@2=fail" fails each device's second copy, "1:kernel@5+=slow(20ms)" slows every kernel of device 1 from the fifth on.
-// An error names the rule and what is allowed.
+// An error text contains the rule and the allowed words.
 Result ParseFaults(std::string_view text, std::vector<FaultRule>* out);
 
 // The faults of one device. [any]
@@ -52,7 +55,7 @@ class Faults {
   Faults() = default;
   Faults(const std::vector<FaultRule>& rules, int device);
 
-  // Counts an operation and answers the rule that hits it; null if none does.
+  // Counts an operation. Returns the rule that matches it, or null.
   const FaultRule* Next(Operation operation);
 
  private:

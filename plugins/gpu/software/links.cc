@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kMostDevices = 1024;
 constexpr size_t kLongestFile = 1 << 20;
 
-// The classes of a DGX-1V with V100 cards: PCIe 3.0 x16 to the host, and NVLink 2 with 25 GB/s a link and direction.
+// The link classes of a DGX-1V with V100 cards: PCIe 3.0 x16 to the host; NVLink 2 with 25 GB/s per link and direction.
 const Link kClasses[] = {
     {false, 0, 0, "none"}, {false, 12, 10, "PCIe"}, {true, 25, 1.9, "NVLink"}, {true, 50, 1.9, "NVLink x2"}};
 
@@ -52,15 +52,15 @@ std::string Figures(const Link& link) {
   return text;
 }
 
-// How the devices reach the host, from the cells over the host. An error names no line, but `row`.
+// Reads each device's link to the host from its cells over the host. On error, `row` is the row; the text names no line.
 Result ReadHosts(const std::vector<std::vector<Link>>& rows, std::vector<Link>* hosts, size_t* row) {
   hosts->assign(rows.size(), Link{false, 0, 0, "none"});
   for (size_t i = *row = 0; i < rows.size(); *row = ++i) {
     for (size_t j = 0; j < rows.size(); ++j) {
       const Link& link = rows[i][j];
       if (link.peer && i == j) {
-        return {MGE_INVALID_ARGUMENT, "a peer link from device " + std::to_string(i) + " to itself; the diagonal holds 0, or "
-                                      "how the device reaches the host"};
+        return {MGE_INVALID_ARGUMENT, "a peer link from device " + std::to_string(i) + " to itself; the diagonal is 0 or "
+                                      "the device's link to the host"};
       }
       if (link.peer || link.bandwidth_gb_s == 0) continue;
       for (size_t device : {i, j}) {
@@ -97,7 +97,7 @@ Result LinkMatrix::Parse(std::string_view text, std::string_view place, LinkMatr
       row.remove_prefix(cell.size());
       if (!ParseCell(cell, &cells.emplace_back())) {
         return bad(line, "the cell '" + std::string(cell.substr(0, 40)) +
-                             "' is none of 0, 1, 2, 3, GB/s/us as 25/1.9, and that with /host");
+                             "' is not valid; allowed: 0, 1, 2, 3, GB/s/us such as 25/1.9, and the latter with /host");
       }
       if (cells.size() > kMostDevices) return bad(line, "a row has more than " + std::to_string(kMostDevices) + " cells");
     }
@@ -111,7 +111,7 @@ Result LinkMatrix::Parse(std::string_view text, std::string_view place, LinkMatr
   }
   if (rows.empty()) return bad(1, "there is no row of a link matrix");
   if (rows.size() != rows[0].size()) {
-    return bad(lines.back(), "a link matrix is square; this one has " + std::to_string(rows.size()) + " rows of " +
+    return bad(lines.back(), "a link matrix must be square; this one has " + std::to_string(rows.size()) + " rows of " +
                                  std::to_string(rows[0].size()) + " cells");
   }
   size_t row = 0;
@@ -130,8 +130,8 @@ Result LinkMatrix::Read(const std::string& path, LinkMatrix* out) {
   };
   std::error_code ignored;
   const std::filesystem::file_status status = std::filesystem::status(path, ignored);
-  if (exists(status) && !is_regular_file(status)) {  // to open a FIFO would wait for a writer
-    return unreadable("it is not a regular file; name one");
+  if (exists(status) && !is_regular_file(status)) {  // opening a FIFO would wait for a writer
+    return unreadable("it is not a regular file");
   }
   std::string text(kLongestFile + 1, '\0');
   errno = 0;
@@ -140,7 +140,7 @@ Result LinkMatrix::Read(const std::string& path, LinkMatrix* out) {
   if (!file.eof() && !file) return unreadable(std::strerror(errno ? errno : EIO));
   text.resize(static_cast<size_t>(file.gcount()));
   if (text.size() > kLongestFile) {
-    return {MGE_INVALID_ARGUMENT, path + " is longer than " + std::to_string(kLongestFile) + " bytes: no link matrix"};
+    return {MGE_INVALID_ARGUMENT, path + " is longer than " + std::to_string(kLongestFile) + " bytes; not a link matrix"};
   }
   return Parse(text, path, out);
 }

@@ -13,7 +13,7 @@
 namespace mge::software {
 namespace {
 
-constexpr uint64_t kPage = 4096;  // of x86-64; a multiple of larger ones is not needed, as the kernel rounds up
+constexpr uint64_t kPage = 4096;  // page size of x86-64; the kernel rounds up to larger pages
 constexpr uint64_t kGuard = Memory::kGranularity;
 
 uint64_t RoundUp(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
@@ -36,7 +36,7 @@ uint64_t Memory::used() const {
   return used_;
 }
 
-// The lock is held.
+// Returns an error if `bytes` exceed the free memory. The caller holds the lock.
 Result Memory::CheckRoom(uint64_t bytes) const {
   if (bytes > capacity_ - used_) {
     return {MGE_RESOURCE_EXHAUSTED, std::to_string(bytes) + " bytes were asked for, " + std::to_string(capacity_ - used_) +
@@ -50,12 +50,12 @@ Result Memory::Allocate(uint64_t bytes, void** out) {
   if (Result r = CheckRoom(bytes); !r.ok()) return r;
   std::shared_ptr<Mapping> mapping = Mapping::Make(bytes);
   if (!mapping || mprotect(mapping->data_, mapping->mapped_, PROT_READ | PROT_WRITE) != 0) {
-    return {MGE_RESOURCE_EXHAUSTED, "the system gives no " + std::to_string(bytes) + " bytes to back device memory"};
+    return {MGE_RESOURCE_EXHAUSTED, "cannot allocate " + std::to_string(bytes) + " bytes to back device memory"};
   }
   if (poison_) std::memset(mapping->data_, 0xff, bytes);
   *out = ToDevice(mapping->data_);
   mappings_.emplace(mapping->data_, mapping);
-  used_ += bytes;  // at the end: what throws before has taken nothing
+  used_ += bytes;  // last, so that an exception before leaves it unchanged
   return {};
 }
 
@@ -66,7 +66,7 @@ Result Memory::Reserve(uint64_t bytes, void** out) {
   std::lock_guard lock(mutex_);
   std::shared_ptr<Mapping> mapping = Mapping::Make(bytes);
   if (!mapping) {
-    return {MGE_RESOURCE_EXHAUSTED, "the system gives no addresses for a range of " + std::to_string(bytes) + " bytes"};
+    return {MGE_RESOURCE_EXHAUSTED, "cannot reserve addresses for a range of " + std::to_string(bytes) + " bytes"};
   }
   mapping->range_ = true;
   mapping->committed_.assign(bytes / kGranularity, false);
@@ -86,10 +86,10 @@ Result Memory::Commit(const void* range, uint64_t offset, uint64_t bytes) {
   }
   auto begin = m.committed_.begin() + static_cast<int64_t>(offset / kGranularity);
   auto end = begin + static_cast<int64_t>(bytes / kGranularity);
-  if (std::find(begin, end, true) != end) return {MGE_INVALID_ARGUMENT, "there is memory in this part of the range already"};
+  if (std::find(begin, end, true) != end) return {MGE_INVALID_ARGUMENT, "this part of the range already has memory"};
   if (Result r = CheckRoom(bytes); !r.ok()) return r;
   if (mprotect(m.data_ + offset, bytes, PROT_READ | PROT_WRITE) != 0) {
-    return {MGE_RESOURCE_EXHAUSTED, "the system gives no " + std::to_string(bytes) + " bytes to back device memory"};
+    return {MGE_RESOURCE_EXHAUSTED, "cannot allocate " + std::to_string(bytes) + " bytes to back device memory"};
   }
   if (poison_) std::memset(m.data_ + offset, 0xff, bytes);
   std::fill(begin, end, true);
@@ -106,12 +106,12 @@ void Memory::Decommit(const void* range, uint64_t offset, uint64_t bytes) {
   auto end = begin + static_cast<int64_t>(bytes / kGranularity);
   used_ -= static_cast<uint64_t>(std::count(begin, end, true)) * kGranularity;
   std::fill(begin, end, false);
-  madvise(m.data_ + offset, bytes, MADV_DONTNEED);  // what is committed anew begins as zeros
+  madvise(m.data_ + offset, bytes, MADV_DONTNEED);  // memory that is committed again begins as zeros
   mprotect(m.data_ + offset, bytes, PROT_NONE);
 }
 
 void Memory::Free(const void* address) {
-  std::shared_ptr<Mapping> last;  // unmapped outside of the lock
+  std::shared_ptr<Mapping> last;  // unmapped without the lock
   std::lock_guard lock(mutex_);
   auto it = mappings_.find(ToMapped(address));
   if (it == mappings_.end()) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of one software GPU: a fixed amount, at addresses that the host cannot use (address.h).
+// The memory of one software GPU: a fixed amount, at addresses that the host cannot access (address.h).
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace mge::software {
 
-// A stretch of addresses with inaccessible pages before and behind it. Unmapped when its last owner lets go.
+// A range of addresses with inaccessible pages before and after it. Its last owner unmaps it.
 class Mapping {
  public:
   ~Mapping();
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
-  // Null if the system has no more.
+  // Returns null if the system has no more memory.
   static std::shared_ptr<Mapping> Make(uint64_t bytes);
 
   char* data() const { return data_; }
@@ -29,36 +29,36 @@ class Mapping {
   Mapping(char* data, uint64_t bytes, uint64_t mapped) : data_(data), bytes_(bytes), mapped_(mapped) {}
   char* data_;
   uint64_t bytes_;
-  uint64_t mapped_;              // without the pages around it
-  std::vector<bool> committed_;  // of a range, by granule; guarded by Memory
+  uint64_t mapped_;              // bytes without the inaccessible pages
+  std::vector<bool> committed_;  // of a range, per granule; guarded by Memory
   bool range_ = false;
 };
 
-// Keeps a mapping while work uses it, though its memory may be freed meanwhile.
+// A reference that keeps a mapping alive while work uses it, even if its memory is freed.
 using Pin = std::shared_ptr<const Mapping>;
 
-// [any]
+// The allocator of a device. [any]
 class Memory {
  public:
   static constexpr uint64_t kGranularity = 64 << 10;  // of ranges
 
-  // With `poison`, new memory holds 0xff bytes: NaN in every type of float. Else zeros.
+  // With `poison`, new memory contains 0xff bytes, which are NaN in every floating type. Otherwise zeros.
   Memory(uint64_t capacity, bool poison) : capacity_(capacity), poison_(poison) {}
 
   uint64_t capacity() const { return capacity_; }
   uint64_t used() const;
 
-  // MGE_RESOURCE_EXHAUSTED above the capacity. The address is that of a page.
+  // Fails with MGE_RESOURCE_EXHAUSTED above the capacity. The address is page-aligned.
   Result Allocate(uint64_t bytes, void** out);
-  // What runs now and uses it is not disturbed; what runs later and names it fails.
+  // Frees memory or a range. Running work that uses it is not affected; later work that uses it fails.
   void Free(const void* address);
 
-  // Addresses without memory; bytes and offsets are multiples of kGranularity. Free() gives back what is left.
+  // Reserves addresses without memory, to be freed by Free(). Bytes and offsets are multiples of kGranularity.
   Result Reserve(uint64_t bytes, void** out);
   Result Commit(const void* range, uint64_t offset, uint64_t bytes);
   void Decommit(const void* range, uint64_t offset, uint64_t bytes);
 
-  // What holds `bytes` bytes at a device address; null unless all of them are memory of this device.
+  // Returns the mapping of `bytes` bytes at a device address, or null unless all of them are memory of this device.
   Pin Find(const void* address, uint64_t bytes) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's side of a stream: what is enqueued. What the thread does is in stream_thread.cc.
+// The host's side of a stream: enqueues work. stream_thread.cc runs it.
 #include "plugins/gpu/software/stream.h"
 
 #include <cstring>
@@ -12,7 +12,8 @@ namespace mge::software {
 
 Stream::Stream(SoftwareDevice& device, Kind kind)
     : device_(device), kind_(kind), kernel_fault_(std::make_shared<gpu::Fault>()), ring_(64) {
-  for (std::unique_ptr<Task>& task : ring_) task = std::make_unique<Task>();  // now, so that a run later takes no memory
+  // allocated in advance, so that a run does not allocate
+  for (std::unique_ptr<Task>& task : ring_) task = std::make_unique<Task>();
   thread_ = std::thread([this] { Work(); });
 }
 
@@ -38,7 +39,7 @@ Result Stream::Push(Task::Kind kind, F&& fill) {
     if (!recordable) return {MGE_FAILED_PRECONDITION, "only copies, fills and kernels can be captured"};
     task = &capture_->tasks.emplace_back();
   } else {
-    if (count_ == ring_.size()) {  // the first task is running: it may not move, but its pointer may
+    if (count_ == ring_.size()) {  // the first task is running: it must not move, but its pointer may
       std::vector<std::unique_ptr<Task>> wider(2 * count_);
       for (size_t i = 0; i < count_; ++i) wider[i] = std::move(ring_[(head_ + i) % count_]);
       ring_ = std::move(wider);
@@ -57,11 +58,11 @@ Result Stream::Push(Task::Kind kind, F&& fill) {
   return {};
 }
 
-// `owner` is the device whose memory it must be; null if the host's will do.
+// Checks one end of a copy. `owner` is the device that must own the memory; null allows host memory.
 Result Stream::CheckEnd(SoftwareDevice* owner, const void* address, uint64_t bytes, const char* what) const {
   if (!IsDeviceAddress(address)) {
     if (!owner && address) return {};
-    return {MGE_INVALID_ARGUMENT, std::string(what) + (address ? " is no memory of " + owner->name() : " is null")};
+    return {MGE_INVALID_ARGUMENT, std::string(what) + (address ? " is not memory of " + owner->name() : " is null")};
   }
   SoftwareDevice& device = owner ? *owner : device_;
   if (device.memory().Find(address, bytes)) return {};
@@ -118,7 +119,7 @@ Result Stream::Fill(void* destination, int byte, uint64_t bytes) {
 }
 
 Result Stream::Launch(const gpu::Launch& launch) {
-  if (kind_ != Kind::kCompute) return {MGE_INVALID_ARGUMENT, "a copy queue runs no kernels"};
+  if (kind_ != Kind::kCompute) return {MGE_INVALID_ARGUMENT, "a copy queue cannot run kernels"};
   if (launch.kernel >= gpu::KernelCount()) {
     return {MGE_INVALID_ARGUMENT, "there is no kernel number " + std::to_string(launch.kernel)};
   }
@@ -146,7 +147,7 @@ Result Stream::Signal(std::shared_ptr<Event> event, uint64_t value) {
     task.event = event;
     task.value = value;
   });
-  // Nobody may wait for it in vain, even if it belongs to another device.
+  // Every waiter must be released, even if the event belongs to another device.
   if (FailurePtr lost = r.code() == MGE_DEVICE_LOST ? device_.lost() : nullptr) event->Fail(lost);
   return r;
 }
@@ -165,7 +166,7 @@ Result Stream::Mark(std::shared_ptr<Stamp> stamp) {
 Result Stream::BeginCapture() {
   if (Result r = device_.Health(); !r.ok()) return r;
   std::lock_guard lock(mutex_);
-  if (capture_) return {MGE_FAILED_PRECONDITION, "the queue is being captured already"};
+  if (capture_) return {MGE_FAILED_PRECONDITION, "the queue is already being captured"};
   capture_ = std::make_unique<Record>();
   capture_->device = &device_;
   return {};
@@ -173,7 +174,7 @@ Result Stream::BeginCapture() {
 
 Result Stream::EndCapture(std::shared_ptr<const Record>* out) {
   std::lock_guard lock(mutex_);
-  if (!capture_) return {MGE_FAILED_PRECONDITION, "no capture was begun on the queue"};
+  if (!capture_) return {MGE_FAILED_PRECONDITION, "the queue is not being captured"};
   std::unique_ptr<Record> record = std::move(capture_);
   *out = std::move(record);
   return device_.Health();

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stream that is being destroyed waits for, and what it gives up: a wait that can end is waited for, wherever the
-// event is to be raised; one that cannot is cancelled.
+// Decides which waits a stream completes when it is destroyed: a wait that can end is completed, also if another stream must
+// signal the event. A wait that can never end is cancelled.
+//
+// Algorithm: list the pending signals and waits of every stream of the process, and simulate all streams until none can
+// advance. If this stream has not advanced, its wait can never end, because only streams signal events.
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -11,11 +14,11 @@
 namespace mge::software {
 namespace {
 
-// All streams of the process: an event may be raised by a stream of any device.
-constinit std::mutex g_streams_mutex;  // taken before that of a stream
+// All streams of the process. An event may be signalled by a stream of any device.
+constinit std::mutex g_streams_mutex;  // lock it before a stream's mutex
 constinit Stream::Listing* g_streams = nullptr;
 
-// What a stream has still to raise and to wait for, in order.
+// The pending signals and waits of a stream, in order.
 struct Step {
   bool raises;
   std::shared_ptr<Event> event;
@@ -27,8 +30,8 @@ struct Line {
   size_t done = 0;
 };
 
-// Whether `mine` takes its next step when all streams go as far as they can. Nothing else raises an event, so what stands
-// still then does so for ever: it waits for an event that nobody raises, for a stream that hangs or for one that waits for it.
+// Returns whether `mine` takes its next step if all streams advance as far as they can. A stream that then stands still
+// waits for an event that nobody signals, for a stream that hangs, or for one that waits for it.
 bool Moves(std::vector<Line>& lines, const Line& mine) {
   std::map<const Event*, uint64_t> raised;
   auto can = [&](const Step& step) {
@@ -75,7 +78,7 @@ bool Stream::CanGoOn() const {
       }
     }
   }
-  // What was raised meanwhile is in no line any more, but its event is asked, after the lines were drawn.
+  // A signal sent in the meantime is missing in the lists, but Moves() also checks the event, after the lists were created.
   return Moves(lines, *std::find_if(lines.begin(), lines.end(), [&](const Line& line) { return line.stream == this; }));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread of a stream: the device's side.
+// The device's side of a stream: its thread.
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -12,10 +12,10 @@
 namespace mge::software {
 namespace {
 
-// A sleeping thread wakes this much later than it asked for, so the last part is spent awake.
+// A sleeping thread wakes up to this much too late, so it waits actively for the last part.
 constexpr std::chrono::microseconds kAwake{60};
 
-// A launch of fewer threads is not worth the help of others.
+// Launches with fewer threads are not split over helper threads.
 constexpr uint64_t kWorthSharing = 1 << 14;
 
 }  // namespace
@@ -28,7 +28,7 @@ void Stream::Work() {
     Task& task = *ring_[head_];
     lock.unlock();
     Run(task, task.enqueued);
-    std::shared_ptr<Event> event = task.event;  // its end, if it is the last to hold it, is nothing for under the lock
+    std::shared_ptr<Event> event = task.event;  // may be the last reference: must not be destroyed under the lock
     lock.lock();
     task.Clear();
     head_ = (head_ + 1) % ring_.size();
@@ -69,7 +69,7 @@ void Stream::RunOrThrow(const Task& task, Clock::time_point enqueued) {
     case Task::Kind::kWait:
       if (failure_) return;
       failure_ = Wait(task);
-      // Who waits for it later than the host was told has a failure of its own, which nobody was told of yet.
+      // This wait was enqueued after the host had received the failure, so it needs a new failure, not yet received.
       if (failure_ && failure_->told <= task.enqueued.time_since_epoch().count() && failure_->code != MGE_DEVICE_LOST) {
         failure_ = std::make_shared<Failure>(failure_->code, failure_->text);
       }
@@ -126,7 +126,7 @@ FailurePtr Stream::Attempt(const Task& task) {
         Hang();
         return Cancelled();
       case Effect::kLost:
-        return device_.Lose("the fault " + fault->text + " struck at " + what());
+        return device_.Lose("the fault " + fault->text + " occurred at " + what());
       default:
         return std::make_shared<Failure>(MGE_INTERNAL,
                                          device_.name() + ": " + what() + " fails, as the fault " + fault->text + " asks");
@@ -138,7 +138,7 @@ FailurePtr Stream::Attempt(const Task& task) {
 
 Result Stream::Move(const Task& task) {
   Clock::time_point begin = Clock::now();
-  Pin to_pin, from_pin;  // the memory may be freed while it is in use
+  Pin to_pin, from_pin;  // the memory may be freed meanwhile
   void* destination = task.destination;
   const void* source = task.source;
   if (task.to) {
@@ -159,7 +159,7 @@ Result Stream::Move(const Task& task) {
 
   Clock::duration duration{};
   Channel* channel = nullptr;
-  if (task.to == task.from) return {};  // as fast as the memory of the device
+  if (task.to == task.from) return {};  // as fast as the device's memory
   if (task.to && task.from) {
     const Link& link = task.from->LinkTo(*task.to);
     duration = SoftwareDevice::Duration(task.bytes, link.bandwidth_gb_s, link.latency_us);
@@ -176,7 +176,7 @@ Result Stream::Move(const Task& task) {
 
 Result Stream::Compute(const Task& task) {
   if (double us = device_.options().launch_latency_us; us > 0) SleepUntil(Clock::now() + SoftwareDevice::Duration(0, 0, us));
-  // Every aligned word that is an address of device memory becomes that of the memory itself.
+  // Replaces every aligned word that is a device address by the address of its mapping.
   args_.assign(task.args.begin(), task.args.end());
   pins_.clear();
   for (Task::ArgsBlock& block : args_) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Task: one entry of a stream. Record: several of them, to be replayed.
+// Task: one entry of a stream. Record: several tasks, to be replayed.
 #pragma once
 
 #include <atomic>
@@ -15,9 +15,10 @@ namespace mge::software {
 class SoftwareDevice;
 struct Record;
 
-// A moment on a stream, in ticks of Clock; zero before it was reached.
+// A point in time on a stream, in ticks of Clock; zero until it is reached.
 using Stamp = std::atomic<Clock::rep>;
 
+// An entry of a stream. Which members are valid depends on `kind`.
 struct Task {
   enum class Kind : uint8_t { kNone, kCopy, kFill, kLaunch, kSignal, kWait, kMark, kReplay };
   struct alignas(16) ArgsBlock {
@@ -33,18 +34,18 @@ struct Task {
   const void* source = nullptr;
   uint64_t bytes = 0;
   int byte = 0;
-  // kLaunch: the arguments are in `args`, with addresses as the host knows them.
+  // kLaunch: the arguments are in `args`, with tagged device addresses.
   gpu::Launch launch = {};
   std::vector<ArgsBlock> args = {};
   std::shared_ptr<gpu::Fault> kernel_fault = nullptr;
-  FailurePtr demanded = nullptr;  // it fails so when its turn comes
+  FailurePtr demanded = nullptr;  // the failure that was requested with FailNext()
   // kSignal, kWait
   std::shared_ptr<Event> event = nullptr;
   uint64_t value = 0;
   std::shared_ptr<Stamp> stamp = nullptr;           // kMark
   std::shared_ptr<const Record> record = nullptr;   // kReplay
 
-  // Lets go of what it holds but for the memory of `args`, so that a stream that goes round allocates nothing.
+  // Releases all references but keeps the memory of `args`, so that a reused task does not allocate.
   void Clear() {
     kind = Kind::kNone;
     kernel_fault = nullptr;
@@ -55,6 +56,7 @@ struct Task {
   }
 };
 
+// Captured tasks, to be replayed on their device.
 struct Record {
   SoftwareDevice* device = nullptr;
   std::vector<Task> tasks;

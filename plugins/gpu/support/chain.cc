@@ -16,7 +16,7 @@ constexpr std::string_view kNames[] = {GPU_CHAIN_UNARY(GPU_CHAIN_NAME) GPU_CHAIN
 #undef GPU_CHAIN_NAME
 static_assert(std::size(kNames) == kChainCodes);
 
-// The node's function with its parameters; false if a chain has none for it.
+// Finds the node's function and its parameters. Returns false if chains do not support it.
 bool FindStep(const Node& n, ChainStep* step, int* operands) {
   const ElementwiseOp* op = FindElementwise(n.op(), n.domain());
   if (!op) return false;
@@ -111,10 +111,10 @@ void OfferChains(const Pattern& pattern, const mge_claim_sink* sink) {
       taken[static_cast<size_t>(i)] = true;
     }
     if (nodes.size() < 2) continue;
-    // The values between the nodes are neither written nor read again, and the launches are one.
+    // Saves writing and reading the values between the nodes, and all launches but one.
     double bytes = 2.0 * static_cast<double>(y.bytes());
     OfferClaim(sink, "elementwise_chain", nodes, static_cast<double>(nodes.size() - 1) * GpuUs(bytes));
-    // What remains if another fusion takes the first nodes.
+    // Offers the rest of the chain in case another fusion takes its first nodes.
     for (size_t k = 1; k <= 3 && k + 2 <= nodes.size(); ++k) {
       OfferClaim(sink, "elementwise_chain", std::span(nodes).subspan(k),
                  static_cast<double>(nodes.size() - 1 - k) * GpuUs(bytes));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise nodes of float32 that follow one another, each read by the next alone: computed in one pass.
+// Chains of elementwise float32 nodes, where each value has only the next node as consumer. Computed in one pass.
 #pragma once
 
 #include <vector>
@@ -9,11 +9,12 @@
 
 namespace mge::gpu {
 
+// The launch of a chain.
 class Chain {
  public:
-  // The chain that a problem asks for, as a launch, or why it is none.
+  // Builds the launch of a problem that is such a chain. Fails with the reason if it is not.
   Result Build(const Problem& p, Recipe* recipe);
-  // Inputs whose place the output may take.
+  // Returns the inputs whose memory the output may use.
   const std::vector<mge_in_place>& in_place() const { return in_place_; }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The groups that one kernel of plugins/gpu computes.
+// Offers the groups of nodes that one kernel of plugins/gpu computes.
 #include "plugins/gpu/launch.h"
 #include "plugins/gpu/support/chain.h"
 #include "plugins/gpu/support/epilogue.h"

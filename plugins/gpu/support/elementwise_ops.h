@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The elementwise operators of ONNX and the kernels that compute them: the one list, for rows and claims.
+// The elementwise operators of ONNX and their kernels: the only list, used by rows and claims.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,13 @@
 
 namespace mge::gpu {
 
+// The form in which an operator uses its kernel.
 enum class Form : uint8_t {
   kUnary,     // y = f(x); attributes p, q are parameters a, b
-  kIsInf,     // the same with attributes of integers
-  kBinary,    // z = f(x, y), comparisons too
+  kIsInf,     // like kUnary, with integer attributes
+  kBinary,    // z = f(x, y), also comparisons
   kVariadic,  // f(f(a, b), c)...
-  kMean,      // the sum of all, divided by their number
+  kMean,      // the sum of all inputs divided by their number
   kMod,
   kShift,
   kGelu,
@@ -23,6 +24,7 @@ enum class Form : uint8_t {
   kCopy,
 };
 
+// An operator and the kernel that computes it.
 struct ElementwiseOp {
   const char* name;
   Form form;
@@ -107,7 +109,7 @@ inline constexpr ElementwiseOp kElementwiseOps[] = {
     {"Xor", Form::kBinary, "xor"},
 };
 
-// The row of an operator of ai.onnx; null if it is not elementwise.
+// Returns the row of an operator of ai.onnx, or null if it is not elementwise.
 inline const ElementwiseOp* FindElementwise(std::string_view op, std::string_view domain) {
   if (!domain.empty()) return nullptr;
   for (const ElementwiseOp& row : kElementwiseOps) {

@@ -10,18 +10,18 @@
 namespace mge::gpu {
 namespace {
 
-constexpr int32_t kOwn = std::numeric_limits<int32_t>::max();  // the product's own bias fills the place
+constexpr int32_t kOwn = std::numeric_limits<int32_t>::max();  // marks that the product has its own bias
 
 bool SameDims(const Value& a, const Value& b) { return std::ranges::equal(a.dims(), b.dims()); }
 
-// A constant of one float.
+// Reads a constant of one float32. Returns false for any other value.
 bool Scalar(const Value& v, float* out) {
   if (v.dtype() != MGE_DTYPE_F32 || !v.is_constant() || !v.is_static() || v.elements() != 1) return false;
   *out = v.data<float>()[0];
   return true;
 }
 
-// True if the value broadcasts along all dimensions of y but the channels'.
+// Returns whether the value broadcasts along all dimensions of y except the channels.
 bool IsPerChannel(const Value& v, const Value& y, ChannelAxis axis) {
   int channel = axis == ChannelAxis::kLast ? y.rank() - 1 : 1;
   if (v.rank() > y.rank()) return false;
@@ -48,7 +48,7 @@ bool FindActivation(const Node& next, Activation* a) {
   return (!next.has_input(1) || Scalar(next.input(1), &a->low)) && (!next.has_input(2) || Scalar(next.input(2), &a->high));
 }
 
-// Makes `next`, which reads e->output, part of the epilogue; false, and nothing is changed, if it does not fit.
+// Adds `next`, which reads e->output, to the epilogue. Returns false without changes if it does not fit.
 bool Absorb(const Graph& graph, const Node& next, ChannelAxis axis, Epilogue* e) {
   if (e->activation.kind != kNoActivation || HasOwnMeaning(next) || !next.has_output(0) || next.output_count() != 1)
     return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows a product or a convolution and is computed with it: the additions of a bias and of a tensor, an
-// activation.
+// Epilogues: the additions of a bias and of a tensor and the activation after a product or a convolution, computed together
+// with it.
 #pragma once
 
 #include <string_view>
@@ -10,21 +10,21 @@
 
 namespace mge::gpu {
 
-// activation(product + bias + residual). Values are ids of the group's graph; -1: none.
+// activation(product + bias + residual). Values are ids in the group's graph; -1: absent.
 struct Epilogue {
   int32_t bias = -1;      // one element per channel
-  int32_t residual = -1;  // as large as the output
+  int32_t residual = -1;  // same shape as the output
   Activation activation = {kNoActivation, 0, 0};
-  int32_t output = -1;    // of the last node
+  int32_t output = -1;    // output of the last node
 };
 
-// The dimension that a bias runs along: 1 for a convolution, the last one for a matrix.
+// The dimension of a bias: 1 for a convolution, the last one for a matrix.
 enum class ChannelAxis { kSecond, kLast };
 
-// The epilogue of a problem whose first node is the product: every other node must fit. False if one does not.
+// Reads the epilogue of a problem whose first node is the product. Returns false if a node does not fit.
 bool FindEpilogue(const Problem& p, ChannelAxis axis, Epilogue* e);
 
-// Offers, for every node `op`, the groups that its followers make with it.
+// Offers, for every node `op`, the groups with the nodes that follow it.
 void OfferEpilogues(const Pattern& pattern, const mge_claim_sink* sink, std::string_view op, ChannelAxis axis);
 
 }  // namespace mge::gpu

@@ -9,12 +9,12 @@
 namespace mge::gpu {
 namespace {
 
-// (batch, rows, columns) if the collapsed copy is dense matrices written as their transposes.
+// Returns whether the collapsed copy transposes dense matrices, and sets (batch, rows, columns).
 bool IsTranspose(const std::vector<int64_t>& dims, const std::vector<int64_t>& from, const std::vector<int64_t>& to,
                  TransposeArgs* args) {
   size_t rank = dims.size();
   if (rank != 2 && rank != 3) return false;
-  int64_t rows = dims[rank - 1], columns = dims[rank - 2];  // of the source: the target's innermost runs along its rows
+  int64_t rows = dims[rank - 1], columns = dims[rank - 2];  // of the source: the target's innermost dimension is its rows
   if (to[rank - 1] != 1 || to[rank - 2] != rows || from[rank - 2] != 1 || from[rank - 1] != columns) return false;
   if (rank == 3 && (to[0] != rows * columns || from[0] != rows * columns)) return false;
   if (rows < 8 || columns < 8) return false;  // a tile would be mostly empty

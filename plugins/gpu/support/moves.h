@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moving elements: an operator as a list of strided copies. Transposes, slices, concatenations, broadcasts, pads and
-// changes of layout are all of this form.
+// Moves elements: an operator as a list of strided copies. Transposes, slices, concatenations, broadcasts, pads and layout
+// changes have this form.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@
 
 namespace mge::gpu {
 
-// One box of elements; strides in elements, of any sign, offsets those of element (0, 0, ...).
+// A box of elements. Strides are in elements and may be negative; offsets are those of element (0, 0, ...).
 struct Copy {
-  int input = 0;   // of the problem
+  int input = 0;   // operand number in the problem
   int output = 0;
   int64_t from_offset = 0, to_offset = 0;
   std::vector<int64_t> dims = {}, from_strides = {}, to_strides = {};
 };
 
-// Adds the copy: as bytes where both sides lie so, by tiles where it is a transpose, else element by element. False if
-// it has too many dimensions.
+// Adds a copy: as bytes if both sides are contiguous, tiled if it is a transpose, otherwise element by element. Returns
+// false if it has too many dimensions.
 bool AddMove(Recipe& recipe, Copy copy, uint64_t element_bytes);
 
 inline Result Refusal(std::string why) { return {MGE_UNIMPLEMENTED, std::move(why)}; }
 
-// Rows whose operators are lists of copies: `Build` says which, or refuses with a reason.
+// A row for operators that are lists of copies. `Build` adds the copies, or refuses with a reason.
 template <Result (*Build)(const Problem&, Recipe&)>
 struct MoveRow {
   static void Offer(const Problem& p, Offers& offers) {

@@ -9,7 +9,7 @@
 namespace mge::gpu {
 namespace {
 
-// In the memory of a bound step: Header, then for each step StepHead, its pointers, its argument struct.
+// The memory of a bound step: a Header, then for each step a StepHead, its pointers and its argument struct.
 struct Header {
   uint64_t steps;
   uint64_t reserved;
@@ -17,14 +17,14 @@ struct Header {
 struct BoundPointer {
   Operand::Kind kind;
   uint32_t reserved;
-  Slot slot;  // the operand's, moved by the offset
+  Slot slot;  // the operand's slot, with the offset added
 };
 struct StepHead {
   uint32_t kind, pointers;
   Launch launch;
   int64_t byte;
   uint64_t bytes;
-  uint64_t next;  // offset of the next step from this one
+  uint64_t next;  // distance in bytes to the next step
 };
 
 uint64_t Aligned(uint64_t n) { return (n + 15) & ~uint64_t{15}; }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel of the host's kind as a list of launches, fills and copies, written once and enqueued at every run.
+// A recipe: a kernel as a list of launches, fills and copies, built once and enqueued in every run.
 //
 //   Recipe r;
 //   r.Add("relu_f32", Spread(n), UnaryArgs{.n = n}, {Operand::In(0), Operand::Out(0)});
 //   return std::move(r).Make();
 //
-// A kernel's argument struct begins with its pointers; the operands stand for them, in order.
+// A kernel's argument struct begins with its pointers. The operands replace them, in order.
 #pragma once
 
 #include <cstring>
@@ -19,6 +19,7 @@
 
 namespace mge::gpu {
 
+// An operand of a launch: a pointer that is known only in a run.
 struct Operand {
   enum Kind : uint32_t { kNull, kInput, kOutput, kWorkspace, kFault } kind = kNull;
   uint32_t index = 0;
@@ -28,9 +29,9 @@ struct Operand {
   static Operand Out(int output = 0, int64_t offset = 0) { return {kOutput, static_cast<uint32_t>(output), offset}; }
   static Operand Work(int64_t offset = 0) { return {kWorkspace, 0, offset}; }
   static Operand Null() { return {}; }
-  // Where the kernel reports data that it cannot compute with.
+  // Returns the operand where the kernel reports faults.
   static Operand Faults() { return {kFault, 0, 0}; }
-  // In(input) if it exists (not negative), else Null.
+  // Returns In(input), or Null() if `input` is negative.
   static Operand MaybeIn(int input) { return input < 0 ? Null() : In(input); }
 };
 
@@ -38,11 +39,13 @@ struct Shape3 {
   uint32_t grid[3] = {1, 1, 1}, block[3] = {256, 1, 1};
   uint32_t shared_bytes = 0;
 };
-// Blocks for one thread per element, at most as many as fill a device: kernels go on in strides of the grid.
+// Returns the grid for one thread per element, at most as many blocks as fill a device. Kernels continue in strides of the
+// grid.
 Shape3 Spread(int64_t elements);
-// One block for each of so many rows, at most 65535 at a time: kernels go on in strides of the grid.
+// Returns the grid for one block per row, at most 65535 blocks. Kernels continue in strides of the grid.
 Shape3 Rows(int64_t rows);
 
+// A list of launches, fills and copies, from which Make() creates a kernel.
 class Recipe {
  public:
   template <typename Args>
@@ -55,21 +58,21 @@ class Recipe {
     AddLaunch(kernel, shape, &args, sizeof(Args), pointers);
   }
   void AddFill(Operand to, int byte, uint64_t bytes);
-  // n elements of so many bytes, all of these bits.
+  // Adds a fill of n elements with the given bits.
   void AddConstant(Operand to, uint64_t bits, int64_t n, uint64_t element_bytes);
   void AddCopy(Operand to, Operand from, uint64_t bytes);
-  // Bytes of workspace that the steps use.
+  // Sets the bytes of workspace that the steps use.
   void SetWorkspace(uint64_t bytes) { workspace_ = bytes; }
   uint64_t workspace() const { return workspace_; }
   int launches() const { return static_cast<int>(steps_.size()); }
-  // Null if the image of the backend lacks one of the kernels.
+  // Creates the kernel. Returns null if the backend's image lacks one of the kernels.
   KernelPtr Make() &&;
 
  private:
   friend class RecipeKernel;
   struct Step {
     enum Kind : uint32_t { kLaunch, kFill, kCopy } kind;
-    Launch launch;  // args are in `args`
+    Launch launch;  // args are in the member `args`
     int byte = 0;
     uint64_t bytes = 0;
     std::vector<Operand> pointers;  // kFill, kCopy: destination, source

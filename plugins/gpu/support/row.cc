@@ -41,11 +41,11 @@ bool Accept(const Problem& p, Offers& offers, bool groups) {
   };
   if (!groups && p.node_count() != 1) return refuse("computes one node, not a group");
   for (int i = 0; i < p.node_count(); ++i) {
-    if (HasOwnMeaning(p.node(i))) return refuse("an operator of an old set whose meaning has changed");
+    if (HasOwnMeaning(p.node(i))) return refuse("the node is from an old operator set in which it has another meaning");
   }
   if (!p.is_static()) return refuse("a shape is not known");
   for (int i = 0; i < p.output_count(); ++i) {
-    if (p.adds(i)) return refuse("does not add to what is there");
+    if (p.adds(i)) return refuse("cannot add to its output");
   }
   for (int i = 0; i < p.input_count() + p.output_count(); ++i) {
     Value v = i < p.input_count() ? p.input(i) : p.output(i - p.input_count());

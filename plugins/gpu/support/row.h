@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every row does: judge the plain facts of a problem, name types, find operands, estimate a time.
+// Helpers for rows: check a problem, name types, find operands, estimate times.
 #pragma once
 
 #include <string>
@@ -13,12 +13,13 @@ namespace mge::gpu {
 inline constexpr uint64_t kExact = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_BATCH_INVARIANT | MGE_KERNEL_CAPTURE_SAFE;
 inline constexpr int kMaxRank = 8;
 
-// Refuses, and answers false, unless all shapes are known, all outputs are plainly written, all types are ours, no
-// operand has more than kMaxRank dimensions, and the problem is one node (any number if `groups`).
+// Returns whether rows support the problem's form; refuses it otherwise. All shapes must be known, no output may accumulate,
+// all types must be supported, no operand may have more than kMaxRank dimensions. The problem must be one node, unless
+// `groups`.
 bool Accept(const Problem& p, Offers& offers, bool groups = false);
 
-// A node that the host could not bring into the newest form: attributes that begin with '_' say how its old operator
-// set differs.
+// Returns whether the node has attributes that begin with '_'. They describe how its old operator set differs, because the
+// host could not convert it to the newest form.
 bool HasOwnMeaning(const Node& node);
 
 inline bool IsFloating(mge_dtype t) {
@@ -29,37 +30,37 @@ inline bool IsInteger(mge_dtype t) {
 }
 inline bool IsSupported(mge_dtype t) { return IsFloating(t) || IsInteger(t) || t == MGE_DTYPE_BOOL; }
 
-// The end of a kernel's name for an element type: "f32". Empty for a type that is not ours.
+// Returns the suffix of a kernel's name for an element type, such as "f32"; empty for an unsupported type.
 std::string_view TypeSuffix(mge_dtype t);
-// "float32".
+// Returns, for example, "float32".
 std::string_view TypeName(mge_dtype t);
-// base + "_" + suffix.
+// Returns base + "_" + suffix.
 std::string KernelFor(std::string_view base, mge_dtype t);
 
-// An axis attribute counted from the front; -1 if it is outside of the rank.
+// Returns an axis attribute counted from the front, or -1 if it is out of range.
 inline int64_t AxisOf(int64_t axis, int rank) {
   if (axis < 0) axis += rank;
   return axis >= 0 && axis < rank ? axis : -1;
 }
 
-// Integers of a constant operand (int32 or int64) of the node. False if the operand is absent or not constant.
+// Reads the integers of a constant operand (int32 or int64). Returns false if the operand is absent or not constant.
 bool ConstantInts(const Node& node, int input, std::vector<int64_t>& out);
 
-// The dimensions round an axis: `outer` blocks of n by inner elements.
+// The dimensions around an axis: `outer` blocks of n by inner elements.
 struct Extent {
   int64_t outer = 1, n = 1, inner = 1;
 };
 Extent ExtentOf(const Value& v, int64_t axis);
 
-// Element strides of plain memory.
+// Returns the element strides of plain memory.
 std::vector<int64_t> StridesOf(std::span<const int64_t> dims);
 
-// Numbers among the problem's operands of input or output k of node i.
+// Return the operand number, in the problem, of input or output k of node i.
 inline int InputOf(const Problem& p, int k, int i = 0) { return p.operand(i, k); }
 int OutputOf(const Problem& p, int k = 0, int i = 0);
 
-// Estimate for launches that move so many bytes and compute so many operations, on a middling device.
+// Estimates the time in microseconds of launches that move `bytes` and compute `operations` on an average device.
 double GpuUs(double bytes, double operations = 0, int launches = 1);
-double BytesOf(const Problem& p);  // of all operands
+double BytesOf(const Problem& p);  // bytes of all operands
 
 }  // namespace mge::gpu

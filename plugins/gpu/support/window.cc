@@ -12,7 +12,7 @@ Result ReadWindow(const Node& node, std::span<const int64_t> kernel, WindowAxis*
   auto strides = node.Ints("strides"), dilations = node.Ints("dilations"), pads = node.Ints("pads");
   auto fits = [](auto list, size_t size) { return list.empty() || list.size() == size; };
   if (kernel.size() != axes || !fits(strides, axes) || !fits(dilations, axes) || !fits(pads, 2 * axes)) {
-    return {MGE_UNIMPLEMENTED, "window attributes of a wrong length"};
+    return {MGE_UNIMPLEMENTED, "a window attribute has a wrong length"};
   }
   std::string_view automatic = node.Word("auto_pad", "NOTSET");
   for (size_t d = 0; d < 3 - axes; ++d) axis[d] = {1, 1, 1, 1, 1, 0, 0};

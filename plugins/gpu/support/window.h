@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows of pools and convolutions: attributes of a node brought to numbers.
+// Windows of pools and convolutions, read from a node's attributes.
 #pragma once
 
 #include "mge/plugin.hpp"
@@ -7,8 +7,7 @@
 
 namespace mge::gpu {
 
-// Fills axis[3] for the spatial axes of x and y (one to three, behind images and channels); absent ones in front have
-// size 1.
+// Fills axis[3] for the spatial axes of x and y (one to three, after images and channels). Missing leading axes have size 1.
 Result ReadWindow(const Node& node, std::span<const int64_t> kernel, WindowAxis* axis);
 
 }  // namespace mge::gpu

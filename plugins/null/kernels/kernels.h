@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of kernels: an operator is one file of this folder, one declaration and one entry here.
+// The list of kernels. An operator has one file in this folder, one declaration and one entry here.
 #pragma once
 
 #include "mge/plugin.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Relu: the whole of a kernel, and the place to begin.
+// A complete kernel, as an example: Relu.
 #include <algorithm>
 
 #include "kernels/kernels.h"
@@ -11,10 +11,10 @@ constexpr uint64_t kChunk = 1 << 14;  // elements; fixed, so that results never 
 
 struct Relu {
   static constexpr const char* kOp = "Relu";
-  static constexpr const char* kId = "null.relu";  // stable: it stands in caches and in `mge plan --why`
+  static constexpr const char* kId = "null.relu";  // stable name in caches and in `mge plan --why`
   static constexpr uint64_t kAttributes = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_BATCH_INVARIANT;
 
-  // A refusal is a sentence: the user reads it in `mge plan --why`.
+  // Returns why the kernel cannot compute the problem, as a sentence. The user reads it in `mge plan --why`.
   static mge::Support Supports(const mge::Problem& problem) {
     if (problem.node_count() != 1) return mge::No("only a Relu by itself");
     if (problem.input(0).dtype() != MGE_DTYPE_F32) return mge::No("only float32");
@@ -23,19 +23,19 @@ struct Relu {
     return mge::Yes();
   }
   static void Describe(const mge::Problem& problem, mge::Candidate& candidate) {
-    candidate.cost_us = 0.1 + static_cast<double>(problem.output(0).bytes()) / 5000;  // 10 GB/s, read and written
-    candidate.in_place = {{0, 0}};  // output 0 may lie where input 0 was
+    candidate.cost_us = 0.1 + static_cast<double>(problem.output(0).bytes()) / 5000;  // 10 GB/s, reading and writing
+    candidate.in_place = {{0, 0}};  // output 0 may use the memory of input 0
   }
 
-  // Made once for a problem, bound to the offsets of each plan: addresses are known only in a run.
+  // Created once per problem and bound to the offsets of each plan. Addresses are known only in a run.
   explicit Relu(const mge::Problem& problem) : count(problem.input(0).elements()) {}
   void Bind(const mge::Binding& binding) {
     x = binding.input(0);
     y = binding.output(0);
   }
 
-  // Runs often, and on several threads at once with different runs: no allocation, no lock, no look-up. On a device with a
-  // driver it enqueues the work on mge::QueueOf<Queue>(run) and returns.
+  // Runs the kernel, also on several threads at once with different runs: must not allocate, lock or search. For a device
+  // with a driver, enqueue the work on mge::QueueOf<Queue>(run) and return.
   mge_code Launch(const mge_run* run) const {
     const float* from = mge::At<const float>(run, x);
     float* to = mge::At<float>(run, y);
@@ -46,13 +46,13 @@ struct Relu {
     return MGE_OK;
   }
 
-  // Where a constant input, such as weights, is better laid out another way, it is packed once, in host memory, and its slot
-  // names the packed form from then on; 0 bytes: it stays as it is.
+  // Optional: packs a constant input, such as weights, once, in host memory, into a form that the kernel reads faster. Its
+  // slot then refers to the packed form. 0 bytes: the input stays unpacked.
   //   uint64_t prepack_bytes(int input) const;
   //   mge::Result Prepack(int input, const void* from, void* to) const;
-  //   std::string prepack_form(int input) const;  // "panels of 16": equal names, equal bytes
-  // Where runs that go on at once need something each, such as a handle of a library, that is the struct State: one is made
-  // for every instance of a plan, and destroyed with it. Bind keeps binding.state_index(), and Launch reads
+  //   std::string prepack_form(int input) const;  // "panels of 16": equal names promise equal bytes
+  // Optional: a struct State, for data that each concurrent run needs of its own, such as a library handle. One is created
+  // per instance of a plan, and destroyed with it. Bind stores binding.state_index(), and Launch calls
   // mge::StateOf<State>(run, index).
 
   uint64_t count;

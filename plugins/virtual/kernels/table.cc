@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels: the rows of plugins/gpu, and the wrong one if it is asked for.
+// The kernels: the rows of plugins/gpu, and the wrong kernel if the setting requests it.
 #include "handles.h"
 #include "kernels/wrong.h"
 #include "plugins/gpu/launch.h"
@@ -9,7 +9,7 @@ namespace {
 
 using Rows = KernelTable<gpu::KernelRows>;
 
-// Passes on what the rows say, and notes whether they offer anything.
+// Forwards the rows' offers and refusals, and counts the offers.
 struct Counter {
   const mge_candidate_sink* sink;
   uint64_t offers = 0;

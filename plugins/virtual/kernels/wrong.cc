@@ -14,7 +14,7 @@ struct Output {
 };
 struct Args {
   uint64_t count;
-  Output outputs[1];  // `count` of them
+  Output outputs[1];  // `count` entries
 };
 
 mge_code FillWithZeros(const Args& args, const mge_run* run) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel that seems fast and is wrong: whatever the problem, it fills the outputs with zeros. Offered only if the setting
-// virtual.wrong_kernel asks for it, so that the host's checks of what it selects have something to find.
+// A kernel with a low estimate that is wrong: it fills the outputs of any problem with zeros. Offered only if the setting
+// virtual.wrong_kernel is on, to test the host's checks of selected kernels.
 #pragma once
 
 #include "mge/plugin.hpp"
 
 namespace mge::virtual_gpu {
 
-inline constexpr uint64_t kWrongToken = UINT64_MAX;  // of no row
+inline constexpr uint64_t kWrongToken = UINT64_MAX;  // a token that no row has
 
 void OfferWrong(const mge_problem* problem, const mge_constraints* constraints, const mge_candidate_sink* sink);
 KernelPtr MakeWrong(const mge_problem* problem);

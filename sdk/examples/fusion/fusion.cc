@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend that fuses: Add alone, and Add with the Relu behind it, by one kernel.
+// A backend with a fusion: one kernel computes Add alone, and Add followed by Relu.
 #include <algorithm>
 
 #include "mge/plugin.hpp"
@@ -16,7 +16,7 @@ struct Device {
 };
 
 // [claim]
-// What the kernel computes. The claim asks it too: a group that no kernel takes is an error of the backend.
+// Returns whether the kernel supports this Add. The claim checks it too, because every claimed group must have a kernel.
 bool IsPlainSum(const mge::Node& add) {
   for (int i : {0, 1}) {
     if (add.input(i).dtype() != MGE_DTYPE_F32 || add.input(i).elements() != add.output(0).elements()) return false;
@@ -27,7 +27,8 @@ bool IsPlainSum(const mge::Node& add) {
 void ClaimAddRelu(const mge::Pattern& graph, mge::ClaimList& claims) {
   static const mge::PatternNode add_relu = mge::Op("Relu", {mge::Op("Add").Where(IsPlainSum)});
   for (const mge::Match& match : graph.FindAll(add_relu)) {
-    double saved = static_cast<double>(graph.node(match.root).input(0).bytes()) / 5000;  // neither written nor read again
+    // this value is neither written nor read
+    double saved = static_cast<double>(graph.node(match.root).input(0).bytes()) / 5000;
     claims.Offer("add_relu", match.nodes, saved);
   }
 }
@@ -35,7 +36,7 @@ void ClaimAddRelu(const mge::Pattern& graph, mge::ClaimList& claims) {
 
 // [group]
 struct AddRelu {
-  static constexpr const char* kOp = "Add";  // of the group's first node
+  static constexpr const char* kOp = "Add";  // the group's first node
   static constexpr const char* kId = "example.add_relu";
 
   static mge::Support Supports(const mge::Problem& p) {
@@ -55,7 +56,7 @@ struct AddRelu {
       : count(p.output(0).elements()), relu(p.node_count() == 2), second(p.operand(0, 1)) {}
   void Bind(const mge::Binding& binding) {
     a = binding.input(0);
-    b = binding.input(second);  // input 0 again for x + x: an operand is listed once
+    b = binding.input(second);  // for x + x this is input 0 again: the list contains each operand once
     y = binding.output(0);
   }
   mge_code Launch(const mge_run* run) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What makes a pool of one's own fit for a backend with queues. That of parts.cc has none; the tests use it.
+// Adapts a pool without fences, such as the one of parts.cc, to a backend with queues. The tests use it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include "mge/plugin.hpp"
 
 // [after_use]
-// A pool that knows no fences, for a backend with queues: it gets a block back when the last use of that is over.
+// A pool adapter for a backend with queues: it gives a block back to the inner pool only when its last use is over.
 template <typename Inner, typename Fence>
 class AfterUse : public Inner {
  public:
@@ -18,7 +18,7 @@ class AfterUse : public Inner {
 
   mge::Result Acquire(const mge::PoolRequest& request, mge_reservation* out) {
     std::lock_guard lock(mutex_);
-    used_.reserve(held_ + 1);  // for its release, which must not fail
+    used_.reserve(held_ + 1);  // lets Release work without allocating
     Collect(0);
     mge::Result taken = Inner::Acquire(request, out);
     if (taken.out_of_memory() && !used_.empty()) {
@@ -43,9 +43,9 @@ class AfterUse : public Inner {
  private:
   struct Block {
     mge_reservation reservation;
-    mge_fence_point last_use;  // its fence lives as long as the pool
+    mge_fence_point last_use;  // its fence is valid as long as the pool
   };
-  // Releases what is over, or will be within this time; a fence that failed is an end, too.
+  // Releases blocks whose last use is over, or ends within timeout_ns. A failed fence counts as over.
   void Collect(uint64_t timeout_ns) {
     for (size_t i = used_.size(); i-- > 0;) {
       const Block block = used_[i];
@@ -59,7 +59,7 @@ class AfterUse : public Inner {
   }
 
   std::mutex mutex_;
-  std::vector<Block> used_;  // released, and perhaps still in use
-  size_t held_ = 0;          // those, and what is handed out
+  std::vector<Block> used_;  // released, possibly still in use
+  size_t held_ = 0;          // number of used_ plus blocks in use by callers
 };
 // [after_use]

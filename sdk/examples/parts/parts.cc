@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend that replaces three ready-made parts by its own: the pool, the reserve policy, the strategy.
+// A backend with its own pool, reserve policy and strategy.
 #include <algorithm>
 #include <mutex>
 #include <vector>
@@ -18,7 +18,7 @@ struct Device {
 };
 
 // [pool]
-// Slabs of whole pages, each handed out as one piece; the smallest free one that is large enough serves.
+// A pool of slabs of whole pages, each used for one reservation. It returns the smallest free slab that is large enough.
 class PagePool {
  public:
   static constexpr uint64_t kPage = 64 << 10;
@@ -27,10 +27,10 @@ class PagePool {
   ~PagePool() { Trim(MGE_TRIM_ALL); }
 
   mge::Result Acquire(const mge::PoolRequest& request, mge_reservation* out) {
-    // Slabs begin at multiples of 64; what asks for more is moved up within its slab.
+    // Slabs begin at multiples of 64. For a larger alignment the address is moved up within its slab.
     uint64_t bytes = request.bytes + (request.alignment > 64 ? request.alignment - 64 : 0);
     std::lock_guard lock(mutex_);
-    // Before a slab is taken, so that nothing is lost if this fails; and for its release, which must not fail.
+    // Allocated before the slab is taken, so that no slab leaks if this fails. It also lets Release work without allocating.
     used_.reserve(used_.size() + 1);
     free_.reserve(free_.size() + used_.size() + 1);
     auto at = std::find_if(free_.begin(), free_.end(), [&](const mge_slab& s) { return s.bytes >= bytes; });
@@ -43,7 +43,7 @@ class PagePool {
       return {MGE_GROWTH_REQUIRED, "no page is free, and the pool must not grow"};
     } else {
       uint64_t pages = (bytes + kPage - 1) / kPage * kPage;
-      mge::Result taken = slabs_.Acquire(pages, &slab, request.error);  // the budget has its say here
+      mge::Result taken = slabs_.Acquire(pages, &slab, request.error);  // fails here if the budget is exceeded
       if (taken.out_of_memory() && !free_.empty()) {
         GiveBack(0);
         taken = slabs_.Acquire(pages, &slab, request.error);
@@ -65,7 +65,7 @@ class PagePool {
     return {};
   }
 
-  // Kernels of this backend run in the calling thread: the last use is over when the memory comes back.
+  // Kernels of this backend run in the calling thread: the last use is over when the memory is released.
   void Release(const mge_reservation& reservation, const mge_fence_point*) {
     std::lock_guard lock(mutex_);
     auto at = std::find_if(used_.begin(), used_.end(), [&](const mge_slab& s) {
@@ -82,7 +82,7 @@ class PagePool {
     GiveBack(how == MGE_TRIM_EXCESS ? retain_ : 0);
   }
 
-  // What the reserve policy of this backend wants to be kept while nothing runs.
+  // Receives the reserve policy's decision: bytes to keep while nothing runs.
   void SetPolicy(const mge_reserve_decision& decision) {
     std::lock_guard lock(mutex_);
     retain_ = decision.retain;
@@ -108,7 +108,7 @@ class PagePool {
 
   mge::SlabSource slabs_;
   mutable std::mutex mutex_;
-  std::vector<mge_slab> free_;  // by size
+  std::vector<mge_slab> free_;  // sorted by size
   std::vector<mge_slab> used_;
   uint64_t retain_ = 0;
   mge_pool_stats stats_ = {};
@@ -116,7 +116,7 @@ class PagePool {
 // [pool]
 
 // [reserve]
-// Takes what a plan needs, twice over, before the first run; otherwise as the host's policy does.
+// Reserves twice the memory that a plan needs before the first run. The rest is as in the host's policy.
 struct TwofoldReserve {
   static mge::Result Decide(Device&, const mge_plan_summary& plan, mge_reserve_decision* out) {
     if (mge::Result r = mge::ReadyReserve("percent:5", plan, out); !r.ok()) return r;
@@ -128,7 +128,7 @@ struct TwofoldReserve {
 // [reserve]
 
 // [candidates]
-// Two ways to compute one thing. The host drops what the user's constraints forbid; the strategy orders the rest.
+// Two kernels for one problem. The host removes what the user's constraints forbid; the strategy orders the rest.
 struct Relu {
   static constexpr const char* kOp = "Relu";
 
@@ -165,7 +165,7 @@ constexpr mge::KernelRow kRelu = mge::Row<Relu>();
 // [candidates]
 
 // [strategy]
-// The host's order, but what does not depend on the rest of the batch comes first.
+// The host's order, with batch-invariant candidates first.
 struct BatchInvariantFirst {
   static mge::Result Order(Device&, const mge::Choice& choice, std::span<uint32_t> order) {
     if (mge::Result r = mge::ReadyOrder(choice, order); !r.ok()) return r;

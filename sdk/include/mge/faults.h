@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Faults on demand: an extension that a backend may offer, so that `mge sdk test` can see failures travel.
- * mge_plugin.extension(MGE_FAULTS_EXTENSION, 1) answers a mge_faults_api.
+ * Failures on demand: an extension that a backend may offer, so that `mge sdk test` can check how failures are reported.
+ * mge_plugin.extension(MGE_FAULTS_EXTENSION, 1) returns a mge_faults_api.
  */
 #ifndef MGE_FAULTS_H_
 #define MGE_FAULTS_H_
@@ -17,9 +17,10 @@ extern "C" {
 typedef struct mge_faults_api {
   uint32_t struct_size;
   uint32_t minor;
-  /* What is enqueued next on the queue fails with that code and text when its turn comes, not when it is enqueued. [one] */
+  /* Makes the next work enqueued on the queue fail with that code and text. It fails when it runs, not when it is
+   * enqueued. [one] */
   mge_code (*fail_next)(mge_queue* queue, mge_code code, mge_text text, mge_error* error);
-  /* The device is lost from now on. [any] */
+  /* Makes the device lost from this call on. [any] */
   mge_code (*lose)(mge_device* device, mge_error* error);
 } mge_faults_api;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 16-bit floating types as C++ values: IEEE 754 binary16 and bfloat16. They hold bits and convert to and from float,
-// rounding to nearest even; arithmetic is that of float.
+// The 16-bit floating types as C++ values: IEEE 754 binary16 and bfloat16. They convert to and from float, rounding to
+// nearest even. Arithmetic is done in float.
 #pragma once
 
 #include <bit>
@@ -9,7 +9,7 @@
 namespace mge {
 inline namespace v0 {
 
-// Element type MGE_DTYPE_F16.
+// The element type MGE_DTYPE_F16.
 struct F16 {
   uint16_t bits = 0;
   F16() = default;
@@ -38,7 +38,7 @@ struct F16 {
   }
 };
 
-// Element type MGE_DTYPE_BF16.
+// The element type MGE_DTYPE_BF16.
 struct BF16 {
   uint16_t bits = 0;
   BF16() = default;

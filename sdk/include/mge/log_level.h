@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which messages are wanted: an extension of the host, for a backend to which the making of a text is dear.
- * host->extension(host->self, MGE_LOG_LEVEL_EXTENSION, 1) answers a mge_log_level_api, or NULL on a host that has none.
+ * The log level: an extension of the host, for a backend that wants to skip creating messages that nobody reads.
+ * host->extension(host->self, MGE_LOG_LEVEL_EXTENSION, 1) returns a mge_log_level_api, or NULL on a host without it.
  */
 #ifndef MGE_LOG_LEVEL_H_
 #define MGE_LOG_LEVEL_H_
@@ -14,12 +14,12 @@ extern "C" {
 
 #define MGE_LOG_LEVEL_EXTENSION "mge.log_level"
 
-/* Lives as long as the host. */
+/* The functions of the extension. Valid as long as the host. */
 typedef struct mge_log_level_api {
   uint32_t struct_size;
   uint32_t minor;
   void* self; /* first argument of the function below */
-  /* The least severity (MGE_LOG_...) of which messages go anywhere now; above MGE_LOG_ERROR if none do. [any] */
+  /* Returns the least severity (MGE_LOG_...) that is logged; more than MGE_LOG_ERROR if nothing is logged. [any] */
   int32_t (*least)(void* self);
 } mge_log_level_api;
 

@@ -8,13 +8,14 @@
  *   ...
  *   failed: fprintf(stderr, "%s\n", mge_status_text(status));  mge_status_release(status);
  *
- * Errors      Functions that can fail return NULL on success, else a status that the caller releases.
- * Ownership   What a function named create, load, run or copy gives through an out parameter is the caller's, who releases it with the
- *             function of that type. Everything else that is returned belongs to the object it was asked of and lives as long.
- *             Releasing NULL does nothing. Tensors hold their memory; sessions hold their runtime.
+ * Errors      Functions that can fail return NULL on success, otherwise a status that the caller releases.
+ * Ownership   The caller owns objects that a function named create, load, run or copy returns through an out parameter. It
+ *             releases each with the function of its type. Any other returned pointer belongs to the queried object, and is
+ *             valid as long as that object. Releasing NULL does nothing. Tensors own or keep their memory; sessions keep
+ *             their runtime alive.
  * Threads     Every function may be called from any thread. One session may run on any number of threads at once.
- * Structs     of options begin with struct_size (set it to sizeof); zero in any other member means the default.
- * Shapes      are dimensions outermost first; tensors are dense and row-major.
+ * Structs     with options begin with struct_size (set it to sizeof). Zero in any other member means the default.
+ * Shapes      list dimensions outermost first. Tensors are dense and row-major.
  */
 #ifndef MGE_MGE_H_
 #define MGE_MGE_H_
@@ -50,8 +51,8 @@ typedef struct mge_string mge_string; /* a text that the caller releases */
 /* The version as one number, for #if: 0.1.0 is 100, 2.3.4 is 20304. */
 #define MGE_VERSION (MGE_VERSION_MAJOR * 10000 + MGE_VERSION_MINOR * 100 + MGE_VERSION_PATCH)
 
-MGE_API const char* mge_version(void);        /* "0.1.0": the library that runs, not the header */
-MGE_API int32_t mge_version_number(void);     /* the same as MGE_VERSION of that library */
+MGE_API const char* mge_version(void);        /* "0.1.0": version of the loaded library, not of the header */
+MGE_API int32_t mge_version_number(void);     /* MGE_VERSION of the loaded library */
 
 /* ---------------------------------------------------------------- status */
 
@@ -59,31 +60,34 @@ MGE_API int32_t mge_status_kind(const mge_status* status);      /* the exit code
 MGE_API int32_t mge_status_id(const mge_status* status);        /* 502 for E0502; 0 if it has none */
 MGE_API const char* mge_status_text(const mge_status* status);  /* all parts, over several lines */
 MGE_API const char* mge_status_title(const mge_status* status);
-MGE_API const char* mge_status_what(const mge_status* status);  /* "" where a part is empty */
+MGE_API const char* mge_status_what(const mge_status* status);  /* "" if a part is empty */
 MGE_API const char* mge_status_where(const mge_status* status);
 MGE_API const char* mge_status_fix(const mge_status* status);
 MGE_API void mge_status_release(mge_status* status);
 
-MGE_API const char* mge_string_data(const mge_string* text); /* ended by a zero */
+MGE_API const char* mge_string_data(const mge_string* text); /* zero-terminated */
 MGE_API size_t mge_string_size(const mge_string* text);
 MGE_API void mge_string_release(mge_string* text);
 
 /* ---------------------------------------------------------------- runtime */
 
+/* Options of a runtime. The strings are used only during the call. */
 typedef struct mge_runtime_options {
   size_t struct_size;
-  /* Settings, highest first: those of the call, of a command line, then the environment, then files. Lists of "NAME=VALUE". */
+  /* Settings as "NAME=VALUE", highest precedence first: those of the call, those of a command line. Environment and files
+   * follow. */
   const char* const* settings;
   size_t setting_count;
   const char* const* command_line;
   size_t command_line_count;
-  const char* const* config_files; /* TOML; instead of MGE_CONFIG */
+  const char* const* config_files; /* TOML; replaces MGE_CONFIG */
   size_t config_file_count;
   const char* const* plugin_directories; /* absolute; searched first */
   size_t plugin_directory_count;
   int32_t no_built_in_plugins;     /* 1: do not search beside the library */
   int32_t no_environment;          /* 1: read no variables */
-  /* Receives messages (level: 0 debug .. 3 error); NULL writes to stderr. */
+  /* Receives messages (level: 0 debug .. 3 error), until the runtime and its sessions are released. NULL: messages go to
+   * stderr. */
   void (*log)(void* state, int32_t level, const char* message, size_t size);
   void* log_state;
 } mge_runtime_options;
@@ -91,54 +95,58 @@ typedef struct mge_runtime_options {
 MGE_API mge_status* mge_runtime_create(const mge_runtime_options* options /* nullable */, mge_runtime** out);
 MGE_API void mge_runtime_release(mge_runtime* runtime);
 
-/* Sets a dynamic setting for sessions created later, by key or variable. A backend sees a setting of its own at once, in every
- * runtime of the process that shares it. */
+/* Sets a dynamic setting by key or variable, for sessions created later. A backend's own setting takes effect at once, in
+ * every runtime of the process that shares the backend. */
 MGE_API mge_status* mge_runtime_set(mge_runtime* runtime, const char* name, const char* value);
+/* Sets the device, such as "gpu0", for sessions and threads that name none. */
 MGE_API mge_status* mge_runtime_set_default_device(mge_runtime* runtime, const char* device);
-/* "heuristic", "profile", "reproducible" */
+/* Sets the strategy: "heuristic", "profile" or "reproducible". */
 MGE_API mge_status* mge_runtime_set_execution_strategy(mge_runtime* runtime, const char* strategy);
 
-/* Facts as JSON: "mge.devices/1", "mge.plugins/1", "mge.env/1", "mge.operators/1". */
+/* Returns facts as JSON: "mge.devices/1", "mge.plugins/1", "mge.env/1", "mge.operators/1". */
 MGE_API mge_status* mge_runtime_report(mge_runtime* runtime, const char* schema, mge_string** out);
 
-/* Facts of a model's file as JSON, also of a model that cannot be loaded: "mge.model/1" (inputs, outputs, operators with the
- * number of their nodes, which operators are not supported and which backends have them), "mge.nodes/1" (the nodes of the main
- * graph). Only the file's format must be right. */
+/* Returns facts about a model file as JSON, also for a model that cannot be loaded. "mge.model/1": inputs, outputs,
+ * operators with their number of nodes, unsupported operators and the backends that support them. "mge.nodes/1": the
+ * nodes of the main graph. Fails only if the file cannot be read as ONNX. */
 MGE_API mge_status* mge_model_report(mge_runtime* runtime, const char* path, const char* schema, mge_string** out);
 
 /* ---------------------------------------------------------------- backends as files
- * Nothing here opens a backend. `options` (nullable) say where backends are searched and what is let in, as for a runtime. */
+ * These functions do not open a backend. `options` (nullable) name the directories and the checks, as for a runtime. */
 
-/* "mge.plugins/1" as of a runtime, with the verdict "accepted" on what a runtime would open. `file` (nullable): this one. */
+/* Returns "mge.plugins/1" as for a runtime, with the verdict "accepted" for files that a runtime would open. `file`
+ * (nullable): checks only this file. */
 MGE_API mge_status* mge_plugins_judge(const mge_runtime_options* options, const char* file, mge_string** out);
-/* Copies a file that is accepted into the first directory that can be written, whole or not at all, and answers its path. */
+/* Copies an accepted file into the first writable directory, completely or not at all, and returns its path. */
 MGE_API mge_status* mge_plugins_install(const mge_runtime_options* options, const char* file, mge_string** out);
-/* Removes the first file of the backend of that name, and answers its path. */
+/* Removes the first file of the backend with that name, and returns its path. */
 MGE_API mge_status* mge_plugins_remove(const mge_runtime_options* options, const char* name, mge_string** out);
-/* Keeps this build of a backend from being opened by this user's runtimes; `reason` is a sentence for the verdict. */
+/* Prevents this user's runtimes from opening this build of a backend. `reason` is a sentence for the verdict. */
 MGE_API mge_status* mge_plugins_quarantine(const mge_runtime_options* options, const char* file, const char* reason);
-/* Lets every quarantined build of the backend of that name go. */
+/* Ends the quarantine of every build of the backend with that name. */
 MGE_API mge_status* mge_plugins_readmit(const mge_runtime_options* options, const char* name);
 
 /* ---------------------------------------------------------------- contexts: which device new work goes to */
 
-MGE_API mge_status* mge_context_push(mge_runtime* runtime, const char* context); /* "gpu(1)"; for this thread */
+/* Sets this thread's context, such as "gpu(1)", until the matching pop. Contexts nest. */
+MGE_API mge_status* mge_context_push(mge_runtime* runtime, const char* context);
 MGE_API mge_status* mge_context_pop(mge_runtime* runtime);
 MGE_API mge_status* mge_context_current(mge_runtime* runtime, mge_string** out);  /* "cpu(0)" */
 MGE_API int32_t mge_num_gpus(mge_runtime* runtime);
 MGE_API mge_status* mge_gpu_memory_info(mge_runtime* runtime, int32_t gpu, uint64_t* free_bytes, uint64_t* total_bytes);
+/* Releases the memory that the pools of this context's device keep but do not use. */
 MGE_API mge_status* mge_empty_cache(mge_runtime* runtime, const char* context);
 
 /* ---------------------------------------------------------------- tensors */
 
-/* A tensor in memory of its own, set to zero (strings: empty). */
+/* Creates a tensor with its own memory, set to zero (strings: empty). */
 MGE_API mge_status* mge_tensor_create(mge_dtype dtype, const int64_t* dims, size_t rank, mge_tensor** out);
-/* A tensor over the caller's memory, which must outlive it; 64-byte alignment is fastest. */
+/* Creates a tensor that uses the caller's memory, which must outlive it. 64-byte alignment is fastest. */
 MGE_API mge_status* mge_tensor_wrap(mge_dtype dtype, const int64_t* dims, size_t rank, void* data, uint64_t bytes,
                                     mge_tensor** out);
-/* From a .npy file, one array of a .npz file ("file.npz:name"), or an ONNX TensorProto (.pb). */
+/* Reads a .npy file, one array of a .npz file ("file.npz:name"), or an ONNX TensorProto (.pb). */
 MGE_API mge_status* mge_tensor_read(const char* path, mge_tensor** out);
-/* The same from .npy bytes in memory. */
+/* Reads .npy bytes from memory. */
 MGE_API mge_status* mge_tensor_read_npy_bytes(const void* data, uint64_t size, mge_tensor** out);
 MGE_API mge_status* mge_tensor_write_npy(const mge_tensor* tensor, const char* path);
 MGE_API void mge_tensor_release(mge_tensor* tensor);
@@ -153,7 +161,7 @@ MGE_API mge_text mge_tensor_string(const mge_tensor* tensor, uint64_t index);
 MGE_API mge_status* mge_tensor_set_string(mge_tensor* tensor, uint64_t index, const char* text, size_t size);
 MGE_API const char* mge_dtype_name(mge_dtype dtype); /* "float32" */
 
-/* Some models give sequences and optionals of tensors. Such a value has a count of parts, and no data of its own. */
+/* Some models return sequences and optionals of tensors. These values have parts, and no data of their own. */
 enum { MGE_VALUE_TENSOR = 0, MGE_VALUE_SEQUENCE = 1, MGE_VALUE_OPTIONAL = 2 };
 MGE_API int32_t mge_tensor_kind(const mge_tensor* value);
 MGE_API size_t mge_tensor_part_count(const mge_tensor* value); /* 0 for tensors and empty optionals */
@@ -161,25 +169,26 @@ MGE_API mge_status* mge_tensor_part(const mge_tensor* value, size_t index, mge_t
 
 /* ---------------------------------------------------------------- sessions */
 
+/* Options of a session. The strings are used only during the call. */
 typedef struct mge_session_options {
   size_t struct_size;
-  const char* device;        /* "gpu0,cpu0"; NULL: scope of the thread, else the default device */
-  int32_t threads;           /* 0: as set elsewhere */
+  const char* device;        /* "gpu0,cpu0"; NULL: scope of the thread, otherwise the default device */
+  int32_t threads;           /* 0: the runtime's setting */
   int32_t reserved;
-  const char* const* skip;   /* passes, rewrites and fusions to leave out */
+  const char* const* skip;   /* names of passes, rewrites and fusions to skip */
   size_t skip_count;
-  /* Dynamic settings for this session alone, as "NAME=VALUE"; they win over those of the runtime. */
+  /* Dynamic settings for this session only, as "NAME=VALUE". They override the runtime's settings. */
   const char* const* settings;
   size_t setting_count;
-  /* Names of the values that are the session's outputs, intermediate ones included, in place of the model's outputs. What none
-   * of them needs is not computed. NULL: the model's outputs. */
+  /* Names of the values that replace the model's outputs, intermediate values included. Nodes that none of them needs are
+   * not computed. NULL: the model's outputs. */
   const char* const* outputs;
   size_t output_count;
 } mge_session_options;
 
 MGE_API mge_status* mge_session_load(mge_runtime* runtime, const char* path, const mge_session_options* options /* nullable */,
                                      mge_session** out);
-/* From memory, which must outlive the session. External data is refused. */
+/* Loads a model from memory, which must outlive the session. External data is refused. */
 MGE_API mge_status* mge_session_load_bytes(mge_runtime* runtime, const void* data, uint64_t size,
                                            const mge_session_options* options /* nullable */, mge_session** out);
 MGE_API void mge_session_release(mge_session* session);
@@ -188,8 +197,8 @@ MGE_API size_t mge_session_input_count(const mge_session* session);
 MGE_API size_t mge_session_output_count(const mge_session* session);
 MGE_API const char* mge_session_input_name(const mge_session* session, size_t index);
 MGE_API const char* mge_session_output_name(const mge_session* session, size_t index);
-/* Kind (MGE_VALUE_...), dtype, rank (-1: unknown) and dimensions (-1: unknown): inputs as declared, outputs as declared and
- * inferred. `axis` of a name counts from 0; the name of a dimension is "" where it has none. */
+/* Kind (MGE_VALUE_...), dtype, rank (-1: unknown) and dimensions (-1: unknown): inputs as declared, outputs as declared
+ * and inferred. `axis` counts from 0. A dimension without a name has the name "". */
 MGE_API int32_t mge_session_input_kind(const mge_session* session, size_t index);
 MGE_API mge_dtype mge_session_input_dtype(const mge_session* session, size_t index);
 MGE_API int32_t mge_session_input_rank(const mge_session* session, size_t index);
@@ -201,27 +210,29 @@ MGE_API int32_t mge_session_output_rank(const mge_session* session, size_t index
 MGE_API const int64_t* mge_session_output_dims(const mge_session* session, size_t index);
 MGE_API const char* mge_session_output_dim_name(const mge_session* session, size_t index, size_t axis);
 
-/* Key and value pairs that the model's author added (ONNX metadata_props); NULL beyond the count. */
+/* Key and value pairs added by the model's author (ONNX metadata_props). NULL if `index` is out of range. */
 MGE_API size_t mge_session_metadata_count(const mge_session* session);
 MGE_API const char* mge_session_metadata_key(const mge_session* session, size_t index);
 MGE_API const char* mge_session_metadata_value(const mge_session* session, size_t index);
 
-MGE_API int32_t mge_session_threads(const mge_session* session); /* how many threads its runs use */
+MGE_API int32_t mge_session_threads(const mge_session* session); /* number of threads that its runs use */
 
+/* Options of generated inputs. */
 typedef struct mge_example_options {
   size_t struct_size;
   uint64_t seed;
-  /* "NAME=1x3x224x224": shapes of inputs that are made up. Other unknown sizes are chosen so that the model's shapes fit. */
+  /* Shapes of generated inputs, as "NAME=1x3x224x224". Other unknown dimensions are chosen to match the model's shapes. */
   const char* const* shapes;
   size_t shape_count;
-  /* 0: floats in [-1, 1). Higher values are for models that reject these or give NaN: 1: floats in (0, 1]; 2: all floats 1. */
+  /* 0: floats in [-1, 1). Use a higher value if a model rejects these or returns NaN. 1: floats in (0, 1]. 2: all floats
+   * are 1. */
   int32_t variant;
   int32_t reserved;
 } mge_example_options;
 
-/* Makes up the inputs that are NULL in `inputs`, to try or to time a model. The same options give the same values. `out` receives
- * JSON "mge.inputs/1": for each input the shape, which sizes were chosen and why, and how its values were made. Fails with E0307
- * if the model's shapes fit no sizes that were tried. */
+/* Generates the inputs that are NULL in `inputs`, to try or to time a model. Equal options give equal values. `out`
+ * receives JSON "mge.inputs/1": for each input its shape, the chosen dimensions with the reason, and the kind of values.
+ * Fails with E0307 if none of the tried dimensions match the model's shapes. */
 MGE_API mge_status* mge_session_example_inputs(mge_session* session, const mge_example_options* options /* nullable */,
                                                mge_tensor** inputs, size_t input_count, mge_string** out);
 
@@ -229,74 +240,81 @@ MGE_API mge_status* mge_session_example_inputs(mge_session* session, const mge_e
 MGE_API mge_status* mge_session_read_input(mge_session* session, size_t index, const char* path, mge_tensor** out);
 MGE_API mge_status* mge_session_read_output(mge_session* session, size_t index, const char* path, mge_tensor** out);
 
-/* Runs the model. `inputs` in the order of the model; `outputs[i]` is NULL (made here, then the caller's) or a tensor of the right
- * type whose memory, which no input and no other output may share, takes the result; one of strings is replaced. Of an output
- * whose size only the run tells, wrapped memory has to fit, and a tensor with memory of its own is replaced if it does not.
- * `control` may be NULL. */
+/* Runs the model. `inputs` are in the order of the model. `outputs[i]` is NULL or a tensor of the right type.
+ * If it is NULL, the run creates a tensor, which the caller then owns. Otherwise the result is written to the tensor's
+ * memory, which must not overlap an input or another output. A tensor of strings is replaced.
+ * If only the run determines the size, wrapped memory must be large enough; a tensor with its own memory is replaced if
+ * it is too small. `control` may be NULL. */
 MGE_API mge_status* mge_session_run(mge_session* session, mge_tensor* const* inputs, size_t input_count, mge_tensor** outputs,
                                     size_t output_count, mge_run_control* control);
 
-/* Runs by name: every input of the model once, in any order, and any of its outputs. Does not compute what the named outputs do
- * not need. Each set of outputs gets a plan of its own. */
+/* Runs by name: every input of the model once, in any order, and any of its outputs. Nodes that the named outputs do not
+ * need are not computed. Each set of outputs has its own plan. */
 MGE_API mge_status* mge_session_run_named(mge_session* session, const char* const* input_names, mge_tensor* const* inputs,
                                           size_t input_count, const char* const* output_names, mge_tensor** outputs,
                                           size_t output_count, mge_run_control* control);
 
-/* Runs without waiting: on a worker of the engine, or in this thread where engine.type is naive. `done` is called once, from
- * there, with the status (the callee releases it) and, if that is NULL, the outputs, which the callee owns. Inputs may be released
- * at once; `control` (nullable) and the memory of wrapped tensors live until then. */
+/* Runs without waiting: on a worker of the engine, or in this thread if engine.type is naive. Calls `done` once from
+ * there, with the status (the callee releases it) and, if that is NULL, the outputs, which the callee owns. The inputs
+ * may be released at once. `control` (nullable) and the memory of wrapped tensors must stay valid until `done` is called. */
 typedef void (*mge_done_fn)(void* state, mge_status* status, mge_tensor** outputs, size_t output_count);
 MGE_API mge_status* mge_session_run_async(mge_session* session, mge_tensor* const* inputs, size_t input_count,
                                           mge_run_control* control, mge_done_fn done, void* state);
 
-/* The plan for inputs of these types (the tensors' data is not read), as JSON "mge.plan/1" or text; `why` adds the
- * alternatives and reasons. */
+/* Returns the plan for inputs of these types as JSON "mge.plan/1" or text. Does not read the tensors' data. `why` adds
+ * the alternatives and reasons. */
 MGE_API mge_status* mge_session_plan(mge_session* session, mge_tensor* const* inputs, size_t input_count, const char* format,
                                      int32_t why, mge_string** out);
-/* Facts as JSON: "mge.inspect/1" (the model), "mge.memory/1" (planned and measured memory of the plans used so far). */
+/* Returns facts as JSON: "mge.inspect/1" (the model), "mge.memory/1" (planned and measured memory of the plans used so
+ * far). */
 MGE_API mge_status* mge_session_report(mge_session* session, const char* schema, mge_string** out);
 
+/* The memory and steps of a session, as planned and as measured. */
 typedef struct mge_memory_facts {
   size_t struct_size;
-  /* Of the plan that ran last and of those that its bodies (If, Loop, Scan) ran with. */
+  /* Memory of the latest plan, including the plans of its bodies (If, Loop, Scan). */
   uint64_t planned_peak_bytes;   /* arenas and packed constants */
-  uint64_t measured_peak_bytes;  /* what was taken from the device for it */
-  uint64_t constant_bytes;       /* used as they lie in the model's file */
+  uint64_t measured_peak_bytes;  /* memory that was allocated on the device for them */
+  uint64_t constant_bytes;       /* constants used directly from the model's file */
   uint32_t steps;
-  uint32_t reference_steps;      /* steps that only the reference evaluator does */
+  uint32_t reference_steps;      /* steps that only the reference evaluator supports */
 } mge_memory_facts;
 MGE_API mge_status* mge_session_memory(mge_session* session, mge_memory_facts* out);
 
-/* ---------------------------------------------------------------- steering runs */
+/* ---------------------------------------------------------------- control of runs */
 
-/* One control may steer several runs, at the same time, too: each begins with the time limit and the seed that are set then. */
+/* One control may be used by several runs, also at the same time. Each run uses the time limit and the seed set when it
+ * begins. */
 
 MGE_API mge_status* mge_run_control_create(mge_run_control** out);
 MGE_API void mge_run_control_release(mge_run_control* control);
-/* From the start of each run, the making of a plan included; none if it is not above 0, or above 1e9. */
+/* Sets the time limit per run in seconds, planning included. Values <= 0 or > 1e9 disable it. */
 MGE_API void mge_run_control_set_timeout(mge_run_control* control, double seconds);
+/* Sets the seed of the runs that begin later. */
 MGE_API void mge_run_control_set_seed(mge_run_control* control, uint64_t seed);
 MGE_API void mge_run_control_cancel(mge_run_control* control); /* ends the runs in progress and every later one */
-MGE_API void mge_run_control_reset(mge_run_control* control); /* later ones run again */
-/* How long a run in progress is past its time limit, in seconds; 0 if none is. `place` (may be NULL): the step that it is in,
- * empty between steps and while a plan is made. For a watchdog, from any thread: a run ends soon after its limit but where a
- * kernel of the calling thread does not look at its stop flag. */
+MGE_API void mge_run_control_reset(mge_run_control* control); /* allows runs again */
+/* Returns by how many seconds a run in progress exceeds its time limit; 0 if none does. `place` (may be NULL) receives
+ * its current step; empty between steps and during planning. For a watchdog, from any thread: a run ends soon after its
+ * limit, unless a kernel in the calling thread does not check its stop flag. */
 MGE_API mge_status* mge_run_control_overdue(const mge_run_control* control, double* seconds, mge_string** place);
 
 /* ---------------------------------------------------------------- profiles: where the time of runs goes */
 
-/* Collects the times of the steps of every run that begins with a control on which it is set, bodies included. Other runs pay
- * nothing. A run with a profile waits for each step of a device's queue before it enqueues the next, so a time is the step's own. */
+/* Creates a profile: the times of the steps, bodies included, of every run that begins with a control on which it is set.
+ * Other runs are not slowed down. A run with a profile waits for each step on a device's queue before it enqueues the
+ * next, so that each time belongs to one step. */
 MGE_API mge_status* mge_profile_create(mge_profile** out);
-MGE_API void mge_profile_release(mge_profile* profile); /* controls on which it is set keep it alive */
-MGE_API void mge_profile_reset(mge_profile* profile);   /* forgets all runs */
-MGE_API void mge_run_control_set_profile(mge_run_control* control, mge_profile* profile /* nullable: no longer */);
-/* Shows the plan like mge_session_plan, with the times that a profile has of its steps beside the planner's estimates. Marks a step
- * that takes more than 1 % of the run and 20 us if its estimate is wrong by more than 4 times. */
+MGE_API void mge_profile_release(mge_profile* profile); /* controls that use it keep it alive */
+MGE_API void mge_profile_reset(mge_profile* profile);   /* deletes all times */
+MGE_API void mge_run_control_set_profile(mge_run_control* control, mge_profile* profile /* nullable: profiling ends */);
+/* Returns the plan like mge_session_plan, with measured times from the profile beside the planner's estimates. Marks a
+ * step if it takes more than 1 % of the run and 20 us, and its estimate is wrong by more than a factor of 4. */
 MGE_API mge_status* mge_session_plan_measured(mge_session* session, mge_tensor* const* inputs, size_t input_count,
                                               const mge_profile* profile, const char* format, int32_t why, mge_string** out);
-/* Returns the profile as JSON. `format` "mge.profile/1": the time of each step and of each type of operator; the steps, planning
- * and what lies between steps add up to the wall time. "trace": every step of every run, for Chrome's and Perfetto's viewers. */
+/* Returns the profile as JSON. `format` "mge.profile/1": the time of each step and of each type of operator; the steps,
+ * planning and the gaps between steps add up to the wall time. "trace": every step of every run, for Chrome's and
+ * Perfetto's viewers. */
 MGE_API mge_status* mge_profile_report(const mge_profile* profile, const char* format, mge_string** out);
 
 #ifdef __cplusplus

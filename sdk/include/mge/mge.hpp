@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// C++20 over mge.h: header-only, standard library only, no exceptions. Objects own their handles and move.
+// C++20 over mge.h: header-only, standard library only, no exceptions. Objects own their handles and are movable.
 //
 //   mge::Runtime runtime;  mge::Session session;  mge::Tensor x;
 //   if (auto s = mge::Runtime::Create({}, &runtime); !s.ok()) return Report(s);
@@ -27,8 +27,8 @@
 #include "mge/mge.h"
 
 namespace mge {
-// Part of no name in a program, but of every symbol: a library that holds other classes of these names (another version of
-// this header, or the core itself) may be linked into the same program.
+// An inline namespace: invisible in source code, but part of every symbol. So another library with classes of these names
+// (another version of this header, or the core itself) can be linked into the same program.
 inline namespace v0 {
 
 namespace internal {
@@ -40,7 +40,7 @@ template <typename T, void (*Release)(T*)>
 using Handle = std::unique_ptr<T, Releaser<T, Release>>;
 }  // namespace internal
 
-// The outcome of a call.
+// The result of a call.
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -73,7 +73,7 @@ template <> inline constexpr mge_dtype kDtypeOf<bool> = MGE_DTYPE_BOOL;
 template <> inline constexpr mge_dtype kDtypeOf<F16> = MGE_DTYPE_F16;
 template <> inline constexpr mge_dtype kDtypeOf<BF16> = MGE_DTYPE_BF16;
 
-// A dense tensor in host memory; also the sequences and optionals that some models give.
+// A dense tensor in host memory, or a sequence or optional of tensors.
 class Tensor {
  public:
   Tensor() = default;
@@ -82,15 +82,16 @@ class Tensor {
   static Status Create(mge_dtype dtype, std::span<const int64_t> dims, Tensor* out) {
     return Take(out, [&](mge_tensor** t) { return mge_tensor_create(dtype, dims.data(), dims.size(), t); });
   }
-  // Over the caller's memory, which must outlive it.
+  // Creates a tensor that uses the caller's memory, which must outlive it.
   static Status Wrap(mge_dtype dtype, std::span<const int64_t> dims, void* data, uint64_t bytes, Tensor* out) {
     return Take(out, [&](mge_tensor** t) { return mge_tensor_wrap(dtype, dims.data(), dims.size(), data, bytes, t); });
   }
-  // .npy, .npz ("file.npz:name") or .pb
+  // Reads a .npy, .npz ("file.npz:name") or .pb file.
   static Status Read(const std::string& path, Tensor* out) {
     return Take(out, [&](mge_tensor** t) { return mge_tensor_read(path.c_str(), t); });
   }
-  // A copy of the values. Fails with E0305 if they do not fill the shape, and *out is empty then.
+  // Creates a tensor with a copy of the values. Fails with E0305 and leaves *out empty if their number does not match the
+  // shape.
   template <typename T>
   static Status Of(std::initializer_list<int64_t> dims, std::initializer_list<T> values, Tensor* out) {
     return OfSpan<T>({dims.begin(), dims.size()}, {values.begin(), values.size()}, out);
@@ -98,7 +99,7 @@ class Tensor {
   template <typename T>
   static Status OfSpan(std::span<const int64_t> dims, std::span<const T> values, Tensor* out) {
     static_assert(kDtypeOf<T> != MGE_DTYPE_UNDEFINED, "T is not the C++ type of an element type");
-    Tensor view;  // checks that values and shape fit
+    Tensor view;  // checks that the number of values matches the shape
     if (Status s = Wrap(kDtypeOf<T>, dims, const_cast<T*>(values.data()), values.size_bytes(), &view); !s.ok()) {
       *out = Tensor();
       return s;
@@ -114,7 +115,7 @@ class Tensor {
   uint64_t elements() const { return mge_tensor_elements(get()); }
   uint64_t bytes() const { return mge_tensor_bytes(get()); }
   void* raw_data() const { return mge_tensor_data(get()); }
-  // Elements as T, which must be the C++ type of dtype(): empty otherwise.
+  // Returns the elements as T, or nothing if T is not the C++ type of dtype().
   template <typename T>
   std::span<T> data() const {
     if (dtype() != kDtypeOf<T>) return {};
@@ -146,6 +147,7 @@ class Tensor {
   internal::Handle<mge_tensor, mge_tensor_release> tensor_;
 };
 
+// Options of a runtime; see mge_runtime_options.
 struct RuntimeOptions {
   std::vector<std::string> settings = {};      // "NAME=VALUE"
   std::vector<std::string> command_line = {};
@@ -156,7 +158,7 @@ struct RuntimeOptions {
 };
 
 namespace internal {
-// The options as C takes them; they point into `options`.
+// The options as a C struct. It points into `options`.
 class RawOptions {
  public:
   explicit RawOptions(const RuntimeOptions& options) {
@@ -180,7 +182,7 @@ class RawOptions {
   mge_runtime_options raw_ = {};
 };
 
-// Copies a text that a call hands over.
+// Copies the text that a call returns.
 template <typename F>
 Status TakeText(std::string* out, F call) {
   mge_string* text = nullptr;
@@ -191,7 +193,7 @@ Status TakeText(std::string* out, F call) {
 }
 }  // namespace internal
 
-// Backends as files; nothing is opened. `options` say where they are searched.
+// Manages backend files without opening them. `options` name the directories to search.
 struct Plugins {
   static Status Judge(const RuntimeOptions& options, const std::string& file, std::string* json) {
     return internal::TakeText(json, [&](mge_string** text) {
@@ -216,6 +218,7 @@ struct Plugins {
   }
 };
 
+// A runtime: its settings, backends and devices.
 class Runtime {
  public:
   Runtime() = default;
@@ -237,7 +240,7 @@ class Runtime {
   Status Report(const std::string& schema, std::string* out) const {
     return internal::TakeText(out, [&](mge_string** text) { return mge_runtime_report(get(), schema.c_str(), text); });
   }
-  // Facts of a model's file, also of one that cannot be loaded: "mge.model/1", "mge.nodes/1".
+  // Returns facts about a model file, also for a model that cannot be loaded: "mge.model/1", "mge.nodes/1".
   Status ModelReport(const std::string& path, const std::string& schema, std::string* out) const {
     return internal::TakeText(
         out, [&](mge_string** text) { return mge_model_report(get(), path.c_str(), schema.c_str(), text); });
@@ -249,7 +252,7 @@ class Runtime {
   internal::Handle<mge_runtime, mge_runtime_release> runtime_;
 };
 
-// Makes a context the thread's current one while it lives.
+// A scope: makes a context the thread's current one while the object exists.
 class ContextScope {
  public:
   ContextScope(Runtime& runtime, const std::string& context)
@@ -266,7 +269,7 @@ class ContextScope {
   Status status_;
 };
 
-// Times of the steps of runs: RunControl::SetProfile() says of which.
+// The times of the steps of runs. RunControl::SetProfile() selects the runs.
 class Profile {
  public:
   Profile() {
@@ -275,7 +278,7 @@ class Profile {
     profile_.reset(p);
   }
   void Reset() { mge_profile_reset(get()); }
-  // "mge.profile/1", or "trace" for Chrome's and Perfetto's viewers.
+  // Returns "mge.profile/1", or "trace" for Chrome's and Perfetto's viewers.
   Status Report(const std::string& format, std::string* out) const {
     return internal::TakeText(out, [&](mge_string** text) { return mge_profile_report(get(), format.c_str(), text); });
   }
@@ -285,7 +288,7 @@ class Profile {
   internal::Handle<mge_profile, mge_profile_release> profile_;
 };
 
-// Cancels runs, and limits their time. One may steer several runs, at the same time, too.
+// Cancels runs and limits their time. One control may be used by several runs, also at the same time.
 class RunControl {
  public:
   RunControl() {
@@ -297,11 +300,11 @@ class RunControl {
   void SetSeed(uint64_t seed) { mge_run_control_set_seed(get(), seed); }
   void Cancel() { mge_run_control_cancel(get()); }
   void Reset() { mge_run_control_reset(get()); }
-  // Seconds past the time limit of the run in progress, and the step that it is in, if it is in one. Any thread.
+  // Returns by how many seconds a run exceeds its time limit, and the current step, "" between steps. From any thread.
   Status Overdue(double* seconds, std::string* place) const {
     return internal::TakeText(place, [&](mge_string** text) { return mge_run_control_overdue(get(), seconds, text); });
   }
-  // Runs that begin with this control add their times to it; null: no longer.
+  // Makes later runs with this control add their times to `profile`; null ends that.
   void SetProfile(const Profile* profile) { mge_run_control_set_profile(get(), profile ? profile->get() : nullptr); }
   mge_run_control* get() const { return control_.get(); }
 
@@ -309,21 +312,24 @@ class RunControl {
   internal::Handle<mge_run_control, mge_run_control_release> control_;
 };
 
+// Options of a session; see mge_session_options.
 struct SessionOptions {
   std::string device = {};
   int threads = 0;
   std::vector<std::string> skip = {};
-  std::vector<std::string> settings = {};  // dynamic ones for this session alone: "NAME=VALUE"
-  std::vector<std::string> outputs = {};   // values to compute, intermediate ones included; empty: the model's outputs
+  std::vector<std::string> settings = {};  // dynamic settings for this session only: "NAME=VALUE"
+  // values to compute instead of the model's outputs, intermediate values included; empty: the model's outputs
+  std::vector<std::string> outputs = {};
 };
 
-// How inputs are made up; see mge_example_options.
+// Options for generated inputs; see mge_example_options.
 struct ExampleOptions {
   uint64_t seed = 0;
   std::vector<std::string> shapes = {};  // "NAME=1x3x224x224"
   int variant = 0;
 };
 
+// A loaded model. Run() may be called from several threads at once.
 class Session {
  public:
   Session() = default;
@@ -343,7 +349,7 @@ class Session {
   size_t output_count() const { return mge_session_output_count(get()); }
   std::string_view input_name(size_t i) const { return mge_session_input_name(get(), i); }
   std::string_view output_name(size_t i) const { return mge_session_output_name(get(), i); }
-  // Kind (MGE_VALUE_...), element type, rank (-1: unknown), sizes (-1 where unknown) and names of dimensions ("": none).
+  // Kind (MGE_VALUE_...), element type, rank (-1: unknown), dimensions (-1: unknown) and their names ("": none).
   int input_kind(size_t i) const { return mge_session_input_kind(get(), i); }
   mge_dtype input_dtype(size_t i) const { return mge_session_input_dtype(get(), i); }
   int input_rank(size_t i) const { return mge_session_input_rank(get(), i); }
@@ -375,7 +381,8 @@ class Session {
     return s;
   }
 
-  // `outputs`: empty (all are made here), or one per output, of which those that are set take the result in their memory.
+  // Runs the model. `outputs` is empty (all are created), or has one entry per output; results go to the memory of non-empty
+  // ones.
   Status Run(std::span<const Tensor* const> inputs, std::vector<Tensor>* outputs, RunControl* control = nullptr) {
     std::vector<mge_tensor*> in, out(output_count(), nullptr);
     for (const Tensor* t : inputs) in.push_back(t->get());
@@ -391,7 +398,8 @@ class Session {
     return Run(std::span<const Tensor* const>(inputs.begin(), inputs.size()), outputs, control);
   }
 
-  // By name: every input once, in any order, and any of the outputs; the others are not computed unless these need them.
+  // Runs by name: every input once, in any order, and any of the outputs. Nodes that these outputs do not need are not
+  // computed.
   using NamedInput = std::pair<std::string, const Tensor*>;
   Status Run(std::span<const NamedInput> inputs, std::span<const std::string> output_names, std::vector<Tensor>* outputs,
              RunControl* control = nullptr) {
@@ -417,7 +425,7 @@ class Session {
                std::span<const std::string>(output_names.begin(), output_names.size()), outputs, control);
   }
 
-  // Makes up the inputs that are empty in `inputs` (one per input of the model, or none); `json` says how, "mge.inputs/1".
+  // Generates the inputs that are empty in `inputs` (one per input of the model, or none). `json` receives "mge.inputs/1".
   Status ExampleInputs(const ExampleOptions& options, std::vector<Tensor>* inputs, std::string* json) const {
     std::vector<const char*> shapes;
     for (const std::string& shape : options.shapes) shapes.push_back(shape.c_str());
@@ -438,7 +446,7 @@ class Session {
     return s;
   }
 
-  // The plan for such inputs: format "text" or "mge.plan/1". With a profile, the times that it has of the steps.
+  // Returns the plan for such inputs as "text" or "mge.plan/1". With a profile, includes measured times of the steps.
   Status Plan(std::span<const Tensor* const> inputs, const std::string& format, bool why, std::string* out,
               const Profile* profile = nullptr) const {
     std::vector<mge_tensor*> in;

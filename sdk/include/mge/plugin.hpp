@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// C++ over plugin.h for backend authors: headers only, standard library only, nothing crosses the boundary but C. Exceptions
-// end in the header that calls you; with -fno-exceptions -fno-rtti it works as well.
+// C++ over plugin.h for backend authors: headers only, standard library only. Only C types cross the boundary. The headers
+// convert exceptions to errors. They also compile with -fno-exceptions -fno-rtti.
 //
-// A backend is one struct that names its parts (backend.hpp). Each part is a class, described where its header begins, and
-// each but devices and kernels is there ready-made:
+// A backend is one struct that names its parts (backend.hpp). Each part is a class, described at the top of its header. All
+// parts except devices and kernels have a ready-made class:
 //
-//   part       header         ready-made, in one line
+//   part       header         ready-made
 //   Device     device.hpp
-//   Kernels    row.hpp        a struct with Supports and Launch; kernel.hpp: for whatever does not fit that
+//   Kernels    row.hpp        a struct with Supports and Launch; kernel.hpp: for kernels that need more control
 //   Memory     memory.hpp     mge::HostMemory
 //   Pool       pool.hpp       mge::pool::Naive, Round, Unpooled, Growing
 //   Reserve    pool.hpp       mge::reserve::Percent<5>, Bytes<n>, All, None
 //   Strategy   strategy.hpp   mge::strategy::Heuristic, Profile, Reproducible
-//   Claims     claim.hpp      none; a matcher of patterns
+//   Claims     claim.hpp      none; a pattern matcher
 //   Queue      queue.hpp      none: steps run in the calling thread
 //   settings   setting.hpp    none
 //
-// sdk/README.md leads through them.
+// sdk/README.md explains them step by step.
 #pragma once
 
 #if !defined(__cplusplus) || __cplusplus < 202002L

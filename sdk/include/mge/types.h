@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Numbers that applications (mge.h) and backends (plugin.h) share. Plain C99.
+ * Result codes and element types, used by applications (mge.h) and backends (plugin.h). Plain C99.
  */
 #ifndef MGE_TYPES_H_
 #define MGE_TYPES_H_
@@ -31,12 +31,12 @@ enum {
   MGE_INTERNAL = 13,
   MGE_UNAVAILABLE = 14,
   MGE_DATA_LOSS = 15,
-  MGE_DEVICE_LOST = 100, /* sticky: every later call on the device answers the same */
-  MGE_FORKED = 101,      /* the device does not survive the fork that made this process */
-  /* Answers to a request for memory, beside MGE_RESOURCE_EXHAUSTED. */
-  MGE_OVER_BUDGET = 102,     /* the device may have more, but the limit that was set forbids it */
-  MGE_GROWTH_REQUIRED = 103, /* nothing that is held fits, and the request forbids to take more */
-  MGE_NEEDS_WAIT = 104       /* memory was given, to be used once a fence is reached */
+  MGE_DEVICE_LOST = 100, /* permanent: every later call on the device fails with it */
+  MGE_FORKED = 101,      /* the process was forked, and the device does not survive a fork */
+  /* Results of a memory request, in addition to MGE_RESOURCE_EXHAUSTED. */
+  MGE_OVER_BUDGET = 102,     /* the device has memory, but the configured limit forbids it */
+  MGE_GROWTH_REQUIRED = 103, /* no free block fits, and the request forbids growth */
+  MGE_NEEDS_WAIT = 104       /* memory was returned; it may be used once a fence is reached */
 };
 
 /* Element types. The numbers are those of ONNX's TensorProto.DataType. */
@@ -62,7 +62,7 @@ enum {
   MGE_DTYPE_BF16 = 16
 };
 
-/* Text with a length; not necessarily ended by a zero. */
+/* Text with a length; not necessarily zero-terminated. */
 typedef struct mge_text {
   const char* data;
   uint64_t size;

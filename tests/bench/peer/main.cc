@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_peer RUNTIME LIBRARY MODEL [--threads N] [--seconds S] [--input NAME=FILE.npy]... [--output-dir FOLDER]
-// Runs a model in ONNX Runtime ("onnxruntime") or OpenVINO ("openvino"). Prints "first" as soon as the first result is there,
-// then one JSON object. With --seconds 0 measures nothing.
+// Runs a model in ONNX Runtime ("onnxruntime") or OpenVINO ("openvino"). Prints "first" when the first result is complete,
+// then one JSON object. With --seconds 0 it measures nothing.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -37,7 +37,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double Us(Clock::duration d) { return std::chrono::duration<double, std::micro>(d).count(); }
 
-// The text after `key` in the header of a .npy file.
+// Returns the text after `key` in the header of a .npy file.
 std::string_view After(std::string_view header, std::string_view key, const std::string& file) {
   size_t at = header.find(key);
   if (at == std::string_view::npos) Fail(file + " is not a .npy file that numpy writes: no " + std::string(key));
@@ -81,7 +81,7 @@ void WriteNpy(const Array& array, const std::string& file) {
   if (!stream.flush()) Fail(file + " cannot be written");
 }
 
-// The process's largest resident size. Unlike getrusage(), it does not begin with the size of the parent process.
+// Returns the peak resident size of the process in bytes. getrusage() would include the size of the parent process.
 long long PeakBytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -90,7 +90,7 @@ long long PeakBytes() {
   Fail("/proc/self/status has no line VmHWM");
 }
 
-// As `mge bench` does: after two more warm runs, at least 5 calls and at least `seconds`.
+// Measures as `mge bench` does: two more warm-up runs, then at least 5 runs and at least `seconds`. Returns the times.
 std::vector<double> Measure(Peer& peer, double seconds) {
   std::vector<double> us;
   if (seconds <= 0) return us;
@@ -157,5 +157,5 @@ void Main(const std::vector<std::string>& args) {
 
 int main(int argc, char** argv) {
   mge::bench::Main(std::vector<std::string>(argv + 1, argv + argc));
-  _exit(0);  // the time that a runtime takes to end is nobody's concern
+  _exit(0);  // skips the runtime's shutdown, which is not measured
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX Runtime's C interface is a table of functions that only grows at its end. Its wheel has no header, so those used here
-// are named by their position in the table.
+// ONNX Runtime through its C interface, a table of functions that only grows at its end. The wheel has no header, so this
+// file names the functions by their position in the table.
 #include <map>
 #include <utility>
 
@@ -14,7 +14,7 @@ struct ApiBase {
   const char* (*version)();
 };
 
-constexpr uint32_t kApiVersion = 11;  // an old one: newer libraries keep serving it
+constexpr uint32_t kApiVersion = 11;  // an old version, which newer libraries still support
 
 enum Position {
   kGetErrorMessage = 2,
@@ -40,7 +40,7 @@ enum Position {
   kGetAllocatorWithDefaultOptions = 78,
 };
 
-// Numbers of ONNX's element types, which the interface uses too.
+// Numpy's names of ONNX's element types. The interface uses the same numbers.
 const std::map<int, std::string> kTypes = {{1, "<f4"},  {2, "|u1"}, {3, "|i1"},  {4, "<u2"},  {5, "<i2"},  {6, "<i4"},
                                            {7, "<i8"},  {9, "|b1"}, {10, "<f2"}, {11, "<f8"}, {12, "<u4"}, {13, "<u8"}};
 
@@ -93,7 +93,7 @@ class OnnxRuntime final : public Peer {
     }
   }
 
-  // The first run creates the outputs; later ones write into them, as those of MGE do.
+  // The first run creates the outputs. Later runs write into them, as `mge bench` does.
   void Run() override {
     Call(kRun, session_, static_cast<void*>(nullptr), in_names_.data(), ins_.data(), ins_.size(), out_names_.data(),
          out_names_.size(), outs_.data());

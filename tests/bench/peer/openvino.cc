@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenVINO's C interface, by the names of its functions.
+// OpenVINO through its C interface, whose functions are found by name.
 #include <cstring>
 
 #include "tests/bench/peer/peer.h"
@@ -27,7 +27,7 @@ class OpenVino final : public Peer {
     return text.substr(0, text.find('-'));
   }
 
-  // float32 throughout: by default the runtime takes shorter types where the processor has them, and rounds more.
+  // Selects float32 for all computations. By default the runtime uses shorter types if the processor has them.
   void Load(const std::string& model, int threads) override {
     Set("INFERENCE_NUM_THREADS", std::to_string(threads).c_str());
     Set("PERFORMANCE_HINT", "LATENCY");
@@ -54,7 +54,7 @@ class OpenVino final : public Peer {
 
   void Run() override { Check(infer_(request_), "ov_infer_request_infer"); }
 
-  // Nothing is compared with them.
+  // Returns nothing, because no test compares these outputs.
   std::vector<Array> Outputs() override { return {}; }
 
  private:

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models for the tests of the public C++ API, whose classes have the core's names: they are built in a file of their own.
+// Models for the tests of the public C++ API.
+//
+// They are built in a source file of their own: the API's classes have the same names as the core's, so one source file
+// cannot include the headers of both.
 #pragma once
 
 #include <string>
 
 namespace mge::api_models {
 
-// x[batch,2] -> Relu -> t -> Neg -> y; and z = weights[i], which fails where i is not 0 or 1. With metadata author=me.
+// Returns the model x[batch,2] -> Relu -> t -> Neg -> y, z = weights[i] with the metadata author=me.
+// Computing z fails if i is neither 0 nor 1.
 std::string TwoOutputs();
 
 }  // namespace mge::api_models

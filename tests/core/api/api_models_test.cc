@@ -13,7 +13,7 @@
 namespace mge {
 
 std::string api_models::TwoOutputs() {
-  using namespace onnx_builder;  // NOLINT: the words of a model
+  using namespace onnx_builder;  // NOLINT: its functions build models
   return ModelProto({.graph = GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"t"}), NodeProto("Neg", {"t"}, {"y"}),
                                                     NodeProto("Gather", {"weights", "i"}, {"z"})},
                                           .inputs = {ValueInfo("x", DType::kF32, {"batch", int64_t{2}}),
@@ -26,7 +26,7 @@ std::string api_models::TwoOutputs() {
 
 namespace {
 
-TEST(SixteenBits, ConvertLikeTheCores) {
+TEST(SixteenBitFloats, AreConvertedAsInTheCore) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     F16 half;
     BF16 brain;

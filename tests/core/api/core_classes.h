@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The core's classes, for a source file that includes mge.hpp.
+// Access to the core's classes from a source file that includes mge.hpp, whose classes have the same names.
 #pragma once
 
 #include <array>
@@ -7,9 +7,9 @@
 
 namespace mge {
 
-// Of Tensor, Runtime, Session, RuntimeOptions, SessionOptions and RunControl.
+// Returns the types of Tensor, Runtime, Session, RuntimeOptions, SessionOptions and RunControl.
 std::array<const std::type_info*, 6> CoreClasses();
-// Of 1, 2, ... n, in a tensor of the core's.
+// Returns the sum of 1, 2, ... n, computed from a tensor of the core.
 float SumOfCoreTensor(int n);
 
 }  // namespace mge

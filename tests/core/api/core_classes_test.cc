@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The core's side of public_classes_test.cc.
+// Definitions of core_classes.h, in a source file that includes only the core's headers.
 #include "tests/core/api/core_classes.h"
 
 #include <numeric>

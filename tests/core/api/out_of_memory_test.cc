@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The n-th allocation fails, for every n until nothing fails any more, once and for ever: each call of the API answers a
-// typed status, nothing leaks, and the same process then runs a good model.
+// Lets the n-th allocation fail, for every n until a run needs fewer, with and without all later allocations.
+// Each call of the API must return a typed status and leak nothing. The same process must then run a good model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -19,14 +19,14 @@
 #include "mge/mge.h"
 #include "tests/support/onnx_builder.h"
 
-// ---------------------------------------------------------------- allocations of this process, that of backends included
+// ---------------------------------------------------------------- allocations of this process, including its backends
 
 namespace {
 
 std::atomic<bool> g_armed{false};
-std::atomic<int64_t> g_count{0};  // since they were armed
-std::atomic<int64_t> g_live{0};   // objects of operator new
-int64_t g_first = 0, g_last = 0;  // the allocations that fail
+std::atomic<int64_t> g_count{0};  // allocations since g_armed was set
+std::atomic<int64_t> g_live{0};   // objects of operator new that are alive
+int64_t g_first = 0, g_last = 0;  // range of the allocations that fail
 
 bool Fails() {
   if (!g_armed.load(std::memory_order_relaxed)) return false;
@@ -76,18 +76,18 @@ void operator delete[](void* p, size_t, std::align_val_t) noexcept { Delete(p); 
 void operator delete(void* p, const std::nothrow_t&) noexcept { Delete(p); }
 void operator delete[](void* p, const std::nothrow_t&) noexcept { Delete(p); }
 
-// The memory of tensors and arenas.
+// Allocates the memory of tensors and arenas.
 extern "C" void* aligned_alloc(size_t alignment, size_t bytes) noexcept { return Allocate(bytes, alignment); }
 
 namespace mge {
 namespace {
 
-using namespace onnx_builder;  // NOLINT: the words of a model
+using namespace onnx_builder;  // NOLINT: its functions build models
 using testing::HasSubstr;
 
 constexpr int32_t kMemory = 6;
 
-// Constants to be packed and folded, shape arithmetic of the core, a loop, names long enough to need memory.
+// Returns a model with constants to pack and fold, shape arithmetic, a loop, and names too long for inline storage.
 std::string Model() {
   Proto body = GraphProto(
       {.nodes = {NodeProto("Add", {"state", "a_value_of_the_graph_outside"}, {"next"}),
@@ -119,12 +119,12 @@ std::string Model() {
                              TensorHead("trips", DType::kI64, {}) + PackedIntField(field::tensor::kInt64s, {2})}})});
 }
 
-// What a call answered, in memory that was there before.
+// The result of a call. Its memory exists before the call, so storing it cannot fail.
 struct Answer {
   int32_t kind = 0, id = 0;
   char text[4096] = "";
 
-  // Takes the status; whether it was a failure.
+  // Stores and releases `status`. Returns true if it is an error.
   bool Failed(mge_status* status) {
     if (!status) return false;
     kind = mge_status_kind(status);
@@ -158,7 +158,7 @@ Answer CreateRuntime(mge_runtime** out) {
   return answer;
 }
 
-// From bytes to results and back to nothing: load, plan, run, run without waiting, close.
+// Loads, plans and runs a model, runs it asynchronously, and closes the session. Returns the first error.
 Answer UseModel(mge_runtime* runtime, const char* device, const std::string& bytes, Results& results) {
   struct Objects {
     mge_session* session = nullptr;
@@ -206,7 +206,7 @@ Answer UseModel(mge_runtime* runtime, const char* device, const std::string& byt
   return answer;
 }
 
-// Calls act() with the n-th allocation failing (`for_ever`: and every later one). Whether one failed.
+// Calls act() while the n-th allocation fails; with `for_ever`, every later one fails too. Returns true if one failed.
 bool WithFailure(int64_t n, bool for_ever, const std::function<void()>& act) {
   g_first = n;
   g_last = for_ever ? INT64_MAX : n;
@@ -217,21 +217,22 @@ bool WithFailure(int64_t n, bool for_ever, const std::function<void()>& act) {
   return g_count >= n;
 }
 
-// The n that are tried: all of the first ones, then a few of each power of two; all of them in the long form.
+// Returns the number of the allocation to test after `n`. Skips some numbers from 60 on, except in the long form of the
+// test.
 int64_t After(int64_t n) {
   static const bool every = std::getenv("MGE_TEST_EVERY_ALLOCATION") != nullptr;
   return every || n < 60 ? n + 1 : n + 1 + n / 12;
 }
 
-// What is wrong with an answer under failure n; "" if nothing is.
+// Returns the reason why `answer` is not allowed, "" if it is. `reached`: an allocation failed.
 std::string WhyWrong(const Answer& answer, bool reached, bool for_ever) {
   if (answer.kind == 0) return reached && for_ever ? "it succeeds without memory" : "";
   const bool typed = answer.kind == kMemory && answer.id == 601 && std::strstr(answer.text, "error[E0601] ");
   return typed ? "" : fmt::format("kind {}, id {}: {}", answer.kind, answer.id, answer.text);
 }
 
-// Objects that are left after good(): what is kept for the next time differs a little from one time to the next, and a
-// thread that has told its result may still be putting its things away.
+// Returns the least number of live objects after up to `times` calls of good(). Stops at `enough` objects.
+// One call is not enough: caches vary a little, and a thread that delivered its result may still be releasing its objects.
 int64_t LeastLeft(const std::function<Answer()>& good, Answer& answer, int times, int64_t enough) {
   int64_t least = INT64_MAX;
   for (int i = 0; i < times && least > enough; ++i) {
@@ -242,7 +243,7 @@ int64_t LeastLeft(const std::function<Answer()>& good, Answer& answer, int times
   return least;
 }
 
-// act() is tried with every failure; good() has to succeed afterwards, and nothing is lost.
+// Calls act() with every allocation failing in turn. Expects that good() then succeeds and that nothing leaks.
 void FailEverywhere(const std::function<Answer()>& act, const std::function<Answer()>& good) {
   Answer after;
   int64_t before = LeastLeft(good, after, 12, 0);
@@ -254,7 +255,7 @@ void FailEverywhere(const std::function<Answer()>& act, const std::function<Answ
       reached = WithFailure(n, for_ever, [&] { answer = act(); });
       failures += answer.kind != 0;
       int64_t left = LeastLeft(good, after, 20, before);
-      if (left > before) {  // what is lost is lost each time; what is kept for later is not
+      if (left > before) {  // a leak repeats with every call, a cache does not grow again
         before = left;
         WithFailure(n, for_ever, [&] { act(); });
         left = LeastLeft(good, after, 100, before);
@@ -268,8 +269,8 @@ void FailEverywhere(const std::function<Answer()>& act, const std::function<Answ
   }
 }
 
-// A runtime comes and goes with the n-th allocation failing, and then again in peace, in a child of this process. What is
-// wrong there; "" if nothing is. `reached`: whether one failed.
+// In a child process, creates and releases a runtime while the n-th allocation fails, then again without failures.
+// Returns the reason why the outcome is not allowed, "" if it is. Sets `*reached` if an allocation failed.
 std::string WhyWrongInAChild(int64_t n, bool for_ever, bool* reached) {
   int ends[2];
   if (pipe(ends) != 0) return "no pipe";
@@ -301,7 +302,7 @@ std::string WhyWrongInAChild(int64_t n, bool for_ever, bool* reached) {
   return wrong;
 }
 
-TEST(OutOfMemory, WhileTheFirstRuntimeOfAProcessIsMadeIsATypedErrorAndTheNextOneIsMade) {
+TEST(OutOfMemory, InCreatingTheFirstRuntimeIsATypedErrorAndTheNextOneCanBeCreated) {
   for (bool for_ever : {false, true}) {
     bool reached = true;
     int64_t n = 1;
@@ -313,11 +314,11 @@ TEST(OutOfMemory, WhileTheFirstRuntimeOfAProcessIsMadeIsATypedErrorAndTheNextOne
   }
 }
 
-TEST(OutOfMemory, WhileARuntimeIsMadeIsATypedErrorAndLosesNothing) {
+TEST(OutOfMemory, InCreatingARuntimeIsATypedErrorAndLeaksNothing) {
   auto make = [] {
     mge_runtime* runtime = nullptr;
     Answer answer = CreateRuntime(&runtime);
-    g_armed = false;  // what fails is the making
+    g_armed = false;  // only the creation fails
     mge_runtime_release(runtime);
     return answer;
   };
@@ -326,7 +327,7 @@ TEST(OutOfMemory, WhileARuntimeIsMadeIsATypedErrorAndLosesNothing) {
 
 class ModelOutOfMemory : public testing::TestWithParam<const char*> {};
 
-TEST_P(ModelOutOfMemory, InTheLifeOfASessionIsATypedErrorAndTheRuntimeGoesOn) {
+TEST_P(ModelOutOfMemory, InUsingASessionIsATypedErrorAndTheRuntimeStillWorks) {
   const std::string bytes = Model();
   mge_runtime* runtime = nullptr;
   Answer created = CreateRuntime(&runtime);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backends as files, through the public interface.
+// Installing and removing backend files through the public interface.
 #include <stdlib.h>
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 namespace mge {
 namespace {
 
-TEST(PublicPlugins, ANameThatNoBackendCanHaveRemovesNothing) {
+TEST(PublicPlugins, RemovesNothingForANameThatNoBackendCanHave) {
   std::string folder = testing::TempDir() + "mge_public_plugins_XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   std::filesystem::permissions(folder, std::filesystem::perms(0755));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiles as an application takes them.
+// Profiles recorded through the public API.
 #include <string>
 #include <vector>
 
@@ -37,7 +37,7 @@ class ApiProfile : public testing::Test {
   Tensor input_;
 };
 
-TEST_F(ApiProfile, CollectsTheRunsOfTheControlsThatItIsSetOn) {
+TEST_F(ApiProfile, CollectsTheRunsOfTheControlsThatItIsAttachedTo) {
   Profile profile;
   RunControl with, without;
   with.SetProfile(&profile);
@@ -55,7 +55,7 @@ TEST_F(ApiProfile, CollectsTheRunsOfTheControlsThatItIsSetOn) {
   EXPECT_EQ(Report(profile, "mge.profile/1")["runs"], 0);
 }
 
-TEST_F(ApiProfile, MayBeReleasedWhileAControlHasIt) {
+TEST_F(ApiProfile, MayBeReleasedWhileAControlUsesIt) {
   RunControl control;
   {
     Profile profile;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mge.hpp and the core's own headers give classes the same names. A program may hold both, each in its own source files.
+// Classes of mge.hpp and of the core have the same names. A program may use both, in different source files.
 #include "gtest/gtest.h"
 #include "mge/mge.hpp"
 #include "tests/core/api/core_classes.h"
@@ -7,7 +7,7 @@
 namespace mge {
 namespace {
 
-TEST(PublicClasses, AreOthersThanTheCoresOfTheSameNames) {
+TEST(PublicClasses, DifferFromTheCoreClassesOfTheSameNames) {
   const std::type_info* mine[] = {&typeid(Tensor),         &typeid(Runtime),        &typeid(Session),
                                   &typeid(RuntimeOptions), &typeid(SessionOptions), &typeid(RunControl)};
   const auto cores = CoreClasses();
@@ -15,7 +15,7 @@ TEST(PublicClasses, AreOthersThanTheCoresOfTheSameNames) {
   for (size_t i = 0; i < cores.size(); ++i) EXPECT_NE(*mine[i], *cores[i]) << mine[i]->name();
 }
 
-TEST(PublicClasses, WorkBesideTheCores) {
+TEST(PublicClasses, WorkInAProgramThatUsesTheCoreClassesToo) {
   Tensor tensor;
   ASSERT_TRUE(Tensor::Of<float>({3}, {1, 2, 3}, &tensor).ok());
   EXPECT_EQ(tensor.elements(), 3u);

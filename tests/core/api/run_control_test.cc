@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What steers a run, by the public API.
+// Run controls of the public API: time limits.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -30,7 +30,7 @@ class TimeLimit : public testing::Test {
     mge_session_release(session_);
     mge_runtime_release(runtime_);
   }
-  // "" or the error.
+  // Runs the session with this time limit. Returns the error's text, "" if there is none.
   std::string RunWithin(double seconds) {
     mge_run_control* control = nullptr;
     mge_tensor* output = nullptr;
@@ -50,7 +50,7 @@ class TimeLimit : public testing::Test {
   mge_tensor* input_ = nullptr;
 };
 
-TEST_F(TimeLimit, IsNoneWhereNoClockReaches) {
+TEST_F(TimeLimit, IsOffForValuesOutOfRange) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   for (double seconds : {0.0, -5.0, 9.3e9, 1e300, kInfinite, -kInfinite, std::numeric_limits<double>::quiet_NaN()}) {
     EXPECT_EQ(RunWithin(seconds), "") << seconds;

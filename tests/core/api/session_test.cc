@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions by the public C++ API: what they say of a model, runs by name, outputs and settings of one session.
+// Sessions of the public C++ API: descriptions of inputs and outputs, runs by name, choice of outputs, settings.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ class PublicSession : public testing::Test {
   Tensor x_, good_, bad_;
 };
 
-TEST_F(PublicSession, SaysOfOutputsWhatItSaysOfInputs) {
+TEST_F(PublicSession, DescribesOutputsAsItDescribesInputs) {
   Session session;
   ASSERT_TRUE(Load(&session).ok());
   EXPECT_EQ(session.output_dtype(0), MGE_DTYPE_F32);
@@ -66,7 +66,7 @@ TEST_F(PublicSession, RunsByNameInAnyOrder) {
   EXPECT_THAT(out[1].data<float>(), ElementsAre(0, -4));
 }
 
-TEST_F(PublicSession, ComputesOnlyTheOutputsThatARunNames) {
+TEST_F(PublicSession, ComputesOnlyTheOutputsThatTheRunNames) {
   Session session;
   ASSERT_TRUE(Load(&session).ok());
   std::vector<Tensor> out;
@@ -92,7 +92,7 @@ TEST_F(PublicSession, NamesTheInputOrOutputThatIsWrong) {
   EXPECT_THAT(std::string(s.text()), HasSubstr("no output 'yy'"));
 }
 
-TEST_F(PublicSession, GivesIntermediateValuesAsOutputs) {
+TEST_F(PublicSession, ReturnsIntermediateValuesAsOutputs) {
   Session session;
   Status s = Load(&session, {.outputs = {"t", "y"}});
   ASSERT_TRUE(s.ok()) << s.text();
@@ -120,7 +120,7 @@ TEST_F(PublicSession, HasSettingsOfItsOwn) {
   EXPECT_EQ(Load(&other, {.settings = {"run.timeout"}}).id(), 201);
 }
 
-TEST_F(PublicSession, MakesUpInputsThatFit) {
+TEST_F(PublicSession, GeneratesInputsThatFitTheModel) {
   Session session;
   ASSERT_TRUE(Load(&session).ok());
   std::vector<Tensor> in, again, out;
@@ -131,12 +131,12 @@ TEST_F(PublicSession, MakesUpInputsThatFit) {
   EXPECT_THAT(json, HasSubstr("a batch of 1"));
   ASSERT_TRUE(session.ExampleInputs({.shapes = {"x=3x2"}}, &again, &json).ok());
   EXPECT_THAT(again[0].dims(), ElementsAre(3, 2));
-  EXPECT_TRUE(session.Run({&in[0], &in[1]}, &out).ok());  // the index is one that exists
+  EXPECT_TRUE(session.Run({&in[0], &in[1]}, &out).ok());  // the index is in range
   EXPECT_EQ(session.ExampleInputs({.shapes = {"w=3x2"}}, &again, &json).kind(), 2);
   EXPECT_EQ(session.ExampleInputs({.shapes = {"x=3y2"}}, &again, &json).kind(), 2);
 }
 
-TEST_F(PublicSession, ReportsOnAFileThatItCannotLoad) {
+TEST_F(PublicSession, InspectsAFileThatItCannotLoad) {
   std::string model = api_models::TwoOutputs();
   for (size_t at; (at = model.find("Relu")) != std::string::npos;) model.replace(at, 4, "Rolu");
   const std::string path = testing::TempDir() + "/unknown_operator.onnx";
@@ -147,13 +147,13 @@ TEST_F(PublicSession, ReportsOnAFileThatItCannotLoad) {
   Status s = runtime_.ModelReport(path, "mge.model/1", &json);
   ASSERT_TRUE(s.ok()) << s.text();
   EXPECT_THAT(json, HasSubstr("MGE has no operator 'Rolu'"));
-  EXPECT_THAT(json, HasSubstr("Relu"));  // the nearest
+  EXPECT_THAT(json, HasSubstr("Relu"));  // the nearest known operator
   EXPECT_TRUE(runtime_.ModelReport(path, "mge.nodes/1", &json).ok());
   EXPECT_EQ(runtime_.ModelReport(path, "mge.other/1", &json).id(), 207);
   std::remove(path.c_str());
 }
 
-TEST(PublicTensor, SaysWhyValuesDoNotFillAShape) {
+TEST(PublicTensor, ExplainsWhyTheNumberOfValuesDoesNotFitTheShape) {
   Tensor t;
   Status s = Tensor::Of<float>({2, 3}, {1, 2}, &t);
   EXPECT_EQ(s.id(), 305);
@@ -172,7 +172,7 @@ TEST(PublicVersion, IsThatOfTheLibrary) {
                                             std::to_string(MGE_VERSION_PATCH));
 }
 
-TEST(PublicArguments, AreNamedWhereTheyAreNull) {
+TEST(PublicArguments, AreNamedInTheErrorIfTheyAreNull) {
   mge_tensor* t = nullptr;
   Status s(mge_tensor_read(nullptr, &t));
   EXPECT_EQ(s.id(), 207);

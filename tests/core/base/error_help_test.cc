@@ -9,7 +9,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(Status, SaysWhatTheUserCanDoInItsOwnWordsOrThoseOfItsRow) {
+TEST(Status, ShowsItsOwnFixOrTheFixOfItsErrorRow) {
   absl::Status own = Fail(errors::kNotOnnx, "title", {.fix = "turn it around"});
   EXPECT_EQ(FixOf(own), "turn it around");
   for (const ErrorHelp& help : AllErrorHelp()) {

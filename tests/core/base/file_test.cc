@@ -50,14 +50,14 @@ class FileTest : public ::testing::Test {
   fs::path root_;
 };
 
-TEST_F(FileTest, MapsWhatNobodyElseCanChange) {
+TEST_F(FileTest, MapsAFileThatOnlyTheOwnerCanChange) {
   auto file = MappedFile::Open(Write("a", "content"), 100);
   ASSERT_TRUE(file.ok()) << FormatError(file.status());
   EXPECT_EQ(AsText((*file)->bytes()), "content");
   EXPECT_TRUE((*file)->is_mapped());
 }
 
-TEST_F(FileTest, ReadsWhatOthersCanChange) {
+TEST_F(FileTest, ReadsAFileThatOthersCanChange) {
   std::string path = Write("a", "content");
   ASSERT_EQ(chmod(path.c_str(), 0666), 0);
   auto file = MappedFile::Open(path, 100);
@@ -65,13 +65,13 @@ TEST_F(FileTest, ReadsWhatOthersCanChange) {
   EXPECT_FALSE((*file)->is_mapped());
   EXPECT_EQ(AsText((*file)->bytes()), "content");
   ASSERT_EQ(chmod(path.c_str(), 0644), 0);
-  ASSERT_EQ(chmod(root_.c_str(), 0777), 0);  // the file could be replaced
+  ASSERT_EQ(chmod(root_.c_str(), 0777), 0);  // others could replace the file
   EXPECT_FALSE((*MappedFile::Open(path, 100))->is_mapped());
   Fd fd(open(path.c_str(), O_RDONLY));
   EXPECT_THAT(WhyNotTrusted(fd.get()), HasSubstr("writable by others (mode 777)"));
 }
 
-// Debian's umask of 0002 makes files that the group may write, and gives each user a group of their own.
+// With Debian's umask of 0002 files are writable by the group, and each user has a private group.
 TEST_F(FileTest, TrustsTheOwnersPrivateGroupAndNoOther) {
   std::string path = Write("a", "content");
   auto why = [&] {
@@ -97,7 +97,7 @@ TEST_F(FileTest, TrustsTheOwnersPrivateGroupAndNoOther) {
   EXPECT_EQ(why(), "");
 }
 
-// The mode's group bits then bound what the list gives to whomever it names.
+// With an access list, the mode's group bits are the mask for every user and group that the list names.
 TEST_F(FileTest, TrustsNoGroupWhereThereIsAnAccessList) {
   std::string path = Write("a", "content");
   // user::rw- user:12345:rw- group::r-- mask::rw- other::r--
@@ -110,7 +110,7 @@ TEST_F(FileTest, TrustsNoGroupWhereThereIsAnAccessList) {
   EXPECT_THAT(WhyNotTrusted(fd.get()), HasSubstr("writable by others"));
 }
 
-TEST_F(FileTest, RefusesWhatIsNoRegularFile) {
+TEST_F(FileTest, RefusesAFileThatIsNotRegular) {
   ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
   for (const std::string& path :
        {Path("fifo"), Path(""), std::string("/dev/zero"), Path("absent"), std::string("")}) {
@@ -119,7 +119,7 @@ TEST_F(FileTest, RefusesWhatIsNoRegularFile) {
   }
 }
 
-TEST_F(FileTest, HoldsTheLimitOfSize) {
+TEST_F(FileTest, KeepsTheSizeLimit) {
   auto file = MappedFile::Open(Write("a", "12345"), 4, "make it smaller");
   EXPECT_EQ(ErrorId(file.status()), errors::kLimit.id);
   EXPECT_THAT(FormatError(file.status()), HasSubstr("5 bytes; the limit is 4"));
@@ -132,7 +132,7 @@ TEST_F(FileTest, AnEmptyFileHasNoBytes) {
   EXPECT_TRUE((*file)->bytes().empty());
 }
 
-TEST_F(FileTest, ReadRangeSaysWhereTheFileEnds) {
+TEST_F(FileTest, ReadRangeBeyondTheEndNamesTheFileSize) {
   auto file = OpenRegularFile(Write("a", "12345"));
   ASSERT_TRUE(file.ok());
   std::byte buffer[4];
@@ -141,7 +141,7 @@ TEST_F(FileTest, ReadRangeSaysWhereTheFileEnds) {
               HasSubstr("it ends at byte 5; 2 more are needed"));
 }
 
-TEST_F(FileTest, OpensBeneathADirectoryOnly) {
+TEST_F(FileTest, OpensOnlyFilesBelowTheDirectory) {
   fs::create_directories(root_ / "d" / "e");
   Write("outside", "o");
   Write("d/e/in", "i");
@@ -155,7 +155,7 @@ TEST_F(FileTest, OpensBeneathADirectoryOnly) {
   }
 }
 
-TEST_F(FileTest, WritesWholeOrNotAtAll) {
+TEST_F(FileTest, WritesTheWholeFileOrNothing) {
   ASSERT_TRUE(WriteFileAtomically(Path("a"), AsBytes("one")).ok());
   EXPECT_EQ(Content("a"), "one");
   {
@@ -185,7 +185,7 @@ TEST_F(FileTest, WritesThroughASymbolicLink) {
   EXPECT_EQ(Content("target"), "new");
 }
 
-TEST_F(FileTest, NeverReplacesWhatIsNoRegularFile) {
+TEST_F(FileTest, NeverReplacesAFileThatIsNotRegular) {
   ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
   for (const std::string& path : {Path("fifo"), root_.string(), std::string("/dev/null"),
                                   Path("no/such/place"), std::string()}) {
@@ -194,9 +194,9 @@ TEST_F(FileTest, NeverReplacesWhatIsNoRegularFile) {
   EXPECT_TRUE(fs::is_fifo(root_ / "fifo"));
 }
 
-TEST_F(FileTest, AFullDeviceLeavesTheOldFile) {
+TEST_F(FileTest, KeepsTheOldFileIfTheDiskIsFull) {
   Write("a", "old");
-  // The size limit stands for a full disk; its signal must not end the process.
+  // A file size limit simulates a full disk. Its signal must not end the process.
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   rlimit small = {4096, before.rlim_max};
@@ -209,17 +209,17 @@ TEST_F(FileTest, AFullDeviceLeavesTheOldFile) {
   EXPECT_EQ(Files(), 1);
 }
 
-TEST(EscapeControl, LeavesTextAndDisarmsTheRest) {
+TEST(EscapeControl, KeepsTextAndEscapesControlCharacters) {
   EXPECT_EQ(EscapeControl("Größe 模型"), "Größe 模型");
   EXPECT_EQ(EscapeControl("a\x1b[31m\n\x7f"), "a\\x1b[31m\\x0a\\x7f");
   EXPECT_EQ(EscapeControl("\xc2\x9b"
                           "31m"),
-            "\\u009b31m");  // a control of the second kind
+            "\\u009b31m");  // a C1 control character
   EXPECT_EQ(EscapeControl("a\xe2\x80\xae"
                           "b"),
-            "a\\u202eb");  // turns the direction of text
+            "a\\u202eb");  // changes the direction of text
   EXPECT_EQ(EscapeControl("\xff\xc0\xaf\xed\xa0\x80"),
-            "\\xff\\xc0\\xaf\\xed\\xa0\\x80");  // no UTF-8
+            "\\xff\\xc0\\xaf\\xed\\xa0\\x80");  // not UTF-8
 }
 
 }  // namespace

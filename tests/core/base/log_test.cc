@@ -37,7 +37,7 @@ TEST(Logger, SilentWritesNothing) {
   EXPECT_TRUE(kept.lines.empty());
 }
 
-TEST(Logger, EscapesWhatCouldSteerATerminal) {
+TEST(Logger, EscapesTerminalControlCharacters) {
   Lines kept;
   Logger(LogLevel::kDebug, Lines::Keep, &kept).Info("a\nb\033[31m");
   EXPECT_THAT(kept.lines, ElementsAre("info: a\\x0ab\\x1b[31m"));

@@ -29,7 +29,7 @@ TEST(Nearest, FindsTheNearestName) {
   EXPECT_EQ(Nearest("Seed", names), "seed");
 }
 
-TEST(Nearest, FindsNothingWhereNothingIsNear) {
+TEST(Nearest, ReturnsNothingIfNoNameIsNear) {
   std::vector<std::string> names = {"threads", "seed"};
   EXPECT_EQ(Nearest("memory", names), "");
   EXPECT_EQ(Nearest("", names), "");
@@ -37,7 +37,7 @@ TEST(Nearest, FindsNothingWhereNothingIsNear) {
   EXPECT_EQ(Nearest("x", std::vector<std::string>()), "");
 }
 
-TEST(Nearest, MakesASentence) {
+TEST(Nearest, WritesASuggestionAsASentence) {
   EXPECT_EQ(DidYouMean("seed"), " Did you mean \"seed\"?");
   EXPECT_EQ(DidYouMean(""), "");
 }

@@ -62,7 +62,7 @@ TEST(Npy, WriteThenReadIsTheSame) {
   }
 }
 
-TEST(Npy, WritesWhatNumpyWrites) {
+TEST(Npy, WritesTheSameBytesAsNumpy) {
   std::string bytes = *NpyBytes(Tensor::Of<float>({2, 1}, std::vector<float>{1, 2}));
   EXPECT_THAT(bytes, HasSubstr("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1), }  "));
   EXPECT_THAT(*NpyBytes(Tensor::Scalar<uint8_t>(1)),
@@ -108,7 +108,7 @@ TEST(Npy, TextIsUtf8) {
   auto back = Read(*NpyBytes(*t));
   EXPECT_THAT(back->Data<std::string>(), ElementsAre("a\xc3\xbc", "b"));
   ExpectBad(Npy(Header("<U1", "(1,)"), std::string("\0\xd8\0\0", 4)), errors::kBadInputFile,
-            "no Unicode character");
+            "invalid Unicode character");
   Tensor bad = Tensor::Scalar<std::string>("\xff");
   EXPECT_EQ(ErrorId(NpyBytes(bad).status()), errors::kUnsupportedType.id);
 }
@@ -136,10 +136,10 @@ TEST(Npy, SizesAreCheckedBeforeAnythingIsAllocated) {
   ExpectBad(Npy(Header("<f4", "(4611686018427387904, 4)"), ""), errors::kBadInputFile,
             "size overflow");
   ExpectBad(Npy(Header("<f4", "(99999999999999999999,)"), ""), errors::kBadInputFile,
-            "not well formed");
-  ExpectBad(Npy(Header("<f4", "(-1,)"), ""), errors::kBadInputFile, "not well formed");
+            "malformed");
+  ExpectBad(Npy(Header("<f4", "(-1,)"), ""), errors::kBadInputFile, "malformed");
   ExpectBad(Npy(Header("<U9223372036854775807", "(2,)"), ""), errors::kUnsupportedType, "");
-  ExpectBad(Npy(Header("<U0", "(1000000000000,)"), ""), errors::kBadInputFile, "empty texts");
+  ExpectBad(Npy(Header("<U0", "(1000000000000,)"), ""), errors::kBadInputFile, "empty strings");
 }
 
 TEST(Npy, TrailingBytesAreRefused) {
@@ -147,7 +147,7 @@ TEST(Npy, TrailingBytesAreRefused) {
             "needs 4 bytes of data, 5 are there");
 }
 
-TEST(Npy, HeadersThatLieAreRefused) {
+TEST(Npy, WrongHeadersAreRefused) {
   ExpectBad("", errors::kBadInputFile, "signature");
   ExpectBad("PK\x03\x04", errors::kBadInputFile, ".npz");
   std::string lies = Npy(Header("<f4", "(1,)"), "1234");
@@ -189,7 +189,7 @@ TEST(Npy, MutationsAreErrorsOrArrays) {
 struct ZipMember {
   std::string name, data;
   bool deflate = false;
-  int64_t declared = -1;  // unpacked size to claim; -1 tells the truth
+  int64_t declared = -1;  // unpacked size to declare; -1: the real size
 };
 
 std::string Little(uint64_t value, int bytes) {
@@ -248,8 +248,8 @@ TEST(Npz, ReadsStoredAndDeflatedMembers) {
   EXPECT_TRUE(ReadZip(Zip({})).ok());
 }
 
-TEST(Npz, BombsAreRefused) {
-  // A gigabyte of zeros in a megabyte: allowed by deflate, not by the limit.
+TEST(Npz, MembersThatUnpackBeyondTheLimitAreRefused) {
+  // Deflate can pack a gigabyte of zeros into a megabyte. The size limit must refuse it.
   auto over = ReadZip(Zip({{"a.npy", OneArray(), true, int64_t{1} << 31}}));
   EXPECT_EQ(ErrorId(over.status()), errors::kBadInputFile.id);
   EXPECT_THAT(FormatError(over.status()), HasSubstr("claims 2147483648 bytes"));
@@ -261,7 +261,7 @@ TEST(Npz, BombsAreRefused) {
             errors::kLimit.id);
 }
 
-TEST(Npz, SizesMustBeTrue) {
+TEST(Npz, WrongDeclaredSizesAreRefused) {
   for (int64_t wrong : {0, 1, 127, 129, 200}) {
     auto read = ReadZip(Zip({{"a.npy", OneArray(), true, wrong}}));
     EXPECT_EQ(ErrorId(read.status()), errors::kBadInputFile.id)
@@ -269,13 +269,13 @@ TEST(Npz, SizesMustBeTrue) {
   }
 }
 
-TEST(Npz, DamageIsNamed) {
+TEST(Npz, ErrorsNameTheDamagedPart) {
   std::string good = Zip({{"a.npy", OneArray()}});
   std::string damaged = good;
   damaged[good.find("(2,)") + 1] = '3';
   EXPECT_THAT(FormatError(ReadZip(damaged).status()),
               HasSubstr("member 'a.npy' has a wrong checksum"));
-  EXPECT_THAT(FormatError(ReadZip(Zip({{"a.txt", "x"}})).status()), HasSubstr("is no .npy file"));
+  EXPECT_THAT(FormatError(ReadZip(Zip({{"a.txt", "x"}})).status()), HasSubstr("is not a .npy file"));
   EXPECT_THAT(FormatError(ReadZip(Zip({{"a.npy", OneArray()}, {"a.npy", OneArray()}})).status()),
               HasSubstr("twice"));
   for (size_t n = 0; n < good.size(); ++n) EXPECT_FALSE(ReadZip(good.substr(0, n)).ok()) << n;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the mge command in a folder of its own, through the shell.
+// A test fixture that runs the mge command through the shell, in a temporary folder.
 #pragma once
 
 #include <sys/wait.h>
@@ -36,7 +36,7 @@ class Command : public testing::Test {
     return Path(name);
   }
 
-  // Runs `ENV mge ARGS` through the shell.
+  // Runs `ENV mge ARGS` through the shell, in the folder. `tree` is the build or install tree of the command.
   Outcome Mge(const std::string& args, const std::string& env = "", const std::string& tree = MGE_BINARY_DIR) const {
     std::string line = "cd " + folder_ + " && env -u MGE_DEFAULT_DEVICE " + env + " timeout 60 " + tree + "/bin/mge " + args +
                        " >stdout.txt 2>stderr.txt </dev/null";
@@ -53,10 +53,10 @@ class Command : public testing::Test {
     return {std::istreambuf_iterator<char>(in), {}};
   }
 
-  // x -> nodes -> y
+  // Writes the model x -> nodes -> y, where `dims` is the shape of x. Returns its path.
   std::string Model(const std::string& name, const std::vector<std::string>& nodes, const std::vector<std::string>& weights = {},
                     std::vector<onnx_builder::Dim> dims = {int64_t{2}, int64_t{3}}) const {
-    using namespace onnx_builder;  // NOLINT: the words of a model
+    using namespace onnx_builder;  // NOLINT: its functions build models
     return Write(name, ModelProto({.graph = GraphProto({.nodes = nodes,
                                                         .inputs = {ValueInfo("x", DType::kF32, dims)},
                                                         .outputs = {TextField(field::value_info::kName, "y")},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mge command as a user meets it: what it prints where, exit codes, and errors in four parts.
+// The mge command as a user runs it: its output on stdout and stderr, exit codes, and errors in four parts.
 #include <sys/stat.h>
 
 #include <cstdio>
@@ -18,7 +18,7 @@ using testing::Not;
 namespace fs = std::filesystem;
 namespace ob = onnx_builder;
 
-// ---- what works
+// ---- successful commands
 
 TEST_F(Command, RunsAModelAndWritesItsOutputs) {
   Outcome o = Mge("run " + Good() + " --output-dir out");
@@ -57,7 +57,7 @@ TEST_F(Command, ReadsDigitsOnTheCpu) {
   EXPECT_EQ(report["reference_steps"], 0);
 }
 
-TEST_F(Command, WritesEveryArchitectureOfTheZooThatIsSmall) {
+TEST_F(Command, WritesTheSmallArchitecturesOfTheZoo) {
   for (const char* name : {"one-op", "tiny-ops", "tiny-mixed", "eltwise-chain"}) {
     Outcome o = Mge(std::string("zoo ") + name + " -o m.onnx");
     EXPECT_EQ(o.code, 0) << o.err;
@@ -69,7 +69,7 @@ TEST_F(Command, WritesEveryArchitectureOfTheZooThatIsSmall) {
   }
 }
 
-TEST_F(Command, WritesTheZooWithTheBatchThatIsAskedFor) {
+TEST_F(Command, WritesZooModelsWithTheRequestedBatch) {
   ASSERT_EQ(Mge("zoo bert-tiny --batch 2 -o two.onnx").code, 0);
   json report = json::parse(Mge("inspect two.onnx --json").out);
   EXPECT_EQ(report["inputs"][0]["shape"], json::parse("[2, 128]")) << report["inputs"];
@@ -89,7 +89,7 @@ TEST_F(Command, ExplainsAPlan) {
   EXPECT_THAT(o.out, HasSubstr("us"));
 }
 
-TEST_F(Command, ShowsNamesOfAModelWithoutWhatSteersATerminal) {
+TEST_F(Command, EscapesControlCharactersInNamesOfAModel) {
   Model("m.onnx", {ob::NodeProto("Relu", {"x"}, {"y"}, {.name = "evil\033[31m\nname"})});
   Outcome o = Mge("plan m.onnx --why");
   EXPECT_EQ(o.code, 0) << o.err;
@@ -130,7 +130,7 @@ TEST_F(Command, ComparesADeviceWithAnother) {
   EXPECT_THAT(o.err, HasSubstr("device virtual0"));
 }
 
-TEST_F(Command, ShowsNoAmountForMemoryThatIsNotKnown) {
+TEST_F(Command, ShowsNoAmountForUnknownMemory) {
   if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_null.so")) GTEST_SKIP() << "null is not built";
   EXPECT_THAT(Mge("devices").out, testing::ContainsRegex("null0 +loadable +null +- +- +device 0"));
   const json listed = json::parse(Mge("devices --json").out);
@@ -141,15 +141,15 @@ TEST_F(Command, ShowsNoAmountForMemoryThatIsNotKnown) {
   }
 }
 
-TEST_F(Command, SaysOfALibraryThatIsNoBackendHowOneIsMade) {
+TEST_F(Command, ExplainsHowToBuildABackendIfALibraryIsNone) {
   fs::create_directory(Path("plugins"));
   fs::copy_file(MGE_BINARY_DIR "/lib/libmge.so", Path("plugins/mge_none.so"));
   Outcome o = Mge("plugins", "MGE_PLUGIN_PATH=" + Path("plugins"));
   EXPECT_THAT(o.out, HasSubstr("MGE_BACKEND(...)")) << o.err;
 }
 
-// Each of the products swaps the columns and doubles: y is 16 x.
-TEST_F(Command, RunsAModelOnSeveralDevicesAndShowsWhatEachDoes) {
+// Each of the four products swaps the columns of its input and doubles it, so y is 16 x.
+TEST_F(Command, RunsAModelOnSeveralDevicesAndShowsTheStepsOfEach) {
   if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
   auto product = [](const char* from, const char* to, const std::string& device = "") {
     std::string node = ob::NodeProto("MatMul", {from, "w"}, {to});
@@ -191,7 +191,7 @@ TEST_F(Command, RunsAModelOnSeveralDevicesAndShowsWhatEachDoes) {
   }
 }
 
-TEST_F(Command, ForgivesATestOnlyTheErrorThatItsGapNames) {
+TEST_F(Command, AcceptsAFailingTestOnlyWithTheErrorThatTheGapsFileNames) {
   fs::create_directories(Path("node/test_relu/test_data_set_0"));
   fs::rename(Good(), Path("node/test_relu/model.onnx"));
   Write("node/test_relu/test_data_set_0/input_0.pb", ob::FloatTensor("x", {2, 3}, {-1, 2, -3, 4, -5, 6}));
@@ -208,7 +208,7 @@ TEST_F(Command, ForgivesATestOnlyTheErrorThatItsGapNames) {
   Outcome o = Mge("check . --gaps other.txt");
   EXPECT_EQ(o.code, 8);
   EXPECT_THAT(o.out, HasSubstr("another error, E0307"));
-  // What passes is no gap.
+  // A test that passes must not be listed as a gap.
   Write("node/test_relu/test_data_set_0/output_0.pb", ob::FloatTensor("y", {2, 3}, {0, 2, 0, 4, 0, 6}));
   o = Mge("check . --gaps gaps.txt");
   EXPECT_EQ(o.code, 8);
@@ -233,7 +233,7 @@ TEST_F(Command, FailsATestThatComparesNothing) {
 
 // ---- the command line
 
-TEST_F(Command, SuggestsTheCommandAndTheOptionThatWasMeant) {
+TEST_F(Command, SuggestsTheNearestCommandAndOption) {
   Outcome o = Mge("bnech x.onnx");
   EXPECT_EQ(o.code, 2);
   EXPECT_THAT(o.err, HasSubstr("did you mean 'bench'?"));
@@ -246,18 +246,18 @@ TEST_F(Command, SuggestsTheCommandAndTheOptionThatWasMeant) {
   EXPECT_THAT(o.out, IsEmpty());
 }
 
-TEST_F(Command, ShowsExamplesOfTheCommandThatIsAsked) {
+TEST_F(Command, ShowsExamplesOfTheCommandInItsHelp) {
   EXPECT_THAT(Mge("bench --help").out, HasSubstr("mge bench model.onnx"));
   EXPECT_THAT(Mge("bench --help").out, Not(HasSubstr("mge demo")));
 }
 
-TEST_F(Command, SaysWhatIsWrongWithANumber) {
+TEST_F(Command, ExplainsWhyANumberIsRefused) {
   Good();
   EXPECT_THAT(Mge("run good.onnx --threads two").err, HasSubstr("'two' is not a number"));
   EXPECT_THAT(Mge("run good.onnx --threads 5000").err, HasSubstr("5000 is not in 0 to 1024"));
 }
 
-TEST_F(Command, RepeatsTheDeviceThatWasTyped) {
+TEST_F(Command, RepeatsTheTypedDeviceInErrors) {
   Good();
   EXPECT_THAT(Mge("run good.onnx --device rocm").err, HasSubstr("device 'rocm' cannot be used"));
 }
@@ -284,11 +284,11 @@ TEST_F(Command, ExplainsEveryErrorAndCommand) {
   Outcome o = Mge("help bnech");
   EXPECT_EQ(o.code, 2);
   EXPECT_THAT(o.err, HasSubstr("did you mean 'bench'?"));
-  // An error says where its explanation is.
+  // An error names the command that explains it.
   EXPECT_THAT(Mge("run absent.onnx").err, HasSubstr("mge help E0701"));
 }
 
-TEST_F(Command, MakesAManPageOfEveryCommandThatTheFormatterTakes) {
+TEST_F(Command, WritesAManPageOfEveryCommandThatTheFormatterAccepts) {
   std::string page = Mge("help --format man").out;
   json help = json::parse(Mge("help --json").out);
   for (const json& c : help["commands"][0]["commands"]) {
@@ -339,7 +339,7 @@ TEST_F(Command, CompletesForFish) {
 TEST_F(Command, CompletesForZsh) {
   if (std::system("command -v zsh >/dev/null") != 0) GTEST_SKIP() << "no zsh";
   Write("_mge", Mge("help --format zsh").out);
-  // What _arguments is told is recorded: completion itself needs a terminal.
+  // Records the arguments of _arguments, because completion itself needs a terminal.
   Write("try.zsh",
         "_arguments() { print -rl -- $@; state=argument; line=(bench) }\n_describe() { print -rl -- $commands }\n"
         "source ./_mge\n");
@@ -348,9 +348,9 @@ TEST_F(Command, CompletesForZsh) {
   for (const char* part : {"--json[", "1:command:->command", "--warm[", "1:MODEL:_files"}) EXPECT_THAT(replies, HasSubstr(part));
 }
 
-// ---- G: configuration
+// ---- configuration
 
-TEST_F(Command, FailsClosedOnADeviceThatIsNotThere) {
+TEST_F(Command, FailsWithoutFallbackIfTheDeviceIsMissing) {
   Good();
   Outcome o = Mge("run good.onnx", "MGE_DEFAULT_DEVICE=gpu0");
   EXPECT_EQ(o.code, 5);
@@ -365,20 +365,20 @@ TEST_F(Command, FailsClosedOnADeviceThatIsNotThere) {
   EXPECT_THAT(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=cuda:0").err, HasSubstr("cuda0"));
 }
 
-TEST_F(Command, TakesNoEmptyArgumentForOneThatIsLeftOut) {
+TEST_F(Command, RefusesEmptyArgumentsInsteadOfIgnoringThem) {
   for (const char* line : {"plugins verify ''", "plugins install ''", "plugins remove ''", "doctor --release ''", "env ''",
                            "zoo ''", "help ''", "sdk test ''", "sdk test mge.so --only ''", "sdk new '' folder",
                            "sdk new mydev ''", "check ''", "devices --device ''", "--device '' devices", "--set '' devices",
                            "--config '' devices", "run good.onnx --input ''", "plan good.onnx --skip ''"}) {
     Outcome o = Mge(line);
     EXPECT_EQ(o.code, 2) << line;
-    EXPECT_NE(o.err.find("it may not be empty"), std::string::npos) << line << ": " << o.err;
+    EXPECT_NE(o.err.find("it must not be empty"), std::string::npos) << line << ": " << o.err;
     EXPECT_EQ(o.out, "") << line;
   }
   EXPECT_FALSE(fs::exists(Path("folder")));
 }
 
-TEST_F(Command, TakesNoNanForANumber) {
+TEST_F(Command, RefusesNanAsANumber) {
   Good();
   for (const char* option : {"run good.onnx --timeout", "run good.onnx --atol", "bench good.onnx --seconds"}) {
     Outcome o = Mge(std::string(option) + " nan");
@@ -387,7 +387,7 @@ TEST_F(Command, TakesNoNanForANumber) {
   }
 }
 
-TEST_F(Command, TellsHowToGetADeviceThatIsMadeOnDemand) {
+TEST_F(Command, ExplainsHowToEnableADeviceThatExistsOnDemand) {
   if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
   Good();
   Outcome o = Mge("run good.onnx", "MGE_DEFAULT_DEVICE=virtual0");
@@ -399,17 +399,17 @@ TEST_F(Command, TellsHowToGetADeviceThatIsMadeOnDemand) {
   EXPECT_THAT(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=virtual3").err, HasSubstr("MGE_VIRTUAL_DEVICES=4"));
   EXPECT_THAT(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=gpu0").err, Not(HasSubstr("VIRTUAL_")));
   EXPECT_THAT(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=gpu0 MGE_VIRTUAL_DEVICES=2").err,
-              HasSubstr("let devices of virtual answer to gpu, with virtual.gpu=true or MGE_VIRTUAL_GPU=1"));
+              HasSubstr("make the devices of virtual available as gpu: set virtual.gpu=true or MGE_VIRTUAL_GPU=1"));
 }
 
-TEST_F(Command, SaysWhichNameToLeaveOutIsNobodys) {
+TEST_F(Command, WarnsIfASkippedBackendDoesNotExist) {
   if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
   EXPECT_THAT(Mge("devices", "MGE_PLUGIN_SKIP=virtal").err,
               HasSubstr("plugin.skip names 'virtal', and no backend that was found has that name. Did you mean"));
   EXPECT_EQ(Mge("devices", "MGE_PLUGIN_SKIP=virtual").err, "");
 }
 
-TEST_F(Command, SaysAtTheDevicesAndSettingsWhichBackendWasRefusedAndWhy) {
+TEST_F(Command, ListsOfDevicesAndSettingsNameRefusedBackendsAndTheReason) {
   if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
   for (const char* command : {"devices", "env virtual"}) {
     Outcome o = Mge(command, "MGE_VIRTUAL_WARP=33");
@@ -421,18 +421,18 @@ TEST_F(Command, SaysAtTheDevicesAndSettingsWhichBackendWasRefusedAndWhy) {
   }
 }
 
-TEST_F(Command, SaysHowManyStepsTheSlowEvaluatorTook) {
+TEST_F(Command, ReportsTheNumberOfStepsOnTheReferenceEvaluator) {
   Model("relu.onnx", {ob::NodeProto("Relu", {"x"}, {"y"})});
   EXPECT_THAT(Mge("run relu.onnx --device cpu0").err, Not(HasSubstr("REFERENCE")));
   EXPECT_THAT(Mge("run relu.onnx --device host").err, HasSubstr("1 of 1 steps by the slow REFERENCE evaluator"));
 }
 
-TEST_F(Command, TellsAboutAVariableThatNobodyKnows) {
+TEST_F(Command, WarnsAboutAnUnknownVariable) {
   Good();
   Outcome o = Mge("run good.onnx -q", "MGE_DEFUALT_DEVICE=cpu0");
   EXPECT_EQ(o.code, 0);
   EXPECT_THAT(o.err, HasSubstr("MGE_DEFAULT_DEVICE"));
-  EXPECT_THAT(o.err, Not(HasSubstr("cpu0")));  // names, never values
+  EXPECT_THAT(o.err, Not(HasSubstr("cpu0")));  // the warning shows names, never values
   EXPECT_EQ(Mge("run good.onnx", "MGE_DEFUALT_DEVICE=cpu0 MGE_STRICT_ENV=1").code, 2);
 }
 
@@ -452,7 +452,7 @@ TEST_F(Command, RefusesBadValuesOfSettings) {
   }
 }
 
-TEST_F(Command, RefusesConfigurationFilesThatAreWrongAndReadsNoneByItself) {
+TEST_F(Command, RefusesBadConfigurationFilesAndReadsNoneUnasked) {
   Good();
   Write("mge.toml", "this is no toml [[[");
   EXPECT_EQ(Mge("run good.onnx").code, 0);
@@ -465,9 +465,9 @@ TEST_F(Command, RefusesConfigurationFilesThatAreWrongAndReadsNoneByItself) {
   EXPECT_EQ(Mge("run good.onnx --config twice.toml").code, 2);
 }
 
-// ---- A: models
+// ---- models
 
-TEST_F(Command, RefusesWhatIsNoModel) {
+TEST_F(Command, RefusesFilesThatAreNotAModel) {
   Good();
   Write("empty.onnx", "");
   Write("text.onnx", "hello, this is a text\n");
@@ -482,7 +482,7 @@ TEST_F(Command, RefusesWhatIsNoModel) {
   EXPECT_EQ(Mge("run good.onnx").code, 0);
 }
 
-TEST_F(Command, RefusesAnOperatorThatItDoesNotKnowByName) {
+TEST_F(Command, NamesAnUnknownOperatorInTheError) {
   Model("m.onnx", {ob::NodeProto("Rellu", {"x"}, {"y"})});
   Outcome o = Mge("run m.onnx");
   EXPECT_EQ(o.code, 4);
@@ -490,8 +490,8 @@ TEST_F(Command, RefusesAnOperatorThatItDoesNotKnowByName) {
   EXPECT_THAT(o.err, HasSubstr("Relu"));
 }
 
-TEST_F(Command, KeepsWithinTheBudgetWhateverTheModelAsksFor) {
-  // 2^50 bytes by each operator that makes something out of a shape.
+TEST_F(Command, StaysWithinTheMemoryBudgetForEveryModel) {
+  // Each operator that creates a tensor from a shape gets a shape of 2^50 bytes.
   std::string huge = ob::IntTensor("huge", {1 << 20, 1 << 20, 1 << 8});
   Model("fill.onnx", {ob::NodeProto("ConstantOfShape", {"huge"}, {"c"}), ob::NodeProto("ReduceSum", {"c"}, {"s"}),
                       ob::NodeProto("Add", {"x", "s"}, {"y"})}, {huge});
@@ -504,7 +504,7 @@ TEST_F(Command, KeepsWithinTheBudgetWhateverTheModelAsksFor) {
   }
 }
 
-TEST_F(Command, AnswersBadAttributesAndIndicesWithAnError) {
+TEST_F(Command, ReportsBadAttributesAndIndicesAsErrors) {
   std::string w = ob::FloatTensor("w", {1, 1, 2, 2}, {1, 2, 3, 4});
   std::vector<ob::Dim> image = {int64_t{1}, int64_t{1}, int64_t{4}, int64_t{4}};
   for (const std::string& attr : {ob::IntsAttr("strides", {0, 1}), ob::IntsAttr("dilations", {0, 1}), ob::IntAttr("group", 0),
@@ -534,9 +534,9 @@ TEST_F(Command, StopsALoopThatNeverEnds) {
   EXPECT_THAT(o.err, HasSubstr("E12401"));
 }
 
-// ---- B: inputs
+// ---- inputs
 
-TEST_F(Command, ComparesWhatItWantsWithWhatItGot) {
+TEST_F(Command, NamesTheExpectedAndTheGivenInput) {
   Good();
   Write("wrong.pb", ob::FloatTensor("x", {2, 4}, std::vector<float>(8, 1)));
   Outcome o = Mge("run good.onnx --input x=wrong.pb");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mge compare, and the errors that run --compare shows.
+// Tests of `mge compare`, and of the differences that `mge run --compare` shows.
 #include <sys/stat.h>
 
 #include "gmock/gmock.h"
@@ -17,12 +17,12 @@ namespace ob = onnx_builder;
 
 class Compare : public Command {
  protected:
-  // x -> first: Mul by w -> second: Add 1 -> y
+  // Writes the model y = x * w + 1 with the nodes "first" (Mul) and "second" (Add).
   void Scaled(const std::string& name, float w) const {
     Model(name, {ob::NodeProto("Mul", {"x", "w"}, {"t"}, {.name = "first"}), ob::NodeProto("Add", {"t", "one"}, {"y"}, {.name = "second"})},
           {ob::FloatTensor("w", {1}, {w}), ob::FloatTensor("one", {1}, {1})});
   }
-  // A program that stands in for Python: it gets -c, the script and the folder.
+  // Writes a shell script that replaces Python and returns its path. Its arguments are -c, the script and the folder.
   std::string Python(const std::string& body) const {
     const std::string path = Write("python", "#!/bin/sh\nfolder=$3\n" + body);
     chmod(path.c_str(), 0755);
@@ -38,16 +38,17 @@ TEST_F(Compare, FindsADeviceEqualToTheReference) {
   EXPECT_THAT(o.out, HasSubstr("none of 2 values differs"));
 }
 
-TEST_F(Compare, SaysHowFarAndAtWhichNodeTwoModelsPart) {
+TEST_F(Compare, NamesTheFirstNodeAtWhichTwoModelsDifferAndTheDifference) {
   Scaled("a.onnx", 2);
   Scaled("b.onnx", 3);
   Outcome o = Mge("compare a.onnx b.onnx --layers --input x.npy");
-  EXPECT_EQ(o.code, 7);  // x.npy is not there yet
+  EXPECT_EQ(o.code, 7);  // x.npy does not exist yet
   Model("x.onnx", {ob::NodeProto("Identity", {"w"}, {"y"})}, {ob::FloatTensor("w", {2, 3}, {1, 2, 3, -4, 5, 6})});
   ASSERT_EQ(Mge("run x.onnx --output-dir out").code, 0);
   o = Mge("compare a.onnx b.onnx --layers --input out/y.npy");
   EXPECT_EQ(o.code, 8) << o.err;
-  EXPECT_THAT(o.out, HasSubstr("they part at node 'first' (Mul), value 't': 6 of 6 elements differ; the worst is element "));
+  EXPECT_THAT(o.out, HasSubstr("first difference at node 'first' (Mul), value 't': 6 of 6 elements differ; "
+                               "the worst is element "));
   const json report = json::parse(Mge("compare a.onnx b.onnx --layers --input out/y.npy --json").out);
   EXPECT_EQ(report["schema"], "mge.compare/1");
   EXPECT_EQ(report["equal"], false);
@@ -63,17 +64,17 @@ TEST_F(Compare, SaysHowFarAndAtWhichNodeTwoModelsPart) {
   EXPECT_EQ(t["worst"]["expected"], "18");
 }
 
-TEST_F(Compare, SaysThatTwoModelsHaveNoNamesInCommon) {
+TEST_F(Compare, ReportsThatTwoModelsHaveNoNamesInCommon) {
   Model("a.onnx", {ob::NodeProto("Relu", {"x"}, {"t"}), ob::NodeProto("Neg", {"t"}, {"y"})});
   Write("b.onnx", ob::ModelProto({.graph = ob::GraphProto({.nodes = {ob::NodeProto("Relu", {"in"}, {"out"})},
                                                            .inputs = {ob::ValueInfo("in", DType::kF32, {int64_t{2}, int64_t{3}})},
                                                            .outputs = {ob::ValueInfo("out", DType::kF32, {int64_t{2}, int64_t{3}})}})}));
   Outcome o = Mge("compare a.onnx b.onnx --layers");
-  EXPECT_EQ(o.code, 8) << o.err;  // inputs and outputs are matched by place
-  EXPECT_THAT(o.out, HasSubstr("no node of A computes a value whose name B has"));
+  EXPECT_EQ(o.code, 8) << o.err;  // inputs and outputs are matched by position
+  EXPECT_THAT(o.out, HasSubstr("no computed value of A has the name of a value of B"));
 }
 
-TEST_F(Compare, RefusesOptionsWithoutTheOptionThatTheyBelongTo) {
+TEST_F(Compare, RefusesOptionsWithoutTheOptionThatTheyNeed) {
   Good();
   Outcome o = Mge("compare good.onnx --all");
   EXPECT_EQ(o.code, 2);
@@ -95,12 +96,12 @@ TEST_F(Compare, ShowsTheErrorsOfEachOutputOfARun) {
   EXPECT_EQ(c["worst"], nullptr);
 }
 
-TEST_F(Compare, RunsTheOtherSideInAnotherRuntime) {
+TEST_F(Compare, ComparesWithAnotherRuntime) {
   Good();
   Python("cp $folder/input_0.npy $folder/output_0.npy\n"
          "echo '{\"version\": \"9.9\", \"outputs\": [{\"name\": \"y\", \"file\": \"'$folder/output_0.npy'\"}]}' >$folder/reply.json\n");
   Outcome o = Mge("compare good.onnx --with onnxruntime --python ./python");
-  EXPECT_EQ(o.code, 8) << o.err;  // Relu of the input against the input itself
+  EXPECT_EQ(o.code, 8) << o.err;  // the script returns the input, MGE its Relu
   EXPECT_THAT(o.out, HasSubstr("good.onnx in onnxruntime 9.9"));
   Model("same.onnx", {ob::NodeProto("Identity", {"x"}, {"y"})});
   EXPECT_EQ(Mge("compare same.onnx --with onnxruntime --python ./python").code, 0);
@@ -115,7 +116,7 @@ TEST_F(Compare, KeepsItsFilesPrivateAndRemovesThem) {
   EXPECT_TRUE(fs::is_empty(Path("tmp")));
 }
 
-TEST_F(Compare, SaysWhatAPythonLacks) {
+TEST_F(Compare, NamesTheMissingPythonModule) {
   Good();
   const std::string with = "compare good.onnx --with onnxruntime --python ";
   Outcome o = Mge(with + "./absent");
@@ -134,7 +135,7 @@ TEST_F(Compare, SaysWhatAPythonLacks) {
   Python("echo 'it broke' >&2; exit 3\n");
   o = Mge(with + "./python");
   EXPECT_EQ(o.code, 5);
-  EXPECT_THAT(o.err, HasSubstr("exit code 3; its last words: it broke"));
+  EXPECT_THAT(o.err, HasSubstr("exit code 3; last line on stderr: it broke"));
   EXPECT_EQ(Mge("compare good.onnx --with torch").code, 2);
 }
 

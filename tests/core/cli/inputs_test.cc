@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs that mge makes up: sizes that fit the model, values that it takes, and words about both.
+// Inputs that mge generates: their sizes fit the model, the model accepts their values, and both are reported.
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
 #include "tests/core/cli/command.h"
@@ -14,7 +14,7 @@ namespace ob = onnx_builder;
 
 class MadeUp : public Command {
  protected:
-  // inputs -> nodes -> y
+  // Writes the model inputs -> nodes -> y.
   std::string Build(const std::string& name, const std::vector<std::string>& nodes, const std::vector<std::string>& inputs,
                     const std::vector<std::string>& weights = {}) const {
     return Write(name, ob::ModelProto({.graph = ob::GraphProto({.nodes = nodes,
@@ -28,8 +28,8 @@ TEST_F(MadeUp, InputsAreDescribed) {
   Build("m.onnx", {ob::NodeProto("Relu", {"x"}, {"y"})}, {ob::ValueInfo("x", DType::kF32, {"batch", int64_t{3}})});
   Outcome o = Mge("run m.onnx");
   EXPECT_EQ(o.code, 0) << o.err;
-  EXPECT_THAT(o.err, HasSubstr("made up  x: float32[1,3], floats in [-1, 1); batch = 1 (a batch of 1)"));
-  EXPECT_THAT(Mge("run m.onnx --quiet").err, Not(HasSubstr("made up")));
+  EXPECT_THAT(o.err, HasSubstr("generated input x: float32[1,3], floats in [-1, 1); batch = 1 (a batch of 1)"));
+  EXPECT_THAT(Mge("run m.onnx --quiet").err, Not(HasSubstr("generated")));
   for (const char* command : {"run", "bench --runs 3"}) {
     const json inputs = json::parse(Mge(std::string(command) + " m.onnx --json --shape x=5x3").out)["inputs"];
     ASSERT_EQ(inputs.size(), 1u);
@@ -44,12 +44,12 @@ TEST_F(MadeUp, SizesFitTheModelsShapes) {
   Outcome o = Mge("run m.onnx");
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_THAT(o.err, HasSubstr("float32[1,7]"));
-  EXPECT_THAT(o.err, HasSubstr("k = 7 (the first that fits the model's shapes)"));
+  EXPECT_THAT(o.err, HasSubstr("k = 7 (the first size that is valid for the model)"));
   o = Mge("run m.onnx --shape x=2x6");
   EXPECT_EQ(o.code, 3) << o.err;
 }
 
-TEST_F(MadeUp, ValuesAreThoseThatTheModelTakes) {
+TEST_F(MadeUp, ValuesAreInTheRangeThatTheModelAccepts) {
   Build("ids.onnx", {ob::NodeProto("Gather", {"w", "ids"}, {"e"}), ob::NodeProto("Cast", {"attention_mask"}, {"m"},
                                                                                {.attributes = {ob::IntAttr("to", 1)}}),
                      ob::NodeProto("Mul", {"e", "m"}, {"y"})},
@@ -62,7 +62,7 @@ TEST_F(MadeUp, ValuesAreThoseThatTheModelTakes) {
   Build("rate.onnx", {ob::NodeProto("Equal", {"sr", "rate"}, {"y"})}, {ob::ValueInfo("sr", DType::kI64, {})},
         {ob::RawTensor("rate", DType::kI64, {}, std::string("\x80\x3e\0\0\0\0\0\0", 8))});
   o = Mge("run rate.onnx");
-  EXPECT_THAT(o.err, HasSubstr("sr: int64[], all 16000: the model compares it with that"));
+  EXPECT_THAT(o.err, HasSubstr("sr: int64[], all 16000: the model compares it with this value"));
 }
 
 TEST_F(MadeUp, ValuesThatGiveNanAreReplaced) {
@@ -77,11 +77,11 @@ TEST_F(MadeUp, ValuesThatGiveNanAreReplaced) {
   Model("nan.onnx", {ob::NodeProto("Sub", {"x", "x"}, {"z"}), ob::NodeProto("Div", {"z", "z"}, {"y"})});
   Outcome o = Mge("run nan.onnx");
   EXPECT_EQ(o.code, 0) << o.err;
-  EXPECT_THAT(o.err, HasSubstr("NaN for every kind of made-up values"));
+  EXPECT_THAT(o.err, HasSubstr("NaN for all generated values"));
 }
 
-TEST_F(MadeUp, ValuesThatGiveNanStayWhereAllOthersAreRefused) {
-  // The number of positive elements is an index, which is out of range if all of them are positive.
+TEST_F(MadeUp, ValuesThatGiveNanAreKeptIfAllOthersAreRefused) {
+  // The number of positive elements is used as an index. It is out of range if all elements are positive.
   Model("m.onnx", {ob::NodeProto("Ceil", {"x"}, {"c"}),
                    ob::NodeProto("ReduceSum", {"c"}, {"s"}, {.attributes = {ob::IntAttr("keepdims", 0)}}),
                    ob::NodeProto("Cast", {"s"}, {"i"}, {.attributes = {ob::IntAttr("to", 7)}}),
@@ -90,11 +90,11 @@ TEST_F(MadeUp, ValuesThatGiveNanStayWhereAllOthersAreRefused) {
         {ob::FloatTensor("w", {6}, {1, 2, 3, 4, 5, 6})});
   Outcome o = Mge("run m.onnx");
   EXPECT_EQ(o.code, 0) << o.err;
-  EXPECT_THAT(o.err, HasSubstr("NaN for every kind of made-up values"));
+  EXPECT_THAT(o.err, HasSubstr("NaN for all generated values"));
 }
 
 TEST_F(MadeUp, EveryCommandThatRunsAModelReplacesValuesThatItRefuses) {
-  // An index of floor(x) - 1 into one element: -2, of a negative x, is out of range.
+  // floor(x) - 1 is an index into one element. For a negative x it is -2, which is out of range.
   Model("m.onnx", {ob::NodeProto("Floor", {"x"}, {"f"}), ob::NodeProto("Sub", {"f", "one"}, {"g"}),
                    ob::NodeProto("Cast", {"g"}, {"i"}, {.attributes = {ob::IntAttr("to", 7)}}),
                    ob::NodeProto("Gather", {"w", "i"}, {"y"})},
@@ -102,7 +102,7 @@ TEST_F(MadeUp, EveryCommandThatRunsAModelReplacesValuesThatItRefuses) {
   for (const char* command : {"run", "bench --runs 3", "profile --runs 3", "memory", "plan --measure", "compare"}) {
     Outcome o = Mge(std::string(command) + " m.onnx");
     EXPECT_EQ(o.code, 0) << command << o.err;
-    EXPECT_THAT(o.err, HasSubstr("the model refuses the first values")) << command;
+    EXPECT_THAT(o.err, HasSubstr("the model fails for the first values")) << command;
   }
 }
 
@@ -111,7 +111,7 @@ TEST_F(MadeUp, OptionsThatNameNoInputAreQuoted) {
   ASSERT_EQ(Mge("run good.onnx --output-dir out").code, 0);
   Outcome o = Mge("run good.onnx --input out/y.npy --input other.npy");
   EXPECT_EQ(o.code, 2);
-  EXPECT_THAT(o.err, HasSubstr("--input other.npy: there is no input left for it; the model has 1"));
+  EXPECT_THAT(o.err, HasSubstr("--input other.npy: more values than inputs; the model has 1"));
   o = Mge("run good.onnx --input x=out/y.npy --input x=out/y.npy");
   EXPECT_EQ(o.code, 2);
   EXPECT_THAT(o.err, HasSubstr("input 'x' is given twice"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mge inspect: works for models that mge cannot run, too.
+// Tests of `mge inspect`, which also reads models that mge cannot run.
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
 #include "tests/core/cli/command.h"
@@ -14,7 +14,7 @@ namespace ob = onnx_builder;
 
 class Inspect : public Command {
  protected:
-  // Relu, then twice an operator of a vendor, then one that is misspelt.
+  // Writes a model with a Relu, two nodes of a vendor's operator and a misspelt operator.
   void Unknown() const {
     Write("m.onnx",
           ob::ModelProto({.graph = ob::GraphProto({.nodes = {ob::NodeProto("Relu", {"x"}, {"a"}),
@@ -46,7 +46,7 @@ TEST_F(Inspect, ListsEveryUnsupportedOperator) {
   EXPECT_EQ(report["inputs"][0]["shape"], json({"N", 2}));
 }
 
-TEST_F(Inspect, ShowsWhatAModelHolds) {
+TEST_F(Inspect, ShowsTheContentsOfAModel) {
   const std::string body = ob::GraphProto({.nodes = {ob::NodeProto("Neg", {"x"}, {"b"})}, .outputs = {ob::ValueInfo("b", DType::kF32, {int64_t{2}})}});
   Write("m.onnx", ob::ModelProto({.graph = ob::GraphProto({.nodes = {ob::NodeProto("If", {"p"}, {"y"},
                                                                                    {.attributes = {ob::GraphAttr("then_branch", body),
@@ -59,7 +59,7 @@ TEST_F(Inspect, ShowsWhatAModelHolds) {
   EXPECT_THAT(o.out, HasSubstr("1 nodes and 2 in 2 bodies"));
   EXPECT_THAT(o.out, HasSubstr("2 Neg (2 in bodies)"));
   EXPECT_THAT(o.out, HasSubstr("metadata author = me"));
-  EXPECT_THAT(o.out, Not(HasSubstr(", by ")));  // it names no producer
+  EXPECT_THAT(o.out, Not(HasSubstr(", by ")));  // the model names no producer
   const json report = json::parse(Mge("inspect m.onnx --json").out);
   EXPECT_EQ(report["loads"], true);
   EXPECT_EQ(report["problem"], nullptr);
@@ -75,7 +75,7 @@ TEST_F(Inspect, ShowsAModelWhoseNodesAreWrong) {
   EXPECT_THAT(o.out, HasSubstr("MGE cannot load this model"));
 }
 
-TEST_F(Inspect, FailsWhereThereIsNoModel) {
+TEST_F(Inspect, FailsIfTheFileIsNotAModel) {
   Write("m.onnx", "no model");
   EXPECT_EQ(Mge("inspect m.onnx").code, 3);
   EXPECT_EQ(Mge("inspect absent.onnx").code, 7);

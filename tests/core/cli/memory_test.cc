@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mge command where the system gives no more memory (ulimit -v).
+// The mge command when the system refuses memory (ulimit -v).
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ class LittleMemory : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // The exit code of `mge ARGS` in at most `kib` of addresses; 0: any number.
+  // Runs `mge ARGS` with at most `kib` KiB of address space (0: unlimited). Returns its exit code.
   int Mge(const std::string& args, int kib = 0) {
     std::string limit = kib ? "ulimit -v " + std::to_string(kib) + " && " : "";
     std::string line = "cd " + folder_ + " && " + limit + "exec timeout 60 " MGE_BINARY_DIR "/bin/mge " + args +
@@ -53,7 +53,7 @@ TEST_F(LittleMemory, ALimitOneByteBelowThePlansPeakIsRefusedWithTheLargestBuffer
     EXPECT_TRUE(std::regex_search(err_, match, std::regex("cpu0=([0-9]+)"))) << err_;
     return match.empty() ? 0 : std::stoll(match[1]);
   };
-  // With so little memory constants are left uncomputed, and the answer leaves room for them.
+  // With so little memory no constant is folded. The advised limit therefore includes room for them.
   long long refused = 1000, fits = named();
   ASSERT_EQ(limited(std::to_string(fits)), 0) << err_;
   while (fits - refused > 1) {
@@ -65,10 +65,10 @@ TEST_F(LittleMemory, ALimitOneByteBelowThePlansPeakIsRefusedWithTheLargestBuffer
   EXPECT_EQ(named(), fits);
 }
 
-// Below the first limit at which the program itself can be loaded, the system's loader speaks.
+// The exit code of the system's loader if the limit is too low to load the program.
 constexpr int kCannotBeLoaded = 127;
 
-TEST_F(LittleMemory, EveryLimitEndsInAResultOrInATypedErrorOfMemoryOrDevice) {
+TEST_F(LittleMemory, EveryLimitGivesAResultOrATypedErrorOfMemoryOrDevice) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer needs more addresses than any limit leaves";
 #endif

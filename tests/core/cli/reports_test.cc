@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What mge shows of a model's steps: times, traces, estimates beside measurements, bodies.
+// Reports of a model's steps: times, traces, estimates beside measurements, bodies of control flow.
 #include <algorithm>
 
 #include "gmock/gmock.h"
@@ -30,7 +30,7 @@ TEST_F(Reports, ProfilesAModel) {
   EXPECT_EQ(report["steps"].size(), 2u);
 }
 
-// x -> Relu -> If(sum(x) > 0) {Exp, Neg} : Tanh -> y
+// Returns the model x -> Relu -> If(sum(x) > 0) {Exp, Neg} : Tanh -> y.
 std::string BranchModel() {
   const std::string then_branch = ob::GraphProto({.nodes = {ob::NodeProto("Exp", {"a"}, {"e"}), ob::NodeProto("Neg", {"e"}, {"t"})},
                                                   .outputs = {ob::TextField(ob::field::value_info::kName, "t")}});
@@ -65,21 +65,23 @@ TEST_F(Reports, MeasuresTheStepsOfAPlan) {
   Model("m.onnx", {ob::NodeProto("Exp", {"x"}, {"a"}, {.name = "first"}), ob::NodeProto("Softmax", {"a"}, {"y"}, {.name = "last"})});
   Outcome o = Mge("plan m.onnx --why --measure");
   EXPECT_EQ(o.code, 0) << o.err;
-  for (const char* text : {"us in the run, estimated", "the run took", "0 of 2 steps are off"}) EXPECT_THAT(o.out, HasSubstr(text));
+  for (const char* text : {"us in the run, estimated", "the run took", "0 of 2 steps have an estimate that is wrong"}) {
+    EXPECT_THAT(o.out, HasSubstr(text));
+  }
   json report = json::parse(Mge("plan m.onnx --measure --json").out);
   EXPECT_EQ(report["schema"], "mge.plan/1");
   EXPECT_EQ(report["measured"]["runs"], 5);
   for (const json& unit : report["units"]) EXPECT_GT(unit["in_the_run"]["median_us"], 0);
 }
 
-TEST_F(Reports, SaysWhenTheEstimateOfAPlanIsWrong) {
+TEST_F(Reports, WarnIfTheEstimateOfAPlanIsWrong) {
   if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
   Good();
   const std::string slow = "MGE_VIRTUAL_DEVICES=1 'MGE_VIRTUAL_FAULT=kernel@1+=slow(5ms)'";
   Outcome o = Mge("bench good.onnx --device virtual0 --runs 3 --json", slow);
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_THAT(o.err, HasSubstr("mge: warning: the planner estimated"));
-  EXPECT_THAT(o.err, HasSubstr("`mge plan good.onnx --why --measure` shows which"));
+  EXPECT_THAT(o.err, HasSubstr("`mge plan good.onnx --why --measure` shows the steps"));
   EXPECT_EQ(json::parse(o.out)["estimate"]["off"], true);
   o = Mge("plan good.onnx --device virtual0 --measure", slow);
   EXPECT_EQ(o.code, 0) << o.err;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mge sdk new: what it writes, and what it refuses. tests/install builds what it wrote.
+// Tests of `mge sdk new`: the files that it writes, and the arguments that it refuses. tests/install builds those files.
 #include <cctype>
 
 #include "gmock/gmock.h"
@@ -41,7 +41,7 @@ TEST_F(SdkNew, WritesTheTemplateUnderTheNewName) {
   EXPECT_EQ(files, 0u) << "as many files as the template has";
 }
 
-TEST_F(SdkNew, AnswersInJson) {
+TEST_F(SdkNew, ReportsInJson) {
   Outcome o = Mge("sdk new mydev here --json");
   ASSERT_EQ(o.code, 0) << o.err;
   json answer = json::parse(o.out);
@@ -51,7 +51,7 @@ TEST_F(SdkNew, AnswersInJson) {
   for (const json& file : answer["files"]) EXPECT_TRUE(fs::exists(folder_ + "/here/" + file.get<std::string>())) << file;
 }
 
-TEST_F(SdkNew, TakesAnEmptyFolderAndParentsThatAreMissing) {
+TEST_F(SdkNew, AcceptsAnEmptyFolderAndCreatesMissingParents) {
   fs::create_directory(folder_ + "/empty");
   EXPECT_EQ(Mge("sdk new mydev empty").code, 0);
   EXPECT_EQ(Mge("sdk new mydev a/b/c").code, 0);
@@ -68,15 +68,15 @@ TEST_F(SdkNew, RefusesNamesThatNoDeviceCanHave) {
   }
 }
 
-TEST_F(SdkNew, RefusesTheNameOfABackendThatIsHere) {
+TEST_F(SdkNew, RefusesTheNameOfAnInstalledBackend) {
   Outcome o = Mge("sdk new cpu project");
   EXPECT_EQ(o.code, 2);
-  EXPECT_THAT(o.err, HasSubstr("there is a backend 'cpu' already"));
+  EXPECT_THAT(o.err, HasSubstr("a backend 'cpu' already exists"));
   EXPECT_THAT(o.err, HasSubstr("mge_cpu.so"));
   EXPECT_FALSE(fs::exists(folder_ + "/project"));
 }
 
-TEST_F(SdkNew, LeavesAFolderWithSomethingInItAlone) {
+TEST_F(SdkNew, RefusesAFolderThatIsNotEmptyAndChangesNothing) {
   fs::create_directory(folder_ + "/full");
   std::ofstream(folder_ + "/full/mine") << "precious";
   Outcome o = Mge("sdk new mydev full");
@@ -91,14 +91,14 @@ TEST_F(SdkNew, LeavesAFolderWithSomethingInItAlone) {
   EXPECT_EQ(json::parse(o.out)["schema"], "mge.error/1");
 }
 
-TEST_F(SdkNew, AFolderThatCannotBeWrittenIsAnErrorAndLeavesNothing) {
+TEST_F(SdkNew, FailsOnAnUnwritableFolderAndLeavesNoFiles) {
   std::ofstream(folder_ + "/file") << "";
   Outcome o = Mge("sdk new mydev file/below");
   EXPECT_EQ(o.code, 7) << o.err;
   EXPECT_THAT(o.err, HasSubstr("fix: "));
 }
 
-TEST_F(SdkNew, SaysWhatIsMissingOrMisspelt) {
+TEST_F(SdkNew, NamesMissingAndMisspeltArguments) {
   EXPECT_EQ(Mge("sdk").code, 2);
   Outcome o = Mge("sdk nwe mydev project");
   EXPECT_EQ(o.code, 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mge sdk test` as the author of a backend meets it.
+// Tests of `mge sdk test`, the conformance kit as the author of a backend runs it.
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
 #include "tests/core/cli/command.h"
@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 class SdkTestCommand : public Command {};
 
-TEST_F(SdkTestCommand, OfATreeWithoutTheKitSaysWhatIsMissing) {
+TEST_F(SdkTestCommand, NamesTheMissingKitIfTheTreeHasNone) {
   for (const char* folder : {"bin", "lib"}) fs::create_directory(Path(folder));
   fs::copy_file(MGE_BINARY_DIR "/bin/mge", Path("bin/mge"));
   for (const auto& entry : fs::directory_iterator(MGE_BINARY_DIR "/lib")) {
@@ -21,10 +21,11 @@ TEST_F(SdkTestCommand, OfATreeWithoutTheKitSaysWhatIsMissing) {
   }
   Outcome o = Mge("sdk test some.so", "", folder_);
   EXPECT_EQ(o.code, 7);
-  EXPECT_THAT(o.err, HasSubstr("/mge-conform cannot be run\n  what:  No such file or directory\n  fix:   it lies beside libmge"));
+  EXPECT_THAT(o.err, HasSubstr("/mge-conform cannot be run\n  what:  No such file or directory\n"
+                               "  fix:   install all of MGE"));
 }
 
-TEST_F(SdkTestCommand, JudgesABackendAndWritesAReport) {
+TEST_F(SdkTestCommand, TestsABackendAndWritesAReport) {
   std::string plugin = std::string(MGE_BINARY_DIR) + "/lib/mge/plugins/mge_null.so";
   Outcome o = Mge("sdk test " + plugin + " --quick --json --report there");
   EXPECT_EQ(o.code, 0) << o.out << o.err;
@@ -37,11 +38,11 @@ TEST_F(SdkTestCommand, JudgesABackendAndWritesAReport) {
   EXPECT_THAT(o.err, HasSubstr("there/report.md"));
 }
 
-// A program that starts what follows with another stdout.
+// A command that runs its arguments with stdout on a full device.
 constexpr const char* kFull = R"(sh -c 'exec "$0" "$@" >/dev/full')";
 constexpr const char* kClosed = R"(sh -c 'exec "$0" "$@" >&-')";
 
-TEST_F(SdkTestCommand, SaysThatItsReportDidNotArrive) {
+TEST_F(SdkTestCommand, FailsIfItsReportCannotBeWritten) {
   std::string plugin = std::string(MGE_BINARY_DIR) + "/lib/mge/plugins/mge_null.so";
   for (const char* with : {kFull, kClosed}) {
     for (const char* format : {"", " --json"}) {
@@ -50,7 +51,7 @@ TEST_F(SdkTestCommand, SaysThatItsReportDidNotArrive) {
       EXPECT_THAT(o.err, HasSubstr("mge: error[E0702] standard output cannot be written\n")) << with << format;
       EXPECT_EQ(json::parse(Read("there/report.json"))["result"], "passed") << with << format;
     }
-    Outcome o = Mge("help run", with);  // which is longer than a buffer
+    Outcome o = Mge("help run", with);  // its output is longer than a buffer
     EXPECT_EQ(o.code, 7) << with;
     EXPECT_THAT(o.err, HasSubstr("E0702")) << with;
   }
@@ -69,14 +70,14 @@ TEST_F(SdkTestCommand, RefusesAWrongCommandLineBeforeItTests) {
   o = Mge("sdk test " + plugin + " --quick --report file");
   EXPECT_EQ(o.code, 7);
   EXPECT_EQ(o.out, "");
-  EXPECT_THAT(o.err, HasSubstr("cannot be made\n  what:  Not a directory\n  fix:   give --report a folder"));
+  EXPECT_THAT(o.err, HasSubstr("cannot be created\n  what:  Not a directory\n  fix:   give --report a folder"));
   o = Mge("sdk test " + plugin + " --quick --report /proc/self");
   EXPECT_EQ(o.code, 7);
   EXPECT_EQ(o.out, "");
   EXPECT_THAT(o.err, HasSubstr("fix:   give --report a folder"));
 }
 
-TEST_F(SdkTestCommand, FailsWithAFileThatIsNoBackend) {
+TEST_F(SdkTestCommand, FailsForAFileThatIsNotABackend) {
   Outcome o = Mge("sdk test " + Write("text.so", "no library") + " --quick");
   EXPECT_EQ(o.code, 5);
   EXPECT_THAT(o.out, HasSubstr("abi.note"));

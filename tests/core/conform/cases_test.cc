@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cases hold what kernels get wrong: values that only some formulas survive, operands that are one value.
+// Cases of the kit that reveal common kernel faults: special values, and operands that are the same value.
 #include "core/conform/cases.h"
 
 #include <cmath>
@@ -18,7 +18,7 @@ Case Made(const std::string& op, const std::string& recipe) {
   return *std::move(c);
 }
 
-TEST(Cases, SpecialValuesOfTwoOperandsMeetEachOther) {
+TEST(Cases, EveryPairOfSpecialValuesOccursInTwoOperands) {
   auto name = [](float x) { return std::isnan(x) ? "NaN" : std::signbit(x) ? "-" + std::to_string(-x) : std::to_string(x); };
   Case c = Made("Add", "Add(T[67]@special, T[67]@special)");
   std::set<std::string> alone, pairs;
@@ -31,12 +31,12 @@ TEST(Cases, SpecialValuesOfTwoOperandsMeetEachOther) {
   EXPECT_EQ(pairs.size(), alone.size() * alone.size());
 }
 
-TEST(Cases, SpecialValuesAreOfFloat32Only) {
+TEST(Cases, SpecialValuesExistForFloat32Only) {
   EXPECT_FALSE(MakeCase(*FindOp("", "Relu"), DType::kF16, "Relu(T[67]@special)").ok());
   EXPECT_FALSE(MakeCase(*FindOp("", "Neg"), DType::kI32, "Neg(T[67]@special)").ok());
 }
 
-TEST(Cases, AnOperandThatIsUsedTwiceIsOneInput) {
+TEST(Cases, AnOperandUsedTwiceIsOneInput) {
   Case c = Made("Add", "Add(T[3,7], =0)");
   ASSERT_EQ(c.inputs[0].size(), 1u);
   EXPECT_EQ(c.expected[0][0].Data<float>()[5], 2 * c.inputs[0][0].Data<float>()[5]);
@@ -56,7 +56,7 @@ TEST(Cases, EitherTheFirstInputIsConstantOrAllOthersAre) {
   EXPECT_THAT(inputs(Constants::kOthers), testing::ElementsAre(Shape{1, 4, 9, 7}));
 }
 
-TEST(Cases, ASoftmaxThatDoesNotTakeOffTheMaximumIsWrong) {
+TEST(Cases, ASoftmaxThatDoesNotSubtractTheMaximumIsWrong) {
   bool wrong = false;
   for (const std::string& recipe : RecipesFor(*FindOp("", "Softmax"))) {
     Case c = Made("Softmax", recipe);
@@ -74,7 +74,7 @@ TEST(Cases, ASoftmaxThatDoesNotTakeOffTheMaximumIsWrong) {
   EXPECT_TRUE(wrong);
 }
 
-TEST(Cases, EveryElementwiseOperatorHasALongOne) {
+TEST(Cases, EveryElementwiseOperatorHasACaseWithALongTensor) {
   for (const char* op : {"Relu", "Add", "Clip", "Where", "Cast", "Gelu", "Max", "Pow", "Identity"}) {
     EXPECT_THAT(RecipesFor(*FindOp("", op)), testing::Contains(testing::HasSubstr("T[70001]"))) << op;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kit itself: it passes what is right, names what is wrong, and survives whatever a backend does.
+// The conformance kit: it passes correct backends, names the faults of others, and survives crashes of a backend.
 #include "core/conform/conform.h"
 
 #include <sys/mman.h>
@@ -23,7 +23,7 @@ namespace mge::conform {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kHeapIsSeen = false;  // malloc is the sanitizer's
+constexpr bool kHeapIsSeen = false;  // the sanitizer replaces malloc
 #else
 constexpr bool kHeapIsSeen = true;
 #endif
@@ -32,7 +32,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST(Conform, PassesTheBackendsOfTheHouse) {
+TEST(Conform, PassesTheBackendsOfThisProject) {
   for (const char* name : {"null", "cpu", "virtual"}) {
     if (!std::filesystem::exists(Plugin(name))) continue;
     absl::StatusOr<Report> report = Judge(Plugin(name), {});
@@ -59,28 +59,29 @@ class OnDemand : public testing::Test {
   std::vector<std::string> warnings_;
 };
 
-TEST_F(OnDemand, TwoDevicesAreAskedForAndTheReportSaysSo) {
+TEST_F(OnDemand, TheKitAsksForTwoDevicesAndReportsIt) {
   absl::StatusOr<Report> report = JudgeWith({});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->Result(), "passed");
   EXPECT_EQ(Named(*report, "queue.peers").outcome, Outcome::kPassed);
-  EXPECT_THAT(ReportMarkdown(*report), HasSubstr("- it makes devices on demand: tested with virtual.devices=2\n- device 0"));
+  EXPECT_THAT(ReportMarkdown(*report), HasSubstr("- the number of devices is a setting: tested with virtual.devices=2\n"
+                                                 "- device 0"));
 }
 
-TEST_F(OnDemand, WhatTheUserAsksForIsTaken) {
+TEST_F(OnDemand, TheUsersNumberOfDevicesIsUsed) {
   absl::StatusOr<Report> report = JudgeWith({{"virtual.devices", "1"}});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(Named(*report, "queue.peers").outcome, Outcome::kUnsupported);
   EXPECT_EQ(report->Fact("on_demand"), "");
 }
 
-TEST_F(OnDemand, WithoutADeviceNothingPassesForTested) {
+TEST_F(OnDemand, WithoutADeviceTheResultIsIncomplete) {
   absl::StatusOr<Report> report = JudgeWith({{"virtual.devices", "0"}});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->Result(), "incomplete");
   EXPECT_FALSE(report->passed());
   EXPECT_THAT(ReportMarkdown(*report), testing::StartsWith("# virtual: incomplete\n\n**There was no device to test**: "
-                                                           "it lists none; --set virtual.devices=2 asks for two."));
+                                                           "it lists none; --set virtual.devices=2 requests two."));
   EXPECT_THAT(ReportJson(*report), HasSubstr("\"result\": \"incomplete\""));
   report = JudgeWith({{"virtual.devices", "1"}, {"virtual.fault", "paste@1=fail"}});
   ASSERT_TRUE(report.ok());
@@ -95,15 +96,15 @@ TEST(Conform, ABackendThatCannotStartHereIsNotPassed) {
   EXPECT_THAT(report->Fact("no_device"), HasSubstr("the driver is not installed"));
 }
 
-TEST(Conform, APoolOfTheHostsThatABackendWrapsPasses) {
+TEST(Conform, AWrappedPoolOfTheHostPasses) {
   absl::StatusOr<Report> report = Judge(MGE_BINARY_DIR "/tests/engine_fakes/tuner_wraps.so", {.only = {"pool.", "reserve.", "strategy."}});
   ASSERT_TRUE(report.ok());
   EXPECT_TRUE(report->passed()) << Findings(*report);
   EXPECT_GE(report->Count(Outcome::kPassed), 10u);
 }
 
-// The template's queues wait in the calling thread.
-TEST(Conform, APoolOfOnesOwnInTheTemplateIsJudgedByTheFencesItKeeps) {
+// Queues of the template wait in the calling thread.
+TEST(Conform, ABackendsOwnPoolMustKeepTheFenceOfTheLastUse) {
   auto judge = [](const char* name) {
     return Judge(fmt::format(MGE_BINARY_DIR "/tests/template/mge_{}.so", name), {.only = {"pool.", "fence.", "memory."}});
   };
@@ -115,7 +116,7 @@ TEST(Conform, APoolOfOnesOwnInTheTemplateIsJudgedByTheFencesItKeeps) {
             "pool.last_use: : a block was handed out again before the fence of its last use was reached\n");
 }
 
-TEST(Conform, WhatAllChecksNeedIsOneFindingAndTheyAreNotTried) {
+TEST(Conform, AFaultThatPreventsAllChecksIsOneFinding) {
   for (auto [mutant, check] : {std::pair("start_fails", "life.start"), std::pair("start_crashes", "life.start"),
                                std::pair("opens_nothing", "device.open_close"), std::pair("hangs_at_stop", "life.start")}) {
     absl::StatusOr<Report> report =
@@ -135,7 +136,7 @@ TEST(Conform, WhatAllChecksNeedIsOneFindingAndTheyAreNotTried) {
   }
 }
 
-TEST(Conform, SaysThatABackendThrows) {
+TEST(Conform, NamesBackendsThatThrow) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "no exception gets through a sanitizer's dlopen";
 #endif
@@ -144,11 +145,11 @@ TEST(Conform, SaysThatABackendThrows) {
         Judge(fmt::format(MGE_BINARY_DIR "/tests/mutants/{}.so", mutant), {.quick = true, .only = {"life."}});
     ASSERT_TRUE(report.ok());
     EXPECT_THAT(Findings(*report),
-                HasSubstr(fmt::format("{}: threw an exception, which none may do across the boundary: no driver", where)));
+                HasSubstr(fmt::format("{}: threw an exception, which the contract forbids: no driver", where)));
   }
 }
 
-TEST_F(OnDemand, TheEnvironmentAndFilesAreReadAsEverywhere) {
+TEST_F(OnDemand, SettingsComeFromTheCommandLineEnvironmentAndFiles) {
   absl::StatusOr<Report> report = JudgeOf(Given{.environment = {{{"MGE_VIRTUAL_DEVICES", "1"}}}});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(Named(*report, "queue.peers").outcome, Outcome::kUnsupported);
@@ -164,7 +165,7 @@ TEST_F(OnDemand, TheEnvironmentAndFilesAreReadAsEverywhere) {
   EXPECT_THAT(warnings_, IsEmpty());
 }
 
-TEST_F(OnDemand, WhatTheBackendDoesNotHaveIsSaidOnceAndNothingIsTested) {
+TEST_F(OnDemand, AnUnknownSettingIsReportedOnceAndNothingIsTested) {
   absl::Status status = JudgeWith({{"virtual.device", "1"}}).status();
   EXPECT_EQ(KindOf(status), ErrorKind::kUsage);
   EXPECT_THAT(FormatError(status),
@@ -198,7 +199,7 @@ TEST(Conform, HasACaseForEveryOperatorThatABackendMaySee) {
   }
 }
 
-TEST(Conform, RefusesWhatIsNoBackend) {
+TEST(Conform, RefusesFilesThatAreNotABackend) {
   std::string path = testing::TempDir() + "/text.so";
   std::ofstream(path) << "this is no library";
   absl::StatusOr<Report> report = Judge(path, {.quick = true});
@@ -206,7 +207,7 @@ TEST(Conform, RefusesWhatIsNoBackend) {
   EXPECT_FALSE(report->passed());
   EXPECT_EQ(Named(*report, "abi.note").outcome, Outcome::kFailed);
   EXPECT_EQ(Named(*report, "kernel.numerics").outcome, Outcome::kUnsupported);
-  EXPECT_THAT(ReportMarkdown(*report), HasSubstr("**No kernel was tested**: the table cannot be had, see abi.table.\n"));
+  EXPECT_THAT(ReportMarkdown(*report), HasSubstr("**No kernel was tested**: the table cannot be read, see abi.table.\n"));
   absl::Status status = Judge("/no/such/file.so", {}).status();
   EXPECT_EQ(KindOf(status), ErrorKind::kIo);
   EXPECT_THAT(FormatError(status), HasSubstr("No such file or directory"));
@@ -239,7 +240,7 @@ class ExpectedFailures : public testing::Test {
   }
 };
 
-TEST_F(ExpectedFailures, AreNoFailures) {
+TEST_F(ExpectedFailures, DoNotCountAsFailures) {
   absl::StatusOr<Report> report =
       JudgeMutant("# a comment\nqueue.copies | | the driver drops a byte\nqueue.order | | the same\n");
   ASSERT_TRUE(report.ok()) << report.status();
@@ -254,13 +255,13 @@ TEST_F(ExpectedFailures, MustNotPass) {
   EXPECT_THAT(report->unexpected_passes, testing::ElementsAre("queue.create | | it never worked"));
 }
 
-TEST_F(ExpectedFailures, ExcuseOnlyWhatTheyName) {
+TEST_F(ExpectedFailures, ExcuseOnlyTheNamedChecks) {
   absl::StatusOr<Report> report = JudgeMutant("queue.copies | some other place | x\nqueue.order | | x\n");
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(Named(*report, "queue.copies").outcome, Outcome::kFailed);
 }
 
-TEST_F(ExpectedFailures, StandInAPlainFile) {
+TEST_F(ExpectedFailures, AreReadFromATextFile) {
   std::string fifo = testing::TempDir() + "/expected.fifo";
   unlink(fifo.c_str());
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
@@ -275,7 +276,7 @@ TEST_F(ExpectedFailures, AreReadStrictly) {
   EXPECT_THAT(ReadExpected(Write("queue.copies | |\n")).status().ToString(), HasSubstr("no reason"));
 }
 
-// ---------------------------------------------------------------- what is lost
+// ---------------------------------------------------------------- leaks
 
 Losses Lost(const std::function<void(int)>& work, const std::function<int64_t()>& device_used) {
   int round = 0;
@@ -288,7 +289,7 @@ Losses Lost(const std::function<void(int)>& work, const std::function<int64_t()>
   return *lost;
 }
 
-TEST(Losses, AreWhatEveryRoundTakes) {
+TEST(Losses, CountMemoryThatEveryRoundTakes) {
   int64_t used = 0;
   Losses lost = Lost([&](int) { used += 300; }, [&] { return used; });
   EXPECT_EQ(lost.device, 300);
@@ -297,11 +298,11 @@ TEST(Losses, AreWhatEveryRoundTakes) {
   kept.reserve(1000);
   lost = Lost([&](int) { kept.push_back(std::make_unique<char[]>(1000)); }, [] { return 0; });
   if (kHeapIsSeen) {
-    EXPECT_NEAR(static_cast<double>(lost.heap), 1000, 100);  // what the thread itself takes varies
+    EXPECT_NEAR(static_cast<double>(lost.heap), 1000, 100);  // the thread's own memory varies
   }
 }
 
-TEST(Losses, AreNotWhatACacheTakes) {
+TEST(Losses, DoNotCountACacheThatStopsGrowing) {
   int64_t used = 0;
   std::vector<std::unique_ptr<char[]>> kept;
   kept.reserve(1000);
@@ -314,7 +315,7 @@ TEST(Losses, AreNotWhatACacheTakes) {
   EXPECT_EQ(lost.heap, 0);
 }
 
-TEST(Losses, CountWhatIsMappedBesideTheHeap) {
+TEST(Losses, CountMappedMemoryOutsideOfTheHeap) {
   std::vector<void*> kept;
   Losses lost = Lost(
       [&](int) { kept.push_back(mmap(nullptr, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)); }, [] { return 0; });
@@ -325,7 +326,7 @@ TEST(Losses, CountWhatIsMappedBesideTheHeap) {
   }
 }
 
-TEST(Losses, AreNotWhatOthersTakeMeanwhile) {
+TEST(Losses, DoNotCountMemoryThatOthersTakeMeanwhile) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point begin = Clock::now();
   Losses lost = Lost([](int) { std::this_thread::sleep_for(std::chrono::milliseconds(10)); },
@@ -355,7 +356,7 @@ std::vector<Mutant> Mutants() {
   return out;
 }
 
-// "" if one of the checks that name the fault fails, else what fails.
+// Returns "" if one of the mutant's checks fails, as it must; otherwise the findings of the report.
 std::string WhyMissed(const Mutant& m, double seconds) {
   absl::StatusOr<Report> report =
       Judge(std::string(MGE_BINARY_DIR) + "/tests/mutants/" + m.name + ".so", {.quick = true, .seconds = seconds});
@@ -368,21 +369,21 @@ std::string WhyMissed(const Mutant& m, double seconds) {
 
 std::vector<std::string> Right() {
   std::vector<std::string> names = {"none", "cancels_by_fence", "works_later", "has_driver"};
-  if (kHeapIsSeen) names.push_back("links_statically");  // a sanitizer's `new` throws what only its own library can catch
+  if (kHeapIsSeen) names.push_back("links_statically");  // only the sanitizer's library can catch what its `new` throws
   return names;
 }
 
-TEST(Mutants, ThoseThatAreRightPass) {
+TEST(Mutants, WithoutAFaultPass) {
   for (const std::string& name : Right()) {
     absl::StatusOr<Report> report = Judge(std::string(MGE_BINARY_DIR) + "/tests/mutants/" + name + ".so", {});
     ASSERT_TRUE(report.ok());
     EXPECT_TRUE(report->passed()) << name << "\n" << Findings(*report);
-    EXPECT_GT(report->Count(Outcome::kPassed), 55u) << name;  // it offers nearly everything
+    EXPECT_GT(report->Count(Outcome::kPassed), 55u) << name;  // its backend offers almost every optional part
   }
 }
 
-// Allocations are seen, whether `new` is the program's or one of the backend's own over malloc.
-TEST(Mutants, AreJudgedWhereMemoryIsShort) {
+// The kit sees allocations whether the backend uses the program's operator new or its own over malloc.
+TEST(Mutants, AreTestedWhileAllocationsFail) {
   for (const std::string& name : Right()) {
     absl::StatusOr<Report> report =
         Judge(std::string(MGE_BINARY_DIR) + "/tests/mutants/" + name + ".so",
@@ -395,7 +396,7 @@ TEST(Mutants, AreJudgedWhereMemoryIsShort) {
   }
 }
 
-TEST(Mutants, TheOneThatStartsSlowlyHasTheTimeForItsLives) {
+TEST(Mutants, ASlowStartGetsEnoughTimeForTheChecksThatRestartIt) {
   Options options = {.quick = true, .seconds = 2, .only = {"life.", "memory.host_failures"}};
   absl::StatusOr<Report> report = Judge(std::string(MGE_BINARY_DIR) + "/tests/mutants/starts_slowly.so", options);
   ASSERT_TRUE(report.ok());
@@ -403,8 +404,8 @@ TEST(Mutants, TheOneThatStartsSlowlyHasTheTimeForItsLives) {
   EXPECT_EQ(report->Count(Outcome::kPassed), 7u);
 }
 
-// Their runs have to meet, which those of a busy machine may not do: then once more.
-TEST(Mutants, ThoseThatShareScratchAreNamed) {
+// The fault shows only if two runs overlap. On a busy machine they may not, so the test tries again.
+TEST(Mutants, ThatShareScratchMemoryAreFound) {
   for (auto [mutant, op] : {std::pair("shared_scratch", "MatMul"), {"shared_elements", "Relu"}, {"skips_when_busy", "Relu"}}) {
     auto is_named = [&, file = fmt::format(MGE_BINARY_DIR "/tests/mutants/{}.so", mutant), only = op] {
       absl::StatusOr<Report> report = Judge(file, {.quick = true, .only = {only}});
@@ -414,7 +415,7 @@ TEST(Mutants, ThoseThatShareScratchAreNamed) {
   }
 }
 
-TEST(Mutants, ASampleIsNamed) {
+TEST(Mutants, OfASampleAreAllFound) {
   std::vector<std::string> sample = {"workspace_lies",    "one_byte_too_far",  "ignores_wait",
                                      "throws_when_stopped", "fails_when_split",
                                      "leaks_reservation", "not_deterministic", "crashes_on_bad_index",
@@ -431,7 +432,7 @@ TEST(Mutants, ASampleIsNamed) {
   EXPECT_EQ(judged, sample.size());
 }
 
-// The long form, a ctest entry of its own.
+// The long form of the test, a separate entry of ctest.
 TEST(Mutants, DISABLED_AreNamedButForAFewAtMost) {
   std::vector<Mutant> mutants = Mutants();
   std::erase_if(mutants, [](const Mutant& m) { return m.checks[0] == "-"; });

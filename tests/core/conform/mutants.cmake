@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The backend of tests/core/conform/mutants and its mutants: tests/mutants/NAME.so of the build tree. Compiled once; a variant
-# is one small C file more.
+# The backend of tests/core/conform/mutants and its mutants, tests/mutants/NAME.so of the build tree. The backend is
+# compiled once. Each mutant adds one small C file.
 set(mutants_dir ${CMAKE_CURRENT_LIST_DIR}/mutants)
 add_library(mge_mutant OBJECT ${mutants_dir}/backend.cc)
 target_link_libraries(mge_mutant PRIVATE mge_sdk)
@@ -32,7 +32,7 @@ foreach(row IN LISTS rows)
                         LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/mutants)
   add_dependencies(test_core_conform mge_mutant_${name})
 endforeach()
-# The backend of the template, but for its parts, with a pool of its own that keeps fences, and one that forgets them.
+# The backend of the template, with its own pool: one that keeps the fences of last uses, and one that ignores them.
 file(GLOB template CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/plugins/null/*.cc ${PROJECT_SOURCE_DIR}/plugins/null/kernels/*.cc)
 list(FILTER template EXCLUDE REGEX "/plugin[.]cc$")
 block(SCOPE_FOR VARIABLES)
@@ -47,7 +47,7 @@ block(SCOPE_FOR VARIABLES)
   set_property(GLOBAL PROPERTY MGE_BACKENDS ${listed})
 endblock()
 target_link_libraries(test_core_conform PRIVATE mge_conform_allocator)
-# A program that does not see allocations.
+# A program in which allocations of backends cannot be made to fail.
 mge_test(core/conform/unseeing LINK mge_conform)
 add_dependencies(test_core_conform_unseeing mge_mutant_none)
 add_dependencies(test_core_conform mge_backend_null mge_fake_tuner_wraps)
@@ -56,6 +56,6 @@ foreach(backend IN ITEMS cpu virtual)
     add_dependencies(test_core_conform mge_backend_${backend})
   endif()
 endforeach()
-# Every mutant; by default a few of them are judged.
+# The long form: every mutant. The normal test tries a few of them.
 add_test(NAME core/conform/mutants COMMAND test_core_conform --gtest_also_run_disabled_tests --gtest_filter=*DISABLED_*)
 set_tests_properties(core/conform/mutants PROPERTIES LABELS long TIMEOUT 900)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults of one operator, or of one check, are named by it alone: a short run each.
+// Short runs of the kit, restricted to one operator or one check: that check must find the fault.
 #include <string>
 
 #include "core/conform/conform.h"
@@ -17,7 +17,7 @@ void IsNamed(const std::string& mutant, const std::string& only, const std::stri
   EXPECT_EQ(Named(*report, check).outcome, Outcome::kFailed) << mutant << "\n" << Findings(*report);
 }
 
-TEST(Named, KernelsThatDoNotGoOverTheirQueue) {
+TEST(Named, KernelsThatBypassTheirQueue) {
   IsNamed("runs_in_caller", "Relu", "kernel.queue_order");
   IsNamed("runs_beside", "Relu", "kernel.queue_order");
   IsNamed("reorders_in_caller", "Relu", "layout.round_trip");
@@ -29,29 +29,29 @@ TEST(Named, KernelsThatAreWrongOnlyForSomeData) {
   IsNamed("two_operands_always", "Add", "kernel.numerics");
 }
 
-TEST(Named, LaunchesThatLeaveOtherFloatingPointModes) {
+TEST(Named, LaunchesThatChangeTheFloatingPointModes) {
   IsNamed("leaves_rounding", "Relu", "kernel.thread_modes");
   IsNamed("leaves_flushing", "Relu", "kernel.thread_modes");
 }
 
-TEST(Named, LaunchesThatTakeMemoryAndDoNotSaySo) { IsNamed("allocates_silently", "Relu", "kernel.launch_allocates"); }
+TEST(Named, LaunchesThatAllocateWithoutDeclaringIt) { IsNamed("allocates_silently", "Relu", "kernel.launch_allocates"); }
 
-TEST(Named, OperandsThatMustLieWhereAUsersMayNot) {
+TEST(Named, KernelsThatNeedMoreAlignmentThanTheContractGives) {
   IsNamed("needs_alignment", "Relu", "kernel.alignment");
   IsNamed("needs_aligned_constants", "Add", "kernel.alignment");
 }
 
-TEST(Named, AConstantThatIsWantedInALayout) {
+TEST(Named, KernelsThatWantAConstantInALayout) {
   IsNamed("lays_out_constants", "MatMul", "kernel.offers");
   IsNamed("lays_out_constants", "MatMul", "kernel.numerics");
 }
 
-TEST(Named, TimesInAnotherUnit) {
+TEST(Named, StampsInTheWrongUnit) {
   IsNamed("stamps_in_ns", "profile.stamps", "profile.stamps");
   IsNamed("stamps_in_ms", "profile.stamps", "profile.stamps");
 }
 
-// Those that do what the contract allows, though few do.
+// Expects that a backend passes whose behaviour is unusual but allowed by the contract.
 void Passes(const std::string& mutant, const std::string& only, const std::string& check, Outcome outcome) {
   absl::StatusOr<Report> report =
       Judge(fmt::format(MGE_BINARY_DIR "/tests/mutants/{}.so", mutant), {.quick = true, .only = {only}});
@@ -60,40 +60,42 @@ void Passes(const std::string& mutant, const std::string& only, const std::strin
   EXPECT_EQ(Named(*report, check).outcome, outcome) << mutant;
 }
 
-TEST(Named, NoReorderThatLeavesThePaddingOfAnOpaqueLayoutAlone) {
+TEST(Named, ReordersThatDoNotWriteThePaddingOfAnOpaqueLayoutPass) {
   Passes("leaves_padding", "Relu", "layout.round_trip", Outcome::kPassed);
 }
 
-TEST(Named, APoolThatTellsNoNumbersIsNotSaidToTellTrueOnes) {
+TEST(Named, APoolWithoutStatisticsIsUnsupportedNotPassed) {
   Passes("tells_no_numbers", "pool.stats", "pool.stats", Outcome::kUnsupported);
 }
 
-TEST(Named, AddressesOfTheHostWhereItReachesNothing) {
+TEST(Named, HostAddressesOfMemoryThatTheHostCannotReach) {
   IsNamed("host_address_lies", "memory.slabs", "memory.slabs");
   IsNamed("block_address_lies", "pool.blocks", "pool.blocks");
 }
 
-TEST(Named, ClaimsThatCannotBeRead) {
+TEST(Named, ClaimsThatCrashOrHaveNoNodes) {
   IsNamed("claims_no_nodes", "graph.", "graph.claims");
   IsNamed("claims_crashes", "graph.", "graph.claims");
 }
 
-TEST(Named, IdsThatDifferFromProcessToProcess) { IsNamed("ids_of_a_process", "kernel.stable_ids", "kernel.stable_ids"); }
+TEST(Named, CandidateIdsThatDifferBetweenProcesses) {
+  IsNamed("ids_of_a_process", "kernel.stable_ids", "kernel.stable_ids");
+}
 
 TEST(Named, StampsThatDoNotWaitForTheirQueue) { IsNamed("stamps_at_once", "profile.stamps", "profile.stamps"); }
 
 TEST(Named, AQueueThatForgetsItsFailure) { IsNamed("failure_forgotten", "fence.failure", "fence.failure"); }
 
-TEST(Named, APoolThatGivesBackASlabInUseBehindAnotherOne) { IsNamed("trims_behind", "pool.trim", "pool.trim"); }
+TEST(Named, APoolThatReleasesASlabInUse) { IsNamed("trims_behind", "pool.trim", "pool.trim"); }
 
-TEST(Named, SlabsThatAPoolReleasesTwiceWhateverFollowsFromIt) {
+TEST(Named, APoolThatReleasesSlabsTwice) {
   absl::StatusOr<Report> report =
       Judge(MGE_BINARY_DIR "/tests/mutants/releases_twice.so", {.quick = true, .only = {"pool."}});
   ASSERT_TRUE(report.ok()) << report.status();
   for (const char* check : {"pool.trim", "pool.budget", "pool.failures", "pool.policy", "pool.destroy"}) {
     const CheckResult& c = Named(*report, check);
     ASSERT_EQ(c.findings.size(), 1u) << check;
-    EXPECT_EQ(c.findings[0].what, "the pool releases a slab that it does not have, or has released before") << check;
+    EXPECT_EQ(c.findings[0].what, "the pool releases a slab that it does not own, or has already released") << check;
   }
 }
 
@@ -103,7 +105,7 @@ TEST(Named, PinnedMemoryThatStaysMapped) {
 #endif
 }
 
-TEST(Named, TextsOfDevicesThatCannotBeReadAndTheRestIsJudged) {
+TEST(Named, UnreadableDeviceNamesWhileOtherChecksStillRun) {
   absl::StatusOr<Report> report =
       Judge(MGE_BINARY_DIR "/tests/mutants/name_without_end.so", {.quick = true, .only = {"device.", "life.start"}});
   ASSERT_TRUE(report.ok()) << report.status();
@@ -120,18 +122,18 @@ TEST(Named, StepsThatFailWithoutAText) {
   EXPECT_EQ(c.findings[0].what, "the step failed: no text (MGE_INTERNAL)");
 }
 
-TEST(Named, StartsThatChangeWhatIsTheHosts) {
+TEST(Named, StartsThatChangeStateOfTheHostProcess) {
   for (const char* mutant :
        {"handles_signals", "sets_locale", "changes_folder", "sets_variable", "lowers_limit", "sets_umask"})
     IsNamed(mutant, "life.host_kept", "life.host_kept");
 }
 
-TEST(Named, BackendsWithWhichAProcessDoesNotEndInGoodOrder) {
+TEST(Named, BackendsThatBreakTheExitOfTheProcess) {
   for (const char* mutant : {"aborts_at_exit", "hangs_at_exit", "leaves_at_exit"})
     IsNamed(mutant, "life.exit", "life.exit", 1);
 }
 
-TEST(Named, StopsThatLeaveAProcess) {
+TEST(Named, StopsThatLeaveAChildProcess) {
   for (const char* mutant : {"process_at_stop", "daemon_at_stop"}) IsNamed(mutant, "life.leaks", "life.leaks");
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kit says of a file, and how.
+// Reports of the kit, as Markdown and as JSON.
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -27,7 +27,7 @@ TEST(Report, ShowsTheMatrixAndTheReasons) {
   EXPECT_THAT(text, HasSubstr("Without a kernel: "));
 }
 
-// A copy of a backend that is right, whose note says something else.
+// Writes a copy of a correct backend whose note is changed by `edit`. Returns its path.
 std::string WithNote(const std::function<void(mge_note&)>& edit) {
   std::ifstream in(MGE_BINARY_DIR "/tests/mutants/none.so", std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(in)), {});
@@ -43,7 +43,7 @@ std::string WithNote(const std::function<void(mge_note&)>& edit) {
   return path;
 }
 
-TEST(Report, TheNoteIsJudgedAsTheHostDoes) {
+TEST(Report, TheNoteIsCheckedAsTheHostDoes) {
   auto found = [](const std::function<void(mge_note&)>& edit) {
     absl::StatusOr<Report> report = Judge(WithNote(edit), {.only = {"abi.note"}});
     return report.ok() ? Findings(*report) : report.status().ToString();
@@ -66,7 +66,7 @@ TEST(Report, AnOperatorWithoutAKernelIsNotPassed) {
   EXPECT_TRUE(report->passed());
 }
 
-TEST(Report, AReportOfSomeChecksHasItsHeadAndNoOthers) {
+TEST(Report, ARunOfSomeChecksReportsOnlyThem) {
   absl::StatusOr<Report> report = Judge(Plugin("null"), {.only = {"memory.slabs"}});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->checks.size(), 1u);
@@ -74,7 +74,7 @@ TEST(Report, AReportOfSomeChecksHasItsHeadAndNoOthers) {
                                              testing::EndsWith("\npassed\n")));
 }
 
-TEST(Report, TheLastLineNamesWhatFailedAndEqualFindingsAreCounted) {
+TEST(Report, TheLastLineNamesFailedChecksAndEqualFindingsAreCounted) {
   Report report;
   report.checks = {{"a.b", "B.", Outcome::kFailed, "", {{"here", "wrong", "", 3}, {"there", "wrong", "", 1}}, 4},
                    {"a.c", "C.", Outcome::kPassed, "", {}, 0},
@@ -89,9 +89,9 @@ TEST(Report, TheLastLineNamesWhatFailedAndEqualFindingsAreCounted) {
   }
 }
 
-TEST(Report, ACodeThatIsNoneIsShownAsItsNumber) {
+TEST(Report, AnUnknownCodeIsShownAsItsNumber) {
   EXPECT_EQ(CodeName(MGE_INTERNAL), "MGE_INTERNAL");
-  EXPECT_EQ(CodeName(777), "777, which is no code of MGE's");
+  EXPECT_EQ(CodeName(777), "777, which is not an MGE code");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests look at in reports of the kit.
+// Functions that read reports of the kit.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Child processes of the kit: whatever they do is an answer, and they and what they start do not outlive it.
+// Child processes of the kit: every way in which they end is a result, and neither they nor their children outlive the kit.
 #include "core/conform/task.h"
 
 #include <poll.h>
@@ -36,7 +36,7 @@ std::vector<std::string> FindingsOf(std::vector<Task> tasks) {
   return out;
 }
 
-TEST(Tasks, NameCrashesExitsAndHangsAndGoOn) {
+TEST(Tasks, ReportCrashesExitsAndHangsAndContinue) {
   auto found = FindingsOf({
       {"a", "first",
        [](Witness& w) {
@@ -62,8 +62,8 @@ TEST(Tasks, NameCrashesExitsAndHangsAndGoOn) {
   ASSERT_EQ(found.size(), 5u);
   EXPECT_THAT(found[0], HasSubstr("a first a place: crashed the process (SIGSEGV)"));
   EXPECT_EQ(found[1], "b second : ended the process (exit code 7)");
-  EXPECT_EQ(found[2], "c first : did not come back within 0.2 s");
-  EXPECT_EQ(found[3], "d first : threw an exception, which none may do across the boundary: thrown");
+  EXPECT_EQ(found[2], "c first : did not end within 0.2 s");
+  EXPECT_EQ(found[3], "d first : threw an exception, which the contract forbids: thrown");
   EXPECT_EQ(found[4], "e third here: tab and line");
 }
 
@@ -78,7 +78,7 @@ TEST(Tasks, NameTheCallsThatHangOrCrash) {
        0.2},
       {"b", "first", [](Witness&) { InBackend("launching", [] { raise(SIGSEGV); }); }, 20},
   });
-  EXPECT_THAT(found, testing::ElementsAre("a first : did not come back within 0.2 s, while waiting on a queue",
+  EXPECT_THAT(found, testing::ElementsAre("a first : did not end within 0.2 s, while waiting on a queue",
                                           "b first : crashed the process (SIGSEGV), while launching"));
 }
 
@@ -99,9 +99,9 @@ TEST(Tasks, GetMoreTimeForWorkThatIsSlowButNotForEver) {
       },
       [](const Task&, double) {});
   EXPECT_TRUE(status.ok()) << status;
-  EXPECT_EQ(found, "did not come back within 1 s");
+  EXPECT_EQ(found, "did not end within 1 s");
   EXPECT_GE(fits, 1);
-  EXPECT_LE(fits, 7);  // in three quarters of a second
+  EXPECT_LE(fits, 7);  // tasks that fit into three quarters of a second
 }
 
 TEST(Tasks, StopAChildThatClosesItsFilesAndStays) {
@@ -112,10 +112,10 @@ TEST(Tasks, StopAChildThatClosesItsFilesAndStays) {
                               for (;;) pause();
                             },
                             0.2}});
-  EXPECT_THAT(found, testing::ElementsAre("a first a place: did not come back within 0.2 s"));
+  EXPECT_THAT(found, testing::ElementsAre("a first a place: did not end within 0.2 s"));
 }
 
-// Says when all processes that hold one end of it have ended.
+// A pipe that shows when all processes that inherited its write end have ended.
 class Lifeline {
  public:
   Lifeline() { EXPECT_EQ(pipe(ends_), 0); }
@@ -137,10 +137,10 @@ void StayAlive() {
   for (;;) pause();
 }
 
-TEST(Tasks, EndWithTheChildAndEndWhatItLeavesBehind) {
+TEST(Tasks, EndWithTheChildAndKillItsOrphans) {
   Lifeline line;
   auto left = [](Witness&) {
-    if (fork() == 0) StayAlive();  // it keeps the pipes open
+    if (fork() == 0) StayAlive();  // this orphan keeps the pipes open
     if (fork() == 0) setsid(), StayAlive();
   };
   auto hangs = [left](Witness& w) {
@@ -148,7 +148,7 @@ TEST(Tasks, EndWithTheChildAndEndWhatItLeavesBehind) {
     StayAlive();
   };
   EXPECT_THAT(FindingsOf({{"a", "first", left, 10}, {"b", "first", hangs, 0.2}}),
-              testing::ElementsAre("b first : did not come back within 0.2 s"));
+              testing::ElementsAre("b first : did not end within 0.2 s"));
   EXPECT_TRUE(line.IsCut());
 }
 
@@ -161,10 +161,10 @@ TEST(Tasks, AreNotTheGroupOfTheirParent) {
                             },
                             0.2}});
   EXPECT_THAT(found, testing::ElementsAre("a first : crashed the process (SIGKILL)",
-                                          "b first : did not come back within 0.2 s"));
+                                          "b first : did not end within 0.2 s"));
 }
 
-TEST(Tasks, EndWithTheirParentWhereASignalOfTheTerminalEndsIt) {
+TEST(Tasks, EndWhenASignalOfTheTerminalEndsTheirParent) {
   for (int number : {SIGINT, SIGTERM}) {
     Lifeline line;
     const pid_t parent = fork();
@@ -185,13 +185,13 @@ TEST(Tasks, EndWithTheirParentWhereASignalOfTheTerminalEndsIt) {
   }
 }
 
-// Each in a process of its own: a limit cannot be raised again.
+// Sets the limit of open files. Call it in a child process only, because the limit cannot be raised again.
 void LimitFiles(rlim_t most) {
   rlimit files = {most, most};
   setrlimit(RLIMIT_NOFILE, &files);
 }
 
-TEST(Tasks, ThatCannotBeStartedAreNoFindings) {
+TEST(Tasks, ThatCannotBeStartedAreErrorsAndNotFindings) {
   auto run = [] {
     LimitFiles(4);
     absl::Status status = RunTasks(
@@ -204,11 +204,11 @@ TEST(Tasks, ThatCannotBeStartedAreNoFindings) {
               "a child process for the checks cannot be started\n  what:  Too many open files");
 }
 
-TEST(Tasks, WaitForRoomWhereNotAllCanRunAtATime) {
+TEST(Tasks, WaitIfNotAllCanRunAtTheSameTime) {
   auto run = [] {
     const int free = dup(STDERR_FILENO);
     close(free);
-    LimitFiles(static_cast<rlim_t>(free) + 8);  // for three
+    LimitFiles(static_cast<rlim_t>(free) + 8);  // enough for three tasks
     size_t done = 0;
     Task task = {"a", "first", [](Witness&) { usleep(20000); }, 20};
     absl::Status status = RunTasks(
@@ -218,7 +218,7 @@ TEST(Tasks, WaitForRoomWhereNotAllCanRunAtATime) {
   EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
 }
 
-TEST(Tasks, KeepWhatWasSaidBeforeACrash) {
+TEST(Tasks, KeepFindingsReportedBeforeACrash) {
   auto found = FindingsOf({{"a", "first",
                             [](Witness& w) {
                               for (int i = 0; i < 3000; ++i) w.Found("many", "", std::to_string(i));
@@ -227,7 +227,7 @@ TEST(Tasks, KeepWhatWasSaidBeforeACrash) {
                             },
                             20}});
   ASSERT_EQ(found.size(), 3001u);
-  EXPECT_THAT(found.front(), HasSubstr("it said: last words"));
+  EXPECT_THAT(found.front(), HasSubstr("its output: last words"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small graphs whose answers are known, on every device of this build.
+// Small graphs with known results, on every device of this build.
 #include <filesystem>
 #include <limits>
 
@@ -45,7 +45,7 @@ HostValue Truth(bool value) {
   return v;
 }
 
-// The graph in text form as a session of a device.
+// A session of a device, made from a graph in text form.
 class Model {
  public:
   Model(std::string_view text, const std::string& device, std::vector<Assignment> settings = {}) {
@@ -67,7 +67,7 @@ class Model {
       load_error_ = FormatError(session.status());
   }
 
-  // The outputs in text form, or the error.
+  // Runs the session. Returns the outputs as text, or the error.
   std::string operator()(std::vector<HostValue> inputs) {
     if (!session_) return "at load: " + load_error_;
     std::vector<HostValue> out(outputs_);
@@ -125,7 +125,7 @@ TEST(Answers, AReductionOverNoAxesKeepsItsMeaningForConstantsToo) {
 }
 
 TEST(Answers, AChainOfSixteenBitFloatsRoundsAfterEveryStep) {
-  // In float32 the product is 29.998, which a cast to integers cuts to 29; float16 rounds it to 30 first.
+  // In float32 the product is 29.998, and a cast to integers gives 29. In float16 it is rounded to 30 first.
   ExpectEverywhere(
       "input x : float32[1]\nconst k = float16[1]<1.001>\nh = Cast(x) {to=10}\nm = Mul(h, k)\n"
       "y = Cast(m) {to=7}\noutput y\noutput m\n",
@@ -136,7 +136,7 @@ TEST(Answers, AChainOfSixteenBitFloatsRoundsAfterEveryStep) {
       {Floats({1}, {1.0078125F})}, "float32[1]<0.0078125>");
 }
 
-TEST(Answers, WhatIsBroadcastToAnOperandOfSizeOneMayHaveASymbolicShape) {
+TEST(Answers, AnOperandWithASymbolicShapeBroadcastsToSizeOne) {
   ExpectEverywhere("input x : float32[1,2]\ninput s : float32[N,2]\ny = PRelu(x, s)\noutput y\n",
                    {Floats({1, 2}, {-1, 1}), Floats({1, 2}, {3, 3})}, "float32[1,2]<-3.0, 1.0>");
   ExpectEverywhere(
@@ -144,7 +144,7 @@ TEST(Answers, WhatIsBroadcastToAnOperandOfSizeOneMayHaveASymbolicShape) {
       {Floats({1, 2}, {-1, 1}), Floats({2}, {3, 3})}, "float32[1,2]<-3.0, 3.0>");
 }
 
-TEST(Answers, AKernelLargerThanTheInputPoolsWhatIsThereInCeilMode) {
+TEST(Answers, AKernelLargerThanTheInputPoolsTheWholeInputInCeilMode) {
   const HostValue x = Floats({1, 1, 4}, {-1, 0, 1, 2});
   ExpectEverywhere("input x : float32[1,1,4]\ny = MaxPool(x) {kernel_shape=[5], strides=[2], ceil_mode=1}\noutput y\n", {x},
                    "float32[1,1,1]<2.0>");
@@ -156,7 +156,7 @@ TEST(Answers, AKernelLargerThanTheInputPoolsWhatIsThereInCeilMode) {
                    "float32[1,1,0]<>");
 }
 
-TEST(Answers, AConvolutionOfNothingButPaddingGivesItsBias) {
+TEST(Answers, AConvolutionOfPaddingAloneGivesItsBias) {
   ExpectEverywhere(
       "input x : float32[1,1,?]\nconst w = float32[1,1,1]<2>\nconst b = float32[1]<3>\n"
       "y = Conv(x, w, b) {pads=[1,1]}\noutput y\n",
@@ -188,7 +188,7 @@ TEST(Answers, GemmWithBetaZeroDoesNotReadItsThirdInput) {
   }
 }
 
-TEST(Answers, ReproducibleTakesTheReferenceEvaluatorWhereNoKernelRepeatsItsBits) {
+TEST(Answers, ReproducibleUsesTheReferenceEvaluatorIfNoKernelIsReproducible) {
   const char* graph = "input x : float32[1,2]\ny = Einsum(x, x) {equation=\"ij,ij->i\"}\noutput y\n";
   for (const std::string& device : Devices()) {
     Model model(graph, device, {{"select.strategy", "reproducible"}});
@@ -196,7 +196,7 @@ TEST(Answers, ReproducibleTakesTheReferenceEvaluatorWhereNoKernelRepeatsItsBits)
   }
 }
 
-TEST(Answers, TheFaultOfABranchIsRaisedByTheRunThatTakesIt) {
+TEST(Answers, TheErrorOfABranchIsReportedOnlyByARunThatTakesIt) {
   const char* graph =
       "input c : bool\ninput x : float32[?,3]\ny = If(c) captures(x, x) {then_branch=graph {\ncapture x\nv = Neg(x)\noutput "
       "v\n}, "
@@ -218,7 +218,7 @@ TEST(Answers, AnOutputThatIsListedTwiceIsReturnedTwice) {
                    "int64[2,1]<0, 1> int64[2,1]<0, 1>");
 }
 
-TEST(Liberties, OfAModelAreOneWarning) {
+TEST(ModelWarnings, AllDeviationsOfAModelAreOneWarning) {
   std::vector<std::string> warnings;
   RuntimeOptions options;
   options.built_in_plugins = false;

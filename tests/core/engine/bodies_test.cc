@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies of control flow in what is told of a plan.
+// Bodies of control flow (If, Loop, Scan) in the reports about a plan.
 #include "core/plan/bodies.h"
 
 #include <memory>
@@ -74,7 +74,7 @@ class Bodies : public testing::Test {
   }
 };
 
-TEST_F(Bodies, StandInThePlansTextBeforeAnyRun) {
+TEST_F(Bodies, AreInThePlansTextBeforeAnyRun) {
   auto session = Load(kNested);
   const std::string text = PlanText(*PlanFor(*session, {Numbers({4, 6}), Flag(true)}), /*why=*/true);
   for (const char* word : {".then_branch:", ".else_branch:", ".body:", "Exp", "Neg", "Tanh"})
@@ -95,7 +95,7 @@ TEST_F(Bodies, BelongToAPlanOnceTheyHaveRun) {
   EXPECT_EQ(Paths(*plan).size(), 4u);
 }
 
-TEST_F(Bodies, KeepMemoryForTheNextRunThatCountsAsThePlans) {
+TEST_F(Bodies, KeepMemoryForTheNextRunWhichCountsAsMemoryOfThePlan) {
   auto session = Load(R"(
 input x : float32[4,6]
 input go : bool[]
@@ -120,7 +120,7 @@ output b
   EXPECT_TRUE(ResultsOf(*session, in).ok());
 }
 
-TEST_F(Bodies, WhoseTypesOnlyARunTellsHaveAReasonUntilThen) {
+TEST_F(Bodies, WithTypesKnownOnlyInARunShowAReasonUntilThen) {
   constexpr char kGrowing[] = R"(
 input n : int64[]
 input go : bool[]
@@ -141,15 +141,15 @@ output y
   trips.tensor = Tensor::Scalar(int64_t{2});
   const std::vector<HostValue> in = {trips, Flag(true), Numbers({8})};
   auto plan = PlanFor(*session, in);
-  EXPECT_THAT(PlanText(*plan, false), HasSubstr("planned in the run"));
+  EXPECT_THAT(PlanText(*plan, false), HasSubstr("planned during the run"));
   auto result = ResultsOf(*session, in);
   ASSERT_TRUE(result.ok()) << FormatError(result.status());
   EXPECT_EQ(result->size(), 32u);
-  EXPECT_THAT(PlanText(*plan, false), Not(HasSubstr("planned in the run")));
+  EXPECT_THAT(PlanText(*plan, false), Not(HasSubstr("planned during the run")));
   EXPECT_EQ(Paths(*plan).size(), 3u);  // one for each size of v
 }
 
-TEST_F(Bodies, ShowMeasuredTimesWhereThereAreSome) {
+TEST_F(Bodies, ShowMeasuredTimes) {
   auto session = Load(kNested);
   auto plan = PlanFor(*session, {Numbers({4, 6}), Flag(true)});
   auto times = [&](const Plan& of, int32_t unit) -> std::optional<StepTime> {

@@ -26,7 +26,7 @@ TEST(ComputePool, RunsEveryChunkOnce) {
   }
 }
 
-TEST(ComputePool, IsDoneWhenItReturns) {
+TEST(ComputePool, HasFinishedAllChunksWhenItReturns) {
   ComputePool pool(2);
   for (int round = 0; round < 20000; ++round) {
     std::atomic<int> sum{0};
@@ -67,20 +67,20 @@ TEST(ComputePool, NumbersItsWorkersFromOne) {
   EXPECT_EQ(ComputePool::ThisThread(), 0u);
   struct Seen {
     std::atomic<int> begun{0};
-    std::atomic<uint32_t> numbers{0};  // a bit for each
+    std::atomic<uint32_t> numbers{0};  // one bit per number
   } seen;
   pool.ParallelFor(3, 3,
                    [](void* context, uint64_t) {
                      auto& s = *static_cast<Seen*>(context);
                      s.numbers.fetch_or(1u << ComputePool::ThisThread());
                      ++s.begun;
-                     while (s.begun < 3) std::this_thread::yield();  // so that each thread takes one
+                     while (s.begun < 3) std::this_thread::yield();  // so that each thread takes one chunk
                    },
                    &seen);
   EXPECT_EQ(seen.numbers, 7u);
 }
 
-TEST(ComputePool, IsOneInTheProcessWhileSomebodyHoldsIt) {
+TEST(ComputePool, IsSharedInTheProcessWhileItHasAnOwner) {
   auto a = ComputePool::Shared(), b = ComputePool::Shared();
   EXPECT_EQ(a, b);
   EXPECT_EQ(a->thread_count(), static_cast<uint32_t>(UsableThreads()));

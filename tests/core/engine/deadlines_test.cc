@@ -19,7 +19,7 @@ void AwaitChange(const std::atomic<int32_t>& stop) {
   while (stop.load() == kGoOn) std::this_thread::yield();
 }
 
-TEST(Deadlines, SetTheFlagWhenTheTimeIsUpAndTakeItBackAtTheEnd) {
+TEST(Deadlines, SetTheFlagWhenTheTimeIsUpAndClearItAtTheEnd) {
   Deadlines deadlines;
   std::atomic<int32_t> stop{kGoOn};
   for (int i = 0; i < 3; ++i) {
@@ -30,7 +30,7 @@ TEST(Deadlines, SetTheFlagWhenTheTimeIsUpAndTakeItBackAtTheEnd) {
   EXPECT_EQ(stop, kGoOn);
 }
 
-TEST(Deadlines, LeaveAFlagAsTheUserSetIt) {
+TEST(Deadlines, DoNotClearAFlagThatTheUserSet) {
   Deadlines deadlines;
   std::atomic<int32_t> stop{kStopAsked}, other{kGoOn};
   {
@@ -41,7 +41,7 @@ TEST(Deadlines, LeaveAFlagAsTheUserSetIt) {
   EXPECT_EQ(stop, kStopAsked);
 }
 
-TEST(Deadlines, ServeAnEarlierOneThatComesLaterAndOnesThatEndInAnyOrder) {
+TEST(Deadlines, MayBeAddedAndEndInAnyOrder) {
   Deadlines deadlines;
   std::atomic<int32_t> far{kGoOn}, near{kGoOn}, last{kGoOn};
   std::deque<Deadlines::Watch> watches;
@@ -75,7 +75,7 @@ TEST(Deadlines, ServeManyThreadsAtOnce) {
   EXPECT_EQ(in_time, 200);
 }
 
-TEST(Deadlines, AreServedInAForkedChildToo) {
+TEST(Deadlines, WorkInAForkedChildToo) {
   Deadlines deadlines;
   std::atomic<int32_t> stop{kGoOn};
   Deadlines::Watch mine(deadlines, In(hours(1)), stop);

@@ -16,7 +16,7 @@
 namespace mge {
 namespace {
 
-// Blocks operations until it is opened.
+// A gate that blocks operations until it is opened.
 class Gate {
  public:
   absl::Status Wait() {
@@ -40,7 +40,7 @@ TEST_P(EveryKind, RunsWritesOfAVariableInTheOrderOfThePushes) {
   std::vector<int> order;
   for (int i = 0; i < 200; ++i) {
     engine.Push({.run = [&order, i] {
-                   order.push_back(i);  // writes are alone: no lock
+                   order.push_back(i);  // no lock is needed: writes of one variable never overlap
                    return absl::OkStatus();
                  },
                  .writes = {v}, .device = "cpu0"});
@@ -51,7 +51,7 @@ TEST_P(EveryKind, RunsWritesOfAVariableInTheOrderOfThePushes) {
   EXPECT_EQ(DependencyEngine::Version(v), 200u);
 }
 
-TEST_P(EveryKind, TakesAnExceptionOfAnOperationAsItsError) {
+TEST_P(EveryKind, TurnsAnExceptionOfAnOperationIntoItsError) {
   DependencyEngine engine({.kind = GetParam()});
   Variable v = DependencyEngine::NewVariable();
   bool ran = false;
@@ -84,7 +84,7 @@ TEST_P(EveryKind, SeesTheLastWriteInEveryRead) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST_P(EveryKind, PassesAnErrorOnToWhatReadsItsResultAndToNothingElse) {
+TEST_P(EveryKind, PassesAnErrorOnlyToOperationsThatReadTheResult) {
   DependencyEngine engine({.kind = GetParam()});
   Variable a = DependencyEngine::NewVariable(), b = DependencyEngine::NewVariable(), c = DependencyEngine::NewVariable();
   std::atomic<int> ran{0};
@@ -97,7 +97,7 @@ TEST_P(EveryKind, PassesAnErrorOnToWhatReadsItsResultAndToNothingElse) {
   EXPECT_EQ(ran, 1);
 }
 
-TEST_P(EveryKind, TakesAVariableThatIsReadAndWrittenAsWritten) {
+TEST_P(EveryKind, TreatsAVariableThatIsReadAndWrittenAsWritten) {
   DependencyEngine engine({.kind = GetParam()});
   Variable v = DependencyEngine::NewVariable();
   engine.Push({.run = [] { return absl::OkStatus(); }, .reads = {v, v}, .writes = {v, v}, .device = "cpu0"});
@@ -122,7 +122,7 @@ TEST(ThreadedEngine, RunsIndependentOperationsSideBySide) {
       return gate.Wait();
     }, .writes = {DependencyEngine::NewVariable()}, .device = "cpu0"});
   }
-  while (started != 2) std::this_thread::yield();  // with one worker this would never end
+  while (started != 2) std::this_thread::yield();  // with one worker this would never end; two are needed
   gate.Open();
   EXPECT_TRUE(engine.WaitForAll().ok());
 }
@@ -168,7 +168,7 @@ TEST(Fork, WaitsForOperationsAndLeavesTheChildAnEngineThatWorks) {
       return absl::OkStatus();
     }, .writes = {v}, .device = "cpu0"});
     auto works = [&] {
-      if (!done) return false;  // prepare drained
+      if (!done) return false;  // fork waits for the operation first
       std::atomic<int> ran{0};
       for (int i = 0; i < 3; ++i) {
         engine.Push({.run = [&] { ++ran; return absl::OkStatus(); }, .writes = {v}, .device = "cpu0"});

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The asynchronous test backend: tests/async/async.so of the build tree.
+# Builds the asynchronous test backend, tests/async/async.so of the build tree.
 add_library(mge_fake_async MODULE core/engine/fakes/async.cc)
 target_link_libraries(mge_fake_async PRIVATE mge_sdk)
 target_link_options(mge_fake_async PRIVATE -Wl,--build-id)
@@ -7,7 +7,7 @@ set_target_properties(mge_fake_async PROPERTIES PREFIX "" SUFFIX ".so" OUTPUT_NA
                       LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/async)
 add_dependencies(test_core_engine mge_fake_async)
 
-# mge_engine_fake(NAME SOURCE DEFINITIONS...): tests/engine_fakes/NAME.so.
+# mge_engine_fake(NAME SOURCE DEFINITIONS...): builds tests/engine_fakes/NAME.so.
 function(mge_engine_fake name source)
   add_library(mge_fake_${name} MODULE core/engine/fakes/${source})
   target_compile_definitions(mge_fake_${name} PRIVATE ${ARGN})
@@ -18,17 +18,17 @@ function(mge_engine_fake name source)
   add_dependencies(test_core_engine mge_fake_${name})
 endfunction()
 
-# Kernels that differ in speed and truth.
+# Kernels that differ in speed and correctness.
 mge_engine_fake(tuner tuner.cc)
 mge_engine_fake(tuner_own tuner.cc TUNER_OWN TUNER_NAME="tuner_own")
 mge_engine_fake(tuner_wraps tuner.cc TUNER_WRAPS TUNER_NAME="tuner_wraps")
 mge_engine_fake(tuner_profile tuner.cc TUNER_MODE=MGE_SELECT_PROFILE TUNER_NAME="tuner_profile")
 mge_engine_fake(tuner_repeats tuner.cc TUNER_MODE=MGE_SELECT_REPRODUCIBLE TUNER_NAME="tuner_repeats")
-# A layout of their own.
+# Backends with their own layout.
 mge_engine_fake(sealed sealed.cc)
 mge_engine_fake(sealed_by_cost sealed.cc SEALED_BY_COST SEALED_NAME="sealed_by_cost")
 mge_engine_fake(sealed_dear sealed.cc SEALED_BY_COST SEALED_REORDER_US=60 SEALED_NAME="sealed_dear")
-# Operators that do not accept every data.
+# Operators whose results ONNX does not define for all data.
 mge_engine_fake(edges edges.cc)
 # Steps that throw across the boundary.
 mge_engine_fake(throwing throwing.cc THROWING_NAME="throwing")

@@ -7,7 +7,8 @@
 
 namespace mge {
 
-// 0 if f() is true in the child; another number if it is false, or the child dies or takes a minute.
+// Calls f() in a forked child. Returns 0 if it is true there; another number if it is false, or if the child crashes or runs
+// longer than a minute.
 template <typename F>
 int InChild(F f) {
   pid_t child = fork();

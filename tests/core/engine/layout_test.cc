@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts are chosen for all of a graph: by what kernels and reorders cost together, as the backend estimates them.
+// Layouts are chosen for the whole graph, by the sum of the backend's estimates for kernels and reorders.
 #include "fmt/format.h"
 #include "tests/core/engine/tuner_test.h"
 
@@ -10,9 +10,9 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr int64_t kFourMegabytes = 1 << 20;  // elements; a reorder of theirs is taken to cost some 1050 us
+constexpr int64_t kFourMegabytes = 1 << 20;  // elements; the estimate of a reorder of so many is about 1050 us
 
-// Each Neg takes 100 us, or 1 us if its tensors are sealed.
+// Returns a chain of Neg nodes. Each is estimated at 100 us, or 1 us in the sealed layout.
 std::string ChainOfNegs(int length) {
   std::string text = "input x : float32[?]\n";
   for (int i = 0; i < length; ++i) {
@@ -29,7 +29,7 @@ std::vector<std::string> KernelsOf(const std::string& device, const std::string&
   return plan.ok() ? Kernels(**plan) : std::vector<std::string>();
 }
 
-TEST(Layouts, KernelsThatTogetherSaveMoreThanTheReordersAroundThemTakeOne) {
+TEST(Layouts, AreUsedIfTheirKernelsTogetherSaveMoreThanTheReordersCost) {
   std::vector<std::string> sealed(30, "sealed");
   sealed.insert(sealed.begin(), "sealed_by_cost.reorder");
   sealed.push_back("sealed_by_cost.reorder");
@@ -37,14 +37,15 @@ TEST(Layouts, KernelsThatTogetherSaveMoreThanTheReordersAroundThemTakeOne) {
   EXPECT_THAT(KernelsOf("sealed_by_cost0", ChainOfNegs(20), kFourMegabytes), Each("plain"));
 }
 
-TEST(Layouts, ThePlanSaysWhatAKernelSavesWithItsNeighbours) {
+TEST(Layouts, ThePlanExplainsAChoiceMadeTogetherWithNeighbours) {
   Host host({}, "sealed_by_cost0");
   auto plan = host.PlanOf(ChainOfNegs(30), kFourMegabytes);
   ASSERT_TRUE(plan.ok());
-  EXPECT_THAT((*plan)->units[15].reason, HasSubstr("with its neighbours, 30 of which can be opaque(7)"));
+  EXPECT_THAT((*plan)->units[15].reason,
+              HasSubstr("chosen together with its neighbours: 30 groups can use layout opaque(7)"));
 }
 
-TEST(Layouts, ReordersCostWhatTheBackendSays) {
+TEST(Layouts, UseTheBackendsEstimateForReorders) {
   const std::string one = ChainOfNegs(1);
   EXPECT_THAT(KernelsOf("sealed_by_cost0", one, 64), ElementsAre("sealed_by_cost.reorder", "sealed", "sealed_by_cost.reorder"));
   EXPECT_THAT(KernelsOf("sealed_dear0", one, 64), ElementsAre("plain"));
@@ -52,7 +53,7 @@ TEST(Layouts, ReordersCostWhatTheBackendSays) {
               ElementsAre("sealed_dear.reorder", "sealed", "sealed", "sealed_dear.reorder"));
 }
 
-TEST(Layouts, WhatOneBackendHasMadeGoesToAnotherInPlainOrder) {
+TEST(Layouts, TensorsGoFromOneBackendToAnotherInThePlainLayout) {
   Host host({}, "sealed_by_cost0,sealed_dear0");
   auto plan = host.PlanOf("input x : float32[?]\na = Neg(x) on \"sealed_by_cost0\"\nb = Neg(a) on \"sealed_dear0\"\n"
                           "y = Neg(b) on \"sealed_dear0\"\noutput y\n");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timing where the host cannot compute what the kernels should: against the backend's own reference, or marked as unchecked;
-// and where it would compute for too long.
+// Timing of kernels if the host cannot compute the expected result, or only too slowly. Results are then checked against
+// the backend's own reference kernel, or reported as unchecked.
 #include <chrono>
 
 #include "tests/core/engine/tuner_test.h"
@@ -19,7 +19,7 @@ absl::Status HasNoMemory(EvalContext&) { return Fail(errors::kOutOfMemory, "the 
 
 class Unchecked : public testing::Test {
  protected:
-  // The settings' plan of Relu, whose evaluator is `eval`.
+  // Returns the plan of a Relu whose reference evaluator is `eval`.
   std::shared_ptr<const Plan> PlanOf(Host& host, EvalFn eval) {
     const InputType type = {.dtype = DType::kF32, .shape = {64}};
     auto plan = SessionOf(host, eval)->PlanFor({&type, 1});
@@ -45,10 +45,10 @@ class Unchecked : public testing::Test {
 
   Folder folder_;
   OpDef def_;
-  std::vector<std::shared_ptr<Session>> sessions_;  // they keep plans of a definition that dies with the test
+  std::vector<std::shared_ptr<Session>> sessions_;  // sessions whose plans refer to def_
 };
 
-TEST_F(Unchecked, ResultsAreHeldAgainstTheKernelThatIsMarkedAsTheReference) {
+TEST_F(Unchecked, ResultsAreComparedWithTheKernelMarkedAsTheReference) {
   for (EvalFn eval : {EvalFn(Fails), EvalFn(HasNoMemory), EvalFn(nullptr)}) {
     Host host({Set("select.strategy", "profile")});
     host.record() = {};
@@ -63,18 +63,18 @@ TEST_F(Unchecked, ResultsAreHeldAgainstTheKernelThatIsMarkedAsTheReference) {
   }
 }
 
-TEST_F(Unchecked, WithoutOneThePlanSaysThatNothingWasChecked) {
+TEST_F(Unchecked, WithoutAReferenceKernelThePlanSaysThatResultsWereNotChecked) {
   Host host(Caching());
   host.record() = {};
   auto plan = PlanOf(host, Fails);
-  EXPECT_EQ(plan->units[0].kernel, "wrong");  // nothing is there that could tell
+  EXPECT_EQ(plan->units[0].kernel, "wrong");  // without a reference the wrong kernel is not detected
   const char kWhy[] = "its results were not checked: the host cannot compute them (the evaluator cannot), and no kernel is "
                       "marked as the reference";
   EXPECT_THAT(PlanText(*plan, true), AllOf(HasSubstr(kWhy), HasSubstr("not steady: estimated 10.0 us, measured")));
   EXPECT_THAT(plan->units[0].reason, HasSubstr(kWhy));
   EXPECT_THAT(host.warnings, ElementsAre(AllOf(HasSubstr("Relu float32[64]"), HasSubstr("by their times alone"),
                                                HasSubstr(kWhy))));
-  // And so it does in a process that reads the times.
+  // A second process, which reads the recorded times, must say so too.
   Host second(Caching());
   second.record() = {};
   EXPECT_THAT(PlanOf(second, Fails)->units[0].reason, HasSubstr(kWhy));
@@ -91,21 +91,21 @@ TEST_F(Unchecked, AReferenceThatFailsIsNamed) {
                                            HasSubstr("told to fail")));
 }
 
-TEST_F(Unchecked, WhatMemoryAloneForbadeIsNotRemembered) {
+TEST_F(Unchecked, TimesUncheckedForLackOfMemoryAreNotCached) {
   Host host(Caching());
   host.record() = {};
   EXPECT_THAT(PlanOf(host, HasNoMemory)->units[0].reason, HasSubstr("were not checked"));
   EXPECT_THAT(folder_.Files(".tuning"), IsEmpty());
 }
 
-// Computes for as long as it may, but no longer than a test should take.
+// Computes until it is stopped, for at most 10 s.
 absl::Status NeverEnds(EvalContext& ctx) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (std::chrono::steady_clock::now() < end) MGE_RETURN_IF_ERROR(ctx.CheckStop());
   return Fail(errors::kInternal, "nobody stopped it");
 }
 
-TEST_F(Unchecked, AnEvaluatorThatComputesForTooLongIsStopped) {
+TEST_F(Unchecked, ASlowEvaluatorIsStopped) {
   Host host({Set("select.strategy", "profile")});
   host.record() = {};
   std::vector<HostValue> in(1), out(1);
@@ -119,7 +119,7 @@ TEST_F(Unchecked, AnEvaluatorThatComputesForTooLongIsStopped) {
   EXPECT_EQ(host.record().launches, 0);
 }
 
-TEST(Checked, WhatOnnxLeavesOpenMakesNoKernelWrong) {
+TEST(Checked, ResultsThatOnnxLeavesUndefinedDoNotMakeAKernelWrong) {
   Host host({Set("select.strategy", "profile")}, "edges0");
   auto plan = host.PlanOf("input x : float32[?]\ny = Cast(x) {to=2}\noutput y\n");
   ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
@@ -128,7 +128,7 @@ TEST(Checked, WhatOnnxLeavesOpenMakesNoKernelWrong) {
   EXPECT_THAT(host.warnings, testing::IsEmpty());
 }
 
-TEST(Checked, DivisorsAreNeitherZeroNorAllAlike) {
+TEST(Checked, GeneratedDivisorsAreNeitherZeroNorAllEqual) {
   Host host({Set("select.strategy", "profile")}, "edges0");
   auto plan = host.PlanOf("input x : float32[?]\na = Cast(x) {to=6}\nb = Neg(a)\ny = Div(a, b)\noutput y\n");
   ASSERT_TRUE(plan.ok()) << FormatError(plan.status());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory limits, and devices that have none left.
+// Memory limits, and devices without free memory.
 #include <regex>
 
 #include "tests/core/engine/tuner_test.h"
@@ -11,7 +11,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// Two buffers that are alive together, and an output.
+// A model with two buffers that are alive together, and an output.
 constexpr char kModel[] = R"(
 input x : float32[N,100]
 const w = float32[1,100]<2>
@@ -47,7 +47,7 @@ uint64_t NumberAfter(const std::string& text, const std::string& words) {
   return match.empty() ? 0 : std::stoull(match[1]);
 }
 
-TEST(MemoryLimit, TheSmallestThatIsNamedFitsAndOneByteLessDoesNot) {
+TEST(MemoryLimit, TheSmallestLimitOfTheErrorFitsAndOneByteLessDoesNot) {
   for (const char* pool : {"naive", "round", "unpooled", "growing"}) {
     auto session = [&](uint64_t limit) {
       Host host({Limit(limit), Set("memory.pool", pool)});
@@ -59,13 +59,13 @@ TEST(MemoryLimit, TheSmallestThatIsNamedFitsAndOneByteLessDoesNot) {
     absl::Status status = RunBatch(*session(1000), 64);
     EXPECT_EQ(ErrorId(status), errors::kOverBudget.id);
     uint64_t least = NumberAfter(PartsOf(status).fix, "tuner0=");
-    EXPECT_GE(least, 64u * 100 * 4 * 2);  // one buffer that is written in place again and again, and the output
+    EXPECT_GE(least, 64u * 100 * 4 * 2);  // one buffer that is reused in place, and the output
     EXPECT_TRUE(RunBatch(*session(least), 64).ok()) << pool << FormatError(RunBatch(*session(least), 64));
     EXPECT_EQ(ErrorId(RunBatch(*session(least - 1), 64)), errors::kOverBudget.id) << pool;
   }
 }
 
-TEST(MemoryLimit, RefusesBeforeAnythingIsComputedAndSaysWhy) {
+TEST(MemoryLimit, IsCheckedBeforeAnythingIsComputed) {
   Host host({Limit(40000)});
   host.record() = {};
   auto session = *host.Make(kModel);
@@ -75,11 +75,11 @@ TEST(MemoryLimit, RefusesBeforeAnythingIsComputedAndSaysWhy) {
   EXPECT_THAT(FormatError(status), AllOf(HasSubstr("does not fit into the memory limit of device tuner0"),
                                          HasSubstr("the planned peak is "), HasSubstr("the largest are "),
                                          HasSubstr("(25600 bytes)"), HasSubstr("the smallest limit that fits is tuner0=")));
-  // The same session then runs what fits.
+  // Afterwards the same session must run a batch that fits.
   EXPECT_TRUE(RunBatch(*session, 2).ok());
 }
 
-TEST(MemoryLimit, WithoutOneADevicesOwnSizeIsTheLimit) {
+TEST(MemoryLimit, DefaultsToTheMemoryOfTheDevice) {
   Host host;
   host.record() = {};
   auto session = *host.Make(kModel);
@@ -91,7 +91,7 @@ TEST(MemoryLimit, WithoutOneADevicesOwnSizeIsTheLimit) {
   EXPECT_TRUE(RunBatch(*session, 2).ok());
 }
 
-TEST(MemoryLimit, TensorsLargerThanAnyMemoryAreNamedNotAddedUp) {
+TEST(MemoryLimit, ATensorLargerThanAnyMemoryIsNamedInTheError) {
   Host host({Limit(uint64_t{1} << 62)});
   host.record() = {};
   auto session = *host.Make(R"(
@@ -110,7 +110,7 @@ output y
                                          HasSubstr("takes 4611686018427387904 bytes")));
 }
 
-TEST(MemoryLimit, WhatAStepMakesBesideThePlanIsRefusedInThePlansWords) {
+TEST(MemoryLimit, MemoryThatAStepNeedsBesideThePlanGivesTheSameError) {
   constexpr char kLate[] = "input x : float32[N,100]\na = Relu(x)\nb = Neg(a)\nn = NonZero(b)\noutput n\n";
   uint64_t limit = 52000, refused = 0;
   for (absl::Status status = absl::UnknownError(""); !status.ok() && refused < 10;) {
@@ -134,14 +134,14 @@ TEST(MemoryLimit, WhatAStepMakesBesideThePlanIsRefusedInThePlansWords) {
   EXPECT_LT(refused, 10u);
 }
 
-TEST(MemoryLimit, AReserveOfAllOfItGivesBackWhatARunNeedsBesideThePool) {
+TEST(MemoryLimit, AReserveOfAllMemoryIsReducedForMemoryNeededBesideThePool) {
   Host host({Limit(200000), Set("memory.reserve", "bytes:200000"), Set("memory.pool", "growing")});
   auto session = *host.Make(kModel);
   absl::Status status = RunBatch(*session, 64);
   EXPECT_TRUE(status.ok()) << FormatError(status);
 }
 
-TEST(MemoryLimit, TheLargestBatchThatIsNamedFits) {
+TEST(MemoryLimit, TheLargestBatchOfTheErrorFits) {
   Host host({Limit(60000)});
   auto session = *host.Make(kModel);
   absl::Status status = RunBatch(*session, 1000);
@@ -159,7 +159,7 @@ TEST(MemoryLimit, FixedShapesGetNoAdviceOnBatches) {
   EXPECT_THAT(PartsOf(RunBatch(*session, 8)).fix, AllOf(HasSubstr("tuner0="), Not(HasSubstr("batch"))));
 }
 
-TEST(MemoryLimit, TheOneThatIsNamedFitsWhereConstantsWereNotComputedAheadForWantOfMemory) {
+TEST(MemoryLimit, OfTheErrorFitsIfConstantsWereNotFoldedForLackOfMemory) {
   const char* models[] = {
       "input x : float32[N,100]\nconst w = float32[100,1]<2>\nt = Transpose(w) {perm=[1,0]}\nconst r = int64[2]<64, 1>\nm = Tile(t, r)\n"
       "e = Exp(m)\na = Mul(x, e)\ny = Neg(a)\noutput y\n",
@@ -191,7 +191,7 @@ TEST(MemoryLimit, TheOneThatIsNamedFitsWhereConstantsWereNotComputedAheadForWant
 
 // ---------------------------------------------------------------- a device without memory
 
-// Fails the n-th slab, n = 1 and on, until a run needs fewer. The number of runs that failed.
+// Lets the n-th slab fail, for every n until a run needs fewer. Returns the number of runs that failed.
 int64_t FailEverySlab(const std::string& pool, const std::string& strategy) {
   std::vector<Assignment> settings = {Set("memory.pool", pool), Set("select.strategy", strategy)};
   std::vector<float> expected;
@@ -225,12 +225,12 @@ int64_t FailEverySlab(const std::string& pool, const std::string& strategy) {
   return failures;
 }
 
-TEST(DeviceOutOfMemory, EveryFailingSlabIsATypedErrorAndTheSessionRunsOn) {
+TEST(DeviceOutOfMemory, EveryFailingSlabIsATypedErrorAndTheSessionStillWorks) {
   for (const char* pool : {"naive", "round", "unpooled"}) EXPECT_GT(FailEverySlab(pool, "heuristic"), 0) << pool;
-  EXPECT_EQ(FailEverySlab("growing", "heuristic"), 0);  // it asks for less before it gives up
+  EXPECT_EQ(FailEverySlab("growing", "heuristic"), 0);  // this pool retries with a smaller slab
 }
 
-TEST(DeviceOutOfMemory, ADeviceThatGivesNothingAnyMoreIsATypedErrorUntilItDoes) {
+TEST(DeviceOutOfMemory, IsATypedErrorUntilTheDeviceHasMemoryAgain) {
   for (const char* pool : {"naive", "round", "unpooled", "growing"}) {
     Host host({Set("memory.pool", pool)});
     host.record() = {};
@@ -242,7 +242,7 @@ TEST(DeviceOutOfMemory, ADeviceThatGivesNothingAnyMoreIsATypedErrorUntilItDoes) 
   }
 }
 
-TEST(DeviceOutOfMemory, WhatCannotBeTimedForIsNoError) {
+TEST(DeviceOutOfMemory, WhileTimingAKernelIsNotAnError) {
   for (const char* pool : {"naive", "unpooled"}) FailEverySlab(pool, "profile");
 }
 

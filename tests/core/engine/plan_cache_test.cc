@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions that are called with many shapes: which plans they keep, and the warnings where that does not work well.
+// Sessions that run many shapes: the plans that they keep, and the warnings if they plan too often.
 #include "tests/core/engine/tuner_test.h"
 #include "tests/support/session_values.h"
 
@@ -22,7 +22,7 @@ std::shared_ptr<const Plan> PlanOf(Session& session, int64_t n) {
   return plan.ok() ? *plan : nullptr;
 }
 
-TEST(PlansOfASession, AreMadeOnceForEachShapeHoweverMany) {
+TEST(PlansOfASession, AreMadeOncePerShape) {
   Host host;
   host.record() = {};
   auto session = *host.Make(kRelu);
@@ -32,26 +32,26 @@ TEST(PlansOfASession, AreMadeOnceForEachShapeHoweverMany) {
   EXPECT_THAT(host.warnings, IsEmpty());
 }
 
-TEST(PlansOfASession, ThatAreMadeOverAndOverAreWorthOneWarning) {
+TEST(PlansOfASession, ThatAreEvictedAndMadeAgainGiveOneWarning) {
   Host host({Set("plan.cache_size", "2")});
   host.record() = {};
   auto session = *host.Make(kRelu);
   for (int round = 0; round < 5; ++round) {
     for (int64_t n : {1, 2, 3}) PlanOf(*session, n);
   }
-  EXPECT_THAT(host.warnings, ElementsAre(AllOf(HasSubstr("plans are made over and over"), HasSubstr("x[3]"),
+  EXPECT_THAT(host.warnings, ElementsAre(AllOf(HasSubstr("plans are created repeatedly"), HasSubstr("x[3]"),
                                                HasSubstr("plan.cache_size = 2"), HasSubstr("plan.cache_memory"))));
 }
 
-TEST(PlansOfASession, WhoseShapesNeverComeBackAreWorthOneWarning) {
+TEST(PlansOfASession, GiveOneWarningIfNoShapeIsRunTwice) {
   Host host;
   host.record() = {};
   auto session = *host.Make(kRelu);
   for (int64_t n = 1; n <= 120; ++n) PlanOf(*session, n);
-  EXPECT_THAT(host.warnings, ElementsAre(AllOf(HasSubstr("50 of 50 runs had to make a plan first"), HasSubstr("x[50]"))));
+  EXPECT_THAT(host.warnings, ElementsAre(AllOf(HasSubstr("50 of 50 runs had to create a plan first"), HasSubstr("x[50]"))));
 }
 
-TEST(PlansOfASession, NameTheBodyWhoseShapesNeverComeBack) {
+TEST(PlansOfASession, NameABodyIfItRunsNoShapeTwice) {
   Host host;
   host.record() = {};
   auto session = *host.Make(R"(
@@ -73,15 +73,15 @@ output y
   auto got = ResultsOf(*session, {Numbers({4})});
   ASSERT_TRUE(got.ok()) << FormatError(got.status());
   EXPECT_EQ(got->size(), 64u);
-  EXPECT_THAT(host.warnings, ElementsAre(AllOf(HasSubstr("a body of"), HasSubstr("50 of 50 runs had to make a plan first"),
+  EXPECT_THAT(host.warnings, ElementsAre(AllOf(HasSubstr("a body of"), HasSubstr("50 of 50 runs had to create a plan first"),
                                                Not(HasSubstr("pad inputs")))));
 }
 
-TEST(PlansOfASession, HoldLittleMoreThanTheirLimitBesideTheOneUsedLast) {
+TEST(PlansOfASession, ExceedTheirMemoryLimitOnlyByThePlanUsedLast) {
   Host host({Set("plan.cache_memory", "512KiB")});
   host.record() = {};
   auto session = *host.Make(kTwo);
-  // An arena of 512 KiB and more for each.
+  // Each plan has an arena of at least 512 KiB.
   for (int round = 0; round < 2; ++round) {
     for (int64_t n = 131072; n < 131072 + 20; ++n) {
       auto got = ResultsOf(*session, {Numbers({n})});
@@ -89,7 +89,7 @@ TEST(PlansOfASession, HoldLittleMoreThanTheirLimitBesideTheOneUsedLast) {
       EXPECT_LE(host.record().held, 3 * (524288 + 4096)) << n;
     }
   }
-  EXPECT_THAT(host.warnings, IsEmpty());  // no plan had to go for that
+  EXPECT_THAT(host.warnings, IsEmpty());  // no plan was evicted
 }
 
 TEST(PlansOfASession, KeepTheMemoryOfTheirRunsWithinTheLimit) {

@@ -73,7 +73,7 @@ class Queues : public ::testing::Test {
     return Run(session, std::move(in), control);
   }
 
-  // Runs the model on the devices, and on the host by the reference evaluators; both must give the same, three times.
+  // Runs the model three times on the devices and expects the results of the reference evaluators on the host.
   void Compare(const std::string& text, const std::string& device, const std::vector<HostValue>& in) {
     session_ = Load(text, device);
     auto host = Load(text, "host");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions on devices with queues and memory of their own: the asynchronous test backend (fakes/async.h).
+// Sessions on devices with queues and separate memory: the asynchronous test backend (fakes/async.h).
 #include <filesystem>
 #include <map>
 #include <thread>
@@ -29,7 +29,7 @@ TEST_F(Queues, UploadConstantsOnceForAPlan) {
   auto plan = PlanOf({Numbers({3, 4})});
   ASSERT_EQ(plan->device_constants.size(), 1u);
   EXPECT_GE(plan->uploaded_bytes, 28 * 4);
-  // Once 64 and 48 bytes of constants, three times 48 of the input.
+  // Constants of 64 and 48 bytes are copied once, the input of 48 bytes three times.
   EXPECT_EQ(control_->copied_bytes_in, 64 + 48 + 3 * 48);
   EXPECT_EQ(plan->packed_bytes, 0);
 }
@@ -78,7 +78,7 @@ output b
   EXPECT_EQ(control_->copied_bytes_in, 64 + 32);
 }
 
-TEST_F(Queues, GiveStepsWithoutAKernelToTheHostWithTheCopiesTheyNeed) {
+TEST_F(Queues, RunStepsWithoutAKernelOnTheHostWithTheNeededCopies) {
   Compare(R"(
 input x : float32[4,6]
 a = Relu(x)
@@ -93,7 +93,7 @@ output b
   EXPECT_EQ(plan->reference_steps, 2);
 }
 
-TEST_F(Queues, LeaveOutInTheHostsStepsWhatNobodyAskedFor) {
+TEST_F(Queues, DropUnusedResultsOfHostSteps) {
   // The evaluator of LayerNormalization computes mean and deviation too.
   Compare(R"(
 input x : float32[4,6]
@@ -105,7 +105,7 @@ output y
 )", "async0", {Numbers({4, 6})});
 }
 
-TEST_F(Queues, JudgeInHostStepsTheTypesThatAreKnownOnlyInTheRun) {
+TEST_F(Queues, CheckTypesKnownOnlyInTheRunInHostSteps) {
   session_ = Load(R"(
 input s : seq float32
 input i : int64[]
@@ -126,7 +126,7 @@ output y
   EXPECT_EQ(got->size(), 2u);
 }
 
-TEST_F(Queues, RunHostValuesShapesAndControlFlowBesideThem) {
+TEST_F(Queues, WorkTogetherWithHostValuesShapesAndControlFlow) {
   Compare(R"(
 input x : float32[4,6]
 input go : bool[]
@@ -149,7 +149,7 @@ output c
             }()});
 }
 
-TEST_F(Queues, PlanWhatIsKnownOnlyInTheRunWhenItIsKnown) {
+TEST_F(Queues, PlanStepsOfUnknownShapesDuringTheRun) {
   Compare(R"(
 input x : float32[4,6]
 a = Relu(x)
@@ -190,7 +190,7 @@ TEST_F(Queues, CaptureASegmentInItsSecondRunAndReplayItLater) {
   EXPECT_EQ(control_->fences, 0);
 }
 
-TEST_F(Queues, GiveEqualBitsToThreadsThatRunOneSessionAtOnce) {
+TEST_F(Queues, GiveIdenticalResultsToThreadsThatShareASession) {
   session_ = Load(kPerceptron, "async0");
   std::vector<std::vector<float>> expected;
   for (int t = 0; t < 4; ++t) expected.push_back(*Run(*session_, {Numbers({3, 4}, t)}));
@@ -208,7 +208,7 @@ TEST_F(Queues, GiveEqualBitsToThreadsThatRunOneSessionAtOnce) {
   EXPECT_EQ(wrong, 0);
 }
 
-// Eight inputs, each with a kernel of its own.
+// Returns a model of eight inputs with one kernel each.
 std::string Pipeline() {
   std::string text;
   for (int i = 0; i < 8; ++i) text += "input x" + std::to_string(i) + " : float32[64]\n";
@@ -231,9 +231,9 @@ TEST_F(Queues, WaitForEachStepInARunThatIsObserved) {
     void EndChunk(uint32_t) noexcept override {}
     mge_async_control* control = nullptr;
     int64_t at_begin = 0;
-    std::vector<int64_t> done;  // by the device, within each step
+    std::vector<int64_t> done;  // operations that the device finished within each step
   };
-  Compare(kPerceptron, "async0", {Numbers({3, 4})});  // captured and replayed
+  Compare(kPerceptron, "async0", {Numbers({3, 4})});  // captures the segment and replays it
   const int64_t replays = control_->replays;
   Counter counter;
   counter.control = control_;
@@ -256,10 +256,10 @@ TEST_F(Queues, CopyAndComputeAtTheSameTime) {
   for (int i = 0; i < 8; ++i) in.push_back(Numbers({64}, i));
   control_->kernel_us = control_->copy_us = 5000;
   Compare(Pipeline(), "async0", in);
-  EXPECT_GE(control_->most_at_once, 2);  // that it could, not how long it took
+  EXPECT_GE(control_->most_at_once, 2);  // queues overlapped; times would depend on the machine
 }
 
-TEST_F(Queues, SurfaceAFailingKernelWithItsPlaceAndThenRun) {
+TEST_F(Queues, NameAFailingKernelWithItsNodeAndRunAgain) {
   session_ = Load(kSmall, "async0");
   std::vector<HostValue> in = {Numbers({4, 6}), Numbers({4, 6}, 2)};
   auto expected = Run(*session_, in);
@@ -303,7 +303,7 @@ TEST_F(Queues, NameAKernelThatWritesBesideItsBufferWhenMemoryIsChecked) {
   EXPECT_THAT(FormatError(late), its_place);
 }
 
-TEST_F(Queues, AnswerThatADeviceIsLostForEver) {
+TEST_F(Queues, ReportALostDeviceInEveryLaterRun) {
   session_ = Load(kSmall, "async0");
   std::vector<HostValue> in = {Numbers({4, 6}), Numbers({4, 6}, 2)};
   ASSERT_TRUE(Run(*session_, in).ok());
@@ -316,20 +316,20 @@ TEST_F(Queues, AnswerThatADeviceIsLostForEver) {
   EXPECT_TRUE(Run(*Load(kSmall, "cpu0"), in).ok());
 }
 
-TEST_F(Queues, AnswerInAForkedChildThatTheyAreTheParents) {
+TEST_F(Queues, FailInAForkedChildBecauseTheyBelongToTheParent) {
   session_ = Load(kSmall, "async0");
   std::vector<HostValue> in = {Numbers({4, 6}), Numbers({4, 6}, 2)};
   auto expected = Run(*session_, in);
   ASSERT_TRUE(expected.ok());
   EXPECT_EQ(InChild([&] {
     bool forked = ErrorId(Run(*session_, in).status()) == errors::kForked.id;
-    session_.reset();  // gives back nothing that is the parent's
+    session_.reset();  // must not release objects of the parent
     return forked;
   }), 0);
   EXPECT_EQ(*Run(*session_, in), *expected);
 }
 
-TEST_F(Queues, PredictTheMemoryThatTheyTake) {
+TEST_F(Queues, TakeThePredictedMemory) {
   Compare(kPerceptron, "async0", {Numbers({3, 4})});
   auto plan = PlanOf({Numbers({3, 4})});
   ASSERT_EQ(plan->arenas.size(), 2u);
@@ -349,7 +349,7 @@ TEST_F(Queues, KeepWithinTheBudgetOfTheDevice) {
 
 // ---------------------------------------------------------------- several devices
 
-TEST_F(Queues, GiveSingleStepsThatTheFirstDeviceCannotDoToTheNext) {
+TEST_F(Queues, RunStepsThatTheFirstDeviceCannotDoOnTheNext) {
   std::vector<HostValue> in = {Numbers({4, 4}), Numbers({4, 4}, 2)};
   std::string text = R"(
 input x : float32[4,4]
@@ -382,9 +382,9 @@ TEST_F(Queues, RefuseALinkWithFlagsThatTheHostDoesNotKnow) {
   EXPECT_TRUE(Run(*session, {Numbers({4, 4})}).ok());
 }
 
-TEST_F(Queues, ProfileTimesWhatTheDeviceDoesAndNotWhatTheHostDoesBefore) {
+TEST_F(Queues, ProfileMeasuresTheDeviceWithoutTheLaunchOnTheHost) {
   Restart({{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}});
-  control_->wait_us = 10000;  // by the host's clock nothing is faster than that
+  control_->wait_us = 10000;  // measured by the host's clock, every kernel would take at least 10 ms
   session_ = Load(kTwoCandidates, "async0");
   for (const Unit& u : PlanOf({Numbers({4, 4})})->units) {
     if (u.kind != Unit::Kind::kKernel) continue;
@@ -394,7 +394,7 @@ TEST_F(Queues, ProfileTimesWhatTheDeviceDoesAndNotWhatTheHostDoesBefore) {
   }
 }
 
-TEST_F(Queues, AKernelThatFailsInATrialIsNoFaultOfThoseTimedAfterIt) {
+TEST_F(Queues, AKernelThatFailsInATrialDoesNotAffectLaterTrials) {
   Restart({{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}});
   control_->kernel_fails = true;
   session_ = Load(kTwoCandidates, "async0");
@@ -428,7 +428,7 @@ TEST_F(Queues, SplitAModelOverTwoDevices) {
   }
 }
 
-TEST_F(Queues, CutAModelBetweenTheGroupsThatADeviceTakesAsOne) {
+TEST_F(Queues, SplitAModelBetweenClaimedGroups) {
   if (!std::filesystem::exists(std::string(kBuiltInPlugins) + "/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
   Restart({{"virtual.devices", "2"}});
   std::vector<HostValue> in = {Numbers({8, 8})};
@@ -446,7 +446,7 @@ TEST_F(Queues, CutAModelBetweenTheGroupsThatADeviceTakesAsOne) {
   }
 }
 
-TEST_F(Queues, PutWhatOnlyOneDeviceCanDoThere) {
+TEST_F(Queues, PutAStepOnTheOnlyDeviceThatCanRunIt) {
   std::vector<HostValue> in = {Numbers({4, 4}), Numbers({4, 4}, 2)};
   Compare(R"(
 input x : float32[4,4]
@@ -458,7 +458,7 @@ output c
 )", "async0+async1", in);
   auto plan = PlanOf(in);
   EXPECT_EQ(plan->reference_steps, 0);
-  EXPECT_THAT(PlanText(*plan, true), HasSubstr("it alone of the devices has a kernel"));
+  EXPECT_THAT(PlanText(*plan, true), HasSubstr("it is the only device with a kernel"));
 }
 
 TEST_F(Queues, FollowTheAnnotationsOfTheModel) {

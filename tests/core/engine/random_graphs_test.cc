@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random graphs, planned and run with memory poisoned as soon as the plan says that nobody needs it, against an executor
-// that shares no memory.
+// Compares random graphs with an executor that shares no memory. The planned run overwrites every buffer after the last step
+// that needs it by the plan. A buffer freed too early therefore gives a wrong result.
 #include <cstdlib>
 #include <random>
 #include <unordered_map>
@@ -10,7 +10,7 @@
 namespace mge {
 namespace {
 
-// Operators whose results are the same bits whoever computes them.
+// A random graph of operators with bitwise equal results on every implementation.
 class RandomGraph {
  public:
   explicit RandomGraph(unsigned seed) : random_(seed) {
@@ -47,7 +47,7 @@ class RandomGraph {
     Node node;
     bool unary = Pick(2);
     node.op = unary ? kUnary[Pick(6)] : kBinary[Pick(4)];
-    if (node.op == "Mul" && graph.node_count() > 12) node.op = "Max";  // values stay finite
+    if (node.op == "Mul" && graph.node_count() > 12) node.op = "Max";  // keeps values finite
     node.inputs = {Any(turned)};
     if (!unary) node.inputs.push_back(Any(turned));
     if (node.op == "Transpose") {
@@ -64,10 +64,10 @@ class RandomGraph {
 
   std::mt19937 random_;
   int rows_, columns_;
-  std::vector<ValueId> values_[2];  // plain, turned
+  std::vector<ValueId> values_[2];  // [0]: values of shape rows x columns, [1]: transposed
 };
 
-// Every value in memory of its own.
+// Runs the graph with separate memory for every value.
 std::vector<Tensor> RunNaively(const Graph& graph, const std::vector<HostValue>& inputs) {
   std::unordered_map<ValueId, HostValue> values;
   for (size_t i = 0; i < inputs.size(); ++i) values[graph.inputs()[i]] = inputs[i];
@@ -82,7 +82,7 @@ std::vector<Tensor> RunNaively(const Graph& graph, const std::vector<HostValue>&
   return out;
 }
 
-// No two buffers that are alive together overlap.
+// Returns the number of pairs of buffers that overlap although they are alive together.
 int Overlaps(const Plan& plan) {
   int count = 0;
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
@@ -95,7 +95,7 @@ int Overlaps(const Plan& plan) {
   return count;
 }
 
-// Overwrites every buffer whose life ends with the step that has just run.
+// An observer that overwrites every buffer after its last step.
 class Poison : public RunObserver {
  public:
   Poison(TunerRecord& record, uint64_t& count) : record_(record), count_(count) {}
@@ -124,7 +124,7 @@ class Poison : public RunObserver {
   int32_t step_ = 0;
 };
 
-TEST(RandomGraphs, GiveTheBitsOfAnExecutorThatSharesNothing) {
+TEST(RandomGraphs, GiveTheSameBitsAsAnExecutorThatSharesNoMemory) {
   const char* asked = std::getenv("MGE_TEST_RANDOM_GRAPHS");
   const unsigned count = asked ? static_cast<unsigned>(std::strtoul(asked, nullptr, 10)) : 400;
   Host host({Set("select.strategy", "heuristic")}, "tuner_own0");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares random models over many operators and types on the CPU and the virtual GPU, where a model is fused and placed as a
-// whole, with the reference evaluators node by node. Results of exact arithmetic must be equal in every bit.
+// Compares random models, of many operators and types, with the reference evaluators run node by node. The models run on the
+// CPU and the virtual GPU, with fusion and memory placement. Results of exact arithmetic must be equal in every bit.
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -49,7 +49,7 @@ class RandomModel {
   struct Known {
     ValueId id;
     Tensor tensor;
-    bool exact;  // the same bits whoever computes it
+    bool exact;  // every implementation gives the same bits
   };
   Graph graph;
   std::vector<HostValue> inputs;
@@ -62,7 +62,7 @@ class RandomModel {
     return list.begin()[Below(static_cast<int>(list.size()))];
   }
 
-  // Multiples of 1/8 in -4..4, which every type of floats holds; integers in 0..8.
+  // Returns multiples of 1/8 from -4 to 4, which are exact in every float type; integers from 0 to 8.
   Tensor Values(DType type, const Shape& shape) {
     Tensor t = *Tensor::Create(type, shape);
     DispatchNumeric(type, [&](auto tag) {
@@ -125,7 +125,7 @@ class RandomModel {
     return Some(fits, x.tensor.dtype(), shape);
   }
 
-  // Adds the node if its evaluator takes it and what it gives is tame. `exact`: arithmetic that rounds once, or none at all.
+  // Adds the node if its evaluator accepts it and its results stay below kLargest. `exact`: it rounds at most once.
   void Add(const char* op, std::vector<Known> in, Attributes attrs = {}, bool exact = true, int outputs = 1) {
     Node node;
     node.op = op;
@@ -297,7 +297,7 @@ std::string Difference(const RandomModel::Known& expected, const Tensor& got) {
   return "";
 }
 
-TEST(RandomModels, GiveOnEveryDeviceWhatTheirNodesGiveOneByOne) {
+TEST(RandomModels, GiveTheResultsOfTheirSingleNodesOnEveryDevice) {
   const char* asked = std::getenv("MGE_TEST_RANDOM_MODELS");
   const unsigned count = asked ? static_cast<unsigned>(std::strtoul(asked, nullptr, 10)) : 300;
   RuntimeOptions options;

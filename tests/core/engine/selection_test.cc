@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How kernels are chosen, on a backend whose kernels differ in speed, truth and repeatability.
+// The choice of kernels, tested on a backend whose kernels differ in speed, correctness and repeatability.
 #include "tests/core/engine/tuner_test.h"
 
 namespace mge {
@@ -25,16 +25,16 @@ std::string ReasonAgainst(const Plan& plan, const std::string& id) {
   return "no alternative";
 }
 
-// ---------------------------------------------------------------- the three ways
+// ---------------------------------------------------------------- the strategies
 
-TEST(Selection, HeuristicTakesTheBestEstimateAndRunsNothing) {
+TEST(Selection, HeuristicChoosesTheBestEstimateAndRunsNothing) {
   Host host;
   host.record() = {};
   EXPECT_EQ(host.Chosen(kRelu), "slow");
   EXPECT_EQ(host.record().launches, 0);
 }
 
-TEST(Selection, ProfileTakesTheFastestAndFindsTheFastWrongOne) {
+TEST(Selection, ProfileChoosesTheFastestCorrectKernelAndReportsWrongOnes) {
   Host host({kProfile});
   auto plan = *host.PlanOf(kRelu);
   EXPECT_EQ(plan->units[0].kernel, "loose");
@@ -53,14 +53,14 @@ TEST(Selection, EqualProblemsAreMeasuredOnce) {
   EXPECT_LE(host.record().slow, 10);
 }
 
-TEST(Selection, ReproducibleNeedsNoStopwatch) {
+TEST(Selection, ReproducibleMeasuresNothing) {
   Host host({Set("select.strategy", "reproducible")});
   host.record() = {};
-  EXPECT_EQ(host.Chosen(kRelu), "slow");  // the first by rank of those that repeat their bits
+  EXPECT_EQ(host.Chosen(kRelu), "slow");  // the kernel of the best rank among those that repeat their bits
   EXPECT_EQ(host.record().launches, 0);
 }
 
-TEST(Selection, TheReferenceEvaluatorStandsInMarkedWhereNoKernelIsReproducible) {
+TEST(Selection, ReproducibleUsesTheReferenceEvaluatorIfNoKernelIsReproducible) {
   Host host({Set("select.strategy", "reproducible")});
   auto plan = *host.PlanOf(kNeg);
   EXPECT_EQ(plan->reference_steps, 1);
@@ -68,13 +68,13 @@ TEST(Selection, TheReferenceEvaluatorStandsInMarkedWhereNoKernelIsReproducible) 
   EXPECT_THAT(PlanText(*plan, true), HasSubstr("loose: its attributes are outside"));
 }
 
-TEST(Selection, AnOperatorWithoutAReproducibleOptimizedKernelIsAnErrorThatNamesIt) {
+TEST(Selection, OptimizedAndReproducibleFailIfAnOperatorHasNoSuchKernel) {
   Host host({Set("select.strategy", "reproducible_optimized")});
   EXPECT_THAT(host.Chosen(kNeg), AllOf(HasSubstr("operator Neg has no kernel with the attributes"),
                                        HasSubstr("loose: its attributes are outside")));
 }
 
-TEST(Selection, WhatTheCoreComputesOnHostValuesIsReproducible) {
+TEST(Selection, HostOperatorsAreReproducible) {
   Host host({Set("select.strategy", "reproducible")});
   auto plan = host.PlanOf("input x : float32[?]\ns = Shape(x)\ny = Relu(x)\noutput y\noutput s\n");
   EXPECT_TRUE(plan.ok()) << FormatError(plan.status());
@@ -86,7 +86,7 @@ TEST(Selection, OptimizedRefusesTheSlowReference) {
   EXPECT_EQ(host.Chosen(kRelu), "slow");
 }
 
-TEST(Selection, WhatMayNotBeTimedIsChosenByEstimate) {
+TEST(Selection, KernelsThatMayNotBeTimedAreChosenByEstimate) {
   Host host({kProfile, Set("select.memory", "1")});
   host.record() = {};
   auto plan = *host.PlanOf(kRelu);
@@ -95,7 +95,7 @@ TEST(Selection, WhatMayNotBeTimedIsChosenByEstimate) {
   EXPECT_THAT(ReasonAgainst(*plan, "steady"), HasSubstr("not timed"));
 }
 
-TEST(Selection, TimingStopsWhenItsTimeIsOver) {
+TEST(Selection, TimingStopsAtItsTimeLimit) {
   Host host({kProfile, Set("select.time", "0")});
   host.record() = {};
   EXPECT_EQ(host.Chosen(kRelu), "loose");
@@ -103,17 +103,17 @@ TEST(Selection, TimingStopsWhenItsTimeIsOver) {
   EXPECT_EQ(host.record().loose, 1);
 }
 
-TEST(Selection, TheBudgetOfTheDeviceBindsTiming) {
+TEST(Selection, TimingStaysWithinTheBudgetOfTheDevice) {
   Host host({kProfile, Set("memory.limit", "tuner0=1MiB")});
   host.record() = {};
   host.record().workspace = 2 << 20;
-  EXPECT_THAT(host.Chosen(kRelu), HasSubstr("E0602"));  // nothing could be timed, and the plan does not fit either
+  EXPECT_THAT(host.Chosen(kRelu), HasSubstr("E0602"));  // no kernel could be timed, and the plan does not fit either
   EXPECT_EQ(host.record().launches, 0);
   host.record().workspace = 0;
   EXPECT_EQ(host.Chosen(kRelu), "loose");
 }
 
-TEST(Selection, ABoundOfWorkspaceBeyondAllCountingIsTooLargeToTime) {
+TEST(Selection, AKernelWhoseWorkspaceBoundOverflowsIsNotTimed) {
   Host host({kProfile, Set("select.memory", "1MiB")});
   host.record() = {};
   host.record().more_workspace = UINT64_MAX;
@@ -136,9 +136,9 @@ TEST(Selection, ProfileReadsOpaqueLayoutsThroughTheBackendsReorders) {
   EXPECT_THAT(host.warnings, Contains(AllOf(HasSubstr("kernel 'sealed_wrong'"), HasSubstr("wrong results: output 0"))));
 }
 
-// ---------------------------------------------------------------- what is not allowed
+// ---------------------------------------------------------------- forbidden kernels
 
-constexpr char kNotAllowed[] = "it has what is not allowed: reduced-precision";
+constexpr char kNotAllowed[] = "it has forbidden attributes: reduced-precision";
 const Assignment kNoTensorCores = Set("MXNET_CUDA_ALLOW_TENSOR_CORE", "0");
 const Assignment kConversion = Set("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "1");
 
@@ -147,7 +147,7 @@ TEST(ReducedPrecision, IsNotAllowedUnlessASettingSaysSo) {
   auto plan = *host.PlanOf(kRelu);
   EXPECT_EQ(plan->units[0].kernel, "slow");
   EXPECT_EQ(ReasonAgainst(*plan, "rough"), kNotAllowed);
-  EXPECT_THAT(PlanText(*plan, true), AllOf(HasSubstr("not rough: it has what is not allowed: reduced-precision"),
+  EXPECT_THAT(PlanText(*plan, true), AllOf(HasSubstr("not rough: it has forbidden attributes: reduced-precision"),
                                            HasSubstr("not allowed of kernels: reduced-precision "
                                                      "(select.tensor_core_conversion: default)")));
   Host allows({kConversion});
@@ -160,16 +160,16 @@ TEST(ReducedPrecision, IsNeverTimedWhereItIsNotAllowed) {
   host.record() = {};
   EXPECT_EQ(host.Chosen(kRelu), "loose");
   EXPECT_EQ(host.record().rough, 0);
-  EXPECT_EQ(Host({kProfile, kConversion}).Chosen(kRelu), "rough");  // right to what its attribute says
+  EXPECT_EQ(Host({kProfile, kConversion}).Chosen(kRelu), "rough");  // correct within its declared precision
 }
 
-TEST(ReducedPrecision, ReproducibleKeepsToIt) {
+TEST(ReducedPrecision, IsForbiddenWithReproducibleToo) {
   const Assignment reproducible = Set("select.strategy", "reproducible");
   EXPECT_EQ(Host({reproducible}).Chosen(kNeg), "reference");
   EXPECT_EQ(Host({reproducible, kConversion}).Chosen(kNeg), "rough");
 }
 
-TEST(ReducedPrecision, AFrozenSelectionDoesNotBringItBack) {
+TEST(ReducedPrecision, IsNotTakenFromAFrozenSelection) {
   Folder folder;
   const std::string file = folder.At("kernels.toml");
   EXPECT_EQ(Host({kProfile, kConversion, Set("select.freeze", file)}).Chosen(kRelu), "rough");
@@ -177,14 +177,14 @@ TEST(ReducedPrecision, AFrozenSelectionDoesNotBringItBack) {
   EXPECT_EQ(Host({Set("select.frozen", file)}).Chosen(kRelu), "slow");
 }
 
-TEST(ReducedPrecision, AStrategyOfTheBackendsOwnDoesNotGetIt) {
+TEST(ReducedPrecision, IsNotOfferedToABackendsOwnStrategy) {
   Host host({}, "tuner_own0");
   auto plan = *host.PlanOf(kNeg);
   EXPECT_EQ(plan->units[0].kernel, "loose");
   EXPECT_EQ(ReasonAgainst(*plan, "rough"), kNotAllowed);
 }
 
-TEST(TensorCores, AreAllowedUnlessASettingForbidsThemAndConversionWithThem) {
+TEST(TensorCores, AreAllowedUnlessASettingForbidsThem) {
   EXPECT_EQ(Host().Chosen(kNeg), "matrix");
   EXPECT_EQ(Host({kConversion}).Chosen(kNeg), "rough");
   Host off({kNoTensorCores, kConversion});
@@ -222,14 +222,14 @@ TEST(TuningCache, ASecondProcessMeasuresNothing) {
   auto plan = *second.PlanOf(kRelu);
   EXPECT_EQ(plan->units[0].kernel, "loose");
   EXPECT_GE(plan->units[0].measured_us, 10);
-  EXPECT_THAT(ReasonAgainst(*plan, "wrong"), HasSubstr("wrong results"));  // remembered as well
+  EXPECT_THAT(ReasonAgainst(*plan, "wrong"), HasSubstr("wrong results"));  // the cache keeps refusals, too
   EXPECT_EQ(second.record().launches, 0);
   EXPECT_EQ(second.Chosen(kRelu, 65), "loose");  // another shape is another problem
   EXPECT_GT(second.record().launches, 0);
   EXPECT_THAT(Entries(folder), SizeIs(2));
 }
 
-TEST(TuningCache, ABuildIsMeasuredAnewThoughItsFileHasNoBuildId) {
+TEST(TuningCache, AnotherBuildIsMeasuredAgainEvenWithoutABuildId) {
   Folder folder;
   std::string bytes = ReadText(MGE_BINARY_DIR "/tests/engine_fakes/tuner.so");
   const size_t id = bytes.find(std::string("\4\0\0\0\x14\0\0\0\3\0\0\0GNU\0", 16));
@@ -250,7 +250,7 @@ TEST(TuningCache, ABuildIsMeasuredAnewThoughItsFileHasNoBuildId) {
   }
 }
 
-TEST(TuningCache, ASecondProcessKeepsToTheOnlyRightOne) {
+TEST(TuningCache, ASecondProcessUsesTheOnlyCorrectKernel) {
   Folder folder;
   std::vector<Assignment> settings = Caching(folder);
   settings.push_back(kNoTensorCores);
@@ -262,7 +262,7 @@ TEST(TuningCache, ASecondProcessKeepsToTheOnlyRightOne) {
   EXPECT_EQ(second.record().launches, 0);
 }
 
-TEST(TuningCache, BothStrategiesUseRecordedTimesAndTakeNone) {
+TEST(TuningCache, BothStrategiesUseRecordedTimesAndMeasureNothing) {
   Folder folder;
   std::vector<Assignment> both = Caching(folder);
   both[0] = Set("select.strategy", "heuristic_profile");
@@ -274,7 +274,7 @@ TEST(TuningCache, BothStrategiesUseRecordedTimesAndTakeNone) {
   EXPECT_EQ(Host(both).Chosen(kRelu), "loose");
 }
 
-TEST(TuningCache, ADamagedEntryIsReportedMeasuredAnewAndMended) {
+TEST(TuningCache, ADamagedEntryIsReportedAndMeasuredAgain) {
   Folder folder;
   EXPECT_EQ(Host(Caching(folder)).Chosen(kRelu), "loose");
   std::string path = Entries(folder)[0], good = ReadText(path);
@@ -286,7 +286,7 @@ TEST(TuningCache, ADamagedEntryIsReportedMeasuredAnewAndMended) {
     host.record() = {};
     EXPECT_EQ(host.Chosen(kRelu), "loose");
     EXPECT_GT(host.record().launches, 0);
-    EXPECT_THAT(host.warnings, Contains(HasSubstr("are ignored and measured anew")).Times(1));
+    EXPECT_THAT(host.warnings, Contains(HasSubstr("are ignored and measured again")).Times(1));
     Host after(Caching(folder));
     after.record() = {};
     EXPECT_EQ(after.Chosen(kRelu), "loose");
@@ -294,7 +294,7 @@ TEST(TuningCache, ADamagedEntryIsReportedMeasuredAnewAndMended) {
   }
 }
 
-TEST(TuningCache, ADirectoryThatCannotBeUsedCostsOneWarning) {
+TEST(TuningCache, AnUnusableDirectoryGivesOneWarning) {
   Folder folder;
   WriteText(folder.At("cache"), "a file");
   Host host(Caching(folder));
@@ -307,7 +307,7 @@ TEST(TuningCache, ADirectoryThatCannotBeUsedCostsOneWarning) {
 
 // ---------------------------------------------------------------- frozen selections
 
-TEST(FrozenSelection, AProfileIsRepeatedWithoutAStopwatch) {
+TEST(FrozenSelection, RepeatsTheChoicesOfAProfileWithoutMeasuring) {
   Folder folder;
   const std::string file = folder.At("kernels.toml");
   EXPECT_EQ(Host({kProfile, Set("select.freeze", file)}).Chosen(kRelu), "loose");
@@ -316,21 +316,21 @@ TEST(FrozenSelection, AProfileIsRepeatedWithoutAStopwatch) {
   Host plain({Set("select.frozen", file)});
   plain.record() = {};
   EXPECT_EQ(plain.Chosen(kRelu), "loose");
-  EXPECT_EQ(plain.Chosen(kRelu, 65), "slow");  // not in the file: by the strategy, which is heuristic
+  EXPECT_EQ(plain.Chosen(kRelu, 65), "slow");  // not in the file, so the strategy (heuristic) chooses
   EXPECT_EQ(plain.record().launches, 0);
 
   Host strict({Set("select.strategy", "profile_reproducible"), Set("select.frozen", file)});
   strict.record() = {};
-  EXPECT_EQ(strict.Chosen(kRelu), "steady");  // the fastest of those that repeat their bits
+  EXPECT_EQ(strict.Chosen(kRelu), "steady");  // the fastest kernel that repeats its bits
   EXPECT_EQ(strict.record().launches, 0);
   EXPECT_THAT(strict.Chosen(kRelu, 65), AllOf(HasSubstr("no kernel for operator Relu"), HasSubstr("Relu float32[65]"),
                                               HasSubstr("select.freeze")));
 }
 
-TEST(FrozenSelection, OfOneModelStaysWhenAnotherIsFrozenIntoTheSameFile) {
+TEST(FrozenSelection, KeepsOtherModelsOfTheSameFile) {
   Folder folder;
   const std::string file = folder.At("kernels.toml");
-  WriteText(file, "");  // as mktemp leaves it
+  WriteText(file, "");  // an empty file, as mktemp creates it
   EXPECT_EQ(Host({kProfile, kNoTensorCores, Set("select.freeze", file)}).Chosen(kNeg), "loose");
   EXPECT_EQ(Host({kProfile, kNoTensorCores, Set("select.freeze", file)}).Chosen(kRelu), "loose");
   Host frozen({kNoTensorCores, Set("select.frozen", file)});
@@ -343,11 +343,11 @@ TEST(FrozenSelection, IsNotWrittenOverAFileOfAnotherKind) {
   const std::string file = folder.At("notes.txt");
   WriteText(file, "what I wrote in three weeks\n");
   EXPECT_THAT(FormatError(Host({kProfile, Set("select.freeze", file)}).status),
-              AllOf(HasSubstr("E0206"), HasSubstr("not written over"), HasSubstr("select.freeze")));
+              AllOf(HasSubstr("E0206"), HasSubstr("it is not overwritten"), HasSubstr("select.freeze")));
   EXPECT_EQ(ReadText(file), "what I wrote in three weeks\n");
 }
 
-TEST(FrozenSelection, HoldsTheOnlyRightOneSoThatTheWrongOneStaysOut) {
+TEST(FrozenSelection, RecordsAChoiceEvenIfOnlyOneKernelIsCorrect) {
   Folder folder;
   const std::string file = folder.At("kernels.toml");
   EXPECT_EQ(Host({kProfile, kNoTensorCores, Set("select.freeze", file)}).Chosen(kNeg), "loose");
@@ -356,7 +356,7 @@ TEST(FrozenSelection, HoldsTheOnlyRightOneSoThatTheWrongOneStaysOut) {
   EXPECT_EQ(Host({kNoTensorCores, Set("select.frozen", file)}).Chosen(kNeg), "loose");
 }
 
-TEST(FrozenSelection, IsAskedAboutTheOnlyKernelThatTheStrategyAllows) {
+TEST(FrozenSelection, AppliesEvenIfTheStrategyAllowsOneKernelOnly) {
   Folder folder;
   const std::string file = folder.At("kernels.toml");
   EXPECT_EQ(Host({kProfile, kNoTensorCores, Set("select.freeze", file)}).Chosen(kNeg), "loose");
@@ -364,7 +364,7 @@ TEST(FrozenSelection, IsAskedAboutTheOnlyKernelThatTheStrategyAllows) {
   EXPECT_THAT(strict.Chosen(kNeg), AllOf(HasSubstr("E0202"), HasSubstr("names 'loose', which is not offered")));
 }
 
-TEST(FrozenSelection, ForAnotherNumberOfThreadsIsReportedOncePerPlan) {
+TEST(FrozenSelection, OfAnotherNumberOfThreadsGivesOneWarningPerPlan) {
   Folder folder;
   const std::string file = folder.At("kernels.toml");
   EXPECT_EQ(Host({kProfile, Set("select.freeze", file)}).Chosen(kRelu), "loose");
@@ -372,13 +372,13 @@ TEST(FrozenSelection, ForAnotherNumberOfThreadsIsReportedOncePerPlan) {
   Host plain({threads, frozen});
   EXPECT_EQ(plain.Chosen("input x : float32[?]\na = Relu(x)\nb = Neg(a)\ny = Relu(b)\noutput y\n"), "slow");
   EXPECT_THAT(plain.warnings, ElementsAre(AllOf(HasSubstr(file), HasSubstr("Relu float32[64] with 2 threads"),
-                                                HasSubstr("freeze it anew with these shapes, threads"))));
+                                                HasSubstr("create it again with these shapes, threads"))));
   Host strict({Set("select.strategy", "profile_reproducible"), threads, frozen});
-  EXPECT_THAT(strict.Chosen(kRelu), AllOf(HasSubstr("says nothing of Relu float32[64] with 2 threads"),
-                                          HasSubstr("freeze it anew with these shapes, threads")));
+  EXPECT_THAT(strict.Chosen(kRelu), AllOf(HasSubstr("has no entry for Relu float32[64] with 2 threads"),
+                                          HasSubstr("create it again with these shapes, threads")));
 }
 
-TEST(FrozenSelection, ThatFitsIsNotReported) {
+TEST(FrozenSelection, ThatFitsGivesNoWarning) {
   Folder folder;
   const std::string file = folder.At("kernels.toml");
   EXPECT_EQ(Host({kProfile, Set("select.freeze", file)}).Chosen(kRelu), "loose");
@@ -393,7 +393,7 @@ TEST(FrozenSelection, ReproducibleAndProfileNeedOne) {
               AllOf(HasSubstr("needs a frozen selection"), HasSubstr("select.frozen")));
 }
 
-TEST(FrozenSelection, AFileThatWasCutShortIsRefused) {
+TEST(FrozenSelection, ATruncatedFileIsRefused) {
   Folder folder;
   const std::string file = folder.At("kernels.toml");
   EXPECT_EQ(Host({kProfile, Set("select.freeze", file)}).Chosen(kRelu), "loose");
@@ -401,8 +401,8 @@ TEST(FrozenSelection, AFileThatWasCutShortIsRefused) {
   size_t line = whole.rfind('\n', whole.rfind('\n', whole.size() - 2) - 1);
   const std::pair<std::string, const char*> damages[] = {
       {"", "does not name its format"},
-      {whole.substr(0, line + 1), "says that there are 2"},
-      {whole + "more = 1\n", "has no place in it"},
+      {whole.substr(0, line + 1), "but its count is 2"},
+      {whole + "more = 1\n", "is not an entry of a selection"},
       {"format = \"mge.selection/9\"\n", "is not \"mge.selection/1\""}};
   for (const auto& [text, what] : damages) {
     WriteText(file, text);
@@ -412,7 +412,7 @@ TEST(FrozenSelection, AFileThatWasCutShortIsRefused) {
               AllOf(HasSubstr("E0206"), HasSubstr("select.freeze = FILE"), Not(HasSubstr("MGE_CONFIG"))));
 }
 
-TEST(FrozenSelection, IsWrittenEvenWhereNothingWasToBeChosen) {
+TEST(FrozenSelection, IsWrittenEvenIfThereWasNoChoice) {
   Folder folder;
   const std::string file = folder.At("kernels.toml");
   Host host({kProfile, Set("select.freeze", file)});
@@ -424,7 +424,7 @@ TEST(FrozenSelection, IsWrittenEvenWhereNothingWasToBeChosen) {
   EXPECT_TRUE(Host({Set("select.strategy", "profile_reproducible"), Set("select.frozen", file)}).status.ok());
 }
 
-TEST(FrozenSelection, AKernelThatIsNotOfferedAnyMoreIsReported) {
+TEST(FrozenSelection, AKernelThatIsNotOfferedIsReported) {
   Folder folder;
   const std::string file = folder.At("kernels.toml");
   EXPECT_EQ(Host({kProfile, Set("select.freeze", file)}).Chosen(kRelu), "loose");
@@ -437,14 +437,14 @@ TEST(FrozenSelection, AKernelThatIsNotOfferedAnyMoreIsReported) {
                                             HasSubstr("Relu"))));
 }
 
-TEST(FrozenSelection, IsWholeOrAbsent) {
+TEST(FrozenSelection, IsWrittenCompletelyOrNotAtAll) {
   Folder folder;
   Host host({kProfile, Set("select.freeze", folder.At("no/such/kernels.toml"))});
   EXPECT_THAT(host.Chosen(kRelu), HasSubstr("E0702"));
   EXPECT_THAT(folder.Files(".toml"), IsEmpty());
 }
 
-// ---------------------------------------------------------------- parts of the backend's own
+// ---------------------------------------------------------------- the backend's own parts
 
 TEST(OwnParts, TheBackendsPoolReservePolicyAndStrategyDecide) {
   Host host({}, "tuner_own0");
@@ -454,7 +454,7 @@ TEST(OwnParts, TheBackendsPoolReservePolicyAndStrategyDecide) {
   ASSERT_TRUE(session.ok()) << FormatError(session.status());
   std::vector<InputType> types = {{ValueKind::kTensor, DType::kF32, {64}}};
   auto plan = *(*session)->PlanFor(types);
-  EXPECT_EQ(plan->units[0].kernel, "loose");  // the dearest by its own estimate
+  EXPECT_EQ(plan->units[0].kernel, "loose");  // the largest estimate
   EXPECT_EQ(host.record().orders, 1);
   std::vector<HostValue> in(1), out(1);
   in[0].tensor = *Tensor::Create(DType::kF32, {64});
@@ -468,7 +468,7 @@ TEST(OwnParts, TheBackendsPoolReservePolicyAndStrategyDecide) {
 
 constexpr char kChain[] = "input x : float32[?]\na = Relu(x)\nb = Neg(a)\ny = Relu(b)\noutput y\n";
 
-TEST(OwnParts, TheStrategyGetsItsDearerCandidateWhateverReordersThatBrings) {
+TEST(OwnParts, TheStrategyMayChooseACandidateThatNeedsMoreReorders) {
   Host host({}, "sealed0");
   auto plan = host.PlanOf(kChain);
   ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
@@ -496,46 +496,47 @@ TEST(OwnParts, AnOrderByCostIsWeighedAgainstReorders) {
   ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
   const std::string reorder = "sealed_by_cost.reorder";
   EXPECT_THAT(Kernels(**plan), ElementsAre("plain", reorder, "sealed", reorder, "plain"));
-  // Of a tensor of 4 MB two reorders cost more than the 99 us that the sealed kernel saves.
+  // Two reorders of a tensor of 4 MB cost more than the 99 us that the sealed kernel saves.
   EXPECT_THAT(Kernels(**host.PlanOf(kChain, 1 << 20)), ElementsAre("plain", "plain", "plain"));
 }
 
-TEST(OwnParts, ABackendThatNamesProfileIsTimedWhereTheUserNamesNoMode) {
+TEST(OwnParts, ABackendsModeProfileAppliesIfTheUserSetsNoMode) {
   Host host({}, "tuner_profile0");
   auto plan = *host.PlanOf(kRelu);
   EXPECT_EQ(plan->units[0].kernel, "loose");
   EXPECT_GE(plan->units[0].measured_us, 10);
   EXPECT_THAT(ReasonAgainst(*plan, "wrong"), HasSubstr("wrong results"));
-  EXPECT_THAT(PlanText(*plan, true), HasSubstr("kernels of tuner_profile0 are chosen by profile: its backend names it, and select.strategy no mode"));
+  EXPECT_THAT(PlanText(*plan, true), HasSubstr("kernels of tuner_profile0 are chosen by profile: its backend's default, "
+                                                "as select.strategy names no mode"));
   Host other({}, "tuner0");
   EXPECT_EQ(other.Chosen(kRelu), "slow");
 }
 
-TEST(OwnParts, ABackendThatNamesReproducibleOffersRepeatableKernelsOnly) {
+TEST(OwnParts, ABackendsModeReproducibleAllowsRepeatableKernelsOnly) {
   Host host({}, "tuner_repeats0");
   auto plan = *host.PlanOf("input x : float32[?]\na = Relu(x)\ny = Neg(a)\noutput y\n");
   EXPECT_EQ(plan->units[0].kernel, "slow");
   EXPECT_THAT(ReasonAgainst(*plan, "loose"), HasSubstr("outside"));
-  EXPECT_EQ(plan->units[1].kind, Unit::Kind::kReference);  // the user has demanded nothing of kernels
+  EXPECT_EQ(plan->units[1].kind, Unit::Kind::kReference);  // the user did not ask for optimized kernels
 }
 
-TEST(OwnParts, TheModeThatTheUserNamesHoldsBeforeTheBackends) {
+TEST(OwnParts, TheUsersModeOverridesTheBackends) {
   for (const char* device : {"tuner_profile0", "tuner_repeats0"}) {
     Host host({Set("select.strategy", "heuristic")}, device);
     auto plan = *host.PlanOf(kNeg);
     EXPECT_LT(plan->units[0].measured_us, 0) << device;
-    EXPECT_THAT(PlanText(*plan, true), Not(HasSubstr("its backend names it"))) << device;
+    EXPECT_THAT(PlanText(*plan, true), Not(HasSubstr("its backend's default"))) << device;
     Host timed({kProfile}, device);
     EXPECT_EQ(timed.Chosen(kRelu), "loose") << device;
     Host repeats({Set("select.strategy", "reproducible")}, device);
     EXPECT_EQ(repeats.Chosen(kNeg), "reference") << device;
   }
-  // A strategy that names no mode leaves it to the backend.
+  // A user's strategy without a mode leaves the mode to the backend.
   Host host({Set("select.strategy", "optimized")}, "tuner_profile0");
   EXPECT_EQ(host.Chosen(kRelu), "loose");
 }
 
-TEST(OwnParts, TheHostsOwnCanBeWrapped) {
+TEST(OwnParts, MayWrapThoseOfTheHost) {
   Host host({kProfile}, "tuner_wraps0");
   host.record() = {};
   host.record().workspace = 4096;
@@ -545,10 +546,10 @@ TEST(OwnParts, TheHostsOwnCanBeWrapped) {
   EXPECT_EQ(host.record().orders, 1);
   EXPECT_GT(host.record().pool_acquires, 0);
   EXPECT_GT(host.record().reserves, 0);
-  EXPECT_GE(host.record().held, 64u << 10);  // what the wrapped policy takes before the first run
+  EXPECT_GE(host.record().held, 64u << 10);  // reserved by the wrapped policy before the first run
 }
 
-TEST(OwnParts, WhatTheUserSetsBeatsTheBackends) {
+TEST(OwnParts, TheUsersSettingsOverrideTheBackends) {
   Host host({Set("memory.pool", "unpooled"), Set("memory.reserve", "none")}, "tuner_own0");
   host.record() = {};
   host.record().workspace = 4096;
@@ -563,7 +564,7 @@ TEST(OwnParts, WhatTheUserSetsBeatsTheBackends) {
   EXPECT_EQ((*session->device().PoolOf())->name(), "unpooled");
 }
 
-TEST(OwnParts, APoolThatIsNoneIsABadSetting) {
+TEST(OwnParts, AnUnknownPoolIsABadSetting) {
   EXPECT_THAT(FormatError(Host({Set("memory.pool", "unpoled")}).status), AllOf(HasSubstr("E0202"), HasSubstr("unpooled")));
   EXPECT_THAT(FormatError(Host({Set("memory.reserve", "half")}).status), AllOf(HasSubstr("E0202"), HasSubstr("percent:N")));
 }

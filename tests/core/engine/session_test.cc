@@ -22,7 +22,7 @@
 #endif
 
 #if MGE_COUNTS_ALLOCATIONS
-// Every allocation of the process, on any thread and in any library, goes through these.
+// Replacements of the allocation functions. They count the allocations of all threads and libraries of the process.
 namespace {
 std::atomic<bool> g_counting{false};
 std::atomic<int64_t> g_allocations{0};
@@ -120,7 +120,7 @@ std::vector<float> RunOnce(Session& session, const HostValue& images) {
   return {data.begin(), data.end()};
 }
 
-TEST(Session, GivesOnTheCpuWhatTheReferenceGives) {
+TEST(Session, GivesTheReferenceResultsOnTheCpu) {
   auto runtime = NewRuntime();
   auto cpu = Load(runtime), host = Load(runtime, {.device = "host"});
   std::vector<float> a = RunOnce(*cpu, Images(5)), b = RunOnce(*host, Images(5));
@@ -128,7 +128,7 @@ TEST(Session, GivesOnTheCpuWhatTheReferenceGives) {
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5);
 }
 
-TEST(Session, GivesEqualBitsToEightThreadsThatRunItAtOnce) {
+TEST(Session, GivesIdenticalResultsToEightThreads) {
   auto session = Load(NewRuntime());
   std::vector<std::vector<float>> expected;
   for (int t = 0; t < 8; ++t) expected.push_back(RunOnce(*session, Images(4, 0.1f * static_cast<float>(t))));
@@ -150,12 +150,12 @@ TEST(Session, RunsInTwoRuntimesOfOneProcess) {
   EXPECT_EQ(RunOnce(*first, Images(2)), RunOnce(*second, Images(2)));
 }
 
-TEST(Session, GivesTheSameWhileMemoryIsChecked) {
+TEST(Session, GivesTheSameResultsWhileMemoryIsChecked) {
   auto plain = Load(NewRuntime()), checked = Load(NewRuntime({{"debug.check_memory", "1"}}));
   for (int64_t batch : {1, 3, 8}) EXPECT_EQ(RunOnce(*checked, Images(batch)), RunOnce(*plain, Images(batch)));
 }
 
-TEST(Session, GivesTheSameWhileTheMemoryOfADeviceWithQueuesIsChecked) {
+TEST(Session, GivesTheSameResultsWhileMemoryOfADeviceWithQueuesIsChecked) {
   if (!std::filesystem::exists(std::string(kPlugins) + "/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
   auto run = [](const char* checked) {
     auto session = Session::Load(NewRuntime({{"virtual.devices", "1"}, {"debug.check_memory", checked}}), kModel,
@@ -167,7 +167,7 @@ TEST(Session, GivesTheSameWhileTheMemoryOfADeviceWithQueuesIsChecked) {
 }
 
 #if MGE_COUNTS_ALLOCATIONS
-// On any thread, in so many runs after the first ones.
+// Returns the number of allocations on any thread in `runs` runs, after three runs that warm up.
 int64_t AllocationsOf(Session& session, int runs) {
   std::vector<HostValue> in = {Images(8)}, out = {Probabilities(8)};
   RunControl control;
@@ -253,7 +253,7 @@ TEST(Session, WritesOutputsOfShapesThatDependOnDataIntoTheCallersMemory) {
   for (int i : {0, 1}) {
     EXPECT_EQ(out[i].tensor.data(), memory[i]);
     EXPECT_EQ(std::vector<int64_t>(memory[i], memory[i] + 2), expected) << i;
-    // Memory of its own is replaced.
+    // The session replaces a tensor that does not fit.
     const HostValue fits = out[i];
     out[i].tensor = *Tensor::Create(DType::kI64, {5});
     status = session->Run(in, out, control);
@@ -294,7 +294,7 @@ TEST(Session, StopsWhenItIsCancelledOrOutOfTimeAndThenRuns) {
   EXPECT_EQ(RunOnce(*session, in[0]).size(), 10u);
 }
 
-TEST(Session, GivesEveryRunTheWholeOfTheDefaultTime) {
+TEST(Session, AppliesTheDefaultTimeLimitToEachRunSeparately) {
   auto session = Load(NewRuntime({{"run.timeout", "20s"}}));
   std::vector<HostValue> in = {Images(1)}, out(1);
   RunControl control;
@@ -302,7 +302,7 @@ TEST(Session, GivesEveryRunTheWholeOfTheDefaultTime) {
   EXPECT_FALSE(control.deadline) << "the first run's deadline holds for the next";
 }
 
-TEST(Session, TimesProblemsThatDifferInTheirWeightsOnce) {
+TEST(Session, TimesProblemsThatDifferOnlyInWeightsOnce) {
   auto runtime = NewRuntime({{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}, {"threads", "1"}});
   onnx::Model model;
   model.graph = *ParseGraphText(R"(
@@ -329,7 +329,7 @@ output z
   EXPECT_EQ(times[0], times[1]) << "the second was timed by itself";
 }
 
-TEST(Session, KeepsWithinTheBudgetOfItsDevice) {
+TEST(Session, StaysWithinTheBudgetOfItsDevice) {
   auto session = Load(NewRuntime({{"memory.limit", "cpu0=256KiB"}}));
   std::vector<HostValue> in = {Images(4096)}, out(1);
   RunControl control;
@@ -339,7 +339,7 @@ TEST(Session, KeepsWithinTheBudgetOfItsDevice) {
   EXPECT_EQ(RunOnce(*session, Images(1)).size(), 10u);
 }
 
-TEST(Session, HasAPlanWhoseMemoryIsWhatItTakes) {
+TEST(Session, TakesTheMemoryThatItsPlanStates) {
   auto session = Load(NewRuntime());
   auto plan = PlanOf(*session, 16);
   ASSERT_TRUE(plan);
@@ -352,7 +352,7 @@ TEST(Session, HasAPlanWhoseMemoryIsWhatItTakes) {
   EXPECT_EQ(plan->reference_steps, 0);
 }
 
-TEST(Session, KeepsOneCopyOfWhatItsPlansPackAlike) {
+TEST(Session, SharesPackedConstantsAmongItsPlans) {
   auto session = Load(NewRuntime());
   std::set<const void*> forms[2];
   std::vector<std::shared_ptr<const Plan>> plans;
@@ -369,18 +369,18 @@ TEST(Session, KeepsOneCopyOfWhatItsPlansPackAlike) {
   EXPECT_LT(plans[1]->measured_constant_bytes, plans[0]->measured_constant_bytes);
 }
 
-TEST(Session, MadeAfterABackendsSettingChangedGoesByItInEveryRuntime) {
+TEST(Session, UsesABackendsSettingAsItIsWhenTheSessionIsCreated) {
   auto runtime = NewRuntime(), other = NewRuntime();
   auto kernels = [&] { return PlanText(*PlanOf(*Load(other), 1), true); };
   const std::string usual = kernels();
   if (usual.find("avx") == std::string::npos) GTEST_SKIP() << "of this processor nothing can be forbidden";
   ASSERT_TRUE(runtime->registry().Set("cpu.isa", "portable").ok());
   EXPECT_EQ(kernels().find("avx"), std::string::npos) << kernels();
-  ASSERT_TRUE(runtime->registry().Set("cpu.isa", "").ok());  // taken back
+  ASSERT_TRUE(runtime->registry().Set("cpu.isa", "").ok());  // resets the setting
   EXPECT_EQ(kernels(), usual);
 }
 
-TEST(Session, MayHaveItsBackendsSettingChangedByWhoeverGetsItsMessages) {
+TEST(Session, MayHaveABackendsSettingChangedFromALogCallback) {
   std::shared_ptr<Runtime> runtime;
   RuntimeOptions options;
   options.built_in_plugins = false;
@@ -402,7 +402,7 @@ TEST(Session, MayHaveItsBackendsSettingChangedByWhoeverGetsItsMessages) {
   runtime.reset();
 }
 
-TEST(Session, RunsAsynchronouslyOnTheEngineThatIsSet) {
+TEST(Session, RunsAsynchronouslyOnTheConfiguredEngine) {
   for (const char* engine : {"naive", "threaded", "threaded_per_device"}) {
     auto session = Load(NewRuntime({{"engine.type", engine}}));
     std::vector<float> expected = RunOnce(*session, Images(2));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One control and several runs.
+// One run control that is shared by several runs.
 #include "core/engine/steering.h"
 
 #include <chrono>
@@ -24,7 +24,7 @@ TEST(Steering, EachRunHasTheLimitAndTheSeedThatWereSetWhenItBegan) {
   EXPECT_EQ(second.control().seed, 4u);
 }
 
-TEST(Steering, CancelEndsAllRunsAndLaterOnesUntilItIsReset) {
+TEST(Steering, CancelEndsAllRunsAndLaterRunsUntilReset) {
   Steering by;
   SteeredRun first(&by), alone(nullptr);
   {
@@ -40,7 +40,7 @@ TEST(Steering, CancelEndsAllRunsAndLaterOnesUntilItIsReset) {
   EXPECT_TRUE(SteeredRun(&by).control().CheckStop().ok());
 }
 
-TEST(Steering, LooksAtTheRunThatIsFurthestPastItsLimit) {
+TEST(Steering, ReportsTheRunFurthestPastItsTimeLimit) {
   Steering by;
   EXPECT_EQ(by.LookAt().seconds, 0);
   by.SetTimeout(1e-6);

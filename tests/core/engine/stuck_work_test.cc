@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work on a device that does not end in time, or never: whoever waits gets an answer, and what the device may still touch is
-// kept until it is over.
+// Work on a device that ends late or never: the waiting caller gets an error, and memory that the device may still access
+// is kept until the work ends.
 #include <atomic>
 #include <thread>
 
@@ -16,7 +16,7 @@ using ::testing::Not;
 
 class StuckWork : public Queues {
  protected:
-  // A run that is cancelled as soon as something hangs.
+  // Runs the session and cancels the run as soon as a kernel or copy hangs.
   absl::Status RunUntilItHangs(std::vector<HostValue> in) {
     RunControl control;
     std::atomic<bool> done{false};
@@ -53,8 +53,8 @@ TEST_F(StuckWork, EndsARunThatIsCancelledOrOutOfTimeAndTheNextOneRuns) {
   EXPECT_EQ(*again, *expected);
 }
 
-// Two devices, the second of which waits for the first: the error names the one that hangs.
-TEST_F(StuckWork, IsNamedByItsDeviceAndStepsWhenTheTimeIsUp) {
+// The second device waits for the first. The error must name the device that hangs.
+TEST_F(StuckWork, IsNamedByDeviceAndNodeWhenTheTimeIsUp) {
   session_ = Load(R"(
 input x : float32[4,4]
 a = Relu(x) on "async1"
@@ -75,7 +75,7 @@ TEST_F(StuckWork, KeepsTheMemoryOfARunThatDoesNotEnd) {
   std::vector<HostValue> in = {Numbers({4, 6}), Numbers({4, 6}, 2)};
   control_->hangs = control_->stubborn = true;
   EXPECT_EQ(ErrorId(RunUntilItHangs(in)), errors::kCancelled.id);
-  EXPECT_GT(control_->queues, 0);  // still at work
+  EXPECT_GT(control_->queues, 0);  // the queue still works
   control_->hangs = control_->stubborn = false;
   EXPECT_TRUE(Run(*session_, in).ok());
   session_.reset();
@@ -86,7 +86,7 @@ TEST_F(StuckWork, KeepsTheMemoryOfAnUploadThatDoesNotEnd) {
   session_ = Load(kPerceptron, "async0");
   control_->good_copies = 0;
   EXPECT_EQ(ErrorId(RunUntilItHangs({Numbers({3, 4})})), errors::kCancelled.id);
-  EXPECT_GT(control_->queues, 0);  // still at work
+  EXPECT_GT(control_->queues, 0);  // the queue still works
   RunControl cancelled;
   cancelled.cancel = kStopAsked;
   EXPECT_EQ(ErrorId(Run(*session_, {Numbers({3, 4})}, cancelled).status()), errors::kCancelled.id);
@@ -103,7 +103,7 @@ TEST_F(StuckWork, KeepsTheMemoryOfATrialWhoseResultsDoNotArrive) {
   Restart({{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}});
   session_ = Load(kTwoCandidates, "async0");
   auto in_use = [&] { return session_->device().Stats().pool.in_use; };
-  control_->good_copies = 2;  // into the input, and what fills the output before the kernel
+  control_->good_copies = 2;  // the copy into the input, and the one that fills the output before the kernel
   EXPECT_EQ(ErrorId(RunUntilItHangs({Numbers({4, 4})})), errors::kCancelled.id);
   EXPECT_EQ(control_->kernels, 1);
   EXPECT_GT(in_use(), 0u);
@@ -116,7 +116,7 @@ TEST_F(StuckWork, KeepsTheMemoryOfATrialThatDoesNotEnd) {
   session_ = Load(kTwoCandidates, "async0");
   control_->hangs = control_->stubborn = true;
   EXPECT_EQ(ErrorId(RunUntilItHangs({Numbers({4, 4})})), errors::kCancelled.id);
-  EXPECT_GT(control_->queues, 0);  // still at work
+  EXPECT_GT(control_->queues, 0);  // the queue still works
   control_->hangs = control_->stubborn = false;
   EXPECT_TRUE(Run(*session_, {Numbers({4, 4})}).ok());
   session_.reset();
@@ -125,7 +125,7 @@ TEST_F(StuckWork, KeepsTheMemoryOfATrialThatDoesNotEnd) {
   EXPECT_EQ(control_->records, 0);
 }
 
-TEST_F(StuckWork, IsToldToStopWhenNobodyWaitsForATrialAnyMore) {
+TEST_F(StuckWork, OfATrialIsCancelledWhenNobodyWaitsForIt) {
   Restart({{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}});
   session_ = Load(kTwoCandidates, "async0");
   control_->hangs = true;
@@ -137,7 +137,7 @@ TEST_F(StuckWork, IsToldToStopWhenNobodyWaitsForATrialAnyMore) {
   }
 }
 
-TEST_F(StuckWork, OfAPlanThatIsMadeHoldsUpNobodyWhosePlanIsKnownOrWhoIsOutOfTime) {
+TEST_F(StuckWork, WhilePlanningDoesNotBlockRunsOfOtherPlansOrBeyondTheirTimeLimit) {
   Restart({{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}});
   session_ = Load("input x : float32[N,4]\na = Abs(x)\noutput a\n", "async0");
   std::shared_ptr<const Plan> known = PlanOf({Numbers({1, 4})});
@@ -157,7 +157,7 @@ TEST_F(StuckWork, OfAPlanThatIsMadeHoldsUpNobodyWhosePlanIsKnownOrWhoIsOutOfTime
   EXPECT_TRUE(Run(*session_, {Numbers({3, 4})}).ok());
 }
 
-TEST_F(StuckWork, LeavesItsDeviceOpenIfItNeverEnds) {
+TEST_F(StuckWork, ThatNeverEndsKeepsItsDeviceOpen) {
   session_.reset();
   runtime_.reset();
   EXPECT_EQ(InChild([&] {

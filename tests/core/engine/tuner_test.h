@@ -20,7 +20,7 @@
 
 namespace mge {
 
-// A directory that is removed at the end.
+// A temporary directory, removed by the destructor.
 class Folder {
  public:
   Folder() {
@@ -51,7 +51,7 @@ inline void WriteText(const std::string& path, const std::string& text) { std::o
 
 inline Assignment Set(std::string name, std::string text) { return {std::move(name), std::move(text)}; }
 
-// One runtime, as a process of its own would have it: nothing but files goes from one to the next.
+// A runtime that stands for a separate process: two of them share nothing except files.
 class Host {
  public:
   explicit Host(std::vector<Assignment> settings = {}, const std::string& device = "tuner0",
@@ -83,13 +83,13 @@ class Host {
     return Session::Create(runtime, std::move(model), {.device = device_});
   }
 
-  // The plan of a graph of one float32 input with `n` elements.
+  // Returns the plan of a graph whose only input is float32 with `n` elements.
   absl::StatusOr<std::shared_ptr<const Plan>> PlanOf(std::string_view graph, int64_t n = 64) {
     MGE_ASSIGN_OR_RETURN(session, Make(graph));
     std::vector<InputType> types = {{ValueKind::kTensor, DType::kF32, {n}}};
     return session->PlanFor(types);
   }
-  // The id of its first kernel, or the error as the user sees it.
+  // Returns the id of the plan's first kernel, or the error as the user sees it.
   std::string Chosen(std::string_view graph, int64_t n = 64) {
     auto plan = PlanOf(graph, n);
     return plan.ok() ? (*plan)->units[0].kernel : FormatError(plan.status());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that are offered and cannot be prepared (MGE_UNIMPLEMENTED), and the devices that do the work then.
+// Kernels that are offered but cannot be prepared (MGE_UNIMPLEMENTED), and the kernels and devices that replace them.
 #include "tests/core/engine/tuner_test.h"
 #include "tests/support/session_values.h"
 
@@ -13,7 +13,7 @@ using testing::HasSubstr;
 constexpr char kRelu[] = "input x : float32[?]\ny = Relu(x)\noutput y\n";
 constexpr char kAll[] = "slow steady loose wrong rough matrix";
 
-TEST(UnableKernels, GiveWayToTheNextCandidate) {
+TEST(UnableKernels, AreReplacedByTheNextCandidate) {
   Host host;
   host.record() = {.unable = "slow wrong"};
   auto plan = host.PlanOf(kRelu);
@@ -23,7 +23,7 @@ TEST(UnableKernels, GiveWayToTheNextCandidate) {
               HasSubstr("not slow: it cannot be prepared: the compiler said: | no such instruction"));
 }
 
-TEST(UnableKernels, AreNotAskedForTheSameProblemAgain) {
+TEST(UnableKernels, AreNotPreparedAgainForTheSameProblem) {
   Host host({Set("plan.cache_size", "1")});
   host.record() = {.unable = "slow"};
   auto session = *host.Make(kRelu);
@@ -36,7 +36,7 @@ TEST(UnableKernels, AreNotAskedForTheSameProblemAgain) {
   EXPECT_EQ(host.record().unable_asked, 2);  // once for each size
 }
 
-TEST(UnableKernels, AreAskedOnceForAllEqualNodesOfAModel) {
+TEST(UnableKernels, ArePreparedOnceForEqualNodesOfAModel) {
   Host host;
   host.record() = {.unable = "slow wrong"};
   auto plan = host.PlanOf("input x : float32[?]\na = Relu(x)\nb = Exp(a)\ny = Relu(b)\noutput y\n");
@@ -56,7 +56,7 @@ TEST(UnableKernels, LeaveTheirNodeToTheNextDeviceThatIsAllowed) {
   EXPECT_TRUE(got.ok()) << FormatError(got.status());
 }
 
-TEST(UnableKernels, LeaveTheirNodeToTheReferenceEvaluatorWhereThereIsNoOtherDevice) {
+TEST(UnableKernels, LeaveTheirNodeToTheReferenceEvaluatorIfThereIsNoOtherDevice) {
   Host host;
   host.record() = {.unable = kAll};
   auto plan = host.PlanOf("input x : float32[?]\na = Relu(x)\nb = Neg(a)\noutput b\n");
@@ -65,7 +65,7 @@ TEST(UnableKernels, LeaveTheirNodeToTheReferenceEvaluatorWhereThereIsNoOtherDevi
   EXPECT_EQ((*plan)->reference_steps, 2);
 }
 
-TEST(UnableKernels, AreNoWayOutWhereTheReferenceMayNotStandIn) {
+TEST(UnableKernels, AreAnErrorIfTheReferenceEvaluatorIsForbidden) {
   Host host({Set("select.strategy", "heuristic_optimized")});
   host.record() = {.unable = kAll};
   EXPECT_THAT(host.Chosen(kRelu), AllOf(HasSubstr("operator Relu has no kernel"), HasSubstr("it cannot be prepared")));

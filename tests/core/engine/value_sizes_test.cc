@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that are larger than any tensor or than the memory: refused in plain words, and only where they are computed.
+// Values larger than the limit of a tensor or than the memory: the error is clear, and only runs that compute them fail.
 #include "tests/core/engine/tuner_test.h"
 
 namespace mge {
@@ -25,13 +25,13 @@ y = ReduceSum(abc)
 output y
 )";
 
-TEST(ValueSizes, ShapesOfInputsWhoseProductOverflowsAreATypedErrorThatNamesTheNode) {
+TEST(ValueSizes, AnOverflowingSizeIsATypedErrorThatNamesTheNode) {
   const int64_t n = int64_t{1} << 21;
   for (const char* device : {"tuner0", "host"}) {
     Host host({}, device);
     absl::Status status = PlanFor(host, kOuter, {{n, 1, 1}, {1, n, 1}, {1, 1, n}});
     EXPECT_THAT(FormatError(status), AllOf(HasSubstr("E0305"), HasSubstr("'abc' is float32[2097152,2097152,2097152]"),
-                                           HasSubstr("Add node"), HasSubstr("take smaller inputs")));
+                                           HasSubstr("Add node"), HasSubstr("use smaller inputs")));
     EXPECT_TRUE(PlanFor(host, kOuter, {{2, 1, 1}, {1, 3, 1}, {1, 1, 4}}).ok());
   }
 }
@@ -45,7 +45,7 @@ TEST(ValueSizes, AnEmptyTensorOverflowsByItsOtherDimensions) {
                             "e = Expand(x, s)\ny = Relu(e)\noutput y\n", {{1}}).ok());
 }
 
-TEST(ValueSizes, WhatOverflowsInABranchThatIsNotTakenHarmsNobody) {
+TEST(ValueSizes, AnOverflowInABranchThatIsNotTakenIsNotAnError) {
   Host host;
   auto session = host.Make(R"(
 input x : float32[1]
@@ -83,7 +83,7 @@ output b
 constexpr char kWide[] = "input x : float32[1]\nconst s = int64[1]<33554432>\n"
                          "e = Expand(x, s)\ny = Neg(e)\nz = ReduceSum(y)\noutput z\n";
 
-TEST(ValueSizes, OneThatIsLargerThanTheLimitByItselfIsRefusedByName) {
+TEST(ValueSizes, AValueLargerThanTheMemoryLimitIsNamedInTheError) {
   Host host({Set("memory.limit", "tuner0=64MiB")});
   absl::Status status = PlanFor(host, kWide, {{1}});
   EXPECT_THAT(FormatError(status),
@@ -95,14 +95,14 @@ TEST(ValueSizes, OneThatIsLargerThanTheLimitByItselfIsRefusedByName) {
   EXPECT_TRUE(PlanFor(larger, kWide, {{1}}).ok());
 }
 
-TEST(ValueSizes, AViewOfTheCallersMemoryTakesNothingOfTheLimit) {
+TEST(ValueSizes, AViewOfTheCallersMemoryDoesNotCountAgainstTheLimit) {
   Host host({Set("memory.limit", "tuner0=64MiB")});
   absl::Status status = PlanFor(host, "input x : float32[N]\nconst s = int64[2]<2, -1>\nr = Reshape(x, s)\n"
                                       "y = ReduceSum(r)\noutput y\n", {{int64_t{1} << 25}});
   EXPECT_TRUE(status.ok()) << FormatError(status);
 }
 
-TEST(ValueSizes, TheLargestBatchIsNamedAllTheSame) {
+TEST(ValueSizes, TheErrorNamesTheLargestBatchThatFits) {
   Host host({Set("memory.limit", "tuner0=64MiB")});
   absl::Status status = PlanFor(host, "input x : float32[N,1]\nconst s = int64[2]<1, 1048576>\ne = Expand(x, s)\ny = Neg(e)\n"
                                       "z = ReduceSum(y)\noutput z\n", {{64, 1}});

@@ -54,7 +54,7 @@ TEST(BackendSettings, AreReadFromEverySource) {
   ASSERT_NE(slots, nullptr);
   ASSERT_EQ(slots->size(), 4u);
   EXPECT_EQ((*slots)[0].value, SettingValue(int64_t{4}));
-  EXPECT_EQ((*slots)[2].value, SettingValue(int64_t{1}));  // the second choice
+  EXPECT_EQ((*slots)[2].value, SettingValue(int64_t{1}));  // index of the second choice
   EXPECT_EQ(registry->snapshot()->Backend("cuda"), nullptr);
 }
 
@@ -78,14 +78,14 @@ TEST(BackendSettings, ObeyTheRulesOfTheCore) {
   EXPECT_THAT(late->snapshot()->DynamicKey(), HasSubstr("virtual.link"));
 }
 
-TEST(BackendSettings, OfABackendLoadedLateAreReadAtOnce) {
+TEST(BackendSettings, OfABackendLoadedLateAreReadWhenItRegisters) {
   auto registry = MustCreate({});
   registry->MarkRead();
   ASSERT_TRUE(registry->RegisterBackend("virtual", VirtualRows()).ok());
   EXPECT_EQ(ErrorId(registry->Set("virtual.devices", "1")), errors::kSettingTooLate.id);
 }
 
-TEST(BackendSettings, OfABackendThatIsNotLoadedAreNoTypos) {
+TEST(BackendSettings, OfABackendThatIsNotLoadedAreNotReportedAsTypos) {
   LogLines log;
   auto registry =
       MustCreate({.call = {{"virtual.devices", "2"}},
@@ -102,7 +102,7 @@ TEST(BackendSettings, OfABackendThatIsNotLoadedAreNoTypos) {
   EXPECT_EQ(ErrorId(unknown->JudgeUnknown()), errors::kUnknownSetting.id);
 }
 
-TEST(BackendSettings, OfABackendThatTheUserLeavesOutAreNoTyposAndWorthNoWord) {
+TEST(BackendSettings, OfASkippedBackendAreNotReported) {
   LogLines log;
   auto registry = MustCreate({.call = {{"virtual.devices", "2"}, {"plugin.skip", "cuda,virtual"}},
                               .environment = {{{"MGE_VIRTUAL_MEMORY", "1G"}, {"MGE_STRICT_ENV", "1"}}}},
@@ -127,7 +127,7 @@ TEST(BackendSettings, AreRefusedIfTheirDeclarationIsWrong) {
   EXPECT_THAT(error({.key = "log.level", .doc = "Not its own."}),
               HasSubstr("begin with the backend's name"));
   EXPECT_THAT(error({.key = "virtual.good", .doc = "Twice there."}),
-              HasSubstr("belongs to virtual.good"));
+              HasSubstr("is also that of virtual.good"));
   EXPECT_THAT(error({.key = "virtual.Bad", .doc = "Capital letter."}), HasSubstr("small letters"));
   EXPECT_THAT(error({.key = "virtual.x", .doc = "no sentence"}), HasSubstr("not a sentence"));
   EXPECT_THAT(
@@ -155,11 +155,11 @@ TEST(BackendSettings, AreRefusedIfTheirDeclarationIsWrong) {
   auto alias = MustCreate({});
   auto status =
       alias->RegisterBackend("log", {{.key = "log.level", .doc = "Takes the core's name."}}).status();
-  EXPECT_THAT(PartsOf(status).what, HasSubstr("belongs to log.level of core"));
+  EXPECT_THAT(PartsOf(status).what, HasSubstr("already used by log.level of core"));
 }
 
-// The first of two backends with one name did not start, or the user's value was wrong for it.
-TEST(BackendSettings, OfANameBelongToTheLastThatDeclaredThem) {
+// Two backends with one name can declare settings if the first one did not start or refused the user's value.
+TEST(BackendSettings, BelongToTheLastBackendOfANameThatDeclaredThem) {
   ScratchDir dir;
   auto registry = MustCreate({.call = {{"x.link", "a"}},
                               .command_line = {{"x.level", "7"}},

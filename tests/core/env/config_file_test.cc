@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// G3 of the list of faults. Files do not include others, so there is no cycle to refuse; the
-// attempt is.
+// Configuration files: precedence, and errors for every kind of bad file. A file that tries to include another one is
+// refused.
 #include "core/env/config_file.h"
 
 #include <sys/stat.h>
@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 class ConfigFile : public testing::Test {
  protected:
-  // The error of a runtime configured by this text, backends loaded.
+  // Returns the error of a runtime with loaded backends that is configured by this text.
   std::string ErrorOfText(std::string_view text) {
     auto registry =
         Registry::Create({.config_files = {dir_.Write("a.toml", text)}}, Logger(LogLevel::kSilent));
@@ -31,7 +31,7 @@ class ConfigFile : public testing::Test {
   ScratchDir dir_;
 };
 
-TEST_F(ConfigFile, IsReadByTablesAndByDottedKeys) {
+TEST_F(ConfigFile, MayUseTablesAndDottedKeys) {
   std::string path = dir_.Write("a.toml",
                                 "threads = 2\n"
                                 "engine.type = \"naive\"\n"
@@ -53,7 +53,7 @@ TEST_F(ConfigFile, IsReadByTablesAndByDottedKeys) {
   EXPECT_EQ(snapshot->Get<kMemoryLimit>().For("cpu0"), ByteCount{1 << 30});
 }
 
-TEST_F(ConfigFile, IsNamedByItsVariableOrByOptionsWhichWin) {
+TEST_F(ConfigFile, OfACommandLineOptionOverridesThatOfTheVariable) {
   std::string a = dir_.Write("a.toml", "threads = 1"),
               b = dir_.Write("b.toml", "threads = 2\nseed = 5");
   Sources sources = FromEnvironment({{"MGE_CONFIG", a + ":" + b}});
@@ -81,11 +81,11 @@ TEST_F(ConfigFile, RefusesAnUnknownKeyWithTheNearestOne) {
               HasSubstr("Its key is \"engine.type\"."));
 }
 
-TEST_F(ConfigFile, RefusesAKeyThatStandsTwice) {
+TEST_F(ConfigFile, RefusesADuplicateKey) {
   EXPECT_THAT(ErrorOfText("threads = 1\nthreads = 2\n"),
               AllOf(HasSubstr("E0206"), HasSubstr("a.toml:2")));
   EXPECT_THAT(ErrorOfText("engine.type = \"naive\"\n\"engine.type\" = \"threaded\"\n"),
-              AllOf(HasSubstr("E0206"), HasSubstr("stands twice"), HasSubstr("a.toml:2")));
+              AllOf(HasSubstr("E0206"), HasSubstr("is set twice"), HasSubstr("a.toml:2")));
 }
 
 TEST_F(ConfigFile, RefusesAWrongType) {
@@ -96,7 +96,7 @@ TEST_F(ConfigFile, RefusesAWrongType) {
   EXPECT_THAT(ErrorOfText("seed = 1.5\n"),
               HasSubstr("is a number, but the setting is of type int"));
   EXPECT_THAT(ErrorOfText("[plan]\ninplace = 1\n"), HasSubstr("a.toml:2"));
-  EXPECT_THAT(ErrorOfText("[planner]\nskip = [1, 2]\n"), HasSubstr("something else than strings"));
+  EXPECT_THAT(ErrorOfText("[planner]\nskip = [1, 2]\n"), HasSubstr("elements that are not strings"));
   EXPECT_THAT(ErrorOfText("seed = 1979-05-27\n"), HasSubstr("a date or a time"));
   EXPECT_THAT(ErrorOfText("[[engine]]\ntype = \"naive\"\n"), HasSubstr("E0206"));
   EXPECT_THAT(ErrorOfText("[threads]\nmany = 1\n"), HasSubstr("threads.many"));
@@ -108,7 +108,7 @@ TEST_F(ConfigFile, NamesThePlaceOfABadValue) {
                     HasSubstr("a.toml:3")));
 }
 
-TEST_F(ConfigFile, RefusesWhatIsNotToml) {
+TEST_F(ConfigFile, RefusesTextThatIsNotToml) {
   EXPECT_THAT(ErrorOfText("threads = 1\nthis is no toml\n"),
               AllOf(HasSubstr("E0206"), HasSubstr("a.toml:2")));
   EXPECT_THAT(ErrorOfText("\x7f"
@@ -125,12 +125,12 @@ TEST_F(ConfigFile, RefusesToIncludeOthers) {
 
 TEST_F(ConfigFile, RefusesALargeFileBeforeItIsRead) {
   std::string path = dir_.Write("huge.toml", "");
-  ASSERT_EQ(truncate(path.c_str(), int64_t{1} << 30), 0);  // sparse
+  ASSERT_EQ(truncate(path.c_str(), int64_t{1} << 30), 0);  // a sparse file
   EXPECT_THAT(ErrorOf({.config_files = {path}}),
               AllOf(HasSubstr("E0206"), HasSubstr("too large"), HasSubstr("1048576")));
 }
 
-TEST_F(ConfigFile, RefusesWhatIsNoRegularFileWithoutWaiting) {
+TEST_F(ConfigFile, RefusesFilesThatAreNotRegularWithoutWaiting) {
   std::string fifo = dir_.path() + "/fifo";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
   EXPECT_THAT(ErrorOf({.config_files = {fifo}}), HasSubstr("E0206"));

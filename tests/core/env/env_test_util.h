@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the registry share: a logger that keeps its lines, files to configure with.
+// Utilities of the tests of the registry: a logger that keeps its lines, and temporary configuration files.
 #pragma once
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 
 namespace mge {
 
-// Keeps what is logged, as "warning: ...".
+// A logger that keeps its messages as "warning: ...".
 struct LogLines {
   std::vector<std::string> lines;
   static void Keep(void* self, LogLevel level, std::string_view message) {
@@ -29,7 +29,7 @@ struct LogLines {
   Logger logger() { return Logger(LogLevel::kWarning, Keep, this); }
 };
 
-// A directory that is gone when the test ends.
+// A temporary directory, removed by the destructor.
 class ScratchDir {
  public:
   ScratchDir() {
@@ -72,7 +72,7 @@ inline SettingInfo InfoOf(const Registry& registry, std::string_view key) {
   return {};
 }
 
-// The error of creating a registry, with all four parts as a user sees them.
+// Creates a registry, which must fail. Returns its error with all four parts, as the user sees it.
 inline std::string ErrorOf(Sources sources) {
   auto registry = Registry::Create(std::move(sources), Logger(LogLevel::kSilent));
   return registry.ok() ? "ok" : FormatError(registry.status());

@@ -14,7 +14,7 @@ using testing::Key;
 using testing::Not;
 using testing::Pair;
 
-TEST(Environment, HoldsWhatIsOursAndNothingElse) {
+TEST(Environment, HoldsOnlyVariablesWithThePrefixesOfMge) {
   setenv("MGE_SOME_TYPO", "x=y", 1);
   setenv("MXNET_ENGINE_TYPE", "NaiveEngine", 1);
   setenv("CUDA_BIN_PATH", "/opt/cuda/bin", 1);
@@ -30,7 +30,7 @@ TEST(Environment, HoldsWhatIsOursAndNothingElse) {
   EXPECT_EQ(environment.Find("MXNET_ENGINE_TYPE"), "NaiveEngine");
 }
 
-TEST(Environment, TakesEmptyForUnset) {
+TEST(Environment, TreatsEmptyAsUnset) {
   Environment environment = {{{"HOME", ""}, {"XDG_CACHE_HOME", "/c"}}};
   EXPECT_EQ(environment.Find("HOME"), std::nullopt);
   EXPECT_EQ(environment.Find("XDG_CACHE_HOME"), "/c");

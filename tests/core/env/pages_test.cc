@@ -9,7 +9,7 @@
 namespace mge {
 namespace {
 
-// Compares a page with the file that is checked in, or writes it anew if MGE_TEST_UPDATE is 1.
+// Compares a page with the checked-in file. If MGE_TEST_UPDATE is 1, writes the file instead.
 void ExpectFresh(const std::string& name, const std::string& page) {
   std::string path = std::string(MGE_SOURCE_DIR) + "/configs/" + name;
   const char* update = std::getenv("MGE_TEST_UPDATE");
@@ -48,7 +48,7 @@ TEST(Pages, MgeTomlIsValidWithEveryLineInEffect) {
     text += (value ? line.substr(2) : line) + "\n";
   }
   EXPECT_EQ(values, static_cast<int>(kSettings.size()) -
-                        1);  // all but `config`, which cannot stand in a file
+                        1);  // all keys except `config`, which a file may not set
   ScratchDir dir;
   auto registry = MustCreate({.config_files = {dir.Write("all.toml", text)}});
   ASSERT_TRUE(registry->JudgeUnknown().ok());

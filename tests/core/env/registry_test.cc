@@ -14,7 +14,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-TEST(Registry, GivesDefaultsWhereNothingIsSet) {
+TEST(Registry, ReturnsDefaultsIfNothingIsSet) {
   auto snapshot = MustCreate({})->snapshot();
   EXPECT_EQ(snapshot->Get<kDefaultDevice>(), "xpux");
   EXPECT_EQ(snapshot->Get<kThreads>(), 0);
@@ -32,7 +32,7 @@ TEST(Registry, GivesDefaultsWhereNothingIsSet) {
   EXPECT_FALSE(snapshot->IsSet<kThreads>());
 }
 
-TEST(Registry, PutsACallBeforeTheCommandLineBeforeTheEnvironmentBeforeFilesBeforeTheDefault) {
+TEST(Registry, PrefersCallThenCommandLineThenEnvironmentThenFilesThenDefault) {
   ScratchDir dir;
   std::string first = dir.Write("first.toml", "threads = 1\n");
   std::string second = dir.Write("second.toml", "\nthreads = 2\n");
@@ -56,7 +56,7 @@ TEST(Registry, PutsACallBeforeTheCommandLineBeforeTheEnvironmentBeforeFilesBefor
   EXPECT_EQ(now(), "6 call");
 }
 
-TEST(Registry, TakesBackACallAndShowsWhatLiesBelow) {
+TEST(Registry, ShowsTheNextSourceAfterACallIsReset) {
   auto registry = MustCreate(FromEnvironment({{"MGE_SEED", "3"}}));
   ASSERT_TRUE(registry->Set("seed", "4").ok());
   EXPECT_EQ(registry->snapshot()->Get<kSeed>(), 4);
@@ -65,23 +65,23 @@ TEST(Registry, TakesBackACallAndShowsWhatLiesBelow) {
   EXPECT_EQ(registry->snapshot()->OriginOf<kSeed>().Describe(), "environment MGE_SEED");
 }
 
-TEST(Registry, ChecksAValueEvenIfAnotherSourceWins) {
+TEST(Registry, ChecksAValueEvenIfAnotherSourceOverridesIt) {
   EXPECT_THAT(ErrorOf({.call = {{"threads", "1"}}, .environment = {{{"MGE_THREADS", "two"}}}}),
               HasSubstr("MGE_THREADS"));
 }
 
-TEST(Registry, NamesVariableValueAndWhatIsAllowedInAnError) {
+TEST(Registry, NamesVariableValueAndAllowedValuesInAnError) {
   auto registry = Registry::Create(FromEnvironment({{"MGE_THREADS", "two"}}));
   EXPECT_EQ(FormatError(registry.status()),
             "error[E0202] MGE_THREADS = \"two\" is not a whole number\n"
             "  what:  allowed: 0..1024\n"
             "  where: environment MGE_THREADS\n"
-            "  fix:   give it an allowed value, or leave it out for the default, which is 0");
+            "  fix:   use an allowed value, or remove the setting to use the default, which is 0");
   EXPECT_EQ(KindOf(registry.status()), ErrorKind::kUsage);
 }
 
-// G2 of the list of faults: numbers that are none, sizes that are none.
-TEST(Registry, NeverFallsBackInSilence) {
+// Texts that are not a number or not a size.
+TEST(Registry, NeverFallsBackToTheDefaultForABadValue) {
   for (std::string_view value : {"1e99", "-1", "two", "0x2", "2 3", "1025"}) {
     EXPECT_THAT(ErrorOf(FromEnvironment({{"MGE_THREADS", std::string(value)}})), HasSubstr("E0202"))
         << value;
@@ -92,18 +92,18 @@ TEST(Registry, NeverFallsBackInSilence) {
       ErrorOf(FromEnvironment({{"MXNET_ENGINE_TYPE", "FastEngine"}})),
       AllOf(
           HasSubstr(
-              "MXNET_ENGINE_TYPE = \"FastEngine\" is none of naive, threaded, threaded_per_device"),
+              "MXNET_ENGINE_TYPE = \"FastEngine\" is not one of naive, threaded, threaded_per_device"),
           HasSubstr("environment MXNET_ENGINE_TYPE")));
   EXPECT_THAT(ErrorOf(FromEnvironment({{"MGE_PLUGIN_PATH", "relative/dir"}})),
               HasSubstr("relative/dir"));
 }
 
-TEST(Registry, RunsAGoodConfigurationAfterABadOne) {
+TEST(Registry, AcceptsAGoodConfigurationAfterABadOne) {
   EXPECT_NE(ErrorOf(FromEnvironment({{"MGE_THREADS", "two"}})), "ok");
   EXPECT_EQ(ErrorOf(FromEnvironment({{"MGE_THREADS", "2"}})), "ok");
 }
 
-TEST(Registry, TakesTheCanonicalVariableBeforeItsAliasesAndSaysSo) {
+TEST(Registry, PrefersTheCanonicalVariableToItsAliasesAndWarns) {
   LogLines log;
   auto registry = MustCreate(
       FromEnvironment({{"MXNET_ENGINE_TYPE", "NaiveEngine"}, {"MGE_ENGINE_TYPE", "threaded"}}),
@@ -117,7 +117,7 @@ TEST(Registry, TakesTheCanonicalVariableBeforeItsAliasesAndSaysSo) {
                   "MGE_ENGINE_TYPE wins"));
 }
 
-TEST(Registry, IsSilentWhereTwoVariablesAgree) {
+TEST(Registry, DoesNotWarnIfTwoVariablesAgree) {
   LogLines log;
   MustCreate(FromEnvironment({{"MXNET_ENGINE_TYPE", "NaiveEngine"}, {"MGE_ENGINE_TYPE", "naive"}}),
              log.logger());
@@ -148,7 +148,7 @@ TEST(Registry, RefusesAnUnknownVariableInStrictMode) {
                           HasSubstr("MGE_DEFAULT_DEVICE"), Not(HasSubstr("secret"))));
 }
 
-TEST(Registry, LeavesOtherVariablesAlone) {
+TEST(Registry, IgnoresVariablesOfOtherPrograms) {
   LogLines log;
   auto registry = MustCreate(FromEnvironment({{"PATH", "/bin"},
                                               {"MGE_TEST_DATA", "/data"},
@@ -171,7 +171,7 @@ TEST(Registry, RefusesUnknownNamesOfCallsAndTheCommandLine) {
               HasSubstr("Did you mean \"engine.type\"?"));
 }
 
-TEST(Registry, EscapesNamesThatCouldSteerATerminal) {
+TEST(Registry, EscapesControlCharactersInNames) {
   LogLines log;
   auto registry = MustCreate(FromEnvironment({{"MGE_\033[31mRED", "1"}}), log.logger());
   ASSERT_TRUE(registry->JudgeUnknown().ok());
@@ -179,7 +179,7 @@ TEST(Registry, EscapesNamesThatCouldSteerATerminal) {
   EXPECT_THAT(log.lines[0], Not(HasSubstr("\033")));
 }
 
-TEST(Registry, KeepsFirstSetSettingsOnceTheyAreRead) {
+TEST(Registry, RefusesToChangeAFirstSetSettingAfterItWasRead) {
   auto registry = MustCreate({});
   EXPECT_TRUE(registry->Set("threads", "2").ok());
   registry->MarkRead();
@@ -203,7 +203,7 @@ TEST(Registry, ChangesAFirstSetSettingThroughItsFunction) {
             errors::kBadSetting.id);
 }
 
-TEST(Registry, LeavesASnapshotAsItWas) {
+TEST(Registry, NeverChangesASnapshot) {
   auto registry = MustCreate({});
   auto before = registry->snapshot();
   ASSERT_TRUE(registry->Set("plan.inplace", "0").ok());
@@ -223,7 +223,7 @@ TEST(Registry, ChangesNothingOnAnError) {
   EXPECT_EQ(InfoOf(*registry, "plan.match_range").origin, "default");
 }
 
-TEST(Registry, WarnsOnceOfASettingWithoutEffect) {
+TEST(Registry, WarnsOnceAboutASettingWithoutEffect) {
   LogLines log;
   auto registry = MustCreate(FromEnvironment({{"MXNET_HOME", "/srv/models"}}), log.logger());
   ASSERT_TRUE(registry->Set("data.home", "/srv/other").ok());
@@ -231,7 +231,7 @@ TEST(Registry, WarnsOnceOfASettingWithoutEffect) {
               ElementsAre("warning: data.home has no effect yet (environment MXNET_HOME)"));
 }
 
-TEST(Registry, LivesTwiceInOneProcess) {
+TEST(Registry, MayExistTwiceInOneProcess) {
   LogLines first_log, second_log;
   auto first =
       MustCreate(FromEnvironment({{"MGE_THREADS", "1"}, {"MGE_TYPO", "1"}}), first_log.logger());
@@ -256,7 +256,7 @@ TEST(Registry, MayBeReadWhileItIsChanged) {
   int64_t last = 0;
   for (int i = 0; i < 100; ++i) {
     int64_t now = registry->snapshot()->Get<kPlanCacheSize>();
-    if (now != 0) {  // the default, before the first change
+    if (now != 0) {  // 0 is the default, before the first change
       EXPECT_GE(now, last);
       last = now;
     }
@@ -265,7 +265,7 @@ TEST(Registry, MayBeReadWhileItIsChanged) {
   EXPECT_EQ(registry->snapshot()->Get<kPlanCacheSize>(), 100);
 }
 
-TEST(Registry, MakesOneKeyOfEqualSettings) {
+TEST(Registry, GivesEqualKeysForEqualSettings) {
   auto by_environment =
       MustCreate(FromEnvironment({{"MXNET_EXEC_ENABLE_INPLACE", "0"}, {"MGE_SEED", "7"}}));
   auto by_call = MustCreate({});
@@ -275,19 +275,19 @@ TEST(Registry, MakesOneKeyOfEqualSettings) {
   EXPECT_NE(by_call->snapshot()->DynamicKey(), MustCreate({})->snapshot()->DynamicKey());
 }
 
-TEST(Registry, CannotBeFooledIntoOneKeyOfDifferentSettings) {
+TEST(Registry, GivesDifferentKeysForDifferentSettings) {
   auto a = MustCreate({.call = {{"planner.skip", "a,b"}}});
   auto b = MustCreate({.call = {{"planner.skip", "a"}, {"seed", "1"}}});
   EXPECT_NE(a->snapshot()->DynamicKey(), b->snapshot()->DynamicKey());
 }
 
-TEST(Registry, LetsTheOverrideWinOverTheLevelOfMessages) {
+TEST(Registry, LetsTheLogLevelOverrideWin) {
   auto level = [](Variables variables) {
     return MustCreate(FromEnvironment(std::move(variables)), Logger(LogLevel::kInfo))
         ->logger()
         .level();
   };
-  EXPECT_EQ(level({}), LogLevel::kInfo);  // as the logger was made
+  EXPECT_EQ(level({}), LogLevel::kInfo);  // the level of the logger itself
   EXPECT_EQ(level({{"MEGENGINE_LOGGING_LEVEL", "DEBUG"}}), LogLevel::kDebug);
   EXPECT_EQ(level({{"MGE_LOG_LEVEL", "error"}}), LogLevel::kError);
   EXPECT_EQ(level({{"MGE_LOG_LEVEL", "debug"}, {"RUNTIME_OVERRIDE_LOG_LEVEL", "4"}}),

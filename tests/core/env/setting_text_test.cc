@@ -21,7 +21,7 @@ std::string Parsed(const SettingRow& row, std::string_view text) {
   return value.ok() ? FormatSetting(row, *value) : std::string(Std(value.status().message()));
 }
 
-TEST(SettingText, ReadsTruth) {
+TEST(SettingText, ReadsBooleans) {
   for (std::string_view text : {"1", "true", "TRUE", " on ", "yes"})
     EXPECT_EQ(Parsed(RowOf(SettingType::kBool), text), "true");
   for (std::string_view text : {"0", "false", "Off", "no"})
@@ -31,7 +31,7 @@ TEST(SettingText, ReadsTruth) {
   }
 }
 
-TEST(SettingText, ReadsWholeNumbersWhole) {
+TEST(SettingText, ReadsIntegersAndRefusesTrailingText) {
   SettingRow row = RowOf(SettingType::kInt);
   EXPECT_EQ(Parsed(row, " 5 "), "5");
   EXPECT_EQ(Parsed(row, "+7"), "7");
@@ -43,7 +43,7 @@ TEST(SettingText, ReadsWholeNumbersWhole) {
   }
 }
 
-TEST(SettingText, ReadsNumbersWithoutJunk) {
+TEST(SettingText, ReadsNumbersAndRefusesTrailingText) {
   SettingRow row = RowOf(SettingType::kDouble);
   EXPECT_EQ(Parsed(row, "0.7"), "0.7");
   EXPECT_EQ(Parsed(row, "1e-3"), "0.001");
@@ -90,8 +90,8 @@ TEST(SettingText, ReadsLimitsForAllDevicesAndForSome) {
   EXPECT_EQ(limits.For("gpu0")->count, int64_t{2} << 30);
   EXPECT_EQ(limits.For("cpu0")->count, int64_t{1} << 30);
   EXPECT_FALSE(std::get<MemoryLimits>(*ParseSetting(row, "gpu0=2G")).For("cpu0").has_value());
-  EXPECT_THAT(Parsed(row, "10QB"), HasSubstr("a size of at least 1 is due"));
-  EXPECT_THAT(Parsed(row, "0"), HasSubstr("a size of at least 1 is due"));
+  EXPECT_THAT(Parsed(row, "10QB"), HasSubstr("in place of a size of at least 1"));
+  EXPECT_THAT(Parsed(row, "0"), HasSubstr("in place of a size of at least 1"));
   EXPECT_THAT(Parsed(row, "=1G"), HasSubstr("without a device"));
   EXPECT_THAT(Parsed(row, "gpu0=1G,gpu0=2G"), HasSubstr("two sizes for \"gpu0\""));
   EXPECT_THAT(Parsed(row, "1G,2G"), HasSubstr("two sizes for every device"));
@@ -104,19 +104,19 @@ TEST(SettingText, ReadsLists) {
   EXPECT_THAT(Parsed(kPluginPath.Row(), "/a:b"), HasSubstr("allowed: absolute directories"));
 }
 
-TEST(SettingText, NamesWhatIsAllowed) {
+TEST(SettingText, NamesTheAllowedValues) {
   EXPECT_EQ(AllowedText(kThreads.Row()), "0..1024");
   EXPECT_EQ(AllowedText(kEngineType.Row()), "naive, threaded, threaded_per_device");
   EXPECT_EQ(AllowedText(kMemoryLargeRound.Row()), "1 or more");
   EXPECT_EQ(AllowedText(kPlanInplace.Row()), "1, 0, true, false");
 }
 
-TEST(SettingText, EscapesAndCutsWhatItQuotes) {
+TEST(SettingText, EscapesAndShortensQuotedValues) {
   EXPECT_EQ(Quoted("a\033[31m"), "\"a\\x1b[31m\"");
   EXPECT_EQ(Quoted(std::string(500, 'x')).size(), 85u);
 }
 
-TEST(SettingText, TellsATypeThatIsWrongFromAValueThatIs) {
+TEST(SettingText, DistinguishesAWrongTypeFromAWrongValue) {
   auto code = [](const SettingRow& row, ConfigValue value) {
     return ReadConfigValue(row, value).status().code();
   };

@@ -20,7 +20,7 @@ constexpr SettingRow kGood = {.key = "a.b",
 
 constexpr bool WithGood(SettingRow row) { return ValidSettings(std::array{kGood, row}); }
 
-// The same declarations would stop the build.
+// Returns a good row with one change. A table with such a row must not compile.
 constexpr SettingRow Changed(void (*change)(SettingRow&)) {
   SettingRow row = kGood;
   row.key = "c.d";
@@ -35,7 +35,7 @@ TEST(SettingTable, AcceptsAGoodRow) {
 TEST(SettingTable, RefusesTwoRowsOfOneName) {
   static_assert(!WithGood(Changed([](SettingRow& row) { row.key = "a.b"; })));
   static_assert(!WithGood(Changed([](SettingRow& row) { row.variable = "MGE_A_B"; })));
-  static_assert(!WithGood(Changed([](SettingRow& row) { row.key = "a_b"; })));  // MGE_A_B again
+  static_assert(!WithGood(Changed([](SettingRow& row) { row.key = "a_b"; })));  // the same variable, MGE_A_B
   static_assert(!WithGood(Changed([](SettingRow& row) { row.aliases = "X MGE_A_B"; })));
   static_assert(!WithGood(Changed([](SettingRow& row) { row.aliases = "X Y X"; })));
 }
@@ -47,7 +47,7 @@ TEST(SettingTable, RefusesABadRow) {
   static_assert(!WithGood(Changed([](SettingRow& row) { row.key = "c..d"; })));
   static_assert(!WithGood(Changed([](SettingRow& row) { row.type = SettingType::kChoice; })));
   static_assert(!WithGood(
-      Changed([](SettingRow& row) { row.type = SettingType::kText; })));  // a range on text
+      Changed([](SettingRow& row) { row.type = SettingType::kText; })));  // a range on a text setting
 }
 
 TEST(Settings, KnowEveryNameOfTheSeeds) {
@@ -90,7 +90,7 @@ TEST(Settings, HaveDefaultsThatPassTheirOwnChecks) {
   }
 }
 
-TEST(Settings, SayWhatTheirChecksAllow) {
+TEST(Settings, DescribeTheValuesThatTheirChecksAllow) {
   for (const SettingRow& row : kSettings)
     EXPECT_TRUE(row.check == nullptr || !row.allowed.empty()) << row.key;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks every row of the table: its values at the edges, through a file, a variable, each alias and
-// a call.
+// Tests every row of the table of settings: values at its limits, given by a file, a variable, each alias and a call.
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -15,15 +14,15 @@ namespace mge {
 namespace {
 
 struct Sample {
-  std::string text;  // as in a variable
-  std::string toml;  // as in a file; empty where TOML has no such value
+  std::string text;  // the value in a variable
+  std::string toml;  // the value in a file; empty if TOML cannot express it
   bool good;
 };
 
 Sample Plain(std::string text, bool good) { return {text, text, good}; }
 Sample InQuotes(std::string text, bool good) { return {text, fmt::format("\"{}\"", text), good}; }
 
-// Default, both ends, one beyond each end, and what is not of the type at all.
+// Returns sample values of a row: default, both limits, one beyond each limit, and values of a wrong type.
 std::vector<Sample> SamplesOf(const SettingRow& row) {
   std::vector<Sample> samples;
   std::string fallback = FormatSetting(row, FallbackOf(row));
@@ -90,7 +89,7 @@ std::vector<Sample> SamplesOf(const SettingRow& row) {
     case SettingType::kPath:
       if (!fallback.empty()) samples.push_back(InQuotes(fallback, true));
       samples.push_back(
-          Plain("1979-05-27", false));  // a date in a file; as text it is only what the check says
+          Plain("1979-05-27", false));  // a date in a file; as text, the row's check decides
       samples.back().text.clear();
       if (row.check == IsAbsolutePath) {
         samples.push_back(InQuotes("/opt/x", true));
@@ -123,9 +122,9 @@ class Walk : public testing::TestWithParam<size_t> {
   const SettingRow& row() const { return kSettings[GetParam()]; }
   bool IsConfig() const {
     return row().key == kConfigFiles.key;
-  }  // names files, so it is tested by itself
+  }  // the setting that names files has its own test
 
-  // What the value of the sample is once it is read.
+  // Returns the sample's value as `mge env` prints it.
   std::string Expected(const Sample& sample) const {
     auto value = ParseSetting(row(), sample.text);
     EXPECT_TRUE(value.ok()) << row().key << " = " << sample.text << ": " << value.status();
@@ -147,7 +146,7 @@ class Walk : public testing::TestWithParam<size_t> {
   }
 };
 
-TEST_P(Walk, ReadsTheEdgesFromTheEnvironment) {
+TEST_P(Walk, ReadsTheLimitsFromTheEnvironment) {
   if (IsConfig()) GTEST_SKIP() << "names files; config_file_test.cc reads them";
   std::vector<std::string> names = {VariableOf(row())};
   for (std::string_view alias : Words(row().aliases)) names.emplace_back(alias);
@@ -159,7 +158,7 @@ TEST_P(Walk, ReadsTheEdgesFromTheEnvironment) {
   }
 }
 
-TEST_P(Walk, ReadsTheEdgesFromAFile) {
+TEST_P(Walk, ReadsTheLimitsFromAFile) {
   if (IsConfig()) GTEST_SKIP() << "cannot stand in a file";
   ScratchDir dir;
   for (const Sample& sample : SamplesOf(row())) {
@@ -170,7 +169,7 @@ TEST_P(Walk, ReadsTheEdgesFromAFile) {
   }
 }
 
-TEST_P(Walk, ReadsTheEdgesFromACall) {
+TEST_P(Walk, ReadsTheLimitsFromACall) {
   if (IsConfig()) GTEST_SKIP() << "is read when the registry is made";
   for (const Sample& sample : SamplesOf(row())) {
     if (sample.text.empty()) continue;
@@ -187,7 +186,7 @@ TEST_P(Walk, GoesBackToItsDefault) {
     if (!sample.good || sample.text.empty()) continue;
     absl::Status set = registry->Set(row().key, sample.text);
     if (set.code() ==
-        absl::StatusCode::kFailedPrecondition) {  // what steers the registry itself is read at once
+        absl::StatusCode::kFailedPrecondition) {  // settings of the registry itself are read when it is created
       EXPECT_EQ(ErrorId(set), errors::kSettingTooLate.id);
       continue;
     }
@@ -227,7 +226,7 @@ TEST_P(Walk, ObeysItsLifecycle) {
   }
 }
 
-TEST_P(Walk, WarnsWhereItHasNoEffectYetAndFailsInStrictMode) {
+TEST_P(Walk, WarnsIfItHasNoEffectYetAndFailsInStrictMode) {
   for (const Sample& sample : SamplesOf(row())) {
     if (!sample.good || sample.text.empty() || IsConfig()) continue;
     std::string variable = VariableOf(row());

@@ -56,7 +56,7 @@ TEST(GraphText, SingleElementFillsAConstant) {
   EXPECT_THAT(std::vector<float>(data.begin(), data.end()), ElementsAre(.5f, .5f, .5f, .5f, .5f, .5f));
 }
 
-TEST(GraphText, AcceptsUseBeforeProduction) {
+TEST(GraphText, AcceptsAValueUsedBeforeItsProducer) {
   Graph g = Parse("input x : float32[1]\nz = Relu(y)\ny = Relu(x)  # a comment\n\noutput z\n");
   auto order = g.TopologicalOrder();
   ASSERT_TRUE(order.ok());
@@ -82,7 +82,7 @@ TEST(VerifyGraph, NamesACycle) {
   EXPECT_THAT(FormatError(graph.status()), HasSubstr("'first' (A) needs 'second' (B) needs 'first'"));
 }
 
-TEST(VerifyGraph, NamesAValueThatNothingProduces) {
+TEST(VerifyGraph, NamesAValueWithoutAProducer) {
   auto graph = ParseGraphText("y = Relu(x) as \"r\"\noutput y\n");
   ASSERT_FALSE(graph.ok());
   EXPECT_THAT(ErrorTitle(graph.status()), HasSubstr("'x'"));
@@ -107,7 +107,7 @@ TEST(VerifyGraph, RefusesAWrongNumberOfCaptures) {
   EXPECT_THAT(ErrorTitle(graph.status()), HasSubstr("captures 0"));
 }
 
-TEST(VerifyGraph, LooksIntoBodies) {
+TEST(VerifyGraph, VerifiesBodies) {
   auto graph = ParseGraphText("input c : bool[]\ny = If(c) {then_branch=graph {\nz = Relu(q)\noutput z\n}}\noutput y\n");
   ASSERT_FALSE(graph.ok());
   EXPECT_THAT(ErrorTitle(graph.status()), HasSubstr("'q'"));
@@ -120,7 +120,7 @@ TEST(Graph, TopologicalOrderIsStable) {
   EXPECT_THAT(*order, ElementsAre(1, 2, 3, 0));
 }
 
-TEST(Graph, CompactRenumbersWhatIsLeft) {
+TEST(Graph, CompactRenumbersTheRemainingNodes) {
   Graph g = Parse("input x\na = A(x)\nb = B(x)\nc = C(b)\noutput c\n");
   g.ReplaceUses(Find(g, "b"), Find(g, "x"));
   g.RemoveNode(1);
@@ -143,7 +143,7 @@ TEST(Graph, TemporariesGetFreshNames) {
   EXPECT_EQ(g.value(c).name, "t");
 }
 
-TEST(Graph, LongChainsAreNoProblem) {
+TEST(Graph, HandlesLongChainsWithoutRecursion) {
   Graph g;
   ValueId v = g.AddInput("x", {});
   for (int i = 0; i < 200'000; ++i) {
@@ -156,7 +156,7 @@ TEST(Graph, LongChainsAreNoProblem) {
   EXPECT_TRUE(g.Compact().ok());
 }
 
-TEST(MergeTypes, TakesWhatEitherKnows) {
+TEST(MergeTypes, CombinesTheKnownPartsOfBothTypes) {
   TensorType declared{.dtype = DType::kF32, .has_rank = true, .dims = {-1, 3}, .symbols = {"N", ""}};
   TensorType inferred{.has_rank = true, .dims = {2, -1}};
   auto merged = MergeTypes(declared, inferred, "x");

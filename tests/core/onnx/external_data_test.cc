@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// External data: what lies beneath the model's directory is read, everything else is refused
-// unopened.
+// External data: files below the model's directory are read, all others are refused without being opened.
 #include "core/onnx/external_data.h"
 
 #include <fcntl.h>
@@ -21,8 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using Entries = std::vector<std::pair<std::string, std::string>>;
 
-// root/model is the model's directory; root/sentinel is a file outside of it, watched for being
-// opened.
+// A model in root/model, and a file root/sentinel outside of it. The tests watch whether the sentinel is opened.
 class ExternalData : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -54,7 +52,7 @@ class ExternalData : public ::testing::Test {
     return read(watch_, buffer, sizeof(buffer)) > 0;
   }
 
-  // y = x + w, where w is external.
+  // Reads the model y = x + w, where w is external data described by the entries.
   absl::StatusOr<::mge::onnx::Model> ReadWith(const Entries& entries, DType dtype = DType::kF32) {
     Proto bytes = ModelProto(
         {.graph = GraphProto({.nodes = {NodeProto("Add", {"x", "w"}, {"y"})},
@@ -90,17 +88,17 @@ TEST_F(ExternalData, IsReadFromBeneathTheModelsDirectory) {
   EXPECT_THAT(Weights(*unaligned), ::testing::ElementsAre(5, 6));
 }
 
-TEST_F(ExternalData, OthersFilesAreReadNotMapped) {
+TEST_F(ExternalData, FilesThatOthersCanChangeAreReadAndNotMapped) {
   Write(root_ / "model" / "w.bin", Floats({1, 2}));
   fs::permissions(root_ / "model" / "w.bin", fs::perms::all);
   auto model = ReadWith({{"location", "w.bin"}});
   ASSERT_TRUE(model.ok()) << FormatError(model.status());
   ASSERT_EQ(truncate((root_ / "model" / "w.bin").c_str(), 0),
-            0);  // a mapping would raise SIGBUS now
+            0);  // truncates the file: a mapping would raise SIGBUS
   EXPECT_THAT(Weights(*model), ::testing::ElementsAre(1, 2));
 }
 
-TEST_F(ExternalData, WhatLeavesTheDirectoryIsNeverOpened) {
+TEST_F(ExternalData, FilesOutsideOfTheDirectoryAreNeverOpened) {
   fs::path model = root_ / "model";
   fs::create_symlink(root_ / "sentinel", model / "link");
   fs::create_directory_symlink(root_ / "outside", model / "dir");
@@ -127,7 +125,7 @@ TEST_F(ExternalData, WhatLeavesTheDirectoryIsNeverOpened) {
   EXPECT_TRUE(SentinelWasOpened()) << "the watch itself must work";
 }
 
-TEST_F(ExternalData, DevicesBeneathTheDirectoryAreRefused) {
+TEST_F(ExternalData, DevicesInTheDirectoryAreRefused) {
   if (mknod((root_ / "model" / "zero").c_str(), S_IFCHR | 0600, makedev(1, 5)) != 0)
     GTEST_SKIP() << "needs root";
   ExpectError(ReadWith({{"location", "zero"}}).status(), errors::kExternalData, "device");
@@ -154,7 +152,7 @@ TEST_F(ExternalData, OffsetsAndLengthsAreChecked) {
 TEST_F(ExternalData, SizesComeFromTheShape) {
   Write(root_ / "model" / "w.bin", "");
   ASSERT_EQ(truncate((root_ / "model" / "w.bin").c_str(), int64_t{3} << 30),
-            0);  // sparse: no bytes on the disk
+            0);  // a sparse file, which takes no space
   auto model = ReadWith({{"location", "w.bin"}, {"offset", "3221225464"}});
   ASSERT_TRUE(model.ok()) << FormatError(model.status());
   EXPECT_THAT(Weights(*model), ::testing::ElementsAre(0, 0));

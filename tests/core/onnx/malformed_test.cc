@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that are no models, and models whose bytes were cut or changed.
+// Files that are not models, and models with truncated or changed bytes.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,14 +36,14 @@ class Folder {
   fs::path path_;
 };
 
-// Any documented error is right, and so is a run; a crash or a broken promise is not.
+// Expects that the model runs or fails with a documented error. A crash or an internal error is a failure.
 void ExpectErrorOrRun(const Proto& bytes) {
   bool promise_kept = true;
   absl::Status status = ReadAndRun(AsBytes(bytes), &promise_kept);
   EXPECT_TRUE(promise_kept) << FormatError(status);
 }
 
-TEST(Malformed, WhatIsNoModelIsNamed) {
+TEST(Malformed, FilesThatAreNotAModelAreErrors) {
   Folder folder;
   ExpectError(ReadModel(folder.Write("empty", "")).status(), errors::kNotOnnx, "byte offset 0");
   ExpectError(ReadModel(folder.Write("text", "hello world, this is no model")).status(),
@@ -77,7 +77,7 @@ TEST(Malformed, EveryPrefixIsAnErrorWithAnOffsetOrAModel) {
     ASSERT_TRUE(Read(model).ok()) << name << FormatError(Read(model).status());
     for (size_t n = 0; n < model.size(); ++n) {
       auto read = Read(model.substr(0, n));
-      if (read.ok()) continue;  // cut between two fields, behind all that is needed
+      if (read.ok()) continue;  // cut between two fields, after all required ones
       ASSERT_THAT(FormatError(read.status()),
                   ::testing::AnyOf(HasSubstr("byte offset"), HasSubstr("not imported"),
                                    HasSubstr("is not implemented")))
@@ -155,7 +155,7 @@ TEST(Malformed, NestedMessagesOfUnknownFieldsAreBytes) {
   std::string nested(200'000, '\x0a');
   auto read = Read(ReluModel() + TextField(777, nested));
   EXPECT_TRUE(read.ok()) << FormatError(read.status());
-  // As a graph, the first level already does not fit.
+  // If the message is a graph, its first level is already malformed.
   ExpectError(Read(IntField(field::model::kIrVersion, 8) + TextField(field::model::kGraph, nested))
                   .status(),
               errors::kMalformedModel, "");

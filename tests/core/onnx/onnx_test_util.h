@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the reader share: reading from memory, running, and judging errors.
+// Utilities of the tests of the reader: read a model from memory, run it, check errors.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace mge::onnx {
 
-using namespace onnx_builder;  // NOLINT: the tests speak this language
+using namespace onnx_builder;  // NOLINT: the tests consist of its functions
 using ::testing::HasSubstr;
 
 inline absl::StatusOr<::mge::onnx::Model> Read(const Proto& bytes,
@@ -24,7 +24,7 @@ inline absl::StatusOr<::mge::onnx::Model> Read(const Proto& bytes,
   return ReadModelBytes(AsBytes(*owner), owner, "", options);
 }
 
-// Reads, infers and runs on float vectors; the first output's elements.
+// Reads the model and runs it on float vectors. Returns the elements of the first output.
 inline absl::StatusOr<std::vector<float>> RunModel(const Proto& bytes,
                                               const std::vector<std::vector<float>>& inputs) {
   MGE_ASSIGN_OR_RETURN(::mge::onnx::Model model, Read(bytes));
@@ -41,8 +41,7 @@ inline absl::StatusOr<std::vector<float>> RunModel(const Proto& bytes,
   return std::vector<float>(data.begin(), data.end());
 }
 
-// The error is the documented one, speaks of `text`, and this process still reads and runs a good
-// model.
+// Expects the documented error with `text` in it. Expects also that this process can still read and run a good model.
 inline void ExpectError(const absl::Status& status, const ErrorRow& row, const std::string& text) {
   EXPECT_EQ(ErrorId(status), row.id) << FormatError(status);
   EXPECT_THAT(FormatError(status), HasSubstr(text));

@@ -32,7 +32,7 @@ std::vector<std::string> Uses(const Outline& outline) {
   return uses;
 }
 
-TEST(Outline, CountsOperatorsThatMgeDoesNotKnow) {
+TEST(Outline, CountsUnknownOperators) {
   const Proto body = GraphProto(
       {.nodes = {NodeProto("Secret", {"x"}, {"b"}, {.domain = "acme"})}, .outputs = {ValueInfo("b", DType::kF32, {2})}});
   auto outline = OutlineOf(ModelProto(
@@ -59,7 +59,7 @@ TEST(Outline, CountsOperatorsThatMgeDoesNotKnow) {
   EXPECT_THAT(outline->notes, ::testing::ElementsAre());
 }
 
-TEST(Outline, InputsThatAreWeightsAreNotInputs) {
+TEST(Outline, WeightsListedAsInputsAreNotInputs) {
   auto outline = OutlineOf(ModelProto({.graph = GraphProto({.nodes = {NodeProto("Add", {"x", "w"}, {"y"})},
                                                             .inputs = {kX, ValueInfo("w", DType::kF32, {2})},
                                                             .outputs = {kY},
@@ -70,7 +70,7 @@ TEST(Outline, InputsThatAreWeightsAreNotInputs) {
   ASSERT_EQ(outline->info.outputs.size(), 1u);
 }
 
-TEST(Outline, RefusesWhatIsNoModelAndBodiesThatNestTooDeep) {
+TEST(Outline, RefusesFilesThatAreNotAModelAndBodiesNestedTooDeep) {
   ExpectError(OutlineOf("no model").status(), errors::kNotOnnx, "");
   Proto graph = GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"r"})}});
   for (int i = 0; i < 200; ++i) {
@@ -79,7 +79,7 @@ TEST(Outline, RefusesWhatIsNoModelAndBodiesThatNestTooDeep) {
   ExpectError(OutlineOf(ModelProto({.graph = graph})).status(), errors::kLimit, "deeper than 100 levels");
 }
 
-TEST(Outline, CutFilesAreErrorsOrOutlines) {
+TEST(Outline, TruncatedFilesAreErrorsOrOutlines) {
   for (const auto& [name, model] : SmallModels()) {
     for (size_t size = 0; size < model.size(); size += 7) {
       auto outline = OutlineOf(model.substr(0, size));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What well-formed models become.
+// Graphs that the reader makes of well-formed models.
 #include "core/onnx/reader.h"
 
 #include "tests/core/onnx/onnx_test_util.h"
@@ -11,7 +11,7 @@ using ::testing::ElementsAre;
 
 const Proto kX = ValueInfo("x", DType::kF32, {2}), kY = ValueInfo("y", DType::kF32, {2});
 
-TEST(Reader, KnowsWhatTheModelSaysOfItself) {
+TEST(Reader, KeepsTheMetadataOfTheModel) {
   Proto bytes =
       ModelProto({.graph = GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"y"})},
                                        .inputs = {ValueInfo("x", DType::kF32, {"batch", 3})},
@@ -39,7 +39,7 @@ TEST(Reader, KnowsWhatTheModelSaysOfItself) {
   EXPECT_EQ(model->info.outputs[0].name, "y");
 }
 
-TEST(Reader, PlaceholdersOfExportersAreNotNamesOfDimensions) {
+TEST(Reader, ExportersPlaceholdersAreNotNamesOfDimensions) {
   Proto bytes = ModelProto({.graph = GraphProto(
       {.nodes = {NodeProto("Relu", {"x"}, {"y"})},
        .inputs = {ValueInfo("x", DType::kF32, {"?", "unk__7", "-1", "", "*", "None", "unknown", "N"})},
@@ -61,7 +61,7 @@ TEST(Reader, NodesMayComeInAnyOrder) {
   EXPECT_THAT(*run, ElementsAre(4, 0));
 }
 
-TEST(Reader, BeforeIrVersion3TheOperatorSetIsTheFirst) {
+TEST(Reader, UsesOperatorSet1ForModelsBeforeIrVersion3) {
   Proto graph = GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"y"})}, .inputs = {kX}, .outputs = {kY}});
   auto model = Read(ModelProto({.graph = graph, .ir_version = 2, .opsets = {}}));
   ASSERT_TRUE(model.ok()) << FormatError(model.status());
@@ -72,7 +72,7 @@ TEST(Reader, BeforeIrVersion3TheOperatorSetIsTheFirst) {
   EXPECT_EQ(model->info.opsets[0].version, 9);
   EXPECT_THAT(model->info.liberties, ElementsAre(HasSubstr("IR version 1 has no operator sets")));
   ExpectError(Read(ModelProto({.graph = graph, .ir_version = 3, .opsets = {}})).status(), errors::kMalformedModel,
-              "the model has not an operator set");
+              "the model lacks an operator set");
 }
 
 TEST(Reader, InputsWithInitializersAreConstants) {
@@ -98,7 +98,7 @@ TEST(Reader, InputsWithInitializersAreConstants) {
       errors::kInvalidGraph, "input 'w' and its initializer disagree");
 }
 
-TEST(Reader, WithoutMemoryForTheWeightsSaysWhatTheyTakeAndWhichAreTheLargest) {
+TEST(Reader, NamesTheSizeOfTheWeightsAndTheLargestIfMemoryIsShort) {
   struct Little : HostAllocator {
     explicit Little(int64_t bytes) : left(bytes) {}
     absl::StatusOr<std::shared_ptr<std::byte>> Allocate(int64_t bytes) override {
@@ -119,7 +119,7 @@ TEST(Reader, WithoutMemoryForTheWeightsSaysWhatTheyTakeAndWhichAreTheLargest) {
   Little little(100), enough(8 * 370);
   absl::Status status = Read(bytes, {.allocator = &little}).status();
   ExpectError(status, errors::kOverBudget,
-              "too much; the model's weights take 2960 bytes, the largest are "
+              "too much; the model's weights need 2960 bytes, the largest are "
               "'b' (2400 bytes), 'd' (320 bytes), 'c' (160 bytes)");
   EXPECT_THAT(PartsOf(status).fix, HasSubstr("memory.limit=host=2960"));
   EXPECT_TRUE(Read(bytes, {.allocator = &enough}).ok());
@@ -139,7 +139,7 @@ TEST(Reader, AbsentInputsAndOutputsStayAbsentAndTrailingInputsAreDropped) {
   EXPECT_EQ(model->graph.node(1).outputs[1], kNone);
 }
 
-TEST(Reader, TheDeviceOfANodeIsInItsMetadata) {
+TEST(Reader, ReadsTheDeviceOfANodeFromItsMetadata) {
   Proto node = NodeProto("Relu", {"x"}, {"y"}) +
                TextField(field::node::kMetadata, Entry("mge.device", "gpu1"));
   auto model =
@@ -151,8 +151,7 @@ TEST(Reader, TheDeviceOfANodeIsInItsMetadata) {
 
 Proto Choice(const Proto& then_branch, const Proto& else_branch,
              const Proto& p_type = TensorTypeProto(DType::kF32, {2})) {
-  // x is the condition's source too: p = x has elements (always true for tests that need one
-  // branch).
+  // The condition p is the constant true.
   return GraphProto({.nodes = {NodeProto("If", {"p"}, {"y"},
                                          {.attributes = {GraphAttr("then_branch", then_branch),
                                                          GraphAttr("else_branch", else_branch)}})},
@@ -173,7 +172,7 @@ TEST(Reader, BodiesCaptureValuesByPosition) {
   ASSERT_TRUE(model.ok()) << FormatError(model.status());
   EXPECT_TRUE(VerifyGraph(model->graph).ok()) << FormatError(VerifyGraph(model->graph));
   const ::mge::Node& node = model->graph.node(0);
-  // z and x for the first body, x for the second; the constant w is repeated in the body.
+  // The first body captures z and x, the second captures x. The constant w is copied into the body.
   ASSERT_EQ(node.captures.size(), 3u);
   EXPECT_EQ(model->graph.value(node.captures[0]).name, "z");
   EXPECT_EQ(model->graph.value(node.captures[1]).name, "x");
@@ -185,7 +184,7 @@ TEST(Reader, BodiesCaptureValuesByPosition) {
   EXPECT_THAT(*run, ElementsAre(14, 23));
 }
 
-TEST(Reader, ABodyMayReturnWhatIsOutside) {
+TEST(Reader, ABodyMayReturnAValueFromOutside) {
   Proto through = GraphProto({.outputs = {ValueInfo("z", DType::kF32, {2})}});
   Proto constant = GraphProto({.outputs = {ValueInfo("w", DType::kF32, {2})}});
   auto run = RunModel(ModelProto({.graph = Choice(through, constant)}), {{1, 2}, {5, 6}});
@@ -193,7 +192,7 @@ TEST(Reader, ABodyMayReturnWhatIsOutside) {
   EXPECT_THAT(*run, ElementsAre(5, 6));
 }
 
-TEST(Reader, CapturesPassThroughBodiesBetween) {
+TEST(Reader, CapturesPassThroughIntermediateBodies) {
   Proto inner = GraphProto({.nodes = {NodeProto("Add", {"x", "z"}, {"i"})},
                             .outputs = {ValueInfo("i", DType::kF32, {2})}});
   Proto outer = GraphProto({.nodes = {NodeProto("If", {"p"}, {"o"},
@@ -287,9 +286,9 @@ TEST(Reader, AttributesOfFunctionsReachTheirNodes) {
               errors::kInvalidNode, "has no attribute 'axes'");
 }
 
-TEST(Reader, BodiesGivenToAFunctionSeeTheirOwnSurroundings) {
-  // The function runs the body that it is given; the body uses a value of the caller, whose name
-  // the function uses too.
+TEST(Reader, ABodyPassedToAFunctionUsesTheCallersValues) {
+  // The function runs the body that it receives. The body uses a value of the caller. The function has another value of
+  // the same name.
   Proto body = GraphProto({.nodes = {NodeProto("Add", {"t", "t"}, {"r"})},
                            .outputs = {ValueInfo("r", DType::kF32, {2})}});
   Proto f = FunctionProto(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors in models: every way to hold data, and every way in which it does not fit.
+// Tensors in models: every encoding of data, and every error in it.
 #include "core/onnx/tensor_file.h"
 #include "core/onnx/tensor_proto.h"
 #include "tests/core/onnx/onnx_test_util.h"
@@ -19,7 +19,7 @@ Proto WithInitializer(const Proto& tensor) {
                                           .initializers = {tensor}})});
 }
 
-TEST(TensorProto, TypedDataOfEveryType) {
+TEST(TensorProto, ReadsTypedDataOfEveryType) {
   auto f = Decode(TensorHead("f", DType::kF32, {2}) +
                   PackedFloatField(field::tensor::kFloats, {1.5f, -2}));
   ASSERT_TRUE(f.ok());
@@ -66,7 +66,7 @@ TEST(TensorProto, WriteThenReadIsTheSame) {
   EXPECT_EQ(scalar->value.tensor.rank(), 0);
 }
 
-TEST(TensorProto, SizesThatOverflow) {
+TEST(TensorProto, RefusesSizesThatOverflow) {
   for (std::vector<int64_t> dims : {std::vector<int64_t>{-2},
                                     {int64_t{1} << 31, int64_t{1} << 31, 4},
                                     {INT64_MAX},
@@ -86,8 +86,8 @@ TEST(TensorProto, SizesThatOverflow) {
   ExpectError(Read(input).status(), errors::kInvalidTensor, "size overflow");
 }
 
-TEST(TensorProto, NothingIsAllocatedFromADeclaredSize) {
-  // A petabyte is declared, four bytes are there.
+TEST(TensorProto, ADeclaredSizeWithoutDataAllocatesNothing) {
+  // The tensor declares a petabyte and holds four bytes.
   ExpectError(Decode(RawTensor("w", DType::kF32, {1 << 20, 1 << 28}, "1234")).status(),
               errors::kInvalidTensor, "got 4");
   ExpectError(Decode(TensorHead("w", DType::kI64, {1 << 20, 1 << 28}) +
@@ -152,7 +152,7 @@ TEST(TensorProto, RanksBeyondTheLimitAreRefused) {
 }
 
 TEST(TensorProto, WeightsAreViewsOfTheFileWhereAligned) {
-  // Long enough that some position of the name aligns the data.
+  // Tries eight lengths of the name, one of which aligns the data.
   for (int pad = 0; pad < 8; ++pad) {
     auto owner = std::make_shared<std::string>(
         WithInitializer(FloatTensor("w" + std::string(pad, '_'), {2}, {3, 4})));
@@ -199,7 +199,7 @@ TEST(TensorProto, SparseInitializersBecomeDense) {
               errors::kLimit, "too large");
 }
 
-TEST(ValueFile, SequencesAndOptionals) {
+TEST(ValueFile, HoldsSequencesAndOptionals) {
   Proto one = FloatTensor("", {1}, {1}), two = FloatTensor("", {2}, {2, 3});
   Proto sequence = TextField(field::sequence::kName, "s") + IntField(field::sequence::kKind, 1) +
                    TextFields(field::sequence::kTensors, {one, two});

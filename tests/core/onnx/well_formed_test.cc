@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs whose bytes are sound but whose meaning is not.
+// Models whose bytes can be decoded but whose graph is invalid.
 #include <chrono>
 
 #include "tests/core/onnx/onnx_test_util.h"
@@ -26,7 +26,7 @@ TEST(WellFormed, CyclesAreNamed) {
   EXPECT_THAT(FormatError(status), HasSubstr("'first'"));
   EXPECT_THAT(FormatError(status), HasSubstr("'second'"));
   ExpectError(ReadNodes({NodeProto("Relu", {"y"}, {"y"})}), errors::kInvalidGraph, "cycle");
-  // Through a body: the If uses its own result.
+  // A cycle through a body: the If uses its own result.
   Proto body = GraphProto(
       {.nodes = {NodeProto("Relu", {"y"}, {"b"})}, .outputs = {ValueInfo("b", DType::kF32, {2})}});
   ExpectError(ReadNodes({NodeProto("If", {"p"}, {"y"},
@@ -49,7 +49,7 @@ TEST(WellFormed, EveryValueHasOneProducer) {
               errors::kInvalidGraph, "input 'x' is listed twice");
 }
 
-TEST(WellFormed, LibertiesOfExportersAreReadAndTold) {
+TEST(WellFormed, CommonExporterDeviationsAreAcceptedWithAWarning) {
   auto model = Read(ModelProto({.graph = GraphProto(
       {.nodes = {NodeProto("Add", {"x", "w"}, {"t"}),
                  NodeProto("Gelu", {"t"}, {"y"}, {.name = "g", .domain = "com.microsoft"})},
@@ -58,7 +58,7 @@ TEST(WellFormed, LibertiesOfExportersAreReadAndTold) {
        .initializers = {FloatTensor("w", {1}, {1}), FloatTensor("w", {2}, {2, 3})}})}));
   ASSERT_TRUE(model.ok()) << FormatError(model.status());
   EXPECT_THAT(model->info.liberties,
-              ::testing::ElementsAre("initializer 'w' is given twice: the last one is used",
+              ::testing::ElementsAre("initializer 'w' is duplicate: the last one is used",
                                      HasSubstr("domain 'com.microsoft' is not imported: version 1 is used"),
                                      "output 'y' is listed twice: it is returned twice"));
   EXPECT_EQ(model->graph.outputs().size(), 2u);
@@ -99,7 +99,7 @@ TEST(WellFormed, BodiesMayNotHideNames) {
                                    {.attributes = {GraphAttr("then_branch", body),
                                                    GraphAttr("else_branch", body)}})},
                         {RawTensor("p", DType::kBool, {}, std::string(1, '\1'))}),
-              errors::kInvalidGraph, "value 't' of a body hides");
+              errors::kInvalidGraph, "value 't' of a body has the name of a value of the outer graph");
 }
 
 TEST(WellFormed, FunctionsThatCallThemselvesAreNamed) {
@@ -125,7 +125,7 @@ TEST(WellFormed, FunctionsThatCallThemselvesAreNamed) {
               "function 'my.A' is defined twice");
 }
 
-TEST(WellFormed, FunctionBombsHitALimit) {
+TEST(WellFormed, ExponentialFunctionCallsHitALimit) {
   // Each level calls the next one twice: 2^40 nodes.
   std::vector<Proto> functions;
   for (int i = 0; i < 40; ++i) {
@@ -168,7 +168,7 @@ TEST(WellFormed, ChainsOfFunctionsHitTheDepthLimit) {
               errors::kLimit, "deeper than 100 levels");
 }
 
-TEST(WellFormed, CallsMustFitTheirFunction) {
+TEST(WellFormed, CallsMustMatchTheirFunction) {
   Proto f = FunctionProto({.domain = "my",
                            .name = "F",
                            .inputs = {"a"},
@@ -180,7 +180,7 @@ TEST(WellFormed, CallsMustFitTheirFunction) {
         .status();
   };
   ExpectError(call(NodeProto("F", {"x", "x"}, {"y"}, {.domain = "my"})), errors::kInvalidGraph,
-              "does not fit function 'my.F'");
+              "does not match function 'my.F'");
   Proto empty = FunctionProto({.domain = "my", .name = "G", .inputs = {"a"}, .outputs = {"b"}});
   ExpectError(Read(ModelProto({.graph = GraphProto(
                                    {.nodes = {NodeProto("G", {"x"}, {"y"}, {.domain = "my"})},
@@ -191,7 +191,7 @@ TEST(WellFormed, CallsMustFitTheirFunction) {
               errors::kInvalidGraph, "nothing computes output 'b'");
 }
 
-TEST(WellFormed, UnsupportedVersionsListWhatIsSupported) {
+TEST(WellFormed, ErrorsOfUnsupportedVersionsListTheSupportedOnes) {
   Proto graph =
       GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"y"})}, .inputs = {kX}, .outputs = {kY}});
   ExpectError(Read(ModelProto({.graph = graph, .ir_version = 99})).status(),
@@ -253,7 +253,7 @@ TEST(WellFormed, HostileNamesAreEscapedInMessages) {
   EXPECT_LT(text.size(), 10'000u);
   EXPECT_THAT(text, HasSubstr("\\x1b[2J\\x00\\xff\\u202e"));
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
-  // Such names are no reason to refuse a model.
+  // A model with such names must still be read.
   EXPECT_TRUE(ReadNodes({NodeProto("Relu", {"x"}, {evil}, {.name = evil}),
                          NodeProto("Relu", {evil}, {"y"})})
                   .ok());

@@ -52,7 +52,7 @@ TEST(Wire, NamesTheOffsetWhereTheBytesEnd) {
 }
 
 TEST(Wire, RefusesLengthsBeyond32Bits) {
-  // 2^32 + 1: a reader that cuts lengths to 32 bits would see a length of 1.
+  // The length is 2^32 + 1. A reader that truncates lengths to 32 bits would read a length of 1.
   ExpectError(Walk(std::string("\x1a\x81\x80\x80\x80\x10", 6) + "a").status,
               errors::kMalformedModel, "needs 4294967297 bytes");
   ExpectError(Walk("\x1a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"
@@ -66,12 +66,12 @@ TEST(Wire, RefusesOverlongNumbers) {
               errors::kMalformedModel, "longer than ten bytes");
 }
 
-TEST(Wire, RefusesTagsThatAreNone) {
+TEST(Wire, RefusesInvalidTags) {
   ExpectError(Walk(std::string("\x00\x00", 2)).status, errors::kMalformedModel,
               "byte offset 0: 0 is not the tag");
-  ExpectError(Walk("\x0b\x0c").status, errors::kMalformedModel, "11 is not the tag");  // a group
+  ExpectError(Walk("\x0b\x0c").status, errors::kMalformedModel, "11 is not the tag");  // the tag of a group
   ExpectError(Walk("\x88\x80\x80\x80\x80\x01\x01").status, errors::kMalformedModel,
-              "is not the tag");  // beyond 32 bits
+              "is not the tag");  // a tag beyond 32 bits
 }
 
 TEST(Wire, RefusesKnownFieldsOfAnotherWireType) {
@@ -88,7 +88,7 @@ TEST(Wire, SkipsUnknownFieldsWhateverTheyHold) {
   EXPECT_TRUE(read.ok()) << FormatError(read.status());
 }
 
-TEST(Wire, TakesPackedAndUnpackedNumbersAlike) {
+TEST(Wire, ReadsPackedAndUnpackedNumbers) {
   WireSource source;
   std::string bytes = IntField(8, 3) + PackedIntField(8, {4, -5}) + IntField(8, 6);
   source.bytes = AsBytes(bytes);
@@ -99,7 +99,7 @@ TEST(Wire, TakesPackedAndUnpackedNumbersAlike) {
   EXPECT_THAT(out, ::testing::ElementsAre(3, 4, -5, 6));
 }
 
-TEST(Wire, RefusesPackedRunsThatAreCutOff) {
+TEST(Wire, RefusesTruncatedPackedNumbers) {
   Proto attr = TextField(1, "perm") + TextField(8, "\x01\x80") + IntField(20, 7);
   Proto model = ModelProto(
       {.graph = GraphProto({.nodes = {NodeProto("Transpose", {"x"}, {"y"}, {.attributes = {attr}})},

@@ -19,14 +19,14 @@ TEST(BindNode, SuggestsTheNearestOperator) {
   EXPECT_THAT(FormatError(status), HasSubstr("'n'"));
 }
 
-TEST(BindNode, TellsUnknownDomains) {
+TEST(BindNode, NamesUnknownDomains) {
   absl::Status status = Bind("input x\ny = my.domain::Relu@1(x)\noutput y\n");
   EXPECT_EQ(ErrorId(status), errors::kUnsupportedOp.id);
   EXPECT_THAT(FormatError(status), HasSubstr("my.domain"));
   EXPECT_THAT(FormatError(status), HasSubstr("'ai.onnx' has an operator of this name"));
 }
 
-TEST(BindNode, TakesAiOnnxForTheDefaultDomain) { EXPECT_TRUE(Bind("input x\ny = ai.onnx::Relu@13(x)\noutput y\n").ok()); }
+TEST(BindNode, TreatsAiOnnxAsTheDefaultDomain) { EXPECT_TRUE(Bind("input x\ny = ai.onnx::Relu@13(x)\noutput y\n").ok()); }
 
 TEST(BindNode, ChecksArity) {
   for (const char* bad : {"input x\ny = Relu(x, x)\noutput y\n", "y = Relu()\noutput y\n", "y = Relu(_)\noutput y\n",
@@ -46,7 +46,7 @@ TEST(BindNode, ChecksElementTypes) {
   EXPECT_THAT(FormatError(status), HasSubstr("string"));
 }
 
-TEST(BindNode, UpgradesOnce) {
+TEST(BindNode, UpgradesAnOldOperatorOnce) {
   auto graph = ParseGraphText(
       "input x : float32[2,3,4]\ninput b : float32[3]\ny = Add@6(x, b) {axis=1, broadcast=1}\noutput y\n");
   ASSERT_TRUE(graph.ok());
@@ -67,7 +67,7 @@ TEST(FindOp, EveryRowIsFoundByItsName) {
   EXPECT_EQ(FindOp("", "NoSuchOperator"), nullptr);
 }
 
-TEST(NearestName, KeepsItsDistance) {
+TEST(NearestName, SuggestsNothingBeyondItsMaximumDistance) {
   std::vector<std::string> known = {"Conv", "ConvTranspose", "Relu", "LeakyRelu"};
   EXPECT_EQ(NearestName("conv", known), "Conv");
   EXPECT_EQ(NearestName("Rleu", known), "");

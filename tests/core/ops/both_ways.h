@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs an operator with its inputs known before the run, and again with inputs of which nothing is known.
+// Runs an operator twice: with inputs known before the run, and with unknown inputs.
 #pragma once
 
 #include "tests/core/ops/ops_test_util.h"
 
 namespace mge {
 
-// As RunOp, but checks that shape rule and evaluator agree whether or not the rule knows the inputs.
+// Calls RunOp. Checks also that shape rule and evaluator agree, both for known and for unknown inputs.
 inline std::string Both(std::string_view op, const std::vector<std::string>& inputs, std::string_view rest = "",
                        int outputs = 1, int wanted = 0) {
   std::string known = RunOp(op, inputs, rest, outputs, wanted);

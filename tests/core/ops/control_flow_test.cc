@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// If, Loop, Scan: their bodies, their bounds, and what they carry.
+// If, Loop and Scan: bodies, limits, and carried values.
 #include "tests/core/ops/ops_test_util.h"
 
 namespace mge {
@@ -28,13 +28,13 @@ TEST(If, RunsOneBranch) {
   EXPECT_EQ(If("bool[1]<false>"), "int8[2]<1, 2>");
 }
 
-TEST(If, IgnoresFaultsOfTheBranchThatIsKnownNotToRun) {
+TEST(If, IgnoresErrorsOfABranchThatCannotRun) {
   const char* broken = "capture x\nconst a = int64[1]<0>\nv = Squeeze(x, a)\noutput v";
   EXPECT_EQ(If("bool[]<true>", broken), "int8[1,2]<1, 2>");
   EXPECT_THAT(If("bool[]<false>", broken), HasSubstr("only size 1 can be removed"));
 }
 
-// c is known only in the run.
+// Returns the text of an If whose condition c is a graph input, known only in the run.
 std::string IfOfInput(bool condition, std::string_view then, std::string_view otherwise) {
   auto graph = ParseGraphText(fmt::format(
       "input c : bool[]\ninput x : float32[2,3]\n"
@@ -50,7 +50,7 @@ std::string IfOfInput(bool condition, std::string_view then, std::string_view ot
   return results.ok() ? TensorToText((*results)[0].tensor) : "in the run: " + ErrorTitle(results.status());
 }
 
-TEST(If, RaisesTheFaultOfABranchWhenThatBranchRuns) {
+TEST(If, ReportsTheErrorOfABranchWhenThatBranchRuns) {
   const char *good = "v = ReduceMax(x)", *bad = "const a = int64[1]<0>\nt = Squeeze(x, a)\nv = ReduceMax(t)";
   EXPECT_EQ(IfOfInput(true, good, bad), "float32[1,1]<7.0>");
   EXPECT_EQ(IfOfInput(false, bad, good), "float32[1,1]<7.0>");
@@ -63,10 +63,10 @@ TEST(If, RefusesConditionsAndBranchesThatDoNotFit) {
   EXPECT_THAT(If("bool[2]<true, false>"), HasSubstr("one bool is expected"));
   EXPECT_THAT(If("bool[0]<>"), HasSubstr("one bool is expected"));
   EXPECT_THAT(If("bool[]<true>", "capture x\nv = Squeeze(x)\noutput v, v"), HasSubstr("has 2 outputs, the node has 1"));
-  EXPECT_THAT(If("bool[]<true>", "input z\ncapture x\nv = Squeeze(x)\noutput v"), HasSubstr("a branch takes none"));
+  EXPECT_THAT(If("bool[]<true>", "input z\ncapture x\nv = Squeeze(x)\noutput v"), HasSubstr("a branch must not have any"));
 }
 
-TEST(If, NeedsOneTypeOfBothBranchesWhileTheConditionIsUnknown) {
+TEST(If, NeedsEqualTypesInBothBranchesIfTheConditionIsUnknown) {
   auto graph = ParseGraphText(
       "input c : bool\ny = If(c) {then_branch=graph {\nv = Constant() {value_int=1}\noutput v\n}, "
       "else_branch=graph {\nv = Constant() {value_float=1.0}\noutput v\n}}\noutput y\n");
@@ -74,7 +74,8 @@ TEST(If, NeedsOneTypeOfBothBranchesWhileTheConditionIsUnknown) {
   EXPECT_THAT(FormatError(InferTypes(*graph)), HasSubstr("differs in type between the branches"));
 }
 
-// Carries a vector that grows by one element an iteration and scans its size; ends when it has five elements.
+// Returns a Loop that carries a vector, appends one element per iteration and scans its size. The condition of the body is
+// false once the vector has five elements.
 std::string Grow(std::string_view trips, std::string_view condition) {
   std::string inputs = "const one = int8[1]<1>\nconst v = int8[2]<7, 8>\nconst more = bool[6]<true, true, true, true, true, false>\n";
   std::string m = "_", c = "_";
@@ -86,7 +87,7 @@ std::string Grow(std::string_view trips, std::string_view condition) {
       "b = Concat(a, one) {{axis=0}}\nn = Size(b)\nagain = Gather(more, n)\noutput again, b, n\n}}}}\noutput w, s\n", m, c));
 }
 
-TEST(Loop, RunsWhileTheConditionHoldsOrTheTripsLast) {
+TEST(Loop, RunsUntilTheConditionIsFalseOrTheTripCountIsReached) {
   EXPECT_EQ(Grow("", ""), "int8[5]<7, 8, 1, 1, 1> int64[3]<3, 4, 5>");
   EXPECT_EQ(Grow("int64[]<2>", "bool[]<true>"), "int8[4]<7, 8, 1, 1> int64[2]<3, 4>");
   EXPECT_EQ(Grow("int64[1]<9223372036854775807>", ""), "int8[5]<7, 8, 1, 1, 1> int64[3]<3, 4, 5>");
@@ -127,7 +128,7 @@ const char* const kEndless =
     "const v = int8[1]<1>\nconst m = int64[]<9223372036854775807>\n"
     "w, s = Loop(m, _, v) {body=graph {\ninput i : int64[]\ninput go : bool[]\ninput a\noutput go, a, a\n}}\noutput w, s\n";
 
-TEST(Loop, EndlessOnesStopWhenAsked) {
+TEST(Loop, StopsAnEndlessLoopOnCancellation) {
   auto graph = ParseGraphText(kEndless);
   ASSERT_TRUE(graph.ok() && InferTypes(*graph).ok());
   int asked = 0;
@@ -137,7 +138,7 @@ TEST(Loop, EndlessOnesStopWhenAsked) {
   EXPECT_EQ(ErrorId(results.status()), errors::kTimeout.id);
 }
 
-TEST(Loop, EndlessScansEndAtTheBudget) {
+TEST(Loop, StopsEndlessScansAtTheMemoryBudget) {
   struct Limited : HostAllocator {
     int64_t left = 1 << 20;
     absl::StatusOr<std::shared_ptr<std::byte>> Allocate(int64_t bytes) override {
@@ -170,20 +171,20 @@ TEST(Scan, CutsAndStacksAlongAnyAxis) {
   EXPECT_EQ(Scan(x, ", scan_output_directions=[1]"), "int8[6]<1, 2, 3, 4, 5, 6> int8[2,3]<4, 5, 6, 1, 2, 3>");
 }
 
-TEST(Scan, TakesNoSteps) { EXPECT_EQ(Scan("int8[0,3]<>", ""), "int8[0]<> int8[0,3]<>"); }
+TEST(Scan, MayHaveNoSteps) { EXPECT_EQ(Scan("int8[0,3]<>", ""), "int8[0]<> int8[0,3]<>"); }
 
 TEST(Scan, OfOperatorSetEightHasABatch) {
   EXPECT_EQ(Scan("int8[2,2,1]<1, 2, 3, 4>", "", "Scan@8", "int64[2]<2, 2>"), "int8[2,2]<1, 2, 3, 4> int8[2,2,1]<1, 2, 3, 4>");
   EXPECT_EQ(Scan("int8[2,2,1]<1, 2, 3, 4>", ", directions=[1]", "Scan@8", "int64[2]<1, 1>"),
             "int8[2,1]<1, 3> int8[2,2,1]<1, 0, 3, 0>");
-  EXPECT_THAT(Scan("int8[2,2,1]<1, 2, 3, 4>", "", "Scan@8", "int64[2]<2, 3>"), HasSubstr("is 3, outside of [0, 2]"));
+  EXPECT_THAT(Scan("int8[2,2,1]<1, 2, 3, 4>", "", "Scan@8", "int64[2]<2, 3>"), HasSubstr("is 3; it must be in [0, 2]"));
 }
 
-TEST(Scan, RefusesWhatDoesNotFit) {
+TEST(Scan, RefusesInputsThatDoNotFit) {
   EXPECT_THAT(Scan("int8[]<1>", ""), HasSubstr("axis 0 is outside of [0, 0)"));
   EXPECT_THAT(Scan("int8[2,3]<1>", ", scan_input_axes=[2]"), HasSubstr("axis 2 is outside"));
-  EXPECT_THAT(Scan("int8[2,3]<1>", ", scan_input_axes=[0,0]"), HasSubstr("2 entries; 1 are expected"));
-  EXPECT_THAT(Scan("int8[2,3]<1>", ", scan_output_directions=[2]"), HasSubstr("2 is neither 0 nor 1"));
+  EXPECT_THAT(Scan("int8[2,3]<1>", ", scan_input_axes=[0,0]"), HasSubstr("2 entries; it must have 1"));
+  EXPECT_THAT(Scan("int8[2,3]<1>", ", scan_output_directions=[2]"), HasSubstr("2 is not allowed; use 0 or 1"));
   EXPECT_THAT(Outputs("const x = int8[1]<1>\ny = Scan(x) {num_scan_inputs=2, body=graph {\ninput e\noutput e\n}}\noutput y\n"),
               HasSubstr("num_scan_inputs is 2"));
 }

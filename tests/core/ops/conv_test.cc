@@ -53,12 +53,12 @@ TEST(Conv, MakesEmptyResultsOfEmptyBatches) {
             "float32[1,1,2]<7.0, 7.0>");
 }
 
-TEST(Conv, RefusesWhatDoesNotFit) {
+TEST(Conv, RefusesInputsThatDoNotFit) {
   const char* x = "float32[1,2,4]<1>";
   const char* w = "float32[2,2,2]<1>";
   EXPECT_THAT(Both("Conv", {x, w}, "{group=0}"), HasSubstr("group = 0 must be at least 1"));
   EXPECT_THAT(Both("Conv", {x, w}, "{group=-1}"), HasSubstr("group = -1 must be at least 1"));
-  EXPECT_THAT(Both("Conv", {x, w}, "{group=2}"), HasSubstr("ask for 2 per group"));
+  EXPECT_THAT(Both("Conv", {x, w}, "{group=2}"), HasSubstr("require 2 per group"));
   EXPECT_THAT(Both("Conv", {x, "float32[3,1,2]<1>"}, "{group=2}"),
               HasSubstr("3 output channels cannot be divided"));
   EXPECT_THAT(Both("Conv", {x, w}, "{strides=[0]}"), HasSubstr("strides = [0]"));
@@ -92,13 +92,13 @@ TEST(ConvTranspose, DividesChannelsIntoGroups) {
       "float64[1,4,1]<1.0, 2.0, 6.0, 8.0>");
 }
 
-TEST(ConvTranspose, RefusesWhatDoesNotFit) {
+TEST(ConvTranspose, RefusesInputsThatDoNotFit) {
   const char* x = "float32[1,2,2]<1>";
   EXPECT_THAT(Both("ConvTranspose", {x, "float32[1,1,2]<1>"}), HasSubstr("must be 2"));
   EXPECT_THAT(Both("ConvTranspose", {x, "float32[2,1,2]<1>"}, "{group=3}"),
               HasSubstr("cannot be divided"));
   EXPECT_THAT(Both("ConvTranspose", {x, "float32[2,1,2]<1>"}, "{pads=[2,2]}"),
-              HasSubstr("nothing is left"));
+              HasSubstr("the output is empty"));
   EXPECT_THAT(Both("ConvTranspose", {x, "float32[2,1,2]<1>"}, "{output_padding=[-1]}"),
               HasSubstr("-1 is outside of 0.."));
   EXPECT_EQ(Both("ConvTranspose", {"float32[0,1,2]<>", "float32[1,1,2]<1>"}), "float32[0,1,3]<>");

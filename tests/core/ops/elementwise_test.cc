@@ -7,7 +7,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-TEST(Unary, KnownValues) {
+TEST(Unary, GivesKnownValues) {
   EXPECT_EQ(RunOp("Relu", {"float32[3]<-1, 0, 2>"}), "float32[3]<0.0, 0.0, 2.0>");
   EXPECT_EQ(RunOp("Relu", {"int8[3]<-1, 0, 2>"}), "int8[3]<0, 0, 2>");
   EXPECT_EQ(RunOp("LeakyRelu", {"float32[2]<-2, 3>"}, "{alpha=0.5}"), "float32[2]<-1.0, 3.0>");
@@ -30,7 +30,7 @@ TEST(Unary, KnownValues) {
   EXPECT_THAT(RunOp("Gelu", {"float32[]<1>"}, "{approximate=\"fast\"}"), HasSubstr("'approximate' is 'fast'"));
 }
 
-TEST(Unary, LowestIntegerStaysItself) {
+TEST(Unary, AbsAndNegKeepTheLowestInteger) {
   EXPECT_EQ(RunOp("Abs", {"int8[2]<-128, -5>"}), "int8[2]<-128, 5>");
   EXPECT_EQ(RunOp("Neg", {"int64[1]<-9223372036854775808>"}), "int64[1]<-9223372036854775808>");
 }
@@ -40,7 +40,7 @@ TEST(Unary, RefusesOtherTypes) {
   EXPECT_THAT(RunOp("Neg", {"uint8[1]<1>"}), HasSubstr("has type uint8"));
 }
 
-TEST(IsInf, TellsTheSigns) {
+TEST(IsInf, DistinguishesTheSigns) {
   EXPECT_EQ(RunOp("IsInf", {"float32[4]<inf, -inf, nan, 1>"}), "bool[4]<true, true, false, false>");
   EXPECT_EQ(RunOp("IsInf", {"float32[2]<inf, -inf>"}, "{detect_positive=0}"), "bool[2]<false, true>");
   EXPECT_EQ(RunOp("IsNaN", {"float16[3]<inf, nan, 1>"}), "bool[3]<false, true, false>");
@@ -61,7 +61,7 @@ TEST(Binary, Broadcasts) {
   EXPECT_THAT(RunOp("Add", {"float32[2]<1>", "float64[2]<1>"}), HasSubstr("different types"));
 }
 
-TEST(Binary, OldAxisAttribute) {
+TEST(Binary, SupportsTheOldAxisAttribute) {
   EXPECT_EQ(RunOp("Add@6", {"float32[2,2,1]<0>", "float32[2]<1, 2>"}, "{axis=1, broadcast=1}"),
             "float32[2,2,1]<1.0, 2.0, 1.0, 2.0>");
   EXPECT_THAT(RunOp("Add@6", {"float32[2,2]<0>", "float32[2]<1, 2>"}, "{axis=5, broadcast=1}"), HasSubstr("axis 5"));
@@ -74,12 +74,12 @@ TEST(Binary, IntegersWrapAround) {
   EXPECT_EQ(RunOp("Sub", {"int64[1]<-9223372036854775808>", "int64[1]<1>"}), "int64[1]<9223372036854775807>");
 }
 
-TEST(Div, IntegersTowardsZero) {
+TEST(Div, RoundsIntegersTowardsZero) {
   EXPECT_EQ(RunOp("Div", {"int32[4]<7, -7, 7, -7>", "int32[4]<2, 2, -2, -2>"}), "int32[4]<3, -3, -3, 3>");
   EXPECT_EQ(RunOp("Div", {"float32[2]<1, 0>", "float32[2]<0, 0>"}).substr(0, 15), "float32[2]<inf,");
 }
 
-TEST(Div, RefusesWhatTraps) {
+TEST(Div, RefusesIntegerDivisionsThatWouldTrap) {
   for (const char* type : {"int8", "int16", "int32", "int64", "uint8", "uint64"}) {
     EXPECT_THAT(RunOp("Div", {fmt::format("{}[1]<1>", type), fmt::format("{}[1]<0>", type)}),
                 HasSubstr("divided by zero"));
@@ -92,7 +92,7 @@ TEST(Div, RefusesWhatTraps) {
   EXPECT_THAT(RunOp("Div", {"int8[1]<-128>", "int8[1]<-1>"}), HasSubstr("divided by -1"));
 }
 
-TEST(Mod, TakesTheSignThatIsAskedFor) {
+TEST(Mod, GivesTheSignThatFmodSelects) {
   EXPECT_EQ(RunOp("Mod", {"int32[4]<7, -7, 7, -7>", "int32[4]<3, 3, -3, -3>"}), "int32[4]<1, 2, -2, -1>");
   EXPECT_EQ(RunOp("Mod", {"int32[4]<7, -7, 7, -7>", "int32[4]<3, 3, -3, -3>"}, "{fmod=1}"),
             "int32[4]<1, -1, 1, -1>");
@@ -147,7 +147,7 @@ TEST(Where, BroadcastsThreeWays) {
             "string[2]<\"a\", \"z\">");
 }
 
-TEST(BitShift, RefusesAWrongDirectionBeforeADeviceIsAsked) {
+TEST(BitShift, RefusesAWrongDirectionInTheShapeRule) {
   auto graph = ParseGraphText("input x : uint8[2]\ny = BitShift(x, x) {direction=\"UP\"}\noutput y\n");
   ASSERT_TRUE(graph.ok());
   absl::Status status = BindNode(*graph, 0);
@@ -155,7 +155,7 @@ TEST(BitShift, RefusesAWrongDirectionBeforeADeviceIsAsked) {
   EXPECT_EQ(ErrorId(status), errors::kInvalidNode.id) << FormatError(status);
 }
 
-TEST(Elementwise, NanOfDataParametersAndLimitsStaysVisible) {
+TEST(Elementwise, PropagatesNanOfDataParametersAndLimits) {
   EXPECT_EQ(RunOp("HardSigmoid", {"float32[2]<nan, 0>"}), "float32[2]<nan, 0.5>");
   EXPECT_EQ(RunOp("HardSwish", {"float32[1]<nan>"}), "float32[1]<nan>");
   EXPECT_EQ(RunOp("Clip", {"float32[2]<nan, 3>", "float32[]<0>", "float32[]<1>"}), "float32[2]<nan, 1.0>");
@@ -163,7 +163,7 @@ TEST(Elementwise, NanOfDataParametersAndLimitsStaysVisible) {
   EXPECT_EQ(RunOp("Clip", {"float64[1]<1>", "_", "float64[]<nan>"}), "float64[1]<nan>");
 }
 
-TEST(Clip, LimitsOfEveryOperatorSet) {
+TEST(Clip, UsesTheLimitsOfEveryOperatorSet) {
   EXPECT_EQ(RunOp("Clip", {"float32[3]<-5, 0.5, 5>", "float32[]<-1>", "float32[]<1>"}), "float32[3]<-1.0, 0.5, 1.0>");
   EXPECT_EQ(RunOp("Clip", {"int8[3]<-5, 0, 5>", "_", "int8[]<1>"}), "int8[3]<-5, 0, 1>");
   EXPECT_EQ(RunOp("Clip@6", {"float16[3]<-5, 0.5, 5>"}, "{min=-1.0, max=1.0}"), "float16[3]<-1.0, 0.5, 1.0>");
@@ -179,7 +179,7 @@ TEST(Trilu, KeepsATriangle) {
   EXPECT_THAT(RunOp("Trilu", {"int64[2]<1, 2>"}), HasSubstr("rank 1"));
 }
 
-TEST(Cast, BetweenNumbers) {
+TEST(Cast, ConvertsBetweenNumbers) {
   EXPECT_EQ(RunOp("Cast", {"float32[5]<1.9, -1.9, nan, 1e30, -1e30>"}, "{to=6}"),
             "int32[5]<1, -1, 0, 2147483647, -2147483648>");
   EXPECT_EQ(RunOp("Cast", {"float64[2]<-1, 300>"}, "{to=2}"), "uint8[2]<0, 255>");
@@ -191,11 +191,11 @@ TEST(Cast, BetweenNumbers) {
 }
 
 TEST(Cast, RoundsOnceFromDouble) {
-  // Just above the middle of 1 and the next float16: through float32 it would become the middle, then even.
+  // A value just above the middle of 1 and the next float16. Rounded to float32 first, it would be the middle and give 1.
   EXPECT_EQ(RunOp("Cast", {"float64[1]<1.00048828125001>"}, "{to=10}"), "float16[1]<1.0009766>");
 }
 
-TEST(Cast, Text) {
+TEST(Cast, ConvertsToAndFromText) {
   EXPECT_EQ(RunOp("Cast", {"string[4]<\"3.14\", \"1e-5\", \"NaN\", \"-INF\">"}, "{to=1}"),
             "float32[4]<3.14, 1e-05, nan, -inf>");
   EXPECT_EQ(RunOp("Cast", {"string[1]<\" 42 \">"}, "{to=7}"), "int64[1]<42>");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for every operator of the table.
+// Properties of every operator of the table.
 #include "tests/core/ops/ops_test_util.h"
 
 namespace mge {
@@ -40,7 +40,7 @@ bool NeedsBody(const OpDef& def) {
   return false;
 }
 
-// One node with `shape` for the first input and `other` for the rest; elements count up from `start`.
+// Runs one node. Its first input has the shape `shape`, the others `other`. Elements count up from `start`.
 absl::Status RunOnce(const OpDef& def, DType dtype, const Shape& shape, const Shape& other, double start,
                      bool infer_first) {
   Graph graph;
@@ -96,7 +96,7 @@ absl::Status RunOnce(const OpDef& def, DType dtype, const Shape& shape, const Sh
   return Interpret(graph, std::move(inputs), allocator).status();
 }
 
-// Results or a documented error; never a crash, never an error that blames us.
+// Each operator must give results or a documented error: no crash, no internal error.
 TEST(EveryOp, SurvivesEmptyScalarAndDeepInputs) {
   const Shape shapes[] = {{}, {0}, {1}, {3}, {0, 3}, {3, 0}, {2, 3}, {3, 3}, {1, 2, 3}, {2, 0, 3}, {1, 2, 4, 4},
                           {0, 2, 4, 4}, {1, 1, 2, 1, 1, 2, 1, 1, 2}};
@@ -120,7 +120,7 @@ TEST(EveryOp, SurvivesEmptyScalarAndDeepInputs) {
   }
 }
 
-// The lowest and highest numbers, which overflow every sum and index.
+// The lowest and highest numbers overflow every sum and index.
 TEST(EveryOp, SurvivesExtremeNumbers) {
   for (const OpDef* def : AllOps()) {
     if (NeedsBody(*def)) continue;

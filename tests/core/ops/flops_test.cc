@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the work of nodes with counts made by hand.
+// Compares the estimated work of nodes with counts made by hand.
 #include "core/ops/flops.h"
 
 #include <string>
@@ -12,7 +12,7 @@ namespace mge {
 namespace {
 
 struct Work {
-  double flops, bytes;  // bytes: read of input 0
+  double flops, bytes;  // bytes: those read of input 0
 };
 
 // Returns the work of the last node of a graph.
@@ -29,11 +29,11 @@ Work WorkOfLast(const std::string& text) {
   return {FlopsOf(types), BytesRead(types, 0)};
 }
 
-TEST(Flops, HaveRowsOfOperatorsThatThereAre) {
+TEST(Flops, HaveRowsForExistingOperatorsOnly) {
   for (const OpWork& row : AllOpWork()) EXPECT_NE(FindOp(row.domain, row.op), nullptr) << row.op;
 }
 
-TEST(Flops, OfConvolutionsAreTwoForEachWeightThatMeetsAnOutput) {
+TEST(Flops, OfConvolutionsAreTwoPerWeightAndOutput) {
   EXPECT_EQ(WorkOfLast("input x : float32[2,8,10,10]\ninput w : float32[16,8,3,3]\ny = Conv(x, w)\noutput y\n").flops,
             2.0 * (2 * 16 * 8 * 8) * (8 * 3 * 3));
   EXPECT_EQ(
@@ -89,18 +89,18 @@ TEST(Flops, OfElementwiseNodesAreOneForEachOutput) {
             2.0 * 16 * 4);
 }
 
-TEST(Flops, AreNoneWhereDataOnlyMoves) {
+TEST(Flops, AreZeroForOperatorsThatMoveData) {
   EXPECT_EQ(WorkOfLast("input x : float32[3,4]\ny = Transpose(x)\noutput y\n").flops, 0);
   EXPECT_EQ(WorkOfLast("input x : float32[3,4]\ny = Identity(x)\noutput y\n").flops, 0);
 }
 
-TEST(Flops, AreUnknownWhereATypeIs) {
+TEST(Flops, AreUnknownIfATypeIsUnknown) {
   const Work w = WorkOfLast("input x : float32[3,N]\ny = Relu(x)\noutput y\n");
   EXPECT_LT(w.flops, 0);
   EXPECT_LT(w.bytes, 0);
 }
 
-TEST(Flops, CountOfATableOnlyTheRowsThatAreRead) {
+TEST(Flops, CountOnlyTheReadRowsOfATable) {
   EXPECT_EQ(WorkOfLast("input t : float32[1000,16]\ninput i : int64[5]\ny = Gather(t, i)\noutput y\n").bytes, 5 * 16 * 4);
   EXPECT_EQ(WorkOfLast("input t : float32[1000,16]\ny = Relu(t)\noutput y\n").bytes, 1000 * 16 * 4);
 }

@@ -14,7 +14,7 @@ std::string TypeOfOutput(std::string_view text) {
   return TypeText(v.kind, v.type);
 }
 
-TEST(InferTypes, FollowsShapeArithmetic) {
+TEST(InferTypes, ComputesShapeArithmetic) {
   EXPECT_EQ(TypeOfOutput("input x : float32[2,3,4]\n"
                          "s = Shape(x) {end=1}\n"
                          "const minus = int64[1]<-1>\n"
@@ -31,7 +31,7 @@ TEST(InferTypes, KeepsUnknownAndSymbolicSizes) {
   EXPECT_EQ(TypeOfOutput("input x\ny = Relu(x)\noutput y\n"), "?");
 }
 
-TEST(InferTypes, MergesWhatIsDeclared) {
+TEST(InferTypes, MergesDeclaredTypes) {
   EXPECT_EQ(TypeOfOutput("input x : float32[?,3]\ny = Relu(x) : float32[2,?]\noutput y\n"), "float32[2,3]");
   std::string error = TypeOfOutput("input x : float32[2,3]\ny = Relu(x) : float32[2,4] as \"r\"\noutput y\n");
   EXPECT_THAT(error, HasSubstr("contradicts"));
@@ -62,7 +62,7 @@ TEST(InferTypes, WritesTypesIntoBodies) {
   EXPECT_EQ(TensorToText((*results)[0].tensor), "float32[2]<-1.0, 2.0>");
 }
 
-TEST(InferTypes, NamesTheNodeOfAFault) {
+TEST(InferTypes, NamesTheNodeOfAnError) {
   EXPECT_THAT(TypeOfOutput("input a : float32[2]\ninput b : float32[3]\ny = Add(a, b) as \"sum\"\noutput y\n"),
               HasSubstr("node 'sum' (Add)"));
 }

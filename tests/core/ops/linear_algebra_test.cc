@@ -21,7 +21,7 @@ TEST(MatMul, FollowsNumpy) {
   EXPECT_EQ(RunOp("MatMul", {"float16[1,2]<1, 2>", "float16[2,1]<3, 4>"}), "float16[1,1]<11.0>");
 }
 
-TEST(MatMul, OfNothing) {
+TEST(MatMul, HandlesEmptyOperands) {
   EXPECT_EQ(RunOp("MatMul", {"float32[2,0]<>", "float32[0,2]<>"}), "float32[2,2]<0.0, 0.0, 0.0, 0.0>");
   EXPECT_EQ(RunOp("MatMul", {"float32[0,2]<>", "float32[2,3]<1>"}), "float32[0,3]<>");
   EXPECT_EQ(RunOp("MatMul", {"float32[0,2,2]<>", "float32[2,3]<1>"}), "float32[0,2,3]<>");
@@ -33,7 +33,7 @@ TEST(MatMul, NamesTheShapesThatDoNotFit) {
   EXPECT_THAT(RunOp("MatMul", {"float32[2,1,1]<1>", "float32[3,1,1]<1>"}), HasSubstr("cannot be broadcast"));
 }
 
-TEST(Products, AskWhetherToStopForEachRow) {
+TEST(Products, CheckForCancellationInEachRow) {
   constexpr int64_t kRows = 100;
   for (const char* op : {"MatMul", "Gemm", "MatMulInteger"}) {
     const std::string type = std::string_view(op) == "MatMulInteger" ? "uint8" : "float32";
@@ -62,7 +62,7 @@ TEST(MatMulInteger, SubtractsZeroPoints) {
   EXPECT_THAT(RunOp("MatMulInteger", {"int8[2,1]<1>", "int8[1,2]<3>", "int8[3]<1>"}), HasSubstr("zero point"));
 }
 
-TEST(Gemm, AllAttributes) {
+TEST(Gemm, AppliesAllAttributes) {
   EXPECT_EQ(RunOp("Gemm", {kA, kB, "float32[2]<1, 2>"}, "{alpha=2.0, beta=0.5}"), "float32[2,2]<8.5, 11.0, 20.5, 23.0>");
   EXPECT_EQ(RunOp("Gemm", {kB, kA}, "{transA=1, transB=1}"), "float32[2,2]<4.0, 10.0, 5.0, 11.0>");
   EXPECT_EQ(RunOp("Gemm", {"int32[1,1]<3>", "int32[1,1]<4>", "int32[]<5>"}), "int32[1,1]<17>");
@@ -74,14 +74,14 @@ TEST(Gemm, AllAttributes) {
   EXPECT_THAT(RunOp("Gemm", {"float32[3]<1>", kB}), HasSubstr("rank"));
 }
 
-TEST(Det, OfSquareMatrices) {
+TEST(Det, GivesTheDeterminantOfSquareMatrices) {
   EXPECT_EQ(RunOp("Det", {"float32[2,2]<1, 2, 3, 4>"}), "float32[]<-2.0>");
   EXPECT_EQ(RunOp("Det", {"float32[2,2,2]<0, 1, 1, 0, 1, 2, 2, 4>"}), "float32[2]<-1.0, 0.0>");
   EXPECT_EQ(RunOp("Det", {"float32[0,0]<>"}), "float32[]<1.0>");
-  EXPECT_THAT(RunOp("Det", {kA}), HasSubstr("no square matrices"));
+  EXPECT_THAT(RunOp("Det", {kA}), HasSubstr("does not hold square matrices"));
 }
 
-TEST(Einsum, KnownEquations) {
+TEST(Einsum, ComputesKnownEquations) {
   auto run = [](const char* equation, std::vector<std::string> inputs) {
     return RunOp("Einsum", inputs, fmt::format("{{equation=\"{}\"}}", equation));
   };
@@ -106,9 +106,9 @@ TEST(Einsum, RefusesBadEquations) {
   EXPECT_THAT(run("ij->iz", {kA}), HasSubstr("no input has"));
   EXPECT_THAT(run("ij->ii", {kA}), HasSubstr("twice"));
   EXPECT_THAT(run("i1->i", {kA}), HasSubstr("unexpected '1'"));
-  EXPECT_THAT(run("ij,jk->ik", {kA, kA}), HasSubstr("sizes 3 and 2"));
+  EXPECT_THAT(run("ij,jk->ik", {kA, kA}), HasSubstr("size 3 and size 2"));
   EXPECT_THAT(run("", {kA}), HasSubstr("rank 2"));
-  EXPECT_THAT(run("ii->i", {kA}), HasSubstr("sizes 2 and 3"));
+  EXPECT_THAT(run("ii->i", {kA}), HasSubstr("size 2 and size 3"));
   EXPECT_THAT(run("....->i", {kA}), HasSubstr("unexpected '.'"));
 }
 

@@ -40,7 +40,7 @@ TEST(NegativeLogLikelihoodLoss, RefusesBadLabelsAndShapes) {
   EXPECT_THAT(Both("NegativeLogLikelihoodLoss", {scores, "int64[2]<0>", "float32[3]<1>"}),
               HasSubstr("the tensor of weights"));
   EXPECT_THAT(Both("NegativeLogLikelihoodLoss", {scores, "int64[2]<0>"}, "{reduction=\"max\"}"),
-              HasSubstr("none of mean"));
+              HasSubstr("not one of mean"));
   EXPECT_EQ(
       Both("NegativeLogLikelihoodLoss", {"float32[0,2]<>", "int64[0]<>"}, "{reduction=\"none\"}"),
       "float32[0]<>");
@@ -75,9 +75,9 @@ TEST(Optimizers, MakeOneStep) {
 
 TEST(Optimizers, RefuseIncompleteGroups) {
   EXPECT_THAT(Step("Adagrad", "", {"float64[1]<1>", "float64[1]<3>"}, 2, 0),
-              HasSubstr("there must be 3 for each"));
+              HasSubstr("3 are required for each"));
   EXPECT_THAT(Step("Adagrad", "", {"float64[1]<1>", "float64[1]<3>", "float64[1]<3>"}, 1, 0),
-              HasSubstr("give 2"));
+              HasSubstr("require 2"));
   EXPECT_THAT(Step("Adagrad", "", {"float64[1]<1>", "float64[2]<3>", "float64[1]<3>"}, 2, 0),
               HasSubstr("input 3 has shape [2]"));
   EXPECT_THAT(Step("Adagrad", "", {"float64[1]<1>", "float32[1]<3>", "float64[1]<3>"}, 2, 0),

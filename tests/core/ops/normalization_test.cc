@@ -38,7 +38,7 @@ TEST(InstanceNormalization, NormalizesEachChannel) {
   EXPECT_EQ(RunOp("InstanceNormalization", {"float32[0,2,2]<>", "float32[2]<1>", "float32[2]<0>"}), "float32[0,2,2]<>");
 }
 
-TEST(GroupNormalization, ParametersOfEachOperatorSet) {
+TEST(GroupNormalization, TakesTheParametersOfEachOperatorSet) {
   EXPECT_EQ(RunOp("GroupNormalization@21", {"float32[1,4]<1, 3, 10, 14>", "float32[4]<1, 1, 2, 3>", "float32[4]<0>"},
                   "{num_groups=2, epsilon=0.0}"),
             "float32[1,4]<-1.0, 1.0, -2.0, 3.0>");
@@ -51,7 +51,7 @@ TEST(GroupNormalization, ParametersOfEachOperatorSet) {
               HasSubstr("num_groups = 0"));
 }
 
-TEST(LayerNormalization, AllOutputs) {
+TEST(LayerNormalization, GivesAllOutputs) {
   const std::vector<std::string> inputs = {"float32[2,2]<1, 3, 10, 14>", "float32[2]<1, 2>", "float32[2]<0, 1>"};
   EXPECT_EQ(RunOp("LayerNormalization", inputs, "{epsilon=0.0}", 3, 0), "float32[2,2]<-1.0, 3.0, -1.0, 3.0>");
   EXPECT_EQ(RunOp("LayerNormalization", inputs, "{epsilon=0.0}", 3, 1), "float32[2,1]<2.0, 12.0>");
@@ -61,7 +61,7 @@ TEST(LayerNormalization, AllOutputs) {
   EXPECT_THAT(RunOp("LayerNormalization", {"float32[2,2]<1>", "float32[2]<1>"}, "{axis=2}"), HasSubstr("axis 2"));
 }
 
-TEST(LpNormalization, ZerosStayZeros) {
+TEST(LpNormalization, KeepsZeros) {
   EXPECT_EQ(RunOp("LpNormalization", {"float32[2,2]<3, 4, 0, 0>"}), "float32[2,2]<0.6, 0.8, 0.0, 0.0>");
   EXPECT_EQ(RunOp("LpNormalization", {"float32[2,2]<3, 4, 1, 0>"}, "{p=1, axis=0}"), "float32[2,2]<0.75, 1.0, 0.25, 0.0>");
   EXPECT_THAT(RunOp("LpNormalization", {"float32[2]<1>"}, "{p=3}"), HasSubstr("p is 3"));
@@ -73,12 +73,12 @@ TEST(Lrn, DampsByNeighbours) {
   EXPECT_THAT(RunOp("LRN", {"float32[1,3,1]<1>"}, "{size=0}"), HasSubstr("size is 0"));
 }
 
-TEST(MeanVarianceNormalization, DefaultAxes) {
+TEST(MeanVarianceNormalization, HasDefaultAxes) {
   EXPECT_EQ(RunOp("MeanVarianceNormalization", {"float32[1,1,1,2]<1, 3>"}), "float32[1,1,1,2]<-1.0, 1.0>");
   EXPECT_THAT(RunOp("MeanVarianceNormalization", {"float32[2]<1, 3>"}), HasSubstr("axis 2"));
 }
 
-TEST(Random, SameSeedSameNumbers) {
+TEST(Random, GivesTheSameNumbersForTheSameSeed) {
   const char* op = "RandomNormal";
   std::string a = RunOp(op, {}, "{shape=[4], seed=1.0}"), b = RunOp(op, {}, "{shape=[4], seed=1.0}");
   EXPECT_EQ(a, b);
@@ -89,7 +89,7 @@ TEST(Random, SameSeedSameNumbers) {
   EXPECT_THAT(RunOp("RandomNormalLike", {"int32[2]<0>"}, "{dtype=11}"), HasSubstr("float64[2]<"));
 }
 
-TEST(Random, HasTheMomentsItPromises) {
+TEST(Random, HasTheExpectedMeanAndDeviation) {
   auto results = RunText("n = RandomNormal() {shape=[20000], mean=3.0, scale=2.0, seed=5.0}\n"
                          "u = RandomUniform() {shape=[20000], low=-1.0, high=3.0, seed=5.0}\noutput n, u\n");
   ASSERT_TRUE(results.ok()) << FormatError(results.status());

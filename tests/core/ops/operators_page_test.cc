@@ -25,13 +25,13 @@ TEST(OperatorsPage, IsFresh) {
                                      << "/tests/test_core_ops --gtest_filter='OperatorsPage.*' writes it anew";
 }
 
-TEST(OperatorsPage, HoldsWhatBackendsAreOfferedAndNothingElse) {
+TEST(OperatorsPage, ListsOnlyOperatorsThatBackendsAreOffered) {
   const std::string page = OperatorsMarkdown();
   for (const OpDef* op : AllOps()) {
     std::string head = "### " + (op->domain.empty() ? "" : std::string(op->domain) + "::") + std::string(op->name) + "\n";
     EXPECT_EQ(page.find(head) == std::string::npos, op->Is(kHostOnly)) << head;
   }
-  EXPECT_EQ(page.find("`_"), std::string::npos);  // marks of the host's own
+  EXPECT_EQ(page.find("`_"), std::string::npos);  // attributes internal to the host
   EXPECT_THAT(page, testing::HasSubstr("- inputs: `X`: floating; `W`: floating; `R`: floating; `B` (optional): floating"));
 }
 

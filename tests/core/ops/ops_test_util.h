@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs graphs given as text through binding, type inference and the interpreter.
+// Runs graphs in text form through binding, type inference and the interpreter.
 #pragma once
 
 #include <string>
@@ -13,8 +13,7 @@
 
 namespace mge {
 
-// Binds, infers and runs a graph without inputs. The text of an output is that of a constant in a graph's text:
-// "float32[2]<1.0, 2.0>".
+// Binds, infers and runs a graph without inputs. Returns its outputs.
 inline absl::StatusOr<std::vector<HostValue>> RunText(std::string_view text) {
   MGE_ASSIGN_OR_RETURN(Graph graph, ParseGraphText(text));
   MGE_RETURN_IF_ERROR(InferTypes(graph));
@@ -28,8 +27,8 @@ inline std::string TensorToText(const Tensor& tensor) {
   return text.substr(10, text.find('\n') - 10);
 }
 
-// "y = Op(float32[2]<1, 2>, int64[]<3>) {a=1}" -> the text of output 0, or "error: <title>".
-// Arguments are constants; "_" is an absent one.
+// Runs one node, e.g. Op(float32[2]<1, 2>, int64[]<3>) {a=1}. Returns output 0, or "error: <title>".
+// Inputs and result are constants in the notation of graph text: "float32[2]<1.0, 2.0>". The input "_" is absent.
 inline std::string RunOp(std::string_view op, const std::vector<std::string>& inputs, std::string_view rest = "",
                          int outputs = 1, int wanted = 0) {
   std::string text, call;

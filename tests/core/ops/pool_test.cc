@@ -7,7 +7,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(MaxPool, TakesTheLargest) {
+TEST(MaxPool, GivesTheLargestElement) {
   EXPECT_EQ(Both("MaxPool", {"float32[1,1,4]<1, 4, 2, 3>"}, "{kernel_shape=[2]}"),
             "float32[1,1,3]<4.0, 4.0, 3.0>");
   EXPECT_EQ(Both("MaxPool", {"int8[1,1,3]<-5, -6, -7>"}, "{kernel_shape=[2], pads=[1,1]}"),
@@ -19,14 +19,14 @@ TEST(MaxPool, TakesTheLargest) {
             "float32[1,1,2]<nan, nan>");
 }
 
-TEST(MaxPool, TellsWhereTheLargestIs) {
+TEST(MaxPool, GivesTheIndexOfTheLargestElement) {
   const std::string x = "float32[1,2,2,3]<1, 2, 3, 6, 5, 4, 0, 0, 9, 0, 0, 0>";
   EXPECT_EQ(RunOp("MaxPool", {x}, "{kernel_shape=[2,3]}", 2, 1), "int64[1,2,1,1]<3, 8>");
-  // First axis fastest: row 1, column 0 is at 1; row 0, column 2 is at 4.
+  // The first axis varies fastest: row 1, column 0 is index 1; row 0, column 2 is index 4.
   EXPECT_EQ(RunOp("MaxPool", {x}, "{kernel_shape=[2,3], storage_order=1}", 2, 1),
             "int64[1,2,1,1]<1, 10>");
   EXPECT_THAT(Both("MaxPool", {x}, "{kernel_shape=[2,3], storage_order=2}"),
-              HasSubstr("neither 0 nor 1"));
+              HasSubstr("must be 0 or 1"));
 }
 
 TEST(MaxPool, RefusesBadWindows) {
@@ -42,7 +42,7 @@ TEST(MaxPool, RefusesBadWindows) {
   EXPECT_EQ(Both("MaxPool", {"float32[0,1,4]<>"}, "{kernel_shape=[2]}"), "float32[0,1,3]<>");
 }
 
-TEST(MaxPool, TakesWhatIsThereWhereCeilModeMakesTheKernelReachBeyond) {
+TEST(MaxPool, UsesOnlyExistingElementsOfAPartialWindowInCeilMode) {
   const char* x = "float32[1,1,4]<-1, 0, 1, 2>";
   EXPECT_EQ(Both("MaxPool", {x}, "{kernel_shape=[5], strides=[2], ceil_mode=1}"), "float32[1,1,1]<2.0>");
   EXPECT_EQ(Both("AveragePool", {x}, "{kernel_shape=[5], strides=[2], ceil_mode=1}"), "float32[1,1,1]<0.5>");
@@ -58,7 +58,7 @@ TEST(AveragePool, CountsPaddingWhenAsked) {
             "float32[1,1,4]<1.0, 3.0, 5.0, 3.0>");
 }
 
-TEST(AveragePool, DoesNotCountWhatCeilModeAdds) {
+TEST(AveragePool, DoesNotCountPositionsThatCeilModeAdds) {
   const char* x = "float32[1,1,4]<2, 4, 6, 8>";
   EXPECT_EQ(
       Both("AveragePool", {x}, "{kernel_shape=[3], strides=[2], ceil_mode=1, count_include_pad=1}"),
@@ -68,7 +68,7 @@ TEST(AveragePool, DoesNotCountWhatCeilModeAdds) {
             "float32[1,1,2]<2.0, 6.0>");
 }
 
-TEST(LpPool, TakesTheNorm) {
+TEST(LpPool, ComputesTheNorm) {
   EXPECT_EQ(Both("LpPool", {"float64[1,1,2]<3, -4>"}, "{kernel_shape=[2]}"), "float64[1,1,1]<5.0>");
   EXPECT_EQ(Both("LpPool", {"float32[1,1,2]<3, -4>"}, "{kernel_shape=[2], p=1}"),
             "float32[1,1,1]<7.0>");
@@ -90,7 +90,7 @@ TEST(GlobalPools, ReduceAllSpatialAxes) {
   EXPECT_THAT(Both("GlobalMaxPool", {"float32[1]<1>"}), HasSubstr("rank must be 2"));
 }
 
-TEST(MaxUnpool, PutsMaximaBack) {
+TEST(MaxUnpool, PutsMaximaAtTheirIndices) {
   const char* x = "float32[1,1,2]<5, 7>";
   EXPECT_EQ(Both("MaxUnpool", {x, "int64[1,1,2]<1, 2>"}, "{kernel_shape=[2], strides=[2]}"),
             "float32[1,1,4]<0.0, 5.0, 7.0, 0.0>");
@@ -105,7 +105,7 @@ TEST(MaxUnpool, PutsMaximaBack) {
               HasSubstr("the tensor of indices"));
   EXPECT_THAT(Both("MaxUnpool", {x, "int64[1,1,2]<1>", "int64[3]<1, 1, 3>"},
                    "{kernel_shape=[2], strides=[2]}"),
-              HasSubstr("does not hold the unpooled shape"));
+              HasSubstr("is smaller than the unpooled shape"));
 }
 
 TEST(MaxRoiPool, PoolsEveryBin) {

@@ -39,7 +39,7 @@ TEST(QuantizeLinear, DividesInTheTypeOfTheScale) {
       "int16[1]<2049>");
 }
 
-TEST(QuantizeLinear, RefusesWhatDoesNotFit) {
+TEST(QuantizeLinear, RefusesInputsThatDoNotFit) {
   const char* x = "float32[2,2]<1>";
   EXPECT_THAT(Both("QuantizeLinear", {x, "float32[3]<1>"}), HasSubstr("[3]; it must be [2]"));
   EXPECT_THAT(Both("QuantizeLinear", {x, "float32[2]<1>"}, "{axis=2}"),
@@ -47,7 +47,7 @@ TEST(QuantizeLinear, RefusesWhatDoesNotFit) {
   EXPECT_THAT(Both("QuantizeLinear", {x, "float32[2]<1>", "uint8[]<1>"}),
               HasSubstr("the zero point"));
   EXPECT_THAT(Both("QuantizeLinear", {x, "float32[]<1>", "uint8[]<1>"}, "{output_dtype=3}"),
-              HasSubstr("says int8"));
+              HasSubstr("is int8"));
   EXPECT_THAT(Both("QuantizeLinear", {x, "float32[]<1>"}, "{output_dtype=17}"),
               HasSubstr("not implemented"));
   EXPECT_THAT(Both("QuantizeLinear", {x, "float32[]<1>"}, "{output_dtype=1}"),
@@ -59,7 +59,7 @@ TEST(QuantizeLinear, RefusesWhatDoesNotFit) {
   EXPECT_EQ(Both("QuantizeLinear", {"float32[0]<>", "float32[]<1>"}), "uint8[0]<>");
 }
 
-TEST(DequantizeLinear, UndoesIt) {
+TEST(DequantizeLinear, IsTheInverseOfQuantizeLinear) {
   EXPECT_EQ(Both("DequantizeLinear", {"uint8[2]<0, 255>", "float32[]<2>", "uint8[]<128>"}),
             "float32[2]<-256.0, 254.0>");
   EXPECT_EQ(Both("DequantizeLinear", {"int32[2]<1, 2>", "float32[]<0.5>"}), "float32[2]<0.5, 1.0>");
@@ -108,7 +108,7 @@ TEST(QLinearMatMul, BroadcastsBatches) {
             "int8[2,1,1]<4, 24>");
 }
 
-TEST(QLinearMatMul, RefusesWhatDoesNotFit) {
+TEST(QLinearMatMul, RefusesInputsThatDoNotFit) {
   const char* a = "int8[2,2]<1>";
   EXPECT_THAT(MatMul(a, "float32[]<1>", "int8[]<0>", "int8[3,2]<1>", "float32[]<1>", "int8[]<0>"),
               HasSubstr("must be 2"));

@@ -7,7 +7,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Input and hidden size 1, W = R = 1: h = x + h with the affine activation.
+// Attributes and weights of an RNN that sums its inputs: sizes 1, W = R = 1, affine activation, so h = x + h.
 constexpr const char* kSum =
     "{{hidden_size=1, activations=[\"Affine\"{}], direction=\"{}\", layout={}}}";
 
@@ -48,7 +48,7 @@ TEST(Rnn, PutsTheBatchFirstWhenAsked) {
   EXPECT_EQ(Sum("float32[0,3,1]<>", "forward", 1, "_"), "float32[0,3,1,1]<>");
 }
 
-TEST(Rnn, DoesNothingForAHugeBatchOfNothing) {
+TEST(Rnn, HandlesAHugeBatchWithoutElements) {
   const char* one = "float32[1,1,1]<1>";
   EXPECT_EQ(Both("RNN", {"float32[0,1099511627776,1]<>", one, one}),
             "float32[0,1,1099511627776,1]<>");
@@ -89,7 +89,7 @@ TEST(Rnn, RefusesShapesThatDoNotFit) {
 }
 
 TEST(Gru, MixesTheOldStateIn) {
-  // Gates from biases only: update 0.25, reset 1 and 0.
+  // Biases alone set the gates: update 0.25, reset 1 and 0.
   const char* rest = "{{activations=[\"Affine\", \"Affine\"], linear_before_reset={}}}";
   auto run = [&](const char* bias, int linear_before_reset) {
     return Both("GRU",
@@ -102,8 +102,8 @@ TEST(Gru, MixesTheOldStateIn) {
   EXPECT_EQ(run("float64[1,6]<0.25, 0.5, 0, 0, 0, 4>", 1), "float64[1,1,1]<6.5>");
 }
 
-TEST(Lstm, KeepsACell) {
-  // All gates from biases, affine: in 0.5, out 2, forget 0.25, cell 4.
+TEST(Lstm, CarriesItsCellState) {
+  // Biases alone set the affine gates: input 0.5, output 2, forget 0.25, cell 4.
   const char* rest = "{{activations=[\"Affine\", \"Affine\", \"Affine\"]{}}}";
   auto run = [&](std::string_view more, const char* peepholes, int wanted) {
     return Both(
@@ -115,13 +115,14 @@ TEST(Lstm, KeepsACell) {
   EXPECT_EQ(run("", "_", 2), "float64[1,1,1]<4.0>");  // 0.25 * 8 + 0.5 * 4
   EXPECT_EQ(run("", "_", 1), "float64[1,1,1]<8.0>");
   EXPECT_EQ(run(", input_forget=1", "_", 2), "float64[1,1,1]<6.0>");  // 0.5 * 8 + 0.5 * 4
-  // In and forget see the old cell, out the new one: in 1.5, forget 2.25, c = 24, out 2 + 24.
+  // Input and forget gates read the old cell, the output gate the new one: input 1.5, forget 2.25, c = 24, output 2 + 24.
   EXPECT_EQ(run("", "float64[1,3]<0.125, 1, 0.25>", 2), "float64[1,1,1]<24.0>");
   EXPECT_EQ(run("", "float64[1,3]<0.125, 1, 0.25>", 1), "float64[1,1,1]<624.0>");
   EXPECT_THAT(run("", "float64[1,4]<1>", 1), HasSubstr("P has shape [1,4]; it must be [1,3]"));
 }
 
-// Hidden size 1, affine gates: in and out are 1 by their biases, forget 0, and the cell gate sees W x + R h.
+// Runs a DynamicQuantizeLSTM of hidden size 1 with affine gates. Biases set input and output gate to 1, forget to 0. The
+// cell gate is W x + R h.
 std::string Quantized(const std::vector<std::string>& x_w_r, const char* lengths, const char* h,
                       const std::vector<std::string>& scales, int wanted = 0) {
   std::vector<std::string> in = x_w_r;
@@ -133,17 +134,17 @@ std::string Quantized(const std::vector<std::string>& x_w_r, const char* lengths
 const std::vector<std::string> kOneEach = {"float32[1]<0.01>", "int8[1]<0>", "float32[1]<0.01>", "int8[1]<0>"};
 
 TEST(DynamicQuantizeLstm, QuantizesTheWholeInputByOneRange) {
-  // Range 0..2: 1 is 127 of 255.
+  // The range is 0..2, so 1 is quantized to 127 of 255.
   const char* x = "float32[2,1,1]<1, 2>";
   const char *w = "int8[1,1,4]<0, 0, 0, 100>", *none = "int8[1,1,4]<0>";
   EXPECT_EQ(Quantized({x, w, none}, "_", "_", kOneEach), "float32[2,1,1,1]<0.9960785, 2.0>");
-  // What lies behind the longest sequence does not count.
+  // Elements behind the longest sequence do not count for the range.
   EXPECT_EQ(Quantized({x, w, none}, "int32[1]<1>", "_", kOneEach), "float32[2,1,1,1]<1.0, 0.0>");
 }
 
 TEST(DynamicQuantizeLstm, QuantizesTheStatesOfAStepByOneRange) {
   const char *x = "float32[1,2,1]<0, 0>", *none = "int8[1,1,4]<0>", *r = "int8[1,1,4]<0, 0, 0, 100>";
-  // Range -3..1, 0 at 191.
+  // The range is -3..1, so 0 is quantized to 191.
   EXPECT_EQ(Quantized({x, none, r}, "_", "float32[1,2,1]<1, -3>", kOneEach, 1), "float32[1,2,1]<1.0039216, -2.9960785>");
 }
 

@@ -8,7 +8,7 @@ using ::testing::HasSubstr;
 
 constexpr const char* kMatrix = "float32[2,3]<1, 2, 3, 4, 5, 6>";
 
-TEST(Reduce, AxesAsInputAndAsAttribute) {
+TEST(Reduce, TakesAxesAsInputAndAsAttribute) {
   EXPECT_EQ(RunOp("ReduceSum", {kMatrix}), "float32[1,1]<21.0>");
   EXPECT_EQ(RunOp("ReduceSum", {kMatrix, "int64[1]<1>"}, "{keepdims=0}"), "float32[2]<6.0, 15.0>");
   EXPECT_EQ(RunOp("ReduceSum", {kMatrix, "int64[1]<-2>"}), "float32[1,3]<5.0, 7.0, 9.0>");
@@ -17,12 +17,12 @@ TEST(Reduce, AxesAsInputAndAsAttribute) {
   EXPECT_EQ(RunOp("ReduceMax", {"float32[]<3>"}), "float32[]<3.0>");
 }
 
-TEST(Reduce, NoopLeavesTheInputAlone) {
+TEST(Reduce, WithNoopGivesTheInput) {
   EXPECT_EQ(RunOp("ReduceSum", {"float32[2]<1, 2>", "int64[0]<>"}, "{noop_with_empty_axes=1}"), "float32[2]<1.0, 2.0>");
   EXPECT_EQ(RunOp("ReduceSum", {"float32[2]<1, 2>", "int64[0]<>"}), "float32[1]<3.0>");
 }
 
-TEST(Reduce, NoopStillComputesWhatTheReductionDoesToSingleElements) {
+TEST(Reduce, WithNoopStillAppliesTheFunctionOfSingleElements) {
   auto run = [](const char* op) { return RunOp(op, {"float32[2]<-2, 1>"}, "{noop_with_empty_axes=1}"); };
   EXPECT_EQ(run("ReduceL1"), "float32[2]<2.0, 1.0>");
   EXPECT_EQ(run("ReduceL2"), "float32[2]<2.0, 1.0>");
@@ -33,7 +33,7 @@ TEST(Reduce, NoopStillComputesWhatTheReductionDoesToSingleElements) {
   }
 }
 
-TEST(Reduce, EveryKind) {
+TEST(Reduce, ComputesEveryKind) {
   auto run = [](const char* op) { return RunOp(op, {"float32[3]<1, -2, 4>"}, "{keepdims=0}"); };
   EXPECT_EQ(run("ReduceMax"), "float32[]<4.0>");
   EXPECT_EQ(run("ReduceMin"), "float32[]<-2.0>");
@@ -49,18 +49,18 @@ TEST(Reduce, EveryKind) {
             "uint64[1]<9223372036854775808>");
 }
 
-TEST(Reduce, NanIsNotLost) {
+TEST(Reduce, PropagatesNan) {
   EXPECT_EQ(RunOp("ReduceMax", {"float32[3]<1, nan, 2>"}), "float32[1]<nan>");
   EXPECT_EQ(RunOp("ReduceMin", {"float32[3]<1, nan, 2>"}), "float32[1]<nan>");
 }
 
-TEST(Reduce, OfNothing) {
+TEST(Reduce, HandlesEmptyInputs) {
   EXPECT_EQ(RunOp("ReduceSum", {"float32[2,0]<>", "int64[1]<1>"}), "float32[2,1]<0.0, 0.0>");
   EXPECT_EQ(RunOp("ReduceProd", {"float32[0]<>"}), "float32[1]<1.0>");
   EXPECT_EQ(RunOp("ReduceMax", {"float32[0]<>"}), "float32[1]<-inf>");
   EXPECT_EQ(RunOp("ReduceMin", {"int32[0]<>"}), "int32[1]<2147483647>");
   EXPECT_EQ(RunOp("ReduceMean", {"float32[0]<>"}), "float32[1]<nan>");
-  EXPECT_THAT(RunOp("ReduceMean", {"int32[0]<>"}), HasSubstr("mean of no integers"));
+  EXPECT_THAT(RunOp("ReduceMean", {"int32[0]<>"}), HasSubstr("mean of zero integers"));
   EXPECT_EQ(RunOp("ReduceLogSumExp", {"float32[0]<>"}), "float32[1]<-inf>");
   EXPECT_EQ(RunOp("ReduceSum", {"float32[0,3]<>", "int64[1]<1>"}), "float32[0,1]<>");
 }
@@ -75,7 +75,7 @@ TEST(Reduce, RefusesBadAxes) {
   EXPECT_THAT(RunOp("ReduceSum", {kMatrix, "int64[2]<1, -1>"}), HasSubstr("twice"));
 }
 
-TEST(ArgMax, FirstOrLastOfEquals) {
+TEST(ArgMax, GivesTheFirstOrLastOfEqualElements) {
   EXPECT_EQ(RunOp("ArgMax", {"float32[2,3]<1, 3, 3, 2, 2, 1>"}, "{axis=1, keepdims=0}"), "int64[2]<1, 0>");
   EXPECT_EQ(RunOp("ArgMax", {"float32[2,3]<1, 3, 3, 2, 2, 1>"}, "{axis=-1, select_last_index=1}"), "int64[2,1]<2, 1>");
   EXPECT_EQ(RunOp("ArgMin", {"int8[3]<1, -3, -3>"}), "int64[1]<1>");
@@ -85,7 +85,7 @@ TEST(ArgMax, FirstOrLastOfEquals) {
   EXPECT_THAT(RunOp("ArgMax", {"float32[2]<1>"}, "{axis=1}"), HasSubstr("axis 1"));
 }
 
-TEST(Softmax, AxisSinceOperatorSet13) {
+TEST(Softmax, UsesTheAxisSinceOperatorSet13) {
   EXPECT_EQ(RunOp("Softmax@13", {"float32[2,2]<0, 0, 1000, 1000>"}), "float32[2,2]<0.5, 0.5, 0.5, 0.5>");
   EXPECT_EQ(RunOp("Softmax@13", {"float32[2,2]<0, 5, 0, 5>"}, "{axis=0}"), "float32[2,2]<0.5, 0.5, 0.5, 0.5>");
   EXPECT_EQ(RunOp("Softmax", {"float32[]<7>"}), "float32[]<1.0>");
@@ -94,13 +94,13 @@ TEST(Softmax, AxisSinceOperatorSet13) {
   EXPECT_THAT(RunOp("Softmax", {"float32[2]<1>"}, "{axis=1}"), HasSubstr("axis 1"));
 }
 
-TEST(Softmax, FlattenedBefore) {
+TEST(Softmax, FlattensBeforeOperatorSet13) {
   EXPECT_EQ(RunOp("Softmax@11", {"float32[1,2,2]<1>"}), "float32[1,2,2]<0.25, 0.25, 0.25, 0.25>");
   EXPECT_EQ(RunOp("Hardmax@11", {"float32[1,2,2]<1, 2, 2, 1>"}), "float32[1,2,2]<0.0, 1.0, 0.0, 0.0>");
   EXPECT_EQ(RunOp("Hardmax@13", {"float32[1,2,2]<1, 2, 2, 1>"}), "float32[1,2,2]<0.0, 1.0, 1.0, 0.0>");
 }
 
-TEST(CumSum, Directions) {
+TEST(CumSum, SumsInBothDirections) {
   EXPECT_EQ(RunOp("CumSum", {"int32[3]<1, 2, 3>", "int32[]<0>"}), "int32[3]<1, 3, 6>");
   EXPECT_EQ(RunOp("CumSum", {"int32[3]<1, 2, 3>", "int32[]<0>"}, "{exclusive=1}"), "int32[3]<0, 1, 3>");
   EXPECT_EQ(RunOp("CumSum", {"int32[3]<1, 2, 3>", "int64[]<-1>"}, "{reverse=1}"), "int32[3]<6, 5, 3>");

@@ -14,7 +14,7 @@ std::string Sized(const char* x, const char* sizes, std::string_view rest) {
   return Both("Resize", {x, "_", "_", sizes}, rest);
 }
 
-TEST(Resize, MovesAnyElementToItsNearestPlace) {
+TEST(Resize, CopiesTheNearestElementOfAnyType) {
   EXPECT_EQ(Scaled("int32[2]<1, 2>", "float32[1]<2>", ""), "int32[4]<1, 1, 2, 2>");
   EXPECT_EQ(Scaled("string[2]<\"a\", \"b\">", "float32[1]<1.5>",
                    "{coordinate_transformation_mode=\"asymmetric\", "
@@ -44,7 +44,7 @@ TEST(Resize, InterpolatesInEveryCoordinateSystem) {
   EXPECT_EQ(Sized("float32[2]<0, 3>", "int64[1]<4>",
                   "{mode=\"linear\", coordinate_transformation_mode=\"align_corners\"}"),
             "float32[4]<0.0, 1.0, 2.0, 3.0>");
-  EXPECT_THAT(linear("sideways"), HasSubstr("\"sideways\" is none of half_pixel"));
+  EXPECT_THAT(linear("sideways"), HasSubstr("\"sideways\" is not one of half_pixel"));
 }
 
 TEST(Resize, CropsARegion) {
@@ -55,7 +55,7 @@ TEST(Resize, CropsARegion) {
       Both("Resize", {"float32[3]<0, 2, 4>", "float32[2]<0.5, 1.5>", "_", "int64[1]<3>"}, rest),
       "float32[3]<2.0, 4.0, 9.0>");
   EXPECT_THAT(Both("Resize", {"float32[3]<0, 2, 4>", "_", "_", "int64[1]<3>"}, rest),
-              HasSubstr("need input roi"));
+              HasSubstr("requires input roi"));
   EXPECT_EQ(
       Both("Resize", {"int8[3]<0, 2, 4>", "float32[2]<0.5, 1.5>", "_", "int64[1]<3>"},
            "{coordinate_transformation_mode=\"tf_crop_and_resize\", extrapolation_value=9.0}"),
@@ -122,7 +122,7 @@ TEST(Resize, RefusesImpossibleSizes) {
               HasSubstr("interpolating string"));
 }
 
-TEST(GridSample, ReadsBetweenElements) {
+TEST(GridSample, InterpolatesBetweenElements) {
   const char* x = "float32[1,1,1,3]<0, 2, 4>";
   EXPECT_EQ(Both("GridSample", {x, "float32[1,1,3,2]<-1, 0, 0.5, 0, 1, 0>"}, "{align_corners=1}"),
             "float32[1,1,1,3]<0.0, 3.0, 4.0>");
@@ -144,18 +144,18 @@ TEST(GridSample, PadsThreeWays) {
   EXPECT_THAT(outside("mirror"), HasSubstr("none of zeros, border, reflection"));
 }
 
-TEST(GridSample, RefusesWhatDoesNotFit) {
+TEST(GridSample, RefusesInputsThatDoNotFit) {
   const char* x = "float32[1,1,3]<1>";
   EXPECT_THAT(Both("GridSample", {x, "float32[2,1,1]<0>"}),
               HasSubstr("the batch of the grid is 2; it must be 1"));
   EXPECT_THAT(Both("GridSample", {x, "float32[1,1,2]<0>"}),
               HasSubstr("last dimension of the grid"));
   EXPECT_THAT(Both("GridSample", {"float32[1,1,0]<>", "float32[1,1,1]<0>"}),
-              HasSubstr("nothing to sample"));
+              HasSubstr("nothing can be sampled"));
   EXPECT_EQ(Both("GridSample", {"float32[0,1,3]<>", "float32[0,1,1]<>"}), "float32[0,1,1]<>");
 }
 
-TEST(AffineGrid, MapsPlaces) {
+TEST(AffineGrid, MapsPositions) {
   const char* identity = "float32[1,2,3]<1, 0, 0, 0, 1, 0>";
   EXPECT_EQ(Both("AffineGrid", {identity, "int64[4]<1, 1, 1, 2>"}),
             "float32[1,1,2,2]<-0.5, 0.0, 0.5, 0.0>");

@@ -38,7 +38,7 @@ TEST(Unique, TakesSlicesStringsNanAndNothing) {
   EXPECT_THAT(Both("Unique", {"int8[]<3>"}, "{axis=0}"), HasSubstr("axis 0 is outside of [0, 0)"));
 }
 
-TEST(Compress, KeepsWhatIsTrue) {
+TEST(Compress, KeepsElementsWhoseConditionIsTrue) {
   EXPECT_EQ(Both("Compress", {"int8[2,2]<1, 2, 3, 4>", "bool[1]<true>"}, "{axis=1}"), "int8[2,1]<1, 3>");
   EXPECT_EQ(Both("Compress", {"int8[2,2]<1, 2, 3, 4>", "bool[4]<false, true, false, true>"}), "int8[2]<2, 4>");
   EXPECT_EQ(Both("Compress", {"int8[2]<1, 2>", "bool[3]<true, false, false>"}), "int8[1]<1>");
@@ -51,8 +51,8 @@ TEST(Compress, KeepsWhatIsTrue) {
 TEST(ReverseSequence, ReversesThePrefix) {
   EXPECT_EQ(Both("ReverseSequence", {"int8[2,3]<1, 2, 3, 4, 5, 6>", "int64[2]<2, 0>"}, "{batch_axis=0, time_axis=1}"),
             "int8[2,3]<2, 1, 3, 4, 5, 6>");
-  EXPECT_THAT(Both("ReverseSequence", {"int8[2,1]<1, 2>", "int64[1]<3>"}), HasSubstr("is 3, outside of [0, 2]"));
-  EXPECT_THAT(Both("ReverseSequence", {"int8[2,1]<1, 2>", "int64[1]<-1>"}), HasSubstr("is -1, outside of [0, 2]"));
+  EXPECT_THAT(Both("ReverseSequence", {"int8[2,1]<1, 2>", "int64[1]<3>"}), HasSubstr("is 3; it must be in [0, 2]"));
+  EXPECT_THAT(Both("ReverseSequence", {"int8[2,1]<1, 2>", "int64[1]<-1>"}), HasSubstr("is -1; it must be in [0, 2]"));
   EXPECT_THAT(Both("ReverseSequence", {"int8[2,1]<1, 2>", "int64[2]<1, 1>"}), HasSubstr("it must be [1]"));
   EXPECT_THAT(Both("ReverseSequence", {"int8[2,1]<1, 2>", "int64[1]<1>"}, "{time_axis=2}"), HasSubstr("time_axis is 2"));
 }
@@ -67,7 +67,7 @@ TEST(NonMaxSuppression, KeepsTheBestOfOverlappingBoxes) {
   EXPECT_EQ(Both("NonMaxSuppression", {boxes, scores}), "int64[0,3]<>");
 }
 
-// Applies the definition, pair by pair.
+// Returns the kept boxes by the definition: compares every pair.
 std::vector<int64_t> KeptOneByOne(const std::vector<float>& boxes, const std::vector<float>& scores, float threshold) {
   auto overlap = [&](int64_t a, int64_t b) {
     auto at = [&](int64_t box, int i) { return boxes[static_cast<size_t>(box * 4 + i)]; };
@@ -88,19 +88,19 @@ std::vector<int64_t> KeptOneByOne(const std::vector<float>& boxes, const std::ve
   return kept;
 }
 
-TEST(NonMaxSuppression, KeepsOfManyBoxesWhatTheDefinitionSays) {
+TEST(NonMaxSuppression, AgreesWithTheDefinitionForManyBoxes) {
   std::mt19937 random(3);
   auto uniform = [&](float low, float high) { return std::uniform_real_distribution<float>(low, high)(random); };
-  for (float spread : {0.5f, 10.0f, 300.0f}) {  // boxes of 1 to 3, close together, beside each other, and far apart
+  for (float spread : {0.5f, 10.0f, 300.0f}) {  // boxes of size 1 to 3: close together, side by side, far apart
     const int64_t n = 700;
     std::vector<float> boxes, scores;
     for (int64_t i = 0; i < n; ++i) {
       float y = uniform(-spread, spread), x = uniform(-spread, spread), y2 = y + uniform(1, 3), x2 = x + uniform(1, 3);
       if (i % 5 == 0) std::swap(y, y2);
       if (i % 7 == 0) std::swap(x, x2);
-      if (i % 11 == 0) x2 = x;  // no area
+      if (i % 11 == 0) x2 = x;  // a box without area
       boxes.insert(boxes.end(), {y, x, y2, x2});
-      scores.push_back(std::round(uniform(-20, 20)) / 8);  // many are equal
+      scores.push_back(std::round(uniform(-20, 20)) / 8);  // many scores are equal
     }
     for (float threshold : {0.0f, 0.3f, 0.7f}) {
       Node node;
@@ -127,7 +127,7 @@ TEST(NonMaxSuppression, KeepsOfManyBoxesWhatTheDefinitionSays) {
   }
 }
 
-TEST(NonMaxSuppression, SurvivesJunk) {
+TEST(NonMaxSuppression, HandlesExtremeAndInvalidInputs) {
   const char* scores = "float32[1,1,2]<nan, 0.5>";
   EXPECT_EQ(Both("NonMaxSuppression", {"float32[1,2,4]<nan, inf, -inf, 0, 0, 0, 0, 0>", scores,
                                       "int64[]<9223372036854775807>"}), "int64[1,3]<0, 0, 1>");
@@ -176,7 +176,7 @@ TEST(TfIdfVectorizer, CountsNGrams) {
   EXPECT_EQ(Both("TfIdfVectorizer", {"int32[6]<5, 6, 2, 5, 2, 6>"}, attrs), "float32[3]<2.0, 0.0, 1.0>");
   EXPECT_EQ(Both("TfIdfVectorizer", {"int64[2,2]<3, 3, 5, 6>"}, attrs), "float32[2,3]<0.0, 2.0, 0.0, 0.0, 0.0, 0.5>");
   EXPECT_EQ(Both("TfIdfVectorizer", {"int64[0]<>"}, attrs), "float32[3]<0.0, 0.0, 0.0>");
-  EXPECT_THAT(Both("TfIdfVectorizer", {"string[1]<\"a\">"}, attrs), HasSubstr("unlike the pool"));
+  EXPECT_THAT(Both("TfIdfVectorizer", {"string[1]<\"a\">"}, attrs), HasSubstr("differs from the pool's"));
 }
 
 TEST(TfIdfVectorizer, RefusesAttributesThatDoNotFit) {
@@ -185,9 +185,9 @@ TEST(TfIdfVectorizer, RefusesAttributesThatDoNotFit) {
   auto run = [&](auto... a) { return Both("TfIdfVectorizer", {"int64[1]<1>"}, fmt::format(fmt::runtime(base), a...)); };
   EXPECT_EQ(run(1, "[0]", "[0,1,2]"), "float32[3]<1.0, 0.0, 0.0>");
   EXPECT_THAT(run(2, "[0]", "[0,1,2]"), HasSubstr("ngram_counts has 1 entries"));
-  EXPECT_THAT(run(2, "[0,2]", "[0,1,2]"), HasSubstr("do not cut a pool of 3"));
-  EXPECT_THAT(run(1, "[-1]", "[0,1,2]"), HasSubstr("do not cut a pool of 3"));
-  EXPECT_THAT(run(1, "[9]", "[0,1,2]"), HasSubstr("do not cut a pool of 3"));
+  EXPECT_THAT(run(2, "[0,2]", "[0,1,2]"), HasSubstr("do not divide a pool of 3"));
+  EXPECT_THAT(run(1, "[-1]", "[0,1,2]"), HasSubstr("do not divide a pool of 3"));
+  EXPECT_THAT(run(1, "[9]", "[0,1,2]"), HasSubstr("do not divide a pool of 3"));
   EXPECT_THAT(run(1, "[0]", "[0]"), HasSubstr("1 ngram_indexes"));
   EXPECT_THAT(run(1, "[0]", "[0,1,-2]"), HasSubstr("ngram_indexes holds -2"));
 }

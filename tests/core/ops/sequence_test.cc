@@ -27,7 +27,7 @@ TEST(Sequence, KeepsTensorsOfDifferentShapes) {
   EXPECT_EQ(Last(kTwo + "e = SequenceInsert(s, a, p2)\ny = SequenceAt(e, p1)\noutput y\n"), "int8[2]<1, 2>");
 }
 
-TEST(Sequence, NamesPositionAndBound) {
+TEST(Sequence, NamesAPositionOutOfRangeAndTheLimit) {
   EXPECT_THAT(Last(kTwo + "y = SequenceAt(s, p2)\noutput y\n"), HasSubstr("position 2 is outside of [-2, 2)"));
   EXPECT_THAT(Last(kTwo + "e = SequenceErase(s, p9)\ny = SequenceLength(e)\noutput y\n"),
               HasSubstr("position -9223372036854775808 is outside of [-2, 2)"));
@@ -37,7 +37,7 @@ TEST(Sequence, NamesPositionAndBound) {
               HasSubstr("position -1 is outside of [0, 0)"));
 }
 
-TEST(Sequence, HoldsOneElementType) {
+TEST(Sequence, RefusesASecondElementType) {
   EXPECT_THAT(Last("const a = int8[1]<1>\nconst b = int16[1]<1>\ns = SequenceConstruct(a, b)\ny = SequenceLength(s)\n"
                    "output y\n"), HasSubstr("they must be the same"));
   EXPECT_THAT(Last("const a = int8[1]<1>\ns = SequenceEmpty()\ne = SequenceInsert(s, a)\ny = SequenceLength(e)\n"
@@ -60,7 +60,7 @@ TEST(SplitToSequence, CutsAndConcatFromSequenceJoins) {
   EXPECT_THAT(Last(x + "s = SplitToSequence(x, bad) {axis=1}\ny = SequenceLength(s)\noutput y\n"),
               HasSubstr("add up to 2"));
   EXPECT_THAT(Last(x + "s = SplitToSequence(x, l) {axis=1}\ny = ConcatFromSequence(s) {axis=0}\noutput y\n"),
-              HasSubstr("does not fit"));
+              HasSubstr("does not match"));
   EXPECT_THAT(Last("s = SequenceEmpty()\ny = ConcatFromSequence(s) {axis=0}\noutput y\n"), HasSubstr("empty"));
 }
 
@@ -81,9 +81,9 @@ TEST(Optional, HoldsATensorOrASequenceOrNothing) {
   EXPECT_EQ(Last("y = OptionalHasElement()\noutput y\n"), "bool[]<false>");
   EXPECT_EQ(Last(kTwo + "y = OptionalGetElement(a)\noutput y\n"), "int8[2]<1, 2>");
   EXPECT_THAT(Last("o = Optional() {type=\"tensor(int8)\"}\ny = OptionalGetElement(o)\noutput y\n"),
-              HasSubstr("holds nothing"));
+              HasSubstr("is empty"));
   EXPECT_THAT(Last("o = Optional() {type=\"map(int8)\"}\ny = OptionalHasElement(o)\noutput y\n"),
-              HasSubstr("names no type"));
+              HasSubstr("is not the type"));
   EXPECT_THAT(Last("o = Optional()\ny = OptionalHasElement(o)\noutput y\n"), HasSubstr("neither an input nor"));
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DFT, STFT, HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix, and the transform under
-// them.
+// DFT, STFT, HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix, and the Fourier transform that they use.
 #include <cmath>
 #include <numbers>
 
@@ -53,12 +52,12 @@ TEST(Dft, HasOneSidedForms) {
             "float32[1,3,2]<1.0, 0.0, 1.0, 0.0, 1.0, 0.0>");
   EXPECT_EQ(Both("DFT", {"float32[1,3,2]<1, 0, 1, 0, 1, 0>"}, "{onesided=1, inverse=1}"),
             "float32[1,4,1]<1.0, 0.0, 0.0, 0.0>");
-  EXPECT_THAT(Both("DFT", {"float32[1,4,2]<1>"}, "{onesided=1}"), HasSubstr("needs real input"));
+  EXPECT_THAT(Both("DFT", {"float32[1,4,2]<1>"}, "{onesided=1}"), HasSubstr("requires real input"));
   EXPECT_THAT(Both("DFT", {"float32[1,4,1]<1>"}, "{onesided=1, inverse=1}"),
-              HasSubstr("needs complex input"));
+              HasSubstr("requires complex input"));
 }
 
-TEST(Dft, RefusesWhatItCannotTransform) {
+TEST(Dft, RefusesInputsThatItCannotTransform) {
   EXPECT_THAT(Both("DFT", {"float32[4,3]<1>"}), HasSubstr("the last dimension is 3"));
   EXPECT_THAT(Both("DFT", {"float32[1,4,1]<1>", "int64[]<0>"}), HasSubstr("dft_length = 0"));
   EXPECT_THAT(Both("DFT", {"float32[1,4,1]<1>", "int64[2]<1>"}),
@@ -78,7 +77,7 @@ TEST(Stft, TransformsFrames) {
       "float32[1,2,2,2]<5.0, 0.0, -3.0, 0.0, 8.0, 0.0, -4.0, 0.0>");
 }
 
-TEST(Stft, RefusesWhatDoesNotFit) {
+TEST(Stft, RefusesInputsThatDoNotFit) {
   const char* x = "float32[1,4,1]<1>";
   EXPECT_THAT(Both("STFT", {x, "int64[]<0>", "_", "int64[]<2>"}), HasSubstr("frame_step = 0"));
   EXPECT_THAT(Both("STFT", {x, "int64[]<1>", "_", "int64[]<5>"}),
@@ -86,7 +85,7 @@ TEST(Stft, RefusesWhatDoesNotFit) {
   EXPECT_THAT(Both("STFT", {x, "int64[]<1>", "float32[3]<1>", "int64[]<2>"}),
               HasSubstr("the window has shape [3]"));
   EXPECT_THAT(Both("STFT", {"float32[1,4,2]<1>", "int64[]<1>", "_", "int64[]<2>"}),
-              HasSubstr("needs a real signal"));
+              HasSubstr("requires a real signal"));
 }
 
 TEST(WindowFunctions, ArePeriodicOrSymmetric) {
@@ -102,7 +101,7 @@ TEST(WindowFunctions, ArePeriodicOrSymmetric) {
               HasSubstr("is not an element type that"));
 }
 
-TEST(MelWeightMatrix, MakesTriangles) {
+TEST(MelWeightMatrix, HasTriangularFilters) {
   EXPECT_THAT(Both("MelWeightMatrix",
                    {"int64[]<2>", "int64[]<4>", "int64[]<8>", "float32[]<0>", "float32[]<4>"}),
               HasSubstr("float32[3,2]"));
@@ -111,10 +110,10 @@ TEST(MelWeightMatrix, MakesTriangles) {
               HasSubstr("num_mel_bins = 0"));
   EXPECT_THAT(Both("MelWeightMatrix",
                    {"int64[]<2>", "int64[]<4>", "int64[]<8>", "float32[]<0>", "float32[]<4000>"}),
-              HasSubstr("does not fit"));
+              HasSubstr("is not valid"));
   EXPECT_THAT(Both("MelWeightMatrix",
                    {"int64[]<2>", "int64[]<4>", "int64[]<8>", "float32[]<-9000>", "float32[]<4>"}),
-              HasSubstr("does not fit"));
+              HasSubstr("is not valid"));
 }
 
 }  // namespace

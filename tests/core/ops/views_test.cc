@@ -25,9 +25,9 @@ TEST(Reshape, MakesScalars) {
   EXPECT_EQ(Both("Reshape", {"string[1]<\"a\">", "int64[0]<>"}), "string[]<\"a\">");
 }
 
-TEST(Reshape, RefusesWhatDoesNotFit) {
+TEST(Reshape, RefusesInputsThatDoNotFit) {
   EXPECT_THAT(Both("Reshape", {kSix, "int64[1]<7>"}), HasSubstr("[2,3] cannot become [7]"));
-  EXPECT_THAT(Both("Reshape", {kSix, "int64[2]<4, -1>"}), HasSubstr("-1 has no size that fits"));
+  EXPECT_THAT(Both("Reshape", {kSix, "int64[2]<4, -1>"}), HasSubstr("no size is valid for -1"));
   EXPECT_THAT(Both("Reshape", {kSix, "int64[2]<-1, -1>"}), HasSubstr("more than one -1"));
   EXPECT_THAT(Both("Reshape", {kSix, "int64[2]<-2, 3>"}), HasSubstr("negative size -2"));
   EXPECT_THAT(Both("Reshape", {kSix, "int64[3]<1, 1, 0>"}), HasSubstr("has only 2"));
@@ -52,7 +52,7 @@ TEST(Squeeze, RemovesOnes) {
   EXPECT_THAT(Both("Squeeze", {"int8[1,1]<5>", "int64[2]<0, -2>"}), HasSubstr("given twice"));
 }
 
-TEST(Unsqueeze, AddsOnesWhereTheResultHasThem) {
+TEST(Unsqueeze, AddsOnesAtTheAxesOfTheResult) {
   EXPECT_EQ(Both("Unsqueeze", {"int8[2]<5, 6>", "int64[2]<-1, 0>"}), "int8[1,2,1]<5, 6>");
   EXPECT_EQ(Both("Unsqueeze@1", {"int8[]<5>"}, "{axes=[0]}"), "int8[1]<5>");
   EXPECT_THAT(Both("Unsqueeze", {"int8[2]<5, 6>", "int64[1]<2>"}), HasSubstr("axis 2 is outside of [-2, 2)"));
@@ -65,7 +65,7 @@ TEST(Transpose, PermutesAndReverses) {
   EXPECT_EQ(Both("Transpose", {"int64[]<3>"}), "int64[]<3>");
   EXPECT_EQ(Both("Transpose", {"int64[3,0]<>"}), "int64[0,3]<>");
   for (const char* bad : {"{perm=[0]}", "{perm=[0,0]}", "{perm=[0,2]}", "{perm=[0,9223372036854775807]}"}) {
-    EXPECT_THAT(Both("Transpose", {kSix}, bad), HasSubstr("is no permutation of 2 axes")) << bad;
+    EXPECT_THAT(Both("Transpose", {kSix}, bad), HasSubstr("is not a permutation of 2 axes")) << bad;
   }
 }
 
@@ -75,9 +75,9 @@ TEST(Concat, JoinsAlongTheAxis) {
   EXPECT_EQ(Both("Concat", {"int8[0]<>", "int8[1]<2>"}, "{axis=0}"), "int8[1]<2>");
 }
 
-TEST(Concat, RefusesWhatDoesNotFit) {
-  EXPECT_THAT(Both("Concat", {"int8[1,2]<1>", "int8[1,3]<1>"}, "{axis=0}"), HasSubstr("does not fit"));
-  EXPECT_THAT(Both("Concat", {"int8[1]<1>", "int8[1,1]<1>"}, "{axis=0}"), HasSubstr("does not fit"));
+TEST(Concat, RefusesInputsThatDoNotFit) {
+  EXPECT_THAT(Both("Concat", {"int8[1,2]<1>", "int8[1,3]<1>"}, "{axis=0}"), HasSubstr("does not match"));
+  EXPECT_THAT(Both("Concat", {"int8[1]<1>", "int8[1,1]<1>"}, "{axis=0}"), HasSubstr("does not match"));
   EXPECT_THAT(Both("Concat", {"int8[1]<1>", "int16[1]<1>"}, "{axis=0}"), HasSubstr("int16"));
   EXPECT_THAT(Both("Concat", {"int8[]<1>"}, "{axis=0}"), HasSubstr("axis 0 is outside of [0, 0)"));
   EXPECT_THAT(Both("Concat", {}, "{axis=0}"), HasSubstr("no input"));
@@ -93,8 +93,8 @@ TEST(Split, CutsEvenlyUnevenlyAndByLength) {
 
 TEST(Split, RefusesWrongLengths) {
   EXPECT_THAT(Both("Split", {"int8[5]<1>"}, "", 2), HasSubstr("cannot be split into 2 equal parts"));
-  EXPECT_THAT(Both("Split", {"int8[3]<1>", "int64[2]<1, 1>"}, "", 2), HasSubstr("add up to 2, the dimension has 3"));
-  EXPECT_THAT(Both("Split", {"int8[3]<1>", "int64[2]<4, -1>"}, "", 2), HasSubstr("are no sizes"));
+  EXPECT_THAT(Both("Split", {"int8[3]<1>", "int64[2]<1, 1>"}, "", 2), HasSubstr("add up to 2, but the dimension has 3"));
+  EXPECT_THAT(Both("Split", {"int8[3]<1>", "int64[2]<4, -1>"}, "", 2), HasSubstr("are not valid sizes"));
   EXPECT_THAT(Both("Split", {"int8[3]<1>"}, "{num_outputs=2}", 3), HasSubstr("num_outputs is 2"));
 }
 
@@ -118,8 +118,8 @@ TEST(Slice, RefusesBadAxesAndSteps) {
   EXPECT_THAT(Both("Slice", {kSix, "int64[1]<0>", "int64[1]<1>", "_", "int64[1]<0>"}), HasSubstr("step is 0"));
   EXPECT_THAT(Both("Slice", {kSix, "int64[1]<0>", "int64[1]<1>", "int64[1]<2>"}), HasSubstr("axis 2 is outside"));
   EXPECT_THAT(Both("Slice", {kSix, "int64[2]<0>", "int64[2]<1>", "int64[2]<0, -2>"}), HasSubstr("given twice"));
-  EXPECT_THAT(Both("Slice", {kSix, "int64[2]<0>", "int64[1]<1>"}), HasSubstr("do not fit together"));
-  EXPECT_THAT(Both("Slice", {"int8[]<1>", "int64[1]<0>", "int64[1]<1>"}), HasSubstr("do not fit together"));
+  EXPECT_THAT(Both("Slice", {kSix, "int64[2]<0>", "int64[1]<1>"}), HasSubstr("do not match"));
+  EXPECT_THAT(Both("Slice", {"int8[]<1>", "int64[1]<0>", "int64[1]<1>"}), HasSubstr("do not match"));
 }
 
 TEST(DepthToSpace, IsUndoneBySpaceToDepth) {
@@ -127,10 +127,10 @@ TEST(DepthToSpace, IsUndoneBySpaceToDepth) {
   EXPECT_EQ(Both("DepthToSpace", {x}, "{blocksize=2}"), "int8[1,1,2,4]<0, 2, 1, 3, 4, 6, 5, 7>");
   EXPECT_EQ(Both("SpaceToDepth", {"int8[1,1,2,4]<0, 2, 1, 3, 4, 6, 5, 7>"}, "{blocksize=2}"),
             "int8[1,4,1,2]<0, 1, 2, 3, 4, 5, 6, 7>");
-  EXPECT_THAT(Both("DepthToSpace", {x}, "{blocksize=3}"), HasSubstr("no multiple of 9"));
-  EXPECT_THAT(Both("DepthToSpace", {x}, "{blocksize=0}"), HasSubstr("blocksize is 0"));
-  EXPECT_THAT(Both("SpaceToDepth", {x}, "{blocksize=4294967296}"), HasSubstr("blocksize is 4294967296"));
-  EXPECT_THAT(Both("SpaceToDepth", {x}, "{blocksize=2}"), HasSubstr("no multiple of blocksize 2"));
+  EXPECT_THAT(Both("DepthToSpace", {x}, "{blocksize=3}"), HasSubstr("not a multiple of 9"));
+  EXPECT_THAT(Both("DepthToSpace", {x}, "{blocksize=0}"), HasSubstr("blocksize 0 is out of range"));
+  EXPECT_THAT(Both("SpaceToDepth", {x}, "{blocksize=4294967296}"), HasSubstr("blocksize 4294967296 is out of range"));
+  EXPECT_THAT(Both("SpaceToDepth", {x}, "{blocksize=2}"), HasSubstr("not a multiple of blocksize 2"));
 }
 
 }  // namespace

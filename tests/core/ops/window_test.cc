@@ -29,7 +29,7 @@ std::string ErrorOf(const Attributes& attrs, int64_t in, int64_t kernel) {
   return ErrorTitle(window.status());
 }
 
-// Output sizes by definition: how many starts, stride apart, leave the whole window inside.
+// Returns the output size by definition: the number of positions, `stride` apart, at which the whole window is inside.
 int64_t CountByDefinition(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
                           int64_t begin, int64_t end) {
   int64_t count = 0;
@@ -71,7 +71,7 @@ TEST(Window, SizesAgreeWithTheirDefinition) {
 TEST(Window, CeilModeKeepsAPartialWindowThatBeginsInside) {
   EXPECT_EQ(Resolve(Attrs({{"ceil_mode", int64_t{1}}, {"strides", Ints{2}}}), 4, 3).out, 2);
   EXPECT_EQ(Resolve(Attrs({{"ceil_mode", int64_t{0}}, {"strides", Ints{2}}}), 4, 3).out, 1);
-  // The window that rounding up would add begins in the padding at the end.
+  // Rounding up would add a window that begins in the padding at the end.
   EXPECT_EQ(
       Resolve(Attrs({{"ceil_mode", int64_t{1}}, {"strides", Ints{3}}, {"pads", Ints{0, 1}}}), 3, 1)
           .out,
@@ -133,7 +133,7 @@ TEST(Window, RefusesBadAttributesWithValueAndLimit) {
   EXPECT_THAT(ErrorOf(Attrs({{"strides", Ints{1, 1}}}), 5, 3), HasSubstr("strides has 2 values"));
   EXPECT_THAT(ErrorOf(Attrs({{"pads", Ints{1}}}), 5, 3), HasSubstr("pads has 1 values"));
   EXPECT_THAT(ErrorOf(Attrs({{"auto_pad", std::string("SAME")}}), 5, 3),
-              HasSubstr("\"SAME\" is none of NOTSET"));
+              HasSubstr("\"SAME\" is not one of NOTSET"));
   EXPECT_THAT(ErrorOf({}, 2, 3), HasSubstr("span 3, but the input has 2 + pads [0,0] = 2"));
   EXPECT_THAT(ErrorOf(Attrs({{"dilations", Ints{INT32_MAX}}}), 5, 3), HasSubstr("does not fit"));
   EXPECT_THAT(ErrorOf(Attrs({{"pads", Ints{-3, -3}}}), 5, 1), HasSubstr("does not fit"));
@@ -145,7 +145,7 @@ TEST(Window, RefusesBadAttributesWithValueAndLimit) {
 }
 
 TEST(TransposedWindow, IsTheAdjointOfTheWindow) {
-  // For sizes that a convolution makes without a rest, its transpose makes the input's size again.
+  // If the windows of a convolution cover its input without remainder, the transposed window restores the input's size.
   for (int64_t in = 3; in <= 9; ++in) {
     Attributes attrs = Attrs({{"strides", Ints{2}}, {"pads", Ints{1, 1}}, {"dilations", Ints{1}}});
     WindowAxis forward = Resolve(attrs, in, 3);
@@ -162,7 +162,7 @@ TEST(TransposedWindow, ReadsOutputShape) {
                                       Shape{3}, Shape{3});
   ASSERT_TRUE(with.ok());
   EXPECT_EQ((*with)[0].in, 10);
-  // Batch and channels in front are taken for what they are.
+  // output_shape may also hold batch and channels.
   EXPECT_TRUE(
       ResolveTransposedWindow(Attrs({{"output_shape", Ints{1, 2, 10}}}), Shape{3}, Shape{3}).ok());
   for (Ints bad : {Ints{0}, Ints{-5}, Ints{1, 2}}) {
@@ -173,7 +173,7 @@ TEST(TransposedWindow, ReadsOutputShape) {
 
 TEST(TransposedWindow, RefusesPadsThatLeaveNothing) {
   auto window = ResolveTransposedWindow(Attrs({{"pads", Ints{3, 3}}}), Shape{3}, Shape{2});
-  EXPECT_THAT(FormatError(window.status()), HasSubstr("nothing is left along spatial axis 0"));
+  EXPECT_THAT(FormatError(window.status()), HasSubstr("the output is empty along spatial axis 0"));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace mge {
 namespace {
 
-TEST(AbiGraph, NodesWhoseAttributesBackendsCannotSeeAreNotOffered) {
+TEST(AbiGraph, NodesWithAttributesHiddenFromBackendsAreNotOffered) {
   auto graph = ParseGraphText("input x : float32[2]\ny = Relu(x)\noutput y\n");
   ASSERT_TRUE(graph.ok());
   ASSERT_TRUE(BindNode(*graph, 0).ok());
@@ -22,7 +22,7 @@ TEST(AbiGraph, NodesWhoseAttributesBackendsCannotSeeAreNotOffered) {
   EXPECT_FALSE(VisibleToBackends(*graph, node));
 }
 
-TEST(AbiGraph, AListOfTextsCrossesAsOneTextWithCommas) {
+TEST(AbiGraph, AListOfTextsIsPassedAsOneTextWithCommas) {
   auto graph = ParseGraphText("input x : float32[2]\ny = Relu(x)\noutput y\n");
   ASSERT_TRUE(graph.ok());
   ASSERT_TRUE(BindNode(*graph, 0).ok());

@@ -48,7 +48,7 @@ std::vector<int32_t> Laid(const Tensor& t, const mge_layout& layout) {
   return out;
 }
 
-TEST(LayoutCopy, ChannelsLast) {
+TEST(LayoutCopy, CopiesChannelsLast) {
   EXPECT_THAT(Laid(Counting({1, 2, 3}), Permuted({0, 2, 1})), ElementsAre(1, 4, 2, 5, 3, 6));
 }
 
@@ -60,7 +60,7 @@ TEST(LayoutCopy, BlocksArePaddedWithZeros) {
   EXPECT_THAT(Laid(Counting({1, 3, 2}), blocked), ElementsAre(1, 3, 2, 4, 5, 0, 6, 0));
 }
 
-TEST(LayoutCopy, TwoBlocksOfDifferentDimensions) {
+TEST(LayoutCopy, CopiesTwoBlocksOfDifferentDimensions) {
   EXPECT_THAT(Laid(Counting({2, 4}), TwoBlocks(0, 2, 1, 2)), ElementsAre(1, 2, 5, 6, 3, 4, 7, 8));
 }
 
@@ -69,7 +69,7 @@ TEST(LayoutCopy, TwoBlocksOfOneDimensionPadItToAMultipleOfBoth) {
   EXPECT_THAT(Laid(Counting({1, 5}), TwoBlocks(1, 2, 1, 2)), ElementsAre(1, 2, 3, 4, 5, 0, 0, 0));
 }
 
-TEST(LayoutBytes, RefusesWhatNoTensorCanTake) {
+TEST(LayoutBytes, RefusesSizesThatOverflow) {
   const Shape square = {4, 4};
   mge_layout opaque = PlainLayout(), unknown = PlainLayout();
   opaque.kind = MGE_LAYOUT_OPAQUE;
@@ -83,14 +83,14 @@ TEST(LayoutBytes, RefusesWhatNoTensorCanTake) {
   const int32_t most = INT32_MAX;
   EXPECT_THAT(FormatError(LayoutBytes(TwoBlocks(0, most, 1, most), 4, square).status()), HasSubstr("size overflow"));
   EXPECT_THAT(FormatError(LayoutBytes(TwoBlocks(0, most, 0, most), 4, square).status()), HasSubstr("size overflow"));
-  EXPECT_THAT(FormatError(LayoutBytes(TwoBlocks(0, 2, 2, 2), 4, square).status()), HasSubstr("its block 1 is none"));
-  EXPECT_THAT(FormatError(LayoutBytes(TwoBlocks(0, 2, 1, 0), 4, square).status()), HasSubstr("its block 1 is none"));
+  EXPECT_THAT(FormatError(LayoutBytes(TwoBlocks(0, 2, 2, 2), 4, square).status()), HasSubstr("its block 1 is invalid"));
+  EXPECT_THAT(FormatError(LayoutBytes(TwoBlocks(0, 2, 1, 0), 4, square).status()), HasSubstr("its block 1 is invalid"));
   EXPECT_THAT(FormatError(LayoutBytes(Permuted({0, 0}), 4, square).status()), HasSubstr("each dimension once"));
   EXPECT_THAT(FormatError(LayoutBytes(Permuted({0}), 4, square).status()), HasSubstr("its rank is 1"));
-  EXPECT_THAT(FormatError(LayoutBytes(unknown, 4, square).status()), HasSubstr("its kind 17 is none"));
+  EXPECT_THAT(FormatError(LayoutBytes(unknown, 4, square).status()), HasSubstr("its kind 17 is unknown"));
 }
 
-TEST(LayoutCopy, PlainAndEmpty) {
+TEST(LayoutCopy, CopiesPlainAndEmptyTensors) {
   EXPECT_THAT(Laid(Counting({2, 2}), PlainLayout()), ElementsAre(1, 2, 3, 4));
   EXPECT_TRUE(Laid(Counting({0, 2}), Permuted({1, 0})).empty());
 }

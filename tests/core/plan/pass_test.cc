@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runner of the passes. What they make of graphs is in tests/plans.
+// The runner of the passes. tests/plans tests the graphs that the passes produce.
 #include "core/plan/pass.h"
 
 #include "core/base/errors.h"
@@ -41,7 +41,7 @@ TEST(Passes, TraceSeesTheGraphAfterEveryPassThatChangedIt) {
   EXPECT_THAT(seen, ::testing::ElementsAre("remove_identities", "rewrite"));
 }
 
-// Counts what it gives, up to a limit.
+// An allocator that counts its bytes and fails beyond a limit.
 class Purse : public HostAllocator {
  public:
   explicit Purse(int64_t limit) : limit_(limit) {}
@@ -56,7 +56,7 @@ class Purse : public HostAllocator {
   int64_t limit_;
 };
 
-TEST(Passes, ConstantsThatRewritesMakeAreOfTheGivenMemory) {
+TEST(Passes, RewritesAllocateConstantsFromTheGivenAllocator) {
   constexpr char kConv[] = R"(
 input x : float32[1,2,4,4]
 const w = float32[2,2,3,3]<1>
@@ -74,7 +74,7 @@ output y
   ASSERT_TRUE(RunPasses(*graph, {.allocator = &purse}, &log).ok());
   EXPECT_THAT(log, Contains("conv_batchnorm: 1 changes"));
   EXPECT_GE(purse.given, (2 * 2 * 9 + 2) * 4);
-  // Where there is no memory for them, the nodes stay.
+  // Without memory for the constants the rewrite does not apply.
   absl::Status status = RunPasses(*poor, {.allocator = &empty}, nullptr);
   EXPECT_TRUE(status.ok()) << FormatError(status);
   EXPECT_EQ(poor->node_count(), 2);
@@ -88,7 +88,7 @@ TEST(Passes, SkippedNamesMustExist) {
   EXPECT_THAT(FormatError(wrong), HasSubstr("fold_constants"));
 }
 
-TEST(Passes, FoldingEndsWithTheRunThatItIsFor) {
+TEST(Passes, FoldingStopsWhenItsRunIsCancelled) {
   constexpr char kProduct[] = "const a = float32[4,4]<1>\nconst b = float32[4,4]<2>\ny = MatMul(a, b)\noutput y\n";
   StopControl stop;
   stop.cancel = kStopAsked;

@@ -34,7 +34,7 @@ void ExpectNoOverlap(const std::vector<Interval>& intervals, const Placement& pl
   }
 }
 
-TEST(Place, BuffersAliveTogetherNeverOverlap) {
+TEST(Place, BuffersThatAreAliveTogetherNeverOverlap) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
     auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
@@ -55,7 +55,7 @@ TEST(Place, BuffersAliveTogetherNeverOverlap) {
   }
 }
 
-TEST(Place, NoPartIsLargerThanAllowedAndLittleIsLost) {
+TEST(Place, NoPartIsLargerThanAllowedAndLittleMemoryIsWasted) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
     auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
@@ -86,7 +86,7 @@ TEST(Place, NoPartIsLargerThanAllowedAndLittleIsLost) {
   }
 }
 
-TEST(Place, WhatIsLargerThanAllowedAloneHasAPartOfItsOwn) {
+TEST(Place, ABufferLargerThanAllowedGetsItsOwnPart) {
   Placement placement = PlaceIntervals(std::vector<Interval>{{64, 0, 1}, {256, 0, 1}, {64, 0, 1}}, 128);
   EXPECT_EQ(placement.part_bytes, (std::vector<int64_t>{256, 128}));
 }
@@ -101,19 +101,19 @@ TEST(Place, AChainNeedsItsTwoLargestNeighbours) {
   EXPECT_EQ(placement.total, 1536);
 }
 
-TEST(Place, EqualBuffersOfAChainTakeTurns) {
+TEST(Place, EqualBuffersOfAChainAlternateBetweenTwoOffsets) {
   std::vector<Interval> chain;
   for (int32_t i = 0; i < 100; ++i) chain.push_back({4096, i, i + 1});
   EXPECT_EQ(PlaceIntervals(chain).total, 2 * 4096);
 }
 
-TEST(Place, BuffersThatNeverMeetShareOnePlace) {
+TEST(Place, BuffersNeverAliveTogetherShareOneOffset) {
   Placement placement = PlaceIntervals(std::vector<Interval>{{64, 0, 0}, {128, 1, 1}, {32, 2, 9}});
   EXPECT_EQ(placement.total, 128);
   EXPECT_EQ(placement.offsets, (std::vector<int64_t>{0, 0, 0}));
 }
 
-TEST(Place, NothingNeedsNothing) {
+TEST(Place, NoBuffersNeedNoMemory) {
   Placement placement = PlaceIntervals({});
   EXPECT_EQ(placement.total, 0);
   EXPECT_TRUE(placement.offsets.empty());

@@ -10,7 +10,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// Memory kept for the next run of a plan.
+// An attachment that stands for memory kept for the next run of a plan.
 class Kept : public PlanAttachment {
  public:
   explicit Kept(int64_t bytes) : bytes_(bytes) {}
@@ -24,7 +24,7 @@ class Kept : public PlanAttachment {
 
 Tensor Constant(int64_t bytes) { return *Tensor::Create(DType::kU8, {bytes}); }
 
-// A plan that packs these constants and keeps so much memory.
+// Returns a plan with these packed constants that keeps `kept` bytes of memory for its next run.
 std::shared_ptr<const Plan> PlanWith(const std::vector<Tensor>& packed, int64_t kept = 0) {
   auto plan = std::make_shared<Plan>();
   for (const Tensor& t : packed) {
@@ -49,7 +49,7 @@ class Cache {
     PlanCache::Evicted evicted;
     return cache_.Find(Width(width), evicted);
   }
-  // Those of 0..9 that are there, the most recent one last. Finds them all.
+  // Returns the keys from 0 to 9 that the cache holds, in increasing order. The last one is then the most recently used.
   std::vector<int64_t> Widths() {
     std::vector<int64_t> out;
     for (int64_t w = 0; w < 10; ++w) {
@@ -72,7 +72,7 @@ TEST(PlanCache, HasNoLimitUnlessOneIsSet) {
   for (int64_t w = 0; w < 1000; ++w) EXPECT_NE(cache.Find(w), nullptr);
 }
 
-TEST(PlanCache, TellsSignaturesApartByKindTypeAndShape) {
+TEST(PlanCache, DistinguishesSignaturesByKindTypeAndShape) {
   PlanCache cache({});
   PlanCache::Evicted evicted;
   cache.Add(Width(4), PlanWith({}), evicted);
@@ -85,7 +85,7 @@ TEST(PlanCache, TellsSignaturesApartByKindTypeAndShape) {
   }
 }
 
-TEST(PlanCache, EvictsThePlanUsedLongestAgoBeyondItsNumber) {
+TEST(PlanCache, EvictsTheLeastRecentlyUsedPlanBeyondItsMaximumNumber) {
   Cache cache({.plans = 2});
   cache.Add(1, PlanWith({}));
   cache.Add(2, PlanWith({}));
@@ -94,12 +94,12 @@ TEST(PlanCache, EvictsThePlanUsedLongestAgoBeyondItsNumber) {
   EXPECT_THAT(cache.Widths(), ElementsAre(1, 3));
 }
 
-TEST(PlanCache, TakesTheMemoryOfRunsBeforeItEvictsPlans) {
+TEST(PlanCache, ReleasesMemoryOfRunsBeforeItEvictsPlans) {
   Cache cache({.bytes = 100});
   auto first = PlanWith({}, 60), second = PlanWith({}, 60), third = PlanWith({}, 60);
   cache.Add(1, first);
   cache.Add(2, second);
-  EXPECT_EQ(KeptBy(first), 60);  // beside the one used last
+  EXPECT_EQ(KeptBy(first), 60);  // the plan used last does not count
   cache.Add(3, third);
   EXPECT_EQ(KeptBy(first), 0);
   EXPECT_EQ(KeptBy(second), 60);
@@ -111,17 +111,17 @@ TEST(PlanCache, CountsAConstantThatPlansShareOnce) {
   Cache cache({.bytes = 100});
   const Tensor shared = Constant(1000);
   for (int64_t w = 0; w < 5; ++w) cache.Add(w, PlanWith({shared}));
-  EXPECT_EQ((*cache).size(), 5u);  // all of it is the last one's
+  EXPECT_EQ((*cache).size(), 5u);  // the plan used last owns the shared constant
 }
 
-TEST(PlanCache, EvictsPlansWhoseOwnConstantsAreTooMuch) {
+TEST(PlanCache, EvictsPlansWhoseUnsharedConstantsExceedTheLimit) {
   Cache cache({.bytes = 100});
   const Tensor shared = Constant(1000);
   cache.Add(1, PlanWith({shared, Constant(60)}));
   cache.Add(2, PlanWith({shared, Constant(60)}));
   cache.Add(3, PlanWith({shared, Constant(60)}));
   EXPECT_THAT(cache.Widths(), ElementsAre(2, 3));
-  cache.Add(4, PlanWith({}));  // beside it there is too much, however it is divided
+  cache.Add(4, PlanWith({}));  // this plan shares no constant, so both others exceed the limit
   EXPECT_THAT(cache.Widths(), ElementsAre(4));
 }
 
@@ -133,13 +133,13 @@ TEST(PlanCache, EvictsPlansOfTooManySteps) {
   };
   Cache cache({.bytes = 10 * PlanCache::kStepBytes});
   for (int64_t w = 0; w < 6; ++w) cache.Add(w, plan_of(4));
-  EXPECT_THAT(cache.Widths(), ElementsAre(3, 4, 5));  // two beside the one used last
+  EXPECT_THAT(cache.Widths(), ElementsAre(3, 4, 5));  // the plan used last and two others
   cache.Add(6, plan_of(100));
-  EXPECT_EQ((*cache).size(), 3u);               // the steps of the one used last do not count
-  EXPECT_THAT(cache.Widths(), ElementsAre(4));  // those of any other do
+  EXPECT_EQ((*cache).size(), 3u);               // the steps of the plan used last do not count
+  EXPECT_THAT(cache.Widths(), ElementsAre(4));  // the steps of other plans count
 }
 
-TEST(PlanCache, NeverEvictsThePlanInHand) {
+TEST(PlanCache, NeverEvictsThePlanJustReturned) {
   Cache cache({.plans = 1, .bytes = 1});
   auto plan = PlanWith({Constant(1000)}, 1000);
   cache.Add(1, plan);
@@ -157,7 +157,7 @@ TEST(PlanCache, CountsPlansThatAreMadeAgain) {
   EXPECT_EQ((*cache).made_again(), 4);
 }
 
-TEST(PlanCache, LetsGoOfThePlanUsedLongestAgoThatHoldsConstantsAndIsNotInUse) {
+TEST(PlanCache, ReleasesTheLeastRecentlyUsedIdlePlanWithConstants) {
   PlanCache cache({});
   PlanCache::Evicted evicted;
   cache.Add(Width(1), PlanWith({}), evicted);

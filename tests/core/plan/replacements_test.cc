@@ -16,7 +16,7 @@ ValueId Find(const Graph& graph, std::string_view name) {
   return kNone;
 }
 
-TEST(Replacements, FollowWhatWasReplacedItselfAndReachOutputs) {
+TEST(Replacements, FollowChainsAndReachOutputs) {
   auto graph = ParseGraphText("input x : float32[2]\na = Relu(x)\nb = Relu(a)\nc = Relu(b)\noutput c\n");
   ASSERT_TRUE(graph.ok());
   const ValueId x = Find(*graph, "x"), a = Find(*graph, "a"), b = Find(*graph, "b"), c = Find(*graph, "c");
@@ -34,7 +34,7 @@ TEST(Replacements, FollowWhatWasReplacedItselfAndReachOutputs) {
   EXPECT_EQ(graph->value(graph->outputs()[0]).name, "k");
 }
 
-// One walk over the graph for each merged node would take minutes here.
+// A walk over the whole graph per merged node would take minutes for this graph.
 TEST(Replacements, KeepPassesLinear) {
   constexpr int kNodes = 100'000;
   Graph graph;

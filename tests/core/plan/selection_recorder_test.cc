@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of chosen kernels that several write.
+// A file of chosen kernels that several processes write.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -46,7 +46,7 @@ class SelectionFile : public testing::Test {
   std::string directory_, path_;
 };
 
-TEST_F(SelectionFile, OfTwoThatBeganAtOnceHoldsWhatBothChose) {
+TEST_F(SelectionFile, HoldsTheChoicesOfTwoConcurrentWriters) {
   auto first = Recorder(), second = Recorder();
   first->Note("a", "fast", "Relu", "measured");
   second->Note("b", "slow", "Neg", "measured");
@@ -59,7 +59,7 @@ TEST_F(SelectionFile, OfTwoThatBeganAtOnceHoldsWhatBothChose) {
   EXPECT_THAT(Kernels(), ElementsAre(Pair("a", "faster")));
 }
 
-TEST_F(SelectionFile, OfProcessesThatWriteAtOnceLosesNothing) {
+TEST_F(SelectionFile, LosesNothingIfProcessesWriteConcurrently) {
   constexpr int kProcesses = 6, kEach = 8;
   std::vector<pid_t> children;
   for (int p = 0; p < kProcesses; ++p) {
@@ -82,13 +82,13 @@ TEST_F(SelectionFile, OfProcessesThatWriteAtOnceLosesNothing) {
   EXPECT_EQ(Kernels().size(), static_cast<size_t>(kProcesses * kEach));
 }
 
-TEST_F(SelectionFile, ThatSomebodyElseMadeMeanwhileIsNotWrittenOver) {
+TEST_F(SelectionFile, DoesNotReplaceAFileOfAnotherKindCreatedMeanwhile) {
   auto recorder = Recorder();
   std::ofstream(path_) << "what I wrote in three weeks\n";
-  EXPECT_THAT(FormatError(recorder->Flush(nullptr)), HasSubstr("not written over"));
+  EXPECT_THAT(FormatError(recorder->Flush(nullptr)), HasSubstr("it is not overwritten"));
 }
 
-TEST_F(SelectionFile, IsNotWaitedForLongerThanItsRunMayTake) {
+TEST_F(SelectionFile, IsNotWaitedForBeyondTheTimeLimitOfTheRun) {
   auto recorder = Recorder();
   Fd held(open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   ASSERT_EQ(flock(held.get(), LOCK_EX), 0);

@@ -39,7 +39,7 @@ TuningRecord Sample() {
                       {"tiled", -1, false, "no\tluck\n"}, {"winograd", -1, true, "output 0"}}};
 }
 
-TEST(TuningText, ComesBackAsItWas) {
+TEST(TuningText, WriteThenReadIsTheSame) {
   auto record = ParseTuningText(kKey, TuningText(kKey, Sample()));
   ASSERT_TRUE(record.ok());
   EXPECT_EQ(record->text, Sample().text);
@@ -54,7 +54,7 @@ TEST(TuningText, ComesBackAsItWas) {
   EXPECT_EQ(record->Find("fft"), nullptr);
 }
 
-TEST(TuningText, EveryPrefixAndEveryFlippedBitIsFound) {
+TEST(TuningText, EveryPrefixAndEveryFlippedBitIsDetected) {
   const std::string good = TuningText(kKey, Sample());
   for (size_t n = 0; n < good.size(); ++n) EXPECT_FALSE(ParseTuningText(kKey, good.substr(0, n)).ok()) << n;
   for (size_t bit = 0; bit < good.size() * 8; ++bit) {
@@ -68,7 +68,7 @@ TEST(TuningText, OfAnotherProblemIsRefused) {
   EXPECT_FALSE(ParseTuningText("f123456789abcdef0123456789abcdef", TuningText(kKey, Sample())).ok());
 }
 
-TEST(TuningText, OfAnotherVersionIsRefusedThoughItsNumberBeginsAsOurs) {
+TEST(TuningText, OfAnotherVersionIsRefusedEvenIfItsNumberBeginsWithOurs) {
   for (const char* head : {"mge.tuning/20", "mge.tuning/2 ", "mge.tuning/2\t", "mge.tuning/", "mge.tuning/1"}) {
     std::string text = TuningText(kKey, Sample());
     text.replace(0, text.find('\n'), head);
@@ -78,7 +78,7 @@ TEST(TuningText, OfAnotherVersionIsRefusedThoughItsNumberBeginsAsOurs) {
   }
 }
 
-TEST(TuningCache, InMemoryRemembersAndMerges) {
+TEST(TuningCache, InMemoryKeepsAndMergesEntries) {
   TuningCache cache;
   EXPECT_FALSE(cache.Find(kKey).has_value());
   cache.Add(kKey, Sample());
@@ -87,7 +87,7 @@ TEST(TuningCache, InMemoryRemembersAndMerges) {
   EXPECT_EQ(cache.Find(kKey)->Find("direct")->us, 12.5);
 }
 
-TEST(TuningCache, ProcessesThatAddAtOnceLoseNothing) {
+TEST(TuningCache, ConcurrentProcessesLoseNothing) {
   std::string directory = testing::TempDir() + "mge_tuning_XXXXXX";
   ASSERT_NE(mkdtemp(directory.data()), nullptr);
   constexpr int kProcesses = 6, kEach = 8;
@@ -117,7 +117,7 @@ TEST(TuningCache, ProcessesThatAddAtOnceLoseNothing) {
   std::filesystem::remove_all(directory);
 }
 
-TEST(TuningCache, WaitsForAnotherProcessNoLongerThanItsRunMayTakeAndWritesLater) {
+TEST(TuningCache, WaitsForALockUpToTheTimeLimitOfTheRunAndWritesLater) {
   std::string directory = testing::TempDir() + "mge_tuning_XXXXXX";
   ASSERT_NE(mkdtemp(directory.data()), nullptr);
   constexpr char kLater[] = "a123456789abcdef0123456789abcdef";
@@ -126,7 +126,7 @@ TEST(TuningCache, WaitsForAnotherProcessNoLongerThanItsRunMayTakeAndWritesLater)
   TuningCache cache(directory);
   StopControl stop;
   std::thread adding([&] { cache.Add(kKey, Sample(), &stop); });
-  while (!cache.Find(kKey)) std::this_thread::yield();  // which others see while it waits
+  while (!cache.Find(kKey)) std::this_thread::yield();  // entries are visible while the writer waits
   EXPECT_FALSE(cache.Find(kLater).has_value());
   EXPECT_FALSE(TuningCache(directory).Find(kKey).has_value());
   stop.cancel = kStopAsked;
@@ -140,7 +140,7 @@ TEST(TuningCache, WaitsForAnotherProcessNoLongerThanItsRunMayTakeAndWritesLater)
   std::filesystem::remove_all(directory);
 }
 
-// ---------------------------------------------------------------- directories that users share, or that are read only
+// ---------------------------------------------------------------- shared and read-only directories
 
 constexpr char kOther[] = "f123456789abcdef0123456789abcdef";
 constexpr char kThird[] = "e123456789abcdef0123456789abcdef";
@@ -160,7 +160,7 @@ class SharedTuning : public testing::Test {
   std::string At(const std::string& name) const { return fmt::format("{}/{}", directory_, name); }
   std::string Entry(const std::string& key) const { return At(fmt::format("{}.tuning", key)); }
 
-  // Runs `f` in a child, as a user who has no rights of the present one if that is root, and answers what it answers.
+  // Runs `f` in a child process and returns its result. If the current user is root, the child runs as an unprivileged user.
   template <typename F>
   static std::string AsAnother(F&& f) {
     int ends[2];
@@ -185,7 +185,7 @@ class SharedTuning : public testing::Test {
     return out;
   }
 
-  // A cache whose warnings are kept.
+  // A cache that keeps its warnings.
   struct Heard {
     explicit Heard(const std::string& directory)
         : cache(directory, Logger(LogLevel::kWarning,
@@ -219,7 +219,7 @@ TEST_F(SharedTuning, ASecondUserReadsAndAdds) {
   EXPECT_EQ(again.Find(kOther)->Find("plain")->us, 4);
 }
 
-TEST_F(SharedTuning, TheUmaskAloneSaysWhoMayUseTheLock) {
+TEST_F(SharedTuning, TheUmaskDecidesWhoMayUseTheLock) {
   for (mode_t mask : {0, 027, 077}) {
     umask(mask);
     std::filesystem::remove(At("lock"));
@@ -228,7 +228,7 @@ TEST_F(SharedTuning, TheUmaskAloneSaysWhoMayUseTheLock) {
   }
 }
 
-TEST_F(SharedTuning, ADirectoryThatMayNotBeWrittenIsReadToTheEnd) {
+TEST_F(SharedTuning, AReadOnlyDirectoryIsStillRead) {
   for (const char* key : {kKey, kOther}) TuningCache(directory_).Add(key, Sample());
   chmod(directory_.c_str(), 0555);
   const std::string said = AsAnother([&] {
@@ -241,11 +241,11 @@ TEST_F(SharedTuning, ADirectoryThatMayNotBeWrittenIsReadToTheEnd) {
     if (heard.cache.writable() || heard.warnings.size() != 1) return std::string("not one warning");
     return heard.warnings[0];
   });
-  EXPECT_THAT(said, AllOf(HasSubstr(directory_), HasSubstr("Permission denied"), HasSubstr("read but not written"),
+  EXPECT_THAT(said, AllOf(HasSubstr(directory_), HasSubstr("Permission denied"), HasSubstr("new times are not stored"),
                           HasSubstr("select.cache_dir")));
 }
 
-TEST_F(SharedTuning, ALockThatMayNotBeOpenedIsNamedWithTheReason) {
+TEST_F(SharedTuning, AnUnreadableLockIsNamedWithTheReason) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
   std::ofstream(At("lock")) << "";
   chmod(At("lock").c_str(), 0600);
@@ -254,10 +254,10 @@ TEST_F(SharedTuning, ALockThatMayNotBeOpenedIsNamedWithTheReason) {
                 heard.cache.Add(kKey, Sample());
                 return heard.warnings.size() == 1 ? heard.warnings[0] : std::string();
               }),
-              AllOf(HasSubstr(At("lock")), HasSubstr("Permission denied"), HasSubstr("let all who share")));
+              AllOf(HasSubstr(At("lock")), HasSubstr("Permission denied"), HasSubstr("let all users of the directory")));
 }
 
-TEST_F(SharedTuning, NoLinkAndNoPipeIsFollowed) {
+TEST_F(SharedTuning, SymbolicLinksAndPipesAreNotOpened) {
   TuningCache(directory_).Add(kOther, Sample());
   const std::string target = At("somebody's file");
   std::ofstream(target) << "precious";
@@ -283,19 +283,19 @@ TEST_F(SharedTuning, NoLinkAndNoPipeIsFollowed) {
   ASSERT_EQ(mkfifo(At("lock").c_str(), 0666), 0);
   Heard piped(directory_);
   piped.cache.Add(kThird, Sample());
-  EXPECT_THAT(piped.warnings, ElementsAre(HasSubstr("is no regular file")));
+  EXPECT_THAT(piped.warnings, ElementsAre(HasSubstr("is not a regular file")));
 }
 
-TEST_F(SharedTuning, ADamagedFileIsReportedOnceHoweverOftenItIsRead) {
+TEST_F(SharedTuning, ADamagedFileIsReportedOnlyOnce) {
   std::ofstream(Entry(kKey)) << "damaged";
   Heard heard(directory_);
   for (int i = 0; i < 2; ++i) EXPECT_FALSE(heard.cache.Find(kKey).has_value());
   heard.cache.Add(kKey, Sample());
   EXPECT_TRUE(heard.cache.Find(kKey).has_value());
-  EXPECT_THAT(heard.warnings, ElementsAre(HasSubstr("are ignored and measured anew")));
+  EXPECT_THAT(heard.warnings, ElementsAre(HasSubstr("are ignored and measured again")));
 }
 
-TEST_F(SharedTuning, AFailedRenameLeavesNothingBehind) {
+TEST_F(SharedTuning, AFailedRenameLeavesNoTemporaryFile) {
   std::filesystem::create_directories(Entry(kKey) + "/full");
   Heard heard(directory_);
   heard.cache.Add(kKey, Sample());

@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(Budget, BindsToTheByte) {
+TEST(Budget, IsExactToTheByte) {
   Budget budget("gpu0", 100);
   EXPECT_TRUE(budget.Charge(60).ok());
   EXPECT_TRUE(budget.Charge(40).ok());
@@ -31,13 +31,13 @@ TEST(Budget, BindsToTheByte) {
   EXPECT_EQ(budget.peak(), 60u);
 }
 
-TEST(Budget, WithoutALimitOnlyCounts) {
+TEST(Budget, OnlyCountsIfThereIsNoLimit) {
   Budget budget("cpu0");
   EXPECT_TRUE(budget.Charge(UINT64_MAX / 2).ok());
   EXPECT_EQ(budget.left(), UINT64_MAX);
 }
 
-TEST(Budget, HostAllocatorRefundsWithTheLastView) {
+TEST(Budget, HostAllocatorRefundsWhenTheLastViewIsReleased) {
   auto budget = std::make_shared<Budget>("cpu0", 1000);
   BudgetedHostAllocator allocator(budget);
   std::shared_ptr<std::byte> memory = *allocator.Allocate(600);

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 std::optional<DeviceSpec> Default(std::string_view text) { return *ParseDeviceSpec(text); }
 
-TEST(Context, IsAValueOfTypeAndId) {
+TEST(Context, IsAPairOfTypeAndId) {
   EXPECT_EQ(Gpu(2).ToString(), "gpu(2)");
   EXPECT_EQ(Context().ToString(), "cpu(0)");
   EXPECT_EQ(CpuPinned().device_type(), "cpu_pinned");
@@ -36,7 +36,7 @@ TEST(Context, UnknownTypesAreErrors) {
   EXPECT_FALSE(Context::Create("gpu", -1).ok());
 }
 
-TEST(Context, ScopesNestAndAreTheThreadsOwn) {
+TEST(Context, ScopesNestAndApplyToTheirThreadOnly) {
   std::unique_ptr<Devices> devices = Load({});
   auto current = [&] { return CurrentContext(*devices, std::nullopt)->ToString(); };
   EXPECT_EQ(current(), "cpu(0)");
@@ -44,7 +44,7 @@ TEST(Context, ScopesNestAndAreTheThreadsOwn) {
     ContextScope outer(Gpu(1));
     EXPECT_EQ(current(), "gpu(1)");
     {
-      ContextScope inner(Gpu(1));  // one context entered twice
+      ContextScope inner(Gpu(1));  // enters the same context twice
       ContextScope innermost(CpuPinned(3));
       EXPECT_EQ(current(), "cpu_pinned(3)");
       std::thread([&] { EXPECT_EQ(current(), "cpu(0)"); }).join();
@@ -62,7 +62,7 @@ TEST(Context, ScopesMayEndInAnyOrder) {
   EXPECT_FALSE(ScopedContext().has_value());
 }
 
-TEST(Context, WithoutAScopeTheDefaultDeviceCounts) {
+TEST(Context, IsTheDefaultDeviceOutsideOfScopes) {
   PluginFolder folder;
   folder.Add("card");
   std::unique_ptr<Devices> devices = Load({folder.path()});
@@ -73,7 +73,7 @@ TEST(Context, WithoutAScopeTheDefaultDeviceCounts) {
   EXPECT_FALSE(CurrentContext(*Load({}), Default("xpux")).ok());
 }
 
-TEST(Context, TheCallWinsThenTheScopeThenTheDefault) {
+TEST(Context, ACallOverridesTheScopeWhichOverridesTheDefault) {
   EXPECT_EQ(RequestedDevices("", std::nullopt)->ToString(), "xpux");
   EXPECT_EQ(RequestedDevices("", Default("cpu0"))->ToString(), "cpu0");
   ContextScope scope(Gpu(1));
@@ -101,7 +101,7 @@ TEST(Context, GpuMemoryIsFreeThenTotal) {
   EXPECT_EQ(ErrorId(GpuMemoryInfo(*Load({}), 0).status()), errors::kDeviceUnusable.id);
 }
 
-TEST(Context, EmptyCacheGivesBackWhatIsFreeOnly) {
+TEST(Context, EmptyCacheReleasesOnlyFreeMemory) {
   PluginFolder folder;
   folder.Add("card");
   std::unique_ptr<Devices> devices = Load({folder.path()});
@@ -113,7 +113,7 @@ TEST(Context, EmptyCacheGivesBackWhatIsFreeOnly) {
   EXPECT_EQ(GpuMemoryInfo(*devices)->free_bytes, 1000000u - 5000u);
   static_cast<char*>(live.host_address)[4999] = 1;
   pool.Release(live);
-  EXPECT_TRUE(EmptyCache(*devices, Gpu(1)).ok());  // never used: nothing is cached
+  EXPECT_TRUE(EmptyCache(*devices, Gpu(1)).ok());  // this device was never used, so nothing is cached
   EXPECT_FALSE(EmptyCache(*devices, Gpu(7)).ok());
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(DeviceName, EveryFormIsUnderstood) {
+TEST(DeviceName, EveryFormIsAccepted) {
   struct Row {
     const char* text;
     DeviceName name;
@@ -54,7 +54,7 @@ TEST(DeviceName, EveryFormIsUnderstood) {
   }
 }
 
-TEST(DeviceName, WhatIsNoneIsRefused) {
+TEST(DeviceName, TextsThatAreNotADeviceNameAreRefused) {
   for (const char* text : {"",
                            " ",
                            "0",
@@ -96,8 +96,8 @@ TEST(DeviceName, WhatIsNoneIsRefused) {
   }
 }
 
-// So whatever a backend may call its devices, the user can say.
-TEST(DeviceName, EveryClassThatABackendMayHaveIsUnderstood) {
+// A user must be able to name every device class that a backend may declare.
+TEST(DeviceName, EveryClassThatABackendMayDeclareIsAccepted) {
   for (std::string cls : {"ab", "a_", "npu", "default", "multi", "xpu_b", "cpu_pinned_b", "virtual"}) {
     ASSERT_EQ(WhyNoClassName(cls), "") << cls;
     for (const auto& [text, number] : {std::pair(cls + "0", 0), {cls + "10", 10}, {cls + "x", kLowestUsable}}) {
@@ -110,7 +110,7 @@ TEST(DeviceName, EveryClassThatABackendMayHaveIsUnderstood) {
   }
 }
 
-TEST(DeviceName, AColonInPlaceOfTheNumberIsExplained) {
+TEST(DeviceName, TheErrorForAColonBeforeTheNumberShowsTheRightForm) {
   absl::Status status = ParseDeviceName("cuda:0").status();
   EXPECT_THAT(PartsOf(status).fix, HasSubstr("cuda0"));
   EXPECT_THAT(PartsOf(ParseDeviceName("gpu:1").status()).fix, HasSubstr("gpu1"));
@@ -123,15 +123,15 @@ TEST(DeviceName, AStreamCannotBeChosen) {
     EXPECT_THAT(PartsOf(status).what, HasSubstr("streams cannot be chosen")) << text;
     EXPECT_EQ(PartsOf(status).fix, "write " + std::string(text).substr(0, std::string(text).find(':')));
   }
-  EXPECT_FALSE(ParseDeviceSpec("gpu0:1,cpu0").ok());  // not even where another device is named
+  EXPECT_FALSE(ParseDeviceSpec("gpu0:1,cpu0").ok());  // an error although another device is named
 }
 
-TEST(DeviceName, ASlipOfThePenGetsAProposal) {
+TEST(DeviceName, ATypoGetsASuggestion) {
   EXPECT_THAT(PartsOf(ParseDeviceName("CPU0").status()).what, HasSubstr("Did you mean \"cpu0\"?"));
   EXPECT_THAT(PartsOf(ParseDeviceName("Gpu(1)").status()).what, HasSubstr("gpu(1)"));
 }
 
-TEST(DeviceSpec, ListsArePreferencesAndSplits) {
+TEST(DeviceSpec, ACommaIsAPreferenceAndAPlusASplit) {
   DeviceSpec spec = *ParseDeviceSpec("gpu0+gpu1, cpu0");
   ASSERT_EQ(spec.alternatives.size(), 2u);
   ASSERT_EQ(spec.alternatives[0].size(), 2u);
@@ -141,7 +141,7 @@ TEST(DeviceSpec, ListsArePreferencesAndSplits) {
   EXPECT_EQ(*ParseDeviceSpec(spec.ToString()), spec);
 }
 
-TEST(DeviceSpec, EmptyPartsAndEndlessListsAreRefused) {
+TEST(DeviceSpec, EmptyPartsAndTooLongListsAreRefused) {
   for (std::string text : {std::string(""), std::string(","), std::string("cpu0,"),
                            std::string("+cpu0"), std::string("cpu0++cpu1")}) {
     EXPECT_FALSE(ParseDeviceSpec(text).ok()) << text;

@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-// A runtime's devices over a folder with these fakes.
+// The devices of a runtime whose plugin folder holds the given fake backends.
 class Machine {
  public:
   explicit Machine(const std::vector<std::string>& kinds, DevicesOptions options = {}) {
@@ -24,7 +24,7 @@ class Machine {
   }
   Devices* operator->() { return devices_.get(); }
   Devices& operator*() { return *devices_; }
-  // The name of the device that a text resolves to, or the error as the user sees it.
+  // Resolves a device text. Returns the name of the chosen device, or the error as the user sees it.
   std::string Chosen(std::string_view text) {
     absl::StatusOr<Resolution> r = devices_->Resolve(text, "MGE_DEFAULT_DEVICE");
     if (!r.ok()) return FormatError(r.status());
@@ -40,11 +40,11 @@ class Machine {
   std::unique_ptr<Devices> devices_;
 };
 
-TEST(Devices, WithoutABackendThereIsTheHost) {
+TEST(Devices, WithoutABackendAreTheHostAlone) {
   Machine machine({});
   EXPECT_EQ(machine.Chosen("host"), "host");
   EXPECT_EQ(machine.Chosen("host0"), "host");
-  EXPECT_THAT(machine.Chosen("xpux"), HasSubstr("E0502"));  // host is never taken by itself
+  EXPECT_THAT(machine.Chosen("xpux"), HasSubstr("E0502"));  // the host is never chosen by default
   EXPECT_TRUE(machine->host().Is(MGE_DEVICE_ONLY_BY_NAME));
 }
 
@@ -58,7 +58,7 @@ TEST(Devices, AreNumberedByClass) {
   EXPECT_EQ(machine.Chosen("gpu(0)"), "card0");
 }
 
-TEST(Devices, TheBestIsAGpuThenAnotherThenTheCpu) {
+TEST(Devices, TheBestIsAGpuThenAnAcceleratorThenTheCpu) {
   EXPECT_EQ(Machine({"processor", "card", "good"}).Chosen("xpux"), "card0");
   EXPECT_EQ(Machine({"processor", "good"}).Chosen("xpu"), "fake0");
   EXPECT_EQ(Machine({"processor"}).Chosen("xpux"), "cpu0");
@@ -71,10 +71,10 @@ TEST(Devices, OneCardInTwoBackendsIsOneGpuOfTheHigherScore) {
   Machine machine({"card", "board"});  // equal fingerprints, scores 10 and 20
   EXPECT_EQ(machine->gpu_count(), 2);
   EXPECT_EQ(machine.Chosen("gpu0"), "board0");
-  EXPECT_EQ(machine.Chosen("card0"), "card0");  // by its own class it is still there
+  EXPECT_EQ(machine.Chosen("card0"), "card0");  // its own class still names it
 }
 
-TEST(Devices, WhatCannotBeUsedSaysWhy) {
+TEST(Devices, AnUnusableDeviceIsAnErrorWithTheReason) {
   Machine machine({"old_driver", "processor"});
   EXPECT_EQ(machine->gpu_count(), 0);
   std::string error = machine.Chosen("gpu0");
@@ -99,7 +99,7 @@ TEST(Devices, ARefusedBackendOfTheClassIsNamed) {
   EXPECT_THAT(PartsOf(devices->Resolve("rocm0").status()).fix, HasSubstr("install a backend"));
 }
 
-TEST(Devices, ADirectoryThatIsNotTrustedIsWhyABackendIsMissing) {
+TEST(Devices, TheErrorNamesAnUntrustedPluginDirectory) {
   PluginFolder folder;
   folder.Add("processor");
   folder.Mode("", 0777);
@@ -109,7 +109,7 @@ TEST(Devices, ADirectoryThatIsNotTrustedIsWhyABackendIsMissing) {
   EXPECT_THAT(PartsOf(status).fix, HasSubstr("chmod go-w"));
 }
 
-TEST(Devices, WithoutAnyTheReasonsOfAllAreGiven) {
+TEST(Devices, IfNoneIsUsableTheErrorGivesAllReasons) {
   EXPECT_THAT(Machine({"old_driver", "throws"}).Chosen("xpux"),
               AllOf(HasSubstr("device 'xpux' cannot be used"),
                     HasSubstr("card0: the fake driver is too old"),
@@ -121,17 +121,17 @@ TEST(Devices, NumbersBeyondTheLastAreRefused) {
   EXPECT_THAT(machine.Chosen("gpu2"), AllOf(HasSubstr("E0502"), HasSubstr("there are 2 devices")));
 }
 
-TEST(Devices, AClassThatIsNearAnotherIsASlipOfThePen) {
+TEST(Devices, AMisspeltClassGetsASuggestion) {
   Machine machine({"good"});
   EXPECT_THAT(machine.Chosen("fkae0"), AllOf(HasSubstr("E0501"), HasSubstr("fake0")));
   EXPECT_THAT(machine.Chosen("quantum0"), HasSubstr("E0502"));
   EXPECT_THAT(machine.Chosen("gqu0"),
               AllOf(HasSubstr("E0502"), HasSubstr("Did you mean \"gpu0\"?")));
   EXPECT_THAT(machine.Chosen("fake0,fkae1"),
-              Not(HasSubstr("fake0,")));  // not passed over in silence
+              Not(HasSubstr("fake0,")));  // not skipped silently
 }
 
-TEST(Devices, ListsFallBackOnlyWhereAsked) {
+TEST(Devices, FallBackOnlyWithinAList) {
   Machine machine({"processor", "card"});
   EXPECT_EQ(machine.Chosen("gpu0,cpu0"), "card0,cpu0");
   EXPECT_EQ(machine.Chosen("rocm0,cpu0"), "cpu0");
@@ -143,13 +143,13 @@ TEST(Devices, ListsFallBackOnlyWhereAsked) {
               ElementsAre(HasSubstr("rocm0: no backend")));
 }
 
-TEST(Devices, ADeviceThatDoesNotOpenIsPassedOverOrAnError) {
+TEST(Devices, ADeviceThatDoesNotOpenIsSkippedInAListAndAnErrorAlone) {
   Machine machine({"busy", "processor"});
   EXPECT_THAT(machine.Chosen("fake0"),
               AllOf(HasSubstr("E0502"), HasSubstr("in use by another program")));
   EXPECT_EQ(machine.Chosen("fake0,cpu0"), "cpu0");
   EXPECT_EQ(machine.Chosen("xpux"),
-            "cpu0");  // the best that opens, and what was passed over is told
+            "cpu0");  // the best device that opens; a message names the skipped one
   EXPECT_THAT(machine->Resolve("xpux")->passed_over,
               ElementsAre(HasSubstr("fake0: "), HasSubstr("fake1: ")));
   EXPECT_THAT(machine.Chosen("xpu0"), HasSubstr("E0502"));
@@ -190,12 +190,12 @@ TEST(Devices, AreOpenedAtFirstUseOnly) {
   EXPECT_EQ(record.opens, 0);
   EXPECT_EQ(machine->all()[0]->handle(), nullptr);
   EXPECT_EQ(machine.Chosen("fake1,fake0"), "fake1,fake0");
-  EXPECT_EQ(record.opens, 1);  // a fallback waits until it is needed
+  EXPECT_EQ(record.opens, 1);  // a fallback is opened only when it is needed
 }
 
 // ---------------------------------------------------------------- memory of a device
 
-TEST(DeviceMemory, TheLimitBindsAndNamesItself) {
+TEST(DeviceMemory, TheErrorOfALimitNamesTheSetting) {
   DevicesOptions options;
   options.memory_limits = {{"fake0", 10000}};
   Machine machine({"good"}, std::move(options));
@@ -209,14 +209,14 @@ TEST(DeviceMemory, TheLimitBindsAndNamesItself) {
               HasSubstr("6000 bytes were asked for, 5000 are in use, the limit is 10000"));
   EXPECT_THAT(ErrorTitle(status), HasSubstr("fake0"));
   pool.Release(r);
-  r = *pool.Acquire(6000);  // the cache is given back rather than to fail
+  r = *pool.Acquire(6000);  // the cache is released before the request fails
   EXPECT_EQ(device.Stats().charged, 6000u);
   pool.Release(r);
   EXPECT_EQ(device.Stats().limit, 10000u);
   EXPECT_EQ(machine->all()[1]->Stats().limit, 0u);
 }
 
-TEST(DeviceMemory, ALimitByGpuNameAndForAll) {
+TEST(DeviceMemory, ALimitMayNameAGpuOrAllDevices) {
   DevicesOptions options;
   options.memory_limits = {{"gpu1", 5000}};
   options.memory_limit = 7000;
@@ -225,7 +225,7 @@ TEST(DeviceMemory, ALimitByGpuNameAndForAll) {
   EXPECT_EQ(machine->Find(*ParseDeviceName("card1"))->device->budget().limit(), 5000u);
 }
 
-TEST(DeviceMemory, ALimitOfAnAbsentDeviceIsTold) {
+TEST(DeviceMemory, ALimitOfAnAbsentDeviceGivesAWarning) {
   std::string message;
   DevicesOptions options;
   options.memory_limits = {{"gpu9", 5000}};
@@ -237,7 +237,7 @@ TEST(DeviceMemory, ALimitOfAnAbsentDeviceIsTold) {
   EXPECT_THAT(message, HasSubstr("gpu9"));
 }
 
-TEST(DeviceMemory, TheDriversRefusalIsOutOfMemory) {
+TEST(DeviceMemory, AFailedAllocationOfTheDriverIsOutOfMemory) {
   Machine machine({"good"});
   Pool& pool = **machine->Resolve("fake0")->devices[0].device->PoolOf();
   absl::Status status = pool.Acquire(2000000).status();
@@ -246,7 +246,7 @@ TEST(DeviceMemory, TheDriversRefusalIsOutOfMemory) {
               AllOf(HasSubstr("1000000 are free"), HasSubstr("the fake card is full")));
 }
 
-TEST(DeviceMemory, ABackendsOwnPoolServesUnlessTheUserNamesOne) {
+TEST(DeviceMemory, ABackendsOwnPoolIsTheDefault) {
   {
     Machine machine({"own_pool"});
     Device& device = *machine->Resolve("fake0")->devices[0].device;
@@ -255,7 +255,7 @@ TEST(DeviceMemory, ABackendsOwnPoolServesUnlessTheUserNamesOne) {
     mge_reservation r = *pool.Acquire(300000);
     EXPECT_EQ(RecordOf(device).pool_acquires, 1);
     EXPECT_EQ(RecordOf(device).trims, 0);
-    // Its own policy keeps half of the card free: the pool is trimmed before the card has less.
+    // The backend's policy keeps half of the card free, so the pool is trimmed before less is free.
     mge_reservation s = *pool.Acquire(300000);
     EXPECT_EQ(RecordOf(device).trims, 1);
     EXPECT_EQ(device.budget().in_use(), 600000u);
@@ -269,7 +269,7 @@ TEST(DeviceMemory, ABackendsOwnPoolServesUnlessTheUserNamesOne) {
   EXPECT_EQ((*machine->Resolve("fake0")->devices[0].device->PoolOf())->name(), "round");
 }
 
-TEST(DeviceMemory, TheBudgetBindsABackendsOwnPoolAsWell) {
+TEST(DeviceMemory, TheBudgetLimitsABackendsOwnPool) {
   DevicesOptions options;
   options.memory_limit = 1000;
   Machine machine({"own_pool"}, std::move(options));
@@ -277,7 +277,7 @@ TEST(DeviceMemory, TheBudgetBindsABackendsOwnPoolAsWell) {
   EXPECT_EQ(ErrorId(pool.Acquire(1001).status()), errors::kOverBudget.id);
 }
 
-TEST(DeviceMemory, WhatAPoolKeepsForLaterIsNeverWhyATensorFails) {
+TEST(DeviceMemory, PooledMemoryIsReleasedBeforeATensorFails) {
   for (const char* pool : {"naive", "growing"}) {
     DevicesOptions options;
     options.memory_limits = {{"cpu0", 800 << 10}};
@@ -290,14 +290,14 @@ TEST(DeviceMemory, WhatAPoolKeepsForLaterIsNeverWhyATensorFails) {
     absl::StatusOr<Tensor> tensor = Tensor::Create(DType::kU8, {500 << 10}, device.host_allocator());
     ASSERT_TRUE(tensor.ok()) << pool << FormatError(tensor.status());
     EXPECT_LE(device.Stats().pool.committed, 300u << 10) << pool;
-    tensor = Tensor();  // refunded
+    tensor = Tensor();  // refunds the budget
     tensor = Tensor::Create(DType::kU8, {800 << 10}, device.host_allocator());
     ASSERT_TRUE(tensor.ok()) << pool << FormatError(tensor.status());
-    EXPECT_EQ(device.Stats().pool.committed, 0u) << pool;  // even what is reserved
+    EXPECT_EQ(device.Stats().pool.committed, 0u) << pool;  // reserved memory is released, too
   }
 }
 
-TEST(DeviceMemory, UnderPressureABackendsPolicyIsAsked) {
+TEST(DeviceMemory, UnderPressureTheBackendsPolicyDecides) {
   DevicesOptions options;
   options.memory_limits = {{"host", 1 << 20}};
   Machine machine({"own_pool"}, std::move(options));
@@ -306,14 +306,14 @@ TEST(DeviceMemory, UnderPressureABackendsPolicyIsAsked) {
   pinned.Release(*pinned.Acquire(600 << 10));
   const auto trims = RecordOf(device).trims;
   EXPECT_FALSE(Tensor::Create(DType::kU8, {2 << 20}, device.host_allocator()).ok());
-  EXPECT_EQ(RecordOf(device).pressures, 0);  // nothing that comes back would make room for so much
+  EXPECT_EQ(RecordOf(device).pressures, 0);  // the request is larger than all releasable memory
   Tensor most = *Tensor::Create(DType::kU8, {700 << 10}, device.host_allocator());
   EXPECT_FALSE(Tensor::Create(DType::kU8, {700 << 10}, device.host_allocator()).ok());
   EXPECT_EQ(RecordOf(device).pressures, 1 << MGE_PRESSURE_MODERATE | 1 << MGE_PRESSURE_CRITICAL);
   EXPECT_EQ(RecordOf(device).trims, trims + 2);
 }
 
-TEST(DeviceMemory, WhatIsIdleGoesBackDownToWhatThePolicyRetains) {
+TEST(DeviceMemory, IdleMemoryIsReleasedDownToThePolicysRetainedBytes) {
   DevicesOptions options;
   options.memory = {.pool = "naive", .reserve = "bytes:100K"};
   Machine machine({"good"}, std::move(options));
@@ -328,7 +328,7 @@ TEST(DeviceMemory, WhatIsIdleGoesBackDownToWhatThePolicyRetains) {
   EXPECT_EQ(device.Stats().pool.committed, 95000u);
 }
 
-TEST(DeviceMemory, WithoutAPolicyWhatIsIdleIsKept) {
+TEST(DeviceMemory, WithoutAPolicyIdleMemoryIsKept) {
   DevicesOptions options;
   options.memory = {.pool = "naive", .reserve = "none"};
   Machine machine({"good"}, std::move(options));
@@ -339,7 +339,7 @@ TEST(DeviceMemory, WithoutAPolicyWhatIsIdleIsKept) {
   EXPECT_EQ(device.Stats().pool.committed, 200000u);
 }
 
-TEST(DeviceMemory, WhatPinnedPoolsKeepIsNotInUseOnTheHost) {
+TEST(DeviceMemory, IdleMemoryOfPinnedPoolsIsNotInUseOnTheHost) {
   Machine machine({"good"});
   Pool& pinned = **machine->Resolve("fake0")->devices[0].device->PoolOf(MGE_MEMORY_PINNED);
   mge_reservation r = *pinned.Acquire(100000);
@@ -349,7 +349,7 @@ TEST(DeviceMemory, WhatPinnedPoolsKeepIsNotInUseOnTheHost) {
   EXPECT_EQ(machine->host().budget().in_use(), 100000u);
 }
 
-TEST(DeviceMemory, AReserveThatRoundingPushesOverTheLimitIsMadeSmaller) {
+TEST(DeviceMemory, AReserveRoundedAboveTheLimitIsReduced) {
   for (const char* pool : {"naive", "round", "growing"}) {
     DevicesOptions options;
     options.memory_limits = {{"fake0", 700000}};
@@ -371,14 +371,14 @@ TEST(DeviceMemory, ReservingTakesTheMemoryBeforeTheFirstRun) {
   EXPECT_GE(device.Stats().pool.committed, 500u << 10);
   EXPECT_EQ(device.Stats().pool.slab_acquires, 1u);
   device.Trim(MGE_TRIM_EXCESS);
-  EXPECT_GE(device.Stats().pool.committed, 500u << 10);  // retained
+  EXPECT_GE(device.Stats().pool.committed, 500u << 10);  // the policy retains it
   ASSERT_TRUE(device.Reserve({}).ok());
-  EXPECT_EQ(device.Stats().pool.slab_acquires, 1u);  // once
+  EXPECT_EQ(device.Stats().pool.slab_acquires, 1u);  // a single slab
   device.Trim(MGE_TRIM_ALL);
   EXPECT_EQ(device.Stats().pool.committed, 0u);
 }
 
-TEST(DeviceMemory, BadMemoryOptionsAreErrorsAtOnce) {
+TEST(DeviceMemory, BadMemoryOptionsAreErrorsAtCreation) {
   DevicesOptions options;
   options.memory.pool = "nave";
   absl::Status status = Devices::Create(options).status();
@@ -401,10 +401,10 @@ TEST(DeviceMemory, HostTensorsCountAgainstTheDeviceAndOutliveIt) {
     EXPECT_EQ(ErrorId(Tensor::Create(DType::kF32, {51}, device.host_allocator()).status()),
               errors::kOverBudget.id);
   }
-  tensor->MutableData<float>()[199] = 1;  // under ASan: still there
+  tensor->MutableData<float>()[199] = 1;  // AddressSanitizer would report freed memory
 }
 
-TEST(DeviceMemory, EverySlabGoesBackAtTheEnd) {
+TEST(DeviceMemory, EverySlabIsReleasedAtTheEnd) {
   PluginFolder folder;
   folder.Add("good");
   std::unique_ptr<Devices> devices = Load({folder.path()});
@@ -418,7 +418,7 @@ TEST(DeviceMemory, EverySlabGoesBackAtTheEnd) {
   EXPECT_EQ(record.held, 0u);
 }
 
-TEST(HostDevice, IsADeviceLikeAnyOther) {
+TEST(HostDevice, HasTheInterfaceOfOtherDevices) {
   Machine machine({});
   Device& host = *machine->Resolve("host")->devices[0].device;
   EXPECT_TRUE(host.Is(MGE_DEVICE_HOST_ACCESSIBLE));

@@ -41,7 +41,7 @@ std::vector<std::string> NamesOf(const Discovery& discovery) {
   return names;
 }
 
-TEST(Discovery, TakesLibrariesInTheOrderOfTheirNames) {
+TEST(Discovery, FindsLibrariesInTheOrderOfTheirNames) {
   PluginFolder folder;
   for (const char* kind : {"shy", "card", "good", "board"}) folder.Add(kind);
   folder.Write("README", "no library");
@@ -59,7 +59,7 @@ TEST(Discovery, TakesLibrariesInTheOrderOfTheirNames) {
   EXPECT_EQ(file.build_id.size(), 40u);
 }
 
-TEST(Discovery, RelativeEmptyAndMissingDirectoriesAreRows) {
+TEST(Discovery, ReportsRelativeEmptyAndMissingDirectories) {
   Discovery discovery = Discover({"plugins", "", "/no/such/directory"});
   ASSERT_EQ(discovery.rejected.size(), 3u);
   EXPECT_EQ(discovery.rejected[0].code, VerdictCode::kDirectoryNotAbsolute);
@@ -69,7 +69,7 @@ TEST(Discovery, RelativeEmptyAndMissingDirectoriesAreRows) {
   EXPECT_EQ(discovery.rejected[2].verdict, Verdict::kSkipped);
 }
 
-TEST(Discovery, WritableByOthersIsRefusedWithItsMode) {
+TEST(Discovery, RefusesFilesThatOthersMayWriteAndNamesTheMode) {
   PluginFolder folder;
   folder.Add("good");
   folder.Add("card");
@@ -90,7 +90,7 @@ TEST(Discovery, WritableByOthersIsRefusedWithItsMode) {
   EXPECT_EQ(discovery.rejected[0].path, folder.path());
 }
 
-TEST(Discovery, AWritableDirectoryAboveIsRefusedToo) {
+TEST(Discovery, AWritableParentDirectoryIsRefusedToo) {
   PluginFolder folder;
   std::filesystem::create_directory(folder.At("sub"));
   std::filesystem::permissions(folder.At("sub"), std::filesystem::perms(0755));
@@ -103,8 +103,8 @@ TEST(Discovery, AWritableDirectoryAboveIsRefusedToo) {
   EXPECT_EQ(discovery.rejected[0].code, VerdictCode::kUntrusted);
 }
 
-// In a directory to which all may add, a file is its owner's: it may lie above, but what is found in it is anybody's.
-TEST(Discovery, AStickyDirectoryIsNoneToSearch) {
+// Anyone may add files to a sticky directory. It may be a parent of the plugin directory, but not the directory itself.
+TEST(Discovery, AStickyDirectoryIsNotSearched) {
   PluginFolder folder;
   folder.Add("good");
   folder.Mode("", 01777);
@@ -114,7 +114,7 @@ TEST(Discovery, AStickyDirectoryIsNoneToSearch) {
   EXPECT_EQ(discovery.rejected[0].path, folder.path());
   EXPECT_EQ(discovery.rejected[0].code, VerdictCode::kUntrusted);
   EXPECT_THAT(discovery.rejected[0].reason, HasSubstr("writable by others (mode 1777)"));
-  EXPECT_THAT(discovery.rejected[0].fix, HasSubstr("make one of your own"));
+  EXPECT_THAT(discovery.rejected[0].fix, HasSubstr("create your own directory"));
 
   PluginFolder source;
   PluginDirectory shared = {folder.path(), "MGE_PLUGIN_PATH"};
@@ -122,7 +122,7 @@ TEST(Discovery, AStickyDirectoryIsNoneToSearch) {
   EXPECT_THAT(FormatError(installed.status()), HasSubstr("mode 1777"));
 }
 
-TEST(Discovery, WhatTheUserLeavesOutIsSkippedByItsName) {
+TEST(Discovery, ABackendNamedByTheSkipSettingIsSkipped) {
   PluginFolder folder;
   for (const char* kind : {"good", "card"}) folder.Add(kind);
   PluginDirectory directory = {folder.path(), "MGE_PLUGIN_PATH"};
@@ -137,7 +137,7 @@ TEST(Discovery, WhatTheUserLeavesOutIsSkippedByItsName) {
   EXPECT_THAT(file.fix, HasSubstr("mge env plugin.skip"));
 }
 
-TEST(Discovery, ADirectoryThatCannotBeListedIsARow) {
+TEST(Discovery, ReportsADirectoryThatCannotBeListed) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
   PluginFolder folder;
   folder.Add("good");
@@ -153,13 +153,13 @@ TEST(Discovery, ADirectoryThatCannotBeListedIsARow) {
             0);
 }
 
-TEST(Discovery, WhatNobodyLinksIsDamageAndTakesNoTime) {
+TEST(Discovery, AnImpossibleDynamicSectionIsRefusedQuickly) {
   PluginFolder folder;
   folder.Add("many_places");
   PluginFile places = FileNamed(Discover({folder.path()}).rejected, "mge_many_places.so");
   EXPECT_EQ(places.code, VerdictCode::kDamaged) << places.reason;
   EXPECT_THAT(places.reason, HasSubstr("more than 256 directories"));
-  // Every row of the dynamic section but the table of names is a list of directories.
+  // Turns every row of the dynamic section except the string table into a list of directories.
   std::string bytes = ReadAll(FakeFile("good"));
   Elf64_Ehdr head;
   std::memcpy(&head, bytes.data(), sizeof(head));
@@ -181,13 +181,13 @@ TEST(Discovery, WhatNobodyLinksIsDamageAndTakesNoTime) {
   EXPECT_THAT(lists.reason, HasSubstr("more than 8 lists"));
 }
 
-TEST(Discovery, SymbolsAreCountedAndAFewNamed) {
+TEST(Discovery, TheWarningAboutExportsCountsThemAndNamesAFew) {
   PluginFolder folder;
   folder.Add("visible");
   PluginDirectory directory = {folder.path(), ""};
   EXPECT_EQ(Discover({folder.path()}).accepted.at(0).file.warning,
             MoreThanOneExport(folder.At("mge_visible.so")).value());
-  // Of a file that the user does not let in they are not even looked at.
+  // A skipped file is not searched for exports.
   EXPECT_EQ(DiscoverPlugins(std::span(&directory, 1), MGE_ISA_KNOWN_BITS, {.skip = {"visible"}}).rejected.at(0).warning, "");
   std::string bytes = ReadAll(FakeFile("visible"));
   Elf64_Ehdr head;
@@ -203,7 +203,7 @@ TEST(Discovery, SymbolsAreCountedAndAFewNamed) {
   EXPECT_THAT(FormatError(many), HasSubstr("more than 131072 dynamic symbols"));
 }
 
-TEST(Discovery, AFileThatIsOverwrittenMeanwhileEndsNoProcess) {
+TEST(Discovery, AFileOverwrittenMeanwhileDoesNotCrash) {
   PluginFolder folder;
   const std::string path = folder.Add("visible"), bytes = ReadAll(path);
   std::atomic<bool> over = false;
@@ -243,7 +243,7 @@ TEST(Discovery, LinksThatLeaveTheirDirectoryAreRefused) {
   EXPECT_EQ(FileNamed(discovery.rejected, "mge_dangling.so").code, VerdictCode::kUnreadable);
 }
 
-TEST(Discovery, WhatIsNoRegularFileIsNeverRead) {
+TEST(Discovery, FilesThatAreNotRegularAreNeverRead) {
   PluginFolder folder;
   ASSERT_EQ(mkfifo(folder.At("mge_pipe.so").c_str(), 0600), 0);
   std::filesystem::create_directory(folder.At("mge_dir.so"));
@@ -252,8 +252,8 @@ TEST(Discovery, WhatIsNoRegularFileIsNeverRead) {
   EXPECT_EQ(FileNamed(discovery.rejected, "mge_dir.so").code, VerdictCode::kUnreadable);
 }
 
-// Which of them has it is decided where they are loaded.
-TEST(Discovery, BackendsOfOneNameStandInTheOrderOfTheirDirectories) {
+// The loader decides which of them is used.
+TEST(Discovery, BackendsOfOneNameAreInTheOrderOfTheirDirectories) {
   PluginFolder first, second;
   first.Add("better");
   second.Add("good");
@@ -261,7 +261,7 @@ TEST(Discovery, BackendsOfOneNameStandInTheOrderOfTheirDirectories) {
   EXPECT_THAT(NamesOf(Discover({second.path(), first.path()})), ElementsAre("mge_good.so", "mge_better.so"));
 }
 
-TEST(Discovery, ABadFileDoesNotTakeAName) {
+TEST(Discovery, ARefusedFileDoesNotReserveItsName) {
   PluginFolder folder;
   folder.Write("mge_a.so",
                WithNote(ReadAll(FakeFile("good")), [](mge_note& n) { n.hash_low ^= 1; }));
@@ -269,10 +269,10 @@ TEST(Discovery, ABadFileDoesNotTakeAName) {
   EXPECT_THAT(NamesOf(Discover({folder.path()})), ElementsAre("mge_b.so"));
 }
 
-TEST(Discovery, OneFileUnderTwoNamesIsTakenOnce) {
+TEST(Discovery, AFileWithTwoNamesIsAcceptedOnce) {
   PluginFolder folder;
   folder.Add("good", "mge_a.so");
-  folder.Add("good", "mge_copy.so");  // equal build id
+  folder.Add("good", "mge_copy.so");  // has the same build id
   std::filesystem::create_hard_link(folder.At("mge_a.so"), folder.At("mge_link.so"));
   Discovery discovery = Discover(
       {folder.path(), folder.path() + "/../" + folder.path().substr(folder.path().rfind('/') + 1)});
@@ -306,7 +306,7 @@ TEST(Discovery, OtherHeadersAreAnAbiMismatchWithAFix) {
   EXPECT_EQ(file.name, "good");
 }
 
-TEST(Discovery, AHundredFilesTakeOneOrder) {
+TEST(Discovery, AHundredFilesHaveAFixedOrder) {
   PluginFolder folder;
   for (int i = 0; i < 100; ++i) {
     folder.Write("mge_" + std::to_string(1000 + (i * 37) % 100) + ".so",
@@ -316,16 +316,16 @@ TEST(Discovery, AHundredFilesTakeOneOrder) {
                  }) + std::string(static_cast<size_t>(i), 'x'));
   }
   Discovery discovery = Discover({folder.path()});
-  // They are copies of one build, so that the first in order stands for all.
+  // The files are copies of one build, so only the first one is accepted.
   EXPECT_THAT(NamesOf(discovery), ElementsAre("mge_1000.so"));
   EXPECT_EQ(discovery.rejected.size(), 99u);
 }
 
-TEST(Discovery, TheBuiltInDirectoryStandsBesideTheCode) {
+TEST(Discovery, TheBuiltInDirectoryIsRelativeToTheLibrary) {
   EXPECT_EQ(BuiltInPluginDirectory(), MGE_BINARY_DIR "/tests/mge/plugins");
 }
 
-TEST(Discovery, AnEntryMayBeOneFile) {
+TEST(Discovery, AnEntryOfThePathMayBeAFile) {
   PluginFolder folder;
   folder.Add("good");
   folder.Add("card");
@@ -334,9 +334,9 @@ TEST(Discovery, AnEntryMayBeOneFile) {
   EXPECT_THAT(discovery.rejected, IsEmpty());
 }
 
-// ---------------------------------------------------------------- what the user lets in
+// ---------------------------------------------------------------- allowed and quarantined files
 
-TEST(AllowList, LetsInByContentAndNotByName) {
+TEST(AllowList, AllowsByContentAndNotByName) {
   PluginFolder folder;
   folder.Add("good");
   folder.Add("card");
@@ -357,7 +357,7 @@ TEST(AllowList, LetsInByContentAndNotByName) {
   EXPECT_THAT(NamesOf(discovery), ElementsAre("mge_moved.so"));
 }
 
-TEST(AllowList, ThatCannotBeReadIsAnErrorAndNeverAnEmptyList) {
+TEST(AllowList, ThatCannotBeReadIsAnErrorAndNotAnEmptyList) {
   PluginFolder folder;
   EXPECT_FALSE(AllowList::Read(folder.At("absent")).ok());
   folder.Write("bad", std::string(64, 'a') + "  mge_good.so\n\n# a comment\nno hash\n");
@@ -371,7 +371,7 @@ TEST(AllowList, ThatCannotBeReadIsAnErrorAndNeverAnEmptyList) {
   EXPECT_THAT(FormatError(AllowList::Read(folder.At("good")).status()), HasSubstr("writable by others"));
 }
 
-TEST(Quarantine, HoldsABuildWhateverItsPathAndNoOther) {
+TEST(Quarantine, AppliesToABuildWhateverItsPathAndToNoOther) {
   PluginFolder folder, state;
   folder.Add("good");
   folder.Add("card");
@@ -389,7 +389,7 @@ TEST(Quarantine, HoldsABuildWhateverItsPathAndNoOther) {
   EXPECT_EQ(DiscoverPlugins(std::span(&directory, 1), MGE_ISA_KNOWN_BITS, rules).accepted.size(), 2u);
 }
 
-TEST(Build, OfAFileWithoutABuildIdIsToldByItsContent) {
+TEST(Build, OfAFileWithoutABuildIdIsIdentifiedByItsContent) {
   PluginFolder folder;
   std::string path = folder.Write("mge_x.so", "bytes");
   RegularFile file = *OpenRegularFile(path);
@@ -398,12 +398,12 @@ TEST(Build, OfAFileWithoutABuildIdIsToldByItsContent) {
   EXPECT_EQ(*BuildOf(file.fd.get(), path, "abc"), "abc");
 }
 
-TEST(Install, CopiesWhatIsAcceptedAndReplacesAnOlderOne) {
+TEST(Install, CopiesAnAcceptedFileAndReplacesAnOlderOne) {
   PluginFolder from, to, denied;
   denied.Mode("", 0777);
   std::vector<PluginDirectory> directories = {{"/no/such", ""}, {denied.path(), ""}, {to.path(), ""}};
   from.Add("good");
-  from.Mode("mge_good.so", 0666);  // who made it does not matter; what is installed is ours
+  from.Mode("mge_good.so", 0666);  // the source's mode does not matter: the copy has the installer's
   absl::StatusOr<std::string> path = InstallPlugin(from.At("mge_good.so"), directories, MGE_ISA_KNOWN_BITS, {});
   ASSERT_TRUE(path.ok()) << FormatError(path.status());
   EXPECT_EQ(*path, to.At("mge_good.so"));
@@ -420,7 +420,7 @@ TEST(Install, CopiesWhatIsAcceptedAndReplacesAnOlderOne) {
   EXPECT_EQ(ErrorId(RemovePlugin("good", directories).status()), errors::kPluginRefused.id);
 }
 
-TEST(Install, LeavesNothingBehindIfTheFileIsRefused) {
+TEST(Install, LeavesNoFileIfTheSourceIsRefused) {
   PluginFolder from, to;
   std::vector<PluginDirectory> directories = {{to.path(), ""}};
   from.Write("mge_text.so", "no library");
@@ -435,7 +435,7 @@ TEST(Install, LeavesNothingBehindIfTheFileIsRefused) {
   EXPECT_TRUE(std::filesystem::is_empty(to.path()));
 }
 
-TEST(Install, BeyondALimitOfTheProcessIsAnErrorAndLeavesNothingBehind) {
+TEST(Install, BeyondAFileSizeLimitIsAnErrorAndLeavesNoFile) {
   PluginFolder from, to;
   std::vector<PluginDirectory> directories = {{to.path(), ""}};
   from.Add("good");
@@ -451,7 +451,7 @@ TEST(Install, BeyondALimitOfTheProcessIsAnErrorAndLeavesNothingBehind) {
   EXPECT_TRUE(std::filesystem::is_empty(to.path()));
 }
 
-TEST(Install, ReplacesNoFileButOneOfTheSameBackend) {
+TEST(Install, ReplacesOnlyAFileOfTheSameBackend) {
   PluginFolder from, to;
   std::vector<PluginDirectory> directories = {{to.path(), ""}};
   from.Add("card", "mge_dev.so");
@@ -462,11 +462,11 @@ TEST(Install, ReplacesNoFileButOneOfTheSameBackend) {
   EXPECT_THAT(text, AllOf(HasSubstr("backend 'card'"), HasSubstr("with backend 'good'"), HasSubstr(to.At("mge_dev.so"))));
   EXPECT_THAT(text, HasSubstr("name the file mge_card.so, or first mge plugins remove 'good'"));
   EXPECT_TRUE(kept("good"));
-  // One that this host refuses is one all the same.
+  // It replaces a file of the same backend even if this host refuses that file.
   to.Write("mge_dev.so", WithNote(ReadAll(FakeFile("good")), [](mge_note& n) { n.hash_low ^= 1; }));
   EXPECT_THAT(FormatError(install().status()), HasSubstr("with backend 'good'"));
   to.Write("mge_dev.so", "notes of the user");
-  EXPECT_THAT(FormatError(install().status()), AllOf(HasSubstr("no ELF file"), HasSubstr("or first rm '")));
+  EXPECT_THAT(FormatError(install().status()), AllOf(HasSubstr("not an ELF file"), HasSubstr("or first rm '")));
   EXPECT_EQ(ReadAll(to.At("mge_dev.so")), "notes of the user");
   std::filesystem::remove(to.At("mge_dev.so"));
   std::filesystem::create_symlink("nowhere", to.At("mge_dev.so"));
@@ -481,7 +481,7 @@ TEST(Install, ReplacesNoFileButOneOfTheSameBackend) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(to.path()), {}), 1);
 }
 
-TEST(Install, RemovesNothingThatIsNoBackend) {
+TEST(Install, RemovesOnlyBackends) {
   PluginFolder folder;
   std::vector<PluginDirectory> directories = {{folder.path(), ""}};
   folder.Write("mge_good.so", ReadAll(MGE_BINARY_DIR "/tests/gone/libmge_test_gone.so"));

@@ -25,12 +25,12 @@ mge_fake(card FAKE_CLASSES="card,gpu" FAKE_CLASS="card" FAKE_FLAGS=MGE_DEVICE_GP
 mge_fake(board FAKE_CLASSES="board,gpu" FAKE_CLASS="board" FAKE_FLAGS=MGE_DEVICE_GPU FAKE_FINGERPRINT="pci:" FAKE_SCORE=20)
 mge_fake(old_driver FAKE_CLASSES="card,gpu" FAKE_CLASS="card" FAKE_FLAGS=MGE_DEVICE_GPU FAKE_SCORE=0)
 mge_fake(shy FAKE_CLASSES="shy,gpu" FAKE_CLASS="shy" "FAKE_FLAGS=MGE_DEVICE_GPU|MGE_DEVICE_ONLY_BY_NAME")
-# Slow to start and to stop.
+# A backend that starts and stops slowly.
 mge_fake(slow "FAKE_START=return Wait(), MGE_OK" "FAKE_STOP=Wait()")
 # Its first segment of notes, the properties of x86, is aligned to 8.
 mge_fake(marked)
 target_link_options(mge_fake_marked PRIVATE -Wl,-z,ibt,-z,shstk)
-# Built with everything visible, as a plain g++ does.
+# A backend built with default visibility, as g++ builds it without options.
 mge_fake(visible)
 set_target_properties(mge_fake_visible PROPERTIES CXX_VISIBILITY_PRESET default VISIBILITY_INLINES_HIDDEN OFF)
 mge_fake(processor FAKE_CLASSES="cpu" FAKE_CLASS="cpu" FAKE_FINGERPRINT="socket" "FAKE_FLAGS=MGE_DEVICE_HOST_ACCESSIBLE|MGE_DEVICE_SURVIVES_FORK")
@@ -57,16 +57,16 @@ mge_fake(declines FAKE_DECLINES=1)
 mge_fake(missing_symbol FAKE_MISSING_SYMBOL=1)
 mge_fake(missing_library FAKE_MISSING_LIBRARY=mge_test_gone)
 target_link_libraries(mge_fake_missing_library PRIVATE mge_fake_gone)
-# Tests write another search path over this one.
+# A long search path, which tests overwrite with another one.
 mge_fake(searches FAKE_MISSING_LIBRARY=mge_test_gone)
 target_link_libraries(mge_fake_searches PRIVATE mge_fake_gone)
 target_link_options(mge_fake_searches PRIVATE
                     -Wl,--enable-new-dtags,-rpath,/mge_test_search_path/that_is_long_enough_for_what_is_written_over_it_by_a_test)
-# Places of libraries without end, in a list of which the tests make many.
+# A library with a very long search path, from which the tests make many search lists.
 string(REPEAT ":/x" 256 many_places)
 mge_fake(many_places)
 target_link_options(mge_fake_many_places PRIVATE -Wl,-rpath,/x${many_places})
-# A library that is there and needs one that is not.
+# An existing library that needs a missing one.
 add_library(mge_fake_between SHARED core/plugin/fakes/between.c)
 target_link_libraries(mge_fake_between PRIVATE mge_fake_gone)
 set_target_properties(mge_fake_between PROPERTIES OUTPUT_NAME mge_test_between SKIP_BUILD_RPATH ON

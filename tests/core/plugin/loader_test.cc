@@ -20,7 +20,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-// The verdict on one fake that is alone in its directory.
+// Loads one fake that is alone in its directory. Returns the verdict.
 PluginFile VerdictOn(const std::string& kind) {
   PluginFolder folder;
   folder.Add(kind);
@@ -53,7 +53,7 @@ struct BadCase {
 
 class BadBackend : public testing::TestWithParam<BadCase> {};
 
-TEST_P(BadBackend, IsListedWithItsReasonAndTheProcessGoesOn) {
+TEST_P(BadBackend, IsListedWithTheReason) {
   PluginFile file = VerdictOn(GetParam().kind);
   EXPECT_EQ(file.verdict, GetParam().verdict);
   EXPECT_EQ(file.code, GetParam().code) << VerdictCodeName(file.code);
@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "libmge_test_gone.so"}),
     [](const auto& info) { return std::string(info.param.kind); });
 
-TEST(Loader, OneBadBackendNeverBreaksTheOthers) {
+TEST(Loader, ABadBackendDoesNotAffectTheOthers) {
   PluginFolder folder;
   for (const char* kind : {"throws", "null_slot", "missing_library", "good", "lies", "card"})
     folder.Add(kind);
@@ -109,7 +109,7 @@ TEST(Loader, OneBadBackendNeverBreaksTheOthers) {
   EXPECT_TRUE(devices->Resolve("gpu1").ok());
 }
 
-TEST(Loader, LackOfMemoryAtAStartIsTheErrorOfItsDevicesAndOfNoOthers) {
+TEST(Loader, LackOfMemoryInAStartAffectsOnlyTheDevicesOfThatBackend) {
   for (const char* kind : {"full", "hungry"}) {
     PluginFolder folder;
     folder.Add(kind);
@@ -123,7 +123,7 @@ TEST(Loader, LackOfMemoryAtAStartIsTheErrorOfItsDevicesAndOfNoOthers) {
   }
 }
 
-TEST(Loader, ABackendIsStoppedWithItsLastRuntimeAndMayStartAgain) {
+TEST(Loader, ABackendStopsWithItsLastRuntimeAndMayStartAgain) {
   PluginFolder folder;
   folder.Add("good");
   std::unique_ptr<Devices> first = Load({folder.path()});
@@ -144,7 +144,7 @@ TEST(Loader, ABackendIsStoppedWithItsLastRuntimeAndMayStartAgain) {
   EXPECT_TRUE(third->Resolve("fake0").ok());
 }
 
-TEST(Loader, TheHostTableServesWhileTheBackendRuns) {
+TEST(Loader, TheHostTableWorksWhileTheBackendRuns) {
   PluginFolder folder;
   folder.Add("good");
   std::vector<std::string> messages;
@@ -175,7 +175,7 @@ TEST(Loader, TheHostTableServesWhileTheBackendRuns) {
   EXPECT_EQ(error.text, "why");
   EXPECT_EQ(host->fail(host->self, nullptr, MGE_ABORTED, "why", 3), MGE_ABORTED);
   EXPECT_EQ(host->extension(host->self, "org.example.none", 1), nullptr);
-  EXPECT_EQ(host->extension(host->self, MGE_LOG_LEVEL_EXTENSION, 2), nullptr);  // newer than there is
+  EXPECT_EQ(host->extension(host->self, MGE_LOG_LEVEL_EXTENSION, 2), nullptr);  // a newer version than the host has
   auto* level = static_cast<const mge_log_level_api*>(host->extension(host->self, MGE_LOG_LEVEL_EXTENSION, 1));
   ASSERT_NE(level, nullptr);
   EXPECT_EQ(level->least(level->self), MGE_LOG_WARNING);
@@ -188,7 +188,7 @@ TEST(Loader, TheHostTableServesWhileTheBackendRuns) {
   EXPECT_GE(host->clock_ns(host->self), before);
 }
 
-TEST(Loader, ASettingThatTheUserGotWrongIsNamedAndNothingIsStarted) {
+TEST(Loader, ABadSettingIsNamedAndTheBackendIsNotStarted) {
   PluginFolder folder;
   folder.Add("good");
   DevicesOptions options;
@@ -205,7 +205,7 @@ TEST(Loader, ASettingThatTheUserGotWrongIsNamedAndNothingIsStarted) {
   EXPECT_EQ(devices->files()[0].fix, "set it to 0..9");
 }
 
-TEST(Loader, AFileThatChangedSinceItWasJudgedIsRefused) {
+TEST(Loader, AFileThatChangedSinceDiscoveryIsRefused) {
   PluginFolder folder;
   folder.Add("good");
   std::vector<PluginDirectory> directories = {{folder.path(), ""}};
@@ -218,7 +218,7 @@ TEST(Loader, AFileThatChangedSinceItWasJudgedIsRefused) {
   EXPECT_EQ(file.code, VerdictCode::kUntrusted);
 }
 
-TEST(Loader, AFileThatIsOnlyTouchedOrWrittenAgainIsStillTheOneThatRuns) {
+TEST(Loader, AnIdenticalRewrittenFileUsesTheLoadedLibrary) {
   PluginFolder folder;
   folder.Add("good");
   std::unique_ptr<Devices> first = Load({folder.path()});
@@ -237,7 +237,7 @@ TEST(Loader, AFileThatIsOnlyTouchedOrWrittenAgainIsStillTheOneThatRuns) {
   EXPECT_TRUE(third->Resolve("fake1").ok());
 }
 
-TEST(Loader, AnotherBuildAtThePathOfAnOpenOneIsRefusedUntilTheProcessIsNew) {
+TEST(Loader, AnotherBuildAtTheSamePathIsRefusedUntilTheProcessRestarts) {
   PluginFolder folder;
   folder.Add("good");
   std::unique_ptr<Devices> first = Load({folder.path()});
@@ -248,18 +248,18 @@ TEST(Loader, AnotherBuildAtThePathOfAnOpenOneIsRefusedUntilTheProcessIsNew) {
     PluginFile file = Load({folder.path()})->files()[0];
     EXPECT_EQ(file.code, VerdictCode::kOlderInUse) << file.reason;
     EXPECT_EQ(file.verdict, Verdict::kRefused);
-    EXPECT_THAT(file.fix, HasSubstr("start the process anew"));
+    EXPECT_THAT(file.fix, HasSubstr("restart the process"));
   }
 }
 
-TEST(Loader, OneThatStartsOrStopsSlowlyKeepsNobodyFromTheOthers) {
+TEST(Loader, ASlowStartOrStopDoesNotBlockOtherBackends) {
   PluginFolder slow, good;
   slow.Add("slow");
   good.Add("good");
   std::unique_ptr<Devices> held = Load({good.path()});
   std::atomic<bool> loading{true};
   std::thread other([&] {
-    (void)Load({slow.path()});  // starts, and stops again
+    (void)Load({slow.path()});  // starts the backend and stops it
     loading = false;
   });
   int times = 0;
@@ -271,7 +271,7 @@ TEST(Loader, OneThatStartsOrStopsSlowlyKeepsNobodyFromTheOthers) {
   EXPECT_GT(times, 2);
 }
 
-TEST(Loader, WhoWaitsForABackendThatStopsGetsItWhoeverStartsItAnew) {
+TEST(Loader, AllThreadsThatWaitForAStoppingBackendGetItAfterItsRestart) {
   PluginFolder folder;
   folder.Add("slow");
   std::unique_ptr<Devices> first = Load({folder.path()});
@@ -279,20 +279,20 @@ TEST(Loader, WhoWaitsForABackendThatStopsGetsItWhoeverStartsItAnew) {
   std::vector<std::thread> threads;
   threads.emplace_back([&] { first.reset(); });
   for (auto& m : made) threads.emplace_back([&] { m = Load({folder.path()}); });
-  for (std::thread& t : threads) t.join();  // all four live, so none may wait for another's end
+  for (std::thread& t : threads) t.join();  // all four stay alive, so none may wait for the end of another
   for (auto& m : made) EXPECT_EQ(m->files()[0].verdict, Verdict::kLoaded);
 }
 
-TEST(Loader, NothingOfTheSdkIsVisibleInABackendThatWasLinkedPlainly) {
+TEST(Loader, ABackendBuiltWithDefaultVisibilityExportsNothingOfTheSdk) {
   PluginFolder folder;
   folder.Add("visible");
   std::unique_ptr<Devices> devices = Load({folder.path()});
   EXPECT_EQ(devices->files()[0].verdict, Verdict::kLoaded);
-  // Names that it exports, mangled; two backends that export one would share what it holds.
+  // The warning lists mangled names; "3mge" is the SDK's namespace. Two backends that export an object would share it.
   EXPECT_THAT(devices->files()[0].warning, Not(HasSubstr("3mge")));
 }
 
-TEST(Loader, AForkedChildTouchesNoDriver) {
+TEST(Loader, AForkedChildDoesNotCallTheDriver) {
   PluginFolder folder;
   folder.Add("good");
   std::unique_ptr<Devices> devices = Load({folder.path()});
@@ -311,7 +311,7 @@ TEST(Loader, AForkedChildTouchesNoDriver) {
   EXPECT_TRUE(devices->Resolve("fake1").ok());
 }
 
-TEST(Loader, AForkedChildWaitsForNoThreadOfItsParentThatStartsOrStopsABackend) {
+TEST(Loader, AForkedChildDoesNotWaitForABackendThatItsParentWasStarting) {
   PluginFolder folder;
   folder.Add("slow");
   folder.Add("card");
@@ -333,8 +333,8 @@ TEST(Loader, AForkedChildWaitsForNoThreadOfItsParentThatStartsOrStopsABackend) {
   other.join();
 }
 
-// Of two backends with one name, the first that loads has it.
-TEST(Loader, AFileThatFailsKeepsNoBackendOfItsNameAway) {
+// If two backends have one name, the first that loads is used.
+TEST(Loader, AFailedFileDoesNotBlockAnotherBackendOfItsName) {
   for (const char* kind : {"no_good", "lies"}) {
     PluginFolder first, second, third;
     first.Write("mge_a.so", WithNote(ReadAll(FakeFile(kind)), [](mge_note& n) { std::strcpy(n.name, "good"); }));
@@ -354,7 +354,7 @@ TEST(Loader, AFileThatFailsKeepsNoBackendOfItsNameAway) {
   }
 }
 
-TEST(Loader, ComingAndGoingLeavesNothingBehind) {
+TEST(Loader, LoadingAndUnloadingRepeatedlyLeaksNothing) {
   PluginFolder folder;
   for (const char* kind : {"good", "card", "throws", "null_slot", "missing_library"})
     folder.Add(kind);

@@ -36,7 +36,7 @@ TEST_F(Note, IsReadWithoutOpeningTheLibrary) {
 }
 
 #if defined(__x86_64__)
-TEST_F(Note, IsFoundBesideNotesOfAnotherAlignment) {
+TEST_F(Note, IsFoundAmongNotesOfAnotherAlignment) {
   const std::string bytes = ReadAll(FakeFile("marked"));
   ASSERT_NE(bytes.find(std::string("GNU\0\2\0\0\xc0", 8)), std::string::npos) << "no property of x86";
   NoteReading reading = Read(bytes);
@@ -46,7 +46,7 @@ TEST_F(Note, IsFoundBesideNotesOfAnotherAlignment) {
 }
 #endif
 
-TEST_F(Note, EmptyAndForeignFilesAreNoLibraries) {
+TEST_F(Note, EmptyAndOtherFilesAreNotLibraries) {
   EXPECT_EQ(Read("").code, VerdictCode::kNotElf);
   EXPECT_EQ(Read("#!/bin/sh\nrm -rf /\n").code, VerdictCode::kNotElf);
   EXPECT_EQ(Read("\x7f"
@@ -64,13 +64,13 @@ TEST_F(Note, OtherMachinesAreNamed) {
   EXPECT_EQ(narrow.code, VerdictCode::kWrongMachine);
 }
 
-TEST_F(Note, ProgramsAndCoreDumpsAreNoLibraries) {
+TEST_F(Note, ProgramsAndCoreDumpsAreNotLibraries) {
   NoteReading core = Read(WithElfHeader(good_, [](Elf64_Ehdr& h) { h.e_type = ET_CORE; }));
   EXPECT_EQ(core.code, VerdictCode::kNotElf);
   EXPECT_THAT(core.reason, HasSubstr("a core dump"));
 }
 
-TEST_F(Note, HeadersThatPointOutsideAreDamage) {
+TEST_F(Note, HeadersThatPointOutsideOfTheFileAreDamage) {
   EXPECT_EQ(Read(WithElfHeader(good_, [](Elf64_Ehdr& h) { h.e_phoff = UINT64_MAX - 8; })).code,
             VerdictCode::kDamaged);
   EXPECT_EQ(Read(WithElfHeader(good_, [](Elf64_Ehdr& h) { h.e_phnum = 0xffff; })).code,
@@ -79,10 +79,10 @@ TEST_F(Note, HeadersThatPointOutsideAreDamage) {
             VerdictCode::kDamaged);
 }
 
-TEST_F(Note, TruncationAnywhereIsFoundOrHarmless) {
+TEST_F(Note, TruncationIsDetectedOrHarmless) {
   for (size_t size = 0; size < good_.size(); size += size < 2048 ? 1 : 97) {
     NoteReading reading = Read(good_.substr(0, size));
-    // Past the last segment only section headers are cut off, which nobody needs to load a library.
+    // Only section headers follow the last segment. Loading a library does not need them.
     if (reading.code == VerdictCode::kOk) {
       EXPECT_EQ(reading.note.name, "good") << size;
     }
@@ -100,7 +100,7 @@ TEST_F(Note, FlippedBitsOfTheHeadersNeverCrashTheReader) {
   }
 }
 
-TEST_F(Note, ALibraryWithoutOneIsNoBackend) {
+TEST_F(Note, ALibraryWithoutANoteIsNotABackend) {
   NoteReading reading = Read(ReadAll(MGE_BINARY_DIR "/tests/gone/libmge_test_gone.so"));
   EXPECT_EQ(reading.code, VerdictCode::kNoNote);
 }
@@ -124,18 +124,17 @@ TEST_F(Note, TextsAreChecked) {
   EXPECT_EQ(code([](mge_note& n) { n.struct_size = UINT32_MAX; }), VerdictCode::kBadNote);
 }
 
-TEST_F(Note, DifferencesOfVersionNameBothSides) {
+TEST_F(Note, VersionErrorsNameBothVersions) {
   auto why = [&](auto edit) { return WhyAbiDiffers(Read(WithNote(good_, edit)).note); };
   EXPECT_THAT(why([](mge_note& n) {
                 n.abi_major = 7;
                 n.abi_minor = 2;
               }),
-              HasSubstr("interface 7.2; this host speaks 0."));
+              HasSubstr("interface 7.2; this host supports 0."));
   EXPECT_THAT(why([](mge_note& n) { n.abi_minor_min = 99; }),
               HasSubstr("needs plugin interface 0.99 or newer"));
   EXPECT_THAT(why([](mge_note& n) { n.hash_low ^= 1; }), HasSubstr("both must be equal"));
-  // A newer minor whose author says that older hosts serve is welcome, once the headers' hash no
-  // longer has to agree.
+  // A backend with a newer minor version is accepted if it declares that older hosts suffice and its header hash is equal.
   EXPECT_EQ(why([](mge_note& n) { n.abi_minor = 99; }), "");
 }
 

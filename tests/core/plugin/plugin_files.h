@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Directories with fake backends in them, as a user could have them.
+// Temporary plugin directories with fake backends.
 #pragma once
 
 #include <elf.h>
@@ -30,7 +30,7 @@ inline std::string ReadAll(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// A directory of mode 0755 that is removed at the end.
+// A temporary directory of mode 0755, removed by the destructor.
 class PluginFolder {
  public:
   PluginFolder() {
@@ -44,7 +44,7 @@ class PluginFolder {
   const std::string& path() const { return path_; }
   std::string At(const std::string& name) const { return path_ + "/" + name; }
 
-  // A copy of the fake `kind`, as `name`.
+  // Copies the fake `kind` into the folder, as `name`. Returns its path.
   std::string Add(const std::string& kind, const std::string& name = {}) {
     return Write(name.empty() ? "mge_" + kind + ".so" : name, ReadAll(FakeFile(kind)));
   }
@@ -62,7 +62,7 @@ class PluginFolder {
   std::string path_;
 };
 
-// Where the identity note begins in the bytes of a library.
+// Returns the offset of the identity note in the bytes of a library.
 inline size_t NoteOffset(const std::string& bytes) {
   std::string owner("\4\0\0\0", 4);
   uint32_t size = sizeof(mge_note), type = MGE_NOTE_TYPE;
@@ -74,7 +74,7 @@ inline size_t NoteOffset(const std::string& bytes) {
   return at + owner.size();
 }
 
-// The library with its note changed by `edit(mge_note&)`.
+// Returns the bytes of the library after `edit(mge_note&)` changed its note.
 template <typename F>
 std::string WithNote(std::string bytes, F&& edit) {
   mge_note note;
@@ -94,7 +94,7 @@ std::string WithElfHeader(std::string bytes, F&& edit) {
   return bytes;
 }
 
-// All devices of the folders, in this order of precedence.
+// Loads the backends of the folders, listed in order of precedence.
 inline std::unique_ptr<Devices> Load(const std::vector<std::string>& folders,
                                      DevicesOptions options = {}) {
   for (const std::string& folder : folders) options.directories.push_back({folder, "the test"});
@@ -103,7 +103,7 @@ inline std::unique_ptr<Devices> Load(const std::vector<std::string>& folders,
   return devices.ok() ? *std::move(devices) : nullptr;
 }
 
-// The verdict on the file of that name.
+// Returns the verdict on the file of that name.
 inline PluginFile FileNamed(const std::vector<PluginFile>& files, const std::string& name) {
   for (const PluginFile& file : files) {
     if (std::filesystem::path(file.path).filename() == name) return file;

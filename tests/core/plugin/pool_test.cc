@@ -23,7 +23,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A driver of a device with `total` bytes, which remembers what it was asked for.
+// A driver of a device with `total` bytes that records its calls.
 class Driver : public SlabProvider {
  public:
   explicit Driver(uint64_t total = uint64_t{1} << 40) : total_(total) {}
@@ -35,7 +35,7 @@ class Driver : public SlabProvider {
     if (bytes > total_ - held_) return Fail(errors::kOutOfMemory, "the device is full");
     held_ += bytes;
     acquired.push_back(bytes);
-    // Sizes of whole devices are only numbers here.
+    // Slabs above 64 MiB get an address without memory; the tests do not access them.
     void* address = bytes <= (64u << 20) ? std::aligned_alloc(64, (bytes + 63) / 64 * 64)
                                          : reinterpret_cast<void*>(fake_ += 64);
     slabs_.push_back({sizeof(mge_slab), 0, address, address, nullptr, bytes});
@@ -57,7 +57,7 @@ class Driver : public SlabProvider {
     return wait || point.value <= reached;
   }
 
-  // Whether all of it lies in one slab.
+  // Checks whether the whole reservation lies in one slab.
   bool Covers(const mge_reservation& r) {
     std::lock_guard lock(mutex_);
     const auto begin = reinterpret_cast<uintptr_t>(r.address);
@@ -69,8 +69,8 @@ class Driver : public SlabProvider {
 
   std::vector<uint64_t> acquired, released;
   bool limited = false;
-  uint64_t largest = UINT64_MAX;  // bytes of one slab: more is not asked for
-  uint64_t reached = 0;  // of every fence
+  uint64_t largest = UINT64_MAX;  // largest allowed size of a slab in bytes
+  uint64_t reached = 0;  // value that all fences have reached
   mutable int waits = 0;
 
  private:
@@ -105,7 +105,7 @@ void KeepFree(Pool& pool, uint64_t bytes) {
 
 // ---------------------------------------------------------------- sizes
 
-TEST(Pools, AskForNoMoreThanTheDeviceGivesAtOnce) {
+TEST(Pools, RespectTheLargestAllocationOfTheDevice) {
   for (std::string_view name : PoolNames()) {
     Driver driver;
     driver.largest = 3'000'000;
@@ -121,7 +121,7 @@ TEST(Pools, AskForNoMoreThanTheDeviceGivesAtOnce) {
   }
 }
 
-TEST(NaivePool, RoundsAsPublished) {
+TEST(NaivePool, RoundsAsDocumented) {
   const std::pair<uint64_t, uint64_t> rows[] = {{1, 4096},          {5000, 5000},
                                                 {2097152, 2097152}, {2097153, 4194304},
                                                 {5 << 20, 6 << 20}, {100000000, 100663296}};
@@ -129,7 +129,7 @@ TEST(NaivePool, RoundsAsPublished) {
   EXPECT_EQ(NaiveRound(2097153, {.large_round_bytes = 1}), 2097153u);
 }
 
-TEST(RoundPool, RoundsAsPublished) {
+TEST(RoundPool, RoundsAsDocumented) {
   const uint64_t m = 1 << 20, g = 1 << 24;
   const std::pair<uint64_t, uint64_t> rows[] = {
       {1, 4096},      {4097, 8192},       {m + 1, 2 * m},
@@ -157,9 +157,9 @@ TEST(Pools, NumbersOutOfRangeAreRefusedWithTheLimits) {
   EXPECT_THAT(what("Round", {}), HasSubstr("Did you mean \"round\"?"));
 }
 
-// ---------------------------------------------------------------- what the driver sees
+// ---------------------------------------------------------------- calls of the driver
 
-TEST(Pools, DifferInWhatTheDriverSees) {
+TEST(Pools, DifferInTheirCallsOfTheDriver) {
   auto run = [](std::string_view name) {
     Driver driver;
     std::unique_ptr<Pool> pool = Make(name, driver);
@@ -177,7 +177,7 @@ class AnyPool : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Pools, AnyPool, testing::Values("naive", "round", "unpooled", "growing"),
                          [](const auto& info) { return std::string(info.param); });
 
-TEST_P(AnyPool, NothingIsTakenForZeroBytes) {
+TEST_P(AnyPool, TakesNoMemoryForZeroBytes) {
   Driver driver;
   std::unique_ptr<Pool> pool = Make(GetParam(), driver);
   mge_reservation r = Take(*pool, 0);
@@ -202,7 +202,7 @@ TEST_P(AnyPool, KeepsAlignment) {
   EXPECT_EQ(pool->Stats().in_use, 0u);
 }
 
-TEST_P(AnyPool, SaysWhatRequestsTakeTogether) {
+TEST_P(AnyPool, PredictsTheMemoryOfSeveralRequests) {
   const PoolRequest requests[] = {{93184, 256}, {256, 256}, {2'500'000, 256}, {700'001}, {65536, 4096}, {8192}};
   Driver unlimited;
   const uint64_t needed = Make(GetParam(), unlimited)->Footprint(requests);
@@ -219,7 +219,7 @@ TEST_P(AnyPool, SaysWhatRequestsTakeTogether) {
   }
 }
 
-TEST_P(AnyPool, CountsWhatItHolds) {
+TEST_P(AnyPool, CountsItsMemory) {
   Driver driver;
   std::unique_ptr<Pool> pool = Make(GetParam(), driver);
   mge_reservation a = Take(*pool, 8192), b = Take(*pool, 8192);
@@ -235,7 +235,7 @@ TEST_P(AnyPool, CountsWhatItHolds) {
   EXPECT_EQ(pool->name(), GetParam());
 }
 
-TEST_P(AnyPool, WhatItCachesIsNeverWhyARequestFails) {
+TEST_P(AnyPool, ReleasesItsCacheBeforeARequestFails) {
   Driver driver(1 << 20);
   std::unique_ptr<Pool> pool = Make(GetParam(), driver);
   std::vector<mge_reservation> small;
@@ -243,10 +243,10 @@ TEST_P(AnyPool, WhatItCachesIsNeverWhyARequestFails) {
   for (const mge_reservation& r : small) pool->Release(r);
   pool->Release(Take(*pool, 1 << 20));
   EXPECT_EQ(ErrorId(pool->Acquire((1 << 20) + 1).status()), errors::kOutOfMemory.id);
-  pool->Release(Take(*pool, 100));  // and it works on
+  pool->Release(Take(*pool, 100));  // the pool still works
 }
 
-TEST_P(AnyPool, MemoryInUseByAQueueIsNotGivenAway) {
+TEST_P(AnyPool, DoesNotReuseMemoryThatAQueueStillUses) {
   Driver driver;
   std::unique_ptr<Pool> pool = Make(GetParam(), driver);
   mge_reservation a = Take(*pool, 8192);
@@ -271,7 +271,7 @@ TEST_P(AnyPool, WaitsForTheQueueBeforeItFails) {
   EXPECT_GE(driver.waits, 1);
 }
 
-TEST_P(AnyPool, ServesManyThreads) {
+TEST_P(AnyPool, IsThreadSafe) {
   Driver driver;
   std::unique_ptr<Pool> pool = Make(GetParam(), driver);
   std::atomic<int> broken{0};
@@ -304,7 +304,7 @@ TEST_P(AnyPool, ServesManyThreads) {
 
 // ---------------------------------------------------------------- caching pools
 
-TEST(NaivePool, GivesTheLastReleasedFirst) {
+TEST(NaivePool, ReusesTheLastReleasedBlockFirst) {
   Driver driver;
   std::unique_ptr<Pool> pool = Make("naive", driver);
   mge_reservation a = Take(*pool, 5000), b = Take(*pool, 5000);
@@ -318,7 +318,7 @@ TEST(NaivePool, GivesTheLastReleasedFirst) {
 }
 
 TEST(NaivePool, TheReserveTriggersTheReleaseOfTheCache) {
-  // A device of 1000 units: 500 are cached, 350 are asked for.
+  // The device has 1000 units. The pool caches 500; a request asks for 350.
   constexpr uint64_t kUnit = 10000;
   auto releases = [&](uint64_t percent) {
     Driver driver(1000 * kUnit);
@@ -345,7 +345,7 @@ TEST(NaivePool, OneFenceInOrderReusesWithoutWaiting) {
   for (const mge_reservation& r : {a, b, c}) pool->Release(r);
 }
 
-TEST(Pools, NoGrowthServesFromTheCacheOnly) {
+TEST(Pools, WithoutGrowthUseOnlyTheCache) {
   for (const char* name : {"naive", "growing"}) {
     Driver driver;
     std::unique_ptr<Pool> pool = Make(name, driver);
@@ -357,7 +357,7 @@ TEST(Pools, NoGrowthServesFromTheCacheOnly) {
   }
 }
 
-TEST(Pools, TrimmingTheExcessKeepsWhatThePolicyRetains) {
+TEST(Pools, TrimmingTheExcessKeepsThePolicysRetainedBytes) {
   Driver driver;
   std::unique_ptr<Pool> pool = Make("naive", driver);
   mge_reserve_decision decision = {};
@@ -371,7 +371,7 @@ TEST(Pools, TrimmingTheExcessKeepsWhatThePolicyRetains) {
   EXPECT_EQ(pool->Stats().committed, 9096u);
 }
 
-TEST(Pools, WhoMayWaitGetsABlockInUseAndTheFenceToWaitFor) {
+TEST(Pools, ACallerThatMayWaitGetsABlockInUseWithItsFence) {
   for (const char* name : {"naive", "round", "growing"}) {
     Driver driver;
     std::unique_ptr<Pool> pool = Make(name, driver);
@@ -379,7 +379,7 @@ TEST(Pools, WhoMayWaitGetsABlockInUseAndTheFenceToWaitFor) {
     mge_fence_point last = At(5), earlier = At(4), later = At(6);
     pool->Release(a, &last);
     const uint32_t flags = MGE_POOL_MAY_WAIT | MGE_POOL_NO_GROWTH;
-    if (pool->name() != "growing") {  // which holds more than it was asked for
+    if (pool->name() != "growing") {  // this pool holds more than was requested
       EXPECT_EQ(ErrorId(pool->Acquire(8192, 64, nullptr, MGE_POOL_NO_GROWTH).status()), errors::kGrowthRequired.id) << name;
       mge_reservation b = *pool->Acquire(8192, 64, &earlier, flags);
       EXPECT_EQ(b.address, a.address) << name;
@@ -398,7 +398,7 @@ TEST(Pools, WhoMayWaitGetsABlockInUseAndTheFenceToWaitFor) {
   }
 }
 
-TEST(Pools, TellWhatIsFreeInOnePieceAndWhatTheBudgetRefused) {
+TEST(Pools, ReportTheLargestFreeBlockAndTheRefusalsOfTheBudget) {
   for (const char* name : {"naive", "round", "growing"}) {
     Driver driver;
     std::unique_ptr<Pool> pool = Make(name, driver);
@@ -412,14 +412,14 @@ TEST(Pools, TellWhatIsFreeInOnePieceAndWhatTheBudgetRefused) {
     EXPECT_EQ(pool->Stats().largest_free, 0u) << name;
     mge_fence_point last = At(1);
     pool->Release(*all, &last);
-    EXPECT_EQ(pool->Stats().largest_free, 0u) << name;  // in use until then
+    EXPECT_EQ(pool->Stats().largest_free, 0u) << name;  // the block is in use until the fence is reached
     driver.reached = 1;
   }
 }
 
 // ---------------------------------------------------------------- growing
 
-TEST(GrowingPool, GivesPartsOfABlockThatIsToBeWaitedFor) {
+TEST(GrowingPool, SplitsABlockThatIsStillInUse) {
   Driver driver;
   std::unique_ptr<Pool> pool = Make("growing", driver);
   mge_reservation whole = Take(*pool, 1 << 20);
@@ -432,10 +432,10 @@ TEST(GrowingPool, GivesPartsOfABlockThatIsToBeWaitedFor) {
     EXPECT_EQ(parts.back().bytes, bytes);
   }
   EXPECT_EQ(static_cast<char*>(parts[1].address) - static_cast<char*>(parts[0].address), 64);
-  for (const mge_reservation& r : parts) pool->Release(r);  // nobody waited: as long in use as before
+  for (const mge_reservation& r : parts) pool->Release(r);  // nobody waited for the fence, so the parts are still in use
   EXPECT_EQ(pool->Stats().largest_free, 0u);
   driver.reached = 5;
-  EXPECT_EQ(Take(*pool, 1 << 20).address, whole.address);  // in one piece again
+  EXPECT_EQ(Take(*pool, 1 << 20).address, whole.address);  // the parts were joined
   pool->Release(whole);
 }
 
@@ -450,7 +450,7 @@ TEST(GrowingPool, GrowsByTheStepOfThePolicy) {
   EXPECT_THAT(driver.acquired, ElementsAre(5 << 20));
 }
 
-TEST(GrowingPool, CutsAndJoinsBlocks) {
+TEST(GrowingPool, SplitsAndJoinsBlocks) {
   Driver driver;
   std::unique_ptr<Pool> pool = Make("growing", driver);
   mge_reservation a = Take(*pool, 1000), b = Take(*pool, 2000), c = Take(*pool, 3000);
@@ -458,14 +458,14 @@ TEST(GrowingPool, CutsAndJoinsBlocks) {
   EXPECT_EQ(driver.acquired.size(), 1u);
   pool->Release(a);
   pool->Release(c);
-  pool->Release(b);  // in the middle: all is one block again
+  pool->Release(b);  // the middle block joins its neighbours
   mge_reservation whole = Take(*pool, 1 << 20);
   EXPECT_EQ(whole.address, a.address);
   EXPECT_EQ(driver.acquired.size(), 1u);
   pool->Release(whole);
 }
 
-TEST(GrowingPool, TakesTheSmallestBlockThatFits) {
+TEST(GrowingPool, UsesTheSmallestBlockThatFits) {
   Driver driver;
   std::unique_ptr<Pool> pool = Make("growing", driver);
   mge_reservation big = Take(*pool, 8192), wall = Take(*pool, 64), small = Take(*pool, 1024),
@@ -477,7 +477,7 @@ TEST(GrowingPool, TakesTheSmallestBlockThatFits) {
   for (const mge_reservation& x : {r, wall, wall2}) pool->Release(x);
 }
 
-TEST(GrowingPool, ALargeRequestIsASlabOfItsSize) {
+TEST(GrowingPool, ALargeRequestGetsASlabOfItsSize) {
   Driver driver;
   std::unique_ptr<Pool> pool = Make("growing", driver);
   mge_reservation r = Take(*pool, 10 << 20);
@@ -485,10 +485,10 @@ TEST(GrowingPool, ALargeRequestIsASlabOfItsSize) {
   pool->Release(r);
 }
 
-TEST(GrowingPool, AFullDeviceGivesItsLastBytes) {
+TEST(GrowingPool, UsesTheLastBytesOfAFullDevice) {
   Driver driver(100000);
   std::unique_ptr<Pool> pool = Make("growing", driver);
-  mge_reservation r = Take(*pool, 64000);  // less than a young pool would take
+  mge_reservation r = Take(*pool, 64000);  // less than the pool's first slab would be
   EXPECT_THAT(driver.acquired, ElementsAre(64000));
   pool->Release(r);
 }
@@ -537,7 +537,7 @@ TEST_P(AnyPool, GivesBlocksThatNeverOverlap) {
 
 // ---------------------------------------------------------------- reserve policies
 
-TEST(ReservePolicy, DecidesAsPublished) {
+TEST(ReservePolicy, DecidesAsDocumented) {
   auto decide = [](std::string_view text, uint64_t free_bytes, uint64_t total) {
     mge_plan_summary plan = {};
     plan.memory_free = free_bytes;
@@ -556,7 +556,7 @@ TEST(ReservePolicy, DecidesAsPublished) {
   EXPECT_EQ(decide("all", 100 * m, 4 * g).initial, 0u);
 }
 
-TEST(ReservePolicy, OnlyKnownTextsAreTaken) {
+TEST(ReservePolicy, OnlyKnownTextsAreAccepted) {
   for (const char* text :
        {"percent", "percent:", "percent:101", "percent:-1", "percent:5%", "bytes:", "bytes:1X",
         "bytes:-1", "bytes:99999999999T", "everything", "ALL"}) {

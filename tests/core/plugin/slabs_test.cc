@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools over a driver with virtual memory and stream-ordered release, and ready-made parts as a backend wraps them.
+// Pools over a driver with virtual memory and stream-ordered release, and the host's ready-made parts wrapped by a backend.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -22,11 +22,11 @@ using testing::HasSubstr;
 
 constexpr uint64_t kMiB = 1 << 20, kGranule = 64 << 10;
 
-// The driver behind the tables; a device handle is a pointer to it.
+// A fake driver behind the tables. A device handle is a pointer to it.
 struct Card {
   uint64_t total = 64 * kMiB, held = 0;
   int slabs = 0, queued_releases = 0, ranges = 0;
-  uint64_t reached = 0;  // of every fence
+  uint64_t reached = 0;  // value that all fences have reached
   int waits = 0;
 };
 Card& CardOf(mge_device* device) { return *reinterpret_cast<Card*>(device); }
@@ -106,7 +106,7 @@ mge_memory_api Memory(bool ranges) {
   return t;
 }
 
-// A card with a pool on it.
+// A card with a pool.
 struct Bench {
   explicit Bench(std::string_view pool_name, bool ranges = true, uint64_t limit = 0)
       : memory(Memory(ranges)), budget(std::make_shared<Budget>("card0", limit)) {
@@ -125,7 +125,7 @@ struct Bench {
   mge_reservation Get(uint64_t bytes) {
     absl::StatusOr<mge_reservation> r = pool->Acquire(bytes);
     EXPECT_TRUE(r.ok()) << FormatError(r.status());
-    if (r.ok()) std::memset(r->address, 1, bytes);  // what is not committed faults
+    if (r.ok()) std::memset(r->address, 1, bytes);  // an uncommitted page would fault
     return r.ok() ? *r : mge_reservation{};
   }
 
@@ -139,7 +139,7 @@ struct Bench {
 
 // ---------------------------------------------------------------- virtual memory
 
-TEST(GrowingRange, WhatIsTakenLaterFollowsWhatWasTakenBefore) {
+TEST(GrowingRange, NewMemoryFollowsEarlierMemory) {
   Bench b("growing");
   mge_reservation first = b.Get(3 * kMiB), second = b.Get(5 * kMiB);
   EXPECT_EQ(b.card.slabs, 0);
@@ -152,7 +152,7 @@ TEST(GrowingRange, WhatIsTakenLaterFollowsWhatWasTakenBefore) {
   b.pool->Release(both);
 }
 
-TEST(GrowingRange, AFreeTailIsMadeLonger) {
+TEST(GrowingRange, AFreeTailIsExtended) {
   Bench b("growing");
   mge_reservation wall = b.Get(3 * kMiB), tail = b.Get(2 * kMiB);
   b.pool->Release(tail);
@@ -174,11 +174,11 @@ TEST(GrowingRange, HolesDoNotMakeALargeRequestFail) {
     for (const mge_reservation& r : kept) b.pool->Release(r);
     return large.ok();
   };
-  EXPECT_TRUE(large_fits(true));  // 10 MiB are in use, 54 are free, 5 at most in one piece
+  EXPECT_TRUE(large_fits(true));  // 10 MiB are in use; 54 are free, but at most 5 contiguous
   EXPECT_FALSE(large_fits(false));
 }
 
-TEST(GrowingRange, TrimmingTheExcessTakesNoMoreThanThat) {
+TEST(GrowingRange, TrimmingTheExcessReleasesNoMore) {
   Bench b("growing");
   mge_reserve_decision decision = {};
   decision.struct_size = sizeof(decision);
@@ -187,14 +187,14 @@ TEST(GrowingRange, TrimmingTheExcessTakesNoMoreThanThat) {
   b.pool->Release(b.Get(10 * kMiB));
   b.pool->Trim(MGE_TRIM_EXCESS);
   EXPECT_EQ(b.card.held, 3 * kMiB);
-  mge_reservation r = b.Get(3 * kMiB);  // what was kept is one piece
+  mge_reservation r = b.Get(3 * kMiB);  // the kept memory is contiguous
   EXPECT_EQ(b.card.held, 3 * kMiB);
   b.pool->Release(r);
   b.pool->Trim(MGE_TRIM_ALL);
   EXPECT_EQ(b.card.held, 0u);
 }
 
-TEST(GrowingRange, TheBudgetIsChargedForWhatIsCommitted) {
+TEST(GrowingRange, TheBudgetIsChargedForCommittedMemory) {
   Bench b("growing", true, 4 * kMiB);
   mge_reservation r = b.Get(3 * kMiB);
   EXPECT_EQ(b.budget->in_use(), 3 * kMiB);
@@ -207,7 +207,7 @@ TEST(GrowingRange, TheBudgetIsChargedForWhatIsCommitted) {
   b.pool->Release(all);
 }
 
-TEST(Cap, OfThePolicyLeavesRoomForWhatOthersKeepOfThePoolForLater) {
+TEST(Cap, OfThePolicyIsKeptByReleasingMemoryKeptForLater) {
   Bench b("naive");
   b.pool->ShareBudget(b.budget);
   b.slabs->SetCap(4 * kMiB);
@@ -222,7 +222,7 @@ TEST(Cap, OfThePolicyLeavesRoomForWhatOthersKeepOfThePoolForLater) {
   b.budget->Leave(&kept);
 }
 
-TEST(Cap, OfThePolicyBindsAPoolAsTheBudgetDoes) {
+TEST(Cap, OfThePolicyLimitsAPoolLikeTheBudget) {
   for (std::string_view name : PoolNames()) {
     for (bool ranges : {false, true}) {
       Bench b(name, ranges);
@@ -242,7 +242,7 @@ TEST(Cap, OfThePolicyBindsAPoolAsTheBudgetDoes) {
   }
 }
 
-TEST(GrowingRange, RandomUseNeverOverlapsAndReturnsEverything) {
+TEST(GrowingRange, RandomBlocksNeverOverlapAndAllAreReleased) {
   Bench b("growing");
   std::mt19937 random(11);
   std::vector<mge_reservation> live;
@@ -282,15 +282,15 @@ TEST(UnpooledPool, LeavesTheOrderOfReleasesToTheDriver) {
   EXPECT_EQ(b.pool->Stats().committed, 0u);
 }
 
-TEST(UnpooledPool, MemoryThatHasNotLeftYetCountsAgainstTheBudget) {
+TEST(UnpooledPool, MemoryCountsAgainstTheBudgetUntilTheDriverReleasedIt) {
   Bench b("unpooled", true, 3 * kMiB);
   mge_reservation r = b.Get(2 * kMiB);
   mge_fence_point last = At(b.card, 5);
   b.pool->Release(r, &last);
   EXPECT_EQ(b.budget->in_use(), 2 * kMiB);
-  mge_reservation small = b.Get(kMiB);  // fits beside it
+  mge_reservation small = b.Get(kMiB);  // fits beside the pending release
   EXPECT_EQ(b.card.waits, 0);
-  mge_reservation other = b.Get(2 * kMiB);  // fits only when it has left
+  mge_reservation other = b.Get(2 * kMiB);  // fits only after the pending release
   EXPECT_EQ(b.card.waits, 1);
   EXPECT_EQ(b.budget->in_use(), 3 * kMiB);
   b.pool->Release(small);
@@ -311,7 +311,7 @@ const mge_pool_api* Named(std::string_view name) {
   return ReadyMade()->pool(ReadyMade()->self, &text);
 }
 
-// A pool that counts, over a ready-made one.
+// The table of a pool that wraps a ready-made one and counts its calls.
 const mge_pool_api kCounting = {
     sizeof(mge_pool_api), 0,
     [](mge_device* device, int32_t memory_class, const mge_slab_provider* provider, mge_pool** out, mge_error* error) {
@@ -353,7 +353,7 @@ TEST(ReadyMade, ABackendWrapsEachOfThePools) {
       mge_reservation waiting = *(*pool)->Acquire(2 * kMiB, 64, nullptr, MGE_POOL_MAY_WAIT);
       EXPECT_EQ(waiting.ready, last.fence) << name;
       EXPECT_EQ(b.card.held, before) << name;
-      (*pool)->Release(waiting);  // and nobody waited: it is in use as it was
+      (*pool)->Release(waiting);  // nobody waited for its fence, so it is still in use
       mge_reservation free = *(*pool)->Acquire(2 * kMiB);
       EXPECT_NE(free.address, waiting.address) << name;
       (*pool)->Release(free);
@@ -371,7 +371,7 @@ TEST(ReadyMade, ABackendWrapsEachOfThePools) {
   EXPECT_EQ(Named("buddy"), nullptr);
 }
 
-TEST(ReadyMade, AnErrorOfTheHostComesThroughTheBackendWhole) {
+TEST(ReadyMade, AnErrorOfTheHostPassesThroughTheBackendUnchanged) {
   Bench b("", true, kMiB);
   Wrapper wrapper = {Named("naive"), nullptr};
   g_wrapper = &wrapper;
@@ -381,7 +381,7 @@ TEST(ReadyMade, AnErrorOfTheHostComesThroughTheBackendWhole) {
   EXPECT_THAT(PartsOf(status).what, HasSubstr("the limit is 1048576"));
 }
 
-TEST(ReadyMade, APoolIsMadeOverTheHostsProviderOnly) {
+TEST(ReadyMade, APoolAcceptsOnlyTheHostsSlabProvider) {
   Bench b("");
   mge_slab_provider other = *b.slabs->table();
   other.acquire = [](void*, uint64_t, mge_slab*, mge_error*) -> mge_code { return MGE_OK; };
@@ -391,7 +391,7 @@ TEST(ReadyMade, APoolIsMadeOverTheHostsProviderOnly) {
   EXPECT_THAT(error.text, HasSubstr("the provider that the host gave"));
 }
 
-TEST(ReadyMade, DecidesAReserveByName) {
+TEST(ReadyMade, FindsReservePoliciesByName) {
   mge_plan_summary plan = {};
   plan.struct_size = sizeof(plan);
   plan.memory_total = 1000;
@@ -427,7 +427,7 @@ std::vector<uint32_t> Ordered(int32_t mode, const double* measured) {
   return order;
 }
 
-TEST(ReadyMade, OrdersCandidatesByTheModeThatIsAsked) {
+TEST(ReadyMade, OrdersCandidatesByTheRequestedMode) {
   const double times[] = {5, 9, 7, 1};
   EXPECT_THAT(Ordered(MGE_SELECT_HEURISTIC, nullptr), testing::ElementsAre(1, 0, 2, 3));
   EXPECT_THAT(Ordered(MGE_SELECT_PROFILE, times), testing::ElementsAre(0, 2, 1, 3));
@@ -436,7 +436,7 @@ TEST(ReadyMade, OrdersCandidatesByTheModeThatIsAsked) {
 
 // ---------------------------------------------------------------- leaks
 
-TEST(HostServices, WhatABackendLeavesBehindIsReported) {
+TEST(HostServices, LeaksOfABackendAreReported) {
   std::vector<std::string> messages;
   Logger logger(
       LogLevel::kWarning,
@@ -450,7 +450,7 @@ TEST(HostServices, WhatABackendLeavesBehindIsReported) {
     for (int i = 0; i < 3; ++i) blocks.push_back(host->allocate(host->self, 100, 64));
     for (int i = kept; i < 3; ++i) host->release(host->self, blocks[static_cast<size_t>(i)]);
     services.Detach(&services);
-    for (int i = 0; i < kept; ++i) std::free(blocks[static_cast<size_t>(i)]);  // behind the host's back
+    for (int i = 0; i < kept; ++i) std::free(blocks[static_cast<size_t>(i)]);  // frees them without telling the host
   }
   EXPECT_THAT(messages, testing::ElementsAre(HasSubstr("leaky: it stopped without releasing 2 blocks")));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's order of candidates.
+// The order in which the host's strategies rank candidates.
 #include "core/plugin/strategy.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ struct Offered {
   uint64_t attributes = MGE_KERNEL_DETERMINISTIC;
 };
 
-// The ids, best first.
+// Returns the ids of the candidates, best first.
 std::vector<std::string> Order(int32_t mode, const std::vector<Offered>& list, const std::vector<double>& measured = {}) {
   std::vector<mge_candidate> candidates(list.size());
   std::vector<const mge_candidate*> pointers;
@@ -46,23 +46,23 @@ std::vector<std::string> Order(int32_t mode, const std::vector<Offered>& list, c
 const std::vector<Offered> kList = {
     {"slow", 0, 9}, {"fast", 5, 1}, {"unknown", 1, -1}, {"reference", 0, 0.1, MGE_KERNEL_REFERENCE}};
 
-TEST(OrderByHost, HeuristicGoesByEstimateAndLeavesTheReferenceLast) {
+TEST(OrderByHost, HeuristicOrdersByEstimateWithTheReferenceLast) {
   EXPECT_THAT(Order(MGE_SELECT_HEURISTIC, kList), ElementsAre("fast", "slow", "unknown", "reference"));
 }
 
-TEST(OrderByHost, ProfileGoesByWhatWasMeasured) {
+TEST(OrderByHost, ProfileOrdersByMeasuredTime) {
   EXPECT_THAT(Order(MGE_SELECT_PROFILE, kList, {2, 3, 1, 4}), ElementsAre("unknown", "slow", "fast", "reference"));
   EXPECT_THAT(Order(MGE_SELECT_PROFILE, kList, {-1, 3, -1, 4}), ElementsAre("fast", "slow", "unknown", "reference"));
 }
 
-TEST(OrderByHost, ReproducibleKnowsNoTimes) {
+TEST(OrderByHost, ReproducibleIgnoresTimes) {
   EXPECT_THAT(Order(MGE_SELECT_REPRODUCIBLE, kList), ElementsAre("slow", "unknown", "fast", "reference"));
   std::vector<Offered> other = kList;
   for (Offered& o : other) o.cost = 10 - o.cost;
   EXPECT_EQ(Order(MGE_SELECT_REPRODUCIBLE, other), Order(MGE_SELECT_REPRODUCIBLE, kList));
 }
 
-TEST(OrderByHost, AnUnknownModeAndTimesThatAreMissingAreRefused) {
+TEST(OrderByHost, RefusesAnUnknownModeAndMissingTimes) {
   uint32_t order = 0;
   for (int32_t mode : {77, int32_t{MGE_SELECT_PROFILE}}) {
     mge_choice choice = {sizeof(choice), mode, nullptr, nullptr, 0, nullptr};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables that break the contract in one slot each.
+// Tables of backends that break the contract in one slot each.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// A good table, in parts that a test can spoil.
+// A valid table whose parts a test can change.
 struct Tables {
   HostDevice host{nullptr};
   mge_plugin plugin = *host.plugin();
@@ -42,7 +42,7 @@ struct Tables {
   std::string Why() const { return WhyTableIsBad(plugin); }
 };
 
-TEST(TableCheck, AcceptsTheGoodTableThatTheOthersAreMadeOf) {
+TEST(TableCheck, AcceptsTheValidTable) {
   Tables t;
   EXPECT_EQ(t.Why(), "");
   t.plugin.queue = &t.queue;
@@ -50,26 +50,26 @@ TEST(TableCheck, AcceptsTheGoodTableThatTheOthersAreMadeOf) {
   EXPECT_EQ(t.Why(), "");
 }
 
-TEST(TableCheck, VirtualMemoryIsWholeOrAbsent) {
+TEST(TableCheck, VirtualMemoryHasAllSlotsOrNone) {
   Tables t;
   t.memory.range_granularity = [](mge_device*) -> uint64_t { return 4096; };
   EXPECT_THAT(t.Why(), AllOf(HasSubstr("table 'memory'"), HasSubstr("'range_granularity'"), HasSubstr("is NULL")));
 }
 
-TEST(TableCheck, CaptureIsWholeOrAbsent) {
+TEST(TableCheck, CaptureHasAllSlotsOrNone) {
   Tables t;
   t.plugin.queue = &t.queue;
   t.queue.replay = [](mge_queue*, void*, mge_error*) -> mge_code { return MGE_OK; };
   EXPECT_THAT(t.Why(), AllOf(HasSubstr("table 'queue'"), HasSubstr("'replay'"), HasSubstr("both or neither")));
 }
 
-TEST(TableCheck, ALayoutTableDescribes) {
+TEST(TableCheck, ALayoutTableNeedsDescribe) {
   Tables t;
   t.plugin.layout = &t.layout;
   EXPECT_THAT(t.Why(), HasSubstr("slot 'describe' of table 'layout' is NULL"));
 }
 
-TEST(TableCheck, AStrategySetsNoFlagsAndNamesNoModeThatTheHostDoesNotKnow) {
+TEST(TableCheck, RefusesUnknownFlagsAndModesOfAStrategy) {
   Tables t;
   mge_strategy_api strategy = {};
   strategy.struct_size = sizeof(strategy);
@@ -87,7 +87,7 @@ TEST(TableCheck, AStrategySetsNoFlagsAndNamesNoModeThatTheHostDoesNotKnow) {
   }
 }
 
-TEST(TableCheck, ASizeThatEndsWithinAMemberEndsBeforeIt) {
+TEST(TableCheck, AStructSizeThatCutsAMemberExcludesIt) {
   Tables t;
   mge_strategy_api strategy = {};
   strategy.order = [](mge_device*, const mge_choice*, uint32_t*, mge_error*) -> mge_code { return MGE_OK; };
@@ -99,7 +99,7 @@ TEST(TableCheck, ASizeThatEndsWithinAMemberEndsBeforeIt) {
   EXPECT_THAT(t.Why(), HasSubstr("table 'kernel' is NULL"));
 }
 
-TEST(TableCheck, ASettingIsOfATypeAndALifecycleThatTheHostKnows) {
+TEST(TableCheck, RefusesUnknownTypesAndLifecyclesOfSettings) {
   Tables t;
   mge_setting setting = {};
   setting.struct_size = sizeof(setting);
@@ -114,7 +114,7 @@ TEST(TableCheck, ASettingIsOfATypeAndALifecycleThatTheHostKnows) {
     setting.lifecycle = wrong;
     EXPECT_THAT(t.Why(), AllOf(HasSubstr("setting 0 ('host.level') has the lifecycle " + std::to_string(wrong)),
                                HasSubstr("the last that it knows is 2")));
-    setting.lifecycle = 0;  // the default
+    setting.lifecycle = 0;  // 0: the default
     setting.type = wrong;
     EXPECT_THAT(t.Why(), AllOf(HasSubstr("setting 0 ('host.level') has the type " + std::to_string(wrong)),
                                HasSubstr("the last that it knows is 6")));
@@ -123,7 +123,7 @@ TEST(TableCheck, ASettingIsOfATypeAndALifecycleThatTheHostKnows) {
   }
 }
 
-TEST(TableCheck, AProfileHasAllOfItsSlotsAndAQueue) {
+TEST(TableCheck, AProfileTableNeedsAllSlotsAndAQueue) {
   Tables t;
   t.plugin.profile = &t.profile;
   EXPECT_THAT(t.Why(), HasSubstr("no table 'queue'"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiles of real runs: what is recorded of a session's steps, bodies and threads.
+// Profiles of real runs: recorded steps, bodies of control flow, and threads.
 #include "core/profile/profile.h"
 
 #include <algorithm>
@@ -110,7 +110,7 @@ TEST_F(Profiles, AddUpToTheWallTime) {
   EXPECT_EQ(s.operators.front().steps, 2);
 }
 
-TEST_F(Profiles, KnowTheWorkThatTheModelAsksFor) {
+TEST_F(Profiles, ReportTheWorkOfTheModel) {
   auto session = Load(kChain);
   ASSERT_TRUE(Run(*session, {Numbers({64, 64})}).ok());
   const Recording r = profile_->Read();
@@ -143,7 +143,7 @@ TEST_F(Profiles, ShowTheStepsOfTheBranchThatRan) {
   EXPECT_GE(s.between_us, 0);
 }
 
-TEST_F(Profiles, GiveThePlansTextTheTimesOfItsSteps) {
+TEST_F(Profiles, AddMeasuredTimesToThePlansText) {
   auto session = Load(kBranches);
   const std::vector<HostValue> in = {Numbers({4, 6}), Flag(true)};
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(Run(*session, in).ok());
@@ -198,7 +198,7 @@ output y
   EXPECT_EQ(calls, 7);
 }
 
-TEST_F(Profiles, KeepNothingOfARunThatFailed) {
+TEST_F(Profiles, DropFailedRuns) {
   auto session = Load("input x : float32[4]\ninput i : int64[1]\ny = Gather(x, i)\nz = Relu(y)\noutput z\n");
   HostValue index;
   index.tensor = *Tensor::Create(DType::kI64, {1});
@@ -210,10 +210,10 @@ TEST_F(Profiles, KeepNothingOfARunThatFailed) {
   EXPECT_EQ(profile_->Read().runs.size(), 1u);
 }
 
-TEST_F(Profiles, NameStepsOfPlansThatAreGone) {
+TEST_F(Profiles, NameStepsOfReleasedPlans) {
   auto session = Load(kChain);
   ASSERT_TRUE(Run(*session, {Numbers({64, 64})}).ok());
-  session = Load(kChain);  // the same plan anew
+  session = Load(kChain);  // makes an equal plan
   ASSERT_TRUE(Run(*session, {Numbers({64, 64})}).ok());
   session.reset();
   runtime_.reset();
@@ -223,7 +223,7 @@ TEST_F(Profiles, NameStepsOfPlansThatAreGone) {
   EXPECT_EQ(r.plans[0].steps[0].ops.front(), "MatMul");
 }
 
-TEST_F(Profiles, TakeRunsOfSeveralThreads) {
+TEST_F(Profiles, RecordRunsOfSeveralThreads) {
   auto session = Load(kChain);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
@@ -246,7 +246,7 @@ TEST_F(Profiles, ForgetRunsWhenTheyAreReset) {
   EXPECT_EQ(Summarise(profile_->Read()).steps.size(), 3u);
 }
 
-TEST_F(Profiles, AreTracesWhoseStepsLieWithinTheirPlan) {
+TEST_F(Profiles, GiveTracesWithStepsNestedInTheirPlan) {
   auto session = Load(kBranches);
   ASSERT_TRUE(Run(*session, {Numbers({4, 6}), Flag(true)}).ok());
   const auto trace = nlohmann::json::parse(TraceText(profile_->Read()));
@@ -270,7 +270,7 @@ TEST_F(Profiles, AreTracesWhoseStepsLieWithinTheirPlan) {
   EXPECT_EQ(steps, 4);  // Relu, If, Add, Exp
 }
 
-// A step that shares its work is observed as the engine does it.
+// A fixture that reports a step with shared work to the recorder, as the engine does.
 class Sharing : public Profiles {
  protected:
   void Share(Recorder& recorder, ComputePool& pool, uint64_t chunks, uint32_t width, void (*body)(void*, uint64_t)) {
@@ -292,7 +292,7 @@ class Sharing : public Profiles {
   }
 };
 
-TEST_F(Sharing, IsSeenByThread) {
+TEST_F(Sharing, IsRecordedPerThread) {
   auto session = Load(kChain);
   auto plan = session->PlanFor(std::vector<InputType>{TypeOfValue(Numbers({64, 64}))});
   ASSERT_TRUE(plan.ok());
@@ -302,7 +302,7 @@ TEST_F(Sharing, IsSeenByThread) {
   recorder.EndPlanning();
   recorder.BeginPlan(*plan, "");
   recorder.BeginStep(0);
-  // Every thread takes a chunk: none ends before all have begun.
+  // No chunk ends before all have begun, so every thread takes one.
   static std::atomic<int> begun;
   begun = 0;
   Share(recorder, pool, 3, 3, [](void*, uint64_t) {
@@ -326,7 +326,7 @@ TEST_F(Sharing, IsSeenByThread) {
   EXPECT_NEAR(s.steps[0].balance, (s.steps[0].busy[0] + s.steps[0].busy[1] + s.steps[0].busy[2]) / 3, 1e-9);
 }
 
-TEST_F(Profiles, SayThatOneThreadOfTwoDidAllTheWorkOfAStepThatSharesNone) {
+TEST_F(Profiles, ReportThatOneOfTwoThreadsDidAllWorkOfAnUnsharedStep) {
   auto session = Load(kChain, 2);
   if (runtime_->pool().thread_count() < 2) GTEST_SKIP() << "one processor";
   ASSERT_TRUE(Run(*session, {Numbers({64, 64})}).ok());

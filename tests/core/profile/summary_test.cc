@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a profile is summed up to, from recordings written by hand.
+// Summaries of profiles, computed from recordings written by hand.
 #include "core/profile/summary.h"
 
 #include <string>
@@ -24,7 +24,7 @@ ProfiledStep Step(const std::string& op, double estimated_us = -1, double flops 
   return s;
 }
 
-// A run whose steps take so many microseconds, with `between` before each.
+// Returns a run whose steps take `steps_us` microseconds, with `between_us` before each step.
 ProfiledRun RunOf(const std::vector<int64_t>& steps_us, int64_t between_us = 0) {
   ProfiledRun run;
   int64_t now = 0;
@@ -52,7 +52,7 @@ TEST(Summary, IsTheMeanOfTheFasterHalfAndTheMedianOfAll) {
   EXPECT_NEAR(s.between_us, 0, 1e-9);
 }
 
-TEST(Summary, LeavesWhatIsNoStepBetweenThem) {
+TEST(Summary, ReportsTimeBetweenStepsSeparately) {
   Recording r;
   r.plans = {{.steps = {Step("Conv"), Step("Relu")}}};
   r.runs = {RunOf({10, 5}, 3)};
@@ -62,7 +62,7 @@ TEST(Summary, LeavesWhatIsNoStepBetweenThem) {
   EXPECT_DOUBLE_EQ(s.steps[1].share, 5.0 / 21);
 }
 
-TEST(Summary, GivesABodysTimeToItsStepsAndNotToTheStepThatRunsIt) {
+TEST(Summary, CountsABodysTimeForItsStepsAndNotForTheCallingStep) {
   Recording r;
   r.plans = {{.steps = {Step("Loop")}}, {.parent = 0, .parent_step = 0, .body = "body", .steps = {Step("Exp")}}};
   ProfiledRun run;
@@ -85,7 +85,7 @@ TEST(Summary, GivesABodysTimeToItsStepsAndNotToTheStepThatRunsIt) {
   EXPECT_EQ(PathOf(r, 1), "Loop1.body");
 }
 
-TEST(Summary, GivesRatesOfWorkThatIsKnown) {
+TEST(Summary, GivesRatesIfTheWorkIsKnown) {
   Recording r;
   r.plans = {{.steps = {Step("Conv", -1, 3e6, 4e4), Step("Conv", -1, 1e6, -1), Step("NonZero", -1, -1, -1)}}};
   r.runs = {RunOf({10, 30, 5})};
@@ -99,10 +99,10 @@ TEST(Summary, GivesRatesOfWorkThatIsKnown) {
   EXPECT_LT(s.operators[1].gflops, 0);
 }
 
-TEST(Summary, MarksAnEstimateThatIsWrongWhereTheStepMatters) {
+TEST(Summary, MarksAWrongEstimateOfAStepThatTakesMuchTime) {
   Recording r;
   r.plans = {{.steps = {Step("Slow", 100), Step("Good", 100), Step("Tiny", 0.5), Step("Rare", 1), Step("None")}}};
-  r.runs = {RunOf({3000, 350, 15, 25, 400})};  // Tiny is short, Rare is less than a hundredth
+  r.runs = {RunOf({3000, 350, 15, 25, 400})};  // Tiny is too short, Rare takes less than 1 %
   const Summary s = Summarise(r);
   EXPECT_TRUE(s.steps[0].off);
   EXPECT_FALSE(s.steps[1].off);
@@ -114,11 +114,11 @@ TEST(Summary, MarksAnEstimateThatIsWrongWhereTheStepMatters) {
   EXPECT_TRUE(s.off);
   r.plans[0].steps[0].estimated_us = 2000;
   EXPECT_FALSE(Summarise(r).off);
-  r.plans[0].steps[0].estimated_us = 12001;  // too high is wrong, too
+  r.plans[0].steps[0].estimated_us = 12001;  // an estimate that is too high is wrong, too
   EXPECT_TRUE(Summarise(r).steps[0].off);
 }
 
-TEST(Summary, MarksNoPlanThatIsTooShortToBeEstimated) {
+TEST(Summary, DoesNotMarkAPlanTooShortToEstimate) {
   Recording r;
   r.plans = {{.steps = {Step("Relu", 1)}}};
   r.runs = {RunOf({19})};
@@ -127,7 +127,7 @@ TEST(Summary, MarksNoPlanThatIsTooShortToBeEstimated) {
   EXPECT_TRUE(Summarise(r).off);
 }
 
-TEST(Summary, OfNothingIsEmpty) {
+TEST(Summary, OfNoRunsIsEmpty) {
   const Summary s = Summarise({});
   EXPECT_EQ(s.runs, 0u);
   EXPECT_TRUE(s.steps.empty());

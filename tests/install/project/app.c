@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An application in C99 from outside of MGE's tree: app DIGITS RELU DEVICE
- * reads the digits of the folder DIGITS on cpu0, and computes the model RELU on DEVICE. */
+ * An application in C99 that is built outside of MGE's tree: app DIGITS RELU DEVICE
+ * It recognises the digits of the folder DIGITS on cpu0, and runs the model RELU on DEVICE. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static int Failed(mge_status* status) {
   return 1;
 }
 
-/* How many of the digits are right; -1 after an error. */
+/* Returns the number of correctly recognised digits, or -1 after an error. */
 static int ReadDigits(mge_runtime* runtime, const char* folder) {
   char path[4096];
   mge_session* session = NULL;
@@ -49,7 +49,7 @@ done:
   return right;
 }
 
-/* 1 if Relu of {-2 -1 0 1 2 3} is right on the device. */
+/* Returns 1 if Relu of {-2 -1 0 1 2 3} is correct on the device, else 0. */
 static int Relu(mge_runtime* runtime, const char* model, const char* device) {
   float data[6] = {-2, -1, 0, 1, 2, 3};
   const int64_t dims[2] = {2, 3};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend from outside of MGE's tree: one device, "outside0", that computes Relu of float32 in host memory.
+// A backend that is built outside of MGE's tree: one device, "outside0", which computes Relu of float32 in host memory.
 #include <cstdlib>
 #include <new>
 
@@ -7,7 +7,7 @@
 
 MGE_PLUGIN_NOTE("outside", "1.0", "outside", 0);
 
-// Opaque to the host; there is nothing to remember.
+// The device, opaque to the host. It has no state.
 struct mge_device {};
 
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables beside the kernels: device, memory, settings, strategy.
+// Tables of the CPU backend other than the kernels: device, memory, settings, strategy.
 #include <cstring>
 #include <set>
 
@@ -44,7 +44,7 @@ TEST(CpuBackend, HasOneUsableDevice) {
   EXPECT_EQ(UnderTest().plugin().device->open(1, &device, nullptr), MGE_NOT_FOUND);
 }
 
-TEST(CpuBackend, SlabsAreAlignedWritableAndGivenBack) {
+TEST(CpuBackend, SlabsAreAlignedWritableAndReleased) {
   const mge_memory_api& m = *UnderTest().plugin().memory;
   for (uint64_t bytes : {uint64_t{0}, uint64_t{1}, uint64_t{4097}, uint64_t{2} << 20, (uint64_t{5} << 20) + 3}) {
     for (int32_t memory_class : {MGE_MEMORY_DEVICE, MGE_MEMORY_PINNED}) {
@@ -72,7 +72,7 @@ TEST(CpuBackend, FreeMemoryIsAtMostTheTotal) {
   EXPECT_LE(free_bytes, total);
 }
 
-TEST(CpuBackend, SettingsLieUnderItsNameAndHaveADoc) {
+TEST(CpuBackend, SettingsBeginWithItsNameAndHaveADoc) {
   std::set<std::string> keys;
   for (uint64_t i = 0; i < UnderTest().plugin().setting_count; ++i) {
     const mge_setting& s = *UnderTest().plugin().settings[i];
@@ -83,7 +83,7 @@ TEST(CpuBackend, SettingsLieUnderItsNameAndHaveADoc) {
   EXPECT_TRUE(keys.contains("cpu.isa"));
 }
 
-TEST(CpuBackend, TheSettingLowersTheInstructionSet) {
+TEST(CpuBackend, TheSettingLimitsTheInstructionSet) {
   Case c = OneNode("Relu", {Random(DType::kF32, {4})});
   UnderTest().Set("cpu.isa", "portable");
   EXPECT_THAT(UnderTest().Offers(c).candidates, ::testing::ElementsAre("cpu.elementwise.portable"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of the CPU backend alone.
+// Convolutions that only the CPU backend has.
 #include <algorithm>
 
 #include "gtest/gtest.h"
@@ -9,8 +9,8 @@
 namespace mge::testing {
 namespace {
 
-// Of three dimensions, those that the filter does not mix are merged, also where an operand is packed in advance.
-TEST(Conv, OfConstantVolumes) {
+// A filter of three dimensions merges those that it does not mix. This must also work with operands packed in advance.
+TEST(Conv, ComputesConstantVolumes) {
   for (const Shape& kernel : {Shape{1, 3, 3}, Shape{3, 1, 1}, Shape{2, 3, 2}}) {
     Tensor filter = Random(DType::kF32, {9, 5, kernel[0], kernel[1], kernel[2]}, -1, 1, 2);
     Case c = OneNode("Conv", {Random(DType::kF32, {2, 5, 4, 6, 7}, -1, 1, 1), std::move(filter)}, {}, {0, 1});
@@ -20,7 +20,7 @@ TEST(Conv, OfConstantVolumes) {
   }
 }
 
-TEST(Conv, OfLongRowsIsRightWhereTheyAreCut) {
+TEST(Conv, IsCorrectWhereLongRowsAreSplit) {
   for (const Shape& x : {Shape{1, 20, 1, 301}, Shape{3, 20, 301, 1}, Shape{2, 20, 301}}) {
     Shape filter = {20, 1, 5};
     if (x.size() == 4) filter = x[3] == 1 ? Shape{20, 1, 5, 1} : Shape{20, 1, 1, 5};
@@ -34,7 +34,7 @@ TEST(Conv, OfLongRowsIsRightWhereTheyAreCut) {
   }
 }
 
-// x * Sigmoid(x) of the result so far.
+// Appends x * Sigmoid(x), where x is the current output.
 void ThenSwish(Case& c) {
   const ValueId x = c.graph.outputs()[0];
   Then(c, "Sigmoid");
@@ -42,7 +42,7 @@ void ThenSwish(Case& c) {
   c.graph.node(c.graph.node_count() - 1).inputs.push_back(x);
 }
 
-TEST(ConvEpilogue, HoldsAProductWithTheSigmoid) {
+TEST(ConvEpilogue, IncludesAProductWithTheSigmoidOfTheSameValue) {
   for (int64_t group : {1, 24}) {
     for (bool adds : {false, true}) {
       Case c = OneNode("Conv", {Random(DType::kF32, {1, 24, 20, 21}, -1, 1, 1), Random(DType::kF32, {24, 24 / group, 3, 3}, -1, 1, 2)},
@@ -57,14 +57,14 @@ TEST(ConvEpilogue, HoldsAProductWithTheSigmoid) {
   }
 }
 
-TEST(ConvEpilogue, LeavesAProductWithAnotherSigmoid) {
+TEST(ConvEpilogue, ExcludesAProductWithAnotherSigmoid) {
   Case c = OneNode("Conv", {Random(DType::kF32, {1, 8, 9, 9}, -1, 1, 1), Random(DType::kF32, {8, 8, 1, 1}, -1, 1, 2)}, {}, {1});
   Then(c, "Sigmoid");
   Then(c, "Mul", {Random(DType::kF32, {1, 8, 9, 9}, -1, 1, 3)}, {}, false);
   for (const std::string& claim : UnderTest().Claims(c)) EXPECT_NE(claim, "conv_epilogue: Conv Sigmoid Mul");
 }
 
-TEST(ConvTranspose, TakesWhatFollows) {
+TEST(ConvTranspose, FusesFollowingNodes) {
   OnEveryMachine([](Backend& backend) {
     for (int64_t outputs : {1, 18}) {
       for (const char* op : {"Relu", "Sigmoid"}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Divisions that the CPU backend refuses, and groups that only its chains can hold.
+// Divisions that the CPU backend refuses, and groups that only its chain kernels support.
 #include <algorithm>
 
 #include "gmock/gmock.h"
@@ -10,7 +10,7 @@
 namespace mge::testing {
 namespace {
 
-TEST(Elementwise, IntegersAreNotDividedByWhatCouldBeZero) {
+TEST(Elementwise, DivisionsByPossiblyZeroIntegersAreNotOffered) {
   auto outcome = UnderTest().Offers(OneNode("Div", {Random(DType::kI32, {4}, 1, 5), Random(DType::kI32, {4}, 1, 5)}));
   EXPECT_TRUE(outcome.candidates.empty());
   ASSERT_FALSE(outcome.refusals.empty());
@@ -60,7 +60,7 @@ TEST(Elementwise, AGroupMayHaveSeveralOutputs) {
   OnEveryMachine([&](Backend& backend) { backend.Check(c, Closely); });
 }
 
-// The same nodes one by one: each result is rounded to its type before the next node reads it.
+// A chain must round each result to its type before the next operator reads it, as single nodes do.
 TEST(Elementwise, AChainOfSixteenBitFloatsGivesTheBitsOfItsNodes) {
   for (DType t : {DType::kF16, DType::kBF16}) {
     for (int64_t n : {1, 5, 37, 3000}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices that only the CPU backend computes, or computes in full precision.
+// Matrix products that only the CPU backend computes, or only it computes in full precision.
 #include "gtest/gtest.h"
 #include "tests/plugins/cpu/under_test.h"
 #include "tests/support/chain.h"
@@ -12,7 +12,7 @@ Case MatMul(DType t, Shape a, Shape b, bool constant) {
                  constant ? std::vector<int>{1} : std::vector<int>{});
 }
 
-TEST(MatMul, OfLargerNumbersIsInFullPrecision) {
+TEST(MatMul, ComputesLargeNumbersInFullPrecision) {
   OnEveryMachine([](Backend& backend) {
     for (bool constant : {true, false}) {
       Case c = OneNode("MatMul", {Random(DType::kF32, {19, 35}, -3, 3, 1), Random(DType::kF32, {35, 41}, -3, 3, 2)}, {},
@@ -22,7 +22,7 @@ TEST(MatMul, OfLargerNumbersIsInFullPrecision) {
   });
 }
 
-TEST(MatMulEpilogue, ScaleOfScores) {
+TEST(MatMulEpilogue, IncludesTheScaleOfAttentionScores) {
   OnEveryMachine([](Backend& backend) {
     for (const char* op : {"Mul", "Div"}) {
       Case c = MatMul(DType::kF32, {2, 3, 10, 8}, {2, 3, 8, 10}, false);

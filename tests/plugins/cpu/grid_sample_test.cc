@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images sampled at the points of a grid.
+// GridSample: images sampled at the points of a grid.
 #include <cmath>
 
 #include "gtest/gtest.h"
@@ -26,7 +26,7 @@ TEST(GridSample, SamplesAsTheEvaluatorDoes) {
   });
 }
 
-TEST(GridSample, PlacesThatAreNoNumbersAndFarAway) {
+TEST(GridSample, HandlesNanAndDistantCoordinates) {
   for (const char* padding : {"zeros", "border", "reflection"}) {
     Case c = Sampled("linear", padding, 0);
     auto grid = c.inputs[1].MutableData<float>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When oneDNN and OpenBLAS are offered.
+// Offers of kernels of oneDNN and OpenBLAS.
 #include "gtest/gtest.h"
 #include "tests/plugins/cpu/under_test.h"
 
@@ -35,7 +35,7 @@ TEST(Libraries, AreOfferedUnlessASettingForbidsThem) {
   }
 }
 
-TEST(Libraries, OfferPoolsOfImages) {
+TEST(Libraries, OfferPoolingOfImages) {
   Case c = OneNode("MaxPool", {Random(DType::kF32, {1, 64, 60, 57})},
                    With({{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}}));
   EXPECT_EQ(Has(UnderTest().Offers(c).candidates, "onednn.pool"), MGE_HAS_ONEDNN);

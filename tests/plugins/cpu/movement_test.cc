@@ -13,7 +13,7 @@ TEST(Movement, AnErrorNamesTheOperator) {
   EXPECT_THAT(outcome.errors, ::testing::Contains("Gather: index 9 is outside of [-5, 5)"));
 }
 
-TEST(Movement, ReordersOfBlockedLayouts) {
+TEST(Movement, ConvertsBlockedLayouts) {
   const mge_layout kPlain = {sizeof(mge_layout), MGE_LAYOUT_PLAIN, 0, 0, {}, {}, {}, 0, 0};
   const mge_layout kChannelsLast = {sizeof(mge_layout), MGE_LAYOUT_PERMUTED, 4, 0, {0, 2, 3, 1}, {}, {}, 0, 0};
   const mge_layout kBlocked = {sizeof(mge_layout), MGE_LAYOUT_PERMUTED, 4, 1, {0, 1, 2, 3}, {1}, {16}, 0, 0};
@@ -28,8 +28,8 @@ TEST(Movement, ReordersOfBlockedLayouts) {
   });
 }
 
-// Lists of places belong to the kernel: as arguments of a step they would be beyond what the host allows.
-TEST(Movement, AnAxisMayBeLong) {
+// The kernel owns its lists of positions. As arguments of a step they would exceed the host's limit.
+TEST(Movement, SupportsALongAxis) {
   constexpr int64_t kLong = 3'000'000;
   Tensor x = Random(DType::kU8, {1, 1, kLong / 2}), sizes = Integers({1, 1, kLong});
   UnderTest().Check(OneNode("Resize", {x, Tensor(), Tensor(), sizes}, {}, {3}), Exactly);
@@ -39,8 +39,8 @@ TEST(Movement, AnAxisMayBeLong) {
   UnderTest().Check(OneNode("Pad", {x, Integers({0, 0, kLong / 4, 0, 0, kLong / 4})}, reflect, {1}), Exactly);
 }
 
-// With no line to copy there is no place to look up, however long the other dimensions are.
-TEST(Movement, ALongAxisOfNothingTakesNoList) {
+// A tensor without elements needs no list of positions, however long its other dimensions are.
+TEST(Movement, ALongAxisWithoutElementsNeedsNoMemory) {
   constexpr int64_t kLong = int64_t{1} << 40;
   std::vector<Tensor> nothing = {Tensor::View(DType::kF32, {0, kLong}, nullptr, nullptr)};
   Tensor x = Tensor::View(DType::kF32, {0, 4}, nullptr, nullptr);

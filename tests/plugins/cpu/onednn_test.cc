@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN's kernels: never its reference code, and right results however the work is cut.
+// Kernels of oneDNN: never its reference code, and correct results however the work is split.
 #include <algorithm>
 
 #include "gtest/gtest.h"
@@ -44,7 +44,7 @@ std::string TextOf(const Grid& g) {
   return text;
 }
 
-// Calls visit(grid, shape of the output) for every convolution that has an output.
+// Calls visit(grid, shape of the output) for every convolution with an output.
 void ForEachConvolution(const std::function<void(const Grid&, const Shape&)>& visit) {
   struct Channels {
     int64_t in, out, group;
@@ -121,13 +121,13 @@ TEST(Onednn, NeverOffersReferenceCodeForAProductOrAPooling) {
   UnderTest().SetThreads(2);
 }
 
-TEST(Onednn, IsRightHoweverTheImagesAreCut) {
+TEST(Onednn, IsCorrectHoweverTheImagesAreSplit) {
   const Grid grids[] = {
       {1, 64, 64, 1, 15, 15, 3, 3, 2, 1, 1},     // the last row of the image is not read
       {2, 64, 96, 1, 14, 14, 1, 1, 2, 0, 1},     // the same with several images
       {3, 32, 48, 1, 15, 13, 3, 3, 2, 0, 1},     // more images than threads, and not a multiple
       {5, 64, 64, 1, 9, 9, 3, 3, 1, 1, 1},
-      {1, 256, 128, 1, 7, 7, 3, 3, 1, 0, 1},     // bands that want the filter in different forms
+      {1, 256, 128, 1, 7, 7, 3, 3, 1, 0, 1},     // bands that need the filter in different layouts
       {2, 48, 48, 3, 14, 14, 3, 3, 2, 1, 1},     // groups
       {3, 96, 96, 96, 31, 31, 3, 3, 2, 1, 1},    // depthwise
       {1, 64, 64, 1, 200, 1, 3, 1, 1, 1, 1},     // columns
@@ -145,7 +145,7 @@ TEST(Onednn, IsRightHoweverTheImagesAreCut) {
   UnderTest().SetThreads(2);
 }
 
-TEST(Onednn, IsRightWithASumHoweverTheImagesAreCut) {
+TEST(Onednn, IsCorrectWithASumHoweverTheImagesAreSplit) {
   for (uint32_t threads : {2u, 3u}) {
     UnderTest().SetThreads(threads);
     for (int64_t images : {1, 3}) {
@@ -172,7 +172,7 @@ TEST(Onednn, ComputesEveryActivationOfAnEpilogue) {
   }
 }
 
-TEST(Onednn, TakesConvolutionsOfOneDimension) {
+TEST(Onednn, SupportsConvolutionsOfOneDimension) {
   Case c = OneNode("Conv", {Random(DType::kF32, {2, 64, 300}, -1, 1, 1), Random(DType::kF32, {96, 64, 3}, -1, 1, 2)},
                    With({{"pads", Ints{1, 1}}}), {1});
   bool found = false;
@@ -180,7 +180,7 @@ TEST(Onednn, TakesConvolutionsOfOneDimension) {
   EXPECT_EQ(found, MGE_HAS_ONEDNN);
 }
 
-TEST(Onednn, TakesVolumesWhoseLayersOrPixelsAreConvolvedAlone) {
+TEST(Onednn, SupportsVolumesWhoseLayersOrPixelsAreIndependent) {
   for (const Shape& kernel : {Shape{1, 3, 3}, Shape{3, 1, 1}}) {
     Case c = OneNode("Conv", {Random(DType::kF32, {2, 64, 6, 14, 15}, -1, 1, 1),
                               Random(DType::kF32, {96, 64, kernel[0], kernel[1], kernel[2]}, -1, 1, 2)}, {}, {1});
@@ -190,8 +190,8 @@ TEST(Onednn, TakesVolumesWhoseLayersOrPixelsAreConvolvedAlone) {
   }
 }
 
-TEST(Onednn, CutsAColumnOfPixelsForEveryThread) {
-  // One row of pixels or one column: the same bytes, so the same code and cost.
+TEST(Onednn, SplitsAColumnOfPixelsAmongTheThreads) {
+  // One row and one column of pixels have the same bytes, so they must use the same code and have the same cost.
   std::vector<std::string> candidates[2];
   std::vector<double> us[2];
   for (bool column : {false, true}) {

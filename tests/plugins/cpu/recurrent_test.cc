@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DynamicQuantizeLSTM.
+// DynamicQuantizeLSTM on the CPU backend.
 #include <cmath>
 #include <string>
 
@@ -36,10 +36,10 @@ Case CaseOf(const Quantized& q) {
   return c;
 }
 
-// An error of the last bit may round a state to its other neighbour: one of 255 steps, times one weight.
+// Returns a tolerance of one quantization step. An error of the last bit may round a state up instead of down.
 Tolerance OfRounding(DType) { return {2e-3, 1e-3}; }
 
-TEST(DynamicQuantizeLstm, TakesEveryFormOfWeightsAndScales) {
+TEST(DynamicQuantizeLstm, SupportsEveryFormOfWeightsAndScales) {
   OnEveryMachine([](Backend& backend) {
     for (const char* direction : {"forward", "reverse", "bidirectional"}) {
       for (DType weights : {DType::kI8, DType::kU8}) {

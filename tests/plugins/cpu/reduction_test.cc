@@ -6,7 +6,7 @@
 namespace mge::testing {
 namespace {
 
-TEST(Reduction, LongLinesOfNarrowNumbers) {
+TEST(Reduction, SumsLongRowsOfSmallTypes) {
   OnEveryMachine([](Backend& backend) {
     for (DType t : {DType::kI8, DType::kI16, DType::kU8, DType::kU16, DType::kI32}) {
       backend.Check(OneNode("ReduceSum", {Random(t, {210}, -5, 5)}), Exactly);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regions of images.
+// RoiAlign: regions of images.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/plugins/cpu/under_test.h"
@@ -12,7 +12,7 @@ Case Regions(Tensor rois, Attributes attrs, int64_t channels = 21) {
   return OneNode("RoiAlign", {Random(DType::kF32, {2, channels, 9, 12}, -1, 1), std::move(rois), std::move(images)}, std::move(attrs));
 }
 
-// (x1, y1, x2, y2): inside, across every border, outside, of no size, turned round.
+// Returns boxes (x1, y1, x2, y2): inside, across every border, outside, without area, with swapped corners.
 Tensor Boxes() {
   return Fill(DType::kF32, {6, 4}, {2, 3, 20, 15, -9, -7, 40, 30, 100, 100, 120, 130, 5, 5, 5, 5, 18, 12, 3, 1, 0, 0, 23, 17});
 }
@@ -37,7 +37,7 @@ TEST(RoiAlign, SamplesAsTheEvaluatorDoes) {
   });
 }
 
-TEST(RoiAlign, ManyRegionsAreSplit) {
+TEST(RoiAlign, SplitsManyRegionsAmongTheThreads) {
   UnderTest().Check(Regions(Random(DType::kF32, {150, 4}, 0, 12), With({{"output_height", int64_t{7}}, {"output_width", int64_t{7}}}), 64),
                     Roughly);
 }

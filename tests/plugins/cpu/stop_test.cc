@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels in a run that is stopped. Each case is large enough for its work to be split, as a kernel looks between the parts.
+// Kernels in a cancelled run. Each case is large enough to be split, because kernels check for cancellation between the
+// parts.
 #include "gtest/gtest.h"
 #include "tests/plugins/cpu/under_test.h"
 
@@ -33,7 +34,7 @@ std::vector<Case> LargeCases() {
   };
 }
 
-TEST(Stop, EndsEveryKernelThatSplitsItsWorkAndNoExceptionLeavesIt) {
+TEST(Stop, EndsEveryKernelThatSplitsItsWorkWithoutAnException) {
   for (const Case& c : LargeCases()) {
     Backend::Outcome r = UnderTest().RunStopped(c);
     EXPECT_FALSE(r.candidates.empty()) << c.name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU backend's library, for every instruction set that it and this machine know.
+// The backend under test: the CPU backend, for every instruction set that it and this machine support.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ inline Backend& UnderTest() {
   return backend;
 }
 
-// Runs the test with each cap of cpu.isa; what the machine lacks is the same as the cap below.
+// Runs the test with each value of cpu.isa. A value that the machine lacks gives the next lower one.
 inline void OnEveryMachine(const std::function<void(Backend&)>& test) {
   for (const char* isa : {"portable", "avx2", "avx512"}) {
     UnderTest().Set("cpu.isa", isa);

@@ -7,7 +7,7 @@
 namespace mge::testing {
 namespace {
 
-TEST(Conv, ThreeSpatialDimensionsAndEveryFloatingType) {
+TEST(Conv, SupportsThreeSpatialDimensionsAndEveryFloatingType) {
   for (DType t : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16}) {
     UnderTest().Check(OneNode("Conv", {Random(t, {1, 4, 3, 6, 5}), Random(t, {6, 2, 2, 3, 3}), Random(t, {6})},
                               With({{"group", int64_t{2}}, {"pads", Ints{1, 0, 1, 0, 1, 1}}})),
@@ -16,7 +16,7 @@ TEST(Conv, ThreeSpatialDimensionsAndEveryFloatingType) {
   }
 }
 
-TEST(Conv, Transposed) {
+TEST(Conv, SupportsTransposedConvolutions) {
   for (DType t : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16}) {
     Tensor x = Random(t, {2, 4, 5, 6}), w = Random(t, {4, 3, 3, 2}), bias = Random(t, {3});
     UnderTest().Check(OneNode("ConvTranspose", {x, w, bias}), OfProducts(24));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of a run, and what a chain of one launch can hold.
+// Errors of a run, and the limits of a chain that runs in one launch.
 #include <algorithm>
 
 #include "gmock/gmock.h"
@@ -10,7 +10,7 @@
 namespace mge::testing {
 namespace {
 
-TEST(Elementwise, AnIntegerDividedByZeroIsTheRunsError) {
+TEST(Elementwise, AnIntegerDivisionByZeroIsAnErrorOfTheRun) {
   for (const char* op : {"Div", "Mod"}) {
     std::vector<Tensor> never = {Fill(DType::kI32, {3}, {0, 0, 0})};
     auto outcome = UnderTest().Check(OneNode(op, {Fill(DType::kI32, {3}, {1, 2, 3}), Fill(DType::kI32, {3}, {1, 0, 1})}),
@@ -33,7 +33,7 @@ TEST(Elementwise, AChainIsOneKernel) {
   });
 }
 
-TEST(Elementwise, LongChainsAreCutWhereAKernelEnds) {
+TEST(Elementwise, LongChainsAreSplitIntoKernels) {
   Case c = OneNode("Tanh", {Random(DType::kF32, {16}, 0.1, 1)});
   for (int i = 1; i < 70; ++i) Then(c, i % 2 ? "Sigmoid" : "Sqrt");
   auto claims = UnderTest().Claims(c);
@@ -41,7 +41,7 @@ TEST(Elementwise, LongChainsAreCutWhereAKernelEnds) {
   EXPECT_EQ(std::count(claims[0].begin(), claims[0].end(), ' '), 32);
 }
 
-TEST(Elementwise, WhatAChainCannotHoldIsNotClaimed) {
+TEST(Elementwise, GroupsBeyondTheLimitsOfAChainAreNotClaimed) {
   Case other_type = OneNode("Relu", {Random(DType::kF16, {16})});
   Then(other_type, "Exp");
   EXPECT_TRUE(UnderTest().Claims(other_type).empty());

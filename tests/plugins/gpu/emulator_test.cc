@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulated machine itself: what it promises kernels, and what its checkers say of faulty ones.
+// The GPU emulator: its guarantees for kernels, and the errors that its checkers report for faulty ones.
 #include "plugins/gpu/emulation/emulator.h"
 
 #include <sys/wait.h>
@@ -46,7 +46,7 @@ TEST(Emulator, NumbersKernelsByName) {
   EXPECT_EQ(FindKernel("zzz"), kNoKernel);
 }
 
-TEST(Emulator, WarpOperationsOfBothSizesInAnyOrder) {
+TEST(Emulator, RunsWarpOperationsOfBothSizesInAnyOrder) {
   for (uint32_t warp : {32u, 64u}) {
     for (Order order : {Order::kForward, Order::kReverse, Order::kShuffled}) {
       Emulator e({.order = order, .warp = warp});
@@ -63,7 +63,7 @@ TEST(Emulator, WarpOperationsOfBothSizesInAnyOrder) {
   }
 }
 
-TEST(Emulator, ThreadsBeginInTheOrderAskedFor) {
+TEST(Emulator, StartsThreadsInTheConfiguredOrder) {
   std::vector<std::vector<int32_t>> seen;
   for (Order order : {Order::kForward, Order::kReverse, Order::kShuffled}) {
     Emulator e({.order = order, .seed = 3});
@@ -80,14 +80,14 @@ TEST(Emulator, ThreadsBeginInTheOrderAskedFor) {
   EXPECT_NE(seen[2], seen[1]);
 }
 
-TEST(Emulator, SharedMemoryBeginsPoisonedInEveryBlock) {
+TEST(Emulator, PoisonsSharedMemoryBeforeEveryBlock) {
   Emulator e;
   Trial r("machine_first_shared", 64, 3);
   ASSERT_TRUE(e.Run(r.launch)) << e.error();
   EXPECT_THAT(std::vector<int32_t>(r.y.begin(), r.y.begin() + 3), ElementsAre(-1, -1, -1));
 }
 
-TEST(Emulator, BarriersAndDynamicSharedMemory) {
+TEST(Emulator, SupportsBarriersAndDynamicSharedMemory) {
   for (Order order : {Order::kForward, Order::kReverse, Order::kShuffled}) {
     Emulator e({.order = order});
     Trial r("machine_turn_round", 256, 4);
@@ -97,7 +97,7 @@ TEST(Emulator, BarriersAndDynamicSharedMemory) {
   }
 }
 
-TEST(Emulator, ReducesTheSameInOneWaitAndByShuffles) {
+TEST(Emulator, GivesEqualResultsForBothWaysToReduce) {
   for (uint32_t warp : {32u, 64u}) {
     for (uint32_t threads : {64u, 192u, 256u}) {
       for (bool whole : {true, false}) {
@@ -138,11 +138,11 @@ struct Faulty {
   std::vector<const char*> words;
 };
 
-TEST(Emulator, SaysWhereThreadsDivergeAndGoesOnAfterwards) {
+TEST(Emulator, NamesTheLineWhereThreadsDivergeAndStillWorksAfterwards) {
   const Faulty kFaulty[] = {
       {"machine_barrier_for_some", {"machine_barrier_for_some: ", "machine.cu:"}},
       {"machine_two_barriers", {"threads diverge", "machine.cu:", "others at"}},
-      {"machine_warp_waits_for_block", {"for ever", "at the barrier", "threads of warp 0 at", "machine.cu:"}},
+      {"machine_warp_waits_for_block", {"deadlock", "at the barrier", "threads of warp 0 at", "machine.cu:"}},
       {"machine_too_much_shared", {"s does not fit into shared memory"}},
   };
   for (Order order : {Order::kForward, Order::kReverse, Order::kShuffled}) {
@@ -158,13 +158,13 @@ TEST(Emulator, SaysWhereThreadsDivergeAndGoesOnAfterwards) {
   }
 }
 
-// By a signal, or by a sanitizer that answers it.
+// Checks whether a child process ended by a signal, or by a sanitizer that handled the signal.
 bool WasStopped(int status) {
   return !WIFEXITED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != kCameThrough);
 }
 
-// What else would lie below its stack is the stack of another thread.
-TEST(EmulatorDeathTest, AThreadThatLeavesItsStackGoesNoFurther) {
+// A guard page follows each stack. Without it, an overflow would write into the stack of another thread.
+TEST(EmulatorDeathTest, AThreadThatOverflowsItsStackCrashes) {
   auto run = [](int64_t kib) {
     Emulator e;
     Trial r("machine_deep_stack");
@@ -175,8 +175,8 @@ TEST(EmulatorDeathTest, AThreadThatLeavesItsStackGoesNoFurther) {
   EXPECT_EXIT(run(80), WasStopped, "");
 }
 
-// A process can have so many mappings only.
-TEST(EmulatorDeathTest, MoreEmulatorsThanGuardsRunAndGiveThemBack) {
+// The number of mappings of a process is limited, and each guard page takes one.
+TEST(EmulatorDeathTest, MoreEmulatorsThanGuardPagesRunAndReleaseThem) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the thread sanitizer knows 8128 fibers at most";
 #endif

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The kernels of plugins/gpu through a backend of the tests' own, tests/gpu/mge_emulated.so of the build tree.
+# The test backend of the kernels of plugins/gpu, tests/gpu/mge_emulated.so of the build tree.
 add_library(mge_emulated MODULE plugins/gpu/emulated/backend.cc)
 target_link_libraries(mge_emulated PRIVATE mge_gpu_ops mge_gpu_emulation)
 target_link_options(mge_emulated PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/sdk/cmake/mge_backend.map -Wl,-z,defs
@@ -9,12 +9,12 @@ add_custom_command(TARGET mge_emulated POST_BUILD COMMAND chmod 0755 $<TARGET_FI
 
 mge_operator_test(gpu)
 add_dependencies(test_plugins_gpu mge_emulated)
-# The machine itself, with kernels of the tests' own.
+# The emulator, with kernels written for its tests.
 mge_gpu_emulate(plugins/gpu/kernels/machine.cu)
 target_sources(test_plugins_gpu PRIVATE plugins/gpu/kernels/machine.cu)
 target_link_libraries(test_plugins_gpu PRIVATE mge_gpu_emulation)
 
-# The checkers, where the tree has no sanitizer of its own: the emulator and all kernels.
+# The checkers, built if the tree itself has no sanitizer. They contain the emulator and all kernels.
 if(NOT MGE_SANITIZE)
   file(GLOB kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/plugins/gpu/kernels/*.cu)
   mge_gpu_emulate(${kernels})
@@ -27,7 +27,7 @@ if(NOT MGE_SANITIZE)
   target_compile_options(test_plugins_gpu_overruns PRIVATE -g1 -fno-omit-frame-pointer -fsanitize=address)
   target_link_options(test_plugins_gpu_overruns PRIVATE -fsanitize=address)
 
-  # Kernels that are instrumented for races meet the checker's runtime, not libtsan.
+  # Kernels instrumented for races are linked with the checker's runtime instead of libtsan.
   mge_test(plugins/gpu/races LINK mge_sdk)
   add_library(mge_gpu_race_kernels OBJECT ${kernels})
   target_include_directories(mge_gpu_race_kernels PRIVATE ${PROJECT_SOURCE_DIR})

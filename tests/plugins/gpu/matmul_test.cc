@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is offered for one product of matrices: kernels that settings allow and forbid by their attributes.
+// Candidates offered for a matrix product. Settings allow and forbid them by their attributes.
 #include "gtest/gtest.h"
 #include "tests/plugins/gpu/under_test.h"
 
 namespace mge::testing {
 namespace {
 
-TEST(MatMul, IsOfferedInFewerBitsOnMatrixUnits) {
+TEST(MatMul, IsOfferedInReducedPrecisionOnMatrixUnits) {
   constexpr uint64_t kConverted = MGE_KERNEL_TENSOR_CORE | MGE_KERNEL_REDUCED_PRECISION;
   for (DType t : {DType::kF32, DType::kF64, DType::kF16}) {
     auto offers = UnderTest().Offers(OneNode("MatMul", {Random(t, {8, 2000}), Random(t, {2000, 8})}));
@@ -17,7 +17,7 @@ TEST(MatMul, IsOfferedInFewerBitsOnMatrixUnits) {
       exact += (attributes & kConverted) == 0;
     }
     EXPECT_EQ(converted, t == DType::kF32 ? 1 : 0);
-    EXPECT_EQ(exact, 2);  // at once, and in parts that are added up
+    EXPECT_EQ(exact, 2);  // in one pass, and in partial sums
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of a run, and what the CPU backend does not move: by a diagonal read in the run, by cubic interpolation.
+// Errors of a run, and operators that the CPU backend lacks: Trilu with a diagonal from the run, cubic interpolation.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/plugins/gpu/under_test.h"

@@ -14,7 +14,7 @@ Tolerance OfSteps(DType t) {
   return r;
 }
 
-TEST(GpuRecurrent, EveryFloatingType) {
+TEST(GpuRecurrent, SupportsEveryFloatingType) {
   OnEveryMachine([](Backend& backend) {
     for (DType t : {DType::kF64, DType::kF16, DType::kBF16}) {
       for (auto [op, gates, outputs] : {std::tuple("RNN", 1, 2), {"GRU", 3, 2}, {"LSTM", 4, 3}}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CPU backend does not reduce: along an axis read in the run, to a hardmax, with the indices of a pool.
+// Reductions that the CPU backend lacks: an axis read in the run, Hardmax, MaxPool with indices.
 #include "gtest/gtest.h"
 #include "tests/plugins/gpu/under_test.h"
 
@@ -18,13 +18,13 @@ TEST(Reduction, CumSumReadsItsAxisWhenItRuns) {
   }
 }
 
-TEST(Reduction, RootsThatTheTypeCannotHoldSaturate) {
+TEST(Reduction, NormsBeyondTheRangeOfTheTypeSaturate) {
   for (DType t : {DType::kI32, DType::kU32}) {
     UnderTest().Check(OneNode("ReduceL2", {Fill(t, {2, 2}, {2147483647, 1147483647, 3, 4}), Integers({1})}, {}, {1}), Exactly);
   }
 }
 
-TEST(Reduction, AnAxisOutsideOfTheRankIsTheRunsError) {
+TEST(Reduction, AnAxisOutOfRangeIsAnErrorOfTheRun) {
   std::vector<Tensor> never = {Fill(DType::kF32, {3}, {0, 0, 0})};
   auto outcome =
       UnderTest().Check(OneNode("CumSum", {Random(DType::kF32, {3}), Fill(DType::kI32, {}, {1})}), Exactly, &never);
@@ -32,7 +32,7 @@ TEST(Reduction, AnAxisOutsideOfTheRankIsTheRunsError) {
   EXPECT_EQ(outcome.codes[0], MGE_OUT_OF_RANGE);
 }
 
-TEST(Reduction, HardmaxAlongAnyAxis) {
+TEST(Reduction, ComputesHardmaxAlongAnyAxis) {
   for (DType t : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16}) {
     for (int64_t axis : {0, 1, -1})
       UnderTest().Check(OneNode("Hardmax", {Random(t, {3, 4, 7})}, With({{"axis", axis}})), Exactly);

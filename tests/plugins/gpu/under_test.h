@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators of plugins/gpu through the emulator, on the machines that it can be.
+// The backend under test: the operators of plugins/gpu, run by the emulator with several machine settings.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,8 @@ inline Backend& UnderTest() {
   return backend;
 }
 
-// Runs the test with each size of a warp, thread order, and way to reduce that together see every path of the kernels.
+// Runs the test with combinations of warp size, thread order and way to reduce. Together they cover every path of the
+// kernels.
 inline void OnEveryMachine(const std::function<void(Backend&)>& test) {
   struct Machine {
     const char *warp, *order, *shuffles;

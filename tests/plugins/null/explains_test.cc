@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The template of `mge sdk new` has a place, or a comment, for every slot that a backend can fill.
+// The template of `mge sdk new` mentions every slot that a backend can fill, in code or in a comment.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -18,7 +18,7 @@ std::string ReadText(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// The words of the template that stand for a slot. Slots of one line are made of one class or function.
+// The text in the template that stands for each slot. Slots of one line come from one class or function.
 const std::map<std::string, std::string> kWords = {
     {"mge_plugin.name", "kName"}, {"mge_plugin.version", "kVersion"},
     {"mge_plugin.settings", "kSettings"}, {"mge_plugin.setting_count", "kSettings"},
@@ -38,7 +38,7 @@ const std::map<std::string, std::string> kWords = {
     {"mge_memory_api.slab_release_after", "ReleaseAfter"}, {"mge_memory_api.range_granularity", "RangeGranularity"},
     {"mge_memory_api.range_reserve", "RangeReserve"}, {"mge_memory_api.range_release", "RangeRelease"},
     {"mge_memory_api.range_commit", "RangeCommit"}, {"mge_memory_api.range_decommit", "RangeDecommit"},
-    {"mge_queue_api.create", "Queue(Device&, int32_t"}, {"mge_queue_api.destroy", "whose destructor waits"},
+    {"mge_queue_api.create", "Queue(Device&, int32_t"}, {"mge_queue_api.destroy", "Its destructor waits"},
     {"mge_queue_api.copy", "Queue::Copy"}, {"mge_queue_api.signal", "Queue::Signal"}, {"mge_queue_api.wait", "Queue::Wait"},
     {"mge_queue_api.fence_create", "Fence(Device&)"}, {"mge_queue_api.fence_destroy", "Fence(Device&)"},
     {"mge_queue_api.host_wait", "Fence::HostWait"}, {"mge_queue_api.capture_begin", "CaptureBegin"},
@@ -48,14 +48,14 @@ const std::map<std::string, std::string> kWords = {
     {"mge_profile_api.stamp", "Stamp::Take"}, {"mge_profile_api.elapsed_us", "Stamp::ElapsedUs"},
     {"mge_layout_api.describe", "LayoutQuestion"},
     {"mge_kernel_api.set_version", "kKernelSet"}, {"mge_kernel_api.enumerate", "Supports(const mge::Problem&"},
-    {"mge_kernel_api.prepare", "Relu(const mge::Problem&"}, {"mge_kernel_api.destroy", "Made once for a problem"},
+    {"mge_kernel_api.prepare", "Relu(const mge::Problem&"}, {"mge_kernel_api.destroy", "Created once per problem"},
     {"mge_kernel_api.bind", "Bind(const mge::Binding&"}, {"mge_kernel_api.prepack", "Prepack(int input"},
     {"mge_kernel_api.state_create", "struct State"}, {"mge_kernel_api.state_destroy", "struct State"},
     {"mge_graph_api.claim", "FindClaims"},
     {"mge_strategy_api.order", "Strategy::Order"}, {"mge_strategy_api.flags", "kByCost"}, {"mge_strategy_api.mode", "kMode"},
 };
 
-// The members of the plugin's table and of the tables that it names, but those that the SDK's headers fill by themselves.
+// Returns the members of the plugin's table and of its nested tables, except those that the SDK's headers always fill.
 std::set<std::string> Slots() {
   const std::set<std::string> tables = {"mge_plugin", "mge_device_api", "mge_memory_api", "mge_queue_api", "mge_profile_api",
                                         "mge_layout_api", "mge_kernel_api", "mge_graph_api", "mge_strategy_api"};

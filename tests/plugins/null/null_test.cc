@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The template, used as a host uses any backend: by its tables.
+// The template backend, called through its tables as by a host.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -30,7 +30,7 @@ class NullBackend : public testing::Test {
   Device* device_ = nullptr;
 };
 
-TEST_F(NullBackend, IsTakenByNameOnly) {
+TEST_F(NullBackend, IsChosenByNameOnly) {
   Start("2");
   EXPECT_EQ(devices_->all().size(), 3u);
   EXPECT_TRUE(devices_->Resolve("null1").ok());
@@ -40,7 +40,7 @@ TEST_F(NullBackend, IsTakenByNameOnly) {
   EXPECT_TRUE(device_->Health().ok());
 }
 
-TEST_F(NullBackend, LendsMemoryThroughAPool) {
+TEST_F(NullBackend, GivesMemoryThroughAPool) {
   Start("1");
   Pool& pool = **device_->PoolOf();
   mge_reservation r = *pool.Acquire(5000);
@@ -71,7 +71,7 @@ TEST_F(NullBackend, FencesOrderAndTimeOut) {
   api.destroy(queue);
 }
 
-// One node of one input and one output.
+// A problem of one node with one input and one output.
 struct OneNode {
   OneNode(std::string_view op, mge_dtype dtype, const std::vector<int64_t>& dims) {
     for (mge_value& v : values) {
@@ -151,7 +151,7 @@ TEST_F(NullBackend, ComputesRelu) {
   api.destroy(prepared.kernel);
 }
 
-TEST_F(NullBackend, RefusesWithASentence) {
+TEST_F(NullBackend, RefusesWithAReason) {
   Start("1");
   const mge_kernel_api& api = device_->kernel_api();
   std::vector<int64_t> dims = {3}, unknown = {-1};
@@ -167,7 +167,7 @@ TEST_F(NullBackend, RefusesWithASentence) {
               ElementsAre(HasSubstr("only float32"), HasSubstr("known before the run")));
 }
 
-TEST_F(NullBackend, OrdersByRankOrByTheStopwatch) {
+TEST_F(NullBackend, OrdersByRankOrByMeasuredTime) {
   Start("1");
   mge_candidate a = {}, b = {};
   a.rank = 2;

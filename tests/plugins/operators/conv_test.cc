@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of one to three spatial dimensions, alone and with what follows them.
+// Convolutions of one to three spatial dimensions, alone and with fused nodes.
 #include "gtest/gtest.h"
 #include "tests/support/chain.h"
 #include "under_test.h"
@@ -79,7 +79,7 @@ TEST(Conv, OneSpatialDimension) {
   CheckAll({2, 6, 30}, 6, {.kernel = {3}, .strides = {1}, .pads = {1, 1}, .dilations = {1}, .group = 6});
 }
 
-TEST(Conv, PadsFoundByTheNode) {
+TEST(Conv, ComputesPadsFromAutoPad) {
   OnEveryMachine([](Backend& backend) {
     for (const char* pad : {"SAME_UPPER", "SAME_LOWER", "VALID"}) {
       for (int64_t stride : {1, 2}) {
@@ -106,7 +106,7 @@ TEST(Conv, ThreeSpatialDimensions) {
   CheckAll({1, 16, 4, 10, 10}, 32, {.kernel = {3, 3, 3}, .strides = one, .pads = Ints(6, 1), .dilations = one});
 }
 
-TEST(Conv, OfNothingButPadding) {
+TEST(Conv, ComputesPaddingAlone) {
   CheckAll({1, 4, 0, 5}, 8, {.pads = {2, 1, 1, 1}});
   CheckAll({2, 16, 0, 0}, 16, {.kernel = {1, 1}, .pads = {1, 1, 0, 1}});
   CheckAll({1, 6, 0}, 6, {.kernel = {3}, .strides = {1}, .pads = {2, 2}, .dilations = {1}, .group = 6});
@@ -119,7 +119,7 @@ TEST(Conv, LargeEnoughToBeSplit) {
   });
 }
 
-TEST(Conv, LargeOnesOfManyForms) {
+TEST(Conv, LargeCasesOfManyForms) {
   for (bool bias : {true, false}) {
     for (int64_t images : {1, 3}) {
       UnderTest().Check(Conv({images, 64, 15, 14}, 64, {}, bias), OfProducts(576));
@@ -135,7 +135,7 @@ TEST(Conv, LargeOnesOfManyForms) {
   UnderTest().Check(c, OfProducts(576));
 }
 
-// Transposed, float32, with every form of window; W is (channels, outputs / group, kernel).
+// Returns a case of ConvTranspose in float32. The shape of W is (channels, outputs / group, kernel).
 Case Transposed(Shape x, Shape w, Attributes attrs = {}, bool bias = true, bool constant = true) {
   int64_t outputs = w[1] * attrs.Int("group", 1);
   std::vector<Tensor> inputs = {Random(DType::kF32, x, -1, 1, 1), Random(DType::kF32, w, -1, 1, 2)};
@@ -176,7 +176,7 @@ TEST(ConvTranspose, OneAndThreeSpatialDimensions) {
   CheckTransposed({2, 4, 3, 2, 4}, {4, 3, 3, 2, 3}, With({{"strides", Ints{2, 3, 2}}, {"pads", Ints{1, 0, 1, 1, 0, 0}}, {"group", int64_t{2}}}));
 }
 
-TEST(ConvTranspose, SizesThatWereAskedFor) {
+TEST(ConvTranspose, GivesTheSizeOfOutputShape) {
   CheckTransposed({2, 4, 5, 6}, {4, 3, 3, 2}, With({{"strides", Ints{3, 2}}, {"output_shape", Ints{16, 11}}}));
   for (const char* pad : {"SAME_UPPER", "SAME_LOWER", "VALID"}) {
     CheckTransposed({1, 4, 5, 6}, {4, 3, 3, 4}, With({{"strides", Ints{2, 2}}, {"auto_pad", std::string(pad)}}));
@@ -210,7 +210,7 @@ TEST(ConvEpilogue, ResidualAndActivation) {
   });
 }
 
-// A case of graph text with data of small numbers; those of constants, too.
+// Returns a case from graph text, with random small numbers as inputs and constants.
 Case OfText(const char* text) {
   Case c;
   c.name = text;
@@ -224,7 +224,7 @@ Case OfText(const char* text) {
   return c;
 }
 
-TEST(Conv, OfAConstantImage) {
+TEST(Conv, ComputesAConstantImage) {
   for (const char* text : {
            "const x = float32[2,4,6,7]<0>\ninput w : float32[5,4,3,3]\ny = Conv(x, w)\noutput y\n",
            "const x = float32[2,4,6,7]<0>\nconst w = float32[5,4,1,1]<0>\ny = Conv(x, w)\noutput y\n",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that work on each element: types, shapes, special numbers, exactness, chains.
+// Elementwise operators: types, shapes, special numbers, accuracy, chains.
 #include <cmath>
 
 #include "gmock/gmock.h"
@@ -196,7 +196,7 @@ TEST(Elementwise, ChainsAreClaimedAndComputed) {
   });
 }
 
-// Errors in units in the last place, against double.
+// Compares with results in double, in units in the last place (ULP).
 TEST(Elementwise, FunctionsOfFloatAreWithinFourUnitsInTheLastPlace) {
   struct Function {
     const char* op;
@@ -218,7 +218,7 @@ TEST(Elementwise, FunctionsOfFloatAreWithinFourUnitsInTheLastPlace) {
       std::vector<double> exact;
       for (int64_t i = 0; i < x.elements(); ++i) exact.push_back(f.f(At(x, i)));
       Tensor y = Fill(DType::kF32, {200000}, exact);
-      // Half a unit for the rounding of the expected value: 4.5 units, at most 2^-23 of the value each.
+      // The limit is 4.5 units of at most 2^-23 of the value, half a unit of it for the rounding of the expected value.
       std::vector<Tensor> expected = {y};
       backend.Check(OneNode(f.op, {x}), [](DType) { return Tolerance{1e-44, 4.5 * 0x1p-23}; }, &expected);
     }

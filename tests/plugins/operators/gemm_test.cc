@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices of every form, alone and with what follows them.
+// Matrix products of every form, alone and with fused nodes.
 #include <cmath>
 
 #include "gtest/gtest.h"
@@ -14,7 +14,7 @@ Case MatMul(DType t, Shape a, Shape b, bool constant) {
                  constant ? std::vector<int>{1} : std::vector<int>{});
 }
 
-TEST(MatMul, EveryTailOfRowsAndColumns) {
+TEST(MatMul, ComputesEveryRemainderOfRowsAndColumns) {
   OnEveryMachine([](Backend& backend) {
     for (int64_t m : {1, 2, 3, 5, 6, 7, 13, 14, 15, 29}) {
       for (int64_t n : {1, 7, 8, 15, 16, 17, 31, 32, 33, 48, 65, 130}) {
@@ -71,7 +71,7 @@ TEST(MatMul, EveryElementType) {
   });
 }
 
-TEST(MatMul, NothingToSum) {
+TEST(MatMul, GivesZerosIfThereIsNothingToSum) {
   OnEveryMachine([](Backend& backend) {
     backend.Check(MatMul(DType::kF32, {3, 0}, {0, 4}, false), Exactly);
     backend.Check(MatMul(DType::kF32, {0, 4}, {4, 5}, false), Exactly);
@@ -105,7 +105,7 @@ TEST(Gemm, TransposedScaledAndAdded) {
   });
 }
 
-TEST(Gemm, DoesNotReadWhatBetaZeroLeavesOut) {
+TEST(Gemm, DoesNotReadItsThirdInputIfBetaIsZero) {
   OnEveryMachine([](Backend& backend) {
     for (DType t : {DType::kF32, DType::kF64, DType::kF16}) {
       for (Shape c : {Shape{}, Shape{23}, Shape{13, 1}, Shape{13, 23}}) {
@@ -120,7 +120,7 @@ TEST(Gemm, DoesNotReadWhatBetaZeroLeavesOut) {
   });
 }
 
-TEST(Gemm, OfSquaresTakesAVectorAsOnePerColumn) {
+TEST(Gemm, AddsAVectorPerColumnToASquareMatrix) {
   OnEveryMachine([](Backend& backend) {
     backend.Check(OneNode("Gemm", {Random(DType::kF32, {6, 6}), Random(DType::kF32, {6, 6}), Random(DType::kF32, {6})}),
                   OfProducts(24));
@@ -151,7 +151,7 @@ TEST(MatMulEpilogue, BiasResidualAndActivation) {
   });
 }
 
-TEST(MatMulEpilogue, WhatIsReadElsewhereIsNotTaken) {
+TEST(MatMulEpilogue, ExcludesAResultThatOtherNodesRead) {
   Case c = MatMul(DType::kF32, {4, 5}, {5, 6}, true);
   ValueId product = c.graph.outputs()[0];
   Then(c, "Relu");

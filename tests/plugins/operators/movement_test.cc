@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that move elements or pick some, and reorders between layouts.
+// Operators that move or select elements, and reorders between layouts.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "under_test.h"
@@ -27,7 +27,7 @@ TEST(Movement, TransposeByAnyPermutation) {
   });
 }
 
-TEST(Movement, ReshapesCopyOrAlias) {
+TEST(Movement, ReshapesCopyOrShareMemory) {
   for (DType t : kSizes) {
     UnderTest().Check(OneNode("Reshape", {Random(t, {6, 4}), Integers({3, 8})}, {}, {1}), Exactly);
     UnderTest().Check(OneNode("Flatten", {Random(t, {2, 3, 4})}), Exactly);

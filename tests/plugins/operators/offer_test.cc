@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an offer costs: nothing that grows with a tensor. A tensor here is larger than any machine's memory.
+// The cost of an offer must not depend on the sizes of tensors. The tensors of these tests are larger than any memory.
 #include <atomic>
 #include <cstdlib>
 #include <new>
@@ -9,14 +9,14 @@
 #include "under_test.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-TEST(Offer, IsLeftOutWhereASanitizerHasTheAllocator) { GTEST_SKIP() << "operator new is the sanitizer's"; }
+TEST(Offer, IsSkippedIfASanitizerReplacesTheAllocator) { GTEST_SKIP() << "operator new is the sanitizer's"; }
 #else
 
 namespace {
 
-std::atomic<uint64_t> g_bytes{0};  // that the process, its backends included, has ever taken
+std::atomic<uint64_t> g_bytes{0};  // all bytes that the process, its backends included, has allocated
 
-// Out of line, or GCC sees free() after operator new and warns.
+// Not inlined, because GCC would warn about free() after operator new.
 [[gnu::noinline]] void Delete(void* memory) noexcept { std::free(memory); }
 
 }  // namespace
@@ -35,12 +35,12 @@ namespace {
 
 constexpr int64_t kHuge = int64_t{1} << 40, kWide = int64_t{1} << 20;
 
-// A type alone: there are no elements.
+// Returns a tensor that has a type but no memory.
 Tensor TypeOnly(DType t, Shape shape) { return Tensor::View(t, std::move(shape), nullptr, nullptr); }
 Tensor F32(Shape shape) { return TypeOnly(DType::kF32, std::move(shape)); }
 Tensor I64(Shape shape) { return TypeOnly(DType::kI64, std::move(shape)); }
 
-// Offers the case; the backend has at least one candidate and takes no memory to speak of.
+// Enumerates the candidates. Expects at least one, and that the backend allocates almost no memory.
 void OffersForNothing(const Case& c, std::vector<Tensor> outputs) {
   uint64_t before = g_bytes;
   auto outcome = UnderTest().Offers(c, &outputs);
@@ -52,7 +52,7 @@ void OffersForNothing(const Case& c, std::vector<Tensor> outputs) {
 
 Attributes Mode(const char* mode) { return With({{"mode", std::string(mode)}}); }
 
-TEST(Offer, OfAResizeMakesNoListOfPlaces) {
+TEST(Offer, OfAResizeAllocatesNoListOfPositions) {
   for (const char* mode : {"nearest", "linear"}) {
     OffersForNothing(OneNode("Resize", {F32({4}), Tensor(), Tensor(), Integers({kHuge})}, Mode(mode), {3}), {F32({kHuge})});
     OffersForNothing(OneNode("Resize", {F32({1, 1, 4}), Tensor(), Tensor(), Integers({1, 1, kHuge})}, Mode(mode), {3}),
@@ -60,7 +60,7 @@ TEST(Offer, OfAResizeMakesNoListOfPlaces) {
   }
 }
 
-TEST(Offer, OfAPadMakesNoListOfPlaces) {
+TEST(Offer, OfAPadAllocatesNoListOfPositions) {
   for (const char* mode : {"constant", "reflect", "edge", "wrap"}) {
     OffersForNothing(OneNode("Pad", {F32({4}), Integers({kHuge, kHuge})}, Mode(mode), {1}), {F32({2 * kHuge + 4})});
     OffersForNothing(OneNode("Pad", {F32({1, 1, 4}), Integers({0, 0, kHuge, 0, 0, kHuge})}, Mode(mode), {1}),
@@ -68,14 +68,14 @@ TEST(Offer, OfAPadMakesNoListOfPlaces) {
   }
 }
 
-TEST(Offer, OfABatchOfProductsMakesNoListOfThem) {
+TEST(Offer, OfABatchOfProductsAllocatesNoList) {
   for (DType t : {DType::kF32, DType::kF64}) {
     OffersForNothing(OneNode("MatMul", {TypeOnly(t, {kWide, 2, 3}), TypeOnly(t, {kWide, 3, 4})}),
                      {TypeOnly(t, {kWide, 2, 4})});
   }
 }
 
-TEST(Offer, OfAMoveCostsNothing) {
+TEST(Offer, OfAMovementAllocatesNothing) {
   OffersForNothing(OneNode("Transpose", {F32({kWide, 3, kWide})}), {F32({kWide, 3, kWide})});
   OffersForNothing(OneNode("Reshape", {F32({kHuge}), Integers({kWide, kWide})}, {}, {1}), {F32({kWide, kWide})});
   OffersForNothing(OneNode("Concat", {F32({kHuge}), F32({3})}, With({{"axis", int64_t{0}}})), {F32({kHuge + 3})});
@@ -89,7 +89,7 @@ TEST(Offer, OfAMoveCostsNothing) {
                    {F32({1, 1, 2 * kWide, 2 * kWide})});
 }
 
-TEST(Offer, OfAPickCostsNothing) {
+TEST(Offer, OfASelectionAllocatesNothing) {
   Attributes first = With({{"axis", int64_t{0}}});
   OffersForNothing(OneNode("Gather", {F32({kHuge}), I64({kHuge})}, first), {F32({kHuge})});
   OffersForNothing(OneNode("GatherElements", {F32({kHuge}), I64({kHuge})}, first), {F32({kHuge})});
@@ -99,7 +99,7 @@ TEST(Offer, OfAPickCostsNothing) {
   OffersForNothing(OneNode("TopK", {F32({kHuge}), Integers({kHuge})}, {}, {1}, 2), {F32({kHuge}), I64({kHuge})});
 }
 
-TEST(Offer, OfArithmeticCostsNothing) {
+TEST(Offer, OfArithmeticAllocatesNothing) {
   OffersForNothing(OneNode("Relu", {F32({kHuge})}), {F32({kHuge})});
   OffersForNothing(OneNode("Add", {F32({kWide, 1}), F32({1, kWide})}), {F32({kWide, kWide})});
   OffersForNothing(OneNode("Softmax", {F32({kWide, kWide})}), {F32({kWide, kWide})});
@@ -108,7 +108,7 @@ TEST(Offer, OfArithmeticCostsNothing) {
   OffersForNothing(OneNode("LayerNormalization", {F32({kWide, kWide}), F32({kWide})}), {F32({kWide, kWide})});
 }
 
-TEST(Offer, OfWindowsCostsNothing) {
+TEST(Offer, OfWindowsAllocatesNothing) {
   Attributes window = With({{"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}});
   OffersForNothing(OneNode("Conv", {F32({1, 8, kWide, kWide}), F32({8, 8, 3, 3})}, window), {F32({1, 8, kWide, kWide})});
   OffersForNothing(OneNode("MaxPool", {F32({1, 8, kWide, kWide})}, window), {F32({1, 8, kWide, kWide})});

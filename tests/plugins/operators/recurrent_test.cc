@@ -13,11 +13,11 @@ struct Recurrent {
   int64_t steps, batch, input, hidden;
   const char* direction = "forward";
   int64_t layout = 0;
-  bool all_inputs = false;             // bias, lengths, initial states, peepholes
+  bool all_inputs = false;             // adds bias, lengths, initial states and peepholes
   std::vector<int> constants = {1, 2, 3};
   Attributes more = {};
   DType dtype = DType::kF32;
-  std::vector<int32_t> lengths = {};   // with all_inputs; empty: none
+  std::vector<int32_t> lengths = {};   // used with all_inputs; empty: no lengths
 };
 
 Case CaseOf(const Recurrent& r) {
@@ -49,7 +49,7 @@ Case CaseOf(const Recurrent& r) {
   return c;
 }
 
-// Errors of a step are carried on by the state.
+// Returns a tolerance for several steps, because the state carries the error of each step to the next.
 Tolerance OfSteps(DType t) {
   Tolerance r = ToleranceOf(t, t == DType::kF16 || t == DType::kBF16 ? 4 : 40);
   r.absolute *= 4;
@@ -100,7 +100,7 @@ TEST(Recurrent, RefusesALengthBeyondTheSteps) {
   }
 }
 
-TEST(Recurrent, WeightsMayComeWithTheRun) {
+TEST(Recurrent, WeightsMayBeInputsOfTheRun) {
   for (const char* op : kOps) {
     for (std::vector<int> constants : {std::vector<int>{}, {1}, {2, 3}}) {
       UnderTest().Check(CaseOf({op, 4, 2, 5, 34, "bidirectional", 0, true, constants}), OfSteps);
@@ -121,7 +121,7 @@ TEST(Recurrent, OutputsMayBeAbsent) {
   }
 }
 
-TEST(Recurrent, ActivationsClipAndFlags) {
+TEST(Recurrent, SupportsActivationsClipAndFlags) {
   OnEveryMachine([](Backend& backend) {
     auto check = [&](const char* op, Attributes more) {
       backend.Check(CaseOf({op, 4, 2, 6, 21, "forward", 0, true, {1, 2, 3}, std::move(more)}), OfSteps);
@@ -144,7 +144,7 @@ TEST(Recurrent, ActivationsClipAndFlags) {
   });
 }
 
-TEST(Recurrent, SizesThatAreCutOrEmpty) {
+TEST(Recurrent, SupportsOddLargeAndEmptySizes) {
   for (const char* op : kOps) {
     UnderTest().Check(CaseOf({op, 1, 1, 128, 128, "forward", 0, true}), OfSteps);
     UnderTest().Check(CaseOf({op, 40, 1, 96, 256, "bidirectional", 0, true}), OfSteps);

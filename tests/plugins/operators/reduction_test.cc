@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that reduce an axis or a window, norms and softmax among them.
+// Operators that reduce an axis or a window, including normalisations and softmax.
 #include "gtest/gtest.h"
 #include "under_test.h"
 
@@ -8,7 +8,7 @@ namespace {
 
 const DType kFloats[] = {DType::kF32, DType::kF64, DType::kF16, DType::kBF16};
 
-// Sums of many terms: float32's error grows with them.
+// Returns a tolerance for sums of many terms, because the error of float32 grows with their number.
 Tolerance OfSums(DType t) {
   Tolerance r = ToleranceOf(t, 40);
   r.absolute *= 10;

@@ -23,7 +23,7 @@ TEST(VirtualDevice, IsNotThereUnlessAskedFor) {
   EXPECT_THAT(b.logged, IsEmpty());
 }
 
-TEST(VirtualDevice, SaysWhatItIs) {
+TEST(VirtualDevice, DescribesItselfAsVirtual) {
   VirtualBackend b({{"virtual.devices", "3"}, {"virtual.memory", "1000000"}});
   auto list = b.List();
   ASSERT_THAT(list, SizeIs(3));
@@ -40,7 +40,7 @@ TEST(VirtualDevice, SaysWhatItIs) {
   EXPECT_THAT(error.text, HasSubstr("virtual3"));
 }
 
-// Among a host's other devices.
+// Loads the backends of `folder`. `set` holds settings of the virtual backend.
 std::unique_ptr<Devices> LoadWith(const PluginFolder& folder, Settings set) {
   set.emplace("virtual.memory", "1048576");
   DevicesOptions options;
@@ -67,7 +67,7 @@ TEST(VirtualDevice, IsNeverChosenByItself) {
   EXPECT_FALSE(devices->Resolve("virtual2").ok());
 }
 
-TEST(VirtualDevice, AnswersToGpuOnlyIfASettingSaysSo) {
+TEST(VirtualDevice, MatchesGpuOnlyIfASettingAllowsIt) {
   PluginFolder folder;
   folder.Write("mge_virtual.so", ReadAll(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so"));
   {
@@ -82,17 +82,17 @@ TEST(VirtualDevice, AnswersToGpuOnlyIfASettingSaysSo) {
   EXPECT_EQ(gpu1->devices[0].device->name(), "virtual1");
 }
 
-TEST(VirtualDevice, ABadSettingIsTheReasonWhyItCannotBeUsed) {
+TEST(VirtualDevice, IsUnusableWithABadSettingAndGivesTheReason) {
   const std::pair<const char*, const char*> cases[] = {
       {"copy", "the rule 'copy' is not of the form [DEVICE:]OPERATION@N[+]=EFFECT"},
-      {"copy@0=fail", "counts '0'"},
-      {"copy@1x=fail", "counts '1x'"},
-      {"paste@1=fail", "the operation 'paste'; there are allocation, copy, kernel, any"},
-      {"copy@1=explode", "the effect 'explode'; there are fail, slow(TIME), hang, lost"},
+      {"copy@0=fail", "has the count '0'"},
+      {"copy@1x=fail", "has the count '1x'"},
+      {"paste@1=fail", "the operation 'paste'; allowed: allocation, copy, kernel, any"},
+      {"copy@1=explode", "the effect 'explode'; allowed: fail, slow(TIME), hang, lost"},
       {"copy@1=slow(5)", "the time '5'; write 20us, 50ms or 1.5s"},
       {"copy@1=slow(99999999s)", "at most a day"},
-      {"allocation@1=hang", "lets an allocation hang"},
-      {"kernel@1=fail, x:copy@1=fail", "the rule 'x:copy@1=fail' has no number of a device"},
+      {"allocation@1=hang", "makes an allocation hang"},
+      {"kernel@1=fail, x:copy@1=fail", "the rule 'x:copy@1=fail' has no device number"},
       {"2:copy@1=fail", "names device 2, but virtual.devices is 2"},
   };
   for (auto [value, text] : cases) {
@@ -108,9 +108,9 @@ TEST(VirtualDevice, ABadSettingIsTheReasonWhyItCannotBeUsed) {
   }
 }
 
-TEST(VirtualDevice, AValueThatTheHostDoesNotGiveIsNoNumber) {
+TEST(VirtualDevice, IsUnusableIfTheHostGivesNoValueForASetting) {
   const std::pair<const char*, const char*> cases[] = {
-      {"virtual.memory", "virtual.memory has no value: the host gives none"},
+      {"virtual.memory", "virtual.memory has no value from the host"},
       {"virtual.links", "virtual.links has no value"},
       {"virtual.warp", "virtual.warp has no value"}};
   for (auto [key, text] : cases) {
@@ -129,13 +129,13 @@ TEST(VirtualDevice, AValueThatTheHostDoesNotGiveIsNoNumber) {
   EXPECT_THAT(b.logged, ElementsAre(HasSubstr("virtual.devices has no value")));
 }
 
-TEST(VirtualDevice, ABadSettingOfNoDevicesIsAWarning) {
+TEST(VirtualDevice, ABadSettingWithoutDevicesIsOnlyAWarning) {
   VirtualBackend b(Settings{{"virtual.fault", "nonsense"}});
   EXPECT_THAT(b.List(), IsEmpty());
   EXPECT_THAT(b.logged, ElementsAre(HasSubstr("virtual.fault: the rule 'nonsense'")));
 }
 
-// A link matrix in a file.
+// A temporary file with a link matrix.
 class LinkFile {
  public:
   explicit LinkFile(const std::string& text) : path_(testing::TempDir() + "mge_links_XXXXXX") {
@@ -151,12 +151,12 @@ class LinkFile {
   std::string path_;
 };
 
-TEST(VirtualLinks, AMatrixThatMakesNoSenseIsNamedByFileAndLine) {
+TEST(VirtualLinks, TheErrorOfABadMatrixNamesFileAndLine) {
   const std::pair<const char*, const char*> cases[] = {
       {"", ":1: there is no row"},
       {"# nothing\n\n", ":1: there is no row"},
       {"0 1\n1\n", ":2: this row has 1 cells, the first has 2"},
-      {"0,1\n", ":1: a link matrix is square; this one has 1 rows of 2 cells"},
+      {"0,1\n", ":1: a link matrix must be square; this one has 1 rows of 2 cells"},
       {"0,1\n9,0\n", ":2: the cell '9'"},
       {"0,25/x\n1,0\n", ":1: the cell '25/x'"},
       {"0,0/1\n1,0\n", ":1: the cell '0/1'"},
@@ -177,7 +177,7 @@ TEST(VirtualLinks, AMatrixThatMakesNoSenseIsNamedByFileAndLine) {
   }
 }
 
-// To open a FIFO would wait for a writer, and to read a device might never end.
+// Opening a FIFO would wait for a writer, and reading a device might never end.
 TEST(VirtualLinks, AMatrixIsReadFromARegularFileOnly) {
   PluginFolder folder;
   const std::string fifo = folder.At("links");
@@ -211,7 +211,7 @@ TEST(VirtualLinks, ReadsTheTopologyOfADgx1V) {
   EXPECT_LT(none.bandwidth_gb_s, one.bandwidth_gb_s);
 }
 
-TEST(VirtualLinks, WithoutAMatrixAllArePeers) {
+TEST(VirtualLinks, WithoutAMatrixAllDevicesArePeers) {
   VirtualBackend b(Settings{{"virtual.devices", "2"}});
   mge_link link = LinkOf(b, 1, 0);
   EXPECT_EQ(link.flags, uint32_t{MGE_LINK_PEER});
@@ -242,7 +242,7 @@ TEST(VirtualLinks, PeersCopyDirectlyAndOthersDoNot) {
   EXPECT_EQ(q.copy_peer(queue1, b.Device(1), one.at(), b.Device(0), one.at(), 1, error), MGE_INVALID_ARGUMENT);
 }
 
-// How long a copy takes on the device, by its own clock.
+// Returns the time of a copy in microseconds, measured by the device's stamps.
 double CopyUs(VirtualBackend& b, uint32_t device, bool in, uint64_t bytes) {
   const mge_profile_api& api = *b.plugin().profile;
   Slab slab(b, bytes, device);
@@ -263,12 +263,12 @@ double CopyUs(VirtualBackend& b, uint32_t device, bool in, uint64_t bytes) {
 }
 
 TEST(VirtualLinks, TheBandwidthToTheHostIsModelledBothWays) {
-  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.bandwidth", "0.0005"}});  // 500 kB a second
+  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.bandwidth", "0.0005"}});  // 500 kB per second
   EXPECT_GE(CopyUs(b, 0, true, 10000), 20000);
   EXPECT_GE(CopyUs(b, 0, false, 5000), 10000);
 }
 
-TEST(VirtualLinks, CellsOverTheHostSayHowADeviceReachesIt) {
+TEST(VirtualLinks, CellsMarkedHostDescribeTheLinkToTheHost) {
   LinkFile file("0 0.0005/10000/host 0\n0.0005/10000/host 0 0\n0 0 0.001/0/host\n");
   VirtualBackend b({{"virtual.devices", "3"}, {"virtual.links", file.path()}});
   for (uint32_t device : {0, 1}) {
@@ -279,26 +279,27 @@ TEST(VirtualLinks, CellsOverTheHostSayHowADeviceReachesIt) {
   EXPECT_EQ(LinkOf(b, 0, 1).latency_us, 10000);
 }
 
-TEST(VirtualLinks, ADgx1VReachesTheHostByPcie) {
+TEST(VirtualLinks, InADgx1VTheLinkToTheHostIsPcie) {
   VirtualBackend b({{"virtual.devices", "2"}, {"virtual.links", MGE_SOURCE_DIR "/configs/links/dgx1v.csv"}});
   EXPECT_GE(CopyUs(b, 1, true, 8), 10);
 }
 
-TEST(VirtualLinks, TheWayToTheHostIsSaidOnce) {
+TEST(VirtualLinks, TheLinkToTheHostMayBeGivenOnlyOnce) {
   LinkFile file("0 12/10/host\n12/10/host 0\n"), silent("0 0\n0 0\n");
   for (const char* setting : {"virtual.bandwidth", "virtual.latency"}) {
     {
       VirtualBackend b({{"virtual.devices", "2"}, {"virtual.links", file.path()}, {setting, "1"}});
       EXPECT_EQ(b.List()[0].score, 0u);
-      EXPECT_THAT(b.List()[0].reason, AllOf(HasSubstr("says already how virtual0 reaches the host"), HasSubstr(file.path())));
+      EXPECT_THAT(b.List()[0].reason,
+                  AllOf(HasSubstr("already contains the link of virtual0 to the host"), HasSubstr(file.path())));
     }
     VirtualBackend b({{"virtual.devices", "2"}, {"virtual.links", silent.path()}, {setting, "1"}});
     EXPECT_EQ(b.List()[0].score, 1u) << b.List()[0].reason;
   }
 }
 
-TEST(VirtualLinks, CopiesOverOneLinkFollowOneAnother) {
-  LinkFile file("0 0.0001/0\n0.0001/0 0\n");  // 100 kB a second: 1000 bytes in 10 ms
+TEST(VirtualLinks, CopiesOverOneLinkAreSequential) {
+  LinkFile file("0 0.0001/0\n0.0001/0 0\n");  // 100 kB per second: 1000 bytes in 10 ms
   VirtualBackend b({{"virtual.devices", "2"}, {"virtual.links", file.path()}});
   const mge_profile_api& api = *b.plugin().profile;
   Slab zero(b, 1000, 0), one(b, 2000, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults on demand, and how failures travel.
+// Faults on demand, and the propagation of failures to queues, fences and other devices.
 #include <gmock/gmock.h>
 
 #include "mge/faults.h"
@@ -23,14 +23,14 @@ TEST(VirtualFault, TheExtensionIsOfVersion1) {
   EXPECT_EQ(b.plugin().extension(nullptr, 1), nullptr);
 }
 
-TEST(VirtualFault, TheAllocationThatIsNamedFails) {
+TEST(VirtualFault, TheAllocationOfTheRuleFails) {
   VirtualBackend b(With("allocation@2=fail"));
   Slab first(b, 8);
   mge_slab slab = {};
   slab.struct_size = sizeof(slab);
   ErrorText error;
   EXPECT_EQ(b.memory().slab_acquire(b.Device(), MGE_MEMORY_DEVICE, 8, &slab, error), MGE_RESOURCE_EXHAUSTED);
-  EXPECT_THAT(error.text, HasSubstr("virtual0 refuses the allocation, as the fault allocation@2=fail asks"));
+  EXPECT_THAT(error.text, HasSubstr("virtual0 fails the allocation, as the fault allocation@2=fail asks"));
   Slab third(b, 8);
   mge_slab range = {};
   range.struct_size = sizeof(range);
@@ -45,15 +45,15 @@ TEST(VirtualFault, PageLockedMemoryCountsAmongTheAllocations) {
   mge_slab slab = {};
   slab.struct_size = sizeof(slab);
   ErrorText error;
-  EXPECT_EQ(b.memory().slab_acquire(b.Device(), 7, 8, &slab, error), MGE_UNIMPLEMENTED);  // none at all
+  EXPECT_EQ(b.memory().slab_acquire(b.Device(), 7, 8, &slab, error), MGE_UNIMPLEMENTED);  // an unknown memory class
   Slab first(b, 8);
   EXPECT_EQ(b.memory().slab_acquire(b.Device(), MGE_MEMORY_PINNED, 8, &slab, error), MGE_RESOURCE_EXHAUSTED);
-  EXPECT_THAT(error.text, HasSubstr("virtual0 refuses the allocation, as the fault allocation@2=fail asks"));
+  EXPECT_THAT(error.text, HasSubstr("virtual0 fails the allocation, as the fault allocation@2=fail asks"));
   Slab third(b, 8, 0, MGE_MEMORY_PINNED);
   EXPECT_EQ(b.memory().slab_acquire(b.Device(), MGE_MEMORY_PINNED, 8, &slab, error), MGE_DEVICE_LOST);
 }
 
-TEST(VirtualFault, AllAllocationsFromOneOnFail) {
+TEST(VirtualFault, AllAllocationsFromANumberOnFail) {
   VirtualBackend b(With("allocation@2+=fail"));
   Slab first(b, 8);
   mge_slab slab = {};
@@ -63,7 +63,7 @@ TEST(VirtualFault, AllAllocationsFromOneOnFail) {
   }
 }
 
-TEST(VirtualFault, ACopyFailsAndTheFenceSaysIt) {
+TEST(VirtualFault, AFailedCopyFailsTheFence) {
   VirtualBackend b(With("copy@2=fail"));
   Slab slab(b, 8);
   Queue queue(b);
@@ -76,7 +76,7 @@ TEST(VirtualFault, ACopyFailsAndTheFenceSaysIt) {
   ASSERT_EQ(queue.Signal(fence, 2), MGE_OK);
   EXPECT_EQ(fence.Wait(2), MGE_INTERNAL);
   EXPECT_THAT(fence.error.text, HasSubstr("virtual0: a copy fails, as the fault copy@2=fail asks"));
-  EXPECT_EQ(got, 0);  // what follows a failure does nothing
+  EXPECT_EQ(got, 0);  // work after a failure is skipped
   EXPECT_EQ(fence.Wait(1), MGE_OK);
 }
 
@@ -90,7 +90,7 @@ TEST(VirtualFault, AKernelFails) {
   EXPECT_THAT(queue.error.text, AllOf(HasSubstr("the kernel relu"), HasSubstr("kernel@1=fail")));
 }
 
-TEST(VirtualFault, AFailureTravelsFromQueueToQueueAndDevice) {
+TEST(VirtualFault, AFailurePropagatesToOtherQueuesAndDevices) {
   VirtualBackend b(With("0:copy@1=fail", 2));
   Slab slab(b, 8, 0), other(b, 8, 1);
   Queue first(b, MGE_QUEUE_COPY_IN, 0), second(b, MGE_QUEUE_COMPUTE, 1);
@@ -105,7 +105,7 @@ TEST(VirtualFault, AFailureTravelsFromQueueToQueueAndDevice) {
   EXPECT_THAT(last.error.text, HasSubstr("virtual0: a copy fails"));
 }
 
-TEST(VirtualFault, AQueueBeginsAnewOnceTheHostWasTold) {
+TEST(VirtualFault, AQueueWorksAgainAfterTheHostSawItsFailure) {
   VirtualBackend b(With("copy@1=fail"));
   Slab slab(b, 8);
   Queue queue(b), other(b);
@@ -128,7 +128,7 @@ TEST(VirtualFault, AQueueBeginsAnewOnceTheHostWasTold) {
   EXPECT_EQ(failed.Wait(2), MGE_INTERNAL);
 }
 
-TEST(VirtualFault, AReplayCountsAndFailsLikeWhatItRecorded) {
+TEST(VirtualFault, AReplayCountsAndFailsLikeTheRecordedWork) {
   VirtualBackend b(With("copy@3=fail"));
   Slab slab(b, 8);
   Queue queue(b);
@@ -145,7 +145,7 @@ TEST(VirtualFault, AReplayCountsAndFailsLikeWhatItRecorded) {
   b.queues().record_destroy(b.Device(), record);
 }
 
-TEST(VirtualFault, ASlowCopyIsRightThough) {
+TEST(VirtualFault, ASlowCopyIsStillCorrect) {
   VirtualBackend b(With("copy@1=slow(30ms)"));
   Slab slab(b, 8);
   Queue queue(b);
@@ -195,8 +195,8 @@ TEST(VirtualFault, ALostDeviceStaysLost) {
   ASSERT_EQ(idle.Signal(unrelated, 1), MGE_OK);
   ASSERT_EQ(unrelated.Wait(1), MGE_OK);
   ASSERT_EQ(relu.Run(queue, {x.at(), y.at()}), MGE_OK);
-  EXPECT_EQ(fence.Wait(1), MGE_DEVICE_LOST);  // though nobody signals it
-  EXPECT_THAT(fence.error.text, HasSubstr("virtual0 is lost: the fault 0:any@2=lost struck at the kernel relu"));
+  EXPECT_EQ(fence.Wait(1), MGE_DEVICE_LOST);  // a lost device fails fences that nobody signals
+  EXPECT_THAT(fence.error.text, HasSubstr("virtual0 is lost: the fault 0:any@2=lost occurred at the kernel relu"));
   EXPECT_EQ(unrelated.Wait(2), MGE_DEVICE_LOST);
   EXPECT_EQ(before.Wait(1), MGE_OK);
 
@@ -207,7 +207,7 @@ TEST(VirtualFault, ALostDeviceStaysLost) {
   EXPECT_EQ(idle.Copy(x.at(), data.data(), 40), MGE_DEVICE_LOST);
   EXPECT_EQ(idle.Wait(fence, 1), MGE_DEVICE_LOST);
   EXPECT_EQ(idle.Signal(elsewhere, 1), MGE_DEVICE_LOST);
-  EXPECT_EQ(elsewhere.Wait(1), MGE_DEVICE_LOST);  // the other device waits for this one in vain
+  EXPECT_EQ(elsewhere.Wait(1), MGE_DEVICE_LOST);  // the fence of another device that waits for the lost one fails, too
   EXPECT_EQ(b.queues().capture_begin(idle, nullptr), MGE_DEVICE_LOST);
   mge_slab slab = {};
   slab.struct_size = sizeof(slab);
@@ -233,7 +233,7 @@ TEST(VirtualFault, ADeviceIsLostByAnAllocation) {
   EXPECT_EQ(b.plugin().device->status(b.Device(), nullptr), MGE_DEVICE_LOST);
 }
 
-TEST(VirtualFault, RulesOfOtherDevicesDoNotCount) {
+TEST(VirtualFault, RulesOfOtherDevicesDoNotApply) {
   VirtualBackend b(With("1:copy@1=fail; kernel@9=fail", 2));
   Slab zero(b, 8, 0), one(b, 8, 1);
   char byte = 0;

@@ -20,7 +20,7 @@ Info InfoOf(VirtualBackend& b, uint32_t device = 0) {
   return info;
 }
 
-TEST(VirtualMemory, IsCapped) {
+TEST(VirtualMemory, IsLimited) {
   VirtualBackend b({{"virtual.devices", "1"}, {"virtual.memory", "1048576"}});
   Slab most(b, 1000000);
   EXPECT_EQ(InfoOf(b).total, 1048576u);
@@ -33,12 +33,12 @@ TEST(VirtualMemory, IsCapped) {
   EXPECT_EQ(InfoOf(b).free, 48576u);
   { Slab rest(b, 48576); }
   EXPECT_EQ(InfoOf(b).free, 48576u);
-  Slab pinned(b, 4 << 20, 0, MGE_MEMORY_PINNED);  // the host's
+  Slab pinned(b, 4 << 20, 0, MGE_MEMORY_PINNED);  // page-locked memory does not count
   EXPECT_EQ(InfoOf(b).free, 48576u);
   EXPECT_EQ(b.memory().slab_acquire(b.Device(), 7, 1, &more, error), MGE_UNIMPLEMENTED);
 }
 
-TEST(VirtualMemory, IsAlignedAndOutOfTheHostsSight) {
+TEST(VirtualMemory, IsAlignedAndHasNoHostAddress) {
   VirtualBackend b;
   for (uint64_t bytes : {1, 63, 4096, 100000}) {
     Slab slab(b, bytes);
@@ -56,7 +56,7 @@ TEST(VirtualMemoryDeathTest, FaultsWhenTheHostTouchesIt) {
   EXPECT_DEATH({ std::thread([&] { (void)*const_cast<volatile char*>(slab.at()); }).join(); }, "");
 }
 
-TEST(VirtualMemory, IsPoisonedIfAsked) {
+TEST(VirtualMemory, IsPoisonedIfASettingAsksForIt) {
   VirtualBackend b({{"virtual.devices", "1"}, {"virtual.poison", "1"}});
   Slab slab(b, 100);
   std::vector<unsigned char> got(100);
@@ -66,7 +66,7 @@ TEST(VirtualMemory, IsPoisonedIfAsked) {
   EXPECT_THAT(got, Each(0xff));
 }
 
-TEST(VirtualMemory, PinnedMemoryIsTheHosts) {
+TEST(VirtualMemory, PinnedMemoryIsAccessibleToTheHost) {
   VirtualBackend b;
   Slab pinned(b, 256, 0, MGE_MEMORY_PINNED), slab(b, 256);
   ASSERT_EQ(pinned.raw().host_address, pinned.at());
@@ -103,7 +103,7 @@ TEST(VirtualMemory, ReleaseAfterKeepsTheSlabUntilTheFence) {
   EXPECT_EQ(InfoOf(b).free, before);
 }
 
-TEST(VirtualMemory, ReleaseAfterGivesBackWhenTheFenceFailsOrIsDestroyed) {
+TEST(VirtualMemory, ReleaseAfterFreesTheSlabIfTheFenceFailsOrIsDestroyed) {
   VirtualBackend b({{"virtual.devices", "1"}, {"virtual.fault", "copy@1=fail"}});
   uint64_t before = InfoOf(b).free;
   Slab first(b, 64), second(b, 64);
@@ -123,7 +123,7 @@ TEST(VirtualMemory, ReleaseAfterGivesBackWhenTheFenceFailsOrIsDestroyed) {
   EXPECT_EQ(InfoOf(b).free, before);
 }
 
-TEST(VirtualMemory, RangesTakeMemoryWhereItIsCommitted) {
+TEST(VirtualMemory, RangesUseMemoryOnlyForCommittedParts) {
   VirtualBackend b({{"virtual.devices", "1"}, {"virtual.memory", "262144"}});
   const mge_memory_api& m = b.memory();
   uint64_t granule = m.range_granularity(b.Device());

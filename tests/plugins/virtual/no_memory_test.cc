@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens where the process has no memory, in calls that cannot answer an error.
+// Calls that cannot return an error, while the process has no memory.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -9,20 +9,20 @@
 #include "tests/plugins/virtual/virtual_backend.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-TEST(VirtualNoMemory, IsLeftOutWhereASanitizerHasTheAllocator) { GTEST_SKIP() << "operator new is the sanitizer's"; }
+TEST(VirtualNoMemory, IsSkippedIfASanitizerReplacesTheAllocator) { GTEST_SKIP() << "operator new is the sanitizer's"; }
 #else
 
 namespace {
 
 std::atomic<bool> g_no_memory{false};
 
-// While it lives, no operator new of the process gives anything.
+// A scope in which every operator new of the process fails.
 struct NoMemory {
   NoMemory() { g_no_memory = true; }
   ~NoMemory() { g_no_memory = false; }
 };
 
-// Out of line, or GCC sees free() after operator new and warns.
+// Not inlined, because GCC would warn about free() after operator new.
 [[gnu::noinline]] void Delete(void* memory) noexcept { std::free(memory); }
 
 }  // namespace
@@ -46,7 +46,7 @@ uint64_t FreeOf(VirtualBackend& b) {
   return free;
 }
 
-TEST(VirtualNoMemory, ReachesTheBackend) {
+TEST(VirtualNoMemory, AffectsAllocationsOfTheBackend) {
   VirtualBackend b;
   mge_slab slab = {};
   slab.struct_size = sizeof(slab);
@@ -59,7 +59,7 @@ TEST(VirtualNoMemory, ReachesTheBackend) {
   EXPECT_EQ(code, MGE_RESOURCE_EXHAUSTED);
 }
 
-TEST(VirtualNoMemory, ASlabIsReleasedBehindItsFenceAllTheSame) {
+TEST(VirtualNoMemory, ASlabIsStillReleasedAfterItsFence) {
   VirtualBackend b;
   uint64_t before = FreeOf(b);
   for (int32_t memory_class : {MGE_MEMORY_DEVICE, MGE_MEMORY_PINNED}) {
@@ -79,7 +79,7 @@ TEST(VirtualNoMemory, ASlabIsReleasedBehindItsFenceAllTheSame) {
   }
 }
 
-TEST(VirtualNoMemory, AWaitOfADestroyedQueueFailsIfItCannotBeJudged) {
+TEST(VirtualNoMemory, AWaitOfADestroyedQueueFailsForLackOfMemory) {
   VirtualBackend b;
   Fence never(b), last(b);
   Queue queue(b);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stamps, and the time that is modelled.
+// Stamps, and modelled times.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,12 +28,12 @@ TEST(VirtualProfile, StampsAreTakenInTheOrderOfTheQueue) {
   ASSERT_EQ(other.Signal(gate, 1), MGE_OK);
   ASSERT_EQ(queue.Finish(), MGE_OK);
   ASSERT_EQ(api.elapsed_us(first, second, &us, nullptr), MGE_OK);
-  EXPECT_GE(us, 2000);  // the modelled latency is what a copy takes at least
+  EXPECT_GE(us, 2000);  // a copy takes at least the modelled latency
   api.stamp_destroy(first);
   api.stamp_destroy(second);
 }
 
-TEST(VirtualProfile, EachKernelBeginsALaunchLatencyAfterItsTurn) {
+TEST(VirtualProfile, EachKernelStartsALaunchLatencyAfterThePreviousOne) {
   VirtualBackend b({{"virtual.devices", "1"}, {"virtual.launch_latency", "5000"}});
   const mge_profile_api& api = *b.plugin().profile;
   Slab x(b, 40), y(b, 40);
@@ -60,7 +60,7 @@ TEST(VirtualProfile, EachKernelBeginsALaunchLatencyAfterItsTurn) {
   }), 15000);
   EXPECT_GE(microseconds([&] { EXPECT_EQ(b.queues().replay(queue, record, nullptr), MGE_OK); }), 10000);
   float got = 1;
-  double copy_us = 1e9;  // of the quickest of some: a copy is no launch
+  double copy_us = 1e9;  // least time of several copies, which have no launch latency
   for (int i = 0; i < 20 && copy_us >= 5000; ++i) {
     copy_us = std::min(copy_us, microseconds([&] { EXPECT_EQ(queue.Copy(&got, y.at(), 4), MGE_OK); }));
   }

@@ -28,14 +28,14 @@ TEST(VirtualQueue, CopiesInOutAndWithin) {
   Queue queue(b);
   ASSERT_EQ(queue.Copy(slab.at(17), data.data(), 1000), MGE_OK);
   ASSERT_EQ(queue.Copy(slab.at(2000), slab.at(17), 1000), MGE_OK);
-  ASSERT_EQ(queue.Copy(slab.at(2001), slab.at(2000), 999), MGE_OK);  // they overlap
+  ASSERT_EQ(queue.Copy(slab.at(2001), slab.at(2000), 999), MGE_OK);  // source and target overlap
   ASSERT_EQ(queue.Copy(got.data(), slab.at(2000), 1000), MGE_OK);
   ASSERT_EQ(queue.Finish(), MGE_OK);
   EXPECT_EQ(got[0], data[0]);
   EXPECT_TRUE(std::equal(data.begin(), data.end() - 1, got.begin() + 1));
 }
 
-TEST(VirtualQueue, RefusesCopiesThatTouchWhatIsNotTheDevices) {
+TEST(VirtualQueue, RefusesCopiesOutsideOfTheDevicesMemory) {
   VirtualBackend b;
   Slab slab(b, 100);
   char host[200] = {};
@@ -49,12 +49,12 @@ TEST(VirtualQueue, RefusesCopiesThatTouchWhatIsNotTheDevices) {
   EXPECT_EQ(queue.Copy(nullptr, slab.at(), 1), MGE_INVALID_ARGUMENT);
   EXPECT_EQ(queue.Copy(slab.at(), nullptr, 1), MGE_INVALID_ARGUMENT);
   EXPECT_EQ(queue.Copy(slab.at(100), host, 0), MGE_OK);
-  EXPECT_EQ(queue.Finish(), MGE_OK);  // what was refused is no failure of the queue
+  EXPECT_EQ(queue.Finish(), MGE_OK);  // a refused copy does not make the queue fail
   mge_queue* none = nullptr;
   EXPECT_EQ(b.queues().create(b.Device(), 3, &none, nullptr), MGE_UNIMPLEMENTED);
 }
 
-TEST(VirtualQueue, AnswersAtOnceAndWorksInOrder) {
+TEST(VirtualQueue, ReturnsAtOnceAndWorksInOrder) {
   VirtualBackend b;
   Slab slab(b, 8);
   Queue queue(b), other(b);
@@ -62,7 +62,7 @@ TEST(VirtualQueue, AnswersAtOnceAndWorksInOrder) {
   std::vector<uint64_t> got(200, 99);
   ASSERT_EQ(queue.Wait(gate, 1), MGE_OK);
   std::vector<uint64_t> values(200);
-  for (uint64_t i = 0; i < 200; ++i) {  // more than a queue holds at first
+  for (uint64_t i = 0; i < 200; ++i) {  // more than the initial capacity of a queue
     values[i] = i;
     ASSERT_EQ(queue.Copy(slab.at(), &values[i], 8), MGE_OK);
     ASSERT_EQ(queue.Copy(&got[i], slab.at(), 8), MGE_OK);
@@ -75,7 +75,7 @@ TEST(VirtualQueue, AnswersAtOnceAndWorksInOrder) {
   EXPECT_EQ(got, values);
 }
 
-TEST(VirtualQueue, QueuesOfOneDeviceWorkSideBySide) {
+TEST(VirtualQueue, QueuesOfOneDeviceWorkInParallel) {
   VirtualBackend b({{"virtual.devices", "1"}, {"virtual.fault", "copy@1=hang"}});
   Slab slab(b, 8);
   char byte = 1;
@@ -109,7 +109,7 @@ TEST(VirtualFence, OrdersQueuesOfSeveralDevices) {
   }
 }
 
-TEST(VirtualFence, GrowsOnly) {
+TEST(VirtualFence, ValuesNeverDecrease) {
   VirtualBackend b;
   Queue queue(b);
   Fence fence(b);
@@ -122,7 +122,7 @@ TEST(VirtualFence, GrowsOnly) {
   EXPECT_EQ(fence.Wait(6, 0), MGE_DEADLINE_EXCEEDED);
 }
 
-TEST(VirtualFence, MayBeDestroyedWhileAQueueHasStillToRaiseIt) {
+TEST(VirtualFence, MayBeDestroyedBeforeAQueueSignalsIt) {
   VirtualBackend b;
   Queue queue(b), other(b);
   Fence gate(b);
@@ -152,7 +152,7 @@ TEST(VirtualKernel, ComputesOnTheQueue) {
   for (size_t i = 0; i < kCount; ++i) ASSERT_EQ(got[i], std::max(0.f, data[i])) << i;
 }
 
-TEST(VirtualKernel, IsSharedOutToTheHostsThreads) {
+TEST(VirtualKernel, RunsOnTheHostsThreads) {
   VirtualBackend b({{"virtual.devices", "1"}, {"virtual.poison", "1"}});
   constexpr size_t kCount = 1 << 20;
   Slab x(b, 4 * kCount), y(b, 4 * kCount);
@@ -168,7 +168,7 @@ TEST(VirtualKernel, IsSharedOutToTheHostsThreads) {
   EXPECT_TRUE(got == data);
 }
 
-TEST(VirtualKernel, FailsWhereAnOperandIsNotMemoryOfTheDevice) {
+TEST(VirtualKernel, FailsIfAnOperandIsNotMemoryOfTheDevice) {
   VirtualBackend b(Settings{{"virtual.devices", "2"}});
   Slab x(b, 4000), y(b, 4000), foreign(b, 4000, 1);
   ElementwiseKernel relu(b, "Relu", 1000);
@@ -183,12 +183,12 @@ TEST(VirtualKernel, FailsWhereAnOperandIsNotMemoryOfTheDevice) {
   ASSERT_EQ(queue.Wait(gate, 1), MGE_OK);
   ASSERT_EQ(relu.Run(queue, {x.at(), y.at()}), MGE_OK);
   mge_slab raw = x.Take();
-  b.memory().slab_release(b.Device(), &raw);  // too early
+  b.memory().slab_release(b.Device(), &raw);  // released while the kernel may use it
   ASSERT_EQ(other.Signal(gate, 1), MGE_OK);
   EXPECT_EQ(queue.Finish(), MGE_INVALID_ARGUMENT);
 }
 
-TEST(VirtualKernel, WhatItFindsInItsDataFailsTheFence) {
+TEST(VirtualKernel, AnErrorInItsDataFailsTheFence) {
   VirtualBackend b;
   Slab x(b, 40), y(b, 40), z(b, 40);
   ElementwiseKernel div(b, "Div", 10, 2, MGE_DTYPE_I32);
@@ -204,21 +204,21 @@ TEST(VirtualKernel, WhatItFindsInItsDataFailsTheFence) {
   EXPECT_THAT(fence.error.text, HasSubstr("the kernel div"));
   ASSERT_EQ(div.Run(queue, {x.at(), x.at(), z.at()}), MGE_OK);
   ASSERT_EQ(queue.Copy(got.data(), z.at(), 40), MGE_OK);
-  EXPECT_EQ(queue.Finish(), MGE_OK);  // it was told once
+  EXPECT_EQ(queue.Finish(), MGE_OK);  // the failure was reported once
   EXPECT_THAT(got, Each(1));
 }
 
-TEST(VirtualKernel, CopyQueuesRunNone) {
+TEST(VirtualKernel, IsRefusedOnACopyQueue) {
   VirtualBackend b;
   Slab x(b, 40), y(b, 40);
   ElementwiseKernel relu(b, "Relu", 10);
   Queue in(b, MGE_QUEUE_COPY_IN), out(b, MGE_QUEUE_COPY_OUT);
   EXPECT_EQ(relu.Run(in, {x.at(), y.at()}), MGE_INVALID_ARGUMENT);
   EXPECT_EQ(relu.Run(out, {x.at(), y.at()}), MGE_INVALID_ARGUMENT);
-  EXPECT_THAT(relu.error.text, HasSubstr("a copy queue runs no kernels"));
+  EXPECT_THAT(relu.error.text, HasSubstr("a copy queue cannot run kernels"));
 }
 
-TEST(VirtualKernel, TheWrongOneIsOfferedOnRequestAndIsWrong) {
+TEST(VirtualKernel, TheWrongKernelIsOfferedOnRequestAndGivesZeros) {
   VirtualBackend b({{"virtual.devices", "1"}, {"virtual.wrong_kernel", "1"}, {"virtual.poison", "1"}});
   Slab x(b, 40), y(b, 40);
   ElementwiseKernel exp(b, "Exp", 10);
@@ -237,8 +237,8 @@ TEST(VirtualKernel, TheWrongOneIsOfferedOnRequestAndIsWrong) {
   EXPECT_THAT(got, Each(0.f));
 }
 
-// What is in memory when each element was replaced by the one before it, one thread for each: who comes late copies what was
-// copied already. No right kernel's operands overlap so.
+// Returns the memory after Relu wrote each element into the next one, with one thread per element. Source and target
+// overlap, so the result shows the order of the threads. Operands of correct plans never overlap like this.
 std::vector<float> Shifted(const char* order) {
   VirtualBackend b({{"virtual.devices", "1"}, {"virtual.thread_order", order}});
   constexpr size_t kCount = 64;
@@ -254,7 +254,7 @@ std::vector<float> Shifted(const char* order) {
   return data;
 }
 
-TEST(VirtualKernel, ThreadsBeginInTheOrderThatIsSet) {
+TEST(VirtualKernel, ThreadsStartInTheConfiguredOrder) {
   std::vector<float> forward = Shifted("forward"), reverse = Shifted("reverse"), shuffled = Shifted("shuffled");
   EXPECT_THAT(forward, Each(1.f));
   for (size_t i = 1; i < reverse.size(); ++i) ASSERT_EQ(reverse[i], static_cast<float>(i));
@@ -263,7 +263,8 @@ TEST(VirtualKernel, ThreadsBeginInTheOrderThatIsSet) {
   EXPECT_EQ(shuffled, Shifted("shuffled"));  // the same order in every run
 }
 
-// The sum of 2^24, and 1 twice in the next 32 elements: a 1 alone is too little to change 2^24.
+// Sums 2^24 and two elements of 1, which are in the next 32 elements. Adding a single 1 does not change 2^24 in float32.
+// The sum changes only if a second warp of 32 threads adds the two ones first.
 float SumByWarps(const char* warp) {
   VirtualBackend b({{"virtual.devices", "1"}, {"virtual.warp", warp}});
   Slab x(b, 1024), y(b, 4);
@@ -284,15 +285,15 @@ float SumByWarps(const char* warp) {
   return got;
 }
 
-TEST(VirtualKernel, WarpsAreAsWideAsIsSet) {
-  EXPECT_EQ(SumByWarps("32"), 0x1p24f + 2);  // the second warp adds its two first
-  EXPECT_EQ(SumByWarps("64"), 0x1p24f);      // they meet 2^24 one by one
+TEST(VirtualKernel, WarpsHaveTheConfiguredWidth) {
+  EXPECT_EQ(SumByWarps("32"), 0x1p24f + 2);  // the second warp adds the two ones first
+  EXPECT_EQ(SumByWarps("64"), 0x1p24f);      // the ones are added to 2^24 one after another
 }
 
 class VirtualCapture : public testing::Test {
  protected:
   VirtualCapture() : x_(b_, 40), y_(b_, 40), relu_(b_, "Relu", 10) {}
-  // y = Relu(x) and the way back of y, recorded.
+  // Records y = Relu(x) and the copy of y to the host.
   void Record() {
     ASSERT_EQ(api_.capture_begin(queue_, nullptr), MGE_OK);
     ASSERT_EQ(relu_.Run(queue_, {x_.at(), y_.at()}), MGE_OK);
@@ -308,7 +309,7 @@ class VirtualCapture : public testing::Test {
   void* record_ = nullptr;
 };
 
-TEST_F(VirtualCapture, RecordsNowAndRunsWhenReplayed) {
+TEST_F(VirtualCapture, RecordsWorkAndRunsItOnlyWhenReplayed) {
   Record();
   ASSERT_EQ(queue_.Finish(), MGE_OK);
   EXPECT_THAT(got_, Each(-1.f));
@@ -336,7 +337,7 @@ TEST_F(VirtualCapture, ARecordMayBeDestroyedBeforeItsReplayHasRun) {
   EXPECT_THAT(got_, Each(2.f));
 }
 
-TEST_F(VirtualCapture, TakesNoFencesNoStampsAndNoRecords) {
+TEST_F(VirtualCapture, RefusesFencesStampsAndReplays) {
   Record();
   Fence fence(b_);
   ASSERT_EQ(api_.capture_begin(queue_, nullptr), MGE_OK);
@@ -361,7 +362,7 @@ TEST_F(VirtualCapture, AReplayOnAnotherDeviceIsRefused) {
   api_.record_destroy(b_.Device(), record_);
 }
 
-TEST(VirtualQueue, DestroyFinishesWhatIsEnqueued) {
+TEST(VirtualQueue, DestroyFinishesEnqueuedWork) {
   VirtualBackend b;
   Slab slab(b, 8);
   std::vector<uint64_t> values(500), got(500);
@@ -375,7 +376,7 @@ TEST(VirtualQueue, DestroyFinishesWhatIsEnqueued) {
   EXPECT_EQ(got, values);
 }
 
-TEST(VirtualQueue, DestroyGivesUpWhatWouldNeverEnd) {
+TEST(VirtualQueue, DestroyCancelsWaitsThatCannotEnd) {
   VirtualBackend b({{"virtual.devices", "1"}, {"virtual.fault", "copy@1=hang"}});
   Slab slab(b, 8);
   Fence never(b), hung(b), waited(b);
@@ -392,13 +393,13 @@ TEST(VirtualQueue, DestroyGivesUpWhatWouldNeverEnd) {
   EXPECT_THAT(waited.error.text, HasSubstr("a queue of virtual0 was destroyed"));
 }
 
-// For `on` to be reached, and signals `then`.
+// Lets the queue wait for `on`, then signal `then`.
 void Pass(Queue& queue, const Fence& on, const Fence& then) {
   ASSERT_EQ(queue.Wait(on, 1), MGE_OK);
   ASSERT_EQ(queue.Signal(then, 1), MGE_OK);
 }
 
-TEST(VirtualQueue, DestroyWaitsForWhatOtherQueuesHaveStillToSignal) {
+TEST(VirtualQueue, DestroyWaitsForSignalsOfOtherQueues) {
   VirtualBackend b({{"virtual.devices", "2"}, {"virtual.latency", "30000"}});
   Slab slab(b, 8);
   Fence copied(b), passed(b, 1), done(b);
@@ -416,7 +417,7 @@ TEST(VirtualQueue, DestroyWaitsForWhatOtherQueuesHaveStillToSignal) {
   EXPECT_EQ(copied.Wait(1, 0), MGE_OK);
 }
 
-TEST(VirtualQueue, DestroyWaitsForASignalInFrontOfAWaitThatNeverEnds) {
+TEST(VirtualQueue, DestroyWaitsForASignalBeforeAWaitThatNeverEnds) {
   VirtualBackend b({{"virtual.devices", "1"}, {"virtual.latency", "30000"}});
   Slab slab(b, 8);
   Fence never(b), low(b), high(b);
@@ -435,10 +436,10 @@ TEST(VirtualQueue, DestroyWaitsForASignalInFrontOfAWaitThatNeverEnds) {
   waits.Destroy();
   EXPECT_EQ(reached.Wait(1, 0), MGE_OK) << reached.error.text;
   EXPECT_EQ(missed.Wait(1, 0), MGE_CANCELLED);
-  EXPECT_EQ(low.Wait(3, 0), MGE_DEADLINE_EXCEEDED);  // the other queue goes on
+  EXPECT_EQ(low.Wait(3, 0), MGE_DEADLINE_EXCEEDED);  // the other queue still waits
 }
 
-TEST(VirtualQueue, DestroyGivesUpAWaitBehindOneThatNobodyEnds) {
+TEST(VirtualQueue, DestroyCancelsAWaitThatDependsOnANeverSignalledFence) {
   VirtualBackend b;
   Fence never(b), between(b), last(b);
   Queue first(b), second(b), other(b);
@@ -447,10 +448,10 @@ TEST(VirtualQueue, DestroyGivesUpAWaitBehindOneThatNobodyEnds) {
   second.Destroy();
   EXPECT_EQ(last.Wait(1, 0), MGE_CANCELLED);
   ASSERT_EQ(other.Signal(never, 1), MGE_OK);
-  EXPECT_EQ(between.Wait(1), MGE_OK) << between.error.text;  // the queue that was not destroyed goes on
+  EXPECT_EQ(between.Wait(1), MGE_OK) << between.error.text;  // the queue that was not destroyed still works
 }
 
-TEST(VirtualQueue, DestroyGivesUpQueuesThatWaitForEachOther) {
+TEST(VirtualQueue, DestroyCancelsQueuesThatWaitForEachOther) {
   VirtualBackend b(Settings{{"virtual.devices", "2"}});
   for (int together = 0; together < 2; ++together) {
     Fence left(b, 0), right(b, 1);
@@ -470,7 +471,7 @@ TEST(VirtualQueue, DestroyGivesUpQueuesThatWaitForEachOther) {
   }
 }
 
-TEST(VirtualQueue, DestroyGivesUpAWaitForAQueueThatHangs) {
+TEST(VirtualQueue, DestroyCancelsAWaitForAQueueThatHangs) {
   VirtualBackend b({{"virtual.devices", "1"}, {"virtual.fault", "copy@1=slow(30ms), copy@2=hang"}});
   Slab slab(b, 8);
   Fence hung(b), last(b), late(b);
@@ -481,7 +482,7 @@ TEST(VirtualQueue, DestroyGivesUpAWaitForAQueueThatHangs) {
   ASSERT_EQ(hangs.Signal(hung, 1), MGE_OK);
   Pass(waits, hung, last);
   Pass(waits_later, hung, late);
-  waits.Destroy();  // nothing hangs yet
+  waits.Destroy();  // the copy that hangs has not started
   waits_later.Destroy();
   EXPECT_EQ(last.Wait(1, 0), MGE_CANCELLED);
   EXPECT_EQ(late.Wait(1, 0), MGE_CANCELLED);
@@ -509,7 +510,7 @@ TEST(VirtualQueue, DestroyWaitsForQueuesThatPassWorkToEachOther) {
   EXPECT_EQ(pong.Wait(kTurns, 0), MGE_OK) << pong.error.text;
 }
 
-TEST(VirtualQueue, ManyThreadsAndQueues) {
+TEST(VirtualQueue, ManyThreadsMayUseManyQueues) {
   VirtualBackend b(Settings{{"virtual.devices", "2"}});
   b.Device(0);
   b.Device(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The virtual backend through its tables, with a host that knows nothing but settings.
+// The virtual backend, called through its tables, with a minimal host that provides settings.
 #pragma once
 
 #include <dlfcn.h>
@@ -23,16 +23,16 @@
 
 namespace mge {
 
-// A slot for an error; the host below writes into it.
+// An error slot. The host below writes the text into it.
 struct ErrorText {
   std::string text;
   operator mge_error*() { return reinterpret_cast<mge_error*>(this); }
 };
 
-using Settings = std::map<std::string, std::string>;  // as the host passes them: 1 and 0, bytes
-inline constexpr const char* kNoValue = "no value";   // the host answers MGE_NOT_FOUND
+using Settings = std::map<std::string, std::string>;  // values as the host passes them: booleans as 1 and 0, sizes in bytes
+inline constexpr const char* kNoValue = "no value";   // the host returns MGE_NOT_FOUND
 
-// Started and stopped; opens devices as they are asked for and closes them.
+// A started backend. The destructor closes its devices and stops it. Device() opens a device at the first call.
 class VirtualBackend {
  public:
   explicit VirtualBackend(Settings settings = Settings{{"virtual.devices", "1"}}) : settings_(std::move(settings)) {
@@ -45,7 +45,7 @@ class VirtualBackend {
     mge_query_in in = {sizeof(in), MGE_ABI_MAJOR, MGE_ABI_MINOR, 0, MGE_ABI_HASH};
     mge_query_out out = {};
     out.struct_size = sizeof(out);
-    if (query(&in, &out) != MGE_OK || !out.plugin) {  // of another build, as a rule
+    if (query(&in, &out) != MGE_OK || !out.plugin) {  // usually a library of another build
       ADD_FAILURE() << std::string_view(out.reason.data, out.reason.size);
       std::fprintf(stderr, "mge_virtual.so: %.*s\n", static_cast<int>(out.reason.size), out.reason.data);
       std::abort();
@@ -117,7 +117,7 @@ class VirtualBackend {
   }
 
   std::vector<std::string> logged;
-  std::atomic<uint64_t> chunks = 0;  // of work that was shared out
+  std::atomic<uint64_t> chunks = 0;  // number of chunks that the backend gave to the host's threads
 
  private:
   Settings settings_;
@@ -127,7 +127,7 @@ class VirtualBackend {
   std::map<uint32_t, mge_device*> open_;
 };
 
-// Memory of a device (or of the host, pinned), given back at the end.
+// Memory of a device, or pinned memory of the host. The destructor releases it.
 class Slab {
  public:
   Slab(VirtualBackend& b, uint64_t bytes, uint32_t device = 0, int32_t memory_class = MGE_MEMORY_DEVICE)
@@ -162,7 +162,7 @@ class Fence {
   Fence(const Fence&) = delete;
   Fence& operator=(const Fence&) = delete;
   operator mge_fence*() const { return fence_; }
-  // Waits for ever unless told otherwise; the text of a failure goes to `error`.
+  // Waits for `value`, by default without timeout. Stores the text of a failure in `error`.
   mge_code Wait(uint64_t value, uint64_t timeout_ns = UINT64_MAX) {
     error.text.clear();
     return b_.queues().host_wait(fence_, value, timeout_ns, error);
@@ -192,7 +192,7 @@ class Queue {
   mge_code Copy(void* to, const void* from, uint64_t bytes) { return api_.copy(queue_, to, from, bytes, error); }
   mge_code Signal(mge_fence* fence, uint64_t value) { return api_.signal(queue_, fence, value, error); }
   mge_code Wait(mge_fence* fence, uint64_t value) { return api_.wait(queue_, fence, value, error); }
-  // Waits for all that was enqueued. Only while nothing on the queue has failed: a failed fence stays failed.
+  // Waits for all enqueued work. Call it only if nothing on the queue has failed, because a failed fence stays failed.
   mge_code Finish() {
     if (mge_code code = Signal(done_, ++count_); code != MGE_OK) return code;
     mge_code code = done_.Wait(count_);
@@ -210,8 +210,8 @@ class Queue {
 
 inline mge_text TextOf(const std::string& s) { return {s.data(), s.size()}; }
 
-// An operator whose inputs are vectors of n elements of one type, and its output one of as many or of `outputs`; operand i is
-// bound to base i.
+// A kernel of an operator whose inputs are vectors of n elements of one type. The output has `outputs` elements, n by
+// default. Operand i is bound to base i.
 class ElementwiseKernel {
  public:
   ElementwiseKernel(VirtualBackend& b, std::string op, int64_t n, int inputs = 1, mge_dtype dtype = MGE_DTYPE_F32,
@@ -272,7 +272,7 @@ class ElementwiseKernel {
     binding.outputs = &slots.back();
     ASSERT_EQ(b_.plugin().kernel->bind(kernel_, &binding, args_.data(), &step_, error), MGE_OK) << error.text;
   }
-  // Enqueues it on the inputs, then the output.
+  // Enqueues the kernel. `operands` are the inputs, then the output.
   mge_code Run(mge_queue* queue, std::initializer_list<void*> operands) {
     if (!step_) Prepare();
     mge_run run = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In a build with assert(), an operand that is not there ends the process at the place that asks for it.
+// In a build with assert(), access to an absent operand ends the process and names the check that the caller forgot.
 #undef NDEBUG
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 namespace {
 
-// Relu of values: x -> y, and an optional second input that is absent.
+// A problem of one Relu with an absent optional second input.
 class OperandsDeathTest : public testing::Test {
  protected:
   mge_value value_ = {};
@@ -34,7 +34,7 @@ TEST_F(OperandsDeathTest, OfAProblem) {
 
 TEST_F(OperandsDeathTest, OfANode) {
   EXPECT_EQ(problem_.node().output(0).raw(), &value_);
-  EXPECT_DEATH(problem_.node().input(1), "has_input");  // absent
+  EXPECT_DEATH(problem_.node().input(1), "has_input");  // an absent input
   EXPECT_DEATH(problem_.node().input(2), "has_input");
   EXPECT_DEATH(problem_.node().output(1), "has_output");
 }

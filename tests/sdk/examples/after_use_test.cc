@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pool of the guide for backends with queues: when the pool inside gets its blocks back.
+// The example pool for backends with queues: it returns a block to the inner pool only after the last use.
 #include "sdk/examples/parts/after_use.hpp"
 
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@ using testing::IsEmpty;
 
 struct Fence {
   mge::Result HostWait(uint64_t value, uint64_t timeout_ns) {
-    if (timeout_ns == UINT64_MAX) reached = std::max(reached, value);  // what is enqueued ends
+    if (timeout_ns == UINT64_MAX) reached = std::max(reached, value);  // enqueued work always ends
     if (failed) return {MGE_DATA_LOSS, "the work failed"};
     return reached >= value ? mge::Result() : mge::Result(MGE_DEADLINE_EXCEEDED, "not yet");
   }
@@ -28,7 +28,7 @@ struct Inner {
   }
   void Release(const mge_reservation& reservation, const mge_fence_point*) { back.push_back(reservation.token); }
   void Trim(int32_t) { ++trims; }
-  std::vector<uint64_t> back;  // tokens
+  std::vector<uint64_t> back;  // tokens of the blocks that were returned
   size_t needs_back = 0;
   int trims = 0;
 };
@@ -46,7 +46,7 @@ class AfterUseTest : public testing::Test {
   AfterUse<Inner, Fence> pool_;
 };
 
-TEST_F(AfterUseTest, ABlockGoesBackWhenTheFenceOfItsLastUseIsReached) {
+TEST_F(AfterUseTest, ABlockIsReturnedWhenTheFenceOfItsLastUseIsReached) {
   const mge_reservation first = Acquire(1), second = Acquire(2);
   const mge_fence_point one = At(1), two = At(2);
   pool_.Release(second, &two);
@@ -62,14 +62,14 @@ TEST_F(AfterUseTest, ABlockGoesBackWhenTheFenceOfItsLastUseIsReached) {
   EXPECT_EQ(pool_.trims, 1);
 }
 
-TEST_F(AfterUseTest, ABlockThatNothingUsesGoesBackAtOnce) {
+TEST_F(AfterUseTest, AnUnusedBlockIsReturnedAtOnce) {
   const mge_fence_point reached = {sizeof(reached), 0, nullptr, 0};
   pool_.Release(Acquire(1), nullptr);
   pool_.Release(Acquire(2), &reached);
   EXPECT_THAT(pool_.back, ElementsAre(1, 2));
 }
 
-TEST_F(AfterUseTest, AFenceThatFailedIsAnEnd) {
+TEST_F(AfterUseTest, AFailedFenceEndsTheUse) {
   const mge_fence_point one = At(1);
   pool_.Release(Acquire(1), &one);
   fence_.failed = true;
@@ -77,7 +77,7 @@ TEST_F(AfterUseTest, AFenceThatFailedIsAnEnd) {
   EXPECT_THAT(pool_.back, ElementsAre(1));
 }
 
-TEST_F(AfterUseTest, ARequestThatIsRefusedWaitsForTheBlocksInUse) {
+TEST_F(AfterUseTest, ARefusedRequestWaitsForBlocksInUse) {
   const mge_fence_point one = At(1);
   pool_.Release(Acquire(1), &one);
   pool_.needs_back = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The examples of the SDK do what their guide says: the operator runs, the claim fuses, own parts decide.
+// The examples of the SDK work as the guide describes: the operator runs, the claim fuses, the backend's own parts are used.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -23,11 +23,11 @@ using testing::HasSubstr;
 
 constexpr char kFolder[] = MGE_BINARY_DIR "/tests/examples";
 
-// ---- as a user runs them
+// ---- the examples run with the mge command
 
 class AsAUser : public testing::Test {
  protected:
-  // x, z: float32[64] -> nodes -> y
+  // Writes the model x, z -> nodes -> y, whose inputs are float32[64].
   void Model(const std::vector<std::string>& nodes) const {
     std::vector<ob::Dim> dims = {int64_t{64}};
     std::ofstream(folder_.At("model.onnx"), std::ios::binary) << ob::ModelProto(
@@ -42,7 +42,7 @@ class AsAUser : public testing::Test {
     EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0) << args << "\n" << ReadAll(folder_.At("out"));
     return ReadAll(folder_.At("out"));
   }
-  // Outputs of one device, byte by byte; inputs are seeded, and so the same on each.
+  // Returns the output bytes of one device. Inputs come from a fixed seed, so they are equal on all devices.
   std::string Outputs(const std::string& device) const {
     Mge("run model.onnx --device " + device + " --output-dir " + device);
     return ReadAll(folder_.At(device + "/y.npy"));
@@ -65,18 +65,18 @@ TEST_F(AsAUser, TheSmallestBackendRunsItsOperator) {
   EXPECT_THAT(Mge("plan model.onnx --device example_relu0 --why"), HasSubstr("example.relu"));
 }
 
-TEST_F(AsAUser, WhatItCannotDoIsSaidInItsOwnWords) {
+TEST_F(AsAUser, ARefusalShowsTheBackendsReason) {
   std::vector<ob::Dim> dims = {int64_t{4}};
   std::ofstream(folder_.At("model.onnx"), std::ios::binary) << ob::ModelProto(
       {.graph = ob::GraphProto({.nodes = {ob::NodeProto("Relu", {"x"}, {"y"})},
                                 .inputs = {ob::ValueInfo("x", DType::kF64, dims)},
                                 .outputs = {ob::TextField(ob::field::value_info::kName, "y")}})});
   std::string plan = Mge("plan model.onnx --device example_relu0 --why");
-  EXPECT_THAT(plan, HasSubstr("REFERENCE"));  // the host does it
+  EXPECT_THAT(plan, HasSubstr("REFERENCE"));  // the reference evaluator computes it
   EXPECT_THAT(plan, HasSubstr("only float32"));
 }
 
-TEST_F(AsAUser, TheClaimBecomesOneStepWithTheRightAnswer) {
+TEST_F(AsAUser, TheClaimBecomesOneStepWithTheCorrectResult) {
   Model({ob::NodeProto("Add", {"x", "z"}, {"s"}), ob::NodeProto("Relu", {"s"}, {"y"})});
   std::string host = Outputs("host");
   ASSERT_GT(host.size(), 64 * sizeof(float));
@@ -86,20 +86,21 @@ TEST_F(AsAUser, TheClaimBecomesOneStepWithTheRightAnswer) {
   EXPECT_THAT(plan, HasSubstr("example.add_relu"));
 }
 
-TEST_F(AsAUser, AnOperandThatIsReadTwiceIsBoundOnce) {
+TEST_F(AsAUser, AnOperandReadTwiceIsBoundOnce) {
   Model({ob::NodeProto("Add", {"x", "x"}, {"s"}), ob::NodeProto("Relu", {"s"}, {"t"}),
          ob::NodeProto("Add", {"t", "z"}, {"y"})});
   EXPECT_EQ(Outputs("example_fusion0"), Outputs("host"));
 }
 
-TEST_F(AsAUser, TheStrategyOfOnesOwnPicksTheKernel) {
+TEST_F(AsAUser, TheBackendsOwnStrategyChoosesTheKernel) {
   Model({ob::NodeProto("Relu", {"x"}, {"y"})});
   std::string plan = Mge("plan model.onnx --device example_parts0 --why");
-  EXPECT_THAT(plan, HasSubstr("Relu                         example.relu.rows"));  // of equal cost, and of the worse rank
+  // The host's strategy would choose the other kernel: equal cost, better rank.
+  EXPECT_THAT(plan, HasSubstr("Relu                         example.relu.rows"));
   EXPECT_EQ(Outputs("example_parts0"), Outputs("host"));
 }
 
-// ---- as the host sees them
+// ---- the examples called through their tables
 
 class OwnParts : public testing::Test {
  protected:
@@ -116,9 +117,9 @@ class OwnParts : public testing::Test {
   Device* device_ = nullptr;
 };
 
-constexpr uint64_t kPage = 64 << 10;  // as parts.cc has it
+constexpr uint64_t kPage = 64 << 10;  // the same value as in parts.cc
 
-TEST_F(OwnParts, ThePoolDecidesWhatAReservationIs) {
+TEST_F(OwnParts, ThePoolDecidesTheSizeOfAReservation) {
   Start();
   Pool& pool = **device_->PoolOf();
   EXPECT_EQ(pool.name(), "own");
@@ -127,7 +128,7 @@ TEST_F(OwnParts, ThePoolDecidesWhatAReservationIs) {
   EXPECT_EQ(b.bytes, 2 * kPage);
   pool.Release(a);
   pool.Release(b);
-  mge_reservation c = *pool.Acquire(kPage + 7);  // the smallest free slab that is large enough
+  mge_reservation c = *pool.Acquire(kPage + 7);  // gets the smallest free slab that is large enough
   EXPECT_EQ(c.address, b.address);
   EXPECT_EQ(pool.Stats().hits, 1u);
   EXPECT_EQ(pool.Stats().committed, 3 * kPage);
@@ -142,19 +143,19 @@ TEST_F(OwnParts, ThePoolDecidesWhatAReservationIs) {
   EXPECT_EQ(device_->budget().in_use(), 0u);
 }
 
-TEST_F(OwnParts, TheBudgetBindsThePool) {
+TEST_F(OwnParts, TheBudgetLimitsThePool) {
   Start(4 * kPage);
   Pool& pool = **device_->PoolOf();
   mge_reservation a = *pool.Acquire(3 * kPage);
   absl::Status over = pool.Acquire(2 * kPage).status();
-  EXPECT_THAT(FormatError(over), HasSubstr("E0602"));  // in the host's own words
+  EXPECT_THAT(FormatError(over), HasSubstr("E0602"));  // the error of the host
   pool.Release(a);
-  absl::StatusOr<mge_reservation> b = pool.Acquire(4 * kPage);  // what is free goes back, and there is room
+  absl::StatusOr<mge_reservation> b = pool.Acquire(4 * kPage);  // the pool releases free slabs to make room
   ASSERT_TRUE(b.ok()) << FormatError(b.status());
   pool.Release(*b);
 }
 
-TEST_F(OwnParts, TheReservePolicyDecidesWhatIsTakenBeforeTheFirstRun) {
+TEST_F(OwnParts, TheReservePolicyDecidesTheMemoryTakenBeforeTheFirstRun) {
   Start();
   mge_plan_summary plan = {};
   plan.struct_size = sizeof(plan);

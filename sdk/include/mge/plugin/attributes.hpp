@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attributes of candidates in words.
+// The attributes of candidates as text.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 namespace mge __attribute__((visibility("hidden"))) {
 
+// The name of an MGE_KERNEL_ bit.
 struct AttributeName {
   uint64_t bit;
   std::string_view name;
@@ -20,7 +21,7 @@ inline constexpr AttributeName kAttributeNames[] = {
     {MGE_KERNEL_CAPTURE_SAFE, "capture-safe"},           {MGE_KERNEL_USES_ATOMICS, "atomics"},
     {MGE_KERNEL_ALLOCATES, "allocates"},                 {MGE_KERNEL_TENSOR_CORE, "tensor-core"}};
 
-// "deterministic capture-safe"
+// Returns, for example, "deterministic capture-safe".
 inline std::string AttributeText(uint64_t attributes) {
   std::string out;
   for (const AttributeName& a : kAttributeNames) {
@@ -29,10 +30,10 @@ inline std::string AttributeText(uint64_t attributes) {
   return out;
 }
 
-// Why a candidate of these attributes is outside of what the host asks for; empty if it is not.
+// Returns why a candidate with these attributes violates the host's constraints; empty if it does not.
 inline std::string WhyNotAllowed(uint64_t attributes, uint64_t require, uint64_t forbid) {
-  if (uint64_t missing = require & ~attributes) return "it lacks what is required: " + AttributeText(missing);
-  if (uint64_t unwanted = forbid & attributes) return "it has what is not allowed: " + AttributeText(unwanted);
+  if (uint64_t missing = require & ~attributes) return "required attributes are missing: " + AttributeText(missing);
+  if (uint64_t unwanted = forbid & attributes) return "it has forbidden attributes: " + AttributeText(unwanted);
   return {};
 }
 

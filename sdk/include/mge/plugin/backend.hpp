@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend: one struct names its parts, one macro makes the note, the tables and the entry of it.
+// A backend: one struct names its parts, one macro creates its note, its tables and its entry point.
 //
 //   struct Backend : mge::BackendDefaults {
 //     static constexpr std::string_view kName = "demo", kVersion = "0.1.0";
@@ -8,8 +8,8 @@
 //   };
 //   MGE_BACKEND(Backend);
 //
-// Whatever else it names replaces what BackendDefaults has. An optional member function of a part is offered to the host if
-// the class has it; a wrong signature does not compile.
+// The struct may replace any member of BackendDefaults. If a part has an optional member function, the host receives it. A
+// wrong signature does not compile.
 #pragma once
 
 #include <cstdint>
@@ -30,30 +30,32 @@
 
 namespace mge __attribute__((visibility("hidden"))) {
 
+// The defaults of every part. A backend derives from it.
 struct BackendDefaults {
   static constexpr std::string_view kClasses = {};    // device classes, separated by ','; empty: the name
-  static constexpr uint32_t kIsa = 0;                 // MGE_ISA_ bits without which the library must not be opened
-  static constexpr std::string_view kKernelSet = {};  // changes when kernels change their meaning; empty: the version
+  static constexpr uint32_t kIsa = 0;                 // MGE_ISA_ bits that the library requires
+  static constexpr std::string_view kKernelSet = {};  // changes when kernels change their meaning; empty: kVersion
   static constexpr std::span<const mge_setting* const> kSettings = {};
   using Memory = HostMemory;
   using Pool = pool::Growing;
   using Reserve = reserve::None;
   using Strategy = strategy::Heuristic;
-  // void: not offered
+  // void: not provided
   using Queue = void;
   using Fence = void;
   using Record = void;
   using Stamp = void;
   using Layouts = void;  // struct with static Result Describe(Device&, const LayoutQuestion&, mge_layout_info* out)
   using Claims = void;
-  // Cheap: loads the driver's library, or answers MGE_UNAVAILABLE and what to do.
+  // Starts the backend, for example loads the driver's library. Must be fast. Returns MGE_UNAVAILABLE with what to do if it
+  // cannot.
   static Result Start() { return {}; }
-  // Joins every thread and releases every handle; Start() may come again.
+  // Joins every thread and releases every handle. Start() may be called again.
   static void Stop() {}
-  // static const void* Extension(std::string_view name, uint32_t min_version)   optional: a table, or NULL
+  // static const void* Extension(std::string_view name, uint32_t min_version)   optional: returns a table, or NULL
 };
 
-// A tensor that would lie in an opaque layout.
+// A question about a tensor in an opaque layout.
 struct LayoutQuestion {
   const mge_layout& layout;
   mge_dtype dtype;
@@ -77,7 +79,7 @@ struct LayoutTable {
   }
 };
 
-// Every table of a backend, as constants.
+// The tables of a backend, as constants.
 template <typename B>
 struct Tables {
   static_assert(std::is_void_v<typename B::Queue> == std::is_void_v<typename B::Fence>,
@@ -110,7 +112,7 @@ struct Tables {
   static constexpr mge_memory_api kMemory = MemoryTable<B>::Api();
   static constexpr mge_kernel_api kKernel =
       KernelTable<B::Kernels::Rows>::Api(B::kKernelSet.empty() ? B::kVersion : B::kKernelSet);
-  // The table of an optional part, or nothing.
+  // Returns the table of an optional part, or nullptr.
   template <bool kOffered, template <typename> typename TableOf>
   static constexpr auto Optional() {
     if constexpr (kOffered) {
@@ -183,7 +185,7 @@ constexpr mge_note_section NoteOf() {
 
 }  // namespace internal
 
-// Judges the host and hands over the table.
+// Checks the host's version and returns the table.
 inline mge_code AnswerQuery(const mge_query_in* in, mge_query_out* out, const mge_plugin* plugin) {
   if (!Covers(in, &mge_query_in::header_hash) || !Covers(out, &mge_query_out::reason)) return MGE_INVALID_ARGUMENT;
   if (in->abi_major != MGE_ABI_MAJOR || (MGE_ABI_MAJOR == 0 && in->header_hash != MGE_ABI_HASH)) {
@@ -202,12 +204,12 @@ inline mge_code AnswerQuery(const mge_query_in* in, mge_query_out* out, const mg
     return ::mge::AnswerQuery(in, out, &(plugin_table));                                        \
   }
 
-// Its identity note.
+// Defines the identity note.
 #define MGE_BACKEND_NOTE(B)                                                                                  \
   __attribute__((section(MGE_NOTE_SECTION), used, aligned(4))) static constexpr mge_note_section mge_note_ = \
       ::mge::internal::NoteOf<B>()
 
-// Identity note, tables and entry of a backend; once in a library.
+// Defines a backend's identity note, tables and entry point. Use it once per library.
 #define MGE_BACKEND(B)                                  \
   MGE_PLUGIN_ENTRY(::mge::internal::Tables<B>::kPlugin) \
   MGE_BACKEND_NOTE(B)

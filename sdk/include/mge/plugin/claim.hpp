@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claims: groups of nodes that one kernel computes, offered to the host, and a matcher that finds them.
+// Claims: groups of nodes that one kernel computes, offered to the host, and a pattern matcher that finds them.
 //
 //   void ClaimBiasRelu(const mge::Pattern& graph, mge::ClaimList& claims) {
 //     static const mge::PatternNode relu = mge::Op("Relu", {mge::Op("Add", {mge::Op("MatMul"), mge::Any()}).Commutes()});
@@ -7,8 +7,8 @@
 //   }
 //   using Claims = mge::Claims<ClaimBiasRelu>;      // in the backend's struct
 //
-// The host picks among overlapping offers. A group that it takes comes to the kernel rows as a problem like any other: to
-// those of its first node's operator: offer only what a row then really computes.
+// The host chooses among overlapping offers. An accepted group becomes a problem for the kernel rows of its first node's
+// operator. Offer only groups that a row supports.
 #pragma once
 
 #include <algorithm>
@@ -31,11 +31,12 @@ inline void OfferClaim(const mge_claim_sink* sink, std::string_view name, std::s
   sink->offer(sink->self, &claim);
 }
 
-// Where claims go.
+// A list that receives claims.
 class ClaimList {
  public:
   explicit ClaimList(const mge_claim_sink* sink) : sink_(sink) {}
-  // `nodes` in ascending order; `benefit_us`: what is gained over the nodes one by one.
+  // Offers a group. `nodes` are in ascending order; `benefit_us` is the estimated time saved, compared with the nodes one by
+  // one.
   void Offer(std::string_view name, std::span<const int32_t> nodes, double benefit_us) {
     OfferClaim(sink_, name, nodes, benefit_us);
   }
@@ -44,15 +45,16 @@ class ClaimList {
   const mge_claim_sink* sink_;
 };
 
-// What to look for: a node, and what computes its inputs. The root is the last node of the group.
+// A pattern: a node and the patterns of its inputs. The root is the last node of the group.
 struct PatternNode {
-  std::string op;                   // "": anything, also what comes from outside; it does not join the group
-  std::vector<PatternNode> inputs;  // the first inputs; more may follow, fewer listed are not looked at
+  // "" matches anything, also values from outside the graph; the match does not join the group
+  std::string op;
+  std::vector<PatternNode> inputs;  // patterns of the first inputs; further inputs are not checked
   std::string domain;
   bool commutes = false;
   std::function<bool(const Node&)> where;  // empty: always
 
-  // The first two inputs may come in either order.
+  // Allows the first two inputs in either order.
   PatternNode Commutes() && { return commutes = true, std::move(*this); }
   PatternNode In(std::string_view of_domain) && { return domain = of_domain, std::move(*this); }
   PatternNode Where(std::function<bool(const Node&)> holds) && { return where = std::move(holds), std::move(*this); }
@@ -62,12 +64,13 @@ inline PatternNode Op(std::string_view op, std::vector<PatternNode> inputs = {})
 }
 inline PatternNode Any() { return {}; }
 
+// A place in the graph that matches a pattern.
 struct Match {
   std::vector<int32_t> nodes;  // ascending: producers first
-  int root = -1;               // the last node of the shape
+  int root = -1;               // the last node of the pattern
 };
 
-// The graph with its consumers indexed, for walking patterns forward from a node.
+// A graph with an index of consumers and producers, for matching.
 class Pattern {
  public:
   explicit Pattern(const mge_graph* g) : graph_(g), consumer_(g->value_count, -1), producer_(g->value_count, -1) {
@@ -82,19 +85,19 @@ class Pattern {
   }
   const Graph& graph() const { return graph_; }
   Node node(int i) const { return graph_.node(i); }
-  // The one node that reads output 0 of node i, if nobody else does and it is no graph output; else -1.
+  // Returns the only consumer of output 0 of node i, or -1. Also -1 if the output is a graph output.
   int Next(int i) const {
     Node n = graph_.node(i);
     if (!n.has_output(0) || n.output(0).uses() != 1) return -1;
     return consumer_[n.output_id(0)];
   }
-  // The node that computes input k of node i; -1 if it comes from outside.
+  // Returns the node that computes input k of node i, or -1 if the value comes from outside.
   int Producer(int i, int k) const {
     Node n = graph_.node(i);
     return n.has_input(k) ? producer_[n.input_id(k)] : -1;
   }
 
-  // Every place where the shape is. A value between two nodes of a match is read nowhere else, so that it need not exist.
+  // Returns every match of the pattern. A value between two nodes of a match has no other consumer, so it need not exist.
   std::vector<Match> FindAll(const PatternNode& shape) const {
     std::vector<Match> found;
     for (int i = 0; i < graph_.node_count(); ++i) {
@@ -137,7 +140,7 @@ class Pattern {
   std::vector<int32_t> producer_;
 };
 
-// The claims of a backend, one function for each fusion.
+// The claims of a backend, one function per fusion.
 template <void (*... kOffers)(const Pattern&, ClaimList&)>
 struct Claims {
   static mge_code Claim(mge_device*, const mge_graph* graph, const mge_claim_sink* sink, mge_error* error) noexcept {

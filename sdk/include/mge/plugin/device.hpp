@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices: which there are, and one that is open.
+// Devices: the list of devices, and an open device.
 //
 //   class Device {
 //    public:
-//     static mge::Result List(mge::DeviceList& list);   // every device, the unusable ones with the reason
-//     explicit Device(uint32_t index);                  // opens one of the list; its destructor closes it
-//     mge::Result Init();                               // optional: opens it where that can fail
-//     mge::Result Health();                             // optional: MGE_DEVICE_LOST once it is lost, for ever
-//     mge::Result Link(Device& to, mge::LinkInfo* out); // optional: how another device of this backend is reached
+//     static mge::Result List(mge::DeviceList& list);   // adds every device, unusable ones with the reason
+//     explicit Device(uint32_t index);                  // opens a listed device; the destructor closes it
+//     mge::Result Init();                               // optional: the part of opening that can fail
+//     mge::Result Health();                             // optional: MGE_DEVICE_LOST once the device is lost
+//     mge::Result Link(Device& to, mge::LinkInfo* out); // optional: the connection to another device of this backend
 //   };
 #pragma once
 
@@ -19,21 +19,21 @@
 
 namespace mge __attribute__((visibility("hidden"))) {
 
-// A device as the host is told of it. What is left empty is made up from the backend's first class and the index.
+// The description of a device for the host. Empty members get defaults from the backend's first class and the index.
 struct DeviceInfo {
   std::string name;               // "Demo 9000, 16 GiB"
   std::string fingerprint = {};   // PCI address or UUID: equal for the same hardware in two backends
   std::string class_name = {};    // one of the backend's classes
-  std::string device_class = {};  // key of tuning results: equal for devices on which equal choices are right
-  uint32_t score = 50;            // 1..100: the higher wins among backends for one fingerprint; 0: it cannot be used
-  std::string reason = {};        // with score 0: why, and what to do
+  std::string device_class = {};  // key of tuning results: equal for devices where the same choices are best
+  uint32_t score = 50;            // 1..100: the backend with the highest score is used for one fingerprint; 0: unusable
+  std::string reason = {};        // if score is 0: why the device cannot be used, and what to do
   uint32_t flags = 0;             // MGE_DEVICE_...
   uint64_t memory_total = 0;      // bytes; 0: unknown
-  std::string driver = {};        // version of what lies below the backend: measured times hold for one
-  uint64_t max_allocation = 0;    // most bytes of one slab of device memory; 0: no limit but the memory itself
+  std::string driver = {};        // version of the software below the backend; measured times are valid for one version
+  uint64_t max_allocation = 0;    // largest slab of device memory in bytes; 0: limited only by the memory itself
 };
 
-// Where List() puts the devices; the first gets index 0.
+// A list that List() fills. The first device gets index 0.
 class DeviceList {
  public:
   DeviceList(const mge_device_sink* sink, std::string_view default_class) : sink_(sink), default_class_(default_class) {}
@@ -63,12 +63,12 @@ class DeviceList {
   uint32_t next_ = 0;
 };
 
-// The way from one device to another.
+// The connection from one device to another.
 struct LinkInfo {
-  bool peer = false;          // CopyPeer goes directly; otherwise the host stages through pinned memory
-  double bandwidth_gb_s = 0;  // 10^9 bytes a second, one direction; 0: unknown
+  bool peer = false;          // CopyPeer copies directly; otherwise the host copies through pinned memory
+  double bandwidth_gb_s = 0;  // 10^9 bytes per second, one direction; 0: unknown
   double latency_us = 0;
-  std::string_view name = {};  // "PCIe"; lives as long as the library
+  std::string_view name = {};  // "PCIe"; valid as long as the library is loaded
 };
 
 namespace internal {
@@ -85,7 +85,7 @@ struct DeviceTable {
   static mge_code Enumerate(const mge_device_sink* sink, mge_error* error) noexcept {
     return Guard(error, [&]() -> Result { return List(sink); });
   }
-  // A device that is not listed is never made.
+  // Opens a device. Fails if the index is not in the list.
   static mge_code Open(uint32_t index, mge_device** out, mge_error* error) noexcept {
     uint32_t count = 0;
     mge_device_sink counter = {sizeof(counter), 0, &count,

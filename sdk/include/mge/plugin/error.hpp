@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts, tables, results; how errors reach the host, and how exceptions do not.
+// Texts, tables and results. Reports errors to the host and converts exceptions to errors.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace mge __attribute__((visibility("hidden"))) {
 inline constexpr mge_text Text(std::string_view s) { return {s.data(), s.size()}; }
 inline constexpr std::string_view View(const mge_text& t) { return {t.data, static_cast<size_t>(t.size)}; }
 
-// A table whose identity is set, for `fill` to complete: slots that later headers add stay empty.
+// Creates a table with its identity set and calls `fill` to complete it. Slots added by later headers stay empty.
 //   constexpr auto kDevice = mge::Table<mge_device_api>([](auto& t) { t.enumerate = Enumerate; ... });
 template <typename T, typename F>
 constexpr T Table(F fill) {
@@ -37,14 +37,15 @@ constexpr T Table(F fill) {
   return table;
 }
 
-// A code and, if it is not MGE_OK, a sentence. Without a sentence the failure stands in the call's mge_error already.
+// A code and, unless it is MGE_OK, a sentence. If the sentence is empty, the text is already in the call's mge_error.
 class [[nodiscard]] Result {
  public:
   Result() = default;
   Result(mge_code code, std::string text) : code_(code), text_(std::move(text)) {}
   bool ok() const { return code_ == MGE_OK; }
   mge_code code() const { return code_; }
-  // Whether memory ran out, on the device or in its budget: what one keeps for later is to be given back then.
+  // Returns whether memory ran out, on the device or in its budget. The caller then releases the memory that it keeps for
+  // later.
   bool out_of_memory() const { return code_ == MGE_RESOURCE_EXHAUSTED || code_ == MGE_OVER_BUDGET; }
   const std::string& text() const { return text_; }
 
@@ -53,13 +54,13 @@ class [[nodiscard]] Result {
   std::string text_;
 };
 
-// The host table; set by start(), valid until stop(). One per backend library.
+// Returns the host table. Set by start(), valid until stop(). One per backend library.
 inline const mge_host*& Host() {
   static const mge_host* host = nullptr;
   return host;
 }
 
-// The host's ready-made parts; nullptr where the host is older than they are.
+// Returns the host's ready-made parts, or nullptr if the host is too old to have them.
 inline const mge_ready_made* ReadyMade() {
   const mge_host* host = Host();
   return host && Covers(host, &mge_host::ready_made) ? host->ready_made : nullptr;
@@ -73,19 +74,19 @@ inline mge_code Report(mge_error* error, const Result& r) {
   return r.text().empty() ? r.code() : Report(error, r.code(), r.text());
 }
 
-// A line in the host's log.
+// Writes a line to the host's log.
 inline void Log(int32_t severity, std::string_view text) {
   if (const mge_host* host = Host()) host->log(host->self, severity, text.data(), text.size());
 }
 
-// Thrown by ParallelFor when the run should stop.
+// The exception that ParallelFor throws when the run should stop.
 struct RunStopped : std::exception {
   const char* what() const noexcept override { return "the run was stopped"; }
 };
 
 namespace internal {
 
-// The backend's objects are the host's opaque handles.
+// Converts between the backend's objects and the opaque handles that the host uses.
 template <typename Handle, typename T>
 Handle* HandleOf(T* object) {
   return reinterpret_cast<Handle*>(object);
@@ -106,7 +107,7 @@ mge_code Answer(mge_error* error, F& f) {
 
 }  // namespace internal
 
-// Runs f, which answers a code or a Result, and turns whatever it throws into an error: no exception crosses the boundary.
+// Calls f, which returns a code or a Result, and converts any exception to an error. No exception crosses the boundary.
 template <typename F>
 mge_code Guard(mge_error* error, F&& f) noexcept {
 #if defined(__cpp_exceptions)
@@ -116,20 +117,20 @@ mge_code Guard(mge_error* error, F&& f) noexcept {
     return Report(error, MGE_RESOURCE_EXHAUSTED, "the backend has no host memory left");
   } catch (const RunStopped& e) {
     return Report(error, MGE_CANCELLED, e.what());
-  } catch (const std::system_error& e) {  // such as a thread that could not be started
+  } catch (const std::system_error& e) {  // for example, a thread could not be started
     const bool resource = e.code() == std::errc::resource_unavailable_try_again || e.code() == std::errc::not_enough_memory;
     return Report(error, resource ? MGE_RESOURCE_EXHAUSTED : MGE_INTERNAL, e.what());
   } catch (const std::exception& e) {
     return Report(error, MGE_INTERNAL, e.what());
   } catch (...) {
-    return Report(error, MGE_INTERNAL, "the backend threw something unknown");
+    return Report(error, MGE_INTERNAL, "the backend threw an exception of unknown type");
   }
 #else
   return internal::Answer(error, f);
 #endif
 }
 
-// As Guard, for what cannot fail in the contract: what it throws goes to the log, and the answer is empty.
+// Calls f for a function that cannot fail in the contract. Logs an exception and then returns an empty result.
 template <typename F>
 auto Quietly(F&& f) noexcept -> decltype(f()) {
 #if defined(__cpp_exceptions)
@@ -138,7 +139,7 @@ auto Quietly(F&& f) noexcept -> decltype(f()) {
   } catch (const std::exception& e) {
     Log(MGE_LOG_ERROR, e.what());
   } catch (...) {
-    Log(MGE_LOG_ERROR, "the backend threw something unknown");
+    Log(MGE_LOG_ERROR, "the backend threw an exception of unknown type");
   }
   if constexpr (!std::is_void_v<decltype(f())>) return {};
 #else
@@ -148,7 +149,7 @@ auto Quietly(F&& f) noexcept -> decltype(f()) {
 
 namespace internal {
 
-// As Guard, where f(T*) writes an out struct as these headers know it.
+// Calls f(T*), like Guard, and copies the struct to `out` if f succeeds.
 template <typename T, typename F>
 mge_code GuardOut(mge_error* error, T* out, F&& f) noexcept {
   return Guard(error, [&]() -> Result {
@@ -160,8 +161,7 @@ mge_code GuardOut(mge_error* error, T* out, F&& f) noexcept {
   });
 }
 
-// Makes a T as the handle of the host. A class is made by its constructor, and by Init() if it has one, whose failure
-// ends it again.
+// Creates a T as a handle for the host: calls its constructor, and Init() if it has one. If Init() fails, destroys the T.
 template <typename T, typename Handle, typename... Args>
 mge_code Make(Handle** out, mge_error* error, Args&&... args) noexcept {
   return Guard(error, [&]() -> Result {

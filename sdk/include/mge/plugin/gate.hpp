@@ -6,10 +6,12 @@
 
 namespace mge {
 
+// The activation functions of recurrent operators.
 enum class GateFunction : int32_t {
   kRelu, kTanh, kSigmoid, kAffine, kLeakyRelu, kThresholdedRelu, kScaledTanh, kHardSigmoid, kElu, kSoftsign, kSoftplus
 };
 
+// An activation function with its parameters.
 struct GateActivation {
   GateFunction function = GateFunction::kTanh;
   float alpha = 0, beta = 0;

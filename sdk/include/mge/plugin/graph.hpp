@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views of what the host passes: values, nodes, graphs, problems. They copy nothing and live as long as the call. An operand
-// that is not there fails an assert(), in a build that has them.
+// Views of values, nodes, graphs and problems of the host. They copy nothing and are valid during the call. An absent
+// operand fails an assert().
 #pragma once
 
 #include <cassert>
@@ -39,6 +39,7 @@ inline uint64_t ElementBytes(mge_dtype dtype) {
   }
 }
 
+// A view of a value. dim(i) counts from the end if i is negative.
 class Value {
  public:
   explicit Value(const mge_value* v) : v_(v) {}
@@ -60,7 +61,7 @@ class Value {
   }
   uint64_t bytes() const { return elements() * ElementBytes(dtype()); }
   bool is_constant() const { return v_->data != nullptr; }
-  // Elements of a constant; T must fit dtype().
+  // Returns the elements of a constant. T must match dtype().
   template <typename T>
   std::span<const T> data() const {
     return {static_cast<const T*>(v_->data), v_->data ? static_cast<size_t>(elements()) : 0};
@@ -73,6 +74,7 @@ class Value {
   const mge_value* v_;
 };
 
+// A view of a node. Int(), Float(), Word() and Ints() read attributes.
 class Node {
  public:
   Node(const mge_graph* g, const mge_node* n) : g_(g), n_(n) {}
@@ -116,13 +118,14 @@ class Node {
   const mge_node* n_;
 };
 
+// A view of a graph.
 class Graph {
  public:
   explicit Graph(const mge_graph* g) : g_(g) {}
   int node_count() const { return static_cast<int>(g_->node_count); }
   Node node(int i) const { return Node(g_, g_->nodes[i]); }
   Value value(int32_t id) const { return Value(g_->values[id]); }
-  // Index of the node that produces a value; -1 if it comes from outside.
+  // Returns the index of the node that produces a value, or -1 if it comes from outside.
   int producer(int32_t id) const {
     for (int i = 0; i < node_count(); ++i) {
       for (uint64_t k = 0; k < g_->nodes[i]->output_count; ++k) {
@@ -149,17 +152,17 @@ class Problem {
   int output_count() const { return static_cast<int>(p_->graph->output_count); }
   Value input(int i) const { return assert(i >= 0 && i < input_count()), graph_.value(p_->graph->inputs[i]); }
   Value output(int i) const { return assert(i >= 0 && i < output_count()), graph_.value(p_->graph->outputs[i]); }
-  // Operand number of a value of the group; -1 if it is internal or absent.
+  // Returns the operand number of a value of the group, or -1 if it is internal or absent.
   int operand(int32_t value_id) const {
     for (int i = 0; i < input_count(); ++i) {
       if (p_->graph->inputs[i] == value_id) return i;
     }
     return -1;
   }
-  // Operand number of input k of node i.
+  // Returns the operand number of input k of node i.
   int operand(int i, int k) const { return operand(node(i).input_id(k)); }
   uint32_t threads() const { return p_->threads; }
-  // Whether the result is added to what the output holds (MGE_WRITE_ADD) instead of replacing it.
+  // Returns whether the result is added to the output (MGE_WRITE_ADD) instead of replacing it.
   bool adds(int output) const { return write_mode(output) == MGE_WRITE_ADD; }
   int32_t write_mode(int output) const {
     return Covers(p_, &mge_problem::write_modes) && p_->write_modes ? p_->write_modes[output] : int32_t{MGE_WRITE};
@@ -173,7 +176,7 @@ class Problem {
     }
     return true;
   }
-  // The device that asks, as the backend's own class.
+  // Returns the device of the request as the backend's own class.
   template <typename D>
   D& device() const {
     return internal::As<D>(device_);

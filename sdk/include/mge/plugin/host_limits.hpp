@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the machine, and the container that this process may be in, leave to it: memory and processors. The limit of a control
-// group binds all groups inside of it, so what counts is the least among the process's own group and those around it, in
-// either version of their files. `root` stands before /proc and /sys, for tests. [any]
+// Memory and processors available to this process, within its machine and its container (control groups version 1 and 2).
+// The limit of a control group also binds the groups inside it, so the least limit of the process's group and its parents
+// applies. `root` is put in front of /proc and /sys, for tests. [any]
 #pragma once
 
 #include <algorithm>
@@ -15,14 +15,15 @@
 
 namespace mge __attribute__((visibility("hidden"))) {
 
+// An amount of memory, in bytes.
 struct MemoryAmount {
-  uint64_t free_bytes = 0;   // that could be had without swapping
+  uint64_t free_bytes = 0;   // available without swapping
   uint64_t total_bytes = 0;  // 0: unknown
 };
 
 namespace internal {
 
-// Empty if it cannot be read.
+// Returns the contents of a file; empty if it cannot be read.
 inline std::string TextOfFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text;
@@ -31,7 +32,7 @@ inline std::string TextOfFile(const std::string& path) {
   return text;
 }
 
-// visit(line) for each.
+// Calls visit(line) for each line.
 template <typename Visit>
 void ForEachLine(std::string_view text, Visit&& visit) {
   while (!text.empty()) {
@@ -41,7 +42,8 @@ void ForEachLine(std::string_view text, Visit&& visit) {
   }
 }
 
-// The number behind `key` in the first line that begins with it; none for "max", "-1", or without such a line.
+// Returns the number after `key` in the first line that begins with it. Returns nothing for "max", "-1", or without such a
+// line.
 inline std::optional<uint64_t> NumberAfter(std::string_view key, std::string_view text) {
   std::optional<uint64_t> number;
   bool found = false;
@@ -55,11 +57,11 @@ inline std::optional<uint64_t> NumberAfter(std::string_view key, std::string_vie
   return number;
 }
 
-// visit(folder, unified) for the process's group with this controller and for each around it; `unified`: of version 2.
+// Calls visit(folder, unified) for the process's group with this controller and each parent group; `unified`: version 2.
 template <typename Visit>
 void ForEachControlGroup(const std::string& root, const std::string& controller, Visit&& visit) {
   const std::string text = TextOfFile(root + "/proc/self/cgroup");
-  ForEachLine(text, [&](std::string_view line) {  // "4:cpu,cpuacct:/a/b"; of version 2 "0::/a/b"
+  ForEachLine(text, [&](std::string_view line) {  // "4:cpu,cpuacct:/a/b"; in version 2 "0::/a/b"
     size_t first = line.find(':'), second = first == line.npos ? first : line.find(':', first + 1);
     if (second == line.npos) return;
     const std::string controllers(line.substr(first + 1, second - first - 1));
@@ -88,14 +90,14 @@ inline MemoryAmount HostMemoryAmount(const std::string& root = {}) {
     if (!limit) return;
     auto used = NumberAfter("", TextOfFile(group + (unified ? "/memory.current" : "/memory.usage_in_bytes"))).value_or(0);
     auto cache = NumberAfter(unified ? "inactive_file " : "total_inactive_file ", TextOfFile(group + "/memory.stat")).value_or(0);
-    used -= std::min(used, cache);  // files that were read; the system takes that back before anything fails
+    used -= std::min(used, cache);  // page cache, which the system frees before an allocation fails
     amount.total_bytes = std::min(amount.total_bytes, *limit);
     amount.free_bytes = std::min(amount.free_bytes, *limit - std::min(*limit, used));
   });
   return amount;
 }
 
-// Processors that the groups allow at a time, perhaps a fraction; infinite without a limit.
+// Returns the number of processors that the groups allow, possibly a fraction; infinity without a limit.
 inline double HostProcessorLimit(const std::string& root = {}) {
   using internal::NumberAfter;
   using internal::TextOfFile;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels: what a row offers, what is prepared of an offer, and the table that the host is given. The short form of a row,
-// one struct with Supports and Launch, is in row.hpp.
+// Kernels: the offers of a row, prepared kernels, and the table for the host. The short form of a row, one struct with
+// Supports and Launch, is in row.hpp.
 #pragma once
 
 #include <algorithm>
@@ -23,27 +23,27 @@
 
 namespace mge __attribute__((visibility("hidden"))) {
 
-// What a kernel row offers. Lists may be shorter than the operands: what is missing is plain.
+// A candidate that a kernel row offers. Lists may be shorter than the operands: the rest is plain.
 struct Candidate {
   std::string id;
   int32_t rank = 0;
   uint64_t attributes = MGE_KERNEL_DETERMINISTIC;
-  uint64_t workspace = 0;  // bound
+  uint64_t workspace = 0;  // upper limit in bytes
   double cost_us = -1;
-  uint64_t variant = 0;  // the row's own
+  uint64_t variant = 0;  // used by the row only
   std::vector<mge_layout> inputs = {};
   std::vector<mge_layout> outputs = {};
   std::vector<mge_in_place> in_place = {};
 };
 
-// Collects what a row says about a problem.
+// Passes a row's offers and refusals to the host.
 class Offers {
  public:
   Offers(const mge_candidate_sink* sink, const mge_constraints* constraints, std::string_view kernel, uint64_t row,
          size_t operands = 64)
       : sink_(sink), constraints_(constraints), kernel_(kernel), row_(row), operands_(operands) {}
 
-  // An offer outside of the host's constraints becomes a refusal with that reason.
+  // Offers a candidate. A candidate outside the host's constraints becomes a refusal with that reason.
   void Add(const Candidate& c) {
     uint64_t require = constraints_ ? constraints_->require : 0, forbid = constraints_ ? constraints_->forbid : 0;
     if (std::string why = WhyNotAllowed(c.attributes, require, forbid); !why.empty()) return RefuseNamed(c.id, why);
@@ -87,18 +87,19 @@ class Offers {
 
 using Slot = mge_slot;
 
-// The address of an operand in a run.
+// Returns the address of an operand in a run.
 template <typename T>
 T* At(const mge_run* run, const Slot& slot) {
   return reinterpret_cast<T*>(static_cast<char*>(run->bases[slot.base]) + slot.offset);
 }
 
-// The queue of a run, as the backend's own class.
+// Returns the queue of a run as the backend's own class.
 template <typename Q>
 Q& QueueOf(const mge_run* run) {
   return internal::As<Q>(run->queue);
 }
 
+// The operands of a step, as offsets. Valid during Bind().
 class Binding {
  public:
   Binding(const mge_binding* b, int inputs, int outputs) : b_(b), inputs_(inputs), outputs_(outputs) {}
@@ -111,12 +112,12 @@ class Binding {
 
  private:
   const mge_binding* b_;
-  [[maybe_unused]] int inputs_, outputs_;  // how many: for assert()
+  [[maybe_unused]] int inputs_, outputs_;  // number of operands, for assert()
 };
 
-// The function of a step, made of a Launch(const Args&, const mge_run*) that answers a code or a Result:
+// The function of a step, created from a Launch(const Args&, const mge_run*) that returns a code or a Result:
 //   *step = StepFn::Of<Launch>();
-// What Launch throws becomes an error. No other function can be put here, so that no exception crosses the boundary.
+// An exception from Launch becomes an error. The type accepts no other function, so no exception crosses the boundary.
 class StepFn {
  public:
   constexpr StepFn() = default;
@@ -137,20 +138,20 @@ class StepFn {
   mge_step_fn fn_ = nullptr;
 };
 
-// A prepared candidate. Immutable once made; Bind() may be called several times.
+// A prepared candidate. Immutable after construction. Bind() may be called several times.
 class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual uint32_t args_bytes() const = 0;
   virtual uint64_t workspace_bytes() const { return 0; }
-  // Size of the packed form of constant input i; 0: taken as it is.
+  // Returns the size of the packed form of constant input i; 0: the input is used unpacked.
   virtual uint64_t prepack_bytes(int) const { return 0; }
   virtual Result Prepack(int, const void*, void*) { return {MGE_UNIMPLEMENTED, "this kernel packs nothing"}; }
-  // Returns the name of that form. Kernels with equal names pack equal sources to equal bytes. Empty: no promise.
+  // Returns the name of the packed form. Kernels with equal names pack equal sources to equal bytes. Empty: no promise.
   virtual std::string prepack_form(int) const { return {}; }
-  // Writes what a launch reads into `args`, of args_bytes(), and names the launch.
+  // Writes the arguments of a launch into `args`, which has args_bytes(), and sets the step's function.
   virtual Result Bind(const Binding& binding, void* args, StepFn* step) = 0;
-  // State of one plan instance (used by one run at a time).
+  // Whether each plan instance has a state. One run at a time uses it.
   virtual bool has_state() const { return false; }
   virtual Result CreateState(void** out) {
     *out = nullptr;
@@ -158,7 +159,7 @@ class Kernel {
   }
   virtual void DestroyState(void*) {}
 
-  // Filled by the glue.
+  // Filled by KernelTable.
   std::vector<uint64_t> prepack_list;
   std::vector<std::string> form_names;
   std::vector<mge_text> form_list;
@@ -166,14 +167,14 @@ class Kernel {
 };
 using KernelPtr = std::unique_ptr<Kernel>;
 
-// Whether the run should stop: its user asked for it, or its time is up.
+// Returns whether the run should stop: the user cancelled it, or its time limit has passed.
 inline bool StopAsked(const mge_run* run) {
   return run->cancel && std::atomic_ref(const_cast<int32_t&>(*run->cancel)).load(std::memory_order_relaxed) != 0;
 }
 
-// Runs body(chunk) for chunk < chunks on the run's threads. Cut the work by its size alone, never by the number of threads,
-// so that results do not depend on it. What a body throws is thrown here, once all that have begun are done; so is RunStopped
-// when the run should stop, which ends the kernel with MGE_CANCELLED.
+// Calls body(chunk) for each chunk < chunks on the run's threads. Choose the chunks from the size of the work alone, never
+// from the number of threads, so that results do not depend on it. If a body throws, waits for the running bodies and
+// rethrows. Throws RunStopped if the run should stop, which ends the kernel with MGE_CANCELLED.
 template <typename F>
 void ParallelFor(const mge_run* run, uint64_t chunks, F&& body) {
   if (chunks == 1) return body(uint64_t{0});
@@ -212,7 +213,7 @@ void ParallelFor(const mge_run* run, uint64_t chunks, F&& body) {
 #endif
 }
 
-// A kernel whose arguments are a plain struct and whose launch is a function of it.
+// A kernel whose arguments are a plain struct and whose launch is a function of that struct.
 template <typename Args, mge_code (*Launch)(const Args&, const mge_run*), typename MakeArgs>
 class SimpleKernel : public Kernel {
  public:
@@ -236,19 +237,20 @@ KernelPtr MakeSimple(MakeArgs make, uint64_t workspace = 0) {
   return std::make_unique<SimpleKernel<Args, Launch, MakeArgs>>(std::move(make), workspace);
 }
 
+// A row of the kernel table: an operator, its offers, and the creation of its kernels.
 struct KernelRow {
   const char* op;  // operator of the group's first node
   void (*offer)(const Problem&, Offers&);
-  KernelPtr (*make)(const Problem&, const Candidate&);  // of an offered candidate: id and variant are filled
+  KernelPtr (*make)(const Problem&, const Candidate&);  // for an offered candidate; id and variant are set
   const char* domain = "";
-  const char* id = nullptr;  // of its only candidate, where it has but one
+  const char* id = nullptr;  // id of the only candidate; nullptr if there may be several
 };
 
-// The kernel table of a backend with these rows. A problem goes to every row whose `op` is the operator of the problem's
-// first node.
+// The kernel table of a backend with these rows. A problem is passed to every row whose `op` is the operator of the
+// problem's first node.
 template <const KernelRow* const* (*Rows)(uint64_t*)>
 struct KernelTable {
-  // Refuses two rows of one id, which nobody could tell apart in `mge plan --why`.
+  // Fails if two rows have the same id, because `mge plan --why` could not distinguish them.
   static Result Check() {
     uint64_t count = 0;
     const KernelRow* const* rows = Rows(&count);
@@ -270,7 +272,7 @@ struct KernelTable {
       if (p.node_count() == 0) return Report(error, MGE_INVALID_ARGUMENT, "the problem has no node");
       for (int i = 0; i < p.output_count(); ++i) {
         if (p.write_mode(i) == MGE_WRITE || p.write_mode(i) == MGE_WRITE_ADD) continue;
-        return Report(error, MGE_UNIMPLEMENTED, "a way of writing an output that this backend does not know");
+        return Report(error, MGE_UNIMPLEMENTED, "unknown write mode of an output");
       }
       size_t operands = static_cast<size_t>(std::max(p.input_count(), p.output_count()));
       uint64_t count = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a tensor lies in memory.
+// Layouts: the order of a tensor's elements in memory.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ inline mge_layout Permuted(std::span<const int32_t> perm) {
   for (size_t i = 0; i < perm.size(); ++i) l.perm[i] = perm[i];
   return l;
 }
-// A layout that only the backend knows, by its number; Layouts::Describe and kernels of mge.Reorder go with it.
+// Returns a layout known only to the backend, by its number. Needs Layouts::Describe and kernels for mge.Reorder.
 inline mge_layout Opaque(uint64_t id, uint64_t bytes) {
   return {sizeof(mge_layout), MGE_LAYOUT_OPAQUE, 0, 0, {}, {}, {}, id, bytes};
 }
-// Channels innermost: dimension 1 moves to the end.
+// Returns the layout with channels innermost: dimension 1 moves to the end.
 inline mge_layout ChannelsLast(int rank) {
   mge_layout l = {sizeof(mge_layout), MGE_LAYOUT_PERMUTED, rank, 0, {}, {}, {}, 0, 0};
   for (int i = 0, axis = 0; i < rank; ++i, ++axis) {

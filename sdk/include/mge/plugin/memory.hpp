@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory: the driver's calls. Pools keep what they get, so these are called rarely; the host charges the budget before.
+// Memory: the driver's calls. They are called rarely, because pools keep memory. The host charges the budget before each
+// call.
 //
 //   struct Memory {
 //     static mge::Result Acquire(Device&, int32_t memory_class, uint64_t bytes, mge_slab* out);
 //     static void Release(Device&, const mge_slab& slab);
 //     static mge::MemoryAmount Info(Device&);
-//     // optional: a stream-ordered release, which returns at once although the slab is read until `last_use`
+//     // optional: a stream-ordered release, which returns at once although the slab is in use until `last_use`
 //     static void ReleaseAfter(Device&, const mge_slab& slab, const mge_fence_point& last_use);
-//     // optional, all or none: a range of addresses, and memory under parts of it
+//     // optional, all or none: a range of addresses, with memory committed to parts of it
 //     static uint64_t RangeGranularity(Device&);
 //     static mge::Result RangeReserve(Device&, uint64_t bytes, mge_slab* out);
 //     static void RangeRelease(Device&, const mge_slab& range);
@@ -25,19 +26,19 @@
 
 namespace mge __attribute__((visibility("hidden"))) {
 
-// A slab that Acquire gives. `host_address` stays NULL where the host cannot reach the memory.
+// Creates the slab that Acquire returns. `host_address` is NULL if the host cannot access the memory.
 inline mge_slab MakeSlab(int32_t memory_class, uint64_t bytes, void* address, void* host_address, void* handle = nullptr) {
   return {sizeof(mge_slab), memory_class, address, host_address, handle, bytes};
 }
 
-// Ready-made: plain host memory, for devices that share it (MGE_DEVICE_HOST_ACCESSIBLE).
+// Plain host memory: ready-made, for devices that share it (MGE_DEVICE_HOST_ACCESSIBLE).
 struct HostMemory {
-  static constexpr uint64_t kAlignment = 64;  // the least that the contract asks for
+  static constexpr uint64_t kAlignment = 64;  // the minimum that plugin.h requires
   template <typename Device>
   static Result Acquire(Device&, int32_t memory_class, uint64_t bytes, mge_slab* out) {
     uint64_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     void* address = rounded < bytes ? nullptr : std::aligned_alloc(kAlignment, rounded);
-    if (!address) return {MGE_RESOURCE_EXHAUSTED, "the system gave no " + std::to_string(bytes) + " bytes of memory"};
+    if (!address) return {MGE_RESOURCE_EXHAUSTED, "cannot allocate " + std::to_string(bytes) + " bytes of memory"};
     *out = MakeSlab(memory_class, bytes, address, address);
     return {};
   }

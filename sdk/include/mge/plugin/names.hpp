@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a backend and its device classes may be called. The host refuses others; MGE_BACKEND refuses them when it is
-// compiled.
+// Rules for the names of backends and device classes. The host refuses other names, and MGE_BACKEND does not compile with
+// them.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace mge __attribute__((visibility("hidden"))) {
 
-// Why a backend cannot have this name; empty if it can.
+// Returns why a backend cannot have this name; empty if it can.
 constexpr std::string_view WhyNoBackendName(std::string_view name) {
   if (name.empty()) return "a backend needs a name";
   if (name.size() >= sizeof(mge_note::name)) return "the name of a backend has at most 31 characters";
@@ -20,11 +20,12 @@ constexpr std::string_view WhyNoBackendName(std::string_view name) {
   return {};
 }
 
-// What names of devices ask of a class.
+// Limits from the syntax of device names.
 inline constexpr size_t kShortestClass = 2;
-inline constexpr std::string_view kMultithread = "multithread";  // begins the host's names that say a number of threads
+// prefix of the host's device names that contain a number of threads
+inline constexpr std::string_view kMultithread = "multithread";
 
-// Why a device class cannot have this name; empty if it can.
+// Returns why a device class cannot have this name; empty if it can.
 constexpr std::string_view WhyNoClassName(std::string_view name) {
   if (name.empty()) return "a device class needs a name";
   if (name.size() < kShortestClass) return "a device class has at least 2 letters";
@@ -40,7 +41,7 @@ constexpr std::string_view WhyNoClassName(std::string_view name) {
   return {};
 }
 
-// Why this list of classes, separated by commas, cannot stand in a note; empty if it can. "gpu" stands beside another.
+// Returns why a note cannot contain this list of classes, separated by commas; empty if it can. "gpu" needs a second class.
 constexpr std::string_view WhyNoClassList(std::string_view list) {
   if (list.size() >= sizeof(mge_note::classes)) return "the device classes have at most 63 characters together";
   if (list == "gpu") return "gpu stands beside a class of the backend's own, never alone";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools, which keep memory between uses, and reserve policies, which say how much. A backend names one of the host's in one
-// line, or brings a class of its own:
+// Pools, which keep memory between uses, and reserve policies, which decide how much. A backend names one of the host's, or
+// provides its own class:
 //
 //   using Pool = mge::pool::Growing;          // Naive, Round, Unpooled, Growing
 //   using Reserve = mge::reserve::Percent<5>; // Percent<n>, Bytes<n>, All, None
@@ -12,9 +12,9 @@
 //     void Release(const mge_reservation& reservation, const mge_fence_point* last_use);
 //     void Trim(int32_t how);
 //     mge_pool_stats Stats() const;
-//     void SetPolicy(const mge_reserve_decision& decision);  // optional: `retain` and `step` of the reserve policy
+//     void SetPolicy(const mge_reserve_decision& decision);  // optional: receives `retain` and `step`
 //   };
-//   struct MyReserve {                        // decides, without side effects; the host's budget binds in any case
+//   struct MyReserve {                        // decides without side effects; the host's budget always applies
 //     static mge::Result Decide(Device&, const mge_plan_summary& plan, mge_reserve_decision* out);
 //   };
 #pragma once
@@ -28,7 +28,7 @@
 
 namespace mge __attribute__((visibility("hidden"))) {
 
-// A fence that the host passes, as the backend's own class; nullptr where nothing is to be waited for.
+// Returns a fence of the host as the backend's own class, or nullptr if there is nothing to wait for.
 template <typename F>
 F* FenceOf(mge_fence* fence) {
   return reinterpret_cast<F*>(fence);
@@ -38,11 +38,11 @@ F* FenceOf(const mge_fence_point* point) {
   return point ? FenceOf<F>(point->fence) : nullptr;
 }
 
-// Where a pool gets its memory: the host, which charges the device's budget and calls Memory::Acquire.
+// The source of a pool's memory: the host, which charges the device's budget and calls Memory::Acquire.
 class SlabSource {
  public:
   explicit SlabSource(const mge_slab_provider* provider) : provider_(provider) {}
-  // `error` is that of the request: a refusal by the budget goes back in the host's own words.
+  // Acquires a slab. `error` is the request's: if the budget refuses the slab, it receives the host's text.
   Result Acquire(uint64_t bytes, mge_slab* out, mge_error* error) const {
     *out = {};
     out->struct_size = sizeof(*out);
@@ -55,17 +55,18 @@ class SlabSource {
   const mge_slab_provider* provider_;
 };
 
+// The arguments of Acquire().
 struct PoolRequest {
   uint64_t bytes;
   uint64_t alignment;
   const mge_fence_point* after;  // the memory is used once this is reached; NULL: at once
-  // MGE_POOL_NO_GROWTH: if nothing that is held fits, answer MGE_GROWTH_REQUIRED. MGE_POOL_MAY_WAIT: `ready` may be set, which
-  // becomes MGE_NEEDS_WAIT.
+  // MGE_POOL_NO_GROWTH: if no free block fits, return MGE_GROWTH_REQUIRED. MGE_POOL_MAY_WAIT: the pool may set `ready`,
+  // which becomes MGE_NEEDS_WAIT.
   uint32_t flags;
   mge_error* error;
 };
 
-// A pool of the host's in a class of one's own: derive from it and hide what should differ, or keep one as a member.
+// A pool of the host as a class: derive from it and hide the functions to change, or use it as a member.
 class ReadyPool {
  public:
   template <typename D>
@@ -89,7 +90,7 @@ class ReadyPool {
     *out = {};
     out->struct_size = sizeof(*out);
     mge_code code = api_->acquire(pool_, r.bytes, r.alignment, r.after, r.flags, out, r.error);
-    return {code == MGE_NEEDS_WAIT ? MGE_OK : code, ""};  // `ready` says it
+    return {code == MGE_NEEDS_WAIT ? MGE_OK : code, ""};  // `ready` carries that result
   }
   void Release(const mge_reservation& reservation, const mge_fence_point* last_use) {
     api_->release(pool_, &reservation, last_use);
@@ -121,18 +122,18 @@ struct Naive {
 };  // keeps slabs by size
 struct Round {
   static constexpr std::string_view kReadyMade = "round";
-};  // the same, sizes rounded to powers of two
+};  // like Naive, with sizes rounded up to powers of two
 struct Unpooled {
   static constexpr std::string_view kReadyMade = "unpooled";
 };  // keeps nothing
 struct Growing {
   static constexpr std::string_view kReadyMade = "growing";
-};  // cuts few large slabs by best fit
+};  // cuts few large slabs, best fit
 }  // namespace pool
 
 namespace internal {
 
-// "bytes:" and a number, as a constant.
+// Text with a number at its end ("bytes:64"), as a constant.
 template <uint64_t kNumber>
 struct Worded {
   template <size_t kSize>
@@ -152,26 +153,27 @@ struct Worded {
 
 // The host's own reserve policies.
 namespace reserve {
-template <unsigned kPercent>  // leave that part of the device alone
+template <unsigned kPercent>  // leave that share of the device free
 struct Percent {
   static_assert(kPercent <= 100, "a part of a device is at most 100 percent");
   static constexpr auto kText = internal::Worded<kPercent>::After("percent:");
   static constexpr std::string_view kReadyMade = kText.data();
 };
-template <uint64_t kBytes>  // take as much before the first run
+template <uint64_t kBytes>  // take that many bytes before the first run
 struct Bytes {
   static constexpr auto kText = internal::Worded<kBytes>::After("bytes:");
   static constexpr std::string_view kReadyMade = kText.data();
 };
 struct All {
   static constexpr std::string_view kReadyMade = "all";
-};  // nearly everything, before the first run
+};  // nearly all memory, before the first run
 struct None {
   static constexpr std::string_view kReadyMade = "none";
-};  // as it comes
+};  // grow on demand
 }  // namespace reserve
 
-// What one of the host's policies would decide, for a policy that begins with it: "percent:5", "bytes:64MiB", "all", "none".
+// Returns the decision of a policy of the host ("percent:5", "bytes:64MiB", "all", "none"), as a start for the backend's
+// own.
 inline Result ReadyReserve(std::string_view policy, const mge_plan_summary& plan, mge_reserve_decision* out) {
   const mge_ready_made* ready = ReadyMade();
   if (!ready) return {MGE_UNIMPLEMENTED, "this host has no reserve policies of its own"};
@@ -184,10 +186,10 @@ inline Result ReadyReserve(std::string_view policy, const mge_plan_summary& plan
 
 namespace internal {
 
-// What a newer host may ask for, and these headers do not know, is refused.
+// Returns whether these headers know the memory class. A newer host may request another one, which is refused.
 inline bool KnownClass(int32_t memory_class) { return memory_class >= 0 && memory_class < MGE_MEMORY_CLASS_COUNT; }
 inline mge_code RefuseClass(mge_error* error) {
-  return Report(error, MGE_UNIMPLEMENTED, "a class of memory that this backend does not know");
+  return Report(error, MGE_UNIMPLEMENTED, "unknown memory class");
 }
 
 template <typename D, typename P>
@@ -200,9 +202,9 @@ struct PoolTable {
   static mge_code Acquire(mge_pool* pool, uint64_t bytes, uint64_t alignment, const mge_fence_point* after, uint32_t flags,
                           mge_reservation* out, mge_error* error) noexcept {
     bool waits = false;
-    if (!Covers(out, &mge_reservation::ready_value)) flags &= ~uint32_t{MGE_POOL_MAY_WAIT};  // no place to say for what
+    if (!Covers(out, &mge_reservation::ready_value)) flags &= ~uint32_t{MGE_POOL_MAY_WAIT};  // no member for the fence
     mge_code code = GuardOut(error, out, [&](mge_reservation* reservation) -> Result {
-      if (flags & ~MGE_POOL_KNOWN_BITS) return {MGE_UNIMPLEMENTED, "a flag of acquire that this pool does not know"};
+      if (flags & ~MGE_POOL_KNOWN_BITS) return {MGE_UNIMPLEMENTED, "unknown flag of acquire"};
       Result r = As<P>(pool).Acquire({bytes, alignment, after, flags, error}, reservation);
       waits = r.ok() && reservation->ready;
       return r;

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues, fences and stamps: for devices that work while the caller goes on. A device whose kernels run in the calling
-// thread needs none of them. Launch then enqueues on mge::QueueOf<Queue>(run) and returns; `this` and `run` stay until what
-// it enqueued has ended. A failure there goes into every fence that is signalled behind it.
+// Queues, fences and stamps: for devices that work asynchronously. A device whose kernels run in the calling thread needs
+// none of them. With queues, Launch enqueues on mge::QueueOf<Queue>(run) and returns. `this` and `run` are valid until the
+// enqueued work has ended. If it fails, every fence signalled after it carries the failure.
 //
 //   class Queue {                              // used by one thread at a time
 //    public:
 //     Queue(Device&, int32_t kind);            // MGE_QUEUE_COMPUTE, _COPY_IN, _COPY_OUT
-//     ~Queue();                                // waits until what was enqueued has ended; a wait that nobody signals, it ends
+//     ~Queue();                                // waits for enqueued work; cancels a wait for a fence that nobody signals
 //     mge::Result Copy(void* to, const void* from, uint64_t bytes);
 //     mge::Result Signal(Fence&, uint64_t value);
 //     mge::Result Wait(Fence&, uint64_t value);
-//     // optional, all or none: what is enqueued in between is recorded instead of run
+//     // optional, all or none: work enqueued between begin and end is recorded instead of run
 //     mge::Result CaptureBegin();
-//     mge::Result CaptureEnd(Record** out);    // class Record, B::Record, is deleted when nobody replays it any more
+//     mge::Result CaptureEnd(Record** out);    // of class B::Record; deleted after its last replay
 //     mge::Result Replay(Record&);
-//     // optional: only where Device::Link says peer
+//     // optional: called only if Device::Link sets peer
 //     mge::Result CopyPeer(Device& to, void* destination, Device& from, const void* source, uint64_t bytes);
 //   };
-//   class Fence {                              // a counter that only grows, or carries a failure
+//   class Fence {                              // a counter that only increases, or carries a failure
 //    public:
 //     explicit Fence(Device&);
 //     mge::Result HostWait(uint64_t value, uint64_t timeout_ns);   // from any thread
 //   };
-//   class Stamp {                              // optional, B::Stamp: a point of time on a queue
+//   class Stamp {                              // optional, B::Stamp: a point in time on a queue
 //    public:
 //     explicit Stamp(Device&);
 //     mge::Result Take(Queue&);
@@ -46,7 +46,7 @@ struct QueueTable {
   using R = typename B::Record;
   static mge_code Create(mge_device* device, int32_t kind, mge_queue** out, mge_error* error) noexcept {
     if (kind < MGE_QUEUE_COMPUTE || kind > MGE_QUEUE_COPY_OUT) {
-      return Report(error, MGE_UNIMPLEMENTED, "a kind of queue that this backend does not know");
+      return Report(error, MGE_UNIMPLEMENTED, "unknown kind of queue");
     }
     return Make<Q>(out, error, As<D>(device), kind);
   }

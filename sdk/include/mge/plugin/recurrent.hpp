@@ -16,6 +16,7 @@
 
 namespace mge __attribute__((visibility("hidden"))) {
 
+// The sizes, flags, activations and operands of a recurrent node.
 struct Recurrence {
   enum class Kind : int32_t { kRnn, kGru, kLstm };
   Kind kind = Kind::kRnn;
@@ -24,14 +25,14 @@ struct Recurrence {
   bool batch_first = false;          // attribute layout = 1
   bool reverse = false;              // direction 0 runs backwards; direction 1 always does
   bool input_forget = false, linear_before_reset = false;
-  float clip = std::numeric_limits<float>::infinity();  // bounds the inputs of activations
+  float clip = std::numeric_limits<float>::infinity();  // limit for the inputs of activations
   int64_t directions = 1, steps = 0, batch = 0, input = 0, hidden = 0;
-  GateActivation f[2][3];            // by direction, in the operator's order
-  // Numbers of the problem's operands; -1 where absent.
+  GateActivation f[2][3];            // [direction][in the operator's order]
+  // Operand numbers in the problem; -1 if absent.
   int x = -1, w = -1, r = -1, b = -1, lengths = -1, h = -1, c = -1, p = -1;
   int y = -1, y_h = -1, y_c = -1;
 
-  // Strides in elements: of a step, sequence (row) and direction of X and Y, and of the states.
+  // Strides in elements between steps, sequences (rows) and directions of X, Y and the states.
   int64_t x_step() const { return (batch_first ? 1 : batch) * input; }
   int64_t x_row() const { return (batch_first ? steps : 1) * input; }
   int64_t y_step() const { return (batch_first ? directions : directions * batch) * hidden; }
@@ -43,12 +44,13 @@ struct Recurrence {
 
 namespace internal {
 
+// The name of an activation function, and the parameters that it takes.
 struct GateFunctionRow {
   std::string_view name;
   bool takes_alpha, takes_beta;
   float alpha, beta;  // defaults
 };
-// In the order of GateFunction.
+// One row per GateFunction, in its order.
 inline constexpr GateFunctionRow kGateFunctions[] = {
     {"relu", false, false, 0, 0},     {"tanh", false, false, 0, 0},            {"sigmoid", false, false, 0, 0},
     {"affine", true, true, 1, 0},     {"leakyrelu", true, false, 0.01f, 0},    {"thresholdedrelu", true, false, 1, 0},
@@ -64,7 +66,7 @@ inline std::span<const float> FloatsOf(const Node& n, std::string_view name) {
   return a && a->type == MGE_ATTR_FLOATS ? std::span<const float>(a->floats, a->count) : std::span<const float>();
 }
 
-// Returns the elements of a list of texts. The host passes it as one text with commas.
+// Returns the words of a list attribute. The host passes the list as one text, separated by commas.
 inline std::vector<std::string_view> WordsOf(const Node& n, std::string_view name) {
   std::vector<std::string_view> words;
   for (std::string_view left = n.Word(name); !left.empty();) {
@@ -75,7 +77,7 @@ inline std::vector<std::string_view> WordsOf(const Node& n, std::string_view nam
   return words;
 }
 
-// Returns the operand number of output k of the problem's node; -1 if it is absent.
+// Returns the operand number of output k of the problem's node, or -1 if it is absent.
 inline int OutputOperand(const Problem& p, int k) {
   const int32_t id = p.node().output_id(k);
   for (int o = 0; id >= 0 && o < p.output_count(); ++o) {
@@ -84,8 +86,8 @@ inline int OutputOperand(const Problem& p, int k) {
   return -1;
 }
 
-// Reads the activations. The values of activation_alpha and activation_beta belong, in order, to the functions that take one.
-// The case of names is ignored.
+// Reads the activations. The values of activation_alpha and activation_beta belong, in order, to the functions that have
+// such a parameter. Names are compared without case.
 inline Result ReadGates(const Node& n, std::span<const std::string_view> defaults, Recurrence* out) {
   std::vector<std::string_view> names = WordsOf(n, "activations");
   const size_t each = defaults.size();
@@ -114,7 +116,7 @@ inline Result ReadGates(const Node& n, std::span<const std::string_view> default
 
 }  // namespace internal
 
-// Reads the node of a problem whose shapes are known. Fails with MGE_UNIMPLEMENTED if an activation is unknown.
+// Reads the node of a problem with static shapes. Fails with MGE_UNIMPLEMENTED if an activation is unknown.
 inline Result FindRecurrence(const Problem& p, Recurrence* out) {
   using Kind = Recurrence::Kind;
   const Node n = p.node();

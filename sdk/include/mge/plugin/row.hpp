@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel as one struct: what it supports, what it binds and what it does stand in one place.
+// A kernel as one struct: what it supports, what it binds and what it runs.
 //
 //   struct Relu {
 //     static constexpr const char* kOp = "Relu";           // operator of the group's first node
-//     static constexpr const char* kId = "demo.relu";      // stable: names it in caches and in --why
+//     static constexpr const char* kId = "demo.relu";      // stable name in caches and in --why
 //     static mge::Support Supports(const mge::Problem& p) {
 //       return p.input(0).dtype() == MGE_DTYPE_F32 ? mge::Yes() : mge::No("only float32");
 //     }
@@ -15,17 +15,17 @@
 //   };
 //   inline constexpr mge::KernelRow kRelu = mge::Row<Relu>();
 //
-// The struct is copied as bytes (trivially copyable); it is made once for a candidate, bound to the offsets of each plan,
-// and launched for each run. What it may have besides:
-//   kDomain, kAttributes   constants; default "", MGE_KERNEL_DETERMINISTIC
+// The struct must be trivially copyable. One is created per candidate, bound to the offsets of each plan, and launched in
+// each run. Optional members:
+//   kDomain, kAttributes   constants; defaults "" and MGE_KERNEL_DETERMINISTIC
 //   static void Describe(const Problem&, Candidate&)   cost, workspace, layouts, in-place pairs of the one candidate
-//   static void Offer(const Problem&, Offers&)         several candidates, in place of kId, Supports and Describe;
+//   static void Offer(const Problem&, Offers&)         several candidates, instead of kId, Supports and Describe;
 //                                                      the constructor then takes (const Problem&, const Candidate&)
 //   uint64_t workspace_bytes() const                   exact; default: the candidate's bound
 //   uint64_t prepack_bytes(int input) const, Result Prepack(int input, const void* from, void* to) const
-//   std::string prepack_form(int input) const          names the packed form: plans share what has equal names
-//   struct State                                       one for each instance of a plan, of a default constructor;
-//                                                      Bind keeps state_index(), Launch reads StateOf<State>(run, index)
+//   std::string prepack_form(int input) const          name of the packed form; plans share constants with equal names
+//   struct State                                       state of one plan instance, default-constructed; Bind stores
+//                                                      state_index(), Launch calls StateOf<State>(run, index)
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@
 
 namespace mge __attribute__((visibility("hidden"))) {
 
-// Whether a kernel can compute a problem, and if not, why: the user reads it in `mge plan --why`.
+// Whether a kernel can compute a problem, and the reason if not. `mge plan --why` shows the reason.
 class [[nodiscard]] Support {
  public:
   explicit Support(std::string why_not) : why_not_(std::move(why_not)) {}
@@ -50,9 +50,9 @@ class [[nodiscard]] Support {
   std::string why_not_;
 };
 inline Support Yes() { return Support(std::string()); }
-inline Support No(std::string reason) { return Support(reason.empty() ? "no reason is given" : std::move(reason)); }
+inline Support No(std::string reason) { return Support(reason.empty() ? "no reason given" : std::move(reason)); }
 
-// The state of a kernel in a run; `index` is what Binding::state_index() said.
+// Returns a kernel's state in a run. `index` is the result of Binding::state_index().
 template <typename State>
 State& StateOf(const mge_run* run, uint32_t index) {
   return *static_cast<State*>(run->states[index]);
@@ -66,7 +66,7 @@ constexpr uint64_t AttributesOf() {
   return MGE_KERNEL_DETERMINISTIC;
 }
 
-// An optional member is used if it is there: one that is written otherwise must not pass for another, or for none.
+// Checks the signatures of optional members. A misspelt signature must not compile, or the member would be ignored.
 template <typename K>
 constexpr void CheckSignatures() {
   if constexpr (requires { &K::Describe; }) {
@@ -181,7 +181,7 @@ constexpr const char* IdOf() {
 
 }  // namespace internal
 
-// The row of a struct.
+// Returns the row of a kernel struct.
 template <typename K>
 constexpr KernelRow Row() {
   internal::CheckSignatures<K>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings of a backend: declared once, set by the user, judged by the host, read between start and stop.
+// Settings of a backend: declared by the backend, set by the user, checked by the host, read between start and stop.
 //
 //   inline constexpr mge_setting kDevices = mge::IntSetting("demo.devices", "1", 1, 16, "devices", "Number of devices.");
 //   static constexpr const mge_setting* kSettings[] = {&kDevices};   // in the backend's struct
@@ -37,11 +37,13 @@ constexpr mge_setting Ranged(mge_setting s, double min, double max, std::string_
 
 }  // namespace internal
 
-// The key begins with the backend's name; the default is written as a user would write it; `min` = `max` = 0 is no range.
+// Each function declares a setting. The key begins with the backend's name. The default is written as a user would write it.
+// `min` = `max` = 0 means no range.
 constexpr mge_setting BoolSetting(std::string_view key, std::string_view fallback, std::string_view doc) {
   return internal::SettingRow(MGE_SETTING_BOOL, key, fallback, doc);
 }
-// How many devices there are is told in "devices": if that is 0 by default, who tests the backend asks for some.
+// An integer setting. Use the unit "devices" for a number of devices to create: tests of the backend set it if its default
+// is 0.
 constexpr mge_setting IntSetting(std::string_view key, std::string_view fallback, double min, double max,
                                  std::string_view unit, std::string_view doc) {
   return internal::Ranged(internal::SettingRow(MGE_SETTING_INT, key, fallback, doc), min, max, unit);
@@ -57,28 +59,29 @@ constexpr mge_setting BytesSetting(std::string_view key, std::string_view fallba
 constexpr mge_setting TextSetting(std::string_view key, std::string_view fallback, std::string_view doc) {
   return internal::SettingRow(MGE_SETTING_TEXT, key, fallback, doc);
 }
-// `choices`: the allowed words, separated by '|'.
+// A setting with a list of allowed words in `choices`, separated by '|'.
 constexpr mge_setting ChoiceSetting(std::string_view key, std::string_view fallback, std::string_view choices,
                                     std::string_view doc) {
   mge_setting s = internal::SettingRow(MGE_SETTING_CHOICE, key, fallback, doc);
   s.choices = Text(choices);
   return s;
 }
-// SettingOf() may answer another value each time, where a setting otherwise holds as long as the backend runs.
+// Makes a setting dynamic: SettingOf() may return another value in each call. Other settings are constant while the backend
+// runs.
 constexpr mge_setting Dynamic(mge_setting s) {
   s.lifecycle = MGE_LIFECYCLE_DYNAMIC;
   return s;
 }
 
 namespace internal {
-// What the backend declared, in its order; set by start().
+// Returns the backend's declared settings in their order. Set by start().
 inline std::span<const mge_setting* const>& DeclaredSettings() {
   static std::span<const mge_setting* const> settings;
   return settings;
 }
 }  // namespace internal
 
-// The value of a setting of this backend, as text that the host has judged: truth as 1 or 0, sizes in bytes.
+// Returns the value of this backend's setting as text that the host has checked: booleans as 1 or 0, sizes in bytes.
 inline std::string_view SettingOf(const mge_setting& setting) {
   const mge_host* host = Host();
   if (!host) return View(setting.fallback);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strategies: which of several candidates is best. The host has filtered them, times them where that is asked for, and
-// refuses anything that is not an order of them all.
+// Strategies: order several candidates. The host has filtered them, and timed them if requested. It rejects anything that is
+// not a permutation of all candidates.
 //
-//   using Strategy = mge::strategy::Profile;  // the host's, in this mode where the user names none; or Heuristic, Reproducible
+//   using Strategy = mge::strategy::Profile;  // the host's order, in this default mode; or Heuristic, Reproducible
 //
-//   struct MyStrategy {                       // or a class of one's own; `order` comes as 0, 1, 2...
+//   struct MyStrategy {                       // or an own class; `order` is initially 0, 1, 2...
 //     static mge::Result Order(Device&, const mge::Choice& choice, std::span<uint32_t> order);
-//     static constexpr bool kByCost = true;   // optional: the order is that of times
-//     static constexpr int32_t kMode = MGE_SELECT_PROFILE;  // optional, as above; HEURISTIC otherwise
+//     static constexpr bool kByCost = true;   // optional: the order follows times
+//     static constexpr int32_t kMode = MGE_SELECT_PROFILE;  // optional: default mode; else HEURISTIC
 //   };
 //
-// The first of the order is taken. By cost, a later one may be, where that saves reorders between layouts worth more.
+// The host uses the first candidate of the order. With kByCost it may use a later one that saves more in layout reorders.
 //
-// In the mode REPRODUCIBLE an order is a function of problem, device class and candidates alone: no clock, no load, no
-// chance.
+// In the mode REPRODUCIBLE an order may depend only on the problem, the device class and the candidates: not on time, load
+// or random numbers.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@
 
 namespace mge __attribute__((visibility("hidden"))) {
 
-// What is to be ordered.
+// The candidates to order.
 class Choice {
  public:
   explicit Choice(const mge_choice* c) : c_(c) {}
@@ -35,7 +35,7 @@ class Choice {
   const mge_candidate& candidate(uint32_t i) const { return *c_->candidates[i]; }
   std::string_view id(uint32_t i) const { return View(candidate(i).id); }
   bool has(uint32_t i, uint64_t attribute) const { return (candidate(i).attributes & attribute) != 0; }
-  // Negative where nothing was measured.
+  // Returns the measured time, or a negative number if the candidate was not measured.
   double measured_us(uint32_t i) const { return c_->measured_us ? c_->measured_us[i] : -1; }
   const mge_choice* raw() const { return c_; }
 
@@ -43,7 +43,7 @@ class Choice {
   const mge_choice* c_;
 };
 
-// The host's own order, in the mode of the choice or another; without measurements, PROFILE becomes HEURISTIC.
+// Writes the host's own order, in the mode of `choice` or another. Without measurements, PROFILE becomes HEURISTIC.
 inline Result ReadyOrder(const Choice& choice, int32_t mode, std::span<uint32_t> order) {
   const mge_ready_made* ready = ReadyMade();
   if (!ready) return {MGE_UNIMPLEMENTED, "this host has no strategy of its own"};
@@ -58,7 +58,7 @@ inline Result ReadyOrder(const Choice& choice, std::span<uint32_t> order) {
 
 namespace strategy {
 
-// The host's order, in a mode for users who name none.
+// The host's order, with a default mode for users who set none.
 template <int32_t mode>
 struct HostOrder {
   static constexpr int32_t kMode = mode;
@@ -77,7 +77,7 @@ struct StrategyTable {
     return Guard(error, [&]() -> Result {
       if (!Covers(choice, &mge_choice::measured_us)) return {MGE_INVALID_ARGUMENT, "the choice's struct is too short"};
       if (choice->mode < MGE_SELECT_HEURISTIC || choice->mode > MGE_SELECT_REPRODUCIBLE) {
-        return {MGE_UNIMPLEMENTED, "a mode of selection that this backend does not know"};
+        return {MGE_UNIMPLEMENTED, "unknown selection mode"};
       }
       std::span<uint32_t> order(out, static_cast<size_t>(choice->candidate_count));
       std::iota(order.begin(), order.end(), 0u);

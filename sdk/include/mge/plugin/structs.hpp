@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structs that begin with struct_size, between two sides of which one may know more members than the other.
+// Structs that begin with struct_size, shared by two sides that may know different numbers of members.
 #pragma once
 
 #include <algorithm>
@@ -9,20 +9,20 @@
 
 namespace mge __attribute__((visibility("hidden"))) {
 
-// Whether a struct of the other side has that member: older ones are shorter. Nothing behind struct_size is read.
+// Returns whether the other side's struct has that member: older structs are shorter. Reads nothing but struct_size.
 template <typename T, typename M>
 bool Covers(const T* s, M T::*member) {
   auto end = reinterpret_cast<uintptr_t>(&(s->*member)) + sizeof(M) - reinterpret_cast<uintptr_t>(s);
   return end <= s->struct_size;
 }
 
-// Bytes of a struct of the other side that this one knows, too. A size that no struct has, within a member, ends before it.
+// Returns how many bytes of the other side's struct are known here. A size that ends within a member is cut before it.
 template <typename T>
 size_t KnownBytes(const T& given) {
   return std::min<size_t>(given.struct_size / alignof(T) * alignof(T), sizeof(T));
 }
 
-// What stands in a struct of the other side, the rest zero.
+// Returns a copy of the other side's struct, with unknown members set to zero.
 template <typename T>
 T Whole(const T& given) {
   T out = {};
@@ -31,7 +31,7 @@ T Whole(const T& given) {
   return out;
 }
 
-// Writes into an out struct of the other side what it has room for. Its struct_size stays.
+// Copies into the other side's out struct as much as it has room for. Keeps its struct_size.
 template <typename T>
 void Fill(T* out, const T& value) {
   constexpr size_t kHead = sizeof(out->struct_size);

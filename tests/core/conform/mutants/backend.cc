@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small backend that keeps the contract. Mutants, each wrong in one way, are the same code under another name (variant.c):
-// see mutants.txt.
+// A small backend that keeps the contract. A mutant is the same code under another name (variant.c), with one fault each.
+// mutants.txt lists the mutants.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -121,7 +121,7 @@ mge_code OpenOrAbort(uint32_t index, mge_device** out, mge_error* error) noexcep
   return mge::internal::Tables<Backend>::kDevice.open(index, out, error);
 }
 
-// Before the SDK's own, which refuses what does not exist.
+// Calls the SDK's slab_acquire with an existing memory class. The SDK itself refuses unknown classes.
 mge_code AcquireAnything(mge_device* device, int32_t, uint64_t bytes, mge_slab* out, mge_error* error) noexcept {
   return mge::internal::Tables<Backend>::kMemory.slab_acquire(device, MGE_MEMORY_DEVICE, bytes, out, error);
 }
@@ -134,7 +134,7 @@ mge_code LinkWhole(mge_device* from, mge_device* to, mge_link* out, mge_error* e
   return code;
 }
 
-// Not by the SDK's own, which catches what is thrown and checks what is made.
+// Replaces the SDK's function, which catches exceptions and checks for null.
 mge_code CreateFence(mge_device* device, mge_fence** out, mge_error* error) {
   auto& d = mge::internal::As<Device>(device);
   auto answer = [&](Fence* fence) { return *out = mge::internal::HandleOf<mge_fence>(fence), MGE_OK; };
@@ -174,7 +174,7 @@ mge_code ClaimNoNodes(mge_device*, const mge_graph*, const mge_claim_sink* sink,
   return MGE_OK;
 }
 
-// A step that throws, around that of the SDK, which does not: the arguments of the latter lie behind its own.
+// The arguments of a step that throws. It wraps the SDK's step, whose arguments follow in memory.
 struct ThrowingArgs {
   alignas(16) mge_step_fn inner;
 };

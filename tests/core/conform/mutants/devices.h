@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices, queues that are threads, fences, host memory.
+// Devices, queues (one thread each), fences and memory of the mutants. Device memory is host memory.
 #pragma once
 
 #include <sys/mman.h>
@@ -20,20 +20,20 @@
 #include "mge/plugin.hpp"
 
 extern "C" __attribute__((visibility("hidden"))) const char mge_mutant_name[];
-extern "C" __attribute__((visibility("hidden"))) int mge_mutant_open_driver(void);  // 0: done, or there is none
+extern "C" __attribute__((visibility("hidden"))) int mge_mutant_open_driver(void);  // 0: opened, or there is no driver
 
 namespace mutant {
 
 using mge::Result;
 
-// Whether this library is that mutant, see mutants.txt.
+// Checks whether this library is the mutant `name` of mutants.txt.
 inline bool Is(std::string_view name) { return name == mge_mutant_name; }
 
 class Device {
  public:
   static Result List(mge::DeviceList& list) {
     for (int i = 0; i < 2; ++i) {
-      const bool apart = Is("device_leak") || Is("host_address_lies");  // whose memory the kit looks at
+      const bool apart = Is("device_leak") || Is("host_address_lies");  // the kit measures their memory
       const uint32_t memory = apart ? 0u : uint32_t{MGE_DEVICE_HOST_ACCESSIBLE};
       list.Add({.name = "Mutant " + std::to_string(i), .flags = MGE_DEVICE_ONLY_BY_NAME | memory});
     }
@@ -73,19 +73,20 @@ class Device {
   char* notes_ = nullptr;
 };
 
-// What a fence and those who wait for it share.
+// The state that a fence shares with its waiters.
 struct Counter {
   std::mutex mutex;
   std::condition_variable changed;
   uint64_t value = 0;
-  uint64_t due = 0;  // the most that a queue has still to signal, or has signalled
+  uint64_t due = 0;  // the largest value that a queue will signal or has signalled
   mge_code code = MGE_OK;
   std::string text;
   bool gone = false;  // the fence was destroyed
   bool over(uint64_t wanted) const { return value >= wanted || code != MGE_OK; }
 };
 
-// "works_later": the work of a queue comes late, above all what nobody waits for any more, and what it uses must be there.
+// Memory that enqueued work uses, for the mutant "works_later", whose queues work late.
+// Ends the process if such memory is released, or a fence destroyed, before the work is done.
 class Use {
  public:
   Use(const void* begin, uint64_t bytes) : begin_(static_cast<const char*>(begin)), bytes_(bytes) {
@@ -106,7 +107,7 @@ class Use {
       if (use->begin_ < begin + bytes && begin < use->begin_ + use->bytes_) std::abort();
     }
   }
-  // `most`: ms, where the fence is reached, or has failed, already.
+  // Sleeps for `most` milliseconds if the fence has been reached or has failed, else for one.
   static void ComesLate(Counter& counter, uint64_t value, int most) {
     if (!Is("works_later")) return;
     std::unique_lock lock(counter.mutex);
@@ -302,8 +303,8 @@ class Queue {
   std::condition_variable changed_;
   std::deque<std::function<void()>> items_;
   std::unique_ptr<Record> capture_;
-  Result fail_next_, failure_;  // failure_: of the thread
-  int waits_ = 0;                // of the thread
+  Result fail_next_, failure_;  // failure_ is used by the queue's thread only
+  int waits_ = 0;                // used by the queue's thread only
   std::vector<std::thread> late_;
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
@@ -366,7 +367,7 @@ struct Memory {
     }
     Sweep();
   }
-  // Gives back what was released behind a fence that has been reached.
+  // Frees the slabs of ReleaseAfter() whose fence has been reached.
   static void Sweep() {
     std::lock_guard lock(waiting_mutex);
     waiting.remove_if([](const Held& held) {
@@ -378,7 +379,7 @@ struct Memory {
   }
 
  private:
-  // A slab, in a list of its own until it waits with others, for which no memory is needed then.
+  // A slab. It is allocated as a list of one element, so that moving it to `waiting` needs no memory.
   struct Held {
     char* Take(uint64_t wanted) {
       base = static_cast<char*>(std::aligned_alloc(128, (wanted + 255) / 128 * 128));

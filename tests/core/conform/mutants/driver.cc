@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library of a driver, which takes it for granted that there is memory: its own, and what the C library takes for it.
+// A driver library that crashes if an allocation fails: its own, or one that the C library makes for it.
 #include <cstdlib>
 #include <cstring>
 

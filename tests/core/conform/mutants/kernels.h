@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels, and what mutants get wrong in them. Each looks up its operands when it is launched, and computes when the queue
-// comes to it.
+// Kernels, with the faults of the mutants. A launch looks up the operands' addresses; the queue computes later.
 #pragma once
 
 #include <unistd.h>
@@ -15,7 +14,7 @@
 
 namespace mutant {
 
-// Queues take memory for what is enqueued.
+// Attributes of all kernels. MGE_KERNEL_ALLOCATES, because queues allocate memory for enqueued work.
 inline constexpr uint64_t kSafe = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_CAPTURE_SAFE | MGE_KERNEL_ALLOCATES;
 
 inline std::atomic<bool> cancelled_for_good = false;
@@ -36,7 +35,7 @@ inline Result Launch(const mge_run* run, Work work) {
     });
   }
   if (Is("cancels_by_fence")) {
-    const int32_t* cancel = queue.Capturing() ? nullptr : run->cancel;  // a replay is no part of this run
+    const int32_t* cancel = queue.Capturing() ? nullptr : run->cancel;  // a replay does not belong to this run
     return queue.Enqueue([cancel, work = std::move(work)] {
       return cancel && *cancel ? Result(MGE_CANCELLED, "the run was cancelled") : work();
     });
@@ -51,7 +50,7 @@ inline Result Launch(const mge_run* run, Work work) {
 }
 
 constexpr uint64_t kColumns = 7;
-inline uint64_t Padding() { return Is("leaves_padding") ? 64 : 0; }  // behind the elements, which nobody writes
+inline uint64_t Padding() { return Is("leaves_padding") ? 64 : 0; }  // bytes behind the elements, never written
 
 struct Layouts {
   static Result Describe(Device&, const mge::LayoutQuestion& question, mge_layout_info* out) {
@@ -65,7 +64,7 @@ struct Layouts {
 };
 
 inline volatile float shared_elements[70001];
-inline std::atomic<int> busy;  // runs of Relu that are on
+inline std::atomic<int> busy;  // number of Relu runs in progress
 
 struct Relu {
   static constexpr const char* kOp = "Relu";
@@ -84,12 +83,12 @@ struct Relu {
                 .variant = 1,
                 .inputs = {mge::Permuted(columns)},
                 .outputs = {mge::Permuted(columns)}});
-    const mge_layout own = mge::Opaque(kColumns, 4 * p.input(0).elements() + Padding());  // the same, under a number
+    const mge_layout own = mge::Opaque(kColumns, 4 * p.input(0).elements() + Padding());  // the same layout as an opaque one
     offers.Add({.id = "mutant.relu.own", .rank = 2, .attributes = kSafe, .variant = 1, .inputs = {own}, .outputs = {own}});
   }
   Relu(const mge::Problem& p, const mge::Candidate&) : count(p.input(0).elements()) {
     if (Is("kernel_leak")) keep = ::new char[100];
-    if (Is("large_kernel_leak")) keep = ::new char[1 << 20];  // so large that malloc maps it apart
+    if (Is("large_kernel_leak")) keep = ::new char[1 << 20];  // so large that malloc maps it separately
   }
   void Bind(const mge::Binding& b) { x = b.input(0), y = b.output(0); }
   Result Launch(const mge_run* run) const {
@@ -120,7 +119,8 @@ struct Relu {
   char* keep = nullptr;
 };
 
-// "claims_any_rank" takes the Relu behind every MatMul, which it computes for two matrices; others claim badly.
+// Offers faulty claims for MatMul followed by Relu, if the library is one of the mutants named below.
+// "claims_any_rank" also claims ranks that no kernel computes.
 inline void ClaimMatMulRelu(const mge::Pattern& graph, mge::ClaimList& claims) {
   if (Is("claims_crashes")) std::abort();
   static const mge::PatternNode matmul_relu = mge::Op("Relu", {mge::Op("MatMul")});
@@ -133,7 +133,7 @@ inline void ClaimMatMulRelu(const mge::Pattern& graph, mge::ClaimList& claims) {
   }
 }
 
-// "fuses_wrong" takes the Neg behind an Add as well, and leaves it out.
+// Offers Add followed by Neg for the mutant "fuses_wrong", whose kernel leaves out the Neg.
 inline void ClaimAddNeg(const mge::Pattern& graph, mge::ClaimList& claims) {
   if (!Is("fuses_wrong")) return;
   static const mge::PatternNode add_neg = mge::Op("Neg", {mge::Op("Add")});
@@ -141,7 +141,7 @@ inline void ClaimAddNeg(const mge::Pattern& graph, mge::ClaimList& claims) {
 }
 inline bool IsAlone(const mge::Problem& p) { return p.node_count() == 1 || (Is("fuses_wrong") && p.last().Is("Neg")); }
 
-// Sizes and steps of a broadcast; up to four dimensions.
+// A kernel of Add that broadcasts up to four dimensions.
 struct Add {
   static constexpr const char* kOp = "Add";
   static constexpr uint64_t kAttributes = kSafe;
@@ -198,15 +198,15 @@ struct Add {
     });
   }
   bool whole, adds;
-  int second = 1;  // 0 for x + x: an operand is listed once
-  bool constant;   // the second one
+  int second = 1;  // operand number of the second input; 0 for x + x, because a value is listed once
+  bool constant;   // the second operand is a constant
   int64_t size[4] = {1, 1, 1, 1}, step[2][4] = {};
   mge::Slot x, z, y;
 };
 
 inline float shared_row[4096];
 
-// One row of the product at a time, in the workspace; a constant right operand is packed by columns.
+// A product of matrices that computes one row at a time in the workspace. Packs a constant right operand by columns.
 struct MatMul {
   static constexpr const char* kOp = "MatMul";
   static constexpr const char* kId = "mutant.matmul";
@@ -289,7 +289,7 @@ struct MatMul {
   mge::Slot x, z, y, w;
 };
 
-// Sums over the axes of a constant list.
+// A sum over axes that are a constant input.
 struct ReduceSum {
   static constexpr const char* kOp = "ReduceSum";
   static constexpr const char* kId = "mutant.reduce_sum";
@@ -340,7 +340,7 @@ struct ReduceSum {
   mge::Slot x, y;
 };
 
-// Between rows and columns of a matrix.
+// A reorder between the plain layout and the layout by columns.
 struct Reorder {
   static constexpr const char* kOp = "Reorder";
   static constexpr const char* kDomain = "mge";

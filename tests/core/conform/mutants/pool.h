@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool, a reserve policy and a strategy of the backend's own.
+// The backend's own pool, reserve policy and strategy.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace mutant {
 
-// Blocks of whole pages, kept by size.
+// A pool of blocks of whole pages. It reuses a block for requests of the same size.
 class Pool {
  public:
   Pool(Device&, int32_t, const mge::SlabSource& slabs) : slabs_(slabs) {}
@@ -26,7 +26,7 @@ class Pool {
     if (!block && (request.flags & MGE_POOL_NO_GROWTH) && !Is("ignores_no_growth"))
       return {Is("growth_is_exhausted") ? MGE_RESOURCE_EXHAUSTED : MGE_GROWTH_REQUIRED, "the pool may not grow"};
     if (!block) {
-      std::list<Block> fresh(1);  // now, so that nothing fails once there is a slab
+      std::list<Block> fresh(1);  // allocated first, so that nothing can fail after the slab
       block = &fresh.front();
       block->size = size;
       Result r = Slab(size, &block->slab, request.error);
@@ -92,7 +92,7 @@ class Pool {
     mge_slab slab = {};
     uint64_t size = 0;
     bool used = false;
-    mge_fence* fence = nullptr;  // of the last use
+    mge_fence* fence = nullptr;  // fence of the last use
     uint64_t value = 0;
     uint64_t bytes = 0;
     bool Ready(const mge_fence_point* after = nullptr) const {
@@ -125,7 +125,7 @@ class Pool {
     if (Is("releases_twice")) slabs_.Release(b.slab);
   }
   void TrimFree(uint64_t retain) {
-    bool freed = false;  // the block before
+    bool freed = false;  // the previous block was freed
     for (auto b = blocks_.begin(); b != blocks_.end();) {
       const bool unused = b->Ready() || (freed && Is("trims_behind"));
       freed = unused && stats_.committed > retain;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend of the template (plugins/null), whose queues wait in the calling thread, with a pool of its own. With
-// FORGETS_FENCES the pool takes every last use for over.
+// The backend of the template (plugins/null), whose queues wait in the calling thread, with its own pool.
+// With FORGETS_FENCES the pool ignores the fence of the last use.
 #include "backend.h"
 #include "kernels/kernels.h"
 

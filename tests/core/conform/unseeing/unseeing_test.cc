@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that does not see the allocations of a backend says so.
+// The kit in a program that cannot let a backend's allocations fail: it reports that these checks did not run.
 #include "core/conform/conform.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -7,7 +7,7 @@
 namespace mge::conform {
 namespace {
 
-TEST(Unseeing, NothingPassesForAllocationsThatNobodyCanLetFail) {
+TEST(Unseeing, ChecksOfFailingAllocationsDoNotPassIfAllocationsCannotFail) {
   absl::StatusOr<Report> report = Judge(MGE_BINARY_DIR "/tests/mutants/none.so", {.quick = true});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_TRUE(report->passed());

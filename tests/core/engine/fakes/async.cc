@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend for the tests of the engine: devices whose memory the host cannot touch (addresses are shifted out of the address
-// space), queues that are threads, fences, stamps, capture, links. Device 0 and 1 are linked, device 2 is not. MatMul runs on
-// all but device 1; Mul on none but device 1.
+// A backend for the tests of the engine, with queues that are threads, fences, stamps, capture and links.
+//
+// The host cannot access device memory: its addresses are shifted out of the address space. Devices 0 and 1 are linked,
+// device 2 is not. MatMul runs on all devices except device 1. Mul runs on device 1 only.
 #include "async.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ namespace {
 mge_async_control g_control;
 std::atomic<int64_t> g_at_work{0};
 
-// Device d's memory seems to lie (d + 1) * 2^48 higher than it does, which no machine can address.
+// Addresses of device d's memory are shifted by (d + 1) * kFar. No machine can access addresses of 2^48 or more.
 constexpr uint64_t kFar = uint64_t{1} << 48;
 
 struct Device {
@@ -78,12 +79,12 @@ class Fence {
     }
     changed_.notify_all();
   }
-  // A queue has still to reach it.
+  // Records that a queue will signal `value`.
   void Promise(uint64_t value) {
     std::lock_guard lock(mutex_);
     promised_ = std::max(promised_, value);
   }
-  // For a queue's thread; given up when the queue ends and nobody is to reach the value.
+  // Blocks a queue's thread until `value` is reached. Returns MGE_CANCELLED if the queue ends and no queue will signal it.
   mge::Result QueueWait(uint64_t value, const std::atomic<bool>& ended) {
     std::unique_lock lock(mutex_);
     while (value_ < value && failure_.ok()) {
@@ -170,7 +171,7 @@ class Queue {
       return mge::Result();
     });
   }
-  // `always`: also after a failure.
+  // Adds a task to the queue. With `always`, the task runs even after a failure of the queue.
   mge::Result Enqueue(Task task, bool always = false) {
     if (g_control.lost) return {MGE_DEVICE_LOST, "the test pulled the card"};
     if (record_) {
@@ -233,7 +234,7 @@ class Queue {
   std::condition_variable changed_;
   std::deque<Entry> tasks_;
   Record* record_ = nullptr;
-  mge::Result failure_;  // of this queue; what follows is skipped, and fences carry it
+  mge::Result failure_;  // first failure of this queue; later tasks are skipped, and fences receive it
   std::atomic<bool> ended_{false};
   std::thread thread_;
 };
@@ -256,7 +257,7 @@ class Stamp {
   std::chrono::steady_clock::time_point at_;
 };
 
-// Runs f on the queue, as a kernel of the device.
+// Enqueues f as a kernel of the device.
 template <typename F>
 mge_code Launch(const mge_run* run, F f) {
   const int32_t* cancel = run->cancel;
@@ -310,7 +311,7 @@ struct Relu {
   mge::Slot x, y;
 };
 
-// Add and Mul of equal shapes.
+// A kernel of Add or Mul for operands of equal shapes.
 template <bool kMul>
 struct Binary {
   static constexpr const char* kOp = kMul ? "Mul" : "Add";
@@ -338,7 +339,7 @@ struct Binary {
   mge::Slot x, y, z;
 };
 
-// Two matrices. A constant second one is packed: its columns become rows. The workspace holds one row of the result.
+// A product of two matrices. A constant second operand is packed by columns. The workspace holds one row of the result.
 struct MatMul {
   static constexpr const char* kOp = "MatMul";
   static constexpr const char* kId = "async.matmul";
@@ -390,7 +391,7 @@ struct MatMul {
   mge::Slot x, y, z, w;
 };
 
-// One that the device computes in 5 ms, and one that takes it 0.2 ms, but the host 10 ms to launch.
+// Two kernels: the device computes the first in 5 ms; the second takes 0.2 ms there, but 10 ms to launch on the host.
 struct Abs {
   static constexpr const char* kOp = "Abs";
   static void Offer(const mge::Problem& p, mge::Offers& offers) {
@@ -434,7 +435,7 @@ struct Backend : mge::BackendDefaults {
   static const void* Extension(std::string_view name, uint32_t) { return name == MGE_ASYNC_CONTROL ? &g_control : nullptr; }
 };
 
-// The kernels' table, with the gaps of the devices.
+// Enumerates the kernels, but refuses those that this device lacks.
 mge_code Enumerate(mge_device* device, const mge_problem* problem, const mge_constraints* constraints,
                    const mge_candidate_sink* sink, mge_error* error) {
   uint32_t index = mge::internal::As<Device>(device).index;
@@ -452,7 +453,7 @@ constexpr mge_kernel_api kKernels = [] {
   api.enumerate = Enumerate;
   return api;
 }();
-// The devices' table, with links as a newer backend might describe them.
+// Describes a link with additional flags, as a newer backend might.
 mge_code LinkOf(mge_device* from, mge_device* to, mge_link* out, mge_error* error) {
   mge_code code = mge::internal::Tables<Backend>::kDevice.link(from, to, out, error);
   out->flags |= g_control.link_flags;

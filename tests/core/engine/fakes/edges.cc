@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend of operators that do not accept every data. Its casts of floats to bytes do as C++ does: what is out of range,
-// which ONNX leaves open, wraps around. Of its divisions of integers the cheaper one hands on what it should divide.
+// A backend of operators whose results ONNX does not define for all data.
+//
+// Its casts of floats to bytes wrap around for values out of range, which ONNX leaves undefined. It has two divisions of
+// integers. The cheaper one is wrong: it returns the dividend.
 #include <cstdint>
 
 #include "mge/plugin.hpp"

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend with a layout of its own, "sealed": the elements backwards behind a header of 64 bytes. Its strategy takes the
-// dearest by its own estimate; SEALED_BY_COST lets it go by cost. SEALED_REORDER_US is what it says of its reorders.
+// A backend with its own layout, "sealed": a header of 64 bytes, then the elements in reverse order.
+//
+// Its strategy chooses the kernel with the largest estimate, or the smallest if SEALED_BY_COST is defined. Its reorders
+// have the estimate SEALED_REORDER_US. Its kernels, with their estimates:
 //   Relu  sealed 50 us, plain 10 us
 //   Neg   sealed 1 us, plain 100 us
 //   Abs   sealed, plain (takes 2 ms), and sealed_wrong, which is the fastest and does not change the sign
-//   Mul   sealed 50 us, plain 10 us; it wants a constant sealed too, which is against the contract
+//   Mul   sealed 50 us, plain 10 us; it also wants a constant in the sealed layout, which the contract forbids
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -39,7 +41,7 @@ struct Layouts {
   }
 };
 
-// The element that is number i of the plain tensor.
+// A view of a plain or sealed tensor. Index i is the position in the plain layout.
 struct Cells {
   float* base;
   uint64_t count;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device of backends whose kernels are what matters: one, in host memory, taken only by its name.
+// The device of backends that test kernels only: one device, in host memory, chosen only by its name.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend whose steps have no guard around them, and throw where the first element is below zero: an exception where it
-// is -1, else a number. Each Relu is a step. THROWING_QUEUES gives it queues, on which everything is done at once.
+// A backend whose Relu throws across the boundary if the first element is negative.
+//
+// It throws a std::exception for -1, and an int for other negative numbers. THROWING_QUEUES gives the backend queues that
+// run everything in the calling thread.
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
@@ -56,7 +58,7 @@ struct Backend : mge::BackendDefaults {
 #endif
 };
 
-// As the SDK binds it, but for the guard.
+// Binds the kernel as the SDK does, but without the guard that catches exceptions.
 mge_code Bind(mge_kernel* kernel, const mge_binding* binding, void* args, mge_step_fn* step, mge_error* error) {
   mge_code code = mge::internal::Tables<Backend>::kKernel.bind(kernel, binding, args, step, error);
   *step = [](const void* a, const mge_run* run) { return static_cast<const Relu*>(a)->Launch(run); };

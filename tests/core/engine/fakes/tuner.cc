@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend whose kernels differ in speed, truth and repeatability (tuner.h). TUNER_OWN gives it a pool, a reserve policy and a
-// strategy of its own; TUNER_WRAPS makes those out of the host's.
+// A backend whose kernels differ in speed, correctness and repeatability (tuner.h).
+// TUNER_OWN gives it its own pool, reserve policy and strategy. TUNER_WRAPS lets these wrap those of the host.
 #include "tuner.h"
 
 #include <time.h>
@@ -81,7 +81,7 @@ void MemoryInfo(mge_device*, uint64_t* free_bytes, uint64_t* total_bytes) {
 }
 
 #if defined(TUNER_OWN)
-// One slab per reservation.
+// Slabs of the backend's own pool: one slab per reservation.
 const mge_slab_provider* g_provider = nullptr;
 mge_code PoolCreate(mge_device*, int32_t, const mge_slab_provider* provider, mge_pool** out, mge_error*) {
   g_provider = provider;
@@ -110,7 +110,7 @@ mge_code Decide(mge_device*, const mge_plan_summary* plan, mge_reserve_decision*
   if (plan->arena_bytes) g_record.arena_bytes = plan->arena_bytes;
   return MGE_OK;
 }
-// The dearest by its own estimate comes first.
+// Orders the candidates by estimated cost, largest first.
 mge_code Order(mge_device*, const mge_choice* choice, uint32_t* out_order, mge_error*) {
   ++g_record.orders;
   for (uint64_t i = 0; i < choice->candidate_count; ++i) {
@@ -123,7 +123,7 @@ mge_code Order(mge_device*, const mge_choice* choice, uint32_t* out_order, mge_e
   return MGE_OK;
 }
 #elif defined(TUNER_WRAPS)
-// The host's parts, counted.
+// Returns the host's pool, which the functions below wrap and count.
 const mge_pool_api* Inner() {
   mge_text name = Text("growing");
   return g_host->ready_made->pool(g_host->ready_made->self, &name);

@@ -6,7 +6,7 @@ namespace mge {
 namespace {
 
 struct Form {
-  int channels = 3;  // of the input
+  int channels = 3;  // channels of the input
   std::string weights = "[4,3,3,3]";
   std::string attrs = "";
   std::string dtype = "float32";
@@ -42,7 +42,7 @@ TEST(ConvBatchnorm, FoldsIntoTransposedConvolutions) {
             "ConvTranspose");
 }
 
-TEST(ConvBatchnorm, WorksInItsTypesOnly) {
+TEST(ConvBatchnorm, AppliesToItsTypesOnly) {
   auto model = [](const std::string& dtype) {
     return Convolution({.dtype = dtype}) + Norm(dtype) + "output y\n";
   };
@@ -51,13 +51,13 @@ TEST(ConvBatchnorm, WorksInItsTypesOnly) {
   EXPECT_EQ(AfterRewrite("conv_batchnorm", model("bfloat16"), 0), "Conv BatchNormalization");
 }
 
-TEST(ConvBatchnorm, LeavesResultsThatOthersNeed) {
+TEST(ConvBatchnorm, KeepsResultsThatOtherNodesUse) {
   EXPECT_EQ(AfterRewrite("conv_batchnorm", Convolution() + Norm() + "output y\noutput c\n"), "Conv BatchNormalization");
   EXPECT_EQ(AfterRewrite("conv_batchnorm", Convolution() + Norm() + "z = Relu(c)\noutput y\noutput z\n"),
             "Conv BatchNormalization Relu");
 }
 
-TEST(ConvBatchnorm, RefusesTrainingAndWhatOverflows) {
+TEST(ConvBatchnorm, RefusesTrainingModeAndWeightsThatWouldOverflow) {
   EXPECT_EQ(AfterRewrite("conv_batchnorm", Convolution() +
                                                "const v = float32[4]<1>\n"
                                                "y, m, s = BatchNormalization(c, v, v, v, v) {training_mode=1}\noutput y\n"),
@@ -69,7 +69,7 @@ TEST(ConvBatchnorm, RefusesTrainingAndWhatOverflows) {
             "Conv BatchNormalization");
 }
 
-TEST(ConvBatchnorm, GivesEachUserOfSharedWeightsItsOwn) {
+TEST(ConvBatchnorm, CopiesSharedWeights) {
   EXPECT_EQ(AfterRewrite("conv_batchnorm", Convolution() + Norm() + "z = Conv(x, rw, rbias)\noutput y\noutput z\n"),
             "Conv Conv");
 }

@@ -19,7 +19,7 @@ std::string Rewritten(const std::string& equation, const std::vector<std::string
   return AfterRewrite("einsum", Model(equation, shapes), tolerance);
 }
 
-TEST(EinsumRewrite, OneInputIsMovedAndSummed) {
+TEST(EinsumRewrite, OneInputBecomesTransposesAndSums) {
   EXPECT_EQ(Rewritten("ij->ij", {"[2,3]"}), "Identity");
   EXPECT_EQ(Rewritten("ij->ji", {"[2,3]"}), "Transpose");
   EXPECT_EQ(Rewritten("ijk->ki", {"[2,3,4]"}), "ReduceSum Transpose");
@@ -27,10 +27,10 @@ TEST(EinsumRewrite, OneInputIsMovedAndSummed) {
   EXPECT_EQ(Rewritten("...ij->...ji", {"[4,2,2,3]"}), "Transpose");
 }
 
-TEST(EinsumRewrite, ProductsOfMatricesMoveAsLittleAsPossible) {
+TEST(EinsumRewrite, ProductsOfMatricesUseAsFewTransposesAsPossible) {
   EXPECT_EQ(Rewritten("ij,jk->ik", {"[2,3]", "[3,4]"}), "MatMul");
   EXPECT_EQ(Rewritten("ij,kj->ik", {"[2,3]", "[4,3]"}), "Gemm");
-  EXPECT_EQ(Rewritten("ji,kj->ki", {"[3,2]", "[4,3]"}), "MatMul");  // the second first
+  EXPECT_EQ(Rewritten("ji,kj->ki", {"[3,2]", "[4,3]"}), "MatMul");  // with the operands swapped
   EXPECT_EQ(Rewritten("ji,jk->ik", {"[3,2]", "[3,4]"}), "Gemm");
   EXPECT_EQ(Rewritten("bij,bjk->bik", {"[5,2,3]", "[5,3,4]"}), "MatMul");
   EXPECT_EQ(Rewritten("bhqd,bhkd->bhqk", {"[2,2,3,4]", "[2,2,5,4]"}), "Transpose MatMul");
@@ -48,7 +48,7 @@ TEST(EinsumRewrite, ProductsWithoutASumAreElementwise) {
   EXPECT_EQ(Rewritten(",ij->ji", {"[]", "[2,3]"}), "Transpose Mul");
 }
 
-TEST(EinsumRewrite, SumsWhatOneInputHasAloneFirst) {
+TEST(EinsumRewrite, SumsIndicesOfOneInputBeforeTheProduct) {
   EXPECT_EQ(Rewritten("ijk,jl->il", {"[2,3,4]", "[3,5]"}), "ReduceSum MatMul");
   EXPECT_EQ(Rewritten("ij,kl->ik", {"[2,3]", "[4,5]"}), "ReduceSum ReduceSum Reshape Mul");
 }
@@ -60,7 +60,7 @@ TEST(EinsumRewrite, BroadcastsDimensionsOfSizeOne) {
   EXPECT_EQ(Rewritten("ij,ij->ij", {"[1,1]", "[1,1]"}), "Reshape Reshape Mul Reshape");
 }
 
-TEST(EinsumRewrite, TakesDiagonals) {
+TEST(EinsumRewrite, SelectsDiagonals) {
   EXPECT_EQ(Rewritten("ii->i", {"[4,4]"}), "Reshape Slice");
   EXPECT_EQ(Rewritten("ii->", {"[4,4]"}), "Reshape Slice ReduceSum");
   EXPECT_EQ(Rewritten("iji->ij", {"[4,3,4]"}), "Transpose Reshape Slice Transpose");
@@ -87,13 +87,13 @@ TEST(EinsumRewrite, RoundsSixteenBitsOnceOnly) {
             "Cast Cast MatMul Cast MatMul Cast");
 }
 
-TEST(EinsumRewrite, LeavesWhatMatMulHasNoTypeFor) {
+TEST(EinsumRewrite, DoesNotApplyToTypesThatMatMulLacks) {
   EXPECT_EQ(AfterRewrite("einsum", "input a : int8[2,3]\nconst b = int8[3,2]<1>\n"
                                    "y = Einsum(a, b) {equation=\"ij,jk->ik\"}\noutput y\n"),
             "Einsum");
 }
 
-TEST(EinsumRewrite, WaitsForShapes) {
+TEST(EinsumRewrite, DoesNotApplyToUnknownShapes) {
   auto graph = ParseGraphText("input a : float32[N,3]\nconst b = float32[3,4]<1>\n"
                               "y = Einsum(a, b) {equation=\"ij,jk->ik\"}\noutput y\n");
   ASSERT_TRUE(graph.ok()) << FormatError(graph.status());

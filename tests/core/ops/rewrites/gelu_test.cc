@@ -4,7 +4,7 @@
 namespace mge {
 namespace {
 
-// The constants as written for a type; x comes from an Add, as behind a dense layer.
+// Returns a model with the constants of Gelu in the given type. x is the result of an Add, as behind a dense layer.
 std::string Model(const std::string& body, const std::string& dtype = "float32") {
   std::string text = "input a : " + dtype + "[2,3,8]\nconst rb = " + dtype + "[8]<0>\nx = Add(a, rb)\n";
   for (auto [name, value] : {std::pair{"sqrt2", "1.4142135623730951"}, {"isqrt2", "0.7071067811865476"}, {"one", "1"},
@@ -18,7 +18,7 @@ std::string Model(const std::string& body, const std::string& dtype = "float32")
 const char kErf[] = "d = Div(x, sqrt2)\ne = Erf(d)\np = Add(e, one)\n";
 const char kCube[] = "q = Pow(x, three)\nm = Mul(k, q)\ns = Add(x, m)\nd = Mul(c, s)\ne = Tanh(d)\np = Add(one, e)\n";
 
-TEST(GeluRewrite, KnowsTheOrdersOfTheFactors) {
+TEST(GeluRewrite, MatchesEveryOrderOfTheFactors) {
   for (std::string tail : {"h = Mul(x, p)\ny = Mul(h, half)\n", "h = Mul(x, half)\ny = Mul(h, p)\n",
                            "h = Mul(half, p)\ny = Mul(x, h)\n", "h = Mul(p, x)\ny = Div(h, two)\n"}) {
     EXPECT_EQ(AfterRewrite("gelu", Model(kErf + tail)), "Add Gelu") << tail;
@@ -29,7 +29,7 @@ TEST(GeluRewrite, KnowsTheOrdersOfTheFactors) {
             "Add Gelu");
 }
 
-TEST(GeluRewrite, KnowsTheFactoredTanhForm) {
+TEST(GeluRewrite, MatchesTheFactoredTanhForm) {
   EXPECT_EQ(AfterRewrite("gelu", Model("q = Mul(x, x)\nm = Mul(q, k)\ns = Add(m, one)\nu = Mul(x, c)\nd = Mul(u, s)\n"
                                        "e = Tanh(d)\np = Add(e, one)\nh = Mul(x, half)\ny = Mul(h, p)\n")),
             "Add Gelu");
@@ -50,11 +50,11 @@ TEST(GeluRewrite, RefusesOtherConstantsAndOtherArguments) {
             "Add Div Erf Add Mul Mul");
 }
 
-TEST(GeluRewrite, LeavesInnerValuesThatOthersNeed) {
+TEST(GeluRewrite, DoesNotApplyIfOtherNodesUseInnerValues) {
   std::string body = std::string(kErf) + "h = Mul(x, p)\ny = Mul(h, half)\n";
   EXPECT_EQ(AfterRewrite("gelu", Model(body) + "output e\n"), "Add Div Erf Add Mul Mul");
   EXPECT_EQ(AfterRewrite("gelu", Model(body + "z = Neg(p)\noutput z\n")), "Add Div Erf Add Mul Mul Neg");
-  EXPECT_EQ(AfterRewrite("gelu", Model(body) + "output x\n"), "Add Gelu");  // the input may be read by anyone
+  EXPECT_EQ(AfterRewrite("gelu", Model(body) + "output x\n"), "Add Gelu");  // other nodes may read the input
 }
 
 TEST(GeluRewrite, RefusesConstantsThatRaiseTheRank) {

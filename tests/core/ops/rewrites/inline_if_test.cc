@@ -12,7 +12,8 @@ const Rewrite* FindRewrite(std::string_view name) {
   return nullptr;
 }
 
-// The graph's results before the rewrite, and its text without values' types afterwards if they stay the same.
+// Applies the rewrite to every If. `changes` is whether it must apply. Returns the outputs as text, each marked "differs" if
+// the rewrite changed its value, and the remaining operators; or an error.
 std::string Inline(const std::string& text, bool changes = true) {
   auto graph = ParseGraphText(text);
   if (!graph.ok()) return FormatError(graph.status());
@@ -21,7 +22,7 @@ std::string Inline(const std::string& text, bool changes = true) {
   for (NodeId id = 0, n = graph->node_count(); id < n; ++id) {
     if (graph->node(id).op != "If") continue;
     auto changed = FindRewrite("inline_if")->apply(*graph, id, UnlimitedHostAllocator());
-    if (!changed.ok() || *changed != changes) return "the rewrite answered otherwise";
+    if (!changed.ok() || *changed != changes) return "the rewrite returned an unexpected result";
   }
   if (absl::Status s = InferTypes(*graph); !s.ok()) return FormatError(s);
   if (absl::Status s = VerifyGraph(*graph); !s.ok()) return FormatError(s);
@@ -42,7 +43,7 @@ const std::string kBranches =
     "captures(a, b, b) {then_branch=graph {\ncapture a\ncapture b\nt = Concat(a, b) {axis=0}\noutput t, b\n}, "
     "else_branch=graph {\ncapture b\nconst k = int8[1]<9>\nt = Concat(b, k) {axis=0}\noutput t, k\n}}\noutput y, z\n";
 
-TEST(InlineIf, PutsTheTakenBranchInPlace) {
+TEST(InlineIf, ReplacesTheIfByTheTakenBranch) {
   const std::string inputs = "const a = int8[1]<1>\nconst b = int8[1]<2>\n";
   EXPECT_EQ(Inline(inputs + "const c = bool[]<true>\ny, z = If(c) " + kBranches),
             "int8[2]<1, 2>;int8[1]<2>; Concat Identity");
@@ -50,7 +51,7 @@ TEST(InlineIf, PutsTheTakenBranchInPlace) {
             "int8[2]<2, 9>;int8[1]<9>; Concat Identity");
 }
 
-TEST(InlineIf, LeavesUnknownConditionsAlone) {
+TEST(InlineIf, DoesNotApplyToUnknownConditions) {
   const std::string inputs = "const a = int8[1]<1>\nconst b = int8[1]<2>\nconst k = bool[1]<true>\n";
   EXPECT_EQ(Inline(inputs + "c = Squeeze(k)\ny, z = If(c) " + kBranches, /*changes=*/false),
             "int8[2]<1, 2>;int8[1]<2>; Squeeze If");

@@ -25,7 +25,7 @@ std::string Model(const Form& f) {
 
 constexpr char kUnchanged[] = "ReduceMean Sub Pow ReduceMean Add Sqrt Div Mul Add";
 
-TEST(LayerNormRewrite, KnowsTheSpelledOutForms) {
+TEST(LayerNormRewrite, MatchesTheFormsMadeOfSingleNodes) {
   EXPECT_EQ(AfterRewrite("layer_norm", Model({})), "LayerNormalization");
   EXPECT_EQ(AfterRewrite("layer_norm", Model({.axes = "int64[1]<2>"})), "LayerNormalization");
   EXPECT_EQ(AfterRewrite("layer_norm", Model({.square = "s = Mul(c, c)\n"})), "LayerNormalization");
@@ -50,14 +50,14 @@ TEST(LayerNormRewrite, AddsAShiftToANormalizationWithoutOne) {
             "LayerNormalization Add");
 }
 
-TEST(LayerNormRewrite, RefusesWhatIsNoLayerNorm) {
+TEST(LayerNormRewrite, DoesNotMatchOtherGraphs) {
   EXPECT_EQ(AfterRewrite("layer_norm", Model({.axes = "int64[1]<1>"})), kUnchanged);
   EXPECT_EQ(AfterRewrite("layer_norm", Model({.axes = "int64[2]<1, 2>"})), kUnchanged);
   EXPECT_EQ(AfterRewrite("layer_norm", Model({.gamma_shape = "[2,3,8]"})), kUnchanged);
   EXPECT_EQ(AfterRewrite("layer_norm", Model({.square = "s = Pow(x, two)\n"})), kUnchanged);
 }
 
-TEST(LayerNormRewrite, LeavesInnerValuesThatOthersNeed) {
+TEST(LayerNormRewrite, DoesNotApplyIfOtherNodesUseInnerValues) {
   EXPECT_EQ(AfterRewrite("layer_norm", Model({.outputs = "output y\noutput m\n"})), kUnchanged);
   EXPECT_EQ(AfterRewrite("layer_norm", Model({.outputs = "output y\noutput d\n"})), kUnchanged);
   EXPECT_EQ(AfterRewrite("layer_norm", Model({.outputs = "z = Neg(c)\noutput y\noutput z\n"})),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rewrites that bring older operator sets' meaning into forms that backends know.
+// Rewrites of forms of older operator sets into forms that backends implement.
 #include "core/ops/rewrite.h"
 #include "tests/core/ops/ops_test_util.h"
 
 namespace mge {
 namespace {
 
-// Results before and after all rewrites that `names` lists; the operators that are left.
+// Applies the rewrites `names` and compares the results before and after. Returns the remaining operators.
 std::string Rewritten(const std::string& text, std::vector<std::string_view> names) {
   auto graph = ParseGraphText(text);
   if (!graph.ok()) return FormatError(graph.status());
@@ -45,7 +45,7 @@ TEST(OldBroadcast, BecomesAnUnsqueeze) {
             "PRelu Unsqueeze");
 }
 
-TEST(FlattenedSoftmax, BecomesTodaysForm) {
+TEST(FlattenedSoftmax, BecomesTheFormSinceOperatorSet13) {
   const std::string x = "const x = float32[2,2,2]<1, 2, 3, 4, 5, 6, 7, 9>\n";
   EXPECT_EQ(Rewritten(x + "y = Softmax@11(x)\noutput y\n", {"flattened_softmax"}), "Softmax Flatten Shape Reshape");
   EXPECT_EQ(Rewritten(x + "y = LogSoftmax@11(x) {axis=2}\noutput y\n", {"flattened_softmax"}), "LogSoftmax");

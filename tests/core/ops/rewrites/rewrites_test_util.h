@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Applies one rewrite to a graph given as text and compares what it computes before and after.
+// Applies one rewrite to a graph in text form and compares the results before and after.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ inline void FillRandom(Tensor& tensor, std::mt19937& random) {
   });
 }
 
-// Operators that the outputs still need, in order.
+// Returns the operators that the outputs need, in topological order.
 inline std::string LiveOps(const Graph& graph) {
   auto order = graph.TopologicalOrder();
   if (!order.ok()) return FormatError(order.status());
@@ -40,8 +40,8 @@ inline std::string LiveOps(const Graph& graph) {
   return ops;
 }
 
-// The operators left after the rewrite, or what is wrong. Constants named r... and the inputs get random elements, so
-// that their text may give one for all. Results may differ by `tolerance` of the largest element.
+// Applies the rewrite. Returns the remaining operators, or an error if the results differ by more than `tolerance` times the
+// largest element. Inputs and constants named r... get random elements, so their text may give one element for all.
 inline std::string AfterRewrite(std::string_view rewrite_name, const std::string& text, double tolerance = 1e-5) {
   auto graph = ParseGraphText(text);
   if (!graph.ok()) return FormatError(graph.status());

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend whose behaviour is chosen by macros: the good one, and those that break the contract in
-// one way each.
+// A backend whose behaviour is chosen by macros: a correct one, and others that break the contract in one way each.
 #include "fake.h"
 
 #include <chrono>
@@ -135,7 +134,7 @@ void MemoryInfo(mge_device*, uint64_t* free_bytes, uint64_t* total_bytes) {
 }
 
 #ifdef FAKE_OWN_POOL
-// The least pool there can be: one slab per reservation.
+// The slabs of the smallest possible pool: one slab per reservation.
 const mge_slab_provider* g_provider = nullptr;
 
 mge_code PoolCreate(mge_device*, int32_t, const mge_slab_provider* provider, mge_pool** out,
@@ -145,7 +144,7 @@ mge_code PoolCreate(mge_device*, int32_t, const mge_slab_provider* provider, mge
   return MGE_OK;
 }
 void PoolDestroy(mge_pool*) {}
-// It keeps nothing.
+// Takes a slab for each reservation.
 mge_code PoolAcquire(mge_pool*, uint64_t bytes, uint64_t, const mge_fence_point*, uint32_t flags,
                      mge_reservation* out, mge_error* error) {
   if (flags & MGE_POOL_NO_GROWTH) return MGE_GROWTH_REQUIRED;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a fake backend lets a test see, through the table's extension slot.
+// The record of a fake backend. A test gets it through the table's extension slot.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 struct mge_test_record {
   const mge_host* host;
   int64_t starts, stops, opens, closes;
-  uint64_t held;  // bytes of slabs
+  uint64_t held;  // bytes of slabs that are not released
   int64_t slabs, pool_acquires, trims;
-  int32_t pressures;  // bits: the levels at which the reserve policy was asked
+  int32_t pressures;  // bit mask of the pressure levels at which the reserve policy was called
 };

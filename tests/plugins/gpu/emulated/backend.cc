@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The least backend over plugins/gpu: host memory, no queue, every launch run at once by an emulator in the calling
-// thread.
+// A minimal backend over plugins/gpu: host memory and no queue. An emulator runs every launch in the calling thread.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -66,7 +65,7 @@ EmulatorSettings Settings() {
 
 thread_local Fault fault;
 
-// Kept from launch to launch while the settings stay the same: a new one makes fibers and guards anew.
+// The emulator, reused while the settings stay the same, because creating fibers and guard pages is slow.
 struct Kept {
   std::mutex mutex;
   std::string settings;

@@ -63,7 +63,7 @@ void Convolutions(Memory& m, const Check& check) {
   conv.axis[0] = {1, 1, 1, 1, 1, 0, 0};
   conv.axis[1] = conv.axis[2] = {9, 9, 3, 1, 1, 1, 1};
   check("product", LaunchOf("conv_product_f32", conv, 256, 4));
-  conv.residual = conv.y;  // in place of the residual
+  conv.residual = conv.y;  // overwrites the residual
   check("product with a residual", LaunchOf("conv_product_f32", conv, 256, 4));
 
   conv.images = conv.groups = 2;
@@ -84,7 +84,7 @@ void Convolutions(Memory& m, const Check& check) {
 
 void Copies(Memory& m, const Check& check) {
   check("transpose", LaunchOf("transpose_4", TransposeArgs{m.Floats(6300), m.Floats(6300), 2, 45, 70}, 256, 12));
-  CopyArgs copy = {m.Floats(300), m.Floats(300) + 285, 300, 2, 0, {20, 15}, {1, 20}, {-15, 1}};  // the rows turned round
+  CopyArgs copy = {m.Floats(300), m.Floats(300) + 285, 300, 2, 0, {20, 15}, {1, 20}, {-15, 1}};  // reverses the rows
   check("copy", LaunchOf("copy_4", copy, 64, 3));
   check("fill", LaunchOf("fill_4", FillArgs{m.Floats(300), 300, 7}, 64, 3));
   PlacesArgs pad = {m.Floats(16 * 11), m.Floats(300), 300, 2, 1, {20, 15}, {16, 11}, {11, 1}, {2, 2}};
@@ -92,7 +92,7 @@ void Copies(Memory& m, const Check& check) {
 }
 
 void Gathers(Memory& m, const Check& check) {
-  // Indices up to the last, so that all that they count in is read.
+  // Indices from first to last, so that every element of the indexed array is read.
   auto up_to_5 = [](size_t i) { return static_cast<int64_t>(i % 5); };
   GatherArgs gather = {m.Floats(3 * 5 * 4), m.Longs(8, up_to_5), m.Floats(3 * 8 * 4), &m.fault, 3 * 8 * 4, 4, 8, 5, 0, 0, {},
                        {}, -1, 1};
@@ -130,7 +130,7 @@ void Products(Memory& m, const Check& check) {
   check("parts", LaunchOf("matmul_part_f32", product, 256, 8));
   MatMulArgs join = product;
   join.a = product.y;
-  join.residual = join.y = m.Floats(70 * 90);  // in place of the residual
+  join.residual = join.y = m.Floats(70 * 90);  // overwrites the residual
   join.residual_row = 90;
   join.residual_column = 1;
   check("join", LaunchOf("matmul_join_f32", join, 64, 5));

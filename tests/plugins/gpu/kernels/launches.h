@@ -15,11 +15,11 @@
 
 namespace mge::gpu {
 
-// Arrays on the heap, each of its own: what a checker finds beside one belongs to no other.
+// Arrays that are separate heap allocations, so that an access outside of one is never inside another.
 class Memory {
  public:
   static constexpr size_t kNone = SIZE_MAX;
-  // Of array number `short_one` the last element is missing.
+  // Array number `short_one` lacks its last element.
   explicit Memory(size_t short_one = kNone) : short_one_(short_one) {}
 
   float* Floats(size_t n) {
@@ -28,7 +28,7 @@ class Memory {
   uint8_t* Bytes(size_t n) {
     return Array<uint8_t>(n, [](size_t i) { return static_cast<uint8_t>(i % 2); });
   }
-  // value(i) for each i < n.
+  // Creates an array with the elements value(i) for i < n.
   int64_t* Longs(size_t n, int64_t (*value)(size_t) = [](size_t) { return int64_t{0}; }) { return Array<int64_t>(n, value); }
   size_t arrays() const { return arrays_.size(); }
   Fault fault = {};
@@ -57,11 +57,11 @@ Launch LaunchOf(std::string_view kernel, const Args& args, uint32_t threads, uin
   return launch;
 }
 
-// Runs a launch and says what it finds.
+// Runs a launch and reports what its checker finds.
 using Check = std::function<void(const char* what, const Launch& launch)>;
 
-// Launches of the kernels of plugins/gpu/kernels/NAME.cu, by all ways that their threads share memory. What they are given is
-// as large as they need, to the element.
+// Launches of the kernels of plugins/gpu/kernels/NAME.cu, for every way in which their threads share memory. The arrays have
+// exactly the needed number of elements.
 struct KernelFile {
   const char* name;
   void (*launches)(Memory& m, const Check& check);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that show what the emulated machine does, and kernels with one fault each for its checkers.
+// Kernels for the tests of the emulator, and kernels with one fault each for the tests of its checkers.
 #include "tests/plugins/gpu/kernels/machine.h"
 
 #include <unistd.h>
@@ -9,9 +9,9 @@
 
 namespace mge::gpu {
 
-// ---------------------------------------------------------------- good ones
+// ---------------------------------------------------------------- correct kernels
 
-// y: for each thread the set lanes before it, the number of set lanes, and the value two lanes further.
+// Writes three values per thread: the number of set lanes before it, the number of set lanes, the value two lanes further.
 GPU_DEVICE void WarpOperations(const MachineArgs& args) {
   const int lane = static_cast<int>(threadIdx.x) % GPU_WARP, v = args.x[threadIdx.x];
   const uint64_t set = Ballot(v != 0);
@@ -25,18 +25,18 @@ GPU_DEVICE void WarpOperations(const MachineArgs& args) {
   args.y[3 * threadIdx.x + 1] = Shuffle(all, GPU_WARP - 1);
   args.y[3 * threadIdx.x + 2] = ShuffleDown(v, 2);
 }
-// y[i]: the thread that began as number i.
+// Writes into y[i] the thread that started as number i.
 GPU_DEVICE void OrderOfThreads(const MachineArgs& args) {
   args.y[atomicAdd(args.y + args.n, 1)] = static_cast<int32_t>(threadIdx.x);
 }
-// y[block]: what shared memory holds at first.
+// Writes into y[block] the initial content of shared memory.
 GPU_DEVICE void FirstShared(const MachineArgs& args) {
   GPU_SHARED(int32_t, s, [64]);
   if (threadIdx.x == 0) args.y[blockIdx.x] = s[0];
   GPU_BARRIER();
   s[threadIdx.x] = 7;
 }
-// y = x turned round in each block.
+// Writes into y the elements of x, reversed within each block.
 GPU_DEVICE void TurnRound(const MachineArgs& args) {
   GPU_DYNAMIC_SHARED(int32_t, s);
   const int64_t base = static_cast<int64_t>(blockIdx.x) * blockDim.x;
@@ -44,7 +44,7 @@ GPU_DEVICE void TurnRound(const MachineArgs& args) {
   GPU_BARRIER();
   args.y[base + threadIdx.x] = s[blockDim.x - 1 - threadIdx.x];
 }
-// y = x by way of both parts of shared memory.
+// Copies x to y through both parts of shared memory, static and dynamic.
 GPU_DEVICE void TwoParts(const MachineArgs& args) {
   GPU_DYNAMIC_SHARED(int32_t, a);
   GPU_SHARED(int32_t, b, [64]);
@@ -63,7 +63,7 @@ GPU_DEVICE void Place(const MachineArgs& args) {
   args.y[block * blockDim.x * blockDim.y * blockDim.z + thread] = static_cast<int32_t>(block * 1000 + thread);
 }
 
-// ---------------------------------------------------------------- faulty ones
+// ---------------------------------------------------------------- faulty kernels
 
 GPU_DEVICE void BarrierForSome(const MachineArgs& args) {
   if (threadIdx.x < 16) GPU_BARRIER();
@@ -102,7 +102,7 @@ GPU_DEVICE void SharedTooFar(const MachineArgs& args) {
   args.y[threadIdx.x] = s[threadIdx.x];
 }
 
-// Thread 0 waits while thread 1 fills its stack with n KiB.
+// Fills n KiB of stack by recursion.
 [[gnu::noinline]] static int32_t Deep(int64_t n) {
   volatile int32_t kib[256];
   for (int i = 0; i < 256; ++i) kib[i] = static_cast<int32_t>(n);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments of the kernels that try the emulated machine, good ones and faulty ones.
+// Arguments of the correct and faulty kernels that test the emulator.
 #pragma once
 
 #include <stdint.h>
 
 namespace mge::gpu {
 
-// With which machine_deep_stack ends the process.
+// The exit code with which machine_deep_stack ends the process if no guard page stops it.
 constexpr int kCameThrough = 3;
 
 struct MachineArgs {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The overrun checker: the emulator and its kernels compiled with the address sanitizer. It is silent on right kernels, and
-// names the line of those that leave shared or global memory.
+// The overrun checker: the emulator and its kernels, compiled with the address sanitizer. It reports nothing for correct
+// kernels. For others it names the line that accesses memory outside of a shared or global array.
 #include <memory>
 #include <string>
 
@@ -36,7 +36,7 @@ struct Trial {
   }
 };
 
-TEST(Overruns, RightKernelsHaveNone) {
+TEST(Overruns, CorrectKernelsHaveNone) {
   for (Order order : {Order::kForward, Order::kReverse, Order::kShuffled}) {
     EXPECT_TRUE(Trial("machine_warp_operations", 192, 192, 3 * 192).Run(order));
     EXPECT_TRUE(Trial("machine_order_of_threads", 64, 1, 65).Run(order));
@@ -62,8 +62,8 @@ TEST(Overruns, TheKernelsOfOperatorsHaveNone) {
   }
 }
 
-// So what they are given above is no larger than it must be.
-TEST(OverrunsDeathTest, AKernelThatIsGivenAnElementTooLittleIsFound) {
+// Proves that the arrays of the launches are no larger than needed.
+TEST(OverrunsDeathTest, AnArrayWithOneElementTooFewIsFound) {
   for (const KernelFile& file : KernelFiles()) {
     Memory all;
     file.launches(all, [](const char*, const Launch&) {});
@@ -77,7 +77,7 @@ TEST(OverrunsDeathTest, AKernelThatIsGivenAnElementTooLittleIsFound) {
   }
 }
 
-// What the sanitizer prints of a kernel of machine.cu.
+// Returns a regular expression of the sanitizer's report about a kernel of machine.cu.
 std::string Report(const std::string& what, const std::string& access) {
   return what + "(.*\n)*" + access + " of size 4(.*\n)*.*machine\\.cu:[0-9]+";
 }

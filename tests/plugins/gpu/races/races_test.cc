@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The race checker: silent on the kernels, loud on faulty ones and on wrong arguments.
+// The race checker: it reports nothing for the kernels of operators, and finds races of faulty kernels and wrong arguments.
 #include "plugins/gpu/emulation/races.h"
 
 #include <filesystem>
@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 
 using Order = EmulatorSettings::Order;
 
-// The first race of a launch, empty if there is none.
+// Returns the first race of a launch, or "" if there is none.
 std::string RaceOf(Emulator& e, const Launch& launch) {
   EXPECT_TRUE(e.Run(launch)) << e.error();
   return races::Text();
@@ -46,7 +46,7 @@ TEST(Races, KernelsHaveNone) {
   }
 }
 
-// By this checker and that of overruns: both go over the one list.
+// This checker and that of overruns use the same list of launches, which must have every kernel file.
 TEST(Races, EveryKernelFileIsTried) {
   std::set<std::string> listed, found;
   for (const KernelFile& file : KernelFiles()) listed.insert(file.name);
@@ -60,7 +60,7 @@ TEST(Races, FaultyKernelsAreFound) {
   std::vector<int32_t> x(1000), y(1000);
   MachineArgs args = {x.data(), y.data(), 64};
   for (Order order : {Order::kForward, Order::kReverse, Order::kShuffled}) {
-    Emulator e({.order = order});  // often where the one before was
+    Emulator e({.order = order});  // often at the address of the previous emulator
     auto race = [&](const char* kernel, uint32_t blocks) { return RaceOf(e, LaunchOf(kernel, args, 64, blocks)); };
     EXPECT_THAT(race("machine_race_of_neighbours", 1), HasSubstr("in shared memory"));
     EXPECT_THAT(race("machine_race_of_blocks", 2), HasSubstr("block 1"));
@@ -69,7 +69,7 @@ TEST(Races, FaultyKernelsAreFound) {
   }
 }
 
-// Right kernels, but memory that lies over other memory as no operator asks for it.
+// Correct kernels with arrays that overlap in a way that no operator allows.
 TEST(Races, WrongArgumentsAreFound) {
   std::vector<float> x(2000), y(2000);
   std::vector<int64_t> places(100);
@@ -88,7 +88,7 @@ TEST(Races, WrongArgumentsAreFound) {
   scatter.rank = 2;
   scatter.dims[0] = 1;
   scatter.dims[1] = 100;
-  scatter.strides[0] = 100;  // all lines of y are one
+  scatter.strides[0] = 100;  // all rows of y are the same memory
   EXPECT_THAT(RaceOf(e, LaunchOf("scatter_elements_f32", scatter, 64, 2)), HasSubstr("in memory"));
   TransposeArgs transpose = {y.data(), y.data(), 1, 40, 40};
   EXPECT_THAT(RaceOf(e, LaunchOf("transpose_4", transpose, 256, 4)), HasSubstr("in memory"));

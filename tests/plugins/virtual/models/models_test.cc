@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole models on the virtual GPU, by its kernels alone, against the CPU: the zoo, and nine well-known architectures whose
-// weights are made up here, since those of their files are all equal.
+// Compares whole models on the virtual GPU, which must run all steps with its kernels, with the CPU.
+// The models are the zoo and nine well-known architectures. The latter get generated weights, because all weights of
+// their files are equal.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Both devices compute in float32 and round differently; a hundred layers later that is in the sixth digit of the largest
-// result. bfloat16 anywhere would be in the third.
+// The tolerance relative to the largest result. Both devices compute in float32 and round differently: after a hundred
+// layers the sixth digit differs. A computation in bfloat16 would change the third digit.
 constexpr double kTolerance = 1e-4;
 
 class Random {
@@ -48,8 +49,9 @@ absl::StatusOr<onnx::Model> ReadZoo(const cli::Architecture& architecture) {
   return onnx::ReadModelBytes({reinterpret_cast<const std::byte*>(bytes->data()), bytes->size()}, bytes);
 }
 
-// Its weights are ConstantOfShape nodes: matrices and filters get numbers that keep the deviation of what goes through
-// them, the rest gets factors and variances. What a Softmax reads is an output too, since it makes differences small.
+// Reads a model whose weights are ConstantOfShape nodes, and replaces them. Matrices and filters get random numbers that
+// preserve the deviation of their input. Other weights get factors and variances. Inputs of Softmax become outputs,
+// because Softmax hides differences.
 absl::StatusOr<onnx::Model> ReadLight(const fs::path& path) {
   MGE_ASSIGN_OR_RETURN(onnx::Model model, onnx::ReadModel(path));
   Graph& graph = model.graph;
@@ -58,7 +60,7 @@ absl::StatusOr<onnx::Model> ReadLight(const fs::path& path) {
     const ValueId out = graph.node(id).outputs[0];
     auto dims = graph.value(graph.node(id).inputs[0]).constant.Data<int64_t>();
     Shape shape(dims.begin(), dims.end());
-    int64_t terms = 1;  // of a product's element
+    int64_t terms = 1;  // terms of one element of a product
     for (size_t i = 1; i < shape.size(); ++i) terms *= shape[i];
     float low = 0.5f, high = 1.5f;
     if (terms > 1) {
@@ -136,7 +138,7 @@ absl::Status Compare(onnx::Model model) {
 }
 
 class Zoo : public testing::TestWithParam<cli::Architecture> {};
-TEST_P(Zoo, ComputesOnVirtual0WhatItDoesOnCpu0) {
+TEST_P(Zoo, GivesTheSameResultsOnVirtual0AndCpu0) {
   auto model = ReadZoo(GetParam());
   ASSERT_TRUE(model.ok()) << FormatError(model.status());
   absl::Status status = Compare(*std::move(model));
@@ -151,7 +153,7 @@ INSTANTIATE_TEST_SUITE_P(Virtual, Zoo, testing::ValuesIn(cli::Architectures().be
                          [](const auto& p) { return NameOf(p.param.name); });
 
 class Light : public testing::TestWithParam<const char*> {};
-TEST_P(Light, ComputesOnVirtual0WhatItDoesOnCpu0) {
+TEST_P(Light, GivesTheSameResultsOnVirtual0AndCpu0) {
   const char* data = std::getenv("MGE_TEST_DATA");
   if (!data) GTEST_SKIP() << "MGE_TEST_DATA is not set";
   auto model = ReadLight(fs::path(data) / "onnx_light" / (std::string("light_") + GetParam() + ".onnx"));

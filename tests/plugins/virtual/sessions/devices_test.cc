@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One model on several devices, of which some are virtual GPUs: who computes what, the copies between them, and the results.
+// One model on several devices, some of them virtual GPUs: the device of each step, the copies between devices, the results.
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,13 +30,13 @@ class SeveralDevices : public testing::Test {
   void Restart(std::vector<Assignment> settings) {
     plan_.reset();
     session_.reset();
-    runtime_.reset();  // a backend that is in use keeps the settings that it was started with
+    runtime_.reset();  // a running backend keeps the settings of its start
     settings.insert(settings.end(), {{"virtual.devices", "2"}, {"virtual.gpu", "1"}, {"virtual.poison", "1"}});
     runtime_ = NewRuntime(std::move(settings));
     ASSERT_NE(runtime_, nullptr);
   }
 
-  // Makes the session and its plan.
+  // Creates the session and its plan.
   void Prepare(std::string_view text, const std::string& device, const std::vector<HostValue>& in) {
     auto session = Load(runtime_, text, device);
     ASSERT_TRUE(session.ok()) << FormatError(session.status());
@@ -49,8 +49,9 @@ class SeveralDevices : public testing::Test {
     why_ = PlanText(*plan_, true);
   }
 
-  // Prepares it, and runs it there and on the CPU alone; both must give the same, three times: of a plan's first runs each
-  // goes another way, since what is enqueued is recorded and replayed. No step may be the slow evaluator's.
+  // Prepares the model and runs it three times on `device`. Each run must give the results of the CPU. The runs differ:
+  // the first enqueues the work, the second records it, the third replays it. No step may run on the reference
+  // evaluators.
   void Compare(std::string_view text, const std::string& device, const std::vector<HostValue>& in) {
     SCOPED_TRACE(device);
     auto cpu = Load(runtime_, text, "cpu0");
@@ -67,7 +68,7 @@ class SeveralDevices : public testing::Test {
     }
   }
 
-  // The devices of the kernels, in order.
+  // Returns the device of each kernel, in order.
   std::vector<std::string> Places() const {
     std::vector<std::string> out;
     for (const Unit& u : plan_->units) {
@@ -80,7 +81,7 @@ class SeveralDevices : public testing::Test {
     for (const std::string& device : Places()) ++out[device];
     return out;
   }
-  // Copies between memories, in order: "virtual0, copy in: copy from host".
+  // Returns the copies between memories, in order: "virtual0, copy in: copy from host".
   std::vector<std::string> Copies() const {
     std::vector<std::string> out;
     for (const Unit& u : plan_->units) {
@@ -95,7 +96,7 @@ class SeveralDevices : public testing::Test {
   std::string why_;
 };
 
-// Sums, each of the two before.
+// Returns a graph of sums, each of the two previous values.
 std::string Sums(int count) {
   std::string text = "input x : float32[8,8]\na0 = Relu(x)\n";
   for (int i = 0; i < count; ++i) {
@@ -105,7 +106,7 @@ std::string Sums(int count) {
   return text + "output a" + std::to_string(count) + "\n";
 }
 
-TEST_F(SeveralDevices, ThatAreAddedUpShareAModel) {
+TEST_F(SeveralDevices, JoinedByPlusShareAModel) {
   const std::vector<HostValue> in = {Numbers({8, 8})};
   Compare(Sums(10), "gpu0+gpu1", in);
   EXPECT_THAT(KernelsOf(), UnorderedElementsAre(Pair("virtual0", Gt(2)), Pair("virtual1", Gt(2)))) << why_;
@@ -129,7 +130,7 @@ TEST_F(SeveralDevices, ThatAreAddedUpShareAModel) {
   EXPECT_EQ(Places().back(), "virtual0");
 }
 
-TEST_F(SeveralDevices, ComputeWhatTheModelsAnnotationsPutThere) {
+TEST_F(SeveralDevices, ComputeTheNodesThatTheModelAssignsToThem) {
   constexpr char kModel[] = R"(
 input x : float32[4,4]
 a = Relu(x) on "gpu1"
@@ -153,9 +154,9 @@ output d
   EXPECT_THAT(why_, HasSubstr("the model asks for gpu1, which this session does not have"));
 }
 
-TEST_F(SeveralDevices, OfAListTakeTheSingleStepsThatThoseBeforeThemCannotDo) {
+TEST_F(SeveralDevices, InAListRunStepsThatEarlierDevicesCannotRun) {
   const std::vector<HostValue> in = {Numbers({2, 512})};
-  // Ten dimensions are too many for the GPU. They are fewer in truth, as the CPU finds.
+  // Ten dimensions are too many for the GPU. The CPU merges them into fewer.
   Compare(R"(
 input x : float32[2,512]
 const ten = int64[10]<2,2,2,2,2,2,2,2,2,2>
@@ -182,7 +183,7 @@ output e
   EXPECT_EQ(*ResultsOf(*session_, in), *ResultsOf(**host, in));
 }
 
-TEST_F(SeveralDevices, ThatAreAddedUpGetWhatOneOfThemAloneCanDo) {
+TEST_F(SeveralDevices, JoinedByPlusRunAStepOnTheOnlyOneThatCan) {
   constexpr char kModel[] = "input x : float32[2,512]\na = Hardmax(x)\nb = Hardmax(a)\nc = Hardmax(b)\noutput c\n";
   const std::vector<HostValue> in = {Numbers({2, 512})};
   auto host = Load(runtime_, kModel, "host");
@@ -190,19 +191,19 @@ TEST_F(SeveralDevices, ThatAreAddedUpGetWhatOneOfThemAloneCanDo) {
   for (const char* device : {"gpu0+cpu0", "cpu0+gpu0"}) {
     ASSERT_NO_FATAL_FAILURE(Prepare(kModel, device, in));
     EXPECT_THAT(Places(), ElementsAre("virtual0", "virtual0", "virtual0")) << why_;
-    EXPECT_THAT(why_, HasSubstr("it alone of the devices has a kernel"));
+    EXPECT_THAT(why_, HasSubstr("it is the only device with a kernel"));
     EXPECT_EQ(*ResultsOf(*session_, in), *ResultsOf(**host, in));
   }
 }
 
-TEST_F(SeveralDevices, AreGivenWholeGroupsThatTheyClaim) {
+TEST_F(SeveralDevices, GetWholeClaimedGroups) {
   const std::vector<HostValue> in = {Numbers({8, 8})};
   auto kernels = [&](const std::string& device, int blocks) {
     Compare(Blocks(blocks), device, in);
     return KernelsOf();
   };
   const int on_gpu = kernels("gpu0", 1)["virtual0"], on_cpu = kernels("cpu0", 1)["cpu0"];
-  ASSERT_LT(std::max(on_gpu, on_cpu), 7);  // they claim some
+  ASSERT_LT(std::max(on_gpu, on_cpu), 7);  // both devices fuse some of the nodes
   for (int blocks : {3, 5, 8}) {
     auto both = kernels("gpu0+gpu1", blocks);
     EXPECT_EQ(both["virtual0"] + both["virtual1"], blocks * on_gpu) << why_;
@@ -215,7 +216,7 @@ TEST_F(SeveralDevices, AreGivenWholeGroupsThatTheyClaim) {
   }
 }
 
-TEST_F(SeveralDevices, AreReachedAsTheMatrixOfTheirLinksSays) {
+TEST_F(SeveralDevices, CopyAlongTheLinksOfTheMatrix) {
   const std::string path = testing::TempDir() + "mge_links_" + std::to_string(getpid()) + ".csv";
   const std::vector<HostValue> in = {Numbers({4, 4})};
   constexpr char kModel[] = "input x : float32[4,4]\na = Relu(x) on \"gpu0\"\nb = Neg(a) on \"gpu1\"\noutput b\n";
@@ -237,7 +238,7 @@ TEST_F(SeveralDevices, AreReachedAsTheMatrixOfTheirLinksSays) {
   std::filesystem::remove(path);
 }
 
-// Nodes of one and two inputs, each of the latter any of the six values before, on any device.
+// Returns a random graph of nodes with one or two inputs on random devices. Inputs are among the last six values.
 std::string RandomGraph(std::minstd_rand& random) {
   std::string text = "input x0 : float32[8,8]\ninput x1 : float32[8,8]\n";
   std::vector<std::string> values = {"x0", "x1"};
@@ -253,8 +254,8 @@ std::string RandomGraph(std::minstd_rand& random) {
   return text + "output x19\noutput x18\noutput x15\n";
 }
 
-TEST_F(SeveralDevices, WaitForEachOtherWhereverTheNodesOfAModelAre) {
-  // What is slow shows who does not wait for it.
+TEST_F(SeveralDevices, WaitForEachOtherForEveryAssignmentOfNodes) {
+  // Slow work reveals a device that does not wait for it.
   Restart({{"virtual.fault", "0:any@1+=slow(200us), 1:copy@1+=slow(100us)"}});
   std::minstd_rand random(7);
   const std::vector<HostValue> in = {Numbers({8, 8}), Numbers({8, 8}, 2)};
@@ -270,13 +271,13 @@ TEST_F(SeveralDevices, WaitForEachOtherWhereverTheNodesOfAModelAre) {
   EXPECT_GT(copies, 500);
 }
 
-// A step that only a virtual device has a kernel for.
+// Returns a graph with a node, cubic Resize, that only virtual devices have a kernel for.
 std::string Cubic(const std::string& on = "") {
   return "input x : float32[1,2,4,4]\nconst s = float32[4]<1, 1, 2, 2>\nr = Relu(x)\nb = Resize(r, _, s) {mode=\"cubic\"}" + on +
          "\ny = Exp(b)\noutput y\n";
 }
 
-TEST_F(SeveralDevices, LeaveToAFallbackWhatNoneOfThoseThatShareTheModelCanDo) {
+TEST_F(SeveralDevices, UseTheFallbackForAStepThatNoneOfThemCanRun) {
   const std::vector<HostValue> in = {Numbers({1, 2, 4, 4})};
   for (const char* strategy : {"heuristic", "reproducible"}) {
     Restart({{"select.strategy", strategy}});
@@ -287,14 +288,14 @@ TEST_F(SeveralDevices, LeaveToAFallbackWhatNoneOfThoseThatShareTheModelCanDo) {
   }
 }
 
-TEST_F(SeveralDevices, LeaveToAFallbackWhatTheModelWantsWhereItCannotBe) {
+TEST_F(SeveralDevices, UseTheFallbackForANodeAssignedToADeviceThatCannotRunIt) {
   const std::vector<HostValue> in = {Numbers({1, 2, 4, 4})};
   Prepare(Cubic(" on \"cpu0\""), "cpu0,virtual0", in);
   EXPECT_EQ(plan_->reference_steps, 0) << why_;
   EXPECT_THAT(Places(), Contains("virtual0")) << why_;
 }
 
-// Inputs with a kernel each, in turn on the two devices.
+// Returns a graph of `count` inputs with one kernel each, alternating between the two devices.
 std::string Pipelines(int count) {
   std::string text;
   for (int i = 0; i < count; ++i) text += "input x" + std::to_string(i) + " : float32[64]\n";
@@ -307,8 +308,9 @@ std::string Pipelines(int count) {
 }
 
 TEST_F(SeveralDevices, CopyAtTheSameTimeAndBothWaysAtOnce) {
-  // Each device gets four inputs and gives four outputs, and a copy takes 15 ms. The first result can leave after one
-  // copy, so five is the least. Where the ways in and out take turns it is eight, and sixteen where the devices do.
+  // Each device receives four inputs and returns four outputs. A copy takes 15 ms. The first output can follow after one
+  // copy, so the least time is five copies. It is eight copies if inputs and outputs alternate, sixteen if the devices
+  // alternate.
   constexpr std::chrono::milliseconds kCopy{15};
   Restart({{"virtual.latency", "15000"}});
   std::vector<HostValue> in;
@@ -316,9 +318,9 @@ TEST_F(SeveralDevices, CopyAtTheSameTimeAndBothWaysAtOnce) {
   Compare(Pipelines(8), "gpu0+gpu1", in);
   std::map<std::string, int> queues;
   for (const PlanQueue& q : plan_->queues) queues[q.device->name() + " " + std::to_string(q.kind)] += 1;
-  EXPECT_EQ(queues.size(), 6u);  // compute, in and out of both
+  EXPECT_EQ(queues.size(), 6u);  // compute, copy-in and copy-out queues of both devices
   auto shortest = std::chrono::steady_clock::duration::max();
-  for (int attempt = 0; attempt < 20 && shortest >= 8 * kCopy; ++attempt) {  // that they can, however busy the machine is
+  for (int attempt = 0; attempt < 20 && shortest >= 8 * kCopy; ++attempt) {  // repeats, because the machine may be busy
     auto begin = std::chrono::steady_clock::now();
     ASSERT_TRUE(ResultsOf(*session_, in).ok());
     shortest = std::min(shortest, std::chrono::steady_clock::now() - begin);

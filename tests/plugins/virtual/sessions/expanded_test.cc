@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that no backend has a kernel for, because a rewrite expands them into others.
+// Operators without a kernel in any backend, because a rewrite expands them into other operators.
 #include "tests/plugins/virtual/sessions/virtual_session.h"
 
 namespace mge {

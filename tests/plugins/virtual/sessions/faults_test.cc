@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The n-th allocation, copy or kernel of a device fails, for every n that a session comes to: a typed error, nothing is lost,
-// and it goes on.
+// Lets the n-th allocation, copy or kernel of a device fail, for every n that a session reaches. The failure must be a typed
+// error and leak nothing, and the session must still work.
 #include "fmt/format.h"
 #include "tests/plugins/virtual/sessions/virtual_session.h"
 
@@ -9,8 +9,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// Constants to upload, products with workspaces, a step of the host between two of the device, and shapes that are known
-// only in the run.
+// A model with constants to upload, products with workspaces, a host step between two device steps, and shapes known only in
+// the run.
 constexpr char kModel[] = R"(
 input x : float32[N,64]
 const w = float32[64,64]<0.125>
@@ -30,12 +30,12 @@ output g
 )";
 
 struct Outcome {
-  absl::Status status;  // of the first call that failed
+  absl::Status status;  // error of the first call that failed
   std::vector<float> values;
 };
 
-// Loads the model unless it is, and runs it as long as that works: a plan's first run, a second that is recorded, one that
-// replays, and another shape.
+// Loads the model if `session` is null. Then runs it four times until a run fails: a first run, one that is recorded, one
+// that replays, and one with another shape.
 Outcome UseModel(const std::shared_ptr<Runtime>& runtime, const std::string& device, std::shared_ptr<Session>& session) {
   Outcome out;
   if (!session) {
@@ -52,8 +52,8 @@ Outcome UseModel(const std::shared_ptr<Runtime>& runtime, const std::string& dev
 }
 
 struct Way {
-  const char* device;  // of the session
-  const char* fails;   // "0:copy": the copies of virtual0
+  const char* device;  // device of the session
+  const char* fails;   // prefix of the fault rule; "0:copy": copies of virtual0
   const char* pool = "naive";
   const char* strategy = "heuristic";
 };
@@ -69,7 +69,7 @@ class Faults : public testing::TestWithParam<Way> {
                        {"MGE_FASTRUN_CACHE_TYPE", "memory"}});
   }
 
-  // What is left once nothing uses the runtime's devices any more.
+  // Expects that the runtime's devices have no memory in use.
   static void ExpectNothingIsHeld(Runtime& runtime) {
     for (const auto& device : runtime.devices().all()) {
       device->Trim(MGE_TRIM_ALL);
@@ -81,7 +81,7 @@ class Faults : public testing::TestWithParam<Way> {
   }
 };
 
-TEST_P(Faults, AreTypedErrorsAndTheSessionGoesOn) {
+TEST_P(Faults, AreTypedErrorsAndTheSessionStillWorks) {
   const Way& way = GetParam();
   std::vector<float> expected;
   {
@@ -122,7 +122,7 @@ TEST_P(Faults, AreTypedErrorsAndTheSessionGoesOn) {
     std::shared_ptr<Session> session;
     EXPECT_EQ(UseModel(RuntimeWith(""), way.device, session).values, expected);
   }
-  EXPECT_GT(failures, 1);  // the pool `growing` takes two slabs, and tries each again with less
+  EXPECT_GT(failures, 1);  // at least two, although the pool `growing` retries each of its two slabs with a smaller size
 }
 
 INSTANTIATE_TEST_SUITE_P(Virtual, Faults,

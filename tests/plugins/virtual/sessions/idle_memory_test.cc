@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sessions keep for later is no reason to refuse a run now, and what runs at the same time use is: with memory limits, on
-// devices with and without memory of their own.
+// Memory limits: memory that sessions keep for later runs must be released before a run is refused. Memory of concurrent
+// runs counts. Tested on devices with and without separate memory.
 #include <atomic>
 #include <regex>
 #include <thread>
@@ -13,7 +13,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// Buffers that are alive together, and no constants.
+// A model with buffers that are alive together, and without constants.
 constexpr char kModel[] = R"(
 input x : float32[N,160]
 a = Relu(x)
@@ -25,7 +25,7 @@ y = ReduceSum(e) {keepdims=1}
 output y
 )";
 
-// Constants that plans do not share: small ones, and what is packed for a shape.
+// A model with constants that plans do not share: small ones, and one that is packed for a shape.
 constexpr char kConstants[] = R"(
 input x : float32[N,160]
 const w = float32[160,96]<0.5>
@@ -40,7 +40,7 @@ struct Place {
   std::string device, pool;
 };
 
-// A model on a device, in a runtime with a limit there.
+// A model on a device with a memory limit.
 class LimitedMemory : public testing::TestWithParam<Place> {
  protected:
   std::shared_ptr<Runtime> Limited(uint64_t bytes) {
@@ -57,7 +57,7 @@ class LimitedMemory : public testing::TestWithParam<Place> {
   static absl::Status RunBatch(Session& session, int64_t batch) {
     return ResultsOf(session, {Numbers({batch, 160})}).status();
   }
-  // What follows these words in the advice.
+  // Returns the number that follows `words` in the fix of an out-of-budget error.
   static uint64_t Named(const absl::Status& status, const std::string& words) {
     EXPECT_EQ(ErrorId(status), errors::kOverBudget.id) << FormatError(status);
     const std::string fix = PartsOf(status).fix;
@@ -75,7 +75,7 @@ class LimitedMemory : public testing::TestWithParam<Place> {
 
 class IdleMemory : public LimitedMemory {};
 
-TEST_P(IdleMemory, OfOneShapeGivesWayToAnotherInTheSmallestLimitOfBoth) {
+TEST_P(IdleMemory, OfOneShapeIsReleasedForAnotherWithinTheLargerOfTheirLimits) {
   const std::shared_ptr<Session> session = SessionIn(Limited(std::max(LeastFor(256), LeastFor(250))));
   for (int64_t batch : {256, 250, 256, 251, 250, 256}) {
     absl::Status status = RunBatch(*session, batch);
@@ -83,7 +83,7 @@ TEST_P(IdleMemory, OfOneShapeGivesWayToAnotherInTheSmallestLimitOfBoth) {
   }
 }
 
-TEST_P(IdleMemory, OfOneSessionGivesWayToAnother) {
+TEST_P(IdleMemory, OfOneSessionIsReleasedForAnother) {
   const std::shared_ptr<Runtime> runtime = Limited(std::max(LeastFor(256), LeastFor(250)));
   const std::shared_ptr<Session> one = SessionIn(runtime), other = SessionIn(runtime);
   for (int round = 0; round < 3; ++round) {
@@ -93,7 +93,7 @@ TEST_P(IdleMemory, OfOneSessionGivesWayToAnother) {
   }
 }
 
-TEST_P(IdleMemory, IsNotCountedInTheAdviceOfARefusal) {
+TEST_P(IdleMemory, DoesNotReduceTheLargestBatchThatTheErrorNames) {
   const std::shared_ptr<Session> session = SessionIn(Limited(LeastFor(256)));
   const absl::Status fresh = RunBatch(*session, 1000);
   const uint64_t batch = Named(fresh, "the largest batch that fits is ");
@@ -105,7 +105,7 @@ TEST_P(IdleMemory, IsNotCountedInTheAdviceOfARefusal) {
   EXPECT_TRUE(RunBatch(*session, static_cast<int64_t>(batch)).ok());
 }
 
-TEST_P(IdleMemory, IsTakenFromManyThreadsWhileOthersRun) {
+TEST_P(IdleMemory, IsReleasedWhileManyThreadsRun) {
   constexpr int kThreads = 4, kRuns = 25;
   const std::shared_ptr<Runtime> runtime = Limited(kThreads * std::max(LeastFor(256), LeastFor(250)) - 1000);
   const std::shared_ptr<Session> sessions[] = {SessionIn(runtime), SessionIn(runtime)};
@@ -123,11 +123,11 @@ TEST_P(IdleMemory, IsTakenFromManyThreadsWhileOthersRun) {
     });
   }
   for (std::thread& t : threads) t.join();
-  EXPECT_LT(refused, kThreads * kRuns / 2);  // only where all were at it at once
+  EXPECT_LT(refused, kThreads * kRuns / 2);  // a run is refused only if all threads run at the same time
   for (const auto& session : sessions) EXPECT_TRUE(RunBatch(*session, 256).ok());
 }
 
-TEST_P(IdleMemory, WithConstantsOfAnotherShapeGivesWayAsAWhole) {
+TEST_P(IdleMemory, AndConstantsOfAnotherShapeAreReleasedTogether) {
   const uint64_t least = std::max(LeastFor(7, kConstants), LeastFor(5, kConstants));
   const std::shared_ptr<Session> session = SessionIn(Limited(least), kConstants);
   for (int64_t batch : {7, 5, 6, 7}) {
@@ -136,16 +136,16 @@ TEST_P(IdleMemory, WithConstantsOfAnotherShapeGivesWayAsAWhole) {
   }
 }
 
-// ---------------------------------------------------------------- what cannot be given back
+// ---------------------------------------------------------------- memory in use
 
 class MemoryInUse : public LimitedMemory {};
 
-TEST_P(MemoryInUse, ByAnotherRunOfThePlanIsARefusalWithThePlansSizeAndTheSmallestLimitThatFits) {
+TEST_P(MemoryInUse, ByAnotherRunIsAnErrorThatNamesThePeakAndTheSmallestLimit) {
   auto beside_another = [&](uint64_t limit) {
     const std::shared_ptr<Session> session = SessionIn(Limited(limit));
     EXPECT_TRUE(RunBatch(*session, 256).ok());
     InstanceStore& store = InstanceStore::Of(*session->last_plan());
-    auto busy = store.Take();  // as that run has it
+    auto busy = store.Take();  // taken as by another run
     EXPECT_TRUE(busy.ok());
     return RunBatch(*session, 256);
   };
@@ -156,11 +156,11 @@ TEST_P(MemoryInUse, ByAnotherRunOfThePlanIsARefusalWithThePlansSizeAndTheSmalles
   const uint64_t named = NamedLimit(refused);
   absl::Status fits = beside_another(named);
   EXPECT_TRUE(fits.ok()) << FormatError(fits);
-  if (GetParam().pool == "growing") return;  // two runs share what it rounds up
+  if (GetParam().pool == "growing") return;  // two runs share its rounded memory
   EXPECT_EQ(NamedLimit(beside_another(named - 1)), named);
 }
 
-TEST_P(MemoryInUse, ByConstantsOfAPlanThatSomebodyHoldsIsPartOfTheLimitThatIsNamed) {
+TEST_P(MemoryInUse, ByConstantsOfAPlanInUseIsIncludedInTheNamedLimit) {
   uint64_t limit = LeastFor(7, kConstants);
   std::shared_ptr<Session> session = SessionIn(Limited(limit), kConstants);
   ASSERT_TRUE(RunBatch(*session, 7).ok());
@@ -169,8 +169,8 @@ TEST_P(MemoryInUse, ByConstantsOfAPlanThatSomebodyHoldsIsPartOfTheLimitThatIsNam
   EXPECT_EQ(ErrorId(refused), errors::kOverBudget.id);
   EXPECT_TRUE(RunBatch(*session, 7).ok());
   EXPECT_EQ(session->last_plan(), held);
-  held.reset();  // before its devices go
-  if (GetParam().pool == "growing") return;  // what is left of the last granule is of no use to others
+  held.reset();  // must be released before its devices
+  if (GetParam().pool == "growing") return;  // other runs cannot use the rest of its last granule
   session = SessionIn(Limited(NamedLimit(refused)), kConstants);
   ASSERT_TRUE(RunBatch(*session, 7).ok());
   held = session->last_plan();
@@ -191,7 +191,7 @@ std::string NameOf(const testing::TestParamInfo<Place>& info) { return info.para
 INSTANTIATE_TEST_SUITE_P(Pools, IdleMemory, testing::ValuesIn(Places()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Pools, MemoryInUse, testing::ValuesIn(Places()), NameOf);
 
-TEST(IdleMemoryOfTheHost, GivesWayToATensorOfTheCallers) {
+TEST(IdleMemoryOfTheHost, IsReleasedForATensorOfTheCaller) {
   constexpr int64_t kLimit = 4 << 20;
   for (const char* pool : {"naive", "round", "unpooled", "growing"}) {
     auto session = *Load(NewRuntime({{"memory.limit", "cpu0=" + std::to_string(kLimit)}, {"memory.pool", pool}}), kModel, "cpu0");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device that gives less at once than it has (mge_device_info.max_allocation): plans split their arenas and constants.
+// A device whose largest allocation is smaller than its memory (mge_device_info.max_allocation): plans split arenas and
+// constants.
 #include <algorithm>
 #include <set>
 
@@ -12,7 +13,7 @@ using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 
-constexpr uint64_t kMost = 96 << 10;  // each weight fits
+constexpr uint64_t kMost = 96 << 10;  // large enough for each weight
 
 constexpr char kModel[] = R"(
 input x : float32[N,131]
@@ -51,12 +52,12 @@ std::vector<int64_t> ArenasOf(const Plan& plan) {
 
 class MaxAllocation : public testing::TestWithParam<std::string> {};
 
-TEST_P(MaxAllocation, SplitsArenasThatAreLarger) {
+TEST_P(MaxAllocation, SplitsLargerArenas) {
   auto whole = Make(0, "virtual0", GetParam());
   ASSERT_EQ(ArenasOf(*PlanOf(*whole, 100)).size(), 1u);
   ASSERT_GT(ArenasOf(*PlanOf(*whole, 100))[0], static_cast<int64_t>(kMost));
   auto expected = ResultsOf(*whole, {Numbers({100, 131})});
-  whole.reset();  // with its runtime: a backend in use keeps its settings
+  whole.reset();  // releases its runtime, because a running backend keeps its settings
   auto split = Make(kMost, "virtual0", GetParam());
   auto plan = PlanOf(*split, 100);
   ASSERT_TRUE(plan);
@@ -70,7 +71,7 @@ TEST_P(MaxAllocation, SplitsArenasThatAreLarger) {
   }
 }
 
-TEST_P(MaxAllocation, HoldsForMemoryThatIsReservedInAdvance) {
+TEST_P(MaxAllocation, AppliesToReservedMemory) {
   auto session = Make(kMost, "virtual0", GetParam(), {{"memory.reserve", "bytes:1MiB"}});
   auto got = ResultsOf(*session, {Numbers({100, 131})});
   EXPECT_TRUE(got.ok()) << FormatError(got.status());
@@ -78,7 +79,7 @@ TEST_P(MaxAllocation, HoldsForMemoryThatIsReservedInAdvance) {
 
 INSTANTIATE_TEST_SUITE_P(Pools, MaxAllocation, testing::Values("growing", "round", "naive", "unpooled"));
 
-TEST(LargestAllocation, LeavesWhatIsLargerInOnePieceToTheNextDevice) {
+TEST(LargestAllocation, ALargerTensorGoesToTheNextDevice) {
   auto cpu = Make(kMost, "cpu0");
   auto expected = ResultsOf(*cpu, {Numbers({200, 131})});
   auto session = Make(kMost, "virtual0,cpu0");
@@ -96,7 +97,7 @@ TEST(LargestAllocation, LeavesWhatIsLargerInOnePieceToTheNextDevice) {
   for (size_t i = 0; i < got->size(); ++i) ASSERT_NEAR((*got)[i], (*expected)[i], 1e-3) << i;
 }
 
-TEST(LargestAllocation, IsToldApartFromALackOfMemory) {
+TEST(LargestAllocation, HasAnotherErrorThanALackOfMemory) {
   auto session = Make(kMost, "virtual0", "growing", {{"select.strategy", "optimized"}});
   absl::Status status = ResultsOf(*session, {Numbers({200, 131})}).status();
   EXPECT_THAT(FormatError(status), AllOf(HasSubstr("operator MatMul has no kernel"), HasSubstr("its largest allocation is 98304")));

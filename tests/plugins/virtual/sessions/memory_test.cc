@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory limits of a device with memory of its own: what is named as enough is enough, and a byte less is not.
+// Memory limits of a device with separate memory: the smallest limit that an error names suffices, and one byte less does
+// not.
 #include <regex>
 
 #include "tests/plugins/virtual/sessions/virtual_session.h"
@@ -7,7 +8,7 @@
 namespace mge {
 namespace {
 
-// Constants that lie alone and together, of sizes that are no multiples of anything, and one computed from another.
+// A model with large and small constants of odd sizes, one of them computed from another.
 constexpr char kModel[] = R"(
 input x : float32[N,131]
 const w = float32[131,177]<0.5>
@@ -41,7 +42,7 @@ uint64_t NamedLimit(const absl::Status& status, const std::string& device) {
 
 class DeviceMemoryLimit : public testing::TestWithParam<std::string> {};
 
-TEST_P(DeviceMemoryLimit, ThatIsNamedAsTheSmallestFitsAndOneByteLessDoesNot) {
+TEST_P(DeviceMemoryLimit, NamedAsTheSmallestFitsAndOneByteLessDoesNot) {
   auto limited = [&](uint64_t bytes) { return Limited("virtual0=" + std::to_string(bytes), GetParam()); };
   const uint64_t least = NamedLimit(RunBatch(*limited(1000), 7), "virtual0");
   EXPECT_GT(least, 131u * 177 * 4 + 177u * 129 * 4);
@@ -50,14 +51,14 @@ TEST_P(DeviceMemoryLimit, ThatIsNamedAsTheSmallestFitsAndOneByteLessDoesNot) {
   EXPECT_EQ(NamedLimit(RunBatch(*limited(least - 1), 7), "virtual0"), least);
 }
 
-TEST_P(DeviceMemoryLimit, IsEnoughForTheHostsShareOfTheWork) {
+TEST_P(DeviceMemoryLimit, NamedForTheHostFitsToo) {
   auto limited = [&](uint64_t bytes) { return Limited("host=" + std::to_string(bytes), GetParam()); };
   const uint64_t least = NamedLimit(RunBatch(*limited(2000), 7), "host");
   absl::Status fits = RunBatch(*limited(least), 7);
   EXPECT_TRUE(fits.ok()) << FormatError(fits);
 }
 
-TEST_P(DeviceMemoryLimit, DoesNotCountTwiceWhatPlansOfASessionShare) {
+TEST_P(DeviceMemoryLimit, CountsMemorySharedByPlansOnce) {
   const std::shared_ptr<Session> free = Limited("", GetParam());
   ASSERT_TRUE(RunBatch(*free, 7).ok());
   ASSERT_TRUE(RunBatch(*free, 5).ok());
@@ -70,9 +71,9 @@ TEST_P(DeviceMemoryLimit, DoesNotCountTwiceWhatPlansOfASessionShare) {
 INSTANTIATE_TEST_SUITE_P(Pools, DeviceMemoryLimit, testing::Values("naive", "round", "unpooled", "growing"),
                          [](const auto& info) { return info.param; });
 
-TEST(DeviceMemoryLimitBesideOthers, IsNamedWithThePlanWhereTheConstantsFindNoPlace) {
-  // What two plans need and what the pool takes for them, in whole granules, differ: of some limits that is seen in time, of
-  // others when the second one's constants come.
+TEST(DeviceMemoryLimitBesideOthers, IsNamedEvenIfOnlyTheConstantsDoNotFit) {
+  // The pool takes whole granules, which is more than two plans need. With some limits this is detected when the second
+  // plan is checked, with others only when its constants are allocated.
   constexpr char kLarge[] = "input x : float32[N,512]\nconst w = float32[512,787]<0.5>\ny = MatMul(x, w)\noutput y\n";
   auto run = [&](uint64_t limit) {
     auto runtime = NewRuntime({{"virtual.devices", "1"}, {"memory.limit", "virtual0=" + std::to_string(limit)}});
@@ -101,13 +102,13 @@ TEST(DeviceMemoryLimitBesideOthers, IsNamedWithThePlanWhereTheConstantsFindNoPla
   EXPECT_GT(late, 0);
 }
 
-TEST(TimingOfKernels, TakesItsShareOfTheHostsMemoryWithinTheLimit) {
+TEST(TimingOfKernels, StaysWithinTheMemoryLimitOfTheHost) {
   constexpr char kLarge[] = "input x : float32[N,256]\nconst w = float32[256,512]<0.5>\ny = MatMul(x, w)\noutput y\n";
   auto plan = [&](const std::string& limit) {
     auto session = *Load(NewRuntime({{"virtual.devices", "1"},
                                      {"select.strategy", "profile"},
                                      {"MGE_FASTRUN_CACHE_TYPE", "memory"},
-                                     {"select.tensor_core_conversion", "1"},  // so that there is a choice
+                                     {"select.tensor_core_conversion", "1"},  // allows more than one candidate
                                      {"memory.pool", "naive"},
                                      {"memory.limit", limit}}),
                          kLarge, "virtual0");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runtimes with virtual devices beside the CPU's, and sessions of graphs that are written as text.
+// Runtimes with virtual devices and the CPU, and sessions of graphs in text form.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast kernel that writes zeros is found, also for operators that make zeros of small values.
+// A fast kernel that writes zeros: timing must detect it, also for operators that give zeros for small values.
 #include "tests/plugins/virtual/sessions/virtual_session.h"
 
 namespace mge {
@@ -16,7 +16,7 @@ std::shared_ptr<Runtime> Profiling() {
                      {"virtual.wrong_kernel", "1"}});
 }
 
-// The plan in words, or the error.
+// Returns the plan as text, or the error.
 std::string Planned(const std::shared_ptr<Runtime>& runtime, const std::string& model, const InputType& input) {
   auto session = Load(runtime, model, "virtual0,cpu0");
   if (!session.ok()) return FormatError(session.status());
@@ -28,7 +28,7 @@ const InputType kFloats = {.dtype = DType::kF32, .shape = {64}};
 const InputType kInts = {.dtype = DType::kI32, .shape = {64}};
 const InputType kScalar = {.dtype = DType::kF32, .shape = {}};
 
-TEST(WrongKernel, IsFoundWhereSmallFloatsGiveZeros) {
+TEST(WrongKernel, IsDetectedForOperatorsThatRoundSmallFloatsToZero) {
   auto runtime = Profiling();
   const std::string head = "input x : float32[64]\nconst two = float32[]<2>\nconst most = float32[]<50>\n";
   for (const char* line : {"y = Cast(x) {to=7}", "y = Cast(x) {to=2}", "y = Round(x)", "y = Greater(x, two)",
@@ -39,28 +39,28 @@ TEST(WrongKernel, IsFoundWhereSmallFloatsGiveZeros) {
   }
 }
 
-TEST(WrongKernel, IsFoundWhereSmallIntegersGiveZeros) {
+TEST(WrongKernel, IsDetectedForOperatorsThatGiveZeroForSmallIntegers) {
   auto runtime = Profiling();
   const std::string text =
       Planned(runtime, "input x : int32[64]\nconst two = int32[]<2>\ny = Greater(x, two)\noutput y\n", kInts);
   EXPECT_THAT(text, AllOf(HasSubstr("not virtual.wrong: wrong results"), Not(HasSubstr("not checked"))));
 }
 
-TEST(WrongKernel, IsFoundWhereThereIsOneElementOnly) {
+TEST(WrongKernel, IsDetectedForTensorsOfOneElement) {
   auto runtime = Profiling();
   const std::string text =
       Planned(runtime, "input x : float32[]\nconst two = float32[]<2>\ny = Greater(x, two)\noutput y\n", kScalar);
   EXPECT_THAT(text, AllOf(HasSubstr("not virtual.wrong: wrong results"), Not(HasSubstr("not checked"))));
 }
 
-TEST(WrongKernel, IsUncheckedWhereZeroIsRightForWhateverIsRead) {
+TEST(WrongKernel, IsReportedAsUncheckedIfZeroIsAlwaysCorrect) {
   auto runtime = Profiling();
   const std::string text =
       Planned(runtime, "input x : float32[64]\nconst zero = float32[]<0>\ny = Clip(x, zero, zero)\noutput y\n", kFloats);
-  EXPECT_THAT(text, HasSubstr("its results were not checked: output 0 is the same for all the data that was tried"));
+  EXPECT_THAT(text, HasSubstr("its results were not checked: output 0 was the same for all inputs that were tried"));
 }
 
-TEST(WrongKernel, IsRightWhereNothingIsRead) {
+TEST(WrongKernel, IsCorrectIfThereIsNoInputData) {
   auto runtime = Profiling();
   const InputType empty = {.dtype = DType::kF32, .shape = {0, 4}};
   const std::string text =
