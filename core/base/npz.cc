@@ -210,7 +210,7 @@ absl::StatusOr<NamedTensors> ReadNpzBytes(Bytes bytes, std::string_view place,
     }
     std::string name = member.name.substr(0, member.name.size() - 4);
     for (const auto& [other, tensor] : out) {
-      if (other == name) return Bad(place, fmt::format("member '{}' is duplicate", member.name));
+      if (other == name) return Bad(place, fmt::format("member '{}' is in it twice", member.name));
     }
     MGE_ASSIGN_OR_RETURN(Tensor tensor, ReadMember(bytes, place, member, allocator));
     out.emplace_back(std::move(name), std::move(tensor));

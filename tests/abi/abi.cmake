@@ -68,3 +68,6 @@ if(MGE_ABIDW)
     COMMENT "writing ${baseline}" VERBATIM)
   add_dependencies(mge_abi_baseline mge_interfaces)
 endif()
+
+add_test(NAME abi/declarations COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DFOLDER=${CMAKE_CURRENT_BINARY_DIR}
+         -P ${CMAKE_CURRENT_SOURCE_DIR}/abi/declarations_test.cmake)

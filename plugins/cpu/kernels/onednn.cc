@@ -34,6 +34,14 @@ double SlownessOf(const OnednnChoice& choice, const Convolution& c) {
   return choice.code.find("jit") != std::string::npos && c.groups > 1 && !c.depthwise() ? 1.5 : 1;
 }
 
+// Returns true if the library takes milliseconds to compile a convolution of long windows: it prepares every tap of every column.
+bool CompilesLong(const Convolution& c, double us) {
+  constexpr int64_t kManyTaps = 64, kManyPlaces = 256 << 10;
+  constexpr double kShortUs = 200;
+  const int64_t taps = c.windows.kh * c.windows.kw;
+  return taps > kManyTaps && (us < kShortUs || taps * c.windows.ow > kManyPlaces);
+}
+
 OnednnCut CutOf(const Convolution& c) {
   return [&c](int64_t ways, std::vector<OnednnSlice>* slices) {
     auto describe = [&](const onednn::Band& band, onednn::PrimitivePtr* out) { return onednn::DescribeConvolution(c, band, out); };
@@ -58,6 +66,7 @@ void OfferConv(const Problem& p, Offers& offers) {
   if (c.x_constant || c.add_constant) return offers.Refuse("oneDNN: constant image or addend, which is always plain");
   double us = ConvUs(c);
   if (!OnednnUsable(offers, us)) return;
+  if (CompilesLong(c, us)) return offers.Refuse("oneDNN: compiling so many taps takes longer than a run saves");
   OnednnChoice choice = ChoiceOf(p, c);
   if (choice.ways == 0) return offers.Refuse(choice.reason);
   Candidate candidate = {.id = "onednn.conv." + choice.code,

@@ -143,7 +143,7 @@ TEST(RoiAlign, RefusesBadRegions) {
   EXPECT_THAT(Both("RoiAlign", {x, "float32[1,4]<0, 0, nan, 1>", "int64[1]<0>"}),
               HasSubstr("sample points"));
   EXPECT_THAT(Both("RoiAlign", {x, "float32[1,4]<0>", "int64[1]<0>"}, "{mode=\"min\"}"),
-              HasSubstr("none of avg, max"));
+              HasSubstr("not one of avg, max"));
   EXPECT_THAT(Both("RoiAlign", {x, "float32[1,4]<0>", "int64[2]<0>"}), HasSubstr("batch_indices"));
 }
 

@@ -26,7 +26,7 @@ TEST(Rnn, RunsInEveryDirection) {
   EXPECT_EQ(Sum(x, "reverse", 0, "_"), "float32[3,1,1,1]<6.0, 5.0, 3.0>");
   EXPECT_EQ(Sum(x, "bidirectional", 0, "_"), "float32[3,2,1,1]<1.0, 6.0, 3.0, 5.0, 6.0, 3.0>");
   EXPECT_EQ(Sum(x, "bidirectional", 0, "_", 1), "float32[2,1,1]<6.0, 6.0>");
-  EXPECT_THAT(Sum(x, "sideways", 0, "_"), HasSubstr("none of forward, reverse, bidirectional"));
+  EXPECT_THAT(Sum(x, "sideways", 0, "_"), HasSubstr("not one of forward, reverse, bidirectional"));
 }
 
 TEST(Rnn, StopsAtTheLengthOfEachSequence) {

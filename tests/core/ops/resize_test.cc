@@ -141,7 +141,7 @@ TEST(GridSample, PadsThreeWays) {
   EXPECT_EQ(outside("zeros"), "float32[1,1,4]<0.0, 0.0, 0.0, 0.0>");
   EXPECT_EQ(outside("border"), "float32[1,1,4]<1.0, 3.0, 1.0, 3.0>");
   EXPECT_EQ(outside("reflection"), "float32[1,1,4]<1.0, 3.0, 1.0, 1.0>");
-  EXPECT_THAT(outside("mirror"), HasSubstr("none of zeros, border, reflection"));
+  EXPECT_THAT(outside("mirror"), HasSubstr("not one of zeros, border, reflection"));
 }
 
 TEST(GridSample, RefusesInputsThatDoNotFit) {

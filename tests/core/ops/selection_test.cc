@@ -150,7 +150,7 @@ TEST(StringNormalizer, ChangesCaseBeyondAscii) {
   EXPECT_EQ(Both("StringNormalizer", {"string[0]<>"}), "string[1]<\"\">");
   EXPECT_THAT(Both("StringNormalizer", {"string[2,1]<\"a\", \"b\">"}), HasSubstr("[C] or [1,C]"));
   EXPECT_THAT(Both("StringNormalizer", {"string[1]<\"\\xc3(\">"}, "{case_change_action=\"LOWER\"}"),
-              HasSubstr("no UTF-8"));
+              HasSubstr("not valid UTF-8"));
   EXPECT_THAT(Both("StringNormalizer", {"string[1]<\"I\">"}, "{case_change_action=\"LOWER\", locale=\"tr_TR\"}"),
               HasSubstr("tr_TR"));
 }

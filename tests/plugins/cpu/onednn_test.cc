@@ -190,6 +190,17 @@ TEST(Onednn, SupportsVolumesWhoseLayersOrPixelsAreIndependent) {
   }
 }
 
+TEST(Onednn, LeavesLongWindowsThatTakeLongToCompile) {
+  if (!MGE_HAS_ONEDNN) GTEST_SKIP() << "built without oneDNN";
+  auto offers = [](const Grid& g) {
+    const std::vector<std::string> ids = UnderTest().Offers(Conv(g, /*constant_only=*/true)).candidates;
+    return std::any_of(ids.begin(), ids.end(), [](const std::string& id) { return id.starts_with("onednn."); });
+  };
+  EXPECT_FALSE(offers({1, 1, 1, 1, 1, 22176, 1, 256, 2, 0, 1}));
+  EXPECT_FALSE(offers({1, 1, 36, 1, 1, 11217, 1, 256, 128, 0, 1}));
+  EXPECT_TRUE(offers({1, 8, 8, 1, 172, 264, 3, 39, 1, 1, 1}));
+}
+
 TEST(Onednn, SplitsAColumnOfPixelsAmongTheThreads) {
   // One row and one column of pixels have the same bytes, so they must use the same code and have the same cost.
   std::vector<std::string> candidates[2];
