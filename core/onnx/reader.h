@@ -31,7 +31,7 @@ namespace mge::onnx {
 
 inline constexpr int64_t kOldestIrVersion = 1;
 inline constexpr int64_t kFirstIrWithOpsets = 3;
-inline constexpr int64_t kNewestIrVersion = 13;
+inline constexpr int64_t kNewestIrVersion = 14;
 inline constexpr int64_t kNewestOpset = 26;  // of ai.onnx
 
 struct ReadOptions {

@@ -195,7 +195,7 @@ TEST(WellFormed, ErrorsOfUnsupportedVersionsListTheSupportedOnes) {
   Proto graph =
       GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"y"})}, .inputs = {kX}, .outputs = {kY}});
   ExpectError(Read(ModelProto({.graph = graph, .ir_version = 99})).status(),
-              errors::kUnsupportedVersion, "supported are versions 1 to 13");
+              errors::kUnsupportedVersion, "supported are versions 1 to 14");
   ExpectError(Read(ModelProto({.graph = graph, .opsets = {{"", 999}}})).status(),
               errors::kUnsupportedVersion, "supported are versions 1 to");
   ExpectError(Read(ModelProto({.graph = graph, .opsets = {{"", 0}}})).status(),
