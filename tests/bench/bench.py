@@ -3,7 +3,6 @@
 
 Every runtime is called through its C interface in a separate process, so no row contains the cost of Python.
 """
-import argparse
 import json
 import pathlib
 import platform
@@ -124,24 +123,19 @@ class Bench:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("cache", type=pathlib.Path)
+    parser = rows.parser(__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--only", default="")
-    parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
     args = parser.parse_args()
     args.rounds, args.seconds = (2, 0.3) if args.quick else (5, 1.0)
     out = sys.stderr if args.json else sys.stdout
     try:
-        real = rows.real_rows()
-        rows.fetch(real, args.cache)
+        chosen = rows.chosen(args)
         bench = Bench(args, out)
     except rows.Unavailable as reason:
         print(f"error: {reason}", file=sys.stderr)
         return 5
-    chosen = [row for row in real + rows.zoo_rows() if args.only in row.name and (not args.quick or row.batch == 1)]
+    chosen = [row for row in chosen if not args.quick or row.batch == 1]
     bench.head()
     bench.speeds(chosen)
     bench.means()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rows of every comparison: the zoo, and the real models of tests/models/models.txt, each with its inputs."""
+import argparse
 import contextlib
 import dataclasses
 import hashlib
@@ -55,6 +56,23 @@ class Row:
                 batch = ["--batch", str(self.batch)] if self.batch > 1 else []
                 subprocess.run([mge, "zoo", self.member, *batch, "-o", model, "--quiet"], check=True)
             yield model, make_inputs(self.inputs, folder)
+
+
+def parser(description):
+    """The command line that the programs over these rows share."""
+    command = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    command.add_argument("build", type=pathlib.Path)
+    command.add_argument("cache", type=pathlib.Path)
+    command.add_argument("--only", default="", help="only the rows with this text in their names")
+    command.add_argument("--threads", type=int, nargs="*", default=[1, 2])
+    return command
+
+
+def chosen(args):
+    """The rows that a command line of parser() asks for, their models fetched. Raises Unavailable."""
+    real = real_rows()
+    fetch(real, args.cache)
+    return [row for row in real + zoo_rows() if args.only in row.name]
 
 
 def zoo_rows():

@@ -4,7 +4,6 @@
 Exit codes: 0 if all outputs agree and no real model runs a step on the reference evaluators, 77 if something needed is not
 available (a skip), 1 otherwise.
 """
-import argparse
 import pathlib
 import sys
 import tempfile
@@ -102,24 +101,18 @@ class Check:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("cache", type=pathlib.Path)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
+    parser = rows.parser(__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.3)
     args = parser.parse_args()
     try:
-        real = rows.real_rows()
-        rows.fetch(real, args.cache)
+        chosen = rows.chosen(args)
         check = Check(args)
     except rows.Unavailable as reason:
         print(f"skipped: {reason}")
         return SKIP
-    for row in real + rows.zoo_rows():
-        if args.only in row.name:
-            check.row(row)
+    for row in chosen:
+        check.row(row)
     return check.finish()
 
 

@@ -8,7 +8,6 @@ costs.txt lists the exceptions, each with a reason. Leave the machine alone mean
 
 Exit codes: 0 no finding that is not listed; 1 otherwise; 77 something cannot be had (a skip).
 """
-import argparse
 import os
 import pathlib
 import re
@@ -20,7 +19,7 @@ import runtimes
 
 EXCEPTIONS = pathlib.Path(__file__).resolve().parent / "costs.txt"
 SLOWER = 1.3
-LEAST_SHARE, LEAST_US = 0.01, 20
+LEAST_SHARE, LEAST_US = 0.01, 20  # those of core/profile/summary.h, for choices too
 
 
 def exceptions():
@@ -114,23 +113,17 @@ class Costs:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("cache", type=pathlib.Path)
-    parser.add_argument("--only", default="")
+    parser = rows.parser(__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="how often something must be found to count")
-    parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
     args = parser.parse_args()
     try:
-        real = rows.real_rows()
-        rows.fetch(real, args.cache)
+        chosen = rows.chosen(args)
     except rows.Unavailable as reason:
         print(f"skipped: {reason}")
         return 77
     costs = Costs(args)
-    for row in real + rows.zoo_rows():
-        if args.only in row.name:
-            costs.row(row)
+    for row in chosen:
+        costs.row(row)
     return costs.finish()
 
 

@@ -138,6 +138,9 @@ struct MixedRows {
   C weights[1 << (kMaxLinear - 1)] = {1};
 };
 
+// Returns true if most elements of a row are read by no output, so that mixing whole rows is wasted.
+bool Skips(const LinearArgs& a) { return a.in[a.linear - 1] > 2 * a.out[a.linear - 1]; }
+
 // Pieces of one element: mixes the rows first, then resamples the row that they make.
 template <typename T, typename C>
 void ResampleRow(const LinearArgs& args, const MixedRows<C>& mix, const Tap* taps, const T* x, T* to) {
@@ -170,13 +173,16 @@ void ResamplePieces(const LinearArgs& args, const MixedRows<C>& mix, const Tap* 
     const Tap& t = taps[i];
     const C b = static_cast<C>(t.weight), a = 1 - b;
     if constexpr (std::is_same_v<T, float>) {
-      std::fill_n(to, args.inner, 0.0f);
-      for (int k = 0; k < mix.count; ++k) {
-        const T* row = x + mix.rows[k] * in * args.inner;
-        args.blend->add({2, {row + t.low * args.inner, row + t.high * args.inner}, {mix.weights[k] * a, mix.weights[k] * b}},
-                        args.inner, to);
+      constexpr int64_t kLeastVector = 4;
+      if (args.inner >= kLeastVector) {
+        std::fill_n(to, args.inner, 0.0f);
+        for (int k = 0; k < mix.count; ++k) {
+          const T* row = x + mix.rows[k] * in * args.inner;
+          args.blend->add({2, {row + t.low * args.inner, row + t.high * args.inner}, {mix.weights[k] * a, mix.weights[k] * b}},
+                          args.inner, to);
+        }
+        continue;
       }
-      continue;
     }
     for (int64_t c = 0; c < args.inner; ++c) {
       C sum = 0;
@@ -188,6 +194,7 @@ void ResamplePieces(const LinearArgs& args, const MixedRows<C>& mix, const Tap* 
     }
   }
 }
+
 template <typename T>
 mge_code LaunchLinear(const LinearArgs& args, const mge_run* run) {
   using C = Compute<T>;
@@ -218,7 +225,7 @@ mge_code LaunchLinear(const LinearArgs& args, const mge_run* run) {
         mix.count *= 2;
       }
       T* to = y + u * args.out[last] * args.inner;
-      if (args.inner == 1) ResampleRow(args, mix, last_taps, x, to);
+      if (args.inner == 1 && !Skips(args)) ResampleRow(args, mix, last_taps, x, to);
       else ResamplePieces(args, mix, last_taps, x, to);
     }
   });
@@ -281,7 +288,7 @@ Result DescribeLinear(const Node& n, bool channels_last, Linear* out) {
     if (i + 1 < end) lines *= static_cast<uint64_t>(from.out);
   }
   Value y = n.output(0);
-  double per_element = a.inner > 1 ? 0.3 * (1 << a.linear) / 4.0 : 0.8;
+  double per_element = a.inner == 1 && !Skips(a) ? 0.8 : (a.inner == 1 ? 2.0 : 0.3) * (1 << a.linear) / 4.0;
   out->us = StreamUs(static_cast<double>(y.bytes() + n.input(0).bytes())) + 1e-3 * per_element * static_cast<double>(y.elements());
   if (y.elements() == 0) lines = 0;
   a.chunks = SplitWork(lines, lines ? out->us / static_cast<double>(lines) : 0);

@@ -99,10 +99,10 @@ mge_code LaunchTuples(const Args& a, const mge_run* run) {
   return guard.Answer(run, a.name);
 }
 
-// Applies the updates whose coordinate along a.split is in [begin, end). Index is int32_t or int64_t; Put(to, from) applies one.
-template <typename Index, typename Put>
+// Applies the updates whose coordinate along a.split is in [begin, end). Index is int32_t or int64_t; apply(to, from) applies one.
+template <typename Index, typename Apply>
 void ScatterElements(const Args& a, IndexGuard& guard, const Index* indices, const char* updates, char* y, int64_t begin,
-                     int64_t end, Put put) {
+                     int64_t end, Apply apply) {
   const int last = a.rank - 1;
   int64_t at[kMaxRank] = {}, rows = 1, steps[kMaxRank];  // steps: of the updates, elements
   for (int64_t d = last, step = 1; d >= 0; step *= a.dims[d--]) steps[d] = step;
@@ -120,7 +120,7 @@ void ScatterElements(const Args& a, IndexGuard& guard, const Index* indices, con
     for (int64_t j = 0; j < n; ++j) {
       const int64_t i = guard.Checked(indices[u + j], a.n);
       if (i < 0) return;
-      put(y + (base + j * along + i * a.strides[a.axis]) * a.element, updates + (u + j) * a.element);
+      apply(y + (base + j * along + i * a.strides[a.axis]) * a.element, updates + (u + j) * a.element);
     }
     for (int d = last - 1; d >= 0; --d) {
       const int64_t place = d == a.axis ? 0 : a.strides[d];
@@ -143,10 +143,11 @@ mge_code LaunchElements(const Args& a, const mge_run* run) {
   IndexGuard guard;
   ForChunks(run, a.chunks, [&](uint64_t b, uint64_t e) {
     const auto begin = static_cast<int64_t>(b), end = static_cast<int64_t>(e);
-    auto run_with = [&](auto put) {
-      if (a.wide) ScatterElements(a, guard, reinterpret_cast<const int64_t*>(indices), updates, y, begin, end, put);
-      else ScatterElements(a, guard, reinterpret_cast<const int32_t*>(indices), updates, y, begin, end, put);
+    auto run_with = [&](auto apply) {
+      if (a.wide) ScatterElements(a, guard, reinterpret_cast<const int64_t*>(indices), updates, y, begin, end, apply);
+      else ScatterElements(a, guard, reinterpret_cast<const int32_t*>(indices), updates, y, begin, end, apply);
     };
+    // The usual case without a call for each element.
     if (a.apply == Put<4>) run_with([](char* to, const char* from) { std::memcpy(to, from, 4); });
     else run_with([&](char* to, const char* from) { a.apply(to, from, 1); });
   });

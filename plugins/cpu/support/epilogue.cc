@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "support/elementwise_ops.h"
 #include "support/kernel.h"
 #include "support/work.h"
 
@@ -118,17 +119,17 @@ bool Absorb(const Graph& graph, const Node& next, ChannelAxis axis, Epilogue& e)
 }
 
 double ActivationUs(Activation activation, double elements, Isa isa) {
-  const double width = isa == Isa::kAvx512 ? 1 : isa == Isa::kAvx2 ? 2 : 4;
+  auto us = [&](TileOp op) { return 1e-3 * TileOpNs(isa, op, MGE_DTYPE_F32) * elements; };
   switch (activation) {
     case Activation::kNone:
     case Activation::kClip: return 0;
-    case Activation::kHardSwish:
-    case Activation::kLeakyRelu: return 0.06e-3 * width * elements;
-    case Activation::kSigmoid:
-    case Activation::kSwish: return 0.27e-3 * width * elements;
-    case Activation::kTanh:
-    case Activation::kGelu:
-    case Activation::kGeluTanh: return 0.5e-3 * width * elements;
+    case Activation::kHardSwish: return us(TileOp::kHardSwish);
+    case Activation::kLeakyRelu: return us(TileOp::kLeakyRelu);
+    case Activation::kSigmoid: return us(TileOp::kSigmoid);
+    case Activation::kSwish: return us(TileOp::kSwish);
+    case Activation::kTanh: return us(TileOp::kTanh);
+    case Activation::kGelu: return us(TileOp::kGelu);
+    case Activation::kGeluTanh: return us(TileOp::kGeluTanh);
   }
   return 0;
 }
