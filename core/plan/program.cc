@@ -6,6 +6,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "core/base/errors.h"
+#include "core/ops/declared_type.h"
 #include "core/plan/pass.h"
 #include "core/plan/room.h"
 #include "fmt/format.h"
@@ -58,37 +59,23 @@ absl::Status Program::CheckInputs(std::span<const InputType> inputs) const {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Value& declared = graph_.value(graph_.inputs()[i]);
     const InputType& got = inputs[i];
-    auto fail = [&](std::string what) {
-      return Fail(errors::kBadInput, fmt::format("input '{}' does not fit the model", declared.name),
-                  {.what = std::move(what), .fix = "`mge inspect MODEL` lists the inputs"});
-    };
     if (declared.role == Role::kCapture || declared.kind != ValueKind::kTensor || got.kind != ValueKind::kTensor) {
       if (declared.kind != got.kind && declared.role == Role::kInput && declared.type.dtype != DType::kUndefined) {
-        return fail("expected another kind of value (tensor, sequence or optional)");
+        return InputMismatch(declared, "expected another kind of value (tensor, sequence or optional)");
       }
       continue;
     }
     const TensorType& type = declared.type;
-    auto got_text = [&] { return fmt::format("{}{}", DTypeName(got.dtype), ShapeText(got.shape)); };
-    if (type.dtype != DType::kUndefined && type.dtype != got.dtype) {
-      return fail(fmt::format("expected {}, got {}", type.ToString(), got_text()));
-    }
+    MGE_RETURN_IF_ERROR(RequireDeclaredType(declared, got.dtype, got.shape));
     if (!type.has_rank) continue;
-    if (type.dims.size() != got.shape.size()) {
-      return fail(fmt::format("expected {}, got {}: rank {} instead of {}", type.ToString(), got_text(), got.shape.size(),
-                              type.dims.size()));
-    }
     for (size_t d = 0; d < got.shape.size(); ++d) {
-      if (type.dims[d] >= 0 && type.dims[d] != got.shape[d]) {
-        return fail(fmt::format("expected {}, got {}: dimension {} is {} instead of {}", type.ToString(), got_text(), d,
-                                got.shape[d], type.dims[d]));
-      }
       if (type.dims[d] >= 0 || d >= type.symbols.size() || type.symbols[d].empty()) continue;
       auto known = std::find_if(symbols.begin(), symbols.end(), [&](auto& s) { return s.first == type.symbols[d]; });
       if (known == symbols.end()) {
         symbols.push_back({type.symbols[d], got.shape[d]});
       } else if (known->second != got.shape[d]) {
-        return fail(fmt::format("dimension {} is {}, but '{}' is already {}", d, got.shape[d], known->first, known->second));
+        return InputMismatch(
+            declared, fmt::format("dimension {} is {}, but '{}' is already {}", d, got.shape[d], known->first, known->second));
       }
     }
   }

@@ -13,6 +13,7 @@
 
 #include "core/base/errors.h"
 #include "core/base/nearest.h"
+#include "core/ops/declared_type.h"
 #include "core/ops/example_inputs.h"
 #include "core/ops/op.h"
 #include "fmt/format.h"
@@ -287,6 +288,12 @@ absl::Status ChooseExampleShapes(const Graph& graph, const ExampleOptions& optio
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     return Fail(errors::kUsage, fmt::format("the model has no input '{}'.{}", name, DidYouMean(Nearest(name, names))),
                 {.what = fmt::format("its inputs are: {}", fmt::join(names, ", ")), .fix = "name one of them in --shape NAME=SIZES"});
+  }
+  for (ValueId v : graph.inputs()) {
+    const Value& declared = graph.value(v);
+    auto asked = options.shapes.find(declared.name);
+    if (asked == options.shapes.end() || declared.kind != ValueKind::kTensor) continue;
+    MGE_RETURN_IF_ERROR(RequireDeclaredType(declared, declared.type.dtype, asked->second));
   }
   Search search(graph, options, given, out);
   MGE_RETURN_IF_ERROR(search.Run(typed));

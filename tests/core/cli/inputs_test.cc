@@ -49,6 +49,17 @@ TEST_F(MadeUp, SizesFitTheModelsShapes) {
   EXPECT_EQ(o.code, 3) << o.err;
 }
 
+TEST_F(MadeUp, AShapeThatTheModelDoesNotDeclareIsNamed) {
+  Build("m.onnx", {ob::NodeProto("Relu", {"x"}, {"y"})}, {ob::ValueInfo("x", DType::kF32, {"batch", int64_t{3}})});
+  for (auto [shape, text] : {std::pair("2x3x4", "got float32[2,3,4]: rank 3 instead of 2"),
+                             std::pair("2x4", "got float32[2,4]: dimension 1 is 4 instead of 3")}) {
+    Outcome o = Mge(std::string("run m.onnx --shape x=") + shape);
+    EXPECT_EQ(o.code, 3) << o.err;
+    EXPECT_THAT(o.err, HasSubstr("input 'x' does not fit the model"));
+    EXPECT_THAT(o.err, HasSubstr(text));
+  }
+}
+
 TEST_F(MadeUp, ValuesAreInTheRangeThatTheModelAccepts) {
   Build("ids.onnx", {ob::NodeProto("Gather", {"w", "ids"}, {"e"}), ob::NodeProto("Cast", {"attention_mask"}, {"m"},
                                                                                {.attributes = {ob::IntAttr("to", 1)}}),
