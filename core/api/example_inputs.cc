@@ -5,7 +5,7 @@
 #include "core/api/json.h"
 #include "core/api/objects.h"
 #include "core/base/errors.h"
-#include "core/ops/example_inputs.h"
+#include "core/ops/examples/example_inputs.h"
 #include "fmt/format.h"
 
 using mge::api::Json;

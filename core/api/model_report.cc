@@ -6,7 +6,7 @@
 #include "core/base/nearest.h"
 #include "core/onnx/outline.h"
 #include "core/ops/op.h"
-#include "core/plan/operator_query.h"
+#include "core/kernel/operator_query.h"
 #include "fmt/format.h"
 
 using mge::api::Misuse;

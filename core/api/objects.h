@@ -13,7 +13,7 @@
 #include "core/base/tensor.h"
 #include "core/engine/runtime.h"
 #include "core/engine/session.h"
-#include "core/engine/steering.h"
+#include "core/engine/run_control.h"
 #include "core/profile/profile.h"
 #include "core/profile/recorder.h"
 #include "core/profile/summary.h"
@@ -47,7 +47,7 @@ struct mge_profile {
 };
 
 struct mge_run_control {
-  mge::Steering steering;
+  mge::RunControl run_control;
   std::mutex mutex;
   std::shared_ptr<mge::Profile> profile;  // nullable; guarded by `mutex`
 };

@@ -32,7 +32,7 @@ std::string Absolute(const std::string& file) {
   return getcwd(here.data(), here.size()) ? std::string(here.c_str()) + "/" + file : file;
 }
 
-std::vector<PluginFile> Judged(std::span<const PluginDirectory> directories, const PluginRules& rules) {
+std::vector<PluginFile> VerifiedFiles(std::span<const PluginDirectory> directories, const PluginRules& rules) {
   Discovery found = DiscoverPlugins(directories, HostIsa(), rules);
   std::vector<PluginFile> files;
   for (FoundPlugin& f : found.accepted) files.push_back(std::move(f.file));
@@ -41,14 +41,14 @@ std::vector<PluginFile> Judged(std::span<const PluginDirectory> directories, con
 }
 
 absl::Status PutIntoQuarantine(const PluginSearch& search, const std::string& path, const std::string& reason) {
-  const PluginFile file = JudgePluginFile(Absolute(path), HostIsa()).file;
+  const PluginFile file = VerifyPluginFile(Absolute(path), HostIsa()).file;
   MGE_ASSIGN_OR_RETURN(std::string key, BuildOf(file.path, file.build_id));
   return search.rules.quarantine.Add({key, file.name, file.path, reason});
 }
 
 // Removes a backend from quarantine: the entries with its name, and the entries of its files. An entry that is damaged has
 // no name and is found only by its file.
-absl::Status Readmit(const PluginSearch& search, const std::string& name) {
+absl::Status Release(const PluginSearch& search, const std::string& name) {
   MGE_RETURN_IF_ERROR(CheckBackendName(name));
   const Quarantine& quarantine = search.rules.quarantine;
   bool found = false;
@@ -57,7 +57,7 @@ absl::Status Readmit(const PluginSearch& search, const std::string& name) {
     MGE_RETURN_IF_ERROR(quarantine.Remove(entry.key));
     found = true;
   }
-  for (const PluginFile& file : Judged(search.directories, {.quarantine = quarantine})) {
+  for (const PluginFile& file : VerifiedFiles(search.directories, {.quarantine = quarantine})) {
     if (file.name != name || file.code != VerdictCode::kQuarantined) continue;
     MGE_ASSIGN_OR_RETURN(std::string key, BuildOf(file.path, file.build_id));
     MGE_RETURN_IF_ERROR(quarantine.Remove(key));
@@ -88,7 +88,7 @@ std::string PluginsJson(std::span<const PluginFile> files, std::span<const Plugi
   }
   for (const PluginDirectory& d : directories) {
     std::string real;
-    PluginFile row = JudgeDirectory(d, &real);
+    PluginFile row = CheckDirectory(d, &real);
     bool usable = row.verdict == Verdict::kAccepted;
     searched.push_back({{"path", d.path},
                         {"origin", d.origin},
@@ -109,7 +109,7 @@ std::string PluginsJson(std::span<const PluginFile> files, std::span<const Plugi
 
 }  // namespace mge::api
 
-mge_status* mge_plugins_judge(const mge_runtime_options* options, const char* file, mge_string** out) try {
+mge_status* mge_plugins_verify(const mge_runtime_options* options, const char* file, mge_string** out) try {
   MGE_API_NEEDS({"out", out});
   MGE_API_ASSIGN_OR_RETURN(mge::PluginSearch search, mge::api::SearchOf(options));
   std::vector<mge::PluginFile> files;
@@ -117,10 +117,10 @@ mge_status* mge_plugins_judge(const mge_runtime_options* options, const char* fi
     // A missing file is an error of the call, not a verdict on a backend.
     std::string path = mge::api::Absolute(file);
     MGE_API_RETURN_IF_ERROR(mge::OpenRegularFile(path).status());
-    files.push_back(mge::JudgePluginFile(path, mge::HostIsa(), search.rules).file);
+    files.push_back(mge::VerifyPluginFile(path, mge::HostIsa(), search.rules).file);
     search.directories.clear();
   } else {
-    files = mge::api::Judged(search.directories, search.rules);
+    files = mge::api::VerifiedFiles(search.directories, search.rules);
   }
   *out = mge::api::NewString(mge::api::PluginsJson(files, search.directories, search.rules.quarantine));
   return nullptr;
@@ -149,8 +149,8 @@ mge_status* mge_plugins_quarantine(const mge_runtime_options* options, const cha
   return Wrap(mge::api::PutIntoQuarantine(search, file, reason));
 } MGE_API_CATCH
 
-mge_status* mge_plugins_readmit(const mge_runtime_options* options, const char* name) try {
+mge_status* mge_plugins_release(const mge_runtime_options* options, const char* name) try {
   MGE_API_NEEDS({"name", name});
   MGE_API_ASSIGN_OR_RETURN(mge::PluginSearch search, mge::api::SearchOf(options));
-  return Wrap(mge::api::Readmit(search, name));
+  return Wrap(mge::api::Release(search, name));
 } MGE_API_CATCH

@@ -47,7 +47,7 @@ Json Env(Runtime& runtime) {
   Json rows = Json::array();
   for (const SettingInfo& s : runtime.registry().List()) {
     rows.push_back({{"key", s.key}, {"variable", s.variable}, {"aliases", s.aliases}, {"type", s.type},
-                    {"default", s.fallback}, {"value", s.value}, {"origin", s.origin}, {"lifecycle", s.lifecycle},
+                    {"default", s.default_value}, {"value", s.value}, {"origin", s.origin}, {"lifecycle", s.lifecycle},
                     {"doc", s.doc}, {"allowed", s.allowed}, {"unit", s.unit}, {"owner", s.owner}, {"status", s.status}});
   }
   return {{"schema", "mge.env/1"}, {"settings", std::move(rows)}};
@@ -199,7 +199,7 @@ Json PlanObject(const Plan& plan, const StepTimes& times) {
           {"arena_bytes", plan.arena_bytes}, {"arena_lower_bound_bytes", plan.lower_bound_bytes},
           {"packed_constant_bytes", plan.packed_bytes}, {"uploaded_constant_bytes", plan.uploaded_bytes},
           {"arenas", ArenasJson(plan)}, {"constant_bytes", plan.constant_bytes}, {"units", std::move(units)},
-          {"dropped_claims", std::move(dropped)}, {"guard", plan.guard}, {"passes", plan.pass_log},
+          {"dropped_claims", std::move(dropped)}, {"kernel_restrictions", plan.kernel_restrictions}, {"passes", plan.pass_log},
           {"buffers", BuffersJson(plan)}, {"planned_in_the_run", plan.continuation != nullptr}, {"continuation", std::move(rest)}};
 }
 

@@ -46,7 +46,7 @@ mge_status* ReadInto(const char* path, const mge::ValueType& declared, mge_tenso
   return nullptr;
 }
 
-mge::Steering* Of(mge_run_control* control) { return control ? &control->steering : nullptr; }
+mge::RunControl* Of(mge_run_control* control) { return control ? &control->run_control : nullptr; }
 
 // Runs with the given outputs and creates those that are NULL. On error, `outputs` does not change.
 template <typename F>
@@ -60,7 +60,7 @@ absl::Status RunInto(mge::Session& session, mge_tensor** outputs, size_t count, 
       made[i] = std::make_unique<mge_tensor>();
     }
   }
-  mge::SteeredRun run(Of(control));
+  mge::ControlledRun run(Of(control));
   std::optional<mge::Recorder> recorder = mge::api::RecorderOf(control, session);
   if (recorder) run.control().observer = &*recorder;
   MGE_RETURN_IF_ERROR(run_into(std::span<mge::HostValue>(out), run.control()));
@@ -162,7 +162,7 @@ mge_status* mge_session_run(mge_session* s, mge_tensor* const* inputs, size_t in
   MGE_API_RETURN_IF_ERROR(mge::api::TypesOf(*s->session, inputs, input_count).status());
   std::vector<mge::HostValue> in(input_count);
   for (size_t i = 0; i < input_count; ++i) in[i] = inputs[i]->value;
-  return Wrap(RunInto(*s->session, outputs, output_count, control, [&](std::span<mge::HostValue> out, mge::RunControl& run) {
+  return Wrap(RunInto(*s->session, outputs, output_count, control, [&](std::span<mge::HostValue> out, mge::RunState& run) {
     return s->session->Run(in, out, run);
   }));
 } MGE_API_CATCH
@@ -200,7 +200,7 @@ mge_status* mge_session_run_named(mge_session* s, const char* const* input_names
     }
     places.push_back(place);
   }
-  return Wrap(RunInto(*s->session, outputs, output_count, control, [&](std::span<mge::HostValue> out, mge::RunControl& run) {
+  return Wrap(RunInto(*s->session, outputs, output_count, control, [&](std::span<mge::HostValue> out, mge::RunState& run) {
     return s->session->RunSome(in, places, out, run);
   }));
 } MGE_API_CATCH
@@ -211,7 +211,7 @@ mge_status* mge_session_run_async(mge_session* s, mge_tensor* const* inputs, siz
   MGE_API_RETURN_IF_ERROR(mge::api::TypesOf(*s->session, inputs, input_count).status());
   std::vector<mge::HostValue> in(input_count), out(mge_session_output_count(s));
   for (size_t i = 0; i < input_count; ++i) in[i] = inputs[i]->value;
-  auto run = std::make_shared<mge::SteeredRun>(Of(control));
+  auto run = std::make_shared<mge::ControlledRun>(Of(control));
   auto recorder = std::make_shared<std::optional<mge::Recorder>>(mge::api::RecorderOf(control, *s->session));
   if (*recorder) run->control().observer = &**recorder;
   s->session->RunAsync(std::move(in), std::move(out), run->control(),
@@ -304,14 +304,14 @@ mge_status* mge_run_control_create(mge_run_control** out) try {
 } MGE_API_CATCH
 
 void mge_run_control_release(mge_run_control* control) { delete control; }
-void mge_run_control_set_timeout(mge_run_control* control, double seconds) { control->steering.SetTimeout(seconds); }
-void mge_run_control_set_seed(mge_run_control* control, uint64_t seed) { control->steering.SetSeed(seed); }
-void mge_run_control_cancel(mge_run_control* control) { control->steering.Cancel(); }
-void mge_run_control_reset(mge_run_control* control) { control->steering.Reset(); }
+void mge_run_control_set_timeout(mge_run_control* control, double seconds) { control->run_control.SetTimeout(seconds); }
+void mge_run_control_set_seed(mge_run_control* control, uint64_t seed) { control->run_control.SetSeed(seed); }
+void mge_run_control_cancel(mge_run_control* control) { control->run_control.Cancel(); }
+void mge_run_control_reset(mge_run_control* control) { control->run_control.Reset(); }
 
 mge_status* mge_run_control_overdue(const mge_run_control* control, double* seconds, mge_string** place) try {
   MGE_API_NEEDS({"control", control}, {"seconds", seconds});
-  mge::RunControl::Overdue overdue = control->steering.LookAt();
+  mge::RunState::Overdue overdue = control->run_control.LookAt();
   if (place) *place = mge::api::NewString(std::move(overdue.place));
   *seconds = overdue.seconds;
   return nullptr;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/file.h"
+#include "core/base/file_trust.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>

@@ -59,11 +59,6 @@ absl::StatusOr<Fd> OpenDirectory(const std::string& path);
 // opened for reading, and kFileAccess names the violated rule.
 absl::StatusOr<RegularFile> OpenBeneath(int directory, const std::string& name);
 
-// Checks whether another user (not root) could change or replace the open file or directory, or replace
-// a directory above it. Returns the reason if one could, else "". A sticky directory of root (/tmp) is
-// accepted above the file.
-std::string WhyNotTrusted(int fd);
-
 // Reads out.size() bytes from `offset` on. Fails with kFileAccess if the file ends before. `path` is for messages.
 absl::Status ReadRange(int fd, int64_t offset, std::span<std::byte> out, std::string_view path);
 

@@ -96,7 +96,7 @@ Case RunCase(const Globals& globals, Runtime& runtime, const fs::path& folder, c
 }
 
 // Changes the status of a test with a known gap: unsupported if it failed with the listed error, else failed.
-void Judge(const Gap& gap, Case* c) {
+void ApplyGap(const Gap& gap, Case* c) {
   if (c->status == "passed") {
     c->status = "failed";
     c->reason = fmt::format("it passes, but it is listed as a gap ({}): remove it from the gap file", gap.reason);
@@ -144,7 +144,7 @@ int Run(const Globals& globals, const Options& o) {
     for (size_t i = 0; i < folders.size(); ++i) {
       progress.Step(i);
       cases.push_back(RunCase(globals, runtime, folders[i], o));
-      if (const Gap* gap = FindGap(gaps, folders[i].string())) Judge(*gap, &cases.back());
+      if (const Gap* gap = FindGap(gaps, folders[i].string())) ApplyGap(*gap, &cases.back());
     }
   }
   auto count = [&](std::string_view status) {

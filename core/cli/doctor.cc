@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "core/cli/child.h"
+#include "core/process/child.h"
 #include "core/cli/common.h"
 #include "core/cli/probe.h"
 #include "fmt/format.h"
@@ -167,11 +167,11 @@ int Run(const Globals& globals, const Options& o) {
   if (!o.probe.empty()) return ProbeBackend(globals, o.probe);
   RuntimeOptions options = OptionsOf(globals);
   if (!o.release.empty()) {
-    if (Status s = Plugins::Readmit(options, o.release); !s.ok()) return Report(globals, s);
+    if (Status s = Plugins::Release(options, o.release); !s.ok()) return Report(globals, s);
     Talk(globals, fmt::format("removed {} from quarantine\n", Escape(o.release)));
   }
   std::string text;
-  if (Status s = Plugins::Judge(options, "", &text); !s.ok()) return Report(globals, s);
+  if (Status s = Plugins::Verify(options, "", &text); !s.ok()) return Report(globals, s);
   Json found = Json::parse(text), rows = Json::array();
   int passed = 0, troubled = 0;
   Progress progress(globals, "probing backends", found["files"].size());

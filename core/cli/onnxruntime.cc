@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/cli/child.h"
+#include "core/process/child.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
@@ -79,7 +79,7 @@ int CannotWrite(const Globals& globals, const std::string& path) {
 }
 
 // Reports an error of the process or of the script. Returns its exit code, or 0 if there was none.
-int Judge(const Globals& globals, const OnnxRuntimeRun& run, const ChildEnd& end, const Json& reply) {
+int CheckReply(const Globals& globals, const OnnxRuntimeRun& run, const ChildEnd& end, const Json& reply) {
   const std::string other = "name a Python interpreter that has onnxruntime: --python FOLDER/bin/python";
   if (end.not_started != 0) {
     return ReportError(globals, {.id = 201, .exit_code = kExitUsage, .title = fmt::format("'{}' cannot be started", run.python),
@@ -130,7 +130,7 @@ int RunInOnnxRuntime(const Globals& globals, const OnnxRuntimeRun& run, std::vec
   std::ifstream in(folder.File("reply.json"), std::ios::binary);
   Json reply = Json::parse(std::string(std::istreambuf_iterator<char>(in), {}), nullptr, false);
   if (!reply.is_object()) reply = Json::object();
-  if (int code = Judge(globals, run, end, reply)) return code;
+  if (int code = CheckReply(globals, run, end, reply)) return code;
   *version = reply["version"];
   for (const Json& row : reply["outputs"]) {
     NamedTensor& result = results->emplace_back();

@@ -61,7 +61,7 @@ int List(const Globals& globals) {
 
 int Paths(const Globals& globals) {
   std::string text;
-  if (Status s = Plugins::Judge(OptionsOf(globals), "", &text); !s.ok()) return Report(globals, s);
+  if (Status s = Plugins::Verify(OptionsOf(globals), "", &text); !s.ok()) return Report(globals, s);
   Json directories = Json::parse(text)["directories"];
   if (globals.json) {
     PrintJson({{"schema", "mge.plugin_paths/1"}, {"directories", directories}});
@@ -73,7 +73,7 @@ int Paths(const Globals& globals) {
 
 int Verify(const Globals& globals, const std::string& file) {
   std::string text;
-  if (Status s = Plugins::Judge(OptionsOf(globals), file, &text); !s.ok()) return Report(globals, s);
+  if (Status s = Plugins::Verify(OptionsOf(globals), file, &text); !s.ok()) return Report(globals, s);
   const Json row = Json::parse(text)["files"][0];
   if (globals.json) {
     Json out = {{"schema", "mge.plugin_file/1"}};

@@ -11,7 +11,7 @@
 #include <csignal>
 #include <iterator>
 
-#include "core/cli/child.h"
+#include "core/process/child.h"
 #include "core/cli/common.h"
 #include "core/cli/unexpected.h"
 #include "core/cli/zoo/model_writer.h"
@@ -198,7 +198,7 @@ Status StartAlone(const Globals& globals, const std::string& file, RuntimeOption
   options->command_line = globals.settings;
   options->config_files = globals.config_files;
   std::string text, own, others;
-  if (Status s = Plugins::Judge(*options, "", &text); !s.ok()) return s;
+  if (Status s = Plugins::Verify(*options, "", &text); !s.ok()) return s;
   const Json found = Json::parse(text);
   for (const Json& row : found["files"]) {
     if (row["path"] == file) own = row["name"].get<std::string>();

@@ -110,7 +110,7 @@ std::string Namesake(const Globals& globals, const std::string& name) {
   options.command_line = globals.settings;
   options.config_files = globals.config_files;
   std::string text;
-  if (!Plugins::Judge(options, "", &text).ok()) return {};
+  if (!Plugins::Verify(options, "", &text).ok()) return {};
   const Json found = Json::parse(text);
   for (const Json& file : found["files"]) {
     if (file["name"] == name) return file["path"];

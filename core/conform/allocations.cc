@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "core/conform/calls.h"
-#include "core/conform/subject.h"
+#include "core/conform/backend_under_test.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
@@ -60,7 +60,7 @@ const link_map* AskingLibrary(const void* caller) {
 class Failures {
  public:
   static constexpr int kTimes = 32;
-  Failures(Subject& subject, const std::function<absl::Status()>& work) : subject_(subject), work_(work) {}
+  Failures(BackendUnderTest& tested, const std::function<absl::Status()>& work) : tested_(tested), work_(work) {}
 
   // Runs the work with failing allocation n until no object is left behind. Returns whether allocation n was reached, or
   // Broken().
@@ -72,7 +72,7 @@ class Failures {
         bool reached = false;
         MGE_RETURN_IF_ERROR(Fail(n, for_ever, &reached));
         if (!reached && i == 0 && !anew) return false;
-        subject_.At(fmt::format("the same again, after {}", where_));
+        tested_.At(fmt::format("the same again, after {}", where_));
         if (absl::Status status = work_(); !status.ok()) return StillFails(status);
         if (g_objects.load() <= before) return true;
         // A thread of the backend may be about to free something.
@@ -88,7 +88,7 @@ class Failures {
     AllocationFailure failure(n, for_ever, [&](std::string_view call) {
       if (AllocationFailure::Happened()) return;
       here = fmt::format("allocation {}{} fails while {}", n, for_ever ? " and every later one" : "", call);
-      subject_.At(here);
+      tested_.At(here);
     });
     absl::Status status = work_();
     *reached = failure.happened();
@@ -102,7 +102,7 @@ class Failures {
   absl::Status StillFails(const absl::Status& status) const {
     return Broken(fmt::format("after {} the same fails with memory: {}", where_, Std(status.message())));
   }
-  Subject& subject_;
+  BackendUnderTest& tested_;
   const std::function<absl::Status()>& work_;
   std::string where_;  // the last failure
 };
@@ -155,10 +155,10 @@ void CountObject(int change) noexcept { g_objects.fetch_add(change, std::memory_
 
 absl::Status WithoutMemory(std::string_view what) { return absl::ResourceExhaustedError(Absl(what)); }
 
-absl::Status SurvivesFailures(Subject& subject, const std::function<absl::Status()>& work, double seconds) {
+absl::Status SurvivesFailures(BackendUnderTest& tested, const std::function<absl::Status()>& work, double seconds) {
   using Clock = std::chrono::steady_clock;
   if (!AllocationsAreSeen()) return NotOffered("this program does not see allocations");
-  Failures failures(subject, work);
+  Failures failures(tested, work);
   // Many objects are created only at the first use. Lets each allocation of the first use fail before any of them is
   // complete.
   Clock::time_point begin = Clock::now();
@@ -173,7 +173,7 @@ absl::Status SurvivesFailures(Subject& subject, const std::function<absl::Status
     count = none.seen();
   }
   if (count == 0 && n == 2) return NotOffered("it takes no memory here, or none that can be seen");
-  const int least = subject.witness().Fit(8, 4 * gone());
+  const int least = tested.reporter().Fit(8, 4 * gone());
   begin = Clock::now();
   n = 1;
   for (int tried = 1;; ++tried) {

@@ -24,13 +24,13 @@
 
 namespace mge::conform {
 
-class Subject;
+class BackendUnderTest;
 
 // Repeats the work with failing allocations (see above). The work must call the backend through Call() or InBackend(), leave
 // no object behind, and return errors. Returns Broken() unless every call returns MGE_OK, or MGE_RESOURCE_EXHAUSTED with a
 // text, nothing leaks, and the same work succeeds afterwards. Returns NotOffered() if no allocation is seen. `seconds` is
 // the approximate time limit; if all allocations would take longer, some are skipped.
-absl::Status SurvivesFailures(Subject& subject, const std::function<absl::Status()>& work, double seconds = 0.5);
+absl::Status SurvivesFailures(BackendUnderTest& tested, const std::function<absl::Status()>& work, double seconds = 0.5);
 
 // Returns the status for a call that correctly failed with MGE_RESOURCE_EXHAUSTED after an allocation failure.
 absl::Status WithoutMemory(std::string_view what);

@@ -9,7 +9,7 @@
 
 #include "core/conform/recipes.h"
 #include "core/ops/interpreter.h"
-#include "core/plan/abi_graph.h"
+#include "core/kernel/abi_graph.h"
 #include "fmt/format.h"
 
 namespace mge::conform {

@@ -14,7 +14,7 @@
 
 namespace mge::conform {
 
-class Subject;
+class BackendUnderTest;
 
 // The state of the backend that a check needs. kLives is like kTable, but the check itself starts the backend and opens
 // devices. kProcesses is like kFile, but the check loads, starts and opens the backend in child processes.
@@ -24,7 +24,7 @@ struct Check {
   const char* name;    // "queue.order"
   const char* proves;  // the rule that the check proves, one sentence
   Needs needs = Needs::kDevice;
-  absl::Status (*run)(Subject&) = nullptr;  // nullptr: checked operator by operator, see kernel_checks.h
+  absl::Status (*run)(BackendUnderTest&) = nullptr;  // nullptr: checked operator by operator, see kernel_checks.h
 };
 
 absl::Status Broken(std::string_view what);

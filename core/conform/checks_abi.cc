@@ -8,10 +8,10 @@
 #include <cstring>
 
 #include "core/conform/process.h"
-#include "core/conform/subject.h"
-#include "core/conform/trial.h"
+#include "core/conform/backend_under_test.h"
+#include "core/conform/kernel_run.h"
 #include "core/plugin/elf_symbols.h"
-#include "core/plugin/guard.h"
+#include "core/plugin/abi_call.h"
 #include "core/plugin/isa.h"
 #include "core/plugin/strategy.h"
 #include "fmt/format.h"
@@ -55,7 +55,7 @@ struct Oversized {
   }
 };
 
-absl::Status CheckNote(Subject& s) {
+absl::Status CheckNote(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(NoteReading reading, NoteOf(s.path()));
   const PluginNote& note = reading.note;
   if (std::string why = WhyAbiDiffers(note); !why.empty()) return Broken(why);
@@ -69,7 +69,7 @@ absl::Status CheckNote(Subject& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckExports(Subject& s) {
+absl::Status CheckExports(BackendUnderTest& s) {
   bool entry = false;
   MGE_RETURN_IF_ERROR(ReadElfSymbols(s.path(), [&](std::string_view name, bool exported) {
     entry |= exported && name == MGE_PLUGIN_QUERY_SYMBOL;
@@ -79,7 +79,7 @@ absl::Status CheckExports(Subject& s) {
   return why.empty() ? absl::OkStatus() : Broken(why);
 }
 
-absl::Status CheckImports(Subject& s) {
+absl::Status CheckImports(BackendUnderTest& s) {
   std::string ours;
   MGE_RETURN_IF_ERROR(ReadElfSymbols(s.path(), [&](std::string_view name, bool exported) {
     const bool host = name.starts_with("mge_") || name.starts_with("_ZN3mge") || name.starts_with("_ZNK3mge");
@@ -89,7 +89,7 @@ absl::Status CheckImports(Subject& s) {
   return Broken(fmt::format("it imports the symbol {} of the host; use the services of the table mge_host", ours));
 }
 
-absl::Status CheckQueryPure(Subject& s) {
+absl::Status CheckQueryPure(BackendUnderTest& s) {
   const mge_query_in in = {sizeof(in), MGE_ABI_MAJOR, MGE_ABI_MINOR, 0, MGE_ABI_HASH};
   std::string table(reinterpret_cast<const char*>(&s.plugin()), sizeof(mge_plugin));
   ProcessCounts before = ProcessCounts::Now();
@@ -109,7 +109,7 @@ absl::Status CheckQueryPure(Subject& s) {
   return more.empty() ? absl::OkStatus() : Broken("asking for the table has side effects: " + more);
 }
 
-absl::Status CheckQueryRefuses(Subject& s) {
+absl::Status CheckQueryRefuses(BackendUnderTest& s) {
   auto refuses = [&](mge_query_in in, std::string_view what) {
     mge_query_out out = {sizeof(out), 0, nullptr, {}};
     if (s.query()(&in, &out) == MGE_OK) return Broken(fmt::format("a host {} is accepted", what));
@@ -121,7 +121,7 @@ absl::Status CheckQueryRefuses(Subject& s) {
   return refuses({sizeof(mge_query_in), MGE_ABI_MAJOR, MGE_ABI_MINOR, 0, MGE_ABI_HASH ^ 1}, "with other headers");
 }
 
-absl::Status CheckTable(Subject& s) {
+absl::Status CheckTable(BackendUnderTest& s) {
   const mge_plugin& p = s.plugin();
   MGE_ASSIGN_OR_RETURN(NoteReading reading, NoteOf(s.path()));
   if (CopyText(p.name) != reading.note.name || CopyText(p.version) != reading.note.version) {
@@ -148,7 +148,7 @@ absl::Status CheckTable(Subject& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckExtensions(Subject& s) {
+absl::Status CheckExtensions(BackendUnderTest& s) {
   if (!s.plugin().extension) return NotOffered("the backend has no extensions");
   if (s.plugin().extension("mge.conform.no_such_extension", 1))
     return Broken("it returns a table for an extension that does not exist");
@@ -158,7 +158,7 @@ absl::Status CheckExtensions(Subject& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckShortStructs(Subject& s) {
+absl::Status CheckShortStructs(BackendUnderTest& s) {
   const mge_query_in in = {sizeof(in), MGE_ABI_MAJOR, MGE_ABI_MINOR, 0, MGE_ABI_HASH};
   const mge_query_out empty = {sizeof(empty), 0, nullptr, {}};
   s.At("mge_query_in of 4 bytes");
@@ -198,7 +198,7 @@ absl::Status CheckShortStructs(Subject& s) {
                     [&](mge_error* e) { return strategy->order(s.device(), short_choice.get(), &order, e); });
 }
 
-absl::Status CheckLongStructs(Subject& s) {
+absl::Status CheckLongStructs(BackendUnderTest& s) {
   Oversized<mge_query_in> in({0, MGE_ABI_MAJOR, MGE_ABI_MINOR + 5, 0, MGE_ABI_HASH});
   Oversized<mge_query_out> out({0, 0, nullptr, {}});
   if (s.query()(&in.value, &out.value) != MGE_OK)
@@ -216,7 +216,7 @@ absl::Status CheckLongStructs(Subject& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckUnknownBits(Subject& s) {
+absl::Status CheckUnknownBits(BackendUnderTest& s) {
   mge_slab slab = {};
   slab.struct_size = sizeof(slab);
   MGE_RETURN_IF_ERROR(MustRefuse(

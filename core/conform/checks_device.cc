@@ -4,21 +4,21 @@
 #include <chrono>
 #include <set>
 
-#include "core/conform/subject.h"
-#include "core/plugin/guard.h"
+#include "core/conform/backend_under_test.h"
+#include "core/plugin/abi_call.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
 namespace {
 
-absl::Status CheckSettings(Subject& s) {
+absl::Status CheckSettings(BackendUnderTest& s) {
   const mge_plugin& p = s.plugin();
   if (p.setting_count == 0) return NotOffered("the backend has no settings");
   std::set<std::string> keys;
   std::string prefix = CopyText(p.name) + ".";
   for (uint64_t i = 0; i < p.setting_count; ++i) {
     const mge_setting& row = *p.settings[i];
-    std::string key = CopyText(row.key), fallback = CopyText(row.fallback);
+    std::string key = CopyText(row.key), default_value = CopyText(row.default_value);
     std::string choices = fmt::format("|{}|", CopyText(row.choices));
     auto bad = [&](std::string_view what) { return Broken(fmt::format("setting '{}': {}", key, what)); };
     if (!key.starts_with(prefix)) return bad("its key does not begin with the backend's name");
@@ -28,13 +28,13 @@ absl::Status CheckSettings(Subject& s) {
     if (row.lifecycle != MGE_LIFECYCLE_FIRST_SET && row.lifecycle != MGE_LIFECYCLE_DYNAMIC)
       return bad("its lifecycle is unknown");
     if (row.min > row.max) return bad("its range is empty");
-    if (row.type == MGE_SETTING_CHOICE && choices.find("|" + fallback + "|") == std::string::npos)
+    if (row.type == MGE_SETTING_CHOICE && choices.find("|" + default_value + "|") == std::string::npos)
       return bad("its default is not one of its choices");
-    if (absl::StatusOr<std::string> plain = PlainSetting(row, fallback); !plain.ok()) {
-      return bad(fmt::format("its default '{}' {}", fallback, Std(plain.status().message())));
+    if (absl::StatusOr<std::string> plain = PlainSetting(row, default_value); !plain.ok()) {
+      return bad(fmt::format("its default '{}' {}", default_value, Std(plain.status().message())));
     }
     if ((row.type == MGE_SETTING_INT || row.type == MGE_SETTING_DOUBLE) && (row.min != 0 || row.max != 0)) {
-      double value = std::strtod(fallback.c_str(), nullptr);
+      double value = std::strtod(default_value.c_str(), nullptr);
       if (value < row.min || value > row.max) return bad("its default is outside of its range");
     }
   }
@@ -43,7 +43,7 @@ absl::Status CheckSettings(Subject& s) {
 }
 
 // Checks that with each value of a choice and of a boolean the backend starts, or fails with a text.
-absl::Status CheckSettingValues(Subject& s) {
+absl::Status CheckSettingValues(BackendUnderTest& s) {
   const mge_plugin& p = s.plugin();
   struct Value {
     std::string key, text;
@@ -75,12 +75,12 @@ absl::Status CheckSettingValues(Subject& s) {
   auto begin = std::chrono::steady_clock::now();
   MGE_RETURN_IF_ERROR(start_with(values[0]));
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  size_t others = values.size() - 1, count = static_cast<size_t>(s.witness().Fit(static_cast<int>(others), seconds));
+  size_t others = values.size() - 1, count = static_cast<size_t>(s.reporter().Fit(static_cast<int>(others), seconds));
   for (size_t i = 0; i < std::min(count, others); ++i) MGE_RETURN_IF_ERROR(start_with(values[1 + i * others / count]));
   return absl::OkStatus();
 }
 
-absl::Status CheckEnumerate(Subject& s) {
+absl::Status CheckEnumerate(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(NoteReading reading, NoteOf(s.path()));
   MGE_ASSIGN_OR_RETURN(DeviceList first, ListDevices(s.plugin(), &reading.note.classes));
   if (!first.fault.empty()) return Broken(first.fault);
@@ -93,7 +93,7 @@ absl::Status CheckEnumerate(Subject& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckOpenClose(Subject& s) {
+absl::Status CheckOpenClose(BackendUnderTest& s) {
   for (const DeviceDescription& d : s.devices()) {
     for (int i = 0; i < 8; ++i) {
       mge_device* device = nullptr;
@@ -106,7 +106,7 @@ absl::Status CheckOpenClose(Subject& s) {
   return s.devices().empty() ? NotOffered("the backend has no usable device on this machine") : absl::OkStatus();
 }
 
-absl::Status CheckBadIndex(Subject& s) {
+absl::Status CheckBadIndex(BackendUnderTest& s) {
   for (uint32_t index : {uint32_t{9999}, UINT32_MAX}) {
     mge_device* device = nullptr;
     MGE_RETURN_IF_ERROR(MustRefuse(fmt::format("opening device {}, which is not listed,", index),
@@ -115,7 +115,7 @@ absl::Status CheckBadIndex(Subject& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckNullError(Subject& s) {
+absl::Status CheckNullError(BackendUnderTest& s) {
   mge_device* device = nullptr;
   if (s.plugin().device->open(9999, &device, nullptr) == MGE_OK) return Broken("opening device 9999 was accepted");
   mge_slab slab = {};
@@ -125,13 +125,13 @@ absl::Status CheckNullError(Subject& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckStatus(Subject& s) {
+absl::Status CheckStatus(BackendUnderTest& s) {
   if (!s.plugin().device->status) return NotOffered("the slot status is empty");
   return Call("asking for the status of a device that works",
               [&](mge_error* e) { return s.plugin().device->status(s.device(), e); });
 }
 
-absl::Status CheckLinks(Subject& s) {
+absl::Status CheckLinks(BackendUnderTest& s) {
   if (!s.plugin().device->link) return NotOffered("the slot link is empty: no two devices are linked");
   if (s.devices().size() < 2) return NotOffered("the backend shows one device");
   mge_device* other = nullptr;
@@ -149,7 +149,7 @@ absl::Status CheckLinks(Subject& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckAllocations(Subject& s) {
+absl::Status CheckAllocations(BackendUnderTest& s) {
   s.Close();
   s.Stop();
   return SurvivesFailures(s, [&s] {

@@ -16,7 +16,7 @@ absl::Status Signal(Queue& queue, const Fence& fence, uint64_t value) {
   return Call("signalling a fence", [&](mge_error* e) { return queue.Signal(fence, value, e); });
 }
 
-absl::Status CheckValues(Subject& s) {
+absl::Status CheckValues(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
   MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
   if (fence.Ask(0, 0) != MGE_OK) return Broken("a fresh fence has not reached 0");
@@ -40,7 +40,7 @@ absl::Status CheckValues(Subject& s) {
   return fence.Await(UINT64_MAX - 1);
 }
 
-absl::Status CheckTimeout(Subject& s) {
+absl::Status CheckTimeout(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
   for (uint64_t timeout : {uint64_t{0}, uint64_t{1}, uint64_t{1'000'000}, kShortNs}) {
     s.At(fmt::format("host_wait with a limit of {} ns on a fence that nobody signals", timeout));
@@ -55,7 +55,7 @@ absl::Status CheckTimeout(Subject& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckWait(Subject& s) {
+absl::Status CheckWait(BackendUnderTest& s) {
   constexpr size_t kBytes = 4096;
   MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 2 * kBytes));
   MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
@@ -83,7 +83,7 @@ absl::Status CheckWait(Subject& s) {
   return d.empty() ? absl::OkStatus() : Broken("a copy behind a wait read what the memory held before: " + d);
 }
 
-absl::Status CheckSignalOrder(Subject& s) {
+absl::Status CheckSignalOrder(BackendUnderTest& s) {
   constexpr size_t kBytes = 4 << 20;
   MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 2 * kBytes));
   MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
@@ -105,7 +105,7 @@ absl::Status CheckSignalOrder(Subject& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckThreads(Subject& s) {
+absl::Status CheckThreads(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
   MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
   constexpr uint64_t kValues = 200;
@@ -132,7 +132,7 @@ absl::Status CheckThreads(Subject& s) {
                 : absl::OkStatus();
 }
 
-absl::Status CheckPingPong(Subject& s) {
+absl::Status CheckPingPong(BackendUnderTest& s) {
   constexpr uint64_t kRounds = 50;
   constexpr size_t kBytes = 4096;
   MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, (kRounds + 2) * kBytes));
@@ -168,7 +168,7 @@ absl::Status CheckPingPong(Subject& s) {
   return d.empty() ? absl::OkStatus() : Broken("work that two queues pass to each other ran out of order: " + d);
 }
 
-absl::Status CheckFailure(Subject& s) {
+absl::Status CheckFailure(BackendUnderTest& s) {
   if (!s.plugin().queue) return NotOffered("the backend has no queues: its steps run in the calling thread");
   const void* table = s.plugin().extension ? s.plugin().extension(MGE_FAULTS_EXTENSION, 1) : nullptr;
   if (!table)

@@ -4,11 +4,11 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "core/base/strays.h"
+#include "core/process/orphan_reaper.h"
 #include "core/conform/device_memory.h"
-#include "core/conform/losses.h"
+#include "core/conform/leak_check.h"
 #include "core/conform/process.h"
-#include "core/conform/trial.h"
+#include "core/conform/kernel_run.h"
 #include "fmt/format.h"
 #include "mge/faults.h"
 
@@ -17,7 +17,7 @@ namespace {
 
 // Starts the backend, uses a queue and a kernel if there are any, and stops it. `used` (optional) is set to the used bytes
 // of the device's memory after the start.
-absl::Status LiveOnce(Subject& s, int64_t* used = nullptr) {
+absl::Status LiveOnce(BackendUnderTest& s, int64_t* used = nullptr) {
   MGE_RETURN_IF_ERROR(s.Start());
   MGE_RETURN_IF_ERROR(s.Open());
   if (used) *used = s.device_memory_used();
@@ -32,9 +32,9 @@ absl::Status LiveOnce(Subject& s, int64_t* used = nullptr) {
     absl::StatusOr<Case> c = FirstSupportedCase(s, &offers);
     if (c.ok()) {
       AbiProblem problem(*c, MGE_WRITE);
-      MGE_ASSIGN_OR_RETURN(std::unique_ptr<Trial> trial, Trial::Create(*bench, *problem.get(), offers.offered[0],
+      MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> kernel_run, KernelRun::Create(*bench, *problem.get(), offers.offered[0],
                                                                        InputsOf(*problem.get()), OutputsOf(*c), {}));
-      MGE_ASSIGN_OR_RETURN(RunResult result, trial->Run(0, c->inputs[0], 2, 0xff));
+      MGE_ASSIGN_OR_RETURN(RunResult result, kernel_run->Run(0, c->inputs[0], 2, 0xff));
       MGE_RETURN_IF_ERROR(result.Answered());
     }
   }
@@ -45,7 +45,7 @@ absl::Status LiveOnce(Subject& s, int64_t* used = nullptr) {
 }
 
 // Runs LiveOnce() in a new thread and returns its duration in seconds.
-absl::StatusOr<double> FirstLife(Subject& s) {
+absl::StatusOr<double> FirstLife(BackendUnderTest& s) {
   auto begin = std::chrono::steady_clock::now();
   absl::Status status;
   InFreshThread([&] { status = LiveOnce(s); });
@@ -58,20 +58,20 @@ absl::Status NoChildIsLeft() {
   return left ? Broken(fmt::format("stop() leaves {} child process{}", left, left > 1 ? "es" : "")) : absl::OkStatus();
 }
 
-absl::Status CheckStop(Subject& s) {
+absl::Status CheckStop(BackendUnderTest& s) {
   // The first start may create permanent objects, such as threads of a driver. It must not leave a process.
   MGE_ASSIGN_OR_RETURN(double seconds, FirstLife(s));
   MGE_RETURN_IF_ERROR(NoChildIsLeft());
-  constexpr int kSpans = 15;  // largest number of spans in LossesOf(), including the time that some of them wait
+  constexpr int kSpans = 15;  // largest number of spans in MeasureLeaks(), including the time that some of them wait
   int64_t used = 0;
   int lives = 0;
   ProcessCounts begin;
-  LossPlan plan = {.first = 1,
-                   .rounds = std::max(1, s.witness().Fit(4 * kSpans, seconds) / kSpans),
+  LeakCheck plan = {.first = 1,
+                   .rounds = std::max(1, s.reporter().Fit(4 * kSpans, seconds) / kSpans),
                    .round = [&] { return ++lives, LiveOnce(s, &used); },
                    .began = [&] { lives = 0, begin = ProcessCounts::Now(); },
                    .device_used = [&] { return used; }};
-  MGE_ASSIGN_OR_RETURN(Losses lost, LossesOf(plan));
+  MGE_ASSIGN_OR_RETURN(Leaks lost, MeasureLeaks(plan));
   MGE_RETURN_IF_ERROR(NoChildIsLeft());
   if (std::string more = ProcessCounts::Now().MoreThan(begin); !more.empty())
     return Broken(fmt::format("after {} lives there are {}", lives, more));
@@ -85,10 +85,10 @@ absl::Status CheckStop(Subject& s) {
   return lost.mapped ? each(lost.mapped, "memory that it maps beside the heap") : absl::OkStatus();
 }
 
-absl::Status CheckRestart(Subject& s) {
+absl::Status CheckRestart(BackendUnderTest& s) {
   s.At("life 1");
   MGE_ASSIGN_OR_RETURN(double seconds, FirstLife(s));
-  s.witness().Fit(2, seconds);
+  s.reporter().Fit(2, seconds);
   for (int i = 2; i <= 3; ++i) {
     s.At(fmt::format("life {}", i));
     MGE_RETURN_IF_ERROR(LiveOnce(s));
@@ -96,7 +96,7 @@ absl::Status CheckRestart(Subject& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckLost(Subject& s) {
+absl::Status CheckLost(BackendUnderTest& s) {
   const void* table = s.plugin().extension ? s.plugin().extension(MGE_FAULTS_EXTENSION, 1) : nullptr;
   if (!table)
     return NotOffered("the backend does not offer the extension " MGE_FAULTS_EXTENSION
@@ -136,7 +136,7 @@ absl::Status CheckLost(Subject& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckHostKept(Subject& s) {
+absl::Status CheckHostKept(BackendUnderTest& s) {
   auto kept = [&](std::string_view what) {
     std::string changed = HostState::Now().ChangedSince(s.before());
     if (changed.empty()) return absl::OkStatus();
@@ -150,15 +150,15 @@ absl::Status CheckHostKept(Subject& s) {
 }
 
 // Checks that exit() works after a stop: static destructors and exit handlers of the library run.
-absl::Status CheckExit(Subject& s) {
+absl::Status CheckExit(BackendUnderTest& s) {
   MGE_RETURN_IF_ERROR(LiveOnce(s));
   s.At("exit() after the stop");
-  s.witness().Applied("life.exit");
-  s.witness().EndWithExit();
+  s.reporter().Applied("life.exit");
+  s.reporter().EndWithExit();
   std::exit(0);
 }
 
-absl::Status CheckStart(Subject&) { return absl::OkStatus(); }  // Needs::kStarted has done the check
+absl::Status CheckStart(BackendUnderTest&) { return absl::OkStatus(); }  // Needs::kStarted has done the check
 
 constexpr Check kRows[] = {
     {"life.start", "The backend starts, lists its devices, and stops.", Needs::kStarted, CheckStart},

@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "core/conform/device_memory.h"
-#include "core/conform/trial.h"
+#include "core/conform/kernel_run.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
@@ -20,7 +20,7 @@ absl::Status RoundTrip(Transfer& transfer, void* address, size_t bytes, unsigned
   return d.empty() ? absl::OkStatus() : Broken(fmt::format("{}: what was written is not read back: {}", what, d));
 }
 
-absl::Status CheckSlabs(Subject& s) {
+absl::Status CheckSlabs(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
   std::vector<Slab> slabs;
   const uint64_t sizes[] = {1, 63, 64, 65, 4096, 70001, kMiB + 1};
@@ -46,13 +46,13 @@ absl::Status CheckSlabs(Subject& s) {
   for (size_t i = 0; i < slabs.size(); ++i) {
     MGE_RETURN_IF_ERROR(RoundTrip(transfer, slabs[i].address(), sizes[i], static_cast<unsigned>(i),
                                   fmt::format("slab of {} bytes", sizes[i])));
-    MGE_RETURN_IF_ERROR(transfer.JudgeHostAddress(slabs[i].address(), slabs[i].raw().host_address, sizes[i],
+    MGE_RETURN_IF_ERROR(transfer.CheckHostAddress(slabs[i].address(), slabs[i].raw().host_address, sizes[i],
                                                   fmt::format("a slab of {} bytes", sizes[i])));
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckPinned(Subject& s) {
+absl::Status CheckPinned(BackendUnderTest& s) {
   mge_slab probe = {};
   probe.struct_size = sizeof(probe);
   mge_error error;
@@ -67,7 +67,7 @@ absl::Status CheckPinned(Subject& s) {
   return d.empty() ? absl::OkStatus() : Broken("pinned memory does not hold what the host writes: " + d);
 }
 
-absl::Status CheckTooMuch(Subject& s) {
+absl::Status CheckTooMuch(BackendUnderTest& s) {
   for (uint64_t bytes : {uint64_t{1} << 60, UINT64_MAX - 7, UINT64_MAX}) {
     mge_slab slab = {};
     slab.struct_size = sizeof(slab);
@@ -82,7 +82,7 @@ absl::Status CheckTooMuch(Subject& s) {
   return CheckSlabs(s);
 }
 
-absl::Status CheckInfo(Subject& s) {
+absl::Status CheckInfo(BackendUnderTest& s) {
   uint64_t free = UINT64_MAX, total = UINT64_MAX;
   s.plugin().memory->memory_info(s.device(), &free, &total);
   if (free == UINT64_MAX || total == UINT64_MAX) return Broken("memory_info does not write both numbers");
@@ -92,7 +92,7 @@ absl::Status CheckInfo(Subject& s) {
 
 // Uses a backend like a session: starts it, opens a device, and uses memory, a queue and a kernel. Frees everything on
 // failure too.
-absl::Status UseEverything(Subject& s) {
+absl::Status UseEverything(BackendUnderTest& s) {
   MGE_RETURN_IF_ERROR(s.Start());
   MGE_RETURN_IF_ERROR(s.Open());
   MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 4096));
@@ -110,13 +110,13 @@ absl::Status UseEverything(Subject& s) {
   if (!c.ok()) return IsNotOffered(c.status()) ? absl::OkStatus() : c.status();
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(s));
   AbiProblem problem(*c, MGE_WRITE);
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Trial> trial, Trial::Create(*bench, *problem.get(), offers.offered[0],
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> kernel_run, KernelRun::Create(*bench, *problem.get(), offers.offered[0],
                                                                    InputsOf(*problem.get()), OutputsOf(*c), {}));
-  MGE_ASSIGN_OR_RETURN(RunResult result, trial->Run(0, c->inputs[0], 1, 0xff));
+  MGE_ASSIGN_OR_RETURN(RunResult result, kernel_run->Run(0, c->inputs[0], 1, 0xff));
   return result.Answered();
 }
 
-absl::Status CheckHostFailures(Subject& s) {
+absl::Status CheckHostFailures(BackendUnderTest& s) {
   auto begin = std::chrono::steady_clock::now();
   MGE_RETURN_IF_ERROR(UseEverything(s));
   uint64_t requests = s.host().requests();
@@ -125,7 +125,7 @@ absl::Status CheckHostFailures(Subject& s) {
   if (requests == 0) return NotOffered("the backend takes no memory from the host");
   double life = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   // If there is not enough time for all requests, selects evenly spaced ones, including the first and the last.
-  int count = s.witness().Fit(static_cast<int>(std::min<uint64_t>(requests, 500)), 2 * life);
+  int count = s.reporter().Fit(static_cast<int>(std::min<uint64_t>(requests, 500)), 2 * life);
   for (int i = 0; i < count; ++i) {
     uint64_t n = 1 + (count > 1 ? static_cast<uint64_t>(i) * (requests - 1) / static_cast<uint64_t>(count - 1) : 0);
     s.At(fmt::format("host->allocate fails at request {}", n));
@@ -149,7 +149,7 @@ absl::Status CheckHostFailures(Subject& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckReleaseAfter(Subject& s) {
+absl::Status CheckReleaseAfter(BackendUnderTest& s) {
   const mge_memory_api& memory = *s.plugin().memory;
   if (!memory.slab_release_after) return NotOffered("the slot slab_release_after is empty");
   const mge_queue_api* api = s.plugin().queue;
@@ -182,7 +182,7 @@ absl::Status CheckReleaseAfter(Subject& s) {
   return d.empty() ? absl::OkStatus() : Broken("memory was given to others before its last use: " + d);
 }
 
-absl::Status CheckRanges(Subject& s) {
+absl::Status CheckRanges(BackendUnderTest& s) {
   const mge_memory_api& m = *s.plugin().memory;
   if (!m.range_granularity && !m.range_reserve) return NotOffered("no virtual memory");
   if (!m.range_granularity || !m.range_reserve || !m.range_release || !m.range_commit || !m.range_decommit) {
@@ -201,7 +201,7 @@ absl::Status CheckRanges(Subject& s) {
   auto* base = static_cast<unsigned char*>(range.address);
   size_t probe = static_cast<size_t>(std::min<uint64_t>(unit, 65536));
   MGE_RETURN_IF_ERROR(commit(0, unit));
-  MGE_RETURN_IF_ERROR(transfer.JudgeHostAddress(base, range.host_address, probe, "a range"));
+  MGE_RETURN_IF_ERROR(transfer.CheckHostAddress(base, range.host_address, probe, "a range"));
   MGE_RETURN_IF_ERROR(commit(2 * unit, 2 * unit));
   for (uint64_t part : {uint64_t{0}, 2 * unit, 3 * unit}) {
     MGE_RETURN_IF_ERROR(RoundTrip(transfer, base + part, probe, static_cast<unsigned>(part / unit), "committed memory"));
@@ -224,7 +224,7 @@ absl::Status CheckRanges(Subject& s) {
 }
 
 // Acquires and releases memory of a class, in stream order if the backend offers it.
-absl::Status UseMemory(Subject& s, int32_t memory_class) {
+absl::Status UseMemory(BackendUnderTest& s, int32_t memory_class) {
   const mge_memory_api& m = *s.plugin().memory;
   MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 70001, memory_class));
   if (s.plugin().queue && m.slab_release_after) {
@@ -248,7 +248,7 @@ absl::Status UseMemory(Subject& s, int32_t memory_class) {
   return status;
 }
 
-absl::Status CheckAllocations(Subject& s) {
+absl::Status CheckAllocations(BackendUnderTest& s) {
   const bool pins = HasMemory(s, MGE_MEMORY_PINNED);
   return SurvivesFailures(s, [&]() -> absl::Status {
     if (pins) MGE_RETURN_IF_ERROR(UseMemory(s, MGE_MEMORY_PINNED));

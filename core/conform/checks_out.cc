@@ -3,12 +3,12 @@
 #include <cstddef>
 
 #include "core/conform/out_struct.h"
-#include "core/conform/trial.h"
+#include "core/conform/kernel_run.h"
 
 namespace mge::conform {
 namespace {
 
-absl::Status CheckSlabs(Subject& s) {
+absl::Status CheckSlabs(BackendUnderTest& s) {
   const mge_memory_api& m = *s.plugin().memory;
   for (int32_t memory_class : {MGE_MEMORY_DEVICE, MGE_MEMORY_PINNED}) {
     mge_slab usual = {};
@@ -18,7 +18,7 @@ absl::Status CheckSlabs(Subject& s) {
     if (code == MGE_UNIMPLEMENTED && memory_class != MGE_MEMORY_DEVICE) continue;
     MGE_RETURN_IF_ERROR(Answer(code, error, "acquiring a slab"));
     m.slab_release(s.device(), &usual);
-    MGE_RETURN_IF_ERROR(TryOutStruct<mge_slab>(s, "mge_slab", offsetof(mge_slab, bytes), [&](OutRoom<mge_slab>& room) {
+    MGE_RETURN_IF_ERROR(TryOutStruct<mge_slab>(s, "mge_slab", offsetof(mge_slab, bytes), [&](OutStruct<mge_slab>& room) {
       MGE_RETURN_IF_ERROR(Call("acquiring a slab",
                                [&](mge_error* e) { return m.slab_acquire(s.device(), memory_class, 4096, room.get(), e); }));
       mge_slab slab = room.Whole();
@@ -30,7 +30,7 @@ absl::Status CheckSlabs(Subject& s) {
   }
   if (!m.range_granularity || !m.range_reserve || !m.range_release) return absl::OkStatus();
   uint64_t bytes = 2 * m.range_granularity(s.device());
-  return TryOutStruct<mge_slab>(s, "mge_slab of a range", offsetof(mge_slab, bytes), [&](OutRoom<mge_slab>& room) {
+  return TryOutStruct<mge_slab>(s, "mge_slab of a range", offsetof(mge_slab, bytes), [&](OutStruct<mge_slab>& room) {
     MGE_RETURN_IF_ERROR(
         Call("reserving a range", [&](mge_error* e) { return m.range_reserve(s.device(), bytes, room.get(), e); }));
     mge_slab range = room.Whole();
@@ -41,30 +41,30 @@ absl::Status CheckSlabs(Subject& s) {
   });
 }
 
-absl::Status CheckReserveDecision(Subject& s) {
+absl::Status CheckReserveDecision(BackendUnderTest& s) {
   const mge_reserve_api* api = s.plugin().memory->own_reserve;
   if (!api) return absl::OkStatus();
   mge_plan_summary plan = {sizeof(plan), 2, 10 << 20, 5 << 20, 1 << 20, 1 << 29, 1 << 30, 0, MGE_PRESSURE_NONE, 0};
   return TryOutStruct<mge_reserve_decision>(
-      s, "mge_reserve_decision", offsetof(mge_reserve_decision, keep_free), [&](OutRoom<mge_reserve_decision>& room) {
+      s, "mge_reserve_decision", offsetof(mge_reserve_decision, keep_free), [&](OutStruct<mge_reserve_decision>& room) {
         return Call("deciding a reserve", [&](mge_error* e) { return api->decide(s.device(), &plan, room.get(), e); });
       });
 }
 
-absl::Status CheckLink(Subject& s) {
+absl::Status CheckLink(BackendUnderTest& s) {
   const mge_device_api& api = *s.plugin().device;
   if (!api.link || s.devices().size() < 2) return absl::OkStatus();
   mge_device* other = nullptr;
   MGE_RETURN_IF_ERROR(
       Call("opening the second device", [&](mge_error* e) { return api.open(s.devices()[1].index, &other, e); }));
-  absl::Status status = TryOutStruct<mge_link>(s, "mge_link", offsetof(mge_link, latency_us), [&](OutRoom<mge_link>& room) {
+  absl::Status status = TryOutStruct<mge_link>(s, "mge_link", offsetof(mge_link, latency_us), [&](OutStruct<mge_link>& room) {
     return Call("asking for a link", [&](mge_error* e) { return api.link(s.device(), other, room.get(), e); });
   });
   api.close(other);
   return status;
 }
 
-absl::Status CheckKernel(Subject& s) {
+absl::Status CheckKernel(BackendUnderTest& s) {
   const mge_kernel_api& api = *s.plugin().kernel;
   Offers offers;
   absl::StatusOr<Case> c = FirstSupportedCase(s, &offers);
@@ -80,7 +80,7 @@ absl::Status CheckKernel(Subject& s) {
   candidate.output_layouts = outputs.data();
   candidate.in_place = offered.in_place.data();
   return TryOutStruct<mge_prepared>(
-      s, "mge_prepared", offsetof(mge_prepared, workspace_bytes), [&](OutRoom<mge_prepared>& room) {
+      s, "mge_prepared", offsetof(mge_prepared, workspace_bytes), [&](OutStruct<mge_prepared>& room) {
         MGE_RETURN_IF_ERROR(Call(
             "preparing", [&](mge_error* e) { return api.prepare(s.device(), problem.get(), &candidate, room.get(), e); }));
         mge_kernel* kernel = room.Whole().kernel;
@@ -90,7 +90,7 @@ absl::Status CheckKernel(Subject& s) {
       });
 }
 
-absl::Status CheckOutStructs(Subject& s) {
+absl::Status CheckOutStructs(BackendUnderTest& s) {
   MGE_RETURN_IF_ERROR(CheckSlabs(s));
   MGE_RETURN_IF_ERROR(CheckReserveDecision(s));
   MGE_RETURN_IF_ERROR(CheckLink(s));

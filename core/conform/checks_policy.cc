@@ -4,15 +4,15 @@
 #include <cstring>
 #include <numeric>
 
-#include "core/conform/subject.h"
-#include "core/conform/trial.h"
+#include "core/conform/backend_under_test.h"
+#include "core/conform/kernel_run.h"
 #include "core/plugin/strategy.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
 namespace {
 
-absl::Status CheckDecision(Subject& s, const mge_plan_summary& plan) {
+absl::Status CheckDecision(BackendUnderTest& s, const mge_plan_summary& plan) {
   const mge_reserve_api* api = s.plugin().memory->own_reserve;
   const mge_plan_summary before = plan;
   mge_reserve_decision first = {}, second = {};
@@ -33,7 +33,7 @@ absl::Status CheckDecision(Subject& s, const mge_plan_summary& plan) {
   return absl::OkStatus();
 }
 
-absl::Status CheckReserve(Subject& s) {
+absl::Status CheckReserve(BackendUnderTest& s) {
   if (!s.plugin().memory->own_reserve) return NotOffered("the backend uses a reserve policy of the host's");
   for (uint64_t device : {uint64_t{0}, uint64_t{4} << 20, uint64_t{1} << 30, uint64_t{80} << 30}) {
     for (uint64_t budget : {uint64_t{0}, uint64_t{64} << 20}) {
@@ -51,7 +51,7 @@ absl::Status CheckReserve(Subject& s) {
 }
 
 // Checks a strategy with invented candidates, because it may use only their fields and must not know their ids.
-absl::Status CheckStrategy(Subject& s) {
+absl::Status CheckStrategy(BackendUnderTest& s) {
   const mge_strategy_api* api = OwnOrder(s.plugin());
   if (!api) return NotOffered("the backend uses the host's order");
   Offers offers;
@@ -105,7 +105,7 @@ absl::Status CheckStrategy(Subject& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckAllocations(Subject& s) {
+absl::Status CheckAllocations(BackendUnderTest& s) {
   const mge_reserve_api* reserve = s.plugin().memory->own_reserve;
   const mge_strategy_api* strategy = OwnOrder(s.plugin());
   if (!reserve && !strategy) return NotOffered("the backend uses a reserve policy and an order of the host's");

@@ -29,7 +29,7 @@ constexpr uint64_t kPlenty = uint64_t{256} << 20;
 // object is a device: its handle is a pointer to it.
 class Provider {
  public:
-  Provider(Subject& subject, uint64_t budget) : subject_(subject), total_(budget) {
+  Provider(BackendUnderTest& tested, uint64_t budget) : tested_(tested), total_(budget) {
     memory_.struct_size = sizeof(memory_);
     memory_.slab_acquire = [](mge_device* self, int32_t, uint64_t bytes, mge_slab* out, mge_error* error) {
       return Of(self).Acquire(bytes, out, error);
@@ -40,7 +40,7 @@ class Provider {
       *free = Of(self).total_ - Of(self).held();
     };
     slabs_ = std::make_unique<DeviceSlabs>("under test", reinterpret_cast<mge_device*>(this), &memory_,
-                                           subject.plugin().queue, MGE_MEMORY_DEVICE,
+                                           tested.plugin().queue, MGE_MEMORY_DEVICE,
                                            std::make_shared<Budget>("under test", budget));
   }
   const mge_slab_provider* table() const { return slabs_->table(); }
@@ -65,10 +65,10 @@ class Provider {
   static Provider& Of(mge_device* self) { return *reinterpret_cast<Provider*>(self); }
   mge_code Acquire(uint64_t bytes, mge_slab* out, mge_error* error) {
     std::lock_guard lock(mutex_);
-    const mge_host& host = *subject_.host().table();
+    const mge_host& host = *tested_.host().table();
     constexpr std::string_view kFull = "the device has no more memory";
     if (++calls_ == fail_at_) return host.fail(host.self, error, MGE_RESOURCE_EXHAUSTED, kFull.data(), kFull.size());
-    mge_code code = subject_.plugin().memory->slab_acquire(subject_.device(), MGE_MEMORY_DEVICE, bytes, out, error);
+    mge_code code = tested_.plugin().memory->slab_acquire(tested_.device(), MGE_MEMORY_DEVICE, bytes, out, error);
     if (code == MGE_OK) held_slabs_[out->address] = bytes, held_ += bytes;
     return code;
   }
@@ -81,10 +81,10 @@ class Provider {
     }
     held_ -= at->second;
     held_slabs_.erase(at);
-    subject_.plugin().memory->slab_release(subject_.device(), slab);
+    tested_.plugin().memory->slab_release(tested_.device(), slab);
   }
 
-  Subject& subject_;
+  BackendUnderTest& tested_;
   const uint64_t total_;
   mge_memory_api memory_ = {};
   mutable std::mutex mutex_;
@@ -96,12 +96,12 @@ class Provider {
 
 class Pool {
  public:
-  static absl::StatusOr<std::unique_ptr<Pool>> Create(Subject& subject, uint64_t budget = kPlenty) {
-    const mge_pool_api* api = subject.plugin().memory->own_pool;
+  static absl::StatusOr<std::unique_ptr<Pool>> Create(BackendUnderTest& tested, uint64_t budget = kPlenty) {
+    const mge_pool_api* api = tested.plugin().memory->own_pool;
     if (!api) return NotOffered("the backend uses a pool of the host's");
-    std::unique_ptr<Pool> pool(new Pool(subject, budget));
+    std::unique_ptr<Pool> pool(new Pool(tested, budget));
     MGE_RETURN_IF_ERROR(Call("creating the pool", [&](mge_error* e) {
-      return api->create(subject.device(), MGE_MEMORY_DEVICE, pool->provider_.table(), &pool->pool_, e);
+      return api->create(tested.device(), MGE_MEMORY_DEVICE, pool->provider_.table(), &pool->pool_, e);
     }));
     if (!pool->pool_) return Broken("creating the pool returned MGE_OK, but no pool");
     return pool;
@@ -149,7 +149,7 @@ class Pool {
   mge_pool* raw() const { return pool_; }
 
  private:
-  Pool(Subject& subject, uint64_t budget) : api_(subject.plugin().memory->own_pool), provider_(subject, budget) {}
+  Pool(BackendUnderTest& tested, uint64_t budget) : api_(tested.plugin().memory->own_pool), provider_(tested, budget) {}
   const mge_pool_api* api_;
   Provider provider_;
   mge_pool* pool_ = nullptr;
@@ -166,7 +166,7 @@ absl::Status Disjoint(const std::vector<mge_reservation>& blocks) {
   return absl::OkStatus();
 }
 
-absl::Status CheckBlocks(Subject& s) {
+absl::Status CheckBlocks(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
   std::mt19937 random(7);
   std::vector<mge_reservation> held;
@@ -185,7 +185,7 @@ absl::Status CheckBlocks(Subject& s) {
   MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
   for (const mge_reservation& r : held) {
     MGE_RETURN_IF_ERROR(
-        transfer.JudgeHostAddress(r.address, r.host_address, r.bytes, fmt::format("a block of {} bytes", r.bytes)));
+        transfer.CheckHostAddress(r.address, r.host_address, r.bytes, fmt::format("a block of {} bytes", r.bytes)));
     pool->Release(r);
   }
   return absl::OkStatus();
@@ -193,7 +193,7 @@ absl::Status CheckBlocks(Subject& s) {
 
 // Requests a block while `busy` is released but in use until `last`. Checks that the pool hands out `busy` only if `flags`
 // and `after` allow it. Adds any other block to `held`.
-absl::Status CheckWhileBusy(Subject& s, Pool& pool, const mge_reservation& busy, const mge_fence_point& last, uint32_t flags,
+absl::Status CheckWhileBusy(BackendUnderTest& s, Pool& pool, const mge_reservation& busy, const mge_fence_point& last, uint32_t flags,
                             const mge_fence_point* after, std::vector<mge_reservation>* held) {
   mge_reservation r;
   std::string text;
@@ -221,7 +221,7 @@ absl::Status CheckWhileBusy(Subject& s, Pool& pool, const mge_reservation& busy,
   return absl::OkStatus();
 }
 
-absl::Status CheckFences(Subject& s) {
+absl::Status CheckFences(BackendUnderTest& s) {
   if (!s.plugin().queue) return NotOffered("the backend has no queues: its steps run in the calling thread");
   if (!s.plugin().memory->own_pool) return Pool::Create(s).status();
   // The fences must outlive the pool, and the enqueued work must end before both are destroyed.
@@ -257,7 +257,7 @@ absl::Status CheckFences(Subject& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckBudget(Subject& s) {
+absl::Status CheckBudget(BackendUnderTest& s) {
   constexpr uint64_t kBudget = 8 << 20;
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s, kBudget));
   std::vector<mge_reservation> held;
@@ -286,7 +286,7 @@ absl::Status CheckBudget(Subject& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckFailures(Subject& s) {
+absl::Status CheckFailures(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
   for (uint64_t n = 1; n <= 12; ++n) {
     std::vector<mge_reservation> held;
@@ -309,7 +309,7 @@ absl::Status CheckFailures(Subject& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckAllocations(Subject& s) {
+absl::Status CheckAllocations(BackendUnderTest& s) {
   if (!s.plugin().memory->own_pool) return NotOffered("the backend uses a pool of the host's");
   return SurvivesFailures(s, [&s]() -> absl::Status {
     MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
@@ -330,7 +330,7 @@ absl::Status CheckAllocations(Subject& s) {
   });
 }
 
-absl::Status CheckTrim(Subject& s) {
+absl::Status CheckTrim(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
   MGE_ASSIGN_OR_RETURN(mge_reservation kept, pool->Acquire(10000));
   std::vector<mge_reservation> held;
@@ -352,7 +352,7 @@ absl::Status CheckTrim(Subject& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckStats(Subject& s) {
+absl::Status CheckStats(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
   uint64_t in_use = 0, peak = 0;
   auto compare = [&](std::string_view when) {
@@ -409,7 +409,7 @@ absl::Status CheckStats(Subject& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckDestroy(Subject& s) {
+absl::Status CheckDestroy(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
   for (int i = 0; i < 10; ++i) {
     MGE_ASSIGN_OR_RETURN(mge_reservation r, pool->Acquire(30000));
@@ -421,7 +421,7 @@ absl::Status CheckDestroy(Subject& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckFlags(Subject& s) {
+absl::Status CheckFlags(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
   mge_reservation r;
   if (mge_code code = pool->TryAcquire(100, 64, &r, nullptr, 1u << 31); code != MGE_UNIMPLEMENTED) {
@@ -444,7 +444,7 @@ absl::Status CheckFlags(Subject& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckPolicy(Subject& s) {
+absl::Status CheckPolicy(BackendUnderTest& s) {
   const mge_pool_api* api = s.plugin().memory->own_pool;
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
   if (!mge::Covers(api, &mge_pool_api::set_policy) || !api->set_policy)
@@ -472,7 +472,7 @@ absl::Status CheckPolicy(Subject& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckThreads(Subject& s) {
+absl::Status CheckThreads(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
   std::vector<std::thread> threads;
   std::mutex mutex;
@@ -505,50 +505,50 @@ absl::Status CheckThreads(Subject& s) {
   return bad;
 }
 
-absl::Status CheckOutStructs(Subject& s) {
+absl::Status CheckOutStructs(BackendUnderTest& s) {
   const mge_pool_api* api = s.plugin().memory->own_pool;
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
   // A shorter reservation could lack the token, without which the block cannot be released.
-  MGE_RETURN_IF_ERROR(TryOutStruct<mge_reservation>(s, "mge_reservation", 0, [&](OutRoom<mge_reservation>& room) {
+  MGE_RETURN_IF_ERROR(TryOutStruct<mge_reservation>(s, "mge_reservation", 0, [&](OutStruct<mge_reservation>& room) {
     MGE_RETURN_IF_ERROR(Call("acquiring a block",
                              [&](mge_error* e) { return api->acquire(pool->raw(), 1000, 64, nullptr, 0, room.get(), e); }));
     pool->Release(room.Whole());
     return absl::OkStatus();
   }));
   size_t shorter = offsetof(mge_pool_stats, committed);
-  return TryOutStruct<mge_pool_stats>(s, "mge_pool_stats", shorter, [&](OutRoom<mge_pool_stats>& room) {
+  return TryOutStruct<mge_pool_stats>(s, "mge_pool_stats", shorter, [&](OutStruct<mge_pool_stats>& room) {
     api->stats(pool->raw(), room.get());
     return absl::OkStatus();
   });
 }
 
 // Runs a check. If the pool misused a slab, reports that instead of the check's own result, which is only a consequence.
-template <absl::Status (*kCheck)(Subject&)>
-absl::Status Judged(Subject& s) {
+template <absl::Status (*kCheck)(BackendUnderTest&)>
+absl::Status OnOwnPool(BackendUnderTest& s) {
   absl::Status status = kCheck(s);
   return Provider::fault().empty() ? status : Broken(Provider::fault());
 }
 
 constexpr Check kRows[] = {
     {"pool.blocks", "Blocks are aligned, disjoint, in slabs of the host, and have the correct host address or none.",
-     Needs::kDevice, Judged<CheckBlocks>},
+     Needs::kDevice, OnOwnPool<CheckBlocks>},
     {"pool.last_use", "A block is not handed out before the fence of its last use, unless the request may wait.",
-     Needs::kDevice, Judged<CheckFences>},
+     Needs::kDevice, OnOwnPool<CheckFences>},
     {"pool.budget", "The pool keeps the host's budget, reports MGE_OVER_BUDGET, and works again after a release.",
-     Needs::kDevice, Judged<CheckBudget>},
+     Needs::kDevice, OnOwnPool<CheckBudget>},
     {"pool.failures", "If the host refuses a slab, an error is returned and nothing leaks.", Needs::kDevice,
-     Judged<CheckFailures>},
+     OnOwnPool<CheckFailures>},
     {"pool.allocations", "A pool survives every failing allocation and loses no block.", Needs::kDevice,
-     Judged<CheckAllocations>},
-    {"pool.trim", "Trimming releases all memory that is not in use, and no other.", Needs::kDevice, Judged<CheckTrim>},
-    {"pool.stats", "The pool's statistics are correct.", Needs::kDevice, Judged<CheckStats>},
-    {"pool.destroy", "Destroying a pool releases every slab.", Needs::kDevice, Judged<CheckDestroy>},
+     OnOwnPool<CheckAllocations>},
+    {"pool.trim", "Trimming releases all memory that is not in use, and no other.", Needs::kDevice, OnOwnPool<CheckTrim>},
+    {"pool.stats", "The pool's statistics are correct.", Needs::kDevice, OnOwnPool<CheckStats>},
+    {"pool.destroy", "Destroying a pool releases every slab.", Needs::kDevice, OnOwnPool<CheckDestroy>},
     {"pool.out_structs", "In output structs only the members within struct_size are written.", Needs::kDevice,
-     Judged<CheckOutStructs>},
-    {"pool.flags", "Unknown flags are refused, and NO_GROWTH is obeyed.", Needs::kDevice, Judged<CheckFlags>},
+     OnOwnPool<CheckOutStructs>},
+    {"pool.flags", "Unknown flags are refused, and NO_GROWTH is obeyed.", Needs::kDevice, OnOwnPool<CheckFlags>},
     {"pool.policy", "Trimming the excess keeps the bytes that the reserve policy retains.", Needs::kDevice,
-     Judged<CheckPolicy>},
-    {"pool.threads", "Several threads can acquire and release concurrently.", Needs::kDevice, Judged<CheckThreads>},
+     OnOwnPool<CheckPolicy>},
+    {"pool.threads", "Several threads can acquire and release concurrently.", Needs::kDevice, OnOwnPool<CheckThreads>},
 };
 
 }  // namespace

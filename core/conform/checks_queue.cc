@@ -11,9 +11,9 @@
 namespace mge::conform {
 namespace {
 
-constexpr size_t kGuard = 64;
+constexpr size_t kRedZone = 64;
 
-absl::Status CheckCreate(Subject& s) {
+absl::Status CheckCreate(BackendUnderTest& s) {
   for (int round = 0; round < 4; ++round) {
     std::vector<Queue> queues;
     for (int32_t kind : {MGE_QUEUE_COMPUTE, MGE_QUEUE_COPY_IN, MGE_QUEUE_COPY_OUT, MGE_QUEUE_COMPUTE}) {
@@ -24,7 +24,7 @@ absl::Status CheckCreate(Subject& s) {
   return absl::OkStatus();
 }
 
-// A buffer with guard bytes on both sides: on the device, in pinned memory, or in ordinary host memory.
+// A buffer with red zones on both sides: on the device, in pinned memory, or in ordinary host memory.
 struct Place {
   std::string name;
   Slab slab;
@@ -36,10 +36,10 @@ struct Place {
 // bytes.
 class Copies {
  public:
-  static absl::StatusOr<std::unique_ptr<Copies>> Create(Subject& s, size_t largest) {
+  static absl::StatusOr<std::unique_ptr<Copies>> Create(BackendUnderTest& s, size_t largest) {
     std::unique_ptr<Copies> c(new Copies(s));
     MGE_ASSIGN_OR_RETURN(c->transfer_, Transfer::Create(s));
-    size_t room = largest + 2 * kGuard + 64;
+    size_t room = largest + 2 * kRedZone + 64;
     for (const char* name : {"device", "device, elsewhere", "host", "host, elsewhere"}) {
       Place place;
       place.name = name;
@@ -67,24 +67,24 @@ class Copies {
   absl::Status Check(Queue& queue, size_t from, size_t to, size_t bytes, size_t shift) {
     Place &source = places_[from], &target = places_[to];
     std::string what = fmt::format("copy of {} bytes from {} to {} (offset {})", bytes, source.name, target.name, shift);
-    subject_.At(what);
-    size_t room = bytes + 2 * kGuard + shift;
+    tested_.At(what);
+    size_t room = bytes + 2 * kRedZone + shift;
     Bytes a = Pattern(room, static_cast<unsigned>(from + 10 * bytes)),
           b = Pattern(room, static_cast<unsigned>(to + 77 + bytes));
     MGE_RETURN_IF_ERROR(Put(source, a));
     MGE_RETURN_IF_ERROR(Put(target, b));
-    size_t at = kGuard + shift;
+    size_t at = kRedZone + shift;
     MGE_RETURN_IF_ERROR(Call(what, [&](mge_error* e) {
-      return subject_.plugin().queue->copy(queue, target.address + at, source.address + kGuard, bytes, e);
+      return tested_.plugin().queue->copy(queue, target.address + at, source.address + kRedZone, bytes, e);
     }));
     MGE_RETURN_IF_ERROR(transfer_.Drain(queue));
-    std::copy_n(a.begin() + kGuard, bytes, b.begin() + static_cast<ptrdiff_t>(at));
+    std::copy_n(a.begin() + kRedZone, bytes, b.begin() + static_cast<ptrdiff_t>(at));
     MGE_RETURN_IF_ERROR(Same(target, b, what + ", destination"));
     return Same(source, a, what + ", source");
   }
 
  private:
-  explicit Copies(Subject& s) : subject_(s) {}
+  explicit Copies(BackendUnderTest& s) : tested_(s) {}
   bool OnDevice(const Place& p) const { return p.name.starts_with("device"); }
   unsigned char* HostAddress(Place& p) {
     return p.own.empty() ? static_cast<unsigned char*>(p.slab.raw().host_address) : p.own.data();
@@ -104,12 +104,12 @@ class Copies {
     return d.empty() ? absl::OkStatus() : Broken(fmt::format("{}: {}", what, d));
   }
 
-  Subject& subject_;
+  BackendUnderTest& tested_;
   std::vector<Place> places_;
   Transfer transfer_;
 };
 
-absl::Status CheckCopies(Subject& s) {
+absl::Status CheckCopies(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Copies> copies, Copies::Create(s, (1 << 20) + 3));
   MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
   MGE_ASSIGN_OR_RETURN(Queue in, Queue::Create(s, MGE_QUEUE_COPY_IN));
@@ -129,7 +129,7 @@ absl::Status CheckCopies(Subject& s) {
 // A chain of copies, each of which reads the destination of the one before. Only if all run in order is the end correct.
 class Chain {
  public:
-  static absl::StatusOr<Chain> Create(Subject& s) {
+  static absl::StatusOr<Chain> Create(BackendUnderTest& s) {
     Chain c(s);
     MGE_ASSIGN_OR_RETURN(c.transfer_, Transfer::Create(s));
     MGE_ASSIGN_OR_RETURN(c.slab_, Slab::Acquire(s, kBytes * (kLinks + 1)));
@@ -143,7 +143,7 @@ class Chain {
     for (int i = 0; i < kLinks; ++i) {
       unsigned char* from = slab_.address() + static_cast<size_t>(i) * kBytes;
       MGE_RETURN_IF_ERROR(
-          Call("copying", [&](mge_error* e) { return subject_.plugin().queue->copy(queue, from + kBytes, from, kBytes, e); }));
+          Call("copying", [&](mge_error* e) { return tested_.plugin().queue->copy(queue, from + kBytes, from, kBytes, e); }));
     }
     return absl::OkStatus();
   }
@@ -158,14 +158,14 @@ class Chain {
 
  private:
   static constexpr size_t kBytes = 300'000;
-  explicit Chain(Subject& s) : subject_(s) {}
-  Subject& subject_;
+  explicit Chain(BackendUnderTest& s) : tested_(s) {}
+  BackendUnderTest& tested_;
   Slab slab_;
   Bytes want_;
   Transfer transfer_;
 };
 
-absl::Status CheckOrder(Subject& s) {
+absl::Status CheckOrder(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(Chain chain, Chain::Create(s));
   MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
   for (unsigned round = 0; round < 4; ++round) {
@@ -177,7 +177,7 @@ absl::Status CheckOrder(Subject& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckDestroy(Subject& s) {
+absl::Status CheckDestroy(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(Chain chain, Chain::Create(s));
   for (unsigned round = 0; round < 4; ++round) {
     s.At("destroying a queue that has work");
@@ -202,7 +202,7 @@ absl::Status CheckDestroy(Subject& s) {
 }
 
 // Destroys a queue that waits for another queue's work. The amount of work is increased until it is surely not done by then.
-absl::Status CheckDestroyWaits(Subject& s) {
+absl::Status CheckDestroyWaits(BackendUnderTest& s) {
   const mge_queue_api* api = s.plugin().queue;
   if (!api) return NotOffered("the backend has no queues: its steps run in the calling thread");
   constexpr size_t kBytes = 4 << 20;
@@ -242,19 +242,19 @@ absl::Status CheckDestroyWaits(Subject& s) {
 }
 
 struct Record {
-  explicit Record(Subject& s) : subject(s) {}
+  explicit Record(BackendUnderTest& s) : tested(s) {}
   ~Record() { Destroy(); }
   Record(const Record&) = delete;
   Record& operator=(const Record&) = delete;
   void Destroy() {
-    if (raw) InBackend("destroying a record", [&] { subject.plugin().queue->record_destroy(subject.device(), raw); });
+    if (raw) InBackend("destroying a record", [&] { tested.plugin().queue->record_destroy(tested.device(), raw); });
     raw = nullptr;
   }
-  Subject& subject;
+  BackendUnderTest& tested;
   void* raw = nullptr;
 };
 
-absl::Status CheckCapture(Subject& s) {
+absl::Status CheckCapture(BackendUnderTest& s) {
   const mge_queue_api* api = s.plugin().queue;
   if (!api) return NotOffered("the backend has no queues: its steps run in the calling thread");
   if (!api->capture_begin) return NotOffered("the backend does not support captures");
@@ -295,7 +295,7 @@ absl::Status CheckCapture(Subject& s) {
   return got == last ? absl::OkStatus() : Broken("after a capture the queue does not run enqueued work");
 }
 
-absl::Status CheckCaptureMisuse(Subject& s) {
+absl::Status CheckCaptureMisuse(BackendUnderTest& s) {
   const mge_queue_api* api = s.plugin().queue;
   if (!api) return NotOffered("the backend has no queues: its steps run in the calling thread");
   if (!api->capture_begin) return NotOffered("the backend does not support captures");
@@ -314,7 +314,7 @@ absl::Status CheckCaptureMisuse(Subject& s) {
   return transfer.Drain(queue);
 }
 
-absl::Status CheckPeers(Subject& s) {
+absl::Status CheckPeers(BackendUnderTest& s) {
   const mge_queue_api* api = s.plugin().queue;
   if (!api || !api->copy_peer || !s.plugin().device->link)
     return NotOffered("the backend does not support copies between devices");
@@ -358,7 +358,7 @@ absl::Status CheckPeers(Subject& s) {
 }
 
 using Stamp = std::unique_ptr<mge_stamp, Destroyer<mge_stamp>>;
-absl::StatusOr<Stamp> CreateStamp(Subject& s) {
+absl::StatusOr<Stamp> CreateStamp(BackendUnderTest& s) {
   const mge_profile_api& api = *s.plugin().profile;
   mge_stamp* made = nullptr;
   MGE_RETURN_IF_ERROR(Call("creating a stamp", [&](mge_error* e) { return api.stamp_create(s.device(), &made, e); }));
@@ -368,7 +368,7 @@ absl::StatusOr<Stamp> CreateStamp(Subject& s) {
 
 // Takes two stamps with a wait between them that the host ends after 20 ms. Compares their difference, in microseconds, with
 // the host's clock.
-absl::Status CheckSpan(Subject& s) {
+absl::Status CheckSpan(BackendUnderTest& s) {
   using Clock = std::chrono::steady_clock;
   constexpr auto kSpan = std::chrono::milliseconds(20);
   const mge_profile_api* api = s.plugin().profile;
@@ -402,7 +402,7 @@ absl::Status CheckSpan(Subject& s) {
                             us, least, most));
 }
 
-absl::Status CheckStamps(Subject& s) {
+absl::Status CheckStamps(BackendUnderTest& s) {
   const mge_profile_api* api = s.plugin().profile;
   if (!api) return NotOffered("the backend has no table 'profile': the host times by its own clock");
   MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 2 << 20));
@@ -436,7 +436,7 @@ absl::Status CheckStamps(Subject& s) {
 
 // Copies, signals and waits on a queue. On success all its work is done; on failure it may still run until the queue is
 // destroyed.
-absl::Status UseQueue(Subject& s, Queue& queue, const Fence& fence, unsigned char* memory, uint64_t value) {
+absl::Status UseQueue(BackendUnderTest& s, Queue& queue, const Fence& fence, unsigned char* memory, uint64_t value) {
   MGE_RETURN_IF_ERROR(
       Call("copying", [&](mge_error* e) { return s.plugin().queue->copy(queue, memory + 64, memory, 64, e); }));
   MGE_RETURN_IF_ERROR(Call("signalling", [&](mge_error* e) { return queue.Signal(fence, value, e); }));
@@ -446,7 +446,7 @@ absl::Status UseQueue(Subject& s, Queue& queue, const Fence& fence, unsigned cha
 
 // Uses a new queue with the optional functions: captures and stamps. Records and stamps must outlive the queue, which may
 // use them.
-absl::Status UseExtras(Subject& s, const Fence& fence, unsigned char* memory, uint64_t value) {
+absl::Status UseExtras(BackendUnderTest& s, const Fence& fence, unsigned char* memory, uint64_t value) {
   const mge_queue_api& api = *s.plugin().queue;
   const mge_profile_api* profile = s.plugin().profile;
   Record record{s};
@@ -472,7 +472,7 @@ absl::Status UseExtras(Subject& s, const Fence& fence, unsigned char* memory, ui
               [&](mge_error* e) { return profile->elapsed_us(stamps[0].get(), stamps[1].get(), &us, e); });
 }
 
-absl::Status CheckAllocations(Subject& s) {
+absl::Status CheckAllocations(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 128));
   MGE_ASSIGN_OR_RETURN(Queue kept, Queue::Create(s));
   MGE_ASSIGN_OR_RETURN(Fence last, Fence::Create(s));

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "core/conform/kernel_checks.h"
-#include "core/conform/trial.h"
-#include "core/plan/claims.h"
+#include "core/conform/kernel_run.h"
+#include "core/kernel/claims.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
@@ -63,7 +63,7 @@ constexpr Chain kChains[] = {
      "m = MatMul@13(q, k)\nd = Mul@14(m, f)\ns = Softmax@13(d)\ny = MatMul@13(s, v)\noutput y\n"},
 };
 
-absl::StatusOr<std::vector<Claim>> ClaimsOf(Subject& s, const mge_graph& graph) {
+absl::StatusOr<std::vector<Claim>> ClaimsOf(BackendUnderTest& s, const mge_graph& graph) {
   struct Collector {
     uint64_t node_count;
     std::vector<Claim> claims = {};
@@ -89,8 +89,8 @@ std::string WhyMalformed(const Claim& group, int node_count) {
   return {};
 }
 
-void JudgeClaimAllocations(Subject& s, const std::string& chain, const mge_graph& graph) {
-  Witness& w = s.witness();
+void CheckClaimAllocations(BackendUnderTest& s, const std::string& chain, const mge_graph& graph) {
+  CheckReporter& w = s.reporter();
   w.Begin(kAllocations);
   absl::Status status = SurvivesFailures(s, [&] { return ClaimsOf(s, graph).status(); }, 0.1);
   if (IsNotOffered(status)) return w.NotOffered(kAllocations, Std(status.message()));
@@ -140,7 +140,7 @@ absl::StatusOr<Case> CaseOfGroup(const Case& whole, const Claim& group) {
 }
 
 // Checks the kernels of a group. `failure_seconds` is the time for allocation failures; 0: no allocation fails.
-absl::Status JudgeGroup(Subject& s, Bench& bench, const Case& c, double failure_seconds) {
+absl::Status CheckClaimedGroup(BackendUnderTest& s, Bench& bench, const Case& c, double failure_seconds) {
   AbiProblem problem(c, MGE_WRITE);
   MGE_ASSIGN_OR_RETURN(Offers offers, Enumerate(s, *problem.get()));
   if (!offers.malformed.empty()) return Broken(offers.malformed);
@@ -151,10 +151,10 @@ absl::Status JudgeGroup(Subject& s, Bench& bench, const Case& c, double failure_
   for (const Candidate& candidate : offers.offered) {
     s.At(fmt::format("{} {}", c.recipe, candidate.id));
     AbiProblem fresh(c, MGE_WRITE);
-    MGE_ASSIGN_OR_RETURN(std::unique_ptr<Trial> trial, Trial::Create(bench, *fresh.get(), candidate, InputsOf(*fresh.get()),
+    MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> kernel_run, KernelRun::Create(bench, *fresh.get(), candidate, InputsOf(*fresh.get()),
                                                                      OutputsOf(c), {}, [&] { fresh.SpoilConstants(); }));
     for (int set : {0, 1}) {
-      MGE_ASSIGN_OR_RETURN(RunResult r, trial->Run(set, c.inputs[set], 2, set ? 0x5a : 0xff));
+      MGE_ASSIGN_OR_RETURN(RunResult r, kernel_run->Run(set, c.inputs[set], 2, set ? 0x5a : 0xff));
       MGE_RETURN_IF_ERROR(r.Answered(candidate.id));
       for (const std::string& fault : {r.outside, r.changed_input, r.beyond_workspace}) {
         if (!fault.empty()) return Broken(fmt::format("{}: {}", candidate.id, fault));
@@ -165,18 +165,18 @@ absl::Status JudgeGroup(Subject& s, Bench& bench, const Case& c, double failure_
         if (!wrong.empty()) return Broken(fmt::format("{} output {}: {}", candidate.id, o, wrong));
       }
     }
-    if (absl::Status status = JudgeQueueOrder(bench, *trial, c, candidate); !IsNotOffered(status)) {
+    if (absl::Status status = CheckQueueOrder(bench, *kernel_run, c, candidate); !IsNotOffered(status)) {
       if (!status.ok()) return Broken(fmt::format("{}: {}", candidate.id, Std(status.message())));
     }
-    trial.reset();
-    if (failure_seconds > 0) JudgeAllocations(bench, c, candidate, failure_seconds);
-    s.witness().Begin(kGroups);
+    kernel_run.reset();
+    if (failure_seconds > 0) CheckKernelAllocations(bench, c, candidate, failure_seconds);
+    s.reporter().Begin(kGroups);
   }
   return absl::OkStatus();
 }
 
-absl::Status JudgeChain(Subject& s, Bench& bench, const Case& c, double failure_seconds) {
-  Witness& w = s.witness();
+absl::Status CheckChain(BackendUnderTest& s, Bench& bench, const Case& c, double failure_seconds) {
+  CheckReporter& w = s.reporter();
   w.Begin(kClaims);
   w.At(c.recipe);
   AbiProblem problem(c, MGE_WRITE);
@@ -192,13 +192,13 @@ absl::Status JudgeChain(Subject& s, Bench& bench, const Case& c, double failure_
     w.Begin(kGroups);
     w.Applied(kGroups);
     absl::StatusOr<Case> part = CaseOfGroup(c, g);
-    absl::Status status = part.ok() ? JudgeGroup(s, bench, *part, failure_seconds) : part.status();
+    absl::Status status = part.ok() ? CheckClaimedGroup(s, bench, *part, failure_seconds) : part.status();
     if (!status.ok()) w.Found(kGroups, fmt::format("{} of {}", g.name, c.recipe), Std(status.message()));
   }
   return absl::OkStatus();
 }
 
-absl::Status JudgeChain(Subject& s, Bench& bench, const Chain& chain, double failure_seconds) {
+absl::Status CheckChain(BackendUnderTest& s, Bench& bench, const Chain& chain, double failure_seconds) {
   MGE_ASSIGN_OR_RETURN(Graph graph, ParseGraphText(chain.text));
   for (ValueId v = 0; v < graph.value_count(); ++v) {
     Value& value = graph.value(v);
@@ -207,8 +207,8 @@ absl::Status JudgeChain(Subject& s, Bench& bench, const Chain& chain, double fai
     value.constant = RandomTensor(DType::kF32, value.constant.shape(), 0.5 * fill, 1.5 * fill, 41 + static_cast<uint64_t>(v));
   }
   MGE_ASSIGN_OR_RETURN(Case c, CaseOfGraph(std::move(graph), chain.name, DType::kF32));
-  MGE_RETURN_IF_ERROR(JudgeChain(s, bench, c, failure_seconds));  // before claiming with failing allocations
-  JudgeClaimAllocations(s, chain.name, *AbiProblem(c, MGE_WRITE).get()->graph);
+  MGE_RETURN_IF_ERROR(CheckChain(s, bench, c, failure_seconds));  // before claiming with failing allocations
+  CheckClaimAllocations(s, chain.name, *AbiProblem(c, MGE_WRITE).get()->graph);
   return absl::OkStatus();
 }
 
@@ -247,7 +247,7 @@ absl::StatusOr<Graph> Follow(const Case& first, const Case& second) {
   return graph;
 }
 
-absl::Status JudgePairs(Subject& s, Bench& bench, const std::vector<const OpDef*>& begins) {
+absl::Status CheckPairs(BackendUnderTest& s, Bench& bench, const std::vector<const OpDef*>& begins) {
   std::vector<Case> followers;
   for (const OpDef* def : CheckableOps()) {
     std::optional<Case> c = FirstCase(*def);
@@ -266,7 +266,7 @@ absl::Status JudgePairs(Subject& s, Bench& bench, const std::vector<const OpDef*
       if (groups.empty()) continue;
       std::string name = fmt::format("{}, {}", def->name, second.def->name);
       absl::StatusOr<Case> c = CaseOfGraph(*std::move(graph), std::move(name), DType::kF32);
-      if (c.ok()) MGE_RETURN_IF_ERROR(JudgeChain(s, bench, *c, 0));
+      if (c.ok()) MGE_RETURN_IF_ERROR(CheckChain(s, bench, *c, 0));
     }
   }
   return absl::OkStatus();
@@ -276,18 +276,18 @@ absl::Status JudgePairs(Subject& s, Bench& bench, const std::vector<const OpDef*
 
 std::span<const Check> ClaimChecks() { return kRows; }
 
-absl::Status JudgeClaims(Subject& subject, bool quick) {
-  if (!subject.plugin().graph) {
-    for (const Check& row : kRows) subject.witness().NotOffered(row.name, "the backend claims no groups");
+absl::Status CheckClaims(BackendUnderTest& tested, bool quick) {
+  if (!tested.plugin().graph) {
+    for (const Check& row : kRows) tested.reporter().NotOffered(row.name, "the backend claims no groups");
     return absl::OkStatus();
   }
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(subject));
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(tested));
   for (const Chain& chain : std::span(kChains).first(quick ? kQuickChains : std::size(kChains))) {
-    absl::Status status = JudgeChain(subject, *bench, chain, FailureSeconds(quick));
-    if (!status.ok()) subject.witness().Found(kClaims, chain.name, Std(status.message()));
+    absl::Status status = CheckChain(tested, *bench, chain, FailureSeconds(quick));
+    if (!status.ok()) tested.reporter().Found(kClaims, chain.name, Std(status.message()));
   }
-  if (absl::Status status = JudgePairs(subject, *bench, quick ? QuickOps() : CheckableOps()); !status.ok()) {
-    subject.witness().Found(kClaims, "two operators in a row", Std(status.message()));
+  if (absl::Status status = CheckPairs(tested, *bench, quick ? QuickOps() : CheckableOps()); !status.ok()) {
+    tested.reporter().Found(kClaims, "two operators in a row", Std(status.message()));
   }
   return absl::OkStatus();
 }

@@ -17,7 +17,7 @@
 #include "core/conform/cases.h"
 #include "core/conform/check.h"
 #include "core/conform/kernel_checks.h"
-#include "core/conform/subject.h"
+#include "core/conform/backend_under_test.h"
 #include "core/conform/task.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -29,27 +29,27 @@ constexpr double kCheckSeconds = 20, kOperatorSeconds = 120;
 constexpr size_t kMostFindings = 40;  // largest number of findings per check in the report
 constexpr const char* kOpening = "abi.table";
 
-void Record(Subject& subject, const Check& check, const absl::Status& status, std::string_view where) {
-  Witness& w = subject.witness();
+void Record(BackendUnderTest& tested, const Check& check, const absl::Status& status, std::string_view where) {
+  CheckReporter& w = tested.reporter();
   if (IsNotOffered(status)) return w.NotOffered(check.name, Std(status.message()));
   w.Applied(check.name);
   if (!status.ok()) w.Found(check.name, where, Std(status.message()));
 }
 
 // Reports a change of floating-point modes that was not already reported for a kernel.
-void RecordModes(Witness& w) {
+void RecordModes(CheckReporter& w) {
   if (std::string changed = TakeModeChange(); !changed.empty()) w.Found("kernel.thread_modes", "", changed);
 }
 
 Task TaskOf(const Check& check, const std::string& path, const Options& options) {
   double seconds = options.seconds > 0 ? options.seconds : kCheckSeconds;
   return {check.name, check.name,
-          [&check, path, &options](Witness& w) {
+          [&check, path, &options](CheckReporter& w) {
             w.Begin(check.name);
-            Subject subject(path, options.given, w);
-            absl::Status status = subject.Prepare(check.needs);
-            if (status.ok()) status = check.run(subject);
-            Record(subject, check, status, "");
+            BackendUnderTest tested(path, options.given, w);
+            absl::Status status = tested.Prepare(check.needs);
+            if (status.ok()) status = check.run(tested);
+            Record(tested, check, status, "");
             RecordModes(w);
             // Exits without closing the device: objects that a failed check has left could make closing fail too.
             if (!status.ok() && !IsNotOffered(status)) {
@@ -66,12 +66,12 @@ struct Stage {
   Needs needs;
   const char* check;    // the check that gets the finding
   const char* failure;  // the reason given for the checks that are then not tried
-  void (Subject::*undo)() = nullptr;
+  void (BackendUnderTest::*undo)() = nullptr;
 };
 constexpr Stage kStages[] = {
     {Needs::kTable, kOpening, "the table cannot be read"},
-    {Needs::kStarted, "life.start", "the backend does not start and stop", &Subject::Stop},
-    {Needs::kDevice, "device.open_close", "the device cannot be opened and closed", &Subject::Close}};
+    {Needs::kStarted, "life.start", "the backend does not start and stop", &BackendUnderTest::Stop},
+    {Needs::kDevice, "device.open_close", "the device cannot be opened and closed", &BackendUnderTest::Close}};
 
 // Returns whether a check cannot run because it needs the failed stage, or because it already has the finding of that stage.
 bool IsLost(const Check& check, const Stage& failed) {
@@ -80,11 +80,11 @@ bool IsLost(const Check& check, const Stage& failed) {
 }
 
 // Records the facts about the file for the head of the report.
-void TellFile(Subject& subject) {
-  absl::StatusOr<NoteReading> reading = NoteOf(subject.path());
+void TellFile(BackendUnderTest& tested) {
+  absl::StatusOr<NoteReading> reading = NoteOf(tested.path());
   if (!reading.ok()) return;  // a finding of abi.note
   const PluginNote& note = reading->note;
-  Witness& w = subject.witness();
+  CheckReporter& w = tested.reporter();
   w.Fact("name", note.name);
   w.Fact("version", note.version);
   w.Fact("interface", fmt::format("{}.{}", note.abi_major, note.abi_minor));
@@ -92,50 +92,50 @@ void TellFile(Subject& subject) {
   w.Fact("classes", fmt::format("{}", fmt::join(note.classes, ",")));
 }
 
-void TellDevices(Subject& subject) {
-  absl::StatusOr<DeviceList> list = ListDevices(subject.plugin());
+void TellDevices(BackendUnderTest& tested) {
+  absl::StatusOr<DeviceList> list = ListDevices(tested.plugin());
   if (!list.ok()) return;
   for (const DeviceDescription& d : list->devices) {
-    subject.witness().Fact("device",
+    tested.reporter().Fact("device",
                            fmt::format("{}: {}{}", d.index, d.name, d.score ? "" : " (cannot be used: " + d.reason + ")"));
   }
 }
 
 Task Rehearsal(const std::string& path, const Options& options) {
   return {"rehearsal", kOpening,
-          [path, &options](Witness& w) {
-            Subject subject(path, options.given, w);
-            TellFile(subject);
+          [path, &options](CheckReporter& w) {
+            BackendUnderTest tested(path, options.given, w);
+            TellFile(tested);
             for (const Stage& stage : kStages) {
               w.Begin(stage.check);
-              absl::Status status = subject.Prepare(stage.needs);
+              absl::Status status = tested.Prepare(stage.needs);
               if (!status.ok() && !IsNotOffered(status)) {
                 w.Found(stage.check, "", Std(status.message()));
                 w.End();
                 _exit(0);
               }
               if (!status.ok()) break;
-              if (stage.needs == Needs::kStarted) TellDevices(subject);
+              if (stage.needs == Needs::kStarted) TellDevices(tested);
             }
             w.At("closing and stopping");
             for (const Stage& stage : kStages | std::views::reverse) {
               if (!stage.undo) continue;
               w.Begin(stage.check);
-              (subject.*stage.undo)();
+              (tested.*stage.undo)();
             }
           },
           options.seconds > 0 ? options.seconds : kCheckSeconds};
 }
 
-Task OperatorTask(std::string name, std::function<absl::Status(Subject&)> run, const std::string& path,
+Task OperatorTask(std::string name, std::function<absl::Status(BackendUnderTest&)> run, const std::string& path,
                   const Options& options) {
   double seconds = options.seconds > 0 ? options.seconds : kOperatorSeconds;
   return {std::move(name), kOpening,
-          [run = std::move(run), path, &options](Witness& w) {
-            Subject subject(path, options.given, w);
+          [run = std::move(run), path, &options](CheckReporter& w) {
+            BackendUnderTest tested(path, options.given, w);
             w.Begin("kernel.offers");
-            absl::Status status = subject.Prepare(Needs::kDevice);
-            if (status.ok()) status = run(subject);
+            absl::Status status = tested.Prepare(Needs::kDevice);
+            if (status.ok()) status = run(tested);
             RecordModes(w);
             if (IsNotOffered(status)) return w.NotOffered("kernel.offers", Std(status.message()));
             if (!status.ok()) w.Found("kernel.offers", "", Std(status.message()));
@@ -163,16 +163,16 @@ std::vector<Task> MakeTasks(const std::string& path, const Options& options, con
     if (!kernels && !Wanted(options, def->name)) continue;
     bool quick = options.quick;
     tasks.push_back(OperatorTask(
-        std::string(def->name), [def, quick](Subject& s) { return JudgeOperator(s, *def, quick); }, path, options));
+        std::string(def->name), [def, quick](BackendUnderTest& s) { return CheckOperator(s, *def, quick); }, path, options));
   }
   if (kernels)
     tasks.push_back(OperatorTask(
-        "claims", [quick = options.quick](Subject& s) { return JudgeClaims(s, quick); }, path, options));
+        "claims", [quick = options.quick](BackendUnderTest& s) { return CheckClaims(s, quick); }, path, options));
   return tasks;
 }
 
 // Checks that every word of --only is a prefix of a check's or an operator's name.
-absl::Status JudgeNames(const Options& options) {
+absl::Status CheckFilter(const Options& options) {
   std::vector<std::string> names, families;  // "queue.order", "queue"
   for (const Check* check : AllChecks()) {
     names.push_back(check->name);
@@ -193,7 +193,7 @@ absl::Status JudgeNames(const Options& options) {
 }
 
 // Checks the limit on open files. If it were reached in a child, the kit would report the error as the backend's.
-absl::Status JudgeLimits(int jobs) {
+absl::Status CheckLimits(int jobs) {
   const rlim_t needed = 32 + 2 * static_cast<rlim_t>(jobs);
   rlimit files = {};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= needed) return absl::OkStatus();
@@ -203,13 +203,13 @@ absl::Status JudgeLimits(int jobs) {
 }
 
 // Checks the user's settings in a child process. Fails if one is unknown or its value is invalid; passes on warnings.
-absl::Status JudgeSettings(const std::string& path, const Options& options) {
+absl::Status CheckGivenSettings(const std::string& path, const Options& options) {
   if (options.given.empty()) return absl::OkStatus();
   Task task = {"settings", kOpening,
-               [&](Witness& w) {
-                 Subject subject(path, options.given, w);
-                 if (!subject.Load().ok()) return;  // reported later as a finding
-                 absl::Status status = JudgeGiven(subject.plugin(), options.given, [&w](auto& text) { w.Warning(text); });
+               [&](CheckReporter& w) {
+                 BackendUnderTest tested(path, options.given, w);
+                 if (!tested.Load().ok()) return;  // reported later as a finding
+                 absl::Status status = CheckGiven(tested.plugin(), options.given, [&w](auto& text) { w.Warning(text); });
                  if (status.ok()) return;
                  ErrorParts parts = PartsOf(status);
                  std::string title = ErrorTitle(status);
@@ -447,9 +447,9 @@ absl::StatusOr<std::vector<Expected>> ReadExpected(const std::string& path) {
   return out;
 }
 
-absl::StatusOr<Report> Judge(const std::string& path, const Options& options) {
+absl::StatusOr<Report> CheckBackend(const std::string& path, const Options& options) {
   MGE_RETURN_IF_ERROR(OpenRegularFile(path).status());
-  MGE_RETURN_IF_ERROR(JudgeNames(options));
+  MGE_RETURN_IF_ERROR(CheckFilter(options));
   std::error_code code;
   std::filesystem::path absolute = std::filesystem::absolute(path, code);
   if (code) return Fail(errors::kFileAccess, fmt::format("'{}' cannot be found", path), {.what = code.message()});
@@ -462,8 +462,8 @@ absl::StatusOr<Report> Judge(const std::string& path, const Options& options) {
   report.quick = options.quick;
   Collector collector(options, report, std::move(expected));
   int jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 4u));
-  MGE_RETURN_IF_ERROR(JudgeLimits(jobs));
-  MGE_RETURN_IF_ERROR(JudgeSettings(report.path, options));
+  MGE_RETURN_IF_ERROR(CheckLimits(jobs));
+  MGE_RETURN_IF_ERROR(CheckGivenSettings(report.path, options));
   size_t done = 0;
   auto begin = std::chrono::steady_clock::now();
   auto add = [&](const Task& t, const mge::conform::Record& r) { collector.Add(t, r); };

@@ -81,7 +81,7 @@ struct Report {
 // Runs the kit on a backend's file. The process must have only one thread, because the kit forks. Faults of the backend are
 // findings in the report. Fails if the user's input is invalid (an unreadable file or list, an unknown name or setting).
 // Fails if no child process can be started.
-absl::StatusOr<Report> Judge(const std::string& path, const Options& options);
+absl::StatusOr<Report> CheckBackend(const std::string& path, const Options& options);
 
 // A line of the list of expected failures: "CHECK | PART OF WHERE | reason". An empty part matches every finding of the
 // check. '#' begins a comment.

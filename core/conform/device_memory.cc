@@ -29,42 +29,42 @@ std::string Difference(std::span<const unsigned char> got, std::span<const unsig
                      count);
 }
 
-bool HasMemory(Subject& subject, int32_t memory_class) {
+bool HasMemory(BackendUnderTest& tested, int32_t memory_class) {
   if (memory_class == MGE_MEMORY_DEVICE) return true;
   mge_slab probe = {};
   probe.struct_size = sizeof(probe);
   mge_error error;
-  const mge_memory_api& memory = *subject.plugin().memory;
+  const mge_memory_api& memory = *tested.plugin().memory;
   const bool has = InBackend("acquiring a slab", [&] {
-    return memory.slab_acquire(subject.device(), memory_class, 64, &probe, &error) == MGE_OK;
+    return memory.slab_acquire(tested.device(), memory_class, 64, &probe, &error) == MGE_OK;
   });
-  if (has) InBackend("releasing a slab", [&] { memory.slab_release(subject.device(), &probe); });
+  if (has) InBackend("releasing a slab", [&] { memory.slab_release(tested.device(), &probe); });
   return has;
 }
 
-absl::StatusOr<Slab> Slab::Acquire(Subject& subject, uint64_t bytes, int32_t memory_class) {
+absl::StatusOr<Slab> Slab::Acquire(BackendUnderTest& tested, uint64_t bytes, int32_t memory_class) {
   Slab slab;
   slab.slab_.struct_size = sizeof(slab.slab_);
   MGE_RETURN_IF_ERROR(Call(fmt::format("acquiring a slab of {} bytes", bytes), [&](mge_error* e) {
-    return subject.plugin().memory->slab_acquire(subject.device(), memory_class, bytes, &slab.slab_, e);
+    return tested.plugin().memory->slab_acquire(tested.device(), memory_class, bytes, &slab.slab_, e);
   }));
-  slab.subject_ = &subject;
+  slab.tested_ = &tested;
   if (!slab.slab_.address) return Broken("a slab was acquired, but its address is NULL");
   return slab;
 }
 
 void Slab::Reset() {
-  if (subject_) {
-    InBackend("releasing a slab", [&] { subject_->plugin().memory->slab_release(subject_->device(), &slab_); });
+  if (tested_) {
+    InBackend("releasing a slab", [&] { tested_->plugin().memory->slab_release(tested_->device(), &slab_); });
   }
-  subject_ = nullptr;
+  tested_ = nullptr;
 }
 
-absl::StatusOr<Queue> Queue::Create(Subject& subject, int32_t kind) {
-  const mge_queue_api* api = subject.plugin().queue;
+absl::StatusOr<Queue> Queue::Create(BackendUnderTest& tested, int32_t kind) {
+  const mge_queue_api* api = tested.plugin().queue;
   if (!api) return NotOffered("the backend has no queues: its steps run in the calling thread");
   mge_queue* raw = nullptr;
-  MGE_RETURN_IF_ERROR(Call("creating a queue", [&](mge_error* e) { return api->create(subject.device(), kind, &raw, e); }));
+  MGE_RETURN_IF_ERROR(Call("creating a queue", [&](mge_error* e) { return api->create(tested.device(), kind, &raw, e); }));
   if (!raw) return Broken("creating a queue returned MGE_OK, but no queue");
   Queue queue;
   queue.api_ = api;
@@ -86,11 +86,11 @@ mge_code Queue::Wait(const Fence& fence, uint64_t value, mge_error* error) {
   return api_->wait(*this, fence, value, error);
 }
 
-absl::StatusOr<Fence> Fence::Create(Subject& subject) {
-  const mge_queue_api* api = subject.plugin().queue;
+absl::StatusOr<Fence> Fence::Create(BackendUnderTest& tested) {
+  const mge_queue_api* api = tested.plugin().queue;
   if (!api) return NotOffered("the backend has no queues: its steps run in the calling thread");
   mge_fence* raw = nullptr;
-  MGE_RETURN_IF_ERROR(Call("creating a fence", [&](mge_error* e) { return api->fence_create(subject.device(), &raw, e); }));
+  MGE_RETURN_IF_ERROR(Call("creating a fence", [&](mge_error* e) { return api->fence_create(tested.device(), &raw, e); }));
   if (!raw) return Broken("creating a fence returned MGE_OK, but no fence");
   Fence fence;
   fence.api_ = api;
@@ -118,10 +118,10 @@ absl::Status Fence::Await(uint64_t value) const {
   return Answer(code, {code, text, {}}, fmt::format("a fence that should reach {}", value));
 }
 
-absl::StatusOr<std::unique_ptr<Gated>> Gated::Enqueue(Subject& subject, Queue& queue,
+absl::StatusOr<std::unique_ptr<Gated>> Gated::Enqueue(BackendUnderTest& tested, Queue& queue,
                                                       std::function<mge_code(mge_error*)> then) {
-  MGE_ASSIGN_OR_RETURN(Fence gate, Fence::Create(subject));
-  MGE_ASSIGN_OR_RETURN(Queue opener, Queue::Create(subject));
+  MGE_ASSIGN_OR_RETURN(Fence gate, Fence::Create(tested));
+  MGE_ASSIGN_OR_RETURN(Queue opener, Queue::Create(tested));
   std::unique_ptr<Gated> gated(new Gated(std::move(gate), std::move(opener)));
   gated->enqueued_ = std::async(std::launch::async, [g = gated.get(), &queue, then = std::move(then)] {
     MGE_RETURN_IF_ERROR(Call("waiting on a queue", [&](mge_error* e) { return queue.Wait(g->gate_, 1, e); }));
@@ -139,13 +139,13 @@ absl::Status Gated::Open() {
   return opened.ok() ? enqueued : opened;
 }
 
-absl::StatusOr<Transfer> Transfer::Create(Subject& subject) {
+absl::StatusOr<Transfer> Transfer::Create(BackendUnderTest& tested) {
   Transfer t;
-  t.subject_ = &subject;
-  t.by_host_ = subject.host_accessible();
-  if (subject.plugin().queue) {
-    MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(subject));
-    MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(subject));
+  t.tested_ = &tested;
+  t.by_host_ = tested.host_accessible();
+  if (tested.plugin().queue) {
+    MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(tested));
+    MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(tested));
     t.queue_ = std::make_unique<Queue>(std::move(queue));
     t.fence_ = std::make_unique<Fence>(std::move(fence));
   } else if (!t.by_host_) {
@@ -157,9 +157,9 @@ absl::StatusOr<Transfer> Transfer::Create(Subject& subject) {
 absl::Status Transfer::ToDevice(void* to, const void* from, size_t bytes) { return Copy(to, from, bytes, by_host_); }
 absl::Status Transfer::ToHost(void* to, const void* from, size_t bytes) { return Copy(to, from, bytes, by_host_); }
 
-absl::Status Transfer::JudgeHostAddress(void* address, void* host_address, size_t bytes, std::string_view what) {
+absl::Status Transfer::CheckHostAddress(void* address, void* host_address, size_t bytes, std::string_view what) {
   if (!host_address) return absl::OkStatus();
-  subject_->At(fmt::format("{}, whose host_address is not NULL: the host writes and reads there", what));
+  tested_->At(fmt::format("{}, whose host_address is not NULL: the host writes and reads there", what));
   Bytes written = Pattern(bytes, 1), copied = Pattern(bytes, 2), got(bytes);
   std::memcpy(host_address, written.data(), bytes);
   MGE_RETURN_IF_ERROR(Copy(got.data(), address, bytes, !has_queue()));
@@ -167,7 +167,7 @@ absl::Status Transfer::JudgeHostAddress(void* address, void* host_address, size_
   MGE_RETURN_IF_ERROR(Copy(address, copied.data(), bytes, !has_queue()));
   std::memcpy(got.data(), host_address, bytes);
   if (d.empty()) d = Difference(got, copied);
-  subject_->At(what);
+  tested_->At(what);
   return d.empty() ? absl::OkStatus() : Broken(fmt::format("{}: its host_address is that of other memory: {}", what, d));
 }
 
@@ -178,7 +178,7 @@ absl::Status Transfer::Copy(void* to, const void* from, size_t bytes, bool by_ho
     return absl::OkStatus();
   }
   MGE_RETURN_IF_ERROR(
-      Call("enqueuing a copy", [&](mge_error* e) { return subject_->plugin().queue->copy(*queue_, to, from, bytes, e); }));
+      Call("enqueuing a copy", [&](mge_error* e) { return tested_->plugin().queue->copy(*queue_, to, from, bytes, e); }));
   return Drain(*queue_);
 }
 
@@ -197,7 +197,7 @@ absl::StatusOr<mge_code> Transfer::Settle(Queue& queue, std::string* text) {
   if (code == MGE_OK) {
     queue.HasEnded();
   } else if (&queue == queue_.get()) {
-    MGE_ASSIGN_OR_RETURN(*this, Create(*subject_));
+    MGE_ASSIGN_OR_RETURN(*this, Create(*tested_));
   }
   return code;
 }

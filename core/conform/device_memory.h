@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "core/conform/subject.h"
+#include "core/conform/backend_under_test.h"
 
 namespace mge::conform {
 
@@ -22,7 +22,7 @@ Bytes Pattern(size_t n, unsigned seed);
 std::string Difference(std::span<const unsigned char> got, std::span<const unsigned char> want);
 
 // Returns whether the device has memory of a class. Memory of class DEVICE always exists.
-bool HasMemory(Subject& subject, int32_t memory_class);
+bool HasMemory(BackendUnderTest& tested, int32_t memory_class);
 
 // An owned slab of the device.
 class Slab {
@@ -30,19 +30,19 @@ class Slab {
   Slab() = default;
   Slab(Slab&& other) noexcept { *this = std::move(other); }
   Slab& operator=(Slab&& other) noexcept {
-    std::swap(subject_, other.subject_);
+    std::swap(tested_, other.tested_);
     std::swap(slab_, other.slab_);
     return *this;
   }
   ~Slab() { Reset(); }
-  static absl::StatusOr<Slab> Acquire(Subject& subject, uint64_t bytes, int32_t memory_class = MGE_MEMORY_DEVICE);
+  static absl::StatusOr<Slab> Acquire(BackendUnderTest& tested, uint64_t bytes, int32_t memory_class = MGE_MEMORY_DEVICE);
   void Reset();
-  void Forget() { subject_ = nullptr; }  // gives up ownership without releasing the slab
+  void Forget() { tested_ = nullptr; }  // gives up ownership without releasing the slab
   unsigned char* address() const { return static_cast<unsigned char*>(slab_.address); }
   const mge_slab& raw() const { return slab_; }
 
  private:
-  Subject* subject_ = nullptr;
+  BackendUnderTest* tested_ = nullptr;
   mge_slab slab_ = {};
 };
 
@@ -59,7 +59,7 @@ struct Destroyer {
 // An owned fence of the device.
 class Fence {
  public:
-  static absl::StatusOr<Fence> Create(Subject& subject);
+  static absl::StatusOr<Fence> Create(BackendUnderTest& tested);
   operator mge_fence*() const { return fence_.get(); }
   // Waits until `value` is reached. Returns Broken() if that takes longer than kPatienceNs, or if the fence carries a
   // failure.
@@ -77,7 +77,7 @@ class Fence {
 // and stamps that the work uses must be created before the queue, so that they are destroyed after it.
 class Queue {
  public:
-  static absl::StatusOr<Queue> Create(Subject& subject, int32_t kind = MGE_QUEUE_COMPUTE);
+  static absl::StatusOr<Queue> Create(BackendUnderTest& tested, int32_t kind = MGE_QUEUE_COMPUTE);
   Queue() = default;
   Queue(Queue&& other) noexcept { *this = std::move(other); }
   Queue& operator=(Queue&& other) noexcept {
@@ -103,7 +103,7 @@ class Queue {
 class Gated {
  public:
   // Makes `queue` wait for the gate, then calls `then`, which enqueues the work on `queue`.
-  static absl::StatusOr<std::unique_ptr<Gated>> Enqueue(Subject& subject, Queue& queue,
+  static absl::StatusOr<std::unique_ptr<Gated>> Enqueue(BackendUnderTest& tested, Queue& queue,
                                                         std::function<mge_code(mge_error*)> then);
   ~Gated() { (void)Open(); }
   Gated(const Gated&) = delete;
@@ -120,12 +120,12 @@ class Gated {
 // Copies between host and device memory: by the host if it can access the device's memory, else over an own queue.
 class Transfer {
  public:
-  static absl::StatusOr<Transfer> Create(Subject& subject);
+  static absl::StatusOr<Transfer> Create(BackendUnderTest& tested);
   absl::Status ToDevice(void* to, const void* from, size_t bytes);
   absl::Status ToHost(void* to, const void* from, size_t bytes);
   // Checks that `host_address` is the same memory as `address`, by writing and reading both. Returns Broken() if it is not.
   // If `host_address` is NULL, checks nothing.
-  absl::Status JudgeHostAddress(void* address, void* host_address, size_t bytes, std::string_view what);
+  absl::Status CheckHostAddress(void* address, void* host_address, size_t bytes, std::string_view what);
   // Waits until all work enqueued on `queue` is done. Returns Broken() if it failed.
   absl::Status Drain(Queue& queue);
   // Waits like Drain(), but returns a failure of the work as a code, with its text. If the own queue has failed, replaces
@@ -136,7 +136,7 @@ class Transfer {
 
  private:
   absl::Status Copy(void* to, const void* from, size_t bytes, bool by_host);
-  Subject* subject_ = nullptr;
+  BackendUnderTest* tested_ = nullptr;
   bool by_host_ = true;
   std::unique_ptr<Queue> queue_;
   std::unique_ptr<Fence> fence_;

@@ -12,14 +12,14 @@ constexpr int kLaunches = 100;  // attempts to find one without allocations: a q
 
 }  // namespace
 
-void JudgeAllocations(Bench& bench, const Case& c, const Candidate& candidate, double seconds) {
-  Subject& s = bench.subject;
-  s.witness().Begin(kKernelAllocations);
+void CheckKernelAllocations(Bench& bench, const Case& c, const Candidate& candidate, double seconds) {
+  BackendUnderTest& s = bench.tested;
+  s.reporter().Begin(kKernelAllocations);
   AbiProblem problem(c, MGE_WRITE);
-  auto make = [&] { return Trial::Create(bench, *problem.get(), candidate, InputsOf(*problem.get()), OutputsOf(c), {}); };
+  auto make = [&] { return KernelRun::Create(bench, *problem.get(), candidate, InputsOf(*problem.get()), OutputsOf(c), {}); };
   auto survives = [&](const std::function<absl::Status()>& work) {
     absl::Status status = SurvivesFailures(s, work, seconds);
-    if (IsNotOffered(status)) s.witness().NotOffered(kKernelAllocations, Std(status.message()));
+    if (IsNotOffered(status)) s.reporter().NotOffered(kKernelAllocations, Std(status.message()));
     return status;
   };
   absl::Status made = survives([&]() -> absl::Status {
@@ -27,15 +27,15 @@ void JudgeAllocations(Bench& bench, const Case& c, const Candidate& candidate, d
     return make().status();
   });
   absl::Status launched = [&]() -> absl::Status {
-    MGE_ASSIGN_OR_RETURN(std::unique_ptr<Trial> trial, make());
-    MGE_RETURN_IF_ERROR(trial->Stage(0, c.inputs[0], 0xff));
+    MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> kernel_run, make());
+    MGE_RETURN_IF_ERROR(kernel_run->Stage(0, c.inputs[0], 0xff));
     MGE_RETURN_IF_ERROR(survives([&]() -> absl::Status {
       std::string text;
-      mge_code code = trial->Launch(0, 1, &text);
-      MGE_RETURN_IF_ERROR(trial->Drain(0));
+      mge_code code = kernel_run->Launch(0, 1, &text);
+      MGE_RETURN_IF_ERROR(kernel_run->Drain(0));
       return Answer(code, {code, text, {}}, "launching");
     }));
-    MGE_ASSIGN_OR_RETURN(RunResult r, trial->Collect(0));
+    MGE_ASSIGN_OR_RETURN(RunResult r, kernel_run->Collect(0));
     for (size_t o = 0; o < r.outputs.size(); ++o) {
       std::string wrong = CompareWithReference(r.outputs[o], c.expected[0][o], candidate.Has(MGE_KERNEL_REDUCED_PRECISION));
       if (!wrong.empty()) return Broken(fmt::format("after launches that failed, output {} is wrong: {}", o, wrong));
@@ -44,23 +44,23 @@ void JudgeAllocations(Bench& bench, const Case& c, const Candidate& candidate, d
   }();
   for (const absl::Status& status : {made, launched}) {
     if (IsNotOffered(status)) continue;
-    s.witness().Applied(kKernelAllocations);
+    s.reporter().Applied(kKernelAllocations);
     if (!status.ok())
-      s.witness().Found(kKernelAllocations, fmt::format("{} {}", c.Name(), candidate.id), Std(status.message()));
+      s.reporter().Found(kKernelAllocations, fmt::format("{} {}", c.Name(), candidate.id), Std(status.message()));
   }
 }
 
-absl::Status JudgeLaunchMemory(Trial& trial, const Case& c) {
+absl::Status CheckLaunchMemory(KernelRun& kernel_run, const Case& c) {
   if (!AllocationsAreSeen()) return NotOffered("this program does not see allocations");
-  MGE_RETURN_IF_ERROR(trial.Stage(0, c.inputs[0], 0xff));
+  MGE_RETURN_IF_ERROR(kernel_run.Stage(0, c.inputs[0], 0xff));
   uint64_t least = UINT64_MAX;
   for (int i = 0; i < kLaunches && least > 0; ++i) {
     {
       AllocationFailure none(0, false, nullptr);
-      trial.Launch(0, 1, nullptr);
+      kernel_run.Launch(0, 1, nullptr);
       least = std::min(least, none.seen());
     }
-    MGE_RETURN_IF_ERROR(trial.Drain(0));
+    MGE_RETURN_IF_ERROR(kernel_run.Drain(0));
   }
   if (least == 0) return absl::OkStatus();
   return Broken(

@@ -7,9 +7,9 @@
 #include <optional>
 #include <set>
 
-#include "core/conform/losses.h"
-#include "core/conform/trial.h"
-#include "core/plan/candidate.h"
+#include "core/conform/leak_check.h"
+#include "core/conform/kernel_run.h"
+#include "core/kernel/candidate.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 
@@ -129,28 +129,28 @@ Tensor WithFirstRow(const Tensor& t, const Tensor& other) {
   return out;
 }
 
-// The checks of one operator. Findings are written to the subject's witness.
-class Judge {
+// The checks of one operator. Findings go to the reporter of the backend.
+class KernelChecker {
  public:
-  Judge(Subject& subject, Bench& bench, bool quick)
-      : subject_(subject), w_(subject.witness()), bench_(bench), quick_(quick) {}
+  KernelChecker(BackendUnderTest& tested, Bench& bench, bool quick)
+      : tested_(tested), w_(tested.reporter()), bench_(bench), quick_(quick) {}
 
   // Runs all checks on one case. Returns whether a candidate is offered. `support` is set to the candidates or to the reason
   // of the refusal.
-  bool JudgeCase(const Case& c, bool first, std::string* support);
-  // Keep() remembers, for each candidate, the case with the most work. JudgeLongest() runs the checks that need long runs on
+  bool CheckCase(const Case& c, bool first, std::string* support);
+  // Keep() remembers, for each candidate, the case with the most work. CheckLongest() runs the checks that need long runs on
   // them.
   void Keep(const Case& c);
-  void JudgeLongest();
+  void CheckLongest();
   // Reports a case that was neither offered nor refused, if other cases of the operator were.
-  void JudgeSilence();
+  void CheckSilence();
 
  private:
   void Found(const char* check, const std::string& what) { w_.Found(check, where_, what); }
   // Records the result of a function that performs `check`.
-  void Judged(const char* check, const std::function<absl::Status()>& judge) {
+  void Applied(const char* check, const std::function<absl::Status()>& work) {
     w_.Begin(check);
-    absl::Status status = judge();
+    absl::Status status = work();
     if (IsNotOffered(status)) return w_.NotOffered(check, Std(status.message()));
     w_.Applied(check);
     Fine(check, status);
@@ -167,23 +167,23 @@ class Judge {
   void CheckOffers(const mge_problem& problem, const Offers& offers);
   void CheckConstraints(const Case& c, const AbiProblem& problem, const Offers& offers);
   // Runs all checks on one candidate. `any` is the layout for operands with the layout ANY; nullptr: plain.
-  void JudgeCandidate(const Case& c, const Candidate& candidate, bool first, const mge_layout* any);
-  std::unique_ptr<Trial> Make(const Case& c, const Candidate& candidate, Trial::Options options, int32_t mode = MGE_WRITE);
-  // Runs the trial and reports writes outside of the outputs. Returns nullopt if the run failed.
-  std::optional<RunResult> RunChecked(const char* check, Trial& trial, int lane, const std::vector<Tensor>& inputs,
+  void CheckOne(const Case& c, const Candidate& candidate, bool first, const mge_layout* any);
+  std::unique_ptr<KernelRun> Make(const Case& c, const Candidate& candidate, KernelRun::Options options, int32_t mode = MGE_WRITE);
+  // Runs the kernel and reports writes outside of the outputs. Returns nullopt if the run failed.
+  std::optional<RunResult> RunChecked(const char* check, KernelRun& kernel_run, int lane, const std::vector<Tensor>& inputs,
                                       uint32_t width, unsigned char fill, const std::vector<Tensor>& before = {});
   bool Right(const char* check, const RunResult& r, const std::vector<Tensor>& want, const Candidate& candidate);
-  void CheckBatch(const Case& c, const Candidate& candidate, Trial& trial, const RunResult& whole);
+  void CheckBatch(const Case& c, const Candidate& candidate, KernelRun& kernel_run, const RunResult& whole);
   void CheckInPlace(const Case& c, const Candidate& candidate);
   void CheckWriteAdd(const Case& c);
   void CheckAlignment(const Case& c, const Candidate& candidate);
-  void CheckCancel(const Case& c, const Candidate& candidate, Trial& trial);
-  void CheckCapture(const Case& c, const Candidate& candidate, Trial& trial);
+  void CheckCancel(const Case& c, const Candidate& candidate, KernelRun& kernel_run);
+  void CheckCapture(const Case& c, const Candidate& candidate, KernelRun& kernel_run);
   void CheckLeaks(const Case& c, const Candidate& candidate);
   void CheckRoundTrips(const Case& c, const Candidate& candidate);
 
-  Subject& subject_;
-  Witness& w_;
+  BackendUnderTest& tested_;
+  CheckReporter& w_;
   Bench& bench_;
   bool quick_;
   std::string where_;
@@ -194,10 +194,10 @@ class Judge {
   std::string silent_;                   // the first case that was neither offered nor refused
 };
 
-void Judge::CheckOffers(const mge_problem& problem, const Offers& offers) {
+void KernelChecker::CheckOffers(const mge_problem& problem, const Offers& offers) {
   Begin(kOffers);
   if (!offers.malformed.empty()) Found(kOffers, offers.malformed);
-  absl::StatusOr<Offers> again = Enumerate(subject_, problem);
+  absl::StatusOr<Offers> again = Enumerate(tested_, problem);
   if (!Fine(kOffers, again.status())) return;
   bool same = again->offered.size() == offers.offered.size();
   for (size_t i = 0; same && i < offers.offered.size(); ++i) {
@@ -207,10 +207,10 @@ void Judge::CheckOffers(const mge_problem& problem, const Offers& offers) {
   if (!same) Found(kOffers, "a second enumeration offers other candidates");
 }
 
-void Judge::CheckConstraints(const Case& c, const AbiProblem& problem, const Offers& offers) {
+void KernelChecker::CheckConstraints(const Case& c, const AbiProblem& problem, const Offers& offers) {
   Begin(kConstraints);
   auto none_breaks = [&](const mge_constraints& limits, auto&& allowed, std::string_view what) {
-    absl::StatusOr<Offers> some = Enumerate(subject_, *problem.get(), limits);
+    absl::StatusOr<Offers> some = Enumerate(tested_, *problem.get(), limits);
     if (!Fine(kConstraints, some.status())) return;
     for (const Candidate& k : some->offered) {
       if (!allowed(k)) Found(kConstraints, fmt::format("'{}' is offered, though {}", k.id, what));
@@ -233,27 +233,27 @@ void Judge::CheckConstraints(const Case& c, const AbiProblem& problem, const Off
   none_breaks(
       limits, [](const Candidate&) { return false; }, "an attribute is required that this interface does not have");
   AbiProblem unknown(c, 77);
-  absl::StatusOr<Offers> some = Enumerate(subject_, *unknown.get());
+  absl::StatusOr<Offers> some = Enumerate(tested_, *unknown.get());
   if (some.ok() && !some->offered.empty()) {
     Found(kConstraints, fmt::format("'{}' is offered for the write mode 77, which does not exist", some->offered[0].id));
   }
 }
 
-std::unique_ptr<Trial> Judge::Make(const Case& c, const Candidate& candidate, Trial::Options options, int32_t mode) {
+std::unique_ptr<KernelRun> KernelChecker::Make(const Case& c, const Candidate& candidate, KernelRun::Options options, int32_t mode) {
   AbiProblem problem(c, mode);
   options.any = any_;
-  absl::StatusOr<std::unique_ptr<Trial>> trial = Trial::Create(bench_, *problem.get(), candidate, InputsOf(*problem.get()),
+  absl::StatusOr<std::unique_ptr<KernelRun>> kernel_run = KernelRun::Create(bench_, *problem.get(), candidate, InputsOf(*problem.get()),
                                                                OutputsOf(c), options, [&] { problem.SpoilConstants(); });
-  if (!trial.ok()) {
-    Found(options.in_place ? kInPlace : kPrepare, std::string(trial.status().message()));
+  if (!kernel_run.ok()) {
+    Found(options.in_place ? kInPlace : kPrepare, std::string(kernel_run.status().message()));
     return nullptr;
   }
-  return *std::move(trial);
+  return *std::move(kernel_run);
 }
 
-std::optional<RunResult> Judge::RunChecked(const char* check, Trial& trial, int lane, const std::vector<Tensor>& inputs,
+std::optional<RunResult> KernelChecker::RunChecked(const char* check, KernelRun& kernel_run, int lane, const std::vector<Tensor>& inputs,
                                            uint32_t width, unsigned char fill, const std::vector<Tensor>& before) {
-  absl::StatusOr<RunResult> r = trial.Run(lane, inputs, width, fill, before);
+  absl::StatusOr<RunResult> r = kernel_run.Run(lane, inputs, width, fill, before);
   if (std::string changed = TakeModeChange(); !changed.empty()) Found(kModes, changed);
   if (!Fine(check, r.status())) return std::nullopt;
   if (!Fine(check, r->Answered())) return std::nullopt;
@@ -263,13 +263,13 @@ std::optional<RunResult> Judge::RunChecked(const char* check, Trial& trial, int 
   return *std::move(r);
 }
 
-bool Judge::Right(const char* check, const RunResult& r, const std::vector<Tensor>& want, const Candidate& candidate) {
+bool KernelChecker::Right(const char* check, const RunResult& r, const std::vector<Tensor>& want, const Candidate& candidate) {
   std::string wrong = WhatIsWrong(r, want, candidate);
   if (!wrong.empty()) Found(check, wrong);
   return wrong.empty();
 }
 
-void Judge::CheckBatch(const Case& c, const Candidate& candidate, Trial& trial, const RunResult& whole) {
+void KernelChecker::CheckBatch(const Case& c, const Candidate& candidate, KernelRun& kernel_run, const RunResult& whole) {
   if (!candidate.Has(MGE_KERNEL_BATCH_INVARIANT) || c.inputs[0].empty()) return;
   const Tensor& input = c.inputs[0][0];
   if (input.rank() == 0 || input.shape()[0] < 2 || input.bytes() == 0) return;
@@ -281,42 +281,42 @@ void Judge::CheckBatch(const Case& c, const Candidate& candidate, Trial& trial, 
   Begin(kBatch);
   std::vector<Tensor> mixed = c.inputs[0];
   mixed[0] = WithFirstRow(input, c.inputs[1][0]);
-  std::optional<RunResult> r = RunChecked(kBatch, trial, 0, mixed, 1, 0xff);
+  std::optional<RunResult> r = RunChecked(kBatch, kernel_run, 0, mixed, 1, 0xff);
   if (r && !SameBits(FirstRows(r->outputs, rows), kept)) Found(kBatch, "row 0 has other bits if the other rows differ");
   AbiProblem problem(*alone, MGE_WRITE);
-  absl::StatusOr<Offers> offers = Enumerate(subject_, *problem.get());
+  absl::StatusOr<Offers> offers = Enumerate(tested_, *problem.get());
   const Candidate* same = offers.ok() ? offers->Find(candidate.id) : nullptr;
   if (!same) return;
-  std::unique_ptr<Trial> single = Make(*alone, *same, {});
+  std::unique_ptr<KernelRun> single = Make(*alone, *same, {});
   if (!single) return;
   r = RunChecked(kBatch, *single, 0, alone->inputs[0], 1, 0xff);
   if (r && !SameBits(FirstRows(r->outputs, 1), kept))
     Found(kBatch, fmt::format("row 0 has other bits if it is one of {} rows", rows));
 }
 
-void Judge::CheckInPlace(const Case& c, const Candidate& candidate) {
+void KernelChecker::CheckInPlace(const Case& c, const Candidate& candidate) {
   AbiProblem problem(c, MGE_WRITE);
   const mge_graph& g = *problem.get()->graph;
   for (const mge_in_place& pair : candidate.in_place) {
     if (g.values[g.inputs[pair.input]]->data) continue;  // a constant must not be overwritten
     Begin(kInPlace);
-    std::unique_ptr<Trial> trial = Make(c, candidate, {.in_place = &pair});
-    if (!trial) continue;
+    std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {.in_place = &pair});
+    if (!kernel_run) continue;
     // The input is an output too, so RunChecked(), which reports a changed input, cannot be used.
-    absl::StatusOr<RunResult> r = trial->Run(0, c.inputs[0], 2, 0xff);
+    absl::StatusOr<RunResult> r = kernel_run->Run(0, c.inputs[0], 2, 0xff);
     if (!Fine(kInPlace, r.status()) || !Fine(kInPlace, r->Answered())) continue;
     if (Right(kInPlace, *r, c.expected[0], candidate) && !r->outside.empty()) Found(kInPlace, r->outside);
   }
 }
 
-void Judge::CheckWriteAdd(const Case& c) {
+void KernelChecker::CheckWriteAdd(const Case& c) {
   AbiProblem problem(c, MGE_WRITE_ADD);
-  absl::StatusOr<Offers> offers = Enumerate(subject_, *problem.get());
+  absl::StatusOr<Offers> offers = Enumerate(tested_, *problem.get());
   if (!offers.ok()) return;  // the write mode is refused
   for (const Candidate& candidate : offers->offered) {
     Begin(kWriteAdd);
-    std::unique_ptr<Trial> trial = Make(c, candidate, {}, MGE_WRITE_ADD);
-    if (!trial) continue;
+    std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {}, MGE_WRITE_ADD);
+    if (!kernel_run) continue;
     std::vector<Tensor> before, want;
     for (size_t o = 0; o < c.expected[0].size(); ++o) {
       const Tensor& t = c.expected[0][o];
@@ -329,21 +329,21 @@ void Judge::CheckWriteAdd(const Case& c) {
       });
       want.push_back(std::move(sum));
     }
-    std::optional<RunResult> r = RunChecked(kWriteAdd, *trial, 0, c.inputs[0], 1, 0xff, before);
+    std::optional<RunResult> r = RunChecked(kWriteAdd, *kernel_run, 0, c.inputs[0], 1, 0xff, before);
     if (r) Right(kWriteAdd, *r, want, candidate);
   }
 }
 
-void Judge::JudgeSilence() {
+void KernelChecker::CheckSilence() {
   if (answered_ && !silent_.empty())
     w_.Found(kOffers, silent_, "the problem is neither offered nor refused; refuse it with a reason for the user");
 }
 
-void Judge::Keep(const Case& c) {
+void KernelChecker::Keep(const Case& c) {
   w_.Begin(kOffers);
   w_.At(c.Name());
   AbiProblem problem(c, MGE_WRITE);
-  absl::StatusOr<Offers> offers = Enumerate(subject_, *problem.get());
+  absl::StatusOr<Offers> offers = Enumerate(tested_, *problem.get());
   if (!offers.ok()) return;
   for (const Candidate& k : offers->offered) {
     auto [at, fresh] = longest_.try_emplace(k.id, c);
@@ -351,94 +351,94 @@ void Judge::Keep(const Case& c) {
   }
 }
 
-void Judge::JudgeLongest() {
+void KernelChecker::CheckLongest() {
   for (const auto& [id, c] : longest_) {
     where_ = fmt::format("{} {}", c.Name(), id);
     w_.At(where_);
     Begin(kNumerics);
     AbiProblem problem(c, MGE_WRITE);
-    absl::StatusOr<Offers> offers = Enumerate(subject_, *problem.get());
+    absl::StatusOr<Offers> offers = Enumerate(tested_, *problem.get());
     if (!Fine(kNumerics, offers.status())) continue;
     const Candidate* candidate = offers->Find(id);
-    std::unique_ptr<Trial> trial = candidate ? Make(c, *candidate, {}) : nullptr;
-    if (!trial) continue;
-    std::optional<RunResult> alone = RunChecked(kNumerics, *trial, 0, c.inputs[0], 1, 0xff);
+    std::unique_ptr<KernelRun> kernel_run = candidate ? Make(c, *candidate, {}) : nullptr;
+    if (!kernel_run) continue;
+    std::optional<RunResult> alone = RunChecked(kNumerics, *kernel_run, 0, c.inputs[0], 1, 0xff);
     if (!alone || !Right(kNumerics, *alone, c.expected[0], *candidate)) continue;
-    Judged(kQueueOrder, [&] { return JudgeQueueOrder(bench_, *trial, c, *candidate); });
-    CheckCancel(c, *candidate, *trial);  // a short run may end before it checks the flag
-    Judged(kConcurrent, [&] { return JudgeTogether(*trial, c, *candidate); });
+    Applied(kQueueOrder, [&] { return CheckQueueOrder(bench_, *kernel_run, c, *candidate); });
+    CheckCancel(c, *candidate, *kernel_run);  // a short run may end before it checks the flag
+    Applied(kConcurrent, [&] { return CheckConcurrentRuns(*kernel_run, c, *candidate); });
   }
   longest_.clear();
 }
 
-void Judge::CheckAlignment(const Case& c, const Candidate& candidate) {
+void KernelChecker::CheckAlignment(const Case& c, const Candidate& candidate) {
   if (bench_.transfers[0].has_queue())
     return w_.NotOffered(kAlignment, "it has queues: every operand is aligned to 64 bytes");
   Begin(kAlignment);
-  std::unique_ptr<Trial> trial = Make(c, candidate, {.shifted = true});
-  std::optional<RunResult> r = trial ? RunChecked(kAlignment, *trial, 0, c.inputs[0], 2, 0xff) : std::nullopt;
+  std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {.shifted = true});
+  std::optional<RunResult> r = kernel_run ? RunChecked(kAlignment, *kernel_run, 0, c.inputs[0], 2, 0xff) : std::nullopt;
   if (r) Right(kAlignment, *r, c.expected[0], candidate);
 }
 
-void Judge::CheckCancel(const Case& c, const Candidate& candidate, Trial& trial) {
+void KernelChecker::CheckCancel(const Case& c, const Candidate& candidate, KernelRun& kernel_run) {
   Begin(kCancel);
   for (uint32_t width : {1, 3}) {
-    absl::StatusOr<RunResult> r = trial.Run(0, c.inputs[0], width, 0xff, {}, 1);
+    absl::StatusOr<RunResult> r = kernel_run.Run(0, c.inputs[0], width, 0xff, {}, 1);
     if (!Fine(kCancel, r.status())) return;
     if (r->code != MGE_CANCELLED && !Fine(kCancel, r->Answered("a cancelled run"))) return;
   }
-  std::optional<RunResult> next = RunChecked(kCancel, trial, 0, c.inputs[1], 1, 0xff);
+  std::optional<RunResult> next = RunChecked(kCancel, kernel_run, 0, c.inputs[1], 1, 0xff);
   if (next) Right(kCancel, *next, c.expected[1], candidate);
 }
 
-void Judge::CheckCapture(const Case& c, const Candidate& candidate, Trial& trial) {
-  const mge_queue_api* api = subject_.plugin().queue;
+void KernelChecker::CheckCapture(const Case& c, const Candidate& candidate, KernelRun& kernel_run) {
+  const mge_queue_api* api = tested_.plugin().queue;
   if (!candidate.Has(MGE_KERNEL_CAPTURE_SAFE) || !api || !api->capture_begin) return;
   Begin(kCapture);
   mge_queue* queue = bench_.transfers[0].queue();
   void* record = nullptr;
   auto ok = [&](std::string_view what, auto&& f) { return Fine(kCapture, Call(what, f)); };
-  if (!Fine(kCapture, trial.Stage(0, c.inputs[0], 0xff))) return;
+  if (!Fine(kCapture, kernel_run.Stage(0, c.inputs[0], 0xff))) return;
   if (!ok("beginning a capture", [&](mge_error* e) { return api->capture_begin(queue, e); })) return;
   std::string text;
-  mge_code code = trial.Launch(0, 1, &text);
+  mge_code code = kernel_run.Launch(0, 1, &text);
   if (!ok("ending a capture", [&](mge_error* e) { return api->capture_end(queue, &record, e); })) return;
   Fine(kCapture, Answer(code, {code, text, {}}, "the step, while captured,"));
-  absl::StatusOr<bool> untouched = trial.Untouched(0);
+  absl::StatusOr<bool> untouched = kernel_run.Untouched(0);
   if (untouched.ok() && !*untouched) Found(kCapture, "the step ran while it was captured");
   for (int set : {0, 1, 0}) {
-    if (!Fine(kCapture, trial.Stage(0, c.inputs[set], 0x5a))) break;
+    if (!Fine(kCapture, kernel_run.Stage(0, c.inputs[set], 0x5a))) break;
     if (!ok("replaying", [&](mge_error* e) { return api->replay(queue, record, e); })) break;
-    if (!Fine(kCapture, trial.Drain(0))) break;
-    absl::StatusOr<RunResult> r = trial.Collect(0);
+    if (!Fine(kCapture, kernel_run.Drain(0))) break;
+    absl::StatusOr<RunResult> r = kernel_run.Collect(0);
     if (!Fine(kCapture, r.status()) || !Right(kCapture, *r, c.expected[set], candidate)) break;
   }
-  if (record) api->record_destroy(subject_.device(), record);
+  if (record) api->record_destroy(tested_.device(), record);
 }
 
-void Judge::CheckLeaks(const Case& c, const Candidate& candidate) {
+void KernelChecker::CheckLeaks(const Case& c, const Candidate& candidate) {
   Begin(kLeaks);
   auto round = [&]() -> absl::Status {
-    std::unique_ptr<Trial> trial = Make(c, candidate, {});
-    if (!trial) return Broken("the kernel cannot be prepared again");
-    MGE_RETURN_IF_ERROR(trial->Stage(0, c.inputs[0], 0xff));
+    std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {});
+    if (!kernel_run) return Broken("the kernel cannot be prepared again");
+    MGE_RETURN_IF_ERROR(kernel_run->Stage(0, c.inputs[0], 0xff));
     std::string text;
-    mge_code code = trial->Launch(0, 1, &text);
-    MGE_RETURN_IF_ERROR(trial->Drain(0));  // also if the launch failed after enqueuing work
+    mge_code code = kernel_run->Launch(0, 1, &text);
+    MGE_RETURN_IF_ERROR(kernel_run->Drain(0));  // also if the launch failed after enqueuing work
     return Answer(code, {code, text, {}}, "the step, run again,");
   };
   int64_t blocks = 0;
-  LossPlan plan = {.first = 12,
+  LeakCheck plan = {.first = 12,
                    .rounds = 12,
                    .round = round,
-                   .began = [&] { blocks = subject_.host().outstanding(); },
-                   .device_used = [&] { return subject_.device_memory_used(); }};
-  absl::StatusOr<Losses> lost = LossesOf(plan);
+                   .began = [&] { blocks = tested_.host().outstanding(); },
+                   .device_used = [&] { return tested_.device_memory_used(); }};
+  absl::StatusOr<Leaks> lost = MeasureLeaks(plan);
   if (!Fine(kLeaks, lost.status())) return;
   auto each = [](int64_t bytes, std::string_view what) {
     return fmt::format("{} bytes of {} leak with every kernel that is prepared, run and destroyed", bytes, what);
   };
-  if (int64_t more = subject_.host().outstanding() - blocks; more > 0) {
+  if (int64_t more = tested_.host().outstanding() - blocks; more > 0) {
     Found(kLeaks, fmt::format("{} blocks of the host's memory are not released when all kernels are destroyed", more));
   }
   if (lost->heap) Found(kLeaks, each(lost->heap, "the heap"));
@@ -446,14 +446,14 @@ void Judge::CheckLeaks(const Case& c, const Candidate& candidate) {
   if (lost->mapped && !lost->device) Found(kLeaks, each(lost->mapped, "memory that it maps beside the heap"));
 }
 
-void Judge::CheckRoundTrips(const Case& c, const Candidate& candidate) {
+void KernelChecker::CheckRoundTrips(const Case& c, const Candidate& candidate) {
   auto check = [&](const Tensor& t, const mge_layout& layout) {
     if (layout.kind != MGE_LAYOUT_PERMUTED && layout.kind != MGE_LAYOUT_OPAQUE) return;
     std::string name = fmt::format("{} {}{}", LayoutText(layout), DTypeName(t.dtype()), ShapeText(t.shape()));
     if (!layouts_seen_.insert(name).second) return;
     if (layout.kind == MGE_LAYOUT_OPAQUE) {
       Begin(kDescribe);
-      if (!Fine(kDescribe, Described(subject_, layout, t.dtype(), t.shape()))) return;
+      if (!Fine(kDescribe, Described(tested_, layout, t.dtype(), t.shape()))) return;
     }
     Begin(kRoundTrip);
     auto* data = static_cast<const unsigned char*>(t.data());
@@ -477,63 +477,63 @@ void Judge::CheckRoundTrips(const Case& c, const Candidate& candidate) {
   for (size_t o = 0; o < c.expected[0].size(); ++o) check(c.expected[0][o], candidate.outputs[o]);
 }
 
-void Judge::JudgeCandidate(const Case& c, const Candidate& candidate, bool first, const mge_layout* any) {
+void KernelChecker::CheckOne(const Case& c, const Candidate& candidate, bool first, const mge_layout* any) {
   where_ = fmt::format("{} {}{}", c.Name(), candidate.id, any ? " in " + LayoutText(*any) : "");
   any_ = any;
   w_.At(where_);
   Begin(kPrepare);
-  std::unique_ptr<Trial> trial = Make(c, candidate, {});
-  if (!trial) return;
-  if (!trial->args_fault().empty()) Found(kPrepare, trial->args_fault());
+  std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {});
+  if (!kernel_run) return;
+  if (!kernel_run->args_fault().empty()) Found(kPrepare, kernel_run->args_fault());
   w_.Applied(kWorkspace);
-  if (uint64_t asked = trial->prepared().workspace_bytes; asked > candidate.raw.workspace_bound) {
+  if (uint64_t asked = kernel_run->prepared().workspace_bytes; asked > candidate.raw.workspace_bound) {
     Found(kWorkspace, fmt::format("prepare asks for {} bytes of workspace; the candidate's bound is {}", asked,
                                   candidate.raw.workspace_bound));
   }
-  if (trial->prepared().prepack_bytes) w_.Applied(kPrepack);
-  if (!trial->packing_fault().empty()) Found(kPrepack, trial->packing_fault());
+  if (kernel_run->prepared().prepack_bytes) w_.Applied(kPrepack);
+  if (!kernel_run->packing_fault().empty()) Found(kPrepack, kernel_run->packing_fault());
 
   Begin(kNumerics);
-  std::optional<RunResult> one = RunChecked(kNumerics, *trial, 0, c.inputs[0], 1, 0xff);
+  std::optional<RunResult> one = RunChecked(kNumerics, *kernel_run, 0, c.inputs[0], 1, 0xff);
   w_.Applied(kBounds);
   w_.Applied(kInputs);
   w_.Applied(kModes);
   if (!one) return;
-  if (!Right(trial->prepared().prepack_bytes ? kPrepack : kNumerics, *one, c.expected[0], candidate)) return;
+  if (!Right(kernel_run->prepared().prepack_bytes ? kPrepack : kNumerics, *one, c.expected[0], candidate)) return;
   Begin(kRepeatable);
-  std::optional<RunResult> two = RunChecked(kRepeatable, *trial, 1, c.inputs[1], 3, 0x5a);
+  std::optional<RunResult> two = RunChecked(kRepeatable, *kernel_run, 1, c.inputs[1], 3, 0x5a);
   if (!two || !Right(kRepeatable, *two, c.expected[1], candidate)) return;
   for (int i = 0; i < (quick_ || !first ? 2 : 6); ++i) {
     bool claims = candidate.Has(MGE_KERNEL_DETERMINISTIC);
     const char* check = claims ? kDeterministic : kRepeatable;
     Begin(check);
     std::optional<RunResult> again =
-        RunChecked(check, *trial, i % 2, c.inputs[0], 1 + static_cast<uint32_t>(i % 3), i % 2 ? 0x00 : 0x5a);
+        RunChecked(check, *kernel_run, i % 2, c.inputs[0], 1 + static_cast<uint32_t>(i % 3), i % 2 ? 0x00 : 0x5a);
     if (!again) return;
     if (!Right(kRepeatable, *again, c.expected[0], candidate)) return;
     if (claims && !SameBits(again->outputs, one->outputs))
       return Found(kDeterministic, "equal inputs gave other bits in another run");
   }
-  CheckBatch(c, candidate, *trial, *one);
+  CheckBatch(c, candidate, *kernel_run, *one);
   CheckAlignment(c, candidate);
   CheckInPlace(c, candidate);
   CheckRoundTrips(c, candidate);
   if (!first) return;
-  if (!candidate.Has(MGE_KERNEL_ALLOCATES)) Judged(kNoAllocation, [&] { return JudgeLaunchMemory(*trial, c); });
-  CheckCancel(c, candidate, *trial);
-  CheckCapture(c, candidate, *trial);
-  trial.reset();
+  if (!candidate.Has(MGE_KERNEL_ALLOCATES)) Applied(kNoAllocation, [&] { return CheckLaunchMemory(*kernel_run, c); });
+  CheckCancel(c, candidate, *kernel_run);
+  CheckCapture(c, candidate, *kernel_run);
+  kernel_run.reset();
   CheckLeaks(c, candidate);
-  JudgeAllocations(bench_, c, candidate, FailureSeconds(quick_));
+  CheckKernelAllocations(bench_, c, candidate, FailureSeconds(quick_));
   w_.At(where_);
 }
 
-bool Judge::JudgeCase(const Case& c, bool first, std::string* support) {
+bool KernelChecker::CheckCase(const Case& c, bool first, std::string* support) {
   where_ = c.Name();
   w_.At(where_);
   w_.Begin(kOffers);
   AbiProblem problem(c, MGE_WRITE);
-  absl::StatusOr<Offers> offers = Enumerate(subject_, *problem.get());
+  absl::StatusOr<Offers> offers = Enumerate(tested_, *problem.get());
   if (!Fine(kOffers, offers.status())) return false;
   const bool silent = offers->offered.empty() && offers->refused.empty() && offers->malformed.empty();
   answered_ |= !silent;
@@ -548,9 +548,9 @@ bool Judge::JudgeCase(const Case& c, bool first, std::string* support) {
   std::vector<std::string> ids;
   for (const Candidate& k : offers->offered) {
     ids.push_back(k.id);
-    JudgeCandidate(c, k, first, nullptr);
+    CheckOne(c, k, first, nullptr);
     mge_layout last = {};
-    if (!quick_ && c.dtype == DType::kF32 && TakesChannelsLast(*problem.get(), k, &last)) JudgeCandidate(c, k, false, &last);
+    if (!quick_ && c.dtype == DType::kF32 && TakesChannelsLast(*problem.get(), k, &last)) CheckOne(c, k, false, &last);
   }
   any_ = nullptr;
   where_ = c.Name();
@@ -563,32 +563,32 @@ bool Judge::JudgeCase(const Case& c, bool first, std::string* support) {
 
 std::span<const Check> KernelChecks() { return kRows; }
 
-absl::Status JudgeOperator(Subject& subject, const OpDef& def, bool quick) {
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(subject));
-  Judge judge(subject, *bench, quick);
+absl::Status CheckOperator(BackendUnderTest& tested, const OpDef& def, bool quick) {
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(tested));
+  KernelChecker checker(tested, *bench, quick);
   const std::vector<std::string> recipes = RecipesFor(def);
-  const size_t judged = quick ? std::min<size_t>(recipes.size(), kQuickRecipes) : recipes.size();
+  const size_t checked = quick ? std::min<size_t>(recipes.size(), kQuickRecipes) : recipes.size();
   for (DType dtype : TypesOf(def)) {
     if (quick && dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kI32) continue;
     bool supported = false, tried = false;
     std::string support = "no case", reason;
     for (size_t i = 0; i < recipes.size(); ++i) {
       for (Constants constants : {Constants::kNone, Constants::kOthers, Constants::kFirst}) {
-        subject.At(fmt::format("the reference of {} T={}", recipes[i], DTypeName(dtype)));
+        tested.At(fmt::format("the reference of {} T={}", recipes[i], DTypeName(dtype)));
         absl::StatusOr<Case> c = MakeCase(def, dtype, recipes[i], constants);
         if (!c.ok()) continue;
-        judge.Keep(*c);
-        if (i >= judged) continue;
+        checker.Keep(*c);
+        if (i >= checked) continue;
         tried = true;
-        bool offered = judge.JudgeCase(*c, !supported, &reason);
+        bool offered = checker.CheckCase(*c, !supported, &reason);
         if (offered != supported || support == "no case") support = offered || !supported ? reason : support;
         supported |= offered;
       }
     }
-    judge.JudgeLongest();
-    if (tried) subject.witness().Support(def.name, DTypeName(dtype), supported, support);
+    checker.CheckLongest();
+    if (tried) tested.reporter().Support(def.name, DTypeName(dtype), supported, support);
   }
-  judge.JudgeSilence();
+  checker.CheckSilence();
   return absl::OkStatus();
 }
 

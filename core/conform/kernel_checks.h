@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The checks that run operator by operator: every check of the family `kernel` on every candidate of every case.
 //
-// Algorithm for one candidate: prepare and bind it, and place its operands between guard bytes (trial.h). Run it on two sets
+// Algorithm for one candidate: prepare and bind it, and place its operands between red zones (kernel_run.h). Run it on two sets
 // of data, at different addresses, with different numbers of threads and different stale memory. Compare results with the
 // reference evaluators, then compare all other bytes with their values before the run. Then check what the candidate claims:
 // bits that do not vary, independence of the batch, in-place pairs, capture. The case with the most work is also used to
@@ -9,39 +9,39 @@
 #pragma once
 
 #include "core/conform/check.h"
-#include "core/conform/trial.h"
+#include "core/conform/kernel_run.h"
 #include "core/ops/op.h"
 
 namespace mge::conform {
 
-// Checks an operator. Must run in a child process with the device open. Findings are written to the subject's witness. Fails
+// Checks an operator. Must run in a child process with the device open. Findings go to the reporter of the backend. Fails
 // only if it cannot continue.
-absl::Status JudgeOperator(Subject& subject, const OpDef& def, bool quick);
+absl::Status CheckOperator(BackendUnderTest& tested, const OpDef& def, bool quick);
 
 // Checks that candidates have the same ids in two child processes.
-absl::Status CheckStableIds(Subject& subject);
+absl::Status CheckStableIds(BackendUnderTest& tested);
 
 // Runs one kernel several times concurrently. Returns Broken() if the runs disturb each other.
-absl::Status JudgeTogether(Trial& trial, const Case& c, const Candidate& candidate);
+absl::Status CheckConcurrentRuns(KernelRun& kernel_run, const Case& c, const Candidate& candidate);
 
 // Runs a kernel whose input arrives over the queue after the launch. Returns Broken() if the kernel does not wait for it,
 // and NotOffered() if the backend has no queues.
-absl::Status JudgeQueueOrder(Bench& bench, Trial& trial, const Case& c, const Candidate& candidate);
+absl::Status CheckQueueOrder(Bench& bench, KernelRun& kernel_run, const Case& c, const Candidate& candidate);
 // Does the same with given inputs: inputs[0] are in memory at the launch, inputs[1] arrive over the queue. `what_is_wrong`
 // returns "" if a result is that of inputs[1].
-absl::Status JudgeQueueOrder(Bench& bench, Trial& trial, const std::vector<Tensor> (&inputs)[2],
+absl::Status CheckQueueOrder(Bench& bench, KernelRun& kernel_run, const std::vector<Tensor> (&inputs)[2],
                              const std::function<std::string(const RunResult&)>& what_is_wrong);
 
 // Prepares and launches a candidate of a case with failing allocations; see SurvivesFailures(). `seconds` is the time limit.
 inline double FailureSeconds(bool quick) { return quick ? 0.05 : 0.2; }
 inline constexpr const char* kKernelAllocations = "kernel.allocations";
-void JudgeAllocations(Bench& bench, const Case& c, const Candidate& candidate, double seconds);
+void CheckKernelAllocations(Bench& bench, const Case& c, const Candidate& candidate, double seconds);
 
 // Returns Broken() if every launch allocates heap memory, and NotOffered() in a program that does not see allocations.
-absl::Status JudgeLaunchMemory(Trial& trial, const Case& c);
+absl::Status CheckLaunchMemory(KernelRun& kernel_run, const Case& c);
 
 // Checks the groups of nodes that the backend claims, and the kernels that compute them. Findings are written to the
-// witness.
-absl::Status JudgeClaims(Subject& subject, bool quick);
+// reporter.
+absl::Status CheckClaims(BackendUnderTest& tested, bool quick);
 
 }  // namespace mge::conform

@@ -5,10 +5,10 @@
 
 #include "core/conform/kernel_checks.h"
 #include "core/conform/out_struct.h"
-#include "core/conform/trial.h"
-#include "core/plan/candidate.h"
-#include "core/plan/layout_copy.h"
-#include "core/plugin/guard.h"
+#include "core/conform/kernel_run.h"
+#include "core/kernel/candidate.h"
+#include "core/kernel/layout_copy.h"
+#include "core/plugin/abi_call.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
@@ -27,11 +27,11 @@ absl::StatusOr<Tensor> TensorOf(const Bytes& bytes, DType dtype, const Shape& sh
 
 }  // namespace
 
-absl::Status Described(Subject& subject, const mge_layout& layout, DType dtype, const Shape& shape) {
-  const mge_layout_api* api = subject.plugin().layout;
+absl::Status Described(BackendUnderTest& tested, const mge_layout& layout, DType dtype, const Shape& shape) {
+  const mge_layout_api* api = tested.plugin().layout;
   if (!api) return Broken("a candidate names an opaque layout, and the backend has no table 'layout'");
   auto describe = [&](const mge_layout& l, mge_layout_info* info, mge_error* e) {
-    return api->describe(subject.device(), &l, static_cast<mge_dtype>(dtype), static_cast<int32_t>(shape.size()), shape.data(),
+    return api->describe(tested.device(), &l, static_cast<mge_dtype>(dtype), static_cast<int32_t>(shape.size()), shape.data(),
                          info, e);
   };
   const std::string name = LayoutText(layout) + ShapeText(shape);
@@ -44,7 +44,7 @@ absl::Status Described(Subject& subject, const mge_layout& layout, DType dtype, 
   }
   if (CopyText(info.name).empty()) return Broken(fmt::format("{} is described without a name", name));
   MGE_RETURN_IF_ERROR(TryOutStruct<mge_layout_info>(
-      subject, "mge_layout_info", offsetof(mge_layout_info, bytes), [&](OutRoom<mge_layout_info>& room) {
+      tested, "mge_layout_info", offsetof(mge_layout_info, bytes), [&](OutStruct<mge_layout_info>& room) {
         return Call("describing " + name, [&](mge_error* e) { return describe(layout, room.get(), e); });
       }));
   mge_layout other = layout;
@@ -75,9 +75,9 @@ absl::StatusOr<Tensor> FromLayout(Bench& bench, const Bytes& laid, DType dtype, 
 }
 
 absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype, const Shape& shape, const mge_layout& from,
-                              const mge_layout& to, bool judged) {
+                              const mge_layout& to, bool checked) {
   ReorderProblem problem({dtype, true, shape, {}}, from, to, 1);
-  MGE_ASSIGN_OR_RETURN(Offers offers, Enumerate(bench.subject, *problem.problem()));
+  MGE_ASSIGN_OR_RETURN(Offers offers, Enumerate(bench.tested, *problem.problem()));
   if (offers.offered.empty()) {
     return Broken(fmt::format("no reorder of {}{} from {} to {} is offered{}", DTypeName(dtype), ShapeText(shape),
                               LayoutText(from), LayoutText(to),
@@ -90,17 +90,17 @@ absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype
   candidate.inputs = {from};
   candidate.outputs = {to};
   MGE_ASSIGN_OR_RETURN(Bench * aside, bench.Aside());
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Trial> trial,
-                       Trial::Create(*aside, *problem.problem(), candidate, {{DType::kU8, {in_bytes}, {}}},
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> kernel_run,
+                       KernelRun::Create(*aside, *problem.problem(), candidate, {{DType::kU8, {in_bytes}, {}}},
                                      {{DType::kU8, {out_bytes}, {}}}, {.raw = true}));
   MGE_ASSIGN_OR_RETURN(Tensor input, TensorOf(from_bytes, DType::kU8, {in_bytes}));
-  MGE_ASSIGN_OR_RETURN(RunResult result, trial->Run(0, {input}, 1, 0xff));
+  MGE_ASSIGN_OR_RETURN(RunResult result, kernel_run->Run(0, {input}, 1, 0xff));
   MGE_RETURN_IF_ERROR(result.Answered(candidate.id));
   for (const std::string& fault : {result.outside, result.changed_input, result.beyond_workspace}) {
     if (!fault.empty()) return Broken(fmt::format("{}: {}", candidate.id, fault));
   }
   Bytes laid = BytesOf(result.outputs[0]);
-  if (!judged) return laid;
+  if (!checked) return laid;
   // An opaque layout may contain bytes that are no elements and that a reorder does not write. Compares only the elements.
   auto elements = [&](const Bytes& bytes) -> absl::StatusOr<Bytes> {
     if (to.kind != MGE_LAYOUT_OPAQUE) return bytes;
@@ -108,7 +108,7 @@ absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype
   };
   MGE_ASSIGN_OR_RETURN(Bytes want, elements(laid));
   const std::vector<Tensor> inputs[] = {{RandomTensor(DType::kU8, {in_bytes}, 0, 255, 1)}, {input}};
-  absl::Status order = JudgeQueueOrder(*aside, *trial, inputs, [&](const RunResult& r) {
+  absl::Status order = CheckQueueOrder(*aside, *kernel_run, inputs, [&](const RunResult& r) {
     absl::StatusOr<Bytes> got = elements(BytesOf(r.outputs[0]));
     return got.ok() ? Difference(*got, want) : std::string(got.status().message());
   });

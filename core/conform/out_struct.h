@@ -9,19 +9,19 @@
 #include <cstring>
 #include <string_view>
 
-#include "core/conform/subject.h"
+#include "core/conform/backend_under_test.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
 
 // Memory for an output struct whose struct_size differs from this host's.
 template <typename T>
-class OutRoom {
+class OutStruct {
  public:
   // Creates the struct of an older host, which knows the first `covered` bytes.
-  explicit OutRoom(size_t covered) : OutRoom(covered, covered) {}
+  explicit OutStruct(size_t covered) : OutStruct(covered, covered) {}
   // Creates the struct of a newer host, which knows more members than these headers.
-  static OutRoom Longer() { return OutRoom(sizeof(T), sizeof(T) + kMore); }
+  static OutStruct Longer() { return OutStruct(sizeof(T), sizeof(T) + kMore); }
 
   T* get() { return reinterpret_cast<T*>(bytes_); }
   // Returns a copy of the members that both sides know; the rest is zero.
@@ -48,7 +48,7 @@ class OutRoom {
  private:
   static constexpr size_t kHead = sizeof(uint32_t), kMore = 64;
   static constexpr unsigned char kPattern = 0xee;
-  OutRoom(size_t known, size_t size) : known_(known), size_(static_cast<uint32_t>(size)) {
+  OutStruct(size_t known, size_t size) : known_(known), size_(static_cast<uint32_t>(size)) {
     std::memset(bytes_, 0, known);
     std::memset(bytes_ + known, kPattern, sizeof(bytes_) - known);
     std::memcpy(bytes_, &size_, sizeof(size_));
@@ -58,14 +58,14 @@ class OutRoom {
   uint32_t size_;
 };
 
-// Calls f(OutRoom<T>&) -> absl::Status with a shorter and with a longer struct and checks them afterwards. `shorter` is the
+// Calls f(OutStruct<T>&) -> absl::Status with a shorter and with a longer struct and checks them afterwards. `shorter` is the
 // size of the shorter struct. If it is 0, only the longer one is tried: a shorter struct would lack the handle needed for
 // the release.
 template <typename T, typename F>
-absl::Status TryOutStruct(Subject& s, std::string_view name, size_t shorter, F&& f) {
+absl::Status TryOutStruct(BackendUnderTest& s, std::string_view name, size_t shorter, F&& f) {
   for (bool longer : {false, true}) {
     if (!longer && shorter == 0) continue;
-    OutRoom<T> room = longer ? OutRoom<T>::Longer() : OutRoom<T>(shorter);
+    OutStruct<T> room = longer ? OutStruct<T>::Longer() : OutStruct<T>(shorter);
     s.At(fmt::format("a {} {}", longer ? "longer" : "shorter", name));
     MGE_RETURN_IF_ERROR(f(room));
     MGE_RETURN_IF_ERROR(room.Intact(name));

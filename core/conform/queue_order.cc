@@ -15,32 +15,32 @@ constexpr auto kShort = std::chrono::milliseconds(1);
 
 }  // namespace
 
-absl::Status JudgeQueueOrder(Bench& bench, Trial& trial, const Case& c, const Candidate& candidate) {
-  return JudgeQueueOrder(bench, trial, c.inputs,
+absl::Status CheckQueueOrder(Bench& bench, KernelRun& kernel_run, const Case& c, const Candidate& candidate) {
+  return CheckQueueOrder(bench, kernel_run, c.inputs,
                          [&](const RunResult& r) { return WhatIsWrong(r, c.expected[1], candidate); });
 }
 
-absl::Status JudgeQueueOrder(Bench& bench, Trial& trial, const std::vector<Tensor> (&inputs)[2],
+absl::Status CheckQueueOrder(Bench& bench, KernelRun& kernel_run, const std::vector<Tensor> (&inputs)[2],
                              const std::function<std::string(const RunResult&)>& what_is_wrong) {
   constexpr int kLane = 0, kSource = 1;
   if (!bench.transfers[kLane].has_queue())
     return NotOffered("the backend has no queues: its steps run in the calling thread");
-  MGE_RETURN_IF_ERROR(trial.Stage(kSource, inputs[1], 0x5a));
-  MGE_RETURN_IF_ERROR(trial.Stage(kLane, inputs[0], 0xff));
+  MGE_RETURN_IF_ERROR(kernel_run.Stage(kSource, inputs[1], 0x5a));
+  MGE_RETURN_IF_ERROR(kernel_run.Stage(kLane, inputs[0], 0xff));
   mge_code launched = MGE_OK;
   std::string text;
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Gated> gated,
-                       Gated::Enqueue(bench.subject, bench.transfers[kLane].queue(), [&](mge_error* e) {
+                       Gated::Enqueue(bench.tested, bench.transfers[kLane].queue(), [&](mge_error* e) {
                          // Overwrites the outputs too, so that earlier results are lost.
-                         mge_code code = trial.EnqueueCopy(kSource, kLane, e);
-                         if (code == MGE_OK) launched = trial.Launch(kLane, 1, &text);
+                         mge_code code = kernel_run.EnqueueCopy(kSource, kLane, e);
+                         if (code == MGE_OK) launched = kernel_run.Launch(kLane, 1, &text);
                          return code;
                        }));
   std::this_thread::sleep_for(kShort);
   MGE_RETURN_IF_ERROR(gated->Open());
-  MGE_RETURN_IF_ERROR(trial.Drain(kLane));
+  MGE_RETURN_IF_ERROR(kernel_run.Drain(kLane));
   MGE_RETURN_IF_ERROR(Answer(launched, {launched, text, {}}, "behind a wait, the step"));
-  MGE_ASSIGN_OR_RETURN(RunResult r, trial.Collect(kLane));
+  MGE_ASSIGN_OR_RETURN(RunResult r, kernel_run.Collect(kLane));
   std::string wrong = what_is_wrong(r);
   if (wrong.empty()) return absl::OkStatus();
   return Broken(

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/base/nearest.h"
-#include "core/conform/trial.h"
+#include "core/conform/kernel_run.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
@@ -33,7 +33,7 @@ absl::StatusOr<std::set<std::string>> WordsOf(const std::string& path) {
 }
 
 // Returns whether the backend offers or refuses the problem of a case after its operator is replaced by `op`.
-absl::StatusOr<bool> Answers(Subject& s, const Case& c, const std::string& op) {
+absl::StatusOr<bool> Answers(BackendUnderTest& s, const Case& c, const std::string& op) {
   s.At(fmt::format("{} as \"{}\"", c.Name(), op));
   AbiProblem problem(c, MGE_WRITE);
   mge_graph graph = *problem.get()->graph;
@@ -47,7 +47,7 @@ absl::StatusOr<bool> Answers(Subject& s, const Case& c, const std::string& op) {
   return !offers->offered.empty() || !offers->refused.empty();
 }
 
-absl::Status CheckNames(Subject& s) {
+absl::Status CheckNames(BackendUnderTest& s) {
   std::set<std::string_view> known;
   for (const OpDef* def : AllOps()) known.insert(def->name);
   std::vector<std::string> names;  // operators that a case can be made for

@@ -9,7 +9,7 @@
 #include "core/base/errors.h"
 #include "core/base/nearest.h"
 #include "core/env/backend_settings.h"
-#include "core/plugin/guard.h"
+#include "core/plugin/abi_call.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 
@@ -50,7 +50,7 @@ absl::StatusOr<ResolvedSettings> ResolveSettings(const mge_plugin& plugin, const
   return out;
 }
 
-absl::Status JudgeGiven(const mge_plugin& plugin, const Given& given, const std::function<void(const std::string&)>& warn) {
+absl::Status CheckGiven(const mge_plugin& plugin, const Given& given, const std::function<void(const std::string&)>& warn) {
   absl::StatusOr<Registered> registered = Register(plugin, given, {});
   if (!registered.ok())
     return ErrorId(registered.status()) == errors::kPluginRefused.id ? absl::OkStatus() : registered.status();
@@ -86,7 +86,7 @@ absl::Status JudgeGiven(const mge_plugin& plugin, const Given& given, const std:
 }
 
 bool MakesDevices(const mge_setting& setting) {
-  return setting.type == MGE_SETTING_INT && CopyText(setting.unit) == "devices" && CopyText(setting.fallback) == "0";
+  return setting.type == MGE_SETTING_INT && CopyText(setting.unit) == "devices" && CopyText(setting.default_value) == "0";
 }
 
 }  // namespace mge::conform

@@ -18,29 +18,29 @@ constexpr double kSeconds = 10;  // time limit of one process
 using Ids = std::map<std::string, std::string>;  // operator -> ids
 
 // Records the offered candidates of each case. Failures are ignored, because other checks report them.
-void Tell(Subject& subject, const std::vector<Case>& cases) {
-  if (!subject.Prepare(Needs::kDevice).ok()) return;
+void Tell(BackendUnderTest& tested, const std::vector<Case>& cases) {
+  if (!tested.Prepare(Needs::kDevice).ok()) return;
   for (const Case& c : cases) {
     AbiProblem problem(c, MGE_WRITE);
-    absl::StatusOr<Offers> offers = Enumerate(subject, *problem.get());
+    absl::StatusOr<Offers> offers = Enumerate(tested, *problem.get());
     if (!offers.ok() || offers->offered.empty()) continue;
     std::vector<std::string> ids;
     for (const Candidate& k : offers->offered) ids.push_back(k.id);
-    subject.witness().Support(c.def->name, DTypeName(c.dtype), true, fmt::format("{}", fmt::join(ids, ", ")));
+    tested.reporter().Support(c.def->name, DTypeName(c.dtype), true, fmt::format("{}", fmt::join(ids, ", ")));
   }
 }
 
 }  // namespace
 
-absl::Status CheckStableIds(Subject& s) {
+absl::Status CheckStableIds(BackendUnderTest& s) {
   std::vector<Case> cases;
   for (const OpDef* def : CheckableOps()) {
     absl::StatusOr<Case> c = MakeCase(*def, TypesOf(*def).front(), RecipesFor(*def).front());
     if (c.ok()) cases.push_back(*std::move(c));
   }
-  auto body = [&](Witness& w) {
-    Subject subject(s.path(), s.given(), w);
-    Tell(subject, cases);
+  auto body = [&](CheckReporter& w) {
+    BackendUnderTest tested(s.path(), s.given(), w);
+    Tell(tested, cases);
   };
   Ids first, second;
   const std::vector<Task> tasks = {{"first", "", body, kSeconds}, {"second", "", body, kSeconds}};

@@ -20,10 +20,10 @@
 #include <memory>
 #include <optional>
 
-#include "core/base/child_group.h"
+#include "core/process/child_group.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
-#include "core/base/strays.h"
+#include "core/process/orphan_reaper.h"
 #include "core/conform/calls.h"
 #include "fmt/format.h"
 
@@ -60,14 +60,14 @@ struct Child {
   if (int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC); nothing >= 0) dup2(nothing, STDIN_FILENO), close(nothing);
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);
-  Witness witness(records, task.seconds);
+  CheckReporter reporter(records, task.seconds);
   try {
-    task.body(witness);
-    witness.End();
+    task.body(reporter);
+    reporter.End();
   } catch (const std::exception& e) {
-    witness.Thrown(e.what());
+    reporter.Thrown(e.what());
   } catch (...) {
-    witness.Thrown("it is not a std::exception");
+    reporter.Thrown("it is not a std::exception");
   }
   _exit(0);
 }
@@ -174,7 +174,7 @@ void Finish(Child& child, int status, const OnRecord& on_record, const OnDone& o
 }  // namespace
 
 absl::Status RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRecord& on_record, const OnDone& on_done) {
-  Strays strays;
+  OrphanReaper orphans;
   std::vector<std::unique_ptr<Child>> running;
   size_t next = 0;
   while (next < tasks.size() || !running.empty()) {
@@ -186,7 +186,7 @@ absl::Status RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRec
                     {.what = std::strerror(error), .fix = "allow more processes and open files (ulimit -u and -n)"});
       }
       ++next;
-      strays.Except(child->pid);
+      orphans.Except(child->pid);
       running.push_back(std::move(child));
     }
     std::vector<pollfd> polls;
@@ -209,8 +209,8 @@ absl::Status RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRec
         continue;
       }
       Finish(child, *status, on_record, on_done);
-      strays.Forget(child.pid);
-      strays.End();
+      orphans.Forget(child.pid);
+      orphans.End();
       running.erase(running.begin() + static_cast<ptrdiff_t>(i));
     }
   }

@@ -6,15 +6,15 @@
 
 #include "core/base/errors.h"
 #include "core/base/exception.h"
-#include "core/engine/callers_memory.h"
-#include "core/plan/memory_limit.h"
+#include "core/engine/output_binding.h"
+#include "core/plan/memory/memory_limit.h"
 #include "core/plan/program.h"
 #include "core/plugin/host_services.h"
 #include "fmt/format.h"
 
 namespace mge {
 
-Instance::Instance(const Plan& plan) : plan_(plan), bases_(plan.base_count), late_(plan.late_count), runs_(plan.queues.size() + 1) {}
+Instance::Instance(const Plan& plan) : plan_(plan), bases_(plan.base_count), dynamic_(plan.dynamic_count), runs_(plan.queues.size() + 1) {}
 
 absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan) {
   std::unique_ptr<Instance> instance(new Instance(plan));
@@ -33,8 +33,8 @@ absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan) {
     instance->states_.push_back(state);
   }
   instance->ArmRuns();
-  if (plan.guarded) {
-    MGE_ASSIGN_OR_RETURN(instance->guard_, MemoryGuard::Create(plan, instance->bases_));
+  if (plan.red_zones) {
+    MGE_ASSIGN_OR_RETURN(instance->red_zones_, RedZones::Create(plan, instance->bases_));
   }
   return instance;
 }
@@ -88,8 +88,8 @@ bool Instance::Over(std::chrono::nanoseconds patience) noexcept {
   if (queues_->Orphaned()) return true;
   const auto end = std::chrono::steady_clock::now() + patience;
   state_ = queues_->Drain(patience);
-  if (guard_ && state_ != InstanceQueues::State::kStuck) {  // the guard's queues may have failed
-    const bool over = guard_->Over(end - std::chrono::steady_clock::now());
+  if (red_zones_ && state_ != InstanceQueues::State::kStuck) {  // the guard's queues may have failed
+    const bool over = red_zones_->Over(end - std::chrono::steady_clock::now());
     state_ = over ? InstanceQueues::State::kBroken : InstanceQueues::State::kStuck;
   }
   return state_ != InstanceQueues::State::kStuck;
@@ -114,12 +114,12 @@ Budget& Instance::HostBudget() const {
 absl::StatusOr<std::shared_ptr<std::byte>> Instance::StepAllocator::Allocate(int64_t bytes) {
   absl::StatusOr<std::shared_ptr<std::byte>> memory = of_.plan_.device->host_allocator().Allocate(bytes);
   if (memory.ok()) return memory;
-  return NameLate(memory.status(), of_.plan_, of_.HostBudget(), static_cast<uint64_t>(bytes));
+  return NameDynamic(memory.status(), of_.plan_, of_.HostBudget(), static_cast<uint64_t>(bytes));
 }
 
 uint64_t Instance::NextSeed() { return control_->seed * 0x9e3779b97f4a7c15u + ++random_steps_; }
 
-absl::Status Instance::Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunControl& control) noexcept {
+absl::Status Instance::Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control) noexcept {
   control_ = &control;
   random_steps_ = 0;
   absl::Status status = NoThrow([&] { return Bind(inputs, outputs); });
@@ -131,7 +131,7 @@ absl::Status Instance::Run(std::span<const HostValue> inputs, std::span<HostValu
     }
   }
   if (status.ok()) status = NoThrow([&] { return Collect(inputs, outputs); });
-  for (HostValue& v : late_) v = HostValue();
+  for (HostValue& v : dynamic_) v = HostValue();
   control.Leave();
   return status;
 }
@@ -140,13 +140,13 @@ absl::Status Instance::Bind(std::span<const HostValue> inputs, std::span<HostVal
   uint64_t made = 0;  // bytes of the outputs created here
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Location& at = plan_.inputs[i].location;
-    if (at.kind == Location::Kind::kLate) {
-      late_[at.index] = inputs[i];
+    if (at.kind == Location::Kind::kDynamic) {
+      dynamic_[at.index] = inputs[i];
     } else {
       bases_[at.slot.base] = const_cast<void*>(inputs[i].tensor.data());
     }
   }
-  for (const LateConstant& c : plan_.late_constants) late_[c.index].tensor = c.tensor;
+  for (const DynamicConstant& c : plan_.dynamic_constants) dynamic_[c.index].tensor = c.tensor;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const BoundValue& bound = plan_.outputs[i];
     Tensor& tensor = outputs[i].tensor;
@@ -173,7 +173,7 @@ absl::Status Instance::Collect(std::span<const HostValue> inputs, std::span<Host
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Location& at = plan_.outputs[i].location;
     if (at.kind == Location::Kind::kSlot) continue;
-    HostValue& value = at.kind == Location::Kind::kLate ? late_[at.index] : rest[at.index];
+    HostValue& value = at.kind == Location::Kind::kDynamic ? dynamic_[at.index] : rest[at.index];
     MGE_RETURN_IF_ERROR(HandOver(plan_, value, inputs, outputs, i, allocator()));
   }
   return absl::OkStatus();
@@ -209,7 +209,7 @@ absl::Status Instance::RunSteps() {
   for (HostRun& r : runs_) r.run.width = control_->width;
   runs_[0].run.cancel = reinterpret_cast<const int32_t*>(&control_->cancel);
   runs_[0].run.parallel_for = control_->observer ? ObservedParallelFor : ParallelFor;
-  if (guard_) guard_->BeginRun(*control_);
+  if (red_zones_) red_zones_->BeginRun(*control_);
   const bool watched = Watched();
   for (size_t i = 0; i < plan_.segments.size(); ++i) {
     const Segment& segment = plan_.segments[i];
@@ -220,7 +220,7 @@ absl::Status Instance::RunSteps() {
     } else {
       MGE_RETURN_IF_ERROR(control_->CheckStop());
       if (control_->deadline) control_->Enter(plan_.units[plan_.steps[segment.first_step].unit]);
-      MGE_RETURN_IF_ERROR(queues_->Enqueue(i, runs_[static_cast<size_t>(segment.queue) + 1].run, *control_, guard_.get()));
+      MGE_RETURN_IF_ERROR(queues_->Enqueue(i, runs_[static_cast<size_t>(segment.queue) + 1].run, *control_, red_zones_.get()));
     }
   }
   return queues_ ? queues_->FinishRun(*control_) : absl::OkStatus();
@@ -242,11 +242,11 @@ absl::Status Instance::RunWatched(const Segment& segment) {
     const Step& step = plan_.steps[static_cast<size_t>(i)];
     MGE_RETURN_IF_ERROR(control_->CheckStop());
     control_->Enter(plan_.units[step.unit]);
-    if (guard_) MGE_RETURN_IF_ERROR(guard_->BeforeStep(step));
+    if (red_zones_) MGE_RETURN_IF_ERROR(red_zones_->BeforeStep(step));
     if (control_->observer) control_->observer->BeginStep(i);
     mge_code code = CallStep(step, run);
     if (control_->observer && code == MGE_OK) control_->observer->EndStep();
-    if (guard_) MGE_RETURN_IF_ERROR(guard_->AfterStep(step));
+    if (red_zones_) MGE_RETURN_IF_ERROR(red_zones_->AfterStep(step));
     if (code != MGE_OK) return StepFailed(step, code);
   }
   return absl::OkStatus();
@@ -261,7 +261,7 @@ absl::Status Instance::StepFailed(const Step& step, mge_code code) {
 }
 
 HostValue Instance::ValueAt(const BoundValue& bound) {
-  if (bound.location.kind == Location::Kind::kLate) return late_[bound.location.index];
+  if (bound.location.kind == Location::Kind::kDynamic) return dynamic_[bound.location.index];
   HostValue v;
   const mge_slot& slot = bound.location.slot;
   v.tensor = Tensor::View(bound.type.dtype, bound.type.dims, static_cast<char*>(bases_[slot.base]) + slot.offset, nullptr);
@@ -372,7 +372,7 @@ void InstanceStore::Give(std::unique_ptr<Instance> instance) {
 }
 
 absl::StatusOr<std::shared_ptr<const Plan>> PlanForRun(Program& program, std::span<const InputType> inputs,
-                                                       RunControl& control) {
+                                                       RunState& control) {
   if (!control.observer) return program.PlanFor(inputs, &control);
   control.observer->BeginPlanning();
   absl::StatusOr<std::shared_ptr<const Plan>> plan = program.PlanFor(inputs, &control);
@@ -381,7 +381,7 @@ absl::StatusOr<std::shared_ptr<const Plan>> PlanForRun(Program& program, std::sp
 }
 
 absl::Status RunPlan(const std::shared_ptr<const Plan>& plan, std::string_view body, std::span<const HostValue> inputs,
-                     std::span<HostValue> outputs, RunControl& control) {
+                     std::span<HostValue> outputs, RunState& control) {
   if (control.observer) control.observer->BeginPlan(plan, body);
   InstanceStore& store = InstanceStore::Of(*plan);
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Instance> instance, store.Take());

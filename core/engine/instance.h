@@ -14,8 +14,8 @@
 
 #include "core/base/tensor.h"
 #include "core/engine/instance_queues.h"
-#include "core/engine/memory_guard.h"
-#include "core/engine/run_control.h"
+#include "core/engine/red_zones.h"
+#include "core/engine/run_state.h"
 #include "core/plan/host_step.h"
 #include "core/plan/plan.h"
 #include "core/plan/program.h"
@@ -34,7 +34,7 @@ class Instance : public HostStepEnvironment, public Unfinished {
   // Runs the plan. `inputs` and `outputs` are in the plan's order. A defined output tensor is memory of the caller for the
   // result and must have the plan's type. Other output tensors are created. Exceptions become errors. After an error, waits
   // up to kPatience for enqueued work and then sets state().
-  absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunControl& control) noexcept;
+  absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control) noexcept;
 
   // Returns the bytes of all arenas.
   int64_t arena_bytes() const;
@@ -48,7 +48,7 @@ class Instance : public HostStepEnvironment, public Unfinished {
   uint64_t replays() const { return queues_ ? queues_->replays() : 0; }
 
   HostAllocator& allocator() override { return allocator_; }
-  HostValue& late(uint32_t index) override { return late_[index]; }
+  HostValue& dynamic(uint32_t index) override { return dynamic_[index]; }
   absl::Status CheckStop() override { return control_->CheckStop(); }
   uint64_t NextSeed() override;
   absl::StatusOr<std::vector<HostValue>> RunBody(const BodyProgram& body, std::vector<HostValue> inputs) override {
@@ -92,7 +92,7 @@ class Instance : public HostStepEnvironment, public Unfinished {
   static void ParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), void* context);
   static void ObservedParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), void* context);
   // Returns true if single steps must be reported or checked. Evaluated once in a run.
-  bool Watched() const { return control_->deadline || control_->observer || guard_; }
+  bool Watched() const { return control_->deadline || control_->observer || red_zones_; }
   absl::Status RunInThisThread(const Segment& segment);
   absl::Status RunWatched(const Segment& segment);
   absl::Status StepFailed(const Step& step, mge_code code);
@@ -105,17 +105,17 @@ class Instance : public HostStepEnvironment, public Unfinished {
   StepAllocator allocator_{*this};
   std::vector<ArenaMemory> arenas_;
   std::unique_ptr<InstanceQueues> queues_;  // nullptr if the plan has no queues
-  std::unique_ptr<MemoryGuard> guard_;      // nullptr if the plan is not guarded
+  std::unique_ptr<RedZones> red_zones_;      // nullptr if the plan has no red zones
   InstanceQueues::State state_ = InstanceQueues::State::kGood;
   std::vector<void*> bases_;
   std::vector<void*> states_;
-  std::vector<HostValue> late_;
+  std::vector<HostValue> dynamic_;
   // The mge_run of the steps in the calling thread, then one for each queue. Never moved: records may point to them.
   std::vector<HostRun> runs_;
   RunPool run_pool_ = {};
   mge_error run_error_;
-  std::atomic<int32_t> stop_{0};  // cancel flag for enqueued steps, which may outlive the RunControl
-  RunControl* control_ = nullptr;
+  std::atomic<int32_t> stop_{0};  // cancel flag for enqueued steps, which may outlive the RunState
+  RunState* control_ = nullptr;
   uint64_t random_steps_ = 0;
   absl::Status error_;
 };
@@ -164,10 +164,10 @@ class InstanceStore : public PlanAttachment {
 
 // Returns the plan of a program for a run. Reports the planning to the run's observer.
 absl::StatusOr<std::shared_ptr<const Plan>> PlanForRun(Program& program, std::span<const InputType> inputs,
-                                                       RunControl& control);
+                                                       RunState& control);
 
 // Runs a plan once with an instance of its store. `body` is the name for an observer; it is empty for a model's plan.
 absl::Status RunPlan(const std::shared_ptr<const Plan>& plan, std::string_view body, std::span<const HostValue> inputs,
-                     std::span<HostValue> outputs, RunControl& control);
+                     std::span<HostValue> outputs, RunState& control);
 
 }  // namespace mge

@@ -75,7 +75,7 @@ absl::StatusOr<std::unique_ptr<InstanceQueues>> InstanceQueues::Create(const Pla
     MGE_RETURN_IF_ERROR(MakeFence(q, &q.fence));
   }
   for (const Segment& s : plan.segments) {
-    bool recorded = !plan.guarded && s.queue != kCallingThread && CanCapture(s, *s.device->queue_api());
+    bool recorded = !plan.red_zones && s.queue != kCallingThread && CanCapture(s, *s.device->queue_api());
     out->records_.push_back({recorded ? Record::State::kNew : Record::State::kNever});
   }
   return out;
@@ -113,8 +113,8 @@ absl::Status InstanceQueues::MakeFence(const Queue& q, mge_fence** fence) {
                    [&](mge_error* e) { return q.api->fence_create(q.device->handle(), fence, e); });
 }
 
-absl::Status InstanceQueues::RunWatched(const Segment& segment, const mge_run& run, const RunControl& control,
-                                        MemoryGuard* guard) {
+absl::Status InstanceQueues::RunWatched(const Segment& segment, const mge_run& run, const RunState& control,
+                                        RedZones* guard) {
   Queue& q = queues_[static_cast<size_t>(segment.queue)];
   if (!q.steps) MGE_RETURN_IF_ERROR(MakeFence(q, &q.steps));
   for (int32_t i = segment.first_step; i < segment.first_step + segment.step_count; ++i) {
@@ -129,7 +129,7 @@ absl::Status InstanceQueues::RunWatched(const Segment& segment, const mge_run& r
   return absl::OkStatus();
 }
 
-absl::Status InstanceQueues::FinishStep(const Step& step, Queue& q, const RunControl& control) {
+absl::Status InstanceQueues::FinishStep(const Step& step, Queue& q, const RunState& control) {
   auto place = [&] {
     const Unit& unit = plan_.units[step.unit];
     return unit.kernel.empty() ? fmt::format("device {}, {}", q.device->name(), UnitPlace(unit)) : StepPlace(unit);
@@ -162,7 +162,7 @@ bool InstanceQueues::Capture(const Segment& segment, Record& record, const mge_r
   return false;
 }
 
-absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run, const RunControl& control, MemoryGuard* guard) {
+absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run, const RunState& control, RedZones* guard) {
   const Segment& segment = plan_.segments[index];
   const Queue& q = queues_[static_cast<size_t>(segment.queue)];
   Record& record = records_[index];
@@ -191,7 +191,7 @@ absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run, const Run
   return code == MGE_OK ? absl::OkStatus() : FailureOf(q, code, error);
 }
 
-absl::Status InstanceQueues::HostWait(const FencePoint& point, const RunControl& control) {
+absl::Status InstanceQueues::HostWait(const FencePoint& point, const RunState& control) {
   const Queue& q = queues_[static_cast<size_t>(point.queue)];
   const uint64_t value = ValueOf(point);
   absl::StatusOr<mge_code> code = WaitForFence(*q.api, q.fence, value, &control);
@@ -202,7 +202,7 @@ absl::Status InstanceQueues::HostWait(const FencePoint& point, const RunControl&
   return *code == MGE_OK ? absl::OkStatus() : FailureOf(q, *code, ReasonOf(*q.api, q.fence, value));
 }
 
-absl::Status InstanceQueues::FinishRun(const RunControl& control) {
+absl::Status InstanceQueues::FinishRun(const RunState& control) {
   for (size_t i = 0; i < queues_.size(); ++i) {
     uint64_t signals = plan_.queues[i].signals;
     if (signals) MGE_RETURN_IF_ERROR(HostWait({static_cast<int32_t>(i), signals}, control));

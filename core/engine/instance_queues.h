@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "core/engine/memory_guard.h"
-#include "core/engine/run_control.h"
+#include "core/engine/red_zones.h"
+#include "core/engine/run_state.h"
 #include "core/plan/plan.h"
 #include "core/plugin/queue_wait.h"
 
@@ -45,12 +45,12 @@ class InstanceQueues {
 
   // Enqueues a segment of the plan, or its record. With a guard (nullable) or an observer, captures and replays nothing, and
   // waits for each step before it enqueues the next one. Errors name the step or steps that failed.
-  absl::Status Enqueue(size_t segment, const mge_run& run, const RunControl& control, MemoryGuard* guard);
+  absl::Status Enqueue(size_t segment, const mge_run& run, const RunState& control, RedZones* guard);
   // Waits until the point is reached. Fails with kCancelled or kTimeout, which name the first steps that have not ended.
   // Fails with the failure of a queue, which names the steps in which it began.
-  absl::Status HostWait(const FencePoint& point, const RunControl& control);
+  absl::Status HostWait(const FencePoint& point, const RunState& control);
   // Waits for all queues. Each run must end with FinishRun() or Drain().
-  absl::Status FinishRun(const RunControl& control);
+  absl::Status FinishRun(const RunState& control);
 
   // The condition after a failed run. kGood: the queues can be used again. kBroken: a queue has failed, and the instance
   // must be destroyed. kStuck: a device still works, so the instance's memory must not be used or released.
@@ -69,7 +69,7 @@ class InstanceQueues {
     mge_fence* fence = nullptr;
     uint64_t before = 0;       // value of the fence when the run began
     QueueEnd end;              // waits for the end of a failed run
-    mge_fence* steps = nullptr;  // fence that counts single steps; created for a guarded plan or an observed run
+    mge_fence* steps = nullptr;  // fence that counts single steps; created for a plan with red zones or an observed run
     uint64_t step_count = 0;
   };
   // The record of a segment. kNew: not run yet. kWarm: has run once, to be captured. kNever: cannot be captured.
@@ -84,9 +84,9 @@ class InstanceQueues {
   absl::Status RunStep(const Step& step, const mge_run& run) const;
   absl::Status RunSteps(const Segment& segment, const mge_run& run) const;
   // Runs the steps of a segment one by one, with the guard and the observer.
-  absl::Status RunWatched(const Segment& segment, const mge_run& run, const RunControl& control, MemoryGuard* guard);
+  absl::Status RunWatched(const Segment& segment, const mge_run& run, const RunState& control, RedZones* guard);
   // Waits until the step that was enqueued last has ended.
-  absl::Status FinishStep(const Step& step, Queue& queue, const RunControl& control);
+  absl::Status FinishStep(const Step& step, Queue& queue, const RunState& control);
   static absl::Status MakeFence(const Queue& queue, mge_fence** fence);
   // Captures the steps of a segment. Returns false if that failed.
   bool Capture(const Segment& segment, Record& record, const mge_run& run);

@@ -1,37 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/run_control.h"
 
-#include <algorithm>
-
-#include "core/engine/instance_queues.h"
+#include <chrono>
+#include <utility>
 
 namespace mge {
 
-RunControl::Overdue RunControl::LookAt() const {
+void RunControl::SetTimeout(double seconds) {
   std::lock_guard lock(mutex_);
-  Overdue out;
-  if (!due_) return out;
-  out.seconds = std::max(0.0, std::chrono::duration<double>(std::chrono::steady_clock::now() - *due_).count());
-  const Unit* unit = at_.load(std::memory_order_acquire);
-  if (!unit) return out;
-  out.place = StepPlace(*unit);
-  return out;
+  timeout_s_ = seconds;
 }
 
-void RunControl::Begin() {
+void RunControl::SetSeed(uint64_t seed) {
   std::lock_guard lock(mutex_);
-  due_ = deadline;
+  seed_ = seed;
 }
 
-void RunControl::End() {
+void RunControl::Cancel() {
   std::lock_guard lock(mutex_);
-  due_.reset();
+  cancelled_ = true;
+  for (ControlledRun* run = runs_; run; run = run->next_) run->control_.cancel.store(kStopAsked);
 }
 
-void RunControl::Leave() {
-  if (!at_.load(std::memory_order_relaxed)) return;
+void RunControl::Reset() {
   std::lock_guard lock(mutex_);
-  at_.store(nullptr, std::memory_order_relaxed);
+  cancelled_ = false;
+}
+
+RunState::Overdue RunControl::LookAt() const {
+  std::lock_guard lock(mutex_);
+  RunState::Overdue worst;
+  for (const ControlledRun* run = runs_; run; run = run->next_) {
+    RunState::Overdue one = run->control_.LookAt();
+    if (one.seconds > worst.seconds) worst = std::move(one);
+  }
+  return worst;
+}
+
+ControlledRun::ControlledRun(RunControl* by) : by_(by) {
+  if (!by) return;
+  std::lock_guard lock(by->mutex_);
+  control_.seed = by->seed_;
+  constexpr double kLongest = 1e9;  // seconds; larger values overflow a 64-bit count of nanoseconds
+  if (by->timeout_s_ > 0 && by->timeout_s_ <= kLongest) {
+    const std::chrono::duration<double> limit(by->timeout_s_);
+    control_.deadline =
+        std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(limit);
+  }
+  if (by->cancelled_) control_.cancel.store(kStopAsked);
+  next_ = by->runs_;
+  if (next_) next_->previous_ = this;
+  by->runs_ = this;
+}
+
+void ControlledRun::Leave() {
+  RunControl* by = std::exchange(by_, nullptr);
+  if (!by) return;
+  std::lock_guard lock(by->mutex_);
+  (previous_ ? previous_->next_ : by->runs_) = next_;
+  if (next_) next_->previous_ = previous_;
 }
 
 }  // namespace mge

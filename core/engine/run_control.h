@@ -1,48 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control of one run and of all runs nested in it: cancel flag, deadline, seed, threads.
+// The run control of the API. One control may govern several runs, one after another or at the same time.
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <mutex>
-#include <optional>
-#include <string>
 
-#include "core/engine/compute_pool.h"
-#include "core/engine/run_observer.h"
-#include "core/plan/plan.h"
-#include "core/plugin/stop.h"
+#include "core/engine/run_state.h"
 
 namespace mge {
 
-// The control of a run. The caller owns it, and it must outlive the run.
-struct RunControl : StopControl {
-  uint64_t seed = 0;
-  uint32_t width = 1;  // threads of the compute pool that the run may use
-  ComputePool* pool = nullptr;
-  RunObserver* observer = nullptr;  // nullable
+class ControlledRun;
 
-  // ---- for a caller that waits for a run past its deadline, because a kernel does not read its stop flag
-  struct Overdue {
-    double seconds = 0;  // time since the deadline of the present run; 0 if there is no run or deadline
-    std::string place;   // the present step, or the first step of the latest enqueued segment; empty outside of steps
-  };
-  // Returns how long the run is past its deadline, and where. Safe on any thread.
-  Overdue LookAt() const;
-
-  // ---- for the thread of the run
-  // Marks the beginning and the end of a run with a deadline.
-  void Begin();
-  void End();
-  // Sets the present unit. It must stay valid until Leave() or the next Enter().
-  void Enter(const Unit& unit) { at_.store(&unit, std::memory_order_release); }
-  void Leave();
+// A control object of the API. Thread-safe. It must outlive its runs, up to ControlledRun::Leave().
+class RunControl {
+ public:
+  // Sets the time limit of later runs, in seconds. Values <= 0 or > 1e9 disable it.
+  void SetTimeout(double seconds);
+  // Sets the seed of later runs.
+  void SetSeed(uint64_t seed);
+  // Cancels the present runs and, until Reset(), all later ones.
+  void Cancel();
+  void Reset();
+  // Returns the state of the run that is furthest past its deadline.
+  RunState::Overdue LookAt() const;
 
  private:
-  mutable std::mutex mutex_;  // guards due_, and keeps *at_ alive in LookAt()
-  std::optional<std::chrono::steady_clock::time_point> due_;
-  std::atomic<const Unit*> at_{nullptr};
+  friend class ControlledRun;
+  mutable std::mutex mutex_;
+  double timeout_s_ = 0;
+  uint64_t seed_ = 0;
+  bool cancelled_ = false;
+  ControlledRun* runs_ = nullptr;
+};
+
+// One run under a control. It uses the settings of the control at its creation, and its time limit starts then.
+class ControlledRun {
+ public:
+  explicit ControlledRun(RunControl* by);  // nullptr: no control, no time limit
+  ~ControlledRun() { Leave(); }
+  ControlledRun(const ControlledRun&) = delete;
+  ControlledRun& operator=(const ControlledRun&) = delete;
+  // Removes the run from the control, which may then be destroyed.
+  void Leave();
+  RunState& control() { return control_; }
+
+ private:
+  friend class RunControl;
+  RunControl* by_;
+  RunState control_;
+  ControlledRun *next_ = nullptr, *previous_ = nullptr;
 };
 
 }  // namespace mge

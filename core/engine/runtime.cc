@@ -110,7 +110,7 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(RuntimeOptions options)
   for (const PluginFile& file : runtime->devices_->files()) {
     if (file.verdict != Verdict::kLoaded && !file.name.empty()) absent.push_back(file.name);
   }
-  MGE_RETURN_IF_ERROR(registry.JudgeUnknown(absent));
+  MGE_RETURN_IF_ERROR(registry.CheckUnknown(absent));
   registry.MarkRead();
   runtime->engine_ = std::make_unique<DependencyEngine>(EngineOptionsOf(*registry.snapshot()));
   return runtime;

@@ -7,7 +7,7 @@
 
 #include "core/env/environment.h"
 #include "core/env/snapshot.h"
-#include "core/plan/selection.h"
+#include "core/plan/kernels/selection.h"
 
 namespace mge {
 

@@ -119,7 +119,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   int asked = options.threads > 0 ? options.threads : resolution.devices.front().threads;
   context->threads = asked > 0 ? static_cast<uint32_t>(asked) : runtime->Threads();
   MGE_RETURN_IF_ERROR(ApplyStrategy(*settings, runtime->selection(), runtime->logger(), *context));
-  context->guarded = settings->Get<kDebugCheckMemory>();
+  context->red_zones = settings->Get<kDebugCheckMemory>();
   context->in_place = settings->Get<kPlanInplace>();
   context->skip = settings->Get<kPlannerSkip>();
   context->skip.insert(context->skip.end(), options.skip.begin(), options.skip.end());
@@ -163,7 +163,7 @@ absl::StatusOr<int> Session::OutputIndex(std::string_view name) const {
   return IndexOf(graph(), graph().outputs(), "output", name);
 }
 
-absl::Status Session::Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunControl& control) {
+absl::Status Session::Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control) {
   if (static_cast<int>(inputs.size()) != input_count() || static_cast<int>(outputs.size()) != output_count()) {
     return Fail(errors::kBadInput, "the number of inputs or outputs does not fit the model",
                 {.what = fmt::format("expected {} and {}, got {} and {}", input_count(), output_count(), inputs.size(),
@@ -192,7 +192,7 @@ absl::StatusOr<std::shared_ptr<Program>> Session::ProgramFor(std::span<const int
 }
 
 absl::Status Session::RunSome(std::span<const HostValue> inputs, std::span<const int> places, std::span<HostValue> outputs,
-                              RunControl& control) {
+                              RunState& control) {
   std::shared_ptr<Program> program = program_;
   bool all = static_cast<int>(places.size()) == output_count();
   for (size_t i = 0; all && i < places.size(); ++i) all = places[i] == static_cast<int>(i);
@@ -203,7 +203,7 @@ absl::Status Session::RunSome(std::span<const HostValue> inputs, std::span<const
 }
 
 absl::Status Session::RunProgram(Program& program, std::span<const HostValue> inputs, std::span<HostValue> outputs,
-                                 RunControl& control) {
+                                 RunState& control) {
   control.pool = &runtime_->pool();
   control.width = threads();
   if (control.seed == 0) control.seed = seed_;
@@ -228,7 +228,7 @@ absl::Status Session::RunProgram(Program& program, std::span<const HostValue> in
   return RunPlan(plan, "", inputs, outputs, control);
 }
 
-void Session::RunAsync(std::vector<HostValue> inputs, std::vector<HostValue> outputs, RunControl& control,
+void Session::RunAsync(std::vector<HostValue> inputs, std::vector<HostValue> outputs, RunState& control,
                        std::function<void(absl::Status, std::vector<HostValue>)> done) {
   auto run = [self = shared_from_this(), inputs = std::move(inputs), outputs = std::move(outputs), &control,
               done = std::move(done)]() mutable {

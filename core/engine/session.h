@@ -60,14 +60,14 @@ class Session : public std::enable_shared_from_this<Session> {
   // Runs the model. `inputs` are in the model's order. `outputs` has output_count() elements. A defined output tensor is
   // memory of the caller for that result. The caller sets the cancel flag, the deadline and the seed of `control`; the
   // deadline includes planning. This function sets its width and pool.
-  absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunControl& control);
+  absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control);
   // Runs the model for some outputs only. `places` are their indices, each once. Skips nodes that these outputs do not need.
   absl::Status RunSome(std::span<const HostValue> inputs, std::span<const int> places, std::span<HostValue> outputs,
-                       RunControl& control);
+                       RunState& control);
 
   // Runs the model as an operation of the runtime's engine on the session's device. The naive engine uses the calling
   // thread, others a worker. Calls `done` once, in that thread. `control` must live until `done` has returned.
-  void RunAsync(std::vector<HostValue> inputs, std::vector<HostValue> outputs, RunControl& control,
+  void RunAsync(std::vector<HostValue> inputs, std::vector<HostValue> outputs, RunState& control,
                 std::function<void(absl::Status, std::vector<HostValue>)> done);
 
  private:
@@ -77,7 +77,7 @@ class Session : public std::enable_shared_from_this<Session> {
   };
   Session() = default;
   absl::Status RunProgram(Program& program, std::span<const HostValue> inputs, std::span<HostValue> outputs,
-                          RunControl& control);
+                          RunState& control);
   // Returns the program that computes these outputs only. The kMaxSubsets most recently used ones are kept.
   absl::StatusOr<std::shared_ptr<Program>> ProgramFor(std::span<const int> places);
 

@@ -27,7 +27,7 @@ BackendSetting ToBackendSetting(const mge_setting& row) {
   BackendSetting out;
   out.key = TextOf(row.key);
   out.type = TypeOf(row.type);
-  out.fallback = TextOf(row.fallback);
+  out.default_value = TextOf(row.default_value);
   if (row.min != 0 || row.max != 0) {
     bool whole = out.type == SettingType::kInt || out.type == SettingType::kBytes;
     auto number = [whole](double v) { return whole ? fmt::format("{:.0f}", v) : fmt::format("{}", v); };

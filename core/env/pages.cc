@@ -30,7 +30,7 @@ std::string_view AreaOf(const SettingRow& row) {
   return dot == row.key.npos ? std::string_view() : row.key.substr(0, dot);
 }
 
-std::string Default(const SettingRow& row) { return FormatSetting(row, FallbackOf(row)); }
+std::string Default(const SettingRow& row) { return FormatSetting(row, DefaultOf(row)); }
 
 // Escapes `|`, which would end the cell of a Markdown table.
 std::string Cell(std::string_view text) {
@@ -58,9 +58,9 @@ std::string TomlDefault(const SettingRow& row) {
       return Default(row);
     case SettingType::kTextList:
     case SettingType::kPathList: {
-      const SettingValue fallback = FallbackOf(row);
+      const SettingValue default_value = DefaultOf(row);
       std::string out;
-      for (const std::string& entry : std::get<std::vector<std::string>>(fallback)) {
+      for (const std::string& entry : std::get<std::vector<std::string>>(default_value)) {
         out += fmt::format("{}\"{}\"", out.empty() ? "" : ", ", entry);
       }
       return fmt::format("[{}]", out);

@@ -82,7 +82,7 @@ absl::StatusOr<std::unique_ptr<Registry>> Registry::Create(Sources sources, Logg
 
   for (Entry& entry : state.entries) {
     MGE_RETURN_IF_ERROR(state.TakeAll(entry, registry->logger_));
-    MGE_RETURN_IF_ERROR(state.JudgeLater(entry, registry->logger_));
+    MGE_RETURN_IF_ERROR(state.CheckLater(entry, registry->logger_));
   }
   // These settings have taken effect above, so they are fixed.
   for (std::string_view key : {kConfigFiles.key, kStrictEnv.key, kLogLevel.key, kLogOverride.key}) {
@@ -92,7 +92,7 @@ absl::StatusOr<std::unique_ptr<Registry>> Registry::Create(Sources sources, Logg
   return registry;
 }
 
-absl::Status Registry::JudgeUnknown(std::span<const std::string> absent) {
+absl::Status Registry::CheckUnknown(std::span<const std::string> absent) {
   std::lock_guard lock(mutex_);
   State& state = *state_;
   const auto& left_out = state.current->Get<kPluginSkip>();
@@ -222,7 +222,7 @@ std::vector<SettingInfo> Registry::List() const {
                     .variable = entry.variable,
                     .aliases = entry.aliases,
                     .type = std::string(TypeName(entry.row.type)),
-                    .fallback = FormatSetting(entry.row, entry.fallback),
+                    .default_value = FormatSetting(entry.row, entry.default_value),
                     .value = FormatSetting(entry.row, slot.value),
                     .origin = slot.origin.Describe(),
                     .allowed = AllowedText(entry.row),

@@ -5,7 +5,7 @@
 //   MGE_ASSIGN_OR_RETURN(auto registry, Registry::Create({.environment = CaptureEnvironment()},
 //                                                        logger));
 //   ... find backends; for each: registry->RegisterBackend(name, rows) ...
-//   MGE_RETURN_IF_ERROR(registry->JudgeUnknown(names of backends that were found but not loaded));
+//   MGE_RETURN_IF_ERROR(registry->CheckUnknown(names of backends that were found but not loaded));
 //   registry->MarkRead();  // after this call, first-set settings cannot change
 //   int64_t threads = registry->snapshot()->Get<kThreads>();
 #pragma once
@@ -48,7 +48,7 @@ struct Sources {
 struct BackendSetting {
   std::string key;  // begins with the backend's name and a dot
   SettingType type = SettingType::kText;
-  std::string fallback = {};
+  std::string default_value = {};
   std::string min = {};  // numbers, bytes and seconds only; empty means unlimited
   std::string max = {};
   std::vector<std::string> choices =
@@ -64,7 +64,7 @@ struct SettingInfo {
   std::string variable;
   std::vector<std::string> aliases;
   std::string type;
-  std::string fallback;
+  std::string default_value;
   std::string value;
   std::string origin;
   std::string allowed;  // allowed values as text, such as a range; empty if all are allowed
@@ -80,7 +80,7 @@ class Registry {
  public:
   // Reads all sources. Errors: kBadSetting for a bad value, kConfigFile for an unusable file, and in
   // strict mode kLaterSetting for a setting without effect. Unknown names are kept for
-  // RegisterBackend and JudgeUnknown. The logger keeps its level unless log.level or log.override
+  // RegisterBackend and CheckUnknown. The logger keeps its level unless log.level or log.override
   // is set.
   static absl::StatusOr<std::unique_ptr<Registry>> Create(Sources sources,
                                                           Logger logger = Logger());
@@ -102,7 +102,7 @@ class Registry {
   // another source fails with kUnknownSetting or kConfigFile. A setting of a backend in `absent`
   // (found but not loaded) causes a warning that it has no effect. A setting of a backend in
   // plugin.skip is ignored.
-  absl::Status JudgeUnknown(std::span<const std::string> absent = {});
+  absl::Status CheckUnknown(std::span<const std::string> absent = {});
 
   // Fixes the first-set settings: Set() fails for them afterwards.
   void MarkRead();

@@ -64,8 +64,8 @@ std::string MakeRow(std::string_view backend, BackendText& text, SettingRow& row
     row.max = max;
     row.ranged = true;
   }
-  if (!setting.fallback.empty()) {
-    problem = ReadLiteral(row, setting.fallback, row.fallback);
+  if (!setting.default_value.empty()) {
+    problem = ReadLiteral(row, setting.default_value, row.default_value);
     if (!problem.empty()) return "its default " + problem;
   }
   if (!ValidSetting(row)) {

@@ -14,7 +14,7 @@ namespace {
 absl::Status BadSetting(const Entry& entry, std::string_view name, std::string_view text,
                         const absl::Status& reason, const Origin& origin) {
   std::string allowed = AllowedText(entry.row);
-  std::string fallback = FormatSetting(entry.row, entry.fallback);
+  std::string default_value = FormatSetting(entry.row, entry.default_value);
   return Fail(reason.code() == absl::StatusCode::kFailedPrecondition ? errors::kConfigFile
                                                                      : errors::kBadSetting,
               fmt::format("{} = {} {}", name, text, Std(reason.message())),
@@ -23,7 +23,7 @@ absl::Status BadSetting(const Entry& entry, std::string_view name, std::string_v
                            : fmt::format("allowed: {}", allowed),
                .where = origin.Describe(),
                .fix = fmt::format("use an allowed value, or remove the setting to use the default{}",
-                                  fallback.empty() ? "" : fmt::format(", which is {}", fallback))});
+                                  default_value.empty() ? "" : fmt::format(", which is {}", default_value))});
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ Entry MakeEntry(const SettingRow& row, std::string_view owner) {
   Entry entry = {.row = row,
                  .owner = std::string(owner),
                  .variable = VariableOf(row),
-                 .fallback = FallbackOf(row)};
+                 .default_value = DefaultOf(row)};
   for (std::string_view alias : Words(row.aliases)) entry.aliases.emplace_back(alias);
   return entry;
 }
@@ -165,7 +165,7 @@ absl::Status Registry::State::ReadConfigFiles(std::vector<std::string> files_of_
   return absl::OkStatus();
 }
 
-absl::Status Registry::State::JudgeLater(Entry& entry, const Logger& logger) {
+absl::Status Registry::State::CheckLater(Entry& entry, const Logger& logger) {
   const Assigned* assigned = entry.Highest();
   if (entry.row.status != SettingStatus::kLater || !assigned) return absl::OkStatus();
   if (strict) {
@@ -191,7 +191,7 @@ void Registry::State::Publish() {
   for (size_t i = 0; i < entries.size(); ++i) {
     const Entry& entry = entries[i];
     SettingSlot slot = entry.Slot();
-    if (entry.row.lifecycle == Lifecycle::kDynamic && slot.value != entry.fallback) {
+    if (entry.row.lifecycle == Lifecycle::kDynamic && slot.value != entry.default_value) {
       std::string text = FormatSetting(entry.row, slot.value);
       dynamic.push_back(fmt::format("{}={}:{};", entry.row.key, text.size(), text));
     }
@@ -219,7 +219,7 @@ absl::Status Registry::State::SetByCall(Entry& entry, std::string_view name, std
     if (!value.ok()) return BadSetting(entry, name, Quoted(text), value.status(), origin);
     slot = Assigned{*std::move(value), std::move(origin)};
   }
-  if (absl::Status status = JudgeLater(entry, logger); !status.ok()) {
+  if (absl::Status status = CheckLater(entry, logger); !status.ok()) {
     slot = std::move(before);
     return status;
   }

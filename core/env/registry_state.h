@@ -34,10 +34,10 @@ struct Entry {
   std::string owner = {};
   std::string variable = {};
   std::vector<std::string> aliases = {};
-  SettingValue fallback = {};
+  SettingValue default_value = {};
   std::array<std::optional<Assigned>, kSourceCount> assigned = {};  // indexed by Source
   bool read = false;          // fixed: a first-set setting that the runtime has read
-  bool warned_later = false;  // the warning of JudgeLater was written
+  bool warned_later = false;  // the warning of CheckLater was written
 
   const Assigned* Highest() const {
     for (size_t i = kSourceCount; i-- > 0;) {
@@ -47,7 +47,7 @@ struct Entry {
   }
   SettingSlot Slot() const {
     const Assigned* highest = Highest();
-    return highest ? SettingSlot{highest->value, highest->origin} : SettingSlot{fallback, {}};
+    return highest ? SettingSlot{highest->value, highest->origin} : SettingSlot{default_value, {}};
   }
   bool HasName(std::string_view name) const {
     return name == row.key || name == variable ||
@@ -103,7 +103,7 @@ struct Registry::State {
                                const Logger& logger);
 
   // If the setting has a value but no effect yet, warns once, or fails with kLaterSetting in strict mode.
-  absl::Status JudgeLater(Entry& entry, const Logger& logger);
+  absl::Status CheckLater(Entry& entry, const Logger& logger);
 
   // Creates a snapshot of all values and makes it the current one.
   void Publish();

@@ -68,7 +68,7 @@ struct SettingLiteral {
 struct SettingRow {
   std::string_view key;
   SettingType type = SettingType::kText;
-  SettingLiteral fallback = {};
+  SettingLiteral default_value = {};
   bool ranged = false;
   SettingLiteral min = {};
   SettingLiteral max = {};
@@ -150,7 +150,7 @@ struct Setting {
   using Constant = typename Traits::ConstantType;
 
   std::string_view key = {};
-  Constant fallback = {};
+  Constant default_value = {};
   std::optional<Range<Constant>> range = {};  // both ends are allowed; for numbers only
   std::span<const Choice> choices = {};       // for enums and flags only
   // An additional check of a text, or of each entry of a list. `allowed` then describes the allowed texts.
@@ -167,7 +167,7 @@ struct Setting {
   constexpr SettingRow Row() const {
     return {.key = key,
             .type = Traits::kType,
-            .fallback = Traits::Erase(fallback),
+            .default_value = Traits::Erase(default_value),
             .ranged = range.has_value(),
             .min = range ? Traits::Erase(range->min) : SettingLiteral{},
             .max = range ? Traits::Erase(range->max) : SettingLiteral{},

@@ -62,14 +62,14 @@ constexpr bool FallbackFits(const SettingRow& row) {
     case SettingType::kInt:
     case SettingType::kBytes:
       return !row.ranged ||
-             (row.min.whole <= row.fallback.whole && row.fallback.whole <= row.max.whole);
+             (row.min.whole <= row.default_value.whole && row.default_value.whole <= row.max.whole);
     case SettingType::kDouble:
     case SettingType::kSeconds:
       return !row.ranged ||
-             (row.min.real <= row.fallback.real && row.fallback.real <= row.max.real);
+             (row.min.real <= row.default_value.real && row.default_value.real <= row.max.real);
     case SettingType::kChoice:
       for (const Choice& choice : row.choices) {
-        if (choice.value == row.fallback.whole) return !row.ranged;
+        if (choice.value == row.default_value.whole) return !row.ranged;
       }
       return false;
     case SettingType::kFlags: {
@@ -78,7 +78,7 @@ constexpr bool FallbackFits(const SettingRow& row) {
         if (choice.name.find('_') != choice.name.npos) return false;  // `_` joins flags
         all |= choice.value;
       }
-      return row.fallback.whole != 0 && (row.fallback.whole & ~all) == 0 && !row.ranged;
+      return row.default_value.whole != 0 && (row.default_value.whole & ~all) == 0 && !row.ranged;
     }
     default:
       return !row.ranged;

@@ -368,27 +368,27 @@ std::string PlainText(const SettingRow& row, const SettingValue& value) {
   return FormatSetting(row, value);
 }
 
-SettingValue FallbackOf(const SettingRow& row) {
+SettingValue DefaultOf(const SettingRow& row) {
   switch (row.type) {
     case SettingType::kBool:
-      return row.fallback.whole != 0;
+      return row.default_value.whole != 0;
     case SettingType::kInt:
     case SettingType::kBytes:
     case SettingType::kChoice:
     case SettingType::kFlags:
-      return row.fallback.whole;
+      return row.default_value.whole;
     case SettingType::kDouble:
     case SettingType::kSeconds:
-      return row.fallback.real;
+      return row.default_value.real;
     case SettingType::kText:
     case SettingType::kPath:
-      return std::string(row.fallback.text);
+      return std::string(row.default_value.text);
     case SettingType::kTextList:
-      return Split(row.fallback.text, ",");
+      return Split(row.default_value.text, ",");
     case SettingType::kPathList:
-      return Split(row.fallback.text, ":");
+      return Split(row.default_value.text, ":");
     case SettingType::kMemoryLimits:
-      return ParseLimits(row.fallback.text).value_or(SettingValue(MemoryLimits{}));
+      return ParseLimits(row.default_value.text).value_or(SettingValue(MemoryLimits{}));
   }
   return {};
 }

@@ -39,7 +39,7 @@ std::string FormatSetting(const SettingRow& row, const SettingValue& value);
 std::string PlainText(const SettingRow& row, const SettingValue& value);
 
 // Returns the default of a row as a value.
-SettingValue FallbackOf(const SettingRow& row);
+SettingValue DefaultOf(const SettingRow& row);
 
 // Describes the allowed values: "0..1024", "naive, threaded, threaded_per_device", or the row's `allowed`. Returns ""
 // if all values are allowed.

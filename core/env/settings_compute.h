@@ -20,7 +20,7 @@ inline constexpr Choice kJitBackends[] = {
 
 inline constexpr Setting<int64_t> kComputeNnpackThreads = {
     .key = "compute.nnpack_nthreads",
-    .fallback = 4,
+    .default_value = 4,
     .range = Range<int64_t>{1, 1024},
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
@@ -30,7 +30,7 @@ inline constexpr Setting<int64_t> kComputeNnpackThreads = {
 };
 inline constexpr Setting<bool> kComputeMkldnn = {
     .key = "compute.mkldnn",
-    .fallback = true,
+    .default_value = true,
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Allows oneDNN kernels on the CPU.",
     .aliases = "MXNET_MKLDNN_ENABLED",
@@ -38,7 +38,7 @@ inline constexpr Setting<bool> kComputeMkldnn = {
 };
 inline constexpr Setting<int64_t> kComputeMkldnnCache = {
     .key = "compute.mkldnn_cache_num",
-    .fallback = -1,
+    .default_value = -1,
     .range = Range<int64_t>{-1, 1'000'000},
     .unit = "primitives",
     .lifecycle = Lifecycle::kFirstSet,
@@ -50,7 +50,7 @@ inline constexpr Setting<int64_t> kComputeMkldnnCache = {
 };
 inline constexpr Setting<int64_t> kComputeParallelCopy = {
     .key = "compute.parallel_copy_size",
-    .fallback = 200'000,
+    .default_value = 200'000,
     .range = Range<int64_t>{0, INT64_MAX},
     .unit = "elements",
     .lifecycle = Lifecycle::kFirstSet,
@@ -60,7 +60,7 @@ inline constexpr Setting<int64_t> kComputeParallelCopy = {
 };
 inline constexpr Setting<Text> kComputeOperatorTuning = {
     .key = "compute.operator_tuning",
-    .fallback = "1",
+    .default_value = "1",
     .check = IsOperatorTuning,
     .allowed = "0, 1, or a list of float32, float64, float16, int8, uint8, int32, int64",
     .lifecycle = Lifecycle::kFirstSet,
@@ -72,7 +72,7 @@ inline constexpr Setting<Text> kComputeOperatorTuning = {
 };
 inline constexpr Setting<int64_t> kComputeTuningCores = {
     .key = "compute.operator_tuning_cores",
-    .fallback = -1,
+    .default_value = -1,
     .range = Range<int64_t>{-1, 1024},
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
@@ -83,7 +83,7 @@ inline constexpr Setting<int64_t> kComputeTuningCores = {
 };
 inline constexpr Setting<JitBackend> kJitBackend = {
     .key = "jit.backend",
-    .fallback = JitBackend::kAuto,
+    .default_value = JitBackend::kAuto,
     .choices = setting_choices::kJitBackends,
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Code generator for fused kernels; an error if it is not available.",
@@ -92,7 +92,7 @@ inline constexpr Setting<JitBackend> kJitBackend = {
 };
 inline constexpr Setting<bool> kJitKeepFiles = {
     .key = "jit.keep_files",
-    .fallback = false,
+    .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Keeps the intermediate files of kernel generation.",
     .aliases = "MGB_JIT_KEEP_INTERM",
@@ -115,7 +115,7 @@ inline constexpr Setting<Path> kJitCudaPath = {
 };
 inline constexpr Setting<bool> kProfileAutostart = {
     .key = "profile.autostart",
-    .fallback = false,
+    .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Starts the profiler when the runtime is created.",
     .aliases = "MXNET_PROFILER_AUTOSTART",
@@ -123,7 +123,7 @@ inline constexpr Setting<bool> kProfileAutostart = {
 };
 inline constexpr Setting<int64_t> kProfileMode = {
     .key = "profile.mode",
-    .fallback = 0,
+    .default_value = 0,
     .range = Range<int64_t>{0, 15},
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
@@ -135,7 +135,7 @@ inline constexpr Setting<int64_t> kProfileMode = {
 };
 inline constexpr Setting<bool> kProfileOnlyWait = {
     .key = "profile.only_wait",
-    .fallback = false,
+    .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Records only copies and steps that wait for another queue.",
     .aliases = "MGB_PROFILE_ONLY_WAIT",
@@ -143,7 +143,7 @@ inline constexpr Setting<bool> kProfileOnlyWait = {
 };
 inline constexpr Setting<int64_t> kDebugWatchValue = {
     .key = "debug.watch_value",
-    .fallback = -1,
+    .default_value = -1,
     .range = Range<int64_t>{-1, INT64_MAX},
     .lifecycle = Lifecycle::kDynamic,
     .doc =
@@ -154,7 +154,7 @@ inline constexpr Setting<int64_t> kDebugWatchValue = {
 };
 inline constexpr Setting<bool> kDebugExternalAllocations = {
     .key = "debug.external_allocations",
-    .fallback = false,
+    .default_value = false,
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Logs each allocation of an external engine such as TensorRT.",
     .aliases = "MGB_LOG_TRT_MEM_ALLOC",
@@ -162,7 +162,7 @@ inline constexpr Setting<bool> kDebugExternalAllocations = {
 };
 inline constexpr Setting<bool> kDebugCollectives = {
     .key = "debug.collectives",
-    .fallback = false,
+    .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Logs each execution of a collective operator with its rank and key.",
     .status = SettingStatus::kLater,
@@ -170,7 +170,7 @@ inline constexpr Setting<bool> kDebugCollectives = {
 };
 inline constexpr Setting<bool> kDebugDumpInputs = {
     .key = "debug.dump_inputs",
-    .fallback = false,
+    .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Includes the inputs of each operator when values are dumped.",
     .aliases = "MGB_DUMP_INPUT",
@@ -179,7 +179,7 @@ inline constexpr Setting<bool> kDebugDumpInputs = {
 
 inline constexpr Setting<bool> kDebugCheckMemory = {
     .key = "debug.check_memory",
-    .fallback = false,
+    .default_value = false,
     .lifecycle = Lifecycle::kDynamic,
     .doc =
         "Checks the red zones beside every buffer of a run and names the kernel that writes there. Devices with queues then "

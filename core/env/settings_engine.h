@@ -20,7 +20,7 @@ inline constexpr Range<int64_t> kWorkerRange = {1, 1024};
 
 inline constexpr Setting<EngineType> kEngineType = {
     .key = "engine.type",
-    .fallback = EngineType::kThreadedPerDevice,
+    .default_value = EngineType::kThreadedPerDevice,
     .choices = setting_choices::kEngineTypes,
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
@@ -30,7 +30,7 @@ inline constexpr Setting<EngineType> kEngineType = {
 };
 inline constexpr Setting<int64_t> kCpuWorkers = {
     .key = "engine.cpu_worker_nthreads",
-    .fallback = 1,
+    .default_value = 1,
     .range = kWorkerRange,
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
@@ -39,7 +39,7 @@ inline constexpr Setting<int64_t> kCpuWorkers = {
 };
 inline constexpr Setting<int64_t> kCpuPriorityWorkers = {
     .key = "engine.cpu_priority_nthreads",
-    .fallback = 4,
+    .default_value = 4,
     .range = kWorkerRange,
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
@@ -48,7 +48,7 @@ inline constexpr Setting<int64_t> kCpuPriorityWorkers = {
 };
 inline constexpr Setting<int64_t> kGpuWorkers = {
     .key = "engine.gpu_worker_nthreads",
-    .fallback = 2,
+    .default_value = 2,
     .range = kWorkerRange,
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
@@ -58,7 +58,7 @@ inline constexpr Setting<int64_t> kGpuWorkers = {
 };
 inline constexpr Setting<int64_t> kGpuCopyWorkers = {
     .key = "engine.gpu_copy_nthreads",
-    .fallback = 2,
+    .default_value = 2,
     .range = kWorkerRange,
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
@@ -68,7 +68,7 @@ inline constexpr Setting<int64_t> kGpuCopyWorkers = {
 };
 inline constexpr Setting<int64_t> kForkWorkers = {
     .key = "engine.fork_worker_nthreads",
-    .fallback = 1,
+    .default_value = 1,
     .range = kWorkerRange,
     .unit = "threads",
     .lifecycle = Lifecycle::kDynamic,
@@ -78,7 +78,7 @@ inline constexpr Setting<int64_t> kForkWorkers = {
 };
 inline constexpr Setting<bool> kBulkInference = {
     .key = "engine.bulk_inference",
-    .fallback = true,
+    .default_value = true,
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Runs an inference plan as one engine operation per device, instead of one per step.",
     .aliases = "MXNET_EXEC_BULK_EXEC_INFERENCE",
@@ -86,7 +86,7 @@ inline constexpr Setting<bool> kBulkInference = {
 };
 inline constexpr Setting<bool> kBulkTrain = {
     .key = "engine.bulk_train",
-    .fallback = true,
+    .default_value = true,
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Runs a training plan in segments of several nodes, instead of step by step.",
     .aliases = "MXNET_EXEC_BULK_EXEC_TRAIN",
@@ -94,7 +94,7 @@ inline constexpr Setting<bool> kBulkTrain = {
 };
 inline constexpr Setting<int64_t> kBulkTrainNodes = {
     .key = "engine.bulk_train_max_nodes",
-    .fallback = 15,
+    .default_value = 15,
     .range = Range<int64_t>{0, 1'000'000},
     .unit = "nodes",
     .lifecycle = Lifecycle::kDynamic,

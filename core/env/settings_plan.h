@@ -53,14 +53,14 @@ inline constexpr Choice kStaticMemory[] = {
 
 inline constexpr Setting<bool> kPlanInplace = {
     .key = "plan.inplace",
-    .fallback = true,
+    .default_value = true,
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Lets an output reuse the memory of an input that is not used afterwards.",
     .aliases = "MXNET_EXEC_ENABLE_INPLACE",
 };
 inline constexpr Setting<int64_t> kPlanCacheSize = {
     .key = "plan.cache_size",
-    .fallback = 0,
+    .default_value = 0,
     .range = Range<int64_t>{0, 1 << 20},
     .unit = "plans",
     .lifecycle = Lifecycle::kDynamic,
@@ -70,7 +70,7 @@ inline constexpr Setting<int64_t> kPlanCacheSize = {
 };
 inline constexpr Setting<ByteCount> kPlanCacheMemory = {
     .key = "plan.cache_memory",
-    .fallback = ByteCount{256 << 20},
+    .default_value = ByteCount{256 << 20},
     .unit = "bytes",
     .lifecycle = Lifecycle::kDynamic,
     .doc =
@@ -88,7 +88,7 @@ inline constexpr Setting<TextList> kPlannerSkip = {
 };
 inline constexpr Setting<int64_t> kPlanMatchRange = {
     .key = "plan.match_range",
-    .fallback = 16,
+    .default_value = 16,
     .range = Range<int64_t>{0, 4096},
     .lifecycle = Lifecycle::kDynamic,
     .doc =
@@ -100,7 +100,7 @@ inline constexpr Setting<int64_t> kPlanMatchRange = {
 };
 inline constexpr Setting<int64_t> kPlanNumTemp = {
     .key = "plan.num_temp",
-    .fallback = 1,
+    .default_value = 1,
     .range = Range<int64_t>{1, 1024},
     .unit = "workspaces",
     .lifecycle = Lifecycle::kDynamic,
@@ -111,7 +111,7 @@ inline constexpr Setting<int64_t> kPlanNumTemp = {
 
 inline constexpr Setting<Flags<Strategy>> kSelectStrategy = {
     .key = "select.strategy",
-    .fallback = Strategy::kHeuristic,
+    .default_value = Strategy::kHeuristic,
     .choices = setting_choices::kStrategies,
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
@@ -122,7 +122,7 @@ inline constexpr Setting<Flags<Strategy>> kSelectStrategy = {
 };
 inline constexpr Setting<ConvAutotune> kSelectConvAutotune = {
     .key = "select.gpu_conv_autotune",
-    .fallback = ConvAutotune::kLimited,
+    .default_value = ConvAutotune::kLimited,
     .choices = setting_choices::kConvAutotune,
     .lifecycle = Lifecycle::kDynamic,
     .doc =
@@ -133,7 +133,7 @@ inline constexpr Setting<ConvAutotune> kSelectConvAutotune = {
 };
 inline constexpr Setting<bool> kSelectDeterministic = {
     .key = "select.deterministic",
-    .fallback = false,
+    .default_value = false,
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Allows only deterministic kernels; an operator without one is an error.",
     .aliases = "MXNET_ENFORCE_DETERMINISM",
@@ -141,7 +141,7 @@ inline constexpr Setting<bool> kSelectDeterministic = {
 };
 inline constexpr Setting<Seconds> kSelectProfilingTimeout = {
     .key = "select.profiling_timeout",
-    .fallback = Seconds(0),
+    .default_value = Seconds(0),
     .range = Range<Seconds>{Seconds(0), Seconds(1e6)},
     .unit = "seconds",
     .lifecycle = Lifecycle::kFirstSet,
@@ -151,7 +151,7 @@ inline constexpr Setting<Seconds> kSelectProfilingTimeout = {
 };
 inline constexpr Setting<Seconds> kSelectTime = {
     .key = "select.time",
-    .fallback = Seconds(0.05),
+    .default_value = Seconds(0.05),
     .range = Range<Seconds>{Seconds(0), Seconds(1e6)},
     .unit = "seconds",
     .lifecycle = Lifecycle::kDynamic,
@@ -161,7 +161,7 @@ inline constexpr Setting<Seconds> kSelectTime = {
 };
 inline constexpr Setting<ByteCount> kSelectMemory = {
     .key = "select.memory",
-    .fallback = ByteCount{0},
+    .default_value = ByteCount{0},
     .unit = "bytes",
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Maximum device memory for measuring one candidate; 0 sets no limit except memory.limit.",
@@ -180,7 +180,7 @@ inline constexpr Setting<Path> kSelectFrozen = {
 };
 inline constexpr Setting<TuningStore> kSelectCacheType = {
     .key = "select.cache_type",
-    .fallback = TuningStore::kFile,
+    .default_value = TuningStore::kFile,
     .choices = setting_choices::kTuningCaches,
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Place for measured times: files, or memory until the runtime ends.",
@@ -194,14 +194,14 @@ inline constexpr Setting<Path> kSelectCacheDir = {
 };
 inline constexpr Setting<bool> kSelectTensorCore = {
     .key = "select.tensor_core",
-    .fallback = true,
+    .default_value = true,
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Allows kernels that use the tensor cores of a GPU. If false, select.tensor_core_conversion has no effect.",
     .aliases = "MXNET_CUDA_ALLOW_TENSOR_CORE",
 };
 inline constexpr Setting<bool> kSelectTensorCoreConversion = {
     .key = "select.tensor_core_conversion",
-    .fallback = false,
+    .default_value = false,
     .lifecycle = Lifecycle::kDynamic,
     .doc =
         "Allows kernels that compute with less precision than the element type (float32 rounded to float16, bfloat16 or "
@@ -211,7 +211,7 @@ inline constexpr Setting<bool> kSelectTensorCoreConversion = {
 
 inline constexpr Setting<MemoryPool> kMemoryPool = {
     .key = "memory.pool",
-    .fallback = MemoryPool::kBackend,
+    .default_value = MemoryPool::kBackend,
     .choices = setting_choices::kMemoryPools,
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Memory pool of every device: the backend's own or default pool (backend), or one of MGE's pools in its place.",
@@ -225,7 +225,7 @@ inline constexpr Setting<Text> kMemoryReserve = {
 };
 inline constexpr Setting<GpuPool> kMemoryGpuPool = {
     .key = "memory.gpu_pool",
-    .fallback = GpuPool::kNaive,
+    .default_value = GpuPool::kNaive,
     .choices = setting_choices::kGpuPools,
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Pool of GPU memory; if set, it replaces a backend's own pool.",
@@ -234,7 +234,7 @@ inline constexpr Setting<GpuPool> kMemoryGpuPool = {
 };
 inline constexpr Setting<int64_t> kMemoryGpuReserve = {
     .key = "memory.gpu_reserve_percent",
-    .fallback = 5,
+    .default_value = 5,
     .range = Range<int64_t>{0, 100},
     .unit = "percent",
     .lifecycle = Lifecycle::kFirstSet,
@@ -246,7 +246,7 @@ inline constexpr Setting<int64_t> kMemoryGpuReserve = {
 };
 inline constexpr Setting<int64_t> kMemoryRoundCutoff = {
     .key = "memory.gpu_round_linear_cutoff",
-    .fallback = 24,
+    .default_value = 24,
     .range = Range<int64_t>{20, 34},
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
@@ -257,7 +257,7 @@ inline constexpr Setting<int64_t> kMemoryRoundCutoff = {
 };
 inline constexpr Setting<ByteCount> kMemoryLargeRound = {
     .key = "memory.gpu_large_round",
-    .fallback = ByteCount{2 << 20},
+    .default_value = ByteCount{2 << 20},
     .range = Range<ByteCount>{{1}, {INT64_MAX}},
     .unit = "bytes",
     .lifecycle = Lifecycle::kFirstSet,
@@ -268,7 +268,7 @@ inline constexpr Setting<ByteCount> kMemoryLargeRound = {
 };
 inline constexpr Setting<Text> kMemoryReserveCuda = {
     .key = "memory.reserve_cuda",
-    .fallback = "0",
+    .default_value = "0",
     .check = IsReserve,
     .allowed = "0, 1, or b: and a number of bytes",
     .lifecycle = Lifecycle::kFirstSet,
@@ -278,7 +278,7 @@ inline constexpr Setting<Text> kMemoryReserveCuda = {
 };
 inline constexpr Setting<Text> kMemoryReserveRocm = {
     .key = "memory.reserve_rocm",
-    .fallback = "0",
+    .default_value = "0",
     .check = IsReserve,
     .allowed = "0, 1, or b: and a number of bytes",
     .lifecycle = Lifecycle::kFirstSet,
@@ -288,7 +288,7 @@ inline constexpr Setting<Text> kMemoryReserveRocm = {
 };
 inline constexpr Setting<StaticMemory> kMemoryStaticPolicy = {
     .key = "memory.static_policy",
-    .fallback = StaticMemory::kOff,
+    .default_value = StaticMemory::kOff,
     .choices = setting_choices::kStaticMemory,
     .lifecycle = Lifecycle::kDynamic,
     .doc =

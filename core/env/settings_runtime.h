@@ -37,7 +37,7 @@ inline constexpr Choice kLogOverrides[] = {
 
 inline constexpr Setting<Text> kDefaultDevice = {
     .key = "device.default",
-    .fallback = "xpux",
+    .default_value = "xpux",
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
         "Device that runs a model if neither the call nor a scope names one: xpux is the best device present, \"a,b\" an "
@@ -68,7 +68,7 @@ inline constexpr Setting<TextList> kPluginSkip = {
 };
 inline constexpr Setting<int64_t> kThreads = {
     .key = "threads",
-    .fallback = 0,
+    .default_value = 0,
     .range = Range<int64_t>{0, 1024},
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
@@ -87,14 +87,14 @@ inline constexpr Setting<MemoryLimits> kMemoryLimit = {
 };
 inline constexpr Setting<int64_t> kSeed = {
     .key = "seed",
-    .fallback = 0,
+    .default_value = 0,
     .range = Range<int64_t>{0, INT64_MAX},
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Seed of the random numbers of operators and of generated inputs.",
 };
 inline constexpr Setting<Seconds> kRunTimeout = {
     .key = "run.timeout",
-    .fallback = Seconds(0),
+    .default_value = Seconds(0),
     .range = Range<Seconds>{Seconds(0), Seconds(1e9)},
     .unit = "seconds",
     .lifecycle = Lifecycle::kDynamic,
@@ -108,14 +108,14 @@ inline constexpr Setting<PathList> kConfigFiles = {
 };
 inline constexpr Setting<bool> kStrictEnv = {
     .key = "env.strict",
-    .fallback = false,
+    .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Makes unknown variables, and settings without effect in this version, an error.",
     .variable = "MGE_STRICT_ENV",
 };
 inline constexpr Setting<LogLevel> kLogLevel = {
     .key = "log.level",
-    .fallback = LogLevel::kWarning,
+    .default_value = LogLevel::kWarning,
     .choices = setting_choices::kLogLevels,
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Lowest level of messages that are written.",
@@ -123,7 +123,7 @@ inline constexpr Setting<LogLevel> kLogLevel = {
 };
 inline constexpr Setting<LogOverride> kLogOverride = {
     .key = "log.override",
-    .fallback = LogOverride::kNone,
+    .default_value = LogOverride::kNone,
     .choices = setting_choices::kLogOverrides,
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Level of messages that replaces log.level, whatever its source.",
@@ -131,7 +131,7 @@ inline constexpr Setting<LogOverride> kLogOverride = {
 };
 inline constexpr Setting<bool> kLogStorageFallback = {
     .key = "log.storage_fallback",
-    .fallback = true,
+    .default_value = true,
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Logs a message once when an operator converts a sparse tensor to a dense copy.",
     .aliases = "MXNET_STORAGE_FALLBACK_LOG_VERBOSE",

@@ -9,7 +9,7 @@ namespace mge {
 
 inline constexpr Setting<bool> kTrainMirror = {
     .key = "train.mirror",
-    .fallback = false,
+    .default_value = false,
     .lifecycle = Lifecycle::kDynamic,
     .doc =
         "Recomputes cheap forward operators in the backward pass instead of keeping their "
@@ -19,7 +19,7 @@ inline constexpr Setting<bool> kTrainMirror = {
 };
 inline constexpr Setting<bool> kTrainInplaceUpdate = {
     .key = "train.inplace_update",
-    .fallback = false,
+    .default_value = false,
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Updates parameters in their own memory.",
     .aliases = "MEGENGINE_INPLACE_UPDATE",
@@ -27,7 +27,7 @@ inline constexpr Setting<bool> kTrainInplaceUpdate = {
 };
 inline constexpr Setting<int64_t> kSublinearTries = {
     .key = "train.sublinear_tries",
-    .fallback = 10,
+    .default_value = 10,
     .range = Range<int64_t>{0, 1'000'000},
     .lifecycle = Lifecycle::kDynamic,
     .doc =
@@ -38,7 +38,7 @@ inline constexpr Setting<int64_t> kSublinearTries = {
 };
 inline constexpr Setting<int64_t> kSublinearGenerations = {
     .key = "train.sublinear_generations",
-    .fallback = 0,
+    .default_value = 0,
     .range = Range<int64_t>{0, 1'000'000},
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Number of rounds of the genetic search for a plan of sublinear memory.",
@@ -47,7 +47,7 @@ inline constexpr Setting<int64_t> kSublinearGenerations = {
 };
 inline constexpr Setting<int64_t> kSublinearPopulation = {
     .key = "train.sublinear_population",
-    .fallback = 20,
+    .default_value = 20,
     .range = Range<int64_t>{1, 1'000'000},
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Number of plans kept after each round of the genetic search for a plan of sublinear memory.",
@@ -56,7 +56,7 @@ inline constexpr Setting<int64_t> kSublinearPopulation = {
 };
 inline constexpr Setting<int64_t> kSublinearLowerBound = {
     .key = "train.sublinear_lower_bound_mib",
-    .fallback = 0,
+    .default_value = 0,
     .range = Range<int64_t>{0, INT64_MAX >> 20},
     .unit = "MiB",
     .lifecycle = Lifecycle::kDynamic,
@@ -67,7 +67,7 @@ inline constexpr Setting<int64_t> kSublinearLowerBound = {
 };
 inline constexpr Setting<int64_t> kSublinearWorkers = {
     .key = "train.sublinear_workers",
-    .fallback = 0,
+    .default_value = 0,
     .range = Range<int64_t>{0, 4096},
     .unit = "threads",
     .lifecycle = Lifecycle::kDynamic,
@@ -78,7 +78,7 @@ inline constexpr Setting<int64_t> kSublinearWorkers = {
 
 inline constexpr Setting<bool> kEagerHostCompute = {
     .key = "eager.host_compute",
-    .fallback = true,
+    .default_value = true,
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Computes small operators on the host if their inputs are available there.",
     .aliases = "MEGENGINE_HOST_COMPUTE",
@@ -86,7 +86,7 @@ inline constexpr Setting<bool> kEagerHostCompute = {
 };
 inline constexpr Setting<int64_t> kEagerAsyncLevel = {
     .key = "eager.async_level",
-    .fallback = 2,
+    .default_value = 2,
     .range = Range<int64_t>{0, 2},
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
@@ -97,7 +97,7 @@ inline constexpr Setting<int64_t> kEagerAsyncLevel = {
 };
 inline constexpr Setting<int64_t> kEagerQueueSize = {
     .key = "eager.queue_size",
-    .fallback = 10'000,
+    .default_value = 10'000,
     .range = Range<int64_t>{1, 100'000'000},
     .unit = "commands",
     .lifecycle = Lifecycle::kFirstSet,
@@ -107,7 +107,7 @@ inline constexpr Setting<int64_t> kEagerQueueSize = {
 };
 inline constexpr Setting<bool> kEagerCatchErrors = {
     .key = "eager.catch_worker_errors",
-    .fallback = true,
+    .default_value = true,
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
         "Catches errors in the worker of eager mode and reports them later, instead of ending the process "
@@ -117,7 +117,7 @@ inline constexpr Setting<bool> kEagerCatchErrors = {
 };
 inline constexpr Setting<bool> kEagerRecordPath = {
     .key = "eager.record_computing_path",
-    .fallback = false,
+    .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Records how tensors were computed, so that they can be recomputed.",
     .aliases = "MEGENGINE_RECORD_COMPUTING_PATH",
@@ -125,7 +125,7 @@ inline constexpr Setting<bool> kEagerRecordPath = {
 };
 inline constexpr Setting<bool> kEagerSwap = {
     .key = "eager.swap",
-    .fallback = false,
+    .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Allows tensors to be swapped out to the host.",
     .aliases = "MEGENGINE_ENABLE_SWAP",
@@ -133,7 +133,7 @@ inline constexpr Setting<bool> kEagerSwap = {
 };
 inline constexpr Setting<bool> kEagerDrop = {
     .key = "eager.drop",
-    .fallback = false,
+    .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Allows tensors to be dropped and recomputed.",
     .aliases = "MEGENGINE_ENABLE_DROP",
@@ -141,7 +141,7 @@ inline constexpr Setting<bool> kEagerDrop = {
 };
 inline constexpr Setting<bool> kEagerDtr = {
     .key = "eager.dtr_auto_drop",
-    .fallback = false,
+    .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
         "Drops tensors automatically if memory is short; turns on eager.drop and "
@@ -151,7 +151,7 @@ inline constexpr Setting<bool> kEagerDtr = {
 };
 inline constexpr Setting<ByteCount> kEagerDtrThreshold = {
     .key = "eager.dtr_eviction_threshold",
-    .fallback = ByteCount{0},
+    .default_value = ByteCount{0},
     .unit = "bytes",
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Amount of used device memory above which tensors are dropped automatically; 0 sets no threshold.",
@@ -160,7 +160,7 @@ inline constexpr Setting<ByteCount> kEagerDtrThreshold = {
 };
 inline constexpr Setting<ByteCount> kEagerDtrMinimum = {
     .key = "eager.dtr_evictee_minimum_size",
-    .fallback = ByteCount{1 << 20},
+    .default_value = ByteCount{1 << 20},
     .unit = "bytes",
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Tensors up to this size are never dropped automatically.",
@@ -169,7 +169,7 @@ inline constexpr Setting<ByteCount> kEagerDtrMinimum = {
 };
 inline constexpr Setting<bool> kEagerStaticInputShape = {
     .key = "eager.static_input_shape",
-    .fallback = false,
+    .default_value = false,
     .lifecycle = Lifecycle::kDynamic,
     .doc =
         "Treats the input shapes of a traced function as fixed, so that memory is planned in advance.",
@@ -179,7 +179,7 @@ inline constexpr Setting<bool> kEagerStaticInputShape = {
 
 inline constexpr Setting<int64_t> kKvstoreThreads = {
     .key = "kvstore.reduction_nthreads",
-    .fallback = 4,
+    .default_value = 4,
     .range = Range<int64_t>{1, 1024},
     .unit = "threads",
     .lifecycle = Lifecycle::kDynamic,
@@ -189,7 +189,7 @@ inline constexpr Setting<int64_t> kKvstoreThreads = {
 };
 inline constexpr Setting<int64_t> kKvstoreBigArray = {
     .key = "kvstore.bigarray_bound",
-    .fallback = 1'000'000,
+    .default_value = 1'000'000,
     .range = Range<int64_t>{1, INT64_MAX},
     .unit = "elements",
     .lifecycle = Lifecycle::kDynamic,
@@ -201,7 +201,7 @@ inline constexpr Setting<int64_t> kKvstoreBigArray = {
 };
 inline constexpr Setting<bool> kKvstoreTree = {
     .key = "kvstore.tree",
-    .fallback = false,
+    .default_value = false,
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Adds up the arrays of several devices along trees that match the links between the devices.",
     .aliases = "MXNET_KVSTORE_USETREE",
@@ -209,7 +209,7 @@ inline constexpr Setting<bool> kKvstoreTree = {
 };
 inline constexpr Setting<bool> kKvstoreLogTree = {
     .key = "kvstore.log_tree",
-    .fallback = false,
+    .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Logs the reduction trees and the links that they use.",
     .aliases = "MXNET_KVSTORE_LOGTREE",
@@ -217,7 +217,7 @@ inline constexpr Setting<bool> kKvstoreLogTree = {
 };
 inline constexpr Setting<int64_t> kKvstoreTreeArray = {
     .key = "kvstore.tree_array_bound",
-    .fallback = 10'000'000,
+    .default_value = 10'000'000,
     .range = Range<int64_t>{0, INT64_MAX},
     .unit = "elements",
     .lifecycle = Lifecycle::kDynamic,
@@ -229,7 +229,7 @@ inline constexpr Setting<int64_t> kKvstoreTreeArray = {
 };
 inline constexpr Setting<bool> kKvstoreBacktrack = {
     .key = "kvstore.tree_backtrack",
-    .fallback = false,
+    .default_value = false,
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Searches reduction trees by backtracking instead of the Kernighan-Lin algorithm.",
     .aliases = "MXNET_KVSTORE_TREE_BACKTRACK",
@@ -237,7 +237,7 @@ inline constexpr Setting<bool> kKvstoreBacktrack = {
 };
 inline constexpr Setting<double> kKvstorePenalty = {
     .key = "kvstore.tree_link_usage_penalty",
-    .fallback = 0.7,
+    .default_value = 0.7,
     .range = Range<double>{0.001, 1.0},
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Factor by which the weight of a link is multiplied for each tree that already uses it.",
@@ -246,7 +246,7 @@ inline constexpr Setting<double> kKvstorePenalty = {
 };
 inline constexpr Setting<bool> kKvstoreP2p = {
     .key = "kvstore.gpu_p2p",
-    .fallback = true,
+    .default_value = true,
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Allows direct copies between GPUs.",
     .aliases = "MXNET_ENABLE_GPU_P2P",
@@ -255,7 +255,7 @@ inline constexpr Setting<bool> kKvstoreP2p = {
 
 inline constexpr Setting<Path> kDataHome = {
     .key = "data.home",
-    .fallback = "~/.mxnet",
+    .default_value = "~/.mxnet",
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Directory for downloaded models and data sets.",
     .aliases = "MXNET_HOME",
@@ -263,7 +263,7 @@ inline constexpr Setting<Path> kDataHome = {
 };
 inline constexpr Setting<Text> kDataRepository = {
     .key = "data.repository",
-    .fallback = "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/",
+    .default_value = "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/",
     .check = IsUrl,
     .allowed = "an address that begins with https://, http:// or file:///",
     .lifecycle = Lifecycle::kDynamic,
@@ -273,7 +273,7 @@ inline constexpr Setting<Text> kDataRepository = {
 };
 inline constexpr Setting<ByteCount> kDataSharedMemory = {
     .key = "data.shared_memory",
-    .fallback = ByteCount{4'000'000'000},
+    .default_value = ByteCount{4'000'000'000},
     .unit = "bytes",
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Size of the shared memory between the processes of a data loader; 0 disables it.",
@@ -282,7 +282,7 @@ inline constexpr Setting<ByteCount> kDataSharedMemory = {
 };
 inline constexpr Setting<bool> kDataSharedMemoryDebug = {
     .key = "data.shared_memory_debug",
-    .fallback = false,
+    .default_value = false,
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Shows debug messages of a data loader's shared memory.",
     .status = SettingStatus::kLater,
@@ -290,7 +290,7 @@ inline constexpr Setting<bool> kDataSharedMemoryDebug = {
 };
 inline constexpr Setting<int64_t> kDataDecodeThreads = {
     .key = "data.decode_nthreads",
-    .fallback = 0,
+    .default_value = 0,
     .range = Range<int64_t>{0, 1024},
     .unit = "threads",
     .lifecycle = Lifecycle::kDynamic,

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/base/errors.h"
+#include "core/base/file_trust.h"
 #include "fmt/format.h"
 
 namespace mge::onnx {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Type inference that also returns the element values it could compute. Algorithm: shared/infer_types.cc.
+// Type inference that also returns the element values it could compute. Algorithm: infer_types.cc.
 #pragma once
 
 #include <vector>

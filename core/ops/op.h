@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Declares operators: one OpDef per source file, with the operator's schema, shape rule and reference evaluator.
 //
-//   // core/ops/relu.cc
+//   // core/ops/operators/relu.cc
 //   MGE_OP(relu) = {.name = "Relu", .doc = "max(x, 0).",
 //                   .inputs = {{"X", kNumeric}}, .outputs = {{"Y"}},
 //                   .infer = SameTypeAsFirst, .eval = Eval, .in_place = {{0, 0}}, .traits = kElementwise};
@@ -190,7 +190,7 @@ absl::StatusOr<std::vector<HostValue>> Evaluate(const Node& node, std::span<cons
 // Infers the types of all values of a graph and of its bodies, and stores them in the graph. Binds nodes that are not
 // bound. Small integers that follow from shapes are computed too, so that Reshape(x, Concat(Shape(x), ...)) gets a
 // static shape. Fails if an operator's rule or a declared type is violated; the error names the node. Algorithm:
-// shared/infer_types.cc.
+// infer_types.cc.
 absl::Status InferTypes(Graph& graph);
 
 // Returns the place of a node for error messages, such as "node 'conv1' (Conv)".

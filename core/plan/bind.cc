@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "core/plan/kernel.h"
+#include "core/kernel/kernel.h"
 #include "core/plan/stages.h"
 
 namespace mge {
@@ -21,8 +21,8 @@ void BindCopy(Plan& plan, mge_slot from, mge_slot to, int64_t bytes, int32_t uni
   AddStep(plan, RunCopyStep, args, unit);
 }
 
-absl::Status BindDraft(Planning& p, size_t u, int32_t unit) {
-  Draft& d = p.drafts[u];
+absl::Status BindUnit(PlanBuilder& p, size_t u, int32_t unit) {
+  PlannedUnit& d = p.planned_units[u];
   int32_t space = p.SpaceOf(*d.device);
   std::vector<mge_slot> inputs, outputs;
   std::vector<const mge_layout*> in_layouts, out_layouts;
@@ -52,7 +52,7 @@ absl::Status BindDraft(Planning& p, size_t u, int32_t unit) {
 }
 
 // Creates the step of a copy that the schedule added, on a queue or in the calling thread.
-void BindTransfer(Planning& p, const Draft& d, int32_t unit) {
+void BindTransfer(PlanBuilder& p, const PlannedUnit& d, int32_t unit) {
   mge_slot from = p.SlotOf(d, d.inputs[0]), to = p.SlotOf(d, d.outputs[0]);
   int64_t bytes = p.ItemBytes(p.items[d.outputs[0]]);
   if (!p.OnQueue(d)) return BindCopy(*p.plan, from, to, bytes, unit);
@@ -65,13 +65,13 @@ void BindTransfer(Planning& p, const Draft& d, int32_t unit) {
   AddStep(*p.plan, RunQueueCopyStep, args, unit);
 }
 
-absl::Status BindHost(Planning& p, size_t u, int32_t unit) {
-  Draft& d = p.drafts[u];
+absl::Status BindHost(PlanBuilder& p, size_t u, int32_t unit) {
+  PlannedUnit& d = p.planned_units[u];
   auto args = std::make_unique<HostStepArgs>();
   args->node = p.graph.node(d.group->nodes[0]);
   for (ValueId v : args->node.inputs) {
     args->inputs.push_back(p.OperandOf(v));
-    args->check_inputs |= args->inputs.back().location.kind == Location::Kind::kLate;
+    args->check_inputs |= args->inputs.back().location.kind == Location::Kind::kDynamic;
   }
   for (ValueId v : args->node.outputs) args->outputs.push_back(p.OperandOf(v));
   for (ValueId v : args->node.captures) args->captures.push_back(p.OperandOf(v));
@@ -90,7 +90,7 @@ absl::Status BindHost(Planning& p, size_t u, int32_t unit) {
 }
 
 // Adds the last steps: copies into outputs that no step could write itself.
-void BindOutputCopies(Planning& p) {
+void BindOutputCopies(PlanBuilder& p) {
   for (const OutputCopy& c : p.output_copies) {
     const TensorType& type = p.value(c.value).type;
     mge_slot from = c.item < 0 ? p.RawConstant(c.value) : p.SlotOf(p.buffers[p.items[c.item].buffer], false);
@@ -113,14 +113,14 @@ void BindOutputCopies(Planning& p) {
 
 }  // namespace
 
-absl::Status BindSteps(Planning& p) {
-  for (size_t u = 0; u < p.drafts.size(); ++u) {
-    Draft& d = p.drafts[u];
+absl::Status BindSteps(PlanBuilder& p) {
+  for (size_t u = 0; u < p.planned_units.size(); ++u) {
+    PlannedUnit& d = p.planned_units[u];
     int32_t unit = static_cast<int32_t>(p.plan->units.size());
-    RecordUnit(p, d);
+    DescribeUnit(p, d);
     switch (d.unit.kind) {
       case Unit::Kind::kKernel:
-      case Unit::Kind::kReorder: MGE_RETURN_IF_ERROR(BindDraft(p, u, unit)); break;
+      case Unit::Kind::kReorder: MGE_RETURN_IF_ERROR(BindUnit(p, u, unit)); break;
       case Unit::Kind::kReference:
       case Unit::Kind::kHost: MGE_RETURN_IF_ERROR(BindHost(p, u, unit)); break;
       case Unit::Kind::kAlias:

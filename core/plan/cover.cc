@@ -6,7 +6,7 @@
 
 #include "core/base/errors.h"
 #include "core/ops/op.h"
-#include "core/plan/claims.h"
+#include "core/kernel/claims.h"
 #include "core/plan/partition.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -276,7 +276,7 @@ class Coverer {
     // have the attributes that the settings demand of kernels.
     const bool may_stand_in = !(context_.require & ~kEvaluatorAttributes) && !(context_.forbid & kEvaluatorAttributes);
     if (group.kind == Unit::Kind::kReference && !may_stand_in) {
-      std::vector<std::string> why = context_.guard;
+      std::vector<std::string> why = context_.kernel_restrictions;
       for (const Refusal& r : refused_[id]) why.push_back(fmt::format("{}: {}", r.id, r.reason));
       why.emplace_back("the settings also exclude the reference evaluator");
       return Fail(errors::kUnsupportedFeature,

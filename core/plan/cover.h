@@ -18,11 +18,11 @@
 #include <vector>
 
 #include "core/graph/graph.h"
-#include "core/plan/abi_graph.h"
-#include "core/plan/candidate.h"
+#include "core/kernel/abi_graph.h"
+#include "core/kernel/candidate.h"
 #include "core/plan/plan.h"
 #include "core/plan/program.h"
-#include "core/plan/value_sizes.h"
+#include "core/plan/memory/value_sizes.h"
 
 namespace mge {
 

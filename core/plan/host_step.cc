@@ -6,7 +6,7 @@
 
 #include "core/base/errors.h"
 #include "core/ops/op.h"
-#include "core/ops/shared/eval_context.h"
+#include "core/ops/eval_context.h"
 #include "core/plan/program.h"
 #include "fmt/format.h"
 
@@ -80,13 +80,13 @@ class StepContext : public EvalContext {
   uint64_t seed() override { return env_.NextSeed(); }
   HostAllocator& allocator() override { return env_.allocator(); }
 
-  absl::Status CheckLateInputs() const {
+  absl::Status CheckDynamicInputs() const {
     std::vector<const HostValue*> present;
     for (size_t i = 0; i < inputs_.size(); ++i) present.push_back(args_.inputs[i].present ? &inputs_[i] : nullptr);
     return CheckInputs(args_.node, *args_.node.def, present);
   }
 
-  // Moves late outputs to the run. Fails if the evaluator left an output unset.
+  // Moves dynamic outputs to the run. Fails if the evaluator left an output unset.
   absl::Status Finish() {
     for (size_t i = 0; i < outputs_.size(); ++i) {
       const HostOperand& o = args_.outputs[i];
@@ -94,8 +94,8 @@ class StepContext : public EvalContext {
       if (!written_[i]) {
         return Fail(errors::kInternal, fmt::format("{} left its output {} unset", NodePlace(args_.node), i));
       }
-      if (o.location.kind != Location::Kind::kLate) continue;
-      env_.late(o.location.index) = std::move(outputs_[i]);
+      if (o.location.kind != Location::Kind::kDynamic) continue;
+      env_.dynamic(o.location.index) = std::move(outputs_[i]);
     }
     return absl::OkStatus();
   }
@@ -103,7 +103,7 @@ class StepContext : public EvalContext {
  private:
   HostValue Load(const HostOperand& o) {
     if (!o.present) return {};
-    if (o.location.kind == Location::Kind::kLate) return env_.late(o.location.index);
+    if (o.location.kind == Location::Kind::kDynamic) return env_.dynamic(o.location.index);
     HostValue v;
     v.tensor = Tensor::View(o.type.dtype, o.type.dims, Address(run_, o.location.slot), nullptr);
     return v;
@@ -134,7 +134,7 @@ mge_code RunHostStep(const void* args, const mge_run* run) {
   const auto& step = *static_cast<const HostStepArgs*>(args);
   HostStepEnvironment& env = *reinterpret_cast<const HostRun*>(run)->environment;
   StepContext context(step, run, env);
-  absl::Status status = step.check_inputs ? context.CheckLateInputs() : absl::OkStatus();
+  absl::Status status = step.check_inputs ? context.CheckDynamicInputs() : absl::OkStatus();
   if (status.ok()) status = step.node.def->eval(context);
   if (status.ok()) status = context.Finish();
   if (status.ok()) return MGE_OK;

@@ -45,8 +45,8 @@ class HostStepEnvironment {
  public:
   virtual ~HostStepEnvironment() = default;
   virtual HostAllocator& allocator() = 0;
-  // Returns the late value with that index.
-  virtual HostValue& late(uint32_t index) = 0;
+  // Returns the dynamic value with that index.
+  virtual HostValue& dynamic(uint32_t index) = 0;
   virtual absl::Status CheckStop() = 0;
   // Returns the seed for the next random operator of the run.
   virtual uint64_t NextSeed() = 0;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Creates the programs within a plan: the bodies of control flow, and the continuation.
-#include "core/ops/control_flow.h"
+#include "core/ops/families/control_flow.h"
 #include "core/ops/op.h"
 #include "core/plan/stages.h"
 #include "fmt/format.h"
 
 namespace mge {
 
-absl::StatusOr<BodyProgram> MakeBody(const Planning& p, const Graph& body, const Node& node) {
+absl::StatusOr<BodyProgram> MakeBody(const PlanBuilder& p, const Graph& body, const Node& node) {
   BodyProgram out;
   out.body = &body;
   Graph copy = body;
@@ -36,7 +36,7 @@ absl::StatusOr<BodyProgram> MakeBody(const Planning& p, const Graph& body, const
   return out;
 }
 
-absl::Status MakeContinuation(Planning& p) {
+absl::Status MakeContinuation(PlanBuilder& p) {
   if (p.cover.deferred.empty()) return absl::OkStatus();
   auto next = std::make_unique<Continuation>();
   Graph rest;

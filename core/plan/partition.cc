@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "core/ops/op.h"
-#include "core/plan/abi_graph.h"
-#include "core/plan/candidate.h"
-#include "core/plan/claims.h"
+#include "core/kernel/abi_graph.h"
+#include "core/kernel/candidate.h"
+#include "core/kernel/claims.h"
 #include "fmt/format.h"
 
 namespace mge {

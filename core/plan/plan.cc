@@ -155,7 +155,7 @@ void PlanWriter::WriteHead(const Plan& plan) {
                   DeviceText(plan), plan.steps.size(), views ? fmt::format(" and {} views (no memory, no time)", views) : "",
                   plan.arena_bytes, plan.lower_bound_bytes, plan.packed_bytes, plan.constant_bytes));
   if (!plan.queues.empty()) out_ += MemoryText(plan);
-  for (const std::string& text : plan.guard) {
+  for (const std::string& text : plan.kernel_restrictions) {
     if (why_) Line(text);
   }
 }

@@ -9,8 +9,8 @@
 // A device without queues works in host memory and in the calling thread. A device with queues has its own memory. Its steps
 // are enqueued, copies between memories are steps on copy queues, and fences order steps on different queues.
 //
-// A late value is a value whose size or kind is known only after it has been computed. Host steps write and read late
-// values. Nodes that need a late value of unknown shape form the continuation, a separate program that is planned during the
+// A dynamic value is a value whose size or kind is known only after it has been computed. Host steps write and read late
+// values. Nodes that need a dynamic value of unknown shape form the continuation, a separate program that is planned during the
 // run.
 #pragma once
 
@@ -24,8 +24,8 @@
 
 #include "core/base/tensor.h"
 #include "core/graph/graph.h"
-#include "core/plan/device_constants.h"
-#include "core/plan/kernel.h"
+#include "core/plan/memory/device_constants.h"
+#include "core/kernel/kernel.h"
 #include "core/plugin/devices.h"
 #include "mge/plugin.h"
 
@@ -35,7 +35,7 @@ class Program;
 struct HostStepArgs;
 
 inline constexpr int64_t kBufferAlignment = 64;           // bytes
-inline constexpr int64_t kGuardBytes = kBufferAlignment;  // size of the red zone in front of a buffer (Plan::guarded)
+inline constexpr int64_t kRedZoneBytes = kBufferAlignment;  // size of the red zone in front of a buffer (Plan::red_zones)
 inline constexpr int32_t kCallingThread = -1;  // in place of a queue
 
 // One call of a function. Plan::steps holds them in the order of execution.
@@ -130,9 +130,9 @@ struct PlacedBuffer {
 
 // The place of a value during a run.
 struct Location {
-  enum class Kind { kSlot, kLate, kContinuation } kind = Kind::kSlot;
+  enum class Kind { kSlot, kDynamic, kContinuation } kind = Kind::kSlot;
   mge_slot slot = {};  // kSlot
-  uint32_t index = 0;  // kLate: index of the late value; kContinuation: index of the continuation's output
+  uint32_t index = 0;  // kDynamic: index of the dynamic value; kContinuation: index of the continuation's output
 };
 
 // An input or output of the plan, or an input of its continuation.
@@ -150,8 +150,8 @@ struct ConstantBase {
   bool packed = false;
 };
 
-// A constant without plain bytes (strings). It is a late value that is set before the first step.
-struct LateConstant {
+// A constant without plain bytes (strings). It is a dynamic value that is set before the first step.
+struct DynamicConstant {
   uint32_t index;
   Tensor tensor;
 };
@@ -206,15 +206,15 @@ class Plan {
   std::vector<std::unique_ptr<DeviceConstants>> device_constants;
   std::vector<mge_kernel*> states;     // kernels that need a state per instance, by state index
   std::vector<const mge_kernel_api*> state_apis;
-  std::vector<LateConstant> late_constants;
-  uint32_t late_count = 0;
+  std::vector<DynamicConstant> dynamic_constants;
+  uint32_t dynamic_count = 0;
   std::unique_ptr<Continuation> continuation;
   std::vector<PlanBody> bodies;  // for reports, in the order of units; the continuation last
 
   std::vector<Arena> arenas;
-  // True: each buffer of an arena lies between two red zones that no kernel may write. The zone in front has kGuardBytes.
-  // The zone behind has kGuardBytes plus the padding to a multiple of kBufferAlignment. Outputs are computed in arenas too.
-  bool guarded = false;
+  // True: each buffer of an arena lies between two red zones that no kernel may write. The zone in front has kRedZoneBytes.
+  // The zone behind has kRedZoneBytes plus the padding to a multiple of kBufferAlignment. Outputs are computed in arenas too.
+  bool red_zones = false;
   int64_t arena_bytes = 0;        // sum over all arenas
   int64_t lower_bound_bytes = 0;  // sum over all arenas; no placement can be smaller
   std::vector<PlacedBuffer> buffers;
@@ -226,7 +226,7 @@ class Plan {
   // ran on those devices meanwhile.
   int64_t measured_constant_bytes = 0;
   int reference_steps = 0;
-  std::vector<std::string> guard;  // for --why: kernel attributes that settings require or forbid
+  std::vector<std::string> kernel_restrictions;  // for --why: kernel attributes that settings require or forbid
   std::vector<Alternative> dropped_claims;
   std::vector<std::string> pass_log;
 

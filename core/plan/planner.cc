@@ -3,16 +3,16 @@
 #include <algorithm>
 
 #include "core/base/errors.h"
-#include "core/plan/memory_limit.h"
-#include "core/plan/pass.h"
-#include "core/plan/selection.h"
+#include "core/plan/memory/memory_limit.h"
+#include "core/plan/passes/pass.h"
+#include "core/plan/kernels/selection.h"
 #include "core/plan/stages.h"
 
 namespace mge {
 namespace {
 
 // Sets the types of the graph's inputs and runs the passes.
-absl::Status Specialise(Planning& p) {
+absl::Status Specialise(PlanBuilder& p) {
   for (size_t i = 0; i < p.input_types.size(); ++i) {
     Value& v = p.graph.value(p.graph.inputs()[i]);
     v.kind = p.input_types[i].kind;
@@ -28,7 +28,7 @@ absl::Status Specialise(Planning& p) {
   return RunPasses(p.graph, passes, &p.plan->pass_log);
 }
 
-absl::Status TakeCover(Planning& p) {
+absl::Status TakeCover(PlanBuilder& p) {
   p.uses = CountUses(p.graph);
   MGE_ASSIGN_OR_RETURN(ValueSizes sizes, ValueSizes::Of(p.graph, *p.context));
   MGE_ASSIGN_OR_RETURN(p.cover, CoverGraph(p.graph, *p.context, p.uses, sizes));
@@ -38,16 +38,16 @@ absl::Status TakeCover(Planning& p) {
   return absl::OkStatus();
 }
 
-void BindInputs(Planning& p) {
+void BindInputs(PlanBuilder& p) {
   for (ValueId v : p.graph.inputs()) {
     BoundValue in;
     in.name = p.value(v).name;
     in.kind = p.value(v).kind;
     in.type = p.value(v).type;
     const Buffer& b = p.buffers[p.items[p.versions.at(v).front()].buffer];
-    if (b.where == Buffer::Where::kLate) {
-      in.location.kind = Location::Kind::kLate;
-      in.location.index = b.late;
+    if (b.where == Buffer::Where::kDynamic) {
+      in.location.kind = Location::Kind::kDynamic;
+      in.location.index = b.dynamic;
     } else {
       in.location.slot = p.SlotOf(b, false);
     }
@@ -57,7 +57,7 @@ void BindInputs(Planning& p) {
 
 // Runs the stages up to the check of the memory limits. Returns false if some kernels cannot be prepared; the caller then
 // starts again.
-absl::StatusOr<bool> TryPlanMemory(Planning& p) {
+absl::StatusOr<bool> TryPlanMemory(PlanBuilder& p) {
   MGE_RETURN_IF_ERROR(p.CheckStop());
   MGE_RETURN_IF_ERROR(Specialise(p));
   MGE_RETURN_IF_ERROR(p.CheckStop());
@@ -69,20 +69,20 @@ absl::StatusOr<bool> TryPlanMemory(Planning& p) {
   if (!prepared) return false;
   MGE_RETURN_IF_ERROR(AssignBuffers(p));
   absl::Status fits = CheckMemoryLimits(p);
-  while (ErrorId(fits) == errors::kOverBudget.id && p.make_room && (*p.make_room)()) fits = CheckMemoryLimits(p);
+  while (ErrorId(fits) == errors::kOverBudget.id && p.reclaim_memory && (*p.reclaim_memory)()) fits = CheckMemoryLimits(p);
   MGE_RETURN_IF_ERROR(fits);
   return true;
 }
 
-// Returns a draft after the check of the memory limits. Starts again while kernels prove to be unable. `make_room` is the
+// Returns a builder after the check of the memory limits. Starts again while kernels prove to be unable. `reclaim_memory` is the
 // argument of BuildPlan(), or nullptr if only the size is wanted.
-absl::StatusOr<std::unique_ptr<Planning>> PlanMemory(const Graph& graph, std::span<const InputType> inputs,
+absl::StatusOr<std::unique_ptr<PlanBuilder>> PlanMemory(const Graph& graph, std::span<const InputType> inputs,
                                                      const std::shared_ptr<const PlanContext>& context,
-                                                     const StopControl* stop, const std::function<bool()>* make_room) {
+                                                     const StopControl* stop, const std::function<bool()>* reclaim_memory) {
   for (;;) {
-    auto p = std::make_unique<Planning>(graph, inputs, context);
+    auto p = std::make_unique<PlanBuilder>(graph, inputs, context);
     p->stop = stop;
-    p->make_room = make_room;
+    p->reclaim_memory = reclaim_memory;
     const size_t known = context->unable->count();
     MGE_ASSIGN_OR_RETURN(bool settled, TryPlanMemory(*p));
     if (settled) return p;
@@ -99,7 +99,7 @@ uint64_t LiveBytes(const PlanContext& context) {
 }
 
 // Runs a stage that allocates memory for constants, and adds the growth to measured_constant_bytes.
-absl::Status Growing(Planning& p, absl::Status (*stage)(Planning&)) {
+absl::Status Growing(PlanBuilder& p, absl::Status (*stage)(PlanBuilder&)) {
   const uint64_t before = LiveBytes(*p.context);
   absl::Status done = stage(p);
   p.plan->measured_constant_bytes += static_cast<int64_t>(LiveBytes(*p.context) - before);
@@ -119,8 +119,8 @@ std::shared_ptr<const PlanContext> ForAttempts(const PlanContext& context) {
 
 absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& graph, std::span<const InputType> inputs,
                                                 const std::shared_ptr<const PlanContext>& context,
-                                                const StopControl* stop, const std::function<bool()>& make_room) {
-  absl::StatusOr<std::unique_ptr<Planning>> sized = PlanMemory(graph, inputs, context, stop, &make_room);
+                                                const StopControl* stop, const std::function<bool()>& reclaim_memory) {
+  absl::StatusOr<std::unique_ptr<PlanBuilder>> sized = PlanMemory(graph, inputs, context, stop, &reclaim_memory);
   if (ErrorId(sized.status()) == errors::kOverBudget.id) {
     absl::Status over = NameLargestBatch(sized.status(), graph, inputs, [&](std::span<const InputType> others) {
       return PlanMemory(graph, others, ForAttempts(*context), stop, nullptr).status();
@@ -129,13 +129,13 @@ absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& graph, std::span<co
     return over;
   }
   MGE_RETURN_IF_ERROR(sized.status());
-  Planning& p = **sized;
+  PlanBuilder& p = **sized;
   MGE_RETURN_IF_ERROR(Growing(p, PackConstants));
   MGE_RETURN_IF_ERROR(BindSteps(p));
   FormSegments(p);
   MGE_RETURN_IF_ERROR(MakeContinuation(p));
   BindInputs(p);
-  p.plan->guard = context->guard;
+  p.plan->kernel_restrictions = context->kernel_restrictions;
   MGE_RETURN_IF_ERROR(Growing(p, UploadConstants));
   return std::move(p.plan);
 }

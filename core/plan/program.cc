@@ -7,8 +7,8 @@
 #include "absl/cleanup/cleanup.h"
 #include "core/base/errors.h"
 #include "core/ops/declared_type.h"
-#include "core/plan/pass.h"
-#include "core/plan/room.h"
+#include "core/plan/passes/pass.h"
+#include "core/plan/memory/memory_capacity.h"
 #include "fmt/format.h"
 
 namespace mge {

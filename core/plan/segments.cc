@@ -23,7 +23,7 @@ struct UnitWaits {
 
 class Segmenter {
  public:
-  explicit Segmenter(Planning& p)
+  explicit Segmenter(PlanBuilder& p)
       : p_(p), plan_(*p.plan), lanes_(plan_.queues.size() + 1), known_(lanes_, Clock(lanes_, -1)),
         touched_(p.buffers.size(), Clock(lanes_, -1)), written_(p.buffers.size(), Clock(lanes_, -1)),
         fresh_(p.buffers.size(), true), waits_(plan_.units.size()), over_(plan_.units.size()),
@@ -37,23 +37,23 @@ class Segmenter {
   }
 
  private:
-  bool IsDraft(size_t u) const { return u < p_.drafts.size(); }
+  bool IsDraft(size_t u) const { return u < p_.planned_units.size(); }
   // Returns true if unit u has a step. An alias has none, except an alias of a constant, which is copied.
   bool HasStep(size_t u) const {
-    return !IsDraft(u) || plan_.units[u].kind != Unit::Kind::kAlias || p_.drafts[u].inputs[0] < 0;
+    return !IsDraft(u) || plan_.units[u].kind != Unit::Kind::kAlias || p_.planned_units[u].inputs[0] < 0;
   }
-  size_t LaneOf(size_t u) const { return IsDraft(u) ? static_cast<size_t>(p_.drafts[u].queue + 1) : kHostLane; }
+  size_t LaneOf(size_t u) const { return IsDraft(u) ? static_cast<size_t>(p_.planned_units[u].queue + 1) : kHostLane; }
   const Backend& BackendOf(size_t lane) const { return plan_.queues[lane - 1].device->backend(); }
 
   // Returns the units on which unit u depends: the writers of its inputs, and the units that used the memory that it writes.
   Clock Needs(int32_t u) {
     Clock needs(lanes_, -1);
     if (!IsDraft(u)) {
-      const OutputCopy& copy = p_.output_copies[static_cast<size_t>(u) - p_.drafts.size()];
+      const OutputCopy& copy = p_.output_copies[static_cast<size_t>(u) - p_.planned_units.size()];
       if (copy.item >= 0) Join(needs, written_[p_.items[copy.item].buffer]);
       return needs;
     }
-    const Draft& d = p_.drafts[u];
+    const PlannedUnit& d = p_.planned_units[u];
     for (int32_t item : d.inputs) {
       if (item >= 0) Join(needs, written_[p_.items[item].buffer]);
     }
@@ -76,7 +76,7 @@ class Segmenter {
 
   void Touch(int32_t u, size_t lane) {
     if (!IsDraft(u)) return;
-    const Draft& d = p_.drafts[u];
+    const PlannedUnit& d = p_.planned_units[u];
     for (int32_t item : d.inputs) {
       if (item >= 0) touched_[p_.items[item].buffer][lane] = u;
     }
@@ -126,7 +126,7 @@ class Segmenter {
       int32_t u = plan_.steps[i].unit;
       size_t lane = LaneOf(u);
       int32_t queue = static_cast<int32_t>(lane) - 1;
-      Device* device = IsDraft(u) ? p_.drafts[u].device : &HostStepDevice(*p_.context);
+      Device* device = IsDraft(u) ? p_.planned_units[u].device : &HostStepDevice(*p_.context);
       bool waits = !waits_[u].host.empty() || !waits_[u].queue.empty();
       if (!open || waits || plan_.segments.back().queue != queue || plan_.segments.back().device != device) {
         Segment s;
@@ -157,7 +157,7 @@ class Segmenter {
     return points;
   }
 
-  Planning& p_;
+  PlanBuilder& p_;
   Plan& plan_;
   size_t lanes_;
   std::vector<Clock> known_;    // units known to have ended, per lane
@@ -172,6 +172,6 @@ class Segmenter {
 
 }  // namespace
 
-void FormSegments(Planning& p) { Segmenter(p).Run(); }
+void FormSegments(PlanBuilder& p) { Segmenter(p).Run(); }
 
 }  // namespace mge

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stages of planning, in the order in which BuildPlan() calls them after the cover.
-// Each stage fills its part of Planning. The stages run in one thread. An error leaves the Planning unusable.
+// Each stage fills its part of PlanBuilder. The stages run in one thread. An error leaves the PlanBuilder unusable.
 #pragma once
 
 #include "core/base/status.h"
-#include "core/plan/draft.h"
+#include "core/plan/plan_builder.h"
 
 namespace mge {
 
 // Chooses a candidate and layouts for every group. The strategy PROFILE compares measured times, the others estimated costs.
-absl::Status ChooseKernels(Planning& p);
+absl::Status ChooseKernels(PlanBuilder& p);
 
 // Puts the units in order. Adds reorders where layouts differ, and copies between memories. Records the uses of each item.
-absl::Status ScheduleUnits(Planning& p);
+absl::Status ScheduleUnits(PlanBuilder& p);
 
-// Prepares the kernels of the drafts, which sets their exact workspace, packed forms and state. An estimate of the workspace
+// Prepares the kernels of the planned units, which sets their exact workspace, packed forms and state. An estimate of the workspace
 // is not enough to place buffers, so this stage runs before AssignBuffers().
-// Algorithm: calls prepare() once per kernel or reorder, in the order of the drafts. If the backend returns
-// MGE_UNIMPLEMENTED, adds the kernel to PlanContext::unable and continues with the next draft. Returns false if there was
-// such a kernel. The caller then discards this Planning and starts again; CandidatesOf() leaves out the kernels that were
+// Algorithm: calls prepare() once per kernel or reorder, in the order of the planned units. If the backend returns
+// MGE_UNIMPLEMENTED, adds the kernel to PlanContext::unable and continues with the next unit. Returns false if there was
+// such a kernel. The caller then discards this PlanBuilder and starts again; CandidatesOf() leaves out the kernels that were
 // added. Each attempt adds at least one kernel, so the attempts end. Other errors are returned with the place of the node.
-absl::StatusOr<bool> PrepareKernels(Planning& p);
+absl::StatusOr<bool> PrepareKernels(PlanBuilder& p);
 
 // Gives every item and workspace a buffer, and every buffer an offset in its arena.
 // Two buffers may use the same bytes if their lives, counted in units, do not overlap. This keeps the arena far smaller than
@@ -32,18 +32,18 @@ absl::StatusOr<bool> PrepareKernels(Planning& p);
 //   3. Moves outputs of the graph that the calling thread computes from the arena to the caller's memory.
 //   4. Places the buffers of each arena with PlaceIntervals() (place.h).
 // Fails with kOverBudget if the buffers take more than 2^60 bytes, or if one is larger than the device can allocate.
-absl::Status AssignBuffers(Planning& p);
+absl::Status AssignBuffers(PlanBuilder& p);
 
 // Packs the constants for which a kernel asks for its own form.
-absl::Status PackConstants(Planning& p);
+absl::Status PackConstants(PlanBuilder& p);
 
 // Creates the steps with their arguments, and the record of each unit for --why.
-absl::Status BindSteps(Planning& p);
+absl::Status BindSteps(PlanBuilder& p);
 // Fills the description of a unit: nodes, operands, kernel, work.
-void RecordUnit(const Planning& p, Draft& draft);
+void DescribeUnit(const PlanBuilder& p, PlannedUnit& planned);
 
 // Uploads the plan's constants to the devices that have memory of their own. Returns when the uploads have ended.
-absl::Status UploadConstants(Planning& p);
+absl::Status UploadConstants(PlanBuilder& p);
 
 // Cuts the steps into segments, and adds the waits and signals that order segments on different queues.
 // A device runs the steps of one queue in order, but steps on two queues have no order. Each wait costs time, so this stage
@@ -55,13 +55,13 @@ absl::Status UploadConstants(Planning& p);
 //      clock of the unit that is waited for.
 //   3. Starts a new segment at each wait, at each change of queue or device, and after each unit that others wait for.
 // If the two queues belong to different backends, the calling thread waits in place of the queue.
-void FormSegments(Planning& p);
+void FormSegments(PlanBuilder& p);
 
 // Creates the program of a body of a control-flow node. Captures that are constants in this graph become constants of the
 // body. If the body's nodes do not fit the shapes, the program holds the error, and only a run that enters the body fails.
-absl::StatusOr<BodyProgram> MakeBody(const Planning& p, const Graph& body, const Node& node);
+absl::StatusOr<BodyProgram> MakeBody(const PlanBuilder& p, const Graph& body, const Node& node);
 
 // Creates the program of the deferred nodes, if there are any.
-absl::Status MakeContinuation(Planning& p);
+absl::Status MakeContinuation(PlanBuilder& p);
 
 }  // namespace mge

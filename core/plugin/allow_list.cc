@@ -6,6 +6,7 @@
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "core/base/file_trust.h"
 #include "fmt/format.h"
 
 namespace mge {

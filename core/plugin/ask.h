@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "core/plugin/device.h"
-#include "core/plugin/guard.h"
+#include "core/plugin/abi_call.h"
 #include "fmt/format.h"
 
 namespace mge {

@@ -6,7 +6,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "core/base/errors.h"
-#include "core/plugin/guard.h"
+#include "core/plugin/abi_call.h"
 #include "fmt/format.h"
 
 namespace mge {

@@ -8,7 +8,7 @@
 
 #include "core/base/errors.h"
 #include "core/base/nearest.h"
-#include "core/plugin/guard.h"
+#include "core/plugin/abi_call.h"
 #include "core/plugin/isa.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -85,7 +85,7 @@ bool IsTaken(std::span<const PluginFile> before, PluginFile& file) {
     return other.verdict == Verdict::kLoaded && other.name == file.name;
   });
   if (first == before.end()) return false;
-  Judge(file, Verdict::kSkipped, VerdictCode::kDuplicateName,
+  SetVerdict(file, Verdict::kSkipped, VerdictCode::kDuplicateName,
         fmt::format("backend '{}' is taken from '{}' (version {}), which comes first", file.name, first->path,
                     first->version),
         "remove one of the two, or name this one's directory first in MGE_PLUGIN_PATH");

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "core/base/file.h"
+#include "core/base/file_trust.h"
 #include "core/base/sha256.h"
 #include "core/plugin/elf_symbols.h"
 #include "core/plugin/search_path.h"
@@ -66,19 +67,19 @@ int LibrariesIn(const std::string& path, std::vector<std::string>& names) {
 }
 
 // Applies the user's rules to an open file that has passed all other checks.
-void JudgeByRules(int fd, const PluginRules& rules, PluginFile& file) {
+void CheckByRules(int fd, const PluginRules& rules, PluginFile& file) {
   if (std::find(rules.skip.begin(), rules.skip.end(), file.name) != rules.skip.end()) {
-    return Judge(file, Verdict::kSkipped, VerdictCode::kLeftOut, fmt::format("plugin.skip names backend '{}'", file.name),
+    return SetVerdict(file, Verdict::kSkipped, VerdictCode::kLeftOut, fmt::format("plugin.skip names backend '{}'", file.name),
                  "to use it, remove it from plugin.skip: `mge env plugin.skip` shows where that is set");
   }
   auto unreadable = [&](const absl::Status& status) {
-    Judge(file, Verdict::kRefused, VerdictCode::kUnreadable, PartsOf(status).what, "make the file readable for you");
+    SetVerdict(file, Verdict::kRefused, VerdictCode::kUnreadable, PartsOf(status).what, "make the file readable for you");
   };
   if (rules.allow) {
     absl::StatusOr<std::string> hash = Sha256OfFile(fd, file.path);
     if (!hash.ok()) return unreadable(hash.status());
     if (!rules.allow->Holds(*hash)) {
-      return Judge(file, Verdict::kRefused, VerdictCode::kNotAllowed,
+      return SetVerdict(file, Verdict::kRefused, VerdictCode::kNotAllowed,
                    fmt::format("its SHA-256 {} is not on the list of allowed backends '{}'", *hash, rules.allow->path()),
                    fmt::format("if you trust it: sha256sum '{}' >> '{}'", file.path, rules.allow->path()));
     }
@@ -87,24 +88,24 @@ void JudgeByRules(int fd, const PluginRules& rules, PluginFile& file) {
   absl::StatusOr<std::string> key = BuildOf(fd, file.path, file.build_id);
   if (!key.ok()) return unreadable(key.status());
   if (std::optional<Quarantine::Entry> entry = rules.quarantine.Find(*key)) {
-    Judge(file, Verdict::kRefused, VerdictCode::kQuarantined, fmt::format("it is in quarantine: {}", entry->reason),
+    SetVerdict(file, Verdict::kRefused, VerdictCode::kQuarantined, fmt::format("it is in quarantine: {}", entry->reason),
           fmt::format("install another build of it, or try it again with: mge doctor --release {}", file.name));
   }
 }
 
 // Checks one file. `real_directory` must hold no symbolic link.
-FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name, uint32_t isa, const PluginRules& rules) {
+FoundPlugin CheckFile(const std::string& real_directory, const std::string& name, uint32_t isa, const PluginRules& rules) {
   FoundPlugin found;
   PluginFile& file = found.file;
   file.path = real_directory + (real_directory.ends_with('/') ? "" : "/") + name;
   std::string real = RealPath(file.path);
   if (real.empty()) {
-    Judge(file, Verdict::kRefused, VerdictCode::kUnreadable,
+    SetVerdict(file, Verdict::kRefused, VerdictCode::kUnreadable,
           fmt::format("it cannot be found: {}", std::strerror(errno)), "remove the dangling link");
     return found;
   }
   if (real.substr(0, real.rfind('/')) != (real_directory == "/" ? "" : real_directory)) {
-    Judge(file, Verdict::kRefused, VerdictCode::kLinkOutside,
+    SetVerdict(file, Verdict::kRefused, VerdictCode::kLinkOutside,
           fmt::format("it is a symbolic link to '{}', outside of its directory", real),
           "put the file itself here, or add its own directory to MGE_PLUGIN_PATH");
     return found;
@@ -113,13 +114,13 @@ FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name
   absl::StatusOr<RegularFile> open = OpenRegularFile(real);
   if (!open.ok()) {
     ErrorParts parts = PartsOf(open.status());
-    Judge(file, Verdict::kRefused, VerdictCode::kUnreadable,
+    SetVerdict(file, Verdict::kRefused, VerdictCode::kUnreadable,
           parts.what.empty() ? ErrorTitle(open.status()) : parts.what,
           "replace it by a regular file that you can read");
     return found;
   }
   if (std::string why = WhyNotTrusted(open->fd.get()); !why.empty()) {
-    Judge(file, Verdict::kRefused, VerdictCode::kUntrusted, why, std::string(kTrustFix));
+    SetVerdict(file, Verdict::kRefused, VerdictCode::kUntrusted, why, std::string(kTrustFix));
     return found;
   }
   struct stat st;
@@ -130,18 +131,18 @@ FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name
   found.note = reading.note;
   const PluginNote& note = found.note;
   if (reading.code == VerdictCode::kNoNote) {
-    Judge(file, Verdict::kSkipped, reading.code, reading.reason,
+    SetVerdict(file, Verdict::kSkipped, reading.code, reading.reason,
           "move it to another directory; if it is a backend, add MGE_BACKEND(...) of mge/plugin.hpp (in C: "
           "MGE_PLUGIN_NOTE) to one of its sources");
     return found;
   }
   if (reading.code != VerdictCode::kOk && reading.code != VerdictCode::kBadNote) {
-    Judge(file, Verdict::kRefused, reading.code, reading.reason,
+    SetVerdict(file, Verdict::kRefused, reading.code, reading.reason,
           "replace it by a backend that is built for this machine");
     return found;
   }
   if (reading.code == VerdictCode::kBadNote) {
-    Judge(file, Verdict::kRefused, reading.code, reading.reason,
+    SetVerdict(file, Verdict::kRefused, reading.code, reading.reason,
           "build it again with MGE_PLUGIN_NOTE of the SDK");
     return found;
   }
@@ -150,7 +151,7 @@ FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name
   file.classes = note.classes;
   file.abi = fmt::format("{}.{}", note.abi_major, note.abi_minor);
   if (std::string why = WhyAbiDiffers(note); !why.empty()) {
-    Judge(
+    SetVerdict(
         file, Verdict::kRefused, VerdictCode::kAbiMismatch, why,
         note.abi_major > MGE_ABI_MAJOR || note.abi_minor_min > MGE_ABI_MINOR
             ? "install the MGE that it was built for, or a build of it for this one"
@@ -158,15 +159,15 @@ FoundPlugin JudgeFile(const std::string& real_directory, const std::string& name
     return found;
   }
   if (std::string why = WhyIsaIsMissing(note, isa); !why.empty()) {
-    Judge(file, Verdict::kRefused, VerdictCode::kIsaMissing, std::move(why), "install a build of it for this processor");
+    SetVerdict(file, Verdict::kRefused, VerdictCode::kIsaMissing, std::move(why), "install a build of it for this processor");
     return found;
   }
-  if (SearchJudgement search = JudgeSearchPath(file.path); search.code != VerdictCode::kOk) {
-    Judge(file, Verdict::kRefused, search.code, std::move(search.reason), std::move(search.fix));
+  if (SearchVerdict search = CheckSearchPath(file.path); search.code != VerdictCode::kOk) {
+    SetVerdict(file, Verdict::kRefused, search.code, std::move(search.reason), std::move(search.fix));
     return found;
   }
-  Judge(file, Verdict::kAccepted, VerdictCode::kOk, "");
-  JudgeByRules(open->fd.get(), rules, file);
+  SetVerdict(file, Verdict::kAccepted, VerdictCode::kOk, "");
+  CheckByRules(open->fd.get(), rules, file);
   if (file.verdict != Verdict::kAccepted) return found;
   file.warning = MoreThanOneExport(file.path).value_or("");
   return found;
@@ -183,7 +184,7 @@ void Enter(Discovery& out, FoundPlugin found) {
   auto twin = std::find_if(out.accepted.begin(), out.accepted.end(), same_file);
   if (twin != out.accepted.end() && twin->file.path == file.path) return;  // the same path was named twice
   if (twin != out.accepted.end()) {
-    Judge(file, Verdict::kSkipped, VerdictCode::kDuplicateFile,
+    SetVerdict(file, Verdict::kSkipped, VerdictCode::kDuplicateFile,
           fmt::format("it is the same library as '{}', which comes first", twin->file.path), "remove one of the two");
     out.rejected.push_back(std::move(file));
   } else {
@@ -198,19 +199,19 @@ FileIdentity IdentityOf(const std::string& path) {
   return stat(path.c_str(), &st) == 0 ? IdentityOf(st) : FileIdentity{};
 }
 
-FoundPlugin JudgePluginFile(const std::string& path, uint32_t isa, const PluginRules& rules) {
+FoundPlugin VerifyPluginFile(const std::string& path, uint32_t isa, const PluginRules& rules) {
   std::string real = RealPath(path);
-  if (real.empty()) real = path;  // JudgeFile() reports the reason
+  if (real.empty()) real = path;  // CheckFile() reports the reason
   size_t slash = real.rfind('/');
-  return JudgeFile(real.substr(0, std::max<size_t>(slash, 1)), real.substr(slash + 1), isa, rules);
+  return CheckFile(real.substr(0, std::max<size_t>(slash, 1)), real.substr(slash + 1), isa, rules);
 }
 
-PluginFile JudgeDirectory(const PluginDirectory& directory, std::string* real) {
+PluginFile CheckDirectory(const PluginDirectory& directory, std::string* real) {
   PluginFile row;
   row.path = directory.path;
   const std::string from = From(directory);
   if (!directory.path.starts_with('/')) {
-    Judge(row, Verdict::kRefused, VerdictCode::kDirectoryNotAbsolute,
+    SetVerdict(row, Verdict::kRefused, VerdictCode::kDirectoryNotAbsolute,
           directory.path.empty() ? fmt::format("the name of the directory is empty{}", from)
                                  : fmt::format("the directory is not absolute{}", from),
           "write an absolute path, which begins with /");
@@ -219,16 +220,16 @@ PluginFile JudgeDirectory(const PluginDirectory& directory, std::string* real) {
   absl::StatusOr<Fd> open = OpenDirectory(directory.path);
   std::string resolved = RealPath(directory.path);
   if (!open.ok() || resolved.empty()) {
-    Judge(row, Verdict::kSkipped, VerdictCode::kDirectoryMissing,
+    SetVerdict(row, Verdict::kSkipped, VerdictCode::kDirectoryMissing,
           fmt::format("the directory does not exist or cannot be opened{}", from),
           "create it, or remove it from the list");
     return row;
   }
   if (std::string why = WhyNotTrusted(open->get()); !why.empty()) {
-    Judge(row, Verdict::kRefused, VerdictCode::kUntrusted, why + from, std::string(kTrustFix));
+    SetVerdict(row, Verdict::kRefused, VerdictCode::kUntrusted, why + from, std::string(kTrustFix));
     return row;
   }
-  Judge(row, Verdict::kAccepted, VerdictCode::kOk, "");
+  SetVerdict(row, Verdict::kAccepted, VerdictCode::kOk, "");
   if (real) *real = std::move(resolved);
   return row;
 }
@@ -239,11 +240,11 @@ Discovery DiscoverPlugins(std::span<const PluginDirectory> directories, uint32_t
   for (const PluginDirectory& directory : directories) {
     struct stat st;
     if (directory.path.starts_with('/') && stat(directory.path.c_str(), &st) == 0 && !S_ISDIR(st.st_mode)) {
-      Enter(out, JudgePluginFile(directory.path, isa, rules));
+      Enter(out, VerifyPluginFile(directory.path, isa, rules));
       continue;
     }
     std::string real;
-    PluginFile row = JudgeDirectory(directory, &real);
+    PluginFile row = CheckDirectory(directory, &real);
     if (row.verdict != Verdict::kAccepted) {
       out.rejected.push_back(std::move(row));
       continue;
@@ -253,12 +254,12 @@ Discovery DiscoverPlugins(std::span<const PluginDirectory> directories, uint32_t
     searched.push_back(real);
     std::vector<std::string> names;
     if (int error = LibrariesIn(real, names); error != 0) {
-      Judge(row, Verdict::kRefused, VerdictCode::kUnreadable,
+      SetVerdict(row, Verdict::kRefused, VerdictCode::kUnreadable,
             fmt::format("its files cannot be listed: {}{}", std::strerror(error), From(directory)),
             "make it readable for you, or remove it from the list");
       out.rejected.push_back(std::move(row));
     }
-    for (const std::string& name : names) Enter(out, JudgeFile(real, name, isa, rules));
+    for (const std::string& name : names) Enter(out, CheckFile(real, name, isa, rules));
   }
   return out;
 }

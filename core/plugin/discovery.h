@@ -68,10 +68,10 @@ struct Discovery {
 Discovery DiscoverPlugins(std::span<const PluginDirectory> directories, uint32_t isa, const PluginRules& rules = {});
 
 // Checks one file, with any name, like a file of a searched directory.
-FoundPlugin JudgePluginFile(const std::string& path, uint32_t isa, const PluginRules& rules = {});
+FoundPlugin VerifyPluginFile(const std::string& path, uint32_t isa, const PluginRules& rules = {});
 
 // Checks a directory itself. kAccepted: its files may be checked, and `*real` (optional) is set to its path without links.
-PluginFile JudgeDirectory(const PluginDirectory& directory, std::string* real = nullptr);
+PluginFile CheckDirectory(const PluginDirectory& directory, std::string* real = nullptr);
 
 // Returns the directory mge/plugins beside the library that contains this code, so that a relocated tree works. Returns ""
 // if the library's path is unknown.

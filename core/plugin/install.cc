@@ -32,7 +32,7 @@ absl::StatusOr<std::string> Destination(std::span<const PluginDirectory> directo
   std::vector<std::string> why;
   for (const PluginDirectory& directory : directories) {
     std::string real;
-    PluginFile row = JudgeDirectory(directory, &real);
+    PluginFile row = CheckDirectory(directory, &real);
     if (row.verdict == Verdict::kAccepted && access(real.c_str(), W_OK) == 0) return real;
     why.push_back(
         fmt::format("'{}': {}", directory.path, row.reason.empty() ? std::generic_category().message(errno) : row.reason));
@@ -87,7 +87,7 @@ absl::Status MayReplace(const std::string& file, const std::string& target, cons
   if (absl::Status open = OpenRegularFile(target).status(); !open.ok()) {
     return taken(": " + PartsOf(open).what, fmt::format("move '{}' away", target));
   }
-  const PluginFile there = JudgePluginFile(target, isa).file;
+  const PluginFile there = VerifyPluginFile(target, isa).file;
   if (there.name == name) return absl::OkStatus();
   if (there.name.empty()) return taken(": " + there.reason, fmt::format("rm '{}'", target));
   return taken(fmt::format(" with backend '{}'", there.name), fmt::format("mge plugins remove '{}'", there.name));
@@ -130,7 +130,7 @@ absl::StatusOr<std::string> InstallPlugin(const std::string& file, std::span<con
   Temporary copy(directory);
   if (copy.fd() < 0) return CannotWrite(copy.path());
   MGE_RETURN_IF_ERROR(Copy(source, file, copy.fd(), target));
-  PluginFile row = JudgePluginFile(copy.path(), isa, rules).file;
+  PluginFile row = VerifyPluginFile(copy.path(), isa, rules).file;
   if (row.verdict != Verdict::kAccepted) {
     for (std::string* text : {&row.reason, &row.fix}) {  // name the user's file and not the temporary copy
       if (size_t at = text->find(copy.path()); at != text->npos) text->replace(at, copy.path().size(), file);
@@ -155,7 +155,7 @@ absl::StatusOr<std::string> RemovePlugin(const std::string& name, std::span<cons
   MGE_RETURN_IF_ERROR(CheckBackendName(name));
   for (const PluginDirectory& directory : directories) {
     std::string real;
-    if (JudgeDirectory(directory, &real).verdict != Verdict::kAccepted) continue;
+    if (CheckDirectory(directory, &real).verdict != Verdict::kAccepted) continue;
     Discovery found = DiscoverPlugins(std::span(&directory, 1), HostIsa());
     std::vector<PluginFile> files;
     for (FoundPlugin& f : found.accepted) files.push_back(std::move(f.file));

@@ -22,7 +22,7 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/lines.h"
-#include "core/plugin/guard.h"
+#include "core/plugin/abi_call.h"
 #include "core/plugin/needed.h"
 #include "core/plugin/note.h"
 #include "core/plugin/slow_start.h"
@@ -81,8 +81,8 @@ Process& TheProcess() {
 [[maybe_unused]] const Process& made_at_load = TheProcess();
 
 // Skips a file that this machine cannot use at present: no driver, no device, or no memory.
-void JudgeLack(PluginFile& file, VerdictCode code, std::string reason) {
-  Judge(file, Verdict::kSkipped, code, std::move(reason),
+void CheckLack(PluginFile& file, VerdictCode code, std::string reason) {
+  SetVerdict(file, Verdict::kSkipped, code, std::move(reason),
         code == VerdictCode::kUnavailable
             ? "install the driver that it needs, if this machine has such a device"
             : "end other programs, or raise the limit of this one (ulimit -v, its control group), and try again");
@@ -90,12 +90,12 @@ void JudgeLack(PluginFile& file, VerdictCode code, std::string reason) {
 
 // Converts the text of a failed dlopen() to a verdict, for example "libfoo.so.1: cannot open shared object file: No such
 // file or directory". There is no error code, so the English texts of glibc are compared.
-void JudgeOpenFailure(PluginFile& file, std::string text) {
+void CheckOpenFailure(PluginFile& file, std::string text) {
   constexpr std::string_view kNoFile = ": cannot open shared object file: No such file";
   // The dynamic linker reports an existing file as missing if it has no memory for its name.
   const bool there = text.starts_with(fmt::format("{}{}", file.path, kNoFile)) && access(file.path.c_str(), F_OK) == 0;
   if (there || text.ends_with(std::strerror(ENOMEM)) || text.ends_with("out of memory")) {
-    return JudgeLack(file, VerdictCode::kOutOfMemory, fmt::format("there is not enough memory to open it: {}", text));
+    return CheckLack(file, VerdictCode::kOutOfMemory, fmt::format("there is not enough memory to open it: {}", text));
   }
   constexpr std::string_view kNoSymbol = "undefined symbol: ";
   constexpr std::string_view kNoVersion = ": version `";
@@ -103,7 +103,7 @@ void JudgeOpenFailure(PluginFile& file, std::string text) {
     std::string library = text.substr(0, at);
     std::vector<std::string> own = NeededLibraries(file.path);
     bool direct = std::find(own.begin(), own.end(), library) != own.end();
-    return Judge(
+    return SetVerdict(
         file, Verdict::kRefused, VerdictCode::kMissingLibrary,
         direct ? fmt::format("it needs the library {}, which is not found", library)
                : fmt::format("a library that it needs ({}) needs {} in turn, which is not found", fmt::join(own, ", "),
@@ -115,24 +115,24 @@ void JudgeOpenFailure(PluginFile& file, std::string text) {
     std::string who = text.substr(0, text.find(": "));
     std::string symbol = text.substr(at + kNoSymbol.size());
     symbol = symbol.substr(0, symbol.find_first_of(", ("));
-    return Judge(file, Verdict::kRefused, VerdictCode::kMissingSymbol,
+    return SetVerdict(file, Verdict::kRefused, VerdictCode::kMissingSymbol,
                  fmt::format("{} needs the symbol {}, which no library provides", who, symbol),
                  "install the versions of its libraries that it was built with, or build it again");
   }
   if (text.find(kNoVersion) != std::string::npos) {
-    return Judge(file, Verdict::kRefused, VerdictCode::kMissingLibrary,
+    return SetVerdict(file, Verdict::kRefused, VerdictCode::kMissingLibrary,
                  fmt::format("a library that it needs is too old: {}", text),
                  "install the versions of its libraries that it was built with, or build it again");
   }
-  Judge(file, Verdict::kRefused, VerdictCode::kNotOpened,
+  SetVerdict(file, Verdict::kRefused, VerdictCode::kNotOpened,
         fmt::format("it cannot be opened: {}", text),
         "install it again, or build it again for this system");
 }
 
 // Refuses a library whose static objects threw. The exception leaves the dynamic linker's lock with this thread, so other
 // threads that open a library wait forever.
-void JudgeThrown(PluginFile& file, const std::string& thrown) {
-  Judge(file, Verdict::kRefused, VerdictCode::kOpenThrew, "while it was being opened, " + thrown,
+void CheckThrown(PluginFile& file, const std::string& thrown) {
+  SetVerdict(file, Verdict::kRefused, VerdictCode::kOpenThrew, "while it was being opened, " + thrown,
         fmt::format("run `mge doctor` to put it into quarantine, or set MGE_PLUGIN_SKIP={} to leave it out; then restart "
                     "this process, in which other threads wait forever when they open a library",
                     file.name));
@@ -155,11 +155,11 @@ boost::dll::shared_library Open(PluginFile& file, std::string& thrown) {
     if (handle.is_loaded()) {
       thrown = TextOfBackend(error.code, error);
     } else {
-      JudgeLack(file, VerdictCode::kOutOfMemory, "it cannot be opened: " + TextOfBackend(error.code, error));
+      CheckLack(file, VerdictCode::kOutOfMemory, "it cannot be opened: " + TextOfBackend(error.code, error));
     }
   } else if (code) {
     const char* text = dlerror();
-    JudgeOpenFailure(file, EscapeControl(text ? text : code.message()));
+    CheckOpenFailure(file, EscapeControl(text ? text : code.message()));
   }
   return handle;
 }
@@ -247,16 +247,16 @@ std::string AuthorFix(const PluginFile& file) {
   return fmt::format("report it to the author of backend '{}' (`mge sdk test FILE` says more), or remove the file", file.name);
 }
 
-void JudgeFailure(PluginFile& file, VerdictCode code, std::string reason) {
+void CheckOutcome(PluginFile& file, VerdictCode code, std::string reason) {
   const bool lack = code == VerdictCode::kUnavailable || code == VerdictCode::kOutOfMemory;
-  if (lack) return JudgeLack(file, code, std::move(reason));
-  Judge(file, Verdict::kRefused, code, std::move(reason), AuthorFix(file));
+  if (lack) return CheckLack(file, code, std::move(reason));
+  SetVerdict(file, Verdict::kRefused, code, std::move(reason), AuthorFix(file));
 }
 
 // Calls the entry point of an open library and copies its tables. On failure returns nullptr and sets the verdict in `file`.
 std::unique_ptr<const BackendTables> Query(const Library& library, const FoundPlugin& found, PluginFile& file) {
   auto refuse = [&](VerdictCode code, std::string reason, std::string fix) -> std::unique_ptr<const BackendTables> {
-    Judge(file, Verdict::kRefused, code, std::move(reason), std::move(fix));
+    SetVerdict(file, Verdict::kRefused, code, std::move(reason), std::move(fix));
     return nullptr;
   };
   // has() is called first, because get() throws for a missing symbol.
@@ -271,7 +271,7 @@ std::unique_ptr<const BackendTables> Query(const Library& library, const FoundPl
   mge_error error;
   mge_code code = CallBackend(error, [&](mge_error*) { return query(&in, &out); });
   if (code == MGE_RESOURCE_EXHAUSTED) {
-    JudgeLack(file, VerdictCode::kOutOfMemory, "it cannot return its table: " + TextOfBackend(code, error));
+    CheckLack(file, VerdictCode::kOutOfMemory, "it cannot return its table: " + TextOfBackend(code, error));
     return nullptr;
   }
   if (code != MGE_OK) {
@@ -319,17 +319,17 @@ absl::StatusOr<std::vector<std::string>> ValuesOfSettings(const mge_plugin& plug
   if (declare) return declare(name, {plugin.settings, static_cast<size_t>(plugin.setting_count)});
   std::vector<std::string> values;
   for (uint64_t i = 0; i < plugin.setting_count; ++i)
-    values.push_back(CopyText(plugin.settings[i]->fallback));
+    values.push_back(CopyText(plugin.settings[i]->default_value));
   return values;
 }
 
 // Refuses a backend because of a setting. The fix is the setting's own, because usually the user's value is wrong.
-void JudgeSettings(PluginFile& file, const absl::Status& status) {
+void CheckGivenSettings(PluginFile& file, const absl::Status& status) {
   ErrorParts parts = PartsOf(status);
   std::string reason = ErrorTitle(status);
   if (!parts.what.empty()) reason += ": " + parts.what;
   if (!parts.where.empty()) reason += fmt::format(" ({})", parts.where);
-  Judge(file, Verdict::kRefused, VerdictCode::kBadSetting, reason,
+  SetVerdict(file, Verdict::kRefused, VerdictCode::kBadSetting, reason,
         parts.fix.empty() ? AuthorFix(file) : parts.fix);
 }
 
@@ -388,7 +388,7 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
     shared = library->backend.lock();
     if (shared || !library->user) break;
     if (library->user_in != getpid()) {
-      Judge(file, Verdict::kRefused, VerdictCode::kStartFailed,
+      SetVerdict(file, Verdict::kRefused, VerdictCode::kStartFailed,
             "the process was forked while it was being started or stopped by another thread",
             "fork before other threads create runtimes, or execute a new program in the child (exec)");
       return nullptr;
@@ -400,7 +400,7 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
     absl::StatusOr<std::vector<std::string>> values =
         ValuesOfSettings(shared->plugin(), shared->name_, settings);
     if (!values.ok()) {
-      JudgeSettings(file, values.status());
+      CheckGivenSettings(file, values.status());
       return nullptr;
     }
     if (*values != shared->services_->settings()) {
@@ -409,7 +409,7 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
           "stay in effect",
           shared->name_);
     }
-    Judge(file, Verdict::kLoaded, VerdictCode::kOk, "");
+    SetVerdict(file, Verdict::kLoaded, VerdictCode::kOk, "");
     return shared;
   }
   std::shared_ptr<Backend> backend(new Backend);
@@ -423,13 +423,13 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
     process.unused.notify_all();
   };
   if (IdentityOf(found.file.path) != found.identity) {
-    Judge(file, Verdict::kRefused, VerdictCode::kUntrusted, "it changed after it was checked",
+    SetVerdict(file, Verdict::kRefused, VerdictCode::kUntrusted, "it changed after it was checked",
           "try again");
     return nullptr;
   }
   absl::StatusOr<std::string> build = BuildOf(found.file.path, found.file.build_id);
   if (!build.ok()) {
-    Judge(file, Verdict::kRefused, VerdictCode::kUnreadable, PartsOf(build.status()).what, "make the file readable for you");
+    SetVerdict(file, Verdict::kRefused, VerdictCode::kUnreadable, PartsOf(build.status()).what, "make the file readable for you");
     return nullptr;
   }
   SlowStart watch(logger, found.file);
@@ -453,19 +453,19 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
       return LoadBackend(found, compute, settings, logger, file);
     } else {
       lock.unlock();
-      Judge(file, Verdict::kRefused, VerdictCode::kOlderInUse,
+      SetVerdict(file, Verdict::kRefused, VerdictCode::kOlderInUse,
             "this process has already opened another build from the same path, which stays open until it ends",
             "restart the process to use this build");
       return nullptr;
     }
     if (IdentityOf(found.file.path) != found.identity) {
-      Judge(file, Verdict::kRefused, VerdictCode::kUntrusted,
+      SetVerdict(file, Verdict::kRefused, VerdictCode::kUntrusted,
             "it changed while it was being opened", "try again");
       return nullptr;
     }
   }
   if (!library->thrown.empty()) {
-    JudgeThrown(file, library->thrown);
+    CheckThrown(file, library->thrown);
     logger.Warning("backend '{}' ({}) is refused: {}. {}", file.name, file.path, file.reason, file.fix);
     return nullptr;
   }
@@ -482,7 +482,7 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
   absl::StatusOr<std::vector<std::string>> values =
       ValuesOfSettings(*plugin, backend->name_, settings);
   if (!values.ok()) {
-    JudgeSettings(file, values.status());
+    CheckGivenSettings(file, values.status());
     return nullptr;
   }
   backend->services_->SetSettings(*std::move(values));
@@ -498,17 +498,17 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
   mge_code code = Start(*plugin, backend->host(), error);
   started = code == MGE_OK;
   if (!started) {
-    JudgeFailure(file, VerdictOn(code, VerdictCode::kStartFailed),
+    CheckOutcome(file, VerdictOn(code, VerdictCode::kStartFailed),
                  (code == MGE_UNAVAILABLE ? "" : "it does not start: ") + TextOfBackend(code, error));
     return nullptr;
   }
   auto [verdict, reason] = Enumerate(*plugin, found.note.classes, backend->devices_);
   backend->services_->Detach(backend.get());
   if (verdict != VerdictCode::kOk) {
-    JudgeFailure(file, verdict, std::move(reason));
+    CheckOutcome(file, verdict, std::move(reason));
     return nullptr;
   }
-  Judge(file, Verdict::kLoaded, VerdictCode::kOk, "");
+  SetVerdict(file, Verdict::kLoaded, VerdictCode::kOk, "");
   std::move(undo).Cancel();
   std::move(give_up).Cancel();
   backend->started_in_ = getpid();

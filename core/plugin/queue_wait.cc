@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/plugin/guard.h"
+#include "core/plugin/abi_call.h"
 
 namespace mge {
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/base/file_trust.h"
 #include "core/base/status.h"
 #include "core/plugin/needed.h"
 #include "fmt/format.h"
@@ -105,7 +106,7 @@ std::string FoundByOrigin(const ElfNeeds& needs, const std::string& origin, cons
   return {};
 }
 
-SearchJudgement Relative(const std::string& file, std::string reason) {
+SearchVerdict Relative(const std::string& file, std::string reason) {
   return {VerdictCode::kSearchPath, std::move(reason),
           fmt::format("link it with -Wl,-rpath,'$ORIGIN' or without an rpath (in CMake set BUILD_WITH_INSTALL_RPATH, "
                       "because CMake pads a path that it replaces at installation with colons), or correct the file: patchelf "
@@ -113,7 +114,7 @@ SearchJudgement Relative(const std::string& file, std::string reason) {
                       EscapeControl(file))};
 }
 
-SearchJudgement Writable(std::string reason) {
+SearchVerdict Writable(std::string reason) {
   return {VerdictCode::kUntrusted, std::move(reason),
           "remove write permission of group and others (chmod go-w) and make root or yourself the owner (chown), or link "
           "the backend without that directory"};
@@ -142,7 +143,7 @@ struct Loaded {
 
 // Checks one object. Adds to `libraries` those that it would load through its own or inherited directories. `first`: the
 // object is the backend itself.
-SearchJudgement JudgeOne(const Loaded& loaded, bool first, std::vector<Loaded>& libraries) {
+SearchVerdict CheckLibrary(const Loaded& loaded, bool first, std::vector<Loaded>& libraries) {
   const std::string& file = loaded.file;
   const std::string it = first ? "it" : fmt::format("the library '{}', which it loads,", EscapeControl(file));
   absl::StatusOr<ElfNeeds> needs = ReadElfNeeds(file);
@@ -215,15 +216,15 @@ SearchJudgement JudgeOne(const Loaded& loaded, bool first, std::vector<Loaded>& 
 
 }  // namespace
 
-SearchJudgement JudgeSearchPath(const std::string& file) {
+SearchVerdict CheckSearchPath(const std::string& file) {
   std::vector<Loaded> todo = {{file}};
   std::set<std::filesystem::path> seen;  // two libraries may need each other
   for (size_t i = 0; i < todo.size() && i < kMostLibraries; ++i) {
     std::error_code ec;
     if (!seen.insert(std::filesystem::canonical(todo[i].file, ec)).second || ec) continue;
     std::vector<Loaded> libraries;
-    SearchJudgement judgement = JudgeOne(todo[i], i == 0, libraries);
-    if (judgement.code != VerdictCode::kOk) return judgement;
+    SearchVerdict verdict = CheckLibrary(todo[i], i == 0, libraries);
+    if (verdict.code != VerdictCode::kOk) return verdict;
     todo.insert(todo.end(), libraries.begin(), libraries.end());
   }
   return {};

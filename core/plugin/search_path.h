@@ -18,14 +18,14 @@
 namespace mge {
 
 // The result of the check: kOk, or why another user could make the backend load a library of theirs.
-struct SearchJudgement {
+struct SearchVerdict {
   VerdictCode code = VerdictCode::kOk;
   std::string reason, fix;
 };
 
 // Checks the RUNPATH, RPATH and needed libraries of a file, and of the libraries that it finds through them. `file` must be
 // absolute and hold no symbolic link. Libraries in the system's own directories are not checked, because root owns them.
-SearchJudgement JudgeSearchPath(const std::string& file);
+SearchVerdict CheckSearchPath(const std::string& file);
 
 // Returns the libraries that the file finds by $ORIGIN, and those that they find by $ORIGIN in turn. These libraries must be
 // copied with the file. Paths are relative to the file's directory: "lib/libfoo.so.1".

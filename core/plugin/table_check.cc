@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/plugin/guard.h"
+#include "core/plugin/abi_call.h"
 #include "core/plugin/memory/pool.h"
 #include "core/plugin/tables.h"
 #include "fmt/format.h"
@@ -114,7 +114,7 @@ std::string CheckSettings(const mge_plugin& plugin) {
   for (uint64_t i = 0; i < plugin.setting_count; ++i) {
     const mge_setting* s = plugin.settings[i];
     if (!s) return fmt::format("its setting {} is NULL", i);
-    if (!IsText(s->key) || s->key.size == 0 || !IsText(s->fallback) || !IsText(s->choices) ||
+    if (!IsText(s->key) || s->key.size == 0 || !IsText(s->default_value) || !IsText(s->choices) ||
         !IsText(s->unit) || !IsText(s->doc)) {
       return fmt::format("a text of its setting {} is missing or longer than {} bytes", i,
                          kMaxText);

@@ -61,7 +61,7 @@ std::string_view VerdictName(Verdict verdict) {
 
 std::string_view VerdictCodeName(VerdictCode code) { return kCodeNames[static_cast<size_t>(code)]; }
 
-void Judge(PluginFile& file, Verdict verdict, VerdictCode code, std::string reason,
+void SetVerdict(PluginFile& file, Verdict verdict, VerdictCode code, std::string reason,
            std::string fix) {
   file.verdict = verdict;
   file.code = code;

@@ -69,6 +69,6 @@ struct PluginFile {
 };
 
 // Sets verdict, code, reason and fix of a row.
-void Judge(PluginFile& file, Verdict verdict, VerdictCode code, std::string reason, std::string fix = {});
+void SetVerdict(PluginFile& file, Verdict verdict, VerdictCode code, std::string reason, std::string fix = {});
 
 }  // namespace mge

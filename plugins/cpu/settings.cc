@@ -4,9 +4,9 @@
 namespace mge::cpu {
 namespace {
 
-constexpr mge_setting Row(int32_t type, std::string_view key, std::string_view fallback, std::string_view choices,
+constexpr mge_setting Row(int32_t type, std::string_view key, std::string_view default_value, std::string_view choices,
                           std::string_view doc, int32_t lifecycle) {
-  return {sizeof(mge_setting), type, Text(key), Text(fallback), Text(choices), Text(""), Text(doc), 0, 0, lifecycle, 0};
+  return {sizeof(mge_setting), type, Text(key), Text(default_value), Text(choices), Text(""), Text(doc), 0, 0, lifecycle, 0};
 }
 
 constexpr mge_setting kRows[kSettingCount] = {
@@ -28,7 +28,7 @@ std::string_view Setting(SettingIndex index) {
   mge_text value = {};
   const mge_host* host = Host();
   if (host && host->setting(host->self, index, &value) == MGE_OK && value.size) return View(value);
-  return View(kRows[index].fallback);
+  return View(kRows[index].default_value);
 }
 
 bool SettingIsOn(SettingIndex index) {

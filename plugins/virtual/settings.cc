@@ -12,9 +12,9 @@ enum Index : uint32_t {
   kCount
 };
 
-constexpr mge_setting Row(int32_t type, std::string_view key, std::string_view fallback, std::string_view unit,
+constexpr mge_setting Row(int32_t type, std::string_view key, std::string_view default_value, std::string_view unit,
                           std::string_view doc, double min = 0, double max = 0, std::string_view choices = {}) {
-  return {sizeof(mge_setting), type, Text(key), Text(fallback), Text(choices), Text(unit), Text(doc), min, max,
+  return {sizeof(mge_setting), type, Text(key), Text(default_value), Text(choices), Text(unit), Text(doc), min, max,
           MGE_LIFECYCLE_FIRST_SET, 0};
 }
 

@@ -113,7 +113,7 @@ static mge_code Bind(mge_kernel* kernel, const mge_binding* binding, void* args,
 static void Destroy(mge_kernel* kernel) { free(kernel); }
 
 static const mge_setting kLevel = {NEWER .struct_size = sizeof(kLevel), .type = MGE_SETTING_INT,
-                                   .key = STRING(BACKEND_NAME ".level"), .fallback = STRING("3"), .doc = STRING("A number."),
+                                   .key = STRING(BACKEND_NAME ".level"), .default_value = STRING("3"), .doc = STRING("A number."),
                                    .max = 9, .lifecycle = MGE_LIFECYCLE_FIRST_SET};
 static const mge_setting* const kSettings[] = {&kLevel};
 static const mge_device_api kDevice = {NEWER .struct_size = sizeof(kDevice), .minor = MGE_ABI_MINOR, .enumerate = Enumerate,

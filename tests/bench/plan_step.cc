@@ -66,7 +66,7 @@ class Chain {
   }
 
   void ByEngine() {
-    RunControl control;
+    RunState control;
     Check(session_->Run(in_, out_, control));
   }
   void Directly() {

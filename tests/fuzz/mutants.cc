@@ -95,7 +95,7 @@ bool ParseOptions(int argc, char** argv, Options* out) {
   return true;
 }
 
-int Judge(const Options& options, std::vector<Model> models, std::string (*judge)(const Mutant& mutant)) {
+int TryMutants(const Options& options, std::vector<Model> models, std::string (*check)(const Mutant& mutant)) {
   AddModels(options.data, &models);
   if (models.empty()) {
     std::printf("no models below %s\n", options.data.c_str());
@@ -117,7 +117,7 @@ int Judge(const Options& options, std::vector<Model> models, std::string (*judge
       std::printf("%s\n", mutant.about.c_str());
       std::ofstream("mutant.onnx", std::ios::binary) << mutant.bytes;
     }
-    const std::string fault = judge(mutant);
+    const std::string fault = check(mutant);
     if (fault.empty()) continue;
     ++wrong;
     std::printf("%s %s\n%s\n", name.c_str(), mutant.about.c_str(), fault.c_str());

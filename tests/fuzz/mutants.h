@@ -28,8 +28,8 @@ struct Options {
 };
 bool ParseOptions(int argc, char** argv, Options* out);
 
-// Calls judge(mutant) for each mutant, which returns "" or the error that it found. Prints every mutant with an error,
+// Calls check(mutant) for each mutant, which returns "" or the error that it found. Prints every mutant with an error,
 // and the mutant that crashes the process. Returns the exit code. With --only, writes the mutant to mutant.onnx.
-int Judge(const Options& options, std::vector<Model> more_models, std::string (*judge)(const Mutant& mutant));
+int TryMutants(const Options& options, std::vector<Model> more_models, std::string (*check)(const Mutant& mutant));
 
 }  // namespace mge::fuzz

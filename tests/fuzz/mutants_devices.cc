@@ -49,7 +49,7 @@ Outcome RunOn(Runtime& runtime, const Mutant& mutant, const std::string& device,
   quiet.quiet = true;
   out.status = cli::MakeInputs(quiet, session, {}, &inputs, &usage);
   if (!out.status.ok()) return out;
-  RunControl control;
+  RunState control;
   control.SetTimeout(5);
   out.status = session.Run(cli::Pointers(inputs), &out.outputs, &control);
   return out;
@@ -98,5 +98,5 @@ std::string Compare(const Mutant& mutant) {
 int main(int argc, char** argv) {
   mge::fuzz::Options options;
   options.count = 5000;
-  return mge::fuzz::ParseOptions(argc, argv, &options) ? mge::fuzz::Judge(options, {}, mge::fuzz::Compare) : 2;
+  return mge::fuzz::ParseOptions(argc, argv, &options) ? mge::fuzz::TryMutants(options, {}, mge::fuzz::Compare) : 2;
 }

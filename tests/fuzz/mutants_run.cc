@@ -10,7 +10,7 @@ int main(int argc, char** argv) {
   if (!mge::fuzz::ParseOptions(argc, argv, &options)) return 2;
   std::vector<mge::fuzz::Model> models;
   for (auto& [name, bytes] : mge::onnx_builder::SmallModels()) models.push_back({name, bytes});
-  return mge::fuzz::Judge(options, std::move(models), [](const mge::fuzz::Mutant& mutant) -> std::string {
+  return mge::fuzz::TryMutants(options, std::move(models), [](const mge::fuzz::Mutant& mutant) -> std::string {
     bool promise_kept = true;
     absl::Status status = mge::ReadAndRun(mge::AsBytes(mutant.bytes), &promise_kept);
     return promise_kept ? "" : mge::FormatError(status);

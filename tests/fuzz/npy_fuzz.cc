@@ -9,7 +9,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace mge;  // NOLINT
-  auto judge = [](const absl::Status& status) {
+  auto check = [](const absl::Status& status) {
     if (status.ok() || (ErrorId(status) != 0 && ErrorId(status) != errors::kInternal.id)) return;
     std::fprintf(stderr, "%s\n", FormatError(status).c_str());
     std::abort();
@@ -17,23 +17,23 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Bytes bytes(reinterpret_cast<const std::byte*>(data), size);
   BoundedAllocator allocator(16 << 20);
   auto npy = ReadNpyBytes(bytes, "fuzz.npy", allocator);
-  judge(npy.status());
+  check(npy.status());
   if (npy.ok()) {
     auto written = NpyBytes(*npy);
-    judge(written.status());
+    check(written.status());
     if (written.ok()) {
       auto back = ReadNpyBytes(AsBytes(*written), "again.npy", allocator);
-      judge(back.status());
+      check(back.status());
       if (back.ok() && (back->dtype() != npy->dtype() || back->shape() != npy->shape()))
         std::abort();
     }
   }
-  judge(
+  check(
       ReadNpzBytes(bytes, "fuzz.npz", {.max_members = 100, .max_total_bytes = 16 << 20}, allocator)
           .status());
   for (ValueKind kind : {ValueKind::kTensor, ValueKind::kSequence, ValueKind::kOptional,
                          ValueKind::kOptionalSequence}) {
-    judge(onnx::ReadValueBytes(bytes, kind, allocator).status());
+    check(onnx::ReadValueBytes(bytes, kind, allocator).status());
   }
   return 0;
 }

@@ -133,16 +133,16 @@ TEST(Doctor, AStartThatFailsOrThrowsIsRefusedWithoutQuarantine) {
   Outcome o = folder.Mge(kQuick);
   EXPECT_EQ(o.code, 5);
   const Json report = o.json();
-  int judged = 0;
+  int verified = 0;
   for (const Json& row : report["plugins"]) {
     if (!row["path"].get<std::string>().starts_with(folder.path())) continue;  // a backend of the built-in directory
-    ++judged;
+    ++verified;
     EXPECT_EQ(row["state"], "found") << row;
     EXPECT_EQ(row["verdict"], "refused") << row;
     EXPECT_EQ(row["quarantined"], false) << row;
     EXPECT_NE(row["reason"], "") << row;
   }
-  EXPECT_EQ(judged, 4);
+  EXPECT_EQ(verified, 4);
   EXPECT_THAT(RowOf(o.json()["plugins"], "start_throw")["reason"].get<std::string>(),
               HasSubstr("thrown by the hostile backend"));
 }
@@ -188,8 +188,8 @@ TEST(Doctor, ANewBuildIsTriedAgain) {
   folder.AddHostile("start_abort", 1);
   ASSERT_EQ(folder.Mge(kQuick).code, 5);
   folder.AddHostile("start_abort", 2);
-  Outcome judged = folder.Mge("plugins verify " + folder.At("mge_start_abort.so") + " --json");
-  EXPECT_EQ(judged.json()["verdict"], "accepted") << judged.out;
+  Outcome verified = folder.Mge("plugins verify " + folder.At("mge_start_abort.so") + " --json");
+  EXPECT_EQ(verified.json()["verdict"], "accepted") << verified.out;
 }
 
 TEST(Doctor, ADamagedQuarantineEntryAppliesUntilReleased) {

@@ -61,7 +61,7 @@ std::string WithTag(const std::string& bytes, int64_t tag) {
   });
 }
 
-PluginFile Judged(const PluginFolder& folder, const std::string& name) {
+PluginFile Verified(const PluginFolder& folder, const std::string& name) {
   PluginDirectory file = {folder.At(name), "the test"};
   Discovery found = DiscoverPlugins(std::span(&file, 1), HostIsa());
   return found.accepted.empty() ? found.rejected.at(0) : found.accepted[0].file;
@@ -74,7 +74,7 @@ TEST(SearchPath, ThatDependsOnTheWorkingDirectoryOrTheMachineIsRefused) {
                              " /usr/lib"}) {
     for (bool old : {false, true}) {
       folder.Write("mge_x.so", old ? WithTag(Searching(places), DT_RPATH) : Searching(places));
-      PluginFile row = Judged(folder, "mge_x.so");
+      PluginFile row = Verified(folder, "mge_x.so");
       EXPECT_EQ(row.verdict, Verdict::kRefused) << places;
       EXPECT_EQ(VerdictCodeName(row.code), "search_path") << places << ": " << row.reason;
       EXPECT_THAT(row.reason, HasSubstr(fmt::format("its {} '{}'", old ? "RPATH" : "RUNPATH", places)));
@@ -90,7 +90,7 @@ TEST(SearchPath, OfDirectoriesThatOnlyTheUserMayWriteIsAccepted) {
   for (const char* places : {"", "$ORIGIN", "${ORIGIN}", "$ORIGIN/lib", "${ORIGIN}/none/lib", "/usr/lib:$ORIGIN/lib/../lib",
                              "/no/such/directory"}) {
     folder.Write("mge_x.so", Searching(places));
-    PluginFile row = Judged(folder, "mge_x.so");
+    PluginFile row = Verified(folder, "mge_x.so");
     EXPECT_EQ(row.verdict, Verdict::kAccepted) << places << ": " << row.reason;
   }
 }
@@ -109,7 +109,7 @@ TEST(SearchPath, OfADirectoryThatOthersMayWriteIsRefused) {
   for (const char* last : {"sticky", "sticky/none/lib", "sticky/link", "to_none", "loop"}) {
     std::filesystem::remove(folder.At("way"));
     std::filesystem::create_directory_symlink(open.At(last), folder.At("way"));
-    PluginFile row = Judged(folder, "mge_here.so");
+    PluginFile row = Verified(folder, "mge_here.so");
     EXPECT_EQ(VerdictCodeName(row.code), "untrusted") << last << ": " << row.reason;
     EXPECT_THAT(row.reason, HasSubstr(fmt::format("in '{}'", folder.At("way/lib")))) << last;
     EXPECT_THAT(row.reason, HasSubstr(fmt::format(": '{}", open.path()))) << last;
@@ -124,14 +124,14 @@ TEST(SearchPath, OfALibraryShippedWithTheBackendIsCheckedToo) {
   folder.Write("mge_x.so", Searching("$ORIGIN/lib"));
   const std::string library = fmt::format("lib/{}", kNeeded);
   folder.Write(library, Searching("$ORIGIN:"));
-  PluginFile row = Judged(folder, "mge_x.so");
+  PluginFile row = Verified(folder, "mge_x.so");
   EXPECT_EQ(VerdictCodeName(row.code), "search_path") << row.reason;
   EXPECT_THAT(row.reason, HasSubstr(fmt::format("the library '{}', which it loads, looks for libraries",
                                                 folder.At(library))));
   folder.Write(library, Searching("$ORIGIN"));  // the library needs itself; the check must end
-  EXPECT_EQ(Judged(folder, "mge_x.so").verdict, Verdict::kAccepted) << Judged(folder, "mge_x.so").reason;
+  EXPECT_EQ(Verified(folder, "mge_x.so").verdict, Verdict::kAccepted) << Verified(folder, "mge_x.so").reason;
   folder.Mode(library, 0757);
-  row = Judged(folder, "mge_x.so");
+  row = Verified(folder, "mge_x.so");
   EXPECT_EQ(VerdictCodeName(row.code), "untrusted") << row.reason;
   EXPECT_THAT(row.reason, AllOf(HasSubstr("others may replace"), HasSubstr("mode 757")));
 }
@@ -142,18 +142,18 @@ TEST(SearchPath, OfALibraryForSomeInstructionSetsIsCheckedToo) {
   folder.Write("mge_x.so", Searching("$ORIGIN"));
   std::filesystem::create_directories(folder.At("glibc-hwcaps/x86-64-v3"));
   folder.Mode("glibc-hwcaps", 0777);
-  PluginFile row = Judged(folder, "mge_x.so");
+  PluginFile row = Verified(folder, "mge_x.so");
   EXPECT_EQ(VerdictCodeName(row.code), "untrusted") << row.reason;
   folder.Mode("glibc-hwcaps", 0755);
   folder.Mode("glibc-hwcaps/x86-64-v3", 0755);
   for (const char* place : {"", "glibc-hwcaps/x86-64-v3/"}) {
     folder.Write(fmt::format("{}{}", place, kNeeded), Searching("$ORIGIN"));
   }
-  EXPECT_EQ(Judged(folder, "mge_x.so").verdict, Verdict::kAccepted) << Judged(folder, "mge_x.so").reason;
+  EXPECT_EQ(Verified(folder, "mge_x.so").verdict, Verdict::kAccepted) << Verified(folder, "mge_x.so").reason;
   for (const char* place : {"", "glibc-hwcaps/x86-64-v3/"}) {
     const std::string library = fmt::format("{}{}", place, kNeeded);
     folder.Mode(library, 0757);
-    row = Judged(folder, "mge_x.so");
+    row = Verified(folder, "mge_x.so");
     EXPECT_EQ(VerdictCodeName(row.code), "untrusted") << row.reason;
     EXPECT_THAT(row.reason, HasSubstr(folder.At(library)));
     folder.Mode(library, 0755);
@@ -171,16 +171,16 @@ TEST(SearchPath, OfABackendAppliesToItsLibrariesIfItIsAnRpath) {
   folder.Write("lib/first.so", WithTag(Searching(""), DT_DEBUG));  // needs kNeeded and has no search path
   folder.Write(fmt::format("more/{}", kNeeded), ReadAll(FakeFile("good")));
   folder.Mode(fmt::format("more/{}", kNeeded), 0757);
-  auto judged = [&](bool old) {
+  auto verified = [&](bool old) {
     const std::string bytes = Replaced(first, kWritten, "$ORIGIN/lib:$ORIGIN/more");
     folder.Write("mge_x.so", old ? WithTag(bytes, DT_RPATH) : bytes);
-    return Judged(folder, "mge_x.so");
+    return Verified(folder, "mge_x.so");
   };
-  EXPECT_EQ(judged(false).verdict, Verdict::kAccepted) << judged(false).reason;
-  EXPECT_EQ(VerdictCodeName(judged(true).code), "untrusted") << judged(true).reason;
-  EXPECT_THAT(judged(true).reason, HasSubstr(folder.At(fmt::format("more/{}", kNeeded))));
+  EXPECT_EQ(verified(false).verdict, Verdict::kAccepted) << verified(false).reason;
+  EXPECT_EQ(VerdictCodeName(verified(true).code), "untrusted") << verified(true).reason;
+  EXPECT_THAT(verified(true).reason, HasSubstr(folder.At(fmt::format("more/{}", kNeeded))));
   folder.Write("lib/first.so", Searching("$ORIGIN"));
-  EXPECT_EQ(judged(true).verdict, Verdict::kAccepted) << judged(true).reason;
+  EXPECT_EQ(verified(true).verdict, Verdict::kAccepted) << verified(true).reason;
 }
 
 TEST(SearchPath, OfAnInstalledBackendFindsTheLibrariesThatWereBesideIt) {
@@ -209,11 +209,11 @@ TEST(SearchPath, OfAnInstalledBackendFindsTheLibrariesThatWereBesideIt) {
 TEST(SearchPath, TheNameOfANeededLibraryMayNotBeARelativePath) {
   PluginFolder folder;
   folder.Write("mge_x.so", Replaced(Searching("$ORIGIN"), kNeeded, "lib/gone.so"));
-  PluginFile row = Judged(folder, "mge_x.so");
+  PluginFile row = Verified(folder, "mge_x.so");
   EXPECT_EQ(VerdictCodeName(row.code), "search_path") << row.reason;
   EXPECT_THAT(row.reason, HasSubstr("needs the library 'lib/gone.so'"));
   folder.Write("mge_x.so", Replaced(Searching("$ORIGIN"), kNeeded, "$ORIGIN/gone.so"));
-  EXPECT_EQ(Judged(folder, "mge_x.so").verdict, Verdict::kAccepted);
+  EXPECT_EQ(Verified(folder, "mge_x.so").verdict, Verdict::kAccepted);
 }
 
 TEST(SearchPath, ThatCannotBeReadIsRefused) {
@@ -224,7 +224,7 @@ TEST(SearchPath, ThatCannotBeReadIsRefused) {
       row.d_un.d_val = uint64_t{1} << 40;
       return true;
     }));
-    PluginFile row = Judged(folder, "mge_x.so");
+    PluginFile row = Verified(folder, "mge_x.so");
     EXPECT_EQ(VerdictCodeName(row.code), "damaged") << tag << ": " << row.reason;
     EXPECT_THAT(row.reason, HasSubstr("is outside of the file")) << tag;
   }

@@ -39,9 +39,9 @@ def error_of(got, expected):
     return 0.0 if difference == 0 else float(difference / largest) if largest > 0 else numpy.inf
 
 
-def worst_output(mge, judge, model, inputs, threads):
+def worst_output(mge, peer, model, inputs, threads):
     with tempfile.TemporaryDirectory() as ours, tempfile.TemporaryDirectory() as theirs:
-        got, expected = mge.outputs(model, inputs, threads, ours), judge.outputs(model, inputs, threads, theirs)
+        got, expected = mge.outputs(model, inputs, threads, ours), peer.outputs(model, inputs, threads, theirs)
         if len(got) != len(expected):
             return numpy.inf
         return max(map(error_of, got, expected), default=0.0)
@@ -50,10 +50,10 @@ def worst_output(mge, judge, model, inputs, threads):
 class Check:
     def __init__(self, args):
         self.args = args
-        self.mge, self.judge = runtimes.Mge(args.build), runtimes.onnxruntime(args.build)
+        self.mge, self.peer = runtimes.Mge(args.build), runtimes.onnxruntime(args.build)
         self.problems = []
         self.speeds = {}  # (real, threads) -> speeds
-        print(f"MGE {self.mge.version()} against ONNX Runtime {self.judge.version()}; speed: its time over ours, least of "
+        print(f"MGE {self.mge.version()} against ONNX Runtime {self.peer.version()}; speed: its time over ours, least of "
               f"{args.rounds} rounds; error: of the largest value")
         self.table = Table([("MODEL", -18), ("THREADS", 7), ("ERROR", 9), ("MGE", 9), ("ORT", 9), ("SPEED", 6), ("MEMORY", 9),
                             ("ORT", 9), ("STEPS", 6), ("REFERENCE", 9)], sys.stdout)
@@ -68,8 +68,8 @@ class Check:
                     self.table.row([row.name, threads, "FAILED"])
 
     def measure(self, row, model, inputs, threads):
-        error = worst_output(self.mge, self.judge, model, inputs, threads)
-        found = runtimes.interleaved([self.mge, self.judge], self.args.rounds,
+        error = worst_output(self.mge, self.peer, model, inputs, threads)
+        found = runtimes.interleaved([self.mge, self.peer], self.args.rounds,
                                      lambda runtime: runtime.bench(model, inputs, threads, self.args.seconds))
         for outcomes in found.values():
             if isinstance(outcomes, runtimes.Failed):

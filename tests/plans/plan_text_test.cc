@@ -8,7 +8,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "core/plan/pass.h"
+#include "core/plan/passes/pass.h"
 #include "fmt/format.h"
 #include "gtest/gtest.h"
 

@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "core/ops/op.h"
-#include "core/plan/abi_graph.h"
-#include "core/plan/kernel.h"
+#include "core/kernel/abi_graph.h"
+#include "core/kernel/kernel.h"
 #include "gtest/gtest.h"
 
 namespace mge::testing {
@@ -469,7 +469,7 @@ Backend::Backend(const std::string& path) : impl_(std::make_unique<Impl>()) {
     auto* b = static_cast<Backend*>(self);
     const mge_setting& row = *b->plugin_->settings[index];
     auto it = b->settings_.find(Words(row.key));
-    *out = it == b->settings_.end() ? row.fallback : mge_text{it->second.data(), it->second.size()};
+    *out = it == b->settings_.end() ? row.default_value : mge_text{it->second.data(), it->second.size()};
     return MGE_OK;
   };
   host.extension = [](void*, const char*, uint32_t) -> const void* { return nullptr; };

@@ -52,18 +52,18 @@ inline absl::Status ReadAndRun(Bytes bytes, bool* promise_kept) {
   options.allocator = &allocator;
   options.max_nodes = 10'000;
   options.max_expansions = 10'000;
-  auto judge = [&](absl::Status status) {
+  auto check = [&](absl::Status status) {
     int id = ErrorId(status);
     if (!status.ok() && (id == 0 || id == errors::kInternal.id)) *promise_kept = false;
     return status;
   };
   auto model = onnx::ReadModelBytes(bytes, nullptr, "", options);
-  if (!model.ok()) return judge(model.status());
+  if (!model.ok()) return check(model.status());
   if (absl::Status status = VerifyGraph(model->graph); !status.ok()) {
     *promise_kept = false;
     return status;
   }
-  MGE_RETURN_IF_ERROR(judge(InferTypes(model->graph)));
+  MGE_RETURN_IF_ERROR(check(InferTypes(model->graph)));
   std::vector<HostValue> inputs;
   for (ValueId id : model->graph.inputs()) {
     const Value& value = model->graph.value(id);
@@ -74,7 +74,7 @@ inline absl::Status ReadAndRun(Bytes bytes, bool* promise_kept) {
       Shape shape = value.type.dims;
       for (int64_t& d : shape) d = d < 0 ? 1 : d;
       auto tensor = SmallNumbers(value.type.dtype, shape, allocator);
-      if (!tensor.ok()) return judge(tensor.status());
+      if (!tensor.ok()) return check(tensor.status());
       input.tensor = *std::move(tensor);
     }
     inputs.push_back(std::move(input));
@@ -85,7 +85,7 @@ inline absl::Status ReadAndRun(Bytes bytes, bool* promise_kept) {
     bool enough = ++steps > 10'000 || std::chrono::steady_clock::now() > deadline;
     return enough ? Fail(errors::kTimeout, "enough") : absl::OkStatus();
   };
-  return judge(Interpret(model->graph, std::move(inputs), allocator, stop).status());
+  return check(Interpret(model->graph, std::move(inputs), allocator, stop).status());
 }
 
 }  // namespace mge

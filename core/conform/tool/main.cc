@@ -78,7 +78,7 @@ int Main(int argc, char** argv) {
   if (!folder.empty()) {
     if (absl::Status status = PrepareFolder(folder); !status.ok()) return Fail(status, json);
   }
-  absl::StatusOr<Report> report = Judge(asked.value("path", ""), options);
+  absl::StatusOr<Report> report = CheckBackend(asked.value("path", ""), options);
   if (!report.ok()) return Fail(report.status(), json);
   std::string text = ReportMarkdown(*report), data = ReportJson(*report);
   if (!folder.empty()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/conv_fold.h"
+#include "core/ops/families/conv_fold.h"
 
 namespace mge {
 namespace {

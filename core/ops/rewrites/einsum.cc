@@ -5,7 +5,7 @@
 // that sums over labels becomes a MatMul or Gemm; transposes and reshapes bring its operands into matrix form. Other
 // products are computed element by element. Diagonals and sums over the labels of one factor are removed before. If
 // 16-bit floats would be rounded more than once, all steps compute in float32.
-#include "core/ops/einsum.h"
+#include "core/ops/families/einsum.h"
 
 #include <algorithm>
 #include <limits>
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/ops/movement.h"
+#include "core/ops/families/movement.h"
 #include "core/ops/rewrites/pattern.h"
 
 namespace mge {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "core/ops/rewrite.h"
-#include "core/ops/softmax.h"
+#include "core/ops/families/softmax.h"
 
 namespace mge {
 namespace {

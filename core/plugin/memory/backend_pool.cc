@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/base/errors.h"
-#include "core/plugin/guard.h"
+#include "core/plugin/abi_call.h"
 #include "core/plugin/memory/pool.h"
 #include "core/plugin/memory/pool_util.h"
 #include "fmt/format.h"

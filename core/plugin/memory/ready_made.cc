@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/base/errors.h"
-#include "core/plugin/guard.h"
+#include "core/plugin/abi_call.h"
 #include "core/plugin/memory/pool.h"
 #include "core/plugin/memory/pool_util.h"
 #include "core/plugin/memory/slab_provider.h"

@@ -7,7 +7,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "core/base/errors.h"
-#include "core/plugin/guard.h"
+#include "core/plugin/abi_call.h"
 #include "core/plugin/tables.h"
 #include "fmt/format.h"
 

@@ -116,7 +116,7 @@ MGE_API mge_status* mge_model_report(mge_runtime* runtime, const char* path, con
 
 /* Returns "mge.plugins/1" as for a runtime, with the verdict "accepted" for files that a runtime would open. `file`
  * (nullable): checks only this file. */
-MGE_API mge_status* mge_plugins_judge(const mge_runtime_options* options, const char* file, mge_string** out);
+MGE_API mge_status* mge_plugins_verify(const mge_runtime_options* options, const char* file, mge_string** out);
 /* Copies an accepted file into the first writable directory, completely or not at all, and returns its path. */
 MGE_API mge_status* mge_plugins_install(const mge_runtime_options* options, const char* file, mge_string** out);
 /* Removes the first file of the backend with that name, and returns its path. */
@@ -124,7 +124,7 @@ MGE_API mge_status* mge_plugins_remove(const mge_runtime_options* options, const
 /* Prevents this user's runtimes from opening this build of a backend. `reason` is a sentence for the verdict. */
 MGE_API mge_status* mge_plugins_quarantine(const mge_runtime_options* options, const char* file, const char* reason);
 /* Ends the quarantine of every build of the backend with that name. */
-MGE_API mge_status* mge_plugins_readmit(const mge_runtime_options* options, const char* name);
+MGE_API mge_status* mge_plugins_release(const mge_runtime_options* options, const char* name);
 
 /* ---------------------------------------------------------------- contexts: which device new work goes to */
 

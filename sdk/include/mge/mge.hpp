@@ -195,9 +195,9 @@ Status TakeText(std::string* out, F call) {
 
 // Manages backend files without opening them. `options` name the directories to search.
 struct Plugins {
-  static Status Judge(const RuntimeOptions& options, const std::string& file, std::string* json) {
+  static Status Verify(const RuntimeOptions& options, const std::string& file, std::string* json) {
     return internal::TakeText(json, [&](mge_string** text) {
-      return mge_plugins_judge(internal::RawOptions(options).get(), file.empty() ? nullptr : file.c_str(), text);
+      return mge_plugins_verify(internal::RawOptions(options).get(), file.empty() ? nullptr : file.c_str(), text);
     });
   }
   static Status Install(const RuntimeOptions& options, const std::string& file, std::string* path) {
@@ -213,8 +213,8 @@ struct Plugins {
   static Status Quarantine(const RuntimeOptions& options, const std::string& file, const std::string& reason) {
     return Status(mge_plugins_quarantine(internal::RawOptions(options).get(), file.c_str(), reason.c_str()));
   }
-  static Status Readmit(const RuntimeOptions& options, const std::string& name) {
-    return Status(mge_plugins_readmit(internal::RawOptions(options).get(), name.c_str()));
+  static Status Release(const RuntimeOptions& options, const std::string& name) {
+    return Status(mge_plugins_release(internal::RawOptions(options).get(), name.c_str()));
   }
 };
 

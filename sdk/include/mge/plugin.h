@@ -100,7 +100,7 @@ typedef struct mge_setting {
   uint32_t struct_size;
   int32_t type;
   mge_text key;      /* "virtual.devices": begins with the backend's name; the variable is MGE_VIRTUAL_DEVICES */
-  mge_text fallback; /* default value, as text */
+  mge_text default_value; /* default value, as text */
   mge_text choices;  /* MGE_SETTING_CHOICE: the allowed words, separated by '|' */
   mge_text unit;
   mge_text doc;      /* one sentence */

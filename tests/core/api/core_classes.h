@@ -7,7 +7,7 @@
 
 namespace mge {
 
-// Returns the types of Tensor, Runtime, Session, RuntimeOptions, SessionOptions and RunControl.
+// Returns the types of Tensor, Runtime, Session, RuntimeOptions, SessionOptions and RunState.
 std::array<const std::type_info*, 6> CoreClasses();
 // Returns the sum of 1, 2, ... n, computed from a tensor of the core.
 float SumOfCoreTensor(int n);

@@ -10,7 +10,7 @@ namespace mge {
 
 std::array<const std::type_info*, 6> CoreClasses() {
   return {&typeid(Tensor),         &typeid(Runtime),        &typeid(Session),
-          &typeid(RuntimeOptions), &typeid(SessionOptions), &typeid(RunControl)};
+          &typeid(RuntimeOptions), &typeid(SessionOptions), &typeid(RunState)};
 }
 
 float SumOfCoreTensor(int n) {

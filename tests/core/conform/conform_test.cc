@@ -13,7 +13,7 @@
 
 #include "core/conform/allocations.h"
 #include "core/conform/cases.h"
-#include "core/conform/losses.h"
+#include "core/conform/leak_check.h"
 #include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -35,7 +35,7 @@ using testing::IsEmpty;
 TEST(Conform, PassesTheBackendsOfThisProject) {
   for (const char* name : {"null", "cpu", "virtual"}) {
     if (!std::filesystem::exists(Plugin(name))) continue;
-    absl::StatusOr<Report> report = Judge(Plugin(name), {});
+    absl::StatusOr<Report> report = CheckBackend(Plugin(name), {});
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_TRUE(report->passed()) << name << "\n" << Findings(*report);
     EXPECT_GT(report->Count(Outcome::kPassed), 30u) << name;
@@ -50,17 +50,17 @@ class OnDemand : public testing::Test {
   void SetUp() override {
     if (!std::filesystem::exists(Plugin("virtual"))) GTEST_SKIP() << "the backend virtual is not built";
   }
-  absl::StatusOr<Report> JudgeWith(SettingValues settings) { return JudgeOf(Given{.command_line = std::move(settings)}); }
-  absl::StatusOr<Report> JudgeOf(Given given) {
+  absl::StatusOr<Report> CheckWith(SettingValues settings) { return CheckOf(Given{.command_line = std::move(settings)}); }
+  absl::StatusOr<Report> CheckOf(Given given) {
     Options options = {.quick = true, .only = {"abi.note", "device.", "queue.peers"}, .given = std::move(given)};
     options.warn = [this](const std::string& text) { warnings_.push_back(text); };
-    return Judge(Plugin("virtual"), options);
+    return CheckBackend(Plugin("virtual"), options);
   }
   std::vector<std::string> warnings_;
 };
 
 TEST_F(OnDemand, TheKitAsksForTwoDevicesAndReportsIt) {
-  absl::StatusOr<Report> report = JudgeWith({});
+  absl::StatusOr<Report> report = CheckWith({});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->Result(), "passed");
   EXPECT_EQ(Named(*report, "queue.peers").outcome, Outcome::kPassed);
@@ -69,35 +69,35 @@ TEST_F(OnDemand, TheKitAsksForTwoDevicesAndReportsIt) {
 }
 
 TEST_F(OnDemand, TheUsersNumberOfDevicesIsUsed) {
-  absl::StatusOr<Report> report = JudgeWith({{"virtual.devices", "1"}});
+  absl::StatusOr<Report> report = CheckWith({{"virtual.devices", "1"}});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(Named(*report, "queue.peers").outcome, Outcome::kUnsupported);
   EXPECT_EQ(report->Fact("on_demand"), "");
 }
 
 TEST_F(OnDemand, WithoutADeviceTheResultIsIncomplete) {
-  absl::StatusOr<Report> report = JudgeWith({{"virtual.devices", "0"}});
+  absl::StatusOr<Report> report = CheckWith({{"virtual.devices", "0"}});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->Result(), "incomplete");
   EXPECT_FALSE(report->passed());
   EXPECT_THAT(ReportMarkdown(*report), testing::StartsWith("# virtual: incomplete\n\n**There was no device to test**: "
                                                            "it lists none; --set virtual.devices=2 requests two."));
   EXPECT_THAT(ReportJson(*report), HasSubstr("\"result\": \"incomplete\""));
-  report = JudgeWith({{"virtual.devices", "1"}, {"virtual.fault", "paste@1=fail"}});
+  report = CheckWith({{"virtual.devices", "1"}, {"virtual.fault", "paste@1=fail"}});
   ASSERT_TRUE(report.ok());
   EXPECT_THAT(ReportMarkdown(*report), HasSubstr("**There was no device to test**: device 0: virtual.fault: "));
 }
 
 TEST(Conform, ABackendThatCannotStartHereIsNotPassed) {
   absl::StatusOr<Report> report =
-      Judge(MGE_BINARY_DIR "/tests/mutants/absent_here.so", {.quick = true, .only = {"abi.note", "device."}});
+      CheckBackend(MGE_BINARY_DIR "/tests/mutants/absent_here.so", {.quick = true, .only = {"abi.note", "device."}});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->Result(), "incomplete");
   EXPECT_THAT(report->Fact("no_device"), HasSubstr("the driver is not installed"));
 }
 
 TEST(Conform, AWrappedPoolOfTheHostPasses) {
-  absl::StatusOr<Report> report = Judge(MGE_BINARY_DIR "/tests/engine_fakes/tuner_wraps.so", {.only = {"pool.", "reserve.", "strategy."}});
+  absl::StatusOr<Report> report = CheckBackend(MGE_BINARY_DIR "/tests/engine_fakes/tuner_wraps.so", {.only = {"pool.", "reserve.", "strategy."}});
   ASSERT_TRUE(report.ok());
   EXPECT_TRUE(report->passed()) << Findings(*report);
   EXPECT_GE(report->Count(Outcome::kPassed), 10u);
@@ -105,10 +105,10 @@ TEST(Conform, AWrappedPoolOfTheHostPasses) {
 
 // Queues of the template wait in the calling thread.
 TEST(Conform, ABackendsOwnPoolMustKeepTheFenceOfTheLastUse) {
-  auto judge = [](const char* name) {
-    return Judge(fmt::format(MGE_BINARY_DIR "/tests/template/mge_{}.so", name), {.only = {"pool.", "fence.", "memory."}});
+  auto check = [](const char* name) {
+    return CheckBackend(fmt::format(MGE_BINARY_DIR "/tests/template/mge_{}.so", name), {.only = {"pool.", "fence.", "memory."}});
   };
-  absl::StatusOr<Report> keeps = judge("keeps_fences"), forgets = judge("forgets_fences");
+  absl::StatusOr<Report> keeps = check("keeps_fences"), forgets = check("forgets_fences");
   ASSERT_TRUE(keeps.ok() && forgets.ok());
   EXPECT_TRUE(keeps->passed()) << Findings(*keeps);
   EXPECT_EQ(Named(*keeps, "pool.last_use").outcome, Outcome::kPassed);
@@ -120,7 +120,7 @@ TEST(Conform, AFaultThatPreventsAllChecksIsOneFinding) {
   for (auto [mutant, check] : {std::pair("start_fails", "life.start"), std::pair("start_crashes", "life.start"),
                                std::pair("opens_nothing", "device.open_close"), std::pair("hangs_at_stop", "life.start")}) {
     absl::StatusOr<Report> report =
-        Judge(std::string(MGE_BINARY_DIR) + "/tests/mutants/" + mutant + ".so", {.quick = true, .seconds = 5});
+        CheckBackend(std::string(MGE_BINARY_DIR) + "/tests/mutants/" + mutant + ".so", {.quick = true, .seconds = 5});
     ASSERT_TRUE(report.ok());
     EXPECT_EQ(report->Result(), "failed");
     EXPECT_GE(report->Count(Outcome::kPassed), 7u) << mutant;  // the file and its table
@@ -142,7 +142,7 @@ TEST(Conform, NamesBackendsThatThrow) {
 #endif
   for (auto [mutant, where] : {std::pair("start_throws", "starting"), std::pair("load_throws", "opening the library")}) {
     absl::StatusOr<Report> report =
-        Judge(fmt::format(MGE_BINARY_DIR "/tests/mutants/{}.so", mutant), {.quick = true, .only = {"life."}});
+        CheckBackend(fmt::format(MGE_BINARY_DIR "/tests/mutants/{}.so", mutant), {.quick = true, .only = {"life."}});
     ASSERT_TRUE(report.ok());
     EXPECT_THAT(Findings(*report),
                 HasSubstr(fmt::format("{}: threw an exception, which the contract forbids: no driver", where)));
@@ -150,38 +150,38 @@ TEST(Conform, NamesBackendsThatThrow) {
 }
 
 TEST_F(OnDemand, SettingsComeFromTheCommandLineEnvironmentAndFiles) {
-  absl::StatusOr<Report> report = JudgeOf(Given{.environment = {{{"MGE_VIRTUAL_DEVICES", "1"}}}});
+  absl::StatusOr<Report> report = CheckOf(Given{.environment = {{{"MGE_VIRTUAL_DEVICES", "1"}}}});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(Named(*report, "queue.peers").outcome, Outcome::kUnsupported);
   EXPECT_EQ(report->Fact("on_demand"), "");
-  report = JudgeOf(Given{.command_line = {{"MGE_VIRTUAL_DEVICES", "3"}}, .environment = {{{"MGE_VIRTUAL_DEVICES", "1"}}}});
+  report = CheckOf(Given{.command_line = {{"MGE_VIRTUAL_DEVICES", "3"}}, .environment = {{{"MGE_VIRTUAL_DEVICES", "1"}}}});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(Named(*report, "queue.peers").outcome, Outcome::kPassed);
   std::string path = testing::TempDir() + "/kit.toml";
   std::ofstream(path) << "[virtual]\ndevices = 1\n";
-  report = JudgeOf(Given{.config_files = {path}});
+  report = CheckOf(Given{.config_files = {path}});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(Named(*report, "queue.peers").outcome, Outcome::kUnsupported);
   EXPECT_THAT(warnings_, IsEmpty());
 }
 
 TEST_F(OnDemand, AnUnknownSettingIsReportedOnceAndNothingIsTested) {
-  absl::Status status = JudgeWith({{"virtual.device", "1"}}).status();
+  absl::Status status = CheckWith({{"virtual.device", "1"}}).status();
   EXPECT_EQ(KindOf(status), ErrorKind::kUsage);
   EXPECT_THAT(FormatError(status),
               HasSubstr("no setting \"virtual.device\". Did you mean \"virtual.devices\"? (command line)"));
   EXPECT_THAT(FormatError(status), HasSubstr("it declares virtual.devices, "));
-  EXPECT_EQ(KindOf(JudgeWith({{"threads", "1"}}).status()), ErrorKind::kUsage);
-  EXPECT_EQ(KindOf(JudgeWith({{"virtual.devices", "many"}}).status()), ErrorKind::kUsage);
-  EXPECT_EQ(KindOf(JudgeOf(Given{.environment = {{{"MGE_VIRTUAL_DEVICES", "many"}}}}).status()), ErrorKind::kUsage);
+  EXPECT_EQ(KindOf(CheckWith({{"threads", "1"}}).status()), ErrorKind::kUsage);
+  EXPECT_EQ(KindOf(CheckWith({{"virtual.devices", "many"}}).status()), ErrorKind::kUsage);
+  EXPECT_EQ(KindOf(CheckOf(Given{.environment = {{{"MGE_VIRTUAL_DEVICES", "many"}}}}).status()), ErrorKind::kUsage);
   EXPECT_THAT(warnings_, IsEmpty());
 
   Given misspelt = {.environment = {{{"MGE_VIRTUAL_DEVICE", "1"}, {"MGE_CPU_ISA", "x"}}}};
-  EXPECT_TRUE(JudgeOf(misspelt).ok());
+  EXPECT_TRUE(CheckOf(misspelt).ok());
   EXPECT_THAT(warnings_,
               testing::ElementsAre(HasSubstr("no variable MGE_VIRTUAL_DEVICE. Did you mean \"MGE_VIRTUAL_DEVICES\"?")));
   misspelt.environment.variables.emplace_back("MGE_STRICT_ENV", "1");
-  EXPECT_EQ(KindOf(JudgeOf(misspelt).status()), ErrorKind::kUsage);
+  EXPECT_EQ(KindOf(CheckOf(misspelt).status()), ErrorKind::kUsage);
 }
 
 TEST(Conform, HasACaseForEveryOperatorThatABackendMaySee) {
@@ -202,20 +202,20 @@ TEST(Conform, HasACaseForEveryOperatorThatABackendMaySee) {
 TEST(Conform, RefusesFilesThatAreNotABackend) {
   std::string path = testing::TempDir() + "/text.so";
   std::ofstream(path) << "this is no library";
-  absl::StatusOr<Report> report = Judge(path, {.quick = true});
+  absl::StatusOr<Report> report = CheckBackend(path, {.quick = true});
   ASSERT_TRUE(report.ok());
   EXPECT_FALSE(report->passed());
   EXPECT_EQ(Named(*report, "abi.note").outcome, Outcome::kFailed);
   EXPECT_EQ(Named(*report, "kernel.numerics").outcome, Outcome::kUnsupported);
   EXPECT_THAT(ReportMarkdown(*report), HasSubstr("**No kernel was tested**: the table cannot be read, see abi.table.\n"));
-  absl::Status status = Judge("/no/such/file.so", {}).status();
+  absl::Status status = CheckBackend("/no/such/file.so", {}).status();
   EXPECT_EQ(KindOf(status), ErrorKind::kIo);
   EXPECT_THAT(FormatError(status), HasSubstr("No such file or directory"));
 }
 
 TEST(Conform, RefusesNamesOfChecksThatDoNotExist) {
   auto said = [](std::vector<std::string> only, bool quick) {
-    return FormatError(Judge(Plugin("null"), {.quick = quick, .only = std::move(only)}).status());
+    return FormatError(CheckBackend(Plugin("null"), {.quick = quick, .only = std::move(only)}).status());
   };
   EXPECT_THAT(said({"abi.note", "nope"}, true),
               HasSubstr("--only \"nope\": no check and no operator of --quick has a name"));
@@ -234,29 +234,29 @@ class ExpectedFailures : public testing::Test {
     std::ofstream(path) << text;
     return path;
   }
-  absl::StatusOr<Report> JudgeMutant(const std::string& list) {
-    return Judge(std::string(MGE_BINARY_DIR) + "/tests/mutants/copy_too_short.so",
+  absl::StatusOr<Report> CheckMutant(const std::string& list) {
+    return CheckBackend(std::string(MGE_BINARY_DIR) + "/tests/mutants/copy_too_short.so",
                  {.quick = true, .expected_failures = Write(list), .only = {"queue.copies", "queue.order", "queue.create"}});
   }
 };
 
 TEST_F(ExpectedFailures, DoNotCountAsFailures) {
   absl::StatusOr<Report> report =
-      JudgeMutant("# a comment\nqueue.copies | | the driver drops a byte\nqueue.order | | the same\n");
+      CheckMutant("# a comment\nqueue.copies | | the driver drops a byte\nqueue.order | | the same\n");
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(Named(*report, "queue.copies").outcome, Outcome::kExpectedFailure);
   EXPECT_TRUE(report->passed()) << Findings(*report);
 }
 
 TEST_F(ExpectedFailures, MustNotPass) {
-  absl::StatusOr<Report> report = JudgeMutant("queue.copies | | x\nqueue.order | | x\nqueue.create | | it never worked\n");
+  absl::StatusOr<Report> report = CheckMutant("queue.copies | | x\nqueue.order | | x\nqueue.create | | it never worked\n");
   ASSERT_TRUE(report.ok());
   EXPECT_FALSE(report->passed());
   EXPECT_THAT(report->unexpected_passes, testing::ElementsAre("queue.create | | it never worked"));
 }
 
 TEST_F(ExpectedFailures, ExcuseOnlyTheNamedChecks) {
-  absl::StatusOr<Report> report = JudgeMutant("queue.copies | some other place | x\nqueue.order | | x\n");
+  absl::StatusOr<Report> report = CheckMutant("queue.copies | some other place | x\nqueue.order | | x\n");
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(Named(*report, "queue.copies").outcome, Outcome::kFailed);
 }
@@ -278,9 +278,9 @@ TEST_F(ExpectedFailures, AreReadStrictly) {
 
 // ---------------------------------------------------------------- leaks
 
-Losses Lost(const std::function<void(int)>& work, const std::function<int64_t()>& device_used) {
+Leaks Lost(const std::function<void(int)>& work, const std::function<int64_t()>& device_used) {
   int round = 0;
-  absl::StatusOr<Losses> lost = LossesOf({.first = 5,
+  absl::StatusOr<Leaks> lost = MeasureLeaks({.first = 5,
                                           .rounds = 5,
                                           .round = [&] { return work(round++), absl::OkStatus(); },
                                           .began = [] {},
@@ -289,9 +289,9 @@ Losses Lost(const std::function<void(int)>& work, const std::function<int64_t()>
   return *lost;
 }
 
-TEST(Losses, CountMemoryThatEveryRoundTakes) {
+TEST(Leaks, CountMemoryThatEveryRoundTakes) {
   int64_t used = 0;
-  Losses lost = Lost([&](int) { used += 300; }, [&] { return used; });
+  Leaks lost = Lost([&](int) { used += 300; }, [&] { return used; });
   EXPECT_EQ(lost.device, 300);
   EXPECT_EQ(lost.heap, 0);
   std::vector<std::unique_ptr<char[]>> kept;
@@ -302,11 +302,11 @@ TEST(Losses, CountMemoryThatEveryRoundTakes) {
   }
 }
 
-TEST(Losses, DoNotCountACacheThatStopsGrowing) {
+TEST(Leaks, DoNotCountACacheThatStopsGrowing) {
   int64_t used = 0;
   std::vector<std::unique_ptr<char[]>> kept;
   kept.reserve(1000);
-  Losses lost = Lost(
+  Leaks lost = Lost(
       [&](int round) {
         if (round < 40) kept.push_back(std::make_unique<char[]>(1000)), used += 300;
       },
@@ -315,9 +315,9 @@ TEST(Losses, DoNotCountACacheThatStopsGrowing) {
   EXPECT_EQ(lost.heap, 0);
 }
 
-TEST(Losses, CountMappedMemoryOutsideOfTheHeap) {
+TEST(Leaks, CountMappedMemoryOutsideOfTheHeap) {
   std::vector<void*> kept;
-  Losses lost = Lost(
+  Leaks lost = Lost(
       [&](int) { kept.push_back(mmap(nullptr, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)); }, [] { return 0; });
   for (void* pages : kept) munmap(pages, 8192);
   EXPECT_EQ(lost.heap, 0);
@@ -326,10 +326,10 @@ TEST(Losses, CountMappedMemoryOutsideOfTheHeap) {
   }
 }
 
-TEST(Losses, DoNotCountMemoryThatOthersTakeMeanwhile) {
+TEST(Leaks, DoNotCountMemoryThatOthersTakeMeanwhile) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point begin = Clock::now();
-  Losses lost = Lost([](int) { std::this_thread::sleep_for(std::chrono::milliseconds(10)); },
+  Leaks lost = Lost([](int) { std::this_thread::sleep_for(std::chrono::milliseconds(10)); },
                      [&] { return (Clock::now() - begin).count(); });
   EXPECT_EQ(lost.device, 0);
 }
@@ -359,7 +359,7 @@ std::vector<Mutant> Mutants() {
 // Returns "" if one of the mutant's checks fails, as it must; otherwise the findings of the report.
 std::string WhyMissed(const Mutant& m, double seconds) {
   absl::StatusOr<Report> report =
-      Judge(std::string(MGE_BINARY_DIR) + "/tests/mutants/" + m.name + ".so", {.quick = true, .seconds = seconds});
+      CheckBackend(std::string(MGE_BINARY_DIR) + "/tests/mutants/" + m.name + ".so", {.quick = true, .seconds = seconds});
   if (!report.ok()) return report.status().ToString();
   for (const std::string& check : m.checks) {
     if (Named(*report, check).outcome == Outcome::kFailed) return {};
@@ -375,7 +375,7 @@ std::vector<std::string> Right() {
 
 TEST(Mutants, WithoutAFaultPass) {
   for (const std::string& name : Right()) {
-    absl::StatusOr<Report> report = Judge(std::string(MGE_BINARY_DIR) + "/tests/mutants/" + name + ".so", {});
+    absl::StatusOr<Report> report = CheckBackend(std::string(MGE_BINARY_DIR) + "/tests/mutants/" + name + ".so", {});
     ASSERT_TRUE(report.ok());
     EXPECT_TRUE(report->passed()) << name << "\n" << Findings(*report);
     EXPECT_GT(report->Count(Outcome::kPassed), 55u) << name;  // its backend offers almost every optional part
@@ -386,7 +386,7 @@ TEST(Mutants, WithoutAFaultPass) {
 TEST(Mutants, AreTestedWhileAllocationsFail) {
   for (const std::string& name : Right()) {
     absl::StatusOr<Report> report =
-        Judge(std::string(MGE_BINARY_DIR) + "/tests/mutants/" + name + ".so",
+        CheckBackend(std::string(MGE_BINARY_DIR) + "/tests/mutants/" + name + ".so",
               {.quick = true, .only = {"device.", "memory.", "pool.", "queue.", "kernel.allocations", "graph.allocations"}});
     ASSERT_TRUE(report.ok());
     for (const char* family : {"device", "memory", "pool", "queue", "kernel", "graph"}) {
@@ -398,7 +398,7 @@ TEST(Mutants, AreTestedWhileAllocationsFail) {
 
 TEST(Mutants, ASlowStartGetsEnoughTimeForTheChecksThatRestartIt) {
   Options options = {.quick = true, .seconds = 2, .only = {"life.", "memory.host_failures"}};
-  absl::StatusOr<Report> report = Judge(std::string(MGE_BINARY_DIR) + "/tests/mutants/starts_slowly.so", options);
+  absl::StatusOr<Report> report = CheckBackend(std::string(MGE_BINARY_DIR) + "/tests/mutants/starts_slowly.so", options);
   ASSERT_TRUE(report.ok());
   EXPECT_TRUE(report->passed()) << Findings(*report);
   EXPECT_EQ(report->Count(Outcome::kPassed), 7u);
@@ -408,7 +408,7 @@ TEST(Mutants, ASlowStartGetsEnoughTimeForTheChecksThatRestartIt) {
 TEST(Mutants, ThatShareScratchMemoryAreFound) {
   for (auto [mutant, op] : {std::pair("shared_scratch", "MatMul"), {"shared_elements", "Relu"}, {"skips_when_busy", "Relu"}}) {
     auto is_named = [&, file = fmt::format(MGE_BINARY_DIR "/tests/mutants/{}.so", mutant), only = op] {
-      absl::StatusOr<Report> report = Judge(file, {.quick = true, .only = {only}});
+      absl::StatusOr<Report> report = CheckBackend(file, {.quick = true, .only = {only}});
       return report.ok() && Named(*report, "kernel.concurrent").outcome == Outcome::kFailed;
     };
     for (int i = 0; i < 10; ++i) EXPECT_TRUE(is_named() || is_named()) << mutant << " " << i;
@@ -423,13 +423,13 @@ TEST(Mutants, OfASampleAreAllFound) {
                                      "malformed_offer",   "fuses_wrong",       "throws_without_memory",
                                      "loses_without_memory", "null_without_memory", "release_needs_memory"};
   if (kHeapIsSeen) sample.insert(sample.end(), {"large_kernel_leak", "launch_leak", "crashes_without_memory"});
-  size_t judged = 0;
+  size_t checked = 0;
   for (const Mutant& m : Mutants()) {
     if (std::find(sample.begin(), sample.end(), m.name) == sample.end()) continue;
-    ++judged;
+    ++checked;
     EXPECT_EQ(WhyMissed(m, 30), "");
   }
-  EXPECT_EQ(judged, sample.size());
+  EXPECT_EQ(checked, sample.size());
 }
 
 // The long form of the test, a separate entry of ctest.

@@ -12,7 +12,7 @@ namespace {
 
 void IsNamed(const std::string& mutant, const std::string& only, const std::string& check, double seconds = 0) {
   absl::StatusOr<Report> report =
-      Judge(fmt::format(MGE_BINARY_DIR "/tests/mutants/{}.so", mutant), {.quick = true, .seconds = seconds, .only = {only}});
+      CheckBackend(fmt::format(MGE_BINARY_DIR "/tests/mutants/{}.so", mutant), {.quick = true, .seconds = seconds, .only = {only}});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(Named(*report, check).outcome, Outcome::kFailed) << mutant << "\n" << Findings(*report);
 }
@@ -54,7 +54,7 @@ TEST(Named, StampsInTheWrongUnit) {
 // Expects that a backend passes whose behaviour is unusual but allowed by the contract.
 void Passes(const std::string& mutant, const std::string& only, const std::string& check, Outcome outcome) {
   absl::StatusOr<Report> report =
-      Judge(fmt::format(MGE_BINARY_DIR "/tests/mutants/{}.so", mutant), {.quick = true, .only = {only}});
+      CheckBackend(fmt::format(MGE_BINARY_DIR "/tests/mutants/{}.so", mutant), {.quick = true, .only = {only}});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_TRUE(report->passed()) << mutant << "\n" << Findings(*report);
   EXPECT_EQ(Named(*report, check).outcome, outcome) << mutant;
@@ -90,7 +90,7 @@ TEST(Named, APoolThatReleasesASlabInUse) { IsNamed("trims_behind", "pool.trim", 
 
 TEST(Named, APoolThatReleasesSlabsTwice) {
   absl::StatusOr<Report> report =
-      Judge(MGE_BINARY_DIR "/tests/mutants/releases_twice.so", {.quick = true, .only = {"pool."}});
+      CheckBackend(MGE_BINARY_DIR "/tests/mutants/releases_twice.so", {.quick = true, .only = {"pool."}});
   ASSERT_TRUE(report.ok()) << report.status();
   for (const char* check : {"pool.trim", "pool.budget", "pool.failures", "pool.policy", "pool.destroy"}) {
     const CheckResult& c = Named(*report, check);
@@ -107,7 +107,7 @@ TEST(Named, PinnedMemoryThatStaysMapped) {
 
 TEST(Named, UnreadableDeviceNamesWhileOtherChecksStillRun) {
   absl::StatusOr<Report> report =
-      Judge(MGE_BINARY_DIR "/tests/mutants/name_without_end.so", {.quick = true, .only = {"device.", "life.start"}});
+      CheckBackend(MGE_BINARY_DIR "/tests/mutants/name_without_end.so", {.quick = true, .only = {"device.", "life.start"}});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(Findings(*report),
             "device.enumerate: : the name of its device 0 is missing or longer than 1048576 bytes\n");
@@ -115,7 +115,7 @@ TEST(Named, UnreadableDeviceNamesWhileOtherChecksStillRun) {
 
 TEST(Named, StepsThatFailWithoutAText) {
   absl::StatusOr<Report> report =
-      Judge(MGE_BINARY_DIR "/tests/mutants/fails_without_text.so", {.quick = true, .only = {"Relu"}});
+      CheckBackend(MGE_BINARY_DIR "/tests/mutants/fails_without_text.so", {.quick = true, .only = {"Relu"}});
   ASSERT_TRUE(report.ok()) << report.status();
   const CheckResult& c = Named(*report, "kernel.in_place");
   ASSERT_FALSE(c.findings.empty());

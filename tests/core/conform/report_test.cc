@@ -18,7 +18,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 TEST(Report, ShowsTheMatrixAndTheReasons) {
-  absl::StatusOr<Report> report = Judge(Plugin("null"), {.quick = true});
+  absl::StatusOr<Report> report = CheckBackend(Plugin("null"), {.quick = true});
   ASSERT_TRUE(report.ok());
   std::string json = ReportJson(*report), text = ReportMarkdown(*report);
   EXPECT_TRUE(json.starts_with("{\n  \"schema\": \"mge.sdk-test/1\"")) << json.substr(0, 60);
@@ -45,7 +45,7 @@ std::string WithNote(const std::function<void(mge_note&)>& edit) {
 
 TEST(Report, TheNoteIsCheckedAsTheHostDoes) {
   auto found = [](const std::function<void(mge_note&)>& edit) {
-    absl::StatusOr<Report> report = Judge(WithNote(edit), {.only = {"abi.note"}});
+    absl::StatusOr<Report> report = CheckBackend(WithNote(edit), {.only = {"abi.note"}});
     return report.ok() ? Findings(*report) : report.status().ToString();
   };
   EXPECT_EQ(found([](mge_note&) {}), "");
@@ -54,20 +54,20 @@ TEST(Report, TheNoteIsCheckedAsTheHostDoes) {
 }
 
 TEST(Report, AnOperatorWithoutAKernelIsNotPassed) {
-  absl::StatusOr<Report> report = Judge(Plugin("null"), {.only = {"Tanh"}});
+  absl::StatusOr<Report> report = CheckBackend(Plugin("null"), {.only = {"Tanh"}});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->Result(), "incomplete");
   EXPECT_THAT(ReportMarkdown(*report),
               AllOf(testing::StartsWith("# null: incomplete\n\n**No kernel was tested**: it has none "
                                         "for Tanh.\n"),
                     testing::EndsWith("\nincomplete: no kernel was tested\n")));
-  report = Judge(Plugin("null"), {.only = {"Relu"}});
+  report = CheckBackend(Plugin("null"), {.only = {"Relu"}});
   ASSERT_TRUE(report.ok());
   EXPECT_TRUE(report->passed());
 }
 
 TEST(Report, ARunOfSomeChecksReportsOnlyThem) {
-  absl::StatusOr<Report> report = Judge(Plugin("null"), {.only = {"memory.slabs"}});
+  absl::StatusOr<Report> report = CheckBackend(Plugin("null"), {.only = {"memory.slabs"}});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->checks.size(), 1u);
   EXPECT_THAT(ReportMarkdown(*report), AllOf(HasSubstr("# null: passed"), HasSubstr(", version "), HasSubstr("\n- device 0"),
@@ -82,7 +82,7 @@ TEST(Report, TheLastLineNamesFailedChecksAndEqualFindingsAreCounted) {
   std::string text = ReportMarkdown(report);
   EXPECT_THAT(text, AllOf(HasSubstr("- here: wrong (3 times)\n- there: wrong\n\n"),
                           testing::EndsWith("\n\nfailed: a.b (4), a.d (1)\n")));
-  report = *Judge(MGE_BINARY_DIR "/tests/mutants/one_byte_too_far.so", {.quick = true, .only = {"Relu"}});
+  report = *CheckBackend(MGE_BINARY_DIR "/tests/mutants/one_byte_too_far.so", {.quick = true, .only = {"Relu"}});
   for (const CheckResult& c : report.checks) {
     std::set<std::string> seen;
     for (const Finding& f : c.findings) EXPECT_TRUE(seen.insert(f.where + f.what).second) << f.where << ": " << f.what;

@@ -39,25 +39,25 @@ std::vector<std::string> FindingsOf(std::vector<Task> tasks) {
 TEST(Tasks, ReportCrashesExitsAndHangsAndContinue) {
   auto found = FindingsOf({
       {"a", "first",
-       [](Witness& w) {
+       [](CheckReporter& w) {
          w.At("a place");
          raise(SIGSEGV);
        },
        20},
       {"b", "first",
-       [](Witness& w) {
+       [](CheckReporter& w) {
          w.Begin("second");
          _exit(7);
        },
        20},
       {"c", "first",
-       [](Witness&) {
+       [](CheckReporter&) {
          for (;;) pause();
        },
        0.2},
-      {"d", "first", [](Witness&) { throw std::runtime_error("thrown"); }, 20},
-      {"e", "first", [](Witness& w) { w.Found("third", "here", "tab\tand\nline"); }, 20},
-      {"f", "first", [](Witness&) {}, 20},
+      {"d", "first", [](CheckReporter&) { throw std::runtime_error("thrown"); }, 20},
+      {"e", "first", [](CheckReporter& w) { w.Found("third", "here", "tab\tand\nline"); }, 20},
+      {"f", "first", [](CheckReporter&) {}, 20},
   });
   ASSERT_EQ(found.size(), 5u);
   EXPECT_THAT(found[0], HasSubstr("a first a place: crashed the process (SIGSEGV)"));
@@ -70,13 +70,13 @@ TEST(Tasks, ReportCrashesExitsAndHangsAndContinue) {
 TEST(Tasks, NameTheCallsThatHangOrCrash) {
   auto found = FindingsOf({
       {"a", "first",
-       [](Witness&) {
+       [](CheckReporter&) {
          InBackend("creating a queue", [] {});
          std::thread([] { InBackend("waiting on a queue", [] { pause(); }); }).detach();
          for (;;) pause();
        },
        0.2},
-      {"b", "first", [](Witness&) { InBackend("launching", [] { raise(SIGSEGV); }); }, 20},
+      {"b", "first", [](CheckReporter&) { InBackend("launching", [] { raise(SIGSEGV); }); }, 20},
   });
   EXPECT_THAT(found, testing::ElementsAre("a first : did not end within 0.2 s, while waiting on a queue",
                                           "b first : crashed the process (SIGSEGV), while launching"));
@@ -87,7 +87,7 @@ TEST(Tasks, GetMoreTimeForWorkThatIsSlowButNotForEver) {
   std::string found;
   absl::Status status = RunTasks(
       {{"a", "first",
-        [](Witness& w) {
+        [](CheckReporter& w) {
           w.Fact("fits", std::to_string(w.Fit(1000, 0.1)));
           for (;;) pause();
         },
@@ -106,7 +106,7 @@ TEST(Tasks, GetMoreTimeForWorkThatIsSlowButNotForEver) {
 
 TEST(Tasks, StopAChildThatClosesItsFilesAndStays) {
   auto found = FindingsOf({{"a", "first",
-                            [](Witness& w) {
+                            [](CheckReporter& w) {
                               w.At("a place");
                               closefrom(3);
                               for (;;) pause();
@@ -139,11 +139,11 @@ void StayAlive() {
 
 TEST(Tasks, EndWithTheChildAndKillItsOrphans) {
   Lifeline line;
-  auto left = [](Witness&) {
+  auto left = [](CheckReporter&) {
     if (fork() == 0) StayAlive();  // this orphan keeps the pipes open
     if (fork() == 0) setsid(), StayAlive();
   };
-  auto hangs = [left](Witness& w) {
+  auto hangs = [left](CheckReporter& w) {
     left(w);
     StayAlive();
   };
@@ -153,9 +153,9 @@ TEST(Tasks, EndWithTheChildAndKillItsOrphans) {
 }
 
 TEST(Tasks, AreNotTheGroupOfTheirParent) {
-  auto found = FindingsOf({{"a", "first", [](Witness&) { kill(0, SIGKILL); }, 20},
+  auto found = FindingsOf({{"a", "first", [](CheckReporter&) { kill(0, SIGKILL); }, 20},
                            {"b", "first",
-                            [](Witness&) {
+                            [](CheckReporter&) {
                               setpgid(0, getpgid(getppid()));
                               StayAlive();
                             },
@@ -170,7 +170,7 @@ TEST(Tasks, EndWhenASignalOfTheTerminalEndsTheirParent) {
     const pid_t parent = fork();
     if (parent == 0) {
       FindingsOf({{"a", "first",
-                   [number](Witness&) {
+                   [number](CheckReporter&) {
                      if (fork() == 0) StayAlive();
                      kill(getppid(), number);
                      StayAlive();
@@ -195,7 +195,7 @@ TEST(Tasks, ThatCannotBeStartedAreErrorsAndNotFindings) {
   auto run = [] {
     LimitFiles(4);
     absl::Status status = RunTasks(
-        {{"a", "first", [](Witness&) {}, 20}}, 1, [](const Task&, const Record&) { _exit(1); },
+        {{"a", "first", [](CheckReporter&) {}, 20}}, 1, [](const Task&, const Record&) { _exit(1); },
         [](const Task&, double) { _exit(1); });
     std::fputs(FormatError(status).c_str(), stderr);
     _exit(KindOf(status) == ErrorKind::kMemory ? 0 : 1);
@@ -210,7 +210,7 @@ TEST(Tasks, WaitIfNotAllCanRunAtTheSameTime) {
     close(free);
     LimitFiles(static_cast<rlim_t>(free) + 8);  // enough for three tasks
     size_t done = 0;
-    Task task = {"a", "first", [](Witness&) { usleep(20000); }, 20};
+    Task task = {"a", "first", [](CheckReporter&) { usleep(20000); }, 20};
     absl::Status status = RunTasks(
         std::vector<Task>(10, task), 10, [](const Task&, const Record&) {}, [&](const Task&, double) { ++done; });
     _exit(status.ok() && done == 10 ? 0 : 1);
@@ -220,7 +220,7 @@ TEST(Tasks, WaitIfNotAllCanRunAtTheSameTime) {
 
 TEST(Tasks, KeepFindingsReportedBeforeACrash) {
   auto found = FindingsOf({{"a", "first",
-                            [](Witness& w) {
+                            [](CheckReporter& w) {
                               for (int i = 0; i < 3000; ++i) w.Found("many", "", std::to_string(i));
                               std::fputs("last words\n", stderr);
                               raise(SIGABRT);

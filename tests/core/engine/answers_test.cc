@@ -71,7 +71,7 @@ class Model {
   std::string operator()(std::vector<HostValue> inputs) {
     if (!session_) return "at load: " + load_error_;
     std::vector<HostValue> out(outputs_);
-    RunControl control;
+    RunState control;
     if (absl::Status status = session_->Run(inputs, out, control); !status.ok()) return FormatError(status);
     std::string text;
     for (const HostValue& v : out) text += (text.empty() ? "" : " ") + TensorToText(v.tensor);

@@ -63,7 +63,7 @@ TEST(Layouts, TensorsGoFromOneBackendToAnotherInThePlainLayout) {
   std::vector<HostValue> in(1), out(1);
   in[0].tensor = *Tensor::Create(DType::kF32, {64});
   for (size_t i = 0; float& x : in[0].tensor.MutableData<float>()) x = static_cast<float>(++i);
-  RunControl control;
+  RunState control;
   ASSERT_TRUE(host.session->Run(in, out, control).ok());
   EXPECT_EQ(out[0].tensor.Data<float>()[63], -64.0f);
 }

@@ -111,7 +111,7 @@ TEST_F(Unchecked, ASlowEvaluatorIsStopped) {
   std::vector<HostValue> in(1), out(1);
   in[0].tensor = *Tensor::Create(DType::kF32, {64});
   std::memset(in[0].tensor.mutable_data(), 0, 256);
-  RunControl control;
+  RunState control;
   control.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
   const absl::Status status = SessionOf(host, NeverEnds)->Run(in, out, control);
   EXPECT_EQ(ErrorId(status), errors::kTimeout.id);

@@ -32,7 +32,7 @@ HostValue Batch(int64_t n) {
 
 absl::Status RunBatch(Session& session, int64_t n, std::vector<float>* result = nullptr) {
   std::vector<HostValue> in = {Batch(n)}, out(1);
-  RunControl control;
+  RunState control;
   MGE_RETURN_IF_ERROR(session.Run(in, out, control));
   auto data = out[0].tensor.Data<float>();
   if (result) result->assign(data.begin(), data.end());
@@ -111,14 +111,14 @@ output y
 }
 
 TEST(MemoryLimit, MemoryThatAStepNeedsBesideThePlanGivesTheSameError) {
-  constexpr char kLate[] = "input x : float32[N,100]\na = Relu(x)\nb = Neg(a)\nn = NonZero(b)\noutput n\n";
+  constexpr char kDynamic[] = "input x : float32[N,100]\na = Relu(x)\nb = Neg(a)\nn = NonZero(b)\noutput n\n";
   uint64_t limit = 52000, refused = 0;
   for (absl::Status status = absl::UnknownError(""); !status.ok() && refused < 10;) {
     Host host({Limit(limit)});
-    auto session = host.Make(kLate);
+    auto session = host.Make(kDynamic);
     ASSERT_TRUE(session.ok());
     std::vector<HostValue> in = {Batch(64)}, out(1);
-    RunControl control;
+    RunState control;
     status = (*session)->Run(in, out, control);
     if (status.ok()) break;
     EXPECT_THAT(FormatError(status),

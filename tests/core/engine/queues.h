@@ -65,11 +65,11 @@ class Queues : public ::testing::Test {
     return session.ok() ? *session : nullptr;
   }
 
-  static absl::StatusOr<std::vector<float>> Run(Session& session, const std::vector<HostValue>& in, RunControl& control) {
+  static absl::StatusOr<std::vector<float>> Run(Session& session, const std::vector<HostValue>& in, RunState& control) {
     return ResultsOf(session, in, control);
   }
   static absl::StatusOr<std::vector<float>> Run(Session& session, std::vector<HostValue> in) {
-    RunControl control;
+    RunState control;
     return Run(session, std::move(in), control);
   }
 

@@ -237,7 +237,7 @@ TEST_F(Queues, WaitForEachStepInARunThatIsObserved) {
   const int64_t replays = control_->replays;
   Counter counter;
   counter.control = control_;
-  RunControl control;
+  RunState control;
   control.observer = &counter;
   auto plan = PlanOf({Numbers({3, 4})});
   auto got = Run(*session_, {Numbers({3, 4})}, control);
@@ -296,7 +296,7 @@ TEST_F(Queues, NameAKernelThatWritesBesideItsBufferWhenMemoryIsChecked) {
   const auto its_place = HasSubstr("device async0, kernel async.relu, node '' (Relu)");
   EXPECT_THAT(FormatError(Run(*session_, in).status()), AllOf(HasSubstr("the test broke a kernel"), its_place));
   control_->hangs = true;
-  RunControl control;
+  RunState control;
   control.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
   absl::Status late = Run(*session_, in, control).status();
   EXPECT_EQ(ErrorId(late), errors::kTimeout.id);

@@ -144,7 +144,7 @@ TEST(RandomGraphs, GiveTheSameBitsAsAnExecutorThatSharesNoMemory) {
     ASSERT_EQ(Overlaps(*plan), 0) << "seed " << seed << "\n" << PlanText(*plan, true);
 
     Poison poison(host.record(), poisoned);
-    RunControl control;
+    RunState control;
     control.observer = &poison;
     std::vector<HostValue> out(expected.size());
     absl::Status status = (*session)->Run(inputs, out, control);

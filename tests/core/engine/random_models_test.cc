@@ -320,7 +320,7 @@ TEST(RandomModels, GiveTheResultsOfTheirSingleNodesOnEveryDevice) {
       auto session = Session::Create(*runtime, std::move(model), {.device = device});
       ASSERT_TRUE(session.ok()) << FormatError(session.status()) << "\n" << place;
       std::vector<HostValue> out(random.outputs.size());
-      RunControl control;
+      RunState control;
       absl::Status status = (*session)->Run(random.inputs, out, control);
       ASSERT_TRUE(status.ok()) << FormatError(status) << "\n" << place;
       for (size_t i = 0; i < out.size(); ++i) {

@@ -459,7 +459,7 @@ TEST(OwnParts, TheBackendsPoolReservePolicyAndStrategyDecide) {
   std::vector<HostValue> in(1), out(1);
   in[0].tensor = *Tensor::Create(DType::kF32, {64});
   std::memset(in[0].tensor.mutable_data(), 0, 256);
-  RunControl control;
+  RunState control;
   ASSERT_TRUE((*session)->Run(in, out, control).ok());
   EXPECT_EQ(host.record().pool_acquires, 1);
   EXPECT_GE(host.record().reserves, 1);
@@ -557,7 +557,7 @@ TEST(OwnParts, TheUsersSettingsOverrideTheBackends) {
   std::vector<HostValue> in(1), out(1);
   in[0].tensor = *Tensor::Create(DType::kF32, {64});
   std::memset(in[0].tensor.mutable_data(), 0, 256);
-  RunControl control;
+  RunState control;
   ASSERT_TRUE(session->Run(in, out, control).ok());
   EXPECT_EQ(host.record().pool_acquires, 0);
   EXPECT_EQ(host.record().reserves, 0);

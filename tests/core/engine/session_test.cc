@@ -113,7 +113,7 @@ std::shared_ptr<const Plan> PlanOf(Session& session, int64_t batch) {
 
 std::vector<float> RunOnce(Session& session, const HostValue& images) {
   std::vector<HostValue> in = {images}, out(1);
-  RunControl control;
+  RunState control;
   absl::Status status = session.Run(in, out, control);
   EXPECT_TRUE(status.ok()) << FormatError(status);
   auto data = out[0].tensor.Data<float>();
@@ -170,7 +170,7 @@ TEST(Session, GivesTheSameResultsWhileMemoryOfADeviceWithQueuesIsChecked) {
 // Returns the number of allocations on any thread in `runs` runs, after three runs that warm up.
 int64_t AllocationsOf(Session& session, int runs) {
   std::vector<HostValue> in = {Images(8)}, out = {Probabilities(8)};
-  RunControl control;
+  RunState control;
   bool ok = true;
   for (int warm = 0; warm < 3; ++warm) ok = session.Run(in, out, control).ok() && ok;
   g_allocations = 0;
@@ -200,7 +200,7 @@ TEST(Session, WritesIntoTheCallersMemory) {
   auto session = Load(NewRuntime());
   std::vector<HostValue> in = {Images(3)}, out = {Probabilities(3)};
   const void* memory = out[0].tensor.data();
-  RunControl control;
+  RunState control;
   ASSERT_TRUE(session->Run(in, out, control).ok());
   EXPECT_EQ(out[0].tensor.data(), memory);
   std::vector<float> expected = RunOnce(*session, in[0]);
@@ -217,7 +217,7 @@ TEST(Session, RefusesOneMemoryForTwoOutputs) {
   };
   std::vector<HostValue> in(1);
   in[0].tensor = *Tensor::Create(DType::kF32, {4});
-  RunControl control;
+  RunState control;
   for (int64_t second : {0, 3, 4}) {
     std::vector<HostValue> out = {half(0), half(second)};
     absl::Status status = session->Run(in, out, control);
@@ -232,7 +232,7 @@ TEST(Session, RefusesTheMemoryOfAnInputForAnOutput) {
   std::vector<HostValue> in(1), out(1);
   in[0].tensor = *Tensor::Create(DType::kF32, {2, 3});
   out[0].tensor = in[0].tensor.Reshaped({3, 2});
-  RunControl control;
+  RunState control;
   absl::Status status = session->Run(in, out, control);
   EXPECT_EQ(ErrorId(status), errors::kBadInput.id);
   EXPECT_NE(FormatError(status).find("output 'y' is given the memory of input 'x'"), std::string::npos) << FormatError(status);
@@ -247,7 +247,7 @@ TEST(Session, WritesOutputsOfShapesThatDependOnDataIntoTheCallersMemory) {
   int64_t memory[2][2] = {};
   out[0].tensor = Tensor::View(DType::kI64, {1, 2}, memory[0], nullptr);
   out[1].tensor = Tensor::View(DType::kI64, {2, 1}, memory[1], nullptr);
-  RunControl control;
+  RunState control;
   absl::Status status = session->Run(in, out, control);
   ASSERT_TRUE(status.ok()) << FormatError(status);
   for (int i : {0, 1}) {
@@ -270,7 +270,7 @@ TEST(Session, WritesOutputsOfShapesThatDependOnDataIntoTheCallersMemory) {
 TEST(Session, RefusesInputsThatDoNotFitAndThenRuns) {
   auto session = Load(NewRuntime());
   std::vector<HostValue> in(1), out(1);
-  RunControl control;
+  RunState control;
   in[0].tensor = *Tensor::Create(DType::kF32, {2, 1, 9, 8});
   absl::Status status = session->Run(in, out, control);
   EXPECT_EQ(ErrorId(status), errors::kBadInput.id);
@@ -285,10 +285,10 @@ TEST(Session, RefusesInputsThatDoNotFitAndThenRuns) {
 TEST(Session, StopsWhenItIsCancelledOrOutOfTimeAndThenRuns) {
   auto session = Load(NewRuntime());
   std::vector<HostValue> in = {Images(1)}, out(1);
-  RunControl cancelled;
+  RunState cancelled;
   cancelled.cancel = 1;
   EXPECT_EQ(ErrorId(session->Run(in, out, cancelled)), errors::kCancelled.id);
-  RunControl late;
+  RunState late;
   late.deadline = std::chrono::steady_clock::now() - std::chrono::seconds(1);
   EXPECT_EQ(ErrorId(session->Run(in, out, late)), errors::kTimeout.id);
   EXPECT_EQ(RunOnce(*session, in[0]).size(), 10u);
@@ -297,7 +297,7 @@ TEST(Session, StopsWhenItIsCancelledOrOutOfTimeAndThenRuns) {
 TEST(Session, AppliesTheDefaultTimeLimitToEachRunSeparately) {
   auto session = Load(NewRuntime({{"run.timeout", "20s"}}));
   std::vector<HostValue> in = {Images(1)}, out(1);
-  RunControl control;
+  RunState control;
   EXPECT_TRUE(session->Run(in, out, control).ok());
   EXPECT_FALSE(control.deadline) << "the first run's deadline holds for the next";
 }
@@ -332,7 +332,7 @@ output z
 TEST(Session, StaysWithinTheBudgetOfItsDevice) {
   auto session = Load(NewRuntime({{"memory.limit", "cpu0=256KiB"}}));
   std::vector<HostValue> in = {Images(4096)}, out(1);
-  RunControl control;
+  RunState control;
   absl::Status status = session->Run(in, out, control);
   EXPECT_EQ(KindOf(status), ErrorKind::kMemory) << FormatError(status);
   EXPECT_NE(FormatError(status).find("cpu0"), std::string::npos);
@@ -409,7 +409,7 @@ TEST(Session, RunsAsynchronouslyOnTheConfiguredEngine) {
     std::atomic<bool> done{false};
     std::thread::id where;
     std::vector<float> got;
-    RunControl control;
+    RunState control;
     session->RunAsync({Images(2)}, std::vector<HostValue>(1), control, [&](absl::Status status, std::vector<HostValue> out) {
       EXPECT_TRUE(status.ok());
       auto data = out[0].tensor.Data<float>();

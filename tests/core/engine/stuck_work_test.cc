@@ -18,7 +18,7 @@ class StuckWork : public Queues {
  protected:
   // Runs the session and cancels the run as soon as a kernel or copy hangs.
   absl::Status RunUntilItHangs(std::vector<HostValue> in) {
-    RunControl control;
+    RunState control;
     std::atomic<bool> done{false};
     std::thread user([&] {
       while (!done && control_->hanging == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -37,10 +37,10 @@ TEST_F(StuckWork, EndsARunThatIsCancelledOrOutOfTimeAndTheNextOneRuns) {
   auto expected = Run(*session_, in);
   ASSERT_TRUE(expected.ok());
   control_->hangs = true;
-  RunControl late;
+  RunState late;
   late.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
   EXPECT_EQ(ErrorId(Run(*session_, in, late).status()), errors::kTimeout.id);
-  RunControl cancelled;
+  RunState cancelled;
   std::thread canceller([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     cancelled.cancel = 1;
@@ -63,7 +63,7 @@ output b
 )", "async0+async1");
   ASSERT_TRUE(Run(*session_, {Numbers({4, 4})}).ok());
   control_->hangs = true;
-  RunControl late;
+  RunState late;
   late.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
   absl::Status status = Run(*session_, {Numbers({4, 4})}, late).status();
   EXPECT_EQ(ErrorId(status), errors::kTimeout.id);
@@ -87,7 +87,7 @@ TEST_F(StuckWork, KeepsTheMemoryOfAnUploadThatDoesNotEnd) {
   control_->good_copies = 0;
   EXPECT_EQ(ErrorId(RunUntilItHangs({Numbers({3, 4})})), errors::kCancelled.id);
   EXPECT_GT(control_->queues, 0);  // the queue still works
-  RunControl cancelled;
+  RunState cancelled;
   cancelled.cancel = kStopAsked;
   EXPECT_EQ(ErrorId(Run(*session_, {Numbers({3, 4})}, cancelled).status()), errors::kCancelled.id);
   control_->good_copies = kEveryCopy;
@@ -143,11 +143,11 @@ TEST_F(StuckWork, WhilePlanningDoesNotBlockRunsOfOtherPlansOrBeyondTheirTimeLimi
   std::shared_ptr<const Plan> known = PlanOf({Numbers({1, 4})});
   PlanOf({Numbers({2, 4})});
   control_->hangs = true;
-  RunControl first;
+  RunState first;
   std::thread planner([&] { EXPECT_EQ(ErrorId(Run(*session_, {Numbers({3, 4})}, first).status()), errors::kCancelled.id); });
   while (control_->hanging == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(PlanOf({Numbers({1, 4})}), known);
-  RunControl late;
+  RunState late;
   late.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
   EXPECT_EQ(ErrorId(Run(*session_, {Numbers({3, 4})}, late).status()), errors::kTimeout.id);
   EXPECT_GT(control_->hanging, 0);

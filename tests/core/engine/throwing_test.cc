@@ -19,7 +19,7 @@ absl::Status RunOf(Session& session, float first) {
   std::vector<HostValue> in(1), out(1);
   in[0].tensor = *Tensor::Create(DType::kF32, {4});
   std::ranges::fill(in[0].tensor.MutableData<float>(), first);
-  RunControl control;
+  RunState control;
   MGE_RETURN_IF_ERROR(session.Run(in, out, control));
   EXPECT_EQ(out[0].tensor.Data<float>()[0], first);
   return absl::OkStatus();

@@ -72,7 +72,7 @@ output b
     in[0].tensor = *Tensor::Create(DType::kF32, {1});
     in[0].tensor.MutableData<float>()[0] = 1;
     in[1].tensor = Tensor::Scalar(go);
-    RunControl control;
+    RunState control;
     return (*session)->Run(in, out, control);
   };
   EXPECT_TRUE(run(true).ok()) << FormatError(run(true));

@@ -13,19 +13,19 @@ std::vector<BackendSetting> VirtualRows() {
   return {
       {.key = "virtual.devices",
        .type = SettingType::kInt,
-       .fallback = "2",
+       .default_value = "2",
        .min = "0",
        .max = "16",
        .unit = "devices",
        .doc = "Devices that exist."},
       {.key = "virtual.memory",
        .type = SettingType::kBytes,
-       .fallback = "256MiB",
+       .default_value = "256MiB",
        .min = "1MiB",
        .doc = "Memory of each device."},
       {.key = "virtual.link",
        .type = SettingType::kChoice,
-       .fallback = "ring",
+       .default_value = "ring",
        .choices = {"ring", "full"},
        .lifecycle = Lifecycle::kDynamic,
        .doc = "Links between devices."},
@@ -42,7 +42,7 @@ TEST(BackendSettings, AreReadFromEverySource) {
   auto values = registry->RegisterBackend("virtual", VirtualRows());
   ASSERT_TRUE(values.ok()) << FormatError(values.status());
   EXPECT_THAT(*values, ElementsAre("4", "1073741824", "full", "0"));
-  ASSERT_TRUE(registry->JudgeUnknown().ok());
+  ASSERT_TRUE(registry->CheckUnknown().ok());
   EXPECT_EQ(InfoOf(*registry, "virtual.devices").origin, "environment MGE_VIRTUAL_DEVICES");
   EXPECT_EQ(InfoOf(*registry, "virtual.memory").origin, dir.path() + "/a.toml:2");
   EXPECT_EQ(InfoOf(*registry, "virtual.link").origin, "command line --set virtual.link=full");
@@ -67,7 +67,7 @@ TEST(BackendSettings, ObeyTheRulesOfTheCore) {
   LogLines log;
   auto typo = MustCreate(FromEnvironment({{"MGE_VIRTUAL_DEVISES", "1"}}), log.logger());
   ASSERT_TRUE(typo->RegisterBackend("virtual", VirtualRows()).ok());
-  ASSERT_TRUE(typo->JudgeUnknown().ok());
+  ASSERT_TRUE(typo->CheckUnknown().ok());
   EXPECT_THAT(log.lines, ElementsAre(HasSubstr("Did you mean \"MGE_VIRTUAL_DEVICES\"?")));
 
   auto late = MustCreate({});
@@ -92,14 +92,14 @@ TEST(BackendSettings, OfABackendThatIsNotLoadedAreNotReportedAsTypos) {
                   .environment = {{{"MGE_VIRTUAL_MEMORY", "1G"}, {"MGE_STRICT_ENV", "1"}}}},
                  log.logger());
   std::vector<std::string> absent = {"virtual"};
-  EXPECT_TRUE(registry->JudgeUnknown(absent).ok());
+  EXPECT_TRUE(registry->CheckUnknown(absent).ok());
   EXPECT_THAT(
       log.lines,
       ElementsAre(AllOf(HasSubstr("MGE_VIRTUAL_MEMORY"), HasSubstr("virtual is not loaded")),
                   AllOf(HasSubstr("virtual.devices"), HasSubstr("virtual is not loaded"))));
   auto unknown =
       MustCreate(FromEnvironment({{"MGE_VIRTUAL_MEMORY", "1G"}, {"MGE_STRICT_ENV", "1"}}));
-  EXPECT_EQ(ErrorId(unknown->JudgeUnknown()), errors::kUnknownSetting.id);
+  EXPECT_EQ(ErrorId(unknown->CheckUnknown()), errors::kUnknownSetting.id);
 }
 
 TEST(BackendSettings, OfASkippedBackendAreNotReported) {
@@ -108,7 +108,7 @@ TEST(BackendSettings, OfASkippedBackendAreNotReported) {
                               .environment = {{{"MGE_VIRTUAL_MEMORY", "1G"}, {"MGE_STRICT_ENV", "1"}}}},
                              log.logger());
   std::vector<std::string> absent = {"virtual"};
-  EXPECT_TRUE(registry->JudgeUnknown(absent).ok());
+  EXPECT_TRUE(registry->CheckUnknown(absent).ok());
   EXPECT_THAT(log.lines, testing::IsEmpty());
 }
 
@@ -132,11 +132,11 @@ TEST(BackendSettings, AreRefusedIfTheirDeclarationIsWrong) {
   EXPECT_THAT(error({.key = "virtual.x", .doc = "no sentence"}), HasSubstr("not a sentence"));
   EXPECT_THAT(
       error(
-          {.key = "virtual.x", .type = SettingType::kInt, .fallback = "x", .doc = "Bad default."}),
+          {.key = "virtual.x", .type = SettingType::kInt, .default_value = "x", .doc = "Bad default."}),
       HasSubstr("its default \"x\" is not a whole number"));
   EXPECT_THAT(error({.key = "virtual.x",
                      .type = SettingType::kInt,
-                     .fallback = "9",
+                     .default_value = "9",
                      .max = "8",
                      .doc = "Bad default."}),
               HasSubstr("is outside of 8 or less"));
@@ -165,12 +165,12 @@ TEST(BackendSettings, BelongToTheLastBackendOfANameThatDeclaredThem) {
                               .command_line = {{"x.level", "7"}},
                               .config_files = {dir.Write("a.toml", "[x]\nname = \"n\"\n")},
                               .environment = {{{"MGE_X_DEPTH", "9"}}}});
-  ASSERT_TRUE(registry->RegisterBackend("y", {{.key = "y.own", .fallback = "kept", .doc = "Of another backend."}}).ok());
+  ASSERT_TRUE(registry->RegisterBackend("y", {{.key = "y.own", .default_value = "kept", .doc = "Of another backend."}}).ok());
   const std::vector<BackendSetting> rows = {
       {.key = "x.link", .doc = "Some text."},
-      {.key = "x.level", .type = SettingType::kInt, .fallback = "1", .doc = "Some text."},
+      {.key = "x.level", .type = SettingType::kInt, .default_value = "1", .doc = "Some text."},
       {.key = "x.name", .doc = "Some text."},
-      {.key = "x.depth", .type = SettingType::kInt, .fallback = "1", .doc = "Some text."}};
+      {.key = "x.depth", .type = SettingType::kInt, .default_value = "1", .doc = "Some text."}};
   std::vector<BackendSetting> narrow = rows;
   narrow[3].min = "0", narrow[3].max = "5";
   EXPECT_EQ(ErrorId(registry->RegisterBackend("x", narrow).status()), errors::kBadSetting.id);
@@ -181,9 +181,9 @@ TEST(BackendSettings, BelongToTheLastBackendOfANameThatDeclaredThem) {
   }
   EXPECT_EQ(InfoOf(*registry, "y.own").value, "kept");
   EXPECT_EQ(registry->snapshot()->Backend("x")->size(), 4u);
-  EXPECT_TRUE(registry->JudgeUnknown().ok());
+  EXPECT_TRUE(registry->CheckUnknown().ok());
   ASSERT_TRUE(registry->RegisterBackend("x", {}).ok());
-  EXPECT_FALSE(registry->JudgeUnknown().ok());
+  EXPECT_FALSE(registry->CheckUnknown().ok());
 }
 
 TEST(BackendSettings, KeepTheirTextsWhenTheCallerDropsThem) {

@@ -21,7 +21,7 @@ class ConfigFile : public testing::Test {
     auto registry =
         Registry::Create({.config_files = {dir_.Write("a.toml", text)}}, Logger(LogLevel::kSilent));
     absl::Status status = registry.status();
-    if (status.ok()) status = (*registry)->JudgeUnknown();
+    if (status.ok()) status = (*registry)->CheckUnknown();
     if (!status.ok()) {
       EXPECT_EQ(KindOf(status), ErrorKind::kUsage);
       EXPECT_EQ(ErrorOf({.config_files = {dir_.Write("good.toml", "threads = 1")}}), "ok");
@@ -43,7 +43,7 @@ TEST_F(ConfigFile, MayUseTablesAndDottedKeys) {
                                 "[memory]\n"
                                 "limit = \"cpu0=1GiB\"\n");
   auto registry = MustCreate({.config_files = {path}});
-  ASSERT_TRUE(registry->JudgeUnknown().ok());
+  ASSERT_TRUE(registry->CheckUnknown().ok());
   auto snapshot = registry->snapshot();
   EXPECT_EQ(snapshot->Get<kThreads>(), 2);
   EXPECT_EQ(snapshot->Get<kEngineType>(), EngineType::kNaive);

@@ -51,10 +51,10 @@ TEST(Pages, MgeTomlIsValidWithEveryLineInEffect) {
                         1);  // all keys except `config`, which a file may not set
   ScratchDir dir;
   auto registry = MustCreate({.config_files = {dir.Write("all.toml", text)}});
-  ASSERT_TRUE(registry->JudgeUnknown().ok());
+  ASSERT_TRUE(registry->CheckUnknown().ok());
   for (const SettingInfo& info : registry->List()) {
     if (info.key == kConfigFiles.key) continue;
-    EXPECT_EQ(info.value, info.fallback) << info.key;
+    EXPECT_EQ(info.value, info.default_value) << info.key;
   }
 }
 

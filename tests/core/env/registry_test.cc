@@ -129,8 +129,8 @@ TEST(Registry, ReportsAnUnknownVariableOnceWithTheNearestName) {
   auto registry = MustCreate(
       FromEnvironment({{"MGE_DEFUALT_DEVICE", "secret"}, {"MXNET_NO_SUCH_THING_AT_ALL", "1"}}),
       log.logger());
-  ASSERT_TRUE(registry->JudgeUnknown().ok());
-  ASSERT_TRUE(registry->JudgeUnknown().ok());
+  ASSERT_TRUE(registry->CheckUnknown().ok());
+  ASSERT_TRUE(registry->CheckUnknown().ok());
   EXPECT_THAT(
       log.lines,
       ElementsAre(
@@ -143,7 +143,7 @@ TEST(Registry, ReportsAnUnknownVariableOnceWithTheNearestName) {
 TEST(Registry, RefusesAnUnknownVariableInStrictMode) {
   auto registry =
       MustCreate(FromEnvironment({{"MGE_STRICT_ENV", "1"}, {"MGE_DEFUALT_DEVICE", "secret"}}));
-  std::string text = FormatError(registry->JudgeUnknown());
+  std::string text = FormatError(registry->CheckUnknown());
   EXPECT_THAT(text, AllOf(HasSubstr("E0203"), HasSubstr("MGE_DEFUALT_DEVICE"),
                           HasSubstr("MGE_DEFAULT_DEVICE"), Not(HasSubstr("secret"))));
 }
@@ -156,17 +156,17 @@ TEST(Registry, IgnoresVariablesOfOtherPrograms) {
                                               {"NCCL_DEBUG", "INFO"},
                                               {"MGE_STRICT_ENV", "1"}}),
                              log.logger());
-  EXPECT_TRUE(registry->JudgeUnknown().ok());
+  EXPECT_TRUE(registry->CheckUnknown().ok());
   EXPECT_THAT(log.lines, IsEmpty());
 }
 
 TEST(Registry, RefusesUnknownNamesOfCallsAndTheCommandLine) {
   auto by_call = MustCreate({.call = {{"threds", "2"}}});
   EXPECT_THAT(
-      FormatError(by_call->JudgeUnknown()),
+      FormatError(by_call->CheckUnknown()),
       AllOf(HasSubstr("E0203"), HasSubstr("\"threds\""), HasSubstr("Did you mean \"threads\"?")));
   auto by_option = MustCreate({.command_line = {{"MGE_THREDS", "2"}}});
-  EXPECT_THAT(FormatError(by_option->JudgeUnknown()), HasSubstr("Did you mean \"MGE_THREADS\"?"));
+  EXPECT_THAT(FormatError(by_option->CheckUnknown()), HasSubstr("Did you mean \"MGE_THREADS\"?"));
   EXPECT_THAT(FormatError(MustCreate({})->Set("engine.tpye", "naive")),
               HasSubstr("Did you mean \"engine.type\"?"));
 }
@@ -174,7 +174,7 @@ TEST(Registry, RefusesUnknownNamesOfCallsAndTheCommandLine) {
 TEST(Registry, EscapesControlCharactersInNames) {
   LogLines log;
   auto registry = MustCreate(FromEnvironment({{"MGE_\033[31mRED", "1"}}), log.logger());
-  ASSERT_TRUE(registry->JudgeUnknown().ok());
+  ASSERT_TRUE(registry->CheckUnknown().ok());
   ASSERT_EQ(log.lines.size(), 1u);
   EXPECT_THAT(log.lines[0], Not(HasSubstr("\033")));
 }
@@ -239,8 +239,8 @@ TEST(Registry, MayExistTwiceInOneProcess) {
       MustCreate(FromEnvironment({{"MGE_THREADS", "2"}, {"MGE_TYPO", "1"}}), second_log.logger());
   first->MarkRead();
   ASSERT_TRUE(second->Set("threads", "3").ok());
-  ASSERT_TRUE(first->JudgeUnknown().ok());
-  ASSERT_TRUE(second->JudgeUnknown().ok());
+  ASSERT_TRUE(first->CheckUnknown().ok());
+  ASSERT_TRUE(second->CheckUnknown().ok());
   EXPECT_EQ(first->snapshot()->Get<kThreads>(), 1);
   EXPECT_EQ(second->snapshot()->Get<kThreads>(), 3);
   EXPECT_EQ(first_log.lines.size(), 1u);
@@ -301,7 +301,7 @@ TEST(Registry, ListsEveryRowOfTheCore) {
   EXPECT_EQ(threads.variable, "MGE_ENGINE_TYPE");
   EXPECT_THAT(threads.aliases, ElementsAre("MXNET_ENGINE_TYPE"));
   EXPECT_EQ(threads.type, "choice");
-  EXPECT_EQ(threads.fallback, "threaded_per_device");
+  EXPECT_EQ(threads.default_value, "threaded_per_device");
   EXPECT_EQ(threads.lifecycle, "first-set");
   EXPECT_EQ(threads.owner, "core");
   EXPECT_EQ(threads.status, "built");

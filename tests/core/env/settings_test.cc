@@ -12,7 +12,7 @@ namespace {
 
 constexpr SettingRow kGood = {.key = "a.b",
                               .type = SettingType::kInt,
-                              .fallback = {.whole = 1},
+                              .default_value = {.whole = 1},
                               .ranged = true,
                               .min = {.whole = 0},
                               .max = {.whole = 2},
@@ -41,7 +41,7 @@ TEST(SettingTable, RefusesTwoRowsOfOneName) {
 }
 
 TEST(SettingTable, RefusesABadRow) {
-  static_assert(!WithGood(Changed([](SettingRow& row) { row.fallback.whole = 3; })));
+  static_assert(!WithGood(Changed([](SettingRow& row) { row.default_value.whole = 3; })));
   static_assert(!WithGood(Changed([](SettingRow& row) { row.doc = "no sentence"; })));
   static_assert(!WithGood(Changed([](SettingRow& row) { row.key = "C.d"; })));
   static_assert(!WithGood(Changed([](SettingRow& row) { row.key = "c..d"; })));
@@ -82,11 +82,11 @@ TEST(Settings, DeriveOtherVariablesFromTheirKeys) {
 
 TEST(Settings, HaveDefaultsThatPassTheirOwnChecks) {
   for (const SettingRow& row : kSettings) {
-    std::string text = FormatSetting(row, FallbackOf(row));
+    std::string text = FormatSetting(row, DefaultOf(row));
     if (text.empty()) continue;
     auto parsed = ParseSetting(row, text);
     ASSERT_TRUE(parsed.ok()) << row.key << " = " << text << " " << parsed.status();
-    EXPECT_EQ(*parsed, FallbackOf(row)) << row.key;
+    EXPECT_EQ(*parsed, DefaultOf(row)) << row.key;
   }
 }
 

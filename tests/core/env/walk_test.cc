@@ -25,13 +25,13 @@ Sample InQuotes(std::string text, bool good) { return {text, fmt::format("\"{}\"
 // Returns sample values of a row: default, both limits, one beyond each limit, and values of a wrong type.
 std::vector<Sample> SamplesOf(const SettingRow& row) {
   std::vector<Sample> samples;
-  std::string fallback = FormatSetting(row, FallbackOf(row));
+  std::string default_value = FormatSetting(row, DefaultOf(row));
   switch (row.type) {
     case SettingType::kBool:
       return {Plain("true", true), Plain("false", true), {"1", "", true},
               {"0", "", true},     Plain("2", false),    InQuotes("x", false)};
     case SettingType::kInt:
-      samples = {Plain(fallback, true),
+      samples = {Plain(default_value, true),
                  {"two", "\"two\"", false},
                  Plain("1.5", false),
                  Plain("1e99", false)};
@@ -47,7 +47,7 @@ std::vector<Sample> SamplesOf(const SettingRow& row) {
     case SettingType::kBytes: {
       int64_t min = row.ranged ? row.min.whole : 0;
       int64_t max = row.ranged ? row.max.whole : INT64_MAX;
-      samples = {InQuotes(fallback, true),         Plain(std::to_string(min), true),
+      samples = {InQuotes(default_value, true),         Plain(std::to_string(min), true),
                  Plain(std::to_string(max), true), Plain(std::to_string(min - 1), false),
                  InQuotes("10QB", false),          Plain("true", false)};
       if (max < INT64_MAX) samples.push_back(Plain(std::to_string(max + 1), false));
@@ -58,7 +58,7 @@ std::vector<Sample> SamplesOf(const SettingRow& row) {
       double below = std::nextafter(row.min.real, -HUGE_VAL),
              above = std::nextafter(row.max.real, HUGE_VAL);
       auto number = [](double v) { return fmt::format("{:.17g}", v); };
-      return {Plain(fallback, true),
+      return {Plain(default_value, true),
               Plain(number(row.min.real), true),
               Plain(number(row.max.real), true),
               Plain(number(below), false),
@@ -87,7 +87,7 @@ std::vector<Sample> SamplesOf(const SettingRow& row) {
     }
     case SettingType::kText:
     case SettingType::kPath:
-      if (!fallback.empty()) samples.push_back(InQuotes(fallback, true));
+      if (!default_value.empty()) samples.push_back(InQuotes(default_value, true));
       samples.push_back(
           Plain("1979-05-27", false));  // a date in a file; as text, the row's check decides
       samples.back().text.clear();
@@ -180,7 +180,7 @@ TEST_P(Walk, ReadsTheLimitsFromACall) {
 TEST_P(Walk, GoesBackToItsDefault) {
   auto registry = MustCreate({});
   SettingInfo untouched = InfoOf(*registry, row().key);
-  EXPECT_EQ(untouched.value, untouched.fallback);
+  EXPECT_EQ(untouched.value, untouched.default_value);
   EXPECT_EQ(untouched.origin, "default");
   for (const Sample& sample : SamplesOf(row())) {
     if (!sample.good || sample.text.empty()) continue;
@@ -232,7 +232,7 @@ TEST_P(Walk, WarnsIfItHasNoEffectYetAndFailsInStrictMode) {
     std::string variable = VariableOf(row());
     LogLines log;
     auto registry = MustCreate(FromEnvironment({{variable, sample.text}}), log.logger());
-    ASSERT_TRUE(registry->JudgeUnknown().ok());
+    ASSERT_TRUE(registry->CheckUnknown().ok());
     auto strict = Registry::Create(
         FromEnvironment({{variable, sample.text}, {"MGE_STRICT_ENV", "1"}}), log.logger());
     if (row().status == SettingStatus::kLater) {
@@ -255,7 +255,7 @@ TEST_P(Walk, IsPartOfAPlansKeyIfItIsDynamic) {
   for (const Sample& sample : SamplesOf(row())) {
     if (!sample.good || sample.text.empty() || !registry->Set(row().key, sample.text).ok())
       continue;
-    bool changed = InfoOf(*registry, row().key).value != InfoOf(*registry, row().key).fallback;
+    bool changed = InfoOf(*registry, row().key).value != InfoOf(*registry, row().key).default_value;
     bool dynamic = row().lifecycle == Lifecycle::kDynamic;
     EXPECT_EQ(registry->snapshot()->DynamicKey() != before, changed && dynamic)
         << row().key << " = " << sample.text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares the estimated work of nodes with counts made by hand.
-#include "core/ops/flops.h"
+#include "core/ops/reports/flops.h"
 
 #include <string>
 #include <vector>

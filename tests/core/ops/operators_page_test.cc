@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/operators_page.h"
+#include "core/ops/reports/operators_page.h"
 
 #include <cstdlib>
 #include <fstream>

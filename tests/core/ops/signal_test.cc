@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/ops/fft.h"
+#include "core/ops/families/fft.h"
 #include "tests/core/ops/both_ways.h"
 
 namespace mge {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/window.h"
+#include "core/ops/families/window.h"
 
 #include "core/base/errors.h"
 #include "gmock/gmock.h"

@@ -213,11 +213,11 @@ TEST(Discovery, AFileOverwrittenMeanwhileDoesNotCrash) {
   for (int i = 0; i < 3000; ++i) {
     (void)ReadElfNeeds(path);
     (void)MoreThanOneExport(path);
-    (void)JudgePluginFile(path, MGE_ISA_KNOWN_BITS);
+    (void)VerifyPluginFile(path, MGE_ISA_KNOWN_BITS);
   }
   over = true;
   writer.join();
-  EXPECT_EQ(JudgePluginFile(path, MGE_ISA_KNOWN_BITS).file.verdict, Verdict::kAccepted);
+  EXPECT_EQ(VerifyPluginFile(path, MGE_ISA_KNOWN_BITS).file.verdict, Verdict::kAccepted);
 }
 
 TEST(Discovery, ForeignOwnersAreRefused) {

@@ -69,7 +69,7 @@ class Profiles : public testing::Test {
 
   absl::Status Run(Session& session, const std::vector<HostValue>& in) {
     Recorder recorder(profile_, session.threads(), runtime_->pool().thread_count());
-    RunControl control;
+    RunState control;
     control.observer = &recorder;
     std::vector<HostValue> out(static_cast<size_t>(session.output_count()));
     MGE_RETURN_IF_ERROR(session.Run(in, out, control));

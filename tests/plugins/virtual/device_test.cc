@@ -49,7 +49,7 @@ std::unique_ptr<Devices> LoadWith(const PluginFolder& folder, Settings set) {
     std::vector<std::string> values;
     for (const mge_setting* row : rows) {
       auto it = set.find(std::string(row->key.data, row->key.size));
-      values.push_back(it != set.end() ? it->second : std::string(row->fallback.data, row->fallback.size));
+      values.push_back(it != set.end() ? it->second : std::string(row->default_value.data, row->default_value.size));
     }
     return values;
   };

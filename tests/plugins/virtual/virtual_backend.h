@@ -66,7 +66,7 @@ class VirtualBackend {
       const mge_setting& row = *b->plugin_->settings[index];
       auto it = b->settings_.find(std::string(row.key.data, row.key.size));
       if (it != b->settings_.end() && it->second == kNoValue) return mge_code{MGE_NOT_FOUND};
-      *out = row.fallback;
+      *out = row.default_value;
       if (it != b->settings_.end()) *out = {it->second.data(), it->second.size()};
       if (row.type == MGE_SETTING_BYTES && it == b->settings_.end()) *out = {"1073741824", 10};
       return mge_code{MGE_OK};

@@ -115,7 +115,7 @@ absl::StatusOr<std::vector<HostValue>> RunOn(const std::string& device, onnx::Mo
   }
   EXPECT_GT(kernels, 0);
   std::vector<HostValue> outputs(static_cast<size_t>(session->output_count()));
-  RunControl control;
+  RunState control;
   MGE_RETURN_IF_ERROR(session->Run(inputs, outputs, control));
   return outputs;
 }

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trials: one kernel candidate, prepared and bound as the engine does it, with its operands in one block of device memory.
+//
+// Method: operands are separated by red zones. After a run the whole block is compared with its content before the run.
+// This finds each write outside of the outputs and the workspace. Packed constants and arguments have red zones too.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/conform/cases.h"
+#include "core/conform/device_memory.h"
+#include "core/kernel/abi_graph.h"
+
+namespace mge::conform {
+
+// A case in the form of the ABI, with its own copies of the constants.
+class AbiProblem {
+ public:
+  AbiProblem(const Case& c, int32_t write_mode);
+  const mge_problem* get() const { return &problem_; }
+  mge_problem* get() { return &problem_; }
+  void SpoilConstants();  // overwrites the constants, which a backend must not read after prepare()
+
+ private:
+  Graph graph_;
+  std::unique_ptr<AbiGraph> abi_;
+  std::vector<int32_t> modes_;
+  mge_problem problem_ = {};
+};
+
+// A copy of a candidate that the backend offers.
+struct Candidate {
+  mge_candidate raw;  // its pointers are invalid; use the members below
+  std::string id;
+  std::vector<mge_layout> inputs, outputs;
+  std::vector<mge_in_place> in_place;
+  bool Has(uint64_t attribute) const { return raw.attributes & attribute; }
+};
+
+// The result of enumerating candidates.
+struct Offers {
+  std::vector<Candidate> offered;
+  std::vector<std::string> refused;  // "kernel: reason"
+  std::string malformed;             // the first violation of the contract; "" if there is none
+  const Candidate* Find(const std::string& id) const;
+};
+
+inline constexpr mge_constraints kNoConstraints = {sizeof(mge_constraints), 0, 0, 0, UINT64_MAX};
+absl::StatusOr<Offers> Enumerate(BackendUnderTest& tested, const mge_problem& problem,
+                                 const mge_constraints& constraints = kNoConstraints);
+
+// Device memory and queues for trials. Each lane serves one run at a time; the lanes can be used concurrently.
+inline constexpr int kLanes = 4;
+struct Bench {
+  static absl::StatusOr<std::unique_ptr<Bench>> Create(BackendUnderTest& tested);
+  absl::Status Reserve(uint64_t bytes);  // makes each lane at least this large; may discard its content
+  unsigned char* lane(int i) { return slab.address() + static_cast<uint64_t>(i) * lane_bytes; }
+  absl::StatusOr<Bench*> Aside();  // a second bench, for reorders between the steps of a run on this one
+  BackendUnderTest& tested;
+  Slab slab = {};
+  uint64_t lane_bytes = 0;
+  std::array<Transfer, kLanes> transfers = {};  // declared after the slab, which their work uses
+  std::unique_ptr<Bench> aside = nullptr;
+  std::map<std::string, size_t> forms = {};  // hashes of packed constants; key: name of the form and bytes of the constant
+};
+
+// An operand of a kernel. `constant` is defined if the value is given at prepare time.
+struct Operand {
+  DType dtype;
+  Shape shape;
+  Tensor constant;
+};
+
+// The result of one run. The texts are "" if no fault was found.
+struct RunResult {
+  mge_code code = MGE_OK;  // the code of the step, or of the fence behind its enqueued work
+  std::string text;
+  absl::Status Answered(std::string_view step = "the step") const { return Answer(code, {code, text, {}}, step); }
+  std::vector<Tensor> outputs;   // in the plain layout
+  std::string changed_input;     // "input 1 was changed: byte ..."
+  std::string outside;           // a write outside of all operands
+  std::string beyond_workspace;  // a write behind the workspace
+};
+
+// Compares the outputs with the expected ones. Returns "output 0: ...", or "" if all are right.
+std::string WhatIsWrong(const RunResult& r, const std::vector<Tensor>& want, const Candidate& candidate);
+
+// A prepared and bound candidate. Not thread-safe, except for the functions marked [any thread].
+class KernelRun {
+ public:
+  struct Options {
+    const mge_in_place* in_place = nullptr;  // the output and the input that share memory; optional
+    bool raw = false;                 // operands are byte arrays that are already in the candidate's layouts
+    const mge_layout* any = nullptr;  // the layout used for ANY; NULL: plain
+    bool shifted = false;  // plain operands and constants are aligned only to the size of their elements
+  };
+  // Prepares, packs the constants and binds. `prepared` is called directly after prepare() has returned; it may overwrite
+  // the problem. Returns Broken() if a call fails or its result breaks the contract. `bench` must outlive the KernelRun.
+  static absl::StatusOr<std::unique_ptr<KernelRun>> Create(Bench& bench, const mge_problem& problem, const Candidate& candidate,
+                                                       std::vector<Operand> inputs, std::vector<Operand> outputs,
+                                                       const Options& options, const std::function<void()>& prepared = {});
+  ~KernelRun();
+  KernelRun(const KernelRun&) = delete;
+  KernelRun& operator=(const KernelRun&) = delete;
+
+  const mge_prepared& prepared() const { return prepared_; }
+  const std::string& packing_fault() const { return packing_fault_; }  // a fault of prepack(); "" if there is none
+  const std::string& args_fault() const { return args_fault_; }        // a write behind the arguments; "" if there is none
+
+  // Copies the inputs (all operands that are not constants, in order) to the lane, and the outputs' previous values `before`
+  // for the write mode ADD. All other bytes are set to `fill`.
+  absl::Status Stage(int lane, const std::vector<Tensor>& inputs, unsigned char fill,
+                     const std::vector<Tensor>& before = {});
+  // Enqueues a copy of the staged lane `from` to `lane`, on the queue of `lane`. The backend must have queues.
+  mge_code EnqueueCopy(int from, int lane, mge_error* error);
+  // Calls the step. [any thread], one lane per thread.
+  mge_code Launch(int lane, uint32_t width, std::string* text, int32_t cancel = 0);
+  absl::Status Drain(int lane);  // waits for the enqueued work of Launch(); returns Broken() if it failed
+  absl::StatusOr<RunResult> Collect(int lane);  // reads the outputs and checks all other bytes
+  absl::StatusOr<Bytes> Outputs(int lane);  // the bytes of the outputs in memory. [any thread], one lane per thread
+  absl::Status ResetOutputs(int lane);      // restores the outputs as staged. [any thread], one lane per thread
+  // Returns whether the lane's memory is unchanged since Stage().
+  absl::StatusOr<bool> Untouched(int lane);
+  // Calls Stage() and Launch(), waits, and calls Collect().
+  absl::StatusOr<RunResult> Run(int lane, const std::vector<Tensor>& inputs, uint32_t width, unsigned char fill,
+                                const std::vector<Tensor>& before = {}, int32_t cancel = 0);
+
+ private:
+  struct Region {
+    uint64_t offset = 0, bytes = 0;
+  };
+  struct Lane {
+    Bytes image;
+    void* state = nullptr;
+    void* bases[1] = {};
+    int32_t cancel = 0;
+    mge_run run = {};
+    mge_error error;
+  };
+  explicit KernelRun(Bench& bench) : bench_(bench) {}
+  Region AddRegion(uint64_t bytes, uint64_t shift = 0);  // begins `shift` bytes behind a multiple of the alignment
+  absl::Status Pack(const Options& options);
+
+  Bench& bench_;
+  Candidate candidate_;
+  std::vector<mge_layout> settled_in_, settled_out_;  // the candidate's layouts with ANY replaced
+  std::vector<mge_layout> laid_in_, laid_out_;        // the layouts used by Stage() and Collect(); plain if Options::raw
+  std::vector<Operand> inputs_, outputs_;
+  mge_prepared prepared_ = {};
+  std::vector<Region> input_regions_, output_regions_;
+  Region workspace_;
+  std::vector<std::pair<Region, Bytes>> constants_;  // packed or plain bytes
+  uint64_t total_ = 0;
+  std::vector<std::max_align_t> args_;
+  mge_step_fn fn_ = nullptr;
+  Lane lanes_[kLanes];
+  std::string packing_fault_, args_fault_;
+};
+
+// Convert a plain tensor to the bytes of a layout, and back. Opaque layouts are converted by the backend's own reorder.
+absl::StatusOr<Bytes> ToLayout(Bench& bench, const Tensor& plain, const mge_layout& layout);
+absl::StatusOr<Tensor> FromLayout(Bench& bench, const Bytes& laid, DType dtype, const Shape& shape,
+                                  const mge_layout& layout);
+// Returns Broken() unless the backend describes an opaque layout that a candidate names, and refuses an unknown one.
+absl::Status Described(BackendUnderTest& tested, const mge_layout& layout, DType dtype, const Shape& shape);
+// Runs the backend's own reorder with its first candidate. `checked`: checks its order on the queue, too.
+absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype, const Shape& shape, const mge_layout& from,
+                              const mge_layout& to, bool checked = false);
+
+// Returns the first case for which the backend offers candidates, and these in `*offers`. Returns NotOffered() if it has no
+// kernel for any operator.
+absl::StatusOr<Case> FirstSupportedCase(BackendUnderTest& tested, Offers* offers);
+
+// Return the operands of a problem and of a case.
+std::vector<Operand> InputsOf(const mge_problem& problem);
+std::vector<Operand> OutputsOf(const Case& c);
+
+}  // namespace mge::conform

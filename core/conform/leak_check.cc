@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/conform/leak_check.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "core/conform/process.h"
+
+namespace mge::conform {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+constexpr int64_t kPage = 4096;
+
+Leaks Held(const LeakCheck& plan) {
+  const ProcessCounts now = ProcessCounts::Now();
+  return {now.heap, plan.device_used(), now.mapped};
+}
+
+// Returns the memory that some rounds lose. If `stretched`, the span lasts about three times as long as the rounds.
+absl::StatusOr<Leaks> SpanOf(const LeakCheck& plan, int rounds, bool stretched) {
+  auto begin = std::chrono::steady_clock::now();
+  const Leaks before = Held(plan);
+  absl::Status status;
+  InFreshThread([&] {
+    for (int i = 0; i < rounds && status.ok(); ++i) status = plan.round();
+  });
+  MGE_RETURN_IF_ERROR(status);
+  if (stretched) {
+    Seconds work = std::chrono::steady_clock::now() - begin;
+    std::this_thread::sleep_for(std::clamp(2 * work, Seconds(0.02), Seconds(1)));
+  }
+  const Leaks after = Held(plan);
+  return Leaks{after.heap - before.heap, after.device - before.device, after.mapped - before.mapped};
+}
+
+// Returns the smaller value of each member.
+Leaks Least(const Leaks& a, const Leaks& b) {
+  return {std::min(a.heap, b.heap), std::min(a.device, b.device), std::min(a.mapped, b.mapped)};
+}
+
+}  // namespace
+
+absl::StatusOr<Leaks> MeasureLeaks(const LeakCheck& plan) {
+  const int64_t noise = plan.rounds * int64_t{16};  // smaller leaks of heap bytes are ignored
+  MGE_RETURN_IF_ERROR(SpanOf(plan, plan.first, false).status());
+  plan.began();
+  Leaks least = {INT64_MAX, INT64_MAX, INT64_MAX}, plain, stretched;
+  auto maps = [&] { return least.mapped >= plan.rounds * kPage; };
+  auto nothing = [&] { return least.heap < noise && least.device <= 0 && !maps(); };
+  for (int i = 0; i < 4 && !nothing(); ++i) {
+    MGE_ASSIGN_OR_RETURN(Leaks span, SpanOf(plan, plan.rounds, false));
+    least = Least(least, span);
+  }
+  // Measures again, and longer. A thread that only frees memory caches some blocks of every size, and this cache fills
+  // slowly. The device may have other users: their use grows with time, a leak grows with the rounds.
+  for (int i = 0; i < 8 && !nothing(); ++i) {
+    MGE_ASSIGN_OR_RETURN(Leaks span, SpanOf(plan, plan.rounds, i % 2));
+    least = Least(least, span);
+    (i % 2 ? stretched : plain).device += span.device;
+  }
+  Leaks out;
+  if (least.heap >= noise) out.heap = least.heap / plan.rounds;
+  if (!out.heap && maps()) out.mapped = least.mapped / plan.rounds;
+  if (least.device > 0 && stretched.device * 2 < plain.device * 3)
+    out.device = (least.device + plan.rounds - 1) / plan.rounds;
+  return out;
+}
+
+}  // namespace mge::conform

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Leak measurement: the memory that each round of some work loses.
+//
+// Algorithm: run some rounds to fill caches. Then measure the growth of several spans of rounds and take the smallest one: a
+// cache grows once, a leak grows equally in every span. For device memory, which other programs may use, compare longer
+// spans with shorter ones. The use of others grows with time, a leak grows with the rounds.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "core/base/status.h"
+
+namespace mge::conform {
+
+// Bytes lost per round; 0 if nothing is lost, or not in every span.
+struct Leaks {
+  int64_t heap = 0, device = 0;
+  int64_t mapped = 0;  // address space of the process; set only if `heap` is 0
+};
+
+// The work to measure.
+struct LeakCheck {
+  int first = 1;   // number of rounds before the measurement
+  int rounds = 1;  // number of rounds per span
+  std::function<absl::Status()> round;
+  std::function<void()> began;           // called between the first rounds and the measurement
+  std::function<int64_t()> device_used;  // returns the used bytes of the device, by all programs
+};
+
+// Measures the leaks. Returns the first error of a round. No other code of the process may allocate memory meanwhile.
+absl::StatusOr<Leaks> MeasureLeaks(const LeakCheck& plan);
+
+}  // namespace mge::conform

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control of one run and of all runs nested in it: cancel flag, deadline, seed, threads.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "core/engine/compute_pool.h"
+#include "core/engine/run_observer.h"
+#include "core/plan/plan.h"
+#include "core/plugin/stop.h"
+
+namespace mge {
+
+// The control of a run. The caller owns it, and it must outlive the run.
+struct RunState : StopControl {
+  uint64_t seed = 0;
+  uint32_t width = 1;  // threads of the compute pool that the run may use
+  ComputePool* pool = nullptr;
+  RunObserver* observer = nullptr;  // nullable
+
+  // ---- for a caller that waits for a run past its deadline, because a kernel does not read its stop flag
+  struct Overdue {
+    double seconds = 0;  // time since the deadline of the present run; 0 if there is no run or deadline
+    std::string place;   // the present step, or the first step of the latest enqueued segment; empty outside of steps
+  };
+  // Returns how long the run is past its deadline, and where. Safe on any thread.
+  Overdue LookAt() const;
+
+  // ---- for the thread of the run
+  // Marks the beginning and the end of a run with a deadline.
+  void Begin();
+  void End();
+  // Sets the present unit. It must stay valid until Leave() or the next Enter().
+  void Enter(const Unit& unit) { at_.store(&unit, std::memory_order_release); }
+  void Leave();
+
+ private:
+  mutable std::mutex mutex_;  // guards due_, and keeps *at_ alive in LookAt()
+  std::optional<std::chrono::steady_clock::time_point> due_;
+  std::atomic<const Unit*> at_{nullptr};
+};
+
+}  // namespace mge

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/kernel/candidate.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <numeric>
+
+#include "core/base/errors.h"
+#include "core/base/lines.h"
+#include "core/plugin/abi_call.h"
+#include "core/plugin/host_services.h"
+#include "core/plugin/strategy.h"
+#include "core/plugin/tables.h"
+#include "fmt/format.h"
+#include "mge/plugin/attributes.hpp"
+
+namespace mge {
+namespace {
+
+constexpr size_t kMaxCandidates = 256;
+constexpr size_t kMaxRefusals = 256;
+
+std::string TextOf(const mge_text& t) { return OneLine(CopyText(t, 256)); }
+
+std::span<const int64_t> DimsOf(const mge_value& v) { return {v.dims, static_cast<size_t>(std::max(v.rank, 0))}; }
+
+std::vector<mge_layout> CopyLayouts(const mge_layout* const* list, size_t count) {
+  std::vector<mge_layout> out(count, PlainLayout());
+  for (size_t i = 0; list && i < count; ++i) {
+    if (!list[i]) continue;
+    out[i] = Widen(*list[i]);
+    out[i].struct_size = sizeof(mge_layout);
+  }
+  return out;
+}
+
+struct Collector {
+  Device* device;
+  const mge_problem* problem;
+  const mge_constraints* constraints;
+  CandidateList list = {};
+  size_t unlisted = 0;  // number of refusals beyond kMaxRefusals
+  Deferred deferred = {};
+
+  void Drop(std::string id, std::string reason) {
+    if (list.refused.size() >= kMaxRefusals) {
+      ++unlisted;
+      return;
+    }
+    list.refused.push_back({std::move(id), std::move(reason)});
+  }
+
+  void Add(const mge_candidate* given) {
+    if (!given || given->struct_size < offsetof(mge_candidate, input_layouts)) {
+      return Drop("?", "a candidate is described by a struct that is NULL or too short");
+    }
+    mge_candidate known = Widen(*given);
+    const mge_candidate* c = &known;
+    size_t inputs = problem->graph->input_count, outputs = problem->graph->output_count;
+    OwnedCandidate o;
+    o.id = TextOf(c->id);
+    if (o.id.empty()) return Drop("?", "a candidate has no id");
+    if (c->in_place_count > inputs * outputs || (c->in_place_count > 0 && !c->in_place)) {
+      return Drop(o.id, fmt::format("lists {} in-place pairs", c->in_place_count));
+    }
+    if (list.offered.size() >= kMaxCandidates) return Drop(o.id, "too many candidates for one problem");
+    if (c->attributes & ~MGE_KERNEL_KNOWN_BITS) return Drop(o.id, "has attribute bits that this host does not know");
+    if (std::string why = WhyNotAllowed(c->attributes, constraints->require, constraints->forbid); !why.empty()) {
+      return Drop(o.id, std::move(why));
+    }
+    if (c->workspace_bound > constraints->workspace_limit) {
+      return Drop(o.id, fmt::format("needs {} bytes of workspace, the limit is {}", c->workspace_bound,
+                                    constraints->workspace_limit));
+    }
+    for (uint64_t i = 0; i < c->in_place_count; ++i) {
+      if (c->in_place[i].input >= inputs || c->in_place[i].output >= outputs) {
+        return Drop(o.id, "an in-place pair names an operand that does not exist");
+      }
+    }
+    o.rank = c->rank;
+    o.attributes = c->attributes;
+    o.workspace = c->workspace_bound;
+    o.cost_us = c->cost_us;
+    o.token = c->token;
+    o.inputs = CopyLayouts(c->input_layouts, inputs);
+    o.outputs = CopyLayouts(c->output_layouts, outputs);
+    o.in_place.assign(c->in_place, c->in_place + c->in_place_count);
+    const mge_graph& g = *problem->graph;
+    for (size_t i = 0; i < inputs + outputs; ++i) {
+      const mge_value& v = *g.values[i < inputs ? g.inputs[i] : g.outputs[i - inputs]];
+      const mge_layout& layout = i < inputs ? o.inputs[i] : o.outputs[i - inputs];
+      std::span<const int64_t> dims = DimsOf(v);
+      absl::Status sized = LayoutBytes(layout, ElementBytes(static_cast<DType>(v.dtype)), dims).status();
+      if (!sized.ok()) return Drop(o.id, fmt::format("operand {}: {}", i, ErrorTitle(sized)));
+      if (i < inputs && !CanBeGiven(v, layout)) {
+        return Drop(o.id, fmt::format("it wants input {}, the constant '{}', in the layout {}; constants are always given "
+                                      "plain",
+                                      i, TextOf(v.name), LayoutText(layout)));
+      }
+      if (layout.kind != MGE_LAYOUT_OPAQUE) continue;
+      std::string why = WhyNotOpaque(layout, static_cast<DType>(v.dtype), dims);
+      if (!why.empty()) return Drop(o.id, std::move(why));
+    }
+    list.offered.push_back(std::move(o));
+  }
+
+  std::string WhyNotOpaque(const mge_layout& layout, DType dtype, std::span<const int64_t> dims) const {
+    if (!device->layout_api()) return "it names an opaque layout, but its backend has no table 'layout'";
+    mge_layout_info info = {};
+    absl::Status described = DescribeLayout(*device, layout, dtype, dims, info);
+    if (!described.ok()) return fmt::format("its opaque layout {}: {}", layout.opaque_id, ErrorTitle(described));
+    if (info.bytes == layout.opaque_bytes) return {};
+    return fmt::format("its layout {} takes {} bytes in its own description, but {} bytes in the candidate",
+                       CopyText(info.name, 64), info.bytes, layout.opaque_bytes);
+  }
+};
+
+}  // namespace
+
+OwnedCandidate::Abi OwnedCandidate::ToAbi() const {
+  Abi abi = {};
+  for (const mge_layout& l : inputs) abi.inputs.push_back(&l);
+  for (const mge_layout& l : outputs) abi.outputs.push_back(&l);
+  mge_candidate& c = abi.candidate;
+  c.struct_size = sizeof(c);
+  c.rank = rank;
+  c.id = {id.data(), id.size()};
+  c.attributes = attributes;
+  c.workspace_bound = workspace;
+  c.cost_us = cost_us;
+  c.token = token;
+  c.input_layouts = abi.inputs.data();
+  c.output_layouts = abi.outputs.data();
+  c.in_place = in_place.data();
+  c.in_place_count = in_place.size();
+  return abi;
+}
+
+absl::StatusOr<CandidateList> EnumerateCandidates(Device& device, const mge_problem& problem,
+                                                  const mge_constraints& constraints) {
+  Collector collector = {.device = &device, .problem = &problem, .constraints = &constraints};
+  const mge_kernel_api& api = device.kernel_api();
+  mge_candidate_sink sink = {sizeof(mge_candidate_sink), 0, &collector,
+                             [](void* self, const mge_candidate* c) {
+                               auto& to = *static_cast<Collector*>(self);
+                               to.deferred.Run([&] { to.Add(c); });
+                             },
+                             [](void* self, const mge_text* kernel, const mge_text* reason) {
+                               auto& to = *static_cast<Collector*>(self);
+                               to.deferred.Run([&] {
+                                 if (kernel && reason) to.Drop(TextOf(*kernel), TextOf(*reason));
+                               });
+                             }};
+  mge_error error;
+  mge_code code =
+      CallBackend(error, [&](mge_error* e) { return api.enumerate(device.handle(), &problem, &constraints, &sink, e); });
+  collector.deferred.Rethrow();
+  if (code != MGE_OK) return StatusOfBackend(code, error, fmt::format("device {}: enumerating kernels", device.name()));
+  if (size_t n = collector.unlisted) {
+    collector.list.refused.push_back({fmt::format("{} others", n),
+                                      fmt::format("only {} refusals per problem are kept", kMaxRefusals)});
+  }
+  return std::move(collector.list);
+}
+
+absl::StatusOr<std::vector<int>> OrderCandidates(Device& device, const mge_problem& problem,
+                                                 const std::vector<OwnedCandidate>& candidates, int32_t mode) {
+  std::vector<int> order(candidates.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (candidates.size() <= 1) return order;
+  std::vector<OwnedCandidate::Abi> abis;
+  std::vector<const mge_candidate*> pointers;
+  std::vector<double> measured;
+  for (const OwnedCandidate& c : candidates) {
+    abis.push_back(c.ToAbi());
+    measured.push_back(c.measured_us);
+  }
+  for (const OwnedCandidate::Abi& a : abis) pointers.push_back(&a.candidate);
+  mge_choice choice = {sizeof(mge_choice), mode, &problem, pointers.data(), pointers.size(),
+                       mode == MGE_SELECT_PROFILE ? measured.data() : nullptr};
+  std::vector<uint32_t> answer(candidates.size());
+  if (const mge_strategy_api* strategy = OwnOrder(device.backend().plugin())) {
+    mge_error error;
+    mge_code code =
+        CallBackend(error, [&](mge_error* e) { return strategy->order(device.handle(), &choice, answer.data(), e); });
+    if (code != MGE_OK) return StatusOfBackend(code, error, fmt::format("device {}: ordering candidates", device.name()));
+  } else {
+    MGE_RETURN_IF_ERROR(OrderByHost(choice, answer.data()));
+  }
+  order.assign(answer.begin(), answer.end());
+  std::vector<int> sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] == static_cast<int>(i)) continue;
+    return Fail(errors::kKernelFailed,
+                fmt::format("the strategy of device {} did not return each candidate once",
+                            device.name()));
+  }
+  return order;
+}
+
+bool CanBeGiven(const mge_value& input, const mge_layout& layout) {
+  if (!input.data || layout.kind == MGE_LAYOUT_ANY) return true;
+  return LayoutBytes(layout, 1, DimsOf(input)).ok() && IsPlain(Canonical(layout, DimsOf(input)));
+}
+
+}  // namespace mge

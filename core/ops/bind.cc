@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds operators by name and checks nodes against the operators' schemas.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/ops/op.h"
+#include "core/ops/schema.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+std::string_view CanonicalDomain(std::string_view domain) { return domain == "ai.onnx" ? "" : domain; }
+
+std::string QualifiedName(std::string_view domain, std::string_view op) {
+  domain = CanonicalDomain(domain);
+  return domain.empty() ? std::string(op) : fmt::format("{}::{}", domain, op);
+}
+
+bool Before(const OpDef* a, const OpDef* b) {
+  return a->name != b->name ? a->name < b->name : a->domain < b->domain;
+}
+
+constexpr std::string_view kAttrTypeNames[] = {"an integer",         "a float",           "a string",
+                                               "a list of integers", "a list of floats",  "a list of strings",
+                                               "a tensor",           "a list of tensors", "a graph"};
+
+AttrType TypeOf(const AttributeValue& value) { return static_cast<AttrType>(value.index()); }
+
+static_assert(std::is_same_v<std::variant_alternative_t<static_cast<size_t>(AttrType::kGraph), AttributeValue>,
+                             GraphPtr>);
+
+absl::Status InvalidNode(const Node& node, std::string what, std::string fix = "") {
+  return Fail(errors::kInvalidNode, fmt::format("{}: {}", node.op, what),
+              {.where = NodePlace(node), .fix = std::move(fix)});
+}
+
+std::string DidYouMean(std::string_view name, std::span<const std::string> known) {
+  std::string nearest = NearestName(name, known);
+  return nearest.empty() ? "" : fmt::format("did you mean '{}'?", nearest);
+}
+
+absl::Status UnknownOp(const Node& node) {
+  std::vector<std::string> names, domains;
+  for (const OpDef* def : AllOps()) {
+    if (def->domain == CanonicalDomain(node.domain)) names.emplace_back(def->name);
+    if (def->name == node.op) domains.push_back(def->domain.empty() ? "ai.onnx" : std::string(def->domain));
+  }
+  std::string fix = DidYouMean(node.op, names);
+  if (fix.empty() && !domains.empty()) fix = fmt::format("the domain '{}' has an operator of this name", domains[0]);
+  std::string domain = node.domain.empty() ? "ai.onnx" : node.domain;
+  return Fail(errors::kUnsupportedOp, fmt::format("operator '{}' is not implemented", QualifiedName(domain, node.op)),
+              {.what = names.empty() ? fmt::format("no operator of the domain '{}' is known", domain)
+                                     : fmt::format("domain '{}', operator set {}", domain, node.version),
+               .where = NodePlace(node),
+               .fix = std::move(fix)});
+}
+
+absl::Status CheckArity(const Node& node, std::span<const Slot> slots, const std::vector<ValueId>& given,
+                        std::string_view direction) {
+  size_t required = 0;
+  bool variadic = !slots.empty() && slots.back().arity == Arity::kVariadic;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].arity == Arity::kRequired) required = i + 1;
+  }
+  if (given.size() < required || (!variadic && given.size() > slots.size())) {
+    std::string limit = variadic ? fmt::format("at least {}", required)
+                        : required == slots.size() ? std::to_string(required)
+                                                   : fmt::format("{} to {}", required, slots.size());
+    return InvalidNode(node, fmt::format("has {} {}s, expected {}", given.size(), direction, limit));
+  }
+  for (size_t i = 0; i < required; ++i) {
+    if (slots[i].arity == Arity::kRequired && given[i] == kNone) {
+      return InvalidNode(node, fmt::format("{} {} ('{}') is required but absent", direction, i, slots[i].name));
+    }
+  }
+  // A variadic input starts at the last slot. All of its values must be present.
+  bool is_input = &given == &node.inputs;
+  for (size_t i = slots.size() - (variadic && is_input ? 1 : 0); i < given.size(); ++i) {
+    if (given[i] == kNone) return InvalidNode(node, fmt::format("{} {} may not be absent", direction, i));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckAttributes(const Node& node, const OpDef& def) {
+  for (const auto& [name, value] : node.attrs) {
+    auto known = std::find_if(def.attrs.begin(), def.attrs.end(), [&name = name](const Attr& a) { return a.name == name; });
+    if (known == def.attrs.end()) {
+      std::vector<std::string> names;
+      for (const Attr& a : def.attrs) {
+        if (!a.name.starts_with('_')) names.emplace_back(a.name);
+      }
+      return InvalidNode(node, fmt::format("has no attribute '{}' in operator set {}", name, node.version),
+                         DidYouMean(name, names));
+    }
+    if (TypeOf(value) != known->type) {
+      return InvalidNode(node, fmt::format("attribute '{}' is {}, expected {}", name,
+                                           kAttrTypeNames[static_cast<int>(TypeOf(value))],
+                                           kAttrTypeNames[static_cast<int>(known->type)]));
+    }
+  }
+  for (const Attr& a : def.attrs) {
+    if (a.required && !node.attrs.Has(a.name)) {
+      return InvalidNode(node, fmt::format("attribute '{}' is required but absent", a.name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string NodePlace(const Node& node) {
+  std::string op = QualifiedName(node.domain, node.op);
+  return node.name.empty() ? fmt::format("an unnamed {} node", op) : fmt::format("node '{}' ({})", node.name, op);
+}
+
+std::string NearestName(std::string_view name, std::span<const std::string> known) {
+  constexpr size_t kLongest = 64;  // longer names are no typing errors; limits the work for hostile names
+  if (name.empty() || name.size() > kLongest) return "";
+  auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  size_t best = std::max<size_t>(1, name.size() / 3) + 1;
+  std::string nearest;
+  std::vector<size_t> row;
+  for (const std::string& candidate : known) {
+    if (candidate.size() + best <= name.size() || name.size() + best <= candidate.size()) continue;
+    row.resize(candidate.size() + 1);
+    for (size_t j = 0; j < row.size(); ++j) row[j] = j;
+    for (size_t i = 1; i <= name.size(); ++i) {
+      size_t diagonal = row[0];
+      row[0] = i;
+      for (size_t j = 1; j < row.size(); ++j) {
+        size_t substitute = diagonal + (lower(name[i - 1]) != lower(candidate[j - 1]));
+        diagonal = row[j];
+        row[j] = std::min({substitute, row[j] + 1, row[j - 1] + 1});
+      }
+    }
+    if (row.back() < best && candidate != name) {
+      best = row.back();
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}
+
+const OpDef* FindOp(std::string_view domain, std::string_view name) {
+  static const std::vector<const OpDef*> sorted = [] {
+    std::vector<const OpDef*> ops(AllOps().begin(), AllOps().end());
+    std::sort(ops.begin(), ops.end(), Before);
+    return ops;
+  }();
+  OpDef key{.name = name, .domain = CanonicalDomain(domain)};
+  auto at = std::lower_bound(sorted.begin(), sorted.end(), &key, Before);
+  return at != sorted.end() && (*at)->name == key.name && (*at)->domain == key.domain ? *at : nullptr;
+}
+
+absl::Status CheckInputTypes(const Graph& graph, const Node& node, bool kinds_known) {
+  const OpDef& def = *node.def;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] == kNone) continue;
+    const Slot& slot = def.inputs[std::min<int>(static_cast<int>(i), def.inputs.size() - 1)];
+    const Value& v = graph.value(node.inputs[i]);
+    if (kinds_known || v.role == Role::kConstant) {
+      if (!slot.any_kind && v.kind != slot.kind) {
+        return InvalidNode(node, fmt::format("input '{}' ('{}') is {}, expected {}", slot.name, v.name,
+                                             TypeText(v.kind, v.type), TypeText(slot.kind, {})));
+      }
+    }
+    if (v.type.dtype != DType::kUndefined && !slot.types.Contains(v.type.dtype)) {
+      std::string allowed;
+      for (int t = 1; t < kDTypeCount; ++t) {
+        if (!slot.types.Contains(static_cast<DType>(t))) continue;
+        if (!allowed.empty()) allowed += ", ";
+        allowed += DTypeName(static_cast<DType>(t));
+      }
+      return Fail(errors::kUnsupportedType,
+                  fmt::format("{}: input '{}' has type {}", node.op, slot.name, DTypeName(v.type.dtype)),
+                  {.what = fmt::format("allowed: {}", allowed), .where = NodePlace(node)});
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BindNode(Graph& graph, NodeId id) {
+  const OpDef* def = FindOp(graph.node(id).domain, graph.node(id).op);
+  {
+    Node& node = graph.node(id);
+    if (!def) return UnknownOp(node);
+    if (node.version != 0 && (node.version < def->since || node.version > def->until)) {
+      return Fail(errors::kUnsupportedVersion,
+                  node.version < def->since
+                      ? fmt::format("{} exists since operator set {}", node.op, def->since)
+                      : fmt::format("{} exists up to operator set {}", node.op, def->until),
+                  {.what = fmt::format("the model imports operator set {}", node.version), .where = NodePlace(node)});
+    }
+    bool from_model = node.def == nullptr && node.version != 0;
+    node.def = def;
+    if (from_model) {
+      for (const auto& [name, value] : node.attrs) {
+        if (name.starts_with('_')) return InvalidNode(node, fmt::format("has no attribute '{}'", name));
+      }
+      if (def->upgrade) MGE_RETURN_IF_ERROR(def->upgrade(graph, node));
+    }
+  }
+  Node& node = graph.node(id);
+  while (!node.inputs.empty() && node.inputs.back() == kNone) node.inputs.pop_back();
+  MGE_RETURN_IF_ERROR(CheckArity(node, {def->inputs.begin(), def->inputs.end()}, node.inputs, "input"));
+  MGE_RETURN_IF_ERROR(CheckArity(node, {def->outputs.begin(), def->outputs.end()}, node.outputs, "output"));
+  MGE_RETURN_IF_ERROR(CheckAttributes(node, *def));
+  return CheckInputTypes(graph, node, /*kinds_known=*/false);
+}
+
+}  // namespace mge

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/resize.h"
+
+#include <cmath>
+
+#include "core/ops/op_helpers.h"
+#include "core/ops/families/quantization.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+using Coordinates = ResizeOptions::Coordinates;
+using Mode = ResizeOptions::Mode;
+using Nearest = ResizeOptions::Nearest;
+
+// The inputs of one axis's outputs: `taps` indices and weights for each. If an output is outside of the region of
+// tf_crop_and_resize, all its indices are -1.
+struct AxisTable {
+  int64_t taps = 0;  // 0: every output is equal to the input at its position
+  Tensor indices;    // int64 [out * taps]
+  Tensor weights;    // float64 [out * taps]
+
+  const int64_t* index(int64_t output) const {
+    return indices.Data<int64_t>().data() + output * taps;
+  }
+  const double* weight(int64_t output) const {
+    return weights.Data<double>().data() + output * taps;
+  }
+};
+
+bool IsIdentity(const ResizeOptions& o, const ResizeAxis& a) {
+  return a.in == a.out && a.scale == 1.0 &&
+         (o.coordinates != Coordinates::kTfCropAndResize || (a.roi_begin == 0 && a.roi_end == 1));
+}
+
+// Returns the position in the input, in elements, of output `x`.
+double Source(Coordinates mode, const ResizeAxis& a, int64_t x) {
+  const double at = static_cast<double>(x), in = static_cast<double>(a.in);
+  const double length = a.scale * in;  // length of the output; may be fractional if it comes from a scale
+  switch (mode) {
+    case Coordinates::kHalfPixel:
+      return (at + 0.5) / a.scale - 0.5;
+    case Coordinates::kPytorchHalfPixel:
+      return a.out > 1 ? (at + 0.5) / a.scale - 0.5 : 0;
+    case Coordinates::kAlignCorners:
+      return length == 1 ? 0 : at * (in - 1) / (length - 1);
+    case Coordinates::kAsymmetric:
+      return at / a.scale;
+    case Coordinates::kTfCropAndResize: {
+      if (length <= 1) return 0.5 * (a.roi_begin + a.roi_end) * (in - 1);
+      return a.roi_begin * (in - 1) + at * (a.roi_end - a.roi_begin) * (in - 1) / (length - 1);
+    }
+    case Coordinates::kHalfPixelSymmetric: {
+      const double offset = in / 2 * (1 - static_cast<double>(a.out) / length);
+      return offset + (at + 0.5) / a.scale - 0.5;
+    }
+    case Coordinates::kTfHalfPixelForNearest:
+      return (at + 0.5) / a.scale;
+  }
+  return 0;
+}
+
+double Cubic(double x, double a) {
+  x = std::abs(x);
+  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  if (x < 2) return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+  return 0;
+}
+
+int64_t NearestOffset(Nearest mode, double fraction) {
+  switch (mode) {
+    case Nearest::kRoundPreferFloor:
+      return fraction > 0.5;
+    case Nearest::kRoundPreferCeil:
+      return fraction >= 0.5;
+    case Nearest::kFloor:
+      return 0;
+    case Nearest::kCeil:
+      return fraction > 0;
+  }
+  return 0;
+}
+
+// Computes the taps of an interpolating filter around position `at`. The caller owns `index` and `weight`, each of
+// `taps` elements.
+void FilterTaps(const ResizeOptions& o, const ResizeAxis& a, double at, double shrink,
+                int64_t first, int64_t taps, int64_t* index, double* weight) {
+  const int64_t base = static_cast<int64_t>(std::floor(at));
+  const double fraction = at - static_cast<double>(base);
+  // At a whole position, an antialiasing filter reads one more input on the left than on the right.
+  const bool left = o.antialias && fraction == 0;
+  double sum = 0;
+  for (int64_t t = 0; t < taps; ++t) {
+    const int64_t place = base + first + t - (left ? 1 : 0);
+    const double distance = shrink * (static_cast<double>(first + t) - (left ? 1.0 : fraction));
+    weight[t] =
+        o.mode == Mode::kCubic ? Cubic(distance, o.cubic_a) : std::max(0.0, 1 - std::abs(distance));
+    if (o.exclude_outside && (place < 0 || place >= a.in)) weight[t] = 0;
+    sum += weight[t];
+    index[t] = std::clamp<int64_t>(place, 0, a.in - 1);
+  }
+  for (int64_t t = 0; t < taps && (o.antialias || o.exclude_outside) && sum != 0; ++t)
+    weight[t] /= sum;
+}
+
+absl::StatusOr<AxisTable> MakeTable(EvalContext& ctx, const ResizeOptions& o, const ResizeAxis& a) {
+  AxisTable table;
+  if (IsIdentity(o, a)) return table;
+  const double shrink = o.antialias ? std::min(a.scale, 1.0) : 1.0;
+  const double reach = o.mode == Mode::kCubic ? 2 : 1;
+  const int64_t first = static_cast<int64_t>(std::floor(-reach / shrink)) + 1;
+  table.taps = o.mode == Mode::kNearest ? 1 : 2 - 2 * first;
+  MGE_ASSIGN_OR_RETURN(table.indices, Scratch<int64_t>(ctx, a.out * table.taps));
+  MGE_ASSIGN_OR_RETURN(table.weights, Scratch<double>(ctx, a.out * table.taps));
+  int64_t* index = table.indices.MutableData<int64_t>().data();
+  double* weight = table.weights.MutableData<double>().data();
+  const double limit = static_cast<double>(a.in) + 1;
+  for (int64_t x = 0; x < a.out; ++x, index += table.taps, weight += table.taps) {
+    const double exact = Source(o.coordinates, a, x);
+    const double at = std::clamp(exact, -limit, 2 * limit);
+    if (o.coordinates == Coordinates::kTfCropAndResize &&
+        !(exact >= 0 && exact <= static_cast<double>(a.in - 1))) {
+      std::fill_n(index, table.taps, -1);
+      std::fill_n(weight, table.taps, 0);
+    } else if (o.mode == Mode::kNearest) {
+      const double base = std::floor(at);
+      *index = std::clamp<int64_t>(static_cast<int64_t>(base) + NearestOffset(o.nearest, at - base),
+                                   0, a.in - 1);
+      *weight = 1;
+    } else {
+      FilterTaps(o, a, at, shrink, first, table.taps, index, weight);
+    }
+  }
+  return table;
+}
+
+// The number of elements before and after axis d. The axes before d already have their output size.
+struct Pass {
+  int64_t outer = 1, inner = 1;
+};
+Pass PassOf(std::span<const ResizeAxis> axes, size_t d) {
+  Pass pass;
+  for (size_t i = 0; i < d; ++i) pass.outer *= axes[i].out;
+  for (size_t i = d + 1; i < axes.size(); ++i) pass.inner *= axes[i].in;
+  return pass;
+}
+
+// Copies one element of type T to each output; `fill` is the value outside of the region.
+template <typename T>
+void Pick(std::span<const ResizeAxis> axes, std::span<const AxisTable> tables, const T* x, T* y,
+          const T& fill) {
+  Shape in, out;
+  for (const ResizeAxis& a : axes) {
+    in.push_back(a.in);
+    out.push_back(a.out);
+  }
+  const Shape strides = Strides(in);
+  Shape index(axes.size(), 0);
+  const int64_t count = Elements(out);
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t offset = 0;
+    bool inside = true;
+    for (size_t d = 0; d < axes.size(); ++d) {
+      const int64_t at = tables[d].taps == 0 ? index[d] : *tables[d].index(index[d]);
+      inside = inside && at >= 0;
+      offset += at * strides[d];
+    }
+    y[i] = inside ? x[offset] : fill;
+    NextIndex(out, std::span<int64_t>(index.data(), index.size()));
+  }
+}
+
+absl::Status EvalNearest(EvalContext& ctx, const ResizeOptions& o, std::span<const ResizeAxis> axes,
+                         Tensor& y) {
+  const Tensor& x = ctx.input(0);
+  std::vector<AxisTable> tables(axes.size());
+  for (size_t d = 0; d < axes.size(); ++d) {
+    MGE_ASSIGN_OR_RETURN(tables[d], MakeTable(ctx, o, axes[d]));
+  }
+  if (o.coordinates == Coordinates::kTfCropAndResize) {
+    bool known = DispatchFixedSize(x.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      T fill;
+      if constexpr (kIsFloating<T>) {
+        fill = static_cast<T>(static_cast<Compute<T>>(o.extrapolation));
+      } else if constexpr (std::is_same_v<T, bool>) {
+        fill = o.extrapolation != 0;
+      } else {
+        fill = Saturate<T>(std::nearbyint(o.extrapolation));
+      }
+      Pick<T>(axes, tables, x.Data<T>().data(), y.MutableData<T>().data(), fill);
+    });
+    return known ? absl::OkStatus()
+                 : ctx.Unsupported(fmt::format("cropping {}", DTypeName(x.dtype())));
+  }
+  if (x.dtype() == DType::kString) {
+    Pick<std::string>(axes, tables, x.Data<std::string>().data(),
+                      y.MutableData<std::string>().data(), {});
+  } else {
+    DispatchBytes(x.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      Pick<T>(axes, tables, x.Data<T>().data(), y.MutableData<T>().data(), T{});
+    });
+  }
+  return absl::OkStatus();
+}
+
+// Interpolates one axis after the other, in double. An output outside of the region gets the extrapolation value. The
+// weights of later axes sum to 1 and keep it.
+absl::StatusOr<Tensor> Interpolate(EvalContext& ctx, const ResizeOptions& o,
+                                   std::span<const ResizeAxis> axes, Tensor data) {
+  for (size_t d = 0; d < axes.size(); ++d) {
+    MGE_RETURN_IF_ERROR(ctx.CheckStop());
+    MGE_ASSIGN_OR_RETURN(const AxisTable table, MakeTable(ctx, o, axes[d]));
+    if (table.taps == 0) continue;
+    const Pass pass = PassOf(axes, d);
+    MGE_ASSIGN_OR_RETURN(Tensor next, Scratch<double>(ctx, pass.outer * axes[d].out * pass.inner));
+    const double* in = data.Data<double>().data();
+    double* out = next.MutableData<double>().data();
+    for (int64_t i = 0; i < pass.outer; ++i) {
+      for (int64_t x = 0; x < axes[d].out; ++x, out += pass.inner) {
+        const int64_t* index = table.index(x);
+        const double* weight = table.weight(x);
+        std::fill_n(out, pass.inner, index[0] < 0 ? o.extrapolation : 0.0);
+        for (int64_t t = 0; t < table.taps && index[0] >= 0; ++t) {
+          if (weight[t] == 0) continue;
+          const double* row = in + (i * axes[d].in + index[t]) * pass.inner;
+          for (int64_t j = 0; j < pass.inner; ++j) out[j] += weight[t] * row[j];
+        }
+      }
+    }
+    data = std::move(next);
+  }
+  return data;
+}
+
+absl::Status EvalInterpolated(EvalContext& ctx, const ResizeOptions& o,
+                              std::span<const ResizeAxis> axes, Tensor& y) {
+  const Tensor& x = ctx.input(0);
+  MGE_ASSIGN_OR_RETURN(Tensor data, Scratch<double>(ctx, x.elements()));
+  bool known = DispatchNumeric(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    std::span<const T> in = x.Data<T>();
+    std::span<double> wide = data.MutableData<double>();
+    for (size_t i = 0; i < in.size(); ++i) wide[i] = static_cast<double>(in[i]);
+  });
+  if (!known) return ctx.Unsupported(fmt::format("interpolating {}", DTypeName(x.dtype())));
+  MGE_ASSIGN_OR_RETURN(data, Interpolate(ctx, o, axes, std::move(data)));
+  DispatchNumeric(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    std::span<const double> wide = data.Data<double>();
+    std::span<T> out = y.MutableData<T>();
+    for (size_t i = 0; i < out.size(); ++i) {
+      if constexpr (kIsFloating<T>) {
+        out[i] = static_cast<T>(static_cast<Compute<T>>(wide[i]));
+      } else {
+        out[i] = Saturate<T>(std::nearbyint(wide[i]));
+      }
+    }
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ResizeOptions> ReadResizeOptions(const Attributes& attrs) {
+  ResizeOptions o;
+  MGE_ASSIGN_OR_RETURN(int mode,
+                       ReadChoice(attrs, "mode", "nearest", {"nearest", "linear", "cubic"}));
+  MGE_ASSIGN_OR_RETURN(
+      int coordinates,
+      ReadChoice(attrs, "coordinate_transformation_mode", "half_pixel",
+                 {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric",
+                  "tf_crop_and_resize", "half_pixel_symmetric", "tf_half_pixel_for_nn"}));
+  MGE_ASSIGN_OR_RETURN(int nearest,
+                       ReadChoice(attrs, "nearest_mode", "round_prefer_floor",
+                                  {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}));
+  o.mode = static_cast<Mode>(mode);
+  o.nearest = static_cast<Nearest>(nearest);
+  o.coordinates = static_cast<Coordinates>(coordinates);
+  o.antialias = attrs.Int("antialias") != 0;
+  o.exclude_outside = attrs.Int("exclude_outside") != 0;
+  o.cubic_a = attrs.Float("cubic_coeff_a", -0.75f);
+  o.extrapolation = attrs.Float("extrapolation_value", 0);
+  if (o.antialias && o.mode == Mode::kNearest) {
+    return Fail(errors::kInvalidNode, "attribute antialias = 1 needs mode linear or cubic");
+  }
+  return o;
+}
+
+absl::StatusOr<int64_t> ScaledSize(int64_t size, float scale) {
+  if (!(scale > 0) || !std::isfinite(scale)) {
+    return Fail(errors::kInvalidNode, fmt::format("scale {} is not a positive number", scale));
+  }
+  if (size == kUnknownDim) return kUnknownDim;
+  const double product =
+      std::floor(size < (1 << 24) ? static_cast<float>(size) * scale
+                                  : static_cast<double>(size) * static_cast<double>(scale));
+  if (!(product < 0x1p62)) {
+    return Fail(errors::kInvalidNode,
+                fmt::format("size {} times scale {} is too large", size, scale));
+  }
+  return scale == 1.0f ? size : static_cast<int64_t>(product);
+}
+
+absl::Status CheckResizeAxes(std::span<const ResizeAxis> axes) {
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i].in == 0 && axes[i].out > 0) {
+      return Fail(errors::kInvalidNode,
+                  fmt::format("axis {} has size 0 and cannot be resized to {}", i, axes[i].out));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EvalResize(EvalContext& ctx, const ResizeOptions& options,
+                        std::span<const ResizeAxis> axes) {
+  Shape shape;
+  for (const ResizeAxis& a : axes) shape.push_back(a.out);
+  MGE_RETURN_IF_ERROR(CheckResizeAxes(axes));
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, ctx.input(0).dtype(), std::move(shape)));
+  if (y->elements() == 0) return absl::OkStatus();
+  return options.mode == Mode::kNearest ? EvalNearest(ctx, options, axes, *y)
+                                        : EvalInterpolated(ctx, options, axes, *y);
+}
+
+}  // namespace mge

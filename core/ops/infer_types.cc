@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Infers the types of all values of a graph, its bodies included.
+//
+// Planning needs static shapes, but a model declares only the types of its inputs and constants. Many models also
+// compute shapes with nodes, for example Reshape(x, Concat(Shape(x), ...)).
+//
+// Algorithm: visits the nodes in topological order. The shape rule of each operator sets the types of the node's
+// outputs. They are merged with the types that the model declares; a contradiction is an error. If all inputs of a node
+// have known elements and its outputs are small, the node's evaluator computes the outputs. Later shape rules use these
+// elements. Bodies are inferred as copies with the types that the operator passes in; the operator may repeat that with
+// wider types.
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "core/ops/known_values.h"
+#include "core/ops/op.h"
+#include "core/ops/schema.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+constexpr int64_t kSmall = 1024;              // maximum number of elements of a known value
+constexpr int64_t kSmallBytes = 64 << 10;     // maximum memory for the computation of a known value
+constexpr int kMaxDepth = 100;                // levels of nested bodies; each level uses the thread's stack
+constexpr int64_t kMaxBodyNodes = 2'000'000;  // in all inferred bodies together; loops infer their bodies more than once
+
+struct Budget {
+  int depth = 0;
+  int64_t body_nodes = 0;
+};
+
+class SmallAllocator : public HostAllocator {
+ public:
+  explicit SmallAllocator(int64_t bytes) : left_(bytes) {}
+  absl::StatusOr<std::shared_ptr<std::byte>> Allocate(int64_t bytes) override {
+    if (bytes > left_) return Fail(errors::kOverBudget, "the value is not small");
+    left_ -= bytes;
+    return UnlimitedHostAllocator().Allocate(bytes);
+  }
+
+ private:
+  int64_t left_;
+};
+
+bool IsSmall(const Tensor& t) {
+  return t.defined() && t.elements() <= kSmall && kFixedSize.Contains(t.dtype());
+}
+
+bool HasBody(const Node& node) {
+  return std::any_of(node.attrs.begin(), node.attrs.end(),
+                     [](const auto& item) { return std::holds_alternative<GraphPtr>(item.second); });
+}
+
+// Merges an inferred type into the declared type of `v`. Fails with kInvalidGraph if they contradict each other.
+absl::Status MergeInto(Value& v, const TensorType& type, ValueKind kind) {
+  if (v.type.dtype != DType::kUndefined && v.kind != kind) {
+    return Fail(errors::kInvalidGraph,
+                fmt::format("the declared type of '{}' contradicts what is computed", v.name),
+                {.what = fmt::format("declared {}, computed {}", TypeText(v.kind, v.type), TypeText(kind, type))});
+  }
+  v.kind = kind;
+  MGE_ASSIGN_OR_RETURN(v.type, MergeTypes(v.type, type, v.name));
+  return absl::OkStatus();
+}
+
+class Inference {
+ public:
+  Inference(Graph& graph, Budget& budget) : graph_(graph), budget_(budget) {}
+
+  absl::Status Run();
+
+  std::vector<Tensor>& known() { return known_; }
+
+ private:
+  class Context;
+
+  absl::Status InferNode(NodeId id);
+  void Learn(const Node& node);
+
+  Graph& graph_;
+  Budget& budget_;
+  std::vector<Tensor> known_;  // by value: elements that are known although the value is not a constant
+};
+
+class Inference::Context : public InferContext {
+ public:
+  Context(Inference& owner, const Node& node) : owner_(owner), node_(node) {}
+
+  const Node& node() const override { return node_; }
+  const TensorType& input(int i) const override { return In(i).type; }
+  ValueKind input_kind(int i) const override { return In(i).kind; }
+  const Tensor* constant(int i) const override {
+    const Value& v = In(i);
+    if (v.role == Role::kConstant) return &v.constant;
+    const Tensor& known = owner_.known_[node_.inputs[i]];
+    return known.defined() ? &known : nullptr;
+  }
+
+  void SetOutput(int i, TensorType type, ValueKind kind) override {
+    if (!has_output(i) || !status_.ok()) return;
+    Value& v = owner_.graph_.value(node_.outputs[i]);
+    if (absl::Status status = MergeInto(v, type, kind); !status.ok()) {
+      status_ = AddWhere(std::move(status), NodePlace(node_));
+    }
+  }
+
+  void SetConstant(int i, Tensor value) override {
+    if (has_output(i) && IsSmall(value)) owner_.known_[node_.outputs[i]] = std::move(value);
+  }
+
+  absl::StatusOr<std::vector<ValueType>> InferBody(const Graph& body, std::span<const ValueType> inputs) override;
+
+  absl::Status Finish(absl::Status status) { return status.ok() ? status_ : status; }
+
+  // The bodies with the types that the last InferBody call found.
+  std::vector<std::pair<const Graph*, GraphPtr>> typed_bodies;
+
+ private:
+  const Value& In(int i) const { return owner_.graph_.value(node_.inputs[i]); }
+
+  Inference& owner_;
+  const Node& node_;
+  absl::Status status_;
+};
+
+absl::StatusOr<std::vector<ValueType>> Inference::Context::InferBody(const Graph& body,
+                                                                     std::span<const ValueType> inputs) {
+  std::span<const ValueId> captures = CapturesOf(node_, body);
+  if (inputs.size() + captures.size() != body.inputs().size()) {
+    return Invalid(fmt::format("body '{}' has {} inputs, expected {}", body.name, body.inputs().size() - captures.size(),
+                               inputs.size()));
+  }
+  Budget& budget = owner_.budget_;
+  budget.body_nodes += body.node_count();
+  if (budget.depth >= kMaxDepth || budget.body_nodes > kMaxBodyNodes) {
+    return Fail(errors::kLimit, "the bodies of control-flow operators are nested too deeply",
+                {.what = fmt::format("the limit is {} levels or {} nodes in all", kMaxDepth, kMaxBodyNodes),
+                 .where = NodePlace(node_)});
+  }
+  auto typed = std::make_shared<Graph>(body);
+  Inference nested(*typed, budget);
+  nested.known().resize(typed->value_count());
+  for (size_t i = 0; i < typed->inputs().size(); ++i) {
+    Value& v = typed->value(typed->inputs()[i]);
+    if (i >= inputs.size()) {
+      ValueId outer = captures[i - inputs.size()];
+      const Value& given = owner_.graph_.value(outer);
+      v.kind = given.kind;
+      v.type = given.type;
+      const Tensor& known = given.role == Role::kConstant ? given.constant : owner_.known_[outer];
+      if (IsSmall(known)) nested.known()[typed->inputs()[i]] = known;
+      continue;
+    }
+    MGE_RETURN_IF_ERROR(MergeInto(v, inputs[i].type, inputs[i].kind));
+  }
+  ++budget.depth;
+  absl::Status status = nested.Run();
+  --budget.depth;
+  if (!status.ok()) return AddWhere(std::move(status), NodePlace(node_));
+  std::vector<ValueType> out;
+  for (ValueId v : typed->outputs()) out.push_back({typed->value(v).type, typed->value(v).kind});
+  std::erase_if(typed_bodies, [&](const auto& item) { return item.first == &body; });
+  typed_bodies.emplace_back(&body, std::move(typed));
+  return out;
+}
+
+void Inference::Learn(const Node& node) {
+  if (node.def->Is(kRandom) || HasBody(node) || !node.def->eval) return;
+  for (ValueId out : node.outputs) {
+    if (out == kNone) continue;
+    const Value& v = graph_.value(out);
+    if (v.kind != ValueKind::kTensor) return;
+    if (v.type.IsStatic() && NumElements(v.type.dims).value_or(kSmall + 1) > kSmall) return;
+  }
+  std::vector<HostValue> inputs;
+  for (ValueId in : node.inputs) {
+    HostValue value;
+    if (in != kNone) {
+      const Value& v = graph_.value(in);
+      const Tensor& tensor = v.role == Role::kConstant ? v.constant : known_[in];
+      if (!IsSmall(tensor)) return;
+      value.tensor = tensor;
+    }
+    inputs.push_back(std::move(value));
+  }
+  std::vector<Tensor> results = EvaluateSmall(node, inputs, kSmallBytes);
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (node.outputs[i] != kNone && IsSmall(results[i])) known_[node.outputs[i]] = results[i];
+  }
+}
+
+absl::Status Inference::InferNode(NodeId id) {
+  MGE_RETURN_IF_ERROR(CheckInputTypes(graph_, graph_.node(id), /*kinds_known=*/true));
+  Node& node = graph_.node(id);
+  Context context(*this, node);
+  MGE_RETURN_IF_ERROR(context.Finish(node.def->infer ? node.def->infer(context) : absl::OkStatus()));
+  for (auto& [body, typed] : context.typed_bodies) {
+    for (const auto& [name, value] : node.attrs) {
+      const GraphPtr* present = std::get_if<GraphPtr>(&value);
+      if (present && present->get() == body) {
+        node.attrs.Set(name, typed);
+        break;
+      }
+    }
+  }
+  bool learned = std::any_of(node.outputs.begin(), node.outputs.end(),
+                             [&](ValueId v) { return v != kNone && known_[v].defined(); });
+  if (!learned) Learn(node);
+  for (ValueId out : node.outputs) {
+    if (out == kNone || !known_[out].defined()) continue;
+    Value& v = graph_.value(out);
+    TensorType exact{.dtype = known_[out].dtype(), .has_rank = true, .dims = known_[out].shape()};
+    MGE_RETURN_IF_ERROR(AddWhere(MergeInto(v, exact, ValueKind::kTensor), NodePlace(node)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Inference::Run() {
+  for (NodeId id = 0; id < graph_.node_count(); ++id) {
+    if (!graph_.node(id).dead && !graph_.node(id).def) MGE_RETURN_IF_ERROR(BindNode(graph_, id));
+  }
+  known_.resize(graph_.value_count());
+  MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph_.TopologicalOrder());
+  for (NodeId id : order) {
+    absl::Status status = InferNode(id);
+    if (status.ok()) continue;
+    std::string place = NodePlace(graph_.node(id));
+    return PartsOf(status).where.starts_with(place) ? status : AddWhere(std::move(status), place);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<Tensor> EvaluateSmall(const Node& node, std::span<const HostValue> inputs, int64_t max_bytes) {
+  SmallAllocator allocator(max_bytes);
+  absl::StatusOr<std::vector<HostValue>> results = Evaluate(node, inputs, allocator);
+  std::vector<Tensor> out;
+  if (!results.ok()) return out;  // not an error here: the run reports it if the node runs
+  for (HostValue& v : *results) out.push_back(std::move(v.tensor));
+  return out;
+}
+
+absl::Status InferKnownValues(Graph& graph, std::vector<Tensor>* known) {
+  Budget budget;
+  Inference inference(graph, budget);
+  MGE_RETURN_IF_ERROR(inference.Run());
+  *known = std::move(inference.known());
+  return absl::OkStatus();
+}
+
+absl::Status InferTypes(Graph& graph) {
+  std::vector<Tensor> known;
+  return InferKnownValues(graph, &known);
+}
+
+}  // namespace mge

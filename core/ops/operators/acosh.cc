@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "core/ops/families/unary.h"
+
+namespace mge {
+namespace {
+
+absl::Status Eval(EvalContext& ctx) {
+  return EvalUnaryFloating(ctx, [](auto x) { return std::acosh(x); });
+}
+
+}  // namespace
+
+MGE_OP(acosh) = {
+    .name = "Acosh",
+    .doc = "Inverse hyperbolic cosine.",
+    .inputs = {{"X", kFloating}},
+    .outputs = {{"Y"}},
+    .infer = SameTypeAsFirst,
+    .eval = Eval,
+    .in_place = {{0, 0}},
+    .traits = kElementwise,
+    .since = 9,
+};
+
+}  // namespace mge

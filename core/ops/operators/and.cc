@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/binary.h"
+
+namespace mge {
+namespace {
+
+absl::Status Eval(EvalContext& ctx) {
+  return EvalBinary(ctx, kForBool, [](bool a, bool b) { return a && b; });
+}
+
+}  // namespace
+
+MGE_OP(and) = {
+    .name = "And",
+    .doc = "Logical and, with broadcasting.",
+    .inputs = {{"A", kBoolean}, {"B", kBoolean}},
+    .outputs = {{"C"}},
+    .attrs = {{"_axis", AttrType::kInt}},
+    .infer = CompareInfer,
+    .eval = Eval,
+    .upgrade = UpgradeOldBroadcast,
+    .in_place = {{0, 0}, {0, 1}},
+    .traits = kElementwise | kCommutative,
+};
+
+}  // namespace mge

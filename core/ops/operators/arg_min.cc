@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/arg_reduce.h"
+
+namespace mge {
+namespace {
+
+absl::Status Eval(EvalContext& ctx) {
+  return EvalArgReduce(ctx, [](auto a, auto b) { return a < b; });
+}
+
+}  // namespace
+
+MGE_OP(arg_min) = {
+    .name = "ArgMin",
+    .doc = "Position of the smallest element along an axis. If several are equal, the first one or the last.",
+    .inputs = {{"data", kNumeric}},
+    .outputs = {{"reduced"}},
+    .attrs = {{"axis", AttrType::kInt}, {"keepdims", AttrType::kInt}, {"select_last_index", AttrType::kInt}},
+    .infer = ArgReduceInfer,
+    .eval = Eval,
+};
+
+}  // namespace mge

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/pool.h"
+
+namespace mge {
+namespace {
+
+// Returns the number of taps inside of the padded input. With ceil_mode, the last window may exceed it.
+int64_t PaddedTaps(const WindowAxis& axis, int64_t output) {
+  const int64_t room = axis.in + axis.pad_end - 1 - axis.Position(output, 0);
+  return std::min(axis.kernel, room / axis.dilation + 1);
+}
+
+template <typename T>
+absl::Status Pool(EvalContext& ctx, const PoolGeometry& g, const T* x, T* y) {
+  const bool include_pad = ctx.attrs().Int("count_include_pad") != 0;
+  const Shape out = WindowOutputs(g.window);
+  const int64_t in_size = Elements(WindowInputs(g.window)), out_size = Elements(out);
+  for (int64_t plane = 0; plane < g.planes; ++plane) {
+    MGE_RETURN_IF_ERROR(ctx.CheckStop());
+    const T* in = x + plane * in_size;
+    ForEachWindow(g.window, [&](int64_t output, std::span<const int64_t> offsets) {
+      double sum = 0;
+      for (int64_t offset : offsets) sum += static_cast<Compute<T>>(in[offset]);
+      int64_t count = static_cast<int64_t>(offsets.size());
+      if (include_pad) {
+        count = 1;
+        int64_t rest = output;
+        for (size_t d = out.size(); d-- > 0; rest /= out[d])
+          count *= PaddedTaps(g.window[d], rest % out[d]);
+      }
+      // With dilation, a window may read no input element. Its average is then that of the padding, 0.
+      y[plane * out_size + output] =
+          static_cast<T>(static_cast<Compute<T>>(count ? sum / static_cast<double>(count) : 0));
+    });
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  MGE_ASSIGN_OR_RETURN(PoolGeometry g, ResolvePool(ctx.attrs(), x.shape()));
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), g.output));
+  if (y->elements() == 0) return absl::OkStatus();
+  absl::Status status;
+  bool known = DispatchFloating(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    status = Pool<T>(ctx, g, x.Data<T>().data(), y->MutableData<T>().data());
+  });
+  return known ? status : ctx.Unsupported(std::string(DTypeName(x.dtype())));
+}
+
+}  // namespace
+
+MGE_OP(average_pool) = {
+    .name = "AveragePool",
+    .doc = "The mean of every window. The attribute count_include_pad includes the padding.",
+    .inputs = {{"X", kFloating}},
+    .outputs = {{"Y"}},
+    .attrs = {{"auto_pad", AttrType::kText},
+              {"ceil_mode", AttrType::kInt},
+              {"count_include_pad", AttrType::kInt},
+              {"dilations", AttrType::kInts},
+              {"kernel_shape", AttrType::kInts, true},
+              {"pads", AttrType::kInts},
+              {"strides", AttrType::kInts}},
+    .infer = InferPool,
+    .eval = Eval,
+};
+
+}  // namespace mge

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vector>
+
+#include "core/ops/families/normalization.h"
+
+namespace mge {
+namespace {
+
+constexpr std::string_view kNames[] = {"X", "scale", "B", "input_mean", "input_var"};
+
+absl::Status Infer(InferContext& ctx) {
+  const TensorType& x = ctx.input(0);
+  if (x.has_rank) {
+    if (x.dims.empty()) return ctx.Invalid("X is a scalar; a batch dimension is required");
+    for (int i = 1; i < 5; ++i) {
+      if (ctx.input(i).has_rank) MGE_RETURN_IF_ERROR(CheckPerChannel(x.dims, kNames[i], ctx.input(i).dims));
+    }
+  }
+  ctx.SetOutput(0, x);
+  bool training = ctx.attrs().Int("training_mode") != 0;
+  if (!training && (ctx.has_output(1) || ctx.has_output(2))) {
+    return ctx.Invalid("outputs of running statistics require training_mode = 1");
+  }
+  ctx.SetOutput(1, ctx.input(3));
+  ctx.SetOutput(2, ctx.input(4));
+  return absl::OkStatus();
+}
+
+struct Channels {
+  int64_t batch, count, inner;
+};
+
+template <typename T>
+void Normalize(const Tensor& x, Tensor& y, const Channels& c, const std::vector<double>& scale,
+               const std::vector<double>& bias, const std::vector<double>& mean, const std::vector<double>& var,
+               double epsilon) {
+  const T* in = x.Data<T>().data();
+  T* out = y.MutableData<T>().data();
+  for (int64_t n = 0; n < c.batch; ++n) {
+    for (int64_t ch = 0; ch < c.count; ++ch) {
+      double factor = scale[ch] / std::sqrt(var[ch] + epsilon);
+      int64_t at = (n * c.count + ch) * c.inner;
+      for (int64_t i = at; i < at + c.inner; ++i) {
+        out[i] = Rounded<T>((static_cast<double>(in[i]) - mean[ch]) * factor + bias[ch]);
+      }
+    }
+  }
+}
+
+// Computes the mean and population variance of each channel over batch and space.
+template <typename T>
+void Statistics(const Tensor& x, const Channels& c, std::vector<double>& mean, std::vector<double>& var) {
+  const T* in = x.Data<T>().data();
+  double n = static_cast<double>(c.batch * c.inner);
+  for (int pass = 0; pass < 2; ++pass) {
+    std::vector<double>& out = pass == 0 ? mean : var;
+    for (int64_t ch = 0; ch < c.count; ++ch) {
+      double sum = 0;
+      for (int64_t b = 0; b < c.batch; ++b) {
+        const T* row = in + (b * c.count + ch) * c.inner;
+        for (int64_t i = 0; i < c.inner; ++i) {
+          double v = static_cast<double>(row[i]);
+          sum += pass == 0 ? v : (v - mean[ch]) * (v - mean[ch]);
+        }
+      }
+      out[ch] = sum / n;
+    }
+  }
+}
+
+absl::Status StoreRunning(EvalContext& ctx, int output, const Tensor& old, const std::vector<double>& now,
+                          double momentum) {
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(output, old.dtype(), old.shape()));
+  DispatchFloating(old.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto before = old.Data<T>();
+    auto out = y->MutableData<T>();
+    for (size_t i = 0; i < out.size(); ++i) {
+      out[i] = Rounded<T>(static_cast<double>(before[i]) * momentum + now[i] * (1 - momentum));
+    }
+  });
+  return absl::OkStatus();
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  if (x.rank() < 1) return ctx.Invalid("X is a scalar; a batch dimension is required");
+  for (int i = 1; i < 5; ++i) MGE_RETURN_IF_ERROR(CheckPerChannel(x.shape(), kNames[i], ctx.input(i).shape()));
+  Channels c{x.shape()[0], x.rank() > 1 ? x.shape()[1] : 1, 1};
+  for (int64_t d = 2; d < x.rank(); ++d) c.inner *= x.shape()[d];
+  std::vector<double> scale = Doubles(ctx.input(1)), bias = Doubles(ctx.input(2));
+  std::vector<double> mean = Doubles(ctx.input(3)), var = Doubles(ctx.input(4));
+  double epsilon = ctx.attrs().Float("epsilon", 1e-5f), momentum = ctx.attrs().Float("momentum", 0.9f);
+  bool training = ctx.attrs().Int("training_mode") != 0;
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), x.shape()));
+  DispatchFloating(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if (training) Statistics<T>(x, c, mean, var);
+    Normalize<T>(x, *y, c, scale, bias, mean, var, epsilon);
+  });
+  if (!training) return absl::OkStatus();
+  MGE_RETURN_IF_ERROR(StoreRunning(ctx, 1, ctx.input(3), mean, momentum));
+  return StoreRunning(ctx, 2, ctx.input(4), var, momentum);
+}
+
+absl::Status Upgrade(Graph&, Node& node) {
+  if (node.version >= 14) return absl::OkStatus();
+  auto refuse = [&](std::string what) {
+    return Fail(errors::kUnsupportedFeature, fmt::format("BatchNormalization: not implemented: {}", what),
+                {.where = NodePlace(node), .fix = "export the model for inference, with operator set 9 or newer"});
+  };
+  if (node.version < 9 && node.attrs.Int("spatial", 1) != 1) return refuse("spatial = 0");
+  for (size_t i = 1; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] != kNone) return refuse("training before operator set 14");
+  }
+  node.outputs.resize(1);
+  node.attrs.Remove("spatial");
+  node.attrs.Remove("is_test");
+  node.attrs.Remove("consumed_inputs");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+MGE_OP(batch_normalization) = {
+    .name = "BatchNormalization",
+    .doc = "Normalizes each channel with running statistics. In training, uses the batch's own and updates them.",
+    .inputs = {{"X", kFloating}, {"scale", kFloating}, {"B", kFloating}, {"input_mean", kFloating},
+               {"input_var", kFloating}},
+    .outputs = {{"Y"}, {"running_mean", kAnyType, Arity::kOptional}, {"running_var", kAnyType, Arity::kOptional}},
+    .attrs = {{"epsilon", AttrType::kFloat}, {"momentum", AttrType::kFloat}, {"training_mode", AttrType::kInt}},
+    .infer = Infer,
+    .eval = Eval,
+    .upgrade = Upgrade,
+    .in_place = {{0, 0}},
+};
+
+}  // namespace mge

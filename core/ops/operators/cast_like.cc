@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/cast.h"
+#include "core/ops/families/movement.h"
+
+namespace mge {
+namespace {
+
+absl::Status Infer(InferContext& ctx) {
+  TensorType type = ctx.input(0);
+  type.dtype = ctx.input(1).dtype;
+  ctx.SetOutput(0, std::move(type));
+  return absl::OkStatus();
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  MGE_ASSIGN_OR_RETURN(Tensor y, CastTensor(ctx.input(0), ctx.input(1).dtype(), ctx.allocator()));
+  return ctx.SetOutput(0, TensorValue(std::move(y)));
+}
+
+}  // namespace
+
+MGE_OP(cast_like) = {
+    .name = "CastLike",
+    .doc = "Converts every element to the type of the second input. The elements of that input are ignored.",
+    .inputs = {{"input", kFixedSize | kStrings}, {"target_type", kFixedSize | kStrings}},
+    .outputs = {{"output"}},
+    .attrs = {{"saturate", AttrType::kInt}},  // affects float8 only
+    .infer = Infer,
+    .eval = Eval,
+    .since = 15,
+};
+
+}  // namespace mge

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/conv_geometry.h"
+
+namespace mge {
+namespace {
+
+absl::Status CheckBias(const TensorType* bias, int64_t channels) {
+  if (!bias || !bias->has_rank) return absl::OkStatus();
+  return RequireShape("the bias", bias->dims, Shape{channels});
+}
+
+absl::Status Infer(InferContext& ctx) {
+  MGE_RETURN_IF_ERROR(SameElementTypes(ctx, {0, 1, 2}));
+  if (ctx.has_input(2) && ctx.input(1).has_rank && !ctx.input(1).dims.empty()) {
+    MGE_RETURN_IF_ERROR(CheckBias(&ctx.input(2), ctx.input(1).dims[0]));
+  }
+  return InferConv(ctx, 0, 1, ctx.input(0).dtype);
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  const Tensor& w = ctx.input(1);
+  MGE_ASSIGN_OR_RETURN(ConvGeometry g, ResolveConv(ctx.attrs(), x.shape(), w.shape()));
+  Tensor bias;
+  if (ctx.has_input(2)) {
+    MGE_RETURN_IF_ERROR(RequireShape("the bias", ctx.input(2).shape(), Shape{g.out_channels}));
+    MGE_ASSIGN_OR_RETURN(bias, ToComputeType(ctx.input(2), ctx.allocator()));
+  }
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), g.OutputShape()));
+  if (y->elements() == 0) return absl::OkStatus();
+  MGE_ASSIGN_OR_RETURN(Tensor wide_x, ToComputeType(x, ctx.allocator()));
+  MGE_ASSIGN_OR_RETURN(Tensor wide_w, ToComputeType(w, ctx.allocator()));
+  absl::Status status;
+  bool known = DispatchFloating(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using A = Compute<T>;
+    T* out = y->MutableData<T>().data();
+    status = ConvolveRows<A>(ctx, g, wide_x.Data<A>().data(), wide_w.Data<A>().data(),
+                             [&](int64_t channel, int64_t offset, std::span<const A> row) {
+                               A b = bias.defined() ? bias.Data<A>()[channel] : A(0);
+                               for (size_t i = 0; i < row.size(); ++i)
+                                 out[offset + i] = static_cast<T>(row[i] + b);
+                             });
+  });
+  return known ? status : ctx.Unsupported(std::string(DTypeName(x.dtype())));
+}
+
+}  // namespace
+
+MGE_OP(conv) = {
+    .name = "Conv",
+    .doc = "Convolution of X [N,C,...] with W [M,C/group,...] over any number of spatial axes.",
+    .inputs = {{"X", kFloating}, {"W", kFloating}, {"B", kFloating, Arity::kOptional}},
+    .outputs = {{"Y"}},
+    .attrs = kConvAttrs,
+    .infer = Infer,
+    .eval = Eval,
+};
+
+}  // namespace mge

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/conv_geometry.h"
+#include "core/ops/op_helpers.h"
+
+namespace mge {
+namespace {
+
+Shape OutputShape(const ConvGeometry& g) {
+  Shape shape = {g.batch, g.out_channels};
+  for (const WindowAxis& axis : g.window) shape.push_back(axis.in);
+  return shape;
+}
+
+absl::Status Infer(InferContext& ctx) {
+  MGE_RETURN_IF_ERROR(SameElementTypes(ctx, {0, 1, 2}));
+  const TensorType& x = ctx.input(0);
+  const TensorType& w = ctx.input(1);
+  if (!x.has_rank || !w.has_rank) {
+    ctx.SetOutput(0, UnrankedType(x.dtype));
+    return absl::OkStatus();
+  }
+  MGE_ASSIGN_OR_RETURN(ConvGeometry g, ResolveConvTranspose(ctx.attrs(), x.dims, w.dims));
+  if (ctx.has_input(2) && ctx.input(2).has_rank) {
+    MGE_RETURN_IF_ERROR(RequireShape("the bias", ctx.input(2).dims, Shape{g.out_channels}));
+  }
+  ctx.SetOutput(0, MakeType(x.dtype, OutputShape(g)));
+  return absl::OkStatus();
+}
+
+// Adds the contributions of the group's input planes to one output plane.
+template <typename A>
+void AccumulatePlane(const ConvGeometry& g, const A* x, const A* w, int64_t group_out, A* plane) {
+  const WindowAxis& last = g.window.back();
+  const int64_t in_size = Elements(WindowOutputs(g.window));
+  int64_t kernel_size = 1;
+  for (const WindowAxis& axis : g.window) kernel_size *= axis.kernel;
+  Shape outer = WindowOutputs(g.window);
+  outer.pop_back();
+  Shape index(outer.size(), 0);
+  std::vector<TapRow> taps;
+  for (int64_t row = 0; row < in_size / last.out; ++row) {
+    CollectTapRows(g.window, index, taps);
+    for (int64_t c = 0; c < g.in_channels; ++c) {
+      const A* x_row = x + c * in_size + row * last.out;
+      for (const TapRow& tap : taps) {
+        const A* w_row = w + c * group_out * kernel_size + tap.weights;
+        for (int64_t k = 0; k < last.kernel; ++k) {
+          const IndexRange range = last.OutputsInside(k);
+          for (int64_t i = range.begin; i < range.end; ++i) {
+            plane[tap.input + last.Position(i, k)] += x_row[i] * w_row[k];
+          }
+        }
+      }
+    }
+    NextIndex(outer, std::span<int64_t>(index.data(), index.size()));
+  }
+}
+
+template <typename T>
+absl::Status Compute(EvalContext& ctx, const ConvGeometry& g, const Tensor& x, const Tensor& w,
+                     const Tensor& bias, Tensor& y) {
+  using A = mge::Compute<T>;
+  const int64_t in_size = Elements(WindowOutputs(g.window)),
+                out_size = Elements(WindowInputs(g.window));
+  const int64_t group_out = g.out_channels / g.group;
+  int64_t kernel_size = 1;
+  for (const WindowAxis& axis : g.window) kernel_size *= axis.kernel;
+  MGE_ASSIGN_OR_RETURN(Tensor scratch, Scratch<A>(ctx, out_size));
+  std::span<A> plane = scratch.MutableData<A>();
+  T* out = y.MutableData<T>().data();
+  for (int64_t n = 0; n < g.batch; ++n) {
+    for (int64_t m = 0; m < g.out_channels; ++m) {
+      MGE_RETURN_IF_ERROR(ctx.CheckStop());
+      const int64_t first_channel = m / group_out * g.in_channels;
+      std::fill(plane.begin(), plane.end(), bias.defined() ? bias.Data<A>()[m] : A(0));
+      AccumulatePlane<A>(
+          g, x.Data<A>().data() + (n * g.group * g.in_channels + first_channel) * in_size,
+          w.Data<A>().data() + (first_channel * group_out + m % group_out) * kernel_size, group_out,
+          plane.data());
+      for (A value : plane) *out++ = static_cast<T>(value);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  const Tensor& w = ctx.input(1);
+  MGE_ASSIGN_OR_RETURN(ConvGeometry g, ResolveConvTranspose(ctx.attrs(), x.shape(), w.shape()));
+  Tensor bias;
+  if (ctx.has_input(2)) {
+    MGE_RETURN_IF_ERROR(RequireShape("the bias", ctx.input(2).shape(), Shape{g.out_channels}));
+    MGE_ASSIGN_OR_RETURN(bias, ToComputeType(ctx.input(2), ctx.allocator()));
+  }
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), OutputShape(g)));
+  if (y->elements() == 0) return absl::OkStatus();
+  MGE_ASSIGN_OR_RETURN(Tensor wide_x, ToComputeType(x, ctx.allocator()));
+  MGE_ASSIGN_OR_RETURN(Tensor wide_w, ToComputeType(w, ctx.allocator()));
+  absl::Status status;
+  bool known = DispatchFloating(x.dtype(), [&](auto tag) {
+    status = Compute<typename decltype(tag)::type>(ctx, g, wide_x, wide_w, bias, *y);
+  });
+  return known ? status : ctx.Unsupported(std::string(DTypeName(x.dtype())));
+}
+
+}  // namespace
+
+MGE_OP(conv_transpose) = {
+    .name = "ConvTranspose",
+    .doc =
+        "Transposed convolution of X [N,C,...] with W [C,M/group,...] over any number of spatial "
+        "axes.",
+    .inputs = {{"X", kFloating}, {"W", kFloating}, {"B", kFloating, Arity::kOptional}},
+    .outputs = {{"Y"}},
+    .attrs = {{"auto_pad", AttrType::kText},
+              {"dilations", AttrType::kInts},
+              {"group", AttrType::kInt},
+              {"kernel_shape", AttrType::kInts},
+              {"output_padding", AttrType::kInts},
+              {"output_shape", AttrType::kInts},
+              {"pads", AttrType::kInts},
+              {"strides", AttrType::kInts}},
+    .infer = Infer,
+    .eval = Eval,
+};
+
+}  // namespace mge

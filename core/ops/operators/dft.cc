@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/fft.h"
+#include "core/ops/infer_checks.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+enum Input { kSignal, kLength, kAxis };
+
+constexpr int64_t kMaxLength = int64_t{1} << 39;
+
+// Before operator set 20 the axis was an attribute.
+absl::Status Upgrade(Graph& graph, Node& node) {
+  if (node.version >= 20) return absl::OkStatus();
+  node.inputs.resize(3, kNone);
+  node.inputs[kAxis] =
+      graph.AddConstant(node.name + "_axis", Tensor::Scalar<int64_t>(node.attrs.Int("axis", 1)));
+  node.attrs.Remove("axis");
+  return absl::OkStatus();
+}
+
+struct Plan {
+  int64_t axis = 0;
+  int64_t length = 0;    // length of the transform; kUnknownDim if unknown
+  bool complex = false;  // true if the input has imaginary parts
+  bool inverse = false;
+  bool one_sided = false;
+  Shape output;
+};
+
+// Resolves the plan of a node. `length` is null if absent or unknown. `known` tells whether a present length is known.
+absl::StatusOr<Plan> Resolve(const Attributes& attrs, std::span<const int64_t> x,
+                             const Tensor* length, bool known, int64_t axis) {
+  Plan p;
+  const int64_t rank = static_cast<int64_t>(x.size());
+  if (rank < 2) {
+    return Fail(errors::kInvalidNode,
+                fmt::format("the input has shape {}; its rank must be at least 2", ShapeText(x)));
+  }
+  MGE_ASSIGN_OR_RETURN(p.axis, NormalizeAxis(axis, rank));
+  if (p.axis == rank - 1)
+    return Fail(errors::kInvalidNode, "the axis must not be that of real and imaginary parts");
+  if (x.back() != 1 && x.back() != 2 && x.back() != kUnknownDim) {
+    return Fail(
+        errors::kInvalidNode,
+        fmt::format("the last dimension is {}; it must be 1 (real) or 2 (complex)", x.back()));
+  }
+  p.complex = x.back() == 2;
+  p.inverse = attrs.Int("inverse") != 0;
+  p.one_sided = attrs.Int("onesided") != 0;
+  if (p.one_sided && x.back() != kUnknownDim && p.complex != p.inverse) {
+    return Fail(errors::kInvalidNode, p.inverse
+                                          ? "a one-sided inverse transform requires complex input"
+                                          : "a one-sided transform requires real input");
+  }
+  const int64_t size = x[p.axis];
+  if (!known) {
+    p.length = kUnknownDim;
+  } else if (length) {
+    MGE_ASSIGN_OR_RETURN(p.length, ScalarInt("dft_length", *length));
+    if (p.length < 1)
+      return Fail(errors::kInvalidNode,
+                  fmt::format("dft_length = {} must be at least 1", p.length));
+  } else {
+    const bool doubled = p.one_sided && p.inverse;
+    if (size != kUnknownDim && (size < (doubled ? 2 : 1) || size > kMaxLength)) {
+      return Fail(errors::kInvalidNode,
+                  fmt::format("a signal of {} elements along axis {} is outside of {}..{}", size,
+                              p.axis, doubled ? 2 : 1, kMaxLength));
+    }
+    p.length = doubled && size != kUnknownDim ? 2 * (size - 1) : size;
+  }
+  p.output.assign(x.begin(), x.end());
+  p.output[p.axis] =
+      p.one_sided && !p.inverse && p.length != kUnknownDim ? p.length / 2 + 1 : p.length;
+  p.output.back() = p.one_sided && p.inverse ? 1 : 2;
+  return p;
+}
+
+absl::Status Infer(InferContext& ctx) {
+  const TensorType& x = ctx.input(kSignal);
+  TensorType y = UnrankedType(x.dtype);
+  const Tensor* axis = ctx.has_input(kAxis) ? ctx.constant(kAxis) : nullptr;
+  if (x.has_rank && (axis || !ctx.has_input(kAxis))) {
+    int64_t at = -2;
+    if (axis) {
+      MGE_ASSIGN_OR_RETURN(at, ScalarInt("the axis", *axis));
+    }
+    const Tensor* length = ctx.has_input(kLength) ? ctx.constant(kLength) : nullptr;
+    MGE_ASSIGN_OR_RETURN(
+        Plan p, Resolve(ctx.attrs(), x.dims, length, length || !ctx.has_input(kLength), at));
+    y = MakeType(x.dtype, std::move(p.output));
+  }
+  ctx.SetOutput(0, std::move(y));
+  return absl::OkStatus();
+}
+
+template <typename T>
+absl::Status Run(EvalContext& ctx, const Plan& p, const Tensor& x, Tensor& y) {
+  MGE_ASSIGN_OR_RETURN(Fft fft, Fft::Create(p.length, ctx.allocator()));
+  MGE_ASSIGN_OR_RETURN(Tensor scratch, Tensor::Create(DType::kC128, {p.length}, ctx.allocator()));
+  std::span<Complex> line(static_cast<Complex*>(scratch.mutable_data()),
+                          static_cast<size_t>(p.length));
+  int64_t outer = 1, inner = 1;
+  for (int64_t i = 0; i < p.axis; ++i) outer *= x.shape()[i];
+  for (int64_t i = p.axis + 1; i + 1 < x.rank(); ++i) inner *= x.shape()[i];
+  const int64_t size = x.shape()[p.axis], bins = p.output[p.axis];
+  const int64_t in_parts = x.shape().back(), out_parts = p.output.back();
+  const bool mirrored = p.one_sided && p.inverse;
+  const int64_t taken = std::min(size, mirrored ? p.length / 2 + 1 : p.length);
+  const T* in = x.Data<T>().data();
+  T* out = y.MutableData<T>().data();
+  for (int64_t o = 0; o < outer; ++o) {
+    MGE_RETURN_IF_ERROR(ctx.CheckStop());
+    for (int64_t i = 0; i < inner; ++i) {
+      std::fill(line.begin(), line.end(), Complex(0));
+      for (int64_t k = 0; k < taken; ++k) {
+        const T* value = in + ((o * size + k) * inner + i) * in_parts;
+        line[k] = {static_cast<double>(value[0]), p.complex ? static_cast<double>(value[1]) : 0.0};
+        if (mirrored && k > 0 && p.length - k > k) line[p.length - k] = std::conj(line[k]);
+      }
+      fft.Transform(line, p.inverse);
+      for (int64_t k = 0; k < bins; ++k) {
+        T* value = out + ((o * bins + k) * inner + i) * out_parts;
+        value[0] = static_cast<T>(static_cast<Compute<T>>(line[k].real()));
+        if (out_parts == 2) value[1] = static_cast<T>(static_cast<Compute<T>>(line[k].imag()));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  const Tensor& x = ctx.input(kSignal);
+  int64_t axis = -2;
+  if (ctx.has_input(kAxis)) {
+    MGE_ASSIGN_OR_RETURN(axis, ScalarInt("the axis", ctx.input(kAxis)));
+  }
+  MGE_ASSIGN_OR_RETURN(Plan p,
+                       Resolve(ctx.attrs(), x.shape(),
+                               ctx.has_input(kLength) ? &ctx.input(kLength) : nullptr, true, axis));
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), p.output));
+  if (y->elements() == 0) return absl::OkStatus();
+  absl::Status status;
+  bool known = DispatchFloating(
+      x.dtype(), [&](auto tag) { status = Run<typename decltype(tag)::type>(ctx, p, x, *y); });
+  return known ? status : ctx.Unsupported(std::string(DTypeName(x.dtype())));
+}
+
+}  // namespace
+
+MGE_OP(dft) = {
+    .name = "DFT",
+    .doc =
+        "Discrete Fourier transform along an axis. The last dimension holds real and imaginary "
+        "parts.",
+    .inputs = {{"input", kFloating},
+               {"dft_length", kIndex, Arity::kOptional},
+               {"axis", kIndex, Arity::kOptional}},
+    .outputs = {{"output"}},
+    .attrs = {{"inverse", AttrType::kInt}, {"onesided", AttrType::kInt}},
+    .infer = Infer,
+    .eval = Eval,
+    .upgrade = Upgrade,
+    .since = 17,
+};
+
+}  // namespace mge

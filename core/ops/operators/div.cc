@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <limits>
+#include <type_traits>
+
+#include "core/ops/families/binary.h"
+
+namespace mge {
+namespace {
+
+absl::Status Eval(EvalContext& ctx) {
+  const char* fault = nullptr;
+  MGE_RETURN_IF_ERROR(EvalBinary(ctx, kForNumeric, [&](auto a, auto b) {
+    using T = decltype(a);
+    if constexpr (std::is_integral_v<T>) {
+      if (b == 0) {
+        fault = "an integer is divided by zero";
+        return T(0);
+      }
+      if constexpr (std::is_signed_v<T>) {
+        if (b == T(-1) && a == std::numeric_limits<T>::min()) {
+          fault = "the lowest integer is divided by -1; the type cannot hold the result";
+          return T(0);
+        }
+      }
+    }
+    return static_cast<T>(a / b);
+  }));
+  return fault ? ctx.Invalid(fault) : absl::OkStatus();
+}
+
+}  // namespace
+
+MGE_OP(div) = {
+    .name = "Div",
+    .doc = "A / B, with broadcasting. Integers are rounded towards zero.",
+    .inputs = {{"A", kNumeric}, {"B", kNumeric}},
+    .outputs = {{"C"}},
+    .attrs = {{"_axis", AttrType::kInt}},
+    .infer = BinaryInfer,
+    .eval = Eval,
+    .upgrade = UpgradeOldBroadcast,
+    .in_place = {{0, 0}, {0, 1}},
+    .traits = kElementwise,
+};
+
+}  // namespace mge

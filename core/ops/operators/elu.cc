@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "core/ops/families/unary.h"
+
+namespace mge {
+namespace {
+
+absl::Status Eval(EvalContext& ctx) {
+  float attr_alpha = ctx.attrs().Float("alpha", 1.0f);
+  return EvalUnaryFloating(ctx, [=](auto x) {
+    using T = decltype(x);
+    T alpha = attr_alpha;
+    return x < 0 ? alpha * std::expm1(x) : x;
+  });
+}
+
+}  // namespace
+
+MGE_OP(elu) = {
+    .name = "Elu",
+    .doc = "x if it is positive, else alpha * (exp(x) - 1).",
+    .inputs = {{"X", kFloating}},
+    .outputs = {{"Y"}},
+    .attrs = {{"alpha", AttrType::kFloat}},
+    .infer = SameTypeAsFirst,
+    .eval = Eval,
+    .upgrade = DropConsumedInputs,
+    .in_place = {{0, 0}},
+    .traits = kElementwise,
+};
+
+}  // namespace mge

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <type_traits>
+
+#include "core/ops/families/unary.h"
+
+namespace mge {
+namespace {
+
+absl::Status Eval(EvalContext& ctx) {
+  return EvalUnaryNumeric(ctx, [](auto x) {
+    using T = decltype(x);
+    if constexpr (std::is_floating_point_v<T>) {
+      return std::erf(x);
+    } else {
+      return std::erf(static_cast<double>(x));
+    }
+  });
+}
+
+}  // namespace
+
+MGE_OP(erf) = {
+    .name = "Erf",
+    .doc = "The error function. Integers are rounded towards zero.",
+    .inputs = {{"X", kNumeric}},
+    .outputs = {{"Y"}},
+    .infer = SameTypeAsFirst,
+    .eval = Eval,
+    .in_place = {{0, 0}},
+    .traits = kElementwise,
+    .since = 9,
+};
+
+}  // namespace mge

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/movement.h"
+
+namespace mge {
+namespace {
+
+// Returns the output's shape; unknown sizes are -1.
+absl::StatusOr<Shape> Gathered(std::span<const int64_t> x, std::span<const int64_t> indices, int64_t batch) {
+  int64_t r = static_cast<int64_t>(x.size()), q = static_cast<int64_t>(indices.size());
+  if (r < 1 || q < 1) return BadNode("data and indices must have at least one dimension");
+  if (batch < 0 || batch >= std::min(r, q)) {
+    return BadNode(fmt::format("batch_dims {} is outside of [0, {})", batch, std::min(r, q)));
+  }
+  for (int64_t d = 0; d < batch; ++d) {
+    int64_t dim = x[d];
+    if (!MergeDim(&dim, indices[d])) {
+      return BadNode(fmt::format("batch dimension {} is {} in the data and {} in the indices", d, x[d], indices[d]));
+    }
+  }
+  int64_t depth = indices.back();
+  if (depth != kUnknownDim && (depth < 1 || depth > r - batch)) {
+    return BadNode(fmt::format("indices have {} coordinates; data of shape {} allows 1 to {} after {} batch "
+                               "dimensions", depth, ShapeText(x), r - batch, batch));
+  }
+  Shape out(indices.begin(), indices.end() - 1);
+  if (depth != kUnknownDim) out.insert(out.end(), x.begin() + batch + depth, x.end());
+  return out;
+}
+
+absl::Status Infer(InferContext& ctx) {
+  const TensorType& x = ctx.input(0);
+  const TensorType& indices = ctx.input(1);
+  TensorType out = UnrankedType(x.dtype);
+  if (x.has_rank && indices.has_rank) {
+    MGE_ASSIGN_OR_RETURN(Shape dims, Gathered(x.dims, indices.dims, ctx.attrs().Int("batch_dims")));
+    if (indices.dims.back() != kUnknownDim) out = MakeType(x.dtype, std::move(dims));
+  }
+  ctx.SetOutput(0, std::move(out));
+  return absl::OkStatus();
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  const Tensor& indices = ctx.input(1);
+  const int64_t batch = ctx.attrs().Int("batch_dims");
+  MGE_ASSIGN_OR_RETURN(Shape shape, Gathered(x.shape(), indices.shape(), batch));
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), std::move(shape)));
+  if (indices.elements() == 0) return absl::OkStatus();
+  const int64_t depth = indices.shape().back();
+  const int64_t count = indices.elements() / depth;
+  const int64_t per_batch = Product(indices.shape(), batch, indices.rank() - 1);
+  const int64_t block = Product(x.shape(), batch + depth, x.rank());
+  Shape strides = Strides(x.shape());
+  const int64_t batch_stride = batch ? strides[batch - 1] : 0;
+  IndexView index(indices);
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t from = i / per_batch * batch_stride;
+    for (int64_t d = 0; d < depth; ++d) {
+      int64_t j = index[i * depth + d];
+      MGE_RETURN_IF_ERROR(CheckIndex(ctx, "index", x.shape()[batch + d], &j));
+      from += j * strides[batch + d];
+    }
+    CopyElements(x, from, *y, i * block, block);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+MGE_OP(gather_nd) = {.name = "GatherND",
+                     .doc = "Slices of the data, selected by vectors of coordinates.",
+                     .inputs = {{"data"}, {"indices", {DType::kI64}}},
+                     .outputs = {{"output"}},
+                     .attrs = {{"batch_dims", AttrType::kInt}},
+                     .infer = Infer,
+                     .eval = Eval,
+                     .since = 11};
+
+}  // namespace mge

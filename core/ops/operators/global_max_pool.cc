@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/pool.h"
+
+namespace mge {
+namespace {
+
+absl::Status Eval(EvalContext& ctx) {
+  return EvalGlobalPool(ctx, [](auto plane) {
+    double best = static_cast<double>(plane[0]);
+    for (double v : plane) {
+      if (v > best || std::isnan(v)) best = v;
+    }
+    return best;
+  });
+}
+
+}  // namespace
+
+MGE_OP(global_max_pool) = {
+    .name = "GlobalMaxPool",
+    .doc = "The largest element over all spatial axes.",
+    .inputs = {{"X", kFloating}},
+    .outputs = {{"Y"}},
+    .infer = InferGlobalPool,
+    .eval = Eval,
+};
+
+}  // namespace mge

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "core/ops/families/unary.h"
+
+namespace mge {
+namespace {
+
+absl::Status Eval(EvalContext& ctx) {
+  return EvalUnaryFloating(ctx, [](auto x) {
+    using T = decltype(x);
+    return x * std::max(T(0), std::min(T(1), x / 6 + T(0.5)));
+  });
+}
+
+}  // namespace
+
+MGE_OP(hard_swish) = {
+    .name = "HardSwish",
+    .doc = "x * max(0, min(1, x / 6 + 0.5)).",
+    .inputs = {{"X", kFloating}},
+    .outputs = {{"Y"}},
+    .infer = SameTypeAsFirst,
+    .eval = Eval,
+    .in_place = {{0, 0}},
+    .traits = kElementwise,
+    .since = 14,
+};
+
+}  // namespace mge

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/unary.h"
+
+namespace mge {
+namespace {
+
+absl::Status Eval(EvalContext& ctx) { return ctx.SetOutput(0, ctx.value(0)); }
+
+absl::Status Upgrade(Graph& graph, Node& node) { return DropConsumedInputs(graph, node); }
+
+}  // namespace
+
+MGE_OP(identity) = {
+    .name = "Identity",
+    .doc = "The input unchanged: a tensor, sequence or optional.",
+    .inputs = {{.name = "input", .any_kind = true}},
+    .outputs = {{"output"}},
+    .infer = SameTypeAsFirst,
+    .eval = Eval,
+    .upgrade = Upgrade,
+    .in_place = {{0, 0}},
+    .traits = kElementwise | kIdentity,
+};
+
+}  // namespace mge

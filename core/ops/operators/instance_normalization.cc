@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vector>
+
+#include "core/ops/families/normalization.h"
+#include "core/ops/families/unary.h"
+
+namespace mge {
+namespace {
+
+absl::Status Check(std::span<const int64_t> x, std::span<const int64_t> scale, std::span<const int64_t> bias) {
+  if (x.size() < 2) {
+    return Fail(errors::kInvalidNode, fmt::format("the input has shape {}, expected [N,C,...]", ShapeText(x)));
+  }
+  MGE_RETURN_IF_ERROR(CheckPerChannel(x, "scale", scale));
+  return CheckPerChannel(x, "B", bias);
+}
+
+absl::Status Infer(InferContext& ctx) {
+  if (ctx.input(0).has_rank && ctx.input(1).has_rank && ctx.input(2).has_rank) {
+    MGE_RETURN_IF_ERROR(Check(ctx.input(0).dims, ctx.input(1).dims, ctx.input(2).dims));
+  }
+  return SameTypeAsFirst(ctx);
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  MGE_RETURN_IF_ERROR(Check(x.shape(), ctx.input(1).shape(), ctx.input(2).shape()));
+  double epsilon = ctx.attrs().Float("epsilon", 1e-5f);
+  std::vector<double> scale = Doubles(ctx.input(1)), bias = Doubles(ctx.input(2));
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), x.shape()));
+  if (y->elements() == 0) return absl::OkStatus();
+  int64_t channels = x.shape()[1], rows = x.shape()[0] * channels, n = x.elements() / rows;
+  DispatchFloating(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t r = 0; r < rows; ++r) {
+      const T* in = x.Data<T>().data() + r * n;
+      T* out = y->MutableData<T>().data() + r * n;
+      Moments m = MomentsOf(in, n);
+      double factor = scale[r % channels] / std::sqrt(m.variance + epsilon);
+      for (int64_t i = 0; i < n; ++i) {
+        out[i] = Rounded<T>((static_cast<double>(in[i]) - m.mean) * factor + bias[r % channels]);
+      }
+    }
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+MGE_OP(instance_normalization) = {
+    .name = "InstanceNormalization",
+    .doc = "Normalizes each channel of each sample to mean 0 and variance 1, then scales and shifts.",
+    .inputs = {{"input", kFloating}, {"scale", kFloating}, {"B", kFloating}},
+    .outputs = {{"output"}},
+    .attrs = {{"epsilon", AttrType::kFloat}},
+    .infer = Infer,
+    .eval = Eval,
+    .upgrade = DropConsumedInputs,
+    .in_place = {{0, 0}},
+};
+
+}  // namespace mge

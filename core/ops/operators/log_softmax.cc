@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "core/ops/families/softmax.h"
+
+namespace mge {
+namespace {
+
+absl::Status Eval(EvalContext& ctx) {
+  return EvalRows(ctx, [](const auto* in, auto* out, int64_t n, int64_t stride) {
+    using T = std::decay_t<decltype(*out)>;
+    using C = Compute<T>;
+    C top = static_cast<C>(in[0]);
+    for (int64_t k = 1; k < n; ++k) top = std::max(top, static_cast<C>(in[k * stride]));
+    double sum = 0;
+    for (int64_t k = 0; k < n; ++k) sum += std::exp(static_cast<C>(in[k * stride]) - top);
+    C shift = static_cast<C>(std::log(sum));
+    for (int64_t k = 0; k < n; ++k) out[k * stride] = static_cast<T>(static_cast<C>(in[k * stride]) - top - shift);
+  });
+}
+
+}  // namespace
+
+MGE_OP(log_softmax) = {
+    .name = "LogSoftmax",
+    .doc = "Logarithm of the softmax along an axis.",
+    .inputs = {{"input", kFloating}},
+    .outputs = {{"output"}},
+    .attrs = kSoftmaxAttrs,
+    .infer = SoftmaxInfer,
+    .eval = Eval,
+    .upgrade = UpgradeSoftmax,
+    .in_place = {{0, 0}},
+};
+
+}  // namespace mge

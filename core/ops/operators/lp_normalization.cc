@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/arg_reduce.h"
+#include "core/ops/families/normalization.h"
+
+namespace mge {
+namespace {
+
+absl::Status Check(const Node& node, int64_t rank) {
+  int64_t p = node.attrs.Int("p", 2);
+  if (p != 1 && p != 2) return Fail(errors::kInvalidNode, fmt::format("p is {}, expected 1 or 2", p));
+  return NormalizeAxis(node.attrs.Int("axis", -1), rank).status();
+}
+
+absl::Status Infer(InferContext& ctx) {
+  if (ctx.input(0).has_rank) {
+    MGE_RETURN_IF_ERROR(Check(ctx.node(), static_cast<int64_t>(ctx.input(0).dims.size())));
+  }
+  return SameTypeAsFirst(ctx);
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  MGE_RETURN_IF_ERROR(Check(ctx.node(), x.rank()));
+  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis", -1), x.rank()));
+  bool squares = ctx.attrs().Int("p", 2) == 2;
+  AxisSplit split = SplitAtAxis(x.shape(), axis);
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), x.shape()));
+  if (y->elements() == 0) return absl::OkStatus();
+  DispatchFloating(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t row = 0; row < split.outer * split.inner; ++row) {
+      int64_t at = row / split.inner * split.size * split.inner + row % split.inner;
+      const T* in = x.Data<T>().data() + at;
+      T* out = y->MutableData<T>().data() + at;
+      double norm = 0;
+      for (int64_t k = 0; k < split.size; ++k) {
+        double v = static_cast<double>(in[k * split.inner]);
+        norm += squares ? v * v : std::abs(v);
+      }
+      if (squares) norm = std::sqrt(norm);
+      for (int64_t k = 0; k < split.size; ++k) {
+        out[k * split.inner] = norm == 0 ? T(0.0f) : Rounded<T>(static_cast<double>(in[k * split.inner]) / norm);
+      }
+    }
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+MGE_OP(lp_normalization) = {
+    .name = "LpNormalization",
+    .doc = "Divides elements by the L1 or L2 norm along an axis. Zeros stay zeros.",
+    .inputs = {{"input", kFloating}},
+    .outputs = {{"output"}},
+    .attrs = {{"axis", AttrType::kInt}, {"p", AttrType::kInt}},
+    .infer = Infer,
+    .eval = Eval,
+    .in_place = {{0, 0}},
+};
+
+}  // namespace mge

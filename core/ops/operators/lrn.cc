@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/normalization.h"
+
+namespace mge {
+namespace {
+
+absl::Status Check(const Node& node, size_t rank) {
+  if (node.attrs.Int("size") < 1) {
+    return Fail(errors::kInvalidNode, fmt::format("size is {}, expected at least 1", node.attrs.Int("size")));
+  }
+  if (rank < 2) return Fail(errors::kInvalidNode, fmt::format("X has rank {}, expected [N,C,...]", rank));
+  return absl::OkStatus();
+}
+
+absl::Status Infer(InferContext& ctx) {
+  if (ctx.input(0).has_rank) MGE_RETURN_IF_ERROR(Check(ctx.node(), ctx.input(0).dims.size()));
+  return SameTypeAsFirst(ctx);
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  MGE_RETURN_IF_ERROR(Check(ctx.node(), x.shape().size()));
+  int64_t size = ctx.attrs().Int("size");
+  double alpha = ctx.attrs().Float("alpha", 1e-4f), beta = ctx.attrs().Float("beta", 0.75f);
+  double bias = ctx.attrs().Float("bias", 1.0f);
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), x.shape()));
+  if (y->elements() == 0) return absl::OkStatus();
+  int64_t batch = x.shape()[0], channels = x.shape()[1], inner = x.elements() / (batch * channels);
+  int64_t before = (size - 1) / 2, after = size - 1 - before;
+  DispatchFloating(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t n = 0; n < batch; ++n) {
+      const T* in = x.Data<T>().data() + n * channels * inner;
+      T* out = y->MutableData<T>().data() + n * channels * inner;
+      for (int64_t c = 0; c < channels; ++c) {
+        int64_t first = c > before ? c - before : 0, last = after < channels - 1 - c ? c + after : channels - 1;
+        for (int64_t i = 0; i < inner; ++i) {
+          double sum = 0;
+          for (int64_t k = first; k <= last; ++k) {
+            double v = static_cast<double>(in[k * inner + i]);
+            sum += v * v;
+          }
+          double v = static_cast<double>(in[c * inner + i]);
+          out[c * inner + i] = Rounded<T>(v / std::pow(bias + alpha / static_cast<double>(size) * sum, beta));
+        }
+      }
+    }
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+MGE_OP(lrn) = {
+    .name = "LRN",
+    .doc = "Local response normalization: divides each element by a function of the squares in neighbouring channels.",
+    .inputs = {{"X", kFloating}},
+    .outputs = {{"Y"}},
+    .attrs = {{"alpha", AttrType::kFloat}, {"beta", AttrType::kFloat}, {"bias", AttrType::kFloat},
+              {"size", AttrType::kInt, true}},
+    .infer = Infer,
+    .eval = Eval,
+};
+
+}  // namespace mge

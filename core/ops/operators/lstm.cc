@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/lstm.h"
+
+namespace mge {
+namespace {
+
+absl::Status Infer(InferContext& ctx) { return InferRecurrent(ctx, kLstmKind); }
+
+template <typename T>
+absl::Status Run(EvalContext& ctx, const Recurrent& r) {
+  const bool input_forget = ctx.attrs().Int("input_forget") != 0;
+  return RunRecurrent<T>(ctx, r, kLstmKind,
+                         [&](const auto& cell, const auto& step) { StepLstm(cell, step, input_forget); });
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  return EvalRecurrent(ctx, kLstmKind, [&](auto tag, const Recurrent& r) {
+    return Run<typename decltype(tag)::type>(ctx, r);
+  });
+}
+
+}  // namespace
+
+MGE_OP(lstm) = {
+    .name = "LSTM",
+    .doc = "One-layer long short-term memory, optionally with peepholes.",
+    .inputs = RecurrentInputs({{"initial_c", kFloating, Arity::kOptional}, {"P", kFloating, Arity::kOptional}}),
+    .outputs = RecurrentOutputs({{.name = "Y_c", .arity = Arity::kOptional}}),
+    .attrs = RecurrentAttrs({{"input_forget", AttrType::kInt}}),
+    .infer = Infer,
+    .eval = Eval,
+    .upgrade = UpgradeRecurrent,
+};
+
+}  // namespace mge

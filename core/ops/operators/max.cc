@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/variadic.h"
+
+namespace mge {
+namespace {
+
+absl::Status Eval(EvalContext& ctx) {
+  return EvalVariadic(ctx, kForNumeric, [](auto a, auto b) { return a > b || a != a ? a : b; });
+}
+
+}  // namespace
+
+MGE_OP(max) = {
+    .name = "Max",
+    .doc = "The largest of all inputs, with broadcasting. NaN if one of them is NaN.",
+    .inputs = {{"data_0", kNumeric}, {"data", kNumeric, Arity::kVariadic}},
+    .outputs = {{"max"}},
+    .infer = BroadcastInfer,
+    .eval = Eval,
+    .upgrade = UpgradeVariadic,
+    .in_place = {{0, 0}, {0, 1}},
+    .traits = kElementwise | kCommutative,
+};
+
+}  // namespace mge

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/variadic.h"
+
+namespace mge {
+namespace {
+
+absl::Status Eval(EvalContext& ctx) {
+  return EvalVariadic(
+      ctx, kForFloating, [](auto a, auto b) { return a + b; },
+      [n = ctx.input_count()](auto sum) { return sum / static_cast<decltype(sum)>(n); });
+}
+
+}  // namespace
+
+MGE_OP(mean) = {
+    .name = "Mean",
+    .doc = "Mean of all inputs, with broadcasting.",
+    .inputs = {{"data_0", kFloating}, {"data", kFloating, Arity::kVariadic}},
+    .outputs = {{"mean"}},
+    .infer = BroadcastInfer,
+    .eval = Eval,
+    .upgrade = UpgradeVariadic,
+    .in_place = {{0, 0}, {0, 1}},
+    .traits = kElementwise | kCommutative,
+};
+
+}  // namespace mge

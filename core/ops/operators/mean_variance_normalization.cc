@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vector>
+
+#include "core/ops/families/binary.h"
+#include "core/ops/families/normalization.h"
+
+namespace mge {
+namespace {
+
+constexpr double kEpsilon = 1e-9;  // defined by the operator, added to the standard deviation
+
+absl::StatusOr<Ints> AxesOf(const Node& node, int64_t rank) {
+  Ints axes = node.attrs.IntList("axes", {0, 2, 3});
+  if (axes.empty()) return axes;
+  return NormalizeAxes(axes, rank);
+}
+
+absl::Status Infer(InferContext& ctx) {
+  if (ctx.input(0).has_rank) {
+    MGE_RETURN_IF_ERROR(AxesOf(ctx.node(), static_cast<int64_t>(ctx.input(0).dims.size())).status());
+  }
+  return SameTypeAsFirst(ctx);
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  MGE_ASSIGN_OR_RETURN(Ints axes, AxesOf(ctx.node(), x.rank()));
+  Shape kept = x.shape();
+  for (int64_t a : axes) kept[a] = 1;
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), x.shape()));
+  if (y->elements() == 0) return absl::OkStatus();
+  int64_t groups = Elements(kept);
+  double n = static_cast<double>(x.elements() / groups);
+  std::vector<double> mean(groups, 0), deviation(groups, 0);
+  DispatchFloating(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* in = x.Data<T>().data();
+    T* out = y->MutableData<T>().data();
+    auto each = [&](auto f) {
+      ForBroadcast(x.shape(), kept, x.shape(), [&](int64_t i, int64_t, int64_t g) { f(i, g); });
+    };
+    each([&](int64_t i, int64_t g) { mean[g] += static_cast<double>(in[i]) / n; });
+    each([&](int64_t i, int64_t g) {
+      double d = static_cast<double>(in[i]) - mean[g];
+      deviation[g] += d * d / n;
+    });
+    for (double& d : deviation) d = std::sqrt(d) + kEpsilon;
+    each([&](int64_t i, int64_t g) { out[i] = Rounded<T>((static_cast<double>(in[i]) - mean[g]) / deviation[g]); });
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+MGE_OP(mean_variance_normalization) = {
+    .name = "MeanVarianceNormalization",
+    .doc = "(x - mean) / standard deviation over the given axes. Default: all axes but the channels.",
+    .inputs = {{"X", kFloating}},
+    .outputs = {{"Y"}},
+    .attrs = {{"axes", AttrType::kInts}},
+    .infer = Infer,
+    .eval = Eval,
+    .in_place = {{0, 0}},
+    .since = 9,
+};
+
+}  // namespace mge

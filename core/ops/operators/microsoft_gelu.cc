@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/gelu.h"
+
+namespace mge {
+namespace {
+
+absl::Status Eval(EvalContext& ctx) {
+  return EvalUnaryFloating(ctx, [](auto x) { return Gelu(x); });
+}
+
+}  // namespace
+
+MGE_OP(microsoft_gelu) = {
+    .name = "Gelu",
+    .domain = "com.microsoft",
+    .doc = "x times the Gaussian distribution function of x.",
+    .inputs = {{"X", kFloating}},
+    .outputs = {{"Y"}},
+    .infer = SameTypeAsFirst,
+    .eval = Eval,
+    .in_place = {{0, 0}},
+    .traits = kElementwise,
+};
+
+}  // namespace mge

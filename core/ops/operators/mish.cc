@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "core/ops/families/unary.h"
+
+namespace mge {
+namespace {
+
+absl::Status Eval(EvalContext& ctx) {
+  return EvalUnaryFloating(ctx, [](auto x) {
+    using T = decltype(x);
+    T softplus = std::max(x, T(0)) + std::log1p(std::exp(-std::abs(x)));
+    return x * std::tanh(softplus);
+  });
+}
+
+}  // namespace
+
+MGE_OP(mish) = {
+    .name = "Mish",
+    .doc = "x * tanh(log(1 + exp(x))).",
+    .inputs = {{"X", kFloating}},
+    .outputs = {{"Y"}},
+    .infer = SameTypeAsFirst,
+    .eval = Eval,
+    .in_place = {{0, 0}},
+    .traits = kElementwise,
+    .since = 18,
+};
+
+}  // namespace mge

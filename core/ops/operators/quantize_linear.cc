@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/quantization.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+constexpr TypeSet kResults = {DType::kU8, DType::kI8, DType::kU16, DType::kI16};
+
+// Returns the output's type. `zero_point` is null if absent; its type may be unknown.
+absl::StatusOr<DType> ResultType(const Attributes& attrs, const DType* zero_point) {
+  if (attrs.Int("output_dtype") == 0) return zero_point ? *zero_point : DType::kU8;
+  MGE_ASSIGN_OR_RETURN(DType wanted, ReadDType(attrs, "output_dtype", DType::kU8, kResults));
+  if (zero_point && *zero_point != DType::kUndefined && *zero_point != wanted) {
+    return Fail(errors::kInvalidNode,
+                fmt::format("attribute output_dtype is {}, but the zero point has type {}",
+                            DTypeName(wanted), DTypeName(*zero_point)));
+  }
+  return wanted;
+}
+
+absl::StatusOr<DType> DivisionType(const Attributes& attrs, DType scale) {
+  if (attrs.Int("precision") == 0) return scale;
+  return ReadDType(attrs, "precision", scale, {DType::kF32, DType::kF16, DType::kBF16});
+}
+
+absl::Status Infer(InferContext& ctx) {
+  const TensorType& x = ctx.input(0);
+  const TensorType& scale = ctx.input(1);
+  MGE_ASSIGN_OR_RETURN(DType result,
+                       ResultType(ctx.attrs(), ctx.has_input(2) ? &ctx.input(2).dtype : nullptr));
+  MGE_RETURN_IF_ERROR(DivisionType(ctx.attrs(), scale.dtype).status());
+  if (x.has_rank && scale.has_rank)
+    MGE_RETURN_IF_ERROR(ResolveQuantization(ctx.attrs(), x.dims, scale.dims).status());
+  if (scale.has_rank && ctx.has_input(2) && ctx.input(2).has_rank) {
+    MGE_RETURN_IF_ERROR(CheckZeroPoint(scale.dims, ctx.input(2).dims));
+  }
+  TensorType y = x;
+  y.dtype = result;
+  ctx.SetOutput(0, std::move(y));
+  return absl::OkStatus();
+}
+
+// Rounds a quotient to the precision that attribute precision requires for the division.
+float RoundTo(DType dtype, float value) {
+  if (dtype == DType::kF16) return static_cast<float>(Half(value));
+  if (dtype == DType::kBF16) return static_cast<float>(BFloat16(value));
+  return value;
+}
+
+template <typename T, typename Q>
+void Quantize(const QuantizationLayout& layout, std::span<const T> x, std::span<const float> scale,
+              std::span<const int64_t> zero, DType division, std::span<Q> y) {
+  size_t at = 0;
+  for (int64_t o = 0; o < layout.outer; ++o) {
+    for (int64_t d = 0; d < layout.dim; ++d) {
+      for (int64_t i = 0; i < layout.inner; ++i, ++at) {
+        const int64_t s = layout.ScaleIndex(o, d, i);
+        const float operand = RoundTo(division, static_cast<float>(x[at]));
+        const float quotient = RoundTo(division, operand / RoundTo(division, scale[s]));
+        y[at] =
+            Saturate<Q>(std::nearbyint(quotient) + static_cast<double>(zero.empty() ? 0 : zero[s]));
+      }
+    }
+  }
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  MGE_ASSIGN_OR_RETURN(QuantizationLayout layout,
+                       ResolveQuantization(ctx.attrs(), x.shape(), ctx.input(1).shape()));
+  MGE_ASSIGN_OR_RETURN(Tensor scale, ToComputeType(ctx.input(1), ctx.allocator()));
+  MGE_ASSIGN_OR_RETURN(DType division, DivisionType(ctx.attrs(), ctx.input(1).dtype()));
+  std::vector<int64_t> zero;
+  DType result = DType::kUndefined;
+  if (ctx.has_input(2)) {
+    MGE_RETURN_IF_ERROR(CheckZeroPoint(scale.shape(), ctx.input(2).shape()));
+    zero = ctx.input(2).ToInts();
+    result = ctx.input(2).dtype();
+  }
+  MGE_ASSIGN_OR_RETURN(result, ResultType(ctx.attrs(), ctx.has_input(2) ? &result : nullptr));
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, result, x.shape()));
+  if (y->elements() == 0) return absl::OkStatus();
+  auto from = [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    DispatchInteger(result, [&](auto out) {
+      using Q = typename decltype(out)::type;
+      if constexpr (sizeof(Q) <= 2) {
+        Quantize<T, Q>(layout, x.Data<T>(), scale.Data<float>(), zero, division,
+                       y->MutableData<Q>());
+      }
+    });
+  };
+  if (x.dtype() == DType::kI32) {
+    from(TypeTag<int32_t>{});
+    return absl::OkStatus();
+  }
+  return DispatchFloating(x.dtype(), from) ? absl::OkStatus()
+                                           : ctx.Unsupported(std::string(DTypeName(x.dtype())));
+}
+
+}  // namespace
+
+MGE_OP(quantize_linear) = {
+    .name = "QuantizeLinear",
+    .doc =
+        "y = saturate(round(x / scale) + zero point), per tensor, per axis or per block. Halves "
+        "round to even.",
+    .inputs = {{"x", {DType::kF32, DType::kF16, DType::kBF16, DType::kI32}},
+               {"y_scale", {DType::kF32, DType::kF16, DType::kBF16}},
+               {"y_zero_point", kResults, Arity::kOptional}},
+    .outputs = {{"y"}},
+    // `saturate` affects 8-bit floating types only. MGE has none.
+    .attrs = {{"axis", AttrType::kInt},
+              {"block_size", AttrType::kInt},
+              {"output_dtype", AttrType::kInt},
+              {"precision", AttrType::kInt},
+              {"saturate", AttrType::kInt}},
+    .infer = Infer,
+    .eval = Eval,
+    .since = 10,
+};
+
+}  // namespace mge

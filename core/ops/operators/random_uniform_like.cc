@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/random.h"
+
+namespace mge {
+namespace {
+
+absl::Status Eval(EvalContext& ctx) {
+  return EvalRandom(ctx, [](RandomStream& stream, const Attributes& attrs) {
+    double low = attrs.Float("low", 0.0f), high = attrs.Float("high", 1.0f);
+    return low + (high - low) * stream.Uniform();
+  });
+}
+
+}  // namespace
+
+MGE_OP(random_uniform_like) = {
+    .name = "RandomUniformLike",
+    .doc = "Random numbers of a uniform distribution over [low, high), in the shape of the input.",
+    .inputs = {{"input", kFixedSize}},
+    .outputs = {{"output"}},
+    .attrs = {{"dtype", AttrType::kInt}, {"low", AttrType::kFloat}, {"high", AttrType::kFloat}, {"seed", AttrType::kFloat}},
+    .infer = RandomInfer,
+    .eval = Eval,
+    .traits = kRandom,
+};
+
+}  // namespace mge

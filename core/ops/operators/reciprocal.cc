@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/unary.h"
+
+namespace mge {
+namespace {
+
+absl::Status Eval(EvalContext& ctx) {
+  return EvalUnaryFloating(ctx, [](auto x) { return 1 / x; });
+}
+
+}  // namespace
+
+MGE_OP(reciprocal) = {
+    .name = "Reciprocal",
+    .doc = "1 / x.",
+    .inputs = {{"X", kFloating}},
+    .outputs = {{"Y"}},
+    .infer = SameTypeAsFirst,
+    .eval = Eval,
+    .upgrade = DropConsumedInputs,
+    .in_place = {{0, 0}},
+    .traits = kElementwise,
+};
+
+}  // namespace mge

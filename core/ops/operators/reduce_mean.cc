@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/reduce.h"
+
+namespace mge {
+namespace {
+
+absl::Status Eval(EvalContext& ctx) {
+  MGE_ASSIGN_OR_RETURN(Reduction r, ResolveReduction(ctx));
+  if (r.count == 0 && Elements(r.out) > 0 && !kFloating.Contains(ctx.input(0).dtype())) {
+    return ctx.Invalid("the mean of zero integers is not defined");
+  }
+  return EvalReduce(
+      ctx, kForNumeric, [](auto) { return 0; },
+      [](auto sum, auto x, int64_t) { return AddWrapping(sum, x); },
+      [n = r.count](auto sum) { return n == 0 ? static_cast<decltype(sum)>(NAN) : sum / static_cast<decltype(sum)>(n); });
+}
+
+}  // namespace
+
+MGE_OP(reduce_mean) = {
+    .name = "ReduceMean",
+    .doc = "Mean along axes. Integers are rounded towards zero.",
+    .inputs = {{"data", kNumeric}, kReduceAxes},
+    .outputs = {{"reduced"}},
+    .attrs = kReduceAttrs,
+    .infer = ReduceInfer,
+    .eval = Eval,
+    .upgrade = UpgradeReduce,
+};
+
+}  // namespace mge

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/reduce.h"
+
+namespace mge {
+namespace {
+
+absl::Status Eval(EvalContext& ctx) {
+  return EvalReduce(
+      ctx, kForFixedSize,
+      [](auto t) {
+        using T = decltype(t);
+        if constexpr (kIsFloating<T>) {
+          return std::numeric_limits<double>::infinity();
+        } else {
+          return static_cast<Accumulator<T>>(std::numeric_limits<T>::max());
+        }
+      },
+      [](auto best, auto x, int64_t) { return best < x || best != best ? best : x; },
+      [](auto best) { return best; });
+}
+
+}  // namespace
+
+MGE_OP(reduce_min) = {
+    .name = "ReduceMin",
+    .doc = "The smallest element along axes. NaN if one of them is NaN.",
+    .inputs = {{"data", kFixedSize}, kReduceAxes},
+    .outputs = {{"reduced"}},
+    .attrs = kReduceAttrs,
+    .infer = ReduceInfer,
+    .eval = Eval,
+    .upgrade = UpgradeReduce,
+};
+
+}  // namespace mge

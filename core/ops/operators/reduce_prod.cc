@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/reduce.h"
+
+namespace mge {
+namespace {
+
+absl::Status Eval(EvalContext& ctx) {
+  return EvalReduce(
+      ctx, kForNumeric, [](auto) { return 1; },
+      [](auto product, auto x, int64_t) { return MulWrapping(product, x); },
+      [](auto product) { return product; });
+}
+
+}  // namespace
+
+MGE_OP(reduce_prod) = {
+    .name = "ReduceProd",
+    .doc = "Product along axes. Integers wrap around.",
+    .inputs = {{"data", kNumeric}, kReduceAxes},
+    .outputs = {{"reduced"}},
+    .attrs = kReduceAttrs,
+    .infer = ReduceInfer,
+    .eval = Eval,
+    .upgrade = UpgradeReduce,
+};
+
+}  // namespace mge

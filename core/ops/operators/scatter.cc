@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/scatter.h"
+
+namespace mge {
+
+MGE_OP(scatter) = {.name = "Scatter",
+                   .doc = "An older name of ScatterElements.",
+                   .inputs = {{"data"}, {"indices", kIndex}, {"updates"}},
+                   .outputs = {{"output"}},
+                   .attrs = {{"axis", AttrType::kInt}},
+                   .infer = InferScatterElements,
+                   .eval = EvalScatterElements,
+                   .in_place = {{0, 0}},
+                   .since = 9,
+                   .until = 10};
+
+}  // namespace mge

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <type_traits>
+
+#include "core/ops/families/convert.h"
+#include "core/ops/families/unary.h"
+
+namespace mge {
+namespace {
+
+absl::Status Eval(EvalContext& ctx) {
+  float attr_lambd = ctx.attrs().Float("lambd", 0.5f);
+  float attr_bias = ctx.attrs().Float("bias", 0.0f);
+  const Tensor& x = ctx.input(0);
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), x.shape()));
+  DispatchNumeric(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    // Integers are computed as reals, because lambd and bias may be fractional.
+    using Real = std::conditional_t<std::is_integral_v<T>, double, Compute<T>>;
+    Real lambd = attr_lambd, bias = attr_bias;
+    MapUnary<T>(x, *y, [&](auto v) {
+      Real r = static_cast<Real>(v);
+      return FromReal<T>(r < -lambd ? r + bias : r > lambd ? r - bias : Real(0));
+    });
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+MGE_OP(shrink) = {
+    .name = "Shrink",
+    .doc = "x + bias if x < -lambd, x - bias if x > lambd, else 0.",
+    .inputs = {{"X", kNumeric}},
+    .outputs = {{"Y"}},
+    .attrs = {{"bias", AttrType::kFloat}, {"lambd", AttrType::kFloat}},
+    .infer = SameTypeAsFirst,
+    .eval = Eval,
+    .in_place = {{0, 0}},
+    .traits = kElementwise,
+    .since = 9,
+};
+
+}  // namespace mge

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/movement.h"
+
+namespace mge {
+namespace {
+
+struct Range {
+  int64_t start = 0;
+  int64_t step = 1;
+  int64_t count = 0;
+};
+
+// Resolves one dimension by Python's rules: negative positions count from the end, positions out of range are clamped.
+// Cannot overflow.
+absl::StatusOr<Range> Resolve(int64_t size, int64_t start, int64_t end, int64_t step) {
+  if (step == 0) return BadNode("a step is 0");
+  // A step of the whole size selects one element, as every longer step does.
+  int64_t longest = std::max<int64_t>(size, 1);
+  Range r{.step = std::clamp(step, -longest, longest)};
+  if (start < 0) start += size;
+  if (end < 0) end += size;
+  if (step > 0) {
+    r.start = std::clamp<int64_t>(start, 0, size);
+    end = std::clamp<int64_t>(end, 0, size);
+    if (end > r.start) r.count = (end - r.start - 1) / r.step + 1;
+  } else {
+    r.start = std::clamp<int64_t>(start, size ? 0 : -1, size - 1);
+    end = std::clamp<int64_t>(end, -1, size - 1);
+    if (end < r.start) r.count = (r.start - end - 1) / -r.step + 1;
+  }
+  return r;
+}
+
+// Returns the ranges of all dimensions. The count is unknown if the size is.
+absl::StatusOr<std::vector<Range>> Ranges(std::span<const int64_t> shape, const Ints& starts, const Ints& ends,
+                                          /*nullable*/ const Ints* axes, /*nullable*/ const Ints* steps) {
+  std::vector<Range> ranges(shape.size());
+  for (size_t i = 0; i < shape.size(); ++i) ranges[i].count = shape[i];
+  if (ends.size() != starts.size() || (axes && axes->size() != starts.size()) ||
+      (steps && steps->size() != starts.size()) || (!axes && starts.size() > shape.size())) {
+    return BadNode(fmt::format("starts, ends, axes and steps of {}, {}, {} and {} elements do not match",
+                               starts.size(), ends.size(), axes ? axes->size() : starts.size(),
+                               steps ? steps->size() : starts.size()));
+  }
+  std::vector<bool> seen(shape.size(), false);
+  for (size_t i = 0; i < starts.size(); ++i) {
+    MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(axes ? (*axes)[i] : i, shape.size()));
+    if (seen[axis]) return BadNode(fmt::format("axis {} is given twice", axis));
+    seen[axis] = true;
+    int64_t step = steps ? (*steps)[i] : 1;
+    MGE_ASSIGN_OR_RETURN(ranges[axis], Resolve(std::max<int64_t>(shape[axis], 0), starts[i], ends[i], step));
+    if (shape[axis] == kUnknownDim) ranges[axis].count = kUnknownDim;
+  }
+  return ranges;
+}
+
+absl::Status Infer(InferContext& ctx) {
+  const TensorType& x = ctx.input(0);
+  if (!x.has_rank) {
+    ctx.SetOutput(0, UnrankedType(x.dtype));
+    return absl::OkStatus();
+  }
+  auto starts = KnownInts(ctx, 1), ends = KnownInts(ctx, 2), axes = KnownInts(ctx, 3), steps = KnownInts(ctx, 4);
+  Shape dims = x.dims;
+  if (starts && ends && (axes || !ctx.has_input(3)) && (steps || !ctx.has_input(4))) {
+    MGE_ASSIGN_OR_RETURN(auto ranges, Ranges(x.dims, *starts, *ends, axes ? &*axes : nullptr,
+                                             steps ? &*steps : nullptr));
+    for (size_t i = 0; i < dims.size(); ++i) dims[i] = ranges[i].count;
+  } else if (axes) {
+    for (int64_t axis : *axes) {
+      MGE_ASSIGN_OR_RETURN(int64_t a, NormalizeAxis(axis, dims.size()));
+      dims[a] = kUnknownDim;
+    }
+  } else {
+    std::fill(dims.begin(), dims.end(), kUnknownDim);
+  }
+  ctx.SetOutput(0, MakeType(x.dtype, std::move(dims)));
+  return absl::OkStatus();
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  Ints lists[4];
+  for (int i = 0; i < 4; ++i) {
+    if (ctx.has_input(i + 1)) {
+      MGE_ASSIGN_OR_RETURN(lists[i], IntsInput(ctx, i + 1));
+    }
+  }
+  MGE_ASSIGN_OR_RETURN(auto ranges, Ranges(x.shape(), lists[0], lists[1], ctx.has_input(3) ? &lists[2] : nullptr,
+                                           ctx.has_input(4) ? &lists[3] : nullptr));
+  Shape strides = Strides(x.shape());
+  Shape shape;
+  int64_t offset = 0;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    shape.push_back(ranges[i].count);
+    if (ranges[i].count > 0) offset += ranges[i].start * strides[i];
+    strides[i] *= ranges[i].step;
+  }
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), std::move(shape)));
+  CopyStrided(x, offset, strides, *y);
+  return absl::OkStatus();
+}
+
+absl::Status Upgrade(Graph& graph, Node& node) {
+  if (node.version < 10) {
+    MoveAttributeToInput(graph, node, "starts", 1);
+    MoveAttributeToInput(graph, node, "ends", 2);
+    MoveAttributeToInput(graph, node, "axes", 3);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+MGE_OP(slice) = {.name = "Slice",
+                 .doc = "x[start:end:step] along the given axes, with Python's rules.",
+                 .inputs = {{"data"},
+                            {"starts", kIndex},
+                            {"ends", kIndex},
+                            {"axes", kIndex, Arity::kOptional},
+                            {"steps", kIndex, Arity::kOptional}},
+                 .outputs = {{"output"}},
+                 .infer = Infer,
+                 .eval = Eval,
+                 .upgrade = Upgrade};
+
+}  // namespace mge

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <limits>
+
+#include "core/ops/families/loss.h"
+
+namespace mge {
+namespace {
+
+absl::Status Infer(InferContext& ctx) {
+  ctx.SetOutput(1, ctx.input(0));
+  return InferLoss(ctx);
+}
+
+// Computes x[n, :, d] -= log(sum(exp(x[n, :, d]))) in place.
+void LogSoftmax(const Shape& shape, std::span<double> x) {
+  const int64_t classes = shape[1];
+  int64_t inner = 1;
+  for (size_t i = 2; i < shape.size(); ++i) inner *= shape[i];
+  for (int64_t n = 0; n < shape[0]; ++n) {
+    for (int64_t d = 0; d < inner; ++d) {
+      double* column = x.data() + n * classes * inner + d;
+      double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+      for (int64_t c = 0; c < classes; ++c) largest = std::max(largest, column[c * inner]);
+      for (int64_t c = 0; c < classes; ++c) sum += std::exp(column[c * inner] - largest);
+      const double shift = largest + std::log(sum);
+      for (int64_t c = 0; c < classes; ++c) column[c * inner] -= shift;
+    }
+  }
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  const Tensor& scores = ctx.input(0);
+  MGE_ASSIGN_OR_RETURN(Tensor wide, ToDouble(ctx, scores));
+  if (wide.data() == scores.data()) {
+    MGE_ASSIGN_OR_RETURN(wide, Tensor::Create(DType::kF64, scores.shape(), ctx.allocator()));
+    std::copy(scores.Data<double>().begin(), scores.Data<double>().end(),
+              wide.MutableData<double>().begin());
+  }
+  if (scores.elements() > 0) LogSoftmax(scores.shape(), wide.MutableData<double>());
+  if (ctx.has_output(1)) {
+    MGE_ASSIGN_OR_RETURN(Tensor * log_probabilities, ctx.Output(1, scores.dtype(), scores.shape()));
+    DispatchFloating(scores.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      std::span<T> out = log_probabilities->MutableData<T>();
+      for (size_t i = 0; i < out.size(); ++i)
+        out[i] = static_cast<T>(static_cast<Compute<T>>(wide.Data<double>()[i]));
+    });
+  }
+  return EvalLoss(ctx, wide);
+}
+
+}  // namespace
+
+MGE_OP(softmax_cross_entropy_loss) = {
+    .name = "SoftmaxCrossEntropyLoss",
+    .doc = "The (weighted) negative log-likelihood of labels for the softmax of scores.",
+    .inputs = {{"scores", kFloating}, {"labels", kIndex}, {"weights", kFloating, Arity::kOptional}},
+    .outputs = {{"output"}, {.name = "log_prob", .arity = Arity::kOptional}},
+    .attrs = {{"ignore_index", AttrType::kInt}, {"reduction", AttrType::kText}},
+    .infer = Infer,
+    .eval = Eval,
+    .since = 12,
+};
+
+}  // namespace mge

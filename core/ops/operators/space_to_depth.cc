@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/movement.h"
+
+namespace mge {
+namespace {
+
+absl::StatusOr<Shape> Result(std::span<const int64_t> x, int64_t block) {
+  MGE_RETURN_IF_ERROR(RequireRank("input", x, 4));
+  int64_t square;
+  if (block < 1 || !CheckedMul(block, block, &square)) return BadNode(fmt::format("blocksize {} is out of range", block));
+  Shape out(x.begin(), x.end());
+  if (x[1] != kUnknownDim && !CheckedMul(x[1], square, &out[1])) return BadNode("size overflow");
+  for (int d : {2, 3}) {
+    if (x[d] == kUnknownDim) continue;
+    if (x[d] % block != 0) {
+      return BadNode(fmt::format("dimension {} of {} is not a multiple of blocksize {}", d, ShapeText(x), block));
+    }
+    out[d] = x[d] / block;
+  }
+  return out;
+}
+
+absl::Status Infer(InferContext& ctx) {
+  const TensorType& x = ctx.input(0);
+  Shape dims = x.has_rank ? x.dims : Shape(4, kUnknownDim);
+  MGE_ASSIGN_OR_RETURN(Shape out, Result(dims, ctx.attrs().Int("blocksize")));
+  ctx.SetOutput(0, MakeType(x.dtype, std::move(out)));
+  return absl::OkStatus();
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  const int64_t b = ctx.attrs().Int("blocksize");
+  MGE_ASSIGN_OR_RETURN(Shape shape, Result(x.shape(), b));
+  const int64_t channels = x.shape()[1], h = shape[2], w = shape[3], row = x.shape()[3];
+  Shape extents = {shape[0], b, b, channels, h, w};
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), std::move(shape)));
+  const int64_t plane = x.shape()[2] * row;
+  Shape strides = {channels * plane, row, 1, plane, b * row, b};
+  CopyRegion(x, 0, strides, *y, 0, Strides(extents), extents);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+MGE_OP(space_to_depth) = {.name = "SpaceToDepth",
+                          .doc = "Moves blocks of pixels into blocks of channels.",
+                          .inputs = {{"input"}},
+                          .outputs = {{"output"}},
+                          .attrs = {{"blocksize", AttrType::kInt, true}},
+                          .infer = Infer,
+                          .eval = Eval};
+
+}  // namespace mge

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/movement.h"
+
+namespace mge {
+namespace {
+
+// Returns the sizes of the parts of a dimension. `lengths` is null if the node does not give them.
+absl::StatusOr<Ints> Parts(const Node& node, int64_t size, /*nullable*/ const Ints* lengths) {
+  int64_t count = static_cast<int64_t>(node.outputs.size());
+  if (lengths) {
+    if (static_cast<int64_t>(lengths->size()) != count) {
+      return BadNode(fmt::format("{} lengths for {} outputs", lengths->size(), count));
+    }
+    int64_t sum = 0;
+    for (int64_t n : *lengths) {
+      if (!CheckedAdd(sum, n, &sum)) return BadNode(fmt::format("the lengths {} are not valid sizes", ShapeText(*lengths)));
+    }
+    if (sum != size) {
+      return BadNode(fmt::format("the lengths {} add up to {}, but the dimension has {}", ShapeText(*lengths), sum, size));
+    }
+    return *lengths;
+  }
+  bool uneven_allowed = node.attrs.Has("num_outputs");
+  if (!uneven_allowed && size % count != 0) {
+    return BadNode(fmt::format("a dimension of {} cannot be split into {} equal parts", size, count));
+  }
+  int64_t part = size / count + (size % count != 0);
+  Ints out;
+  for (int64_t i = 0; i < count; ++i) {
+    out.push_back(std::min(part, size));
+    size -= out.back();
+  }
+  return out;
+}
+
+absl::Status CheckOutputs(const Node& node) {
+  if (node.outputs.empty()) return BadNode("the node has no output");
+  int64_t wanted = node.attrs.Int("num_outputs", node.outputs.size());
+  if (wanted != static_cast<int64_t>(node.outputs.size())) {
+    return BadNode(fmt::format("num_outputs is {}, but the node has {} outputs", wanted, node.outputs.size()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Infer(InferContext& ctx) {
+  MGE_RETURN_IF_ERROR(CheckOutputs(ctx.node()));
+  if (ctx.has_input(1) && ctx.attrs().Has("num_outputs")) {
+    return ctx.Invalid("both lengths (input \"split\") and num_outputs are given");
+  }
+  const TensorType& x = ctx.input(0);
+  if (!x.has_rank) {
+    for (int i = 0; i < ctx.output_count(); ++i) ctx.SetOutput(i, UnrankedType(x.dtype));
+    return absl::OkStatus();
+  }
+  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis"), x.dims.size()));
+  auto lengths = KnownInts(ctx, 1);
+  Ints parts(ctx.output_count(), kUnknownDim);
+  if (x.dims[axis] != kUnknownDim && (lengths || !ctx.has_input(1))) {
+    MGE_ASSIGN_OR_RETURN(parts, Parts(ctx.node(), x.dims[axis], lengths ? &*lengths : nullptr));
+  } else if (lengths && static_cast<int>(lengths->size()) == ctx.output_count()) {
+    for (int i = 0; i < ctx.output_count(); ++i) parts[i] = std::max<int64_t>((*lengths)[i], kUnknownDim);
+  }
+  for (int i = 0; i < ctx.output_count(); ++i) {
+    Shape dims = x.dims;
+    dims[axis] = parts[i];
+    ctx.SetOutput(i, MakeType(x.dtype, std::move(dims)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  MGE_RETURN_IF_ERROR(CheckOutputs(ctx.node()));
+  const Tensor& x = ctx.input(0);
+  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis"), x.rank()));
+  Ints lengths;
+  if (ctx.has_input(1)) {
+    MGE_ASSIGN_OR_RETURN(lengths, IntsInput(ctx, 1, ctx.output_count()));
+  }
+  MGE_ASSIGN_OR_RETURN(Ints parts, Parts(ctx.node(), x.shape()[axis], ctx.has_input(1) ? &lengths : nullptr));
+  Shape strides = Strides(x.shape());
+  int64_t at = 0;
+  for (int i = 0; i < ctx.output_count(); ++i) {
+    if (ctx.has_output(i)) {
+      Shape shape = x.shape();
+      shape[axis] = parts[i];
+      MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(i, x.dtype(), std::move(shape)));
+      CopyStrided(x, at * strides[axis], strides, *y);
+    }
+    at += parts[i];
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Upgrade(Graph& graph, Node& node) {
+  if (node.version < 13) MoveAttributeToInput(graph, node, "split", 1);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+MGE_OP(split) = {.name = "Split",
+                 .doc = "Splits the input along `axis` into parts of given or equal lengths.",
+                 .inputs = {{"input"}, {"split", {DType::kI64}, Arity::kOptional}},
+                 .outputs = {{"outputs", kAnyType, Arity::kVariadic}},
+                 .attrs = {{"axis", AttrType::kInt}, {"num_outputs", AttrType::kInt}},
+                 .infer = Infer,
+                 .eval = Eval,
+                 .upgrade = Upgrade};
+
+}  // namespace mge

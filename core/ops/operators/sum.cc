@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/variadic.h"
+
+namespace mge {
+namespace {
+
+absl::Status Eval(EvalContext& ctx) {
+  return EvalVariadic(ctx, kForFloating, [](auto a, auto b) { return a + b; });
+}
+
+}  // namespace
+
+MGE_OP(sum) = {
+    .name = "Sum",
+    .doc = "Sum of all inputs, with broadcasting.",
+    .inputs = {{"data_0", kFloating}, {"data", kFloating, Arity::kVariadic}},
+    .outputs = {{"sum"}},
+    .infer = BroadcastInfer,
+    .eval = Eval,
+    .upgrade = UpgradeVariadic,
+    .in_place = {{0, 0}, {0, 1}},
+    .traits = kElementwise | kCommutative,
+};
+
+}  // namespace mge

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/unary.h"
+
+namespace mge {
+namespace {
+
+absl::Status Eval(EvalContext& ctx) {
+  float attr_alpha = ctx.attrs().Float("alpha", 1.0f);
+  return EvalUnaryFloating(ctx, [=](auto x) {
+    using T = decltype(x);
+    T alpha = attr_alpha;
+    return x > alpha ? x : T(0);
+  });
+}
+
+}  // namespace
+
+MGE_OP(thresholded_relu) = {
+    .name = "ThresholdedRelu",
+    .doc = "x if it is greater than alpha, else 0.",
+    .inputs = {{"X", kFloating}},
+    .outputs = {{"Y"}},
+    .attrs = {{"alpha", AttrType::kFloat}},
+    .infer = SameTypeAsFirst,
+    .eval = Eval,
+    .in_place = {{0, 0}},
+    .traits = kElementwise,
+    .since = 10,
+};
+
+}  // namespace mge

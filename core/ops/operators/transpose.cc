@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/movement.h"
+
+namespace mge {
+namespace {
+
+// Returns the attribute "perm", or the axes in reverse order. Fails unless it holds every axis once.
+absl::StatusOr<Ints> Permutation(const Attributes& attrs, int64_t rank) {
+  Ints perm = attrs.IntList("perm");
+  if (!attrs.Has("perm")) {
+    for (int64_t i = rank; i-- > 0;) perm.push_back(i);
+    return perm;
+  }
+  std::vector<bool> seen(rank, false);
+  bool good = static_cast<int64_t>(perm.size()) == rank;
+  for (int64_t& p : perm) {
+    good = good && p >= -rank && p < rank;
+    if (!good) break;
+    if (p < 0) p += rank;
+    good = !seen[p];
+    seen[p] = true;
+  }
+  if (!good) return BadNode(fmt::format("perm {} is not a permutation of {} axes", ShapeText(perm), rank));
+  return perm;
+}
+
+absl::Status Infer(InferContext& ctx) {
+  const TensorType& x = ctx.input(0);
+  if (!x.has_rank) {
+    ctx.SetOutput(0, UnrankedType(x.dtype));
+    return absl::OkStatus();
+  }
+  MGE_ASSIGN_OR_RETURN(Ints perm, Permutation(ctx.attrs(), x.dims.size()));
+  TensorType out = MakeType(x.dtype, {});
+  for (int64_t p : perm) {
+    out.dims.push_back(x.dims[p]);
+    if (!x.symbols.empty()) out.symbols.push_back(x.symbols[p]);
+  }
+  ctx.SetOutput(0, std::move(out));
+  return absl::OkStatus();
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  MGE_ASSIGN_OR_RETURN(Ints perm, Permutation(ctx.attrs(), x.rank()));
+  Shape in = Strides(x.shape());
+  Shape out, strides;
+  for (int64_t p : perm) {
+    out.push_back(x.shape()[p]);
+    strides.push_back(in[p]);
+  }
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), std::move(out)));
+  CopyStrided(x, 0, strides, *y);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+MGE_OP(transpose) = {.name = "Transpose",
+                     .doc = "Output dimension i is input dimension perm[i]. Without perm, the order is reversed.",
+                     .inputs = {{"data"}},
+                     .outputs = {{"transposed"}},
+                     .attrs = {{"perm", AttrType::kInts}},
+                     .infer = Infer,
+                     .eval = Eval,
+                     .traits = kTranspose};
+
+}  // namespace mge

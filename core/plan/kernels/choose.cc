@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "core/base/duration_text.h"
+#include "core/base/errors.h"
+#include "core/ops/op.h"
+#include "core/plan/kernels/measure.h"
+#include "core/plan/kernels/problem_key.h"
+#include "core/plan/layout/reorder.h"
+#include "core/plan/kernels/selection.h"
+#include "core/plan/stages.h"
+#include "core/plugin/strategy.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+constexpr double kUnknownUs = 1000;  // cost of a candidate without an estimate
+constexpr double kNeverUs = 1e9;     // cost of a candidate that failed
+constexpr std::string_view kDeterministic = "-deterministic";  // suffix of the key for the best deterministic candidate
+constexpr std::string_view kFreezeAnew =
+    "create it again with these shapes, threads and settings (select.strategy = profile, select.freeze = FILE)";
+
+// The choice of the kernel of one group: by the selection file, else by measured or estimated cost.
+class Selector {
+ public:
+  Selector(const PlanBuilder& p, Group& group, const SelectionTools& tools)
+      : p_(p),
+        group_(group),
+        tools_(tools),
+        mode_(SelectModeOn(*p.context, *group.device)),
+        constraints_(ConstraintsOn(*p.context, *group.device)),
+        problem_(ProblemOf(group, p.context->threads)),
+        several_(group.candidates.offered.size() > 1) {}
+
+  absl::Status Run() {
+    bool keyed = tools_.frozen || (several_ && (mode_ == MGE_SELECT_PROFILE || tools_.recorder));
+    if (keyed) key_ = KeyOf(*group_.device, problem_, constraints_.require, constraints_.forbid);
+    MGE_ASSIGN_OR_RETURN(bool frozen, TakeFrozen());
+    if (frozen) return absl::OkStatus();
+    int32_t mode = mode_;
+    if (mode == MGE_SELECT_PROFILE) {
+      MGE_RETURN_IF_ERROR(TakeTimes());
+      bool timed = std::any_of(offered().begin(), offered().end(), [](const auto& c) { return c.measured_us >= 0; });
+      if (!timed) mode = MGE_SELECT_HEURISTIC;
+    }
+    MGE_ASSIGN_OR_RETURN(order_, OrderCandidates(*group_.device, problem_, offered(), mode));
+    const mge_strategy_api* own = OwnOrder(group_.device->backend().plugin());
+    if (own && !(own->flags & MGE_STRATEGY_BY_COST) && order_.size() > 1) {
+      group_.reason = fmt::format("the strategy of backend {} puts it first", group_.device->backend().name());
+      decided_ = true;
+    }
+    return absl::OkStatus();
+  }
+
+  // Returns the candidates among which the layout choice may choose, best first. If the backend's strategy does not order by
+  // cost, this is only its first candidate.
+  std::vector<int> Eligible() const { return {order_.begin(), decided_ ? order_.begin() + 1 : order_.end()}; }
+
+  // Returns the cost of each candidate: its time, but at least the cost of the candidates that the strategy put before it.
+  std::vector<double> Costs() const {
+    std::vector<double> cost(offered().size(), kNeverUs);
+    double least = 0;
+    for (int c : order_) {
+      const OwnedCandidate& candidate = offered()[c];
+      double us = candidate.measured_us >= 0   ? candidate.measured_us
+                  : !candidate.fault.empty()   ? kNeverUs
+                  : candidate.cost_us >= 0     ? candidate.cost_us
+                                               : kUnknownUs;
+      cost[c] = least = std::max(least, us);
+    }
+    return cost;
+  }
+
+  bool several() const { return several_; }
+  bool frozen() const { return !frozen_.empty(); }  // true: the selection file has an entry for this problem
+  const std::string& text() const { return key_.text; }
+
+  // Records the choice. If it is not deterministic, also records the best deterministic candidate.
+  void Note(int chosen) const {
+    if (!tools_.recorder || !several_) return;
+    auto note = [&](std::string key, const OwnedCandidate& c) {
+      tools_.recorder->Note(key, c.id, key_.text,
+                            c.measured_us >= 0 ? fmt::format("measured {}", DurationText(c.measured_us)) : "not measured");
+    };
+    auto repeats = [&](int c) { return (offered()[c].attributes & MGE_KERNEL_DETERMINISTIC) != 0; };
+    note(key_.choice, offered()[chosen]);
+    if (repeats(chosen)) return tools_.recorder->Forget(DeterministicKey());
+    auto best = std::find_if(order_.begin(), order_.end(), repeats);
+    if (best != order_.end()) note(DeterministicKey(), offered()[*best]);
+  }
+
+ private:
+  const std::vector<OwnedCandidate>& offered() const { return group_.candidates.offered; }
+  std::string DeterministicKey() const { return fmt::format("{}{}", key_.choice, kDeterministic); }
+  std::vector<OwnedCandidate>& offered() { return group_.candidates.offered; }
+  const Node& node() const { return p_.graph.node(group_.nodes.front()); }
+
+  // Takes the candidate of the selection file. Returns false if it has no entry, or none that is offered. Looks up a single
+  // candidate too: the machine that wrote the file may have had others.
+  absl::StatusOr<bool> TakeFrozen() {
+    if (!tools_.frozen) return false;
+    if (constraints_.require & MGE_KERNEL_DETERMINISTIC) frozen_ = tools_.frozen->Find(DeterministicKey());
+    if (!frozen()) frozen_ = tools_.frozen->Find(key_.choice);
+    if (!frozen() && !several_) return false;
+    auto at = std::find_if(offered().begin(), offered().end(), [&](const auto& c) { return c.id == frozen_; });
+    if (frozen() && at != offered().end()) {
+      order_ = {static_cast<int>(at - offered().begin())};
+      group_.reason = fmt::format("frozen in '{}'", tools_.frozen->path());
+      return true;
+    }
+    if (!tools_.only_frozen) {
+      if (frozen()) {
+        std::string why = fmt::format("frozen in '{}', but not offered here", tools_.frozen->path());
+        tools_.logger.Warning("{}: kernel {} is {}; another is chosen", NodePlace(node()), frozen_, why);
+        group_.candidates.refused.push_back({std::string(frozen_), std::move(why)});
+      }
+      return false;
+    }
+    return Fail(errors::kBadSetting, fmt::format("the frozen selection has no kernel for operator {}", node().op),
+                {.what = frozen() ? fmt::format("'{}' names '{}', which is not offered for {} under this strategy",
+                                                tools_.frozen->path(), frozen_, key_.text)
+                                  : fmt::format("'{}' has no entry for {}", tools_.frozen->path(), key_.text),
+                 .where = NodePlace(node()),
+                 .fix = std::string(kFreezeAnew)});
+  }
+
+  // Sets the measured times: from the cache, else by measuring. Moves candidates with wrong results to the refusals.
+  absl::Status TakeTimes() {
+    if (!several_) return absl::OkStatus();
+    TuningRecord record;
+    if (tools_.cache) {
+      if (std::optional<TuningRecord> known = tools_.cache->Find(key_.timing)) record = *std::move(known);
+    }
+    std::vector<int> missing;
+    for (size_t c = 0; c < offered().size(); ++c) {
+      if (!record.Find(offered()[c].id)) missing.push_back(static_cast<int>(c));
+    }
+    if (!missing.empty() && tools_.may_measure) {
+      MeasureLimits limits = tools_.limits;
+      limits.stop = p_.stop;
+      MGE_ASSIGN_OR_RETURN(std::vector<Measurement> measured,
+                           MeasureCandidates(p_.graph, group_, missing, p_.context->threads, limits));
+      TuningRecord found, kept;
+      for (size_t i = 0; i < measured.size(); ++i) {
+        const Measurement& m = measured[i];
+        found.timings.push_back({offered()[missing[i]].id, m.us, m.wrong, m.fault});
+        if (m.kept) kept.timings.push_back(found.timings.back());
+      }
+      auto blind = std::find_if(measured.begin(), measured.end(), [](const Measurement& m) { return m.unchecked; });
+      if (blind != measured.end()) {
+        tools_.logger.Warning("kernels of backend {} for {} are chosen by their times alone: {}",
+                              group_.device->backend().name(), key_.text, blind->fault);
+      }
+      found.text = kept.text = key_.text;
+      record.Merge(found);
+      const bool timed = p_.CheckStop().ok();
+      if (tools_.cache && !kept.timings.empty()) tools_.cache->Add(key_.timing, kept, p_.stop);
+      if (absl::Status stopped = p_.CheckStop(); !stopped.ok()) {
+        return AddWhere(std::move(stopped), fmt::format("{} the kernels of {}",
+                                                        timed ? "waiting to write the times of" : "timing", NodePlace(node())));
+      }
+    }
+    for (OwnedCandidate& c : offered()) {
+      const Timing* t = record.Find(c.id);
+      if (!t) continue;
+      c.measured_us = t->us;
+      c.fault = t->fault;
+      if (t->wrong) Report(c);
+    }
+    std::erase_if(offered(), [&](const OwnedCandidate& c) {
+      const Timing* t = record.Find(c.id);
+      if (!t || !t->wrong) return false;
+      group_.candidates.refused.push_back({c.id, c.fault});
+      return true;
+    });
+    if (!offered().empty()) return absl::OkStatus();
+    return Fail(errors::kKernelFailed,
+                fmt::format("no kernel of device {} computes operator {} correctly", group_.device->name(), node().op),
+                {.what = group_.candidates.refused.back().id + ": " + group_.candidates.refused.back().reason,
+                 .where = NodePlace(node()),
+                 .fix = "report it to the author of the backend, or choose another device"});
+  }
+
+  void Report(const OwnedCandidate& c) const {
+    tools_.logger.Warning("kernel '{}' of backend {} is not used for {}: {}", c.id, group_.device->backend().name(),
+                          key_.text, c.fault);
+  }
+
+  const PlanBuilder& p_;
+  Group& group_;
+  const SelectionTools& tools_;
+  const int32_t mode_;
+  const mge_constraints constraints_;
+  const mge_problem problem_;
+  const bool several_;  // counted before candidates with wrong results are removed
+  ProblemKey key_;
+  std::string_view frozen_;  // the id in the selection file
+  std::vector<int> order_;
+  bool decided_ = false;  // true: the backend's strategy decides, so the first candidate is used
+};
+
+using Selectors = std::vector<std::pair<size_t, Selector>>;  // pairs of group index and selector
+
+// Warns if the selection file has no entry for any group, since it was written for other shapes, threads or devices.
+void WarnIfUnused(const SelectionTools& tools, const Selectors& selectors) {
+  const Selector* choice = nullptr;
+  for (const auto& [g, selector] : selectors) {
+    if (selector.frozen()) return;
+    if (selector.several() && !choice) choice = &selector;
+  }
+  if (!tools.frozen || !choice) return;
+  tools.logger.Warning("'{}' (select.frozen) has no entry for this plan's kernels, such as that of {}; select.strategy "
+                       "chooses them; {}", tools.frozen->path(), choice->text(), kFreezeAnew);
+}
+
+}  // namespace
+
+absl::Status ChooseKernels(PlanBuilder& p) {
+  const SelectionTools none;
+  const SelectionTools& tools = p.context->selection ? *p.context->selection : none;
+  const size_t count = p.cover.groups.size();
+  std::vector<std::vector<int>> order(count);
+  std::vector<std::vector<double>> cost(count);
+  Selectors selectors;
+  for (size_t g = 0; g < count; ++g) {
+    Group& group = p.cover.groups[g];
+    if (group.kind != Unit::Kind::kKernel) continue;
+    Selector selector(p, group, tools);
+    MGE_RETURN_IF_ERROR(selector.Run());
+    order[g] = selector.Eligible();
+    cost[g] = selector.Costs();
+    selectors.emplace_back(g, std::move(selector));
+  }
+  WarnIfUnused(tools, selectors);
+  ReorderCosts reorders(*p.context);
+  auto reorder_us = [&](Device& device, const TensorType& type, const mge_layout& from, const mge_layout& to) {
+    return p.CheckStop().ok() ? reorders.Us(device, type, from, to) : 0;
+  };
+  p.choices = ChooseLayouts(p.graph, p.cover.groups, order, cost, reorder_us);
+  MGE_RETURN_IF_ERROR(p.CheckStop());
+  for (const auto& [g, selector] : selectors) {
+    selector.Note(p.choices[g].candidate);
+    if (!p.cover.groups[g].reason.empty()) p.choices[g].reason = p.cover.groups[g].reason;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mge

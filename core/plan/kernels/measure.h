@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times the candidates of a group on their device, and compares their results with those of the reference evaluators.
+//
+// An estimate may be wrong by a factor, and a kernel of a backend may compute wrong results. The strategy PROFILE therefore
+// runs every candidate before it chooses. Algorithm:
+//   1. Creates inputs (fill.h) and the expected outputs: by the core's evaluators, else by a kernel that is marked as
+//      reference.
+//   2. A kernel that always writes one value passes wherever that value is right. If an expected output is one value
+//      throughout, adds samples with other inputs until it is not, or until all kinds of inputs were tried.
+//   3. Runs each candidate on each sample and compares the outputs within a tolerance (tolerance.h).
+//   4. Times up to 8 runs after 2 warm ones, within MeasureLimits::seconds, and returns the least time. A step that may be
+//      captured is replayed, as in a plan.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/plan/cover.h"
+#include "core/plan/kernels/selection.h"
+
+namespace mge {
+
+// The result for one candidate.
+struct Measurement {
+  double us = -1;      // least time of the timed runs, in microseconds; negative: not timed
+  std::string fault;   // the reason why it failed or was not timed; if it was timed: why its results were not checked
+  bool wrong = false;  // true: its results differ from the reference
+  bool unchecked = false;  // true: there was no reference, or the samples cannot reveal a wrong kernel
+  bool kept = false;   // true: a later measurement would find the same, so it may be stored
+};
+
+// Returns a measurement for each element of `which`, the indices of offered candidates. Results of random operators are not
+// checked. A candidate that fails or is wrong has a measurement with a fault. If limits.stop is set, returns the
+// measurements that are complete, so there may be fewer than `which`. Fails only if no candidate can be measured.
+absl::StatusOr<std::vector<Measurement>> MeasureCandidates(const Graph& graph, const Group& group,
+                                                           std::span<const int> which, uint32_t threads,
+                                                           const MeasureLimits& limits);
+
+}  // namespace mge

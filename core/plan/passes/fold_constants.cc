@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "core/base/errors.h"
+#include "core/ops/interpreter.h"
+#include "core/ops/known_values.h"
+#include "core/plan/passes/pass.h"
+#include "core/plan/passes/replacements.h"
+
+namespace mge {
+namespace {
+
+// The size limit of a folded value, in bytes. A larger value stays a node, so that a model with a small file takes little
+// memory.
+constexpr int64_t kMaxFoldedBytes = int64_t{1} << 30;
+
+bool HasBody(const Node& node) {
+  return std::any_of(node.attrs.begin(), node.attrs.end(),
+                     [](const auto& item) { return std::holds_alternative<GraphPtr>(item.second); });
+}
+
+bool Foldable(const Graph& graph, const Node& node) {
+  if (node.dead || !node.def || !node.def->eval || node.def->Is(kRandom) || HasBody(node)) return false;
+  for (ValueId v : node.outputs) {
+    if (v == kNone) continue;
+    const Value& out = graph.value(v);
+    if (out.kind != ValueKind::kTensor) return false;
+    if (out.type.IsStatic()) {
+      auto bytes = NumBytes(out.type.dtype, out.type.dims);
+      if (!bytes.ok() || *bytes > kMaxFoldedBytes) return false;
+    } else if (node.def->Is(kNoFold)) {
+      return false;  // the size is unknown, and the result may be much larger than the inputs
+    }
+  }
+  return true;
+}
+
+// The values that were not folded for lack of memory, and the values computed from them.
+class Denied {
+ public:
+  explicit Denied(const Graph& graph) : graph_(graph), denied_(static_cast<size_t>(graph.value_count())) {}
+
+  bool Has(ValueId v) const { return static_cast<size_t>(v) < denied_.size() && denied_[v]; }
+  // Marks the outputs of a node. Returns the sum of their known sizes.
+  int64_t Add(const Node& node) {
+    int64_t bytes = 0;
+    for (ValueId v : node.outputs) {
+      if (v == kNone) continue;
+      denied_[v] = true;
+      const TensorType& type = graph_.value(v).type;
+      if (type.IsStatic()) bytes += NumBytes(type.dtype, type.dims).value_or(0);
+    }
+    return bytes;
+  }
+
+ private:
+  const Graph& graph_;
+  std::vector<bool> denied_;
+};
+
+enum class Inputs { kUnknown, kConstant, kDenied };
+
+Inputs InputsOf(const Graph& graph, const Node& node, const Denied& denied) {
+  Inputs out = Inputs::kConstant;
+  for (ValueId v : node.inputs) {
+    if (v == kNone || graph.value(v).role == Role::kConstant) continue;
+    if (!denied.Has(v)) return Inputs::kUnknown;
+    out = Inputs::kDenied;
+  }
+  return out;
+}
+
+std::vector<HostValue> ConstantsOf(const Graph& graph, const Node& node) {
+  std::vector<HostValue> out(node.inputs.size());
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (node.inputs[i] != kNone) out[i].tensor = graph.value(node.inputs[i]).constant;
+  }
+  return out;
+}
+
+// Replaces values that shape inference knows, such as Shape(x) of a static x. Evaluators cannot fold them, since x is not a
+// constant. Computes nothing.
+absl::StatusOr<int> ReplaceKnown(Graph& graph) {
+  bool arithmetic = false;
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const Node& node = graph.node(id);
+    arithmetic |= !node.dead && node.def && node.def->Is(kHostOnly);
+  }
+  if (!arithmetic) return 0;
+  std::vector<Tensor> known;
+  MGE_RETURN_IF_ERROR(InferKnownValues(graph, &known));
+  auto is_known = [&](ValueId v) {
+    return v == kNone || (known[v].defined() && graph.value(v).kind == ValueKind::kTensor);
+  };
+  int changes = 0;
+  Replacements replacements(graph);
+  for (NodeId id = 0, count = graph.node_count(); id < count; ++id) {
+    const Node node = graph.node(id);
+    if (node.dead || !node.def || node.def->Is(kRandom) || HasBody(node) || node.outputs.empty()) continue;
+    if (!std::all_of(node.outputs.begin(), node.outputs.end(), is_known)) continue;
+    for (ValueId v : node.outputs) {
+      if (v == kNone) continue;
+      replacements.Replace(v, graph.AddConstant(graph.value(v).name, known[v]));
+    }
+    graph.RemoveNode(id);
+    ++changes;
+  }
+  replacements.Finish();
+  return changes;
+}
+
+}  // namespace
+
+absl::StatusOr<int> FoldConstants(Graph& graph, const PassContext& context) {
+  MGE_ASSIGN_OR_RETURN(int changes, ReplaceKnown(graph));
+  MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph.TopologicalOrder());
+  Replacements replacements(graph);
+  Denied denied(graph);
+  for (NodeId id : order) {
+    replacements.Update(graph.node(id));
+    if (!Foldable(graph, graph.node(id))) continue;
+    const Node node = graph.node(id);
+    const Inputs inputs = InputsOf(graph, node, denied);
+    if (inputs == Inputs::kUnknown) continue;
+    if (inputs == Inputs::kConstant) {
+      absl::StatusOr<std::vector<HostValue>> results = Evaluate(
+          node, ConstantsOf(graph, node), *context.allocator, [&] { return context.CheckStop(); });
+      if (results.ok()) {
+        for (size_t i = 0; i < node.outputs.size(); ++i) {
+          if (node.outputs[i] == kNone) continue;
+          std::string name = graph.value(node.outputs[i]).name;
+          replacements.Replace(node.outputs[i], graph.AddConstant(name, (*results)[i].tensor));
+        }
+        graph.RemoveNode(id);
+        ++changes;
+        continue;
+      }
+      MGE_RETURN_IF_ERROR(context.CheckStop());
+      // A node whose evaluation fails stays in the graph. The run then reports the error with the node.
+      if (ErrorId(results.status()) != errors::kOverBudget.id) continue;
+    }
+    *context.denied_bytes += denied.Add(node);
+  }
+  replacements.Finish();
+  return changes;
+}
+
+}  // namespace mge

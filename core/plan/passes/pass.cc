@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/passes/pass.h"
+
+#include <algorithm>
+
+#include "core/base/errors.h"
+#include "core/base/nearest.h"
+#include "core/ops/op.h"
+#include "core/ops/rewrite.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+constexpr int kMaxRounds = 8;
+
+constexpr Pass kPasses[] = {
+    {"infer_types", "Gives every value its element type and as much of its shape as is known.", RunInferTypes},
+    {"fold_constants", "Computes nodes that depend on constants only.", FoldConstants},
+    {"remove_identities", "Removes nodes whose output equals their input.", RemoveIdentities},
+    {"rewrite", "Replaces small patterns by cheaper equivalents (core/ops/rewrites).", RunRewrites},
+    {"merge_transposes", "Merges consecutive transposes, and removes those that move nothing.", MergeTransposes},
+    {"merge_equal", "Computes equal nodes once.", MergeEqualNodes},
+    {"remove_dead", "Removes nodes whose outputs nothing reads.", RemoveDeadNodes},
+};
+
+// An allocator that adds up the bytes that the budget refuses.
+class DenialCounter : public HostAllocator {
+ public:
+  DenialCounter(HostAllocator& allocator, int64_t& denied) : allocator_(allocator), denied_(denied) {}
+  absl::StatusOr<std::shared_ptr<std::byte>> Allocate(int64_t bytes) override {
+    absl::StatusOr<std::shared_ptr<std::byte>> memory = allocator_.Allocate(bytes);
+    if (!memory.ok() && ErrorId(memory.status()) == errors::kOverBudget.id) denied_ += bytes;
+    return memory;
+  }
+
+ private:
+  HostAllocator& allocator_;
+  int64_t& denied_;
+};
+
+}  // namespace
+
+bool PassContext::Skips(std::string_view name) const {
+  return std::find(skip.begin(), skip.end(), name) != skip.end();
+}
+
+std::span<const Pass> AllPasses() { return kPasses; }
+
+absl::Status CheckSkippedNames(std::span<const std::string> names) {
+  std::vector<std::string_view> known;
+  for (const Pass& pass : kPasses) known.push_back(pass.name);
+  for (const Rewrite* rewrite : AllRewrites()) known.push_back(rewrite->name);
+  for (const std::string& name : names) {
+    if (name.find('.') != std::string::npos || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    return Fail(errors::kBadSetting, fmt::format("planner.skip: '{}' is not a pass, rewrite or fusion", name),
+                {.what = fmt::format("No pass or rewrite has this name.{}", DidYouMean(Nearest(name, known))),
+                 .fix = "`mge plan MODEL --why` shows what is done; a backend's fusion is named with the backend, as in "
+                        "cpu.elementwise_chain"});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunPasses(Graph& graph, const PassContext& given, std::vector<std::string>* log) {
+  std::vector<int> totals(std::size(kPasses), 0), rewrites(AllRewrites().size(), 0);
+  int64_t unused = 0;
+  PassContext context = given;
+  context.rewrite_counts = &rewrites;
+  if (!context.denied_bytes) context.denied_bytes = &unused;
+  for (int round = 0; round < kMaxRounds; ++round) {
+    int changes = 0;
+    *context.denied_bytes = 0;  // each round counts from zero, since it tries all of them again
+    for (size_t i = 0; i < std::size(kPasses); ++i) {
+      const Pass& pass = kPasses[i];
+      if (context.Skips(pass.name)) continue;
+      MGE_ASSIGN_OR_RETURN(int n, pass.run(graph, context));
+      if (n == 0) continue;
+      if (absl::Status s = VerifyGraph(graph); !s.ok()) {
+        return Fail(errors::kInternal, fmt::format("pass {} left a broken graph", pass.name),
+                    {.what = std::string(s.message())});
+      }
+      totals[i] += n;
+      changes += n;
+      if (context.trace) context.trace(context.trace_self, pass.name, n, graph);
+    }
+    if (changes == 0) break;
+  }
+  for (size_t i = 0; log && i < std::size(kPasses); ++i) {
+    if (totals[i]) log->push_back(fmt::format("{}: {} changes", kPasses[i].name, totals[i]));
+  }
+  for (size_t i = 0; log && i < rewrites.size(); ++i) {
+    if (rewrites[i]) log->push_back(fmt::format("{}: {} changes", AllRewrites()[i]->name, rewrites[i]));
+  }
+  return graph.Compact();
+}
+
+absl::StatusOr<int> RunInferTypes(Graph& graph, const PassContext&) {
+  MGE_RETURN_IF_ERROR(InferTypes(graph));
+  return 0;
+}
+
+absl::StatusOr<int> RunRewrites(Graph& graph, const PassContext& context) {
+  int changes = 0;
+  DenialCounter allocator(*context.allocator, *context.denied_bytes);
+  MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph.TopologicalOrder());
+  for (NodeId id : order) {
+    for (size_t r = 0; r < AllRewrites().size() && !graph.node(id).dead; ++r) {
+      const Rewrite* rewrite = AllRewrites()[r];
+      if (context.Skips(rewrite->name)) continue;
+      int32_t first_new = graph.node_count();
+      absl::StatusOr<bool> changed = rewrite->apply(graph, id, allocator);
+      // Rewrites that would exceed the budget are skipped.
+      if (changed.status().code() == absl::StatusCode::kResourceExhausted) continue;
+      if (!changed.ok()) return changed.status();
+      if (!*changed) continue;
+      ++changes;
+      if (context.rewrite_counts) ++(*context.rewrite_counts)[r];
+      for (int32_t n = first_new; n < graph.node_count(); ++n) {
+        if (!graph.node(n).dead && !graph.node(n).def) MGE_RETURN_IF_ERROR(BindNode(graph, n));
+      }
+    }
+  }
+  if (changes) MGE_RETURN_IF_ERROR(InferTypes(graph));
+  return changes;
+}
+
+}  // namespace mge
