@@ -7,8 +7,9 @@
 #include <string_view>
 
 #include "mge/plugin.h"
+#include "mge/plugin/visibility.hpp"
 
-namespace mge __attribute__((visibility("hidden"))) {
+namespace mge MGE_HIDDEN {
 
 // The name of an MGE_KERNEL_ bit.
 struct AttributeName {

@@ -27,8 +27,9 @@
 #include "mge/plugin/queue.hpp"
 #include "mge/plugin/setting.hpp"
 #include "mge/plugin/strategy.hpp"
+#include "mge/plugin/visibility.hpp"
 
-namespace mge __attribute__((visibility("hidden"))) {
+namespace mge MGE_HIDDEN {
 
 // The defaults of every part. A backend derives from it.
 struct BackendDefaults {

@@ -21,8 +21,9 @@
 #include <vector>
 
 #include "mge/plugin/graph.hpp"
+#include "mge/plugin/visibility.hpp"
 
-namespace mge __attribute__((visibility("hidden"))) {
+namespace mge MGE_HIDDEN {
 
 // Offers a group to the host.
 inline void OfferClaim(const mge_claim_sink* sink, std::string_view name, std::span<const int32_t> nodes,

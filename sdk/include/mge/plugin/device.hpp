@@ -16,8 +16,9 @@
 #include <string_view>
 
 #include "mge/plugin/error.hpp"
+#include "mge/plugin/visibility.hpp"
 
-namespace mge __attribute__((visibility("hidden"))) {
+namespace mge MGE_HIDDEN {
 
 // The description of a device for the host. Empty members get defaults from the backend's first class and the index.
 struct DeviceInfo {

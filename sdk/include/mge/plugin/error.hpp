@@ -14,8 +14,9 @@
 
 #include "mge/plugin.h"
 #include "mge/plugin/structs.hpp"
+#include "mge/plugin/visibility.hpp"
 
-namespace mge __attribute__((visibility("hidden"))) {
+namespace mge MGE_HIDDEN {
 
 inline constexpr mge_text Text(std::string_view s) { return {s.data(), s.size()}; }
 inline constexpr std::string_view View(const mge_text& t) { return {t.data, static_cast<size_t>(t.size)}; }

@@ -9,8 +9,9 @@
 #include <string_view>
 
 #include "mge/plugin/error.hpp"
+#include "mge/plugin/visibility.hpp"
 
-namespace mge __attribute__((visibility("hidden"))) {
+namespace mge MGE_HIDDEN {
 
 inline uint64_t ElementBytes(mge_dtype dtype) {
   switch (dtype) {

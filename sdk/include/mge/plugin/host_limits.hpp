@@ -13,7 +13,9 @@
 #include <string>
 #include <string_view>
 
-namespace mge __attribute__((visibility("hidden"))) {
+#include "mge/plugin/visibility.hpp"
+
+namespace mge MGE_HIDDEN {
 
 // An amount of memory, in bytes.
 struct MemoryAmount {

@@ -20,8 +20,9 @@
 #include "mge/plugin/attributes.hpp"
 #include "mge/plugin/graph.hpp"
 #include "mge/plugin/layout.hpp"
+#include "mge/plugin/visibility.hpp"
 
-namespace mge __attribute__((visibility("hidden"))) {
+namespace mge MGE_HIDDEN {
 
 // A candidate that a kernel row offers. Lists may be shorter than the operands: the rest is plain.
 struct Candidate {

@@ -7,8 +7,9 @@
 #include <span>
 
 #include "mge/plugin.h"
+#include "mge/plugin/visibility.hpp"
 
-namespace mge __attribute__((visibility("hidden"))) {
+namespace mge MGE_HIDDEN {
 
 inline mge_layout PlainLayout() { return {sizeof(mge_layout), MGE_LAYOUT_PLAIN, 0, 0, {}, {}, {}, 0, 0}; }
 inline mge_layout AnyLayout() { return {sizeof(mge_layout), MGE_LAYOUT_ANY, 0, 0, {}, {}, {}, 0, 0}; }

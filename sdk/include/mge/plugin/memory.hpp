@@ -23,8 +23,9 @@
 
 #include "mge/plugin/host_limits.hpp"
 #include "mge/plugin/pool.hpp"
+#include "mge/plugin/visibility.hpp"
 
-namespace mge __attribute__((visibility("hidden"))) {
+namespace mge MGE_HIDDEN {
 
 // Creates the slab that Acquire returns. `host_address` is NULL if the host cannot access the memory.
 inline mge_slab MakeSlab(int32_t memory_class, uint64_t bytes, void* address, void* host_address, void* handle = nullptr) {

@@ -6,8 +6,9 @@
 #include <string_view>
 
 #include "mge/plugin.h"
+#include "mge/plugin/visibility.hpp"
 
-namespace mge __attribute__((visibility("hidden"))) {
+namespace mge MGE_HIDDEN {
 
 // Returns why a backend cannot have this name; empty if it can.
 constexpr std::string_view WhyNoBackendName(std::string_view name) {

@@ -25,8 +25,9 @@
 #include <string_view>
 
 #include "mge/plugin/error.hpp"
+#include "mge/plugin/visibility.hpp"
 
-namespace mge __attribute__((visibility("hidden"))) {
+namespace mge MGE_HIDDEN {
 
 // Returns a fence of the host as the backend's own class, or nullptr if there is nothing to wait for.
 template <typename F>

@@ -13,8 +13,9 @@
 
 #include "mge/plugin/gate.hpp"
 #include "mge/plugin/graph.hpp"
+#include "mge/plugin/visibility.hpp"
 
-namespace mge __attribute__((visibility("hidden"))) {
+namespace mge MGE_HIDDEN {
 
 // The sizes, flags, activations and operands of a recurrent node.
 struct Recurrence {

@@ -36,8 +36,9 @@
 #include <utility>
 
 #include "mge/plugin/kernel.hpp"
+#include "mge/plugin/visibility.hpp"
 
-namespace mge __attribute__((visibility("hidden"))) {
+namespace mge MGE_HIDDEN {
 
 // Whether a kernel can compute a problem, and the reason if not. `mge plan --why` shows the reason.
 class [[nodiscard]] Support {

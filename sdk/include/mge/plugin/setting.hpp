@@ -13,8 +13,9 @@
 #include <string_view>
 
 #include "mge/plugin/error.hpp"
+#include "mge/plugin/visibility.hpp"
 
-namespace mge __attribute__((visibility("hidden"))) {
+namespace mge MGE_HIDDEN {
 namespace internal {
 
 constexpr mge_setting SettingRow(int32_t type, std::string_view key, std::string_view default_value, std::string_view doc) {

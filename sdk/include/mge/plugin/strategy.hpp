@@ -22,8 +22,9 @@
 #include <string_view>
 
 #include "mge/plugin/graph.hpp"
+#include "mge/plugin/visibility.hpp"
 
-namespace mge __attribute__((visibility("hidden"))) {
+namespace mge MGE_HIDDEN {
 
 // The candidates to order.
 class Choice {

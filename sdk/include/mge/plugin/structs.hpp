@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <cstring>
 
-namespace mge __attribute__((visibility("hidden"))) {
+#include "mge/plugin/visibility.hpp"
+
+namespace mge MGE_HIDDEN {
 
 // Returns whether the other side's struct has that member: older structs are shorter. Reads nothing but struct_size.
 template <typename T, typename M>
